@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arithmetic on sizes that came from outside. Each returns true and stores the result if it fits the type of
+ * *ret; else false, and *ret is not to be used. Mixed argument types are computed as if without limit.
+ */
+#ifndef BASE_CHECKED_H
+#define BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define checked_add(a, b, ret) (!__builtin_add_overflow((a), (b), (ret)))
+#define checked_sub(a, b, ret) (!__builtin_sub_overflow((a), (b), (ret)))
+#define checked_mul(a, b, ret) (!__builtin_mul_overflow((a), (b), (ret)))
+
+/* Rounds up to a multiple of align, which must be a power of two. */
+static inline bool checked_align_up(uint64_t value, uint64_t align, uint64_t *ret)
+{
+	uint64_t sum;
+
+	if (align == 0 || (align & (align - 1)) != 0 || !checked_add(value, align - 1, &sum))
+		return false;
+	*ret = sum & ~(align - 1);
+	return true;
+}
+
+/* True if [offset, offset + length) lies within [0, size). Cannot overflow. */
+static inline bool range_within(uint64_t offset, uint64_t length, uint64_t size)
+{
+	return offset <= size && length <= size - offset;
+}
+
+/* For totals that are shown, where "at least this much" beats a wrapped number. */
+static inline uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return checked_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static inline uint64_t saturating_sub(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+#endif

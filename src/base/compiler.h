@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the compiler can be told. The one header that every file may include.
+ *
+ * base/ is compiled into the recorder too, which lives inside other people's programs: nothing here may need
+ * libc beyond memcpy, memset, memmove and memcmp, which the compiler emits on its own.
+ */
+#ifndef BASE_COMPILER_H
+#define BASE_COMPILER_H
+
+#include <stddef.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#define COLD __attribute__((cold, noinline))
+#define UNUSED __attribute__((unused))
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))
+#define FALLTHROUGH __attribute__((fallthrough))
+
+#define CACHE_LINE_BYTES 64
+#define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE_BYTES)))
+
+/* Number of elements; refuses to compile for a pointer. */
+#define ARRAY_SIZE(a)                                                                              \
+	(sizeof(a) / sizeof((a)[0]) +                                                              \
+	 0 * sizeof(struct {                                                                       \
+		 _Static_assert(!__builtin_types_compatible_p(__typeof__(a), __typeof__(&(a)[0])), \
+				"ARRAY_SIZE of a pointer");                                        \
+		 int unused;                                                                       \
+	 }))
+
+#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* Each argument is evaluated once. */
+#define MIN(a, b)                                                                                  \
+	__extension__({                                                                            \
+		__typeof__(a) min_a_ = (a);                                                        \
+		__typeof__(b) min_b_ = (b);                                                        \
+		min_a_ < min_b_ ? min_a_ : min_b_;                                                 \
+	})
+#define MAX(a, b)                                                                                  \
+	__extension__({                                                                            \
+		__typeof__(a) max_a_ = (a);                                                        \
+		__typeof__(b) max_b_ = (b);                                                        \
+		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
+	})
+
+/* The layout of a struct that leaves the process: a change of it must not go unseen. */
+#define ASSERT_SIZE(type, bytes)                                                                   \
+	_Static_assert(sizeof(type) == (bytes), #type " is not " #bytes " bytes")
+#define ASSERT_OFFSET(type, member, at)                                                            \
+	_Static_assert(offsetof(type, member) == (at), #type "." #member " is not at " #at)
+
+/*
+ * What the code believes; never about input. A trap and not abort(): the same code runs in the recorder, which
+ * may not call libc. Off in release builds, where the condition is still compiled but never evaluated.
+ */
+#ifdef NDEBUG
+#define ASSERT(condition) ((void)sizeof(!(condition)))
+#else
+#define ASSERT(condition) (LIKELY(condition) ? (void)0 : __builtin_trap())
+#endif
+
+#endif

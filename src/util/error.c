@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Formats errors into the caller's fixed buffer: reporting a failure must not be able to fail, so nothing is
+ * allocated. When a wrapped message is too long the end is cut, because the outermost context says what the
+ * user asked for. Any thread.
+ */
+#include "util/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Marks a message that filled its buffer, never leaving half of a UTF-8 sequence before the mark. */
+static void mark_cut(char *message)
+{
+	size_t at = ERROR_MESSAGE_BYTES - sizeof "...";
+
+	while (at > 0 && ((unsigned char)message[at] & 0xc0) == 0x80)
+		at--;
+	memcpy(message + at, "...", sizeof "...");
+}
+
+/* Appends to message at offset *at; *at may grow past the buffer, which is how a cut shows. */
+PRINTF_LIKE(3, 0)
+static void append(char *message, size_t *at, const char *format, va_list args)
+{
+	size_t from = MIN(*at, (size_t)ERROR_MESSAGE_BYTES - 1);
+	int n = vsnprintf(message + from, ERROR_MESSAGE_BYTES - from, format, args);
+
+	if (n > 0)
+		*at += (size_t)n;
+}
+
+PRINTF_LIKE(3, 4)
+static void append_words(char *message, size_t *at, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	append(message, at, format, args);
+	va_end(args);
+}
+
+int error_set(struct error *err, const char *format, ...)
+{
+	size_t at = 0;
+	va_list args;
+
+	if (!err)
+		return -1;
+	va_start(args, format);
+	append(err->message, &at, format, args);
+	va_end(args);
+	if (at >= ERROR_MESSAGE_BYTES)
+		mark_cut(err->message);
+	return -1;
+}
+
+int error_wrap(struct error *err, const char *format, ...)
+{
+	char inner[ERROR_MESSAGE_BYTES];
+	size_t at = 0;
+	va_list args;
+
+	if (!err)
+		return -1;
+	memcpy(inner, err->message, sizeof inner);
+	va_start(args, format);
+	append(err->message, &at, format, args);
+	va_end(args);
+	append_words(err->message, &at, ": %s", inner);
+	if (at >= ERROR_MESSAGE_BYTES)
+		mark_cut(err->message);
+	return -1;
+}
+
+int error_errno(struct error *err, const char *format, ...)
+{
+	int saved = errno;
+	size_t at = 0;
+	va_list args;
+
+	if (!err)
+		return -1;
+	va_start(args, format);
+	append(err->message, &at, format, args);
+	va_end(args);
+	append_words(err->message, &at, ": %s", strerrordesc_np(saved) ? strerrordesc_np(saved) : "unknown error");
+	if (at >= ERROR_MESSAGE_BYTES)
+		mark_cut(err->message);
+	errno = saved;
+	return -1;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Errors are values that the caller owns. A function that can fail takes `struct error *err` as its last
+ * argument and returns a negative status; it sets err exactly when it fails. err may be NULL where the caller
+ * does not care for the words. Context is added in front on the way up:
+ *
+ *	if (chunk_read(..., err) < 0)
+ *		return error_wrap(err, "reading chunk %u at %zu", index, offset);
+ *
+ * gives "reading chunk 7 at 4096: checksum differs". Only cli/ prints.
+ */
+#ifndef UTIL_ERROR_H
+#define UTIL_ERROR_H
+
+#include "base/compiler.h"
+
+#define ERROR_MESSAGE_BYTES 512
+
+struct error {
+	char message[ERROR_MESSAGE_BYTES]; /* valid UTF-8 if what went in was; cut with "..." if too long */
+};
+
+#define ERROR_INIT ((struct error){ { 0 } })
+
+/* All return -1, so that they can be the return statement. */
+int error_set(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Puts "context: " in front of the message. */
+int error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Like error_set, with ": " and the text of the current errno behind. Leaves errno as it was. */
+int error_errno(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#endif
