@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words and codes of the live profile: block map entries, births, size buckets, frames. Included by format/live.h. */
+#ifndef FORMAT_LIVE_CODES_H
+#define FORMAT_LIVE_CODES_H
+
+#include <stdint.h>
+
+/* doc: live_small: one word for each granule of 2^granule_shift bytes in which a block begins; 0 = none.
+ * Requests below LIVE_SMALL_LIMIT bytes. */
+#define LIVE_SMALL_SIZE_BITS 12
+#define LIVE_SMALL_BIRTH_BITS 27
+#define LIVE_SMALL_RECORD_BITS 25
+static inline uint64_t live_small_pack(uint32_t record, uint32_t size_bytes, uint32_t birth_code)
+{
+	return (uint64_t)record << 39 | (uint64_t)birth_code << LIVE_SMALL_SIZE_BITS | size_bytes;
+}
+static inline uint32_t live_small_record(uint64_t word)
+{
+	return (uint32_t)(word >> 39);
+}
+static inline uint32_t live_small_size(uint64_t word)
+{
+	return (uint32_t)word & ((1u << LIVE_SMALL_SIZE_BITS) - 1);
+}
+static inline uint32_t live_small_birth(uint64_t word)
+{
+	return (uint32_t)(word >> LIVE_SMALL_SIZE_BITS) & ((1u << LIVE_SMALL_BIRTH_BITS) - 1);
+}
+
+/* doc: live_large: one entry for each page in which a larger block begins. `address` is stored last and cleared first. */
+struct live_large {
+	uint64_t address; /* 0 = none */
+	uint64_t size_bytes;
+	uint32_t record;
+	uint32_t birth_code;
+	uint64_t pad;
+};
+_Static_assert(sizeof(struct live_large) == 32, "on-disk size");
+
+/* The birth of a block in 27 bits: milliseconds exactly up to 2^22 (70 minutes), then with 22 bits of mantissa:
+ * 32 ms after a day, 1 s after a month. Computed once per tick by whoever keeps the clock. */
+static inline uint32_t live_birth_code(uint64_t ms)
+{
+	if (ms < (1u << 22))
+		return (uint32_t)ms;
+	unsigned e = 63u - (unsigned)__builtin_clzll(ms) - 21; /* 1.. */
+	if (e > 31)
+		return (1u << LIVE_SMALL_BIRTH_BITS) - 1;
+	return (uint32_t)(e << 22) | ((uint32_t)(ms >> (e - 1)) & ((1u << 22) - 1));
+}
+static inline uint64_t live_birth_ms(uint32_t code)
+{
+	unsigned e = code >> 22;
+	uint64_t m = code & ((1u << 22) - 1);
+	return e ? (m | 1u << 22) << (e - 1) : m;
+}
+
+/* Half octaves: 0 -> 0, 1 -> 1, then two buckets for each power of two; the last is open. */
+static inline unsigned live_size_bucket(uint64_t size)
+{
+	if (size < 2)
+		return (unsigned)size;
+	unsigned log = 63u - (unsigned)__builtin_clzll(size);
+	unsigned bucket = 2 * log + (unsigned)(size >> (log - 1) & 1);
+	return bucket < LIVE_SIZE_BUCKETS ? bucket : LIVE_SIZE_BUCKETS - 1;
+}
+static inline uint64_t live_size_bucket_floor(unsigned bucket)
+{
+	if (bucket < 2)
+		return bucket;
+	return (2ull + (bucket & 1)) << (bucket / 2 - 1);
+}
+
+/* A frame in 64 bits: bit 63 = the address is exact (a signal frame: symbolise pc, not pc - 1), bits 47..62 module,
+ * bits 0..46 offset = pc - bias. Module 0 is no module: offset LIVE_FRAME_* for the marks below, or the bare pc. */
+enum live_frame_mark {
+	LIVE_FRAME_CUT = 1,	 /* deeper than the depth limit: the rest towards the root is folded here */
+	LIVE_FRAME_STOPPED = 2,	 /* no unwind information for the next frame: the walk ended here */
+	LIVE_FRAME_OTHER = 3,	 /* memory budget used up: the stack was not kept */
+};
+static inline uint64_t live_frame_pack(uint32_t module, uint64_t offset, int exact)
+{
+	return (uint64_t)(exact != 0) << 63 | (uint64_t)module << 47 | (offset & ((1ull << 47) - 1));
+}
+static inline uint32_t live_frame_module(uint64_t frame)
+{
+	return (uint32_t)(frame >> 47) & 0xffff;
+}
+static inline uint64_t live_frame_offset(uint64_t frame)
+{
+	return frame & ((1ull << 47) - 1);
+}
+static inline int live_frame_exact(uint64_t frame)
+{
+	return (int)(frame >> 63);
+}
+#endif

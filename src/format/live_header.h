@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fixed head of the live profile and the control page beside it. Included by format/live.h. */
+#ifndef FORMAT_LIVE_HEADER_H
+#define FORMAT_LIVE_HEADER_H
+
+#include "format/health.h"
+#include "format/live.h"
+
+struct live_span {
+	uint64_t at, bytes; /* place in the mapping; a multiple of LIVE_PAGE */
+};
+
+/* doc: live_peak
+ * The process' live total and its maximum. In a process with one slot its thread alone writes here; later the holder
+ * of `lock`. state = epoch * 2 + rising. docs/format.md tells how the sites' values at the peak are read. */
+struct live_peak {
+	int64_t total_bytes;
+	int64_t peak_bytes;
+	uint32_t peak_ms;
+	uint32_t shared; /* 1: more than one slot exists, totals are batched */
+	uint64_t batch_bytes;
+	uint64_t bound_bytes; /* the peak is right within this; 0 = exact */
+	uint64_t pad[3];
+	/* a line of its own: read by every operation, written when an epoch begins */
+	uint32_t state;
+	uint32_t lock;
+	uint64_t pad2[7];
+};
+_Static_assert(sizeof(struct live_peak) == 128, "two cache lines");
+
+/* doc: live_header: at offset 0. The part up to `region` is written by whoever makes the memory. */
+struct live_header {
+	char magic[8];
+	uint16_t major, minor;
+	uint32_t header_bytes; /* sizeof(struct live_header) */
+	uint64_t incompatible; /* a reader that does not know a bit set here must refuse */
+	uint64_t compatible;
+	uint64_t total_bytes;
+	struct live_span region[LIVE_REGIONS];
+
+	/* by the target, at start-up */
+	uint32_t pid;
+	uint32_t granule_shift;	  /* of small leaves */
+	uint32_t depth_limit;
+	uint32_t ready;		  /* 1 once everything above is valid, release */
+	uint64_t started_mono_ns; /* CLOCK_MONOTONIC */
+	char allocator[32];	  /* "glibc", or the file name of who defines malloc */
+
+	/* by the target, while running */
+	_Alignas(64) uint64_t used[LIVE_REGIONS];
+	_Alignas(64) uint64_t opened[LIVE_REGIONS]; /* bytes of each region that are writable */
+	uint64_t opened_bytes;			    /* their sum, plus this head: what the recorder takes */
+	uint64_t map_live_bytes, map_peak_bytes;    /* LIVE_KIND_MMAP; under the recorder's map lock */
+	_Alignas(64) struct live_peak peak;
+	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
+
+	/* doc: live_top: the block map's top level: area number + 1 for each 4 GiB */
+	_Alignas(4096) uint32_t top[LIVE_TOP_ENTRIES];
+};
+_Static_assert(sizeof(struct live_header) % LIVE_PAGE == 0, "regions begin on a page");
+
+/* doc: live_control: one page of its own, written by the collector, read-only in the target. */
+enum live_mode { LIVE_MODE_DORMANT = 0, LIVE_MODE_EXACT = 3 };
+struct live_control {
+	char magic[8];	      /* LIVE_CONTROL_MAGIC */
+	uint32_t clock_ms;    /* since the process' profile was made; about 1 kHz */
+	uint32_t birth_code;  /* live_birth_code(clock_ms), kept beside it */
+	uint32_t mode;	      /* enum live_mode */
+	uint32_t depth_limit; /* frames kept; 1..LIVE_DEPTH_MAX */
+	uint64_t budget_bytes;
+	uint32_t exact_peak;  /* 1: exact peak with several threads too, at a price */
+	uint32_t pad[23];
+};
+#define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
+enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024 };
+
+/* Places the regions into total_bytes and fills the head up to `region`. total_bytes is rounded down to pages.
+ * Returns 0, or -1 if total_bytes is below LIVE_TOTAL_MIN. */
+#define LIVE_TOTAL_MIN (16ull << 20)
+#define LIVE_TOTAL_DEFAULT (64ull << 30)
+int live_header_init(struct live_header *header, uint64_t total_bytes);
+
+/* Whether a head that came from elsewhere can be trusted as far as its own size and regions go: magic, version, flags,
+ * every region inside [header_bytes, mapped_bytes) and none overlapping. Returns NULL or a reason in words. */
+const char *live_header_check(const struct live_header *header, uint64_t mapped_bytes);
+/* The part of it about regions, for a reader that has copied them: the target may write the head at any time. */
+const char *live_regions_check(const struct live_span region[LIVE_REGIONS], uint64_t header_bytes,
+			       uint64_t mapped_bytes);
+
+/* doc: live_hello: what the recorder sends to the collector's socket (SOCK_SEQPACKET), and the answer, which carries
+ * two descriptors by SCM_RIGHTS: the profile (read-write, sealed) and the control page (read-only). */
+#define LIVE_HELLO_MAGIC "HGHELLO1"
+enum live_hello_reason { LIVE_HELLO_START = 0, LIVE_HELLO_FORK = 1 };
+struct live_hello {
+	char magic[8];
+	uint32_t pid, ppid;	 /* as the target sees them */
+	uint32_t reason;	 /* enum live_hello_reason */
+	uint32_t pad;
+	uint64_t address_limit;	 /* RLIMIT_AS less what is in use is for the collector to guess; ~0 = none */
+	uint64_t start_mono_ns;
+};
+struct live_welcome {
+	char magic[8];	      /* LIVE_HELLO_MAGIC */
+	uint64_t total_bytes; /* size of the profile; 0 = not recorded: stay dormant */
+};
+
+/* Environment variables between collector and recorder. */
+#define LIVE_ENV_SOCKET "HEAPGAUGE_SOCKET" /* "@name" = abstract socket, else a path */
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile as plain rows: what a live profile is read into, what a recording holds and what it is decoded into.
+ * The one shape that collect (writes) and model (reads) share. Ids are indices into the arrays of the same process.
+ * A process_rows owns everything in it (malloc); process_rows_release frees it. */
+#ifndef FORMAT_ROWS_H
+#define FORMAT_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/health.h"
+#include "format/live.h"
+
+/* doc: chunk_modules. Row 0 is "no module". */
+struct module_row {
+	char *path; /* "" when unknown */
+	uint64_t start, end, bias;
+	uint64_t mapped_ns, unmapped_ns; /* since the process' start; unmapped 0 = never */
+	uint8_t build_id[32];
+	uint32_t build_id_bytes;
+};
+
+/* doc: chunk_frames: frames as live_frame_pack() words. doc: chunk_nodes. Node 0 is the root: parent 0, frame 0. */
+struct node_row {
+	uint32_t parent, frame;
+};
+
+/* doc: chunk_sites. Row 0 does not exist (all zero). */
+struct site_row {
+	uint32_t node, tag, kind;
+	uint64_t born_ns;
+};
+
+/* One bar of a distribution. Sizes: [low, high] requested bytes, low == high = exact size.
+ * Lifetimes: [low, high) milliseconds; the first bar [0, 1) are those freed within a tick. */
+struct bar {
+	uint64_t low, high, count;
+};
+
+/* doc: chunk_cells: the counters of one site in one slot (live_record, read). */
+struct cell_row {
+	uint32_t site, slot;
+	uint64_t calls, bytes, frees, freed_bytes;
+	int64_t peak_bytes, peak_blocks; /* at the process' peak */
+	uint64_t max_bytes;		 /* own maximum of this cell */
+	uint64_t temporary, slack, freed_slack;
+	uint64_t lifetime_ms_sum;
+	struct live_reallocs reallocs; /* all zero: none */
+	uint32_t sizes_at, sizes_count;		/* in process_rows.bars */
+	uint32_t lifetimes_at, lifetimes_count; /* in process_rows.bars */
+};
+
+/* doc: chunk_ages: blocks alive at the end, by cell and age: [2^(i-1), 2^i) ms for bucket i, bucket 0 = below 1 ms. */
+struct age_row {
+	uint32_t cell, bucket;
+	uint64_t blocks, bytes;
+};
+
+/* doc: chunk_threads. Ids are indices; never reused. */
+struct thread_row {
+	uint32_t tid, slot;
+	uint64_t started_ns;
+	uint64_t calls, bytes, frees, freed_bytes; /* of this thread alone */
+	char name[16];
+};
+
+/* doc: chunk_foreign: blocks that `freer` freed and `owner` allocated (slots). owner UINT32_MAX = not kept apart. */
+struct foreign_row {
+	uint32_t freer, owner;
+	uint64_t blocks, bytes;
+};
+
+/* doc: chunk_series: one moment of the time series. Counters are cumulative. */
+struct series_row {
+	uint64_t at_ns; /* since the process' start */
+	uint64_t live_bytes, live_blocks;
+	uint64_t calls, bytes, frees;
+	uint64_t rss_bytes;
+	uint64_t threads;
+	uint64_t map_live_bytes;
+	uint64_t own_bytes; /* taken by the recorder */
+};
+
+/* doc: chunk_snapshots: live bytes and blocks of every site that changed since the snapshot before. */
+struct snapshot_site {
+	uint32_t site;
+	int64_t bytes, blocks;
+};
+struct snapshot_row {
+	uint64_t at_ns;
+	uint64_t live_bytes, live_blocks, rss_bytes;
+	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
+};
+
+enum process_end { END_RUNNING = 0, END_EXIT = 1, END_SIGNAL = 2, END_KILLED = 3 };
+
+/* doc: chunk_process */
+struct process_row {
+	uint32_t pid, ppid;
+	uint32_t mode;	/* enum live_mode */
+	uint32_t end;	/* enum process_end; KILLED = SIGKILL */
+	uint32_t exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: the signal's number */
+	uint64_t started_real_ns; /* CLOCK_REALTIME */
+	uint64_t started_offset_ns; /* after the start of the recording */
+	uint64_t duration_ns;
+	uint64_t calls, bytes, frees, freed_bytes, temporary, slack, freed_slack; /* heap */
+	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
+	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
+	uint64_t peak_rss_bytes;
+	uint64_t own_bytes;
+	uint64_t granule_bytes, depth_limit;
+	uint64_t health[HEALTH_COUNT];
+	char *command;	 /* argv joined by spaces */
+	char *exe;	 /* path of the executable */
+	char *allocator;
+};
+
+struct process_rows {
+	struct process_row process;
+	struct module_row *modules;
+	uint64_t *frames;
+	struct node_row *nodes;
+	struct site_row *sites;
+	struct cell_row *cells;
+	struct bar *bars;
+	struct age_row *ages;
+	struct thread_row *threads;
+	struct foreign_row *foreign;
+	struct series_row *series;
+	struct snapshot_row *snapshots;
+	struct snapshot_site *snapshot_sites;
+	size_t module_count, frame_count, node_count, site_count, cell_count, bar_count, age_count, thread_count,
+		foreign_count, series_count, snapshot_count, snapshot_site_count;
+};
+void process_rows_release(struct process_rows *rows);
+
+/* doc: chunk_run: about the whole recording. */
+struct run_row {
+	uint64_t started_real_ns, duration_ns;
+	uint64_t peak_bytes, peak_at_ns; /* of all processes together, at one moment */
+	uint64_t peak_bound_bytes;	 /* 0 = exact: one process; else what sampling the sum may have missed is unknown */
+	char *host, *kernel, *version, *command;
+};
+#endif
