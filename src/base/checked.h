@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on sizes that came from outside. Each returns true and stores the result if it fits the type of
- * *ret; else false, and *ret is not to be used. Mixed argument types are computed as if without limit.
+ * Arithmetic on sizes that came from outside. Each returns true and stores the result if it fits
+ * the type of *ret; else false, and *ret is not to be used. Mixed argument types are computed as if
+ * without limit.
  */
 #ifndef BASE_CHECKED_H
 #define BASE_CHECKED_H

@@ -2,8 +2,8 @@
 /*
  * What the compiler can be told. The one header that every file may include.
  *
- * base/ is compiled into the recorder too, which lives inside other people's programs: nothing here may need
- * libc beyond memcpy, memset, memmove and memcmp, which the compiler emits on its own.
+ * base/ is compiled into the recorder too, which lives inside other people's programs: nothing here
+ * may need libc beyond memcpy, memset, memmove and memcmp, which the compiler emits on its own.
  */
 #ifndef BASE_COMPILER_H
 #define BASE_COMPILER_H
@@ -56,8 +56,9 @@
 	_Static_assert(offsetof(type, member) == (at), #type "." #member " is not at " #at)
 
 /*
- * What the code believes; never about input. A trap and not abort(): the same code runs in the recorder, which
- * may not call libc. Off in release builds, where the condition is still compiled but never evaluated.
+ * What the code believes; never about input. A trap and not abort(): the same code runs in the
+ * recorder, which may not call libc. Off in release builds, where the condition is still compiled
+ * but never evaluated.
  */
 #ifdef NDEBUG
 #define ASSERT(condition) ((void)sizeof(!(condition)))

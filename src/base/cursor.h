@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one way to read bytes that came from outside. A read past the end returns zero (an empty span) and sets
- * `failed`, which stays set: a decoder reads a whole record and asks once at its end.
+ * The one way to read bytes that came from outside. A read past the end returns zero (an empty
+ * span) and sets `failed`, which stays set: a decoder reads a whole record and asks once at its end.
  *
  *	struct cursor c = cursor_over(span);
  *	uint32_t kind = cursor_u32(&c);
@@ -9,8 +9,8 @@
  *	if (c.failed)
  *		return error_set(err, "cut off at byte %zu", cursor_offset(&c));
  *
- * Numbers are little-endian and need no alignment. After a failure the position stays where the failed read
- * began, and later reads all fail.
+ * Numbers are little-endian and need no alignment. After a failure the position stays where the
+ * failed read began, and later reads all fail.
  */
 #ifndef BASE_CURSOR_H
 #define BASE_CURSOR_H

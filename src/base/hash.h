@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 64-bit mixing for hash tables inside one process or one file. Not for checksums, and no defence against a
- * chosen input: a hash is a key, never proof of equality.
+ * 64-bit mixing for hash tables inside one process or one file. Not for checksums, and no defence
+ * against a chosen input: a hash is a key, never proof of equality.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every input bit reaches every output bit; a bijection (David Stafford's Mix13, as in SplitMix64). */
+/* Every input bit reaches every output bit; a bijection (Stafford's Mix13, as in SplitMix64). */
 static inline uint64_t hash_mix(uint64_t x)
 {
 	x ^= x >> 30;
@@ -28,7 +28,7 @@ static inline uint64_t hash_fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Adds a value to a running hash. Order matters: combine(combine(h, a), b) != combine(combine(h, b), a). */
+/* Adds a value to a running hash; the order of the values matters. */
 static inline uint64_t hash_combine(uint64_t hash, uint64_t value)
 {
 	return hash_mix(hash * UINT64_C(0x9e3779b97f4a7c15) + value);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Typed ids. Each is an index into one table, and mixing them up is the classic profiler bug, so each is a type
- * of its own that the compiler keeps apart. As a struct of one uint32_t it costs what the integer costs.
+ * Typed ids. Each is an index into one table, and mixing them up is the classic profiler bug, so
+ * each is a type of its own that the compiler keeps apart. As a struct of one uint32_t it costs
+ * what the integer costs.
  *
  * Entry 0 of every table is reserved and means "none": zeroed memory holds no id.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run of bytes that somebody else owns: pointer and length travel together. data may be NULL if size is 0.
+ * A run of bytes that somebody else owns: pointer and length travel together. data may be NULL if
+ * size is 0.
  */
 #ifndef BASE_SPAN_H
 #define BASE_SPAN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variable-length integers. Pure functions over memory of the caller; used on both sides, from any thread.
- * Invariant: varint_get(varint_put(v)) == v, and varint_put writes the shortest spelling.
+ * Variable-length integers. Pure functions over memory of the caller; used on both sides, from any
+ * thread. Invariant: varint_get(varint_put(v)) == v, and varint_put writes the shortest spelling.
  */
 #include "base/varint.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LEB128: seven bits per byte, lowest first, the top bit set on all bytes but the last. Signed numbers are
- * zigzagged first (0, -1, 1, -2, ...), so that small ones of either sign are short.
+ * LEB128: seven bits per byte, lowest first, the top bit set on all bytes but the last. Signed
+ * numbers are zigzagged first (0, -1, 1, -2, ...), so that small ones of either sign are short.
  */
 #ifndef BASE_VARINT_H
 #define BASE_VARINT_H
@@ -14,12 +14,16 @@
 /* Bytes that varint_put would write. */
 size_t varint_size(uint64_t value);
 
-/* Writes value to out; returns the bytes written, or 0 if room is too small (nothing is written then). */
+/*
+ * Writes value to out; returns the bytes written, or 0 if room is too small (nothing is written
+ * then).
+ */
 size_t varint_put(uint8_t *out, size_t room, uint64_t value);
 
 /*
- * Reads one number from data; returns the bytes consumed, or 0 if it is cut off or does not fit 64 bits (*ret is
- * untouched then). A longer spelling than needed is accepted, so that a length can be patched in place.
+ * Reads one number from data; returns the bytes consumed, or 0 if it is cut off or does not fit 64
+ * bits (*ret is untouched then). A longer spelling than needed is accepted, so that a length can be
+ * patched in place.
  */
 size_t varint_get(const uint8_t *data, size_t size, uint64_t *ret);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cursor's counterpart: writes little-endian numbers into memory of the caller and allocates nothing. What
- * does not fit is left out whole and sets `full`, which stays set: an encoder asks once at its end.
+ * The cursor's counterpart: writes little-endian numbers into memory of the caller and allocates
+ * nothing. What does not fit is left out whole and sets `full`, which stays set: an encoder asks
+ * once at its end.
  */
 #ifndef BASE_WRITER_H
 #define BASE_WRITER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats errors into the caller's fixed buffer: reporting a failure must not be able to fail, so nothing is
- * allocated. When a wrapped message is too long the end is cut, because the outermost context says what the
- * user asked for. Any thread.
+ * Formats errors into the caller's fixed buffer: reporting a failure must not be able to fail, so
+ * nothing is allocated. When a wrapped message is too long the end is cut, because the outermost
+ * context says what the user asked for. Any thread.
  */
 #include "util/error.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Marks a message that filled its buffer, never leaving half of a UTF-8 sequence before the mark. */
+/* Marks a message that filled its buffer; never leaves half of a UTF-8 sequence before the mark. */
 static void mark_cut(char *message)
 {
 	size_t at = ERROR_MESSAGE_BYTES - sizeof "...";
@@ -86,7 +86,8 @@ int error_errno(struct error *err, const char *format, ...)
 	va_start(args, format);
 	append(err->message, &at, format, args);
 	va_end(args);
-	append_words(err->message, &at, ": %s", strerrordesc_np(saved) ? strerrordesc_np(saved) : "unknown error");
+	append_words(err->message, &at, ": %s",
+		     strerrordesc_np(saved) ? strerrordesc_np(saved) : "unknown error");
 	if (at >= ERROR_MESSAGE_BYTES)
 		mark_cut(err->message);
 	errno = saved;

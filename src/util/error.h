@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors are values that the caller owns. A function that can fail takes `struct error *err` as its last
- * argument and returns a negative status; it sets err exactly when it fails. err may be NULL where the caller
- * does not care for the words. Context is added in front on the way up:
+ * Errors are values that the caller owns. A function that can fail takes `struct error *err` as its
+ * last argument and returns a negative status; it sets err exactly when it fails. err may be NULL
+ * where the caller does not care for the words. Context is added in front on the way up:
  *
  *	if (chunk_read(..., err) < 0)
  *		return error_wrap(err, "reading chunk %u at %zu", index, offset);
@@ -17,7 +17,8 @@
 #define ERROR_MESSAGE_BYTES 512
 
 struct error {
-	char message[ERROR_MESSAGE_BYTES]; /* valid UTF-8 if what went in was; cut with "..." if too long */
+	char message[ERROR_MESSAGE_BYTES]; /* valid UTF-8 if what went in was; cut with "..." if too
+					      long */
 };
 
 #define ERROR_INIT ((struct error){ { 0 } })

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cleanup by scope: what a function owns goes when it returns, on every path. Ownership leaves by
+ * TAKE.
+ *
+ *	AUTO_FREE char *name = strdup(text);
+ *	AUTO_CLOSE int fd = open(...);
+ *	AUTO(buffer_release) struct buffer out = BUFFER_INIT;
+ *	...
+ *	*ret_name = TAKE(name);
+ *
+ * The variable must be initialised where it is declared: a return above its first assignment would
+ * free rubbish.
+ */
+#ifndef UTIL_CLEANUP_H
+#define UTIL_CLEANUP_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* release takes a pointer to the variable and leaves errno alone. */
+#define AUTO(release) __attribute__((cleanup(release)))
+/* For any pointer from malloc; NULL is fine. */
+#define AUTO_FREE AUTO(cleanup_free)
+/* For a file descriptor; negative is fine. */
+#define AUTO_CLOSE AUTO(cleanup_close)
+
+/* Hands the pointer out and leaves NULL behind. */
+#define TAKE(p)                                                                                    \
+	__extension__({                                                                            \
+		__typeof__(p) taken_ = (p);                                                        \
+		(p) = NULL;                                                                        \
+		taken_;                                                                            \
+	})
+/* Hands the descriptor out and leaves -1 behind. */
+#define TAKE_FD(fd)                                                                                \
+	__extension__({                                                                            \
+		int taken_ = (fd);                                                                 \
+		(fd) = -1;                                                                         \
+		taken_;                                                                            \
+	})
+
+static inline void cleanup_free(void *variable)
+{
+	void *p;
+
+	/* Copied, because a char ** may not be read as a void **. */
+	memcpy(&p, variable, sizeof p);
+	free(p);
+}
+
+static inline void cleanup_close(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		close(*fd);
+	errno = saved;
+}
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whole-file helpers over the plain system calls. No state; every descriptor is closed where it was
+ * opened, and all are O_CLOEXEC because the collector starts other people's programs.
+ */
+#include "util/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+char *path_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return strdup(".");
+	if (slash == path)
+		return strdup("/");
+	return strndup(path, (size_t)(slash - path));
+}
+
+char *path_join(const char *folder, const char *name)
+{
+	size_t length = strlen(folder);
+	const char *slash = length > 0 && folder[length - 1] == '/' ? "" : "/";
+	char *joined;
+
+	return asprintf(&joined, "%s%s%s", folder, slash, name) < 0 ? NULL : joined;
+}
+
+int file_map_open(struct file_map *map, const char *path, struct error *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *data;
+
+	if (fd < 0)
+		return error_errno(err, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		return error_errno(err, "stat %s", path);
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, "%s is not a regular file", path);
+	*map = FILE_MAP_INIT;
+	if (st.st_size == 0)
+		return 0;
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		return error_errno(err, "map %s", path);
+	map->bytes = span_of(data, (size_t)st.st_size);
+	return 0;
+}
+
+void file_map_release(struct file_map *map)
+{
+	if (map->bytes.size)
+		munmap((void *)(uintptr_t)map->bytes.data, map->bytes.size);
+	*map = FILE_MAP_INIT;
+}
+
+int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct error *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t total = 0;
+
+	if (fd < 0)
+		return error_errno(err, "open %s", path);
+	for (;;) {
+		enum { STEP = 65536 };
+		void *room = buffer_reserve(out, STEP);
+		ssize_t got;
+
+		if (!room)
+			return error_set(err, "read %s: out of memory", path);
+		got = read(fd, room, STEP);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return error_errno(err, "read %s", path);
+		if (got == 0)
+			return 0;
+		total += (size_t)got;
+		if (total > limit_bytes)
+			return error_set(err, "read %s: more than %zu bytes", path, limit_bytes);
+		out->size += (size_t)got;
+	}
+}
+
+int file_write_all(int fd, struct span bytes, const char *path, struct error *err)
+{
+	while (bytes.size > 0) {
+		ssize_t put = write(fd, bytes.data, bytes.size);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return error_errno(err, "write %s", path);
+		bytes.data += put;
+		bytes.size -= (size_t)put;
+	}
+	return 0;
+}
+
+static int write_in_place(const char *path, struct span bytes, struct error *err)
+{
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return error_errno(err, "open %s", path);
+	return file_write_all(fd, bytes, path, err);
+}
+
+/* open() and not mkstemp(), so that the kernel applies the umask to the mode. */
+static int open_temporary(const char *path, mode_t mode, char **ret_name, struct error *err)
+{
+	for (unsigned attempt = 0; attempt < 100; attempt++) {
+		AUTO_FREE char *name = NULL;
+		int fd;
+
+		if (asprintf(&name, "%s.%ld-%u.tmp", path, (long)getpid(), attempt) < 0) {
+			name = NULL;
+			return error_set(err, "write %s: out of memory", path);
+		}
+		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		if (fd >= 0) {
+			*ret_name = TAKE(name);
+			return fd;
+		}
+		if (errno != EEXIST)
+			return error_errno(err, "create %s", name);
+	}
+	return error_set(err, "write %s: too many temporary files beside it", path);
+}
+
+static int write_and_rename(int fd, const char *from, const char *to, struct span bytes,
+			    struct error *err)
+{
+	if (file_write_all(fd, bytes, from, err) < 0)
+		return -1;
+	/* Without it a power cut may leave the new name on an empty file. */
+	if (fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
+		return error_errno(err, "fsync %s", from);
+	if (rename(from, to) < 0)
+		return error_errno(err, "rename %s to %s", from, to);
+	return 0;
+}
+
+int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err)
+{
+	AUTO_FREE char *temporary = NULL;
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_in_place(path, bytes, err);
+	fd = open_temporary(path, mode, &temporary, err);
+	if (fd < 0)
+		return -1;
+	if (write_and_rename(fd, temporary, path, bytes, err) < 0) {
+		unlink(temporary);
+		return -1;
+	}
+	return 0;
+}
+
+static bool ends_in(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), s = strlen(suffix);
+
+	return n > s && memcmp(name + n - s, suffix, s) == 0;
+}
+
+static bool is_newer(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+static void cleanup_closedir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+int file_newest(const char *folder, const char *suffix, char **ret_path, struct error *err)
+{
+	AUTO(cleanup_closedir) DIR *dir = opendir(folder);
+	AUTO_FREE char *best = NULL;
+	struct timespec best_time = { 0 };
+	struct dirent *entry;
+
+	if (!dir)
+		return error_errno(err, "open folder %s", folder);
+	while ((entry = readdir(dir))) {
+		struct stat st;
+
+		if (!ends_in(entry->d_name, suffix))
+			continue;
+		/* A file that went away since it was listed is simply not the newest. */
+		if (fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		if (best &&
+		    (is_newer(&best_time, &st.st_mtim) ||
+		     (!is_newer(&st.st_mtim, &best_time) && strcmp(entry->d_name, best) < 0)))
+			continue;
+		free(best);
+		best = strdup(entry->d_name);
+		if (!best)
+			return error_set(err, "open folder %s: out of memory", folder);
+		best_time = st.st_mtim;
+	}
+	*ret_path = NULL;
+	if (!best)
+		return 0;
+	*ret_path = strcmp(folder, ".") == 0 ? TAKE(best) : path_join(folder, best);
+	return *ret_path ? 0 : error_set(err, "open folder %s: out of memory", folder);
+}

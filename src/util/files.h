@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whole files: map, read, write at once, find. Functions return 0, or -1 with err set ("open
+ * run.hg: No such file or directory"). Any thread.
+ */
+#ifndef UTIL_FILES_H
+#define UTIL_FILES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/span.h"
+#include "util/buffer.h"
+#include "util/error.h"
+
+/*
+ * A file mapped read-only. If somebody else makes the file shorter meanwhile, reading its tail
+ * raises SIGBUS.
+ */
+struct file_map {
+	struct span bytes;
+};
+
+#define FILE_MAP_INIT ((struct file_map){ 0 })
+
+/* Only regular files. An empty file gives an empty span. */
+int file_map_open(struct file_map *map, const char *path, struct error *err);
+void file_map_release(struct file_map *map);
+
+/*
+ * Appends the whole file to out; works for /proc too, where sizes are unknown. A file of more than
+ * limit_bytes is an error: what was asked for was a file of that kind, not a disk image.
+ */
+int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct error *err);
+
+/*
+ * Replaces path by a file with these bytes, or leaves it alone: a reader sees the old file or the
+ * new one, never half of it. What exists and is no regular file (/dev/null, a pipe) is simply
+ * written to.
+ */
+int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err);
+
+/* Writes all bytes, however many calls it takes. path is for the message only. */
+int file_write_all(int fd, struct span bytes, const char *path, struct error *err);
+
+/*
+ * The newest regular file of the folder whose name ends in suffix, e.g. ".hg"; of equally new ones
+ * the last by name. *ret_path is the caller's (free), or NULL if there is none, which is no error.
+ */
+int file_newest(const char *folder, const char *suffix, char **ret_path, struct error *err);
+
+/* The part behind the last slash; points into path. */
+const char *path_base(const char *path);
+/*
+ * The folder that holds path: "." if there is no slash, "/" for the root. The caller's (free); NULL
+ * if out of memory.
+ */
+char *path_folder(const char *path);
+/* "folder/name". The caller's (free); NULL if out of memory. */
+char *path_join(const char *folder, const char *name);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JSON writer. Its state is the path of open objects and arrays, so that commas, line ends and
+ * the order of keys and values are its own business. Owns nothing. One thread at a time. Invariant:
+ * what is in the buffer is always a prefix of a valid JSON document.
+ */
+#include "util/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "util/utf8.h"
+
+struct json json_to(struct buffer *out, enum json_style style)
+{
+	return (struct json){ .out = out, .style = style };
+}
+
+static void new_line(struct json *j)
+{
+	if (j->style == JSON_COMPACT)
+		return;
+	buffer_char(j->out, '\n');
+	buffer_fill(j->out, ' ', 2 * (size_t)j->depth);
+}
+
+/* What stands between the last thing written and the next item of the innermost object or array. */
+static void separate(struct json *j)
+{
+	struct json_level *level;
+
+	if (j->depth == 0)
+		return;
+	level = &j->level[j->depth - 1];
+	if (level->has_items)
+		buffer_char(j->out, ',');
+	level->has_items = true;
+	new_line(j);
+}
+
+static void before_value(struct json *j)
+{
+	if (j->after_key) {
+		j->after_key = false;
+		return;
+	}
+	ASSERT(j->depth == 0 || !j->level[j->depth - 1].is_object);
+	separate(j);
+}
+
+static void open_level(struct json *j, bool is_object)
+{
+	before_value(j);
+	ASSERT(j->depth < JSON_MAX_DEPTH);
+	buffer_char(j->out, is_object ? '{' : '[');
+	j->level[j->depth++] = (struct json_level){ .is_object = is_object };
+}
+
+static void close_level(struct json *j, bool is_object)
+{
+	bool had_items;
+
+	ASSERT(j->depth > 0 && j->level[j->depth - 1].is_object == is_object && !j->after_key);
+	had_items = j->level[--j->depth].has_items;
+	if (had_items)
+		new_line(j);
+	buffer_char(j->out, is_object ? '}' : ']');
+	if (j->depth == 0 && j->style == JSON_PRETTY)
+		buffer_char(j->out, '\n');
+}
+
+void json_object(struct json *j)
+{
+	open_level(j, true);
+}
+
+void json_end_object(struct json *j)
+{
+	close_level(j, true);
+}
+
+void json_array(struct json *j)
+{
+	open_level(j, false);
+}
+
+void json_end_array(struct json *j)
+{
+	close_level(j, false);
+}
+
+static void write_escaped(struct buffer *out, uint8_t c)
+{
+	static const char from[] = "\"\\\b\f\n\r\t";
+	static const char to[] = "\"\\bfnrt";
+	const char *found = c ? strchr(from, c) : NULL;
+
+	if (found) {
+		buffer_char(out, '\\');
+		buffer_char(out, to[found - from]);
+	} else {
+		buffer_printf(out, "\\u%04x", c);
+	}
+}
+
+static bool needs_escape(uint8_t c)
+{
+	/* DEL is legal in JSON, but no terminal should get it raw. */
+	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+}
+
+static void write_string(struct buffer *out, struct span text)
+{
+	size_t plain = 0; /* start of the run that needs no change and is copied as one */
+	size_t at = 0;
+
+	buffer_char(out, '"');
+	while (at < text.size) {
+		size_t length = utf8_sequence(span_of(text.data + at, text.size - at));
+
+		if (length > 0 && !needs_escape(text.data[at])) {
+			at += length;
+			continue;
+		}
+		buffer_append(out, text.data + plain, at - plain);
+		if (length == 0)
+			buffer_text(out, UTF8_REPLACEMENT);
+		else
+			write_escaped(out, text.data[at]);
+		plain = ++at;
+	}
+	if (at > plain)
+		buffer_append(out, text.data + plain, at - plain);
+	buffer_char(out, '"');
+}
+
+void json_key(struct json *j, const char *key)
+{
+	ASSERT(j->depth > 0 && j->level[j->depth - 1].is_object && !j->after_key);
+	separate(j);
+	write_string(j->out, span_of(key, strlen(key)));
+	buffer_text(j->out, j->style == JSON_PRETTY ? ": " : ":");
+	j->after_key = true;
+}
+
+void json_string(struct json *j, const char *text)
+{
+	if (text)
+		json_bytes(j, span_of(text, strlen(text)));
+	else
+		json_null(j);
+}
+
+void json_bytes(struct json *j, struct span text)
+{
+	before_value(j);
+	write_string(j->out, text);
+}
+
+void json_u64(struct json *j, uint64_t value)
+{
+	before_value(j);
+	buffer_printf(j->out, "%" PRIu64, value);
+}
+
+void json_i64(struct json *j, int64_t value)
+{
+	before_value(j);
+	buffer_printf(j->out, "%" PRId64, value);
+}
+
+void json_double(struct json *j, double value)
+{
+	char text[32];
+
+	if (!isfinite(value)) {
+		json_null(j);
+		return;
+	}
+	before_value(j);
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	buffer_text(j->out, text);
+}
+
+void json_bool(struct json *j, bool value)
+{
+	before_value(j);
+	buffer_text(j->out, value ? "true" : "false");
+}
+
+void json_null(struct json *j)
+{
+	before_value(j);
+	buffer_text(j->out, "null");
+}
+
+void json_field_string(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	json_string(j, text);
+}
+
+void json_field_u64(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	json_u64(j, value);
+}
+
+void json_field_i64(struct json *j, const char *key, int64_t value)
+{
+	json_key(j, key);
+	json_i64(j, value);
+}
+
+void json_field_double(struct json *j, const char *key, double value)
+{
+	json_key(j, key);
+	json_double(j, value);
+}
+
+void json_field_bool(struct json *j, const char *key, bool value)
+{
+	json_key(j, key);
+	json_bool(j, value);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes JSON as it is said, without a tree in memory:
+ *
+ *	struct json j = json_to(&buffer, JSON_PRETTY);
+ *	json_object(&j);
+ *	json_key(&j, "processes");
+ *	json_array(&j);
+ *	...
+ *	json_end_array(&j);
+ *	json_end_object(&j);
+ *
+ * Numbers are written with all their digits: 64 bits stay exact in any reader that has them.
+ * Strings may hold any bytes; those that are not UTF-8 become U+FFFD. A call out of order is a bug
+ * and asserts; out of memory shows as buffer.failed.
+ */
+#ifndef UTIL_JSON_H
+#define UTIL_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "util/buffer.h"
+
+enum json_style { JSON_COMPACT, JSON_PRETTY };
+
+#define JSON_MAX_DEPTH 32
+
+struct json {
+	struct buffer *out; /* the caller's */
+	enum json_style style;
+	unsigned depth;
+	bool after_key;
+	struct json_level {
+		bool is_object;
+		bool has_items;
+	} level[JSON_MAX_DEPTH];
+};
+
+struct json json_to(struct buffer *out, enum json_style style);
+
+void json_object(struct json *j);
+void json_end_object(struct json *j);
+void json_array(struct json *j);
+void json_end_array(struct json *j);
+void json_key(struct json *j, const char *key);
+
+/* NULL is written as null. */
+void json_string(struct json *j, const char *text);
+void json_bytes(struct json *j, struct span text);
+void json_u64(struct json *j, uint64_t value);
+void json_i64(struct json *j, int64_t value);
+/* The fewest digits that read back as the same number; null if it is not finite. */
+void json_double(struct json *j, double value);
+void json_bool(struct json *j, bool value);
+void json_null(struct json *j);
+
+/* A key and its value. */
+void json_field_string(struct json *j, const char *key, const char *text);
+void json_field_u64(struct json *j, const char *key, uint64_t value);
+void json_field_i64(struct json *j, const char *key, int64_t value);
+void json_field_double(struct json *j, const char *key, double value);
+void json_field_bool(struct json *j, const char *key, bool value);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the other end of a descriptor can show. Asked by cli/, which then tells the renderer in
+ * plain values, so that a renderer's output depends on its arguments only.
+ */
+#ifndef UTIL_TERMINAL_H
+#define UTIL_TERMINAL_H
+
+#include <stdbool.h>
+
+#define TERMINAL_DEFAULT_COLUMNS 80
+
+struct terminal {
+	bool is_tty;
+	bool redraws; /* understands cursor movement: a progress line may be redrawn */
+	bool colours; /* redraws, and NO_COLOR is not set (https://no-color.org) */
+	bool utf8;    /* the locale's encoding is UTF-8: box drawing and the like may be used */
+	unsigned columns;
+};
+
+/* columns: of the terminal, else $COLUMNS, else 80. */
+struct terminal terminal_of(int fd);
+
+#endif
