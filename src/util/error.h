@@ -16,9 +16,9 @@
 
 #define ERROR_MESSAGE_BYTES 512
 
+/* The message is cut with "..." if it is too long; valid UTF-8 if what went in was. */
 struct error {
-	char message[ERROR_MESSAGE_BYTES]; /* valid UTF-8 if what went in was; cut with "..." if too
-					      long */
+	char message[ERROR_MESSAGE_BYTES];
 };
 
 #define ERROR_INIT ((struct error){ { 0 } })

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures for the end-to-end tests: the built binaries, and the two commands that every test needs.
+
+The build to test comes from the environment: HEAPGAUGE_BUILD=build/release pytest tests/e2e
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TIMEOUT_SECONDS = 120
+
+
+@dataclasses.dataclass
+class Recording:
+    """What a run of `heapgauge record` gave."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    path: pathlib.Path
+
+
+@pytest.fixture(scope="session")
+def build():
+    """The build folder under test."""
+    folder = pathlib.Path(os.environ.get("HEAPGAUGE_BUILD", ROOT / "build" / "release")).resolve()
+    if not folder.is_dir():
+        pytest.fail(f"no build in {folder}: set HEAPGAUGE_BUILD")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def heapgauge(build):
+    """Path of the command."""
+    path = build / "heapgauge"
+    if not path.exists():
+        pytest.fail(f"{path} is not built")
+    return path
+
+
+@pytest.fixture(scope="session")
+def target(build):
+    """target("leaks") is the path of the program built from tests/targets/leaks.c or .cc."""
+
+    def find(name):
+        path = build / "targets" / name
+        if not path.exists():
+            pytest.fail(f"{path} is not built")
+        return path
+
+    return find
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    """An empty folder of this test alone."""
+    return tmp_path
+
+
+@pytest.fixture
+def clean_env():
+    """The environment without what would change a run: our own variables and the loader's."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
+
+
+@pytest.fixture
+def record(heapgauge, scratch, clean_env):
+    """record(argv, *options, env={...}): runs argv under `heapgauge record -q -o FILE options --`."""
+    runs = 0
+
+    def run(argv, *options, env=None, cwd=None, stdin=subprocess.DEVNULL, timeout=TIMEOUT_SECONDS):
+        nonlocal runs
+        runs += 1
+        path = scratch / f"run{runs}.hg"
+        done = subprocess.run(
+            [heapgauge, "record", "-q", "-o", path, *options, "--", *argv],
+            env=clean_env | (env or {}),
+            cwd=cwd or scratch,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+        )
+        return Recording(done.returncode, done.stdout, done.stderr, path)
+
+    return run
+
+
+@pytest.fixture
+def report_json(heapgauge, clean_env):
+    """report_json(path, view): what `heapgauge report` says, parsed."""
+
+    def run(path, view="summary", *options):
+        done = subprocess.run(
+            [heapgauge, "report", path, "--view", view, "--format", "json", *options],
+            env=clean_env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+        )
+        assert done.returncode == 0, f"report --view {view} failed: {done.stderr}"
+        return json.loads(done.stdout)
+
+    return run
