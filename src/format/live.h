@@ -67,7 +67,8 @@ struct live_module {
 	uint32_t path_at, path_bytes;	 /* in LIVE_STRINGS */
 	uint8_t build_id[32];
 	uint32_t build_id_bytes;
-	uint32_t pad[9];
+	uint32_t pad;
+	uint64_t own[4]; /* the recorder's: means nothing outside the target */
 };
 _Static_assert(sizeof(struct live_module) == 112, "on-disk size");
 

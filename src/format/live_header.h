@@ -51,6 +51,7 @@ struct live_header {
 	_Alignas(64) uint64_t opened[LIVE_REGIONS]; /* bytes of each region that are writable */
 	uint64_t opened_bytes;			    /* their sum, plus this head: what the recorder takes */
 	uint64_t map_live_bytes, map_peak_bytes;    /* LIVE_KIND_MMAP; under the recorder's map lock */
+	uint64_t inherited_frees; /* of blocks from before a fork: expected, so no health counter */
 	_Alignas(64) struct live_peak peak;
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
 
