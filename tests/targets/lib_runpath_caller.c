@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flags: -shared -Wl,-rpath,\\$ORIGIN -Wl,--enable-new-dtags */
+/* flags: -shared "-Wl,-rpath,'$$ORIGIN'" -Wl,--enable-new-dtags */
 /* Opens a library by its bare name, which only this library's own RUNPATH can find. */
 #include "target.h"
 #include <dlfcn.h>
