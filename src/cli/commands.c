@@ -13,9 +13,11 @@
 
 const struct command commands[] = {
 #ifdef HEAPGAUGE_HAS_RECORD
-	{ "record", "[-o FILE] [options] [--] PROGRAM [ARGS]", "run a program and record its heap", cmd_record },
+	{ "record", "[-o FILE] [options] [--] PROGRAM [ARGS]", "run a program and record its heap",
+	  cmd_record },
 #endif
-	{ "report", "[FILE] [--view VIEW] [--format FORMAT]", "answer questions about a recording", cmd_report },
+	{ "report", "[FILE] [--view VIEW] [--format FORMAT]", "answer questions about a recording",
+	  cmd_report },
 	{ "help", "[COMMAND]", "show this list, or the options of a command", cmd_help },
 	{ "version", "", "print the version", cmd_version },
 	{ NULL, NULL, NULL, NULL },
@@ -50,6 +52,7 @@ int cli_usage_error(const char *command, const char *format, ...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\n  heapgauge help%s%s shows what there is.\n", command ? " " : "", command ? command : "");
+	fprintf(stderr, "\n  heapgauge help%s%s shows what there is.\n", command ? " " : "",
+		command ? command : "");
 	return CLI_USAGE;
 }

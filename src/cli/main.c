@@ -16,7 +16,8 @@ static int unknown_command(const char *name)
 	const char *near = nearest_name(name, names, count);
 
 	if (near)
-		return cli_usage_error(NULL, "there is no command '%s'; did you mean '%s'?", name, near);
+		return cli_usage_error(NULL, "there is no command '%s'; did you mean '%s'?", name,
+				       near);
 	return cli_usage_error(NULL, "there is no command '%s'", name);
 }
 

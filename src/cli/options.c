@@ -18,7 +18,9 @@ enum { NAME_MAX_BYTES = 32 };
 
 struct options options_over(const struct option_row *rows, size_t row_count, int argc, char **argv)
 {
-	return (struct options){ .rows = rows, .row_count = row_count, .argc = argc, .argv = argv, .at = 1 };
+	return (struct options){
+		.rows = rows, .row_count = row_count, .argc = argc, .argv = argv, .at = 1
+	};
 }
 
 /* Levenshtein's distance; names are short, so one row of the table on the stack does. */
@@ -81,7 +83,8 @@ static int unknown_option(const struct options *o, const char *name, struct erro
 }
 
 /* `attached` is the value that came in the same word, or NULL. */
-static int take_value(struct options *o, size_t row, const char *attached, const char **value, struct error *error)
+static int take_value(struct options *o, size_t row, const char *attached, const char **value,
+		      struct error *error)
 {
 	const struct option_row *r = &o->rows[row];
 
@@ -120,7 +123,8 @@ static int long_option(struct options *o, const char *word, const char **value, 
 	return unknown_option(o, name, error);
 }
 
-static int short_option(struct options *o, const char *word, const char **value, struct error *error)
+static int short_option(struct options *o, const char *word, const char **value,
+			struct error *error)
 {
 	if (word[0] == 'h' && !word[1])
 		return OPTIONS_HELP;

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From an address to its unit, function, inline chain and line.
+ *
+ * libdw finds a unit by .debug_aranges, which clang and rustc do not write, and a function by
+ * walking all of its unit for each address. So two tables are built, each once and when first
+ * needed: the ranges of all units of the module, and for a unit that was hit the ranges of all its
+ * functions. The inline chain is then a walk inside one function.
+ *
+ * Invariant: a unit's functions are loaded or its `loaded` is false. Bad DWARF makes names missing,
+ * never wrong memory accesses: all reading is libdw's.
+ */
+#include "symbols/dwarf_index.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "symbols/ranges.h"
+#include "util/buffer.h"
+#include "util/vector.h"
+
+enum { TREE_MAX_DEPTH = 128 };
+
+struct unit {
+	Dwarf_Die die;	/* of the file: has ranges and lines */
+	Dwarf_Die body; /* where the functions are: the same, or the split unit's */
+	bool loaded;
+	struct ranges ranges; /* item = index into functions */
+	struct {
+		Dwarf_Die *at;
+		size_t count, capacity;
+	} functions;
+};
+
+struct dwarf_index {
+	Dwarf *dwarf;
+	struct ranges ranges; /* item = index into units */
+	struct {
+		struct unit *at;
+		size_t count, capacity;
+	} units;
+};
+
+static bool add_ranges(struct ranges *ranges, Dwarf_Die *die, uint32_t item)
+{
+	Dwarf_Addr base, low, high;
+	ptrdiff_t offset = 0;
+
+	while ((offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0)
+		/* Code that the linker threw away keeps its ranges, from address 0. */
+		if (low != 0 && !ranges_add(ranges, low, high, item, 0))
+			return false;
+	return true;
+}
+
+static bool load_units(struct dwarf_index *index)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die, body;
+	uint8_t type;
+
+	while (dwarf_get_units(index->dwarf, cu, &cu, NULL, &type, &die, &body) == 0) {
+		if (type != DW_UT_compile && type != DW_UT_skeleton)
+			continue;
+		struct unit unit = { .die = die, .body = die };
+
+		if (type == DW_UT_skeleton && dwarf_tag(&body) != DW_TAG_invalid)
+			unit.body = body;
+		uint32_t item = (uint32_t)index->units.count;
+
+		if (!vector_push(&index->units, unit) || !add_ranges(&index->ranges, &die, item))
+			return false;
+	}
+	ranges_sort(&index->ranges);
+	return true;
+}
+
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf)
+{
+	struct dwarf_index *index = calloc(1, sizeof *index);
+
+	if (!index)
+		return NULL;
+	index->dwarf = dwarf;
+	if (!load_units(index)) {
+		dwarf_index_free(index);
+		return NULL;
+	}
+	return index;
+}
+
+void dwarf_index_free(struct dwarf_index *index)
+{
+	if (!index)
+		return;
+	for (size_t i = 0; i < index->units.count; i++) {
+		ranges_release(&index->units.at[i].ranges);
+		vector_release(&index->units.at[i].functions);
+	}
+	vector_release(&index->units);
+	ranges_release(&index->ranges);
+	free(index);
+}
+
+/* Whether a function with code of its own can be below it. */
+static bool may_hold_functions(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+	case DW_TAG_inlined_subroutine:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool collect_functions(struct unit *unit, Dwarf_Die *parent, unsigned depth)
+{
+	Dwarf_Die die;
+
+	if (depth > TREE_MAX_DEPTH || dwarf_child(parent, &die) != 0)
+		return true;
+	do {
+		int tag = dwarf_tag(&die);
+
+		if (tag == DW_TAG_subprogram &&
+		    (dwarf_hasattr(&die, DW_AT_low_pc) || dwarf_hasattr(&die, DW_AT_ranges))) {
+			uint32_t item = (uint32_t)unit->functions.count;
+
+			if (!vector_push(&unit->functions, die) ||
+			    !add_ranges(&unit->ranges, &die, item))
+				return false;
+		}
+		if (may_hold_functions(tag) && !collect_functions(unit, &die, depth + 1))
+			return false;
+	} while (dwarf_siblingof(&die, &die) == 0);
+	return true;
+}
+
+static void load_functions(struct unit *unit)
+{
+	/* Out of memory: what was found so far is right, the rest has no names. */
+	(void)collect_functions(unit, &unit->body, 0);
+	ranges_sort(&unit->ranges);
+	unit->loaded = true;
+}
+
+struct chain {
+	Dwarf_Die die[DWARF_CHAIN_MAX]; /* outermost first; [0] is the function itself */
+	size_t count;
+};
+
+/* Adds the inlined functions below `parent` that cover the address. True if there was one. */
+static bool descend(struct chain *chain, Dwarf_Die *parent, uint64_t address, unsigned depth)
+{
+	Dwarf_Die die;
+
+	if (depth > TREE_MAX_DEPTH || dwarf_child(parent, &die) != 0)
+		return false;
+	do {
+		int tag = dwarf_tag(&die);
+
+		if (tag == DW_TAG_inlined_subroutine && dwarf_haspc(&die, address) > 0) {
+			if (chain->count < DWARF_CHAIN_MAX)
+				chain->die[chain->count++] = die;
+			descend(chain, &die, address, depth + 1);
+			return true;
+		}
+		/* A block that says no range is looked into: its parts may say theirs. */
+		if (tag == DW_TAG_lexical_block && dwarf_haspc(&die, address) <= 0 &&
+		    (dwarf_hasattr(&die, DW_AT_low_pc) || dwarf_hasattr(&die, DW_AT_ranges)))
+			continue;
+		if (tag == DW_TAG_lexical_block && descend(chain, &die, address, depth + 1))
+			return true;
+	} while (dwarf_siblingof(&die, &die) == 0);
+	return false;
+}
+
+static const char *string_attribute(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
+}
+
+/* The declaration, or the abstract instance, whose place in the tree tells the namespaces. */
+static void origin_of(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	static const unsigned links[] = { DW_AT_abstract_origin, DW_AT_specification };
+	Dwarf_Attribute attribute;
+
+	*ret = *die;
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		Dwarf_Die next;
+
+		if (dwarf_attr(ret, links[i], &attribute) && dwarf_formref_die(&attribute, &next))
+			*ret = next;
+	}
+}
+
+/* "space::type::name" for a function without a linkage name; malloc'd. */
+static char *qualified_name(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+	struct buffer text = BUFFER_INIT;
+	Dwarf_Die origin, *scopes = NULL;
+
+	if (!name)
+		return NULL;
+	origin_of(die, &origin);
+	int count = dwarf_getscopes_die(&origin, &scopes);
+
+	/* Innermost first, beginning with the function itself. */
+	for (int i = count - 1; i > 0; i--) {
+		int tag = dwarf_tag(&scopes[i]);
+
+		if (tag != DW_TAG_namespace && tag != DW_TAG_class_type &&
+		    tag != DW_TAG_structure_type && tag != DW_TAG_union_type)
+			continue;
+		const char *scope = dwarf_diename(&scopes[i]);
+
+		if (!scope)
+			scope = tag == DW_TAG_namespace ? "(anonymous namespace)" : "(unnamed)";
+		buffer_text(&text, scope);
+		buffer_text(&text, "::");
+	}
+	free(scopes);
+	buffer_text(&text, name);
+	return buffer_take_string(&text);
+}
+
+static bool unit_mangles(struct unit *unit)
+{
+	switch (dwarf_srclang(&unit->body)) {
+	case DW_LANG_C:
+	case DW_LANG_C89:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case DW_LANG_Mips_Assembler:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void set_name(struct dwarf_frame *frame, Dwarf_Die *die, bool mangles)
+{
+	frame->linkage_name = string_attribute(die, DW_AT_linkage_name);
+	if (!frame->linkage_name)
+		frame->linkage_name = string_attribute(die, DW_AT_MIPS_linkage_name);
+	frame->mangles = mangles;
+	if (frame->linkage_name)
+		return;
+	const char *name = mangles ? NULL : dwarf_diename(die);
+
+	frame->name = name ? strdup(name) : qualified_name(die);
+}
+
+/* Where an inlined function was called: the place in the frame around it. */
+static void set_call_place(struct dwarf_frame *frame, struct unit *unit, Dwarf_Die *inlined)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+	Dwarf_Files *files;
+	size_t count;
+
+	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &value) == 0)
+		frame->line = (uint32_t)value;
+	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &value) != 0 ||
+	    dwarf_getsrcfiles(&unit->body, &files, &count) != 0 || value >= count)
+		return;
+	frame->file = dwarf_filesrc(files, value, NULL, NULL);
+}
+
+static void set_line(struct dwarf_frame *frame, struct unit *unit, uint64_t address)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(&unit->die, address);
+	int number;
+
+	if (!line)
+		return;
+	frame->file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_lineno(line, &number) == 0 && number > 0)
+		frame->line = (uint32_t)number;
+}
+
+size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_frame *frames)
+{
+	const struct range *found = ranges_find(&index->ranges, address);
+	struct chain chain = { .count = 0 };
+
+	if (!found)
+		return 0;
+	struct unit *unit = &index->units.at[found->item];
+
+	if (!unit->loaded)
+		load_functions(unit);
+	found = ranges_find(&unit->ranges, address);
+	frames[0] = (struct dwarf_frame){ 0 };
+	set_line(&frames[0], unit, address);
+	if (!found)
+		return 1;
+
+	chain.die[chain.count++] = unit->functions.at[found->item];
+	descend(&chain, &chain.die[0], address, 0);
+	bool mangles = unit_mangles(unit);
+
+	for (size_t i = 0; i < chain.count; i++) {
+		Dwarf_Die *die = &chain.die[chain.count - 1 - i];
+
+		if (i > 0) {
+			frames[i] = (struct dwarf_frame){ 0 };
+			set_call_place(&frames[i], unit, die + 1);
+		}
+		frames[i].inlined = i + 1 < chain.count;
+		set_name(&frames[i], die, mangles);
+	}
+	return chain.count;
+}

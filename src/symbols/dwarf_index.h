@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Function, inline chain and line of an address from a module's DWARF. */
+#ifndef SYMBOLS_DWARF_INDEX_H
+#define SYMBOLS_DWARF_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <elfutils/libdw.h>
+
+/* An inline chain longer than this is shown without its middle part; 64 has not been seen. */
+enum { DWARF_CHAIN_MAX = 128 };
+
+struct dwarf_frame {
+	const char *linkage_name; /* NULL: none; owned by libdw */
+	char *name;		  /* NULL: none; malloc'd, qualified by namespaces where needed */
+	const char *file;	  /* NULL: unknown; owned by libdw */
+	uint32_t line;		  /* 0: unknown */
+	bool inlined;
+	bool mangles; /* its language mangles names: without linkage_name ELF may know better */
+};
+
+struct dwarf_index;
+
+/* `dwarf` must outlive the index. NULL if out of memory. */
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf);
+void dwarf_index_free(struct dwarf_index *index);
+
+/*
+ * The frames at the address, innermost first, at most DWARF_CHAIN_MAX. Returns their number: 0 if no
+ * unit covers the address. A unit without a function for it (assembler) gives one frame with a line
+ * and no name. The caller frees each `name`.
+ */
+size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_frame *frames);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cache in front of the modules: every frame is resolved once, and its strings live in one
+ * arena until the symbolizer goes.
+ *
+ * Open addressing over (module, address, exact); an entry's list is fixed once stored. A module is
+ * opened by the first of its frames. Nothing here fails: out of memory, like every other trouble,
+ * gives a frame without a name.
+ */
+#include "symbols/symbolizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/hash.h"
+#include "symbols/demangle.h"
+#include "symbols/dwarf_index.h"
+#include "symbols/symbol_module.h"
+#include "util/arena.h"
+#include "util/vector.h"
+
+struct module_entry {
+	const char *path;
+	struct span build_id;
+	enum symbol_source source;
+	struct symbol_module *file; /* NULL: not open, or nothing to get */
+	size_t frames, unnamed;
+};
+
+struct cache_entry {
+	uint64_t address;
+	uint32_t module; /* 0: free */
+	uint32_t count : 31;
+	uint32_t exact : 1;
+	const struct symbol_frame *frames;
+};
+
+struct symbolizer {
+	struct arena arena;
+	VECTOR(struct module_entry) modules; /* [0] is no module */
+	struct cache_entry *cache;
+	size_t cache_size; /* a power of two */
+	size_t cache_used;
+};
+
+enum { CACHE_FIRST_SIZE = 1024 };
+
+/* What is known of a frame of which nothing is known. */
+static const struct symbol_frame unknown_frame = { 0 };
+static const struct symbol_list unknown_list = { &unknown_frame, 1 };
+
+struct symbolizer *symbolizer_new(void)
+{
+	struct symbolizer *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->cache_size = CACHE_FIRST_SIZE;
+	s->cache = calloc(s->cache_size, sizeof *s->cache);
+	if (!s->cache || !vector_push(&s->modules, ((struct module_entry){ .path = "" }))) {
+		symbolizer_free(s);
+		return NULL;
+	}
+	unsetenv("DEBUGINFOD_URLS");
+	return s;
+}
+
+void symbolizer_free(struct symbolizer *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->modules.count; i++)
+		symbol_module_free(s->modules.at[i].file);
+	vector_release(&s->modules);
+	free(s->cache);
+	arena_release(&s->arena);
+	free(s);
+}
+
+symbol_module_id symbolizer_module(struct symbolizer *s, const char *path, struct span build_id)
+{
+	symbol_module_id none = { 0 };
+
+	for (size_t i = 1; i < s->modules.count; i++) {
+		const struct module_entry *m = &s->modules.at[i];
+
+		if (strcmp(m->path, path) == 0 && span_equal(m->build_id, build_id))
+			return (symbol_module_id){ (uint32_t)i };
+	}
+	struct module_entry entry = { .path = arena_strdup(&s->arena, path) };
+	void *bytes = arena_copy(&s->arena, build_id.data, build_id.size);
+
+	if (!entry.path || !bytes)
+		return none;
+	entry.build_id = span_of(bytes, build_id.size);
+	if (!vector_push(&s->modules, entry))
+		return none;
+	return (symbol_module_id){ (uint32_t)(s->modules.count - 1) };
+}
+
+static struct cache_entry *cache_slot(struct cache_entry *cache, size_t size, uint32_t module,
+				      uint64_t address, bool exact)
+{
+	uint64_t hash = hash_combine(address, (uint64_t)module << 1 | exact);
+
+	for (size_t i = hash & (size - 1);; i = (i + 1) & (size - 1)) {
+		struct cache_entry *e = &cache[i];
+
+		if (e->module == 0 ||
+		    (e->module == module && e->address == address && e->exact == exact))
+			return e;
+	}
+}
+
+static bool cache_grow(struct symbolizer *s)
+{
+	size_t size = s->cache_size * 2;
+	struct cache_entry *grown = calloc(size, sizeof *grown);
+
+	if (!grown)
+		return false;
+	for (size_t i = 0; i < s->cache_size; i++) {
+		const struct cache_entry *e = &s->cache[i];
+
+		if (e->module)
+			*cache_slot(grown, size, e->module, e->address, e->exact) = *e;
+	}
+	free(s->cache);
+	s->cache = grown;
+	s->cache_size = size;
+	return true;
+}
+
+/* Copies a frame's strings into the arena: libdw's and libiberty's do not live as long. */
+static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_frame *from)
+{
+	struct symbol_frame frame = { .line = from->line, .inlined = from->inlined };
+
+	if (from->linkage_name) {
+		/* "memcpy@@GLIBC_2.14": the version is the linker's business. */
+		size_t length = strcspn(from->linkage_name, "@");
+		const void *bytes = from->linkage_name;
+
+		frame.linkage = arena_string(&s->arena, span_of(bytes, length));
+		char *plain = frame.linkage ? demangle(frame.linkage) : NULL;
+
+		frame.function = plain ? arena_strdup(&s->arena, plain) : frame.linkage;
+		free(plain);
+	} else if (from->name) {
+		frame.function = arena_strdup(&s->arena, from->name);
+		frame.linkage = frame.function;
+	}
+	if (from->file)
+		frame.file = arena_strdup(&s->arena, from->file);
+	return frame;
+}
+
+static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, uint64_t address)
+{
+	struct dwarf_frame found[DWARF_CHAIN_MAX];
+
+	if (m->source == SYMBOLS_UNASKED)
+		m->file = symbol_module_open(m->path, m->build_id, &m->source);
+	size_t count = m->file ? symbol_module_find(m->file, address, found) : 0;
+
+	if (count == 0)
+		return unknown_list;
+	struct symbol_frame *frames = ARENA_ARRAY(&s->arena, struct symbol_frame, count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (frames)
+			frames[i] = keep_frame(s, &found[i]);
+		free(found[i].name);
+	}
+	return frames ? (struct symbol_list){ frames, count } : unknown_list;
+}
+
+struct symbol_list symbolizer_find(struct symbolizer *s, symbol_module_id module, uint64_t address,
+				   bool exact)
+{
+	if (module.v == 0 || module.v >= s->modules.count)
+		return unknown_list;
+	if (s->cache_used * 4 >= s->cache_size * 3 && !cache_grow(s))
+		return unknown_list;
+	struct cache_entry *e = cache_slot(s->cache, s->cache_size, module.v, address, exact);
+
+	if (e->module)
+		return (struct symbol_list){ e->frames, e->count };
+	struct module_entry *m = &s->modules.at[module.v];
+	/* A return address may be the first of the next function: the call is before it. */
+	uint64_t at = exact || address == 0 ? address : address - 1;
+	struct symbol_list list = resolve(s, m, at);
+
+	m->frames++;
+	if (!list.at[list.count - 1].function)
+		m->unnamed++;
+	*e = (struct cache_entry){
+		.address = address,
+		.module = module.v,
+		.exact = exact,
+		.count = (uint32_t)list.count & 0x7fffffff,
+		.frames = list.at,
+	};
+	s->cache_used++;
+	return list;
+}
+
+size_t symbolizer_module_count(const struct symbolizer *s)
+{
+	return s->modules.count - 1;
+}
+
+struct symbol_module_state symbolizer_module_state(const struct symbolizer *s,
+						   symbol_module_id module)
+{
+	ASSERT(module.v >= 1 && module.v < s->modules.count);
+	const struct module_entry *m = &s->modules.at[module.v];
+
+	return (struct symbol_module_state){
+		.path = m->path,
+		.source = m->source,
+		.frames = m->frames,
+		.unnamed = m->unnamed,
+	};
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * (module, address) -> function, file, line, and what was inlined there.
+ *
+ * Data never depends on names: whatever cannot be opened, read or trusted gives a frame without a
+ * function, which is shown as module+0x1234. A module is opened when its first frame is asked for; a
+ * frame is resolved once. One thread at a time.
+ */
+#ifndef SYMBOLS_SYMBOLIZER_H
+#define SYMBOLS_SYMBOLIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/ids.h"
+#include "base/span.h"
+
+struct symbol_frame {
+	const char *function; /* demangled; NULL: unknown */
+	const char *linkage;  /* as the linker has it; NULL: unknown */
+	const char *file;     /* NULL: unknown */
+	uint32_t line;	      /* 0: unknown */
+	bool inlined;	      /* into the next frame of the list */
+};
+
+/* Innermost first, at least one; lives as long as the symbolizer. */
+struct symbol_list {
+	const struct symbol_frame *at;
+	size_t count;
+};
+
+/* What a module could give, from worst to best. */
+enum symbol_source {
+	SYMBOLS_UNASKED, /* not opened yet */
+	SYMBOLS_MISSING, /* there is no such file, or it cannot be read as ELF */
+	SYMBOLS_CHANGED, /* the file is not the one that was recorded: refused */
+	SYMBOLS_NONE,	 /* stripped of everything */
+	SYMBOLS_ELF,	 /* functions only */
+	SYMBOLS_DWARF,	 /* functions, lines, inlines */
+};
+
+struct symbol_module_state {
+	const char *path;
+	enum symbol_source source;
+	size_t frames;	/* asked for */
+	size_t unnamed; /* of these, without a function */
+};
+
+struct symbolizer;
+
+DEFINE_ID(symbol_module_id); /* a file to take names from; 0 = none */
+
+/*
+ * NULL if out of memory. Takes DEBUGINFOD_URLS out of this process' environment: libdwfl would ask
+ * the network, and the environment is the only way to tell it not to.
+ */
+struct symbolizer *symbolizer_new(void);
+void symbolizer_free(struct symbolizer *symbolizer);
+
+/*
+ * Names a file; does not open it. The same path and build-id give the same id. An empty build-id
+ * cannot be compared and is trusted. 0 if out of memory.
+ */
+symbol_module_id symbolizer_module(struct symbolizer *symbolizer, const char *path,
+				   struct span build_id);
+
+/*
+ * `address` is an ELF virtual address of the module: a return address, so that the call is just
+ * before it, or, if exact, the instruction itself.
+ */
+struct symbol_list symbolizer_find(struct symbolizer *symbolizer, symbol_module_id module,
+				   uint64_t address, bool exact);
+
+size_t symbolizer_module_count(const struct symbolizer *symbolizer);
+/* Pre: 1 <= module <= symbolizer_module_count(). */
+struct symbol_module_state symbolizer_module_state(const struct symbolizer *symbolizer,
+						   symbol_module_id module);
+
+#endif
