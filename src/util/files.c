@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "util/cleanup.h"
 
 const char *path_base(const char *path)
@@ -172,6 +173,7 @@ int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct e
 	fd = open_temporary(path, mode, &temporary, err);
 	if (fd < 0)
 		return -1;
+	ASSERT(temporary != NULL);
 	if (write_and_rename(fd, temporary, path, bytes, err) < 0) {
 		unlink(temporary);
 		return -1;

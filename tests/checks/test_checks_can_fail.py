@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check that cannot fail checks nothing: each is given a tree that is right, and one with a planted fault."""
+
+import json
+import subprocess
+
+import pytest
+from conftest import ROOT, SPDX
+
+LAYERS = "base:\nutil: base\nmodel: base util\n"
+
+
+def only_finding(result):
+    """The one finding of a check that failed; its last line is the count."""
+    status, lines = result
+    assert status == 1, lines
+    assert len(lines) == 2, lines
+    return lines[0]
+
+
+def passes(result):
+    status, lines = result
+    assert status == 0, lines
+    assert " 0 findings" in lines[-1]
+
+
+# check-layers
+
+
+def layered(tree, model='#include "util/error.h"\n#include <stdio.h>\n', base=""):
+    tree.write("src/LAYERS", LAYERS)
+    tree.write("src/base/span.h", base)
+    tree.write("src/util/error.h", '#include "base/span.h"\n')
+    tree.write("src/model/model.c", model)
+
+
+def test_layers_accepts_what_is_allowed(tree):
+    layered(tree)
+    passes(tree.check("check-layers"))
+
+
+def test_layers_finds_an_include_upwards(tree):
+    layered(tree, base='\n#  include "model/model.h"\n')
+    assert only_finding(tree.check("check-layers")) == "src/base/span.h:2: base may not include model/model.h"
+
+
+def test_layers_finds_an_include_in_angle_brackets(tree):
+    layered(tree, base="#include <util/error.h>\n")
+    assert "base may not include util/error.h" in only_finding(tree.check("check-layers"))
+
+
+def test_layers_finds_a_relative_include(tree):
+    layered(tree, model='#include "error.h"\n')
+    assert 'write "error.h" as "folder/file.h"' in only_finding(tree.check("check-layers"))
+
+
+def test_layers_finds_a_way_round_by_dots(tree):
+    layered(tree, base='#include "../model/model.h"\n')
+    assert 'src/base/span.h:1: write "../model/model.h"' in only_finding(tree.check("check-layers"))
+
+
+def test_layers_finds_an_unknown_folder(tree):
+    layered(tree)
+    tree.write("src/extra/extra.c", "")
+    assert "folder extra is not in src/LAYERS" in only_finding(tree.check("check-layers"))
+
+
+def make_library(tree, folder, text):
+    tree.write(f"build/{folder}.c", text)
+    tree.run("gcc", "-O2", "-c", f"build/{folder}.c", "-o", f"build/{folder}.o")
+    tree.run("ar", "rc", f"build/libhg-{folder}.a", f"build/{folder}.o")
+
+
+def test_layers_finds_an_extern_written_by_hand(tree):
+    layered(tree)
+    make_library(tree, "model", "int model_secret(void) { return 1; }\n")
+    make_library(tree, "util", "int model_secret(void);\nint util_peek(void) { return model_secret() + 1; }\n")
+    finding = only_finding(tree.check("check-layers", "--build", "build"))
+    assert finding == "libhg-util.a: uses model_secret of model, which util may not"
+
+
+def test_layers_finds_libc_in_base(tree):
+    layered(tree)
+    make_library(tree, "base", "#include <stdlib.h>\nvoid *base_grab(void) { return malloc(8); }\n")
+    assert "libhg-base.a: needs malloc" in only_finding(tree.check("check-layers", "--build", "build"))
+
+
+def test_layers_wants_libraries_where_a_build_is_named(tree):
+    layered(tree)
+    (tree.path / "build").mkdir()
+    assert "no libraries built" in only_finding(tree.check("check-layers", "--build", "build"))
+
+
+# check-sizes
+
+
+def function(lines):
+    return "int long_one(int a,\n\t     int b)\n{\n" + "\ta += b;\n" * (lines - 3) + "\treturn a;\n}\n"
+
+
+def test_sizes_accepts_the_limits_themselves(tree):
+    tree.write("src/base/a.c", function(80) + "\n" * (800 - 82))
+    tree.write("src/base/a.h", "\n" * 250)
+    passes(tree.check("check-sizes"))
+
+
+def test_sizes_finds_a_long_function(tree):
+    tree.write("src/base/a.c", function(81))
+    assert only_finding(tree.check("check-sizes")) == "src/base/a.c:3: long_one has 81 lines, at most 80"
+
+
+def test_sizes_finds_a_long_source(tree):
+    tree.write("src/base/a.c", "\n" * 801)
+    assert only_finding(tree.check("check-sizes")) == "src/base/a.c: 801 lines, at most 800"
+
+
+def test_sizes_finds_a_long_header(tree):
+    tree.write("include/heapgauge/a.h", "\n" * 251)
+    assert only_finding(tree.check("check-sizes")) == "include/heapgauge/a.h: 251 lines, at most 250"
+
+
+def test_a_check_that_sees_no_files_fails(tree):
+    status, lines = tree.check("check-sizes")
+    assert (status, lines) == (1, ["check-sizes: looked at nothing"])
+
+
+# check-banned
+
+
+@pytest.mark.parametrize("name", ["strcpy", "strcat", "sprintf", "strtok", "atoi", "alloca"])
+def test_banned_finds_each(tree, name):
+    tree.write("src/base/a.c", f"void f(void)\n{{\n\t{name} (x);\n}}\n")
+    assert f"src/base/a.c:3: {name} is banned" in only_finding(tree.check("check-banned"))
+
+
+def test_banned_lets_words_and_relatives_pass(tree):
+    tree.write("src/base/a.c", '/* strcpy(a, b) */ // atoi(x)\nchar *s = "sprintf(";\nsnprintf(x); my_strcat(y);\n')
+    passes(tree.check("check-banned"))
+
+
+# check-headers
+
+
+def test_headers_accepts_one_that_stands_alone(tree):
+    tree.write("src/base/a.h", "#ifndef A_H\n#define A_H\n#include <stdint.h>\nstruct a { uint32_t v; };\n#endif\n")
+    tree.write("include/heapgauge/a.h", "#ifndef B_H\n#define B_H\nint hg_a(void);\n#endif\n")
+    passes(tree.check("check-headers"))
+
+
+def test_headers_finds_a_missing_include(tree):
+    tree.write("src/base/a.h", "#ifndef A_H\n#define A_H\nstruct a { uint32_t v; };\n#endif\n")
+    status, lines = tree.check("check-headers")
+    assert status == 1
+    assert [line.split(": not alone with ")[0] for line in lines[:2]] == ["src/base/a.h"] * 2
+    assert "gcc" in lines[0] and "clang" in lines[1]
+
+
+def test_headers_finds_a_missing_guard(tree):
+    tree.write("src/base/a.h", "struct a { int v; };\n")
+    status, lines = tree.check("check-headers")
+    assert status == 1 and len(lines) == 3
+
+
+def test_headers_finds_c11_in_a_public_header(tree):
+    tree.write("include/heapgauge/a.h", '#ifndef B_H\n#define B_H\n_Static_assert(1, "");\n#endif\n')
+    status, lines = tree.check("check-headers")
+    assert status == 1
+    assert any("-pedantic" in line for line in lines)
+
+
+def test_headers_finds_a_cxx_keyword_in_a_public_header(tree):
+    tree.write("include/heapgauge/a.h", "#ifndef B_H\n#define B_H\nint hg_a(int class);\n#endif\n")
+    status, lines = tree.check("check-headers")
+    assert status == 1
+    assert len(lines) == 3  # both compilers as C++, neither as C
+
+
+# check-fence
+
+
+GOOD_LINK = ["-shared", "-fPIC", "-O2", "-fno-plt", "-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,--version-script=src/recorder/exports.map"]
+GOOD_SOURCE = "#include <string.h>\nsize_t hg_length(const char *s) { return strlen(s); }\nvoid malloc_x(void) {}\n"
+
+
+def fenced(tree, source=GOOD_SOURCE, link=GOOD_LINK, exports="{ global: hg_*; malloc_x; /* no; */ local: *; };\n"):
+    allow = "# loader\n__cxa_finalize\n_ITM_deregisterTMCloneTable\n_ITM_registerTMCloneTable\n__gmon_start__\nstrlen # why\n"
+    tree.write("src/recorder/imports.allow", allow)
+    tree.write("src/recorder/exports.map", exports)
+    tree.write("a.c", source)
+    tree.run("gcc", "a.c", "-o", "libheapgauge.so", *link)
+    return tree.check("check-fence", "--build", ".")
+
+
+def test_fence_accepts_what_is_listed(tree):
+    passes(fenced(tree))
+
+
+def test_fence_finds_an_import(tree):
+    source = GOOD_SOURCE + "#include <stdlib.h>\nchar *hg_env(void) { return getenv(\"A\"); }\n"
+    assert "imports getenv, which imports.allow does not have" in only_finding(fenced(tree, source))
+
+
+def test_fence_finds_an_export(tree):
+    link = GOOD_LINK[:-1]
+    assert "exports other, which" in only_finding(fenced(tree, GOOD_SOURCE + "void other(void) {}\n", link))
+
+
+def test_fence_does_not_take_local_names_for_exports(tree):
+    # Without the script nothing is hidden: names after "local:" must not count as allowed.
+    exports = "{ global: hg_length; local: malloc_x; };\n"
+    assert "exports malloc_x, which" in only_finding(fenced(tree, GOOD_SOURCE, GOOD_LINK[:-1], exports))
+
+
+def test_fence_finds_a_library(tree):
+    assert "needs libm.so.6" in only_finding(fenced(tree, link=GOOD_LINK + ["-Wl,--no-as-needed", "-lm"]))
+
+
+@pytest.mark.parametrize(
+    "flag, instead, words",
+    [
+        ("-Wl,-z,now", "-Wl,-z,lazy", "does not bind at load"),
+        ("-Wl,-z,nodelete", None, "can be unloaded"),
+        ("-fno-plt", "-fplt", "has PLT relocations"),
+    ],
+)
+def test_fence_finds_a_missing_flag(tree, flag, instead, words):
+    link = [x for x in GOOD_LINK if x != flag] + ([instead] if instead else [])
+    assert words in only_finding(fenced(tree, link=link))
+
+
+def test_fence_skips_only_what_is_not_built(tree):
+    status, lines = tree.check("check-fence", "--build", ".")
+    assert status == 0 and "SKIPPED" in lines[0]
+
+
+def test_fence_wants_its_lists(tree):
+    fenced(tree)
+    (tree.path / "src/recorder/imports.allow").unlink()
+    assert only_finding(tree.check("check-fence", "--build", ".")) == "src/recorder/imports.allow: is missing"
+
+
+# check-format-doc
+
+
+def test_format_doc_accepts_a_described_record(tree):
+    tree.write("src/format/live.h", "/* doc: live_site */\nstruct live_site;\n/* The map; doc: map. */\n")
+    tree.write("docs/format.md", "# Format\n\n### `live_site`\n\n## The map\n")
+    passes(tree.check("check-format-doc"))
+
+
+def test_format_doc_finds_a_record_without_a_section(tree):
+    tree.write("src/format/live.h", "\n/* doc: live_site */\n")
+    tree.write("docs/format.md", "# live_sites\n\nAbout live_site.\n")
+    expected = "src/format/live.h:2: live_site has no section in docs/format.md"
+    assert only_finding(tree.check("check-format-doc")) == expected
+
+
+def test_format_doc_finds_headers_without_any_marker(tree):
+    tree.write("src/format/live.h", "struct live_site;\n")
+    tree.write("docs/format.md", "# Format\n")
+    assert "no \"doc: NAME\" marker" in only_finding(tree.check("check-format-doc"))
+
+
+# check-style
+
+
+def styled(tree, text):
+    tree.write(".clang-format", (ROOT / ".clang-format").read_text())
+    tree.write("src/base/a.c", text)
+    return tree.check("check-style")
+
+
+def test_style_accepts_formatted_text(tree):
+    passes(styled(tree, SPDX + "int f(void)\n{\n\treturn 0;\n}\n"))
+
+
+def test_style_finds_bad_formatting(tree):
+    finding = only_finding(styled(tree, SPDX + "int f(void) {\n  return 0;\n}\n"))
+    assert finding.startswith("src/base/a.c:2: not formatted")
+
+
+def test_style_finds_a_missing_licence(tree):
+    assert only_finding(styled(tree, "int f(void)\n{\n\treturn 0;\n}\n")) == "src/base/a.c:1: no SPDX line"
+
+
+# check-tidy
+
+
+def tidied(tree, text):
+    tree.write(".clang-tidy", (ROOT / ".clang-tidy").read_text())
+    source = tree.write("src/base/a.c", text)
+    commands = [{"directory": str(tree.path), "file": str(source), "command": f"clang -std=gnu17 -c {source}"}]
+    tree.write("build/compile_commands.json", json.dumps(commands))
+    return tree.check("check-tidy", "--build", str(tree.path / "build"))
+
+
+def test_tidy_accepts_plain_code(tree):
+    passes(tidied(tree, "int twice(int a);\nint twice(int a)\n{\n\treturn 2 * a;\n}\n"))
+
+
+def test_tidy_finds_a_function_nobody_can_follow(tree):
+    # Each level of nesting costs one more than the one outside: 1 + 2 + ... + 7 = 28 > 25.
+    body = "".join("\t" * n + f"if (a > {n})\n" for n in range(1, 8)) + "\t" * 8 + "a++;\n"
+    finding = only_finding(tidied(tree, f"int f(int a);\nint f(int a)\n{{\n{body}\treturn a;\n}}\n"))
+    assert finding.startswith("src/base/a.c:2: function 'f' has cognitive complexity of 28")
+
+
+def test_tidy_finds_a_likely_bug(tree):
+    text = "#include <string.h>\nint f(const char *a);\nint f(const char *a)\n{\n\tif (strcmp(a, \"x\") == -1)\n\t\treturn 1;\n\treturn 0;\n}\n"
+    assert "bugprone-suspicious-string-compare" in only_finding(tidied(tree, text))
+
+
+# sum-tests
+
+
+def summed(tmp_path, *documents):
+    paths = []
+    for number, text in enumerate(documents):
+        paths.append(tmp_path / f"{number}.xml")
+        if text is not None:
+            paths[-1].write_text(text)
+    done = subprocess.run([ROOT / "tools" / "sum-tests", *paths], capture_output=True, text=True)
+    return done.returncode, done.stdout.splitlines()[-1]
+
+
+CMOCKA = """<testsuite><testcase name="a" status="{status}">{failure}<system-out>
+[==========] Running 5 test(s).
+[==========] 5 test(s) run.
+[  PASSED  ] {passed} test(s).
+</system-out></testcase></testsuite>"""
+PYTEST = '<testsuites><testsuite><testcase name="x"/><testcase name="y">{inner}</testcase></testsuite></testsuites>'
+
+
+def test_sum_adds_tests_of_both_kinds(tmp_path):
+    cmocka = CMOCKA.format(status="run", failure="", passed=5)
+    assert summed(tmp_path, cmocka, PYTEST.format(inner="")) == (0, "7 passed, 0 failed")
+
+
+def test_sum_counts_failures(tmp_path):
+    cmocka = CMOCKA.format(status="fail", failure="<failure/>", passed=3)
+    assert summed(tmp_path, cmocka, PYTEST.format(inner="<failure/>")) == (1, "4 passed, 3 failed")
+
+
+def test_sum_counts_a_program_that_died_after_its_tests(tmp_path):
+    cmocka = CMOCKA.format(status="fail", failure="<failure/>", passed=5)
+    assert summed(tmp_path, cmocka) == (1, "5 passed, 1 failed")
+
+
+def test_sum_does_not_count_skipped_tests_as_passed(tmp_path):
+    assert summed(tmp_path, PYTEST.format(inner="<skipped/>")) == (0, "1 passed, 0 failed")
+
+
+def test_sum_counts_an_unbuilt_program_as_failed(tmp_path):
+    text = '<testsuite><testcase name="a" status="notrun"><skipped/></testcase></testsuite>'
+    assert summed(tmp_path, PYTEST.format(inner=""), text) == (1, "2 passed, 1 failed")
+
+
+@pytest.mark.parametrize("broken", [None, "<testsuite><testc"])
+def test_sum_counts_a_missing_or_broken_file_as_failed(tmp_path, broken):
+    assert summed(tmp_path, PYTEST.format(inner=""), broken) == (1, "2 passed, 1 failed")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every check over the real tree. The builds to look at come from the environment:
+
+HEAPGAUGE_BUILD=build/release HEAPGAUGE_CLANG_BUILD=build/release-clang pytest tests/checks
+"""
+
+import os
+import subprocess
+
+import pytest
+
+
+def run(root, name, *options):
+    done = subprocess.run([root / "tools" / name, *options], capture_output=True, text=True, cwd=root)
+    output = done.stdout + done.stderr
+    if done.returncode == 0 and "SKIPPED" in output:
+        pytest.skip(output.strip())
+    assert done.returncode == 0, "\n" + output
+
+
+def build(root, variable, preset):
+    folder = os.environ.get(variable, root / "build" / preset)
+    return ["--build", str(folder)]
+
+
+def test_layers(root):
+    run(root, "check-layers", *build(root, "HEAPGAUGE_BUILD", "release"))
+
+
+def test_sizes(root):
+    run(root, "check-sizes")
+
+
+def test_banned(root):
+    run(root, "check-banned")
+
+
+def test_headers(root):
+    run(root, "check-headers")
+
+
+def test_style(root):
+    run(root, "check-style")
+
+
+def test_format_doc(root):
+    run(root, "check-format-doc")
+
+
+@pytest.mark.parametrize("variable, preset", [("HEAPGAUGE_BUILD", "release"), ("HEAPGAUGE_CLANG_BUILD", "release-clang")])
+def test_fence(root, variable, preset):
+    run(root, "check-fence", *build(root, variable, preset))
+
+
+def test_tidy(root):
+    run(root, "check-tidy", *build(root, "HEAPGAUGE_CLANG_BUILD", "release-clang"))
