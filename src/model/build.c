@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the profile of a recording: checks every id, sums the cells of each site, and turns what is
+ * wrong with the file into notes that every report shows.
+ *
+ * The rows stay where they are and belong to the profile from here on; what is added (sites with
+ * their sums, the order of cells by site) lives in the profile's arena. Costs one pass over nodes and
+ * cells; names and distributions are left for those who ask.
+ *
+ * Invariant: a profile that was returned holds no id outside its table.
+ */
+#include "model/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/site_sums.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+/* What was found wrong while building. */
+struct damage {
+	uint64_t rows;		   /* ids outside their table */
+	uint64_t unbalanced_calls; /* |calls of the process - calls of its sites| */
+};
+
+static const char *text_or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+/* Node 0 is the root whatever the file says; a caller comes before whom it calls. */
+static void check_nodes(struct process_rows *rows, struct damage *damage)
+{
+	for (size_t i = 0; i < rows->node_count; i++) {
+		struct node_row *node = &rows->nodes[i];
+
+		if (i == 0) {
+			*node = (struct node_row){ 0, 0 };
+		} else if (node->parent >= i) {
+			node->parent = 0;
+			damage->rows++;
+		}
+		if (i > 0 && node->frame >= rows->frame_count) {
+			node->frame = UINT32_MAX;
+			damage->rows++;
+		}
+	}
+}
+
+static void check_sites(struct process_rows *rows, struct damage *damage)
+{
+	for (size_t i = 0; i < rows->site_count; i++) {
+		struct site_row *site = &rows->sites[i];
+
+		if (site->node >= MAX(rows->node_count, (size_t)1)) {
+			site->node = 0;
+			damage->rows++;
+		}
+		if (site->kind >= LIVE_KINDS) {
+			site->kind = LIVE_KIND_HEAP;
+			damage->rows++;
+		}
+	}
+}
+
+static void check_cells(struct process_rows *rows, struct damage *damage)
+{
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		struct cell_row *cell = &rows->cells[i];
+
+		if (cell->site >= rows->site_count) {
+			cell->site = 0; /* no site: not summed */
+			damage->rows++;
+		}
+		if (!range_within(cell->sizes_at, cell->sizes_count, rows->bar_count)) {
+			cell->sizes_count = 0;
+			damage->rows++;
+		}
+		if (!range_within(cell->lifetimes_at, cell->lifetimes_count, rows->bar_count)) {
+			cell->lifetimes_count = 0;
+			damage->rows++;
+		}
+	}
+}
+
+static int take_modules(struct profile_process *p, const struct process_rows *rows,
+			struct arena *arena)
+{
+	struct profile_module *modules =
+		ARENA_ARRAY(arena, struct profile_module, rows->module_count + 1);
+
+	if (!modules)
+		return -1;
+	modules[0].path = "";
+	for (size_t i = 1; i < rows->module_count; i++) {
+		const struct module_row *m = &rows->modules[i];
+		size_t bytes = MIN((size_t)m->build_id_bytes, sizeof m->build_id);
+
+		modules[i].path = text_or_empty(m->path);
+		modules[i].build_id = span_of(m->build_id, bytes);
+	}
+	p->modules = modules;
+	p->module_count = MAX(rows->module_count, (size_t)1);
+	return 0;
+}
+
+static int take_health(struct profile_process *p, const struct process_row *row,
+		       struct arena *arena)
+{
+	struct profile_note *notes = ARENA_ARRAY(arena, struct profile_note, HEALTH_COUNT);
+	size_t count = 0;
+
+	if (!notes)
+		return -1;
+	for (size_t i = 0; i < HEALTH_COUNT; i++)
+		if (row->health[i])
+			notes[count++] =
+				(struct profile_note){ health_rows[i].name, health_rows[i].text,
+						       row->health[i] };
+	p->health = (struct profile_notes){ notes, count };
+	return 0;
+}
+
+static enum profile_end end_of(uint32_t end)
+{
+	switch (end) {
+	case END_EXIT:
+		return PROFILE_EXITED;
+	case END_SIGNAL:
+		return PROFILE_SIGNALLED;
+	case END_KILLED:
+		return PROFILE_KILLED;
+	default:
+		return PROFILE_RUNNING;
+	}
+}
+
+static void take_totals(struct profile_process *p, const struct process_rows *rows)
+{
+	const struct process_row *row = &rows->process;
+
+	p->pid = row->pid;
+	p->ppid = row->ppid;
+	p->command = text_or_empty(row->command);
+	p->exe = text_or_empty(row->exe);
+	p->allocator = text_or_empty(row->allocator);
+	p->mode = row->mode == LIVE_MODE_EXACT ? "exact" : "dormant";
+	p->end = end_of(row->end);
+	p->exit_code = row->exit_code;
+	p->started_real_ns = row->started_real_ns;
+	p->duration_ns = row->duration_ns;
+
+	p->calls = row->calls;
+	p->bytes = row->bytes;
+	p->frees = row->frees;
+	p->freed_bytes = row->freed_bytes;
+	p->live_blocks = saturating_sub(row->calls, row->frees);
+	p->live_bytes = saturating_sub(row->bytes, row->freed_bytes);
+	p->temporary_calls = row->temporary;
+	p->peak_bytes = row->peak_bytes;
+	p->peak_blocks = row->peak_blocks;
+	p->peak_at_ns = row->peak_at_ns;
+	p->peak_bound_bytes = row->peak_bound_bytes;
+
+	p->mmap_calls = row->map_calls;
+	p->mmap_bytes = row->map_bytes;
+	p->mmap_live_bytes = saturating_sub(row->map_bytes, row->unmap_bytes);
+	p->mmap_peak_bytes = row->map_peak_bytes;
+
+	p->peak_rss_bytes = row->peak_rss_bytes;
+	p->own_bytes = row->own_bytes;
+	p->threads = rows->thread_count;
+	p->depth_limit = row->depth_limit;
+	/* The last moment may be after the process' memory was gone. */
+	for (size_t i = rows->series_count; i > 0 && p->end_rss_bytes == 0; i--)
+		p->end_rss_bytes = rows->series[i - 1].rss_bytes;
+}
+
+static int build_process(struct profile_process *p, struct process_rows *rows, struct arena *arena,
+			 struct damage *damage)
+{
+	check_nodes(rows, damage);
+	check_sites(rows, damage);
+	check_cells(rows, damage);
+	p->rows = rows;
+	take_totals(p, rows);
+	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
+	    site_sums_build(p, arena) < 0)
+		return -1;
+
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < p->site_count; i++)
+		if (p->sites[i].kind == PROFILE_HEAP)
+			calls = saturating_add(calls, p->sites[i].numbers.calls);
+	damage->unbalanced_calls += calls > p->calls ? calls - p->calls : p->calls - calls;
+	return 0;
+}
+
+static int take_warnings(struct profile *profile, const struct damage *damage)
+{
+	const struct recording_warnings *w = &profile->recording->warnings;
+	const struct profile_note all[] = {
+		{ "cut_bytes",
+		  "bytes at the end of the file are not a whole chunk: the file was cut",
+		  w->cut_bytes },
+		{ "bad_chunks", "chunks of the file are damaged and were left out", w->bad_chunks },
+		{ "unknown_chunks", "chunks of the file are newer than this program: left out",
+		  w->unknown_chunks },
+		{ "unfinished", "recording was not finished: the collector was stopped early",
+		  w->unfinished != 0 },
+		{ "damaged_rows", "rows of the file point outside it and were left out",
+		  damage->rows },
+		{ "unbalanced_calls",
+		  "calls are in the totals or in the sites, but not in both (the process was read "
+		  "in the middle of them)",
+		  damage->unbalanced_calls },
+	};
+	struct profile_note *notes =
+		ARENA_ARRAY(&profile->arena, struct profile_note, ARRAY_SIZE(all));
+	size_t count = 0;
+
+	if (!notes)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].count)
+			notes[count++] = all[i];
+	profile->warnings = (struct profile_notes){ notes, count };
+	return 0;
+}
+
+static int build(struct profile *profile)
+{
+	struct recording *recording = profile->recording;
+	const struct run_row *run = &recording->run;
+	struct damage damage = { 0 };
+
+	profile->started_real_ns = run->started_real_ns;
+	profile->duration_ns = run->duration_ns;
+	profile->host = text_or_empty(run->host);
+	profile->kernel = text_or_empty(run->kernel);
+	profile->version = text_or_empty(run->version);
+	profile->command = text_or_empty(run->command);
+	profile->peak_bytes = run->peak_bytes;
+	profile->peak_at_ns = run->peak_at_ns;
+	profile->peak_bound_bytes = run->peak_bound_bytes;
+
+	struct profile_process *processes =
+		ARENA_ARRAY(&profile->arena, struct profile_process, recording->process_count);
+
+	if (!processes)
+		return -1;
+	for (size_t i = 0; i < recording->process_count; i++)
+		if (build_process(&processes[i], &recording->processes[i], &profile->arena,
+				  &damage) < 0)
+			return -1;
+	profile->processes = processes;
+	profile->process_count = recording->process_count;
+	return take_warnings(profile, &damage);
+}
+
+struct profile *profile_new(struct recording *taken, struct error *error)
+{
+	struct profile *profile = calloc(1, sizeof *profile);
+	struct recording *recording = malloc(sizeof *recording);
+
+	if (!profile || !recording) {
+		free(profile);
+		free(recording);
+		recording_release(taken);
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	*recording = *taken;
+	*taken = (struct recording){ 0 };
+	profile->recording = recording;
+	if (build(profile) < 0) {
+		profile_free(profile);
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	return profile;
+}
+
+void profile_free(struct profile *profile)
+{
+	if (!profile)
+		return;
+	recording_release(profile->recording);
+	free(profile->recording);
+	arena_release(&profile->arena);
+	free(profile);
+}
+
+struct profile *profile_load(const char *path, struct error *error)
+{
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	struct recording recording = { 0 };
+	struct format_error reason = { { 0 } };
+
+	if (file_map_open(&map, path, error) < 0)
+		return NULL;
+	if (recording_decode(map.bytes.data, map.bytes.size, &recording, &reason) < 0) {
+		error_set(error, "%s: %s", path, reason.message);
+		return NULL;
+	}
+	return profile_new(&recording, error);
+}

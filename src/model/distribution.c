@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Distributions of a site: the bars of all its cells, merged.
+ *
+ * A cell keeps exact sizes while they are few and classes (half octaves) beyond, so one site may
+ * have both. Classes of all cells are the same, hence equal or apart; an exact size that lies in a
+ * class some cell uses is counted there. Lifetimes always are classes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "format/rows.h"
+#include "model/profile.h"
+
+static int compare_bars(const void *left, const void *right)
+{
+	const struct profile_bar *a = left, *b = right;
+
+	if (a->low != b->low)
+		return a->low < b->low ? -1 : 1;
+	/* The wider first: it takes in the exact size that begins it. */
+	return (a->high < b->high) - (a->high > b->high);
+}
+
+/* Pre: sorted. `open` is 1 if high is outside the bar. Returns the number left. */
+static size_t merge_bars(struct profile_bar *bars, size_t count, uint64_t open)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct profile_bar *last = kept ? &bars[kept - 1] : NULL;
+
+		if (bars[i].count == 0)
+			continue;
+		if (last && bars[i].low >= last->low && bars[i].high <= last->high &&
+		    bars[i].low < saturating_add(last->high, 1 - open))
+			last->count = saturating_add(last->count, bars[i].count);
+		else
+			bars[kept++] = bars[i];
+	}
+	return kept;
+}
+
+struct slice {
+	uint32_t at, count;
+};
+
+static struct slice cell_slice(const struct cell_row *cell, bool lifetimes)
+{
+	if (lifetimes)
+		return (struct slice){ cell->lifetimes_at, cell->lifetimes_count };
+	return (struct slice){ cell->sizes_at, cell->sizes_count };
+}
+
+static int merge_cells(const struct profile_process *p, site_id site, bool lifetimes,
+		       struct arena *arena, struct profile_bars *ret)
+{
+	const struct process_rows *rows = p->rows;
+	size_t total = 0, count = 0;
+
+	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++)
+		total += cell_slice(&rows->cells[p->cell_order[i]], lifetimes).count;
+	struct profile_bar *bars = ARENA_ARRAY(arena, struct profile_bar, total);
+
+	if (!bars)
+		return -1;
+	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++) {
+		struct slice s = cell_slice(&rows->cells[p->cell_order[i]], lifetimes);
+
+		for (uint32_t j = 0; j < s.count; j++) {
+			const struct bar *b = &rows->bars[s.at + j];
+
+			bars[count++] = (struct profile_bar){ b->low, b->high, b->count };
+		}
+	}
+	if (count)
+		qsort(bars, count, sizeof *bars, compare_bars);
+	*ret = (struct profile_bars){ bars, merge_bars(bars, count, lifetimes) };
+	return 0;
+}
+
+int profile_sizes(const struct profile_process *p, site_id site, struct arena *arena,
+		  struct profile_bars *ret)
+{
+	return merge_cells(p, site, false, arena, ret);
+}
+
+int profile_lifetimes(const struct profile_process *p, site_id site, struct arena *arena,
+		      struct profile_bars *ret)
+{
+	return merge_cells(p, site, true, arena, ret);
+}

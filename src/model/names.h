@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names of a profile's frames: resolved when first asked for, so that a view pays only for the
+ * frames it shows. One thread at a time.
+ */
+#ifndef MODEL_NAMES_H
+#define MODEL_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/profile.h"
+#include "util/arena.h"
+
+struct named_frame {
+	const char *function; /* never NULL: "libfoo.so+0x1c30" or a mark in brackets if unknown */
+	const char *file;     /* NULL: unknown */
+	uint32_t line;	      /* 0: unknown */
+	const char *module;   /* path; "" = none */
+	uint64_t offset;      /* ELF virtual address, or the bare address without a module */
+	bool inlined;	      /* into the next frame */
+	bool address_exact;   /* offset is the instruction itself, not where a call returns to */
+	bool named;	      /* function is a real name */
+};
+
+struct named_stack {
+	const struct named_frame *at; /* leaf first */
+	size_t count;
+};
+
+struct names;
+
+/* `use_symbols` false: every frame is module+offset. NULL if out of memory. */
+struct names *names_new(bool use_symbols);
+void names_free(struct names *names);
+
+/* *ret is in the arena, its strings live as long as `names`. -1 if out of memory. */
+int names_stack(struct names *names, const struct profile_process *process, node_id node,
+		struct arena *arena, struct named_stack *ret);
+
+/* Modules that could not name what was asked so far; notes are in the arena. -1 if out of memory. */
+int names_notes(const struct names *names, struct arena *arena, struct profile_notes *ret);
+
+#endif

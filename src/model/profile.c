@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is made of a profile when asked for: stacks as lists of frames, and the words for its marks.
+ *
+ * The rows were checked by build.c: parents come before children, so a walk towards the root ends,
+ * and it is never longer than the number of nodes.
+ */
+#include "model/profile.h"
+
+#include "base/compiler.h"
+#include "format/rows.h"
+
+const char *profile_kind_name(enum profile_kind kind)
+{
+	static const char *const names[PROFILE_KINDS] = { "heap", "mmap" };
+
+	ASSERT(kind < PROFILE_KINDS);
+	return names[kind];
+}
+
+const char *profile_end_name(enum profile_end end)
+{
+	static const char *const names[] = { "running", "exit", "signal", "killed" };
+
+	ASSERT((size_t)end < ARRAY_SIZE(names));
+	return names[end];
+}
+
+const char *profile_mark_text(enum profile_mark mark)
+{
+	static const char *const texts[] = {
+		[MARK_NONE] = "",
+		[MARK_CUT] = "[deeper frames cut]",
+		[MARK_STOPPED] = "[no unwind information]",
+		[MARK_OTHER] = "[other: memory budget used up]",
+		[MARK_DAMAGED] = "[damaged frame]",
+	};
+
+	ASSERT((size_t)mark < ARRAY_SIZE(texts));
+	return texts[mark];
+}
+
+static enum profile_mark mark_of(uint64_t offset)
+{
+	switch (offset) {
+	case LIVE_FRAME_CUT:
+		return MARK_CUT;
+	case LIVE_FRAME_STOPPED:
+		return MARK_STOPPED;
+	case LIVE_FRAME_OTHER:
+		return MARK_OTHER;
+	default:
+		return MARK_NONE; /* a bare address */
+	}
+}
+
+static struct profile_frame frame_at(const struct profile_process *p, uint32_t index)
+{
+	if (index >= p->rows->frame_count)
+		return (struct profile_frame){ .mark = MARK_DAMAGED };
+	uint64_t word = p->rows->frames[index];
+	struct profile_frame frame = {
+		.module = { live_frame_module(word) },
+		.offset = live_frame_offset(word),
+		.exact = live_frame_exact(word),
+	};
+
+	if (frame.module.v >= p->module_count)
+		return (struct profile_frame){ .mark = MARK_DAMAGED };
+	if (frame.module.v == 0)
+		frame.mark = mark_of(frame.offset);
+	return frame;
+}
+
+ptrdiff_t profile_stack(const struct profile_process *p, node_id node, struct arena *arena,
+			struct profile_frame **ret)
+{
+	const struct node_row *nodes = p->rows->nodes;
+	size_t count = 0, at = 0;
+
+	for (uint32_t n = node.v; n != 0; n = nodes[n].parent)
+		count++;
+	struct profile_frame *frames = ARENA_ARRAY(arena, struct profile_frame, count);
+
+	if (!frames)
+		return -1;
+	for (uint32_t n = node.v; n != 0; n = nodes[n].parent)
+		frames[at++] = frame_at(p, nodes[n].frame);
+	ASSERT(at == count);
+	*ret = frames;
+	return (ptrdiff_t)count;
+}

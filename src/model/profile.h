@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The immutable profile: what every analysis reads. Made once from a recording, checked once: every
+ * id in it is inside its table, so that nobody above has to ask again.
+ *
+ * Glossary
+ *   site    a stack and a kind of memory: what a block belongs to
+ *   cell    the counters of one site in one slot (thread); a site's numbers are the sums over them
+ *   node    a stack: a frame and the node of its caller; node 0 is the empty stack
+ *   live    allocated and not freed; at the end of the recording that is what leaked
+ *
+ * Everything belongs to the profile and lives as long as it. Reading needs no lock.
+ */
+#ifndef MODEL_PROFILE_H
+#define MODEL_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/ids.h"
+#include "base/span.h"
+#include "util/arena.h"
+
+struct process_rows;
+
+enum profile_kind { PROFILE_HEAP, PROFILE_MMAP, PROFILE_KINDS };
+const char *profile_kind_name(enum profile_kind kind); /* "heap", "mmap" */
+
+/* Calls of realloc that had a block, counted at the site of the call. */
+struct realloc_numbers {
+	uint64_t calls;
+	uint64_t moved_calls, moved_bytes;
+	uint64_t grown_calls, shrunk_calls;
+	uint64_t old_bytes, new_bytes;
+};
+
+struct site_numbers {
+	uint64_t calls, bytes;
+	uint64_t frees, freed_bytes;
+	uint64_t live_blocks, live_bytes;
+	uint64_t peak_blocks, peak_bytes; /* at the moment of the process' heap peak */
+	uint64_t max_bytes;		  /* the most that was ever live here ... */
+	bool max_exact;			  /* ... or, if not exact, an upper bound of it */
+	uint64_t temporary_calls;
+	uint64_t slack_bytes, live_slack_bytes; /* usable minus requested */
+	uint64_t lifetime_ms_sum;		/* of the freed blocks */
+	struct realloc_numbers reallocs;
+};
+
+struct profile_site {
+	site_id id;
+	node_id node;
+	enum profile_kind kind;
+	uint64_t born_ns;
+	struct site_numbers numbers;
+};
+
+/* One bar of a distribution: sizes [low, high] in bytes, lifetimes [low, high) in milliseconds. */
+struct profile_bar {
+	uint64_t low, high, count;
+};
+struct profile_bars {
+	const struct profile_bar *at;
+	size_t count;
+};
+
+/* Marks where a stack has no address. */
+enum profile_mark {
+	MARK_NONE,
+	MARK_CUT,     /* deeper than the limit: the rest is folded here */
+	MARK_STOPPED, /* no unwind information: the walk ended here */
+	MARK_OTHER,   /* memory budget used up: the stack was not kept */
+	MARK_DAMAGED, /* the recording names a frame that it does not hold */
+};
+const char *profile_mark_text(enum profile_mark mark); /* "[deeper frames cut]" */
+
+struct profile_frame {
+	enum profile_mark mark;
+	module_id module; /* 0: none; offset is then the bare address */
+	uint64_t offset;  /* ELF virtual address */
+	bool exact;	  /* the instruction itself, not a return address */
+};
+
+struct profile_module {
+	const char *path; /* "": unknown */
+	struct span build_id;
+};
+
+/* Something that could not be done: counted, and never silent. */
+struct profile_note {
+	const char *name; /* the key in JSON */
+	const char *text; /* what it means for the reader */
+	uint64_t count;	  /* never 0 */
+};
+struct profile_notes {
+	const struct profile_note *at;
+	size_t count;
+};
+
+enum profile_end { PROFILE_RUNNING, PROFILE_EXITED, PROFILE_SIGNALLED, PROFILE_KILLED };
+const char *profile_end_name(enum profile_end end); /* "running", "exit", "signal", "killed" */
+
+struct profile_process {
+	uint32_t pid, ppid;
+	const char *command, *exe, *allocator;
+	const char *mode; /* "exact", "dormant" */
+	enum profile_end end;
+	uint32_t exit_code; /* status, or the signal's number */
+	uint64_t started_real_ns, duration_ns;
+
+	/* heap */
+	uint64_t calls, bytes, frees, freed_bytes;
+	uint64_t live_bytes, live_blocks; /* at the end */
+	uint64_t temporary_calls;
+	uint64_t peak_bytes, peak_blocks, peak_at_ns;
+	uint64_t peak_bound_bytes; /* 0 = exact */
+	/* anonymous mmap by the program */
+	uint64_t mmap_calls, mmap_bytes, mmap_live_bytes, mmap_peak_bytes;
+
+	uint64_t peak_rss_bytes;
+	uint64_t end_rss_bytes; /* 0: not known */
+	uint64_t own_bytes;	/* the recorder's memory */
+	uint64_t threads;	/* over the whole life */
+	uint64_t stacks;	/* distinct ones */
+	uint64_t depth_limit;
+
+	const struct profile_site *sites; /* those with a call or a free; by id */
+	size_t site_count;
+	const struct profile_module *modules; /* [0] is none */
+	size_t module_count;
+	struct profile_notes health;
+
+	const struct process_rows *rows; /* for the model's own functions */
+	const uint32_t *cells_of;   /* site id -> first place in cell_order; one more at the end */
+	const uint32_t *cell_order; /* cells grouped by site */
+};
+
+struct profile {
+	struct arena arena;
+	uint64_t started_real_ns, duration_ns;
+	const char *host, *kernel, *version, *command;
+	uint64_t peak_bytes, peak_at_ns, peak_bound_bytes; /* of all processes at one moment */
+	const struct profile_process *processes;
+	size_t process_count;
+	struct profile_notes warnings; /* about the file as a whole */
+
+	struct recording *recording; /* owned: the rows behind all this */
+};
+
+void profile_free(struct profile *profile);
+
+/*
+ * The stack's frames, leaf first. *ret is in the arena; returns their number, or -1 if out of
+ * memory.
+ */
+ptrdiff_t profile_stack(const struct profile_process *process, node_id node, struct arena *arena,
+			struct profile_frame **ret);
+
+/*
+ * Distributions of a site, over all its cells, by ascending low; made when asked for, because few
+ * sites are. -1 if out of memory. Bars of sizes do not overlap: an exact size inside a class that
+ * another cell uses is counted in the class.
+ */
+int profile_sizes(const struct profile_process *process, site_id site, struct arena *arena,
+		  struct profile_bars *ret);
+int profile_lifetimes(const struct profile_process *process, site_id site, struct arena *arena,
+		      struct profile_bars *ret);
+
+#endif

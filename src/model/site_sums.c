@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sums the cells of each site.
+ *
+ * One cell alone may be negative (a thread that only frees what others allocated), so sums are made
+ * first and differences last. A site's own maximum is exact if one cell saw all of its life. With
+ * several, each cell's maximum was at a time of its own and knows nothing of frees by other threads:
+ * their sum is an upper bound, and so is the peak of the whole process; the smaller is taken.
+ */
+#include "model/site_sums.h"
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "format/rows.h"
+
+/* Cells grouped by site: a counting sort. Site 0 is no site. */
+static int order_cells(struct profile_process *p, struct arena *arena)
+{
+	const struct process_rows *rows = p->rows;
+	uint32_t *first = ARENA_ARRAY(arena, uint32_t, rows->site_count + 2);
+	uint32_t *order = ARENA_ARRAY(arena, uint32_t, rows->cell_count + 1);
+
+	if (!first || !order)
+		return -1;
+	for (size_t i = 0; i < rows->cell_count; i++)
+		first[rows->cells[i].site + 1]++;
+	for (size_t i = 0; i < rows->site_count; i++)
+		first[i + 1] += first[i];
+	for (size_t i = 0; i < rows->cell_count; i++)
+		order[first[rows->cells[i].site]++] = (uint32_t)i;
+	/* Each start moved to its end, which is the next one's start: shift back. */
+	for (size_t i = rows->site_count; i > 0; i--)
+		first[i] = first[i - 1];
+	first[0] = 0;
+	p->cells_of = first;
+	p->cell_order = order;
+	return 0;
+}
+
+static void add_reallocs(struct realloc_numbers *sum, const struct live_reallocs *r)
+{
+	sum->calls = saturating_add(sum->calls, r->calls);
+	sum->moved_calls = saturating_add(sum->moved_calls, r->moved_calls);
+	sum->moved_bytes = saturating_add(sum->moved_bytes, r->moved_bytes);
+	sum->grown_calls = saturating_add(sum->grown_calls, r->grown_calls);
+	sum->shrunk_calls = saturating_add(sum->shrunk_calls, r->shrunk_calls);
+	sum->old_bytes = saturating_add(sum->old_bytes, r->old_bytes);
+	sum->new_bytes = saturating_add(sum->new_bytes, r->new_bytes);
+}
+
+static uint64_t not_negative(int64_t value)
+{
+	return value > 0 ? (uint64_t)value : 0;
+}
+
+static void sum_site(const struct profile_process *p, struct profile_site *site)
+{
+	const struct process_rows *rows = p->rows;
+	struct site_numbers *n = &site->numbers;
+	uint32_t begin = p->cells_of[site->id.v], end = p->cells_of[site->id.v + 1];
+	uint64_t peak_bytes = 0, peak_blocks = 0, freed_slack = 0;
+
+	for (uint32_t i = begin; i < end; i++) {
+		const struct cell_row *c = &rows->cells[p->cell_order[i]];
+
+		n->calls = saturating_add(n->calls, c->calls);
+		n->bytes = saturating_add(n->bytes, c->bytes);
+		n->frees = saturating_add(n->frees, c->frees);
+		n->freed_bytes = saturating_add(n->freed_bytes, c->freed_bytes);
+		n->max_bytes = saturating_add(n->max_bytes, c->max_bytes);
+		n->temporary_calls = saturating_add(n->temporary_calls, c->temporary);
+		n->slack_bytes = saturating_add(n->slack_bytes, c->slack);
+		n->lifetime_ms_sum = saturating_add(n->lifetime_ms_sum, c->lifetime_ms_sum);
+		freed_slack = saturating_add(freed_slack, c->freed_slack);
+		/* Modulo 2^64: negative cells cancel positive ones in whatever order. */
+		peak_bytes += (uint64_t)c->peak_bytes;
+		peak_blocks += (uint64_t)c->peak_blocks;
+		add_reallocs(&n->reallocs, &c->reallocs);
+	}
+	n->live_blocks = saturating_sub(n->calls, n->frees);
+	n->live_bytes = saturating_sub(n->bytes, n->freed_bytes);
+	n->live_slack_bytes = saturating_sub(n->slack_bytes, freed_slack);
+	n->peak_bytes = not_negative((int64_t)peak_bytes);
+	n->peak_blocks = not_negative((int64_t)peak_blocks);
+	n->max_exact = end - begin <= 1;
+	if (!n->max_exact && site->kind == PROFILE_HEAP) {
+		uint64_t peak = saturating_add(p->peak_bytes, p->peak_bound_bytes);
+
+		n->max_bytes = MIN(n->max_bytes, MAX(peak, n->peak_bytes));
+	}
+}
+
+static uint64_t count_stacks(const struct profile_process *p, struct arena *arena)
+{
+	size_t words = p->rows->node_count / 64 + 1;
+	uint64_t *seen = ARENA_ARRAY(arena, uint64_t, words);
+	uint64_t count = 0;
+
+	for (size_t i = 0; seen && i < p->site_count; i++) {
+		uint32_t node = p->sites[i].node.v;
+		uint64_t bit = UINT64_C(1) << (node % 64);
+
+		count += (seen[node / 64] & bit) == 0;
+		seen[node / 64] |= bit;
+	}
+	return count;
+}
+
+int site_sums_build(struct profile_process *p, struct arena *arena)
+{
+	const struct process_rows *rows = p->rows;
+
+	if (order_cells(p, arena) < 0)
+		return -1;
+	size_t used = 0, at = 0;
+
+	for (size_t i = 1; i < rows->site_count; i++)
+		used += p->cells_of[i + 1] > p->cells_of[i];
+	struct profile_site *sites = ARENA_ARRAY(arena, struct profile_site, used);
+
+	if (!sites)
+		return -1;
+	for (size_t i = 1; i < rows->site_count; i++) {
+		if (p->cells_of[i + 1] == p->cells_of[i])
+			continue;
+		const struct site_row *row = &rows->sites[i];
+		struct profile_site *site = &sites[at];
+
+		*site = (struct profile_site){
+			.id = { (uint32_t)i },
+			.node = { row->node },
+			.kind = row->kind == LIVE_KIND_MMAP ? PROFILE_MMAP : PROFILE_HEAP,
+			.born_ns = row->born_ns,
+		};
+		sum_site(p, site);
+		/* Made at start-up and never used, like those for what finds no memory. */
+		if (site->numbers.calls || site->numbers.frees)
+			at++;
+	}
+	p->sites = sites;
+	p->site_count = at;
+	p->stacks = count_stacks(p, arena);
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cells -> sites with their sums. Used by build.c only. */
+#ifndef MODEL_SITE_SUMS_H
+#define MODEL_SITE_SUMS_H
+
+#include "model/profile.h"
+
+/*
+ * Fills sites, cells_of, cell_order and stacks of a process whose rows were checked. -1 if out of
+ * memory.
+ */
+int site_sums_build(struct profile_process *process, struct arena *arena);
+
+#endif
