@@ -15,7 +15,8 @@ def run(root, name, *options):
     output = done.stdout + done.stderr
     if done.returncode == 0 and "SKIPPED" in output:
         pytest.skip(output.strip())
-    assert done.returncode == 0, "\n" + output
+    if done.returncode != 0:
+        pytest.fail("\n" + output, pytrace=False)
 
 
 def build(root, variable, preset):
