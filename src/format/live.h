@@ -165,7 +165,7 @@ _Static_assert(sizeof(struct live_reallocs) == LIVE_POOL_UNIT, "pool units");
 
 /* doc: live_slot
  * Totals of the thread(s) that owned it. `from` counts blocks that this slot freed and another slot allocated. */
-enum { LIVE_FROM = 16 };
+enum { LIVE_FROM = 16, LIVE_SLOTS_MAX = 1 << 20 };
 struct live_slot {
 	uint64_t calls, bytes, frees, freed_bytes; /* LIVE_KIND_HEAP */
 	uint64_t slack, freed_slack;

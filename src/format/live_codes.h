@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "format/live.h"
+
 /* doc: live_small: one word for each granule of 2^granule_shift bytes in which a block begins; 0 = none.
  * Requests below LIVE_SMALL_LIMIT bytes. */
 #define LIVE_SMALL_SIZE_BITS 12

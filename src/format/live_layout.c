@@ -31,7 +31,7 @@ static const struct share {
 	[LIVE_SITES] = { 7, KIB(512), GIB(16) },
 	[LIVE_RECORDS] = { 4, MIB(2), sizeof(struct live_record) << LIVE_SMALL_RECORD_BITS },
 	[LIVE_POOL] = { 3, MIB(2), (uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
-	[LIVE_SLOTS] = { 13, KIB(64), GIB(1) },
+	[LIVE_SLOTS] = { 13, KIB(64), LIVE_SLOTS_MAX * sizeof(struct live_slot) },
 	[LIVE_THREADS] = { 9, KIB(128), GIB(1) },
 	[LIVE_AREAS] = { 6, 16 * sizeof(struct live_area), LIVE_TOP_ENTRIES *sizeof(struct live_area) },
 	[LIVE_LEAVES] = { 0, 16 * LIVE_LEAF_UNIT, (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it takes the rest */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ownership of rows: everything below a process_rows or a recording was malloc'd by whoever filled it (live_read,
+ * the decoder, the collector) and goes here, once.
+ */
+#include "format/rows.h"
+
+#include <stdlib.h>
+
+#include "format/recording.h"
+
+void process_rows_release(struct process_rows *rows)
+{
+	for (size_t i = 0; i < rows->module_count; i++)
+		free(rows->modules[i].path);
+	free(rows->modules);
+	free(rows->frames);
+	free(rows->nodes);
+	free(rows->sites);
+	free(rows->cells);
+	free(rows->bars);
+	free(rows->ages);
+	free(rows->threads);
+	free(rows->foreign);
+	free(rows->series);
+	free(rows->snapshots);
+	free(rows->snapshot_sites);
+	free(rows->process.command);
+	free(rows->process.exe);
+	free(rows->process.allocator);
+	*rows = (struct process_rows){ 0 };
+}
+
+void recording_release(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->process_count; i++)
+		process_rows_release(&recording->processes[i]);
+	free(recording->processes);
+	free(recording->run.host);
+	free(recording->run.kernel);
+	free(recording->run.version);
+	free(recording->run.command);
+	*recording = (struct recording){ 0 };
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: format base */
+/* Recordings: round trips of random rows, files that are cut or damaged, versions and unknown chunks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include <cmocka.h>
+
+#include "base/compiler.h"
+#include "base/hash.h"
+#include "format/recording.h"
+
+static uint64_t seed;
+
+static uint64_t rnd(void)
+{
+	return hash_mix(seed += UINT64_C(0x9e3779b97f4a7c15));
+}
+
+static uint64_t below(uint64_t limit)
+{
+	return rnd() % limit;
+}
+
+/* Mostly small, sometimes anything: what overflows must come back as well. */
+static uint64_t number(void)
+{
+	switch (below(8)) {
+	case 0:
+		return 0;
+	case 1:
+		return rnd();
+	case 2:
+		return UINT64_MAX;
+	default:
+		return rnd() >> (32 + below(32));
+	}
+}
+
+static char *text(void)
+{
+	char *out = calloc(1, 40);
+
+	assert_non_null(out);
+	snprintf(out, 40, "/usr/lib/lib%llx.so", (unsigned long long)below(100000));
+	return out;
+}
+
+static void *rows_of(size_t count, size_t bytes)
+{
+	void *out = calloc(count + 1, bytes);
+
+	assert_non_null(out);
+	return out;
+}
+
+static void fill_stacks(struct process_rows *p, size_t scale)
+{
+	p->module_count = 1 + below(8);
+	p->modules = rows_of(p->module_count, sizeof *p->modules);
+	p->modules[0].path = calloc(1, 1);
+	for (size_t i = 1; i < p->module_count; i++) {
+		struct module_row *m = &p->modules[i];
+
+		*m = (struct module_row){ .path = text(), .start = rnd() >> 17, .bias = number() };
+		m->end = m->start + below(1 << 24);
+		m->mapped_ns = below(1000) * 1000000;
+		m->unmapped_ns = below(3) ? 0 : below(1000) * 1000000;
+		m->build_id_bytes = (uint32_t)below(2) * 20;
+		for (size_t j = 0; j < m->build_id_bytes; j++)
+			m->build_id[j] = (uint8_t)rnd();
+	}
+	p->frame_count = 1 + below(scale);
+	p->frames = rows_of(p->frame_count, sizeof *p->frames);
+	for (size_t i = 0; i < p->frame_count; i++)
+		p->frames[i] = live_frame_pack((uint32_t)below(p->module_count), rnd() >> 17, below(10) == 0);
+	p->node_count = 1 + below(2 * scale);
+	p->nodes = rows_of(p->node_count, sizeof *p->nodes);
+	for (size_t i = 1; i < p->node_count; i++) {
+		p->nodes[i].parent = (uint32_t)(below(3) ? i - 1 : below(i));
+		p->nodes[i].frame = (uint32_t)below(p->frame_count);
+	}
+	p->site_count = 1 + below(scale);
+	p->sites = rows_of(p->site_count, sizeof *p->sites);
+	for (size_t i = 1; i < p->site_count; i++)
+		p->sites[i] = (struct site_row){ .node = (uint32_t)below(p->node_count),
+						 .tag = (uint32_t)below(3),
+						 .kind = (uint32_t)below(LIVE_KINDS),
+						 .born_ns = below(100000) * 1000000 };
+}
+
+/* Appends bars to the process and returns how many; sometimes such as live_read makes them, sometimes any. */
+static uint32_t fill_bars(struct process_rows *p, const struct cell_row *cell, int sizes)
+{
+	uint32_t count = (uint32_t)below(4);
+	uint32_t at = (uint32_t)p->bar_count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		unsigned bucket = (unsigned)below(30);
+		struct bar *bar = &p->bars[at + i];
+
+		*bar = (struct bar){ number(), number(), number() };
+		if (sizes && below(2))
+			*bar = (struct bar){ live_size_bucket_floor(bucket),
+					     live_size_bucket_floor(bucket + 1) - 1, below(100) };
+		else if (!sizes && below(2))
+			*bar = (struct bar){ bucket ? 1u << (bucket - 1) : 0, 1u << bucket, below(100) };
+	}
+	if (count == 1 && below(2))
+		p->bars[at] = (struct bar){ 48, 48, sizes ? cell->calls : cell->frees };
+	if (count == 1 && !sizes && below(2))
+		p->bars[at] = (struct bar){ 0, 1, cell->frees };
+	p->bar_count += count;
+	return count;
+}
+
+static void fill_cells(struct process_rows *p, size_t scale)
+{
+	p->cell_count = p->site_count > 1 ? below(2 * scale) : 0;
+	p->cells = rows_of(p->cell_count, sizeof *p->cells);
+	p->bars = rows_of(p->cell_count * 8, sizeof *p->bars);
+	for (size_t i = 0; i < p->cell_count; i++) {
+		struct cell_row *c = &p->cells[i];
+
+		c->site = 1 + (uint32_t)below(p->site_count - 1);
+		c->slot = (uint32_t)below(LIVE_SLOTS_MAX);
+		c->calls = number();
+		c->bytes = below(2) ? c->calls * 48 : number();
+		c->frees = below(2) ? c->calls : number();
+		c->freed_bytes = below(2) ? c->bytes : number();
+		c->peak_bytes = (int64_t)number();
+		c->peak_blocks = (int64_t)(below(2) ? c->calls - c->frees : number());
+		c->max_bytes = number();
+		c->temporary = below(2) ? c->frees : number();
+		c->slack = number();
+		c->freed_slack = number();
+		c->lifetime_ms_sum = number();
+		if (below(4) == 0)
+			c->reallocs = (struct live_reallocs){ .calls = number(), .moved_calls = number(),
+							      .moved_bytes = number(), .grown_calls = number(),
+							      .shrunk_calls = number(), .old_bytes = number(),
+							      .new_bytes = number() };
+		c->sizes_at = (uint32_t)p->bar_count;
+		c->sizes_count = fill_bars(p, c, 1);
+		c->lifetimes_at = (uint32_t)p->bar_count;
+		c->lifetimes_count = fill_bars(p, c, 0);
+	}
+	p->age_count = p->cell_count ? below(scale) : 0;
+	p->ages = rows_of(p->age_count, sizeof *p->ages);
+	for (size_t i = 0; i < p->age_count; i++)
+		p->ages[i] = (struct age_row){ .cell = (uint32_t)below(p->cell_count), .bucket = (uint32_t)below(40),
+					       .blocks = number(), .bytes = number() };
+}
+
+static void fill_threads(struct process_rows *p, size_t scale)
+{
+	p->thread_count = below(scale);
+	p->threads = rows_of(p->thread_count, sizeof *p->threads);
+	for (size_t i = 0; i < p->thread_count; i++) {
+		struct thread_row *t = &p->threads[i];
+
+		*t = (struct thread_row){ .tid = (uint32_t)rnd(), .slot = (uint32_t)below(100),
+					  .started_ns = below(9999) * 1000000, .calls = number(), .bytes = number(),
+					  .frees = number(), .freed_bytes = number() };
+		snprintf(t->name, sizeof t->name, "worker-%u", (unsigned)below(10));
+	}
+	p->foreign_count = below(scale);
+	p->foreign = rows_of(p->foreign_count, sizeof *p->foreign);
+	for (size_t i = 0; i < p->foreign_count; i++)
+		p->foreign[i] = (struct foreign_row){ .freer = (uint32_t)below(100),
+						      .owner = below(3) ? (uint32_t)below(100) : UINT32_MAX,
+						      .blocks = number(), .bytes = number() };
+}
+
+static void fill_time(struct process_rows *p, size_t scale)
+{
+	p->series_count = below(scale);
+	p->series = rows_of(p->series_count, sizeof *p->series);
+	for (size_t i = 0; i < p->series_count; i++)
+		p->series[i] = (struct series_row){ i * 10000000 + below(1000), number(), number(), number(), number(),
+						    number(), number(), number(), number(), number() };
+	p->snapshot_count = below(10);
+	p->snapshots = rows_of(p->snapshot_count, sizeof *p->snapshots);
+	p->snapshot_sites = rows_of(p->snapshot_count * p->site_count, sizeof *p->snapshot_sites);
+	for (size_t i = 0; i < p->snapshot_count; i++) {
+		struct snapshot_row *s = &p->snapshots[i];
+
+		*s = (struct snapshot_row){ .at_ns = i * 100000000, .live_bytes = number(), .live_blocks = number(),
+					    .rss_bytes = number(), .sites_at = (uint32_t)p->snapshot_site_count };
+		for (uint32_t site = 1; site < p->site_count; site++) {
+			if (below(4) != 0)
+				continue;
+			p->snapshot_sites[p->snapshot_site_count++] = (struct snapshot_site){
+				.site = site, .bytes = (int64_t)number(), .blocks = (int64_t)number() };
+			s->sites_count++;
+		}
+	}
+}
+
+static void fill_process(struct process_rows *p, size_t scale)
+{
+	p->process = (struct process_row){
+		.pid = (uint32_t)rnd(), .ppid = (uint32_t)rnd(), .mode = LIVE_MODE_EXACT, .end = (uint32_t)below(4),
+		.exit_code = (uint32_t)below(256), .started_real_ns = rnd(), .started_offset_ns = number(),
+		.duration_ns = number(), .calls = number(), .bytes = number(), .frees = number(),
+		.freed_bytes = number(), .temporary = number(), .slack = number(), .freed_slack = number(),
+		.map_calls = number(), .map_bytes = number(), .unmap_calls = number(), .unmap_bytes = number(),
+		.map_peak_bytes = number(), .peak_bytes = number(), .peak_blocks = number(), .peak_at_ns = number(),
+		.peak_bound_bytes = number(), .peak_rss_bytes = number(), .own_bytes = number(), .granule_bytes = 16,
+		.depth_limit = 256, .command = text(), .exe = text(), .allocator = text(),
+	};
+	for (size_t i = 0; i < HEALTH_COUNT; i++)
+		p->process.health[i] = below(2) ? number() : 0;
+	fill_stacks(p, scale);
+	fill_cells(p, scale);
+	fill_threads(p, scale);
+	fill_time(p, scale);
+}
+
+static struct recording random_recording(uint64_t with_seed, size_t processes, size_t scale)
+{
+	struct recording r = { 0 };
+
+	seed = with_seed;
+	r.run = (struct run_row){ rnd(), number(), number(), number(), number(), text(), text(), text(), text() };
+	r.process_count = processes;
+	r.processes = rows_of(processes, sizeof *r.processes);
+	for (size_t i = 0; i < processes; i++)
+		fill_process(&r.processes[i], scale);
+	return r;
+}
+
+#define SAME(a, b, member, count)                                                                              \
+	do {                                                                                                   \
+		assert_int_equal((a)->count, (b)->count);                                                      \
+		if ((a)->count)                                                                                \
+			assert_memory_equal((a)->member, (b)->member, (a)->count * sizeof *(a)->member);       \
+	} while (0)
+
+static void assert_same_process(struct process_rows *a, struct process_rows *b)
+{
+	char *texts[2][3] = { { a->process.command, a->process.exe, a->process.allocator },
+			      { b->process.command, b->process.exe, b->process.allocator } };
+	struct process_row rows[2] = { a->process, b->process };
+
+	for (size_t i = 0; i < 3; i++)
+		assert_string_equal(texts[0][i], texts[1][i]);
+	for (size_t i = 0; i < 2; i++)
+		rows[i].command = rows[i].exe = rows[i].allocator = NULL;
+	assert_memory_equal(&rows[0], &rows[1], sizeof rows[0]);
+	assert_int_equal(a->module_count, b->module_count);
+	for (size_t i = 0; i < a->module_count; i++) {
+		struct module_row x = a->modules[i], y = b->modules[i];
+
+		assert_string_equal(x.path, y.path);
+		x.path = y.path = NULL;
+		assert_memory_equal(&x, &y, sizeof x);
+	}
+	SAME(a, b, frames, frame_count);
+	SAME(a, b, nodes, node_count);
+	SAME(a, b, sites, site_count);
+	SAME(a, b, cells, cell_count);
+	SAME(a, b, bars, bar_count);
+	SAME(a, b, ages, age_count);
+	SAME(a, b, threads, thread_count);
+	SAME(a, b, foreign, foreign_count);
+	SAME(a, b, series, series_count);
+	SAME(a, b, snapshots, snapshot_count);
+	SAME(a, b, snapshot_sites, snapshot_site_count);
+}
+
+static void encode(const struct recording *r, uint8_t **ret, size_t *ret_length)
+{
+	struct format_error error = { "" };
+	void *bytes = NULL;
+
+	assert_int_equal(recording_encode(r, &bytes, ret_length, &error), 0);
+	*ret = bytes;
+}
+
+static int is_whole(const struct recording_warnings *w)
+{
+	return !w->cut_bytes && !w->bad_chunks && !w->unknown_chunks && !w->unfinished;
+}
+
+static void random_recordings_come_back_as_they_were(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= 120; i++) {
+		struct recording r = random_recording(i, below(4), i % 10 == 0 ? 3000 : 1 + below(60)), back = { 0 };
+		struct format_error error = { "" };
+		uint8_t *bytes;
+		size_t length;
+
+		encode(&r, &bytes, &length);
+		if (recording_decode(bytes, length, &back, &error) != 0)
+			fail_msg("%s", error.message);
+		assert_true(is_whole(&back.warnings));
+		assert_string_equal(r.run.command, back.run.command);
+		assert_int_equal(r.run.peak_at_ns, back.run.peak_at_ns);
+		assert_int_equal(r.process_count, back.process_count);
+		for (size_t j = 0; j < r.process_count; j++)
+			assert_same_process(&r.processes[j], &back.processes[j]);
+		recording_release(&back);
+		recording_release(&r);
+		free(bytes);
+	}
+}
+
+static void a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk(void **state)
+{
+	struct recording r = random_recording(77, 2, 20);
+	uint8_t *bytes;
+	size_t length, most_cells = 0, opened = 0;
+
+	(void)state;
+	encode(&r, &bytes, &length);
+	for (size_t cut = 0; cut < length; cut++) {
+		struct recording back = { 0 };
+		struct format_error error = { "" };
+		/* On the heap and of the exact size, so that a sanitizer sees one byte too many. */
+		uint8_t *part = malloc(cut ? cut : 1);
+
+		memcpy(part, bytes, cut);
+		if (recording_decode(part, cut, &back, &error) < 0) {
+			assert_true(cut < 40);
+			assert_true(strlen(error.message) > 0);
+		} else {
+			assert_true(back.warnings.unfinished);
+			assert_int_equal(back.warnings.bad_chunks, 0);
+			assert_true(back.process_count <= 2);
+			if (back.process_count == 2) {
+				assert_true(back.processes[1].cell_count >= most_cells);
+				most_cells = back.processes[1].cell_count;
+				assert_same_process(&r.processes[0], &back.processes[0]);
+			}
+			opened++;
+			recording_release(&back);
+		}
+		free(part);
+	}
+	assert_int_equal(opened, length - 40);
+	assert_int_equal(most_cells, r.processes[1].cell_count);
+	recording_release(&r);
+	free(bytes);
+}
+
+static void a_flipped_bit_never_goes_unnoticed(void **state)
+{
+	struct recording r = random_recording(99, 1, 10);
+	uint8_t *bytes;
+	size_t length;
+
+	(void)state;
+	encode(&r, &bytes, &length);
+	for (size_t bit = 0; bit < 8 * length; bit++) {
+		struct recording back = { 0 };
+
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		if (recording_decode(bytes, length, &back, NULL) == 0) {
+			assert_false(is_whole(&back.warnings));
+			recording_release(&back);
+		}
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	recording_release(&r);
+	free(bytes);
+}
+
+static void resign_head(uint8_t *bytes)
+{
+	uint64_t hash = XXH64(bytes, 32, 0);
+
+	memcpy(bytes + 32, &hash, sizeof hash);
+}
+
+static int decode_after(uint8_t *bytes, size_t length, size_t at, uint8_t value, struct format_error *error)
+{
+	struct recording back = { 0 };
+	uint8_t old = bytes[at];
+	int status;
+
+	bytes[at] = value;
+	resign_head(bytes);
+	status = recording_decode(bytes, length, &back, error);
+	if (status == 0)
+		recording_release(&back);
+	bytes[at] = old;
+	resign_head(bytes);
+	return status;
+}
+
+static void any_minor_and_compatible_flag_is_read_and_unknown_needs_are_refused(void **state)
+{
+	struct recording r = random_recording(5, 1, 10);
+	struct format_error error = { "" };
+	uint8_t *bytes;
+	size_t length;
+
+	(void)state;
+	encode(&r, &bytes, &length);
+	assert_int_equal(decode_after(bytes, length, 14, 200, &error), 0); /* minor */
+	assert_int_equal(decode_after(bytes, length, 16, 255, &error), 0); /* compatible */
+	assert_int_equal(decode_after(bytes, length, 24, 2, &error), -1);  /* incompatible */
+	assert_non_null(strstr(error.message, "does not know"));
+	assert_int_equal(decode_after(bytes, length, 12, 2, &error), -1); /* major */
+	assert_non_null(strstr(error.message, "format 2"));
+	recording_release(&r);
+	free(bytes);
+}
+
+/* Changes the type of the chunk at the given place of the file and signs its head again. */
+static void retype_chunk(uint8_t *bytes, size_t chunk, uint16_t type, uint16_t flags)
+{
+	uint8_t *head = bytes + 40;
+	uint64_t size, hash;
+
+	for (size_t i = 0; i < chunk; i++) {
+		memcpy(&size, head + 8, sizeof size);
+		head += 40 + size;
+	}
+	memcpy(head, &type, sizeof type);
+	head[2] |= (uint8_t)flags;
+	hash = XXH64(head, 32, 0);
+	memcpy(head + 32, &hash, sizeof hash);
+}
+
+static void an_unknown_chunk_is_skipped_and_counted_unless_it_is_required(void **state)
+{
+	struct recording r = random_recording(6, 1, 10), back = { 0 };
+	struct format_error error = { "" };
+	uint8_t *bytes;
+	size_t length;
+
+	(void)state;
+	encode(&r, &bytes, &length);
+	retype_chunk(bytes, 8, 900, 0); /* threads */
+	assert_int_equal(recording_decode(bytes, length, &back, &error), 0);
+	assert_int_equal(back.warnings.unknown_chunks, 1);
+	assert_int_equal(back.warnings.bad_chunks, 0);
+	assert_false(back.warnings.unfinished);
+	assert_int_equal(back.processes[0].thread_count, 0);
+	assert_int_equal(back.processes[0].cell_count, r.processes[0].cell_count);
+	recording_release(&back);
+	retype_chunk(bytes, 8, 900, 2);
+	assert_int_equal(recording_decode(bytes, length, &back, &error), -1);
+	assert_non_null(strstr(error.message, "must know"));
+	recording_release(&r);
+	free(bytes);
+}
+
+static void a_lost_table_takes_those_that_point_into_it(void **state)
+{
+	struct recording r = random_recording(8, 1, 30), back = { 0 };
+	uint8_t *bytes;
+	size_t length;
+
+	(void)state;
+	encode(&r, &bytes, &length);
+	retype_chunk(bytes, 4, 901, 0); /* nodes: sites, cells, ages and snapshots need them */
+	assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
+	assert_int_equal(back.warnings.unknown_chunks, 1);
+	assert_int_equal(back.warnings.bad_chunks, 4);
+	assert_int_equal(back.processes[0].cell_count, 0);
+	assert_int_equal(back.processes[0].process.calls, r.processes[0].process.calls);
+	assert_int_equal(back.processes[0].series_count, r.processes[0].series_count);
+	recording_release(&back);
+	recording_release(&r);
+	free(bytes);
+}
+
+static void very_regular_rows_are_still_believed(void **state)
+{
+	struct recording r = random_recording(3, 1, 4), back = { 0 };
+	struct process_rows *p = &r.processes[0];
+	size_t count = 200000;
+	uint8_t *bytes;
+	size_t length;
+
+	(void)state;
+	free(p->nodes);
+	p->nodes = rows_of(count, sizeof *p->nodes);
+	p->node_count = count;
+	for (size_t i = 1; i < count; i++)
+		p->nodes[i].parent = (uint32_t)i - 1;
+	encode(&r, &bytes, &length);
+	assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
+	assert_true(is_whole(&back.warnings));
+	assert_same_process(p, &back.processes[0]);
+	assert_true(length < 20000);
+	recording_release(&back);
+	recording_release(&r);
+	free(bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_recordings_come_back_as_they_were),
+		cmocka_unit_test(a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk),
+		cmocka_unit_test(a_flipped_bit_never_goes_unnoticed),
+		cmocka_unit_test(any_minor_and_compatible_flag_is_read_and_unknown_needs_are_refused),
+		cmocka_unit_test(an_unknown_chunk_is_skipped_and_counted_unless_it_is_required),
+		cmocka_unit_test(a_lost_table_takes_those_that_point_into_it),
+		cmocka_unit_test(very_regular_rows_are_still_believed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
