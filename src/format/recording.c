@@ -185,31 +185,68 @@ static void put_process(struct bytes *out, const struct process_rows *rows, uint
 	}
 }
 
+struct recording_writer {
+	struct bytes out;
+	uint32_t process_count;
+};
+
+struct recording_writer *recording_writer_new(void)
+{
+	struct recording_writer *writer = calloc(1, sizeof *writer);
+
+	if (writer)
+		put_head(&writer->out);
+	return writer;
+}
+
+void recording_writer_free(struct recording_writer *writer)
+{
+	if (writer)
+		bytes_release(&writer->out);
+	free(writer);
+}
+
+int recording_writer_add(struct recording_writer *writer, const struct process_rows *rows,
+			 struct format_error *error)
+{
+	if (writer->process_count >= PROCESSES_MAX)
+		return fail(error, "too many processes for one recording");
+	put_process(&writer->out, rows, writer->process_count++);
+	return writer->out.failed ? fail(error, "no memory left for the recording") : 0;
+}
+
+int recording_writer_finish(struct recording_writer *writer, const struct run_row *run, void **ret_bytes,
+			    size_t *ret_length, struct format_error *error)
+{
+	struct payload payload = { 0 };
+
+	chunk_run_put(&payload, run);
+	put_chunk(&writer->out, CHUNK_RUN, CHUNK_NO_PROCESS, &payload);
+	bytes_release(&payload.bytes);
+	payload = (struct payload){ 0 };
+	bytes_put_varint(&payload.bytes, 1 + writer->process_count * ARRAY_SIZE(kinds));
+	put_chunk(&writer->out, CHUNK_END, CHUNK_NO_PROCESS, &payload);
+	bytes_release(&payload.bytes);
+	if (writer->out.failed)
+		return fail(error, "no memory left for the recording");
+	*ret_bytes = writer->out.data;
+	*ret_length = writer->out.size;
+	writer->out = (struct bytes){ 0 };
+	return 0;
+}
+
 int recording_encode(const struct recording *recording, void **ret_bytes, size_t *ret_length,
 		     struct format_error *error)
 {
-	struct bytes out = { 0 };
-	struct payload payload = { 0 };
+	struct recording_writer *writer = recording_writer_new();
+	int status = writer ? 0 : fail(error, "no memory left for the recording");
 
-	if (recording->process_count > PROCESSES_MAX)
-		return fail(error, "%zu processes are too many for one recording", recording->process_count);
-	put_head(&out);
-	chunk_run_put(&payload, &recording->run);
-	put_chunk(&out, CHUNK_RUN, CHUNK_NO_PROCESS, &payload);
-	bytes_release(&payload.bytes);
-	for (size_t i = 0; i < recording->process_count; i++)
-		put_process(&out, &recording->processes[i], (uint32_t)i);
-	payload = (struct payload){ 0 };
-	bytes_put_varint(&payload.bytes, 1 + recording->process_count * ARRAY_SIZE(kinds));
-	put_chunk(&out, CHUNK_END, CHUNK_NO_PROCESS, &payload);
-	bytes_release(&payload.bytes);
-	if (out.failed) {
-		bytes_release(&out);
-		return fail(error, "no memory left for the recording");
-	}
-	*ret_bytes = out.data;
-	*ret_length = out.size;
-	return 0;
+	for (size_t i = 0; i < recording->process_count && status == 0; i++)
+		status = recording_writer_add(writer, &recording->processes[i], error);
+	if (status == 0)
+		status = recording_writer_finish(writer, &recording->run, ret_bytes, ret_length, error);
+	recording_writer_free(writer);
+	return status;
 }
 
 /* ---- reading ---- */

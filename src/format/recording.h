@@ -31,4 +31,14 @@ void recording_release(struct recording *recording);
 /* Encodes a whole recording into malloc'd memory. */
 int recording_encode(const struct recording *recording, void **ret_bytes, size_t *ret_length,
 		     struct format_error *error);
+
+/* The same process by process, so that only one at a time needs its rows in memory. add and finish return 0 or -1;
+ * the bytes of finish are malloc'd and the caller's. */
+struct recording_writer;
+struct recording_writer *recording_writer_new(void);
+void recording_writer_free(struct recording_writer *writer);
+int recording_writer_add(struct recording_writer *writer, const struct process_rows *rows,
+			 struct format_error *error);
+int recording_writer_finish(struct recording_writer *writer, const struct run_row *run, void **ret_bytes,
+			    size_t *ret_length, struct format_error *error);
 #endif
