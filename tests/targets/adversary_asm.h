@@ -12,6 +12,7 @@
 #error "x86-64 only"
 #endif
 
+/* clang-format off */
 #define ASM_BEGIN(name) ".globl " name "\n.hidden " name "\n.type " name ", @function\n.p2align 4\n" name ":\n"
 #define ASM_END(name) ".size " name ", .-" name "\n"
 
@@ -220,6 +221,8 @@ __asm__(".text\n"
 	"	.cfi_endproc\n"
 	ASM_END("asm_trap_first"));
 
+/* clang-format on */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -239,18 +242,19 @@ void asm_trap_first(void);
 #endif
 
 /* Lays out a new stack so that asm_switch to the returned value begins function(argument) there. */
-static inline void *asm_coroutine(void *stack, unsigned long size, asm_callee *function, long argument)
+static inline void *asm_coroutine(void *stack, unsigned long size, asm_callee *function,
+				  long argument)
 {
 	void **top = (void **)(((unsigned long)stack + size) & ~63ul);
 	void **sp = top - 2; /* the return address lies so that the entry's own calls are aligned */
 
 	*--sp = (void *)asm_coroutine_entry;
-	*--sp = (void *)0;	    /* rbp */
-	*--sp = (void *)0;	    /* rbx */
+	*--sp = (void *)0;	  /* rbp */
+	*--sp = (void *)0;	  /* rbx */
 	*--sp = (void *)function; /* r12 */
 	*--sp = (void *)argument; /* r13 */
-	*--sp = (void *)0;	    /* r14 */
-	*--sp = (void *)0;	    /* r15 */
+	*--sp = (void *)0;	  /* r14 */
+	*--sp = (void *)0;	  /* r15 */
 	return sp;
 }
 #endif

@@ -21,13 +21,18 @@ static inline void note_range(char *line, const char *program)
 {
 	unsigned long start, end;
 	char rights[5];
+	struct text_range *range;
 
 	if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3 || rights[2] != 'x')
 		return;
 	if (strstr(line, "libheapgauge"))
-		recorder_text = (struct text_range){ start, end };
+		range = &recorder_text;
 	else if (strstr(line, program))
-		program_text = (struct text_range){ start, end };
+		range = &program_text;
+	else
+		return;
+	range->start = start;
+	range->end = end;
 }
 
 /* Reads /proc/self/maps; the recorder is absent in a bare run. */
@@ -53,7 +58,7 @@ static inline void interrupted_init(void)
 
 static inline enum interrupted interrupted_where(const void *context)
 {
-	const ucontext_t *uc = context;
+	const ucontext_t *uc = (const ucontext_t *)context;
 	uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
 
 	if (pc >= program_text.start && pc < program_text.end)

@@ -40,7 +40,8 @@ int cxx_plugin_work(int rounds)
 	}
 	std::map<std::string, int> words;
 	for (int i = 0; i < rounds; i++)
-		words["a word that does not fit into the object itself " + std::to_string(i % 37)]++;
+		words["a word that does not fit into the object itself " +
+		      std::to_string(i % 37)]++;
 	return caught == rounds ? static_cast<int>(words.size()) : -1;
 }
 }

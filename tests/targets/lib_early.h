@@ -6,6 +6,7 @@
 
 enum { EARLY_BLOCKS = 40 };
 extern struct truth early_truth;
-extern void *early_block[EARLY_BLOCKS]; /* of i * 10 + 1 bytes, taken by the library's constructor */
+extern void
+	*early_block[EARLY_BLOCKS]; /* of i * 10 + 1 bytes, taken by the library's constructor */
 extern void (*early_library_end)(void); /* called last of all by the library's destructor */
 #endif

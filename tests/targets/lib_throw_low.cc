@@ -9,7 +9,8 @@ extern "C" NOINLINE int throw_low(int i)
 	if (i % 4 == 0)
 		return i;
 	if (i % 4 == 1)
-		throw std::runtime_error("a message that needs a block of its own, number " + std::to_string(i));
+		throw std::runtime_error("a message that needs a block of its own, number " +
+					 std::to_string(i));
 	if (i % 4 == 2)
 		throw i;
 	throw std::bad_alloc();

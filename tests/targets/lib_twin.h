@@ -5,25 +5,25 @@
 #define LIB_TWIN_H
 #include "target.h"
 
-#define TWIN(name, room)                                                                            \
-	void *name##_outer(void *(*take)(size_t), size_t n);                                        \
-	void *name##_inner(void *(*take)(size_t), size_t n);                                        \
-	NOINLINE void *name##_inner(void *(*take)(size_t), size_t n)                                \
-	{                                                                                           \
-		volatile char frame[room];                                                          \
-		frame[0] = frame[room - 1] = 1;                                                     \
-		void *p = take(n);                                                                  \
-		KEEP(p);                                                                            \
-		frame[1] = frame[0];                                                                \
-		return p;                                                                           \
-	}                                                                                           \
-	NOINLINE void *name##_outer(void *(*take)(size_t), size_t n)                                \
-	{                                                                                           \
-		volatile char frame[room * 2];                                                      \
-		frame[0] = frame[room - 1] = 1;                                                     \
-		void *p = name##_inner(take, n);                                                    \
-		KEEP(p);                                                                            \
-		frame[1] = frame[0];                                                                \
-		return p;                                                                           \
+#define TWIN(name, room)                                                                           \
+	void *name##_outer(void *(*take)(size_t), size_t n);                                       \
+	void *name##_inner(void *(*take)(size_t), size_t n);                                       \
+	NOINLINE void *name##_inner(void *(*take)(size_t), size_t n)                               \
+	{                                                                                          \
+		volatile char frame[room];                                                         \
+		frame[0] = frame[room - 1] = 1;                                                    \
+		void *p = take(n);                                                                 \
+		KEEP(p);                                                                           \
+		frame[1] = frame[0];                                                               \
+		return p;                                                                          \
+	}                                                                                          \
+	NOINLINE void *name##_outer(void *(*take)(size_t), size_t n)                               \
+	{                                                                                          \
+		volatile char frame[room * 2];                                                     \
+		frame[0] = frame[room - 1] = 1;                                                    \
+		void *p = name##_inner(take, n);                                                   \
+		KEEP(p);                                                                           \
+		frame[1] = frame[0];                                                               \
+		return p;                                                                          \
 	}
 #endif

@@ -99,10 +99,14 @@ static const struct {
 	void *(*take)(size_t);
 	struct truth *truth;
 } entry[] = {
-	{ by_malloc, &malloc_truth },		    { by_calloc, &calloc_truth },
-	{ by_realloc, &realloc_truth },		    { by_reallocarray, &reallocarray_truth },
-	{ by_posix_memalign, &posix_memalign_truth }, { by_aligned_alloc, &aligned_alloc_truth },
-	{ by_memalign, &memalign_truth },	    { by_valloc, &valloc_truth },
+	{ by_malloc, &malloc_truth },
+	{ by_calloc, &calloc_truth },
+	{ by_realloc, &realloc_truth },
+	{ by_reallocarray, &reallocarray_truth },
+	{ by_posix_memalign, &posix_memalign_truth },
+	{ by_aligned_alloc, &aligned_alloc_truth },
+	{ by_memalign, &memalign_truth },
+	{ by_valloc, &valloc_truth },
 	{ by_pvalloc, &pvalloc_truth },
 };
 enum { ENTRIES = sizeof entry / sizeof *entry, ROUNDS = 50 };

@@ -11,13 +11,13 @@ static struct truth destructor_truth = TRUTH(take_in_destructor);
 static struct truth regrown_truth = TRUTH(regrow_early);
 static void *before_main[3], *in_main;
 
-#define TAKE(name, truth)                                                                           \
-	static NOINLINE void *name(size_t n)                                                        \
-	{                                                                                           \
-		void *p = malloc(n);                                                                \
-		KEEP(p);                                                                            \
-		truth_take(&truth, n);                                                              \
-		return p;                                                                           \
+#define TAKE(name, truth)                                                                          \
+	static NOINLINE void *name(size_t n)                                                       \
+	{                                                                                          \
+		void *p = malloc(n);                                                               \
+		KEEP(p);                                                                           \
+		truth_take(&truth, n);                                                             \
+		return p;                                                                          \
 	}
 TAKE(take_before_all, preinit_truth)
 TAKE(take_in_constructor, constructor_truth)

@@ -16,20 +16,28 @@ extern "C" {
 static NOINLINE void *ask_too_much(int form)
 {
 	switch (form) {
-	case 0: return operator new(huge);
-	case 1: return operator new[](huge);
-	case 2: return operator new(huge, std::align_val_t{64});
-	default: return operator new[](huge, std::align_val_t{64});
+	case 0:
+		return operator new(huge);
+	case 1:
+		return operator new[](huge);
+	case 2:
+		return operator new (huge, std::align_val_t{ 64 });
+	default:
+		return operator new[](huge, std::align_val_t{ 64 });
 	}
 }
 
 static NOINLINE void *ask_too_much_politely(int form)
 {
 	switch (form) {
-	case 0: return operator new(huge, std::nothrow);
-	case 1: return operator new[](huge, std::nothrow);
-	case 2: return operator new(huge, std::align_val_t{64}, std::nothrow);
-	default: return operator new[](huge, std::align_val_t{64}, std::nothrow);
+	case 0:
+		return operator new(huge, std::nothrow);
+	case 1:
+		return operator new[](huge, std::nothrow);
+	case 2:
+		return operator new (huge, std::align_val_t{ 64 }, std::nothrow);
+	default:
+		return operator new[](huge, std::align_val_t{ 64 }, std::nothrow);
 	}
 }
 

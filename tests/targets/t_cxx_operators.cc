@@ -7,22 +7,24 @@
 using std::align_val_t;
 using std::nothrow;
 
-static constexpr align_val_t A64{64}, A4096{4096};
+static constexpr align_val_t A64{ 64 }, A4096{ 4096 };
 
 static struct truth truths[] = {
-	TRUTH(plain_new),	 TRUTH(array_new),	   TRUTH(nothrow_new),	       TRUTH(nothrow_array_new),
-	TRUTH(aligned_new),	 TRUTH(aligned_array_new), TRUTH(aligned_nothrow_new), TRUTH(aligned_nothrow_array_new),
+	TRUTH(plain_new),	    TRUTH(array_new),
+	TRUTH(nothrow_new),	    TRUTH(nothrow_array_new),
+	TRUTH(aligned_new),	    TRUTH(aligned_array_new),
+	TRUTH(aligned_nothrow_new), TRUTH(aligned_nothrow_array_new),
 };
 
 extern "C" {
-#define NEW(name, index, expression)                                                                \
-	static NOINLINE void *name(size_t n)                                                        \
-	{                                                                                           \
-		void *p = expression;                                                               \
-		KEEP(p);                                                                            \
-		CHECK(p);                                                                           \
-		truth_take(&truths[index], n);                                                      \
-		return p;                                                                           \
+#define NEW(name, index, expression)                                                               \
+	static NOINLINE void *name(size_t n)                                                       \
+	{                                                                                          \
+		void *p = expression;                                                              \
+		KEEP(p);                                                                           \
+		CHECK(p);                                                                          \
+		truth_take(&truths[index], n);                                                     \
+		return p;                                                                          \
 	}
 NEW(plain_new, 0, operator new(n))
 NEW(array_new, 1, operator new[](n))
@@ -43,30 +45,78 @@ static void *(*const take[])(size_t) = {
 static void give_back(int form, int way, void *p, size_t n)
 {
 	switch (form * 3 + way) {
-	case 0: operator delete(p); break;
-	case 1: operator delete(p, n); break;
-	case 2: operator delete(p, nothrow); break;
-	case 3: operator delete[](p); break;
-	case 4: operator delete[](p, n); break;
-	case 5: operator delete[](p, nothrow); break;
-	case 6: operator delete(p); break;
-	case 7: operator delete(p, n); break;
-	case 8: operator delete(p, nothrow); break;
-	case 9: operator delete[](p); break;
-	case 10: operator delete[](p, n); break;
-	case 11: operator delete[](p, nothrow); break;
-	case 12: operator delete(p, A64); break;
-	case 13: operator delete(p, n, A64); break;
-	case 14: operator delete(p, A64, nothrow); break;
-	case 15: operator delete[](p, A4096); break;
-	case 16: operator delete[](p, n, A4096); break;
-	case 17: operator delete[](p, A4096, nothrow); break;
-	case 18: operator delete(p, A64); break;
-	case 19: operator delete(p, n, A64); break;
-	case 20: operator delete(p, A64, nothrow); break;
-	case 21: operator delete[](p, A64); break;
-	case 22: operator delete[](p, n, A64); break;
-	default: operator delete[](p, A64, nothrow); break;
+	case 0:
+		operator delete(p);
+		break;
+	case 1:
+		operator delete(p, n);
+		break;
+	case 2:
+		operator delete(p, nothrow);
+		break;
+	case 3:
+		operator delete[](p);
+		break;
+	case 4:
+		operator delete[](p, n);
+		break;
+	case 5:
+		operator delete[](p, nothrow);
+		break;
+	case 6:
+		operator delete(p);
+		break;
+	case 7:
+		operator delete(p, n);
+		break;
+	case 8:
+		operator delete(p, nothrow);
+		break;
+	case 9:
+		operator delete[](p);
+		break;
+	case 10:
+		operator delete[](p, n);
+		break;
+	case 11:
+		operator delete[](p, nothrow);
+		break;
+	case 12:
+		operator delete(p, A64);
+		break;
+	case 13:
+		operator delete(p, n, A64);
+		break;
+	case 14:
+		operator delete(p, A64, nothrow);
+		break;
+	case 15:
+		operator delete[](p, A4096);
+		break;
+	case 16:
+		operator delete[](p, n, A4096);
+		break;
+	case 17:
+		operator delete[](p, A4096, nothrow);
+		break;
+	case 18:
+		operator delete(p, A64);
+		break;
+	case 19:
+		operator delete(p, n, A64);
+		break;
+	case 20:
+		operator delete(p, A64, nothrow);
+		break;
+	case 21:
+		operator delete[](p, A64);
+		break;
+	case 22:
+		operator delete[](p, n, A64);
+		break;
+	default:
+		operator delete[](p, A64, nothrow);
+		break;
 	}
 }
 
@@ -87,6 +137,6 @@ int main()
 		truth_print(&truths[form], "");
 	}
 	operator delete(nullptr);
-	operator delete[](nullptr, align_val_t{64});
+	operator delete[](nullptr, align_val_t{ 64 });
 	return 0;
 }

@@ -55,6 +55,7 @@ int main(void)
 		bytes += ROUNDS * (10 + i);
 	for (char x = 'a'; x <= 'b'; x++)
 		say("EXPECT stack=take_below_twin<twin_%c_inner<twin_%c_outer<open_call_close<call_%c<main kind=heap "
-		    "calls=%lu bytes=%lu live_blocks=%d live_bytes=%d\n", x, x, x, calls, bytes, ROUNDS, ROUNDS * 10);
+		    "calls=%lu bytes=%lu live_blocks=%d live_bytes=%d\n",
+		    x, x, x, calls, bytes, ROUNDS, ROUNDS * 10);
 	return 0;
 }

@@ -8,11 +8,11 @@
 enum { CANARY = 4242 };
 static struct truth truth = TRUTH(try_all);
 
-#define QUIET(statement)                                                                            \
-	do {                                                                                        \
-		errno = CANARY;                                                                     \
-		statement;                                                                          \
-		CHECK(errno == CANARY);                                                             \
+#define QUIET(statement)                                                                           \
+	do {                                                                                       \
+		errno = CANARY;                                                                    \
+		statement;                                                                         \
+		CHECK(errno == CANARY);                                                            \
 	} while (0)
 
 static NOINLINE void try_all(size_t n)
@@ -38,8 +38,7 @@ static NOINLINE void try_all(size_t n)
 }
 
 /* 2^depth different stacks. */
-#define FORK(name)                                                                                  \
-	static NOINLINE void name(unsigned path, int depth, size_t n);
+#define FORK(name) static NOINLINE void name(unsigned path, int depth, size_t n);
 FORK(left)
 FORK(right)
 static NOINLINE void left(unsigned path, int depth, size_t n)

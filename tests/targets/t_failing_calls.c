@@ -23,18 +23,42 @@ static NOINLINE void *must_fail(int which, void *p)
 	void *q = p;
 	errno = 0;
 	switch (which) {
-	case 0: q = malloc(huge); break;
-	case 1: q = calloc(half, half); break;
-	case 2: q = calloc(1, huge); break;
-	case 3: q = reallocarray(NULL, half, half); break;
-	case 4: q = reallocarray(p, half, half); break;
-	case 5: q = realloc(p, huge); break;
-	case 6: q = realloc(NULL, huge); break;
-	case 7: q = aligned_alloc(64, huge); break;
-	case 8: q = memalign(64, huge); break;
-	case 9: q = valloc(huge); break;
-	case 10: q = pvalloc(huge); break;
-	default: q = pvalloc((size_t)-100); break;
+	case 0:
+		q = malloc(huge);
+		break;
+	case 1:
+		q = calloc(half, half);
+		break;
+	case 2:
+		q = calloc(1, huge);
+		break;
+	case 3:
+		q = reallocarray(NULL, half, half);
+		break;
+	case 4:
+		q = reallocarray(p, half, half);
+		break;
+	case 5:
+		q = realloc(p, huge);
+		break;
+	case 6:
+		q = realloc(NULL, huge);
+		break;
+	case 7:
+		q = aligned_alloc(64, huge);
+		break;
+	case 8:
+		q = memalign(64, huge);
+		break;
+	case 9:
+		q = valloc(huge);
+		break;
+	case 10:
+		q = pvalloc(huge);
+		break;
+	default:
+		q = pvalloc((size_t)-100);
+		break;
 	}
 	KEEP(q);
 	CHECK(q == NULL);

@@ -38,8 +38,10 @@ static void child_body(int which)
 		free(inherited[i]);
 	take(12345); /* and one leak */
 	switch (which % 5) {
-	case 0: _exit(which);
-	case 1: exit(which);
+	case 0:
+		_exit(which);
+	case 1:
+		exit(which);
 	case 2:
 		CHECK(pthread_create(&thread, NULL, child_thread, NULL) == 0);
 		CHECK(pthread_join(thread, NULL) == 0);
@@ -51,7 +53,9 @@ static void child_body(int which)
 		}
 		CHECK(wait(&status) > 0 && WEXITSTATUS(status) == 7);
 		_exit(which);
-	default: kill(getpid(), which % 2 ? SIGKILL : SIGSEGV); _exit(1);
+	default:
+		kill(getpid(), which % 2 ? SIGKILL : SIGSEGV);
+		_exit(1);
 	}
 }
 
@@ -71,7 +75,8 @@ int main(void)
 			truth_drop(&truth, n);
 		}
 		CHECK(waitpid(child, &status, 0) == child);
-		say("child %d ended by %d with %d\n", which, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+		say("child %d ended by %d with %d\n", which,
+		    WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 		    WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 	}
 	for (size_t i = 0; i < INHERITED; i += 2) {

@@ -7,13 +7,13 @@ static struct truth few_truth = TRUTH(take_few_sizes);
 static struct truth many_truth = TRUTH(take_many_sizes);
 static struct truth held_truth = TRUTH(take_and_hold);
 
-#define TAKE(name, truth)                                                                           \
-	static NOINLINE void *name(size_t n)                                                        \
-	{                                                                                           \
-		void *p = malloc(n);                                                                \
-		KEEP(p);                                                                            \
-		truth_take(&truth, n);                                                              \
-		return p;                                                                           \
+#define TAKE(name, truth)                                                                          \
+	static NOINLINE void *name(size_t n)                                                       \
+	{                                                                                          \
+		void *p = malloc(n);                                                               \
+		KEEP(p);                                                                           \
+		truth_take(&truth, n);                                                             \
+		return p;                                                                          \
 	}
 TAKE(take_few_sizes, few_truth)
 TAKE(take_many_sizes, many_truth)
@@ -48,7 +48,8 @@ int main(void)
 		free(held[i]);
 		truth_drop(&held_truth, 200);
 	}
-	truth_print(&few_truth, "sizes:24=60 sizes:100=60 sizes:1000=60 sizes:4096=60 sizes:70000=60");
+	truth_print(&few_truth,
+		    "sizes:24=60 sizes:100=60 sizes:1000=60 sizes:4096=60 sizes:70000=60");
 	truth_print(&many_truth, "");
 	/* 300 ms: the clock is coarse and the machine may be busy, but 128 ms is far below and 4 s far above. */
 	truth_print(&held_truth, "sizes:200=100 lifetimes:128-4096=100");

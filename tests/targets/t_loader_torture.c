@@ -80,7 +80,11 @@ int main(void)
 
 	rounds = long_form(100, 20000);
 	for (uintptr_t i = 0; i < BUSY + LOADING + WALKING; i++)
-		CHECK(pthread_create(&thread[i], NULL, i < BUSY ? busy : i < BUSY + LOADING ? loading : walking, (void *)i) == 0);
+		CHECK(pthread_create(&thread[i], NULL,
+				     i < BUSY		  ? busy
+				     : i < BUSY + LOADING ? loading
+							  : walking,
+				     (void *)i) == 0);
 	for (int i = BUSY; i < BUSY + LOADING; i++)
 		CHECK(pthread_join(thread[i], NULL) == 0);
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);

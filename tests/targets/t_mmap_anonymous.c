@@ -83,9 +83,11 @@ int main(void)
 	}
 	truth_print(&whole_truth, "");
 	truth_print(&heap_truth, "");
-	say("EXPECT site=map_cut kind=mmap calls=1 bytes=%d live_bytes=%d\n", 100 * PAGE, 20 * PAGE);
+	say("EXPECT site=map_cut kind=mmap calls=1 bytes=%d live_bytes=%d\n", 100 * PAGE,
+	    20 * PAGE);
 	say("EXPECT site=map_shared kind=mmap calls=1 bytes=%d live_bytes=0\n", 16 * PAGE);
-	say("EXPECT site=map_reserve kind=mmap calls=1 bytes=%lu live_bytes=%lu\n", 1ul << 30, 1ul << 30);
+	say("EXPECT site=map_reserve kind=mmap calls=1 bytes=%lu live_bytes=%lu\n", 1ul << 30,
+	    1ul << 30);
 	say("EXPECT site=take_heap kind=mmap calls=0 bytes=0\n");
 	return 0;
 }

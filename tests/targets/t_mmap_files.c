@@ -33,7 +33,8 @@ int main(void)
 	char *p = map_nothing(32 * PAGE);
 	map_file(p + 4 * PAGE, fd, MAP_SHARED | MAP_FIXED);
 	say("EXPECT site=map_file kind=mmap calls=0 bytes=0 live_bytes=0\n");
-	say("EXPECT site=map_nothing kind=mmap calls=1 bytes=%d live_bytes=%d\n", 32 * PAGE, 24 * PAGE);
+	say("EXPECT site=map_nothing kind=mmap calls=1 bytes=%d live_bytes=%d\n", 32 * PAGE,
+	    24 * PAGE);
 	close(fd);
 	return 0;
 }

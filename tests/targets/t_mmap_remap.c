@@ -7,7 +7,8 @@ enum { PAGE = 4096 };
 
 static NOINLINE char *map_first(void *where, size_t n, int flags)
 {
-	char *p = mmap(where, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	char *p =
+		mmap(where, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 	KEEP(p);
 	CHECK(p != MAP_FAILED);
 	return p;
@@ -15,7 +16,8 @@ static NOINLINE char *map_first(void *where, size_t n, int flags)
 
 static NOINLINE char *map_over(void *where, size_t n)
 {
-	char *p = mmap(where, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	char *p = mmap(where, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		       -1, 0);
 	KEEP(p);
 	CHECK(p == where);
 	return p;

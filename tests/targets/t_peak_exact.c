@@ -4,14 +4,20 @@
 
 enum { SITES = 6, BLOCKS = 400, STEPS = 60000 };
 
-#define TAKE(i)                                                                                     \
-	static NOINLINE void *take_##i(size_t n)                                                    \
-	{                                                                                           \
-		void *p = malloc(n);                                                                \
-		KEEP(p);                                                                            \
-		return p;                                                                           \
+#define TAKE(i)                                                                                    \
+	static NOINLINE void *take_##i(size_t n)                                                   \
+	{                                                                                          \
+		void *p = malloc(n);                                                               \
+		KEEP(p);                                                                           \
+		return p;                                                                          \
 	}
-TAKE(0) TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5)
+TAKE(0)
+TAKE(1)
+TAKE(2)
+TAKE(3)
+TAKE(4)
+TAKE(5)
+
 static void *(*const take[SITES])(size_t) = { take_0, take_1, take_2, take_3, take_4, take_5 };
 static struct truth truth[SITES] = { TRUTH(take_0), TRUTH(take_1), TRUTH(take_2),
 				     TRUTH(take_3), TRUTH(take_4), TRUTH(take_5) };
@@ -72,12 +78,13 @@ int main(void)
 
 	history(0x2545f491u);
 	for (int i = 0; i < SITES; i++) {
-		snprintf(more, sizeof more, "peak_bytes=%lu peak_blocks=%lu max_bytes=%lu", (unsigned long)peak_live[i],
-			 (unsigned long)peak_blocks[i], (unsigned long)most[i]);
+		snprintf(more, sizeof more, "peak_bytes=%lu peak_blocks=%lu max_bytes=%lu",
+			 (unsigned long)peak_live[i], (unsigned long)peak_blocks[i],
+			 (unsigned long)most[i]);
 		truth_print(&truth[i], more);
 		all_blocks += peak_blocks[i];
 	}
-	say("EXPECT process peak_bytes=%lu peak_blocks=%lu peak_bound_bytes=0 threads=1\n", (unsigned long)peak,
-	    (unsigned long)all_blocks);
+	say("EXPECT process peak_bytes=%lu peak_blocks=%lu peak_bound_bytes=0 threads=1\n",
+	    (unsigned long)peak, (unsigned long)all_blocks);
 	return 0;
 }

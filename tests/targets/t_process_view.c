@@ -30,7 +30,9 @@ static void print_signals(void)
 		struct sigaction action;
 		if (sigaction(i, NULL, &action) != 0)
 			continue;
-		const char *what = action.sa_handler == SIG_DFL ? "default" : action.sa_handler == SIG_IGN ? "ignore" : "handler";
+		const char *what = action.sa_handler == SIG_DFL	  ? "default"
+				   : action.sa_handler == SIG_IGN ? "ignore"
+								  : "handler";
 		say("signal %d %s flags %x\n", i, what, (unsigned)action.sa_flags);
 	}
 	CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0);
@@ -73,7 +75,8 @@ static void print_descriptor(int number, int folder)
 	struct stat st;
 	if (number == folder || fstat(number, &st) != 0)
 		return;
-	say("descriptor %d type %o flags %x\n", number, st.st_mode & S_IFMT, fcntl(number, F_GETFD));
+	say("descriptor %d type %o flags %x\n", number, st.st_mode & S_IFMT,
+	    fcntl(number, F_GETFD));
 }
 
 static void ignore_task(int number, int folder)
@@ -86,12 +89,14 @@ static void print_limits(void)
 	for (int i = 0; i < RLIM_NLIMITS; i++) {
 		struct rlimit limit;
 		CHECK(getrlimit(i, &limit) == 0);
-		say("limit %d %lx %lx\n", i, (unsigned long)limit.rlim_cur, (unsigned long)limit.rlim_max);
+		say("limit %d %lx %lx\n", i, (unsigned long)limit.rlim_cur,
+		    (unsigned long)limit.rlim_max);
 	}
 	for (int i = ITIMER_REAL; i <= ITIMER_PROF; i++) {
 		struct itimerval timer;
 		CHECK(getitimer(i, &timer) == 0);
-		say("timer %d %ld %ld\n", i, (long)timer.it_value.tv_sec, (long)timer.it_interval.tv_sec);
+		say("timer %d %ld %ld\n", i, (long)timer.it_value.tv_sec,
+		    (long)timer.it_interval.tv_sec);
 	}
 }
 
@@ -113,10 +118,11 @@ int main(int argc, char **argv)
 	print_limits();
 	mode_t mask = umask(0);
 	prctl(PR_GET_NAME, name);
-	say("umask %o name %s dumpable %d death signal %d\n", (unsigned)mask, name, prctl(PR_GET_DUMPABLE),
-	    prctl(PR_GET_PDEATHSIG, &argc));
-	say("subreaper %d no new privileges %d seccomp %d nice %d\n", prctl(PR_GET_CHILD_SUBREAPER, &argc),
-	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), prctl(PR_GET_SECCOMP), getpriority(PRIO_PROCESS, 0));
+	say("umask %o name %s dumpable %d death signal %d\n", (unsigned)mask, name,
+	    prctl(PR_GET_DUMPABLE), prctl(PR_GET_PDEATHSIG, &argc));
+	say("subreaper %d no new privileges %d seccomp %d nice %d\n",
+	    prctl(PR_GET_CHILD_SUBREAPER, &argc), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+	    prctl(PR_GET_SECCOMP), getpriority(PRIO_PROCESS, 0));
 	say("own process group %d own session %d\n", getpgrp() == getpid(), getsid(0) == getpid());
 	truth_print(&truth, "");
 	return 0;

@@ -127,9 +127,11 @@ int main(void)
 		truth_drop(&null_truth, i * 3);
 		to_zero(take_for_zero(i * 5), i * 5);
 	}
-	snprintf(more, sizeof more,
-		 "realloc.calls=%lu realloc.moved_calls=%lu realloc.grown_calls=%lu realloc.shrunk_calls=%lu "
-		 "realloc.old_bytes=%lu realloc.new_bytes=%lu", reallocs, moved, grown, shrunk, old_bytes, new_bytes);
+	snprintf(
+		more, sizeof more,
+		"realloc.calls=%lu realloc.moved_calls=%lu realloc.grown_calls=%lu realloc.shrunk_calls=%lu "
+		"realloc.old_bytes=%lu realloc.new_bytes=%lu",
+		reallocs, moved, grown, shrunk, old_bytes, new_bytes);
 	truth_print(&born_truth, "realloc.calls=0");
 	truth_print(&grow_truth, more);
 	truth_print(&array_truth, "realloc.calls=100");

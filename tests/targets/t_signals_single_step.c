@@ -78,7 +78,8 @@ int main(void)
 	go(0, 5000);
 	truth_print(&stepped_truth, "");
 	truth_print(&grown_truth, "");
-	say("EXPECT site=take_in_handler kind=heap calls<=%lu live_bytes=0 live_blocks=0\n", in_recorder);
+	say("EXPECT site=take_in_handler kind=heap calls<=%lu live_bytes=0 live_blocks=0\n",
+	    in_recorder);
 	say("HEALTH_MAYBE reentrant_calls\nHEALTH_MAYBE unknown_frees\n");
 	return 0;
 }

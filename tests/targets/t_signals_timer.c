@@ -56,7 +56,8 @@ static NOINLINE void work(int depth, uint32_t *seed)
 
 static void storm(int signal_number, int timer, int flags, unsigned long wanted)
 {
-	struct sigaction action = { .sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART | flags };
+	struct sigaction action = { .sa_sigaction = on_timer,
+				    .sa_flags = SA_SIGINFO | SA_RESTART | flags };
 	struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
 	uint32_t seed = 4711;
 	time_t deadline = time(NULL) + 5;
@@ -84,7 +85,8 @@ int main(void)
 	CHECK(handled >= wanted * 2);
 	CHECK(must > wanted / 20);
 	truth_print(&busy_truth, "");
-	say("EXPECT site=take_in_handler kind=heap calls>=%lu calls<=%lu live_bytes=0 live_blocks=0\n", must, must + may);
+	say("EXPECT site=take_in_handler kind=heap calls>=%lu calls<=%lu live_bytes=0 live_blocks=0\n",
+	    must, must + may);
 	say("HEALTH_MAYBE reentrant_calls\nHEALTH_MAYBE unknown_frees\n");
 	return 0;
 }

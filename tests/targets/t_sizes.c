@@ -11,15 +11,15 @@ static struct truth large_truth = TRUTH(take_large);
 static struct truth usable_truth = TRUTH(take_usable);
 static struct truth grow_truth = TRUTH(grow_across_4096);
 
-#define TAKE(name, truth)                                                                           \
-	static NOINLINE void *name(size_t n)                                                        \
-	{                                                                                           \
-		void *p = malloc(n);                                                                \
-		KEEP(p);                                                                            \
-		CHECK(p);                                                                           \
-		CHECK((uintptr_t)p % 16 == 0);                                                      \
-		truth_take(&truth, n);                                                              \
-		return p;                                                                           \
+#define TAKE(name, truth)                                                                          \
+	static NOINLINE void *name(size_t n)                                                       \
+	{                                                                                          \
+		void *p = malloc(n);                                                               \
+		KEEP(p);                                                                           \
+		CHECK(p);                                                                          \
+		CHECK((uintptr_t)p % 16 == 0);                                                     \
+		truth_take(&truth, n);                                                             \
+		return p;                                                                          \
 	}
 TAKE(take_zero, zero_truth)
 TAKE(take_edge, edge_truth)

@@ -16,7 +16,8 @@
 #define FRAME_POINTER __attribute__((optimize("no-omit-frame-pointer")))
 #endif
 #define USE(pointer) __asm__ volatile("" ::"r"(pointer) : "memory")
-#define AFTER() __asm__ volatile("" ::: "memory") /* something follows the call: it is no tail call */
+#define AFTER()                                                                                    \
+	__asm__ volatile("" ::: "memory") /* something follows the call: it is no tail call */
 
 enum { REPEAT = 7, STACK = 256 * 1024 };
 static const char *chains[64];
@@ -112,7 +113,7 @@ NOINLINE frees_while_unwinding::~frees_while_unwinding()
 NOINLINE void in_cleanup(long n)
 {
 	try {
-		frees_while_unwinding f{n};
+		frees_while_unwinding f{ n };
 		throw n;
 	} catch (long) {
 	}
@@ -197,25 +198,6 @@ NOINLINE void in_trap(long n)
 	AFTER();
 }
 
-static ucontext_t here, there;
-static void context_body()
-{
-	in_alloca(handler_n);
-	AFTER();
-}
-NOINLINE void run_context(long n)
-{
-	static char stack[STACK];
-	handler_n = n;
-	getcontext(&there);
-	there.uc_stack.ss_sp = stack;
-	there.uc_stack.ss_size = sizeof stack;
-	there.uc_link = &here;
-	makecontext(&there, context_body, 0);
-	swapcontext(&here, &there);
-	AFTER();
-}
-
 static void *main_sp, *coroutine_sp;
 static void coroutine_body(long n)
 {
@@ -226,7 +208,8 @@ static void coroutine_body(long n)
 /* The stack is mapped, used, unmapped, and mapped again. */
 NOINLINE void run_coroutine(long n)
 {
-	void *stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *stack =
+		mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	asm_switch(&main_sp, asm_coroutine(stack, STACK, coroutine_body, n));
 	munmap(stack, STACK);
 }
@@ -238,7 +221,7 @@ static int by_number(const void *a, const void *b)
 }
 NOINLINE void in_callback(long n)
 {
-	int two[2] = {2, 1};
+	int two[2] = { 2, 1 };
 	handler_n = n;
 	qsort(two, 2, sizeof two[0], by_number);
 	AFTER();
@@ -264,7 +247,6 @@ NOINLINE static void all_scenes(long n)
 	in_signal(n);
 	in_signal_alternate(n);
 	in_trap(n);
-	run_context(n);
 	run_coroutine(n);
 	in_callback(n);
 }
@@ -313,8 +295,9 @@ int main()
 	scene("leaf<on_trap<asm_trap_first<in_trap");
 	scene("leaf<by_number<in_callback");
 	for (int i = 0; i < n_chains; i++)
-		say("EXPECT stack=%s<all_scenes<main kind=heap calls=%d frees=%d\n", chains[i], REPEAT, REPEAT);
-	say("EXPECT stack=leaf<in_alloca<context_body kind=heap calls=%d frees=%d\n", REPEAT, REPEAT);
-	say("EXPECT stack=leaf<in_aligned<coroutine_body<asm_coroutine_entry kind=heap calls=%d frees=%d\n", REPEAT, REPEAT);
+		say("EXPECT stack=%s<all_scenes<main kind=heap calls=%d frees=%d\n", chains[i],
+		    REPEAT, REPEAT);
+	say("EXPECT stack=leaf<in_aligned<coroutine_body<asm_coroutine_entry kind=heap calls=%d frees=%d\n",
+	    REPEAT, REPEAT);
 	return 0;
 }

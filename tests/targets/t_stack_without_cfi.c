@@ -31,8 +31,10 @@ int main(void)
 		above(10 + i);
 	for (long i = 0; i < ROUNDS; i++)
 		enter_below(10 + i);
-	say("EXPECT stack=take_below<enter_below<asm_call_no_cfi kind=heap calls=%d frees=%d\n", ROUNDS, ROUNDS);
-	say("EXPECT stack=take_below<enter_below<main kind=heap calls=%d frees=%d\n", ROUNDS, ROUNDS);
+	say("EXPECT stack=take_below<enter_below<asm_call_no_cfi kind=heap calls=%d frees=%d\n",
+	    ROUNDS, ROUNDS);
+	say("EXPECT stack=take_below<enter_below<main kind=heap calls=%d frees=%d\n", ROUNDS,
+	    ROUNDS);
 	say("HEALTH stacks_stopped\n");
 	return 0;
 }

@@ -7,13 +7,13 @@ static struct truth brief_truth = TRUTH(take_brief);
 static struct truth nested_truth = TRUTH(take_nested);
 static struct truth given_truth = TRUTH(take_and_give);
 
-#define TAKE(name, truth)                                                                           \
-	static NOINLINE void *name(size_t n)                                                        \
-	{                                                                                           \
-		void *p = malloc(n);                                                                \
-		KEEP(p);                                                                            \
-		truth_take(&truth, n);                                                              \
-		return p;                                                                           \
+#define TAKE(name, truth)                                                                          \
+	static NOINLINE void *name(size_t n)                                                       \
+	{                                                                                          \
+		void *p = malloc(n);                                                               \
+		KEEP(p);                                                                           \
+		truth_take(&truth, n);                                                             \
+		return p;                                                                          \
 	}
 TAKE(take_brief, brief_truth)
 TAKE(take_nested, nested_truth)

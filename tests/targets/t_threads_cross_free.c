@@ -94,7 +94,8 @@ int main(void)
 	sem_init(&room, 0, RING);
 	sem_init(&filled, 0, 0);
 	for (uintptr_t i = 0; i < PRODUCERS + CONSUMERS; i++)
-		CHECK(pthread_create(&thread[i], NULL, i < PRODUCERS ? producer : consumer, (void *)i) == 0);
+		CHECK(pthread_create(&thread[i], NULL, i < PRODUCERS ? producer : consumer,
+				     (void *)i) == 0);
 	for (int i = 0; i < PRODUCERS; i++)
 		pthread_join(thread[i], NULL);
 	for (int i = 0; i < CONSUMERS; i++)

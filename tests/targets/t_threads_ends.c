@@ -13,13 +13,13 @@ static struct truth held_truth = TRUTH(take_held);
 static pthread_key_t key[3];
 static sem_t ready, detached_done;
 
-#define TAKE(name, truth)                                                                           \
-	static NOINLINE void *name(size_t n)                                                        \
-	{                                                                                           \
-		void *p = malloc(n);                                                                \
-		KEEP(p);                                                                            \
-		truth_take(&truth, n);                                                              \
-		return p;                                                                           \
+#define TAKE(name, truth)                                                                          \
+	static NOINLINE void *name(size_t n)                                                       \
+	{                                                                                          \
+		void *p = malloc(n);                                                               \
+		KEEP(p);                                                                           \
+		truth_take(&truth, n);                                                             \
+		return p;                                                                          \
 	}
 TAKE(take_in_body, body_truth)
 TAKE(take_in_destructor, key_truth)

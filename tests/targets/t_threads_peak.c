@@ -11,7 +11,9 @@ static uint64_t live, peak;
 /* How many blocks each thread holds in each phase; the largest sum is not the last, nor any thread's own largest. */
 static unsigned wanted(unsigned thread, unsigned phase)
 {
-	static const unsigned base[PHASES] = { 10, 200, 50, 400, 700, 300, 5, 600, 650, 90, 650, 0 };
+	static const unsigned base[PHASES] = {
+		10, 200, 50, 400, 700, 300, 5, 600, 650, 90, 650, 0
+	};
 	return base[phase] + (thread * 37 + phase * 11) % 90;
 }
 
@@ -66,6 +68,7 @@ int main(void)
 		pthread_join(thread[i], NULL);
 	snprintf(more, sizeof more, "peak_bytes~=%lu", (unsigned long)peak);
 	truth_print(&truth, more);
-	say("EXPECT process threads=%d peak_bound_bytes<=%lu\n", 1 + THREADS, (unsigned long)peak / 100);
+	say("EXPECT process threads=%d peak_bound_bytes<=%lu\n", 1 + THREADS,
+	    (unsigned long)peak / 100);
 	return 0;
 }

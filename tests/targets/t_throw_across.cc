@@ -30,8 +30,11 @@ int main()
 	}
 	say("sum %ld numbers %ld\n", sum, numbers);
 	/* Beside its own block a library's function allocates exceptions and strings, all of which go again. */
-	say("EXPECT site=throw_low kind=heap calls>=%d bytes>=%lu live_blocks=0 live_bytes=0\n", ROUNDS, low_bytes);
-	say("EXPECT site=throw_mid kind=heap calls>=%d bytes>=%lu live_blocks=0 live_bytes=0\n", ROUNDS, mid_bytes);
-	say("EXPECT site=throw_high kind=heap calls>=%d bytes>=%lu live_blocks=0 live_bytes=0\n", ROUNDS, high_bytes);
+	say("EXPECT site=throw_low kind=heap calls>=%d bytes>=%lu live_blocks=0 live_bytes=0\n",
+	    ROUNDS, low_bytes);
+	say("EXPECT site=throw_mid kind=heap calls>=%d bytes>=%lu live_blocks=0 live_bytes=0\n",
+	    ROUNDS, mid_bytes);
+	say("EXPECT site=throw_high kind=heap calls>=%d bytes>=%lu live_blocks=0 live_bytes=0\n",
+	    ROUNDS, high_bytes);
 	return 0;
 }

@@ -46,12 +46,12 @@ __attribute__((format(printf, 1, 2))) static inline void say(const char *format,
 }
 
 /* A target that does not hold what it promises says where and fails. */
-#define CHECK(condition)                                                                            \
-	do {                                                                                        \
-		if (!(condition)) {                                                                 \
-			say("CHECK failed: %s:%d: %s\n", __FILE__, __LINE__, #condition);           \
-			_exit(97);                                                                  \
-		}                                                                                   \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			say("CHECK failed: %s:%d: %s\n", __FILE__, __LINE__, #condition);          \
+			_exit(97);                                                                 \
+		}                                                                                  \
 	} while (0)
 
 /* What one site did. Every field is updated atomically, so that threads may share it. */
@@ -61,8 +61,14 @@ struct truth {
 	uint64_t calls, bytes, frees, freed_bytes;
 };
 
-#define TRUTH(function) { #function, "heap", 0, 0, 0, 0 }
-#define TRUTH_MMAP(function) { #function, "mmap", 0, 0, 0, 0 }
+#define TRUTH(function)                                                                            \
+	{                                                                                          \
+#function, "heap", 0, 0, 0, 0                                                      \
+	}
+#define TRUTH_MMAP(function)                                                                       \
+	{                                                                                          \
+#function, "mmap", 0, 0, 0, 0                                                      \
+	}
 
 static inline void truth_take(struct truth *t, size_t bytes)
 {
@@ -80,9 +86,10 @@ static inline void truth_drop(struct truth *t, size_t bytes)
 static inline void truth_print(const struct truth *t, const char *more)
 {
 	say("EXPECT site=%s kind=%s calls=%lu bytes=%lu frees=%lu freed_bytes=%lu live_bytes=%lu live_blocks=%lu%s%s\n",
-	    t->site, t->kind, (unsigned long)t->calls, (unsigned long)t->bytes, (unsigned long)t->frees,
-	    (unsigned long)t->freed_bytes, (unsigned long)(t->bytes - t->freed_bytes),
-	    (unsigned long)(t->calls - t->frees), *more ? " " : "", more);
+	    t->site, t->kind, (unsigned long)t->calls, (unsigned long)t->bytes,
+	    (unsigned long)t->frees, (unsigned long)t->freed_bytes,
+	    (unsigned long)(t->bytes - t->freed_bytes), (unsigned long)(t->calls - t->frees),
+	    *more ? " " : "", more);
 }
 
 /* HEAPGAUGE_LONG=1 asks for the long form of a test. */

@@ -10,10 +10,16 @@ typedef int throw_leaf(int i);
 typedef int throw_middle(int i, throw_leaf *leaf);
 
 struct held { /* frees while the exception passes */
-	explicit held(size_t n) : p(new char[n]) { KEEP(p); }
+	explicit held(size_t n) : p(new char[n])
+	{
+		KEEP(p);
+	}
 	held(const held &) = delete;
 	held &operator=(const held &) = delete;
-	~held() { delete[] p; }
+	~held()
+	{
+		delete[] p;
+	}
 	char *p;
 };
 #endif
