@@ -20,53 +20,84 @@ struct json json_to(struct buffer *out, enum json_style style)
 	return (struct json){ .out = out, .style = style };
 }
 
+static bool get_bit(const uint64_t *bits, unsigned level)
+{
+	return bits[level / 64] >> level % 64 & 1;
+}
+
+static void set_bit(uint64_t *bits, unsigned level, bool value)
+{
+	uint64_t mask = UINT64_C(1) << level % 64;
+
+	bits[level / 64] = value ? bits[level / 64] | mask : bits[level / 64] & ~mask;
+}
+
+static bool in_object(const struct json *j)
+{
+	return j->depth > 0 && get_bit(j->is_object, j->depth - 1);
+}
+
 static void new_line(struct json *j)
 {
+	/* Deeper than any screen is wide, indentation would only be a square of the depth in bytes. */
+	const unsigned deepest = 40;
+
 	if (j->style == JSON_COMPACT)
 		return;
 	buffer_char(j->out, '\n');
-	buffer_fill(j->out, ' ', 2 * (size_t)j->depth);
+	buffer_fill(j->out, ' ', 2 * (size_t)MIN(j->depth, deepest));
 }
 
 /* What stands between the last thing written and the next item of the innermost object or array. */
 static void separate(struct json *j)
 {
-	struct json_level *level;
-
 	if (j->depth == 0)
 		return;
-	level = &j->level[j->depth - 1];
-	if (level->has_items)
+	if (get_bit(j->has_items, j->depth - 1))
 		buffer_char(j->out, ',');
-	level->has_items = true;
+	set_bit(j->has_items, j->depth - 1, true);
 	new_line(j);
+}
+
+/* Once the buffer has failed nothing is written and the levels are not kept: every call is a no-op from there. */
+static bool is_broken(const struct json *j)
+{
+	return j->out->failed;
 }
 
 static void before_value(struct json *j)
 {
+	if (is_broken(j))
+		return;
 	if (j->after_key) {
 		j->after_key = false;
 		return;
 	}
-	ASSERT(j->depth == 0 || !j->level[j->depth - 1].is_object);
+	ASSERT(!in_object(j));
 	separate(j);
 }
 
 static void open_level(struct json *j, bool is_object)
 {
 	before_value(j);
-	ASSERT(j->depth < JSON_MAX_DEPTH);
+	/* Depth comes from data, so too much of it is a failure and no assertion. */
+	if (j->depth == JSON_MAX_DEPTH)
+		j->out->failed = true;
+	if (is_broken(j))
+		return;
 	buffer_char(j->out, is_object ? '{' : '[');
-	j->level[j->depth++] = (struct json_level){ .is_object = is_object };
+	set_bit(j->is_object, j->depth, is_object);
+	set_bit(j->has_items, j->depth, false);
+	j->depth++;
 }
 
 static void close_level(struct json *j, bool is_object)
 {
-	bool had_items;
-
-	ASSERT(j->depth > 0 && j->level[j->depth - 1].is_object == is_object && !j->after_key);
-	had_items = j->level[--j->depth].has_items;
-	if (had_items)
+	if (is_broken(j))
+		return;
+	ASSERT(j->depth > 0 && in_object(j) == is_object && !j->after_key);
+	j->depth--;
+	if (get_bit(j->has_items, j->depth))
 		new_line(j);
 	buffer_char(j->out, is_object ? '}' : ']');
 	if (j->depth == 0 && j->style == JSON_PRETTY)
@@ -140,7 +171,9 @@ static void write_string(struct buffer *out, struct span text)
 
 void json_key(struct json *j, const char *key)
 {
-	ASSERT(j->depth > 0 && j->level[j->depth - 1].is_object && !j->after_key);
+	if (is_broken(j))
+		return;
+	ASSERT(in_object(j) && !j->after_key);
 	separate(j);
 	write_string(j->out, span_of(key, strlen(key)));
 	buffer_text(j->out, j->style == JSON_PRETTY ? ": " : ":");

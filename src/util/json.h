@@ -12,7 +12,7 @@
  *
  * Numbers are written with all their digits: 64 bits stay exact in any reader that has them.
  * Strings may hold any bytes; those that are not UTF-8 become U+FFFD. A call out of order is a bug
- * and asserts; out of memory shows as buffer.failed.
+ * and asserts; out of memory, or nested too deep, shows as buffer.failed.
  */
 #ifndef UTIL_JSON_H
 #define UTIL_JSON_H
@@ -26,17 +26,17 @@
 
 enum json_style { JSON_COMPACT, JSON_PRETTY };
 
-#define JSON_MAX_DEPTH 32
+/* A tree of calls nests as deep as the stack that it shows, so this is generous; beyond it the buffer fails. */
+#define JSON_MAX_DEPTH 8192
 
 struct json {
 	struct buffer *out; /* the caller's */
 	enum json_style style;
 	unsigned depth;
 	bool after_key;
-	struct json_level {
-		bool is_object;
-		bool has_items;
-	} level[JSON_MAX_DEPTH];
+	/* A bit per open level: is it an object, does it have items already. */
+	uint64_t is_object[JSON_MAX_DEPTH / 64];
+	uint64_t has_items[JSON_MAX_DEPTH / 64];
 };
 
 struct json json_to(struct buffer *out, enum json_style style);

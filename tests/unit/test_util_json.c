@@ -54,6 +54,50 @@ static void pretty_style_indents(void **state)
 			    "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": -1\n}\n");
 }
 
+static void nest(struct json *j, unsigned depth)
+{
+	for (unsigned i = 0; i < depth; i++) {
+		if (i % 2)
+			json_key(j, "k");
+		if (i % 2)
+			json_array(j);
+		else
+			json_object(j);
+	}
+	for (unsigned i = depth; i-- > 0;) {
+		if (i % 2)
+			json_end_array(j);
+		else
+			json_end_object(j);
+	}
+}
+
+static void a_document_as_deep_as_the_limit_is_whole(void **state)
+{
+	AUTO(buffer_release) struct buffer b = BUFFER_INIT;
+	struct json j = json_to(&b, JSON_COMPACT);
+
+	(void)state;
+	nest(&j, JSON_MAX_DEPTH);
+	assert_false(b.failed);
+	/* A bracket at each end of every level, and "k": before every second one. */
+	assert_int_equal(b.size, JSON_MAX_DEPTH * 2 + JSON_MAX_DEPTH / 2 * 4);
+	assert_memory_equal(b.data, "{\"k\":[{\"k\":[", 12);
+	assert_memory_equal(b.data + b.size - 6, "]}]}]}", 6);
+}
+
+static void a_deeper_document_fails_and_does_no_harm(void **state)
+{
+	AUTO(buffer_release) struct buffer b = BUFFER_INIT;
+	struct json j = json_to(&b, JSON_COMPACT);
+
+	(void)state;
+	nest(&j, JSON_MAX_DEPTH + 500);
+	assert_true(b.failed);
+	json_u64(&j, 1);
+	assert_null(buffer_string(&b));
+}
+
 static void integers_keep_all_64_bits(void **state)
 {
 	AUTO(buffer_release) struct buffer b = BUFFER_INIT;
@@ -200,6 +244,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(structure_has_its_commas),
 		cmocka_unit_test(pretty_style_indents),
+		cmocka_unit_test(a_document_as_deep_as_the_limit_is_whole),
+		cmocka_unit_test(a_deeper_document_fails_and_does_no_harm),
 		cmocka_unit_test(integers_keep_all_64_bits),
 		cmocka_unit_test(doubles_read_back_equal),
 		cmocka_unit_test(short_doubles_stay_short),
