@@ -1,9 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary at the end of a run. */
+/*
+ * The summary at the end of a run: the view `summary` of the file that was just written, and where it
+ * is. Made from the file and not from what the collector knows, so that it shows what a later reader
+ * will see.
+ */
 #include "cli/summary.h"
+
+#include <sys/stat.h>
+
+#include "cli/open.h"
+#include "util/files.h"
+#include "util/units.h"
+
+static int print_end(FILE *out, const char *path, struct error *error)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return error_errno(error, "stat %s", path);
+	fprintf(out, "\n  every site -> heapgauge report %s --view sites\n", path);
+	fprintf(out, "  wrote %s (%s)\n", path, units_bytes((uint64_t)status.st_size).text);
+	return 0;
+}
 
 int summary_print(FILE *out, const char *path, struct error *error)
 {
-	(void)out;
-	return error_set(error, "reading %s is not built yet", path);
+	struct profile *profile = recording_open(path, error);
+
+	if (!profile)
+		return -1;
+	const struct show show = {
+		.view = analysis_find("summary"),
+		.renderer = renderer_find("text"),
+		.query = { .file = path, .limit = renderer_find("text")->default_limit },
+	};
+
+	fputs("heapgauge: ", out);
+	int status = show_profile(out, profile, &show, error);
+
+	profile_free(profile);
+	return status < 0 ? status : print_end(out, path, error);
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLE of views.
+ *
+ * A new one is a file here that turns a profile into a result, and a row below; every renderer shows
+ * it at once, and the row's words are in `heapgauge help report`.
+ */
+#include "analysis/analyses.h"
+
+#include <string.h>
+
+const struct analysis analyses[] = {
+	{ "summary", "what happened: peak, leaks, churn, and what was not recorded",
+	  analyse_summary },
+	{ "sites", "every stack that allocated, heaviest first", analyse_sites },
+	{ NULL, NULL, NULL },
+};
+
+const struct analysis *analysis_find(const char *name)
+{
+	for (const struct analysis *a = analyses; a->name; a++)
+		if (strcmp(a->name, name) == 0)
+			return a;
+	return NULL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The views. An analysis is one file and one row in analyses.c. */
+#ifndef ANALYSIS_ANALYSES_H
+#define ANALYSIS_ANALYSES_H
+
+#include <stddef.h>
+
+#include "analysis/result.h"
+#include "model/names.h"
+#include "model/profile.h"
+#include "util/error.h"
+
+struct query {
+	const char *file; /* where the profile came from, as shown */
+	size_t limit;	  /* rows; SIZE_MAX: all */
+};
+
+/*
+ * Pure: the same profile and query give the same result; `names` only remembers what it resolved.
+ * The result must not outlive profile and names. NULL if out of memory.
+ */
+typedef struct result *analysis_run(const struct profile *profile, struct names *names,
+				    const struct query *query, struct error *error);
+
+struct analysis {
+	const char *name;
+	const char *help; /* one line, no full stop */
+	analysis_run *run;
+};
+
+/* Ends with a row whose name is NULL; the first is the default. */
+extern const struct analysis analyses[];
+const struct analysis *analysis_find(const char *name);
+
+analysis_run analyse_summary;
+analysis_run analyse_sites;
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the views share: the head that is the same in all of them, columns read from the model's
+ * structs, notes, and sentences.
+ *
+ * The keys of the JSON are written here and in the views' column lists, nowhere else.
+ */
+#include "analysis/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+
+void result_free(struct result *result)
+{
+	if (!result)
+		return;
+	arena_release(&result->arena);
+	free(result);
+}
+
+struct result_value source_value(const struct source_column *column, const void *base)
+{
+	const char *at = (const char *)base + column->offset;
+	struct result_value value = { .unit = column->column.unit };
+	uint32_t narrow;
+
+	switch (column->type) {
+	case FROM_U64:
+		memcpy(&value.number, at, sizeof value.number);
+		break;
+	case FROM_U32:
+		memcpy(&narrow, at, sizeof narrow);
+		value.number = narrow;
+		break;
+	case FROM_BOOL:
+		memcpy(&value.flag, at, sizeof value.flag);
+		break;
+	case FROM_TEXT:
+		memcpy(&value.text, at, sizeof value.text);
+		break;
+	case FROM_VIEW:
+		break;
+	}
+	return value;
+}
+
+static struct result_value fields_value(const struct result_field *fields, size_t count)
+{
+	return (struct result_value){ .unit = UNIT_FIELDS, .fields = { fields, count } };
+}
+
+bool notes_value(struct result *result, struct profile_notes notes, struct result_value *ret)
+{
+	struct result_field *fields = ARENA_ARRAY(&result->arena, struct result_field, notes.count);
+
+	if (!fields)
+		return false;
+	for (size_t i = 0; i < notes.count; i++)
+		fields[i] = (struct result_field){ notes.at[i].name,
+						   value_number(UNIT_COUNT, notes.at[i].count) };
+	*ret = fields_value(fields, notes.count);
+	return true;
+}
+
+static bool run_value(struct result *result, const struct profile *p, struct result_value *ret)
+{
+	const struct result_field run[] = {
+		{ "command", value_text(p->command) },
+		{ "host", value_text(p->host) },
+		{ "kernel", value_text(p->kernel) },
+		{ "version", value_text(p->version) },
+		{ "started_real_ns", value_number(UNIT_NS, p->started_real_ns) },
+		{ "duration_ns", value_number(UNIT_NS, p->duration_ns) },
+		{ "peak_bound_bytes", value_number(UNIT_BYTES, p->peak_bound_bytes) },
+	};
+	const struct result_field *kept = arena_copy(&result->arena, run, sizeof run);
+
+	*ret = fields_value(kept, ARRAY_SIZE(run));
+	return kept != NULL;
+}
+
+void result_head_add(struct result *result, const char *name, struct result_value value)
+{
+	/* The room was asked for in result_begin. */
+	struct result_field *fields = (struct result_field *)result->head.at;
+
+	fields[result->head.count++] = (struct result_field){ name, value };
+}
+
+struct result *result_begin(const char *view, const struct profile *profile,
+			    const struct query *query, size_t extra_fields)
+{
+	enum { COMMON_FIELDS = 6 };
+	struct result *result = calloc(1, sizeof *result);
+	struct result_value run, warnings;
+
+	if (!result)
+		return NULL;
+	result->view = view;
+	result->head.at =
+		ARENA_ARRAY(&result->arena, struct result_field, COMMON_FIELDS + extra_fields);
+	if (!result->head.at || !run_value(result, profile, &run) ||
+	    !notes_value(result, profile->warnings, &warnings)) {
+		result_free(result);
+		return NULL;
+	}
+	result_head_add(result, "view", value_text(view));
+	result_head_add(result, "file", value_text(query->file));
+	result_head_add(result, "run", run);
+	result_head_add(result, "peak_bytes_all", value_number(UNIT_BYTES, profile->peak_bytes));
+	result_head_add(result, "peak_at_ns_all", value_number(UNIT_NS, profile->peak_at_ns));
+	result_head_add(result, "warnings", warnings);
+	ASSERT(result->head.count == COMMON_FIELDS);
+	return result;
+}
+
+struct result_column *result_columns(struct result *result, const struct source_column *sources,
+				     size_t count)
+{
+	struct result_column *columns = ARENA_ARRAY(&result->arena, struct result_column, count);
+
+	for (size_t i = 0; columns && i < count; i++)
+		columns[i] = sources[i].column;
+	return columns;
+}
+
+typedef VECTOR(struct result_note) note_vector;
+
+/* The same trouble in several processes is one note. */
+static bool add_note(note_vector *notes, uint64_t count, const char *text)
+{
+	for (size_t i = 0; i < notes->count; i++) {
+		if (strcmp(notes->at[i].text, text) == 0) {
+			notes->at[i].count = saturating_add(notes->at[i].count, count);
+			return true;
+		}
+	}
+	return vector_push(notes, ((struct result_note){ count, text }));
+}
+
+static bool add_notes(note_vector *notes, struct profile_notes from)
+{
+	for (size_t i = 0; i < from.count; i++)
+		if (!add_note(notes, from.at[i].count, from.at[i].text))
+			return false;
+	return true;
+}
+
+bool result_notes(struct result *result, const struct profile *profile, const char *first,
+		  struct profile_notes last)
+{
+	note_vector notes = { 0 };
+	bool done = (!first || add_note(&notes, 0, first)) && add_notes(&notes, profile->warnings);
+
+	for (size_t i = 0; done && i < profile->process_count; i++)
+		done = add_notes(&notes, profile->processes[i].health);
+	done = done && add_notes(&notes, last);
+	if (done) {
+		result->notes =
+			arena_copy(&result->arena, notes.at, notes.count * sizeof *notes.at);
+		result->note_count = notes.count;
+		done = result->notes != NULL;
+	}
+	vector_release(&notes);
+	return done;
+}
+
+void words_add(struct words *words, struct result_value value)
+{
+	if (!vector_push(&words->list, value))
+		words->failed = true;
+}
+
+void words_text(struct words *words, const char *text)
+{
+	if (!text)
+		words->failed = true;
+	else
+		words_add(words, value_text(text));
+}
+
+const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count)
+{
+	const struct result_value *kept = NULL;
+
+	if (!words->failed)
+		kept = arena_copy(arena, words->list.at,
+				  words->list.count * sizeof *words->list.at);
+	*ret_count = kept ? words->list.count : 0;
+	vector_release(&words->list);
+	return kept;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the views share while they make a result. All of it goes into the result's arena. */
+#ifndef ANALYSIS_BUILD_H
+#define ANALYSIS_BUILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "analysis/analyses.h"
+#include "analysis/result.h"
+#include "util/vector.h"
+
+/* A column whose values lie in a struct of the model. */
+enum source_type {
+	FROM_VIEW, /* the view fills it in itself */
+	FROM_U64,
+	FROM_U32,
+	FROM_BOOL,
+	FROM_TEXT,
+};
+struct source_column {
+	struct result_column column;
+	enum source_type type;
+	size_t offset;
+};
+
+/* The value of a column in the struct at base; nothing for FROM_VIEW. */
+struct result_value source_value(const struct source_column *column, const void *base);
+
+/*
+ * A result with its head: file, run, the peak of all processes and the warnings. Both are keys of
+ * every view. NULL if out of memory.
+ */
+struct result *result_begin(const char *view, const struct profile *profile,
+			    const struct query *query, size_t extra_fields);
+/* Adds one of the extra fields. */
+void result_head_add(struct result *result, const char *name, struct result_value value);
+
+/* The columns, as the renderers take them; NULL if out of memory. */
+struct result_column *result_columns(struct result *result, const struct source_column *sources,
+				     size_t count);
+
+/* Fields for notes: {name: count}. False if out of memory. */
+bool notes_value(struct result *result, struct profile_notes notes, struct result_value *ret);
+
+/* The first note where no call was recorded at all. */
+#define NOTHING_RECORDED                                                                           \
+	"0 ALLOCATIONS RECORDED. The recorder was loaded but no call reached it: the program "     \
+	"allocates nothing, or brings a statically linked allocator of its own"
+
+/* Notes of the file and of all processes together, each once; `first` (may be NULL) comes before,
+ * `last` behind. False if out of memory. */
+bool result_notes(struct result *result, const struct profile *profile, const char *first,
+		  struct profile_notes last);
+
+/* The stack of a site as a value. False if out of memory. */
+bool stack_value(struct result *result, struct names *names, const struct profile_process *process,
+		 node_id node, struct result_value *ret);
+
+/*
+ * The frame of a stack that says most to a person, as "Cache::insert (cache.cc:88)": the innermost
+ * one that is not a library's plumbing and has a line, else a name, else the leaf. In the arena;
+ * NULL if out of memory.
+ */
+const char *stack_label(struct result *result, struct result_frames frames);
+
+/* Collects the values of a sentence. */
+struct words {
+	VECTOR(struct result_value) list;
+	bool failed;
+};
+void words_add(struct words *words, struct result_value value);
+void words_text(struct words *words, const char *text);
+/* Moves the values into the arena; NULL if out of memory. */
+const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count);
+
+#endif

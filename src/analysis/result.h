@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every analysis returns and every renderer takes: values that carry their unit.
+ *
+ * A result has a head (facts about the recording), sentences (the answer in words, for people), one
+ * table and notes (what is missing or doubtful). The table has one of three shapes:
+ *
+ *   RESULT_TABLE   rows
+ *   RESULT_TREE    rows in preorder; the first column is the depth
+ *   RESULT_SERIES  rows in time; the first column is the moment
+ *
+ * Names of columns and fields are the keys of the JSON and never change their meaning; titles and
+ * sentences are for people and may. Everything is in the result's arena, or lives as long as the
+ * profile and the names it was made from.
+ */
+#ifndef ANALYSIS_RESULT_H
+#define ANALYSIS_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/arena.h"
+
+enum result_unit {
+	UNIT_TEXT,
+	UNIT_ID, /* a number that is a name: pid, site */
+	UNIT_COUNT,
+	UNIT_BYTES,
+	UNIT_NS,
+	UNIT_FLAG,
+	UNIT_PERCENT,	/* for people only: machines have part and whole */
+	UNIT_FRAMES,	/* a stack, leaf first */
+	UNIT_SIZES,	/* bars [low, high] in bytes */
+	UNIT_LIFETIMES, /* bars [low, high) in milliseconds */
+	UNIT_FIELDS,	/* a record of named values */
+};
+
+struct result_frame {
+	const char *function; /* never NULL */
+	const char *file;     /* NULL: unknown */
+	uint32_t line;	      /* 0: unknown */
+	const char *module;   /* path; "": none */
+	uint64_t offset;
+	bool inlined, address_exact;
+};
+struct result_frames {
+	const struct result_frame *at;
+	size_t count;
+};
+
+struct result_bar {
+	uint64_t low, high, count;
+};
+struct result_bars {
+	const struct result_bar *at;
+	size_t count;
+};
+
+struct result_share {
+	uint64_t part, whole;
+};
+
+struct result_field;
+struct result_fields {
+	const struct result_field *at;
+	size_t count;
+};
+
+struct result_value {
+	enum result_unit unit;
+	union {
+		const char *text;	   /* TEXT; NULL: unknown */
+		uint64_t number;	   /* ID, COUNT, BYTES, NS */
+		bool flag;		   /* FLAG */
+		struct result_share share; /* PERCENT */
+		struct result_frames frames;
+		struct result_bars bars; /* SIZES, LIFETIMES */
+		struct result_fields fields;
+	};
+};
+
+struct result_field {
+	const char *name;
+	struct result_value value;
+};
+
+struct result_column {
+	const char *name;  /* the key; NULL: for people only */
+	const char *title; /* the heading; NULL: for machines only */
+	enum result_unit unit;
+};
+
+enum result_shape { RESULT_TABLE, RESULT_TREE, RESULT_SERIES };
+
+struct result_table {
+	const char *name; /* the key: what a row is, in the plural */
+	enum result_shape shape;
+	const struct result_column *columns;
+	size_t column_count;
+	const struct result_value *values; /* row by row */
+	size_t row_count;
+	bool machines_only;		     /* the sentences say it all: not shown to people */
+	const struct result_value *left_out; /* what the limit hid, in words */
+	size_t left_out_count;
+};
+
+/*
+ * One line of the answer. Values are written one behind the other: texts as they are, numbers in
+ * their unit. `more` stands in a column of its own to the right.
+ */
+struct result_sentence {
+	const char *label; /* "peak"; NULL: a headline */
+	const struct result_value *values;
+	size_t value_count;
+	const struct result_value *more;
+	size_t more_count;
+};
+
+struct result_note {
+	uint64_t count; /* 0: the text says it all */
+	const char *text;
+};
+
+struct result {
+	struct arena arena;
+	const char *view;
+	struct result_fields head;
+	const struct result_sentence *sentences;
+	size_t sentence_count;
+	struct result_table table;
+	const struct result_note *notes;
+	size_t note_count;
+};
+
+void result_free(struct result *result);
+
+static inline struct result_value value_text(const char *text)
+{
+	return (struct result_value){ .unit = UNIT_TEXT, .text = text };
+}
+static inline struct result_value value_number(enum result_unit unit, uint64_t number)
+{
+	return (struct result_value){ .unit = unit, .number = number };
+}
+static inline struct result_value value_flag(bool flag)
+{
+	return (struct result_value){ .unit = UNIT_FLAG, .flag = flag };
+}
+static inline struct result_value value_percent(uint64_t part, uint64_t whole)
+{
+	return (struct result_value){ .unit = UNIT_PERCENT, .share = { part, whole } };
+}
+
+#endif

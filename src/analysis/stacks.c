@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks in results: the frames themselves, and the one frame that stands for all of them in a
+ * sentence.
+ *
+ * No frame is ever hidden from a stack. Only the label skips what every program has in common: the
+ * insides of containers and allocators, which are known by the beginning of their names.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/build.h"
+#include "base/compiler.h"
+#include "util/files.h"
+#include "util/utf8.h"
+
+enum { LABEL_MAX_BYTES = 56 };
+
+bool stack_value(struct result *result, struct names *names, const struct profile_process *process,
+		 node_id node, struct result_value *ret)
+{
+	struct named_stack stack;
+
+	if (names_stack(names, process, node, &result->arena, &stack) < 0)
+		return false;
+	struct result_frame *frames = ARENA_ARRAY(&result->arena, struct result_frame, stack.count);
+
+	if (!frames)
+		return false;
+	for (size_t i = 0; i < stack.count; i++) {
+		const struct named_frame *f = &stack.at[i];
+
+		frames[i] = (struct result_frame){
+			.function = f->function,
+			.file = f->file,
+			.line = f->line,
+			.module = f->module,
+			.offset = f->offset,
+			.inlined = f->inlined,
+			.address_exact = f->address_exact,
+		};
+	}
+	*ret = (struct result_value){ .unit = UNIT_FRAMES, .frames = { frames, stack.count } };
+	return true;
+}
+
+static bool is_plumbing(const char *function)
+{
+	static const char *const beginnings[] = {
+		"std::",  "void std::", "__gnu_cxx::", "operator new", "alloc::",
+		"core::", "<alloc::",	"<core::",     "hashbrown::",  "__rust_",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
+		if (strncmp(function, beginnings[i], strlen(beginnings[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool is_mark_or_place(const struct result_frame *f)
+{
+	return f->function[0] == '[' || strstr(f->function, "+0x") || f->function[0] == '0';
+}
+
+/* The function without its arguments, cut where it gets too long; whole characters only. */
+static int label_bytes(const char *function)
+{
+	size_t length = strlen(function), at = 0;
+	const char *arguments = strchr(function, '(');
+
+	/* "(anonymous namespace)::f()" and "operator()" begin with one that is no argument list. */
+	if (arguments && arguments > function && strncmp(arguments, "(anonymous", 10) != 0 &&
+	    strncmp(arguments, "()(", 3) != 0)
+		length = (size_t)(arguments - function);
+	while (at < length) {
+		size_t step = utf8_sequence(span_of(function + at, length - at));
+
+		if (step == 0)
+			step = 1;
+		if (at + step > LABEL_MAX_BYTES)
+			break;
+		at += step;
+	}
+	return (int)at;
+}
+
+static const struct result_frame *speaking_frame(struct result_frames frames)
+{
+	const struct result_frame *named = NULL;
+
+	for (size_t i = 0; i < frames.count; i++) {
+		const struct result_frame *f = &frames.at[i];
+
+		if (is_mark_or_place(f) || is_plumbing(f->function))
+			continue;
+		if (f->file && f->line)
+			return f;
+		if (!named)
+			named = f;
+	}
+	return named ? named : &frames.at[0];
+}
+
+const char *stack_label(struct result *result, struct result_frames frames)
+{
+	if (frames.count == 0)
+		return "[no stack]";
+	const struct result_frame *f = speaking_frame(frames);
+	int bytes = label_bytes(f->function);
+	const char *cut = bytes == LABEL_MAX_BYTES && f->function[bytes] ? "..." : "";
+
+	if (f->file && f->line)
+		return arena_printf(&result->arena, "%.*s%s (%s:%u)", bytes, f->function, cut,
+				    path_base(f->file), f->line);
+	if (!is_mark_or_place(f) && f->module[0])
+		return arena_printf(&result->arena, "%.*s%s (%s)", bytes, f->function, cut,
+				    path_base(f->module));
+	return arena_printf(&result->arena, "%.*s%s", bytes, f->function, cut);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `summary`: the answer to "what happened?" in a few lines, and for machines the totals of
+ * every process.
+ *
+ * The sentences are about the process with the highest peak; with several processes a table names
+ * the others. Only the stacks of the two heaviest sites are resolved.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "analysis/build.h"
+#include "base/compiler.h"
+
+enum process_column {
+	PROCESS_PID,
+	PROCESS_PPID,
+	PROCESS_PEAK_BYTES,
+	PROCESS_LEAKED_BYTES,
+	PROCESS_CALLS,
+	PROCESS_BYTES,
+	PROCESS_FREES,
+	PROCESS_PEAK_BLOCKS,
+	PROCESS_PEAK_BOUND_BYTES,
+	PROCESS_PEAK_AT_NS,
+	PROCESS_LEAKED_BLOCKS,
+	PROCESS_TEMPORARY_CALLS,
+	PROCESS_MMAP_BYTES,
+	PROCESS_MMAP_CALLS,
+	PROCESS_MMAP_PEAK_BYTES,
+	PROCESS_THREADS,
+	PROCESS_STACKS,
+	PROCESS_DURATION_NS,
+	PROCESS_MODE,
+	PROCESS_END,
+	PROCESS_EXIT_CODE,
+	PROCESS_ALLOCATOR,
+	PROCESS_OWN_BYTES,
+	PROCESS_PEAK_RSS_BYTES,
+	PROCESS_HEALTH,
+	PROCESS_COMMAND,
+	PROCESS_COLUMNS,
+};
+
+#define U64(field) FROM_U64, offsetof(struct profile_process, field)
+#define U32(field) FROM_U32, offsetof(struct profile_process, field)
+#define TEXT(field) FROM_TEXT, offsetof(struct profile_process, field)
+
+static const struct source_column columns[PROCESS_COLUMNS] = {
+	[PROCESS_PID] = { { "pid", "PID", UNIT_ID }, U32(pid) },
+	[PROCESS_PPID] = { { "ppid", NULL, UNIT_ID }, U32(ppid) },
+	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES }, U64(peak_bytes) },
+	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES }, U64(live_bytes) },
+	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, U64(calls) },
+	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, U64(bytes) },
+	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, U64(frees) },
+	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT }, U64(peak_blocks) },
+	[PROCESS_PEAK_BOUND_BYTES] = { { "peak_bound_bytes", NULL, UNIT_BYTES },
+				       U64(peak_bound_bytes) },
+	[PROCESS_PEAK_AT_NS] = { { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns) },
+	[PROCESS_LEAKED_BLOCKS] = { { "leaked_blocks", NULL, UNIT_COUNT }, U64(live_blocks) },
+	[PROCESS_TEMPORARY_CALLS] = { { "temporary_calls", NULL, UNIT_COUNT },
+				      U64(temporary_calls) },
+	[PROCESS_MMAP_BYTES] = { { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes) },
+	[PROCESS_MMAP_CALLS] = { { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls) },
+	[PROCESS_MMAP_PEAK_BYTES] = { { "mmap_peak_bytes", NULL, UNIT_BYTES },
+				      U64(mmap_peak_bytes) },
+	[PROCESS_THREADS] = { { "threads", NULL, UNIT_COUNT }, U64(threads) },
+	[PROCESS_STACKS] = { { "stacks", NULL, UNIT_COUNT }, U64(stacks) },
+	[PROCESS_DURATION_NS] = { { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns) },
+	[PROCESS_MODE] = { { "mode", NULL, UNIT_TEXT }, TEXT(mode) },
+	[PROCESS_END] = { { "end", "END", UNIT_TEXT }, FROM_VIEW, 0 },
+	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, U32(exit_code) },
+	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
+	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
+	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", NULL, UNIT_BYTES }, U64(peak_rss_bytes) },
+	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
+	[PROCESS_COMMAND] = { { "command", "COMMAND", UNIT_TEXT }, TEXT(command) },
+};
+
+static const char *end_text(struct arena *arena, const struct profile_process *p)
+{
+	const char *signal = p->end == PROFILE_RUNNING || p->end == PROFILE_EXITED
+				     ? NULL
+				     : sigabbrev_np((int)p->exit_code);
+
+	switch (p->end) {
+	case PROFILE_EXITED:
+		return p->exit_code ? arena_printf(arena, "exited with status %u", p->exit_code)
+				    : "ended";
+	case PROFILE_SIGNALLED:
+	case PROFILE_KILLED:
+		if (signal)
+			return arena_printf(arena, "ended by SIG%s", signal);
+		return arena_printf(arena, "ended by signal %u", p->exit_code);
+	case PROFILE_RUNNING:
+		break;
+	}
+	return "was still running";
+}
+
+typedef VECTOR(struct result_sentence) sentence_vector;
+
+struct writer_state {
+	struct result *result;
+	struct names *names;
+	const struct profile_process *process;
+	sentence_vector sentences;
+	bool failed;
+};
+
+/* `more` may be NULL. Takes both. */
+static void add_sentence(struct writer_state *s, const char *label, struct words *words,
+			 struct words *more)
+{
+	struct result_sentence line = { .label = label };
+
+	line.values = words_take(words, &s->result->arena, &line.value_count);
+	if (more)
+		line.more = words_take(more, &s->result->arena, &line.more_count);
+	if (!line.values || (more && !line.more) || !vector_push(&s->sentences, line))
+		s->failed = true;
+}
+
+/* "61.2 % of it from Cache::insert (cache.cc:88)" */
+static void words_top_site(struct words *w, struct writer_state *s, const struct profile_site *site,
+			   uint64_t part, uint64_t whole)
+{
+	struct result_value stack;
+
+	if (!stack_value(s->result, s->names, s->process, site->node, &stack)) {
+		w->failed = true;
+		return;
+	}
+	words_add(w, value_percent(part, whole));
+	words_text(w, " of it from ");
+	words_text(w, stack_label(s->result, stack.frames));
+}
+
+static void say_headline(struct writer_state *s, const struct profile *profile)
+{
+	const struct profile_process *p = s->process;
+	bool whole = profile->warnings.count == 0;
+	struct words w = { 0 };
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		whole = whole && profile->processes[i].health.count == 0;
+	words_text(&w, arena_printf(&s->result->arena, "%s (pid %u) %s after ",
+				    p->command[0] ? p->command : "?", p->pid,
+				    end_text(&s->result->arena, p)));
+	words_add(&w, value_number(UNIT_NS, p->duration_ns));
+	words_text(&w, arena_printf(&s->result->arena, ", %s, %s", p->mode,
+				    whole ? "nothing lost" : "but see ! below"));
+	add_sentence(s, NULL, &w, NULL);
+}
+
+static void say_together(struct writer_state *s, const struct profile *profile)
+{
+	struct words w = { 0 };
+
+	words_add(&w, value_number(UNIT_BYTES, profile->peak_bytes));
+	words_text(&w, " at one moment in ");
+	words_add(&w, value_number(UNIT_COUNT, profile->process_count));
+	words_text(&w, " processes; the lines below are of the largest, pid ");
+	words_add(&w, value_number(UNIT_ID, s->process->pid));
+	add_sentence(s, "together", &w, NULL);
+}
+
+static const struct profile_site *heaviest(const struct profile_process *p, size_t offset)
+{
+	const struct profile_site *best = NULL;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < p->site_count; i++) {
+		uint64_t value;
+
+		memcpy(&value, (const char *)&p->sites[i].numbers + offset, sizeof value);
+		if (p->sites[i].kind == PROFILE_HEAP && value > most) {
+			most = value;
+			best = &p->sites[i];
+		}
+	}
+	return best;
+}
+
+static void say_peak(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, peak_bytes));
+	struct words w = { 0 }, more = { 0 };
+
+	words_add(&w, value_number(UNIT_BYTES, p->peak_bytes));
+	if (p->peak_bound_bytes) {
+		words_text(&w, " within ");
+		words_add(&w, value_number(UNIT_BYTES, p->peak_bound_bytes));
+	}
+	words_text(&w, " in ");
+	words_add(&w, value_number(UNIT_COUNT, p->peak_blocks));
+	words_text(&w, p->peak_blocks == 1 ? " block at " : " blocks at ");
+	words_add(&w, value_number(UNIT_NS, p->peak_at_ns));
+	if (top)
+		words_top_site(&more, s, top, top->numbers.peak_bytes, p->peak_bytes);
+	add_sentence(s, "peak", &w, top ? &more : NULL);
+}
+
+static void say_leaked(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, live_bytes));
+	struct words w = { 0 }, more = { 0 };
+
+	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
+	words_text(&w, " in ");
+	words_add(&w, value_number(UNIT_COUNT, p->live_blocks));
+	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
+	if (top)
+		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
+	add_sentence(s, p->end == PROFILE_RUNNING ? "live" : "leaked", &w, top ? &more : NULL);
+}
+
+static void say_churn(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct words w = { 0 };
+
+	words_add(&w, value_number(UNIT_COUNT, p->calls));
+	words_text(&w, " allocations of ");
+	words_add(&w, value_number(UNIT_BYTES, p->bytes));
+	words_text(&w, ", ");
+	words_add(&w, value_percent(p->temporary_calls, p->calls));
+	words_text(&w, " of them freed before the next one");
+	add_sentence(s, "churn", &w, NULL);
+}
+
+static void say_mapped(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct words w = { 0 };
+
+	if (!p->mmap_calls)
+		return;
+	words_add(&w, value_number(UNIT_BYTES, p->mmap_peak_bytes));
+	words_text(&w, " at most, ");
+	words_add(&w, value_number(UNIT_BYTES, p->mmap_live_bytes));
+	words_text(&w, " at the end, in ");
+	words_add(&w, value_number(UNIT_COUNT, p->mmap_calls));
+	words_text(&w, p->mmap_calls == 1 ? " call of mmap" : " calls of mmap");
+	add_sentence(s, "mapped", &w, NULL);
+}
+
+static void say_rss(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct words w = { 0 };
+
+	if (!p->end_rss_bytes && !p->peak_rss_bytes)
+		return;
+	if (p->end_rss_bytes) {
+		words_add(&w, value_number(UNIT_BYTES, p->end_rss_bytes));
+		words_text(&w, " at the end");
+	}
+	if (p->peak_rss_bytes) {
+		words_text(&w, p->end_rss_bytes ? ", " : "");
+		words_add(&w, value_number(UNIT_BYTES, p->peak_rss_bytes));
+		words_text(&w, " at most");
+	}
+	words_text(&w, "; live heap ");
+	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
+	words_text(&w, " at the end; the recorder took ");
+	words_add(&w, value_number(UNIT_BYTES, p->own_bytes));
+	add_sentence(s, "RSS", &w, NULL);
+}
+
+static bool say_all(struct result *result, struct names *names, const struct profile *profile,
+		    const struct profile_process *largest)
+{
+	struct writer_state s = { .result = result, .names = names, .process = largest };
+
+	say_headline(&s, profile);
+	if (profile->process_count > 1)
+		say_together(&s, profile);
+	say_peak(&s);
+	say_leaked(&s);
+	say_churn(&s);
+	say_mapped(&s);
+	say_rss(&s);
+	if (!s.failed) {
+		result->sentences = arena_copy(&result->arena, s.sentences.at,
+					       s.sentences.count * sizeof *s.sentences.at);
+		result->sentence_count = s.sentences.count;
+		s.failed = !result->sentences;
+	}
+	vector_release(&s.sentences);
+	return !s.failed;
+}
+
+static bool say_left_out(struct result *result, size_t count)
+{
+	struct words w = { 0 };
+
+	words_add(&w, value_number(UNIT_COUNT, count));
+	words_text(&w, count == 1 ? " more process" : " more processes");
+	words_text(&w, " (--limit N shows more)");
+	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
+	return result->table.left_out != NULL;
+}
+
+static bool fill_table(struct result *result, const struct profile *profile, size_t limit)
+{
+	size_t rows = MIN(profile->process_count, limit);
+	struct result_column *shown = result_columns(result, columns, PROCESS_COLUMNS);
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, rows * PROCESS_COLUMNS);
+
+	if (!shown || !values)
+		return false;
+	for (size_t i = 0; i < rows; i++) {
+		const struct profile_process *p = &profile->processes[i];
+		struct result_value *row = &values[i * PROCESS_COLUMNS];
+
+		for (size_t j = 0; j < PROCESS_COLUMNS; j++)
+			row[j] = source_value(&columns[j], p);
+		row[PROCESS_END] = value_text(profile_end_name(p->end));
+		if (!notes_value(result, p->health, &row[PROCESS_HEALTH]))
+			return false;
+	}
+	result->table = (struct result_table){ .name = "processes",
+					       .shape = RESULT_TABLE,
+					       .columns = shown,
+					       .column_count = PROCESS_COLUMNS,
+					       .values = values,
+					       .row_count = rows,
+					       .machines_only = profile->process_count < 2 };
+	return rows == profile->process_count ||
+	       say_left_out(result, profile->process_count - rows);
+}
+
+static const struct profile_process *largest_process(const struct profile *profile)
+{
+	const struct profile_process *best = NULL;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (!best || profile->processes[i].peak_bytes > best->peak_bytes)
+			best = &profile->processes[i];
+	return best;
+}
+
+static bool nothing_recorded(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (profile->processes[i].calls || profile->processes[i].mmap_calls)
+			return false;
+	return true;
+}
+
+struct result *analyse_summary(const struct profile *profile, struct names *names,
+			       const struct query *query, struct error *error)
+{
+	struct result *result = result_begin("summary", profile, query, 0);
+	const struct profile_process *largest = largest_process(profile);
+	const char *first = nothing_recorded(profile) ? NOTHING_RECORDED : NULL;
+
+	if (!result || !fill_table(result, profile, query->limit) ||
+	    (largest && !say_all(result, names, profile, largest)) ||
+	    !result_notes(result, profile, first, (struct profile_notes){ 0 })) {
+		result_free(result);
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	return result;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the commands that read have in common: which file, open it, show a view of it.
+ *
+ * The whole way of the data is here: recording -> profile -> result -> output. Names are resolved on
+ * the way, by the view that wants them.
+ */
+#include "cli/open.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/build.h"
+#include "model/names.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+char *recording_path(const char *path, struct error *error)
+{
+	char *found = NULL;
+
+	if (path) {
+		found = strdup(path);
+		if (!found)
+			error_set(error, "out of memory");
+		return found;
+	}
+	if (file_newest(".", ".hg", &found, error) < 0)
+		return NULL;
+	if (!found) {
+		error_set(error, "there is no recording (*.hg) in this folder; make one with "
+				 "'heapgauge record PROGRAM', or name a file");
+		return NULL;
+	}
+	const char *name = strncmp(found, "./", 2) == 0 ? found + 2 : found;
+
+	fprintf(stderr, "heapgauge: reading %s, the newest recording here\n", name);
+	return found;
+}
+
+struct profile *recording_open(const char *path, struct error *error)
+{
+	struct profile *profile = profile_load(path, error);
+
+	if (!profile)
+		error_wrap(error, "cannot read the recording");
+	return profile;
+}
+
+static int write_file(void *context, struct span bytes, struct error *error)
+{
+	FILE *out = context;
+
+	if (fwrite(bytes.data, 1, bytes.size, out) != bytes.size)
+		return error_errno(error, "cannot write the report");
+	return 0;
+}
+
+int show_profile(FILE *out, const struct profile *profile, const struct show *show,
+		 struct error *error)
+{
+	struct render_output output = { .write = write_file, .context = out };
+	struct names *names = names_new(!show->no_symbols);
+	int status = -1;
+
+	if (!names)
+		return error_set(error, "out of memory");
+	struct result *result = show->view->run(profile, names, &show->query, error);
+
+	if (result)
+		status = show->renderer->run(result, &show->render, &output, error);
+	buffer_release(&output.buffer);
+	result_free(result);
+	names_free(names);
+	return status;
+}

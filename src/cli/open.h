@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening recordings and showing results: what the commands that read share. */
+#ifndef CLI_OPEN_H
+#define CLI_OPEN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/analyses.h"
+#include "model/profile.h"
+#include "render/renderers.h"
+#include "util/error.h"
+
+/*
+ * `path` (may be NULL) or the newest recording of this folder, which is then named on stderr. The
+ * caller's (free). NULL, with the error set, if there is none.
+ */
+char *recording_path(const char *path, struct error *error);
+
+/* Loads the recording; the error says what to do next. NULL if it cannot be read. */
+struct profile *recording_open(const char *path, struct error *error);
+
+/* Runs the view on the profile and writes it to `out`. 0, or -1 with the error set. */
+struct show {
+	const struct analysis *view;
+	const struct renderer *renderer;
+	struct query query;
+	struct render_options render;
+	bool no_symbols;
+};
+int show_profile(FILE *out, const struct profile *profile, const struct show *show,
+		 struct error *error);
+
+#endif

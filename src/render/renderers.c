@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLE of output formats, and how their output leaves.
+ *
+ * A renderer appends to the output's buffer and calls render_flush between rows; at its end it calls
+ * it once more with `all`. So the memory for output is bounded, whatever the size of the result.
+ */
+#include "render/renderers.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { FLUSH_BYTES = 256 * 1024 };
+
+const struct renderer renderers[] = {
+	{ "text", "for people", render_text, 20 },
+	{ "json", "for programs: every number exact", render_json, SIZE_MAX },
+	{ NULL, NULL, NULL, 0 },
+};
+
+const struct renderer *renderer_find(const char *name)
+{
+	for (const struct renderer *r = renderers; r->name; r++)
+		if (strcmp(r->name, name) == 0)
+			return r;
+	return NULL;
+}
+
+int render_flush(struct render_output *out, bool all, struct error *error)
+{
+	if (out->buffer.failed)
+		return error_set(error, "out of memory");
+	if (out->buffer.size == 0 || (!all && out->buffer.size < FLUSH_BYTES))
+		return 0;
+	int status = out->write(out->context, buffer_span(&out->buffer), error);
+
+	buffer_clear(&out->buffer);
+	return status;
+}

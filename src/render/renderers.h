@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Result -> text or JSON. A renderer is one file and one row in renderers.c, and knows no view. */
+#ifndef RENDER_RENDERERS_H
+#define RENDER_RENDERERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "analysis/result.h"
+#include "base/span.h"
+#include "util/buffer.h"
+#include "util/error.h"
+
+/* Everything the output depends on besides the result: plain values, so that tests can fix them. */
+struct render_options {
+	bool exact_bytes;    /* 224395264 instead of 214.0 MiB */
+	unsigned columns;    /* width to stay within where cutting a name helps; 0: no limit */
+	size_t stack_frames; /* of a stack shown to people; 0: all */
+};
+
+/* Where the output goes, piece by piece: a result may be far larger than its text should be in memory. */
+struct render_output {
+	struct buffer buffer;
+	/* Writes all bytes; 0, or -1 with the error set. */
+	int (*write)(void *context, struct span bytes, struct error *error);
+	void *context;
+};
+
+/* Hands on what is in the buffer if that is much, or if `all`. 0, or -1 if writing or memory failed. */
+int render_flush(struct render_output *out, bool all, struct error *error);
+
+typedef int renderer_run(const struct result *result, const struct render_options *options,
+			 struct render_output *out, struct error *error);
+
+struct renderer {
+	const char *name;
+	const char *help;     /* one line, no full stop */
+	renderer_run *run;    /* returns 0, or -1 with the error set */
+	size_t default_limit; /* rows if nobody says; SIZE_MAX: all */
+};
+
+/* Ends with a row whose name is NULL; the first is the default. */
+extern const struct renderer renderers[];
+const struct renderer *renderer_find(const char *name);
+
+renderer_run render_text;
+renderer_run render_json;
+
+#endif

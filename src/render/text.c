@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results for people: the sentences, then the table, then what is missing, each note behind a "!".
+ *
+ *   headline
+ *
+ *     label   words            more words, in a column of their own
+ *
+ *     HEADING   HEADING
+ *      number    number
+ *       a stack, one frame to a line, if the table has one
+ *
+ *     ! note
+ *
+ * Numbers are right-aligned, texts left. Nothing is left out without a line that says so.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "render/renderers.h"
+#include "util/files.h"
+#include "util/units.h"
+#include "util/utf8.h"
+
+enum {
+	INDENT = 2,
+	STACK_INDENT = 6,
+	COLUMNS_MAX = 64,
+	MORE_COLUMN_MAX = 56, /* `more` does not start farther right; it then follows at once */
+};
+
+/* Characters, not bytes: names may be any UTF-8. */
+static size_t text_width(const char *text, size_t bytes)
+{
+	size_t width = 0;
+
+	for (size_t at = 0; at < bytes; width++) {
+		size_t step = utf8_sequence(span_of(text + at, bytes - at));
+
+		at += step ? step : 1;
+	}
+	return width;
+}
+
+/* Names come from other people's binaries: what would move the cursor is shown as '?'. */
+static void append_safe(struct buffer *b, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		buffer_char(b, c < 0x20 || c == 0x7f ? '?' : *text);
+	}
+}
+
+static void append_value(struct buffer *b, const struct result_value *v,
+			 const struct render_options *o)
+{
+	switch (v->unit) {
+	case UNIT_TEXT:
+		append_safe(b, v->text ? v->text : "-");
+		break;
+	case UNIT_ID:
+		buffer_printf(b, "%llu", (unsigned long long)v->number);
+		break;
+	case UNIT_COUNT:
+		buffer_text(b, units_count(v->number).text);
+		break;
+	case UNIT_BYTES:
+		if (o->exact_bytes)
+			buffer_printf(b, "%s B", units_count(v->number).text);
+		else
+			buffer_text(b, units_bytes(v->number).text);
+		break;
+	case UNIT_NS:
+		buffer_text(b, units_duration(v->number).text);
+		break;
+	case UNIT_FLAG:
+		buffer_text(b, v->flag ? "yes" : "no");
+		break;
+	case UNIT_PERCENT:
+		buffer_text(b, units_percent(v->share.part, v->share.whole).text);
+		break;
+	case UNIT_FRAMES:
+	case UNIT_SIZES:
+	case UNIT_LIFETIMES:
+	case UNIT_FIELDS:
+		break; /* not in a line */
+	}
+}
+
+static void append_values(struct buffer *b, const struct result_value *values, size_t count,
+			  const struct render_options *o)
+{
+	for (size_t i = 0; i < count; i++)
+		append_value(b, &values[i], o);
+}
+
+static size_t line_width(const struct buffer *b, size_t from)
+{
+	return text_width((const char *)b->data + from, b->size - from);
+}
+
+static void pad_to(struct buffer *b, size_t from, size_t width)
+{
+	size_t now = b->failed || b->size == from ? 0 : line_width(b, from);
+
+	if (now < width)
+		buffer_fill(b, ' ', width - now);
+}
+
+static size_t label_width(const struct result *r)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < r->sentence_count; i++)
+		if (r->sentences[i].label)
+			width = MAX(width, strlen(r->sentences[i].label));
+	return width;
+}
+
+/* Where `more` begins: behind the longest sentence that has one. */
+static size_t more_column(const struct result *r, const struct render_options *o)
+{
+	struct buffer line = BUFFER_INIT;
+	size_t widest = 0;
+
+	for (size_t i = 0; i < r->sentence_count; i++) {
+		const struct result_sentence *s = &r->sentences[i];
+
+		if (!s->more_count)
+			continue;
+		buffer_clear(&line);
+		append_values(&line, s->values, s->value_count, o);
+		if (line.size)
+			widest = MAX(widest, line_width(&line, 0));
+	}
+	buffer_release(&line);
+	return MIN(widest, (size_t)MORE_COLUMN_MAX);
+}
+
+static void append_sentences(struct buffer *b, const struct result *r,
+			     const struct render_options *o)
+{
+	size_t label = label_width(r), more = more_column(r, o);
+
+	for (size_t i = 0; i < r->sentence_count; i++) {
+		const struct result_sentence *s = &r->sentences[i];
+		size_t start = b->size;
+
+		if (s->label) {
+			buffer_fill(b, ' ', INDENT);
+			buffer_text(b, s->label);
+			pad_to(b, start, INDENT + label + 2);
+		}
+		size_t words = b->size;
+
+		append_values(b, s->values, s->value_count, o);
+		if (s->more_count) {
+			pad_to(b, words, more);
+			buffer_text(b, "   ");
+			append_values(b, s->more, s->more_count, o);
+		}
+		buffer_char(b, '\n');
+		if (!s->label && i + 1 < r->sentence_count)
+			buffer_char(b, '\n');
+	}
+}
+
+static bool in_line(const struct result_column *c)
+{
+	return c->title && c->unit != UNIT_FRAMES && c->unit != UNIT_SIZES &&
+	       c->unit != UNIT_LIFETIMES && c->unit != UNIT_FIELDS;
+}
+
+/* The width of every column that is shown in a line. */
+static void measure(const struct result_table *t, const struct render_options *o,
+		    size_t widths[COLUMNS_MAX])
+{
+	struct buffer cell = BUFFER_INIT;
+
+	for (size_t i = 0; i < t->column_count; i++) {
+		widths[i] = in_line(&t->columns[i]) ? strlen(t->columns[i].title) : 0;
+		for (size_t row = 0; in_line(&t->columns[i]) && row < t->row_count; row++) {
+			buffer_clear(&cell);
+			append_value(&cell, &t->values[row * t->column_count + i], o);
+			if (cell.size)
+				widths[i] = MAX(widths[i], line_width(&cell, 0));
+		}
+	}
+	buffer_release(&cell);
+}
+
+/* Spaces that a line would end in are taken back. */
+static void end_line(struct buffer *b)
+{
+	while (b->size && b->data[b->size - 1] == ' ')
+		b->size--;
+	buffer_char(b, '\n');
+}
+
+static void append_cell(struct buffer *b, const char *text, enum result_unit unit, size_t width)
+{
+	size_t own = text_width(text, strlen(text));
+
+	buffer_fill(b, ' ', INDENT);
+	if (unit != UNIT_TEXT && own < width)
+		buffer_fill(b, ' ', width - own);
+	buffer_text(b, text);
+	if (unit == UNIT_TEXT && own < width)
+		buffer_fill(b, ' ', width - own);
+}
+
+static void append_row(struct buffer *b, const struct result_table *t, size_t row,
+		       const size_t widths[COLUMNS_MAX], const struct render_options *o)
+{
+	struct buffer cell = BUFFER_INIT;
+
+	for (size_t i = 0; i < t->column_count; i++) {
+		if (!in_line(&t->columns[i]))
+			continue;
+		buffer_clear(&cell);
+		append_value(&cell, &t->values[row * t->column_count + i], o);
+		const char *text = buffer_string(&cell);
+
+		append_cell(b, text ? text : "", t->columns[i].unit, widths[i]);
+	}
+	buffer_release(&cell);
+	end_line(b);
+}
+
+static void append_frame(struct buffer *b, const struct result_frame *f,
+			 const struct render_options *o)
+{
+	size_t start = b->size;
+
+	buffer_fill(b, ' ', STACK_INDENT);
+	append_safe(b, f->function);
+	/* The place is what a person looks for: a name of a thousand characters must not hide it. */
+	if (o->columns > 40 && b->size - start > o->columns - 30) {
+		b->size = start + o->columns - 33;
+		while (b->size > start && (b->data[b->size] & 0xc0) == 0x80)
+			b->size--;
+		buffer_text(b, "...");
+	}
+	if (f->inlined)
+		buffer_text(b, "  (inlined)");
+	if (f->file) {
+		buffer_text(b, "  ");
+		append_safe(b, path_base(f->file));
+		if (f->line)
+			buffer_printf(b, ":%u", f->line);
+	} else if (f->module[0] && !strstr(f->function, "+0x")) {
+		buffer_text(b, "  ");
+		append_safe(b, path_base(f->module));
+	}
+	buffer_char(b, '\n');
+}
+
+static void append_stack(struct buffer *b, struct result_frames frames,
+			 const struct render_options *o)
+{
+	size_t shown = frames.count;
+
+	/* One frame more costs no more than the line that says it is missing. */
+	if (o->stack_frames && shown > o->stack_frames + 1)
+		shown = o->stack_frames;
+	for (size_t i = 0; i < shown; i++)
+		append_frame(b, &frames.at[i], o);
+	if (shown < frames.count) {
+		buffer_fill(b, ' ', STACK_INDENT);
+		buffer_printf(b, "... %s more frames\n", units_count(frames.count - shown).text);
+	}
+}
+
+static int append_table(struct render_output *out, const struct result_table *t,
+			const struct render_options *o, struct error *error)
+{
+	struct buffer *b = &out->buffer;
+	size_t widths[COLUMNS_MAX];
+
+	ASSERT(t->column_count <= COLUMNS_MAX);
+	if (t->machines_only || t->row_count == 0)
+		return 0;
+	measure(t, o, widths);
+	buffer_char(b, '\n');
+	for (size_t i = 0; i < t->column_count; i++)
+		if (in_line(&t->columns[i]))
+			append_cell(b, t->columns[i].title, t->columns[i].unit, widths[i]);
+	end_line(b);
+	for (size_t row = 0; row < t->row_count; row++) {
+		append_row(b, t, row, widths, o);
+		for (size_t i = 0; i < t->column_count; i++) {
+			if (t->columns[i].unit != UNIT_FRAMES || !t->columns[i].title)
+				continue;
+			append_stack(b, t->values[row * t->column_count + i].frames, o);
+			buffer_char(b, '\n');
+		}
+		if (render_flush(out, false, error) < 0)
+			return -1;
+	}
+	if (t->left_out_count) {
+		buffer_fill(b, ' ', INDENT);
+		buffer_text(b, "... ");
+		append_values(b, t->left_out, t->left_out_count, o);
+		buffer_char(b, '\n');
+	}
+	return 0;
+}
+
+static void append_notes(struct buffer *b, const struct result *r)
+{
+	if (r->note_count)
+		buffer_char(b, '\n');
+	for (size_t i = 0; i < r->note_count; i++) {
+		buffer_fill(b, ' ', INDENT);
+		buffer_text(b, "! ");
+		if (r->notes[i].count)
+			buffer_printf(b, "%s ", units_count(r->notes[i].count).text);
+		append_safe(b, r->notes[i].text);
+		buffer_char(b, '\n');
+	}
+}
+
+int render_text(const struct result *result, const struct render_options *options,
+		struct render_output *out, struct error *error)
+{
+	append_sentences(&out->buffer, result, options);
+	if (append_table(out, &result->table, options, error) < 0)
+		return -1;
+	append_notes(&out->buffer, result);
+	return render_flush(out, true, error);
+}
