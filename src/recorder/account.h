@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers: what an allocation or a free does to record, slot and process.
+ *
+ * The state at the peak without a trace: each record keeps its live values as of the moment the current epoch began.
+ * While the total is above every earlier one ("rising") nothing has to be saved: the peak is now. The first decrease
+ * ends that and begins an epoch, which is that peak; a record is saved before its first change in an epoch.
+ *
+ * With one slot its thread does this alone, exactly. With several, slots hold back up to `batch` bytes each, so that
+ * no cache line is written by all; the bound of the error is kept beside the peak. */
+#ifndef RECORDER_ACCOUNT_H
+#define RECORDER_ACCOUNT_H
+
+#include "recorder/memory.h"
+#include "recorder/slot.h"
+
+/* A second slot exists from now on, or one more. */
+void account_share(struct slot *slot);
+void account_reset(void);
+void account_recover(struct slot *slot);
+
+/* The shared total, for a slot whose held-back bytes reached the batch. */
+void account_flush(struct slot *slot);
+/* An operation as large as a batch: everything under the lock. sign: 1 allocation, -1 free. */
+void account_large(struct slot *slot, struct live_record *record, uint64_t size, int sign);
+
+void account_size_slow(struct live_record *record, uint64_t size);
+void account_lifetime_slow(struct live_record *record, uint32_t birth_code);
+
+/* A realloc that had a block: counted at the record of the new one. */
+void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size, bool moved);
+
+static ALWAYS_INLINE void account_save(struct live_record *record, uint32_t state)
+{
+	uint32_t epoch = state >> 1;
+
+	if (UNLIKELY(record->epoch != epoch)) {
+		record->peak_bytes = (int64_t)(record->bytes - record->freed_bytes);
+		record->peak_blocks = (int32_t)(record->calls - record->frees);
+		record->epoch = epoch;
+	}
+}
+
+/* Counters move by plain stores of one writer; relaxed atomics so that readers elsewhere see whole words. */
+static ALWAYS_INLINE void count(uint64_t *counter, uint64_t by)
+{
+	__atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
+}
+
+static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_t size)
+{
+	count(&record->calls, 1);
+	count(&record->bytes, size);
+	uint64_t live = record->bytes - record->freed_bytes;
+
+	if ((int64_t)live > (int64_t)record->max_bytes)
+		record->max_bytes = live;
+}
+
+static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record, uint64_t size, uint64_t slack)
+{
+	struct live_peak *peak = &memory.head->peak;
+	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+
+	if (UNLIKELY(record->calls == 0))
+		record->first_size = size;
+	else if (UNLIKELY(record->first_size != size || record->sizes & LIVE_SIZES_MANY))
+		account_size_slow(record, size);
+	count(&record->slack, slack);
+
+	count(&slot->live->calls, 1);
+	count(&slot->live->bytes, size);
+	count(&slot->live->slack, slack);
+	if (LIKELY(!peak->shared)) {
+		if (!(state & 1))
+			account_save(record, state);
+		account_record_add(record, size);
+		int64_t total = peak->total_bytes + (int64_t)size;
+
+		peak->total_bytes = total;
+		if (total > peak->peak_bytes) {
+			peak->peak_bytes = total;
+			peak->peak_ms = clock_ms();
+			if (!(state & 1))
+				__atomic_store_n(&peak->state, state | 1, __ATOMIC_RELAXED);
+		}
+		return;
+	}
+	if (UNLIKELY(size >= peak->batch_bytes)) {
+		account_large(slot, record, size, 1);
+		return;
+	}
+	if (!(state & 1))
+		account_save(record, state);
+	account_record_add(record, size);
+	slot->live->unflushed_bytes += (int64_t)size;
+	if (UNLIKELY(slot->live->unflushed_bytes >= (int64_t)peak->batch_bytes))
+		account_flush(slot);
+}
+
+static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size, uint64_t slack,
+				       uint32_t birth_code, bool temporary)
+{
+	struct live_peak *peak = &memory.head->peak;
+	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+
+	if (UNLIKELY(birth_code != clock_birth()))
+		account_lifetime_slow(record, birth_code);
+	count(&record->freed_slack, slack);
+	count(&slot->live->freed_slack, slack);
+	if (temporary) {
+		count(&record->temporary, 1);
+		count(&slot->live->temporary, 1);
+	}
+	count(&slot->live->frees, 1);
+	count(&slot->live->freed_bytes, size);
+	if (LIKELY(!peak->shared)) {
+		if (state & 1) {
+			state = (state | 1) + 1; /* the next epoch, not rising */
+			__atomic_store_n(&peak->state, state, __ATOMIC_RELAXED);
+		}
+		account_save(record, state);
+		count(&record->frees, 1);
+		count(&record->freed_bytes, size);
+		peak->total_bytes -= (int64_t)size;
+		return;
+	}
+	if (UNLIKELY(size >= peak->batch_bytes)) {
+		account_large(slot, record, size, -1);
+		return;
+	}
+	if (!(state & 1))
+		account_save(record, state);
+	count(&record->frees, 1);
+	count(&record->freed_bytes, size);
+	slot->live->unflushed_bytes -= (int64_t)size;
+	if (UNLIKELY(-slot->live->unflushed_bytes >= (int64_t)peak->batch_bytes))
+		account_flush(slot);
+}
+#endif

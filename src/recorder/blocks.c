@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The block map's upper levels and its large blocks.
+ *
+ * Owns: top[], LIVE_AREAS, LIVE_LEAVES. A level is made on first use and published by compare-and-swap; who loses the
+ * race keeps what it made for the next one to need. Invariant: blocks of LIVE_SMALL_LIMIT bytes or more are entered by
+ * the page they begin in and hold their exact address, because smaller ones may begin in the same page. */
+#include "recorder/blocks.h"
+
+uint32_t blocks_granule_shift = 5;
+static uint32_t spare_area, spare_small, spare_large; /* numbers; 0 = none */
+
+enum { SMALL, LARGE };
+
+static uint32_t units_of(int kind)
+{
+	uint64_t bytes = kind == SMALL ? sizeof(uint64_t) << (LIVE_SMALL_SHIFT - blocks_granule_shift)
+				       : sizeof(struct live_large)
+						 << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT);
+
+	return (uint32_t)(bytes / LIVE_LEAF_UNIT);
+}
+
+/* The number in *place, making what it names if it is 0. 0: no memory. */
+static uint32_t number_at(uint32_t *place, uint32_t *spare, enum live_region region, uint64_t count, uint64_t bytes)
+{
+	uint32_t number = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+	if (number != 0)
+		return number;
+	uint32_t made = __atomic_exchange_n(spare, 0, __ATOMIC_ACQ_REL);
+
+	if (made == 0) {
+		uint64_t first = memory_append(region, count, bytes);
+
+		if (first == UINT64_MAX)
+			return 0;
+		made = (uint32_t)first + 1;
+	}
+	if (__atomic_compare_exchange_n(place, &number, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return made;
+	__atomic_store_n(spare, made, __ATOMIC_RELEASE);
+	return number;
+}
+
+static struct live_area *area_of(uintptr_t address, bool make)
+{
+	uint64_t index = address >> LIVE_AREA_SHIFT;
+
+	if (index >= LIVE_TOP_ENTRIES)
+		return NULL;
+	uint32_t *place = &memory.head->top[index];
+	uint32_t number = make ? number_at(place, &spare_area, LIVE_AREAS, 1, sizeof(struct live_area))
+			       : __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+	return number ? (struct live_area *)(void *)memory.region[LIVE_AREAS] + (number - 1) : NULL;
+}
+
+static struct live_large *large_entry(uintptr_t address, bool make)
+{
+	struct live_area *area = area_of(address, make);
+
+	if (area == NULL)
+		return NULL;
+	uint32_t *place = &area->large[address >> LIVE_LARGE_SHIFT & (ARRAY_SIZE(area->large) - 1)];
+	uint32_t leaf = make ? number_at(place, &spare_large, LIVE_LEAVES, units_of(LARGE), LIVE_LEAF_UNIT)
+			     : __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+	if (leaf == 0)
+		return NULL;
+	struct live_large *entries =
+		(struct live_large *)(void *)(memory.region[LIVE_LEAVES] + (uint64_t)(leaf - 1) * LIVE_LEAF_UNIT);
+
+	return &entries[(address & ((1u << LIVE_LARGE_SHIFT) - 1)) >> LIVE_LARGE_GRANULE_SHIFT];
+}
+
+static void put_large(uintptr_t address, const struct block *block, struct block *ret_old)
+{
+	struct live_large *entry = large_entry(address, true);
+	uint64_t *word = blocks_small_word(address);
+
+	if (word != NULL && *word != 0) { /* a small block whose free was missed */
+		*ret_old = blocks_unpack(*word);
+		__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	}
+	if (entry == NULL) {
+		health_add(HEALTH_untracked_blocks);
+		return;
+	}
+	if (entry->address != 0) {
+		*ret_old = (struct block){ entry->record, entry->birth_code, entry->size_bytes };
+		__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
+	}
+	entry->size_bytes = block->size_bytes;
+	entry->record = block->record;
+	entry->birth_code = block->birth_code;
+	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
+}
+
+COLD void blocks_put_slow(uintptr_t address, const struct block *block, struct block *ret_old)
+{
+	if (block->size_bytes >= LIVE_SMALL_LIMIT) {
+		put_large(address, block, ret_old);
+		return;
+	}
+	struct live_area *area = area_of(address, true);
+	uint32_t *place =
+		area ? &area->small[address >> LIVE_SMALL_SHIFT & (ARRAY_SIZE(area->small) - 1)] : NULL;
+
+	if (place == NULL || number_at(place, &spare_small, LIVE_LEAVES, units_of(SMALL), LIVE_LEAF_UNIT) == 0) {
+		health_add(HEALTH_untracked_blocks);
+		return;
+	}
+	*blocks_small_word(address) =
+		live_small_pack(block->record, (uint32_t)block->size_bytes, block->birth_code);
+}
+
+struct block blocks_take_large(uintptr_t address)
+{
+	struct live_large *entry = large_entry(address, false);
+
+	if (entry == NULL || entry->address != address)
+		return (struct block){ 0 };
+	struct block block = { entry->record, entry->birth_code, entry->size_bytes };
+
+	__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
+	return block;
+}
+
+void blocks_reset(void)
+{
+	spare_area = spare_small = spare_large = 0;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entering a hook when it is not the ordinary case: the first call of the process or of a thread, the first call after
+ * a fork, a call inside a hook; and the rare parts of recording.
+ *
+ * Owns: the recorder's state. Invariant: a slot is handed out only while thread_state.guard names the hook that has
+ * it. */
+#include "recorder/hook.h"
+
+#include "recorder/lock.h"
+#include "recorder/maps.h"
+#include "recorder/rules.h"
+#include "recorder/start.h"
+#include "recorder/sys.h"
+
+enum { NEW, STARTING, RUNNING, OFF };
+static int state;
+static uint64_t early_calls; /* before the profile existed */
+
+/* One caller brings the recorder up; others meanwhile forward. */
+static bool bring_up(int from, bool forked)
+{
+	if (!__atomic_compare_exchange_n(&state, &from, STARTING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return false;
+	bool started = start_recording(forked);
+
+	if (started) {
+		memory.head->health[HEALTH_early_calls] += forked ? 0 : early_calls;
+	} else {
+		start_failed();
+	}
+	__atomic_store_n(&state, started ? RUNNING : OFF, __ATOMIC_RELEASE);
+	return started;
+}
+
+/* A thread without a slot of this process. */
+static struct slot *register_thread(void)
+{
+	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+
+	if (now == NEW && environ != NULL)
+		bring_up(NEW, false);
+	else if (now == RUNNING && *fork_token == 0)
+		bring_up(RUNNING, true);
+	now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	if (now != RUNNING) {
+		if (now != OFF)
+			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	struct slot *slot = slot_acquire();
+
+	if (slot == NULL) {
+		health_add(HEALTH_unregistered_calls);
+		return NULL;
+	}
+	thread_state.slot = slot;
+	thread_state.token = *fork_token;
+	return slot;
+}
+
+/* A hook was left without its end: longjmp out of a signal handler, or an exception from the forwarded call, which then
+ * gave no block. What the hook held is given back. */
+static void recover(struct slot *slot, bool forwarding)
+{
+	if (!forwarding)
+		health_add(HEALTH_abandoned_hooks);
+	lock_recover(&rules_lock, slot->id);
+	sites_recover(slot);
+	account_recover(slot);
+	maps_recover(slot);
+	slot->walk->stamp = 0;
+	slot->last_block = NULL;
+}
+
+/* Whether the guard is that of a hook which is still running. */
+static bool inside_hook(void)
+{
+	uintptr_t guard = thread_state.guard & ~(uintptr_t)GUARD_FORWARDING;
+	bool forwarding = thread_state.guard & GUARD_FORWARDING;
+	struct slot *slot = thread_state.slot;
+
+	if (thread_state.token != *fork_token || slot == NULL)
+		return true; /* starting up, or a fork inside a hook: cannot tell more */
+	thread_state.nested = true;
+	if (walk_is_running(slot, guard)) {
+		if (!forwarding || modules_allocator_is_libc) /* others may call themselves */
+			health_add(HEALTH_reentrant_calls);
+		return true;
+	}
+	recover(slot, forwarding);
+	return false;
+}
+
+COLD struct slot *hook_enter_slow(const uintptr_t *frame)
+{
+	struct slot *slot = thread_state.slot;
+
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF)
+		return NULL;
+	if (thread_state.guard != 0 && inside_hook())
+		return NULL;
+	if (thread_state.token != *fork_token) {
+		hook_guard((uintptr_t)frame);
+		slot = register_thread();
+		if (slot == NULL) {
+			hook_leave();
+			return NULL;
+		}
+	}
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	return slot;
+}
+
+COLD void record_missed_free(struct slot *slot, const struct block *old)
+{
+	health_add(HEALTH_repaired_blocks);
+	record_end(slot, old, 0, false);
+}
+
+COLD void record_unknown_free(const void *block)
+{
+	if (early_holds(block))
+		return;
+	if (start_was_forked)
+		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);
+	else
+		health_add(HEALTH_unknown_frees);
+}
+
+NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live_record *owner, uint64_t size)
+{
+	struct live_slot *live = slot->live;
+
+	count(&live->foreign_frees, 1);
+	count(&live->foreign_bytes, size);
+	for (int i = 0; i < LIVE_FROM; i++) {
+		if (live->from[i].slot == 0)
+			__atomic_store_n(&live->from[i].slot, owner->slot + 1, __ATOMIC_RELEASE);
+		if (live->from[i].slot == owner->slot + 1) {
+			count(&live->from[i].blocks, 1);
+			count(&live->from[i].bytes, size);
+			break;
+		}
+	}
+	return memory_record(sites_record_of_site(slot, owner->site));
+}
+
+/* Up before main even if nothing allocates: so that the collector learns of this process. */
+__attribute__((constructor)) static void start_early(void)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	if (hook_enter(frame) != NULL)
+		hook_leave();
+}

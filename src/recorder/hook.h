@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How every hook begins and ends, and what it records in between.
+ *
+ * A hook that gets no slot from hook_enter forwards and records nothing: the recorder is off or not started, or this
+ * thread is inside a hook already (an allocator that calls itself, a signal handler). */
+#ifndef RECORDER_HOOK_H
+#define RECORDER_HOOK_H
+
+#include "recorder/account.h"
+#include "recorder/blocks.h"
+#include "recorder/modules.h"
+#include "recorder/next.h"
+#include "recorder/sites.h"
+#include "recorder/slot.h"
+#include "recorder/walk.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* The hook's own frame record: saved rbp of the caller, return address. */
+#define HOOK_FRAME() ((const uintptr_t *)__builtin_frame_address(0))
+
+/* Points to a word that fork wipes: equal to thread_state.token for a registered thread of this process. */
+extern const volatile uint64_t *fork_token;
+
+enum { GUARD_FORWARDING = 1 };
+
+struct slot *hook_enter_slow(const uintptr_t *frame);
+
+static ALWAYS_INLINE void hook_guard(uintptr_t guard)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread_state.guard, guard, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static ALWAYS_INLINE struct slot *hook_enter(const uintptr_t *frame)
+{
+	if (UNLIKELY(thread_state.guard != 0 || thread_state.token != *fork_token))
+		return hook_enter_slow(frame);
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	return thread_state.slot;
+}
+
+/* The forwarded call is over. */
+static ALWAYS_INLINE void hook_record(const uintptr_t *frame)
+{
+	hook_guard((uintptr_t)frame);
+}
+
+static ALWAYS_INLINE void hook_leave(void)
+{
+	hook_guard(0);
+}
+
+/* An entry that was overwritten: the free that we did not see. */
+void record_missed_free(struct slot *slot, const struct block *old);
+void record_unknown_free(const void *block);
+/* The freeing slot's record for a block of another slot. */
+struct live_record *record_foreign(struct slot *slot, const struct live_record *owner, uint64_t size);
+
+/* Enters a new block and returns its record. */
+static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
+						      const uintptr_t *frame)
+{
+	if (modules_is_loader(frame[1]))
+		modules_loader_allocates(slot);
+	uint64_t hash = walk_stack(slot, frame);
+	uint32_t id = sites_record(slot, hash, LIVE_KIND_HEAP);
+	struct live_record *record = memory_record(id);
+	struct block entry = { id, clock_birth(), size };
+	struct block old;
+
+	blocks_put((uintptr_t)block, &entry, &old);
+	if (UNLIKELY(old.record != 0))
+		record_missed_free(slot, &old);
+	account_alloc(slot, record, size, next.usable(block) - size);
+	slot->last_block = block;
+	return record;
+}
+
+/* Accounts for the end of a block that the map knew. */
+static ALWAYS_INLINE void record_end(struct slot *slot, const struct block *block, uint64_t slack, bool temporary)
+{
+	struct live_record *record = memory_record(block->record);
+
+	if (UNLIKELY(record->slot != slot->id))
+		record = record_foreign(slot, record, block->size_bytes);
+	account_free(slot, record, block->size_bytes, slack, block->birth_code, temporary);
+}
+
+/* Removes a block that is about to be freed. */
+static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uintptr_t *frame)
+{
+	if (modules_is_loader(frame[1]))
+		modules_loader_frees(slot, block);
+	struct block entry = blocks_take((uintptr_t)block);
+	bool temporary = slot->last_block == block;
+
+	if (UNLIKELY(entry.record == 0)) {
+		record_unknown_free(block);
+		return;
+	}
+	if (temporary)
+		slot->last_block = NULL;
+	record_end(slot, &entry, next.usable(block) - entry.size_bytes, temporary);
+	if (UNLIKELY(entry.size_bytes >= LIVE_SMALL_LIMIT))
+		stack_memory_gone(); /* it may have been a coroutine's stack */
+}
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The malloc family. Each hook: enter, forward, record, leave; a free is recorded before it is forwarded, because from
+ * then on another thread may get the address. Without a slot it only forwards. Any thread, any moment. */
+#include <errno.h>
+
+#include "recorder/hook.h"
+
+/* New in C23: headers before glibc 2.43 do not declare them. */
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
+
+enum { PAGE = 4096 };
+
+COLD static void *early_or_fail(size_t size, size_t alignment)
+{
+	void *block = early_alloc(size, alignment);
+
+	if (block == NULL)
+		errno = ENOMEM;
+	return block;
+}
+
+static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size, const uintptr_t *frame)
+{
+	hook_record(frame);
+	if (LIKELY(block != NULL))
+		record_block(slot, block, size, frame);
+	hook_leave();
+	return block;
+}
+
+EXPORT void *malloc(size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return next_ready() ? next.malloc(size) : early_or_fail(size, 0);
+	return recorded(slot, next.malloc(size), size, frame);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		size_t bytes;
+
+		if (next_ready())
+			return next.calloc(count, size);
+		/* The arena is never used twice: it is zero. */
+		return early_or_fail(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes, 0);
+	}
+	return recorded(slot, next.calloc(count, size), count * size, frame);
+}
+
+static ALWAYS_INLINE void free_common(void *block, const uintptr_t *frame)
+{
+	struct slot *slot = block != NULL ? hook_enter(frame) : NULL;
+
+	if (LIKELY(slot != NULL)) {
+		hook_record(frame);
+		record_free(slot, block, frame);
+		hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	}
+}
+
+EXPORT void free(void *block)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	free_common(block, frame);
+	if (LIKELY(!early_holds(block) && next_ready()))
+		next.free(block);
+	if (LIKELY(thread_state.guard == ((uintptr_t)frame | GUARD_FORWARDING)))
+		hook_leave();
+}
+
+EXPORT void free_sized(void *block, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	free_common(block, frame);
+	if (LIKELY(!early_holds(block) && next_ready())) {
+		if (next.free_sized != NULL)
+			next.free_sized(block, size);
+		else
+			next.free(block);
+	}
+	if (LIKELY(thread_state.guard == ((uintptr_t)frame | GUARD_FORWARDING)))
+		hook_leave();
+}
+
+EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	free_common(block, frame);
+	if (LIKELY(!early_holds(block) && next_ready())) {
+		if (next.free_aligned_sized != NULL)
+			next.free_aligned_sized(block, alignment, size);
+		else
+			next.free(block);
+	}
+	if (LIKELY(thread_state.guard == ((uintptr_t)frame | GUARD_FORWARDING)))
+		hook_leave();
+}
+
+/* A block of the early arena moves to the heap; a request that comes early itself stays in the arena. */
+COLD static void *realloc_early(void *block, size_t size)
+{
+	void *moved = next_ready() ? next.malloc(size) : early_or_fail(size, 0);
+	size_t old_size = block != NULL ? early_size(block) : 0;
+
+	if (moved != NULL && block != NULL)
+		__builtin_memcpy(moved, block, MIN(size, old_size));
+	return moved;
+}
+
+static void *forward_realloc(void *block, size_t size)
+{
+	if (UNLIKELY(early_holds(block) || !next_ready()))
+		return realloc_early(block, size);
+	return next.realloc(block, size);
+}
+
+/* The block leaves the map before the call, because from then on its address may be another thread's, and comes back if
+ * the call fails. */
+static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size_t size, const uintptr_t *frame)
+{
+	struct block old = block != NULL ? blocks_take((uintptr_t)block) : (struct block){ 0 };
+	uint64_t slack = old.record != 0 ? next.usable(block) - old.size_bytes : 0;
+	void *moved = forward_realloc(block, size);
+
+	hook_record(frame);
+	if (UNLIKELY(moved == NULL && (size != 0 || block == NULL))) {
+		struct block none;
+
+		if (old.record != 0)
+			blocks_put((uintptr_t)block, &old, &none);
+		hook_leave();
+		return NULL;
+	}
+	if (old.record != 0)
+		record_end(slot, &old, slack, false);
+	else if (block != NULL)
+		record_unknown_free(block);
+	if (LIKELY(moved != NULL)) {
+		struct live_record *record = record_block(slot, moved, size, frame);
+
+		if (old.record != 0)
+			account_realloc(record, old.size_bytes, size, moved != block);
+	}
+	hook_leave();
+	return moved;
+}
+
+EXPORT void *realloc(void *block, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return forward_realloc(block, size);
+	return realloc_recorded(slot, block, size, frame);
+}
+
+EXPORT void *reallocarray(void *block, size_t count, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	size_t bytes;
+
+	if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes))) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return forward_realloc(block, bytes);
+	return realloc_recorded(slot, block, bytes, frame);
+}
+
+EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		if (next_ready())
+			return next.posix_memalign(ret, alignment, size);
+		*ret = early_alloc(size, alignment);
+		return *ret == NULL ? ENOMEM : 0;
+	}
+	int status = next.posix_memalign(ret, alignment, size);
+
+	recorded(slot, status == 0 ? *ret : NULL, size, frame);
+	return status;
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return next_ready() ? next.aligned_alloc(alignment, size) : early_or_fail(size, alignment);
+	return recorded(slot, next.aligned_alloc(alignment, size), size, frame);
+}
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return next_ready() ? next.memalign(alignment, size) : early_or_fail(size, alignment);
+	return recorded(slot, next.memalign(alignment, size), size, frame);
+}
+
+EXPORT void *valloc(size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return next_ready() ? next.valloc(size) : early_or_fail(size, PAGE);
+	return recorded(slot, next.valloc(size), size, frame);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return next_ready() ? next.pvalloc(size) : early_or_fail(size, PAGE);
+	return recorded(slot, next.pvalloc(size), size, frame);
+}
+
+EXPORT size_t malloc_usable_size(void *block)
+{
+	if (early_holds(block))
+		return early_size(block);
+	return block != NULL && next_ready() ? next.usable(block) : 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mmap, munmap, mremap: anonymous memory, in numbers of its own. What an allocator or the loader maps for itself is not
+ * the program's: calls inside a hook, and calls from the code of whoever defines malloc or of ld.so, are not counted.
+ * A range leaves the table before the system call that may let another thread have it. */
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "recorder/hook.h"
+#include "recorder/maps.h"
+#include "recorder/sys.h"
+
+static uint64_t whole_pages(size_t bytes)
+{
+	return (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
+}
+
+/* Early calls: the libc may not be ready, the kernel is. */
+static long with_errno(long ret)
+{
+	if (!sys_failed(ret))
+		return ret;
+	errno = (int)-ret;
+	return -1;
+}
+
+static bool by_program(uintptr_t caller)
+{
+	return !modules_is_loader(caller) && !modules_is_allocator(caller);
+}
+
+static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int flags, int fd, off_t offset,
+			       const uintptr_t *frame)
+{
+	struct slot *slot = by_program(frame[1]) ? hook_enter(frame) : NULL;
+
+	if (slot == NULL)
+		return next_ready() ? next.mmap(address, bytes, protection, flags, fd, offset)
+				    : (void *)with_errno(sys_mmap(address, bytes, protection, flags, fd, offset));
+	void *at = next.mmap(address, bytes, protection, flags, fd, offset);
+
+	hook_record(frame);
+	if (at != MAP_FAILED) {
+		if (flags & MAP_FIXED) {
+			maps_remove(slot, (uintptr_t)at, whole_pages(bytes));
+			stack_memory_gone();
+		}
+		if (flags & MAP_ANONYMOUS)
+			maps_add(slot, (uintptr_t)at, whole_pages(bytes),
+				 sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP));
+	}
+	hook_leave();
+	return at;
+}
+
+EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	return map(address, bytes, protection, flags, fd, offset, HOOK_FRAME());
+}
+
+EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	return map(address, bytes, protection, flags, fd, offset, HOOK_FRAME());
+}
+
+EXPORT int munmap(void *address, size_t bytes)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return next_ready() ? next.munmap(address, bytes) : (int)with_errno(sys_munmap(address, bytes));
+	hook_record(frame);
+	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
+	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0)
+		maps_remove(slot, (uintptr_t)address, whole_pages(bytes));
+	stack_memory_gone();
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	int status = next.munmap(address, bytes);
+
+	hook_leave();
+	return status;
+}
+
+EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags, ...)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = by_program(frame[1]) ? hook_enter(frame) : NULL;
+	void *target = NULL;
+	va_list rest;
+
+	va_start(rest, flags);
+	if (flags & MREMAP_FIXED)
+		target = va_arg(rest, void *);
+	va_end(rest);
+	if (slot == NULL)
+		return next_ready() ? next.mremap(address, old_bytes, new_bytes, flags, target)
+				    : (void *)with_errno(sys_call6(SYS_mremap, (long)address, (long)old_bytes,
+								   (long)new_bytes, flags, (long)target, 0));
+	hook_record(frame);
+	uint32_t record = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
+	bool begun = maps_begin(slot);
+	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
+
+	if (begun && at != MAP_FAILED)
+		maps_move(slot, (uintptr_t)address, whole_pages(old_bytes), (uintptr_t)at, whole_pages(new_bytes),
+			  record);
+	if (begun)
+		maps_end();
+	stack_memory_gone();
+	hook_leave();
+	return at;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mapped live profile and the opening of its regions.
+ *
+ * Owns: `memory`, and opened[], opened_bytes, used[] of the head. Invariant: [0, opened[r]) of region r is writable and
+ * populated; opened[r] only grows. Two threads may open the same piece at the same time: mprotect and populate are
+ * idempotent, and opened[] moves by compare-and-swap to the larger value, so no lock is held over a system call.
+ *
+ * MADV_POPULATE_WRITE (Linux 5.14) turns "no memory" into an error here, instead of SIGBUS at the first touch. */
+#include "recorder/memory.h"
+
+#include "recorder/sys.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum {
+	SLAB_MIN = 64 * 1024,
+	SLAB_MAX = 2 * 1024 * 1024,
+};
+
+struct memory memory;
+
+void memory_use(struct live_header *head, const volatile struct live_control *control)
+{
+	memory.head = head;
+	memory.control = control;
+	for (int i = 0; i < LIVE_REGIONS; i++)
+		memory.region[i] = (char *)head + head->region[i].at;
+}
+
+/* Pieces grow with the region: a small program pays for small pieces, a large one makes few calls. The block map and
+ * the slots are opened as they are asked for. */
+static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t bytes)
+{
+	uint64_t step = MIN(MAX(opened, (uint64_t)SLAB_MIN), (uint64_t)SLAB_MAX);
+	uint64_t end = MAX(bytes, opened + step);
+
+	if (region == LIVE_LEAVES || region == LIVE_AREAS || region == LIVE_SLOTS)
+		end = bytes;
+	end = (end + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
+	return MIN(end, memory.head->region[region].bytes);
+}
+
+static bool open_piece(enum live_region region, uint64_t from, uint64_t to)
+{
+	struct live_header *head = memory.head;
+	uint64_t bytes = to - from;
+	uint64_t taken = __atomic_add_fetch(&head->opened_bytes, bytes, __ATOMIC_RELAXED);
+	char *at = memory.region[region] + from;
+
+	if (taken <= __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED) &&
+	    !sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE))) {
+		long ret = sys_madvise(at, bytes, MADV_POPULATE_WRITE);
+
+		if (!sys_failed(ret) || ret == -EINVAL) /* EINVAL: an older kernel, pages come by themselves */
+			return true;
+	}
+	__atomic_sub_fetch(&head->opened_bytes, bytes, __ATOMIC_RELAXED);
+	return false;
+}
+
+COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
+{
+	uint64_t *opened = &memory.head->opened[region];
+	uint64_t from = __atomic_load_n(opened, __ATOMIC_ACQUIRE);
+
+	if (bytes > memory.head->region[region].bytes) {
+		health_add(HEALTH_slab_failures);
+		return false;
+	}
+	while (from < bytes) {
+		uint64_t to = piece_end(region, from, bytes);
+
+		if (!open_piece(region, from, to)) {
+			to = (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1); /* perhaps just what is needed */
+			if (!open_piece(region, from, to)) {
+				health_add(HEALTH_slab_failures);
+				return false;
+			}
+		}
+		uint64_t added = to - from;
+
+		if (__atomic_compare_exchange_n(opened, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return true;
+		__atomic_sub_fetch(&memory.head->opened_bytes, added, __ATOMIC_RELAXED); /* another was faster */
+	}
+	return true;
+}
+
+bool memory_open(enum live_region region, uint64_t bytes)
+{
+	return LIKELY(bytes <= __atomic_load_n(&memory.head->opened[region], __ATOMIC_ACQUIRE)) ||
+	       memory_open_slow(region, bytes);
+}
+
+uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes)
+{
+	uint64_t *used = &memory.head->used[region];
+	uint64_t first = __atomic_load_n(used, __ATOMIC_RELAXED);
+
+	do {
+		if (!memory_open(region, (first + count) * entry_bytes))
+			return UINT64_MAX;
+	} while (!__atomic_compare_exchange_n(used, &first, first + count, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+	return first;
+}
+
+void *memory_scratch(uint64_t bytes)
+{
+	uint64_t at = memory_append(LIVE_SCRATCH, (bytes + 63) & ~63ull, 1);
+
+	return at == UINT64_MAX ? NULL : memory.region[LIVE_SCRATCH] + at;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recorder's memory: the mapped live profile, its regions and the budget.
+ *
+ * Everything the recorder ever needs is a part of one mapping, reserved without access at start-up and opened piece by
+ * piece. Opening is the only system call after start-up; no lock is held meanwhile. */
+#ifndef RECORDER_MEMORY_H
+#define RECORDER_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "format/live.h"
+
+/* Addresses inside the mapping, fixed while it is in use. Written at start-up and after fork, else read only. */
+struct memory {
+	struct live_header *head;
+	const volatile struct live_control *control;
+	char *region[LIVE_REGIONS];
+};
+extern struct memory memory;
+
+/* Takes over a mapping of head->total_bytes whose head page(s) are open. */
+void memory_use(struct live_header *head, const volatile struct live_control *control);
+
+/* Makes [0, bytes) of the region writable. False when the budget, the region or the kernel says no; then nothing
+ * changed but a health counter. Any thread. */
+bool memory_open(enum live_region region, uint64_t bytes);
+
+/* Appends `count` entries of `entry_bytes` to a region: returns the first index, or UINT64_MAX. The entries are zero
+ * and count as used from now on: a reader may see them before they are filled. Any thread. */
+uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes);
+
+/* Memory of the recorder's own, zeroed, 64-byte aligned, never given back. NULL when there is none. Any thread. */
+void *memory_scratch(uint64_t bytes);
+
+static inline void health_add(enum health_counter counter)
+{
+	__atomic_fetch_add(&memory.head->health[counter], 1, __ATOMIC_RELAXED);
+}
+
+static ALWAYS_INLINE struct live_record *memory_record(uint32_t id)
+{
+	return (struct live_record *)(void *)memory.region[LIVE_RECORDS] + id;
+}
+static ALWAYS_INLINE struct live_site *memory_site(uint32_t id)
+{
+	return (struct live_site *)(void *)memory.region[LIVE_SITES] + id;
+}
+static ALWAYS_INLINE struct live_node *memory_node(uint32_t id)
+{
+	return (struct live_node *)(void *)memory.region[LIVE_NODES] + id;
+}
+static ALWAYS_INLINE uint64_t *memory_frame(uint32_t id)
+{
+	return (uint64_t *)(void *)memory.region[LIVE_FRAMES] + id;
+}
+static ALWAYS_INLINE struct live_module *memory_module(uint32_t id)
+{
+	return (struct live_module *)(void *)memory.region[LIVE_MODULES] + id;
+}
+static ALWAYS_INLINE struct live_slot *memory_slot(uint32_t id)
+{
+	return (struct live_slot *)(void *)memory.region[LIVE_SLOTS] + id;
+}
+static ALWAYS_INLINE struct live_thread *memory_thread(uint32_t id)
+{
+	return (struct live_thread *)(void *)memory.region[LIVE_THREADS] + id;
+}
+static ALWAYS_INLINE void *memory_pool(uint32_t unit)
+{
+	return memory.region[LIVE_POOL] + (uint64_t)unit * LIVE_POOL_UNIT;
+}
+static ALWAYS_INLINE uint32_t clock_ms(void)
+{
+	return __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
+}
+static ALWAYS_INLINE uint32_t clock_birth(void)
+{
+	return __atomic_load_n(&memory.control->birth_code, __ATOMIC_RELAXED);
+}
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module log. See modules.h.
+ *
+ * Owns: LIVE_MODULES and LIVE_STRINGS, written under rules_lock. own[] of an entry: its link map and its unwind table.
+ * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
+ * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
+#include "recorder/modules.h"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include "recorder/rules.h"
+#include "recorder/sys.h"
+
+enum { OWN_LINK_MAP = 0, OWN_EH_FRAME = 1, MODULE_IDS = 1 << 16, PATH_BYTES = 4096 };
+
+uint32_t modules_generation = 1;
+uintptr_t loader_start, loader_bytes;
+uintptr_t allocator_start, allocator_bytes;
+bool modules_allocator_is_libc;
+
+typedef int find_object_fn(void *pc, struct dl_find_object *result);
+static find_object_fn *find_object;
+static char executable[PATH_BYTES];
+static uint32_t executable_bytes;
+
+/* The extent of the loader's code, from its own program headers. */
+static void locate_loader(void)
+{
+	const char *base = (const char *)getauxval(AT_BASE);
+
+	if (base == NULL)
+		return;
+	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)(const void *)base;
+	const Elf64_Phdr *segment = (const Elf64_Phdr *)(const void *)(base + elf->e_phoff);
+
+	for (unsigned i = 0; i < elf->e_phnum; i++) {
+		if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_X)) {
+			loader_start = (uintptr_t)base + segment[i].p_vaddr;
+			loader_bytes = segment[i].p_memsz;
+		}
+	}
+}
+
+void modules_start(void)
+{
+	long bytes = sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES);
+
+	executable_bytes = sys_failed(bytes) ? 0 : (uint32_t)bytes;
+	find_object = (find_object_fn *)dlsym(RTLD_DEFAULT, "_dl_find_object");
+	locate_loader();
+}
+
+void modules_reset(void)
+{
+	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
+}
+
+/* GNU build id: in the notes that the first loaded page usually holds. Sets 0 bytes if there is none. */
+static void read_build_id(const struct dl_find_object *object, struct live_module *module)
+{
+	const char *base = object->dlfo_map_start;
+	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)(const void *)base;
+	uint64_t bias = object->dlfo_link_map->l_addr;
+
+	if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr))
+		return;
+	const Elf64_Phdr *segment = (const Elf64_Phdr *)(const void *)(base + elf->e_phoff);
+
+	for (unsigned i = 0; i < elf->e_phnum; i++) {
+		if (segment[i].p_type != PT_NOTE)
+			continue;
+		const char *at = (const char *)(uintptr_t)(bias + segment[i].p_vaddr);
+		const char *end = at + segment[i].p_memsz;
+
+		while (end - at >= (long)sizeof(Elf64_Nhdr)) {
+			const Elf64_Nhdr *note = (const Elf64_Nhdr *)(const void *)at;
+			const char *name = at + sizeof *note;
+			const char *bytes = name + ((note->n_namesz + 3) & ~3u);
+
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+			    __builtin_memcmp(name, "GNU", 4) == 0 &&
+			    note->n_descsz <= sizeof module->build_id) {
+				__builtin_memcpy(module->build_id, bytes, note->n_descsz);
+				module->build_id_bytes = note->n_descsz;
+				return;
+			}
+			at = bytes + ((note->n_descsz + 3) & ~3u);
+		}
+	}
+}
+
+static void store_path(struct live_module *module, const char *path)
+{
+	uint32_t bytes = 0;
+
+	if (path == NULL || path[0] == 0) {
+		path = executable;
+		bytes = executable_bytes;
+	} else {
+		while (bytes < PATH_BYTES && path[bytes])
+			bytes++;
+	}
+	uint64_t at = memory.head->used[LIVE_STRINGS];
+
+	if (at + bytes > memory.head->opened[LIVE_STRINGS])
+		return; /* no memory: the object stays without a name */
+	__builtin_memcpy(memory.region[LIVE_STRINGS] + at, path, bytes);
+	__atomic_store_n(&memory.head->used[LIVE_STRINGS], at + bytes, __ATOMIC_RELEASE);
+	module->path_at = (uint32_t)at;
+	module->path_bytes = bytes;
+}
+
+static void describe(struct live_module *module, const struct dl_find_object *object)
+{
+	*module = (struct live_module){
+		.start = (uintptr_t)object->dlfo_map_start,
+		.end = (uintptr_t)object->dlfo_map_end,
+		.bias = object->dlfo_link_map->l_addr,
+		.mapped_ms = clock_ms(),
+		.own = { [OWN_LINK_MAP] = (uintptr_t)object->dlfo_link_map,
+			 [OWN_EH_FRAME] = (uintptr_t)object->dlfo_eh_frame },
+	};
+	read_build_id(object, module);
+}
+
+static bool same_object(const struct live_module *a, const struct live_module *b)
+{
+	return a->bias == b->bias && a->start == b->start && a->end == b->end && a->build_id_bytes != 0 &&
+	       a->build_id_bytes == b->build_id_bytes &&
+	       __builtin_memcmp(a->build_id, b->build_id, a->build_id_bytes) == 0;
+}
+
+/* An entry for an object seen for the first time, or seen again. Its range may hold rules of addresses that had no
+ * object before: those are withdrawn. 0: no memory. */
+static uint32_t add(const struct dl_find_object *object)
+{
+	uint64_t used = memory.head->used[LIVE_MODULES];
+	struct live_module module;
+
+	describe(&module, object);
+	rules_withdraw(module.start, module.end, true);
+	for (uint32_t id = 1; id < used; id++) {
+		struct live_module *known = memory_module(id);
+
+		if (known->unmapped_ms != 0 && same_object(known, &module)) {
+			known->own[OWN_LINK_MAP] = module.own[OWN_LINK_MAP];
+			known->own[OWN_EH_FRAME] = module.own[OWN_EH_FRAME];
+			known->unmapped_ms = 0;
+			return id;
+		}
+	}
+	if (used == 0)
+		used = 1; /* module 0 is no module */
+	if (used >= MODULE_IDS || (used + 1) * sizeof module > memory.head->opened[LIVE_MODULES]) {
+		health_add(HEALTH_lost_modules);
+		return 0;
+	}
+	store_path(&module, object->dlfo_link_map->l_name);
+	*memory_module((uint32_t)used) = module;
+	__atomic_store_n(&memory.head->used[LIVE_MODULES], used + 1, __ATOMIC_RELEASE);
+	return (uint32_t)used;
+}
+
+void modules_find(uintptr_t pc, struct module_found *ret)
+{
+	struct dl_find_object object;
+	uint64_t used = memory.head->used[LIVE_MODULES];
+
+	*ret = (struct module_found){ 0 };
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return;
+	for (uint32_t id = 1; id < used && ret->id == 0; id++) {
+		const struct live_module *known = memory_module(id);
+
+		if (known->unmapped_ms == 0 && known->own[OWN_LINK_MAP] == (uintptr_t)object.dlfo_link_map)
+			ret->id = id;
+	}
+	if (ret->id == 0)
+		ret->id = add(&object);
+	if (ret->id == 0)
+		return;
+	ret->eh_frame_header = object.dlfo_eh_frame;
+	ret->bias = object.dlfo_link_map->l_addr;
+}
+
+const uint8_t *modules_unwind_table(uintptr_t pc)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return NULL;
+	return object.dlfo_eh_frame;
+}
+
+COLD void modules_loader_allocates(struct slot *slot)
+{
+	if (!lock_take(&rules_lock, slot->id))
+		return;
+	rules_withdraw(0, UINTPTR_MAX, true);
+	lock_give(&rules_lock);
+}
+
+COLD void modules_loader_frees(struct slot *slot, const void *block)
+{
+	if (!lock_take(&rules_lock, slot->id))
+		return;
+	uint64_t used = memory.head->used[LIVE_MODULES];
+
+	for (uint32_t id = 1; id < used; id++) {
+		struct live_module *known = memory_module(id);
+
+		if (known->unmapped_ms != 0 || known->own[OWN_LINK_MAP] != (uintptr_t)block)
+			continue;
+		known->unmapped_ms = MAX(clock_ms(), 1u);
+		rules_withdraw(known->start, known->end, false);
+	}
+	lock_give(&rules_lock);
+}
+
+const char *modules_file_of(const void *address)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)(uintptr_t)address, &object) != 0)
+		return "";
+	return object.dlfo_link_map->l_name;
+}
+
+void modules_note_allocator(const void *function)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)(uintptr_t)function, &object) != 0)
+		return;
+	allocator_start = (uintptr_t)object.dlfo_map_start;
+	allocator_bytes = (uintptr_t)object.dlfo_map_end - allocator_start;
+}
+
+void *modules_symbol_near(uintptr_t pc, const char *name)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return NULL;
+	return dlsym(object.dlfo_link_map, name); /* a link map is a handle */
+}

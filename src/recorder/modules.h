@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects that code comes from: a log in the live profile, filled as their code is first seen on a stack.
+ *
+ * Nothing is wrapped and nothing polled: the loader itself allocates and frees through our hooks. When it frees the
+ * link map of an object that we know, that object is gone. The one loader function called is _dl_find_object
+ * (glibc 2.35), which takes no lock. */
+#ifndef RECORDER_MODULES_H
+#define RECORDER_MODULES_H
+
+#include <stdbool.h>
+
+#include "recorder/memory.h"
+#include "recorder/slot.h"
+
+/* Moves when unwind rules have become invalid; stored walks of another generation are dropped. Relaxed: whoever
+ * changes it is ld.so's thread, and code of a new object runs only after that thread has gone on. */
+extern uint32_t modules_generation;
+
+/* The loader's own code. */
+extern uintptr_t loader_start, loader_bytes;
+
+static ALWAYS_INLINE bool modules_is_loader(uintptr_t pc)
+{
+	return UNLIKELY(pc - loader_start < loader_bytes);
+}
+
+/* The code of whoever defines malloc. */
+extern uintptr_t allocator_start, allocator_bytes;
+extern bool modules_allocator_is_libc;
+void modules_note_allocator(const void *function);
+
+static ALWAYS_INLINE bool modules_is_allocator(uintptr_t pc)
+{
+	return pc - allocator_start < allocator_bytes;
+}
+
+/* A definition of `name` in the scope of the object that holds pc, for objects that were opened locally. */
+void *modules_symbol_near(uintptr_t pc, const char *name);
+
+/* Finds _dl_find_object, the loader and the name of the executable. Once, at start-up, before the first walk. */
+void modules_start(void);
+
+/* Forgets the log (a fork's child begins anew). */
+void modules_reset(void);
+
+struct module_found {
+	uint32_t id;		       /* 0: no object has this address */
+	const uint8_t *eh_frame_header; /* NULL: it has no unwind information */
+	uint64_t bias;
+};
+/* Who owns pc. Under the rules' lock. */
+void modules_find(uintptr_t pc, struct module_found *ret);
+
+/* The unwind table of the object that holds pc, without touching the log: no lock, any moment. NULL: none. */
+const uint8_t *modules_unwind_table(uintptr_t pc);
+
+/* ld.so called us: to allocate (objects may appear), or to free `block`, perhaps an object's link map. */
+void modules_loader_allocates(struct slot *slot);
+void modules_loader_frees(struct slot *slot, const void *block);
+
+/* The object that holds an address, for the name of the allocator. Start-up only. */
+const char *modules_file_of(const void *address);
+#endif

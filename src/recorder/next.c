@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding what to forward to, and the arena for requests that come before.
+ *
+ * Owns: `next` (written once), early_arena (append only: blocks freed there are not reused). Invariant: next_ready()
+ * is true for good after the first success. dlsym may itself allocate (old glibc): that call is served early. */
+#include "recorder/next.h"
+
+#include <dlfcn.h>
+
+struct next next;
+char early_arena[EARLY_BYTES] __attribute__((aligned(64)));
+static size_t early_used;
+
+enum { UNKNOWN, LOOKING, READY };
+static int state;
+
+static void look_up(void)
+{
+	next.malloc = dlsym(RTLD_NEXT, "malloc");
+	next.free = dlsym(RTLD_NEXT, "free");
+	next.calloc = dlsym(RTLD_NEXT, "calloc");
+	next.realloc = dlsym(RTLD_NEXT, "realloc");
+	next.reallocarray = dlsym(RTLD_NEXT, "reallocarray");
+	next.posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
+	next.aligned_alloc = dlsym(RTLD_NEXT, "aligned_alloc");
+	next.memalign = dlsym(RTLD_NEXT, "memalign");
+	next.valloc = dlsym(RTLD_NEXT, "valloc");
+	next.pvalloc = dlsym(RTLD_NEXT, "pvalloc");
+	next.usable = dlsym(RTLD_NEXT, "malloc_usable_size");
+	next.free_sized = dlsym(RTLD_NEXT, "free_sized");
+	next.free_aligned_sized = dlsym(RTLD_NEXT, "free_aligned_sized");
+	next.mmap = dlsym(RTLD_NEXT, "mmap");
+	next.munmap = dlsym(RTLD_NEXT, "munmap");
+	next.mremap = dlsym(RTLD_NEXT, "mremap");
+}
+
+COLD static bool find(void)
+{
+	int expected = UNKNOWN;
+
+	if (!__atomic_compare_exchange_n(&state, &expected, LOOKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return expected == READY;
+	look_up();
+	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool next_ready(void)
+{
+	return LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY) || find();
+}
+
+/* A block's size stands in the 16 bytes before it. */
+void *early_alloc(size_t size, size_t alignment)
+{
+	size_t align = MAX(alignment, (size_t)16);
+	size_t used = __atomic_load_n(&early_used, __ATOMIC_RELAXED);
+	size_t at;
+
+	do {
+		at = (used + 16 + align - 1) & ~(align - 1);
+		if (size > EARLY_BYTES || at + size > EARLY_BYTES)
+			return NULL;
+	} while (!__atomic_compare_exchange_n(&early_used, &used, at + size, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+	__builtin_memcpy(early_arena + at - sizeof size, &size, sizeof size);
+	return early_arena + at;
+}
+
+size_t early_size(const void *block)
+{
+	size_t size;
+
+	__builtin_memcpy(&size, (const char *)block - sizeof size, sizeof size);
+	return size;
+}

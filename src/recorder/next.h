@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The next definitions in the process: what our hooks forward to. Found once, by name; before that, and while it goes
+ * on, requests are served from a small arena of our own whose addresses are recognised for ever. */
+#ifndef RECORDER_NEXT_H
+#define RECORDER_NEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/compiler.h"
+
+struct next {
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void *(*reallocarray)(void *, size_t, size_t);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	void *(*memalign)(size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	size_t (*usable)(void *);
+	void (*free_sized)(void *, size_t);		  /* NULL before C23 */
+	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
+	void *(*mmap)(void *, size_t, int, int, int, off_t);
+	int (*munmap)(void *, size_t);
+	void *(*mremap)(void *, size_t, size_t, int, ...);
+};
+extern struct next next;
+
+/* True once everything in `next` may be used; finds it on the first call. False: serve from the arena. */
+bool next_ready(void);
+
+/* The arena of early requests. 16-byte aligned, or as asked; NULL when it is full. */
+void *early_alloc(size_t size, size_t alignment);
+size_t early_size(const void *block);
+
+enum { EARLY_BYTES = 64 * 1024 };
+extern char early_arena[EARLY_BYTES];
+static ALWAYS_INLINE bool early_holds(const void *block)
+{
+	return UNLIKELY((uintptr_t)block - (uintptr_t)early_arena < EARLY_BYTES);
+}
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a recorded thread works with: its slot, and the thread-local block that leads there.
+ *
+ * A slot outlives its thread; a later thread inherits it whole (slot.c). Everything here is touched by the owning
+ * thread alone. The walk's arrays lie behind the struct, sized by the depth limit. */
+#ifndef RECORDER_SLOT_H
+#define RECORDER_SLOT_H
+
+#include <stdbool.h>
+
+#include "recorder/memory.h"
+
+struct walk;
+struct stack_ranges;
+struct cfi_scratch;
+
+/* One entry of a slot's table: the key of a site and this slot's record of it. */
+struct slot_entry {
+	uint64_t key; /* 0 = empty */
+	uint32_t record;
+	uint32_t pad;
+};
+
+
+struct slot {
+	uint32_t id;
+	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
+	struct live_slot *live;
+	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
+	struct walk *walk;
+	struct slot_entry *table; /* open addressing */
+	uint32_t table_mask, table_used;
+	struct stack_ranges *ranges;
+	struct cfi_scratch *cfi;	  /* for rules and the slow walk */
+	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
+	bool cfi_nested_busy;
+};
+
+/* The thread-local block: plain data, initial-exec, no destructor. */
+struct thread_state {
+	uint64_t token; /* equals *fork_token while `slot` is this thread's in this process */
+	struct slot *slot;
+	uintptr_t guard; /* stack pointer of the hook that is running; bit 0: inside the forwarded call. 0 = none */
+	bool nested; /* a hook was called inside the running one */
+};
+extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
+
+/* A fork's child begins anew. */
+void slot_reset(void);
+
+/* Gives the calling thread a slot: a dead thread's or a new one. NULL: none to be had (counted). */
+struct slot *slot_acquire(void);
+
+/* The slot's record of a site, made if it has none. Never 0: falls back to the record of [other]. */
+uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind);
+
+static ALWAYS_INLINE struct slot_entry *slot_probe(const struct slot *slot, uint64_t key)
+{
+	for (uint32_t i = (uint32_t)(key >> 32) & slot->table_mask;; i = (i + 1) & slot->table_mask) {
+		struct slot_entry *entry = &slot->table[i];
+
+		if (LIKELY(entry->key == key) || entry->key == 0)
+			return entry;
+	}
+}
+#endif

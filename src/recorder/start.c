@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hand-over: connect to the collector's socket, say hello, receive two descriptors, map them, close everything.
+ * Afterwards the recorder holds no descriptor. Anything that fails leaves the recorder off and the target untouched.
+ *
+ * Runs once, from the first hook that is called, perhaps before any constructor: raw system calls only. */
+#include "recorder/start.h"
+
+#include <poll.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "recorder/hook.h"
+#include "recorder/maps.h"
+#include "recorder/operators.h"
+#include "recorder/rules.h"
+#include "recorder/sys.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { PATIENCE_MS = 5000, CONNECT_TRIES = 200, TRY_AGAIN_MS = 5 };
+
+static const uint64_t no_token = ~0ull; /* no thread has it */
+const volatile uint64_t *fork_token = &no_token;
+bool start_was_forked;
+
+void start_failed(void)
+{
+	fork_token = &no_token;
+}
+
+/* The environment is read as it is: getenv may not be usable yet. */
+static const char *environment(const char *name)
+{
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+		const char *a = *entry, *b = name;
+
+		while (*b && *a == *b) {
+			a++;
+			b++;
+		}
+		if (*b == 0 && *a == '=')
+			return a + 1;
+	}
+	return NULL;
+}
+
+static void pause_ms(int ms)
+{
+	sys_call3(SYS_poll, 0, 0, ms);
+}
+
+static int connect_to(const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t bytes = 0;
+	long fd;
+
+	while (name[bytes] && bytes < sizeof address.sun_path - 1) {
+		address.sun_path[bytes] = name[bytes];
+		bytes++;
+	}
+	if (address.sun_path[0] == '@')
+		address.sun_path[0] = 0;
+	fd = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (sys_failed(fd))
+		return -1;
+	for (int i = 0; i < CONNECT_TRIES; i++) {
+		long ret = sys_call3(SYS_connect, fd, (long)&address,
+				     (long)(offsetof(struct sockaddr_un, sun_path) + bytes));
+
+		if (!sys_failed(ret))
+			return (int)fd;
+		if (ret != -EAGAIN && ret != -EINTR) /* EAGAIN: many connect at once */
+			break;
+		pause_ms(TRY_AGAIN_MS);
+	}
+	sys_close((int)fd);
+	return -1;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now = { 0 };
+
+	sys_call3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool say_hello(int fd, bool forked)
+{
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+	struct live_hello hello = { .pid = (uint32_t)sys_getpid(),
+				    .ppid = (uint32_t)sys_call3(SYS_getppid, 0, 0, 0),
+				    .reason = forked ? LIVE_HELLO_FORK : LIVE_HELLO_START,
+				    .start_mono_ns = monotonic_ns() };
+
+	sys_call6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0);
+	hello.address_limit = limit.rlim_cur == RLIM_INFINITY ? ~0ull : (uint64_t)limit.rlim_cur;
+	__builtin_memcpy(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic);
+	return sys_call6(SYS_sendto, fd, (long)&hello, sizeof hello, MSG_NOSIGNAL, 0, 0) == sizeof hello;
+}
+
+/* The answer and its descriptors; ret_fds[] are -1 where none came. */
+static bool hear_welcome(int fd, struct live_welcome *ret, int ret_fds[2])
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	struct iovec part = { ret, sizeof *ret };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = { 0 };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof control.bytes };
+
+	ret_fds[0] = ret_fds[1] = -1;
+	if (sys_call3(SYS_poll, (long)&wait, 1, PATIENCE_MS) != 1)
+		return false;
+	if (sys_call3(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC) != sizeof *ret)
+		return false;
+	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+	if (head != NULL && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(2 * sizeof(int)))
+		__builtin_memcpy(ret_fds, CMSG_DATA(head), 2 * sizeof(int));
+	return __builtin_memcmp(ret->magic, LIVE_HELLO_MAGIC, sizeof ret->magic) == 0 && ret_fds[0] >= 0 &&
+	       ret_fds[1] >= 0;
+}
+
+static bool map_profile(uint64_t bytes, int profile, int control)
+{
+	long at = sys_mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, profile, 0);
+	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ, MAP_SHARED, control, 0);
+
+	if (sys_failed(at) || sys_failed(page))
+		return false;
+	struct live_header *head = (struct live_header *)at;
+
+	sys_madvise(head, bytes, MADV_DONTDUMP);
+	if (sys_failed(sys_mprotect(head, sizeof *head, PROT_READ | PROT_WRITE)))
+		return false;
+	long ret = sys_madvise(head, sizeof *head, MADV_POPULATE_WRITE);
+
+	if (sys_failed(ret) && ret != -EINVAL)
+		return false;
+	if (head->total_bytes != bytes || live_header_check(head, bytes) != NULL)
+		return false;
+	memory_use(head, (const volatile struct live_control *)page);
+	head->opened_bytes = sizeof *head;
+	return true;
+}
+
+static bool hand_over(bool forked)
+{
+	const char *name = environment(LIVE_ENV_SOCKET);
+	struct live_welcome welcome = { 0 };
+	int fds[2] = { -1, -1 };
+	bool mapped = false;
+	int fd;
+
+	if (name == NULL || (fd = connect_to(name)) < 0)
+		return false;
+	if (say_hello(fd, forked) && hear_welcome(fd, &welcome, fds))
+		mapped = map_profile(welcome.total_bytes, fds[0], fds[1]);
+	for (int i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			sys_close(fds[i]);
+	}
+	sys_close(fd);
+	return mapped;
+}
+
+/* A word that a fork's child finds zeroed. */
+static bool make_token(void)
+{
+	static uint64_t count;
+	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (sys_failed(page) || sys_failed(sys_madvise((void *)page, LIVE_PAGE, MADV_WIPEONFORK)))
+		return false;
+	*(uint64_t *)page = ++count;
+	fork_token = (const volatile uint64_t *)page;
+	return true;
+}
+
+/* "glibc", or the file name of who defines malloc; and with it the granule of the block map. */
+static void name_allocator(void)
+{
+	const char *path = modules_file_of((const void *)(uintptr_t)next.malloc);
+	const char *name = path;
+	char *to = memory.head->allocator;
+
+	for (; *path; path++) {
+		if (*path == '/')
+			name = path + 1;
+	}
+	modules_allocator_is_libc = __builtin_memcmp(name, "libc.so.6", sizeof "libc.so.6") == 0;
+	modules_note_allocator((const void *)(uintptr_t)next.malloc);
+	if (modules_allocator_is_libc)
+		name = "glibc";
+	for (size_t i = 0; i < sizeof memory.head->allocator - 1 && name[i]; i++)
+		to[i] = name[i];
+	/* glibc's smallest block is 32 bytes; others hand out 8. */
+	blocks_granule_shift = modules_allocator_is_libc ? 5 : 3;
+	memory.head->granule_shift = blocks_granule_shift;
+}
+
+static void reset_all(void)
+{
+	rules_reset();
+	sites_reset();
+	slot_reset();
+	account_reset();
+	blocks_reset();
+	maps_reset();
+	modules_reset();
+}
+
+bool start_recording(bool forked)
+{
+	if (!next_ready())
+		return false;
+	if (forked)
+		reset_all();
+	else
+		modules_start();
+	if (!hand_over(forked) || !make_token())
+		return false;
+	uint32_t limit = memory.control->depth_limit;
+
+	memory.head->depth_limit = MIN(MAX(limit, 1u), (uint32_t)LIVE_DEPTH_MAX);
+	memory.head->pid = (uint32_t)sys_getpid();
+	memory.head->started_mono_ns = monotonic_ns();
+	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
+	start_was_forked = forked;
+	stack_start();
+	name_allocator();
+	if (!rules_start() || !sites_start())
+		return false;
+	if (!forked)
+		operators_start();
+	__atomic_store_n(&memory.head->ready, 1, __ATOMIC_RELEASE);
+	return true;
+}

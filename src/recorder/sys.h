@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one door to the kernel. Raw system calls: they cannot be interposed, take no lock and leave errno alone.
+ * Each returns the kernel's value: negative is -errno. */
+#ifndef RECORDER_SYS_H
+#define RECORDER_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#if !defined(__x86_64__)
+#error "the recorder knows x86-64 only so far: system calls here, registers in cfi.h and slow_walk.c"
+#endif
+
+static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long ret;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline long sys_call3(long nr, long a, long b, long c)
+{
+	return sys_call6(nr, a, b, c, 0, 0, 0);
+}
+
+static inline int sys_failed(long ret)
+{
+	return (unsigned long)ret > -4096ul;
+}
+
+static inline long sys_mmap(void *at, size_t bytes, int protection, int flags, int fd, long offset)
+{
+	return sys_call6(SYS_mmap, (long)at, (long)bytes, protection, flags, fd, offset);
+}
+
+static inline long sys_mprotect(void *at, size_t bytes, int protection)
+{
+	return sys_call3(SYS_mprotect, (long)at, (long)bytes, protection);
+}
+
+static inline long sys_madvise(void *at, size_t bytes, int advice)
+{
+	return sys_call3(SYS_madvise, (long)at, (long)bytes, advice);
+}
+
+static inline long sys_munmap(void *at, size_t bytes)
+{
+	return sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
+}
+
+static inline long sys_close(int fd)
+{
+	return sys_call3(SYS_close, fd, 0, 0);
+}
+
+static inline int sys_gettid(void)
+{
+	return (int)sys_call3(SYS_gettid, 0, 0, 0);
+}
+
+static inline int sys_getpid(void)
+{
+	return (int)sys_call3(SYS_getpid, 0, 0, 0);
+}
+
+/* Whether the page at `address` can be read, without touching it: the kernel reads the new mask before it looks at
+ * `how`, which no kernel knows. EFAULT = not readable, EINVAL = readable. */
+static inline int sys_readable(uintptr_t address)
+{
+	enum { KERNEL_SIGSET_BYTES = 8, EFAULT_ = 14 };
+	long ret = sys_call6(SYS_rt_sigprocmask, ~0L, (long)(address & ~(uintptr_t)7), 0, KERNEL_SIGSET_BYTES, 0, 0);
+
+	return ret != -EFAULT_;
+}
+#endif
