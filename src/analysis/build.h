@@ -45,8 +45,8 @@ bool notes_value(struct result *result, struct profile_notes notes, struct resul
 
 /* The first note where no call was recorded at all. */
 #define NOTHING_RECORDED                                                                           \
-	"0 ALLOCATIONS RECORDED. The recorder was loaded but no call reached it: the program "     \
-	"allocates nothing, or brings a statically linked allocator of its own"
+	"0 ALLOCATIONS RECORDED: no call reached the recorder (the program allocates nothing, or " \
+	"has an allocator linked in statically)"
 
 /* Notes of the file and of all processes together, each once; `first` (may be NULL) comes before,
  * `last` behind. False if out of memory. */

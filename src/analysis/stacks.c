@@ -62,16 +62,48 @@ static bool is_mark_or_place(const struct result_frame *f)
 	return f->function[0] == '[' || strstr(f->function, "+0x") || f->function[0] == '0';
 }
 
-/* The function without its arguments, cut where it gets too long; whole characters only. */
+/* How much of the text is one unit that says nothing about arguments; 0: look at the character. */
+static size_t skip_unit(const char *text)
+{
+	static const char *const units[] = { "(anonymous namespace)",
+					     "operator()",
+					     "operator<<",
+					     "operator<",
+					     "operator>>",
+					     "operator->",
+					     "operator>" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (strncmp(text, units[i], strlen(units[i])) == 0)
+			return strlen(units[i]);
+	return 0;
+}
+
+/* The length of a function's name without its arguments: up to the first '(' outside <> and {}. */
+static size_t name_bytes(const char *function)
+{
+	size_t at = 0, depth = 0;
+
+	while (function[at]) {
+		size_t unit = skip_unit(function + at);
+		char c = function[at];
+
+		if (!unit && c == '(' && depth == 0 && at > 0)
+			return at;
+		if (!unit && (c == '<' || c == '{'))
+			depth++;
+		else if (!unit && (c == '>' || c == '}') && depth > 0)
+			depth--;
+		at += unit ? unit : 1;
+	}
+	return at;
+}
+
+/* The same, cut where it gets too long; whole characters only. */
 static int label_bytes(const char *function)
 {
-	size_t length = strlen(function), at = 0;
-	const char *arguments = strchr(function, '(');
+	size_t length = name_bytes(function), at = 0;
 
-	/* "(anonymous namespace)::f()" and "operator()" begin with one that is no argument list. */
-	if (arguments && arguments > function && strncmp(arguments, "(anonymous", 10) != 0 &&
-	    strncmp(arguments, "()(", 3) != 0)
-		length = (size_t)(arguments - function);
 	while (at < length) {
 		size_t step = utf8_sequence(span_of(function + at, length - at));
 
@@ -107,7 +139,7 @@ const char *stack_label(struct result *result, struct result_frames frames)
 		return "[no stack]";
 	const struct result_frame *f = speaking_frame(frames);
 	int bytes = label_bytes(f->function);
-	const char *cut = bytes == LABEL_MAX_BYTES && f->function[bytes] ? "..." : "";
+	const char *cut = (size_t)bytes < name_bytes(f->function) ? "..." : "";
 
 	if (f->file && f->line)
 		return arena_printf(&result->arena, "%.*s%s (%s:%u)", bytes, f->function, cut,

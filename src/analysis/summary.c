@@ -266,7 +266,7 @@ static void say_rss(struct writer_state *s)
 	}
 	words_text(&w, "; live heap ");
 	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
-	words_text(&w, " at the end; the recorder took ");
+	words_text(&w, "; recorder ");
 	words_add(&w, value_number(UNIT_BYTES, p->own_bytes));
 	add_sentence(s, "RSS", &w, NULL);
 }

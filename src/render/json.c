@@ -124,6 +124,7 @@ int render_json(const struct result *result, const struct render_options *option
 	if (write_table(&j, &result->table, out, error) < 0)
 		return -1;
 	json_end_object(&j);
-	buffer_char(&out->buffer, '\n');
+	if (!pretty)
+		buffer_char(&out->buffer, '\n');
 	return render_flush(out, true, error);
 }

@@ -294,7 +294,8 @@ static int append_table(struct render_output *out, const struct result_table *t,
 			if (t->columns[i].unit != UNIT_FRAMES || !t->columns[i].title)
 				continue;
 			append_stack(b, t->values[row * t->column_count + i].frames, o);
-			buffer_char(b, '\n');
+			if (row + 1 < t->row_count || t->left_out_count)
+				buffer_char(b, '\n');
 		}
 		if (render_flush(out, false, error) < 0)
 			return -1;
@@ -310,7 +311,7 @@ static int append_table(struct render_output *out, const struct result_table *t,
 
 static void append_notes(struct buffer *b, const struct result *r)
 {
-	if (r->note_count)
+	if (r->note_count && (r->sentence_count || r->table.row_count))
 		buffer_char(b, '\n');
 	for (size_t i = 0; i < r->note_count; i++) {
 		buffer_fill(b, ' ', INDENT);

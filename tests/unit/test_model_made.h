@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recordings made by hand, for tests of the reader: in memory, so that they do not depend on the
+ * encoder. Everything is malloc'd as recording_release expects it.
+ */
+#ifndef TEST_MODEL_MADE_H
+#define TEST_MODEL_MADE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "format/recording.h"
+#include "unit.h"
+
+/* The rows of one array, copied: MADE(rows, cells, cell_count, { ... }, { ... }). */
+#define MADE(rows, array, counter, ...)                                                            \
+	do {                                                                                       \
+		__typeof__(*(rows)->array) made_[] = { __VA_ARGS__ };                              \
+		(rows)->array = malloc(sizeof made_);                                              \
+		assert_non_null((rows)->array);                                                    \
+		memcpy((rows)->array, made_, sizeof made_);                                        \
+		(rows)->counter = ARRAY_SIZE(made_);                                               \
+	} while (0)
+
+enum { MADE_SECOND = 1000000000 };
+
+static inline void made_totals(struct process_rows *rows)
+{
+	struct process_row *p = &rows->process;
+	int64_t peak_bytes = 0, peak_blocks = 0;
+
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		const struct cell_row *c = &rows->cells[i];
+
+		if (rows->sites[c->site].kind == LIVE_KIND_MMAP) {
+			p->map_calls += c->calls;
+			p->map_bytes += c->bytes;
+			p->unmap_calls += c->frees;
+			p->unmap_bytes += c->freed_bytes;
+			continue;
+		}
+		p->calls += c->calls;
+		p->bytes += c->bytes;
+		p->frees += c->frees;
+		p->freed_bytes += c->freed_bytes;
+		p->temporary += c->temporary;
+		p->slack += c->slack;
+		p->freed_slack += c->freed_slack;
+		peak_bytes += c->peak_bytes;
+		peak_blocks += c->peak_blocks;
+	}
+	p->peak_bytes = (uint64_t)peak_bytes;
+	p->peak_blocks = (uint64_t)peak_blocks;
+}
+
+/* Modules, frames and stacks of a small server: main > serve > cache_insert, main > parse, and marks. */
+static inline void made_stacks(struct process_rows *rows)
+{
+	MADE(rows, modules, module_count, { .path = strdup("") },
+	     { .path = strdup("/no/such/server"), .build_id = { 0xab, 0xcd }, .build_id_bytes = 2 },
+	     { .path = strdup("/no/such/libhttp.so.1") });
+	MADE(rows, frames, frame_count, 0, live_frame_pack(1, 0x1000, 0),
+	     live_frame_pack(1, 0x2000, 0), live_frame_pack(1, 0x3000, 1),
+	     live_frame_pack(2, 0x4000, 0), live_frame_pack(0, LIVE_FRAME_CUT, 0),
+	     live_frame_pack(0, LIVE_FRAME_STOPPED, 0), live_frame_pack(0, LIVE_FRAME_OTHER, 0),
+	     live_frame_pack(0, 0xffff1234, 0));
+	MADE(rows, nodes, node_count, { 0, 0 }, { 0, 1 }, /* 1: main */
+	     { 1, 2 },					  /* 2: main > serve */
+	     { 2, 3 },					  /* 3: main > serve > cache_insert */
+	     { 1, 4 },					  /* 4: main > parse */
+	     { 0, 5 }, { 5, 4 },			  /* 6: [cut] > parse */
+	     { 0, 6 }, { 7, 8 },			  /* 8: [no unwind] > 0xffff1234 */
+	     { 0, 7 } /* 9: [other] */);
+}
+
+/* One process that served, leaked a little, mapped something and had one health counter. */
+static inline void made_server(struct process_rows *rows)
+{
+	made_stacks(rows);
+	MADE(rows, sites, site_count, { 0 }, { .node = 9, .kind = LIVE_KIND_HEAP },
+	     { .node = 9, .kind = LIVE_KIND_MMAP }, { .node = 3, .born_ns = 5 },
+	     { .node = 4, .born_ns = 6 }, { .node = 6 }, { .node = 8 },
+	     { .node = 2, .kind = LIVE_KIND_MMAP });
+	MADE(rows, bars, bar_count, { 64, 64, 90 }, { 4096, 4096, 10 }, { 64, 64, 5 },
+	     { 48, 63, 1 }, { 64, 95, 4 }, { 0, 1, 60 }, { 2, 4, 30 }, { 2, 4, 1 });
+	MADE(rows, cells, cell_count,
+	     { .site = 3,
+	       .slot = 0,
+	       .calls = 100,
+	       .bytes = 46720,
+	       .frees = 90,
+	       .freed_bytes = 40960,
+	       .peak_bytes = 41000,
+	       .peak_blocks = 12,
+	       .max_bytes = 43000,
+	       .temporary = 60,
+	       .slack = 800,
+	       .freed_slack = 720,
+	       .lifetime_ms_sum = 90,
+	       .sizes_at = 0,
+	       .sizes_count = 2,
+	       .lifetimes_at = 5,
+	       .lifetimes_count = 2,
+	       .reallocs = { .calls = 7,
+			     .moved_calls = 3,
+			     .moved_bytes = 512,
+			     .grown_calls = 6,
+			     .shrunk_calls = 1,
+			     .old_bytes = 448,
+			     .new_bytes = 900 } },
+	     { .site = 4,
+	       .slot = 0,
+	       .calls = 5,
+	       .bytes = 320,
+	       .max_bytes = 320,
+	       .sizes_at = 2,
+	       .sizes_count = 1,
+	       .peak_bytes = 320,
+	       .peak_blocks = 5 },
+	     { .site = 4,
+	       .slot = 1,
+	       .calls = 5,
+	       .bytes = 400,
+	       .frees = 6,
+	       .freed_bytes = 420,
+	       .peak_bytes = -20,
+	       .peak_blocks = -1,
+	       .max_bytes = 100,
+	       .sizes_at = 3,
+	       .sizes_count = 2,
+	       .lifetimes_at = 7,
+	       .lifetimes_count = 1 },
+	     { .site = 5,
+	       .slot = 0,
+	       .calls = 2,
+	       .bytes = 200,
+	       .frees = 2,
+	       .freed_bytes = 200,
+	       .max_bytes = 100 },
+	     { .site = 6,
+	       .slot = 1,
+	       .calls = 1,
+	       .bytes = 50,
+	       .max_bytes = 50,
+	       .peak_bytes = 50,
+	       .peak_blocks = 1 },
+	     { .site = 7,
+	       .slot = 0,
+	       .calls = 2,
+	       .bytes = 1 << 20,
+	       .frees = 1,
+	       .freed_bytes = 1 << 19,
+	       .max_bytes = 1 << 20 });
+	MADE(rows, threads, thread_count, { .tid = 4711, .name = "server" },
+	     { .tid = 4712, .slot = 1, .name = "worker" });
+	MADE(rows, series, series_count, { .at_ns = 0, .rss_bytes = 1 << 20 },
+	     { .at_ns = 12 * (uint64_t)MADE_SECOND, .rss_bytes = 3 << 20 });
+	rows->process = (struct process_row){
+		.pid = 4711,
+		.ppid = 1,
+		.mode = LIVE_MODE_EXACT,
+		.end = END_SIGNAL,
+		.exit_code = 2,
+		.duration_ns = 12 * (uint64_t)MADE_SECOND + 600000000,
+		.map_peak_bytes = 1 << 20,
+		.peak_at_ns = 9 * (uint64_t)MADE_SECOND + 100000000,
+		.peak_bound_bytes = 256,
+		.peak_rss_bytes = 4 << 20,
+		.own_bytes = 2 << 20,
+		.depth_limit = 256,
+		.command = strdup("./server --config small.conf"),
+		.exe = strdup("/no/such/server"),
+		.allocator = strdup("glibc"),
+	};
+	rows->process.health[HEALTH_stacks_cut] = 14;
+	made_totals(rows);
+}
+
+/* A second, small process without trouble. */
+static inline void made_child(struct process_rows *rows)
+{
+	made_stacks(rows);
+	MADE(rows, sites, site_count, { 0 }, { .node = 4 });
+	MADE(rows, cells, cell_count,
+	     { .site = 1,
+	       .calls = 3,
+	       .bytes = 300,
+	       .frees = 3,
+	       .freed_bytes = 300,
+	       .peak_bytes = 200,
+	       .peak_blocks = 2,
+	       .max_bytes = 200,
+	       .temporary = 1 });
+	MADE(rows, threads, thread_count, { .tid = 4800, .name = "child" });
+	rows->process = (struct process_row){
+		.pid = 4800,
+		.ppid = 4711,
+		.mode = LIVE_MODE_EXACT,
+		.end = END_EXIT,
+		.duration_ns = MADE_SECOND / 2,
+		.peak_at_ns = 1000000,
+		.command = strdup("child"),
+		.exe = strdup("/no/such/server"),
+		.allocator = strdup("glibc"),
+	};
+	made_totals(rows);
+}
+
+static inline struct recording made_recording(size_t processes)
+{
+	struct recording r = { 0 };
+
+	r.run = (struct run_row){
+		.started_real_ns = 1700000000 * (uint64_t)MADE_SECOND,
+		.duration_ns = 13 * (uint64_t)MADE_SECOND,
+		.peak_bytes = 41400,
+		.peak_at_ns = 9 * (uint64_t)MADE_SECOND,
+		.host = strdup("testhost"),
+		.kernel = strdup("6.1.0"),
+		.version = strdup("0.1.0"),
+		.command = strdup("./server --config small.conf"),
+	};
+	r.processes = calloc(processes + 1, sizeof *r.processes);
+	assert_non_null(r.processes);
+	r.process_count = processes;
+	if (processes > 0)
+		made_server(&r.processes[0]);
+	if (processes > 1)
+		made_child(&r.processes[1]);
+	return r;
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: render model format */
+/*
+ * What people and programs see, to the byte: each output of a hand-made recording is compared with a
+ * file of tests/golden. HEAPGAUGE_UPDATE_GOLDEN=1 writes them anew; read the difference before you
+ * commit it.
+ */
+#include "test_model_made.h"
+
+#include <stdio.h>
+
+#include "analysis/analyses.h"
+#include "model/build.h"
+#include "render/renderers.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+struct sink {
+	struct buffer text;
+	size_t writes;
+	bool broken;
+};
+
+static int to_sink(void *context, struct span bytes, struct error *error)
+{
+	struct sink *sink = context;
+
+	sink->writes++;
+	if (sink->broken)
+		return error_set(error, "the disk is full");
+	buffer_append(&sink->text, bytes.data, bytes.size);
+	return 0;
+}
+
+static int render(const struct result *result, const char *format, struct render_options options,
+		  struct sink *sink, struct error *error)
+{
+	struct render_output out = { .write = to_sink, .context = sink };
+
+	assert_non_null(renderer_find(format));
+	int status = renderer_find(format)->run(result, &options, &out, error);
+
+	buffer_release(&out.buffer);
+	return status;
+}
+
+static char *render_view(struct recording recording, const char *view, const char *format,
+			 struct render_options options, size_t limit)
+{
+	struct profile *profile = profile_new(&recording, NULL);
+	struct names *names = names_new(false);
+	const struct query query = { .file = "made.hg", .limit = limit };
+	struct result *result = analysis_find(view)->run(profile, names, &query, NULL);
+	struct sink sink = { 0 };
+
+	assert_non_null(result);
+	assert_int_equal(render(result, format, options, &sink, NULL), 0);
+	char *text = buffer_take_string(&sink.text);
+
+	assert_non_null(text);
+	result_free(result);
+	names_free(names);
+	profile_free(profile);
+	return text;
+}
+
+static void compare_golden(char *text, const char *name)
+{
+	AUTO_FREE char *owned = text;
+	AUTO_FREE char *folder = path_folder(__FILE__);
+	AUTO(buffer_release) struct buffer want = BUFFER_INIT;
+	struct error error = ERROR_INIT;
+	char path[1024];
+
+	snprintf(path, sizeof path, "%s/../golden/%s", folder, name);
+	if (getenv("HEAPGAUGE_UPDATE_GOLDEN"))
+		assert_int_equal(file_write_atomic(path, span_of(text, strlen(text)), 0644, &error),
+				 0);
+	if (file_read(path, 1 << 20, &want, &error) < 0)
+		fail_msg("%s", error.message);
+	assert_string_equal(owned, buffer_string(&want));
+}
+
+static void summary_text(void **state)
+{
+	(void)state;
+	const struct render_options people = { .columns = 100, .stack_frames = 8 };
+	const struct render_options exact = { .exact_bytes = true };
+
+	compare_golden(render_view(made_recording(1), "summary", "text", people, 20),
+		       "summary.txt");
+	compare_golden(render_view(made_recording(2), "summary", "text", people, 20),
+		       "summary-two.txt");
+	compare_golden(render_view(made_recording(1), "summary", "text", exact, 20),
+		       "summary-bytes.txt");
+	compare_golden(render_view((struct recording){ 0 }, "summary", "text", people, 20),
+		       "summary-nothing.txt");
+}
+
+static void sites_text(void **state)
+{
+	(void)state;
+	const struct render_options people = { .columns = 100, .stack_frames = 8 };
+	const struct render_options shallow = { .columns = 100, .stack_frames = 1 };
+
+	compare_golden(render_view(made_recording(1), "sites", "text", people, 20), "sites.txt");
+	compare_golden(render_view(made_recording(2), "sites", "text", shallow, 2),
+		       "sites-limit.txt");
+}
+
+static void json(void **state)
+{
+	(void)state;
+	const struct render_options options = { 0 };
+	struct recording damaged = made_recording(2);
+
+	damaged.warnings.cut_bytes = 5;
+	compare_golden(render_view(made_recording(1), "summary", "json", options, SIZE_MAX),
+		       "summary.json");
+	compare_golden(render_view(damaged, "summary", "json", options, SIZE_MAX),
+		       "summary-two.json");
+	compare_golden(render_view(made_recording(1), "sites", "json", options, SIZE_MAX),
+		       "sites.json");
+	compare_golden(render_view((struct recording){ 0 }, "sites", "json", options, SIZE_MAX),
+		       "sites-nothing.json");
+}
+
+/* A result made by hand, for what no recording of ours has. */
+static const struct result_column two_columns[] = {
+	{ "number", "NUMBER", UNIT_BYTES },
+	{ "name", "NAME", UNIT_TEXT },
+};
+
+static struct result made_result(const struct result_value *values, size_t rows)
+{
+	return (struct result){ .view = "made",
+				.table = { .name = "rows",
+					   .columns = two_columns,
+					   .column_count = 2,
+					   .values = values,
+					   .row_count = rows } };
+}
+
+static void numbers_stay_exact_and_names_stay_harmless(void **state)
+{
+	(void)state;
+	const struct result_value values[] = {
+		value_number(UNIT_BYTES, UINT64_MAX),
+		value_text("esc\x1b[2J \xc3\xa4 \xff \"q\""),
+	};
+	const struct render_options exact = { .exact_bytes = true };
+	struct result result = made_result(values, 1);
+	struct sink sink = { 0 };
+
+	assert_int_equal(render(&result, "json", exact, &sink, NULL), 0);
+	const char *text = buffer_string(&sink.text);
+
+	assert_non_null(strstr(text, "18446744073709551615"));
+	assert_non_null(strstr(text, "esc\\u001b[2J \xc3\xa4 \xef\xbf\xbd \\\"q\\\""));
+	buffer_clear(&sink.text);
+	assert_int_equal(render(&result, "text", exact, &sink, NULL), 0);
+	text = buffer_string(&sink.text);
+	assert_non_null(strstr(text, "18,446,744,073,709,551,615 B"));
+	assert_non_null(strstr(text, "esc?[2J \xc3\xa4"));
+	assert_null(strchr(text, '\x1b'));
+	buffer_release(&sink.text);
+}
+
+static void large_output_leaves_in_pieces_and_a_full_disk_is_told(void **state)
+{
+	enum { ROWS = 50000 };
+	struct result_value *values = calloc(2 * ROWS, sizeof *values);
+
+	(void)state;
+	for (size_t i = 0; i < ROWS; i++) {
+		values[2 * i] = value_number(UNIT_BYTES, i);
+		values[2 * i + 1] = value_text("a name");
+	}
+	struct result result = made_result(values, ROWS);
+
+	for (const struct renderer *r = renderers; r->name; r++) {
+		struct sink sink = { 0 };
+		struct error error = ERROR_INIT;
+
+		assert_int_equal(
+			render(&result, r->name, (struct render_options){ 0 }, &sink, NULL), 0);
+		assert_true(sink.writes > 2);
+		assert_non_null(strstr(buffer_string(&sink.text), "49999")
+					? ""
+					: strstr(buffer_string(&sink.text), "48.8 KiB"));
+		buffer_release(&sink.text);
+
+		struct sink broken = { .broken = true };
+
+		assert_int_equal(
+			render(&result, r->name, (struct render_options){ 0 }, &broken, &error),
+			-1);
+		assert_string_equal(error.message, "the disk is full");
+		assert_int_equal(broken.writes, 1);
+	}
+	free(values);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(summary_text),
+		cmocka_unit_test(sites_text),
+		cmocka_unit_test(json),
+		cmocka_unit_test(numbers_stay_exact_and_names_stay_harmless),
+		cmocka_unit_test(large_output_leaves_in_pieces_and_a_full_disk_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
