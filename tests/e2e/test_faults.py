@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the recorder does when it cannot do its work: the program never pays."""
+
+import os
+import resource
+import subprocess
+
+import pytest
+
+
+def run_preloaded(build, argv, env, **more):
+    return subprocess.run(
+        argv,
+        env=env | {"LD_PRELOAD": str(build / "libheapgauge.so")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **more,
+    )
+
+
+def truth_lines(text):
+    return sorted(line for line in text.splitlines() if line.startswith("EXPECT"))
+
+
+@pytest.mark.parametrize(
+    "socket", [None, "", "@no-such-abstract-name", "/nowhere/at/all", "@" + "x" * 300, "/" + "x" * 5000]
+)
+def test_without_a_collector_the_program_runs_as_ever(socket, build, target, clean_env):
+    env = clean_env if socket is None else clean_env | {"HEAPGAUGE_SOCKET": socket}
+    bare = subprocess.run([target("t_c_entry_points")], env=clean_env, capture_output=True, text=True, check=True)
+    run = run_preloaded(build, [target("t_c_entry_points")], env)
+    assert (run.returncode, run.stdout, run.stderr) == (0, bare.stdout, bare.stderr)
+
+
+@pytest.mark.parametrize("name", ["t_threads_ends", "t_fork_children", "t_plugin_cxx_local", "t_signals_jump_out"])
+def test_without_a_collector_hard_cases_work_too(name, build, target, clean_env):
+    run = run_preloaded(build, [target(name)], clean_env)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    "limit, value",
+    [
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, 4),
+        (resource.RLIMIT_AS, 256 << 20),
+        (resource.RLIMIT_AS, 2 << 30),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_STACK, 256 << 10),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_DATA, 128 << 20),
+    ],
+    ids=lambda v: str(v),
+)
+def test_limits_of_the_program_do_not_end_it(limit, value, target, record, report_json, clean_env, scratch):
+    """The limit is set in a shell between heapgauge and the program, as a service manager would."""
+    option = {
+        resource.RLIMIT_FSIZE: "f",
+        resource.RLIMIT_NOFILE: "n",
+        resource.RLIMIT_AS: "v",
+        resource.RLIMIT_MEMLOCK: "l",
+        resource.RLIMIT_STACK: "s",
+        resource.RLIMIT_CORE: "c",
+        resource.RLIMIT_DATA: "d",
+    }[limit]
+    unit = 512 if option in "fc" else 1 if option == "n" else 1024
+    program = target("t_realloc_rules")
+    argv = ["sh", "-c", f"ulimit -{option} {value // unit}; exec {program}"]
+    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=False, timeout=60)
+    assert bare.returncode == 0, bare.stderr
+    run = record(argv)
+    assert run.returncode == 0, run.stderr
+    assert truth_lines(run.stdout) == truth_lines(bare.stdout)
+    processes = report_json(run.path)["processes"]
+    assert processes, "a limited program is recorded, or the report says why not"
+
+
+def test_recorder_that_is_preloaded_twice_counts_once(build, target, clean_env):
+    library = str(build / "libheapgauge.so")
+    env = clean_env | {"LD_PRELOAD": f"{library}:{library}"}
+    run = subprocess.run([target("t_c_entry_points")], env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_bind_now_and_lazy_binding_make_no_difference(target, record):
+    for value in ("", "1"):
+        run = record([target("t_stack_scenes")], env={"LD_BIND_NOW": value} if value else {})
+        assert run.returncode == 0, run.stderr
+        assert "CHECK" not in run.stdout
+
+
+def test_malloc_perturb_and_tcache_settings_are_left_alone(target, record):
+    for env in ({"MALLOC_PERTURB_": "165"}, {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}, {"MALLOC_ARENA_MAX": "1"}):
+        run = record([target("t_realloc_rules")], env=env)
+        assert run.returncode == 0, run.stderr
+        assert "CHECK" not in run.stdout
+
+
+def test_unwritable_output_is_an_error_before_the_program_starts(heapgauge, target, clean_env):
+    done = subprocess.run(
+        [heapgauge, "record", "-q", "-o", "/nowhere/at/all.hg", "--", target("ends"), "exit", "3"],
+        env=clean_env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "/nowhere/at/all.hg" in done.stderr
+
+
+def test_full_disk_does_not_harm_the_program(heapgauge, target, clean_env):
+    done = subprocess.run(
+        [heapgauge, "record", "-q", "-o", "/dev/full", "--", target("ends"), "exit", "3"],
+        env=clean_env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "ending by exit 3\n" == done.stdout
+    assert done.returncode != 0 and "/dev/full" in done.stderr
+
+
+def test_target_in_a_new_root_is_recorded_or_said_why(heapgauge, clean_env, scratch):
+    """After chroot the program may not reach us any more, but it was connected before."""
+    if os.geteuid() != 0:
+        pytest.skip("chroot needs root")
+    source, program = scratch / "root.c", scratch / "root"
+    source.write_text(
+        "#include <stdlib.h>\n#include <unistd.h>\n"
+        'int main(void) { if (chroot("/proc")) return 9;\n'
+        "for (int i = 0; i < 100000; i++) { void *volatile p = malloc(i % 3000); if (i % 9) free(p); }\n"
+        "return 4; }\n"
+    )
+    subprocess.run(["gcc", "-O0", source, "-o", program], check=True, timeout=60)
+    done = subprocess.run(
+        [heapgauge, "record", "-q", "-o", scratch / "root.hg", "--", program],
+        env=clean_env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording survives its target, and a target survives its collector."""
+
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+MOMENTS = 20
+WAIT_SECONDS = 60
+
+
+def child_of(pid):
+    """The one child of a process, once it is there and has become the target."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.005)
+    raise AssertionError("heapgauge started nothing")
+
+
+def start(heapgauge, path, argv, env):
+    return subprocess.Popen(
+        [heapgauge, "record", "-q", "-o", path, "--", *argv],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def acknowledged(output):
+    """The last count in a whole line: a count that was printed in part was not acknowledged."""
+    counts = re.findall(rb"^ACKNOWLEDGED (\d+)\n", output, re.M)
+    return int(counts[-1]) if counts else 0
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_sigkill_at_any_moment_loses_nothing_acknowledged(
+    moment, heapgauge, target, clean_env, scratch, report_json
+):
+    rng = random.Random(20261115 + moment)
+    path = scratch / "killed.hg"
+    with start(heapgauge, path, [target("kill_me")], clean_env) as collector:
+        output = collector.stdout.readline()
+        victim = child_of(collector.pid)
+        os.set_blocking(collector.stdout.fileno(), False)
+        until = time.monotonic() + rng.choice([0.001, 0.02, 0.2, 0.5]) * rng.random()
+        while time.monotonic() < until:
+            output += collector.stdout.read() or b""
+        os.kill(victim, signal.SIGKILL)
+        os.set_blocking(collector.stdout.fileno(), True)
+        output += collector.stdout.read()
+        errors = collector.stderr.read()
+        assert collector.wait(WAIT_SECONDS) == -signal.SIGKILL, errors
+
+    process = report_json(path, "summary")["processes"][0]
+    assert process["end"] == "killed"
+    assert acknowledged(output) > 0
+    assert process["calls"] >= acknowledged(output)
+    assert process["bytes"] > 0 and process["frees"] > 0
+    sites = report_json(path, "sites")["sites"]
+    in_target = [s for s in sites if any(f["function"] == "take_until_killed" for f in s["stack"])]
+    assert sum(s["calls"] for s in in_target) >= acknowledged(output)
+
+
+def test_the_target_does_not_notice_that_its_collector_was_killed(heapgauge, target, clean_env, scratch):
+    program = target("t_threads_cross_free")
+    env = clean_env | {"HEAPGAUGE_LONG": "0"}
+    # The shell stays the parent: it tells how the target ended, whoever else is gone.
+    log = scratch / "target.out"
+    script = scratch / "run.sh"
+    script.write_text(f'sleep 0.5\n"{program}" >"{log}" 2>&1\necho "ended with $?" >>"{log}"\n')
+    collector = start(heapgauge, scratch / "lost.hg", ["/bin/sh", script], env)
+    child_of(collector.pid)
+    time.sleep(0.2)
+    collector.kill()
+    collector.communicate()
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        if log.exists() and "ended with" in log.read_text():
+            break
+        time.sleep(0.05)
+    text = log.read_text()
+    assert "ended with 0\n" in text
+    assert text.count("EXPECT") == 3
+
+
+def test_a_target_that_is_running_survives_the_end_of_its_collector(heapgauge, target, clean_env, scratch):
+    """The memory stays mapped: the target goes on allocating into it."""
+    with start(heapgauge, scratch / "lost.hg", [target("kill_me")], clean_env) as collector:
+        first = acknowledged(collector.stdout.readline())
+        victim = child_of(collector.pid)
+        collector.send_signal(signal.SIGKILL)
+        output = b""
+        while acknowledged(output) < first + 200_000:
+            chunk = os.read(collector.stdout.fileno(), 1 << 16)
+            assert chunk, "the target ended with its collector"
+            output = output[-100:] + chunk
+        os.kill(victim, signal.SIGKILL)
+        collector.stdout.read()
+
+
+def test_a_stopped_collector_blocks_nobody_and_loses_nothing(
+    heapgauge, target, clean_env, scratch, report_json
+):
+    path = scratch / "stopped.hg"
+    env = clean_env | {"HEAPGAUGE_LONG": "0"}
+    with start(heapgauge, path, [target("kill_me")], env) as collector:
+        output = collector.stdout.readline()
+        victim = child_of(collector.pid)
+        collector.send_signal(signal.SIGSTOP)
+        try:
+            while acknowledged(output) < 300_000:
+                chunk = os.read(collector.stdout.fileno(), 1 << 16)
+                assert chunk, "the target ended"
+                output = output[-100:] + chunk
+        finally:
+            collector.send_signal(signal.SIGCONT)
+        os.kill(victim, signal.SIGKILL)
+        output = output[-100:] + collector.stdout.read()
+        collector.wait(WAIT_SECONDS)
+    process = report_json(path, "summary")["processes"][0]
+    assert process["calls"] >= acknowledged(output) >= 300_000
