@@ -74,8 +74,7 @@ static inline void made_stacks(struct process_rows *rows)
 	     { 0, 7 } /* 9: [other] */);
 }
 
-/* One process that served, leaked a little, mapped something and had one health counter. */
-static inline void made_server(struct process_rows *rows)
+static inline void made_server_sites(struct process_rows *rows)
 {
 	made_stacks(rows);
 	MADE(rows, sites, site_count, { 0 }, { .node = 9, .kind = LIVE_KIND_HEAP },
@@ -152,6 +151,12 @@ static inline void made_server(struct process_rows *rows)
 	       .frees = 1,
 	       .freed_bytes = 1 << 19,
 	       .max_bytes = 1 << 20 });
+}
+
+/* One process that served, leaked a little, mapped something and had one health counter. */
+static inline void made_server(struct process_rows *rows)
+{
+	made_server_sites(rows);
 	MADE(rows, threads, thread_count, { .tid = 4711, .name = "server" },
 	     { .tid = 4712, .slot = 1, .name = "worker" });
 	MADE(rows, series, series_count, { .at_ns = 0, .rss_bytes = 1 << 20 },
