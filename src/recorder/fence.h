@@ -23,6 +23,11 @@
 
 #include "base/compiler.h"
 
+#ifdef HEAPGAUGE_VERIFY
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+#endif
+
 #undef alloca
 
 #pragma GCC poison printf fprintf vfprintf sprintf vsprintf puts fputs fopen fclose fwrite fread fflush perror

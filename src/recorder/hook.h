@@ -12,6 +12,7 @@
 #include "recorder/next.h"
 #include "recorder/sites.h"
 #include "recorder/slot.h"
+#include "recorder/verify.h"
 #include "recorder/walk.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -73,6 +74,7 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 	blocks_put((uintptr_t)block, &entry, &old);
 	if (UNLIKELY(old.record != 0))
 		record_missed_free(slot, &old);
+	verify_stack(slot, frame, id);
 	account_alloc(slot, record, size, next.usable(block) - size);
 	slot->last_block = block;
 	return record;
