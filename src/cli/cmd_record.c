@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge record: runs a program under the recorder and writes its recording. Everything printed goes to stderr, so
+ * that the program's own output stays what it was. The exit status is the program's; one that was killed by a signal
+ * ends us by the same signal, so that a shell or a test driver sees what it would have seen.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/summary.h"
+#include "collect/collect.h"
+#include "format/live.h"
+#include "util/cleanup.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+enum { OPT_OUTPUT, OPT_QUIET, OPT_DEPTH, OPT_BUDGET };
+static const struct option_row rows[] = {
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE (default heapgauge.PROGRAM.PID.hg)" },
+	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
+	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost (default 256)" },
+	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take (default: a third of the live heap)" },
+};
+
+struct arguments {
+	struct collect_options collect;
+	bool quiet;
+};
+
+/* The progress line: redrawn in place, erased at the end. */
+struct progress_line {
+	bool shown;
+};
+
+static void draw(void *context, const struct collect_progress *progress)
+{
+	struct progress_line *line = context;
+	unsigned columns = terminal_of(STDERR_FILENO).columns;
+	char text[256];
+	int length;
+
+	length = snprintf(text, sizeof text, "  %s   live %s   peak %s   %s allocs/s   RSS %s",
+			  units_duration(progress->elapsed_ns).text, units_bytes(progress->live_bytes).text,
+			  units_bytes(progress->peak_bytes).text,
+			  units_count_short(progress->calls_per_second).text, units_bytes(progress->rss_bytes).text);
+	if (progress->processes > 1 && length > 0 && (size_t)length < sizeof text)
+		snprintf(text + length, sizeof text - (size_t)length, "   %llu processes%s",
+			 (unsigned long long)progress->processes,
+			 progress->first_ended ? " live on" : "");
+	else if (progress->first_ended && length > 0 && (size_t)length < sizeof text)
+		snprintf(text + length, sizeof text - (size_t)length, "   a descendant lives on");
+	/* A line that wraps cannot be erased. */
+	fprintf(stderr, "\r%.*s\033[K", columns > 1 ? (int)columns - 1 : 0, text);
+	fflush(stderr);
+	line->shown = true;
+}
+
+static void erase(const struct progress_line *line)
+{
+	if (line->shown) {
+		fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
+}
+
+static int take_option(struct arguments *arguments, int option, const char *value, struct error *error)
+{
+	uint64_t number;
+
+	switch (option) {
+	case OPT_OUTPUT:
+		arguments->collect.output = value;
+		return 0;
+	case OPT_QUIET:
+		arguments->quiet = true;
+		return 0;
+	case OPT_DEPTH:
+		if (options_number("depth", value, &number, error) < 0)
+			return -1;
+		if (number < 1 || number > LIVE_DEPTH_MAX)
+			return error_set(error, "--depth takes 1 to %d frames, not %s", LIVE_DEPTH_MAX, value);
+		arguments->collect.depth_limit = (uint32_t)number;
+		return 0;
+	case OPT_BUDGET:
+		if (!units_parse_bytes(value, &number) || number == 0)
+			return error_set(error, "--budget takes a size such as 64MiB, not %s", value);
+		arguments->collect.budget_bytes = number;
+		return 0;
+	default:
+		return error_set(error, "an option without a meaning");
+	}
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	struct error error = ERROR_INIT;
+	const char *value;
+
+	for (;;) {
+		int got = options_next(&options, &value, &error);
+
+		if (got == OPTIONS_WORD) {
+			arguments->collect.argv = argv + options.at - 1;
+			return -1;
+		}
+		if (got == OPTIONS_END)
+			return cli_usage_error("record", "record needs a program to run");
+		if (got == OPTIONS_HELP) {
+			printf("heapgauge record [options] [--] PROGRAM [ARGS]\n\n");
+			options_print(stdout, rows, ARRAY_SIZE(rows));
+			return CLI_OK;
+		}
+		if (got == OPTIONS_ERROR || take_option(arguments, got, value, &error) < 0)
+			return cli_usage_error("record", "%s", error.message);
+	}
+}
+
+/* Ends this process as the program ended. */
+static int end_like(const struct collect_result *result)
+{
+	struct rlimit no_core = { 0, 0 };
+	sigset_t set;
+
+	if (result->end == COLLECT_LEFT)
+		return 128 + result->number;
+	if (result->end != COLLECT_SIGNALLED)
+		return result->number;
+	fflush(stdout);
+	/* The program's core is the one that matters. */
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(result->number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, result->number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(result->number);
+	return 128 + result->number;
+}
+
+static int tell(const struct arguments *arguments, const struct collect_result *result)
+{
+	struct error error = ERROR_INIT;
+
+	if (!result->recorded) {
+		cli_error("nothing was recorded: %s", result->reason);
+		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
+	}
+	if (!arguments->quiet && summary_print(stderr, result->path, &error) < 0)
+		cli_error("%s", error.message);
+	return end_like(result);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct arguments arguments = { .collect = { .depth_limit = LIVE_DEPTH_DEFAULT, .version = HEAPGAUGE_VERSION } };
+	AUTO(collect_result_release) struct collect_result result = { 0 };
+	AUTO_FREE char *recorder = NULL;
+	struct progress_line line = { 0 };
+	struct error error = ERROR_INIT;
+	int status = parse(argc, argv, &arguments);
+
+	if (status >= 0)
+		return status;
+	recorder = recorder_find(&error);
+	if (!recorder) {
+		cli_error("%s", error.message);
+		return CLI_NOTHING_RECORDED;
+	}
+	arguments.collect.recorder = recorder;
+	if (!arguments.quiet && terminal_of(STDERR_FILENO).redraws) {
+		arguments.collect.progress = draw;
+		arguments.collect.context = &line;
+	}
+	status = collect_run(&arguments.collect, &result, &error);
+	erase(&line);
+	if (status < 0) {
+		cli_error("%s", error.message);
+		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
+	}
+	return tell(&arguments, &result);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a program under the recorder, holding its memory while it runs, and writing the recording when it has
+ * ended. One thread, one loop: nothing here may be called from two threads at once, because signals and children
+ * belong to the process.
+ */
+#ifndef COLLECT_COLLECT_H
+#define COLLECT_COLLECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/error.h"
+
+/* What the progress line shows: all living processes together. */
+struct collect_progress {
+	uint64_t elapsed_ns;
+	uint64_t live_bytes, peak_bytes;
+	uint64_t calls_per_second;
+	uint64_t rss_bytes;
+	uint64_t processes; /* living ones that are recorded */
+	bool first_ended;   /* the program has ended; descendants live on */
+};
+
+struct collect_options {
+	char *const *argv;	/* the program and its arguments, NULL at the end; argv[0] is not NULL */
+	const char *output;	/* NULL = heapgauge.PROGRAM.PID.hg */
+	const char *recorder;	/* path of libheapgauge.so, as recorder_find gives it */
+	const char *version;	/* of heapgauge */
+	uint32_t depth_limit;	/* frames kept; 1..LIVE_DEPTH_MAX */
+	uint64_t budget_bytes;	/* 0 = the larger of 64 MiB and a third of the live heap */
+	/* Called about five times a second; NULL = never. */
+	void (*progress)(void *context, const struct collect_progress *progress);
+	void *context;
+};
+
+/* How the program that was started ended. */
+enum collect_end {
+	COLLECT_EXITED,	     /* number is its status */
+	COLLECT_SIGNALLED,   /* number is the signal */
+	COLLECT_LEFT,	     /* it lives on: the user asked twice to stop; number is the signal that asked */
+	COLLECT_NOT_STARTED, /* number is the exit status that a shell would give: 126 or 127; error says why */
+};
+
+struct collect_result {
+	enum collect_end end;
+	int number;
+	bool recorded; /* else `reason` says why nothing was, and there is no file */
+	char *path;    /* of the recording; NULL if none was written */
+	char reason[ERROR_MESSAGE_BYTES];
+};
+
+/*
+ * Returns 0 when the program ran (even if nothing was recorded), or -1 with error set if it could not be started or
+ * the recording could not be written; ret->end and ret->number are valid then too. ret is always to be released.
+ */
+int collect_run(const struct collect_options *options, struct collect_result *ret, struct error *error);
+void collect_result_release(struct collect_result *result);
+
+/* The path of libheapgauge.so (the caller's, free): $HEAPGAUGE_RECORDER, or beside the running program, or in the lib
+ * folders of its prefix. NULL with error set if there is none that can be read. */
+char *recorder_find(struct error *error);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sockets, memfds and seals. An abstract socket needs no file system that both sides see; its name is random, and the
+ * peer's user is checked, since anybody may connect to one. Nothing here blocks: a recorder that is killed or stopped
+ * in the middle of its hello must not stop the clock of the others.
+ *
+ * Invariant: the profile's memfd is sealed against every change of size before anybody else sees it, so that no one
+ * can raise SIGBUS in its readers; the target cannot write the control page.
+ */
+#include "collect/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
+int listener_open(struct listener *listener, struct error *error)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	uint64_t nonce = 0;
+	size_t length;
+
+	if (fd < 0)
+		return error_errno(error, "cannot make a socket");
+	if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+		return error_errno(error, "cannot get random bytes");
+	snprintf(listener->name, sizeof listener->name, "@heapgauge-%d-%016llx", (int)getpid(),
+		 (unsigned long long)nonce);
+	length = strlen(listener->name);
+	/* Abstract: the '@' stands for the zero byte that begins such a name. */
+	memcpy(address.sun_path + 1, listener->name + 1, length - 1);
+	if (bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+		return error_errno(error, "cannot name a socket %s", listener->name);
+	if (listen(fd, 1024) < 0)
+		return error_errno(error, "cannot listen on %s", listener->name);
+	listener->fd = TAKE_FD(fd);
+	return 0;
+}
+
+void listener_close(struct listener *listener)
+{
+	if (listener->fd >= 0)
+		close(TAKE_FD(listener->fd));
+}
+
+int handover_accept(const struct listener *listener, pid_t *ret_pid)
+{
+	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred peer;
+	socklen_t length = sizeof peer;
+
+	if (fd < 0)
+		return -1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 ||
+	    (peer.uid != geteuid() && geteuid() != 0)) {
+		close(fd);
+		errno = EPERM;
+		return -1;
+	}
+	*ret_pid = peer.pid;
+	return fd;
+}
+
+enum handover_state handover_receive(int connection, struct live_hello *ret)
+{
+	struct live_hello hello;
+	ssize_t got = recv(connection, &hello, sizeof hello, MSG_DONTWAIT);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return HANDOVER_WAIT;
+	if (got != (ssize_t)sizeof hello || memcmp(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic) != 0)
+		return HANDOVER_BAD;
+	*ret = hello;
+	return HANDOVER_HELLO;
+}
+
+/* How large the memory may be: sparse, so as large as both sides can map. */
+static uint64_t total_for(uint64_t address_limit)
+{
+	uint64_t total = LIVE_TOTAL_DEFAULT;
+	struct rlimit limit;
+
+	if (address_limit != UINT64_MAX)
+		total = MIN(total, address_limit / 4);
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		total = MIN(total, (uint64_t)limit.rlim_cur / 4);
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		total = MIN(total, (uint64_t)limit.rlim_cur);
+	return MAX(total & ~(uint64_t)(LIVE_PAGE - 1), LIVE_TOTAL_MIN);
+}
+
+/* Sizes the memory, writes its head and maps it for reading. */
+static int fill_memory(struct profile *profile, struct error *error)
+{
+	struct live_header *header;
+
+	if (ftruncate(profile->memory_fd, (off_t)profile->bytes) < 0)
+		return error_errno(error, "cannot size the profile to %llu bytes",
+				   (unsigned long long)profile->bytes);
+	header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, profile->memory_fd, 0);
+	if (header == MAP_FAILED)
+		return error_errno(error, "cannot map the profile");
+	live_header_init(header, profile->bytes);
+	munmap(header, sizeof *header);
+	profile->memory = mmap(NULL, profile->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, profile->memory_fd, 0);
+	if (profile->memory == MAP_FAILED) {
+		profile->memory = NULL;
+		return error_errno(error, "cannot map %llu bytes for the profile",
+				   (unsigned long long)profile->bytes);
+	}
+	return 0;
+}
+
+/* The same page read-only. Without /proc the seal alone keeps the target from writing. */
+static int read_only_twin(int fd)
+{
+	char path[64];
+	int twin;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	twin = open(path, O_RDONLY | O_CLOEXEC);
+	return twin >= 0 ? twin : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static int make_control(struct profile *profile, struct error *error)
+{
+	AUTO_CLOSE int fd = memfd_create("heapgauge-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, LIVE_PAGE) < 0)
+		return error_errno(error, "cannot make the control page");
+	profile->control = mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (profile->control == MAP_FAILED) {
+		profile->control = NULL;
+		return error_errno(error, "cannot map the control page");
+	}
+	memcpy(profile->control->magic, LIVE_CONTROL_MAGIC, sizeof profile->control->magic);
+	/* Kernels before 5.1 do not know it: there the read-only descriptor has to do. */
+	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return error_errno(error, "cannot seal the control page");
+	profile->control_fd = read_only_twin(fd);
+	if (profile->control_fd < 0)
+		return error_errno(error, "cannot open the control page again");
+	return 0;
+}
+
+int profile_make(struct profile *profile, uint64_t address_limit, struct error *error)
+{
+	*profile = PROFILE_INIT;
+	profile->bytes = total_for(address_limit);
+	profile->memory_fd = memfd_create("heapgauge-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (profile->memory_fd < 0)
+		return error_errno(error, "cannot make shared memory");
+	if (fill_memory(profile, error) < 0 || make_control(profile, error) < 0) {
+		profile_release(profile);
+		return -1;
+	}
+	if (fcntl(profile->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		error_errno(error, "cannot seal the profile");
+		profile_release(profile);
+		return -1;
+	}
+	return 0;
+}
+
+static void close_descriptors(struct profile *profile)
+{
+	if (profile->memory_fd >= 0)
+		close(TAKE_FD(profile->memory_fd));
+	if (profile->control_fd >= 0)
+		close(TAKE_FD(profile->control_fd));
+}
+
+void profile_release(struct profile *profile)
+{
+	close_descriptors(profile);
+	if (profile->memory)
+		munmap(profile->memory, profile->bytes);
+	if (profile->control)
+		munmap(profile->control, LIVE_PAGE);
+	*profile = PROFILE_INIT;
+}
+
+int handover_answer(int connection, struct profile *profile, struct error *error)
+{
+	struct live_welcome welcome = { .total_bytes = profile ? profile->bytes : 0 };
+	struct iovec part = { .iov_base = &welcome, .iov_len = sizeof welcome };
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} room = { { 0 } };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	memcpy(welcome.magic, LIVE_HELLO_MAGIC, sizeof welcome.magic);
+	if (profile) {
+		int fds[2] = { profile->memory_fd, profile->control_fd };
+		struct cmsghdr *control;
+
+		message.msg_control = room.bytes;
+		message.msg_controllen = sizeof room.bytes;
+		control = CMSG_FIRSTHDR(&message);
+		control->cmsg_level = SOL_SOCKET;
+		control->cmsg_type = SCM_RIGHTS;
+		control->cmsg_len = CMSG_LEN(sizeof fds);
+		memcpy(CMSG_DATA(control), fds, sizeof fds);
+	}
+	if (sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof welcome)
+		return error_errno(error, "cannot answer the recorder");
+	if (profile)
+		close_descriptors(profile);
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hand-over: a socket that recorders connect to, and the memory they are given. The collector makes and sizes the
+ * memory, so that the target never resizes a file, and holds it, so that it outlives the target.
+ */
+#ifndef COLLECT_HANDOVER_H
+#define COLLECT_HANDOVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "format/live.h"
+#include "util/error.h"
+
+/* A listening socket; `name` is what LIVE_ENV_SOCKET says. */
+struct listener {
+	int fd;
+	char name[64];
+};
+int listener_open(struct listener *listener, struct error *error);
+void listener_close(struct listener *listener);
+
+/* The memory of one process. */
+struct profile {
+	void *memory; /* read-only here */
+	uint64_t bytes;
+	struct live_control *control;
+	int memory_fd, control_fd; /* -1 once they were handed over */
+};
+#define PROFILE_INIT ((struct profile){ .memory_fd = -1, .control_fd = -1 })
+/* address_limit as in live_hello. */
+int profile_make(struct profile *profile, uint64_t address_limit, struct error *error);
+void profile_release(struct profile *profile);
+
+/* Accepts one connection of our own user (or of anybody, for root). -1: there is none to accept now. */
+int handover_accept(const struct listener *listener, pid_t *ret_pid);
+
+enum handover_state { HANDOVER_WAIT, HANDOVER_HELLO, HANDOVER_BAD };
+/* Takes the hello from a connection. WAIT: it has not come yet. BAD: it never will. */
+enum handover_state handover_receive(int connection, struct live_hello *ret);
+
+/* Answers with the memory and closes the collector's descriptors of it; profile NULL: "not recorded". */
+int handover_answer(int connection, struct profile *profile, struct error *error);
+
+#endif

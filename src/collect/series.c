@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thinning. A point of the series stands for itself, so that every other one can simply go. A snapshot holds only what
+ * changed since the one before it, so that one which goes is merged into the one behind it: each that stays is
+ * complete, as if the ones between had never been taken.
+ *
+ * Owned by one target; the collector's only thread.
+ * Invariant: the sites of a snapshot are ascending, without doubles, and follow those of the one before it.
+ */
+#include "collect/series.h"
+
+#include "base/compiler.h"
+
+void series_init(struct series *series)
+{
+	*series = (struct series){ .interval_ns = SERIES_INTERVAL_NS };
+}
+
+void series_release(struct series *series)
+{
+	vector_release(&series->points);
+}
+
+static void series_thin(struct series *series)
+{
+	size_t kept = 0;
+
+	/* The odd ones stay: the newest is among them. */
+	for (size_t i = 1; i < series->points.count; i += 2)
+		series->points.at[kept++] = series->points.at[i];
+	series->points.count = kept;
+	series->interval_ns *= 2;
+}
+
+void series_add(struct series *series, const struct series_row *row)
+{
+	if (series->points.count >= SERIES_POINTS_MAX)
+		series_thin(series);
+	(void)vector_push(&series->points, *row);
+	series->next_ns = row->at_ns + series->interval_ns;
+}
+
+void snapshots_init(struct snapshots *snapshots)
+{
+	*snapshots = (struct snapshots){ .interval_ns = SNAPSHOT_INTERVAL_NS, .next_ns = SNAPSHOT_INTERVAL_NS };
+}
+
+void snapshots_release(struct snapshots *snapshots)
+{
+	vector_release(&snapshots->rows);
+	vector_release(&snapshots->sites);
+	free(snapshots->last);
+	snapshots->last = NULL;
+	snapshots->last_count = 0;
+}
+
+/* Writes the union of two ascending runs to `to`, values from the later one. Returns its length. */
+static size_t merge(const struct snapshot_site *earlier, size_t earlier_count, const struct snapshot_site *later,
+		    size_t later_count, struct snapshot_site *to)
+{
+	size_t i = 0, j = 0, used = 0;
+
+	while (i < earlier_count && j < later_count) {
+		if (earlier[i].site < later[j].site) {
+			to[used++] = earlier[i++];
+			continue;
+		}
+		i += earlier[i].site == later[j].site;
+		to[used++] = later[j++];
+	}
+	while (i < earlier_count)
+		to[used++] = earlier[i++];
+	while (j < later_count)
+		to[used++] = later[j++];
+	return used;
+}
+
+static void snapshots_thin(struct snapshots *snapshots)
+{
+	size_t count = snapshots->rows.count, kept = 0, used = 0;
+	struct snapshot_site *old = snapshots->sites.at;
+	struct snapshot_site *merged = calloc(snapshots->sites.count + 1, sizeof *merged);
+
+	snapshots->interval_ns *= 2;
+	if (!merged)
+		return;
+	/* Pairs; one left over at the front stays as it is, so that the newest is always the later of a pair. */
+	for (size_t i = count % 2 ? 0 : 1; i < count; i += 2) {
+		struct snapshot_row row = snapshots->rows.at[i];
+		const struct snapshot_row *before = i > 0 ? &snapshots->rows.at[i - 1] : NULL;
+		size_t length = merge(old + (before ? before->sites_at : 0), before ? before->sites_count : 0,
+				      old + row.sites_at, row.sites_count, merged + used);
+
+		row.sites_at = (uint32_t)used;
+		row.sites_count = (uint32_t)length;
+		used += length;
+		snapshots->rows.at[kept++] = row;
+	}
+	ASSERT(used <= snapshots->sites.count);
+	free(old);
+	snapshots->sites.at = merged;
+	snapshots->sites.capacity = snapshots->sites.count + 1;
+	snapshots->sites.count = used;
+	snapshots->rows.count = kept;
+}
+
+static bool differs(const struct snapshots *snapshots, const struct snapshot_site *site)
+{
+	if (site->site >= snapshots->last_count)
+		return site->bytes != 0 || site->blocks != 0;
+	return site->bytes != snapshots->last[site->site].bytes || site->blocks != snapshots->last[site->site].blocks;
+}
+
+void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row, struct snapshot_site *now, size_t count)
+{
+	struct snapshot_row added = *row;
+	size_t at = snapshots->sites.count;
+
+	added.sites_at = (uint32_t)at;
+	for (size_t i = 1; i < count; i++) {
+		if (differs(snapshots, &now[i]) && !vector_push(&snapshots->sites, now[i]))
+			goto no_memory;
+	}
+	added.sites_count = (uint32_t)(snapshots->sites.count - at);
+	if (!vector_push(&snapshots->rows, added))
+		goto no_memory;
+	free(snapshots->last);
+	snapshots->last = now;
+	snapshots->last_count = count;
+	while (snapshots->rows.count >= SNAPSHOTS_MAX || (snapshots->sites.count > SNAPSHOT_SITES_MAX &&
+							  snapshots->rows.count > SNAPSHOTS_KEPT)) {
+		size_t before = snapshots->rows.count;
+
+		snapshots_thin(snapshots);
+		if (snapshots->rows.count == before)
+			break;
+	}
+	snapshots->next_ns = row->at_ns + snapshots->interval_ns;
+	return;
+no_memory:
+	/* As if it had not been taken: what changed since the last one stays to be seen by the next. */
+	snapshots->sites.count = at;
+	snapshots->next_ns = row->at_ns + snapshots->interval_ns;
+	free(now);
+}
+
+void snapshots_cost(struct snapshots *snapshots, uint64_t took_ns)
+{
+	if (took_ns > snapshots->interval_ns / 50) {
+		uint64_t start = snapshots->next_ns - snapshots->interval_ns;
+
+		snapshots->interval_ns = took_ns * 50;
+		snapshots->next_ns = start + snapshots->interval_ns;
+	}
+}

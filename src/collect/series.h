@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process looks like over time, in bounded memory: a series of totals, and snapshots of the sites that changed.
+ * Both begin fine; when full, every other point goes and the interval doubles.
+ */
+#ifndef COLLECT_SERIES_H
+#define COLLECT_SERIES_H
+
+#include <stdbool.h>
+
+#include "format/rows.h"
+#include "util/vector.h"
+
+enum {
+	SERIES_POINTS_MAX = 2048,
+	SNAPSHOTS_MAX = 200,
+	SNAPSHOT_SITES_MAX = 1 << 17, /* changed sites in all snapshots: bounds memory and file */
+	SNAPSHOTS_KEPT = 4,	      /* however many sites they hold */
+};
+#define SERIES_INTERVAL_NS 10000000ull
+#define SNAPSHOT_INTERVAL_NS 100000000ull
+
+struct series {
+	VECTOR(struct series_row) points;
+	uint64_t interval_ns, next_ns; /* since the process' start; next_ns is when a point is due */
+};
+void series_init(struct series *series);
+void series_release(struct series *series);
+/* Adds a point and says when the next is due. Out of memory: the point is left out. */
+void series_add(struct series *series, const struct series_row *row);
+
+struct snapshots {
+	VECTOR(struct snapshot_row) rows;
+	VECTOR(struct snapshot_site) sites;
+	struct snapshot_site *last; /* every site as it was; index = site */
+	size_t last_count;
+	uint64_t interval_ns, next_ns;
+};
+void snapshots_init(struct snapshots *snapshots);
+void snapshots_release(struct snapshots *snapshots);
+/* Adds what changed. `now` (all sites, index = site) was malloc'd and becomes the snapshots'. `row` gives everything
+ * but sites_at and sites_count. */
+void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row, struct snapshot_site *now,
+		   size_t count);
+/* Says how long taking the last one took: it may not cost more than a fiftieth of the time. */
+void snapshots_cost(struct snapshots *snapshots, uint64_t took_ns);
+
+#endif

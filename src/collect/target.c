@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the collector knows of one process. The target writes its memory at any time; all reading goes through
+ * format/live_read, which takes it as hostile. What runs on every tick is two stores; totals are summed every 10 ms
+ * (less often with many slots), RSS is one pread.
+ *
+ * Owned by the collector's loop, one thread.
+ * Invariant: the memory stays mapped until target_free, also when the process is long dead: that is the recording.
+ */
+#include "collect/target.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/procfs.h"
+#include "format/live_view.h"
+#include "util/cleanup.h"
+
+#define NS_PER_MS 1000000ull
+#define BUDGET_MIN_BYTES (64ull << 20)
+
+static uint64_t mono_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static void fill_control(struct live_control *control, uint32_t depth_limit, uint64_t budget_bytes)
+{
+	control->depth_limit = depth_limit;
+	control->budget_bytes = budget_bytes;
+	control->mode = LIVE_MODE_EXACT;
+}
+
+struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit, uint64_t budget_bytes,
+			  uint64_t now_ns, struct error *error)
+{
+	struct target *target = calloc(1, sizeof *target);
+
+	if (!target) {
+		error_set(error, "no memory left");
+		return NULL;
+	}
+	target->pid = pid;
+	target->statm_fd = -1;
+	target->pid_fd = -1;
+	target->profile = PROFILE_INIT;
+	target->started_ns = now_ns;
+	series_init(&target->series);
+	snapshots_init(&target->snapshots);
+	if (profile_make(&target->profile, hello->address_limit, error) < 0) {
+		target_free(target);
+		return NULL;
+	}
+	target->budget_bytes = budget_bytes ? budget_bytes : BUDGET_MIN_BYTES;
+	fill_control(target->profile.control, depth_limit, target->budget_bytes);
+	target->statm_fd = procfs_statm_open(pid);
+	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	target->known = (struct process_row){
+		.pid = (uint32_t)pid,
+		.ppid = (uint32_t)procfs_parent(pid),
+		.command = procfs_command(pid),
+		.exe = procfs_exe(pid),
+		.depth_limit = depth_limit,
+	};
+	return target;
+}
+
+void target_free(struct target *target)
+{
+	if (!target)
+		return;
+	profile_release(&target->profile);
+	series_release(&target->series);
+	snapshots_release(&target->snapshots);
+	vector_release(&target->names);
+	free(target->known.command);
+	free(target->known.exe);
+	if (target->pid_fd >= 0)
+		close(target->pid_fd);
+	if (target->statm_fd >= 0)
+		close(target->statm_fd);
+	free(target);
+}
+
+void target_tick(struct target *target, uint64_t now_ns)
+{
+	uint64_t ms = (now_ns - target->started_ns) / NS_PER_MS;
+
+	/* Relaxed: the recorder reads one of the two, and a tick more or less does not matter. */
+	__atomic_store_n(&target->profile.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
+	__atomic_store_n(&target->profile.control->birth_code, live_birth_code(ms), __ATOMIC_RELAXED);
+}
+
+bool target_is_due(const struct target *target, uint64_t now_ns)
+{
+	return now_ns - target->started_ns >= target->next_totals_ns;
+}
+
+/* The default budget follows the heap and never shrinks: what the recorder has opened it keeps. */
+static void follow_budget(struct target *target, uint64_t fixed_bytes)
+{
+	uint64_t bytes = fixed_bytes ? fixed_bytes : MAX(target_live_bytes(target) / 3, BUDGET_MIN_BYTES);
+
+	if ((int64_t)target_live_bytes(target) < 0 || bytes <= target->budget_bytes)
+		return;
+	target->budget_bytes = bytes;
+	__atomic_store_n(&target->profile.control->budget_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static void read_totals(struct target *target)
+{
+	struct live_totals totals;
+
+	if (live_read_totals(target->profile.memory, target->profile.bytes, &totals) == 0)
+		target->totals = totals;
+	if (target->ended_ns == 0) {
+		target->rss_bytes = procfs_rss(target->statm_fd);
+		target->peak_rss_bytes = MAX(target->peak_rss_bytes, target->rss_bytes);
+	}
+}
+
+static void add_point(struct target *target, uint64_t at_ns)
+{
+	const struct live_totals *totals = &target->totals;
+	struct series_row row = {
+		.at_ns = at_ns,
+		.live_bytes = saturating_sub(totals->bytes, totals->freed_bytes),
+		.live_blocks = saturating_sub(totals->calls, totals->frees),
+		.calls = totals->calls,
+		.bytes = totals->bytes,
+		.frees = totals->frees,
+		.rss_bytes = target->rss_bytes,
+		.threads = totals->threads,
+		.map_live_bytes = totals->map_live_bytes,
+		.own_bytes = totals->own_bytes,
+	};
+
+	series_add(&target->series, &row);
+}
+
+/* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
+static void read_names(struct target *target)
+{
+	struct live_view view;
+	const struct live_slot *slots;
+	size_t slot_count, thread_count;
+
+	if (live_view_init(&view, target->profile.memory, target->profile.bytes))
+		return;
+	slots = live_view_at(&view, LIVE_SLOTS);
+	slot_count = live_view_used(&view, LIVE_SLOTS);
+	thread_count = live_view_used(&view, LIVE_THREADS);
+	if (thread_count > target->names.count) {
+		size_t more = thread_count - target->names.count;
+
+		if (!vector_reserve(&target->names, more))
+			return;
+		memset(target->names.at + target->names.count, 0, more * sizeof *target->names.at);
+		target->names.count = thread_count;
+	}
+	for (size_t i = 0; i < slot_count; i++) {
+		uint32_t tid = LIVE_LOAD(slots[i].tid), thread = LIVE_LOAD(slots[i].thread);
+		char name[16];
+
+		if (tid != 0 && thread < target->names.count &&
+		    procfs_thread_name(target->pid, (pid_t)tid, name) > 0)
+			memcpy(target->names.at[thread].text, name, sizeof name);
+	}
+}
+
+static void take_snapshot(struct target *target, uint64_t at_ns)
+{
+	uint64_t began_ns = mono_ns();
+	struct snapshot_row row = {
+		.at_ns = at_ns,
+		.live_bytes = saturating_sub(target->totals.bytes, target->totals.freed_bytes),
+		.live_blocks = saturating_sub(target->totals.calls, target->totals.frees),
+		.rss_bytes = target->rss_bytes,
+	};
+	struct snapshot_site *sites;
+	size_t count;
+
+	if (target->ended_ns == 0)
+		read_names(target);
+	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
+		snapshots_add(&target->snapshots, &row, sites, count);
+	snapshots_cost(&target->snapshots, mono_ns() - began_ns);
+}
+
+void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes)
+{
+	uint64_t at_ns = now_ns - target->started_ns;
+
+	read_totals(target);
+	follow_budget(target, budget_bytes);
+	/* Summing many slots costs: 64 of them are 32 KiB to read. */
+	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
+	if (at_ns >= target->series.next_ns)
+		add_point(target, at_ns);
+	if (at_ns >= target->snapshots.next_ns)
+		take_snapshot(target, at_ns);
+}
+
+void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
+{
+	uint64_t at_ns = now_ns - target->started_ns;
+
+	target->ended_ns = now_ns;
+	target->known.end = end;
+	target->known.exit_code = exit_code;
+	read_totals(target);
+	add_point(target, at_ns);
+	take_snapshot(target, at_ns);
+}
+
+/* Linux 6.15; not in the headers that we build with. */
+struct pidfd_info_v0 {
+	uint64_t mask, cgroup;
+	uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
+	int32_t exit_code;
+};
+_Static_assert(sizeof(struct pidfd_info_v0) == 64, "the size is part of the request's number");
+#define PIDFD_ASK_INFO _IOWR(0xFF, 11, struct pidfd_info_v0)
+#define PIDFD_ASK_EXIT (1ull << 3)
+
+void target_ask_end(struct target *target)
+{
+	struct pidfd_info_v0 info = { .mask = PIDFD_ASK_EXIT };
+
+	if (target->pid_fd < 0 || ioctl(target->pid_fd, PIDFD_ASK_INFO, &info) < 0 || !(info.mask & PIDFD_ASK_EXIT))
+		return;
+	if (WIFSIGNALED(info.exit_code)) {
+		target->known.exit_code = (uint32_t)WTERMSIG(info.exit_code);
+		target->known.end = WTERMSIG(info.exit_code) == SIGKILL ? END_KILLED : END_SIGNAL;
+	} else {
+		target->known.exit_code = (uint32_t)WEXITSTATUS(info.exit_code);
+		target->known.end = END_EXIT;
+	}
+}
+
+bool target_is_ready(const struct target *target)
+{
+	const struct live_header *header = target->profile.memory;
+
+	return __atomic_load_n(&header->ready, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Moves the time series and snapshots over to the rows, which are released by others. */
+static void give_times(struct target *target, struct process_rows *rows)
+{
+	rows->series = target->series.points.at;
+	rows->series_count = target->series.points.count;
+	rows->snapshots = target->snapshots.rows.at;
+	rows->snapshot_count = target->snapshots.rows.count;
+	rows->snapshot_sites = target->snapshots.sites.at;
+	rows->snapshot_site_count = target->snapshots.sites.count;
+	target->series = (struct series){ 0 };
+	target->snapshots.rows.at = NULL;
+	target->snapshots.sites.at = NULL;
+	for (size_t i = 0; i < rows->thread_count && i < target->names.count; i++) {
+		if (target->names.at[i].text[0])
+			memcpy(rows->threads[i].name, target->names.at[i].text, sizeof rows->threads[i].name);
+	}
+}
+
+static void give_known(struct target *target, uint64_t end_ns, uint64_t run_start_ns, uint64_t real_offset_ns,
+		       struct process_row *row)
+{
+	free(row->command);
+	free(row->exe);
+	row->command = TAKE(target->known.command);
+	row->exe = TAKE(target->known.exe);
+	row->pid = target->known.pid;
+	row->ppid = target->known.ppid;
+	row->end = target->known.end;
+	row->exit_code = target->known.exit_code;
+	row->started_real_ns = target->started_ns + real_offset_ns;
+	row->started_offset_ns = saturating_sub(target->started_ns, run_start_ns);
+	row->duration_ns = end_ns - target->started_ns;
+	row->peak_rss_bytes = target->peak_rss_bytes;
+}
+
+/* A snapshot may hold sites that the rows do not, if the process lives on. */
+static void drop_unknown_sites(struct process_rows *rows)
+{
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		struct snapshot_row *row = &rows->snapshots[i];
+
+		while (row->sites_count > 0 &&
+		       rows->snapshot_sites[row->sites_at + row->sites_count - 1].site >= rows->site_count)
+			row->sites_count--;
+	}
+}
+
+int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns, uint64_t real_offset_ns,
+		struct process_rows *ret, struct error *error)
+{
+	uint64_t end_ns = target->ended_ns ? target->ended_ns : now_ns;
+	uint32_t end_ms = (uint32_t)((end_ns - target->started_ns) / NS_PER_MS);
+	struct format_error reason = { "" };
+
+	if (live_read_rows(target->profile.memory, target->profile.bytes, ret, &reason) < 0)
+		return error_set(error, "reading the profile of process %d: %s", (int)target->pid, reason.message);
+	if (live_read_ages(target->profile.memory, target->profile.bytes, end_ms, ret, &reason) < 0) {
+		process_rows_release(ret);
+		return error_set(error, "reading the blocks of process %d: %s", (int)target->pid, reason.message);
+	}
+	give_times(target, ret);
+	drop_unknown_sites(ret);
+	give_known(target, end_ns, run_start_ns, real_offset_ns, &ret->process);
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One recorded process: its memory, its clock, and what is kept about it over time. */
+#ifndef COLLECT_TARGET_H
+#define COLLECT_TARGET_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "collect/handover.h"
+#include "collect/series.h"
+#include "format/live_read.h"
+#include "util/error.h"
+
+struct target_name {
+	char text[16]; /* empty = not known */
+};
+
+struct target {
+	pid_t pid; /* as the collector sees it */
+	struct profile profile;
+	uint64_t started_ns; /* CLOCK_MONOTONIC, when it was welcomed: the zero of its clock */
+	uint64_t ended_ns;   /* 0 while it lives */
+	int pid_fd;	     /* readable when it has ended; -1 = not known */
+	int statm_fd;
+	struct live_totals totals; /* the last ones read */
+	uint64_t rss_bytes, peak_rss_bytes;
+	uint64_t budget_bytes;
+	uint64_t next_totals_ns; /* since its start */
+	struct series series;
+	struct snapshots snapshots;
+	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
+	struct process_row known;	  /* pid, ppid, command, exe, end, exit code: what only we know */
+};
+
+/* Makes a target of a process that said hello; its memory is ready to be handed over. */
+struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit, uint64_t budget_bytes,
+			  uint64_t now_ns, struct error *error);
+void target_free(struct target *target);
+
+/* Stores the clock. Cheap: two stores. */
+void target_tick(struct target *target, uint64_t now_ns);
+
+/* Whether totals are due, and with them perhaps a point of the series and a snapshot. */
+bool target_is_due(const struct target *target, uint64_t now_ns);
+/* budget_bytes as in collect_options. */
+void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes);
+
+/* It has ended: a last point and snapshot, and how. exit_code as in process_row. */
+void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code);
+
+/* Asks the kernel how a process that is not our child ended; only newer kernels tell. After it was reaped. */
+void target_ask_end(struct target *target);
+
+/* Whether its recorder got as far as recording. */
+bool target_is_ready(const struct target *target);
+
+/* Everything about it as rows. run_start_ns is CLOCK_MONOTONIC, real_offset_ns CLOCK_REALTIME minus that. */
+int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns, uint64_t real_offset_ns,
+		struct process_rows *ret, struct error *error);
+
+static inline uint64_t target_live_bytes(const struct target *target)
+{
+	return target->totals.bytes - target->totals.freed_bytes;
+}
+
+#endif
