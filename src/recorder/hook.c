@@ -81,7 +81,6 @@ static bool inside_hook(void)
 
 	if (thread_state.token != *fork_token || slot == NULL)
 		return true; /* starting up, or a fork inside a hook: cannot tell more */
-	thread_state.nested = true;
 	if (walk_is_running(slot, guard)) {
 		if (!forwarding || modules_allocator_is_libc) /* others may call themselves */
 			health_add(HEALTH_reentrant_calls);
@@ -97,8 +96,11 @@ COLD struct slot *hook_enter_slow(const uintptr_t *frame)
 
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF)
 		return NULL;
-	if (thread_state.guard != 0 && inside_hook())
-		return NULL;
+	if (thread_state.guard != 0) {
+		thread_state.nested = true;
+		if (inside_hook())
+			return NULL;
+	}
 	if (thread_state.token != *fork_token) {
 		hook_guard((uintptr_t)frame);
 		slot = register_thread();

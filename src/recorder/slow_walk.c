@@ -165,7 +165,7 @@ COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
 		walk->fresh[c++] = (struct walk_fresh){ .at = cfa - 8, .pc = m.reg[DW_RIP], .rule = rule_of(slot, &m) };
 		status = step_out(&m, &cfa);
 	}
-	return walk_take(walk, c, status == AT_END ? 0 : LIVE_FRAME_STOPPED);
+	return walk_take(walk, c, status == AT_END || modules_is_loader(m.reg[DW_RIP]) ? 0 : LIVE_FRAME_STOPPED);
 }
 
 COLD bool walk_is_running(struct slot *slot, uintptr_t frame)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See verify.h. The result goes to the file that HEAPGAUGE_VERIFY_LOG names, one line for each process at its end:
- *   VERIFY pid=P checked=N same=N cut=N stopped=N wrong=N
- * and the first wrong stacks in full. Atomics throughout; only a test loads this. */
+ *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N wrong=N
+ * (further: libunwind ended early, ours goes on) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
 #include "recorder/verify.h"
 
 #include "recorder/rules.h"
@@ -10,7 +10,7 @@
 
 enum { FRAMES_MAX = 2048, SHOWN_MAX = 20, LINE = 128, APPEND = 02101 /* O_WRONLY | O_CREAT | O_APPEND */ };
 
-static uint64_t checked, same, cut, stopped, wrong;
+static uint64_t checked, same, cut, stopped, further, wrong;
 static __thread void *theirs[FRAMES_MAX];
 
 static const char *log_path(void)
@@ -109,13 +109,17 @@ void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record)
 	while (equal < walk->count && first + (int)equal < count &&
 	       (uintptr_t)theirs[first + (int)equal] == walk->frame[walk->count - 1 - equal].pc)
 		equal++;
-	if (equal < walk->count || !is_site_of(walk, record))
+	bool theirs_ended = first + (int)equal == count;
+
+	if (!is_site_of(walk, record) || (equal < walk->count && !theirs_ended))
 		show(walk, first, count);
+	else if (equal < walk->count)
+		__atomic_add_fetch(&further, 1, __ATOMIC_RELAXED);
 	else if (walk->mark == LIVE_FRAME_CUT)
 		__atomic_add_fetch(&cut, 1, __ATOMIC_RELAXED);
-	else if (walk->mark == LIVE_FRAME_STOPPED)
+	else if (rule_kind(walk->info[0].rule) == RULE_STOP)
 		__atomic_add_fetch(&stopped, 1, __ATOMIC_RELAXED);
-	else if (first + (int)equal == count)
+	else if (theirs_ended)
 		__atomic_add_fetch(&same, 1, __ATOMIC_RELAXED);
 	else
 		show(walk, first, count);
@@ -123,13 +127,13 @@ void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record)
 
 __attribute__((destructor)) static void tell(void)
 {
-	static const char *const names[] = { " checked=", " same=", " cut=", " stopped=", " wrong=" };
-	const uint64_t values[] = { checked, same, cut, stopped, wrong };
+	static const char *const names[] = { " checked=", " same=", " cut=", " stopped=", " further=", " wrong=" };
+	const uint64_t values[] = { checked, same, cut, stopped, further, wrong };
 	char line[2 * LINE];
 	size_t n = put_text(line, "VERIFY pid=");
 
 	n += put_number(line + n, (uint64_t)sys_getpid(), 10);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		n += put_text(line + n, names[i]);
 		n += put_number(line + n, values[i], 10);
 	}

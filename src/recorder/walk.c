@@ -129,7 +129,8 @@ static ALWAYS_INLINE enum step step(struct walk_fresh *now, uint64_t rule, struc
 /* How a walk that came to no stored frame ends: complete, or with a mark at its root. */
 static uint64_t finish(struct walk *walk, enum step how, uint32_t c)
 {
-	walk->mark = how == ENDED ? 0 : LIVE_FRAME_STOPPED;
+	/* ld.so begins the process in assembly without unwind information: that is a root, not a gap. */
+	walk->mark = how == ENDED || modules_is_loader(walk->fresh[c - 1].pc) ? 0 : LIVE_FRAME_STOPPED;
 	walk->count = 0;
 	walk->checks = 0;
 	if (how == UNREADABLE)
