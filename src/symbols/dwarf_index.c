@@ -14,11 +14,10 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/compiler.h"
 #include "symbols/ranges.h"
-#include "util/buffer.h"
+#include "symbols/scope_names.h"
 #include "util/vector.h"
 
 enum { TREE_MAX_DEPTH = 128 };
@@ -36,6 +35,7 @@ struct unit {
 
 struct dwarf_index {
 	Dwarf *dwarf;
+	struct scope_names *names;
 	struct ranges ranges; /* item = index into units */
 	struct {
 		struct unit *at;
@@ -84,7 +84,8 @@ struct dwarf_index *dwarf_index_new(Dwarf *dwarf)
 	if (!index)
 		return NULL;
 	index->dwarf = dwarf;
-	if (!load_units(index)) {
+	index->names = scope_names_new();
+	if (!index->names || !load_units(index)) {
 		dwarf_index_free(index);
 		return NULL;
 	}
@@ -101,6 +102,7 @@ void dwarf_index_free(struct dwarf_index *index)
 	}
 	vector_release(&index->units);
 	ranges_release(&index->ranges);
+	scope_names_free(index->names);
 	free(index);
 }
 
@@ -191,52 +193,6 @@ static const char *string_attribute(Dwarf_Die *die, unsigned name)
 	return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
 }
 
-/* The declaration, or the abstract instance, whose place in the tree tells the namespaces. */
-static void origin_of(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	static const unsigned links[] = { DW_AT_abstract_origin, DW_AT_specification };
-	Dwarf_Attribute attribute;
-
-	*ret = *die;
-	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
-		Dwarf_Die next;
-
-		if (dwarf_attr(ret, links[i], &attribute) && dwarf_formref_die(&attribute, &next))
-			*ret = next;
-	}
-}
-
-/* "space::type::name" for a function without a linkage name; malloc'd. */
-static char *qualified_name(Dwarf_Die *die)
-{
-	const char *name = dwarf_diename(die);
-	struct buffer text = BUFFER_INIT;
-	Dwarf_Die origin, *scopes = NULL;
-
-	if (!name)
-		return NULL;
-	origin_of(die, &origin);
-	int count = dwarf_getscopes_die(&origin, &scopes);
-
-	/* Innermost first, beginning with the function itself. */
-	for (int i = count - 1; i > 0; i--) {
-		int tag = dwarf_tag(&scopes[i]);
-
-		if (tag != DW_TAG_namespace && tag != DW_TAG_class_type &&
-		    tag != DW_TAG_structure_type && tag != DW_TAG_union_type)
-			continue;
-		const char *scope = dwarf_diename(&scopes[i]);
-
-		if (!scope)
-			scope = tag == DW_TAG_namespace ? "(anonymous namespace)" : "(unnamed)";
-		buffer_text(&text, scope);
-		buffer_text(&text, "::");
-	}
-	free(scopes);
-	buffer_text(&text, name);
-	return buffer_take_string(&text);
-}
-
 static bool unit_mangles(struct unit *unit)
 {
 	switch (dwarf_srclang(&unit->body)) {
@@ -251,7 +207,8 @@ static bool unit_mangles(struct unit *unit)
 	}
 }
 
-static void set_name(struct dwarf_frame *frame, Dwarf_Die *die, bool mangles)
+static void set_name(struct dwarf_index *index, struct dwarf_frame *frame, Dwarf_Die *die,
+		     bool mangles)
 {
 	frame->linkage_name = string_attribute(die, DW_AT_linkage_name);
 	if (!frame->linkage_name)
@@ -259,9 +216,7 @@ static void set_name(struct dwarf_frame *frame, Dwarf_Die *die, bool mangles)
 	frame->mangles = mangles;
 	if (frame->linkage_name)
 		return;
-	const char *name = mangles ? NULL : dwarf_diename(die);
-
-	frame->name = name ? strdup(name) : qualified_name(die);
+	frame->name = mangles ? scope_names_find(index->names, die) : dwarf_diename(die);
 }
 
 /* Where an inlined function was called: the place in the frame around it. */
@@ -321,7 +276,7 @@ size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwar
 			set_call_place(&frames[i], unit, die + 1);
 		}
 		frames[i].inlined = i + 1 < chain.count;
-		set_name(&frames[i], die, mangles);
+		set_name(index, &frames[i], die, mangles);
 	}
 	return chain.count;
 }

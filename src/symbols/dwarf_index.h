@@ -13,10 +13,10 @@
 enum { DWARF_CHAIN_MAX = 128 };
 
 struct dwarf_frame {
-	const char *linkage_name; /* NULL: none; owned by libdw */
-	char *name;		  /* NULL: none; malloc'd, qualified by namespaces where needed */
-	const char *file;	  /* NULL: unknown; owned by libdw */
-	uint32_t line;		  /* 0: unknown */
+	const char *linkage_name; /* NULL: none; */
+	const char *name; /* NULL: none; qualified by its scopes where it has no linkage name */
+	const char *file; /* NULL: unknown; */
+	uint32_t line;	  /* 0: unknown */
 	bool inlined;
 	bool mangles; /* its language mangles names: without linkage_name ELF may know better */
 };
@@ -30,7 +30,7 @@ void dwarf_index_free(struct dwarf_index *index);
 /*
  * The frames at the address, innermost first, at most DWARF_CHAIN_MAX. Returns their number: 0 if no
  * unit covers the address. A unit without a function for it (assembler) gives one frame with a line
- * and no name. The caller frees each `name`.
+ * and no name. Strings live as long as the index.
  */
 size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_frame *frames);
 

@@ -141,7 +141,6 @@ static void improve_name(struct dwarf_frame *outermost, const char *symbol)
 		return;
 	if (outermost->name && (!outermost->mangles || strncmp(symbol, "_Z", 2) != 0))
 		return;
-	free(outermost->name);
 	outermost->name = NULL;
 	outermost->linkage_name = symbol;
 }

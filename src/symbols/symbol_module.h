@@ -16,7 +16,7 @@ void symbol_module_free(struct symbol_module *module);
 
 /*
  * The frames at the instruction, innermost first: fills at most DWARF_CHAIN_MAX and returns their
- * number, 0 if nothing is known. The caller frees each `name`; other strings live with the module.
+ * number, 0 if nothing is known. Strings live as long as the module.
  */
 size_t symbol_module_find(struct symbol_module *module, uint64_t address,
 			  struct dwarf_frame *frames);

@@ -168,11 +168,8 @@ static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, 
 		return unknown_list;
 	struct symbol_frame *frames = ARENA_ARRAY(&s->arena, struct symbol_frame, count);
 
-	for (size_t i = 0; i < count; i++) {
-		if (frames)
-			frames[i] = keep_frame(s, &found[i]);
-		free(found[i].name);
-	}
+	for (size_t i = 0; frames && i < count; i++)
+		frames[i] = keep_frame(s, &found[i]);
 	return frames ? (struct symbol_list){ frames, count } : unknown_list;
 }
 

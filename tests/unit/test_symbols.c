@@ -213,8 +213,8 @@ static void what_is_no_program_gives_no_name(void **state)
 	symbolizer_free(s);
 }
 
-/* Makes a copy of this program with `command` (objcopy or strip and its options) in a folder of its own. */
-static bool make_copy(char *ret_path, size_t room, const char *command)
+/* Makes a stripped copy of this program in a folder of its own. */
+static bool make_copy(char *ret_path, size_t room, const char *how)
 {
 	char folder[] = "/tmp/test_symbols.XXXXXX";
 	char line[2048];
@@ -222,9 +222,7 @@ static bool make_copy(char *ret_path, size_t room, const char *command)
 	if (!mkdtemp(folder))
 		return false;
 	snprintf(ret_path, room, "%s/copy", folder);
-	snprintf(line, sizeof line, "%s -o %s %s 2>/dev/null || objcopy %s %s %s", command,
-		 ret_path, self.path, strncmp(command, "strip", 5) == 0 ? command + 5 : "",
-		 self.path, ret_path);
+	snprintf(line, sizeof line, "strip %s -o %s %s", how, ret_path, self.path);
 	return system(line) == 0;
 }
 
@@ -241,7 +239,7 @@ static void without_dwarf_the_symbol_table_answers(void **state)
 	uint64_t address = outer();
 	char path[512];
 
-	assert_true(make_copy(path, sizeof path, "strip --strip-debug"));
+	assert_true(make_copy(path, sizeof path, "--strip-debug"));
 	struct symbolizer *s = symbolizer_new();
 	symbol_module_id module = symbolizer_module(s, path, self_build_id());
 	struct symbol_list list = symbolizer_find(s, module, address, false);
@@ -261,7 +259,7 @@ static void stripped_module_gives_no_neighbours_name(void **state)
 	uint64_t address = outer();
 	char path[512];
 
-	assert_true(make_copy(path, sizeof path, "strip --strip-all"));
+	assert_true(make_copy(path, sizeof path, "--strip-all"));
 	struct symbolizer *s = symbolizer_new();
 	symbol_module_id module = symbolizer_module(s, path, self_build_id());
 	struct symbol_list list = symbolizer_find(s, module, address, false);
@@ -273,21 +271,38 @@ static void stripped_module_gives_no_neighbours_name(void **state)
 	remove_copy(path);
 }
 
-/* Reads what addr2line says about one address and compares; true if it knew more than "??". */
+/*
+ * Who else can tell. addr2line (binutils 2.40) misreads the inline ranges of clang's DWARF 5;
+ * llvm-symbolizer reads both, but is often not there.
+ */
+#ifdef __clang__
+#define OTHER "llvm-symbolizer"
+#define OTHER_OPTIONS "-a --inlines --no-demangle --output-style=GNU --obj="
+#else
+#define OTHER "addr2line"
+#define OTHER_OPTIONS "-a -i -f -e "
+#endif
+
+/* Reads what the other says about one address and compares; false if one of us knows nothing. */
 static bool compare_address(FILE *pipe, struct symbol_list list, size_t *ret_inlined)
 {
 	char function[1024], place[1024];
+	bool known = true;
 	size_t i = 0;
 
 	/* Pairs of lines up to the next address, which begins with 0x. */
-	for (int c; (c = getc(pipe)) != EOF; i++) {
+	for (int c; (c = getc(pipe)) != EOF && c != '0'; i++) {
+		if (c == '\n') {
+			i--;
+			continue;
+		}
 		ungetc(c, pipe);
-		if (c == '0')
-			break;
 		assert_non_null(fgets(function, sizeof function, pipe));
 		assert_non_null(fgets(place, sizeof place, pipe));
-		if (function[0] == '?')
-			return false;
+		/* Between functions it may take the one before; we say that we know none. */
+		known = known && function[0] != '?' && list.at[0].function;
+		if (!known)
+			continue;
 		function[strcspn(function, "\n")] = 0;
 		assert_true(i < list.count);
 		assert_string_equal(list.at[i].function, function);
@@ -296,21 +311,26 @@ static bool compare_address(FILE *pipe, struct symbol_list list, size_t *ret_inl
 		if (colon && colon[1] != '?')
 			assert_int_equal(list.at[i].line, strtoul(colon + 1, NULL, 10));
 	}
+	ungetc('0', pipe);
+	if (!known)
+		return false;
 	assert_int_equal(i, list.count);
 	*ret_inlined += i > 1;
 	return true;
 }
 
-static void agrees_with_addr2line(void **state)
+static void agrees_with_the_toolchain(void **state)
 {
 	enum { BYTES = 3000 };
 	char list_path[] = "/tmp/test_symbols.XXXXXX";
 	char line[1024];
 	size_t known = 0, inlined = 0;
-	uint64_t start = (uint64_t)(uintptr_t)take_return_address - self.bias;
+	uint64_t one = (uint64_t)(uintptr_t)take_return_address - self.bias;
+	uint64_t other = (uint64_t)(uintptr_t)outer - self.bias;
+	uint64_t start = MIN(one, other);
 
 	(void)state;
-	if (system("addr2line --version >/dev/null 2>&1") != 0)
+	if (system(OTHER " --version >/dev/null 2>&1") != 0)
 		skip();
 	int fd = mkstemp(list_path);
 
@@ -318,7 +338,7 @@ static void agrees_with_addr2line(void **state)
 	for (uint64_t a = start; a < start + BYTES; a++)
 		assert_true(dprintf(fd, "0x%" PRIx64 "\n", a) > 0);
 	close(fd);
-	snprintf(line, sizeof line, "addr2line -a -i -f -e %s <%s", self.path, list_path);
+	snprintf(line, sizeof line, OTHER " " OTHER_OPTIONS "%s <%s", self.path, list_path);
 	FILE *pipe = popen(line, "r");
 
 	assert_non_null(pipe);
@@ -432,7 +452,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_program_gives_no_name),
 		cmocka_unit_test(without_dwarf_the_symbol_table_answers),
 		cmocka_unit_test(stripped_module_gives_no_neighbours_name),
-		cmocka_unit_test(agrees_with_addr2line),
+		cmocka_unit_test(agrees_with_the_toolchain),
 		cmocka_unit_test(names_are_demangled),
 		cmocka_unit_test(name_of_a_megabyte_is_left_alone),
 		cmocka_unit_test(innermost_range_wins),
