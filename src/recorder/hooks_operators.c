@@ -61,7 +61,7 @@ static void *fallback_delete(uintptr_t block, uintptr_t b, uintptr_t c)
 
 COLD static operator_fn *find(int number, uintptr_t caller)
 {
-	operator_fn *found = (operator_fn *)dlsym(RTLD_NEXT, names[number]);
+	operator_fn *found = (operator_fn *)next_symbol(RTLD_NEXT, names[number]);
 
 	if (found == NULL && caller != 0)
 		found = (operator_fn *)modules_symbol_near(caller, names[number]);

@@ -10,6 +10,7 @@
 #include <link.h>
 #include <sys/auxv.h>
 
+#include "recorder/next.h"
 #include "recorder/rules.h"
 #include "recorder/sys.h"
 
@@ -48,7 +49,7 @@ void modules_start(void)
 	long bytes = sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES);
 
 	executable_bytes = sys_failed(bytes) ? 0 : (uint32_t)bytes;
-	find_object = (find_object_fn *)dlsym(RTLD_DEFAULT, "_dl_find_object");
+	find_object = (find_object_fn *)next_symbol(RTLD_DEFAULT, "_dl_find_object");
 	locate_loader();
 }
 
@@ -244,5 +245,5 @@ void *modules_symbol_near(uintptr_t pc, const char *name)
 
 	if (find_object == NULL || find_object((void *)pc, &object) != 0)
 		return NULL;
-	return dlsym(object.dlfo_link_map, name); /* a link map is a handle */
+	return next_symbol(object.dlfo_link_map, name); /* a link map is a handle */
 }

@@ -14,24 +14,35 @@ static size_t early_used;
 enum { UNKNOWN, LOOKING, READY };
 static int state;
 
+void *next_symbol(void *handle, const char *name)
+{
+	void *found = dlsym(handle, name);
+
+	if (found == NULL) {
+		dlerror(); /* the program must not find our failure there */
+		dlerror(); /* and this frees it */
+	}
+	return found;
+}
+
 static void look_up(void)
 {
-	next.malloc = dlsym(RTLD_NEXT, "malloc");
-	next.free = dlsym(RTLD_NEXT, "free");
-	next.calloc = dlsym(RTLD_NEXT, "calloc");
-	next.realloc = dlsym(RTLD_NEXT, "realloc");
-	next.reallocarray = dlsym(RTLD_NEXT, "reallocarray");
-	next.posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
-	next.aligned_alloc = dlsym(RTLD_NEXT, "aligned_alloc");
-	next.memalign = dlsym(RTLD_NEXT, "memalign");
-	next.valloc = dlsym(RTLD_NEXT, "valloc");
-	next.pvalloc = dlsym(RTLD_NEXT, "pvalloc");
-	next.usable = dlsym(RTLD_NEXT, "malloc_usable_size");
-	next.free_sized = dlsym(RTLD_NEXT, "free_sized");
-	next.free_aligned_sized = dlsym(RTLD_NEXT, "free_aligned_sized");
-	next.mmap = dlsym(RTLD_NEXT, "mmap");
-	next.munmap = dlsym(RTLD_NEXT, "munmap");
-	next.mremap = dlsym(RTLD_NEXT, "mremap");
+	next.malloc = next_symbol(RTLD_NEXT, "malloc");
+	next.free = next_symbol(RTLD_NEXT, "free");
+	next.calloc = next_symbol(RTLD_NEXT, "calloc");
+	next.realloc = next_symbol(RTLD_NEXT, "realloc");
+	next.reallocarray = next_symbol(RTLD_NEXT, "reallocarray");
+	next.posix_memalign = next_symbol(RTLD_NEXT, "posix_memalign");
+	next.aligned_alloc = next_symbol(RTLD_NEXT, "aligned_alloc");
+	next.memalign = next_symbol(RTLD_NEXT, "memalign");
+	next.valloc = next_symbol(RTLD_NEXT, "valloc");
+	next.pvalloc = next_symbol(RTLD_NEXT, "pvalloc");
+	next.usable = next_symbol(RTLD_NEXT, "malloc_usable_size");
+	next.free_sized = next_symbol(RTLD_NEXT, "free_sized");
+	next.free_aligned_sized = next_symbol(RTLD_NEXT, "free_aligned_sized");
+	next.mmap = next_symbol(RTLD_NEXT, "mmap");
+	next.munmap = next_symbol(RTLD_NEXT, "munmap");
+	next.mremap = next_symbol(RTLD_NEXT, "mremap");
 }
 
 COLD static bool find(void)

@@ -31,6 +31,9 @@ struct next {
 };
 extern struct next next;
 
+/* The next definition of a name, or NULL; a failed look-up leaves no trace in dlerror. `handle` as for dlsym. */
+void *next_symbol(void *handle, const char *name);
+
 /* True once everything in `next` may be used; finds it on the first call. False: serve from the arena. */
 bool next_ready(void);
 
