@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A live profile made by hand, as a recorder would write it: for tests of its readers and of the collector. */
+#ifndef UNIT_LIVE_MADE_H
+#define UNIT_LIVE_MADE_H
+
+#include <string.h>
+
+#include "format/live.h"
+
+struct made {
+	struct live_header *head;
+};
+
+static inline void *made_at(struct made *made, enum live_region region)
+{
+	return (char *)made->head + made->head->region[region].at;
+}
+
+/* Appends zeroed entries and returns the index of the first. */
+static inline uint32_t made_append(struct made *made, enum live_region region, uint64_t count)
+{
+	uint64_t first = made->head->used[region];
+
+	__atomic_store_n(&made->head->used[region], first + count, __ATOMIC_RELEASE);
+	return (uint32_t)first;
+}
+
+static inline struct live_record *made_record(struct made *made, uint32_t id)
+{
+	return (struct live_record *)made_at(made, LIVE_RECORDS) + id;
+}
+
+static inline struct live_slot *made_slot(struct made *made, uint32_t id)
+{
+	return (struct live_slot *)made_at(made, LIVE_SLOTS) + id;
+}
+
+static inline uint32_t made_module(struct made *made, const char *path)
+{
+	uint32_t id = made_append(made, LIVE_MODULES, 1);
+	uint32_t at = made_append(made, LIVE_STRINGS, strlen(path));
+	struct live_module *module = (struct live_module *)made_at(made, LIVE_MODULES) + id;
+
+	memcpy((char *)made_at(made, LIVE_STRINGS) + at, path, strlen(path));
+	*module = (struct live_module){ .start = 0x1000 * id, .end = 0x1000 * id + 0x800, .bias = 0x100,
+					.path_at = at, .path_bytes = (uint32_t)strlen(path), .build_id_bytes = 20 };
+	return id;
+}
+
+static inline uint32_t made_frame(struct made *made, uint64_t word)
+{
+	uint32_t id = made_append(made, LIVE_FRAMES, 1);
+
+	((uint64_t *)made_at(made, LIVE_FRAMES))[id] = word;
+	return id;
+}
+
+static inline uint32_t made_node(struct made *made, uint32_t parent, uint32_t frame)
+{
+	uint32_t id = made_append(made, LIVE_NODES, 1);
+
+	((struct live_node *)made_at(made, LIVE_NODES))[id] = (struct live_node){ parent, frame };
+	return id;
+}
+
+static inline uint32_t made_site(struct made *made, uint32_t node, enum live_kind kind)
+{
+	uint32_t id = made_append(made, LIVE_SITES, 1);
+
+	((struct live_site *)made_at(made, LIVE_SITES))[id] =
+		(struct live_site){ .key = id, .node = node, .kind = kind, .born_ms = 5 };
+	return id;
+}
+
+/* A record whose calls all asked for `size` bytes. */
+static inline uint32_t made_counts(struct made *made, uint32_t site, uint32_t slot, uint64_t size, uint64_t calls,
+				   uint64_t frees)
+{
+	uint32_t id = made_append(made, LIVE_RECORDS, 1);
+	struct live_record *record = made_record(made, id);
+
+	*record = (struct live_record){ .slot = slot, .calls = calls, .bytes = calls * size, .frees = frees,
+					.freed_bytes = frees * size, .first_size = size, .epoch = UINT32_MAX };
+	__atomic_store_n(&record->site, site, __ATOMIC_RELEASE);
+	return id;
+}
+
+/* What a recorder does at start-up: the fixed entries, one slot, one thread. head was made by live_header_init. */
+static inline void made_start(struct made *made, struct live_header *head)
+{
+	made->head = head;
+	head->pid = 4711;
+	head->granule_shift = 4;
+	head->depth_limit = 256;
+	memcpy(head->allocator, "glibc", 6);
+	made_append(made, LIVE_MODULES, 1);
+	made_append(made, LIVE_FRAMES, 1);
+	made_append(made, LIVE_NODES, 1);
+	made_append(made, LIVE_RECORDS, 1);
+	made_append(made, LIVE_POOL, 1);
+	made_append(made, LIVE_SITES, 1);
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_OTHER; mark++)
+		made_node(made, 0, made_frame(made, live_frame_pack(0, mark, 0)));
+	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_HEAP);
+	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_MMAP);
+	made_append(made, LIVE_SLOTS, 1);
+	__atomic_store_n(&head->ready, 1, __ATOMIC_RELEASE);
+}
+
+/* Puts a small block into the map; address below 4 GiB. */
+static inline void made_small_block(struct made *made, uint64_t address, uint32_t record, uint32_t size,
+				    uint32_t birth_code)
+{
+	struct live_area *area = made_at(made, LIVE_AREAS);
+	uint64_t *leaf;
+
+	if (made->head->top[0] == 0)
+		made->head->top[0] = made_append(made, LIVE_AREAS, 1) + 1;
+	if (area->small[address >> LIVE_SMALL_SHIFT] == 0)
+		area->small[address >> LIVE_SMALL_SHIFT] = made_append(made, LIVE_LEAVES, 2) + 1;
+	leaf = (uint64_t *)((char *)made_at(made, LIVE_LEAVES) +
+			    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) * LIVE_LEAF_UNIT);
+	leaf[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift] =
+		live_small_pack(record, size, birth_code);
+}
+
+#endif

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: format base */
+/* Reading a live profile that was made by hand: counters, the rule of the peak, distributions, ages, damage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "format/live_read.h"
+#include "live_made.h"
+
+#define TOTAL (256ull << 20)
+
+static void start(struct made *made, uint64_t total)
+{
+	struct live_header *head = mmap(NULL, total, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_ptr_not_equal(head, MAP_FAILED);
+	assert_int_equal(live_header_init(head, total), 0);
+	made_start(made, head);
+}
+
+static void stop(struct made *made)
+{
+	munmap(made->head, made->head->total_bytes);
+}
+
+static struct process_rows read_rows(struct made *made)
+{
+	struct process_rows rows = { 0 };
+	struct format_error error = { "" };
+
+	if (live_read_rows(made->head, made->head->total_bytes, &rows, &error) != 0)
+		fail_msg("%s", error.message);
+	return rows;
+}
+
+/* Whatever was read can be written and read back. */
+static void assert_encodes(const struct process_rows *rows)
+{
+	struct recording recording = { .processes = (struct process_rows *)rows, .process_count = 1 }, back = { 0 };
+	void *bytes;
+	size_t length;
+
+	assert_int_equal(recording_encode(&recording, &bytes, &length, NULL), 0);
+	assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
+	assert_int_equal(back.warnings.bad_chunks, 0);
+	assert_int_equal(back.process_count, 1);
+	assert_int_equal(back.processes[0].cell_count, rows->cell_count);
+	if (rows->cell_count)
+		assert_memory_equal(back.processes[0].cells, rows->cells, rows->cell_count * sizeof *rows->cells);
+	recording_release(&back);
+	free(bytes);
+}
+
+static uint32_t a_site(struct made *made, enum live_kind kind)
+{
+	uint32_t module = made_module(made, "/bin/x");
+	uint32_t outer = made_node(made, 0, made_frame(made, live_frame_pack(module, 0x10, 0)));
+
+	return made_site(made, made_node(made, outer, made_frame(made, live_frame_pack(module, 0x20, 0))), kind);
+}
+
+static void records_become_cells_and_heap_totals(void **state)
+{
+	struct made made;
+	struct process_rows rows;
+	uint32_t heap, map;
+
+	(void)state;
+	start(&made, TOTAL);
+	heap = a_site(&made, LIVE_KIND_HEAP);
+	map = a_site(&made, LIVE_KIND_MMAP);
+	made_counts(&made, heap, 0, 64, 10, 4);
+	made_counts(&made, map, 0, 4096, 3, 1);
+	made_counts(&made, 0, 0, 1, 1, 1); /* not there yet */
+	made_counts(&made, heap, 1, 64, 0, 2);
+	made.head->peak.state = 1;
+	rows = read_rows(&made);
+	assert_int_equal(rows.cell_count, 3);
+	assert_int_equal(rows.process.calls, 10);
+	assert_int_equal(rows.process.bytes, 640);
+	assert_int_equal(rows.process.frees, 6);
+	assert_int_equal(rows.process.freed_bytes, 384);
+	assert_int_equal(rows.process.map_calls, 3);
+	assert_int_equal(rows.process.map_bytes, 3 * 4096);
+	assert_int_equal(rows.process.unmap_calls, 1);
+	assert_int_equal(rows.process.peak_bytes, 256);
+	assert_int_equal(rows.process.peak_blocks, 4);
+	assert_int_equal(rows.process.pid, 4711);
+	assert_string_equal(rows.process.allocator, "glibc");
+	assert_string_equal(rows.modules[1].path, "/bin/x");
+	assert_int_equal(rows.nodes[rows.sites[heap].node].frame, rows.frame_count - 3);
+	assert_int_equal(rows.cells[2].peak_blocks, -2);
+	assert_encodes(&rows);
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+/* One record, 6 blocks of 64 bytes alive now, 9 when the epoch it was last saved in began. */
+static struct process_rows with_peak(uint32_t state, uint32_t record_epoch)
+{
+	struct made made;
+	struct live_record *record;
+	struct process_rows rows;
+
+	start(&made, TOTAL);
+	record = made_record(&made, made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4));
+	record->peak_bytes = 9 * 64;
+	record->peak_blocks = 9;
+	record->epoch = record_epoch;
+	made.head->peak.state = state;
+	made.head->peak.peak_ms = 77;
+	made.head->peak.bound_bytes = 5;
+	rows = read_rows(&made);
+	stop(&made);
+	assert_int_equal(rows.process.peak_at_ns, 77000000);
+	assert_int_equal(rows.process.peak_bound_bytes, 0);
+	assert_int_equal(rows.process.peak_bytes, rows.cells[0].peak_bytes);
+	return rows;
+}
+
+static void the_peak_is_what_lives_now_while_it_rises(void **state)
+{
+	struct process_rows rows = with_peak(3 * 2 + 1, 3);
+
+	(void)state;
+	assert_int_equal(rows.process.peak_bytes, 6 * 64);
+	assert_int_equal(rows.process.peak_blocks, 6);
+	process_rows_release(&rows);
+}
+
+static void the_peak_is_what_was_saved_in_this_epoch(void **state)
+{
+	struct process_rows rows = with_peak(3 * 2, 3);
+
+	(void)state;
+	assert_int_equal(rows.process.peak_bytes, 9 * 64);
+	assert_int_equal(rows.process.peak_blocks, 9);
+	process_rows_release(&rows);
+}
+
+static void what_was_saved_in_an_older_epoch_is_not_the_peak(void **state)
+{
+	struct process_rows rows = with_peak(4 * 2, 3);
+
+	(void)state;
+	assert_int_equal(rows.process.peak_bytes, 6 * 64);
+	assert_int_equal(rows.process.peak_blocks, 6);
+	process_rows_release(&rows);
+}
+
+static void with_several_slots_the_bound_is_told(void **state)
+{
+	struct made made;
+	struct process_rows rows;
+
+	(void)state;
+	start(&made, TOTAL);
+	made.head->peak.shared = 1;
+	made.head->peak.bound_bytes = 12345;
+	rows = read_rows(&made);
+	assert_int_equal(rows.process.peak_bound_bytes, 12345);
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+/* The recorder's side of the rule, on a history of blocks, against the largest total that brute force sees. */
+static void random_histories_give_the_peak_of_brute_force(void **state)
+{
+	enum { SITES = 4, STEPS = 60 };
+	struct made made;
+	uint64_t seed = 1;
+
+	(void)state;
+	start(&made, TOTAL);
+	for (unsigned i = 0; i < SITES; i++)
+		made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 8, 0, 0);
+	for (unsigned history = 0; history < 2000; history++) {
+		uint64_t total = 0, peak = 0, at_peak[SITES] = { 0 };
+		uint32_t epoch = 0, rising = 1;
+		struct process_rows rows;
+
+		for (unsigned i = 0; i < SITES; i++)
+			*made_record(&made, i + 1) = (struct live_record){ .site = LIVE_SITE_FIRST + i,
+									   .first_size = 8, .epoch = 0 };
+		for (unsigned step = 0; step < STEPS; step++) {
+			unsigned site = (unsigned)(hash_mix(seed++) % SITES);
+			struct live_record *r = made_record(&made, site + 1);
+			int frees = r->calls > r->frees && hash_mix(seed++) % 2;
+
+			if (frees && rising) {
+				rising = 0;
+				epoch++;
+			}
+			if (!rising && r->epoch != epoch) {
+				r->peak_bytes = (int64_t)(r->bytes - r->freed_bytes);
+				r->peak_blocks = (int32_t)(r->calls - r->frees);
+				r->epoch = epoch;
+			}
+			r->calls += !frees;
+			r->bytes += frees ? 0 : 8;
+			r->frees += (uint64_t)frees;
+			r->freed_bytes += frees ? 8 : 0;
+			total += frees ? -8ull : 8ull;
+			if (total > peak) {
+				peak = total;
+				rising = 1;
+				for (unsigned i = 0; i < SITES; i++)
+					at_peak[i] = made_record(&made, i + 1)->bytes -
+						     made_record(&made, i + 1)->freed_bytes;
+			}
+		}
+		made.head->peak.state = epoch * 2 + rising;
+		rows = read_rows(&made);
+		assert_int_equal(rows.process.peak_bytes, peak);
+		for (size_t i = 0; i < rows.cell_count; i++)
+			assert_int_equal(rows.cells[i].peak_bytes, at_peak[rows.cells[i].site - LIVE_SITE_FIRST]);
+		process_rows_release(&rows);
+	}
+	stop(&made);
+}
+
+static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
+{
+	struct made made;
+	struct process_rows rows;
+	uint32_t site, one, few, many, unit;
+	struct live_sizes_few *few_sizes;
+	struct live_sizes_many *many_sizes;
+
+	(void)state;
+	start(&made, TOTAL);
+	site = a_site(&made, LIVE_KIND_HEAP);
+	one = made_counts(&made, site, 0, 48, 7, 0);
+	few = made_counts(&made, site, 1, 48, 7, 0);
+	many = made_counts(&made, site, 2, 48, 7, 0);
+	(void)one;
+	unit = made_append(&made, LIVE_POOL, 2);
+	made_record(&made, few)->sizes = unit;
+	few_sizes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
+	few_sizes->used = 2;
+	few_sizes->entry[0].size = 100;
+	few_sizes->entry[0].count = 3;
+	few_sizes->entry[1].size = 8;
+	few_sizes->entry[1].count = 1;
+	unit = made_append(&made, LIVE_POOL, 12);
+	made_record(&made, many)->sizes = unit | LIVE_SIZES_MANY;
+	many_sizes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
+	many_sizes->count[live_size_bucket(48)] = 5;
+	many_sizes->count[live_size_bucket(1 << 20)] = 2;
+	rows = read_rows(&made);
+	assert_int_equal(rows.cell_count, 3);
+	assert_int_equal(rows.cells[0].sizes_count, 1);
+	assert_int_equal(rows.bars[rows.cells[0].sizes_at].count, 7);
+	assert_int_equal(rows.bars[rows.cells[0].sizes_at].high, 48);
+	assert_int_equal(rows.cells[1].sizes_count, 3);
+	assert_int_equal(rows.bars[rows.cells[1].sizes_at].low, 8);
+	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 1].low, 48);
+	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 1].count, 3);
+	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 2].low, 100);
+	assert_int_equal(rows.cells[2].sizes_count, 2);
+	assert_int_equal(rows.bars[rows.cells[2].sizes_at].low, 48);
+	assert_int_equal(rows.bars[rows.cells[2].sizes_at].high, 63);
+	assert_int_equal(rows.bars[rows.cells[2].sizes_at + 1].low, 1 << 20);
+	assert_encodes(&rows);
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+static void lifetimes_and_reallocs_come_from_the_pool(void **state)
+{
+	struct made made;
+	struct process_rows rows;
+	uint32_t record, unit;
+	struct live_lifetimes *lifetimes;
+	struct live_reallocs *reallocs;
+
+	(void)state;
+	start(&made, TOTAL);
+	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 48, 9, 9);
+	unit = made_append(&made, LIVE_POOL, 5);
+	lifetimes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
+	lifetimes->count[0] = 2;
+	lifetimes->count[30] = 1;
+	lifetimes->sum_ms = 1000;
+	reallocs = (void *)(lifetimes + 1);
+	reallocs->calls = 4;
+	reallocs->moved_bytes = 99;
+	made_record(&made, record)->lifetimes = unit;
+	made_record(&made, record)->reallocs = unit + 4;
+	rows = read_rows(&made);
+	assert_int_equal(rows.cells[0].lifetimes_count, 3);
+	assert_int_equal(rows.cells[0].lifetime_ms_sum, 1000);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].low, 0);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].high, 1);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].count, 6);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 1].low, 1);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 2].low, 1 << 30);
+	assert_int_equal(rows.cells[0].reallocs.calls, 4);
+	assert_int_equal(rows.cells[0].reallocs.moved_bytes, 99);
+	assert_encodes(&rows);
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
+{
+	struct made made;
+	struct live_thread *threads;
+	struct process_rows rows;
+
+	(void)state;
+	start(&made, TOTAL);
+	made_append(&made, LIVE_SLOTS, 1);
+	made_append(&made, LIVE_THREADS, 3);
+	threads = made_at(&made, LIVE_THREADS);
+	threads[0] = (struct live_thread){ .tid = 10, .slot = 0, .name = "main" };
+	threads[1] = (struct live_thread){ .tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters" };
+	threads[2] = (struct live_thread){ .tid = 12, .slot = 1, .calls = 5, .bytes = 50, .frees = 2,
+					   .freed_bytes = 20 };
+	*made_slot(&made, 0) = (struct live_slot){ .calls = 100, .bytes = 1000 };
+	*made_slot(&made, 1) = (struct live_slot){ .calls = 8, .bytes = 80, .frees = 8, .freed_bytes = 80,
+						   .foreign_frees = 7, .foreign_bytes = 70,
+						   .from = { { .slot = 1, .blocks = 4, .bytes = 40 } } };
+	rows = read_rows(&made);
+	assert_int_equal(rows.thread_count, 3);
+	assert_int_equal(rows.threads[0].calls, 100);
+	assert_int_equal(rows.threads[1].calls, 5);
+	assert_int_equal(rows.threads[1].started_ns, 4000000);
+	assert_string_equal(rows.threads[1].name, "fifteen letters");
+	assert_int_equal(rows.threads[2].calls, 3);
+	assert_int_equal(rows.threads[2].freed_bytes, 60);
+	assert_int_equal(rows.foreign_count, 2);
+	assert_int_equal(rows.foreign[0].freer, 1);
+	assert_int_equal(rows.foreign[0].owner, 0);
+	assert_int_equal(rows.foreign[0].blocks, 4);
+	assert_int_equal(rows.foreign[1].owner, UINT32_MAX);
+	assert_int_equal(rows.foreign[1].bytes, 30);
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+static void totals_are_the_sums_of_the_slots(void **state)
+{
+	struct made made;
+	struct live_totals totals;
+
+	(void)state;
+	start(&made, TOTAL);
+	made_append(&made, LIVE_SLOTS, 1);
+	*made_slot(&made, 0) = (struct live_slot){ .calls = 100, .bytes = 1000, .temporary = 3 };
+	*made_slot(&made, 1) = (struct live_slot){ .calls = 1, .bytes = 10, .frees = 90, .freed_bytes = 900 };
+	made.head->opened_bytes = 4096;
+	assert_int_equal(live_read_totals(made.head, TOTAL, &totals), 0);
+	assert_int_equal(totals.calls, 101);
+	assert_int_equal(totals.bytes - totals.freed_bytes, 110);
+	assert_int_equal(totals.temporary, 3);
+	assert_int_equal(totals.own_bytes, 4096);
+	assert_int_equal(totals.slots, 2);
+	assert_int_equal(live_read_totals(made.head, 4096, &totals), -1);
+	stop(&made);
+}
+
+static void the_live_bytes_of_a_site_are_summed_over_its_slots(void **state)
+{
+	struct made made;
+	struct snapshot_site *sites;
+	size_t count;
+	uint32_t site;
+
+	(void)state;
+	start(&made, TOTAL);
+	site = a_site(&made, LIVE_KIND_HEAP);
+	made_counts(&made, site, 0, 16, 9, 1);
+	made_counts(&made, site, 1, 16, 0, 3);
+	assert_int_equal(live_read_site_live(made.head, TOTAL, &sites, &count), 0);
+	assert_int_equal(count, site + 1);
+	assert_int_equal(sites[site].blocks, 5);
+	assert_int_equal(sites[site].bytes, 80);
+	free(sites);
+	stop(&made);
+}
+
+static void blocks_of_the_map_have_an_age(void **state)
+{
+	struct made made;
+	struct process_rows rows;
+	struct live_area *area;
+	struct live_large *large;
+	uint32_t record, leaf;
+
+	(void)state;
+	start(&made, TOTAL);
+	made_counts(&made, 0, 0, 1, 1, 1); /* a record that is no cell: ids shift */
+	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4);
+	made_small_block(&made, 0x1000, record, 64, live_birth_code(1000));
+	made_small_block(&made, 0x1040, record, 64, live_birth_code(997));
+	made_small_block(&made, 0x300000, record, 64, live_birth_code(1000));
+	made_small_block(&made, 0x1080, 99999, 64, 0); /* no such record */
+	area = made_at(&made, LIVE_AREAS);
+	leaf = made_append(&made, LIVE_LEAVES, 4);
+	area->large[0] = leaf + 1;
+	area->large[1] = leaf + 1; /* damage: must not count twice */
+	large = (void *)((char *)made_at(&made, LIVE_LEAVES) + (size_t)leaf * LIVE_LEAF_UNIT);
+	large[5] = (struct live_large){ .address = 0x5000, .size_bytes = 1 << 20, .record = record,
+					.birth_code = live_birth_code(0) };
+	rows = read_rows(&made);
+	assert_int_equal(live_read_ages(made.head, TOTAL, 1000, &rows, NULL), 0);
+	assert_int_equal(rows.age_count, 3);
+	assert_int_equal(rows.ages[0].cell, 0);
+	assert_int_equal(rows.ages[0].bucket, 0);
+	assert_int_equal(rows.ages[0].blocks, 2);
+	assert_int_equal(rows.ages[0].bytes, 128);
+	assert_int_equal(rows.ages[1].bucket, 2); /* 3 ms: [2, 4) */
+	assert_int_equal(rows.ages[2].bucket, 10); /* 1000 ms: [512, 1024) */
+	assert_int_equal(rows.ages[2].bytes, 1 << 20);
+	assert_encodes(&rows);
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+static void damage_is_kept_within_bounds(void **state)
+{
+	struct made made;
+	struct process_rows rows;
+	uint32_t site, node, record;
+
+	(void)state;
+	start(&made, TOTAL);
+	site = a_site(&made, LIVE_KIND_HEAP);
+	record = made_counts(&made, site, 0xffffffff, 64, 10, 4);
+	made_record(&made, record)->sizes = 0x7fffffff;
+	made_record(&made, record)->lifetimes = 12345678;
+	made_record(&made, record)->reallocs = 0xffffffff;
+	made_counts(&made, 4000000, 0, 64, 1, 0);
+	node = made_node(&made, 0, 0);
+	((struct live_node *)made_at(&made, LIVE_NODES))[node] = (struct live_node){ node, 0xffffff };
+	((struct live_site *)made_at(&made, LIVE_SITES))[site].kind = 77;
+	made_frame(&made, live_frame_pack(60000, 1, 1));
+	made.head->used[LIVE_THREADS] = 1;
+	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].slot = 0xfffffff0;
+	memset(((struct live_thread *)made_at(&made, LIVE_THREADS))[0].name, 'x', 16);
+	made.head->granule_shift = 200;
+	rows = read_rows(&made);
+	assert_int_equal(live_read_ages(made.head, TOTAL, 5, &rows, NULL), 0);
+	assert_int_equal(rows.process.calls, 11);
+	assert_int_equal(rows.cells[1].site, LIVE_SITE_OTHER_HEAP);
+	assert_int_equal(rows.nodes[node].parent, 0);
+	assert_int_equal(rows.process.health[HEALTH_lost_details], 3);
+	assert_int_equal(rows.threads[0].name[15], 0);
+	assert_encodes(&rows);
+	process_rows_release(&rows);
+	/* Lengths beyond the regions are cut to what is there. */
+	for (unsigned i = 0; i < LIVE_REGIONS; i++)
+		made.head->used[i] = i == LIVE_SLOTS || i == LIVE_THREADS || i == LIVE_MODULES ? UINT64_MAX :
+												 made.head->used[i];
+	rows = read_rows(&made);
+	assert_int_equal(rows.thread_count, made.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread));
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+static void a_million_records_take_well_under_a_second(void **state)
+{
+	enum { RECORDS = 1000000 };
+	struct made made;
+	struct process_rows rows;
+	struct timespec before, after;
+	uint32_t site;
+	double seconds;
+
+	(void)state;
+	start(&made, 8ull << 30);
+	site = a_site(&made, LIVE_KIND_HEAP);
+	for (uint32_t i = 0; i < RECORDS; i++)
+		made_counts(&made, site, i % 1000, 64, 2, 1);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	rows = read_rows(&made);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	seconds = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+	print_message("          %d records in %.3f s\n", RECORDS, seconds);
+	assert_int_equal(rows.cell_count, RECORDS);
+	assert_int_equal(rows.process.calls, 2 * RECORDS);
+	assert_true(seconds < 10); /* sanitizers on a loaded machine; 0.2 s without */
+	process_rows_release(&rows);
+	stop(&made);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_become_cells_and_heap_totals),
+		cmocka_unit_test(the_peak_is_what_lives_now_while_it_rises),
+		cmocka_unit_test(the_peak_is_what_was_saved_in_this_epoch),
+		cmocka_unit_test(what_was_saved_in_an_older_epoch_is_not_the_peak),
+		cmocka_unit_test(with_several_slots_the_bound_is_told),
+		cmocka_unit_test(random_histories_give_the_peak_of_brute_force),
+		cmocka_unit_test(sizes_are_exact_while_few_and_half_octaves_beyond),
+		cmocka_unit_test(lifetimes_and_reallocs_come_from_the_pool),
+		cmocka_unit_test(a_thread_gets_what_its_slot_gained_while_it_owned_it),
+		cmocka_unit_test(totals_are_the_sums_of_the_slots),
+		cmocka_unit_test(the_live_bytes_of_a_site_are_summed_over_its_slots),
+		cmocka_unit_test(blocks_of_the_map_have_an_age),
+		cmocka_unit_test(damage_is_kept_within_bounds),
+		cmocka_unit_test(a_million_records_take_well_under_a_second),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
