@@ -30,6 +30,7 @@ enum site_column {
 	SITE_CALLS,
 	SITE_BYTES,
 	SITE_TEMPORARY_CALLS,
+	SITE_LABEL,
 	SITE_FREES,
 	SITE_FREED_BYTES,
 	SITE_MAX_BYTES,
@@ -58,6 +59,7 @@ static const struct source_column columns[SITE_COLUMNS] = {
 	[SITE_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, NUMBER(bytes) },
 	[SITE_TEMPORARY_CALLS] = { { "temporary_calls", "TEMPORARY", UNIT_COUNT },
 				   NUMBER(temporary_calls) },
+	[SITE_LABEL] = { { NULL, "FROM", UNIT_TEXT }, FROM_VIEW, 0 },
 	[SITE_FREES] = { { "frees", NULL, UNIT_COUNT }, NUMBER(frees) },
 	[SITE_FREED_BYTES] = { { "freed_bytes", NULL, UNIT_BYTES }, NUMBER(freed_bytes) },
 	[SITE_MAX_BYTES] = { { "max_bytes", NULL, UNIT_BYTES }, NUMBER(max_bytes) },
@@ -164,12 +166,14 @@ static bool fill_row(struct result *result, struct names *names, const struct pi
 	/* The peak is the heap's: what is mapped beside it is no part of it. */
 	row[SITE_PEAK_SHARE] = value_percent(site->numbers.peak_bytes,
 					     site->kind == PROFILE_HEAP ? p->peak_bytes : 0);
-	return profile_sizes(p, site->id, &result->arena, &sizes) == 0 &&
+	if (!stack_value(result, names, p, site->node, &row[SITE_STACK]))
+		return false;
+	row[SITE_LABEL] = value_text(stack_label(result, row[SITE_STACK].frames));
+	return row[SITE_LABEL].text && profile_sizes(p, site->id, &result->arena, &sizes) == 0 &&
 	       profile_lifetimes(p, site->id, &result->arena, &lifetimes) == 0 &&
 	       bars_value(result, UNIT_SIZES, sizes, &row[SITE_SIZES]) &&
 	       bars_value(result, UNIT_LIFETIMES, lifetimes, &row[SITE_LIFETIMES]) &&
-	       realloc_value(result, &site->numbers.reallocs, &row[SITE_REALLOC]) &&
-	       stack_value(result, names, p, site->node, &row[SITE_STACK]);
+	       realloc_value(result, &site->numbers.reallocs, &row[SITE_REALLOC]);
 }
 
 /* Says what the rows that are not shown amount to. */

@@ -47,8 +47,8 @@ bool stack_value(struct result *result, struct names *names, const struct profil
 static bool is_plumbing(const char *function)
 {
 	static const char *const beginnings[] = {
-		"std::",  "void std::", "__gnu_cxx::", "operator new", "alloc::",
-		"core::", "<alloc::",	"<core::",     "hashbrown::",  "__rust_",
+		"std::",    "void std::", "__gnu_cxx::", "operator new", "alloc::", "core::",
+		"<alloc::", "<core::",	  "hashbrown::", "<hashbrown::", "__rust_",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)

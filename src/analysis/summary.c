@@ -7,6 +7,7 @@
  * the others. Only the stacks of the two heaviest sites are resolved.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/build.h"
@@ -137,6 +138,15 @@ static void words_top_site(struct words *w, struct writer_state *s, const struct
 	words_text(w, stack_label(s->result, stack.frames));
 }
 
+static const char *short_command(struct arena *arena, const char *command)
+{
+	enum { SHOWN = 60 };
+
+	if (!command[0])
+		return "?";
+	return strlen(command) <= SHOWN ? command : arena_printf(arena, "%.*s...", SHOWN, command);
+}
+
 static void say_headline(struct writer_state *s, const struct profile *profile)
 {
 	const struct profile_process *p = s->process;
@@ -146,7 +156,7 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 	for (size_t i = 0; i < profile->process_count; i++)
 		whole = whole && profile->processes[i].health.count == 0;
 	words_text(&w, arena_printf(&s->result->arena, "%s (pid %u) %s after ",
-				    p->command[0] ? p->command : "?", p->pid,
+				    short_command(&s->result->arena, p->command), p->pid,
 				    end_text(&s->result->arena, p)));
 	words_add(&w, value_number(UNIT_NS, p->duration_ns));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, %s", p->mode,
@@ -305,17 +315,42 @@ static bool say_left_out(struct result *result, size_t count)
 	return result->table.left_out != NULL;
 }
 
+static int compare_peaks(const void *left, const void *right)
+{
+	const struct profile_process *a = *(const struct profile_process *const *)left;
+	const struct profile_process *b = *(const struct profile_process *const *)right;
+
+	if (a->peak_bytes != b->peak_bytes)
+		return a->peak_bytes < b->peak_bytes ? 1 : -1;
+	return a < b ? -1 : a > b; /* earlier ones first */
+}
+
+/* All in the order of their start, or the heaviest if not all are wanted. In the arena. */
+static const struct profile_process **pick_processes(struct result *result,
+						     const struct profile *profile, size_t limit)
+{
+	const struct profile_process **all =
+		ARENA_ARRAY(&result->arena, const struct profile_process *, profile->process_count);
+
+	for (size_t i = 0; all && i < profile->process_count; i++)
+		all[i] = &profile->processes[i];
+	if (all && limit < profile->process_count)
+		qsort(all, profile->process_count, sizeof *all, compare_peaks);
+	return all;
+}
+
 static bool fill_table(struct result *result, const struct profile *profile, size_t limit)
 {
 	size_t rows = MIN(profile->process_count, limit);
+	const struct profile_process **picked = pick_processes(result, profile, limit);
 	struct result_column *shown = result_columns(result, columns, PROCESS_COLUMNS);
 	struct result_value *values =
 		ARENA_ARRAY(&result->arena, struct result_value, rows * PROCESS_COLUMNS);
 
-	if (!shown || !values)
+	if (!picked || !shown || !values)
 		return false;
 	for (size_t i = 0; i < rows; i++) {
-		const struct profile_process *p = &profile->processes[i];
+		const struct profile_process *p = picked[i];
 		struct result_value *row = &values[i * PROCESS_COLUMNS];
 
 		for (size_t j = 0; j < PROCESS_COLUMNS; j++)

@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 
 #include "cli/open.h"
-#include "util/files.h"
+#include "util/terminal.h"
 #include "util/units.h"
+
+enum { SUMMARY_PROCESSES = 8 };
 
 static int print_end(FILE *out, const char *path, struct error *error)
 {
@@ -29,10 +31,12 @@ int summary_print(FILE *out, const char *path, struct error *error)
 
 	if (!profile)
 		return -1;
+	struct terminal terminal = terminal_of(fileno(out));
 	const struct show show = {
 		.view = analysis_find("summary"),
 		.renderer = renderer_find("text"),
-		.query = { .file = path, .limit = renderer_find("text")->default_limit },
+		.query = { .file = path, .limit = SUMMARY_PROCESSES },
+		.render = { .columns = terminal.is_tty ? terminal.columns : 0 },
 	};
 
 	fputs("heapgauge: ", out);

@@ -155,19 +155,18 @@ int names_stack(struct names *names, const struct profile_process *p, node_id no
 
 static const char *note_text(const struct symbol_module_state *m, struct arena *arena)
 {
+	const char *shows = m->unnamed == 1 ? "frame shows" : "frames show";
 	const char *base = path_base(m->path);
 
 	switch (m->source) {
 	case SYMBOLS_MISSING:
-		return arena_printf(arena, "frames show as %s+0x...: %s cannot be read", base,
+		return arena_printf(arena, "%s as %s+0x...: %s cannot be read", shows, base,
 				    m->path);
 	case SYMBOLS_CHANGED:
-		return arena_printf(arena,
-				    "frames show as %s+0x...: the file changed since it was "
-				    "recorded",
-				    base);
+		return arena_printf(arena, "%s as %s+0x...: the file changed since it was recorded",
+				    shows, base);
 	default:
-		return arena_printf(arena, "frames show as %s+0x...: no debug information", base);
+		return arena_printf(arena, "%s as %s+0x...: no debug information", shows, base);
 	}
 }
 

@@ -28,6 +28,8 @@ enum {
 	STACK_INDENT = 6,
 	COLUMNS_MAX = 64,
 	MORE_COLUMN_MAX = 56, /* `more` does not start farther right; it then follows at once */
+	LAST_COLUMN_MAX = 80, /* a text at the end of a row is cut there, or at the screen's edge */
+	LAST_COLUMN_MIN = 20,
 };
 
 /* Characters, not bytes: names may be any UTF-8. */
@@ -173,6 +175,27 @@ static bool in_line(const struct result_column *c)
 	       c->unit != UNIT_LIFETIMES && c->unit != UNIT_FIELDS;
 }
 
+/* A command or a name at the end of a row may be longer than any screen. */
+static void limit_last(const struct result_table *t, const struct render_options *o,
+		       size_t widths[COLUMNS_MAX])
+{
+	size_t last = t->column_count, before = 0, room = LAST_COLUMN_MAX;
+
+	for (size_t i = 0; i < t->column_count; i++) {
+		if (!in_line(&t->columns[i]))
+			continue;
+		if (last < t->column_count)
+			before += widths[last] + INDENT;
+		last = i;
+	}
+	if (last == t->column_count || t->columns[last].unit != UNIT_TEXT)
+		return;
+	if (o->columns)
+		room = o->columns > before + INDENT + LAST_COLUMN_MIN ? o->columns - before - INDENT
+								      : LAST_COLUMN_MIN;
+	widths[last] = MIN(widths[last], room);
+}
+
 /* The width of every column that is shown in a line. */
 static void measure(const struct result_table *t, const struct render_options *o,
 		    size_t widths[COLUMNS_MAX])
@@ -189,6 +212,7 @@ static void measure(const struct result_table *t, const struct render_options *o
 		}
 	}
 	buffer_release(&cell);
+	limit_last(t, o, widths);
 }
 
 /* Spaces that a line would end in are taken back. */
@@ -211,6 +235,22 @@ static void append_cell(struct buffer *b, const char *text, enum result_unit uni
 		buffer_fill(b, ' ', width - own);
 }
 
+/* Cuts what the cell holds to `width` characters, with "..." in place of the rest. */
+static void cut_cell(struct buffer *cell, size_t width)
+{
+	size_t at = 0;
+
+	if (cell->size == 0 || line_width(cell, 0) <= width)
+		return;
+	for (size_t i = 0; i + 3 < width; i++) {
+		size_t step = utf8_sequence(span_of(cell->data + at, cell->size - at));
+
+		at += step ? step : 1;
+	}
+	cell->size = at;
+	buffer_text(cell, "...");
+}
+
 static void append_row(struct buffer *b, const struct result_table *t, size_t row,
 		       const size_t widths[COLUMNS_MAX], const struct render_options *o)
 {
@@ -221,6 +261,8 @@ static void append_row(struct buffer *b, const struct result_table *t, size_t ro
 			continue;
 		buffer_clear(&cell);
 		append_value(&cell, &t->values[row * t->column_count + i], o);
+		if (t->columns[i].unit == UNIT_TEXT)
+			cut_cell(&cell, widths[i]);
 		const char *text = buffer_string(&cell);
 
 		append_cell(b, text ? text : "", t->columns[i].unit, widths[i]);

@@ -116,7 +116,7 @@ static bool enter(struct buffer *scope, Dwarf_Die *die)
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_module:
-		buffer_text(scope, name ? name : "(unnamed)");
+		buffer_text(scope, name ? name : "(unnamed type)");
 		break;
 	default:
 		return tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block;
