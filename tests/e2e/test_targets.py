@@ -50,11 +50,12 @@ def parse(stdout):
 
 def own_functions(site):
     """Functions of the target's own modules in the stack, leaf first; what is inlined belongs to its function."""
-    return [
+    functions = [
         re.sub(r"\(.*", "", frame["function"] or "?")
         for frame in site["stack"]
         if pathlib.PurePath(frame["module"] or "").parent.name == "targets" and not frame["inlined"]
     ]
+    return functions[:-1] if functions and functions[-1] == "_start" else functions
 
 
 def matches(site, subject):
@@ -65,7 +66,7 @@ def matches(site, subject):
             return False
         if key == "site" and (not functions or functions[0] not in value.split("+")):
             return False
-        if key == "stack" and functions[: len(value.split("<"))] != value.split("<"):
+        if key == "stack" and functions != value.split("<"):
             return False
     return True
 

@@ -558,8 +558,8 @@ static NOINLINE void round_of(long r)
 		set_handler(SIGTRAP, on_step, r % 500 == 30 ? SA_ONSTACK : 0);
 		run_stepped();
 	}
-	if (r % 400 == 399)
-		f_deep(static_cast<int>(200 + random_below(6000)));
+	if (r % 120 == 119)
+		f_deep(static_cast<int>(260 + random_below(6000)));
 }
 
 int main(int argc, char **argv)

@@ -93,6 +93,8 @@ int main(void)
 			CHECK(pthread_join(thread[i], NULL) == 0);
 	truth_print(&busy_truth, "");
 	truth_print(&walk_truth, "");
-	say("EXPECT site=plugin_take kind=heap calls=%ld live_blocks=0\n", rounds * LOADING * 8);
+	/* Fewer when one thread finds the library loaded by the other. */
+	say("EXPECT site=plugin_take kind=heap calls>=8 calls<=%ld live_blocks=0\n",
+	    rounds * LOADING * 8);
 	return 0;
 }

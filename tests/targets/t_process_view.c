@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proves that the program sees the same process with and without the recorder: signal actions and mask, alternate stack,
- * descriptors, threads, environment, limits, timers, umask, name. Everything is printed, and must be equal. */
+ * descriptors, threads, environment, limits, timers, umask, name, and no error of the loader that it did not make itself.
+ * Everything is printed, and must be equal. */
 #include "target.h"
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -108,6 +110,8 @@ int main(int argc, char **argv)
 		free(take(i));
 		truth_drop(&truth, i);
 	}
+	const char *error = dlerror();
+	say("loader's error: %s\n", error ? error : "none");
 	say("arguments %d %s\n", argc, argv[0]);
 	print_signals();
 	for_each_number("/proc/self/fd", print_descriptor);

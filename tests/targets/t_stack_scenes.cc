@@ -249,6 +249,7 @@ NOINLINE static void all_scenes(long n)
 	in_trap(n);
 	run_coroutine(n);
 	in_callback(n);
+	AFTER();
 }
 
 static void set_handlers()

@@ -3,6 +3,7 @@
  *
  *   EXPECT site=FUNCTION kind=heap calls=N bytes=N ...   sums over the sites whose innermost own frame is FUNCTION
  *   EXPECT site=A+B ...                                  the same over several functions
+ *   EXPECT stack=A<B<main ...                            the whole chain of own functions, leaf first
  *   EXPECT process threads=N ...                         the process as a whole
  *   HEALTH name                                          this health counter must not be zero
  *   HEALTH_MAYBE name                                    this health counter may be there
