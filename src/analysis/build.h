@@ -59,7 +59,7 @@ bool stack_value(struct result *result, struct names *names, const struct profil
 
 /*
  * The frame of a stack that says most to a person, as "Cache::insert (cache.cc:88)": the innermost
- * one that is not a library's plumbing and has a line, else a name, else the leaf. In the arena;
+ * named one that is not plumbing of the language or libc, else any such, else the leaf. In the arena;
  * NULL if out of memory.
  */
 const char *stack_label(struct result *result, struct result_frames frames);

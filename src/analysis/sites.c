@@ -176,22 +176,30 @@ static bool fill_row(struct result *result, struct names *names, const struct pi
 	       realloc_value(result, &site->numbers.reallocs, &row[SITE_REALLOC]);
 }
 
-/* Says what the rows that are not shown amount to. */
+/* Says what the rows that are not shown amount to; heap and mappings are never added up. */
 static bool say_left_out(struct result *result, const struct picked *rest, size_t count)
 {
-	uint64_t peak = 0, live = 0;
+	uint64_t peak = 0, live[PROFILE_KINDS] = { 0 };
 	struct words w = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
-		peak = saturating_add(peak, rest[i].site->numbers.peak_bytes);
-		live = saturating_add(live, rest[i].site->numbers.live_bytes);
+		const struct profile_site *site = rest[i].site;
+
+		if (site->kind == PROFILE_HEAP)
+			peak = saturating_add(peak, site->numbers.peak_bytes);
+		live[site->kind] = saturating_add(live[site->kind], site->numbers.live_bytes);
 	}
 	words_add(&w, value_number(UNIT_COUNT, count));
 	words_text(&w, count == 1 ? " more site: " : " more sites: ");
 	words_add(&w, value_number(UNIT_BYTES, peak));
 	words_text(&w, " at the peak, ");
-	words_add(&w, value_number(UNIT_BYTES, live));
-	words_text(&w, " leaked (--limit N shows more)");
+	words_add(&w, value_number(UNIT_BYTES, live[PROFILE_HEAP]));
+	words_text(&w, " leaked");
+	if (live[PROFILE_MMAP]) {
+		words_text(&w, "; mapped and not unmapped ");
+		words_add(&w, value_number(UNIT_BYTES, live[PROFILE_MMAP]));
+	}
+	words_text(&w, " (--limit N shows more)");
 	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
 	return result->table.left_out != NULL;
 }

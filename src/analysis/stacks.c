@@ -4,13 +4,14 @@
  * sentence.
  *
  * No frame is ever hidden from a stack. Only the label skips what every program has in common: the
- * insides of containers and allocators, which are known by the beginning of their names.
+ * insides of containers and allocators, libc and the loader, known by how their names begin.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "analysis/build.h"
 #include "base/compiler.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 #include "util/utf8.h"
 
@@ -19,9 +20,10 @@ enum { LABEL_MAX_BYTES = 56 };
 bool stack_value(struct result *result, struct names *names, const struct profile_process *process,
 		 node_id node, struct result_value *ret)
 {
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct named_stack stack;
 
-	if (names_stack(names, process, node, &result->arena, &stack) < 0)
+	if (names_stack(names, process, node, &scratch, &stack) < 0)
 		return false;
 	struct result_frame *frames = ARENA_ARRAY(&result->arena, struct result_frame, stack.count);
 
@@ -44,17 +46,30 @@ bool stack_value(struct result *result, struct names *names, const struct profil
 	return true;
 }
 
-static bool is_plumbing(const char *function)
+static bool begins_with_any(const char *text, const char *const *beginnings, size_t count)
 {
-	static const char *const beginnings[] = {
-		"std::",    "void std::", "__gnu_cxx::", "operator new", "alloc::", "core::",
-		"<alloc::", "<core::",	  "hashbrown::", "<hashbrown::", "__rust_",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
-		if (strncmp(function, beginnings[i], strlen(beginnings[i])) == 0)
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(text, beginnings[i], strlen(beginnings[i])) == 0)
 			return true;
 	return false;
+}
+
+/* What lies between a program and its memory in every program, and what starts them all. */
+static bool is_plumbing(const struct result_frame *f)
+{
+	static const char *const functions[] = {
+		"std::",    "void std::", "__gnu_cxx::", "operator new",    "alloc::",	"core::",
+		"<alloc",   "<core",	  "hashbrown::", "<hashbrown",	    "__rust_",	"_start",
+		"xmalloc",  "xcalloc",	  "xrealloc",	 "xstrdup",	    "g_malloc", "g_realloc",
+		"g_strdup", "g_slice_",	  "PyMem_",	 "PyObject_Malloc",
+	};
+	static const char *const modules[] = {
+		"libc.so",     "libc-2.",  "libstdc++.so", "libc++.so",
+		"libgcc_s.so", "ld-linux", "ld-musl",
+	};
+
+	return begins_with_any(f->function, functions, ARRAY_SIZE(functions)) ||
+	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
 }
 
 static bool is_mark_or_place(const struct result_frame *f)
@@ -118,19 +133,19 @@ static int label_bytes(const char *function)
 
 static const struct result_frame *speaking_frame(struct result_frames frames)
 {
-	const struct result_frame *named = NULL;
+	const struct result_frame *unnamed = NULL;
 
 	for (size_t i = 0; i < frames.count; i++) {
 		const struct result_frame *f = &frames.at[i];
 
-		if (is_mark_or_place(f) || is_plumbing(f->function))
+		if (f->function[0] == '[' || is_plumbing(f))
 			continue;
-		if (f->file && f->line)
+		if (!is_mark_or_place(f))
 			return f;
-		if (!named)
-			named = f;
+		if (!unnamed)
+			unnamed = f;
 	}
-	return named ? named : &frames.at[0];
+	return unnamed ? unnamed : &frames.at[0];
 }
 
 const char *stack_label(struct result *result, struct result_frames frames)

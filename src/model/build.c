@@ -173,6 +173,7 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->peak_rss_bytes = row->peak_rss_bytes;
 	p->own_bytes = row->own_bytes;
 	p->threads = rows->thread_count;
+	p->frame_count = rows->frame_count;
 	p->depth_limit = row->depth_limit;
 	/* The last moment may be after the process' memory was gone. */
 	for (size_t i = rows->series_count; i > 0 && p->end_rss_bytes == 0; i--)

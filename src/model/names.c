@@ -2,8 +2,9 @@
 /*
  * Between the profile, which knows frames as (module, offset), and the symbolizer, which knows files.
  *
- * A frame is never left out: what has no name is shown by its place, a mark by its words. Strings
- * that are made here ("libfoo.so+0x1c30") live in the arena of the result that asked.
+ * A frame of a process is turned into names once, with what was inlined there, and kept: a hundred
+ * thousand stacks share some ten thousand frames. A frame is never left out: what has no name is
+ * shown by its place, a mark by its words.
  */
 #include "model/names.h"
 
@@ -12,18 +13,21 @@
 
 #include "base/compiler.h"
 #include "symbols/symbolizer.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 #include "util/vector.h"
 
-/* The symbolizer's ids of one process' modules; v 0: not asked yet. */
-struct module_ids {
+/* What is known of one process' frames and modules so far. */
+struct process_names {
 	const struct profile_process *process;
-	symbol_module_id *at;
+	symbol_module_id *modules;  /* v 0: not asked yet */
+	struct named_stack *frames; /* at NULL: not asked yet */
 };
 
 struct names {
+	struct arena arena;
 	struct symbolizer *symbolizer; /* NULL: no symbols wanted */
-	VECTOR(struct module_ids) processes;
+	VECTOR(struct process_names) processes;
 	size_t last; /* the process asked for last: mostly the same again */
 };
 
@@ -47,110 +51,134 @@ void names_free(struct names *names)
 {
 	if (!names)
 		return;
-	for (size_t i = 0; i < names->processes.count; i++)
-		free(names->processes.at[i].at);
 	vector_release(&names->processes);
 	symbolizer_free(names->symbolizer);
+	arena_release(&names->arena);
 	free(names);
 }
 
-static symbol_module_id *module_ids(struct names *names, const struct profile_process *p)
+static struct process_names *process_names(struct names *names, const struct profile_process *p)
 {
 	if (names->last < names->processes.count && names->processes.at[names->last].process == p)
-		return names->processes.at[names->last].at;
+		return &names->processes.at[names->last];
 	for (size_t i = 0; i < names->processes.count; i++)
 		if (names->processes.at[i].process == p) {
 			names->last = i;
-			return names->processes.at[i].at;
+			return &names->processes.at[i];
 		}
-	struct module_ids ids = { p, calloc(p->module_count, sizeof *ids.at) };
+	struct process_names added = {
+		.process = p,
+		.modules = ARENA_ARRAY(&names->arena, symbol_module_id, p->module_count),
+		.frames = ARENA_ARRAY(&names->arena, struct named_stack, p->frame_count),
+	};
 
-	if (!ids.at || !vector_push(&names->processes, ids)) {
-		free(ids.at);
+	if (!added.modules || !added.frames || !vector_push(&names->processes, added))
 		return NULL;
-	}
 	names->last = names->processes.count - 1;
-	return ids.at;
+	return &names->processes.at[names->last];
 }
 
-/* The module's id, 0 (which names nothing) if out of memory. */
-static symbol_module_id module_of(struct names *names, const struct profile_process *p,
-				  module_id module)
-{
-	symbol_module_id *ids = module_ids(names, p);
-	const struct profile_module *m = &p->modules[module.v];
-
-	if (!ids)
-		return (symbol_module_id){ 0 };
-	if (ids[module.v].v == 0)
-		ids[module.v] = symbolizer_module(names->symbolizer, m->path, m->build_id);
-	return ids[module.v];
-}
-
-typedef VECTOR(struct named_frame) frame_vector;
-
-static const char *place_name(const struct profile_frame *frame, const char *path,
-			      struct arena *arena)
+static const char *place_name(struct names *names, const struct profile_frame *frame,
+			      const char *path)
 {
 	if (frame->module.v == 0)
-		return arena_printf(arena, "0x%llx", (unsigned long long)frame->offset);
-	return arena_printf(arena, "%s+0x%llx", path[0] ? path_base(path) : "[unknown module]",
+		return arena_printf(&names->arena, "0x%llx", (unsigned long long)frame->offset);
+	return arena_printf(&names->arena, "%s+0x%llx",
+			    path[0] ? path_base(path) : "[unknown module]",
 			    (unsigned long long)frame->offset);
 }
 
-static bool push_frame(struct names *names, const struct profile_process *p,
-		       const struct profile_frame *frame, struct arena *arena, frame_vector *out)
+static struct symbol_list symbols_of(struct names *names, struct process_names *known,
+				     const struct profile_frame *frame)
 {
-	struct named_frame base = { .module = "", .function = profile_mark_text(frame->mark) };
+	static const struct symbol_frame nothing = { 0 };
+	const struct profile_module *m = &known->process->modules[frame->module.v];
+	symbol_module_id *id = &known->modules[frame->module.v];
+
+	if (!names->symbolizer || frame->module.v == 0)
+		return (struct symbol_list){ &nothing, 1 };
+	if (id->v == 0)
+		*id = symbolizer_module(names->symbolizer, m->path, m->build_id);
+	return symbolizer_find(names->symbolizer, *id, frame->offset, frame->exact);
+}
+
+/* The frame and what was inlined there; at NULL if out of memory. */
+static struct named_stack name_frame(struct names *names, struct process_names *known,
+				     const struct profile_frame *frame)
+{
+	const char *path = known->process->modules[frame->module.v].path;
+	struct symbol_list symbols = symbols_of(names, known, frame);
+	struct named_frame *list = ARENA_ARRAY(&names->arena, struct named_frame, symbols.count);
+
+	for (size_t i = 0; list && i < symbols.count; i++) {
+		const struct symbol_frame *s = &symbols.at[i];
+
+		list[i] = (struct named_frame){
+			.function = s->function ? s->function : place_name(names, frame, path),
+			.file = s->file,
+			.line = s->line,
+			.module = path,
+			.offset = frame->offset,
+			.inlined = s->inlined,
+			.address_exact = frame->exact,
+			.named = s->function != NULL,
+		};
+		if (!list[i].function)
+			list = NULL;
+	}
+	return (struct named_stack){ list, list ? symbols.count : 0 };
+}
+
+static struct named_stack frame_names(struct names *names, struct process_names *known,
+				      const struct profile_frame *frame)
+{
+	static const struct named_frame marks[] = {
+		[MARK_CUT] = { .function = "[deeper frames cut]", .module = "" },
+		[MARK_STOPPED] = { .function = "[no unwind information]", .module = "" },
+		[MARK_OTHER] = { .function = "[other: memory budget used up]", .module = "" },
+		[MARK_DAMAGED] = { .function = "[damaged frame]", .module = "" },
+	};
 
 	if (frame->mark != MARK_NONE)
-		return vector_push(out, base);
-	const struct profile_module *m = &p->modules[frame->module.v];
+		return (struct named_stack){ &marks[frame->mark], 1 };
+	ASSERT(frame->id.v < known->process->frame_count);
+	struct named_stack *kept = &known->frames[frame->id.v];
 
-	base.module = m->path;
-	base.offset = frame->offset;
-	base.address_exact = frame->exact;
-	base.function = NULL;
-	if (!names->symbolizer || frame->module.v == 0) {
-		base.function = place_name(frame, m->path, arena);
-		return base.function && vector_push(out, base);
-	}
-	symbol_module_id id = module_of(names, p, frame->module);
-	struct symbol_list list =
-		symbolizer_find(names->symbolizer, id, frame->offset, frame->exact);
-
-	for (size_t i = 0; i < list.count; i++) {
-		const struct symbol_frame *s = &list.at[i];
-		struct named_frame f = base;
-
-		f.function = s->function ? s->function : place_name(frame, m->path, arena);
-		f.named = s->function != NULL;
-		f.file = s->file;
-		f.line = s->line;
-		f.inlined = s->inlined;
-		if (!f.function || !vector_push(out, f))
-			return false;
-	}
-	return true;
+	if (!kept->at)
+		*kept = name_frame(names, known, frame);
+	return *kept;
 }
 
 int names_stack(struct names *names, const struct profile_process *p, node_id node,
 		struct arena *arena, struct named_stack *ret)
 {
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct process_names *known = process_names(names, p);
 	struct profile_frame *frames;
-	ptrdiff_t count = profile_stack(p, node, arena, &frames);
-	frame_vector out = { 0 };
-	bool done = count >= 0;
+	ptrdiff_t count = profile_stack(p, node, &scratch, &frames);
+	size_t total = 0, at = 0;
 
-	for (ptrdiff_t i = 0; done && i < count; i++)
-		done = push_frame(names, p, &frames[i], arena, &out);
-	const struct named_frame *kept =
-		done ? arena_copy(arena, out.at, out.count * sizeof *out.at) : NULL;
+	if (!known || count < 0)
+		return -1;
+	for (ptrdiff_t i = 0; i < count; i++) {
+		struct named_stack one = frame_names(names, known, &frames[i]);
 
-	ret->count = out.count;
-	ret->at = kept;
-	vector_release(&out);
-	return kept ? 0 : -1;
+		if (!one.at)
+			return -1;
+		total += one.count;
+	}
+	struct named_frame *all = ARENA_ARRAY(arena, struct named_frame, total);
+
+	if (!all)
+		return -1;
+	for (ptrdiff_t i = 0; i < count; i++) {
+		struct named_stack one = frame_names(names, known, &frames[i]);
+
+		memcpy(all + at, one.at, one.count * sizeof *all);
+		at += one.count;
+	}
+	*ret = (struct named_stack){ all, total };
+	return 0;
 }
 
 static const char *note_text(const struct symbol_module_state *m, struct arena *arena)

@@ -35,7 +35,9 @@ struct names;
 struct names *names_new(bool use_symbols);
 void names_free(struct names *names);
 
-/* *ret is in the arena, its strings live as long as `names`. -1 if out of memory. */
+/*
+ * *ret is in the arena; its strings live as long as `names` and the profile. -1 if out of memory.
+ */
 int names_stack(struct names *names, const struct profile_process *process, node_id node,
 		struct arena *arena, struct named_stack *ret);
 

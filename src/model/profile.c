@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is made of a profile when asked for: stacks as lists of frames, and the words for its marks.
+ * What is made of a profile when asked for: stacks as lists of frames, and the words for its kinds.
  *
  * The rows were checked by build.c: parents come before children, so a walk towards the root ends,
  * and it is never longer than the number of nodes.
@@ -26,20 +26,6 @@ const char *profile_end_name(enum profile_end end)
 	return names[end];
 }
 
-const char *profile_mark_text(enum profile_mark mark)
-{
-	static const char *const texts[] = {
-		[MARK_NONE] = "",
-		[MARK_CUT] = "[deeper frames cut]",
-		[MARK_STOPPED] = "[no unwind information]",
-		[MARK_OTHER] = "[other: memory budget used up]",
-		[MARK_DAMAGED] = "[damaged frame]",
-	};
-
-	ASSERT((size_t)mark < ARRAY_SIZE(texts));
-	return texts[mark];
-}
-
 static enum profile_mark mark_of(uint64_t offset)
 {
 	switch (offset) {
@@ -60,6 +46,7 @@ static struct profile_frame frame_at(const struct profile_process *p, uint32_t i
 		return (struct profile_frame){ .mark = MARK_DAMAGED };
 	uint64_t word = p->rows->frames[index];
 	struct profile_frame frame = {
+		.id = { index },
 		.module = { live_frame_module(word) },
 		.offset = live_frame_offset(word),
 		.exact = live_frame_exact(word),

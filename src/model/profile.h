@@ -73,9 +73,9 @@ enum profile_mark {
 	MARK_OTHER,   /* memory budget used up: the stack was not kept */
 	MARK_DAMAGED, /* the recording names a frame that it does not hold */
 };
-const char *profile_mark_text(enum profile_mark mark); /* "[deeper frames cut]" */
 
 struct profile_frame {
+	frame_id id; /* below frame_count of its process; anything if damaged */
 	enum profile_mark mark;
 	module_id module; /* 0: none; offset is then the bare address */
 	uint64_t offset;  /* ELF virtual address */
@@ -129,6 +129,7 @@ struct profile_process {
 	size_t site_count;
 	const struct profile_module *modules; /* [0] is none */
 	size_t module_count;
+	size_t frame_count;
 	struct profile_notes health;
 
 	const struct process_rows *rows; /* for the model's own functions */
