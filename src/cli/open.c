@@ -41,10 +41,14 @@ char *recording_path(const char *path, struct error *error)
 
 struct profile *recording_open(const char *path, struct error *error)
 {
-	struct profile *profile = profile_load(path, error);
+	struct error reason = ERROR_INIT;
+	struct profile *profile = profile_load(path, &reason);
 
 	if (!profile)
-		error_wrap(error, "cannot read the recording");
+		error_set(error,
+			  "cannot read the recording (%s); name a file that 'heapgauge record "
+			  "PROGRAM' wrote",
+			  reason.message);
 	return profile;
 }
 
