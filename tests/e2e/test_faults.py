@@ -2,6 +2,7 @@
 """What the recorder does when it cannot do its work: the program never pays."""
 
 import os
+import re
 import resource
 import subprocess
 
@@ -21,7 +22,9 @@ def run_preloaded(build, argv, env, **more):
 
 
 def truth_lines(text):
-    return sorted(line for line in text.splitlines() if line.startswith("EXPECT"))
+    """What the program found out about itself; whether a realloc moved is the allocator's mood."""
+    lines = (re.sub(r" realloc\.moved_calls=\d+", "", line) for line in text.splitlines())
+    return sorted(line for line in lines if line.startswith("EXPECT"))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,8 @@ def test_unwritable_output_is_an_error_before_the_program_starts(heapgauge, targ
         check=False,
     )
     assert done.returncode != 0
-    assert "/nowhere/at/all.hg" in done.stderr
+    assert "/nowhere/at" in done.stderr
+    assert done.stdout == ""
 
 
 def test_full_disk_does_not_harm_the_program(heapgauge, target, clean_env):

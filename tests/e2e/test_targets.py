@@ -130,6 +130,8 @@ def inconsistencies(process, sites):
         actual = sum(site[column] for site in heap)
         if process[total] != actual:
             wrong.append(f"process {total} is {process[total]}, its sites' {column} add up to {actual}")
+    if process["peak_at_ns"] > process["duration_ns"]:
+        wrong.append(f"the peak is at {process['peak_at_ns']} ns of {process['duration_ns']} ns")
     for site in heap:
         name = "<".join(own_functions(site)[:3]) or "?"
         for good, what in [

@@ -13,7 +13,7 @@ static NOINLINE void *take_before_end(size_t n)
 
 static NOINLINE void raise_segv(void)
 {
-	int *volatile nowhere = NULL;
+	volatile int *volatile nowhere = NULL;
 	*nowhere = 1;
 }
 
