@@ -94,7 +94,8 @@ void target_free(struct target *target)
 
 void target_tick(struct target *target, uint64_t now_ns)
 {
-	uint64_t ms = (now_ns - target->started_ns) / NS_PER_MS;
+	/* A loop's idea of now may be older than a target that came in the same turn. */
+	uint64_t ms = now_ns > target->started_ns ? (now_ns - target->started_ns) / NS_PER_MS : 0;
 
 	/* Relaxed: the recorder reads one of the two, and a tick more or less does not matter. */
 	__atomic_store_n(&target->profile.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
@@ -103,7 +104,7 @@ void target_tick(struct target *target, uint64_t now_ns)
 
 bool target_is_due(const struct target *target, uint64_t now_ns)
 {
-	return now_ns - target->started_ns >= target->next_totals_ns;
+	return now_ns >= target->started_ns + target->next_totals_ns;
 }
 
 /* The default budget follows the heap and never shrinks: what the recorder has opened it keeps. */

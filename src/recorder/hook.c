@@ -37,7 +37,7 @@ static struct slot *register_thread(void)
 {
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 
-	if (now == NEW && environ != NULL)
+	if (now == NEW)
 		bring_up(NEW, false);
 	else if (now == RUNNING && *fork_token == 0)
 		bring_up(RUNNING, true);
@@ -75,7 +75,7 @@ static void recover(struct slot *slot, bool forwarding)
 /* Whether the guard is that of a hook which is still running. */
 static bool inside_hook(void)
 {
-	uintptr_t guard = thread_state.guard & ~(uintptr_t)GUARD_FORWARDING;
+	uintptr_t guard = thread_state.guard & ~(uintptr_t)GUARD_BITS;
 	bool forwarding = thread_state.guard & GUARD_FORWARDING;
 	struct slot *slot = thread_state.slot;
 
@@ -90,15 +90,15 @@ static bool inside_hook(void)
 	return false;
 }
 
-COLD struct slot *hook_enter_slow(const uintptr_t *frame)
+NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 {
 	struct slot *slot = thread_state.slot;
 
-	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF)
+	if (UNLIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF))
 		return NULL;
 	if (thread_state.guard != 0) {
 		thread_state.nested = true;
-		if (inside_hook())
+		if (thread_state.guard & GUARD_NESTS || inside_hook())
 			return NULL;
 	}
 	if (thread_state.token != *fork_token) {

@@ -23,7 +23,11 @@
 /* Points to a word that fork wipes: equal to thread_state.token for a registered thread of this process. */
 extern const volatile uint64_t *fork_token;
 
-enum { GUARD_FORWARDING = 1 };
+enum {
+	GUARD_FORWARDING = 1, /* inside the forwarded call */
+	GUARD_NESTS = 2,      /* which is known to call malloc: that call is not the program's */
+	GUARD_BITS = 3,
+};
 
 struct slot *hook_enter_slow(const uintptr_t *frame);
 
@@ -51,6 +55,15 @@ static ALWAYS_INLINE void hook_record(const uintptr_t *frame)
 static ALWAYS_INLINE void hook_leave(void)
 {
 	hook_guard(0);
+}
+
+/* What a hook without a slot forwarded gave nothing: if it was an operator that called, it may now throw and never
+ * come back, so its guard ends here. */
+static inline void *hook_nested(void *block)
+{
+	if (UNLIKELY(block == NULL && thread_state.guard & GUARD_NESTS))
+		hook_leave();
+	return block;
 }
 
 /* An entry that was overwritten: the free that we did not see. */

@@ -8,6 +8,7 @@
 /* New in C23: headers before glibc 2.43 do not declare them. */
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
+void cfree(void *block);
 
 enum { PAGE = 4096 };
 
@@ -35,7 +36,7 @@ EXPORT void *malloc(size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return next_ready() ? next.malloc(size) : early_or_fail(size, 0);
+		return next_ready() ? hook_nested(next.malloc(size)) : early_or_fail(size, 0);
 	return recorded(slot, next.malloc(size), size, frame);
 }
 
@@ -48,7 +49,7 @@ EXPORT void *calloc(size_t count, size_t size)
 		size_t bytes;
 
 		if (next_ready())
-			return next.calloc(count, size);
+			return hook_nested(next.calloc(count, size));
 		/* The arena is never used twice: it is zero. */
 		return early_or_fail(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes, 0);
 	}
@@ -75,6 +76,12 @@ EXPORT void free(void *block)
 		next.free(block);
 	if (LIKELY(thread_state.guard == ((uintptr_t)frame | GUARD_FORWARDING)))
 		hook_leave();
+}
+
+/* Of old: programs linked before glibc 2.26. */
+EXPORT void cfree(void *block)
+{
+	free(block);
 }
 
 EXPORT void free_sized(void *block, size_t size)
@@ -188,8 +195,12 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		if (next_ready())
-			return next.posix_memalign(ret, alignment, size);
+		if (next_ready()) {
+			int failed = next.posix_memalign(ret, alignment, size);
+
+			hook_nested(failed ? NULL : *ret);
+			return failed;
+		}
 		*ret = early_alloc(size, alignment);
 		return *ret == NULL ? ENOMEM : 0;
 	}
@@ -205,7 +216,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return next_ready() ? next.aligned_alloc(alignment, size) : early_or_fail(size, alignment);
+		return next_ready() ? hook_nested(next.aligned_alloc(alignment, size)) : early_or_fail(size, alignment);
 	return recorded(slot, next.aligned_alloc(alignment, size), size, frame);
 }
 
@@ -215,7 +226,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return next_ready() ? next.memalign(alignment, size) : early_or_fail(size, alignment);
+		return next_ready() ? hook_nested(next.memalign(alignment, size)) : early_or_fail(size, alignment);
 	return recorded(slot, next.memalign(alignment, size), size, frame);
 }
 
@@ -225,7 +236,7 @@ EXPORT void *valloc(size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return next_ready() ? next.valloc(size) : early_or_fail(size, PAGE);
+		return next_ready() ? hook_nested(next.valloc(size)) : early_or_fail(size, PAGE);
 	return recorded(slot, next.valloc(size), size, frame);
 }
 
@@ -235,7 +246,7 @@ EXPORT void *pvalloc(size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return next_ready() ? next.pvalloc(size) : early_or_fail(size, PAGE);
+		return next_ready() ? hook_nested(next.pvalloc(size)) : early_or_fail(size, PAGE);
 	return recorded(slot, next.pvalloc(size), size, frame);
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C++ operators. libstdc++'s reach malloc, where the call is recorded: ours then jump to them and leave no trace on
- * the stack. An allocator that brings operators of its own (jemalloc 5.3, tcmalloc, mimalloc) may never reach malloc:
- * its calls are recorded here. Which of the two it is, is tried out once per operator family, under the guard.
+/* The C++ operators. A block belongs to the program's call of new, with the size that was asked for there: libstdc++
+ * turns 0 into 1 and rounds up for alignment before it calls malloc. So new is recorded here, and what it calls passes
+ * through. Deletes reach free, where they are recorded: ours jump there and leave no trace on the stack. An allocator
+ * that brings operators of its own (jemalloc 5.3, tcmalloc, mimalloc) may never reach malloc or free: which it is, is
+ * tried out once, under the guard.
  *
- * An exception from the forwarded operator passes through our frame without landing there; the guard it leaves behind is
- * found out by the next hook (hook.c). Owns: the table of next operators, each entry written once. */
+ * An exception from the forwarded operator passes through our frame without landing there. Its guard has ended when the
+ * malloc inside failed (hook_nested), or is found out by the next hook (hook.c). Owns: the table of next operators, each
+ * entry written once. */
 #include "recorder/hook.h"
 #include "recorder/operators.h"
 
@@ -42,9 +45,9 @@ static const char *const names[] = {
 };
 enum { OPERATORS = ARRAY_SIZE(names), PLAIN_NEW = 0, PLAIN_DELETE = 8 };
 
-/* Of the process: the next definition of each, and whether they have to be recorded here. */
+/* Of the process: the next definition of each, and whether they reach malloc and free. */
 static operator_fn *next_operator[OPERATORS];
-static bool record_here;
+static bool reaches_malloc = true, reaches_free = true;
 
 /* Without a definition anywhere (a C program whose C++ plugin brings none): malloc and free do. */
 static void *fallback_new(uintptr_t size, uintptr_t b, uintptr_t c)
@@ -59,8 +62,10 @@ static void *fallback_delete(uintptr_t block, uintptr_t b, uintptr_t c)
 	return NULL;
 }
 
-COLD static operator_fn *find(int number, uintptr_t caller)
+/* Looking up may allocate: under the guard, so that it is not the program's. caller: 0 at start-up. */
+COLD static operator_fn *find(int number, uintptr_t caller, const uintptr_t *frame)
 {
+	struct slot *slot = frame != NULL ? hook_enter(frame) : NULL;
 	operator_fn *found = (operator_fn *)next_symbol(RTLD_NEXT, names[number]);
 
 	if (found == NULL && caller != 0)
@@ -69,45 +74,54 @@ COLD static operator_fn *find(int number, uintptr_t caller)
 		found = number < PLAIN_DELETE ? fallback_new : fallback_delete;
 	if (found != NULL)
 		__atomic_store_n(&next_operator[number], found, __ATOMIC_RELEASE);
+	if (slot != NULL)
+		hook_leave();
 	return found;
 }
 
 /* Under the guard of a hook: nothing of this is recorded. */
 void operators_start(void)
 {
-	operator_fn *new = find(PLAIN_NEW, 0);
-	operator_fn *delete = find(PLAIN_DELETE, 0);
+	operator_fn *new = find(PLAIN_NEW, 0, NULL);
+	operator_fn *delete = find(PLAIN_DELETE, 0, NULL);
 
 	if (new == NULL || delete == NULL)
 		return; /* not a C++ program; a plugin's operators are looked up when they are called */
 	for (int i = 0; i < OPERATORS; i++)
-		find(i, 0);
+		find(i, 0, NULL);
 	thread_state.nested = false;
 	void *block = new (1, 0, 0);
 
-	record_here = !thread_state.nested;
+	reaches_malloc = thread_state.nested;
+	thread_state.nested = false;
 	delete ((uintptr_t)block, 0, 0);
+	reaches_free = thread_state.nested;
 }
 
 static ALWAYS_INLINE operator_fn *next_of(int number, const uintptr_t *frame)
 {
 	operator_fn *found = __atomic_load_n(&next_operator[number], __ATOMIC_ACQUIRE);
 
-	return LIKELY(found != NULL) ? found : find(number, frame[1]);
+	return LIKELY(found != NULL) ? found : find(number, frame[1], frame);
 }
 
-NOINLINE static void *new_recorded(operator_fn *forward, uintptr_t size, uintptr_t b, uintptr_t c,
-				   const uintptr_t *frame)
+static ALWAYS_INLINE void *new_common(operator_fn *forward, uintptr_t size, uintptr_t b, uintptr_t c,
+				      const uintptr_t *frame)
 {
 	struct slot *slot = hook_enter(frame);
+	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING | (reaches_malloc ? GUARD_NESTS : 0);
+
+	if (UNLIKELY(slot == NULL))
+		return forward(size, b, c);
+	hook_guard(guard);
 	void *block = forward(size, b, c);
 
-	if (slot != NULL) {
-		hook_record(frame);
-		if (block != NULL)
-			record_block(slot, block, size, frame);
-		hook_leave();
-	}
+	if (UNLIKELY(thread_state.guard != guard))
+		return block; /* ended inside, where a later attempt of the same call was recorded if it gave a block */
+	hook_record(frame);
+	if (LIKELY(block != NULL))
+		record_block(slot, block, size, frame);
+	hook_leave();
 	return block;
 }
 
@@ -127,19 +141,25 @@ NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uin
 	return NULL;
 }
 
+#define DEFINE_NEW(number, symbol)                                                                  \
+	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);       \
+	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                               \
+	{                                                                                            \
+		const uintptr_t *frame = HOOK_FRAME();                                               \
+                                                                                                     \
+		return new_common(next_of(number, frame), a, b, c, frame);                           \
+	}
 /* The jump in the ordinary case is a tail call: the operator's frame takes the place of ours. */
-#define DEFINE(number, symbol, recorded)                                                            \
+#define DEFINE_DELETE(number, symbol)                                                               \
 	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);       \
 	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                               \
 	{                                                                                            \
 		const uintptr_t *frame = HOOK_FRAME();                                               \
 		operator_fn *forward = next_of(number, frame);                                       \
                                                                                                      \
-		if (UNLIKELY(record_here))                                                           \
-			return recorded(forward, a, b, c, frame);                                    \
+		if (UNLIKELY(!reaches_free))                                                         \
+			return delete_recorded(forward, a, b, c, frame);                             \
 		return forward(a, b, c);                                                             \
 	}
-#define DEFINE_NEW(number, symbol) DEFINE(number, symbol, new_recorded)
-#define DEFINE_DELETE(number, symbol) DEFINE(number, symbol, delete_recorded)
 NEW_OPERATORS(DEFINE_NEW)
 DELETE_OPERATORS(DEFINE_DELETE)

@@ -40,7 +40,7 @@ struct slot {
 struct thread_state {
 	uint64_t token; /* equals *fork_token while `slot` is this thread's in this process */
 	struct slot *slot;
-	uintptr_t guard; /* stack pointer of the hook that is running; bit 0: inside the forwarded call. 0 = none */
+	uintptr_t guard; /* frame of the hook that is running, with GUARD_* bits; 0 = none */
 	bool nested; /* a hook was called inside the running one */
 };
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));

@@ -28,6 +28,8 @@
 
 enum { PATIENCE_MS = 5000, CONNECT_TRIES = 200, TRY_AGAIN_MS = 5 };
 
+extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
+
 static const uint64_t no_token = ~0ull; /* no thread has it */
 const volatile uint64_t *fork_token = &no_token;
 bool start_was_forked;
@@ -37,10 +39,18 @@ void start_failed(void)
 	fork_token = &no_token;
 }
 
-/* The environment is read as it is: getenv may not be usable yet. */
+/* The environment is read as it is: getenv may not be usable yet. Before libc has been initialised it stands above the
+ * arguments, where the kernel put it. */
+static char **environment_start(void)
+{
+	const uintptr_t *argument_count = __libc_stack_end;
+
+	return environ != NULL ? environ : (char **)(argument_count + 1 + *argument_count + 1);
+}
+
 static const char *environment(const char *name)
 {
-	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+	for (char **entry = environment_start(); *entry != NULL; entry++) {
 		const char *a = *entry, *b = name;
 
 		while (*b && *a == *b) {
