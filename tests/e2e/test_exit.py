@@ -125,3 +125,50 @@ def test_default_name_of_a_recording(heapgauge, target, clean_env, scratch):
     names = [pathlib.PurePath(p).name for p in scratch.glob("*.hg")]
     assert len(names) == 1
     assert names[0].startswith("heapgauge.ends.") and names[0].split(".")[2].isdigit()
+
+
+def test_exec_in_the_same_process_is_a_profile_of_its_own(record, report_json, scratch):
+    source, program = scratch / "again.c", scratch / "again"
+    source.write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "int main(int argc, char **argv) { int n = argc > 1 ? atoi(argv[1]) : 3; char next[20];\n"
+        "for (int i = 0; i < n * 100; i++) { void *volatile p = malloc((size_t)i); if (i % 2) free(p); }\n"
+        'snprintf(next, sizeof next, "%d", n - 1);\n'
+        "if (n > 1) execl(argv[0], argv[0], next, NULL);\nreturn 5; }\n"
+    )
+    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True, timeout=60)
+    run = record([program])
+    assert run.returncode == 5, run.stderr
+    processes = report_json(run.path)["processes"]
+    assert sorted(p["calls"] for p in processes) == [100, 200, 300]
+    assert len({p["pid"] for p in processes}) == 1
+    assert [p["exit_code"] for p in processes if p["calls"] == 100] == [5]
+
+
+@pytest.mark.skipif(
+    pathlib.Path("/proc/sys/kernel/core_pattern").read_text().startswith("|"), reason="core files go to a program here"
+)
+def test_core_file_of_the_target_does_not_hold_our_memory(record, scratch):
+    """Sparse mappings have filled disks before."""
+    source, program = scratch / "dumps.c", scratch / "dumps"
+    source.write_text(
+        "#include <stdlib.h>\nint main(void) {\n"
+        "for (int i = 0; i < 100000; i++) { void *volatile p = malloc(i % 500); if (i % 9) free(p); }\nabort(); }\n"
+    )
+    subprocess.run(["gcc", "-O1", source, "-o", program], check=True, timeout=60)
+    sizes = []
+    for folder, recorded in ((scratch / "bare", False), (scratch / "recorded", True)):
+        folder.mkdir()
+        argv = ["sh", "-c", f"ulimit -c unlimited 2>/dev/null || exit 77; exec {program}"]
+        if recorded:
+            assert record(argv, cwd=folder).returncode == -signal.SIGABRT
+        else:
+            status = subprocess.run(argv, cwd=folder, timeout=60, check=False).returncode
+            if status == 77:
+                pytest.skip("core files are forbidden here")
+        cores = list(folder.glob("core*"))
+        if not cores:
+            pytest.skip("no core file here")
+        assert len(cores) == 1, "one of the target, none of heapgauge"
+        sizes.append(cores[0].stat().st_blocks * 512)
+    assert sizes[1] < sizes[0] + (2 << 20)

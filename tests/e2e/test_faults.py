@@ -149,3 +149,39 @@ def test_target_in_a_new_root_is_recorded_or_said_why(heapgauge, clean_env, scra
         check=False,
     )
     assert done.returncode == 4, done.stderr
+
+
+def test_forbidden_system_calls_cost_details_but_never_the_program(target, record, report_json):
+    """A filter lets even the opening of more memory fail: the rest is counted, nothing is silent."""
+    run = record([target("seccomp_errno")])
+    assert run.returncode == 0, run.stdout + run.stderr
+    calls = int(re.search(r"CALLS (\d+)", run.stdout).group(1))
+    process = report_json(run.path)["processes"][0]
+    lost = sum(v for k, v in process["health"].items() if k in ("unregistered_calls", "early_calls", "reentrant_calls"))
+    assert process["calls"] + lost == calls
+    assert process["health"], "memory was refused: somebody must say so"
+
+
+def resident_kib(text):
+    return int(re.search(r"RESIDENT (\d+)", text).group(1))
+
+
+def test_locking_all_memory_does_not_fill_the_profile(target, record, clean_env):
+    program = target("locks_memory")
+    bare = subprocess.run([program], env=clean_env, capture_output=True, text=True, timeout=60, check=True)
+    run = record([program])
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[0] == bare.stdout.splitlines()[0]
+    assert resident_kib(run.stdout) < resident_kib(bare.stdout) + (16 << 10)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="mlockall compares RLIMIT_MEMLOCK with all of the address space, the reserved profile included",
+)
+def test_locking_all_memory_under_a_limit_works_as_ever(target, record, clean_env):
+    program = target("locks_memory")
+    bare = subprocess.run([program, "limit"], env=clean_env, capture_output=True, text=True, timeout=60, check=True)
+    run = record([program, "limit"])
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[0] == bare.stdout.splitlines()[0]

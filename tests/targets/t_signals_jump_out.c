@@ -78,7 +78,8 @@ int main(void)
 	CHECK(sigaction(SIGTRAP, &action, NULL) == 0);
 	for (int in_free = 0; in_free < 2; in_free++) {
 		int left = 1;
-		for (unsigned long k = 1; left && k < 20000; k++) {
+		for (unsigned long k = 1; left && k < 20000;
+		     k += k < 400 ? 1 : (unsigned long)long_form(17, 1)) {
 			left = leave_after(k, in_free);
 			/* As shallow as what was left: the recorder notices. Then deeper ones count as ever. */
 			void *p = take_stepped(16, 0);
