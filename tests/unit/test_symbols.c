@@ -271,6 +271,30 @@ static void stripped_module_gives_no_neighbours_name(void **state)
 	remove_copy(path);
 }
 
+static void separate_debug_file_is_found_by_its_link(void **state)
+{
+	(void)state;
+	uint64_t address = outer();
+	char path[512], debug[600], line[2048];
+
+	assert_true(make_copy(path, sizeof path, "--strip-all"));
+	snprintf(debug, sizeof debug, "%s.debug", path);
+	snprintf(line, sizeof line,
+		 "objcopy --only-keep-debug %s %s && objcopy --add-gnu-debuglink=%s %s", self.path,
+		 debug, debug, path);
+	assert_int_equal(system(line), 0);
+	struct symbolizer *s = symbolizer_new();
+	symbol_module_id module = symbolizer_module(s, path, self_build_id());
+	struct symbol_list list = symbolizer_find(s, module, address, false);
+
+	assert_int_equal(list.count, 3);
+	assert_frame(&list.at[0], "inner", inner_line, true);
+	assert_frame(&list.at[2], "outer", outer_line, false);
+	symbolizer_free(s);
+	unlink(debug);
+	remove_copy(path);
+}
+
 /*
  * Who else can tell. addr2line (binutils 2.40) misreads the inline ranges of clang's DWARF 5;
  * llvm-symbolizer reads both, but is often not there.
@@ -452,6 +476,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_program_gives_no_name),
 		cmocka_unit_test(without_dwarf_the_symbol_table_answers),
 		cmocka_unit_test(stripped_module_gives_no_neighbours_name),
+		cmocka_unit_test(separate_debug_file_is_found_by_its_link),
 		cmocka_unit_test(agrees_with_the_toolchain),
 		cmocka_unit_test(names_are_demangled),
 		cmocka_unit_test(name_of_a_megabyte_is_left_alone),
