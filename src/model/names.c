@@ -9,7 +9,6 @@
 #include "model/names.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/compiler.h"
 #include "symbols/symbolizer.h"
@@ -174,8 +173,8 @@ int names_stack(struct names *names, const struct profile_process *p, node_id no
 	for (ptrdiff_t i = 0; i < count; i++) {
 		struct named_stack one = frame_names(names, known, &frames[i]);
 
-		memcpy(all + at, one.at, one.count * sizeof *all);
-		at += one.count;
+		for (size_t j = 0; j < one.count; j++)
+			all[at++] = one.at[j];
 	}
 	*ret = (struct named_stack){ all, total };
 	return 0;

@@ -275,7 +275,7 @@ static void separate_debug_file_is_found_by_its_link(void **state)
 {
 	(void)state;
 	uint64_t address = outer();
-	char path[512], debug[600], line[2048];
+	char path[512], debug[600], line[4096];
 
 	assert_true(make_copy(path, sizeof path, "--strip-all"));
 	snprintf(debug, sizeof debug, "%s.debug", path);
