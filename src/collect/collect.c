@@ -101,7 +101,8 @@ static void serve_pending(struct collector *c, uint64_t now_ns)
 			c->pending.at[kept++] = pending;
 			continue;
 		}
-		if (state == HANDOVER_HELLO)
+		/* The program itself may have died since it spoke. */
+		if (state == HANDOVER_HELLO && !(c->child_ended && pending.pid == c->child))
 			welcome(c, &pending, &hello);
 		close(pending.fd);
 	}
@@ -207,6 +208,8 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 	if (c->polls.at[0].revents)
 		accept_all(c, now_ns);
 	serve_pending(c, now_ns);
+	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. */
+	reap_child(c, now_ns);
 }
 
 /* For a process without a pidfd: it had ended before it was asked for, or the kernel is older than 5.3. */
@@ -284,10 +287,8 @@ static void run_loop(struct collector *c)
 		int ready = ppoll(c->polls.at, count, &timeout, NULL);
 
 		now_ns = collector_now();
-		if (ready > 0 && count > 0) {
-			reap_child(c, now_ns);
+		if (ready > 0 && count > 0)
 			handle_polls(c, count, now_ns);
-		}
 		if (now_ns >= next_ns || ready > 0) {
 			tick(c, now_ns);
 			next_ns = now_ns + period_ns;
