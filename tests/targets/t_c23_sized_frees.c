@@ -4,6 +4,10 @@
 #include <dlfcn.h>
 #include <malloc.h>
 
+/* As a program from before glibc 2.26 would be linked. */
+void old_cfree(void *block);
+__asm__(".symver old_cfree, cfree@GLIBC_2.2.5");
+
 static struct truth sized_truth = TRUTH(for_free_sized);
 static struct truth aligned_truth = TRUTH(for_free_aligned_sized);
 static struct truth cfree_truth = TRUTH(for_cfree);
@@ -36,10 +40,8 @@ int main(void)
 {
 	void (*sized)(void *, size_t);
 	void (*aligned)(void *, size_t, size_t);
-	void (*old)(void *);
 	*(void **)&sized = dlsym(RTLD_DEFAULT, "free_sized");
 	*(void **)&aligned = dlsym(RTLD_DEFAULT, "free_aligned_sized");
-	*(void **)&old = dlvsym(RTLD_DEFAULT, "cfree", "GLIBC_2.2.5");
 
 	for (size_t i = 1; i <= 100; i++) {
 		void *p = for_free_sized(i * 8);
@@ -53,10 +55,8 @@ int main(void)
 			aligned(q, 64, i * 64);
 			truth_drop(&aligned_truth, i * 64);
 		}
-		if (old) {
-			old(r);
-			truth_drop(&cfree_truth, i * 24);
-		}
+		old_cfree(r);
+		truth_drop(&cfree_truth, i * 24);
 	}
 	if (sized)
 		sized(NULL, 0);
