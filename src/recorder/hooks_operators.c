@@ -8,6 +8,8 @@
  * An exception from the forwarded operator passes through our frame without landing there. Its guard has ended when the
  * malloc inside failed (hook_nested), or is found out by the next hook (hook.c). Owns: the table of next operators, each
  * entry written once. */
+#include <dlfcn.h>
+
 #include "recorder/hook.h"
 #include "recorder/operators.h"
 
@@ -66,6 +68,9 @@ static void *fallback_delete(uintptr_t block, uintptr_t b, uintptr_t c)
 COLD static operator_fn *find(int number, uintptr_t caller, const uintptr_t *frame)
 {
 	struct slot *slot = frame != NULL ? hook_enter(frame) : NULL;
+
+	if (slot != NULL)
+		hook_guard((uintptr_t)frame | GUARD_FORWARDING | GUARD_NESTS);
 	operator_fn *found = (operator_fn *)next_symbol(RTLD_NEXT, names[number]);
 
 	if (found == NULL && caller != 0)

@@ -8,6 +8,9 @@
  * MADV_POPULATE_WRITE (Linux 5.14) turns "no memory" into an error here, instead of SIGBUS at the first touch. */
 #include "recorder/memory.h"
 
+#include <errno.h>
+#include <sys/mman.h>
+
 #include "recorder/sys.h"
 
 #ifndef MADV_POPULATE_WRITE

@@ -6,6 +6,7 @@
  * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
 #include "recorder/modules.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>

@@ -6,6 +6,7 @@
  * no destructor is needed. Invariant: live_slot.claimed == 1 while a thread owns or takes the slot. */
 #include "recorder/slot.h"
 
+#include <errno.h>
 #include <sys/prctl.h>
 
 #include "recorder/account.h"

@@ -3,6 +3,8 @@
  * a stack. Owns the slots' stack_ranges; each is its own thread's alone. The range in use is moved to the front. */
 #include "recorder/stack.h"
 
+#include <sys/resource.h>
+
 #include "recorder/sys.h"
 
 enum {

@@ -5,6 +5,7 @@
  * Runs once, from the first hook that is called, perhaps before any constructor: raw system calls only. */
 #include "recorder/start.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "recorder/hook.h"
 #include "recorder/maps.h"
