@@ -26,7 +26,7 @@ enum column_mode {
 	COLUMN_SPARSE = 5, /* number of values that are not 0, the zeros before each, the values */
 };
 
-enum { TABLE_COLUMNS_MAX = 255 };
+enum { TABLE_COLUMNS_MAX = 255, TRIED_VALUES = 1 << 15 };
 
 static uint64_t common_divisor(const uint64_t *values, size_t count)
 {
@@ -80,23 +80,43 @@ static void put_sparse(struct bytes *out, const uint64_t *values, size_t count)
 	}
 }
 
+/* The same as varint_put, of which most numbers need one byte. */
+static uint8_t *put_number(uint8_t *out, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*out++ = (uint8_t)(value | 0x80);
+	*out++ = (uint8_t)value;
+	return out;
+}
+
 static void put_values(struct bytes *out, enum column_mode mode, const uint64_t *values, size_t count)
 {
 	uint64_t last = 0, last_step = 0;
+	uint8_t *start = bytes_reserve(out, count * VARINT_MAX_BYTES), *at = start;
 
-	bytes_reserve(out, count + VARINT_MAX_BYTES);
+	if (!start)
+		return;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value = values[i], step = value - last;
 
 		if (mode == COLUMN_PLAIN)
-			bytes_put_varint(out, value);
+			at = put_number(at, value);
 		else if (mode == COLUMN_DELTA)
-			bytes_put_varint(out, zigzag_encode((int64_t)step));
+			at = put_number(at, zigzag_encode((int64_t)step));
 		else
-			bytes_put_varint(out, zigzag_between(last_step, step));
+			at = put_number(at, zigzag_between(last_step, step));
 		last = value;
 		last_step = step;
 	}
+	out->size += (size_t)(at - start);
+}
+
+static void put_mode(struct bytes *out, enum column_mode mode, const uint64_t *values, size_t count)
+{
+	if (mode == COLUMN_SPARSE)
+		put_sparse(out, values, count);
+	else
+		put_values(out, mode, values, count);
 }
 
 /* What is left of the bytes when the chunk is compressed, roughly. */
@@ -110,44 +130,34 @@ static size_t packed_size(const struct bytes *bytes)
 	return ZSTD_isError(size) ? bytes->size : size;
 }
 
-/* The best of the modes that write a number per value, with its mode byte left to the caller. */
-static enum column_mode put_best(struct bytes *out, const uint64_t *values, size_t count)
+/* The mode that compresses best, tried on the middle of a long column. */
+static enum column_mode best_mode(const uint64_t *values, size_t count)
 {
 	static const enum column_mode modes[] = { COLUMN_PLAIN, COLUMN_DELTA, COLUMN_DELTA2, COLUMN_SPARSE };
-	struct bytes best = { 0 };
-	enum column_mode best_mode = COLUMN_PLAIN;
+	size_t tried = MIN(count, (size_t)TRIED_VALUES), from = (count - tried) / 2;
+	enum column_mode best = COLUMN_PLAIN;
 	size_t best_size = SIZE_MAX;
 
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		struct bytes one = { 0 };
 		size_t size;
 
-		if (modes[i] == COLUMN_SPARSE)
-			put_sparse(&one, values, count);
-		else
-			put_values(&one, modes[i], values, count);
+		put_mode(&one, modes[i], values + from, tried);
 		size = one.failed ? SIZE_MAX : packed_size(&one);
-		if (one.failed)
-			out->failed = true;
+		bytes_release(&one);
 		if (size < best_size) {
-			bytes_release(&best);
-			best = one;
-			best_mode = modes[i];
+			best = modes[i];
 			best_size = size;
-		} else {
-			bytes_release(&one);
 		}
 	}
-	bytes_put(out, best.data, best.size);
-	bytes_release(&best);
-	return best_mode;
+	return best;
 }
 
 /* May scale the values in place. */
 static void column_put(struct bytes *out, uint64_t *values, size_t count)
 {
 	uint64_t scale = common_divisor(values, count);
-	size_t mode_at = out->size;
+	enum column_mode mode;
 
 	if (scale == 0) {
 		bytes_put_u8(out, COLUMN_ZERO);
@@ -162,11 +172,10 @@ static void column_put(struct bytes *out, uint64_t *values, size_t count)
 		bytes_put_varint(out, count > 1 ? zigzag_between(values[0], values[1]) : 0);
 		return;
 	}
-	bytes_put_u8(out, COLUMN_PLAIN);
+	mode = best_mode(values, count);
+	bytes_put_u8(out, (uint8_t)mode);
 	bytes_put_varint(out, scale);
-	enum column_mode mode = put_best(out, values, count);
-	if (!out->failed)
-		out->data[mode_at] = (uint8_t)mode;
+	put_mode(out, mode, values, count);
 }
 
 static void get_sparse(struct cursor *c, uint64_t *values, size_t count)
@@ -281,6 +290,22 @@ char *source_text(struct source *in)
 	return copy;
 }
 
+static uint64_t load_u32(const uint8_t *from)
+{
+	uint32_t value;
+
+	memcpy(&value, from, sizeof value);
+	return value;
+}
+
+static uint64_t load_u64(const uint8_t *from)
+{
+	uint64_t value;
+
+	memcpy(&value, from, sizeof value);
+	return value;
+}
+
 void table_put(struct payload *out, struct table_shape shape, const void *rows, size_t count)
 {
 	uint64_t *values;
@@ -300,10 +325,8 @@ void table_put(struct payload *out, struct table_shape shape, const void *rows, 
 		const uint8_t *from = (const uint8_t *)rows + shape.fields[f].at;
 
 		ASSERT(shape.fields[f].bytes == 4 || shape.fields[f].bytes == 8);
-		for (size_t i = 0; i < count; i++, from += shape.row_bytes) {
-			values[i] = 0;
-			memcpy(&values[i], from, shape.fields[f].bytes);
-		}
+		for (size_t i = 0; i < count; i++, from += shape.row_bytes)
+			values[i] = shape.fields[f].bytes == 4 ? load_u32(from) : load_u64(from);
 		column_put(&out->bytes, values, count);
 	}
 	free(values);
@@ -319,7 +342,11 @@ static void store_column(struct source *in, const struct field *field, size_t ro
 			cursor_fail(&in->cursor);
 			return;
 		}
-		memcpy(to, &values[i], field->bytes);
+		/* Constant sizes: a copy of a size that the compiler does not know is a call. */
+		if (field->bytes == 4)
+			memcpy(to, &values[i], 4);
+		else
+			memcpy(to, &values[i], 8);
 	}
 }
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: format base */
+/*
+ * A live profile whose memory holds anything. The input is a list of (place, value) writes of 32 bits into a fresh
+ * profile: the head, the tables and the block map. Whatever is read from it must be good enough to be encoded, which
+ * asserts every id, and must decode without a bad chunk.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "format/live_read.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define TOTAL LIVE_TOTAL_MIN
+/* Of each region only the start can be written: enough entries of every kind, and quick to wipe. */
+enum { WINDOW = 4096, HEAD_WINDOW = 4096 };
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			abort();                                                                   \
+	} while (0)
+
+static void write_word(struct live_header *head, const struct live_header *clean, const uint8_t *data)
+{
+	unsigned region = data[0] % (LIVE_REGIONS + 2);
+	uint32_t value;
+	uint16_t place;
+	uint8_t *to;
+
+	memcpy(&place, data + 1, sizeof place);
+	memcpy(&value, data + 3, sizeof value);
+	if (region < LIVE_REGIONS)
+		to = (uint8_t *)head + clean->region[region].at + place % WINDOW / 4 * 4;
+	else if (region == LIVE_REGIONS)
+		to = (uint8_t *)head + place % HEAD_WINDOW / 4 * 4;
+	else
+		to = (uint8_t *)&head->used[place % LIVE_REGIONS];
+	memcpy(to, &value, sizeof value);
+}
+
+static void read_all(struct live_header *head)
+{
+	struct process_rows rows = { 0 };
+	struct live_totals totals;
+	struct snapshot_site *sites;
+	size_t count;
+
+	(void)live_read_totals(head, TOTAL, &totals);
+	if (live_read_site_live(head, TOTAL, &sites, &count) == 0)
+		free(sites);
+	if (live_read_rows(head, TOTAL, &rows, NULL) == 0) {
+		struct recording recording = { .processes = &rows, .process_count = 1 }, back;
+		void *bytes;
+		size_t length;
+
+		CHECK(live_read_ages(head, TOTAL, 1000, &rows, NULL) == 0);
+		CHECK(recording_encode(&recording, &bytes, &length, NULL) == 0);
+		CHECK(recording_decode(bytes, length, &back, NULL) == 0);
+		CHECK(back.warnings.bad_chunks == 0 && !back.warnings.unfinished);
+		CHECK(back.processes[0].process.calls == rows.process.calls);
+		recording_release(&back);
+		free(bytes);
+		process_rows_release(&rows);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct live_header *head;
+	static struct live_header clean;
+
+	if (!head) {
+		head = mmap(NULL, TOTAL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(head != MAP_FAILED);
+		CHECK(live_header_init(&clean, TOTAL) == 0);
+		clean.granule_shift = 4;
+	}
+	memset(head, 0, HEAD_WINDOW);
+	memcpy(head, &clean, offsetof(struct live_header, top));
+	for (unsigned i = 0; i < LIVE_REGIONS; i++) {
+		memset((uint8_t *)head + clean.region[i].at, 0, WINDOW);
+		head->used[i] = 8;
+	}
+	head->top[0] = 1;
+	for (; size >= 7; data += 7, size -= 7)
+		write_word(head, &clean, data);
+	read_all(head);
+	return 0;
+}
