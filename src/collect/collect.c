@@ -55,12 +55,13 @@ static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
 	}
 }
 
-static void welcome(struct collector *c, const struct pending *pending, const struct live_hello *hello)
+static void welcome(struct collector *c, const struct pending *pending,
+		    const struct live_hello *hello)
 {
 	uint64_t now_ns = collector_now();
 	struct error error = ERROR_INIT;
-	struct target *target = target_new(pending->pid, hello, c->options->depth_limit, c->options->budget_bytes,
-					   now_ns, &error);
+	struct target *target = target_new(pending->pid, hello, c->options->depth_limit,
+					   c->options->budget_bytes, now_ns, &error);
 
 	end_earlier_self(c, pending->pid, now_ns);
 	if (!target || !vector_push(&c->targets, target)) {
@@ -185,12 +186,14 @@ static size_t fill_polls(struct collector *c)
 	c->polls.at[count++] = (struct pollfd){ .fd = c->listener.fd, .events = POLLIN };
 	c->polls.at[count++] = (struct pollfd){ .fd = c->signal_fd, .events = POLLIN };
 	for (size_t i = 0; i < c->pending.count; i++)
-		c->polls.at[count++] = (struct pollfd){ .fd = c->pending.at[i].fd, .events = POLLIN };
+		c->polls.at[count++] =
+			(struct pollfd){ .fd = c->pending.at[i].fd, .events = POLLIN };
 	for (size_t i = 0; i < c->targets.count; i++) {
 		const struct target *target = c->targets.at[i];
 		bool watched = target->ended_ns == 0 && target->pid != c->child;
 
-		c->polls.at[count++] = (struct pollfd){ .fd = watched ? target->pid_fd : -1, .events = POLLIN };
+		c->polls.at[count++] =
+			(struct pollfd){ .fd = watched ? target->pid_fd : -1, .events = POLLIN };
 	}
 	return count;
 }
@@ -215,7 +218,8 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 /* For a process without a pidfd: it had ended before it was asked for, or the kernel is older than 5.3. */
 static bool is_gone(const struct collector *c, const struct target *target)
 {
-	return target->pid_fd < 0 && target->pid != c->child && kill(target->pid, 0) < 0 && errno == ESRCH;
+	return target->pid_fd < 0 && target->pid != c->child && kill(target->pid, 0) < 0 &&
+	       errno == ESRCH;
 }
 
 static void tick(struct collector *c, uint64_t now_ns)
@@ -261,12 +265,13 @@ static void show_progress(struct collector *c, uint64_t now_ns)
 		if (target->ended_ns != 0)
 			continue;
 		progress.processes++;
-		progress.live_bytes += (uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
+		progress.live_bytes +=
+			(uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
 		progress.rss_bytes += target->rss_bytes;
 	}
 	progress.peak_bytes = MAX(progress.peak_bytes, progress.live_bytes);
-	progress.calls_per_second =
-		saturating_sub(calls, c->progress_calls) * 1000 / MAX((now_ns - c->progress_ns) / NS_PER_MS, 1ull);
+	progress.calls_per_second = saturating_sub(calls, c->progress_calls) * 1000 /
+				    MAX((now_ns - c->progress_ns) / NS_PER_MS, 1ull);
 	c->progress_calls = calls;
 	c->progress_ns = now_ns;
 	c->next_progress_ns = now_ns + PROGRESS_NS;
@@ -280,18 +285,17 @@ static void run_loop(struct collector *c)
 	while (!c->left) {
 		size_t count = fill_polls(c);
 		uint64_t now_ns = collector_now();
-		bool busy = somebody_lives(c) || c->pending.count > 0;
-		uint64_t period_ns = busy ? NS_PER_MS : IDLE_NS;
-		uint64_t wait_ns = saturating_sub(MIN(next_ns, now_ns + period_ns), now_ns);
-		struct timespec timeout = { .tv_sec = 0, .tv_nsec = (long)wait_ns };
+		struct timespec timeout = { .tv_sec = 0, .tv_nsec = (long)saturating_sub(next_ns, now_ns) };
 		int ready = ppoll(c->polls.at, count, &timeout, NULL);
 
 		now_ns = collector_now();
 		if (ready > 0 && count > 0)
 			handle_polls(c, count, now_ns);
 		if (now_ns >= next_ns || ready > 0) {
+			bool busy = somebody_lives(c) || c->pending.count > 0;
+
 			tick(c, now_ns);
-			next_ns = now_ns + period_ns;
+			next_ns = now_ns + (busy ? NS_PER_MS : IDLE_NS);
 		}
 		show_progress(c, now_ns);
 		if (c->child_ended && !somebody_lives(c) && c->pending.count == 0)
@@ -338,9 +342,11 @@ static bool anything_recorded(const struct collector *c)
 static void explain(const struct collector *c, char *reason, size_t room)
 {
 	if (c->last_error[0])
-		snprintf(reason, room, "%s: the recorder got no memory: %s", c->options->argv[0], c->last_error);
+		snprintf(reason, room, "%s: the recorder got no memory: %s", c->options->argv[0],
+			 c->last_error);
 	else if (c->targets.count > 0)
-		snprintf(reason, room, "%s started the recorder, which could not begin.", c->options->argv[0]);
+		snprintf(reason, room, "%s started the recorder, which could not begin.",
+			 c->options->argv[0]);
 	else
 		explain_silence(c->options->argv[0], reason, room);
 }
@@ -369,7 +375,9 @@ static int finish(struct collector *c, struct error *error)
 
 static int run(struct collector *c, struct launch_signals *saved, struct error *error)
 {
-	struct launch launch = { .argv = c->options->argv, .recorder = c->options->recorder, .signals = saved };
+	struct launch launch = { .argv = c->options->argv,
+				 .recorder = c->options->recorder,
+				 .signals = saved };
 	int status;
 
 	if (listener_open(&c->listener, error) < 0)
@@ -404,9 +412,12 @@ static void collector_release(struct collector *c)
 		close(c->signal_fd);
 }
 
-int collect_run(const struct collect_options *options, struct collect_result *ret, struct error *error)
+int collect_run(const struct collect_options *options, struct collect_result *ret,
+		struct error *error)
 {
-	struct collector c = { .options = options, .result = ret, .listener = { .fd = -1 }, .signal_fd = -1 };
+	struct collector c = {
+		.options = options, .result = ret, .listener = { .fd = -1 }, .signal_fd = -1
+	};
 	struct launch_signals saved;
 	AUTO_FREE char *path = output_path(options, getpid());
 	int status;
