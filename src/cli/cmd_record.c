@@ -21,10 +21,13 @@
 
 enum { OPT_OUTPUT, OPT_QUIET, OPT_DEPTH, OPT_BUDGET };
 static const struct option_row rows[] = {
-	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE (default heapgauge.PROGRAM.PID.hg)" },
+	[OPT_OUTPUT] = { "output", 'o', "FILE",
+			 "write the recording to FILE (default heapgauge.PROGRAM.PID.hg)" },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
-	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost (default 256)" },
-	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take (default: a third of the live heap)" },
+	[OPT_DEPTH] = { "depth", 0, "N",
+			"keep N frames of each stack, from the innermost (default 256)" },
+	[OPT_BUDGET] = { "budget", 0, "SIZE",
+			 "memory the recorder may take (default: a third of the live heap)" },
 };
 
 struct arguments {
@@ -45,9 +48,11 @@ static void draw(void *context, const struct collect_progress *progress)
 	int length;
 
 	length = snprintf(text, sizeof text, "  %s   live %s   peak %s   %s allocs/s   RSS %s",
-			  units_duration(progress->elapsed_ns).text, units_bytes(progress->live_bytes).text,
+			  units_duration(progress->elapsed_ns).text,
+			  units_bytes(progress->live_bytes).text,
 			  units_bytes(progress->peak_bytes).text,
-			  units_count_short(progress->calls_per_second).text, units_bytes(progress->rss_bytes).text);
+			  units_count_short(progress->calls_per_second).text,
+			  units_bytes(progress->rss_bytes).text);
 	if (progress->processes > 1 && length > 0 && (size_t)length < sizeof text)
 		snprintf(text + length, sizeof text - (size_t)length, "   %llu processes%s",
 			 (unsigned long long)progress->processes,
@@ -68,7 +73,8 @@ static void erase(const struct progress_line *line)
 	}
 }
 
-static int take_option(struct arguments *arguments, int option, const char *value, struct error *error)
+static int take_option(struct arguments *arguments, int option, const char *value,
+		       struct error *error)
 {
 	uint64_t number;
 
@@ -83,12 +89,14 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		if (options_number("depth", value, &number, error) < 0)
 			return -1;
 		if (number < 1 || number > LIVE_DEPTH_MAX)
-			return error_set(error, "--depth takes 1 to %d frames, not %s", LIVE_DEPTH_MAX, value);
+			return error_set(error, "--depth takes 1 to %d frames, not %s",
+					 LIVE_DEPTH_MAX, value);
 		arguments->collect.depth_limit = (uint32_t)number;
 		return 0;
 	case OPT_BUDGET:
 		if (!units_parse_bytes(value, &number) || number == 0)
-			return error_set(error, "--budget takes a size such as 64MiB, not %s", value);
+			return error_set(error, "--budget takes a size such as 64MiB, not %s",
+					 value);
 		arguments->collect.budget_bytes = number;
 		return 0;
 	default:
@@ -158,7 +166,8 @@ static int tell(const struct arguments *arguments, const struct collect_result *
 
 int cmd_record(int argc, char **argv)
 {
-	struct arguments arguments = { .collect = { .depth_limit = LIVE_DEPTH_DEFAULT, .version = HEAPGAUGE_VERSION } };
+	struct arguments arguments = { .collect = { .depth_limit = LIVE_DEPTH_DEFAULT,
+						    .version = HEAPGAUGE_VERSION } };
 	AUTO(collect_result_release) struct collect_result result = { 0 };
 	AUTO_FREE char *recorder = NULL;
 	struct progress_line line = { 0 };

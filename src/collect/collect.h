@@ -23,12 +23,12 @@ struct collect_progress {
 };
 
 struct collect_options {
-	char *const *argv;	/* the program and its arguments, NULL at the end; argv[0] is not NULL */
-	const char *output;	/* NULL = heapgauge.PROGRAM.PID.hg */
-	const char *recorder;	/* path of libheapgauge.so, as recorder_find gives it */
-	const char *version;	/* of heapgauge */
-	uint32_t depth_limit;	/* frames kept; 1..LIVE_DEPTH_MAX */
-	uint64_t budget_bytes;	/* 0 = the larger of 64 MiB and a third of the live heap */
+	char *const *argv; /* the program and its arguments, NULL at the end; argv[0] is not NULL */
+	const char *output;    /* NULL = heapgauge.PROGRAM.PID.hg */
+	const char *recorder;  /* path of libheapgauge.so, as recorder_find gives it */
+	const char *version;   /* of heapgauge */
+	uint32_t depth_limit;  /* frames kept; 1..LIVE_DEPTH_MAX */
+	uint64_t budget_bytes; /* 0 = the larger of 64 MiB and a third of the live heap */
 	/* Called about five times a second; NULL = never. */
 	void (*progress)(void *context, const struct collect_progress *progress);
 	void *context;
@@ -36,9 +36,9 @@ struct collect_options {
 
 /* How the program that was started ended. */
 enum collect_end {
-	COLLECT_EXITED,	     /* number is its status */
-	COLLECT_SIGNALLED,   /* number is the signal */
-	COLLECT_LEFT,	     /* it lives on: the user asked twice to stop; number is the signal that asked */
+	COLLECT_EXITED,	   /* number is its status */
+	COLLECT_SIGNALLED, /* number is the signal */
+	COLLECT_LEFT, /* it lives on: the user asked twice to stop; number is the signal that asked */
 	COLLECT_NOT_STARTED, /* number is the exit status that a shell would give: 126 or 127; error says why */
 };
 
@@ -54,7 +54,8 @@ struct collect_result {
  * Returns 0 when the program ran (even if nothing was recorded), or -1 with error set if it could not be started or
  * the recording could not be written; ret->end and ret->number are valid then too. ret is always to be released.
  */
-int collect_run(const struct collect_options *options, struct collect_result *ret, struct error *error);
+int collect_run(const struct collect_options *options, struct collect_result *ret,
+		struct error *error);
 void collect_result_release(struct collect_result *result);
 
 /* The path of libheapgauge.so (the caller's, free): $HEAPGAUGE_RECORDER, or beside the running program, or in the lib

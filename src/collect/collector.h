@@ -30,7 +30,7 @@ struct collector {
 	VECTOR(struct pending) pending;
 	VECTOR(struct target *) targets;
 	VECTOR(struct pollfd) polls;
-	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+	uint64_t start_ns, end_ns;    /* CLOCK_MONOTONIC */
 	uint64_t peak_bytes, peak_ns; /* of all processes together, as sampled */
 	uint64_t next_progress_ns, progress_ns, progress_calls;
 	char last_error[ERROR_MESSAGE_BYTES]; /* why a recorder was sent away */

@@ -68,7 +68,8 @@ static enum linkage linkage_of(struct span file)
 		interpreter = cursor_bytes(&c, segment.p_filesz);
 		if (c.failed)
 			return LINK_UNKNOWN;
-		return memmem(interpreter.data, interpreter.size, "musl", 4) ? LINK_MUSL : LINK_DYNAMIC;
+		return memmem(interpreter.data, interpreter.size, "musl", 4) ? LINK_MUSL
+									     : LINK_DYNAMIC;
 	}
 	return LINK_STATIC;
 }
@@ -88,10 +89,11 @@ void explain_silence(const char *program, char *ret, size_t room)
 	enum linkage linkage = LINK_UNKNOWN;
 
 	if (path && is_privileged(path)) {
-		snprintf(ret, room,
-			 "%s is set-user-id or set-group-id: the loader does not let the recorder in.\n"
-			 "  Record a copy without that bit.",
-			 program);
+		snprintf(
+			ret, room,
+			"%s is set-user-id or set-group-id: the loader does not let the recorder in.\n"
+			"  Record a copy without that bit.",
+			program);
 		return;
 	}
 	if (path && file_map_open(&map, path, NULL) == 0)
@@ -104,22 +106,27 @@ void explain_silence(const char *program, char *ret, size_t room)
 			 program);
 		return;
 	case LINK_OTHER_CLASS:
-		snprintf(ret, room, "%s is built for another architecture than the recorder.", program);
+		snprintf(ret, room, "%s is built for another architecture than the recorder.",
+			 program);
 		return;
 	case LINK_MUSL:
-		snprintf(ret, room, "%s uses musl libc; the recorder was built for another C library.", program);
+		snprintf(ret, room,
+			 "%s uses musl libc; the recorder was built for another C library.",
+			 program);
 		return;
 	case LINK_SCRIPT:
-		snprintf(ret, room, "%s is a script whose interpreter did not load the recorder.", program);
+		snprintf(ret, room, "%s is a script whose interpreter did not load the recorder.",
+			 program);
 		return;
 	case LINK_UNKNOWN:
 	case LINK_DYNAMIC:
 		break;
 	}
-	snprintf(ret, room,
-		 "%s never started the recorder. It may have replaced LD_PRELOAD, or run where the\n"
-		 "  recorder's file cannot be read.",
-		 program);
+	snprintf(
+		ret, room,
+		"%s never started the recorder. It may have replaced LD_PRELOAD, or run where the\n"
+		"  recorder's file cannot be read.",
+		program);
 }
 
 /* Takes ownership of `path`. */
@@ -144,7 +151,12 @@ static char *beside(const char *folder, const char *relative)
 char *recorder_find(struct error *error)
 {
 	static const char *const places[] = {
-		".", "../lib", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu", "../lib64", "../lib/heapgauge",
+		".",
+		"../lib",
+		"../lib/x86_64-linux-gnu",
+		"../lib/aarch64-linux-gnu",
+		"../lib64",
+		"../lib/heapgauge",
 	};
 	const char *given = getenv("HEAPGAUGE_RECORDER");
 	AUTO_FREE char *self = realpath("/proc/self/exe", NULL);
@@ -156,7 +168,8 @@ char *recorder_find(struct error *error)
 		if (path && access(path, R_OK) == 0)
 			return path;
 		free(path);
-		error_errno(error, "cannot read the recorder %s, which HEAPGAUGE_RECORDER names", given);
+		error_errno(error, "cannot read the recorder %s, which HEAPGAUGE_RECORDER names",
+			    given);
 		return NULL;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(places) && folder; i++) {

@@ -43,7 +43,8 @@ int listener_open(struct listener *listener, struct error *error)
 	length = strlen(listener->name);
 	/* Abstract: the '@' stands for the zero byte that begins such a name. */
 	memcpy(address.sun_path + 1, listener->name + 1, length - 1);
-	if (bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+	if (bind(fd, (struct sockaddr *)&address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
 		return error_errno(error, "cannot name a socket %s", listener->name);
 	if (listen(fd, 1024) < 0)
 		return error_errno(error, "cannot listen on %s", listener->name);
@@ -82,7 +83,8 @@ enum handover_state handover_receive(int connection, struct live_hello *ret)
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return HANDOVER_WAIT;
-	if (got != (ssize_t)sizeof hello || memcmp(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic) != 0)
+	if (got != (ssize_t)sizeof hello ||
+	    memcmp(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic) != 0)
 		return HANDOVER_BAD;
 	*ret = hello;
 	return HANDOVER_HELLO;
@@ -111,12 +113,14 @@ static int fill_memory(struct profile *profile, struct error *error)
 	if (ftruncate(profile->memory_fd, (off_t)profile->bytes) < 0)
 		return error_errno(error, "cannot size the profile to %llu bytes",
 				   (unsigned long long)profile->bytes);
-	header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, profile->memory_fd, 0);
+	header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, profile->memory_fd,
+		      0);
 	if (header == MAP_FAILED)
 		return error_errno(error, "cannot map the profile");
 	live_header_init(header, profile->bytes);
 	munmap(header, sizeof *header);
-	profile->memory = mmap(NULL, profile->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, profile->memory_fd, 0);
+	profile->memory = mmap(NULL, profile->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE,
+			       profile->memory_fd, 0);
 	if (profile->memory == MAP_FAILED) {
 		profile->memory = NULL;
 		return error_errno(error, "cannot map %llu bytes for the profile",

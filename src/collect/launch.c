@@ -71,7 +71,8 @@ static void environment_release(struct environment *env)
 	free(env->socket);
 }
 
-static int environment_init(struct environment *env, const struct launch *launch, struct error *error)
+static int environment_init(struct environment *env, const struct launch *launch,
+			    struct error *error)
 {
 	const char *before = getenv("LD_PRELOAD");
 	size_t count = 0, used = 0;
@@ -80,21 +81,23 @@ static int environment_init(struct environment *env, const struct launch *launch
 		count++;
 	env->entries = calloc(count + 3, sizeof *env->entries);
 	if (!env->entries ||
-	    asprintf(&env->preload, "LD_PRELOAD=%s%s%s", launch->recorder, before && *before ? ":" : "",
-		     before && *before ? before : "") < 0 ||
+	    asprintf(&env->preload, "LD_PRELOAD=%s%s%s", launch->recorder,
+		     before && *before ? ":" : "", before && *before ? before : "") < 0 ||
 	    asprintf(&env->socket, "%s=%s", LIVE_ENV_SOCKET, launch->socket_name) < 0)
 		return error_set(error, "no memory left");
 	env->entries[used++] = env->preload;
 	env->entries[used++] = env->socket;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_variable(environ[i], "LD_PRELOAD") && !is_variable(environ[i], LIVE_ENV_SOCKET))
+		if (!is_variable(environ[i], "LD_PRELOAD") &&
+		    !is_variable(environ[i], LIVE_ENV_SOCKET))
 			env->entries[used++] = environ[i];
 	}
 	return 0;
 }
 
 /* In the child. Does not return. */
-static _Noreturn void become(const struct launch *launch, const struct environment *env, int failure_fd)
+static _Noreturn void become(const struct launch *launch, const struct environment *env,
+			     int failure_fd)
 {
 	int number;
 

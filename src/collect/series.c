@@ -42,7 +42,8 @@ void series_add(struct series *series, const struct series_row *row)
 
 void snapshots_init(struct snapshots *snapshots)
 {
-	*snapshots = (struct snapshots){ .interval_ns = SNAPSHOT_INTERVAL_NS, .next_ns = SNAPSHOT_INTERVAL_NS };
+	*snapshots = (struct snapshots){ .interval_ns = SNAPSHOT_INTERVAL_NS,
+					 .next_ns = SNAPSHOT_INTERVAL_NS };
 }
 
 void snapshots_release(struct snapshots *snapshots)
@@ -55,8 +56,8 @@ void snapshots_release(struct snapshots *snapshots)
 }
 
 /* Writes the union of two ascending runs to `to`, values from the later one. Returns its length. */
-static size_t merge(const struct snapshot_site *earlier, size_t earlier_count, const struct snapshot_site *later,
-		    size_t later_count, struct snapshot_site *to)
+static size_t merge(const struct snapshot_site *earlier, size_t earlier_count,
+		    const struct snapshot_site *later, size_t later_count, struct snapshot_site *to)
 {
 	size_t i = 0, j = 0, used = 0;
 
@@ -88,8 +89,9 @@ static void snapshots_thin(struct snapshots *snapshots)
 	for (size_t i = count % 2 ? 0 : 1; i < count; i += 2) {
 		struct snapshot_row row = snapshots->rows.at[i];
 		const struct snapshot_row *before = i > 0 ? &snapshots->rows.at[i - 1] : NULL;
-		size_t length = merge(old + (before ? before->sites_at : 0), before ? before->sites_count : 0,
-				      old + row.sites_at, row.sites_count, merged + used);
+		size_t length = merge(old + (before ? before->sites_at : 0),
+				      before ? before->sites_count : 0, old + row.sites_at,
+				      row.sites_count, merged + used);
 
 		row.sites_at = (uint32_t)used;
 		row.sites_count = (uint32_t)length;
@@ -108,10 +110,12 @@ static bool differs(const struct snapshots *snapshots, const struct snapshot_sit
 {
 	if (site->site >= snapshots->last_count)
 		return site->bytes != 0 || site->blocks != 0;
-	return site->bytes != snapshots->last[site->site].bytes || site->blocks != snapshots->last[site->site].blocks;
+	return site->bytes != snapshots->last[site->site].bytes ||
+	       site->blocks != snapshots->last[site->site].blocks;
 }
 
-void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row, struct snapshot_site *now, size_t count)
+void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
+		   struct snapshot_site *now, size_t count)
 {
 	struct snapshot_row added = *row;
 	size_t at = snapshots->sites.count;
@@ -127,8 +131,9 @@ void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row, 
 	free(snapshots->last);
 	snapshots->last = now;
 	snapshots->last_count = count;
-	while (snapshots->rows.count >= SNAPSHOTS_MAX || (snapshots->sites.count > SNAPSHOT_SITES_MAX &&
-							  snapshots->rows.count > SNAPSHOTS_KEPT)) {
+	while (snapshots->rows.count >= SNAPSHOTS_MAX ||
+	       (snapshots->sites.count > SNAPSHOT_SITES_MAX &&
+		snapshots->rows.count > SNAPSHOTS_KEPT)) {
 		size_t before = snapshots->rows.count;
 
 		snapshots_thin(snapshots);

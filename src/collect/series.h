@@ -22,7 +22,8 @@ enum {
 
 struct series {
 	VECTOR(struct series_row) points;
-	uint64_t interval_ns, next_ns; /* since the process' start; next_ns is when a point is due */
+	uint64_t interval_ns,
+		next_ns; /* since the process' start; next_ns is when a point is due */
 };
 void series_init(struct series *series);
 void series_release(struct series *series);
@@ -40,8 +41,8 @@ void snapshots_init(struct snapshots *snapshots);
 void snapshots_release(struct snapshots *snapshots);
 /* Adds what changed. `now` (all sites, index = site) was malloc'd and becomes the snapshots'. `row` gives everything
  * but sites_at and sites_count. */
-void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row, struct snapshot_site *now,
-		   size_t count);
+void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
+		   struct snapshot_site *now, size_t count);
 /* Says how long taking the last one took: it may not cost more than a fiftieth of the time. */
 void snapshots_cost(struct snapshots *snapshots, uint64_t took_ns);
 

@@ -41,8 +41,8 @@ static void fill_control(struct live_control *control, uint32_t depth_limit, uin
 	control->mode = LIVE_MODE_EXACT;
 }
 
-struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit, uint64_t budget_bytes,
-			  uint64_t now_ns, struct error *error)
+struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit,
+			  uint64_t budget_bytes, uint64_t now_ns, struct error *error)
 {
 	struct target *target = calloc(1, sizeof *target);
 
@@ -99,7 +99,8 @@ void target_tick(struct target *target, uint64_t now_ns)
 
 	/* Relaxed: the recorder reads one of the two, and a tick more or less does not matter. */
 	__atomic_store_n(&target->profile.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
-	__atomic_store_n(&target->profile.control->birth_code, live_birth_code(ms), __ATOMIC_RELAXED);
+	__atomic_store_n(&target->profile.control->birth_code, live_birth_code(ms),
+			 __ATOMIC_RELAXED);
 }
 
 bool target_is_due(const struct target *target, uint64_t now_ns)
@@ -110,7 +111,8 @@ bool target_is_due(const struct target *target, uint64_t now_ns)
 /* The default budget follows the heap and never shrinks: what the recorder has opened it keeps. */
 static void follow_budget(struct target *target, uint64_t fixed_bytes)
 {
-	uint64_t bytes = fixed_bytes ? fixed_bytes : MAX(target_live_bytes(target) / 3, BUDGET_MIN_BYTES);
+	uint64_t bytes =
+		fixed_bytes ? fixed_bytes : MAX(target_live_bytes(target) / 3, BUDGET_MIN_BYTES);
 
 	if ((int64_t)target_live_bytes(target) < 0 || bytes <= target->budget_bytes)
 		return;
@@ -238,7 +240,8 @@ void target_ask_end(struct target *target)
 {
 	struct pidfd_info_v0 info = { .mask = PIDFD_ASK_EXIT };
 
-	if (target->pid_fd < 0 || ioctl(target->pid_fd, PIDFD_ASK_INFO, &info) < 0 || !(info.mask & PIDFD_ASK_EXIT))
+	if (target->pid_fd < 0 || ioctl(target->pid_fd, PIDFD_ASK_INFO, &info) < 0 ||
+	    !(info.mask & PIDFD_ASK_EXIT))
 		return;
 	if (WIFSIGNALED(info.exit_code)) {
 		target->known.exit_code = (uint32_t)WTERMSIG(info.exit_code);
@@ -270,12 +273,13 @@ static void give_times(struct target *target, struct process_rows *rows)
 	target->snapshots.sites.at = NULL;
 	for (size_t i = 0; i < rows->thread_count && i < target->names.count; i++) {
 		if (target->names.at[i].text[0])
-			memcpy(rows->threads[i].name, target->names.at[i].text, sizeof rows->threads[i].name);
+			memcpy(rows->threads[i].name, target->names.at[i].text,
+			       sizeof rows->threads[i].name);
 	}
 }
 
-static void give_known(struct target *target, uint64_t end_ns, uint64_t run_start_ns, uint64_t real_offset_ns,
-		       struct process_row *row)
+static void give_known(struct target *target, uint64_t end_ns, uint64_t run_start_ns,
+		       uint64_t real_offset_ns, struct process_row *row)
 {
 	free(row->command);
 	free(row->exe);
@@ -298,23 +302,27 @@ static void drop_unknown_sites(struct process_rows *rows)
 		struct snapshot_row *row = &rows->snapshots[i];
 
 		while (row->sites_count > 0 &&
-		       rows->snapshot_sites[row->sites_at + row->sites_count - 1].site >= rows->site_count)
+		       rows->snapshot_sites[row->sites_at + row->sites_count - 1].site >=
+			       rows->site_count)
 			row->sites_count--;
 	}
 }
 
-int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns, uint64_t real_offset_ns,
-		struct process_rows *ret, struct error *error)
+int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
+		uint64_t real_offset_ns, struct process_rows *ret, struct error *error)
 {
 	uint64_t end_ns = target->ended_ns ? target->ended_ns : now_ns;
 	uint32_t end_ms = (uint32_t)((end_ns - target->started_ns) / NS_PER_MS);
 	struct format_error reason = { "" };
 
 	if (live_read_rows(target->profile.memory, target->profile.bytes, ret, &reason) < 0)
-		return error_set(error, "reading the profile of process %d: %s", (int)target->pid, reason.message);
-	if (live_read_ages(target->profile.memory, target->profile.bytes, end_ms, ret, &reason) < 0) {
+		return error_set(error, "reading the profile of process %d: %s", (int)target->pid,
+				 reason.message);
+	if (live_read_ages(target->profile.memory, target->profile.bytes, end_ms, ret, &reason) <
+	    0) {
 		process_rows_release(ret);
-		return error_set(error, "reading the blocks of process %d: %s", (int)target->pid, reason.message);
+		return error_set(error, "reading the blocks of process %d: %s", (int)target->pid,
+				 reason.message);
 	}
 	give_times(target, ret);
 	drop_unknown_sites(ret);

@@ -29,12 +29,12 @@ struct target {
 	struct series series;
 	struct snapshots snapshots;
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
-	struct process_row known;	  /* pid, ppid, command, exe, end, exit code: what only we know */
+	struct process_row known; /* pid, ppid, command, exe, end, exit code: what only we know */
 };
 
 /* Makes a target of a process that said hello; its memory is ready to be handed over. */
-struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit, uint64_t budget_bytes,
-			  uint64_t now_ns, struct error *error);
+struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit,
+			  uint64_t budget_bytes, uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
 
 /* Stores the clock. Cheap: two stores. */
@@ -55,8 +55,8 @@ void target_ask_end(struct target *target);
 bool target_is_ready(const struct target *target);
 
 /* Everything about it as rows. run_start_ns is CLOCK_MONOTONIC, real_offset_ns CLOCK_REALTIME minus that. */
-int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns, uint64_t real_offset_ns,
-		struct process_rows *ret, struct error *error);
+int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
+		uint64_t real_offset_ns, struct process_rows *ret, struct error *error);
 
 static inline uint64_t target_live_bytes(const struct target *target)
 {

@@ -39,7 +39,8 @@ static void note_peak(struct peaks *peaks, const struct process_row *process)
 
 /* One process: its own peak, exactly as known. Several: what was sampled of the sum, or the largest alone if that is
  * more; what lies between two samples is at most the sum of all peaks. */
-static void fill_peak(const struct collector *c, const struct peaks *peaks, uint64_t only_bound, struct run_row *run)
+static void fill_peak(const struct collector *c, const struct peaks *peaks, uint64_t only_bound,
+		      struct run_row *run)
 {
 	run->peak_bytes = peaks->largest_bytes;
 	run->peak_at_ns = peaks->largest_at_ns;
@@ -74,7 +75,8 @@ static void run_release(struct run_row *run)
 	free(run->command);
 }
 
-static int fill_run(const struct collector *c, uint64_t real_offset_ns, struct run_row *run, struct error *error)
+static int fill_run(const struct collector *c, uint64_t real_offset_ns, struct run_row *run,
+		    struct error *error)
 {
 	struct utsname name;
 
@@ -101,8 +103,9 @@ static uint64_t real_minus_mono(void)
 }
 
 /* Adds one process and notes its peak; its memory is free again afterwards. */
-static int add_target(struct collector *c, size_t index, uint64_t real_offset_ns, struct recording_writer *writer,
-		      struct peaks *peaks, uint64_t *ret_bound, struct error *error)
+static int add_target(struct collector *c, size_t index, uint64_t real_offset_ns,
+		      struct recording_writer *writer, struct peaks *peaks, uint64_t *ret_bound,
+		      struct error *error)
 {
 	struct target *target = c->targets.at[index];
 	AUTO(process_rows_release) struct process_rows rows = { 0 };

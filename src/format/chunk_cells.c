@@ -24,18 +24,23 @@ struct cell_columns {
 	uint64_t peak_same, peak_blocks, peak_bytes, max_bytes;
 	uint64_t temporary_same, temporary, slack, freed_slack, lifetime_ms_sum;
 	uint64_t size_bars, lifetime_bars;
-	uint64_t realloc_calls, moved_calls, moved_bytes, grown_calls, shrunk_calls, old_bytes, new_bytes;
+	uint64_t realloc_calls, moved_calls, moved_bytes, grown_calls, shrunk_calls, old_bytes,
+		new_bytes;
 };
 #define CELL_FIELD(name) FIELD(struct cell_columns, name)
 static const struct field cell_fields[] = {
-	CELL_FIELD(site),	    CELL_FIELD(slot),	       CELL_FIELD(calls),
-	CELL_FIELD(size),	    CELL_FIELD(bytes),	       CELL_FIELD(live_blocks),
-	CELL_FIELD(freed_bytes),    CELL_FIELD(peak_same),     CELL_FIELD(peak_blocks),
-	CELL_FIELD(peak_bytes),	    CELL_FIELD(max_bytes),     CELL_FIELD(temporary_same),
-	CELL_FIELD(temporary),	    CELL_FIELD(slack),	       CELL_FIELD(freed_slack),
-	CELL_FIELD(lifetime_ms_sum), CELL_FIELD(size_bars),    CELL_FIELD(lifetime_bars),
-	CELL_FIELD(realloc_calls),  CELL_FIELD(moved_calls),   CELL_FIELD(moved_bytes),
-	CELL_FIELD(grown_calls),    CELL_FIELD(shrunk_calls),  CELL_FIELD(old_bytes),
+	CELL_FIELD(site),	   CELL_FIELD(slot),
+	CELL_FIELD(calls),	   CELL_FIELD(size),
+	CELL_FIELD(bytes),	   CELL_FIELD(live_blocks),
+	CELL_FIELD(freed_bytes),   CELL_FIELD(peak_same),
+	CELL_FIELD(peak_blocks),   CELL_FIELD(peak_bytes),
+	CELL_FIELD(max_bytes),	   CELL_FIELD(temporary_same),
+	CELL_FIELD(temporary),	   CELL_FIELD(slack),
+	CELL_FIELD(freed_slack),   CELL_FIELD(lifetime_ms_sum),
+	CELL_FIELD(size_bars),	   CELL_FIELD(lifetime_bars),
+	CELL_FIELD(realloc_calls), CELL_FIELD(moved_calls),
+	CELL_FIELD(moved_bytes),   CELL_FIELD(grown_calls),
+	CELL_FIELD(shrunk_calls),  CELL_FIELD(old_bytes),
 	CELL_FIELD(new_bytes),
 };
 
@@ -55,8 +60,9 @@ typedef struct bar bucket_bounds(unsigned bucket);
 static struct bar size_bounds(unsigned bucket)
 {
 	return (struct bar){ .low = live_size_bucket_floor(bucket),
-			     .high = bucket + 1 < LIVE_SIZE_BUCKETS ? live_size_bucket_floor(bucket + 1) - 1 :
-								      UINT64_MAX };
+			     .high = bucket + 1 < LIVE_SIZE_BUCKETS
+					     ? live_size_bucket_floor(bucket + 1) - 1
+					     : UINT64_MAX };
 }
 
 static struct bar lifetime_bounds(unsigned bucket)
@@ -135,10 +141,12 @@ static struct bar derived_lifetime(const struct cell_row *cell)
 	return (struct bar){ .low = 0, .high = 1, .count = cell->frees };
 }
 
-static void cell_to_columns(const struct cell_row *cell, const struct bar *bars, struct cell_columns *to)
+static void cell_to_columns(const struct cell_row *cell, const struct bar *bars,
+			    struct cell_columns *to)
 {
-	const struct bar *sizes = bars + cell->sizes_at, *lifetimes = bars + cell->lifetimes_at;
-	uint64_t size = cell->sizes_count ? sizes[0].low : 0;
+	const struct bar *sizes = cell->sizes_count ? bars + cell->sizes_at : NULL;
+	const struct bar *lifetimes = cell->lifetimes_count ? bars + cell->lifetimes_at : NULL;
+	uint64_t size = sizes ? sizes[0].low : 0;
 	uint64_t mean = cell_mean_size(cell);
 
 	*to = (struct cell_columns){
@@ -148,14 +156,18 @@ static void cell_to_columns(const struct cell_row *cell, const struct bar *bars,
 		.size = size,
 		.bytes = residual_put(cell->bytes, cell->calls * size),
 		.live_blocks = residual_put(cell->calls, cell->frees),
-		.freed_bytes = residual_put(cell->freed_bytes, share_of(cell->bytes, cell->calls, cell->frees)),
-		.peak_bytes = residual_put((uint64_t)cell->peak_bytes, (uint64_t)cell->peak_blocks * mean),
+		.freed_bytes = residual_put(cell->freed_bytes,
+					    share_of(cell->bytes, cell->calls, cell->frees)),
+		.peak_bytes = residual_put((uint64_t)cell->peak_bytes,
+					   (uint64_t)cell->peak_blocks * mean),
 		.max_bytes = residual_put(cell->max_bytes, usual_max(cell, size)),
 		.slack = residual_put(cell->slack, cell->calls * usual_slack(size)),
-		.freed_slack = residual_put(cell->freed_slack, share_of(cell->slack, cell->calls, cell->frees)),
+		.freed_slack = residual_put(cell->freed_slack,
+					    share_of(cell->slack, cell->calls, cell->frees)),
 		.lifetime_ms_sum = cell->lifetime_ms_sum,
 		.size_bars = bars_code(sizes, cell->sizes_count, derived_size(cell, size)),
-		.lifetime_bars = bars_code(lifetimes, cell->lifetimes_count, derived_lifetime(cell)),
+		.lifetime_bars =
+			bars_code(lifetimes, cell->lifetimes_count, derived_lifetime(cell)),
 		.realloc_calls = cell->reallocs.calls,
 		.moved_calls = cell->reallocs.moved_calls,
 		.moved_bytes = cell->reallocs.moved_bytes,
@@ -164,7 +176,8 @@ static void cell_to_columns(const struct cell_row *cell, const struct bar *bars,
 		.old_bytes = cell->reallocs.old_bytes,
 		.new_bytes = cell->reallocs.new_bytes,
 	};
-	to->peak_same = same_put((uint64_t)cell->peak_blocks, cell->calls - cell->frees, &to->peak_blocks);
+	to->peak_same =
+		same_put((uint64_t)cell->peak_blocks, cell->calls - cell->frees, &to->peak_blocks);
 	to->temporary_same = same_put(cell->temporary, cell->frees, &to->temporary);
 }
 
@@ -187,14 +200,17 @@ static void cell_from_columns(const struct cell_columns *from, struct cell_row *
 			      .old_bytes = from->old_bytes,
 			      .new_bytes = from->new_bytes },
 	};
-	cell->freed_bytes = residual_get(from->freed_bytes, share_of(cell->bytes, calls, cell->frees));
-	cell->peak_blocks = (int64_t)same_get(from->peak_same, from->peak_blocks, calls - cell->frees);
-	cell->peak_bytes = (int64_t)residual_get(from->peak_bytes,
-						 (uint64_t)cell->peak_blocks * cell_mean_size(cell));
+	cell->freed_bytes =
+		residual_get(from->freed_bytes, share_of(cell->bytes, calls, cell->frees));
+	cell->peak_blocks =
+		(int64_t)same_get(from->peak_same, from->peak_blocks, calls - cell->frees);
+	cell->peak_bytes = (int64_t)residual_get(from->peak_bytes, (uint64_t)cell->peak_blocks *
+									   cell_mean_size(cell));
 	cell->max_bytes = residual_get(from->max_bytes, usual_max(cell, size));
 	cell->temporary = same_get(from->temporary_same, from->temporary, cell->frees);
 	cell->slack = residual_get(from->slack, calls * usual_slack(size));
-	cell->freed_slack = residual_get(from->freed_slack, share_of(cell->slack, calls, cell->frees));
+	cell->freed_slack =
+		residual_get(from->freed_slack, share_of(cell->slack, calls, cell->frees));
 }
 
 /* All counts but the first one's, which follows from the total. */
@@ -207,8 +223,8 @@ static uint64_t sum_of_others(const struct bar *bars, size_t count)
 	return sum;
 }
 
-static void bars_put(struct bar_columns *to, const struct bars_kind *kind, const struct bar *bars, size_t count,
-		     uint64_t total)
+static void bars_put(struct bar_columns *to, const struct bars_kind *kind, const struct bar *bars,
+		     size_t count, uint64_t total)
 {
 	for (size_t i = 0; i < count; i++) {
 		unsigned bucket = 0;
@@ -227,8 +243,8 @@ static void bars_put(struct bar_columns *to, const struct bars_kind *kind, const
 	to[0].count = residual_put(bars[0].count, total - sum_of_others(bars, count));
 }
 
-static bool bars_get(const struct bar_columns *from, const struct bars_kind *kind, struct bar *bars, size_t count,
-		     uint64_t total)
+static bool bars_get(const struct bar_columns *from, const struct bars_kind *kind, struct bar *bars,
+		     size_t count, uint64_t total)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (from[i].bucket > kind->buckets)
@@ -236,7 +252,8 @@ static bool bars_get(const struct bar_columns *from, const struct bars_kind *kin
 		if (from[i].bucket)
 			bars[i] = kind->bounds((unsigned)from[i].bucket - 1);
 		else
-			bars[i] = (struct bar){ .low = from[i].low, .high = from[i].low + from[i].width };
+			bars[i] = (struct bar){ .low = from[i].low,
+						.high = from[i].low + from[i].width };
 		bars[i].count = from[i].count;
 	}
 	bars[0].count = residual_get(from[0].count, total - sum_of_others(bars, count));
@@ -264,20 +281,22 @@ void chunk_cells_put(struct payload *out, const struct process_rows *rows)
 		sizes = stored_bars(columns[i].size_bars);
 		lifetimes = stored_bars(columns[i].lifetime_bars);
 		if (sizes)
-			bars_put(stored + used, &size_kind, rows->bars + cell->sizes_at, sizes, cell->calls);
+			bars_put(stored + used, &size_kind, rows->bars + cell->sizes_at, sizes,
+				 cell->calls);
 		used += sizes;
 		if (lifetimes)
-			bars_put(stored + used, &lifetime_kind, rows->bars + cell->lifetimes_at, lifetimes,
-				 cell->frees);
+			bars_put(stored + used, &lifetime_kind, rows->bars + cell->lifetimes_at,
+				 lifetimes, cell->frees);
 		used += lifetimes;
 		ASSERT(used <= rows->bar_count);
 	}
 	if (!out->bytes.failed) {
-		table_put(out, TABLE_SHAPE(struct cell_columns, cell_fields), columns, rows->cell_count);
+		table_put(out, TABLE_SHAPE(struct cell_columns, cell_fields), columns,
+			  rows->cell_count);
 		table_put(out, TABLE_SHAPE(struct bar_columns, bar_fields), stored, used);
 	}
 	payload_cost(out, rows->cell_count, sizeof *rows->cells);
-	payload_cost(out, rows->bar_count, sizeof *rows->bars);
+	payload_cost(out, rows->bar_count + 1, sizeof *rows->bars);
 	free(stored);
 	free(columns);
 }
@@ -288,7 +307,8 @@ static size_t bars_of_code(uint64_t code)
 }
 
 /* Counts the bars of all cells; fails the source if they do not use up what is stored. */
-static size_t count_bars(struct source *in, const struct cell_columns *columns, size_t count, size_t stored)
+static size_t count_bars(struct source *in, const struct cell_columns *columns, size_t count,
+			 size_t stored)
 {
 	size_t all = 0, from_table = 0;
 
@@ -309,8 +329,8 @@ static size_t count_bars(struct source *in, const struct cell_columns *columns, 
 }
 
 /* The bars of one kind of one cell. Returns false if they are wrong. */
-static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar derived, uint64_t total,
-		      const struct bar_columns **from, struct bar *to)
+static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar derived,
+		      uint64_t total, const struct bar_columns **from, struct bar *to)
 {
 	size_t stored = stored_bars(code);
 
@@ -324,11 +344,13 @@ static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar de
 	return true;
 }
 
-static bool fill_cell(const struct cell_columns *columns, const struct bar_columns **stored, struct bar *bars,
-		      size_t *used, const struct process_rows *rows, struct cell_row *cell)
+static bool fill_cell(const struct cell_columns *columns, const struct bar_columns **stored,
+		      struct bar *bars, size_t *used, const struct process_rows *rows,
+		      struct cell_row *cell)
 {
-	if (columns->site == 0 || columns->site >= rows->site_count || columns->slot >= LIVE_SLOTS_MAX ||
-	    columns->peak_same > SAME_NEITHER || columns->temporary_same > SAME_NEITHER)
+	if (columns->site == 0 || columns->site >= rows->site_count ||
+	    columns->slot >= LIVE_SLOTS_MAX || columns->peak_same > SAME_NEITHER ||
+	    columns->temporary_same > SAME_NEITHER)
 		return false;
 	cell_from_columns(columns, cell);
 	cell->sizes_at = (uint32_t)*used;
@@ -337,20 +359,23 @@ static bool fill_cell(const struct cell_columns *columns, const struct bar_colum
 	cell->lifetimes_at = (uint32_t)*used;
 	cell->lifetimes_count = (uint32_t)bars_of_code(columns->lifetime_bars);
 	*used += cell->lifetimes_count;
-	return fill_bars(&size_kind, columns->size_bars, derived_size(cell, columns->size), cell->calls, stored,
-			 bars + cell->sizes_at) &&
-	       fill_bars(&lifetime_kind, columns->lifetime_bars, derived_lifetime(cell), cell->frees, stored,
-			 bars + cell->lifetimes_at);
+	return fill_bars(&size_kind, columns->size_bars, derived_size(cell, columns->size),
+			 cell->calls, stored, bars + cell->sizes_at) &&
+	       fill_bars(&lifetime_kind, columns->lifetime_bars, derived_lifetime(cell),
+			 cell->frees, stored, bars + cell->lifetimes_at);
 }
 
 void chunk_cells_get(struct source *in, struct process_rows *rows)
 {
 	size_t count = 0, stored_count = 0, used = 0;
-	struct cell_columns *columns = table_get(in, TABLE_SHAPE(struct cell_columns, cell_fields), &count);
-	struct bar_columns *stored = table_get(in, TABLE_SHAPE(struct bar_columns, bar_fields), &stored_count);
+	struct cell_columns *columns =
+		table_get(in, TABLE_SHAPE(struct cell_columns, cell_fields), &count);
+	struct bar_columns *stored =
+		table_get(in, TABLE_SHAPE(struct bar_columns, bar_fields), &stored_count);
 	size_t bar_count = in->cursor.failed ? 0 : count_bars(in, columns, count, stored_count);
 	struct cell_row *cells = source_alloc(in, count, sizeof *cells);
-	struct bar *bars = source_alloc(in, bar_count, sizeof *bars);
+	/* One more, so that there is always an address to point to. */
+	struct bar *bars = source_alloc(in, bar_count + 1, sizeof *bars);
 	const struct bar_columns *next = stored;
 
 	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
@@ -372,9 +397,7 @@ void chunk_cells_get(struct source *in, struct process_rows *rows)
 
 /* doc: chunk_ages */
 static const struct field age_fields[] = {
-	FIELD(struct age_row, cell),
-	FIELD(struct age_row, bucket),
-	FIELD(struct age_row, blocks),
+	FIELD(struct age_row, cell), FIELD(struct age_row, bucket), FIELD(struct age_row, blocks),
 	FIELD(struct age_row, bytes), /* difference to blocks of the cell's mean size */
 };
 enum { AGE_BUCKETS = 64 };
@@ -390,7 +413,8 @@ void chunk_ages_put(struct payload *out, const struct process_rows *rows)
 	for (size_t i = 0; i < rows->age_count; i++) {
 		columns[i] = rows->ages[i];
 		columns[i].bytes = residual_put(
-			columns[i].bytes, columns[i].blocks * cell_mean_size(&rows->cells[columns[i].cell]));
+			columns[i].bytes,
+			columns[i].blocks * cell_mean_size(&rows->cells[columns[i].cell]));
 	}
 	table_put(out, TABLE_SHAPE(struct age_row, age_fields), columns, rows->age_count);
 	free(columns);
@@ -409,7 +433,8 @@ void chunk_ages_get(struct source *in, struct process_rows *rows)
 			free(ages);
 			return;
 		}
-		row->bytes = residual_get(row->bytes, row->blocks * cell_mean_size(&rows->cells[row->cell]));
+		row->bytes = residual_get(row->bytes,
+					  row->blocks * cell_mean_size(&rows->cells[row->cell]));
 	}
 	rows->ages = ages;
 	rows->age_count = count;

@@ -11,8 +11,8 @@
 
 /* doc: chunk_run */
 static const struct field run_fields[] = {
-	FIELD(struct run_row, started_real_ns), FIELD(struct run_row, duration_ns),
-	FIELD(struct run_row, peak_bytes),	FIELD(struct run_row, peak_at_ns),
+	FIELD(struct run_row, started_real_ns),	 FIELD(struct run_row, duration_ns),
+	FIELD(struct run_row, peak_bytes),	 FIELD(struct run_row, peak_at_ns),
 	FIELD(struct run_row, peak_bound_bytes),
 };
 
@@ -125,7 +125,8 @@ static void get_health(struct source *in, struct process_row *row)
 void chunk_process_get(struct source *in, struct process_rows *rows)
 {
 	size_t count;
-	struct process_row *row = table_get(in, TABLE_SHAPE(struct process_row, process_fields), &count);
+	struct process_row *row =
+		table_get(in, TABLE_SHAPE(struct process_row, process_fields), &count);
 
 	if (count != 1) {
 		cursor_fail(&in->cursor);

@@ -65,7 +65,8 @@ void chunk_modules_put(struct payload *out, const struct process_rows *rows)
 	free(columns);
 }
 
-static void get_module(struct source *in, const struct module_columns *columns, struct module_row *row)
+static void get_module(struct source *in, const struct module_columns *columns,
+		       struct module_row *row)
 {
 	*row = (struct module_row){
 		.path = source_text(in),
@@ -147,13 +148,14 @@ void chunk_frames_put(struct payload *out, const struct process_rows *rows)
 void chunk_frames_get(struct source *in, struct process_rows *rows)
 {
 	size_t count;
-	struct frame_columns *columns = table_get(in, TABLE_SHAPE(struct frame_columns, frame_fields), &count);
+	struct frame_columns *columns =
+		table_get(in, TABLE_SHAPE(struct frame_columns, frame_fields), &count);
 	uint64_t *frames = source_alloc(in, count, sizeof *frames);
 	uint64_t *last = frames ? calloc(rows->module_count + 1, sizeof *last) : NULL;
 
 	if (frames && !last)
 		cursor_fail(&in->cursor);
-	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
+	for (size_t i = 0; last && i < count && !in->cursor.failed; i++) {
 		uint32_t module = columns[i].module;
 		uint64_t offset;
 
@@ -206,7 +208,8 @@ static unsigned recent_touch(struct recent *recent, uint32_t frame)
 	return place;
 }
 
-static struct recent *recent_below(struct recent *recent, const struct process_rows *rows, uint32_t parent)
+static struct recent *recent_below(struct recent *recent, const struct process_rows *rows,
+				   uint32_t parent)
 {
 	return &recent[parent == 0 ? rows->frame_count : rows->nodes[parent].frame];
 }
@@ -254,7 +257,8 @@ static bool get_node(const struct node_columns *columns, size_t index, struct pr
 	row->parent = (uint32_t)(index - 1) - columns->parent_gap;
 	recent = recent_below(recent, rows, row->parent);
 	if (frame < RECENT_FRAMES)
-		frame = (uint64_t)recent->frame[frame] - 1; /* an empty place wraps and is refused below */
+		frame = (uint64_t)recent->frame[frame] -
+			1; /* an empty place wraps and is refused below */
 	else if (frame == CODE_NEW_FRAME)
 		frame = *next_new;
 	else
@@ -270,7 +274,8 @@ static bool get_node(const struct node_columns *columns, size_t index, struct pr
 void chunk_nodes_get(struct source *in, struct process_rows *rows)
 {
 	size_t count;
-	struct node_columns *columns = table_get(in, TABLE_SHAPE(struct node_columns, node_fields), &count);
+	struct node_columns *columns =
+		table_get(in, TABLE_SHAPE(struct node_columns, node_fields), &count);
 	struct recent *recent = source_alloc(in, rows->frame_count + 1, sizeof *recent);
 	uint32_t next_new = 0;
 
@@ -297,8 +302,8 @@ struct site_columns {
 	uint64_t born_ns;
 };
 static const struct field site_fields[] = {
-	FIELD(struct site_columns, inner), FIELD(struct site_columns, node),
-	FIELD(struct site_columns, tag),   FIELD(struct site_columns, kind),
+	FIELD(struct site_columns, inner),   FIELD(struct site_columns, node),
+	FIELD(struct site_columns, tag),     FIELD(struct site_columns, kind),
 	FIELD(struct site_columns, born_ns),
 };
 
@@ -364,8 +369,8 @@ void chunk_sites_put(struct payload *out, const struct process_rows *rows)
 	free(columns);
 }
 
-static bool get_site(const struct site_columns *columns, const struct leaves *leaves, uint64_t *next,
-		     size_t node_count, struct site_row *row)
+static bool get_site(const struct site_columns *columns, const struct leaves *leaves,
+		     uint64_t *next, size_t node_count, struct site_row *row)
 {
 	uint64_t node = columns->node;
 
@@ -391,7 +396,8 @@ static bool get_site(const struct site_columns *columns, const struct leaves *le
 void chunk_sites_get(struct source *in, struct process_rows *rows)
 {
 	size_t count;
-	struct site_columns *columns = table_get(in, TABLE_SHAPE(struct site_columns, site_fields), &count);
+	struct site_columns *columns =
+		table_get(in, TABLE_SHAPE(struct site_columns, site_fields), &count);
 	struct site_row *sites = source_alloc(in, count + 1, sizeof *sites);
 	struct leaves leaves;
 	uint64_t next = 0;

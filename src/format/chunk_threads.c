@@ -14,9 +14,9 @@ struct thread_columns {
 	uint64_t name[2];
 };
 static const struct field thread_fields[] = {
-	FIELD(struct thread_columns, row.tid),	 FIELD(struct thread_columns, row.slot),
-	FIELD(struct thread_columns, row.started_ns), FIELD(struct thread_columns, row.calls),
-	FIELD(struct thread_columns, row.bytes), FIELD(struct thread_columns, row.frees),
+	FIELD(struct thread_columns, row.tid),	       FIELD(struct thread_columns, row.slot),
+	FIELD(struct thread_columns, row.started_ns),  FIELD(struct thread_columns, row.calls),
+	FIELD(struct thread_columns, row.bytes),       FIELD(struct thread_columns, row.frees),
 	FIELD(struct thread_columns, row.freed_bytes), FIELD(struct thread_columns, name[0]),
 	FIELD(struct thread_columns, name[1]),
 };
@@ -39,7 +39,8 @@ void chunk_threads_put(struct payload *out, const struct process_rows *rows)
 		memset(row->name + length, 0, sizeof row->name - length);
 		memcpy(columns[i].name, row->name, sizeof row->name);
 	}
-	table_put(out, TABLE_SHAPE(struct thread_columns, thread_fields), columns, rows->thread_count);
+	table_put(out, TABLE_SHAPE(struct thread_columns, thread_fields), columns,
+		  rows->thread_count);
 	payload_cost(out, rows->thread_count, sizeof *rows->threads);
 	free(columns);
 }
@@ -54,7 +55,8 @@ void chunk_threads_get(struct source *in, struct process_rows *rows)
 	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
 		threads[i] = columns[i].row;
 		memcpy(threads[i].name, columns[i].name, sizeof threads[i].name);
-		if (threads[i].name[sizeof threads[i].name - 1] != '\0' || threads[i].slot >= LIVE_SLOTS_MAX)
+		if (threads[i].name[sizeof threads[i].name - 1] != '\0' ||
+		    threads[i].slot >= LIVE_SLOTS_MAX)
 			cursor_fail(&in->cursor);
 	}
 	free(columns);
@@ -76,13 +78,15 @@ static const struct field foreign_fields[] = {
 
 void chunk_foreign_put(struct payload *out, const struct process_rows *rows)
 {
-	table_put(out, TABLE_SHAPE(struct foreign_row, foreign_fields), rows->foreign, rows->foreign_count);
+	table_put(out, TABLE_SHAPE(struct foreign_row, foreign_fields), rows->foreign,
+		  rows->foreign_count);
 }
 
 void chunk_foreign_get(struct source *in, struct process_rows *rows)
 {
 	size_t count;
-	struct foreign_row *foreign = table_get(in, TABLE_SHAPE(struct foreign_row, foreign_fields), &count);
+	struct foreign_row *foreign =
+		table_get(in, TABLE_SHAPE(struct foreign_row, foreign_fields), &count);
 
 	for (size_t i = 0; i < count; i++) {
 		if (foreign[i].freer >= LIVE_SLOTS_MAX ||

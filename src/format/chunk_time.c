@@ -31,7 +31,8 @@ void chunk_series_put(struct payload *out, const struct process_rows *rows)
 	}
 	for (size_t i = 0; i < rows->series_count; i++) {
 		columns[i] = rows->series[i];
-		columns[i].frees = residual_put(columns[i].frees, columns[i].calls - columns[i].live_blocks);
+		columns[i].frees =
+			residual_put(columns[i].frees, columns[i].calls - columns[i].live_blocks);
 	}
 	table_put(out, TABLE_SHAPE(struct series_row, series_fields), columns, rows->series_count);
 	free(columns);
@@ -40,10 +41,12 @@ void chunk_series_put(struct payload *out, const struct process_rows *rows)
 void chunk_series_get(struct source *in, struct process_rows *rows)
 {
 	size_t count;
-	struct series_row *series = table_get(in, TABLE_SHAPE(struct series_row, series_fields), &count);
+	struct series_row *series =
+		table_get(in, TABLE_SHAPE(struct series_row, series_fields), &count);
 
 	for (size_t i = 0; i < count; i++)
-		series[i].frees = residual_get(series[i].frees, series[i].calls - series[i].live_blocks);
+		series[i].frees =
+			residual_get(series[i].frees, series[i].calls - series[i].live_blocks);
 	rows->series = series;
 	rows->series_count = count;
 }
@@ -79,7 +82,8 @@ static void fill_means(struct last_value *last, const struct process_rows *rows)
 	}
 }
 
-static void change_put(struct change_columns *to, struct last_value *last, const struct snapshot_site *site)
+static void change_put(struct change_columns *to, struct last_value *last,
+		       const struct snapshot_site *site)
 {
 	uint64_t blocks = (uint64_t)site->blocks - last->blocks;
 	uint64_t bytes = (uint64_t)site->bytes - last->bytes;
@@ -90,7 +94,8 @@ static void change_put(struct change_columns *to, struct last_value *last, const
 	last->bytes = (uint64_t)site->bytes;
 }
 
-static void change_get(const struct change_columns *from, struct last_value *last, struct snapshot_site *site)
+static void change_get(const struct change_columns *from, struct last_value *last,
+		       struct snapshot_site *site)
 {
 	uint64_t blocks = residual_get(from->blocks, 0);
 
@@ -125,7 +130,8 @@ void chunk_snapshots_put(struct payload *out, const struct process_rows *rows)
 		}
 	}
 	ASSERT(used <= rows->snapshot_site_count);
-	table_put(out, TABLE_SHAPE(struct snapshot_row, snapshot_fields), rows->snapshots, rows->snapshot_count);
+	table_put(out, TABLE_SHAPE(struct snapshot_row, snapshot_fields), rows->snapshots,
+		  rows->snapshot_count);
 	table_put(out, TABLE_SHAPE(struct change_columns, change_fields), columns, used);
 	payload_cost(out, used, sizeof *rows->snapshot_sites);
 	payload_cost(out, rows->site_count, sizeof *last);
@@ -140,6 +146,8 @@ static bool get_changes(struct snapshot_row *row, const struct change_columns *c
 {
 	uint64_t next = 1;
 
+	if (!last)
+		return row->sites_count == 0;
 	row->sites_at = (uint32_t)used;
 	for (size_t i = used; i < used + row->sites_count; i++) {
 		uint64_t id;

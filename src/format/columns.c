@@ -89,7 +89,8 @@ static uint8_t *put_number(uint8_t *out, uint64_t value)
 	return out;
 }
 
-static void put_values(struct bytes *out, enum column_mode mode, const uint64_t *values, size_t count)
+static void put_values(struct bytes *out, enum column_mode mode, const uint64_t *values,
+		       size_t count)
 {
 	uint64_t last = 0, last_step = 0;
 	uint8_t *start = bytes_reserve(out, count * VARINT_MAX_BYTES), *at = start;
@@ -124,7 +125,8 @@ static size_t packed_size(const struct bytes *bytes)
 {
 	size_t bound = ZSTD_compressBound(bytes->size);
 	uint8_t *packed = malloc(bound);
-	size_t size = packed ? ZSTD_compress(packed, bound, bytes->data, bytes->size, 1) : bytes->size;
+	size_t size =
+		packed ? ZSTD_compress(packed, bound, bytes->data, bytes->size, 1) : bytes->size;
 
 	free(packed);
 	return ZSTD_isError(size) ? bytes->size : size;
@@ -133,7 +135,8 @@ static size_t packed_size(const struct bytes *bytes)
 /* The mode that compresses best, tried on the middle of a long column. */
 static enum column_mode best_mode(const uint64_t *values, size_t count)
 {
-	static const enum column_mode modes[] = { COLUMN_PLAIN, COLUMN_DELTA, COLUMN_DELTA2, COLUMN_SPARSE };
+	static const enum column_mode modes[] = { COLUMN_PLAIN, COLUMN_DELTA, COLUMN_DELTA2,
+						  COLUMN_SPARSE };
 	size_t tried = MIN(count, (size_t)TRIED_VALUES), from = (count - tried) / 2;
 	enum column_mode best = COLUMN_PLAIN;
 	size_t best_size = SIZE_MAX;
@@ -332,8 +335,8 @@ void table_put(struct payload *out, struct table_shape shape, const void *rows, 
 	free(values);
 }
 
-static void store_column(struct source *in, const struct field *field, size_t row_bytes, uint8_t *rows,
-			 const uint64_t *values, size_t count)
+static void store_column(struct source *in, const struct field *field, size_t row_bytes,
+			 uint8_t *rows, const uint64_t *values, size_t count)
 {
 	uint8_t *to = rows + field->at;
 
@@ -366,7 +369,7 @@ void *table_get(struct source *in, struct table_shape shape, size_t *ret_count)
 	values = malloc(count * sizeof *values);
 	if (!values)
 		cursor_fail(&in->cursor);
-	for (size_t f = 0; f < columns && !in->cursor.failed; f++) {
+	for (size_t f = 0; values && f < columns && !in->cursor.failed; f++) {
 		memset(values, 0, count * sizeof *values);
 		column_get(&in->cursor, values, count);
 		if (f < shape.field_count)

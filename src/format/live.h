@@ -51,18 +51,18 @@ enum live_region {
 enum {
 	LIVE_POOL_UNIT = 64,
 	LIVE_LEAF_UNIT = 256 * 1024,
-	LIVE_AREA_SHIFT = 32,		       /* one area is 4 GiB of the target's address space */
+	LIVE_AREA_SHIFT = 32, /* one area is 4 GiB of the target's address space */
 	LIVE_TOP_ENTRIES = 1 << (47 - LIVE_AREA_SHIFT),
-	LIVE_SMALL_SHIFT = 20,		       /* one small leaf covers 1 MiB */
-	LIVE_LARGE_SHIFT = 27,		       /* one large leaf covers 128 MiB */
-	LIVE_SMALL_LIMIT = 4096,	       /* smaller requests are in small leaves, others in large leaves */
+	LIVE_SMALL_SHIFT = 20,	 /* one small leaf covers 1 MiB */
+	LIVE_LARGE_SHIFT = 27,	 /* one large leaf covers 128 MiB */
+	LIVE_SMALL_LIMIT = 4096, /* smaller requests are in small leaves, others in large leaves */
 	LIVE_LARGE_GRANULE_SHIFT = 12,
 };
 
 /* doc: live_module */
 struct live_module {
-	uint64_t start, end; /* addresses that belong to it */
-	uint64_t bias;	     /* address minus ELF virtual address */
+	uint64_t start, end;		 /* addresses that belong to it */
+	uint64_t bias;			 /* address minus ELF virtual address */
 	uint32_t mapped_ms, unmapped_ms; /* clock; unmapped_ms is 0 while mapped */
 	uint32_t path_at, path_bytes;	 /* in LIVE_STRINGS */
 	uint8_t build_id[32];
@@ -106,18 +106,19 @@ struct live_record {
 	uint32_t slot;
 	uint64_t calls, bytes;
 	uint64_t frees, freed_bytes;
-	int64_t peak_bytes;  /* live bytes when epoch `epoch` began; see docs/format.md */
+	int64_t peak_bytes; /* live bytes when epoch `epoch` began; see docs/format.md */
 	int32_t peak_blocks;
 	uint32_t epoch;
 	uint64_t max_bytes; /* the largest live bytes of this record */
 	/* second line */
 	uint64_t first_size; /* requested size of the first call */
 	uint32_t sizes;	     /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
-	uint32_t lifetimes;  /* pool: struct live_lifetimes; 0 = all freed within the tick they were born in */
-	uint32_t reallocs;   /* pool: struct live_reallocs; 0 = none */
+	uint32_t
+		lifetimes; /* pool: struct live_lifetimes; 0 = all freed within the tick they were born in */
+	uint32_t reallocs; /* pool: struct live_reallocs; 0 = none */
 	uint32_t pad;
-	uint64_t temporary;  /* freed by the same thread before its next allocation */
-	uint64_t slack;	     /* usable minus requested, all calls */
+	uint64_t temporary; /* freed by the same thread before its next allocation */
+	uint64_t slack;	    /* usable minus requested, all calls */
 	uint64_t freed_slack;
 	uint64_t pad2[2];
 };
@@ -172,11 +173,12 @@ struct live_slot {
 	uint64_t temporary;
 	int64_t unflushed_bytes; /* part of this slot's live bytes that the process total does not hold yet */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes; /* LIVE_KIND_MMAP */
-	uint32_t tid;	 /* of the owner; changes when the slot is inherited */
-	uint32_t thread; /* index of the owner's live_thread */
+	uint32_t tid;	  /* of the owner; changes when the slot is inherited */
+	uint32_t thread;  /* index of the owner's live_thread */
 	uint32_t claimed; /* the recorder's: who is taking the slot over */
 	uint32_t pad;
-	uint64_t foreign_frees, foreign_bytes; /* all frees of blocks of other slots, also those not in `from` */
+	uint64_t foreign_frees,
+		foreign_bytes; /* all frees of blocks of other slots, also those not in `from` */
 	struct {
 		uint32_t slot, pad;
 		uint64_t blocks, bytes;

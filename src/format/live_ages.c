@@ -24,7 +24,7 @@ struct walk {
 	unsigned granule_shift;
 	uint32_t now_ms;
 	uint8_t *seen_area, *seen_leaf; /* one byte each */
-	uint32_t *cell_of; /* by record */
+	uint32_t *cell_of;		/* by record */
 	size_t record_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
@@ -58,7 +58,8 @@ static void grow(struct walk *walk)
 	}
 	for (size_t i = 0; i <= walk->mask; i++) {
 		if (walk->table[i].blocks)
-			*find(table, mask, walk->table[i].cell, walk->table[i].bucket) = walk->table[i];
+			*find(table, mask, walk->table[i].cell, walk->table[i].bucket) =
+				walk->table[i];
 	}
 	free(walk->table);
 	walk->table = table;
@@ -95,7 +96,8 @@ static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
 			return NULL;
 	}
 	memset(walk->seen_leaf + number - 1, 1, units);
-	return (const char *)live_view_at(&walk->view, LIVE_LEAVES) + (size_t)(number - 1) * LIVE_LEAF_UNIT;
+	return (const char *)live_view_at(&walk->view, LIVE_LEAVES) +
+	       (size_t)(number - 1) * LIVE_LEAF_UNIT;
 }
 
 static void walk_small(struct walk *walk, uint32_t number)
@@ -107,7 +109,8 @@ static void walk_small(struct walk *walk, uint32_t number)
 		uint64_t word = LIVE_LOAD(leaf[i]);
 
 		if (word != 0)
-			add(walk, live_small_record(word), live_small_birth(word), live_small_size(word));
+			add(walk, live_small_record(word), live_small_birth(word),
+			    live_small_size(word));
 	}
 }
 
@@ -145,7 +148,8 @@ static void match_cells(struct walk *walk, const struct process_rows *rows)
 
 	for (size_t i = 0; i < walk->record_count; i++) {
 		walk->cell_of[i] = NO_CELL;
-		if (cell < rows->cell_count && LIVE_LOAD(records[i].site) == rows->cells[cell].site &&
+		if (cell < rows->cell_count &&
+		    LIVE_LOAD(records[i].site) == rows->cells[cell].site &&
 		    LIVE_LOAD(records[i].slot) == rows->cells[cell].slot)
 			walk->cell_of[i] = (uint32_t)cell++;
 	}
@@ -208,8 +212,8 @@ static int fail(struct format_error *error, const char *reason)
 	return -1;
 }
 
-int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms, struct process_rows *rows,
-		   struct format_error *error)
+int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms,
+		   struct process_rows *rows, struct format_error *error)
 {
 	struct walk walk = { 0 };
 	const char *reason = live_view_init(&walk.view, memory, mapped_bytes);
@@ -221,7 +225,8 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms, s
 	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
 		match_cells(&walk, rows);
 		for (size_t i = 0; i < LIVE_TOP_ENTRIES; i++)
-			walk_area(&walk, __atomic_load_n(&walk.view.header->top[i], __ATOMIC_ACQUIRE));
+			walk_area(&walk,
+				  __atomic_load_n(&walk.view.header->top[i], __ATOMIC_ACQUIRE));
 	}
 	if (!walk.no_memory)
 		take_rows(&walk, rows);

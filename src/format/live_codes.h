@@ -76,13 +76,15 @@ static inline uint64_t live_size_bucket_floor(unsigned bucket)
 /* A frame in 64 bits: bit 63 = the address is exact (a signal frame: symbolise pc, not pc - 1), bits 47..62 module,
  * bits 0..46 offset = pc - bias. Module 0 is no module: offset LIVE_FRAME_* for the marks below, or the bare pc. */
 enum live_frame_mark {
-	LIVE_FRAME_CUT = 1,	 /* deeper than the depth limit: the rest towards the root is folded here */
-	LIVE_FRAME_STOPPED = 2,	 /* no unwind information for the next frame: the walk ended here */
-	LIVE_FRAME_OTHER = 3,	 /* memory budget used up: the stack was not kept */
+	LIVE_FRAME_CUT =
+		1, /* deeper than the depth limit: the rest towards the root is folded here */
+	LIVE_FRAME_STOPPED = 2, /* no unwind information for the next frame: the walk ended here */
+	LIVE_FRAME_OTHER = 3,	/* memory budget used up: the stack was not kept */
 };
 static inline uint64_t live_frame_pack(uint32_t module, uint64_t offset, int exact)
 {
-	return (uint64_t)(exact != 0) << 63 | (uint64_t)module << 47 | (offset & ((1ull << 47) - 1));
+	return (uint64_t)(exact != 0) << 63 | (uint64_t)module << 47 |
+	       (offset & ((1ull << 47) - 1));
 }
 static inline uint32_t live_frame_module(uint64_t frame)
 {

@@ -40,7 +40,7 @@ struct live_header {
 
 	/* by the target, at start-up */
 	uint32_t pid;
-	uint32_t granule_shift;	  /* of small leaves */
+	uint32_t granule_shift; /* of small leaves */
 	uint32_t depth_limit;
 	uint32_t ready;		  /* 1 once everything above is valid, release */
 	uint64_t started_mono_ns; /* CLOCK_MONOTONIC */
@@ -49,8 +49,8 @@ struct live_header {
 	/* by the target, while running */
 	_Alignas(64) uint64_t used[LIVE_REGIONS];
 	_Alignas(64) uint64_t opened[LIVE_REGIONS]; /* bytes of each region that are writable */
-	uint64_t opened_bytes;			    /* their sum, plus this head: what the recorder takes */
-	uint64_t map_live_bytes, map_peak_bytes;    /* LIVE_KIND_MMAP; under the recorder's map lock */
+	uint64_t opened_bytes; /* their sum, plus this head: what the recorder takes */
+	uint64_t map_live_bytes, map_peak_bytes; /* LIVE_KIND_MMAP; under the recorder's map lock */
 	uint64_t inherited_frees; /* of blocks from before a fork: expected, so no health counter */
 	_Alignas(64) struct live_peak peak;
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
@@ -69,7 +69,7 @@ struct live_control {
 	uint32_t mode;	      /* enum live_mode */
 	uint32_t depth_limit; /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint64_t budget_bytes;
-	uint32_t exact_peak;  /* 1: exact peak with several threads too, at a price */
+	uint32_t exact_peak; /* 1: exact peak with several threads too, at a price */
 	uint32_t pad[23];
 };
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
@@ -94,10 +94,11 @@ const char *live_regions_check(const struct live_span region[LIVE_REGIONS], uint
 enum live_hello_reason { LIVE_HELLO_START = 0, LIVE_HELLO_FORK = 1 };
 struct live_hello {
 	char magic[8];
-	uint32_t pid, ppid;	 /* as the target sees them */
-	uint32_t reason;	 /* enum live_hello_reason */
+	uint32_t pid, ppid; /* as the target sees them */
+	uint32_t reason;    /* enum live_hello_reason */
 	uint32_t pad;
-	uint64_t address_limit;	 /* RLIMIT_AS less what is in use is for the collector to guess; ~0 = none */
+	uint64_t
+		address_limit; /* RLIMIT_AS less what is in use is for the collector to guess; ~0 = none */
 	uint64_t start_mono_ns;
 };
 struct live_welcome {

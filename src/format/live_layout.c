@@ -24,17 +24,21 @@ static const struct share {
 	unsigned shift;
 	uint64_t min_bytes, max_bytes;
 } shares[LIVE_REGIONS] = {
-	[LIVE_MODULES] = { 13, KIB(64), 65536 * sizeof(struct live_module) }, /* 16 bits in a frame */
+	[LIVE_MODULES] = { 13, KIB(64),
+			   65536 * sizeof(struct live_module) }, /* 16 bits in a frame */
 	[LIVE_STRINGS] = { 10, KIB(128), GIB(1) },
 	[LIVE_FRAMES] = { 9, KIB(256), GIB(8) },
 	[LIVE_NODES] = { 7, KIB(512), GIB(16) },
 	[LIVE_SITES] = { 7, KIB(512), GIB(16) },
 	[LIVE_RECORDS] = { 4, MIB(2), sizeof(struct live_record) << LIVE_SMALL_RECORD_BITS },
-	[LIVE_POOL] = { 3, MIB(2), (uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
+	[LIVE_POOL] = { 3, MIB(2),
+			(uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
 	[LIVE_SLOTS] = { 13, KIB(64), LIVE_SLOTS_MAX * sizeof(struct live_slot) },
 	[LIVE_THREADS] = { 9, KIB(128), GIB(1) },
-	[LIVE_AREAS] = { 6, 16 * sizeof(struct live_area), LIVE_TOP_ENTRIES *sizeof(struct live_area) },
-	[LIVE_LEAVES] = { 0, 16 * LIVE_LEAF_UNIT, (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it takes the rest */
+	[LIVE_AREAS] = { 6, 16 * sizeof(struct live_area),
+			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },
+	[LIVE_LEAVES] = { 0, 16 * LIVE_LEAF_UNIT,
+			  (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it takes the rest */
 	[LIVE_SCRATCH] = { 3, MIB(2), GIB(16) },
 };
 
@@ -87,7 +91,8 @@ const char *live_regions_check(const struct live_span region[LIVE_REGIONS], uint
 	for (unsigned i = 0; i < LIVE_REGIONS; i++) {
 		if (region[i].at % LIVE_PAGE != 0 || region[i].bytes % LIVE_PAGE != 0)
 			return "a region is not made of pages";
-		if (region[i].at < header_bytes || !range_within(region[i].at, region[i].bytes, mapped_bytes))
+		if (region[i].at < header_bytes ||
+		    !range_within(region[i].at, region[i].bytes, mapped_bytes))
 			return "a region lies outside of the memory";
 		for (unsigned j = 0; j < i; j++) {
 			/* Neither sum overflows: both regions are inside of the memory. */
@@ -113,7 +118,8 @@ const char *live_header_check(const struct live_header *header, uint64_t mapped_
 		return "uses a feature that this version of heapgauge does not know";
 	/* A later minor version may append to the head. */
 	header_bytes = header->header_bytes;
-	if (header_bytes < sizeof *header || header_bytes % LIVE_PAGE != 0 || header_bytes > mapped_bytes)
+	if (header_bytes < sizeof *header || header_bytes % LIVE_PAGE != 0 ||
+	    header_bytes > mapped_bytes)
 		return "the size of its head is wrong";
 	if (header->total_bytes > mapped_bytes)
 		return "only a part of it is mapped";

@@ -78,7 +78,8 @@ static void read_modules(struct reading *reading)
 		if (!range_within(from.path_at, from.path_bytes, string_bytes))
 			from.path_bytes = 0;
 		*row = (struct module_row){
-			.path = new_text(reading, from.path_bytes ? strings + from.path_at : "", from.path_bytes),
+			.path = new_text(reading, from.path_bytes ? strings + from.path_at : "",
+					 from.path_bytes),
 			.start = from.start,
 			.end = MAX(from.start, from.end),
 			.bias = from.bias,
@@ -101,7 +102,8 @@ static void read_frames(struct reading *reading, size_t count)
 		uint64_t frame = LIVE_LOAD(frames[i]);
 
 		if (live_frame_module(frame) >= rows->module_count)
-			frame = live_frame_pack(0, live_frame_offset(frame), live_frame_exact(frame));
+			frame = live_frame_pack(0, live_frame_offset(frame),
+						live_frame_exact(frame));
 		rows->frames[i] = frame;
 	}
 	rows->frame_count = reading->no_memory ? 0 : count;
@@ -191,22 +193,24 @@ static int compare_bars(const void *a, const void *b)
 }
 
 /* Exact sizes: those kept beside the first one, which has the rest of the calls. */
-static void read_few_sizes(struct reading *reading, const struct live_sizes_few *few, uint64_t first_size,
-			   uint64_t calls)
+static void read_few_sizes(struct reading *reading, const struct live_sizes_few *few,
+			   uint64_t first_size, uint64_t calls)
 {
 	size_t at = reading->rows->bar_count;
 	uint64_t used = few ? MIN(LIVE_LOAD(few->used), (uint64_t)LIVE_FEW_SIZES) : 0;
 	uint64_t rest = calls;
 
 	for (uint64_t i = 0; i < used; i++) {
-		uint64_t size = LIVE_LOAD(few->entry[i].size), count = LIVE_LOAD(few->entry[i].count);
+		uint64_t size = LIVE_LOAD(few->entry[i].size),
+			 count = LIVE_LOAD(few->entry[i].count);
 
 		add_bar(reading, size, size, count);
 		rest = saturating_sub(rest, count);
 	}
 	add_bar(reading, first_size, first_size, rest);
 	if (!reading->no_memory)
-		qsort(reading->rows->bars + at, reading->rows->bar_count - at, sizeof(struct bar), compare_bars);
+		qsort(reading->rows->bars + at, reading->rows->bar_count - at, sizeof(struct bar),
+		      compare_bars);
 }
 
 static void read_many_sizes(struct reading *reading, const struct live_sizes_many *many)
@@ -223,7 +227,8 @@ static void lost_detail(struct reading *reading)
 	reading->rows->process.health[HEALTH_lost_details]++;
 }
 
-static void read_sizes(struct reading *reading, const struct live_record *record, struct cell_row *cell)
+static void read_sizes(struct reading *reading, const struct live_record *record,
+		       struct cell_row *cell)
 {
 	uint32_t reference = LIVE_LOAD(record->sizes);
 	const void *pool = NULL;
@@ -234,8 +239,9 @@ static void read_sizes(struct reading *reading, const struct live_record *record
 	if (cell->calls == 0)
 		return;
 	if (reference != 0) {
-		pool = live_view_pool(&reading->view, reading->pool_used, reference & ~LIVE_SIZES_MANY,
-				      many ? sizeof(struct live_sizes_many) : sizeof(struct live_sizes_few));
+		pool = live_view_pool(
+			&reading->view, reading->pool_used, reference & ~LIVE_SIZES_MANY,
+			many ? sizeof(struct live_sizes_many) : sizeof(struct live_sizes_few));
 		if (!pool)
 			lost_detail(reading);
 	}
@@ -246,7 +252,8 @@ static void read_sizes(struct reading *reading, const struct live_record *record
 	cell->sizes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-static void read_lifetimes(struct reading *reading, const struct live_record *record, struct cell_row *cell)
+static void read_lifetimes(struct reading *reading, const struct live_record *record,
+			   struct cell_row *cell)
 {
 	uint32_t reference = LIVE_LOAD(record->lifetimes);
 	const struct live_lifetimes *lifetimes =
@@ -266,11 +273,13 @@ static void read_lifetimes(struct reading *reading, const struct live_record *re
 		cell->lifetime_ms_sum = LIVE_LOAD(lifetimes->sum_ms);
 	add_bar(reading, 0, 1, rest);
 	for (unsigned i = 0; i < LIVE_LIFETIME_BUCKETS; i++)
-		add_bar(reading, 1ull << i, i + 1 < LIVE_LIFETIME_BUCKETS ? 2ull << i : UINT64_MAX, count[i]);
+		add_bar(reading, 1ull << i, i + 1 < LIVE_LIFETIME_BUCKETS ? 2ull << i : UINT64_MAX,
+			count[i]);
 	cell->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-static void read_reallocs(struct reading *reading, const struct live_record *record, struct cell_row *cell)
+static void read_reallocs(struct reading *reading, const struct live_record *record,
+			  struct cell_row *cell)
 {
 	uint32_t reference = LIVE_LOAD(record->reallocs);
 	const struct live_reallocs *reallocs;
@@ -285,7 +294,8 @@ static void read_reallocs(struct reading *reading, const struct live_record *rec
 }
 
 /* doc: peak. The counters of the cell were loaded before: a change of them is saved first, and then its epoch. */
-static void read_peak(struct live_peak_rule rule, const struct live_record *record, struct cell_row *cell)
+static void read_peak(struct live_peak_rule rule, const struct live_record *record,
+		      struct cell_row *cell)
 {
 	cell->peak_bytes = (int64_t)(cell->bytes - cell->freed_bytes);
 	cell->peak_blocks = (int64_t)(cell->calls - cell->frees);
@@ -410,7 +420,8 @@ struct slot_totals {
 	uint64_t calls, bytes, frees, freed_bytes;
 };
 
-static void read_thread(const struct live_thread *from, struct slot_totals *until, struct thread_row *row)
+static void read_thread(const struct live_thread *from, struct slot_totals *until,
+			struct thread_row *row)
 {
 	struct slot_totals at = { from->calls, from->bytes, from->frees, from->freed_bytes };
 
@@ -439,7 +450,8 @@ static void read_threads(struct reading *reading)
 	rows->threads = new_rows(reading, count, sizeof *rows->threads);
 	if (!reading->no_memory) {
 		for (size_t i = 0; i < slot_count; i++)
-			until[i] = (struct slot_totals){ LIVE_LOAD(slots[i].calls), LIVE_LOAD(slots[i].bytes),
+			until[i] = (struct slot_totals){ LIVE_LOAD(slots[i].calls),
+							 LIVE_LOAD(slots[i].bytes),
 							 LIVE_LOAD(slots[i].frees),
 							 LIVE_LOAD(slots[i].freed_bytes) };
 		for (size_t i = count; i-- > 0;) {
@@ -451,7 +463,8 @@ static void read_threads(struct reading *reading)
 			slot = from.slot;
 			if (slot >= slot_count)
 				from.slot = 0;
-			read_thread(&from, slot < slot_count ? &until[slot] : &none, &rows->threads[i]);
+			read_thread(&from, slot < slot_count ? &until[slot] : &none,
+				    &rows->threads[i]);
 		}
 		rows->thread_count = count;
 	}
@@ -468,8 +481,10 @@ static void read_foreign(struct reading *reading)
 	for (size_t i = 0; i < slot_count; i++)
 		room += LIVE_LOAD(slots[i].foreign_frees) ? LIVE_FROM + 1 : 0;
 	rows->foreign = new_rows(reading, room, sizeof *rows->foreign);
-	for (size_t i = 0; i < slot_count && !reading->no_memory && rows->foreign_count + LIVE_FROM < room; i++) {
-		uint64_t blocks = LIVE_LOAD(slots[i].foreign_frees), bytes = LIVE_LOAD(slots[i].foreign_bytes);
+	for (size_t i = 0;
+	     i < slot_count && !reading->no_memory && rows->foreign_count + LIVE_FROM < room; i++) {
+		uint64_t blocks = LIVE_LOAD(slots[i].foreign_frees),
+			 bytes = LIVE_LOAD(slots[i].foreign_bytes);
 
 		if (blocks == 0)
 			continue;
@@ -486,9 +501,11 @@ static void read_foreign(struct reading *reading)
 			bytes = saturating_sub(bytes, row.bytes);
 		}
 		if (blocks)
-			rows->foreign[rows->foreign_count++] = (struct foreign_row){
-				.freer = (uint32_t)i, .owner = UINT32_MAX, .blocks = blocks, .bytes = bytes
-			};
+			rows->foreign[rows->foreign_count++] =
+				(struct foreign_row){ .freer = (uint32_t)i,
+						      .owner = UINT32_MAX,
+						      .blocks = blocks,
+						      .bytes = bytes };
 	}
 }
 
@@ -501,12 +518,14 @@ static void read_process(struct reading *reading)
 	memcpy(allocator, header->allocator, sizeof allocator);
 	process->pid = LIVE_LOAD(header->pid);
 	process->mode = LIVE_MODE_EXACT;
-	process->granule_bytes = 1ull << MIN(LIVE_LOAD(header->granule_shift), (uint32_t)LIVE_SMALL_SHIFT);
+	process->granule_bytes =
+		1ull << MIN(LIVE_LOAD(header->granule_shift), (uint32_t)LIVE_SMALL_SHIFT);
 	process->depth_limit = LIVE_LOAD(header->depth_limit);
 	process->own_bytes = LIVE_LOAD(header->opened_bytes);
 	process->map_peak_bytes = LIVE_LOAD(header->map_peak_bytes);
 	process->peak_at_ns = LIVE_LOAD(header->peak.peak_ms) * NS_PER_MS;
-	process->peak_bound_bytes = LIVE_LOAD(header->peak.shared) ? LIVE_LOAD(header->peak.bound_bytes) : 0;
+	process->peak_bound_bytes =
+		LIVE_LOAD(header->peak.shared) ? LIVE_LOAD(header->peak.bound_bytes) : 0;
 	for (size_t i = 0; i < HEALTH_COUNT; i++)
 		process->health[i] = LIVE_LOAD(header->health[i]);
 	process->command = new_text(reading, "", 0);
@@ -514,7 +533,8 @@ static void read_process(struct reading *reading)
 	process->allocator = new_text(reading, allocator, strnlen(allocator, sizeof allocator));
 }
 
-int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_rows *ret, struct format_error *error)
+int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_rows *ret,
+		   struct format_error *error)
 {
 	struct process_rows rows = { 0 };
 	struct reading reading = { .rows = &rows };

@@ -17,12 +17,14 @@ struct live_totals {
 int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_totals *ret);
 
 /* Everything but ages, series, snapshots and what only the collector knows (end, command, rss, later thread names). */
-int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_rows *ret, struct format_error *error);
-
-/* Adds ages: walks the block map; now_ms is the clock. */
-int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms, struct process_rows *rows,
+int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_rows *ret,
 		   struct format_error *error);
 
+/* Adds ages: walks the block map; now_ms is the clock. */
+int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms,
+		   struct process_rows *rows, struct format_error *error);
+
 /* Live bytes and blocks by site (index = site id; ret arrays are malloc'd, *ret_count sites). */
-int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret, size_t *ret_count);
+int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
+			size_t *ret_count);
 #endif

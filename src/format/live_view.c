@@ -48,7 +48,8 @@ size_t live_view_used(const struct live_view *view, enum live_region region)
 	return (size_t)MIN(used, room);
 }
 
-const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference, size_t bytes)
+const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference,
+			   size_t bytes)
 {
 	if (reference == 0 || !range_within(reference, bytes / LIVE_POOL_UNIT, used))
 		return NULL;
@@ -93,7 +94,8 @@ static void move(int64_t *value, uint64_t by)
 	*value = (int64_t)((uint64_t)*value + by);
 }
 
-int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret, size_t *ret_count)
+int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
+			size_t *ret_count)
 {
 	struct live_view view;
 	const struct live_record *records;

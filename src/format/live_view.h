@@ -39,7 +39,8 @@ static inline void live_view_fence(void)
 }
 
 /* An object of the pool that ends within what is published, or NULL. */
-const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference, size_t bytes);
+const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference,
+			   size_t bytes);
 
 /* How far the peak is known: doc: peak. */
 struct live_peak_rule {

@@ -24,9 +24,10 @@
 enum {
 	RECORDING_MAJOR = 1,
 	RECORDING_MINOR = 0,
-	HEAD_BYTES = 40,	  /* magic, size, major, minor, two words of flags, checksum */
+	HEAD_BYTES = 40, /* magic, size, major, minor, two words of flags, checksum */
 	HEAD_CHECKED_BYTES = 32,
-	CHUNK_HEAD_BYTES = 40,	  /* type, flags, process, stored and raw size, checksums of payload and head */
+	CHUNK_HEAD_BYTES =
+		40, /* type, flags, process, stored and raw size, checksums of payload and head */
 	CHUNK_HEAD_CHECKED_BYTES = 32,
 	PROCESSES_MAX = 1 << 20,
 };
@@ -140,13 +141,15 @@ static size_t compress_payload(const struct payload *payload, struct bytes *ret)
 	if (!out)
 		return 0;
 	size = ZSTD_compress(out, bound, raw->data, raw->size, level);
-	if (ZSTD_isError(size) || size >= raw->size || raw->size > RAW_BASE + (uint64_t)size * RAW_FACTOR ||
+	if (ZSTD_isError(size) || size >= raw->size ||
+	    raw->size > RAW_BASE + (uint64_t)size * RAW_FACTOR ||
 	    payload->cost_bytes > allowance_of(size))
 		return 0;
 	return size;
 }
 
-static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process, struct payload *payload)
+static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
+		      struct payload *payload)
 {
 	struct bytes packed = { 0 };
 	size_t packed_size, stored_size, head_at = out->size;
@@ -158,7 +161,8 @@ static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
 	}
 	packed_size = compress_payload(payload, &packed);
 	/* A column of zeros is one zero byte: this pads what is regular beyond belief. */
-	while (packed_size == 0 && !payload->bytes.failed && payload->cost_bytes > allowance_of(payload->bytes.size))
+	while (packed_size == 0 && !payload->bytes.failed &&
+	       payload->cost_bytes > allowance_of(payload->bytes.size))
 		bytes_put_zeros(&payload->bytes, (payload->cost_bytes / ALLOWANCE_FACTOR) + 1);
 	stored = packed_size ? packed.data : payload->bytes.data;
 	stored_size = packed_size ? packed_size : payload->bytes.size;
@@ -215,8 +219,8 @@ int recording_writer_add(struct recording_writer *writer, const struct process_r
 	return writer->out.failed ? fail(error, "no memory left for the recording") : 0;
 }
 
-int recording_writer_finish(struct recording_writer *writer, const struct run_row *run, void **ret_bytes,
-			    size_t *ret_length, struct format_error *error)
+int recording_writer_finish(struct recording_writer *writer, const struct run_row *run,
+			    void **ret_bytes, size_t *ret_length, struct format_error *error)
 {
 	struct payload payload = { 0 };
 
@@ -244,7 +248,8 @@ int recording_encode(const struct recording *recording, void **ret_bytes, size_t
 	for (size_t i = 0; i < recording->process_count && status == 0; i++)
 		status = recording_writer_add(writer, &recording->processes[i], error);
 	if (status == 0)
-		status = recording_writer_finish(writer, &recording->run, ret_bytes, ret_length, error);
+		status = recording_writer_finish(writer, &recording->run, ret_bytes, ret_length,
+						 error);
 	recording_writer_free(writer);
 	return status;
 }
@@ -260,7 +265,7 @@ struct chunk_head {
 struct decoder {
 	struct cursor cursor;
 	struct recording recording;
-	unsigned *seen; /* for each process, a bit for each type that was read */
+	unsigned *seen;	 /* for each process, a bit for each type that was read */
 	uint64_t chunks; /* that were whole, without the end */
 	struct format_error *error;
 };
@@ -285,10 +290,11 @@ static int get_head(struct decoder *decoder)
 	if (hash != XXH64(c->start, HEAD_CHECKED_BYTES, 0))
 		return fail(decoder->error, "its head is damaged");
 	if (major != RECORDING_MAJOR)
-		return fail(decoder->error, "written in format %u; this heapgauge reads format %u", major,
-			    RECORDING_MAJOR);
+		return fail(decoder->error, "written in format %u; this heapgauge reads format %u",
+			    major, RECORDING_MAJOR);
 	if (incompatible != 0)
-		return fail(decoder->error, "uses a feature (0x%llx) that this version of heapgauge does not know",
+		return fail(decoder->error,
+			    "uses a feature (0x%llx) that this version of heapgauge does not know",
 			    (unsigned long long)incompatible);
 	if (head_bytes < HEAD_BYTES)
 		return fail(decoder->error, "its head is damaged");
@@ -325,7 +331,8 @@ static bool get_chunk_head(struct decoder *decoder, struct chunk_head *ret)
 }
 
 /* The payload, unpacked into malloc'd memory when *ret_owned is set. Returns false if it is damaged. */
-static bool get_payload(const struct chunk_head *head, struct span stored, struct span *ret, uint8_t **ret_owned)
+static bool get_payload(const struct chunk_head *head, struct span stored, struct span *ret,
+			uint8_t **ret_owned)
 {
 	uint64_t size;
 	uint8_t *raw;
@@ -377,7 +384,8 @@ static bool add_process(struct decoder *decoder, uint32_t index)
 	return true;
 }
 
-static bool get_process_chunk(struct decoder *decoder, const struct chunk_head *head, struct source *source)
+static bool get_process_chunk(struct decoder *decoder, const struct chunk_head *head,
+			      struct source *source)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		unsigned *seen;
@@ -417,7 +425,8 @@ static int get_chunk(struct decoder *decoder, const struct chunk_head *head, boo
 
 	if (head->type == 0 || head->type >= CHUNK_TYPES) {
 		if (head->flags & CHUNK_REQUIRED)
-			return fail(decoder->error, "holds data (kind %u) that this version of heapgauge must know",
+			return fail(decoder->error,
+				    "holds data (kind %u) that this version of heapgauge must know",
 				    head->type);
 		decoder->chunks++;
 		warnings->unknown_chunks++;
@@ -489,7 +498,8 @@ static int get_all(struct decoder *decoder)
 	return 0;
 }
 
-int recording_decode(const void *bytes, size_t length, struct recording *ret, struct format_error *error)
+int recording_decode(const void *bytes, size_t length, struct recording *ret,
+		     struct format_error *error)
 {
 	struct decoder decoder = { .cursor = cursor_over(span_of(bytes, length)), .error = error };
 	int status = get_all(&decoder);

@@ -25,7 +25,8 @@ struct recording {
 struct format_error {
 	char message[256];
 };
-int recording_decode(const void *bytes, size_t length, struct recording *ret, struct format_error *error);
+int recording_decode(const void *bytes, size_t length, struct recording *ret,
+		     struct format_error *error);
 void recording_release(struct recording *recording);
 
 /* Encodes a whole recording into malloc'd memory. */
@@ -39,6 +40,6 @@ struct recording_writer *recording_writer_new(void);
 void recording_writer_free(struct recording_writer *writer);
 int recording_writer_add(struct recording_writer *writer, const struct process_rows *rows,
 			 struct format_error *error);
-int recording_writer_finish(struct recording_writer *writer, const struct run_row *run, void **ret_bytes,
-			    size_t *ret_length, struct format_error *error);
+int recording_writer_finish(struct recording_writer *writer, const struct run_row *run,
+			    void **ret_bytes, size_t *ret_length, struct format_error *error);
 #endif

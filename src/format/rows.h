@@ -45,7 +45,7 @@ struct cell_row {
 	uint64_t max_bytes;		 /* own maximum of this cell */
 	uint64_t temporary, slack, freed_slack;
 	uint64_t lifetime_ms_sum;
-	struct live_reallocs reallocs; /* all zero: none */
+	struct live_reallocs reallocs;		/* all zero: none */
 	uint32_t sizes_at, sizes_count;		/* in process_rows.bars */
 	uint32_t lifetimes_at, lifetimes_count; /* in process_rows.bars */
 };
@@ -97,10 +97,10 @@ enum process_end { END_RUNNING = 0, END_EXIT = 1, END_SIGNAL = 2, END_KILLED = 3
 /* doc: chunk_process */
 struct process_row {
 	uint32_t pid, ppid;
-	uint32_t mode;	/* enum live_mode */
-	uint32_t end;	/* enum process_end; KILLED = SIGKILL */
+	uint32_t mode;	    /* enum live_mode */
+	uint32_t end;	    /* enum process_end; KILLED = SIGKILL */
 	uint32_t exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: the signal's number */
-	uint64_t started_real_ns; /* CLOCK_REALTIME */
+	uint64_t started_real_ns;   /* CLOCK_REALTIME */
 	uint64_t started_offset_ns; /* after the start of the recording */
 	uint64_t duration_ns;
 	uint64_t calls, bytes, frees, freed_bytes, temporary, slack, freed_slack; /* heap */
@@ -110,8 +110,8 @@ struct process_row {
 	uint64_t own_bytes;
 	uint64_t granule_bytes, depth_limit;
 	uint64_t health[HEALTH_COUNT];
-	char *command;	 /* argv joined by spaces */
-	char *exe;	 /* path of the executable */
+	char *command; /* argv joined by spaces */
+	char *exe;     /* path of the executable */
 	char *allocator;
 };
 
@@ -129,8 +129,8 @@ struct process_rows {
 	struct series_row *series;
 	struct snapshot_row *snapshots;
 	struct snapshot_site *snapshot_sites;
-	size_t module_count, frame_count, node_count, site_count, cell_count, bar_count, age_count, thread_count,
-		foreign_count, series_count, snapshot_count, snapshot_site_count;
+	size_t module_count, frame_count, node_count, site_count, cell_count, bar_count, age_count,
+		thread_count, foreign_count, series_count, snapshot_count, snapshot_site_count;
 };
 void process_rows_release(struct process_rows *rows);
 
@@ -138,7 +138,8 @@ void process_rows_release(struct process_rows *rows);
 struct run_row {
 	uint64_t started_real_ns, duration_ns;
 	uint64_t peak_bytes, peak_at_ns; /* of all processes together, at one moment */
-	uint64_t peak_bound_bytes;	 /* 0 = exact: one process; else what sampling the sum may have missed is unknown */
+	uint64_t
+		peak_bound_bytes; /* 0 = exact: one process; else what sampling the sum may have missed is unknown */
 	char *host, *kernel, *version, *command;
 };
 #endif

@@ -66,13 +66,15 @@ static void check(const struct recording *recording)
 		check_process(&recording->processes[i]);
 	CHECK(recording_encode(recording, &bytes, &length, NULL) == 0);
 	CHECK(recording_decode(bytes, length, &back, NULL) == 0);
-	CHECK(back.warnings.bad_chunks == 0 && !back.warnings.unfinished && back.warnings.cut_bytes == 0);
+	CHECK(back.warnings.bad_chunks == 0 && !back.warnings.unfinished &&
+	      back.warnings.cut_bytes == 0);
 	CHECK(back.process_count == recording->process_count);
 	for (size_t i = 0; i < back.process_count; i++) {
 		const struct process_rows *a = &recording->processes[i], *b = &back.processes[i];
 
 		CHECK(a->cell_count == b->cell_count);
-		CHECK(a->cell_count == 0 || memcmp(a->cells, b->cells, a->cell_count * sizeof *a->cells) == 0);
+		CHECK(a->cell_count == 0 ||
+		      memcmp(a->cells, b->cells, a->cell_count * sizeof *a->cells) == 0);
 		CHECK(a->snapshot_site_count == b->snapshot_site_count);
 	}
 	recording_release(&back);

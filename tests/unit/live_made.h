@@ -42,8 +42,12 @@ static inline uint32_t made_module(struct made *made, const char *path)
 	struct live_module *module = (struct live_module *)made_at(made, LIVE_MODULES) + id;
 
 	memcpy((char *)made_at(made, LIVE_STRINGS) + at, path, strlen(path));
-	*module = (struct live_module){ .start = 0x1000 * id, .end = 0x1000 * id + 0x800, .bias = 0x100,
-					.path_at = at, .path_bytes = (uint32_t)strlen(path), .build_id_bytes = 20 };
+	*module = (struct live_module){ .start = 0x1000 * id,
+					.end = 0x1000 * id + 0x800,
+					.bias = 0x100,
+					.path_at = at,
+					.path_bytes = (uint32_t)strlen(path),
+					.build_id_bytes = 20 };
 	return id;
 }
 
@@ -73,14 +77,19 @@ static inline uint32_t made_site(struct made *made, uint32_t node, enum live_kin
 }
 
 /* A record whose calls all asked for `size` bytes. */
-static inline uint32_t made_counts(struct made *made, uint32_t site, uint32_t slot, uint64_t size, uint64_t calls,
-				   uint64_t frees)
+static inline uint32_t made_counts(struct made *made, uint32_t site, uint32_t slot, uint64_t size,
+				   uint64_t calls, uint64_t frees)
 {
 	uint32_t id = made_append(made, LIVE_RECORDS, 1);
 	struct live_record *record = made_record(made, id);
 
-	*record = (struct live_record){ .slot = slot, .calls = calls, .bytes = calls * size, .frees = frees,
-					.freed_bytes = frees * size, .first_size = size, .epoch = UINT32_MAX };
+	*record = (struct live_record){ .slot = slot,
+					.calls = calls,
+					.bytes = calls * size,
+					.frees = frees,
+					.freed_bytes = frees * size,
+					.first_size = size,
+					.epoch = UINT32_MAX };
 	__atomic_store_n(&record->site, site, __ATOMIC_RELEASE);
 	return id;
 }
@@ -108,8 +117,8 @@ static inline void made_start(struct made *made, struct live_header *head)
 }
 
 /* Puts a small block into the map; address below 4 GiB. */
-static inline void made_small_block(struct made *made, uint64_t address, uint32_t record, uint32_t size,
-				    uint32_t birth_code)
+static inline void made_small_block(struct made *made, uint64_t address, uint32_t record,
+				    uint32_t size, uint32_t birth_code)
 {
 	struct live_area *area = made_at(made, LIVE_AREAS);
 	uint64_t *leaf;
@@ -119,7 +128,8 @@ static inline void made_small_block(struct made *made, uint64_t address, uint32_
 	if (area->small[address >> LIVE_SMALL_SHIFT] == 0)
 		area->small[address >> LIVE_SMALL_SHIFT] = made_append(made, LIVE_LEAVES, 2) + 1;
 	leaf = (uint64_t *)((char *)made_at(made, LIVE_LEAVES) +
-			    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) * LIVE_LEAF_UNIT);
+			    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) *
+				    LIVE_LEAF_UNIT);
 	leaf[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift] =
 		live_small_pack(record, size, birth_code);
 }

@@ -62,21 +62,26 @@ static void client_start(struct client *client, uint64_t address_limit)
 		char bytes[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
 	} room;
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = room.bytes,
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = room.bytes,
 				  .msg_controllen = sizeof room.bytes };
 	int fds[2], connection = client_connect();
 	struct stat st;
 	void *memory;
 
 	memcpy(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic);
-	if (connection < 0 || send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
+	if (connection < 0 ||
+	    send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
 		_exit(50);
-	if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof welcome || !CMSG_FIRSTHDR(&message))
+	if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof welcome ||
+	    !CMSG_FIRSTHDR(&message))
 		_exit(51);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fds);
 	if (fstat(fds[0], &st) < 0 || (uint64_t)st.st_size != welcome.total_bytes)
 		_exit(52);
-	memory = mmap(NULL, welcome.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fds[0], 0);
+	memory = mmap(NULL, welcome.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		      fds[0], 0);
 	client->control = mmap(NULL, LIVE_PAGE, PROT_READ, MAP_SHARED, fds[1], 0);
 	if (memory == MAP_FAILED || client->control == MAP_FAILED)
 		_exit(53);
@@ -95,15 +100,19 @@ static void client_work(struct client *client, uint64_t blocks)
 	struct made *made = &client->made;
 	uint32_t module = made_module(made, "/bin/client");
 	uint32_t node = made_node(made, 0, made_frame(made, live_frame_pack(module, 0x40, 0)));
-	uint32_t record = made_counts(made, made_site(made, node, LIVE_KIND_HEAP), 0, 32, blocks, 1);
+	uint32_t record =
+		made_counts(made, made_site(made, node, LIVE_KIND_HEAP), 0, 32, blocks, 1);
 	struct live_thread *thread;
 
 	made_small_block(made, 0x2000, record, 32, client->control->birth_code);
 	made_append(made, LIVE_THREADS, 1);
 	thread = made_at(made, LIVE_THREADS);
 	*thread = (struct live_thread){ .tid = (uint32_t)getpid(), .name = "first" };
-	*made_slot(made, 0) = (struct live_slot){ .calls = blocks, .bytes = blocks * 32, .frees = 1,
-						  .freed_bytes = 32, .tid = (uint32_t)getpid() };
+	*made_slot(made, 0) = (struct live_slot){ .calls = blocks,
+						  .bytes = blocks * 32,
+						  .frees = 1,
+						  .freed_bytes = 32,
+						  .tid = (uint32_t)getpid() };
 	made->head->peak.state = 1;
 }
 
@@ -119,7 +128,8 @@ static void client_probe(const struct client *client)
 {
 	if (ftruncate(client->memory_fd, 4096) == 0 || ftruncate(client->memory_fd, 1ll << 40) == 0)
 		_exit(60);
-	if (mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, client->control_fd, 0) != MAP_FAILED)
+	if (mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, client->control_fd, 0) !=
+	    MAP_FAILED)
 		_exit(61);
 }
 
@@ -130,7 +140,9 @@ static _Noreturn void client_clock(const struct client *client)
 	nap(50);
 	after = client->control->clock_ms;
 	/* A tick may come between two reads. */
-	_exit(after > before + 10 && client->control->birth_code - live_birth_code(after) < 1000 ? 0 : 62);
+	_exit(after > before + 10 && client->control->birth_code - live_birth_code(after) < 1000
+		      ? 0
+		      : 62);
 }
 
 static int client_signals(void)
@@ -143,9 +155,11 @@ static int client_signals(void)
 	sigaction(SIGPIPE, NULL, &pipe_action);
 	sigaction(SIGUSR1, NULL, &interrupt);
 	/* As the test left them: SIGUSR2 blocked, SIGUSR1 ignored, SIGCHLD ignored, SIGPIPE standard. */
-	if (!sigismember(&mask, SIGUSR2) || sigismember(&mask, SIGINT) || sigismember(&mask, SIGCHLD))
+	if (!sigismember(&mask, SIGUSR2) || sigismember(&mask, SIGINT) ||
+	    sigismember(&mask, SIGCHLD))
 		return 70;
-	if (child.sa_handler != SIG_IGN || pipe_action.sa_handler != SIG_DFL || interrupt.sa_handler != SIG_IGN)
+	if (child.sa_handler != SIG_IGN || pipe_action.sa_handler != SIG_DFL ||
+	    interrupt.sa_handler != SIG_IGN)
 		return 71;
 	return 0;
 }
@@ -230,8 +244,9 @@ static struct collect_options options_for(const char *what, const char *path)
 	argv[1] = (char *)"client";
 	argv[2] = (char *)what;
 	argv[3] = NULL;
-	return (struct collect_options){ .argv = argv, .output = path, .recorder = "", .version = "test",
-					 .depth_limit = 64 };
+	return (struct collect_options){
+		.argv = argv, .output = path, .recorder = "", .version = "test", .depth_limit = 64
+	};
 }
 
 static struct collect_result collect(const char *what)
@@ -425,7 +440,9 @@ static int collect_in_child(const char *what, unsigned signals, int number)
 
 		if (collect_run(&options, &result, &error) < 0)
 			_exit(99);
-		_exit(result.end == COLLECT_LEFT ? 40 : result.end == COLLECT_SIGNALLED ? 50 + result.number : 98);
+		_exit(result.end == COLLECT_LEFT	? 40
+		      : result.end == COLLECT_SIGNALLED ? 50 + result.number
+							: 98);
 	}
 	for (unsigned i = 0; i < signals; i++) {
 		nap(300);
@@ -506,8 +523,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126),
 		cmocka_unit_test(a_folder_that_cannot_be_written_is_said_before_the_program_runs),
 	};
-	static const char *const names[] = { "exits", "killed", "family", "named", "probe", "clock", "limited",
-					     "descriptors", "stubborn", "terminated" };
+	static const char *const names[] = { "exits",	 "killed",    "family",	 "named",
+					     "probe",	 "clock",     "limited", "descriptors",
+					     "stubborn", "terminated" };
 	int status;
 
 	if (argc == 3 && strcmp(argv[1], "client") == 0)

@@ -29,7 +29,8 @@ static void every_total_gives_regions_that_pass_the_check(void **state)
 		struct live_header *header = new_header(total);
 
 		assert_null(live_header_check(header, total));
-		assert_true(header->total_bytes <= total && total - header->total_bytes < LIVE_PAGE);
+		assert_true(header->total_bytes <= total &&
+			    total - header->total_bytes < LIVE_PAGE);
 		assert_int_equal(header->region[LIVE_LEAVES].bytes % LIVE_LEAF_UNIT, 0);
 		assert_true(header->region[LIVE_LEAVES].bytes >= 16 * LIVE_LEAF_UNIT);
 		assert_true(header->region[LIVE_RECORDS].bytes / sizeof(struct live_record) <=
@@ -46,9 +47,11 @@ static void the_default_has_room_for_what_the_design_names(void **state)
 
 	(void)state;
 	assert_int_equal(header->region[LIVE_RECORDS].bytes, 4ull << 30);
-	assert_int_equal(header->region[LIVE_AREAS].bytes, LIVE_TOP_ENTRIES * sizeof(struct live_area));
+	assert_int_equal(header->region[LIVE_AREAS].bytes,
+			 LIVE_TOP_ENTRIES * sizeof(struct live_area));
 	assert_int_equal(header->region[LIVE_SLOTS].bytes / sizeof(struct live_slot), 16384);
-	assert_true(header->region[LIVE_SITES].bytes / sizeof(struct live_site) >= 10 * 1000 * 1000);
+	assert_true(header->region[LIVE_SITES].bytes / sizeof(struct live_site) >=
+		    10 * 1000 * 1000);
 	assert_true(header->region[LIVE_LEAVES].bytes >= 40ull << 30);
 	free(header);
 }
@@ -153,7 +156,8 @@ static void a_size_bucket_begins_at_its_floor(void **state)
 
 static void words_give_back_what_was_packed(void **state)
 {
-	uint32_t record = (1u << LIVE_SMALL_RECORD_BITS) - 1, birth = (1u << LIVE_SMALL_BIRTH_BITS) - 2;
+	uint32_t record = (1u << LIVE_SMALL_RECORD_BITS) - 1,
+		 birth = (1u << LIVE_SMALL_BIRTH_BITS) - 2;
 	uint64_t word = live_small_pack(record, LIVE_SMALL_LIMIT - 1, birth);
 	uint64_t frame = live_frame_pack(65535, (1ull << 47) - 5, 1);
 

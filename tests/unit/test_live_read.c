@@ -46,7 +46,9 @@ static struct process_rows read_rows(struct made *made)
 /* Whatever was read can be written and read back. */
 static void assert_encodes(const struct process_rows *rows)
 {
-	struct recording recording = { .processes = (struct process_rows *)rows, .process_count = 1 }, back = { 0 };
+	struct recording recording = { .processes = (struct process_rows *)rows,
+				       .process_count = 1 },
+			 back = { 0 };
 	void *bytes;
 	size_t length;
 
@@ -56,7 +58,8 @@ static void assert_encodes(const struct process_rows *rows)
 	assert_int_equal(back.process_count, 1);
 	assert_int_equal(back.processes[0].cell_count, rows->cell_count);
 	if (rows->cell_count)
-		assert_memory_equal(back.processes[0].cells, rows->cells, rows->cell_count * sizeof *rows->cells);
+		assert_memory_equal(back.processes[0].cells, rows->cells,
+				    rows->cell_count * sizeof *rows->cells);
 	recording_release(&back);
 	free(bytes);
 }
@@ -66,7 +69,9 @@ static uint32_t a_site(struct made *made, enum live_kind kind)
 	uint32_t module = made_module(made, "/bin/x");
 	uint32_t outer = made_node(made, 0, made_frame(made, live_frame_pack(module, 0x10, 0)));
 
-	return made_site(made, made_node(made, outer, made_frame(made, live_frame_pack(module, 0x20, 0))), kind);
+	return made_site(made,
+			 made_node(made, outer, made_frame(made, live_frame_pack(module, 0x20, 0))),
+			 kind);
 }
 
 static void records_become_cells_and_heap_totals(void **state)
@@ -113,7 +118,8 @@ static struct process_rows with_peak(uint32_t state, uint32_t record_epoch)
 	struct process_rows rows;
 
 	start(&made, TOTAL);
-	record = made_record(&made, made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4));
+	record =
+		made_record(&made, made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4));
 	record->peak_bytes = 9 * 64;
 	record->peak_blocks = 9;
 	record->epoch = record_epoch;
@@ -190,8 +196,9 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 		struct process_rows rows;
 
 		for (unsigned i = 0; i < SITES; i++)
-			*made_record(&made, i + 1) = (struct live_record){ .site = LIVE_SITE_FIRST + i,
-									   .first_size = 8, .epoch = 0 };
+			*made_record(&made, i + 1) = (struct live_record){
+				.site = LIVE_SITE_FIRST + i, .first_size = 8, .epoch = 0
+			};
 		for (unsigned step = 0; step < STEPS; step++) {
 			unsigned site = (unsigned)(hash_mix(seed++) % SITES);
 			struct live_record *r = made_record(&made, site + 1);
@@ -223,7 +230,8 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 		rows = read_rows(&made);
 		assert_int_equal(rows.process.peak_bytes, peak);
 		for (size_t i = 0; i < rows.cell_count; i++)
-			assert_int_equal(rows.cells[i].peak_bytes, at_peak[rows.cells[i].site - LIVE_SITE_FIRST]);
+			assert_int_equal(rows.cells[i].peak_bytes,
+					 at_peak[rows.cells[i].site - LIVE_SITE_FIRST]);
 		process_rows_release(&rows);
 	}
 	stop(&made);
@@ -324,13 +332,21 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 	made_append(&made, LIVE_THREADS, 3);
 	threads = made_at(&made, LIVE_THREADS);
 	threads[0] = (struct live_thread){ .tid = 10, .slot = 0, .name = "main" };
-	threads[1] = (struct live_thread){ .tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters" };
-	threads[2] = (struct live_thread){ .tid = 12, .slot = 1, .calls = 5, .bytes = 50, .frees = 2,
-					   .freed_bytes = 20 };
+	threads[1] = (struct live_thread){
+		.tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters"
+	};
+	threads[2] = (struct live_thread){
+		.tid = 12, .slot = 1, .calls = 5, .bytes = 50, .frees = 2, .freed_bytes = 20
+	};
 	*made_slot(&made, 0) = (struct live_slot){ .calls = 100, .bytes = 1000 };
-	*made_slot(&made, 1) = (struct live_slot){ .calls = 8, .bytes = 80, .frees = 8, .freed_bytes = 80,
-						   .foreign_frees = 7, .foreign_bytes = 70,
-						   .from = { { .slot = 1, .blocks = 4, .bytes = 40 } } };
+	*made_slot(&made, 1) =
+		(struct live_slot){ .calls = 8,
+				    .bytes = 80,
+				    .frees = 8,
+				    .freed_bytes = 80,
+				    .foreign_frees = 7,
+				    .foreign_bytes = 70,
+				    .from = { { .slot = 1, .blocks = 4, .bytes = 40 } } };
 	rows = read_rows(&made);
 	assert_int_equal(rows.thread_count, 3);
 	assert_int_equal(rows.threads[0].calls, 100);
@@ -358,7 +374,8 @@ static void totals_are_the_sums_of_the_slots(void **state)
 	start(&made, TOTAL);
 	made_append(&made, LIVE_SLOTS, 1);
 	*made_slot(&made, 0) = (struct live_slot){ .calls = 100, .bytes = 1000, .temporary = 3 };
-	*made_slot(&made, 1) = (struct live_slot){ .calls = 1, .bytes = 10, .frees = 90, .freed_bytes = 900 };
+	*made_slot(&made, 1) =
+		(struct live_slot){ .calls = 1, .bytes = 10, .frees = 90, .freed_bytes = 900 };
 	made.head->opened_bytes = 4096;
 	assert_int_equal(live_read_totals(made.head, TOTAL, &totals), 0);
 	assert_int_equal(totals.calls, 101);
@@ -411,7 +428,9 @@ static void blocks_of_the_map_have_an_age(void **state)
 	area->large[0] = leaf + 1;
 	area->large[1] = leaf + 1; /* damage: must not count twice */
 	large = (void *)((char *)made_at(&made, LIVE_LEAVES) + (size_t)leaf * LIVE_LEAF_UNIT);
-	large[5] = (struct live_large){ .address = 0x5000, .size_bytes = 1 << 20, .record = record,
+	large[5] = (struct live_large){ .address = 0x5000,
+					.size_bytes = 1 << 20,
+					.record = record,
 					.birth_code = live_birth_code(0) };
 	rows = read_rows(&made);
 	assert_int_equal(live_read_ages(made.head, TOTAL, 1000, &rows, NULL), 0);
@@ -420,7 +439,7 @@ static void blocks_of_the_map_have_an_age(void **state)
 	assert_int_equal(rows.ages[0].bucket, 0);
 	assert_int_equal(rows.ages[0].blocks, 2);
 	assert_int_equal(rows.ages[0].bytes, 128);
-	assert_int_equal(rows.ages[1].bucket, 2); /* 3 ms: [2, 4) */
+	assert_int_equal(rows.ages[1].bucket, 2);  /* 3 ms: [2, 4) */
 	assert_int_equal(rows.ages[2].bucket, 10); /* 1000 ms: [512, 1024) */
 	assert_int_equal(rows.ages[2].bytes, 1 << 20);
 	assert_encodes(&rows);
@@ -443,7 +462,8 @@ static void damage_is_kept_within_bounds(void **state)
 	made_record(&made, record)->reallocs = 0xffffffff;
 	made_counts(&made, 4000000, 0, 64, 1, 0);
 	node = made_node(&made, 0, 0);
-	((struct live_node *)made_at(&made, LIVE_NODES))[node] = (struct live_node){ node, 0xffffff };
+	((struct live_node *)made_at(&made, LIVE_NODES))[node] =
+		(struct live_node){ node, 0xffffff };
 	((struct live_site *)made_at(&made, LIVE_SITES))[site].kind = 77;
 	made_frame(&made, live_frame_pack(60000, 1, 1));
 	made.head->used[LIVE_THREADS] = 1;
@@ -461,10 +481,12 @@ static void damage_is_kept_within_bounds(void **state)
 	process_rows_release(&rows);
 	/* Lengths beyond the regions are cut to what is there. */
 	for (unsigned i = 0; i < LIVE_REGIONS; i++)
-		made.head->used[i] = i == LIVE_SLOTS || i == LIVE_THREADS || i == LIVE_MODULES ? UINT64_MAX :
-												 made.head->used[i];
+		made.head->used[i] = i == LIVE_SLOTS || i == LIVE_THREADS || i == LIVE_MODULES
+					     ? UINT64_MAX
+					     : made.head->used[i];
 	rows = read_rows(&made);
-	assert_int_equal(rows.thread_count, made.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread));
+	assert_int_equal(rows.thread_count,
+			 made.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread));
 	process_rows_release(&rows);
 	stop(&made);
 }
@@ -486,7 +508,8 @@ static void a_million_records_take_well_under_a_second(void **state)
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	rows = read_rows(&made);
 	clock_gettime(CLOCK_MONOTONIC, &after);
-	seconds = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+	seconds = (double)(after.tv_sec - before.tv_sec) +
+		  (double)(after.tv_nsec - before.tv_nsec) / 1e9;
 	print_message("          %d records in %.3f s\n", RECORDS, seconds);
 	assert_int_equal(rows.cell_count, RECORDS);
 	assert_int_equal(rows.process.calls, 2 * RECORDS);

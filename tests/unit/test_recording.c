@@ -79,7 +79,8 @@ static void fill_stacks(struct process_rows *p, size_t scale)
 	p->frame_count = 1 + below(scale);
 	p->frames = rows_of(p->frame_count, sizeof *p->frames);
 	for (size_t i = 0; i < p->frame_count; i++)
-		p->frames[i] = live_frame_pack((uint32_t)below(p->module_count), rnd() >> 17, below(10) == 0);
+		p->frames[i] = live_frame_pack((uint32_t)below(p->module_count), rnd() >> 17,
+					       below(10) == 0);
 	p->node_count = 1 + below(2 * scale);
 	p->nodes = rows_of(p->node_count, sizeof *p->nodes);
 	for (size_t i = 1; i < p->node_count; i++) {
@@ -110,7 +111,8 @@ static uint32_t fill_bars(struct process_rows *p, const struct cell_row *cell, i
 			*bar = (struct bar){ live_size_bucket_floor(bucket),
 					     live_size_bucket_floor(bucket + 1) - 1, below(100) };
 		else if (!sizes && below(2))
-			*bar = (struct bar){ bucket ? 1u << (bucket - 1) : 0, 1u << bucket, below(100) };
+			*bar = (struct bar){ bucket ? 1u << (bucket - 1) : 0, 1u << bucket,
+					     below(100) };
 	}
 	if (count == 1 && below(2))
 		p->bars[at] = (struct bar){ 48, 48, sizes ? cell->calls : cell->frees };
@@ -142,9 +144,12 @@ static void fill_cells(struct process_rows *p, size_t scale)
 		c->freed_slack = number();
 		c->lifetime_ms_sum = number();
 		if (below(4) == 0)
-			c->reallocs = (struct live_reallocs){ .calls = number(), .moved_calls = number(),
-							      .moved_bytes = number(), .grown_calls = number(),
-							      .shrunk_calls = number(), .old_bytes = number(),
+			c->reallocs = (struct live_reallocs){ .calls = number(),
+							      .moved_calls = number(),
+							      .moved_bytes = number(),
+							      .grown_calls = number(),
+							      .shrunk_calls = number(),
+							      .old_bytes = number(),
 							      .new_bytes = number() };
 		c->sizes_at = (uint32_t)p->bar_count;
 		c->sizes_count = fill_bars(p, c, 1);
@@ -154,8 +159,10 @@ static void fill_cells(struct process_rows *p, size_t scale)
 	p->age_count = p->cell_count ? below(scale) : 0;
 	p->ages = rows_of(p->age_count, sizeof *p->ages);
 	for (size_t i = 0; i < p->age_count; i++)
-		p->ages[i] = (struct age_row){ .cell = (uint32_t)below(p->cell_count), .bucket = (uint32_t)below(40),
-					       .blocks = number(), .bytes = number() };
+		p->ages[i] = (struct age_row){ .cell = (uint32_t)below(p->cell_count),
+					       .bucket = (uint32_t)below(40),
+					       .blocks = number(),
+					       .bytes = number() };
 }
 
 static void fill_threads(struct process_rows *p, size_t scale)
@@ -165,17 +172,23 @@ static void fill_threads(struct process_rows *p, size_t scale)
 	for (size_t i = 0; i < p->thread_count; i++) {
 		struct thread_row *t = &p->threads[i];
 
-		*t = (struct thread_row){ .tid = (uint32_t)rnd(), .slot = (uint32_t)below(100),
-					  .started_ns = below(9999) * 1000000, .calls = number(), .bytes = number(),
-					  .frees = number(), .freed_bytes = number() };
+		*t = (struct thread_row){ .tid = (uint32_t)rnd(),
+					  .slot = (uint32_t)below(100),
+					  .started_ns = below(9999) * 1000000,
+					  .calls = number(),
+					  .bytes = number(),
+					  .frees = number(),
+					  .freed_bytes = number() };
 		snprintf(t->name, sizeof t->name, "worker-%u", (unsigned)below(10));
 	}
 	p->foreign_count = below(scale);
 	p->foreign = rows_of(p->foreign_count, sizeof *p->foreign);
 	for (size_t i = 0; i < p->foreign_count; i++)
-		p->foreign[i] = (struct foreign_row){ .freer = (uint32_t)below(100),
-						      .owner = below(3) ? (uint32_t)below(100) : UINT32_MAX,
-						      .blocks = number(), .bytes = number() };
+		p->foreign[i] =
+			(struct foreign_row){ .freer = (uint32_t)below(100),
+					      .owner = below(3) ? (uint32_t)below(100) : UINT32_MAX,
+					      .blocks = number(),
+					      .bytes = number() };
 }
 
 static void fill_time(struct process_rows *p, size_t scale)
@@ -183,21 +196,34 @@ static void fill_time(struct process_rows *p, size_t scale)
 	p->series_count = below(scale);
 	p->series = rows_of(p->series_count, sizeof *p->series);
 	for (size_t i = 0; i < p->series_count; i++)
-		p->series[i] = (struct series_row){ i * 10000000 + below(1000), number(), number(), number(), number(),
-						    number(), number(), number(), number(), number() };
+		p->series[i] = (struct series_row){ i * 10000000 + below(1000),
+						    number(),
+						    number(),
+						    number(),
+						    number(),
+						    number(),
+						    number(),
+						    number(),
+						    number(),
+						    number() };
 	p->snapshot_count = below(10);
 	p->snapshots = rows_of(p->snapshot_count, sizeof *p->snapshots);
 	p->snapshot_sites = rows_of(p->snapshot_count * p->site_count, sizeof *p->snapshot_sites);
 	for (size_t i = 0; i < p->snapshot_count; i++) {
 		struct snapshot_row *s = &p->snapshots[i];
 
-		*s = (struct snapshot_row){ .at_ns = i * 100000000, .live_bytes = number(), .live_blocks = number(),
-					    .rss_bytes = number(), .sites_at = (uint32_t)p->snapshot_site_count };
+		*s = (struct snapshot_row){ .at_ns = i * 100000000,
+					    .live_bytes = number(),
+					    .live_blocks = number(),
+					    .rss_bytes = number(),
+					    .sites_at = (uint32_t)p->snapshot_site_count };
 		for (uint32_t site = 1; site < p->site_count; site++) {
 			if (below(4) != 0)
 				continue;
-			p->snapshot_sites[p->snapshot_site_count++] = (struct snapshot_site){
-				.site = site, .bytes = (int64_t)number(), .blocks = (int64_t)number() };
+			p->snapshot_sites[p->snapshot_site_count++] =
+				(struct snapshot_site){ .site = site,
+							.bytes = (int64_t)number(),
+							.blocks = (int64_t)number() };
 			s->sites_count++;
 		}
 	}
@@ -206,14 +232,37 @@ static void fill_time(struct process_rows *p, size_t scale)
 static void fill_process(struct process_rows *p, size_t scale)
 {
 	p->process = (struct process_row){
-		.pid = (uint32_t)rnd(), .ppid = (uint32_t)rnd(), .mode = LIVE_MODE_EXACT, .end = (uint32_t)below(4),
-		.exit_code = (uint32_t)below(256), .started_real_ns = rnd(), .started_offset_ns = number(),
-		.duration_ns = number(), .calls = number(), .bytes = number(), .frees = number(),
-		.freed_bytes = number(), .temporary = number(), .slack = number(), .freed_slack = number(),
-		.map_calls = number(), .map_bytes = number(), .unmap_calls = number(), .unmap_bytes = number(),
-		.map_peak_bytes = number(), .peak_bytes = number(), .peak_blocks = number(), .peak_at_ns = number(),
-		.peak_bound_bytes = number(), .peak_rss_bytes = number(), .own_bytes = number(), .granule_bytes = 16,
-		.depth_limit = 256, .command = text(), .exe = text(), .allocator = text(),
+		.pid = (uint32_t)rnd(),
+		.ppid = (uint32_t)rnd(),
+		.mode = LIVE_MODE_EXACT,
+		.end = (uint32_t)below(4),
+		.exit_code = (uint32_t)below(256),
+		.started_real_ns = rnd(),
+		.started_offset_ns = number(),
+		.duration_ns = number(),
+		.calls = number(),
+		.bytes = number(),
+		.frees = number(),
+		.freed_bytes = number(),
+		.temporary = number(),
+		.slack = number(),
+		.freed_slack = number(),
+		.map_calls = number(),
+		.map_bytes = number(),
+		.unmap_calls = number(),
+		.unmap_bytes = number(),
+		.map_peak_bytes = number(),
+		.peak_bytes = number(),
+		.peak_blocks = number(),
+		.peak_at_ns = number(),
+		.peak_bound_bytes = number(),
+		.peak_rss_bytes = number(),
+		.own_bytes = number(),
+		.granule_bytes = 16,
+		.depth_limit = 256,
+		.command = text(),
+		.exe = text(),
+		.allocator = text(),
 	};
 	for (size_t i = 0; i < HEALTH_COUNT; i++)
 		p->process.health[i] = below(2) ? number() : 0;
@@ -228,7 +277,8 @@ static struct recording random_recording(uint64_t with_seed, size_t processes, s
 	struct recording r = { 0 };
 
 	seed = with_seed;
-	r.run = (struct run_row){ rnd(), number(), number(), number(), number(), text(), text(), text(), text() };
+	r.run = (struct run_row){ rnd(),  number(), number(), number(), number(),
+				  text(), text(),   text(),   text() };
 	r.process_count = processes;
 	r.processes = rows_of(processes, sizeof *r.processes);
 	for (size_t i = 0; i < processes; i++)
@@ -236,11 +286,12 @@ static struct recording random_recording(uint64_t with_seed, size_t processes, s
 	return r;
 }
 
-#define SAME(a, b, member, count)                                                                              \
-	do {                                                                                                   \
-		assert_int_equal((a)->count, (b)->count);                                                      \
-		if ((a)->count)                                                                                \
-			assert_memory_equal((a)->member, (b)->member, (a)->count * sizeof *(a)->member);       \
+#define SAME(a, b, member, count)                                                                  \
+	do {                                                                                       \
+		assert_int_equal((a)->count, (b)->count);                                          \
+		if ((a)->count)                                                                    \
+			assert_memory_equal((a)->member, (b)->member,                              \
+					    (a)->count * sizeof *(a)->member);                     \
 	} while (0)
 
 static void assert_same_process(struct process_rows *a, struct process_rows *b)
@@ -293,7 +344,9 @@ static void random_recordings_come_back_as_they_were(void **state)
 {
 	(void)state;
 	for (uint64_t i = 1; i <= 120; i++) {
-		struct recording r = random_recording(i, below(4), i % 10 == 0 ? 3000 : 1 + below(60)), back = { 0 };
+		struct recording r = random_recording(i, below(4),
+						      i % 10 == 0 ? 3000 : 1 + below(60)),
+				 back = { 0 };
 		struct format_error error = { "" };
 		uint8_t *bytes;
 		size_t length;
@@ -380,7 +433,8 @@ static void resign_head(uint8_t *bytes)
 	memcpy(bytes + 32, &hash, sizeof hash);
 }
 
-static int decode_after(uint8_t *bytes, size_t length, size_t at, uint8_t value, struct format_error *error)
+static int decode_after(uint8_t *bytes, size_t length, size_t at, uint8_t value,
+			struct format_error *error)
 {
 	struct recording back = { 0 };
 	uint8_t old = bytes[at];
@@ -505,7 +559,8 @@ int main(void)
 		cmocka_unit_test(random_recordings_come_back_as_they_were),
 		cmocka_unit_test(a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk),
 		cmocka_unit_test(a_flipped_bit_never_goes_unnoticed),
-		cmocka_unit_test(any_minor_and_compatible_flag_is_read_and_unknown_needs_are_refused),
+		cmocka_unit_test(
+			any_minor_and_compatible_flag_is_read_and_unknown_needs_are_refused),
 		cmocka_unit_test(an_unknown_chunk_is_skipped_and_counted_unless_it_is_required),
 		cmocka_unit_test(a_lost_table_takes_those_that_point_into_it),
 		cmocka_unit_test(very_regular_rows_are_still_believed),
