@@ -33,6 +33,7 @@ def start(heapgauge, path, argv, env):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        bufsize=0,  # some tests read the descriptor itself
     )
 
 
