@@ -187,7 +187,8 @@ NOINLINE void account_lifetime_slow(struct live_record *record, uint32_t birth_c
 	count(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], 1);
 }
 
-NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size, bool moved)
+NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size,
+			      bool moved)
 {
 	if (record->reallocs == 0) {
 		uint32_t unit = pool_add(sizeof(struct live_reallocs) / LIVE_POOL_UNIT);

@@ -56,7 +56,8 @@ static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_
 		record->max_bytes = live;
 }
 
-static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record, uint64_t size, uint64_t slack)
+static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record,
+					uint64_t size, uint64_t slack)
 {
 	struct live_peak *peak = &memory.head->peak;
 	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
@@ -97,8 +98,8 @@ static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *r
 		account_flush(slot);
 }
 
-static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size, uint64_t slack,
-				       uint32_t birth_code, bool temporary)
+static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
+				       uint64_t slack, uint32_t birth_code, bool temporary)
 {
 	struct live_peak *peak = &memory.head->peak;
 	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);

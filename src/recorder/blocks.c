@@ -13,15 +13,17 @@ enum { SMALL, LARGE };
 
 static uint32_t units_of(int kind)
 {
-	uint64_t bytes = kind == SMALL ? sizeof(uint64_t) << (LIVE_SMALL_SHIFT - blocks_granule_shift)
-				       : sizeof(struct live_large)
-						 << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT);
+	uint64_t bytes = kind == SMALL
+				 ? sizeof(uint64_t) << (LIVE_SMALL_SHIFT - blocks_granule_shift)
+				 : sizeof(struct live_large)
+					   << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT);
 
 	return (uint32_t)(bytes / LIVE_LEAF_UNIT);
 }
 
 /* The number in *place, making what it names if it is 0. 0: no memory. */
-static uint32_t number_at(uint32_t *place, uint32_t *spare, enum live_region region, uint64_t count, uint64_t bytes)
+static uint32_t number_at(uint32_t *place, uint32_t *spare, enum live_region region, uint64_t count,
+			  uint64_t bytes)
 {
 	uint32_t number = __atomic_load_n(place, __ATOMIC_ACQUIRE);
 
@@ -36,7 +38,8 @@ static uint32_t number_at(uint32_t *place, uint32_t *spare, enum live_region reg
 			return 0;
 		made = (uint32_t)first + 1;
 	}
-	if (__atomic_compare_exchange_n(place, &number, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(place, &number, made, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
 		return made;
 	__atomic_store_n(spare, made, __ATOMIC_RELEASE);
 	return number;
@@ -49,8 +52,9 @@ static struct live_area *area_of(uintptr_t address, bool make)
 	if (index >= LIVE_TOP_ENTRIES)
 		return NULL;
 	uint32_t *place = &memory.head->top[index];
-	uint32_t number = make ? number_at(place, &spare_area, LIVE_AREAS, 1, sizeof(struct live_area))
-			       : __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	uint32_t number =
+		make ? number_at(place, &spare_area, LIVE_AREAS, 1, sizeof(struct live_area))
+		     : __atomic_load_n(place, __ATOMIC_ACQUIRE);
 
 	return number ? (struct live_area *)(void *)memory.region[LIVE_AREAS] + (number - 1) : NULL;
 }
@@ -62,13 +66,15 @@ static struct live_large *large_entry(uintptr_t address, bool make)
 	if (area == NULL)
 		return NULL;
 	uint32_t *place = &area->large[address >> LIVE_LARGE_SHIFT & (ARRAY_SIZE(area->large) - 1)];
-	uint32_t leaf = make ? number_at(place, &spare_large, LIVE_LEAVES, units_of(LARGE), LIVE_LEAF_UNIT)
-			     : __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	uint32_t leaf =
+		make ? number_at(place, &spare_large, LIVE_LEAVES, units_of(LARGE), LIVE_LEAF_UNIT)
+		     : __atomic_load_n(place, __ATOMIC_ACQUIRE);
 
 	if (leaf == 0)
 		return NULL;
 	struct live_large *entries =
-		(struct live_large *)(void *)(memory.region[LIVE_LEAVES] + (uint64_t)(leaf - 1) * LIVE_LEAF_UNIT);
+		(struct live_large *)(void *)(memory.region[LIVE_LEAVES] +
+					      (uint64_t)(leaf - 1) * LIVE_LEAF_UNIT);
 
 	return &entries[(address & ((1u << LIVE_LARGE_SHIFT) - 1)) >> LIVE_LARGE_GRANULE_SHIFT];
 }
@@ -104,9 +110,11 @@ COLD void blocks_put_slow(uintptr_t address, const struct block *block, struct b
 	}
 	struct live_area *area = area_of(address, true);
 	uint32_t *place =
-		area ? &area->small[address >> LIVE_SMALL_SHIFT & (ARRAY_SIZE(area->small) - 1)] : NULL;
+		area ? &area->small[address >> LIVE_SMALL_SHIFT & (ARRAY_SIZE(area->small) - 1)]
+		     : NULL;
 
-	if (place == NULL || number_at(place, &spare_small, LIVE_LEAVES, units_of(SMALL), LIVE_LEAF_UNIT) == 0) {
+	if (place == NULL ||
+	    number_at(place, &spare_small, LIVE_LEAVES, units_of(SMALL), LIVE_LEAF_UNIT) == 0) {
 		health_add(HEALTH_untracked_blocks);
 		return;
 	}

@@ -35,36 +35,43 @@ static ALWAYS_INLINE uint64_t *blocks_small_word(uintptr_t address)
 
 	if (UNLIKELY(area_number == 0))
 		return NULL;
-	struct live_area *area = (struct live_area *)(void *)memory.region[LIVE_AREAS] + (area_number - 1);
+	struct live_area *area =
+		(struct live_area *)(void *)memory.region[LIVE_AREAS] + (area_number - 1);
 	uint64_t index = address >> LIVE_SMALL_SHIFT & (ARRAY_SIZE(area->small) - 1);
 	uint32_t leaf = __atomic_load_n(&area->small[index], __ATOMIC_ACQUIRE);
 
 	if (UNLIKELY(leaf == 0))
 		return NULL;
-	uint64_t *words = (uint64_t *)(void *)(memory.region[LIVE_LEAVES] + (uint64_t)(leaf - 1) * LIVE_LEAF_UNIT);
+	uint64_t *words = (uint64_t *)(void *)(memory.region[LIVE_LEAVES] +
+					       (uint64_t)(leaf - 1) * LIVE_LEAF_UNIT);
 
 	return &words[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> blocks_granule_shift];
 }
 
 static ALWAYS_INLINE struct block blocks_unpack(uint64_t word)
 {
-	return (struct block){ live_small_record(word), live_small_birth(word), live_small_size(word) };
+	return (struct block){ live_small_record(word), live_small_birth(word),
+			       live_small_size(word) };
 }
 
 /* Enters a block. ret_old: an entry that was still there, whose free has not been seen; record 0 = none. */
-static ALWAYS_INLINE void blocks_put(uintptr_t address, const struct block *block, struct block *ret_old)
+static ALWAYS_INLINE void blocks_put(uintptr_t address, const struct block *block,
+				     struct block *ret_old)
 {
 	uint64_t *word;
 
 	ret_old->record = 0;
-	if (UNLIKELY(block->size_bytes >= LIVE_SMALL_LIMIT || (word = blocks_small_word(address)) == NULL)) {
+	if (UNLIKELY(block->size_bytes >= LIVE_SMALL_LIMIT ||
+		     (word = blocks_small_word(address)) == NULL)) {
 		blocks_put_slow(address, block, ret_old);
 		return;
 	}
 	if (UNLIKELY(*word != 0))
 		*ret_old = blocks_unpack(*word);
-	__atomic_store_n(word, live_small_pack(block->record, (uint32_t)block->size_bytes, block->birth_code),
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(
+		word,
+		live_small_pack(block->record, (uint32_t)block->size_bytes, block->birth_code),
+		__ATOMIC_RELAXED);
 }
 
 /* Removes and returns the entry of an address. */

@@ -55,9 +55,17 @@ static uint64_t read_unsigned(const uint8_t **at, const uint8_t *end, unsigned b
 }
 
 /* DW_EH_PE_*: the low nibble is the form, the next three bits what it is relative to. */
-enum { PE_OMIT = 0xff, PE_FORM = 0x0f, PE_RELATIVE = 0x70, PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_INDIRECT = 0x80 };
+enum {
+	PE_OMIT = 0xff,
+	PE_FORM = 0x0f,
+	PE_RELATIVE = 0x70,
+	PE_PCREL = 0x10,
+	PE_DATAREL = 0x30,
+	PE_INDIRECT = 0x80
+};
 
-static uint64_t read_encoded(const uint8_t **at, const uint8_t *end, uint8_t encoding, const uint8_t *data)
+static uint64_t read_encoded(const uint8_t **at, const uint8_t *end, uint8_t encoding,
+			     const uint8_t *data)
 {
 	const uint8_t *here = *at;
 	uint64_t value;
@@ -142,7 +150,8 @@ static bool read_cie(const uint8_t *cie, struct cfi_entry *ret, bool *ret_augmen
 		return false;
 	ret->code_factor = cfi_uleb(&at, end);
 	ret->data_factor = cfi_sleb(&at, end);
-	ret->return_register = version == 1 ? (unsigned)read_unsigned(&at, end, 1) : (unsigned)cfi_uleb(&at, end);
+	ret->return_register =
+		version == 1 ? (unsigned)read_unsigned(&at, end, 1) : (unsigned)cfi_uleb(&at, end);
 	ret->encoding = 0;
 	ret->signal = false;
 	*ret_augmented = augmentation[0] == 'z';
@@ -184,12 +193,16 @@ static bool read_fde(const uint8_t *fde, struct cfi_entry *ret)
 
 bool cfi_find(const uint8_t *header, uintptr_t pc, struct cfi_entry *ret)
 {
-	enum { HEADER_VERSION = 1, TABLE_ENCODING = 0x3b /* datarel sdata4, what every linker writes */ };
+	enum {
+		HEADER_VERSION = 1,
+		TABLE_ENCODING = 0x3b /* datarel sdata4, what every linker writes */
+	};
 	struct row {
 		int32_t pc, fde;
 	};
 
-	if (header == NULL || header[0] != HEADER_VERSION || header[3] != TABLE_ENCODING || header[2] == PE_OMIT)
+	if (header == NULL || header[0] != HEADER_VERSION || header[3] != TABLE_ENCODING ||
+	    header[2] == PE_OMIT)
 		return false;
 	const uint8_t *at = header + 4;
 
@@ -393,7 +406,8 @@ static bool run(struct machine *m, const uint8_t *at, const uint8_t *end)
 		if (op >> 6 == ADVANCE)
 			status = advance(m, low);
 		else if (op >> 6 == OFFSET)
-			set_rule(m, low, CFI_OFFSET, (int64_t)cfi_uleb(&m->at, m->end) * m->entry->data_factor);
+			set_rule(m, low, CFI_OFFSET,
+				 (int64_t)cfi_uleb(&m->at, m->end) * m->entry->data_factor);
 		else if (op >> 6 == RESTORE)
 			restore_rule(m, low);
 		else
@@ -404,7 +418,9 @@ static bool run(struct machine *m, const uint8_t *at, const uint8_t *end)
 
 bool cfi_run(const struct cfi_entry *entry, uintptr_t pc, struct cfi_scratch *scratch)
 {
-	struct machine m = { .entry = entry, .scratch = scratch, .location = 0, .stop = UINTPTR_MAX };
+	struct machine m = {
+		.entry = entry, .scratch = scratch, .location = 0, .stop = UINTPTR_MAX
+	};
 
 	__builtin_memset(&scratch->state, 0, sizeof scratch->state);
 	scratch->initial = scratch->state;

@@ -27,10 +27,10 @@ struct cfi_entry {
 enum cfi_kind {
 	CFI_SAME = 0,
 	CFI_UNDEFINED,
-	CFI_OFFSET,	    /* saved at CFA + value */
-	CFI_VAL_OFFSET,	    /* is CFA + value */
-	CFI_REGISTER,	    /* is in register `value` */
-	CFI_EXPRESSION,	    /* saved at the address the expression gives; value = pointer to length and code */
+	CFI_OFFSET,	/* saved at CFA + value */
+	CFI_VAL_OFFSET, /* is CFA + value */
+	CFI_REGISTER,	/* is in register `value` */
+	CFI_EXPRESSION, /* saved at the address the expression gives; value = pointer to length and code */
 	CFI_VAL_EXPRESSION, /* is what the expression gives */
 };
 

@@ -164,16 +164,11 @@ static bool binary(struct evaluator *e, uint8_t op)
 	}
 }
 
-/* Constants and operations on the stack itself. */
-static bool simple(struct evaluator *e, uint8_t op)
+/* Constants: DW_OP_addr, const1u .. consts. */
+static bool constant(struct evaluator *e, uint8_t op)
 {
-	uint64_t a;
-
 	switch (op) {
-	case 0x06:
-		dereference(e, 8);
-		return true;
-	case 0x03: /* addr */
+	case 0x03:
 	case 0x0e:
 	case 0x0f:
 		push(e, fixed(e, 8));
@@ -201,6 +196,20 @@ static bool simple(struct evaluator *e, uint8_t op)
 		return true;
 	case 0x11:
 		push(e, (uint64_t)cfi_sleb(&e->at, e->end));
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Operations of one operand, on the stack itself, and jumps. */
+static bool simple(struct evaluator *e, uint8_t op)
+{
+	uint64_t a;
+
+	switch (op) {
+	case 0x06:
+		dereference(e, 8);
 		return true;
 	case 0x12:
 		pick(e, 0);
@@ -262,13 +271,13 @@ static void run_one(struct evaluator *e)
 	} else if (op == 0x92) {
 		reg = cfi_uleb(&e->at, e->end);
 		register_plus(e, reg, cfi_sleb(&e->at, e->end));
-	} else if (!simple(e, op) && !binary(e, op)) {
+	} else if (!constant(e, op) && !simple(e, op) && !binary(e, op)) {
 		e->failed = true;
 	}
 }
 
-bool expression_evaluate(const struct expression *expression, const uint8_t *code, bool push_first, uint64_t first,
-			 uint64_t *ret)
+bool expression_evaluate(const struct expression *expression, const uint8_t *code, bool push_first,
+			 uint64_t first, uint64_t *ret)
 {
 	const uint8_t *at = code;
 	uint64_t bytes = cfi_uleb(&at, at + 10);

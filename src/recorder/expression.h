@@ -18,6 +18,6 @@ enum { EXPRESSION_DEPTH = 32 };
 
 /* Evaluates ULEB length + code with `first` on the stack (the CFA, for register rules) when push_first. False: an
  * operation that is not known, or memory that could not be read. */
-bool expression_evaluate(const struct expression *expression, const uint8_t *code, bool push_first, uint64_t first,
-			 uint64_t *ret);
+bool expression_evaluate(const struct expression *expression, const uint8_t *code, bool push_first,
+			 uint64_t first, uint64_t *ret);
 #endif

@@ -30,7 +30,8 @@
 
 #undef alloca
 
-#pragma GCC poison printf fprintf vfprintf sprintf vsprintf puts fputs fopen fclose fwrite fread fflush perror
+#pragma GCC poison printf fprintf vfprintf sprintf vsprintf puts fputs fopen fclose fwrite fread   \
+	fflush perror
 #pragma GCC poison abort exit _exit quick_exit assert __assert_fail raise kill atexit on_exit
 #pragma GCC poison setenv putenv unsetenv secure_getenv setlocale strerror strdup strndup
 #pragma GCC poison dlopen dlclose dladdr dl_iterate_phdr backtrace

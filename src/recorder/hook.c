@@ -19,7 +19,8 @@ static uint64_t early_calls; /* before the profile existed */
 /* One caller brings the recorder up; others meanwhile forward. */
 static bool bring_up(int from, bool forked)
 {
-	if (!__atomic_compare_exchange_n(&state, &from, STARTING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!__atomic_compare_exchange_n(&state, &from, STARTING, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
 		return false;
 	bool started = start_recording(forked);
 
@@ -129,7 +130,8 @@ COLD void record_unknown_free(const void *block)
 		health_add(HEALTH_unknown_frees);
 }
 
-NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live_record *owner, uint64_t size)
+NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
+					    uint64_t size)
 {
 	struct live_slot *live = slot->live;
 

@@ -70,7 +70,8 @@ static inline void *hook_nested(void *block)
 void record_missed_free(struct slot *slot, const struct block *old);
 void record_unknown_free(const void *block);
 /* The freeing slot's record for a block of another slot. */
-struct live_record *record_foreign(struct slot *slot, const struct live_record *owner, uint64_t size);
+struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
+				   uint64_t size);
 
 /* Enters a new block and returns its record. */
 static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
@@ -94,7 +95,8 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 }
 
 /* Accounts for the end of a block that the map knew. */
-static ALWAYS_INLINE void record_end(struct slot *slot, const struct block *block, uint64_t slack, bool temporary)
+static ALWAYS_INLINE void record_end(struct slot *slot, const struct block *block, uint64_t slack,
+				     bool temporary)
 {
 	struct live_record *record = memory_record(block->record);
 

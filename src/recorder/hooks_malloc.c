@@ -21,7 +21,8 @@ COLD static void *early_or_fail(size_t size, size_t alignment)
 	return block;
 }
 
-static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size, const uintptr_t *frame)
+static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size,
+				    const uintptr_t *frame)
 {
 	hook_record(frame);
 	if (LIKELY(block != NULL))
@@ -51,7 +52,8 @@ EXPORT void *calloc(size_t count, size_t size)
 		if (next_ready())
 			return hook_nested(next.calloc(count, size));
 		/* The arena is never used twice: it is zero. */
-		return early_or_fail(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes, 0);
+		return early_or_fail(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes,
+				     0);
 	}
 	return recorded(slot, next.calloc(count, size), count * size, frame);
 }
@@ -134,7 +136,8 @@ static void *forward_realloc(void *block, size_t size)
 
 /* The block leaves the map before the call, because from then on its address may be another thread's, and comes back if
  * the call fails. */
-static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size_t size, const uintptr_t *frame)
+static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size_t size,
+					    const uintptr_t *frame)
 {
 	struct block old = block != NULL ? blocks_take((uintptr_t)block) : (struct block){ 0 };
 	uint64_t slack = old.record != 0 ? next.usable(block) - old.size_bytes : 0;
@@ -216,7 +219,8 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return next_ready() ? hook_nested(next.aligned_alloc(alignment, size)) : early_or_fail(size, alignment);
+		return next_ready() ? hook_nested(next.aligned_alloc(alignment, size))
+				    : early_or_fail(size, alignment);
 	return recorded(slot, next.aligned_alloc(alignment, size), size, frame);
 }
 
@@ -226,7 +230,8 @@ EXPORT void *memalign(size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return next_ready() ? hook_nested(next.memalign(alignment, size)) : early_or_fail(size, alignment);
+		return next_ready() ? hook_nested(next.memalign(alignment, size))
+				    : early_or_fail(size, alignment);
 	return recorded(slot, next.memalign(alignment, size), size, frame);
 }
 

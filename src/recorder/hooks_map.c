@@ -29,14 +29,15 @@ static bool by_program(uintptr_t caller)
 	return !modules_is_loader(caller) && !modules_is_allocator(caller);
 }
 
-static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int flags, int fd, off_t offset,
-			       const uintptr_t *frame)
+static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int flags, int fd,
+			       off_t offset, const uintptr_t *frame)
 {
 	struct slot *slot = by_program(frame[1]) ? hook_enter(frame) : NULL;
 
 	if (slot == NULL)
 		return next_ready() ? next.mmap(address, bytes, protection, flags, fd, offset)
-				    : (void *)with_errno(sys_mmap(address, bytes, protection, flags, fd, offset));
+				    : (void *)with_errno(sys_mmap(address, bytes, protection, flags,
+								  fd, offset));
 	void *at = next.mmap(address, bytes, protection, flags, fd, offset);
 
 	hook_record(frame);
@@ -69,7 +70,8 @@ EXPORT int munmap(void *address, size_t bytes)
 	struct slot *slot = hook_enter(frame);
 
 	if (slot == NULL)
-		return next_ready() ? next.munmap(address, bytes) : (int)with_errno(sys_munmap(address, bytes));
+		return next_ready() ? next.munmap(address, bytes)
+				    : (int)with_errno(sys_munmap(address, bytes));
 	hook_record(frame);
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
 	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0)
@@ -95,16 +97,17 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	va_end(rest);
 	if (slot == NULL)
 		return next_ready() ? next.mremap(address, old_bytes, new_bytes, flags, target)
-				    : (void *)with_errno(sys_call6(SYS_mremap, (long)address, (long)old_bytes,
-								   (long)new_bytes, flags, (long)target, 0));
+				    : (void *)with_errno(sys_call6(SYS_mremap, (long)address,
+								   (long)old_bytes, (long)new_bytes,
+								   flags, (long)target, 0));
 	hook_record(frame);
 	uint32_t record = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
 	bool begun = maps_begin(slot);
 	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
 
 	if (begun && at != MAP_FAILED)
-		maps_move(slot, (uintptr_t)address, whole_pages(old_bytes), (uintptr_t)at, whole_pages(new_bytes),
-			  record);
+		maps_move(slot, (uintptr_t)address, whole_pages(old_bytes), (uintptr_t)at,
+			  whole_pages(new_bytes), record);
 	if (begun)
 		maps_end();
 	stack_memory_gone();

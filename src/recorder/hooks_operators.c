@@ -17,27 +17,27 @@
 typedef void *operator_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 
 /* X(number, symbol) */
-#define NEW_OPERATORS(X)                                                                            \
-	X(0, "_Znwm")                                                                               \
-	X(1, "_Znam")                                                                               \
-	X(2, "_ZnwmRKSt9nothrow_t")                                                                 \
-	X(3, "_ZnamRKSt9nothrow_t")                                                                 \
-	X(4, "_ZnwmSt11align_val_t")                                                                \
-	X(5, "_ZnamSt11align_val_t")                                                                \
-	X(6, "_ZnwmSt11align_val_tRKSt9nothrow_t")                                                  \
+#define NEW_OPERATORS(X)                                                                           \
+	X(0, "_Znwm")                                                                              \
+	X(1, "_Znam")                                                                              \
+	X(2, "_ZnwmRKSt9nothrow_t")                                                                \
+	X(3, "_ZnamRKSt9nothrow_t")                                                                \
+	X(4, "_ZnwmSt11align_val_t")                                                               \
+	X(5, "_ZnamSt11align_val_t")                                                               \
+	X(6, "_ZnwmSt11align_val_tRKSt9nothrow_t")                                                 \
 	X(7, "_ZnamSt11align_val_tRKSt9nothrow_t")
-#define DELETE_OPERATORS(X)                                                                         \
-	X(8, "_ZdlPv")                                                                              \
-	X(9, "_ZdaPv")                                                                              \
-	X(10, "_ZdlPvm")                                                                            \
-	X(11, "_ZdaPvm")                                                                            \
-	X(12, "_ZdlPvRKSt9nothrow_t")                                                               \
-	X(13, "_ZdaPvRKSt9nothrow_t")                                                               \
-	X(14, "_ZdlPvSt11align_val_t")                                                              \
-	X(15, "_ZdaPvSt11align_val_t")                                                              \
-	X(16, "_ZdlPvmSt11align_val_t")                                                             \
-	X(17, "_ZdaPvmSt11align_val_t")                                                             \
-	X(18, "_ZdlPvSt11align_val_tRKSt9nothrow_t")                                                \
+#define DELETE_OPERATORS(X)                                                                        \
+	X(8, "_ZdlPv")                                                                             \
+	X(9, "_ZdaPv")                                                                             \
+	X(10, "_ZdlPvm")                                                                           \
+	X(11, "_ZdaPvm")                                                                           \
+	X(12, "_ZdlPvRKSt9nothrow_t")                                                              \
+	X(13, "_ZdaPvRKSt9nothrow_t")                                                              \
+	X(14, "_ZdlPvSt11align_val_t")                                                             \
+	X(15, "_ZdaPvSt11align_val_t")                                                             \
+	X(16, "_ZdlPvmSt11align_val_t")                                                            \
+	X(17, "_ZdaPvmSt11align_val_t")                                                            \
+	X(18, "_ZdlPvSt11align_val_tRKSt9nothrow_t")                                               \
 	X(19, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
 
 static const char *const names[] = {
@@ -110,8 +110,8 @@ static ALWAYS_INLINE operator_fn *next_of(int number, const uintptr_t *frame)
 	return LIKELY(found != NULL) ? found : find(number, frame[1], frame);
 }
 
-static ALWAYS_INLINE void *new_common(operator_fn *forward, uintptr_t size, uintptr_t b, uintptr_t c,
-				      const uintptr_t *frame)
+static ALWAYS_INLINE void *new_common(operator_fn *forward, uintptr_t size, uintptr_t b,
+				      uintptr_t c, const uintptr_t *frame)
 {
 	struct slot *slot = hook_enter(frame);
 	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING | (reaches_malloc ? GUARD_NESTS : 0);
@@ -130,8 +130,8 @@ static ALWAYS_INLINE void *new_common(operator_fn *forward, uintptr_t size, uint
 	return block;
 }
 
-NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uintptr_t b, uintptr_t c,
-				      const uintptr_t *frame)
+NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uintptr_t b,
+				      uintptr_t c, const uintptr_t *frame)
 {
 	struct slot *slot = block != 0 ? hook_enter(frame) : NULL;
 
@@ -146,25 +146,25 @@ NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uin
 	return NULL;
 }
 
-#define DEFINE_NEW(number, symbol)                                                                  \
-	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);       \
-	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                               \
-	{                                                                                            \
-		const uintptr_t *frame = HOOK_FRAME();                                               \
-                                                                                                     \
-		return new_common(next_of(number, frame), a, b, c, frame);                           \
+#define DEFINE_NEW(number, symbol)                                                                 \
+	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);     \
+	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                             \
+	{                                                                                          \
+		const uintptr_t *frame = HOOK_FRAME();                                             \
+                                                                                                   \
+		return new_common(next_of(number, frame), a, b, c, frame);                         \
 	}
 /* The jump in the ordinary case is a tail call: the operator's frame takes the place of ours. */
-#define DEFINE_DELETE(number, symbol)                                                               \
-	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);       \
-	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                               \
-	{                                                                                            \
-		const uintptr_t *frame = HOOK_FRAME();                                               \
-		operator_fn *forward = next_of(number, frame);                                       \
-                                                                                                     \
-		if (UNLIKELY(!reaches_free))                                                         \
-			return delete_recorded(forward, a, b, c, frame);                             \
-		return forward(a, b, c);                                                             \
+#define DEFINE_DELETE(number, symbol)                                                              \
+	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);     \
+	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                             \
+	{                                                                                          \
+		const uintptr_t *frame = HOOK_FRAME();                                             \
+		operator_fn *forward = next_of(number, frame);                                     \
+                                                                                                   \
+		if (UNLIKELY(!reaches_free))                                                       \
+			return delete_recorded(forward, a, b, c, frame);                           \
+		return forward(a, b, c);                                                           \
 	}
 NEW_OPERATORS(DEFINE_NEW)
 DELETE_OPERATORS(DEFINE_DELETE)

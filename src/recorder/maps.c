@@ -127,7 +127,8 @@ static uint64_t remove_locked(struct slot *slot, uintptr_t start, uintptr_t end)
 	for (uint32_t i = find(start); i < used && table[i].start < end;) {
 		struct range range = table[i];
 		uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
-		struct range tail = { high, range.end, range.record, range.counts && low == range.start };
+		struct range tail = { high, range.end, range.record,
+				      range.counts && low == range.start };
 		bool whole = low == range.start && high == range.end && range.counts;
 
 		count_gone(slot, &range, high - low, whole);
@@ -168,8 +169,8 @@ void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes)
 	maps_end();
 }
 
-void maps_move(struct slot *slot, uintptr_t from, uint64_t from_bytes, uintptr_t to, uint64_t to_bytes,
-	       uint32_t record)
+void maps_move(struct slot *slot, uintptr_t from, uint64_t from_bytes, uintptr_t to,
+	       uint64_t to_bytes, uint32_t record)
 {
 	uint64_t known = remove_locked(slot, from, from + from_bytes);
 

@@ -17,7 +17,7 @@ void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes);
 /* Around mremap: the table stands still, so that nobody enters the old place before it is taken out. Between begin
  * (which may fail) and end, maps_move tells what became of the range. */
 bool maps_begin(struct slot *slot);
-void maps_move(struct slot *slot, uintptr_t from, uint64_t from_bytes, uintptr_t to, uint64_t to_bytes,
-	       uint32_t record);
+void maps_move(struct slot *slot, uintptr_t from, uint64_t from_bytes, uintptr_t to,
+	       uint64_t to_bytes, uint32_t record);
 void maps_end(void);
 #endif

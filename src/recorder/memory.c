@@ -56,7 +56,8 @@ static bool open_piece(enum live_region region, uint64_t from, uint64_t to)
 	    !sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE))) {
 		long ret = sys_madvise(at, bytes, MADV_POPULATE_WRITE);
 
-		if (!sys_failed(ret) || ret == -EINVAL) /* EINVAL: an older kernel, pages come by themselves */
+		if (!sys_failed(ret) ||
+		    ret == -EINVAL) /* EINVAL: an older kernel, pages come by themselves */
 			return true;
 	}
 	__atomic_sub_fetch(&head->opened_bytes, bytes, __ATOMIC_RELAXED);
@@ -76,7 +77,8 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
 		uint64_t to = piece_end(region, from, bytes);
 
 		if (!open_piece(region, from, to)) {
-			to = (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1); /* perhaps just what is needed */
+			to = (bytes + LIVE_PAGE - 1) &
+			     ~(uint64_t)(LIVE_PAGE - 1); /* perhaps just what is needed */
 			if (!open_piece(region, from, to)) {
 				health_add(HEALTH_slab_failures);
 				return false;
@@ -84,9 +86,11 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
 		}
 		uint64_t added = to - from;
 
-		if (__atomic_compare_exchange_n(opened, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(opened, &from, to, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
 			return true;
-		__atomic_sub_fetch(&memory.head->opened_bytes, added, __ATOMIC_RELAXED); /* another was faster */
+		__atomic_sub_fetch(&memory.head->opened_bytes, added,
+				   __ATOMIC_RELAXED); /* another was faster */
 	}
 	return true;
 }

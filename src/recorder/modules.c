@@ -66,7 +66,8 @@ static void read_build_id(const struct dl_find_object *object, struct live_modul
 	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)(const void *)base;
 	uint64_t bias = object->dlfo_link_map->l_addr;
 
-	if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr))
+	if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    elf->e_phentsize != sizeof(Elf64_Phdr))
 		return;
 	const Elf64_Phdr *segment = (const Elf64_Phdr *)(const void *)(base + elf->e_phoff);
 
@@ -129,8 +130,8 @@ static void describe(struct live_module *module, const struct dl_find_object *ob
 
 static bool same_object(const struct live_module *a, const struct live_module *b)
 {
-	return a->bias == b->bias && a->start == b->start && a->end == b->end && a->build_id_bytes != 0 &&
-	       a->build_id_bytes == b->build_id_bytes &&
+	return a->bias == b->bias && a->start == b->start && a->end == b->end &&
+	       a->build_id_bytes != 0 && a->build_id_bytes == b->build_id_bytes &&
 	       __builtin_memcmp(a->build_id, b->build_id, a->build_id_bytes) == 0;
 }
 
@@ -176,7 +177,8 @@ void modules_find(uintptr_t pc, struct module_found *ret)
 	for (uint32_t id = 1; id < used && ret->id == 0; id++) {
 		const struct live_module *known = memory_module(id);
 
-		if (known->unmapped_ms == 0 && known->own[OWN_LINK_MAP] == (uintptr_t)object.dlfo_link_map)
+		if (known->unmapped_ms == 0 &&
+		    known->own[OWN_LINK_MAP] == (uintptr_t)object.dlfo_link_map)
 			ret->id = id;
 	}
 	if (ret->id == 0)

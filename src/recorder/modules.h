@@ -44,7 +44,7 @@ void modules_start(void);
 void modules_reset(void);
 
 struct module_found {
-	uint32_t id;		       /* 0: no object has this address */
+	uint32_t id;			/* 0: no object has this address */
 	const uint8_t *eh_frame_header; /* NULL: it has no unwind information */
 	uint64_t bias;
 };

@@ -49,7 +49,8 @@ COLD static bool find(void)
 {
 	int expected = UNKNOWN;
 
-	if (!__atomic_compare_exchange_n(&state, &expected, LOOKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (!__atomic_compare_exchange_n(&state, &expected, LOOKING, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
 		return expected == READY;
 	look_up();
 	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);

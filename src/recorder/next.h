@@ -23,7 +23,7 @@ struct next {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	size_t (*usable)(void *);
-	void (*free_sized)(void *, size_t);		  /* NULL before C23 */
+	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
 	void *(*mmap)(void *, size_t, int, int, int, off_t);
 	int (*munmap)(void *, size_t);

@@ -16,8 +16,8 @@ static uint32_t orphan_rules; /* how many rules belong to no object; under rules
 
 static struct rule_table *table_new(unsigned bits)
 {
-	struct rule_table *table =
-		memory_scratch(sizeof(struct rule_table) + sizeof(struct rule_entry) * ((uint64_t)1 << bits));
+	struct rule_table *table = memory_scratch(
+		sizeof(struct rule_table) + sizeof(struct rule_entry) * ((uint64_t)1 << bits));
 
 	if (table)
 		table->shift = 64 - bits;
@@ -93,8 +93,8 @@ static bool is_rbp_expression(const uint8_t *expression, bool deref, int64_t *re
 }
 
 /* What the fast walk can do; everything else is RULE_SLOW. */
-static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_state *state, int64_t *ret_cfa,
-			       int64_t *ret_rbp)
+static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_state *state,
+			       int64_t *ret_cfa, int64_t *ret_rbp)
 {
 	enum rule_kind kind;
 	int64_t saved_at;
@@ -121,7 +121,8 @@ static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_s
 	if (state->kind[DW_RBP] == CFI_OFFSET && state->value[DW_RBP] != 0 && kind != RULE_DEREF)
 		*ret_rbp = state->value[DW_RBP];
 	else if (kind == RULE_DEREF && state->kind[DW_RBP] == CFI_EXPRESSION &&
-		 is_rbp_expression((const uint8_t *)(uintptr_t)state->value[DW_RBP], false, &saved_at) &&
+		 is_rbp_expression((const uint8_t *)(uintptr_t)state->value[DW_RBP], false,
+				   &saved_at) &&
 		 saved_at == 0)
 		*ret_rbp = 8; /* any value but 0: saved, at *rbp */
 	else if (state->kind[DW_RBP] != CFI_SAME || kind == RULE_DEREF)
@@ -133,9 +134,11 @@ static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t r
 {
 	enum { LIMIT = (1 << 17) * 8 };
 
-	if (cfa % 8 != 0 || rbp % 8 != 0 || cfa >= LIMIT || cfa < -LIMIT || rbp >= LIMIT || rbp < -LIMIT)
+	if (cfa % 8 != 0 || rbp % 8 != 0 || cfa >= LIMIT || cfa < -LIMIT || rbp >= LIMIT ||
+	    rbp < -LIMIT)
 		return pack(RULE_SLOW, frame, 0, 0);
-	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(rbp / 8) & 0x3ffff) << 28 | (uint64_t)kind << 24 | frame;
+	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(rbp / 8) & 0x3ffff) << 28 |
+	       (uint64_t)kind << 24 | frame;
 }
 
 /* The id of a frame: the one the withdrawn rule had if it still fits, else a new one. 0: no memory. */
@@ -165,9 +168,11 @@ static uint64_t compute(struct slot *slot, uintptr_t pc, bool exact, uint32_t pr
 	modules_find(lookup, &module);
 	if (module.id == 0)
 		orphan_rules++;
-	else if (cfi_find(module.eh_frame_header, lookup, &entry) && cfi_run(&entry, lookup, slot->cfi))
+	else if (cfi_find(module.eh_frame_header, lookup, &entry) &&
+		 cfi_run(&entry, lookup, slot->cfi))
 		kind = classify(&entry, &slot->cfi->state, &cfa, &rbp);
-	return pack(kind, frame_of(previous, live_frame_pack(module.id, pc - module.bias, exact)), cfa, rbp);
+	return pack(kind, frame_of(previous, live_frame_pack(module.id, pc - module.bias, exact)),
+		    cfa, rbp);
 }
 
 COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
@@ -177,7 +182,8 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 
 	grow(slot);
 	memory_open(LIVE_FRAMES, (memory.head->used[LIVE_FRAMES] + 64) * sizeof(uint64_t));
-	memory_open(LIVE_MODULES, (memory.head->used[LIVE_MODULES] + 8) * sizeof(struct live_module));
+	memory_open(LIVE_MODULES,
+		    (memory.head->used[LIVE_MODULES] + 8) * sizeof(struct live_module));
 	memory_open(LIVE_STRINGS, memory.head->used[LIVE_STRINGS] + 8 * LIVE_PAGE);
 	if (!lock_take(&rules_lock, slot->id))
 		return rule;

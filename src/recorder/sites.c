@@ -59,7 +59,8 @@ static void table_put(struct id_table *table, uint64_t hash, uint32_t id)
 }
 
 /* Doubles a table in which `more` further ids would not leave half of it free. */
-static void table_grow(struct slot *slot, struct id_table *table, uint32_t more, uint64_t (*hash_of)(uint32_t id))
+static void table_grow(struct slot *slot, struct id_table *table, uint32_t more,
+		       uint64_t (*hash_of)(uint32_t id))
 {
 	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
 
@@ -97,7 +98,8 @@ static uint32_t node_child(uint32_t parent, uint32_t frame)
 		if (node->parent == parent && node->frame == frame)
 			return nodes.id[i];
 	}
-	if ((used + 1) * sizeof(struct live_node) > memory.head->opened[LIVE_NODES] || nodes.used >= nodes.mask / 8 * 7)
+	if ((used + 1) * sizeof(struct live_node) > memory.head->opened[LIVE_NODES] ||
+	    nodes.used >= nodes.mask / 8 * 7)
 		return 0;
 	*memory_node((uint32_t)used) = (struct live_node){ parent, frame };
 	__atomic_store_n(&memory.head->used[LIVE_NODES], used + 1, __ATOMIC_RELEASE);
@@ -125,7 +127,8 @@ static uint32_t node_of_walk(struct walk *walk)
 
 static uint32_t site_find(uint64_t key)
 {
-	for (uint32_t i = (uint32_t)key_hash(key) & sites.mask; sites.id[i] != 0; i = (i + 1) & sites.mask) {
+	for (uint32_t i = (uint32_t)key_hash(key) & sites.mask; sites.id[i] != 0;
+	     i = (i + 1) & sites.mask) {
 		if (memory_site(sites.id[i])->key == key)
 			return sites.id[i];
 	}
@@ -136,7 +139,8 @@ static uint32_t site_add(uint64_t key, uint32_t node, enum live_kind kind)
 {
 	uint64_t used = memory.head->used[LIVE_SITES];
 
-	if ((used + 1) * sizeof(struct live_site) > memory.head->opened[LIVE_SITES] || sites.used >= sites.mask / 8 * 7)
+	if ((used + 1) * sizeof(struct live_site) > memory.head->opened[LIVE_SITES] ||
+	    sites.used >= sites.mask / 8 * 7)
 		return 0;
 	*memory_site((uint32_t)used) =
 		(struct live_site){ .key = key, .node = node, .kind = kind, .born_ms = clock_ms() };
@@ -147,7 +151,8 @@ static uint32_t site_add(uint64_t key, uint32_t node, enum live_kind kind)
 
 bool sites_start(void)
 {
-	uint64_t first_node = memory_append(LIVE_NODES, LIVE_FRAME_OTHER + 1, sizeof(struct live_node));
+	uint64_t first_node =
+		memory_append(LIVE_NODES, LIVE_FRAME_OTHER + 1, sizeof(struct live_node));
 	uint64_t first_site = memory_append(LIVE_SITES, LIVE_SITE_FIRST, sizeof(struct live_site));
 	uint64_t first_record = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record));
 	uint64_t first_unit = memory_append(LIVE_POOL, 1, LIVE_POOL_UNIT);
@@ -194,7 +199,8 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 	struct walk *walk = slot->walk;
 	uint32_t site = 0;
 
-	memory_open(LIVE_NODES, (memory.head->used[LIVE_NODES] + 2 * walk->limit) * sizeof(struct live_node));
+	memory_open(LIVE_NODES,
+		    (memory.head->used[LIVE_NODES] + 2 * walk->limit) * sizeof(struct live_node));
 	memory_open(LIVE_SITES, (memory.head->used[LIVE_SITES] + 64) * sizeof(struct live_site));
 	table_grow(slot, &nodes, 2 * walk->limit, hash_of_node);
 	table_grow(slot, &sites, 64, hash_of_site);

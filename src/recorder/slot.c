@@ -47,7 +47,8 @@ static struct slot **place_of(uint32_t id)
 
 		if (made == NULL)
 			return NULL;
-		if (__atomic_compare_exchange_n(page, &have, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(page, &have, made, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
 			have = made;
 	}
 	return &have[id % SLOT_STRIDE];
@@ -73,8 +74,8 @@ static struct slot *inherit(int my_tid)
 
 		if (tid == 0 || place == NULL || *place == NULL || !is_gone(tid, my_tid))
 			continue;
-		if (__atomic_compare_exchange_n(&live->tid, &tid, (uint32_t)my_tid, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&live->tid, &tid, (uint32_t)my_tid, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return *place;
 	}
 	return NULL;
@@ -100,8 +101,8 @@ static bool furnish(struct slot *slot, uint32_t limit)
 			return false;
 		slot->record_of_other[kind] = (uint32_t)record;
 		memory_record((uint32_t)record)->slot = slot->id;
-		__atomic_store_n(&memory_record((uint32_t)record)->site, LIVE_SITE_OTHER_HEAP + kind,
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(&memory_record((uint32_t)record)->site,
+				 LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
 	}
 	return true;
 }

@@ -21,7 +21,6 @@ struct slot_entry {
 	uint32_t pad;
 };
 
-
 struct slot {
 	uint32_t id;
 	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
@@ -31,7 +30,7 @@ struct slot {
 	struct slot_entry *table; /* open addressing */
 	uint32_t table_mask, table_used;
 	struct stack_ranges *ranges;
-	struct cfi_scratch *cfi;	  /* for rules and the slow walk */
+	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
 	bool cfi_nested_busy;
 };
@@ -41,7 +40,7 @@ struct thread_state {
 	uint64_t token; /* equals *fork_token while `slot` is this thread's in this process */
 	struct slot *slot;
 	uintptr_t guard; /* frame of the hook that is running, with GUARD_* bits; 0 = none */
-	bool nested; /* a hook was called inside the running one */
+	bool nested;	 /* a hook was called inside the running one */
 };
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 
@@ -56,7 +55,8 @@ uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_k
 
 static ALWAYS_INLINE struct slot_entry *slot_probe(const struct slot *slot, uint64_t key)
 {
-	for (uint32_t i = (uint32_t)(key >> 32) & slot->table_mask;; i = (i + 1) & slot->table_mask) {
+	for (uint32_t i = (uint32_t)(key >> 32) & slot->table_mask;;
+	     i = (i + 1) & slot->table_mask) {
 		struct slot_entry *entry = &slot->table[i];
 
 		if (LIKELY(entry->key == key) || entry->key == 0)

@@ -36,7 +36,8 @@ static bool read_word(void *context, uintptr_t address, uint64_t *ret_word)
 	return true;
 }
 
-static bool evaluate(struct machine *m, const uint8_t *code, bool push_cfa, uint64_t cfa, uint64_t *ret)
+static bool evaluate(struct machine *m, const uint8_t *code, bool push_cfa, uint64_t cfa,
+		     uint64_t *ret)
 {
 	struct expression expression = { m->reg, m->scratch->stack, read_word, m };
 
@@ -77,7 +78,8 @@ static bool restore(struct machine *m, unsigned r, uint64_t cfa, uint64_t *ret)
 		*ret = m->reg[state->value[r]];
 		return true;
 	case CFI_EXPRESSION:
-		return evaluate(m, (const uint8_t *)(uintptr_t)state->value[r], true, cfa, &address) &&
+		return evaluate(m, (const uint8_t *)(uintptr_t)state->value[r], true, cfa,
+				&address) &&
 		       read_word(m, address, ret);
 	case CFI_VAL_EXPRESSION:
 		return evaluate(m, (const uint8_t *)(uintptr_t)state->value[r], true, cfa, ret);
@@ -162,10 +164,14 @@ COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
 	while (status == OUT) {
 		if (c == walk->limit)
 			return walk_take(walk, c, LIVE_FRAME_CUT);
-		walk->fresh[c++] = (struct walk_fresh){ .at = cfa - 8, .pc = m.reg[DW_RIP], .rule = rule_of(slot, &m) };
+		walk->fresh[c++] = (struct walk_fresh){ .at = cfa - 8,
+							.pc = m.reg[DW_RIP],
+							.rule = rule_of(slot, &m) };
 		status = step_out(&m, &cfa);
 	}
-	return walk_take(walk, c, status == AT_END || modules_is_loader(m.reg[DW_RIP]) ? 0 : LIVE_FRAME_STOPPED);
+	return walk_take(walk, c,
+			 status == AT_END || modules_is_loader(m.reg[DW_RIP]) ? 0
+									      : LIVE_FRAME_STOPPED);
 }
 
 COLD bool walk_is_running(struct slot *slot, uintptr_t frame)
@@ -178,7 +184,8 @@ COLD bool walk_is_running(struct slot *slot, uintptr_t frame)
 		return true; /* a handler inside a handler: nothing can be told, and nothing is lost but one call */
 	slot->cfi_nested_busy = true;
 	here(&m, slot->cfi_nested);
-	for (int i = 0; i < RUNNING_FRAMES_MAX && status == OUT && cfa != frame + 2 * sizeof(uintptr_t); i++)
+	for (int i = 0;
+	     i < RUNNING_FRAMES_MAX && status == OUT && cfa != frame + 2 * sizeof(uintptr_t); i++)
 		status = step_out(&m, &cfa);
 	slot->cfi_nested_busy = false;
 	return status != AT_END;

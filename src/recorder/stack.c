@@ -63,7 +63,8 @@ static void fill(struct slot *slot, struct stack_range *range, uintptr_t address
 	};
 	if (address >= main_low && address < main_high) {
 		*range = (struct stack_range){ main_low, main_high, 0, range->stamp, true };
-	} else if (thread_block > address && thread_block - address < (uintptr_t)PROBES_OWN * PAGE) {
+	} else if (thread_block > address &&
+		   thread_block - address < (uintptr_t)PROBES_OWN * PAGE) {
 		range->high = readable_until(range->high, page_of(thread_block));
 		range->own = range->high >= page_of(thread_block);
 	}
@@ -80,7 +81,8 @@ COLD struct stack_range *stack_range_find(struct slot *slot, uintptr_t address)
 	for (; at < STACK_RANGES; at++) {
 		struct stack_range *range = &ranges->range[at];
 
-		if (!range->own && range->generation != __atomic_load_n(&stack_generation, __ATOMIC_RELAXED))
+		if (!range->own &&
+		    range->generation != __atomic_load_n(&stack_generation, __ATOMIC_RELAXED))
 			continue;
 		if (address >= range->low && address < range->high)
 			break;
@@ -108,7 +110,8 @@ COLD bool stack_range_extend(struct stack_range *range, uintptr_t address)
 {
 	uintptr_t end = page_of(address + sizeof(uintptr_t) - 1) + PAGE;
 
-	if (range->high == 0 || address < range->low || end - range->high > (uintptr_t)PROBES_STEP * PAGE)
+	if (range->high == 0 || address < range->low ||
+	    end - range->high > (uintptr_t)PROBES_STEP * PAGE)
 		return false;
 	if (range->own && range->high == main_high)
 		return false; /* nothing of ours lies above the main stack */

@@ -49,7 +49,8 @@ static ALWAYS_INLINE struct stack_range *stack_range_of(struct slot *slot, uintp
 	struct stack_range *range = &slot->ranges->range[0];
 
 	if (LIKELY(address - range->low < range->high - range->low &&
-		   (range->own || range->generation == __atomic_load_n(&stack_generation, __ATOMIC_RELAXED))))
+		   (range->own ||
+		    range->generation == __atomic_load_n(&stack_generation, __ATOMIC_RELAXED))))
 		return range;
 	return stack_range_find(slot, address);
 }

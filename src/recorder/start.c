@@ -118,7 +118,8 @@ static bool say_hello(int fd, bool forked)
 	sys_call6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0);
 	hello.address_limit = limit.rlim_cur == RLIM_INFINITY ? ~0ull : (uint64_t)limit.rlim_cur;
 	__builtin_memcpy(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic);
-	return sys_call6(SYS_sendto, fd, (long)&hello, sizeof hello, MSG_NOSIGNAL, 0, 0) == sizeof hello;
+	return sys_call6(SYS_sendto, fd, (long)&hello, sizeof hello, MSG_NOSIGNAL, 0, 0) ==
+	       sizeof hello;
 }
 
 /* The answer and its descriptors; ret_fds[] are -1 where none came. */
@@ -142,10 +143,11 @@ static bool hear_welcome(int fd, struct live_welcome *ret, int ret_fds[2])
 		return false;
 	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
-	if (head != NULL && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(2 * sizeof(int)))
+	if (head != NULL && head->cmsg_type == SCM_RIGHTS &&
+	    head->cmsg_len == CMSG_LEN(2 * sizeof(int)))
 		__builtin_memcpy(ret_fds, CMSG_DATA(head), 2 * sizeof(int));
-	return __builtin_memcmp(ret->magic, LIVE_HELLO_MAGIC, sizeof ret->magic) == 0 && ret_fds[0] >= 0 &&
-	       ret_fds[1] >= 0;
+	return __builtin_memcmp(ret->magic, LIVE_HELLO_MAGIC, sizeof ret->magic) == 0 &&
+	       ret_fds[0] >= 0 && ret_fds[1] >= 0;
 }
 
 static bool map_profile(uint64_t bytes, int profile, int control)
@@ -195,7 +197,8 @@ static bool hand_over(bool forked)
 static bool make_token(void)
 {
 	static uint64_t count;
-	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
 
 	if (sys_failed(page) || sys_failed(sys_madvise((void *)page, LIVE_PAGE, MADV_WIPEONFORK)))
 		return false;

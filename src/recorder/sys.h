@@ -76,7 +76,8 @@ static inline int sys_getpid(void)
 static inline int sys_readable(uintptr_t address)
 {
 	enum { KERNEL_SIGSET_BYTES = 8, EFAULT_ = 14 };
-	long ret = sys_call6(SYS_rt_sigprocmask, ~0L, (long)(address & ~(uintptr_t)7), 0, KERNEL_SIGSET_BYTES, 0, 0);
+	long ret = sys_call6(SYS_rt_sigprocmask, ~0L, (long)(address & ~(uintptr_t)7), 0,
+			     KERNEL_SIGSET_BYTES, 0, 0);
 
 	return ret != -EFAULT_;
 }

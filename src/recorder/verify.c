@@ -8,7 +8,12 @@
 #include "recorder/sys.h"
 #include "recorder/walk.h"
 
-enum { FRAMES_MAX = 2048, SHOWN_MAX = 20, LINE = 128, APPEND = 02101 /* O_WRONLY | O_CREAT | O_APPEND */ };
+enum {
+	FRAMES_MAX = 2048,
+	SHOWN_MAX = 20,
+	LINE = 128,
+	APPEND = 02101 /* O_WRONLY | O_CREAT | O_APPEND */
+};
 
 static uint64_t checked, same, cut, stopped, further, wrong;
 static __thread void *theirs[FRAMES_MAX];
@@ -111,23 +116,27 @@ void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record)
 		equal++;
 	bool theirs_ended = first + (int)equal == count;
 
-	if (!is_site_of(walk, record) || (equal < walk->count && !theirs_ended))
+	bool gone_through = equal == walk->count;
+	bool ended_early =
+		walk->mark == LIVE_FRAME_CUT || rule_kind(walk->info[0].rule) == RULE_STOP;
+	uint64_t *verdict = &same;
+
+	if (!is_site_of(walk, record) ||
+	    !(gone_through ? theirs_ended || ended_early : theirs_ended)) {
 		show(walk, first, count);
-	else if (equal < walk->count)
-		__atomic_add_fetch(&further, 1, __ATOMIC_RELAXED);
-	else if (walk->mark == LIVE_FRAME_CUT)
-		__atomic_add_fetch(&cut, 1, __ATOMIC_RELAXED);
-	else if (rule_kind(walk->info[0].rule) == RULE_STOP)
-		__atomic_add_fetch(&stopped, 1, __ATOMIC_RELAXED);
-	else if (theirs_ended)
-		__atomic_add_fetch(&same, 1, __ATOMIC_RELAXED);
-	else
-		show(walk, first, count);
+		return;
+	}
+	if (!gone_through)
+		verdict = &further;
+	else if (ended_early)
+		verdict = walk->mark == LIVE_FRAME_CUT ? &cut : &stopped;
+	__atomic_add_fetch(verdict, 1, __ATOMIC_RELAXED);
 }
 
 __attribute__((destructor)) static void tell(void)
 {
-	static const char *const names[] = { " checked=", " same=", " cut=", " stopped=", " further=", " wrong=" };
+	static const char *const names[] = { " checked=", " same=",    " cut=",
+					     " stopped=", " further=", " wrong=" };
 	const uint64_t values[] = { checked, same, cut, stopped, further, wrong };
 	char line[2 * LINE];
 	size_t n = put_text(line, "VERIFY pid=");

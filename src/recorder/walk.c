@@ -11,8 +11,9 @@
 
 uint64_t walk_bytes(uint32_t limit)
 {
-	return sizeof(struct walk) + limit * (sizeof(struct walk_frame) + sizeof(struct walk_info) +
-					      2 * sizeof(struct walk_check) + sizeof(struct walk_fresh));
+	return sizeof(struct walk) +
+	       limit * (sizeof(struct walk_frame) + sizeof(struct walk_info) +
+			2 * sizeof(struct walk_check) + sizeof(struct walk_fresh));
 }
 
 struct walk *walk_place(void *room, uint32_t limit)
@@ -76,10 +77,12 @@ static ALWAYS_INLINE uint64_t keep(struct walk *walk, uint32_t base, uint32_t c)
 		walk->frame[x] = (struct walk_frame){ fresh->at, fresh->pc };
 		walk->info[x] = (struct walk_info){ fresh->rule, hash, fresh->rbp, 0, 0, needs };
 		if (needs && fresh->rbp_at != 0)
-			walk->check[walk->checks++] = (struct walk_check){ fresh->rbp_at, fresh->rbp, x };
+			walk->check[walk->checks++] =
+				(struct walk_check){ fresh->rbp_at, fresh->rbp, x };
 		if (UNLIKELY(fresh->deref_at != 0))
 			walk->check[walk->checks++] =
-				(struct walk_check){ fresh->deref_at, fresh->at + sizeof(uintptr_t), x };
+				(struct walk_check){ fresh->deref_at, fresh->at + sizeof(uintptr_t),
+						     x };
 		walk->count = x + 1;
 	}
 	return hash;
@@ -89,7 +92,8 @@ static ALWAYS_INLINE uint64_t keep(struct walk *walk, uint32_t base, uint32_t c)
 enum step { STEPPED, ENDED, STOPPED, UNREADABLE, NEEDS_SLOW };
 
 /* Moves `now` (at, rbp, and where they came from) to the caller. */
-static ALWAYS_INLINE enum step step(struct walk_fresh *now, uint64_t rule, struct stack_range *range)
+static ALWAYS_INLINE enum step step(struct walk_fresh *now, uint64_t rule,
+				    struct stack_range *range)
 {
 	enum rule_kind kind = rule_kind(rule);
 	uintptr_t cfa, saved;
@@ -102,15 +106,16 @@ static ALWAYS_INLINE enum step step(struct walk_fresh *now, uint64_t rule, struc
 		cfa = now->rbp + (uintptr_t)rule_cfa(rule);
 	} else if (kind == RULE_DEREF) {
 		now->deref_at = now->rbp + (uintptr_t)rule_cfa(rule);
-		if (now->deref_at % sizeof(uintptr_t) != 0 || !stack_range_holds(range, now->deref_at) ||
-		    !stack_range_holds(range, now->rbp))
+		if (now->deref_at % sizeof(uintptr_t) != 0 ||
+		    !stack_range_holds(range, now->deref_at) || !stack_range_holds(range, now->rbp))
 			return UNREADABLE;
 		cfa = word_at(now->deref_at);
 	} else {
 		return kind == RULE_END ? ENDED : kind == RULE_SLOW ? NEEDS_SLOW : STOPPED;
 	}
 	/* Callers lie above; anything else is another stack, which the slow walk can cross. */
-	if (UNLIKELY(cfa % sizeof(uintptr_t) != 0 || cfa <= now->at + sizeof(uintptr_t) || cfa < range->low))
+	if (UNLIKELY(cfa % sizeof(uintptr_t) != 0 || cfa <= now->at + sizeof(uintptr_t) ||
+		     cfa < range->low))
 		return NEEDS_SLOW;
 	if (UNLIKELY(!stack_range_holds(range, cfa - sizeof(uintptr_t))))
 		return UNREADABLE;
@@ -130,7 +135,8 @@ static ALWAYS_INLINE enum step step(struct walk_fresh *now, uint64_t rule, struc
 static uint64_t finish(struct walk *walk, enum step how, uint32_t c)
 {
 	/* ld.so begins the process in assembly without unwind information: that is a root, not a gap. */
-	walk->mark = how == ENDED || modules_is_loader(walk->fresh[c - 1].pc) ? 0 : LIVE_FRAME_STOPPED;
+	walk->mark =
+		how == ENDED || modules_is_loader(walk->fresh[c - 1].pc) ? 0 : LIVE_FRAME_STOPPED;
 	walk->count = 0;
 	walk->checks = 0;
 	if (how == UNREADABLE)
@@ -148,7 +154,8 @@ COLD uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark)
 }
 
 /* The stored frames [0, j] are the rest of this walk; its last step led to j by the words in `now`. */
-static ALWAYS_INLINE uint64_t join(struct walk *walk, int j, const struct walk_fresh *now, uint32_t c)
+static ALWAYS_INLINE uint64_t join(struct walk *walk, int j, const struct walk_fresh *now,
+				   uint32_t c)
 {
 	struct walk_info *info = &walk->info[j];
 
@@ -162,10 +169,12 @@ static ALWAYS_INLINE uint64_t join(struct walk *walk, int j, const struct walk_f
 	while (walk->checks > 0 && (int)walk->check[walk->checks - 1].index >= j)
 		walk->checks--;
 	if (info->needs_rbp && now->rbp_at != 0)
-		walk->check[walk->checks++] = (struct walk_check){ now->rbp_at, now->rbp, (uint32_t)j };
+		walk->check[walk->checks++] =
+			(struct walk_check){ now->rbp_at, now->rbp, (uint32_t)j };
 	if (UNLIKELY(now->deref_at != 0))
 		walk->check[walk->checks++] =
-			(struct walk_check){ now->deref_at, now->at + sizeof(uintptr_t), (uint32_t)j };
+			(struct walk_check){ now->deref_at, now->at + sizeof(uintptr_t),
+					     (uint32_t)j };
 	return keep(walk, (uint32_t)j + 1, c);
 }
 

@@ -18,11 +18,11 @@ struct walk_frame {
 };
 struct walk_info {
 	uint64_t rule;
-	uint64_t hash; /* of all frames from the root to this one */
-	uintptr_t rbp; /* in this frame */
-	uint32_t node; /* 0 = not known yet */
+	uint64_t hash;	 /* of all frames from the root to this one */
+	uintptr_t rbp;	 /* in this frame */
+	uint32_t node;	 /* 0 = not known yet */
 	uint32_t record; /* this slot's record of the heap site that ends here; 0 = not known yet */
-	bool needs_rbp; /* some frame from here to the root is found through this rbp */
+	bool needs_rbp;	 /* some frame from here to the root is found through this rbp */
 };
 /* A word other than a return address that leads to frame `index`. */
 struct walk_check {

@@ -10,7 +10,13 @@
 #include "recorder/account.h"
 #include "unit.h"
 
-enum { SITES_MAX = 12, BLOCKS_MAX = 64, TOTAL_BYTES = 64 << 20, HISTORIES = 100000, FIRST = LIVE_SITE_FIRST };
+enum {
+	SITES_MAX = 12,
+	BLOCKS_MAX = 64,
+	TOTAL_BYTES = 64 << 20,
+	HISTORIES = 100000,
+	FIRST = LIVE_SITE_FIRST
+};
 
 static struct live_control control = { .budget_bytes = UINT64_MAX, .depth_limit = 16 };
 static struct live_header *head;
@@ -111,7 +117,8 @@ static void run_history(uint64_t *seed)
 	struct truth truth = { .at_top = true };
 	struct block_made block[BLOCKS_MAX];
 	unsigned used = 0, sites = 1 + (unsigned)(unit_random(seed) % SITES_MAX);
-	unsigned steps = 1 + (unsigned)(unit_random(seed) % 120), look = (unsigned)(unit_random(seed) % steps);
+	unsigned steps = 1 + (unsigned)(unit_random(seed) % 120),
+		 look = (unsigned)(unit_random(seed) % steps);
 	unsigned bias = 0;
 	uint64_t largest = 1ull << unit_random(seed) % 14;
 
@@ -125,7 +132,8 @@ static void run_history(uint64_t *seed)
 
 		if (used == 0 || (used < BLOCKS_MAX && unit_random(seed) % 100 < bias)) {
 			take(&truth, &block[used++], site, size);
-		} else if (unit_random(seed) % 4 == 0) { /* realloc: the old one ends before the new one counts */
+		} else if (unit_random(seed) % 4 ==
+			   0) { /* realloc: the old one ends before the new one counts */
 			drop(&truth, &block[which]);
 			take(&truth, &block[which], site, size);
 		} else {
