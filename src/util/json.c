@@ -32,7 +32,7 @@ static void set_bit(uint64_t *bits, unsigned level, bool value)
 	bits[level / 64] = value ? bits[level / 64] | mask : bits[level / 64] & ~mask;
 }
 
-static bool in_object(const struct json *j)
+UNUSED static bool in_object(const struct json *j)
 {
 	return j->depth > 0 && get_bit(j->is_object, j->depth - 1);
 }
