@@ -285,7 +285,8 @@ static void run_loop(struct collector *c)
 	while (!c->left) {
 		size_t count = fill_polls(c);
 		uint64_t now_ns = collector_now();
-		struct timespec timeout = { .tv_sec = 0, .tv_nsec = (long)saturating_sub(next_ns, now_ns) };
+		struct timespec timeout = { .tv_sec = 0,
+					    .tv_nsec = (long)saturating_sub(next_ns, now_ns) };
 		int ready = ppoll(c->polls.at, count, &timeout, NULL);
 
 		now_ns = collector_now();
@@ -373,6 +374,25 @@ static int finish(struct collector *c, struct error *error)
 	return 0;
 }
 
+/* The program keeps the limits that it was started with; ours are in the way of its memory, which is a file of a kind,
+ * and of the descriptors that watching many processes takes. */
+static void lift_limits(void)
+{
+	static const int limits[] = { RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_NOFILE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY }, limit;
+
+		if (getrlimit((__rlimit_resource_t)limits[i], &limit) < 0)
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		/* Only the privileged may go beyond the hard limit. */
+		if (limits[i] == RLIMIT_NOFILE ||
+		    setrlimit((__rlimit_resource_t)limits[i], &none) < 0)
+			setrlimit((__rlimit_resource_t)limits[i], &limit);
+	}
+}
+
 static int run(struct collector *c, struct launch_signals *saved, struct error *error)
 {
 	struct launch launch = { .argv = c->options->argv,
@@ -391,6 +411,7 @@ static int run(struct collector *c, struct launch_signals *saved, struct error *
 		c->result->number = status;
 		return -1;
 	}
+	lift_limits();
 	run_loop(c);
 	c->end_ns = collector_now();
 	/* Nobody who comes later is answered. */

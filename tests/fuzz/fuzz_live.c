@@ -85,8 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(head, &clean, offsetof(struct live_header, top));
 	for (unsigned i = 0; i < LIVE_REGIONS; i++) {
 		memset((uint8_t *)head + clean.region[i].at, 0, WINDOW);
-		head->used[i] =
-			i == LIVE_LEAVES ? 2 : 8; /* leaves are large: walking them takes time */
+		/* Leaves are large, and walking them takes time. */
+		head->used[i] = i == LIVE_LEAVES ? 2 : 8;
 	}
 	head->top[0] = 1;
 	for (; size >= 7; data += 7, size -= 7)
