@@ -73,8 +73,8 @@ int main(void)
 {
 	pthread_t thread;
 
-	for (unsigned path = 0; path < (1u << long_form(11, 15)); path++)
-		left(path, (int)long_form(11, 15), path % 9000 + 1);
+	for (unsigned path = 0; path < (1u << long_form(11, 13)); path++)
+		left(path, (int)long_form(11, 13), path % 9000 + 1);
 	for (int i = 0; i < 50; i++) {
 		CHECK(pthread_create(&thread, NULL, in_thread, NULL) == 0);
 		CHECK(pthread_join(thread, NULL) == 0);
