@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -310,9 +311,12 @@ static void run_loop(struct collector *c)
 static int check_output(const char *path, struct error *error)
 {
 	AUTO_FREE char *folder = path_folder(path);
+	struct stat st;
 
 	if (!folder)
 		return error_set(error, "no memory left");
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return error_set(error, "cannot write %s: it is a folder", path);
 	if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
 		return error_errno(error, "cannot write %s", path);
 	if (access(path, F_OK) < 0 && access(folder, W_OK | X_OK) < 0)

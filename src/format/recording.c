@@ -50,7 +50,7 @@ enum chunk_type {
 	CHUNK_TYPES,
 };
 enum chunk_flags {
-	CHUNK_ZSTD = 1,	    /* the payload is one zstd frame */
+	CHUNK_ZSTD = 1,	    /* the payload is made of zstd frames */
 	CHUNK_REQUIRED = 2, /* a reader that does not know the type must refuse the file */
 };
 #define CHUNK_NO_PROCESS UINT32_MAX
@@ -129,52 +129,71 @@ static void put_head(struct bytes *out)
 		put_u64(out, XXH64(out->data, HEAD_CHECKED_BYTES, 0));
 }
 
-/* The payload as one zstd frame, or nothing if that does not help or a reader would not believe it. */
-static size_t compress_payload(const struct payload *payload, struct bytes *ret)
+/* How many bytes of file a reader wants to see before it believes the payload. */
+static uint64_t bytes_to_believe(const struct payload *payload)
+{
+	uint64_t cost = payload->cost_bytes, raw = payload->bytes.size;
+	uint64_t for_cost =
+		cost > ALLOWANCE_BASE ? (cost - ALLOWANCE_BASE) / ALLOWANCE_FACTOR + 1 : 0;
+	uint64_t for_raw = raw > RAW_BASE ? (raw - RAW_BASE) / RAW_FACTOR + 1 : 0;
+
+	return MAX(for_cost, for_raw);
+}
+
+/* A zstd frame that unpacks to nothing: this pads what is regular beyond belief. */
+static void put_skippable(struct bytes *out, uint32_t bytes)
+{
+	put_u32(out, ZSTD_MAGIC_SKIPPABLE_START);
+	put_u32(out, bytes);
+	bytes_put_zeros(out, bytes);
+}
+
+/* Appends the payload as zstd frames; leaves `out` empty if it is shorter as it is. */
+static void compress_payload(const struct payload *payload, struct bytes *out)
 {
 	const struct bytes *raw = &payload->bytes;
 	size_t bound = ZSTD_compressBound(raw->size), size;
+	uint64_t wanted = bytes_to_believe(payload);
 	/* Slow levels only where they are cheap: a recording is written while somebody waits. */
 	int level = raw->size < (128u << 10) ? 15 : 9;
-	uint8_t *out = bytes_reserve(ret, bound);
+	uint8_t *to = bytes_reserve(out, bound);
 
-	if (!out)
-		return 0;
-	size = ZSTD_compress(out, bound, raw->data, raw->size, level);
-	if (ZSTD_isError(size) || size >= raw->size ||
-	    raw->size > RAW_BASE + (uint64_t)size * RAW_FACTOR ||
-	    payload->cost_bytes > allowance_of(size))
-		return 0;
-	return size;
+	if (!to)
+		return;
+	size = ZSTD_compress(to, bound, raw->data, raw->size, level);
+	if (ZSTD_isError(size) || MAX((uint64_t)size, wanted) >= raw->size)
+		return;
+	out->size = size;
+	if (size < wanted)
+		put_skippable(out, (uint32_t)(wanted - size));
 }
 
 static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
 		      struct payload *payload)
 {
 	struct bytes packed = { 0 };
-	size_t packed_size, stored_size, head_at = out->size;
-	const uint8_t *stored;
+	const struct bytes *stored = &packed;
+	size_t head_at = out->size;
 
-	if (payload->bytes.failed) {
-		out->failed = true;
-		return;
+	compress_payload(payload, &packed);
+	if (packed.size == 0) {
+		stored = &payload->bytes;
+		/* What is behind a chunk's last table is read over. */
+		if (payload->bytes.size < bytes_to_believe(payload))
+			bytes_put_zeros(&payload->bytes,
+					bytes_to_believe(payload) - payload->bytes.size);
 	}
-	packed_size = compress_payload(payload, &packed);
-	/* A column of zeros is one zero byte: this pads what is regular beyond belief. */
-	while (packed_size == 0 && !payload->bytes.failed &&
-	       payload->cost_bytes > allowance_of(payload->bytes.size))
-		bytes_put_zeros(&payload->bytes, (payload->cost_bytes / ALLOWANCE_FACTOR) + 1);
-	stored = packed_size ? packed.data : payload->bytes.data;
-	stored_size = packed_size ? packed_size : payload->bytes.size;
+	if (payload->bytes.failed || packed.failed)
+		out->failed = true;
 	put_u16(out, (uint16_t)type);
-	put_u16(out, packed_size ? CHUNK_ZSTD : 0);
+	put_u16(out, packed.size ? CHUNK_ZSTD : 0);
 	put_u32(out, process);
-	put_u64(out, stored_size);
+	put_u64(out, stored->size);
 	put_u64(out, payload->bytes.size);
-	put_u64(out, XXH64(stored, stored_size, type));
+	put_u64(out, out->failed ? 0 : XXH64(stored->data, stored->size, type));
 	if (!out->failed)
 		put_u64(out, XXH64(out->data + head_at, CHUNK_HEAD_CHECKED_BYTES, 0));
-	bytes_put(out, stored, stored_size);
+	bytes_put(out, stored->data, stored->size);
 	bytes_release(&packed);
 }
 
