@@ -127,7 +127,7 @@ static inline void made_small_block(struct made *made, uint64_t address, uint32_
 		made->head->top[0] = made_append(made, LIVE_AREAS, 1) + 1;
 	if (area->small[address >> LIVE_SMALL_SHIFT] == 0)
 		area->small[address >> LIVE_SMALL_SHIFT] = made_append(made, LIVE_LEAVES, 2) + 1;
-	leaf = (uint64_t *)((char *)made_at(made, LIVE_LEAVES) +
+	leaf = (uint64_t *)(void *)((char *)made_at(made, LIVE_LEAVES) +
 			    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) *
 				    LIVE_LEAF_UNIT);
 	leaf[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift] =
