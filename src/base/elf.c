@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads just enough of an ELF file: class, machine, interpreter, and the names in its dynamic string table.
+ * Every offset is checked against the length. Compiled into the recorder too: no libc, no allocation.
+ */
+#include "base/elf.h"
+
+#include <elf.h>
+#include <stdbool.h>
+
+#include "base/compiler.h"
+
+#define LOADER_NAME "ld-linux-x86-64.so.2"
+
+struct file {
+	const char *bytes;
+	size_t length;
+};
+
+static bool holds(const struct file *file, uint64_t at, uint64_t bytes)
+{
+	return at <= file->length && bytes <= file->length - at;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static struct elf_judgement judge_script(const struct file *file)
+{
+	size_t at = 2, end;
+
+	while (at < file->length && is_blank(file->bytes[at]))
+		at++;
+	for (end = at; end < file->length; end++) {
+		if (is_blank(file->bytes[end]) || file->bytes[end] == '\n' || file->bytes[end] == 0)
+			break;
+	}
+	return (struct elf_judgement){ end > at ? ELF_SCRIPT : ELF_UNKNOWN, file->bytes + at,
+				       end - at };
+}
+
+static bool ends_with(const char *text, size_t bytes, const char *end, size_t end_bytes)
+{
+	return bytes >= end_bytes &&
+	       __builtin_memcmp(text + bytes - end_bytes, end, end_bytes) == 0;
+}
+
+/* Where a virtual address lies in the file; SIZE_MAX: nowhere. */
+static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (segments[i].p_type == PT_LOAD && address >= segments[i].p_vaddr &&
+		    address - segments[i].p_vaddr < segments[i].p_filesz)
+			return address - segments[i].p_vaddr + segments[i].p_offset;
+	}
+	return SIZE_MAX;
+}
+
+static bool names_sanitizer(const char *text, uint64_t bytes)
+{
+	static const char *const names[] = { "__asan_init",   "__tsan_init", "__msan_init",
+					     "__hwasan_init", "libasan.so",  "libtsan.so",
+					     "libhwasan.so" };
+
+	for (uint64_t at = 0; at < bytes; at++) {
+		if (at != 0 && text[at - 1] != 0)
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			size_t n = __builtin_strlen(names[i]);
+
+			if (bytes - at > n && __builtin_memcmp(text + at, names[i], n) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool is_sanitized(const struct file *file, const Elf64_Phdr *segments, unsigned count,
+			 const Elf64_Phdr *dynamic)
+{
+	uint64_t strings = 0, strings_bytes = 0;
+
+	if (!holds(file, dynamic->p_offset, dynamic->p_filesz) || dynamic->p_offset % 8 != 0)
+		return false;
+	const Elf64_Dyn *entry = (const Elf64_Dyn *)(const void *)(file->bytes + dynamic->p_offset);
+
+	for (uint64_t i = 0; i < dynamic->p_filesz / sizeof *entry && entry[i].d_tag != DT_NULL;
+	     i++) {
+		if (entry[i].d_tag == DT_STRTAB)
+			strings = entry[i].d_un.d_ptr;
+		else if (entry[i].d_tag == DT_STRSZ)
+			strings_bytes = entry[i].d_un.d_val;
+	}
+	uint64_t at = offset_of(segments, count, strings);
+
+	return holds(file, at, strings_bytes) && names_sanitizer(file->bytes + at, strings_bytes);
+}
+
+static struct elf_judgement judge_segments(const struct file *file, const Elf64_Ehdr *elf)
+{
+	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(file->bytes + elf->e_phoff);
+	const Elf64_Phdr *interpreter = NULL, *dynamic = NULL;
+
+	for (unsigned i = 0; i < elf->e_phnum; i++) {
+		if (segments[i].p_type == PT_INTERP)
+			interpreter = &segments[i];
+		else if (segments[i].p_type == PT_DYNAMIC)
+			dynamic = &segments[i];
+	}
+	if (interpreter == NULL || dynamic == NULL)
+		return (struct elf_judgement){ .verdict = ELF_STATIC };
+	if (!holds(file, interpreter->p_offset, interpreter->p_filesz) || interpreter->p_filesz < 2)
+		return (struct elf_judgement){ .verdict = ELF_UNKNOWN };
+	const char *path = file->bytes + interpreter->p_offset;
+	size_t bytes = interpreter->p_filesz - 1;
+
+	if (!ends_with(path, bytes, LOADER_NAME, sizeof LOADER_NAME - 1))
+		return (struct elf_judgement){ ELF_OTHER_LIBC, path, bytes };
+	if (is_sanitized(file, segments, elf->e_phnum, dynamic))
+		return (struct elf_judgement){ .verdict = ELF_SANITIZED };
+	return (struct elf_judgement){ .verdict = ELF_FITS };
+}
+
+/* ld.so has a dynamic section, no interpreter, and its own name as its soname; its string table is small. */
+static bool is_loader(const struct file *file, const Elf64_Ehdr *elf)
+{
+	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(file->bytes + elf->e_phoff);
+
+	for (unsigned i = 0; i < elf->e_phnum; i++) {
+		const Elf64_Phdr *segment = &segments[i];
+
+		if (segment->p_type != PT_LOAD ||
+		    !holds(file, segment->p_offset, segment->p_filesz))
+			continue;
+		uint64_t last = segment->p_filesz -
+				MIN((uint64_t)sizeof LOADER_NAME, (uint64_t)segment->p_filesz);
+
+		for (uint64_t at = 0; segment->p_offset == 0 && at < last; at++) {
+			if (__builtin_memcmp(file->bytes + at, LOADER_NAME, sizeof LOADER_NAME) ==
+			    0)
+				return true;
+		}
+	}
+	return false;
+}
+
+struct elf_judgement elf_judge(const void *bytes, size_t length)
+{
+	const struct file file = { bytes, length };
+	const Elf64_Ehdr *elf = bytes;
+	const struct elf_judgement unknown = { .verdict = ELF_UNKNOWN };
+
+	if (length >= 2 && file.bytes[0] == '#' && file.bytes[1] == '!')
+		return judge_script(&file);
+	if (length < EI_NIDENT || __builtin_memcmp(bytes, ELFMAG, SELFMAG) != 0)
+		return unknown;
+	if (elf->e_ident[EI_CLASS] != ELFCLASS64)
+		return (struct elf_judgement){ .verdict = ELF_OTHER_CLASS };
+	if (length < sizeof *elf)
+		return unknown;
+	if (elf->e_machine != EM_X86_64)
+		return (struct elf_judgement){ .verdict = ELF_OTHER_MACHINE };
+	if (elf->e_phentsize != sizeof(Elf64_Phdr) || elf->e_phoff % 8 != 0 ||
+	    !holds(&file, elf->e_phoff, (uint64_t)elf->e_phnum * sizeof(Elf64_Phdr)))
+		return unknown;
+	struct elf_judgement judgement = judge_segments(&file, elf);
+
+	if (judgement.verdict == ELF_STATIC && elf->e_type == ET_DYN && is_loader(&file, elf))
+		judgement.verdict = ELF_LOADER;
+	return judgement;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: base util */
+/* Judging programs by their files: real ones, and the same cut and bent. */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/elf.h"
+#include "unit.h"
+#include "util/files.h"
+
+static void load(const char *path, struct file_map *ret)
+{
+	struct error error;
+
+	*ret = FILE_MAP_INIT;
+	assert_int_equal(file_map_open(ret, path, &error), 0);
+}
+
+static void own_program_fits(void **state)
+{
+	struct file_map file;
+
+	(void)state;
+	load("/bin/true", &file);
+	assert_int_equal(elf_judge(file.bytes.data, file.bytes.size).verdict, ELF_FITS);
+	file_map_release(&file);
+}
+
+static void loader_is_recognised(void **state)
+{
+	struct file_map file;
+
+	(void)state;
+	load("/lib64/ld-linux-x86-64.so.2", &file);
+	assert_int_equal(elf_judge(file.bytes.data, file.bytes.size).verdict, ELF_LOADER);
+	file_map_release(&file);
+}
+
+static void library_without_interpreter_is_no_program(void **state)
+{
+	struct file_map file;
+
+	(void)state;
+	load("/lib/x86_64-linux-gnu/libz.so.1", &file);
+	assert_int_equal(elf_judge(file.bytes.data, file.bytes.size).verdict, ELF_STATIC);
+	file_map_release(&file);
+}
+
+static void script_names_its_interpreter(void **state)
+{
+	static const char text[] = "#!  /bin/sh -e\necho\n";
+	struct elf_judgement judgement = elf_judge(text, sizeof text - 1);
+
+	(void)state;
+	assert_int_equal(judgement.verdict, ELF_SCRIPT);
+	assert_int_equal(judgement.path_bytes, 7);
+	assert_memory_equal(judgement.path, "/bin/sh", 7);
+	assert_int_equal(elf_judge("#!\n", 3).verdict, ELF_UNKNOWN);
+}
+
+static void class_machine_and_loader_are_compared(void **state)
+{
+	struct file_map file;
+
+	(void)state;
+	load("/bin/true", &file);
+	char *copy = malloc(file.bytes.size);
+	Elf64_Ehdr *elf = (Elf64_Ehdr *)(void *)copy;
+
+	assert_non_null(copy);
+	memcpy(copy, file.bytes.data, file.bytes.size);
+	elf->e_machine = EM_AARCH64;
+	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_OTHER_MACHINE);
+	elf->e_machine = EM_X86_64;
+	elf->e_ident[EI_CLASS] = ELFCLASS32;
+	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_OTHER_CLASS);
+	elf->e_ident[EI_CLASS] = ELFCLASS64;
+	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(copy + elf->e_phoff);
+
+	for (unsigned i = 0; i < elf->e_phnum; i++) {
+		if (segments[i].p_type == PT_INTERP)
+			memcpy(copy + segments[i].p_offset, "/lib/ld-musl-x", 14);
+	}
+	struct elf_judgement judgement = elf_judge(copy, file.bytes.size);
+
+	/* The path was overwritten at its beginning only: its end still says glibc. */
+	assert_int_equal(judgement.verdict, ELF_FITS);
+	for (unsigned i = 0; i < elf->e_phnum; i++) {
+		if (segments[i].p_type == PT_INTERP)
+			copy[segments[i].p_offset + segments[i].p_filesz - 2] = '1';
+	}
+	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_OTHER_LIBC);
+	free(copy);
+	file_map_release(&file);
+}
+
+static void every_cut_and_many_bends_are_survived(void **state)
+{
+	struct file_map file;
+	uint64_t seed = 7;
+
+	(void)state;
+	load("/bin/true", &file);
+	for (size_t length = 0; length < 2048;
+	     length++) { /* in memory of exactly that size: a sanitizer sees more */
+		char *copy = malloc(length ? length : 1);
+
+		assert_non_null(copy);
+		memcpy(copy, file.bytes.data, length);
+		assert_true(elf_judge(copy, length).verdict != ELF_FITS || length >= 64);
+		free(copy);
+	}
+	char *copy = malloc(file.bytes.size);
+
+	assert_non_null(copy);
+	for (int i = 0; i < 20000; i++) {
+		memcpy(copy, file.bytes.data, 1024);
+		if (i == 0)
+			memcpy(copy, file.bytes.data, file.bytes.size);
+		for (int k = 0; k < 4; k++)
+			copy[unit_random(&seed) % 1024] = (char)unit_random(&seed);
+		assert_true(elf_judge(copy, file.bytes.size).verdict <= ELF_SANITIZED);
+	}
+	free(copy);
+	file_map_release(&file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(own_program_fits),
+		cmocka_unit_test(loader_is_recognised),
+		cmocka_unit_test(library_without_interpreter_is_no_program),
+		cmocka_unit_test(script_names_its_interpreter),
+		cmocka_unit_test(class_machine_and_loader_are_compared),
+		cmocka_unit_test(every_cut_and_many_bends_are_survived),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
