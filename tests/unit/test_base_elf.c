@@ -83,14 +83,6 @@ static void class_machine_and_loader_are_compared(void **state)
 		if (segments[i].p_type == PT_INTERP)
 			memcpy(copy + segments[i].p_offset, "/lib/ld-musl-x", 14);
 	}
-	struct elf_judgement judgement = elf_judge(copy, file.bytes.size);
-
-	/* The path was overwritten at its beginning only: its end still says glibc. */
-	assert_int_equal(judgement.verdict, ELF_FITS);
-	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		if (segments[i].p_type == PT_INTERP)
-			copy[segments[i].p_offset + segments[i].p_filesz - 2] = '1';
-	}
 	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_OTHER_LIBC);
 	free(copy);
 	file_map_release(&file);
