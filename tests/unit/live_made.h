@@ -128,8 +128,8 @@ static inline void made_small_block(struct made *made, uint64_t address, uint32_
 	if (area->small[address >> LIVE_SMALL_SHIFT] == 0)
 		area->small[address >> LIVE_SMALL_SHIFT] = made_append(made, LIVE_LEAVES, 2) + 1;
 	leaf = (uint64_t *)(void *)((char *)made_at(made, LIVE_LEAVES) +
-			    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) *
-				    LIVE_LEAF_UNIT);
+				    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) *
+					    LIVE_LEAF_UNIT);
 	leaf[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift] =
 		live_small_pack(record, size, birth_code);
 }
