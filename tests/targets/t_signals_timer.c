@@ -60,7 +60,7 @@ static void storm(int signal_number, int timer, int flags, unsigned long wanted)
 				    .sa_flags = SA_SIGINFO | SA_RESTART | flags };
 	struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
 	uint32_t seed = 4711;
-	time_t deadline = time(NULL) + 5;
+	time_t deadline = time(NULL) + 60;
 
 	CHECK(sigaction(signal_number, &action, NULL) == 0);
 	CHECK(setitimer(timer, &often, NULL) == 0);
@@ -73,7 +73,7 @@ static void storm(int signal_number, int timer, int flags, unsigned long wanted)
 
 int main(void)
 {
-	unsigned long wanted = (unsigned long)long_form(800, 50000);
+	unsigned long wanted = (unsigned long)long_form(800, 20000);
 	size_t size = 1 << 16;
 	void *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
