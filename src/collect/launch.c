@@ -85,13 +85,13 @@ static int environment_init(struct environment *env, const struct launch *launch
 		     before && *before ? ":" : "", before && *before ? before : "") < 0 ||
 	    asprintf(&env->socket, "%s=%s", LIVE_ENV_SOCKET, launch->socket_name) < 0)
 		return error_set(error, "no memory left");
-	env->entries[used++] = env->preload;
-	env->entries[used++] = env->socket;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_variable(environ[i], "LD_PRELOAD") &&
-		    !is_variable(environ[i], LIVE_ENV_SOCKET))
+		if (!is_variable(environ[i], LIVE_ENV_SOCKET))
 			env->entries[used++] = environ[i];
 	}
+	/* Last: that is the one ld.so takes, and the recorder leaves the rest as it was. */
+	env->entries[used++] = env->preload;
+	env->entries[used++] = env->socket;
 	return 0;
 }
 

@@ -39,6 +39,8 @@ static void fill_control(struct live_control *control, uint32_t depth_limit, uin
 	control->depth_limit = depth_limit;
 	control->budget_bytes = budget_bytes;
 	control->mode = LIVE_MODE_EXACT;
+	control->follow_fork = 1;
+	control->follow_exec = 1;
 }
 
 struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit,

@@ -69,8 +69,10 @@ struct live_control {
 	uint32_t mode;	      /* enum live_mode */
 	uint32_t depth_limit; /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint64_t budget_bytes;
-	uint32_t exact_peak; /* 1: exact peak with several threads too, at a price */
-	uint32_t pad[23];
+	uint32_t exact_peak;  /* 1: exact peak with several threads too, at a price */
+	uint32_t follow_fork; /* 1: a fork's child asks for a profile of its own */
+	uint32_t follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
+	uint32_t pad[21];
 };
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
 enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024 };
@@ -106,6 +108,8 @@ struct live_welcome {
 	uint64_t total_bytes; /* size of the profile; 0 = not recorded: stay dormant */
 };
 
-/* Environment variables between collector and recorder. */
+/* Environment variables between collector and recorder. The collector appends LD_PRELOAD (with what was there before
+ * behind its own) and this as the last two entries: for ld.so the last one counts. The recorder takes both out of the
+ * program's environment at start-up and gives them to programs it starts. */
 #define LIVE_ENV_SOCKET "HEAPGAUGE_SOCKET" /* "@name" = abstract socket, else a path */
 #endif

@@ -113,11 +113,11 @@ static uint32_t pool_add(uint64_t units)
 	return 0;
 }
 
-/* More sizes than can be told apart: all go into half octaves. `calls` does not hold the current call yet. */
+/* More sizes than can be told apart: all go into half octaves. `calls` holds the current call already. */
 static void sizes_to_many(struct live_record *record, const struct live_sizes_few *few)
 {
 	uint32_t unit = pool_add(sizeof(struct live_sizes_many) / LIVE_POOL_UNIT);
-	uint64_t first = record->calls;
+	uint64_t first = record->calls - 1;
 
 	if (unit == 0)
 		return;

@@ -56,21 +56,12 @@ static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_
 		record->max_bytes = live;
 }
 
-static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record,
-					uint64_t size, uint64_t slack)
+/* The totals that peak and live values come from. */
+static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *record, uint64_t size)
 {
 	struct live_peak *peak = &memory.head->peak;
 	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
 
-	if (UNLIKELY(record->calls == 0))
-		record->first_size = size;
-	else if (UNLIKELY(record->first_size != size || record->sizes & LIVE_SIZES_MANY))
-		account_size_slow(record, size);
-	count(&record->slack, slack);
-
-	count(&slot->live->calls, 1);
-	count(&slot->live->bytes, size);
-	count(&slot->live->slack, slack);
 	if (LIKELY(!peak->shared)) {
 		if (!(state & 1))
 			account_save(record, state);
@@ -98,22 +89,12 @@ static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *r
 		account_flush(slot);
 }
 
-static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
-				       uint64_t slack, uint32_t birth_code, bool temporary)
+static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_record *record,
+					 uint64_t size)
 {
 	struct live_peak *peak = &memory.head->peak;
 	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
 
-	if (UNLIKELY(birth_code != clock_birth()))
-		account_lifetime_slow(record, birth_code);
-	count(&record->freed_slack, slack);
-	count(&slot->live->freed_slack, slack);
-	if (temporary) {
-		count(&record->temporary, 1);
-		count(&slot->live->temporary, 1);
-	}
-	count(&slot->live->frees, 1);
-	count(&slot->live->freed_bytes, size);
 	if (LIKELY(!peak->shared)) {
 		if (state & 1) {
 			state = (state | 1) + 1; /* the next epoch, not rising */
@@ -136,5 +117,37 @@ static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *re
 	slot->live->unflushed_bytes -= (int64_t)size;
 	if (UNLIKELY(-slot->live->unflushed_bytes >= (int64_t)peak->batch_bytes))
 		account_flush(slot);
+}
+
+/* Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
+ * reader looks at any. */
+static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record,
+					uint64_t size, uint64_t slack)
+{
+	count(&slot->live->calls, 1);
+	count(&slot->live->bytes, size);
+	account_add(slot, record, size);
+	if (UNLIKELY(record->calls == 1))
+		record->first_size = size;
+	else if (UNLIKELY(record->first_size != size || record->sizes & LIVE_SIZES_MANY))
+		account_size_slow(record, size);
+	count(&record->slack, slack);
+	count(&slot->live->slack, slack);
+}
+
+static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
+				       uint64_t slack, uint32_t birth_code, bool temporary)
+{
+	count(&slot->live->frees, 1);
+	count(&slot->live->freed_bytes, size);
+	account_remove(slot, record, size);
+	if (UNLIKELY(birth_code != clock_birth()))
+		account_lifetime_slow(record, birth_code);
+	count(&record->freed_slack, slack);
+	count(&slot->live->freed_slack, slack);
+	if (temporary) {
+		count(&record->temporary, 1);
+		count(&slot->live->temporary, 1);
+	}
 }
 #endif

@@ -41,7 +41,7 @@ static struct slot *register_thread(void)
 	if (now == NEW)
 		bring_up(NEW, false);
 	else if (now == RUNNING && *fork_token == 0)
-		bring_up(RUNNING, true);
+		bring_up(RUNNING, true); /* a fork's child */
 	now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (now != RUNNING) {
 		if (now != OFF)

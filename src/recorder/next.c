@@ -43,6 +43,14 @@ static void look_up(void)
 	next.mmap = next_symbol(RTLD_NEXT, "mmap");
 	next.munmap = next_symbol(RTLD_NEXT, "munmap");
 	next.mremap = next_symbol(RTLD_NEXT, "mremap");
+	next.execve = next_symbol(RTLD_NEXT, "execve");
+	next.execvpe = next_symbol(RTLD_NEXT, "execvpe");
+	next.fexecve = next_symbol(RTLD_NEXT, "fexecve");
+	next.execveat = next_symbol(RTLD_NEXT, "execveat");
+	next.posix_spawn = next_symbol(RTLD_NEXT, "posix_spawn");
+	next.posix_spawnp = next_symbol(RTLD_NEXT, "posix_spawnp");
+	next.system = next_symbol(RTLD_NEXT, "system");
+	next.popen = next_symbol(RTLD_NEXT, "popen");
 }
 
 COLD static bool find(void)

@@ -4,12 +4,17 @@
 #ifndef RECORDER_NEXT_H
 #define RECORDER_NEXT_H
 
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/compiler.h"
+
+typedef int spawn_fn(pid_t *, const char *, const posix_spawn_file_actions_t *,
+		     const posix_spawnattr_t *, char *const *, char *const *);
 
 struct next {
 	void *(*malloc)(size_t);
@@ -28,6 +33,15 @@ struct next {
 	void *(*mmap)(void *, size_t, int, int, int, off_t);
 	int (*munmap)(void *, size_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);
+	int (*execve)(const char *, char *const *, char *const *);
+	int (*execvpe)(const char *, char *const *, char *const *);
+	int (*fexecve)(int, char *const *, char *const *);
+	int (*execveat)(int, const char *, char *const *, char *const *,
+			int); /* NULL before glibc 2.34 */
+	spawn_fn *posix_spawn;
+	spawn_fn *posix_spawnp;
+	int (*system)(const char *);
+	FILE *(*popen)(const char *, const char *);
 };
 extern struct next next;
 

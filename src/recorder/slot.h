@@ -33,6 +33,8 @@ struct slot {
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
 	bool cfi_nested_busy;
+	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
+	size_t exec_bytes, arguments_bytes;
 };
 
 /* The thread-local block: plain data, initial-exec, no destructor. */

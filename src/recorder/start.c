@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "recorder/exec.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
 #include "recorder/operators.h"
@@ -30,8 +31,6 @@
 
 enum { PATIENCE_MS = 5000, CONNECT_TRIES = 200, TRY_AGAIN_MS = 5 };
 
-extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
-
 static const uint64_t no_token = ~0ull; /* no thread has it */
 const volatile uint64_t *fork_token = &no_token;
 bool start_was_forked;
@@ -39,30 +38,6 @@ bool start_was_forked;
 void start_failed(void)
 {
 	fork_token = &no_token;
-}
-
-/* The environment is read as it is: getenv may not be usable yet. Before libc has been initialised it stands above the
- * arguments, where the kernel put it. */
-static char **environment_start(void)
-{
-	const uintptr_t *argument_count = __libc_stack_end;
-
-	return environ != NULL ? environ : (char **)(argument_count + 1 + *argument_count + 1);
-}
-
-static const char *environment(const char *name)
-{
-	for (char **entry = environment_start(); *entry != NULL; entry++) {
-		const char *a = *entry, *b = name;
-
-		while (*b && *a == *b) {
-			a++;
-			b++;
-		}
-		if (*b == 0 && *a == '=')
-			return a + 1;
-	}
-	return NULL;
 }
 
 static void pause_ms(int ms)
@@ -175,7 +150,7 @@ static bool map_profile(uint64_t bytes, int profile, int control)
 
 static bool hand_over(bool forked)
 {
-	const char *name = environment(LIVE_ENV_SOCKET);
+	const char *name = exec_socket();
 	struct live_welcome welcome = { 0 };
 	int fds[2] = { -1, -1 };
 	bool mapped = false;
@@ -183,6 +158,8 @@ static bool hand_over(bool forked)
 
 	if (name == NULL || (fd = connect_to(name)) < 0)
 		return false;
+	if (!forked)
+		exec_hide();
 	if (say_hello(fd, forked) && hear_welcome(fd, &welcome, fds))
 		mapped = map_profile(welcome.total_bytes, fds[0], fds[1]);
 	for (int i = 0; i < 2; i++) {
@@ -242,7 +219,7 @@ static void reset_all(void)
 
 bool start_recording(bool forked)
 {
-	if (!next_ready())
+	if (!next_ready() || (forked && !memory.control->follow_fork))
 		return false;
 	if (forked)
 		reset_all();
