@@ -11,8 +11,8 @@ from test_targets import compare, inconsistencies, parse
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 COUNTED_ROUNDS = 150  # nearly every allocation has a stack of its own: the report is large
-VERIFIED_ROUNDS = 30000 if LONG else 1500
-SEEDS = range(1, 9 if LONG else 4)
+VERIFIED_ROUNDS = 12000 if LONG else 1500
+SEEDS = range(1, 17 if LONG else 4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -32,6 +32,8 @@ enum { COROUTINES = 6, STACK = 256 * 1024, VDSO_BYTES = 2 * 4096 };
 static uint32_t state;
 static jmp_buf way_out;
 static bool may_jump, with_steps = true, with_nocfi;
+static bool
+	stepping; /* then only the handler allocates: libunwind blocks signals, and a blocked trap kills */
 static unsigned long allocations, steps;
 static uintptr_t vdso;
 
@@ -77,6 +79,8 @@ NOINLINE void leaf_new(size_t n)
 NOINLINE void leaf(void)
 {
 	size_t n = 16 + random_below(300);
+	if (stepping)
+		return;
 	switch (random_below(4)) {
 	case 0:
 		leaf_realloc(n);
@@ -151,7 +155,7 @@ NOINLINE void f_exception(int depth)
 {
 	try {
 		go(depth);
-		if (random_below(4) == 0)
+		if (random_below(4) == 0 && !stepping)
 			throw depth;
 	} catch (int) {
 		leaf();
@@ -172,7 +176,8 @@ NOINLINE void f_throw_far(int depth)
 	try {
 		allocates_while_unwinding cleanup;
 		f_alloca(depth - 1);
-		throw 1L;
+		if (!stepping)
+			throw 1L;
 	} catch (long) {
 		leaf();
 	}
@@ -322,7 +327,10 @@ static void (*library_call)(void (*)(int), int);
 
 extern "C" NOINLINE void f_library(int depth)
 {
-	library_call(go, depth);
+	if (stepping)
+		go(depth);
+	else
+		library_call(go, depth);
 	AFTER();
 }
 
@@ -485,10 +493,12 @@ static NOINLINE void run_stepped(void)
 	bool jump = may_jump;
 
 	may_jump = false;
+	stepping = true;
 	step_on();
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	go(3);
+	go(8);
 	step_off();
+	stepping = false;
 	may_jump = jump;
 }
 
