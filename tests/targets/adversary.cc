@@ -32,8 +32,8 @@ enum { COROUTINES = 6, STACK = 256 * 1024, VDSO_BYTES = 2 * 4096 };
 static uint32_t state;
 static jmp_buf way_out;
 static bool may_jump, with_steps = true, with_nocfi;
-static bool
-	stepping; /* then only the handler allocates: libunwind blocks signals, and a blocked trap kills */
+/* While stepping only the handler allocates: libunwind blocks signals, and a blocked trap kills. */
+static bool stepping;
 static unsigned long allocations, steps;
 static uintptr_t vdso;
 
