@@ -3,7 +3,6 @@
 
 import os
 import re
-import resource
 import subprocess
 
 import pytest
@@ -43,41 +42,36 @@ def test_without_a_collector_hard_cases_work_too(name, build, target, clean_env)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+SILENT = pytest.mark.xfail(strict=True, reason="not recorded, and nobody says so")
+
+
 @pytest.mark.parametrize(
-    "limit, value",
+    "option, value",
     [
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, 4),
-        (resource.RLIMIT_AS, 256 << 20),
-        (resource.RLIMIT_AS, 2 << 30),
-        (resource.RLIMIT_MEMLOCK, 0),
-        (resource.RLIMIT_STACK, 256 << 10),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_DATA, 128 << 20),
+        ("f", 0),
+        ("n", 16),
+        pytest.param("n", 4, marks=SILENT),
+        pytest.param("v", 256 << 10, marks=SILENT),
+        pytest.param("v", 2 << 20, marks=SILENT),
+        ("l", 0),
+        ("s", 256),
+        ("c", 0),
+        ("d", 128 << 10),
     ],
-    ids=lambda v: str(v),
 )
-def test_limits_of_the_program_do_not_end_it(limit, value, target, record, report_json, clean_env, scratch):
-    """The limit is set in a shell between heapgauge and the program, as a service manager would."""
-    option = {
-        resource.RLIMIT_FSIZE: "f",
-        resource.RLIMIT_NOFILE: "n",
-        resource.RLIMIT_AS: "v",
-        resource.RLIMIT_MEMLOCK: "l",
-        resource.RLIMIT_STACK: "s",
-        resource.RLIMIT_CORE: "c",
-        resource.RLIMIT_DATA: "d",
-    }[limit]
-    unit = 512 if option in "fc" else 1 if option == "n" else 1024
+def test_limits_of_the_program_do_not_end_it_nor_hide_it(option, value, target, record, report_json, clean_env):
+    """`ulimit -OPTION VALUE` in a shell between heapgauge and the program, as a service manager would."""
     program = target("t_realloc_rules")
-    argv = ["sh", "-c", f"ulimit -{option} {value // unit}; exec {program}"]
+    argv = ["sh", "-c", f"ulimit -{option} {value}; exec {program}"]
     bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=False, timeout=60)
     assert bare.returncode == 0, bare.stderr
     run = record(argv)
     assert run.returncode == 0, run.stderr
     assert truth_lines(run.stdout) == truth_lines(bare.stdout)
-    processes = report_json(run.path)["processes"]
-    assert processes, "a limited program is recorded, or the report says why not"
+    # One profile of the shell, one of the program; or a word about why not.
+    calls = sum(int(n) for n in re.findall(r" calls=(\d+)", run.stdout))
+    summary = report_json(run.path)
+    assert calls in [p["calls"] for p in summary["processes"]] or summary["warnings"] or run.stderr
 
 
 def test_recorder_that_is_preloaded_twice_counts_once(build, target, clean_env):

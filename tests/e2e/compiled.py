@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs that a test brings along as text, and what several tests ask about running ones."""
+
+import pathlib
+import subprocess
+import time
+
+WAIT_SECONDS = 60
+
+
+def compile_c(folder, name, source, *flags):
+    """Builds the program `name` in the folder and returns its path."""
+    text, program = folder / f"{name}.c", folder / name
+    text.write_text(source)
+    subprocess.run(["gcc", "-g", "-O1", "-w", *flags, text, "-o", program], check=True, timeout=WAIT_SECONDS)
+    return program
+
+
+def wait_for(condition, what):
+    """The first true value of the condition; fails with `what` if it does not come."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"waited in vain: {what}")
+
+
+def is_alive(pid):
+    """Whether the process runs: a zombie does not."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
