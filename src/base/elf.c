@@ -58,19 +58,26 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
 	return SIZE_MAX;
 }
 
+#define NAME(text)                                                                                 \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
+
 static bool names_sanitizer(const char *text, uint64_t bytes)
 {
-	static const char *const names[] = { "__asan_init",   "__tsan_init", "__msan_init",
-					     "__hwasan_init", "libasan.so",  "libtsan.so",
-					     "libhwasan.so" };
+	static const struct {
+		const char *text;
+		size_t bytes;
+	} names[] = { NAME("__asan_init"),   NAME("__tsan_init"), NAME("__msan_init"),
+		      NAME("__hwasan_init"), NAME("libasan.so"),  NAME("libtsan.so"),
+		      NAME("libhwasan.so") };
 
 	for (uint64_t at = 0; at < bytes; at++) {
 		if (at != 0 && text[at - 1] != 0)
 			continue;
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-			size_t n = __builtin_strlen(names[i]);
-
-			if (bytes - at > n && __builtin_memcmp(text + at, names[i], n) == 0)
+			if (bytes - at > names[i].bytes &&
+			    __builtin_memcmp(text + at, names[i].text, names[i].bytes) == 0)
 				return true;
 		}
 	}

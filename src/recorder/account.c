@@ -80,8 +80,18 @@ NOINLINE void account_flush(struct slot *slot)
 NOINLINE void account_large(struct slot *slot, struct live_record *record, uint64_t size, int sign)
 {
 	struct live_peak *peak = &memory.head->peak;
-	bool locked = lock_take(&peak_lock, slot->id);
 	int64_t by = slot->live->unflushed_bytes + sign * (int64_t)size;
+
+	if (!lock_take(&peak_lock, slot->id)) { /* the total learns of it with the next one */
+		slot->live->unflushed_bytes = by;
+		if (sign > 0) {
+			account_record_add(record, size);
+		} else {
+			count(&record->frees, 1);
+			count(&record->freed_bytes, size);
+		}
+		return;
+	}
 
 	/* What was held back belongs to the total before this operation: a free then begins the epoch before the
 	 * record changes, and an allocation is part of its own peak. */
@@ -99,8 +109,7 @@ NOINLINE void account_large(struct slot *slot, struct live_record *record, uint6
 		count(&record->frees, 1);
 		count(&record->freed_bytes, size);
 	}
-	if (locked)
-		lock_give(&peak_lock);
+	lock_give(&peak_lock);
 }
 
 static uint32_t pool_add(uint64_t units)

@@ -36,7 +36,7 @@ static ALWAYS_INLINE void account_save(struct live_record *record, uint32_t stat
 	if (UNLIKELY(record->epoch != epoch)) {
 		record->peak_bytes = (int64_t)(record->bytes - record->freed_bytes);
 		record->peak_blocks = (int32_t)(record->calls - record->frees);
-		record->epoch = epoch;
+		__atomic_store_n(&record->epoch, epoch, __ATOMIC_RELEASE);
 	}
 }
 

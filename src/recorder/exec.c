@@ -23,7 +23,8 @@ enum {
 	SOCKET_MAX = 160,
 	SCRIPTS_MAX = 4,
 	AT_CWD = -100,
-	READ_CLOEXEC = 02000000
+	READ_QUIETLY = 02004400, /* O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY */
+	FORKED_BYTES = 64 * 1024,
 };
 
 extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
@@ -141,6 +142,14 @@ static char *area_of(char **area, size_t *have, size_t bytes)
 	return *area;
 }
 
+/* In a fork's child, before it has a profile: memory of its own, and no other thread. */
+static char *forked_area(size_t bytes)
+{
+	static char area[FORKED_BYTES] __attribute__((aligned(16)));
+
+	return bytes <= sizeof area ? area : NULL;
+}
+
 char **exec_arguments(struct slot *slot, size_t bytes)
 {
 	return (char **)(void *)area_of(&slot->arguments_area, &slot->arguments_bytes, bytes);
@@ -158,9 +167,14 @@ static bool is_privileged(int fd, const struct stat *status)
 /* What the file at path is; for a script, ret_next gets its interpreter. */
 static enum elf_verdict judge(const char *path, char ret_next[static 256])
 {
-	long fd = sys_call6(SYS_openat, AT_CWD, (long)path, READ_CLOEXEC, 0, 0, 0);
 	struct elf_judgement judgement = { .verdict = ELF_UNKNOWN };
 	struct stat status;
+
+	/* Opening anything but a file may wait, or do something. */
+	if (sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&status, 0, 0, 0)) ||
+	    !S_ISREG(status.st_mode))
+		return ELF_UNKNOWN;
+	long fd = sys_call6(SYS_openat, AT_CWD, (long)path, READ_QUIETLY, 0, 0, 0);
 
 	if (sys_failed(fd))
 		return ELF_UNKNOWN;
@@ -252,9 +266,9 @@ char *const *exec_environment(struct slot *slot, const char *path, bool search, 
 		return envp;
 	size_t before_bytes = before != NULL ? length(before) : 0;
 	size_t own_bytes = length(own_preload);
-	char *area =
-		area_of(&slot->exec_area, &slot->exec_bytes,
-			PATH_MAX_ + (count + 3) * sizeof(char *) + own_bytes + before_bytes + 2);
+	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + own_bytes + before_bytes + 2;
+	char *area = slot != NULL ? area_of(&slot->exec_area, &slot->exec_bytes, need)
+				  : forked_area(need);
 
 	if (area == NULL || path == NULL)
 		return envp;

@@ -19,7 +19,8 @@ const char *exec_socket(void);
 void exec_hide(void);
 
 /* The environment for a program: envp itself, or a copy with our variables that stays valid until the slot's next call.
- * path: the program's file; NULL = unknown, envp is returned. With search, it is looked up as execvp does. */
+ * path: the program's file; NULL = unknown, envp is returned. With search, it is looked up as execvp does.
+ * slot: NULL in a fork's child that has no profile and, becoming another program, needs none. */
 char *const *exec_environment(struct slot *slot, const char *path, bool search, char *const *envp);
 
 /* Room for the arguments of a program, apart from the environment's; NULL: none. */

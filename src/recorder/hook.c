@@ -8,6 +8,7 @@
 
 #include "recorder/lock.h"
 #include "recorder/maps.h"
+#include "recorder/operators.h"
 #include "recorder/rules.h"
 #include "recorder/start.h"
 #include "recorder/sys.h"
@@ -15,6 +16,8 @@
 enum { NEW, STARTING, RUNNING, OFF };
 static int state;
 static uint64_t early_calls; /* before the profile existed */
+
+enum { PATIENCE = 4096 }; /* calls of a thread between two attempts to get a slot */
 
 /* One caller brings the recorder up; others meanwhile forward. */
 static bool bring_up(int from, bool forked)
@@ -48,10 +51,19 @@ static struct slot *register_thread(void)
 			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
-	struct slot *slot = slot_acquire();
+	if (thread_state.patience > 0) { /* no slot was to be had a moment ago */
+		thread_state.patience--;
+		health_add(HEALTH_unregistered_calls);
+		return NULL;
+	}
+	/* A vfork's child, or another process that shares our memory, is not a thread of ours: its number may become
+	 * that of one. And its thread-local block is its parent's. */
+	bool ours = (uint32_t)sys_getpid() == memory.head->pid;
+	struct slot *slot = ours ? slot_acquire() : NULL;
 
 	if (slot == NULL) {
 		health_add(HEALTH_unregistered_calls);
+		thread_state.patience = ours ? PATIENCE : 0;
 		return NULL;
 	}
 	thread_state.slot = slot;
@@ -73,8 +85,8 @@ static void recover(struct slot *slot, bool forwarding)
 	slot->last_block = NULL;
 }
 
-/* Whether the guard is that of a hook which is still running. */
-static bool inside_hook(void)
+/* Whether the guard is that of a hook which is still running; `frame` is the hook that asks. */
+static bool inside_hook(const uintptr_t *frame)
 {
 	uintptr_t guard = thread_state.guard & ~(uintptr_t)GUARD_BITS;
 	bool forwarding = thread_state.guard & GUARD_FORWARDING;
@@ -82,7 +94,7 @@ static bool inside_hook(void)
 
 	if (thread_state.token != *fork_token || slot == NULL)
 		return true; /* starting up, or a fork inside a hook: cannot tell more */
-	if (walk_is_running(slot, guard)) {
+	if (walk_is_running(slot, (uintptr_t)frame, guard)) {
 		if (!forwarding || modules_allocator_is_libc) /* others may call themselves */
 			health_add(HEALTH_reentrant_calls);
 		return true;
@@ -97,9 +109,17 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 
 	if (UNLIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF))
 		return NULL;
+	if (thread_state.guard & GUARD_NESTS) {
+		thread_state.nested = true;
+		if (operators_call(frame[1]))
+			return NULL;
+		/* Not the operator's malloc: an exception on its way, a new handler, a signal handler, or the operator
+		 * was left long ago. Its hook ends here; what it may still call is recorded on its own. */
+		hook_leave();
+	}
 	if (thread_state.guard != 0) {
 		thread_state.nested = true;
-		if (thread_state.guard & GUARD_NESTS || inside_hook())
+		if (inside_hook(frame))
 			return NULL;
 	}
 	if (thread_state.token != *fork_token) {

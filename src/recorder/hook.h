@@ -23,6 +23,12 @@
 /* Points to a word that fork wipes: equal to thread_state.token for a registered thread of this process. */
 extern const volatile uint64_t *fork_token;
 
+/* A fork's child that has called no hook yet: it has no profile. */
+static inline bool hook_in_new_child(void)
+{
+	return *fork_token == 0;
+}
+
 enum {
 	GUARD_FORWARDING = 1, /* inside the forwarded call */
 	GUARD_NESTS = 2,      /* which is known to call malloc: that call is not the program's */
@@ -57,6 +63,13 @@ static ALWAYS_INLINE void hook_leave(void)
 	hook_guard(0);
 }
 
+/* Ends the guard before its time, if it is this hook's. */
+static inline void hook_end(const uintptr_t *frame)
+{
+	if ((thread_state.guard & ~(uintptr_t)GUARD_BITS) == (uintptr_t)frame)
+		hook_leave();
+}
+
 /* What a hook without a slot forwarded gave nothing: if it was an operator that called, it may now throw and never
  * come back, so its guard ends here. */
 static inline void *hook_nested(void *block)
@@ -72,6 +85,12 @@ void record_unknown_free(const void *block);
 /* The freeing slot's record for a block of another slot. */
 struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
 				   uint64_t size);
+
+/* Usable minus requested; 0 where it cannot be asked. */
+static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
+{
+	return LIKELY(next.usable != NULL) ? next.usable(block) - size : 0;
+}
 
 /* Enters a new block and returns its record. */
 static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
@@ -89,7 +108,7 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 	if (UNLIKELY(old.record != 0))
 		record_missed_free(slot, &old);
 	verify_stack(slot, frame, id);
-	account_alloc(slot, record, size, next.usable(block) - size);
+	account_alloc(slot, record, size, slack_of(block, size));
 	slot->last_block = block;
 	return record;
 }
@@ -100,8 +119,10 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const struct block *bloc
 {
 	struct live_record *record = memory_record(block->record);
 
-	if (UNLIKELY(record->slot != slot->id))
+	if (UNLIKELY(record->slot != slot->id)) {
 		record = record_foreign(slot, record, block->size_bytes);
+		temporary = false; /* the address came back from another thread */
+	}
 	account_free(slot, record, block->size_bytes, slack, block->birth_code, temporary);
 }
 
@@ -119,8 +140,8 @@ static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uint
 	}
 	if (temporary)
 		slot->last_block = NULL;
-	record_end(slot, &entry, next.usable(block) - entry.size_bytes, temporary);
+	record_end(slot, &entry, slack_of(block, entry.size_bytes), temporary);
 	if (UNLIKELY(entry.size_bytes >= LIVE_SMALL_LIMIT))
-		stack_memory_gone(); /* it may have been a coroutine's stack */
+		stack_memory_gone((uintptr_t)block, entry.size_bytes); /* a coroutine's stack? */
 }
 #endif

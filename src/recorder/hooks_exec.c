@@ -19,6 +19,8 @@ enum { SEARCH = 1 };
 static char *const *environment_for(const uintptr_t *frame, const char *path, bool search,
 				    char *const *envp)
 {
+	if (hook_in_new_child())
+		return exec_environment(NULL, path, search, envp);
 	struct slot *slot = hook_enter(frame);
 
 	if (slot == NULL)
@@ -111,7 +113,8 @@ enum list_kind { LIST_PATH, LIST_SEARCH, LIST_WITH_ENVIRONMENT };
 static int execute_list(enum list_kind kind, const char *path, const char *first, va_list rest,
 			const uintptr_t *frame)
 {
-	struct slot *slot = hook_enter(frame);
+	bool new_child = hook_in_new_child();
+	struct slot *slot = new_child ? NULL : hook_enter(frame);
 	char *const *envp = exec_environ();
 	va_list again;
 	size_t count = 0;
@@ -131,11 +134,10 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 		if (kind == LIST_WITH_ENVIRONMENT)
 			envp = va_arg(rest, char *const *);
 	}
-	if (slot != NULL) {
-		hook_record(frame);
+	if (slot != NULL || new_child)
 		envp = exec_environment(slot, path, kind == LIST_SEARCH, envp);
+	if (slot != NULL)
 		hook_leave();
-	}
 	if (argv == NULL || !next_ready()) {
 		errno = ENOMEM;
 		return -1;

@@ -140,7 +140,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 					    const uintptr_t *frame)
 {
 	struct block old = block != NULL ? blocks_take((uintptr_t)block) : (struct block){ 0 };
-	uint64_t slack = old.record != 0 ? next.usable(block) - old.size_bytes : 0;
+	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
 	void *moved = forward_realloc(block, size);
 
 	hook_record(frame);
@@ -259,5 +259,5 @@ EXPORT size_t malloc_usable_size(void *block)
 {
 	if (early_holds(block))
 		return early_size(block);
-	return block != NULL && next_ready() ? next.usable(block) : 0;
+	return block != NULL && next_ready() ? next.malloc_usable_size(block) : 0;
 }

@@ -44,7 +44,7 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 	if (at != MAP_FAILED) {
 		if (flags & MAP_FIXED) {
 			maps_remove(slot, (uintptr_t)at, whole_pages(bytes));
-			stack_memory_gone();
+			stack_memory_gone((uintptr_t)at, whole_pages(bytes));
 		}
 		if (flags & MAP_ANONYMOUS)
 			maps_add(slot, (uintptr_t)at, whole_pages(bytes),
@@ -76,7 +76,7 @@ EXPORT int munmap(void *address, size_t bytes)
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
 	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0)
 		maps_remove(slot, (uintptr_t)address, whole_pages(bytes));
-	stack_memory_gone();
+	stack_memory_gone((uintptr_t)address, whole_pages(bytes));
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	int status = next.munmap(address, bytes);
 
@@ -110,7 +110,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 			  whole_pages(new_bytes), record);
 	if (begun)
 		maps_end();
-	stack_memory_gone();
+	stack_memory_gone((uintptr_t)address, whole_pages(old_bytes));
 	hook_leave();
 	return at;
 }

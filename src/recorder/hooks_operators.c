@@ -3,11 +3,15 @@
  * turns 0 into 1 and rounds up for alignment before it calls malloc. So new is recorded here, and what it calls passes
  * through. Deletes reach free, where they are recorded: ours jump there and leave no trace on the stack. An allocator
  * that brings operators of its own (jemalloc 5.3, tcmalloc, mimalloc) may never reach malloc or free: which it is, is
- * tried out once, under the guard.
+ * learnt from the program's first calls.
+ *
+ * What is forwarded to: the next definition in the process, found at start-up. Where there is none (a C program whose
+ * plugin brings C++), the caller's own definition if its object has one, else what libstdc++ would do: malloc and free,
+ * and the definition in the caller's scope only when memory has run out. No lock of the loader is taken before that.
  *
  * An exception from the forwarded operator passes through our frame without landing there. Its guard has ended when the
- * malloc inside failed (hook_nested), or is found out by the next hook (hook.c). Owns: the table of next operators, each
- * entry written once. */
+ * malloc inside failed (hook_nested), or is found out by the next hook (hook.c). Owns: the table of next operators,
+ * written at start-up. */
 #include <dlfcn.h>
 
 #include "recorder/hook.h"
@@ -45,84 +49,77 @@ static const char *const names[] = {
 	NEW_OPERATORS(NAME) DELETE_OPERATORS(NAME)
 #undef NAME
 };
-enum { OPERATORS = ARRAY_SIZE(names), PLAIN_NEW = 0, PLAIN_DELETE = 8 };
+enum { OPERATORS = ARRAY_SIZE(names), FIRST_ALIGNED_NEW = 4 };
 
-/* Of the process: the next definition of each, and whether they reach malloc and free. */
+/* The next definition of each in the process; all NULL where there are none. */
 static operator_fn *next_operator[OPERATORS];
-static bool reaches_malloc = true, reaches_free = true;
+/* Whether they reach malloc and free through our hooks: not known before the first new. */
+static enum { NOT_KNOWN, REACH_MALLOC, KEEP_TO_THEMSELVES } operators;
 
-/* Without a definition anywhere (a C program whose C++ plugin brings none): malloc and free do. */
-static void *fallback_new(uintptr_t size, uintptr_t b, uintptr_t c)
-{
-	(void)b, (void)c;
-	return next.malloc(size ? size : 1);
-}
-static void *fallback_delete(uintptr_t block, uintptr_t b, uintptr_t c)
-{
-	(void)b, (void)c;
-	next.free((void *)block);
-	return NULL;
-}
-
-/* Looking up may allocate: under the guard, so that it is not the program's. caller: 0 at start-up. */
-COLD static operator_fn *find(int number, uintptr_t caller, const uintptr_t *frame)
-{
-	struct slot *slot = frame != NULL ? hook_enter(frame) : NULL;
-
-	if (slot != NULL)
-		hook_guard((uintptr_t)frame | GUARD_FORWARDING | GUARD_NESTS);
-	operator_fn *found = (operator_fn *)next_symbol(RTLD_NEXT, names[number]);
-
-	if (found == NULL && caller != 0)
-		found = (operator_fn *)modules_symbol_near(caller, names[number]);
-	if (found == NULL && caller != 0)
-		found = number < PLAIN_DELETE ? fallback_new : fallback_delete;
-	if (found != NULL)
-		__atomic_store_n(&next_operator[number], found, __ATOMIC_RELEASE);
-	if (slot != NULL)
-		hook_leave();
-	return found;
-}
-
-/* Under the guard of a hook: nothing of this is recorded. */
 void operators_start(void)
 {
-	operator_fn *new = find(PLAIN_NEW, 0, NULL);
-	operator_fn *delete = find(PLAIN_DELETE, 0, NULL);
-
-	if (new == NULL || delete == NULL)
-		return; /* not a C++ program; a plugin's operators are looked up when they are called */
 	for (int i = 0; i < OPERATORS; i++)
-		find(i, 0, NULL);
-	thread_state.nested = false;
-	void *block = new (1, 0, 0);
-
-	reaches_malloc = thread_state.nested;
-	thread_state.nested = false;
-	delete ((uintptr_t)block, 0, 0);
-	reaches_free = thread_state.nested;
+		next_operator[i] = (operator_fn *)next_symbol(RTLD_NEXT, names[i]);
 }
 
-static ALWAYS_INLINE operator_fn *next_of(int number, const uintptr_t *frame)
+bool operators_call(uintptr_t pc)
 {
-	operator_fn *found = __atomic_load_n(&next_operator[number], __ATOMIC_ACQUIRE);
+	enum { BODY = 512 }; /* an operator is small; a call further away is told by the walk */
 
-	return LIKELY(found != NULL) ? found : find(number, frame[1], frame);
+	for (int i = 0; i < OPERATORS; i++) {
+		if (next_operator[i] != NULL && pc - (uintptr_t)next_operator[i] < BODY)
+			return true;
+	}
+	return false;
 }
 
-static ALWAYS_INLINE void *new_common(operator_fn *forward, uintptr_t size, uintptr_t b,
-				      uintptr_t c, const uintptr_t *frame)
+/* Without a definition that could be had without a lock. */
+static void *plain_new(int number, uintptr_t a, uintptr_t b, uintptr_t c, const uintptr_t *frame)
+{
+	bool aligned = number >= FIRST_ALIGNED_NEW;
+	void *block =
+		aligned ? next.aligned_alloc(b, (a + b - 1) & ~(b - 1)) : next.malloc(a ? a : 1);
+
+	if (LIKELY(block != NULL))
+		return block;
+	operator_fn *real = (operator_fn *)modules_symbol_near(frame[1], names[number]);
+
+	hook_end(frame); /* it calls the handler, or throws: all that is recorded on its own */
+	return real != NULL ? real(a, b, c) : NULL;
+}
+
+static ALWAYS_INLINE void *forward_new(int number, uintptr_t a, uintptr_t b, uintptr_t c,
+				       const uintptr_t *frame)
+{
+	operator_fn *forward = next_operator[number];
+
+	if (LIKELY(forward != NULL))
+		return forward(a, b, c);
+	forward = (operator_fn *)modules_own_symbol(frame[1], names[number]);
+	if (forward == NULL)
+		return plain_new(number, a, b, c, frame);
+	hook_end(
+		frame); /* the caller's own: if it calls malloc, that is recorded; so is its delete */
+	return forward(a, b, c);
+}
+
+static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, uintptr_t c,
+				      const uintptr_t *frame)
 {
 	struct slot *slot = hook_enter(frame);
-	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING | (reaches_malloc ? GUARD_NESTS : 0);
+	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING |
+			  (operators != KEEP_TO_THEMSELVES ? GUARD_NESTS : 0);
 
 	if (UNLIKELY(slot == NULL))
-		return forward(size, b, c);
+		return forward_new(number, size, b, c, frame);
+	thread_state.nested = false;
 	hook_guard(guard);
-	void *block = forward(size, b, c);
+	void *block = forward_new(number, size, b, c, frame);
 
 	if (UNLIKELY(thread_state.guard != guard))
 		return block; /* ended inside, where a later attempt of the same call was recorded if it gave a block */
+	if (UNLIKELY(operators == NOT_KNOWN))
+		operators = thread_state.nested ? REACH_MALLOC : KEEP_TO_THEMSELVES;
 	hook_record(frame);
 	if (LIKELY(block != NULL))
 		record_block(slot, block, size, frame);
@@ -130,6 +127,7 @@ static ALWAYS_INLINE void *new_common(operator_fn *forward, uintptr_t size, uint
 	return block;
 }
 
+/* Of operators that keep to themselves, and where there are none but the caller's own or none at all. */
 NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uintptr_t b,
 				      uintptr_t c, const uintptr_t *frame)
 {
@@ -140,19 +138,28 @@ NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uin
 		record_free(slot, (void *)block, frame);
 		hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	}
-	forward(block, b, c);
+	if (forward != NULL)
+		forward(block, b, c);
+	else if (!early_holds((void *)block))
+		next.free((void *)block);
 	if (slot != NULL)
 		hook_leave();
 	return NULL;
+}
+
+NOINLINE static void *delete_by_caller(int number, uintptr_t block, uintptr_t b, uintptr_t c,
+				       const uintptr_t *frame)
+{
+	operator_fn *own = (operator_fn *)modules_own_symbol(frame[1], names[number]);
+
+	return own != NULL ? own(block, b, c) : delete_recorded(NULL, block, b, c, frame);
 }
 
 #define DEFINE_NEW(number, symbol)                                                                 \
 	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);     \
 	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                             \
 	{                                                                                          \
-		const uintptr_t *frame = HOOK_FRAME();                                             \
-                                                                                                   \
-		return new_common(next_of(number, frame), a, b, c, frame);                         \
+		return new_common(number, a, b, c, HOOK_FRAME());                                  \
 	}
 /* The jump in the ordinary case is a tail call: the operator's frame takes the place of ours. */
 #define DEFINE_DELETE(number, symbol)                                                              \
@@ -160,9 +167,11 @@ NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uin
 	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                             \
 	{                                                                                          \
 		const uintptr_t *frame = HOOK_FRAME();                                             \
-		operator_fn *forward = next_of(number, frame);                                     \
+		operator_fn *forward = next_operator[number];                                      \
                                                                                                    \
-		if (UNLIKELY(!reaches_free))                                                       \
+		if (UNLIKELY(forward == NULL))                                                     \
+			return delete_by_caller(number, a, b, c, frame);                           \
+		if (UNLIKELY(operators == KEEP_TO_THEMSELVES))                                     \
 			return delete_recorded(forward, a, b, c, frame);                           \
 		return forward(a, b, c);                                                           \
 	}

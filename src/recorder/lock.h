@@ -29,8 +29,10 @@ static inline bool lock_take(struct lock *lock, uint32_t slot)
 
 		if (LIKELY(__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == 0) &&
 		    __atomic_compare_exchange_n(&lock->owner, &free, slot + 1, false,
-						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			lock->broken = 0;
 			return true;
+		}
 		__builtin_ia32_pause();
 	}
 	lock->broken = 1;

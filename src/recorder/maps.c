@@ -157,6 +157,8 @@ void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t recor
 {
 	if (!maps_begin(slot))
 		return;
+	remove_locked(slot, start,
+		      start + bytes); /* unmapped unseen: the kernel would not give it twice */
 	add_locked(slot, start, bytes, record);
 	maps_end();
 }

@@ -32,6 +32,32 @@ void memory_use(struct live_header *head, const volatile struct live_control *co
 		memory.region[i] = (char *)head + head->region[i].at;
 }
 
+void memory_release(void)
+{
+	/* Piece by piece: what was given back before may be the program's by now. */
+	for (int i = 0; i < LIVE_REGIONS; i++)
+		sys_munmap(memory.region[i], memory.head->region[i].bytes);
+	sys_munmap(memory.head, sizeof *memory.head);
+	sys_munmap((void *)(uintptr_t)memory.control, LIVE_PAGE);
+	memory = (struct memory){ 0 };
+}
+
+/* Somebody who opens a piece at this very moment fails, and counts that. */
+void memory_shrink(void)
+{
+	for (int i = 0; i < LIVE_REGIONS; i++) {
+		struct live_span *region = &memory.head->region[i];
+		uint64_t kept = __atomic_load_n(&memory.head->opened[i], __ATOMIC_ACQUIRE);
+
+		if (kept < region->bytes) {
+			uint64_t rest = region->bytes - kept;
+
+			__atomic_store_n(&region->bytes, kept, __ATOMIC_RELAXED);
+			sys_munmap(memory.region[i] + kept, rest);
+		}
+	}
+}
+
 /* Pieces grow with the region: a small program pays for small pieces, a large one makes few calls. The block map and
  * the slots are opened as they are asked for. */
 static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t bytes)

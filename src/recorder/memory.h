@@ -24,6 +24,12 @@ extern struct memory memory;
 /* Takes over a mapping of head->total_bytes whose head page(s) are open. */
 void memory_use(struct live_header *head, const volatile struct live_control *control);
 
+/* Unmaps it and its control page. */
+void memory_release(void);
+
+/* The program limits its address space: gives back what is reserved and not open. */
+void memory_shrink(void);
+
 /* Makes [0, bytes) of the region writable. False when the budget, the region or the kernel says no; then nothing
  * changed but a health counter. Any thread. */
 bool memory_open(enum live_region region, uint64_t bytes);

@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 
 #include "recorder/next.h"
+#include "recorder/own_symbol.h"
 #include "recorder/rules.h"
 #include "recorder/sys.h"
 
@@ -21,28 +22,53 @@ uint32_t modules_generation = 1;
 uintptr_t loader_start, loader_bytes;
 uintptr_t allocator_start, allocator_bytes;
 bool modules_allocator_is_libc;
+uintptr_t recorder_start, recorder_bytes;
+
+extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
 
 typedef int find_object_fn(void *pc, struct dl_find_object *result);
 static find_object_fn *find_object;
 static char executable[PATH_BYTES];
 static uint32_t executable_bytes;
 
-/* The extent of the loader's code, from its own program headers. */
-static void locate_loader(void)
+static void extent_of(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
-	const char *base = (const char *)getauxval(AT_BASE);
+	struct dl_find_object object;
 
-	if (base == NULL)
+	if (find_object == NULL || find_object((void *)(uintptr_t)address, &object) != 0)
 		return;
-	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)(const void *)base;
-	const Elf64_Phdr *segment = (const Elf64_Phdr *)(const void *)(base + elf->e_phoff);
+	*ret_start = (uintptr_t)object.dlfo_map_start;
+	*ret_bytes = (uintptr_t)object.dlfo_map_end - *ret_start;
+}
 
-	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_X)) {
-			loader_start = (uintptr_t)base + segment[i].p_vaddr;
-			loader_bytes = segment[i].p_memsz;
-		}
-	}
+void modules_find_loader(void)
+{
+	find_object = (find_object_fn *)next_symbol(RTLD_DEFAULT, "_dl_find_object");
+	/* A function that is ld.so's own. */
+	extent_of(next_symbol(RTLD_DEFAULT, "__tls_get_addr"), &loader_start, &loader_bytes);
+	extent_of((const void *)(uintptr_t)modules_find_loader, &recorder_start, &recorder_bytes);
+}
+
+bool modules_same(const void *a, const void *b)
+{
+	uintptr_t start = 0, bytes = 0;
+
+	if (a == NULL || b == NULL)
+		return false;
+	extent_of(a, &start, &bytes);
+	return (uintptr_t)b - start < bytes;
+}
+
+/* Started as "ld.so program", the kernel's executable is ld.so and the program is the first argument. */
+static void name_from_arguments(void)
+{
+	const char *const *arguments = (const char *const *)__libc_stack_end + 1;
+	const char *name = arguments[0];
+
+	for (executable_bytes = 0;
+	     name != NULL && name[executable_bytes] && executable_bytes < PATH_BYTES;
+	     executable_bytes++)
+		executable[executable_bytes] = name[executable_bytes];
 }
 
 void modules_start(void)
@@ -50,8 +76,8 @@ void modules_start(void)
 	long bytes = sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES);
 
 	executable_bytes = sys_failed(bytes) ? 0 : (uint32_t)bytes;
-	find_object = (find_object_fn *)next_symbol(RTLD_DEFAULT, "_dl_find_object");
-	locate_loader();
+	if (getauxval(AT_BASE) == 0)
+		name_from_arguments();
 }
 
 void modules_reset(void)
@@ -59,38 +85,66 @@ void modules_reset(void)
 	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
 }
 
-/* GNU build id: in the notes that the first loaded page usually holds. Sets 0 bytes if there is none. */
+/* Whether [at, at + bytes) is inside the object and can be read. */
+static bool readable(const struct dl_find_object *object, uintptr_t at, uint64_t bytes)
+{
+	uintptr_t end = (uintptr_t)object->dlfo_map_end;
+
+	if (at < (uintptr_t)object->dlfo_map_start || at > end || bytes > end - at)
+		return false;
+	for (uintptr_t page = at & ~(uintptr_t)(LIVE_PAGE - 1); page < at + bytes;
+	     page += LIVE_PAGE) {
+		if (!sys_readable(page))
+			return false;
+	}
+	return true;
+}
+
+/* Looks for the build id in one segment of notes. */
+static bool build_id_in(const char *at, uint64_t bytes, struct live_module *module)
+{
+	const char *end = at + bytes;
+
+	while (end - at >= (long)sizeof(Elf64_Nhdr)) {
+		const Elf64_Nhdr *note = (const Elf64_Nhdr *)(const void *)at;
+		uint64_t name_bytes = ((uint64_t)note->n_namesz + 3) & ~3ull;
+		uint64_t value_bytes = ((uint64_t)note->n_descsz + 3) & ~3ull;
+		const char *name = at + sizeof *note;
+
+		if (name_bytes + value_bytes > (uint64_t)(end - name))
+			return false;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+		    __builtin_memcmp(name, "GNU", 4) == 0 &&
+		    note->n_descsz <= sizeof module->build_id) {
+			__builtin_memcpy(module->build_id, name + name_bytes, note->n_descsz);
+			module->build_id_bytes = note->n_descsz;
+			return true;
+		}
+		at = name + name_bytes + value_bytes;
+	}
+	return false;
+}
+
+/* The program headers usually are in the first loaded page, but nothing says that they must be. */
 static void read_build_id(const struct dl_find_object *object, struct live_module *module)
 {
-	const char *base = object->dlfo_map_start;
-	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)(const void *)base;
+	uintptr_t base = (uintptr_t)object->dlfo_map_start;
+	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
 	uint64_t bias = object->dlfo_link_map->l_addr;
 
-	if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    elf->e_phentsize != sizeof(Elf64_Phdr))
+	if (!readable(object, base, sizeof *elf) ||
+	    __builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    elf->e_phentsize != sizeof(Elf64_Phdr) ||
+	    !readable(object, base + elf->e_phoff, (uint64_t)elf->e_phnum * sizeof(Elf64_Phdr)))
 		return;
-	const Elf64_Phdr *segment = (const Elf64_Phdr *)(const void *)(base + elf->e_phoff);
+	const Elf64_Phdr *segment = (const Elf64_Phdr *)(base + elf->e_phoff);
 
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		if (segment[i].p_type != PT_NOTE)
-			continue;
-		const char *at = (const char *)(uintptr_t)(bias + segment[i].p_vaddr);
-		const char *end = at + segment[i].p_memsz;
+		uintptr_t at = bias + segment[i].p_vaddr;
 
-		while (end - at >= (long)sizeof(Elf64_Nhdr)) {
-			const Elf64_Nhdr *note = (const Elf64_Nhdr *)(const void *)at;
-			const char *name = at + sizeof *note;
-			const char *bytes = name + ((note->n_namesz + 3) & ~3u);
-
-			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-			    __builtin_memcmp(name, "GNU", 4) == 0 &&
-			    note->n_descsz <= sizeof module->build_id) {
-				__builtin_memcpy(module->build_id, bytes, note->n_descsz);
-				module->build_id_bytes = note->n_descsz;
-				return;
-			}
-			at = bytes + ((note->n_descsz + 3) & ~3u);
-		}
+		if (segment[i].p_type == PT_NOTE && readable(object, at, segment[i].p_memsz) &&
+		    build_id_in((const char *)at, segment[i].p_memsz, module))
+			return;
 	}
 }
 
@@ -234,12 +288,16 @@ const char *modules_file_of(const void *address)
 
 void modules_note_allocator(const void *function)
 {
+	extent_of(function, &allocator_start, &allocator_bytes);
+}
+
+void *modules_own_symbol(uintptr_t pc, const char *name)
+{
 	struct dl_find_object object;
 
-	if (find_object == NULL || find_object((void *)(uintptr_t)function, &object) != 0)
-		return;
-	allocator_start = (uintptr_t)object.dlfo_map_start;
-	allocator_bytes = (uintptr_t)object.dlfo_map_end - allocator_start;
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return NULL;
+	return own_symbol(object.dlfo_link_map, name);
 }
 
 void *modules_symbol_near(uintptr_t pc, const char *name)

@@ -34,11 +34,28 @@ static ALWAYS_INLINE bool modules_is_allocator(uintptr_t pc)
 	return pc - allocator_start < allocator_bytes;
 }
 
-/* A definition of `name` in the scope of the object that holds pc, for objects that were opened locally. */
+/* A definition of `name` in the object that holds pc itself; no lock, no search elsewhere. NULL: none. */
+void *modules_own_symbol(uintptr_t pc, const char *name);
+
+/* A definition of `name` in the scope of the object that holds pc, by dlsym: takes the loader's lock. NULL: none. */
 void *modules_symbol_near(uintptr_t pc, const char *name);
 
-/* Finds _dl_find_object, the loader and the name of the executable. Once, at start-up, before the first walk. */
+/* Finds _dl_find_object and the extents of the loader and of the recorder. Before anything else here. */
+void modules_find_loader(void);
+
+/* The name of the executable. At start-up, before the first walk. */
 void modules_start(void);
+
+/* Whether two functions are of one object. False if one is NULL. */
+bool modules_same(const void *a, const void *b);
+
+/* The recorder's own code. */
+extern uintptr_t recorder_start, recorder_bytes;
+
+static ALWAYS_INLINE bool modules_is_recorder(uintptr_t pc)
+{
+	return pc - recorder_start < recorder_bytes;
+}
 
 /* Forgets the log (a fork's child begins anew). */
 void modules_reset(void);

@@ -7,8 +7,10 @@
 
 #include <dlfcn.h>
 
+#include "recorder/modules.h"
+
 struct next next;
-char early_arena[EARLY_BYTES] __attribute__((aligned(64)));
+char early_arena[EARLY_BYTES] __attribute__((aligned(4096)));
 static size_t early_used;
 
 enum { UNKNOWN, LOOKING, READY };
@@ -25,6 +27,24 @@ void *next_symbol(void *handle, const char *name)
 	return found;
 }
 
+/* A block may be asked for its size only by the allocator that it came from: everything that hands out blocks, and the
+ * malloc that libraries reach, must be of one object, or of ours. */
+static void check_usable(void)
+{
+	const void *const makers[] = { (void *)next.malloc,   (void *)next.calloc,
+				       (void *)next.realloc,  (void *)next.posix_memalign,
+				       (void *)next.memalign, (void *)next.free };
+	void *reached = next_symbol(RTLD_DEFAULT, "malloc");
+
+	for (size_t i = 0; i < ARRAY_SIZE(makers); i++) {
+		if (!modules_same((const void *)next.usable, makers[i]))
+			next.usable = NULL;
+	}
+	if (!modules_same(reached, (const void *)(uintptr_t)check_usable))
+		next.usable =
+			NULL; /* the executable's own malloc: the operators hand out its blocks */
+}
+
 static void look_up(void)
 {
 	next.malloc = next_symbol(RTLD_NEXT, "malloc");
@@ -37,7 +57,8 @@ static void look_up(void)
 	next.memalign = next_symbol(RTLD_NEXT, "memalign");
 	next.valloc = next_symbol(RTLD_NEXT, "valloc");
 	next.pvalloc = next_symbol(RTLD_NEXT, "pvalloc");
-	next.usable = next_symbol(RTLD_NEXT, "malloc_usable_size");
+	next.malloc_usable_size = next_symbol(RTLD_NEXT, "malloc_usable_size");
+	next.usable = next.malloc_usable_size;
 	next.free_sized = next_symbol(RTLD_NEXT, "free_sized");
 	next.free_aligned_sized = next_symbol(RTLD_NEXT, "free_aligned_sized");
 	next.mmap = next_symbol(RTLD_NEXT, "mmap");
@@ -51,6 +72,9 @@ static void look_up(void)
 	next.posix_spawnp = next_symbol(RTLD_NEXT, "posix_spawnp");
 	next.system = next_symbol(RTLD_NEXT, "system");
 	next.popen = next_symbol(RTLD_NEXT, "popen");
+	next.setrlimit = next_symbol(RTLD_NEXT, "setrlimit");
+	next.prlimit = next_symbol(RTLD_NEXT, "prlimit");
+	check_usable();
 }
 
 COLD static bool find(void)
@@ -60,6 +84,7 @@ COLD static bool find(void)
 	if (!__atomic_compare_exchange_n(&state, &expected, LOOKING, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
 		return expected == READY;
+	modules_find_loader();
 	look_up();
 	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);
 	return true;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/compiler.h"
@@ -27,7 +28,8 @@ struct next {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
-	size_t (*usable)(void *);
+	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
+	size_t (*malloc_usable_size)(void *);
 	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
 	void *(*mmap)(void *, size_t, int, int, int, off_t);
@@ -41,6 +43,8 @@ struct next {
 	spawn_fn *posix_spawn;
 	spawn_fn *posix_spawnp;
 	int (*system)(const char *);
+	int (*setrlimit)(int, const struct rlimit *);
+	int (*prlimit)(pid_t, int, const struct rlimit *, struct rlimit *);
 	FILE *(*popen)(const char *, const char *);
 };
 extern struct next next;

@@ -2,6 +2,12 @@
 #ifndef RECORDER_OPERATORS_H
 #define RECORDER_OPERATORS_H
 
-/* Finds the next C++ operators and tries out whether they reach malloc. At start-up, under a hook's guard. */
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Finds the next C++ operators. At start-up, under a hook's guard. */
 void operators_start(void);
+
+/* Whether pc is in the body of one of them: a call from there is the operator's, not the program's. */
+bool operators_call(uintptr_t pc);
 #endif

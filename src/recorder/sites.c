@@ -186,12 +186,12 @@ void sites_recover(struct slot *slot)
 	lock_recover(&sites_lock, slot->id);
 }
 
-static void count_mark(uint32_t mark)
+static void count_mark(const struct walk *walk)
 {
-	if (mark == LIVE_FRAME_CUT)
+	if (walk->mark == LIVE_FRAME_CUT)
 		health_add(HEALTH_stacks_cut);
-	else if (mark == LIVE_FRAME_STOPPED)
-		health_add(HEALTH_stacks_stopped);
+	else if (walk->mark == LIVE_FRAME_STOPPED)
+		health_add(walk->unreadable ? HEALTH_stacks_unreadable : HEALTH_stacks_stopped);
 }
 
 COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind)
@@ -211,7 +211,7 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 
 			site = node != 0 ? site_add(key, node, kind) : 0;
 			if (site != 0)
-				count_mark(walk->mark);
+				count_mark(walk);
 		}
 		lock_give(&sites_lock);
 	}

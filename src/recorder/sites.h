@@ -21,7 +21,8 @@ uint32_t sites_record_of_site(struct slot *slot, uint32_t site);
 
 static ALWAYS_INLINE uint64_t sites_key(uint64_t hash, enum live_kind kind)
 {
-	uint64_t key = hash * UINT64_C(0xff51afd7ed558ccd) + (uint64_t)kind;
+	uint64_t key = (hash + (uint64_t)kind * UINT64_C(0x9e3779b97f4a7c15)) *
+		       UINT64_C(0xff51afd7ed558ccd);
 
 	key ^= key >> 29;
 	return key | 1; /* never 0 */

@@ -21,7 +21,8 @@ enum {
 	SLOT_PAGES = 16,
 };
 
-__thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
+__thread struct thread_state thread_state
+	__attribute__((tls_model("initial-exec"))) = { .token = ~1ull };
 
 /* struct slot of a slot id; pages are made as needed and never given back. */
 static struct slot **directory[SLOT_PAGES];
@@ -194,8 +195,10 @@ COLD uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum l
 	struct slot_entry *entry;
 	uint64_t id;
 
-	if (!table_room(slot) || memory.head->used[LIVE_RECORDS] >> LIVE_SMALL_RECORD_BITS != 0 ||
-	    (id = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record))) == UINT64_MAX) {
+	if (!table_room(slot) ||
+	    (id = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record))) >>
+			    LIVE_SMALL_RECORD_BITS !=
+		    0) {
 		health_add(HEALTH_unsited_calls);
 		return slot->record_of_other[kind];
 	}

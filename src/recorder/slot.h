@@ -39,10 +39,12 @@ struct slot {
 
 /* The thread-local block: plain data, initial-exec, no destructor. */
 struct thread_state {
-	uint64_t token; /* equals *fork_token while `slot` is this thread's in this process */
+	uint64_t
+		token; /* equals *fork_token while `slot` is this thread's in this process; never 0, as a wiped one is */
 	struct slot *slot;
-	uintptr_t guard; /* frame of the hook that is running, with GUARD_* bits; 0 = none */
-	bool nested;	 /* a hook was called inside the running one */
+	uintptr_t guard;   /* frame of the hook that is running, with GUARD_* bits; 0 = none */
+	bool nested;	   /* a hook was called inside the running one */
+	uint32_t patience; /* calls left before this thread asks for a slot again */
 };
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 

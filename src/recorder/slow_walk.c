@@ -174,19 +174,33 @@ COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
 									      : LIVE_FRAME_STOPPED);
 }
 
-COLD bool walk_is_running(struct slot *slot, uintptr_t frame)
+COLD bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame)
 {
+	const struct stack_range *range = &slot->ranges->range[0];
 	struct machine m;
 	uint64_t cfa = 0;
 	int status = OUT;
 
+	/* A hook that runs is further out than the one that asks: on one stack, above it. */
+	if (frame <= asking && frame - range->low < range->high - range->low &&
+	    asking - range->low < range->high - range->low)
+		return false;
 	if (slot->cfi_nested_busy)
 		return true; /* a handler inside a handler: nothing can be told, and nothing is lost but one call */
 	slot->cfi_nested_busy = true;
 	here(&m, slot->cfi_nested);
+	/* Out of the hook that asks, then on: the frame is a hook's only if its code is ours. */
 	for (int i = 0;
-	     i < RUNNING_FRAMES_MAX && status == OUT && cfa != frame + 2 * sizeof(uintptr_t); i++)
+	     i < OWN_FRAMES_MAX && status == OUT && cfa != asking + 2 * sizeof(uintptr_t); i++)
 		status = step_out(&m, &cfa);
+	bool found = false;
+
+	for (int i = 0; i < RUNNING_FRAMES_MAX && status == OUT && !found; i++) {
+		bool ours = modules_is_recorder(m.reg[DW_RIP]);
+
+		status = step_out(&m, &cfa);
+		found = ours && cfa == frame + 2 * sizeof(uintptr_t);
+	}
 	slot->cfi_nested_busy = false;
-	return status != AT_END;
+	return found || status == NO_WAY; /* where nothing can be told, one call passes */
 }

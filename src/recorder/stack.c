@@ -24,6 +24,8 @@ void stack_start(void)
 	const uint64_t most = 1ull << 30;
 	struct rlimit limit = { .rlim_cur = 8 << 20 };
 
+	if (main_high != 0)
+		return; /* a fork's child: the stack is its parent's, whatever the limit is now */
 	sys_call6(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&limit, 0, 0);
 	main_high = ((uintptr_t)__libc_stack_end + PAGE) & ~(uintptr_t)(PAGE - 1);
 	main_low = main_high - MIN((uint64_t)limit.rlim_cur, most);
@@ -34,6 +36,39 @@ void stack_forget(struct slot *slot)
 	uint32_t stamp = slot->ranges->stamp;
 
 	*slot->ranges = (struct stack_ranges){ .stamp = stamp + 1 };
+}
+
+/* The last pieces that went away; entry n % GONE is piece n. Relaxed: a coroutine's stack is not freed by another thread
+ * while it runs. */
+enum { GONE = 64 };
+static struct {
+	uintptr_t start, end;
+} gone[GONE];
+
+NOINLINE void stack_piece_gone(uintptr_t start, uint64_t bytes)
+{
+	uint32_t n = __atomic_fetch_add(&stack_generation, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&gone[n % GONE].start, start, __ATOMIC_RELAXED);
+	__atomic_store_n(&gone[n % GONE].end, start + bytes, __ATOMIC_RELAXED);
+}
+
+/* Whether a range is what it was: nothing of it went away since it was last looked at. */
+static bool still_there(struct stack_range *range)
+{
+	uint32_t now = __atomic_load_n(&stack_generation, __ATOMIC_RELAXED);
+
+	if (range->own || range->generation == now)
+		return range->high != 0;
+	if (now - range->generation > GONE)
+		return false;
+	for (uint32_t n = range->generation; n != now; n++) {
+		if (__atomic_load_n(&gone[n % GONE].start, __ATOMIC_RELAXED) < range->high &&
+		    __atomic_load_n(&gone[n % GONE].end, __ATOMIC_RELAXED) > range->low)
+			return false;
+	}
+	range->generation = now;
+	return range->high != 0;
 }
 
 static uintptr_t page_of(uintptr_t address)
@@ -81,8 +116,7 @@ COLD struct stack_range *stack_range_find(struct slot *slot, uintptr_t address)
 	for (; at < STACK_RANGES; at++) {
 		struct stack_range *range = &ranges->range[at];
 
-		if (!range->own &&
-		    range->generation != __atomic_load_n(&stack_generation, __ATOMIC_RELAXED))
+		if (!still_there(range))
 			continue;
 		if (address >= range->low && address < range->high)
 			break;

@@ -25,14 +25,16 @@ struct stack_ranges {
 	uint32_t next, stamp;
 };
 
-/* Moves when memory that might have been a coroutine's stack went away. */
+/* How often memory that might have been a coroutine's stack went away; the last such pieces are kept, so that only
+ * ranges which they touch have to be asked for again. */
 extern uint32_t stack_generation;
 extern bool stack_any_coroutine; /* some range is neither the main thread's nor a thread's own */
+void stack_piece_gone(uintptr_t start, uint64_t bytes);
 
-static inline void stack_memory_gone(void)
+static inline void stack_memory_gone(uintptr_t start, uint64_t bytes)
 {
 	if (UNLIKELY(stack_any_coroutine))
-		__atomic_add_fetch(&stack_generation, 1, __ATOMIC_RELAXED);
+		stack_piece_gone(start, bytes);
 }
 
 /* The main thread's stack: [low, high), from start-up on. */

@@ -112,28 +112,31 @@ static bool hear_welcome(int fd, struct live_welcome *ret, int ret_fds[2])
 				  .msg_controllen = sizeof control.bytes };
 
 	ret_fds[0] = ret_fds[1] = -1;
-	if (sys_call3(SYS_poll, (long)&wait, 1, PATIENCE_MS) != 1)
+	uint64_t until_ns = monotonic_ns() + PATIENCE_MS * 1000000ull;
+	long ready;
+
+	do
+		ready = sys_call3(SYS_poll, (long)&wait, 1, PATIENCE_MS);
+	while (ready == -EINTR && monotonic_ns() < until_ns);
+	if (ready != 1)
 		return false;
-	if (sys_call3(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC) != sizeof *ret)
+	long bytes = sys_call3(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC);
+
+	if (sys_failed(bytes))
 		return false;
 	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
-	if (head != NULL && head->cmsg_type == SCM_RIGHTS &&
-	    head->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-		__builtin_memcpy(ret_fds, CMSG_DATA(head), 2 * sizeof(int));
-	return __builtin_memcmp(ret->magic, LIVE_HELLO_MAGIC, sizeof ret->magic) == 0 &&
+	/* One of the two where only one descriptor was free: that one must be closed all the same. */
+	if (head != NULL && head->cmsg_type == SCM_RIGHTS)
+		__builtin_memcpy(ret_fds, CMSG_DATA(head),
+				 MIN(head->cmsg_len - CMSG_LEN(0), (size_t)2 * sizeof(int)));
+	return bytes == sizeof *ret &&
+	       __builtin_memcmp(ret->magic, LIVE_HELLO_MAGIC, sizeof ret->magic) == 0 &&
 	       ret_fds[0] >= 0 && ret_fds[1] >= 0;
 }
 
-static bool map_profile(uint64_t bytes, int profile, int control)
+static bool open_head(struct live_header *head, uint64_t bytes)
 {
-	long at = sys_mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, profile, 0);
-	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ, MAP_SHARED, control, 0);
-
-	if (sys_failed(at) || sys_failed(page))
-		return false;
-	struct live_header *head = (struct live_header *)at;
-
 	sys_madvise(head, bytes, MADV_DONTDUMP);
 	if (sys_failed(sys_mprotect(head, sizeof *head, PROT_READ | PROT_WRITE)))
 		return false;
@@ -141,11 +144,26 @@ static bool map_profile(uint64_t bytes, int profile, int control)
 
 	if (sys_failed(ret) && ret != -EINVAL)
 		return false;
-	if (head->total_bytes != bytes || live_header_check(head, bytes) != NULL)
-		return false;
-	memory_use(head, (const volatile struct live_control *)page);
 	head->opened_bytes = sizeof *head;
-	return true;
+	return head->total_bytes == bytes && live_header_check(head, bytes) == NULL;
+}
+
+static bool map_profile(uint64_t bytes, int profile, int control)
+{
+	long at = sys_mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, profile, 0);
+	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ, MAP_SHARED, control, 0);
+
+	struct live_header *head = (struct live_header *)at;
+
+	if (!sys_failed(at) && !sys_failed(page) && open_head(head, bytes)) {
+		memory_use(head, (const volatile struct live_control *)page);
+		return true;
+	}
+	if (!sys_failed(at))
+		sys_munmap(head, bytes);
+	if (!sys_failed(page))
+		sys_munmap((void *)page, LIVE_PAGE);
+	return false;
 }
 
 static bool hand_over(bool forked)
@@ -174,13 +192,22 @@ static bool hand_over(bool forked)
 static bool make_token(void)
 {
 	static uint64_t count;
-	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			     -1, 0);
+	static uint64_t *word; /* the same page again in every generation of children */
 
-	if (sys_failed(page) || sys_failed(sys_madvise((void *)page, LIVE_PAGE, MADV_WIPEONFORK)))
-		return false;
-	*(uint64_t *)page = ++count;
-	fork_token = (const volatile uint64_t *)page;
+	if (word == NULL) {
+		long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (sys_failed(page))
+			return false;
+		if (sys_failed(sys_madvise((void *)page, LIVE_PAGE, MADV_WIPEONFORK))) {
+			sys_munmap((void *)page, LIVE_PAGE);
+			return false;
+		}
+		word = (uint64_t *)page;
+	}
+	*word = ++count;
+	fork_token = word;
 	return true;
 }
 
@@ -189,13 +216,20 @@ static void name_allocator(void)
 {
 	const char *path = modules_file_of((const void *)(uintptr_t)next.malloc);
 	const char *name = path;
+	static const char libc[] = "libc.so.6";
 	char *to = memory.head->allocator;
 
 	for (; *path; path++) {
 		if (*path == '/')
 			name = path + 1;
 	}
-	modules_allocator_is_libc = __builtin_memcmp(name, "libc.so.6", sizeof "libc.so.6") == 0;
+	modules_allocator_is_libc = true;
+	for (size_t i = 0; i < sizeof libc; i++) {
+		if (name[i] != libc[i]) {
+			modules_allocator_is_libc = false;
+			break;
+		}
+	}
 	modules_note_allocator((const void *)(uintptr_t)next.malloc);
 	if (modules_allocator_is_libc)
 		name = "glibc";
@@ -217,16 +251,9 @@ static void reset_all(void)
 	modules_reset();
 }
 
-bool start_recording(bool forked)
+/* The mapped profile becomes an empty one. */
+static bool furnish(bool forked)
 {
-	if (!next_ready() || (forked && !memory.control->follow_fork))
-		return false;
-	if (forked)
-		reset_all();
-	else
-		modules_start();
-	if (!hand_over(forked) || !make_token())
-		return false;
 	uint32_t limit = memory.control->depth_limit;
 
 	memory.head->depth_limit = MIN(MAX(limit, 1u), (uint32_t)LIVE_DEPTH_MAX);
@@ -236,8 +263,25 @@ bool start_recording(bool forked)
 	start_was_forked = forked;
 	stack_start();
 	name_allocator();
-	if (!rules_start() || !sites_start())
+	return rules_start() && sites_start();
+}
+
+bool start_recording(bool forked)
+{
+	if (!next_ready() || (forked && !memory.control->follow_fork))
 		return false;
+	if (forked) {
+		memory_release(); /* the parent's: no hook is running in it, the only thread is here */
+		reset_all();
+	} else {
+		modules_start();
+	}
+	if (!hand_over(forked))
+		return false;
+	if (!furnish(forked) || !make_token()) {
+		memory_release();
+		return false;
+	}
 	if (!forked)
 		operators_start();
 	__atomic_store_n(&memory.head->ready, 1, __ATOMIC_RELEASE);

@@ -75,10 +75,10 @@ static inline int sys_getpid(void)
  * `how`, which no kernel knows. EFAULT = not readable, EINVAL = readable. */
 static inline int sys_readable(uintptr_t address)
 {
-	enum { KERNEL_SIGSET_BYTES = 8, EFAULT_ = 14 };
+	enum { KERNEL_SIGSET_BYTES = 8, EINVAL_ = 22 };
 	long ret = sys_call6(SYS_rt_sigprocmask, ~0L, (long)(address & ~(uintptr_t)7), 0,
 			     KERNEL_SIGSET_BYTES, 0, 0);
 
-	return ret != -EFAULT_;
+	return ret == -EINVAL_;
 }
 #endif

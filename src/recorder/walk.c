@@ -139,7 +139,8 @@ static uint64_t finish(struct walk *walk, enum step how, uint32_t c)
 		how == ENDED || modules_is_loader(walk->fresh[c - 1].pc) ? 0 : LIVE_FRAME_STOPPED;
 	walk->count = 0;
 	walk->checks = 0;
-	if (how == UNREADABLE)
+	walk->unreadable = how == UNREADABLE;
+	if (walk->unreadable)
 		walk->stamp = 0;
 	return keep(walk, 0, c);
 }
@@ -147,6 +148,7 @@ static uint64_t finish(struct walk *walk, enum step how, uint32_t c)
 COLD uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark)
 {
 	walk->mark = mark;
+	walk->unreadable = false;
 	walk->count = 0;
 	walk->checks = 0;
 	walk->stamp = 0;
