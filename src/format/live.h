@@ -57,6 +57,10 @@ enum {
 	LIVE_LARGE_SHIFT = 27,	 /* one large leaf covers 128 MiB */
 	LIVE_SMALL_LIMIT = 4096, /* smaller requests are in small leaves, others in large leaves */
 	LIVE_LARGE_GRANULE_SHIFT = 12,
+	LIVE_TINY_SHIFT = 18, /* one tiny leaf covers 256 KiB, one word for each 8 bytes */
+	LIVE_TINY_GRANULE_SHIFT = 3,
+	LIVE_TINY_LIMIT =
+		25, /* smaller requests are in tiny leaves where the allocator packs them closer than 32 bytes */
 };
 
 /* doc: live_module */
@@ -201,7 +205,9 @@ _Static_assert(sizeof(struct live_thread) == 128, "on-disk size");
 struct live_area {
 	uint32_t small[1 << (LIVE_AREA_SHIFT - LIVE_SMALL_SHIFT)];
 	uint32_t large[1 << (LIVE_AREA_SHIFT - LIVE_LARGE_SHIFT)];
-	uint32_t pad[992];
+	uint32_t
+		tiny; /* unit + 1 of the table of tiny leaves (uint32_t by address >> LIVE_TINY_SHIFT); 0 = none */
+	uint32_t pad[991];
 };
 _Static_assert(sizeof(struct live_area) % LIVE_PAGE == 0, "areas are opened page by page");
 

@@ -100,9 +100,9 @@ static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
 	       (size_t)(number - 1) * LIVE_LEAF_UNIT;
 }
 
-static void walk_small(struct walk *walk, uint32_t number)
+/* A leaf of one word per block: small or tiny. */
+static void walk_words(struct walk *walk, uint32_t number, size_t words)
 {
-	size_t words = (size_t)1 << (LIVE_SMALL_SHIFT - walk->granule_shift);
 	const uint64_t *leaf = take_leaf(walk, number, words * sizeof *leaf);
 
 	for (size_t i = 0; leaf && i < words; i++) {
@@ -112,6 +112,16 @@ static void walk_small(struct walk *walk, uint32_t number)
 			add(walk, live_small_record(word), live_small_birth(word),
 			    live_small_size(word));
 	}
+}
+
+static void walk_tiny(struct walk *walk, uint32_t number)
+{
+	size_t leaves = (size_t)1 << (LIVE_AREA_SHIFT - LIVE_TINY_SHIFT);
+	const uint32_t *table = take_leaf(walk, number, leaves * sizeof *table);
+
+	for (size_t i = 0; table && i < leaves; i++)
+		walk_words(walk, __atomic_load_n(&table[i], __ATOMIC_ACQUIRE),
+			   (size_t)1 << (LIVE_TINY_SHIFT - LIVE_TINY_GRANULE_SHIFT));
 }
 
 static void walk_large(struct walk *walk, uint32_t number)
@@ -135,7 +145,9 @@ static void walk_area(struct walk *walk, uint32_t number)
 	walk->seen_area[number - 1] = 1;
 	area += number - 1;
 	for (size_t i = 0; i < ARRAY_SIZE(area->small); i++)
-		walk_small(walk, __atomic_load_n(&area->small[i], __ATOMIC_ACQUIRE));
+		walk_words(walk, __atomic_load_n(&area->small[i], __ATOMIC_ACQUIRE),
+			   (size_t)1 << (LIVE_SMALL_SHIFT - walk->granule_shift));
+	walk_tiny(walk, __atomic_load_n(&area->tiny, __ATOMIC_ACQUIRE));
 	for (size_t i = 0; i < ARRAY_SIZE(area->large); i++)
 		walk_large(walk, __atomic_load_n(&area->large[i], __ATOMIC_ACQUIRE));
 }

@@ -10,11 +10,23 @@
 /* doc: live_small: one word for each granule of 2^granule_shift bytes in which a block begins; 0 = none.
  * Requests below LIVE_SMALL_LIMIT bytes. */
 #define LIVE_SMALL_SIZE_BITS 12
-#define LIVE_SMALL_BIRTH_BITS 27
+#define LIVE_SMALL_PLACE_BITS 2
+#define LIVE_SMALL_BIRTH_BITS 25
 #define LIVE_SMALL_RECORD_BITS 25
-static inline uint64_t live_small_pack(uint32_t record, uint32_t size_bytes, uint32_t birth_code)
+/* Which 8 bytes of a granule of 32 the block begins at. */
+static inline uint32_t live_small_place_of(uint64_t address)
 {
-	return (uint64_t)record << 39 | (uint64_t)birth_code << LIVE_SMALL_SIZE_BITS | size_bytes;
+	return (uint32_t)(address >> 3) & 3;
+}
+static inline uint64_t live_small_pack(uint32_t record, uint32_t size_bytes, uint32_t birth_code,
+				       uint32_t place)
+{
+	return (uint64_t)record << 39 | (uint64_t)birth_code << 14 |
+	       (uint64_t)place << LIVE_SMALL_SIZE_BITS | size_bytes;
+}
+static inline uint32_t live_small_place(uint64_t word)
+{
+	return (uint32_t)(word >> LIVE_SMALL_SIZE_BITS) & 3;
 }
 static inline uint32_t live_small_record(uint64_t word)
 {
@@ -26,7 +38,7 @@ static inline uint32_t live_small_size(uint64_t word)
 }
 static inline uint32_t live_small_birth(uint64_t word)
 {
-	return (uint32_t)(word >> LIVE_SMALL_SIZE_BITS) & ((1u << LIVE_SMALL_BIRTH_BITS) - 1);
+	return (uint32_t)(word >> 14) & ((1u << LIVE_SMALL_BIRTH_BITS) - 1);
 }
 
 /* doc: live_large: one entry for each page in which a larger block begins. `address` is stored last and cleared first. */
@@ -39,22 +51,22 @@ struct live_large {
 };
 _Static_assert(sizeof(struct live_large) == 32, "on-disk size");
 
-/* The birth of a block in 27 bits: milliseconds exactly up to 2^22 (70 minutes), then with 22 bits of mantissa:
- * 32 ms after a day, 1 s after a month. Computed once per tick by whoever keeps the clock. */
+/* The birth of a block in 25 bits: milliseconds exactly up to 2^20 (17 minutes), then with 20 bits of mantissa:
+ * 128 ms after a day, 4 s after a month. Computed once per tick by whoever keeps the clock. */
 static inline uint32_t live_birth_code(uint64_t ms)
 {
-	if (ms < (1u << 22))
+	if (ms < (1u << 20))
 		return (uint32_t)ms;
-	unsigned e = 63u - (unsigned)__builtin_clzll(ms) - 21; /* 1.. */
+	unsigned e = 63u - (unsigned)__builtin_clzll(ms) - 19; /* 1.. */
 	if (e > 31)
 		return (1u << LIVE_SMALL_BIRTH_BITS) - 1;
-	return (uint32_t)(e << 22) | ((uint32_t)(ms >> (e - 1)) & ((1u << 22) - 1));
+	return (uint32_t)(e << 20) | ((uint32_t)(ms >> (e - 1)) & ((1u << 20) - 1));
 }
 static inline uint64_t live_birth_ms(uint32_t code)
 {
-	unsigned e = code >> 22;
-	uint64_t m = code & ((1u << 22) - 1);
-	return e ? (m | 1u << 22) << (e - 1) : m;
+	unsigned e = code >> 20;
+	uint64_t m = code & ((1u << 20) - 1);
+	return e ? (m | 1u << 20) << (e - 1) : m;
 }
 
 /* Half octaves: 0 -> 0, 1 -> 1, then two buckets for each power of two; the last is open. */

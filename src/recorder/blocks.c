@@ -6,20 +6,20 @@
  * the page they begin in and hold their exact address, because smaller ones may begin in the same page. */
 #include "recorder/blocks.h"
 
-uint32_t blocks_granule_shift = 5;
-static uint32_t spare_area, spare_small, spare_large; /* numbers; 0 = none */
+uint32_t blocks_tiny_limit;
+static uint32_t spare_area, spare_unit, spare_large; /* numbers; 0 = none */
 
-enum { SMALL, LARGE };
-
-static uint32_t units_of(int kind)
-{
-	uint64_t bytes = kind == SMALL
-				 ? sizeof(uint64_t) << (LIVE_SMALL_SHIFT - blocks_granule_shift)
-				 : sizeof(struct live_large)
-					   << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT);
-
-	return (uint32_t)(bytes / LIVE_LEAF_UNIT);
-}
+/* Small and tiny leaves, and the table of the tiny ones, are one unit each. */
+_Static_assert(sizeof(uint64_t) << (LIVE_SMALL_SHIFT - BLOCKS_GRANULE_SHIFT) == LIVE_LEAF_UNIT,
+	       "small leaf");
+_Static_assert(sizeof(uint64_t) << (LIVE_TINY_SHIFT - LIVE_TINY_GRANULE_SHIFT) == LIVE_LEAF_UNIT,
+	       "tiny leaf");
+_Static_assert(sizeof(uint32_t) << (LIVE_AREA_SHIFT - LIVE_TINY_SHIFT) <= LIVE_LEAF_UNIT,
+	       "tiny table");
+enum {
+	LARGE_UNITS = (sizeof(struct live_large) << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT)) /
+		      LIVE_LEAF_UNIT,
+};
 
 /* The number in *place, making what it names if it is 0. 0: no memory. */
 static uint32_t number_at(uint32_t *place, uint32_t *spare, enum live_region region, uint64_t count,
@@ -59,6 +59,46 @@ static struct live_area *area_of(uintptr_t address, bool make)
 	return number ? (struct live_area *)(void *)memory.region[LIVE_AREAS] + (number - 1) : NULL;
 }
 
+static void *unit_at(uint32_t number)
+{
+	return memory.region[LIVE_LEAVES] + (uint64_t)(number - 1) * LIVE_LEAF_UNIT;
+}
+
+/* One unit that *place names, made if need be and wanted; NULL: none. */
+static void *unit_of(uint32_t *place, bool make)
+{
+	uint32_t number = make ? number_at(place, &spare_unit, LIVE_LEAVES, 1, LIVE_LEAF_UNIT)
+			       : __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+	return number != 0 ? unit_at(number) : NULL;
+}
+
+static uint64_t *tiny_word(uintptr_t address, bool make)
+{
+	struct live_area *area = area_of(address, make);
+	uint32_t *table = area != NULL ? unit_of(&area->tiny, make) : NULL;
+	const uintptr_t leaves = (uintptr_t)1 << (LIVE_AREA_SHIFT - LIVE_TINY_SHIFT);
+
+	if (table == NULL)
+		return NULL;
+	uint64_t *words = unit_of(&table[address >> LIVE_TINY_SHIFT & (leaves - 1)], make);
+
+	if (words == NULL)
+		return NULL;
+	return &words[(address & ((1u << LIVE_TINY_SHIFT) - 1)) >> LIVE_TINY_GRANULE_SHIFT];
+}
+
+/* Removes the word of a tiny block. */
+static uint64_t take_tiny(uintptr_t address)
+{
+	uint64_t *word = blocks_tiny_limit != 0 ? tiny_word(address, false) : NULL;
+	uint64_t taken = word != NULL ? *word : 0;
+
+	if (taken != 0)
+		__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	return taken;
+}
+
 static struct live_large *large_entry(uintptr_t address, bool make)
 {
 	struct live_area *area = area_of(address, make);
@@ -67,14 +107,12 @@ static struct live_large *large_entry(uintptr_t address, bool make)
 		return NULL;
 	uint32_t *place = &area->large[address >> LIVE_LARGE_SHIFT & (ARRAY_SIZE(area->large) - 1)];
 	uint32_t leaf =
-		make ? number_at(place, &spare_large, LIVE_LEAVES, units_of(LARGE), LIVE_LEAF_UNIT)
+		make ? number_at(place, &spare_large, LIVE_LEAVES, LARGE_UNITS, LIVE_LEAF_UNIT)
 		     : __atomic_load_n(place, __ATOMIC_ACQUIRE);
 
 	if (leaf == 0)
 		return NULL;
-	struct live_large *entries =
-		(struct live_large *)(void *)(memory.region[LIVE_LEAVES] +
-					      (uint64_t)(leaf - 1) * LIVE_LEAF_UNIT);
+	struct live_large *entries = unit_at(leaf);
 
 	return &entries[(address & ((1u << LIVE_LARGE_SHIFT) - 1)) >> LIVE_LARGE_GRANULE_SHIFT];
 }
@@ -102,30 +140,46 @@ static void put_large(uintptr_t address, const struct block *block, struct block
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
 }
 
-COLD void blocks_put_slow(uintptr_t address, const struct block *block, struct block *ret_old)
+/* A small or tiny block whose leaf may not be there yet, or a tiny one. */
+static void put_word(uintptr_t address, const struct block *block, struct block *ret_old)
 {
-	if (block->size_bytes >= LIVE_SMALL_LIMIT) {
-		put_large(address, block, ret_old);
-		return;
-	}
-	struct live_area *area = area_of(address, true);
-	uint32_t *place =
-		area ? &area->small[address >> LIVE_SMALL_SHIFT & (ARRAY_SIZE(area->small) - 1)]
-		     : NULL;
+	bool tiny = block->size_bytes < blocks_tiny_limit;
+	uint64_t *word = NULL;
 
-	if (place == NULL ||
-	    number_at(place, &spare_small, LIVE_LEAVES, units_of(SMALL), LIVE_LEAF_UNIT) == 0) {
+	if (tiny) {
+		word = tiny_word(address, true);
+	} else {
+		struct live_area *area = area_of(address, true);
+		const size_t mask = ARRAY_SIZE(area->small) - 1;
+
+		if (area != NULL &&
+		    unit_of(&area->small[address >> LIVE_SMALL_SHIFT & mask], true) != NULL)
+			word = blocks_small_word(address);
+	}
+	if (word == NULL) {
 		health_add(HEALTH_untracked_blocks);
 		return;
 	}
-	*blocks_small_word(address) =
-		live_small_pack(block->record, (uint32_t)block->size_bytes, block->birth_code);
+	if (*word != 0)
+		*ret_old = blocks_unpack(*word);
+	__atomic_store_n(word, blocks_pack(address, block), __ATOMIC_RELAXED);
 }
 
-struct block blocks_take_large(uintptr_t address)
+NOINLINE void blocks_put_slow(uintptr_t address, const struct block *block, struct block *ret_old)
 {
-	struct live_large *entry = large_entry(address, false);
+	if (block->size_bytes >= LIVE_SMALL_LIMIT)
+		put_large(address, block, ret_old);
+	else
+		put_word(address, block, ret_old);
+}
 
+struct block blocks_take_slow(uintptr_t address)
+{
+	uint64_t tiny = take_tiny(address);
+	struct live_large *entry = tiny == 0 ? large_entry(address, false) : NULL;
+
+	if (tiny != 0)
+		return blocks_unpack(tiny);
 	if (entry == NULL || entry->address != address)
 		return (struct block){ 0 };
 	struct block block = { entry->record, entry->birth_code, entry->size_bytes };
@@ -136,5 +190,5 @@ struct block blocks_take_large(uintptr_t address)
 
 void blocks_reset(void)
 {
-	spare_area = spare_small = spare_large = 0;
+	spare_area = spare_unit = spare_large = 0;
 }

@@ -211,6 +211,26 @@ static bool make_token(void)
 	return true;
 }
 
+/* Whether two small blocks lie closer than a granule: glibc's never do, other allocators hand out 8 bytes. */
+static bool packs_tightly(void)
+{
+	enum { TRIES = 32 };
+	void *block[TRIES];
+	uintptr_t closest = UINTPTR_MAX;
+
+	for (int i = 0; i < TRIES; i++) {
+		block[i] = next.malloc(1);
+		for (int k = 0; k < i && block[i] != NULL && block[k] != NULL; k++) {
+			uintptr_t a = (uintptr_t)block[i], b = (uintptr_t)block[k];
+
+			closest = MIN(closest, a > b ? a - b : b - a);
+		}
+	}
+	for (int i = 0; i < TRIES; i++)
+		next.free(block[i]);
+	return closest < 1u << BLOCKS_GRANULE_SHIFT;
+}
+
 /* "glibc", or the file name of who defines malloc; and with it the granule of the block map. */
 static void name_allocator(void)
 {
@@ -235,9 +255,8 @@ static void name_allocator(void)
 		name = "glibc";
 	for (size_t i = 0; i < sizeof memory.head->allocator - 1 && name[i]; i++)
 		to[i] = name[i];
-	/* glibc's smallest block is 32 bytes; others hand out 8. */
-	blocks_granule_shift = modules_allocator_is_libc ? 5 : 3;
-	memory.head->granule_shift = blocks_granule_shift;
+	blocks_tiny_limit = !modules_allocator_is_libc && packs_tightly() ? LIVE_TINY_LIMIT : 0;
+	memory.head->granule_shift = BLOCKS_GRANULE_SHIFT;
 }
 
 static void reset_all(void)

@@ -131,7 +131,7 @@ static inline void made_small_block(struct made *made, uint64_t address, uint32_
 				    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) *
 					    LIVE_LEAF_UNIT);
 	leaf[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift] =
-		live_small_pack(record, size, birth_code);
+		live_small_pack(record, size, birth_code, live_small_place_of(address));
 }
 
 #endif
