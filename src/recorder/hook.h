@@ -92,9 +92,9 @@ static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 	return LIKELY(next.usable != NULL) ? next.usable(block) - size : 0;
 }
 
-/* Enters a new block and returns its record. */
+/* Enters a new block and returns its record. slack: asked for while forwarding, since an allocator may allocate then. */
 static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
-						      const uintptr_t *frame)
+						      uint64_t slack, const uintptr_t *frame)
 {
 	if (modules_is_loader(frame[1]))
 		modules_loader_allocates(slot);
@@ -108,7 +108,7 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 	if (UNLIKELY(old.record != 0))
 		record_missed_free(slot, &old);
 	verify_stack(slot, frame, id);
-	account_alloc(slot, record, size, slack_of(block, size));
+	account_alloc(slot, record, size, slack);
 	slot->last_block = block;
 	return record;
 }

@@ -24,9 +24,11 @@ COLD static void *early_or_fail(size_t size, size_t alignment)
 static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size,
 				    const uintptr_t *frame)
 {
+	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;
+
 	hook_record(frame);
 	if (LIKELY(block != NULL))
-		record_block(slot, block, size, frame);
+		record_block(slot, block, size, slack, frame);
 	hook_leave();
 	return block;
 }
@@ -142,6 +144,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	struct block old = block != NULL ? blocks_take((uintptr_t)block) : (struct block){ 0 };
 	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
 	void *moved = forward_realloc(block, size);
+	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
 
 	hook_record(frame);
 	if (UNLIKELY(moved == NULL && (size != 0 || block == NULL))) {
@@ -157,7 +160,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	else if (block != NULL)
 		record_unknown_free(block);
 	if (LIKELY(moved != NULL)) {
-		struct live_record *record = record_block(slot, moved, size, frame);
+		struct live_record *record = record_block(slot, moved, size, new_slack, frame);
 
 		if (old.record != 0)
 			account_realloc(record, old.size_bytes, size, moved != block);

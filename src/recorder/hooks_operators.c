@@ -120,9 +120,11 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 		return block; /* ended inside, where a later attempt of the same call was recorded if it gave a block */
 	if (UNLIKELY(operators == NOT_KNOWN))
 		operators = thread_state.nested ? REACH_MALLOC : KEEP_TO_THEMSELVES;
+	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;
+
 	hook_record(frame);
 	if (LIKELY(block != NULL))
-		record_block(slot, block, size, frame);
+		record_block(slot, block, size, slack, frame);
 	hook_leave();
 	return block;
 }
