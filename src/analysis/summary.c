@@ -31,6 +31,7 @@ enum process_column {
 	PROCESS_MMAP_PEAK_BYTES,
 	PROCESS_THREADS,
 	PROCESS_STACKS,
+	PROCESS_STARTED_OFFSET_NS,
 	PROCESS_DURATION_NS,
 	PROCESS_MODE,
 	PROCESS_END,
@@ -68,10 +69,12 @@ static const struct source_column columns[PROCESS_COLUMNS] = {
 				      U64(mmap_peak_bytes) },
 	[PROCESS_THREADS] = { { "threads", NULL, UNIT_COUNT }, U64(threads) },
 	[PROCESS_STACKS] = { { "stacks", NULL, UNIT_COUNT }, U64(stacks) },
+	[PROCESS_STARTED_OFFSET_NS] = { { "started_offset_ns", "START", UNIT_NS },
+					U64(started_offset_ns) },
 	[PROCESS_DURATION_NS] = { { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns) },
 	[PROCESS_MODE] = { { "mode", NULL, UNIT_TEXT }, TEXT(mode) },
 	[PROCESS_END] = { { "end", "END", UNIT_TEXT }, FROM_VIEW, 0 },
-	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, U32(exit_code) },
+	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0 },
 	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
 	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
 	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", NULL, UNIT_BYTES }, U64(peak_rss_bytes) },
@@ -81,9 +84,9 @@ static const struct source_column columns[PROCESS_COLUMNS] = {
 
 static const char *end_text(struct arena *arena, const struct profile_process *p)
 {
-	const char *signal = p->end == PROFILE_RUNNING || p->end == PROFILE_EXITED
-				     ? NULL
-				     : sigabbrev_np((int)p->exit_code);
+	const char *signal = p->end == PROFILE_SIGNALLED || p->end == PROFILE_KILLED
+				     ? sigabbrev_np((int)p->exit_code)
+				     : NULL;
 
 	switch (p->end) {
 	case PROFILE_EXITED:
@@ -94,6 +97,10 @@ static const char *end_text(struct arena *arena, const struct profile_process *p
 		if (signal)
 			return arena_printf(arena, "ended by SIG%s", signal);
 		return arena_printf(arena, "ended by signal %u", p->exit_code);
+	case PROFILE_BECAME:
+		return "became another program";
+	case PROFILE_ENDED:
+		return "ended (how is not known)";
 	case PROFILE_RUNNING:
 		break;
 	}
@@ -225,7 +232,9 @@ static void say_leaked(struct writer_state *s)
 	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
 	if (top)
 		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
-	add_sentence(s, p->end == PROFILE_RUNNING ? "live" : "leaked", &w, top ? &more : NULL);
+	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
+
+	add_sentence(s, alive ? "live" : "leaked", &w, top ? &more : NULL);
 }
 
 static void say_churn(struct writer_state *s)
@@ -356,6 +365,9 @@ static bool fill_table(struct result *result, const struct profile *profile, siz
 		for (size_t j = 0; j < PROCESS_COLUMNS; j++)
 			row[j] = source_value(&columns[j], p);
 		row[PROCESS_END] = value_text(profile_end_name(p->end));
+		row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end)
+						 ? value_number(UNIT_ID, p->exit_code)
+						 : value_text(NULL);
 		if (!notes_value(result, p->health, &row[PROCESS_HEALTH]))
 			return false;
 	}

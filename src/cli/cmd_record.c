@@ -19,11 +19,13 @@
 #include "util/terminal.h"
 #include "util/units.h"
 
-enum { OPT_OUTPUT, OPT_QUIET, OPT_DEPTH, OPT_BUDGET };
+enum { OPT_OUTPUT, OPT_QUIET, OPT_CHILDREN, OPT_DEPTH, OPT_BUDGET };
 static const struct option_row rows[] = {
 	[OPT_OUTPUT] = { "output", 'o', "FILE",
 			 "write the recording to FILE (default heapgauge.PROGRAM.PID.hg)" },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
+	[OPT_CHILDREN] = { "children", 0, "WHICH",
+			   "record which descendants too: all (default), fork, exec or none" },
 	[OPT_DEPTH] = { "depth", 0, "N",
 			"keep N frames of each stack, from the innermost (default 256)" },
 	[OPT_BUDGET] = { "budget", 0, "SIZE",
@@ -73,6 +75,36 @@ static void erase(const struct progress_line *line)
 	}
 }
 
+/* Said once, with or without a terminal: else nobody knows what is being waited for. */
+static void say_lives_on(void *context, pid_t program, uint64_t processes)
+{
+	erase(context);
+	fprintf(stderr,
+		"heapgauge: pid %d has ended, %llu %s on: recording until %s (Ctrl-C twice stops "
+		"recording)\n",
+		(int)program, (unsigned long long)processes,
+		processes == 1 ? "descendant lives" : "descendants live",
+		processes == 1 ? "it has ended" : "they have ended");
+}
+
+static int take_children(struct arguments *arguments, const char *value, struct error *error)
+{
+	static const char *const names[] = {
+		[COLLECT_CHILDREN_ALL] = "all",
+		[COLLECT_CHILDREN_FORK] = "fork",
+		[COLLECT_CHILDREN_EXEC] = "exec",
+		[COLLECT_CHILDREN_NONE] = "none",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			arguments->collect.children = (enum collect_children)i;
+			return 0;
+		}
+	}
+	return error_set(error, "--children takes all, fork, exec or none, not %s", value);
+}
+
 static int take_option(struct arguments *arguments, int option, const char *value,
 		       struct error *error)
 {
@@ -85,6 +117,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_QUIET:
 		arguments->quiet = true;
 		return 0;
+	case OPT_CHILDREN:
+		return take_children(arguments, value, error);
 	case OPT_DEPTH:
 		if (options_number("depth", value, &number, error) < 0)
 			return -1;
@@ -159,6 +193,9 @@ static int tell(const struct arguments *arguments, const struct collect_result *
 		cli_error("nothing was recorded: %s", result->reason);
 		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
 	}
+	if (result->lost_processes > 0)
+		cli_error("%llu of the recorded processes could not be written to %s",
+			  (unsigned long long)result->lost_processes, result->path);
 	if (!arguments->quiet && summary_print(stderr, result->path, &error) < 0)
 		cli_error("%s", error.message);
 	return end_like(result);
@@ -182,10 +219,12 @@ int cmd_record(int argc, char **argv)
 		return CLI_NOTHING_RECORDED;
 	}
 	arguments.collect.recorder = recorder;
-	if (!arguments.quiet && terminal_of(STDERR_FILENO).redraws) {
+	arguments.collect.self = "/proc/self/exe";
+	arguments.collect.context = &line;
+	if (!arguments.quiet)
+		arguments.collect.lives_on = say_lives_on;
+	if (!arguments.quiet && terminal_of(STDERR_FILENO).redraws)
 		arguments.collect.progress = draw;
-		arguments.collect.context = &line;
-	}
 	status = collect_run(&arguments.collect, &result, &error);
 	erase(&line);
 	if (status < 0) {

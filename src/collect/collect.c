@@ -6,7 +6,7 @@
  *
  * Owns the listener, the connections whose hello has not come yet, and the targets. The program that was started is
  * waited for as a child; other processes that connect are watched through a pidfd.
- * Invariant: a target is in `targets` until the recording is written, dead or alive.
+ * Invariant: a target is in `targets` until it has been given to the encoder, which is soon after its end.
  */
 #include "collect/collect.h"
 
@@ -18,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +32,7 @@
 #define PROGRESS_NS (200 * NS_PER_MS)
 /* Nobody to keep time for. */
 #define IDLE_NS (50 * NS_PER_MS)
-enum { HELLO_PATIENCE_NS = 1000000000 };
+#define LIVES_ON_NS (300 * NS_PER_MS)
 
 uint64_t collector_now(void)
 {
@@ -43,116 +42,20 @@ uint64_t collector_now(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/* ---- processes that connect ---- */
+/* ---- signals ---- */
 
-/* A process that replaced itself by exec connects again: what was recorded before ended there. */
-static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
-{
-	for (size_t i = 0; i < c->targets.count; i++) {
-		struct target *target = c->targets.at[i];
-
-		if (target->pid == pid && target->ended_ns == 0)
-			target_ended(target, now_ns, END_EXIT, 0);
-	}
-}
-
-static void welcome(struct collector *c, const struct pending *pending,
-		    const struct live_hello *hello)
-{
-	uint64_t now_ns = collector_now();
-	struct error error = ERROR_INIT;
-	struct target *target = target_new(pending->pid, hello, c->options->depth_limit,
-					   c->options->budget_bytes, now_ns, &error);
-
-	end_earlier_self(c, pending->pid, now_ns);
-	if (!target || !vector_push(&c->targets, target)) {
-		memcpy(c->last_error, error.message, sizeof c->last_error);
-		(void)handover_answer(pending->fd, NULL, NULL);
-		target_free(target);
-		return;
-	}
-	if (handover_answer(pending->fd, &target->profile, &error) < 0) {
-		/* It went away meanwhile; nothing was recorded. */
-		memcpy(c->last_error, error.message, sizeof c->last_error);
-		c->targets.count--;
-		target_free(target);
-	}
-}
-
-static void accept_all(struct collector *c, uint64_t now_ns)
-{
-	struct pending pending = { .since_ns = now_ns };
-
-	while ((pending.fd = handover_accept(&c->listener, &pending.pid)) >= 0) {
-		if (!vector_push(&c->pending, pending))
-			close(pending.fd);
-	}
-}
-
-/* Takes the hellos that have come. */
-static void serve_pending(struct collector *c, uint64_t now_ns)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < c->pending.count; i++) {
-		struct pending pending = c->pending.at[i];
-		struct live_hello hello;
-		enum handover_state state = handover_receive(pending.fd, &hello);
-
-		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < HELLO_PATIENCE_NS) {
-			c->pending.at[kept++] = pending;
-			continue;
-		}
-		/* The program itself may have died since it spoke. */
-		if (state == HANDOVER_HELLO && !(c->child_ended && pending.pid == c->child))
-			welcome(c, &pending, &hello);
-		close(pending.fd);
-	}
-	c->pending.count = kept;
-}
-
-/* ---- ends and signals ---- */
-
-static struct target *living_target(struct collector *c, pid_t pid)
-{
-	for (size_t i = 0; i < c->targets.count; i++) {
-		if (c->targets.at[i]->pid == pid && c->targets.at[i]->ended_ns == 0)
-			return c->targets.at[i];
-	}
-	return NULL;
-}
-
-static void reap_child(struct collector *c, uint64_t now_ns)
-{
-	struct rusage usage;
-	int status;
-	struct target *target;
-
-	if (c->child_ended || wait4(c->child, &status, WNOHANG, &usage) != c->child)
-		return;
-	c->child_ended = true;
-	c->result->end = WIFSIGNALED(status) ? COLLECT_SIGNALLED : COLLECT_EXITED;
-	c->result->number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-	target = living_target(c, c->child);
-	if (!target)
-		return;
-	target->peak_rss_bytes = MAX(target->peak_rss_bytes, (uint64_t)usage.ru_maxrss * 1024);
-	if (WIFSIGNALED(status))
-		target_ended(target, now_ns, WTERMSIG(status) == SIGKILL ? END_KILLED : END_SIGNAL,
-			     (uint32_t)WTERMSIG(status));
-	else
-		target_ended(target, now_ns, END_EXIT, (uint32_t)WEXITSTATUS(status));
-}
-
-/* From the terminal the program got the signal as well; from kill(1) it did not. The second one means us. */
+/* From the terminal everybody got the signal; from kill(1) the program did not, so that it is passed on. The second one
+ * means us, and so does the first from kill(1) when there is no program left that it could be meant for. */
 static void stop_signal(struct collector *c, const struct signalfd_siginfo *info)
 {
-	if (c->stop_signals++ > 0) {
+	bool ours_alone = info->ssi_code <= 0;
+
+	if (c->stop_signals++ > 0 || (ours_alone && c->child_ended)) {
 		c->left = true;
 		c->left_signal = (int)info->ssi_signo;
 		return;
 	}
-	if (info->ssi_code <= 0 && !c->child_ended)
+	if (ours_alone)
 		kill(c->child, (int)info->ssi_signo);
 }
 
@@ -168,13 +71,13 @@ static void read_signals(struct collector *c)
 
 /* ---- waiting ---- */
 
-static bool somebody_lives(const struct collector *c)
+static uint64_t count_living(const struct collector *c)
 {
-	for (size_t i = 0; i < c->targets.count; i++) {
-		if (c->targets.at[i]->ended_ns == 0)
-			return true;
-	}
-	return false;
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < c->targets.count; i++)
+		count += c->targets.at[i]->ended_ns == 0;
+	return count;
 }
 
 /* The descriptors of this round: listener, signals, pending hellos, pidfds of those that are not our child. */
@@ -205,15 +108,15 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 
 	for (size_t i = 0; i < targets; i++) {
 		if (c->polls.at[first_target + i].revents)
-			target_ended(c->targets.at[i], now_ns, END_EXIT, 0);
+			collector_end_other(c->targets.at[i], now_ns);
 	}
 	if (c->polls.at[1].revents)
 		read_signals(c);
 	if (c->polls.at[0].revents)
-		accept_all(c, now_ns);
-	serve_pending(c, now_ns);
+		collector_accept(c, now_ns);
+	collector_serve(c, now_ns);
 	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. */
-	reap_child(c, now_ns);
+	collector_reap(c, now_ns);
 }
 
 /* For a process without a pidfd: it had ended before it was asked for, or the kernel is older than 5.3. */
@@ -236,13 +139,14 @@ static void tick(struct collector *c, uint64_t now_ns)
 		target_tick(target, now_ns);
 		if (target_is_due(target, now_ns)) {
 			if (is_gone(c, target)) {
-				target_ended(target, now_ns, END_EXIT, 0);
+				collector_end_other(target, now_ns);
 				continue;
 			}
 			target_sample(target, now_ns, c->options->budget_bytes);
 			sampled = true;
 		}
-		live += (uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
+		if (!target->left_out)
+			live += (uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
 	}
 	if (sampled && live > c->peak_bytes) {
 		c->peak_bytes = live;
@@ -255,7 +159,7 @@ static void show_progress(struct collector *c, uint64_t now_ns)
 	struct collect_progress progress = { .elapsed_ns = now_ns - c->start_ns,
 					     .peak_bytes = c->peak_bytes,
 					     .first_ended = c->child_ended };
-	uint64_t calls = 0;
+	uint64_t calls = c->ended_calls;
 
 	if (!c->options->progress || now_ns < c->next_progress_ns)
 		return;
@@ -279,6 +183,34 @@ static void show_progress(struct collector *c, uint64_t now_ns)
 	c->options->progress(c->options->context, &progress);
 }
 
+/* Not at once: most who outlive the program by a moment are on their way out. */
+static void tell_lives_on(struct collector *c, uint64_t now_ns)
+{
+	uint64_t living;
+
+	if (!c->child_ended || c->told_lives_on || now_ns - c->child_ended_ns < LIVES_ON_NS)
+		return;
+	living = count_living(c) + c->silent_count;
+	if (living == 0)
+		return;
+	c->told_lives_on = true;
+	if (c->options->lives_on)
+		c->options->lives_on(c->options->context, c->child, living);
+}
+
+/* Whether everybody has ended; who is known, and who was not heard from yet. */
+static bool is_over(struct collector *c, uint64_t now_ns)
+{
+	if (!c->child_ended || c->targets.count > 0 || c->pending.count > 0) {
+		c->silent_count = 0; /* looked for again when nobody else is left */
+		return false;
+	}
+	/* Whoever was found may say hello at any time. */
+	if (c->options->children != COLLECT_CHILDREN_NONE)
+		c->silent_count = silent_count(&c->silent, c->listener.name, now_ns);
+	return c->silent_count == 0;
+}
+
 static void run_loop(struct collector *c)
 {
 	uint64_t next_ns = collector_now();
@@ -294,14 +226,16 @@ static void run_loop(struct collector *c)
 		if (ready > 0 && count > 0)
 			handle_polls(c, count, now_ns);
 		if (now_ns >= next_ns || ready > 0) {
-			bool busy = somebody_lives(c) || c->pending.count > 0;
+			bool busy = c->targets.count > 0 || c->pending.count > 0;
 
 			tick(c, now_ns);
+			collector_pass_on(c, now_ns, false);
 			next_ns = now_ns + (busy ? NS_PER_MS : IDLE_NS);
 		}
 		show_progress(c, now_ns);
-		if (c->child_ended && !somebody_lives(c) && c->pending.count == 0)
+		if (is_over(c, now_ns))
 			break;
+		tell_lives_on(c, now_ns);
 	}
 }
 
@@ -335,21 +269,12 @@ static char *output_path(const struct collect_options *options, pid_t pid)
 	return path;
 }
 
-static bool anything_recorded(const struct collector *c)
-{
-	for (size_t i = 0; i < c->targets.count; i++) {
-		if (target_is_ready(c->targets.at[i]) || c->targets.at[i]->totals.calls > 0)
-			return true;
-	}
-	return false;
-}
-
 static void explain(const struct collector *c, char *reason, size_t room)
 {
 	if (c->last_error[0])
-		snprintf(reason, room, "%s: the recorder got no memory: %s", c->options->argv[0],
-			 c->last_error);
-	else if (c->targets.count > 0)
+		snprintf(reason, room, "%.100s: the recorder got no memory: %.380s",
+			 c->options->argv[0], c->last_error);
+	else if (c->welcomed > 0)
 		snprintf(reason, room, "%s started the recorder, which could not begin.",
 			 c->options->argv[0]);
 	else
@@ -360,11 +285,12 @@ static int finish(struct collector *c, struct error *error)
 {
 	AUTO_FREE char *path = NULL;
 
-	if (c->left) {
+	if (c->left && !c->child_ended) {
 		c->result->end = COLLECT_LEFT;
 		c->result->number = c->left_signal;
 	}
-	c->result->recorded = anything_recorded(c);
+	collector_pass_on(c, c->end_ns, true);
+	c->result->recorded = c->recorded;
 	if (!c->result->recorded) {
 		explain(c, c->result->reason, sizeof c->result->reason);
 		return 0;
@@ -408,6 +334,9 @@ static int run(struct collector *c, struct launch_signals *saved, struct error *
 		return -1;
 	launch.socket_name = c->listener.name;
 	c->start_ns = c->progress_ns = collector_now();
+	c->encoder = encoder_new(c->start_ns);
+	if (!c->encoder)
+		return error_set(error, "no memory left");
 	c->next_progress_ns = c->start_ns + PROGRESS_NS;
 	c->child = launch_start(&launch, &status, error);
 	if (c->child < 0) {
@@ -430,6 +359,8 @@ static void collector_release(struct collector *c)
 		close(c->pending.at[i].fd);
 	for (size_t i = 0; i < c->targets.count; i++)
 		target_free(c->targets.at[i]);
+	encoder_free(c->encoder);
+	silent_release(&c->silent);
 	vector_release(&c->pending);
 	vector_release(&c->targets);
 	vector_release(&c->polls);
@@ -452,6 +383,8 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 		return error_set(error, "no memory left");
 	if (check_output(path, error) < 0)
 		return -1;
+	if (options->self && stat(options->self, &c.self) < 0)
+		c.self.st_ino = 0;
 	c.signal_fd = launch_signals_take(&saved, error);
 	if (c.signal_fd < 0)
 		return -1;

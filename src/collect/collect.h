@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting a program under the recorder, holding its memory while it runs, and writing the recording when it has
- * ended. One thread, one loop: nothing here may be called from two threads at once, because signals and children
- * belong to the process.
+ * ended. One loop: nothing here may be called from two threads at once, because signals and children belong to the
+ * process.
  */
 #ifndef COLLECT_COLLECT_H
 #define COLLECT_COLLECT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "util/error.h"
 
@@ -22,6 +23,14 @@ struct collect_progress {
 	bool first_ended;   /* the program has ended; descendants live on */
 };
 
+/* Which descendants are recorded beside the program itself. */
+enum collect_children {
+	COLLECT_CHILDREN_ALL,
+	COLLECT_CHILDREN_FORK, /* copies that it makes of itself, but no program that they become */
+	COLLECT_CHILDREN_EXEC, /* programs that it starts, but no mere copies of itself */
+	COLLECT_CHILDREN_NONE,
+};
+
 struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL at the end; argv[0] is not NULL */
 	const char *output;    /* NULL = heapgauge.PROGRAM.PID.hg */
@@ -29,8 +38,13 @@ struct collect_options {
 	const char *version;   /* of heapgauge */
 	uint32_t depth_limit;  /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint64_t budget_bytes; /* 0 = the larger of 64 MiB and a third of the live heap */
+	enum collect_children children;
+	const char *
+		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */
 	/* Called about five times a second; NULL = never. */
 	void (*progress)(void *context, const struct collect_progress *progress);
+	/* Called once, when the program has ended and this many processes that are recorded live on; NULL = never. */
+	void (*lives_on)(void *context, pid_t program, uint64_t processes);
 	void *context;
 };
 
@@ -45,8 +59,9 @@ enum collect_end {
 struct collect_result {
 	enum collect_end end;
 	int number;
-	bool recorded; /* else `reason` says why nothing was, and there is no file */
-	char *path;    /* of the recording; NULL if none was written */
+	bool recorded;		 /* else `reason` says why nothing was, and there is no file */
+	char *path;		 /* of the recording; NULL if none was written */
+	uint64_t lost_processes; /* that were recorded but could not be written */
 	char reason[ERROR_MESSAGE_BYTES];
 };
 

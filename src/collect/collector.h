@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's state, shared by its loop (collect.c) and the writing of the recording (write.c). */
+/* The collector's state, shared by its loop (collect.c), those who come (connect.c) and end (ends.c), and the writing
+ * of the recording (write.c). */
 #ifndef COLLECT_COLLECTOR_H
 #define COLLECT_COLLECTOR_H
 
 #include <poll.h>
+#include <sys/stat.h>
 
 #include "collect/collect.h"
+#include "collect/encoder.h"
 #include "collect/handover.h"
+#include "collect/silent.h"
 #include "collect/target.h"
 #include "util/vector.h"
 
@@ -24,11 +28,21 @@ struct collector {
 	int signal_fd;
 	pid_t child;
 	bool child_ended;
+	uint64_t child_ended_ns;
+	bool told_lives_on;
 	bool left; /* asked twice to stop */
 	int left_signal;
 	unsigned stop_signals;
 	VECTOR(struct pending) pending;
-	VECTOR(struct target *) targets;
+	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
+	struct encoder *encoder;
+	struct silent
+		silent; /* descendants that were not heard from yet; only looked for when no target is left */
+	size_t silent_count;
+	size_t welcomed;      /* processes that were given memory */
+	bool recorded;	      /* the recorder began in one of them */
+	uint64_t ended_calls; /* of processes that were given to the encoder */
+	struct stat self;     /* heapgauge's own file: st_ino 0 = not known */
 	VECTOR(struct pollfd) polls;
 	uint64_t start_ns, end_ns;    /* CLOCK_MONOTONIC */
 	uint64_t peak_bytes, peak_ns; /* of all processes together, as sampled */
@@ -38,7 +52,24 @@ struct collector {
 
 uint64_t collector_now(void);
 
-/* Reads every target and writes the recording; the targets' series are used up by it. */
+/* ---- connect.c: processes that connect ---- */
+
+/* Takes connections, and the hellos that have come; answers those. */
+void collector_accept(struct collector *c, uint64_t now_ns);
+void collector_serve(struct collector *c, uint64_t now_ns);
+
+/* ---- ends.c: processes that end ---- */
+
+/* The program itself, if it has ended. */
+void collector_reap(struct collector *c, uint64_t now_ns);
+/* A process that is not our child has ended: how, if the kernel tells. */
+void collector_end_other(struct target *target, uint64_t now_ns);
+/* Gives those who have ended to the encoder; with everyone, also those who live on. */
+void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone);
+
+/* ---- write.c ---- */
+
+/* Waits for the encoder and writes the recording. */
 int collector_write(struct collector *collector, const char *path, struct error *error);
 
 #endif

@@ -18,6 +18,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -197,6 +198,13 @@ void profile_release(struct profile *profile)
 	if (profile->control)
 		munmap(profile->control, LIVE_PAGE);
 	*profile = PROFILE_INIT;
+}
+
+uint64_t profile_inode(const struct profile *profile)
+{
+	struct stat st;
+
+	return fstat(profile->memory_fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
 int handover_answer(int connection, struct profile *profile, struct error *error)

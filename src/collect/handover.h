@@ -31,6 +31,8 @@ struct profile {
 /* address_limit as in live_hello. */
 int profile_make(struct profile *profile, uint64_t address_limit, struct error *error);
 void profile_release(struct profile *profile);
+/* The number by which /proc/PID/maps names its memory; before it is handed over. */
+uint64_t profile_inode(const struct profile *profile);
 
 /* Accepts one connection of our own user (or of anybody, for root). -1: there is none to accept now. */
 int handover_accept(const struct listener *listener, pid_t *ret_pid);

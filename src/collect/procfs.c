@@ -15,23 +15,35 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { COMMAND_LIMIT_BYTES = 4 << 20 };
+enum { FILE_LIMIT_BYTES = 64 << 20 };
 
-char *procfs_command(pid_t pid)
+char *procfs_file(pid_t pid, const char *name, size_t *ret_bytes)
 {
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
 	char path[64];
 
-	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-	if (file_read(path, COMMAND_LIMIT_BYTES, &text, NULL) < 0)
-		buffer_clear(&text);
-	while (text.size > 0 && text.data[text.size - 1] == '\0')
-		text.size--;
-	for (size_t i = 0; i < text.size; i++) {
-		if (text.data[i] == '\0')
-			text.data[i] = ' ';
-	}
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	if (file_read(path, FILE_LIMIT_BYTES, &text, NULL) < 0)
+		return NULL;
+	if (ret_bytes)
+		*ret_bytes = text.size;
 	return buffer_take_string(&text);
+}
+
+char *procfs_command(pid_t pid)
+{
+	size_t bytes = 0;
+	char *text = procfs_file(pid, "cmdline", &bytes);
+
+	if (!text)
+		return strdup("");
+	while (bytes > 0 && text[bytes - 1] == '\0')
+		bytes--;
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] == '\0')
+			text[i] = ' ';
+	}
+	return text;
 }
 
 char *procfs_exe(pid_t pid)
@@ -44,8 +56,16 @@ char *procfs_exe(pid_t pid)
 	return strndup(target, length > 0 ? (size_t)length : 0);
 }
 
-/* One read of a small file; the text is terminated. Returns its length, 0 if it could not be read. */
-static size_t read_small(const char *path, char *text, size_t room)
+bool procfs_exe_is(pid_t pid, const struct stat *file)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+size_t procfs_small(const char *path, char *text, size_t room)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd < 0 ? -1 : read(fd, text, room - 1);
@@ -54,21 +74,50 @@ static size_t read_small(const char *path, char *text, size_t room)
 	return got > 0 ? (size_t)got : 0;
 }
 
-pid_t procfs_parent(pid_t pid)
+/* /proc/PID/stat from its third field on: "state ppid ...". NULL if it cannot be read. */
+static const char *read_stat(pid_t pid, char *text, size_t room)
 {
-	char path[64], text[512];
+	char path[64];
 	const char *after;
-	int parent = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	if (read_small(path, text, sizeof text) == 0)
-		return 0;
-	/* "pid (name) state ppid": the name may hold anything, also parentheses. */
+	if (procfs_small(path, text, room) == 0)
+		return NULL;
+	/* "pid (name) state": the name may hold anything, also parentheses. */
 	after = strrchr(text, ')');
-	if (!after || strlen(after) < 4)
-		return 0;
-	parent = (int)strtol(after + 4, NULL, 10);
-	return parent;
+	return after && strlen(after) >= 4 ? after + 2 : NULL;
+}
+
+pid_t procfs_parent(pid_t pid)
+{
+	char text[1024];
+	const char *fields = read_stat(pid, text, sizeof text);
+
+	return fields ? (pid_t)strtol(fields + 2, NULL, 10) : 0;
+}
+
+/* Whether the kernel lets us see the status: else the field reads 0 (proc(5), "exit_code"). */
+static bool may_see(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return geteuid() == 0 || (stat(path, &st) == 0 && st.st_uid == geteuid());
+}
+
+bool procfs_zombie_status(pid_t pid, int *ret_status)
+{
+	char text[1024];
+	const char *fields = read_stat(pid, text, sizeof text), *last;
+
+	if (!fields || fields[0] != 'Z' || !may_see(pid))
+		return false;
+	last = strrchr(fields, ' ');
+	if (!last)
+		return false;
+	*ret_status = (int)strtol(last, NULL, 10);
+	return true;
 }
 
 int procfs_statm_open(pid_t pid)
@@ -98,7 +147,7 @@ size_t procfs_thread_name(pid_t pid, pid_t tid, char name[16])
 	size_t length;
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	length = read_small(path, text, sizeof text);
+	length = procfs_small(path, text, sizeof text);
 	while (length > 0 && text[length - 1] == '\n')
 		length--;
 	length = length > 15 ? 15 : length;

@@ -34,17 +34,21 @@ static uint64_t mono_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-static void fill_control(struct live_control *control, uint32_t depth_limit, uint64_t budget_bytes)
+static void fill_control(struct live_control *control, const struct collect_options *options,
+			 uint64_t budget_bytes)
 {
-	control->depth_limit = depth_limit;
+	control->depth_limit = options->depth_limit;
 	control->budget_bytes = budget_bytes;
 	control->mode = LIVE_MODE_EXACT;
-	control->follow_fork = 1;
-	control->follow_exec = 1;
+	/* A fork's child must be followed too where only programs are wanted: it may become one. */
+	control->follow_fork = options->children != COLLECT_CHILDREN_NONE;
+	control->follow_exec = options->children == COLLECT_CHILDREN_ALL ||
+			       options->children == COLLECT_CHILDREN_EXEC;
 }
 
-struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit,
-			  uint64_t budget_bytes, uint64_t now_ns, struct error *error)
+struct target *target_new(pid_t pid, const struct live_hello *hello,
+			  const struct collect_options *options, uint64_t now_ns,
+			  struct error *error)
 {
 	struct target *target = calloc(1, sizeof *target);
 
@@ -57,14 +61,16 @@ struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t de
 	target->pid_fd = -1;
 	target->profile = PROFILE_INIT;
 	target->started_ns = now_ns;
+	target->left_out =
+		options->children == COLLECT_CHILDREN_EXEC && hello->reason == LIVE_HELLO_FORK;
 	series_init(&target->series);
 	snapshots_init(&target->snapshots);
 	if (profile_make(&target->profile, hello->address_limit, error) < 0) {
 		target_free(target);
 		return NULL;
 	}
-	target->budget_bytes = budget_bytes ? budget_bytes : BUDGET_MIN_BYTES;
-	fill_control(target->profile.control, depth_limit, target->budget_bytes);
+	target->budget_bytes = options->budget_bytes ? options->budget_bytes : BUDGET_MIN_BYTES;
+	fill_control(target->profile.control, options, target->budget_bytes);
 	target->statm_fd = procfs_statm_open(pid);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	target->known = (struct process_row){
@@ -72,7 +78,7 @@ struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t de
 		.ppid = (uint32_t)procfs_parent(pid),
 		.command = procfs_command(pid),
 		.exe = procfs_exe(pid),
-		.depth_limit = depth_limit,
+		.depth_limit = options->depth_limit,
 	};
 	return target;
 }
@@ -97,7 +103,7 @@ void target_free(struct target *target)
 void target_tick(struct target *target, uint64_t now_ns)
 {
 	/* A loop's idea of now may be older than a target that came in the same turn. */
-	uint64_t ms = now_ns > target->started_ns ? (now_ns - target->started_ns) / NS_PER_MS : 0;
+	uint64_t ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
 
 	/* Relaxed: the recorder reads one of the two, and a tick more or less does not matter. */
 	__atomic_store_n(&target->profile.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
@@ -204,7 +210,7 @@ static void take_snapshot(struct target *target, uint64_t at_ns)
 
 void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes)
 {
-	uint64_t at_ns = now_ns - target->started_ns;
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
 	read_totals(target);
 	follow_budget(target, budget_bytes);
@@ -218,9 +224,11 @@ void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
 {
-	uint64_t at_ns = now_ns - target->started_ns;
+	/* A loop's idea of now may be older than a target that came in the same turn. */
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
-	target->ended_ns = now_ns;
+	target->ended_ns = target->started_ns + at_ns;
+	target->end_known = end != END_UNKNOWN;
 	target->known.end = end;
 	target->known.exit_code = exit_code;
 	read_totals(target);
@@ -238,18 +246,31 @@ _Static_assert(sizeof(struct pidfd_info_v0) == 64, "the size is part of the requ
 #define PIDFD_ASK_INFO _IOWR(0xFF, 11, struct pidfd_info_v0)
 #define PIDFD_ASK_EXIT (1ull << 3)
 
-void target_ask_end(struct target *target)
+static bool ask_pidfd(int fd, int *ret_status)
 {
 	struct pidfd_info_v0 info = { .mask = PIDFD_ASK_EXIT };
 
-	if (target->pid_fd < 0 || ioctl(target->pid_fd, PIDFD_ASK_INFO, &info) < 0 ||
-	    !(info.mask & PIDFD_ASK_EXIT))
+	if (fd < 0 || ioctl(fd, PIDFD_ASK_INFO, &info) < 0 || !(info.mask & PIDFD_ASK_EXIT))
+		return false;
+	*ret_status = info.exit_code;
+	return true;
+}
+
+void target_ask_end(struct target *target)
+{
+	int status;
+
+	/* The descriptor tells once the parent has reaped it, /proc only before. In this order: if the first has no
+	 * answer, the number in /proc is still this process'. */
+	if (!ask_pidfd(target->pid_fd, &status) &&
+	    !(target->pid_fd >= 0 && procfs_zombie_status(target->pid, &status)))
 		return;
-	if (WIFSIGNALED(info.exit_code)) {
-		target->known.exit_code = (uint32_t)WTERMSIG(info.exit_code);
-		target->known.end = WTERMSIG(info.exit_code) == SIGKILL ? END_KILLED : END_SIGNAL;
+	target->end_known = true;
+	if (WIFSIGNALED(status)) {
+		target->known.exit_code = (uint32_t)WTERMSIG(status);
+		target->known.end = WTERMSIG(status) == SIGKILL ? END_KILLED : END_SIGNAL;
 	} else {
-		target->known.exit_code = (uint32_t)WEXITSTATUS(info.exit_code);
+		target->known.exit_code = (uint32_t)WEXITSTATUS(status);
 		target->known.end = END_EXIT;
 	}
 }
@@ -313,7 +334,7 @@ static void drop_unknown_sites(struct process_rows *rows)
 int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 		uint64_t real_offset_ns, struct process_rows *ret, struct error *error)
 {
-	uint64_t end_ns = target->ended_ns ? target->ended_ns : now_ns;
+	uint64_t end_ns = target->ended_ns ? target->ended_ns : MAX(now_ns, target->started_ns);
 	uint32_t end_ms = (uint32_t)((end_ns - target->started_ns) / NS_PER_MS);
 	struct format_error reason = { "" };
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "collect/collect.h"
 #include "collect/handover.h"
 #include "collect/series.h"
 #include "format/live_read.h"
@@ -16,7 +17,9 @@ struct target_name {
 };
 
 struct target {
-	pid_t pid; /* as the collector sees it */
+	pid_t pid;     /* as the collector sees it */
+	bool left_out; /* followed for the programs that it may become, but no part of the recording */
+	bool end_known; /* else the kernel may still tell how it ended */
 	struct profile profile;
 	uint64_t started_ns; /* CLOCK_MONOTONIC, when it was welcomed: the zero of its clock */
 	uint64_t ended_ns;   /* 0 while it lives */
@@ -33,8 +36,9 @@ struct target {
 };
 
 /* Makes a target of a process that said hello; its memory is ready to be handed over. */
-struct target *target_new(pid_t pid, const struct live_hello *hello, uint32_t depth_limit,
-			  uint64_t budget_bytes, uint64_t now_ns, struct error *error);
+struct target *target_new(pid_t pid, const struct live_hello *hello,
+			  const struct collect_options *options, uint64_t now_ns,
+			  struct error *error);
 void target_free(struct target *target);
 
 /* Stores the clock. Cheap: two stores. */
@@ -48,7 +52,7 @@ void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 /* It has ended: a last point and snapshot, and how. exit_code as in process_row. */
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code);
 
-/* Asks the kernel how a process that is not our child ended; only newer kernels tell. After it was reaped. */
+/* Asks the kernel how a process that is not our child ended; sets end_known if it tells. */
 void target_ask_end(struct target *target);
 
 /* Whether its recorder got as far as recording. */

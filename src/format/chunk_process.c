@@ -137,8 +137,8 @@ void chunk_process_get(struct source *in, struct process_rows *rows)
 	row->exe = source_text(in);
 	row->allocator = source_text(in);
 	get_health(in, row);
-	if (row->end > END_KILLED)
-		cursor_fail(&in->cursor);
+	if (row->end > END_UNKNOWN)
+		row->end = END_UNKNOWN; /* a newer version's */
 	if (in->cursor.failed) {
 		free(row->command);
 		free(row->exe);

@@ -92,14 +92,22 @@ struct snapshot_row {
 	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
 };
 
-enum process_end { END_RUNNING = 0, END_EXIT = 1, END_SIGNAL = 2, END_KILLED = 3 };
+enum process_end {
+	END_RUNNING = 0,
+	END_EXIT = 1,
+	END_SIGNAL = 2,
+	END_KILLED = 3,	 /* SIGKILL */
+	END_EXEC = 4,	 /* it became another program */
+	END_UNKNOWN = 5, /* it ended; how, nobody could tell */
+};
 
 /* doc: chunk_process */
 struct process_row {
 	uint32_t pid, ppid;
-	uint32_t mode;	    /* enum live_mode */
-	uint32_t end;	    /* enum process_end; KILLED = SIGKILL */
-	uint32_t exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: the signal's number */
+	uint32_t mode; /* enum live_mode */
+	uint32_t end;  /* enum process_end */
+	uint32_t
+		exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: the signal's number; else 0 */
 	uint64_t started_real_ns;   /* CLOCK_REALTIME */
 	uint64_t started_offset_ns; /* after the start of the recording */
 	uint64_t duration_ns;

@@ -133,6 +133,10 @@ static enum profile_end end_of(uint32_t end)
 		return PROFILE_SIGNALLED;
 	case END_KILLED:
 		return PROFILE_KILLED;
+	case END_EXEC:
+		return PROFILE_BECAME;
+	case END_UNKNOWN:
+		return PROFILE_ENDED;
 	default:
 		return PROFILE_RUNNING;
 	}
@@ -152,6 +156,7 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->exit_code = row->exit_code;
 	p->started_real_ns = row->started_real_ns;
 	p->duration_ns = row->duration_ns;
+	p->started_offset_ns = row->started_offset_ns;
 
 	p->calls = row->calls;
 	p->bytes = row->bytes;
@@ -233,6 +238,16 @@ static int take_warnings(struct profile *profile, const struct damage *damage)
 	return 0;
 }
 
+static int compare_starts(const void *left, const void *right)
+{
+	const struct process_row *a = &((const struct process_rows *)left)->process;
+	const struct process_row *b = &((const struct process_rows *)right)->process;
+
+	if (a->started_offset_ns != b->started_offset_ns)
+		return a->started_offset_ns < b->started_offset_ns ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
 static int build(struct profile *profile)
 {
 	struct recording *recording = profile->recording;
@@ -254,6 +269,9 @@ static int build(struct profile *profile)
 
 	if (!processes)
 		return -1;
+	if (recording->process_count > 1)
+		qsort(recording->processes, recording->process_count, sizeof *recording->processes,
+		      compare_starts);
 	for (size_t i = 0; i < recording->process_count; i++)
 		if (build_process(&processes[i], &recording->processes[i], &profile->arena,
 				  &damage) < 0)

@@ -20,10 +20,16 @@ const char *profile_kind_name(enum profile_kind kind)
 
 const char *profile_end_name(enum profile_end end)
 {
-	static const char *const names[] = { "running", "exit", "signal", "killed" };
+	static const char *const names[] = { "running", "exit", "signal",
+					     "killed",	"exec", "unknown" };
 
 	ASSERT((size_t)end < ARRAY_SIZE(names));
 	return names[end];
+}
+
+bool profile_end_has_code(enum profile_end end)
+{
+	return end == PROFILE_EXITED || end == PROFILE_SIGNALLED || end == PROFILE_KILLED;
 }
 
 static enum profile_mark mark_of(uint64_t offset)

@@ -98,8 +98,18 @@ struct profile_notes {
 	size_t count;
 };
 
-enum profile_end { PROFILE_RUNNING, PROFILE_EXITED, PROFILE_SIGNALLED, PROFILE_KILLED };
-const char *profile_end_name(enum profile_end end); /* "running", "exit", "signal", "killed" */
+enum profile_end {
+	PROFILE_RUNNING,
+	PROFILE_EXITED,
+	PROFILE_SIGNALLED,
+	PROFILE_KILLED,
+	PROFILE_BECAME, /* another program, by exec */
+	PROFILE_ENDED,	/* how is not known */
+};
+/* "running", "exit", "signal", "killed", "exec", "unknown" */
+const char *profile_end_name(enum profile_end end);
+/* Whether exit_code means something. */
+bool profile_end_has_code(enum profile_end end);
 
 struct profile_process {
 	uint32_t pid, ppid;
@@ -108,6 +118,7 @@ struct profile_process {
 	enum profile_end end;
 	uint32_t exit_code; /* status, or the signal's number */
 	uint64_t started_real_ns, duration_ns;
+	uint64_t started_offset_ns; /* after the start of the recording */
 
 	/* heap */
 	uint64_t calls, bytes, frees, freed_bytes;
@@ -142,7 +153,7 @@ struct profile {
 	uint64_t started_real_ns, duration_ns;
 	const char *host, *kernel, *version, *command;
 	uint64_t peak_bytes, peak_at_ns, peak_bound_bytes; /* of all processes at one moment */
-	const struct profile_process *processes;
+	const struct profile_process *processes;	   /* by start */
 	size_t process_count;
 	struct profile_notes warnings; /* about the file as a whole */
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that connect: the program itself, its forks, the programs that they become. Each that is to be recorded
+ * gets memory of its own; heapgauge itself never does, since it would wait for its own end.
+ *
+ * Called by the loop, in its thread; nothing here waits.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/collector.h"
+#include "collect/procfs.h"
+
+enum { HELLO_PATIENCE_NS = 1000000000 };
+
+/* A process that replaced itself by exec connects again: what was recorded before ended there. */
+static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
+{
+	for (size_t i = 0; i < c->targets.count; i++) {
+		struct target *target = c->targets.at[i];
+
+		if (target->pid == pid && target->ended_ns == 0)
+			target_ended(target, now_ns, END_EXEC, 0);
+	}
+}
+
+static void send_away(const struct pending *pending)
+{
+	(void)handover_answer(pending->fd, NULL, NULL);
+}
+
+static void welcome(struct collector *c, const struct pending *pending,
+		    const struct live_hello *hello)
+{
+	uint64_t now_ns = collector_now();
+	struct error error = ERROR_INIT;
+	struct target *target;
+
+	end_earlier_self(c, pending->pid, now_ns);
+	if (c->self.st_ino != 0 && procfs_exe_is(pending->pid, &c->self)) {
+		send_away(pending);
+		return;
+	}
+	target = target_new(pending->pid, hello, c->options, now_ns, &error);
+	if (!target || !vector_push(&c->targets, target)) {
+		memcpy(c->last_error, error.message, sizeof c->last_error);
+		send_away(pending);
+		target_free(target);
+		return;
+	}
+	(void)vector_push(&c->silent.inodes, profile_inode(&target->profile));
+	if (handover_answer(pending->fd, &target->profile, &error) < 0) {
+		/* It went away meanwhile; nothing was recorded. */
+		memcpy(c->last_error, error.message, sizeof c->last_error);
+		c->targets.count--;
+		target_free(target);
+		return;
+	}
+	c->welcomed++;
+}
+
+void collector_accept(struct collector *c, uint64_t now_ns)
+{
+	struct pending pending = { .since_ns = now_ns };
+
+	while ((pending.fd = handover_accept(&c->listener, &pending.pid)) >= 0) {
+		if (!vector_push(&c->pending, pending))
+			close(pending.fd);
+	}
+}
+
+void collector_serve(struct collector *c, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->pending.count; i++) {
+		struct pending pending = c->pending.at[i];
+		struct live_hello hello;
+		enum handover_state state = handover_receive(pending.fd, &hello);
+
+		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < HELLO_PATIENCE_NS) {
+			c->pending.at[kept++] = pending;
+			continue;
+		}
+		/* The program itself may have died since it spoke. */
+		if (state == HANDOVER_HELLO && !(c->child_ended && pending.pid == c->child))
+			welcome(c, &pending, &hello);
+		close(pending.fd);
+	}
+	c->pending.count = kept;
+}

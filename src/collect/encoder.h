@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns processes that have ended into their part of the recording while the others run on: their memory is given back
+ * at once, and the clock never waits. A thread of its own, begun with the first process that is given.
+ */
+#ifndef COLLECT_ENCODER_H
+#define COLLECT_ENCODER_H
+
+#include "collect/target.h"
+#include "format/recording.h"
+
+/* What the processes tell about the run as a whole. */
+struct encoder_sums {
+	size_t processes, lost; /* lost: could not be read or kept; `error` of finish says why */
+	uint64_t peak_sum_bytes, peak_bytes, peak_at_ns; /* the largest one's, and the sum of all */
+	uint64_t peak_bound_bytes; /* of the last one: for a run with one process */
+};
+
+struct encoder;
+/* run_start_ns: CLOCK_MONOTONIC. NULL if there is no memory. */
+struct encoder *encoder_new(uint64_t run_start_ns);
+void encoder_free(struct encoder *encoder);
+
+/* CLOCK_REALTIME minus CLOCK_MONOTONIC, as it was at the start of the run. */
+uint64_t encoder_real_offset(const struct encoder *encoder);
+
+/* Takes the target, which the caller does not touch again. One that lives on ends, for the recording, at now_ns. */
+void encoder_give(struct encoder *encoder, struct target *target, uint64_t now_ns);
+
+/* Waits for everything that was given. The error is set if something was lost. */
+struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error);
+
+/* After encoder_finish: what to finish the recording with. */
+struct recording_writer *encoder_writer(struct encoder *encoder);
+
+#endif
