@@ -11,10 +11,13 @@ enum { BATCH_MIN = 256, BATCH_MAX = 64 * 1024, PEAK_SHARE = 1024 };
 
 _Static_assert(sizeof(struct lock) == 8, "live_peak.lock and the word behind it");
 static struct lock peak_lock;
+static int64_t
+	lent_bytes; /* of the first slot's unflushed_bytes, that the total holds already; under the lock */
 
 void account_reset(void)
 {
 	peak_lock = (struct lock){ 0 };
+	lent_bytes = 0;
 }
 
 void account_recover(struct slot *slot)
@@ -53,6 +56,8 @@ static void move_total(struct live_peak *peak, int64_t by)
 	}
 }
 
+/* The first slot may be in the middle of an operation and is not waited for: what it holds now goes to the total, and it
+ * takes that much off when it comes by. Its own counters it alone writes. */
 COLD void account_share(struct slot *slot)
 {
 	struct live_peak *peak = &memory.head->peak;
@@ -60,7 +65,20 @@ COLD void account_share(struct slot *slot)
 	if (!lock_take(&peak_lock, slot->id))
 		return;
 	set_batch(peak);
-	__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
+	if (!peak->shared) {
+		lent_bytes = __atomic_load_n(&memory_slot(0)->unflushed_bytes, __ATOMIC_RELAXED);
+		peak->total_bytes = lent_bytes;
+		__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
+	}
+	lock_give(&peak_lock);
+}
+
+COLD void account_settle(struct slot *slot)
+{
+	if (!lock_take(&peak_lock, slot->id))
+		return;
+	slot->live->unflushed_bytes -= lent_bytes;
+	slot->lends = false;
 	lock_give(&peak_lock);
 }
 

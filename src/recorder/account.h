@@ -5,7 +5,7 @@
  * While the total is above every earlier one ("rising") nothing has to be saved: the peak is now. The first decrease
  * ends that and begins an epoch, which is that peak; a record is saved before its first change in an epoch.
  *
- * With one slot its thread does this alone, exactly. With several, slots hold back up to `batch` bytes each, so that
+ * With one slot its thread does this alone, exactly, and the total is what that slot holds. With several, slots hold back up to `batch` bytes each, so that
  * no cache line is written by all; the bound of the error is kept beside the peak. */
 #ifndef RECORDER_ACCOUNT_H
 #define RECORDER_ACCOUNT_H
@@ -17,6 +17,9 @@
 void account_share(struct slot *slot);
 void account_reset(void);
 void account_recover(struct slot *slot);
+
+/* The first slot, once it sees that there are others: what account_share took of its bytes is not its any more. */
+void account_settle(struct slot *slot);
 
 /* The shared total, for a slot whose held-back bytes reached the batch. */
 void account_flush(struct slot *slot);
@@ -66,9 +69,9 @@ static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *rec
 		if (!(state & 1))
 			account_save(record, state);
 		account_record_add(record, size);
-		int64_t total = peak->total_bytes + (int64_t)size;
+		int64_t total = slot->live->unflushed_bytes + (int64_t)size;
 
-		peak->total_bytes = total;
+		slot->live->unflushed_bytes = total;
 		if (total > peak->peak_bytes) {
 			peak->peak_bytes = total;
 			peak->peak_ms = clock_ms();
@@ -77,6 +80,8 @@ static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *rec
 		}
 		return;
 	}
+	if (UNLIKELY(slot->lends))
+		account_settle(slot);
 	if (UNLIKELY(size >= peak->batch_bytes)) {
 		account_large(slot, record, size, 1);
 		return;
@@ -103,9 +108,11 @@ static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_record *
 		account_save(record, state);
 		count(&record->frees, 1);
 		count(&record->freed_bytes, size);
-		peak->total_bytes -= (int64_t)size;
+		slot->live->unflushed_bytes -= (int64_t)size;
 		return;
 	}
+	if (UNLIKELY(slot->lends))
+		account_settle(slot);
 	if (UNLIKELY(size >= peak->batch_bytes)) {
 		account_large(slot, record, size, -1);
 		return;

@@ -121,6 +121,7 @@ static struct slot *make(int my_tid)
 		return NULL;
 	slot->id = (uint32_t)id;
 	slot->live = memory_slot(slot->id);
+	slot->lends = slot->id == 0;
 	if (!furnish(slot, memory.head->depth_limit))
 		return NULL; /* the slot stays empty: tid 0 */
 	__atomic_store_n(place, slot, __ATOMIC_RELEASE);

@@ -25,6 +25,7 @@ struct slot {
 	uint32_t id;
 	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
+	bool lends; /* the first slot, until it has seen that it is not the only one: account.c */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
 	struct slot_entry *table; /* open addressing */
