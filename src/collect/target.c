@@ -208,20 +208,6 @@ static void take_snapshot(struct target *target, uint64_t at_ns)
 	snapshots_cost(&target->snapshots, mono_ns() - began_ns);
 }
 
-void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes)
-{
-	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
-
-	read_totals(target);
-	follow_budget(target, budget_bytes);
-	/* Summing many slots costs: 64 of them are 32 KiB to read. */
-	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
-	if (at_ns >= target->series.next_ns)
-		add_point(target, at_ns);
-	if (at_ns >= target->snapshots.next_ns)
-		take_snapshot(target, at_ns);
-}
-
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
 {
 	/* A loop's idea of now may be older than a target that came in the same turn. */
@@ -234,6 +220,33 @@ void target_ended(struct target *target, uint64_t now_ns, enum process_end end, 
 	read_totals(target);
 	add_point(target, at_ns);
 	take_snapshot(target, at_ns);
+}
+
+/* Whether it runs another program by now, into which the recorder did not come: else it would have said hello. */
+static bool has_become_another(const struct target *target)
+{
+	AUTO_FREE char *exe = procfs_exe(target->pid);
+
+	return exe && exe[0] && target->known.exe && target->known.exe[0] &&
+	       strcmp(exe, target->known.exe) != 0;
+}
+
+void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes)
+{
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+
+	read_totals(target);
+	follow_budget(target, budget_bytes);
+	/* Summing many slots costs: 64 of them are 32 KiB to read. */
+	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
+	if (at_ns >= target->series.next_ns)
+		add_point(target, at_ns);
+	if (at_ns < target->snapshots.next_ns)
+		return;
+	if (has_become_another(target))
+		target_ended(target, now_ns, END_EXEC, 0);
+	else
+		take_snapshot(target, at_ns);
 }
 
 /* Linux 6.15; not in the headers that we build with. */

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every end of every process: the recording holds what was allocated, and says how it ended or that it does not know."""
+
+import os
+import pathlib
+import platform
+import re
+import signal
+import subprocess
+
+import pytest
+
+from compiled import WAIT_SECONDS, compile_c, is_alive, wait_for
+
+# Ends in the way that it is told, after 50 blocks of which 49 are left; "child HOW" does so in a fork's child.
+ENDS = r"""
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void end(const char *how, char **argv)
+{
+	void *volatile p = NULL;
+	for (int i = 0; i < 50; i++) p = malloc(64);
+	free(p);
+	if (!strcmp(how, "exit")) exit(11);
+	if (!strcmp(how, "_exit")) _exit(12);
+	if (!strcmp(how, "quick_exit")) quick_exit(13);
+	if (!strcmp(how, "abort")) abort();
+	if (!strcmp(how, "segv")) *(volatile int *)8 = 1;
+	if (!strcmp(how, "term")) raise(SIGTERM);
+	if (!strcmp(how, "kill")) raise(SIGKILL);
+	if (!strcmp(how, "exec")) execl("/bin/sh", "sh", "-c", "exit 14", NULL);
+	_exit(99);
+}
+int main(int argc, char **argv)
+{
+	int status;
+	pid_t pid;
+	if (strcmp(argv[1], "child")) end(argv[1], argv);
+	pid = fork();
+	if (pid == 0) end(argv[2], argv);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) ;
+	return 0;
+}
+"""
+
+HOW = [
+    ("exit", "exit", 11),
+    ("_exit", "exit", 12),
+    ("quick_exit", "exit", 13),
+    ("abort", "signal", signal.SIGABRT),
+    ("segv", "signal", signal.SIGSEGV),
+    ("term", "signal", signal.SIGTERM),
+    ("kill", "killed", signal.SIGKILL),
+    ("exec", "exec", None),
+]
+
+
+@pytest.fixture
+def ends(scratch):
+    return compile_c(scratch, "ends", ENDS)
+
+
+def expect_whole(process):
+    assert process["calls"] == 50 and process["frees"] == 1
+    assert (process["leaked_blocks"], process["leaked_bytes"]) == (49, 49 * 64)
+    assert process["peak_bytes"] == 50 * 64
+
+
+@pytest.mark.parametrize("how, end, code", HOW, ids=[row[0] for row in HOW])
+def test_the_program_itself(how, end, code, ends, record, report_json):
+    run = record([ends, how])
+    expected = {"exit": code, "exec": 14}.get(end, -(code or 0))
+    assert run.returncode == expected, run.stderr
+    process = report_json(run.path)["processes"][0]
+    assert (process["end"], process["exit_code"]) == (end, code)
+    expect_whole(process)
+
+
+def kernel_tells_of_strangers():
+    """From Linux 6.15 on the kernel tells how a process ended that is not our child."""
+    return tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) >= (6, 15)
+
+
+@pytest.mark.parametrize("how, end, code", HOW, ids=[row[0] for row in HOW])
+def test_a_child_of_the_program(how, end, code, ends, record, report_json):
+    run = record([ends, "child", how])
+    assert run.returncode == 0, run.stderr
+    process = report_json(run.path)["processes"][1]
+    expect_whole(process)
+    if not kernel_tells_of_strangers() and process["end"] == "unknown":
+        assert process["exit_code"] is None, "what is not known is not 0"
+    else:
+        assert (process["end"], process["exit_code"]) == (end, code)
+
+
+def test_what_an_exec_leaves_for_an_unrecordable_program_ends_there(record, report_json, scratch):
+    """The new program is static: it never says hello, and is not taken for the old one."""
+    static = compile_c(scratch, "static", "int main(void) { usleep(700000); return 5; }\n", "-static")
+    program = compile_c(
+        scratch, "becomes", '#include <stdlib.h>\n#include <unistd.h>\nint main(int c, char **v) {\n'
+        "void *volatile p = malloc(123); (void)p; usleep(200000); execl(v[1], v[1], NULL); return 99; }\n",
+    )
+    run = record([program, static])
+    assert run.returncode == 5, run.stderr
+    process = report_json(run.path)["processes"][0]
+    assert (process["end"], process["exit_code"]) == ("exec", None)
+    assert process["leaked_bytes"] == 123
+    assert process["duration_ns"] < 600e6, "the static program's time is not its own"
+
+
+# ---- the OOM killer ----
+
+GREEDY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void)
+{
+	for (unsigned long taken = 0;; taken += 100000) {
+		char *p = malloc(100000);
+		if (!p) return 1;
+		memset(p, 1, 100000);
+		if (taken % 1000000 == 0) { printf("ACKNOWLEDGED %lu\n", taken); fflush(stdout); }
+	}
+}
+"""
+
+
+@pytest.fixture
+def memory_cgroup():
+    """A memory cgroup (v1) of 48 MiB for this test alone."""
+    root = pathlib.Path("/sys/fs/cgroup/memory")
+    folder = root / f"heapgauge-test-{os.getpid()}"
+    if not (root / "memory.limit_in_bytes").exists():
+        pytest.skip("no memory cgroup (v1) is mounted here")
+    try:
+        folder.mkdir()
+        (folder / "memory.limit_in_bytes").write_text(str(48 << 20))
+    except OSError as reason:
+        pytest.skip(f"cannot make a memory cgroup here: {reason}")
+    yield folder
+    wait_for(lambda: not (folder / "tasks").read_text(), "the cgroup to be empty")
+    folder.rmdir()
+
+
+def test_the_oom_killer_leaves_everything_that_was_acknowledged(memory_cgroup, scratch, record, report_json):
+    greedy = compile_c(scratch, "greedy", GREEDY)
+    run = record(["sh", "-c", f"echo $$ > {memory_cgroup}/tasks; exec {greedy}"])
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    acknowledged = int(run.stdout.split()[-1])
+    assert acknowledged > 10_000_000
+    shell, process = report_json(run.path)["processes"]
+    assert shell["end"] == "exec"
+    assert (process["end"], process["exit_code"]) == ("killed", signal.SIGKILL)
+    assert process["leaked_bytes"] >= acknowledged
+    assert process["leaked_bytes"] < 48 << 20
+    sites = report_json(run.path, "sites")["sites"]
+    assert any(f["function"] == "main" for f in sites[0]["stack"]) and sites[0]["live_bytes"] >= acknowledged
+
+
+# ---- the collector is killed ----
+
+
+def test_a_killed_collector_leaves_the_program_untouched(heapgauge, scratch, clean_env):
+    program = compile_c(
+        scratch, "survivor", "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n"
+        'unsigned long sum = 0; puts("begun"); fflush(stdout); getchar();\n'
+        "for (int i = 0; i < 200000; i++) { char *volatile p = malloc(i % 900 + 1); *p = 1; sum += *p; if (i % 8) free(p); }\n"
+        'printf("sum %lu\\n", sum); return 17; }\n',
+    )
+    log = scratch / "status"
+    # The shell stays behind to tell the status: the program's own parent is what we kill.
+    with subprocess.Popen(
+        [heapgauge, "record", "-q", "-o", scratch / "never.hg", "--", "sh", "-c", f"{program}; echo $? > {log}.new; mv {log}.new {log}"],
+        env=clean_env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as run:
+        assert run.stdout.readline() == "begun\n"
+        shell = int(pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text())
+        run.kill()
+        run.wait(WAIT_SECONDS)
+        assert is_alive(shell)
+        run.stdin.write("\n")
+        run.stdin.flush()
+        wait_for(log.exists, "the program's end")
+        assert run.stdout.read() == "sum 200000\n"
+        assert run.stderr.read() == "", "neither program nor recorder complained"
+    assert log.read_text() == "17\n"
+    assert not (scratch / "never.hg").exists()
