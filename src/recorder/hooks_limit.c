@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* setrlimit and prlimit: a program that limits its own address space reckons with what it uses, not with what we have
- * reserved. Before a limit comes into force, everything that is reserved and not open is given back. */
+ * reserved. Before a limit comes into force, what is reserved and not open is given back, but for a small part. */
 #include <sys/resource.h>
 
 #include "recorder/hook.h"
@@ -13,7 +13,7 @@ static void before_limit(const uintptr_t *frame, int resource, const struct rlim
 
 	if (slot == NULL)
 		return;
-	memory_shrink();
+	memory_shrink(limit->rlim_cur);
 	hook_leave();
 }
 

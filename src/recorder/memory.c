@@ -42,13 +42,22 @@ void memory_release(void)
 	memory = (struct memory){ 0 };
 }
 
-/* Somebody who opens a piece at this very moment fails, and counts that. */
-void memory_shrink(void)
+/* Of what is kept for later, in 64ths. Somebody who opens a piece at this very moment fails, and counts that. */
+void memory_shrink(uint64_t limit_bytes)
 {
+	static const uint8_t share[LIVE_REGIONS] = {
+		[LIVE_LEAVES] = 30, [LIVE_RECORDS] = 8, [LIVE_SCRATCH] = 8, [LIVE_POOL] = 4,
+		[LIVE_NODES] = 4,   [LIVE_SITES] = 2,	[LIVE_AREAS] = 2,   [LIVE_FRAMES] = 1,
+		[LIVE_SLOTS] = 1,   [LIVE_THREADS] = 1, [LIVE_MODULES] = 1, [LIVE_STRINGS] = 1,
+	};
+	const uint64_t kept_part = 16;
+
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		struct live_span *region = &memory.head->region[i];
 		uint64_t kept = __atomic_load_n(&memory.head->opened[i], __ATOMIC_ACQUIRE);
 
+		kept += limit_bytes / kept_part / 64 * share[i];
+		kept = (kept + LIVE_LEAF_UNIT - 1) & ~(uint64_t)(LIVE_LEAF_UNIT - 1);
 		if (kept < region->bytes) {
 			uint64_t rest = region->bytes - kept;
 

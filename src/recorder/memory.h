@@ -27,8 +27,8 @@ void memory_use(struct live_header *head, const volatile struct live_control *co
 /* Unmaps it and its control page. */
 void memory_release(void);
 
-/* The program limits its address space: gives back what is reserved and not open. */
-void memory_shrink(void);
+/* The program limits its address space: gives back what is reserved and not open, but for a sixteenth of the limit. */
+void memory_shrink(uint64_t limit_bytes);
 
 /* Makes [0, bytes) of the region writable. False when the budget, the region or the kernel says no; then nothing
  * changed but a health counter. Any thread. */
