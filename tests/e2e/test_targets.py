@@ -14,9 +14,7 @@ import pytest
 
 TARGETS = pathlib.Path(__file__).resolve().parents[1] / "targets"
 NAMES = sorted(path.stem for path in TARGETS.glob("t_*.c*"))
-KNOWN_FAILURES = {
-    "t_limits_itself": "the reserved profile (64 GiB) counts against a RLIMIT_AS that is lowered while running",
-}
+KNOWN_FAILURES = {}
 TRUTH_LINE = re.compile(r"^(EXPECT|HEALTH|HEALTH_MAYBE) ", re.M)
 TIMEOUT_SECONDS = 120
 
