@@ -14,17 +14,20 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "cli/options.h"
+#include "collect/inspect.h"
+#include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/terminal.h"
 
 enum { TEXT_STACK_FRAMES = 8 };
 
-enum report_option { OPT_VIEW, OPT_FORMAT, OPT_LIMIT, OPT_BYTES, OPT_NO_SYMBOLS };
+enum report_option { OPT_VIEW, OPT_FORMAT, OPT_PID, OPT_LIMIT, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row option_rows[] = {
 	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer (see below)" },
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it (see below)" },
+	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE" },
 	[OPT_LIMIT] = { "limit", 'n', "N", "show at most N rows (text: 20, json: all)" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
@@ -33,13 +36,14 @@ static const struct option_row option_rows[] = {
 
 struct report {
 	const char *path;
+	pid_t pid; /* 0: a file */
 	struct show show;
 	bool limit_given;
 };
 
 static int print_help(void)
 {
-	printf("usage: heapgauge report [FILE] [options]\n\n"
+	printf("usage: heapgauge report [FILE | --pid PID] [options]\n\n"
 	       "Answers a question about the recording FILE, or the newest one in this folder.\n\n");
 	options_print(stdout, option_rows, ARRAY_SIZE(option_rows));
 	printf("\nviews:\n");
@@ -95,6 +99,18 @@ static int take_limit(struct report *report, const char *text, struct error *err
 	return 0;
 }
 
+static int take_pid(struct report *report, const char *text, struct error *error)
+{
+	uint64_t pid;
+
+	if (options_number("pid", text, &pid, error) < 0)
+		return -1;
+	if (pid == 0 || pid > INT32_MAX)
+		return error_set(error, "--pid takes the number of a process, not %s", text);
+	report->pid = (pid_t)pid;
+	return 0;
+}
+
 static int take_option(struct report *report, int option, const char *value, struct error *error)
 {
 	switch (option) {
@@ -104,6 +120,8 @@ static int take_option(struct report *report, int option, const char *value, str
 		return choose_view(report, value, error);
 	case OPT_FORMAT:
 		return choose_format(report, value, error);
+	case OPT_PID:
+		return take_pid(report, value, error);
 	case OPT_LIMIT:
 		return take_limit(report, value, error);
 	case OPT_BYTES:
@@ -117,13 +135,35 @@ static int take_option(struct report *report, int option, const char *value, str
 	}
 }
 
+/* The profile of a running process, and what it is called in the report. */
+static struct profile *open_process(pid_t pid, char **ret_name, struct error *error)
+{
+	struct recording recording = { 0 };
+
+	if (inspect_process(pid, HEAPGAUGE_VERSION, &recording, error) < 0)
+		return NULL;
+	if (asprintf(ret_name, "process %d", (int)pid) < 0) {
+		*ret_name = NULL;
+		recording_release(&recording);
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	return profile_new(&recording, error);
+}
+
+static struct profile *open_either(const struct report *report, char **ret_name,
+				   struct error *error)
+{
+	if (report->pid)
+		return open_process(report->pid, ret_name, error);
+	*ret_name = recording_path(report->path, error);
+	return *ret_name ? recording_open(*ret_name, error) : NULL;
+}
+
 static int run_report(struct report *report, struct error *error)
 {
-	AUTO_FREE char *path = recording_path(report->path, error);
-
-	if (!path)
-		return -1;
-	struct profile *profile = recording_open(path, error);
+	AUTO_FREE char *name = NULL;
+	struct profile *profile = open_either(report, &name, error);
 
 	if (!profile)
 		return -1;
@@ -131,7 +171,7 @@ static int run_report(struct report *report, struct error *error)
 
 	if (!report->limit_given)
 		report->show.query.limit = report->show.renderer->default_limit;
-	report->show.query.file = path;
+	report->show.query.file = name;
 	report->show.render.stack_frames = TEXT_STACK_FRAMES;
 	/* What goes into a file or a pipe is not cut to a width that nobody sees. */
 	report->show.render.columns = terminal.is_tty ? terminal.columns : 0;
@@ -155,6 +195,8 @@ int cmd_report(int argc, char **argv)
 		if (take_option(&report, option, value, &error) < 0)
 			return cli_usage_error("report", "%s", error.message);
 	}
+	if (report.pid && report.path)
+		return cli_usage_error("report", "either --pid or a recording, not both");
 	if (run_report(&report, &error) < 0) {
 		cli_error("%s", error.message);
 		return CLI_FAILED;
