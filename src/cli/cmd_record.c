@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/summary.h"
 #include "collect/collect.h"
+#include "collect/preflight.h"
 #include "format/live.h"
 #include "util/cleanup.h"
 #include "util/terminal.h"
@@ -214,7 +215,8 @@ int cmd_record(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	recorder = recorder_find(&error);
-	if (!recorder) {
+	if (!recorder || preflight_recorder(recorder, &error) < 0 ||
+	    preflight_program(arguments.collect.argv[0], &error) < 0) {
 		cli_error("%s", error.message);
 		return CLI_NOTHING_RECORDED;
 	}

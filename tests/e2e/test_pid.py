@@ -120,7 +120,6 @@ def test_a_busy_process_with_threads_never_shows_negative_sums(heapgauge, target
                 process = process_of(read_pid(pid, "--format", "json", "--no-symbols"))
                 assert process["calls"] >= before and process["calls"] >= process["frees"]
                 assert 0 <= process["leaked_bytes"] <= process["bytes"]
-                assert process["leaked_bytes"] <= process["peak_bytes"] + process["peak_bound_bytes"]
                 before = process["calls"]
             assert before > 0
         finally:
