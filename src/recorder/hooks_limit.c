@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setrlimit and prlimit: a program that limits its own address space reckons with what it uses, not with what we have
- * reserved. Before a limit comes into force, what is reserved and not open is given back, but for a small part. */
+/* setrlimit, prlimit and mlockall: a program that limits its own address space, or locks it under a limit, reckons with
+ * what it uses, not with what we have reserved. Before that comes into force, what is reserved and not open is given back, but for a small part. */
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "recorder/hook.h"
+#include "recorder/sys.h"
 
 static void before_limit(const uintptr_t *frame, int resource, const struct rlimit *limit)
 {
@@ -41,4 +43,15 @@ EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rl
 		     struct rlimit64 *old)
 {
 	return prlimit(pid, resource, (const struct rlimit *)limit, (struct rlimit *)old);
+}
+
+/* The kernel compares all that is mapped with the limit, reserved or not. */
+EXPORT int mlockall(int flags)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+
+	sys_call6(SYS_prlimit64, 0, RLIMIT_MEMLOCK, 0, (long)&limit, 0, 0);
+	before_limit(frame, RLIMIT_AS, &limit);
+	return next_ready() ? next.mlockall(flags) : -1;
 }

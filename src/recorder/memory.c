@@ -80,23 +80,25 @@ static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t byt
 	return MIN(end, memory.head->region[region].bytes);
 }
 
-static bool open_piece(enum live_region region, uint64_t from, uint64_t to)
+/* Whether the budget has room for more. Threads that open the same piece at once may all ask: only the one whose piece
+ * counts is charged. */
+static bool has_room(uint64_t bytes)
 {
-	struct live_header *head = memory.head;
-	uint64_t bytes = to - from;
-	uint64_t taken = __atomic_add_fetch(&head->opened_bytes, bytes, __ATOMIC_RELAXED);
+	return __atomic_load_n(&memory.head->opened_bytes, __ATOMIC_RELAXED) + bytes <=
+	       __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED);
+}
+
+static bool make_writable(enum live_region region, uint64_t from, uint64_t to)
+{
 	char *at = memory.region[region] + from;
+	uint64_t bytes = to - from;
 
-	if (taken <= __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED) &&
-	    !sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE))) {
-		long ret = sys_madvise(at, bytes, MADV_POPULATE_WRITE);
+	if (!has_room(bytes) || sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
+		return false;
+	long ret = sys_madvise(at, bytes, MADV_POPULATE_WRITE);
 
-		if (!sys_failed(ret) ||
-		    ret == -EINVAL) /* EINVAL: an older kernel, pages come by themselves */
-			return true;
-	}
-	__atomic_sub_fetch(&head->opened_bytes, bytes, __ATOMIC_RELAXED);
-	return false;
+	return !sys_failed(ret) ||
+	       ret == -EINVAL; /* EINVAL: an older kernel, pages come by themselves */
 }
 
 COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
@@ -104,30 +106,27 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
 	uint64_t *opened = &memory.head->opened[region];
 	uint64_t from = __atomic_load_n(opened, __ATOMIC_ACQUIRE);
 
-	if (bytes > memory.head->region[region].bytes) {
-		health_add(HEALTH_slab_failures);
-		return false;
-	}
-	while (from < bytes) {
+	while (from < bytes && bytes <= memory.head->region[region].bytes) {
 		uint64_t to = piece_end(region, from, bytes);
 
-		if (!open_piece(region, from, to)) {
+		if (!make_writable(region, from, to)) {
 			to = (bytes + LIVE_PAGE - 1) &
 			     ~(uint64_t)(LIVE_PAGE - 1); /* perhaps just what is needed */
-			if (!open_piece(region, from, to)) {
-				health_add(HEALTH_slab_failures);
-				return false;
-			}
+			if (!make_writable(region, from, to))
+				break;
 		}
 		uint64_t added = to - from;
 
 		if (__atomic_compare_exchange_n(opened, &from, to, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE))
+						__ATOMIC_ACQUIRE)) {
+			__atomic_add_fetch(&memory.head->opened_bytes, added, __ATOMIC_RELAXED);
 			return true;
-		__atomic_sub_fetch(&memory.head->opened_bytes, added,
-				   __ATOMIC_RELAXED); /* another was faster */
+		}
 	}
-	return true;
+	if (__atomic_load_n(opened, __ATOMIC_ACQUIRE) >= bytes)
+		return true; /* another thread was faster */
+	health_add(HEALTH_slab_failures);
+	return false;
 }
 
 bool memory_open(enum live_region region, uint64_t bytes)

@@ -43,6 +43,7 @@ struct next {
 	spawn_fn *posix_spawn;
 	spawn_fn *posix_spawnp;
 	int (*system)(const char *);
+	int (*mlockall)(int);
 	int (*setrlimit)(int, const struct rlimit *);
 	int (*prlimit)(pid_t, int, const struct rlimit *, struct rlimit *);
 	FILE *(*popen)(const char *, const char *);
