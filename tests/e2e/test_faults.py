@@ -169,10 +169,6 @@ def test_locking_all_memory_does_not_fill_the_profile(target, record, clean_env)
     assert resident_kib(run.stdout) < resident_kib(bare.stdout) + (16 << 10)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="mlockall compares RLIMIT_MEMLOCK with all of the address space, the reserved profile included",
-)
 def test_locking_all_memory_under_a_limit_works_as_ever(target, record, clean_env):
     program = target("locks_memory")
     bare = subprocess.run([program, "limit"], env=clean_env, capture_output=True, text=True, timeout=60, check=True)
