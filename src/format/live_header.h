@@ -71,7 +71,8 @@ struct live_control {
 	uint64_t budget_bytes;
 	uint32_t exact_peak;  /* 1: exact peak with several threads too, at a price */
 	uint32_t follow_fork; /* 1: a fork's child asks for a profile of its own */
-	uint32_t follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
+	uint32_t
+		follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
 	uint32_t pad[21];
 };
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"

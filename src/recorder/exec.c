@@ -168,7 +168,7 @@ static bool is_privileged(int fd, const struct stat *status)
 static enum elf_verdict judge(const char *path, char ret_next[static 256])
 {
 	struct elf_judgement judgement = { .verdict = ELF_UNKNOWN };
-	struct stat status;
+	struct stat status = { 0 };
 
 	/* Opening anything but a file may wait, or do something. */
 	if (sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&status, 0, 0, 0)) ||
