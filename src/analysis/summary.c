@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/build.h"
+#include "base/checked.h"
 #include "base/compiler.h"
 
 enum process_column {
@@ -39,6 +40,7 @@ enum process_column {
 	PROCESS_ALLOCATOR,
 	PROCESS_OWN_BYTES,
 	PROCESS_PEAK_RSS_BYTES,
+	PROCESS_MEMORY,
 	PROCESS_HEALTH,
 	PROCESS_COMMAND,
 	PROCESS_COLUMNS,
@@ -78,6 +80,7 @@ static const struct source_column columns[PROCESS_COLUMNS] = {
 	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
 	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
 	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", NULL, UNIT_BYTES }, U64(peak_rss_bytes) },
+	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
 	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
 	[PROCESS_COMMAND] = { { "command", "COMMAND", UNIT_TEXT }, TEXT(command) },
 };
@@ -290,6 +293,58 @@ static void say_rss(struct writer_state *s)
 	add_sentence(s, "RSS", &w, NULL);
 }
 
+/* "heap and anonymous 190 MiB (live 182.3 MiB, rounding 2.1 MiB, held beyond 5.6 MiB), stacks 132 KiB, ..." */
+static void say_memory(struct writer_state *s)
+{
+	const struct profile_memory *m = &s->process->memory;
+	const struct {
+		const char *before;
+		uint64_t bytes;
+	} parts[] = {
+		{ "heap and anonymous ", saturating_add(m->heap_bytes, m->anonymous_bytes) },
+		{ " (live ", m->live_bytes },
+		{ ", rounding ", m->slack_bytes },
+		{ ", held beyond ", m->beyond_bytes },
+		{ "), stacks ", m->stack_bytes },
+		{ ", files ", m->file_bytes },
+		{ ", shared ", m->shared_bytes },
+		{ ", recorder ", m->own_bytes },
+	};
+	struct words w = { 0 };
+
+	if (!m->known)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		words_text(&w, parts[i].before);
+		words_add(&w, value_number(UNIT_BYTES, parts[i].bytes));
+	}
+	if (m->swap_bytes) {
+		words_text(&w, ", in swap ");
+		words_add(&w, value_number(UNIT_BYTES, m->swap_bytes));
+	}
+	if (m->cgroup_limit_bytes) {
+		words_text(&w, "; control group ");
+		words_add(&w, value_number(UNIT_BYTES, m->cgroup_usage_bytes));
+		words_text(&w, " of ");
+		words_add(&w, value_number(UNIT_BYTES, m->cgroup_limit_bytes));
+	}
+	words_text(&w, "; at ");
+	words_add(&w, value_number(UNIT_NS, m->at_ns));
+	add_sentence(s, "", &w, NULL);
+}
+
+/* glibc's goes without saying. */
+static void say_allocator(struct writer_state *s)
+{
+	const char *name = s->process->allocator;
+	struct words w = { 0 };
+
+	if (!name[0] || strcmp(name, "glibc") == 0)
+		return;
+	words_text(&w, name);
+	add_sentence(s, "allocator", &w, NULL);
+}
+
 static bool say_all(struct result *result, struct names *names, const struct profile *profile,
 		    const struct profile_process *largest)
 {
@@ -303,6 +358,8 @@ static bool say_all(struct result *result, struct names *names, const struct pro
 	say_churn(&s);
 	say_mapped(&s);
 	say_rss(&s);
+	say_memory(&s);
+	say_allocator(&s);
 	if (!s.failed) {
 		result->sentences = arena_copy(&result->arena, s.sentences.at,
 					       s.sentences.count * sizeof *s.sentences.at);
@@ -348,6 +405,54 @@ static const struct profile_process **pick_processes(struct result *result,
 	return all;
 }
 
+#define MEMORY(name)                                                                               \
+	{                                                                                          \
+#name, UNIT_BYTES, offsetof(struct profile_memory, name)                           \
+	}
+
+/* Every number of it; an empty record if there is none. */
+static bool memory_value(struct result *result, const struct profile_memory *memory,
+			 struct result_value *ret)
+{
+	static const struct {
+		const char *name;
+		enum result_unit unit;
+		size_t offset;
+	} sources[] = {
+		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns) },
+		MEMORY(live_bytes),
+		MEMORY(slack_bytes),
+		MEMORY(beyond_bytes),
+		MEMORY(map_live_bytes),
+		MEMORY(rss_bytes),
+		MEMORY(swap_bytes),
+		MEMORY(heap_bytes),
+		MEMORY(anonymous_bytes),
+		MEMORY(stack_bytes),
+		MEMORY(file_bytes),
+		MEMORY(shared_bytes),
+		MEMORY(own_bytes),
+		MEMORY(cgroup_limit_bytes),
+		MEMORY(cgroup_usage_bytes),
+	};
+	struct result_field *fields =
+		ARENA_ARRAY(&result->arena, struct result_field, ARRAY_SIZE(sources));
+
+	if (!fields)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		uint64_t number;
+
+		memcpy(&number, (const char *)memory + sources[i].offset, sizeof number);
+		fields[i] = (struct result_field){ sources[i].name,
+						   value_number(sources[i].unit, number) };
+	}
+	*ret = (struct result_value){
+		.unit = UNIT_FIELDS, .fields = { fields, memory->known ? ARRAY_SIZE(sources) : 0 }
+	};
+	return true;
+}
+
 static bool fill_table(struct result *result, const struct profile *profile, size_t limit)
 {
 	size_t rows = MIN(profile->process_count, limit);
@@ -368,7 +473,8 @@ static bool fill_table(struct result *result, const struct profile *profile, siz
 		row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end)
 						 ? value_number(UNIT_ID, p->exit_code)
 						 : value_text(NULL);
-		if (!notes_value(result, p->health, &row[PROCESS_HEALTH]))
+		if (!notes_value(result, p->health, &row[PROCESS_HEALTH]) ||
+		    !memory_value(result, &p->memory, &row[PROCESS_MEMORY]))
 			return false;
 	}
 	result->table = (struct result_table){ .name = "processes",

@@ -115,8 +115,8 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 	if (c->polls.at[0].revents)
 		collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
-	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. */
-	collector_reap(c, now_ns);
+	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. It may have come in this very turn. */
+	collector_reap(c, collector_now());
 }
 
 /* For a process without a pidfd: it had ended before it was asked for, or the kernel is older than 5.3. */
@@ -361,6 +361,7 @@ static void collector_release(struct collector *c)
 		target_free(c->targets.at[i]);
 	encoder_free(c->encoder);
 	silent_release(&c->silent);
+	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);
 	vector_release(&c->targets);
 	vector_release(&c->polls);
@@ -385,9 +386,12 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 		return -1;
 	if (options->self && stat(options->self, &c.self) < 0)
 		c.self.st_ino = 0;
+	cgroups_init(&c.cgroups, "");
 	c.signal_fd = launch_signals_take(&saved, error);
-	if (c.signal_fd < 0)
+	if (c.signal_fd < 0) {
+		cgroups_release(&c.cgroups);
 		return -1;
+	}
 	status = run(&c, &saved, error);
 	collector_release(&c);
 	launch_signals_give_back(&saved);

@@ -36,6 +36,7 @@ struct collector {
 	VECTOR(struct pending) pending;
 	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
 	struct encoder *encoder;
+	struct cgroups cgroups;
 	struct silent
 		silent; /* descendants that were not heard from yet; only looked for when no target is left */
 	size_t silent_count;

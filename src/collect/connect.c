@@ -41,7 +41,7 @@ static void welcome(struct collector *c, const struct pending *pending,
 		send_away(pending);
 		return;
 	}
-	target = target_new(pending->pid, hello, c->options, now_ns, &error);
+	target = target_new(pending->pid, hello, c->options, &c->cgroups, now_ns, &error);
 	if (!target || !vector_push(&c->targets, target)) {
 		memcpy(c->last_error, error.message, sizeof c->last_error);
 		send_away(pending);

@@ -40,6 +40,30 @@ void series_add(struct series *series, const struct series_row *row)
 	series->next_ns = row->at_ns + series->interval_ns;
 }
 
+void memories_init(struct memories *memories)
+{
+	*memories = (struct memories){ .interval_ns = SNAPSHOT_INTERVAL_NS };
+}
+
+void memories_release(struct memories *memories)
+{
+	vector_release(&memories->rows);
+}
+
+void memories_add(struct memories *memories, const struct memory_row *row, uint64_t took_ns)
+{
+	if (memories->rows.count >= MEMORIES_MAX) {
+		size_t kept = 0;
+
+		for (size_t i = 1; i < memories->rows.count; i += 2)
+			memories->rows.at[kept++] = memories->rows.at[i];
+		memories->rows.count = kept;
+		memories->interval_ns *= 2;
+	}
+	(void)vector_push(&memories->rows, *row);
+	memories->next_ns = row->at_ns + MAX(memories->interval_ns, took_ns * 100);
+}
+
 void snapshots_init(struct snapshots *snapshots)
 {
 	*snapshots = (struct snapshots){ .interval_ns = SNAPSHOT_INTERVAL_NS,

@@ -14,6 +14,7 @@
 enum {
 	SERIES_POINTS_MAX = 2048,
 	SNAPSHOTS_MAX = 200,
+	MEMORIES_MAX = 200,
 	SNAPSHOT_SITES_MAX = 1 << 17, /* changed sites in all snapshots: bounds memory and file */
 	SNAPSHOTS_KEPT = 4,	      /* however many sites they hold */
 };
@@ -29,6 +30,16 @@ void series_init(struct series *series);
 void series_release(struct series *series);
 /* Adds a point and says when the next is due. Out of memory: the point is left out. */
 void series_add(struct series *series, const struct series_row *row);
+
+/* Where the memory is: rows as the snapshots, thinned alike, and never more than a hundredth of the time. */
+struct memories {
+	VECTOR(struct memory_row) rows;
+	uint64_t interval_ns, next_ns;
+};
+void memories_init(struct memories *memories);
+void memories_release(struct memories *memories);
+/* took_ns: how long it took to read. */
+void memories_add(struct memories *memories, const struct memory_row *row, uint64_t took_ns);
 
 struct snapshots {
 	VECTOR(struct snapshot_row) rows;

@@ -20,6 +20,7 @@
 
 #include "base/checked.h"
 #include "collect/procfs.h"
+#include "collect/smaps.h"
 #include "format/live_view.h"
 #include "util/cleanup.h"
 
@@ -32,6 +33,19 @@ static uint64_t mono_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* The larger of 64 MiB and a third of the live heap, but at most a tenth of the room that the limit of the target's
+ * control group leaves: the recorder's pages are charged to it. What the recorder has already is part of that room. */
+static uint64_t default_budget(const struct target *target)
+{
+	const struct cgroup_memory *cgroup = &target->cgroup;
+	uint64_t bytes = MAX(target_live_bytes(target) / 3, BUDGET_MIN_BYTES);
+	uint64_t room = saturating_sub(cgroup->limit_bytes, cgroup->usage_bytes);
+
+	if (cgroup->limit_bytes != 0)
+		bytes = MIN(bytes, (room + target->totals.own_bytes) / 10);
+	return bytes;
 }
 
 static void fill_control(struct live_control *control, const struct collect_options *options,
@@ -47,8 +61,8 @@ static void fill_control(struct live_control *control, const struct collect_opti
 }
 
 struct target *target_new(pid_t pid, const struct live_hello *hello,
-			  const struct collect_options *options, uint64_t now_ns,
-			  struct error *error)
+			  const struct collect_options *options, const struct cgroups *cgroups,
+			  uint64_t now_ns, struct error *error)
 {
 	struct target *target = calloc(1, sizeof *target);
 
@@ -65,11 +79,15 @@ struct target *target_new(pid_t pid, const struct live_hello *hello,
 		options->children == COLLECT_CHILDREN_EXEC && hello->reason == LIVE_HELLO_FORK;
 	series_init(&target->series);
 	snapshots_init(&target->snapshots);
+	memories_init(&target->memories);
+	target->cgroups = cgroups;
 	if (profile_make(&target->profile, hello->address_limit, error) < 0) {
 		target_free(target);
 		return NULL;
 	}
-	target->budget_bytes = options->budget_bytes ? options->budget_bytes : BUDGET_MIN_BYTES;
+	target->cgroup = cgroups_memory(cgroups, pid);
+	target->budget_bytes =
+		options->budget_bytes ? options->budget_bytes : default_budget(target);
 	fill_control(target->profile.control, options, target->budget_bytes);
 	target->statm_fd = procfs_statm_open(pid);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -90,6 +108,7 @@ void target_free(struct target *target)
 	profile_release(&target->profile);
 	series_release(&target->series);
 	snapshots_release(&target->snapshots);
+	memories_release(&target->memories);
 	vector_release(&target->names);
 	free(target->known.command);
 	free(target->known.exe);
@@ -116,13 +135,19 @@ bool target_is_due(const struct target *target, uint64_t now_ns)
 	return now_ns >= target->started_ns + target->next_totals_ns;
 }
 
-/* The default budget follows the heap and never shrinks: what the recorder has opened it keeps. */
-static void follow_budget(struct target *target, uint64_t fixed_bytes)
+/* Re-reads the limit before the budget grows, and with each snapshot: room that is gone is not to be taken. */
+static void follow_budget(struct target *target, uint64_t fixed_bytes, bool snapshot)
 {
-	uint64_t bytes =
-		fixed_bytes ? fixed_bytes : MAX(target_live_bytes(target) / 3, BUDGET_MIN_BYTES);
+	uint64_t bytes;
 
-	if ((int64_t)target_live_bytes(target) < 0 || bytes <= target->budget_bytes)
+	if (fixed_bytes || (int64_t)target_live_bytes(target) < 0)
+		return;
+	if (snapshot || default_budget(target) > target->budget_bytes)
+		target->cgroup = cgroups_memory(target->cgroups, target->pid);
+	bytes = default_budget(target);
+	/* Without a limit it never shrinks: what the recorder has opened it keeps. */
+	if (bytes == target->budget_bytes ||
+	    (bytes < target->budget_bytes && target->cgroup.limit_bytes == 0))
 		return;
 	target->budget_bytes = bytes;
 	__atomic_store_n(&target->profile.control->budget_bytes, bytes, __ATOMIC_RELAXED);
@@ -208,6 +233,30 @@ static void take_snapshot(struct target *target, uint64_t at_ns)
 	snapshots_cost(&target->snapshots, mono_ns() - began_ns);
 }
 
+static void read_memory(struct target *target, uint64_t at_ns)
+{
+	uint64_t began_ns = mono_ns();
+	const struct live_totals *totals = &target->totals;
+	AUTO_FREE char *smaps = NULL;
+	struct memory_row row = {
+		.at_ns = at_ns,
+		.live_bytes = saturating_sub(totals->bytes, totals->freed_bytes),
+		.slack_bytes = saturating_sub(totals->slack, totals->freed_slack),
+		.map_live_bytes = totals->map_live_bytes,
+		.cgroup_limit_bytes = target->cgroup.limit_bytes,
+		.cgroup_usage_bytes = target->cgroup.usage_bytes,
+	};
+
+	if (at_ns < target->memories.next_ns)
+		return;
+	smaps = procfs_file(target->pid, "smaps", NULL);
+	if (!smaps)
+		return;
+	smaps_sum(smaps, &row);
+	if (row.rss_bytes > 0) /* else it is about to end */
+		memories_add(&target->memories, &row, mono_ns() - began_ns);
+}
+
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
 {
 	/* A loop's idea of now may be older than a target that came in the same turn. */
@@ -236,17 +285,19 @@ void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
 	read_totals(target);
-	follow_budget(target, budget_bytes);
+	follow_budget(target, budget_bytes, at_ns >= target->snapshots.next_ns);
 	/* Summing many slots costs: 64 of them are 32 KiB to read. */
 	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
 	if (at_ns >= target->series.next_ns)
 		add_point(target, at_ns);
 	if (at_ns < target->snapshots.next_ns)
 		return;
-	if (has_become_another(target))
+	if (has_become_another(target)) {
 		target_ended(target, now_ns, END_EXEC, 0);
-	else
+	} else {
 		take_snapshot(target, at_ns);
+		read_memory(target, at_ns);
+	}
 }
 
 /* Linux 6.15; not in the headers that we build with. */
@@ -304,6 +355,9 @@ static void give_times(struct target *target, struct process_rows *rows)
 	rows->snapshot_count = target->snapshots.rows.count;
 	rows->snapshot_sites = target->snapshots.sites.at;
 	rows->snapshot_site_count = target->snapshots.sites.count;
+	rows->memory = target->memories.rows.at;
+	rows->memory_count = target->memories.rows.count;
+	target->memories = (struct memories){ 0 };
 	target->series = (struct series){ 0 };
 	target->snapshots.rows.at = NULL;
 	target->snapshots.sites.at = NULL;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "collect/cgroup.h"
 #include "collect/collect.h"
 #include "collect/handover.h"
 #include "collect/series.h"
@@ -28,17 +29,20 @@ struct target {
 	struct live_totals totals; /* the last ones read */
 	uint64_t rss_bytes, peak_rss_bytes;
 	uint64_t budget_bytes;
-	uint64_t next_totals_ns; /* since its start */
+	const struct cgroups *cgroups;
+	struct cgroup_memory cgroup; /* as last read */
+	uint64_t next_totals_ns;     /* since its start */
 	struct series series;
 	struct snapshots snapshots;
+	struct memories memories;
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
 	struct process_row known; /* pid, ppid, command, exe, end, exit code: what only we know */
 };
 
-/* Makes a target of a process that said hello; its memory is ready to be handed over. */
+/* Makes a target of a process that said hello; its memory is ready to be handed over. `cgroups` outlives it. */
 struct target *target_new(pid_t pid, const struct live_hello *hello,
-			  const struct collect_options *options, uint64_t now_ns,
-			  struct error *error);
+			  const struct collect_options *options, const struct cgroups *cgroups,
+			  uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
 
 /* Stores the clock. Cheap: two stores. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes over time: the series of totals, and the snapshots of the sites that changed. A snapshot stores for
+ * What changes over time: the series of totals, where the memory is, and the snapshots of the sites that changed. A snapshot stores for
  * each site the difference to the site's value before, and the bytes as the difference to what the blocks weigh at
  * the site's mean size. Pure functions; any thread.
  * Invariant after reading: the sites of a snapshot follow those of the one before it, each names a site and is
@@ -193,4 +193,38 @@ void chunk_snapshots_get(struct source *in, struct process_rows *rows)
 	rows->snapshot_count = count;
 	rows->snapshot_sites = sites;
 	rows->snapshot_site_count = change_count;
+}
+
+/* doc: chunk_memory */
+static const struct field memory_fields[] = {
+	FIELD(struct memory_row, at_ns),
+	FIELD(struct memory_row, live_bytes),
+	FIELD(struct memory_row, slack_bytes),
+	FIELD(struct memory_row, map_live_bytes),
+	FIELD(struct memory_row, rss_bytes),
+	FIELD(struct memory_row, swap_bytes),
+	FIELD(struct memory_row, heap_bytes),
+	FIELD(struct memory_row, anonymous_bytes),
+	FIELD(struct memory_row, stack_bytes),
+	FIELD(struct memory_row, file_bytes),
+	FIELD(struct memory_row, shared_bytes),
+	FIELD(struct memory_row, own_bytes),
+	FIELD(struct memory_row, cgroup_limit_bytes),
+	FIELD(struct memory_row, cgroup_usage_bytes),
+};
+
+void chunk_memory_put(struct payload *out, const struct process_rows *rows)
+{
+	table_put(out, TABLE_SHAPE(struct memory_row, memory_fields), rows->memory,
+		  rows->memory_count);
+}
+
+void chunk_memory_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct memory_row *memory =
+		table_get(in, TABLE_SHAPE(struct memory_row, memory_fields), &count);
+
+	rows->memory = memory;
+	rows->memory_count = count;
 }

@@ -70,6 +70,7 @@ int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_tota
 	for (size_t i = 0; i < count; i++) {
 		sum.frees += LIVE_LOAD(slots[i].frees);
 		sum.freed_bytes += LIVE_LOAD(slots[i].freed_bytes);
+		sum.freed_slack += LIVE_LOAD(slots[i].freed_slack);
 	}
 	live_view_fence();
 	/* A slot made meanwhile may hold the allocation of a block whose free was just counted. */
@@ -78,6 +79,7 @@ int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_tota
 		sum.calls += LIVE_LOAD(slots[i].calls);
 		sum.bytes += LIVE_LOAD(slots[i].bytes);
 		sum.temporary += LIVE_LOAD(slots[i].temporary);
+		sum.slack += LIVE_LOAD(slots[i].slack);
 	}
 	sum.map_live_bytes = LIVE_LOAD(view.header->map_live_bytes);
 	sum.own_bytes = LIVE_LOAD(view.header->opened_bytes);

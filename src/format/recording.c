@@ -23,7 +23,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 0,
+	RECORDING_MINOR = 1,
 	HEAD_BYTES = 40, /* magic, size, major, minor, two words of flags, checksum */
 	HEAD_CHECKED_BYTES = 32,
 	CHUNK_HEAD_BYTES =
@@ -47,6 +47,7 @@ enum chunk_type {
 	CHUNK_SERIES = 11,
 	CHUNK_SNAPSHOTS = 12,
 	CHUNK_END = 13,
+	CHUNK_MEMORY = 14,
 	CHUNK_TYPES,
 };
 enum chunk_flags {
@@ -80,6 +81,7 @@ static const struct chunk_kind {
 	{ CHUNK_FOREIGN, 1u << CHUNK_PROCESS, chunk_foreign_put, chunk_foreign_get },
 	{ CHUNK_SERIES, 1u << CHUNK_PROCESS, chunk_series_put, chunk_series_get },
 	{ CHUNK_SNAPSHOTS, 1u << CHUNK_CELLS, chunk_snapshots_put, chunk_snapshots_get },
+	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
 };
 
 PRINTF_LIKE(2, 3)

@@ -25,6 +25,7 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->series);
 	free(rows->snapshots);
 	free(rows->snapshot_sites);
+	free(rows->memory);
 	free(rows->process.command);
 	free(rows->process.exe);
 	free(rows->process.allocator);

@@ -92,6 +92,16 @@ struct snapshot_row {
 	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
 };
 
+/* doc: chunk_memory: where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
+struct memory_row {
+	uint64_t at_ns;
+	uint64_t live_bytes, slack_bytes; /* requested, and usable beyond it */
+	uint64_t map_live_bytes;	  /* anonymous mappings of the program's own; virtual */
+	uint64_t rss_bytes, swap_bytes;
+	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
+	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0 = none */
+};
+
 enum process_end {
 	END_RUNNING = 0,
 	END_EXIT = 1,
@@ -137,8 +147,10 @@ struct process_rows {
 	struct series_row *series;
 	struct snapshot_row *snapshots;
 	struct snapshot_site *snapshot_sites;
+	struct memory_row *memory;
 	size_t module_count, frame_count, node_count, site_count, cell_count, bar_count, age_count,
-		thread_count, foreign_count, series_count, snapshot_count, snapshot_site_count;
+		thread_count, foreign_count, series_count, snapshot_count, snapshot_site_count,
+		memory_count;
 };
 void process_rows_release(struct process_rows *rows);
 

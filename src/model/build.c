@@ -185,6 +185,38 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 		p->end_rss_bytes = rows->series[i - 1].rss_bytes;
 }
 
+static void take_memory(struct profile_process *p, const struct process_rows *rows)
+{
+	const struct memory_row *m;
+
+	if (rows->memory_count == 0)
+		return;
+	m = &rows->memory[rows->memory_count - 1];
+	/* The program's own mappings may be untouched, or shared: then they are not among the anonymous pages. */
+	uint64_t mapped = MIN(m->map_live_bytes, m->anonymous_bytes);
+	uint64_t used = saturating_add(saturating_add(m->live_bytes, m->slack_bytes), mapped);
+
+	p->memory = (struct profile_memory){
+		.known = true,
+		.at_ns = m->at_ns,
+		.live_bytes = m->live_bytes,
+		.slack_bytes = m->slack_bytes,
+		.map_live_bytes = m->map_live_bytes,
+		.beyond_bytes =
+			saturating_sub(saturating_add(m->heap_bytes, m->anonymous_bytes), used),
+		.rss_bytes = m->rss_bytes,
+		.swap_bytes = m->swap_bytes,
+		.heap_bytes = m->heap_bytes,
+		.anonymous_bytes = m->anonymous_bytes,
+		.stack_bytes = m->stack_bytes,
+		.file_bytes = m->file_bytes,
+		.shared_bytes = m->shared_bytes,
+		.own_bytes = m->own_bytes,
+		.cgroup_limit_bytes = m->cgroup_limit_bytes,
+		.cgroup_usage_bytes = m->cgroup_usage_bytes,
+	};
+}
+
 static int build_process(struct profile_process *p, struct process_rows *rows, struct arena *arena,
 			 struct damage *damage)
 {
@@ -193,6 +225,7 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	check_cells(rows, damage);
 	p->rows = rows;
 	take_totals(p, rows);
+	take_memory(p, rows);
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
 	    site_sums_build(p, arena) < 0)
 		return -1;

@@ -111,6 +111,17 @@ const char *profile_end_name(enum profile_end end);
 /* Whether exit_code means something. */
 bool profile_end_has_code(enum profile_end end);
 
+/* Where the memory was when it was last looked at. Classes are resident bytes and add up to rss_bytes. */
+struct profile_memory {
+	bool known; /* else all is 0: the process ended before it was looked at */
+	uint64_t at_ns;
+	uint64_t live_bytes, slack_bytes, map_live_bytes;
+	uint64_t beyond_bytes; /* about what the allocator holds beyond the usable live bytes */
+	uint64_t rss_bytes, swap_bytes;
+	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
+	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0: none */
+};
+
 struct profile_process {
 	uint32_t pid, ppid;
 	const char *command, *exe, *allocator;
@@ -132,8 +143,9 @@ struct profile_process {
 	uint64_t peak_rss_bytes;
 	uint64_t end_rss_bytes; /* 0: not known */
 	uint64_t own_bytes;	/* the recorder's memory */
-	uint64_t threads;	/* over the whole life */
-	uint64_t stacks;	/* distinct ones */
+	struct profile_memory memory;
+	uint64_t threads; /* over the whole life */
+	uint64_t stacks;  /* distinct ones */
 	uint64_t depth_limit;
 
 	const struct profile_site *sites; /* those with a call or a free; by id */

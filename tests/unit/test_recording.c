@@ -206,6 +206,13 @@ static void fill_time(struct process_rows *p, size_t scale)
 						    number(),
 						    number(),
 						    number() };
+	p->memory_count = below(20);
+	p->memory = rows_of(p->memory_count, sizeof *p->memory);
+	for (size_t i = 0; i < p->memory_count; i++)
+		p->memory[i] =
+			(struct memory_row){ i * 100000000, number(), number(), number(), number(),
+					     number(),	    number(), number(), number(), number(),
+					     number(),	    number(), number(), number() };
 	p->snapshot_count = below(10);
 	p->snapshots = rows_of(p->snapshot_count, sizeof *p->snapshots);
 	p->snapshot_sites = rows_of(p->snapshot_count * p->site_count, sizeof *p->snapshot_sites);
@@ -235,7 +242,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 		.pid = (uint32_t)rnd(),
 		.ppid = (uint32_t)rnd(),
 		.mode = LIVE_MODE_EXACT,
-		.end = (uint32_t)below(4),
+		.end = (uint32_t)below(END_UNKNOWN + 1),
 		.exit_code = (uint32_t)below(256),
 		.started_real_ns = rnd(),
 		.started_offset_ns = number(),
@@ -323,6 +330,7 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, foreign, foreign_count);
 	SAME(a, b, series, series_count);
 	SAME(a, b, snapshots, snapshot_count);
+	SAME(a, b, memory, memory_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
 }
 

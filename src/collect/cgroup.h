@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory limit that a process runs under: control groups of both versions. */
+#ifndef COLLECT_CGROUP_H
+#define COLLECT_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Where the memory controllers are mounted. */
+struct cgroup_mount {
+	char *at;   /* NULL = not mounted */
+	char *root; /* the group that is seen there */
+};
+struct cgroups {
+	const char *prefix;		   /* in front of every path: "" but in tests */
+	struct cgroup_mount first, second; /* of version 1 and 2 */
+};
+/* Reads mountinfo. Without any memory controller all limits are unknown, which is no error. */
+void cgroups_init(struct cgroups *cgroups, const char *prefix);
+void cgroups_release(struct cgroups *cgroups);
+
+struct cgroup_memory {
+	uint64_t limit_bytes; /* 0 = none */
+	uint64_t usage_bytes; /* without file pages that the kernel can drop at once */
+};
+/* The tightest of the process' group and those above it; all zero if there is no limit. */
+struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid);
+
+#endif

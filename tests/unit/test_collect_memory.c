@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: collect format util base */
+/* Where the memory is, and how much of it there may be: classes of mappings, and limits of control groups of both
+ * versions, from made-up files. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "collect/cgroup.h"
+#include "collect/series.h"
+#include "collect/smaps.h"
+
+#define MIB (1ull << 20)
+
+/* ---- smaps ---- */
+
+static struct memory_row sum(const char *text)
+{
+	char *copy = strdup(text);
+	struct memory_row row = { 0 };
+
+	smaps_sum(copy, &row);
+	free(copy);
+	return row;
+}
+
+static void every_page_is_in_one_class(void **state)
+{
+	struct memory_row row = sum(
+		"55d000000000-55d000001000 r-xp 00000000 08:01 77   /usr/bin/tool\nRss:  4 kB\nSwap: 0 kB\n"
+		"55d000100000-55d000200000 rw-p 00000000 00:00 0    [heap]\nRss:  300 kB\nSwap: 8 kB\n"
+		"7f0000000000-7f0000100000 rw-p 00000000 00:00 0 \nRss:  50 kB\nSwap: 0 kB\n"
+		"7f0000100000-7f0004000000 ---p 00000000 00:00 0 \nRss:  0 kB\nSwap: 0 kB\n"
+		"7f1000000000-7f1000001000 ---p 00000000 00:00 0 \nRss:  0 kB\nSwap: 0 kB\n"
+		"7f1000001000-7f1000801000 rw-p 00000000 00:00 0 \nRss:  16 kB\nSwap: 0 kB\n"
+		"7f2000000000-7f2000200000 rw-p 00000000 00:00 0 \nRss:  700 kB\nSwap: 1 kB\n"
+		"7f3000000000-7f3000200000 rw-s 00000000 00:01 9   /memfd:heapgauge-profile (deleted)\nRss: 90 kB\n"
+		"7f3100000000-7f3100200000 rw-s 00000000 00:01 8   /dev/shm/x\nRss: 60 kB\nSwap: 0 kB\n"
+		"7f3200000000-7f3200001000 rw-p 00000000 00:00 0   [anon: glibc: malloc arena]\nRss: 4 kB\n"
+		"7f3300000000-7f3300001000 rw-p 00000000 00:00 0   [anon: mine]\nRss: 12 kB\n"
+		"7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0   [stack]\nRss: 20 kB\nSwap: 0 kB\n"
+		"7ffc00100000-7ffc00102000 r-xp 00000000 00:00 0   [vdso]\nRss: 8 kB\nSwap: 0 kB\n");
+
+	(void)state;
+	assert_int_equal(row.heap_bytes, (300 + 50 + 4) * 1024);
+	assert_int_equal(row.anonymous_bytes, (700 + 12) * 1024);
+	assert_int_equal(row.stack_bytes, (16 + 20) * 1024);
+	assert_int_equal(row.file_bytes, (4 + 8) * 1024);
+	assert_int_equal(row.shared_bytes, 60 * 1024);
+	assert_int_equal(row.own_bytes, 90 * 1024);
+	assert_int_equal(row.swap_bytes, 9 * 1024);
+	assert_int_equal(row.rss_bytes, row.heap_bytes + row.anonymous_bytes + row.stack_bytes +
+						row.file_bytes + row.shared_bytes + row.own_bytes);
+}
+
+static void text_that_is_no_smaps_counts_nothing(void **state)
+{
+	static const char *const texts[] = { "", "\n\n", "Rss: 5 kB\n", "zz-11 rw-p\nRss: 5 kB\n",
+					     "1000-2000\nRss: 7 kB\n" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		assert_int_equal(sum(texts[i]).rss_bytes, 0);
+}
+
+/* ---- how often ---- */
+
+static void reading_takes_at_most_a_hundredth_of_the_time(void **state)
+{
+	struct memories memories;
+	struct memory_row row = { .at_ns = 1000 };
+
+	(void)state;
+	memories_init(&memories);
+	memories_add(&memories, &row, 50000000); /* 50 ms */
+	assert_int_equal(memories.next_ns, 1000 + 5000000000);
+	memories_add(&memories, &row, 10);
+	assert_int_equal(memories.next_ns, 1000 + SNAPSHOT_INTERVAL_NS);
+	memories_release(&memories);
+}
+
+static void many_rows_are_thinned_and_the_newest_stays(void **state)
+{
+	struct memories memories;
+
+	(void)state;
+	memories_init(&memories);
+	for (uint64_t i = 0; i < 1000; i++) {
+		struct memory_row row = { .at_ns = i };
+
+		memories_add(&memories, &row, 0);
+		assert_true(memories.rows.count <= MEMORIES_MAX);
+		assert_int_equal(memories.rows.at[memories.rows.count - 1].at_ns, i);
+	}
+	assert_true(memories.interval_ns > SNAPSHOT_INTERVAL_NS);
+	memories_release(&memories);
+}
+
+/* ---- control groups ---- */
+
+static char root[] = "/tmp/test_collect_memory.XXXXXX";
+
+static void put(const char *path, const char *text)
+{
+	char whole[512];
+	FILE *file;
+
+	snprintf(whole, sizeof whole, "%s%s", root, path);
+	for (char *at = whole + strlen(root) + 1; (at = strchr(at, '/')) != NULL; at++) {
+		*at = '\0';
+		mkdir(whole, 0777);
+		*at = '/';
+	}
+	file = fopen(whole, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static struct cgroup_memory ask(void)
+{
+	struct cgroups cgroups;
+	struct cgroup_memory memory;
+
+	cgroups_init(&cgroups, root);
+	memory = cgroups_memory(&cgroups, 7);
+	cgroups_release(&cgroups);
+	return memory;
+}
+
+static int make_root(void **state)
+{
+	(void)state;
+	memcpy(root + sizeof root - 7, "XXXXXX", 6);
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int drop_root(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	return system(command);
+}
+
+#define MOUNT_2 "30 1 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
+#define MOUNT_1 "31 1 0:27 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+
+static void version_2_counts_without_the_files_that_can_go(void **state)
+{
+	struct cgroup_memory memory;
+
+	(void)state;
+	put("/proc/self/mountinfo", "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n" MOUNT_2);
+	put("/proc/7/cgroup", "0::/app.slice/web\n");
+	put("/sys/fs/cgroup/app.slice/web/memory.max", "104857600\n");
+	put("/sys/fs/cgroup/app.slice/web/memory.current", "62914560\n");
+	put("/sys/fs/cgroup/app.slice/web/memory.stat",
+	    "anon 1\nactive_file 5\ninactive_file 20971520\n");
+	memory = ask();
+	assert_int_equal(memory.limit_bytes, 100 * MIB);
+	assert_int_equal(memory.usage_bytes, 40 * MIB);
+}
+
+static void the_tightest_group_above_counts(void **state)
+{
+	struct cgroup_memory memory;
+
+	(void)state;
+	put("/proc/self/mountinfo", MOUNT_2);
+	put("/proc/7/cgroup", "0::/outer/inner\n");
+	put("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+	put("/sys/fs/cgroup/outer/inner/memory.current", "1048576\n");
+	put("/sys/fs/cgroup/outer/memory.max", "10485760\n");
+	put("/sys/fs/cgroup/outer/memory.current", "3145728\n");
+	memory = ask();
+	assert_int_equal(memory.limit_bytes, 10 * MIB);
+	assert_int_equal(memory.usage_bytes, 3 * MIB);
+}
+
+static void version_1_is_found_beside_an_empty_version_2(void **state)
+{
+	struct cgroup_memory memory;
+
+	(void)state;
+	put("/proc/self/mountinfo",
+	    "29 1 0:25 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" MOUNT_1
+	    "32 1 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+	put("/proc/7/cgroup", "5:cpu:/elsewhere\n4:memory:/box\n0::/\n");
+	put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "52428800\n");
+	put("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "10485760\n");
+	put("/sys/fs/cgroup/memory/box/memory.stat", "cache 0\ntotal_inactive_file 2097152\n");
+	put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "99999999999\n");
+	memory = ask();
+	assert_int_equal(memory.limit_bytes, 50 * MIB);
+	assert_int_equal(memory.usage_bytes, 8 * MIB);
+}
+
+static void a_container_sees_its_own_group_as_the_root(void **state)
+{
+	(void)state;
+	put("/proc/self/mountinfo",
+	    "30 1 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n");
+	put("/sys/fs/cgroup/memory.max", "31457280\n");
+	put("/sys/fs/cgroup/memory.current", "1048576\n");
+	put("/proc/7/cgroup", "0::/docker/abc\n");
+	assert_int_equal(ask().limit_bytes, 30 * MIB);
+	put("/proc/7/cgroup", "0::/../other\n");
+	assert_int_equal(ask().limit_bytes, 30 * MIB);
+	put("/proc/7/cgroup", "0::/\n");
+	assert_int_equal(ask().limit_bytes, 30 * MIB);
+}
+
+static void no_limit_and_no_controller_are_the_same(void **state)
+{
+	(void)state;
+	assert_int_equal(ask().limit_bytes, 0); /* no files at all */
+	put("/proc/self/mountinfo", MOUNT_2 "damaged line\n30 1\n");
+	assert_int_equal(ask().limit_bytes, 0);
+	put("/proc/7/cgroup", "0::/free\nnonsense\n:\n");
+	put("/sys/fs/cgroup/free/memory.max", "max\n");
+	put("/sys/fs/cgroup/free/memory.current", "1\n");
+	assert_int_equal(ask().limit_bytes, 0);
+}
+
+int main(void)
+{
+#define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, drop_root)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_page_is_in_one_class),
+		cmocka_unit_test(text_that_is_no_smaps_counts_nothing),
+		cmocka_unit_test(reading_takes_at_most_a_hundredth_of_the_time),
+		cmocka_unit_test(many_rows_are_thinned_and_the_newest_stays),
+		WITH_ROOT(version_2_counts_without_the_files_that_can_go),
+		WITH_ROOT(the_tightest_group_above_counts),
+		WITH_ROOT(version_1_is_found_beside_an_empty_version_2),
+		WITH_ROOT(a_container_sees_its_own_group_as_the_root),
+		WITH_ROOT(no_limit_and_no_controller_are_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
