@@ -31,18 +31,25 @@ EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limi
 	return next_ready() ? next.setrlimit((int)resource, (const struct rlimit *)limit) : -1;
 }
 
+static ALWAYS_INLINE int limit_process(pid_t pid, int resource, const struct rlimit *limit,
+				       struct rlimit *old, const uintptr_t *frame)
+{
+	if (pid == 0 || (memory.head != NULL && (uint32_t)pid == memory.head->pid))
+		before_limit(frame, resource, limit);
+	return next_ready() ? next.prlimit(pid, resource, limit, old) : -1;
+}
+
 EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *limit,
 		   struct rlimit *old)
 {
-	if (pid == 0 || (memory.head != NULL && (uint32_t)pid == memory.head->pid))
-		before_limit(HOOK_FRAME(), (int)resource, limit);
-	return next_ready() ? next.prlimit(pid, (int)resource, limit, old) : -1;
+	return limit_process(pid, (int)resource, limit, old, HOOK_FRAME());
 }
 
 EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *limit,
 		     struct rlimit64 *old)
 {
-	return prlimit(pid, resource, (const struct rlimit *)limit, (struct rlimit *)old);
+	return limit_process(pid, (int)resource, (const struct rlimit *)limit, (struct rlimit *)old,
+			     HOOK_FRAME());
 }
 
 /* The kernel compares all that is mapped with the limit, reserved or not. */

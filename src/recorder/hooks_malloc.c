@@ -60,46 +60,53 @@ EXPORT void *calloc(size_t count, size_t size)
 	return recorded(slot, next.calloc(count, size), count * size, frame);
 }
 
-static ALWAYS_INLINE void free_common(void *block, const uintptr_t *frame)
+/* Records the end of a block; true if the caller must leave the hook after it has forwarded. */
+static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
 {
 	struct slot *slot = block != NULL ? hook_enter(frame) : NULL;
 
-	if (LIKELY(slot != NULL)) {
-		hook_record(frame);
-		record_free(slot, block, frame);
-		hook_guard((uintptr_t)frame | GUARD_FORWARDING);
-	}
+	if (UNLIKELY(slot == NULL))
+		return false;
+	hook_record(frame);
+	record_free(slot, block, frame);
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	return true;
+}
+
+static ALWAYS_INLINE void free_plain(void *block, const uintptr_t *frame)
+{
+	bool entered = free_begin(block, frame);
+
+	if (LIKELY(!early_holds(block) && next_ready()))
+		next.free(block);
+	if (LIKELY(entered))
+		hook_leave();
 }
 
 EXPORT void free(void *block)
 {
-	const uintptr_t *frame = HOOK_FRAME();
-
-	free_common(block, frame);
-	if (LIKELY(!early_holds(block) && next_ready()))
-		next.free(block);
-	if (LIKELY(thread_state.guard == ((uintptr_t)frame | GUARD_FORWARDING)))
-		hook_leave();
+	free_plain(block, HOOK_FRAME());
 }
 
 /* Of old: programs linked before glibc 2.26. */
 EXPORT void cfree(void *block)
 {
-	free(block);
+	free_plain(block, HOOK_FRAME());
 }
 
 EXPORT void free_sized(void *block, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	free_common(block, frame);
-	if (LIKELY(!early_holds(block) && next_ready())) {
-		if (next.free_sized != NULL)
-			next.free_sized(block, size);
-		else
-			next.free(block);
+	if (next.free_sized == NULL) {
+		free_plain(block, frame);
+		return;
 	}
-	if (LIKELY(thread_state.guard == ((uintptr_t)frame | GUARD_FORWARDING)))
+	bool entered = free_begin(block, frame);
+
+	if (!early_holds(block))
+		next.free_sized(block, size);
+	if (entered)
 		hook_leave();
 }
 
@@ -107,14 +114,15 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	free_common(block, frame);
-	if (LIKELY(!early_holds(block) && next_ready())) {
-		if (next.free_aligned_sized != NULL)
-			next.free_aligned_sized(block, alignment, size);
-		else
-			next.free(block);
+	if (next.free_aligned_sized == NULL) {
+		free_plain(block, frame);
+		return;
 	}
-	if (LIKELY(thread_state.guard == ((uintptr_t)frame | GUARD_FORWARDING)))
+	bool entered = free_begin(block, frame);
+
+	if (!early_holds(block))
+		next.free_aligned_sized(block, alignment, size);
+	if (entered)
 		hook_leave();
 }
 
