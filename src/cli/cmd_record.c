@@ -204,7 +204,8 @@ static int tell(const struct arguments *arguments, const struct collect_result *
 
 int cmd_record(int argc, char **argv)
 {
-	struct arguments arguments = { .collect = { .depth_limit = LIVE_DEPTH_DEFAULT,
+	struct arguments arguments = { .collect = { .argv = argv,
+						    .depth_limit = LIVE_DEPTH_DEFAULT,
 						    .version = HEAPGAUGE_VERSION } };
 	AUTO(collect_result_release) struct collect_result result = { 0 };
 	AUTO_FREE char *recorder = NULL;

@@ -202,10 +202,12 @@ static struct cgroup_memory read_version(const struct cgroups *cgroups, const ch
 					 const struct cgroup_mount *mount, const char *controller,
 					 const struct names *names)
 {
-	AUTO_FREE char *copy = mount->at && mount->root ? strdup(text) : NULL;
+	AUTO_FREE char *copy = strdup(text);
 	const char *group = find_group(copy, controller);
 
-	return group ? read_tree(cgroups, mount, group, names) : (struct cgroup_memory){ 0 };
+	if (!group || !mount->at || !mount->root)
+		return (struct cgroup_memory){ 0 };
+	return read_tree(cgroups, mount, group, names);
 }
 
 struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "collect/map_line.h"
 #include "collect/procfs.h"
 #include "format/live_read.h"
 #include "format/live_view.h"
@@ -90,19 +91,15 @@ struct place {
 /* The last one that begins with a head: a fork's child may still have its parent's before its own. */
 static void find_places(const char *maps, struct place *ret)
 {
-	for (const char *line = maps; line && *line;) {
+	for (const char *line = maps; *line;) {
 		const char *end = strchrnul(line, '\n');
-		unsigned long long start, offset;
-		int consumed = 0;
+		struct map_line map;
 
-		if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %n", &start, &offset, &consumed) >= 2 &&
-		    offset == 0) {
-			const char *name = line + consumed;
-
-			if (strncmp(name, "/memfd:heapgauge-profile", 24) == 0)
-				ret->profile = start;
-			else if (strncmp(name, "/memfd:heapgauge-control", 24) == 0)
-				ret->control = start;
+		if (map_line_parse(line, &map) && map.offset == 0) {
+			if (strncmp(map.name, "/memfd:heapgauge-profile", 24) == 0)
+				ret->profile = map.start;
+			else if (strncmp(map.name, "/memfd:heapgauge-control", 24) == 0)
+				ret->control = map.start;
 		}
 		line = *end ? end + 1 : end;
 	}
@@ -333,32 +330,41 @@ static uint32_t control_clock(const struct copied *c, uint64_t control)
 	return control && copy(c->pid, control, &page, sizeof page) == 0 ? page.clock_ms : 0;
 }
 
+/* Everything but the rows is what /proc says now. */
+static int fill(const struct copied *copied, uint64_t control, const char *version,
+		struct recording *recording, struct error *error)
+{
+	struct format_error reason = { "" };
+	struct process_rows *rows = calloc(1, sizeof *rows);
+
+	if (!rows)
+		return error_set(error, "no memory left");
+	recording->processes = rows;
+	recording->process_count = 1;
+	if (live_read_rows(copied->memory, copied->bytes, rows, &reason) < 0 ||
+	    live_read_ages(copied->memory, copied->bytes, control_clock(copied, control), rows,
+			   &reason) < 0)
+		return error_set(error, "reading the profile of process %d: %s", (int)copied->pid,
+				 reason.message);
+	fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
+	return fill_run(&rows->process, version, &recording->run, error);
+}
+
 int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error)
 {
 	AUTO(copied_release) struct copied copied = { .pid = pid };
-	AUTO(recording_release) struct recording recording = { 0 };
-	struct format_error reason = { "" };
+	struct recording recording = { 0 };
 	struct place place = { 0 };
-	struct process_rows *rows;
 
 	if (find(pid, &place, error) < 0)
 		return -1;
 	copied.at = place.profile;
-	if (copy_profile(&copied, error) < 0)
+	if (copy_profile(&copied, error) < 0 || !copied.memory)
 		return -1;
-	rows = recording.processes = calloc(1, sizeof *rows);
-	if (!rows)
-		return error_set(error, "no memory left");
-	recording.process_count = 1;
-	if (live_read_rows(copied.memory, copied.bytes, rows, &reason) < 0 ||
-	    live_read_ages(copied.memory, copied.bytes, control_clock(&copied, place.control), rows,
-			   &reason) < 0)
-		return error_set(error, "reading the profile of process %d: %s", (int)pid,
-				 reason.message);
-	fill_process(&copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
-	if (fill_run(&rows->process, version, &recording.run, error) < 0)
+	if (fill(&copied, place.control, version, &recording, error) < 0) {
+		recording_release(&recording);
 		return -1;
+	}
 	*ret = recording;
-	recording = (struct recording){ 0 };
 	return 0;
 }

@@ -10,18 +10,21 @@
 #include "collect/smaps.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "collect/map_line.h"
 
 #define ARENA_BYTES (64ull << 20)
 #define GUARD_MAX_BYTES (1ull << 20)
 
+enum class { NONE, HEAP, ANONYMOUS, STACK, FILES, SHARED, OWN, CLASSES };
+
 struct mapping {
-	unsigned long long start, end;
+	uint64_t start, end;
 	bool no_access, shared;
 	const char *name; /* "" = anonymous */
-	uint64_t *class;  /* where its pages were counted */
+	enum class class; /* where its pages are counted */
 	uint64_t rss_bytes;
 };
 
@@ -30,20 +33,17 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* A line "start-end perms offset dev inode name"; fields of a mapping have a capital and no '-'. */
 static bool parse_head(const char *line, struct mapping *ret)
 {
-	char permissions[8] = "";
-	int name = 0;
+	struct map_line map;
 
-	*ret = (struct mapping){ 0 };
-	if (sscanf(line, "%llx-%llx %7s %*x %*s %*u %n", &ret->start, &ret->end, permissions,
-		   &name) < 3 ||
-	    name == 0)
+	if (!map_line_parse(line, &map))
 		return false;
-	ret->no_access = begins(permissions, "---");
-	ret->shared = permissions[3] == 's';
-	ret->name = line + name;
+	*ret = (struct mapping){ .start = map.start,
+				 .end = map.end,
+				 .no_access = begins(map.permissions, "---"),
+				 .shared = map.permissions[3] == 's',
+				 .name = map.name };
 	return true;
 }
 
@@ -56,32 +56,20 @@ static bool is_stack(const struct mapping *m, const struct mapping *below)
 	       below->end - below->start <= GUARD_MAX_BYTES;
 }
 
-static uint64_t *class_of(const struct mapping *m, const struct mapping *below,
-			  struct memory_row *row)
-{
-	if (begins(m->name, "/memfd:heapgauge"))
-		return &row->own_bytes;
-	if (m->shared)
-		return &row->shared_bytes;
-	if (strcmp(m->name, "[heap]") == 0 || begins(m->name, "[anon: glibc: malloc"))
-		return &row->heap_bytes;
-	if (is_stack(m, below))
-		return &row->stack_bytes;
-	if (m->name[0] == '\0' || begins(m->name, "[anon"))
-		return &row->anonymous_bytes;
-	return &row->file_bytes; /* also what the kernel maps: [vdso] and the like */
+static enum class class_of(const struct mapping *m, const struct mapping *below) {
+	if (begins(m->name, "/memfd:heapgauge")) return OWN; if (m->shared) return SHARED;
+	if (strcmp(m->name, "[heap]") == 0 || begins(m->name, "[anon: glibc: malloc")) return HEAP;
+	if (is_stack(m, below)) return STACK;
+	if (m->name[0] == '\0' || begins(m->name, "[anon")) return ANONYMOUS;
+	return FILES; /* also what the kernel maps: [vdso] and the like */
 }
 
 /* The unused rest of an arena tells what stands before it. */
-static void move_arena(const struct mapping *rest, const struct mapping *below,
-		       struct memory_row *row)
+static bool is_rest_of_arena(const struct mapping *rest, const struct mapping *below)
 {
-	if (rest->no_access && rest->name[0] == '\0' && below->class == &row->anonymous_bytes &&
-	    below->end == rest->start && below->start % ARENA_BYTES == 0 &&
-	    rest->end <= below->start + ARENA_BYTES) {
-		row->anonymous_bytes -= below->rss_bytes;
-		row->heap_bytes += below->rss_bytes;
-	}
+	return rest->no_access && rest->name[0] == '\0' && below->class == ANONYMOUS &&
+	       below->end == rest->start && below->start % ARENA_BYTES == 0 &&
+	       rest->end <= below->start + ARENA_BYTES;
 }
 
 static uint64_t kib(const char *text)
@@ -91,20 +79,32 @@ static uint64_t kib(const char *text)
 
 void smaps_sum(char *text, struct memory_row *row)
 {
+	uint64_t sums[CLASSES] = { 0 }, rss = 0, swap = 0;
 	struct mapping now = { 0 }, next;
 	char *rest = text, *line;
 
 	while ((line = strsep(&rest, "\n")) != NULL) {
-		if (begins(line, "Rss:") && now.class) {
+		if (begins(line, "Rss:") && now.class != NONE) {
 			now.rss_bytes = kib(line + 4);
-			*now.class += now.rss_bytes;
-			row->rss_bytes += now.rss_bytes;
+			sums[now.class] += now.rss_bytes;
+			rss += now.rss_bytes;
 		} else if (begins(line, "Swap:")) {
-			row->swap_bytes += kib(line + 5);
-		} else if ((line[0] < 'A' || line[0] > 'Z') && parse_head(line, &next)) {
-			move_arena(&next, &now, row);
-			next.class = class_of(&next, &now, row);
+			swap += kib(line + 5);
+		} else if (parse_head(line, &next)) {
+			if (is_rest_of_arena(&next, &now)) {
+				sums[ANONYMOUS] -= now.rss_bytes;
+				sums[HEAP] += now.rss_bytes;
+			}
+			next.class = class_of(&next, &now);
 			now = next;
 		}
 	}
+	row->rss_bytes = rss;
+	row->swap_bytes = swap;
+	row->heap_bytes = sums[HEAP];
+	row->anonymous_bytes = sums[ANONYMOUS];
+	row->stack_bytes = sums[STACK];
+	row->file_bytes = sums[FILES];
+	row->shared_bytes = sums[SHARED];
+	row->own_bytes = sums[OWN];
 }

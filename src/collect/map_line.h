@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line of /proc/PID/maps, which is also the first of each mapping in smaps. */
+#ifndef COLLECT_MAP_LINE_H
+#define COLLECT_MAP_LINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct map_line {
+	uint64_t start, end, offset;
+	const char *permissions; /* "rw-p", not terminated */
+	const char *name;	 /* inside the line, up to its end; "" = anonymous */
+};
+
+/* "start-end rw-p offset dev inode   name". False for any other line. */
+bool map_line_parse(const char *line, struct map_line *ret);
+
+#endif
