@@ -94,12 +94,42 @@ def test_workload_is_recorded_to_the_byte_with_another_allocator(allocator, work
         assert process["threads"] == 1 + threads
 
 
-@pytest.mark.parametrize("name", ["t_rv_every_way.cc", "t_rv_tiny_blocks.c", "t_threads_cross_free.c", "t_temporary_blocks.c"])
-@pytest.mark.parametrize("allocator", ALLOCATORS)
+THROWN = "the exception of an operator that never reaches malloc is taken inside its hook: not seen, but its free is"
+SPARSE = "each thread has a heap of its own, far from the others': the block map uses up the default budget"
+FAILURES = {
+    ("jemalloc", "t_cxx_bad_alloc.cc"): THROWN,
+    ("tcmalloc", "t_cxx_bad_alloc.cc"): THROWN,
+    ("tcmalloc-minimal", "t_cxx_bad_alloc.cc"): THROWN,
+    ("mimalloc", "t_threads_many.c"): SPARSE,
+}
+SAID = [
+    "t_rv_every_way.cc",
+    "t_rv_tiny_blocks.c",
+    "t_cxx_bad_alloc.cc",
+    "t_threads_many.c",
+    "t_threads_cross_free.c",
+    "t_fork_threads.c",
+    "t_temporary_blocks.c",
+]
+NOT_WITH = {
+    "t_cxx_bad_alloc.cc": {"mimalloc"},  # its operator new aborts
+    "t_threads_many.c": {"jemalloc"},  # as with mimalloc, but not every time
+}
+# Of these two a preloaded allocator tells enough.
+PRELOADED_ONLY = {"t_fork_threads.c", "t_temporary_blocks.c"}
+
+
+@pytest.mark.parametrize(
+    "name, allocator", [(name, a) for name in SAID for a in ALLOCATORS if a not in NOT_WITH.get(name, ())]
+)
 def test_target_is_recorded_as_it_says_with_another_allocator(
-    allocator, name, with_allocator, record, report_json, clean_env
+    allocator, name, with_allocator, record, report_json, clean_env, request
 ):
     argv, env = with_allocator(TARGETS / name, allocator)
+    if not env and name in PRELOADED_ONLY and not LONG:
+        pytest.skip("run with HEAPGAUGE_LONG=1")
+    if (allocator, name) in FAILURES:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=FAILURES[allocator, name]))
     bare = run_bare(argv, clean_env | env)
     assert bare.returncode == 0, bare.stdout + bare.stderr
     run = record(argv, env=env)
@@ -108,10 +138,10 @@ def test_target_is_recorded_as_it_says_with_another_allocator(
     assert truth.expectations
     assert (truth.output, run.stderr) == (parse(bare.stdout).output, bare.stderr)
 
-    [process] = report_json(run.path)["processes"]
-    assert process["allocator"] == ALLOCATORS[allocator]
+    process, *children = report_json(run.path)["processes"]
+    assert {p["allocator"] for p in [process, *children]} == {ALLOCATORS[allocator]}
     assert process["end"] == "exit" and process["exit_code"] == 0
-    sites = report_json(run.path, "sites")["sites"]
+    sites = [s for s in report_json(run.path, "sites")["sites"] if s["process"] == process["pid"]]
     wrong = compare(truth, process, sites) + inconsistencies(process, sites)
     assert not wrong, "\n".join(wrong)
 
