@@ -18,13 +18,13 @@
 #define ARENA_BYTES (64ull << 20)
 #define GUARD_MAX_BYTES (1ull << 20)
 
-enum class { NONE, HEAP, ANONYMOUS, STACK, FILES, SHARED, OWN, CLASSES };
+enum kind { NONE, HEAP, ANONYMOUS, STACK, FILES, SHARED, OWN, KINDS };
 
 struct mapping {
 	uint64_t start, end;
 	bool no_access, shared;
 	const char *name; /* "" = anonymous */
-	enum class class; /* where its pages are counted */
+	enum kind kind;	  /* where its pages are counted */
 	uint64_t rss_bytes;
 };
 
@@ -56,18 +56,25 @@ static bool is_stack(const struct mapping *m, const struct mapping *below)
 	       below->end - below->start <= GUARD_MAX_BYTES;
 }
 
-static enum class class_of(const struct mapping *m, const struct mapping *below) {
-	if (begins(m->name, "/memfd:heapgauge")) return OWN; if (m->shared) return SHARED;
-	if (strcmp(m->name, "[heap]") == 0 || begins(m->name, "[anon: glibc: malloc")) return HEAP;
-	if (is_stack(m, below)) return STACK;
-	if (m->name[0] == '\0' || begins(m->name, "[anon")) return ANONYMOUS;
+static enum kind kind_of(const struct mapping *m, const struct mapping *below)
+{
+	if (begins(m->name, "/memfd:heapgauge"))
+		return OWN;
+	if (m->shared)
+		return SHARED;
+	if (strcmp(m->name, "[heap]") == 0 || begins(m->name, "[anon: glibc: malloc"))
+		return HEAP;
+	if (is_stack(m, below))
+		return STACK;
+	if (m->name[0] == '\0' || begins(m->name, "[anon"))
+		return ANONYMOUS;
 	return FILES; /* also what the kernel maps: [vdso] and the like */
 }
 
 /* The unused rest of an arena tells what stands before it. */
 static bool is_rest_of_arena(const struct mapping *rest, const struct mapping *below)
 {
-	return rest->no_access && rest->name[0] == '\0' && below->class == ANONYMOUS &&
+	return rest->no_access && rest->name[0] == '\0' && below->kind == ANONYMOUS &&
 	       below->end == rest->start && below->start % ARENA_BYTES == 0 &&
 	       rest->end <= below->start + ARENA_BYTES;
 }
@@ -79,14 +86,14 @@ static uint64_t kib(const char *text)
 
 void smaps_sum(char *text, struct memory_row *row)
 {
-	uint64_t sums[CLASSES] = { 0 }, rss = 0, swap = 0;
+	uint64_t sums[KINDS] = { 0 }, rss = 0, swap = 0;
 	struct mapping now = { 0 }, next;
 	char *rest = text, *line;
 
 	while ((line = strsep(&rest, "\n")) != NULL) {
-		if (begins(line, "Rss:") && now.class != NONE) {
+		if (begins(line, "Rss:") && now.kind != NONE) {
 			now.rss_bytes = kib(line + 4);
-			sums[now.class] += now.rss_bytes;
+			sums[now.kind] += now.rss_bytes;
 			rss += now.rss_bytes;
 		} else if (begins(line, "Swap:")) {
 			swap += kib(line + 5);
@@ -95,7 +102,7 @@ void smaps_sum(char *text, struct memory_row *row)
 				sums[ANONYMOUS] -= now.rss_bytes;
 				sums[HEAP] += now.rss_bytes;
 			}
-			next.class = class_of(&next, &now);
+			next.kind = kind_of(&next, &now);
 			now = next;
 		}
 	}

@@ -367,7 +367,9 @@ static void a_program_that_never_connects_is_told_of(void **state)
 	assert_false(result.recorded);
 	assert_null(result.path);
 	assert_int_equal(result.number, 3);
-	assert_non_null(strstr(result.reason, "never started the recorder"));
+	/* This very program is what was run: in a sanitizer's build that is the better reason. */
+	assert_true(strstr(result.reason, "never started the recorder") ||
+		    strstr(result.reason, "built with a sanitizer"));
 	assert_int_not_equal(access(output("silent"), F_OK), 0);
 	collect_result_release(&result);
 }
