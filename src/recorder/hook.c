@@ -82,6 +82,7 @@ static void recover(struct slot *slot, bool forwarding)
 	account_recover(slot);
 	maps_recover(slot);
 	slot->walk->stamp = 0;
+	memo_forget(slot);
 	slot->last_block = NULL;
 }
 

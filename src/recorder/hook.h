@@ -8,6 +8,7 @@
 
 #include "recorder/account.h"
 #include "recorder/blocks.h"
+#include "recorder/memo.h"
 #include "recorder/modules.h"
 #include "recorder/next.h"
 #include "recorder/sites.h"
@@ -92,14 +93,29 @@ static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 	return LIKELY(next.usable != NULL) ? next.usable(block) - size : 0;
 }
 
+/* The slot's record of the stack above the hook. */
+static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)
+{
+	uint32_t known = memo_find(slot, frame);
+
+	if (LIKELY(known != 0) && !VERIFYING)
+		return known;
+	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
+
+	if (VERIFYING && known != 0)
+		verify_memo(slot, known, id);
+	else if (id != slot->record_of_other[LIVE_KIND_HEAP])
+		memo_add(slot, frame, id);
+	return id;
+}
+
 /* Enters a new block and returns its record. slack: asked for while forwarding, since an allocator may allocate then. */
 static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
 						      uint64_t slack, const uintptr_t *frame)
 {
 	if (modules_is_loader(frame[1]))
 		modules_loader_allocates(slot);
-	uint64_t hash = walk_stack(slot, frame);
-	uint32_t id = sites_record(slot, hash, LIVE_KIND_HEAP);
+	uint32_t id = record_of_stack(slot, frame);
 	struct live_record *record = memory_record(id);
 	struct block entry = { id, clock_birth(), size };
 	struct block old;

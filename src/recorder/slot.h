@@ -11,6 +11,7 @@
 #include "recorder/memory.h"
 
 struct walk;
+struct memo;
 struct stack_ranges;
 struct cfi_scratch;
 
@@ -28,6 +29,7 @@ struct slot {
 	bool lends; /* the first slot, until it has seen that it is not the only one: account.c */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
+	struct memo *memo;	  /* NULL: no memory for one */
 	struct slot_entry *table; /* open addressing */
 	uint32_t table_mask, table_used;
 	struct stack_ranges *ranges;

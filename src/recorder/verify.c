@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See verify.h. The result goes to the file that HEAPGAUGE_VERIFY_LOG names, one line for each process at its end:
- *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N wrong=N
- * (further: libunwind ended early, ours goes on) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
+ *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N remembered=N wrong=N
+ * (further: libunwind ended early, ours goes on; remembered: by the memo) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
 #include "recorder/verify.h"
 
 #include "recorder/rules.h"
@@ -15,7 +15,7 @@ enum {
 	APPEND = 02101 /* O_WRONLY | O_CREAT | O_APPEND */
 };
 
-static uint64_t checked, same, cut, stopped, further, wrong;
+static uint64_t checked, same, cut, stopped, further, remembered, wrong;
 static __thread void *theirs[FRAMES_MAX];
 
 static const char *log_path(void)
@@ -101,6 +101,13 @@ static bool is_site_of(const struct walk *walk, uint32_t record)
 	return node == walk->mark;
 }
 
+void verify_memo(struct slot *slot, uint32_t known, uint32_t walked)
+{
+	__atomic_add_fetch(&remembered, 1, __ATOMIC_RELAXED);
+	if (known != walked)
+		show(slot->walk, 0, 0);
+}
+
 void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record)
 {
 	const struct walk *walk = slot->walk;
@@ -135,14 +142,14 @@ void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record)
 
 __attribute__((destructor)) static void tell(void)
 {
-	static const char *const names[] = { " checked=", " same=",    " cut=",
-					     " stopped=", " further=", " wrong=" };
-	const uint64_t values[] = { checked, same, cut, stopped, further, wrong };
+	static const char *const names[] = { " checked=", " same=",	  " cut=",  " stopped=",
+					     " further=", " remembered=", " wrong=" };
+	const uint64_t values[] = { checked, same, cut, stopped, further, remembered, wrong };
 	char line[2 * LINE];
 	size_t n = put_text(line, "VERIFY pid=");
 
 	n += put_number(line + n, (uint64_t)sys_getpid(), 10);
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 7; i++) {
 		n += put_text(line + n, names[i]);
 		n += put_number(line + n, values[i], 10);
 	}

@@ -8,8 +8,16 @@
 #include "recorder/slot.h"
 
 #ifdef HEAPGAUGE_VERIFY
+enum { VERIFYING = 1 };
+/* What the memo said, and what a walk says. */
+void verify_memo(struct slot *slot, uint32_t known, uint32_t walked);
 void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record);
 #else
+enum { VERIFYING = 0 };
+static inline void verify_memo(struct slot *slot, uint32_t known, uint32_t walked)
+{
+	(void)slot, (void)known, (void)walked;
+}
 static inline void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record)
 {
 	(void)slot, (void)frame, (void)record;

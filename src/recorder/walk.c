@@ -164,7 +164,7 @@ static ALWAYS_INLINE uint64_t join(struct walk *walk, int j, const struct walk_f
 	info->rbp = now->rbp;
 	if (c == 0) { /* the very stack of the last walk, or a caller's */
 		walk->count = (uint32_t)j + 1;
-		while (walk->checks > 0 && (int)walk->check[walk->checks - 1].index > j)
+		while (walk->checks > 0 && (int)walk->check[walk->checks - 1].index >= j)
 			walk->checks--;
 		return info->hash;
 	}
