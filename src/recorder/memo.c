@@ -6,18 +6,19 @@
  * large. */
 #include "recorder/memo.h"
 
-enum { RING_BYTES = 96 * 1024 };
+enum { RING_FIRST = 128 * 1024, RING_OTHERS = 48 * 1024, SLOTS_WITH_MEMO = 64 };
 
 _Static_assert(sizeof(struct memo_entry) % 16 == 0, "pairs of words are aligned");
 
-struct memo *memo_new(void)
+struct memo *memo_new(uint32_t slot)
 {
-	struct memo *memo = memory_scratch(sizeof *memo + RING_BYTES);
+	uint32_t bytes = slot == 0 ? RING_FIRST : RING_OTHERS;
+	struct memo *memo = slot < SLOTS_WITH_MEMO ? memory_scratch(sizeof *memo + bytes) : NULL;
 
 	if (memo == NULL)
 		return NULL;
 	memo->ring = (char *)(memo + 1);
-	memo->bytes = RING_BYTES;
+	memo->bytes = bytes;
 	memo->used = 16;
 	return memo;
 }
@@ -27,7 +28,25 @@ void memo_forget(struct slot *slot)
 	if (slot->memo == NULL)
 		return;
 	__builtin_memset(slot->memo->place, 0, sizeof slot->memo->place);
+	__builtin_memset(slot->memo->caller, 0, sizeof slot->memo->caller);
 	slot->memo->used = 16;
+}
+
+/* The caller's row, made from this walk if another's was there: the frames behind the first. */
+static const struct memo_caller *caller_for(struct memo *memo, const struct walk *walk,
+					    const struct memo_entry *entry)
+{
+	struct memo_caller *caller = memo_caller_of(memo, entry->at, entry->pc);
+
+	if (caller->at == entry->at && caller->pc == entry->pc && caller->stamp == walk->stamp)
+		return caller;
+	caller->at = entry->at;
+	caller->pc = entry->pc;
+	caller->stamp = walk->stamp;
+	caller->looks = MIN(walk->count - 1, (uint32_t)MEMO_LOOKS);
+	for (uint32_t i = 0; i < caller->looks; i++)
+		caller->look[i] = walk->frame[walk->count - 2 - i].at;
+	return caller;
 }
 
 NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record)
@@ -65,6 +84,8 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 		pairs[0] = walk->check[i].at;
 		pairs[1] = walk->check[i].word;
 	}
-	memo->place[memo_place(entry->at, entry->pc)] = memo->used;
+	uint32_t offset = memo->used;
+
 	memo->used += bytes;
+	*memo_place(memo, caller_for(memo, walk, entry)) = offset;
 }

@@ -96,7 +96,7 @@ static bool furnish(struct slot *slot, uint32_t limit)
 	    slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
-	slot->memo = memo_new();
+	slot->memo = memo_new(slot->id);
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t record = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record));
 
