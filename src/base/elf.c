@@ -70,7 +70,7 @@ static bool names_sanitizer(const char *text, uint64_t bytes)
 		size_t bytes;
 	} names[] = { NAME("__asan_init"),   NAME("__tsan_init"), NAME("__msan_init"),
 		      NAME("__hwasan_init"), NAME("libasan.so"),  NAME("libtsan.so"),
-		      NAME("libhwasan.so") };
+		      NAME("libhwasan.so"),  NAME("__lsan_") };
 
 	for (uint64_t at = 0; at < bytes; at++) {
 		if (at != 0 && text[at - 1] != 0)
@@ -84,10 +84,25 @@ static bool names_sanitizer(const char *text, uint64_t bytes)
 	return false;
 }
 
+/* A runtime that is linked in statically leaves no name in the dynamic table, but it begins before all constructors and
+ * has its name in its messages. */
+static bool speaks_of_sanitizer(const struct file *file)
+{
+	static const char word[] = "Sanitizer";
+	const size_t bytes = sizeof word - 1;
+
+	for (size_t at = 0; at + bytes <= file->length; at++) {
+		if (file->bytes[at] == 'S' && __builtin_memcmp(file->bytes + at, word, bytes) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool is_sanitized(const struct file *file, const Elf64_Phdr *segments, unsigned count,
 			 const Elf64_Phdr *dynamic)
 {
 	uint64_t strings = 0, strings_bytes = 0;
+	bool begins_early = false;
 
 	if (!holds(file, dynamic->p_offset, dynamic->p_filesz) || dynamic->p_offset % 8 != 0)
 		return false;
@@ -99,10 +114,14 @@ static bool is_sanitized(const struct file *file, const Elf64_Phdr *segments, un
 			strings = entry[i].d_un.d_ptr;
 		else if (entry[i].d_tag == DT_STRSZ)
 			strings_bytes = entry[i].d_un.d_val;
+		else if (entry[i].d_tag == DT_PREINIT_ARRAY)
+			begins_early = true;
 	}
 	uint64_t at = offset_of(segments, count, strings);
 
-	return holds(file, at, strings_bytes) && names_sanitizer(file->bytes + at, strings_bytes);
+	return (holds(file, at, strings_bytes) &&
+		names_sanitizer(file->bytes + at, strings_bytes)) ||
+	       (begins_early && speaks_of_sanitizer(file));
 }
 
 static struct elf_judgement judge_segments(const struct file *file, const Elf64_Ehdr *elf)

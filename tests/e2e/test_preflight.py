@@ -220,3 +220,14 @@ def test_a_recorder_whose_path_preload_cannot_name(dynamic, refused, scratch, bu
     shutil.copy(build / "libheapgauge.so", folder)
     said = refused([dynamic], env={"HEAPGAUGE_RECORDER": str(folder / "libheapgauge.so")})
     assert "LD_PRELOAD cannot name" in said and "HEAPGAUGE_RECORDER" in said
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+def test_a_sanitizer_that_is_linked_in_statically_is_refused_too(sanitizer, heapgauge, scratch, clean_env):
+    source, program = scratch / "sane.c", scratch / "sane"
+    source.write_text("int main(void) { return 0; }\n")
+    library = {"address": "asan", "thread": "tsan"}[sanitizer]
+    subprocess.run(["gcc", f"-fsanitize={sanitizer}", f"-static-lib{library}", source, "-o", program], check=True)
+    run = subprocess.run([heapgauge, "record", program], env=clean_env, cwd=scratch, capture_output=True, text=True)
+    assert run.returncode == 125
+    assert "sanitizer" in run.stderr
