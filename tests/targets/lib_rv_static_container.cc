@@ -31,7 +31,8 @@ template <class T> struct by_malloc {
 	}
 };
 
-std::unordered_set<void *, std::hash<void *>, std::equal_to<void *>, by_malloc<void *>> blocks;
+std::unordered_set<void *, std::hash<void *>, std::equal_to<void *>, by_malloc<void *>> blocks(
+	1000);
 } // namespace
 
 extern "C" int rv_registered()
