@@ -273,7 +273,9 @@ char *const *exec_environment(struct slot *slot, const char *path, bool search, 
 	if (area == NULL || path == NULL)
 		return envp;
 	path = search ? search_path(path, area) : path;
-	if (path == NULL || !can_record(path))
+	/* A chroot, or another user: a recorder that cannot be opened is complained of on stderr. */
+	if (path == NULL || !can_record(path) ||
+	    sys_failed(sys_call3(SYS_access, (long)(own_preload + sizeof PRELOAD - 1), R_OK, 0)))
 		return envp;
 	char **entries = (char **)(void *)(area + PATH_MAX_);
 	char *preload = (char *)(entries + count + 3);

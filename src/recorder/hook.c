@@ -41,6 +41,8 @@ static struct slot *register_thread(void)
 {
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 
+	if (!next_ready())
+		return NULL; /* looking for what to forward to: that may allocate, and is not the program's */
 	if (now == NEW)
 		bring_up(NEW, false);
 	else if (now == RUNNING && *fork_token == 0)
@@ -51,8 +53,9 @@ static struct slot *register_thread(void)
 			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
-	if (thread_state.patience > 0) { /* no slot was to be had a moment ago */
-		thread_state.patience--;
+	if (sys_sealed ||
+	    thread_state.patience > 0) { /* no slot was to be had a moment ago, or ever again */
+		thread_state.patience -= thread_state.patience > 0;
 		health_add(HEALTH_unregistered_calls);
 		return NULL;
 	}

@@ -6,7 +6,7 @@
  * large. */
 #include "recorder/memo.h"
 
-enum { RING_FIRST = 128 * 1024, RING_OTHERS = 48 * 1024, SLOTS_WITH_MEMO = 64 };
+enum { RING_FIRST = 128 * 1024, RING_OTHERS = 48 * 1024, SLOTS_WITH_MEMO = 16 };
 
 _Static_assert(sizeof(struct memo_entry) % 16 == 0, "pairs of words are aligned");
 

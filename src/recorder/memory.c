@@ -23,6 +23,7 @@ enum {
 };
 
 struct memory memory;
+bool sys_sealed;
 
 void memory_use(struct live_header *head, const volatile struct live_control *control)
 {
@@ -40,6 +41,23 @@ void memory_release(void)
 	sys_munmap(memory.head, sizeof *memory.head);
 	sys_munmap((void *)(uintptr_t)memory.control, LIVE_PAGE);
 	memory = (struct memory){ 0 };
+}
+
+void memory_seal(void)
+{
+	static const struct {
+		enum live_region region;
+		uint64_t bytes;
+	} ahead[] = {
+		{ LIVE_LEAVES, 12 << 20 },  { LIVE_RECORDS, 4 << 20 }, { LIVE_SCRATCH, 4 << 20 },
+		{ LIVE_POOL, 2 << 20 },	    { LIVE_NODES, 1 << 20 },   { LIVE_SITES, 1 << 20 },
+		{ LIVE_FRAMES, 256 << 10 }, { LIVE_AREAS, 128 << 10 }, { LIVE_MODULES, 16 << 10 },
+		{ LIVE_STRINGS, 32 << 10 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++)
+		memory_open(ahead[i].region, memory.head->opened[ahead[i].region] + ahead[i].bytes);
+	sys_sealed = true;
 }
 
 /* Of what is kept for later, in 64ths. Somebody who opens a piece at this very moment fails, and counts that. */
@@ -93,7 +111,8 @@ static bool make_writable(enum live_region region, uint64_t from, uint64_t to)
 	char *at = memory.region[region] + from;
 	uint64_t bytes = to - from;
 
-	if (!has_room(bytes) || sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
+	if (sys_sealed || !has_room(bytes) ||
+	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
 	long ret = sys_madvise(at, bytes, MADV_POPULATE_WRITE);
 

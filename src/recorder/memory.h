@@ -30,6 +30,9 @@ void memory_release(void);
 /* The program limits its address space: gives back what is reserved and not open, but for a sixteenth of the limit. */
 void memory_shrink(uint64_t limit_bytes);
 
+/* The program is about to give up system calls: opens some memory ahead, the last that there will be. */
+void memory_seal(void);
+
 /* Makes [0, bytes) of the region writable. False when the budget, the region or the kernel says no; then nothing
  * changed but a health counter. Any thread. */
 bool memory_open(enum live_region region, uint64_t bytes);

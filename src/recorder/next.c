@@ -72,6 +72,8 @@ static void look_up(void)
 	next.posix_spawnp = next_symbol(RTLD_NEXT, "posix_spawnp");
 	next.system = next_symbol(RTLD_NEXT, "system");
 	next.popen = next_symbol(RTLD_NEXT, "popen");
+	next.prctl = next_symbol(RTLD_NEXT, "prctl");
+	next.syscall = next_symbol(RTLD_NEXT, "syscall");
 	next.mlockall = next_symbol(RTLD_NEXT, "mlockall");
 	next.setrlimit = next_symbol(RTLD_NEXT, "setrlimit");
 	next.prlimit = next_symbol(RTLD_NEXT, "prlimit");

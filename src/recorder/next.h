@@ -44,6 +44,8 @@ struct next {
 	spawn_fn *posix_spawnp;
 	int (*system)(const char *);
 	int (*mlockall)(int);
+	int (*prctl)(int, ...);
+	long (*syscall)(long, ...);
 	int (*setrlimit)(int, const struct rlimit *);
 	int (*prlimit)(pid_t, int, const struct rlimit *, struct rlimit *);
 	FILE *(*popen)(const char *, const char *);
