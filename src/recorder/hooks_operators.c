@@ -103,6 +103,25 @@ static ALWAYS_INLINE void *forward_new(int number, uintptr_t a, uintptr_t b, uin
 	return forward(a, b, c);
 }
 
+/* The guard was taken down by a hook inside: a later attempt of libstdc++'s has been recorded there, what a pool gave has
+ * not. */
+NOINLINE static void *new_ended_inside(void *block, uint64_t size, const uintptr_t *frame)
+{
+	struct slot *slot = block != NULL ? hook_enter(frame) : NULL;
+
+	if (slot == NULL)
+		return block;
+	hook_record(frame);
+	struct block known = blocks_take((uintptr_t)block), none;
+
+	if (known.record != 0)
+		blocks_put((uintptr_t)block, &known, &none);
+	else
+		record_block(slot, block, size, 0, frame);
+	hook_leave();
+	return block;
+}
+
 static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, uintptr_t c,
 				      const uintptr_t *frame)
 {
@@ -117,7 +136,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 	void *block = forward_new(number, size, b, c, frame);
 
 	if (UNLIKELY(thread_state.guard != guard))
-		return block; /* ended inside, where a later attempt of the same call was recorded if it gave a block */
+		return new_ended_inside(block, size, frame);
 	if (UNLIKELY(operators == NOT_KNOWN))
 		operators = thread_state.nested ? REACH_MALLOC : KEEP_TO_THEMSELVES;
 	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;

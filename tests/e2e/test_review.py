@@ -263,7 +263,6 @@ int main()
 """
 
 
-@pytest.mark.xfail(strict=True, reason="a malloc of the operator's helper ends the operator's hook: its block is lost, unsaid")
 def test_operator_whose_helper_allocates_loses_no_block(record, report_json, clean_env, scratch):
     library, program = scratch / "liboperators.so", scratch / "taker"
     (scratch / "operators.cc").write_text(OPERATORS_WITH_BOOKS)
