@@ -57,7 +57,9 @@ enum {
 	LIVE_LARGE_SHIFT = 27,	 /* one large leaf covers 128 MiB */
 	LIVE_SMALL_LIMIT = 4096, /* smaller requests are in small leaves, others in large leaves */
 	LIVE_LARGE_GRANULE_SHIFT = 12,
-	LIVE_TINY_SHIFT = 18, /* one tiny leaf covers 256 KiB, one word for each 8 bytes */
+	LIVE_TINY_SHIFT =
+		12, /* one tiny leaf covers 4 KiB, one word for each 8 bytes: it is a page */
+	LIVE_TINY_TABLE_SHIFT = 28, /* one table of tiny leaves, a unit, covers 256 MiB */
 	LIVE_TINY_GRANULE_SHIFT = 3,
 	LIVE_TINY_LIMIT =
 		25, /* smaller requests are in tiny leaves where the allocator packs them closer than 32 bytes */
@@ -205,9 +207,9 @@ _Static_assert(sizeof(struct live_thread) == 128, "on-disk size");
 struct live_area {
 	uint32_t small[1 << (LIVE_AREA_SHIFT - LIVE_SMALL_SHIFT)];
 	uint32_t large[1 << (LIVE_AREA_SHIFT - LIVE_LARGE_SHIFT)];
-	uint32_t
-		tiny; /* unit + 1 of the table of tiny leaves (uint32_t by address >> LIVE_TINY_SHIFT); 0 = none */
-	uint32_t pad[991];
+	/* Tables, a unit each, of tiny leaves: number of a page of LIVE_LEAVES + 1. */
+	uint32_t tiny[1 << (LIVE_AREA_SHIFT - LIVE_TINY_TABLE_SHIFT)];
+	uint32_t pad[976];
 };
 _Static_assert(sizeof(struct live_area) % LIVE_PAGE == 0, "areas are opened page by page");
 

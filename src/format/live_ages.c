@@ -18,13 +18,15 @@
 
 #define NO_CELL UINT32_MAX
 
+enum { UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE };
+
 struct walk {
 	struct live_view view;
 	size_t area_count, leaf_count; /* published */
 	unsigned granule_shift;
 	uint32_t now_ms;
-	uint8_t *seen_area, *seen_leaf; /* one byte each */
-	uint32_t *cell_of;		/* by record */
+	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte each */
+	uint32_t *cell_of;			    /* by record */
 	size_t record_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
@@ -100,11 +102,9 @@ static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
 	       (size_t)(number - 1) * LIVE_LEAF_UNIT;
 }
 
-/* A leaf of one word per block: small or tiny. */
-static void walk_words(struct walk *walk, uint32_t number, size_t words)
+/* One word per block: of a small leaf or a tiny one. */
+static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 {
-	const uint64_t *leaf = take_leaf(walk, number, words * sizeof *leaf);
-
 	for (size_t i = 0; leaf && i < words; i++) {
 		uint64_t word = LIVE_LOAD(leaf[i]);
 
@@ -114,14 +114,32 @@ static void walk_words(struct walk *walk, uint32_t number, size_t words)
 	}
 }
 
+static void walk_small(struct walk *walk, uint32_t number)
+{
+	size_t words = (size_t)1 << (LIVE_SMALL_SHIFT - walk->granule_shift);
+
+	add_words(walk, take_leaf(walk, number, words * sizeof(uint64_t)), words);
+}
+
+/* A tiny leaf is a page of a published unit, walked once. */
+static const uint64_t *take_page(struct walk *walk, uint32_t number)
+{
+	if (number == 0 || (number - 1) / UNIT_PAGES >= walk->leaf_count ||
+	    walk->seen_page[number - 1])
+		return NULL;
+	walk->seen_page[number - 1] = 1;
+	return (const uint64_t *)((const char *)live_view_at(&walk->view, LIVE_LEAVES) +
+				  (size_t)(number - 1) * LIVE_PAGE);
+}
+
 static void walk_tiny(struct walk *walk, uint32_t number)
 {
-	size_t leaves = (size_t)1 << (LIVE_AREA_SHIFT - LIVE_TINY_SHIFT);
+	size_t leaves = (size_t)1 << (LIVE_TINY_TABLE_SHIFT - LIVE_TINY_SHIFT);
 	const uint32_t *table = take_leaf(walk, number, leaves * sizeof *table);
 
 	for (size_t i = 0; table && i < leaves; i++)
-		walk_words(walk, __atomic_load_n(&table[i], __ATOMIC_ACQUIRE),
-			   (size_t)1 << (LIVE_TINY_SHIFT - LIVE_TINY_GRANULE_SHIFT));
+		add_words(walk, take_page(walk, __atomic_load_n(&table[i], __ATOMIC_ACQUIRE)),
+			  LIVE_PAGE / sizeof(uint64_t));
 }
 
 static void walk_large(struct walk *walk, uint32_t number)
@@ -145,9 +163,9 @@ static void walk_area(struct walk *walk, uint32_t number)
 	walk->seen_area[number - 1] = 1;
 	area += number - 1;
 	for (size_t i = 0; i < ARRAY_SIZE(area->small); i++)
-		walk_words(walk, __atomic_load_n(&area->small[i], __ATOMIC_ACQUIRE),
-			   (size_t)1 << (LIVE_SMALL_SHIFT - walk->granule_shift));
-	walk_tiny(walk, __atomic_load_n(&area->tiny, __ATOMIC_ACQUIRE));
+		walk_small(walk, __atomic_load_n(&area->small[i], __ATOMIC_ACQUIRE));
+	for (size_t i = 0; i < ARRAY_SIZE(area->tiny); i++)
+		walk_tiny(walk, __atomic_load_n(&area->tiny[i], __ATOMIC_ACQUIRE));
 	for (size_t i = 0; i < ARRAY_SIZE(area->large); i++)
 		walk_large(walk, __atomic_load_n(&area->large[i], __ATOMIC_ACQUIRE));
 }
@@ -187,16 +205,19 @@ static bool walk_init(struct walk *walk, uint32_t now_ms)
 	walk->record_count = live_view_used(&walk->view, LIVE_RECORDS);
 	walk->seen_area = calloc(walk->area_count + 1, 1);
 	walk->seen_leaf = calloc(walk->leaf_count + 1, 1);
+	walk->seen_page = calloc(walk->leaf_count + 1, UNIT_PAGES);
 	walk->cell_of = calloc(walk->record_count + 1, sizeof *walk->cell_of);
 	walk->mask = 1023;
 	walk->table = calloc(walk->mask + 1, sizeof *walk->table);
-	return walk->seen_area && walk->seen_leaf && walk->cell_of && walk->table;
+	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->cell_of &&
+	       walk->table;
 }
 
 static void walk_release(struct walk *walk)
 {
 	free(walk->seen_area);
 	free(walk->seen_leaf);
+	free(walk->seen_page);
 	free(walk->cell_of);
 	free(walk->table);
 }

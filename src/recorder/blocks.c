@@ -8,15 +8,18 @@
 
 uint32_t blocks_tiny_limit;
 static uint32_t spare_area, spare_unit, spare_large; /* numbers; 0 = none */
+static uint32_t
+	page_next; /* of the unit that tiny leaves are cut from; a multiple of UNIT_PAGES = none left */
 
-/* Small and tiny leaves, and the table of the tiny ones, are one unit each. */
+/* A small leaf and a table of tiny leaves are one unit each, a tiny leaf is a page. */
 _Static_assert(sizeof(uint64_t) << (LIVE_SMALL_SHIFT - BLOCKS_GRANULE_SHIFT) == LIVE_LEAF_UNIT,
 	       "small leaf");
-_Static_assert(sizeof(uint64_t) << (LIVE_TINY_SHIFT - LIVE_TINY_GRANULE_SHIFT) == LIVE_LEAF_UNIT,
+_Static_assert(sizeof(uint64_t) << (LIVE_TINY_SHIFT - LIVE_TINY_GRANULE_SHIFT) == LIVE_PAGE,
 	       "tiny leaf");
-_Static_assert(sizeof(uint32_t) << (LIVE_AREA_SHIFT - LIVE_TINY_SHIFT) <= LIVE_LEAF_UNIT,
+_Static_assert(sizeof(uint32_t) << (LIVE_TINY_TABLE_SHIFT - LIVE_TINY_SHIFT) == LIVE_LEAF_UNIT,
 	       "tiny table");
 enum {
+	UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE,
 	LARGE_UNITS = (sizeof(struct live_large) << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT)) /
 		      LIVE_LEAF_UNIT,
 };
@@ -73,18 +76,61 @@ static void *unit_of(uint32_t *place, bool make)
 	return number != 0 ? unit_at(number) : NULL;
 }
 
+/* A page of the leaves' region, cut from a unit; its number + 1. 0: no memory. */
+static uint32_t page_new(void)
+{
+	uint32_t page = __atomic_load_n(&page_next, __ATOMIC_RELAXED);
+
+	for (;;) {
+		uint32_t unit = 0, first = page;
+
+		if (page % UNIT_PAGES == 0) { /* the last unit is used up */
+			unit = __atomic_exchange_n(&spare_unit, 0, __ATOMIC_ACQ_REL);
+			if (unit == 0) {
+				uint64_t made = memory_append(LIVE_LEAVES, 1, LIVE_LEAF_UNIT);
+
+				if (made == UINT64_MAX)
+					return 0;
+				unit = (uint32_t)made + 1;
+			}
+			first = (unit - 1) * UNIT_PAGES;
+		}
+		if (__atomic_compare_exchange_n(&page_next, &page, first + 1, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return first + 1;
+		if (unit != 0)
+			__atomic_store_n(&spare_unit, unit, __ATOMIC_RELEASE);
+	}
+}
+
 static uint64_t *tiny_word(uintptr_t address, bool make)
 {
 	struct live_area *area = area_of(address, make);
-	uint32_t *table = area != NULL ? unit_of(&area->tiny, make) : NULL;
-	const uintptr_t leaves = (uintptr_t)1 << (LIVE_AREA_SHIFT - LIVE_TINY_SHIFT);
+	const uintptr_t tables = (uintptr_t)1 << (LIVE_AREA_SHIFT - LIVE_TINY_TABLE_SHIFT);
+	const uintptr_t leaves = (uintptr_t)1 << (LIVE_TINY_TABLE_SHIFT - LIVE_TINY_SHIFT);
+	uint32_t *table =
+		area != NULL ? unit_of(&area->tiny[address >> LIVE_TINY_TABLE_SHIFT & (tables - 1)],
+				       make)
+			     : NULL;
 
 	if (table == NULL)
 		return NULL;
-	uint64_t *words = unit_of(&table[address >> LIVE_TINY_SHIFT & (leaves - 1)], make);
+	uint32_t *place = &table[address >> LIVE_TINY_SHIFT & (leaves - 1)];
+	uint32_t page = __atomic_load_n(place, __ATOMIC_ACQUIRE);
 
-	if (words == NULL)
+	if (page == 0 && make) {
+		uint32_t made = page_new();
+
+		/* Who loses the race loses a page. */
+		if (made != 0 && __atomic_compare_exchange_n(place, &page, made, false,
+							     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			page = made;
+	}
+	if (page == 0)
 		return NULL;
+	uint64_t *words =
+		(uint64_t *)(void *)(memory.region[LIVE_LEAVES] + (uint64_t)(page - 1) * LIVE_PAGE);
+
 	return &words[(address & ((1u << LIVE_TINY_SHIFT) - 1)) >> LIVE_TINY_GRANULE_SHIFT];
 }
 
@@ -190,5 +236,5 @@ struct block blocks_take_slow(uintptr_t address)
 
 void blocks_reset(void)
 {
-	spare_area = spare_unit = spare_large = 0;
+	spare_area = spare_unit = spare_large = page_next = 0;
 }

@@ -94,7 +94,6 @@ def test_workload_is_recorded_to_the_byte_with_another_allocator(allocator, work
         assert process["threads"] == 1 + threads
 
 
-@pytest.mark.xfail(strict=True, reason="a leaf for the smallest blocks is as large as what it covers, and lies between the others")
 @pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc-minimal", "mimalloc"])
 def test_two_million_blocks_of_another_allocator_fit_into_the_default_budget(allocator, folder, record, report_json):
     """With glibc's they take two thirds of it."""
