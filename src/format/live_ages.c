@@ -128,8 +128,9 @@ static const uint64_t *take_page(struct walk *walk, uint32_t number)
 	    walk->seen_page[number - 1])
 		return NULL;
 	walk->seen_page[number - 1] = 1;
-	return (const uint64_t *)((const char *)live_view_at(&walk->view, LIVE_LEAVES) +
-				  (size_t)(number - 1) * LIVE_PAGE);
+	return (const uint64_t *)(const void *)((const char *)live_view_at(&walk->view,
+									   LIVE_LEAVES) +
+						(size_t)(number - 1) * LIVE_PAGE);
 }
 
 static void walk_tiny(struct walk *walk, uint32_t number)
