@@ -179,10 +179,9 @@ struct live_slot {
 	uint64_t temporary;
 	int64_t unflushed_bytes; /* part of this slot's live bytes that the process total does not hold yet */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes; /* LIVE_KIND_MMAP */
-	uint32_t tid;	  /* of the owner; changes when the slot is inherited */
-	uint32_t thread;  /* index of the owner's live_thread */
-	uint32_t claimed; /* the recorder's: who is taking the slot over */
-	uint32_t pad;
+	uint32_t tid;	 /* of the owner; changes when the slot is inherited */
+	uint32_t thread; /* index of the owner's live_thread */
+	uint32_t pad[2];
 	uint64_t foreign_frees,
 		foreign_bytes; /* all frees of blocks of other slots, also those not in `from` */
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rare parts of accounting: the shared total, distributions, reallocs.
  *
- * Owns: head->peak (under its lock once it is shared) and the pool. Invariant with several slots: peak.total_bytes plus
+ * Owns: head->peak (under peak_lock once it is shared) and the pool. Invariant with several slots: peak.total_bytes plus
  * the sum of unflushed_bytes is the live total, and each slot holds back less than batch_bytes. */
 #include "recorder/account.h"
 
@@ -9,7 +9,6 @@
 
 enum { BATCH_MIN = 256, BATCH_MAX = 64 * 1024, PEAK_SHARE = 1024 };
 
-_Static_assert(sizeof(struct lock) == 8, "live_peak.lock and the word behind it");
 static struct lock peak_lock;
 static int64_t
 	lent_bytes; /* of the first slot's unflushed_bytes, that the total holds already; under the lock */

@@ -20,11 +20,11 @@ static uint64_t early_calls; /* before the profile existed */
 enum { PATIENCE = 4096 }; /* calls of a thread between two attempts to get a slot */
 
 /* One caller brings the recorder up; others meanwhile forward. */
-static bool bring_up(int from, bool forked)
+static void bring_up(int from, bool forked)
 {
 	if (!__atomic_compare_exchange_n(&state, &from, STARTING, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
-		return false;
+		return;
 	bool started = start_recording(forked);
 
 	if (started) {
@@ -33,7 +33,6 @@ static bool bring_up(int from, bool forked)
 		start_failed();
 	}
 	__atomic_store_n(&state, started ? RUNNING : OFF, __ATOMIC_RELEASE);
-	return started;
 }
 
 /* A thread without a slot of this process. */

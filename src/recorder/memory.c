@@ -13,10 +13,6 @@
 
 #include "recorder/sys.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 enum {
 	SLAB_MIN = 64 * 1024,
 	SLAB_MAX = 2 * 1024 * 1024,
@@ -114,10 +110,7 @@ static bool make_writable(enum live_region region, uint64_t from, uint64_t to)
 	if (sys_sealed || !has_room(bytes) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
-	long ret = sys_madvise(at, bytes, MADV_POPULATE_WRITE);
-
-	return !sys_failed(ret) ||
-	       ret == -EINVAL; /* EINVAL: an older kernel, pages come by themselves */
+	return sys_populate(at, bytes);
 }
 
 COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)

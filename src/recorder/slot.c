@@ -3,7 +3,8 @@
  *
  * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread is
  * gone is inherited whole by the next thread that needs one, so that 10^4 short threads cost a handful of slots and
- * no destructor is needed. Invariant: live_slot.claimed == 1 while a thread owns or takes the slot. */
+ * no destructor is needed. Invariant: a slot is its
+ * owner's from the swap of live_slot.tid on. */
 #include "recorder/slot.h"
 
 #include <errno.h>

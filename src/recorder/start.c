@@ -25,9 +25,6 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 enum { PATIENCE_MS = 5000, CONNECT_TRIES = 200, TRY_AGAIN_MS = 5 };
 
@@ -140,9 +137,7 @@ static bool open_head(struct live_header *head, uint64_t bytes)
 	sys_madvise(head, bytes, MADV_DONTDUMP);
 	if (sys_failed(sys_mprotect(head, sizeof *head, PROT_READ | PROT_WRITE)))
 		return false;
-	long ret = sys_madvise(head, sizeof *head, MADV_POPULATE_WRITE);
-
-	if (sys_failed(ret) && ret != -EINVAL)
+	if (!sys_populate(head, sizeof *head))
 		return false;
 	head->opened_bytes = sizeof *head;
 	return head->total_bytes == bytes && live_header_check(head, bytes) == NULL;

@@ -55,6 +55,16 @@ static inline long sys_madvise(void *at, size_t bytes, int advice)
 	return sys_call3(SYS_madvise, (long)at, (long)bytes, advice);
 }
 
+/* Has the pages of a writable range now: "no memory" is an error here, and no SIGBUS at the first touch. An older kernel
+ * (before 5.14) does not know how, and pages come by themselves. */
+static inline bool sys_populate(void *at, size_t bytes)
+{
+	enum { POPULATE_WRITE = 23, EINVAL_ = 22 };
+	long ret = sys_madvise(at, bytes, POPULATE_WRITE);
+
+	return !sys_failed(ret) || ret == -EINVAL_;
+}
+
 static inline long sys_munmap(void *at, size_t bytes)
 {
 	return sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
