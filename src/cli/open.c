@@ -65,7 +65,8 @@ int show_profile(FILE *out, const struct profile *profile, const struct show *sh
 		 struct error *error)
 {
 	struct render_output output = { .write = write_file, .context = out };
-	struct names *names = names_new(!show->no_symbols);
+	struct names_options naming = { .use_symbols = !show->no_symbols };
+	struct names *names = names_new(&naming);
 	int status = -1;
 
 	if (!names)

@@ -8,40 +8,67 @@
  */
 #include "model/names.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/compiler.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/intern.h"
 #include "util/vector.h"
+
+struct module_names {
+	const char *path; /* interned; NULL: not asked yet */
+	symbol_module_id symbols;
+};
 
 /* What is known of one process' frames and modules so far. */
 struct process_names {
 	const struct profile_process *process;
-	symbol_module_id *modules;  /* v 0: not asked yet */
+	struct module_names *modules;
 	struct named_stack *frames; /* at NULL: not asked yet */
 };
 
 struct names {
 	struct arena arena;
+	struct intern strings;	       /* modules, and places of frames without a name */
 	struct symbolizer *symbolizer; /* NULL: no symbols wanted */
+	struct named_frame marks[MARK_COUNT];
 	VECTOR(struct process_names) processes;
 	size_t last; /* the process asked for last: mostly the same again */
 };
 
-struct names *names_new(bool use_symbols)
+static bool make_marks(struct names *names)
+{
+	static const char *const words[MARK_COUNT] = {
+		[MARK_NONE] = "",
+		[MARK_CUT] = "[deeper frames cut]",
+		[MARK_STOPPED] = "[no unwind information]",
+		[MARK_OTHER] = "[other: memory budget used up]",
+		[MARK_DAMAGED] = "[damaged frame]",
+	};
+	const char *nowhere = intern_text(&names->strings, "");
+
+	for (size_t i = 0; i < MARK_COUNT; i++)
+		names->marks[i] = (struct named_frame){ .function = words[i], .module = nowhere };
+	return nowhere != NULL;
+}
+
+struct names *names_new(const struct names_options *options)
 {
 	struct names *names = calloc(1, sizeof *names);
 
 	if (!names)
 		return NULL;
-	if (use_symbols) {
+	bool wanted = options && options->use_symbols;
+
+	if (wanted)
 		names->symbolizer = symbolizer_new();
-		if (!names->symbolizer) {
-			free(names);
-			return NULL;
-		}
+	if (!make_marks(names) || (wanted && !names->symbolizer)) {
+		names_free(names);
+		return NULL;
 	}
 	return names;
 }
@@ -53,6 +80,7 @@ void names_free(struct names *names)
 	vector_release(&names->processes);
 	symbolizer_free(names->symbolizer);
 	arena_release(&names->arena);
+	intern_release(&names->strings);
 	free(names);
 }
 
@@ -67,7 +95,7 @@ static struct process_names *process_names(struct names *names, const struct pro
 		}
 	struct process_names added = {
 		.process = p,
-		.modules = ARENA_ARRAY(&names->arena, symbol_module_id, p->module_count),
+		.modules = ARENA_ARRAY(&names->arena, struct module_names, p->module_count),
 		.frames = ARENA_ARRAY(&names->arena, struct named_stack, p->frame_count),
 	};
 
@@ -80,43 +108,56 @@ static struct process_names *process_names(struct names *names, const struct pro
 static const char *place_name(struct names *names, const struct profile_frame *frame,
 			      const char *path)
 {
+	AUTO_FREE char *text = NULL;
+	const char *base = path[0] ? path_base(path) : "[unknown module]";
+	int length;
+
 	if (frame->module.v == 0)
-		return arena_printf(&names->arena, "0x%llx", (unsigned long long)frame->offset);
-	return arena_printf(&names->arena, "%s+0x%llx",
-			    path[0] ? path_base(path) : "[unknown module]",
-			    (unsigned long long)frame->offset);
+		length = asprintf(&text, "0x%" PRIx64, frame->offset);
+	else
+		length = asprintf(&text, "%s+0x%" PRIx64, base, frame->offset);
+	return length < 0 ? NULL : intern_text(&names->strings, text);
 }
 
-static struct symbol_list symbols_of(struct names *names, struct process_names *known,
-				     const struct profile_frame *frame)
+/* NULL if out of memory. */
+static const struct module_names *module_names(struct names *names, struct process_names *known,
+					       module_id id)
 {
-	static const struct symbol_frame nothing = { 0 };
-	const struct profile_module *m = &known->process->modules[frame->module.v];
-	symbol_module_id *id = &known->modules[frame->module.v];
+	const struct profile_module *m = &known->process->modules[id.v];
+	struct module_names *kept = &known->modules[id.v];
 
-	if (!names->symbolizer || frame->module.v == 0)
-		return (struct symbol_list){ &nothing, 1 };
-	if (id->v == 0)
-		*id = symbolizer_module(names->symbolizer, m->path, m->build_id);
-	return symbolizer_find(names->symbolizer, *id, frame->offset, frame->exact);
+	if (kept->path)
+		return kept;
+	kept->path = intern_text(&names->strings, m->path);
+	if (kept->path && names->symbolizer && id.v != 0)
+		kept->symbols = symbolizer_module(names->symbolizer, m->path, m->build_id);
+	return kept->path ? kept : NULL;
 }
 
 /* The frame and what was inlined there; at NULL if out of memory. */
 static struct named_stack name_frame(struct names *names, struct process_names *known,
 				     const struct profile_frame *frame)
 {
-	const char *path = known->process->modules[frame->module.v].path;
-	struct symbol_list symbols = symbols_of(names, known, frame);
+	static const struct symbol_frame nothing = { 0 };
+	struct symbol_list symbols = { &nothing, 1 };
+	const struct module_names *module = module_names(names, known, frame->module);
+
+	if (!module)
+		return (struct named_stack){ 0 };
+	if (module->symbols.v != 0)
+		symbols = symbolizer_find(names->symbolizer, module->symbols, frame->offset,
+					  frame->exact);
 	struct named_frame *list = ARENA_ARRAY(&names->arena, struct named_frame, symbols.count);
 
 	for (size_t i = 0; list && i < symbols.count; i++) {
 		const struct symbol_frame *s = &symbols.at[i];
 
 		list[i] = (struct named_frame){
-			.function = s->function ? s->function : place_name(names, frame, path),
+			.function =
+				s->function ? s->function : place_name(names, frame, module->path),
 			.file = s->file,
 			.line = s->line,
-			.module = path,
+			.module = module->path,
 			.offset = frame->offset,
 			.inlined = s->inlined,
 			.address_exact = frame->exact,
@@ -131,21 +172,25 @@ static struct named_stack name_frame(struct names *names, struct process_names *
 static struct named_stack frame_names(struct names *names, struct process_names *known,
 				      const struct profile_frame *frame)
 {
-	static const struct named_frame marks[] = {
-		[MARK_CUT] = { .function = "[deeper frames cut]", .module = "" },
-		[MARK_STOPPED] = { .function = "[no unwind information]", .module = "" },
-		[MARK_OTHER] = { .function = "[other: memory budget used up]", .module = "" },
-		[MARK_DAMAGED] = { .function = "[damaged frame]", .module = "" },
-	};
-
 	if (frame->mark != MARK_NONE)
-		return (struct named_stack){ &marks[frame->mark], 1 };
+		return (struct named_stack){ &names->marks[frame->mark], 1 };
 	ASSERT(frame->id.v < known->process->frame_count);
 	struct named_stack *kept = &known->frames[frame->id.v];
 
 	if (!kept->at)
 		*kept = name_frame(names, known, frame);
 	return *kept;
+}
+
+int names_frame(struct names *names, const struct profile_process *p, struct profile_frame frame,
+		struct named_stack *ret)
+{
+	struct process_names *known = process_names(names, p);
+
+	if (!known)
+		return -1;
+	*ret = frame_names(names, known, &frame);
+	return ret->at ? 0 : -1;
 }
 
 int names_stack(struct names *names, const struct profile_process *p, node_id node,

@@ -2,6 +2,9 @@
 /*
  * The names of a profile's frames: resolved when first asked for, so that a view pays only for the
  * frames it shows. One thread at a time.
+ *
+ * Texts are interned: of one `struct names`, equal functions are the same pointer, and so are equal
+ * files and equal modules, over all processes. Grouping may go by pointer.
  */
 #ifndef MODEL_NAMES_H
 #define MODEL_NAMES_H
@@ -31,12 +34,25 @@ struct named_stack {
 
 struct names;
 
-/* `use_symbols` false: every frame is module+offset. NULL if out of memory. */
-struct names *names_new(bool use_symbols);
+/* How names are had. Zeroed: no symbols, every frame is module+offset. */
+struct names_options {
+	bool use_symbols;
+};
+
+/* `options` may be NULL: zeroed. NULL if out of memory. */
+struct names *names_new(const struct names_options *options);
 void names_free(struct names *names);
 
 /*
- * *ret is in the arena; its strings live as long as `names` and the profile. -1 if out of memory.
+ * The frame and what was inlined there, leaf first, at least one. Resolved by the first call, O(1)
+ * from then on; *ret and its strings live as long as `names`. -1 if out of memory.
+ */
+int names_frame(struct names *names, const struct profile_process *process,
+		struct profile_frame frame, struct named_stack *ret);
+
+/*
+ * All frames of a stack. *ret is in the arena; its strings live as long as `names`. -1 if out of
+ * memory.
  */
 int names_stack(struct names *names, const struct profile_process *process, node_id node,
 		struct arena *arena, struct named_stack *ret);

@@ -72,6 +72,7 @@ enum profile_mark {
 	MARK_STOPPED, /* no unwind information: the walk ended here */
 	MARK_OTHER,   /* memory budget used up: the stack was not kept */
 	MARK_DAMAGED, /* the recording names a frame that it does not hold */
+	MARK_COUNT,
 };
 
 struct profile_frame {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache in front of the modules: every frame is resolved once, and its strings live in one
- * arena until the symbolizer goes.
+ * The cache in front of the modules: every frame is resolved once, and its strings are interned
+ * until the symbolizer goes.
  *
  * Open addressing over (module, address, exact); an entry's list is fixed once stored. A module is
  * opened by the first of its frames. Nothing here fails: out of memory, like every other trouble,
@@ -18,6 +18,7 @@
 #include "symbols/dwarf_index.h"
 #include "symbols/symbol_module.h"
 #include "util/arena.h"
+#include "util/intern.h"
 #include "util/vector.h"
 
 struct module_entry {
@@ -38,6 +39,7 @@ struct cache_entry {
 
 struct symbolizer {
 	struct arena arena;
+	struct intern strings;
 	VECTOR(struct module_entry) modules; /* [0] is no module */
 	struct cache_entry *cache;
 	size_t cache_size; /* a power of two */
@@ -75,6 +77,7 @@ void symbolizer_free(struct symbolizer *s)
 	vector_release(&s->modules);
 	free(s->cache);
 	arena_release(&s->arena);
+	intern_release(&s->strings);
 	free(s);
 }
 
@@ -132,7 +135,7 @@ static bool cache_grow(struct symbolizer *s)
 	return true;
 }
 
-/* Copies a frame's strings into the arena: libdw's and libiberty's do not live as long. */
+/* Interns a frame's strings: libdw's and libiberty's do not live as long. */
 static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_frame *from)
 {
 	struct symbol_frame frame = { .line = from->line, .inlined = from->inlined };
@@ -142,17 +145,17 @@ static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_f
 		size_t length = strcspn(from->linkage_name, "@");
 		const void *bytes = from->linkage_name;
 
-		frame.linkage = arena_string(&s->arena, span_of(bytes, length));
+		frame.linkage = intern_span(&s->strings, span_of(bytes, length));
 		char *plain = frame.linkage ? demangle(frame.linkage) : NULL;
 
-		frame.function = plain ? arena_strdup(&s->arena, plain) : frame.linkage;
+		frame.function = plain ? intern_text(&s->strings, plain) : frame.linkage;
 		free(plain);
 	} else if (from->name) {
-		frame.function = arena_strdup(&s->arena, from->name);
+		frame.function = intern_text(&s->strings, from->name);
 		frame.linkage = frame.function;
 	}
 	if (from->file)
-		frame.file = arena_strdup(&s->arena, from->file);
+		frame.file = intern_text(&s->strings, from->file);
 	return frame;
 }
 

@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/span.h"
 
+/* Equal texts of one symbolizer are the same pointer. */
 struct symbol_frame {
 	const char *function; /* demangled; NULL: unknown */
 	const char *linkage;  /* as the linker has it; NULL: unknown */

@@ -16,7 +16,7 @@ struct fixture {
 static struct fixture run_view(struct recording r, const char *view, size_t limit)
 {
 	const struct query query = { .file = "made.hg", .limit = limit };
-	struct fixture f = { .profile = profile_new(&r, NULL), .names = names_new(false) };
+	struct fixture f = { .profile = profile_new(&r, NULL), .names = names_new(NULL) };
 
 	assert_non_null(f.profile);
 	assert_non_null(analysis_find(view));

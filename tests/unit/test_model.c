@@ -149,7 +149,8 @@ static void frames_without_names_show_their_place(void **state)
 	struct named_stack stack;
 
 	for (int symbols = 0; symbols < 2; symbols++) {
-		struct names *names = names_new(symbols);
+		struct names_options options = { .use_symbols = symbols };
+		struct names *names = names_new(&options);
 
 		assert_int_equal(names_stack(names, p, (node_id){ 6 }, &arena, &stack), 0);
 		assert_int_equal(stack.count, 2);

@@ -48,7 +48,7 @@ static char *render_view(struct recording recording, const char *view, const cha
 			 struct render_options options, size_t limit)
 {
 	struct profile *profile = profile_new(&recording, NULL);
-	struct names *names = names_new(false);
+	struct names *names = names_new(NULL);
 	const struct query query = { .file = "made.hg", .limit = limit };
 	struct result *result = analysis_find(view)->run(profile, names, &query, NULL);
 	struct sink sink = { 0 };

@@ -4,11 +4,13 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/error.h"
+#include "util/intern.h"
 #include "util/vector.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,6 +251,35 @@ static void what_is_taken_outlives_its_scope_and_the_rest_does_not(void **state)
 	close(kept);
 }
 
+static void equal_strings_are_interned_once(void **state)
+{
+	enum { TEXTS = 5000 };
+	struct intern strings = INTERN_INIT;
+	const char *kept[TEXTS];
+	char text[32];
+
+	(void)state;
+	for (int i = 0; i < TEXTS; i++) {
+		snprintf(text, sizeof text, "name %d", i);
+		kept[i] = intern_text(&strings, text);
+		assert_string_equal(kept[i], text);
+		assert_ptr_not_equal(kept[i], text);
+	}
+	for (int i = 0; i < TEXTS; i++) {
+		snprintf(text, sizeof text, "name %d", i);
+		assert_ptr_equal(intern_text(&strings, text), kept[i]);
+	}
+	assert_int_equal(strings.used, TEXTS);
+	/* Length counts: one is the beginning of the other, and one holds a NUL. */
+	assert_ptr_not_equal(intern_span(&strings, span_of("ab", 1)), intern_text(&strings, "ab"));
+	assert_ptr_not_equal(intern_span(&strings, span_of("ab", 3)), intern_text(&strings, "ab"));
+	assert_string_equal(intern_span(&strings, span_of(NULL, 0)), "");
+	assert_ptr_equal(intern_text(&strings, ""), intern_span(&strings, span_of(NULL, 0)));
+	intern_release(&strings);
+	assert_string_equal(intern_text(&strings, "again"), "again");
+	intern_release(&strings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +294,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_grows_and_is_read_by_a_cursor),
 		cmocka_unit_test(a_buffer_makes_text),
 		cmocka_unit_test(a_buffer_that_ran_out_of_memory_stays_failed),
+		cmocka_unit_test(equal_strings_are_interned_once),
 		cmocka_unit_test(a_vector_keeps_order_while_it_grows),
 		cmocka_unit_test(what_is_taken_outlives_its_scope_and_the_rest_does_not),
 	};
