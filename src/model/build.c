@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/history.h"
 #include "model/site_sums.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -84,6 +85,47 @@ static void check_cells(struct process_rows *rows, struct damage *damage)
 			damage->rows++;
 		}
 	}
+}
+
+/* Tables by slot are as long as the largest: a false one must not make them huge. */
+static void check_slots(struct process_rows *rows, struct damage *damage)
+{
+	for (size_t i = 0; i < rows->cell_count; i++)
+		if (rows->cells[i].slot >= LIVE_SLOTS_MAX) {
+			rows->cells[i].slot = 0;
+			damage->rows++;
+		}
+	for (size_t i = 0; i < rows->thread_count; i++)
+		if (rows->threads[i].slot >= LIVE_SLOTS_MAX) {
+			rows->threads[i].slot = 0;
+			damage->rows++;
+		}
+	for (size_t i = 0; i < rows->foreign_count; i++) {
+		struct foreign_row *f = &rows->foreign[i];
+
+		if (f->freer >= LIVE_SLOTS_MAX ||
+		    (f->owner >= LIVE_SLOTS_MAX && f->owner != UINT32_MAX)) {
+			*f = (struct foreign_row){ 0 };
+			damage->rows++;
+		}
+	}
+}
+
+static void check_snapshots(struct process_rows *rows, struct damage *damage)
+{
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		struct snapshot_row *row = &rows->snapshots[i];
+
+		if (!range_within(row->sites_at, row->sites_count, rows->snapshot_site_count)) {
+			row->sites_count = 0;
+			damage->rows++;
+		}
+	}
+	for (size_t i = 0; i < rows->snapshot_site_count; i++)
+		if (rows->snapshot_sites[i].site >= rows->site_count) {
+			rows->snapshot_sites[i].site = 0; /* no site */
+			damage->rows++;
+		}
 }
 
 static int take_modules(struct profile_process *p, const struct process_rows *rows,
@@ -179,42 +221,11 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->own_bytes = row->own_bytes;
 	p->threads = rows->thread_count;
 	p->frame_count = rows->frame_count;
+	p->node_count = MAX(rows->node_count, (size_t)1);
 	p->depth_limit = row->depth_limit;
 	/* The last moment may be after the process' memory was gone. */
 	for (size_t i = rows->series_count; i > 0 && p->end_rss_bytes == 0; i--)
 		p->end_rss_bytes = rows->series[i - 1].rss_bytes;
-}
-
-static void take_memory(struct profile_process *p, const struct process_rows *rows)
-{
-	const struct memory_row *m;
-
-	if (rows->memory_count == 0)
-		return;
-	m = &rows->memory[rows->memory_count - 1];
-	/* The program's own mappings may be untouched, or shared: then they are not among the anonymous pages. */
-	uint64_t mapped = MIN(m->map_live_bytes, m->anonymous_bytes);
-	uint64_t used = saturating_add(saturating_add(m->live_bytes, m->slack_bytes), mapped);
-
-	p->memory = (struct profile_memory){
-		.known = true,
-		.at_ns = m->at_ns,
-		.live_bytes = m->live_bytes,
-		.slack_bytes = m->slack_bytes,
-		.map_live_bytes = m->map_live_bytes,
-		.beyond_bytes =
-			saturating_sub(saturating_add(m->heap_bytes, m->anonymous_bytes), used),
-		.rss_bytes = m->rss_bytes,
-		.swap_bytes = m->swap_bytes,
-		.heap_bytes = m->heap_bytes,
-		.anonymous_bytes = m->anonymous_bytes,
-		.stack_bytes = m->stack_bytes,
-		.file_bytes = m->file_bytes,
-		.shared_bytes = m->shared_bytes,
-		.own_bytes = m->own_bytes,
-		.cgroup_limit_bytes = m->cgroup_limit_bytes,
-		.cgroup_usage_bytes = m->cgroup_usage_bytes,
-	};
 }
 
 static int build_process(struct profile_process *p, struct process_rows *rows, struct arena *arena,
@@ -223,9 +234,12 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	check_nodes(rows, damage);
 	check_sites(rows, damage);
 	check_cells(rows, damage);
+	check_slots(rows, damage);
+	check_snapshots(rows, damage);
 	p->rows = rows;
 	take_totals(p, rows);
-	take_memory(p, rows);
+	if (rows->memory_count)
+		p->memory = profile_memory_at(p, rows->memory_count - 1);
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
 	    site_sums_build(p, arena) < 0)
 		return -1;

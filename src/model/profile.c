@@ -83,3 +83,13 @@ ptrdiff_t profile_stack(const struct profile_process *p, node_id node, struct ar
 	*ret = frames;
 	return (ptrdiff_t)count;
 }
+
+struct profile_node profile_node(const struct profile_process *p, node_id node)
+{
+	if (node.v == 0)
+		return (struct profile_node){ 0 };
+	ASSERT(node.v < p->rows->node_count);
+	const struct node_row *row = &p->rows->nodes[node.v];
+
+	return (struct profile_node){ { row->parent }, frame_at(p, row->frame) };
+}

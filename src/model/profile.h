@@ -153,7 +153,7 @@ struct profile_process {
 	size_t site_count;
 	const struct profile_module *modules; /* [0] is none */
 	size_t module_count;
-	size_t frame_count;
+	size_t frame_count, node_count;
 	struct profile_notes health;
 
 	const struct process_rows *rows; /* for the model's own functions */
@@ -181,6 +181,14 @@ void profile_free(struct profile *profile);
  */
 ptrdiff_t profile_stack(const struct profile_process *process, node_id node, struct arena *arena,
 			struct profile_frame **ret);
+
+/* One step of a stack: its innermost frame, and the stack of the caller. Pre: node is none or below node_count;
+ * a caller's id is always less than its callee's. */
+struct profile_node {
+	node_id parent;
+	struct profile_frame frame;
+};
+struct profile_node profile_node(const struct profile_process *process, node_id node);
 
 /*
  * Distributions of a site, over all its cells, by ascending low; made when asked for, because few

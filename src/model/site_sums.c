@@ -53,6 +53,19 @@ static uint64_t not_negative(int64_t value)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
+void site_numbers_add(struct site_numbers *n, const struct cell_row *c)
+{
+	n->calls = saturating_add(n->calls, c->calls);
+	n->bytes = saturating_add(n->bytes, c->bytes);
+	n->frees = saturating_add(n->frees, c->frees);
+	n->freed_bytes = saturating_add(n->freed_bytes, c->freed_bytes);
+	n->max_bytes = saturating_add(n->max_bytes, c->max_bytes);
+	n->temporary_calls = saturating_add(n->temporary_calls, c->temporary);
+	n->slack_bytes = saturating_add(n->slack_bytes, c->slack);
+	n->lifetime_ms_sum = saturating_add(n->lifetime_ms_sum, c->lifetime_ms_sum);
+	add_reallocs(&n->reallocs, &c->reallocs);
+}
+
 static void sum_site(const struct profile_process *p, struct profile_site *site)
 {
 	const struct process_rows *rows = p->rows;
@@ -63,19 +76,11 @@ static void sum_site(const struct profile_process *p, struct profile_site *site)
 	for (uint32_t i = begin; i < end; i++) {
 		const struct cell_row *c = &rows->cells[p->cell_order[i]];
 
-		n->calls = saturating_add(n->calls, c->calls);
-		n->bytes = saturating_add(n->bytes, c->bytes);
-		n->frees = saturating_add(n->frees, c->frees);
-		n->freed_bytes = saturating_add(n->freed_bytes, c->freed_bytes);
-		n->max_bytes = saturating_add(n->max_bytes, c->max_bytes);
-		n->temporary_calls = saturating_add(n->temporary_calls, c->temporary);
-		n->slack_bytes = saturating_add(n->slack_bytes, c->slack);
-		n->lifetime_ms_sum = saturating_add(n->lifetime_ms_sum, c->lifetime_ms_sum);
+		site_numbers_add(n, c);
 		freed_slack = saturating_add(freed_slack, c->freed_slack);
 		/* Modulo 2^64: negative cells cancel positive ones in whatever order. */
 		peak_bytes += (uint64_t)c->peak_bytes;
 		peak_blocks += (uint64_t)c->peak_blocks;
-		add_reallocs(&n->reallocs, &c->reallocs);
 	}
 	n->live_blocks = saturating_sub(n->calls, n->frees);
 	n->live_bytes = saturating_sub(n->bytes, n->freed_bytes);

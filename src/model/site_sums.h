@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells -> sites with their sums. Used by build.c only. */
+/* Cells -> sites with their sums. Used by the model only. */
 #ifndef MODEL_SITE_SUMS_H
 #define MODEL_SITE_SUMS_H
 
@@ -10,5 +10,10 @@
  * memory.
  */
 int site_sums_build(struct profile_process *process, struct arena *arena);
+
+/* Adds one cell's counters; what is live and at the peak is left to the caller, who knows the other
+ * cells. */
+struct cell_row;
+void site_numbers_add(struct site_numbers *numbers, const struct cell_row *cell);
 
 #endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows about time, in the model's own words.
+ *
+ * The rows were checked by build.c: a snapshot's changes lie inside their table and name sites that
+ * exist. Nothing is copied before it is asked for.
+ */
+#include "model/history.h"
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "format/rows.h"
+
+size_t profile_sample_count(const struct profile_process *p)
+{
+	return p->rows->series_count;
+}
+
+struct profile_sample profile_sample(const struct profile_process *p, size_t index)
+{
+	ASSERT(index < p->rows->series_count);
+	const struct series_row *row = &p->rows->series[index];
+
+	return (struct profile_sample){
+		.at_ns = row->at_ns,
+		.live_bytes = row->live_bytes,
+		.live_blocks = row->live_blocks,
+		.calls = row->calls,
+		.bytes = row->bytes,
+		.frees = row->frees,
+		.rss_bytes = row->rss_bytes,
+		.threads = row->threads,
+		.map_live_bytes = row->map_live_bytes,
+		.own_bytes = row->own_bytes,
+	};
+}
+
+size_t profile_snapshot_count(const struct profile_process *p)
+{
+	return p->rows->snapshot_count;
+}
+
+struct profile_snapshot profile_snapshot(const struct profile_process *p, size_t index)
+{
+	ASSERT(index < p->rows->snapshot_count);
+	const struct snapshot_row *row = &p->rows->snapshots[index];
+
+	return (struct profile_snapshot){ row->at_ns, row->live_bytes, row->live_blocks,
+					  row->rss_bytes, row->sites_count };
+}
+
+struct profile_change profile_change(const struct profile_process *p, size_t snapshot,
+				     size_t change)
+{
+	const struct snapshot_row *row = &p->rows->snapshots[snapshot];
+
+	ASSERT(snapshot < p->rows->snapshot_count && change < row->sites_count);
+	const struct snapshot_site *site = &p->rows->snapshot_sites[row->sites_at + change];
+
+	return (struct profile_change){ { site->site }, { site->bytes, site->blocks } };
+}
+
+struct site_live *profile_live_at(const struct profile_process *p, size_t snapshot,
+				  struct arena *arena)
+{
+	struct site_live *live = ARENA_ARRAY(arena, struct site_live, p->rows->site_count + 1);
+
+	for (size_t i = 0; live && i <= snapshot; i++) {
+		const struct snapshot_row *row = &p->rows->snapshots[i];
+
+		for (size_t j = 0; j < row->sites_count; j++) {
+			struct profile_change change = profile_change(p, i, j);
+
+			live[change.site.v] = change.live;
+		}
+	}
+	return live;
+}
+
+size_t profile_memory_count(const struct profile_process *p)
+{
+	return p->rows->memory_count;
+}
+
+struct profile_memory profile_memory_at(const struct profile_process *p, size_t index)
+{
+	ASSERT(index < p->rows->memory_count);
+	const struct memory_row *m = &p->rows->memory[index];
+	uint64_t private_bytes = saturating_add(m->heap_bytes, m->anonymous_bytes);
+	uint64_t wanted = saturating_add(m->live_bytes, m->slack_bytes);
+
+	/* The program's own mappings may be there without a page: no more than there is. */
+	wanted = saturating_add(wanted, MIN(m->map_live_bytes, m->anonymous_bytes));
+	return (struct profile_memory){
+		.known = true,
+		.at_ns = m->at_ns,
+		.live_bytes = m->live_bytes,
+		.slack_bytes = m->slack_bytes,
+		.map_live_bytes = m->map_live_bytes,
+		.beyond_bytes = saturating_sub(private_bytes, wanted),
+		.rss_bytes = m->rss_bytes,
+		.swap_bytes = m->swap_bytes,
+		.heap_bytes = m->heap_bytes,
+		.anonymous_bytes = m->anonymous_bytes,
+		.stack_bytes = m->stack_bytes,
+		.file_bytes = m->file_bytes,
+		.shared_bytes = m->shared_bytes,
+		.own_bytes = m->own_bytes,
+		.cgroup_limit_bytes = m->cgroup_limit_bytes,
+		.cgroup_usage_bytes = m->cgroup_usage_bytes,
+	};
+}

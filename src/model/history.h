@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a profile knows of its course: the time series, the kept moments (snapshots) with what every
+ * site held at them, and where the memory was. Times are since the process' start.
+ */
+#ifndef MODEL_HISTORY_H
+#define MODEL_HISTORY_H
+
+#include "model/profile.h"
+
+/* One moment of the time series. Counters are cumulative. */
+struct profile_sample {
+	uint64_t at_ns;
+	uint64_t live_bytes, live_blocks;
+	uint64_t calls, bytes, frees;
+	uint64_t rss_bytes;
+	uint64_t threads; /* ever started */
+	uint64_t map_live_bytes;
+	uint64_t own_bytes; /* the recorder's */
+};
+size_t profile_sample_count(const struct profile_process *process);
+struct profile_sample profile_sample(const struct profile_process *process, size_t index);
+
+/* A moment at which every site was looked at; by time. */
+struct profile_snapshot {
+	uint64_t at_ns;
+	uint64_t live_bytes, live_blocks, rss_bytes;
+	size_t change_count;
+};
+size_t profile_snapshot_count(const struct profile_process *process);
+struct profile_snapshot profile_snapshot(const struct profile_process *process, size_t index);
+
+/* What a site held; negative only if the process was read in the middle of a call. */
+struct site_live {
+	int64_t bytes, blocks;
+};
+
+/* A site that holds something else than at the snapshot before. Pre: change < change_count. */
+struct profile_change {
+	site_id site;
+	struct site_live live; /* now */
+};
+struct profile_change profile_change(const struct profile_process *process, size_t snapshot,
+				     size_t change);
+
+/* What each site held at the snapshot, by site id; in the arena. NULL if out of memory. */
+struct site_live *profile_live_at(const struct profile_process *process, size_t snapshot,
+				  struct arena *arena);
+
+/* Where the memory was, at some moments, by time. */
+size_t profile_memory_count(const struct profile_process *process);
+struct profile_memory profile_memory_at(const struct profile_process *process, size_t index);
+
+#endif
