@@ -5,21 +5,17 @@
 
 #include <stddef.h>
 
+#include "analysis/places.h"
+#include "analysis/query.h"
 #include "analysis/result.h"
-#include "model/names.h"
 #include "model/profile.h"
 #include "util/error.h"
 
-struct query {
-	const char *file; /* where the profile came from, as shown */
-	size_t limit;	  /* rows; SIZE_MAX: all */
-};
-
 /*
- * Pure: the same profile and query give the same result; `names` only remembers what it resolved.
- * The result must not outlive profile and names. NULL if out of memory.
+ * Pure: the same profile and query give the same result; `places` only remembers what it resolved.
+ * The result must not outlive profile and places. NULL if out of memory.
  */
-typedef struct result *analysis_run(const struct profile *profile, struct names *names,
+typedef struct result *analysis_run(const struct profile *profile, struct places *places,
 				    const struct query *query, struct error *error);
 
 struct analysis {

@@ -54,15 +54,15 @@ bool result_notes(struct result *result, const struct profile *profile, const ch
 		  struct profile_notes last);
 
 /* The stack of a site as a value. False if out of memory. */
-bool stack_value(struct result *result, struct names *names, const struct profile_process *process,
-		 node_id node, struct result_value *ret);
+bool stack_value(struct result *result, struct places *places,
+		 const struct profile_process *process, node_id node, struct result_value *ret);
 
-/*
- * The frame of a stack that says most to a person, as "Cache::insert (cache.cc:88)": the innermost
- * named one that is not plumbing of the language or libc, else any such, else the leaf. In the arena;
- * NULL if out of memory.
- */
-const char *stack_label(struct result *result, struct result_frames frames);
+/* A place as "Cache::insert (cache.cc:88)"; in the arena; NULL if out of memory. */
+const char *place_label(struct result *result, const struct place *place);
+
+/* The label of the stack's owner: the frame that says most to a person. NULL if out of memory. */
+const char *stack_label(struct result *result, struct places *places,
+			const struct profile_process *process, node_id node);
 
 /* Collects the values of a sentence. */
 struct words {

@@ -28,6 +28,10 @@ enum result_unit {
 	UNIT_COUNT,
 	UNIT_BYTES,
 	UNIT_NS,
+	UNIT_RATE,	   /* per second */
+	UNIT_COUNT_CHANGE, /* the same with their sign: differences */
+	UNIT_BYTES_CHANGE,
+	UNIT_NS_CHANGE,
 	UNIT_FLAG,
 	UNIT_PERCENT,	/* for people only: machines have part and whole */
 	UNIT_FRAMES,	/* a stack, leaf first */
@@ -37,6 +41,7 @@ enum result_unit {
 };
 
 struct result_frame {
+	uint32_t id;	      /* equal ids, equal frames; small */
 	const char *function; /* never NULL */
 	const char *file;     /* NULL: unknown */
 	uint32_t line;	      /* 0: unknown */
@@ -45,7 +50,7 @@ struct result_frame {
 	bool inlined, address_exact;
 };
 struct result_frames {
-	const struct result_frame *at;
+	const struct result_frame *const *at;
 	size_t count;
 };
 
@@ -71,7 +76,8 @@ struct result_value {
 	enum result_unit unit;
 	union {
 		const char *text;	   /* TEXT; NULL: unknown */
-		uint64_t number;	   /* ID, COUNT, BYTES, NS */
+		uint64_t number;	   /* ID, COUNT, BYTES, NS, RATE */
+		int64_t change;		   /* *_CHANGE */
 		bool flag;		   /* FLAG */
 		struct result_share share; /* PERCENT */
 		struct result_frames frames;
@@ -142,6 +148,10 @@ static inline struct result_value value_text(const char *text)
 static inline struct result_value value_number(enum result_unit unit, uint64_t number)
 {
 	return (struct result_value){ .unit = unit, .number = number };
+}
+static inline struct result_value value_change(enum result_unit unit, int64_t change)
+{
+	return (struct result_value){ .unit = unit, .change = change };
 }
 static inline struct result_value value_flag(bool flag)
 {

@@ -152,7 +152,7 @@ static bool bars_value(struct result *result, enum result_unit unit, struct prof
 	return true;
 }
 
-static bool fill_row(struct result *result, struct names *names, const struct picked *picked,
+static bool fill_row(struct result *result, struct places *places, const struct picked *picked,
 		     struct result_value *row)
 {
 	const struct profile_process *p = picked->process;
@@ -166,9 +166,9 @@ static bool fill_row(struct result *result, struct names *names, const struct pi
 	/* The peak is the heap's: what is mapped beside it is no part of it. */
 	row[SITE_PEAK_SHARE] = value_percent(site->numbers.peak_bytes,
 					     site->kind == PROFILE_HEAP ? p->peak_bytes : 0);
-	if (!stack_value(result, names, p, site->node, &row[SITE_STACK]))
+	if (!stack_value(result, places, p, site->node, &row[SITE_STACK]))
 		return false;
-	row[SITE_LABEL] = value_text(stack_label(result, row[SITE_STACK].frames));
+	row[SITE_LABEL] = value_text(stack_label(result, places, p, site->node));
 	return row[SITE_LABEL].text && profile_sizes(p, site->id, &result->arena, &sizes) == 0 &&
 	       profile_lifetimes(p, site->id, &result->arena, &lifetimes) == 0 &&
 	       bars_value(result, UNIT_SIZES, sizes, &row[SITE_SIZES]) &&
@@ -204,7 +204,7 @@ static bool say_left_out(struct result *result, const struct picked *rest, size_
 	return result->table.left_out != NULL;
 }
 
-static bool fill_table(struct result *result, struct names *names, const struct picked *all,
+static bool fill_table(struct result *result, struct places *places, const struct picked *all,
 		       size_t count, size_t limit)
 {
 	size_t rows = MIN(count, limit);
@@ -216,7 +216,7 @@ static bool fill_table(struct result *result, struct names *names, const struct 
 	if (!shown || !values)
 		return false;
 	for (size_t i = 0; i < rows; i++) {
-		if (!fill_row(result, names, &all[i], &values[i * SITE_COLUMNS]))
+		if (!fill_row(result, places, &all[i], &values[i * SITE_COLUMNS]))
 			return false;
 		several |= all[i].process != all[0].process;
 		mapped |= all[i].site->kind != PROFILE_HEAP;
@@ -271,7 +271,7 @@ static bool add_headline(struct result *result, const struct profile *profile, s
 	return true;
 }
 
-struct result *analyse_sites(const struct profile *profile, struct names *names,
+struct result *analyse_sites(const struct profile *profile, struct places *places,
 			     const struct query *query, struct error *error)
 {
 	size_t count = count_sites(profile);
@@ -283,8 +283,8 @@ struct result *analyse_sites(const struct profile *profile, struct names *names,
 		goto fail;
 	result_head_add(result, "site_count", value_number(UNIT_COUNT, count));
 	if (!add_headline(result, profile, count) ||
-	    !fill_table(result, names, all, count, query->limit) ||
-	    names_notes(names, &result->arena, &unnamed) < 0 ||
+	    !fill_table(result, places, all, count, query->limit) ||
+	    names_notes(places_names(places), &result->arena, &unnamed) < 0 ||
 	    !result_notes(result, profile, count ? NULL : NOTHING_RECORDED, unnamed))
 		goto fail;
 	return result;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/build.h"
+#include "analysis/plumbing.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -17,31 +18,20 @@
 
 enum { LABEL_MAX_BYTES = 56 };
 
-bool stack_value(struct result *result, struct names *names, const struct profile_process *process,
-		 node_id node, struct result_value *ret)
+bool stack_value(struct result *result, struct places *places,
+		 const struct profile_process *process, node_id node, struct result_value *ret)
 {
-	AUTO(arena_release) struct arena scratch = ARENA_INIT;
-	struct named_stack stack;
+	struct place_chain stack;
 
-	if (names_stack(names, process, node, &scratch, &stack) < 0)
+	if (places_stack(places, process, node, &result->arena, &stack) < 0)
 		return false;
-	struct result_frame *frames = ARENA_ARRAY(&result->arena, struct result_frame, stack.count);
+	const struct result_frame **frames =
+		ARENA_ARRAY(&result->arena, const struct result_frame *, stack.count);
 
 	if (!frames)
 		return false;
-	for (size_t i = 0; i < stack.count; i++) {
-		const struct named_frame *f = &stack.at[i];
-
-		frames[i] = (struct result_frame){
-			.function = f->function,
-			.file = f->file,
-			.line = f->line,
-			.module = f->module,
-			.offset = f->offset,
-			.inlined = f->inlined,
-			.address_exact = f->address_exact,
-		};
-	}
+	for (size_t i = 0; i < stack.count; i++)
+		frames[i] = &stack.at[i]->frame;
 	*ret = (struct result_value){ .unit = UNIT_FRAMES, .frames = { frames, stack.count } };
 	return true;
 }
@@ -54,8 +44,7 @@ static bool begins_with_any(const char *text, const char *const *beginnings, siz
 	return false;
 }
 
-/* What lies between a program and its memory in every program, and what starts them all. */
-static bool is_plumbing(const struct result_frame *f)
+bool is_plumbing(const struct result_frame *f)
 {
 	static const char *const functions[] = {
 		"std::",    "void std::", "__gnu_cxx::", "operator new",    "alloc::",	"core::",
@@ -72,7 +61,7 @@ static bool is_plumbing(const struct result_frame *f)
 	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
 }
 
-static bool is_mark_or_place(const struct result_frame *f)
+bool is_nameless(const struct result_frame *f)
 {
 	return f->function[0] == '[' || strstr(f->function, "+0x") || f->function[0] == '0';
 }
@@ -131,36 +120,30 @@ static int label_bytes(const char *function)
 	return (int)at;
 }
 
-static const struct result_frame *speaking_frame(struct result_frames frames)
+const char *place_label(struct result *result, const struct place *place)
 {
-	const struct result_frame *unnamed = NULL;
-
-	for (size_t i = 0; i < frames.count; i++) {
-		const struct result_frame *f = &frames.at[i];
-
-		if (f->function[0] == '[' || is_plumbing(f))
-			continue;
-		if (!is_mark_or_place(f))
-			return f;
-		if (!unnamed)
-			unnamed = f;
-	}
-	return unnamed ? unnamed : &frames.at[0];
-}
-
-const char *stack_label(struct result *result, struct result_frames frames)
-{
-	if (frames.count == 0)
+	if (!place)
 		return "[no stack]";
-	const struct result_frame *f = speaking_frame(frames);
+	const struct result_frame *f = &place->frame;
 	int bytes = label_bytes(f->function);
 	const char *cut = (size_t)bytes < name_bytes(f->function) ? "..." : "";
 
 	if (f->file && f->line)
 		return arena_printf(&result->arena, "%.*s%s (%s:%u)", bytes, f->function, cut,
 				    path_base(f->file), f->line);
-	if (!is_mark_or_place(f) && f->module[0])
+	if (!is_nameless(f) && f->module[0])
 		return arena_printf(&result->arena, "%.*s%s (%s)", bytes, f->function, cut,
 				    path_base(f->module));
 	return arena_printf(&result->arena, "%.*s%s", bytes, f->function, cut);
+}
+
+const char *stack_label(struct result *result, struct places *places,
+			const struct profile_process *process, node_id node)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct place_chain stack;
+
+	if (places_stack(places, process, node, &scratch, &stack) < 0)
+		return NULL;
+	return place_label(result, places_owner(stack));
 }

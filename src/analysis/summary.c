@@ -114,7 +114,7 @@ typedef VECTOR(struct result_sentence) sentence_vector;
 
 struct writer_state {
 	struct result *result;
-	struct names *names;
+	struct places *places;
 	const struct profile_process *process;
 	sentence_vector sentences;
 	bool failed;
@@ -137,15 +137,9 @@ static void add_sentence(struct writer_state *s, const char *label, struct words
 static void words_top_site(struct words *w, struct writer_state *s, const struct profile_site *site,
 			   uint64_t part, uint64_t whole)
 {
-	struct result_value stack;
-
-	if (!stack_value(s->result, s->names, s->process, site->node, &stack)) {
-		w->failed = true;
-		return;
-	}
 	words_add(w, value_percent(part, whole));
 	words_text(w, " of it from ");
-	words_text(w, stack_label(s->result, stack.frames));
+	words_text(w, stack_label(s->result, s->places, s->process, site->node));
 }
 
 static const char *short_command(struct arena *arena, const char *command)
@@ -345,10 +339,10 @@ static void say_allocator(struct writer_state *s)
 	add_sentence(s, "allocator", &w, NULL);
 }
 
-static bool say_all(struct result *result, struct names *names, const struct profile *profile,
+static bool say_all(struct result *result, struct places *places, const struct profile *profile,
 		    const struct profile_process *largest)
 {
-	struct writer_state s = { .result = result, .names = names, .process = largest };
+	struct writer_state s = { .result = result, .places = places, .process = largest };
 
 	say_headline(&s, profile);
 	if (profile->process_count > 1)
@@ -506,7 +500,7 @@ static bool nothing_recorded(const struct profile *profile)
 	return true;
 }
 
-struct result *analyse_summary(const struct profile *profile, struct names *names,
+struct result *analyse_summary(const struct profile *profile, struct places *places,
 			       const struct query *query, struct error *error)
 {
 	struct result *result = result_begin("summary", profile, query, 0);
@@ -514,7 +508,7 @@ struct result *analyse_summary(const struct profile *profile, struct names *name
 	const char *first = nothing_recorded(profile) ? NOTHING_RECORDED : NULL;
 
 	if (!result || !fill_table(result, profile, query->limit) ||
-	    (largest && !say_all(result, names, profile, largest)) ||
+	    (largest && !say_all(result, places, profile, largest)) ||
 	    !result_notes(result, profile, first, (struct profile_notes){ 0 })) {
 		result_free(result);
 		error_set(error, "out of memory");

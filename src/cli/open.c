@@ -67,16 +67,20 @@ int show_profile(FILE *out, const struct profile *profile, const struct show *sh
 	struct render_output output = { .write = write_file, .context = out };
 	struct names_options naming = { .use_symbols = !show->no_symbols };
 	struct names *names = names_new(&naming);
+	struct places *places = names ? places_new(names) : NULL;
+	struct result *result = NULL;
 	int status = -1;
 
-	if (!names)
-		return error_set(error, "out of memory");
-	struct result *result = show->view->run(profile, names, &show->query, error);
+	if (places)
+		result = show->view->run(profile, places, &show->query, error);
+	else
+		error_set(error, "out of memory");
 
 	if (result)
 		status = show->renderer->run(result, &show->render, &output, error);
 	buffer_release(&output.buffer);
 	result_free(result);
+	places_free(places);
 	names_free(names);
 	return status;
 }

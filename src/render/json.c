@@ -4,20 +4,74 @@
  * the names of fields and columns; a column without a name is for people only and left out, and so
  * are the sentences. Numbers are integers with all their digits.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/compiler.h"
 #include "render/renderers.h"
 #include "util/json.h"
+#include "util/vector.h"
+
+/*
+ * A stack is a list of numbers, and each frame is written once, behind the table: a hundred thousand
+ * stacks share some ten thousand frames.
+ */
+struct writer {
+	struct json json;
+	uint32_t *numbers; /* by a frame's id: its place in "frames" + 1 */
+	size_t number_count;
+	VECTOR(const struct result_frame *) frames;
+	bool failed;
+};
 
 /* More rows than this are for programs only: no spaces between them. */
 enum { PRETTY_ROWS = 200 };
 
-static void write_value(struct json *j, const struct result_value *value);
+static void write_value(struct writer *w, const struct result_value *value);
 
-static void write_frames(struct json *j, struct result_frames frames)
+static bool make_room(struct writer *w, uint32_t id)
 {
+	size_t wanted = MAX((size_t)id + 1, w->number_count * 2);
+
+	if (id < w->number_count)
+		return true;
+	uint32_t *grown = reallocarray(w->numbers, wanted, sizeof *grown);
+
+	if (!grown)
+		return false;
+	memset(grown + w->number_count, 0, (wanted - w->number_count) * sizeof *grown);
+	w->numbers = grown;
+	w->number_count = wanted;
+	return true;
+}
+
+static void write_frames(struct writer *w, struct result_frames frames)
+{
+	json_array(&w->json);
+	for (size_t i = 0; i < frames.count && !w->failed; i++) {
+		const struct result_frame *f = frames.at[i];
+
+		if (!make_room(w, f->id)) {
+			w->failed = true;
+			break;
+		}
+		if (w->numbers[f->id] == 0) {
+			w->failed = !vector_push(&w->frames, f);
+			w->numbers[f->id] = (uint32_t)w->frames.count;
+		}
+		json_u64(&w->json, w->numbers[f->id] - 1);
+	}
+	json_end_array(&w->json);
+}
+
+static int write_frame_table(struct writer *w, struct render_output *out, struct error *error)
+{
+	struct json *j = &w->json;
+
+	json_key(j, "frames");
 	json_array(j);
-	for (size_t i = 0; i < frames.count; i++) {
-		const struct result_frame *f = &frames.at[i];
+	for (size_t i = 0; i < w->frames.count; i++) {
+		const struct result_frame *f = w->frames.at[i];
 
 		json_object(j);
 		json_field_string(j, "function", f->function);
@@ -28,8 +82,11 @@ static void write_frames(struct json *j, struct result_frames frames)
 		json_field_bool(j, "inlined", f->inlined);
 		json_field_bool(j, "address_exact", f->address_exact);
 		json_end_object(j);
+		if (render_flush(out, false, error) < 0)
+			return -1;
 	}
 	json_end_array(j);
+	return 0;
 }
 
 static void write_bars(struct json *j, struct result_bars bars, const char *low, const char *high)
@@ -45,18 +102,22 @@ static void write_bars(struct json *j, struct result_bars bars, const char *low,
 	json_end_array(j);
 }
 
-static void write_fields(struct json *j, struct result_fields fields)
+static void write_fields(struct writer *w, struct result_fields fields)
 {
+	struct json *j = &w->json;
+
 	json_object(j);
 	for (size_t i = 0; i < fields.count; i++) {
 		json_key(j, fields.at[i].name);
-		write_value(j, &fields.at[i].value);
+		write_value(w, &fields.at[i].value);
 	}
 	json_end_object(j);
 }
 
-static void write_value(struct json *j, const struct result_value *value)
+static void write_value(struct writer *w, const struct result_value *value)
 {
+	struct json *j = &w->json;
+
 	switch (value->unit) {
 	case UNIT_TEXT:
 		json_string(j, value->text);
@@ -65,7 +126,13 @@ static void write_value(struct json *j, const struct result_value *value)
 	case UNIT_COUNT:
 	case UNIT_BYTES:
 	case UNIT_NS:
+	case UNIT_RATE:
 		json_u64(j, value->number);
+		break;
+	case UNIT_COUNT_CHANGE:
+	case UNIT_BYTES_CHANGE:
+	case UNIT_NS_CHANGE:
+		json_i64(j, value->change);
 		break;
 	case UNIT_FLAG:
 		json_bool(j, value->flag);
@@ -74,7 +141,7 @@ static void write_value(struct json *j, const struct result_value *value)
 		json_null(j);
 		break;
 	case UNIT_FRAMES:
-		write_frames(j, value->frames);
+		write_frames(w, value->frames);
 		break;
 	case UNIT_SIZES:
 		write_bars(j, value->bars, "low", "high");
@@ -83,14 +150,24 @@ static void write_value(struct json *j, const struct result_value *value)
 		write_bars(j, value->bars, "low_ms", "high_ms");
 		break;
 	case UNIT_FIELDS:
-		write_fields(j, value->fields);
+		write_fields(w, value->fields);
 		break;
 	}
 }
 
-static int write_table(struct json *j, const struct result_table *t, struct render_output *out,
+static bool has_frames(const struct result_table *t)
+{
+	for (size_t i = 0; i < t->column_count; i++)
+		if (t->columns[i].name && t->columns[i].unit == UNIT_FRAMES)
+			return true;
+	return false;
+}
+
+static int write_table(struct writer *w, const struct result_table *t, struct render_output *out,
 		       struct error *error)
 {
+	struct json *j = &w->json;
+
 	json_key(j, t->name);
 	json_array(j);
 	for (size_t row = 0; row < t->row_count; row++) {
@@ -99,13 +176,31 @@ static int write_table(struct json *j, const struct result_table *t, struct rend
 			if (!t->columns[i].name)
 				continue;
 			json_key(j, t->columns[i].name);
-			write_value(j, &t->values[row * t->column_count + i]);
+			write_value(w, &t->values[row * t->column_count + i]);
 		}
 		json_end_object(j);
+		if (w->failed)
+			return error_set(error, "out of memory");
 		if (render_flush(out, false, error) < 0)
 			return -1;
 	}
 	json_end_array(j);
+	return has_frames(t) ? write_frame_table(w, out, error) : 0;
+}
+
+static int write_result(struct writer *w, const struct result *result, struct render_output *out,
+			struct error *error)
+{
+	struct json *j = &w->json;
+
+	json_object(j);
+	for (size_t i = 0; i < result->head.count; i++) {
+		json_key(j, result->head.at[i].name);
+		write_value(w, &result->head.at[i].value);
+	}
+	if (write_table(w, &result->table, out, error) < 0)
+		return -1;
+	json_end_object(j);
 	return 0;
 }
 
@@ -113,17 +208,15 @@ int render_json(const struct result *result, const struct render_options *option
 		struct render_output *out, struct error *error)
 {
 	bool pretty = result->table.row_count <= PRETTY_ROWS;
-	struct json j = json_to(&out->buffer, pretty ? JSON_PRETTY : JSON_COMPACT);
+	struct writer w = { .json = json_to(&out->buffer, pretty ? JSON_PRETTY : JSON_COMPACT) };
 
 	(void)options;
-	json_object(&j);
-	for (size_t i = 0; i < result->head.count; i++) {
-		json_key(&j, result->head.at[i].name);
-		write_value(&j, &result->head.at[i].value);
-	}
-	if (write_table(&j, &result->table, out, error) < 0)
+	int status = write_result(&w, result, out, error);
+
+	free(w.numbers);
+	vector_release(&w.frames);
+	if (status < 0)
 		return -1;
-	json_end_object(&j);
 	if (!pretty)
 		buffer_char(&out->buffer, '\n');
 	return render_flush(out, true, error);

@@ -15,6 +15,7 @@ enum { FLUSH_BYTES = 256 * 1024 };
 const struct renderer renderers[] = {
 	{ "text", "for people", render_text, 20 },
 	{ "json", "for programs: every number exact", render_json, SIZE_MAX },
+	{ "csv", "for spreadsheets and databases: the table alone", render_csv, SIZE_MAX },
 	{ NULL, NULL, NULL, 0 },
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Result -> text or JSON. A renderer is one file and one row in renderers.c, and knows no view. */
+/* Result -> text, JSON or CSV. A renderer is one file and one row in renderers.c, and knows no view. */
 #ifndef RENDER_RENDERERS_H
 #define RENDER_RENDERERS_H
 
@@ -45,5 +45,6 @@ const struct renderer *renderer_find(const char *name);
 
 renderer_run render_text;
 renderer_run render_json;
+renderer_run render_csv;
 
 #endif

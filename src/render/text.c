@@ -55,6 +55,17 @@ static void append_safe(struct buffer *b, const char *text)
 	}
 }
 
+static uint64_t magnitude(int64_t change)
+{
+	return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
+}
+
+static void append_sign(struct buffer *b, int64_t change)
+{
+	if (change)
+		buffer_char(b, change < 0 ? '-' : '+');
+}
+
 static void append_value(struct buffer *b, const struct result_value *v,
 			 const struct render_options *o)
 {
@@ -76,6 +87,25 @@ static void append_value(struct buffer *b, const struct result_value *v,
 		break;
 	case UNIT_NS:
 		buffer_text(b, units_duration(v->number).text);
+		break;
+	case UNIT_RATE:
+		buffer_printf(b, "%s/s", units_count_short(v->number).text);
+		break;
+	case UNIT_COUNT_CHANGE:
+		append_sign(b, v->change);
+		buffer_text(b, units_count(magnitude(v->change)).text);
+		break;
+	case UNIT_BYTES_CHANGE:
+		if (o->exact_bytes) {
+			append_sign(b, v->change);
+			buffer_printf(b, "%s B", units_count(magnitude(v->change)).text);
+		} else {
+			buffer_text(b, units_bytes_change(v->change).text);
+		}
+		break;
+	case UNIT_NS_CHANGE:
+		append_sign(b, v->change);
+		buffer_text(b, units_duration(magnitude(v->change)).text);
 		break;
 	case UNIT_FLAG:
 		buffer_text(b, v->flag ? "yes" : "no");
@@ -308,7 +338,7 @@ static void append_stack(struct buffer *b, struct result_frames frames,
 	if (o->stack_frames && shown > o->stack_frames + 1)
 		shown = o->stack_frames;
 	for (size_t i = 0; i < shown; i++)
-		append_frame(b, &frames.at[i], o);
+		append_frame(b, frames.at[i], o);
 	if (shown < frames.count) {
 		buffer_fill(b, ' ', STACK_INDENT);
 		buffer_printf(b, "... %s more frames\n", units_count(frames.count - shown).text);

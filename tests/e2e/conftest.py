@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+from reading import with_frames
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 120
 
@@ -108,6 +110,6 @@ def report_json(heapgauge, clean_env):
             timeout=TIMEOUT_SECONDS,
         )
         assert done.returncode == 0, f"report --view {view} failed: {done.stderr}"
-        return json.loads(done.stdout)
+        return with_frames(json.loads(done.stdout))
 
     return run

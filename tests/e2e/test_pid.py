@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from compiled import WAIT_SECONDS, compile_c, wait_for
+from reading import with_frames
 
 # Takes 1000 blocks in keep(), frees 100, tells its pid and waits for a line; then again.
 KEEPER = r"""
@@ -87,7 +88,7 @@ def test_a_running_process_is_read_without_a_file(keeper, read_pid, scratch):
 def test_its_sites_have_names(keeper, read_pid):
     done = read_pid(keeper.target, "--view", "sites", "--format", "json")
     assert done.returncode == 0, done.stderr
-    sites = [s for s in json.loads(done.stdout)["sites"] if any(f["function"] == "keep" for f in s["stack"])]
+    sites = [s for s in with_frames(json.loads(done.stdout))["sites"] if any(f["function"] == "keep" for f in s["stack"])]
     assert [(s["calls"], s["live_blocks"]) for s in sites] == [(1000, 900)]
 
 

@@ -5,11 +5,13 @@
 
 #include "analysis/analyses.h"
 #include "analysis/build.h"
+#include "analysis/plumbing.h"
 #include "model/build.h"
 
 struct fixture {
 	struct profile *profile;
 	struct names *names;
+	struct places *places;
 	struct result *result;
 };
 
@@ -18,9 +20,10 @@ static struct fixture run_view(struct recording r, const char *view, size_t limi
 	const struct query query = { .file = "made.hg", .limit = limit };
 	struct fixture f = { .profile = profile_new(&r, NULL), .names = names_new(NULL) };
 
+	f.places = places_new(f.names);
 	assert_non_null(f.profile);
 	assert_non_null(analysis_find(view));
-	f.result = analysis_find(view)->run(f.profile, f.names, &query, NULL);
+	f.result = analysis_find(view)->run(f.profile, f.places, &query, NULL);
 	assert_non_null(f.result);
 	assert_string_equal(f.result->view, view);
 	return f;
@@ -29,6 +32,7 @@ static struct fixture run_view(struct recording r, const char *view, size_t limi
 static void release(struct fixture *f)
 {
 	result_free(f->result);
+	places_free(f->places);
 	names_free(f->names);
 	profile_free(f->profile);
 }
@@ -92,8 +96,8 @@ static void sites_are_heaviest_first(void **state)
 	assert_int_equal(cell(r, 2, "process")->number, 4800);
 	assert_string_equal(cell(r, 4, "kind")->text, "mmap");
 	assert_int_equal(cell(r, 0, "stack")->frames.count, 3);
-	assert_string_equal(cell(r, 0, "stack")->frames.at[0].function, "server+0x3000");
-	assert_true(cell(r, 0, "stack")->frames.at[0].address_exact);
+	assert_string_equal(cell(r, 0, "stack")->frames.at[0]->function, "server+0x3000");
+	assert_true(cell(r, 0, "stack")->frames.at[0]->address_exact);
 	assert_int_equal(cell(r, 1, "sizes")->bars.count, 2);
 	assert_int_equal(cell(r, 0, "realloc")->fields.count, 7);
 	assert_int_equal(head(r, "site_count")->number, 6);
@@ -205,6 +209,20 @@ static void nothing_recorded_is_said_loudly(void **state)
 	}
 }
 
+static const char *label_of(struct result *result, const struct result_frame *frames, size_t count)
+{
+	struct place all[8] = { 0 };
+	const struct place *pointers[8];
+
+	for (size_t i = 0; i < count; i++) {
+		all[i] = (struct place){ .frame = frames[i],
+					 .plumbing = is_plumbing(&frames[i]),
+					 .nameless = is_nameless(&frames[i]) };
+		pointers[i] = &all[i];
+	}
+	return place_label(result, places_owner((struct place_chain){ pointers, count }));
+}
+
 static void label_is_the_frame_that_speaks(void **state)
 {
 	(void)state;
@@ -224,7 +242,7 @@ static void label_is_the_frame_that_speaks(void **state)
 		{ .function = "main", .file = "/src/main.cc", .line = 3, .module = "a" },
 	};
 
-#define LABEL(from, count) stack_label(&result, (struct result_frames){ frames + (from), count })
+#define LABEL(from, count) label_of(&result, frames + (from), count)
 	assert_string_equal(LABEL(0, 6), "g_list_append (libglib.so)");
 	assert_string_equal(LABEL(4, 2), "Cache::insert (cache.cc:88)");
 	/* Nothing but plumbing: the leaf. */

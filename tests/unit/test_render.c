@@ -49,8 +49,9 @@ static char *render_view(struct recording recording, const char *view, const cha
 {
 	struct profile *profile = profile_new(&recording, NULL);
 	struct names *names = names_new(NULL);
+	struct places *places = places_new(names);
 	const struct query query = { .file = "made.hg", .limit = limit };
-	struct result *result = analysis_find(view)->run(profile, names, &query, NULL);
+	struct result *result = analysis_find(view)->run(profile, places, &query, NULL);
 	struct sink sink = { 0 };
 
 	assert_non_null(result);
@@ -59,6 +60,7 @@ static char *render_view(struct recording recording, const char *view, const cha
 
 	assert_non_null(text);
 	result_free(result);
+	places_free(places);
 	names_free(names);
 	profile_free(profile);
 	return text;

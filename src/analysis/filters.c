@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules by which stacks are kept or left out, as far as they are words: regular expressions are
+ * compiled once, suppressions are read once. What they are compared with is places.c's and
+ * selection.c's business.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/query.h"
+#include "util/files.h"
+
+int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
+		struct error *error)
+{
+	struct rule rule = { .kind = kind };
+	int status = regcomp(&rule.regex, regex, REG_EXTENDED | REG_NOSUB);
+
+	if (status != 0) {
+		char why[120];
+
+		regerror(status, &rule.regex, why, sizeof why);
+		return error_set(error, "'%s' is no regular expression: %s", regex, why);
+	}
+	if (!vector_push(&filters->rules, rule)) {
+		regfree(&rule.regex);
+		return error_set(error, "out of memory");
+	}
+	return 0;
+}
+
+void filters_release(struct filters *filters)
+{
+	for (size_t i = 0; i < filters->rules.count; i++)
+		regfree(&filters->rules.at[i].regex);
+	vector_release(&filters->rules);
+	vector_release(&filters->suppressions);
+	free(filters->suppression_text);
+	filters->suppression_text = NULL;
+}
+
+static char *trim(char *line)
+{
+	while (*line == ' ' || *line == '\t')
+		line++;
+	size_t length = strlen(line);
+
+	while (length && strchr(" \t\r", line[length - 1]))
+		line[--length] = '\0';
+	return line;
+}
+
+int filters_suppress(struct filters *filters, const char *path, struct error *error)
+{
+	struct file_map map = FILE_MAP_INIT;
+
+	if (filters->suppression_text)
+		return error_set(error, "one file of suppressions at a time");
+	if (file_map_open(&map, path, error) < 0)
+		return -1;
+	char *text = strndup((const char *)map.bytes.data, map.bytes.size);
+
+	file_map_release(&map);
+	if (!text)
+		return error_set(error, "out of memory");
+	filters->suppression_text = text;
+	size_t number = 1;
+
+	for (char *line = text, *next; line; line = next, number++) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		line = trim(line);
+		if (!line[0] || line[0] == '#')
+			continue;
+		if (strncmp(line, "leak:", 5) != 0 || !line[5])
+			return error_set(error,
+					 "%s, line %zu: 'leak:PATTERN' is expected, not '%s'", path,
+					 number, line);
+		if (!vector_push(&filters->suppressions, ((struct suppression){ line + 5 })))
+			return error_set(error, "out of memory");
+	}
+	return 0;
+}
+
+/* Where the piece (no '*' in it) is in the text; NULL if nowhere. */
+static const char *find_piece(const char *text, const char *piece, size_t length)
+{
+	for (;; text++) {
+		if (strncmp(text, piece, length) == 0)
+			return text;
+		if (!*text)
+			return NULL;
+	}
+}
+
+bool suppression_matches(const char *pattern, const char *text)
+{
+	bool anchored = pattern[0] == '^';
+
+	pattern += anchored;
+	while (*pattern) {
+		if (*pattern == '*') {
+			anchored = false;
+			pattern++;
+			continue;
+		}
+		if (pattern[0] == '$' && !pattern[1])
+			return !*text || !anchored;
+		size_t length = strcspn(pattern, "*");
+		bool to_end = pattern[length] == '\0' && pattern[length - 1] == '$';
+
+		length -= to_end;
+		if (to_end) {
+			size_t rest = strlen(text);
+
+			return rest >= length && (!anchored || rest == length) &&
+			       memcmp(text + rest - length, pattern, length) == 0;
+		}
+		const char *at = find_piece(text, pattern, length);
+
+		if (!at || (anchored && at != text))
+			return false;
+		text = at + length;
+		pattern += length;
+		anchored = true;
+		/* What follows directly is at once behind; only a '*' lets it float. */
+	}
+	return true;
+}

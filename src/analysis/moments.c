@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moments. A recording keeps three kinds for each process: its peak, its end, and snapshots between;
+ * any other moment is answered with the nearest of these, and the answer says which it was.
+ *
+ * Snapshots are numbered over all processes by time, from 1: the other processes answer with their
+ * own nearest kept moment.
+ */
+#include "analysis/moments.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/units.h"
+#include "util/vector.h"
+
+static int compare_times(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* The time of the n-th snapshot of the recording. */
+static int snapshot_time(const struct profile *profile, uint64_t number, uint64_t *ret_ns,
+			 struct error *error)
+{
+	VECTOR(uint64_t) times = { 0 };
+	int status = -1;
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 0; j < profile_snapshot_count(p); j++)
+			if (!vector_push(&times, saturating_add(p->started_offset_ns,
+								profile_snapshot(p, j).at_ns))) {
+				error_set(error, "out of memory");
+				goto done;
+			}
+	}
+	if (times.count)
+		qsort(times.at, times.count, sizeof *times.at, compare_times);
+	if (number > times.count) {
+		error_set(error, "snap:%llu is not there: the recording keeps %zu moments",
+			  (unsigned long long)number, times.count);
+		goto done;
+	}
+	*ret_ns = times.at[number - 1];
+	status = 0;
+done:
+	vector_release(&times);
+	return status;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The kept moment of the process nearest to the time, which is the recording's. -1 if out of memory. */
+static int nearest_moment(const struct profile *profile, const struct profile_process *p,
+			  uint64_t at_ns, struct arena *arena, struct kept_moment *ret)
+{
+	uint64_t start = p->started_offset_ns, end = saturating_add(start, p->duration_ns);
+	uint64_t peak = saturating_add(start, p->peak_at_ns);
+	size_t best = SIZE_MAX;
+
+	if (profile->process_count > 1 && (at_ns < start || at_ns > end))
+		return 0; /* it did not run then */
+	*ret = (struct kept_moment){ .kind = KEPT_END, .at_ns = end };
+	if (distance(peak, at_ns) < distance(ret->at_ns, at_ns))
+		*ret = (struct kept_moment){ .kind = KEPT_PEAK, .at_ns = peak };
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		uint64_t taken = saturating_add(start, profile_snapshot(p, i).at_ns);
+
+		if (distance(taken, at_ns) <= distance(ret->at_ns, at_ns)) {
+			*ret = (struct kept_moment){ .kind = KEPT_SNAPSHOT, .at_ns = taken };
+			best = i;
+		}
+	}
+	if (ret->kind == KEPT_SNAPSHOT) {
+		ret->live = profile_live_at(p, best, arena);
+		return ret->live ? 0 : -1;
+	}
+	return 0;
+}
+
+struct kept_moment *moments_resolve(const struct profile *profile, struct moment moment,
+				    struct arena *arena, struct error *error)
+{
+	struct kept_moment *all = ARENA_ARRAY(arena, struct kept_moment, profile->process_count);
+	uint64_t at_ns = moment.at_ns;
+
+	if (!all)
+		goto no_memory;
+	if (moment.kind == MOMENT_SNAP && snapshot_time(profile, moment.number, &at_ns, error) < 0)
+		return NULL;
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		if (moment.kind == MOMENT_PEAK) {
+			all[i].kind = KEPT_PEAK;
+			all[i].at_ns = saturating_add(p->started_offset_ns, p->peak_at_ns);
+		} else if (moment.kind == MOMENT_END || moment.kind == MOMENT_DEFAULT) {
+			all[i].kind = KEPT_END;
+			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
+		} else if (nearest_moment(profile, p, at_ns, arena, &all[i]) < 0) {
+			goto no_memory;
+		}
+	}
+	return all;
+no_memory:
+	error_set(error, "out of memory");
+	return NULL;
+}
+
+struct site_live moment_live(const struct kept_moment *moment, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	switch (moment->kind) {
+	case KEPT_PEAK:
+		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
+	case KEPT_END:
+		return (struct site_live){ (int64_t)n->live_bytes, (int64_t)n->live_blocks };
+	case KEPT_SNAPSHOT:
+		return moment->live[site->id.v];
+	case KEPT_NOTHING:
+		break;
+	}
+	return (struct site_live){ 0, 0 };
+}
+
+const char *moment_text(const struct profile *profile, struct moment asked,
+			const struct kept_moment *moments, struct arena *arena)
+{
+	bool one = profile->process_count == 1;
+	struct units wanted = units_duration(asked.at_ns);
+
+	switch (asked.kind) {
+	case MOMENT_PEAK:
+		return one ? arena_printf(arena, "at the peak, %s",
+					  units_duration(moments[0].at_ns).text)
+			   : "at each process' own peak";
+	case MOMENT_TIME:
+		return one ? arena_printf(arena, "at %s, the kept moment nearest to %s",
+					  units_duration(moments[0].at_ns).text, wanted.text)
+			   : arena_printf(arena, "at the kept moments nearest to %s", wanted.text);
+	case MOMENT_SNAP:
+		return one ? arena_printf(arena, "at kept moment %llu, %s",
+					  (unsigned long long)asked.number,
+					  units_duration(moments[0].at_ns).text)
+			   : arena_printf(arena, "at the moments nearest to kept moment %llu",
+					  (unsigned long long)asked.number);
+	case MOMENT_END:
+	case MOMENT_DEFAULT:
+		break;
+	}
+	return "at the end";
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From "at which moment" to what each site held there. */
+#ifndef ANALYSIS_MOMENTS_H
+#define ANALYSIS_MOMENTS_H
+
+#include "analysis/vocabulary.h"
+#include "model/history.h"
+#include "model/profile.h"
+
+/* The kept moment of one process that a question means. */
+struct kept_moment {
+	enum {
+		KEPT_NOTHING,
+		KEPT_PEAK,
+		KEPT_END,
+		KEPT_SNAPSHOT
+	} kind;			/* NOTHING: it did not run then */
+	uint64_t at_ns;		/* since the start of the recording */
+	struct site_live *live; /* SNAPSHOT: by site id */
+};
+
+/*
+ * One for each process of the profile, in the arena. TIME and SNAP take the kept moment nearest to them: a snapshot,
+ * the peak or the end. NULL with the error set if there is none such, or out of memory.
+ */
+struct kept_moment *moments_resolve(const struct profile *profile, struct moment moment,
+				    struct arena *arena, struct error *error);
+
+/* What the site held. */
+struct site_live moment_live(const struct kept_moment *moment, const struct profile_site *site);
+
+/* "at the peak, 9.1 s"; in the arena; NULL if out of memory. */
+const char *moment_text(const struct profile *profile, struct moment asked,
+			const struct kept_moment *moments, struct arena *arena);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A question: which number, when, grouped by what, of which stacks. Zeroed asks for everything. */
+#ifndef ANALYSIS_QUERY_H
+#define ANALYSIS_QUERY_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/vocabulary.h"
+#include "util/error.h"
+#include "util/vector.h"
+
+/* What a rule of the filters looks at. */
+enum rule_kind {
+	RULE_FOCUS,	 /* some frame's function or file matches */
+	RULE_IGNORE,	 /* no frame's function or file matches */
+	RULE_MODULE,	 /* the owner's module matches: see places.h */
+	RULE_NOT_MODULE, /* it does not */
+	RULE_KINDS,
+};
+
+struct rule {
+	enum rule_kind kind;
+	regex_t regex;
+};
+
+/* One line of a suppression file: leak:PATTERN. */
+struct suppression {
+	const char *pattern; /* LeakSanitizer's: * is any text, ^ and $ anchor */
+};
+
+struct filters {
+	VECTOR(struct rule) rules;
+	VECTOR(struct suppression) suppressions;
+	char *suppression_text;	     /* the file; patterns point into it */
+	const char *thread;	     /* a tid, or an extended regex on the name; NULL: all */
+	const char *process;	     /* a pid, or an extended regex on the command; NULL: all */
+	uint64_t min_size, max_size; /* of a site's mean request; max 0: no limit */
+};
+
+int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
+		struct error *error);
+/* Reads LeakSanitizer's syntax: "leak:PATTERN" lines, # comments. */
+int filters_suppress(struct filters *filters, const char *path, struct error *error);
+void filters_release(struct filters *filters);
+/* Whether the pattern is somewhere in the text, as LeakSanitizer understands it. */
+bool suppression_matches(const char *pattern, const char *text);
+
+enum query_kinds { KINDS_DEFAULT, KINDS_HEAP, KINDS_MMAP, KINDS_ALL };
+
+struct query {
+	const char *file; /* where the profile came from, as shown */
+	size_t limit;	  /* rows; SIZE_MAX: all */
+
+	bool has_cost, has_axis, has_threshold;
+	enum cost_id cost;
+	struct moment at, minus; /* kind DEFAULT: not given */
+	enum axis_id by;
+	enum query_kinds kinds; /* DEFAULT: heap, or what the view says */
+	struct filters filters;
+
+	double threshold_percent; /* rows below are folded */
+	size_t depth;		  /* of a tree; 0: all */
+	bool callees_first; /* a tree from the allocating function up, instead of from main down */
+	bool fold_recursion;
+};
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Query and profile -> entries: filters are applied here and nowhere else, and so is the choice of
+ * the moment. What a filter leaves out is still in `whole`, so that a view can say of what its
+ * percentages are.
+ *
+ * Names are resolved only if a filter looks at them.
+ */
+#include "analysis/selection.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/moments.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/threads.h"
+#include "util/cleanup.h"
+
+enum { RULES_MAX = 32 };
+
+/* Which rules a place matches; asked once for each place. */
+struct place_answer {
+	bool known, suppressed;
+	uint32_t names, module; /* a bit for each rule */
+};
+
+struct maker {
+	struct selection *selection;
+	const struct profile *profile;
+	struct places *places;
+	const struct query *query;
+	enum query_kinds kinds;
+	const struct kept_moment *at, *minus; /* by process; minus NULL: none */
+	VECTOR(struct place_answer) answers;
+	bool *slots; /* of the process at hand; NULL: all threads */
+	regex_t thread, process;
+	bool has_thread, has_process;
+	bool failed;
+};
+
+static bool matches(const regex_t *regex, const char *text)
+{
+	return text && regexec(regex, text, 0, NULL, 0) == 0;
+}
+
+static struct place_answer ask_place(struct maker *m, const struct place *place)
+{
+	const struct filters *f = &m->query->filters;
+	const struct result_frame *frame = &place->frame;
+	struct place_answer answer = { .known = true };
+
+	for (size_t i = 0; i < f->rules.count; i++) {
+		const struct rule *rule = &f->rules.at[i];
+		uint32_t bit = UINT32_C(1) << i;
+
+		if (matches(&rule->regex, frame->function) || matches(&rule->regex, frame->file))
+			answer.names |= bit;
+		if (matches(&rule->regex, frame->module))
+			answer.module |= bit;
+	}
+	for (size_t i = 0; i < f->suppressions.count && !answer.suppressed; i++) {
+		const char *pattern = f->suppressions.at[i].pattern;
+
+		answer.suppressed = suppression_matches(pattern, frame->function) ||
+				    (frame->file && suppression_matches(pattern, frame->file)) ||
+				    suppression_matches(pattern, frame->module);
+	}
+	return answer;
+}
+
+static struct place_answer place_answer(struct maker *m, const struct place *place)
+{
+	static const struct place_answer unknown = { 0 };
+	size_t id = place->frame.id;
+
+	while (m->answers.count <= id)
+		if (!vector_push(&m->answers, unknown)) {
+			m->failed = true;
+			return unknown;
+		}
+	if (!m->answers.at[id].known)
+		m->answers.at[id] = ask_place(m, place);
+	return m->answers.at[id];
+}
+
+enum verdict { KEPT, LEFT_OUT, SUPPRESSED };
+
+static enum verdict judge_stack(struct maker *m, const struct entry *e)
+{
+	const struct filters *f = &m->query->filters;
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct place_chain stack;
+	uint32_t names = 0;
+	bool suppressed = false;
+
+	if (f->rules.count == 0 && f->suppressions.count == 0)
+		return KEPT;
+	if (places_stack(m->places, e->process, e->site->node, &scratch, &stack) < 0) {
+		m->failed = true;
+		return LEFT_OUT;
+	}
+	for (size_t i = 0; i < stack.count; i++) {
+		struct place_answer answer = place_answer(m, stack.at[i]);
+
+		names |= answer.names;
+		suppressed = suppressed || answer.suppressed;
+	}
+	const struct place *owner = places_owner(stack);
+	uint32_t module = owner ? place_answer(m, owner).module : 0;
+
+	for (size_t i = 0; i < f->rules.count; i++) {
+		uint32_t bit = UINT32_C(1) << i;
+		const bool holds[RULE_KINDS] = {
+			[RULE_FOCUS] = names & bit,
+			[RULE_IGNORE] = !(names & bit),
+			[RULE_MODULE] = module & bit,
+			[RULE_NOT_MODULE] = !(module & bit),
+		};
+
+		if (!holds[f->rules.at[i].kind])
+			return LEFT_OUT;
+	}
+	return suppressed ? SUPPRESSED : KEPT;
+}
+
+static bool size_fits(const struct filters *f, const struct site_numbers *n)
+{
+	uint64_t mean = n->calls ? n->bytes / n->calls : 0;
+
+	return mean >= f->min_size && (f->max_size == 0 || mean <= f->max_size);
+}
+
+static void add_numbers(struct measures *m, const struct site_numbers *n)
+{
+	const struct measures part = {
+		.total_bytes = (int64_t)n->bytes,
+		.calls = (int64_t)n->calls,
+		.frees = (int64_t)n->frees,
+		.temporary = (int64_t)n->temporary_calls,
+		.max_bytes = (int64_t)n->max_bytes,
+		.waste_bytes = (int64_t)n->slack_bytes,
+		.lifetime_ms = (int64_t)n->lifetime_ms_sum,
+		.copied_bytes = (int64_t)n->reallocs.moved_bytes,
+		.realloc_calls = (int64_t)n->reallocs.calls,
+	};
+
+	measures_add(m, &part);
+}
+
+static void add_live(struct measures *m, struct site_live live, int64_t sign)
+{
+	m->live_bytes += sign * live.bytes;
+	m->live_blocks += sign * live.blocks;
+}
+
+static struct site_live cell_live(const struct profile_cell *cell, const struct kept_moment *at)
+{
+	if (at->kind == KEPT_PEAK)
+		return (struct site_live){ cell->peak_bytes, cell->peak_blocks };
+	return (struct site_live){ cell->live_bytes, cell->live_blocks };
+}
+
+static struct measures measure(const struct maker *m, const struct profile_process *p,
+			       const struct profile_site *site)
+{
+	size_t index = (size_t)(p - m->profile->processes);
+	struct measures sum = { 0 };
+
+	if (!m->slots) {
+		add_numbers(&sum, &site->numbers);
+		add_live(&sum, moment_live(&m->at[index], site), 1);
+		if (m->minus)
+			add_live(&sum, moment_live(&m->minus[index], site), -1);
+		return sum;
+	}
+	for (size_t i = 0; i < profile_cell_count(p, site->id); i++) {
+		struct profile_cell cell = profile_cell(p, site->id, i);
+
+		if (!m->slots[cell.slot])
+			continue;
+		add_numbers(&sum, &cell.numbers);
+		add_live(&sum, cell_live(&cell, &m->at[index]), 1);
+		if (m->minus)
+			add_live(&sum, cell_live(&cell, &m->minus[index]), -1);
+	}
+	return sum;
+}
+
+static bool kind_fits(enum query_kinds kinds, enum profile_kind kind)
+{
+	return kinds == KINDS_ALL || (kinds == KINDS_MMAP) == (kind == PROFILE_MMAP);
+}
+
+static bool is_number(const char *text)
+{
+	while (isdigit((unsigned char)*text))
+		text++;
+	return *text == '\0';
+}
+
+static bool process_fits(const struct maker *m, const struct profile_process *p)
+{
+	const char *wanted = m->query->filters.process;
+
+	if (!wanted)
+		return true;
+	return is_number(wanted) ? strtoul(wanted, NULL, 10) == p->pid
+				 : matches(&m->process, p->command);
+}
+
+/* Slots of the threads that are wanted, in the arena. */
+static bool choose_slots(struct maker *m, const struct profile_process *p)
+{
+	const char *wanted = m->query->filters.thread;
+
+	m->slots = NULL;
+	if (!wanted)
+		return true;
+	m->slots = ARENA_ARRAY(&m->selection->arena, bool, profile_slot_count(p) + 1);
+	for (size_t i = 0; m->slots && i < profile_thread_count(p); i++) {
+		struct profile_thread t = profile_thread(p, i);
+
+		if (is_number(wanted) ? strtoul(wanted, NULL, 10) == t.tid
+				      : matches(&m->thread, t.name))
+			m->slots[t.slot] = true;
+	}
+	return m->slots != NULL;
+}
+
+static void take_site(struct maker *m, const struct profile_process *p,
+		      const struct profile_site *site, bool wanted)
+{
+	struct selection *s = m->selection;
+	struct entry e = { p, site, measure(m, p, site) };
+	struct measures all = e.m;
+	bool *slots = m->slots;
+
+	m->slots = NULL;
+	if (slots)
+		all = measure(m, p, site);
+	m->slots = slots;
+	measures_add(&s->whole, &all);
+	if (!wanted || !size_fits(&m->query->filters, &site->numbers))
+		return;
+	if (slots && e.m.calls == 0 && e.m.frees == 0)
+		return;
+	switch (judge_stack(m, &e)) {
+	case KEPT:
+		s->entries[s->count++] = e;
+		measures_add(&s->sum, &e.m);
+		break;
+	case SUPPRESSED:
+		s->suppressed_count++;
+		measures_add(&s->suppressed, &e.m);
+		break;
+	case LEFT_OUT:
+		break;
+	}
+}
+
+static bool take_all(struct maker *m)
+{
+	struct selection *s = m->selection;
+	size_t count = 0;
+
+	for (size_t i = 0; i < m->profile->process_count; i++)
+		count += m->profile->processes[i].site_count;
+	s->entries = ARENA_ARRAY(&s->arena, struct entry, count);
+	if (!s->entries)
+		return false;
+	for (size_t i = 0; i < m->profile->process_count; i++) {
+		const struct profile_process *p = &m->profile->processes[i];
+		bool wanted = process_fits(m, p);
+
+		if (!choose_slots(m, p))
+			return false;
+		for (size_t j = 0; j < p->site_count; j++)
+			if (kind_fits(m->kinds, p->sites[j].kind))
+				take_site(m, p, &p->sites[j], wanted);
+	}
+	return !m->failed;
+}
+
+static int compile(regex_t *regex, const char *text, const char *option, bool *ret,
+		   struct error *error)
+{
+	if (!text || is_number(text))
+		return 0;
+	if (regcomp(regex, text, REG_EXTENDED | REG_NOSUB) != 0)
+		return error_set(error, "%s: '%s' is no number and no regular expression", option,
+				 text);
+	*ret = true;
+	return 0;
+}
+
+static int check(const struct query *query, const struct selection *s, struct error *error)
+{
+	const struct cost_row *row = &cost_rows[s->cost];
+	const struct filters *f = &query->filters;
+	bool kept = query->at.kind >= MOMENT_TIME || query->minus.kind >= MOMENT_TIME;
+
+	if (!row->of_moment && (query->at.kind || query->minus.kind))
+		return error_set(
+			error,
+			"--at and --minus go with the costs live and blocks: %s is counted "
+			"over the whole run",
+			row->name);
+	if (f->thread && kept)
+		return error_set(error, "--thread goes with the peak and the end: other moments "
+					"are kept for sites, not for threads");
+	if (f->rules.count > RULES_MAX)
+		return error_set(error, "more than %d filters", RULES_MAX);
+	if (f->max_size && f->max_size < f->min_size)
+		return error_set(error, "--max-size is less than --min-size");
+	return 0;
+}
+
+static int resolve_moments(struct maker *m, struct moment at, struct error *error)
+{
+	struct selection *s = m->selection;
+	struct arena *arena = &s->arena;
+
+	m->at = moments_resolve(m->profile, at, arena, error);
+	if (!m->at)
+		return -1;
+	s->moment = cost_rows[s->cost].of_moment ? moment_text(m->profile, at, m->at, arena)
+						 : "over the whole run";
+	if (m->query->minus.kind) {
+		m->minus = moments_resolve(m->profile, m->query->minus, arena, error);
+		if (!m->minus)
+			return -1;
+		s->change = true;
+		s->moment = arena_printf(arena, "%s, minus %s", s->moment,
+					 moment_text(m->profile, m->query->minus, m->minus, arena));
+	}
+	return s->moment ? 0 : error_set(error, "out of memory");
+}
+
+static const char *cost_word(const struct selection *s, struct moment at)
+{
+	if (!cost_rows[s->cost].of_moment || s->change || s->cost != COST_LIVE)
+		return cost_rows[s->cost].name;
+	if (at.kind == MOMENT_PEAK)
+		return "peak";
+	return at.kind == MOMENT_END ? "leaked" : "live";
+}
+
+int selection_make(struct selection *selection, const struct profile *profile,
+		   struct places *places, const struct query *query, struct ask ask,
+		   struct error *error)
+{
+	const struct filters *f = &query->filters;
+	struct moment at = query->at;
+	struct maker m = { .selection = selection,
+			   .profile = profile,
+			   .places = places,
+			   .query = query,
+			   .kinds = query->kinds ? query->kinds : ask.kinds };
+	int status = -1;
+
+	*selection = (struct selection){ .cost = query->has_cost ? query->cost : ask.cost,
+					 .duration_ns = profile->duration_ns };
+	selection->filtered = f->rules.count || f->suppressions.count || f->thread || f->process ||
+			      f->min_size || f->max_size;
+	if (!at.kind)
+		at.kind = query->has_cost ? MOMENT_END : ask.at;
+	if (!m.kinds)
+		m.kinds = KINDS_HEAP;
+	if (check(query, selection, error) < 0 || resolve_moments(&m, at, error) < 0 ||
+	    compile(&m.thread, f->thread, "--thread", &m.has_thread, error) < 0 ||
+	    compile(&m.process, f->process, "--process", &m.has_process, error) < 0)
+		goto done;
+	selection->cost_word = cost_word(selection, at);
+	status = take_all(&m) ? 0 : error_set(error, "out of memory");
+done:
+	if (m.has_thread)
+		regfree(&m.thread);
+	if (m.has_process)
+		regfree(&m.process);
+	vector_release(&m.answers);
+	if (status < 0)
+		selection_release(selection);
+	return status;
+}
+
+void selection_release(struct selection *selection)
+{
+	arena_release(&selection->arena);
+	*selection = (struct selection){ 0 };
+}
+
+int64_t selection_cost(const struct selection *s, const struct measures *measures)
+{
+	return cost_of(s->cost, measures, s->duration_ns);
+}
+
+struct result_value selection_value(const struct selection *s, const struct measures *measures)
+{
+	return cost_value(s->cost, measures, s->duration_ns, s->change);
+}
+
+struct sorting {
+	enum cost_id cost;
+	uint64_t duration_ns;
+	bool change;
+};
+
+static int compare_entries(const void *left, const void *right, void *context)
+{
+	const struct sorting *by = context;
+	const struct entry *a = left, *b = right;
+	int64_t x = cost_of(by->cost, &a->m, by->duration_ns);
+	int64_t y = cost_of(by->cost, &b->m, by->duration_ns);
+
+	if (x != y)
+		return x < y ? 1 : -1;
+	if (a->m.live_bytes != b->m.live_bytes)
+		return a->m.live_bytes < b->m.live_bytes ? 1 : -1;
+	if (a->m.total_bytes != b->m.total_bytes)
+		return a->m.total_bytes < b->m.total_bytes ? 1 : -1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->site->id.v < b->site->id.v ? -1 : a->site->id.v > b->site->id.v;
+}
+
+void selection_sort(struct selection *s)
+{
+	struct sorting by = { s->cost, s->duration_ns, s->change };
+
+	if (s->count)
+		qsort_r(s->entries, s->count, sizeof *s->entries, compare_entries, &by);
+}

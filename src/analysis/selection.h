@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sites that a query asks for, each with its numbers at the moment asked for: what every view that adds up starts
+ * from.
+ */
+#ifndef ANALYSIS_SELECTION_H
+#define ANALYSIS_SELECTION_H
+
+#include "analysis/places.h"
+#include "analysis/query.h"
+#include "model/profile.h"
+#include "util/arena.h"
+#include "util/error.h"
+
+struct entry {
+	const struct profile_process *process;
+	const struct profile_site *site;
+	struct measures m;
+};
+
+struct selection {
+	struct arena arena;
+	struct entry *entries; /* in the order of process and site */
+	size_t count;
+	struct measures sum;	    /* of the entries */
+	struct measures whole;	    /* of all sites of the kinds, before any filter */
+	struct measures suppressed; /* what suppressions left out */
+	size_t suppressed_count;
+	bool filtered; /* something was asked to be left out */
+
+	enum cost_id cost;
+	bool change;	      /* a difference of two moments: numbers have a sign */
+	uint64_t duration_ns; /* what a rate is over */
+	const char
+		*moment; /* "at the peak, 9.1 s"; of costs without a moment "over the whole run" */
+	const char *cost_word; /* what the value is called in a sentence: "live at the peak" */
+};
+
+/* What a view asks for where the query says nothing. */
+struct ask {
+	enum cost_id cost;
+	enum moment_kind at;
+	enum query_kinds kinds;
+};
+
+/* -1 with the error set if the question makes no sense, or out of memory. */
+int selection_make(struct selection *selection, const struct profile *profile,
+		   struct places *places, const struct query *query, struct ask ask,
+		   struct error *error);
+void selection_release(struct selection *selection);
+
+/* The cost asked for, of some part of the selection. */
+int64_t selection_cost(const struct selection *selection, const struct measures *measures);
+struct result_value selection_value(const struct selection *selection,
+				    const struct measures *measures);
+
+/* Sorts the entries: the most of the cost first; equal ones by process and site. */
+void selection_sort(struct selection *selection);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLES of costs and axes, and the words for moments. Pure.
+ *
+ * A cost is one number of struct measures; what is shown of it, and whether it may be added up, is
+ * said in its row and nowhere else.
+ */
+#include "analysis/vocabulary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+
+const struct cost_row cost_rows[COST_COUNT] = {
+	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, true, true,
+			"bytes allocated and not freed at the moment of --at" },
+	[COST_BLOCKS] = { "blocks", "live_blocks", "BLOCKS", UNIT_COUNT, true, true,
+			  "blocks allocated and not freed at the moment of --at" },
+	[COST_TOTAL] = { "total", "total_bytes", "TOTAL", UNIT_BYTES, false, true,
+			 "bytes asked for over the whole run" },
+	[COST_CALLS] = { "calls", "calls", "CALLS", UNIT_COUNT, false, true,
+			 "allocations over the whole run" },
+	[COST_TEMPORARY] = { "temporary", "temporary_calls", "TEMPORARY", UNIT_COUNT, false, true,
+			     "allocations freed before the same thread's next one" },
+	[COST_MAX] = { "max", "max_bytes", "MAX", UNIT_BYTES, false, false,
+		       "the most that a site ever held; of a group, an upper bound" },
+	[COST_WASTE] = { "waste", "waste_bytes", "WASTE", UNIT_BYTES, false, true,
+			 "bytes that the allocator rounded up, of all allocations" },
+	[COST_LIFETIME] = { "lifetime", "lifetime_ns", "LIFETIME", UNIT_NS, false, true,
+			    "time that freed blocks were alive, added up" },
+	[COST_REALLOC] = { "realloc", "copied_bytes", "COPIED", UNIT_BYTES, false, true,
+			   "bytes copied because realloc moved the block" },
+	[COST_RATE] = { "rate", "calls_per_second", "RATE", UNIT_RATE, false, true,
+			"allocations per second of the run" },
+};
+
+const struct axis_row axis_rows[AXIS_COUNT] = {
+	[AXIS_SITE] = { "site", "sites", "SITE", "a whole stack", false },
+	[AXIS_FUNCTION] = { "function", "functions", "FUNCTION", "a function, inlined ones too",
+			    true },
+	[AXIS_LINE] = { "line", "lines", "LINE", "a line of the source", true },
+	[AXIS_FILE] = { "file", "files", "FILE", "a source file", true },
+	[AXIS_MODULE] = { "module", "modules", "MODULE", "an executable or a library", true },
+	[AXIS_THREAD] = { "thread", "threads", "THREAD", "who called", false },
+	[AXIS_SIZE] = { "size", "sizes", "SIZE", "the size that was asked for", false },
+	[AXIS_TYPE] = { "type", "types", "TYPE", "the C++ or Rust type or container", false },
+	[AXIS_PROCESS] = { "process", "processes", "PROCESS", "a process of the tree", false },
+};
+
+static int64_t add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (checked_add(a, b, &sum))
+		return sum;
+	return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+void measures_add(struct measures *sum, const struct measures *part)
+{
+	sum->live_bytes = add(sum->live_bytes, part->live_bytes);
+	sum->live_blocks = add(sum->live_blocks, part->live_blocks);
+	sum->total_bytes = add(sum->total_bytes, part->total_bytes);
+	sum->calls = add(sum->calls, part->calls);
+	sum->frees = add(sum->frees, part->frees);
+	sum->temporary = add(sum->temporary, part->temporary);
+	sum->max_bytes = add(sum->max_bytes, part->max_bytes);
+	sum->waste_bytes = add(sum->waste_bytes, part->waste_bytes);
+	sum->lifetime_ms = add(sum->lifetime_ms, part->lifetime_ms);
+	sum->copied_bytes = add(sum->copied_bytes, part->copied_bytes);
+	sum->realloc_calls = add(sum->realloc_calls, part->realloc_calls);
+}
+
+static int64_t scaled(int64_t value, uint64_t by, uint64_t through)
+{
+	__extension__ __int128 wide = (__int128)value * by / (through ? through : 1);
+
+	if (wide > INT64_MAX)
+		return INT64_MAX;
+	return wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
+}
+
+int64_t cost_of(enum cost_id cost, const struct measures *m, uint64_t duration_ns)
+{
+	switch (cost) {
+	case COST_LIVE:
+		return m->live_bytes;
+	case COST_BLOCKS:
+		return m->live_blocks;
+	case COST_TOTAL:
+		return m->total_bytes;
+	case COST_CALLS:
+		return m->calls;
+	case COST_TEMPORARY:
+		return m->temporary;
+	case COST_MAX:
+		return m->max_bytes;
+	case COST_WASTE:
+		return m->waste_bytes;
+	case COST_LIFETIME:
+		return scaled(m->lifetime_ms, 1000000, 1);
+	case COST_REALLOC:
+		return m->copied_bytes;
+	case COST_RATE:
+		return scaled(m->calls, 1000000000, duration_ns);
+	case COST_COUNT:
+		break;
+	}
+	return 0;
+}
+
+enum result_unit cost_unit(enum cost_id cost, bool change)
+{
+	enum result_unit unit = cost_rows[cost].unit;
+
+	if (!change)
+		return unit;
+	switch (unit) {
+	case UNIT_BYTES:
+		return UNIT_BYTES_CHANGE;
+	case UNIT_NS:
+		return UNIT_NS_CHANGE;
+	default:
+		return UNIT_COUNT_CHANGE;
+	}
+}
+
+struct result_value cost_value(enum cost_id cost, const struct measures *m, uint64_t duration_ns,
+			       bool change)
+{
+	int64_t number = cost_of(cost, m, duration_ns);
+
+	if (change)
+		return value_change(cost_unit(cost, true), number);
+	return value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
+}
+
+int cost_parse(const char *text, enum cost_id *ret_cost, struct moment *ret_at, struct error *error)
+{
+	for (size_t i = 0; i < COST_COUNT; i++)
+		if (strcmp(text, cost_rows[i].name) == 0) {
+			*ret_cost = (enum cost_id)i;
+			return 0;
+		}
+	if (strcmp(text, "peak") != 0 && strcmp(text, "leaked") != 0)
+		return error_set(error,
+				 "there is no cost '%s'; the costs are peak, leaked, live, blocks, "
+				 "total, calls, temporary, max, waste, lifetime, realloc, rate",
+				 text);
+	*ret_cost = COST_LIVE;
+	*ret_at = (struct moment){ .kind = text[0] == 'p' ? MOMENT_PEAK : MOMENT_END };
+	return 0;
+}
+
+int axis_parse(const char *text, enum axis_id *ret, struct error *error)
+{
+	for (size_t i = 0; i < AXIS_COUNT; i++)
+		if (strcmp(text, axis_rows[i].name) == 0) {
+			*ret = (enum axis_id)i;
+			return 0;
+		}
+	return error_set(error,
+			 "cannot group by '%s'; it can be site, function, line, file, module, "
+			 "thread, size, type, process",
+			 text);
+}
+
+/* "12", "12s", "1.5 s", "200ms", "2min", "1h". */
+static bool parse_time(const char *text, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = { { "", 1e9 },     { "s", 1e9 },  { "ms", 1e6 },  { "us", 1e3 },
+		      { "min", 6e10 }, { "m", 6e10 }, { "h", 3.6e12 } };
+	char *end;
+
+	errno = 0;
+	double value = strtod(text, &end);
+
+	if (end == text || errno || !isfinite(value) || value < 0)
+		return false;
+	while (*end == ' ')
+		end++;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (strcmp(end, units[i].name) == 0) {
+			if (value * units[i].ns > 9e18)
+				return false;
+			*ret_ns = (uint64_t)(value * units[i].ns + 0.5);
+			return true;
+		}
+	return false;
+}
+
+int moment_parse(const char *text, struct moment *ret, struct error *error)
+{
+	struct moment moment = { 0 };
+	char *end;
+
+	if (strcmp(text, "peak") == 0) {
+		moment.kind = MOMENT_PEAK;
+	} else if (strcmp(text, "end") == 0) {
+		moment.kind = MOMENT_END;
+	} else if (strncmp(text, "time:", 5) == 0 && parse_time(text + 5, &moment.at_ns)) {
+		moment.kind = MOMENT_TIME;
+	} else if (strncmp(text, "snap:", 5) == 0) {
+		moment.kind = MOMENT_SNAP;
+		moment.number = strtoull(text + 5, &end, 10);
+		if (end == text + 5 || *end || moment.number == 0)
+			return error_set(error,
+					 "snap: takes the number of a kept moment, 1 is the "
+					 "first; 'heapgauge report --view timeline' lists them");
+	} else {
+		return error_set(
+			error, "'%s' is no moment; it can be peak, end, time:12.5s, snap:3", text);
+	}
+	*ret = moment;
+	return 0;
+}

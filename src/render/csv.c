@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results as CSV (RFC 4180 with plain newlines): the table alone, one line of names, then one line for each row. What
+ * is a list or a record in JSON becomes one cell: a stack from the outermost frame inwards with ';' between, bars
+ * as low-high:count, records as name=value. Numbers have all their digits.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "render/renderers.h"
+
+/* A text in quotes where it needs them; a quote in it is doubled. */
+static void append_quoted(struct buffer *b, const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		buffer_text(b, text);
+		return;
+	}
+	buffer_char(b, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			buffer_char(b, '"');
+		buffer_char(b, *text);
+	}
+	buffer_char(b, '"');
+}
+
+static void append_frames(struct buffer *b, struct result_frames frames)
+{
+	for (size_t i = frames.count; i > 0; i--) {
+		/* A ';' in a name would be taken for the end of it. */
+		for (const char *c = frames.at[i - 1]->function; *c; c++)
+			buffer_char(b, *c == ';' ? ':' : *c);
+		if (i > 1)
+			buffer_char(b, ';');
+	}
+}
+
+static void append_bars(struct buffer *b, struct result_bars bars)
+{
+	for (size_t i = 0; i < bars.count; i++)
+		buffer_printf(b, "%s%" PRIu64 "-%" PRIu64 ":%" PRIu64, i ? ";" : "", bars.at[i].low,
+			      bars.at[i].high, bars.at[i].count);
+}
+
+static void append_plain(struct buffer *b, const struct result_value *v)
+{
+	switch (v->unit) {
+	case UNIT_TEXT:
+		buffer_text(b, v->text ? v->text : "");
+		break;
+	case UNIT_ID:
+	case UNIT_COUNT:
+	case UNIT_BYTES:
+	case UNIT_NS:
+	case UNIT_RATE:
+		buffer_printf(b, "%" PRIu64, v->number);
+		break;
+	case UNIT_COUNT_CHANGE:
+	case UNIT_BYTES_CHANGE:
+	case UNIT_NS_CHANGE:
+		buffer_printf(b, "%" PRId64, v->change);
+		break;
+	case UNIT_FLAG:
+		buffer_text(b, v->flag ? "true" : "false");
+		break;
+	case UNIT_FRAMES:
+		append_frames(b, v->frames);
+		break;
+	case UNIT_SIZES:
+	case UNIT_LIFETIMES:
+		append_bars(b, v->bars);
+		break;
+	case UNIT_FIELDS:
+		for (size_t i = 0; i < v->fields.count; i++) {
+			buffer_printf(b, "%s%s=", i ? ";" : "", v->fields.at[i].name);
+			append_plain(b, &v->fields.at[i].value);
+		}
+		break;
+	case UNIT_PERCENT: /* for people only: part and whole are there */
+		break;
+	}
+}
+
+int render_csv(const struct result *result, const struct render_options *options,
+	       struct render_output *out, struct error *error)
+{
+	const struct result_table *t = &result->table;
+	struct buffer *b = &out->buffer, cell = BUFFER_INIT;
+	int status = 0;
+
+	(void)options;
+	for (size_t i = 0, shown = 0; i < t->column_count; i++)
+		if (t->columns[i].name)
+			buffer_printf(b, "%s%s", shown++ ? "," : "", t->columns[i].name);
+	buffer_char(b, '\n');
+	for (size_t row = 0; row < t->row_count && status == 0; row++) {
+		for (size_t i = 0, shown = 0; i < t->column_count; i++) {
+			if (!t->columns[i].name)
+				continue;
+			buffer_clear(&cell);
+			append_plain(&cell, &t->values[row * t->column_count + i]);
+			const char *text = buffer_string(&cell);
+
+			if (shown++)
+				buffer_char(b, ',');
+			append_quoted(b, text ? text : "");
+		}
+		buffer_char(b, '\n');
+		status = render_flush(out, false, error);
+	}
+	if (cell.failed)
+		b->failed = true;
+	buffer_release(&cell);
+	return status < 0 ? status : render_flush(out, true, error);
+}
