@@ -2,42 +2,93 @@
 /*
  * heapgauge help, heapgauge version, and what a bare `heapgauge` or `heapgauge --help` shows.
  *
- * The list comes from the rows of commands.c; `help COMMAND` is the command's own --help, so that the words exist
- * once.
+ * All of it is made of the commands' own words (help.h), paged like a report.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/help.h"
+#include "cli/output.h"
 
-int cmd_help(int argc, char **argv)
+/* `command` NULL: the list of all. */
+static int show(const struct command *command, const struct common_options *wishes)
 {
-	if (argc > 1 && argv[1][0] != '-') {
-		const struct command *c = command_find(argv[1]);
+	struct output output = output_open(wishes);
+	struct error error = ERROR_INIT;
 
-		if (!c)
-			return cli_usage_error(NULL, "there is no command '%s'", argv[1]);
-		if (c->run != cmd_help && c->run != cmd_version)
-			return c->run(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
-		printf("usage: heapgauge %s %s\n\n%s\n", c->name, c->usage, c->help);
-		return CLI_OK;
+	if (command)
+		help_command(output.file, command, output.columns);
+	else
+		help_all(output.file, output.columns);
+	if (output_close(&output, 0, &error) < 0) {
+		cli_error("%s", error.message);
+		return CLI_FAILED;
 	}
-	fputs("heapgauge: an exact heap profiler for Linux\n\n", stdout);
-	for (const struct command *c = commands; c->name; c++) {
-		char left[80];
-
-		snprintf(left, sizeof left, "%s %s", c->name, c->usage);
-		printf("  %-50s %s\n", left, c->help);
-	}
-	fputs("\nBegin with:  heapgauge record ./program\n", stdout);
 	return CLI_OK;
 }
 
-int cmd_version(int argc, char **argv)
+int command_show_help(const struct command *command)
 {
-	(void)argc;
-	(void)argv;
+	return show(command, NULL);
+}
+
+static int run_help(int argc, char **argv)
+{
+	struct options options = options_over(NULL, 0, argc, argv);
+	const struct command *command = NULL;
+	struct error error = ERROR_INIT;
+	const char *value;
+	int got;
+
+	/* Help must work however broken a settings file is. */
+	options.asked_settings = true;
+	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_help);
+		if (got != OPTIONS_WORD)
+			return cli_usage_error("help", "%s", error.message);
+		if (command)
+			return cli_usage_error("help", "one command at a time: '%s' or '%s'?",
+					       command->name, value);
+		command = command_find(value);
+		if (!command)
+			return cli_unknown_command(value);
+	}
+	return show(command, &options.common);
+}
+
+const struct command command_help = {
+	.name = "help",
+	.usage = "[COMMAND]",
+	.help = "show this list, or all about a command",
+	.run = run_help,
+	.group = COMMANDS_HELP,
+	.words = WORDS_COMMAND,
+};
+
+static int run_version(int argc, char **argv)
+{
+	struct options options = options_over(NULL, 0, argc, argv);
+	struct error error = ERROR_INIT;
+	const char *value;
+	int got;
+
+	options.asked_settings = true;
+	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_version);
+		return cli_usage_error("version", "%s",
+				       got == OPTIONS_WORD ? "version takes nothing"
+							   : error.message);
+	}
 	printf("heapgauge %s\n", HEAPGAUGE_VERSION);
 	return CLI_OK;
 }
+
+const struct command command_version = {
+	.name = "version",
+	.usage = "",
+	.help = "print the version",
+	.run = run_version,
+	.group = COMMANDS_HELP,
+};

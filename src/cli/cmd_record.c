@@ -21,16 +21,25 @@
 #include "util/units.h"
 
 enum { OPT_OUTPUT, OPT_QUIET, OPT_CHILDREN, OPT_DEPTH, OPT_BUDGET };
+
+static const char *const children_names[] = {
+	[COLLECT_CHILDREN_ALL] = "all",
+	[COLLECT_CHILDREN_FORK] = "fork",
+	[COLLECT_CHILDREN_EXEC] = "exec",
+	[COLLECT_CHILDREN_NONE] = "none",
+	NULL,
+};
+
 static const struct option_row rows[] = {
-	[OPT_OUTPUT] = { "output", 'o', "FILE",
-			 "write the recording to FILE (default heapgauge.PROGRAM.PID.hg)" },
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE",
+			 .fallback = "heapgauge.PROGRAM.PID.hg", .scope = OPTION_NOT_IN_FOLDER },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
-	[OPT_CHILDREN] = { "children", 0, "WHICH",
-			   "record which descendants too: all (default), fork, exec or none" },
-	[OPT_DEPTH] = { "depth", 0, "N",
-			"keep N frames of each stack, from the innermost (default 256)" },
-	[OPT_BUDGET] = { "budget", 0, "SIZE",
-			 "memory the recorder may take (default: a third of the live heap)" },
+	[OPT_CHILDREN] = { "children", 0, "WHICH", "record which descendants too",
+			   .choices = WORDS(children_names), .fallback = "all" },
+	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
+			.fallback = "256" },
+	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take, e.g. 64MiB",
+			 .fallback = "a third of the live heap" },
 };
 
 struct arguments {
@@ -88,24 +97,6 @@ static void say_lives_on(void *context, pid_t program, uint64_t processes)
 		processes == 1 ? "it has ended" : "they have ended");
 }
 
-static int take_children(struct arguments *arguments, const char *value, struct error *error)
-{
-	static const char *const names[] = {
-		[COLLECT_CHILDREN_ALL] = "all",
-		[COLLECT_CHILDREN_FORK] = "fork",
-		[COLLECT_CHILDREN_EXEC] = "exec",
-		[COLLECT_CHILDREN_NONE] = "none",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (strcmp(value, names[i]) == 0) {
-			arguments->collect.children = (enum collect_children)i;
-			return 0;
-		}
-	}
-	return error_set(error, "--children takes all, fork, exec or none, not %s", value);
-}
-
 static int take_option(struct arguments *arguments, int option, const char *value,
 		       struct error *error)
 {
@@ -119,7 +110,10 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		arguments->quiet = true;
 		return 0;
 	case OPT_CHILDREN:
-		return take_children(arguments, value, error);
+		for (size_t i = 0; children_names[i]; i++)
+			if (strcmp(value, children_names[i]) == 0)
+				arguments->collect.children = (enum collect_children)i;
+		return 0;
 	case OPT_DEPTH:
 		if (options_number("depth", value, &number, error) < 0)
 			return -1;
@@ -146,6 +140,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	struct error error = ERROR_INIT;
 	const char *value;
 
+	options.program_follows = true;
 	for (;;) {
 		int got = options_next(&options, &value, &error);
 
@@ -155,11 +150,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 		}
 		if (got == OPTIONS_END)
 			return cli_usage_error("record", "record needs a program to run");
-		if (got == OPTIONS_HELP) {
-			printf("heapgauge record [options] [--] PROGRAM [ARGS]\n\n");
-			options_print(stdout, rows, ARRAY_SIZE(rows));
-			return CLI_OK;
-		}
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_record);
 		if (got == OPTIONS_ERROR || take_option(arguments, got, value, &error) < 0)
 			return cli_usage_error("record", "%s", error.message);
 	}
@@ -202,7 +194,7 @@ static int tell(const struct arguments *arguments, const struct collect_result *
 	return end_like(result);
 }
 
-int cmd_record(int argc, char **argv)
+static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
 						    .depth_limit = LIVE_DEPTH_DEFAULT,
@@ -236,3 +228,34 @@ int cmd_record(int argc, char **argv)
 	}
 	return tell(&arguments, &result);
 }
+
+static const char *const examples[] = {
+	"heapgauge record ./server --config small.conf",
+	"the program runs as ever; its exit status is heapgauge's",
+	"heapgauge record -o run.hg --children none -- make -j4",
+	"only make itself, into run.hg",
+	NULL,
+};
+
+const struct command command_record = {
+	.name = "record",
+	.usage = "[options] [--] PROGRAM [ARGS]",
+	.help = "run a program and record its heap",
+	.run = run_record,
+	.group = COMMANDS_RECORD,
+	.options = rows,
+	.option_count = ARRAY_SIZE(rows),
+	.words = WORDS_PROGRAM,
+	.about = "Runs PROGRAM and counts every allocation that it and its descendants make, with "
+		 "the full call stack. What heapgauge prints goes to stderr; the program's input "
+		 "and output stay its own.\n\n"
+		 "The recording survives any end of the program: exit, signal, SIGKILL, the OOM "
+		 "killer. When the program has ended and descendants live on, recording goes on "
+		 "until they have ended; Ctrl-C twice stops it.",
+	.examples = examples,
+	.exit_status =
+		"The program's own. A program that is killed by a signal ends heapgauge by "
+		"the same signal.\n\n"
+		"125 if nothing was recorded, 126 if the program cannot be run, 127 if it is "
+		"not there, 2 if the command line is wrong.",
+};

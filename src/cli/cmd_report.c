@@ -14,21 +14,25 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "collect/inspect.h"
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/terminal.h"
 
 enum { TEXT_STACK_FRAMES = 8 };
 
 enum report_option { OPT_VIEW, OPT_FORMAT, OPT_PID, OPT_LIMIT, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row option_rows[] = {
-	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer (see below)" },
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it (see below)" },
-	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE" },
-	[OPT_LIMIT] = { "limit", 'n', "N", "show at most N rows (text: 20, json: all)" },
+	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer",
+		       .choices = WORDS_WITH_HELP(analyses), .fallback = "summary" },
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE",
+		      .scope = OPTION_TYPED_ONLY },
+	[OPT_LIMIT] = { "limit", 'n', "N", "show at most N rows",
+			.fallback = "text: 20, json: all" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "frames as module+offset: nothing is looked up" },
@@ -40,44 +44,6 @@ struct report {
 	struct show show;
 	bool limit_given;
 };
-
-static int print_help(void)
-{
-	printf("usage: heapgauge report [FILE | --pid PID] [options]\n\n"
-	       "Answers a question about the recording FILE, or the newest one in this folder.\n\n");
-	options_print(stdout, option_rows, ARRAY_SIZE(option_rows));
-	printf("\nviews:\n");
-	for (const struct analysis *a = analyses; a->name; a++)
-		printf("  %-24s %s\n", a->name, a->help);
-	printf("\nformats:\n");
-	for (const struct renderer *r = renderers; r->name; r++)
-		printf("  %-24s %s\n", r->name, r->help);
-	return CLI_OK;
-}
-
-static int choose_view(struct report *report, const char *name, struct error *error)
-{
-	const char *names[64] = { 0 };
-
-	report->show.view = analysis_find(name);
-	if (report->show.view)
-		return 0;
-	for (size_t i = 0; analyses[i].name && i < ARRAY_SIZE(names); i++)
-		names[i] = analyses[i].name;
-	const char *near = nearest_name(name, names, ARRAY_SIZE(names));
-
-	if (near)
-		return error_set(error, "there is no view '%s'; did you mean '%s'?", name, near);
-	return error_set(error, "there is no view '%s'", name);
-}
-
-static int choose_format(struct report *report, const char *name, struct error *error)
-{
-	report->show.renderer = renderer_find(name);
-	if (!report->show.renderer)
-		return error_set(error, "there is no format '%s'", name);
-	return 0;
-}
 
 static int take_word(struct report *report, const char *word, struct error *error)
 {
@@ -117,9 +83,11 @@ static int take_option(struct report *report, int option, const char *value, str
 	case OPTIONS_WORD:
 		return take_word(report, value, error);
 	case OPT_VIEW:
-		return choose_view(report, value, error);
+		report->show.view = analysis_find(value);
+		return 0;
 	case OPT_FORMAT:
-		return choose_format(report, value, error);
+		report->show.renderer = renderer_find(value);
+		return 0;
 	case OPT_PID:
 		return take_pid(report, value, error);
 	case OPT_LIMIT:
@@ -160,28 +128,30 @@ static struct profile *open_either(const struct report *report, char **ret_name,
 	return *ret_name ? recording_open(*ret_name, error) : NULL;
 }
 
-static int run_report(struct report *report, struct error *error)
+static int show_report(struct report *report, const struct common_options *wishes,
+		       struct error *error)
 {
 	AUTO_FREE char *name = NULL;
 	struct profile *profile = open_either(report, &name, error);
 
 	if (!profile)
 		return -1;
-	struct terminal terminal = terminal_of(STDOUT_FILENO);
-
 	if (!report->limit_given)
 		report->show.query.limit = report->show.renderer->default_limit;
 	report->show.query.file = name;
 	report->show.render.stack_frames = TEXT_STACK_FRAMES;
-	/* What goes into a file or a pipe is not cut to a width that nobody sees. */
-	report->show.render.columns = terminal.is_tty ? terminal.columns : 0;
-	int status = show_profile(stdout, profile, &report->show, error);
+	struct output output = output_open(wishes);
+
+	report->show.render.columns = output.cut_columns;
+	report->show.render.colours = output.colours;
+	report->show.render.utf8 = output.utf8;
+	int status = show_profile(output.file, profile, &report->show, error);
 
 	profile_free(profile);
-	return status;
+	return output_close(&output, status, error);
 }
 
-int cmd_report(int argc, char **argv)
+static int run_report(int argc, char **argv)
 {
 	struct report report = { .show = { .view = &analyses[0], .renderer = &renderers[0] } };
 	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
@@ -191,15 +161,38 @@ int cmd_report(int argc, char **argv)
 
 	while ((option = options_next(&options, &value, &error)) != OPTIONS_END) {
 		if (option == OPTIONS_HELP)
-			return print_help();
+			return command_show_help(&command_report);
 		if (take_option(&report, option, value, &error) < 0)
 			return cli_usage_error("report", "%s", error.message);
 	}
 	if (report.pid && report.path)
 		return cli_usage_error("report", "either --pid or a recording, not both");
-	if (run_report(&report, &error) < 0) {
+	if (show_report(&report, &options.common, &error) < 0) {
 		cli_error("%s", error.message);
 		return CLI_FAILED;
 	}
 	return CLI_OK;
 }
+
+static const char *const examples[] = {
+	"heapgauge report",
+	"the summary of the newest recording in this folder",
+	"heapgauge report run.hg --view sites --limit 5",
+	"the five heaviest stacks",
+	"heapgauge report run.hg --view sites --format json",
+	"every stack with all its numbers, for a script",
+	NULL,
+};
+
+const struct command command_report = {
+	.name = "report",
+	.usage = "[FILE | --pid PID] [options]",
+	.help = "answer questions about a recording",
+	.run = run_report,
+	.group = COMMANDS_LOOK,
+	.options = option_rows,
+	.option_count = ARRAY_SIZE(option_rows),
+	.words = WORDS_RECORDING,
+	.about = "Answers a question about the recording FILE, or the newest one in this folder.",
+	.examples = examples,
+};

@@ -2,7 +2,7 @@
 /*
  * The TABLE of subcommands and the few words that all of them share.
  *
- * A new command is a file cmd_<name>.c and a row here, in the order in which a person meets them: that is the order
+ * A new command is a file cmd_<name>.c and a line here, in the order in which a person meets them: that is the order
  * of `heapgauge --help`.
  */
 #include "cli/commands.h"
@@ -11,23 +11,26 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct command commands[] = {
+const struct command *const commands[] = {
 #ifdef HEAPGAUGE_HAS_RECORD
-	{ "record", "[-o FILE] [options] [--] PROGRAM [ARGS]", "run a program and record its heap",
-	  cmd_record },
+	&command_record,
 #endif
-	{ "report", "[FILE] [--view VIEW] [--format FORMAT]", "answer questions about a recording",
-	  cmd_report },
-	{ "help", "[COMMAND]", "show this list, or the options of a command", cmd_help },
-	{ "version", "", "print the version", cmd_version },
-	{ NULL, NULL, NULL, NULL },
+	&command_report, &command_help, &command_version, NULL,
+};
+
+const char *const command_group_titles[COMMANDS_HIDDEN] = {
+	[COMMANDS_RECORD] = "Record",
+	[COMMANDS_LOOK] = "Look",
+	[COMMANDS_COMPARE] = "Compare and check",
+	[COMMANDS_SHARE] = "Share",
+	[COMMANDS_HELP] = "Help",
 };
 
 const struct command *command_find(const char *name)
 {
-	for (const struct command *c = commands; c->name; c++)
-		if (strcmp(c->name, name) == 0)
-			return c;
+	for (size_t i = 0; commands[i]; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
 	return NULL;
 }
 
@@ -45,14 +48,40 @@ void cli_error(const char *format, ...)
 
 int cli_usage_error(const char *command, const char *format, ...)
 {
+	const char *origin = options_origin();
 	va_list args;
 
 	fflush(stdout);
 	fputs("heapgauge: ", stderr);
+	if (origin)
+		fprintf(stderr, "%s: ", origin);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fprintf(stderr, "\n  heapgauge help%s%s shows what there is.\n", command ? " " : "",
 		command ? command : "");
 	return CLI_USAGE;
+}
+
+int cli_unknown_command(const char *name)
+{
+	const char *names[64] = { 0 };
+	size_t length = strlen(name);
+
+	/* The two that everybody types once. */
+	if (length > 3 && strcmp(name + length - 3, ".hg") == 0)
+		return cli_usage_error(NULL, "there is no command '%s'; did you mean 'report %s'?",
+				       name, name);
+	if (strchr(name, '/'))
+		return cli_usage_error(NULL, "there is no command '%s'; did you mean 'record %s'?",
+				       name, name);
+
+	for (size_t i = 0; commands[i] && i < ARRAY_SIZE(names); i++)
+		names[i] = commands[i]->group == COMMANDS_HIDDEN ? NULL : commands[i]->name;
+	const char *near = nearest_name(name, names, ARRAY_SIZE(names));
+
+	if (near)
+		return cli_usage_error(NULL, "there is no command '%s'; did you mean '%s'?", name,
+				       near);
+	return cli_usage_error(NULL, "there is no command '%s'", name);
 }

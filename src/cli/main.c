@@ -1,45 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: finds the subcommand's row and runs it. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/options.h"
 
-static int unknown_command(const char *name)
+static int run(int argc, char **argv)
 {
-	const char *names[64] = { 0 };
-	size_t count = 0;
+	if (argc < 2) {
+		command_help.run(0, NULL);
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return command_help.run(1, argv + 1);
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+		return command_version.run(1, argv + 1);
 
-	for (; commands[count].name && count < ARRAY_SIZE(names); count++)
-		names[count] = commands[count].name;
-	const char *near = nearest_name(name, names, count);
+	const struct command *command = command_find(argv[1]);
 
-	if (near)
-		return cli_usage_error(NULL, "there is no command '%s'; did you mean '%s'?", name,
-				       near);
-	return cli_usage_error(NULL, "there is no command '%s'", name);
+	return command ? command->run(argc - 1, argv + 1) : cli_unknown_command(argv[1]);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2) {
-		cmd_help(0, NULL);
-		return CLI_USAGE;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return cmd_help(1, argv + 1);
-	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
-		return cmd_version(1, argv + 1);
+	int status = run(argc, argv);
 
-	const struct command *command = command_find(argv[1]);
-
-	if (!command)
-		return unknown_command(argv[1]);
-	int status = command->run(argc - 1, argv + 1);
-
-	/* A full disk or a closed pipe must not look like success. */
-	if (fflush(stdout) != 0 && status == CLI_OK)
+	/* A full disk must not look like success. */
+	if (fflush(stdout) != 0 && status == CLI_OK) {
+		cli_error("cannot write the output: %s", strerror(errno));
 		return CLI_FAILED;
+	}
 	return status;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command line options from rows: see options.h.
+ * Options from rows: see options.h.
  *
  * getopt_long is not used because it keeps global state, prints by itself, guesses abbreviations (which would make
  * every later option a change of meaning of an earlier spelling) and cannot name the nearest option.
+ *
+ * The command line comes first and the settings behind it, only for what was not given: so a flag can be taken back
+ * (--quiet=no), and --help works however broken a settings file is.
  */
 #include "cli/options.h"
 
@@ -11,69 +14,64 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/compiler.h"
+#include "cli/settings.h"
 
 enum { NAME_MAX_BYTES = 32 };
 
+enum common_option { COMMON_COLOR, COMMON_NO_PAGER, COMMON_NO_CONFIG };
+
+static const char *const when_names[] = {
+	[WHEN_AUTO] = "auto", [WHEN_ALWAYS] = "always", [WHEN_NEVER] = "never", NULL
+};
+
+const struct option_row common_rows[] = {
+	[COMMON_COLOR] = { "color", 0, "WHEN", "use colours", .choices = WORDS(when_names),
+			   .group = "Everywhere", .fallback = "auto" },
+	[COMMON_NO_PAGER] = { "no-pager", 0, NULL,
+			      "do not page output that is longer than the screen",
+			      .group = "Everywhere" },
+	[COMMON_NO_CONFIG] = { "no-config", 0, NULL,
+			       "ignore HEAPGAUGE_ variables and settings files",
+			       .group = "Everywhere", .scope = OPTION_TYPED_ONLY },
+};
+const size_t common_row_count = ARRAY_SIZE(common_rows);
+
+/* For messages only: one process parses one command line. */
+static const char *origin_of_last;
+
+const char *options_origin(void)
+{
+	return origin_of_last;
+}
+
 struct options options_over(const struct option_row *rows, size_t row_count, int argc, char **argv)
 {
+	ASSERT(row_count <= OPTIONS_MAX);
 	return (struct options){
 		.rows = rows, .row_count = row_count, .argc = argc, .argv = argv, .at = 1
 	};
 }
 
-/* Levenshtein's distance; names are short, so one row of the table on the stack does. */
-static size_t edit_distance(const char *a, const char *b)
+const struct option_row *options_row(const struct options *o, size_t index)
 {
-	size_t row[NAME_MAX_BYTES + 1];
-	size_t length = strlen(b);
-
-	if (length > NAME_MAX_BYTES)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= length; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 1; j <= length; j++) {
-			size_t change = diagonal + (a[i] != b[j - 1]);
-			size_t insert = MIN(row[j], row[j - 1]) + 1;
-
-			diagonal = row[j];
-			row[j] = MIN(change, insert);
-		}
-	}
-	return row[length];
+	return index < o->row_count ? &o->rows[index] : &common_rows[index - o->row_count];
 }
 
-const char *nearest_name(const char *name, const char *const *names, size_t count)
+static size_t all_count(const struct options *o)
 {
-	size_t best = strlen(name) / 2 + 1; /* farther than half of it is another word */
-	const char *found = NULL;
-
-	for (size_t i = 0; i < count; i++) {
-		if (!names[i])
-			continue;
-		size_t distance = edit_distance(name, names[i]);
-
-		if (distance < best) {
-			best = distance;
-			found = names[i];
-		}
-	}
-	return found;
+	return o->row_count + common_row_count;
 }
 
 static int unknown_option(const struct options *o, const char *name, struct error *error)
 {
-	const char *names[64] = { 0 };
-	size_t count = MIN(o->row_count, ARRAY_SIZE(names));
+	const char *names[OPTIONS_MAX + ARRAY_SIZE(common_rows) + 1] = { "help" };
 
-	for (size_t i = 0; i < count; i++)
-		names[i] = o->rows[i].name;
-	const char *near = nearest_name(name, names, count);
+	for (size_t i = 0; i < all_count(o); i++)
+		names[i + 1] = options_row(o, i)->name;
+	const char *near = nearest_name(name, names, ARRAY_SIZE(names));
 
 	if (near)
 		error_set(error, "there is no option --%s; did you mean --%s?", name, near);
@@ -82,25 +80,83 @@ static int unknown_option(const struct options *o, const char *name, struct erro
 	return OPTIONS_ERROR;
 }
 
-/* `attached` is the value that came in the same word, or NULL. */
-static int take_value(struct options *o, size_t row, const char *attached, const char **value,
-		      struct error *error)
+int options_flag(const char *name, const char *text, bool *ret, struct error *error)
 {
-	const struct option_row *r = &o->rows[row];
+	static const char *const yes[] = { "yes", "true", "on", "1" };
+	static const char *const no[] = { "no", "false", "off", "0" };
 
-	if (!r->argument) {
-		if (attached) {
-			error_set(error, "--%s takes no value", r->name);
-			return OPTIONS_ERROR;
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+		if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
+			*ret = strcasecmp(text, yes[i]) == 0;
+			return 0;
 		}
-		return (int)row;
 	}
-	if (!attached && o->at >= o->argc) {
-		error_set(error, "--%s needs a value: %s", r->name, r->argument);
+	return error_set(error, "--%s takes no value but yes or no, not '%s'", name, text);
+}
+
+static int check_choice(const struct option_row *row, const char *value, struct error *error)
+{
+	if (!row->choices.rows || words_have(&row->choices, value))
+		return 0;
+	const char *near = words_nearest(&row->choices, value);
+
+	if (near)
+		return error_set(error, "--%s takes no '%s'; did you mean '%s'?", row->name, value,
+				 near);
+	return error_set(error, "--%s takes no '%s'", row->name, value);
+}
+
+/* A value for a row, wherever it came from. The row's index; OPTIONS_END: nothing to hand out; OPTIONS_ERROR. */
+static int accept(struct options *o, size_t index, const char *text, const char **value,
+		  struct error *error)
+{
+	const struct option_row *row = options_row(o, index);
+	bool on = true;
+
+	*value = NULL;
+	if (row->argument) {
+		if (check_choice(row, text, error) < 0)
+			return OPTIONS_ERROR;
+		*value = text;
+	} else if (text && options_flag(row->name, text, &on, error) < 0) {
 		return OPTIONS_ERROR;
 	}
-	*value = attached ? attached : o->argv[o->at++];
-	return (int)row;
+	if (index < o->row_count)
+		return on ? (int)index : OPTIONS_END;
+	switch ((enum common_option)(index - o->row_count)) {
+	case COMMON_COLOR:
+		for (size_t i = 0; when_names[i]; i++)
+			if (strcmp(text, when_names[i]) == 0)
+				o->common.color = (enum option_when)i;
+		break;
+	case COMMON_NO_PAGER:
+		o->common.no_pager = on;
+		break;
+	case COMMON_NO_CONFIG:
+		o->common.no_config = on;
+		break;
+	}
+	return OPTIONS_END;
+}
+
+/* `attached` is the value that came in the same word, or NULL. */
+static int take_option(struct options *o, size_t index, const char *attached, const char **value,
+		       struct error *error)
+{
+	const struct option_row *row = options_row(o, index);
+
+	if (row->argument && !attached) {
+		if (o->at >= o->argc) {
+			error_set(error, "--%s needs a value: %s", row->name, row->argument);
+			return OPTIONS_ERROR;
+		}
+		attached = o->argv[o->at++];
+	}
+	if (index < o->row_count)
+		o->given |= UINT64_C(1) << index;
+	else
+		o->common_given |= UINT64_C(1) << (index - o->row_count);
+	return accept(o, index, attached, value, error);
 }
 
 static int long_option(struct options *o, const char *word, const char **value, struct error *error)
@@ -117,9 +173,12 @@ static int long_option(struct options *o, const char *word, const char **value, 
 	name[length] = 0;
 	if (strcmp(name, "help") == 0)
 		return OPTIONS_HELP;
-	for (size_t i = 0; i < o->row_count; i++)
-		if (o->rows[i].name && strcmp(o->rows[i].name, name) == 0)
-			return take_value(o, i, equals ? equals + 1 : NULL, value, error);
+	for (size_t i = 0; i < all_count(o); i++) {
+		const char *candidate = options_row(o, i)->name;
+
+		if (candidate && strcmp(candidate, name) == 0)
+			return take_option(o, i, equals ? equals + 1 : NULL, value, error);
+	}
 	return unknown_option(o, name, error);
 }
 
@@ -129,49 +188,73 @@ static int short_option(struct options *o, const char *word, const char **value,
 	if (word[0] == 'h' && !word[1])
 		return OPTIONS_HELP;
 	for (size_t i = 0; i < o->row_count; i++)
-		if (o->rows[i].letter && o->rows[i].letter == word[0])
-			return take_value(o, i, word[1] ? word + 1 : NULL, value, error);
+		if (o->rows[i].letter && o->rows[i].letter == word[0]) {
+			if (!o->rows[i].argument && word[1]) {
+				error_set(error, "-%c takes no value: -%s", word[0], word);
+				return OPTIONS_ERROR;
+			}
+			return take_option(o, i, word[1] ? word + 1 : NULL, value, error);
+		}
 	error_set(error, "there is no option -%c", word[0]);
 	return OPTIONS_ERROR;
 }
 
-int options_next(struct options *o, const char **value, struct error *error)
+static int next_setting(struct options *o, const char **value, struct error *error)
 {
-	*value = NULL;
-	if (o->at >= o->argc)
-		return OPTIONS_END;
-	const char *word = o->argv[o->at++];
+	const struct option_value *setting;
 
-	if (!o->words_only && strcmp(word, "--") == 0) {
-		o->words_only = true;
-		if (o->at >= o->argc)
-			return OPTIONS_END;
-		word = o->argv[o->at++];
+	if (!o->asked_settings) {
+		o->asked_settings = true;
+		if (!o->common.no_config && settings_for(o, error) < 0)
+			return OPTIONS_ERROR;
 	}
-	if (o->words_only || word[0] != '-' || !word[1]) {
-		*value = word;
-		return OPTIONS_WORD;
+	while (o->setting_at < o->setting_count) {
+		setting = &o->settings[o->setting_at++];
+		origin_of_last = setting->origin;
+		int got = accept(o, setting->row, setting->value, value, error);
+
+		if (got != OPTIONS_END)
+			return got;
 	}
-	if (word[1] == '-')
-		return long_option(o, word + 2, value, error);
-	return short_option(o, word + 1, value, error);
+	origin_of_last = NULL;
+	return OPTIONS_END;
 }
 
-void options_print(FILE *out, const struct option_row *rows, size_t row_count)
+static int next_word(struct options *o, const char **value, struct error *error)
 {
-	for (size_t i = 0; i < row_count; i++) {
-		char left[64];
+	int got;
 
-		if (!rows[i].name)
-			continue;
-		if (rows[i].letter)
-			snprintf(left, sizeof left, "-%c, --%s %s", rows[i].letter, rows[i].name,
-				 rows[i].argument ? rows[i].argument : "");
-		else
-			snprintf(left, sizeof left, "    --%s %s", rows[i].name,
-				 rows[i].argument ? rows[i].argument : "");
-		fprintf(out, "  %-24s %s\n", left, rows[i].help);
+	if (o->program_follows) {
+		got = next_setting(o, value, error);
+		if (got != OPTIONS_END)
+			return got;
 	}
+	*value = o->argv[o->at++];
+	return OPTIONS_WORD;
+}
+
+int options_next(struct options *o, const char **value, struct error *error)
+{
+	origin_of_last = NULL;
+	*value = NULL;
+	while (o->at < o->argc) {
+		const char *word = o->argv[o->at];
+		int got;
+
+		if (!o->words_only && strcmp(word, "--") == 0) {
+			o->words_only = true;
+			o->at++;
+			continue;
+		}
+		if (o->words_only || word[0] != '-' || !word[1])
+			return next_word(o, value, error);
+		o->at++;
+		got = word[1] == '-' ? long_option(o, word + 2, value, error)
+				     : short_option(o, word + 1, value, error);
+		if (got != OPTIONS_END)
+			return got;
+	}
+	return next_setting(o, value, error);
 }
 
 int options_number(const char *name, const char *text, uint64_t *ret, struct error *error)

@@ -23,25 +23,6 @@
 
 enum { SCRIPTS_MAX = 5, NAME_SHOWN = 120 };
 
-/* The path that execvp would take; the caller's, NULL if there is none. */
-static char *look_up(const char *program)
-{
-	const char *path = getenv("PATH");
-
-	if (strchr(program, '/'))
-		return strdup(program);
-	for (const char *at = path ? path : "/bin:/usr/bin"; at;) {
-		size_t length = strcspn(at, ":");
-		AUTO_FREE char *folder = length ? strndup(at, length) : strdup(".");
-		AUTO_FREE char *candidate = folder ? path_join(folder, program) : NULL;
-
-		if (candidate && access(candidate, X_OK) == 0)
-			return TAKE(candidate);
-		at = at[length] ? at + length + 1 : NULL;
-	}
-	return NULL;
-}
-
 /* What the messages are about: "./tool", or "./run.sh is a script for /bin/tool, which". */
 struct subject {
 	char text[3 * NAME_SHOWN];
@@ -147,7 +128,7 @@ static int check_file(const char *path, const char *subject, char **ret_next, st
 
 int preflight_program(const char *program, struct error *error)
 {
-	AUTO_FREE char *path = look_up(program);
+	AUTO_FREE char *path = program_path(program);
 	bool is_script = false;
 
 	for (int i = 0; i < SCRIPTS_MAX && path; i++) {

@@ -16,6 +16,8 @@ struct render_options {
 	bool exact_bytes;    /* 224395264 instead of 214.0 MiB */
 	unsigned columns;    /* width to stay within where cutting a name helps; 0: no limit */
 	size_t stack_frames; /* of a stack shown to people; 0: all */
+	bool colours;	     /* escape sequences are understood */
+	bool utf8;	     /* else ASCII only, but for what stands in names */
 };
 
 /* Where the output goes, piece by piece: a result may be far larger than its text should be in memory. */

@@ -232,3 +232,21 @@ int file_newest(const char *folder, const char *suffix, char **ret_path, struct 
 	*ret_path = strcmp(folder, ".") == 0 ? TAKE(best) : path_join(folder, best);
 	return *ret_path ? 0 : error_set(err, "open folder %s: out of memory", folder);
 }
+
+char *program_path(const char *program)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(program, '/'))
+		return strdup(program);
+	for (const char *at = path ? path : "/bin:/usr/bin"; at;) {
+		size_t length = strcspn(at, ":");
+		AUTO_FREE char *folder = length ? strndup(at, length) : strdup(".");
+		AUTO_FREE char *candidate = folder ? path_join(folder, program) : NULL;
+
+		if (candidate && access(candidate, X_OK) == 0)
+			return TAKE(candidate);
+		at = at[length] ? at + length + 1 : NULL;
+	}
+	return NULL;
+}

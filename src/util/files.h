@@ -58,5 +58,10 @@ const char *path_base(const char *path);
 char *path_folder(const char *path);
 /* "folder/name". The caller's (free); NULL if out of memory. */
 char *path_join(const char *folder, const char *name);
+/*
+ * The path that execvp would take: `program` itself if it has a slash, else what $PATH gives. The
+ * caller's (free); NULL if there is none.
+ */
+char *program_path(const char *program);
 
 #endif

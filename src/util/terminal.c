@@ -36,28 +36,34 @@ static bool locale_is_utf8(void)
 	return false;
 }
 
-static unsigned columns_of(int fd)
+/* A size that somebody set by hand; 0 if there is none. */
+static unsigned size_of(const char *name)
 {
-	const char *value = environment("COLUMNS");
-	struct winsize size;
-	unsigned long columns;
+	const char *value = environment(name);
+	unsigned long size;
 	char *end;
 
-	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		return size.ws_col;
 	if (!value)
-		return TERMINAL_DEFAULT_COLUMNS;
-	columns = strtoul(value, &end, 10);
-	return *end == '\0' && columns > 0 && columns <= 10000 ? (unsigned)columns
-							       : TERMINAL_DEFAULT_COLUMNS;
+		return 0;
+	size = strtoul(value, &end, 10);
+	return *end == '\0' && size <= 10000 ? (unsigned)size : 0;
 }
 
 struct terminal terminal_of(int fd)
 {
-	struct terminal t = { .is_tty = isatty(fd) == 1,
-			      .utf8 = locale_is_utf8(),
-			      .columns = columns_of(fd) };
+	struct terminal t = { .is_tty = isatty(fd) == 1, .utf8 = locale_is_utf8() };
 	const char *term = environment("TERM");
+	struct winsize size = { 0 };
+
+	if (ioctl(fd, TIOCGWINSZ, &size) < 0)
+		size = (struct winsize){ 0 };
+	t.columns = size.ws_col ? size.ws_col : size_of("COLUMNS");
+	t.rows = size.ws_row ? size.ws_row : size_of("LINES");
+	t.columns_given = t.columns != 0;
+	if (!t.columns)
+		t.columns = TERMINAL_DEFAULT_COLUMNS;
+	if (!t.rows)
+		t.rows = TERMINAL_DEFAULT_ROWS;
 
 	t.redraws = t.is_tty && term && strcmp(term, "dumb") != 0;
 	t.colours = t.redraws && !environment("NO_COLOR");

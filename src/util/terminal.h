@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #define TERMINAL_DEFAULT_COLUMNS 80
+#define TERMINAL_DEFAULT_ROWS 24
 
 struct terminal {
 	bool is_tty;
@@ -16,9 +17,11 @@ struct terminal {
 	bool colours; /* redraws, and NO_COLOR is not set (https://no-color.org) */
 	bool utf8;    /* the locale's encoding is UTF-8: box drawing and the like may be used */
 	unsigned columns;
+	unsigned rows;
+	bool columns_given; /* by a terminal or by $COLUMNS: somebody sees that width */
 };
 
-/* columns: of the terminal, else $COLUMNS, else 80. */
+/* columns: of the terminal, else $COLUMNS, else 80. rows: of the terminal, else $LINES, else 24. */
 struct terminal terminal_of(int fd);
 
 #endif

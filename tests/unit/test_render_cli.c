@@ -84,7 +84,7 @@ static struct outcome report(char *const *words)
 
 	assert_non_null(freopen("out", "w", stdout));
 	assert_non_null(freopen("err", "w", stderr));
-	struct outcome o = { .status = cmd_report(argc, argv) };
+	struct outcome o = { .status = command_report.run(argc, argv) };
 
 	fflush(NULL);
 	dup2(out, STDOUT_FILENO);
@@ -168,7 +168,7 @@ static void wrong_command_line_is_status_2_and_names_the_nearest(void **state)
 	expect(REPORT(WORD("--format"), WORD("xml")), CLI_USAGE, NULL, "xml");
 	expect(REPORT(WORD("--limit"), WORD("3x")), CLI_USAGE, NULL, "3x");
 	expect(REPORT(WORD("--limit"), WORD("-3")), CLI_USAGE, NULL, "-3");
-	expect(REPORT(WORD("--bytes=1")), CLI_USAGE, NULL, "no value");
+	expect(REPORT(WORD("--bytes=3")), CLI_USAGE, NULL, "no value");
 	expect(REPORT(WORD("a.hg"), WORD("b.hg")), CLI_USAGE, NULL, "b.hg");
 	expect(REPORT(WORD("-z")), CLI_USAGE, NULL, "-z");
 	expect(REPORT(WORD("--help")), CLI_OK, "--no-symbols", NULL);
@@ -222,9 +222,12 @@ static void words_after_two_dashes_are_words(void **state)
 static void every_command_has_words_and_a_function(void **state)
 {
 	(void)state;
-	for (const struct command *c = commands; c->name; c++) {
+	for (size_t i = 0; commands[i]; i++) {
+		const struct command *c = commands[i];
+
 		assert_true(c->help && c->help[0] && c->usage && c->run);
 		assert_ptr_equal(command_find(c->name), c);
+		assert_true(c->option_count <= OPTIONS_MAX);
 	}
 	assert_null(command_find("no such command"));
 }

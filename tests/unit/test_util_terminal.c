@@ -45,6 +45,8 @@ static void a_terminal_is_recognised_with_its_width(void **state)
 	t = terminal_of(pair->terminal);
 	assert_true(t.is_tty && t.redraws && t.colours);
 	assert_int_equal(t.columns, 132);
+	assert_int_equal(t.rows, 24);
+	assert_true(t.columns_given);
 }
 
 static void a_file_is_no_terminal(void **state)
@@ -55,8 +57,13 @@ static void a_file_is_no_terminal(void **state)
 	(void)state;
 	assert_false(t.is_tty || t.redraws || t.colours);
 	assert_int_equal(t.columns, TERMINAL_DEFAULT_COLUMNS);
+	assert_int_equal(t.rows, TERMINAL_DEFAULT_ROWS);
+	assert_false(t.columns_given);
 	setenv("COLUMNS", "100", 1);
+	setenv("LINES", "7", 1);
 	assert_int_equal(terminal_of(fd).columns, 100);
+	assert_int_equal(terminal_of(fd).rows, 7);
+	assert_true(terminal_of(fd).columns_given);
 	setenv("COLUMNS", "-3", 1);
 	assert_int_equal(terminal_of(fd).columns, TERMINAL_DEFAULT_COLUMNS);
 	setenv("COLUMNS", "12x", 1);
