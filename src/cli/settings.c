@@ -155,12 +155,14 @@ static int unknown_key(const struct file *file, const struct ini_entry *entry,
 	struct names names = option_names(command);
 	const char *near = nearest_name(entry->key, names.at, names.count);
 
-	if (near)
-		return error_set(error, "%s:%u: %s has no option '%s'; did you mean '%s'?",
-				 file->shown, entry->line, command ? command->name : "no command",
-				 entry->key, near);
-	return error_set(error, "%s:%u: %s has no option '%s'", file->shown, entry->line,
-			 command ? command->name : "no command", entry->key);
+	error_set(error, "%s:%u: %s has %s option '%s'", file->shown, entry->line,
+		  command ? command->name : "no command", command ? "no" : "an", entry->key);
+	if (near) {
+		struct error first = *error;
+
+		error_set(error, "%s; did you mean '%s'?", first.message, near);
+	}
+	return -1;
 }
 
 static int check_entry(const struct file *file, const struct ini_entry *entry, struct error *error)

@@ -44,29 +44,31 @@ bool words_have(const struct words *words, const char *name)
 	return false;
 }
 
-/* Levenshtein's; names are short, so one row of the table on the stack does. */
+/* Damerau's: two letters the wrong way round are one slip. Names are short, so three rows of the table on the stack do. */
 size_t edit_distance(const char *a, const char *b)
 {
-	size_t row[NAME_MAX_BYTES + 1];
-	size_t length = strlen(b);
+	size_t rows[3][NAME_MAX_BYTES + 1];
+	size_t length = strlen(b), i;
 
 	if (length > NAME_MAX_BYTES)
 		return SIZE_MAX;
 	for (size_t j = 0; j <= length; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
+		rows[0][j] = j;
+	for (i = 1; a[i - 1]; i++) {
+		size_t *now = rows[i % 3], *before = rows[(i + 2) % 3];
+		const size_t *earlier = rows[(i + 1) % 3];
 
-		row[0] = i + 1;
+		now[0] = i;
 		for (size_t j = 1; j <= length; j++) {
-			size_t change = diagonal + (a[i] != b[j - 1]);
-			size_t insert = MIN(row[j], row[j - 1]) + 1;
+			size_t change = before[j - 1] + (a[i - 1] != b[j - 1]);
+			size_t insert = MIN(before[j], now[j - 1]) + 1;
 
-			diagonal = row[j];
-			row[j] = MIN(change, insert);
+			now[j] = MIN(change, insert);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				now[j] = MIN(now[j], earlier[j - 2] + 1);
 		}
 	}
-	return row[length];
+	return rows[(i - 1) % 3][length];
 }
 
 /* Keeps the nearer of two. */

@@ -29,7 +29,7 @@ bool words_have(const struct words *words, const char *name);
 /* The name that is most like it; NULL if none is near. */
 const char *words_nearest(const struct words *words, const char *name);
 
-/* How many letters must be added, taken or changed to make b out of a. */
+/* How many letters must be added, taken, changed or swapped with the next to make b out of a. */
 size_t edit_distance(const char *a, const char *b);
 /* The entry of names (count, may hold NULLs) that is most like `name`; NULL if none is near. */
 const char *nearest_name(const char *name, const char *const *names, size_t count);
