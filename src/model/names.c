@@ -64,8 +64,14 @@ struct names *names_new(const struct names_options *options)
 		return NULL;
 	bool wanted = options && options->use_symbols;
 
-	if (wanted)
-		names->symbolizer = symbolizer_new();
+	if (wanted) {
+		struct symbolizer_options wishes = {
+			.debug_folders = options->debug_folders,
+			.debug_folder_count = options->debug_folder_count,
+		};
+
+		names->symbolizer = symbolizer_new(&wishes);
+	}
 	if (!make_marks(names) || (wanted && !names->symbolizer)) {
 		names_free(names);
 		return NULL;

@@ -37,6 +37,8 @@ struct names;
 /* How names are had. Zeroed: no symbols, every frame is module+offset. */
 struct names_options {
 	bool use_symbols;
+	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
+	size_t debug_folder_count;
 };
 
 /* `options` may be NULL: zeroed. NULL if out of memory. */

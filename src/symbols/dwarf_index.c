@@ -18,14 +18,17 @@
 #include "base/compiler.h"
 #include "symbols/ranges.h"
 #include "symbols/scope_names.h"
+#include "symbols/split_package.h"
 #include "util/vector.h"
 
 enum { TREE_MAX_DEPTH = 128 };
 
 struct unit {
-	Dwarf_Die die;	/* of the file: has ranges and lines */
-	Dwarf_Die body; /* where the functions are: the same, or the split unit's */
+	Dwarf_Die die; /* of the file: has ranges and lines */
 	bool loaded;
+	/* From here on only once loaded. */
+	Dwarf_Die body;	      /* where the functions are: the same, or the split unit's */
+	uint64_t base;	      /* what libdw did not add to ranges of the body, or 0 */
 	struct ranges ranges; /* item = index into functions */
 	struct {
 		Dwarf_Die *at;
@@ -35,6 +38,7 @@ struct unit {
 
 struct dwarf_index {
 	Dwarf *dwarf;
+	struct split_package *package; /* may be NULL */
 	struct scope_names *names;
 	struct ranges ranges; /* item = index into units */
 	struct {
@@ -58,16 +62,13 @@ static bool add_ranges(struct ranges *ranges, Dwarf_Die *die, uint32_t item)
 static bool load_units(struct dwarf_index *index)
 {
 	Dwarf_CU *cu = NULL;
-	Dwarf_Die die, body;
+	Dwarf_Die die;
 	uint8_t type;
 
-	while (dwarf_get_units(index->dwarf, cu, &cu, NULL, &type, &die, &body) == 0) {
+	while (dwarf_get_units(index->dwarf, cu, &cu, NULL, &type, &die, NULL) == 0) {
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;
-		struct unit unit = { .die = die, .body = die };
-
-		if (type == DW_UT_skeleton && dwarf_tag(&body) != DW_TAG_invalid)
-			unit.body = body;
+		struct unit unit = { .die = die };
 		uint32_t item = (uint32_t)index->units.count;
 
 		if (!vector_push(&index->units, unit) || !add_ranges(&index->ranges, &die, item))
@@ -77,13 +78,14 @@ static bool load_units(struct dwarf_index *index)
 	return true;
 }
 
-struct dwarf_index *dwarf_index_new(Dwarf *dwarf)
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf, struct split_package *package)
 {
 	struct dwarf_index *index = calloc(1, sizeof *index);
 
 	if (!index)
 		return NULL;
 	index->dwarf = dwarf;
+	index->package = package;
 	index->names = scope_names_new();
 	if (!index->names || !load_units(index)) {
 		dwarf_index_free(index);
@@ -147,8 +149,28 @@ static bool collect_functions(struct unit *unit, Dwarf_Die *parent, unsigned dep
 	return true;
 }
 
-static void load_functions(struct unit *unit)
+/* Finds the split unit of a skeleton: beside the program, where it was compiled, or in the package. */
+static void load_body(struct dwarf_index *index, struct unit *unit)
 {
+	Dwarf_Die body;
+	uint8_t type;
+
+	unit->body = unit->die;
+	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &body, NULL, NULL, NULL) != 0 ||
+	    type != DW_UT_skeleton)
+		return;
+	if (dwarf_tag(&body) != DW_TAG_invalid) {
+		unit->body = body;
+	} else if (index->package && split_package_find(index->package, unit->die.cu, &body)) {
+		unit->body = body;
+		if (dwarf_lowpc(&unit->die, &unit->base) != 0)
+			unit->base = 0;
+	}
+}
+
+static void load_unit(struct dwarf_index *index, struct unit *unit)
+{
+	load_body(index, unit);
 	/* Out of memory: what was found so far is right, the rest has no names. */
 	(void)collect_functions(unit, &unit->body, 0);
 	ranges_sort(&unit->ranges);
@@ -156,12 +178,38 @@ static void load_functions(struct unit *unit)
 }
 
 struct chain {
+	uint64_t address;
+	const struct unit *unit;
+	const struct range *function;
 	Dwarf_Die die[DWARF_CHAIN_MAX]; /* outermost first; [0] is the function itself */
 	size_t count;
 };
 
+/*
+ * Whether the DIE covers the address. Where the base of ranges was not added, a range is relative if it
+ * lies within the function only with it.
+ */
+static bool covers(const struct chain *chain, Dwarf_Die *die)
+{
+	uint64_t unit_base = chain->unit->base;
+	Dwarf_Addr base, low, high;
+	ptrdiff_t offset = 0;
+
+	if (unit_base == 0 || dwarf_hasattr(die, DW_AT_low_pc))
+		return dwarf_haspc(die, chain->address) > 0;
+	while ((offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0) {
+		if (low < chain->function->low || high > chain->function->high) {
+			low += unit_base;
+			high += unit_base;
+		}
+		if (low <= chain->address && chain->address < high)
+			return true;
+	}
+	return false;
+}
+
 /* Adds the inlined functions below `parent` that cover the address. True if there was one. */
-static bool descend(struct chain *chain, Dwarf_Die *parent, uint64_t address, unsigned depth)
+static bool descend(struct chain *chain, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;
 
@@ -170,17 +218,18 @@ static bool descend(struct chain *chain, Dwarf_Die *parent, uint64_t address, un
 	do {
 		int tag = dwarf_tag(&die);
 
-		if (tag == DW_TAG_inlined_subroutine && dwarf_haspc(&die, address) > 0) {
+		if (tag == DW_TAG_inlined_subroutine && covers(chain, &die)) {
 			if (chain->count < DWARF_CHAIN_MAX)
 				chain->die[chain->count++] = die;
-			descend(chain, &die, address, depth + 1);
+			descend(chain, &die, depth + 1);
 			return true;
 		}
 		/* A block that says no range is looked into: its parts may say theirs. */
-		if (tag == DW_TAG_lexical_block && dwarf_haspc(&die, address) <= 0 &&
-		    (dwarf_hasattr(&die, DW_AT_low_pc) || dwarf_hasattr(&die, DW_AT_ranges)))
+		if (tag == DW_TAG_lexical_block &&
+		    (dwarf_hasattr(&die, DW_AT_low_pc) || dwarf_hasattr(&die, DW_AT_ranges)) &&
+		    !covers(chain, &die))
 			continue;
-		if (tag == DW_TAG_lexical_block && descend(chain, &die, address, depth + 1))
+		if (tag == DW_TAG_lexical_block && descend(chain, &die, depth + 1))
 			return true;
 	} while (dwarf_siblingof(&die, &die) == 0);
 	return false;
@@ -229,10 +278,14 @@ static void set_call_place(struct dwarf_frame *frame, struct unit *unit, Dwarf_D
 
 	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &value) == 0)
 		frame->line = (uint32_t)value;
-	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &value) != 0 ||
-	    dwarf_getsrcfiles(&unit->body, &files, &count) != 0 || value >= count)
+	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &value) != 0)
 		return;
-	frame->file = dwarf_filesrc(files, value, NULL, NULL);
+	/* clang gives a split unit no files: it means those of the skeleton. */
+	if (dwarf_getsrcfiles(&unit->body, &files, &count) != 0 &&
+	    dwarf_getsrcfiles(&unit->die, &files, &count) != 0)
+		return;
+	if (value < count)
+		frame->file = dwarf_filesrc(files, value, NULL, NULL);
 }
 
 static void set_line(struct dwarf_frame *frame, struct unit *unit, uint64_t address)
@@ -250,22 +303,23 @@ static void set_line(struct dwarf_frame *frame, struct unit *unit, uint64_t addr
 size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_frame *frames)
 {
 	const struct range *found = ranges_find(&index->ranges, address);
-	struct chain chain = { .count = 0 };
 
 	if (!found)
 		return 0;
 	struct unit *unit = &index->units.at[found->item];
 
 	if (!unit->loaded)
-		load_functions(unit);
+		load_unit(index, unit);
 	found = ranges_find(&unit->ranges, address);
 	frames[0] = (struct dwarf_frame){ 0 };
 	set_line(&frames[0], unit, address);
 	if (!found)
 		return 1;
 
+	struct chain chain = { .address = address, .unit = unit, .function = found };
+
 	chain.die[chain.count++] = unit->functions.at[found->item];
-	descend(&chain, &chain.die[0], address, 0);
+	descend(&chain, &chain.die[0], 0);
 	bool mangles = unit_mangles(unit);
 
 	for (size_t i = 0; i < chain.count; i++) {

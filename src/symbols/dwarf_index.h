@@ -22,9 +22,13 @@ struct dwarf_frame {
 };
 
 struct dwarf_index;
+struct split_package;
 
-/* `dwarf` must outlive the index. NULL if out of memory. */
-struct dwarf_index *dwarf_index_new(Dwarf *dwarf);
+/*
+ * `package` (may be NULL) has the split units that libdw does not find. Both must outlive the index.
+ * NULL if out of memory.
+ */
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf, struct split_package *package);
 void dwarf_index_free(struct dwarf_index *index);
 
 /*

@@ -102,7 +102,24 @@ static void keep(struct scope_names *names, Dwarf_Die *function, const struct bu
 	names->used++;
 }
 
-/* Appends "scope::" if the DIE is one; false if functions below it keep the scope they have. */
+/* A type without a name that can be called is what became of a lambda. */
+static bool is_lambda(Dwarf_Die *type)
+{
+	Dwarf_Die die;
+
+	if (dwarf_child(type, &die) != 0)
+		return false;
+	do {
+		const char *name;
+
+		if (dwarf_tag(&die) == DW_TAG_subprogram && (name = dwarf_diename(&die)) &&
+		    strcmp(name, "operator()") == 0)
+			return true;
+	} while (dwarf_siblingof(&die, &die) == 0);
+	return false;
+}
+
+/* Appends "scope::" if the DIE is one; false if no function is looked for below it. */
 static bool enter(struct buffer *scope, Dwarf_Die *die)
 {
 	int tag = dwarf_tag(die);
@@ -110,18 +127,21 @@ static bool enter(struct buffer *scope, Dwarf_Die *die)
 
 	switch (tag) {
 	case DW_TAG_namespace:
-		buffer_text(scope, name ? name : "(anonymous namespace)");
+		name = name ? name : "(anonymous namespace)";
 		break;
 	case DW_TAG_class_type:
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_module:
-		buffer_text(scope, name ? name : "(unnamed type)");
+		name = name ? name : is_lambda(die) ? "{lambda}" : "(unnamed type)";
+		break;
+	case DW_TAG_subprogram:
 		break;
 	default:
-		return tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block;
+		return tag == DW_TAG_lexical_block;
 	}
-	buffer_text(scope, "::");
+	if (name)
+		buffer_printf(scope, "%s::", name);
 	return true;
 }
 

@@ -4,14 +4,18 @@
 #define SYMBOLS_SYMBOL_MODULE_H
 
 #include "base/span.h"
+#include "symbols/debug_search.h"
 #include "symbols/dwarf_index.h"
 #include "symbols/symbolizer.h"
 
 struct symbol_module;
 
-/* Opens the file at `path`. NULL if it gives nothing; *ret_source says why, or what it has. */
-struct symbol_module *symbol_module_open(const char *path, struct span build_id,
-					 enum symbol_source *ret_source);
+/*
+ * Opens the file at `path`, or else, if that is not the one that was recorded, what the folders of the
+ * search have for the build-id. NULL if that gives nothing; *ret_source says why, or what there is.
+ */
+struct symbol_module *symbol_module_open(const struct debug_search *search, const char *path,
+					 struct span build_id, enum symbol_source *ret_source);
 void symbol_module_free(struct symbol_module *module);
 
 /*

@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "base/hash.h"
+#include "symbols/debug_search.h"
 #include "symbols/demangle.h"
 #include "symbols/dwarf_index.h"
 #include "symbols/symbol_module.h"
@@ -40,6 +41,7 @@ struct cache_entry {
 struct symbolizer {
 	struct arena arena;
 	struct intern strings;
+	struct debug_search search;
 	VECTOR(struct module_entry) modules; /* [0] is no module */
 	struct cache_entry *cache;
 	size_t cache_size; /* a power of two */
@@ -52,15 +54,20 @@ enum { CACHE_FIRST_SIZE = 1024 };
 static const struct symbol_frame unknown_frame = { 0 };
 static const struct symbol_list unknown_list = { &unknown_frame, 1 };
 
-struct symbolizer *symbolizer_new(void)
+struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 {
+	static const struct symbolizer_options none = { 0 };
 	struct symbolizer *s = calloc(1, sizeof *s);
 
 	if (!s)
 		return NULL;
+	if (!options)
+		options = &none;
 	s->cache_size = CACHE_FIRST_SIZE;
 	s->cache = calloc(s->cache_size, sizeof *s->cache);
-	if (!s->cache || !vector_push(&s->modules, ((struct module_entry){ .path = "" }))) {
+	if (!s->cache ||
+	    !debug_search_init(&s->search, options->debug_folders, options->debug_folder_count) ||
+	    !vector_push(&s->modules, ((struct module_entry){ .path = "" }))) {
 		symbolizer_free(s);
 		return NULL;
 	}
@@ -75,6 +82,7 @@ void symbolizer_free(struct symbolizer *s)
 	for (size_t i = 0; i < s->modules.count; i++)
 		symbol_module_free(s->modules.at[i].file);
 	vector_release(&s->modules);
+	debug_search_release(&s->search);
 	free(s->cache);
 	arena_release(&s->arena);
 	intern_release(&s->strings);
@@ -164,7 +172,7 @@ static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, 
 	struct dwarf_frame found[DWARF_CHAIN_MAX];
 
 	if (m->source == SYMBOLS_UNASKED)
-		m->file = symbol_module_open(m->path, m->build_id, &m->source);
+		m->file = symbol_module_open(&s->search, m->path, m->build_id, &m->source);
 	size_t count = m->file ? symbol_module_find(m->file, address, found) : 0;
 
 	if (count == 0)

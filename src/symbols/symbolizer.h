@@ -52,11 +52,17 @@ struct symbolizer;
 
 DEFINE_ID(symbol_module_id); /* a file to take names from; 0 = none */
 
+/* Zeroed: what the modules and the system's folders have. */
+struct symbolizer_options {
+	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
+	size_t debug_folder_count;
+};
+
 /*
- * NULL if out of memory. Takes DEBUGINFOD_URLS out of this process' environment: libdwfl would ask
+ * `options` may be NULL: zeroed. NULL if out of memory. Takes DEBUGINFOD_URLS out of this process' environment: libdwfl would ask
  * the network, and the environment is the only way to tell it not to.
  */
-struct symbolizer *symbolizer_new(void);
+struct symbolizer *symbolizer_new(const struct symbolizer_options *options);
 void symbolizer_free(struct symbolizer *symbolizer);
 
 /*

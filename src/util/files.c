@@ -48,7 +48,8 @@ char *path_join(const char *folder, const char *name)
 
 int file_map_open(struct file_map *map, const char *path, struct error *err)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Without O_NONBLOCK a pipe of that name would keep us waiting for a writer. */
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	void *data;
 

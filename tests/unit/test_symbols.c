@@ -117,7 +117,7 @@ static void inline_chain_has_names_and_lines(void **state)
 {
 	(void)state;
 	uint64_t address = outer();
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id module = symbolizer_module(s, self.path, self_build_id());
 	struct symbol_list list = symbolizer_find(s, module, address, false);
 
@@ -134,7 +134,7 @@ static void second_question_gets_the_same_answer(void **state)
 {
 	(void)state;
 	uint64_t address = outer();
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id module = symbolizer_module(s, self.path, self_build_id());
 	struct symbol_list first = symbolizer_find(s, module, address, false);
 
@@ -156,7 +156,7 @@ static void exact_address_is_not_moved_back(void **state)
 {
 	(void)state;
 	uint64_t entry = (uint64_t)(uintptr_t)take_return_address - self.bias;
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id module = symbolizer_module(s, self.path, self_build_id());
 	struct symbol_list exact = symbolizer_find(s, module, entry, true);
 	struct symbol_list call = symbolizer_find(s, module, entry, false);
@@ -175,7 +175,7 @@ static void other_build_is_refused(void **state)
 
 	memcpy(other, self.build_id, sizeof other);
 	other[3] ^= 1;
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id changed =
 		symbolizer_module(s, self.path, span_of(other, self.build_id_bytes));
 	struct symbol_list list = symbolizer_find(s, changed, address, false);
@@ -198,7 +198,7 @@ static void what_is_no_program_gives_no_name(void **state)
 	(void)state;
 	static const char *const paths[] = { "",      "/no/such/file", "/dev/zero",
 					     "/proc", "[vdso]",	       "/proc/self/status" };
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		symbol_module_id m = symbolizer_module(s, paths[i], span_of(NULL, 0));
@@ -240,7 +240,7 @@ static void without_dwarf_the_symbol_table_answers(void **state)
 	char path[512];
 
 	assert_true(make_copy(path, sizeof path, "--strip-debug"));
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id module = symbolizer_module(s, path, self_build_id());
 	struct symbol_list list = symbolizer_find(s, module, address, false);
 
@@ -260,7 +260,7 @@ static void stripped_module_gives_no_neighbours_name(void **state)
 	char path[512];
 
 	assert_true(make_copy(path, sizeof path, "--strip-all"));
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id module = symbolizer_module(s, path, self_build_id());
 	struct symbol_list list = symbolizer_find(s, module, address, false);
 
@@ -283,7 +283,7 @@ static void separate_debug_file_is_found_by_its_link(void **state)
 		 "objcopy --only-keep-debug %s %s && objcopy --add-gnu-debuglink=%s %s", self.path,
 		 debug, debug, path);
 	assert_int_equal(system(line), 0);
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id module = symbolizer_module(s, path, self_build_id());
 	struct symbol_list list = symbolizer_find(s, module, address, false);
 
@@ -366,7 +366,7 @@ static void agrees_with_the_toolchain(void **state)
 	FILE *pipe = popen(line, "r");
 
 	assert_non_null(pipe);
-	struct symbolizer *s = symbolizer_new();
+	struct symbolizer *s = symbolizer_new(NULL);
 	symbol_module_id module = symbolizer_module(s, self.path, self_build_id());
 
 	for (uint64_t a = start; a < start + BYTES; a++) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where separate debug information is looked for: the system's folders, and those the user names. */
+#ifndef SYMBOLS_DEBUG_SEARCH_H
+#define SYMBOLS_DEBUG_SEARCH_H
+
+#include <stddef.h>
+
+#include <elfutils/libdwfl.h>
+
+#include "base/span.h"
+
+struct debug_search {
+	char **folders; /* in the order of the search */
+	size_t folder_count;
+	char *list; /* the same, in libdwfl's words */
+	Dwfl_Callbacks callbacks;
+};
+
+/*
+ * The extra folders come before the system's. A folder is like /usr/lib/debug: it has a .build-id of
+ * its own, or files under the path of their module. False if out of memory. The search may not move
+ * once it is used.
+ */
+bool debug_search_init(struct debug_search *search, const char *const *extra, size_t count);
+void debug_search_release(struct debug_search *search);
+
+/*
+ * "<folder>/.build-id/ab/cdef.debug": where the folder keeps what belongs to a build-id. The caller's
+ * (free). NULL if out of memory, or if no file can be called so.
+ */
+char *debug_search_path(const struct debug_search *search, size_t folder, struct span build_id,
+			const char *suffix);
+
+#endif

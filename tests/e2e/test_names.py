@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names: functions, files and lines of every way to build a program, and of every place debug information can be in."""
+
+import collections
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+SOURCES = pathlib.Path(__file__).resolve().parent / "names"
+
+
+def golden():
+    """size -> [(function, file, line), ...], leaf first, as the comments of the sources say. None: not said."""
+    frames = collections.defaultdict(dict)
+    for path in SOURCES.glob("*.cc"):
+        for number, text in enumerate(path.read_text().splitlines(), start=1):
+            for size, index, name in re.findall(r"@(\d+)\.(\d+) ([\w()]+)", text):
+                frames[int(size)][int(index)] = (name, path.name, number)
+    return {size: [known.get(i) for i in range(max(known) + 1)] for size, known in frames.items()}
+
+
+GOLDEN = golden()
+
+
+def plain(function):
+    """The last part of a function's name, without parameters and template arguments."""
+    function = function.replace("(anonymous namespace)", "").replace("operator()", "operator").replace("->", "")
+    function, before = re.sub(r" \[clone.*| const$", "", function), None
+    while function != before:
+        function, before = re.sub(r"<[^<>]*>|\([^()]*\)|\{[^{}]*\}", "", function), function
+    last = function.split("::")[-1].split(" ")[-1]
+    return "operator()" if last == "operator" else last
+
+
+def run(*argv, **options):
+    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=120, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, argv))}: {done.stderr}"
+    return done.stdout
+
+
+def build_scenes(folder, compiler, *flags, program="scenes"):
+    """Builds the scenes in the folder, in two steps so that .dwo files have a place."""
+    objects = []
+    for source in ("scenes.cc", "other.cc"):
+        objects.append(folder / source.replace(".cc", ".o"))
+        run(compiler, "-g", "-w", *flags, "-c", SOURCES / source, "-o", objects[-1], cwd=folder)
+    path = folder / program
+    run(compiler, "-g", *flags, *objects, "-o", path, cwd=folder)
+    return path
+
+
+def stacks(rows):
+    """size -> stack, of the sites whose size is golden."""
+    found = {}
+    for site in rows["sites"]:
+        sizes = [bar["low"] for bar in site["sizes"]]
+        if len(sizes) == 1 and sizes[0] in GOLDEN:
+            found[sizes[0]] = site["stack"]
+    return found
+
+
+def check_golden(rows):
+    found = stacks(rows)
+    assert set(found) == set(GOLDEN)
+    for size, frames in GOLDEN.items():
+        stack = [(plain(f["function"]), pathlib.Path(f["file"] or "?").name, f["line"]) for f in found[size]]
+        for expected, real in zip(frames, stack):
+            if expected:
+                assert real == expected, f"{size}: {stack}"
+
+
+def test_an_inlined_lambda_is_called_by_its_function(scratch, record, report_json):
+    """gcc gives it no linkage name, so that only the tree of scopes tells whose it is."""
+    program = build_scenes(scratch, "g++", "-O2")
+    stack = stacks(report_json(record([program]).path, "sites"))[1002]
+    assert [f["function"] for f in stack[:4]] == [
+        "(anonymous namespace)::Shelf::put", "lambdas::{lambda}::operator()", "lambdas::{lambda}::operator()", "lambdas()"
+    ]
+    assert [f["inlined"] for f in stack[:4]] == [True, True, True, False]
+
+
+def only_functions(rows, program):
+    """The functions of the golden stacks that are real ones, where only the symbol table is left."""
+    for size, stack in stacks(rows).items():
+        names = [plain(f["function"]) for f in stack if f["module"] == str(program)]
+        assert "main" in names, f"{size}: {names}"
+        assert all(f["file"] is None and f["line"] == 0 for f in stack if f["module"] == str(program))
+
+
+WAYS = [
+    *(pytest.param(compiler, [level], id=f"{compiler}{level}")
+      for compiler in ("g++", "clang++") for level in ("-O0", "-O1", "-O2", "-O3", "-Os")),
+    *(pytest.param("g++", ["-O2", f"-fuse-ld={linker}", *pie], id=f"{linker}{pie[0]}")
+      for linker in ("bfd", "gold", "lld", "mold") for pie in (["-pie", "-fPIE"], ["-no-pie", "-fno-pie"])),
+    pytest.param("g++", ["-O2", "-flto"], id="g++-lto"),
+    pytest.param("g++", ["-O3", "-flto", "-no-pie", "-fno-pie"], id="g++-lto-no-pie"),
+    pytest.param("clang++", ["-O2", "-flto", "-fuse-ld=lld"], id="clang++-lto"),
+    pytest.param("clang++", ["-O2", "-flto=thin", "-fuse-ld=lld"], id="clang++-thin-lto"),
+    pytest.param("g++", ["-O2", "-gdwarf-4"], id="g++-dwarf4"),
+    pytest.param("clang++", ["-O2", "-gdwarf-4"], id="clang++-dwarf4"),
+    pytest.param("g++", ["-O2", "-ffunction-sections", "-Wl,--gc-sections"], id="g++-sections"),
+    pytest.param("clang++", ["-O2", "-ffunction-sections", "-fuse-ld=lld", "-Wl,--gc-sections,--icf=none"],
+                 id="clang++-sections"),
+    pytest.param("g++", ["-O2", "-gz"], id="g++-compressed"),
+    pytest.param("g++", ["-O2", "-static-libgcc", "-Wl,--emit-relocs"], id="g++-relocs"),
+]
+
+
+@pytest.mark.parametrize("compiler, flags", WAYS)
+def test_functions_and_lines_are_those_of_the_source(compiler, flags, scratch, record, report_json):
+    program = build_scenes(scratch, compiler, *flags)
+    done = record([program])
+    assert done.returncode == 0, done.stderr
+    check_golden(report_json(done.path, "sites"))
+
+
+def strip_with_link(folder, program):
+    debug = folder / "scenes.debug"
+    run("objcopy", "--only-keep-debug", program, debug)
+    run("strip", "--strip-all", program)
+    run("objcopy", f"--add-gnu-debuglink={debug}", program)
+    return debug
+
+
+def strip_with_link_in_folder(folder, program):
+    debug = strip_with_link(folder, program)
+    (folder / ".debug").mkdir()
+    debug.rename(folder / ".debug" / debug.name)
+
+
+def dwz_alone(folder, program):
+    run("dwz", program)
+
+
+def dwz_together(folder, program):
+    """Two programs whose common debug information goes to a third file."""
+    twin = folder / "twin"
+    shutil.copy(program, twin)
+    common = folder / "common.debug"
+    run("dwz", "-m", common, "-M", common, program, twin)
+    assert ".gnu_debugaltlink" in run("readelf", "-SW", program)
+
+
+def mini_debug_info(folder, program):
+    """The symbols of a stripped program, compressed inside it, as Fedora does."""
+    mini = folder / "mini"
+    names = run("nm", program, "--format=posix", "--defined-only").splitlines()
+    (folder / "keep").write_text("".join(line.split()[0] + "\n" for line in names if line.split()[1] in "tT"))
+    run("objcopy", "-S", "--remove-section", ".comment", f"--keep-symbols={folder / 'keep'}", program, mini)
+    run("xz", "--force", mini)
+    run("strip", "--strip-all", program)
+    run("objcopy", "--add-section", f".gnu_debugdata={mini}.xz", program)
+
+
+def pack_gnu(folder, program):
+    run("dwp", "-e", program, "-o", f"{program}.dwp", cwd=folder)
+    for path in folder.glob("*.dwo"):
+        path.unlink()
+
+
+def pack_llvm(folder, program):
+    run("llvm-dwp", "-e", program, "-o", f"{program}.dwp", cwd=folder)
+    for path in folder.glob("*.dwo"):
+        path.unlink()
+
+
+def nothing(folder, program):
+    pass
+
+
+SPLIT = ["-O2", "-gsplit-dwarf"]
+PLACES = [
+    pytest.param("g++", ["-O2"], strip_with_link, id="debuglink"),
+    pytest.param("g++", ["-O2"], strip_with_link_in_folder, id="debuglink-in-folder"),
+    pytest.param("g++", ["-O2"], dwz_alone, id="dwz"),
+    pytest.param("g++", ["-O2"], dwz_together, id="dwz-common"),
+    pytest.param("g++", SPLIT, nothing, id="g++-dwo"),
+    pytest.param("clang++", SPLIT, nothing, id="clang++-dwo"),
+    pytest.param("g++", [*SPLIT, "-gdwarf-4"], nothing, id="g++-dwo-4"),
+    pytest.param("g++", SPLIT, pack_llvm, id="g++-dwp"),  # binutils' dwp 2.40 crashes on gcc's DWARF 5
+    pytest.param("g++", [*SPLIT, "-gdwarf-4"], pack_gnu, id="g++-dwp-4"),
+    pytest.param("clang++", SPLIT, pack_llvm, id="clang++-dwp"),
+    pytest.param("clang++", [*SPLIT, "-gdwarf-4"], pack_llvm, id="clang++-dwp-4"),
+    pytest.param("clang++", [*SPLIT, "-no-pie", "-fno-pie"], pack_llvm, id="clang++-dwp-no-pie"),
+    pytest.param("clang++", [*SPLIT, "-ffunction-sections"], pack_llvm, id="clang++-dwp-sections"),
+]
+
+
+@pytest.mark.parametrize("compiler, flags, place", PLACES)
+def test_debug_information_is_found_where_it_is(compiler, flags, place, scratch, record, report_json):
+    program = build_scenes(scratch, compiler, *flags)
+    place(scratch, program)
+    done = record([program])
+    assert done.returncode == 0, done.stderr
+    check_golden(report_json(done.path, "sites"))
+
+
+@pytest.mark.parametrize("how", [mini_debug_info, lambda _, program: run("strip", "--strip-debug", program)],
+                         ids=["gnu_debugdata", "symtab"])
+def test_without_debug_information_functions_are_named_by_their_symbols(how, scratch, record, report_json):
+    program = build_scenes(scratch, "g++", "-O2")
+    how(scratch, program)
+    done = record([program])
+    assert done.returncode == 0, done.stderr
+    only_functions(report_json(done.path, "sites"), program)
+
+
+def of_program(rows, program):
+    return [f for stack in stacks(rows).values() for f in stack if f["module"] == str(program)]
+
+
+def is_place(frame, program):
+    return frame["function"] == f"{program.name}+{frame['offset']:#x}" and frame["file"] is None
+
+
+def test_a_module_that_changed_on_disk_is_refused(heapgauge, scratch, record, report_json):
+    program = build_scenes(scratch, "g++", "-O2")
+    done = record([program])
+    check_golden(report_json(done.path, "sites"))
+    build_scenes(scratch, "g++", "-O2", "-DCHANGED", "-fno-inline")
+    frames = of_program(report_json(done.path, "sites"), program)
+    assert len(frames) >= 12
+    assert all(is_place(f, program) for f in frames), frames
+    assert "scenes+0x...: the file changed since it was recorded" in run(heapgauge, "report", done.path, "-v", "sites")
+
+
+def test_a_module_that_is_gone_is_shown_by_its_place(scratch, record, report_json):
+    program = build_scenes(scratch, "g++", "-O2")
+    done = record([program])
+    program.unlink()
+    frames = of_program(report_json(done.path, "sites"), program)
+    assert len(frames) >= 12
+    assert all(is_place(f, program) for f in frames), frames
+
+
+def test_a_debug_file_with_another_checksum_is_refused(scratch, record, report_json):
+    """Without build-ids the checksum in .gnu_debuglink is all there is."""
+    program = build_scenes(scratch, "g++", "-O2", "-Wl,--build-id=none")
+    debug = strip_with_link(scratch, program)
+    done = record([program])
+    check_golden(report_json(done.path, "sites"))
+    with open(debug, "ab") as file:
+        file.write(b"\0")
+    frames = of_program(report_json(done.path, "sites"), program)
+    assert frames and all(is_place(f, program) for f in frames), frames
+
+
+def test_a_debug_file_of_another_build_is_refused(scratch, record, report_json):
+    program = build_scenes(scratch, "g++", "-O2")
+    debug = strip_with_link(scratch, program)
+    other = build_scenes(scratch, "g++", "-O2", "-fno-inline", program="other")
+    run("objcopy", "--only-keep-debug", other, debug)
+    done = record([program])
+    frames = of_program(report_json(done.path, "sites"), program)
+    assert frames and all(is_place(f, program) for f in frames), frames
+
+
+def test_split_units_that_are_lost_leave_functions_and_lines(scratch, record, report_json):
+    program = build_scenes(scratch, "g++", *SPLIT)
+    for path in scratch.glob("*.dwo"):
+        path.unlink()
+    done = record([program])
+    found = stacks(report_json(done.path, "sites"))
+    frames = [(plain(f["function"]), pathlib.Path(f["file"]).name, f["line"]) for f in found[1005][:3]]
+    assert frames == GOLDEN[1005]
