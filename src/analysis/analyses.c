@@ -13,6 +13,10 @@ const struct analysis analyses[] = {
 	{ "summary", "what happened: peak, leaks, churn, and what was not recorded",
 	  analyse_summary },
 	{ "sites", "every stack that allocated, heaviest first", analyse_sites },
+	{ "memory", "the balance sheet: requested, held by the allocator, stacks, files, RSS",
+	  analyse_memory },
+	{ "health", "how far the numbers can be trusted, and what the recorder cost",
+	  analyse_health },
 	{ NULL, NULL, NULL },
 };
 

@@ -7,6 +7,7 @@
  */
 #include "analysis/build.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,4 +193,101 @@ const struct result_value *words_take(struct words *words, struct arena *arena, 
 	*ret_count = kept ? words->list.count : 0;
 	vector_release(&words->list);
 	return kept;
+}
+
+const char *command_short(struct arena *arena, const char *command)
+{
+	enum { SHOWN = 60 };
+
+	if (!command[0])
+		return "?";
+	return strlen(command) <= SHOWN ? command : arena_printf(arena, "%.*s...", SHOWN, command);
+}
+
+const char *process_end_text(struct arena *arena, const struct profile_process *p)
+{
+	const char *signal = p->end == PROFILE_SIGNALLED || p->end == PROFILE_KILLED
+				     ? sigabbrev_np((int)p->exit_code)
+				     : NULL;
+
+	switch (p->end) {
+	case PROFILE_EXITED:
+		return p->exit_code ? arena_printf(arena, "exited with status %u", p->exit_code)
+				    : "ended";
+	case PROFILE_SIGNALLED:
+	case PROFILE_KILLED:
+		if (signal)
+			return arena_printf(arena, "ended by SIG%s", signal);
+		return arena_printf(arena, "ended by signal %u", p->exit_code);
+	case PROFILE_BECAME:
+		return "became another program";
+	case PROFILE_ENDED:
+		return "ended (how is not known)";
+	case PROFILE_RUNNING:
+		break;
+	}
+	return "was still running";
+}
+
+const struct profile_process *process_largest(const struct profile *profile)
+{
+	const struct profile_process *best = NULL;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (!best || profile->processes[i].peak_bytes > best->peak_bytes)
+			best = &profile->processes[i];
+	return best;
+}
+
+void words_count(struct words *words, uint64_t count, const char *singular, const char *plural)
+{
+	words_add(words, value_number(UNIT_COUNT, count));
+	words_text(words, count == 1 ? singular : plural);
+}
+
+bool result_left_out(struct result *result, size_t count, const char *singular, const char *plural)
+{
+	struct words w = { 0 };
+
+	if (!count)
+		return true;
+	words_count(&w, count, singular, plural);
+	words_text(&w, " (--limit N shows more)");
+	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
+	return result->table.left_out != NULL;
+}
+
+void words_headline(struct words *words, struct result *result, const struct profile *profile)
+{
+	const char *command = command_short(&result->arena, profile->command);
+
+	if (profile->process_count == 1)
+		words_text(words, arena_printf(&result->arena, "%s  %s  ", command,
+					       profile->processes[0].mode));
+	else
+		words_text(words, arena_printf(&result->arena, "%s  %zu processes  ", command,
+					       profile->process_count));
+}
+
+void sentences_add(struct sentences *s, const char *label, struct words *words, struct words *more)
+{
+	struct result_sentence line = { .label = label };
+
+	line.values = words_take(words, &s->result->arena, &line.value_count);
+	if (more)
+		line.more = words_take(more, &s->result->arena, &line.more_count);
+	if (!line.values || (more && !line.more) || !vector_push(&s->list, line))
+		s->failed = true;
+}
+
+bool sentences_end(struct sentences *s)
+{
+	if (!s->failed) {
+		s->result->sentences = arena_copy(&s->result->arena, s->list.at,
+						  s->list.count * sizeof *s->list.at);
+		s->result->sentence_count = s->list.count;
+		s->failed = !s->result->sentences;
+	}
+	vector_release(&s->list);
+	return !s->failed;
 }

@@ -48,6 +48,9 @@ bool notes_value(struct result *result, struct profile_notes notes, struct resul
 	"0 ALLOCATIONS RECORDED: no call reached the recorder (the program allocates nothing, or " \
 	"has an allocator linked in statically)"
 
+/* "... 3 more sites (--limit N shows more)"; nothing if the count is 0. False if out of memory. */
+bool result_left_out(struct result *result, size_t count, const char *singular, const char *plural);
+
 /* Notes of the file and of all processes together, each once; `first` (may be NULL) comes before,
  * `last` behind. False if out of memory. */
 bool result_notes(struct result *result, const struct profile *profile, const char *first,
@@ -73,5 +76,28 @@ void words_add(struct words *words, struct result_value value);
 void words_text(struct words *words, const char *text);
 /* Moves the values into the arena; NULL if out of memory. */
 const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count);
+/* A command for a line of text: its beginning if it is long. In the arena; NULL if out of memory. */
+const char *command_short(struct arena *arena, const char *command);
+/* "exited with status 3"; in the arena; NULL if out of memory. */
+const char *process_end_text(struct arena *arena, const struct profile_process *process);
+/* The one with the highest peak; NULL: there is none. */
+const struct profile_process *process_largest(const struct profile *profile);
+
+/* "./server --config small.conf  exact  ", how the first line of every view but the summary begins. */
+void words_headline(struct words *words, struct result *result, const struct profile *profile);
+/* A number and what it counts: "1 block" of " block" and " blocks". */
+void words_count(struct words *words, uint64_t count, const char *singular, const char *plural);
+
+/* Collects the sentences of a result. Zeroed but for `result` is empty. */
+struct sentences {
+	struct result *result;
+	VECTOR(struct result_sentence) list;
+	bool failed;
+};
+/* Label NULL: a headline; "": goes on with the one before. `more` may be NULL. Takes both. */
+void sentences_add(struct sentences *sentences, const char *label, struct words *words,
+		   struct words *more);
+/* Moves them into the result and releases the rest; false if anything failed. */
+bool sentences_end(struct sentences *sentences);
 
 #endif

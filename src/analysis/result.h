@@ -121,6 +121,7 @@ struct result_sentence {
 	size_t value_count;
 	const struct result_value *more;
 	size_t more_count;
+	bool aligned; /* the first value is a number of a column: right-aligned with the others */
 };
 
 struct result_note {
@@ -144,6 +145,11 @@ void result_free(struct result *result);
 static inline struct result_value value_text(const char *text)
 {
 	return (struct result_value){ .unit = UNIT_TEXT, .text = text };
+}
+/* Where a column has no value in some row. */
+static inline struct result_value value_unknown(void)
+{
+	return value_text(NULL);
 }
 static inline struct result_value value_number(enum result_unit unit, uint64_t number)
 {

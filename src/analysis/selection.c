@@ -34,9 +34,10 @@ struct maker {
 	enum query_kinds kinds;
 	const struct kept_moment *at, *minus; /* by process; minus NULL: none */
 	VECTOR(struct place_answer) answers;
-	bool *slots; /* of the process at hand; NULL: all threads */
-	regex_t thread, process;
-	bool has_thread, has_process;
+	bool *slots;	 /* of the process at hand; NULL: all threads */
+	bool *processes; /* which are wanted */
+	regex_t thread;
+	bool has_thread;
 	bool failed;
 };
 
@@ -200,16 +201,6 @@ static bool is_number(const char *text)
 	return *text == '\0';
 }
 
-static bool process_fits(const struct maker *m, const struct profile_process *p)
-{
-	const char *wanted = m->query->filters.process;
-
-	if (!wanted)
-		return true;
-	return is_number(wanted) ? strtoul(wanted, NULL, 10) == p->pid
-				 : matches(&m->process, p->command);
-}
-
 /* Slots of the threads that are wanted, in the arena. */
 static bool choose_slots(struct maker *m, const struct profile_process *p)
 {
@@ -272,7 +263,7 @@ static bool take_all(struct maker *m)
 		return false;
 	for (size_t i = 0; i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
-		bool wanted = process_fits(m, p);
+		bool wanted = m->processes[i];
 
 		if (!choose_slots(m, p))
 			return false;
@@ -293,6 +284,46 @@ static int compile(regex_t *regex, const char *text, const char *option, bool *r
 				 text);
 	*ret = true;
 	return 0;
+}
+
+static bool *wanted_processes(const struct profile *profile, const char *wanted,
+			      struct arena *arena, struct error *error)
+{
+	bool *all = ARENA_ARRAY(arena, bool, profile->process_count), has_regex = false;
+	regex_t regex;
+
+	if (!all) {
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	if (compile(&regex, wanted, "--process", &has_regex, error) < 0)
+		return NULL;
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		if (!wanted)
+			all[i] = true;
+		else if (has_regex)
+			all[i] = matches(&regex, p->command);
+		else
+			all[i] = strtoul(wanted, NULL, 10) == p->pid;
+	}
+	if (has_regex)
+		regfree(&regex);
+	return all;
+}
+
+bool *processes_choose(const struct profile *profile, const struct query *query,
+		       struct arena *arena, struct error *error)
+{
+	const struct filters *f = &query->filters;
+
+	if (f->rules.count || f->suppressions.count || f->thread || f->min_size || f->max_size) {
+		error_set(error, "this view is about whole processes: of the filters, only "
+				 "--process goes with it");
+		return NULL;
+	}
+	return wanted_processes(profile, f->process, arena, error);
 }
 
 static int check(const struct query *query, const struct selection *s, struct error *error)
@@ -369,16 +400,16 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	if (!m.kinds)
 		m.kinds = KINDS_HEAP;
 	if (check(query, selection, error) < 0 || resolve_moments(&m, at, error) < 0 ||
-	    compile(&m.thread, f->thread, "--thread", &m.has_thread, error) < 0 ||
-	    compile(&m.process, f->process, "--process", &m.has_process, error) < 0)
+	    compile(&m.thread, f->thread, "--thread", &m.has_thread, error) < 0)
+		goto done;
+	m.processes = wanted_processes(profile, f->process, &selection->arena, error);
+	if (!m.processes)
 		goto done;
 	selection->cost_word = cost_word(selection, at);
 	status = take_all(&m) ? 0 : error_set(error, "out of memory");
 done:
 	if (m.has_thread)
 		regfree(&m.thread);
-	if (m.has_process)
-		regfree(&m.process);
 	vector_release(&m.answers);
 	if (status < 0)
 		selection_release(selection);

@@ -47,6 +47,12 @@ struct ask {
 int selection_make(struct selection *selection, const struct profile *profile,
 		   struct places *places, const struct query *query, struct ask ask,
 		   struct error *error);
+/*
+ * Which processes --process means, by index in the profile; in the arena. For views of whole
+ * processes: NULL with the error set also if something finer was asked for.
+ */
+bool *processes_choose(const struct profile *profile, const struct query *query,
+		       struct arena *arena, struct error *error);
 void selection_release(struct selection *selection);
 
 /* The cost asked for, of some part of the selection. */

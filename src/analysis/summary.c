@@ -6,7 +6,6 @@
  * The sentences are about the process with the highest peak; with several processes a table names
  * the others. Only the stacks of the two heaviest sites are resolved.
  */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,53 +84,12 @@ static const struct source_column columns[PROCESS_COLUMNS] = {
 	[PROCESS_COMMAND] = { { "command", "COMMAND", UNIT_TEXT }, TEXT(command) },
 };
 
-static const char *end_text(struct arena *arena, const struct profile_process *p)
-{
-	const char *signal = p->end == PROFILE_SIGNALLED || p->end == PROFILE_KILLED
-				     ? sigabbrev_np((int)p->exit_code)
-				     : NULL;
-
-	switch (p->end) {
-	case PROFILE_EXITED:
-		return p->exit_code ? arena_printf(arena, "exited with status %u", p->exit_code)
-				    : "ended";
-	case PROFILE_SIGNALLED:
-	case PROFILE_KILLED:
-		if (signal)
-			return arena_printf(arena, "ended by SIG%s", signal);
-		return arena_printf(arena, "ended by signal %u", p->exit_code);
-	case PROFILE_BECAME:
-		return "became another program";
-	case PROFILE_ENDED:
-		return "ended (how is not known)";
-	case PROFILE_RUNNING:
-		break;
-	}
-	return "was still running";
-}
-
-typedef VECTOR(struct result_sentence) sentence_vector;
-
 struct writer_state {
+	struct sentences sentences;
 	struct result *result;
 	struct places *places;
 	const struct profile_process *process;
-	sentence_vector sentences;
-	bool failed;
 };
-
-/* `more` may be NULL. Takes both. */
-static void add_sentence(struct writer_state *s, const char *label, struct words *words,
-			 struct words *more)
-{
-	struct result_sentence line = { .label = label };
-
-	line.values = words_take(words, &s->result->arena, &line.value_count);
-	if (more)
-		line.more = words_take(more, &s->result->arena, &line.more_count);
-	if (!line.values || (more && !line.more) || !vector_push(&s->sentences, line))
-		s->failed = true;
-}
 
 /* "61.2 % of it from Cache::insert (cache.cc:88)" */
 static void words_top_site(struct words *w, struct writer_state *s, const struct profile_site *site,
@@ -140,15 +98,6 @@ static void words_top_site(struct words *w, struct writer_state *s, const struct
 	words_add(w, value_percent(part, whole));
 	words_text(w, " of it from ");
 	words_text(w, stack_label(s->result, s->places, s->process, site->node));
-}
-
-static const char *short_command(struct arena *arena, const char *command)
-{
-	enum { SHOWN = 60 };
-
-	if (!command[0])
-		return "?";
-	return strlen(command) <= SHOWN ? command : arena_printf(arena, "%.*s...", SHOWN, command);
 }
 
 static void say_headline(struct writer_state *s, const struct profile *profile)
@@ -160,12 +109,12 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 	for (size_t i = 0; i < profile->process_count; i++)
 		whole = whole && profile->processes[i].health.count == 0;
 	words_text(&w, arena_printf(&s->result->arena, "%s (pid %u) %s after ",
-				    short_command(&s->result->arena, p->command), p->pid,
-				    end_text(&s->result->arena, p)));
+				    command_short(&s->result->arena, p->command), p->pid,
+				    process_end_text(&s->result->arena, p)));
 	words_add(&w, value_number(UNIT_NS, p->duration_ns));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, %s", p->mode,
 				    whole ? "nothing lost" : "but see ! below"));
-	add_sentence(s, NULL, &w, NULL);
+	sentences_add(&s->sentences, NULL, &w, NULL);
 }
 
 static void say_together(struct writer_state *s, const struct profile *profile)
@@ -177,7 +126,7 @@ static void say_together(struct writer_state *s, const struct profile *profile)
 	words_add(&w, value_number(UNIT_COUNT, profile->process_count));
 	words_text(&w, " processes; the lines below are of the largest, pid ");
 	words_add(&w, value_number(UNIT_ID, s->process->pid));
-	add_sentence(s, "together", &w, NULL);
+	sentences_add(&s->sentences, "together", &w, NULL);
 }
 
 static const struct profile_site *heaviest(const struct profile_process *p, size_t offset)
@@ -214,7 +163,7 @@ static void say_peak(struct writer_state *s)
 	words_add(&w, value_number(UNIT_NS, p->peak_at_ns));
 	if (top)
 		words_top_site(&more, s, top, top->numbers.peak_bytes, p->peak_bytes);
-	add_sentence(s, "peak", &w, top ? &more : NULL);
+	sentences_add(&s->sentences, "peak", &w, top ? &more : NULL);
 }
 
 static void say_leaked(struct writer_state *s)
@@ -231,7 +180,7 @@ static void say_leaked(struct writer_state *s)
 		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
 	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
 
-	add_sentence(s, alive ? "live" : "leaked", &w, top ? &more : NULL);
+	sentences_add(&s->sentences, alive ? "live" : "leaked", &w, top ? &more : NULL);
 }
 
 static void say_churn(struct writer_state *s)
@@ -245,7 +194,7 @@ static void say_churn(struct writer_state *s)
 	words_text(&w, ", ");
 	words_add(&w, value_percent(p->temporary_calls, p->calls));
 	words_text(&w, " of them freed before the next one");
-	add_sentence(s, "churn", &w, NULL);
+	sentences_add(&s->sentences, "churn", &w, NULL);
 }
 
 static void say_mapped(struct writer_state *s)
@@ -261,7 +210,7 @@ static void say_mapped(struct writer_state *s)
 	words_text(&w, " at the end, in ");
 	words_add(&w, value_number(UNIT_COUNT, p->mmap_calls));
 	words_text(&w, p->mmap_calls == 1 ? " call of mmap" : " calls of mmap");
-	add_sentence(s, "mapped", &w, NULL);
+	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
 
 static void say_rss(struct writer_state *s)
@@ -284,7 +233,7 @@ static void say_rss(struct writer_state *s)
 	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
 	words_text(&w, "; recorder ");
 	words_add(&w, value_number(UNIT_BYTES, p->own_bytes));
-	add_sentence(s, "RSS", &w, NULL);
+	sentences_add(&s->sentences, "RSS", &w, NULL);
 }
 
 /* "heap and anonymous 190 MiB (live 182.3 MiB, rounding 2.1 MiB, held beyond 5.6 MiB), stacks 132 KiB, ..." */
@@ -324,7 +273,7 @@ static void say_memory(struct writer_state *s)
 	}
 	words_text(&w, "; at ");
 	words_add(&w, value_number(UNIT_NS, m->at_ns));
-	add_sentence(s, "", &w, NULL);
+	sentences_add(&s->sentences, "", &w, NULL);
 }
 
 /* glibc's goes without saying. */
@@ -336,13 +285,16 @@ static void say_allocator(struct writer_state *s)
 	if (!name[0] || strcmp(name, "glibc") == 0)
 		return;
 	words_text(&w, name);
-	add_sentence(s, "allocator", &w, NULL);
+	sentences_add(&s->sentences, "allocator", &w, NULL);
 }
 
 static bool say_all(struct result *result, struct places *places, const struct profile *profile,
 		    const struct profile_process *largest)
 {
-	struct writer_state s = { .result = result, .places = places, .process = largest };
+	struct writer_state s = { .sentences = { .result = result },
+				  .result = result,
+				  .places = places,
+				  .process = largest };
 
 	say_headline(&s, profile);
 	if (profile->process_count > 1)
@@ -354,25 +306,7 @@ static bool say_all(struct result *result, struct places *places, const struct p
 	say_rss(&s);
 	say_memory(&s);
 	say_allocator(&s);
-	if (!s.failed) {
-		result->sentences = arena_copy(&result->arena, s.sentences.at,
-					       s.sentences.count * sizeof *s.sentences.at);
-		result->sentence_count = s.sentences.count;
-		s.failed = !result->sentences;
-	}
-	vector_release(&s.sentences);
-	return !s.failed;
-}
-
-static bool say_left_out(struct result *result, size_t count)
-{
-	struct words w = { 0 };
-
-	words_add(&w, value_number(UNIT_COUNT, count));
-	words_text(&w, count == 1 ? " more process" : " more processes");
-	words_text(&w, " (--limit N shows more)");
-	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
-	return result->table.left_out != NULL;
+	return sentences_end(&s.sentences);
 }
 
 static int compare_peaks(const void *left, const void *right)
@@ -466,7 +400,7 @@ static bool fill_table(struct result *result, const struct profile *profile, siz
 		row[PROCESS_END] = value_text(profile_end_name(p->end));
 		row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end)
 						 ? value_number(UNIT_ID, p->exit_code)
-						 : value_text(NULL);
+						 : value_unknown();
 		if (!notes_value(result, p->health, &row[PROCESS_HEALTH]) ||
 		    !memory_value(result, &p->memory, &row[PROCESS_MEMORY]))
 			return false;
@@ -478,18 +412,8 @@ static bool fill_table(struct result *result, const struct profile *profile, siz
 					       .values = values,
 					       .row_count = rows,
 					       .machines_only = profile->process_count < 2 };
-	return rows == profile->process_count ||
-	       say_left_out(result, profile->process_count - rows);
-}
-
-static const struct profile_process *largest_process(const struct profile *profile)
-{
-	const struct profile_process *best = NULL;
-
-	for (size_t i = 0; i < profile->process_count; i++)
-		if (!best || profile->processes[i].peak_bytes > best->peak_bytes)
-			best = &profile->processes[i];
-	return best;
+	return result_left_out(result, profile->process_count - rows, " more process",
+			       " more processes");
 }
 
 static bool nothing_recorded(const struct profile *profile)
@@ -504,7 +428,7 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 			       const struct query *query, struct error *error)
 {
 	struct result *result = result_begin("summary", profile, query, 0);
-	const struct profile_process *largest = largest_process(profile);
+	const struct profile_process *largest = process_largest(profile);
 	const char *first = nothing_recorded(profile) ? NOTHING_RECORDED : NULL;
 
 	if (!result || !fill_table(result, profile, query->limit) ||

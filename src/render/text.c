@@ -171,10 +171,42 @@ static size_t more_column(const struct result *r, const struct render_options *o
 	return MIN(widest, (size_t)MORE_COLUMN_MAX);
 }
 
+/* How wide the numbers of aligned sentences are. */
+static size_t aligned_width(const struct result *r, const struct render_options *o)
+{
+	struct buffer number = BUFFER_INIT;
+	size_t widest = 0;
+
+	for (size_t i = 0; i < r->sentence_count; i++) {
+		if (!r->sentences[i].aligned || !r->sentences[i].value_count)
+			continue;
+		buffer_clear(&number);
+		append_value(&number, &r->sentences[i].values[0], o);
+		if (number.size)
+			widest = MAX(widest, line_width(&number, 0));
+	}
+	buffer_release(&number);
+	return widest;
+}
+
+static void append_aligned(struct buffer *b, const struct result_value *value, size_t width,
+			   const struct render_options *o)
+{
+	struct buffer number = BUFFER_INIT;
+
+	append_value(&number, value, o);
+	size_t own = number.size ? line_width(&number, 0) : 0;
+
+	if (own < width)
+		buffer_fill(b, ' ', width - own);
+	buffer_append(b, number.data, number.size);
+	buffer_release(&number);
+}
+
 static void append_sentences(struct buffer *b, const struct result *r,
 			     const struct render_options *o)
 {
-	size_t label = label_width(r), more = more_column(r, o);
+	size_t label = label_width(r), more = more_column(r, o), aligned = aligned_width(r, o);
 
 	for (size_t i = 0; i < r->sentence_count; i++) {
 		const struct result_sentence *s = &r->sentences[i];
@@ -185,9 +217,11 @@ static void append_sentences(struct buffer *b, const struct result *r,
 			buffer_text(b, s->label);
 			pad_to(b, start, INDENT + label + 2);
 		}
-		size_t words = b->size;
+		size_t words = b->size, first = s->aligned && s->value_count ? 1 : 0;
 
-		append_values(b, s->values, s->value_count, o);
+		if (first)
+			append_aligned(b, s->values, aligned, o);
+		append_values(b, s->values + first, s->value_count - first, o);
 		if (s->more_count) {
 			pad_to(b, words, more);
 			buffer_text(b, "   ");
