@@ -17,6 +17,8 @@ const struct analysis analyses[] = {
 	  analyse_memory },
 	{ "health", "how far the numbers can be trusted, and what the recorder cost",
 	  analyse_health },
+	{ "functions", "functions by what they asked for, or what --by says", analyse_functions },
+	{ "tree", "who called whom", analyse_tree },
 	{ NULL, NULL, NULL },
 };
 

@@ -32,5 +32,7 @@ analysis_run analyse_summary;
 analysis_run analyse_sites;
 analysis_run analyse_memory;
 analysis_run analyse_health;
+analysis_run analyse_functions;
+analysis_run analyse_tree;
 
 #endif

@@ -67,6 +67,20 @@ const char *place_label(struct result *result, const struct place *place);
 const char *stack_label(struct result *result, struct places *places,
 			const struct profile_process *process, node_id node);
 
+/* What every view of a selection says of it: which cost, which moment, how much is shown of how much. */
+struct selection;
+enum { SELECTION_FIELDS = 6 }; /* extra fields of the head */
+bool selection_fields(struct result *result, const struct selection *selection);
+/* The first line: the file, the run, and the sum of the cost; a second one if filters hide something. */
+bool selection_headline(struct result *result, const struct profile *profile,
+			const struct query *query, const struct selection *selection);
+/* Notes of the profile, of names that are missing, and of a cost that does not add up. */
+bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
+		     const struct selection *selection);
+
+/* A column's title that outlives the selection: in the arena; "?" if out of memory. */
+const char *title_of(struct result *result, const char *title);
+
 /* Collects the values of a sentence. */
 struct words {
 	VECTOR(struct result_value) list;

@@ -15,7 +15,7 @@ struct kept_moment {
 		KEPT_END,
 		KEPT_SNAPSHOT
 	} kind;			/* NOTHING: it did not run then */
-	uint64_t at_ns;		/* since the start of the recording */
+	uint64_t at_ns;		/* since the start of the recording, or of the one process */
 	struct site_live *live; /* SNAPSHOT: by site id */
 };
 

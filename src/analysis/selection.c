@@ -378,6 +378,15 @@ static const char *cost_word(const struct selection *s, struct moment at)
 	return at.kind == MOMENT_END ? "leaked" : "live";
 }
 
+static const char *upper(struct arena *arena, const char *before, const char *word)
+{
+	char *text = arena_printf(arena, "%s%s", before, word);
+
+	for (char *c = text; c && *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	return text;
+}
+
 int selection_make(struct selection *selection, const struct profile *profile,
 		   struct places *places, const struct query *query, struct ask ask,
 		   struct error *error)
@@ -406,7 +415,11 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	if (!m.processes)
 		goto done;
 	selection->cost_word = cost_word(selection, at);
-	status = take_all(&m) ? 0 : error_set(error, "out of memory");
+	selection->title = upper(&selection->arena, "", selection->cost_word);
+	selection->share_title = upper(&selection->arena, "of ", selection->cost_word);
+	status = selection->title && selection->share_title && take_all(&m)
+			 ? 0
+			 : error_set(error, "out of memory");
 done:
 	if (m.has_thread)
 		regfree(&m.thread);

@@ -33,7 +33,8 @@ struct selection {
 	uint64_t duration_ns; /* what a rate is over */
 	const char
 		*moment; /* "at the peak, 9.1 s"; of costs without a moment "over the whole run" */
-	const char *cost_word; /* what the value is called in a sentence: "live at the peak" */
+	const char *cost_word;		 /* what the value is called: "peak", "leaked", "calls" */
+	const char *title, *share_title; /* of columns: "PEAK", "OF PEAK" */
 };
 
 /* What a view asks for where the query says nothing. */

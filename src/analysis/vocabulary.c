@@ -16,39 +16,53 @@
 #include "base/compiler.h"
 
 const struct cost_row cost_rows[COST_COUNT] = {
-	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, true, true,
-			"bytes allocated and not freed at the moment of --at" },
-	[COST_BLOCKS] = { "blocks", "live_blocks", "BLOCKS", UNIT_COUNT, true, true,
-			  "blocks allocated and not freed at the moment of --at" },
-	[COST_TOTAL] = { "total", "total_bytes", "TOTAL", UNIT_BYTES, false, true,
-			 "bytes asked for over the whole run" },
-	[COST_CALLS] = { "calls", "calls", "CALLS", UNIT_COUNT, false, true,
-			 "allocations over the whole run" },
-	[COST_TEMPORARY] = { "temporary", "temporary_calls", "TEMPORARY", UNIT_COUNT, false, true,
-			     "allocations freed before the same thread's next one" },
-	[COST_MAX] = { "max", "max_bytes", "MAX", UNIT_BYTES, false, false,
-		       "the most that a site ever held; of a group, an upper bound" },
-	[COST_WASTE] = { "waste", "waste_bytes", "WASTE", UNIT_BYTES, false, true,
-			 "bytes that the allocator rounded up, of all allocations" },
-	[COST_LIFETIME] = { "lifetime", "lifetime_ns", "LIFETIME", UNIT_NS, false, true,
-			    "time that freed blocks were alive, added up" },
-	[COST_REALLOC] = { "realloc", "copied_bytes", "COPIED", UNIT_BYTES, false, true,
-			   "bytes copied because realloc moved the block" },
-	[COST_RATE] = { "rate", "calls_per_second", "RATE", UNIT_RATE, false, true,
-			"allocations per second of the run" },
+	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, true, true },
+	[COST_BLOCKS] = { "blocks", "live_blocks", "BLOCKS", UNIT_COUNT, true, true },
+	[COST_TOTAL] = { "total", "total_bytes", "TOTAL", UNIT_BYTES, false, true },
+	[COST_CALLS] = { "calls", "calls", "CALLS", UNIT_COUNT, false, true },
+	[COST_TEMPORARY] = { "temporary", "temporary_calls", "TEMPORARY", UNIT_COUNT, false, true },
+	[COST_MAX] = { "max", "max_bytes", "MAX", UNIT_BYTES, false, false },
+	[COST_WASTE] = { "waste", "waste_bytes", "WASTE", UNIT_BYTES, false, true },
+	[COST_LIFETIME] = { "lifetime", "lifetime_ns", "LIFETIME", UNIT_NS, false, true },
+	[COST_REALLOC] = { "realloc", "copied_bytes", "COPIED", UNIT_BYTES, false, true },
+	[COST_RATE] = { "rate", "calls_per_second", "RATE", UNIT_RATE, false, true },
 };
 
-const struct axis_row axis_rows[AXIS_COUNT] = {
-	[AXIS_SITE] = { "site", "sites", "SITE", "a whole stack", false },
-	[AXIS_FUNCTION] = { "function", "functions", "FUNCTION", "a function, inlined ones too",
+const struct cost_word cost_words[] = {
+	{ "peak", "bytes live at the peak: live --at peak", COST_LIVE, MOMENT_PEAK },
+	{ "leaked", "bytes never freed: live --at end", COST_LIVE, MOMENT_END },
+	{ "live", "bytes allocated and not freed at the moment of --at", COST_LIVE, 0 },
+	{ "blocks", "blocks allocated and not freed at the moment of --at", COST_BLOCKS, 0 },
+	{ "total", "bytes asked for over the whole run", COST_TOTAL, 0 },
+	{ "calls", "allocations over the whole run", COST_CALLS, 0 },
+	{ "temporary", "allocations freed before the same thread's next one", COST_TEMPORARY, 0 },
+	{ "max", "the most that a site ever held; of a group, an upper bound", COST_MAX, 0 },
+	{ "waste", "bytes that the allocator rounded up, of all allocations", COST_WASTE, 0 },
+	{ "lifetime", "time that freed blocks were alive, added up", COST_LIFETIME, 0 },
+	{ "realloc", "bytes copied because realloc moved the block", COST_REALLOC, 0 },
+	{ "rate", "allocations per second of the run", COST_RATE, 0 },
+	{ NULL, NULL, 0, 0 },
+};
+
+const struct axis_row axis_rows[AXIS_COUNT + 1] = {
+	[AXIS_SITE] = { "site", "a whole stack", "sites", "SITE", false },
+	[AXIS_FUNCTION] = { "function", "a function, inlined ones too", "functions", "FUNCTION",
 			    true },
-	[AXIS_LINE] = { "line", "lines", "LINE", "a line of the source", true },
-	[AXIS_FILE] = { "file", "files", "FILE", "a source file", true },
-	[AXIS_MODULE] = { "module", "modules", "MODULE", "an executable or a library", true },
-	[AXIS_THREAD] = { "thread", "threads", "THREAD", "who called", false },
-	[AXIS_SIZE] = { "size", "sizes", "SIZE", "the size that was asked for", false },
-	[AXIS_TYPE] = { "type", "types", "TYPE", "the C++ or Rust type or container", false },
-	[AXIS_PROCESS] = { "process", "processes", "PROCESS", "a process of the tree", false },
+	[AXIS_LINE] = { "line", "a line of the source", "lines", "LINE", true },
+	[AXIS_FILE] = { "file", "a source file", "files", "FILE", true },
+	[AXIS_MODULE] = { "module", "an executable or a library", "modules", "MODULE", true },
+	[AXIS_THREAD] = { "thread", "who called", "threads", "THREAD", false },
+	[AXIS_SIZE] = { "size", "the size that was asked for", "sizes", "SIZE", false },
+	[AXIS_TYPE] = { "type", "the C++ or Rust type or container", "types", "TYPE", false },
+	[AXIS_PROCESS] = { "process", "a process of the tree", "processes", "PROCESS", false },
+};
+
+const struct moment_word moment_words[] = {
+	{ "peak", "when the heap was largest" },
+	{ "end", "when the program ended, or was last seen" },
+	{ "time:", "the kept moment nearest to that time: time:12.5s" },
+	{ "snap:", "a kept moment by its number: snap:3" },
+	{ NULL, NULL },
 };
 
 static int64_t add(int64_t a, int64_t b)
@@ -141,19 +155,13 @@ struct result_value cost_value(enum cost_id cost, const struct measures *m, uint
 
 int cost_parse(const char *text, enum cost_id *ret_cost, struct moment *ret_at, struct error *error)
 {
-	for (size_t i = 0; i < COST_COUNT; i++)
-		if (strcmp(text, cost_rows[i].name) == 0) {
-			*ret_cost = (enum cost_id)i;
+	for (const struct cost_word *w = cost_words; w->name; w++)
+		if (strcmp(text, w->name) == 0) {
+			*ret_cost = w->cost;
+			*ret_at = (struct moment){ .kind = w->at };
 			return 0;
 		}
-	if (strcmp(text, "peak") != 0 && strcmp(text, "leaked") != 0)
-		return error_set(error,
-				 "there is no cost '%s'; the costs are peak, leaked, live, blocks, "
-				 "total, calls, temporary, max, waste, lifetime, realloc, rate",
-				 text);
-	*ret_cost = COST_LIVE;
-	*ret_at = (struct moment){ .kind = text[0] == 'p' ? MOMENT_PEAK : MOMENT_END };
-	return 0;
+	return error_set(error, "there is no cost '%s'", text);
 }
 
 int axis_parse(const char *text, enum axis_id *ret, struct error *error)
@@ -163,10 +171,7 @@ int axis_parse(const char *text, enum axis_id *ret, struct error *error)
 			*ret = (enum axis_id)i;
 			return 0;
 		}
-	return error_set(error,
-			 "cannot group by '%s'; it can be site, function, line, file, module, "
-			 "thread, size, type, process",
-			 text);
+	return error_set(error, "cannot group by '%s'", text);
 }
 
 /* "12", "12s", "1.5 s", "200ms", "2min", "1h". */

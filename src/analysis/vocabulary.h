@@ -42,15 +42,24 @@ enum cost_id {
 };
 
 struct cost_row {
-	const char *name;  /* the word, and the stem of the JSON key */
+	const char *name;
 	const char *key;   /* "live_bytes" */
 	const char *title; /* "LIVE" */
 	enum result_unit unit;
 	bool of_moment; /* --at and --minus mean something */
 	bool adds_up;	/* the value of a group is the sum of its members' */
-	const char *help;
 };
 extern const struct cost_row cost_rows[COST_COUNT];
+
+enum moment_kind { MOMENT_DEFAULT, MOMENT_PEAK, MOMENT_END, MOMENT_TIME, MOMENT_SNAP };
+
+/* What --cost accepts: the costs, and short forms that say the moment too. Ends with a NULL name. */
+struct cost_word {
+	const char *name, *help;
+	enum cost_id cost;
+	enum moment_kind at; /* DEFAULT: not said */
+};
+extern const struct cost_word cost_words[];
 
 /* The number of a cost; `duration_ns` is what a rate is over. */
 int64_t cost_of(enum cost_id cost, const struct measures *measures, uint64_t duration_ns);
@@ -74,15 +83,20 @@ enum axis_id {
 };
 
 struct axis_row {
-	const char *name;
+	const char *name, *help;
 	const char *plural; /* the JSON key of the table */
 	const char *title;
-	const char *help;
 	bool of_frames; /* every frame of a stack has one: self and total differ */
 };
-extern const struct axis_row axis_rows[AXIS_COUNT];
+/* Ends with a NULL name. */
+extern const struct axis_row axis_rows[AXIS_COUNT + 1];
 
-enum moment_kind { MOMENT_DEFAULT, MOMENT_PEAK, MOMENT_END, MOMENT_TIME, MOMENT_SNAP };
+/* What --at and --minus accept; a name that ends in ':' wants something behind it. Ends with a NULL name. */
+struct moment_word {
+	const char *name, *help;
+};
+extern const struct moment_word moment_words[];
+
 struct moment {
 	enum moment_kind kind;
 	uint64_t at_ns;	 /* TIME: since the start of the recording */

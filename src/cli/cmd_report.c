@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "cli/options.h"
@@ -22,27 +23,39 @@
 
 enum { TEXT_STACK_FRAMES = 8 };
 
-enum report_option { OPT_VIEW, OPT_FORMAT, OPT_PID, OPT_LIMIT, OPT_BYTES, OPT_NO_SYMBOLS };
+enum report_option {
+	OPT_VIEW,
+	OPT_FORMAT,
+	OPT_OUTPUT,
+	OPT_PID,
+	OPT_BYTES,
+	OPT_NO_SYMBOLS,
+	OPT_ASK
+};
 
 static const struct option_row option_rows[] = {
 	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer",
-		       .choices = WORDS_WITH_HELP(analyses), .fallback = "summary" },
+		       .choices = WORDS_WITH_HELP(analyses),
+		       .fallback = "summary; sites with --cost; functions with --by" },
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE instead of stdout",
+			 .scope = OPTION_TYPED_ONLY },
 	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE",
 		      .scope = OPTION_TYPED_ONLY },
-	[OPT_LIMIT] = { "limit", 'n', "N", "show at most N rows",
-			.fallback = "text: 20, json: all" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "frames as module+offset: nothing is looked up" },
+	ASK_ROWS(OPT_ASK),
 };
 
 struct report {
 	const char *path;
-	pid_t pid; /* 0: a file */
+	pid_t pid;	    /* 0: a file */
+	const char *output; /* NULL: stdout */
 	struct show show;
-	bool limit_given;
+	struct asked asked;
+	bool view_given;
 };
 
 static int take_word(struct report *report, const char *word, struct error *error)
@@ -51,17 +64,6 @@ static int take_word(struct report *report, const char *word, struct error *erro
 		return error_set(error, "one recording at a time: '%s' or '%s'?", report->path,
 				 word);
 	report->path = word;
-	return 0;
-}
-
-static int take_limit(struct report *report, const char *text, struct error *error)
-{
-	uint64_t limit;
-
-	if (options_number("limit", text, &limit, error) < 0)
-		return -1;
-	report->show.query.limit = limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
-	report->limit_given = true;
 	return 0;
 }
 
@@ -83,6 +85,7 @@ static int take_option(struct report *report, int option, const char *value, str
 	case OPTIONS_WORD:
 		return take_word(report, value, error);
 	case OPT_VIEW:
+		report->view_given = true;
 		report->show.view = analysis_find(value);
 		return 0;
 	case OPT_FORMAT:
@@ -90,8 +93,9 @@ static int take_option(struct report *report, int option, const char *value, str
 		return 0;
 	case OPT_PID:
 		return take_pid(report, value, error);
-	case OPT_LIMIT:
-		return take_limit(report, value, error);
+	case OPT_OUTPUT:
+		report->output = value;
+		return 0;
 	case OPT_BYTES:
 		report->show.render.exact_bytes = true;
 		return 0;
@@ -99,6 +103,9 @@ static int take_option(struct report *report, int option, const char *value, str
 		report->show.no_symbols = true;
 		return 0;
 	default:
+		if (option >= OPT_ASK && option < OPT_ASK + ASK_COUNT)
+			return ask_take(&report->asked, (enum ask_option)(option - OPT_ASK), value,
+					error);
 		return -1; /* OPTIONS_ERROR: the error is set */
 	}
 }
@@ -128,6 +135,45 @@ static struct profile *open_either(const struct report *report, char **ret_name,
 	return *ret_name ? recording_open(*ret_name, error) : NULL;
 }
 
+/* A question without a view: grouped it is a list of groups, else one of sites. */
+static void choose_default_view(struct report *report)
+{
+	const struct query *q = &report->asked.query;
+
+	if (report->view_given)
+		return;
+	if (q->has_axis && q->by != AXIS_SITE)
+		report->show.view = analysis_find("functions");
+	else if (q->has_cost || q->at.kind || q->minus.kind || q->has_axis)
+		report->show.view = analysis_find("sites");
+}
+
+static int write_to_file(struct report *report, const struct profile *profile, struct error *error)
+{
+	FILE *file = fopen(report->output, "we");
+
+	if (!file)
+		return error_errno(error, "cannot write %s", report->output);
+	int status = show_profile(file, profile, &report->show, error);
+
+	if (fclose(file) != 0 && status == 0)
+		status = error_errno(error, "cannot write %s", report->output);
+	return status;
+}
+
+static int write_to_output(struct report *report, const struct profile *profile,
+			   const struct common_options *wishes, struct error *error)
+{
+	struct output output = output_open(wishes);
+
+	report->show.render.columns = output.cut_columns;
+	report->show.render.colours = output.colours;
+	report->show.render.utf8 = output.utf8;
+	int status = show_profile(output.file, profile, &report->show, error);
+
+	return output_close(&output, status, error);
+}
+
 static int show_report(struct report *report, const struct common_options *wishes,
 		       struct error *error)
 {
@@ -136,19 +182,33 @@ static int show_report(struct report *report, const struct common_options *wishe
 
 	if (!profile)
 		return -1;
-	if (!report->limit_given)
-		report->show.query.limit = report->show.renderer->default_limit;
-	report->show.query.file = name;
+	choose_default_view(report);
+	if (!report->asked.limit_given)
+		report->asked.query.limit = report->show.renderer->default_limit;
+	report->asked.query.file = name;
+	report->show.query = &report->asked.query;
 	report->show.render.stack_frames = TEXT_STACK_FRAMES;
-	struct output output = output_open(wishes);
-
-	report->show.render.columns = output.cut_columns;
-	report->show.render.colours = output.colours;
-	report->show.render.utf8 = output.utf8;
-	int status = show_profile(output.file, profile, &report->show, error);
+	int status = report->output ? write_to_file(report, profile, error)
+				    : write_to_output(report, profile, wishes, error);
 
 	profile_free(profile);
-	return output_close(&output, status, error);
+	return status;
+}
+
+static int take_options(struct report *report, struct options *options, struct error *error)
+{
+	const char *value;
+	int option;
+
+	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
+		if (option == OPTIONS_HELP)
+			return OPTIONS_HELP;
+		if (take_option(report, option, value, error) < 0)
+			return -1;
+	}
+	if (report->pid && report->path)
+		return error_set(error, "either --pid or a recording, not both");
+	return 0;
 }
 
 static int run_report(int argc, char **argv)
@@ -156,29 +216,27 @@ static int run_report(int argc, char **argv)
 	struct report report = { .show = { .view = &analyses[0], .renderer = &renderers[0] } };
 	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
 	struct error error = ERROR_INIT;
-	const char *value;
-	int option;
+	int status = take_options(&report, &options, &error);
 
-	while ((option = options_next(&options, &value, &error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return command_show_help(&command_report);
-		if (take_option(&report, option, value, &error) < 0)
-			return cli_usage_error("report", "%s", error.message);
-	}
-	if (report.pid && report.path)
-		return cli_usage_error("report", "either --pid or a recording, not both");
-	if (show_report(&report, &options.common, &error) < 0) {
+	if (status == OPTIONS_HELP) {
+		status = command_show_help(&command_report);
+	} else if (status < 0) {
+		status = cli_usage_error("report", "%s", error.message);
+	} else if (show_report(&report, &options.common, &error) < 0) {
 		cli_error("%s", error.message);
-		return CLI_FAILED;
+		status = CLI_FAILED;
 	}
-	return CLI_OK;
+	ask_release(&report.asked);
+	return status;
 }
 
 static const char *const examples[] = {
 	"heapgauge report",
 	"the summary of the newest recording in this folder",
-	"heapgauge report run.hg --view sites --limit 5",
-	"the five heaviest stacks",
+	"heapgauge report run.hg --view tree --cost leaked",
+	"who called whom, by what was not freed",
+	"heapgauge report run.hg --by module --cost calls",
+	"how often each library allocates",
 	"heapgauge report run.hg --view sites --format json",
 	"every stack with all its numbers, for a script",
 	NULL,

@@ -72,7 +72,7 @@ int show_profile(FILE *out, const struct profile *profile, const struct show *sh
 	int status = -1;
 
 	if (places)
-		result = show->view->run(profile, places, &show->query, error);
+		result = show->view->run(profile, places, show->query, error);
 	else
 		error_set(error, "out of memory");
 

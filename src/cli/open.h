@@ -24,7 +24,7 @@ struct profile *recording_open(const char *path, struct error *error);
 struct show {
 	const struct analysis *view;
 	const struct renderer *renderer;
-	struct query query;
+	const struct query *query;
 	struct render_options render;
 	bool no_symbols;
 };

@@ -32,10 +32,11 @@ int summary_print(FILE *out, const char *path, struct error *error)
 	if (!profile)
 		return -1;
 	struct terminal terminal = terminal_of(fileno(out));
+	const struct query query = { .file = path, .limit = SUMMARY_PROCESSES };
 	const struct show show = {
 		.view = analysis_find("summary"),
 		.renderer = renderer_find("text"),
-		.query = { .file = path, .limit = SUMMARY_PROCESSES },
+		.query = &query,
 		.render = { .columns = terminal.is_tty ? terminal.columns : 0 },
 	};
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "render/branches.h"
 #include "render/renderers.h"
 #include "util/files.h"
 #include "util/units.h"
@@ -260,9 +261,29 @@ static void limit_last(const struct result_table *t, const struct render_options
 	widths[last] = MIN(widths[last], room);
 }
 
+/* The last text of a row, which in a tree is behind the lines that lead to it; column_count: none. */
+static size_t name_column(const struct result_table *t)
+{
+	size_t name = t->column_count;
+
+	for (size_t i = 0; i < t->column_count; i++)
+		if (in_line(&t->columns[i]) && t->columns[i].unit == UNIT_TEXT)
+			name = i;
+	return name;
+}
+
+static void append_table_value(struct buffer *b, const struct result_table *t, size_t row,
+			       size_t column, struct branches *branches,
+			       const struct render_options *o)
+{
+	if (branches && column == name_column(t))
+		branches_append(branches, t, row, b);
+	append_value(b, &t->values[row * t->column_count + column], o);
+}
+
 /* The width of every column that is shown in a line. */
-static void measure(const struct result_table *t, const struct render_options *o,
-		    size_t widths[COLUMNS_MAX])
+static void measure(const struct result_table *t, struct branches *branches,
+		    const struct render_options *o, size_t widths[COLUMNS_MAX])
 {
 	struct buffer cell = BUFFER_INIT;
 
@@ -270,7 +291,7 @@ static void measure(const struct result_table *t, const struct render_options *o
 		widths[i] = in_line(&t->columns[i]) ? strlen(t->columns[i].title) : 0;
 		for (size_t row = 0; in_line(&t->columns[i]) && row < t->row_count; row++) {
 			buffer_clear(&cell);
-			append_value(&cell, &t->values[row * t->column_count + i], o);
+			append_table_value(&cell, t, row, i, branches, o);
 			if (cell.size)
 				widths[i] = MAX(widths[i], line_width(&cell, 0));
 		}
@@ -316,7 +337,8 @@ static void cut_cell(struct buffer *cell, size_t width)
 }
 
 static void append_row(struct buffer *b, const struct result_table *t, size_t row,
-		       const size_t widths[COLUMNS_MAX], const struct render_options *o)
+		       struct branches *branches, const size_t widths[COLUMNS_MAX],
+		       const struct render_options *o)
 {
 	struct buffer cell = BUFFER_INIT;
 
@@ -324,7 +346,7 @@ static void append_row(struct buffer *b, const struct result_table *t, size_t ro
 		if (!in_line(&t->columns[i]))
 			continue;
 		buffer_clear(&cell);
-		append_value(&cell, &t->values[row * t->column_count + i], o);
+		append_table_value(&cell, t, row, i, branches, o);
 		if (t->columns[i].unit == UNIT_TEXT)
 			cut_cell(&cell, widths[i]);
 		const char *text = buffer_string(&cell);
@@ -379,23 +401,28 @@ static void append_stack(struct buffer *b, struct result_frames frames,
 	}
 }
 
-static int append_table(struct render_output *out, const struct result_table *t,
-			const struct render_options *o, struct error *error)
+static void append_headings(struct buffer *b, const struct result_table *t,
+			    const size_t widths[COLUMNS_MAX])
 {
-	struct buffer *b = &out->buffer;
-	size_t widths[COLUMNS_MAX];
-
-	ASSERT(t->column_count <= COLUMNS_MAX);
-	if (t->machines_only || t->row_count == 0)
-		return 0;
-	measure(t, o, widths);
 	buffer_char(b, '\n');
 	for (size_t i = 0; i < t->column_count; i++)
 		if (in_line(&t->columns[i]))
 			append_cell(b, t->columns[i].title, t->columns[i].unit, widths[i]);
 	end_line(b);
+}
+
+static int append_rows(struct render_output *out, const struct result_table *t,
+		       struct branches *branches, const struct render_options *o,
+		       struct error *error)
+{
+	struct buffer *b = &out->buffer;
+	size_t widths[COLUMNS_MAX];
+
+	ASSERT(t->column_count <= COLUMNS_MAX);
+	measure(t, branches, o, widths);
+	append_headings(b, t, widths);
 	for (size_t row = 0; row < t->row_count; row++) {
-		append_row(b, t, row, widths, o);
+		append_row(b, t, row, branches, widths, o);
 		for (size_t i = 0; i < t->column_count; i++) {
 			if (t->columns[i].unit != UNIT_FRAMES || !t->columns[i].title)
 				continue;
@@ -406,13 +433,29 @@ static int append_table(struct render_output *out, const struct result_table *t,
 		if (render_flush(out, false, error) < 0)
 			return -1;
 	}
-	if (t->left_out_count) {
-		buffer_fill(b, ' ', INDENT);
-		buffer_text(b, "... ");
-		append_values(b, t->left_out, t->left_out_count, o);
-		buffer_char(b, '\n');
-	}
 	return 0;
+}
+
+static int append_table(struct render_output *out, const struct result_table *t,
+			const struct render_options *o, struct error *error)
+{
+	struct branches branches = { 0 };
+	bool is_tree = t->shape == RESULT_TREE;
+
+	if (t->machines_only || t->row_count == 0)
+		return 0;
+	if (is_tree && branches_init(&branches, t, o->utf8) < 0)
+		return error_set(error, "out of memory");
+	int status = append_rows(out, t, is_tree ? &branches : NULL, o, error);
+
+	branches_release(&branches);
+	if (status == 0 && t->left_out_count) {
+		buffer_fill(&out->buffer, ' ', INDENT);
+		buffer_text(&out->buffer, "... ");
+		append_values(&out->buffer, t->left_out, t->left_out_count, o);
+		buffer_char(&out->buffer, '\n');
+	}
+	return status;
 }
 
 static void append_notes(struct buffer *b, const struct result *r)

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `functions`: one row for each function, or whatever --by says.
+ *
+ * `self` is what was asked for right there, `total` what was asked for there or in anything called
+ * from there; a function that is on a stack twice is counted once. Sums of `self` equal the whole.
+ * Axes that are no part of a stack (thread, size, type, process) have only the one number.
+ */
+#include <stdlib.h>
+
+#include "analysis/build.h"
+#include "analysis/selection.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+struct group {
+	struct measures self, total;
+	const struct place *place; /* axes of frames */
+	const char *label;	   /* the others */
+	const struct profile_process *process;
+	bool many_lines;
+	uint64_t seen; /* the last stack that was counted here */
+};
+
+struct grouping {
+	struct result *result;
+	const struct profile *profile;
+	struct places *places;
+	const struct query *query;
+	struct selection selection;
+	enum axis_id by;
+	VECTOR(struct group) groups;
+};
+
+static struct group *group_at(struct grouping *g, uint32_t key)
+{
+	static const struct group none = { 0 };
+
+	while (g->groups.count <= key)
+		if (!vector_push(&g->groups, none))
+			return NULL;
+	return &g->groups.at[key];
+}
+
+static bool add_stack(struct grouping *g, const struct entry *e, uint64_t number)
+{
+	bool leaf = true;
+
+	for (node_id n = e->site->node; n.v; n = profile_node(e->process, n).parent) {
+		struct place_chain chain = places_of(g->places, e->process, n);
+
+		if (!chain.at)
+			return false;
+		for (size_t i = 0; i < chain.count; i++) {
+			const struct place *p = chain.at[i];
+			struct group *group = group_at(g, place_key(p, g->by));
+
+			if (!group)
+				return false;
+			if (!group->place)
+				group->place = p;
+			group->many_lines |= group->place->line != p->line;
+			if (leaf)
+				measures_add(&group->self, &e->m);
+			if (group->seen != number)
+				measures_add(&group->total, &e->m);
+			group->seen = number;
+			leaf = false;
+		}
+	}
+	return true;
+}
+
+static bool add_process(struct grouping *g, const struct entry *e)
+{
+	struct group *group = group_at(g, (uint32_t)(e->process - g->profile->processes));
+
+	if (!group)
+		return false;
+	group->process = e->process;
+	measures_add(&group->self, &e->m);
+	measures_add(&group->total, &e->m);
+	return true;
+}
+
+static bool collect(struct grouping *g)
+{
+	const struct selection *s = &g->selection;
+
+	for (size_t i = 0; i < s->count; i++) {
+		bool done = g->by == AXIS_PROCESS ? add_process(g, &s->entries[i])
+						  : add_stack(g, &s->entries[i], i + 1);
+
+		if (!done)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t magnitude(int64_t value)
+{
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+static int compare_groups(const void *left, const void *right, void *context)
+{
+	const struct selection *s = context;
+	const struct group *a = left, *b = right;
+	uint64_t x = magnitude(selection_cost(s, &a->self));
+	uint64_t y = magnitude(selection_cost(s, &b->self));
+
+	if (x == y) {
+		x = magnitude(selection_cost(s, &a->total));
+		y = magnitude(selection_cost(s, &b->total));
+	}
+	if (x != y)
+		return x < y ? 1 : -1;
+	if (a->place && b->place)
+		return a->place->frame.id < b->place->frame.id ? -1 : 1;
+	return a->process < b->process ? -1 : a->process > b->process;
+}
+
+/* Groups that nothing was counted in go away; the rest by weight. */
+static void order(struct grouping *g)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->groups.count; i++) {
+		const struct group *group = &g->groups.at[i];
+
+		if (selection_cost(&g->selection, &group->total) ||
+		    selection_cost(&g->selection, &group->self))
+			g->groups.at[kept++] = *group;
+	}
+	g->groups.count = kept;
+	if (kept)
+		qsort_r(g->groups.at, kept, sizeof *g->groups.at, compare_groups, &g->selection);
+}
+
+enum group_column {
+	GROUP_SHARE,
+	GROUP_SELF,
+	GROUP_TOTAL_SHARE,
+	GROUP_TOTAL,
+	GROUP_BLOCKS,
+	GROUP_CALLS,
+	GROUP_NAME,
+	GROUP_LABEL,
+	GROUP_FILE,
+	GROUP_LINE,
+	GROUP_MODULE,
+	GROUP_PROCESS,
+	GROUP_COLUMNS,
+};
+
+/* What the row is called, alone and for people with its place. */
+static void fill_names(struct grouping *g, const struct group *group, struct result_value *row)
+{
+	struct arena *arena = &g->result->arena;
+	const struct result_frame *f = group->place ? &group->place->frame : NULL;
+	const char *shown = group->label, *key = group->label;
+
+	if (group->process) {
+		key = shown =
+			arena_printf(arena, "%u %s", group->process->pid, group->process->command);
+	} else if (f && g->by == AXIS_MODULE) {
+		key = f->module[0] ? f->module : f->function;
+		shown = path_base(key);
+	} else if (f && g->by == AXIS_FILE) {
+		key = shown = f->file ? f->file : f->module;
+	} else if (f && g->by == AXIS_LINE) {
+		key = f->file ? arena_printf(arena, "%s:%u", f->file, f->line) : f->function;
+		shown = f->file ? arena_printf(arena, "%s:%u  %s", path_base(f->file), f->line,
+					       f->function)
+				: f->function;
+	} else if (f) {
+		const char *where = f->file ? f->file : f->module;
+
+		key = f->function;
+		shown = group->place->nameless
+				? f->function
+				: arena_printf(arena, "%s  %s", f->function, path_base(where));
+	}
+	bool one_line = f && g->by <= AXIS_LINE && !group->many_lines;
+
+	row[GROUP_NAME] = value_text(shown);
+	row[GROUP_LABEL] = value_text(key);
+	row[GROUP_FILE] = value_text(f && g->by != AXIS_MODULE ? f->file : NULL);
+	row[GROUP_LINE] = value_number(UNIT_ID, one_line ? f->line : 0);
+	row[GROUP_MODULE] = value_text(f ? f->module : NULL);
+	row[GROUP_PROCESS] = value_number(UNIT_ID, group->process ? group->process->pid : 0);
+}
+
+static void fill_row(struct grouping *g, const struct group *group, struct result_value *row)
+{
+	const struct selection *s = &g->selection;
+	const struct measures *counted = axis_rows[g->by].of_frames ? &group->self : &group->total;
+	uint64_t whole = magnitude(selection_cost(s, &s->sum));
+
+	row[GROUP_SHARE] = value_percent(magnitude(selection_cost(s, &group->self)), whole);
+	row[GROUP_SELF] = selection_value(s, &group->self);
+	row[GROUP_TOTAL_SHARE] = value_percent(magnitude(selection_cost(s, &group->total)), whole);
+	row[GROUP_TOTAL] = selection_value(s, &group->total);
+	row[GROUP_BLOCKS] = cost_value(COST_BLOCKS, counted, s->duration_ns, s->change);
+	row[GROUP_CALLS] = cost_value(COST_CALLS, counted, s->duration_ns, false);
+	fill_names(g, group, row);
+}
+
+static bool say_left_out(struct grouping *g, size_t shown)
+{
+	struct measures rest = { 0 };
+	struct words w = { 0 };
+	struct result_table *t = &g->result->table;
+
+	for (size_t i = shown; i < g->groups.count; i++)
+		measures_add(&rest, &g->groups.at[i].self);
+	words_add(&w, value_number(UNIT_COUNT, g->groups.count - shown));
+	words_text(&w, " more with ");
+	words_add(&w, selection_value(&g->selection, &rest));
+	words_text(&w, " (--limit N shows more)");
+	t->left_out = words_take(&w, &g->result->arena, &t->left_out_count);
+	return t->left_out != NULL;
+}
+
+static const struct result_column *make_columns(struct grouping *g)
+{
+	const struct selection *s = &g->selection;
+	const struct axis_row *axis = &axis_rows[g->by];
+	const struct cost_row *cost = &cost_rows[s->cost];
+	enum result_unit unit = cost_unit(s->cost, s->change);
+	bool frames = axis->of_frames, moment = cost->of_moment;
+	const struct result_column columns[GROUP_COLUMNS] = {
+		[GROUP_SHARE] = { NULL, title_of(g->result, s->share_title), UNIT_PERCENT },
+		[GROUP_SELF] = { frames ? "self" : cost->key,
+				 frames ? "SELF" : title_of(g->result, s->title), unit },
+		[GROUP_TOTAL_SHARE] = { NULL, frames ? "" : NULL, UNIT_PERCENT },
+		[GROUP_TOTAL] = { frames ? cost->key : NULL, frames ? "TOTAL" : NULL, unit },
+		[GROUP_BLOCKS] = { s->cost == COST_BLOCKS ? NULL : "live_blocks",
+				   moment && s->cost != COST_BLOCKS ? "BLOCKS" : NULL,
+				   cost_unit(COST_BLOCKS, s->change) },
+		[GROUP_CALLS] = { s->cost == COST_CALLS ? NULL : "calls",
+				  !moment && s->cost != COST_CALLS ? "CALLS" : NULL, UNIT_COUNT },
+		[GROUP_NAME] = { NULL, axis->title, UNIT_TEXT },
+		[GROUP_LABEL] = { axis->name, NULL, UNIT_TEXT },
+		[GROUP_FILE] = { frames && g->by != AXIS_MODULE && g->by != AXIS_FILE
+					 ? "source_file"
+					 : NULL,
+				 NULL, UNIT_TEXT },
+		[GROUP_LINE] = { frames && g->by <= AXIS_LINE ? "source_line" : NULL, NULL,
+				 UNIT_ID },
+		[GROUP_MODULE] = { frames && g->by != AXIS_MODULE ? "module" : NULL, NULL,
+				   UNIT_TEXT },
+		[GROUP_PROCESS] = { g->by == AXIS_PROCESS ? "pid" : NULL, NULL, UNIT_ID },
+	};
+
+	return arena_copy(&g->result->arena, columns, sizeof columns);
+}
+
+static bool fill_table(struct grouping *g)
+{
+	size_t rows = MIN(g->groups.count, g->query->limit);
+	struct result_value *values =
+		ARENA_ARRAY(&g->result->arena, struct result_value, rows * GROUP_COLUMNS);
+	const struct result_column *columns = make_columns(g);
+
+	if (!values || !columns)
+		return false;
+	for (size_t i = 0; i < rows; i++) {
+		fill_row(g, &g->groups.at[i], &values[i * GROUP_COLUMNS]);
+		if (!values[i * GROUP_COLUMNS + GROUP_NAME].text)
+			return false;
+	}
+	g->result->table = (struct result_table){ .name = axis_rows[g->by].plural,
+						  .shape = RESULT_TABLE,
+						  .columns = columns,
+						  .column_count = GROUP_COLUMNS,
+						  .values = values,
+						  .row_count = rows };
+	return rows == g->groups.count || say_left_out(g, rows);
+}
+
+struct result *analyse_functions(const struct profile *profile, struct places *places,
+				 const struct query *query, struct error *error)
+{
+	struct grouping g = { .profile = profile,
+			      .places = places,
+			      .query = query,
+			      .by = query->has_axis ? query->by : AXIS_FUNCTION };
+	bool done = false;
+
+	if (selection_make(&g.selection, profile, places, query,
+			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
+		return NULL;
+	g.result = result_begin("functions", profile, query, SELECTION_FIELDS);
+	if (g.result && selection_fields(g.result, &g.selection) && collect(&g)) {
+		order(&g);
+		done = fill_table(&g) &&
+		       selection_headline(g.result, profile, query, &g.selection) &&
+		       selection_notes(g.result, profile, places, &g.selection);
+	}
+	vector_release(&g.groups);
+	selection_release(&g.selection);
+	if (done)
+		return g.result;
+	result_free(g.result);
+	error_set(error, "out of memory");
+	return NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the views of a selection have in common in words: the head's fields, the first line and the
+ * notes. One place, so that all of them say the same things in the same order.
+ */
+#include "analysis/build.h"
+#include "analysis/selection.h"
+#include "base/compiler.h"
+#include "util/files.h"
+
+bool selection_fields(struct result *result, const struct selection *s)
+{
+	result_head_add(result, "cost", value_text(cost_rows[s->cost].name));
+	result_head_add(result, "moment", value_text(arena_strdup(&result->arena, s->moment)));
+	result_head_add(result, "shown", selection_value(s, &s->sum));
+	result_head_add(result, "whole", selection_value(s, &s->whole));
+	result_head_add(result, "suppressed", selection_value(s, &s->suppressed));
+	result_head_add(result, "suppressed_sites", value_number(UNIT_COUNT, s->suppressed_count));
+	return true;
+}
+
+const char *title_of(struct result *result, const char *title)
+{
+	const char *kept = arena_strdup(&result->arena, title);
+
+	return kept ? kept : "?";
+}
+
+/* "run.hg  ./server  exact  peak 214.0 MiB at the peak, 9.1 s" */
+static void say_what(struct words *w, struct result *result, const struct profile *profile,
+		     const struct query *query, const struct selection *s)
+{
+	const char *mode = profile->process_count ? profile->processes[0].mode : "empty";
+
+	words_text(w, arena_printf(&result->arena, "%s  %.60s  %s  %s ", path_base(query->file),
+				   profile->command, mode, s->cost_word));
+	words_add(w, selection_value(s, &s->sum));
+	if (s->cost == COST_LIVE) {
+		words_text(w, " in ");
+		words_add(w, cost_value(COST_BLOCKS, &s->sum, s->duration_ns, s->change));
+		words_text(w, " blocks");
+	}
+	words_text(w, arena_printf(&result->arena, " %s", s->moment));
+}
+
+static void say_hidden(struct words *w, const struct selection *s)
+{
+	words_text(w, "of ");
+	words_add(w, selection_value(s, &s->whole));
+	words_text(w, " in all: filters leave out the rest");
+	if (s->suppressed_count) {
+		words_text(w, "; suppressed ");
+		words_add(w, selection_value(s, &s->suppressed));
+		words_text(w, " in ");
+		words_add(w, value_number(UNIT_COUNT, s->suppressed_count));
+		words_text(w, " sites");
+	}
+}
+
+bool selection_headline(struct result *result, const struct profile *profile,
+			const struct query *query, const struct selection *s)
+{
+	struct result_sentence *lines = ARENA_ARRAY(&result->arena, struct result_sentence, 2);
+	struct words what = { 0 }, hidden = { 0 };
+
+	if (!lines)
+		return false;
+	say_what(&what, result, profile, query, s);
+	lines[0].values = words_take(&what, &result->arena, &lines[0].value_count);
+	result->sentences = lines;
+	result->sentence_count = 1;
+	if (!s->filtered)
+		return lines[0].values != NULL;
+	say_hidden(&hidden, s);
+	lines[1].label = "shown";
+	lines[1].values = words_take(&hidden, &result->arena, &lines[1].value_count);
+	result->sentence_count = 2;
+	return lines[0].values && lines[1].values;
+}
+
+bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
+		     const struct selection *s)
+{
+	struct profile_notes unnamed = { 0 };
+	const char *first = NULL;
+
+	if (names_notes(places_names(places), &result->arena, &unnamed) < 0)
+		return false;
+	if (s->whole.calls == 0 && s->whole.frees == 0)
+		first = NOTHING_RECORDED;
+	else if (!cost_rows[s->cost].adds_up)
+		first = "each site had its maximum at a time of its own: sums of them are upper bounds";
+	return result_notes(result, profile, first, unnamed);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options -> query. The words are analysis' vocabulary; here they are only taken from the command
+ * line, with sentences for what cannot be understood.
+ */
+#include "cli/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/options.h"
+#include "util/units.h"
+
+static int take_number(const char *name, const char *value, size_t *ret, struct error *error)
+{
+	uint64_t number;
+
+	if (options_number(name, value, &number, error) < 0)
+		return -1;
+	*ret = number > SIZE_MAX ? SIZE_MAX : (size_t)number;
+	return 0;
+}
+
+static int take_size(const char *name, const char *value, uint64_t *ret, struct error *error)
+{
+	if (!units_parse_bytes(value, ret))
+		return error_set(error, "--%s needs a size such as 4096 or 64KiB, not '%s'", name,
+				 value);
+	return 0;
+}
+
+static int take_threshold(struct query *q, const char *value, struct error *error)
+{
+	char *end;
+	double percent = strtod(value, &end);
+
+	if (*end == '%')
+		end++;
+	if (end == value || *end || !(percent >= 0 && percent <= 100))
+		return error_set(
+			error, "--threshold needs a percentage between 0 and 100, not '%s'", value);
+	q->threshold_percent = percent;
+	q->has_threshold = true;
+	return 0;
+}
+
+const char *const kind_words[] = { "heap", "mmap", "all", NULL };
+
+static int take_kind(struct query *q, const char *value, struct error *error)
+{
+	for (size_t i = 0; kind_words[i]; i++)
+		if (strcmp(value, kind_words[i]) == 0) {
+			q->kinds = (enum query_kinds)(KINDS_HEAP + i);
+			return 0;
+		}
+	return error_set(error, "--kind is heap, mmap or all, not '%s'", value);
+}
+
+static int take_cost(struct query *q, const char *value, struct error *error)
+{
+	struct moment at = { 0 };
+
+	if (cost_parse(value, &q->cost, &at, error) < 0)
+		return -1;
+	q->has_cost = true;
+	if (at.kind)
+		q->at = at;
+	return 0;
+}
+
+static int take_rule(struct query *q, enum ask_option option, const char *value,
+		     struct error *error)
+{
+	static const enum rule_kind kinds[] = {
+		[ASK_FOCUS] = RULE_FOCUS,
+		[ASK_IGNORE] = RULE_IGNORE,
+		[ASK_MODULE] = RULE_MODULE,
+		[ASK_NOT_MODULE] = RULE_NOT_MODULE,
+	};
+
+	return filters_add(&q->filters, kinds[option], value, error);
+}
+
+int ask_take(struct asked *asked, enum ask_option option, const char *value, struct error *error)
+{
+	struct query *q = &asked->query;
+
+	switch (option) {
+	case ASK_COST:
+		return take_cost(q, value, error);
+	case ASK_AT:
+		return moment_parse(value, &q->at, error);
+	case ASK_MINUS:
+		return moment_parse(value, &q->minus, error);
+	case ASK_BY:
+		q->has_axis = true;
+		return axis_parse(value, &q->by, error);
+	case ASK_FOCUS:
+	case ASK_IGNORE:
+	case ASK_MODULE:
+	case ASK_NOT_MODULE:
+		return take_rule(q, option, value, error);
+	case ASK_THREAD:
+		q->filters.thread = value;
+		return 0;
+	case ASK_PROCESS:
+		q->filters.process = value;
+		return 0;
+	case ASK_MIN_SIZE:
+		return take_size("min-size", value, &q->filters.min_size, error);
+	case ASK_MAX_SIZE:
+		return take_size("max-size", value, &q->filters.max_size, error);
+	case ASK_KIND:
+		return take_kind(q, value, error);
+	case ASK_SUPPRESSIONS:
+		return filters_suppress(&q->filters, value, error);
+	case ASK_CALLEES:
+		q->callees_first = true;
+		return 0;
+	case ASK_DEPTH:
+		return take_number("depth", value, &q->depth, error);
+	case ASK_THRESHOLD:
+		return take_threshold(q, value, error);
+	case ASK_FOLD_RECURSION:
+		q->fold_recursion = true;
+		return 0;
+	case ASK_LIMIT:
+		asked->limit_given = true;
+		return take_number("limit", value, &q->limit, error);
+	case ASK_COUNT:
+		break;
+	}
+	return -1;
+}
+
+void ask_release(struct asked *asked)
+{
+	filters_release(&asked->query.filters);
+}

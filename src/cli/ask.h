@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options that make a question: the same in every command that answers one.
+ *
+ *	enum { OPT_VIEW, OPT_ASK, OPT_COUNT = OPT_ASK + ASK_COUNT };
+ *	static const struct option_row rows[] = { [OPT_VIEW] = {...}, ASK_ROWS(OPT_ASK) };
+ *	...
+ *	if (option >= OPT_ASK && option < OPT_ASK + ASK_COUNT)
+ *		ask_take(&ask, option - OPT_ASK, value, &error);
+ */
+#ifndef CLI_ASK_H
+#define CLI_ASK_H
+
+#include "analysis/query.h"
+#include "cli/options.h"
+#include "util/error.h"
+
+enum ask_option {
+	ASK_COST,
+	ASK_AT,
+	ASK_MINUS,
+	ASK_BY,
+	ASK_FOCUS,
+	ASK_IGNORE,
+	ASK_MODULE,
+	ASK_NOT_MODULE,
+	ASK_THREAD,
+	ASK_PROCESS,
+	ASK_MIN_SIZE,
+	ASK_MAX_SIZE,
+	ASK_KIND,
+	ASK_SUPPRESSIONS,
+	ASK_CALLEES,
+	ASK_DEPTH,
+	ASK_THRESHOLD,
+	ASK_FOLD_RECURSION,
+	ASK_LIMIT,
+	ASK_COUNT,
+};
+
+/* clang-format off */
+#define ASK_ROWS(base) \
+	[(base) + ASK_COST] = { "cost", 'c', "COST", "which number", .group = "Question", .choices = WORDS_WITH_HELP(cost_words) }, \
+	[(base) + ASK_AT] = { "at", 0, "MOMENT", "of which moment", .group = "Question", .choices = WORDS_WITH_HELP(moment_words) }, \
+	[(base) + ASK_MINUS] = { "minus", 0, "MOMENT", "what changed since that moment", .group = "Question", .choices = WORDS(moment_words) }, \
+	[(base) + ASK_BY] = { "by", 0, "AXIS", "grouped by what", .group = "Question", .choices = WORDS_WITH_HELP(axis_rows) }, \
+	[(base) + ASK_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file", .group = "Which stacks" }, \
+	[(base) + ASK_IGNORE] = { "ignore", 0, "REGEX", "no stacks with a matching function or file", .group = "Which stacks" }, \
+	[(base) + ASK_MODULE] = { "module", 0, "REGEX", "only what a matching module asked for", .group = "Which stacks" }, \
+	[(base) + ASK_NOT_MODULE] = { "not-module", 0, "REGEX", "not what a matching module asked for", .group = "Which stacks" }, \
+	[(base) + ASK_THREAD] = { "thread", 0, "TID|REGEX", "only these threads", .group = "Which stacks" }, \
+	[(base) + ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
+	[(base) + ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
+	[(base) + ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
+	[(base) + ASK_KIND] = { "kind", 0, "KIND", "heap, or what the program mapped itself", .group = "Which stacks", .choices = WORDS(kind_words) }, \
+	[(base) + ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax", .group = "Which stacks" }, \
+	[(base) + ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions up", .group = "How much" }, \
+	[(base) + ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
+	[(base) + ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \
+	[(base) + ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "a function that calls itself is one level", .group = "How much" }, \
+	[(base) + ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }
+/* clang-format on */
+
+struct asked {
+	struct query query;
+	bool limit_given;
+};
+
+/* -1 with the error set. Texts of the query point to the values. */
+int ask_take(struct asked *asked, enum ask_option option, const char *value, struct error *error);
+void ask_release(struct asked *asked);
+
+/* What --kind accepts. */
+extern const char *const kind_words[];
+
+#endif
