@@ -51,6 +51,24 @@ static void json(void **state)
 		       "sites-nothing.json");
 }
 
+/* view-NAME.txt, .json and .csv: of two processes, so that every column that depends on it is there. */
+static void every_view_in_every_format(void **state)
+{
+	(void)state;
+	const struct render_options people = { .columns = 100, .stack_frames = 4, .utf8 = true };
+	char name[64];
+
+	for (const struct analysis *a = analyses; a->name; a++)
+		for (const struct renderer *r = renderers; r->name; r++) {
+			bool text = r == renderers;
+
+			snprintf(name, sizeof name, "view-%s.%s", a->name, text ? "txt" : r->name);
+			compare_golden(render_view(made_recording(2), a->name, r->name, people,
+						   text ? 20 : SIZE_MAX),
+				       name);
+		}
+}
+
 /* A result made by hand, for what no recording of ours has. */
 static const struct result_column two_columns[] = {
 	{ "number", "NUMBER", UNIT_BYTES },
@@ -133,6 +151,7 @@ int main(void)
 		cmocka_unit_test(summary_text),
 		cmocka_unit_test(sites_text),
 		cmocka_unit_test(json),
+		cmocka_unit_test(every_view_in_every_format),
 		cmocka_unit_test(numbers_stay_exact_and_names_stay_harmless),
 		cmocka_unit_test(large_output_leaves_in_pieces_and_a_full_disk_is_told),
 	};

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: analysis */
+/*
+ * Grouping and trees against a naive oracle, on random profiles: sums of `self` equal the whole,
+ * `total` counts a recursion once, every node of a tree is the sum of its lines, and a filter and its
+ * opposite make the whole.
+ */
+#include "test_model_made.h"
+
+#include <stdio.h>
+
+#include "analysis/analyses.h"
+#include "analysis/build.h"
+#include "model/build.h"
+
+enum { FRAMES = 12, NODES = 60, SITES = 40, ROUNDS = 200 };
+
+/* Few frames and many nodes: the same frame is met again and again on one stack. */
+static struct recording random_recording(uint64_t *seed)
+{
+	struct recording r = made_recording(1);
+	struct process_rows *rows = &r.processes[0];
+
+	free(rows->frames);
+	free(rows->nodes);
+	free(rows->sites);
+	free(rows->cells);
+	rows->frame_count = FRAMES;
+	rows->frames = calloc(FRAMES, sizeof *rows->frames);
+	rows->node_count = NODES;
+	rows->nodes = calloc(NODES, sizeof *rows->nodes);
+	rows->site_count = SITES;
+	rows->sites = calloc(SITES, sizeof *rows->sites);
+	rows->cell_count = SITES - 1;
+	rows->cells = calloc(SITES, sizeof *rows->cells);
+	for (size_t i = 1; i < FRAMES; i++)
+		rows->frames[i] = live_frame_pack(1 + i % 2, 0x1000 * i, 0);
+	for (uint32_t i = 1; i < NODES; i++)
+		rows->nodes[i] =
+			(struct node_row){ (uint32_t)(unit_random(seed) % i),
+					   1 + (uint32_t)(unit_random(seed) % (FRAMES - 1)) };
+	for (uint32_t i = 1; i < SITES; i++) {
+		struct cell_row *c = &rows->cells[i - 1];
+
+		rows->sites[i] = (struct site_row){ .node = 1 + (uint32_t)(unit_random(seed) %
+									   (NODES - 1)) };
+		*c = (struct cell_row){ .site = i,
+					.calls = 1 + unit_random(seed) % 100,
+					.temporary = unit_random(seed) % 5,
+					.slack = unit_random(seed) % 500,
+					.lifetime_ms_sum = unit_random(seed) % 90 };
+		c->bytes = c->calls * (16 + unit_random(seed) % 64);
+		c->frees = unit_random(seed) % (c->calls + 1);
+		c->freed_bytes = c->bytes / c->calls * c->frees;
+		c->peak_blocks = (int64_t)(unit_random(seed) % c->calls);
+		c->peak_bytes = c->peak_blocks * 20;
+	}
+	rows->process = (struct process_row){ .pid = 1,
+					      .mode = LIVE_MODE_EXACT,
+					      .duration_ns = 7 * (uint64_t)MADE_SECOND,
+					      .command = strdup("x"),
+					      .exe = strdup("x"),
+					      .allocator = strdup("glibc") };
+	made_totals(rows);
+	return r;
+}
+
+struct fixture {
+	struct profile *profile;
+	struct names *names;
+	struct places *places;
+};
+
+static struct fixture open_random(uint64_t *seed, struct recording *ret_copy)
+{
+	uint64_t again = *seed;
+	struct recording r = random_recording(seed);
+	struct fixture f = { .profile = profile_new(&r, NULL), .names = names_new(NULL) };
+
+	f.places = places_new(f.names);
+	*ret_copy = random_recording(&again);
+	assert_non_null(f.profile);
+	assert_non_null(f.places);
+	return f;
+}
+
+static void release(struct fixture *f, struct recording *copy)
+{
+	places_free(f->places);
+	names_free(f->names);
+	profile_free(f->profile);
+	recording_release(copy);
+}
+
+static struct result *ask(struct fixture *f, const char *view, const struct query *query)
+{
+	struct error error = ERROR_INIT;
+	struct result *result = analysis_find(view)->run(f->profile, f->places, query, &error);
+
+	if (!result)
+		fail_msg("%s: %s", view, error.message);
+	return result;
+}
+
+static const struct result_value *cell(const struct result *r, size_t row, const char *column)
+{
+	for (size_t i = 0; i < r->table.column_count; i++)
+		if (r->table.columns[i].name && strcmp(r->table.columns[i].name, column) == 0)
+			return &r->table.values[row * r->table.column_count + i];
+	fail_msg("no column %s", column);
+	return NULL;
+}
+
+/* The oracle's own idea of a cost, straight from the rows. */
+static uint64_t naive_cost(const struct cell_row *c, enum cost_id cost)
+{
+	switch (cost) {
+	case COST_LIVE:
+		return c->bytes - c->freed_bytes;
+	case COST_BLOCKS:
+		return c->calls - c->frees;
+	case COST_TOTAL:
+		return c->bytes;
+	case COST_CALLS:
+		return c->calls;
+	case COST_TEMPORARY:
+		return c->temporary;
+	case COST_WASTE:
+		return c->slack;
+	case COST_LIFETIME:
+		return c->lifetime_ms_sum * 1000000;
+	default:
+		fail();
+		return 0;
+	}
+}
+
+static const enum cost_id additive[] = { COST_LIVE,	 COST_BLOCKS, COST_TOTAL,   COST_CALLS,
+					 COST_TEMPORARY, COST_WASTE,  COST_LIFETIME };
+
+struct naive {
+	uint64_t self[FRAMES], total[FRAMES], whole;
+};
+
+static struct naive count_naively(const struct process_rows *rows, enum cost_id cost)
+{
+	struct naive n = { 0 };
+
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		uint64_t value = naive_cost(&rows->cells[i], cost);
+		uint32_t node = rows->sites[rows->cells[i].site].node;
+		bool seen[FRAMES] = { false };
+
+		n.whole += value;
+		n.self[rows->nodes[node].frame] += value;
+		for (; node; node = rows->nodes[node].parent) {
+			uint32_t frame = rows->nodes[node].frame;
+
+			n.total[frame] += seen[frame] ? 0 : value;
+			seen[frame] = true;
+		}
+	}
+	return n;
+}
+
+/* "server+0x3000" is frame 3. */
+static size_t frame_of(const char *function)
+{
+	return (size_t)strtoul(strstr(function, "+0x") + 3, NULL, 16) / 0x1000;
+}
+
+static void functions_are_what_the_oracle_counts(void **state)
+{
+	(void)state;
+	uint64_t seed = 42;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct recording copy;
+		struct fixture f = open_random(&seed, &copy);
+
+		for (size_t k = 0; k < ARRAY_SIZE(additive); k++) {
+			const struct query q = { .file = "x",
+						 .limit = SIZE_MAX,
+						 .has_cost = true,
+						 .cost = additive[k] };
+			struct result *r = ask(&f, "functions", &q);
+			struct naive n = count_naively(&copy.processes[0], additive[k]);
+			uint64_t self = 0;
+
+			for (size_t i = 0; i < r->table.row_count; i++) {
+				size_t frame = frame_of(cell(r, i, "function")->text);
+
+				assert_int_equal(cell(r, i, "self")->number, n.self[frame]);
+				assert_int_equal(cell(r, i, cost_rows[additive[k]].key)->number,
+						 n.total[frame]);
+				self += cell(r, i, "self")->number;
+				n.total[frame] = 0;
+			}
+			assert_int_equal(self, n.whole);
+			for (size_t i = 0; i < FRAMES; i++)
+				assert_int_equal(n.total[i], 0); /* none is missing */
+			result_free(r);
+		}
+		release(&f, &copy);
+	}
+}
+
+static void groups_of_every_axis_add_up(void **state)
+{
+	(void)state;
+	static const enum axis_id axes[] = { AXIS_LINE, AXIS_FILE, AXIS_MODULE, AXIS_PROCESS };
+	uint64_t seed = 7;
+	struct recording copy;
+	struct fixture f = open_random(&seed, &copy);
+	struct naive n = count_naively(&copy.processes[0], COST_CALLS);
+
+	for (size_t k = 0; k < ARRAY_SIZE(axes); k++) {
+		const struct query q = { .file = "x",
+					 .limit = SIZE_MAX,
+					 .has_cost = true,
+					 .cost = COST_CALLS,
+					 .has_axis = true,
+					 .by = axes[k] };
+		struct result *r = ask(&f, "functions", &q);
+		uint64_t sum = 0;
+
+		for (size_t i = 0; i < r->table.row_count; i++)
+			sum += cell(r, i, axis_rows[axes[k]].of_frames ? "self" : "calls")->number;
+		assert_int_equal(sum, n.whole);
+		result_free(r);
+	}
+	release(&f, &copy);
+}
+
+/* Every row is its own part and its children; the outermost are the whole. */
+static void check_tree(const struct result *r, const char *key, uint64_t whole)
+{
+	uint64_t outermost = 0;
+
+	for (size_t i = 0; i < r->table.row_count; i++) {
+		uint64_t depth = cell(r, i, "depth")->number, children = 0;
+		bool hidden = cell(r, i, "hidden")->number > 0;
+
+		for (size_t j = i + 1;
+		     j < r->table.row_count && cell(r, j, "depth")->number > depth; j++)
+			if (cell(r, j, "depth")->number == depth + 1)
+				children += cell(r, j, key)->number;
+		if (!hidden)
+			assert_int_equal(cell(r, i, key)->number,
+					 children + cell(r, i, "self")->number);
+		if (depth == 1)
+			outermost += cell(r, i, key)->number;
+	}
+	assert_int_equal(outermost, whole);
+}
+
+static void trees_add_up_however_they_are_cut(void **state)
+{
+	(void)state;
+	uint64_t seed = 4242;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct recording copy;
+		struct fixture f = open_random(&seed, &copy);
+		struct query q = { .file = "x",
+				   .limit = 1 + unit_random(&seed) % 30,
+				   .has_cost = true,
+				   .cost = COST_TOTAL,
+				   .has_threshold = true,
+				   .threshold_percent = (double)(unit_random(&seed) % 9),
+				   .callees_first = unit_random(&seed) % 2,
+				   .fold_recursion = unit_random(&seed) % 2 };
+		struct result *r = ask(&f, "tree", &q);
+		struct naive n = count_naively(&copy.processes[0], COST_TOTAL);
+		size_t shown = 0;
+
+		check_tree(r, "total_bytes", n.whole);
+		for (size_t i = 0; i < r->table.row_count; i++)
+			shown += cell(r, i, "hidden")->number == 0;
+		assert_true(shown <= q.limit);
+		result_free(r);
+		/* With one level, what is on the tree is what the flat view calls self or outermost. */
+		q.limit = SIZE_MAX;
+		q.threshold_percent = 0;
+		q.callees_first = true;
+		q.fold_recursion = false;
+		q.depth = 1;
+		r = ask(&f, "tree", &q);
+		for (size_t i = 0; i < r->table.row_count; i++)
+			if (cell(r, i, "function")->text && cell(r, i, "depth")->number == 1)
+				assert_int_equal(cell(r, i, "total_bytes")->number,
+						 n.self[frame_of(cell(r, i, "function")->text)]);
+		result_free(r);
+		release(&f, &copy);
+	}
+}
+
+static uint64_t shown_sum(struct fixture *f, enum rule_kind kind, const char *regex)
+{
+	struct query q = { .file = "x", .limit = SIZE_MAX, .has_cost = true, .cost = COST_TOTAL };
+	uint64_t sum = 0;
+
+	assert_int_equal(filters_add(&q.filters, kind, regex, NULL), 0);
+	struct result *r = ask(f, "functions", &q);
+
+	for (size_t i = 0; i < r->table.row_count; i++)
+		sum += cell(r, i, "self")->number;
+	result_free(r);
+	filters_release(&q.filters);
+	return sum;
+}
+
+static void a_filter_and_its_opposite_are_the_whole(void **state)
+{
+	(void)state;
+	uint64_t seed = 99;
+
+	for (int round = 0; round < 50; round++) {
+		struct recording copy;
+		struct fixture f = open_random(&seed, &copy);
+		struct naive n = count_naively(&copy.processes[0], COST_TOTAL);
+		char regex[32];
+
+		snprintf(regex, sizeof regex, "0x%llx000$",
+			 (unsigned long long)(1 + unit_random(&seed) % (FRAMES - 1)));
+		uint64_t focus = shown_sum(&f, RULE_FOCUS, regex);
+		uint64_t ignore = shown_sum(&f, RULE_IGNORE, regex);
+
+		assert_int_equal(focus, n.total[frame_of(strcat((char[64]){ "+" }, regex))]);
+		assert_int_equal(focus + ignore, n.whole);
+		assert_int_equal(shown_sum(&f, RULE_MODULE, "server") +
+					 shown_sum(&f, RULE_NOT_MODULE, "server"),
+				 n.whole);
+		release(&f, &copy);
+	}
+}
+
+static void words_are_understood_or_refused(void **state)
+{
+	(void)state;
+	struct moment m;
+	struct error error = ERROR_INIT;
+	enum cost_id cost;
+	enum axis_id axis;
+
+	assert_int_equal(moment_parse("time:1.5s", &m, &error), 0);
+	assert_int_equal(m.kind, MOMENT_TIME);
+	assert_int_equal(m.at_ns, 1500000000);
+	assert_int_equal(moment_parse("time:200ms", &m, &error), 0);
+	assert_int_equal(m.at_ns, 200000000);
+	assert_int_equal(moment_parse("time:2min", &m, &error), 0);
+	assert_int_equal(m.at_ns, 120000000000);
+	assert_int_equal(moment_parse("snap:3", &m, &error), 0);
+	assert_int_equal(m.number, 3);
+	assert_int_equal(moment_parse("time:-1", &m, &error), -1);
+	assert_int_equal(moment_parse("time:nan", &m, &error), -1);
+	assert_int_equal(moment_parse("snap:0", &m, &error), -1);
+	assert_int_equal(moment_parse("noon", &m, &error), -1);
+	assert_int_equal(cost_parse("leaked", &cost, &m, &error), 0);
+	assert_int_equal(cost, COST_LIVE);
+	assert_int_equal(m.kind, MOMENT_END);
+	assert_int_equal(cost_parse("money", &cost, &m, &error), -1);
+	assert_int_equal(axis_parse("module", &axis, &error), 0);
+	assert_int_equal(axis_parse("moon", &axis, &error), -1);
+}
+
+static void suppressions_match_as_in_leaksanitizer(void **state)
+{
+	(void)state;
+	assert_true(suppression_matches("parse", "http_parse_header"));
+	assert_true(suppression_matches("^http", "http_parse_header"));
+	assert_false(suppression_matches("^parse", "http_parse_header"));
+	assert_true(suppression_matches("header$", "http_parse_header"));
+	assert_false(suppression_matches("parse$", "http_parse_header"));
+	assert_true(suppression_matches("http*header", "http_parse_header"));
+	assert_true(suppression_matches("^http*er$", "http_parse_header"));
+	assert_false(suppression_matches("header*http", "http_parse_header"));
+	assert_true(suppression_matches("*", "anything"));
+	assert_false(suppression_matches("^parse$", "parsers"));
+	assert_true(suppression_matches("^parse$", "parse"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_are_what_the_oracle_counts),
+		cmocka_unit_test(groups_of_every_axis_add_up),
+		cmocka_unit_test(trees_add_up_however_they_are_cut),
+		cmocka_unit_test(a_filter_and_its_opposite_are_the_whole),
+		cmocka_unit_test(words_are_understood_or_refused),
+		cmocka_unit_test(suppressions_match_as_in_leaksanitizer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
