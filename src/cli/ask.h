@@ -2,11 +2,11 @@
 /*
  * The options that make a question: the same in every command that answers one.
  *
- *	enum { OPT_VIEW, OPT_ASK, OPT_COUNT = OPT_ASK + ASK_COUNT };
- *	static const struct option_row rows[] = { [OPT_VIEW] = {...}, ASK_ROWS(OPT_ASK) };
+ *	enum { OPT_VIEW = ASK_COUNT, OPT_FORMAT };
+ *	static const struct option_row rows[] = { ASK_ROWS, [OPT_VIEW] = {...} };
  *	...
- *	if (option >= OPT_ASK && option < OPT_ASK + ASK_COUNT)
- *		ask_take(&ask, option - OPT_ASK, value, &error);
+ *	if (option >= 0 && option < ASK_COUNT)
+ *		ask_take(&asked, option, value, &error);
  */
 #ifndef CLI_ASK_H
 #define CLI_ASK_H
@@ -39,26 +39,26 @@ enum ask_option {
 };
 
 /* clang-format off */
-#define ASK_ROWS(base) \
-	[(base) + ASK_COST] = { "cost", 'c', "COST", "which number", .group = "Question", .choices = WORDS_WITH_HELP(cost_words) }, \
-	[(base) + ASK_AT] = { "at", 0, "MOMENT", "of which moment", .group = "Question", .choices = WORDS_WITH_HELP(moment_words) }, \
-	[(base) + ASK_MINUS] = { "minus", 0, "MOMENT", "what changed since that moment", .group = "Question", .choices = WORDS(moment_words) }, \
-	[(base) + ASK_BY] = { "by", 0, "AXIS", "grouped by what", .group = "Question", .choices = WORDS_WITH_HELP(axis_rows) }, \
-	[(base) + ASK_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file", .group = "Which stacks" }, \
-	[(base) + ASK_IGNORE] = { "ignore", 0, "REGEX", "no stacks with a matching function or file", .group = "Which stacks" }, \
-	[(base) + ASK_MODULE] = { "module", 0, "REGEX", "only what a matching module asked for", .group = "Which stacks" }, \
-	[(base) + ASK_NOT_MODULE] = { "not-module", 0, "REGEX", "not what a matching module asked for", .group = "Which stacks" }, \
-	[(base) + ASK_THREAD] = { "thread", 0, "TID|REGEX", "only these threads", .group = "Which stacks" }, \
-	[(base) + ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
-	[(base) + ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
-	[(base) + ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
-	[(base) + ASK_KIND] = { "kind", 0, "KIND", "heap, or what the program mapped itself", .group = "Which stacks", .choices = WORDS(kind_words) }, \
-	[(base) + ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax", .group = "Which stacks" }, \
-	[(base) + ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions up", .group = "How much" }, \
-	[(base) + ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
-	[(base) + ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \
-	[(base) + ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "a function that calls itself is one level", .group = "How much" }, \
-	[(base) + ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }
+#define ASK_ROWS \
+	[ASK_COST] = { "cost", 'c', "COST", "which number", .group = "Question", .choices = WORDS_WITH_HELP(cost_words) }, \
+	[ASK_AT] = { "at", 0, "MOMENT", "of which moment", .group = "Question", .choices = WORDS_WITH_HELP(moment_words) }, \
+	[ASK_MINUS] = { "minus", 0, "MOMENT", "what changed since that moment", .group = "Question", .choices = WORDS(moment_words) }, \
+	[ASK_BY] = { "by", 0, "AXIS", "grouped by what", .group = "Question", .choices = WORDS_WITH_HELP(axis_rows) }, \
+	[ASK_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file", .group = "Which stacks" }, \
+	[ASK_IGNORE] = { "ignore", 0, "REGEX", "no stacks with a matching function or file", .group = "Which stacks" }, \
+	[ASK_MODULE] = { "module", 0, "REGEX", "only what a matching module asked for", .group = "Which stacks" }, \
+	[ASK_NOT_MODULE] = { "not-module", 0, "REGEX", "not what a matching module asked for", .group = "Which stacks" }, \
+	[ASK_THREAD] = { "thread", 0, "TID|REGEX", "only these threads", .group = "Which stacks" }, \
+	[ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
+	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
+	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
+	[ASK_KIND] = { "kind", 0, "KIND", "heap, or what the program mapped itself", .group = "Which stacks", .choices = WORDS(kind_words) }, \
+	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax", .group = "Which stacks" }, \
+	[ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions up", .group = "How much" }, \
+	[ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
+	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \
+	[ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "a function that calls itself is one level", .group = "How much" }, \
+	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }
 /* clang-format on */
 
 struct asked {

@@ -24,13 +24,12 @@
 enum { TEXT_STACK_FRAMES = 8 };
 
 enum report_option {
-	OPT_VIEW,
+	OPT_VIEW = ASK_COUNT,
 	OPT_FORMAT,
 	OPT_OUTPUT,
 	OPT_PID,
 	OPT_BYTES,
-	OPT_NO_SYMBOLS,
-	OPT_ASK
+	OPT_NO_SYMBOLS
 };
 
 static const struct option_row option_rows[] = {
@@ -46,7 +45,7 @@ static const struct option_row option_rows[] = {
 	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "frames as module+offset: nothing is looked up" },
-	ASK_ROWS(OPT_ASK),
+	ASK_ROWS,
 };
 
 struct report {
@@ -103,9 +102,8 @@ static int take_option(struct report *report, int option, const char *value, str
 		report->show.no_symbols = true;
 		return 0;
 	default:
-		if (option >= OPT_ASK && option < OPT_ASK + ASK_COUNT)
-			return ask_take(&report->asked, (enum ask_option)(option - OPT_ASK), value,
-					error);
+		if (option >= 0 && option < ASK_COUNT)
+			return ask_take(&report->asked, (enum ask_option)option, value, error);
 		return -1; /* OPTIONS_ERROR: the error is set */
 	}
 }
