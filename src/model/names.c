@@ -52,7 +52,11 @@ static bool make_marks(struct names *names)
 	const char *nowhere = intern_text(&names->strings, "");
 
 	for (size_t i = 0; i < MARK_COUNT; i++)
-		names->marks[i] = (struct named_frame){ .function = words[i], .module = nowhere };
+		names->marks[i] = (struct named_frame){
+			.function = words[i],
+			.full = words[i],
+			.module = nowhere,
+		};
 	return nowhere != NULL;
 }
 
@@ -66,6 +70,7 @@ struct names *names_new(const struct names_options *options)
 
 	if (wanted) {
 		struct symbolizer_options wishes = {
+			.style = options->style,
 			.debug_folders = options->debug_folders,
 			.debug_folder_count = options->debug_folder_count,
 		};

@@ -14,17 +14,20 @@
 #include <stdint.h>
 
 #include "model/profile.h"
+#include "symbols/name_style.h"
 #include "util/arena.h"
 
 struct named_frame {
-	const char *function; /* never NULL: "libfoo.so+0x1c30" or a mark in brackets if unknown */
-	const char *file;     /* NULL: unknown */
-	uint32_t line;	      /* 0: unknown */
-	const char *module;   /* path; "" = none */
-	uint64_t offset;      /* ELF virtual address, or the bare address without a module */
-	bool inlined;	      /* into the next frame */
-	bool address_exact;   /* offset is the instruction itself, not where a call returns to */
-	bool named;	      /* function is a real name */
+	/* In the style that was asked for; never NULL: "libfoo.so+0x1c30" or a mark in brackets if unknown. */
+	const char *function;
+	const char *full;   /* the same, in the full style whatever was asked for */
+	const char *file;   /* NULL: unknown */
+	uint32_t line;	    /* 0: unknown */
+	const char *module; /* path; "" = none */
+	uint64_t offset;    /* ELF virtual address, or the bare address without a module */
+	bool inlined;	    /* into the next frame */
+	bool address_exact; /* offset is the instruction itself, not where a call returns to */
+	bool named;	    /* function is a real name */
 };
 
 struct named_stack {
@@ -37,6 +40,7 @@ struct names;
 /* How names are had. Zeroed: no symbols, every frame is module+offset. */
 struct names_options {
 	bool use_symbols;
+	enum name_style style;
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
 };

@@ -19,6 +19,7 @@
 #include "symbols/dwarf_index.h"
 #include "symbols/symbol_module.h"
 #include "util/arena.h"
+#include "util/cleanup.h"
 #include "util/intern.h"
 #include "util/vector.h"
 
@@ -38,9 +39,15 @@ struct cache_entry {
 	const struct symbol_frame *frames;
 };
 
+/* A name as the linker has it, as its author wrote it, and as it is shown. */
+struct name_forms {
+	const char *linkage, *full, *function;
+};
+
 struct symbolizer {
 	struct arena arena;
-	struct intern strings;
+	enum name_style style;
+	struct intern strings; /* the value of a linkage name is its forms */
 	struct debug_search search;
 	VECTOR(struct module_entry) modules; /* [0] is no module */
 	struct cache_entry *cache;
@@ -63,6 +70,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 		return NULL;
 	if (!options)
 		options = &none;
+	s->style = options->style;
 	s->cache_size = CACHE_FIRST_SIZE;
 	s->cache = calloc(s->cache_size, sizeof *s->cache);
 	if (!s->cache ||
@@ -143,24 +151,54 @@ static bool cache_grow(struct symbolizer *s)
 	return true;
 }
 
+static bool fill_forms(struct symbolizer *s, struct name_forms *forms)
+{
+	AUTO_FREE char *plain = demangle(forms->linkage);
+	AUTO_FREE char *brief = NULL;
+
+	forms->full = plain ? intern_text(&s->strings, plain) : forms->linkage;
+	forms->function = s->style == NAMES_RAW ? forms->linkage : forms->full;
+	if (s->style == NAMES_SHORT && forms->full) {
+		brief = name_shorten(forms->full);
+		forms->function = brief ? intern_text(&s->strings, brief) : NULL;
+	}
+	return forms->function != NULL;
+}
+
+/* NULL if out of memory. The same name is met in many frames, and demangling is what costs. */
+static const struct name_forms *name_forms(struct symbolizer *s, struct span linkage)
+{
+	struct intern_entry *entry = intern_entry(&s->strings, linkage);
+	struct name_forms *forms;
+
+	if (!entry || entry->value)
+		return entry ? entry->value : NULL;
+	forms = ARENA_NEW(&s->arena, struct name_forms);
+	if (!forms)
+		return NULL;
+	forms->linkage = entry->text;
+	entry->value = forms;
+	if (!fill_forms(s, forms)) /* it adds texts: the entry may have moved */
+		forms->function = forms->full = forms->linkage;
+	return forms;
+}
+
 /* Interns a frame's strings: libdw's and libiberty's do not live as long. */
 static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_frame *from)
 {
 	struct symbol_frame frame = { .line = from->line, .inlined = from->inlined };
+	const char *name = from->linkage_name ? from->linkage_name : from->name;
 
-	if (from->linkage_name) {
+	if (name) {
 		/* "memcpy@@GLIBC_2.14": the version is the linker's business. */
-		size_t length = strcspn(from->linkage_name, "@");
-		const void *bytes = from->linkage_name;
+		size_t length = from->linkage_name ? strcspn(name, "@") : strlen(name);
+		const struct name_forms *forms = name_forms(s, span_of(name, length));
 
-		frame.linkage = intern_span(&s->strings, span_of(bytes, length));
-		char *plain = frame.linkage ? demangle(frame.linkage) : NULL;
-
-		frame.function = plain ? intern_text(&s->strings, plain) : frame.linkage;
-		free(plain);
-	} else if (from->name) {
-		frame.function = intern_text(&s->strings, from->name);
-		frame.linkage = frame.function;
+		if (forms) {
+			frame.function = forms->function;
+			frame.full = forms->full;
+			frame.linkage = forms->linkage;
+		}
 	}
 	if (from->file)
 		frame.file = intern_text(&s->strings, from->file);

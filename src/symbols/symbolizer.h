@@ -15,10 +15,12 @@
 
 #include "base/ids.h"
 #include "base/span.h"
+#include "symbols/name_style.h"
 
 /* Equal texts of one symbolizer are the same pointer. */
 struct symbol_frame {
-	const char *function; /* demangled; NULL: unknown */
+	const char *function; /* in the style that was asked for; NULL: unknown */
+	const char *full;     /* demangled; NULL: unknown */
 	const char *linkage;  /* as the linker has it; NULL: unknown */
 	const char *file;     /* NULL: unknown */
 	uint32_t line;	      /* 0: unknown */
@@ -54,6 +56,7 @@ DEFINE_ID(symbol_module_id); /* a file to take names from; 0 = none */
 
 /* Zeroed: what the modules and the system's folders have. */
 struct symbolizer_options {
+	enum name_style style;
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
 };

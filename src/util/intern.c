@@ -45,7 +45,7 @@ static bool grow(struct intern *intern)
 	return true;
 }
 
-const char *intern_span(struct intern *intern, struct span bytes)
+struct intern_entry *intern_entry(struct intern *intern, struct span bytes)
 {
 	if (bytes.size > UINT32_MAX)
 		return NULL;
@@ -56,22 +56,29 @@ const char *intern_span(struct intern *intern, struct span bytes)
 	size_t at = hash & (intern->size - 1);
 
 	for (; intern->table[at].text; at = (at + 1) & (intern->size - 1)) {
-		const struct intern_entry *e = &intern->table[at];
+		struct intern_entry *e = &intern->table[at];
 
 		if (e->hash == hash && e->length == length &&
 		    (length == 0 || memcmp(e->text, bytes.data, length) == 0))
-			return e->text;
+			return e;
 	}
 	const char *text = arena_string(&intern->arena, bytes);
 
 	if (!text)
 		return NULL;
-	intern->table[at] = (struct intern_entry){ text, hash, length };
+	intern->table[at] = (struct intern_entry){ .text = text, .hash = hash, .length = length };
 	intern->used++;
-	return text;
+	return &intern->table[at];
+}
+
+const char *intern_span(struct intern *intern, struct span bytes)
+{
+	const struct intern_entry *e = intern_entry(intern, bytes);
+
+	return e ? e->text : NULL;
 }
 
 const char *intern_text(struct intern *intern, const char *text)
 {
-	return intern_span(intern, span_of((const void *)text, strlen(text)));
+	return intern_span(intern, span_of(text, strlen(text)));
 }

@@ -14,6 +14,7 @@
 
 struct intern_entry {
 	const char *text; /* NULL: free */
+	void *value;	  /* the caller's; NULL at first */
 	uint32_t hash;
 	uint32_t length;
 };
@@ -36,5 +37,10 @@ void intern_release(struct intern *intern);
  */
 const char *intern_span(struct intern *intern, struct span bytes);
 const char *intern_text(struct intern *intern, const char *text);
+/*
+ * The same, with the place of a value that the caller may keep with the text. Valid until the next
+ * text is added. NULL as above.
+ */
+struct intern_entry *intern_entry(struct intern *intern, struct span bytes);
 
 #endif
