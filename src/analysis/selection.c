@@ -12,10 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/moments.h"
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "model/threads.h"
 #include "util/cleanup.h"
 
 enum { RULES_MAX = 32 };
@@ -32,9 +30,7 @@ struct maker {
 	struct places *places;
 	const struct query *query;
 	enum query_kinds kinds;
-	const struct kept_moment *at, *minus; /* by process; minus NULL: none */
 	VECTOR(struct place_answer) answers;
-	bool *slots;	 /* of the process at hand; NULL: all threads */
 	bool *processes; /* which are wanted */
 	regex_t thread;
 	bool has_thread;
@@ -160,31 +156,55 @@ static struct site_live cell_live(const struct profile_cell *cell, const struct 
 {
 	if (at->kind == KEPT_PEAK)
 		return (struct site_live){ cell->peak_bytes, cell->peak_blocks };
+	ASSERT(at->kind == KEPT_END);
 	return (struct site_live){ cell->live_bytes, cell->live_blocks };
 }
 
-static struct measures measure(const struct maker *m, const struct profile_process *p,
-			       const struct profile_site *site)
+const bool *selection_slots(const struct selection *s, const struct profile_process *p)
 {
-	size_t index = (size_t)(p - m->profile->processes);
+	return s->slots ? s->slots[p - s->profile->processes] : NULL;
+}
+
+struct measures selection_cell(const struct selection *s, const struct profile_process *p,
+			       const struct profile_cell *cell)
+{
+	size_t index = (size_t)(p - s->profile->processes);
 	struct measures sum = { 0 };
 
-	if (!m->slots) {
-		add_numbers(&sum, &site->numbers);
-		add_live(&sum, moment_live(&m->at[index], site), 1);
-		if (m->minus)
-			add_live(&sum, moment_live(&m->minus[index], site), -1);
-		return sum;
-	}
+	add_numbers(&sum, &cell->numbers);
+	add_live(&sum, cell_live(cell, &s->at[index]), 1);
+	if (s->minus)
+		add_live(&sum, cell_live(cell, &s->minus[index]), -1);
+	return sum;
+}
+
+static struct measures measure_all(const struct selection *s, const struct profile_process *p,
+				   const struct profile_site *site)
+{
+	size_t index = (size_t)(p - s->profile->processes);
+	struct measures sum = { 0 };
+
+	add_numbers(&sum, &site->numbers);
+	add_live(&sum, moment_live(&s->at[index], site), 1);
+	if (s->minus)
+		add_live(&sum, moment_live(&s->minus[index], site), -1);
+	return sum;
+}
+
+static struct measures measure(const struct selection *s, const struct profile_process *p,
+			       const struct profile_site *site)
+{
+	const bool *slots = selection_slots(s, p);
+	struct measures sum = { 0 };
+
+	if (!slots)
+		return measure_all(s, p, site);
 	for (size_t i = 0; i < profile_cell_count(p, site->id); i++) {
 		struct profile_cell cell = profile_cell(p, site->id, i);
+		struct measures part = selection_cell(s, p, &cell);
 
-		if (!m->slots[cell.slot])
-			continue;
-		add_numbers(&sum, &cell.numbers);
-		add_live(&sum, cell_live(&cell, &m->at[index]), 1);
-		if (m->minus)
-			add_live(&sum, cell_live(&cell, &m->minus[index]), -1);
+		if (slots[cell.slot])
+			measures_add(&sum, &part);
 	}
 	return sum;
 }
@@ -202,40 +222,49 @@ static bool is_number(const char *text)
 }
 
 /* Slots of the threads that are wanted, in the arena. */
-static bool choose_slots(struct maker *m, const struct profile_process *p)
+static const bool *choose_slots(const struct maker *m, const struct profile_process *p)
 {
 	const char *wanted = m->query->filters.thread;
+	bool *slots = ARENA_ARRAY(&m->selection->arena, bool, profile_slot_count(p) + 1);
 
-	m->slots = NULL;
-	if (!wanted)
-		return true;
-	m->slots = ARENA_ARRAY(&m->selection->arena, bool, profile_slot_count(p) + 1);
-	for (size_t i = 0; m->slots && i < profile_thread_count(p); i++) {
+	for (size_t i = 0; slots && i < profile_thread_count(p); i++) {
 		struct profile_thread t = profile_thread(p, i);
 
 		if (is_number(wanted) ? strtoul(wanted, NULL, 10) == t.tid
 				      : matches(&m->thread, t.name))
-			m->slots[t.slot] = true;
+			slots[t.slot] = true;
 	}
-	return m->slots != NULL;
+	return slots;
+}
+
+static bool choose_threads(const struct maker *m)
+{
+	size_t count = m->profile->process_count;
+
+	if (!m->query->filters.thread)
+		return true;
+	const bool **all = ARENA_ARRAY(&m->selection->arena, const bool *, count);
+
+	for (size_t i = 0; all && i < count; i++) {
+		all[i] = choose_slots(m, &m->profile->processes[i]);
+		if (!all[i])
+			return false;
+	}
+	m->selection->slots = all;
+	return all != NULL;
 }
 
 static void take_site(struct maker *m, const struct profile_process *p,
 		      const struct profile_site *site, bool wanted)
 {
 	struct selection *s = m->selection;
-	struct entry e = { p, site, measure(m, p, site) };
-	struct measures all = e.m;
-	bool *slots = m->slots;
+	struct entry e = { p, site, measure(s, p, site) };
+	struct measures all = s->slots ? measure_all(s, p, site) : e.m;
 
-	m->slots = NULL;
-	if (slots)
-		all = measure(m, p, site);
-	m->slots = slots;
 	measures_add(&s->whole, &all);
 	if (!wanted || !size_fits(&m->query->filters, &site->numbers))
 		return;
-	if (slots && e.m.calls == 0 && e.m.frees == 0)
+	if (s->slots && e.m.calls == 0 && e.m.frees == 0)
 		return;
 	switch (judge_stack(m, &e)) {
 	case KEPT:
@@ -259,14 +288,12 @@ static bool take_all(struct maker *m)
 	for (size_t i = 0; i < m->profile->process_count; i++)
 		count += m->profile->processes[i].site_count;
 	s->entries = ARENA_ARRAY(&s->arena, struct entry, count);
-	if (!s->entries)
+	if (!s->entries || !choose_threads(m))
 		return false;
 	for (size_t i = 0; i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
 		bool wanted = m->processes[i];
 
-		if (!choose_slots(m, p))
-			return false;
 		for (size_t j = 0; j < p->site_count; j++)
 			if (kind_fits(m->kinds, p->sites[j].kind))
 				take_site(m, p, &p->sites[j], wanted);
@@ -353,29 +380,38 @@ static int resolve_moments(struct maker *m, struct moment at, struct error *erro
 	struct selection *s = m->selection;
 	struct arena *arena = &s->arena;
 
-	m->at = moments_resolve(m->profile, at, arena, error);
-	if (!m->at)
+	s->at = moments_resolve(m->profile, at, arena, error);
+	if (!s->at)
 		return -1;
-	s->moment = cost_rows[s->cost].of_moment ? moment_text(m->profile, at, m->at, arena)
+	s->moment = cost_rows[s->cost].of_moment ? moment_text(m->profile, at, s->at, arena)
 						 : "over the whole run";
 	if (m->query->minus.kind) {
-		m->minus = moments_resolve(m->profile, m->query->minus, arena, error);
-		if (!m->minus)
+		s->minus = moments_resolve(m->profile, m->query->minus, arena, error);
+		if (!s->minus)
 			return -1;
 		s->change = true;
 		s->moment = arena_printf(arena, "%s, minus %s", s->moment,
-					 moment_text(m->profile, m->query->minus, m->minus, arena));
+					 moment_text(m->profile, m->query->minus, s->minus, arena));
 	}
 	return s->moment ? 0 : error_set(error, "out of memory");
 }
 
-static const char *cost_word(const struct selection *s, struct moment at)
+/* What a process that goes on holds is not leaked. */
+static bool some_leak(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (profile_end_leaks(profile->processes[i].end))
+			return true;
+	return profile->process_count == 0;
+}
+
+static const char *cost_word(const struct selection *s)
 {
 	if (!cost_rows[s->cost].of_moment || s->change || s->cost != COST_LIVE)
 		return cost_rows[s->cost].name;
-	if (at.kind == MOMENT_PEAK)
+	if (s->asked.kind == MOMENT_PEAK)
 		return "peak";
-	return at.kind == MOMENT_END ? "leaked" : "live";
+	return s->asked.kind == MOMENT_END && some_leak(s->profile) ? "leaked" : "live";
 }
 
 static const char *upper(struct arena *arena, const char *before, const char *word)
@@ -400,7 +436,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			   .kinds = query->kinds ? query->kinds : ask.kinds };
 	int status = -1;
 
-	*selection = (struct selection){ .cost = query->has_cost ? query->cost : ask.cost,
+	*selection = (struct selection){ .profile = profile,
+					 .cost = query->has_cost ? query->cost : ask.cost,
 					 .duration_ns = profile->duration_ns };
 	selection->filtered = f->rules.count || f->suppressions.count || f->thread || f->process ||
 			      f->min_size || f->max_size;
@@ -414,7 +451,11 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	m.processes = wanted_processes(profile, f->process, &selection->arena, error);
 	if (!m.processes)
 		goto done;
-	selection->cost_word = cost_word(selection, at);
+	if (cost_rows[selection->cost].of_moment) {
+		selection->asked = at;
+		selection->since = query->minus;
+	}
+	selection->cost_word = cost_word(selection);
 	selection->title = upper(&selection->arena, "", selection->cost_word);
 	selection->share_title = upper(&selection->arena, "of ", selection->cost_word);
 	status = selection->title && selection->share_title && take_all(&m)
@@ -433,6 +474,13 @@ void selection_release(struct selection *selection)
 {
 	arena_release(&selection->arena);
 	*selection = (struct selection){ 0 };
+}
+
+struct site_numbers selection_numbers(const struct selection *s, const struct entry *e)
+{
+	const bool *slots = selection_slots(s, e->process);
+
+	return slots ? profile_slots_numbers(e->process, e->site, slots) : e->site->numbers;
 }
 
 int64_t selection_cost(const struct selection *s, const struct measures *measures)

@@ -6,9 +6,10 @@
 #ifndef ANALYSIS_SELECTION_H
 #define ANALYSIS_SELECTION_H
 
+#include "analysis/moments.h"
 #include "analysis/places.h"
 #include "analysis/query.h"
-#include "model/profile.h"
+#include "model/threads.h"
 #include "util/arena.h"
 #include "util/error.h"
 
@@ -20,6 +21,7 @@ struct entry {
 
 struct selection {
 	struct arena arena;
+	const struct profile *profile;
 	struct entry *entries; /* in the order of process and site */
 	size_t count;
 	struct measures sum;	    /* of the entries */
@@ -35,6 +37,9 @@ struct selection {
 		*moment; /* "at the peak, 9.1 s"; of costs without a moment "over the whole run" */
 	const char *cost_word;		 /* what the value is called: "peak", "leaked", "calls" */
 	const char *title, *share_title; /* of columns: "PEAK", "OF PEAK" */
+	struct moment asked, since;	 /* the moments of the cost; kind DEFAULT: it has none */
+	const struct kept_moment *at, *minus; /* by process; minus NULL: none */
+	const bool *const *slots; /* by process, by slot: the threads asked for; NULL: all */
 };
 
 /* What a view asks for where the query says nothing. */
@@ -55,6 +60,16 @@ int selection_make(struct selection *selection, const struct profile *profile,
 bool *processes_choose(const struct profile *profile, const struct query *query,
 		       struct arena *arena, struct error *error);
 void selection_release(struct selection *selection);
+
+/* The slots of the process that count, by slot; NULL: all. */
+const bool *selection_slots(const struct selection *selection,
+			    const struct profile_process *process);
+/* What one slot has of a site. Pre: the moments asked for are the peak or the end. */
+struct measures selection_cell(const struct selection *selection,
+			       const struct profile_process *process,
+			       const struct profile_cell *cell);
+/* A site's numbers as far as the threads asked for made them. */
+struct site_numbers selection_numbers(const struct selection *selection, const struct entry *entry);
 
 /* The cost asked for, of some part of the selection. */
 int64_t selection_cost(const struct selection *selection, const struct measures *measures);

@@ -169,8 +169,9 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 	if (!stack_value(result, places, p, site->node, &row[SITE_STACK]))
 		return false;
 	row[SITE_LABEL] = value_text(stack_label(result, places, p, site->node));
-	return row[SITE_LABEL].text && profile_sizes(p, site->id, &result->arena, &sizes) == 0 &&
-	       profile_lifetimes(p, site->id, &result->arena, &lifetimes) == 0 &&
+	return row[SITE_LABEL].text &&
+	       profile_sizes(p, site->id, NULL, &result->arena, &sizes) == 0 &&
+	       profile_lifetimes(p, site->id, NULL, &result->arena, &lifetimes) == 0 &&
 	       bars_value(result, UNIT_SIZES, sizes, &row[SITE_SIZES]) &&
 	       bars_value(result, UNIT_LIFETIMES, lifetimes, &row[SITE_LIFETIMES]) &&
 	       realloc_value(result, &site->numbers.reallocs, &row[SITE_REALLOC]);

@@ -87,6 +87,19 @@ static void check_cells(struct process_rows *rows, struct damage *damage)
 	}
 }
 
+static void check_ages(struct process_rows *rows, struct damage *damage)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->age_count; i++) {
+		if (rows->ages[i].cell < rows->cell_count && rows->ages[i].bucket <= 64)
+			rows->ages[kept++] = rows->ages[i];
+		else
+			damage->rows++;
+	}
+	rows->age_count = kept;
+}
+
 /* Tables by slot are as long as the largest: a false one must not make them huge. */
 static void check_slots(struct process_rows *rows, struct damage *damage)
 {
@@ -234,6 +247,7 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	check_nodes(rows, damage);
 	check_sites(rows, damage);
 	check_cells(rows, damage);
+	check_ages(rows, damage);
 	check_slots(rows, damage);
 	check_snapshots(rows, damage);
 	p->rows = rows;

@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/compiler.h"
 #include "format/rows.h"
-#include "model/profile.h"
+#include "model/threads.h"
 
 static int compare_bars(const void *left, const void *right)
 {
@@ -54,7 +55,7 @@ static struct slice cell_slice(const struct cell_row *cell, bool lifetimes)
 }
 
 static int merge_cells(const struct profile_process *p, site_id site, bool lifetimes,
-		       struct arena *arena, struct profile_bars *ret)
+		       const bool *slots, struct arena *arena, struct profile_bars *ret)
 {
 	const struct process_rows *rows = p->rows;
 	size_t total = 0, count = 0;
@@ -66,8 +67,11 @@ static int merge_cells(const struct profile_process *p, site_id site, bool lifet
 	if (!bars)
 		return -1;
 	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++) {
-		struct slice s = cell_slice(&rows->cells[p->cell_order[i]], lifetimes);
+		const struct cell_row *cell = &rows->cells[p->cell_order[i]];
+		struct slice s = cell_slice(cell, lifetimes);
 
+		if (slots && !slots[cell->slot])
+			continue;
 		for (uint32_t j = 0; j < s.count; j++) {
 			const struct bar *b = &rows->bars[s.at + j];
 
@@ -80,14 +84,49 @@ static int merge_cells(const struct profile_process *p, site_id site, bool lifet
 	return 0;
 }
 
-int profile_sizes(const struct profile_process *p, site_id site, struct arena *arena,
-		  struct profile_bars *ret)
+int profile_sizes(const struct profile_process *p, site_id site, const bool *slots,
+		  struct arena *arena, struct profile_bars *ret)
 {
-	return merge_cells(p, site, false, arena, ret);
+	return merge_cells(p, site, false, slots, arena, ret);
 }
 
-int profile_lifetimes(const struct profile_process *p, site_id site, struct arena *arena,
-		      struct profile_bars *ret)
+int profile_lifetimes(const struct profile_process *p, site_id site, const bool *slots,
+		      struct arena *arena, struct profile_bars *ret)
 {
-	return merge_cells(p, site, true, arena, ret);
+	return merge_cells(p, site, true, slots, arena, ret);
+}
+
+static const struct cell_row *cell_at(const struct profile_process *p, site_id site, size_t index)
+{
+	return &p->rows->cells[p->cell_order[p->cells_of[site.v] + index]];
+}
+
+static struct profile_bar bar_at(const struct profile_process *p, struct slice s, size_t index)
+{
+	ASSERT(index < s.count);
+	const struct bar *b = &p->rows->bars[s.at + index];
+
+	return (struct profile_bar){ b->low, b->high, b->count };
+}
+
+size_t profile_cell_size_count(const struct profile_process *p, site_id site, size_t cell)
+{
+	return cell_at(p, site, cell)->sizes_count;
+}
+
+struct profile_bar profile_cell_size(const struct profile_process *p, site_id site, size_t cell,
+				     size_t index)
+{
+	return bar_at(p, cell_slice(cell_at(p, site, cell), false), index);
+}
+
+size_t profile_cell_lifetime_count(const struct profile_process *p, site_id site, size_t cell)
+{
+	return cell_at(p, site, cell)->lifetimes_count;
+}
+
+struct profile_bar profile_cell_lifetime(const struct profile_process *p, site_id site, size_t cell,
+					 size_t index)
+{
+	return bar_at(p, cell_slice(cell_at(p, site, cell), true), index);
 }

@@ -27,6 +27,11 @@ const char *profile_end_name(enum profile_end end)
 	return names[end];
 }
 
+bool profile_end_leaks(enum profile_end end)
+{
+	return end != PROFILE_RUNNING && end != PROFILE_BECAME;
+}
+
 bool profile_end_has_code(enum profile_end end)
 {
 	return end == PROFILE_EXITED || end == PROFILE_SIGNALLED || end == PROFILE_KILLED;

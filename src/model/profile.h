@@ -109,6 +109,8 @@ enum profile_end {
 };
 /* "running", "exit", "signal", "killed", "exec", "unknown" */
 const char *profile_end_name(enum profile_end end);
+/* Whether what was live then is lost: it did not go on, here or as another program. */
+bool profile_end_leaks(enum profile_end end);
 /* Whether exit_code means something. */
 bool profile_end_has_code(enum profile_end end);
 
@@ -191,13 +193,13 @@ struct profile_node {
 struct profile_node profile_node(const struct profile_process *process, node_id node);
 
 /*
- * Distributions of a site, over all its cells, by ascending low; made when asked for, because few
- * sites are. -1 if out of memory. Bars of sizes do not overlap: an exact size inside a class that
- * another cell uses is counted in the class.
+ * Distributions of a site, over its cells in the slots (by slot; NULL: all), by ascending low; made
+ * when asked for, because few sites are. -1 if out of memory. Bars of sizes do not overlap: an exact
+ * size inside a class that another cell uses is counted in the class.
  */
-int profile_sizes(const struct profile_process *process, site_id site, struct arena *arena,
-		  struct profile_bars *ret);
-int profile_lifetimes(const struct profile_process *process, site_id site, struct arena *arena,
-		      struct profile_bars *ret);
+int profile_sizes(const struct profile_process *process, site_id site, const bool *slots,
+		  struct arena *arena, struct profile_bars *ret);
+int profile_lifetimes(const struct profile_process *process, site_id site, const bool *slots,
+		      struct arena *arena, struct profile_bars *ret);
 
 #endif

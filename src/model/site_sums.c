@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/rows.h"
+#include "model/threads.h"
 
 /* Cells grouped by site: a counting sort. Site 0 is no site. */
 static int order_cells(struct profile_process *p, struct arena *arena)
@@ -66,33 +67,45 @@ void site_numbers_add(struct site_numbers *n, const struct cell_row *c)
 	add_reallocs(&n->reallocs, &c->reallocs);
 }
 
-static void sum_site(const struct profile_process *p, struct profile_site *site)
+/* The sums over the site's cells in the slots; NULL: all. */
+static struct site_numbers sum_cells(const struct profile_process *p,
+				     const struct profile_site *site, const bool *slots)
 {
 	const struct process_rows *rows = p->rows;
-	struct site_numbers *n = &site->numbers;
-	uint32_t begin = p->cells_of[site->id.v], end = p->cells_of[site->id.v + 1];
+	struct site_numbers n = { 0 };
 	uint64_t peak_bytes = 0, peak_blocks = 0, freed_slack = 0;
+	size_t cells = 0;
 
-	for (uint32_t i = begin; i < end; i++) {
+	for (uint32_t i = p->cells_of[site->id.v]; i < p->cells_of[site->id.v + 1]; i++) {
 		const struct cell_row *c = &rows->cells[p->cell_order[i]];
 
-		site_numbers_add(n, c);
+		if (slots && !slots[c->slot])
+			continue;
+		cells++;
+		site_numbers_add(&n, c);
 		freed_slack = saturating_add(freed_slack, c->freed_slack);
 		/* Modulo 2^64: negative cells cancel positive ones in whatever order. */
 		peak_bytes += (uint64_t)c->peak_bytes;
 		peak_blocks += (uint64_t)c->peak_blocks;
 	}
-	n->live_blocks = saturating_sub(n->calls, n->frees);
-	n->live_bytes = saturating_sub(n->bytes, n->freed_bytes);
-	n->live_slack_bytes = saturating_sub(n->slack_bytes, freed_slack);
-	n->peak_bytes = not_negative((int64_t)peak_bytes);
-	n->peak_blocks = not_negative((int64_t)peak_blocks);
-	n->max_exact = end - begin <= 1;
-	if (!n->max_exact && site->kind == PROFILE_HEAP) {
+	n.live_blocks = saturating_sub(n.calls, n.frees);
+	n.live_bytes = saturating_sub(n.bytes, n.freed_bytes);
+	n.live_slack_bytes = saturating_sub(n.slack_bytes, freed_slack);
+	n.peak_bytes = not_negative((int64_t)peak_bytes);
+	n.peak_blocks = not_negative((int64_t)peak_blocks);
+	n.max_exact = cells <= 1;
+	if (!n.max_exact && site->kind == PROFILE_HEAP) {
 		uint64_t peak = saturating_add(p->peak_bytes, p->peak_bound_bytes);
 
-		n->max_bytes = MIN(n->max_bytes, MAX(peak, n->peak_bytes));
+		n.max_bytes = MIN(n.max_bytes, MAX(peak, n.peak_bytes));
 	}
+	return n;
+}
+
+struct site_numbers profile_slots_numbers(const struct profile_process *p,
+					  const struct profile_site *site, const bool *slots)
+{
+	return sum_cells(p, site, slots);
 }
 
 static uint64_t count_stacks(const struct profile_process *p, struct arena *arena)
@@ -137,7 +150,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 			.kind = row->kind == LIVE_KIND_MMAP ? PROFILE_MMAP : PROFILE_HEAP,
 			.born_ns = row->born_ns,
 		};
-		sum_site(p, site);
+		site->numbers = sum_cells(p, site, NULL);
 		/* Made at start-up and never used, like those for what finds no memory. */
 		if (site->numbers.calls || site->numbers.frees)
 			at++;

@@ -41,4 +41,17 @@ struct profile_cell {
 size_t profile_cell_count(const struct profile_process *process, site_id site);
 struct profile_cell profile_cell(const struct profile_process *process, site_id site, size_t index);
 
+/* The part of a site that these slots (by slot) counted; what is live there is 0 where it would be negative. */
+struct site_numbers profile_slots_numbers(const struct profile_process *process,
+					  const struct profile_site *site, const bool *slots);
+
+/* The bars of one cell: exact sizes or classes, and lifetimes. */
+size_t profile_cell_size_count(const struct profile_process *process, site_id site, size_t cell);
+struct profile_bar profile_cell_size(const struct profile_process *process, site_id site,
+				     size_t cell, size_t index);
+size_t profile_cell_lifetime_count(const struct profile_process *process, site_id site,
+				   size_t cell);
+struct profile_bar profile_cell_lifetime(const struct profile_process *process, site_id site,
+					 size_t cell, size_t index);
+
 #endif

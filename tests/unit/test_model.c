@@ -89,13 +89,13 @@ static void distributions_of_cells_are_merged(void **state)
 	struct arena arena = ARENA_INIT;
 	struct profile_bars bars;
 
-	assert_int_equal(profile_sizes(p, (site_id){ 3 }, &arena, &bars), 0);
+	assert_int_equal(profile_sizes(p, (site_id){ 3 }, NULL, &arena, &bars), 0);
 	assert_int_equal(bars.count, 2);
 	assert_int_equal(bars.at[1].low, 4096);
 	assert_int_equal(bars.at[1].count, 10);
 
 	/* 5 of exactly 64 bytes in one cell, classes in the other: the class takes them in. */
-	assert_int_equal(profile_sizes(p, (site_id){ 4 }, &arena, &bars), 0);
+	assert_int_equal(profile_sizes(p, (site_id){ 4 }, NULL, &arena, &bars), 0);
 	assert_int_equal(bars.count, 2);
 	assert_int_equal(bars.at[0].low, 48);
 	assert_int_equal(bars.at[0].count, 1);
@@ -103,12 +103,12 @@ static void distributions_of_cells_are_merged(void **state)
 	assert_int_equal(bars.at[1].high, 95);
 	assert_int_equal(bars.at[1].count, 9);
 
-	assert_int_equal(profile_lifetimes(p, (site_id){ 3 }, &arena, &bars), 0);
+	assert_int_equal(profile_lifetimes(p, (site_id){ 3 }, NULL, &arena, &bars), 0);
 	assert_int_equal(bars.count, 2);
 	assert_int_equal(bars.at[0].high, 1);
 	assert_int_equal(bars.at[0].count, 60);
 
-	assert_int_equal(profile_sizes(p, (site_id){ 5 }, &arena, &bars), 0);
+	assert_int_equal(profile_sizes(p, (site_id){ 5 }, NULL, &arena, &bars), 0);
 	assert_int_equal(bars.count, 0);
 	arena_release(&arena);
 	profile_free(profile);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ages by cell -> ages by site: a counting sort, then each site's own rows in order of their age,
+ * where those of several threads become one.
+ *
+ * The rows were checked by build.c: every cell exists, every bucket is below AGE_BUCKETS.
+ */
+#include "model/ages.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "format/rows.h"
+
+static struct profile_age age_of(const struct age_row *row)
+{
+	return (struct profile_age){
+		.low_ms = row->bucket ? UINT64_C(1) << (row->bucket - 1) : 0,
+		.high_ms = row->bucket < 64 ? UINT64_C(1) << row->bucket : UINT64_MAX,
+		.blocks = row->blocks,
+		.bytes = row->bytes,
+	};
+}
+
+static int compare_ages(const void *left, const void *right)
+{
+	const struct profile_age *a = left, *b = right;
+
+	return a->low_ms < b->low_ms ? -1 : a->low_ms > b->low_ms;
+}
+
+/* Sorts the ages from `begin` to `end` and writes them, equal ones added up, to `to`. Returns their end. */
+static uint32_t merge(struct profile_age *at, uint32_t begin, uint32_t end, uint32_t to)
+{
+	uint32_t start = to;
+
+	if (end - begin > 1)
+		qsort(at + begin, end - begin, sizeof *at, compare_ages);
+	for (uint32_t i = begin; i < end; i++) {
+		if (to > start && at[to - 1].low_ms == at[i].low_ms) {
+			at[to - 1].blocks = saturating_add(at[to - 1].blocks, at[i].blocks);
+			at[to - 1].bytes = saturating_add(at[to - 1].bytes, at[i].bytes);
+		} else {
+			at[to++] = at[i];
+		}
+	}
+	return to;
+}
+
+int profile_ages(const struct profile_process *p, struct arena *arena, struct profile_ages *ret)
+{
+	const struct process_rows *rows = p->rows;
+	uint32_t *first = ARENA_ARRAY(arena, uint32_t, rows->site_count + 2);
+	struct profile_age *at = ARENA_ARRAY(arena, struct profile_age, rows->age_count);
+
+	if (!first || !at)
+		return -1;
+	for (size_t i = 0; i < rows->age_count; i++)
+		first[rows->cells[rows->ages[i].cell].site + 1]++;
+	for (size_t i = 0; i < rows->site_count; i++)
+		first[i + 1] += first[i];
+	for (size_t i = 0; i < rows->age_count; i++)
+		at[first[rows->cells[rows->ages[i].cell].site]++] = age_of(&rows->ages[i]);
+	/* Each start has moved to its end, which is where the next began. */
+	uint32_t begin = 0, to = 0;
+
+	for (size_t i = 0; i < rows->site_count; i++) {
+		uint32_t end = first[i];
+
+		first[i] = to;
+		to = merge(at, begin, end, to);
+		begin = end;
+	}
+	first[rows->site_count] = to;
+	*ret = (struct profile_ages){ at, first, rows->site_count };
+	return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random profiles with a naive oracle: the rows of a recording are counted from a list of blocks as
+ * the recorder would have counted them, and a test counts its own answer from the same blocks.
+ */
+#ifndef TEST_ANALYSIS_RANDOM_H
+#define TEST_ANALYSIS_RANDOM_H
+
+#include "test_analysis_blocks.h"
+
+static inline struct bar random_lifetime_bar(unsigned lived)
+{
+	unsigned bucket = lived ? 32u - (unsigned)__builtin_clz(lived) : 0;
+
+	return (struct bar){ bucket ? UINT64_C(1) << (bucket - 1) : 0, UINT64_C(1) << bucket, 1 };
+}
+
+static inline struct bar random_size_bar(uint64_t size, bool exact)
+{
+	unsigned bucket = live_size_bucket(size);
+
+	if (exact)
+		return (struct bar){ size, size, 1 };
+	return (struct bar){ live_size_bucket_floor(bucket), live_size_bucket_floor(bucket + 1) - 1,
+			     1 };
+}
+
+/* One more in the bar like this among those from `from` on. */
+static inline void random_add_bar(struct process_rows *rows, size_t from, struct bar bar)
+{
+	for (size_t i = from; i < rows->bar_count; i++)
+		if (rows->bars[i].low == bar.low && rows->bars[i].high == bar.high) {
+			rows->bars[i].count++;
+			return;
+		}
+	rows->bars[rows->bar_count++] = bar;
+}
+
+static inline void random_cell_bars(const struct random_world *w, unsigned process,
+				    struct cell_row *cell, struct process_rows *rows)
+{
+	cell->sizes_at = (uint32_t)rows->bar_count;
+	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+		const struct random_block *b = &w->blocks[i];
+
+		if (b->process == process && b->site == cell->site && b->slot == cell->slot)
+			random_add_bar(rows, cell->sizes_at,
+				       random_size_bar(b->size, b->site % 2 == 0));
+	}
+	cell->sizes_count = (uint32_t)rows->bar_count - cell->sizes_at;
+	cell->lifetimes_at = (uint32_t)rows->bar_count;
+	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+		const struct random_block *b = &w->blocks[i];
+
+		if (b->process == process && b->site == cell->site && b->freer == cell->slot &&
+		    block_freed(b))
+			random_add_bar(rows, cell->lifetimes_at,
+				       random_lifetime_bar(b->died - b->born));
+	}
+	cell->lifetimes_count = (uint32_t)rows->bar_count - cell->lifetimes_at;
+}
+
+static inline void random_count_taken(struct cell_row *c, const struct random_block *b)
+{
+	c->calls++;
+	c->bytes += b->size;
+	c->slack += b->waste;
+	c->temporary += b->temporary;
+	c->max_bytes += b->size;
+	c->reallocs.calls += b->moved;
+	c->reallocs.moved_calls += b->moved;
+	c->reallocs.grown_calls += b->moved;
+	c->reallocs.moved_bytes += b->copied;
+	c->reallocs.old_bytes += b->copied;
+	c->reallocs.new_bytes += b->moved ? b->size : 0;
+	if (b->born <= RANDOM_PEAK) {
+		c->peak_bytes += (int64_t)b->size;
+		c->peak_blocks++;
+	}
+}
+
+static inline void random_count_freed(struct cell_row *c, const struct random_block *b)
+{
+	c->frees++;
+	c->freed_bytes += b->size;
+	c->freed_slack += b->waste;
+	c->lifetime_ms_sum += b->died - b->born;
+	if (b->died <= RANDOM_PEAK) {
+		c->peak_bytes -= (int64_t)b->size;
+		c->peak_blocks--;
+	}
+}
+
+static inline void random_cells(const struct random_world *w, unsigned process,
+				struct process_rows *rows)
+{
+	size_t count = (RANDOM_SITES + 1) * RANDOM_SLOTS;
+
+	rows->cells = calloc(count, sizeof *rows->cells);
+	rows->bars = calloc((size_t)RANDOM_BLOCKS * 2, sizeof *rows->bars);
+	rows->cell_count = count;
+	for (size_t i = 0; i < count; i++) {
+		rows->cells[i].site = (uint32_t)(i / RANDOM_SLOTS);
+		rows->cells[i].slot = (uint32_t)(i % RANDOM_SLOTS);
+	}
+	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+		const struct random_block *b = &w->blocks[i];
+
+		if (b->process != process)
+			continue;
+		random_count_taken(&rows->cells[b->site * RANDOM_SLOTS + b->slot], b);
+		if (block_freed(b))
+			random_count_freed(&rows->cells[b->site * RANDOM_SLOTS + b->freer], b);
+	}
+	for (size_t i = 0; i < count; i++)
+		random_cell_bars(w, process, &rows->cells[i], rows);
+}
+
+static inline void random_ages(const struct random_world *w, unsigned process,
+			       struct process_rows *rows)
+{
+	rows->ages = calloc(RANDOM_BLOCKS, sizeof *rows->ages);
+	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+		const struct random_block *b = &w->blocks[i];
+		unsigned age = RANDOM_TICKS - b->born;
+
+		if (b->process != process || block_freed(b))
+			continue;
+		rows->ages[rows->age_count++] = (struct age_row){
+			.cell = b->site * RANDOM_SLOTS + b->slot,
+			.bucket = 32u - (unsigned)__builtin_clz(age),
+			.blocks = 1,
+			.bytes = b->size,
+		};
+	}
+}
+
+static inline void random_foreign(const struct random_world *w, unsigned process,
+				  struct process_rows *rows)
+{
+	rows->foreign = calloc((size_t)RANDOM_SLOTS * RANDOM_SLOTS, sizeof *rows->foreign);
+	for (uint32_t freer = 0; freer < RANDOM_SLOTS; freer++)
+		for (uint32_t owner = 0; owner < RANDOM_SLOTS; owner++) {
+			struct foreign_row f = { .freer = freer, .owner = owner };
+
+			for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+				const struct random_block *b = &w->blocks[i];
+
+				if (b->process == process && block_freed(b) && b->freer == freer &&
+				    b->slot == owner && freer != owner) {
+					f.blocks++;
+					f.bytes += b->size;
+				}
+			}
+			if (f.blocks)
+				rows->foreign[rows->foreign_count++] = f;
+		}
+}
+
+/* Frames 1 to 8 of two modules; node i hangs below one with a smaller number. */
+static inline void random_stacks(struct random_world *w, struct process_rows *rows)
+{
+	rows->modules = calloc(3, sizeof *rows->modules);
+	rows->module_count = 3;
+	rows->modules[0].path = strdup("");
+	rows->modules[1].path = strdup("/no/such/app");
+	rows->modules[2].path = strdup("/no/such/libother.so");
+	rows->frames = calloc(RANDOM_FRAMES, sizeof *rows->frames);
+	rows->frame_count = RANDOM_FRAMES;
+	for (uint32_t i = 1; i < RANDOM_FRAMES; i++)
+		rows->frames[i] = live_frame_pack(1 + i % 2, 0x1000 * i, 0);
+	rows->nodes = calloc(RANDOM_NODES, sizeof *rows->nodes);
+	rows->node_count = RANDOM_NODES;
+	for (uint32_t i = 1; i < RANDOM_NODES; i++)
+		rows->nodes[i] = (struct node_row){
+			.parent = (uint32_t)(unit_random(&w->seed) % i),
+			.frame = 1 + (uint32_t)(unit_random(&w->seed) % (RANDOM_FRAMES - 1)),
+		};
+	rows->sites = calloc(RANDOM_SITES + 1, sizeof *rows->sites);
+	rows->site_count = RANDOM_SITES + 1;
+	for (unsigned i = 1; i <= RANDOM_SITES; i++)
+		rows->sites[i] = (struct site_row){
+			.node = 1 + (uint32_t)(unit_random(&w->seed) % (RANDOM_NODES - 1)),
+			.kind = random_kind(i),
+			.born_ns = i,
+		};
+}
+
+static inline void random_process(struct random_world *w, unsigned process,
+				  struct process_rows *rows)
+{
+	random_stacks(w, rows);
+	random_cells(w, process, rows);
+	random_ages(w, process, rows);
+	random_foreign(w, process, rows);
+	rows->threads = calloc(RANDOM_SLOTS, sizeof *rows->threads);
+	rows->thread_count = RANDOM_SLOTS;
+	for (uint32_t i = 0; i < RANDOM_SLOTS; i++) {
+		rows->threads[i] = (struct thread_row){ .tid = 100 * (process + 1) + i, .slot = i };
+		snprintf(rows->threads[i].name, sizeof rows->threads[i].name, "thread%u", i);
+	}
+	rows->process = (struct process_row){
+		.pid = 100 * (process + 1),
+		.mode = LIVE_MODE_EXACT,
+		.end = END_EXIT,
+		.duration_ns = RANDOM_TICKS * UINT64_C(1000000),
+		.started_offset_ns = process,
+		.peak_at_ns = RANDOM_PEAK * UINT64_C(1000000),
+		.command = strdup("random"),
+		.exe = strdup("/no/such/app"),
+		.allocator = strdup("glibc"),
+	};
+}
+
+static inline struct recording random_recording(struct random_world *w, uint64_t seed)
+{
+	struct recording r = { .processes = calloc(RANDOM_PROCESSES, sizeof *r.processes),
+			       .process_count = RANDOM_PROCESSES };
+
+	w->seed = seed;
+	random_blocks(w);
+	r.run.duration_ns = RANDOM_TICKS * UINT64_C(1000000);
+	r.run.command = strdup("random");
+	for (unsigned i = 0; i < RANDOM_PROCESSES; i++)
+		random_process(w, i, &r.processes[i]);
+	return r;
+}
+
+#endif

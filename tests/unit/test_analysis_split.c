@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: analysis */
+/* Selections split by thread and by size, against blocks that were counted one by one. */
+#include "test_analysis_random.h"
+
+#include "analysis/split.h"
+#include "model/ages.h"
+#include "model/build.h"
+
+enum { ROUNDS = 20 };
+
+struct fixture {
+	struct random_world world;
+	struct profile *profile;
+	struct names *names;
+	struct places *places;
+	struct selection selection;
+	struct arena arena;
+	struct error error;
+};
+
+static void begin(struct fixture *f, uint64_t seed)
+{
+	struct recording r = random_recording(&f->world, seed);
+
+	f->profile = profile_new(&r, NULL);
+	f->names = names_new(NULL);
+	f->places = places_new(f->names);
+	f->arena = ARENA_INIT;
+	f->error = ERROR_INIT;
+	assert_non_null(f->profile);
+}
+
+static void ask(struct fixture *f, enum cost_id cost, enum moment_kind at, const char *thread)
+{
+	struct query query = { .has_cost = true, .cost = cost, .kinds = KINDS_ALL };
+
+	query.at.kind = cost_rows[cost].of_moment ? at : MOMENT_DEFAULT;
+	query.filters.thread = thread;
+	assert_int_equal(selection_make(&f->selection, f->profile, f->places, &query,
+					(struct ask){ 0 }, &f->error),
+			 0);
+}
+
+static void end(struct fixture *f)
+{
+	arena_release(&f->arena);
+	places_free(f->places);
+	names_free(f->names);
+	profile_free(f->profile);
+}
+
+/* What the thread in the slot took of a cost, block by block. */
+static int64_t truth_of_slot(const struct random_world *w, unsigned process, unsigned slot,
+			     enum cost_id cost, enum moment_kind at)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+		const struct random_block *b = &w->blocks[i];
+		bool taken = b->process == process && b->slot == slot;
+		bool freed = b->process == process && b->freer == slot && block_freed(b);
+		int64_t size = (int64_t)b->size;
+
+		taken = taken && (at != MOMENT_PEAK || b->born <= RANDOM_PEAK);
+		freed = freed && (at != MOMENT_PEAK || b->died <= RANDOM_PEAK);
+		if (cost == COST_LIVE)
+			sum += size * taken - size * freed;
+		else if (cost == COST_BLOCKS)
+			sum += taken - freed;
+		else if (cost == COST_TOTAL)
+			sum += size * taken;
+		else if (cost == COST_CALLS)
+			sum += taken;
+		else if (cost == COST_TEMPORARY)
+			sum += taken && b->temporary;
+		else if (cost == COST_WASTE)
+			sum += taken ? (int64_t)b->waste : 0;
+		else if (cost == COST_LIFETIME)
+			sum += freed ? (int64_t)(b->died - b->born) * 1000000 : 0;
+		else if (cost == COST_REALLOC)
+			sum += taken ? (int64_t)b->copied : 0;
+	}
+	return sum;
+}
+
+static void threads_add_up_for_every_cost(void **state)
+{
+	(void)state;
+	static struct fixture f;
+
+	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+		begin(&f, seed);
+		for (enum cost_id cost = 0; cost < COST_COUNT; cost++) {
+			enum moment_kind at =
+				seed % 2 && cost_rows[cost].of_moment ? MOMENT_PEAK : MOMENT_END;
+			struct measures sum = { 0 };
+			struct split_group *groups;
+			size_t count;
+
+			if (!cost_rows[cost].adds_up || cost == COST_RATE)
+				continue;
+			ask(&f, cost, at, NULL);
+			assert_int_equal(
+				split_by_thread(&f.selection, &f.arena, &groups, &count, &f.error),
+				0);
+			assert_int_equal(count, RANDOM_PROCESSES * RANDOM_SLOTS);
+			for (size_t i = 0; i < count; i++) {
+				unsigned process = groups[i].process->pid / 100 - 1;
+
+				measures_add(&sum, &groups[i].m);
+				assert_int_equal(
+					selection_cost(&f.selection, &groups[i].m),
+					truth_of_slot(&f.world, process, groups[i].slot, cost, at));
+			}
+			assert_int_equal(selection_cost(&f.selection, &sum),
+					 selection_cost(&f.selection, &f.selection.sum));
+			selection_release(&f.selection);
+		}
+		end(&f);
+	}
+}
+
+static void one_thread_alone_is_its_group(void **state)
+{
+	(void)state;
+	static struct fixture f;
+	struct split_group *groups;
+	size_t count;
+
+	begin(&f, 77);
+	ask(&f, COST_CALLS, MOMENT_END, "^thread3$");
+	assert_int_equal(split_by_thread(&f.selection, &f.arena, &groups, &count, &f.error), 0);
+	assert_int_equal(count, RANDOM_PROCESSES);
+	assert_string_equal(groups[1].label, "thread3 (203)");
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(groups[i].m.calls,
+				 truth_of_slot(&f.world, (unsigned)i, 3, COST_CALLS, MOMENT_END));
+	selection_release(&f.selection);
+	end(&f);
+}
+
+static void sizes_are_exact_and_classes_add_up(void **state)
+{
+	(void)state;
+	static struct fixture f;
+
+	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+		struct split_group *groups;
+		struct measures sum = { 0 };
+		size_t count;
+
+		begin(&f, seed);
+		ask(&f, seed % 2 ? COST_CALLS : COST_TOTAL, MOMENT_END, NULL);
+		assert_int_equal(split_by_size(&f.selection, &f.arena, &groups, &count, &f.error),
+				 0);
+		for (size_t i = 0; i < count; i++) {
+			const struct split_group *g = &groups[i];
+			uint64_t calls = 0, waste = 0, waste_calls = 0;
+			bool exact = g->low == g->high;
+
+			measures_add(&sum, &g->m);
+			for (size_t j = 0; j < RANDOM_BLOCKS; j++) {
+				const struct random_block *b = &f.world.blocks[j];
+				struct bar bar = random_size_bar(b->size, b->site % 2 == 0);
+				bool single = exact && b->site % 4 == 0;
+
+				if (bar.low != g->low || bar.high != g->high)
+					continue;
+				calls++;
+				waste += single ? b->waste : 0;
+				waste_calls += single;
+			}
+			assert_int_equal(g->m.calls, calls);
+			assert_true(g->m.total_bytes >= (int64_t)(g->low * calls));
+			assert_true(g->m.total_bytes <= (int64_t)(g->high * calls));
+			assert_true(i == 0 || groups[i - 1].low < g->low ||
+				    groups[i - 1].high < g->high);
+			/* A cell with few blocks may have one size by chance. */
+			assert_true(g->waste_calls >= waste_calls);
+			assert_true(g->waste_bytes >= waste);
+		}
+		assert_int_equal(sum.calls, f.selection.sum.calls);
+		assert_int_equal(sum.total_bytes, f.selection.sum.total_bytes);
+		selection_release(&f.selection);
+		end(&f);
+	}
+}
+
+static void what_is_not_kept_is_refused_in_words(void **state)
+{
+	(void)state;
+	static struct fixture f;
+	struct split_group *groups;
+	size_t count;
+
+	begin(&f, 5);
+	ask(&f, COST_LIVE, MOMENT_END, NULL);
+	assert_int_equal(split_by_size(&f.selection, &f.arena, &groups, &count, &f.error), -1);
+	assert_non_null(strstr(f.error.message, "calls and total"));
+	f.selection.asked.kind = MOMENT_TIME;
+	assert_int_equal(split_by_thread(&f.selection, &f.arena, &groups, &count, &f.error), -1);
+	assert_non_null(strstr(f.error.message, "kept for sites, not for threads"));
+	selection_release(&f.selection);
+	end(&f);
+}
+
+static void ages_are_of_what_is_left(void **state)
+{
+	(void)state;
+	static struct fixture f;
+
+	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+		begin(&f, seed);
+		for (unsigned p = 0; p < RANDOM_PROCESSES; p++) {
+			struct profile_ages ages;
+
+			assert_int_equal(profile_ages(&f.profile->processes[p], &f.arena, &ages),
+					 0);
+			assert_int_equal(ages.site_count, RANDOM_SITES + 1);
+			for (unsigned site = 1; site <= RANDOM_SITES; site++) {
+				uint64_t blocks = 0, oldest = 0;
+
+				for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+					const struct random_block *b = &f.world.blocks[i];
+
+					if (b->process != p || b->site != site || block_freed(b))
+						continue;
+					blocks++;
+					oldest = MAX(oldest, (uint64_t)RANDOM_TICKS - b->born);
+				}
+				uint64_t counted = 0;
+
+				for (uint32_t i = ages.first[site]; i < ages.first[site + 1]; i++) {
+					counted += ages.at[i].blocks;
+					assert_true(i == ages.first[site] ||
+						    ages.at[i - 1].high_ms <= ages.at[i].low_ms);
+				}
+				assert_int_equal(counted, blocks);
+				if (blocks) {
+					const struct profile_age *last =
+						&ages.at[ages.first[site + 1] - 1];
+
+					assert_in_range(oldest, last->low_ms, last->high_ms - 1);
+				}
+			}
+		}
+		end(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_add_up_for_every_cost),
+		cmocka_unit_test(one_thread_alone_is_its_group),
+		cmocka_unit_test(sizes_are_exact_and_classes_add_up),
+		cmocka_unit_test(what_is_not_kept_is_refused_in_words),
+		cmocka_unit_test(ages_are_of_what_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
