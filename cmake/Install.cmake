@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# bin/heapgauge, lib/libheapgauge.so, headers and documents. A part that is not built yet is left out.
+# bin/heapgauge, lib/libheapgauge.so, headers, documents, man pages and shell completion. A part that is not built yet is left out.
 
 foreach(target heapgauge heapgauge-recorder)
 	if(TARGET ${target})
@@ -16,3 +16,11 @@ endif()
 
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
+
+if(TARGET heapgauge-generated)
+	set(generated "${CMAKE_BINARY_DIR}/generated")
+	install(DIRECTORY "${generated}/man1/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+	install(DIRECTORY "${generated}/bash/" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+	install(DIRECTORY "${generated}/zsh/" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+	install(DIRECTORY "${generated}/fish/" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+endif()

@@ -12,10 +12,7 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-#ifdef HEAPGAUGE_HAS_RECORD
-	&command_record,
-#endif
-	&command_report, &command_help, &command_version, NULL,
+	&command_record, &command_report, &command_help, &command_version, &command_generate, NULL,
 };
 
 const char *const command_group_titles[COMMANDS_HIDDEN] = {

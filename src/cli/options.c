@@ -21,13 +21,15 @@
 
 enum { NAME_MAX_BYTES = 32 };
 
-enum common_option { COMMON_COLOR, COMMON_NO_PAGER, COMMON_NO_CONFIG };
+enum common_option { COMMON_HELP, COMMON_COLOR, COMMON_NO_PAGER, COMMON_NO_CONFIG };
 
 static const char *const when_names[] = {
 	[WHEN_AUTO] = "auto", [WHEN_ALWAYS] = "always", [WHEN_NEVER] = "never", NULL
 };
 
 const struct option_row common_rows[] = {
+	[COMMON_HELP] = { "help", 'h', NULL, "show all about the command", .group = "Everywhere",
+			  .scope = OPTION_TYPED_ONLY },
 	[COMMON_COLOR] = { "color", 0, "WHEN", "use colours", .choices = WORDS(when_names),
 			   .group = "Everywhere", .fallback = "auto" },
 	[COMMON_NO_PAGER] = { "no-pager", 0, NULL,
@@ -67,10 +69,10 @@ static size_t all_count(const struct options *o)
 
 static int unknown_option(const struct options *o, const char *name, struct error *error)
 {
-	const char *names[OPTIONS_MAX + ARRAY_SIZE(common_rows) + 1] = { "help" };
+	const char *names[OPTIONS_MAX + ARRAY_SIZE(common_rows)] = { 0 };
 
 	for (size_t i = 0; i < all_count(o); i++)
-		names[i + 1] = options_row(o, i)->name;
+		names[i] = options_row(o, i)->name;
 	const char *near = nearest_name(name, names, ARRAY_SIZE(names));
 
 	if (near)
@@ -124,6 +126,8 @@ static int accept(struct options *o, size_t index, const char *text, const char 
 	if (index < o->row_count)
 		return on ? (int)index : OPTIONS_END;
 	switch ((enum common_option)(index - o->row_count)) {
+	case COMMON_HELP:
+		return on ? OPTIONS_HELP : OPTIONS_END;
 	case COMMON_COLOR:
 		for (size_t i = 0; when_names[i]; i++)
 			if (strcmp(text, when_names[i]) == 0)
@@ -171,8 +175,6 @@ static int long_option(struct options *o, const char *word, const char **value, 
 	}
 	memcpy(name, word, length);
 	name[length] = 0;
-	if (strcmp(name, "help") == 0)
-		return OPTIONS_HELP;
 	for (size_t i = 0; i < all_count(o); i++) {
 		const char *candidate = options_row(o, i)->name;
 
@@ -185,16 +187,16 @@ static int long_option(struct options *o, const char *word, const char **value, 
 static int short_option(struct options *o, const char *word, const char **value,
 			struct error *error)
 {
-	if (word[0] == 'h' && !word[1])
-		return OPTIONS_HELP;
-	for (size_t i = 0; i < o->row_count; i++)
-		if (o->rows[i].letter && o->rows[i].letter == word[0]) {
-			if (!o->rows[i].argument && word[1]) {
-				error_set(error, "-%c takes no value: -%s", word[0], word);
-				return OPTIONS_ERROR;
-			}
+	for (size_t i = 0; i < all_count(o); i++) {
+		const struct option_row *row = options_row(o, i);
+
+		if (!row->letter || row->letter != word[0])
+			continue;
+		if (row->argument || !word[1])
 			return take_option(o, i, word[1] ? word + 1 : NULL, value, error);
-		}
+		error_set(error, "-%c takes no value: -%s", word[0], word);
+		return OPTIONS_ERROR;
+	}
 	error_set(error, "there is no option -%c", word[0]);
 	return OPTIONS_ERROR;
 }

@@ -21,6 +21,13 @@ def installed(tmp_path_factory):
 def test_command_recorder_and_documents_are_installed(installed):
     files = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
     assert {"bin/heapgauge", "share/doc/heapgauge/README.md", "share/doc/heapgauge/LICENSE"} <= files
+    assert {
+        "share/man/man1/heapgauge.1",
+        "share/man/man1/heapgauge-record.1",
+        "share/bash-completion/completions/heapgauge",
+        "share/zsh/site-functions/_heapgauge",
+        "share/fish/vendor_completions.d/heapgauge.fish",
+    } <= files
     assert [f for f in files if f.endswith("/libheapgauge.so")] == ["lib/libheapgauge.so"]
     assert not [f for f in files if f.endswith(".a")], "our static libraries are nobody else's affair"
 
