@@ -25,6 +25,7 @@
 #include "collect/collector.h"
 #include "collect/explain.h"
 #include "collect/launch.h"
+#include "collect/procfs.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -80,15 +81,18 @@ static uint64_t count_living(const struct collector *c)
 	return count;
 }
 
-/* The descriptors of this round: listener, signals, pending hellos, pidfds of those that are not our child. */
+enum { POLL_SIGNALS, POLL_LISTENERS, POLL_OTHERS = POLL_LISTENERS + LISTENER_SOCKETS };
+
+/* The descriptors of this round: signals, listeners, pending hellos, pidfds of those that are not our child. */
 static size_t fill_polls(struct collector *c)
 {
 	size_t count = 0;
 
-	if (!vector_reserve(&c->polls, 2 + c->pending.count + c->targets.count))
+	if (!vector_reserve(&c->polls, POLL_OTHERS + c->pending.count + c->targets.count))
 		return 0;
-	c->polls.at[count++] = (struct pollfd){ .fd = c->listener.fd, .events = POLLIN };
 	c->polls.at[count++] = (struct pollfd){ .fd = c->signal_fd, .events = POLLIN };
+	for (size_t i = 0; i < LISTENER_SOCKETS; i++)
+		c->polls.at[count++] = (struct pollfd){ .fd = c->listener.fd[i], .events = POLLIN };
 	for (size_t i = 0; i < c->pending.count; i++)
 		c->polls.at[count++] =
 			(struct pollfd){ .fd = c->pending.at[i].fd, .events = POLLIN };
@@ -110,10 +114,9 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 		if (c->polls.at[first_target + i].revents)
 			collector_end_other(c->targets.at[i], now_ns);
 	}
-	if (c->polls.at[1].revents)
+	if (c->polls.at[POLL_SIGNALS].revents)
 		read_signals(c);
-	if (c->polls.at[0].revents)
-		collector_accept(c, now_ns);
+	collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
 	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. It may have come in this very turn. */
 	collector_reap(c, collector_now());
@@ -124,6 +127,24 @@ static bool is_gone(const struct collector *c, const struct target *target)
 {
 	return target->pid_fd < 0 && target->pid != c->child && kill(target->pid, 0) < 0 &&
 	       errno == ESRCH;
+}
+
+static void sample(struct collector *c, struct target *target, uint64_t now_ns)
+{
+	bool follows = c->options->children == COLLECT_CHILDREN_ALL ||
+		       c->options->children == COLLECT_CHILDREN_EXEC;
+	bool becomes = starts_becomes(&c->starts, target);
+
+	target_sample(target, now_ns, c->options->budget_bytes, becomes);
+	if (target->ended_ns == 0 || !follows)
+		return;
+	/* It has become another program. If that was not announced, the recorder did not see it. */
+	starts_look(&c->starts, target);
+	if (!starts_becomes(&c->starts, target)) {
+		AUTO_FREE char *exe = procfs_exe(target->pid);
+
+		starts_miss(&c->starts, MISSED_bypassed, exe);
+	}
 }
 
 static void tick(struct collector *c, uint64_t now_ns)
@@ -137,12 +158,13 @@ static void tick(struct collector *c, uint64_t now_ns)
 		if (target->ended_ns != 0)
 			continue;
 		target_tick(target, now_ns);
+		starts_look(&c->starts, target);
 		if (target_is_due(target, now_ns)) {
 			if (is_gone(c, target)) {
 				collector_end_other(target, now_ns);
 				continue;
 			}
-			target_sample(target, now_ns, c->options->budget_bytes);
+			sample(c, target, now_ns);
 			sampled = true;
 		}
 		if (!target->left_out)
@@ -361,6 +383,7 @@ static void collector_release(struct collector *c)
 		target_free(c->targets.at[i]);
 	encoder_free(c->encoder);
 	silent_release(&c->silent);
+	starts_release(&c->starts);
 	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);
 	vector_release(&c->targets);
@@ -373,7 +396,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 		struct error *error)
 {
 	struct collector c = {
-		.options = options, .result = ret, .listener = { .fd = -1 }, .signal_fd = -1
+		.options = options, .result = ret, .listener = LISTENER_INIT, .signal_fd = -1
 	};
 	struct launch_signals saved;
 	AUTO_FREE char *path = output_path(options, getpid());

@@ -11,6 +11,7 @@
 #include "collect/encoder.h"
 #include "collect/handover.h"
 #include "collect/silent.h"
+#include "collect/starts.h"
 #include "collect/target.h"
 #include "util/vector.h"
 
@@ -40,6 +41,8 @@ struct collector {
 	struct silent
 		silent; /* descendants that were not heard from yet; only looked for when no target is left */
 	size_t silent_count;
+	struct starts starts; /* who was announced, and who of them was missed */
+	uint32_t numbers;     /* of profiles, that were given out */
 	size_t welcomed;      /* processes that were given memory */
 	bool recorded;	      /* the recorder began in one of them */
 	uint64_t ended_calls; /* of processes that were given to the encoder */

@@ -10,6 +10,7 @@
 
 #include "collect/collector.h"
 #include "collect/procfs.h"
+#include "util/cleanup.h"
 
 enum { HELLO_PATIENCE_NS = 1000000000 };
 
@@ -24,9 +25,23 @@ static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
 	}
 }
 
-static void send_away(const struct pending *pending)
+/* It is heard from: what announced it is settled. */
+static void settle_ticket(struct collector *c, uint64_t ticket)
 {
-	(void)handover_answer(pending->fd, NULL, NULL);
+	for (size_t i = 0; i < c->targets.count; i++) {
+		if (c->targets.at[i]->number == ticket >> 32)
+			starts_look(&c->starts, c->targets.at[i]);
+	}
+	starts_heard(&c->starts, ticket);
+}
+
+/* It was to be recorded and is not. */
+static void give_up(struct collector *c, pid_t pid, const struct error *error)
+{
+	AUTO_FREE char *exe = procfs_exe(pid);
+
+	memcpy(c->last_error, error->message, sizeof c->last_error);
+	starts_miss(&c->starts, MISSED_no_memory, exe);
 }
 
 static void welcome(struct collector *c, const struct pending *pending,
@@ -37,21 +52,23 @@ static void welcome(struct collector *c, const struct pending *pending,
 	struct target *target;
 
 	end_earlier_self(c, pending->pid, now_ns);
+	settle_ticket(c, hello->ticket);
 	if (c->self.st_ino != 0 && procfs_exe_is(pending->pid, &c->self)) {
-		send_away(pending);
+		(void)handover_answer(pending->fd, NULL, NULL);
 		return;
 	}
-	target = target_new(pending->pid, hello, c->options, &c->cgroups, now_ns, &error);
+	target = target_new(++c->numbers, pending->pid, hello, c->options, &c->cgroups, now_ns,
+			    &error);
 	if (!target || !vector_push(&c->targets, target)) {
-		memcpy(c->last_error, error.message, sizeof c->last_error);
-		send_away(pending);
+		give_up(c, pending->pid, &error);
+		(void)handover_answer(pending->fd, NULL, NULL);
 		target_free(target);
 		return;
 	}
 	(void)vector_push(&c->silent.inodes, profile_inode(&target->profile));
 	if (handover_answer(pending->fd, &target->profile, &error) < 0) {
 		/* It went away meanwhile; nothing was recorded. */
-		memcpy(c->last_error, error.message, sizeof c->last_error);
+		give_up(c, pending->pid, &error);
 		c->targets.count--;
 		target_free(target);
 		return;
@@ -63,9 +80,11 @@ void collector_accept(struct collector *c, uint64_t now_ns)
 {
 	struct pending pending = { .since_ns = now_ns };
 
-	while ((pending.fd = handover_accept(&c->listener, &pending.pid)) >= 0) {
-		if (!vector_push(&c->pending, pending))
-			close(pending.fd);
+	for (size_t i = 0; i < LISTENER_SOCKETS; i++) {
+		while ((pending.fd = handover_accept(c->listener.fd[i], &pending.pid)) >= 0) {
+			if (!vector_push(&c->pending, pending))
+				close(pending.fd);
+		}
 	}
 }
 

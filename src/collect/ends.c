@@ -68,6 +68,16 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 	       (target->end_known || saturating_sub(now_ns, target->ended_ns) > END_PATIENCE_NS);
 }
 
+/* It had announced to become another program, which was not heard from: the end was that program's. */
+static void end_as_exec(struct collector *c, struct target *target)
+{
+	starts_look(&c->starts, target);
+	if (target->ended_ns == 0 || !starts_becomes(&c->starts, target))
+		return;
+	target->known.end = END_EXEC;
+	target->known.exit_code = 0;
+}
+
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 {
 	size_t kept = 0;
@@ -80,8 +90,14 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 			continue;
 		}
 		c->ended_calls += target->totals.calls;
+		end_as_exec(c, target);
 		/* A recorder that never began has nothing to tell. */
-		if (target->left_out || (!target_is_ready(target) && target->totals.calls == 0)) {
+		if (!target_is_ready(target) && target->totals.calls == 0) {
+			starts_miss(&c->starts, MISSED_no_room, target->known.exe);
+			target_free(target);
+			continue;
+		}
+		if (target->left_out) {
 			target_free(target);
 			continue;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets, memfds and seals. An abstract socket needs no file system that both sides see; its name is random, and the
- * peer's user is checked, since anybody may connect to one. Nothing here blocks: a recorder that is killed or stopped
+ * Sockets, memfds and seals. The sockets' name is random, and the peer's user is checked, since anybody may connect to an
+ * abstract one. Nothing here blocks: a recorder that is killed or stopped
  * in the middle of its hello must not stop the clock of the others.
  *
  * Invariant: the profile's memfd is sealed against every change of size before anybody else sees it, so that no one
@@ -28,40 +28,58 @@
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
 
-int listener_open(struct listener *listener, struct error *error)
+static int listen_at(const struct sockaddr_un *address, size_t bytes, struct error *error)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	uint64_t nonce = 0;
-	size_t length;
 
 	if (fd < 0)
 		return error_errno(error, "cannot make a socket");
+	if (bind(fd, (const struct sockaddr *)address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
+		return error_errno(error, "cannot name a socket");
+	if (listen(fd, 1024) < 0)
+		return error_errno(error, "cannot listen on a socket");
+	return TAKE_FD(fd);
+}
+
+int listener_open(struct listener *listener, struct error *error)
+{
+	struct sockaddr_un abstract = { .sun_family = AF_UNIX }, file = abstract;
+	const char *path = listener->name + 1;
+	uint64_t nonce = 0;
+	size_t length;
+
 	if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
 		return error_errno(error, "cannot get random bytes");
-	snprintf(listener->name, sizeof listener->name, "@heapgauge-%d-%016llx", (int)getpid(),
-		 (unsigned long long)nonce);
-	length = strlen(listener->name);
-	/* Abstract: the '@' stands for the zero byte that begins such a name. */
-	memcpy(address.sun_path + 1, listener->name + 1, length - 1);
-	if (bind(fd, (struct sockaddr *)&address,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
-		return error_errno(error, "cannot name a socket %s", listener->name);
-	if (listen(fd, 1024) < 0)
-		return error_errno(error, "cannot listen on %s", listener->name);
-	listener->fd = TAKE_FD(fd);
+	snprintf(listener->name, sizeof listener->name, "@" P_tmpdir "/heapgauge-%d-%016llx",
+		 (int)getpid(), (unsigned long long)nonce);
+	length = strlen(path);
+	/* An abstract name begins with a zero byte, and does not end with one. */
+	memcpy(abstract.sun_path + 1, path, length);
+	listener->fd[0] = listen_at(&abstract, 1 + length, error);
+	if (listener->fd[0] < 0)
+		return -1;
+	memcpy(file.sun_path, path, length + 1);
+	listener->fd[1] = listen_at(&file, length + 1, NULL);
+	/* Root's programs may be of other users; anybody else's are their own. */
+	if (listener->fd[1] >= 0)
+		(void)chmod(path, geteuid() == 0 ? 0666 : 0600);
 	return 0;
 }
 
 void listener_close(struct listener *listener)
 {
-	if (listener->fd >= 0)
-		close(TAKE_FD(listener->fd));
+	if (listener->fd[1] >= 0)
+		(void)unlink(listener->name + 1);
+	for (size_t i = 0; i < LISTENER_SOCKETS; i++) {
+		if (listener->fd[i] >= 0)
+			close(TAKE_FD(listener->fd[i]));
+	}
 }
 
-int handover_accept(const struct listener *listener, pid_t *ret_pid)
+int handover_accept(int listening, pid_t *ret_pid)
 {
-	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred peer;
 	socklen_t length = sizeof peer;
 
@@ -207,19 +225,19 @@ uint64_t profile_inode(const struct profile *profile)
 	return fstat(profile->memory_fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-int handover_answer(int connection, struct profile *profile, struct error *error)
+/* One answer; descriptor -1: none. */
+static int send_welcome(int connection, uint64_t total_bytes, int descriptor, struct error *error)
 {
-	struct live_welcome welcome = { .total_bytes = profile ? profile->bytes : 0 };
+	struct live_welcome welcome = { .total_bytes = total_bytes };
 	struct iovec part = { .iov_base = &welcome, .iov_len = sizeof welcome };
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} room = { { 0 } };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
 	memcpy(welcome.magic, LIVE_HELLO_MAGIC, sizeof welcome.magic);
-	if (profile) {
-		int fds[2] = { profile->memory_fd, profile->control_fd };
+	if (descriptor >= 0) {
 		struct cmsghdr *control;
 
 		message.msg_control = room.bytes;
@@ -227,12 +245,21 @@ int handover_answer(int connection, struct profile *profile, struct error *error
 		control = CMSG_FIRSTHDR(&message);
 		control->cmsg_level = SOL_SOCKET;
 		control->cmsg_type = SCM_RIGHTS;
-		control->cmsg_len = CMSG_LEN(sizeof fds);
-		memcpy(CMSG_DATA(control), fds, sizeof fds);
+		control->cmsg_len = CMSG_LEN(sizeof descriptor);
+		memcpy(CMSG_DATA(control), &descriptor, sizeof descriptor);
 	}
 	if (sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof welcome)
 		return error_errno(error, "cannot answer the recorder");
-	if (profile)
-		close_descriptors(profile);
+	return 0;
+}
+
+int handover_answer(int connection, struct profile *profile, struct error *error)
+{
+	if (!profile)
+		return send_welcome(connection, 0, -1, error);
+	if (send_welcome(connection, profile->bytes, profile->memory_fd, error) < 0 ||
+	    send_welcome(connection, profile->bytes, profile->control_fd, error) < 0)
+		return -1;
+	close_descriptors(profile);
 	return 0;
 }

@@ -12,11 +12,14 @@
 #include "format/live.h"
 #include "util/error.h"
 
-/* A listening socket; `name` is what LIVE_ENV_SOCKET says. */
+/* Two listening sockets of one name: an abstract one, which needs no file system that both sides see, and a file, which
+ * can be reached from another network name space. `name` is what LIVE_ENV_SOCKET says: "@" and the file's path. */
+enum { LISTENER_SOCKETS = 2 };
 struct listener {
-	int fd;
+	int fd[LISTENER_SOCKETS]; /* -1 = closed; the file's also if there could be none */
 	char name[64];
 };
+#define LISTENER_INIT ((struct listener){ .fd = { -1, -1 } })
 int listener_open(struct listener *listener, struct error *error);
 void listener_close(struct listener *listener);
 
@@ -35,7 +38,7 @@ void profile_release(struct profile *profile);
 uint64_t profile_inode(const struct profile *profile);
 
 /* Accepts one connection of our own user (or of anybody, for root). -1: there is none to accept now. */
-int handover_accept(const struct listener *listener, pid_t *ret_pid);
+int handover_accept(int listening, pid_t *ret_pid);
 
 enum handover_state { HANDOVER_WAIT, HANDOVER_HELLO, HANDOVER_BAD };
 /* Takes the hello from a connection. WAIT: it has not come yet. BAD: it never will. */

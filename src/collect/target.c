@@ -60,7 +60,7 @@ static void fill_control(struct live_control *control, const struct collect_opti
 			       options->children == COLLECT_CHILDREN_EXEC;
 }
 
-struct target *target_new(pid_t pid, const struct live_hello *hello,
+struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
 			  const struct collect_options *options, const struct cgroups *cgroups,
 			  uint64_t now_ns, struct error *error)
 {
@@ -70,6 +70,7 @@ struct target *target_new(pid_t pid, const struct live_hello *hello,
 		error_set(error, "no memory left");
 		return NULL;
 	}
+	target->number = number;
 	target->pid = pid;
 	target->statm_fd = -1;
 	target->pid_fd = -1;
@@ -89,6 +90,7 @@ struct target *target_new(pid_t pid, const struct live_hello *hello,
 	target->budget_bytes =
 		options->budget_bytes ? options->budget_bytes : default_budget(target);
 	fill_control(target->profile.control, options, target->budget_bytes);
+	target->profile.control->profile = number;
 	target->statm_fd = procfs_statm_open(pid);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	target->known = (struct process_row){
@@ -280,7 +282,7 @@ static bool has_become_another(const struct target *target)
 	       strcmp(exe, target->known.exe) != 0;
 }
 
-void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes)
+void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes)
 {
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
@@ -290,11 +292,13 @@ void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
 	if (at_ns >= target->series.next_ns)
 		add_point(target, at_ns);
-	if (at_ns < target->snapshots.next_ns)
-		return;
-	if (has_become_another(target)) {
-		target_ended(target, now_ns, END_EXEC, 0);
-	} else {
+	if (becomes || at_ns >= target->snapshots.next_ns) {
+		if (has_become_another(target)) {
+			target_ended(target, now_ns, END_EXEC, 0);
+			return;
+		}
+	}
+	if (at_ns >= target->snapshots.next_ns) {
 		take_snapshot(target, at_ns);
 		read_memory(target, at_ns);
 	}

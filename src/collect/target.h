@@ -18,7 +18,8 @@ struct target_name {
 };
 
 struct target {
-	pid_t pid;     /* as the collector sees it */
+	uint32_t number; /* of its profile; never 0, never used again */
+	pid_t pid;	 /* as the collector sees it */
 	bool left_out; /* followed for the programs that it may become, but no part of the recording */
 	bool end_known; /* else the kernel may still tell how it ended */
 	struct profile profile;
@@ -36,11 +37,14 @@ struct target {
 	struct snapshots snapshots;
 	struct memories memories;
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
+	uint64_t starts_read;		  /* announcements that were looked at, or lost: starts.c */
+	uint64_t starts_next
+		[LIVE_STARTS]; /* by entry of the ring: the least number not looked at; 0 = none was */
 	struct process_row known; /* pid, ppid, command, exe, end, exit code: what only we know */
 };
 
-/* Makes a target of a process that said hello; its memory is ready to be handed over. `cgroups` outlives it. */
-struct target *target_new(pid_t pid, const struct live_hello *hello,
+/* Makes a target of a process that said hello; number is to be a new one. Its memory is ready to be handed over. `cgroups` outlives it. */
+struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
 			  const struct collect_options *options, const struct cgroups *cgroups,
 			  uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
@@ -50,8 +54,8 @@ void target_tick(struct target *target, uint64_t now_ns);
 
 /* Whether totals are due, and with them perhaps a point of the series and a snapshot. */
 bool target_is_due(const struct target *target, uint64_t now_ns);
-/* budget_bytes as in collect_options. */
-void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes);
+/* budget_bytes as in collect_options. becomes: it may have turned into another program by now. */
+void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes);
 
 /* It has ended: a last point and snapshot, and how. exit_code as in process_row. */
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code);

@@ -49,14 +49,6 @@ static char *joined(char *const *argv)
 	return buffer_take_string(&text);
 }
 
-static void run_release(struct run_row *run)
-{
-	free(run->host);
-	free(run->kernel);
-	free(run->version);
-	free(run->command);
-}
-
 static int fill_run(const struct collector *c, struct run_row *run, struct error *error)
 {
 	struct utsname name;
@@ -77,7 +69,7 @@ static int fill_run(const struct collector *c, struct run_row *run, struct error
 
 int collector_write(struct collector *c, const char *path, struct error *error)
 {
-	AUTO(run_release) struct run_row run = { 0 };
+	AUTO(run_row_release) struct run_row run = { 0 };
 	AUTO_FREE void *bytes = NULL;
 	struct error lost = ERROR_INIT;
 	struct encoder_sums sums;
@@ -91,6 +83,7 @@ int collector_write(struct collector *c, const char *path, struct error *error)
 	if (fill_run(c, &run, error) < 0)
 		return -1;
 	fill_peak(c, &sums, &run);
+	starts_finish(&c->starts, &run);
 	if (recording_writer_finish(encoder_writer(c->encoder), &run, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", reason.message);
 	return file_write_atomic(path, span_of(bytes, length), FILE_MODE, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks that hold one row: the run and each process. Numbers in a fixed order as a table of one row, so that a
+ * The chunks that hold one row: the run (with who was missed in it) and each process. Numbers in a fixed order as a table of one row, so that a
  * later version can append; then texts; then health counters by name, so that their order may change.
  * Pure functions; any thread.
  */
@@ -16,6 +16,11 @@ static const struct field run_fields[] = {
 	FIELD(struct run_row, peak_bound_bytes),
 };
 
+static const struct field missed_fields[] = {
+	FIELD(struct missed_row, reason),
+	FIELD(struct missed_row, count),
+};
+
 void chunk_run_put(struct payload *out, const struct run_row *run)
 {
 	table_put(out, TABLE_SHAPE(struct run_row, run_fields), run, 1);
@@ -23,28 +28,45 @@ void chunk_run_put(struct payload *out, const struct run_row *run)
 	bytes_put_text(&out->bytes, run->kernel);
 	bytes_put_text(&out->bytes, run->version);
 	bytes_put_text(&out->bytes, run->command);
+	table_put(out, TABLE_SHAPE(struct missed_row, missed_fields), run->missed,
+		  run->missed_count);
+	for (size_t i = 0; i < run->missed_count; i++)
+		bytes_put_text(&out->bytes, run->missed[i].path);
+}
+
+/* Since 1.2. */
+static void get_missed(struct source *in, struct run_row *run)
+{
+	if (in->cursor.failed || cursor_left(&in->cursor) == 0)
+		return;
+	run->missed =
+		table_get(in, TABLE_SHAPE(struct missed_row, missed_fields), &run->missed_count);
+	for (size_t i = 0; i < run->missed_count; i++) {
+		run->missed[i].path = source_text(in);
+		if (run->missed[i].reason >= MISSED_COUNT)
+			run->missed[i].reason = MISSED_unheard; /* a newer version's */
+	}
 }
 
 void chunk_run_get(struct source *in, struct run_row *run)
 {
 	size_t count;
 	struct run_row *row = table_get(in, TABLE_SHAPE(struct run_row, run_fields), &count);
-	char *texts[4] = { 0 };
 
-	if (count != 1)
+	if (count != 1) {
 		cursor_fail(&in->cursor);
-	for (size_t i = 0; i < ARRAY_SIZE(texts) && !in->cursor.failed; i++)
-		texts[i] = source_text(in);
-	if (in->cursor.failed) {
-		for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-			free(texts[i]);
-	} else {
-		*run = *row;
-		run->host = texts[0];
-		run->kernel = texts[1];
-		run->version = texts[2];
-		run->command = texts[3];
+		free(row);
+		return;
 	}
+	row->host = source_text(in);
+	row->kernel = source_text(in);
+	row->version = source_text(in);
+	row->command = source_text(in);
+	get_missed(in, row);
+	if (in->cursor.failed)
+		run_row_release(row);
+	else
+		*run = *row;
 	free(row);
 }
 

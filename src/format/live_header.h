@@ -5,14 +5,15 @@
 
 #include "format/health.h"
 #include "format/live.h"
+#include "format/missed.h"
 
 struct live_span {
 	uint64_t at, bytes; /* place in the mapping; a multiple of LIVE_PAGE */
 };
 
 /* doc: live_peak
- * The process' live total and its maximum. In a process with one slot its thread alone writes here; later the holder
- * of `lock`. state = epoch * 2 + rising. docs/format.md tells how the sites' values at the peak are read. */
+ * The process' live total and its maximum. In a process with one slot its thread alone writes here; later one
+ * thread at a time, under a lock of the recorder's. state = epoch * 2 + rising. docs/format.md tells how the sites' values at the peak are read. */
 struct live_peak {
 	int64_t total_bytes;
 	int64_t peak_bytes;
@@ -23,10 +24,23 @@ struct live_peak {
 	uint64_t pad[3];
 	/* a line of its own: read by every operation, written when an epoch begins */
 	uint32_t state;
-	uint32_t lock;
-	uint64_t pad2[7];
+	uint32_t pad2[15];
 };
 _Static_assert(sizeof(struct live_peak) == 128, "two cache lines");
+
+/* doc: live_start: a program that the target starts or becomes, or a child of its own: written before it happens, so
+ * that the collector knows whom to expect. */
+enum { LIVE_STARTS = 32, LIVE_START_PATH = 236 };
+struct live_start {
+	uint32_t serial; /* counted from 1; stored last, release; 0 = being written */
+	uint32_t
+		reason; /* enum missed_reason: why it is not recorded, or if it is never heard of */
+	uint32_t failed; /* 1: nothing was started after all */
+	uint32_t pid;	 /* of who becomes the program, as it sees itself; 0 = a new process */
+	uint32_t path_bytes;
+	char path[LIVE_START_PATH]; /* of the program, its end if it is longer; a child has none */
+};
+_Static_assert(sizeof(struct live_start) == 256, "whole cache lines");
 
 /* doc: live_header: at offset 0. The part up to `region` is written by whoever makes the memory. */
 struct live_header {
@@ -52,8 +66,11 @@ struct live_header {
 	uint64_t opened_bytes; /* their sum, plus this head: what the recorder takes */
 	uint64_t map_live_bytes, map_peak_bytes; /* LIVE_KIND_MMAP; under the recorder's map lock */
 	uint64_t inherited_frees; /* of blocks from before a fork: expected, so no health counter */
+	uint64_t
+		starts; /* that were written to `start`: the entry of serial n is n % LIVE_STARTS */
 	_Alignas(64) struct live_peak peak;
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
+	_Alignas(64) struct live_start start[LIVE_STARTS];
 
 	/* doc: live_top: the block map's top level: area number + 1 for each 4 GiB */
 	_Alignas(4096) uint32_t top[LIVE_TOP_ENTRIES];
@@ -69,12 +86,15 @@ struct live_control {
 	uint32_t mode;	      /* enum live_mode */
 	uint32_t depth_limit; /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint64_t budget_bytes;
-	uint32_t exact_peak;  /* 1: exact peak with several threads too, at a price */
-	uint32_t follow_fork; /* 1: a fork's child asks for a profile of its own */
+	uint64_t budget_limit_bytes; /* up to this it is at least a third of the live heap */
+	uint32_t profile;	     /* the collector's number of this profile; half of a ticket */
+	uint32_t exact_peak;	     /* 1: exact peak with several threads too, at a price */
+	uint32_t follow_fork;	     /* 1: a fork's child asks for a profile of its own */
 	uint32_t
 		follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
-	uint32_t pad[21];
+	uint32_t pad[18];
 };
+_Static_assert(sizeof(struct live_control) == 128, "on-disk size");
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
 enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024 };
 
@@ -91,8 +111,9 @@ const char *live_header_check(const struct live_header *header, uint64_t mapped_
 const char *live_regions_check(const struct live_span region[LIVE_REGIONS], uint64_t header_bytes,
 			       uint64_t mapped_bytes);
 
-/* doc: live_hello: what the recorder sends to the collector's socket (SOCK_SEQPACKET), and the answer, which carries
- * two descriptors by SCM_RIGHTS: the profile (read-write, sealed) and the control page (read-only). */
+/* doc: live_hello: what the recorder sends to the collector's socket (SOCK_SEQPACKET), and the answers, two of them,
+ * which carry a descriptor each by SCM_RIGHTS: the profile (read-write, sealed), then the control page (read-only). One
+ * at a time: the target may have no more than one to spare. */
 #define LIVE_HELLO_MAGIC "HGHELLO1"
 enum live_hello_reason { LIVE_HELLO_START = 0, LIVE_HELLO_FORK = 1 };
 struct live_hello {
@@ -103,14 +124,21 @@ struct live_hello {
 	uint64_t
 		address_limit; /* RLIMIT_AS less what is in use is for the collector to guess; ~0 = none */
 	uint64_t start_mono_ns;
+	uint64_t ticket; /* live_ticket() of the start that announced it; 0 = none */
 };
 struct live_welcome {
 	char magic[8];	      /* LIVE_HELLO_MAGIC */
 	uint64_t total_bytes; /* size of the profile; 0 = not recorded: stay dormant */
 };
 
+static inline uint64_t live_ticket(uint32_t profile, uint32_t serial)
+{
+	return (uint64_t)profile << 32 | serial;
+}
+
 /* Environment variables between collector and recorder. The collector appends LD_PRELOAD (with what was there before
  * behind its own) and this as the last two entries: for ld.so the last one counts. The recorder takes both out of the
  * program's environment at start-up and gives them to programs it starts. */
-#define LIVE_ENV_SOCKET "HEAPGAUGE_SOCKET" /* "@name" = abstract socket, else a path */
+#define LIVE_ENV_SOCKET                                                                            \
+	"HEAPGAUGE_SOCKET" /* "@PATH[,TICKET]": the abstract socket PATH, or else the file of that name; TICKET in hexadecimal */
 #endif

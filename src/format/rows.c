@@ -32,14 +32,23 @@ void process_rows_release(struct process_rows *rows)
 	*rows = (struct process_rows){ 0 };
 }
 
+void run_row_release(struct run_row *run)
+{
+	for (size_t i = 0; i < run->missed_count; i++)
+		free(run->missed[i].path);
+	free(run->missed);
+	free(run->host);
+	free(run->kernel);
+	free(run->version);
+	free(run->command);
+	*run = (struct run_row){ 0 };
+}
+
 void recording_release(struct recording *recording)
 {
 	for (size_t i = 0; i < recording->process_count; i++)
 		process_rows_release(&recording->processes[i]);
 	free(recording->processes);
-	free(recording->run.host);
-	free(recording->run.kernel);
-	free(recording->run.version);
-	free(recording->run.command);
+	run_row_release(&recording->run);
 	*recording = (struct recording){ 0 };
 }

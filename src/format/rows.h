@@ -10,6 +10,7 @@
 
 #include "format/health.h"
 #include "format/live.h"
+#include "format/missed.h"
 
 /* doc: chunk_modules. Row 0 is "no module". */
 struct module_row {
@@ -154,6 +155,13 @@ struct process_rows {
 };
 void process_rows_release(struct process_rows *rows);
 
+/* Processes that were not recorded: of one program, for one reason. */
+struct missed_row {
+	uint32_t reason; /* enum missed_reason */
+	uint64_t count;
+	char *path; /* of the program; "" = not known */
+};
+
 /* doc: chunk_run: about the whole recording. */
 struct run_row {
 	uint64_t started_real_ns, duration_ns;
@@ -161,5 +169,8 @@ struct run_row {
 	uint64_t
 		peak_bound_bytes; /* 0 = exact: one process; else what sampling the sum may have missed is unknown */
 	char *host, *kernel, *version, *command;
+	struct missed_row *missed;
+	size_t missed_count;
 };
+void run_row_release(struct run_row *run);
 #endif

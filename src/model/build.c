@@ -17,6 +17,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
+#include "model/missed.h"
 #include "model/site_sums.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -287,10 +288,12 @@ static int take_warnings(struct profile *profile, const struct damage *damage)
 		  damage->unbalanced_calls },
 	};
 	struct profile_note *notes =
-		ARENA_ARRAY(&profile->arena, struct profile_note, ARRAY_SIZE(all));
-	size_t count = 0;
+		ARENA_ARRAY(&profile->arena, struct profile_note, ARRAY_SIZE(all) + MISSED_COUNT);
+	ptrdiff_t missed =
+		notes ? missed_notes(&profile->recording->run, &profile->arena, notes) : -1;
+	size_t count = (size_t)missed;
 
-	if (!notes)
+	if (missed < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i].count)

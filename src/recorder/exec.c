@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/elf.h"
+#include "recorder/starts.h"
 #include "recorder/sys.h"
 
 #define PRELOAD "LD_PRELOAD="
@@ -21,6 +22,7 @@
 enum {
 	PATH_MAX_ = 4096,
 	SOCKET_MAX = 160,
+	TICKET_BYTES = 1 + 16, /* ",0123456789abcdef" */
 	SCRIPTS_MAX = 4,
 	AT_CWD = -100,
 	READ_QUIETLY = 02004400, /* O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY */
@@ -32,7 +34,7 @@ extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
 static char
 	own_preload[PATH_MAX_ +
 		    sizeof PRELOAD]; /* "LD_PRELOAD=/path/libheapgauge.so"; empty = do not follow */
-static char own_socket[SOCKET_MAX];
+static char own_socket[SOCKET_MAX];  /* "HEAPGAUGE_SOCKET=NAME", without a ticket */
 
 static bool begins(const char *text, const char *with)
 {
@@ -85,14 +87,47 @@ static bool keep_preload(const char *entry)
 	return true;
 }
 
+static size_t length_to(const char *text, char end)
+{
+	size_t n = 0;
+
+	while (text[n] && text[n] != end)
+		n++;
+	return n;
+}
+
 static bool keep_socket(const char *entry)
 {
-	size_t n = length(entry);
+	size_t n = length_to(entry, ',');
 
 	if (n >= sizeof own_socket)
 		return false;
-	__builtin_memcpy(own_socket, entry, n + 1);
+	__builtin_memcpy(own_socket, entry, n);
+	own_socket[n] = 0;
 	return true;
+}
+
+uint64_t exec_take_ticket(void)
+{
+	char *at = (char *)(uintptr_t)exec_socket();
+	uint64_t ticket = 0;
+
+	if (at == NULL)
+		return 0;
+	at += length_to(at, ',');
+	for (char *digit = at + (*at == ','); *digit; digit++)
+		ticket = ticket << 4 | (unsigned)((*digit <= '9' ? *digit : *digit + 9) & 15);
+	*at = 0; /* a program that inherits our variables as they are is another one */
+	return ticket;
+}
+
+/* ",TICKET"; to: TICKET_BYTES and a zero. */
+static void write_ticket(char *to, uint64_t ticket)
+{
+	*to++ = ',';
+	for (int shift = 60; shift >= 0; shift -= 4)
+		*to++ = "0123456789abcdef"[ticket >> shift & 15];
+	*to = 0;
 }
 
 /* Two entries less: what stands behind the environment, the auxiliary vector, must still stand right behind it for
@@ -164,48 +199,89 @@ static bool is_privileged(int fd, const struct stat *status)
 	       sys_call6(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
 }
 
-/* What the file at path is; for a script, ret_next gets its interpreter. */
-static enum elf_verdict judge(const char *path, char ret_next[static 256])
+enum { NOTHING_THERE = -1 }; /* no file that can be executed: no program will begin */
+
+static int reason_of(enum elf_verdict verdict)
+{
+	switch (verdict) {
+	case ELF_FITS:
+	case ELF_LOADER:
+		return MISSED_unheard; /* if it never is */
+	case ELF_OTHER_CLASS:
+		return MISSED_other_class;
+	case ELF_OTHER_MACHINE:
+		return MISSED_other_machine;
+	case ELF_STATIC:
+		return MISSED_static;
+	case ELF_OTHER_LIBC:
+		return MISSED_other_libc;
+	case ELF_SANITIZED:
+		return MISSED_sanitized;
+	case ELF_SCRIPT:
+	case ELF_UNKNOWN:
+		break;
+	}
+	return MISSED_unreadable;
+}
+
+/* What the open file is: a reason to miss it. ret_next: the interpreter of a script, "" if it is none. */
+static int judge_open(int fd, char ret_next[static 256])
 {
 	struct elf_judgement judgement = { .verdict = ELF_UNKNOWN };
+	struct stat status = { 0 };
+
+	ret_next[0] = 0;
+	if (sys_failed(sys_call3(SYS_fstat, fd, (long)&status, 0)) || !S_ISREG(status.st_mode))
+		return MISSED_unreadable;
+	if (is_privileged(fd, &status))
+		return MISSED_privileged;
+	size_t bytes = (size_t)status.st_size;
+	long at = sys_mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (sys_failed(at))
+		return MISSED_unreadable;
+	judgement = elf_judge((const void *)at, bytes);
+	if (judgement.verdict == ELF_SCRIPT && judgement.path_bytes < 256) {
+		__builtin_memcpy(ret_next, judgement.path, judgement.path_bytes);
+		ret_next[judgement.path_bytes] = 0;
+	}
+	sys_munmap((void *)at, bytes);
+	return reason_of(judgement.verdict);
+}
+
+static int judge(const char *path, char ret_next[static 256])
+{
 	struct stat status = { 0 };
 
 	/* Opening anything but a file may wait, or do something. */
 	if (sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&status, 0, 0, 0)) ||
 	    !S_ISREG(status.st_mode))
-		return ELF_UNKNOWN;
+		return NOTHING_THERE;
 	long fd = sys_call6(SYS_openat, AT_CWD, (long)path, READ_QUIETLY, 0, 0, 0);
 
-	if (sys_failed(fd))
-		return ELF_UNKNOWN;
-	if (!sys_failed(sys_call3(SYS_fstat, fd, (long)&status, 0)) && S_ISREG(status.st_mode) &&
-	    !is_privileged((int)fd, &status)) {
-		size_t bytes = (size_t)status.st_size;
-		long at = sys_mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, (int)fd, 0);
-
-		if (!sys_failed(at)) {
-			judgement = elf_judge((const void *)at, bytes);
-			if (judgement.verdict == ELF_SCRIPT && judgement.path_bytes < 256) {
-				__builtin_memcpy(ret_next, judgement.path, judgement.path_bytes);
-				ret_next[judgement.path_bytes] = 0;
-			} else if (judgement.verdict == ELF_SCRIPT) {
-				judgement.verdict = ELF_UNKNOWN;
-			}
-			sys_munmap((void *)at, bytes);
-		}
+	if (sys_failed(fd)) {
+		ret_next[0] = 0;
+		return MISSED_unreadable;
 	}
+	int reason = judge_open((int)fd, ret_next);
+
 	sys_close((int)fd);
-	return judgement.verdict;
+	return reason;
 }
 
-static bool can_record(const char *path)
+/* MISSED_unheard: it can be recorded. */
+static int judge_program(const char *path)
 {
 	char interpreter[256];
-	enum elf_verdict verdict = judge(path, interpreter);
+	int reason = judge(path, interpreter);
 
-	for (int i = 0; i < SCRIPTS_MAX && verdict == ELF_SCRIPT; i++)
-		verdict = judge(interpreter, interpreter);
-	return verdict == ELF_FITS || verdict == ELF_LOADER;
+	for (int i = 0; i < SCRIPTS_MAX && reason != NOTHING_THERE && interpreter[0] != 0; i++)
+		reason = judge(interpreter, interpreter);
+	/* A chroot, or another user: a recorder that cannot be opened is complained of on stderr. */
+	if (reason == MISSED_unheard &&
+	    sys_failed(sys_call3(SYS_access, (long)(own_preload + sizeof PRELOAD - 1), R_OK, 0)))
+		reason = MISSED_recorder;
+	return reason;
 }
 
 /* The first file of that name in PATH that may be executed, written to `to`. */
@@ -256,38 +332,68 @@ static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_be
 	return none;
 }
 
-char *const *exec_environment(struct slot *slot, const char *path, bool search, char *const *envp)
+/* Our two variables behind the program's own, in an area laid out as exec_begin says. */
+static char *const *add_variables(char *area, char *const *envp, size_t count, const char *before,
+				  uint64_t ticket)
 {
+	size_t own_bytes = length(own_preload), socket_bytes = length(own_socket);
+	char **entries = (char **)(void *)(area + PATH_MAX_);
+	char *name = (char *)(entries + count + 3);
+	char *preload = name + SOCKET_MAX + TICKET_BYTES;
+
+	__builtin_memcpy(entries, envp, count * sizeof *entries);
+	__builtin_memcpy(name, own_socket, socket_bytes);
+	write_ticket(name + socket_bytes, ticket);
+	__builtin_memcpy(preload, own_preload, own_bytes + 1);
+	if (before != NULL && before[0] != 0) {
+		preload[own_bytes] = ':';
+		__builtin_memcpy(preload + own_bytes + 1, before, length(before) + 1);
+	}
+	entries[count] = preload;
+	entries[count + 1] = name;
+	entries[count + 2] = NULL;
+	return entries;
+}
+
+static bool follows(void)
+{
+	return own_preload[0] != 0 && memory.head != NULL && memory.control->follow_exec;
+}
+
+uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes)
+{
+	return follows() ? starts_announce(reason, path, becomes) : 0;
+}
+
+struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
+			     char *const *envp)
+{
+	struct exec_start start = { .envp = envp };
 	const char *before;
 	size_t count;
 
-	if (own_preload[0] == 0 || !memory.control->follow_exec || envp == NULL ||
-	    wants_none(envp, &count, &before))
-		return envp;
-	size_t before_bytes = before != NULL ? length(before) : 0;
-	size_t own_bytes = length(own_preload);
-	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + own_bytes + before_bytes + 2;
+	if (!follows() || envp == NULL || path == NULL || wants_none(envp, &count, &before))
+		return start;
+	if (sys_sealed) { /* its name could be anything: that it can be read is not known */
+		start.number = starts_announce(MISSED_sealed, "", becomes);
+		return start;
+	}
+	/* Room for: a path, the entries, the socket with its ticket, the preload list. */
+	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + SOCKET_MAX + TICKET_BYTES +
+		      length(own_preload) + (before != NULL ? length(before) : 0) + 2;
 	char *area = slot != NULL ? area_of(&slot->exec_area, &slot->exec_bytes, need)
 				  : forked_area(need);
 
-	if (area == NULL || path == NULL)
-		return envp;
-	path = search ? search_path(path, area) : path;
-	/* A chroot, or another user: a recorder that cannot be opened is complained of on stderr. */
-	if (path == NULL || !can_record(path) ||
-	    sys_failed(sys_call3(SYS_access, (long)(own_preload + sizeof PRELOAD - 1), R_OK, 0)))
-		return envp;
-	char **entries = (char **)(void *)(area + PATH_MAX_);
-	char *preload = (char *)(entries + count + 3);
+	if (search && area != NULL)
+		path = search_path(path, area);
+	int reason = path != NULL ? judge_program(path) : NOTHING_THERE;
 
-	__builtin_memcpy(entries, envp, count * sizeof *entries);
-	__builtin_memcpy(preload, own_preload, own_bytes + 1);
-	if (before_bytes > 0) {
-		preload[own_bytes] = ':';
-		__builtin_memcpy(preload + own_bytes + 1, before, before_bytes + 1);
-	}
-	entries[count] = preload;
-	entries[count + 1] = own_socket;
-	entries[count + 2] = NULL;
-	return entries;
+	if (reason == NOTHING_THERE)
+		return start;
+	if (area == NULL)
+		reason = MISSED_busy;
+	start.number = starts_announce((enum missed_reason)reason, path, becomes);
+	if (reason == MISSED_unheard)
+		start.envp = add_variables(area, envp, count, before, starts_ticket(start.number));
+	return start;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "format/missed.h"
 #include "recorder/slot.h"
 
 /* The program's environment, also before libc has been initialised. Never NULL. */
@@ -18,10 +19,23 @@ const char *exec_socket(void);
 /* Takes our variables out of the environment. Once, at start-up, before anything else can have kept a copy. */
 void exec_hide(void);
 
-/* The environment for a program: envp itself, or a copy with our variables that stays valid until the slot's next call.
- * path: the program's file; NULL = unknown, envp is returned. With search, it is looked up as execvp does.
- * slot: NULL in a fork's child that has no profile and, becoming another program, needs none. */
-char *const *exec_environment(struct slot *slot, const char *path, bool search, char *const *envp);
+/* A program that is about to be started. */
+struct exec_start {
+	char *const *
+		envp; /* what to give it: its own, or a copy with our variables that stays valid until the slot's next call */
+	uint32_t number; /* of its announcement; 0 = none */
+};
+
+/* path: the program's file; NULL = unknown. With search, it is looked up as execvp does. becomes: the caller itself turns
+ * into it. slot: NULL in a fork's child that has no profile and, becoming another program, needs none. */
+struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
+			     char *const *envp);
+
+/* Announces a program that is not given the recorder, if it would be followed; see starts_announce. */
+uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes);
+
+/* What announced this program; 0 = nothing. Once, before exec_hide. */
+uint64_t exec_take_ticket(void);
 
 /* Room for the arguments of a program, apart from the environment's; NULL: none. */
 char **exec_arguments(struct slot *slot, size_t bytes);

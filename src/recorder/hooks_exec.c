@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec, posix_spawn, system, popen: forwarded with an environment in which a program that can be recorded finds the
  * recorder. The hook is left before the call: it may not come back, and a vfork's child shares its parent's guard.
- * Where there is no slot, the call is forwarded as it is. */
+ * Where there is no slot, the call is forwarded as it is. Whatever begins is announced before; if the call comes back
+ * with an error, that is taken back. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -12,51 +13,73 @@
 
 #include "recorder/exec.h"
 #include "recorder/hook.h"
+#include "recorder/starts.h"
 #include "recorder/sys.h"
 
-enum { SEARCH = 1 };
+/* How a program is named, and what becomes of the caller. */
+enum {
+	SEARCH = 1,  /* in PATH */
+	BECOMES = 2, /* the caller turns into it */
+};
 
-static char *const *environment_for(const uintptr_t *frame, const char *path, bool search,
-				    char *const *envp)
+static struct exec_start begin(const uintptr_t *frame, const char *path, int how, char *const *envp)
 {
+	bool search = how & SEARCH, becomes = how & BECOMES;
+
 	if (hook_in_new_child())
-		return exec_environment(NULL, path, search, envp);
+		return exec_begin(NULL, path, search, becomes, envp);
 	struct slot *slot = hook_enter(frame);
 
 	if (slot == NULL)
-		return envp;
+		return (struct exec_start){ envp, exec_announce(MISSED_busy, "", becomes) };
 	hook_record(frame);
-	envp = exec_environment(slot, path, search, envp);
+	struct exec_start start = exec_begin(slot, path, search, becomes, envp);
+
 	hook_leave();
-	return envp;
+	return start;
+}
+
+/* An exec came back. */
+static int came_back(struct exec_start start, int status)
+{
+	starts_take_back(start.number);
+	return status;
+}
+
+/* A program was started, or an error number says why not. */
+static int started(struct exec_start start, int error)
+{
+	if (error != 0)
+		starts_take_back(start.number);
+	return error;
 }
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-	char *const *with = environment_for(HOOK_FRAME(), path, false, envp);
+	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
 
-	return next_ready() ? next.execve(path, argv, with) : -1;
+	return came_back(start, next_ready() ? next.execve(path, argv, start.envp) : -1);
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
-	char *const *with = environment_for(HOOK_FRAME(), path, false, exec_environ());
+	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, exec_environ());
 
-	return next_ready() ? next.execve(path, argv, with) : -1;
+	return came_back(start, next_ready() ? next.execve(path, argv, start.envp) : -1);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	char *const *with = environment_for(HOOK_FRAME(), file, SEARCH, envp);
+	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH | BECOMES, envp);
 
-	return next_ready() ? next.execvpe(file, argv, with) : -1;
+	return came_back(start, next_ready() ? next.execvpe(file, argv, start.envp) : -1);
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-	char *const *with = environment_for(HOOK_FRAME(), file, SEARCH, exec_environ());
+	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH | BECOMES, exec_environ());
 
-	return next_ready() ? next.execvpe(file, argv, with) : -1;
+	return came_back(start, next_ready() ? next.execvpe(file, argv, start.envp) : -1);
 }
 
 /* "/proc/self/fd/N": the file that a descriptor names. */
@@ -80,20 +103,22 @@ EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 	char path[32];
 
 	path_of(fd, path);
-	char *const *with = environment_for(HOOK_FRAME(), path, false, envp);
+	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
 
-	return next_ready() ? next.fexecve(fd, argv, with) : -1;
+	return came_back(start, next_ready() ? next.fexecve(fd, argv, start.envp) : -1);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
 	bool plain = path[0] == '/';
-	char *const *with = plain ? environment_for(HOOK_FRAME(), path, false, envp) : envp;
+	struct exec_start start =
+		plain ? begin(HOOK_FRAME(), path, BECOMES, envp)
+		      : (struct exec_start){ envp, exec_announce(MISSED_unreadable, path, true) };
 
 	if (next_ready() && next.execveat != NULL)
-		return next.execveat(folder, path, argv, with, flags);
+		return came_back(start, next.execveat(folder, path, argv, start.envp, flags));
 	errno = ENOSYS;
-	return -1;
+	return came_back(start, -1);
 }
 
 /* The arguments of execl and its kin as an array. Without a slot: in memory that the next program takes with it. */
@@ -115,7 +140,7 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 {
 	bool new_child = hook_in_new_child();
 	struct slot *slot = new_child ? NULL : hook_enter(frame);
-	char *const *envp = exec_environ();
+	struct exec_start start = { .envp = exec_environ() };
 	va_list again;
 	size_t count = 0;
 
@@ -132,17 +157,20 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 			argv[n++] = (char *)(uintptr_t)word;
 		argv[n] = NULL;
 		if (kind == LIST_WITH_ENVIRONMENT)
-			envp = va_arg(rest, char *const *);
+			start.envp = va_arg(rest, char *const *);
 	}
 	if (slot != NULL || new_child)
-		envp = exec_environment(slot, path, kind == LIST_SEARCH, envp);
+		start = exec_begin(slot, path, kind == LIST_SEARCH, true, start.envp);
+	else
+		start.number = exec_announce(MISSED_busy, "", true);
 	if (slot != NULL)
 		hook_leave();
 	if (argv == NULL || !next_ready()) {
 		errno = ENOMEM;
-		return -1;
+		return came_back(start, -1);
 	}
-	return kind == LIST_SEARCH ? next.execvpe(path, argv, envp) : next.execve(path, argv, envp);
+	return came_back(start, kind == LIST_SEARCH ? next.execvpe(path, argv, start.envp)
+						    : next.execve(path, argv, start.envp));
 }
 
 EXPORT int execl(const char *path, const char *first, ...)
@@ -181,55 +209,62 @@ EXPORT int execle(const char *path, const char *first, ...)
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		       const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
-	char *const *with =
-		environment_for(HOOK_FRAME(), path, false, envp != NULL ? envp : exec_environ());
+	struct exec_start start =
+		begin(HOOK_FRAME(), path, 0, envp != NULL ? envp : exec_environ());
 
-	return next_ready() ? next.posix_spawn(pid, path, actions, attributes, argv, with) : ENOMEM;
+	return started(start, next_ready() ? next.posix_spawn(pid, path, actions, attributes, argv,
+							      start.envp)
+					   : ENOMEM);
 }
 
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
-	char *const *with =
-		environment_for(HOOK_FRAME(), file, SEARCH, envp != NULL ? envp : exec_environ());
+	struct exec_start start =
+		begin(HOOK_FRAME(), file, SEARCH, envp != NULL ? envp : exec_environ());
 
-	return next_ready() ? next.posix_spawnp(pid, file, actions, attributes, argv, with)
-			    : ENOMEM;
+	return started(start, next_ready() ? next.posix_spawnp(pid, file, actions, attributes, argv,
+							       start.envp)
+					   : ENOMEM);
 }
 
 /* libc starts the shell itself, with `environ`: ours are in it for as long as that takes. */
-static char **lend_environment(const uintptr_t *frame, char ***ret_before)
-{
-	*ret_before = environ;
-	char **with = (char **)(uintptr_t)environment_for(frame, "/bin/sh", false, environ);
+struct loan {
+	struct exec_start start;
+	char **before;
+};
 
-	if (with != *ret_before)
-		environ = with;
-	return with;
+static struct loan lend_environment(const uintptr_t *frame)
+{
+	struct loan loan = { begin(frame, "/bin/sh", 0, environ), environ };
+
+	if (loan.start.envp != loan.before)
+		environ = (char **)(uintptr_t)loan.start.envp;
+	return loan;
 }
 
-static void take_back(char **with, char **before)
+static void take_back(const struct loan *loan, bool failed)
 {
-	if (environ == with)
-		environ = before;
+	if (environ == loan->start.envp)
+		environ = loan->before;
+	if (failed)
+		starts_take_back(loan->start.number);
 }
 
 EXPORT int system(const char *command)
 {
-	char **before;
-	char **with = lend_environment(HOOK_FRAME(), &before);
+	struct loan loan = lend_environment(HOOK_FRAME());
 	int status = next_ready() ? next.system(command) : -1;
 
-	take_back(with, before);
+	take_back(&loan, status == -1);
 	return status;
 }
 
 EXPORT FILE *popen(const char *command, const char *mode)
 {
-	char **before;
-	char **with = lend_environment(HOOK_FRAME(), &before);
+	struct loan loan = lend_environment(HOOK_FRAME());
 	FILE *stream = next_ready() ? next.popen(command, mode) : NULL;
 
-	take_back(with, before);
+	take_back(&loan, stream == NULL);
 	return stream;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hand-over: connect to the collector's socket, say hello, receive two descriptors, map them, close everything.
- * Afterwards the recorder holds no descriptor. Anything that fails leaves the recorder off and the target untouched.
+/* The hand-over: connect to the collector's socket, say hello, receive two descriptors one after the other, map each,
+ * close everything. Afterwards the recorder holds no descriptor. Anything that fails leaves the recorder off and the
+ * target untouched; that this process was to be recorded was announced before it began (starts.h).
  *
  * Runs once, from the first hook that is called, perhaps before any constructor: raw system calls only. */
 #include "recorder/start.h"
@@ -20,6 +21,7 @@
 #include "recorder/maps.h"
 #include "recorder/operators.h"
 #include "recorder/rules.h"
+#include "recorder/starts.h"
 #include "recorder/sys.h"
 
 #ifndef MADV_WIPEONFORK
@@ -42,33 +44,50 @@ static void pause_ms(int ms)
 	sys_call3(SYS_poll, 0, 0, ms);
 }
 
-static int connect_to(const char *name)
+/* -1, or the connected socket. *ret_refused: nobody listens by that name here. */
+static int connect_socket(const struct sockaddr_un *address, size_t bytes, bool *ret_refused)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	size_t bytes = 0;
-	long fd;
+	long fd = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	while (name[bytes] && bytes < sizeof address.sun_path - 1) {
-		address.sun_path[bytes] = name[bytes];
-		bytes++;
-	}
-	if (address.sun_path[0] == '@')
-		address.sun_path[0] = 0;
-	fd = sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*ret_refused = false;
 	if (sys_failed(fd))
 		return -1;
 	for (int i = 0; i < CONNECT_TRIES; i++) {
-		long ret = sys_call3(SYS_connect, fd, (long)&address,
+		long ret = sys_call3(SYS_connect, fd, (long)address,
 				     (long)(offsetof(struct sockaddr_un, sun_path) + bytes));
 
 		if (!sys_failed(ret))
 			return (int)fd;
+		*ret_refused = ret == -ECONNREFUSED;
 		if (ret != -EAGAIN && ret != -EINTR) /* EAGAIN: many connect at once */
 			break;
 		pause_ms(TRY_AGAIN_MS);
 	}
 	sys_close((int)fd);
 	return -1;
+}
+
+/* "@PATH": the abstract socket of that name, which belongs to a network name space; in another one, the file. */
+static int connect_to(const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t bytes = 0;
+	bool refused;
+
+	while (name[bytes] && name[bytes] != ',' && bytes < sizeof address.sun_path - 1) {
+		address.sun_path[bytes] = name[bytes];
+		bytes++;
+	}
+	if (address.sun_path[0] != '@')
+		return connect_socket(&address, bytes + 1, &refused);
+	address.sun_path[0] = 0;
+	int fd = connect_socket(&address, bytes, &refused);
+
+	if (fd >= 0 || !refused)
+		return fd;
+	for (size_t i = 0; i < bytes; i++)
+		address.sun_path[i] = address.sun_path[i + 1];
+	return connect_socket(&address, bytes, &refused);
 }
 
 static uint64_t monotonic_ns(void)
@@ -79,13 +98,14 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static bool say_hello(int fd, bool forked)
+static bool say_hello(int fd, bool forked, uint64_t ticket)
 {
 	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
 	struct live_hello hello = { .pid = (uint32_t)sys_getpid(),
 				    .ppid = (uint32_t)sys_call3(SYS_getppid, 0, 0, 0),
 				    .reason = forked ? LIVE_HELLO_FORK : LIVE_HELLO_START,
-				    .start_mono_ns = monotonic_ns() };
+				    .start_mono_ns = monotonic_ns(),
+				    .ticket = ticket };
 
 	sys_call6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0);
 	hello.address_limit = limit.rlim_cur == RLIM_INFINITY ? ~0ull : (uint64_t)limit.rlim_cur;
@@ -94,42 +114,66 @@ static bool say_hello(int fd, bool forked)
 	       sizeof hello;
 }
 
-/* The answer and its descriptors; ret_fds[] are -1 where none came. */
-static bool hear_welcome(int fd, struct live_welcome *ret, int ret_fds[2])
+static bool wait_readable(int fd)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
-	struct iovec part = { ret, sizeof *ret };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof control.bytes };
-
-	ret_fds[0] = ret_fds[1] = -1;
 	uint64_t until_ns = monotonic_ns() + PATIENCE_MS * 1000000ull;
 	long ready;
 
 	do
 		ready = sys_call3(SYS_poll, (long)&wait, 1, PATIENCE_MS);
 	while (ready == -EINTR && monotonic_ns() < until_ns);
-	if (ready != 1)
-		return false;
+	return ready == 1;
+}
+
+/* One answer and its descriptor; -1: none came. ret_bytes: how large the profile is. */
+static int hear_welcome(int fd, uint64_t *ret_bytes)
+{
+	struct live_welcome welcome = { 0 };
+	struct iovec part = { &welcome, sizeof welcome };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof control.bytes };
+	int got = -1;
+
+	if (!wait_readable(fd))
+		return -1;
 	long bytes = sys_call3(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC);
 
 	if (sys_failed(bytes))
-		return false;
+		return -1;
 	const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
-	/* One of the two where only one descriptor was free: that one must be closed all the same. */
-	if (head != NULL && head->cmsg_type == SCM_RIGHTS)
-		__builtin_memcpy(ret_fds, CMSG_DATA(head),
-				 MIN(head->cmsg_len - CMSG_LEN(0), (size_t)2 * sizeof(int)));
-	return bytes == sizeof *ret &&
-	       __builtin_memcmp(ret->magic, LIVE_HELLO_MAGIC, sizeof ret->magic) == 0 &&
-	       ret_fds[0] >= 0 && ret_fds[1] >= 0;
+	if (head != NULL && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof got))
+		__builtin_memcpy(&got, CMSG_DATA(head), sizeof got);
+	*ret_bytes = welcome.total_bytes;
+	if (got >= 0 &&
+	    (bytes != sizeof welcome ||
+	     __builtin_memcmp(welcome.magic, LIVE_HELLO_MAGIC, sizeof welcome.magic) != 0)) {
+		sys_close(got);
+		return -1;
+	}
+	return got;
+}
+
+/* Maps what the next answer brings; NULL: nothing. The first one is the profile, of *ret_bytes. */
+static void *receive(int fd, bool profile, uint64_t *ret_bytes)
+{
+	int got = hear_welcome(fd, ret_bytes);
+
+	if (got < 0)
+		return NULL;
+	long at =
+		profile ? sys_mmap(NULL, *ret_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, got, 0)
+			: sys_mmap(NULL, LIVE_PAGE, PROT_READ, MAP_SHARED, got, 0);
+
+	sys_close(got);
+	return sys_failed(at) ? NULL : (void *)at;
 }
 
 static bool open_head(struct live_header *head, uint64_t bytes)
@@ -143,42 +187,35 @@ static bool open_head(struct live_header *head, uint64_t bytes)
 	return head->total_bytes == bytes && live_header_check(head, bytes) == NULL;
 }
 
-static bool map_profile(uint64_t bytes, int profile, int control)
+/* Takes what the collector gives. */
+static bool map_profile(int fd)
 {
-	long at = sys_mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, profile, 0);
-	long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ, MAP_SHARED, control, 0);
+	uint64_t bytes = 0, again = 0;
+	struct live_header *head = receive(fd, true, &bytes);
+	void *control = head != NULL ? receive(fd, false, &again) : NULL;
 
-	struct live_header *head = (struct live_header *)at;
-
-	if (!sys_failed(at) && !sys_failed(page) && open_head(head, bytes)) {
-		memory_use(head, (const volatile struct live_control *)page);
+	if (control != NULL && open_head(head, bytes)) {
+		memory_use(head, control);
 		return true;
 	}
-	if (!sys_failed(at))
+	if (head != NULL)
 		sys_munmap(head, bytes);
-	if (!sys_failed(page))
-		sys_munmap((void *)page, LIVE_PAGE);
+	if (control != NULL)
+		sys_munmap(control, LIVE_PAGE);
 	return false;
 }
 
-static bool hand_over(bool forked)
+static bool hand_over(bool forked, uint64_t ticket)
 {
 	const char *name = exec_socket();
-	struct live_welcome welcome = { 0 };
-	int fds[2] = { -1, -1 };
-	bool mapped = false;
 	int fd;
 
 	if (name == NULL || (fd = connect_to(name)) < 0)
 		return false;
 	if (!forked)
 		exec_hide();
-	if (say_hello(fd, forked) && hear_welcome(fd, &welcome, fds))
-		mapped = map_profile(welcome.total_bytes, fds[0], fds[1]);
-	for (int i = 0; i < 2; i++) {
-		if (fds[i] >= 0)
-			sys_close(fds[i]);
-	}
+	bool mapped = say_hello(fd, forked, ticket) && map_profile(fd);
+
 	sys_close(fd);
 	return mapped;
 }
@@ -284,13 +321,17 @@ bool start_recording(bool forked)
 {
 	if (!next_ready() || (forked && !memory.control->follow_fork))
 		return false;
+	uint64_t ticket;
+
 	if (forked) {
+		ticket = starts_ticket(starts_announce(MISSED_child, NULL, false));
 		memory_release(); /* the parent's: no hook is running in it, the only thread is here */
 		reset_all();
 	} else {
+		ticket = exec_take_ticket();
 		modules_start();
 	}
-	if (!hand_over(forked))
+	if (!hand_over(forked, ticket))
 		return false;
 	if (!furnish(forked) || !make_token()) {
 		memory_release();

@@ -2,6 +2,7 @@
 """One recording holds a whole tree of processes, each with its parent, command, start and end."""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -96,7 +97,7 @@ def test_exec_over_itself_ends_the_old_image_as_exec(family, record, report_json
 def test_a_word_that_children_does_not_know_is_a_usage_error(family, record):
     run = record([family, "leaf"], "--children", "some")
     assert run.returncode == 2
-    assert "all, fork, exec or none" in run.stderr
+    assert "did you mean 'none'?" in run.stderr
     assert not run.path.exists()
 
 
@@ -250,3 +251,121 @@ def test_the_summary_lists_the_processes(heapgauge, clean_env, scratch, family):
     assert re.search(r"^ +PID .*START.*END.*COMMAND$", errors, re.M), errors
     assert re.search(rf" exit +{re.escape(str(family))} leaf$", errors, re.M), errors
     assert wait_for(lambda: (scratch / "said.hg").exists(), "the recording")
+
+
+# ---- who is not recorded, and is told of ----
+
+# Starts argv[2..] in the way that argv[1] says, waits for it and ends with 0; a start that fails is no failure.
+STARTER = r"""
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int argc, char **argv)
+{
+	const char *how = argv[1];
+	char **program = argv + 2;
+	pid_t pid;
+	void *volatile block = malloc(100);
+	(void)block;
+	if (strcmp(how, "exec") == 0) execv(program[0], program);
+	if (strcmp(how, "execvp") == 0) execvp(program[0], program);
+	if (strcmp(how, "bypass") == 0) syscall(SYS_execve, program[0], program, environ);
+	if (strcmp(how, "vfork") == 0 && vfork() == 0) { execv(program[0], program); _exit(0); }
+	if (strcmp(how, "fork") == 0 && fork() == 0) { execv(program[0], program); _exit(0); }
+	if (strcmp(how, "spawn") == 0) posix_spawn(&pid, program[0], NULL, NULL, program, environ);
+	if (strcmp(how, "spawnp") == 0) posix_spawnp(&pid, program[0], NULL, NULL, program, environ);
+	if (strcmp(how, "system") == 0) system(program[0]);
+	if (strcmp(how, "popen") == 0) pclose(popen(program[0], "w"));
+	while (wait(NULL) > 0) { }
+	return 0;
+}
+"""
+WAYS = ["exec", "execvp", "vfork", "fork", "spawn", "spawnp"]
+
+
+@pytest.fixture
+def starter(scratch):
+    return compile_c(scratch, "starter", STARTER)
+
+
+def warnings_of(run, report_json):
+    assert run.returncode == 0, run.stderr
+    return report_json(run.path)["warnings"]
+
+
+@pytest.mark.parametrize("how", [*WAYS, "system", "popen"])
+def test_a_static_program_that_is_started_is_missed_aloud(how, starter, heapgauge, record, report_json, scratch):
+    static = compile_c(scratch, "still", "int main(void) { return 0; }", "-static")
+    run = record([starter, how, static])
+    assert warnings_of(run, report_json) == {"missed_static": 1}
+    text = subprocess.run([heapgauge, "report", run.path], capture_output=True, text=True, check=True).stdout
+    assert f"  ! 1 program was not recorded (statically linked): {static}\n" in text
+    assert "nothing lost" not in text
+    if how in ("exec", "execvp"):
+        assert [p["end"] for p in report_json(run.path)["processes"]] == ["exec"]
+
+
+def test_programs_that_are_missed_for_one_reason_are_told_of_together(starter, heapgauge, record, report_json, scratch):
+    names = [compile_c(scratch, f"still{i}", "int main(void) { return 0; }", "-static") for i in range(5)]
+    run = record(["sh", "-c", "; ".join(f"{name}; {name}" for name in names)])
+    assert warnings_of(run, report_json) == {"missed_static": 10}
+    text = subprocess.run([heapgauge, "report", run.path], capture_output=True, text=True, check=True).stdout
+    assert f"10 programs were not recorded (statically linked): {names[0]}, {names[1]}, {names[2]} and others" in text
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("program", ["/nowhere/at/all", "/etc/passwd", "damaged", "/"])
+def test_a_start_that_fails_is_no_loss(how, program, starter, record, report_json, scratch):
+    """A shell looks through PATH by trying; a file that is no program is refused by the kernel."""
+    (scratch / "damaged").write_bytes(b"exit 0; this is no program")
+    (scratch / "damaged").chmod(0o755)
+    run = record([starter, how, scratch / program])
+    if (how, program) == ("execvp", "damaged"):
+        # libc takes what the kernel refuses for a script, and becomes the shell.
+        assert report_json(run.path)["warnings"] == {"missed_unreadable": 1}
+    else:
+        assert warnings_of(run, report_json) == {}
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_program_that_is_started_and_recorded_is_no_loss(how, starter, family, record, report_json):
+    run = record([starter, how, family, "leaf"])
+    assert run.returncode == (3 if "exec" in how else 0)
+    summary = report_json(run.path)
+    assert summary["warnings"] == {}
+    assert 30 in [p["calls"] for p in summary["processes"]]
+
+
+def test_a_program_that_is_killed_before_it_begins_is_told_of(starter, record, report_json, scratch):
+    """It could not even be loaded: a library is missing."""
+    lib = compile_c(scratch, "libgone.so", "int gone(void) { return 0; }", "-shared", "-fPIC")
+    needs = compile_c(scratch, "needs", "int main(void) { return 0; }", "-Wl,--no-as-needed", lib)
+    lib.unlink()
+    run = record([starter, "spawn", needs])
+    assert warnings_of(run, report_json) == {"missed_unheard": 1}
+
+
+def test_a_program_started_by_a_system_call_of_its_own_is_told_of(starter, record, report_json):
+    run = record([starter, "bypass", "/bin/sleep", "1"])
+    assert warnings_of(run, report_json) == {"missed_bypassed": 1}
+    assert [p["end"] for p in report_json(run.path)["processes"]] == ["exec"]
+
+
+@pytest.mark.parametrize("children", ["fork", "none"])
+def test_programs_that_are_not_wanted_are_not_missed(children, starter, record, report_json, scratch):
+    static = compile_c(scratch, "still", "int main(void) { return 0; }", "-static")
+    for how, program in [("fork", [static]), ("bypass", ["/bin/sleep", "0.3"])]:
+        run = record([starter, how, *program], "--children", children)
+        assert warnings_of(run, report_json) == {}
+
+
+def test_no_socket_stays_behind(record, starter, family):
+    before = set(pathlib.Path("/tmp").glob("heapgauge-*"))
+    record([starter, "spawn", family, "leaf"])
+    assert {p for p in set(pathlib.Path("/tmp").glob("heapgauge-*")) - before if p.is_socket()} == set()

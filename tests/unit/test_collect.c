@@ -52,20 +52,32 @@ struct client {
 	int memory_fd, control_fd;
 };
 
-/* Hello, welcome, map. Exits with a number of its own if something is not as docs/format.md says. */
-static void client_start(struct client *client, uint64_t address_limit)
+/* One answer: its descriptor. */
+static int client_hear(int connection, struct live_welcome *welcome)
 {
-	struct live_hello hello = { .pid = (uint32_t)getpid(), .address_limit = address_limit };
-	struct live_welcome welcome = { .total_bytes = 0 };
-	struct iovec part = { &welcome, sizeof welcome };
+	struct iovec part = { welcome, sizeof *welcome };
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} room;
 	struct msghdr message = { .msg_iov = &part,
 				  .msg_iovlen = 1,
 				  .msg_control = room.bytes,
 				  .msg_controllen = sizeof room.bytes };
+	int fd;
+
+	if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *welcome ||
+	    !CMSG_FIRSTHDR(&message))
+		_exit(51);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+	return fd;
+}
+
+/* Hello, welcome, map. Exits with a number of its own if something is not as docs/format.md says. */
+static void client_start(struct client *client, uint64_t address_limit)
+{
+	struct live_hello hello = { .pid = (uint32_t)getpid(), .address_limit = address_limit };
+	struct live_welcome welcome = { .total_bytes = 0 };
 	int fds[2], connection = client_connect();
 	struct stat st;
 	void *memory;
@@ -74,10 +86,8 @@ static void client_start(struct client *client, uint64_t address_limit)
 	if (connection < 0 ||
 	    send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
 		_exit(50);
-	if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof welcome ||
-	    !CMSG_FIRSTHDR(&message))
-		_exit(51);
-	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fds);
+	for (int i = 0; i < 2; i++)
+		fds[i] = client_hear(connection, &welcome);
 	if (fstat(fds[0], &st) < 0 || (uint64_t)st.st_size != welcome.total_bytes)
 		_exit(52);
 	memory = mmap(NULL, welcome.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,

@@ -286,6 +286,11 @@ static struct recording random_recording(uint64_t with_seed, size_t processes, s
 	seed = with_seed;
 	r.run = (struct run_row){ rnd(),  number(), number(), number(), number(),
 				  text(), text(),   text(),   text() };
+	r.run.missed_count = below(20);
+	r.run.missed = rows_of(r.run.missed_count, sizeof *r.run.missed);
+	for (size_t i = 0; i < r.run.missed_count; i++)
+		r.run.missed[i] =
+			(struct missed_row){ (uint32_t)below(MISSED_COUNT), number(), text() };
 	r.process_count = processes;
 	r.processes = rows_of(processes, sizeof *r.processes);
 	for (size_t i = 0; i < processes; i++)
@@ -365,6 +370,12 @@ static void random_recordings_come_back_as_they_were(void **state)
 		assert_true(is_whole(&back.warnings));
 		assert_string_equal(r.run.command, back.run.command);
 		assert_int_equal(r.run.peak_at_ns, back.run.peak_at_ns);
+		assert_int_equal(r.run.missed_count, back.run.missed_count);
+		for (size_t j = 0; j < r.run.missed_count; j++) {
+			assert_int_equal(r.run.missed[j].reason, back.run.missed[j].reason);
+			assert_int_equal(r.run.missed[j].count, back.run.missed[j].count);
+			assert_string_equal(r.run.missed[j].path, back.run.missed[j].path);
+		}
 		assert_int_equal(r.process_count, back.process_count);
 		for (size_t j = 0; j < r.process_count; j++)
 			assert_same_process(&r.processes[j], &back.processes[j]);

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Announcements are copied out of the rings of the targets as they appear, kept until their hello comes, and summed by
+ * reason and program if it does not. The ring is another process' memory: what is read is checked, and what was
+ * overwritten before it could be read counts without a name.
+ *
+ * Owned by the collector's loop, one thread. Bounded: of those that were not heard from only the last PENDING_MAX can
+ * still be heard, and programs beyond MISSED_MAX are counted together.
+ * Invariant: a ticket is in `pending` at most once.
+ */
+#include "collect/starts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "format/live_view.h"
+#include "util/cleanup.h"
+
+enum { PENDING_MAX = 4096, MISSED_MAX = 1000 };
+
+static void start_release(struct start *start)
+{
+	free(start->path);
+}
+
+void starts_release(struct starts *starts)
+{
+	for (size_t i = 0; i < starts->pending.count; i++)
+		start_release(&starts->pending.at[i]);
+	for (size_t i = 0; i < starts->missed.count; i++)
+		free(starts->missed.at[i].path);
+	vector_release(&starts->pending);
+	vector_release(&starts->missed);
+}
+
+/* ---- missed ---- */
+
+static void add_missed(struct starts *starts, enum missed_reason reason, const char *path,
+		       uint64_t count)
+{
+	struct missed_row row = { reason, count, NULL };
+
+	for (size_t i = 0; i < starts->missed.count; i++) {
+		struct missed_row *have = &starts->missed.at[i];
+
+		if (have->reason == reason && strcmp(have->path, path) == 0) {
+			have->count += count;
+			return;
+		}
+	}
+	if (path[0] != '\0' && starts->missed.count >= MISSED_MAX) {
+		add_missed(starts, reason, "", count);
+		return;
+	}
+	row.path = strdup(path);
+	if (!row.path || !vector_push(&starts->missed, row))
+		free(row.path);
+}
+
+void starts_miss(struct starts *starts, enum missed_reason reason, const char *path)
+{
+	add_missed(starts, reason, path ? path : "", 1);
+}
+
+/* ---- reading the ring ---- */
+
+static bool copy_entry(const struct live_header *head, uint32_t serial, struct live_start *ret)
+{
+	const struct live_start *entry = &head->start[serial % LIVE_STARTS];
+
+	if (__atomic_load_n(&entry->serial, __ATOMIC_ACQUIRE) != serial)
+		return false;
+	memcpy(ret, entry, sizeof *ret);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&entry->serial, __ATOMIC_RELAXED) == serial;
+}
+
+static void add_pending(struct starts *starts, const struct target *target,
+			const struct live_start *entry, uint32_t serial)
+{
+	const struct live_header *head = target->profile.memory;
+	/* A child is known by the program that it is a copy of. */
+	bool child = entry->reason == MISSED_child;
+	struct start start = {
+		.ticket = live_ticket(target->number, serial),
+		.reason = entry->reason < MISSED_COUNT ? (enum missed_reason)entry->reason
+						       : MISSED_unheard,
+		.becomes = entry->pid != 0 && entry->pid == LIVE_LOAD(head->pid),
+		.path = child ? strdup(target->known.exe ? target->known.exe : "")
+			      : strndup(entry->path,
+					MIN(entry->path_bytes, (uint32_t)LIVE_START_PATH)),
+	};
+
+	if (!start.path || !vector_push(&starts->pending, start)) {
+		start_release(&start);
+		starts->unnamed++;
+	}
+}
+
+/* Each entry of the ring has numbers of its own, LIVE_STARTS apart: one that was skipped was overwritten. */
+static void read_new(struct starts *starts, struct target *target)
+{
+	const struct live_header *head = target->profile.memory;
+
+	for (uint32_t i = 0; i < LIVE_STARTS; i++) {
+		uint64_t next =
+			target->starts_next[i] ? target->starts_next[i] : (i ? i : LIVE_STARTS);
+		uint32_t serial = LIVE_LOAD(head->start[i].serial);
+		struct live_start entry;
+
+		if (serial < next || serial % LIVE_STARTS != i || !copy_entry(head, serial, &entry))
+			continue;
+		starts->unnamed += (serial - next) / LIVE_STARTS;
+		target->starts_read += (serial - next) / LIVE_STARTS + 1;
+		target->starts_next[i] = (uint64_t)serial + LIVE_STARTS;
+		if (!entry.failed)
+			add_pending(starts, target, &entry, serial);
+	}
+}
+
+/* Whether the one who announces also expects a hello. */
+static bool is_expected(enum missed_reason reason)
+{
+	return reason == MISSED_unheard || reason == MISSED_child;
+}
+
+/* Drops those of the target that were taken back; those that nobody expects to hear from are missed once they cannot be
+ * taken back any more. */
+static void settle(struct starts *starts, const struct target *target)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < starts->pending.count; i++) {
+		struct start *start = &starts->pending.at[i];
+		bool ours = start->ticket >> 32 == target->number, there;
+		struct live_start entry;
+
+		there = ours && copy_entry(target->profile.memory, (uint32_t)start->ticket, &entry);
+		if (ours && !there && !is_expected(start->reason))
+			add_missed(starts, start->reason, start->path, 1);
+		else if (!there || !entry.failed) {
+			starts->pending.at[kept++] = *start;
+			continue;
+		}
+		start_release(start);
+	}
+	starts->pending.count = kept;
+}
+
+/* The oldest half can wait no longer. */
+static void make_room(struct starts *starts)
+{
+	size_t gone = starts->pending.count / 2;
+
+	for (size_t i = 0; i < gone; i++) {
+		add_missed(starts, starts->pending.at[i].reason, starts->pending.at[i].path, 1);
+		start_release(&starts->pending.at[i]);
+	}
+	starts->pending.count -= gone;
+	memmove(starts->pending.at, starts->pending.at + gone,
+		starts->pending.count * sizeof *starts->pending.at);
+}
+
+void starts_look(struct starts *starts, struct target *target)
+{
+	const struct live_header *head = target->profile.memory;
+
+	if (__atomic_load_n(&head->starts, __ATOMIC_ACQUIRE) != target->starts_read)
+		read_new(starts, target);
+	if (starts->pending.count > 0)
+		settle(starts, target);
+	if (starts->pending.count >= PENDING_MAX)
+		make_room(starts);
+}
+
+void starts_heard(struct starts *starts, uint64_t ticket)
+{
+	if (ticket == 0)
+		return;
+	for (size_t i = 0; i < starts->pending.count; i++) {
+		struct start *start = &starts->pending.at[i];
+
+		if (start->ticket != ticket)
+			continue;
+		start_release(start);
+		starts->pending.count--;
+		memmove(start, start + 1, (starts->pending.count - i) * sizeof *start);
+		return;
+	}
+	starts->unnamed -= starts->unnamed > 0;
+}
+
+bool starts_becomes(const struct starts *starts, const struct target *target)
+{
+	for (size_t i = 0; i < starts->pending.count; i++) {
+		const struct start *start = &starts->pending.at[i];
+
+		if (start->ticket >> 32 == target->number && start->becomes)
+			return true;
+	}
+	return false;
+}
+
+void starts_finish(struct starts *starts, struct run_row *run)
+{
+	for (size_t i = 0; i < starts->pending.count; i++)
+		add_missed(starts, starts->pending.at[i].reason, starts->pending.at[i].path, 1);
+	if (starts->unnamed > 0)
+		add_missed(starts, MISSED_unheard, "", starts->unnamed);
+	run->missed = starts->missed.at;
+	run->missed_count = starts->missed.count;
+	starts->missed.at = NULL;
+	starts->missed.count = starts->missed.capacity = 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who was announced to begin, and who of them was never heard from. A recorder announces in its profile every program
+ * that it starts or becomes and every child it has; what says hello afterwards brings the announcement's ticket along.
+ * What does not was missed, and is told of with the recording.
+ */
+#ifndef COLLECT_STARTS_H
+#define COLLECT_STARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collect/target.h"
+#include "format/rows.h"
+#include "util/vector.h"
+
+/* Announced, and not heard from yet. */
+struct start {
+	uint64_t ticket;
+	enum missed_reason reason; /* if it never is */
+	bool becomes;		   /* the announcing process itself turns into it */
+	char *path;
+};
+
+struct starts {
+	VECTOR(struct start) pending;	  /* by the order of being read */
+	VECTOR(struct missed_row) missed; /* each reason and path once */
+	uint64_t unnamed; /* announced faster than they could be read, and not heard from */
+};
+void starts_release(struct starts *starts);
+
+/* Reads what a target has announced since, and what it has taken back. Cheap if there is nothing. */
+void starts_look(struct starts *starts, struct target *target);
+
+/* Somebody said hello with this ticket; 0 = without one. Those of its announcer are to have been looked at. */
+void starts_heard(struct starts *starts, uint64_t ticket);
+
+/* Whether the target has announced to become another program, and this program was not heard from. */
+bool starts_becomes(const struct starts *starts, const struct target *target);
+
+/* A process was missed for a reason that only we know. path may be NULL. */
+void starts_miss(struct starts *starts, enum missed_reason reason, const char *path);
+
+/* The run is over: whoever was not heard from by now was missed. The rows go to `run`. */
+void starts_finish(struct starts *starts, struct run_row *run);
+
+#endif

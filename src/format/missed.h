@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that should have been recorded and were not: why, with the words a person sees. Numbers are part of both
+ * formats: a new reason gets the next one, and a reader takes one that it does not know as the first.
+ *   X(name, who, why)
+ * who: PROGRAM, CHILD or PROCESS. */
+#ifndef FORMAT_MISSED_H
+#define FORMAT_MISSED_H
+
+#define MISSED_REASONS(X)                                                                          \
+	X(unheard, PROGRAM,                                                                        \
+	  "never reached heapgauge: no free descriptor, no address space, or killed at once")      \
+	X(child, CHILD, "never reached heapgauge: no free descriptor, or killed at once")          \
+	X(no_room, PROCESS,                                                                        \
+	  "its limits leave no room for the recorder: see ulimit -v and ulimit -n")                \
+	X(no_memory, PROCESS, "heapgauge could not make its profile")                              \
+	X(bypassed, PROGRAM, "started by a system call that the recorder does not see")            \
+	X(recorder, PROGRAM,                                                                       \
+	  "cannot read the recorder's file there: a chroot, or another user's program")            \
+	X(privileged, PROGRAM, "set-user-id, or with file capabilities")                           \
+	X(static, PROGRAM, "statically linked")                                                    \
+	X(other_class, PROGRAM, "32-bit")                                                          \
+	X(other_machine, PROGRAM, "built for another processor")                                   \
+	X(other_libc, PROGRAM, "built for another C library than glibc")                           \
+	X(sanitized, PROGRAM, "built with a sanitizer")                                            \
+	X(unreadable, PROGRAM,                                                                     \
+	  "its file is no ELF program, or cannot be read, or there was no free descriptor")        \
+	X(sealed, PROCESS, "a seccomp filter forbids what the recorder needs")                     \
+	X(busy, PROGRAM, "started out of the recorder itself, or without memory for its variables")
+
+enum missed_reason {
+#define MISSED_ENUM(name, who, why) MISSED_##name,
+	MISSED_REASONS(MISSED_ENUM)
+#undef MISSED_ENUM
+		MISSED_COUNT,
+};
+
+struct missed_words {
+	const char *name, *one, *many, *why;
+};
+extern const struct missed_words missed_words[MISSED_COUNT];
+#endif

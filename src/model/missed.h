@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a reader of a recording is told of processes that were not recorded. */
+#ifndef MODEL_MISSED_H
+#define MODEL_MISSED_H
+
+#include "format/rows.h"
+#include "model/profile.h"
+
+/* Appends at most MISSED_COUNT notes, one for each reason; their words are in the arena. Returns how many, or -1 if out of
+ * memory. */
+ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct profile_note *notes);
+
+#endif
