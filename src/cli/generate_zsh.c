@@ -22,36 +22,30 @@ static void put_spec_text(FILE *out, const char *text)
 	}
 }
 
-/* Names with their lines: (( name\:"line" )). */
-static void put_helped(FILE *out, const struct words *words)
+/* A list whose names have lines gets a function of its own: _arguments would split those at each colon. */
+static void put_helped(FILE *out, const struct command *command, const struct option_row *row)
 {
 	const char *word, *help;
 
-	fputs("((", out);
-	for (size_t i = 0; (word = words_at(words, i, &help)); i++) {
-		fputs(i ? " " : "", out);
+	fprintf(out, "_heapgauge_%s_%s() {\n\tlocal -a words=(\n", command->name, row->name);
+	for (size_t i = 0; (word = words_at(&row->choices, i, &help)); i++) {
+		fputs("\t\t'", out);
 		put_spec_text(out, word);
-		fputs("\\:\"", out);
-		for (const char *c = help ? help : ""; *c; c++) {
-			char text[2] = { *c, 0 };
-
-			if (strchr("\"$`\\", *c))
-				fputs("\\\\", out);
-			put_spec_text(out, text);
-		}
-		fputc('"', out);
+		fputc(':', out);
+		put_spec_text(out, help ? help : "");
+		fputs("'\n", out);
 	}
-	fputs("))", out);
+	fprintf(out, "\t)\n\t_describe -t values %s words\n}\n\n", row->argument);
 }
 
-static void put_action(FILE *out, const struct option_row *row)
+static void put_action(FILE *out, const struct command *command, const struct option_row *row)
 {
 	const char *word;
 
 	switch (value_kind_of(row)) {
 	case VALUE_WORDS:
 		if (row->choices.helped) {
-			put_helped(out, &row->choices);
+			fprintf(out, "_heapgauge_%s_%s", command->name, row->name);
 			break;
 		}
 		fputc('(', out);
@@ -78,7 +72,7 @@ static void put_action(FILE *out, const struct option_row *row)
 }
 
 /* '(-v --view)'{-v+,--view=}'[text]:VIEW:(...)' */
-static void put_option(FILE *out, const struct option_row *row)
+static void put_option(FILE *out, const struct command *command, const struct option_row *row)
 {
 	fputs(" \\\n\t\t\t'", out);
 	if (row->letter)
@@ -92,7 +86,7 @@ static void put_option(FILE *out, const struct option_row *row)
 		fputc(':', out);
 		put_spec_text(out, row->argument);
 		fputc(':', out);
-		put_action(out, row);
+		put_action(out, command, row);
 	}
 	fputc('\'', out);
 }
@@ -111,7 +105,7 @@ static void put_command(FILE *out, const struct command *command)
 
 	fprintf(out, "\t\t%s)\n\t\t\t_arguments -S", command->name);
 	while ((row = row_walk_next(&walk)))
-		put_option(out, row);
+		put_option(out, command, row);
 	if (words[command->words])
 		fprintf(out, " \\\n\t\t\t%s", words[command->words]);
 	fputs(" && ret=0\n\t\t\t;;\n", out);
@@ -119,6 +113,8 @@ static void put_command(FILE *out, const struct command *command)
 
 void generate_zsh(FILE *out)
 {
+	const struct option_row *row;
+
 	fputs("#compdef heapgauge\n"
 	      "# SPDX-License-Identifier: Apache-2.0\n"
 	      "# Completion of heapgauge for zsh; made by heapgauge generate zsh.\n\n"
@@ -134,8 +130,16 @@ void generate_zsh(FILE *out)
 	}
 	fputs("\t)\n"
 	      "\t_describe -t commands command commands\n"
-	      "}\n\n"
-	      "_heapgauge() {\n"
+	      "}\n\n",
+	      out);
+	for (size_t i = 0; commands[i]; i++) {
+		struct row_walk walk = { commands[i], 0 };
+
+		while (commands[i]->group != COMMANDS_HIDDEN && (row = row_walk_next(&walk)))
+			if (row->choices.helped)
+				put_helped(out, commands[i], row);
+	}
+	fputs("_heapgauge() {\n"
 	      "\tlocal curcontext=$curcontext state line ret=1\n"
 	      "\ttypeset -A opt_args\n\n"
 	      "\t_arguments -C \\\n"
