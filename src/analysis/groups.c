@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analysis/build.h"
+#include "analysis/call_tree.h"
 #include "analysis/selection.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
@@ -20,7 +21,6 @@ struct group {
 	const char *label;	   /* the others */
 	const struct profile_process *process;
 	bool many_lines;
-	uint64_t seen; /* the last stack that was counted here */
 };
 
 struct grouping {
@@ -43,33 +43,60 @@ static struct group *group_at(struct grouping *g, uint32_t key)
 	return &g->groups.at[key];
 }
 
-static bool add_stack(struct grouping *g, const struct entry *e, uint64_t number)
+/* On entering a node; `on_path` counts how often its key is on the way to it. */
+static bool enter(struct grouping *g, const struct call_node *n, uint32_t *on_path)
 {
-	bool leaf = true;
+	struct group *group = group_at(g, n->key);
 
-	for (node_id n = e->site->node; n.v; n = profile_node(e->process, n).parent) {
-		struct place_chain chain = places_of(g->places, e->process, n);
-
-		if (!chain.at)
-			return false;
-		for (size_t i = 0; i < chain.count; i++) {
-			const struct place *p = chain.at[i];
-			struct group *group = group_at(g, place_key(p, g->by));
-
-			if (!group)
-				return false;
-			if (!group->place)
-				group->place = p;
-			group->many_lines |= group->place->line != p->line;
-			if (leaf)
-				measures_add(&group->self, &e->m);
-			if (group->seen != number)
-				measures_add(&group->total, &e->m);
-			group->seen = number;
-			leaf = false;
-		}
-	}
+	if (!group)
+		return false;
+	if (!group->place)
+		group->place = n->place;
+	group->many_lines |= n->many_lines || group->place->line != n->place->line;
+	measures_add(&group->self, &n->self);
+	if (on_path[n->key]++ == 0)
+		measures_add(&group->total, &n->total);
 	return true;
+}
+
+/* Depth first, without recursion: a node is left when its last child has been. */
+static bool add_tree(struct grouping *g, const struct call_tree *t)
+{
+	AUTO_FREE uint32_t *on_path =
+		calloc(places_axis_count(g->places, g->by) + 1, sizeof *on_path);
+	uint32_t at = 0;
+
+	if (!on_path)
+		return false;
+	for (;;) {
+		const struct call_node *n = &t->nodes[at];
+
+		if (n->first_child) {
+			at = n->first_child;
+		} else {
+			for (; at && !t->nodes[at].next_sibling; at = t->nodes[at].parent)
+				on_path[t->nodes[at].key]--;
+			if (at == 0)
+				return true;
+			on_path[t->nodes[at].key]--;
+			at = t->nodes[at].next_sibling;
+		}
+		if (!enter(g, &t->nodes[at], on_path))
+			return false;
+	}
+}
+
+static bool add_stacks(struct grouping *g)
+{
+	struct call_tree tree;
+	const struct call_tree_options options = { .by = g->by };
+
+	if (call_tree_build(&tree, &g->selection, g->places, options) < 0)
+		return false;
+	bool done = add_tree(g, &tree);
+
+	call_tree_release(&tree);
+	return done;
 }
 
 static bool add_process(struct grouping *g, const struct entry *e)
@@ -88,13 +115,11 @@ static bool collect(struct grouping *g)
 {
 	const struct selection *s = &g->selection;
 
-	for (size_t i = 0; i < s->count; i++) {
-		bool done = g->by == AXIS_PROCESS ? add_process(g, &s->entries[i])
-						  : add_stack(g, &s->entries[i], i + 1);
-
-		if (!done)
+	if (axis_rows[g->by].of_frames)
+		return add_stacks(g);
+	for (size_t i = 0; i < s->count; i++)
+		if (!add_process(g, &s->entries[i]))
 			return false;
-	}
 	return true;
 }
 
