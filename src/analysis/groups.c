@@ -7,10 +7,12 @@
  * Axes that are no part of a stack (thread, size, type, process) have only the one number.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/build.h"
 #include "analysis/call_tree.h"
 #include "analysis/selection.h"
+#include "analysis/split.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -111,16 +113,40 @@ static bool add_process(struct grouping *g, const struct entry *e)
 	return true;
 }
 
-static bool collect(struct grouping *g)
+/* Threads and sizes: a site is split into its parts. */
+static int add_split(struct grouping *g, struct error *error)
+{
+	struct arena *arena = &g->result->arena;
+	struct split_group *parts;
+	size_t count;
+	int status = g->by == AXIS_THREAD
+			     ? split_by_thread(&g->selection, arena, &parts, &count, error)
+			     : split_by_size(&g->selection, arena, &parts, &count, error);
+
+	for (size_t i = 0; status == 0 && i < count; i++) {
+		const struct group group = { .label = parts[i].label,
+					     .self = parts[i].m,
+					     .total = parts[i].m };
+
+		if (!vector_push(&g->groups, group))
+			return error_set(error, "out of memory");
+	}
+	return status;
+}
+
+static int collect(struct grouping *g, struct error *error)
 {
 	const struct selection *s = &g->selection;
+	bool done = true;
 
+	if (g->by == AXIS_THREAD || g->by == AXIS_SIZE)
+		return add_split(g, error);
 	if (axis_rows[g->by].of_frames)
-		return add_stacks(g);
-	for (size_t i = 0; i < s->count; i++)
-		if (!add_process(g, &s->entries[i]))
-			return false;
-	return true;
+		done = add_stacks(g);
+	else
+		for (size_t i = 0; i < s->count && done; i++)
+			done = add_process(g, &s->entries[i]);
+	return done ? 0 : error_set(error, "out of memory");
 }
 
 static uint64_t magnitude(int64_t value)
@@ -143,6 +169,8 @@ static int compare_groups(const void *left, const void *right, void *context)
 		return x < y ? 1 : -1;
 	if (a->place && b->place)
 		return a->place->frame.id < b->place->frame.id ? -1 : 1;
+	if (a->label && b->label)
+		return strcmp(a->label, b->label);
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
@@ -314,21 +342,29 @@ struct result *analyse_functions(const struct profile *profile, struct places *p
 			      .by = query->has_axis ? query->by : AXIS_FUNCTION };
 	bool done = false;
 
+	if (g.by == AXIS_SITE) {
+		error_set(error, "sites have a view of their own: --view sites");
+		return NULL;
+	}
 	if (selection_make(&g.selection, profile, places, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	g.result = result_begin("functions", profile, query, SELECTION_FIELDS);
-	if (g.result && selection_fields(g.result, &g.selection) && collect(&g)) {
-		order(&g);
-		done = fill_table(&g) &&
-		       selection_headline(g.result, profile, query, &g.selection) &&
-		       selection_notes(g.result, profile, places, &g.selection);
-	}
+	if (!g.result || !selection_fields(g.result, &g.selection))
+		goto no_memory;
+	if (collect(&g, error) < 0)
+		goto fail;
+	order(&g);
+	done = fill_table(&g) && selection_headline(g.result, profile, query, &g.selection) &&
+	       selection_notes(g.result, profile, places, &g.selection);
+	if (done)
+		goto out;
+no_memory:
+	error_set(error, "out of memory");
+fail:
+	result_free(g.result);
+out:
 	vector_release(&g.groups);
 	selection_release(&g.selection);
-	if (done)
-		return g.result;
-	result_free(g.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return done ? g.result : NULL;
 }

@@ -174,6 +174,7 @@ static struct place_chain make_chain(struct places *places, const struct profile
 		list[i].frame = (struct result_frame){
 			.id = (uint32_t)places->count++,
 			.function = f->function,
+			.full = f->full ? f->full : f->function,
 			.file = f->file,
 			.line = f->line,
 			.module = f->module,

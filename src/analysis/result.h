@@ -42,7 +42,8 @@ enum result_unit {
 
 struct result_frame {
 	uint32_t id;	      /* equal ids, equal frames; small */
-	const char *function; /* never NULL */
+	const char *function; /* in the style asked for; never NULL */
+	const char *full;     /* with all its arguments; never NULL */
 	const char *file;     /* NULL: unknown */
 	uint32_t line;	      /* 0: unknown */
 	const char *module;   /* path; "": none */

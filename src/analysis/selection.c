@@ -52,7 +52,8 @@ static struct place_answer ask_place(struct maker *m, const struct place *place)
 		const struct rule *rule = &f->rules.at[i];
 		uint32_t bit = UINT32_C(1) << i;
 
-		if (matches(&rule->regex, frame->function) || matches(&rule->regex, frame->file))
+		if (matches(&rule->regex, frame->full) || matches(&rule->regex, frame->function) ||
+		    matches(&rule->regex, frame->file))
 			answer.names |= bit;
 		if (matches(&rule->regex, frame->module))
 			answer.module |= bit;
@@ -60,7 +61,7 @@ static struct place_answer ask_place(struct maker *m, const struct place *place)
 	for (size_t i = 0; i < f->suppressions.count && !answer.suppressed; i++) {
 		const char *pattern = f->suppressions.at[i].pattern;
 
-		answer.suppressed = suppression_matches(pattern, frame->function) ||
+		answer.suppressed = suppression_matches(pattern, frame->full) ||
 				    (frame->file && suppression_matches(pattern, frame->file)) ||
 				    suppression_matches(pattern, frame->module);
 	}

@@ -57,13 +57,13 @@ bool is_plumbing(const struct result_frame *f)
 		"libgcc_s.so", "ld-linux", "ld-musl",
 	};
 
-	return begins_with_any(f->function, functions, ARRAY_SIZE(functions)) ||
+	return begins_with_any(f->full, functions, ARRAY_SIZE(functions)) ||
 	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
 }
 
 bool is_nameless(const struct result_frame *f)
 {
-	return f->function[0] == '[' || strstr(f->function, "+0x") || f->function[0] == '0';
+	return f->full[0] == '[' || strstr(f->full, "+0x") || f->full[0] == '0';
 }
 
 /* How much of the text is one unit that says nothing about arguments; 0: look at the character. */

@@ -65,8 +65,7 @@ int show_profile(FILE *out, const struct profile *profile, const struct show *sh
 		 struct error *error)
 {
 	struct render_output output = { .write = write_file, .context = out };
-	struct names_options naming = { .use_symbols = !show->no_symbols };
-	struct names *names = names_new(&naming);
+	struct names *names = names_new(&show->names);
 	struct places *places = names ? places_new(names) : NULL;
 	struct result *result = NULL;
 	int status = -1;

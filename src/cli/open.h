@@ -26,7 +26,7 @@ struct show {
 	const struct renderer *renderer;
 	const struct query *query;
 	struct render_options render;
-	bool no_symbols;
+	struct names_options names;
 };
 int show_profile(FILE *out, const struct profile *profile, const struct show *show,
 		 struct error *error);

@@ -37,6 +37,7 @@ int summary_print(FILE *out, const char *path, struct error *error)
 		.view = analysis_find("summary"),
 		.renderer = renderer_find("text"),
 		.query = &query,
+		.names = { .use_symbols = true, .style = NAMES_SHORT },
 		.render = { .columns = terminal.is_tty ? terminal.columns : 0 },
 	};
 

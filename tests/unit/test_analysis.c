@@ -215,9 +215,10 @@ static const char *label_of(struct result *result, const struct result_frame *fr
 	const struct place *pointers[8];
 
 	for (size_t i = 0; i < count; i++) {
-		all[i] = (struct place){ .frame = frames[i],
-					 .plumbing = is_plumbing(&frames[i]),
-					 .nameless = is_nameless(&frames[i]) };
+		all[i].frame = frames[i];
+		all[i].frame.full = frames[i].function;
+		all[i].plumbing = is_plumbing(&all[i].frame);
+		all[i].nameless = is_nameless(&all[i].frame);
 		pointers[i] = &all[i];
 	}
 	return place_label(result, places_owner((struct place_chain){ pointers, count }));
