@@ -32,8 +32,10 @@ enum result_unit {
 	UNIT_COUNT_CHANGE, /* the same with their sign: differences */
 	UNIT_BYTES_CHANGE,
 	UNIT_NS_CHANGE,
+	UNIT_BYTES_RATE, /* bytes per second, with their sign */
 	UNIT_FLAG,
 	UNIT_PERCENT,	/* for people only: machines have part and whole */
+	UNIT_BAR,	/* the same as a bar, the whole as wide as the screen allows */
 	UNIT_FRAMES,	/* a stack, leaf first */
 	UNIT_SIZES,	/* bars [low, high] in bytes */
 	UNIT_LIFETIMES, /* bars [low, high) in milliseconds */
@@ -78,9 +80,9 @@ struct result_value {
 	union {
 		const char *text;	   /* TEXT; NULL: unknown */
 		uint64_t number;	   /* ID, COUNT, BYTES, NS, RATE */
-		int64_t change;		   /* *_CHANGE */
+		int64_t change;		   /* *_CHANGE, BYTES_RATE */
 		bool flag;		   /* FLAG */
-		struct result_share share; /* PERCENT */
+		struct result_share share; /* PERCENT, BAR */
 		struct result_frames frames;
 		struct result_bars bars; /* SIZES, LIFETIMES */
 		struct result_fields fields;
@@ -167,6 +169,11 @@ static inline struct result_value value_flag(bool flag)
 static inline struct result_value value_percent(uint64_t part, uint64_t whole)
 {
 	return (struct result_value){ .unit = UNIT_PERCENT, .share = { part, whole } };
+}
+
+static inline struct result_value value_bar(uint64_t part, uint64_t whole)
+{
+	return (struct result_value){ .unit = UNIT_BAR, .share = { part, whole } };
 }
 
 #endif

@@ -49,6 +49,11 @@ struct profile_snapshot profile_snapshot(const struct profile_process *p, size_t
 					  row->rss_bytes, row->sites_count };
 }
 
+size_t profile_site_ids(const struct profile_process *p)
+{
+	return p->rows->site_count;
+}
+
 struct profile_change profile_change(const struct profile_process *p, size_t snapshot,
 				     size_t change)
 {

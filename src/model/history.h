@@ -35,6 +35,9 @@ struct site_live {
 	int64_t bytes, blocks;
 };
 
+/* One more than the largest site id of the process: what a table by site id needs. */
+size_t profile_site_ids(const struct profile_process *process);
+
 /* A site that holds something else than at the snapshot before. Pre: change < change_count. */
 struct profile_change {
 	site_id site;

@@ -60,6 +60,7 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 	case UNIT_COUNT_CHANGE:
 	case UNIT_BYTES_CHANGE:
 	case UNIT_NS_CHANGE:
+	case UNIT_BYTES_RATE:
 		buffer_printf(b, "%" PRId64, v->change);
 		break;
 	case UNIT_FLAG:
@@ -78,6 +79,7 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 			append_plain(b, &v->fields.at[i].value);
 		}
 		break;
+	case UNIT_BAR:
 	case UNIT_PERCENT: /* for people only: part and whole are there */
 		break;
 	}

@@ -132,11 +132,13 @@ static void write_value(struct writer *w, const struct result_value *value)
 	case UNIT_COUNT_CHANGE:
 	case UNIT_BYTES_CHANGE:
 	case UNIT_NS_CHANGE:
+	case UNIT_BYTES_RATE:
 		json_i64(j, value->change);
 		break;
 	case UNIT_FLAG:
 		json_bool(j, value->flag);
 		break;
+	case UNIT_BAR:
 	case UNIT_PERCENT: /* columns of it have no name; part and whole are elsewhere */
 		json_null(j);
 		break;

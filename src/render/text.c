@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "render/bar.h"
 #include "render/branches.h"
 #include "render/renderers.h"
 #include "util/files.h"
@@ -108,11 +109,21 @@ static void append_value(struct buffer *b, const struct result_value *v,
 		append_sign(b, v->change);
 		buffer_text(b, units_duration(magnitude(v->change)).text);
 		break;
+	case UNIT_BYTES_RATE:
+		append_sign(b, v->change);
+		if (o->exact_bytes)
+			buffer_printf(b, "%s B/s", units_count(magnitude(v->change)).text);
+		else
+			buffer_printf(b, "%s/s", units_bytes(magnitude(v->change)).text);
+		break;
 	case UNIT_FLAG:
 		buffer_text(b, v->flag ? "yes" : "no");
 		break;
 	case UNIT_PERCENT:
 		buffer_text(b, units_percent(v->share.part, v->share.whole).text);
+		break;
+	case UNIT_BAR:
+		bar_append(b, v->share, o);
 		break;
 	case UNIT_FRAMES:
 	case UNIT_SIZES:
@@ -311,12 +322,13 @@ static void end_line(struct buffer *b)
 static void append_cell(struct buffer *b, const char *text, enum result_unit unit, size_t width)
 {
 	size_t own = text_width(text, strlen(text));
+	bool left = unit == UNIT_TEXT || unit == UNIT_BAR;
 
 	buffer_fill(b, ' ', INDENT);
-	if (unit != UNIT_TEXT && own < width)
+	if (!left && own < width)
 		buffer_fill(b, ' ', width - own);
 	buffer_text(b, text);
-	if (unit == UNIT_TEXT && own < width)
+	if (left && own < width)
 		buffer_fill(b, ' ', width - own);
 }
 

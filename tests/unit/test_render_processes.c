@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: render model format */
-/* What the views of whole processes look like, to the byte: see test_golden.h. */
+/* What the views of whole processes and of time look like, to the byte: see test_golden.h. */
 #include "test_course_made.h"
 #include "test_golden.h"
 
@@ -35,11 +35,18 @@ static void health_says_what_is_lost_and_that_nothing_is(void **state)
 	compare_golden(render_view(damaged, "health", "csv", people, SIZE_MAX), "health.csv");
 }
 
+static void growth_has_a_verdict_for_each_course(void **state)
+{
+	(void)state;
+	GOLDEN_VIEW(made_course(1), "growth", "growth", 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_adds_up_line_by_line),
 		cmocka_unit_test(health_says_what_is_lost_and_that_nothing_is),
+		cmocka_unit_test(growth_has_a_verdict_for_each_course),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `growth`: how fast each site grows, and whether it ever stops, as far as the kept moments
+ * tell. How it is judged stands in trend.h.
+ *
+ * Growing sites come first, the fastest at the top; then those that cannot be judged, by how much
+ * they grew; then what is bounded, by what it holds.
+ */
+#include <stdlib.h>
+
+#include "analysis/build.h"
+#include "analysis/selection.h"
+#include "analysis/trend.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+
+struct site_trend {
+	const struct entry *entry;
+	struct trend trend;
+};
+
+enum growth_column {
+	GROWTH_PROCESS,
+	GROWTH_SITE,
+	GROWTH_VERDICT,
+	GROWTH_PER_SECOND,
+	GROWTH_SLOWEST,
+	GROWTH_FASTEST,
+	GROWTH_CONFIDENCE,
+	GROWTH_SURE,
+	GROWTH_FIRST,
+	GROWTH_LAST,
+	GROWTH_LIVE,
+	GROWTH_LIVE_BLOCKS,
+	GROWTH_CALLS,
+	GROWTH_FREES,
+	GROWTH_MOMENTS,
+	GROWTH_FROM_NS,
+	GROWTH_TO_NS,
+	GROWTH_LABEL,
+	GROWTH_STACK,
+	GROWTH_COLUMNS,
+};
+
+static const struct result_column columns[GROWTH_COLUMNS] = {
+	[GROWTH_PROCESS] = { "process", "PID", UNIT_ID },
+	[GROWTH_SITE] = { "site", NULL, UNIT_ID },
+	[GROWTH_VERDICT] = { "verdict", "VERDICT", UNIT_TEXT },
+	[GROWTH_PER_SECOND] = { "bytes_per_second", "GROWTH", UNIT_BYTES_RATE },
+	[GROWTH_SLOWEST] = { "slowest_bytes_per_second", NULL, UNIT_BYTES_RATE },
+	[GROWTH_FASTEST] = { "fastest_bytes_per_second", NULL, UNIT_BYTES_RATE },
+	[GROWTH_CONFIDENCE] = { "confidence_per_mille", NULL, UNIT_COUNT },
+	[GROWTH_SURE] = { NULL, "SURE", UNIT_PERCENT },
+	[GROWTH_FIRST] = { "first_bytes", "FROM", UNIT_BYTES },
+	[GROWTH_LAST] = { "last_bytes", "TO", UNIT_BYTES },
+	[GROWTH_LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
+	[GROWTH_LIVE_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },
+	[GROWTH_CALLS] = { "calls", NULL, UNIT_COUNT },
+	[GROWTH_FREES] = { "frees", NULL, UNIT_COUNT },
+	[GROWTH_MOMENTS] = { "moments", NULL, UNIT_COUNT },
+	[GROWTH_FROM_NS] = { "from_ns", NULL, UNIT_NS },
+	[GROWTH_TO_NS] = { "to_ns", NULL, UNIT_NS },
+	[GROWTH_LABEL] = { NULL, "SITE", UNIT_TEXT },
+	[GROWTH_STACK] = { "stack", NULL, UNIT_FRAMES },
+};
+
+struct maker {
+	struct result *result;
+	const struct profile *profile;
+	struct places *places;
+	const struct query *query;
+	struct selection selection;
+	VECTOR(struct site_trend) list;
+	size_t verdicts[TREND_GROWING + 1];
+	int64_t growing_per_second; /* of all growing sites */
+	struct trend heap;	    /* of the largest process */
+};
+
+static int64_t weight(const struct site_trend *t)
+{
+	switch (t->trend.verdict) {
+	case TREND_GROWING:
+		return t->trend.per_second;
+	case TREND_UNKNOWN:
+		return t->trend.last - t->trend.first;
+	case TREND_BOUNDED:
+		break;
+	}
+	return t->trend.last;
+}
+
+static int compare_trends(const void *left, const void *right)
+{
+	static const int order[] = {
+		[TREND_GROWING] = 0, [TREND_UNKNOWN] = 1, [TREND_BOUNDED] = 2
+	};
+	const struct site_trend *a = left, *b = right;
+	int difference = order[a->trend.verdict] - order[b->trend.verdict];
+	int64_t x = weight(a), y = weight(b);
+
+	if (difference)
+		return difference;
+	if (x != y)
+		return x < y ? 1 : -1;
+	if (a->entry->m.live_bytes != b->entry->m.live_bytes)
+		return a->entry->m.live_bytes < b->entry->m.live_bytes ? 1 : -1;
+	return a->entry < b->entry ? -1 : 1; /* by process and site */
+}
+
+/* Entries come process by process. */
+static bool judge_all(struct maker *m)
+{
+	const struct selection *s = &m->selection;
+	const struct profile_process *largest = process_largest(m->profile);
+	struct arena scratch = ARENA_INIT;
+	struct trends trends = { 0 };
+	bool done = true;
+
+	for (size_t i = 0; done && i < s->count; i++) {
+		const struct entry *e = &s->entries[i];
+
+		if (e->process != trends.process) {
+			arena_release(&scratch);
+			done = trends_make(e->process, &scratch, &trends) == 0;
+			if (done && e->process == largest)
+				m->heap = trends.heap;
+		}
+		if (!done)
+			break;
+		struct site_trend t = { e, trend_of_site(&trends, e->site) };
+
+		m->verdicts[t.trend.verdict]++;
+		if (t.trend.verdict == TREND_GROWING)
+			m->growing_per_second += t.trend.per_second;
+		done = vector_push(&m->list, t);
+	}
+	arena_release(&scratch);
+	if (done && m->list.count)
+		qsort(m->list.at, m->list.count, sizeof *m->list.at, compare_trends);
+	return done;
+}
+
+static struct result_value not_below_0(int64_t bytes)
+{
+	return value_number(UNIT_BYTES, bytes > 0 ? (uint64_t)bytes : 0);
+}
+
+static bool fill_row(struct maker *m, const struct site_trend *t, struct result_value *row)
+{
+	const struct profile_process *p = t->entry->process;
+	const struct profile_site *site = t->entry->site;
+	const struct site_numbers *n = &site->numbers;
+	const struct trend *trend = &t->trend;
+	bool judged = trend->verdict != TREND_UNKNOWN;
+
+	row[GROWTH_PROCESS] = value_number(UNIT_ID, p->pid);
+	row[GROWTH_SITE] = value_number(UNIT_ID, site->id.v);
+	row[GROWTH_VERDICT] = value_text(trend_name(trend->verdict));
+	row[GROWTH_PER_SECOND] = value_change(UNIT_BYTES_RATE, trend->per_second);
+	row[GROWTH_SLOWEST] = value_change(UNIT_BYTES_RATE, trend->slowest);
+	row[GROWTH_FASTEST] = value_change(UNIT_BYTES_RATE, trend->fastest);
+	row[GROWTH_CONFIDENCE] = value_number(UNIT_COUNT, trend->confidence_per_mille);
+	row[GROWTH_SURE] = value_percent(trend->confidence_per_mille,
+					 trend->verdict == TREND_GROWING ? 1000 : 0);
+	row[GROWTH_FIRST] = not_below_0(trend->first);
+	row[GROWTH_LAST] = not_below_0(trend->last);
+	row[GROWTH_LIVE] = value_number(UNIT_BYTES, n->live_bytes);
+	row[GROWTH_LIVE_BLOCKS] = value_number(UNIT_COUNT, n->live_blocks);
+	row[GROWTH_CALLS] = value_number(UNIT_COUNT, n->calls);
+	row[GROWTH_FREES] = value_number(UNIT_COUNT, n->frees);
+	row[GROWTH_MOMENTS] = value_number(UNIT_COUNT, trend->moments);
+	row[GROWTH_FROM_NS] = value_number(UNIT_NS, trend->from_ns);
+	row[GROWTH_TO_NS] = value_number(UNIT_NS, trend->to_ns);
+	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->places, p, site->node));
+	if (!judged)
+		row[GROWTH_PER_SECOND] = row[GROWTH_SLOWEST] = row[GROWTH_FASTEST] =
+			value_unknown();
+	if (trend->moments < TREND_MOMENTS)
+		row[GROWTH_FIRST] = row[GROWTH_LAST] = value_unknown();
+	return row[GROWTH_LABEL].text &&
+	       stack_value(m->result, m->places, p, site->node, &row[GROWTH_STACK]);
+}
+
+static bool fill_table(struct maker *m)
+{
+	struct result *result = m->result;
+	size_t rows = MIN(m->list.count, m->query->limit);
+	struct result_column *shown = arena_copy(&result->arena, columns, sizeof columns);
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, rows * GROWTH_COLUMNS);
+
+	if (!shown || !values)
+		return false;
+	if (m->profile->process_count < 2)
+		shown[GROWTH_PROCESS].title = NULL;
+	for (size_t i = 0; i < rows; i++)
+		if (!fill_row(m, &m->list.at[i], &values[i * GROWTH_COLUMNS]))
+			return false;
+	result->table = (struct result_table){ .name = "sites",
+					       .shape = RESULT_TABLE,
+					       .columns = shown,
+					       .column_count = GROWTH_COLUMNS,
+					       .values = values,
+					       .row_count = rows };
+	return result_left_out(result, m->list.count - rows, " more site", " more sites");
+}
+
+static bool say_all(struct maker *m)
+{
+	struct sentences s = { .result = m->result };
+	struct words w = { 0 }, heap = { 0 };
+
+	words_headline(&w, m->result, m->profile);
+	if (m->verdicts[TREND_GROWING]) {
+		words_text(&w, "growing ");
+		words_add(&w, not_below_0(m->growing_per_second));
+		words_text(&w, "/s in ");
+		words_count(&w, m->verdicts[TREND_GROWING], " site", " sites");
+	} else {
+		words_text(&w, m->verdicts[TREND_BOUNDED] ? "no site grows"
+							  : "not enough data to tell what grows");
+	}
+	sentences_add(&s, NULL, &w, NULL);
+	if (m->heap.moments < TREND_MOMENTS) {
+		words_text(&heap, "not enough data: ");
+		words_count(&heap, m->heap.moments, " kept moment", " kept moments");
+		words_text(&heap, arena_printf(&m->result->arena,
+					       " in the last two thirds, and a verdict needs %d; "
+					       "record for longer",
+					       TREND_MOMENTS));
+	} else {
+		words_text(&heap, trend_name(m->heap.verdict));
+		words_text(&heap, ", ");
+		words_add(&heap, value_change(UNIT_BYTES_RATE, m->heap.per_second));
+		words_text(&heap, ", judged from ");
+		words_count(&heap, m->heap.moments, " kept moment", " kept moments");
+		words_text(&heap, " between ");
+		words_add(&heap, value_number(UNIT_NS, m->heap.from_ns));
+		words_text(&heap, " and ");
+		words_add(&heap, value_number(UNIT_NS, m->heap.to_ns));
+	}
+	sentences_add(&s, "heap", &heap, NULL);
+	return sentences_end(&s);
+}
+
+static void fill_head(struct maker *m)
+{
+	struct result *r = m->result;
+
+	result_head_add(r, "growing_bytes_per_second",
+			value_change(UNIT_BYTES_RATE, m->growing_per_second));
+	result_head_add(r, "growing_sites", value_number(UNIT_COUNT, m->verdicts[TREND_GROWING]));
+	result_head_add(r, "bounded_sites", value_number(UNIT_COUNT, m->verdicts[TREND_BOUNDED]));
+	result_head_add(r, "unknown_sites", value_number(UNIT_COUNT, m->verdicts[TREND_UNKNOWN]));
+	result_head_add(r, "heap_verdict", value_text(trend_name(m->heap.verdict)));
+	result_head_add(r, "heap_bytes_per_second",
+			value_change(UNIT_BYTES_RATE, m->heap.per_second));
+}
+
+static int check(const struct query *query, struct error *error)
+{
+	if (query->at.kind || query->minus.kind || query->has_cost)
+		return error_set(error, "--cost, --at and --minus do not go with the view growth: "
+					"it looks at all kept moments");
+	if (query->filters.thread)
+		return error_set(error, "--thread does not go with the view growth: what is kept "
+					"over time is kept for sites, not for threads");
+	return 0;
+}
+
+struct result *analyse_growth(const struct profile *profile, struct places *places,
+			      const struct query *query, struct error *error)
+{
+	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END };
+	struct maker m = { .profile = profile, .places = places, .query = query };
+	struct profile_notes unnamed = { 0 };
+
+	if (check(query, error) < 0 ||
+	    selection_make(&m.selection, profile, places, query, ask, error) < 0)
+		return NULL;
+	m.result = result_begin("growth", profile, query, 6);
+	if (!m.result || !judge_all(&m) || !fill_table(&m) || !say_all(&m) ||
+	    names_notes(places_names(places), &m.result->arena, &unnamed) < 0 ||
+	    !result_notes(m.result, profile, m.selection.whole.calls ? NULL : NOTHING_RECORDED,
+			  unnamed))
+		error_set(error, "out of memory");
+	else
+		fill_head(&m);
+	bool done = m.result && m.result->head.count > 6;
+
+	vector_release(&m.list);
+	selection_release(&m.selection);
+	if (done)
+		return m.result;
+	result_free(m.result);
+	return NULL;
+}

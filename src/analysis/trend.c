@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trends of sites. Pure.
+ *
+ * A snapshot says only what changed, so that a site's course is a staircase: between two changes it
+ * held what the first of them said. The pass over all snapshots keeps the current value of every
+ * site, and floors only of those that change in the time that counts; the others are flat.
+ *
+ * The last snapshot of a process that ended is left out: many programs free everything on their way
+ * out, and what they held until then is the question.
+ */
+#include "analysis/trend.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/history.h"
+#include "util/cleanup.h"
+#include "util/vector.h"
+
+enum { PAIRS = TREND_PARTS * (TREND_PARTS - 1) / 2 };
+
+const char *trend_name(enum trend_verdict verdict)
+{
+	static const char *const names[] = {
+		[TREND_UNKNOWN] = "not enough data",
+		[TREND_BOUNDED] = "bounded",
+		[TREND_GROWING] = "growing",
+	};
+
+	return names[verdict];
+}
+
+/* Kendall's S over the floors, in standard deviations; ties count for nothing and narrow the spread. */
+static double kendall(const struct floor floors[TREND_PARTS], double *ret_deviation)
+{
+	const double n = TREND_PARTS;
+	double s = 0, variance = n * (n - 1) * (2 * n + 5);
+
+	for (size_t i = 0; i < TREND_PARTS; i++) {
+		size_t equal = 0, before = 0;
+
+		for (size_t j = 0; j < TREND_PARTS; j++) {
+			equal += floors[j].bytes == floors[i].bytes;
+			before += j < i && floors[j].bytes == floors[i].bytes;
+			if (j > i)
+				s += (floors[j].bytes > floors[i].bytes) -
+				     (floors[j].bytes < floors[i].bytes);
+		}
+		if (before == 0) {
+			double t = (double)equal;
+
+			variance -= t * (t - 1) * (2 * t + 5);
+		}
+	}
+	*ret_deviation = sqrt(variance / 18);
+	if (variance <= 0 || s == 0)
+		return 0;
+	return (s - (s > 0 ? 1 : -1)) / *ret_deviation;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+static void fit_slope(const struct floor floors[TREND_PARTS], double deviation, struct trend *trend)
+{
+	double slopes[PAIRS];
+	size_t count = 0;
+
+	for (size_t i = 0; i < TREND_PARTS; i++)
+		for (size_t j = i + 1; j < TREND_PARTS; j++) {
+			double seconds = ((double)floors[j].at_ns - (double)floors[i].at_ns) / 1e9;
+
+			slopes[count++] =
+				seconds > 0 ? ((double)floors[j].bytes - (double)floors[i].bytes) /
+						      seconds
+					    : 0;
+		}
+	qsort(slopes, PAIRS, sizeof *slopes, compare_doubles);
+	double outside = (PAIRS - 1.96 * deviation) / 2;
+	size_t low = outside > 0 ? (size_t)outside : 0;
+
+	trend->per_second = llround((slopes[PAIRS / 2 - 1] + slopes[PAIRS / 2]) / 2);
+	trend->slowest = llround(slopes[low]);
+	trend->fastest = llround(slopes[PAIRS - 1 - low]);
+}
+
+/* How often the floor rose from one part to the next. */
+static unsigned rises(const struct floor floors[TREND_PARTS])
+{
+	unsigned count = 0;
+
+	for (size_t i = 1; i < TREND_PARTS; i++)
+		count += floors[i].bytes > floors[i - 1].bytes;
+	return count;
+}
+
+static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviations)
+{
+	const size_t half = TREND_PARTS / 2;
+	int64_t early = f[half - 1].bytes - f[0].bytes;
+	int64_t late = f[TREND_PARTS - 1].bytes - f[half].bytes;
+
+	/* 19 of 20 times there is no such trend by chance. */
+	if (deviations < 1.96)
+		return TREND_BOUNDED;
+	/* It rose and then stopped, or is about to: a cache that fills, a table that has its size. */
+	if (late <= 0 || late < early / 4)
+		return TREND_BOUNDED;
+	/* A few large steps: a doubling table looks like this, and so does a rare leak. */
+	return rises(f) < TREND_PARTS / 2 ? TREND_UNKNOWN : TREND_GROWING;
+}
+
+struct trend trend_fit(const struct floor floors[TREND_PARTS])
+{
+	struct trend trend = { .first = floors[0].bytes, .last = floors[TREND_PARTS - 1].bytes };
+	double deviation, deviations = kendall(floors, &deviation);
+
+	trend.verdict = judge(floors, deviations);
+	if (deviations > 0)
+		trend.confidence_per_mille = (unsigned)(1000 * erf(deviations / sqrt(2)));
+	fit_slope(floors, deviation, &trend);
+	return trend;
+}
+
+/* A site that changes in the time that counts. */
+struct course {
+	uint64_t from_ns, to_ns;
+	size_t part; /* the last whose floor is known, perhaps not to its end */
+	int64_t now;
+	struct floor floors[TREND_PARTS];
+};
+
+struct pass {
+	struct trends *trends;
+	VECTOR(struct course) courses;
+	struct course heap;
+};
+
+static size_t part_of(const struct course *c, uint64_t at_ns)
+{
+	uint64_t span = c->to_ns - c->from_ns;
+
+	if (at_ns <= c->from_ns || span == 0)
+		return 0;
+	return (size_t)MIN((double)(TREND_PARTS - 1),
+			   (double)(at_ns - c->from_ns) * TREND_PARTS / (double)span);
+}
+
+/* What it holds now it also held in all parts up to this one. */
+static void hold(struct course *c, size_t part)
+{
+	for (; c->part <= part; c->part++)
+		if (c->now < c->floors[c->part].bytes)
+			c->floors[c->part].bytes = c->now;
+	c->part = part;
+}
+
+/* Until the snapshot before it held what it holds now; from this one on, the new value. */
+static void change(struct course *c, uint64_t before_ns, uint64_t at_ns, int64_t value)
+{
+	size_t part = part_of(c, at_ns);
+
+	if (at_ns >= c->from_ns) {
+		if (before_ns >= c->from_ns && part_of(c, before_ns) == part)
+			hold(c, part);
+		else if (part > 0)
+			hold(c, part - 1);
+		c->part = part;
+	}
+	c->now = value;
+	if (at_ns >= c->from_ns && value < c->floors[part].bytes)
+		c->floors[part] = (struct floor){ at_ns, value };
+}
+
+/* Of what came late, its own last two thirds count. */
+static uint64_t counts_from(const struct trends *t, uint64_t born_ns)
+{
+	if (born_ns == 0 || born_ns >= t->to_ns)
+		return born_ns ? t->to_ns : t->from_ns;
+	return MAX(t->from_ns, born_ns + (t->to_ns - born_ns) / 3);
+}
+
+static struct course course_from(const struct trends *t, uint64_t born_ns, int64_t now)
+{
+	struct course c = { .from_ns = counts_from(t, born_ns), .to_ns = t->to_ns, .now = now };
+
+	for (size_t i = 0; i < TREND_PARTS; i++)
+		c.floors[i] = (struct floor){ c.from_ns + (c.to_ns - c.from_ns) / TREND_PARTS * i,
+					      INT64_MAX };
+	return c;
+}
+
+/* How many snapshots there are from then on. */
+static size_t moments_from(const struct trends *t, uint64_t from_ns)
+{
+	size_t low = 0, high = t->snapshots;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (profile_snapshot(t->process, middle).at_ns < from_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return t->snapshots - low;
+}
+
+static struct trend course_trend(const struct trends *t, struct course *c)
+{
+	struct trend trend = { .first = c->now, .last = c->now };
+	size_t moments = moments_from(t, c->from_ns);
+
+	if (moments >= TREND_MOMENTS) {
+		hold(c, TREND_PARTS - 1);
+		trend = trend_fit(c->floors);
+	}
+	trend.moments = moments;
+	trend.from_ns = c->from_ns;
+	trend.to_ns = c->to_ns;
+	return trend;
+}
+
+struct trend trend_of_site(const struct trends *t, const struct profile_site *site)
+{
+	uint32_t number = t->number[site->id.v];
+	struct trend flat = { .from_ns = counts_from(t, site->born_ns), .to_ns = t->to_ns };
+
+	if (number)
+		return t->changing[number - 1];
+	flat.first = flat.last = t->values[site->id.v];
+	flat.moments = moments_from(t, flat.from_ns);
+	flat.verdict = flat.moments < TREND_MOMENTS ? TREND_UNKNOWN : TREND_BOUNDED;
+	return flat;
+}
+
+static uint64_t born_ns(const struct profile_process *p, site_id site)
+{
+	size_t low = 0, high = p->site_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->sites[middle].id.v < site.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->site_count && p->sites[low].id.v == site.v ? p->sites[low].born_ns : 0;
+}
+
+static bool take_change(struct pass *pass, struct profile_change now, uint64_t before_ns,
+			uint64_t at_ns)
+{
+	struct trends *t = pass->trends;
+	uint32_t *number = &t->number[now.site.v];
+	int64_t *value = &t->values[now.site.v];
+
+	if (at_ns < t->from_ns) {
+		*value = now.live.bytes;
+		return true;
+	}
+	if (!*number) {
+		uint64_t born = born_ns(t->process, now.site);
+
+		if (!vector_push(&pass->courses, course_from(t, born, *value)))
+			return false;
+		*number = (uint32_t)pass->courses.count;
+	}
+	*value = now.live.bytes;
+	change(&pass->courses.at[*number - 1], before_ns, at_ns, *value);
+	return true;
+}
+
+static bool run_pass(struct pass *pass)
+{
+	const struct profile_process *p = pass->trends->process;
+	uint64_t before_ns = 0;
+
+	for (size_t i = 0; i < pass->trends->snapshots; i++) {
+		struct profile_snapshot s = profile_snapshot(p, i);
+
+		for (size_t j = 0; j < s.change_count; j++)
+			if (!take_change(pass, profile_change(p, i, j), before_ns, s.at_ns))
+				return false;
+		change(&pass->heap, before_ns, s.at_ns, (int64_t)s.live_bytes);
+		before_ns = s.at_ns;
+	}
+	return true;
+}
+
+/* Which snapshots count, and the time between the first and the last of them. */
+static void choose_time(struct trends *t)
+{
+	const struct profile_process *p = t->process;
+	size_t count = profile_snapshot_count(p);
+
+	if (count > 1 && p->end != PROFILE_RUNNING &&
+	    profile_snapshot(p, count - 1).at_ns >= p->duration_ns)
+		count--;
+	t->snapshots = count;
+	t->to_ns = count ? profile_snapshot(p, count - 1).at_ns : 0;
+	t->from_ns = t->to_ns / 3;
+}
+
+int trends_make(const struct profile_process *process, struct arena *arena, struct trends *ret)
+{
+	struct pass pass = { .trends = ret };
+	size_t sites = profile_site_ids(process);
+	int status = -1;
+
+	*ret = (struct trends){ .process = process,
+				.values = ARENA_ARRAY(arena, int64_t, sites),
+				.number = ARENA_ARRAY(arena, uint32_t, sites) };
+	if (!ret->values || !ret->number)
+		return -1;
+	choose_time(ret);
+	pass.heap = course_from(ret, 0, 0);
+	if (!run_pass(&pass))
+		goto done;
+	ret->changing = ARENA_ARRAY(arena, struct trend, pass.courses.count);
+	if (!ret->changing)
+		goto done;
+	for (size_t i = 0; i < pass.courses.count; i++)
+		ret->changing[i] = course_trend(ret, &pass.courses.at[i]);
+	ret->heap = course_trend(ret, &pass.heap);
+	status = 0;
+done:
+	vector_release(&pass.courses);
+	return status;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bars. Their width depends on the screen alone and not on what else is in the row, so that bars of
+ * two reports can be compared. Pure.
+ */
+#include "render/bar.h"
+
+#include "base/compiler.h"
+
+enum {
+	BAR_COLUMNS = 40, /* where nobody knows how wide the screen is */
+	BAR_COLUMNS_MIN = 10,
+	BAR_COLUMNS_MAX = 60,
+	BESIDE_COLUMNS = 60, /* what is left for the other columns */
+};
+
+size_t bar_columns(const struct render_options *o)
+{
+	if (!o->columns)
+		return BAR_COLUMNS;
+	if (o->columns < BESIDE_COLUMNS + BAR_COLUMNS_MIN)
+		return BAR_COLUMNS_MIN;
+	return MIN(o->columns - BESIDE_COLUMNS, (size_t)BAR_COLUMNS_MAX);
+}
+
+void bar_append(struct buffer *out, struct result_share share, const struct render_options *o)
+{
+	static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█" };
+
+	if (!share.part || !share.whole)
+		return;
+	double part = MIN((double)share.part / (double)share.whole, 1.0);
+	size_t steps = (size_t)(part * (double)bar_columns(o) * 8 + 0.5);
+
+	steps = MAX(steps, (size_t)1);
+	for (; steps >= 8; steps -= 8)
+		buffer_text(out, o->utf8 ? eighths[8] : "#");
+	if (o->utf8)
+		buffer_text(out, eighths[steps]);
+	else if (steps >= 4 || part * (double)bar_columns(o) < 1)
+		buffer_char(out, '#');
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: analysis model format m */
+/* Verdicts on courses whose answer is known: lines, bounds, saws, steps, noise; and on whole recordings. */
+#include "test_course_made.h"
+
+#include <math.h>
+
+#include "analysis/analyses.h"
+#include "analysis/trend.h"
+#include "model/build.h"
+
+static struct trend fit(int64_t (*f)(int64_t part))
+{
+	struct floor floors[TREND_PARTS];
+
+	for (int64_t i = 0; i < TREND_PARTS; i++)
+		floors[i] = (struct floor){ (uint64_t)i * MADE_SECOND, f(i) };
+	return trend_fit(floors);
+}
+
+static int64_t line(int64_t i)
+{
+	return 5000 + 1024 * i;
+}
+static int64_t falling(int64_t i)
+{
+	return 90000 - 1024 * i;
+}
+static int64_t flat(int64_t i)
+{
+	(void)i;
+	return 777;
+}
+static int64_t full_at_half(int64_t i)
+{
+	return 1000 * (i < 4 ? i : 4);
+}
+static int64_t levelling(int64_t i)
+{
+	return (int64_t)(100000 * (1 - exp(-0.7 * (double)i)));
+}
+static int64_t saw(int64_t i)
+{
+	return 4000 * (i % 3);
+}
+static int64_t doubling(int64_t i)
+{
+	return i < 3 ? 1000 : i < 6 ? 2000 : 4000;
+}
+static int64_t late_break(int64_t i)
+{
+	return i < 7 ? 1000 + 100 * i : 0;
+}
+static int64_t ragged(int64_t i)
+{
+	return 1000 * i + (i % 2 ? 700 : 0);
+}
+
+static void a_line_grows_at_its_slope(void **state)
+{
+	(void)state;
+	struct trend t = fit(line);
+
+	assert_int_equal(t.verdict, TREND_GROWING);
+	assert_int_equal(t.per_second, 1024);
+	assert_int_equal(t.slowest, 1024);
+	assert_int_equal(t.fastest, 1024);
+	assert_int_equal(t.first, 5000);
+	assert_int_equal(t.last, 5000 + 7 * 1024);
+	/* S = 28 of 28, sigma = sqrt(8 * 7 * 21 / 18): (28 - 1) / 8.083 = 3.340, two-sided 0.99916. */
+	assert_int_equal(t.confidence_per_mille, 999);
+	assert_int_equal(fit(ragged).verdict, TREND_GROWING);
+	assert_in_range(fit(ragged).per_second, 900, 1200);
+	assert_true(fit(ragged).slowest < fit(ragged).fastest);
+}
+
+static void what_stops_or_returns_is_bounded(void **state)
+{
+	(void)state;
+	assert_int_equal(fit(flat).verdict, TREND_BOUNDED);
+	assert_int_equal(fit(flat).per_second, 0);
+	assert_int_equal(fit(flat).confidence_per_mille, 0);
+	assert_int_equal(fit(falling).verdict, TREND_BOUNDED);
+	assert_int_equal(fit(falling).per_second, -1024);
+	assert_int_equal(fit(full_at_half).verdict, TREND_BOUNDED);
+	assert_int_equal(fit(levelling).verdict, TREND_BOUNDED);
+	assert_int_equal(fit(saw).verdict, TREND_BOUNDED);
+	assert_int_equal(fit(late_break).verdict, TREND_BOUNDED);
+}
+
+static void few_steps_are_no_line(void **state)
+{
+	(void)state;
+	assert_int_equal(fit(doubling).verdict, TREND_UNKNOWN);
+}
+
+static void noise_rarely_looks_like_growth(void **state)
+{
+	enum { RUNS = 20000 };
+	uint64_t random = 88172645463325252u;
+	unsigned growing = 0;
+
+	(void)state;
+	for (size_t run = 0; run < RUNS; run++) {
+		struct floor floors[TREND_PARTS];
+
+		for (size_t i = 0; i < TREND_PARTS; i++)
+			floors[i] = (struct floor){ i * MADE_SECOND,
+						    (int64_t)(unit_random(&random) % 1000000) };
+		growing += trend_fit(floors).verdict == TREND_GROWING;
+	}
+	/* One-sided at 1.96 deviations: 2.5 %; the other conditions only take some away. */
+	assert_in_range(growing, RUNS / 1000, RUNS / 40);
+}
+
+static void huge_numbers_do_no_harm(void **state)
+{
+	(void)state;
+	struct floor floors[TREND_PARTS];
+
+	for (size_t i = 0; i < TREND_PARTS; i++)
+		floors[i] = (struct floor){ i, i % 2 ? INT64_MAX / 2 : INT64_MIN / 2 };
+	assert_int_equal(trend_fit(floors).verdict, TREND_BOUNDED);
+	for (size_t i = 0; i < TREND_PARTS; i++)
+		floors[i].at_ns = 0;
+	assert_int_equal(trend_fit(floors).per_second, 0);
+}
+
+/* What trends_make finds, against floors made from every site's value at every moment. */
+static struct trend naive(uint32_t site)
+{
+	struct floor floors[TREND_PARTS];
+	/* The last snapshot is at 12.5 s, the process' end at 12.6: all count. From 12.5 / 3 s on. */
+	double to = COURSE_MOMENTS * 0.5, from = to / 3;
+
+	for (size_t i = 0; i < TREND_PARTS; i++)
+		floors[i] = (struct floor){ 0, INT64_MAX };
+	for (int64_t i = 0; i < COURSE_MOMENTS; i++) {
+		double at = 0.5 * (double)(i + 1);
+		size_t part = (size_t)MIN((at - from) * TREND_PARTS / (to - from), 7.0);
+
+		if (at >= from && course_bytes(site, i) < floors[part].bytes)
+			floors[part] =
+				(struct floor){ (uint64_t)(at * 1e9), course_bytes(site, i) };
+	}
+	return trend_fit(floors);
+}
+
+static void sites_are_judged_from_their_snapshots(void **state)
+{
+	static const enum trend_verdict verdicts[] = { TREND_GROWING, TREND_BOUNDED,
+						       TREND_BOUNDED };
+	struct recording r = made_course(1);
+	struct arena arena = ARENA_INIT;
+	struct trends trends;
+
+	(void)state;
+	r.processes[0].sites[6].born_ns = 11 * (uint64_t)MADE_SECOND;
+	struct profile *profile = profile_new(&r, NULL);
+	const struct profile_process *p = &profile->processes[0];
+
+	assert_int_equal(trends_make(p, &arena, &trends), 0);
+	for (size_t i = 0; i < p->site_count; i++) {
+		struct trend t = trend_of_site(&trends, &p->sites[i]);
+		uint32_t id = p->sites[i].id.v;
+
+		if (id == 6) {
+			assert_int_equal(t.verdict, TREND_UNKNOWN);
+			assert_in_range(t.moments, 1, TREND_MOMENTS - 1);
+			continue;
+		}
+		if (id > 5) /* it changes at no moment */
+			continue;
+		struct trend want = naive(id);
+
+		assert_int_equal(t.verdict, verdicts[id - 3]);
+		assert_int_equal(t.verdict, want.verdict);
+		assert_int_equal(t.first, want.first);
+		assert_int_equal(t.last, want.last);
+		if (id == 3)
+			assert_int_equal(t.per_second, 2048);
+		if (id != 4) /* where nothing changes, nobody knows when the floor was */
+			assert_int_equal(t.per_second, want.per_second);
+		assert_int_equal(t.moments, 17);
+	}
+	assert_int_equal(trend_of_site(&trends, &p->sites[0]).confidence_per_mille, 999);
+	arena_release(&arena);
+	profile_free(profile);
+}
+
+/* A program that frees everything at its end still grew. */
+static void the_last_breath_does_not_count(void **state)
+{
+	struct recording r = made_course(1);
+	struct process_rows *rows = &r.processes[0];
+	struct arena arena = ARENA_INIT;
+	struct trends trends;
+	struct snapshot_row *last = &rows->snapshots[COURSE_MOMENTS - 1];
+
+	(void)state;
+	rows->process.duration_ns = last->at_ns;
+	for (size_t i = 0; i < last->sites_count; i++)
+		rows->snapshot_sites[last->sites_at + i].bytes = 0;
+	struct profile *profile = profile_new(&r, NULL);
+
+	assert_int_equal(trends_make(&profile->processes[0], &arena, &trends), 0);
+	assert_int_equal(trends.snapshots, COURSE_MOMENTS - 1);
+	assert_int_equal(trend_of_site(&trends, &profile->processes[0].sites[0]).verdict,
+			 TREND_GROWING);
+	arena_release(&arena);
+	profile_free(profile);
+}
+
+static void no_snapshots_no_verdict(void **state)
+{
+	struct recording r = made_recording(1);
+	struct profile *profile = profile_new(&r, NULL);
+	struct arena arena = ARENA_INIT;
+	struct trends trends;
+
+	(void)state;
+	assert_int_equal(trends_make(&profile->processes[0], &arena, &trends), 0);
+	for (size_t i = 0; i < profile->processes[0].site_count; i++)
+		assert_int_equal(trend_of_site(&trends, &profile->processes[0].sites[i]).verdict,
+				 TREND_UNKNOWN);
+	assert_int_equal(trends.heap.verdict, TREND_UNKNOWN);
+	arena_release(&arena);
+	profile_free(profile);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_line_grows_at_its_slope),
+		cmocka_unit_test(what_stops_or_returns_is_bounded),
+		cmocka_unit_test(few_steps_are_no_line),
+		cmocka_unit_test(noise_rarely_looks_like_growth),
+		cmocka_unit_test(huge_numbers_do_no_harm),
+		cmocka_unit_test(sites_are_judged_from_their_snapshots),
+		cmocka_unit_test(the_last_breath_does_not_count),
+		cmocka_unit_test(no_snapshots_no_verdict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
