@@ -134,15 +134,12 @@ static uint64_t *tiny_word(uintptr_t address, bool make)
 	return &words[(address & ((1u << LIVE_TINY_SHIFT) - 1)) >> LIVE_TINY_GRANULE_SHIFT];
 }
 
-/* Removes the word of a tiny block. */
-static uint64_t take_tiny(uintptr_t address)
+/* The word of a tiny block; NULL: none. */
+static uint64_t *find_tiny(uintptr_t address)
 {
 	uint64_t *word = blocks_tiny_limit != 0 ? tiny_word(address, false) : NULL;
-	uint64_t taken = word != NULL ? *word : 0;
 
-	if (taken != 0)
-		__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	return taken;
+	return word != NULL && *word != 0 ? word : NULL;
 }
 
 static struct live_large *large_entry(uintptr_t address, bool make)
@@ -219,19 +216,42 @@ NOINLINE void blocks_put_slow(uintptr_t address, const struct block *block, stru
 		put_word(address, block, ret_old);
 }
 
+/* The entry of a large block; NULL: none. */
+static struct live_large *find_large(uintptr_t address)
+{
+	struct live_large *entry = large_entry(address, false);
+
+	return entry != NULL && entry->address == address ? entry : NULL;
+}
+
 struct block blocks_take_slow(uintptr_t address)
 {
-	uint64_t tiny = take_tiny(address);
-	struct live_large *entry = tiny == 0 ? large_entry(address, false) : NULL;
+	uint64_t *tiny = find_tiny(address);
+	struct live_large *entry = tiny == NULL ? find_large(address) : NULL;
+	struct block block = { 0 };
 
-	if (tiny != 0)
-		return blocks_unpack(tiny);
-	if (entry == NULL || entry->address != address)
-		return (struct block){ 0 };
-	struct block block = { entry->record, entry->birth_code, entry->size_bytes };
-
-	__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
+	if (tiny != NULL) {
+		block = blocks_unpack(*tiny);
+		__atomic_store_n(tiny, 0, __ATOMIC_RELAXED);
+	} else if (entry != NULL) {
+		block = (struct block){ entry->record, entry->birth_code, entry->size_bytes };
+		__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
+	}
 	return block;
+}
+
+struct block blocks_find(uintptr_t address)
+{
+	const uint64_t *word = blocks_small_word(address);
+
+	if (word == NULL || *word == 0 || live_small_place(*word) != live_small_place_of(address))
+		word = find_tiny(address);
+	if (word != NULL)
+		return blocks_unpack(*word);
+	const struct live_large *entry = find_large(address);
+
+	return entry != NULL ? (struct block){ entry->record, entry->birth_code, entry->size_bytes }
+			     : (struct block){ 0 };
 }
 
 void blocks_reset(void)

@@ -27,6 +27,9 @@ void blocks_reset(void);
 void blocks_put_slow(uintptr_t address, const struct block *block, struct block *ret_old);
 struct block blocks_take_slow(uintptr_t address);
 
+/* The entry of an address, which stays; record 0 = none. */
+struct block blocks_find(uintptr_t address);
+
 /* The word of a small block's granule. NULL: no leaf there yet. */
 static ALWAYS_INLINE uint64_t *blocks_small_word(uintptr_t address)
 {

@@ -6,6 +6,7 @@
  * it. */
 #include "recorder/hook.h"
 
+#include "recorder/allocator.h"
 #include "recorder/lock.h"
 #include "recorder/maps.h"
 #include "recorder/operators.h"
@@ -70,6 +71,7 @@ static struct slot *register_thread(void)
 	}
 	thread_state.slot = slot;
 	thread_state.token = *fork_token;
+	thread_state.taken = thread_state.deleted = NULL;
 	return slot;
 }
 
@@ -98,7 +100,7 @@ static bool inside_hook(const uintptr_t *frame)
 	if (thread_state.token != *fork_token || slot == NULL)
 		return true; /* starting up, or a fork inside a hook: cannot tell more */
 	if (walk_is_running(slot, (uintptr_t)frame, guard)) {
-		if (!forwarding || modules_allocator_is_libc) /* others may call themselves */
+		if (!forwarding || allocator_is_libc) /* others may call themselves */
 			health_add(HEALTH_reentrant_calls);
 		return true;
 	}
@@ -113,18 +115,14 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 	if (UNLIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF))
 		return NULL;
 	if (thread_state.guard & GUARD_NESTS) {
-		thread_state.nested = true;
-		if (operators_call(frame[1]))
+		if (thread_state.taken == NULL && operators_call(frame[1]))
 			return NULL;
-		/* Not the operator's malloc: an exception on its way, a new handler, a signal handler, or the operator
-		 * was left long ago. Its hook ends here; what it may still call is recorded on its own. */
+		/* Not what the operator returns: its books, an exception on its way, a new handler, a signal handler, or
+		 * the operator was left long ago. Its hook ends here; what it may still call is recorded on its own. */
 		hook_leave();
 	}
-	if (thread_state.guard != 0) {
-		thread_state.nested = true;
-		if (inside_hook(frame))
-			return NULL;
-	}
+	if (thread_state.guard != 0 && inside_hook(frame))
+		return NULL;
 	if (thread_state.token != *fork_token) {
 		hook_guard((uintptr_t)frame);
 		slot = register_thread();
@@ -137,6 +135,13 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 	return slot;
 }
 
+NOINLINE struct slot *hook_enter_free_slow(const uintptr_t *frame)
+{
+	if (thread_state.guard & GUARD_NESTS)
+		hook_leave();
+	return hook_enter_slow(frame);
+}
+
 COLD void record_missed_free(struct slot *slot, const struct block *old)
 {
 	health_add(HEALTH_repaired_blocks);
@@ -145,12 +150,29 @@ COLD void record_missed_free(struct slot *slot, const struct block *old)
 
 COLD void record_unknown_free(const void *block)
 {
-	if (early_holds(block))
+	if (early_holds(block) || block == thread_state.deleted)
 		return;
+	if (block == thread_state.taken) { /* the operator's, and nobody has recorded it */
+		thread_state.taken = NULL;
+		return;
+	}
 	if (start_was_forked)
 		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);
 	else
 		health_add(HEALTH_unknown_frees);
+}
+
+NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
+{
+	struct block entry = thread_state.deleted_entry;
+
+	if (block != thread_state.deleted || entry.record == 0) {
+		record_unknown_free(block);
+		return;
+	}
+	thread_state.deleted_entry.record = 0;
+	record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+		     slot->last_block == block);
 }
 
 NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,

@@ -32,11 +32,12 @@ static inline bool hook_in_new_child(void)
 
 enum {
 	GUARD_FORWARDING = 1, /* inside the forwarded call */
-	GUARD_NESTS = 2,      /* which is known to call malloc: that call is not the program's */
+	GUARD_NESTS = 2,      /* of operator new: the malloc inside is not the program's */
 	GUARD_BITS = 3,
 };
 
 struct slot *hook_enter_slow(const uintptr_t *frame);
+struct slot *hook_enter_free_slow(const uintptr_t *frame);
 
 static ALWAYS_INLINE void hook_guard(uintptr_t guard)
 {
@@ -53,6 +54,15 @@ static ALWAYS_INLINE struct slot *hook_enter(const uintptr_t *frame)
 	return thread_state.slot;
 }
 
+/* For what ends a block: inside operator new too it is recorded, where the first block taken is not. */
+static ALWAYS_INLINE struct slot *hook_enter_free(const uintptr_t *frame)
+{
+	if (UNLIKELY(thread_state.guard != 0 || thread_state.token != *fork_token))
+		return hook_enter_free_slow(frame);
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	return thread_state.slot;
+}
+
 /* The forwarded call is over. */
 static ALWAYS_INLINE void hook_record(const uintptr_t *frame)
 {
@@ -64,18 +74,20 @@ static ALWAYS_INLINE void hook_leave(void)
 	hook_guard(0);
 }
 
-/* Ends the guard before its time, if it is this hook's. */
-static inline void hook_end(const uintptr_t *frame)
+/* Whether a hook without a slot is the call by which operator new gets its block. */
+static inline bool hook_is_taking(void)
 {
-	if ((thread_state.guard & ~(uintptr_t)GUARD_BITS) == (uintptr_t)frame)
-		hook_leave();
+	return thread_state.guard & GUARD_NESTS;
 }
 
-/* What a hook without a slot forwarded gave nothing: if it was an operator that called, it may now throw and never
- * come back, so its guard ends here. */
-static inline void *hook_nested(void *block)
+/* What that call gave is left to the operator. If nothing: it may now throw and never come back, so its guard ends. */
+static inline void *hook_taken(bool taking, void *block, uint64_t size)
 {
-	if (UNLIKELY(block == NULL && thread_state.guard & GUARD_NESTS))
+	if (!taking)
+		return block;
+	thread_state.taken = block;
+	thread_state.taken_bytes = size;
+	if (UNLIKELY(block == NULL))
 		hook_leave();
 	return block;
 }
@@ -83,6 +95,8 @@ static inline void *hook_nested(void *block)
 /* An entry that was overwritten: the free that we did not see. */
 void record_missed_free(struct slot *slot, const struct block *old);
 void record_unknown_free(const void *block);
+/* The same where it may be what an operator is about to delete. */
+void record_free_of_unknown(struct slot *slot, void *block);
 /* The freeing slot's record for a block of another slot. */
 struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
 				   uint64_t size);
@@ -142,22 +156,29 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const struct block *bloc
 	account_free(slot, record, block->size_bytes, slack, block->birth_code, temporary);
 }
 
+/* The same of one whose memory is about to go. */
+static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const struct block *entry,
+				       uint64_t slack, bool temporary)
+{
+	if (temporary)
+		slot->last_block = NULL;
+	record_end(slot, entry, slack, temporary);
+	if (UNLIKELY(entry->size_bytes >= LIVE_SMALL_LIMIT))
+		stack_memory_gone((uintptr_t)block, entry->size_bytes); /* a coroutine's stack? */
+}
+
 /* Removes a block that is about to be freed. */
 static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uintptr_t *frame)
 {
 	if (modules_is_loader(frame[1]))
 		modules_loader_frees(slot, block);
 	struct block entry = blocks_take((uintptr_t)block);
-	bool temporary = slot->last_block == block;
 
 	if (UNLIKELY(entry.record == 0)) {
-		record_unknown_free(block);
+		record_free_of_unknown(slot, block);
 		return;
 	}
-	if (temporary)
-		slot->last_block = NULL;
-	record_end(slot, &entry, slack_of(block, entry.size_bytes), temporary);
-	if (UNLIKELY(entry.size_bytes >= LIVE_SMALL_LIMIT))
-		stack_memory_gone((uintptr_t)block, entry.size_bytes); /* a coroutine's stack? */
+	record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+		     slot->last_block == block);
 }
 #endif

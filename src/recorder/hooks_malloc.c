@@ -38,8 +38,12 @@ EXPORT void *malloc(size_t size)
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
 
-	if (UNLIKELY(slot == NULL))
-		return next_ready() ? hook_nested(next.malloc(size)) : early_or_fail(size, 0);
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return next_ready() ? hook_taken(taking, next.malloc(size), size)
+				    : early_or_fail(size, 0);
+	}
 	return recorded(slot, next.malloc(size), size, frame);
 }
 
@@ -49,10 +53,11 @@ EXPORT void *calloc(size_t count, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
 		size_t bytes;
 
 		if (next_ready())
-			return hook_nested(next.calloc(count, size));
+			return hook_taken(taking, next.calloc(count, size), count * size);
 		/* The arena is never used twice: it is zero. */
 		return early_or_fail(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes,
 				     0);
@@ -63,7 +68,7 @@ EXPORT void *calloc(size_t count, size_t size)
 /* Records the end of a block; true if the caller must leave the hook after it has forwarded. */
 static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
 {
-	struct slot *slot = block != NULL ? hook_enter(frame) : NULL;
+	struct slot *slot = block != NULL ? hook_enter_free(frame) : NULL;
 
 	if (UNLIKELY(slot == NULL))
 		return false;
@@ -180,7 +185,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 EXPORT void *realloc(void *block, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
-	struct slot *slot = hook_enter(frame);
+	struct slot *slot = hook_enter_free(frame);
 
 	if (UNLIKELY(slot == NULL))
 		return forward_realloc(block, size);
@@ -196,7 +201,7 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	struct slot *slot = hook_enter(frame);
+	struct slot *slot = hook_enter_free(frame);
 
 	if (UNLIKELY(slot == NULL))
 		return forward_realloc(block, bytes);
@@ -209,10 +214,12 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
 		if (next_ready()) {
 			int failed = next.posix_memalign(ret, alignment, size);
 
-			hook_nested(failed ? NULL : *ret);
+			hook_taken(taking, failed ? NULL : *ret, size);
 			return failed;
 		}
 		*ret = early_alloc(size, alignment);
@@ -229,9 +236,12 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
 
-	if (UNLIKELY(slot == NULL))
-		return next_ready() ? hook_nested(next.aligned_alloc(alignment, size))
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return next_ready() ? hook_taken(taking, next.aligned_alloc(alignment, size), size)
 				    : early_or_fail(size, alignment);
+	}
 	return recorded(slot, next.aligned_alloc(alignment, size), size, frame);
 }
 
@@ -240,9 +250,12 @@ EXPORT void *memalign(size_t alignment, size_t size)
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
 
-	if (UNLIKELY(slot == NULL))
-		return next_ready() ? hook_nested(next.memalign(alignment, size))
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return next_ready() ? hook_taken(taking, next.memalign(alignment, size), size)
 				    : early_or_fail(size, alignment);
+	}
 	return recorded(slot, next.memalign(alignment, size), size, frame);
 }
 
@@ -251,8 +264,12 @@ EXPORT void *valloc(size_t size)
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
 
-	if (UNLIKELY(slot == NULL))
-		return next_ready() ? hook_nested(next.valloc(size)) : early_or_fail(size, PAGE);
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return next_ready() ? hook_taken(taking, next.valloc(size), size)
+				    : early_or_fail(size, PAGE);
+	}
 	return recorded(slot, next.valloc(size), size, frame);
 }
 
@@ -261,8 +278,12 @@ EXPORT void *pvalloc(size_t size)
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
 
-	if (UNLIKELY(slot == NULL))
-		return next_ready() ? hook_nested(next.pvalloc(size)) : early_or_fail(size, PAGE);
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return next_ready() ? hook_taken(taking, next.pvalloc(size), size)
+				    : early_or_fail(size, PAGE);
+	}
 	return recorded(slot, next.pvalloc(size), size, frame);
 }
 

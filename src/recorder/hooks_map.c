@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
+#include "recorder/allocator.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
 #include "recorder/sys.h"
@@ -26,7 +27,7 @@ static long with_errno(long ret)
 
 static bool by_program(uintptr_t caller)
 {
-	return !modules_is_loader(caller) && !modules_is_allocator(caller);
+	return !modules_is_loader(caller) && !is_in_allocator(caller);
 }
 
 static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int flags, int fd,

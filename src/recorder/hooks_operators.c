@@ -1,123 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The C++ operators. A block belongs to the program's call of new, with the size that was asked for there: libstdc++
- * turns 0 into 1 and rounds up for alignment before it calls malloc. So new is recorded here, and what it calls passes
- * through. Deletes reach free, where they are recorded: ours jump there and leave no trace on the stack. An allocator
- * that brings operators of its own (jemalloc 5.3, tcmalloc, mimalloc) may never reach malloc or free: which it is, is
- * learnt from the program's first calls.
+ * turns 0 into 1 and rounds up for alignment before it calls malloc. So the first block that an operator takes from
+ * malloc is left to its end: if it is what the operator returns, it is recorded here. Everything else that an operator
+ * takes (its own books, an exception) is recorded where it is taken.
  *
- * What is forwarded to: the next definition in the process, found at start-up. Where there is none (a C program whose
- * plugin brings C++), the caller's own definition if its object has one, else what libstdc++ would do: malloc and free,
- * and the definition in the caller's scope only when memory has run out. No lock of the loader is taken before that.
+ * Deletes jump to the next definition and are recorded in free, until a new has returned what is not from malloc (jemalloc
+ * 5.3, tcmalloc, mimalloc, pools): such blocks end in the operator. A pool may take its memory from malloc, or an operator
+ * put a header before the block: then nothing is recorded here any more, malloc has it all.
  *
  * An exception from the forwarded operator passes through our frame without landing there. Its guard has ended when the
- * malloc inside failed (hook_nested), or is found out by the next hook (hook.c). Owns: the table of next operators,
- * written at start-up. */
-#include <dlfcn.h>
-
-#include "recorder/hook.h"
+ * malloc inside failed or another was called (hook.c), or is found out by the next hook. */
 #include "recorder/operators.h"
 
-/* Every operator takes at most three register arguments; passing one more than it has does no harm. */
-typedef void *operator_fn(uintptr_t a, uintptr_t b, uintptr_t c);
+#include "recorder/hook.h"
 
-/* X(number, symbol) */
-#define NEW_OPERATORS(X)                                                                           \
-	X(0, "_Znwm")                                                                              \
-	X(1, "_Znam")                                                                              \
-	X(2, "_ZnwmRKSt9nothrow_t")                                                                \
-	X(3, "_ZnamRKSt9nothrow_t")                                                                \
-	X(4, "_ZnwmSt11align_val_t")                                                               \
-	X(5, "_ZnamSt11align_val_t")                                                               \
-	X(6, "_ZnwmSt11align_val_tRKSt9nothrow_t")                                                 \
-	X(7, "_ZnamSt11align_val_tRKSt9nothrow_t")
-#define DELETE_OPERATORS(X)                                                                        \
-	X(8, "_ZdlPv")                                                                             \
-	X(9, "_ZdaPv")                                                                             \
-	X(10, "_ZdlPvm")                                                                           \
-	X(11, "_ZdaPvm")                                                                           \
-	X(12, "_ZdlPvRKSt9nothrow_t")                                                              \
-	X(13, "_ZdaPvRKSt9nothrow_t")                                                              \
-	X(14, "_ZdlPvSt11align_val_t")                                                             \
-	X(15, "_ZdaPvSt11align_val_t")                                                             \
-	X(16, "_ZdlPvmSt11align_val_t")                                                            \
-	X(17, "_ZdaPvmSt11align_val_t")                                                            \
-	X(18, "_ZdlPvSt11align_val_tRKSt9nothrow_t")                                               \
-	X(19, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
+/* What is known of the operators by what they returned. Only ever goes on; relaxed: whoever gets a block from another
+ * thread has seen what that thread saw. */
+static enum kind {
+	MALLOCS, /* always a block that they took from malloc */
+	OWN,	 /* some are not */
+	PARTS,	 /* some are a part of one that they took from malloc */
+} blocks_are;
 
-static const char *const names[] = {
-#define NAME(number, symbol) symbol,
-	NEW_OPERATORS(NAME) DELETE_OPERATORS(NAME)
-#undef NAME
-};
-enum { OPERATORS = ARRAY_SIZE(names), FIRST_ALIGNED_NEW = 4 };
-
-/* The next definition of each in the process; all NULL where there are none. */
-static operator_fn *next_operator[OPERATORS];
-/* Whether they reach malloc and free through our hooks: not known before the first new. */
-static enum { NOT_KNOWN, REACH_MALLOC, KEEP_TO_THEMSELVES } operators;
-
-void operators_start(void)
+static void learn(enum kind what)
 {
-	for (int i = 0; i < OPERATORS; i++)
-		next_operator[i] = (operator_fn *)next_symbol(RTLD_NEXT, names[i]);
+	if (blocks_are < what)
+		blocks_are = what;
 }
 
-bool operators_call(uintptr_t pc)
-{
-	enum { BODY = 512 }; /* an operator is small; a call further away is told by the walk */
-
-	for (int i = 0; i < OPERATORS; i++) {
-		if (next_operator[i] != NULL && pc - (uintptr_t)next_operator[i] < BODY)
-			return true;
-	}
-	return false;
-}
-
-/* Without a definition that could be had without a lock. */
-static void *plain_new(int number, uintptr_t a, uintptr_t b, uintptr_t c, const uintptr_t *frame)
-{
-	bool aligned = number >= FIRST_ALIGNED_NEW;
-	void *block =
-		aligned ? next.aligned_alloc(b, (a + b - 1) & ~(b - 1)) : next.malloc(a ? a : 1);
-
-	if (LIKELY(block != NULL))
-		return block;
-	operator_fn *real = (operator_fn *)modules_symbol_near(frame[1], names[number]);
-
-	hook_end(frame); /* it calls the handler, or throws: all that is recorded on its own */
-	return real != NULL ? real(a, b, c) : NULL;
-}
-
-static ALWAYS_INLINE void *forward_new(int number, uintptr_t a, uintptr_t b, uintptr_t c,
-				       const uintptr_t *frame)
+static ALWAYS_INLINE operator_fn *forward_of(int number)
 {
 	operator_fn *forward = next_operator[number];
 
-	if (LIKELY(forward != NULL))
-		return forward(a, b, c);
-	forward = (operator_fn *)modules_own_symbol(frame[1], names[number]);
-	if (forward == NULL)
-		return plain_new(number, a, b, c, frame);
-	hook_end(
-		frame); /* the caller's own: if it calls malloc, that is recorded; so is its delete */
-	return forward(a, b, c);
+	return LIKELY(forward != NULL) ? forward : operators_instead(number);
 }
 
-/* The guard was taken down by a hook inside: a later attempt of libstdc++'s has been recorded there, what a pool gave has
- * not. */
-NOINLINE static void *new_ended_inside(void *block, uint64_t size, const uintptr_t *frame)
+static bool is_part(const void *block, const void *of, uint64_t bytes)
 {
-	struct slot *slot = block != NULL ? hook_enter(frame) : NULL;
+	return block > of && (uintptr_t)block - (uintptr_t)of < bytes;
+}
 
-	if (slot == NULL)
-		return block;
+/* What an operator has taken and not returned: it threw, or keeps it for itself. */
+COLD static void record_taken(struct slot *slot, uint64_t slack, const uintptr_t *frame)
+{
+	void *taken = thread_state.taken;
+
+	thread_state.taken = NULL;
+	record_block(slot, taken, thread_state.taken_bytes, slack, frame);
+}
+
+/* Whether an operator returned what no hook inside has recorded. */
+static bool is_new(const struct slot *slot, int number, const void *block)
+{
+	const void *last = slot->last_block;
+
+	if (blocks_find((uintptr_t)block).record != 0)
+		return false;
+	if (!operator_of_allocator[number] && last != NULL &&
+	    is_part(block, last, blocks_find((uintptr_t)last).size_bytes)) {
+		learn(PARTS);
+		return false;
+	}
+	return true;
+}
+
+/* The end of new where it is not the ordinary one. Under the hook's guard. */
+NOINLINE static void *new_end(struct slot *slot, int number, void *block, uint64_t size,
+			      const uintptr_t *frame)
+{
+	void *taken = thread_state.taken;
+	bool is_taken = block == taken;
+	uint64_t taken_slack = taken != NULL ? slack_of(taken, thread_state.taken_bytes) : 0;
+	uint64_t slack = block != NULL && (is_taken || operator_of_allocator[number])
+				 ? slack_of(block, size)
+				 : 0;
+
 	hook_record(frame);
-	struct block known = blocks_take((uintptr_t)block), none;
-
-	if (known.record != 0)
-		blocks_put((uintptr_t)block, &known, &none);
-	else
-		record_block(slot, block, size, 0, frame);
+	if (taken != NULL && !is_taken)
+		record_taken(slot, taken_slack, frame);
+	thread_state.taken = NULL;
+	if (block != NULL && is_new(slot, number, block)) {
+		if (!is_taken)
+			learn(OWN);
+		record_block(slot, block, size, slack, frame);
+	}
 	hook_leave();
 	return block;
 }
@@ -125,55 +91,84 @@ NOINLINE static void *new_ended_inside(void *block, uint64_t size, const uintptr
 static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, uintptr_t c,
 				      const uintptr_t *frame)
 {
+	operator_fn *forward = forward_of(number);
+
+	if (UNLIKELY(blocks_are == PARTS))
+		return forward(size, b, c);
 	struct slot *slot = hook_enter(frame);
-	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING |
-			  (operators != KEEP_TO_THEMSELVES ? GUARD_NESTS : 0);
+	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING | GUARD_NESTS;
 
 	if (UNLIKELY(slot == NULL))
-		return forward_new(number, size, b, c, frame);
-	thread_state.nested = false;
+		return forward(size, b, c);
+	if (UNLIKELY(thread_state.taken != NULL)) /* of an operator that is not over, or threw */
+		record_taken(slot, 0, frame);
 	hook_guard(guard);
-	void *block = forward_new(number, size, b, c, frame);
+	void *block = forward(size, b, c);
 
-	if (UNLIKELY(thread_state.guard != guard))
-		return new_ended_inside(block, size, frame);
-	if (UNLIKELY(operators == NOT_KNOWN))
-		operators = thread_state.nested ? REACH_MALLOC : KEEP_TO_THEMSELVES;
-	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;
+	if (UNLIKELY(thread_state.guard != guard)) {
+		slot = hook_enter(frame);
+		return slot != NULL ? new_end(slot, number, block, size, frame) : block;
+	}
+	if (UNLIKELY(block == NULL || (block != thread_state.taken &&
+				       (blocks_are == MALLOCS || thread_state.taken != NULL ||
+					!operator_of_allocator[number]))))
+		return new_end(slot, number, block, size, frame);
+	uint64_t slack = slack_of(block, size);
 
 	hook_record(frame);
-	if (LIKELY(block != NULL))
-		record_block(slot, block, size, slack, frame);
+	thread_state.taken = NULL;
+	record_block(slot, block, size, slack, frame);
 	hook_leave();
 	return block;
 }
 
-/* Of operators that keep to themselves, and where there are none but the caller's own or none at all. */
-NOINLINE static void *delete_recorded(operator_fn *forward, uintptr_t block, uintptr_t b,
-				      uintptr_t c, const uintptr_t *frame)
+/* The block leaves the map before its memory may be another thread's. If the operator hands it to free, it is accounted
+ * for there, as one of malloc's; else here. */
+static void *delete_pooled(operator_fn *forward, uintptr_t block, uintptr_t b, uintptr_t c,
+			   const uintptr_t *frame, struct slot *slot)
 {
-	struct slot *slot = block != 0 ? hook_enter(frame) : NULL;
+	struct block entry = blocks_take(block), outer_entry = thread_state.deleted_entry;
+	void *outer = thread_state.deleted;
+	bool temporary = slot->last_block == (void *)block;
 
-	if (slot != NULL) {
-		hook_record(frame);
-		record_free(slot, (void *)block, frame);
-		hook_guard((uintptr_t)frame | GUARD_FORWARDING);
-	}
-	if (forward != NULL)
-		forward(block, b, c);
-	else if (!early_holds((void *)block))
-		next.free((void *)block);
-	if (slot != NULL)
+	if (entry.record == 0) {
+		if (blocks_are != PARTS)
+			record_unknown_free((void *)block);
 		hook_leave();
+		return forward(block, b, c);
+	}
+	thread_state.deleted = (void *)block;
+	thread_state.deleted_entry = entry;
+	hook_leave();
+	forward(block, b, c);
+	entry = thread_state.deleted_entry;
+	thread_state.deleted = outer;
+	thread_state.deleted_entry = outer_entry;
+	slot = entry.record != 0 ? hook_enter(frame) : NULL;
+	if (slot == NULL)
+		return NULL;
+	hook_record(frame);
+	record_ended(slot, (void *)block, &entry, 0, temporary);
+	hook_leave();
 	return NULL;
 }
 
-NOINLINE static void *delete_by_caller(int number, uintptr_t block, uintptr_t b, uintptr_t c,
-				       const uintptr_t *frame)
+NOINLINE static void *delete_recorded(int number, uintptr_t block, uintptr_t b, uintptr_t c,
+				      const uintptr_t *frame)
 {
-	operator_fn *own = (operator_fn *)modules_own_symbol(frame[1], names[number]);
+	operator_fn *forward = forward_of(number);
+	struct slot *slot = block != 0 ? hook_enter(frame) : NULL;
 
-	return own != NULL ? own(block, b, c) : delete_recorded(NULL, block, b, c, frame);
+	if (slot == NULL)
+		return forward(block, b, c);
+	hook_record(frame);
+	if (!operator_of_allocator[number])
+		return delete_pooled(forward, block, b, c, frame, slot);
+	record_free(slot, (void *)block, frame);
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	forward(block, b, c);
+	hook_leave();
+	return NULL;
 }
 
 #define DEFINE_NEW(number, symbol)                                                                 \
@@ -187,14 +182,9 @@ NOINLINE static void *delete_by_caller(int number, uintptr_t block, uintptr_t b,
 	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);     \
 	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                             \
 	{                                                                                          \
-		const uintptr_t *frame = HOOK_FRAME();                                             \
-		operator_fn *forward = next_operator[number];                                      \
-                                                                                                   \
-		if (UNLIKELY(forward == NULL))                                                     \
-			return delete_by_caller(number, a, b, c, frame);                           \
-		if (UNLIKELY(operators == KEEP_TO_THEMSELVES))                                     \
-			return delete_recorded(forward, a, b, c, frame);                           \
-		return forward(a, b, c);                                                           \
+		if (UNLIKELY(blocks_are != MALLOCS))                                               \
+			return delete_recorded(number, a, b, c, HOOK_FRAME());                     \
+		return forward_of(number)(a, b, c);                                                \
 	}
 NEW_OPERATORS(DEFINE_NEW)
 DELETE_OPERATORS(DEFINE_DELETE)

@@ -12,7 +12,6 @@
 #include <sys/auxv.h>
 
 #include "recorder/next.h"
-#include "recorder/own_symbol.h"
 #include "recorder/rules.h"
 #include "recorder/sys.h"
 
@@ -20,18 +19,16 @@ enum { OWN_LINK_MAP = 0, OWN_EH_FRAME = 1, MODULE_IDS = 1 << 16, PATH_BYTES = 40
 
 uint32_t modules_generation = 1;
 uintptr_t loader_start, loader_bytes;
-uintptr_t allocator_start, allocator_bytes;
-bool modules_allocator_is_libc;
 uintptr_t recorder_start, recorder_bytes;
 
 extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
 
 typedef int find_object_fn(void *pc, struct dl_find_object *result);
 static find_object_fn *find_object;
-static char executable[PATH_BYTES];
+static char executable[PATH_BYTES]; /* ends with 0 */
 static uint32_t executable_bytes;
 
-static void extent_of(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes)
+void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
 	struct dl_find_object object;
 
@@ -45,8 +42,9 @@ void modules_find_loader(void)
 {
 	find_object = (find_object_fn *)next_symbol(RTLD_DEFAULT, "_dl_find_object");
 	/* A function that is ld.so's own. */
-	extent_of(next_symbol(RTLD_DEFAULT, "__tls_get_addr"), &loader_start, &loader_bytes);
-	extent_of((const void *)(uintptr_t)modules_find_loader, &recorder_start, &recorder_bytes);
+	modules_extent(next_symbol(RTLD_DEFAULT, "__tls_get_addr"), &loader_start, &loader_bytes);
+	modules_extent((const void *)(uintptr_t)modules_find_loader, &recorder_start,
+		       &recorder_bytes);
 }
 
 bool modules_same(const void *a, const void *b)
@@ -55,7 +53,7 @@ bool modules_same(const void *a, const void *b)
 
 	if (a == NULL || b == NULL)
 		return false;
-	extent_of(a, &start, &bytes);
+	modules_extent(a, &start, &bytes);
 	return (uintptr_t)b - start < bytes;
 }
 
@@ -66,14 +64,16 @@ static void name_from_arguments(void)
 	const char *name = arguments[0];
 
 	for (executable_bytes = 0;
-	     name != NULL && name[executable_bytes] && executable_bytes < PATH_BYTES;
+	     name != NULL && name[executable_bytes] && executable_bytes < PATH_BYTES - 1;
 	     executable_bytes++)
 		executable[executable_bytes] = name[executable_bytes];
+	executable[executable_bytes] = 0;
 }
 
 void modules_start(void)
 {
-	long bytes = sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES);
+	long bytes =
+		sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES - 1);
 
 	executable_bytes = sys_failed(bytes) ? 0 : (uint32_t)bytes;
 	if (getauxval(AT_BASE) == 0)
@@ -283,28 +283,5 @@ const char *modules_file_of(const void *address)
 
 	if (find_object == NULL || find_object((void *)(uintptr_t)address, &object) != 0)
 		return "";
-	return object.dlfo_link_map->l_name;
-}
-
-void modules_note_allocator(const void *function)
-{
-	extent_of(function, &allocator_start, &allocator_bytes);
-}
-
-void *modules_own_symbol(uintptr_t pc, const char *name)
-{
-	struct dl_find_object object;
-
-	if (find_object == NULL || find_object((void *)pc, &object) != 0)
-		return NULL;
-	return own_symbol(object.dlfo_link_map, name);
-}
-
-void *modules_symbol_near(uintptr_t pc, const char *name)
-{
-	struct dl_find_object object;
-
-	if (find_object == NULL || find_object((void *)pc, &object) != 0)
-		return NULL;
-	return next_symbol(object.dlfo_link_map, name); /* a link map is a handle */
+	return object.dlfo_link_map->l_name[0] ? object.dlfo_link_map->l_name : executable;
 }

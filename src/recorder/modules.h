@@ -24,22 +24,6 @@ static ALWAYS_INLINE bool modules_is_loader(uintptr_t pc)
 	return UNLIKELY(pc - loader_start < loader_bytes);
 }
 
-/* The code of whoever defines malloc. */
-extern uintptr_t allocator_start, allocator_bytes;
-extern bool modules_allocator_is_libc;
-void modules_note_allocator(const void *function);
-
-static ALWAYS_INLINE bool modules_is_allocator(uintptr_t pc)
-{
-	return pc - allocator_start < allocator_bytes;
-}
-
-/* A definition of `name` in the object that holds pc itself; no lock, no search elsewhere. NULL: none. */
-void *modules_own_symbol(uintptr_t pc, const char *name);
-
-/* A definition of `name` in the scope of the object that holds pc, by dlsym: takes the loader's lock. NULL: none. */
-void *modules_symbol_near(uintptr_t pc, const char *name);
-
 /* Finds _dl_find_object and the extents of the loader and of the recorder. Before anything else here. */
 void modules_find_loader(void);
 
@@ -75,6 +59,9 @@ const uint8_t *modules_unwind_table(uintptr_t pc);
 void modules_loader_allocates(struct slot *slot);
 void modules_loader_frees(struct slot *slot, const void *block);
 
-/* The object that holds an address, for the name of the allocator. Start-up only. */
+/* Where the object that holds an address lies; unchanged: there is none. */
+void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes);
+
+/* The file of the object that holds an address, "" if there is none. Start-up only. */
 const char *modules_file_of(const void *address);
 #endif

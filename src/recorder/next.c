@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 
 #include "recorder/modules.h"
+#include "recorder/operators.h"
+#include "recorder/withdraw.h"
 
 struct next next;
 char early_arena[EARLY_BYTES] __attribute__((aligned(4096)));
@@ -27,6 +29,15 @@ void *next_symbol(void *handle, const char *name)
 	return found;
 }
 
+void *next_or_withdraw(const char *name)
+{
+	void *found = next_symbol(RTLD_NEXT, name);
+
+	if (found == NULL)
+		withdraw(name);
+	return found;
+}
+
 /* A block may be asked for its size only by the allocator that it came from: everything that hands out blocks, and the
  * malloc that libraries reach, must be of one object, or of ours. */
 static void check_usable(void)
@@ -34,15 +45,13 @@ static void check_usable(void)
 	const void *const makers[] = { (void *)next.malloc,   (void *)next.calloc,
 				       (void *)next.realloc,  (void *)next.posix_memalign,
 				       (void *)next.memalign, (void *)next.free };
-	void *reached = next_symbol(RTLD_DEFAULT, "malloc");
 
 	for (size_t i = 0; i < ARRAY_SIZE(makers); i++) {
 		if (!modules_same((const void *)next.usable, makers[i]))
 			next.usable = NULL;
 	}
-	if (!modules_same(reached, (const void *)(uintptr_t)check_usable))
-		next.usable =
-			NULL; /* the executable's own malloc: the operators hand out its blocks */
+	if (next.other_malloc != NULL)
+		next.usable = NULL; /* the operators hand out its blocks */
 }
 
 static void look_up(void)
@@ -59,15 +68,15 @@ static void look_up(void)
 	next.pvalloc = next_symbol(RTLD_NEXT, "pvalloc");
 	next.malloc_usable_size = next_symbol(RTLD_NEXT, "malloc_usable_size");
 	next.usable = next.malloc_usable_size;
-	next.free_sized = next_symbol(RTLD_NEXT, "free_sized");
-	next.free_aligned_sized = next_symbol(RTLD_NEXT, "free_aligned_sized");
+	next.free_sized = next_or_withdraw("free_sized");
+	next.free_aligned_sized = next_or_withdraw("free_aligned_sized");
 	next.mmap = next_symbol(RTLD_NEXT, "mmap");
 	next.munmap = next_symbol(RTLD_NEXT, "munmap");
 	next.mremap = next_symbol(RTLD_NEXT, "mremap");
 	next.execve = next_symbol(RTLD_NEXT, "execve");
 	next.execvpe = next_symbol(RTLD_NEXT, "execvpe");
 	next.fexecve = next_symbol(RTLD_NEXT, "fexecve");
-	next.execveat = next_symbol(RTLD_NEXT, "execveat");
+	next.execveat = next_or_withdraw("execveat");
 	next.posix_spawn = next_symbol(RTLD_NEXT, "posix_spawn");
 	next.posix_spawnp = next_symbol(RTLD_NEXT, "posix_spawnp");
 	next.system = next_symbol(RTLD_NEXT, "system");
@@ -77,6 +86,9 @@ static void look_up(void)
 	next.mlockall = next_symbol(RTLD_NEXT, "mlockall");
 	next.setrlimit = next_symbol(RTLD_NEXT, "setrlimit");
 	next.prlimit = next_symbol(RTLD_NEXT, "prlimit");
+	next.other_malloc = next_symbol(RTLD_DEFAULT, "malloc");
+	if (modules_same(next.other_malloc, (void *)next_ready))
+		next.other_malloc = NULL;
 	check_usable();
 }
 
@@ -88,7 +100,10 @@ COLD static bool find(void)
 					 __ATOMIC_ACQUIRE))
 		return expected == READY;
 	modules_find_loader();
+	withdraw_begin();
 	look_up();
+	operators_look_up();
+	withdraw_end();
 	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);
 	return true;
 }

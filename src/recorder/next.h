@@ -28,6 +28,7 @@ struct next {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
+	const void *other_malloc; /* what the program calls, if not ours: the executable's own */
 	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
 	size_t (*malloc_usable_size)(void *);
 	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
@@ -54,6 +55,9 @@ extern struct next next;
 
 /* The next definition of a name, or NULL; a failed look-up leaves no trace in dlerror. `handle` as for dlsym. */
 void *next_symbol(void *handle, const char *name);
+
+/* The next definition of a name that we export, or NULL: then ours is withdrawn. While looking for everything in `next`. */
+void *next_or_withdraw(const char *name);
 
 /* True once everything in `next` may be used; finds it on the first call. False: serve from the arena. */
 bool next_ready(void);

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "recorder/blocks.h"
 #include "recorder/memory.h"
 
 struct walk;
@@ -46,8 +47,13 @@ struct thread_state {
 		token; /* equals *fork_token while `slot` is this thread's in this process; never 0, as a wiped one is */
 	struct slot *slot;
 	uintptr_t guard;   /* frame of the hook that is running, with GUARD_* bits; 0 = none */
-	bool nested;	   /* a hook was called inside the running one */
 	uint32_t patience; /* calls left before this thread asks for a slot again */
+	/* What the running operator new has taken from malloc, and nobody has recorded yet; NULL = nothing. */
+	void *taken;
+	uint64_t taken_bytes;
+	/* What the running operator delete gives back, and its entry; record 0 = accounted for. */
+	void *deleted;
+	struct block deleted_entry;
 };
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 

@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "recorder/allocator.h"
 #include "recorder/exec.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
-#include "recorder/operators.h"
 #include "recorder/rules.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
@@ -243,54 +243,6 @@ static bool make_token(void)
 	return true;
 }
 
-/* Whether two small blocks lie closer than a granule: glibc's never do, other allocators hand out 8 bytes. */
-static bool packs_tightly(void)
-{
-	enum { TRIES = 32 };
-	void *block[TRIES];
-	uintptr_t closest = UINTPTR_MAX;
-
-	for (int i = 0; i < TRIES; i++) {
-		block[i] = next.malloc(1);
-		for (int k = 0; k < i && block[i] != NULL && block[k] != NULL; k++) {
-			uintptr_t a = (uintptr_t)block[i], b = (uintptr_t)block[k];
-
-			closest = MIN(closest, a > b ? a - b : b - a);
-		}
-	}
-	for (int i = 0; i < TRIES; i++)
-		next.free(block[i]);
-	return closest < 1u << BLOCKS_GRANULE_SHIFT;
-}
-
-/* "glibc", or the file name of who defines malloc; and with it the granule of the block map. */
-static void name_allocator(void)
-{
-	const char *path = modules_file_of((const void *)(uintptr_t)next.malloc);
-	const char *name = path;
-	static const char libc[] = "libc.so.6";
-	char *to = memory.head->allocator;
-
-	for (; *path; path++) {
-		if (*path == '/')
-			name = path + 1;
-	}
-	modules_allocator_is_libc = true;
-	for (size_t i = 0; i < sizeof libc; i++) {
-		if (name[i] != libc[i]) {
-			modules_allocator_is_libc = false;
-			break;
-		}
-	}
-	modules_note_allocator((const void *)(uintptr_t)next.malloc);
-	if (modules_allocator_is_libc)
-		name = "glibc";
-	for (size_t i = 0; i < sizeof memory.head->allocator - 1 && name[i]; i++)
-		to[i] = name[i];
-	blocks_tiny_limit = !modules_allocator_is_libc && packs_tightly() ? LIVE_TINY_LIMIT : 0;
-	memory.head->granule_shift = BLOCKS_GRANULE_SHIFT;
-}
-
 static void reset_all(void)
 {
 	rules_reset();
@@ -313,7 +265,7 @@ static bool furnish(bool forked)
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
 	stack_start();
-	name_allocator();
+	allocator_probe();
 	return rules_start() && sites_start();
 }
 
@@ -337,8 +289,6 @@ bool start_recording(bool forked)
 		memory_release();
 		return false;
 	}
-	if (!forked)
-		operators_start();
 	__atomic_store_n(&memory.head->ready, 1, __ATOMIC_RELEASE);
 	return true;
 }

@@ -221,6 +221,7 @@ def test_fence_finds_a_library(tree):
         ("-Wl,-z,now", "-Wl,-z,lazy", "does not bind at load"),
         ("-Wl,-z,nodelete", None, "can be unloaded"),
         ("-fno-plt", "-fplt", "has PLT relocations"),
+        (None, "-Wl,-z,noseparate-code", "symbol table lies among code"),
     ],
 )
 def test_fence_finds_a_missing_flag(tree, flag, instead, words):

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves that free_sized, free_aligned_sized and the old cfree count as frees, where this libc or the recorder has them. */
+/* needs: lib_c23_sized_frees */
+/* Proves that free_sized, free_aligned_sized and the old cfree count as frees. */
 #include "target.h"
-#include <dlfcn.h>
 #include <malloc.h>
+
+/* Headers before glibc 2.43 do not declare them. */
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
 
 /* As a program from before glibc 2.26 would be linked. */
 void old_cfree(void *block);
@@ -38,30 +42,19 @@ static NOINLINE void *for_cfree(size_t n)
 
 int main(void)
 {
-	void (*sized)(void *, size_t);
-	void (*aligned)(void *, size_t, size_t);
-	*(void **)&sized = dlsym(RTLD_DEFAULT, "free_sized");
-	*(void **)&aligned = dlsym(RTLD_DEFAULT, "free_aligned_sized");
-
 	for (size_t i = 1; i <= 100; i++) {
 		void *p = for_free_sized(i * 8);
 		void *q = for_free_aligned_sized(i * 64);
 		void *r = for_cfree(i * 24);
-		if (sized) {
-			sized(p, i * 8);
-			truth_drop(&sized_truth, i * 8);
-		}
-		if (aligned) {
-			aligned(q, 64, i * 64);
-			truth_drop(&aligned_truth, i * 64);
-		}
+		free_sized(p, i * 8);
+		truth_drop(&sized_truth, i * 8);
+		free_aligned_sized(q, 64, i * 64);
+		truth_drop(&aligned_truth, i * 64);
 		old_cfree(r);
 		truth_drop(&cfree_truth, i * 24);
 	}
-	if (sized)
-		sized(NULL, 0);
-	if (aligned)
-		aligned(NULL, 0, 0);
+	free_sized(NULL, 0);
+	free_aligned_sized(NULL, 0, 0);
 	truth_print(&sized_truth, "");
 	truth_print(&aligned_truth, "");
 	truth_print(&cfree_truth, "");

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose malloc the program's blocks come from. */
+#ifndef RECORDER_ALLOCATOR_H
+#define RECORDER_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* The code of whoever defines the malloc that we forward to: what it maps is not the program's. */
+extern uintptr_t allocator_start, allocator_bytes;
+extern bool allocator_is_libc;
+
+static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
+{
+	return pc - allocator_start < allocator_bytes;
+}
+
+/* Names it in the profile's head, and learns how close its blocks may lie. When a profile is made. */
+void allocator_probe(void);
+#endif
