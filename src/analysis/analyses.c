@@ -19,6 +19,8 @@ const struct analysis analyses[] = {
 	  analyse_health },
 	{ "functions", "functions by what they asked for, or what --by says", analyse_functions },
 	{ "tree", "who called whom", analyse_tree },
+	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
+	  analyse_timeline },
 	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth },
 	{ NULL, NULL, NULL },
 };

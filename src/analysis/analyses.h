@@ -30,6 +30,7 @@ const struct analysis *analysis_find(const char *name);
 
 analysis_run analyse_summary;
 analysis_run analyse_sites;
+analysis_run analyse_timeline;
 analysis_run analyse_growth;
 analysis_run analyse_memory;
 analysis_run analyse_health;

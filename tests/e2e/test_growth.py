@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view growth, on a program with one site of each course (tests/targets/t_growth.c)."""
+"""The views of time, growth and timeline, on a program with one site of each course (tests/targets/t_growth.c)."""
+
+import subprocess
 
 import pytest
 
@@ -47,3 +49,37 @@ def test_a_short_run_gives_no_verdict(record, report_json, target):
     assert {row["verdict"] for row in result["sites"]} == {"not enough data"}
     assert result["growing_sites"] == 0
     assert result["heap_verdict"] == "not enough data"
+
+
+def test_timeline_and_kept_moments_agree(record, report_json, target):
+    run = record([target("t_growth"), "700"])
+    rows = report_json(run.path, "timeline")["timeline"]
+    assert [row["at_ns"] for row in rows] == sorted(row["at_ns"] for row in rows)
+    summary = report_json(run.path)["processes"][0]
+    peaks = [row for row in rows if row["peak"]]
+    peak_at_ns = summary["started_offset_ns"] + summary["peak_at_ns"]
+    assert [(row["live_bytes"], row["at_ns"]) for row in peaks] == [(summary["peak_bytes"], peak_at_ns)]
+    # Every point is within the peak, which is exact to its bound.
+    assert max(row["live_bytes"] for row in rows) <= summary["peak_bytes"] + summary["peak_bound_bytes"]
+    assert rows[-1]["live_bytes"] == summary["leaked_bytes"] and rows[-1]["calls"] == summary["calls"]
+    kept = {row["snapshot"]: row for row in rows if row["snapshot"]}
+    assert list(kept) == list(range(1, len(kept) + 1)) and len(kept) >= 5
+    for number in (1, len(kept) // 2, len(kept)):
+        at = report_json(run.path, "functions", "--by", "process", "--cost", "live", "--at", f"snap:{number}")
+        # Sites are read one after the other while the program goes on.
+        assert at["shown"] == pytest.approx(kept[number]["live_bytes"], abs=20000)
+
+
+def test_timeline_for_people_is_as_long_as_asked_and_has_the_peak(record, heapgauge, target):
+    run = record([target("t_growth"), "400"])
+    done = subprocess.run(
+        [heapgauge, "report", run.path, "--view", "timeline", "--limit", "8"],
+        env={"LC_ALL": "C"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    chart = [line for line in done.stdout.splitlines() if "#" in line]
+    assert 4 <= len(chart) <= 8
+    assert sum("peak" in line for line in chart) == 1
+    assert max(chart, key=lambda line: line.count("#")).count("#") == 40

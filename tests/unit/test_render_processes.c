@@ -41,12 +41,23 @@ static void growth_has_a_verdict_for_each_course(void **state)
 	GOLDEN_VIEW(made_course(1), "growth", "growth", 20);
 }
 
+static void timeline_is_a_chart_with_its_peak(void **state)
+{
+	(void)state;
+	const struct render_options ascii = { .columns = 80 };
+
+	GOLDEN_VIEW(made_course(1), "timeline", "timeline", 12);
+	compare_golden(render_view(made_course(2), "timeline", "text", ascii, 7),
+		       "timeline-ascii.txt");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_adds_up_line_by_line),
 		cmocka_unit_test(health_says_what_is_lost_and_that_nothing_is),
 		cmocka_unit_test(growth_has_a_verdict_for_each_course),
+		cmocka_unit_test(timeline_is_a_chart_with_its_peak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
