@@ -12,6 +12,11 @@
 const struct analysis analyses[] = {
 	{ "summary", "what happened: peak, leaks, churn, and what was not recorded",
 	  analyse_summary },
+	{ "peak", "who held the memory when there was most of it", analyse_peak },
+	{ "leaks", "what was never freed, and how old it is", analyse_leaks },
+	{ "temporary", "blocks freed before the next was asked for", analyse_temporary },
+	{ "lifetimes", "how long blocks live, over all and by site", analyse_lifetimes },
+	{ "reallocs", "blocks that grow step by step, and what was copied", analyse_reallocs },
 	{ "sites", "every stack that allocated, heaviest first", analyse_sites },
 	{ "memory", "the balance sheet: requested, held by the allocator, stacks, files, RSS",
 	  analyse_memory },

@@ -74,6 +74,10 @@ bool selection_fields(struct result *result, const struct selection *selection);
 /* The first line: the file, the run, and the sum of the cost; a second one if filters hide something. */
 bool selection_headline(struct result *result, const struct profile *profile,
 			const struct query *query, const struct selection *selection);
+/* The same as the first of more sentences. */
+struct sentences;
+void selection_say(struct sentences *sentences, const struct query *query,
+		   const struct selection *selection);
 /* Notes of the profile, of names that are missing, and of a cost that does not add up. */
 bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
 		     const struct selection *selection);

@@ -9,6 +9,7 @@
 
 #include "analysis/query.h"
 #include "util/files.h"
+#include "util/units.h"
 
 int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 		struct error *error)
@@ -22,8 +23,10 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 		regerror(status, &rule.regex, why, sizeof why);
 		return error_set(error, "'%s' is no regular expression: %s", regex, why);
 	}
-	if (!vector_push(&filters->rules, rule)) {
+	rule.text = strdup(regex);
+	if (!rule.text || !vector_push(&filters->rules, rule)) {
 		regfree(&rule.regex);
+		free(rule.text);
 		return error_set(error, "out of memory");
 	}
 	return 0;
@@ -31,12 +34,47 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 
 void filters_release(struct filters *filters)
 {
-	for (size_t i = 0; i < filters->rules.count; i++)
+	for (size_t i = 0; i < filters->rules.count; i++) {
 		regfree(&filters->rules.at[i].regex);
+		free(filters->rules.at[i].text);
+	}
 	vector_release(&filters->rules);
 	vector_release(&filters->suppressions);
 	free(filters->suppression_text);
 	filters->suppression_text = NULL;
+}
+
+static const char *join(struct arena *arena, const char *before, const char *option,
+			const char *value)
+{
+	if (!before)
+		return NULL;
+	return arena_printf(arena, "%s%s--%s %s", before, *before ? " " : "", option, value);
+}
+
+const char *filters_text(const struct filters *f, struct arena *arena)
+{
+	static const char *const options[RULE_KINDS] = {
+		[RULE_FOCUS] = "focus",
+		[RULE_IGNORE] = "ignore",
+		[RULE_MODULE] = "module",
+		[RULE_NOT_MODULE] = "not-module",
+	};
+	const char *text = "";
+
+	for (size_t i = 0; i < f->rules.count; i++)
+		text = join(arena, text, options[f->rules.at[i].kind], f->rules.at[i].text);
+	if (f->thread)
+		text = join(arena, text, "thread", f->thread);
+	if (f->process)
+		text = join(arena, text, "process", f->process);
+	if (f->min_size)
+		text = join(arena, text, "min-size", units_bytes(f->min_size).text);
+	if (f->max_size)
+		text = join(arena, text, "max-size", units_bytes(f->max_size).text);
+	if (f->suppression_path)
+		text = join(arena, text, "suppressions", f->suppression_path);
+	return text;
 }
 
 static char *trim(char *line)
@@ -64,6 +102,7 @@ int filters_suppress(struct filters *filters, const char *path, struct error *er
 	if (!text)
 		return error_set(error, "out of memory");
 	filters->suppression_text = text;
+	filters->suppression_path = path;
 	size_t number = 1;
 
 	for (char *line = text, *next; line; line = next, number++) {

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/vocabulary.h"
+#include "util/arena.h"
 #include "util/error.h"
 #include "util/vector.h"
 
@@ -24,6 +25,7 @@ enum rule_kind {
 struct rule {
 	enum rule_kind kind;
 	regex_t regex;
+	char *text; /* as it was given */
 };
 
 /* One line of a suppression file: leak:PATTERN. */
@@ -34,10 +36,11 @@ struct suppression {
 struct filters {
 	VECTOR(struct rule) rules;
 	VECTOR(struct suppression) suppressions;
-	char *suppression_text;	     /* the file; patterns point into it */
-	const char *thread;	     /* a tid, or an extended regex on the name; NULL: all */
-	const char *process;	     /* a pid, or an extended regex on the command; NULL: all */
-	uint64_t min_size, max_size; /* of a site's mean request; max 0: no limit */
+	char *suppression_text;	      /* the file; patterns point into it */
+	const char *suppression_path; /* the caller's */
+	const char *thread;	      /* a tid, or an extended regex on the name; NULL: all */
+	const char *process;	      /* a pid, or an extended regex on the command; NULL: all */
+	uint64_t min_size, max_size;  /* of a site's mean request; max 0: no limit */
 };
 
 int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
@@ -45,6 +48,8 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 /* Reads LeakSanitizer's syntax: "leak:PATTERN" lines, # comments. */
 int filters_suppress(struct filters *filters, const char *path, struct error *error);
 void filters_release(struct filters *filters);
+/* "--focus Cache --min-size 1.0 KiB": all of them as they would be typed; in the arena, NULL if out of memory. */
+const char *filters_text(const struct filters *filters, struct arena *arena);
 /* Whether the pattern is somewhere in the text, as LeakSanitizer understands it. */
 bool suppression_matches(const char *pattern, const char *text);
 

@@ -271,6 +271,7 @@ static void take_site(struct maker *m, const struct profile_process *p,
 	case KEPT:
 		s->entries[s->count++] = e;
 		measures_add(&s->sum, &e.m);
+		measures_add(&s->sum_of[site->kind], &e.m);
 		break;
 	case SUPPRESSED:
 		s->suppressed_count++;
@@ -408,6 +409,8 @@ static bool some_leak(const struct profile *profile)
 
 static const char *cost_word(const struct selection *s)
 {
+	if (s->cost == COST_REALLOC)
+		return "copied";
 	if (!cost_rows[s->cost].of_moment || s->change || s->cost != COST_LIVE)
 		return cost_rows[s->cost].name;
 	if (s->asked.kind == MOMENT_PEAK)
@@ -458,7 +461,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	}
 	selection->cost_word = cost_word(selection);
 	selection->title = upper(&selection->arena, "", selection->cost_word);
-	selection->share_title = upper(&selection->arena, "of ", selection->cost_word);
+	selection->share_title = upper(&selection->arena, "of ",
+				       selection->filtered ? "shown" : selection->cost_word);
 	status = selection->title && selection->share_title && take_all(&m)
 			 ? 0
 			 : error_set(error, "out of memory");

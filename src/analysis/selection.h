@@ -24,7 +24,8 @@ struct selection {
 	const struct profile *profile;
 	struct entry *entries; /* in the order of process and site */
 	size_t count;
-	struct measures sum;	    /* of the entries */
+	struct measures sum; /* of the entries */
+	struct measures sum_of[PROFILE_KINDS];
 	struct measures whole;	    /* of all sites of the kinds, before any filter */
 	struct measures suppressed; /* what suppressions left out */
 	size_t suppressed_count;

@@ -26,56 +26,75 @@ const char *title_of(struct result *result, const char *title)
 	return kept ? kept : "?";
 }
 
+static void say_sum(struct words *w, const struct selection *s, const struct measures *sum)
+{
+	int64_t blocks = cost_of(COST_BLOCKS, sum, s->duration_ns);
+
+	words_add(w, selection_value(s, sum));
+	if (s->cost == COST_LIVE) {
+		words_text(w, " in ");
+		words_add(w, cost_value(COST_BLOCKS, sum, s->duration_ns, s->change));
+		words_text(w, blocks == 1 ? " block" : " blocks");
+	}
+}
+
 /* "run.hg  ./server  exact  peak 214.0 MiB at the peak, 9.1 s" */
 static void say_what(struct words *w, struct result *result, const struct profile *profile,
 		     const struct query *query, const struct selection *s)
 {
 	const char *mode = profile->process_count ? profile->processes[0].mode : "empty";
+	/* Heap and mappings are never added up for people. */
+	const struct measures *mapped = &s->sum_of[PROFILE_MMAP];
+	const struct measures *heap =
+		s->sum_of[PROFILE_HEAP].calls || !mapped->calls ? &s->sum_of[PROFILE_HEAP] : mapped;
 
 	words_text(w, arena_printf(&result->arena, "%s  %.60s  %s  %s ", path_base(query->file),
 				   profile->command, mode, s->cost_word));
-	words_add(w, selection_value(s, &s->sum));
-	if (s->cost == COST_LIVE) {
-		words_text(w, " in ");
-		words_add(w, cost_value(COST_BLOCKS, &s->sum, s->duration_ns, s->change));
-		words_text(w, " blocks");
-	}
+	say_sum(w, s, heap);
 	words_text(w, arena_printf(&result->arena, " %s", s->moment));
+	if (heap != mapped &&
+	    (selection_cost(s, mapped) || (s->cost == COST_LIVE && mapped->live_blocks))) {
+		words_text(w, "; mappings ");
+		say_sum(w, s, mapped);
+	}
 }
 
-static void say_hidden(struct words *w, const struct selection *s)
+static void say_hidden(struct words *w, struct result *result, const struct query *query,
+		       const struct selection *s)
 {
 	words_text(w, "of ");
 	words_add(w, selection_value(s, &s->whole));
-	words_text(w, " in all: filters leave out the rest");
+	words_text(w, " in all: ");
+	words_text(w, filters_text(&query->filters, &result->arena));
 	if (s->suppressed_count) {
 		words_text(w, "; suppressed ");
 		words_add(w, selection_value(s, &s->suppressed));
 		words_text(w, " in ");
-		words_add(w, value_number(UNIT_COUNT, s->suppressed_count));
-		words_text(w, " sites");
+		words_count(w, s->suppressed_count, " site", " sites");
 	}
+}
+
+void selection_say(struct sentences *sentences, const struct query *query,
+		   const struct selection *s)
+{
+	struct words what = { 0 }, hidden = { 0 };
+
+	say_what(&what, sentences->result, s->profile, query, s);
+	sentences_add(sentences, NULL, &what, NULL);
+	if (!s->filtered)
+		return;
+	say_hidden(&hidden, sentences->result, query, s);
+	sentences_add(sentences, "shown", &hidden, NULL);
 }
 
 bool selection_headline(struct result *result, const struct profile *profile,
 			const struct query *query, const struct selection *s)
 {
-	struct result_sentence *lines = ARENA_ARRAY(&result->arena, struct result_sentence, 2);
-	struct words what = { 0 }, hidden = { 0 };
+	struct sentences sentences = { .result = result };
 
-	if (!lines)
-		return false;
-	say_what(&what, result, profile, query, s);
-	lines[0].values = words_take(&what, &result->arena, &lines[0].value_count);
-	result->sentences = lines;
-	result->sentence_count = 1;
-	if (!s->filtered)
-		return lines[0].values != NULL;
-	say_hidden(&hidden, s);
-	lines[1].label = "shown";
-	lines[1].values = words_take(&hidden, &result->arena, &lines[1].value_count);
-	result->sentence_count = 2;
-	return lines[0].values && lines[1].values;
+	(void)profile;
+	selection_say(&sentences, query, s);
+	return sentences_end(&sentences);
 }
 
 bool selection_notes(struct result *result, const struct profile *profile, struct places *places,

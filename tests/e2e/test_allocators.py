@@ -81,8 +81,8 @@ def test_workload_is_recorded_to_the_byte_with_another_allocator(allocator, work
     assert process["allocator"] == ALLOCATORS[allocator]
     assert process["health"] == {}
     sites, others = split_sites(report_json(run.path, "sites")["sites"], argv[0], {"leaf"})
-    total = {column: sum(site[column] for site in sites) for column in ("calls", "bytes", "frees", "live_bytes", "peak_bytes")}
-    assert (total["calls"], total["bytes"], total["frees"], total["live_bytes"]) == (
+    total = {column: sum(site[column] for site in sites) for column in ("calls", "total_bytes", "frees", "leaked_bytes", "peak_bytes")}
+    assert (total["calls"], total["total_bytes"], total["frees"], total["leaked_bytes"]) == (
         truth["calls"], truth["bytes"], truth["frees"], truth["leaked"],
     )  # fmt: skip
     assert sum(site["calls"] for site in others) <= OTHERS_MOST, "nothing is counted twice, at another place"

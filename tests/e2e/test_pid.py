@@ -89,7 +89,7 @@ def test_its_sites_have_names(keeper, read_pid):
     done = read_pid(keeper.target, "--view", "sites", "--format", "json")
     assert done.returncode == 0, done.stderr
     sites = [s for s in with_frames(json.loads(done.stdout))["sites"] if any(f["function"] == "keep" for f in s["stack"])]
-    assert [(s["calls"], s["live_blocks"]) for s in sites] == [(1000, 900)]
+    assert [(s["calls"], s["leaked_blocks"]) for s in sites] == [(1000, 900)]
 
 
 def test_it_goes_on_undisturbed_and_can_be_read_again(keeper, read_pid):

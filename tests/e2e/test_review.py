@@ -96,7 +96,7 @@ def test_library_whose_program_headers_lie_far_away_in_its_file_is_described(rec
     run = same_as_bare([compile_c(scratch, "host", FAR_HOST)], record, clean_env, scratch)
     sites = [s for s in report_json(run.path, "sites")["sites"] if of_library(s)]
     assert sum(s["calls"] for s in sites) == 153
-    assert sum(s["live_bytes"] for s in sites) == 3 * 1234
+    assert sum(s["leaked_bytes"] for s in sites) == 3 * 1234
     assert all("main" in [f["function"] for f in s["stack"]] for s in sites), "the walk goes on past it"
 
 
@@ -243,7 +243,7 @@ def test_plugin_that_jumps_to_its_own_operators_on_malloc_works(tail_plugins, re
     run = same_as_bare([host, tail_plugins["malloc"]], record, clean_env, scratch)
     [process] = report_json(run.path)["processes"]
     assert process["health"] == {}
-    assert [s["calls"] for s in report_json(run.path, "sites")["sites"] if s["bytes"] == 100 * 40] == [100]
+    assert [s["calls"] for s in report_json(run.path, "sites")["sites"] if s["total_bytes"] == 100 * 40] == [100]
 
 
 def test_deletes_over_the_executables_own_free_are_no_reentrant_calls(target, record, report_json):

@@ -19,7 +19,14 @@ TRUTH_LINE = re.compile(r"^(EXPECT|HEALTH|HEALTH_MAYBE) ", re.M)
 TIMEOUT_SECONDS = 120
 
 # Word of an EXPECT line -> column of a site, where they differ.
-COLUMN = {"temporary": "temporary_calls"}
+COLUMN = {
+    "temporary": "temporary_calls",
+    "bytes": "total_bytes",
+    "live_bytes": "leaked_bytes",
+    "live_blocks": "leaked_blocks",
+    "slack_bytes": "waste_bytes",
+    "live_slack_bytes": "leaked_waste_bytes",
+}
 
 
 @dataclasses.dataclass
@@ -120,10 +127,10 @@ def inconsistencies(process, sites):
     wrong = []
     for total, column in [
         ("calls", "calls"),
-        ("bytes", "bytes"),
+        ("bytes", "total_bytes"),
         ("frees", "frees"),
-        ("leaked_bytes", "live_bytes"),
-        ("leaked_blocks", "live_blocks"),
+        ("leaked_bytes", "leaked_bytes"),
+        ("leaked_blocks", "leaked_blocks"),
         ("temporary_calls", "temporary_calls"),
         ("peak_bytes", "peak_bytes"),
         ("peak_blocks", "peak_blocks"),
@@ -136,13 +143,13 @@ def inconsistencies(process, sites):
     for site in heap:
         name = "<".join(own_functions(site)[:3]) or "?"
         for good, what in [
-            (site["calls"] - site["frees"] == site["live_blocks"], "calls - frees = live blocks"),
-            (site["bytes"] - site["freed_bytes"] == site["live_bytes"], "bytes - freed bytes = live bytes"),
+            (site["calls"] - site["frees"] == site["leaked_blocks"], "calls - frees = live blocks"),
+            (site["total_bytes"] - site["freed_bytes"] == site["leaked_bytes"], "bytes - freed bytes = live bytes"),
             (sum(s["count"] for s in site["sizes"]) == site["calls"], "sizes add up to calls"),
             (sum(s["count"] for s in site["lifetimes"]) <= site["frees"], "lifetimes are of freed blocks"),
             (site["peak_bytes"] <= site["max_bytes"] or not site["max_exact"], "peak part <= own maximum"),
-            (site["live_bytes"] <= site["max_bytes"] or not site["max_exact"], "live <= own maximum"),
-            (site["live_slack_bytes"] <= site["slack_bytes"], "live slack <= slack"),
+            (site["leaked_bytes"] <= site["max_bytes"] or not site["max_exact"], "live <= own maximum"),
+            (site["leaked_waste_bytes"] <= site["waste_bytes"], "waste of what is left <= waste"),
         ]:
             if not good:
                 wrong.append(f"site {name} does not hold: {what}")

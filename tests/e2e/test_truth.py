@@ -68,10 +68,10 @@ def test_workload_is_recorded_to_the_byte(name, arguments, functions, workload, 
     total = {column: sum(site[column] for site in sites) for column in sites[0] if type(sites[0][column]) is int}
     assert {
         "calls": total["calls"],
-        "bytes": total["bytes"],
+        "bytes": total["total_bytes"],
         "frees": total["frees"],
-        "leaked": total["live_bytes"],
-        "leaked_blocks": total["live_blocks"],
+        "leaked": total["leaked_bytes"],
+        "leaked_blocks": total["leaked_blocks"],
     } == {key: truth[key] for key in ("calls", "bytes", "frees", "leaked", "leaked_blocks")}
 
     bound = summary["peak_bound_bytes"]

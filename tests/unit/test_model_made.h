@@ -153,10 +153,21 @@ static inline void made_server_sites(struct process_rows *rows)
 	       .max_bytes = 1 << 20 });
 }
 
+/* Of the 10 and the 4 blocks that are left of sites 3 and 4; the second is in both threads' hands. */
+static inline void made_ages(struct process_rows *rows)
+{
+	MADE(rows, ages, age_count, { .cell = 0, .bucket = 13, .blocks = 9, .bytes = 5696 },
+	     { .cell = 0, .bucket = 3, .blocks = 1, .bytes = 64 },
+	     { .cell = 1, .bucket = 13, .blocks = 2, .bytes = 120 },
+	     { .cell = 2, .bucket = 13, .blocks = 1, .bytes = 80 },
+	     { .cell = 2, .bucket = 14, .blocks = 1, .bytes = 100 });
+}
+
 /* One process that served, leaked a little, mapped something and had one health counter. */
 static inline void made_server(struct process_rows *rows)
 {
 	made_server_sites(rows);
+	made_ages(rows);
 	MADE(rows, threads, thread_count, { .tid = 4711, .name = "server" },
 	     { .tid = 4712, .slot = 1, .name = "worker" });
 	MADE(rows, series, series_count, { .at_ns = 0, .rss_bytes = 1 << 20 },

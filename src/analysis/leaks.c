@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `leaks`: what was allocated and never freed, with how old it was at the end.
+ *
+ * Of a process that was still running nothing is leaked yet: its rows say "live".
+ */
+#include "analysis/site_table.h"
+#include "base/checked.h"
+#include "model/ages.h"
+#include "util/cleanup.h"
+
+static bool holds_something(const struct entry *e)
+{
+	return e->m.live_bytes != 0 || e->m.live_blocks != 0;
+}
+
+enum { AGE_BUCKETS = 65 };
+
+/* Bytes of the selected sites by age; index i is [2^(i-1), 2^i) ms. False if out of memory. */
+static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS])
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	const struct profile_process *process = NULL;
+	struct profile_ages ages = { 0 };
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct entry *e = &s->entries[i];
+
+		if (e->process != process && profile_ages(e->process, &scratch, &ages) < 0)
+			return false;
+		process = e->process;
+		for (uint32_t j = ages.first[e->site->id.v]; j < ages.first[e->site->id.v + 1];
+		     j++) {
+			uint64_t low = ages.at[j].low_ms;
+			unsigned bucket = low ? 64u - (unsigned)__builtin_clzll(low) : 0;
+
+			bytes[bucket] = saturating_add(bytes[bucket], ages.at[j].bytes);
+		}
+	}
+	return true;
+}
+
+/* "age  half of it was older than 4.1 s" */
+static void say_age(struct sentences *sentences, const struct selection *s)
+{
+	uint64_t bytes[AGE_BUCKETS] = { 0 }, total = 0, older = 0;
+	struct words w = { 0 };
+
+	if (s->slots || s->asked.kind != MOMENT_END || s->change)
+		return; /* ages are of whole sites, at the end */
+	if (!add_ages(s, bytes))
+		sentences->failed = true;
+	for (size_t i = 0; i < AGE_BUCKETS; i++)
+		total = saturating_add(total, bytes[i]);
+	if (total == 0)
+		return;
+	size_t bucket = AGE_BUCKETS;
+
+	while (older < total - total / 2)
+		older += bytes[--bucket];
+	words_add(&w, value_percent(older, total));
+	if (bucket == 0) {
+		words_text(&w, " of it is younger than a millisecond");
+	} else {
+		words_text(&w, " of it is older than ");
+		words_add(&w, value_number(UNIT_NS, (UINT64_C(1) << (bucket - 1)) * 1000000));
+	}
+	sentences_add(sentences, "age", &w, NULL);
+}
+
+struct result *analyse_leaks(const struct profile *profile, struct places *places,
+			     const struct query *query, struct error *error)
+{
+	static const enum site_column columns[] = {
+		SITE_MEAN_BYTES,    SITE_CALLS, SITE_BORN_NS, SITE_OLDEST_NS,
+		SITE_HALF_OLDER_NS, SITE_AGES,	SITE_COLUMNS,
+	};
+	static const struct site_view view = {
+		.name = "leaks",
+		.ask = { COST_LIVE, MOMENT_END, KINDS_HEAP },
+		.columns = columns,
+		.wanted = holds_something,
+		.say = say_age,
+	};
+
+	return site_view_run(&view, profile, places, query, error);
+}

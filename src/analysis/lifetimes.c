@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `lifetimes`: how long blocks lived, over all and by site.
+ *
+ * Sites with the most blocks that were freed within a millisecond come first: that is where time goes
+ * into asking for memory and giving it back. Classes are powers of two of milliseconds; for people
+ * two of them make one bar.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/site_table.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/units.h"
+
+enum { CLASSES = 65, BAR_CHARACTERS = 40 };
+
+static bool frees_something(const struct entry *e)
+{
+	return e->m.frees != 0;
+}
+
+static unsigned class_of(uint64_t low_ms)
+{
+	return low_ms ? 64u - (unsigned)__builtin_clzll(low_ms) : 0;
+}
+
+static void add_lifetimes(const struct selection *s, const struct entry *e,
+			  uint64_t counts[CLASSES])
+{
+	const struct profile_process *p = e->process;
+	const bool *slots = selection_slots(s, p);
+
+	for (size_t i = 0; i < profile_cell_count(p, e->site->id); i++) {
+		if (slots && !slots[profile_cell(p, e->site->id, i).slot])
+			continue;
+		for (size_t j = 0; j < profile_cell_lifetime_count(p, e->site->id, i); j++) {
+			struct profile_bar bar = profile_cell_lifetime(p, e->site->id, i, j);
+			uint64_t *count = &counts[class_of(bar.low)];
+
+			*count = saturating_add(*count, bar.count);
+		}
+	}
+}
+
+static uint64_t brief_frees(const struct selection *s, const struct entry *e)
+{
+	uint64_t counts[CLASSES] = { 0 };
+
+	add_lifetimes(s, e, counts);
+	return counts[0];
+}
+
+/* "4.0 - 16.0 ms": classes from `first` to before `end`. */
+static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
+{
+	if (first == 0)
+		return "below 1 ms";
+	uint64_t low = UINT64_C(1) << (first - 1), high = UINT64_C(1) << (end - 1);
+
+	return arena_printf(arena, "%s - %s", units_duration(low * 1000000).text,
+			    units_duration(high * 1000000).text);
+}
+
+static void say_bar(struct sentences *sentences, const char *label, uint64_t count, uint64_t total,
+		    uint64_t largest)
+{
+	struct arena *arena = &sentences->result->arena;
+	char bar[BAR_CHARACTERS + 1] = { 0 };
+	/* The smallest number still has a mark. */
+	size_t length = largest ? (size_t)((double)count / (double)largest * BAR_CHARACTERS) : 0;
+	struct words w = { 0 }, more = { 0 };
+
+	memset(bar, '#', MAX(length, (size_t)(count > 0)));
+	words_text(&w, arena_printf(arena, "%7s  %11s", units_percent(count, total).text,
+				    units_count(count).text));
+	words_text(&more, arena_strdup(arena, bar));
+	sentences_add(sentences, label, &w, &more);
+}
+
+/* "freed  101 blocks, alive for 0.9 ms on average; 15 blocks are left" */
+static void say_mean(struct sentences *sentences, const struct selection *s)
+{
+	const struct measures *m = &s->sum;
+	struct words w = { 0 };
+
+	words_count(&w, (uint64_t)m->frees, " block", " blocks");
+	if (m->frees > 0) {
+		words_text(&w, ", alive for ");
+		words_add(&w, value_number(UNIT_NS,
+					   (uint64_t)cost_of(COST_LIFETIME, m, s->duration_ns) /
+						   (uint64_t)m->frees));
+		words_text(&w, " on average");
+	}
+	if (m->live_blocks > 0) {
+		words_text(&w, "; ");
+		words_count(&w, (uint64_t)m->live_blocks, " block is left", " blocks are left");
+	}
+	sentences_add(sentences, "freed", &w, NULL);
+}
+
+static void say_bars(struct sentences *sentences, const struct selection *s)
+{
+	uint64_t counts[CLASSES] = { 0 }, bars[CLASSES] = { 0 }, total = 0, largest = 0;
+	unsigned last = 0;
+
+	say_mean(sentences, s);
+	for (size_t i = 0; i < s->count; i++)
+		add_lifetimes(s, &s->entries[i], counts);
+	for (unsigned i = 0; i < CLASSES; i++) {
+		/* 0 alone; then 1 and 2, 3 and 4, ... */
+		unsigned bar = (i + 1) / 2;
+
+		bars[bar] = saturating_add(bars[bar], counts[i]);
+		total = saturating_add(total, counts[i]);
+		largest = MAX(largest, bars[bar]);
+		if (counts[i])
+			last = bar;
+	}
+	for (unsigned i = 0; total && i <= last; i++)
+		say_bar(sentences,
+			bar_label(&sentences->result->arena, i ? 2 * i - 1 : 0, 2 * i + 1), bars[i],
+			total, largest);
+}
+
+struct result *analyse_lifetimes(const struct profile *profile, struct places *places,
+				 const struct query *query, struct error *error)
+{
+	static const enum site_column columns[] = {
+		SITE_BRIEF_FREES,    SITE_BRIEF_SHARE,	 SITE_FREES,	     SITE_MEAN_LIFETIME_NS,
+		SITE_HALF_WITHIN_NS, SITE_ALL_WITHIN_NS, SITE_LEAKED_BLOCKS, SITE_COLUMNS,
+	};
+	static const struct site_view view = {
+		.name = "lifetimes",
+		.ask = { COST_LIFETIME, MOMENT_DEFAULT, KINDS_HEAP },
+		.columns = columns,
+		.wanted = frees_something,
+		.weight = brief_frees,
+		.say = say_bars,
+	};
+
+	return site_view_run(&view, profile, places, query, error);
+}
