@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prctl and syscall, for one request: a program that gives up all system calls but four by strict seccomp. From then on
  * we make none. A filter is another matter: what it forbids is not known, and what a program needs for its own memory
- * is mostly what we need. Everything is forwarded as it is. */
+ * is mostly what we need; only what we can do without is left out. Everything is forwarded as it is. */
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -36,6 +36,8 @@ EXPORT int prctl(int option, ...)
 	va_end(rest);
 	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_STRICT)
 		before_seccomp(HOOK_FRAME());
+	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_FILTER)
+		sys_filtered = true;
 	return next_ready() ? next.prctl(option, argument[0], argument[1], argument[2], argument[3])
 			    : -1;
 }
@@ -49,6 +51,8 @@ void *seal_next_syscall(long number, const uintptr_t *frame, long operation)
 {
 	if (number == SYS_seccomp && operation == SECCOMP_SET_MODE_STRICT)
 		before_seccomp(frame);
+	if (number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER)
+		sys_filtered = true;
 	next_ready();
 	seal_forward = (void *)(uintptr_t)next.syscall;
 	return seal_forward;
@@ -80,6 +84,7 @@ __asm__(".text\n"
 			      "	pushq %rcx\n"
 			      "	pushq %r8\n"
 			      "	pushq %r9\n"
+			      "	movq %rsi, %rdx\n" /* the operation */
 			      "	movq %rbp, %rsi\n" /* the frame record, as a hook's */
 			      "	call seal_next_syscall\n"
 			      "	popq %r9\n"

@@ -19,7 +19,7 @@ enum {
 };
 
 struct memory memory;
-bool sys_sealed;
+bool sys_sealed, sys_filtered;
 
 void memory_use(struct live_header *head, const volatile struct live_control *control)
 {

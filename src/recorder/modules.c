@@ -26,7 +26,6 @@ extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
 typedef int find_object_fn(void *pc, struct dl_find_object *result);
 static find_object_fn *find_object;
 static char executable[PATH_BYTES]; /* ends with 0 */
-static uint32_t executable_bytes;
 
 void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
@@ -62,12 +61,11 @@ static void name_from_arguments(void)
 {
 	const char *const *arguments = (const char *const *)__libc_stack_end + 1;
 	const char *name = arguments[0];
+	uint32_t bytes = 0;
 
-	for (executable_bytes = 0;
-	     name != NULL && name[executable_bytes] && executable_bytes < PATH_BYTES - 1;
-	     executable_bytes++)
-		executable[executable_bytes] = name[executable_bytes];
-	executable[executable_bytes] = 0;
+	for (; name != NULL && name[bytes] && bytes < PATH_BYTES - 1; bytes++)
+		executable[bytes] = name[bytes];
+	executable[bytes] = 0;
 }
 
 void modules_start(void)
@@ -75,7 +73,7 @@ void modules_start(void)
 	long bytes =
 		sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES - 1);
 
-	executable_bytes = sys_failed(bytes) ? 0 : (uint32_t)bytes;
+	executable[sys_failed(bytes) ? 0 : bytes] = 0;
 	if (getauxval(AT_BASE) == 0)
 		name_from_arguments();
 }
@@ -125,21 +123,30 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
 	return false;
 }
 
-/* The program headers usually are in the first loaded page, but nothing says that they must be. */
-static void read_build_id(const struct dl_find_object *object, struct live_module *module)
+/* The program headers; ret_count 0: they cannot be had. They usually are in the first loaded page, but nothing says that
+ * they must be. */
+static const Elf64_Phdr *program_headers(const struct dl_find_object *object, unsigned *ret_count)
 {
 	uintptr_t base = (uintptr_t)object->dlfo_map_start;
 	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
-	uint64_t bias = object->dlfo_link_map->l_addr;
 
+	*ret_count = 0;
 	if (!readable(object, base, sizeof *elf) ||
 	    __builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
 	    elf->e_phentsize != sizeof(Elf64_Phdr) ||
 	    !readable(object, base + elf->e_phoff, (uint64_t)elf->e_phnum * sizeof(Elf64_Phdr)))
-		return;
-	const Elf64_Phdr *segment = (const Elf64_Phdr *)(base + elf->e_phoff);
+		return NULL;
+	*ret_count = elf->e_phnum;
+	return (const Elf64_Phdr *)(base + elf->e_phoff);
+}
 
-	for (unsigned i = 0; i < elf->e_phnum; i++) {
+static void read_build_id(const struct dl_find_object *object, struct live_module *module)
+{
+	uint64_t bias = object->dlfo_link_map->l_addr;
+	unsigned count;
+	const Elf64_Phdr *segment = program_headers(object, &count);
+
+	for (unsigned i = 0; i < count; i++) {
 		uintptr_t at = bias + segment[i].p_vaddr;
 
 		if (segment[i].p_type == PT_NOTE && readable(object, at, segment[i].p_memsz) &&
@@ -148,17 +155,55 @@ static void read_build_id(const struct dl_find_object *object, struct live_modul
 	}
 }
 
-static void store_path(struct live_module *module, const char *path)
+static char *write_hex(char *to, uintptr_t number)
 {
+	int digits = 1;
+
+	while (digits < 16 && number >> (4 * digits) != 0)
+		digits++;
+	while (digits-- > 0)
+		*to++ = "0123456789abcdef"[number >> (4 * digits) & 15];
+	return to;
+}
+
+/* The whole path of an object that was opened by a relative one, which the working folder of that time belongs to: the
+ * kernel knows it. NULL: it cannot be asked. Under the rules' lock. */
+static const char *path_of_mapping(const struct dl_find_object *object)
+{
+	static char path[PATH_BYTES];
+	char link[64] = "/proc/self/map_files/";
+	uintptr_t start = (uintptr_t)object->dlfo_map_start, end = 0;
+	unsigned count;
+	const Elf64_Phdr *segment = program_headers(object, &count);
+
+	for (unsigned i = 0; i < count && end == 0; i++) {
+		if (segment[i].p_type == PT_LOAD)
+			end = object->dlfo_link_map->l_addr + segment[i].p_vaddr +
+			      segment[i].p_filesz;
+	}
+	char *to = write_hex(link + sizeof "/proc/self/map_files/" - 1, start);
+
+	*to++ = '-';
+	*write_hex(to, (end + LIVE_PAGE - 1) & ~(uintptr_t)(LIVE_PAGE - 1)) = 0;
+	if (end == 0 || sys_sealed || sys_filtered)
+		return NULL;
+	long bytes = sys_call3(SYS_readlink, (long)link, (long)path, PATH_BYTES - 1);
+
+	path[sys_failed(bytes) ? 0 : bytes] = 0;
+	return path[0] == '/' ? path : NULL;
+}
+
+static void store_path(struct live_module *module, const struct dl_find_object *object)
+{
+	const char *path = object->dlfo_link_map->l_name, *whole;
 	uint32_t bytes = 0;
 
-	if (path == NULL || path[0] == 0) {
+	if (path == NULL || path[0] == 0)
 		path = executable;
-		bytes = executable_bytes;
-	} else {
-		while (bytes < PATH_BYTES && path[bytes])
-			bytes++;
-	}
+	if (path[0] != '/' && (whole = path_of_mapping(object)) != NULL)
+		path = whole;
+	while (bytes < PATH_BYTES && path[bytes])
+		bytes++;
 	uint64_t at = memory.head->used[LIVE_STRINGS];
 
 	if (at + bytes > memory.head->opened[LIVE_STRINGS])
@@ -214,7 +259,7 @@ static uint32_t add(const struct dl_find_object *object)
 		health_add(HEALTH_lost_modules);
 		return 0;
 	}
-	store_path(&module, object->dlfo_link_map->l_name);
+	store_path(&module, object);
 	*memory_module((uint32_t)used) = module;
 	__atomic_store_n(&memory.head->used[LIVE_MODULES], used + 1, __ATOMIC_RELEASE);
 	return (uint32_t)used;

@@ -39,6 +39,8 @@ static inline int sys_failed(long ret)
 
 /* The program has given up system calls (strict seccomp): from now on none of ours may be made, whatever it costs. */
 extern bool sys_sealed;
+/* It has installed a filter of system calls: none that its start-up and its allocations need not. */
+extern bool sys_filtered;
 
 static inline long sys_mmap(void *at, size_t bytes, int protection, int flags, int fd, long offset)
 {

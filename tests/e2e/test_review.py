@@ -100,12 +100,62 @@ def test_library_whose_program_headers_lie_far_away_in_its_file_is_described(rec
     assert all("main" in [f["function"] for f in s["stack"]] for s in sites), "the walk goes on past it"
 
 
-@pytest.mark.xfail(strict=True, reason="the loader's relative path is kept as it is, and looked up where the report runs")
-def test_functions_of_a_library_opened_by_a_relative_path_have_names(record, report_json, clean_env, scratch):
+@pytest.mark.parametrize("before", ["", 'chdir("/");'], ids=["same-folder", "another-folder"])
+def test_functions_of_a_library_opened_by_a_relative_path_have_names(before, record, report_json, clean_env, scratch):
     compile_c(scratch, "libfar.so", FAR_LIBRARY, "-shared", "-fPIC")
-    run = same_as_bare([compile_c(scratch, "host", FAR_HOST)], record, clean_env, scratch)
+    host = FAR_HOST.replace("take(1234);", "take(1234); chdir(old);").replace(
+        "void *(*take)", f"char old[4096]; getcwd(old, sizeof old); {before} void *(*take)"
+    )
+    run = same_as_bare([compile_c(scratch, "host", host, "-include", "unistd.h")], record, clean_env, scratch)
     sites = [s for s in report_json(run.path, "sites")["sites"] if of_library(s)]
-    assert {s["stack"][0]["function"] for s in sites} == {"far_take"}
+    assert {(s["stack"][0]["function"], s["stack"][0]["module"]) for s in sites} == {("far_take", str(scratch / "libfar.so"))}
+
+
+FILTER = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *in_thread(void *p)
+{
+	for (int i = 0; i < 10; i++) free(malloc(777));
+	return p;
+}
+/* No path of a link may be asked for any more. */
+static int forbid(int by_prctl)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_readlink, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_readlinkat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 5, code };
+	pthread_t thread;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	int failed = by_prctl ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) :
+			  syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+	return failed || pthread_create(&thread, 0, in_thread, 0) || pthread_join(thread, 0);
+}
+"""
+
+
+@pytest.mark.parametrize("by_prctl", [0, 1])
+def test_program_whose_filter_forbids_links_is_not_killed(by_prctl, record, report_json, clean_env, scratch):
+    compile_c(scratch, "libfar.so", FAR_LIBRARY, "-shared", "-fPIC")
+    host = FILTER + FAR_HOST.replace("void *(*take)", f"if (i == 0 && forbid({by_prctl})) return 3; void *(*take)")
+    program = compile_c(scratch, "host", host, "-fno-builtin-malloc", "-fno-builtin-free")
+    run = same_as_bare([program], record, clean_env, scratch)
+    [process] = report_json(run.path)["processes"]
+    assert process["health"] == {} and process["threads"] == 2, "a filter does not end the recording"
+    sites = report_json(run.path, "sites")["sites"]
+    assert sum(s["calls"] for s in sites if of_library(s)) == 153
+    assert sum(s["calls"] for s in sites if s["bytes"] == 7770) == 10
 
 
 DESCRIPTORS = r"""
