@@ -54,8 +54,11 @@ static void check_usable(void)
 		next.usable = NULL; /* the operators hand out its blocks */
 }
 
+/* First what has no answer of its own before this is done: a name that is not found makes the loader allocate, and the
+ * executable's own malloc may begin there, with system calls. */
 static void look_up(void)
 {
+	next.syscall = next_symbol(RTLD_NEXT, "syscall");
 	next.malloc = next_symbol(RTLD_NEXT, "malloc");
 	next.free = next_symbol(RTLD_NEXT, "free");
 	next.calloc = next_symbol(RTLD_NEXT, "calloc");
@@ -82,7 +85,6 @@ static void look_up(void)
 	next.system = next_symbol(RTLD_NEXT, "system");
 	next.popen = next_symbol(RTLD_NEXT, "popen");
 	next.prctl = next_symbol(RTLD_NEXT, "prctl");
-	next.syscall = next_symbol(RTLD_NEXT, "syscall");
 	next.mlockall = next_symbol(RTLD_NEXT, "mlockall");
 	next.setrlimit = next_symbol(RTLD_NEXT, "setrlimit");
 	next.prlimit = next_symbol(RTLD_NEXT, "prlimit");

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocators that are linked into the program are not recorded yet, and not harmed: the program runs as without us."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void)
+{
+	char *block = malloc(1000);
+	memset(block, 7, 1000);
+	block = realloc(block, 100000);
+	printf("%d\\n", block[999]);
+	free(block);
+	return 3;
+}
+"""
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+ALLOCATORS = {
+    "jemalloc": ["libjemalloc_pic.a", "-lpthread", "-ldl", "-lm", "-lstdc++"],
+    "tcmalloc": ["libtcmalloc_minimal.a", "-lpthread", "-lstdc++"],
+}
+
+
+@pytest.fixture(params=ALLOCATORS)
+def program(request, scratch):
+    library, *flags = ALLOCATORS[request.param]
+    if not (LIBRARIES / library).exists():
+        pytest.skip(f"{library} is not here")
+    source, path = scratch / "main.c", scratch / request.param
+    source.write_text(SOURCE)
+    subprocess.run(["gcc", "-g", source, LIBRARIES / library, *flags, "-o", path], check=True)
+    return path
+
+
+def test_a_program_with_its_own_allocator_runs_as_without_us(program, record):
+    alone = subprocess.run([program], capture_output=True, text=True)
+    assert (alone.returncode, alone.stdout) == (3, "7\n")
+    done = record([program], timeout=30)
+    assert (done.returncode, done.stdout) == (3, "7\n"), done.stderr
