@@ -23,7 +23,7 @@ int main(void)
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 ALLOCATORS = {
     "jemalloc": ["libjemalloc_pic.a", "-lpthread", "-ldl", "-lm", "-lstdc++"],
-    "tcmalloc": ["libtcmalloc_minimal.a", "-lpthread", "-lstdc++"],
+    "tcmalloc": ["libtcmalloc_minimal.a", "-lpthread", "-lstdc++", "-lm"],
 }
 
 
