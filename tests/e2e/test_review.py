@@ -155,7 +155,7 @@ def test_program_whose_filter_forbids_links_is_not_killed(by_prctl, record, repo
     assert process["health"] == {} and process["threads"] == 2, "a filter does not end the recording"
     sites = report_json(run.path, "sites")["sites"]
     assert sum(s["calls"] for s in sites if of_library(s)) == 153
-    assert sum(s["calls"] for s in sites if s["bytes"] == 7770) == 10
+    assert sum(s["calls"] for s in sites if s["total_bytes"] == 7770) == 10
 
 
 DESCRIPTORS = r"""
