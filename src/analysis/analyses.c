@@ -20,6 +20,7 @@ const struct analysis analyses[] = {
 	{ "sites", "every stack that allocated, heaviest first", analyse_sites },
 	{ "memory", "the balance sheet: requested, held by the allocator, stacks, files, RSS",
 	  analyse_memory },
+	{ "processes", "who started whom, and what each did", analyse_processes },
 	{ "health", "how far the numbers can be trusted, and what the recorder cost",
 	  analyse_health },
 	{ "functions", "functions by what they asked for, or what --by says", analyse_functions },

@@ -38,6 +38,7 @@ analysis_run analyse_temporary;
 analysis_run analyse_lifetimes;
 analysis_run analyse_reallocs;
 analysis_run analyse_memory;
+analysis_run analyse_processes;
 analysis_run analyse_health;
 analysis_run analyse_functions;
 analysis_run analyse_tree;

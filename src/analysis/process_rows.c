@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The columns of a process, their words and where each comes from. The names are keys of the JSON and
+ * of the CSV of every view that lists processes; the titles are what fits into a line.
+ */
+#include "analysis/process_rows.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+#define U64(field) FROM_U64, offsetof(struct profile_process, field)
+#define U32(field) FROM_U32, offsetof(struct profile_process, field)
+#define TEXT(field) FROM_TEXT, offsetof(struct profile_process, field)
+
+const struct source_column process_columns[PROCESS_COLUMNS] = {
+	[PROCESS_PID] = { { "pid", "PID", UNIT_ID }, U32(pid) },
+	[PROCESS_PPID] = { { "ppid", NULL, UNIT_ID }, U32(ppid) },
+	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES }, U64(peak_bytes) },
+	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES }, U64(live_bytes) },
+	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, U64(calls) },
+	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, U64(bytes) },
+	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, U64(frees) },
+	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT }, U64(peak_blocks) },
+	[PROCESS_PEAK_BOUND_BYTES] = { { "peak_bound_bytes", NULL, UNIT_BYTES },
+				       U64(peak_bound_bytes) },
+	[PROCESS_PEAK_AT_NS] = { { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns) },
+	[PROCESS_LEAKED_BLOCKS] = { { "leaked_blocks", NULL, UNIT_COUNT }, U64(live_blocks) },
+	[PROCESS_TEMPORARY_CALLS] = { { "temporary_calls", NULL, UNIT_COUNT },
+				      U64(temporary_calls) },
+	[PROCESS_MMAP_BYTES] = { { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes) },
+	[PROCESS_MMAP_CALLS] = { { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls) },
+	[PROCESS_MMAP_PEAK_BYTES] = { { "mmap_peak_bytes", NULL, UNIT_BYTES },
+				      U64(mmap_peak_bytes) },
+	[PROCESS_THREADS] = { { "threads", NULL, UNIT_COUNT }, U64(threads) },
+	[PROCESS_STACKS] = { { "stacks", NULL, UNIT_COUNT }, U64(stacks) },
+	[PROCESS_STARTED_OFFSET_NS] = { { "started_offset_ns", "START", UNIT_NS },
+					U64(started_offset_ns) },
+	[PROCESS_DURATION_NS] = { { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns) },
+	[PROCESS_MODE] = { { "mode", NULL, UNIT_TEXT }, TEXT(mode) },
+	[PROCESS_END_SHORT] = { { NULL, "END", UNIT_TEXT }, FROM_VIEW, 0 },
+	[PROCESS_END] = { { "end", NULL, UNIT_TEXT }, FROM_VIEW, 0 },
+	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0 },
+	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
+	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
+	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", NULL, UNIT_BYTES }, U64(peak_rss_bytes) },
+	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
+	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
+	[PROCESS_COMMAND] = { { "command", "COMMAND", UNIT_TEXT }, TEXT(command) },
+};
+
+#define MEMORY(name)                                                                               \
+	{                                                                                          \
+#name, UNIT_BYTES, offsetof(struct profile_memory, name)                           \
+	}
+
+/* Every number of it; an empty record if there is none. */
+static bool memory_value(struct result *result, const struct profile_memory *memory,
+			 struct result_value *ret)
+{
+	static const struct {
+		const char *name;
+		enum result_unit unit;
+		size_t offset;
+	} sources[] = {
+		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns) },
+		MEMORY(live_bytes),
+		MEMORY(slack_bytes),
+		MEMORY(beyond_bytes),
+		MEMORY(map_live_bytes),
+		MEMORY(rss_bytes),
+		MEMORY(swap_bytes),
+		MEMORY(heap_bytes),
+		MEMORY(anonymous_bytes),
+		MEMORY(stack_bytes),
+		MEMORY(file_bytes),
+		MEMORY(shared_bytes),
+		MEMORY(own_bytes),
+		MEMORY(cgroup_limit_bytes),
+		MEMORY(cgroup_usage_bytes),
+	};
+	struct result_field *fields =
+		ARENA_ARRAY(&result->arena, struct result_field, ARRAY_SIZE(sources));
+
+	if (!fields)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		uint64_t number;
+
+		memcpy(&number, (const char *)memory + sources[i].offset, sizeof number);
+		fields[i] = (struct result_field){ sources[i].name,
+						   value_number(sources[i].unit, number) };
+	}
+	*ret = (struct result_value){
+		.unit = UNIT_FIELDS, .fields = { fields, memory->known ? ARRAY_SIZE(sources) : 0 }
+	};
+	return true;
+}
+
+/* "exit 1", "SIGKILL", "exec": what fits into a column. */
+static const char *end_short(struct arena *arena, const struct profile_process *p)
+{
+	const char *signal = NULL;
+
+	if (p->end == PROFILE_EXITED)
+		return arena_printf(arena, "exit %u", p->exit_code);
+	if (p->end == PROFILE_SIGNALLED || p->end == PROFILE_KILLED)
+		signal = sigabbrev_np((int)p->exit_code);
+	return signal ? arena_printf(arena, "SIG%s", signal) : profile_end_name(p->end);
+}
+
+bool process_row(struct result *result, const struct profile_process *p, struct result_value *row)
+{
+	for (size_t i = 0; i < PROCESS_COLUMNS; i++)
+		row[i] = source_value(&process_columns[i], p);
+	row[PROCESS_END_SHORT] = value_text(end_short(&result->arena, p));
+	row[PROCESS_END] = value_text(profile_end_name(p->end));
+	row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end) ? value_number(UNIT_ID, p->exit_code)
+							      : value_unknown();
+	return row[PROCESS_END_SHORT].text &&
+	       notes_value(result, p->health, &row[PROCESS_HEALTH]) &&
+	       memory_value(result, &p->memory, &row[PROCESS_MEMORY]);
+}
