@@ -45,6 +45,38 @@ static int take_threshold(struct query *q, const char *value, struct error *erro
 	return 0;
 }
 
+const struct name_style_word name_styles[] = {
+	[NAMES_FULL] = { "full", "with all arguments" },
+	[NAMES_SHORT] = { "short", "without arguments: std::vector<...>::push_back" },
+	[NAMES_RAW] = { "raw", "as the linker has them" },
+	{ NULL, NULL },
+};
+
+static int take_style(struct asked *asked, const char *value, struct error *error)
+{
+	for (size_t i = 0; name_styles[i].name; i++)
+		if (strcmp(value, name_styles[i].name) == 0) {
+			asked->names.style = (enum name_style)i;
+			asked->style_given = true;
+			return 0;
+		}
+	return error_set(error, "--names is full, short or raw, not '%s'", value);
+}
+
+static int add_debug_folder(struct asked *asked, const char *folder, struct error *error)
+{
+	if (!vector_push(&asked->debug_folders, folder))
+		return error_set(error, "out of memory");
+	asked->names.debug_folders = asked->debug_folders.at;
+	asked->names.debug_folder_count = asked->debug_folders.count;
+	return 0;
+}
+
+struct asked ask_init(void)
+{
+	return (struct asked){ .names = { .use_symbols = true } };
+}
+
 const char *const kind_words[] = { "heap", "mmap", "all", NULL };
 
 static int take_kind(struct query *q, const char *value, struct error *error)
@@ -128,6 +160,13 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	case ASK_LIMIT:
 		asked->limit_given = true;
 		return take_number("limit", value, &q->limit, error);
+	case ASK_NAMES:
+		return take_style(asked, value, error);
+	case ASK_NO_SYMBOLS:
+		asked->names.use_symbols = false;
+		return 0;
+	case ASK_DEBUG_FOLDER:
+		return add_debug_folder(asked, value, error);
 	case ASK_COUNT:
 		break;
 	}
@@ -137,4 +176,5 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 void ask_release(struct asked *asked)
 {
 	filters_release(&asked->query.filters);
+	vector_release(&asked->debug_folders);
 }

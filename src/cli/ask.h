@@ -13,7 +13,9 @@
 
 #include "analysis/query.h"
 #include "cli/options.h"
+#include "model/names.h"
 #include "util/error.h"
+#include "util/vector.h"
 
 enum ask_option {
 	ASK_COST,
@@ -35,6 +37,9 @@ enum ask_option {
 	ASK_THRESHOLD,
 	ASK_FOLD_RECURSION,
 	ASK_LIMIT,
+	ASK_NAMES,
+	ASK_NO_SYMBOLS,
+	ASK_DEBUG_FOLDER,
 	ASK_COUNT,
 };
 
@@ -58,19 +63,31 @@ enum ask_option {
 	[ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
 	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \
 	[ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "a function that calls itself is one level", .group = "How much" }, \
-	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }
+	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }, \
+	[ASK_NAMES] = { "names", 0, "STYLE", "how functions are called", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }, \
+	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "frames as module+offset: nothing is looked up", .group = "Names" }, \
+	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }
 /* clang-format on */
 
 struct asked {
 	struct query query;
-	bool limit_given;
+	struct names_options names;
+	VECTOR(const char *) debug_folders;
+	bool limit_given, style_given;
 };
+
+/* Nothing asked yet: names are looked up. */
+struct asked ask_init(void);
 
 /* -1 with the error set. Texts of the query point to the values. */
 int ask_take(struct asked *asked, enum ask_option option, const char *value, struct error *error);
 void ask_release(struct asked *asked);
 
-/* What --kind accepts. */
+/* What --kind and --names accept. */
 extern const char *const kind_words[];
+struct name_style_word {
+	const char *name, *help;
+};
+extern const struct name_style_word name_styles[];
 
 #endif

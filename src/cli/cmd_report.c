@@ -29,18 +29,6 @@ enum report_option {
 	OPT_OUTPUT,
 	OPT_PID,
 	OPT_BYTES,
-	OPT_NAMES,
-	OPT_NO_SYMBOLS,
-	OPT_DEBUG_FOLDER,
-};
-
-static const struct {
-	const char *name, *help;
-} name_styles[] = {
-	[NAMES_FULL] = { "full", "with all arguments" },
-	[NAMES_SHORT] = { "short", "without arguments: std::vector<...>::push_back" },
-	[NAMES_RAW] = { "raw", "as the linker has them" },
-	{ NULL, NULL },
 };
 
 static const struct option_row option_rows[] = {
@@ -54,13 +42,6 @@ static const struct option_row option_rows[] = {
 	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE",
 		      .scope = OPTION_TYPED_ONLY },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
-	[OPT_NAMES] = { "names", 0, "STYLE", "how functions are called",
-			.choices = WORDS_WITH_HELP(name_styles),
-			.fallback = "text: short, else full" },
-	[OPT_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER",
-			       "look there for debug information first; may be repeated" },
-	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
-			     "frames as module+offset: nothing is looked up" },
 	ASK_ROWS,
 };
 
@@ -70,18 +51,8 @@ struct report {
 	const char *output; /* NULL: stdout */
 	struct show show;
 	struct asked asked;
-	VECTOR(const char *) debug_folders;
-	bool view_given, style_given;
+	bool view_given;
 };
-
-static int add_debug_folder(struct report *report, const char *folder, struct error *error)
-{
-	if (!vector_push(&report->debug_folders, folder))
-		return error_set(error, "out of memory");
-	report->show.names.debug_folders = report->debug_folders.at;
-	report->show.names.debug_folder_count = report->debug_folders.count;
-	return 0;
-}
 
 static int take_word(struct report *report, const char *word, struct error *error)
 {
@@ -124,17 +95,6 @@ static int take_option(struct report *report, int option, const char *value, str
 	case OPT_BYTES:
 		report->show.render.exact_bytes = true;
 		return 0;
-	case OPT_NO_SYMBOLS:
-		report->show.names.use_symbols = false;
-		return 0;
-	case OPT_NAMES:
-		report->style_given = true;
-		for (size_t i = 0; name_styles[i].name; i++)
-			if (strcmp(value, name_styles[i].name) == 0)
-				report->show.names.style = (enum name_style)i;
-		return 0;
-	case OPT_DEBUG_FOLDER:
-		return add_debug_folder(report, value, error);
 	default:
 		if (option >= 0 && option < ASK_COUNT)
 			return ask_take(&report->asked, (enum ask_option)option, value, error);
@@ -217,7 +177,8 @@ static int show_report(struct report *report, const struct common_options *wishe
 	choose_default_view(report);
 	if (!report->asked.limit_given)
 		report->asked.query.limit = report->show.renderer->default_limit;
-	if (!report->style_given && report->show.renderer == &renderers[0])
+	report->show.names = report->asked.names;
+	if (!report->asked.style_given && report->show.renderer == &renderers[0])
 		report->show.names.style = NAMES_SHORT;
 	report->asked.query.file = name;
 	report->show.query = &report->asked.query;
@@ -247,9 +208,8 @@ static int take_options(struct report *report, struct options *options, struct e
 
 static int run_report(int argc, char **argv)
 {
-	struct report report = { .show = { .view = &analyses[0],
-					   .renderer = &renderers[0],
-					   .names = { .use_symbols = true } } };
+	struct report report = { .show = { .view = &analyses[0], .renderer = &renderers[0] },
+				 .asked = ask_init() };
 	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
 	struct error error = ERROR_INIT;
 	int status = take_options(&report, &options, &error);
@@ -263,7 +223,6 @@ static int run_report(int argc, char **argv)
 		status = CLI_FAILED;
 	}
 	ask_release(&report.asked);
-	vector_release(&report.debug_folders);
 	return status;
 }
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * callgrind's profile format: for each function its own cost by line, then its calls with what was
+ * asked for below them. Names are written once and numbered from then on.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "export/edges.h"
+#include "util/files.h"
+
+struct writer {
+	FILE *out;
+	const struct graph *graph;
+	struct numbering files, modules;
+	VECTOR(bool) named; /* functions whose name was written */
+	bool failed;
+};
+
+static void put_name(struct writer *w, const char *key, struct numbering *names, const char *name)
+{
+	size_t known = names->items.count;
+	size_t number = number_of(names, name);
+
+	w->failed |= number == SIZE_MAX;
+	fprintf(w->out, "%s=(%zu)", key, number + 1);
+	if (number == known) {
+		fputc(' ', w->out);
+		write_safe(w->out, name[0] ? name : "???", "", '?');
+	}
+	fputc('\n', w->out);
+}
+
+static void put_function(struct writer *w, const char *prefix, uint32_t function)
+{
+	const struct result_frame *f = &w->graph->functions.at[function].place->frame;
+	const char *file = f->file ? f->file : "???";
+	char key[8];
+
+	snprintf(key, sizeof key, "%sob", prefix);
+	put_name(w, key, &w->modules, f->module);
+	snprintf(key, sizeof key, prefix[0] ? "cfi" : "fl");
+	put_name(w, key, &w->files, file);
+	fprintf(w->out, "%sfn=(%" PRIu32 ")", prefix, function + 1);
+	if (!w->named.at[function]) {
+		fputc(' ', w->out);
+		write_safe(w->out, f->function, "", '?');
+		w->named.at[function] = true;
+	}
+	fputc('\n', w->out);
+}
+
+static void put_functions(struct writer *w)
+{
+	const struct graph *g = w->graph;
+	size_t line = 0, edge = 0;
+
+	for (uint32_t i = 0; i < g->functions.count && !w->failed; i++) {
+		if (!g->functions.at[i].place)
+			continue;
+		put_function(w, "", i);
+		for (; line < g->lines.count && g->lines.at[line].function == i; line++)
+			fprintf(w->out, "%" PRIu32 " %" PRId64 "\n", g->lines.at[line].line,
+				g->lines.at[line].self);
+		for (; edge < g->edges.count && g->edges.at[edge].caller == i; edge++) {
+			const struct graph_edge *e = &g->edges.at[edge];
+
+			put_function(w, "c", e->callee);
+			fprintf(w->out, "calls=%" PRId64 " 0\n%" PRIu32 " %" PRId64 "\n", e->calls,
+				e->caller_line, e->total);
+		}
+		fputc('\n', w->out);
+	}
+}
+
+int export_callgrind(const struct export_input *in, FILE *out, struct error *error)
+{
+	struct graph graph;
+
+	if (graph_build(&graph, in) < 0)
+		return no_memory(error);
+	struct writer w = { .out = out, .graph = &graph };
+
+	for (size_t i = 0; i < graph.functions.count && !w.failed; i++)
+		w.failed = !vector_push(&w.named, false);
+	fprintf(out, "# callgrind format\nversion: 1\ncreator: heapgauge\npid: %u\ncmd: ",
+		in->profile->process_count ? in->profile->processes[0].pid : 0);
+	write_safe(out, in->profile->command, "", '?');
+	fprintf(out, "\npositions: line\nevents: %s\nsummary: %" PRId64 "\n\n",
+		cost_rows[in->selection->cost].key, graph.whole);
+	put_functions(&w);
+	fprintf(out, "totals: %" PRId64 "\n", graph.whole);
+	numbering_release(&w.files);
+	numbering_release(&w.modules);
+	vector_release(&w.named);
+	graph_release(&graph);
+	return w.failed ? no_memory(error) : 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The call graph for Graphviz: a box for each function with its own and its whole share, an arrow for
+ * each call, warmer and thicker the more goes through it. What is below the threshold is left out,
+ * and the graph's label says how much that is.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/compiler.h"
+#include "export/edges.h"
+#include "util/files.h"
+#include "util/units.h"
+
+static double share(int64_t part, int64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+/* From pale to red, as "#rrggbb". */
+static void put_colour(FILE *out, double hot)
+{
+	hot = hot < 0 ? 0 : hot > 1 ? 1 : hot;
+	fprintf(out, "\"#%02x%02x%02x\"", 255, (unsigned)(240 - 160 * hot),
+		(unsigned)(220 - 180 * hot));
+}
+
+static void put_value(FILE *out, const struct export_input *in, int64_t value)
+{
+	uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+	fprintf(out, "%s%s", value < 0 ? "-" : "",
+		cost_rows[in->selection->cost].unit == UNIT_BYTES ? units_bytes(size).text
+								  : units_count(size).text);
+}
+
+static void put_function(FILE *out, const struct export_input *in, const struct graph *g,
+			 uint32_t i)
+{
+	const struct graph_function *f = &g->functions.at[i];
+	const struct result_frame *frame = &f->place->frame;
+
+	fprintf(out, "  f%" PRIu32 " [label=\"", i);
+	write_safe(out, frame->function, "\"\\", '\'');
+	if (frame->file) {
+		fputs("\\n", out);
+		write_safe(out, path_base(frame->file), "\"\\", '\'');
+	}
+	fputs("\\n", out);
+	put_value(out, in, f->total);
+	fprintf(out, " (%.1f%%)", 100 * share(f->total, g->whole));
+	if (f->self) {
+		fputs("\\nself ", out);
+		put_value(out, in, f->self);
+	}
+	fputs("\", fillcolor=", out);
+	put_colour(out, share(f->total, g->whole));
+	fputs("]\n", out);
+}
+
+static int compare_totals(const void *left, const void *right, void *context)
+{
+	const struct graph *g = context;
+	int64_t a = llabs(g->functions.at[*(const uint32_t *)left].total);
+	int64_t b = llabs(g->functions.at[*(const uint32_t *)right].total);
+
+	if (a != b)
+		return a < b ? 1 : -1;
+	return *(const uint32_t *)left < *(const uint32_t *)right ? -1 : 1;
+}
+
+/* The functions that threshold and limit leave. NULL if out of memory. */
+static bool *choose(const struct graph *g, const struct query *q)
+{
+	double percent = q->has_threshold ? q->threshold_percent : 1.0;
+	bool *shown = calloc(g->functions.count + 1, sizeof *shown);
+	uint32_t *order = calloc(g->functions.count + 1, sizeof *order);
+	size_t count = 0;
+
+	for (uint32_t i = 0; shown && order && i < g->functions.count; i++)
+		if (g->functions.at[i].place &&
+		    100 * share(llabs(g->functions.at[i].total), llabs(g->whole)) >= percent)
+			order[count++] = i;
+	if (order && count)
+		qsort_r(order, count, sizeof *order, compare_totals, (void *)(uintptr_t)g);
+	for (size_t i = 0; shown && order && i < count && i < q->limit; i++)
+		shown[order[i]] = true;
+	if (!order) {
+		free(shown);
+		shown = NULL;
+	}
+	free(order);
+	return shown;
+}
+
+static void put_edges(FILE *out, const struct export_input *in, const struct graph *g,
+		      const bool *shown)
+{
+	for (size_t i = 0; i < g->edges.count; i++) {
+		struct graph_edge e = g->edges.at[i];
+
+		/* Lines of one caller are one arrow. */
+		while (i + 1 < g->edges.count && g->edges.at[i + 1].caller == e.caller &&
+		       g->edges.at[i + 1].callee == e.callee)
+			e.total += g->edges.at[++i].total;
+		if (!shown[e.caller] || !shown[e.callee])
+			continue;
+		double hot = share(e.total, g->whole);
+
+		fprintf(out, "  f%" PRIu32 " -> f%" PRIu32 " [label=\"", e.caller, e.callee);
+		put_value(out, in, e.total);
+		fprintf(out, "\", penwidth=%.1f, color=", 1 + 5 * (hot < 0 ? 0 : hot));
+		put_colour(out, hot);
+		fputs("]\n", out);
+	}
+}
+
+int export_dot(const struct export_input *in, FILE *out, struct error *error)
+{
+	struct graph g;
+
+	if (graph_build(&g, in) < 0)
+		return no_memory(error);
+	bool *shown = choose(&g, in->query);
+
+	if (shown) {
+		int64_t left_out = 0;
+
+		for (uint32_t i = 0; i < g.functions.count; i++)
+			left_out += shown[i] ? 0 : g.functions.at[i].self;
+		fputs("digraph heapgauge {\n  label=\"", out);
+		write_safe(out, in->profile->command, "\"\\", '\'');
+		fprintf(out, "\\n%s ", in->selection->cost_word);
+		put_value(out, in, g.whole);
+		fprintf(out, " %s; not shown ", in->selection->moment);
+		put_value(out, in, left_out);
+		fputs("\";\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n", out);
+		for (uint32_t i = 0; i < g.functions.count; i++)
+			if (shown[i])
+				put_function(out, in, &g, i);
+		put_edges(out, in, &g, shown);
+		fputs("}\n", out);
+	}
+	graph_release(&g);
+	bool failed = !shown;
+
+	free(shown);
+	return failed ? no_memory(error) : 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The call graph of a selection: functions, and who called whom with how much below. */
+#ifndef EXPORT_EDGES_H
+#define EXPORT_EDGES_H
+
+#include "export/stacks.h"
+
+struct graph_function {
+	const struct place *place;
+	int64_t self, total; /* a recursion is counted once for each stack */
+};
+
+/* From a line of one function into another. */
+struct graph_edge {
+	uint32_t caller, callee; /* functions */
+	uint32_t caller_line;
+	int64_t total, calls;
+};
+
+/* What a function asked for itself, by line. */
+struct graph_line {
+	uint32_t function, line;
+	int64_t self;
+};
+
+struct graph {
+	VECTOR(struct graph_function)
+	functions;			 /* by place_key(AXIS_FUNCTION); place NULL: not in it */
+	VECTOR(struct graph_edge) edges; /* by caller, line, callee */
+	VECTOR(struct graph_line) lines; /* by function, line */
+	int64_t whole;
+};
+
+/* -1 if out of memory. */
+int graph_build(struct graph *graph, const struct export_input *input);
+void graph_release(struct graph *graph);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLE of exporters. The row's words are what `heapgauge export --format` accepts and its help
+ * shows; `lost` is printed beside the file, because a format that is silent about what it leaves out
+ * is taken for the whole.
+ */
+#include "export/exporters.h"
+
+#include <string.h>
+
+const struct exporter exporters[] = {
+	{ "pprof", "pprof, Pyroscope, Parca, Grafana, Speedscope", export_pprof, ".pb.gz", NULL },
+	{ "folded", "flamegraph.pl, inferno, Speedscope: one stack to a line", export_folded,
+	  ".folded", "folded stacks carry one number: choose it with --cost" },
+	{ "speedscope", "speedscope.app", export_speedscope, ".speedscope.json", NULL },
+	{ "dot", "Graphviz: the call graph, hot path coloured", export_dot, ".dot",
+	  "the graph shows what --threshold (1 %) and --limit leave" },
+	{ "gprof2dot", "gprof2dot -f json", export_gprof2dot, ".gprof2dot.json",
+	  "gprof2dot has no files and lines" },
+	{ "callgrind", "callgrind_annotate, KCachegrind", export_callgrind, ".callgrind",
+	  "edges of a recursion are counted once for each stack" },
+	{ "massif", "ms_print, massif-visualizer", export_massif, ".massif",
+	  "massif has a tree of stacks at the peak alone" },
+	{ "dhat", "valgrind's dh_view.html", export_dhat, ".dhat.json",
+	  "DHAT has reads and writes of blocks, which are not recorded" },
+	{ "heaptrack", "heaptrack_print, heaptrack_gui: peak and leaks", export_heaptrack,
+	  ".heaptrack",
+	  "heaptrack replays single calls: peak and leaks are kept, the calls between "
+	  "are not" },
+	{ "csv", "spreadsheets, DuckDB: one row for each site", export_csv, ".csv", NULL },
+	{ "jsonl", "jq, databases: one object for each site", export_jsonl, ".jsonl", NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+const struct exporter *exporter_find(const char *name)
+{
+	for (const struct exporter *e = exporters; e->name; e++)
+		if (strcmp(e->name, name) == 0)
+			return e;
+	return NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile in the words of other tools. An exporter is one file and one row in exporters.c. */
+#ifndef EXPORT_EXPORTERS_H
+#define EXPORT_EXPORTERS_H
+
+#include <stdio.h>
+
+#include "analysis/places.h"
+#include "analysis/query.h"
+#include "analysis/selection.h"
+#include "model/profile.h"
+#include "util/error.h"
+
+struct export_input {
+	const struct profile *profile;
+	struct places *places;
+	const struct query *query;
+	const struct selection *selection; /* filters and moment are applied */
+};
+
+/* Writes to `out`; a failed write is found by the caller (ferror). 0, or -1 with the error set. */
+typedef int exporter_run(const struct export_input *input, FILE *out, struct error *error);
+
+struct exporter {
+	const char *name;
+	const char *help; /* one line, no full stop: what opens it */
+	exporter_run *run;
+	const char *suffix; /* of a file's name, with its dot */
+	const char *lost;   /* what the format cannot carry, as a sentence; NULL: nothing */
+};
+
+/* Ends with a row whose name is NULL. */
+extern const struct exporter exporters[];
+const struct exporter *exporter_find(const char *name);
+
+exporter_run export_pprof;
+exporter_run export_folded;
+exporter_run export_speedscope;
+exporter_run export_dot;
+exporter_run export_gprof2dot;
+exporter_run export_callgrind;
+exporter_run export_massif;
+exporter_run export_dhat;
+exporter_run export_heaptrack;
+exporter_run export_csv;
+exporter_run export_jsonl;
+
+#endif

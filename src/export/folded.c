@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folded stacks: "main;serve;insert 4096", outermost first, one line for each stack that has any of
+ * the cost. Equal lines are left to the reader, who adds them up anyway.
+ */
+#include <inttypes.h>
+
+#include "export/stacks.h"
+
+int export_folded(const struct export_input *in, FILE *out, struct error *error)
+{
+	struct stack_scratch scratch = { 0 };
+	int status = 0;
+
+	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
+		const struct entry *e = &in->selection->entries[i];
+		int64_t value = selection_cost(in->selection, &e->m);
+		struct place_chain stack;
+
+		if (value == 0)
+			continue;
+		if (entry_stack(in, e, &scratch, &stack) < 0) {
+			status = no_memory(error);
+			break;
+		}
+		for (size_t j = stack.count; j > 0; j--) {
+			write_safe(out, stack.at[j - 1]->frame.function, ";", ':');
+			if (j > 1)
+				fputc(';', out);
+		}
+		if (stack.count == 0)
+			fputs("[no stack]", out);
+		fprintf(out, " %" PRId64 "\n", value);
+	}
+	stack_scratch_release(&scratch);
+	return status;
+}

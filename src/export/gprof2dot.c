@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gprof2dot's JSON: functions, and for each stack its chain of calls, innermost first, with the cost. */
+#include "export/stacks.h"
+
+#include "util/json.h"
+
+static int write_events(const struct export_input *in, struct json *j, struct numbering *functions,
+			FILE *out)
+{
+	struct stack_scratch scratch = { 0 };
+	struct place_chain stack;
+	int status = 0;
+
+	json_key(j, "events");
+	json_array(j);
+	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
+		const struct entry *e = &in->selection->entries[i];
+		int64_t value = selection_cost(in->selection, &e->m);
+
+		if (value == 0)
+			continue;
+		status = entry_stack(in, e, &scratch, &stack);
+		json_object(j);
+		json_key(j, "callchain");
+		json_array(j);
+		for (size_t k = 0; k < stack.count && status == 0; k++) {
+			const struct place *function =
+				places_example(in->places, AXIS_FUNCTION, stack.at[k]->function);
+			size_t number = number_of(functions, function);
+
+			status = number == SIZE_MAX ? -1 : 0;
+			json_u64(j, number);
+		}
+		json_end_array(j);
+		json_key(j, "cost");
+		json_array(j);
+		json_i64(j, value);
+		json_end_array(j);
+		json_end_object(j);
+		fwrite(j->out->data, 1, j->out->size, out);
+		buffer_clear(j->out);
+	}
+	json_end_array(j);
+	stack_scratch_release(&scratch);
+	return status;
+}
+
+int export_gprof2dot(const struct export_input *in, FILE *out, struct error *error)
+{
+	const struct cost_row *cost = &cost_rows[in->selection->cost];
+	struct buffer buffer = BUFFER_INIT;
+	struct json j = json_to(&buffer, JSON_COMPACT);
+	struct numbering functions = { 0 };
+
+	json_object(&j);
+	json_field_u64(&j, "version", 0);
+	json_key(&j, "costs");
+	json_array(&j);
+	json_object(&j);
+	json_field_string(&j, "description", in->selection->cost_word);
+	json_field_string(&j, "unit", cost->unit == UNIT_BYTES ? "bytes" : "");
+	json_end_object(&j);
+	json_end_array(&j);
+	int status = write_events(in, &j, &functions, out);
+
+	json_key(&j, "functions");
+	json_array(&j);
+	for (size_t i = 0; i < functions.items.count; i++) {
+		const struct place *p = functions.items.at[i];
+
+		json_object(&j);
+		json_field_string(&j, "name", p->frame.function);
+		json_field_string(&j, "module", p->frame.module);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	buffer_char(&buffer, '\n');
+	if (buffer.failed)
+		status = -1;
+	else
+		fwrite(buffer.data, 1, buffer.size, out);
+	buffer_release(&buffer);
+	numbering_release(&functions);
+	return status < 0 ? no_memory(error) : 0;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * massif's output: the heap over time, and the tree of callers at the peak. Of several processes the
+ * one with the highest peak is shown, because massif has one.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "analysis/call_tree.h"
+#include "base/compiler.h"
+#include "export/stacks.h"
+#include "model/history.h"
+
+enum { SNAPSHOTS = 100 };
+
+struct massif {
+	FILE *out;
+	const struct call_tree *tree;
+	double least; /* below is folded */
+	size_t number;
+};
+
+static const struct profile_process *largest(const struct profile *profile)
+{
+	const struct profile_process *best = NULL;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (!best || profile->processes[i].peak_bytes > best->peak_bytes)
+			best = &profile->processes[i];
+	return best;
+}
+
+static void put_snapshot(struct massif *m, uint64_t at_ns, uint64_t bytes)
+{
+	fprintf(m->out,
+		"#-----------\nsnapshot=%zu\n#-----------\ntime=%" PRIu64 "\nmem_heap_B=%" PRIu64
+		"\nmem_heap_extra_B=0\nmem_stacks_B=0\n",
+		m->number++, at_ns / 1000000, bytes);
+}
+
+static size_t count_shown(const struct massif *m, uint32_t node, size_t *ret_hidden,
+			  int64_t *ret_bytes)
+{
+	size_t shown = 0;
+
+	*ret_hidden = 0;
+	*ret_bytes = 0;
+	for (uint32_t c = m->tree->nodes[node].first_child; c; c = m->tree->nodes[c].next_sibling) {
+		int64_t bytes = m->tree->nodes[c].total.live_bytes;
+
+		if (bytes > 0 && (double)bytes >= m->least) {
+			shown++;
+		} else if (bytes > 0) {
+			(*ret_hidden)++;
+			*ret_bytes += bytes;
+		}
+	}
+	return shown;
+}
+
+/* Depth is bounded by the recorder's limit of frames, and by the threshold. */
+static void put_node(struct massif *m, uint32_t node, unsigned depth)
+{
+	const struct call_node *n = &m->tree->nodes[node];
+	size_t hidden;
+	int64_t hidden_bytes;
+	size_t shown = count_shown(m, node, &hidden, &hidden_bytes);
+
+	fprintf(m->out, "%*sn%zu: %" PRId64 " ", (int)depth, "", shown + (hidden ? 1 : 0),
+		n->total.live_bytes);
+	if (n->place)
+		write_valgrind_frame(m->out, n->place);
+	else
+		fputs("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", m->out);
+	fputc('\n', m->out);
+	for (uint32_t c = n->first_child; c; c = m->tree->nodes[c].next_sibling) {
+		int64_t bytes = m->tree->nodes[c].total.live_bytes;
+
+		if (bytes > 0 && (double)bytes >= m->least)
+			put_node(m, c, depth + 1);
+	}
+	if (hidden)
+		fprintf(m->out,
+			"%*sn0: %" PRId64 " in %zu place%s, %s below massif's threshold (1.00%%)\n",
+			(int)depth + 1, "", hidden_bytes, hidden, hidden == 1 ? "" : "s",
+			hidden == 1 ? "" : "all");
+}
+
+static void put_peak(struct massif *m, const struct profile_process *p)
+{
+	put_snapshot(m, p->peak_at_ns, p->peak_bytes);
+	fputs("heap_tree=peak\n", m->out);
+	put_node(m, 0, 0);
+}
+
+static void put_course(struct massif *m, const struct profile_process *p)
+{
+	size_t count = profile_sample_count(p), step = count / SNAPSHOTS + 1;
+	bool peak_done = false;
+
+	put_snapshot(m, 0, 0);
+	fputs("heap_tree=empty\n", m->out);
+	for (size_t i = 0; i < count; i += step) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (!peak_done && s.at_ns >= p->peak_at_ns) {
+			put_peak(m, p);
+			peak_done = true;
+		}
+		put_snapshot(m, s.at_ns, MIN(s.live_bytes, p->peak_bytes));
+		fputs("heap_tree=empty\n", m->out);
+	}
+	if (!peak_done)
+		put_peak(m, p);
+	put_snapshot(m, p->duration_ns, p->live_bytes);
+	fputs("heap_tree=empty\n", m->out);
+}
+
+int export_massif(const struct export_input *in, FILE *out, struct error *error)
+{
+	const struct profile_process *p = largest(in->profile);
+	struct query query = *in->query;
+	struct selection peak;
+	struct call_tree tree;
+	char pid[16];
+
+	if (!p)
+		return error_set(error, "there is no process in the recording");
+	snprintf(pid, sizeof pid, "%u", p->pid);
+	query.has_cost = true;
+	query.cost = COST_LIVE;
+	query.at = (struct moment){ .kind = MOMENT_PEAK };
+	query.minus = (struct moment){ 0 };
+	if (!query.filters.process)
+		query.filters.process = pid;
+	if (selection_make(&peak, in->profile, in->places, &query, (struct ask){ 0 }, error) < 0)
+		return -1;
+	int status = call_tree_build(
+		&tree, &peak, in->places,
+		(struct call_tree_options){ .by = AXIS_LINE, .callees_first = true });
+
+	if (status == 0) {
+		struct massif m = { .out = out, .tree = &tree };
+		double percent = in->query->has_threshold ? in->query->threshold_percent : 1.0;
+
+		m.least = percent / 100 * (double)tree.nodes[0].total.live_bytes;
+		fputs("desc: heapgauge export\ncmd: ", out);
+		write_safe(out, p->command, "", '?');
+		fputs("\ntime_unit: ms\n", out);
+		put_course(&m, p);
+		call_tree_release(&tree);
+	}
+	selection_release(&peak);
+	return status < 0 ? no_memory(error) : 0;
+}

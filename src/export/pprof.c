@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pprof's profile.proto, gzipped. Written by hand: the format is a dozen fields, and a code generator
+ * would be the larger part.
+ *
+ * Ids are 1..n in the order of the table, because Pyroscope and Parca refuse anything else. A
+ * location is one address with what was inlined there, innermost first. Addresses are the ELF's own,
+ * and every mapping starts at 0: names are in the file, so that nobody has to find them again.
+ *
+ * Sample types are those of every heap profile: alloc_objects, alloc_space, inuse_objects,
+ * inuse_space; the last two of the moment asked for.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "base/compiler.h"
+#include "export/stacks.h"
+#include "util/buffer.h"
+
+/* Field numbers of profile.proto. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	PROFILE_COMMENT = 13,
+	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
+};
+
+struct location {
+	const struct profile_process *process;
+	struct place_chain chain;
+};
+
+struct writer {
+	const struct export_input *in;
+	struct buffer bytes;   /* of the profile so far */
+	struct buffer message; /* of the message at hand */
+	struct numbering strings, functions, chains, modules;
+	VECTOR(struct location) locations;
+	VECTOR(uint64_t) ids;
+	bool failed;
+};
+
+static void put_varint(struct buffer *b, uint64_t value)
+{
+	while (value >= 0x80) {
+		buffer_char(b, (char)(value | 0x80));
+		value >>= 7;
+	}
+	buffer_char(b, (char)value);
+}
+
+static void put_number(struct buffer *b, unsigned field, uint64_t value)
+{
+	if (value == 0)
+		return; /* the default */
+	put_varint(b, field << 3);
+	put_varint(b, value);
+}
+
+static void put_bytes(struct buffer *b, unsigned field, const void *data, size_t size)
+{
+	put_varint(b, field << 3 | 2);
+	put_varint(b, size);
+	buffer_append(b, data, size);
+}
+
+/* Moves the message into the profile. */
+static void end_message(struct writer *w, unsigned field)
+{
+	put_bytes(&w->bytes, field, w->message.data, w->message.size);
+	w->failed |= w->message.failed;
+	buffer_clear(&w->message);
+}
+
+static uint64_t text_id(struct writer *w, const char *text)
+{
+	size_t number = number_of(&w->strings, text ? text : "");
+
+	w->failed |= number == SIZE_MAX;
+	return number;
+}
+
+static void put_value_type(struct writer *w, unsigned field, const char *type, const char *unit)
+{
+	put_number(&w->message, 1, text_id(w, type));
+	put_number(&w->message, 2, text_id(w, unit));
+	end_message(w, field);
+}
+
+/* The id of the location at a node, from 1. */
+static uint64_t location_id(struct writer *w, const struct profile_process *process,
+			    struct place_chain chain)
+{
+	size_t known = w->chains.items.count;
+	size_t number = number_of(&w->chains, chain.at);
+
+	if (number == SIZE_MAX) {
+		w->failed = true;
+	} else if (number == known) {
+		struct location added = { process, chain };
+
+		w->failed |= !vector_push(&w->locations, added);
+	}
+	return number + 1;
+}
+
+static void put_packed(struct writer *w, unsigned field)
+{
+	struct buffer packed = BUFFER_INIT;
+
+	for (size_t i = 0; i < w->ids.count; i++)
+		put_varint(&packed, w->ids.at[i]);
+	put_bytes(&w->message, field, packed.data, packed.size);
+	w->failed |= packed.failed;
+	buffer_release(&packed);
+	w->ids.count = 0;
+}
+
+static void push_id(struct writer *w, uint64_t id)
+{
+	w->failed |= !vector_push(&w->ids, id);
+}
+
+static void put_label(struct writer *w, const char *key, uint64_t number)
+{
+	struct buffer label = BUFFER_INIT;
+
+	put_number(&label, 1, text_id(w, key));
+	put_number(&label, 3, number);
+	put_bytes(&w->message, 3, label.data, label.size);
+	w->failed |= label.failed;
+	buffer_release(&label);
+}
+
+static void put_sample(struct writer *w, const struct entry *e)
+{
+	for (node_id n = e->site->node; n.v && !w->failed; n = profile_node(e->process, n).parent) {
+		struct place_chain chain = places_of(w->in->places, e->process, n);
+
+		w->failed |= !chain.at;
+		if (chain.at)
+			push_id(w, location_id(w, e->process, chain));
+	}
+	put_packed(w, 1);
+	push_id(w, (uint64_t)e->m.calls);
+	push_id(w, (uint64_t)e->m.total_bytes);
+	push_id(w, (uint64_t)e->m.live_blocks);
+	push_id(w, (uint64_t)e->m.live_bytes);
+	put_packed(w, 2);
+	if (w->in->profile->process_count > 1)
+		put_label(w, "pid", e->process->pid);
+	end_message(w, PROFILE_SAMPLE);
+}
+
+static void put_line(struct writer *w, const struct place *place)
+{
+	/* One function for each name and file, whatever its address. */
+	const struct place *first =
+		places_example(w->in->places, AXIS_FUNCTION, place_key(place, AXIS_FUNCTION));
+	size_t number = number_of(&w->functions, first);
+	struct buffer line = BUFFER_INIT;
+
+	w->failed |= number == SIZE_MAX;
+	put_number(&line, 1, number + 1);
+	put_number(&line, 2, place->frame.line);
+	put_bytes(&w->message, 4, line.data, line.size);
+	w->failed |= line.failed;
+	buffer_release(&line);
+}
+
+static void put_locations(struct writer *w)
+{
+	for (size_t i = 0; i < w->locations.count && !w->failed; i++) {
+		const struct location *l = &w->locations.at[i];
+		const struct result_frame *f = &l->chain.at[0]->frame;
+		uint64_t mapping = 0;
+
+		if (f->module[0]) {
+			size_t number = number_of(&w->modules, f->module);
+
+			w->failed |= number == SIZE_MAX;
+			mapping = number + 1;
+		}
+		put_number(&w->message, 1, i + 1);
+		put_number(&w->message, 2, mapping);
+		put_number(&w->message, 3, f->offset);
+		for (size_t j = 0; j < l->chain.count; j++)
+			put_line(w, l->chain.at[j]);
+		end_message(w, PROFILE_LOCATION);
+	}
+}
+
+static void put_functions(struct writer *w)
+{
+	for (size_t i = 0; i < w->functions.items.count && !w->failed; i++) {
+		const struct place *place = w->functions.items.at[i];
+
+		put_number(&w->message, 1, i + 1);
+		put_number(&w->message, 2, text_id(w, place->frame.function));
+		put_number(&w->message, 3, text_id(w, place->frame.full));
+		put_number(&w->message, 4, text_id(w, place->frame.file));
+		end_message(w, PROFILE_FUNCTION);
+	}
+}
+
+/* The build-id of a module that some process had under that path; empty if none. */
+static struct span build_id_of(const struct profile *profile, const char *path)
+{
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 1; j < p->module_count; j++)
+			if (p->modules[j].build_id.size && strcmp(p->modules[j].path, path) == 0)
+				return p->modules[j].build_id;
+	}
+	return (struct span){ 0 };
+}
+
+/* The string of a text that is not there as a pointer yet: kept until the end. */
+static const char *hex_text(struct writer *w, struct span bytes, struct arena *arena)
+{
+	char *text = arena_alloc(arena, bytes.size * 2 + 1);
+
+	for (size_t i = 0; text && i < bytes.size; i++)
+		snprintf(text + i * 2, 3, "%02x", ((const uint8_t *)bytes.data)[i]);
+	w->failed |= !text;
+	return text;
+}
+
+static void put_mappings(struct writer *w, struct arena *arena)
+{
+	for (size_t i = 0; i < w->modules.items.count && !w->failed; i++) {
+		const char *path = w->modules.items.at[i];
+		struct span id = build_id_of(w->in->profile, path);
+
+		put_number(&w->message, 1, i + 1);
+		put_number(&w->message, 3, UINT64_C(1) << 47);
+		put_number(&w->message, 5, text_id(w, path));
+		if (id.size)
+			put_number(&w->message, 6, text_id(w, hex_text(w, id, arena)));
+		for (unsigned has = 7; has <= 10; has++)
+			put_number(&w->message, has, 1);
+		end_message(w, PROFILE_MAPPING);
+	}
+}
+
+static void put_strings(struct writer *w)
+{
+	for (size_t i = 0; i < w->strings.items.count; i++) {
+		const char *text = w->strings.items.at[i];
+
+		put_bytes(&w->bytes, PROFILE_STRING, text, strlen(text));
+	}
+}
+
+static void put_all(struct writer *w, struct arena *arena)
+{
+	const struct profile *profile = w->in->profile;
+
+	text_id(w, ""); /* string 0 is empty: this very one */
+	put_value_type(w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
+	put_value_type(w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
+	put_value_type(w, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
+	put_value_type(w, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
+	for (size_t i = 0; i < w->in->selection->count && !w->failed; i++)
+		put_sample(w, &w->in->selection->entries[i]);
+	put_locations(w);
+	put_functions(w);
+	put_mappings(w, arena);
+	put_number(&w->bytes, PROFILE_TIME_NANOS, profile->started_real_ns);
+	put_number(&w->bytes, PROFILE_DURATION_NANOS, profile->duration_ns);
+	put_value_type(w, PROFILE_PERIOD_TYPE, "space", "bytes");
+	put_number(&w->bytes, PROFILE_PERIOD, 1); /* every byte was counted */
+	put_number(&w->bytes, PROFILE_COMMENT, text_id(w, profile->command));
+	put_number(&w->bytes, PROFILE_COMMENT, text_id(w, w->in->selection->moment));
+	put_number(&w->bytes, PROFILE_DEFAULT_SAMPLE_TYPE, text_id(w, "inuse_space"));
+	put_strings(w);
+	w->failed |= w->bytes.failed;
+}
+
+static int write_gzip(struct span bytes, FILE *out, struct error *error)
+{
+	enum { GZIP_WINDOW = 15 + 16, ROOM = 1 << 16 };
+	z_stream z = { .next_in = (Bytef *)(uintptr_t)bytes.data };
+	size_t left = bytes.size;
+	int status = deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
+				  Z_DEFAULT_STRATEGY);
+	Bytef *room = malloc(ROOM);
+
+	if (status != Z_OK || !room) {
+		free(room);
+		return no_memory(error);
+	}
+	do {
+		if (z.avail_in == 0) {
+			z.avail_in = (uInt)MIN(left, (size_t)1 << 30);
+			left -= z.avail_in;
+		}
+		z.next_out = room;
+		z.avail_out = ROOM;
+		status = deflate(&z, left ? Z_NO_FLUSH : Z_FINISH);
+		fwrite(room, 1, ROOM - z.avail_out, out);
+	} while (status == Z_OK || status == Z_BUF_ERROR);
+	deflateEnd(&z);
+	free(room);
+	return status == Z_STREAM_END ? 0 : error_set(error, "cannot compress");
+}
+
+int export_pprof(const struct export_input *in, FILE *out, struct error *error)
+{
+	struct writer w = { .in = in };
+	struct arena arena = ARENA_INIT;
+	int status = -1;
+
+	put_all(&w, &arena);
+	status = w.failed ? no_memory(error)
+			  : write_gzip((struct span){ w.bytes.data, w.bytes.size }, out, error);
+	buffer_release(&w.bytes);
+	buffer_release(&w.message);
+	numbering_release(&w.strings);
+	numbering_release(&w.functions);
+	numbering_release(&w.chains);
+	numbering_release(&w.modules);
+	vector_release(&w.locations);
+	vector_release(&w.ids);
+	arena_release(&arena);
+	return status;
+}
