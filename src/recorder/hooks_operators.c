@@ -172,7 +172,8 @@ NOINLINE static void *delete_recorded(int number, uintptr_t block, uintptr_t b, 
 }
 
 #define DEFINE_NEW(number, symbol)                                                                 \
-	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);     \
+	EXPORT __attribute__((section(OPERATOR_SECTION))) void *operator_##number(                 \
+		uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);                            \
 	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                             \
 	{                                                                                          \
 		return new_common(number, a, b, c, HOOK_FRAME());                                  \

@@ -59,8 +59,16 @@ void operators_look_up(void)
 	}
 }
 
+/* Made by the linker for a section of that name. */
+extern const char __start_heapgauge_new[] __attribute__((visibility("hidden")));
+extern const char __stop_heapgauge_new[] __attribute__((visibility("hidden")));
+
 bool operators_call(uintptr_t pc)
 {
+	if (pc - (uintptr_t)__start_heapgauge_new <
+	    (uintptr_t)(__stop_heapgauge_new - __start_heapgauge_new))
+		return true;
+
 	enum { BODY = 512 };   /* an operator is small; a call further away is told by the walk */
 	static uintptr_t last; /* mostly the same call again; relaxed */
 

@@ -47,4 +47,7 @@ operator_fn *operators_instead(int number);
 
 /* Whether pc is in the body of one of them: a call from there is the operator's, not the program's. */
 bool operators_call(uintptr_t pc);
+
+/* Where our own operators new are: one that ends in a jump to another shows the return address of ours. */
+#define OPERATOR_SECTION "heapgauge_new"
 #endif
