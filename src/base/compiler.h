@@ -16,6 +16,8 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
+/* On the declaration of a variable: of this object, so it is reached without a detour over the table of addresses. */
+#define HIDDEN __attribute__((visibility("hidden")))
 #define UNUSED __attribute__((unused))
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))

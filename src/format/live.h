@@ -117,8 +117,9 @@ struct live_record {
 	uint32_t epoch;
 	uint64_t max_bytes; /* the largest live bytes of this record */
 	/* second line */
-	uint64_t first_size; /* requested size of the first call */
-	uint32_t sizes;	     /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
+	uint64_t
+		first_size; /* requested size of the first call; means nothing with LIVE_SIZES_MANY */
+	uint32_t sizes;	    /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
 	uint32_t
 		lifetimes; /* pool: struct live_lifetimes; 0 = all freed within the tick they were born in */
 	uint32_t reallocs; /* pool: struct live_reallocs; 0 = none */

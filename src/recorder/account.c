@@ -155,12 +155,17 @@ static void sizes_to_many(struct live_record *record, const struct live_sizes_fe
 	}
 	many->count[live_size_bucket(record->first_size)] += first;
 	__atomic_store_n(&record->sizes, unit | LIVE_SIZES_MANY, __ATOMIC_RELEASE);
+	record->first_size = UINT64_MAX; /* no call has it: from now on all come here */
 }
 
-NOINLINE void account_size_slow(struct live_record *record, uint64_t size)
+NOINLINE void account_size(struct live_record *record, uint64_t size)
 {
 	uint32_t ref = record->sizes;
 
+	if (record->calls == 1) {
+		record->first_size = size;
+		return;
+	}
 	if (ref == 0) {
 		ref = pool_add(sizeof(struct live_sizes_few) / LIVE_POOL_UNIT);
 		if (ref == 0)
@@ -192,7 +197,7 @@ NOINLINE void account_size_slow(struct live_record *record, uint64_t size)
 	count(&many->count[live_size_bucket(size)], 1);
 }
 
-NOINLINE void account_lifetime_slow(struct live_record *record, uint32_t birth_code)
+NOINLINE void account_lifetime(struct live_record *record, uint32_t birth_code)
 {
 	uint64_t born = live_birth_ms(birth_code), now = clock_ms();
 	uint64_t lived = now > born ? now - born : 0;

@@ -35,6 +35,28 @@ static bool packs_tightly(void)
 	return closest < 1u << BLOCKS_GRANULE_SHIFT;
 }
 
+/* Whether the word before a block gives its usable size, as in all versions of glibc: asked of real blocks, because
+ * nobody promises it. */
+static bool usable_in_header(void)
+{
+	static const size_t sizes[] = { 1, 24, 25, 100, 1032, 4000, 70000, 1 << 20 };
+	bool agrees = next.usable != NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes) && agrees; i++) {
+		void *block = next.malloc(sizes[i]);
+
+		if (block == NULL)
+			return false;
+		uint64_t header = ((const uint64_t *)block)[-1];
+
+		agrees = header & USABLE_FLAGS
+				 ? sizes[i] > 4096
+				 : (header & ~(uint64_t)7) - sizeof header == next.usable(block);
+		next.free(block);
+	}
+	return agrees;
+}
+
 /* Whether the file name in a path begins with `start`. */
 static bool is_named(const char *path, const char *start)
 {
@@ -90,6 +112,7 @@ void allocator_probe(void)
 	bool tight = next.other_malloc != NULL || operators_may_pack() ||
 		     (!allocator_is_libc && packs_tightly());
 
-	blocks_tiny_limit = tight ? LIVE_TINY_LIMIT : 0;
+	blocks_start(tight);
+	next.usable_in_header = allocator_is_libc && usable_in_header();
 	memory.head->granule_shift = BLOCKS_GRANULE_SHIFT;
 }

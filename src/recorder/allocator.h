@@ -9,8 +9,8 @@
 #include "base/compiler.h"
 
 /* The code of whoever defines the malloc that we forward to: what it maps is not the program's. */
-extern uintptr_t allocator_start, allocator_bytes;
-extern bool allocator_is_libc;
+extern HIDDEN uintptr_t allocator_start, allocator_bytes;
+extern HIDDEN bool allocator_is_libc;
 
 static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
 {

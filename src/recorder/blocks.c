@@ -6,7 +6,7 @@
  * the page they begin in and hold their exact address, because smaller ones may begin in the same page. */
 #include "recorder/blocks.h"
 
-uint32_t blocks_tiny_limit;
+uint64_t blocks_tiny_limit, blocks_small_span = LIVE_SMALL_LIMIT;
 static uint32_t spare_area, spare_unit, spare_large; /* numbers; 0 = none */
 static uint32_t
 	page_next; /* of the unit that tiny leaves are cut from; a multiple of UNIT_PAGES = none left */
@@ -65,6 +65,32 @@ static struct live_area *area_of(uintptr_t address, bool make)
 static void *unit_at(uint32_t number)
 {
 	return memory.region[LIVE_LEAVES] + (uint64_t)(number - 1) * LIVE_LEAF_UNIT;
+}
+
+/* The small leaf of an address; NULL: none there yet. */
+static uint64_t *leaf_of(uintptr_t address)
+{
+	const struct live_area *area = area_of(address, false);
+	uint32_t number = area != NULL
+				  ? __atomic_load_n(&area->small[address >> LIVE_SMALL_SHIFT &
+								 (ARRAY_SIZE(area->small) - 1)],
+						    __ATOMIC_ACQUIRE)
+				  : 0;
+
+	return number != 0 ? unit_at(number) : NULL;
+}
+
+uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address)
+{
+	uintptr_t mib = address >> LIVE_SMALL_SHIFT;
+	uint64_t *words = leaf_of(address);
+
+	if (words != NULL) {
+		/* A signal handler's hooks pass through, so nobody sees one half of this. */
+		near->leaf[mib % BLOCKS_NEAR].mib = mib;
+		near->leaf[mib % BLOCKS_NEAR].words = words;
+	}
+	return words;
 }
 
 /* One unit that *place names, made if need be and wanted; NULL: none. */
@@ -160,10 +186,11 @@ static struct live_large *large_entry(uintptr_t address, bool make)
 	return &entries[(address & ((1u << LIVE_LARGE_SHIFT) - 1)) >> LIVE_LARGE_GRANULE_SHIFT];
 }
 
-static void put_large(uintptr_t address, const struct block *block, struct block *ret_old)
+static void put_large(struct blocks_near *near, uintptr_t address, const struct block *block,
+		      struct block *ret_old)
 {
 	struct live_large *entry = large_entry(address, true);
-	uint64_t *word = blocks_small_word(address);
+	uint64_t *word = blocks_small_word(near, address);
 
 	if (word != NULL && *word != 0) { /* a small block whose free was missed */
 		*ret_old = blocks_unpack(*word);
@@ -184,7 +211,8 @@ static void put_large(uintptr_t address, const struct block *block, struct block
 }
 
 /* A small or tiny block whose leaf may not be there yet, or a tiny one. */
-static void put_word(uintptr_t address, const struct block *block, struct block *ret_old)
+static void put_word(struct blocks_near *near, uintptr_t address, const struct block *block,
+		     struct block *ret_old)
 {
 	bool tiny = block->size_bytes < blocks_tiny_limit;
 	uint64_t *word = NULL;
@@ -197,7 +225,7 @@ static void put_word(uintptr_t address, const struct block *block, struct block 
 
 		if (area != NULL &&
 		    unit_of(&area->small[address >> LIVE_SMALL_SHIFT & mask], true) != NULL)
-			word = blocks_small_word(address);
+			word = blocks_small_word(near, address);
 	}
 	if (word == NULL) {
 		health_add(HEALTH_untracked_blocks);
@@ -205,15 +233,20 @@ static void put_word(uintptr_t address, const struct block *block, struct block 
 	}
 	if (*word != 0)
 		*ret_old = blocks_unpack(*word);
-	__atomic_store_n(word, blocks_pack(address, block), __ATOMIC_RELAXED);
+	__atomic_store_n(word,
+			 live_small_pack(block->record, (uint32_t)block->size_bytes,
+					 block->birth_code, live_small_place_of(address)),
+			 __ATOMIC_RELAXED);
 }
 
-NOINLINE void blocks_put_slow(uintptr_t address, const struct block *block, struct block *ret_old)
+NOINLINE void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
+			 struct block *ret_old)
 {
+	ret_old->record = 0;
 	if (block->size_bytes >= LIVE_SMALL_LIMIT)
-		put_large(address, block, ret_old);
+		put_large(near, address, block, ret_old);
 	else
-		put_word(address, block, ret_old);
+		put_word(near, address, block, ret_old);
 }
 
 /* The entry of a large block; NULL: none. */
@@ -242,7 +275,8 @@ struct block blocks_take_slow(uintptr_t address)
 
 struct block blocks_find(uintptr_t address)
 {
-	const uint64_t *word = blocks_small_word(address);
+	const uint64_t *leaf = leaf_of(address);
+	const uint64_t *word = leaf != NULL ? leaf + blocks_granule(address) : NULL;
 
 	if (word == NULL || *word == 0 || live_small_place(*word) != live_small_place_of(address))
 		word = find_tiny(address);
@@ -252,6 +286,12 @@ struct block blocks_find(uintptr_t address)
 
 	return entry != NULL ? (struct block){ entry->record, entry->birth_code, entry->size_bytes }
 			     : (struct block){ 0 };
+}
+
+void blocks_start(bool packed_tightly)
+{
+	blocks_tiny_limit = packed_tightly ? LIVE_TINY_LIMIT : 0;
+	blocks_small_span = LIVE_SMALL_LIMIT - blocks_tiny_limit;
 }
 
 void blocks_reset(void)

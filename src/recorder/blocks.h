@@ -15,43 +15,53 @@ struct block {
 	uint64_t size_bytes;
 };
 
-/* Requests below this are in tiny leaves: LIVE_TINY_LIMIT where the allocator packs them closer than a granule, else 0.
- * Fixed when the profile is made. */
-extern uint32_t blocks_tiny_limit;
+/* The leaves that a thread used last: a leaf never moves, so the upper levels need not be asked again. */
+enum { BLOCKS_NEAR = 64 };
+struct blocks_near {
+	struct {
+		uintptr_t mib; /* address >> LIVE_SMALL_SHIFT; 0 = none */
+		uint64_t *words;
+	} leaf[BLOCKS_NEAR];
+};
+
+/* Requests of [limit, LIVE_SMALL_LIMIT) bytes are in small leaves; smaller ones in tiny leaves. The limit is
+ * LIVE_TINY_LIMIT where the allocator packs them closer than a granule, else 0. Fixed when the profile is made. */
+extern HIDDEN uint64_t blocks_tiny_limit, blocks_small_span;
+void blocks_start(bool packed_tightly);
 
 enum { BLOCKS_GRANULE_SHIFT = 5 };
 
 /* A fork's child begins anew. */
 void blocks_reset(void);
 
-void blocks_put_slow(uintptr_t address, const struct block *block, struct block *ret_old);
+/* Enters a block. ret_old: an entry that was still there, whose free has not been seen; record 0 = none. */
+void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
+		struct block *ret_old);
 struct block blocks_take_slow(uintptr_t address);
 
 /* The entry of an address, which stays; record 0 = none. */
 struct block blocks_find(uintptr_t address);
 
-/* The word of a small block's granule. NULL: no leaf there yet. */
-static ALWAYS_INLINE uint64_t *blocks_small_word(uintptr_t address)
+/* The leaf of an address, kept in `near`. NULL: none there yet. */
+uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address);
+
+static ALWAYS_INLINE size_t blocks_granule(uintptr_t address)
 {
-	uint64_t top_index = address >> LIVE_AREA_SHIFT;
+	return (address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> BLOCKS_GRANULE_SHIFT;
+}
 
-	if (UNLIKELY(top_index >= LIVE_TOP_ENTRIES))
-		return NULL;
-	uint32_t area_number = __atomic_load_n(&memory.head->top[top_index], __ATOMIC_ACQUIRE);
+/* The word of a small block's granule. NULL: no leaf there yet. */
+static ALWAYS_INLINE uint64_t *blocks_small_word(struct blocks_near *near, uintptr_t address)
+{
+	uintptr_t mib = address >> LIVE_SMALL_SHIFT;
+	uint64_t *words = near->leaf[mib % BLOCKS_NEAR].words;
 
-	if (UNLIKELY(area_number == 0))
-		return NULL;
-	struct live_area *area =
-		(struct live_area *)(void *)memory.region[LIVE_AREAS] + (area_number - 1);
-	uint64_t index = address >> LIVE_SMALL_SHIFT & (ARRAY_SIZE(area->small) - 1);
-	uint32_t leaf = __atomic_load_n(&area->small[index], __ATOMIC_ACQUIRE);
-
-	if (UNLIKELY(leaf == 0))
-		return NULL;
-	uint64_t *words = (uint64_t *)(void *)(memory.region[LIVE_LEAVES] +
-					       (uint64_t)(leaf - 1) * LIVE_LEAF_UNIT);
-
-	return &words[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> BLOCKS_GRANULE_SHIFT];
+	if (UNLIKELY(near->leaf[mib % BLOCKS_NEAR].mib != mib)) {
+		words = blocks_leaf(near, address);
+		if (words == NULL)
+			return NULL;
+	}
+	return words + blocks_granule(address);
 }
 
 static ALWAYS_INLINE struct block blocks_unpack(uint64_t word)
@@ -60,41 +70,32 @@ static ALWAYS_INLINE struct block blocks_unpack(uint64_t word)
 			       live_small_size(word) };
 }
 
-static ALWAYS_INLINE uint64_t blocks_pack(uintptr_t address, const struct block *block)
-{
-	return live_small_pack(block->record, (uint32_t)block->size_bytes, block->birth_code,
-			       live_small_place_of(address));
-}
-
-/* Enters a block. ret_old: an entry that was still there, whose free has not been seen; record 0 = none. */
-static ALWAYS_INLINE void blocks_put(uintptr_t address, const struct block *block,
-				     struct block *ret_old)
+/* Enters a small block where nothing stands in the way; false: blocks_put is needed. */
+static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uintptr_t address,
+					     uint32_t record, uint32_t birth_code, uint64_t size)
 {
 	uint64_t *word;
 
-	ret_old->record = 0;
-	if (UNLIKELY(block->size_bytes - blocks_tiny_limit >=
-			     LIVE_SMALL_LIMIT - blocks_tiny_limit ||
-		     (word = blocks_small_word(address)) == NULL)) {
-		blocks_put_slow(address, block, ret_old);
-		return;
-	}
-	if (UNLIKELY(*word != 0))
-		*ret_old = blocks_unpack(*word);
-	__atomic_store_n(word, blocks_pack(address, block), __ATOMIC_RELAXED);
+	if (UNLIKELY(size - blocks_tiny_limit >= blocks_small_span ||
+		     (word = blocks_small_word(near, address)) == NULL || *word != 0))
+		return false;
+	__atomic_store_n(
+		word,
+		live_small_pack(record, (uint32_t)size, birth_code, live_small_place_of(address)),
+		__ATOMIC_RELAXED);
+	return true;
 }
 
 /* Removes and returns the entry of an address. */
-static ALWAYS_INLINE struct block blocks_take(uintptr_t address)
+static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_t address)
 {
-	uint64_t *word = blocks_small_word(address);
+	uint64_t *word = blocks_small_word(near, address);
+	uint64_t taken;
 
-	if (UNLIKELY(word == NULL || *word == 0 ||
-		     live_small_place(*word) != live_small_place_of(address)))
+	if (UNLIKELY(word == NULL || (taken = *word) == 0 ||
+		     live_small_place(taken) != live_small_place_of(address)))
 		return blocks_take_slow(address);
-	struct block block = blocks_unpack(*word);
-
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	return block;
+	return blocks_unpack(taken);
 }
 #endif

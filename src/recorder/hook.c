@@ -142,10 +142,31 @@ NOINLINE struct slot *hook_enter_free_slow(const uintptr_t *frame)
 	return hook_enter_slow(frame);
 }
 
-COLD void record_missed_free(struct slot *slot, const struct block *old)
+/* What the loader does is never remembered, so that all its calls are seen here. */
+NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame, uint32_t remembered)
 {
+	bool by_loader = modules_is_loader(frame[1]);
+
+	if (by_loader)
+		modules_loader_allocates(slot);
+	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
+
+	if (VERIFYING && remembered != 0)
+		verify_memo(slot, remembered, id);
+	else if (!by_loader && id != slot->record_of_other[LIVE_KIND_HEAP])
+		memo_add(slot, frame, id);
+	return id;
+}
+
+NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)
+{
+	struct block entry = { record, clock_birth(), size }, old;
+
+	blocks_put(&slot->near, (uintptr_t)block, &entry, &old);
+	if (LIKELY(old.record == 0))
+		return;
 	health_add(HEALTH_repaired_blocks);
-	record_end(slot, old, 0, false);
+	record_end(slot, &old, 0, false);
 }
 
 COLD void record_unknown_free(const void *block)

@@ -22,7 +22,7 @@
 #define HOOK_FRAME() ((const uintptr_t *)__builtin_frame_address(0))
 
 /* Points to a word that fork wipes: equal to thread_state.token for a registered thread of this process. */
-extern const volatile uint64_t *fork_token;
+extern HIDDEN const volatile uint64_t *fork_token;
 
 /* A fork's child that has called no hook yet: it has no profile. */
 static inline bool hook_in_new_child(void)
@@ -46,21 +46,30 @@ static ALWAYS_INLINE void hook_guard(uintptr_t guard)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+static ALWAYS_INLINE struct slot *hook_enter_or(const uintptr_t *frame,
+						struct slot *(*otherwise)(const uintptr_t *))
+{
+	struct thread_state *self = &thread_state;
+
+	__asm__("" : "+r"(self)); /* or the compiler asks for the address again at each use */
+	if (UNLIKELY(self->guard != 0 || self->token != *fork_token))
+		return otherwise(frame);
+	struct slot *slot = self->slot;
+
+	__atomic_store_n(&self->guard, (uintptr_t)frame | GUARD_FORWARDING, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return slot;
+}
+
 static ALWAYS_INLINE struct slot *hook_enter(const uintptr_t *frame)
 {
-	if (UNLIKELY(thread_state.guard != 0 || thread_state.token != *fork_token))
-		return hook_enter_slow(frame);
-	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
-	return thread_state.slot;
+	return hook_enter_or(frame, hook_enter_slow);
 }
 
 /* For what ends a block: inside operator new too it is recorded, where the first block taken is not. */
 static ALWAYS_INLINE struct slot *hook_enter_free(const uintptr_t *frame)
 {
-	if (UNLIKELY(thread_state.guard != 0 || thread_state.token != *fork_token))
-		return hook_enter_free_slow(frame);
-	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
-	return thread_state.slot;
+	return hook_enter_or(frame, hook_enter_free_slow);
 }
 
 /* The forwarded call is over. */
@@ -92,8 +101,9 @@ static inline void *hook_taken(bool taking, void *block, uint64_t size)
 	return block;
 }
 
-/* An entry that was overwritten: the free that we did not see. */
-void record_missed_free(struct slot *slot, const struct block *old);
+/* A block that the map's short way does not take: a large one, the first of its leaf, or one whose entry still holds
+ * another, the free of which we did not see. */
+void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record);
 void record_unknown_free(const void *block);
 /* The same where it may be what an operator is about to delete. */
 void record_free_of_unknown(struct slot *slot, void *block);
@@ -104,39 +114,34 @@ struct live_record *record_foreign(struct slot *slot, const struct live_record *
 /* Usable minus requested; 0 where it cannot be asked. */
 static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 {
-	return LIKELY(next.usable != NULL) ? next.usable(block) - size : 0;
+	const uint64_t *header = (const uint64_t *)block - 1;
+
+	if (LIKELY(next.usable_in_header && !(*header & USABLE_FLAGS)))
+		return (*header & ~(uint64_t)7) - sizeof *header - size;
+	return next.usable != NULL ? next.usable(block) - size : 0;
 }
 
-/* The slot's record of the stack above the hook. */
+/* The slot's record of the stack above the hook, by walking it. */
+uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame, uint32_t remembered);
+
+/* The same, from memory if it is remembered. */
 static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)
 {
-	uint32_t known = memo_find(slot, frame);
+	uint32_t remembered = memo_find(slot, frame);
 
-	if (LIKELY(known != 0) && !VERIFYING)
-		return known;
-	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
-
-	if (VERIFYING && known != 0)
-		verify_memo(slot, known, id);
-	else if (id != slot->record_of_other[LIVE_KIND_HEAP])
-		memo_add(slot, frame, id);
-	return id;
+	return LIKELY(remembered != 0) && !VERIFYING ? remembered
+						     : record_of_walk(slot, frame, remembered);
 }
 
 /* Enters a new block and returns its record. slack: asked for while forwarding, since an allocator may allocate then. */
 static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
 						      uint64_t slack, const uintptr_t *frame)
 {
-	if (modules_is_loader(frame[1]))
-		modules_loader_allocates(slot);
 	uint32_t id = record_of_stack(slot, frame);
 	struct live_record *record = memory_record(id);
-	struct block entry = { id, clock_birth(), size };
-	struct block old;
 
-	blocks_put((uintptr_t)block, &entry, &old);
-	if (UNLIKELY(old.record != 0))
-		record_missed_free(slot, &old);
+	if (UNLIKELY(!blocks_put_quickly(&slot->near, (uintptr_t)block, id, clock_birth(), size)))
+		record_put(slot, block, size, id);
 	verify_stack(slot, frame, id);
 	account_alloc(slot, record, size, slack);
 	slot->last_block = block;
@@ -172,7 +177,7 @@ static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uint
 {
 	if (modules_is_loader(frame[1]))
 		modules_loader_frees(slot, block);
-	struct block entry = blocks_take((uintptr_t)block);
+	struct block entry = blocks_take(&slot->near, (uintptr_t)block);
 
 	if (UNLIKELY(entry.record == 0)) {
 		record_free_of_unknown(slot, block);

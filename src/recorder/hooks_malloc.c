@@ -80,12 +80,14 @@ static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
 
 static ALWAYS_INLINE void free_plain(void *block, const uintptr_t *frame)
 {
-	bool entered = free_begin(block, frame);
-
-	if (LIKELY(!early_holds(block) && next_ready()))
+	if (UNLIKELY(!free_begin(block, frame))) {
+		if (!early_holds(block) && next_ready())
+			next.free(block);
+		return;
+	}
+	if (LIKELY(!early_holds(block)))
 		next.free(block);
-	if (LIKELY(entered))
-		hook_leave();
+	hook_leave();
 }
 
 EXPORT void free(void *block)
@@ -154,7 +156,8 @@ static void *forward_realloc(void *block, size_t size)
 static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size_t size,
 					    const uintptr_t *frame)
 {
-	struct block old = block != NULL ? blocks_take((uintptr_t)block) : (struct block){ 0 };
+	struct block old =
+		block != NULL ? blocks_take(&slot->near, (uintptr_t)block) : (struct block){ 0 };
 	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
 	void *moved = forward_realloc(block, size);
 	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
@@ -164,7 +167,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 		struct block none;
 
 		if (old.record != 0)
-			blocks_put((uintptr_t)block, &old, &none);
+			blocks_put(&slot->near, (uintptr_t)block, &old, &none);
 		hook_leave();
 		return NULL;
 	}

@@ -127,7 +127,8 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 static void *delete_pooled(operator_fn *forward, uintptr_t block, uintptr_t b, uintptr_t c,
 			   const uintptr_t *frame, struct slot *slot)
 {
-	struct block entry = blocks_take(block), outer_entry = thread_state.deleted_entry;
+	struct block entry = blocks_take(&slot->near, block),
+		     outer_entry = thread_state.deleted_entry;
 	void *outer = thread_state.deleted;
 	bool temporary = slot->last_block == (void *)block;
 

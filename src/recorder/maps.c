@@ -109,10 +109,8 @@ static void add_locked(struct slot *slot, uintptr_t start, uint64_t bytes, uint3
 	}
 	insert(find(start), (struct range){ start, start + bytes, record_id, true });
 	account_record_add(record, bytes);
-	if (record->calls == 1)
-		record->first_size = bytes;
-	else if (record->first_size != bytes || record->sizes & LIVE_SIZES_MANY)
-		account_size_slow(record, bytes);
+	if (record->first_size != bytes)
+		account_size(record, bytes);
 	count(&slot->live->map_calls, 1);
 	count(&slot->live->map_bytes, bytes);
 	count(&head->map_live_bytes, bytes);

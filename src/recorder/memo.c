@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filling the memo. Owns the slots' memos; each is its own thread's alone.
  *
- * Invariant: a place is 0 or leads to a whole entry of the ring. When the ring is full it begins again, and all places
- * are forgotten with what they led to: simpler than telling which entries are still whole, and as rare as the ring is
- * large. */
+ * Invariant: a place leads to a whole entry of the ring, the first of which is nobody's. */
 #include "recorder/memo.h"
 
-enum { RING_FIRST = 128 * 1024, RING_OTHERS = 48 * 1024, SLOTS_WITH_MEMO = 16 };
+enum {
+	RING_FIRST = 128 * 1024,
+	RING_OTHERS = 48 * 1024,
+	SLOTS_WITH_MEMO = 16,
+	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
+	REST = 16, /* then this many times as many pass before the next attempt */
+};
 
-_Static_assert(sizeof(struct memo_entry) % 16 == 0, "pairs of words are aligned");
+_Static_assert(sizeof(struct memo_entry) == 16 && sizeof(struct memo_row) == 64,
+	       "aligned as their tables");
 
 struct memo *memo_new(uint32_t slot)
 {
@@ -19,62 +24,74 @@ struct memo *memo_new(uint32_t slot)
 		return NULL;
 	memo->ring = (char *)(memo + 1);
 	memo->bytes = bytes;
-	memo->used = 16;
+	memo->used = sizeof(struct memo_entry);
 	return memo;
 }
 
 void memo_forget(struct slot *slot)
 {
-	if (slot->memo == NULL)
-		return;
-	__builtin_memset(slot->memo->place, 0, sizeof slot->memo->place);
-	__builtin_memset(slot->memo->caller, 0, sizeof slot->memo->caller);
-	slot->memo->used = 16;
-}
-
-/* The caller's row, made from this walk if another's was there: the frames behind the first. */
-static const struct memo_caller *caller_for(struct memo *memo, const struct walk *walk,
-					    const struct memo_entry *entry)
-{
-	struct memo_caller *caller = memo_caller_of(memo, entry->at, entry->pc);
-
-	if (caller->at == entry->at && caller->pc == entry->pc && caller->stamp == walk->stamp)
-		return caller;
-	caller->at = entry->at;
-	caller->pc = entry->pc;
-	caller->stamp = walk->stamp;
-	caller->looks = MIN(walk->count - 1, (uint32_t)MEMO_LOOKS);
-	for (uint32_t i = 0; i < caller->looks; i++)
-		caller->look[i] = walk->frame[walk->count - 2 - i].at;
-	return caller;
-}
-
-NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record)
-{
-	const struct walk *walk = slot->walk;
 	struct memo *memo = slot->memo;
-	uint32_t bytes = (uint32_t)sizeof(struct memo_entry) + (walk->count + walk->checks) * 16;
 
-	/* Without a stamp the walk may not be used again; too deep or too odd ones are not worth their place. */
-	if (memo == NULL || walk->stamp == 0 || walk->count == 0 || walk->count > MEMO_FRAMES ||
-	    walk->checks > MEMO_CHECKS)
+	if (memo == NULL)
 		return;
-	if (memo->used + bytes > memo->bytes)
-		memo_forget(slot);
-	struct memo_entry *entry = (struct memo_entry *)(void *)(memo->ring + memo->used);
-	uintptr_t *pairs = (uintptr_t *)(void *)(entry + 1);
+	__builtin_memset(memo->place, 0, sizeof memo->place);
+	__builtin_memset(memo->row, 0, sizeof memo->row);
+	memo->used = sizeof(struct memo_entry);
+	memo->added = 0;
+	memo->calls = slot->live->calls;
+}
 
-	*entry = (struct memo_entry){
-		.at = (uintptr_t)(frame + 1),
-		.pc = frame[1],
-		.rbp = frame[0],
-		.stamp = walk->stamp,
-		.generation = walk->generation,
-		.record = record,
-		.frames = (uint16_t)walk->count,
-		.checks = (uint16_t)walk->checks,
-		.needs_rbp = walk->info[walk->count - 1].needs_rbp,
-	};
+/* The ring is full. Calls that added nothing were found in it. */
+static void begin_again(struct slot *slot)
+{
+	struct memo *memo = slot->memo;
+	uint64_t calls = slot->live->calls - memo->calls;
+
+	memo->rest = calls < memo->added + memo->added / WORTH ? memo->added * REST : 0;
+	memo_forget(slot);
+}
+
+/* The caller's row, in the place of another's if need be. */
+static struct memo_row *row_for(struct memo *memo, const struct walk *walk, uintptr_t at,
+				uintptr_t pc)
+{
+	struct memo_row *row = memo_row(memo, at, pc);
+
+	if (row != NULL && row->stamp == walk->stamp)
+		return row;
+	if (row == NULL) {
+		uint64_t n = memo_hash(at, pc) >> 32 & (MEMO_ROWS - 1);
+
+		row = &memo->row[memo->row[n].at != 0 ? n ^ 1 : n];
+	}
+	*row = (struct memo_row){ .at = at, .pc = pc, .stamp = walk->stamp };
+	return row;
+}
+
+/* Two stacks of one row came to one place: the first word in which they differ tells them apart from now on. */
+static void learn_look(struct memo_row *row, const struct memo_entry *a, const struct memo_entry *b)
+{
+	const uintptr_t *x = (const uintptr_t *)(const void *)(a + 1);
+	const uintptr_t *y = (const uintptr_t *)(const void *)(b + 1);
+	uint32_t words = (MIN(a->bytes, b->bytes) - (uint32_t)sizeof *a) / 16, i = 0;
+
+	while (i < words && x[2 * i] == y[2 * i] && x[2 * i + 1] == y[2 * i + 1])
+		i++;
+	if (i == words || x[2 * i] != y[2 * i] || row->looks == MEMO_LOOKS)
+		return;
+	uint32_t look = (uint32_t)(x[2 * i] - row->at);
+
+	for (uint32_t k = 0; k < row->looks; k++) {
+		if (row->look[k] == look)
+			return; /* they do differ there: one place for two hashes */
+	}
+	row->look[row->looks++] = look;
+}
+
+static void fill(struct memo_entry *entry, const struct walk *walk, const uintptr_t *frame)
+{
+	uintptr_t *first = (uintptr_t *)(void *)(entry + 1), *pairs = first;
+
 	/* Innermost first: what changes most is seen first. */
 	for (uint32_t i = walk->count; i-- > 0; pairs += 2) {
 		pairs[0] = walk->frame[i].at;
@@ -84,8 +101,54 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 		pairs[0] = walk->check[i].at;
 		pairs[1] = walk->check[i].word;
 	}
-	uint32_t offset = memo->used;
+	if (walk->info[walk->count - 1].needs_rbp) { /* the caller's, which the hook has saved */
+		pairs[0] = (uintptr_t)frame;
+		pairs[1] = frame[0];
+		pairs += 2;
+	}
+	for (; (pairs - first) % 8 != 0; pairs += 2) {
+		pairs[0] = pairs[-2];
+		pairs[1] = pairs[-1];
+	}
+	entry->bytes = (uint32_t)((char *)pairs - (char *)entry);
+}
 
-	memo->used += bytes;
-	*memo_place(memo, caller_for(memo, walk, entry)) = offset;
+NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record)
+{
+	const struct walk *walk = slot->walk;
+	struct memo *memo = slot->memo;
+	uint32_t bytes =
+		(uint32_t)sizeof(struct memo_entry) + (walk->count + walk->checks + 4) * 16;
+
+	/* Without a stamp the walk may not be used again; too deep or too odd ones are not worth their place. */
+	if (memo == NULL || walk->stamp == 0 || walk->count == 0 || walk->count > MEMO_FRAMES ||
+	    walk->checks > MEMO_CHECKS)
+		return;
+	if (memo->rest > 0) {
+		memo->rest--;
+		return;
+	}
+	if (memo->used + bytes > memo->bytes)
+		begin_again(slot);
+	if (memo->generation != walk->generation)
+		memo_forget(slot);
+	memo->generation = walk->generation;
+	struct memo_entry *entry = (struct memo_entry *)(void *)(memo->ring + memo->used);
+
+	entry->at = (uintptr_t)(frame + 1);
+	entry->record = record;
+	fill(entry, walk, frame);
+
+	struct memo_row *row = row_for(memo, walk, entry->at, frame[1]);
+	uint64_t place = memo_place(row);
+
+	for (uint64_t i = 0; i < 2; i++) {
+		if (memo_entry(memo, place ^ i)->at == entry->at)
+			learn_look(row, memo_entry(memo, place ^ i), entry);
+	}
+	place = memo_place(row);
+	memo->place[place ^ 1] = memo->place[place];
+	memo->place[place] = memo->used;
+	memo->used += entry->bytes;
+	memo->added++;
 }

@@ -3,40 +3,44 @@
  * record of each without walking. An entry holds every word that its walk read; it counts only if all of them are
  * unchanged, which is the same argument as in walk.h, for a match at the first frame.
  *
- * Found by the caller of the hook and by what lies at a few places above it: the return addresses of the frames nearest
- * to the first walk that came from that caller. Other stacks of the same caller mostly have theirs at the same places,
- * and where they do not, an entry is missed, never mistaken.
+ * A row stands for a caller of the hook and its place on the stack. Most have one stack; where several differ, the row
+ * learns which words tell them apart ("looks") and finds the entry by those. A look that means nothing for some stack
+ * makes it be missed, never mistaken.
  *
- * Entries lie one behind the other in a ring of their slot's; the oldest are overwritten. */
+ * Entries lie one behind the other in a ring of their slot's. When it is full everything is forgotten: simpler than
+ * telling which entries are still whole, and as rare as the ring is large. */
 #ifndef RECORDER_MEMO_H
 #define RECORDER_MEMO_H
 
 #include "recorder/modules.h"
 #include "recorder/walk.h"
 
-enum { MEMO_PLACES = 512, MEMO_CALLERS = 256, MEMO_LOOKS = 6, MEMO_CHECKS = 16, MEMO_FRAMES = 128 };
+enum { MEMO_ROWS = 512, MEMO_PLACES = 1024, MEMO_LOOKS = 8, MEMO_FRAMES = 64, MEMO_CHECKS = 16 };
 
-struct memo_entry {
-	uintptr_t at, pc, rbp; /* of the hook's caller */
-	uint32_t stamp, generation;
-	uint32_t record;
-	uint16_t frames,
-		checks; /* behind this: frames, then checks without their index, both as pairs of words */
-	bool needs_rbp;
+struct memo_row {
+	uintptr_t at, pc; /* where the hook's return address lies, and what it is */
+	uint32_t stamp;	  /* of the range that all looks lie in */
+	uint32_t looks;
+	uint32_t look[MEMO_LOOKS]; /* bytes above `at` */
+	uint64_t pad;
 };
 
-/* Where to look for what tells the stacks of one caller apart. */
-struct memo_caller {
-	uintptr_t at, pc;
-	uint32_t stamp; /* of the range that the places lie in */
-	uint32_t looks;
-	uintptr_t look[MEMO_LOOKS];
+/* Behind it: pairs of an address and what the walk read there, the innermost frame's first, up to `bytes`. There are a
+ * multiple of four of them: the last one is repeated. */
+struct memo_entry {
+	uintptr_t at; /* as in its row; 0 = no entry */
+	uint32_t record, bytes;
 };
 
 struct memo {
-	struct memo_caller caller[MEMO_CALLERS];
-	uint32_t place[MEMO_PLACES]; /* offset of an entry in the ring; 0 = none */
-	uint32_t used, bytes; /* of the ring; entries begin at multiples of 16, the first at 16 */
+	/* Both tables have two places for a key: n and n ^ 1. */
+	struct memo_row row[MEMO_ROWS];
+	uint32_t place[MEMO_PLACES]; /* of an entry in the ring; 0 leads to one that is nobody's */
+	uint32_t generation;	     /* of modules_generation */
+	uint32_t used, bytes;	     /* of the ring; entries begin at multiples of 16 */
+	uint32_t added,
+		rest; /* walks added since the ring was empty; how many to let pass before the next one */
+	uint64_t calls; /* the slot's calls when the ring was empty */
 	char *ring;
 };
 
@@ -49,69 +53,80 @@ void memo_forget(struct slot *slot);
 /* Remembers the walk that slot->walk holds. */
 void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record);
 
-static ALWAYS_INLINE struct memo_caller *memo_caller_of(struct memo *memo, uintptr_t at,
-							uintptr_t pc)
+static ALWAYS_INLINE uint64_t memo_hash(uintptr_t at, uintptr_t pc)
 {
-	return &memo->caller[(at + pc * 3) * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+	return (at + pc * 3) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Which place of the memo the stack that is there now belongs to. */
-static ALWAYS_INLINE uint32_t *memo_place(struct memo *memo, const struct memo_caller *caller)
+/* The row of a caller; NULL: it has none. */
+static ALWAYS_INLINE struct memo_row *memo_row(struct memo *memo, uintptr_t at, uintptr_t pc)
 {
-	uint64_t hash = caller->at + caller->pc;
+	uint64_t n = memo_hash(at, pc) >> 32 & (MEMO_ROWS - 1);
+	struct memo_row *row = &memo->row[n];
 
-	for (uint32_t i = 0; i < caller->looks; i++)
-		hash = (hash ^ *(const volatile uintptr_t *)caller->look[i]) *
+	if (LIKELY(row->at == at && row->pc == pc))
+		return row;
+	row = &memo->row[n ^ 1];
+	return row->at == at && row->pc == pc ? row : NULL;
+}
+
+/* Which of the places the stack that is there now belongs to. */
+static ALWAYS_INLINE uint64_t memo_place(const struct memo_row *row)
+{
+	uint64_t hash = memo_hash(row->at, row->pc);
+
+	for (const uint32_t *look = row->look, *end = look + row->looks; look != end; look++)
+		hash = (hash ^ *(const volatile uintptr_t *)(row->at + *look)) *
 		       UINT64_C(0x9e3779b97f4a7c15);
-	return &memo->place[hash >> 55];
+	return hash >> 54;
+}
+_Static_assert(MEMO_PLACES == 1 << 10, "what memo_place shifts by");
+
+static ALWAYS_INLINE struct memo_entry *memo_entry(const struct memo *memo, uint64_t place)
+{
+	return (struct memo_entry *)(void *)(memo->ring + memo->place[place]);
 }
 
-/* Whether `count` words still are at the addresses where the walk read them. All lie in the range of the stamp. */
-static ALWAYS_INLINE bool memo_holds(const uintptr_t *pairs, uint32_t count)
+/* Whether all words still are where the walk read them. All lie in the range of the stamp. */
+static ALWAYS_INLINE bool memo_holds(const struct memo_entry *entry)
 {
-	uintptr_t changed = 0;
-	uint32_t i = 0;
+	const uintptr_t *pair = (const uintptr_t *)(const void *)(entry + 1);
+	const char *end = (const char *)entry + entry->bytes;
 
-	for (; i + 4 <= count; i += 4, pairs += 8) {
-		changed |= *(const volatile uintptr_t *)pairs[0] ^ pairs[1];
-		changed |= *(const volatile uintptr_t *)pairs[2] ^ pairs[3];
-		changed |= *(const volatile uintptr_t *)pairs[4] ^ pairs[5];
-		changed |= *(const volatile uintptr_t *)pairs[6] ^ pairs[7];
+	do {
+		uintptr_t changed = *(const volatile uintptr_t *)pair[0] ^ pair[1];
+
+		changed |= *(const volatile uintptr_t *)pair[2] ^ pair[3];
+		changed |= *(const volatile uintptr_t *)pair[4] ^ pair[5];
+		changed |= *(const volatile uintptr_t *)pair[6] ^ pair[7];
 		if (UNLIKELY(changed != 0))
 			return false;
-	}
-	for (; i < count; i++, pairs += 2)
-		changed |= *(const volatile uintptr_t *)pairs[0] ^ pairs[1];
-	return changed == 0;
+		pair += 8;
+	} while ((const char *)pair != end);
+	return true;
 }
 
 /* The record of the stack above the hook's caller; 0 = not known. */
 static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, const uintptr_t *frame)
 {
 	struct memo *memo = slot->memo;
-	uintptr_t at = (uintptr_t)(frame + 1), pc = frame[1];
+	const struct stack_range *range = &slot->ranges->range[0];
+	uintptr_t at = (uintptr_t)(frame + 1);
 
 	if (UNLIKELY(memo == NULL))
 		return 0;
-	const struct memo_caller *caller = memo_caller_of(memo, at, pc);
+	const struct memo_row *row = memo_row(memo, at, frame[1]);
 
-	if (UNLIKELY(caller->at != at || caller->pc != pc ||
-		     caller->stamp != stack_range_of(slot, at)->stamp))
+	/* With the stamp of a range the place is in it. */
+	if (UNLIKELY(row == NULL || row->stamp != range->stamp || !stack_range_fresh(range) ||
+		     memo->generation != __atomic_load_n(&modules_generation, __ATOMIC_RELAXED)))
 		return 0;
-	uint32_t offset = *memo_place(memo, caller);
+	uint64_t place = memo_place(row);
+	const struct memo_entry *entry = memo_entry(memo, place);
 
-	if (offset == 0)
-		return 0;
-	const struct memo_entry *entry =
-		(const struct memo_entry *)(const void *)(memo->ring + offset);
-	const uintptr_t *pairs = (const uintptr_t *)(const void *)(entry + 1);
-
-	if (entry->at != at || entry->pc != pc || (entry->needs_rbp && entry->rbp != frame[0]) ||
-	    entry->generation != __atomic_load_n(&modules_generation, __ATOMIC_RELAXED) ||
-	    entry->stamp != caller->stamp)
-		return 0;
-	if (!memo_holds(pairs, (uint32_t)entry->frames + entry->checks))
-		return 0;
-	return entry->record;
+	if (LIKELY(entry->at == at && memo_holds(entry)))
+		return entry->record;
+	entry = memo_entry(memo, place ^ 1);
+	return entry->at == at && memo_holds(entry) ? entry->record : 0;
 }
 #endif

@@ -19,7 +19,7 @@ struct memory {
 	const volatile struct live_control *control;
 	char *region[LIVE_REGIONS];
 };
-extern struct memory memory;
+extern HIDDEN struct memory memory;
 
 /* Takes over a mapping of head->total_bytes whose head page(s) are open. */
 void memory_use(struct live_header *head, const volatile struct live_control *control);

@@ -14,10 +14,10 @@
 
 /* Moves when unwind rules have become invalid; stored walks of another generation are dropped. Relaxed: whoever
  * changes it is ld.so's thread, and code of a new object runs only after that thread has gone on. */
-extern uint32_t modules_generation;
+extern HIDDEN uint32_t modules_generation;
 
 /* The loader's own code. */
-extern uintptr_t loader_start, loader_bytes;
+extern HIDDEN uintptr_t loader_start, loader_bytes;
 
 static ALWAYS_INLINE bool modules_is_loader(uintptr_t pc)
 {

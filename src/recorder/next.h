@@ -30,6 +30,7 @@ struct next {
 	void *(*pvalloc)(size_t);
 	const void *other_malloc; /* what the program calls, if not ours: the executable's own */
 	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
+	bool usable_in_header; /* it is the word before the block, as in glibc, unless USABLE_FLAGS are set there */
 	size_t (*malloc_usable_size)(void *);
 	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
@@ -51,7 +52,10 @@ struct next {
 	int (*prlimit)(pid_t, int, const struct rlimit *, struct rlimit *);
 	FILE *(*popen)(const char *, const char *);
 };
-extern struct next next;
+extern HIDDEN struct next next;
+
+/* In the word before a block of glibc's: a mapping of its own, whose size is reckoned otherwise. */
+enum { USABLE_FLAGS = 2 };
 
 /* The next definition of a name, or NULL; a failed look-up leaves no trace in dlerror. `handle` as for dlsym. */
 void *next_symbol(void *handle, const char *name);
@@ -67,7 +71,7 @@ void *early_alloc(size_t size, size_t alignment);
 size_t early_size(const void *block);
 
 enum { EARLY_BYTES = 64 * 1024 };
-extern char early_arena[EARLY_BYTES];
+extern HIDDEN char early_arena[EARLY_BYTES];
 static ALWAYS_INLINE bool early_holds(const void *block)
 {
 	return UNLIKELY((uintptr_t)block - (uintptr_t)early_arena < EARLY_BYTES);

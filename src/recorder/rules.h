@@ -49,8 +49,8 @@ struct rule_table {
 	uint32_t used;
 	struct rule_entry entry[];
 };
-extern struct rule_table *rule_table;
-extern struct lock rules_lock;
+extern HIDDEN struct rule_table *rule_table;
+extern HIDDEN struct lock rules_lock;
 
 /* Makes the first table and the marks' frames. False: no memory. */
 bool rules_start(void);

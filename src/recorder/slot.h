@@ -39,6 +39,7 @@ struct slot {
 	bool cfi_nested_busy;
 	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
+	struct blocks_near near;
 };
 
 /* The thread-local block: plain data, initial-exec, no destructor. */

@@ -27,8 +27,9 @@ struct stack_ranges {
 
 /* How often memory that might have been a coroutine's stack went away; the last such pieces are kept, so that only
  * ranges which they touch have to be asked for again. */
-extern uint32_t stack_generation;
-extern bool stack_any_coroutine; /* some range is neither the main thread's nor a thread's own */
+extern HIDDEN uint32_t stack_generation;
+extern HIDDEN bool
+	stack_any_coroutine; /* some range is neither the main thread's nor a thread's own */
 void stack_piece_gone(uintptr_t start, uint64_t bytes);
 
 static inline void stack_memory_gone(uintptr_t start, uint64_t bytes)
@@ -45,14 +46,19 @@ void stack_forget(struct slot *slot);
 
 struct stack_range *stack_range_find(struct slot *slot, uintptr_t address);
 
+/* Whether nothing went away that might have been the range's. */
+static ALWAYS_INLINE bool stack_range_fresh(const struct stack_range *range)
+{
+	return LIKELY(range->own) ||
+	       range->generation == __atomic_load_n(&stack_generation, __ATOMIC_RELAXED);
+}
+
 /* The range that `address`, a place on the running stack, is in. */
 static ALWAYS_INLINE struct stack_range *stack_range_of(struct slot *slot, uintptr_t address)
 {
 	struct stack_range *range = &slot->ranges->range[0];
 
-	if (LIKELY(address - range->low < range->high - range->low &&
-		   (range->own ||
-		    range->generation == __atomic_load_n(&stack_generation, __ATOMIC_RELAXED))))
+	if (LIKELY(address - range->low < range->high - range->low && stack_range_fresh(range)))
 		return range;
 	return stack_range_find(slot, address);
 }
