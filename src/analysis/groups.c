@@ -32,6 +32,7 @@ struct grouping {
 	const struct query *query;
 	struct selection selection;
 	enum axis_id by;
+	bool no_shares;
 	VECTOR(struct group) groups;
 };
 
@@ -119,6 +120,9 @@ static int add_split(struct grouping *g, struct error *error)
 	struct arena *arena = &g->result->arena;
 	struct split_group *parts;
 	size_t count;
+	/* Who frees for others has less than nothing live: with its sign, and no share of the whole. */
+	if (g->by == AXIS_THREAD && cost_rows[g->selection.cost].of_moment)
+		g->selection.change = g->no_shares = true;
 	int status = g->by == AXIS_THREAD
 			     ? split_by_thread(&g->selection, arena, &parts, &count, error)
 			     : split_by_size(&g->selection, arena, &parts, &count, error);
@@ -249,7 +253,7 @@ static void fill_row(struct grouping *g, const struct group *group, struct resul
 {
 	const struct selection *s = &g->selection;
 	const struct measures *counted = axis_rows[g->by].of_frames ? &group->self : &group->total;
-	uint64_t whole = magnitude(selection_cost(s, &s->sum));
+	uint64_t whole = g->no_shares ? 0 : magnitude(selection_cost(s, &s->sum));
 
 	row[GROUP_SHARE] = value_percent(magnitude(selection_cost(s, &group->self)), whole);
 	row[GROUP_SELF] = selection_value(s, &group->self);
@@ -284,7 +288,8 @@ static const struct result_column *make_columns(struct grouping *g)
 	enum result_unit unit = cost_unit(s->cost, s->change);
 	bool frames = axis->of_frames, moment = cost->of_moment;
 	const struct result_column columns[GROUP_COLUMNS] = {
-		[GROUP_SHARE] = { NULL, title_of(g->result, s->share_title), UNIT_PERCENT },
+		[GROUP_SHARE] = { NULL, g->no_shares ? NULL : title_of(g->result, s->share_title),
+				  UNIT_PERCENT },
 		[GROUP_SELF] = { frames ? "self" : cost->key,
 				 frames ? "SELF" : title_of(g->result, s->title), unit },
 		[GROUP_TOTAL_SHARE] = { NULL, frames ? "" : NULL, UNIT_PERCENT },

@@ -31,9 +31,7 @@ struct maker {
 	const struct query *query;
 	enum query_kinds kinds;
 	VECTOR(struct place_answer) answers;
-	bool *processes; /* which are wanted */
-	regex_t thread;
-	bool has_thread;
+	const bool *processes; /* which are wanted */
 	bool failed;
 };
 
@@ -215,44 +213,29 @@ static bool kind_fits(enum query_kinds kinds, enum profile_kind kind)
 	return kinds == KINDS_ALL || (kinds == KINDS_MMAP) == (kind == PROFILE_MMAP);
 }
 
-static bool is_number(const char *text)
-{
-	while (isdigit((unsigned char)*text))
-		text++;
-	return *text == '\0';
-}
-
 /* Slots of the threads that are wanted, in the arena. */
-static const bool *choose_slots(const struct maker *m, const struct profile_process *p)
+static int choose_slots(struct maker *m, const char *filter, struct error *error)
 {
-	const char *wanted = m->query->filters.thread;
-	bool *slots = ARENA_ARRAY(&m->selection->arena, bool, profile_slot_count(p) + 1);
-
-	for (size_t i = 0; slots && i < profile_thread_count(p); i++) {
-		struct profile_thread t = profile_thread(p, i);
-
-		if (is_number(wanted) ? strtoul(wanted, NULL, 10) == t.tid
-				      : matches(&m->thread, t.name))
-			slots[t.slot] = true;
-	}
-	return slots;
-}
-
-static bool choose_threads(const struct maker *m)
-{
+	struct arena *arena = &m->selection->arena;
 	size_t count = m->profile->process_count;
+	bool **threads = choose_threads(m->profile, filter, arena, error);
+	const bool **all = ARENA_ARRAY(arena, const bool *, count);
 
-	if (!m->query->filters.thread)
-		return true;
-	const bool **all = ARENA_ARRAY(&m->selection->arena, const bool *, count);
-
+	if (!threads)
+		return -1;
 	for (size_t i = 0; all && i < count; i++) {
-		all[i] = choose_slots(m, &m->profile->processes[i]);
-		if (!all[i])
-			return false;
+		const struct profile_process *p = &m->profile->processes[i];
+		bool *slots = ARENA_ARRAY(arena, bool, profile_slot_count(p) + 1);
+
+		for (size_t j = 0; slots && j < profile_thread_count(p); j++)
+			if (threads[i][j])
+				slots[profile_thread(p, j).slot] = true;
+		all[i] = slots;
+		if (!slots)
+			return error_set(error, "out of memory");
 	}
 	m->selection->slots = all;
-	return all != NULL;
+	return all ? 0 : error_set(error, "out of memory");
 }
 
 static void take_site(struct maker *m, const struct profile_process *p,
@@ -290,7 +273,7 @@ static bool take_all(struct maker *m)
 	for (size_t i = 0; i < m->profile->process_count; i++)
 		count += m->profile->processes[i].site_count;
 	s->entries = ARENA_ARRAY(&s->arena, struct entry, count);
-	if (!s->entries || !choose_threads(m))
+	if (!s->entries)
 		return false;
 	for (size_t i = 0; i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
@@ -301,58 +284,6 @@ static bool take_all(struct maker *m)
 				take_site(m, p, &p->sites[j], wanted);
 	}
 	return !m->failed;
-}
-
-static int compile(regex_t *regex, const char *text, const char *option, bool *ret,
-		   struct error *error)
-{
-	if (!text || is_number(text))
-		return 0;
-	if (regcomp(regex, text, REG_EXTENDED | REG_NOSUB) != 0)
-		return error_set(error, "%s: '%s' is no number and no regular expression", option,
-				 text);
-	*ret = true;
-	return 0;
-}
-
-static bool *wanted_processes(const struct profile *profile, const char *wanted,
-			      struct arena *arena, struct error *error)
-{
-	bool *all = ARENA_ARRAY(arena, bool, profile->process_count), has_regex = false;
-	regex_t regex;
-
-	if (!all) {
-		error_set(error, "out of memory");
-		return NULL;
-	}
-	if (compile(&regex, wanted, "--process", &has_regex, error) < 0)
-		return NULL;
-	for (size_t i = 0; i < profile->process_count; i++) {
-		const struct profile_process *p = &profile->processes[i];
-
-		if (!wanted)
-			all[i] = true;
-		else if (has_regex)
-			all[i] = matches(&regex, p->command);
-		else
-			all[i] = strtoul(wanted, NULL, 10) == p->pid;
-	}
-	if (has_regex)
-		regfree(&regex);
-	return all;
-}
-
-bool *processes_choose(const struct profile *profile, const struct query *query,
-		       struct arena *arena, struct error *error)
-{
-	const struct filters *f = &query->filters;
-
-	if (f->rules.count || f->suppressions.count || f->thread || f->min_size || f->max_size) {
-		error_set(error, "this view is about whole processes: of the filters, only "
-				 "--process goes with it");
-		return NULL;
-	}
-	return wanted_processes(profile, f->process, arena, error);
 }
 
 static int check(const struct query *query, const struct selection *s, struct error *error)
@@ -391,7 +322,6 @@ static int resolve_moments(struct maker *m, struct moment at, struct error *erro
 		s->minus = moments_resolve(m->profile, m->query->minus, arena, error);
 		if (!s->minus)
 			return -1;
-		s->change = true;
 		s->moment = arena_printf(arena, "%s, minus %s", s->moment,
 					 moment_text(m->profile, m->query->minus, s->minus, arena));
 	}
@@ -449,13 +379,14 @@ int selection_make(struct selection *selection, const struct profile *profile,
 		at.kind = query->has_cost ? MOMENT_END : ask.at;
 	if (!m.kinds)
 		m.kinds = KINDS_HEAP;
-	if (check(query, selection, error) < 0 || resolve_moments(&m, at, error) < 0 ||
-	    compile(&m.thread, f->thread, "--thread", &m.has_thread, error) < 0)
-		goto done;
-	m.processes = wanted_processes(profile, f->process, &selection->arena, error);
-	if (!m.processes)
+	m.processes = choose_processes(profile, f->process, &selection->arena, error);
+	if (!m.processes || check(query, selection, error) < 0 ||
+	    resolve_moments(&m, at, error) < 0 ||
+	    (f->thread && choose_slots(&m, f->thread, error) < 0))
 		goto done;
 	if (cost_rows[selection->cost].of_moment) {
+		/* A thread that frees for others has less than nothing. */
+		selection->change = query->minus.kind || f->thread;
 		selection->asked = at;
 		selection->since = query->minus;
 	}
@@ -467,8 +398,6 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			 ? 0
 			 : error_set(error, "out of memory");
 done:
-	if (m.has_thread)
-		regfree(&m.thread);
 	vector_release(&m.answers);
 	if (status < 0)
 		selection_release(selection);

@@ -6,6 +6,7 @@
 #ifndef ANALYSIS_SELECTION_H
 #define ANALYSIS_SELECTION_H
 
+#include "analysis/choose.h"
 #include "analysis/moments.h"
 #include "analysis/places.h"
 #include "analysis/query.h"
@@ -32,7 +33,7 @@ struct selection {
 	bool filtered; /* something was asked to be left out */
 
 	enum cost_id cost;
-	bool change;	      /* a difference of two moments: numbers have a sign */
+	bool change;	      /* of two moments, or of some threads: what is live has a sign */
 	uint64_t duration_ns; /* what a rate is over */
 	const char
 		*moment; /* "at the peak, 9.1 s"; of costs without a moment "over the whole run" */
@@ -54,12 +55,6 @@ struct ask {
 int selection_make(struct selection *selection, const struct profile *profile,
 		   struct places *places, const struct query *query, struct ask ask,
 		   struct error *error);
-/*
- * Which processes --process means, by index in the profile; in the arena. For views of whole
- * processes: NULL with the error set also if something finer was asked for.
- */
-bool *processes_choose(const struct profile *profile, const struct query *query,
-		       struct arena *arena, struct error *error);
 void selection_release(struct selection *selection);
 
 /* The slots of the process that count, by slot; NULL: all. */

@@ -62,9 +62,10 @@ static void say_what(struct words *w, struct result *result, const struct profil
 static void say_hidden(struct words *w, struct result *result, const struct query *query,
 		       const struct selection *s)
 {
-	words_text(w, "of ");
+	words_add(w, selection_value(s, &s->sum));
+	words_text(w, " of ");
 	words_add(w, selection_value(s, &s->whole));
-	words_text(w, " in all: ");
+	words_text(w, ": ");
 	words_text(w, filters_text(&query->filters, &result->arena));
 	if (s->suppressed_count) {
 		words_text(w, "; suppressed ");

@@ -216,17 +216,12 @@ static bool collect_sizes(const struct selection *s, group_vector *groups)
 	return true;
 }
 
-int split_by_size(const struct selection *s, struct arena *arena, struct split_group **ret,
-		  size_t *ret_count, struct error *error)
+int split_sizes(const struct selection *s, struct arena *arena, struct split_group **ret,
+		size_t *ret_count, struct error *error)
 {
 	group_vector groups = { 0 };
 	struct split_group *kept = NULL;
 
-	if (s->cost != COST_CALLS && s->cost != COST_TOTAL)
-		return error_set(error,
-				 "of sizes only the costs calls and total are known: %s is counted "
-				 "for whole sites",
-				 cost_rows[s->cost].name);
 	if (collect_sizes(s, &groups)) {
 		kept = arena_copy(arena, groups.at, groups.count * sizeof *groups.at);
 		for (size_t i = 0; kept && i < groups.count; i++) {
@@ -241,4 +236,15 @@ int split_by_size(const struct selection *s, struct arena *arena, struct split_g
 		return error_set(error, "out of memory");
 	*ret = kept;
 	return 0;
+}
+
+int split_by_size(const struct selection *s, struct arena *arena, struct split_group **ret,
+		  size_t *ret_count, struct error *error)
+{
+	if (s->cost != COST_CALLS && s->cost != COST_TOTAL)
+		return error_set(error,
+				 "of sizes only the costs calls and total are known: %s is counted "
+				 "for whole sites",
+				 cost_rows[s->cost].name);
+	return split_sizes(s, arena, ret, ret_count, error);
 }
