@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "base/compiler.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
@@ -35,6 +36,7 @@ struct names {
 	struct arena arena;
 	struct intern strings;	       /* modules, and places of frames without a name */
 	struct symbolizer *symbolizer; /* NULL: no symbols wanted */
+	const char *jit;	       /* the module of code that is in none, but has a name */
 	struct named_frame marks[MARK_COUNT];
 	VECTOR(struct process_names) processes;
 	size_t last; /* the process asked for last: mostly the same again */
@@ -51,13 +53,15 @@ static bool make_marks(struct names *names)
 	};
 	const char *nowhere = intern_text(&names->strings, "");
 
+	names->jit = intern_text(&names->strings, "[jit]");
+
 	for (size_t i = 0; i < MARK_COUNT; i++)
 		names->marks[i] = (struct named_frame){
 			.function = words[i],
 			.full = words[i],
 			.module = nowhere,
 		};
-	return nowhere != NULL;
+	return nowhere && names->jit;
 }
 
 struct names *names_new(const struct names_options *options)
@@ -130,6 +134,16 @@ static const char *place_name(struct names *names, const struct profile_frame *f
 	return length < 0 ? NULL : intern_text(&names->strings, text);
 }
 
+/* What is in no module may be code that a runtime made while running. */
+static symbol_module_id jit_of(struct names *names, const struct profile_process *p)
+{
+	struct perf_map_life life = { .started_real_ns = p->started_real_ns };
+
+	if (p->end != PROFILE_RUNNING)
+		life.ended_real_ns = saturating_add(p->started_real_ns, p->duration_ns);
+	return symbolizer_jit(names->symbolizer, p->pid, life);
+}
+
 /* NULL if out of memory. */
 static const struct module_names *module_names(struct names *names, struct process_names *known,
 					       module_id id)
@@ -140,8 +154,10 @@ static const struct module_names *module_names(struct names *names, struct proce
 	if (kept->path)
 		return kept;
 	kept->path = intern_text(&names->strings, m->path);
-	if (kept->path && names->symbolizer && id.v != 0)
-		kept->symbols = symbolizer_module(names->symbolizer, m->path, m->build_id);
+	if (kept->path && names->symbolizer)
+		kept->symbols =
+			id.v == 0 ? jit_of(names, known->process)
+				  : symbolizer_module(names->symbolizer, m->path, m->build_id);
 	return kept->path ? kept : NULL;
 }
 
@@ -168,7 +184,7 @@ static struct named_stack name_frame(struct names *names, struct process_names *
 				s->function ? s->function : place_name(names, frame, module->path),
 			.file = s->file,
 			.line = s->line,
-			.module = module->path,
+			.module = frame->module.v == 0 && s->function ? names->jit : module->path,
 			.offset = frame->offset,
 			.inlined = s->inlined,
 			.address_exact = frame->exact,
@@ -236,11 +252,31 @@ int names_stack(struct names *names, const struct profile_process *p, node_id no
 	return 0;
 }
 
+static const char *jit_note(const struct symbol_module_state *m, const char *shows,
+			    struct arena *arena)
+{
+	switch (m->source) {
+	case SYMBOLS_MISSING:
+		return arena_printf(arena,
+				    "%s as 0x...: made by a runtime, and %s is gone or was never "
+				    "written (node --perf-basic-prof, python -X perf, ...)",
+				    shows, m->path);
+	case SYMBOLS_CHANGED:
+		return arena_printf(arena,
+				    "%s as 0x...: made by a runtime, and %s is of another process",
+				    shows, m->path);
+	default:
+		return arena_printf(arena, "%s as 0x...: not in %s", shows, m->path);
+	}
+}
+
 static const char *note_text(const struct symbol_module_state *m, struct arena *arena)
 {
 	const char *shows = m->unnamed == 1 ? "frame shows" : "frames show";
 	const char *base = path_base(m->path);
 
+	if (m->jit)
+		return jit_note(m, shows, arena);
 	switch (m->source) {
 	case SYMBOLS_MISSING:
 		return arena_printf(arena, "%s as %s+0x...: %s cannot be read", shows, base,

@@ -23,7 +23,7 @@ struct named_frame {
 	const char *full;   /* the same, in the full style whatever was asked for */
 	const char *file;   /* NULL: unknown */
 	uint32_t line;	    /* 0: unknown */
-	const char *module; /* path; "" = none */
+	const char *module; /* path; "" = none, "[jit]" = made by a runtime */
 	uint64_t offset;    /* ELF virtual address, or the bare address without a module */
 	bool inlined;	    /* into the next frame */
 	bool address_exact; /* offset is the instruction itself, not where a call returns to */

@@ -28,6 +28,7 @@ struct unit {
 	bool loaded;
 	/* From here on only once loaded. */
 	Dwarf_Die body;	      /* where the functions are: the same, or the split unit's */
+	const char *folder;   /* where it was compiled */
 	uint64_t base;	      /* what libdw did not add to ranges of the body, or 0 */
 	struct ranges ranges; /* item = index into functions */
 	struct {
@@ -149,6 +150,13 @@ static bool collect_functions(struct unit *unit, Dwarf_Die *parent, unsigned dep
 	return true;
 }
 
+static const char *string_attribute(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
+}
+
 /* Finds the split unit of a skeleton: beside the program, where it was compiled, or in the package. */
 static void load_body(struct dwarf_index *index, struct unit *unit)
 {
@@ -171,6 +179,7 @@ static void load_body(struct dwarf_index *index, struct unit *unit)
 static void load_unit(struct dwarf_index *index, struct unit *unit)
 {
 	load_body(index, unit);
+	unit->folder = string_attribute(&unit->die, DW_AT_comp_dir);
 	/* Out of memory: what was found so far is right, the rest has no names. */
 	(void)collect_functions(unit, &unit->body, 0);
 	ranges_sort(&unit->ranges);
@@ -235,13 +244,6 @@ static bool descend(struct chain *chain, Dwarf_Die *parent, unsigned depth)
 	return false;
 }
 
-static const char *string_attribute(Dwarf_Die *die, unsigned name)
-{
-	Dwarf_Attribute attribute;
-
-	return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
-}
-
 static bool unit_mangles(struct unit *unit)
 {
 	switch (dwarf_srclang(&unit->body)) {
@@ -286,6 +288,7 @@ static void set_call_place(struct dwarf_frame *frame, struct unit *unit, Dwarf_D
 		return;
 	if (value < count)
 		frame->file = dwarf_filesrc(files, value, NULL, NULL);
+	frame->folder = unit->folder;
 }
 
 static void set_line(struct dwarf_frame *frame, struct unit *unit, uint64_t address)
@@ -296,6 +299,7 @@ static void set_line(struct dwarf_frame *frame, struct unit *unit, uint64_t addr
 	if (!line)
 		return;
 	frame->file = dwarf_linesrc(line, NULL, NULL);
+	frame->folder = unit->folder;
 	if (dwarf_lineno(line, &number) == 0 && number > 0)
 		frame->line = (uint32_t)number;
 }

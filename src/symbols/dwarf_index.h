@@ -14,9 +14,10 @@ enum { DWARF_CHAIN_MAX = 128 };
 
 struct dwarf_frame {
 	const char *linkage_name; /* NULL: none; */
-	const char *name; /* NULL: none; qualified by its scopes where it has no linkage name */
-	const char *file; /* NULL: unknown; */
-	uint32_t line;	  /* 0: unknown */
+	const char *name;   /* NULL: none; qualified by its scopes where it has no linkage name */
+	const char *file;   /* NULL: unknown; */
+	const char *folder; /* that `file` is relative to, if it is; NULL: unknown */
+	uint32_t line;	    /* 0: unknown */
 	bool inlined;
 	bool mangles; /* its language mangles names: without linkage_name ELF may know better */
 };

@@ -59,7 +59,8 @@ void ranges_sort(struct ranges *ranges)
 	ranges->sorted = true;
 }
 
-const struct range *ranges_find(const struct ranges *ranges, uint64_t address)
+/* How many ranges begin at or before the address. */
+static size_t begun_at(const struct ranges *ranges, uint64_t address)
 {
 	size_t low = 0, high = ranges->count;
 
@@ -72,8 +73,13 @@ const struct range *ranges_find(const struct ranges *ranges, uint64_t address)
 		else
 			high = middle;
 	}
-	while (low-- > 0) {
-		const struct range *r = &ranges->at[low];
+	return low;
+}
+
+const struct range *ranges_find(const struct ranges *ranges, uint64_t address)
+{
+	for (size_t i = begun_at(ranges, address); i-- > 0;) {
+		const struct range *r = &ranges->at[i];
 
 		if (r->reach <= address)
 			return NULL;
@@ -81,4 +87,19 @@ const struct range *ranges_find(const struct ranges *ranges, uint64_t address)
 			return r;
 	}
 	return NULL;
+}
+
+const struct range *ranges_find_highest(const struct ranges *ranges, uint64_t address)
+{
+	const struct range *best = NULL;
+
+	for (size_t i = begun_at(ranges, address); i-- > 0;) {
+		const struct range *r = &ranges->at[i];
+
+		if (r->reach <= address)
+			break;
+		if (r->high > address && (!best || r->rank > best->rank))
+			best = r;
+	}
+	return best;
 }

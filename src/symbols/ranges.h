@@ -32,5 +32,7 @@ bool ranges_add(struct ranges *ranges, uint64_t low, uint64_t high, uint32_t ite
 void ranges_sort(struct ranges *ranges);
 /* The innermost range that covers the address, or NULL. */
 const struct range *ranges_find(const struct ranges *ranges, uint64_t address);
+/* Of the ranges that cover the address, the one of the highest rank, or NULL. */
+const struct range *ranges_find_highest(const struct ranges *ranges, uint64_t address);
 
 #endif

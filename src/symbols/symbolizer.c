@@ -9,6 +9,8 @@
  */
 #include "symbols/symbolizer.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@
 #include "symbols/dwarf_index.h"
 #include "symbols/symbol_module.h"
 #include "util/arena.h"
+#include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/intern.h"
 #include "util/vector.h"
@@ -28,6 +31,9 @@ struct module_entry {
 	struct span build_id;
 	enum symbol_source source;
 	struct symbol_module *file; /* NULL: not open, or nothing to get */
+	bool is_jit;		    /* then it has, instead of a file: */
+	struct perf_map_life life;
+	struct perf_map *map; /* NULL: not read, or nothing to get */
 	size_t frames, unnamed;
 };
 
@@ -47,6 +53,7 @@ struct name_forms {
 struct symbolizer {
 	struct arena arena;
 	enum name_style style;
+	struct buffer scratch;
 	struct intern strings; /* the value of a linkage name is its forms */
 	struct debug_search search;
 	VECTOR(struct module_entry) modules; /* [0] is no module */
@@ -87,35 +94,49 @@ void symbolizer_free(struct symbolizer *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->modules.count; i++)
+	for (size_t i = 0; i < s->modules.count; i++) {
 		symbol_module_free(s->modules.at[i].file);
+		perf_map_free(s->modules.at[i].map);
+	}
 	vector_release(&s->modules);
 	debug_search_release(&s->search);
 	free(s->cache);
 	arena_release(&s->arena);
 	intern_release(&s->strings);
+	buffer_release(&s->scratch);
 	free(s);
+}
+
+/* Copies what the entry points to; 0 if out of memory. */
+static symbol_module_id add_module(struct symbolizer *s, struct module_entry entry)
+{
+	void *bytes = arena_copy(&s->arena, entry.build_id.data, entry.build_id.size);
+
+	entry.path = arena_strdup(&s->arena, entry.path);
+	entry.build_id = span_of(bytes, entry.build_id.size);
+	if (!entry.path || !bytes || !vector_push(&s->modules, entry))
+		return (symbol_module_id){ 0 };
+	return (symbol_module_id){ (uint32_t)(s->modules.count - 1) };
 }
 
 symbol_module_id symbolizer_module(struct symbolizer *s, const char *path, struct span build_id)
 {
-	symbol_module_id none = { 0 };
-
 	for (size_t i = 1; i < s->modules.count; i++) {
 		const struct module_entry *m = &s->modules.at[i];
 
-		if (strcmp(m->path, path) == 0 && span_equal(m->build_id, build_id))
+		if (!m->is_jit && strcmp(m->path, path) == 0 && span_equal(m->build_id, build_id))
 			return (symbol_module_id){ (uint32_t)i };
 	}
-	struct module_entry entry = { .path = arena_strdup(&s->arena, path) };
-	void *bytes = arena_copy(&s->arena, build_id.data, build_id.size);
+	return add_module(s, (struct module_entry){ .path = path, .build_id = build_id });
+}
 
-	if (!entry.path || !bytes)
-		return none;
-	entry.build_id = span_of(bytes, build_id.size);
-	if (!vector_push(&s->modules, entry))
-		return none;
-	return (symbol_module_id){ (uint32_t)(s->modules.count - 1) };
+symbol_module_id symbolizer_jit(struct symbolizer *s, uint32_t pid, struct perf_map_life life)
+{
+	char path[sizeof "/tmp/perf-4294967295.map"];
+
+	/* Not shared: two lives of one process id are two modules. */
+	snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
+	return add_module(s, (struct module_entry){ .path = path, .is_jit = true, .life = life });
 }
 
 static struct cache_entry *cache_slot(struct cache_entry *cache, size_t size, uint32_t module,
@@ -183,6 +204,15 @@ static const struct name_forms *name_forms(struct symbolizer *s, struct span lin
 	return forms;
 }
 
+static const char *keep_file(struct symbolizer *s, const struct dwarf_frame *from)
+{
+	if (from->file[0] == '/' || !from->folder)
+		return intern_text(&s->strings, from->file);
+	buffer_clear(&s->scratch);
+	buffer_printf(&s->scratch, "%s/%s", from->folder, from->file);
+	return s->scratch.failed ? NULL : intern_span(&s->strings, buffer_span(&s->scratch));
+}
+
 /* Interns a frame's strings: libdw's and libiberty's do not live as long. */
 static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_frame *from)
 {
@@ -201,8 +231,38 @@ static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_f
 		}
 	}
 	if (from->file)
-		frame.file = intern_text(&s->strings, from->file);
+		frame.file = keep_file(s, from);
 	return frame;
+}
+
+static void open_module(struct symbolizer *s, struct module_entry *m)
+{
+	static const enum symbol_source sources[] = {
+		[PERF_MAP_READ] = SYMBOLS_JIT,
+		[PERF_MAP_MISSING] = SYMBOLS_MISSING,
+		[PERF_MAP_STRANGE] = SYMBOLS_CHANGED,
+	};
+	enum perf_map_state state;
+
+	if (!m->is_jit) {
+		m->file = symbol_module_open(&s->search, m->path, m->build_id, &m->source);
+		return;
+	}
+	m->map = perf_map_open(m->path, m->life, &state);
+	m->source = sources[state];
+}
+
+/* A runtime's own words: nothing to demangle, and no style. */
+static struct symbol_list resolve_jit(struct symbolizer *s, const struct module_entry *m,
+				      uint64_t address)
+{
+	struct span name = m->map ? perf_map_find(m->map, address) : span_of(NULL, 0);
+	struct symbol_frame *frame;
+
+	if (name.size == 0 || !(frame = ARENA_NEW(&s->arena, struct symbol_frame)))
+		return unknown_list;
+	frame->function = frame->full = frame->linkage = intern_span(&s->strings, name);
+	return (struct symbol_list){ frame, 1 };
 }
 
 static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, uint64_t address)
@@ -210,7 +270,9 @@ static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, 
 	struct dwarf_frame found[DWARF_CHAIN_MAX];
 
 	if (m->source == SYMBOLS_UNASKED)
-		m->file = symbol_module_open(&s->search, m->path, m->build_id, &m->source);
+		open_module(s, m);
+	if (m->is_jit)
+		return resolve_jit(s, m, address);
 	size_t count = m->file ? symbol_module_find(m->file, address, found) : 0;
 
 	if (count == 0)
@@ -265,6 +327,7 @@ struct symbol_module_state symbolizer_module_state(const struct symbolizer *s,
 
 	return (struct symbol_module_state){
 		.path = m->path,
+		.jit = m->is_jit,
 		.source = m->source,
 		.frames = m->frames,
 		.unnamed = m->unnamed,

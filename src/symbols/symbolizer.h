@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/span.h"
 #include "symbols/name_style.h"
+#include "symbols/perf_map.h"
 
 /* Equal texts of one symbolizer are the same pointer. */
 struct symbol_frame {
@@ -41,10 +42,12 @@ enum symbol_source {
 	SYMBOLS_NONE,	 /* stripped of everything */
 	SYMBOLS_ELF,	 /* functions only */
 	SYMBOLS_DWARF,	 /* functions, lines, inlines */
+	SYMBOLS_JIT,	 /* what the runtime wrote for perf */
 };
 
 struct symbol_module_state {
 	const char *path;
+	bool jit; /* not a module, but the code that a runtime made */
 	enum symbol_source source;
 	size_t frames;	/* asked for */
 	size_t unnamed; /* of these, without a function */
@@ -74,6 +77,13 @@ void symbolizer_free(struct symbolizer *symbolizer);
  */
 symbol_module_id symbolizer_module(struct symbolizer *symbolizer, const char *path,
 				   struct span build_id);
+
+/*
+ * Names what is in no file: code that a runtime made in that process. Addresses are then those in the
+ * memory of the process. Its map is /tmp/perf-PID.map, if it is of that life. 0 if out of memory.
+ */
+symbol_module_id symbolizer_jit(struct symbolizer *symbolizer, uint32_t pid,
+				struct perf_map_life life);
 
 /*
  * `address` is an ELF virtual address of the module: a return address, so that the call is just

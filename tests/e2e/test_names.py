@@ -2,12 +2,15 @@
 """Names: functions, files and lines of every way to build a program, and of every place debug information can be in."""
 
 import collections
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
+
+from compiled import compile_c
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "names"
 
@@ -266,3 +269,56 @@ def test_split_units_that_are_lost_leave_functions_and_lines(scratch, record, re
     found = stacks(report_json(done.path, "sites"))
     frames = [(plain(f["function"]), pathlib.Path(f["file"]).name, f["line"]) for f in found[1005][:3]]
     assert frames == GOLDEN[1005]
+
+
+JIT = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A runtime in three lines: makes `sub rsp, 8; mov edi, 1234; call malloc; add rsp, 8; ret` and says so for perf. */
+int main(int argc, char **argv)
+{
+	unsigned char code[] = { 0x48, 0x83, 0xec, 8, 0xbf, 0xd2, 4, 0, 0, 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xd0,
+				 0x48, 0x83, 0xc4, 8, 0xc3 };
+	void *(*target)(size_t) = malloc;
+	char path[64];
+
+	memcpy(code + 11, &target, sizeof target);
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(page, code, sizeof code);
+	if (argc > 1) {
+		snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+		FILE *map = fopen(path, "w");
+		fprintf(map, "%lx %zx LazyCompile:*hot /srv/app.js:7:3\n", (long)page, sizeof code);
+		fclose(map);
+	}
+	return ((void *(*)(void))page)() == NULL;
+}
+"""
+
+
+def test_code_of_a_runtime_is_named_by_its_map(heapgauge, scratch, record, report_json):
+    program = compile_c(scratch, "jit", JIT)
+    done = record([program, "map"])
+    assert done.returncode == 0, done.stderr
+    rows = report_json(done.path, "sites")
+    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low"] == 1234]
+    frame = site["stack"][0]
+    path = pathlib.Path(f"/tmp/perf-{site['process']}.map")
+    try:
+        assert frame["function"] == "LazyCompile:*hot /srv/app.js:7:3"
+        assert frame["module"] == "[jit]"
+        # The same map, from before this process: it is another's.
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        text = run(heapgauge, "report", done.path, "-v", "sites")
+        assert "made by a runtime, and" in text and f"{path} is of another process" in " ".join(text.split())
+        path.unlink()
+        text = run(heapgauge, "report", done.path, "-v", "sites")
+        assert f"{path} is gone" in " ".join(text.split())
+        (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low"] == 1234]
+        assert site["stack"][0]["function"] == hex(frame["offset"]) and site["stack"][0]["module"] == ""
+    finally:
+        path.unlink(missing_ok=True)
