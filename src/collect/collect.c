@@ -2,7 +2,8 @@
 /*
  * The collector's loop: one thread that waits in one poll for recorders that connect, for ends and for signals, and
  * wakes about every millisecond to move the clock of every living process. A wake costs a poll, a clock read and two
- * stores per process; totals, series and snapshots come on top every 10 ms and more.
+ * stores per process; totals and series come on top every 10 ms and more. Whatever may take milliseconds is a worker's:
+ * snapshots (sample.c) and the encoding of processes that have ended (encoder.c).
  *
  * Owns the listener, the connections whose hello has not come yet, and the targets. The program that was started is
  * waited for as a child; other processes that connect are watched through a pidfd.
@@ -129,13 +130,21 @@ static bool is_gone(const struct collector *c, const struct target *target)
 	       errno == ESRCH;
 }
 
+static void do_sample(void *context, const struct worker_job *job)
+{
+	(void)context;
+	target_sample_run(job->target);
+}
+
 static void sample(struct collector *c, struct target *target, uint64_t now_ns)
 {
 	bool follows = c->options->children == COLLECT_CHILDREN_ALL ||
 		       c->options->children == COLLECT_CHILDREN_EXEC;
 	bool becomes = starts_becomes(&c->starts, target);
 
-	target_sample(target, now_ns, c->options->budget_bytes, becomes);
+	if (target_sample(target, now_ns, c->options->budget_bytes, becomes) &&
+	    !worker_give(c->sampler, &(struct worker_job){ target, now_ns }))
+		target->sampling = false;
 	if (target->ended_ns == 0 || !follows)
 		return;
 	/* It has become another program. If that was not announced, the recorder did not see it. */
@@ -311,6 +320,7 @@ static int finish(struct collector *c, struct error *error)
 		c->result->end = COLLECT_LEFT;
 		c->result->number = c->left_signal;
 	}
+	worker_finish(c->sampler);
 	collector_pass_on(c, c->end_ns, true);
 	c->result->recorded = c->recorded;
 	if (!c->result->recorded) {
@@ -357,7 +367,8 @@ static int run(struct collector *c, struct launch_signals *saved, struct error *
 	launch.socket_name = c->listener.name;
 	c->start_ns = c->progress_ns = collector_now();
 	c->encoder = encoder_new(c->start_ns);
-	if (!c->encoder)
+	c->sampler = worker_new(do_sample, NULL);
+	if (!c->encoder || !c->sampler)
 		return error_set(error, "no memory left");
 	c->next_progress_ns = c->start_ns + PROGRESS_NS;
 	c->child = launch_start(&launch, &status, error);
@@ -376,6 +387,7 @@ static int run(struct collector *c, struct launch_signals *saved, struct error *
 
 static void collector_release(struct collector *c)
 {
+	worker_free(c->sampler);
 	listener_close(&c->listener);
 	for (size_t i = 0; i < c->pending.count; i++)
 		close(c->pending.at[i].fd);

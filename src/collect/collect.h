@@ -37,7 +37,7 @@ struct collect_options {
 	const char *recorder;  /* path of libheapgauge.so, as recorder_find gives it */
 	const char *version;   /* of heapgauge */
 	uint32_t depth_limit;  /* frames kept; 1..LIVE_DEPTH_MAX */
-	uint64_t budget_bytes; /* 0 = the larger of 64 MiB and a third of the live heap */
+	uint64_t budget_bytes; /* 0 = what budget.h says */
 	enum collect_children children;
 	const char *
 		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */

@@ -13,6 +13,7 @@
 #include "collect/silent.h"
 #include "collect/starts.h"
 #include "collect/target.h"
+#include "collect/worker.h"
 #include "util/vector.h"
 
 /* A connection whose hello has not come yet. */
@@ -37,6 +38,7 @@ struct collector {
 	VECTOR(struct pending) pending;
 	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
 	struct encoder *encoder;
+	struct worker *sampler; /* reads what takes time: sample.c */
 	struct cgroups cgroups;
 	struct silent
 		silent; /* descendants that were not heard from yet; only looked for when no target is left */

@@ -1,35 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue of dead processes and a thread that empties it. Reading and packing one takes from a millisecond to seconds;
- * the loop that keeps the clocks only appends to the queue. If the thread cannot be made, encoder_finish does the work.
+ * Dead processes become chunks of the recording. Reading and packing one takes from a millisecond to seconds, so a worker
+ * does it while the loop keeps the clocks.
  *
- * Shared and protected by `lock`: queue, taken, refused, closed. The thread alone (and encoder_finish once it has ended) has the writer,
- * the sums and the error.
+ * The worker alone (and encoder_finish once it has ended) has the writer, the sums and the error; the loop has `refused`.
  * Invariant: a process that cannot be read is left out and counted; the others are not lost with it.
  */
 #include "collect/encoder.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/checked.h"
+#include "collect/worker.h"
 #include "util/cleanup.h"
 
-struct job {
-	struct target *target;
-	uint64_t now_ns;
-};
-
 struct encoder {
-	pthread_mutex_t lock;
-	pthread_cond_t more;
-	VECTOR(struct job) queue; /* entries before `taken` are done */
-	size_t taken;
+	struct worker *worker;
 	size_t refused; /* no memory to queue them */
-	bool closed, running;
-	pthread_t thread;
 	uint64_t run_start_ns, real_offset_ns;
 	struct recording_writer *writer;
 	struct encoder_sums sums;
@@ -42,24 +30,6 @@ static uint64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-struct encoder *encoder_new(uint64_t run_start_ns)
-{
-	struct encoder *encoder = calloc(1, sizeof *encoder);
-
-	if (!encoder)
-		return NULL;
-	encoder->writer = recording_writer_new();
-	if (!encoder->writer) {
-		free(encoder);
-		return NULL;
-	}
-	pthread_mutex_init(&encoder->lock, NULL);
-	pthread_cond_init(&encoder->more, NULL);
-	encoder->run_start_ns = run_start_ns;
-	encoder->real_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
-	return encoder;
 }
 
 uint64_t encoder_real_offset(const struct encoder *encoder)
@@ -78,7 +48,7 @@ static void note_peak(struct encoder_sums *sums, const struct process_row *proce
 	}
 }
 
-static int encode(struct encoder *encoder, const struct job *job, struct error *error)
+static int encode(struct encoder *encoder, const struct worker_job *job, struct error *error)
 {
 	AUTO(process_rows_release) struct process_rows rows = { 0 };
 	struct format_error reason = { "" };
@@ -92,8 +62,9 @@ static int encode(struct encoder *encoder, const struct job *job, struct error *
 	return 0;
 }
 
-static void do_job(struct encoder *encoder, const struct job *job)
+static void do_job(void *context, const struct worker_job *job)
 {
+	struct encoder *encoder = context;
 	struct error error = ERROR_INIT;
 
 	if (encode(encoder, job, &error) < 0 && encoder->sums.lost++ == 0)
@@ -101,81 +72,36 @@ static void do_job(struct encoder *encoder, const struct job *job)
 	target_free(job->target);
 }
 
-/* The next job. With wait, only the end of the run makes it return without one. */
-static bool take_job(struct encoder *encoder, bool wait, struct job *ret)
+struct encoder *encoder_new(uint64_t run_start_ns)
 {
-	bool got;
+	struct encoder *encoder = calloc(1, sizeof *encoder);
 
-	pthread_mutex_lock(&encoder->lock);
-	while (wait && !encoder->closed && encoder->taken == encoder->queue.count)
-		pthread_cond_wait(&encoder->more, &encoder->lock);
-	got = encoder->taken < encoder->queue.count;
-	if (got)
-		*ret = encoder->queue.at[encoder->taken++];
-	if (encoder->taken == encoder->queue.count)
-		encoder->taken = encoder->queue.count = 0;
-	pthread_mutex_unlock(&encoder->lock);
-	return got;
-}
-
-static void *work(void *context)
-{
-	struct encoder *encoder = context;
-	struct job job;
-
-	while (take_job(encoder, true, &job))
-		do_job(encoder, &job);
-	return NULL;
-}
-
-/* Signals belong to the loop's thread. */
-static void start_thread(struct encoder *encoder)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	encoder->running = pthread_create(&encoder->thread, NULL, work, encoder) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!encoder)
+		return NULL;
+	encoder->writer = recording_writer_new();
+	encoder->worker = worker_new(do_job, encoder);
+	if (!encoder->writer || !encoder->worker) {
+		encoder_free(encoder);
+		return NULL;
+	}
+	encoder->run_start_ns = run_start_ns;
+	encoder->real_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	return encoder;
 }
 
 void encoder_give(struct encoder *encoder, struct target *target, uint64_t now_ns)
 {
-	struct job job = { target, now_ns };
-	bool pushed;
+	struct worker_job job = { target, now_ns };
 
-	pthread_mutex_lock(&encoder->lock);
-	ASSERT(!encoder->closed);
-	pushed = vector_push(&encoder->queue, job);
-	encoder->refused += !pushed;
-	pthread_cond_signal(&encoder->more);
-	pthread_mutex_unlock(&encoder->lock);
-	if (!pushed) {
+	if (!worker_give(encoder->worker, &job)) {
+		encoder->refused++;
 		target_free(target);
-		return;
 	}
-	if (!encoder->running)
-		start_thread(encoder);
-}
-
-static void end_thread(struct encoder *encoder)
-{
-	pthread_mutex_lock(&encoder->lock);
-	encoder->closed = true;
-	pthread_cond_signal(&encoder->more);
-	pthread_mutex_unlock(&encoder->lock);
-	if (encoder->running)
-		pthread_join(encoder->thread, NULL);
-	encoder->running = false;
 }
 
 struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error)
 {
-	struct job job;
-
-	end_thread(encoder);
-	while (take_job(encoder, false, &job))
-		do_job(encoder, &job);
+	worker_finish(encoder->worker);
 	if (encoder->refused > 0 && encoder->sums.lost == 0)
 		error_set(&encoder->error, "no memory left");
 	encoder->sums.lost += encoder->refused;
@@ -187,22 +113,14 @@ struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error)
 
 struct recording_writer *encoder_writer(struct encoder *encoder)
 {
-	ASSERT(encoder->closed && !encoder->running);
 	return encoder->writer;
 }
 
 void encoder_free(struct encoder *encoder)
 {
-	struct job job;
-
 	if (!encoder)
 		return;
-	end_thread(encoder);
-	while (take_job(encoder, false, &job))
-		target_free(job.target);
-	vector_release(&encoder->queue);
+	worker_free(encoder->worker);
 	recording_writer_free(encoder->writer);
-	pthread_cond_destroy(&encoder->more);
-	pthread_mutex_destroy(&encoder->lock);
 	free(encoder);
 }

@@ -85,7 +85,7 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 	for (size_t i = 0; i < c->targets.count; i++) {
 		struct target *target = c->targets.at[i];
 
-		if (!is_settled(target, now_ns) && !everyone) {
+		if ((!is_settled(target, now_ns) && !everyone) || target_is_sampling(target)) {
 			c->targets.at[kept++] = target;
 			continue;
 		}

@@ -23,6 +23,7 @@
 #include "base/checked.h"
 #include "collect/map_line.h"
 #include "collect/procfs.h"
+#include "collect/target.h"
 #include "format/live_read.h"
 #include "format/live_view.h"
 #include "util/cleanup.h"
@@ -330,6 +331,15 @@ static uint32_t control_clock(const struct copied *c, uint64_t control)
 	return control && copy(c->pid, control, &page, sizeof page) == 0 ? page.clock_ms : 0;
 }
 
+/* Without a collector the clock stands still. */
+static void note_clock(struct process_row *process, uint32_t clock_ms)
+{
+	uint64_t behind_ms = saturating_sub(process->duration_ns / NS_PER_MS, clock_ms);
+
+	if (behind_ms >= STOPPED_MS)
+		process->health[HEALTH_clock_stopped] += behind_ms;
+}
+
 /* Everything but the rows is what /proc says now. */
 static int fill(const struct copied *copied, uint64_t control, const char *version,
 		struct recording *recording, struct error *error)
@@ -341,12 +351,14 @@ static int fill(const struct copied *copied, uint64_t control, const char *versi
 		return error_set(error, "no memory left");
 	recording->processes = rows;
 	recording->process_count = 1;
+	uint32_t clock_ms = control_clock(copied, control);
+
 	if (live_read_rows(copied->memory, copied->bytes, rows, &reason) < 0 ||
-	    live_read_ages(copied->memory, copied->bytes, control_clock(copied, control), rows,
-			   &reason) < 0)
+	    live_read_ages(copied->memory, copied->bytes, clock_ms, rows, &reason) < 0)
 		return error_set(error, "reading the profile of process %d: %s", (int)copied->pid,
 				 reason.message);
 	fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
+	note_clock(&rows->process, clock_ms);
 	return fill_run(&rows->process, version, &recording->run, error);
 }
 

@@ -2,9 +2,9 @@
 /*
  * What the collector knows of one process. The target writes its memory at any time; all reading goes through
  * format/live_read, which takes it as hostile. What runs on every tick is two stores; totals are summed every 10 ms
- * (less often with many slots), RSS is one pread.
+ * (less often with many slots), RSS is one pread. What takes longer is sample.c's.
  *
- * Owned by the collector's loop, one thread.
+ * Owned by the collector's loop, then by the encoder.
  * Invariant: the memory stays mapped until target_free, also when the process is long dead: that is the recording.
  */
 #include "collect/target.h"
@@ -19,45 +19,36 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "collect/budget.h"
 #include "collect/procfs.h"
-#include "collect/smaps.h"
-#include "format/live_view.h"
 #include "util/cleanup.h"
 
 #define NS_PER_MS 1000000ull
-#define BUDGET_MIN_BYTES (64ull << 20)
+#define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
 
-static uint64_t mono_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-/* The larger of 64 MiB and a third of the live heap, but at most a tenth of the room that the limit of the target's
- * control group leaves: the recorder's pages are charged to it. What the recorder has already is part of that room. */
-static uint64_t default_budget(const struct target *target)
-{
-	const struct cgroup_memory *cgroup = &target->cgroup;
-	uint64_t bytes = MAX(target_live_bytes(target) / 3, BUDGET_MIN_BYTES);
-	uint64_t room = saturating_sub(cgroup->limit_bytes, cgroup->usage_bytes);
-
-	if (cgroup->limit_bytes != 0)
-		bytes = MIN(bytes, (room + target->totals.own_bytes) / 10);
-	return bytes;
-}
-
-static void fill_control(struct live_control *control, const struct collect_options *options,
-			 uint64_t budget_bytes)
+static void fill_control(struct live_control *control, const struct collect_options *options)
 {
 	control->depth_limit = options->depth_limit;
-	control->budget_bytes = budget_bytes;
 	control->mode = LIVE_MODE_EXACT;
 	/* A fork's child must be followed too where only programs are wanted: it may become one. */
 	control->follow_fork = options->children != COLLECT_CHILDREN_NONE;
 	control->follow_exec = options->children == COLLECT_CHILDREN_ALL ||
 			       options->children == COLLECT_CHILDREN_EXEC;
+}
+
+/* Room that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
+static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t at_ns)
+{
+	struct live_control *control = target->profile.control;
+	struct budget budget = { fixed_bytes, fixed_bytes };
+
+	target->cgroup = cgroups_memory(target->cgroups, target->pid);
+	if (!fixed_bytes)
+		budget = budget_default(&target->cgroup, target->totals.own_bytes,
+					budget_free_memory());
+	__atomic_store_n(&control->budget_limit_bytes, budget.limit_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->budget_bytes, budget.bytes, __ATOMIC_RELAXED);
+	target->next_budget_ns = at_ns + BUDGET_INTERVAL_NS;
 }
 
 struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
@@ -86,11 +77,9 @@ struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *h
 		target_free(target);
 		return NULL;
 	}
-	target->cgroup = cgroups_memory(cgroups, pid);
-	target->budget_bytes =
-		options->budget_bytes ? options->budget_bytes : default_budget(target);
-	fill_control(target->profile.control, options, target->budget_bytes);
+	fill_control(target->profile.control, options);
 	target->profile.control->profile = number;
+	follow_budget(target, options->budget_bytes, 0);
 	target->statm_fd = procfs_statm_open(pid);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	target->known = (struct process_row){
@@ -125,7 +114,10 @@ void target_tick(struct target *target, uint64_t now_ns)
 {
 	/* A loop's idea of now may be older than a target that came in the same turn. */
 	uint64_t ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
+	uint64_t gap_ms = saturating_sub(ms, target->profile.control->clock_ms);
 
+	if (gap_ms >= STOPPED_MS)
+		target->stopped_ms += gap_ms;
 	/* Relaxed: the recorder reads one of the two, and a tick more or less does not matter. */
 	__atomic_store_n(&target->profile.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
 	__atomic_store_n(&target->profile.control->birth_code, live_birth_code(ms),
@@ -135,24 +127,6 @@ void target_tick(struct target *target, uint64_t now_ns)
 bool target_is_due(const struct target *target, uint64_t now_ns)
 {
 	return now_ns >= target->started_ns + target->next_totals_ns;
-}
-
-/* Re-reads the limit before the budget grows, and with each snapshot: room that is gone is not to be taken. */
-static void follow_budget(struct target *target, uint64_t fixed_bytes, bool snapshot)
-{
-	uint64_t bytes;
-
-	if (fixed_bytes || (int64_t)target_live_bytes(target) < 0)
-		return;
-	if (snapshot || default_budget(target) > target->budget_bytes)
-		target->cgroup = cgroups_memory(target->cgroups, target->pid);
-	bytes = default_budget(target);
-	/* Without a limit it never shrinks: what the recorder has opened it keeps. */
-	if (bytes == target->budget_bytes ||
-	    (bytes < target->budget_bytes && target->cgroup.limit_bytes == 0))
-		return;
-	target->budget_bytes = bytes;
-	__atomic_store_n(&target->profile.control->budget_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 static void read_totals(struct target *target)
@@ -186,79 +160,6 @@ static void add_point(struct target *target, uint64_t at_ns)
 	series_add(&target->series, &row);
 }
 
-/* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
-static void read_names(struct target *target)
-{
-	struct live_view view;
-	const struct live_slot *slots;
-	size_t slot_count, thread_count;
-
-	if (live_view_init(&view, target->profile.memory, target->profile.bytes))
-		return;
-	slots = live_view_at(&view, LIVE_SLOTS);
-	slot_count = live_view_used(&view, LIVE_SLOTS);
-	thread_count = live_view_used(&view, LIVE_THREADS);
-	if (thread_count > target->names.count) {
-		size_t more = thread_count - target->names.count;
-
-		if (!vector_reserve(&target->names, more))
-			return;
-		memset(target->names.at + target->names.count, 0, more * sizeof *target->names.at);
-		target->names.count = thread_count;
-	}
-	for (size_t i = 0; i < slot_count; i++) {
-		uint32_t tid = LIVE_LOAD(slots[i].tid), thread = LIVE_LOAD(slots[i].thread);
-		char name[16];
-
-		if (tid != 0 && thread < target->names.count &&
-		    procfs_thread_name(target->pid, (pid_t)tid, name) > 0)
-			memcpy(target->names.at[thread].text, name, sizeof name);
-	}
-}
-
-static void take_snapshot(struct target *target, uint64_t at_ns)
-{
-	uint64_t began_ns = mono_ns();
-	struct snapshot_row row = {
-		.at_ns = at_ns,
-		.live_bytes = saturating_sub(target->totals.bytes, target->totals.freed_bytes),
-		.live_blocks = saturating_sub(target->totals.calls, target->totals.frees),
-		.rss_bytes = target->rss_bytes,
-	};
-	struct snapshot_site *sites;
-	size_t count;
-
-	if (target->ended_ns == 0)
-		read_names(target);
-	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
-		snapshots_add(&target->snapshots, &row, sites, count);
-	snapshots_cost(&target->snapshots, mono_ns() - began_ns);
-}
-
-static void read_memory(struct target *target, uint64_t at_ns)
-{
-	uint64_t began_ns = mono_ns();
-	const struct live_totals *totals = &target->totals;
-	AUTO_FREE char *smaps = NULL;
-	struct memory_row row = {
-		.at_ns = at_ns,
-		.live_bytes = saturating_sub(totals->bytes, totals->freed_bytes),
-		.slack_bytes = saturating_sub(totals->slack, totals->freed_slack),
-		.map_live_bytes = totals->map_live_bytes,
-		.cgroup_limit_bytes = target->cgroup.limit_bytes,
-		.cgroup_usage_bytes = target->cgroup.usage_bytes,
-	};
-
-	if (at_ns < target->memories.next_ns)
-		return;
-	smaps = procfs_file(target->pid, "smaps", NULL);
-	if (!smaps)
-		return;
-	smaps_sum(smaps, &row);
-	if (row.rss_bytes > 0) /* else it is about to end */
-		memories_add(&target->memories, &row, mono_ns() - began_ns);
-}
-
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
 {
 	/* A loop's idea of now may be older than a target that came in the same turn. */
@@ -268,9 +169,9 @@ void target_ended(struct target *target, uint64_t now_ns, enum process_end end, 
 	target->end_known = end != END_UNKNOWN;
 	target->known.end = end;
 	target->known.exit_code = exit_code;
+	target_tick(target, now_ns); /* it may have ended while we were stopped */
 	read_totals(target);
 	add_point(target, at_ns);
-	take_snapshot(target, at_ns);
 }
 
 /* Whether it runs another program by now, into which the recorder did not come: else it would have said hello. */
@@ -282,26 +183,25 @@ static bool has_become_another(const struct target *target)
 	       strcmp(exe, target->known.exe) != 0;
 }
 
-void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes)
+bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes)
 {
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+	bool due = !target_is_sampling(target) && at_ns >= target->snapshots.next_ns;
 
 	read_totals(target);
-	follow_budget(target, budget_bytes, at_ns >= target->snapshots.next_ns);
+	if (at_ns >= target->next_budget_ns)
+		follow_budget(target, budget_bytes, at_ns);
 	/* Summing many slots costs: 64 of them are 32 KiB to read. */
 	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
 	if (at_ns >= target->series.next_ns)
 		add_point(target, at_ns);
-	if (becomes || at_ns >= target->snapshots.next_ns) {
-		if (has_become_another(target)) {
-			target_ended(target, now_ns, END_EXEC, 0);
-			return;
-		}
+	if ((becomes || due) && has_become_another(target)) {
+		target_ended(target, now_ns, END_EXEC, 0);
+		return false;
 	}
-	if (at_ns >= target->snapshots.next_ns) {
-		take_snapshot(target, at_ns);
-		read_memory(target, at_ns);
-	}
+	if (due)
+		target_sample_prepare(target, at_ns);
+	return due;
 }
 
 /* Linux 6.15; not in the headers that we build with. */
@@ -387,6 +287,7 @@ static void give_known(struct target *target, uint64_t end_ns, uint64_t run_star
 	row->started_offset_ns = saturating_sub(target->started_ns, run_start_ns);
 	row->duration_ns = end_ns - target->started_ns;
 	row->peak_rss_bytes = target->peak_rss_bytes;
+	row->health[HEALTH_clock_stopped] += target->stopped_ms;
 }
 
 /* A snapshot may hold sites that the rows do not, if the process lives on. */
@@ -409,6 +310,8 @@ int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 	uint32_t end_ms = (uint32_t)((end_ns - target->started_ns) / NS_PER_MS);
 	struct format_error reason = { "" };
 
+	if (target->ended_ns != 0)
+		target_sample_last(target);
 	if (live_read_rows(target->profile.memory, target->profile.bytes, ret, &reason) < 0)
 		return error_set(error, "reading the profile of process %d: %s", (int)target->pid,
 				 reason.message);

@@ -13,8 +13,17 @@
 #include "format/live_read.h"
 #include "util/error.h"
 
+/* A busy machine lets the loop wait for tens of milliseconds; if the clock stands still for longer, it was stopped. */
+enum { STOPPED_MS = 250 };
+
 struct target_name {
 	char text[16]; /* empty = not known */
+};
+
+/* What is known at the moment of a sample; the rest of it takes time to read. */
+struct target_moment {
+	struct snapshot_row snapshot;
+	struct memory_row memory;
 };
 
 struct target {
@@ -29,11 +38,14 @@ struct target {
 	int statm_fd;
 	struct live_totals totals; /* the last ones read */
 	uint64_t rss_bytes, peak_rss_bytes;
-	uint64_t budget_bytes;
+	uint64_t next_budget_ns; /* since its start */
 	const struct cgroups *cgroups;
 	struct cgroup_memory cgroup; /* as last read */
 	uint64_t next_totals_ns;     /* since its start */
+	uint64_t stopped_ms;	     /* in which its clock stood still */
 	struct series series;
+	bool sampling; /* a worker reads the members behind this; see sample.c */
+	struct target_moment sample;
 	struct snapshots snapshots;
 	struct memories memories;
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
@@ -54,10 +66,21 @@ void target_tick(struct target *target, uint64_t now_ns);
 
 /* Whether totals are due, and with them perhaps a point of the series and a snapshot. */
 bool target_is_due(const struct target *target, uint64_t now_ns);
-/* budget_bytes as in collect_options. becomes: it may have turned into another program by now. */
-void target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes);
+/* budget_bytes as in collect_options. becomes: it may have turned into another program by now. True: a worker is to call
+ * target_sample_run. */
+bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes);
 
-/* It has ended: a last point and snapshot, and how. exit_code as in process_row. */
+/* sample.c: the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
+ * ended. */
+void target_sample_prepare(struct target *target, uint64_t at_ns);
+void target_sample_run(struct target *target);
+void target_sample_last(struct target *target);
+static inline bool target_is_sampling(const struct target *target)
+{
+	return __atomic_load_n(&target->sampling, __ATOMIC_ACQUIRE);
+}
+
+/* It has ended: a last point, and how. exit_code as in process_row. */
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code);
 
 /* Asks the kernel how a process that is not our child ended; sets end_known if it tells. */

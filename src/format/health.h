@@ -23,7 +23,8 @@
 	X(unregistered_calls, "calls of threads that could not be given a slot: not recorded")     \
 	X(lost_modules, "loaded objects that could not be described")                              \
 	X(untracked_maps, "mmap ranges beyond the table: their unmapping is not seen")             \
-	X(clock_stopped, "the clock stood still: lifetimes are unknown")
+	X(clock_stopped,                                                                           \
+	  "ms in which heapgauge was stopped and its clock stood still: lifetimes are too short")
 
 enum health_counter {
 #define HEALTH_ENUM(name, text) HEALTH_##name,

@@ -86,7 +86,7 @@ struct live_control {
 	uint32_t mode;	      /* enum live_mode */
 	uint32_t depth_limit; /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint64_t budget_bytes;
-	uint64_t budget_limit_bytes; /* up to this it is at least a third of the live heap */
+	uint64_t budget_limit_bytes; /* up to this, at least live heap / LIVE_HEAP_SHARE */
 	uint32_t profile;	     /* the collector's number of this profile; half of a ticket */
 	uint32_t exact_peak;	     /* 1: exact peak with several threads too, at a price */
 	uint32_t follow_fork;	     /* 1: a fork's child asks for a profile of its own */
@@ -96,7 +96,7 @@ struct live_control {
 };
 _Static_assert(sizeof(struct live_control) == 128, "on-disk size");
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
-enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024 };
+enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024, LIVE_HEAP_SHARE = 3 };
 
 /* Places the regions into total_bytes and fills the head up to `region`. total_bytes is rounded down to pages.
  * Returns 0, or -1 if total_bytes is below LIVE_TOTAL_MIN. */

@@ -94,12 +94,28 @@ static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t byt
 	return MIN(end, memory.head->region[region].bytes);
 }
 
-/* Whether the budget has room for more. Threads that open the same piece at once may all ask: only the one whose piece
- * counts is charged. */
+/* Of the program's heap, about: what slots hold back is not in it. */
+static uint64_t live_bytes(void)
+{
+	const struct live_peak *peak = &memory.head->peak;
+	int64_t live = 0;
+
+	if (__atomic_load_n(&peak->shared, __ATOMIC_RELAXED))
+		live = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
+	else if (__atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE) > 0)
+		live = __atomic_load_n(&memory_slot(0)->unflushed_bytes, __ATOMIC_RELAXED);
+	return live > 0 ? (uint64_t)live : 0;
+}
+
+/* Whether the budget has room for more. A heap may grow faster than the collector can follow, so that its share is looked
+ * at here. Threads that open the same piece at once may all ask: only the one whose piece counts is charged. */
 static bool has_room(uint64_t bytes)
 {
-	return __atomic_load_n(&memory.head->opened_bytes, __ATOMIC_RELAXED) + bytes <=
-	       __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED);
+	uint64_t wanted = __atomic_load_n(&memory.head->opened_bytes, __ATOMIC_RELAXED) + bytes;
+
+	return wanted <= __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED) ||
+	       (wanted <= __atomic_load_n(&memory.control->budget_limit_bytes, __ATOMIC_RELAXED) &&
+		wanted <= live_bytes() / LIVE_HEAP_SHARE);
 }
 
 static bool make_writable(enum live_region region, uint64_t from, uint64_t to)

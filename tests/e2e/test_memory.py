@@ -4,6 +4,7 @@ limit of a control group, which also bounds what the recorder may take."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -63,6 +64,71 @@ def test_each_class_holds_what_the_program_put_there(scratch, record, report_jso
     assert memory["file_bytes"] > 100_000
     assert 100_000 < memory["own_bytes"] <= process["own_bytes"] + MIB
     assert memory["slack_bytes"] >= 0 and memory["at_ns"] < process["duration_ns"]
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_the_thread_that_keeps_the_clock_reads_nothing_that_takes_long(scratch, heapgauge, clean_env):
+    """For smaps the kernel walks all pages of the program: 20 ms for a gigabyte, in which no clock would move."""
+    program = compile_c(scratch, "waits", "#include <unistd.h>\nint main(void) { return usleep(500000); }\n")
+    log = scratch / "calls"
+    subprocess.run(
+        ["strace", "-f", "-qq", "-e", "trace=openat,ppoll", "-o", log, heapgauge, "record", "-q", "-o", scratch / "a.hg", program],
+        env=clean_env, check=True, timeout=60,
+    )  # fmt: skip
+    calls = [line.split(maxsplit=1) for line in log.read_text().splitlines()]
+    loop = {thread for thread, call in calls if call.startswith("ppoll(")}
+    readers = {thread for thread, call in calls if '/smaps"' in call}
+    assert len(loop) == 1 and readers and not readers & loop
+
+
+# Touches argv[1] MiB, then tells by how much the clock that the collector keeps falls behind, at worst, in microseconds,
+# and how long reading smaps takes.
+WATCHER = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+static int64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
+}
+int main(int argc, char **argv)
+{
+	size_t bytes = (size_t)atoi(argv[1]) << 20;
+	char line[4096], *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile uint32_t *clock = NULL;
+	int64_t start, least = INT64_MAX, worst = 0;
+	madvise(block, bytes, MADV_NOHUGEPAGE);
+	memset(block, 1, bytes);
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof line, maps))
+		if (strstr(line, "heapgauge-control")) clock = (void *)(strtoull(line, NULL, 16) + 8);
+	for (start = now(); now() - start < 5000000;) {
+		int64_t lag = now() - *clock * 1000ll;
+		if (lag < least) least = lag;
+		if (lag - least > worst) worst = lag - least;
+	}
+	start = now();
+	int fd = open("/proc/self/smaps", O_RDONLY);
+	while (read(fd, line, sizeof line) > 0) { }
+	printf("%lld %lld\n", (long long)worst, (long long)(now() - start));
+	return 0;
+}
+"""
+
+
+@pytest.mark.skipif(os.environ.get("HEAPGAUGE_LONG") != "1", reason="long: set HEAPGAUGE_LONG=1; wants 2 GiB and an idle machine")
+def test_the_clock_of_a_large_process_does_not_stand_still(scratch, record):
+    program = compile_c(scratch, "watcher", WATCHER)
+    runs = [tuple(map(int, record([program, "2048"]).stdout.split())) for _ in range(3)]
+    print(runs)
+    assert min(worst for worst, _ in runs) < 20_000, runs
 
 
 def test_the_summary_sets_them_side_by_side(scratch, heapgauge, record):
@@ -145,3 +211,46 @@ def test_a_budget_that_was_asked_for_is_not_bounded(limited, scratch, record, re
     run = record(["sh", "-c", f"echo $$ > {group}/tasks; exec {hungry}"], "--budget", "100MiB")
     process = report_json(run.path)["processes"][-1]
     assert run.returncode == 0 and process["health"] == {}
+
+
+# As many stacks as there are numbers: each bit of a number is one of two calls.
+STACKS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void *take(int bits, unsigned number);
+static volatile int one = 1;
+__attribute__((noinline)) static void *left(int bits, unsigned number)
+{
+	void *p = take(bits, number);
+	return one ? p : NULL;
+}
+__attribute__((noinline)) static void *right(int bits, unsigned number)
+{
+	void *p = take(bits, number);
+	return one ? p : NULL;
+}
+__attribute__((noinline)) static void *take(int bits, unsigned number)
+{
+	void *p = bits == 0 ? malloc(16) : number & 1 ? left(bits - 1, number >> 1) : right(bits - 1, number >> 1);
+	return one ? p : NULL;
+}
+int main(int argc, char **argv)
+{
+	unsigned count = atoi(argv[1]);
+	for (unsigned i = 0; i < count; i++) free(take(20, i));
+	return 0;
+}
+"""
+
+
+def test_hundreds_of_thousands_of_stacks_fit_the_default_budget(scratch, record, report_json):
+    """A small heap, so that its share alone would never do; what is taken grows with the need and no further."""
+    program = compile_c(scratch, "stacks", STACKS)
+    few, many = (report_json(record([program, str(n)]).path)["processes"][0] for n in (30_000, 300_000))
+    assert many["peak_bytes"] < 100_000
+    assert (few["health"], many["health"]) == ({}, {})
+    assert 300_000 <= many["stacks"] < 300_100
+    assert 30_000 <= few["stacks"] < 30_100
+    assert few["own_bytes"] < 40 * MIB
+    assert 64 * MIB < many["own_bytes"] < 320 * MIB

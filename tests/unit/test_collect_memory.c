@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "collect/budget.h"
 #include "collect/cgroup.h"
 #include "collect/series.h"
 #include "collect/smaps.h"
@@ -230,6 +231,35 @@ static void no_limit_and_no_controller_are_the_same(void **state)
 	assert_int_equal(ask().limit_bytes, 0);
 }
 
+/* ---- the recorder's budget ---- */
+
+static void the_default_budget_is_a_tenth_of_free_memory_within_bounds(void **state)
+{
+	const struct cgroup_memory none = { 0 };
+
+	(void)state;
+	assert_int_equal(budget_default(&none, 0, 0).bytes, 64 * MIB);
+	assert_int_equal(budget_default(&none, 0, 100 * MIB).bytes, 64 * MIB);
+	assert_int_equal(budget_default(&none, 0, 4000 * MIB).bytes, 400 * MIB);
+	assert_int_equal(budget_default(&none, 300 * MIB, 3700 * MIB).bytes, 400 * MIB);
+	assert_int_equal(budget_default(&none, 0, 64000 * MIB).bytes, 1024 * MIB);
+	assert_int_equal(budget_default(&none, 0, 64000 * MIB).limit_bytes, UINT64_MAX);
+	assert_in_range(budget_free_memory(), 10 * MIB, UINT64_MAX / 2);
+}
+
+static void a_control_group_bounds_the_budget_and_the_heaps_share(void **state)
+{
+	const struct cgroup_memory half = { 1000 * MIB, 500 * MIB },
+				   over = { 100 * MIB, 200 * MIB };
+	struct budget budget = budget_default(&half, 0, 64000 * MIB);
+
+	(void)state;
+	assert_int_equal(budget.bytes, 50 * MIB);
+	assert_int_equal(budget.limit_bytes, 50 * MIB);
+	assert_int_equal(budget_default(&half, 20 * MIB, 64000 * MIB).bytes, 52 * MIB);
+	assert_int_equal(budget_default(&over, 0, 64000 * MIB).bytes, 0);
+}
+
 int main(void)
 {
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, drop_root)
@@ -243,6 +273,8 @@ int main(void)
 		WITH_ROOT(version_1_is_found_beside_an_empty_version_2),
 		WITH_ROOT(a_container_sees_its_own_group_as_the_root),
 		WITH_ROOT(no_limit_and_no_controller_are_the_same),
+		cmocka_unit_test(the_default_budget_is_a_tenth_of_free_memory_within_bounds),
+		cmocka_unit_test(a_control_group_bounds_the_budget_and_the_heaps_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

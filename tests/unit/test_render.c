@@ -23,6 +23,32 @@ static void summary_text(void **state)
 		       "summary-nothing.txt");
 }
 
+/* Those who were not recorded, and a peak that has no time. */
+static void summary_of_a_short_run_with_missed_programs(void **state)
+{
+	(void)state;
+	const struct render_options people = { .columns = 100, .stack_frames = 8 };
+	static const struct missed_row missed[] = {
+		{ MISSED_static, 1, (char *)"/bin/one" },
+		{ MISSED_static, 8, (char *)"/bin/two" },
+		{ MISSED_static, 1, (char *)"/bin/three" },
+		{ MISSED_static, 1, (char *)"/bin/four" },
+		{ MISSED_unheard, 2, (char *)"" },
+		{ MISSED_child, 1, (char *)"/bin/parent" },
+	};
+	struct recording r = made_recording(1);
+
+	r.processes[0].process.peak_at_ns = 0;
+	r.run.missed = calloc(ARRAY_SIZE(missed), sizeof *r.run.missed);
+	assert_non_null(r.run.missed);
+	for (size_t i = 0; i < ARRAY_SIZE(missed); i++) {
+		r.run.missed[i] = missed[i];
+		r.run.missed[i].path = strdup(missed[i].path);
+	}
+	r.run.missed_count = ARRAY_SIZE(missed);
+	compare_golden(render_view(r, "summary", "text", people, 20), "summary-missed.txt");
+}
+
 static void sites_text(void **state)
 {
 	(void)state;
@@ -149,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(summary_text),
+		cmocka_unit_test(summary_of_a_short_run_with_missed_programs),
 		cmocka_unit_test(sites_text),
 		cmocka_unit_test(json),
 		cmocka_unit_test(every_view_in_every_format),

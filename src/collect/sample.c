@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a worker reads of a target while the loop keeps its clock: the names of its threads, the live bytes of every site,
+ * and where its memory is. With a million sites or gigabytes of memory each takes tens of milliseconds: the kernel walks
+ * the page tables for smaps.
+ *
+ * The loop fills target->sample and gives the target away; until target_is_sampling is false again, snapshots, memories and
+ * names are the worker's, everything else is the loop's.
+ * Invariant: a target that is being sampled is neither freed nor given to the encoder.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "collect/procfs.h"
+#include "collect/smaps.h"
+#include "collect/target.h"
+#include "format/live_view.h"
+#include "util/cleanup.h"
+
+static uint64_t mono_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
+static void read_names(struct target *target)
+{
+	struct live_view view;
+	const struct live_slot *slots;
+	size_t slot_count, thread_count;
+
+	if (live_view_init(&view, target->profile.memory, target->profile.bytes))
+		return;
+	slots = live_view_at(&view, LIVE_SLOTS);
+	slot_count = live_view_used(&view, LIVE_SLOTS);
+	thread_count = live_view_used(&view, LIVE_THREADS);
+	if (thread_count > target->names.count) {
+		size_t more = thread_count - target->names.count;
+
+		if (!vector_reserve(&target->names, more))
+			return;
+		memset(target->names.at + target->names.count, 0, more * sizeof *target->names.at);
+		target->names.count = thread_count;
+	}
+	for (size_t i = 0; i < slot_count; i++) {
+		uint32_t tid = LIVE_LOAD(slots[i].tid), thread = LIVE_LOAD(slots[i].thread);
+		char name[16];
+
+		if (tid != 0 && thread < target->names.count &&
+		    procfs_thread_name(target->pid, (pid_t)tid, name) > 0)
+			memcpy(target->names.at[thread].text, name, sizeof name);
+	}
+}
+
+static void take_snapshot(struct target *target)
+{
+	uint64_t began_ns = mono_ns();
+	struct snapshot_site *sites;
+	size_t count;
+
+	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
+		snapshots_add(&target->snapshots, &target->sample.snapshot, sites, count);
+	snapshots_cost(&target->snapshots, mono_ns() - began_ns);
+}
+
+static void read_memory(struct target *target)
+{
+	uint64_t began_ns = mono_ns();
+	struct memory_row row = target->sample.memory;
+	AUTO_FREE char *smaps = NULL;
+
+	if (row.at_ns < target->memories.next_ns)
+		return;
+	smaps = procfs_file(target->pid, "smaps", NULL);
+	if (!smaps)
+		return;
+	smaps_sum(smaps, &row);
+	/* Without us it is about to end, or another program by now. */
+	if (row.own_bytes > 0)
+		memories_add(&target->memories, &row, mono_ns() - began_ns);
+}
+
+void target_sample_prepare(struct target *target, uint64_t at_ns)
+{
+	const struct live_totals *totals = &target->totals;
+	uint64_t live_bytes = saturating_sub(totals->bytes, totals->freed_bytes);
+
+	target->sample.snapshot = (struct snapshot_row){
+		.at_ns = at_ns,
+		.live_bytes = live_bytes,
+		.live_blocks = saturating_sub(totals->calls, totals->frees),
+		.rss_bytes = target->rss_bytes,
+	};
+	target->sample.memory = (struct memory_row){
+		.at_ns = at_ns,
+		.live_bytes = live_bytes,
+		.slack_bytes = saturating_sub(totals->slack, totals->freed_slack),
+		.map_live_bytes = totals->map_live_bytes,
+		.cgroup_limit_bytes = target->cgroup.limit_bytes,
+		.cgroup_usage_bytes = target->cgroup.usage_bytes,
+	};
+	__atomic_store_n(&target->sampling, true, __ATOMIC_RELAXED);
+}
+
+void target_sample_run(struct target *target)
+{
+	read_names(target);
+	take_snapshot(target);
+	read_memory(target);
+	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);
+}
+
+void target_sample_last(struct target *target)
+{
+	target_sample_prepare(target, target->ended_ns - target->started_ns);
+	take_snapshot(target);
+}

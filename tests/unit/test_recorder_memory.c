@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: recorder-parts format base */
+/* The recorder's budget: what the collector says, or a share of the live heap up to a limit, which the recorder looks at
+ * itself because a heap may grow faster than a collector follows. */
+#include <sys/mman.h>
+
+#include "recorder/memory.h"
+#include "unit.h"
+
+#define MIB (1ull << 20)
+#define TOTAL (4096 * MIB)
+
+static struct live_control control;
+
+static struct live_header *fresh(uint64_t budget, uint64_t limit)
+{
+	struct live_header *head = mmap(NULL, TOTAL, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_true(head != MAP_FAILED);
+	assert_int_equal(live_header_init(head, TOTAL), 0);
+	control.budget_bytes = budget;
+	control.budget_limit_bytes = limit;
+	memory_use(head, &control);
+	assert_int_equal(memory_append(LIVE_SLOTS, 1, sizeof(struct live_slot)), 0);
+	return head;
+}
+
+static uint64_t most_nodes(void)
+{
+	uint64_t bytes = 0;
+
+	while (bytes < 64 * MIB && memory_open(LIVE_NODES, bytes + 4096))
+		bytes += 4096;
+	return bytes;
+}
+
+static void done(struct live_header *head)
+{
+	munmap(head, TOTAL);
+}
+
+static void a_budget_is_kept_to_the_page(void **state)
+{
+	struct live_header *head = fresh(2 * MIB, 2 * MIB);
+
+	(void)state;
+	memory_slot(0)->unflushed_bytes =
+		1 << 30; /* a fixed budget has nothing to do with the heap */
+	uint64_t got = most_nodes();
+
+	assert_in_range(got, 2 * MIB - (64 << 10), 2 * MIB);
+	assert_true(head->opened_bytes <= 2 * MIB);
+	assert_int_equal(head->health[HEALTH_slab_failures], 1);
+	done(head);
+}
+
+static void a_third_of_the_heap_is_had_without_the_collectors_word(void **state)
+{
+	struct live_header *head = fresh(1 * MIB, UINT64_MAX);
+
+	(void)state;
+	memory_slot(0)->unflushed_bytes = 30 * MIB; /* one slot: it holds the whole total */
+	uint64_t alone = most_nodes();
+
+	assert_in_range(alone, 9 * MIB, 10 * MIB);
+	head->peak.shared = 1;
+	head->peak.total_bytes = 60 * MIB;
+	assert_in_range(most_nodes(), 19 * MIB, 20 * MIB);
+	done(head);
+}
+
+static void the_limit_bounds_that_share(void **state)
+{
+	struct live_header *head = fresh(1 * MIB, 5 * MIB);
+
+	(void)state;
+	memory_slot(0)->unflushed_bytes = 30 * MIB;
+	assert_in_range(most_nodes(), 4 * MIB, 5 * MIB);
+	done(head);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_budget_is_kept_to_the_page),
+		cmocka_unit_test(a_third_of_the_heap_is_had_without_the_collectors_word),
+		cmocka_unit_test(the_limit_bounds_that_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
