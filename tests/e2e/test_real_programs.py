@@ -48,7 +48,7 @@ def same(record, report_json, clean_env, scratch):
 
     Returns (bare output, recording's summary) after status, stdout, stderr and files were compared."""
 
-    def run(argv, make=None, env=None, stdin=None, but=(), order=True):
+    def run(argv, make=None, env=None, stdin=None, but=(), order=True, timeout=120):
         folder, seen = scratch / "work", []
         for recorded in (False, True):
             folder.mkdir()
@@ -56,11 +56,11 @@ def same(record, report_json, clean_env, scratch):
                 make(folder)
             source = stdin.open() if stdin else subprocess.DEVNULL
             if recorded:
-                done = record(argv, env=env, cwd=folder, stdin=source)
+                done = record(argv, env=env, cwd=folder, stdin=source, timeout=timeout)
             else:
                 done = subprocess.run(
                     argv, env=clean_env | (env or {}), cwd=folder, stdin=source, capture_output=True, text=True,
-                    errors="replace", timeout=120, check=False,
+                    errors="replace", timeout=timeout, check=False,
                 )  # fmt: skip
             stdout = done.stdout if order else sorted(done.stdout.splitlines())
             seen.append((done.returncode, stdout, done.stderr, files_in(folder, but)))
@@ -284,6 +284,43 @@ def test_compiler_makes_the_same_object_of_a_large_source(compiler, same):
     processes = healthy(summary, but=("stacks_cut",))  # compilers recurse
     assert max(p["calls"] for p in processes) > 10_000
     assert max(p["peak_bytes"] for p in processes) > 1 << 20
+
+
+@pytest.fixture(scope="session")
+def sqlite_source(tmp_path_factory):
+    """SQLite in one file of C, from a package that brings it along."""
+    folder = tmp_path_factory.mktemp("sqlite")
+    if shutil.which("cargo"):
+        (folder / "src").mkdir()
+        (folder / "src" / "lib.rs").touch()
+        (folder / "Cargo.toml").write_text(
+            '[package]\nname = "source"\nversion = "0.1.0"\n[dependencies]\nlibsqlite3-sys = "=0.30.1"\n'
+        )
+        fetch = ["cargo", "vendor", "-q"]
+    elif shutil.which("npm"):
+        fetch = ["sh", "-c", "npm pack --silent better-sqlite3@12 && tar -xzf *.tgz"]
+    elif LONG:
+        pytest.fail("neither cargo nor npm is installed")
+    else:
+        pytest.skip("neither cargo nor npm is installed")
+    done = subprocess.run(fetch, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    found = [p for p in folder.rglob("sqlite3.c") if p.parent.name == "sqlite3"]
+    assert found, done.stdout + done.stderr
+    return found[0]
+
+
+@pytest.mark.parametrize("level", ["-O0", pytest.param("-O2", marks=pytest.mark.skipif(not LONG, reason="HEAPGAUGE_LONG=1"))])
+def test_clang_makes_the_same_object_of_sqlite(level, same, sqlite_source):
+    if not shutil.which("clang"):
+        pytest.fail("clang is not installed")
+    bare, summary = same(
+        ["clang", level, "-g", "-w", "-c", "sqlite3.c", "-o", "sqlite3.o"],
+        lambda folder: shutil.copy(sqlite_source, folder / "sqlite3.c"),
+        timeout=1200 if LONG else 120,
+    )
+    assert set(bare[3]) == {"sqlite3.c", "sqlite3.o"}
+    clang = max(summary["processes"], key=lambda p: p["calls"])
+    assert clang["calls"] > 1_000_000 and clang["end"] == "exit" and clang["exit_code"] == 0
 
 
 def make_tree(folder):
