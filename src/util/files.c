@@ -237,6 +237,7 @@ int file_newest(const char *folder, const char *suffix, char **ret_path, struct 
 char *program_path(const char *program)
 {
 	const char *path = getenv("PATH");
+	struct stat status;
 
 	if (strchr(program, '/'))
 		return strdup(program);
@@ -245,7 +246,8 @@ char *program_path(const char *program)
 		AUTO_FREE char *folder = length ? strndup(at, length) : strdup(".");
 		AUTO_FREE char *candidate = folder ? path_join(folder, program) : NULL;
 
-		if (candidate && access(candidate, X_OK) == 0)
+		if (candidate && stat(candidate, &status) == 0 && S_ISREG(status.st_mode) &&
+		    access(candidate, X_OK) == 0)
 			return TAKE(candidate);
 		at = at[length] ? at + length + 1 : NULL;
 	}

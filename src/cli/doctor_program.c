@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The doctor about one program, from files alone: whether the recorder gets in, whether it sees the allocator, whether
+ * stacks can be walked and frames named. The first is collect/preflight.h's judgement and the last symbols/'s own
+ * search, so that the doctor cannot say otherwise than recording and reporting will.
+ */
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/elf.h"
+#include "cli/doctor_elf.h"
+#include "collect/preflight.h"
+#include "symbols/symbolizer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { SCRIPTS_MAX = 5 };
+
+static void judge_names(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+{
+	struct symbolizer *symbolizer = symbolizer_new(NULL);
+	struct span build_id = span_of(facts->build_id, facts->build_id_bytes);
+	enum symbol_source source = SYMBOLS_NONE;
+
+	if (symbolizer) {
+		symbol_module_id module = symbolizer_module(symbolizer, path, build_id);
+
+		symbolizer_find(symbolizer, module, facts->entry, true);
+		source = symbolizer_module_state(symbolizer, module).source;
+		symbolizer_free(symbolizer);
+	}
+	if (source == SYMBOLS_DWARF)
+		doctor_add(doctor, "names", DOCTOR_OK, NULL, "functions, lines and inlined calls");
+	else if (source == SYMBOLS_ELF)
+		doctor_add(doctor, "names", DOCTOR_WARN,
+			   "build it with -g, or install its debug information",
+			   "functions only: there is no debug information");
+	else
+		doctor_add(doctor, "names", DOCTOR_WARN,
+			   "build it with -g, or install its debug information",
+			   "stripped: frames will show as module+0x1c30");
+}
+
+static void judge_allocator(struct doctor *doctor, const struct elf_facts *facts)
+{
+	const char *name = facts->linked_in ? facts->linked_in : "an allocator";
+
+	if (facts->defines_malloc && facts->links_cxx && !facts->defines_new)
+		doctor_add(doctor, "allocator", DOCTOR_WARN,
+			   "link it as a shared library, or use the C library's malloc",
+			   "%s is linked in: only C++ new and delete are recorded", name);
+	else if (facts->defines_malloc)
+		doctor_add(doctor, "allocator", DOCTOR_NO,
+			   "link it as a shared library, or use the C library's malloc",
+			   "%s is linked in statically: not recorded", name);
+	else if (facts->linked_in)
+		doctor_add(
+			doctor, "allocator", DOCTOR_WARN,
+			"link it as a shared library, or use the C library's malloc",
+			"%s is linked in statically under names of its own: what it allocates is "
+			"not recorded",
+			name);
+	else
+		doctor_add(doctor, "allocator", DOCTOR_OK, NULL, "%s",
+			   facts->shared ? facts->shared : "the C library's");
+}
+
+static void judge_language(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+{
+	if (facts->is_go)
+		doctor_add(doctor, "language", DOCTOR_WARN, "use go tool pprof for Go's own heap",
+			   "Go: its heap is not malloc's; only what C code allocates is recorded");
+	if (strncmp(path_base(path), "python", 6) == 0)
+		doctor_add(doctor, "language", DOCTOR_WARN,
+			   "set PYTHONMALLOC=malloc while recording",
+			   "Python keeps small objects in pools of its own");
+}
+
+static void judge_file(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+{
+	judge_allocator(doctor, facts);
+	if (facts->has_unwind)
+		doctor_add(doctor, "stacks", DOCTOR_OK, NULL, "has unwind information");
+	else
+		doctor_add(
+			doctor, "stacks", DOCTOR_WARN, "build it with -fasynchronous-unwind-tables",
+			"no unwind information (.eh_frame_hdr): stacks through its code are cut");
+	judge_names(doctor, path, facts);
+	if (facts->build_id_bytes)
+		doctor_add(doctor, "build-id", DOCTOR_OK, NULL,
+			   "present: a report can tell that this is the file");
+	else
+		doctor_add(doctor, "build-id", DOCTOR_WARN, "link it with -Wl,--build-id",
+			   "none: if the file changes, a report shows wrong names");
+}
+
+/* The word behind `env` in a script's first line, if that is its interpreter: "#!/usr/bin/env -S python3 -u". The
+ * caller's; NULL: there is none. */
+static char *program_of_env(struct span script, const struct elf_judgement *judgement)
+{
+	const char *at = judgement->path, *end = (const char *)script.data + script.size;
+	AUTO_FREE char *env = strndup(at, judgement->path_bytes);
+
+	if (!env || strcmp(path_base(env), "env") != 0)
+		return NULL;
+	for (at += judgement->path_bytes; at < end && *at != '\n';) {
+		size_t length = 0;
+
+		while (at + length < end && !strchr(" \t\n", at[length]))
+			length++;
+		if (length && *at != '-' && !memchr(at, '=', length)) {
+			AUTO_FREE char *word = strndup(at, length);
+
+			return word ? program_path(word) : NULL;
+		}
+		at += length ? length : 1;
+	}
+	return NULL;
+}
+
+/* The file that is loaded in the end: of a script, its interpreter. The caller's; NULL if there is none. */
+static char *resolve(struct doctor *doctor, const char *program)
+{
+	char *path = program_path(program);
+
+	for (int i = 0; path && i < SCRIPTS_MAX; i++) {
+		AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+		struct elf_judgement judgement;
+		char *next;
+
+		if (file_map_open(&map, path, NULL) < 0)
+			return path;
+		judgement = elf_judge(map.bytes.data, map.bytes.size);
+		if (judgement.verdict != ELF_SCRIPT)
+			return path;
+		next = program_of_env(map.bytes, &judgement);
+		if (!next)
+			next = strndup(judgement.path, judgement.path_bytes);
+		doctor_add(doctor, "script", DOCTOR_OK, NULL, "run by %s", next ? next : "?");
+		free(path);
+		path = next;
+	}
+	return path;
+}
+
+/* False if there is nothing to look at. */
+static bool judge_place(struct doctor *doctor, const char *program, const char *path)
+{
+	struct stat status;
+
+	if (!path && access(program, X_OK) == 0) {
+		char here[256];
+
+		snprintf(here, sizeof here, "heapgauge doctor ./%s", program);
+		doctor_add(doctor, "file", DOCTOR_NO, here,
+			   "not found in the folders of PATH, but there is one here");
+	} else if (!path) {
+		doctor_add(doctor, "file", DOCTOR_NO, "name the program's file",
+			   "not found in the folders of PATH");
+	} else if (stat(path, &status) < 0) {
+		doctor_add(doctor, "file", DOCTOR_NO, "name a program that is there", "%s: %s",
+			   path, strerror(errno));
+	} else if (S_ISDIR(status.st_mode)) {
+		doctor_add(doctor, "file", DOCTOR_NO, "name a program in it", "%s is a folder",
+			   path);
+	} else if (access(path, X_OK) < 0) {
+		doctor_add(doctor, "file", DOCTOR_NO, "chmod +x it, if it is a program",
+			   "%s may not be run", path);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+void doctor_program(struct doctor *doctor, const char *program)
+{
+	AUTO_FREE char *path = resolve(doctor, program);
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	struct error error = ERROR_INIT;
+	struct elf_facts facts;
+
+	if (!judge_place(doctor, program, path))
+		return;
+	bool is_elf = file_map_open(&map, path, NULL) == 0 && elf_facts_of(map.bytes, &facts);
+	bool gets_in = preflight_program(path, &error) == 0;
+
+	if (!gets_in)
+		doctor_add_error(doctor, "recorder", DOCTOR_NO, error.message);
+	else if (!is_elf)
+		doctor_add(doctor, "recorder", DOCTOR_WARN,
+			   "begin it with #! and the interpreter, if it is a script",
+			   "neither a program nor a script: a shell would run it");
+	else
+		doctor_add(doctor, "recorder", DOCTOR_OK, NULL, "can be loaded into it");
+	if (is_elf)
+		judge_language(doctor, path, &facts);
+	if (gets_in && is_elf)
+		judge_file(doctor, path, &facts);
+}
