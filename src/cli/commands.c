@@ -14,6 +14,14 @@
 const struct command *const commands[] = {
 	&command_record, &command_report,  &command_export,   &command_doctor,
 	&command_help,	 &command_version, &command_generate, NULL,
+	&command_record,
+	&command_report,
+	&command_merge,
+	&command_export,
+	&command_help,
+	&command_version,
+	&command_generate,
+	NULL,
 };
 
 const char *const command_group_titles[COMMANDS_HIDDEN] = {

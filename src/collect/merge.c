@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Merges recordings: of ranks, of hosts, of one service's restarts.
+ *
+ * Each recording knows when it began by the clock of its host; the earliest is the start of the whole,
+ * and processes move by the difference. What all processes held at one moment is found by playing their
+ * time series together; between two looks nobody knows more, so the difference to the sum of all peaks
+ * is said as the bound.
+ */
+#include "collect/merge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/vector.h"
+
+/* A process has `live_bytes` from here on. */
+struct step {
+	uint64_t at_ns, live_bytes;
+	size_t process;
+};
+typedef VECTOR(struct step) step_vector;
+
+static int compare_steps(const void *left, const void *right)
+{
+	const struct step *a = left, *b = right;
+
+	return a->at_ns < b->at_ns ? -1 : a->at_ns > b->at_ns;
+}
+
+static bool add_steps(step_vector *steps, const struct process_rows *rows, size_t process)
+{
+	const struct process_row *p = &rows->process;
+	uint64_t start = p->started_offset_ns;
+
+	for (size_t i = 0; i < rows->series_count; i++) {
+		const struct step step = { saturating_add(start, rows->series[i].at_ns),
+					   rows->series[i].live_bytes, process };
+
+		if (!vector_push(steps, step))
+			return false;
+	}
+	const struct step peak = { saturating_add(start, p->peak_at_ns), p->peak_bytes, process };
+	const struct step end = { saturating_add(start, p->duration_ns), 0, process };
+
+	return vector_push(steps, peak) && vector_push(steps, end);
+}
+
+/* The most that was live together at any moment that is known. */
+static bool find_peak(const struct recording *merged, struct run_row *run)
+{
+	step_vector steps = { 0 };
+	uint64_t *live = calloc(merged->process_count + 1, sizeof *live);
+	uint64_t sum = 0, peaks = 0;
+	bool done = live != NULL;
+
+	for (size_t i = 0; i < merged->process_count && done; i++) {
+		done = add_steps(&steps, &merged->processes[i], i);
+		peaks = saturating_add(peaks, merged->processes[i].process.peak_bytes);
+	}
+	if (done && steps.count)
+		qsort(steps.at, steps.count, sizeof *steps.at, compare_steps);
+	for (size_t i = 0; i < steps.count && done; i++) {
+		const struct step *s = &steps.at[i];
+
+		sum = saturating_add(sum - live[s->process], s->live_bytes);
+		live[s->process] = s->live_bytes;
+		if (sum > run->peak_bytes) {
+			run->peak_bytes = sum;
+			run->peak_at_ns = s->at_ns;
+		}
+	}
+	run->peak_bound_bytes = saturating_sub(peaks, run->peak_bytes);
+	vector_release(&steps);
+	free(live);
+	return done;
+}
+
+static bool same_host(const struct recording *recordings, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (!recordings[i].run.host || !recordings[0].run.host ||
+		    strcmp(recordings[i].run.host, recordings[0].run.host) != 0)
+			return false;
+	return true;
+}
+
+/* "db-0: ./server" */
+static bool name_host(struct process_row *p, const char *host)
+{
+	char *named;
+
+	if (asprintf(&named, "%s: %s", host ? host : "?", p->command ? p->command : "") < 0)
+		return false;
+	free(p->command);
+	p->command = named;
+	return true;
+}
+
+static bool take(struct recording *merged, struct recording *from, uint64_t shift_ns, bool name)
+{
+	for (size_t i = 0; i < from->process_count; i++) {
+		struct process_row *p = &from->processes[i].process;
+
+		p->started_offset_ns = saturating_add(p->started_offset_ns, shift_ns);
+		if (name && !name_host(p, from->run.host))
+			return false;
+		merged->processes[merged->process_count++] = from->processes[i];
+		from->processes[i] = (struct process_rows){ 0 };
+	}
+	uint64_t end = saturating_add(shift_ns, from->run.duration_ns);
+
+	merged->run.duration_ns = MAX(merged->run.duration_ns, end);
+	merged->warnings.cut_bytes += from->warnings.cut_bytes;
+	merged->warnings.bad_chunks += from->warnings.bad_chunks;
+	merged->warnings.unknown_chunks += from->warnings.unknown_chunks;
+	merged->warnings.unfinished |= from->warnings.unfinished;
+	return true;
+}
+
+static bool begin(struct recording *merged, const struct recording *recordings, size_t count,
+		  bool one_host)
+{
+	const struct run_row *first = &recordings[0].run;
+	size_t processes = 0;
+	char *command;
+
+	for (size_t i = 0; i < count; i++)
+		processes += recordings[i].process_count;
+	if (asprintf(&command, "%s (%zu recordings)", first->command ? first->command : "", count) <
+	    0)
+		return false;
+	merged->run = (struct run_row){
+		.started_real_ns = first->started_real_ns,
+		.command = command,
+		.host = strdup(one_host && first->host ? first->host : "several hosts"),
+		.kernel = strdup(one_host && first->kernel ? first->kernel : ""),
+		.version = strdup(first->version ? first->version : ""),
+	};
+	merged->processes = calloc(processes + 1, sizeof *merged->processes);
+	for (size_t i = 1; i < count; i++)
+		merged->run.started_real_ns =
+			MIN(merged->run.started_real_ns, recordings[i].run.started_real_ns);
+	return merged->processes && merged->run.host && merged->run.kernel && merged->run.version;
+}
+
+int recordings_merge(struct recording *recordings, size_t count, struct recording *ret,
+		     struct error *error)
+{
+	struct recording merged = { 0 };
+	bool one_host = same_host(recordings, count);
+	bool done = count > 0 && begin(&merged, recordings, count, one_host);
+
+	for (size_t i = 0; i < count && done; i++)
+		done = take(&merged, &recordings[i],
+			    recordings[i].run.started_real_ns - merged.run.started_real_ns,
+			    !one_host);
+	done = done && find_peak(&merged, &merged.run);
+	for (size_t i = 0; i < count; i++)
+		recording_release(&recordings[i]);
+	if (!done) {
+		recording_release(&merged);
+		return error_set(error, "out of memory");
+	}
+	*ret = merged;
+	return 0;
+}
