@@ -22,6 +22,7 @@ struct analysis {
 	const char *name;
 	const char *help; /* one line, no full stop */
 	analysis_run *run;
+	bool compares; /* it can answer what changed between recordings */
 };
 
 /* Ends with a row whose name is NULL; the first is the default. */

@@ -196,6 +196,8 @@ int call_tree_build(struct call_tree *tree, const struct selection *selection,
 					      : reach(&b, e->site->node, &at));
 		if (done)
 			measures_add(&tree->nodes[at].self, &e->m);
+		if (options.entry_nodes)
+			options.entry_nodes[i] = at;
 	}
 	free(b.reached);
 	if (!done) {

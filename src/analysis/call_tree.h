@@ -27,9 +27,10 @@ struct call_tree {
 };
 
 struct call_tree_options {
-	enum axis_id by;     /* an axis of frames */
-	bool callees_first;  /* the root's children are where memory was asked for */
-	bool fold_recursion; /* a node is never its own child */
+	enum axis_id by;       /* an axis of frames */
+	bool callees_first;    /* the root's children are where memory was asked for */
+	bool fold_recursion;   /* a node is never its own child */
+	uint32_t *entry_nodes; /* gets the node of each entry; NULL: not wanted */
 };
 
 /* -1 if out of memory. */

@@ -259,8 +259,8 @@ static void fill_row(struct grouping *g, const struct group *group, struct resul
 	row[GROUP_SELF] = selection_value(s, &group->self);
 	row[GROUP_TOTAL_SHARE] = value_percent(magnitude(selection_cost(s, &group->total)), whole);
 	row[GROUP_TOTAL] = selection_value(s, &group->total);
-	row[GROUP_BLOCKS] = cost_value(COST_BLOCKS, counted, s->duration_ns, s->change);
-	row[GROUP_CALLS] = cost_value(COST_CALLS, counted, s->duration_ns, false);
+	row[GROUP_BLOCKS] = selection_value_of(s, COST_BLOCKS, counted);
+	row[GROUP_CALLS] = selection_value_of(s, COST_CALLS, counted);
 	fill_names(g, group, row);
 }
 
@@ -288,17 +288,20 @@ static const struct result_column *make_columns(struct grouping *g)
 	enum result_unit unit = cost_unit(s->cost, s->change);
 	bool frames = axis->of_frames, moment = cost->of_moment;
 	const struct result_column columns[GROUP_COLUMNS] = {
-		[GROUP_SHARE] = { NULL, g->no_shares ? NULL : title_of(g->result, s->share_title),
+		[GROUP_SHARE] = { NULL,
+				  g->no_shares || s->against ? NULL
+							     : title_of(g->result, s->share_title),
 				  UNIT_PERCENT },
 		[GROUP_SELF] = { frames ? "self" : cost->key,
 				 frames ? "SELF" : title_of(g->result, s->title), unit },
-		[GROUP_TOTAL_SHARE] = { NULL, frames ? "" : NULL, UNIT_PERCENT },
+		[GROUP_TOTAL_SHARE] = { NULL, frames && !s->against ? "" : NULL, UNIT_PERCENT },
 		[GROUP_TOTAL] = { frames ? cost->key : NULL, frames ? "TOTAL" : NULL, unit },
 		[GROUP_BLOCKS] = { s->cost == COST_BLOCKS ? NULL : "live_blocks",
 				   moment && s->cost != COST_BLOCKS ? "BLOCKS" : NULL,
 				   cost_unit(COST_BLOCKS, s->change) },
 		[GROUP_CALLS] = { s->cost == COST_CALLS ? NULL : "calls",
-				  !moment && s->cost != COST_CALLS ? "CALLS" : NULL, UNIT_COUNT },
+				  !moment && s->cost != COST_CALLS ? "CALLS" : NULL,
+				  cost_unit(COST_CALLS, s->against != NULL) },
 		[GROUP_NAME] = { NULL, axis->title, UNIT_TEXT },
 		[GROUP_LABEL] = { axis->name, NULL, UNIT_TEXT },
 		[GROUP_FILE] = { frames && g->by != AXIS_MODULE && g->by != AXIS_FILE

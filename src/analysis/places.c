@@ -14,7 +14,8 @@
 #include "analysis/plumbing.h"
 #include "base/compiler.h"
 #include "base/hash.h"
-#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/intern.h"
 #include "util/vector.h"
 
 /* What makes two places equal on an axis. */
@@ -44,6 +45,8 @@ struct places {
 	struct place_chain marks[MARK_DAMAGED + 1];
 	struct group_table tables[AXIS_COUNT]; /* of the axes of frames */
 	size_t count;
+	bool by_base;
+	struct intern bases;
 };
 
 struct places *places_new(struct names *names)
@@ -65,6 +68,7 @@ void places_free(struct places *places)
 		free(places->tables[i].slots);
 	}
 	vector_release(&places->processes);
+	intern_release(&places->bases);
 	arena_release(&places->arena);
 	free(places);
 }
@@ -72,6 +76,27 @@ void places_free(struct places *places)
 struct names *places_names(struct places *places)
 {
 	return places->names;
+}
+
+void places_match_by_base(struct places *places)
+{
+	places->by_base = true;
+}
+
+/* "libfoo" of "/usr/lib/libfoo.so.1.2": a new version is the same library. */
+static const char *module_key(struct places *places, const char *module)
+{
+	const char *base = path_base(module), *version = strstr(base, ".so");
+
+	if (!places->by_base)
+		return module;
+	return intern_span(&places->bases,
+			   span_of(base, version ? (size_t)(version - base) : strlen(base)));
+}
+
+static const char *file_key(struct places *places, const char *file)
+{
+	return places->by_base && file ? intern_text(&places->bases, path_base(file)) : file;
 }
 
 static size_t group_hash(const struct place_group *g)
@@ -135,23 +160,23 @@ static bool number_place(struct places *places, struct place *p)
 {
 	const struct result_frame *f = &p->frame;
 	struct group_table *tables = places->tables;
+	const char *module = module_key(places, f->module), *file = file_key(places, f->file);
+	/* Two static functions of one name are two functions; but a renamed file is the same program. */
+	const struct place_group function = { f->function, places->by_base ? NULL : file, module,
+					      0 };
+	const struct place_group line = file ? (struct place_group){ NULL, file, NULL, f->line }
+					     : (struct place_group){ f->function, NULL, module, 0 };
+	const struct place_group in_file = file ? (struct place_group){ NULL, file, NULL, 0 }
+						: (struct place_group){ NULL, NULL, module, 0 };
 
 	p->plumbing = is_plumbing(f);
 	p->nameless = is_nameless(f);
-	/* Two static functions of one name are two functions. */
-	return group_number(&tables[AXIS_FUNCTION],
-			    (struct place_group){ f->function, f->file, f->module, 0 }, p,
-			    &p->function) &&
-	       group_number(&tables[AXIS_LINE],
-			    f->file ? (struct place_group){ NULL, f->file, NULL, f->line }
-				    : (struct place_group){ f->function, NULL, f->module, 0 },
-			    p, &p->line) &&
-	       group_number(&tables[AXIS_FILE],
-			    f->file ? (struct place_group){ NULL, f->file, NULL, 0 }
-				    : (struct place_group){ NULL, NULL, f->module, 0 },
-			    p, &p->file) &&
-	       group_number(&tables[AXIS_MODULE], (struct place_group){ NULL, NULL, f->module, 0 },
-			    p, &p->module);
+	return module && (file || !f->file) &&
+	       group_number(&tables[AXIS_FUNCTION], function, p, &p->function) &&
+	       group_number(&tables[AXIS_LINE], line, p, &p->line) &&
+	       group_number(&tables[AXIS_FILE], in_file, p, &p->file) &&
+	       group_number(&tables[AXIS_MODULE], (struct place_group){ NULL, NULL, module, 0 }, p,
+			    &p->module);
 }
 
 static struct place_chain make_chain(struct places *places, const struct profile_process *process,

@@ -36,6 +36,9 @@ struct places;
 struct places *places_new(struct names *names);
 void places_free(struct places *places);
 struct names *places_names(struct places *places);
+/* From here on lines, files and modules are equal if their base names are, and functions if their names and modules
+ * are: for comparing builds. */
+void places_match_by_base(struct places *places);
 
 /* What is at the stack's innermost frame. Count 0 and at NULL only if out of memory or node is 0. */
 struct place_chain places_of(struct places *places, const struct profile_process *process,

@@ -55,9 +55,12 @@ bool suppression_matches(const char *pattern, const char *text);
 
 enum query_kinds { KINDS_DEFAULT, KINDS_HEAP, KINDS_MMAP, KINDS_ALL };
 
+struct comparison;
+
 struct query {
-	const char *file; /* where the profile came from, as shown */
-	size_t limit;	  /* rows; SIZE_MAX: all */
+	const struct comparison *against; /* NULL: one recording */
+	const char *file;		  /* where the profile came from, as shown */
+	size_t limit;			  /* rows; SIZE_MAX: all */
 
 	bool has_cost, has_axis, has_threshold;
 	enum cost_id cost;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/comparison.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
@@ -242,7 +243,7 @@ static void take_site(struct maker *m, const struct profile_process *p,
 		      const struct profile_site *site, bool wanted)
 {
 	struct selection *s = m->selection;
-	struct entry e = { p, site, measure(s, p, site) };
+	struct entry e = { p, site, measure(s, p, site), NULL };
 	struct measures all = s->slots ? measure_all(s, p, site) : e.m;
 
 	measures_add(&s->whole, &all);
@@ -363,6 +364,9 @@ int selection_make(struct selection *selection, const struct profile *profile,
 {
 	const struct filters *f = &query->filters;
 	struct moment at = query->at;
+
+	if (query->against)
+		return comparison_select(selection, places, query, ask, error);
 	struct maker m = { .selection = selection,
 			   .profile = profile,
 			   .places = places,
@@ -372,7 +376,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 
 	*selection = (struct selection){ .profile = profile,
 					 .cost = query->has_cost ? query->cost : ask.cost,
-					 .duration_ns = profile->duration_ns };
+					 .duration_ns = profile->duration_ns,
+					 .divisor = 1 };
 	selection->filtered = f->rules.count || f->suppressions.count || f->thread || f->process ||
 			      f->min_size || f->max_size;
 	if (!at.kind)
@@ -419,12 +424,24 @@ struct site_numbers selection_numbers(const struct selection *s, const struct en
 
 int64_t selection_cost(const struct selection *s, const struct measures *measures)
 {
-	return cost_of(s->cost, measures, s->duration_ns);
+	return cost_of(s->cost, measures, s->duration_ns) / s->divisor;
 }
 
 struct result_value selection_value(const struct selection *s, const struct measures *measures)
 {
-	return cost_value(s->cost, measures, s->duration_ns, s->change);
+	return selection_value_of(s, s->cost, measures);
+}
+
+struct result_value selection_value_of(const struct selection *s, enum cost_id cost,
+				       const struct measures *measures)
+{
+	int64_t number = cost_of(cost, measures, s->duration_ns) / s->divisor;
+	/* Calls and the like have a sign only where recordings are compared. */
+	bool change = s->against || (s->change && cost_rows[cost].of_moment);
+
+	if (change)
+		return value_change(cost_unit(cost, true), number);
+	return value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
 }
 
 struct sorting {

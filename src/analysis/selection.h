@@ -18,6 +18,7 @@ struct entry {
 	const struct profile_process *process;
 	const struct profile_site *site;
 	struct measures m;
+	const int64_t *runs; /* of a comparison: the cost in each run; else NULL */
 };
 
 struct selection {
@@ -35,6 +36,8 @@ struct selection {
 	enum cost_id cost;
 	bool change;	      /* of two moments, or of some threads: what is live has a sign */
 	uint64_t duration_ns; /* what a rate is over */
+	int64_t divisor; /* of a comparison: measures are that many times what they mean; else 1 */
+	const struct comparison *against; /* NULL: one recording */
 	const char
 		*moment; /* "at the peak, 9.1 s"; of costs without a moment "over the whole run" */
 	const char *cost_word;		 /* what the value is called: "peak", "leaked", "calls" */
@@ -71,6 +74,9 @@ struct site_numbers selection_numbers(const struct selection *selection, const s
 int64_t selection_cost(const struct selection *selection, const struct measures *measures);
 struct result_value selection_value(const struct selection *selection,
 				    const struct measures *measures);
+/* The same of another cost. */
+struct result_value selection_value_of(const struct selection *selection, enum cost_id cost,
+				       const struct measures *measures);
 
 /* Sorts the entries: the most of the cost first; equal ones by process and site. */
 void selection_sort(struct selection *selection);

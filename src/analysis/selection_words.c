@@ -28,12 +28,12 @@ const char *title_of(struct result *result, const char *title)
 
 static void say_sum(struct words *w, const struct selection *s, const struct measures *sum)
 {
-	int64_t blocks = cost_of(COST_BLOCKS, sum, s->duration_ns);
+	int64_t blocks = cost_of(COST_BLOCKS, sum, s->duration_ns) / s->divisor;
 
 	words_add(w, selection_value(s, sum));
 	if (s->cost == COST_LIVE) {
 		words_text(w, " in ");
-		words_add(w, cost_value(COST_BLOCKS, sum, s->duration_ns, s->change));
+		words_add(w, selection_value_of(s, COST_BLOCKS, sum));
 		words_text(w, blocks == 1 ? " block" : " blocks");
 	}
 }
@@ -42,13 +42,16 @@ static void say_sum(struct words *w, const struct selection *s, const struct mea
 static void say_what(struct words *w, struct result *result, const struct profile *profile,
 		     const struct query *query, const struct selection *s)
 {
-	const char *mode = profile->process_count ? profile->processes[0].mode : "empty";
+	const char *mode = s->against		    ? "compared"
+			   : profile->process_count ? profile->processes[0].mode
+						    : "empty";
 	/* Heap and mappings are never added up for people. */
 	const struct measures *mapped = &s->sum_of[PROFILE_MMAP];
 	const struct measures *heap =
 		s->sum_of[PROFILE_HEAP].calls || !mapped->calls ? &s->sum_of[PROFILE_HEAP] : mapped;
 
-	words_text(w, arena_printf(&result->arena, "%s  %.60s  %s  %s ", path_base(query->file),
+	words_text(w, arena_printf(&result->arena, "%s  %.60s  %s  %s ",
+				   s->against ? query->file : path_base(query->file),
 				   profile->command, mode, s->cost_word));
 	say_sum(w, s, heap);
 	words_text(w, arena_printf(&result->arena, " %s", s->moment));

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/comparison.h"
 #include "analysis/site_record.h"
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -390,6 +391,9 @@ static bool make(struct table_maker *m, struct places *places)
 struct result *site_view_run(const struct site_view *view, const struct profile *profile,
 			     struct places *places, const struct query *query, struct error *error)
 {
+	if (query->against)
+		return comparison_stacks(view->name, places, query, view->ask, error);
+
 	struct table_maker m = { .view = view,
 				 .query = query,
 				 .by_weight = view->weight && !query->has_cost };

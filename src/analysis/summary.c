@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/comparison.h"
 #include "analysis/process_rows.h"
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -297,6 +298,8 @@ static bool nothing_recorded(const struct profile *profile)
 struct result *analyse_summary(const struct profile *profile, struct places *places,
 			       const struct query *query, struct error *error)
 {
+	if (query->against)
+		return comparison_summary(places, query, error);
 	struct result *result = result_begin("summary", profile, query, 0);
 	const struct profile_process *largest = process_largest(profile);
 	const char *first = nothing_recorded(profile) ? NOTHING_RECORDED : NULL;

@@ -138,8 +138,8 @@ static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS]
 	row[TREE_SHARE] = value_percent(magnitude(selection_cost(s, total)), whole);
 	row[TREE_TOTAL] = selection_value(s, total);
 	row[TREE_SELF] = selection_value(s, self);
-	row[TREE_BLOCKS] = cost_value(COST_BLOCKS, total, s->duration_ns, s->change);
-	row[TREE_CALLS] = cost_value(COST_CALLS, total, s->duration_ns, false);
+	row[TREE_BLOCKS] = selection_value_of(s, COST_BLOCKS, total);
+	row[TREE_CALLS] = selection_value_of(s, COST_CALLS, total);
 }
 
 static void push_node(struct grower *g, const struct call_node *n)
@@ -250,14 +250,16 @@ static bool fill_table(struct grower *g)
 	bool moment = cost->of_moment;
 	const struct result_column columns[TREE_COLUMNS] = {
 		[TREE_DEPTH] = { "depth", NULL, UNIT_ID },
-		[TREE_SHARE] = { NULL, title_of(r, s->share_title), UNIT_PERCENT },
+		[TREE_SHARE] = { NULL, s->against ? NULL : title_of(r, s->share_title),
+				 UNIT_PERCENT },
 		[TREE_TOTAL] = { cost->key, title_of(r, s->title), cost_unit(s->cost, s->change) },
 		[TREE_SELF] = { "self", NULL, cost_unit(s->cost, s->change) },
 		[TREE_BLOCKS] = { s->cost == COST_BLOCKS ? NULL : "live_blocks",
 				  moment && s->cost != COST_BLOCKS ? "BLOCKS" : NULL,
 				  cost_unit(COST_BLOCKS, s->change) },
 		[TREE_CALLS] = { s->cost == COST_CALLS ? NULL : "calls",
-				 !moment && s->cost != COST_CALLS ? "CALLS" : NULL, UNIT_COUNT },
+				 !moment && s->cost != COST_CALLS ? "CALLS" : NULL,
+				 cost_unit(COST_CALLS, s->against != NULL) },
 		[TREE_NAME] = { NULL, "", UNIT_TEXT },
 		[TREE_FUNCTION] = { "function", NULL, UNIT_TEXT },
 		[TREE_FILE] = { "file", NULL, UNIT_TEXT },
@@ -310,7 +312,7 @@ struct result *analyse_tree(const struct profile *profile, struct places *places
 	if (g.result && selection_fields(g.result, &selection) &&
 	    call_tree_build(&tree, &selection, places,
 			    (struct call_tree_options){ by, query->callees_first,
-							query->fold_recursion }) == 0 &&
+							query->fold_recursion, NULL }) == 0 &&
 	    grow(&g, profile, places))
 		return g.result;
 	result_free(g.result);

@@ -11,18 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 const struct command *const commands[] = {
-	&command_record, &command_report,  &command_export,   &command_doctor,
-	&command_help,	 &command_version, &command_generate, NULL,
 	&command_record,
 	&command_report,
+	&command_diff,
 	&command_merge,
 	&command_export,
+	&command_doctor,
 	&command_help,
 	&command_version,
 	&command_generate,
 	NULL,
 };
+/* clang-format on */
 
 const char *const command_group_titles[COMMANDS_HIDDEN] = {
 	[COMMANDS_RECORD] = "Record",

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs before and after -> one selection of changes.
+ *
+ * Each run is selected on its own, with the same filters and the same moment. Their entries are then
+ * one list, of which the call tree finds the equal stacks: entries that end at one node are one. With
+ * n runs before and m after, measures are added as m times those after minus n times those before and
+ * divided by n x m when they are shown, so that nothing is rounded on the way.
+ *
+ * The result lives on the arena of the first run after, whose profile the views take for theirs.
+ */
+#include "analysis/comparison.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/call_tree.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+struct comparing {
+	const struct comparison *c;
+	struct selection *parts; /* first those before */
+	size_t part_count;
+	struct entry *all; /* of all parts, unscaled */
+	uint32_t *run_of;  /* of each of these */
+	uint32_t *node_of; /* the stack of each */
+	size_t count;
+	struct selection *ret;
+};
+
+static int64_t scaled(int64_t value, int64_t factor)
+{
+	__extension__ __int128 wide = (__int128)value * factor;
+
+	if (wide > INT64_MAX)
+		return INT64_MAX;
+	return wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
+}
+
+static struct measures times(const struct measures *m, int64_t factor)
+{
+	return (struct measures){
+		.live_bytes = scaled(m->live_bytes, factor),
+		.live_blocks = scaled(m->live_blocks, factor),
+		.total_bytes = scaled(m->total_bytes, factor),
+		.calls = scaled(m->calls, factor),
+		.frees = scaled(m->frees, factor),
+		.temporary = scaled(m->temporary, factor),
+		.max_bytes = scaled(m->max_bytes, factor),
+		.waste_bytes = scaled(m->waste_bytes, factor),
+		.lifetime_ms = scaled(m->lifetime_ms, factor),
+		.copied_bytes = scaled(m->copied_bytes, factor),
+		.realloc_calls = scaled(m->realloc_calls, factor),
+	};
+}
+
+/* What a run's numbers are multiplied with. */
+static int64_t weight(const struct comparison *c, size_t run)
+{
+	return run < c->before_count ? -(int64_t)c->after_count : (int64_t)c->before_count;
+}
+
+static const struct profile *profile_of(const struct comparison *c, size_t run)
+{
+	return run < c->before_count ? c->before[run] : c->after[run - c->before_count];
+}
+
+static bool collect(struct comparing *x)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < x->part_count; i++)
+		total += x->parts[i].count;
+	x->all = calloc(total + 1, sizeof *x->all);
+	x->run_of = calloc(total + 1, sizeof *x->run_of);
+	x->node_of = calloc(total + 1, sizeof *x->node_of);
+	if (!x->all || !x->run_of || !x->node_of)
+		return false;
+	for (size_t i = 0; i < x->part_count; i++)
+		for (size_t j = 0; j < x->parts[i].count; j++) {
+			x->all[x->count] = x->parts[i].entries[j];
+			x->run_of[x->count++] = (uint32_t)i;
+		}
+	return true;
+}
+
+/* The entry of a node and kind that was met first; made if there is none. NULL if out of memory. */
+static struct entry *merged_entry(struct comparing *x, uint32_t **of_node, size_t i)
+{
+	struct selection *s = x->ret;
+	const struct entry *e = &x->all[i];
+	uint32_t *known = &of_node[e->site->kind][x->node_of[i]];
+
+	if (*known)
+		return &s->entries[*known - 1];
+	struct entry *added = &s->entries[s->count];
+
+	*added = (struct entry){ .process = e->process, .site = e->site };
+	added->runs = ARENA_ARRAY(&s->arena, int64_t, x->part_count);
+	if (!added->runs)
+		return NULL;
+	*known = (uint32_t)++s->count;
+	return added;
+}
+
+static bool merge(struct comparing *x, size_t node_count)
+{
+	struct selection *s = x->ret;
+	uint32_t *of_node[PROFILE_KINDS] = { NULL };
+	bool done = true;
+
+	s->entries = ARENA_ARRAY(&s->arena, struct entry, x->count);
+	s->count = 0;
+	for (size_t k = 0; k < PROFILE_KINDS; k++) {
+		of_node[k] = calloc(node_count, sizeof **of_node);
+		done = done && of_node[k];
+	}
+	done = done && s->entries;
+	for (size_t i = 0; i < x->count && done; i++) {
+		struct entry *e = merged_entry(x, of_node, i);
+		struct measures part = times(&x->all[i].m, weight(x->c, x->run_of[i]));
+
+		done = e != NULL;
+		if (!done)
+			break;
+		measures_add(&e->m, &part);
+		/* ARENA_ARRAY gave it to us to write. */
+		((int64_t *)(uintptr_t)e->runs)[x->run_of[i]] +=
+			cost_of(s->cost, &x->all[i].m, s->duration_ns);
+		/* Shown with the names of the newest run that has it. */
+		e->process = x->all[i].process;
+		e->site = x->all[i].site;
+	}
+	for (size_t k = 0; k < PROFILE_KINDS; k++)
+		free(of_node[k]);
+	return done;
+}
+
+static void add_sums(struct comparing *x)
+{
+	struct selection *s = x->ret; /* one of the parts: written when all have been read */
+	struct measures sum = { 0 }, whole = { 0 }, suppressed = { 0 };
+	struct measures sum_of[PROFILE_KINDS] = { 0 };
+	size_t suppressed_count = 0;
+
+	for (size_t i = 0; i < x->part_count; i++) {
+		const struct selection *part = &x->parts[i];
+		int64_t factor = weight(x->c, i);
+		struct measures more = times(&part->sum, factor);
+
+		measures_add(&sum, &more);
+		more = times(&part->whole, factor);
+		measures_add(&whole, &more);
+		more = times(&part->suppressed, factor);
+		measures_add(&suppressed, &more);
+		for (size_t k = 0; k < PROFILE_KINDS; k++) {
+			more = times(&part->sum_of[k], factor);
+			measures_add(&sum_of[k], &more);
+		}
+		suppressed_count += part->suppressed_count;
+	}
+	s->sum = sum;
+	s->whole = whole;
+	s->suppressed = suppressed;
+	s->suppressed_count = suppressed_count;
+	memcpy(s->sum_of, sum_of, sizeof sum_of);
+}
+
+static bool find_stacks(struct comparing *x, struct places *places, size_t *ret_nodes)
+{
+	const struct selection list = { .entries = x->all, .count = x->count };
+	const struct call_tree_options options = { .by = AXIS_FUNCTION, .entry_nodes = x->node_of };
+	struct call_tree tree;
+
+	if (call_tree_build(&tree, &list, places, options) < 0)
+		return false;
+	*ret_nodes = tree.count;
+	call_tree_release(&tree);
+	return true;
+}
+
+static int select_parts(struct comparing *x, struct places *places, const struct query *query,
+			struct ask ask, struct error *error)
+{
+	struct query alone = *query;
+
+	alone.against = NULL;
+	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
+	if (!x->parts)
+		return error_set(error, "out of memory");
+	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
+		if (selection_make(&x->parts[i], profile_of(x->c, i), places, &alone, ask, error) <
+		    0)
+			return -1;
+		x->part_count++;
+	}
+	return 0;
+}
+
+int comparison_select(struct selection *selection, struct places *places, const struct query *query,
+		      struct ask ask, struct error *error)
+{
+	const struct comparison *c = query->against;
+	struct comparing x = { .c = c };
+	size_t nodes = 0;
+	int status = -1;
+
+	if ((query->has_cost ? query->cost : ask.cost) == COST_RATE)
+		return error_set(error,
+				 "rates are over runs of different length: compare --cost calls, "
+				 "with --per if the work differs");
+	places_match_by_base(places);
+	if (select_parts(&x, places, query, ask, error) < 0)
+		goto done;
+	x.ret = &x.parts[c->before_count];
+	if (!collect(&x) || !find_stacks(&x, places, &nodes)) {
+		error_set(error, "out of memory");
+		goto done;
+	}
+	add_sums(&x);
+	if (!merge(&x, nodes)) {
+		error_set(error, "out of memory");
+		goto done;
+	}
+	x.ret->against = c;
+	x.ret->change = true;
+	x.ret->divisor = (int64_t)(c->before_count * c->after_count * MAX(c->per, UINT64_C(1)));
+	*selection = *x.ret;
+	*x.ret = (struct selection){ 0 };
+	status = 0;
+done:
+	for (size_t i = 0; i < x.part_count; i++)
+		arena_release(&x.parts[i].arena);
+	free(x.parts);
+	free(x.all);
+	free(x.run_of);
+	free(x.node_of);
+	return status;
+}
+
+static int64_t mean(const int64_t *runs, size_t count, uint64_t per, int64_t *ret_range)
+{
+	int64_t sum = 0, least = INT64_MAX, most = INT64_MIN;
+	int64_t divisor = (int64_t)(count * MAX(per, UINT64_C(1)));
+
+	for (size_t i = 0; i < count; i++) {
+		sum += runs[i];
+		least = MIN(least, runs[i]);
+		most = MAX(most, runs[i]);
+	}
+	*ret_range = (most - least) / (int64_t)MAX(per, UINT64_C(1));
+	return sum / divisor;
+}
+
+static struct compared compare_runs(const struct selection *s, const int64_t *runs,
+				    const struct measures *change)
+{
+	const struct comparison *c = s->against;
+	int64_t before_range, after_range;
+	struct compared ret = {
+		.before = mean(runs, c->before_count, c->per, &before_range),
+		.after = mean(runs + c->before_count, c->after_count, c->per, &after_range),
+		.change = selection_cost(s, change),
+	};
+
+	ret.spread = MAX(before_range, after_range);
+	ret.within_spread =
+		(c->before_count > 1 || c->after_count > 1) && llabs(ret.change) <= ret.spread;
+	return ret;
+}
+
+struct compared comparison_of(const struct selection *s, const struct entry *e)
+{
+	return compare_runs(s, e->runs, &e->m);
+}
+
+struct compared comparison_whole(const struct selection *s)
+{
+	size_t runs = s->against->before_count + s->against->after_count;
+	AUTO_FREE int64_t *sums = calloc(runs, sizeof *sums);
+
+	if (!sums)
+		return (struct compared){ .change = selection_cost(s, &s->sum) };
+	for (size_t i = 0; i < s->count; i++)
+		for (size_t j = 0; j < runs; j++)
+			sums[j] += s->entries[i].runs[j];
+	return compare_runs(s, sums, &s->sum);
+}
