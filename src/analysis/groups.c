@@ -350,6 +350,14 @@ struct result *analyse_functions(const struct profile *profile, struct places *p
 			      .by = query->has_axis ? query->by : AXIS_FUNCTION };
 	bool done = false;
 
+	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE) {
+		error_set(
+			error,
+			"recordings have no %s in common: compare by function, line, file, module "
+			"or type",
+			axis_rows[g.by].plural);
+		return NULL;
+	}
 	if (g.by == AXIS_SITE) {
 		error_set(error, "sites have a view of their own: --view sites");
 		return NULL;
