@@ -20,27 +20,30 @@ enum { AGE_BUCKETS = 65 };
 static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS])
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
-	const struct profile_process *process = NULL;
-	struct profile_ages ages = { 0 };
+	size_t processes = s->profile->process_count;
+	struct profile_ages *all = ARENA_ARRAY(&scratch, struct profile_ages, processes);
 
+	if (!all)
+		return false;
 	for (size_t i = 0; i < s->count; i++) {
 		const struct entry *e = &s->entries[i];
+		struct profile_ages *ages = &all[e->process - s->profile->processes];
 
-		if (e->process != process && profile_ages(e->process, &scratch, &ages) < 0)
+		if (!ages->first && profile_ages(e->process, &scratch, ages) < 0)
 			return false;
-		process = e->process;
-		for (uint32_t j = ages.first[e->site->id.v]; j < ages.first[e->site->id.v + 1];
-		     j++) {
-			uint64_t low = ages.at[j].low_ms;
+		uint32_t end = ages->first[e->site->id.v + 1];
+
+		for (uint32_t j = ages->first[e->site->id.v]; j < end; j++) {
+			uint64_t low = ages->at[j].low_ms;
 			unsigned bucket = low ? 64u - (unsigned)__builtin_clzll(low) : 0;
 
-			bytes[bucket] = saturating_add(bytes[bucket], ages.at[j].bytes);
+			bytes[bucket] = saturating_add(bytes[bucket], ages->at[j].bytes);
 		}
 	}
 	return true;
 }
 
-/* "age  half of it was older than 4.1 s" */
+/* "age  98.9 % of it is older than 4.1 s" */
 static void say_age(struct sentences *sentences, const struct selection *s)
 {
 	uint64_t bytes[AGE_BUCKETS] = { 0 }, total = 0, older = 0;

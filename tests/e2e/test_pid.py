@@ -93,6 +93,14 @@ def test_its_sites_have_names(keeper, read_pid):
     assert [(s["calls"], s["leaked_blocks"]) for s in sites] == [(1000, 900)]
 
 
+def test_what_it_holds_is_live_and_not_leaked(keeper, read_pid):
+    text = read_pid(keeper.target, "--view", "leaks").stdout
+    assert " live 175.8 KiB in 900 blocks " in text.splitlines()[0]
+    assert "OF LIVE" in text and "LEAKED" not in text
+    sites = json.loads(read_pid(keeper.target, "--view", "leaks", "--format", "json").stdout)["sites"]
+    assert [(s["state"], s["leaked_blocks"]) for s in sites] == [("live", 900)]
+
+
 def test_it_goes_on_undisturbed_and_can_be_read_again(keeper, read_pid):
     process_of(read_pid(keeper.target, "--format", "json"))
     keeper.stdin.write("\n")

@@ -147,7 +147,8 @@ static inline void random_foreign(const struct random_world *w, unsigned process
 				const struct random_block *b = &w->blocks[i];
 
 				if (b->process == process && block_freed(b) && b->freer == freer &&
-				    b->slot == owner && freer != owner) {
+				    b->slot == owner && freer != owner &&
+				    random_kind(b->site) == LIVE_KIND_HEAP) {
 					f.blocks++;
 					f.bytes += b->size;
 				}
@@ -186,6 +187,27 @@ static inline void random_stacks(struct random_world *w, struct process_rows *ro
 		};
 }
 
+static inline void random_threads(const struct random_world *w, unsigned process,
+				  struct process_rows *rows)
+{
+	rows->threads = calloc(RANDOM_SLOTS, sizeof *rows->threads);
+	rows->thread_count = RANDOM_SLOTS;
+	for (uint32_t i = 0; i < RANDOM_SLOTS; i++) {
+		rows->threads[i] = (struct thread_row){ .tid = 100 * (process + 1) + i, .slot = i };
+		snprintf(rows->threads[i].name, sizeof rows->threads[i].name, "thread%u", i);
+	}
+	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
+		const struct random_block *b = &w->blocks[i];
+
+		if (b->process != process || random_kind(b->site) != LIVE_KIND_HEAP)
+			continue;
+		rows->threads[b->slot].calls++;
+		rows->threads[b->slot].bytes += b->size;
+		rows->threads[b->freer].frees += block_freed(b);
+		rows->threads[b->freer].freed_bytes += block_freed(b) ? b->size : 0;
+	}
+}
+
 static inline void random_process(struct random_world *w, unsigned process,
 				  struct process_rows *rows)
 {
@@ -193,12 +215,7 @@ static inline void random_process(struct random_world *w, unsigned process,
 	random_cells(w, process, rows);
 	random_ages(w, process, rows);
 	random_foreign(w, process, rows);
-	rows->threads = calloc(RANDOM_SLOTS, sizeof *rows->threads);
-	rows->thread_count = RANDOM_SLOTS;
-	for (uint32_t i = 0; i < RANDOM_SLOTS; i++) {
-		rows->threads[i] = (struct thread_row){ .tid = 100 * (process + 1) + i, .slot = i };
-		snprintf(rows->threads[i].name, sizeof rows->threads[i].name, "thread%u", i);
-	}
+	random_threads(w, process, rows);
 	rows->process = (struct process_row){
 		.pid = 100 * (process + 1),
 		.mode = LIVE_MODE_EXACT,

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views of sites, sizes and threads, of programs that know what they did."""
+
+import csv
+import ctypes
+import io
+import re
+import subprocess
+
+import pytest
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="session")
+def recorded(heapgauge, target, tmp_path_factory):
+    """recorded("t_name") is the recording of that target and what it printed; made once."""
+    runs = {}
+
+    def run(name):
+        if name not in runs:
+            path = tmp_path_factory.mktemp("views") / f"{name}.hg"
+            done = subprocess.run(
+                [heapgauge, "record", "-q", "-o", path, "--", target(name)],
+                check=True, capture_output=True, text=True, timeout=120,
+            )
+            runs[name] = path, done.stdout
+        return runs[name]
+
+    return run
+
+
+def expected(stdout, site):
+    """What the target says of a site: {word: number}."""
+    line = re.search(rf"^EXPECT site={site} .*$", stdout, re.M).group()
+    return {word: int(number) for word, number in re.findall(r"([\w.:-]+)=(\d+)(?= |$)", line)}
+
+
+def own(result, function):
+    """The rows whose innermost own frame is the function."""
+    rows = []
+    for row in result["sites"]:
+        mine = [f["function"] for f in row["stack"] if "/targets/" in (f["module"] or "")]
+        if mine and mine[0] == function:
+            rows.append(row)
+    assert rows, f"no site of {function}"
+    return rows
+
+
+def total(rows, column):
+    return sum(row[column] for row in rows)
+
+
+def test_leaks_have_their_blocks_and_their_age(recorded, report_json):
+    path, stdout = recorded("t_leaks_of_two_ages")
+    leaks = report_json(path, "leaks")
+    early, late = own(leaks, "take_early"), own(leaks, "take_late")
+    for rows, site in (early, "take_early"), (late, "take_late"):
+        truth = expected(stdout, site)
+        assert total(rows, "leaked_bytes") == truth["live_bytes"]
+        assert total(rows, "leaked_blocks") == truth["live_blocks"]
+        assert sum(bar["count"] for row in rows for bar in row["ages"]) == truth["live_blocks"]
+        assert {row["state"] for row in rows} == {"leaked"}
+    # 550 ms lie between them; ages are powers of two of milliseconds.
+    assert all(row["half_older_ns"] >= 512 * MS for row in early)
+    assert all(row["half_older_ns"] <= row["oldest_ns"] for row in early + late)
+    assert min(r["oldest_ns"] for r in early) > max(r["oldest_ns"] for r in late)
+    assert min(r["born_ns"] for r in late) - max(r["born_ns"] for r in early) >= 500 * MS
+    assert leaks["shown"] == leaks["whole"] == total(leaks["sites"], "leaked_bytes")
+
+
+def test_suppressed_leaks_are_counted_apart(recorded, report_json, scratch):
+    path, stdout = recorded("t_leaks_of_two_ages")
+    (scratch / "known").write_text("# fine\nleak:take_ear\n")
+    leaks = report_json(path, "leaks", "--suppressions", str(scratch / "known"))
+    early, late = expected(stdout, "take_early"), expected(stdout, "take_late")
+    assert leaks["suppressed"] == early["live_bytes"]
+    assert leaks["shown"] == leaks["whole"] - early["live_bytes"] >= late["live_bytes"]
+    assert not [r for r in leaks["sites"] if any(f["function"] == "take_early" for f in r["stack"])]
+
+
+def test_temporary_lists_the_temporary_ones_alone(recorded, report_json):
+    path, stdout = recorded("t_temporary_blocks")
+    result = report_json(path, "temporary")
+    for site in "take_brief", "take_nested":
+        assert total(own(result, site), "temporary_calls") == expected(stdout, site)["temporary"]
+    assert not [r for r in result["sites"] if any(f["function"] == "take_and_give" for f in r["stack"])]
+    assert result["cost"] == "temporary" and result["shown"] == total(result["sites"], "temporary_calls")
+
+
+def test_reallocs_are_counted_as_the_program_saw_them(recorded, report_json):
+    path, stdout = recorded("t_realloc_rules")
+    result = report_json(path, "reallocs")
+    truth, rows = expected(stdout, "grow"), own(result, "grow")
+    for name in "calls", "moved_calls", "grown_calls", "shrunk_calls", "old_bytes", "new_bytes":
+        assert sum(row["realloc"][name] for row in rows) == truth[f"realloc.{name}"]
+    assert all(row["realloc"]["calls"] for row in result["sites"])
+    assert result["shown"] == total(result["sites"], "copied_bytes")
+    assert [r["copied_bytes"] for r in result["sites"]] == sorted((r["copied_bytes"] for r in result["sites"]), reverse=True)
+
+
+def test_lifetimes_tell_short_from_long(recorded, report_json):
+    path, _ = recorded("t_histograms")
+    result = report_json(path, "lifetimes")
+    held = own(result, "take_and_hold")
+    assert total(held, "frees") == 100 and total(held, "brief_frees") == 0
+    assert all(256 * MS <= row["half_within_ns"] <= 4096 * MS for row in held)
+    assert all(128 * MS < row["mean_lifetime_ns"] <= row["all_within_ns"] for row in held)
+    many = own(result, "take_many_sizes")
+    assert total(many, "brief_frees") >= 3900  # freed at once; the clock may tick in between
+    # Most blocks that lived briefly come first.
+    brief = [row["brief_frees"] for row in result["sites"]]
+    assert brief == sorted(brief, reverse=True)
+
+
+def usable_size(size):
+    """What glibc really gives: asked of it, here."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes = [ctypes.c_size_t]
+    libc.malloc_usable_size.argtypes = libc.free.argtypes = [ctypes.c_void_p]
+    libc.malloc_usable_size.restype = ctypes.c_size_t
+    block = libc.malloc(size)
+    usable = libc.malloc_usable_size(block)
+    libc.free(block)
+    return usable
+
+
+def test_sizes_are_exact_and_so_is_their_rounding(recorded, report_json):
+    path, _ = recorded("t_temporary_blocks")
+    sizes = report_json(path, "sizes")
+    rows = {row["low"]: row for row in sizes["sizes"] if row["exact"]}
+    assert rows[32]["calls"] == 1000 and rows[32]["total_bytes"] == 32000
+    assert rows[48]["calls"] == 20
+    for size in 32, 48, 64, 128:
+        assert rows[size]["waste_calls"] == rows[size]["calls"]
+        assert rows[size]["waste_each_bytes"] == usable_size(size) - size
+    sites = report_json(path, "sites", "--kind", "heap")["sites"]
+    assert sizes["calls"] == total(sizes["sizes"], "calls") == total(sites, "calls")
+    assert sizes["total_bytes"] == total(sizes["sizes"], "total_bytes") == total(sites, "total_bytes")
+    assert sizes["waste_bytes"] == total(sites, "waste_bytes")
+
+
+def test_many_sizes_are_classes_that_add_up(recorded, report_json):
+    path, _ = recorded("t_histograms")
+    few = report_json(path, "sizes", "--focus", "^take_few_sizes$")["sizes"]
+    assert sorted((row["low"], row["calls"]) for row in few) == [(n, 60) for n in (24, 100, 1000, 4096, 70000)]
+    assert all(row["waste_each_bytes"] is None for row in few)  # one site: what each of them wastes is not known
+    sizes = report_json(path, "sizes", "--focus", "^take_many_sizes$")["sizes"]
+    assert not any(row["exact"] for row in sizes if row["low"] > 3)
+    assert total(sizes, "calls") == 4000
+    assert total(sizes, "total_bytes") == 4000 * 4001 // 2
+    for row in sizes:  # sizes 1 to 4000, each once
+        truth = range(row["low"], min(row["high"], 4000) + 1)
+        assert row["calls"] == len(truth)
+        assert abs(row["total_bytes"] - sum(truth)) <= 0.1 * sum(truth) + 2
+
+
+def test_threads_free_what_others_took(recorded, report_json):
+    path, stdout = recorded("t_threads_cross_free")
+    result = report_json(path, "threads")
+    threads = result["threads"]
+    assert len(threads) == result["thread_count"] == 7
+    producers = [t for t in threads if t["calls"] == 20000]
+    consumers = [t for t in threads if t["freed_for_others_blocks"]]
+    assert len(producers) == len(consumers) == 3
+    made = expected(stdout, "produce")
+    assert sum(t["freed_by_others_blocks"] for t in producers) == made["frees"] == result["passed_on_blocks"]
+    assert sum(t["freed_by_others_bytes"] for t in producers) == made["freed_bytes"] == result["passed_on_bytes"]
+    assert sum(t["held_bytes"] for t in producers) == made["live_bytes"]
+    slots = {t["slot"] for t in producers}
+    for thread in consumers:
+        assert {int(slot) for slot in thread["freed_of"]} <= slots
+        assert sum(o["blocks"] for o in thread["freed_of"].values()) == thread["freed_for_others_blocks"]
+        assert thread["held_bytes"] == 0
+    process = report_json(path, "summary")["processes"][0]
+    assert total(threads, "calls") == process["calls"]
+    assert total(threads, "held_bytes") == process["leaked_bytes"]
+
+
+def test_one_thread_alone(recorded, report_json):
+    path, _ = recorded("t_threads_cross_free")
+    producer = next(t for t in report_json(path, "threads")["threads"] if t["calls"] == 20000)
+    sites = report_json(path, "sites", "--thread", str(producer["tid"]), "--cost", "calls")
+    assert sites["shown"] == total(sites["sites"], "calls") == 20000
+    (row,) = own(sites, "produce")
+    assert sum(bar["count"] for bar in row["sizes"]) == 20000
+    grouped = report_json(path, "functions", "--by", "thread", "--cost", "total")["threads"]
+    assert sum(t["total_bytes"] for t in grouped) == report_json(path, "threads")["total_bytes"]
+
+
+VIEWS = ["sites", "leaks", "peak", "temporary", "lifetimes", "reallocs", "sizes", "threads"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_text_json_and_csv_say_the_same(view, recorded, heapgauge, report_json):
+    path, _ = recorded("t_threads_cross_free")
+    result = report_json(path, view)
+    rows = result["sizes" if view == "sizes" else "threads" if view == "threads" else "sites"]
+    done = subprocess.run([heapgauge, "report", path, "--view", view, "--format", "csv"],
+                          check=True, capture_output=True, text=True, timeout=60)
+    table = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(table) == len(rows) > 0
+    for line, row in zip(table, rows):
+        assert list(line) == list(row)
+        for key, value in row.items():
+            if type(value) is int:
+                assert line[key] == str(value)
+            elif value is None:
+                assert line[key] == ""
+    text = subprocess.run([heapgauge, "report", path, "--view", view, "--bytes", "--limit", "1000"],
+                          check=True, capture_output=True, text=True, timeout=60).stdout
+    column = {"sites": "peak_bytes", "leaks": "leaked_bytes", "peak": "peak_bytes", "temporary": "temporary_calls",
+              "lifetimes": "brief_frees", "reallocs": "copied_bytes", "sizes": "calls", "threads": "total_bytes"}[view]
+    for row in rows:
+        assert f"{row[column]:,}" in text
+    assert len([line for line in text.splitlines() if re.match(r"  \S|  +\d", line)]) >= len(rows)
