@@ -29,6 +29,7 @@ const struct analysis analyses[] = {
 	  analyse_health },
 	{ "functions", "functions by what they asked for, or what --by says", analyse_functions,
 	  true },
+	{ "types", "C++ and Rust types and containers, as far as names tell", analyse_types, true },
 	{ "tree", "who called whom", analyse_tree, true },
 	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
 	  analyse_timeline },

@@ -44,6 +44,7 @@ analysis_run analyse_memory;
 analysis_run analyse_processes;
 analysis_run analyse_health;
 analysis_run analyse_functions;
+analysis_run analyse_types;
 analysis_run analyse_tree;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `functions`: one row for each function, or whatever --by says.
+ * The view `functions`: one row for each function, or whatever --by says; and the view `types`.
  *
  * `self` is what was asked for right there, `total` what was asked for there or in anything called
  * from there; a function that is on a stack twice is counted once. Sums of `self` equal the whole.
@@ -13,6 +13,7 @@
 #include "analysis/call_tree.h"
 #include "analysis/selection.h"
 #include "analysis/split.h"
+#include "analysis/types.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -114,6 +115,32 @@ static bool add_process(struct grouping *g, const struct entry *e)
 	return true;
 }
 
+static bool add_types(struct grouping *g)
+{
+	const struct selection *s = &g->selection;
+	struct types *types = types_new(g->places);
+	bool done = types != NULL;
+
+	for (size_t i = 0; i < s->count && done; i++) {
+		const struct entry *e = &s->entries[i];
+		uint32_t number;
+		struct group *group = NULL;
+
+		if (types_of_stack(types, e->process, e->site->node, &number) == 0)
+			group = group_at(g, number);
+		done = group != NULL;
+		if (!done)
+			break;
+		if (!group->label)
+			group->label = arena_strdup(&g->result->arena, types_name(types, number));
+		done = group->label != NULL;
+		measures_add(&group->self, &e->m);
+		measures_add(&group->total, &e->m);
+	}
+	types_free(types);
+	return done;
+}
+
 /* Threads and sizes: a site is split into its parts. */
 static int add_split(struct grouping *g, struct error *error)
 {
@@ -147,6 +174,8 @@ static int collect(struct grouping *g, struct error *error)
 		return add_split(g, error);
 	if (axis_rows[g->by].of_frames)
 		done = add_stacks(g);
+	else if (g->by == AXIS_TYPE)
+		done = add_types(g);
 	else
 		for (size_t i = 0; i < s->count && done; i++)
 			done = add_process(g, &s->entries[i]);
@@ -341,13 +370,11 @@ static bool fill_table(struct grouping *g)
 	return rows == g->groups.count || say_left_out(g, rows);
 }
 
-struct result *analyse_functions(const struct profile *profile, struct places *places,
-				 const struct query *query, struct error *error)
+static struct result *group_view(const char *name, enum axis_id by, const struct profile *profile,
+				 struct places *places, const struct query *query,
+				 struct error *error)
 {
-	struct grouping g = { .profile = profile,
-			      .places = places,
-			      .query = query,
-			      .by = query->has_axis ? query->by : AXIS_FUNCTION };
+	struct grouping g = { .profile = profile, .places = places, .query = query, .by = by };
 	bool done = false;
 
 	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE) {
@@ -358,14 +385,10 @@ struct result *analyse_functions(const struct profile *profile, struct places *p
 			axis_rows[g.by].plural);
 		return NULL;
 	}
-	if (g.by == AXIS_SITE) {
-		error_set(error, "sites have a view of their own: --view sites");
-		return NULL;
-	}
 	if (selection_make(&g.selection, profile, places, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
-	g.result = result_begin("functions", profile, query, SELECTION_FIELDS);
+	g.result = result_begin(name, profile, query, SELECTION_FIELDS);
 	if (!g.result || !selection_fields(g.result, &g.selection))
 		goto no_memory;
 	if (collect(&g, error) < 0)
@@ -383,4 +406,27 @@ out:
 	vector_release(&g.groups);
 	selection_release(&g.selection);
 	return done ? g.result : NULL;
+}
+
+struct result *analyse_functions(const struct profile *profile, struct places *places,
+				 const struct query *query, struct error *error)
+{
+	enum axis_id by = query->has_axis ? query->by : AXIS_FUNCTION;
+
+	if (by == AXIS_SITE) {
+		error_set(error, "sites have a view of their own: --view sites");
+		return NULL;
+	}
+	return group_view("functions", by, profile, places, query, error);
+}
+
+struct result *analyse_types(const struct profile *profile, struct places *places,
+			     const struct query *query, struct error *error)
+{
+	if (query->has_axis && query->by != AXIS_TYPE) {
+		error_set(error, "the view types is by type: --by %s goes with --view functions",
+			  axis_rows[query->by].name);
+		return NULL;
+	}
+	return group_view("types", AXIS_TYPE, profile, places, query, error);
 }

@@ -207,6 +207,7 @@ static struct place_chain make_chain(struct places *places, const struct profile
 			.inlined = f->inlined,
 			.address_exact = f->address_exact,
 		};
+		list[i].arguments = f->arguments;
 		if (!number_place(places, &list[i]))
 			return nothing;
 		pointers[i] = &list[i];

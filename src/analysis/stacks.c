@@ -11,6 +11,7 @@
 
 #include "analysis/build.h"
 #include "analysis/plumbing.h"
+#include "analysis/type_names.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -44,20 +45,34 @@ static bool begins_with_any(const char *text, const char *const *beginnings, siz
 	return false;
 }
 
+/* "<str as alloc::borrow::ToOwned>::to_owned": a trait of the library for a type that has no path. */
+static bool is_builtin_method(const char *name)
+{
+	const char *as = name[0] == '<' ? strstr(name, " as ") : NULL;
+
+	if (!as || memchr(name, ':', (size_t)(as - name)))
+		return false;
+	as += strlen(" as ");
+	return strncmp(as, "alloc::", 7) == 0 || strncmp(as, "core::", 6) == 0 ||
+	       strncmp(as, "std::", 5) == 0;
+}
+
 bool is_plumbing(const struct result_frame *f)
 {
 	static const char *const functions[] = {
-		"std::",    "void std::", "__gnu_cxx::", "operator new",    "alloc::",	"core::",
-		"<alloc",   "<core",	  "hashbrown::", "<hashbrown",	    "__rust_",	"_start",
-		"xmalloc",  "xcalloc",	  "xrealloc",	 "xstrdup",	    "g_malloc", "g_realloc",
-		"g_strdup", "g_slice_",	  "PyMem_",	 "PyObject_Malloc",
+		"std::",    "__gnu_cxx::", "operator new",    "alloc::",  "core::",    "<alloc",
+		"<core",    "hashbrown::", "<hashbrown",      "__rust_",  "_start",    "xmalloc",
+		"xcalloc",  "xrealloc",	   "xstrdup",	      "g_malloc", "g_realloc", "g_strdup",
+		"g_slice_", "PyMem_",	   "PyObject_Malloc",
 	};
 	static const char *const modules[] = {
 		"libc.so",     "libc-2.",  "libstdc++.so", "libc++.so",
-		"libgcc_s.so", "ld-linux", "ld-musl",
+		"libgcc_s.so", "ld-linux", "ld-musl",	   "libheapgauge.so",
 	};
+	/* The rest of the text stands behind the name: it is a string. */
+	const char *name = (const char *)name_qualified(f->full).data;
 
-	return begins_with_any(f->full, functions, ARRAY_SIZE(functions)) ||
+	return is_builtin_method(name) || begins_with_any(name, functions, ARRAY_SIZE(functions)) ||
 	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
 }
 
@@ -66,50 +81,13 @@ bool is_nameless(const struct result_frame *f)
 	return f->full[0] == '[' || strstr(f->full, "+0x") || f->full[0] == '0';
 }
 
-/* How much of the text is one unit that says nothing about arguments; 0: look at the character. */
-static size_t skip_unit(const char *text)
+/* How much of a name is shown: whole characters only. */
+static size_t label_bytes(struct span name)
 {
-	static const char *const units[] = { "(anonymous namespace)",
-					     "operator()",
-					     "operator<<",
-					     "operator<",
-					     "operator>>",
-					     "operator->",
-					     "operator>" };
+	size_t at = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (strncmp(text, units[i], strlen(units[i])) == 0)
-			return strlen(units[i]);
-	return 0;
-}
-
-/* The length of a function's name without its arguments: up to the first '(' outside <> and {}. */
-static size_t name_bytes(const char *function)
-{
-	size_t at = 0, depth = 0;
-
-	while (function[at]) {
-		size_t unit = skip_unit(function + at);
-		char c = function[at];
-
-		if (!unit && c == '(' && depth == 0 && at > 0)
-			return at;
-		if (!unit && (c == '<' || c == '{'))
-			depth++;
-		else if (!unit && (c == '>' || c == '}') && depth > 0)
-			depth--;
-		at += unit ? unit : 1;
-	}
-	return at;
-}
-
-/* The same, cut where it gets too long; whole characters only. */
-static int label_bytes(const char *function)
-{
-	size_t length = name_bytes(function), at = 0;
-
-	while (at < length) {
-		size_t step = utf8_sequence(span_of(function + at, length - at));
+	while (at < name.size) {
+		size_t step = utf8_sequence(span_of(name.data + at, name.size - at));
 
 		if (step == 0)
 			step = 1;
@@ -117,7 +95,7 @@ static int label_bytes(const char *function)
 			break;
 		at += step;
 	}
-	return (int)at;
+	return at;
 }
 
 const char *place_label(struct result *result, const struct place *place)
@@ -125,16 +103,19 @@ const char *place_label(struct result *result, const struct place *place)
 	if (!place)
 		return "[no stack]";
 	const struct result_frame *f = &place->frame;
-	int bytes = label_bytes(f->function);
-	const char *cut = (size_t)bytes < name_bytes(f->function) ? "..." : "";
+	bool nameless = is_nameless(f);
+	struct span name =
+		nameless ? span_of(f->function, strlen(f->function)) : name_qualified(f->function);
+	int bytes = (int)label_bytes(name);
+	const char *text = (const char *)name.data, *cut = (size_t)bytes < name.size ? "..." : "";
 
 	if (f->file && f->line)
-		return arena_printf(&result->arena, "%.*s%s (%s:%u)", bytes, f->function, cut,
+		return arena_printf(&result->arena, "%.*s%s (%s:%u)", bytes, text, cut,
 				    path_base(f->file), f->line);
-	if (!is_nameless(f) && f->module[0])
-		return arena_printf(&result->arena, "%.*s%s (%s)", bytes, f->function, cut,
+	if (!nameless && f->module[0])
+		return arena_printf(&result->arena, "%.*s%s (%s)", bytes, text, cut,
 				    path_base(f->module));
-	return arena_printf(&result->arena, "%.*s%s", bytes, f->function, cut);
+	return arena_printf(&result->arena, "%.*s%s", bytes, text, cut);
 }
 
 const char *stack_label(struct result *result, struct places *places,

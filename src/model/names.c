@@ -182,6 +182,8 @@ static struct named_stack name_frame(struct names *names, struct process_names *
 		list[i] = (struct named_frame){
 			.function =
 				s->function ? s->function : place_name(names, frame, module->path),
+			.full = s->full,
+			.arguments = s->arguments,
 			.file = s->file,
 			.line = s->line,
 			.module = frame->module.v == 0 && s->function ? names->jit : module->path,
@@ -190,6 +192,8 @@ static struct named_stack name_frame(struct names *names, struct process_names *
 			.address_exact = frame->exact,
 			.named = s->function != NULL,
 		};
+		if (!list[i].full)
+			list[i].full = list[i].function;
 		if (!list[i].function)
 			list = NULL;
 	}

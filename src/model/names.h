@@ -20,7 +20,9 @@
 struct named_frame {
 	/* In the style that was asked for; never NULL: "libfoo.so+0x1c30" or a mark in brackets if unknown. */
 	const char *function;
-	const char *full;   /* the same, in the full style whatever was asked for */
+	const char *full; /* the same, in the full style whatever was asked for */
+	/* Of a Rust function whose `full` name has letters for them: "<r::Blob, alloc::alloc::Global>"; or NULL. */
+	const char *arguments;
 	const char *file;   /* NULL: unknown */
 	uint32_t line;	    /* 0: unknown */
 	const char *module; /* path; "" = none, "[jit]" = made by a runtime */

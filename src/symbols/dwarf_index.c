@@ -14,6 +14,7 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "symbols/ranges.h"
@@ -258,6 +259,17 @@ static bool unit_mangles(struct unit *unit)
 	}
 }
 
+/* Rust's older mangling ends in a hash, in place of the types that a function was made for: "17h0123456789abcdefE". */
+static bool is_rust_legacy(const char *linkage_name)
+{
+	enum { HASH_BYTES = 20 };
+	size_t length = strlen(linkage_name);
+
+	return length > HASH_BYTES && strncmp(linkage_name, "_ZN", 3) == 0 &&
+	       strncmp(linkage_name + length - HASH_BYTES, "17h", 3) == 0 &&
+	       linkage_name[length - 1] == 'E';
+}
+
 static void set_name(struct dwarf_index *index, struct dwarf_frame *frame, Dwarf_Die *die,
 		     bool mangles)
 {
@@ -265,8 +277,12 @@ static void set_name(struct dwarf_index *index, struct dwarf_frame *frame, Dwarf
 	if (!frame->linkage_name)
 		frame->linkage_name = string_attribute(die, DW_AT_MIPS_linkage_name);
 	frame->mangles = mangles;
-	if (frame->linkage_name)
+	if (frame->linkage_name) {
+		const char *name = is_rust_legacy(frame->linkage_name) ? dwarf_diename(die) : NULL;
+
+		frame->arguments = name ? strchr(name, '<') : NULL;
 		return;
+	}
 	frame->name = mangles ? scope_names_find(index->names, die) : dwarf_diename(die);
 }
 

@@ -14,7 +14,9 @@ enum { DWARF_CHAIN_MAX = 128 };
 
 struct dwarf_frame {
 	const char *linkage_name; /* NULL: none; */
-	const char *name;   /* NULL: none; qualified by its scopes where it has no linkage name */
+	const char *name; /* NULL: none; qualified by its scopes where it has no linkage name */
+	/* "<r::Blob, alloc::alloc::Global>" where the linkage name has none; or NULL */
+	const char *arguments;
 	const char *file;   /* NULL: unknown; */
 	const char *folder; /* that `file` is relative to, if it is; NULL: unknown */
 	uint32_t line;	    /* 0: unknown */

@@ -230,6 +230,8 @@ static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_f
 			frame.linkage = forms->linkage;
 		}
 	}
+	if (from->arguments)
+		frame.arguments = intern_text(&s->strings, from->arguments);
 	if (from->file)
 		frame.file = keep_file(s, from);
 	return frame;

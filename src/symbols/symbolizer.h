@@ -23,9 +23,11 @@ struct symbol_frame {
 	const char *function; /* in the style that was asked for; NULL: unknown */
 	const char *full;     /* demangled; NULL: unknown */
 	const char *linkage;  /* as the linker has it; NULL: unknown */
-	const char *file;     /* NULL: unknown */
-	uint32_t line;	      /* 0: unknown */
-	bool inlined;	      /* into the next frame of the list */
+	/* "<r::Blob, alloc::alloc::Global>": what `full` has as "<T,A>" in Rust's older mangling; NULL: nothing */
+	const char *arguments;
+	const char *file; /* NULL: unknown */
+	uint32_t line;	  /* 0: unknown */
+	bool inlined;	  /* into the next frame of the list */
 };
 
 /* Innermost first, at least one; lives as long as the symbolizer. */
