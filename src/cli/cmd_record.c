@@ -39,7 +39,7 @@ static const struct option_row rows[] = {
 	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
 			.fallback = "256" },
 	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take, e.g. 64MiB",
-			 .fallback = "a third of the live heap" },
+			 .fallback = "a tenth of the free memory or a third of the live heap" },
 };
 
 struct arguments {

@@ -27,16 +27,25 @@
 #include "util/files.h"
 #include "util/units.h"
 
+/* Whether a version such as "6.18.44-x" is that one or later. */
+static bool is_from(const char *version, unsigned long major, unsigned long minor)
+{
+	char *end;
+	unsigned long first = strtoul(version, &end, 10);
+	unsigned long second = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+
+	return first > major || (first == major && second >= minor);
+}
+
 static void judge_kernel(struct doctor *doctor)
 {
 	AUTO_CLOSE int memory = memfd_create("heapgauge-doctor", MFD_CLOEXEC);
 	struct utsname name;
-	unsigned major = 0, minor = 0;
 
-	if (uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2)
+	if (uname(&name) == 0)
 		doctor_add(doctor, "kernel", DOCTOR_OK, NULL, "Linux %s, %s%s", name.release,
 			   name.machine,
-			   major > 6 || (major == 6 && minor >= 15)
+			   is_from(name.release, 6, 15)
 				   ? ""
 				   : "; how descendants end is known for sure from 6.15 on");
 	if (memory < 0)
@@ -139,10 +148,8 @@ static void judge_preload(struct doctor *doctor)
 static void judge_libc(struct doctor *doctor)
 {
 	const char *version = gnu_get_libc_version();
-	unsigned major = 0, minor = 0;
 
-	if (sscanf(version, "%u.%u", &major, &minor) == 2 &&
-	    (major < 2 || (major == 2 && minor < 35)))
+	if (!is_from(version, 2, 35))
 		doctor_add(doctor, "glibc", DOCTOR_NO,
 			   "record on a system with glibc 2.35 or later",
 			   "%s: the recorder needs _dl_find_object", version);

@@ -38,7 +38,9 @@ int summary_print(FILE *out, const char *path, struct error *error)
 		.renderer = renderer_find("text"),
 		.query = &query,
 		.names = { .use_symbols = true, .style = NAMES_SHORT },
-		.render = { .columns = terminal.is_tty ? terminal.columns : 0 },
+		.render = { .columns = terminal.columns_given ? terminal.columns : 0,
+			    .colours = terminal.colours,
+			    .utf8 = terminal.utf8 },
 	};
 
 	fputs("heapgauge: ", out);
