@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Budgets: read, and held against a recording. Used by `check`, and by `record --check`, which does
+ * both in one step.
+ */
+#include "cli/budgets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/check_report.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "cli/words.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/ini.h"
+#include "util/units.h"
+
+enum { BUDGETS_MAX_BYTES = 1 << 20 };
+
+int budget_set(struct budget *budget, enum check_measure measure, const char *value,
+	       struct error *error)
+{
+	const struct check_measure_row *row = &check_measures[measure];
+	size_t length = strlen(value);
+	uint64_t number;
+	char text[64];
+
+	if (row->unit == UNIT_BYTES_RATE && length > 2 && strcmp(value + length - 2, "/s") == 0)
+		length -= 2;
+	if (length >= sizeof text)
+		return error_set(error, "%s: '%s' is no number", row->key, value);
+	memcpy(text, value, length);
+	text[length] = '\0';
+	if (!units_parse_bytes(text, &number) || number > INT64_MAX)
+		return error_set(error, "%s needs a number such as %s, not '%s'", row->key,
+				 row->unit == UNIT_COUNT ? "1000" : "64MiB", value);
+	budget->has[measure] = true;
+	budget->limit[measure] = (int64_t)number;
+	return 0;
+}
+
+static int set_by_key(struct budget *budget, const struct ini_entry *entry, const char *path,
+		      struct error *error)
+{
+	const char *keys[CHECK_MEASURES];
+
+	for (enum check_measure m = 0; m < CHECK_MEASURES; m++) {
+		keys[m] = check_measures[m].key;
+		if (strcmp(entry->key, keys[m]) != 0)
+			continue;
+		struct error reason = ERROR_INIT;
+
+		if (budget_set(budget, m, entry->value, &reason) == 0)
+			return 0;
+		return error_set(error, "%s:%u: %s", path, entry->line, reason.message);
+	}
+	const char *near = nearest_name(entry->key, keys, CHECK_MEASURES);
+
+	if (near)
+		return error_set(error, "%s:%u: there is no budget '%s'; did you mean '%s'?", path,
+				 entry->line, entry->key, near);
+	return error_set(error, "%s:%u: there is no budget '%s'", path, entry->line, entry->key);
+}
+
+int budgets_read(struct budgets *budgets, const char *path, struct error *error)
+{
+	struct buffer text = BUFFER_INIT;
+	struct ini ini;
+	int status = file_read(path, BUDGETS_MAX_BYTES, &text, error);
+
+	if (status == 0)
+		status = ini_parse(&ini, buffer_span(&text), path, &budgets->arena, error);
+	for (size_t i = 0; status == 0 && i < ini.count; i++) {
+		const struct ini_entry *entry = &ini.entries[i];
+		const char *section = entry->section && entry->section[0] ? entry->section : "*";
+		struct budget *last =
+			budgets->list.count ? &budgets->list.at[budgets->list.count - 1] : NULL;
+
+		if (!last || strcmp(last->pattern, section) != 0) {
+			const struct budget added = { .pattern = section };
+
+			if (!vector_push(&budgets->list, added)) {
+				status = error_set(error, "out of memory");
+				break;
+			}
+			last = &budgets->list.at[budgets->list.count - 1];
+		}
+		status = set_by_key(last, entry, path, error);
+	}
+	buffer_release(&text);
+	return status;
+}
+
+void budgets_release(struct budgets *budgets)
+{
+	vector_release(&budgets->list);
+	arena_release(&budgets->arena);
+}
+
+static int print_check(const struct check_command *c, const struct check *check,
+		       struct error *error)
+{
+	int status = 0;
+
+	if (strcmp(c->format, "json") == 0)
+		status = check_print_json(c->out, check);
+	else if (strcmp(c->format, "github") == 0)
+		check_print_github(c->out, check);
+	else
+		check_print_text(c->out, check);
+	if (status < 0)
+		return error_set(error, "out of memory");
+	if (!c->junit)
+		return 0;
+	FILE *file = fopen(c->junit, "we");
+
+	if (!file)
+		return error_errno(error, "cannot write %s", c->junit);
+	check_print_junit(file, check);
+	return fclose(file) == 0 ? 0 : error_errno(error, "cannot write %s", c->junit);
+}
+
+static int run_check(const struct check_command *c, const struct profile *profile,
+		     const struct profile *baseline, struct error *error)
+{
+	const struct check_options options = { .budgets = c->budgets->list.at,
+					       .budget_count = c->budgets->list.count,
+					       .baseline = baseline,
+					       .tolerance = c->tolerance,
+					       .query = &c->query };
+	struct names *names = names_new(&c->names);
+	struct places *places = names ? places_new(names) : NULL;
+	struct check check = { 0 };
+	int status = -1;
+
+	if (!places)
+		error_set(error, "out of memory");
+	else
+		status = check_run(&check, profile, places, &options, error);
+	if (status == 0)
+		status = print_check(c, &check, error);
+	if (status == 0)
+		status = check.broken ? 1 : check.unknown ? 2 : 0;
+	check_release(&check);
+	places_free(places);
+	names_free(names);
+	return status;
+}
+
+int check_recording(const struct check_command *c, struct error *error)
+{
+	struct profile *profile = recording_open(c->recording, error);
+	struct profile *baseline = NULL;
+	int status = -1;
+
+	if (profile && c->baseline)
+		baseline = recording_open(c->baseline, error);
+	if (c->budgets->has_given && !vector_push(&c->budgets->list, c->budgets->given)) {
+		error_set(error, "out of memory");
+	} else if (profile && (baseline || !c->baseline)) {
+		status = run_check(c, profile, baseline, error);
+	}
+	profile_free(profile);
+	profile_free(baseline);
+	if (status >= 0)
+		return status;
+	cli_error("%s", error->message);
+	return 2;
+}

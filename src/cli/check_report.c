@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A check's rows in four languages. The sentence of a row is the same in all of them:
+ *
+ *	parse_test  peak 71.3 MiB > 64.0 MiB, most of it from Tokenizer::grow (tok.cc:77): 9.8 MiB
+ */
+#include "cli/check_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/buffer.h"
+#include "util/json.h"
+#include "util/units.h"
+
+static void print_row(FILE *out, const struct check_row *row)
+{
+	const char *name = check_measures[row->measure].name;
+
+	if (row->verdict == CHECK_UNKNOWN && row->why && row->limit == 0 && row->value == 0 &&
+	    row->pid == 0) {
+		fprintf(out, "%s: %s", row->program, row->why);
+		return;
+	}
+	fprintf(out, "%s  %s %s %s %s", row->program, name,
+		check_text(row->measure, row->value).text,
+		row->verdict == CHECK_BROKEN ? ">" : "<=",
+		check_text(row->measure, row->limit).text);
+	if (row->has_baseline)
+		fprintf(out, " (baseline %s)", check_text(row->measure, row->baseline).text);
+	if (row->verdict == CHECK_UNKNOWN)
+		fprintf(out, ", but %s", row->why);
+	if (row->guilty_count)
+		fprintf(out, ", %s%s %s %s", row->has_baseline ? "+" : "",
+			check_text(row->measure, row->guilty[0].value).text,
+			row->has_baseline ? "in" : "of it from", row->guilty[0].label);
+}
+
+void check_print_text(FILE *out, const struct check *check)
+{
+	size_t kept = check->rows.count - check->broken - check->unknown;
+
+	if (check->broken)
+		fprintf(out, "heapgauge: %zu budget%s broken\n", check->broken,
+			check->broken == 1 ? "" : "s");
+	else if (check->unknown)
+		fprintf(out, "heapgauge: %zu budget%s cannot be told\n", check->unknown,
+			check->unknown == 1 ? "" : "s");
+	else
+		fprintf(out, "heapgauge: all %zu budget%s kept\n", kept, kept == 1 ? "" : "s");
+	for (size_t i = 0; i < check->rows.count; i++) {
+		const struct check_row *row = &check->rows.at[i];
+
+		fputs(row->verdict == CHECK_OK ? "  ok  " : "  !   ", out);
+		print_row(out, row);
+		fputc('\n', out);
+		for (size_t k = 1; k < row->guilty_count; k++)
+			fprintf(out, "        %s %s\n",
+				check_text(row->measure, row->guilty[k].value).text,
+				row->guilty[k].label);
+	}
+}
+
+/* GitHub's commands end at a line's end, and % begins an escape. */
+static void print_escaped(FILE *out, const struct check_row *row)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (!memory)
+		return;
+	print_row(memory, row);
+	fclose(memory);
+	for (const char *c = text; c && *c; c++) {
+		if (*c == '%')
+			fputs("%25", out);
+		else if (*c == '\n')
+			fputs("%0A", out);
+		else
+			fputc(*c, out);
+	}
+	free(text);
+}
+
+void check_print_github(FILE *out, const struct check *check)
+{
+	for (size_t i = 0; i < check->rows.count; i++) {
+		const struct check_row *row = &check->rows.at[i];
+
+		if (row->verdict == CHECK_OK)
+			continue;
+		fprintf(out, "::%s title=heapgauge::",
+			row->verdict == CHECK_BROKEN ? "error" : "warning");
+		print_escaped(out, row);
+		fputc('\n', out);
+	}
+	if (!check->broken && !check->unknown)
+		fprintf(out, "::notice title=heapgauge::all %zu budgets kept\n", check->rows.count);
+}
+
+static const char *verdict_name(enum check_verdict verdict)
+{
+	static const char *const names[] = { "ok", "broken", "unknown" };
+
+	return names[verdict];
+}
+
+int check_print_json(FILE *out, const struct check *check)
+{
+	struct buffer buffer = BUFFER_INIT;
+	struct json j = json_to(&buffer, JSON_PRETTY);
+
+	json_object(&j);
+	json_field_u64(&j, "broken", check->broken);
+	json_field_u64(&j, "unknown", check->unknown);
+	json_key(&j, "budgets");
+	json_array(&j);
+	for (size_t i = 0; i < check->rows.count; i++) {
+		const struct check_row *row = &check->rows.at[i];
+
+		json_object(&j);
+		json_field_string(&j, "program", row->program);
+		json_field_u64(&j, "pid", row->pid);
+		json_field_string(&j, "measure", check_measures[row->measure].name);
+		json_field_string(&j, "verdict", verdict_name(row->verdict));
+		json_field_i64(&j, "value", row->value);
+		json_field_i64(&j, "limit", row->limit);
+		if (row->has_baseline)
+			json_field_i64(&j, "baseline", row->baseline);
+		json_field_string(&j, "why", row->why);
+		json_key(&j, "guilty");
+		json_array(&j);
+		for (size_t k = 0; k < row->guilty_count; k++) {
+			json_object(&j);
+			json_field_string(&j, "from", row->guilty[k].label);
+			json_field_i64(&j, "value", row->guilty[k].value);
+			json_end_object(&j);
+		}
+		json_end_array(&j);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	int status = buffer.failed ? -1 : 0;
+
+	if (status == 0)
+		fwrite(buffer.data, 1, buffer.size, out);
+	buffer_release(&buffer);
+	return status;
+}
+
+static void print_xml(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '"':
+			fputs("&quot;", out);
+			break;
+		default:
+			fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
+		}
+	}
+}
+
+static void print_xml_row(FILE *out, const struct check_row *row)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (!memory)
+		return;
+	print_row(memory, row);
+	fclose(memory);
+	print_xml(out, text);
+	free(text);
+}
+
+void check_print_junit(FILE *out, const struct check *check)
+{
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"heapgauge\" "
+		"tests=\"%zu\" failures=\"%zu\" errors=\"%zu\">\n",
+		check->rows.count, check->broken, check->unknown);
+	for (size_t i = 0; i < check->rows.count; i++) {
+		const struct check_row *row = &check->rows.at[i];
+		const char *element = row->verdict == CHECK_BROKEN ? "failure" : "error";
+
+		fputs("  <testcase classname=\"", out);
+		print_xml(out, row->program);
+		fprintf(out, "\" name=\"%s\"", check_measures[row->measure].key);
+		if (row->verdict == CHECK_OK) {
+			fputs("/>\n", out);
+			continue;
+		}
+		fprintf(out, ">\n    <%s message=\"", element);
+		print_xml_row(out, row);
+		fprintf(out, "\"/>\n  </testcase>\n");
+	}
+	fputs("</testsuite>\n", out);
+}
