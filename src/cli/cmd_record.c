@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/summary.h"
@@ -20,7 +21,7 @@
 #include "util/terminal.h"
 #include "util/units.h"
 
-enum { OPT_OUTPUT, OPT_QUIET, OPT_CHILDREN, OPT_DEPTH, OPT_BUDGET };
+enum { OPT_OUTPUT, OPT_QUIET, OPT_CHILDREN, OPT_DEPTH, OPT_BUDGET, OPT_CHECK };
 
 static const char *const children_names[] = {
 	[COLLECT_CHILDREN_ALL] = "all",
@@ -40,11 +41,16 @@ static const struct option_row rows[] = {
 			.fallback = "256" },
 	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take, e.g. 64MiB",
 			 .fallback = "a tenth of the free memory or a third of the live heap" },
+	[OPT_CHECK] = { "check", 0, "FILE",
+			"hold it to the budgets in FILE at the end, as `heapgauge check --budgets` does" },
 };
 
 struct arguments {
 	struct collect_options collect;
 	bool quiet;
+	struct budgets
+		budgets; /* read before the program runs: a mistake in them must not cost a run */
+	bool checks;
 };
 
 /* The progress line: redrawn in place, erased at the end. */
@@ -128,6 +134,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 					 value);
 		arguments->collect.budget_bytes = number;
 		return 0;
+	case OPT_CHECK:
+		arguments->checks = true;
+		return budgets_read(&arguments->budgets, value, error);
 	default:
 		return error_set(error, "an option without a meaning");
 	}
@@ -178,7 +187,23 @@ static int end_like(const struct collect_result *result)
 	return 128 + result->number;
 }
 
-static int tell(const struct arguments *arguments, const struct collect_result *result)
+/* The exit status of the check. */
+static int check_budgets(struct arguments *arguments, const char *path)
+{
+	const struct check_command check = {
+		.recording = path,
+		.format = "text",
+		.budgets = &arguments->budgets,
+		.query = { .file = path },
+		.names = { .use_symbols = true, .style = NAMES_SHORT },
+		.out = stderr,
+	};
+	struct error error = ERROR_INIT;
+
+	return check_recording(&check, &error);
+}
+
+static int tell(struct arguments *arguments, const struct collect_result *result)
 {
 	struct error error = ERROR_INIT;
 
@@ -191,7 +216,11 @@ static int tell(const struct arguments *arguments, const struct collect_result *
 			  (unsigned long long)result->lost_processes, result->path);
 	if (!arguments->quiet && summary_print(stderr, result->path, &error) < 0)
 		cli_error("%s", error.message);
-	return end_like(result);
+	int checked = arguments->checks ? check_budgets(arguments, result->path) : 0;
+	int status = end_like(result);
+
+	/* A program that failed by itself has said enough. */
+	return status ? status : checked;
 }
 
 static int run_record(int argc, char **argv)
@@ -226,7 +255,9 @@ static int run_record(int argc, char **argv)
 		cli_error("%s", error.message);
 		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
 	}
-	return tell(&arguments, &result);
+	status = tell(&arguments, &result);
+	budgets_release(&arguments.budgets);
+	return status;
 }
 
 static const char *const examples[] = {
@@ -234,6 +265,8 @@ static const char *const examples[] = {
 	"the program runs as ever; its exit status is heapgauge's",
 	"heapgauge record -o run.hg --children none -- make -j4",
 	"only make itself, into run.hg",
+	"heapgauge record --check budgets.ini -- ctest",
+	"record a test suite and fail if a test needs more memory than its budget",
 	NULL,
 };
 
@@ -256,6 +289,8 @@ const struct command command_record = {
 	.exit_status =
 		"The program's own. A program that is killed by a signal ends heapgauge by "
 		"the same signal.\n\n"
+		"With --check, and if the program itself succeeded: 1 if a budget is broken, 2 if it cannot be "
+		"told.\n\n"
 		"125 if nothing was recorded, 126 if the program cannot be run, 127 if it is "
 		"not there, 2 if the command line is wrong.",
 };
