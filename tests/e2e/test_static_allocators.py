@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocators that are linked into the program are not recorded yet, and not harmed: the program runs as without us."""
+"""Allocators that are linked into a C program are not recorded yet; the program must run as without us.
+
+Not covered: an allocator whose first call comes before the recorder's start, which still deadlocks in a failed dlsym.
+"""
 
 import pathlib
 import subprocess
