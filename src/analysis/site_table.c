@@ -113,7 +113,7 @@ static void choose_columns(struct table_maker *m)
 	}
 }
 
-/* Shares are of what is shown of the same kind: heap and mappings are never added up. */
+/* Shares are of the heap, or of the mappings where nothing else is shown: they are never added up. */
 static void choose_entries(struct table_maker *m)
 {
 	struct selection *s = &m->selection;
@@ -132,6 +132,8 @@ static void choose_entries(struct table_maker *m)
 	s->count = kept;
 	for (size_t i = 0; i < PROFILE_KINDS; i++)
 		m->source.whole[i] = sums[i] < 0 ? 0 - (uint64_t)sums[i] : (uint64_t)sums[i];
+	if (s->sum_of[PROFILE_HEAP].calls)
+		m->source.whole[PROFILE_MMAP] = 0;
 }
 
 struct weighed {
