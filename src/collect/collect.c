@@ -140,15 +140,17 @@ static void sample(struct collector *c, struct target *target, uint64_t now_ns)
 {
 	bool follows = c->options->children == COLLECT_CHILDREN_ALL ||
 		       c->options->children == COLLECT_CHILDREN_EXEC;
-	bool becomes = starts_becomes(&c->starts, target);
+	bool becomes;
 
+	starts_look(&c->starts, target, false);
+	becomes = starts_becomes(&c->starts, target);
 	if (target_sample(target, now_ns, c->options->budget_bytes, becomes) &&
 	    !worker_give(c->sampler, &(struct worker_job){ target, now_ns }))
 		target->sampling = false;
 	if (target->ended_ns == 0 || !follows)
 		return;
 	/* It has become another program. If that was not announced, the recorder did not see it. */
-	starts_look(&c->starts, target);
+	starts_look(&c->starts, target, false);
 	if (!starts_becomes(&c->starts, target)) {
 		AUTO_FREE char *exe = procfs_exe(target->pid);
 
@@ -167,7 +169,7 @@ static void tick(struct collector *c, uint64_t now_ns)
 		if (target->ended_ns != 0)
 			continue;
 		target_tick(target, now_ns);
-		starts_look(&c->starts, target);
+		starts_read(&c->starts, target);
 		if (target_is_due(target, now_ns)) {
 			if (is_gone(c, target)) {
 				collector_end_other(target, now_ns);

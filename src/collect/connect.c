@@ -30,18 +30,19 @@ static void settle_ticket(struct collector *c, uint64_t ticket)
 {
 	for (size_t i = 0; i < c->targets.count; i++) {
 		if (c->targets.at[i]->number == ticket >> 32)
-			starts_look(&c->starts, c->targets.at[i]);
+			starts_read(&c->starts, c->targets.at[i]);
 	}
 	starts_heard(&c->starts, ticket);
 }
 
 /* It was to be recorded and is not. */
-static void give_up(struct collector *c, pid_t pid, const struct error *error)
+static void give_up(struct collector *c, pid_t pid, enum missed_reason reason,
+		    const struct error *error)
 {
 	AUTO_FREE char *exe = procfs_exe(pid);
 
 	memcpy(c->last_error, error->message, sizeof c->last_error);
-	starts_miss(&c->starts, MISSED_no_memory, exe);
+	starts_miss(&c->starts, reason, exe);
 }
 
 static void welcome(struct collector *c, const struct pending *pending,
@@ -60,15 +61,15 @@ static void welcome(struct collector *c, const struct pending *pending,
 	target = target_new(++c->numbers, pending->pid, hello, c->options, &c->cgroups, now_ns,
 			    &error);
 	if (!target || !vector_push(&c->targets, target)) {
-		give_up(c, pending->pid, &error);
+		give_up(c, pending->pid, MISSED_no_memory, &error);
 		(void)handover_answer(pending->fd, NULL, NULL);
 		target_free(target);
 		return;
 	}
 	(void)vector_push(&c->silent.inodes, profile_inode(&target->profile));
 	if (handover_answer(pending->fd, &target->profile, &error) < 0) {
-		/* It went away meanwhile; nothing was recorded. */
-		give_up(c, pending->pid, &error);
+		/* It took one look at the first answer and hung up, or was killed meanwhile. */
+		give_up(c, pending->pid, MISSED_no_room, &error);
 		c->targets.count--;
 		target_free(target);
 		return;

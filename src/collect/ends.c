@@ -68,14 +68,15 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 	       (target->end_known || saturating_sub(now_ns, target->ended_ns) > END_PATIENCE_NS);
 }
 
-/* It had announced to become another program, which was not heard from: the end was that program's. */
-static void end_as_exec(struct collector *c, struct target *target)
+/* If it had announced to become another program, which was not heard from, the end was that program's. */
+static void settle_starts(struct collector *c, struct target *target)
 {
-	starts_look(&c->starts, target);
-	if (target->ended_ns == 0 || !starts_becomes(&c->starts, target))
-		return;
-	target->known.end = END_EXEC;
-	target->known.exit_code = 0;
+	starts_look(&c->starts, target, false);
+	if (target->ended_ns != 0 && starts_becomes(&c->starts, target)) {
+		target->known.end = END_EXEC;
+		target->known.exit_code = 0;
+	}
+	starts_look(&c->starts, target, true);
 }
 
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
@@ -90,7 +91,7 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 			continue;
 		}
 		c->ended_calls += target->totals.calls;
-		end_as_exec(c, target);
+		settle_starts(c, target);
 		/* A recorder that never began has nothing to tell. */
 		if (!target_is_ready(target) && target->totals.calls == 0) {
 			starts_miss(&c->starts, MISSED_no_room, target->known.exe);

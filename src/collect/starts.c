@@ -127,22 +127,25 @@ static bool is_expected(enum missed_reason reason)
 
 /* Drops those of the target that were taken back; those that nobody expects to hear from are missed once they cannot be
  * taken back any more. */
-static void settle(struct starts *starts, const struct target *target)
+static void settle(struct starts *starts, const struct target *target, bool over)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < starts->pending.count; i++) {
 		struct start *start = &starts->pending.at[i];
-		bool ours = start->ticket >> 32 == target->number, there;
+		bool ours = start->ticket >> 32 == target->number;
 		struct live_start entry;
+		bool there =
+			ours && copy_entry(target->profile.memory, (uint32_t)start->ticket, &entry);
+		bool taken_back = there && entry.failed;
+		bool is_final = ours && (over || !there) && !is_expected(start->reason);
 
-		there = ours && copy_entry(target->profile.memory, (uint32_t)start->ticket, &entry);
-		if (ours && !there && !is_expected(start->reason))
-			add_missed(starts, start->reason, start->path, 1);
-		else if (!there || !entry.failed) {
+		if (!taken_back && !is_final) {
 			starts->pending.at[kept++] = *start;
 			continue;
 		}
+		if (!taken_back)
+			add_missed(starts, start->reason, start->path, 1);
 		start_release(start);
 	}
 	starts->pending.count = kept;
@@ -162,16 +165,22 @@ static void make_room(struct starts *starts)
 		starts->pending.count * sizeof *starts->pending.at);
 }
 
-void starts_look(struct starts *starts, struct target *target)
+void starts_read(struct starts *starts, struct target *target)
 {
 	const struct live_header *head = target->profile.memory;
 
-	if (__atomic_load_n(&head->starts, __ATOMIC_ACQUIRE) != target->starts_read)
-		read_new(starts, target);
-	if (starts->pending.count > 0)
-		settle(starts, target);
+	if (__atomic_load_n(&head->starts, __ATOMIC_ACQUIRE) == target->starts_read)
+		return;
+	read_new(starts, target);
 	if (starts->pending.count >= PENDING_MAX)
 		make_room(starts);
+}
+
+void starts_look(struct starts *starts, struct target *target, bool over)
+{
+	starts_read(starts, target);
+	if (starts->pending.count > 0)
+		settle(starts, target, over);
 }
 
 void starts_heard(struct starts *starts, uint64_t ticket)

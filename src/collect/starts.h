@@ -29,8 +29,11 @@ struct starts {
 };
 void starts_release(struct starts *starts);
 
-/* Reads what a target has announced since, and what it has taken back. Cheap if there is nothing. */
-void starts_look(struct starts *starts, struct target *target);
+/* Reads what a target has announced since. Cheap if there is nothing: for every tick. */
+void starts_read(struct starts *starts, struct target *target);
+
+/* The same, and what it has taken back; over: it will not take back anything any more. */
+void starts_look(struct starts *starts, struct target *target, bool over);
 
 /* Somebody said hello with this ticket; 0 = without one. Those of its announcer are to have been looked at. */
 void starts_heard(struct starts *starts, uint64_t ticket);

@@ -25,7 +25,6 @@ enum {
 	TICKET_BYTES = 1 + 16, /* ",0123456789abcdef" */
 	SCRIPTS_MAX = 4,
 	AT_CWD = -100,
-	READ_QUIETLY = 02004400, /* O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY */
 	FORKED_BYTES = 64 * 1024,
 };
 
@@ -257,7 +256,7 @@ static int judge(const char *path, char ret_next[static 256])
 	if (sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&status, 0, 0, 0)) ||
 	    !S_ISREG(status.st_mode))
 		return NOTHING_THERE;
-	long fd = sys_call6(SYS_openat, AT_CWD, (long)path, READ_QUIETLY, 0, 0, 0);
+	long fd = sys_call6(SYS_openat, AT_CWD, (long)path, SYS_READ_QUIETLY, 0, 0, 0);
 
 	if (sys_failed(fd)) {
 		ret_next[0] = 0;
@@ -374,7 +373,8 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 
 	if (!follows() || envp == NULL || path == NULL || wants_none(envp, &count, &before))
 		return start;
-	if (sys_sealed) { /* its name could be anything: that it can be read is not known */
+	if (!sys_may(
+		    SYS_OTHERS)) { /* its name could be anything: that it can be read is not known */
 		start.number = starts_announce(MISSED_sealed, "", becomes);
 		return start;
 	}

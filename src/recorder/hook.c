@@ -53,7 +53,7 @@ static struct slot *register_thread(void)
 			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
-	if (sys_sealed ||
+	if (!sys_may(SYS_THREADS) ||
 	    thread_state.patience > 0) { /* no slot was to be had a moment ago, or ever again */
 		thread_state.patience -= thread_state.patience > 0;
 		health_add(HEALTH_unregistered_calls);

@@ -121,13 +121,17 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
 	return came_back(start, -1);
 }
 
-/* The arguments of execl and its kin as an array. Without a slot: in memory that the next program takes with it. */
-static char **gather(struct slot *slot, size_t count)
+/* Room for the arguments of execl and its kin as an array. Without a slot: in memory that the next program takes with
+ * it; a fork's child, alone in its memory, needs no system call for that. */
+static char **gather(struct slot *slot, bool new_child, size_t count)
 {
+	static char *area[1024];
 	size_t bytes = (count + 1) * sizeof(char *);
 
 	if (slot != NULL)
 		return exec_arguments(slot, bytes);
+	if (new_child && count < ARRAY_SIZE(area))
+		return area;
 	long at = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return sys_failed(at) ? NULL : (char **)at;
@@ -148,7 +152,7 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 	for (const char *word = first; word != NULL; word = va_arg(again, const char *))
 		count++;
 	va_end(again);
-	char **argv = gather(slot, count);
+	char **argv = gather(slot, new_child, count);
 
 	if (argv != NULL) {
 		size_t n = 0;

@@ -9,7 +9,8 @@
 
 static void before_limit(const uintptr_t *frame, int resource, const struct rlimit *limit)
 {
-	if (resource != RLIMIT_AS || limit == NULL || limit->rlim_cur == RLIM_INFINITY)
+	if (resource != RLIMIT_AS || limit == NULL || limit->rlim_cur == RLIM_INFINITY ||
+	    !sys_may(SYS_OTHERS))
 		return;
 	struct slot *slot = hook_enter(frame);
 
@@ -58,7 +59,8 @@ EXPORT int mlockall(int flags)
 	const uintptr_t *frame = HOOK_FRAME();
 	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
 
-	sys_call6(SYS_prlimit64, 0, RLIMIT_MEMLOCK, 0, (long)&limit, 0, 0);
+	if (sys_may(SYS_OTHERS))
+		sys_call6(SYS_prlimit64, 0, RLIMIT_MEMLOCK, 0, (long)&limit, 0, 0);
 	before_limit(frame, RLIMIT_AS, &limit);
 	return next_ready() ? next.mlockall(flags) : -1;
 }

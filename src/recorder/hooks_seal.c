@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prctl and syscall, for one request: a program that gives up all system calls but four by strict seccomp. From then on
- * we make none. A filter is another matter: what it forbids is not known, and what a program needs for its own memory
- * is mostly what we need; only what we can do without is left out. Everything is forwarded as it is. */
+/* prctl and syscall, for one request: a program that gives up system calls by seccomp. Strict seccomp leaves four, none of
+ * which is ours; a filter is asked what it would do to each of ours (filter.h). What would harm the program is not called
+ * from then on; if that is opening memory, some is opened ahead. Everything is forwarded as it is. */
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "recorder/filter.h"
 #include "recorder/hook.h"
 #include "recorder/sys.h"
 
 /* The next definition of syscall; NULL: not looked up yet. */
 __attribute__((used, visibility("hidden"))) void *seal_forward;
 
-static void before_seccomp(const uintptr_t *frame)
+/* Of several filters each may forbid something. */
+static void before_seccomp(const uintptr_t *frame, unsigned forbidden)
 {
 	struct slot *slot = hook_enter(frame);
 
-	if (slot == NULL)
-		return;
-	memory_seal();
-	hook_leave();
+	if (slot != NULL && forbidden & SYS_MEMORY)
+		memory_open_ahead();
+	__atomic_or_fetch(&sys_forbidden, forbidden, __ATOMIC_RELAXED);
+	if (slot != NULL)
+		hook_leave();
 }
 
 /* A filter may be refused; then nothing is lost but what could not be opened any more. */
@@ -35,9 +38,10 @@ EXPORT int prctl(int option, ...)
 		argument[i] = va_arg(rest, unsigned long);
 	va_end(rest);
 	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_STRICT)
-		before_seccomp(HOOK_FRAME());
+		before_seccomp(HOOK_FRAME(), SYS_ALL);
 	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_FILTER)
-		sys_filtered = true;
+		before_seccomp(HOOK_FRAME(),
+			       filter_forbids((const struct sock_fprog *)argument[1]));
 	return next_ready() ? next.prctl(option, argument[0], argument[1], argument[2], argument[3])
 			    : -1;
 }
@@ -46,13 +50,14 @@ EXPORT int prctl(int option, ...)
  * Hence a jump, and a call only for the one number that matters, or before the next definition is known. */
 __attribute__((used, visibility("hidden"))) void *seal_next_syscall(long number,
 								    const uintptr_t *frame,
-								    long operation);
-void *seal_next_syscall(long number, const uintptr_t *frame, long operation)
+								    long operation,
+								    const void *program);
+void *seal_next_syscall(long number, const uintptr_t *frame, long operation, const void *program)
 {
 	if (number == SYS_seccomp && operation == SECCOMP_SET_MODE_STRICT)
-		before_seccomp(frame);
+		before_seccomp(frame, SYS_ALL);
 	if (number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER)
-		sys_filtered = true;
+		before_seccomp(frame, filter_forbids(program));
 	next_ready();
 	seal_forward = (void *)(uintptr_t)next.syscall;
 	return seal_forward;
@@ -84,7 +89,7 @@ __asm__(".text\n"
 			      "	pushq %rcx\n"
 			      "	pushq %r8\n"
 			      "	pushq %r9\n"
-			      "	movq %rsi, %rdx\n" /* the operation */
+			      "	movq %rsi, %rdx\n" /* the operation; its argument is in rcx, as the fourth */
 			      "	movq %rbp, %rsi\n" /* the frame record, as a hook's */
 			      "	call seal_next_syscall\n"
 			      "	popq %r9\n"

@@ -19,7 +19,7 @@ enum {
 };
 
 struct memory memory;
-bool sys_sealed, sys_filtered;
+unsigned sys_forbidden;
 
 void memory_use(struct live_header *head, const volatile struct live_control *control)
 {
@@ -39,7 +39,7 @@ void memory_release(void)
 	memory = (struct memory){ 0 };
 }
 
-void memory_seal(void)
+void memory_open_ahead(void)
 {
 	static const struct {
 		enum live_region region;
@@ -53,7 +53,6 @@ void memory_seal(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++)
 		memory_open(ahead[i].region, memory.head->opened[ahead[i].region] + ahead[i].bytes);
-	sys_sealed = true;
 }
 
 /* Of what is kept for later, in 64ths. Somebody who opens a piece at this very moment fails, and counts that. */
@@ -123,7 +122,7 @@ static bool make_writable(enum live_region region, uint64_t from, uint64_t to)
 	char *at = memory.region[region] + from;
 	uint64_t bytes = to - from;
 
-	if (sys_sealed || !has_room(bytes) ||
+	if (!sys_may(SYS_MEMORY) || !has_room(bytes) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
 	return sys_populate(at, bytes);

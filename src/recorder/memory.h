@@ -31,7 +31,7 @@ void memory_release(void);
 void memory_shrink(uint64_t limit_bytes);
 
 /* The program is about to give up system calls: opens some memory ahead, the last that there will be. */
-void memory_seal(void);
+void memory_open_ahead(void);
 
 /* Makes [0, bytes) of the region writable. False when the budget, the region or the kernel says no; then nothing
  * changed but a health counter. Any thread. */

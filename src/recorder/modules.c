@@ -185,7 +185,7 @@ static const char *path_of_mapping(const struct dl_find_object *object)
 
 	*to++ = '-';
 	*write_hex(to, (end + LIVE_PAGE - 1) & ~(uintptr_t)(LIVE_PAGE - 1)) = 0;
-	if (end == 0 || sys_sealed || sys_filtered)
+	if (end == 0 || !sys_may(SYS_OTHERS))
 		return NULL;
 	long bytes = sys_call3(SYS_readlink, (long)link, (long)path, PATH_BYTES - 1);
 

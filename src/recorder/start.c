@@ -24,10 +24,6 @@
 #include "recorder/starts.h"
 #include "recorder/sys.h"
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-
 enum { PATIENCE_MS = 5000, CONNECT_TRIES = 200, TRY_AGAIN_MS = 5 };
 
 static const uint64_t no_token = ~0ull; /* no thread has it */
@@ -232,7 +228,7 @@ static bool make_token(void)
 
 		if (sys_failed(page))
 			return false;
-		if (sys_failed(sys_madvise((void *)page, LIVE_PAGE, MADV_WIPEONFORK))) {
+		if (sys_failed(sys_madvise((void *)page, LIVE_PAGE, SYS_WIPE_ON_FORK))) {
 			sys_munmap((void *)page, LIVE_PAGE);
 			return false;
 		}
@@ -275,6 +271,10 @@ bool start_recording(bool forked)
 		return false;
 	uint64_t ticket;
 
+	if (forked && !sys_may(SYS_OTHERS)) {
+		starts_announce(MISSED_sealed, NULL, false);
+		return false; /* what is the parent's stays mapped: giving it back is a system call */
+	}
 	if (forked) {
 		ticket = starts_ticket(starts_announce(MISSED_child, NULL, false));
 		memory_release(); /* the parent's: no hook is running in it, the only thread is here */

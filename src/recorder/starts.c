@@ -37,7 +37,7 @@ uint32_t starts_announce(enum missed_reason reason, const char *path, bool becom
 	__atomic_store_n(&entry->serial, 0, __ATOMIC_RELEASE);
 	entry->reason = reason;
 	entry->failed = 0;
-	entry->pid = becomes && !sys_sealed ? (uint32_t)sys_getpid() : 0;
+	entry->pid = becomes && sys_may(SYS_THREADS) ? (uint32_t)sys_getpid() : 0;
 	entry->path_bytes = 0;
 	if (path != NULL)
 		copy_path(entry, path);

@@ -37,10 +37,28 @@ static inline int sys_failed(long ret)
 	return (unsigned long)ret > -4096ul;
 }
 
-/* The program has given up system calls (strict seccomp): from now on none of ours may be made, whatever it costs. */
-extern bool sys_sealed;
-/* It has installed a filter of system calls: none that its start-up and its allocations need not. */
-extern bool sys_filtered;
+/* Our system calls by what they are for. Before the program gives up some of its own (seccomp), those groups are marked as
+ * forbidden, of which one call would harm it; from then on none of them is made, whatever it costs. */
+enum sys_group {
+	SYS_MEMORY = 1,	 /* opening the next piece of memory */
+	SYS_PROBE = 2,	 /* whether a page can be read */
+	SYS_THREADS = 4, /* what a thread's first call needs */
+	SYS_OTHERS = 8,	 /* programs that it starts, children, libraries, limits */
+	SYS_ALL = 15,
+};
+extern unsigned sys_forbidden;
+
+static inline bool sys_may(enum sys_group group)
+{
+	return !(__atomic_load_n(&sys_forbidden, __ATOMIC_RELAXED) & group);
+}
+
+/* Not in the headers that we build with, or not under a name that can be used. */
+enum {
+	SYS_POPULATE_WRITE = 23,     /* madvise, Linux 5.14 */
+	SYS_WIPE_ON_FORK = 18,	     /* madvise, Linux 4.14 */
+	SYS_READ_QUIETLY = 02004400, /* O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY */
+};
 
 static inline long sys_mmap(void *at, size_t bytes, int protection, int flags, int fd, long offset)
 {
@@ -61,8 +79,8 @@ static inline long sys_madvise(void *at, size_t bytes, int advice)
  * (before 5.14) does not know how, and pages come by themselves. */
 static inline bool sys_populate(void *at, size_t bytes)
 {
-	enum { POPULATE_WRITE = 23, EINVAL_ = 22 };
-	long ret = sys_madvise(at, bytes, POPULATE_WRITE);
+	enum { EINVAL_ = 22 };
+	long ret = sys_madvise(at, bytes, SYS_POPULATE_WRITE);
 
 	return !sys_failed(ret) || ret == -EINVAL_;
 }
@@ -92,7 +110,7 @@ static inline int sys_getpid(void)
 static inline int sys_readable(uintptr_t address)
 {
 	enum { KERNEL_SIGSET_BYTES = 8, EINVAL_ = 22 };
-	if (sys_sealed)
+	if (!sys_may(SYS_PROBE))
 		return 0;
 	long ret = sys_call6(SYS_rt_sigprocmask, ~0L, (long)(address & ~(uintptr_t)7), 0,
 			     KERNEL_SIGSET_BYTES, 0, 0);

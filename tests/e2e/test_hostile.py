@@ -31,6 +31,7 @@ SOURCE = r"""
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,32 @@ static void only(const int *numbers, int count, unsigned otherwise)
 	struct sock_fprog program = { n, code };
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(92);
 }
+static void never(const int *numbers, int count)
+{
+	struct sock_filter code[64];
+	int n = 0;
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (int i = 0; i < count; i++) {
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, numbers[i], 0, 1);
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { n, code };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) _exit(88);
+}
+static void grow_once(void)
+{
+	mallopt(M_TRIM_THRESHOLD, 64 << 20), mallopt(M_TOP_PAD, 32 << 20), mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	void *volatile grown = malloc(1 << 20);
+	calls++, bytes += 1 << 20;
+	free(grown);
+}
+static int ended(pid_t child)
+{
+	int status;
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -117,10 +144,7 @@ int main(int argc, char **argv)
 		if (WEXITSTATUS(status) != 7) _exit(96);
 	}
 	if (strcmp(mode, "strict") == 0) {
-		mallopt(M_TRIM_THRESHOLD, 64 << 20), mallopt(M_TOP_PAD, 32 << 20), mallopt(M_MMAP_THRESHOLD, 64 << 20);
-		void *volatile grown = malloc(1 << 20);
-		calls++, bytes += 1 << 20;
-		free(grown);
+		grow_once();
 		if (argc > 2) work(3000);
 		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(97);
 		work(10000); say();
@@ -130,6 +154,30 @@ int main(int argc, char **argv)
 		static const int allowed[] = { SYS_read, SYS_write, SYS_exit, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap };
 		only(allowed, 7, SECCOMP_RET_ERRNO | EPERM);
 		work(30000); say(); _exit(6);
+	}
+	if (strcmp(mode, "kill memory") == 0) { /* from a filter's word on, nothing but what work() needs itself */
+		static const int denied[] = { SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_mremap, SYS_rt_sigprocmask,
+			SYS_gettid, SYS_getpid, SYS_tgkill, SYS_prctl, SYS_readlink, SYS_openat, SYS_socket, SYS_connect };
+		grow_once();
+		work(1000);
+		never(denied, sizeof denied / sizeof *denied);
+	}
+	if (strcmp(mode, "kill socket") == 0) { /* so that neither child nor program could reach us */
+		static const int denied[] = { SYS_socket, SYS_connect, SYS_sendto, SYS_recvmsg };
+		never(denied, 4);
+		pid_t child = fork();
+		if (child == 0) { work(2000); say(); _exit(7); }
+		if (ended(child) != 7) _exit(86);
+		child = fork();
+		if (child == 0) { execl(argv[0], argv[0], NULL); _exit(85); }
+		if (ended(child) != 4) _exit(84);
+	}
+	if (strcmp(mode, "kill exec") == 0) { /* a child that looks at no file before it becomes a program */
+		static const int denied[] = { SYS_newfstatat, SYS_fgetxattr, SYS_geteuid, SYS_socket };
+		never(denied, 2);
+		pid_t child = vfork();
+		if (child == 0) { char *none[] = { argv[0], NULL }; execv(argv[0], none); _exit(85); }
+		_exit(ended(child) == -SIGSYS ? 4 : 83); /* the loader itself asks for files by fstatat */
 	}
 	if (strcmp(mode, "thread") == 0) {
 		pthread_t t;
@@ -338,6 +386,28 @@ def test_strict_seccomp_after_some_work_kills_nobody(hostile, both, report_json)
 def test_filter_that_refuses_all_but_the_allocators_calls_costs_details_only(hostile, both, report_json):
     process = is_accounted_for(both([hostile, "eperm"], status=6), report_json)
     assert process["health"]["slab_failures"] > 0
+
+
+def test_filter_that_kills_for_more_memory_kills_nobody(hostile, both, report_json):
+    """The recorder asks the filter what it would do to each of its own calls, and makes none that harms."""
+    process = is_accounted_for(both([hostile, "kill memory"]), report_json)
+    assert process["calls"] == 21001, "each was counted"
+    assert process["leaked_bytes"] > 0
+
+
+def test_filter_that_kills_for_a_socket_kills_no_child_and_those_are_missed_aloud(heapgauge, hostile, both, report_json):
+    run = both([hostile, "kill socket"])
+    child, program, parent = truths(run.stdout)
+    summary = report_json(run.path)
+    assert [p["calls"] for p in profiles_of(summary)] == [parent[0]]
+    assert summary["warnings"] == {"missed_sealed": 2}
+    [said] = notes_of(heapgauge, run.path)
+    assert said.startswith("2 processes were not recorded (a seccomp filter forbids what the recorder needs)")
+
+
+def test_filter_that_kills_for_looking_at_files_leaves_the_parent_alone(hostile, both, report_json):
+    run = both([hostile, "kill exec"])
+    assert report_json(run.path)["warnings"] == {"missed_sealed": 1}
 
 
 @pytest.mark.parametrize("budget", ["1M", "2M", "300K"])

@@ -65,8 +65,8 @@ static void who_is_heard_from_is_not_missed(void **state)
 	stage_init(&s);
 	first = announce(&s, MISSED_unheard, "/bin/one", 0);
 	second = announce(&s, MISSED_unheard, "/bin/two", 0);
-	starts_look(&s.starts, &s.target);
-	starts_look(&s.starts, &s.target); /* nobody is read twice */
+	starts_look(&s.starts, &s.target, false);
+	starts_look(&s.starts, &s.target, false); /* nobody is read twice */
 	assert_int_equal(s.starts.pending.count, 2);
 	starts_heard(&s.starts, second);
 	starts_heard(&s.starts, second); /* a ticket is good for one */
@@ -90,12 +90,34 @@ static void what_was_taken_back_before_or_after_a_look_is_not_missed(void **stat
 	announce(&s, MISSED_static, "/bin/early", 0);
 	s.head->start[1].failed = 1;
 	announce(&s, MISSED_unheard, "/bin/late", 0);
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	s.head->start[2].failed = 1;
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	assert_int_equal(s.starts.pending.count, 0);
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 0);
+	run_row_release(&run);
+	stage_release(&s);
+}
+
+static void a_target_that_has_ended_takes_nothing_back(void **state)
+{
+	struct stage s;
+	struct run_row run;
+
+	(void)state;
+	stage_init(&s);
+	announce(&s, MISSED_static, "/bin/still", 0);
+	announce(&s, MISSED_static, "/bin/failed", 0);
+	announce(&s, MISSED_unheard, "/bin/expected", 0);
+	s.head->start[2].failed = 1;
+	starts_look(&s.starts, &s.target, true);
+	assert_int_equal(s.starts.pending.count, 1); /* a hello may still come */
+	assert_int_equal(s.starts.missed.count, 1);
+	starts_heard(&s.starts, live_ticket(NUMBER, 3));
+	run = finish(&s);
+	assert_int_equal(run.missed_count, 1);
+	assert_string_equal(run.missed[0].path, "/bin/still");
 	run_row_release(&run);
 	stage_release(&s);
 }
@@ -109,7 +131,7 @@ static void a_child_is_known_by_its_parents_program(void **state)
 	stage_init(&s);
 	announce(&s, MISSED_child, "", 0);
 	announce(&s, MISSED_child, "", 0);
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 1);
 	assert_int_equal(run.missed[0].count, 2);
@@ -125,13 +147,13 @@ static void only_the_target_itself_becomes_what_it_announces_so(void **state)
 	(void)state;
 	stage_init(&s);
 	announce(&s, MISSED_static, "/bin/other", PID + 1); /* a vfork's child */
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	assert_false(starts_becomes(&s.starts, &s.target));
 	announce(&s, MISSED_static, "/bin/own", PID);
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	assert_true(starts_becomes(&s.starts, &s.target));
 	s.head->start[2].failed = 1;
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	assert_false(starts_becomes(&s.starts, &s.target));
 	stage_release(&s);
 }
@@ -148,7 +170,7 @@ static void what_was_overwritten_is_counted_without_a_name(void **state)
 	stage_init(&s);
 	for (size_t i = 0; i < ALL; i++)
 		tickets[i] = announce(&s, MISSED_unheard, "/bin/many", 0);
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	for (size_t i = 0; i < 10; i++)
 		starts_heard(&s.starts, tickets[i]);
 	run = finish(&s);
@@ -170,11 +192,11 @@ static void an_announcement_that_is_never_finished_hides_no_other(void **state)
 	announce(&s, MISSED_unheard, "/bin/half", 0);
 	s.head->start[1].serial = 0;
 	announce(&s, MISSED_unheard, "/bin/whole", 0);
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	assert_int_equal(s.starts.pending.count, 1);
 	assert_string_equal(s.starts.pending.at[0].path, "/bin/whole");
 	s.head->start[1].serial = 1;
-	starts_look(&s.starts, &s.target);
+	starts_look(&s.starts, &s.target, false);
 	assert_int_equal(s.starts.pending.count, 2);
 	stage_release(&s);
 }
@@ -193,7 +215,7 @@ static void memory_is_bounded_whatever_is_announced(void **state)
 
 		snprintf(path, sizeof path, "/bin/%u", i);
 		announce(&s, i % 2 ? MISSED_static : MISSED_unheard, path, 0);
-		starts_look(&s.starts, &s.target);
+		starts_look(&s.starts, &s.target, false);
 		assert_true(s.starts.pending.count <= 4096);
 	}
 	run = finish(&s);
@@ -225,7 +247,7 @@ static void random_bytes_in_the_ring_do_no_harm(void **state)
 				s.head->start[i].serial = i + LIVE_STARTS * (uint32_t)(seed % 1000);
 		}
 		s.head->starts = unit_random_length(&seed);
-		starts_look(&s.starts, &s.target);
+		starts_look(&s.starts, &s.target, false);
 		run = finish(&s);
 		run_row_release(&run);
 		stage_release(&s);
@@ -237,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_heard_from_is_not_missed),
 		cmocka_unit_test(what_was_taken_back_before_or_after_a_look_is_not_missed),
+		cmocka_unit_test(a_target_that_has_ended_takes_nothing_back),
 		cmocka_unit_test(a_child_is_known_by_its_parents_program),
 		cmocka_unit_test(only_the_target_itself_becomes_what_it_announces_so),
 		cmocka_unit_test(what_was_overwritten_is_counted_without_a_name),
