@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# bin/heapgauge, lib/libheapgauge.so, headers, documents, man pages and shell completion. A part that is not built yet is left out.
+# bin/heapgauge, lib/heapgauge/libheapgauge.so (to be preloaded, not linked), headers, documents, man pages and shell completion. A part that is not built yet is left out.
 
 foreach(target heapgauge heapgauge-recorder)
 	if(TARGET ${target})
 		install(TARGETS ${target}
 			RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
-			LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+			LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heapgauge")
 	endif()
 endforeach()
 
@@ -24,3 +24,14 @@ if(TARGET heapgauge-generated)
 	install(DIRECTORY "${generated}/zsh/" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
 	install(DIRECTORY "${generated}/fish/" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 endif()
+
+include(CMakePackageConfigHelpers)
+set(package "${CMAKE_BINARY_DIR}/package")
+configure_file(cmake/package/heapgauge.pc.in "${package}/heapgauge.pc" @ONLY)
+configure_package_config_file(cmake/package/heapgaugeConfig.cmake.in "${package}/heapgaugeConfig.cmake"
+	INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/heapgauge"
+	PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file("${package}/heapgaugeConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${package}/heapgauge.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${package}/heapgaugeConfig.cmake" "${package}/heapgaugeConfigVersion.cmake"
+	DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/heapgauge")

@@ -52,11 +52,10 @@ char *recorder_find(struct error *error)
 {
 	static const char *const places[] = {
 		".",
-		"../lib",
-		"../lib/x86_64-linux-gnu",
-		"../lib/aarch64-linux-gnu",
-		"../lib64",
 		"../lib/heapgauge",
+		"../lib/x86_64-linux-gnu/heapgauge",
+		"../lib/aarch64-linux-gnu/heapgauge",
+		"../lib64/heapgauge",
 	};
 	const char *given = getenv("HEAPGAUGE_RECORDER");
 	AUTO_FREE char *self = realpath("/proc/self/exe", NULL);
@@ -79,7 +78,7 @@ char *recorder_find(struct error *error)
 			return path;
 	}
 	error_set(error,
-		  "cannot find the recorder " RECORDER_FILE " beside %s or in ../lib.\n"
+		  "cannot find the recorder " RECORDER_FILE " beside %s or in ../lib/heapgauge.\n"
 		  "  Set HEAPGAUGE_RECORDER to its path.",
 		  self ? self : "this program");
 	return NULL;

@@ -28,7 +28,7 @@ def test_command_recorder_and_documents_are_installed(installed):
         "share/zsh/site-functions/_heapgauge",
         "share/fish/vendor_completions.d/heapgauge.fish",
     } <= files
-    assert [f for f in files if f.endswith("/libheapgauge.so")] == ["lib/libheapgauge.so"]
+    assert [f for f in files if f.endswith("/libheapgauge.so")] == ["lib/heapgauge/libheapgauge.so"]
     assert not [f for f in files if f.endswith(".a")], "our static libraries are nobody else's affair"
 
 

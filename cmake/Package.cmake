@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Packages: `cpack --config build/release/CPackConfig.cmake` makes a .deb and a .tar.gz. What Debian wants beyond our own
+# files (copyright, its changelog, compressed manuals) is added while packing, by cmake/package/debian.cmake.
+
+set(CPACK_GENERATOR "DEB;TGZ")
+set(CPACK_PACKAGE_NAME heapgauge)
+set(CPACK_PACKAGE_VENDOR heapgauge)
+set(CPACK_PACKAGE_CONTACT "heapgauge maintainers <maintainers@users.noreply.a-seed-efa5ee98.example>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "exact heap profiler for Linux programs")
+set(CPACK_PACKAGE_DESCRIPTION "Records every allocation of a program and its descendants with
+the full call stack, and answers where the memory went: at the
+peak, at the end, over time. The recording survives SIGKILL and the
+OOM killer. For C, C++, Rust and all else that calls malloc.")
+set(CPACK_PACKAGE_FILE_NAME "heapgauge-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESSOR}")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_RESOURCE_FILE_LICENSE "${CMAKE_SOURCE_DIR}/LICENSE")
+set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_SOURCE_DIR}/cmake/package/debian.cmake")
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "less")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+include(CPack)
