@@ -22,6 +22,7 @@ const struct analysis analyses[] = {
 	{ "threads", "what each thread asked for, and who frees what others allocated",
 	  analyse_threads },
 	{ "sites", "every stack that allocated, heaviest first", analyse_sites, true },
+	{ "advice", "what could be done better, with the evidence and the saving", analyse_advice },
 	{ "memory", "the balance sheet: requested, held by the allocator, stacks, files, RSS",
 	  analyse_memory },
 	{ "processes", "who started whom, and what each did", analyse_processes },

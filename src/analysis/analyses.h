@@ -40,6 +40,7 @@ analysis_run analyse_lifetimes;
 analysis_run analyse_reallocs;
 analysis_run analyse_sizes;
 analysis_run analyse_threads;
+analysis_run analyse_advice;
 analysis_run analyse_memory;
 analysis_run analyse_processes;
 analysis_run analyse_health;

@@ -61,7 +61,7 @@ static NOINLINE void begin_late(void)
 
 int main(int argc, char **argv)
 {
-	long steps = (argc > 1 ? strtol(argv[1], NULL, 10) : 3000) / STEP_MS;
+	long steps = (argc > 1 ? strtol(argv[1], NULL, 10) : 100) / STEP_MS;
 	struct timespec next;
 
 	clock_gettime(CLOCK_MONOTONIC, &next);

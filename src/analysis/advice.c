@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `advice`: findings that the data proves, each with its site, the evidence and the saving.
+ * What is looked for is the table in rules.c.
+ *
+ * For people each is three lines: what, what it would save and where; the evidence; what to do.
+ */
+#include "analysis/findings.h"
+
+#include "base/compiler.h"
+
+enum advice_column {
+	ADVICE_RULE,
+	ADVICE_TITLE,
+	ADVICE_PROCESS,
+	ADVICE_SITE,
+	ADVICE_SITES,
+	ADVICE_SAVING_PEAK,
+	ADVICE_SAVING_COPIED,
+	ADVICE_SAVING_LEAKED,
+	ADVICE_SAVING_RATE,
+	ADVICE_SAVING_CALLS,
+	ADVICE_SAVING_FOREIGN,
+	ADVICE_EVIDENCE,
+	ADVICE_TODO,
+	ADVICE_STACK,
+	ADVICE_COLUMNS,
+};
+
+static const struct result_column columns[ADVICE_COLUMNS] = {
+	[ADVICE_RULE] = { "rule", NULL, UNIT_TEXT },
+	[ADVICE_TITLE] = { "title", NULL, UNIT_TEXT },
+	[ADVICE_PROCESS] = { "process", NULL, UNIT_ID },
+	[ADVICE_SITE] = { "site", NULL, UNIT_ID },
+	[ADVICE_SITES] = { "sites", NULL, UNIT_COUNT },
+	[ADVICE_SAVING_PEAK] = { "saving_peak_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_COPIED] = { "saving_copied_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_LEAKED] = { "saving_leaked_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_RATE] = { "saving_bytes_per_second", NULL, UNIT_BYTES_RATE },
+	[ADVICE_SAVING_CALLS] = { "saving_calls", NULL, UNIT_COUNT },
+	[ADVICE_SAVING_FOREIGN] = { "saving_foreign_frees", NULL, UNIT_COUNT },
+	[ADVICE_EVIDENCE] = { "evidence", NULL, UNIT_FIELDS },
+	[ADVICE_TODO] = { "todo", NULL, UNIT_TEXT },
+	[ADVICE_STACK] = { "stack", NULL, UNIT_FRAMES },
+};
+
+/* All that the rule looked at, whatever rule it was. */
+static bool evidence_value(struct result *result, const struct tally *t, struct result_value *ret)
+{
+	const struct result_field fields[] = {
+		{ "calls", value_number(UNIT_COUNT, t->calls) },
+		{ "total_bytes", value_number(UNIT_BYTES, t->bytes) },
+		{ "frees", value_number(UNIT_COUNT, t->frees) },
+		{ "temporary_calls", value_number(UNIT_COUNT, t->temporary) },
+		{ "waste_bytes", value_number(UNIT_BYTES, t->slack_bytes) },
+		{ "peak_bytes", value_number(UNIT_BYTES, t->peak_bytes) },
+		{ "peak_blocks", value_number(UNIT_COUNT, t->peak_blocks) },
+		{ "leaked_bytes", value_number(UNIT_BYTES, t->live_bytes) },
+		{ "leaked_blocks", value_number(UNIT_COUNT, t->live_blocks) },
+		{ "lifetime_ms", value_number(UNIT_COUNT, t->lifetime_ms) },
+		{ "grown_calls", value_number(UNIT_COUNT, t->reallocs.grown_calls) },
+		{ "copied_bytes", value_number(UNIT_BYTES, t->reallocs.moved_bytes) },
+		{ "regrown_calls", value_number(UNIT_COUNT, t->regrown_calls) },
+		{ "regrown_bytes", value_number(UNIT_BYTES, t->regrown_bytes) },
+		{ "freed_elsewhere", value_number(UNIT_COUNT, t->elsewhere) },
+		{ "bytes_per_second", value_change(UNIT_BYTES_RATE, t->growing_per_second) },
+		{ "confidence_per_mille", value_number(UNIT_COUNT, t->confidence_per_mille) },
+	};
+	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
+
+	*ret = (struct result_value){ .unit = UNIT_FIELDS, .fields = { kept, ARRAY_SIZE(fields) } };
+	return kept != NULL;
+}
+
+static bool fill_row(struct result *result, struct places *places, const struct finding *f,
+		     struct result_value *row)
+{
+	const struct saving *s = &f->saving;
+
+	row[ADVICE_RULE] = value_text(f->rule->name);
+	row[ADVICE_TITLE] = value_text(f->rule->title);
+	row[ADVICE_PROCESS] = value_number(UNIT_ID, f->process->pid);
+	row[ADVICE_SITE] = value_number(UNIT_ID, f->site->id.v);
+	row[ADVICE_SITES] = value_number(UNIT_COUNT, f->tally.sites);
+	row[ADVICE_SAVING_PEAK] = value_number(UNIT_BYTES, s->peak_bytes);
+	row[ADVICE_SAVING_COPIED] = value_number(UNIT_BYTES, s->copied_bytes);
+	row[ADVICE_SAVING_LEAKED] = value_number(UNIT_BYTES, s->leaked_bytes);
+	row[ADVICE_SAVING_RATE] = value_change(UNIT_BYTES_RATE, s->bytes_per_second);
+	row[ADVICE_SAVING_CALLS] = value_number(UNIT_COUNT, s->calls);
+	row[ADVICE_SAVING_FOREIGN] = value_number(UNIT_COUNT, s->foreign_frees);
+	row[ADVICE_TODO] = value_text(f->rule->todo);
+	return evidence_value(result, &f->tally, &row[ADVICE_EVIDENCE]) &&
+	       stack_value(result, places, f->process, f->site->node, &row[ADVICE_STACK]);
+}
+
+/* "saves 2.1 GiB of copying, 45,120 calls" */
+static void say_saving(struct words *w, const struct saving *s)
+{
+	const struct {
+		struct result_value value;
+		bool there;
+		const char *of;
+	} parts[] = {
+		{ value_number(UNIT_BYTES, s->peak_bytes), s->peak_bytes, " at the peak" },
+		{ value_number(UNIT_BYTES, s->copied_bytes), s->copied_bytes, " of copying" },
+		{ value_number(UNIT_BYTES, s->leaked_bytes), s->leaked_bytes, " that leaked" },
+		{ value_number(UNIT_COUNT, s->calls), s->calls, " calls" },
+		{ value_number(UNIT_COUNT, s->foreign_frees), s->foreign_frees,
+		  " frees in another thread" },
+	};
+	const char *before = "saves ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (!parts[i].there)
+			continue;
+		words_text(w, before);
+		words_add(w, parts[i].value);
+		words_text(w, parts[i].of);
+		before = ", ";
+	}
+}
+
+static void say_finding(struct sentences *s, const struct finding *f)
+{
+	struct words saving = { 0 }, where = { 0 }, evidence = { 0 }, todo = { 0 };
+
+	say_saving(&saving, &f->saving);
+	words_text(&where, place_label(s->result, f->owner));
+	sentences_add(s, f->rule->name, &saving, &where);
+	words_text(&evidence, f->rule->title);
+	words_text(&evidence, ": ");
+	f->rule->say(&evidence, f->of, &f->tally);
+	sentences_add(s, "", &evidence, NULL);
+	words_text(&todo, "-> ");
+	words_text(&todo, f->rule->todo);
+	sentences_add(s, "", &todo, NULL);
+}
+
+static bool say_all(struct result *result, const struct profile *profile,
+		    const struct findings *findings, size_t shown)
+{
+	struct sentences s = { .result = result };
+	struct words w = { 0 };
+
+	words_headline(&w, result, profile);
+	if (findings->count)
+		words_count(&w, findings->count, " finding", " findings");
+	else
+		words_text(&w, "no findings: no rule holds for what was recorded");
+	sentences_add(&s, NULL, &w, NULL);
+	for (size_t i = 0; i < shown; i++)
+		say_finding(&s, &findings->at[i]);
+	if (shown < findings->count) {
+		struct words more = { 0 };
+
+		words_count(&more, findings->count - shown, " more finding", " more findings");
+		words_text(&more, " (--limit N shows more)");
+		sentences_add(&s, "...", &more, NULL);
+	}
+	return sentences_end(&s);
+}
+
+static bool fill(struct result *result, const struct profile *profile, struct places *places,
+		 const struct findings *findings, size_t limit)
+{
+	size_t rows = MIN(findings->count, limit);
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, rows * ADVICE_COLUMNS);
+
+	if (!values)
+		return false;
+	for (size_t i = 0; i < rows; i++)
+		if (!fill_row(result, places, &findings->at[i], &values[i * ADVICE_COLUMNS]))
+			return false;
+	result->table = (struct result_table){ .name = "findings",
+					       .shape = RESULT_TABLE,
+					       .columns = columns,
+					       .column_count = ADVICE_COLUMNS,
+					       .values = values,
+					       .row_count = rows,
+					       .machines_only = true };
+	return say_all(result, profile, findings, rows);
+}
+
+static int check(const struct query *query, struct error *error)
+{
+	if (query->at.kind || query->minus.kind || query->has_cost || query->has_axis)
+		return error_set(error, "--cost, --at, --minus and --by do not go with the view "
+					"advice: its rules look at the whole run");
+	if (query->filters.thread)
+		return error_set(error, "--thread does not go with the view advice: its rules look "
+					"at sites, whoever called");
+	return 0;
+}
+
+struct result *analyse_advice(const struct profile *profile, struct places *places,
+			      const struct query *query, struct error *error)
+{
+	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
+	struct selection selection;
+	struct findings findings = { 0 };
+	struct profile_notes unnamed = { 0 };
+
+	if (check(query, error) < 0 ||
+	    selection_make(&selection, profile, places, query, ask, error) < 0)
+		return NULL;
+	struct result *result = result_begin("advice", profile, query, 1);
+	bool done = result && findings_make(&findings, &selection, places) == 0 &&
+		    fill(result, profile, places, &findings, query->limit) &&
+		    names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
+		    result_notes(result, profile, selection.whole.calls ? NULL : NOTHING_RECORDED,
+				 unnamed);
+
+	if (done)
+		result_head_add(result, "finding_count", value_number(UNIT_COUNT, findings.count));
+	findings_release(&findings);
+	selection_release(&selection);
+	if (done)
+		return result;
+	result_free(result);
+	error_set(error, "out of memory");
+	return NULL;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLE of rules. Each says only what the counters prove, with a saving that is computed and not
+ * guessed; where it is a bound or an estimate, the words say so. Thresholds are shares of what the
+ * process did, and floors below which nobody should be bothered.
+ */
+#include <string.h>
+
+#include "analysis/findings.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+
+enum {
+	LEAST_CALLS = 1000,
+	LEAST_BYTES = 64 * 1024,
+	LEAST_GROWTHS = 64,
+	LEAST_SMALL_BLOCKS = 10000,
+	SMALL_BYTES = 64,
+	HEADER_BYTES = 8,	  /* glibc's, in front of each block */
+	LEAST_RUN_NS = 200000000, /* lifetimes are counted in milliseconds */
+};
+
+static double share_of(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+/* At least one in `one_in`, and the floor. */
+static bool counts(uint64_t part, uint64_t whole, uint64_t one_in, uint64_t floor)
+{
+	return part >= floor && part >= whole / one_in;
+}
+
+static uint64_t mean(uint64_t sum, uint64_t count)
+{
+	return count ? sum / count : 0;
+}
+
+/* What is rounded up in the blocks that were there at the peak: as in all calls on average. */
+static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t peak_blocks)
+{
+	return calls ? (uint64_t)((double)slack_bytes / (double)calls * (double)peak_blocks) : 0;
+}
+
+static void words_bytes(struct words *w, uint64_t bytes)
+{
+	words_add(w, value_number(UNIT_BYTES, bytes));
+}
+
+static void words_number(struct words *w, uint64_t count)
+{
+	words_add(w, value_number(UNIT_COUNT, count));
+}
+
+/* Growth step by step. */
+
+static uint64_t copied_bytes(const struct tally *t)
+{
+	/* A container doubles: half of each new block is what was copied into it. */
+	return saturating_add(t->reallocs.moved_bytes, t->regrown_bytes / 2);
+}
+
+static bool reserve_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	/* Whether a container grows is known by names: only sites that would matter are asked. */
+	return counts(n->reallocs.moved_bytes, of->process->bytes, 400, LEAST_BYTES / 8) ||
+	       (n->reallocs.calls == 0 && n->calls >= LEAST_GROWTHS / 8 &&
+		counts(n->bytes, of->process->bytes, 200, LEAST_BYTES / 4));
+}
+
+static bool reserve_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t copied = copied_bytes(t), growths = t->reallocs.grown_calls + t->regrown_calls;
+
+	if (growths < LEAST_GROWTHS || !counts(copied, of->process->bytes, 100, LEAST_BYTES))
+		return false;
+	ret->copied_bytes = copied;
+	ret->calls = growths;
+	ret->share = share_of(copied, of->process->bytes);
+	return true;
+}
+
+static void reserve_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	if (t->reallocs.grown_calls) {
+		words_text(w, "realloc made blocks larger ");
+		words_number(w, t->reallocs.grown_calls);
+		words_text(w, " times, from ");
+		words_bytes(w, mean(t->reallocs.old_bytes, t->reallocs.calls));
+		words_text(w, " to ");
+		words_bytes(w, mean(t->reallocs.new_bytes, t->reallocs.calls));
+		words_text(w, " on average, and copied ");
+		words_bytes(w, t->reallocs.moved_bytes);
+		return;
+	}
+	words_text(w, "a container took a larger block ");
+	words_number(w, t->regrown_calls);
+	words_text(w, " times, ");
+	words_bytes(w, t->regrown_bytes);
+	words_text(w, " in all, and copied about half of that");
+}
+
+/* Freed before the next one. */
+
+static bool reuse_may(const struct advised *of, const struct profile_site *site)
+{
+	return counts(site->numbers.temporary_calls, of->process->calls, 200, LEAST_CALLS / 4);
+}
+
+static bool reuse_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	if (!counts(t->temporary, of->process->calls, 100, LEAST_CALLS) ||
+	    t->temporary < t->calls / 2)
+		return false;
+	ret->calls = t->temporary;
+	ret->share = share_of(t->temporary, of->process->calls);
+	return true;
+}
+
+static void reuse_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	double seconds = (double)of->process->duration_ns / 1e9;
+
+	words_number(w, t->temporary);
+	words_text(w, " of ");
+	words_number(w, t->calls);
+	words_text(w, " blocks of ");
+	words_bytes(w, mean(t->bytes, t->calls));
+	words_text(w, " on average were freed before the thread's next call, ");
+	words_add(w, value_number(UNIT_RATE,
+				  seconds > 0 ? (uint64_t)((double)t->temporary / seconds) : 0));
+}
+
+/* Small blocks of one kind. */
+
+static bool is_small(const struct tally *t)
+{
+	return mean(t->bytes, t->calls) <= SMALL_BYTES && t->peak_blocks >= LEAST_SMALL_BLOCKS;
+}
+
+static uint64_t overhead_at_peak(const struct advised *of, const struct tally *t)
+{
+	uint64_t headers =
+		strcmp(of->process->allocator, "glibc") == 0 ? HEADER_BYTES * t->peak_blocks : 0;
+
+	return saturating_add(headers, slack_at_peak(t->slack_bytes, t->calls, t->peak_blocks));
+}
+
+static bool pool_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	return n->peak_blocks >= LEAST_SMALL_BLOCKS / 4 &&
+	       mean(n->bytes, n->calls) <= SMALL_BYTES &&
+	       counts(n->peak_bytes, of->process->peak_bytes, 200, LEAST_BYTES / 8);
+}
+
+static bool pool_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t saved = overhead_at_peak(of, t);
+
+	if (!is_small(t) || !counts(saved, of->process->peak_bytes, 100, LEAST_BYTES))
+		return false;
+	ret->peak_bytes = saved;
+	ret->share = share_of(saved, of->process->peak_bytes);
+	return true;
+}
+
+static void pool_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	words_number(w, t->peak_blocks);
+	words_text(w, " blocks of ");
+	words_bytes(w, mean(t->bytes, t->calls));
+	words_text(w, " on average at the peak, each with ");
+	words_bytes(w, mean(overhead_at_peak(of, t), t->peak_blocks));
+	words_text(w, " of rounding and header");
+}
+
+/* Sizes that the allocator rounds up. */
+
+static bool rounding_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	return counts(slack_at_peak(n->slack_bytes, n->calls, n->peak_blocks),
+		      of->process->peak_bytes, 400, LEAST_BYTES / 8);
+}
+
+static bool rounding_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t saved = slack_at_peak(t->slack_bytes, t->calls, t->peak_blocks);
+
+	/* What is small is the other rule's: a better size does not take the headers away. */
+	if (is_small(t) || t->slack_bytes < t->bytes / 8 ||
+	    !counts(saved, of->process->peak_bytes, 100, LEAST_BYTES))
+		return false;
+	ret->peak_bytes = saved;
+	ret->share = share_of(saved, of->process->peak_bytes);
+	return true;
+}
+
+static void rounding_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_text(w, "blocks of ");
+	words_bytes(w, mean(t->bytes, t->calls));
+	words_text(w, " on average are rounded up by ");
+	words_bytes(w, mean(t->slack_bytes, t->calls));
+	words_text(w, "; ");
+	words_number(w, t->peak_blocks);
+	words_text(w, " of them at the peak");
+}
+
+/* Never freed, and more and more of it. */
+
+static bool leak_may(const struct advised *of, const struct profile_site *site)
+{
+	return site->numbers.frees == 0 &&
+	       counts(site->numbers.live_bytes, of->process->live_bytes, 200, LEAST_BYTES / 64) &&
+	       trend_of_site(&of->trends, site).verdict == TREND_GROWING;
+}
+
+static bool leak_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	if (t->frees || t->growing_per_second <= 0 ||
+	    !counts(t->live_bytes, of->process->live_bytes, 100, LEAST_BYTES / 16))
+		return false;
+	ret->leaked_bytes = t->live_bytes;
+	ret->bytes_per_second = t->growing_per_second;
+	ret->share = share_of(t->live_bytes, of->process->peak_bytes);
+	return true;
+}
+
+static void leak_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_text(w, "none of ");
+	words_number(w, t->calls);
+	words_text(w, " blocks was freed, and they grew by ");
+	words_bytes(w, (uint64_t)t->growing_per_second);
+	words_text(w, "/s, ");
+	words_add(w, value_percent(t->confidence_per_mille, 1000));
+	words_text(w, " sure");
+}
+
+/* Short-lived blocks that make the peak. */
+
+static bool burst_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	return n->frees > 0 &&
+	       counts(n->peak_bytes, of->process->peak_bytes, 50, LEAST_BYTES / 4) &&
+	       n->lifetime_ms_sum / n->frees < of->process->duration_ns / 1000000 / 20;
+}
+
+static bool burst_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	const struct profile_process *p = of->process;
+	/* Without these blocks some other moment may be the peak. */
+	uint64_t saved = MIN(t->peak_bytes, saturating_sub(p->peak_bytes, t->most_without));
+
+	/* It lives a hundredth of the run, nothing stays, and the peak is higher for it. */
+	if (t->frees == 0 || p->duration_ns < LEAST_RUN_NS ||
+	    t->lifetime_ms / t->frees > p->duration_ns / 1000000 / 100 ||
+	    t->live_blocks > t->calls / 100 || !counts(saved, p->peak_bytes, 10, LEAST_BYTES))
+		return false;
+	ret->peak_bytes = saved;
+	ret->share = share_of(saved, p->peak_bytes);
+	return true;
+}
+
+static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	words_bytes(w, t->peak_bytes);
+	words_text(w, " of the peak, ");
+	words_add(w, value_percent(t->peak_bytes, of->process->peak_bytes));
+	words_text(w, ", is in ");
+	words_number(w, t->peak_blocks);
+	words_text(w, " blocks that live for ");
+	if (t->lifetime_ms < t->frees)
+		words_text(w, "less than 1 ms");
+	else
+		words_add(w, value_number(UNIT_NS, mean(t->lifetime_ms, t->frees) * 1000000));
+	words_text(w, " on average");
+}
+
+/* Allocated here, freed in another thread. */
+
+static bool elsewhere_may(const struct advised *of, const struct profile_site *site)
+{
+	return of->process->threads > 1 &&
+	       counts(site->numbers.frees, of->process->frees, 200, LEAST_CALLS / 4);
+}
+
+static bool elsewhere_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	if (!counts(t->elsewhere, of->process->frees, 100, LEAST_CALLS) ||
+	    t->elsewhere < t->frees / 2)
+		return false;
+	ret->foreign_frees = t->elsewhere;
+	ret->share = share_of(t->elsewhere, of->process->frees);
+	return true;
+}
+
+static void elsewhere_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_text(w, "at least ");
+	words_number(w, t->elsewhere);
+	words_text(w, " of ");
+	words_number(w, t->frees);
+	words_text(w, " blocks were freed by a thread that did not allocate them");
+}
+
+const struct rule_row rule_rows[] = {
+	{ .name = "leak",
+	  .title = "never freed, and growing",
+	  .todo = "find who should free it",
+	  .may = leak_may,
+	  .holds = leak_holds,
+	  .say = leak_say },
+	{ .name = "burst",
+	  .title = "short-lived blocks make the peak",
+	  .todo = "work in smaller batches, or free earlier",
+	  .may = burst_may,
+	  .holds = burst_holds,
+	  .looks_back = true,
+	  .say = burst_say },
+	{ .name = "reserve",
+	  .title = "grown step by step",
+	  .todo = "ask for the final size first: reserve()",
+	  .may = reserve_may,
+	  .holds = reserve_holds,
+	  .say = reserve_say },
+	{ .name = "reuse",
+	  .title = "a temporary in a loop",
+	  .todo = "keep one block and use it again",
+	  .may = reuse_may,
+	  .holds = reuse_holds,
+	  .say = reuse_say },
+	{ .name = "pool",
+	  .title = "many small blocks",
+	  .todo = "put many into one block: an array, an arena, a pool",
+	  .may = pool_may,
+	  .holds = pool_holds,
+	  .say = pool_say },
+	{ .name = "rounding",
+	  .title = "sizes that are rounded up",
+	  .todo = "choose a size that the allocator has",
+	  .may = rounding_may,
+	  .holds = rounding_holds,
+	  .say = rounding_say },
+	{ .name = "elsewhere",
+	  .title = "freed in another thread",
+	  .todo = "free where it was allocated, or hand over in batches",
+	  .may = elsewhere_may,
+	  .holds = elsewhere_holds,
+	  .say = elsewhere_say },
+};
+const size_t rule_count = ARRAY_SIZE(rule_rows);
