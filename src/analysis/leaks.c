@@ -16,8 +16,9 @@ static bool holds_something(const struct entry *e)
 
 enum { AGE_BUCKETS = 65 };
 
-/* Bytes of the selected sites by age; index i is [2^(i-1), 2^i) ms. False if out of memory. */
-static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS])
+/* Of the selected sites by age; index i is [2^(i-1), 2^i) ms. False if out of memory. */
+static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS],
+		     uint64_t blocks[AGE_BUCKETS])
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	size_t processes = s->profile->process_count;
@@ -38,21 +39,45 @@ static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS])
 			unsigned bucket = low ? 64u - (unsigned)__builtin_clzll(low) : 0;
 
 			bytes[bucket] = saturating_add(bytes[bucket], ages->at[j].bytes);
+			blocks[bucket] = saturating_add(blocks[bucket], ages->at[j].blocks);
 		}
 	}
 	return true;
 }
 
+/* Blocks of all of them by age, in the head. */
+static void tell_ages(struct sentences *sentences, const uint64_t blocks[AGE_BUCKETS])
+{
+	struct result_bar *bars =
+		ARENA_ARRAY(&sentences->result->arena, struct result_bar, AGE_BUCKETS);
+	size_t count = 0;
+
+	if (!bars) {
+		sentences->failed = true;
+		return;
+	}
+	for (unsigned i = 0; i < AGE_BUCKETS; i++)
+		if (blocks[i])
+			bars[count++] = (struct result_bar){
+				i ? UINT64_C(1) << (i - 1) : 0,
+				i < AGE_BUCKETS - 1 ? UINT64_C(1) << i : UINT64_MAX,
+				blocks[i],
+			};
+	result_head_add(sentences->result, "ages",
+			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
+}
+
 /* "age  98.9 % of it is older than 4.1 s" */
 static void say_age(struct sentences *sentences, const struct selection *s)
 {
-	uint64_t bytes[AGE_BUCKETS] = { 0 }, total = 0, older = 0;
+	uint64_t bytes[AGE_BUCKETS] = { 0 }, blocks[AGE_BUCKETS] = { 0 }, total = 0, older = 0;
 	struct words w = { 0 };
 
 	if (s->slots || s->asked.kind != MOMENT_END || s->change)
 		return; /* ages are of whole sites, at the end */
-	if (!add_ages(s, bytes))
+	if (!add_ages(s, bytes, blocks))
 		sentences->failed = true;
+	tell_ages(sentences, blocks);
 	for (size_t i = 0; i < AGE_BUCKETS; i++)
 		total = saturating_add(total, bytes[i]);
 	if (total == 0)
@@ -60,7 +85,7 @@ static void say_age(struct sentences *sentences, const struct selection *s)
 	size_t bucket = AGE_BUCKETS;
 
 	while (older < total - total / 2)
-		older += bytes[--bucket];
+		older = saturating_add(older, bytes[--bucket]);
 	words_add(&w, value_percent(older, total));
 	if (bucket == 0) {
 		words_text(&w, " of it is younger than a millisecond");

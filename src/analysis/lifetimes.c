@@ -100,6 +100,28 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	sentences_add(sentences, "freed", &w, NULL);
 }
 
+/* All of them in the head, in their own classes. */
+static void tell_all(struct sentences *sentences, const uint64_t counts[CLASSES])
+{
+	struct result_bar *bars =
+		ARENA_ARRAY(&sentences->result->arena, struct result_bar, CLASSES);
+	size_t count = 0;
+
+	if (!bars) {
+		sentences->failed = true;
+		return;
+	}
+	for (unsigned i = 0; i < CLASSES; i++)
+		if (counts[i])
+			bars[count++] = (struct result_bar){
+				i ? UINT64_C(1) << (i - 1) : 0,
+				i < CLASSES - 1 ? UINT64_C(1) << i : UINT64_MAX,
+				counts[i],
+			};
+	result_head_add(sentences->result, "lifetimes",
+			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
+}
+
 static void say_bars(struct sentences *sentences, const struct selection *s)
 {
 	uint64_t counts[CLASSES] = { 0 }, bars[CLASSES] = { 0 }, total = 0, largest = 0;
@@ -108,6 +130,7 @@ static void say_bars(struct sentences *sentences, const struct selection *s)
 	say_mean(sentences, s);
 	for (size_t i = 0; i < s->count; i++)
 		add_lifetimes(s, &s->entries[i], counts);
+	tell_all(sentences, counts);
 	for (unsigned i = 0; i < CLASSES; i++) {
 		/* 0 alone; then 1 and 2, 3 and 4, ... */
 		unsigned bar = (i + 1) / 2;

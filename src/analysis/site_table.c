@@ -408,7 +408,7 @@ struct result *site_view_run(const struct site_view *view, const struct profile 
 	}
 	if (selection_make(&m.selection, profile, places, query, view->ask, error) < 0)
 		return NULL;
-	m.source.result = result_begin(view->name, profile, query, SELECTION_FIELDS + 1);
+	m.source.result = result_begin(view->name, profile, query, SELECTION_FIELDS + 2);
 	bool done = make(&m, places);
 
 	selection_release(&m.selection);

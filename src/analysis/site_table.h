@@ -69,7 +69,7 @@ struct site_view {
 	bool (*wanted)(const struct entry *entry);
 	/* The order where no cost was asked for, which is then not shown; NULL: by the cost. */
 	uint64_t (*weight)(const struct selection *selection, const struct entry *entry);
-	/* More sentences behind the headline; NULL: none. */
+	/* More sentences behind the headline, and one field of the head; NULL: none. */
 	void (*say)(struct sentences *sentences, const struct selection *selection);
 };
 

@@ -70,13 +70,29 @@ static const struct result_value *cell(const struct result *r, size_t row, const
 	return NULL;
 }
 
-static uint64_t head(const struct result *r, const char *name)
+static const struct result_value *field(const struct result *r, const char *name)
 {
 	for (size_t i = 0; i < r->head.count; i++)
 		if (strcmp(r->head.at[i].name, name) == 0)
-			return r->head.at[i].value.number;
+			return &r->head.at[i].value;
 	fail_msg("no field %s", name);
-	return 0;
+	return NULL;
+}
+
+static uint64_t head(const struct result *r, const char *name)
+{
+	return field(r, name)->number;
+}
+
+/* All that the bars of a field count. */
+static uint64_t head_bars(const struct result *r, const char *name)
+{
+	struct result_bars bars = field(r, name)->bars;
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < bars.count; i++)
+		total += bars.at[i].count;
+	return total;
 }
 
 static uint64_t sum(const struct result *r, const char *column)
@@ -346,6 +362,7 @@ static void lifetimes_bound_the_median_and_the_longest(void **state)
 		struct result *r = run("lifetimes", &query);
 		uint64_t before = UINT64_MAX;
 
+		assert_int_equal(head_bars(r, "lifetimes"), sum(r, "frees"));
 		for (size_t row = 0; row < r->table.row_count; row++) {
 			unsigned lived[RANDOM_BLOCKS];
 			size_t count = 0;
@@ -386,6 +403,7 @@ static void leaks_tell_how_old_they_are(void **state)
 		begin(seed);
 		struct result *r = run("leaks", &query);
 
+		assert_int_equal(head_bars(r, "ages"), sum(r, "leaked_blocks"));
 		for (size_t row = 0; row < r->table.row_count; row++) {
 			uint64_t oldest = 0, older = 0, bytes = 0, blocks = 0;
 			uint64_t half = cell(r, row, "half_older_ns")->number;
