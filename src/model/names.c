@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "symbols/name_store.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -77,6 +78,9 @@ struct names *names_new(const struct names_options *options)
 			.style = options->style,
 			.debug_folders = options->debug_folders,
 			.debug_folder_count = options->debug_folder_count,
+			.workers = options->workers,
+			.store_folder = options->store_folder,
+			.store_limit_bytes = options->store_limit_bytes,
 		};
 
 		names->symbolizer = symbolizer_new(&wishes);
@@ -211,6 +215,38 @@ static struct named_stack frame_names(struct names *names, struct process_names 
 	if (!kept->at)
 		*kept = name_frame(names, known, frame);
 	return *kept;
+}
+
+void names_prepare(struct names *names, const struct profile_process *p)
+{
+	struct process_names *known = process_names(names, p);
+	VECTOR(struct symbol_request) requests = { 0 };
+
+	for (uint32_t i = 1; known && names->symbolizer && i < p->frame_count; i++) {
+		struct profile_frame frame = profile_frame_at(p, (frame_id){ i });
+		const struct module_names *module;
+
+		if (frame.mark != MARK_NONE || frame.module.v == 0 || known->frames[i].at)
+			continue;
+		module = module_names(names, known, frame.module);
+		if (module &&
+		    !vector_push(&requests, ((struct symbol_request){ module->symbols, frame.offset,
+								      frame.exact })))
+			break;
+	}
+	if (requests.count)
+		symbolizer_prepare(names->symbolizer, requests.at, requests.count);
+	vector_release(&requests);
+}
+
+size_t names_save(struct names *names)
+{
+	return names->symbolizer ? symbolizer_save(names->symbolizer) : 0;
+}
+
+char *names_store_folder(void)
+{
+	return name_store_folder();
 }
 
 int names_frame(struct names *names, const struct profile_process *p, struct profile_frame frame,

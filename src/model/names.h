@@ -45,11 +45,29 @@ struct names_options {
 	enum name_style style;
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
+	unsigned workers;	    /* threads for names_prepare; 0: as many as there are CPUs */
+	const char *store_folder;   /* where names are kept for the next time; NULL: nowhere */
+	uint64_t store_limit_bytes; /* of that folder; 0: 512 MiB */
 };
 
 /* `options` may be NULL: zeroed. NULL if out of memory. */
 struct names *names_new(const struct names_options *options);
+/* Saves what is not yet saved. */
 void names_free(struct names *names);
+
+/*
+ * The folder for names_options.store_folder that is this user's: below $XDG_CACHE_HOME or ~/.cache. The
+ * caller's (free). NULL if the environment does not say.
+ */
+char *names_store_folder(void);
+/* Writes newly found names to the store. Returns how many modules' names could not be written. */
+size_t names_save(struct names *names);
+
+/*
+ * Names all frames of the process at once, by several threads: for views that will ask about most of
+ * them. Changes no answer, only when the time is spent.
+ */
+void names_prepare(struct names *names, const struct profile_process *process);
 
 /*
  * The frame and what was inlined there, leaf first, at least one. Resolved by the first call, O(1)

@@ -51,8 +51,10 @@ static enum profile_mark mark_of(uint64_t offset)
 	}
 }
 
-static struct profile_frame frame_at(const struct profile_process *p, uint32_t index)
+struct profile_frame profile_frame_at(const struct profile_process *p, frame_id id)
 {
+	uint32_t index = id.v;
+
 	if (index >= p->rows->frame_count)
 		return (struct profile_frame){ .mark = MARK_DAMAGED };
 	uint64_t word = p->rows->frames[index];
@@ -83,7 +85,7 @@ ptrdiff_t profile_stack(const struct profile_process *p, node_id node, struct ar
 	if (!frames)
 		return -1;
 	for (uint32_t n = node.v; n != 0; n = nodes[n].parent)
-		frames[at++] = frame_at(p, nodes[n].frame);
+		frames[at++] = profile_frame_at(p, (frame_id){ nodes[n].frame });
 	ASSERT(at == count);
 	*ret = frames;
 	return (ptrdiff_t)count;
@@ -96,5 +98,6 @@ struct profile_node profile_node(const struct profile_process *p, node_id node)
 	ASSERT(node.v < p->rows->node_count);
 	const struct node_row *row = &p->rows->nodes[node.v];
 
-	return (struct profile_node){ { row->parent }, frame_at(p, row->frame) };
+	return (struct profile_node){ { row->parent },
+				      profile_frame_at(p, (frame_id){ row->frame }) };
 }

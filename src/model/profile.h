@@ -184,6 +184,9 @@ void profile_free(struct profile *profile);
 ptrdiff_t profile_stack(const struct profile_process *process, node_id node, struct arena *arena,
 			struct profile_frame **ret);
 
+/* One frame; a mark if the recording does not have it. */
+struct profile_frame profile_frame_at(const struct profile_process *process, frame_id frame);
+
 /* One step of a stack: its innermost frame, and the stack of the caller. Pre: node is none or below node_count;
  * a caller's id is always less than its callee's. */
 struct profile_node {

@@ -2,10 +2,9 @@
 /*
  * From an address to its unit, function, inline chain and line.
  *
- * libdw finds a unit by .debug_aranges, which clang and rustc do not write, and a function by
- * walking all of its unit for each address. So two tables are built, each once and when first
- * needed: the ranges of all units of the module, and for a unit that was hit the ranges of all its
- * functions. The inline chain is then a walk inside one function.
+ * libdw finds a function by walking all of its unit for each address. So for a unit that was hit a
+ * table is built of the ranges of all its functions. The inline chain is then a walk inside one
+ * function.
  *
  * Invariant: a unit's functions are loaded or its `loaded` is false. Bad DWARF makes names missing,
  * never wrong memory accesses: all reading is libdw's.
@@ -20,14 +19,15 @@
 #include "symbols/ranges.h"
 #include "symbols/scope_names.h"
 #include "symbols/split_package.h"
+#include "symbols/unit_map.h"
 #include "util/vector.h"
 
 enum { TREE_MAX_DEPTH = 128 };
 
 struct unit {
-	Dwarf_Die die; /* of the file: has ranges and lines */
 	bool loaded;
 	/* From here on only once loaded. */
+	Dwarf_Die die;	      /* of the file: has ranges and lines */
 	Dwarf_Die body;	      /* where the functions are: the same, or the split unit's */
 	const char *folder;   /* where it was compiled */
 	uint64_t base;	      /* what libdw did not add to ranges of the body, or 0 */
@@ -40,56 +40,26 @@ struct unit {
 
 struct dwarf_index {
 	Dwarf *dwarf;
+	const struct unit_map *map;
 	struct split_package *package; /* may be NULL */
 	struct scope_names *names;
-	struct ranges ranges; /* item = index into units */
-	struct {
-		struct unit *at;
-		size_t count, capacity;
-	} units;
+	struct unit *units; /* as many as the map has */
+	bool lacks_units;
 };
 
-static bool add_ranges(struct ranges *ranges, Dwarf_Die *die, uint32_t item)
-{
-	Dwarf_Addr base, low, high;
-	ptrdiff_t offset = 0;
-
-	while ((offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0)
-		/* Code that the linker threw away keeps its ranges, from address 0. */
-		if (low != 0 && !ranges_add(ranges, low, high, item, 0))
-			return false;
-	return true;
-}
-
-static bool load_units(struct dwarf_index *index)
-{
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die die;
-	uint8_t type;
-
-	while (dwarf_get_units(index->dwarf, cu, &cu, NULL, &type, &die, NULL) == 0) {
-		if (type != DW_UT_compile && type != DW_UT_skeleton)
-			continue;
-		struct unit unit = { .die = die };
-		uint32_t item = (uint32_t)index->units.count;
-
-		if (!vector_push(&index->units, unit) || !add_ranges(&index->ranges, &die, item))
-			return false;
-	}
-	ranges_sort(&index->ranges);
-	return true;
-}
-
-struct dwarf_index *dwarf_index_new(Dwarf *dwarf, struct split_package *package)
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const struct unit_map *map,
+				    struct split_package *package)
 {
 	struct dwarf_index *index = calloc(1, sizeof *index);
 
 	if (!index)
 		return NULL;
 	index->dwarf = dwarf;
+	index->map = map;
 	index->package = package;
 	index->names = scope_names_new();
-	if (!index->names || !load_units(index)) {
+	index->units = calloc(MAX(map->units.count, (size_t)1), sizeof *index->units);
+	if (!index->names || !index->units) {
 		dwarf_index_free(index);
 		return NULL;
 	}
@@ -100,14 +70,18 @@ void dwarf_index_free(struct dwarf_index *index)
 {
 	if (!index)
 		return;
-	for (size_t i = 0; i < index->units.count; i++) {
-		ranges_release(&index->units.at[i].ranges);
-		vector_release(&index->units.at[i].functions);
+	for (size_t i = 0; index->units && i < index->map->units.count; i++) {
+		ranges_release(&index->units[i].ranges);
+		vector_release(&index->units[i].functions);
 	}
-	vector_release(&index->units);
-	ranges_release(&index->ranges);
+	free(index->units);
 	scope_names_free(index->names);
 	free(index);
+}
+
+bool dwarf_index_lacks_units(const struct dwarf_index *index)
+{
+	return index->lacks_units;
 }
 
 /* Whether a function with code of its own can be below it. */
@@ -121,7 +95,6 @@ static bool may_hold_functions(int tag)
 	case DW_TAG_union_type:
 	case DW_TAG_subprogram:
 	case DW_TAG_lexical_block:
-	case DW_TAG_inlined_subroutine:
 		return true;
 	default:
 		return false;
@@ -142,7 +115,7 @@ static bool collect_functions(struct unit *unit, Dwarf_Die *parent, unsigned dep
 			uint32_t item = (uint32_t)unit->functions.count;
 
 			if (!vector_push(&unit->functions, die) ||
-			    !add_ranges(&unit->ranges, &die, item))
+			    !die_ranges_add(&unit->ranges, &die, item))
 				return false;
 		}
 		if (may_hold_functions(tag) && !collect_functions(unit, &die, depth + 1))
@@ -174,17 +147,27 @@ static void load_body(struct dwarf_index *index, struct unit *unit)
 		unit->body = body;
 		if (dwarf_lowpc(&unit->die, &unit->base) != 0)
 			unit->base = 0;
+	} else {
+		index->lacks_units = true;
 	}
 }
 
-static void load_unit(struct dwarf_index *index, struct unit *unit)
+/* NULL if the file, which was read before, cannot be read any more. */
+static struct unit *load_unit(struct dwarf_index *index, uint32_t number)
 {
+	struct unit *unit = &index->units[number];
+
+	if (unit->loaded)
+		return unit;
+	if (!dwarf_offdie(index->dwarf, index->map->units.at[number], &unit->die))
+		return NULL;
 	load_body(index, unit);
 	unit->folder = string_attribute(&unit->die, DW_AT_comp_dir);
 	/* Out of memory: what was found so far is right, the rest has no names. */
 	(void)collect_functions(unit, &unit->body, 0);
 	ranges_sort(&unit->ranges);
 	unit->loaded = true;
+	return unit;
 }
 
 struct chain {
@@ -322,15 +305,15 @@ static void set_line(struct dwarf_frame *frame, struct unit *unit, uint64_t addr
 
 size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_frame *frames)
 {
-	const struct range *found = ranges_find(&index->ranges, address);
+	uint32_t number;
+	struct unit *unit = NULL;
 
-	if (!found)
+	if (unit_map_find(index->map, address, &number))
+		unit = load_unit(index, number);
+	if (!unit)
 		return 0;
-	struct unit *unit = &index->units.at[found->item];
+	const struct range *found = ranges_find(&unit->ranges, address);
 
-	if (!unit->loaded)
-		load_unit(index, unit);
-	found = ranges_find(&unit->ranges, address);
 	frames[0] = (struct dwarf_frame){ 0 };
 	set_line(&frames[0], unit, address);
 	if (!found)

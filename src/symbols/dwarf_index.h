@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Function, inline chain and line of an address from a module's DWARF. */
+/* Function, inline chain and line of an address from a module's DWARF. One thread at a time. */
 #ifndef SYMBOLS_DWARF_INDEX_H
 #define SYMBOLS_DWARF_INDEX_H
 
@@ -26,12 +26,14 @@ struct dwarf_frame {
 
 struct dwarf_index;
 struct split_package;
+struct unit_map;
 
 /*
- * `package` (may be NULL) has the split units that libdw does not find. Both must outlive the index.
- * NULL if out of memory.
+ * `map` is of this DWARF, whichever handle it was made with; `package` (may be NULL) has the split
+ * units that libdw does not find. All three must outlive the index. NULL if out of memory.
  */
-struct dwarf_index *dwarf_index_new(Dwarf *dwarf, struct split_package *package);
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const struct unit_map *map,
+				    struct split_package *package);
 void dwarf_index_free(struct dwarf_index *index);
 
 /*
@@ -40,5 +42,8 @@ void dwarf_index_free(struct dwarf_index *index);
  * and no name. Strings live as long as the index.
  */
 size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_frame *frames);
+
+/* Whether a split unit was not found: what was said of it may be better another time. */
+bool dwarf_index_lacks_units(const struct dwarf_index *index);
 
 #endif

@@ -3,10 +3,12 @@
  * Qualified names from the place of a declaration in the tree.
  *
  * A DIE does not know its parent, and libdw finds it by walking the unit from its start: a
- * millisecond for each name in a unit of C++. So a unit is walked once, when the first of its
- * functions is asked for, and every function that has a name but no linkage name is kept, by the
- * address of its DIE. With LTO the declaration is in another unit than the code: the unit that counts
- * is the declaration's.
+ * millisecond for each name in a unit of C++. But DIEs are laid out in the order of the tree, so that a
+ * function is in the last scope of a level that begins before it. So the scopes of a level are listed
+ * when a function is first looked for there, and the way down is then one binary search per level. With
+ * LTO the declaration is in another unit than the code: the unit that counts is the declaration's.
+ *
+ * Invariant: the children of a listed scope ascend by address, and are all that can hold a function.
  */
 #include "symbols/scope_names.h"
 
@@ -19,21 +21,26 @@
 #include "base/hash.h"
 #include "util/arena.h"
 #include "util/buffer.h"
+#include "util/intern.h"
 #include "util/vector.h"
 
-enum { TREE_MAX_DEPTH = 128, FIRST_SIZE = 256 };
+enum { TREE_MAX_DEPTH = 128, FIRST_SIZE = 64 };
 
-struct scope_entry {
-	const void *die; /* NULL: free */
-	const char *name;
+struct scope {
+	Dwarf_Die die;
+	bool listed;
+	struct scope *children; /* in the arena */
+	size_t count;
 };
 
 struct scope_names {
 	struct arena arena;
-	struct scope_entry *table; /* open addressing */
-	size_t size;		   /* a power of two */
+	struct intern strings;
+	struct buffer text;
+	VECTOR(struct scope) scratch;
+	struct scope **units; /* open addressing by the unit's DIE; NULL: free */
+	size_t size;	      /* a power of two */
 	size_t used;
-	VECTOR(const void *) walked; /* units, by the address of their DIE */
 };
 
 struct scope_names *scope_names_new(void)
@@ -43,8 +50,8 @@ struct scope_names *scope_names_new(void)
 	if (!names)
 		return NULL;
 	names->size = FIRST_SIZE;
-	names->table = calloc(names->size, sizeof *names->table);
-	if (!names->table) {
+	names->units = calloc(names->size, sizeof *names->units);
+	if (!names->units) {
 		free(names);
 		return NULL;
 	}
@@ -55,132 +62,169 @@ void scope_names_free(struct scope_names *names)
 {
 	if (!names)
 		return;
-	vector_release(&names->walked);
+	vector_release(&names->scratch);
+	buffer_release(&names->text);
+	intern_release(&names->strings);
 	arena_release(&names->arena);
-	free(names->table);
+	free(names->units);
 	free(names);
 }
 
-static struct scope_entry *slot_of(struct scope_entry *table, size_t size, const void *die)
+static struct scope **slot_of(struct scope **units, size_t size, const void *die)
 {
 	for (size_t i = hash_mix((uintptr_t)die) & (size - 1);; i = (i + 1) & (size - 1))
-		if (!table[i].die || table[i].die == die)
-			return &table[i];
+		if (!units[i] || units[i]->die.addr == die)
+			return &units[i];
 }
 
 static bool grow(struct scope_names *names)
 {
 	size_t size = names->size * 2;
-	struct scope_entry *table = calloc(size, sizeof *table);
+	struct scope **units = calloc(size, sizeof *units);
 
-	if (!table)
+	if (!units)
 		return false;
 	for (size_t i = 0; i < names->size; i++)
-		if (names->table[i].die)
-			*slot_of(table, size, names->table[i].die) = names->table[i];
-	free(names->table);
-	names->table = table;
+		if (names->units[i])
+			*slot_of(units, size, names->units[i]->die.addr) = names->units[i];
+	free(names->units);
+	names->units = units;
 	names->size = size;
 	return true;
 }
 
-static void keep(struct scope_names *names, Dwarf_Die *function, const struct buffer *scope)
-{
-	const char *name = dwarf_diename(function);
-
-	if (!name || scope->size == 0 || scope->failed)
-		return;
-	if (names->used * 4 >= names->size * 3 && !grow(names))
-		return;
-	struct scope_entry *e = slot_of(names->table, names->size, function->addr);
-	char *text = arena_printf(&names->arena, "%.*s%s", (int)scope->size,
-				  (const char *)scope->data, name);
-
-	if (e->die || !text)
-		return;
-	*e = (struct scope_entry){ function->addr, text };
-	names->used++;
-}
-
-/* A type without a name that can be called is what became of a lambda. */
-static bool is_lambda(Dwarf_Die *type)
+/* The root of the function's unit; NULL if out of memory. */
+static struct scope *unit_of(struct scope_names *names, Dwarf_Die *function)
 {
 	Dwarf_Die die;
 
-	if (dwarf_child(type, &die) != 0)
-		return false;
-	do {
-		const char *name;
+	if (!dwarf_diecu(function, &die, NULL, NULL) ||
+	    (names->used * 4 >= names->size * 3 && !grow(names)))
+		return NULL;
+	struct scope **slot = slot_of(names->units, names->size, die.addr);
 
-		if (dwarf_tag(&die) == DW_TAG_subprogram && (name = dwarf_diename(&die)) &&
-		    strcmp(name, "operator()") == 0)
-			return true;
+	if (!*slot) {
+		*slot = ARENA_NEW(&names->arena, struct scope);
+		if (!*slot)
+			return NULL;
+		(*slot)->die = die;
+		names->used++;
+	}
+	return *slot;
+}
+
+/* Whether it is a function, or can hold one. */
+static bool is_scope(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_module:
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Lists what is directly in the scope. Out of memory leaves it empty. */
+static void list_children(struct scope_names *names, struct scope *scope)
+{
+	Dwarf_Die die;
+
+	scope->listed = true;
+	names->scratch.count = 0;
+	if (dwarf_child(&scope->die, &die) != 0)
+		return;
+	do {
+		if (is_scope(dwarf_tag(&die)) &&
+		    !vector_push(&names->scratch, ((struct scope){ .die = die })))
+			return;
 	} while (dwarf_siblingof(&die, &die) == 0);
+	size_t count = names->scratch.count;
+	struct scope *children = ARENA_ARRAY(&names->arena, struct scope, count);
+
+	if (!children || count == 0)
+		return;
+	memcpy(children, names->scratch.at, count * sizeof *children);
+	scope->children = children;
+	scope->count = count;
+}
+
+/* The last child that begins at or before the address, or NULL. */
+static struct scope *child_at(struct scope *scope, const void *address)
+{
+	size_t low = 0, high = scope->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if ((uintptr_t)scope->children[middle].die.addr <= (uintptr_t)address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 ? &scope->children[low - 1] : NULL;
+}
+
+/* A type without a name that can be called is what became of a lambda. */
+static bool is_lambda(struct scope_names *names, struct scope *type)
+{
+	if (!type->listed)
+		list_children(names, type);
+	for (size_t i = 0; i < type->count; i++) {
+		const char *name = dwarf_diename(&type->children[i].die);
+
+		if (name && strcmp(name, "operator()") == 0)
+			return true;
+	}
 	return false;
 }
 
-/* Appends "scope::" if the DIE is one; false if no function is looked for below it. */
-static bool enter(struct buffer *scope, Dwarf_Die *die)
+/* Appends "scope::", if the scope has a name in the language. */
+static void append_scope(struct scope_names *names, struct scope *scope)
 {
-	int tag = dwarf_tag(die);
-	const char *name = dwarf_diename(die);
+	const char *name = dwarf_diename(&scope->die);
 
-	switch (tag) {
+	switch (dwarf_tag(&scope->die)) {
 	case DW_TAG_namespace:
 		name = name ? name : "(anonymous namespace)";
 		break;
 	case DW_TAG_class_type:
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
-	case DW_TAG_module:
-		name = name ? name : is_lambda(die) ? "{lambda}" : "(unnamed type)";
+		name = name ? name : is_lambda(names, scope) ? "{lambda}" : "(unnamed type)";
 		break;
-	case DW_TAG_subprogram:
-		break;
+	case DW_TAG_lexical_block:
+		return;
 	default:
-		return tag == DW_TAG_lexical_block;
+		break;
 	}
-	if (name)
-		buffer_printf(scope, "%s::", name);
-	return true;
+	if (name) {
+		buffer_text(&names->text, name);
+		buffer_text(&names->text, "::");
+	}
 }
 
-static bool has_linkage_name(Dwarf_Die *die)
+/* Puts the scopes around the function into the text; false if it is not found. */
+static bool append_scopes(struct scope_names *names, struct scope *unit, const void *function)
 {
-	return dwarf_hasattr(die, DW_AT_linkage_name) ||
-	       dwarf_hasattr(die, DW_AT_MIPS_linkage_name);
-}
+	struct scope *at = unit;
 
-static void walk(struct scope_names *names, Dwarf_Die *parent, struct buffer *scope, unsigned depth)
-{
-	size_t outer = scope->size;
-	Dwarf_Die die;
-
-	if (depth > TREE_MAX_DEPTH || dwarf_child(parent, &die) != 0)
-		return;
-	do {
-		if (dwarf_tag(&die) == DW_TAG_subprogram && !has_linkage_name(&die))
-			keep(names, &die, scope);
-		if (enter(scope, &die))
-			walk(names, &die, scope, depth + 1);
-		scope->size = outer;
-	} while (dwarf_siblingof(&die, &die) == 0);
-}
-
-static void walk_unit_of(struct scope_names *names, Dwarf_Die *function)
-{
-	struct buffer scope = BUFFER_INIT;
-	Dwarf_Die unit;
-
-	if (!dwarf_diecu(function, &unit, NULL, NULL))
-		return;
-	for (size_t i = names->walked.count; i > 0; i--)
-		if (names->walked.at[i - 1] == unit.addr)
-			return;
-	/* If it cannot be remembered it is not walked: better no qualification than one per name. */
-	if (vector_push(&names->walked, unit.addr))
-		walk(names, &unit, &scope, 0);
-	buffer_release(&scope);
+	for (unsigned depth = 0; depth < TREE_MAX_DEPTH; depth++) {
+		if (!at->listed)
+			list_children(names, at);
+		at = child_at(at, function);
+		if (!at)
+			return false;
+		if (at->die.addr == function)
+			return true;
+		append_scope(names, at);
+	}
+	return false;
 }
 
 /* The declaration, or the abstract instance, whose place in the tree tells the scopes. */
@@ -200,11 +244,21 @@ static void origin_of(Dwarf_Die *die, Dwarf_Die *ret)
 
 const char *scope_names_find(struct scope_names *names, Dwarf_Die *function)
 {
+	const char *name = dwarf_diename(function);
 	Dwarf_Die origin;
 
+	if (!name)
+		return NULL;
 	origin_of(function, &origin);
-	walk_unit_of(names, &origin);
-	const struct scope_entry *e = slot_of(names->table, names->size, origin.addr);
+	struct scope *unit = unit_of(names, &origin);
 
-	return e->die ? e->name : dwarf_diename(function);
+	buffer_clear(&names->text);
+	if (!unit || !append_scopes(names, unit, origin.addr) || names->text.size == 0)
+		return name;
+	buffer_text(&names->text, name);
+	if (names->text.failed)
+		return name;
+	const char *text = intern_span(&names->strings, buffer_span(&names->text));
+
+	return text ? text : name;
 }

@@ -64,7 +64,7 @@ struct packed_unit {
 };
 
 struct split_package {
-	char **paths;
+	char *const *paths;
 	size_t path_count;
 	bool asked;
 	struct file_map map;
@@ -74,19 +74,15 @@ struct split_package {
 	VECTOR(struct packed_unit *) units;
 };
 
-struct split_package *split_package_new(char **paths, size_t count)
+struct split_package *split_package_new(char *const *paths, size_t count)
 {
 	struct split_package *package = calloc(1, sizeof *package);
 
 	if (package) {
 		package->paths = paths;
 		package->path_count = count;
-		return package;
 	}
-	for (size_t i = 0; i < count; i++)
-		free(paths[i]);
-	free(paths);
-	return NULL;
+	return package;
 }
 
 static void unit_free(struct packed_unit *unit)
@@ -109,9 +105,6 @@ void split_package_free(struct split_package *package)
 	if (package->elf)
 		elf_end(package->elf);
 	file_map_release(&package->map);
-	for (size_t i = 0; i < package->path_count; i++)
-		free(package->paths[i]);
-	free(package->paths);
 	free(package);
 }
 

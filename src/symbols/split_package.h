@@ -11,10 +11,10 @@
 struct split_package;
 
 /*
- * The first of the files that is a package; none is opened before the first question. Takes the array
- * and its paths (free). NULL if out of memory, with all of them freed.
+ * The first of the files that is a package; none is opened before the first question. The paths must
+ * outlive it. NULL if out of memory.
  */
-struct split_package *split_package_new(char **paths, size_t count);
+struct split_package *split_package_new(char *const *paths, size_t count);
 void split_package_free(struct split_package *package);
 
 /*

@@ -3,8 +3,12 @@
  * One file that names come from.
  *
  * libdwfl opens it and finds its separate debug file; each file has a Dwfl of its own, so that addresses
- * need no common space. Three address spaces meet: the
- * file's virtual addresses (ours), libdwfl's, and those of the debug file, which differ by biases.
+ * need no common space. Three address spaces meet: the file's virtual addresses (ours), libdwfl's, and
+ * those of the debug file, which differ by biases.
+ *
+ * libdw's handles are for one thread and forget nothing. So each reader has one of its own, over the
+ * same ELF files: sections are mapped and unpacked once, and what libdw made of them goes with the
+ * reader. The lock is for what all readers share and make when first needed.
  *
  * Order of trust: DWARF, then a symbol whose size covers the address. A file whose build-id is not
  * the recorded one is not asked at all: its names would be plausible and wrong. But its debug file may
@@ -13,17 +17,20 @@
 #include "symbols/symbol_module.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 
 #include "base/compiler.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/split_package.h"
+#include "symbols/unit_map.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -32,10 +39,22 @@ struct symbol_module {
 	Dwfl_Module *file;
 	uint64_t file_bias;  /* libdwfl's address minus the file's */
 	uint64_t dwarf_bias; /* libdwfl's address minus the debug file's */
-	struct split_package *package;
-	struct dwarf_index *dwarf; /* NULL: none */
-	bool symbols_loaded;	   /* not before they are needed: there may be a million */
+	Dwarf *dwarf;	     /* libdwfl's; NULL: none */
+	struct unit_map units;
+	char **packages; /* where the package of the split units may be */
+	size_t package_count;
+
+	pthread_mutex_t lock;
+	bool incomplete;     /* lock: some of the debug information is missing */
+	bool symbols_loaded; /* lock: not before they are needed, as there may be a million */
 	struct elf_symbols symbols;
+};
+
+struct symbol_reader {
+	struct symbol_module *module;
+	Dwarf *dwarf, *alt; /* NULL: none */
+	struct split_package *package;
+	struct dwarf_index *index; /* NULL: no DWARF */
 };
 
 /* The recording keeps at most 32 bytes of a build-id; more than that is compared as far as kept. */
@@ -81,36 +100,48 @@ static Dwfl_Module *report_file(Dwfl *dwfl, const char *path)
 	return dwfl_report_end(dwfl, NULL, NULL) == 0 ? module : NULL;
 }
 
-/* Where the package of the split units may be. NULL, and no package, if out of memory. */
-static struct split_package *find_package(const struct debug_search *search, Dwfl_Module *module,
-					  const char *path, struct span build_id)
+/* Notes where the package of the split units may be; out of memory gives fewer places. */
+static void find_packages(struct symbol_module *m, const struct debug_search *search,
+			  const char *path, struct span build_id)
 {
 	const char *debug = NULL;
-	size_t count = 0;
-	char **paths = calloc(2 + 2 * search->folder_count, sizeof *paths);
 
-	if (!paths)
-		return NULL;
-	dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, &debug);
-	if (asprintf(&paths[count], "%s.dwp", path) >= 0)
-		count++;
-	if (debug && asprintf(&paths[count], "%s.dwp", debug) >= 0)
-		count++;
+	m->packages = calloc(2 + 2 * search->folder_count, sizeof *m->packages);
+	if (!m->packages)
+		return;
+	dwfl_module_info(m->file, NULL, NULL, NULL, NULL, NULL, NULL, &debug);
+	if (asprintf(&m->packages[m->package_count], "%s.dwp", path) >= 0)
+		m->package_count++;
+	if (debug && asprintf(&m->packages[m->package_count], "%s.dwp", debug) >= 0)
+		m->package_count++;
 	for (size_t i = 0; i < search->folder_count; i++) {
-		paths[count] = debug_search_path(search, i, build_id, ".dwp");
-		count += paths[count] != NULL;
-		if (asprintf(&paths[count], "%s/%s.dwp", search->folders[i], path_base(path)) >= 0)
-			count++;
+		char **next = &m->packages[m->package_count];
+
+		*next = debug_search_path(search, i, build_id, ".dwp");
+		m->package_count += *next != NULL;
+		next = &m->packages[m->package_count];
+		if (asprintf(next, "%s/%s.dwp", search->folders[i], path_base(path)) >= 0)
+			m->package_count++;
 	}
-	return split_package_new(paths, count);
 }
 
 static const struct elf_symbols *symbols_of(struct symbol_module *m)
 {
+	pthread_mutex_lock(&m->lock);
 	if (!m->symbols_loaded)
 		(void)elf_symbols_load(&m->symbols, m->file, m->file_bias);
 	m->symbols_loaded = true;
-	return &m->symbols;
+	pthread_mutex_unlock(&m->lock);
+	return &m->symbols; /* from here on only read */
+}
+
+/* dwz put parts into a common file: is it there? */
+static bool lacks_common_file(Dwarf *dwarf)
+{
+	const char *name;
+	const void *build_id;
+
+	return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id) > 0 && !dwarf_getalt(dwarf);
 }
 
 static enum symbol_source load(struct symbol_module *m, const struct debug_search *search,
@@ -128,13 +159,13 @@ static enum symbol_source load(struct symbol_module *m, const struct debug_searc
 		return SYMBOLS_CHANGED;
 	Dwarf *dwarf = dwfl_module_getdwarf(m->file, &bias);
 
-	if (dwarf) {
+	if (dwarf && unit_map_init(&m->units, dwarf)) {
+		m->dwarf = dwarf;
 		m->dwarf_bias = bias;
-		m->package = find_package(search, m->file, path, build_id);
-		m->dwarf = dwarf_index_new(dwarf, m->package);
-	}
-	if (m->dwarf)
+		m->incomplete = lacks_common_file(dwarf);
+		find_packages(m, search, path, build_id);
 		return SYMBOLS_DWARF;
+	}
 	return symbols_of(m)->names.count ? SYMBOLS_ELF : SYMBOLS_NONE;
 }
 
@@ -146,6 +177,7 @@ static struct symbol_module *open_file(const struct debug_search *search, const 
 	*ret_source = SYMBOLS_MISSING;
 	if (!m)
 		return NULL;
+	pthread_mutex_init(&m->lock, NULL);
 	m->dwfl = dwfl_begin(&search->callbacks);
 	m->file = m->dwfl ? report_file(m->dwfl, path) : NULL;
 	if (m->file)
@@ -178,12 +210,91 @@ void symbol_module_free(struct symbol_module *m)
 {
 	if (!m)
 		return;
-	dwarf_index_free(m->dwarf);
-	split_package_free(m->package);
+	unit_map_release(&m->units);
+	for (size_t i = 0; i < m->package_count; i++)
+		free(m->packages[i]);
+	free(m->packages);
 	elf_symbols_release(&m->symbols);
 	if (m->dwfl)
 		dwfl_end(m->dwfl);
+	pthread_mutex_destroy(&m->lock);
 	free(m);
+}
+
+bool symbol_module_is_incomplete(struct symbol_module *m)
+{
+	pthread_mutex_lock(&m->lock);
+	bool incomplete = m->incomplete;
+
+	pthread_mutex_unlock(&m->lock);
+	return incomplete;
+}
+
+static uint64_t dwarf_address(const struct symbol_module *m, uint64_t address)
+{
+	return address + m->file_bias - m->dwarf_bias;
+}
+
+uint32_t symbol_module_unit(const struct symbol_module *m, uint64_t address)
+{
+	uint32_t unit;
+
+	return m->dwarf && unit_map_find(&m->units, dwarf_address(m, address), &unit) ? unit
+										      : UINT32_MAX;
+}
+
+/* Another handle for the files that libdwfl has found and opened. */
+static bool begin_dwarf(struct symbol_reader *r, Dwarf *found)
+{
+	Dwarf *alt = dwarf_getalt(found);
+
+	r->dwarf = dwarf_begin_elf(dwarf_getelf(found), DWARF_C_READ, NULL);
+	if (r->dwarf && alt)
+		r->alt = dwarf_begin_elf(dwarf_getelf(alt), DWARF_C_READ, NULL);
+	if (r->alt)
+		dwarf_setalt(r->dwarf, r->alt);
+	return r->dwarf && (r->alt || !alt);
+}
+
+struct symbol_reader *symbol_reader_new(struct symbol_module *m)
+{
+	struct symbol_reader *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return NULL;
+	r->module = m;
+	if (!m->dwarf)
+		return r;
+	pthread_mutex_lock(&m->lock);
+	bool begun = begin_dwarf(r, m->dwarf);
+
+	pthread_mutex_unlock(&m->lock);
+	if (begun) {
+		r->package = split_package_new(m->packages, m->package_count);
+		r->index = dwarf_index_new(r->dwarf, &m->units, r->package);
+	}
+	if (r->index)
+		return r;
+	symbol_reader_free(r);
+	return NULL;
+}
+
+void symbol_reader_free(struct symbol_reader *r)
+{
+	if (!r)
+		return;
+	if (r->index && dwarf_index_lacks_units(r->index)) {
+		pthread_mutex_lock(&r->module->lock);
+		r->module->incomplete = true;
+		pthread_mutex_unlock(&r->module->lock);
+	}
+	dwarf_index_free(r->index);
+	split_package_free(r->package);
+	if (r->dwarf)
+		dwarf_end(r->dwarf);
+	if (r->alt)
+		dwarf_end(r->alt);
+	free(r);
 }
 
 /* Functions of an unnamed namespace and static ones have a mangled name in the ELF table only. */
@@ -199,12 +310,13 @@ static void improve_name(struct symbol_module *m, uint64_t address, struct dwarf
 	outermost->linkage_name = symbol;
 }
 
-size_t symbol_module_find(struct symbol_module *m, uint64_t address, struct dwarf_frame *frames)
+size_t symbol_reader_find(struct symbol_reader *r, uint64_t address, struct dwarf_frame *frames)
 {
+	struct symbol_module *m = r->module;
 	size_t count = 0;
 
-	if (m->dwarf)
-		count = dwarf_index_find(m->dwarf, address + m->file_bias - m->dwarf_bias, frames);
+	if (r->index)
+		count = dwarf_index_find(r->index, dwarf_address(m, address), frames);
 	if (count == 0) {
 		const char *symbol = elf_symbols_find(symbols_of(m), address);
 

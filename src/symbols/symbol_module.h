@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file that names come from: opened, checked against the build-id, and asked. */
+/* One file that names come from: opened, checked against the build-id, and asked through readers. */
 #ifndef SYMBOLS_SYMBOL_MODULE_H
 #define SYMBOLS_SYMBOL_MODULE_H
 
@@ -18,11 +18,26 @@ struct symbol_module *symbol_module_open(const struct debug_search *search, cons
 					 struct span build_id, enum symbol_source *ret_source);
 void symbol_module_free(struct symbol_module *module);
 
+/* Something whose absence cost names was not there: what was found is not to be kept for ever. */
+bool symbol_module_is_incomplete(struct symbol_module *module);
+
+/* The number of the unit that covers the instruction; UINT32_MAX if none does. Any thread. */
+uint32_t symbol_module_unit(const struct symbol_module *module, uint64_t address);
+
+/*
+ * What finds. Each thread has its own; what libdw remembers goes with the reader, so that whoever asks
+ * about all of a large module does so in parts. Made and freed by any thread; the module outlives it.
+ * NULL if out of memory.
+ */
+struct symbol_reader;
+struct symbol_reader *symbol_reader_new(struct symbol_module *module);
+void symbol_reader_free(struct symbol_reader *reader);
+
 /*
  * The frames at the instruction, innermost first: fills at most DWARF_CHAIN_MAX and returns their
- * number, 0 if nothing is known. Strings live as long as the module.
+ * number, 0 if nothing is known. Strings live as long as the reader and the module.
  */
-size_t symbol_module_find(struct symbol_module *module, uint64_t address,
+size_t symbol_reader_find(struct symbol_reader *reader, uint64_t address,
 			  struct dwarf_frame *frames);
 
 #endif

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache in front of the modules: every frame is resolved once, and its strings are interned
- * until the symbolizer goes.
+ * From questions about frames to answers: first what was found before, in this run or (by build-id) in
+ * an earlier one; then the module's own file, which is opened only then. Every frame is resolved once,
+ * and its strings are interned until the symbolizer goes.
  *
- * Open addressing over (module, address, exact); an entry's list is fixed once stored. A module is
- * opened by the first of its frames. Nothing here fails: out of memory, like every other trouble,
- * gives a frame without a name.
+ * Nothing here fails: out of memory, like every other trouble, gives a frame without a name. The threads
+ * of symbolizer_prepare end before it returns; what they find is kept one at a time (batch.h).
  */
 #include "symbols/symbolizer.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/hash.h"
+#include "symbols/batch.h"
 #include "symbols/debug_search.h"
 #include "symbols/demangle.h"
 #include "symbols/dwarf_index.h"
+#include "symbols/frame_cache.h"
+#include "symbols/name_store.h"
 #include "symbols/symbol_module.h"
 #include "util/arena.h"
 #include "util/buffer.h"
@@ -31,18 +34,14 @@ struct module_entry {
 	struct span build_id;
 	enum symbol_source source;
 	struct symbol_module *file; /* NULL: not open, or nothing to get */
-	bool is_jit;		    /* then it has, instead of a file: */
+	struct symbol_reader *reader;
+	bool is_jit; /* then it has, instead of a file: */
 	struct perf_map_life life;
 	struct perf_map *map; /* NULL: not read, or nothing to get */
+	bool store_asked;
+	struct name_store *store; /* NULL: not asked, or there is none */
 	size_t frames, unnamed;
-};
-
-struct cache_entry {
-	uint64_t address;
-	uint32_t module; /* 0: free */
-	uint32_t count : 31;
-	uint32_t exact : 1;
-	const struct symbol_frame *frames;
+	size_t unsaved; /* of the frames, those that the store does not have */
 };
 
 /* A name as the linker has it, as its author wrote it, and as it is shown. */
@@ -57,16 +56,24 @@ struct symbolizer {
 	struct intern strings; /* the value of a linkage name is its forms */
 	struct debug_search search;
 	VECTOR(struct module_entry) modules; /* [0] is no module */
-	struct cache_entry *cache;
-	size_t cache_size; /* a power of two */
-	size_t cache_used;
+	struct frame_cache cache;
+	unsigned workers;
+	char *store_folder; /* NULL: no store */
+	uint64_t store_limit_bytes;
 };
 
-enum { CACHE_FIRST_SIZE = 1024 };
+#define STORE_LIMIT_BYTES (UINT64_C(512) << 20)
 
 /* What is known of a frame of which nothing is known. */
 static const struct symbol_frame unknown_frame = { 0 };
 static const struct symbol_list unknown_list = { &unknown_frame, 1 };
+
+static unsigned cpu_count(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
 
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 {
@@ -78,10 +85,12 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 	if (!options)
 		options = &none;
 	s->style = options->style;
-	s->cache_size = CACHE_FIRST_SIZE;
-	s->cache = calloc(s->cache_size, sizeof *s->cache);
-	if (!s->cache ||
-	    !debug_search_init(&s->search, options->debug_folders, options->debug_folder_count) ||
+	s->workers = options->workers ? options->workers : cpu_count();
+	s->store_limit_bytes =
+		options->store_limit_bytes ? options->store_limit_bytes : STORE_LIMIT_BYTES;
+	if (options->store_folder)
+		s->store_folder = strdup(options->store_folder);
+	if (!debug_search_init(&s->search, options->debug_folders, options->debug_folder_count) ||
 	    !vector_push(&s->modules, ((struct module_entry){ .path = "" }))) {
 		symbolizer_free(s);
 		return NULL;
@@ -94,16 +103,22 @@ void symbolizer_free(struct symbolizer *s)
 {
 	if (!s)
 		return;
+	(void)symbolizer_save(s);
 	for (size_t i = 0; i < s->modules.count; i++) {
-		symbol_module_free(s->modules.at[i].file);
-		perf_map_free(s->modules.at[i].map);
+		struct module_entry *m = &s->modules.at[i];
+
+		symbol_reader_free(m->reader);
+		symbol_module_free(m->file);
+		perf_map_free(m->map);
+		name_store_free(m->store);
 	}
 	vector_release(&s->modules);
 	debug_search_release(&s->search);
-	free(s->cache);
+	frame_cache_release(&s->cache);
 	arena_release(&s->arena);
 	intern_release(&s->strings);
 	buffer_release(&s->scratch);
+	free(s->store_folder);
 	free(s);
 }
 
@@ -137,39 +152,6 @@ symbol_module_id symbolizer_jit(struct symbolizer *s, uint32_t pid, struct perf_
 	/* Not shared: two lives of one process id are two modules. */
 	snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
 	return add_module(s, (struct module_entry){ .path = path, .is_jit = true, .life = life });
-}
-
-static struct cache_entry *cache_slot(struct cache_entry *cache, size_t size, uint32_t module,
-				      uint64_t address, bool exact)
-{
-	uint64_t hash = hash_combine(address, (uint64_t)module << 1 | exact);
-
-	for (size_t i = hash & (size - 1);; i = (i + 1) & (size - 1)) {
-		struct cache_entry *e = &cache[i];
-
-		if (e->module == 0 ||
-		    (e->module == module && e->address == address && e->exact == exact))
-			return e;
-	}
-}
-
-static bool cache_grow(struct symbolizer *s)
-{
-	size_t size = s->cache_size * 2;
-	struct cache_entry *grown = calloc(size, sizeof *grown);
-
-	if (!grown)
-		return false;
-	for (size_t i = 0; i < s->cache_size; i++) {
-		const struct cache_entry *e = &s->cache[i];
-
-		if (e->module)
-			*cache_slot(grown, size, e->module, e->address, e->exact) = *e;
-	}
-	free(s->cache);
-	s->cache = grown;
-	s->cache_size = size;
-	return true;
 }
 
 static bool fill_forms(struct symbolizer *s, struct name_forms *forms)
@@ -267,6 +249,47 @@ static struct symbol_list resolve_jit(struct symbolizer *s, const struct module_
 	return (struct symbol_list){ frame, 1 };
 }
 
+static struct symbol_list keep_list(struct symbolizer *s, const struct dwarf_frame *found,
+				    size_t count)
+{
+	struct symbol_frame *frames =
+		count ? ARENA_ARRAY(&s->arena, struct symbol_frame, count) : NULL;
+
+	for (size_t i = 0; frames && i < count; i++)
+		frames[i] = keep_frame(s, &found[i]);
+	return frames ? (struct symbol_list){ frames, count } : unknown_list;
+}
+
+/* Remembers what was found. */
+static void add_entry(struct symbolizer *s, symbol_module_id id, uint64_t address,
+		      struct symbol_list list, bool stored)
+{
+	struct module_entry *m = &s->modules.at[id.v];
+
+	m->frames++;
+	m->unsaved += !stored;
+	if (!list.at[list.count - 1].function)
+		m->unnamed++;
+	(void)frame_cache_add(&s->cache, (struct frame_entry){ address, id, stored, list });
+}
+
+static bool find_stored(struct symbolizer *s, symbol_module_id id, uint64_t address,
+			struct symbol_list *ret)
+{
+	struct module_entry *m = &s->modules.at[id.v];
+	struct dwarf_frame found[DWARF_CHAIN_MAX];
+	size_t count;
+
+	if (!m->store_asked && s->store_folder && !m->is_jit)
+		m->store = name_store_open(s->store_folder, m->build_id);
+	m->store_asked = true;
+	if (!m->store || !name_store_find(m->store, address, found, &count))
+		return false;
+	*ret = keep_list(s, found, count);
+	add_entry(s, id, address, *ret, true);
+	return true;
+}
+
 static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, uint64_t address)
 {
 	struct dwarf_frame found[DWARF_CHAIN_MAX];
@@ -275,45 +298,152 @@ static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, 
 		open_module(s, m);
 	if (m->is_jit)
 		return resolve_jit(s, m, address);
-	size_t count = m->file ? symbol_module_find(m->file, address, found) : 0;
+	if (m->file && !m->reader)
+		m->reader = symbol_reader_new(m->file);
+	return keep_list(s, found, m->reader ? symbol_reader_find(m->reader, address, found) : 0);
+}
 
-	if (count == 0)
-		return unknown_list;
-	struct symbol_frame *frames = ARENA_ARRAY(&s->arena, struct symbol_frame, count);
-
-	for (size_t i = 0; frames && i < count; i++)
-		frames[i] = keep_frame(s, &found[i]);
-	return frames ? (struct symbol_list){ frames, count } : unknown_list;
+/* A return address may be the first of the next function: the call is before it. */
+static uint64_t instruction_of(uint64_t address, bool exact)
+{
+	return exact || address == 0 ? address : address - 1;
 }
 
 struct symbol_list symbolizer_find(struct symbolizer *s, symbol_module_id module, uint64_t address,
 				   bool exact)
 {
+	uint64_t at = instruction_of(address, exact);
+	struct symbol_list list;
+
 	if (module.v == 0 || module.v >= s->modules.count)
 		return unknown_list;
-	if (s->cache_used * 4 >= s->cache_size * 3 && !cache_grow(s))
-		return unknown_list;
-	struct cache_entry *e = cache_slot(s->cache, s->cache_size, module.v, address, exact);
+	const struct frame_entry *known = frame_cache_find(&s->cache, module, at);
 
-	if (e->module)
-		return (struct symbol_list){ e->frames, e->count };
-	struct module_entry *m = &s->modules.at[module.v];
-	/* A return address may be the first of the next function: the call is before it. */
-	uint64_t at = exact || address == 0 ? address : address - 1;
-	struct symbol_list list = resolve(s, m, at);
-
-	m->frames++;
-	if (!list.at[list.count - 1].function)
-		m->unnamed++;
-	*e = (struct cache_entry){
-		.address = address,
-		.module = module.v,
-		.exact = exact,
-		.count = (uint32_t)list.count & 0x7fffffff,
-		.frames = list.at,
-	};
-	s->cache_used++;
+	if (known)
+		return known->list;
+	if (find_stored(s, module, at, &list))
+		return list;
+	list = resolve(s, &s->modules.at[module.v], at);
+	add_entry(s, module, at, list, false);
 	return list;
+}
+
+/* One module's part of a batch. */
+struct preparation {
+	struct symbolizer *symbolizer;
+	symbol_module_id module;
+};
+
+static void keep_prepared(void *context, uint64_t address, const struct dwarf_frame *frames,
+			  size_t count)
+{
+	const struct preparation *p = context;
+
+	add_entry(p->symbolizer, p->module, address, keep_list(p->symbolizer, frames, count),
+		  false);
+}
+
+static int compare_requests(const void *left, const void *right)
+{
+	const struct symbol_request *a = left, *b = right;
+
+	if (a->module.v != b->module.v)
+		return a->module.v < b->module.v ? -1 : 1;
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+/* The instructions of one module that are not known yet, each once. */
+static void prepare_module(struct symbolizer *s, const struct symbol_request *requests,
+			   size_t count)
+{
+	symbol_module_id id = requests[0].module;
+	struct module_entry *m = &s->modules.at[id.v];
+	struct preparation p = { s, id };
+	VECTOR(uint64_t) missing = { 0 };
+	struct symbol_list list;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t at = requests[i].address;
+
+		if ((i > 0 && at == requests[i - 1].address) ||
+		    frame_cache_find(&s->cache, id, at) || find_stored(s, id, at, &list))
+			continue;
+		if (!vector_push(&missing, at))
+			break;
+	}
+	if (missing.count && m->source == SYMBOLS_UNASKED)
+		open_module(s, m);
+	/* What has no file is answered one by one, and soon. */
+	if (missing.count && m->file)
+		batch_find(m->file, missing.at, missing.count, s->workers, keep_prepared, &p);
+	vector_release(&missing);
+}
+
+void symbolizer_prepare(struct symbolizer *s, const struct symbol_request *requests, size_t count)
+{
+	struct symbol_request *sorted = calloc(MAX(count, (size_t)1), sizeof *sorted);
+	size_t known = 0;
+
+	for (size_t i = 0; sorted && i < count; i++) {
+		struct symbol_request r = requests[i];
+
+		if (r.module.v == 0 || r.module.v >= s->modules.count)
+			continue;
+		r.address = instruction_of(r.address, r.exact);
+		sorted[known++] = r;
+	}
+	if (known)
+		qsort(sorted, known, sizeof *sorted, compare_requests);
+	for (size_t i = 0, next; i < known; i = next) {
+		for (next = i; next < known && sorted[next].module.v == sorted[i].module.v;)
+			next++;
+		prepare_module(s, &sorted[i], next - i);
+	}
+	free(sorted);
+}
+
+static bool save_module(struct symbolizer *s, struct module_entry *m, symbol_module_id id)
+{
+	struct name_entry *entries = calloc(m->unsaved, sizeof *entries);
+	size_t count = 0;
+
+	for (size_t i = 0; entries && i < s->cache.size; i++) {
+		struct frame_entry *e = &s->cache.entries[i];
+
+		if (e->module.v != id.v || e->stored || count == m->unsaved)
+			continue;
+		entries[count++] = (struct name_entry){ e->address, e->list };
+		e->stored = true;
+	}
+	bool saved = entries && name_store_save(s->store_folder, m->build_id, m->store, entries,
+						count, s->store_limit_bytes) == 0;
+
+	free(entries);
+	m->unsaved = 0;
+	if (saved) {
+		name_store_free(m->store);
+		m->store = name_store_open(s->store_folder, m->build_id);
+	}
+	return saved;
+}
+
+size_t symbolizer_save(struct symbolizer *s)
+{
+	size_t failed = 0;
+
+	for (uint32_t i = 1; s->store_folder && i < s->modules.count; i++) {
+		struct module_entry *m = &s->modules.at[i];
+
+		/* A symbol table may get better (by a debug package), DWARF does not; and the reader
+		 * says whether any was missing only when it goes. */
+		if (m->source != SYMBOLS_DWARF || m->build_id.size == 0 || m->unsaved == 0)
+			continue;
+		symbol_reader_free(m->reader);
+		m->reader = NULL;
+		if (!symbol_module_is_incomplete(m->file))
+			failed += !save_module(s, m, (symbol_module_id){ i });
+	}
+	return failed;
 }
 
 size_t symbolizer_module_count(const struct symbolizer *s)

@@ -62,6 +62,9 @@ DEFINE_ID(symbol_module_id); /* a file to take names from; 0 = none */
 /* Zeroed: what the modules and the system's folders have. */
 struct symbolizer_options {
 	enum name_style style;
+	unsigned workers;	  /* threads for symbolizer_prepare; 0: as many as there are CPUs */
+	const char *store_folder; /* where names are kept for the next time; NULL: nowhere */
+	uint64_t store_limit_bytes;	  /* of that folder; 0: 512 MiB */
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
 };
@@ -71,7 +74,11 @@ struct symbolizer_options {
  * the network, and the environment is the only way to tell it not to.
  */
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options);
+/* Saves what is not yet saved. */
 void symbolizer_free(struct symbolizer *symbolizer);
+
+/* Writes what was newly found to the store. Returns how many modules' names could not be written. */
+size_t symbolizer_save(struct symbolizer *symbolizer);
 
 /*
  * Names a file; does not open it. The same path and build-id give the same id. An empty build-id
@@ -93,6 +100,15 @@ symbol_module_id symbolizer_jit(struct symbolizer *symbolizer, uint32_t pid,
  */
 struct symbol_list symbolizer_find(struct symbolizer *symbolizer, symbol_module_id module,
 				   uint64_t address, bool exact);
+
+/* Finds many at once, by several threads: later questions about these are answered at once. */
+struct symbol_request {
+	symbol_module_id module;
+	uint64_t address;
+	bool exact;
+};
+void symbolizer_prepare(struct symbolizer *symbolizer, const struct symbol_request *requests,
+			size_t count);
 
 size_t symbolizer_module_count(const struct symbolizer *symbolizer);
 /* Pre: 1 <= module <= symbolizer_module_count(). */
