@@ -74,7 +74,7 @@ static int add_debug_folder(struct asked *asked, const char *folder, struct erro
 
 struct asked ask_init(void)
 {
-	return (struct asked){ .names = { .use_symbols = true } };
+	return (struct asked){ .names = { .use_symbols = true, .use_store = true } };
 }
 
 const char *const kind_words[] = { "heap", "mmap", "all", NULL };
@@ -167,6 +167,9 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 		return 0;
 	case ASK_DEBUG_FOLDER:
 		return add_debug_folder(asked, value, error);
+	case ASK_NO_CACHE:
+		asked->names.use_store = false;
+		return 0;
 	case ASK_COUNT:
 		break;
 	}

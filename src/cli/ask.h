@@ -40,6 +40,7 @@ enum ask_option {
 	ASK_NAMES,
 	ASK_NO_SYMBOLS,
 	ASK_DEBUG_FOLDER,
+	ASK_NO_CACHE,
 	ASK_COUNT,
 };
 
@@ -66,7 +67,8 @@ enum ask_option {
 	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }, \
 	[ASK_NAMES] = { "names", 0, "STYLE", "how functions are called", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }, \
 	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "frames as module+offset: nothing is looked up", .group = "Names" }, \
-	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }
+	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }, \
+	[ASK_NO_CACHE] = { "no-cache", 0, NULL, "neither use nor keep the names below ~/.cache/heapgauge", .group = "Names" }
 /* clang-format on */
 
 struct asked {

@@ -118,10 +118,12 @@ static int take_options(struct check_command *c, struct options *options, struct
 static int run_check_command(int argc, char **argv)
 {
 	struct budgets budgets = { .arena = ARENA_INIT };
-	struct check_command c = { .format = "text",
-				   .budgets = &budgets,
-				   .names = { .use_symbols = true, .style = NAMES_SHORT },
-				   .out = stdout };
+	struct check_command c = {
+		.format = "text",
+		.budgets = &budgets,
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.out = stdout
+	};
 	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
 	struct error error = ERROR_INIT;
 	int status = take_options(&c, &options, &error);

@@ -195,7 +195,7 @@ static int check_budgets(struct arguments *arguments, const char *path)
 		.format = "text",
 		.budgets = &arguments->budgets,
 		.query = { .file = path },
-		.names = { .use_symbols = true, .style = NAMES_SHORT },
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
 		.out = stderr,
 	};
 	struct error error = ERROR_INIT;

@@ -74,13 +74,13 @@ struct names *names_new(const struct names_options *options)
 	bool wanted = options && options->use_symbols;
 
 	if (wanted) {
+		AUTO_FREE char *store = options->use_store ? name_store_folder() : NULL;
 		struct symbolizer_options wishes = {
 			.style = options->style,
 			.debug_folders = options->debug_folders,
 			.debug_folder_count = options->debug_folder_count,
 			.workers = options->workers,
-			.store_folder = options->store_folder,
-			.store_limit_bytes = options->store_limit_bytes,
+			.store_folder = store,
 		};
 
 		names->symbolizer = symbolizer_new(&wishes);
@@ -242,11 +242,6 @@ void names_prepare(struct names *names, const struct profile_process *p)
 size_t names_save(struct names *names)
 {
 	return names->symbolizer ? symbolizer_save(names->symbolizer) : 0;
-}
-
-char *names_store_folder(void)
-{
-	return name_store_folder();
 }
 
 int names_frame(struct names *names, const struct profile_process *p, struct profile_frame frame,

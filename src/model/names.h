@@ -45,9 +45,8 @@ struct names_options {
 	enum name_style style;
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
-	unsigned workers;	    /* threads for names_prepare; 0: as many as there are CPUs */
-	const char *store_folder;   /* where names are kept for the next time; NULL: nowhere */
-	uint64_t store_limit_bytes; /* of that folder; 0: 512 MiB */
+	unsigned workers; /* threads for names_prepare; 0: as many as there are CPUs */
+	bool use_store;	  /* names are kept below $XDG_CACHE_HOME or ~/.cache for the next time */
 };
 
 /* `options` may be NULL: zeroed. NULL if out of memory. */
@@ -55,11 +54,6 @@ struct names *names_new(const struct names_options *options);
 /* Saves what is not yet saved. */
 void names_free(struct names *names);
 
-/*
- * The folder for names_options.store_folder that is this user's: below $XDG_CACHE_HOME or ~/.cache. The
- * caller's (free). NULL if the environment does not say.
- */
-char *names_store_folder(void);
 /* Writes newly found names to the store. Returns how many modules' names could not be written. */
 size_t names_save(struct names *names);
 

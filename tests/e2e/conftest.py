@@ -66,9 +66,10 @@ def scratch(tmp_path):
 
 
 @pytest.fixture
-def clean_env():
-    """The environment without what would change a run: our own variables and the loader's."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
+def clean_env(tmp_path_factory):
+    """The environment without what would change a run: our own variables, the loader's, and names kept by other runs."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
+    return own | {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
 
 
 @pytest.fixture

@@ -222,12 +222,31 @@ def is_place(frame, program):
 def test_a_module_that_changed_on_disk_is_refused(heapgauge, scratch, record, report_json):
     program = build_scenes(scratch, "g++", "-O2")
     done = record([program])
-    check_golden(report_json(done.path, "sites"))
+    check_golden(report_json(done.path, "sites", "--no-cache"))
     build_scenes(scratch, "g++", "-O2", "-DCHANGED", "-fno-inline")
-    frames = of_program(report_json(done.path, "sites"), program)
+    frames = of_program(report_json(done.path, "sites", "--no-cache"), program)
     assert len(frames) >= 12
     assert all(is_place(f, program) for f in frames), frames
-    assert "scenes+0x...: the file changed since it was recorded" in run(heapgauge, "report", done.path, "-v", "sites")
+    text = run(heapgauge, "report", done.path, "-v", "sites", "--no-cache")
+    assert "scenes+0x...: the file changed since it was recorded" in text
+
+
+def test_names_that_were_found_once_are_kept_by_build_id(clean_env, scratch, record, report_json):
+    """Also when the program is another by now, or gone: the names are of the one that was recorded."""
+    program = build_scenes(scratch, "g++", "-O2")
+    done = record([program])
+    first = report_json(done.path, "sites")
+    check_golden(first)
+    kept = list((pathlib.Path(clean_env["XDG_CACHE_HOME"]) / "heapgauge" / "names").glob("*.names"))
+    assert kept and all(path.stat().st_mode & 0o077 == 0 for path in kept)
+    build_scenes(scratch, "g++", "-O2", "-DCHANGED", "-fno-inline")
+    assert report_json(done.path, "sites") == first
+    program.unlink()
+    assert report_json(done.path, "sites") == first
+    for path in kept:  # damaged: not believed
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    frames = of_program(report_json(done.path, "sites"), program)
+    assert frames and all(is_place(f, program) for f in frames), frames
 
 
 def test_a_module_that_is_gone_is_shown_by_its_place(scratch, record, report_json):
@@ -313,10 +332,10 @@ def test_code_of_a_runtime_is_named_by_its_map(heapgauge, scratch, record, repor
         assert frame["module"] == "[jit]"
         # The same map, from before this process: it is another's.
         os.utime(path, (1_000_000_000, 1_000_000_000))
-        text = run(heapgauge, "report", done.path, "-v", "sites")
+        text = run(heapgauge, "report", done.path, "-v", "sites", "--no-cache")
         assert "made by a runtime, and" in text and f"{path} is of another process" in " ".join(text.split())
         path.unlink()
-        text = run(heapgauge, "report", done.path, "-v", "sites")
+        text = run(heapgauge, "report", done.path, "-v", "sites", "--no-cache")
         assert f"{path} is gone" in " ".join(text.split())
         (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low"] == 1234]
         assert site["stack"][0]["function"] == hex(frame["offset"]) and site["stack"][0]["module"] == ""
