@@ -21,6 +21,8 @@
 #include "util/intern.h"
 #include "util/vector.h"
 
+enum { MANY_FRAMES = 256 };
+
 struct module_names {
 	const char *path; /* interned; NULL: not asked yet */
 	symbol_module_id symbols;
@@ -31,6 +33,7 @@ struct process_names {
 	const struct profile_process *process;
 	struct module_names *modules;
 	struct named_stack *frames; /* at NULL: not asked yet */
+	size_t asked;
 };
 
 struct names {
@@ -212,8 +215,12 @@ static struct named_stack frame_names(struct names *names, struct process_names 
 	ASSERT(frame->id.v < known->process->frame_count);
 	struct named_stack *kept = &known->frames[frame->id.v];
 
-	if (!kept->at)
+	if (!kept->at) {
+		/* Who asked for so many will ask for most. */
+		if (++known->asked == MAX((size_t)MANY_FRAMES, known->process->frame_count / 8))
+			names_prepare(names, known->process);
 		*kept = name_frame(names, known, frame);
+	}
 	return *kept;
 }
 

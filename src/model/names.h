@@ -58,8 +58,8 @@ void names_free(struct names *names);
 size_t names_save(struct names *names);
 
 /*
- * Names all frames of the process at once, by several threads: for views that will ask about most of
- * them. Changes no answer, only when the time is spent.
+ * Names all frames of the process at once, by several threads: for those who will ask about most of
+ * them. Changes no answer, only when the time is spent; happens by itself when many were asked for.
  */
 void names_prepare(struct names *names, const struct profile_process *process);
 
