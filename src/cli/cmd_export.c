@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "export/exporters.h"
+#include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -33,12 +34,16 @@ struct export_command {
 	const char *path, *output;
 	const struct exporter *exporter;
 	struct asked asked;
+	uint64_t typed; /* bits of enum ask_option: given here, not in settings */
 };
 
 static int take_option(struct export_command *c, int option, const char *value, struct error *error)
 {
-	if (option >= 0 && option < ASK_COUNT)
+	if (option >= 0 && option < ASK_COUNT) {
+		if (!options_origin())
+			c->typed |= UINT64_C(1) << option;
 		return ask_take(&c->asked, (enum ask_option)option, value, error);
+	}
 	switch (option) {
 	case OPTIONS_WORD:
 		if (c->path)
@@ -57,6 +62,46 @@ static int take_option(struct export_command *c, int option, const char *value, 
 	}
 }
 
+/* Whatever was asked for and is not in the file would be taken for something that is. */
+static int check_question(const struct export_command *c, struct error *error)
+{
+	static const struct {
+		enum ask_option option;
+		enum export_takes needs;
+	} rows[] = {
+		{ ASK_COST, TAKES_COST },
+		{ ASK_AT, TAKES_MOMENT },
+		{ ASK_MINUS, TAKES_MOMENT },
+		{ ASK_LIMIT, TAKES_LIMIT },
+		{ ASK_THRESHOLD, TAKES_THRESHOLD },
+		{ ASK_BY, TAKES_NOTHING_SUCH },
+		{ ASK_CALLEES, TAKES_NOTHING_SUCH },
+		{ ASK_DEPTH, TAKES_NOTHING_SUCH },
+		{ ASK_FOLD_RECURSION, TAKES_NOTHING_SUCH },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (c->typed >> rows[i].option & 1 && !(c->exporter->takes & rows[i].needs))
+			return error_set(error, "--%s changes nothing in a file of format %s",
+					 option_rows[rows[i].option].name, c->exporter->name);
+	return 0;
+}
+
+static void ask_format(struct error *error)
+{
+	AUTO(buffer_release) struct buffer names = BUFFER_INIT;
+
+	for (const struct exporter *e = exporters; e->name; e++)
+		buffer_printf(&names, "%s%s",
+			      e == exporters ? ""
+			      : e[1].name    ? ", "
+					     : " or ",
+			      e->name);
+	const char *list = buffer_string(&names);
+
+	error_set(error, "which format? --format takes %s", list ? list : "its name");
+}
+
 static int take_options(struct export_command *c, struct options *options, struct error *error)
 {
 	const char *value;
@@ -68,11 +113,11 @@ static int take_options(struct export_command *c, struct options *options, struc
 		if (take_option(c, option, value, error) < 0)
 			return -1;
 	}
-	if (!c->exporter)
-		return error_set(error,
-				 "which format? --format takes pprof, folded, speedscope, dot, "
-				 "gprof2dot, callgrind, massif, dhat, heaptrack, csv or jsonl");
-	return 0;
+	if (!c->exporter) {
+		ask_format(error);
+		return -1;
+	}
+	return check_question(c, error);
 }
 
 /* "run.hg" -> "run.pb.gz". */
@@ -121,7 +166,9 @@ static int export_profile(const struct export_command *c, const struct profile *
 	if (!places) {
 		error_set(error, "out of memory");
 	} else if (selection_make(&selection, profile, places, &c->asked.query,
-				  (struct ask){ .cost = COST_LIVE, .at = MOMENT_END },
+				  (struct ask){ .cost = COST_LIVE,
+						.at = MOMENT_END,
+						.kinds = c->exporter->kinds },
 				  error) == 0) {
 		const struct export_input input = { profile, places, &c->asked.query, &selection };
 

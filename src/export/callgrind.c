@@ -2,6 +2,9 @@
 /*
  * callgrind's profile format: for each function its own cost by line, then its calls with what was
  * asked for below them. Names are written once and numbered from then on.
+ *
+ * callgrind_annotate takes what calls bring into a function for its inclusive cost. A call into a
+ * function that is on the stack already is therefore written with no cost: the outer one has it.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -68,7 +71,7 @@ static void put_functions(struct writer *w)
 
 			put_function(w, "c", e->callee);
 			fprintf(w->out, "calls=%" PRId64 " 0\n%" PRIu32 " %" PRId64 "\n", e->calls,
-				e->caller_line, e->total);
+				e->caller_line, e->entering);
 		}
 		fputc('\n', w->out);
 	}
@@ -78,7 +81,7 @@ int export_callgrind(const struct export_input *in, FILE *out, struct error *err
 {
 	struct graph graph;
 
-	if (graph_build(&graph, in) < 0)
+	if (graph_build(&graph, in, true) < 0)
 		return no_memory(error);
 	struct writer w = { .out = out, .graph = &graph };
 

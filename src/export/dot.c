@@ -53,7 +53,10 @@ static void put_function(FILE *out, const struct export_input *in, const struct 
 		fputs("\\nself ", out);
 		put_value(out, in, f->self);
 	}
-	fputs("\", fillcolor=", out);
+	fputs("\", tooltip=\"", out);
+	write_safe(out, frame->full, "\"\\", '\'');
+	fprintf(out, "\\n%s %" PRId64 ", self %" PRId64 "\", fillcolor=",
+		cost_rows[in->selection->cost].key, f->total, f->self);
 	put_colour(out, share(f->total, g->whole));
 	fputs("]\n", out);
 }
@@ -97,19 +100,16 @@ static void put_edges(FILE *out, const struct export_input *in, const struct gra
 		      const bool *shown)
 {
 	for (size_t i = 0; i < g->edges.count; i++) {
-		struct graph_edge e = g->edges.at[i];
+		const struct graph_edge *e = &g->edges.at[i];
 
-		/* Lines of one caller are one arrow. */
-		while (i + 1 < g->edges.count && g->edges.at[i + 1].caller == e.caller &&
-		       g->edges.at[i + 1].callee == e.callee)
-			e.total += g->edges.at[++i].total;
-		if (!shown[e.caller] || !shown[e.callee])
+		if (!shown[e->caller] || !shown[e->callee])
 			continue;
-		double hot = share(e.total, g->whole);
+		double hot = share(e->total, g->whole);
 
-		fprintf(out, "  f%" PRIu32 " -> f%" PRIu32 " [label=\"", e.caller, e.callee);
-		put_value(out, in, e.total);
-		fprintf(out, "\", penwidth=%.1f, color=", 1 + 5 * (hot < 0 ? 0 : hot));
+		fprintf(out, "  f%" PRIu32 " -> f%" PRIu32 " [label=\"", e->caller, e->callee);
+		put_value(out, in, e->total);
+		fprintf(out, "\", tooltip=\"%" PRId64 "\", penwidth=%.1f, color=", e->total,
+			1 + 5 * (hot < 0 ? 0 : hot));
 		put_colour(out, hot);
 		fputs("]\n", out);
 	}
@@ -119,7 +119,7 @@ int export_dot(const struct export_input *in, FILE *out, struct error *error)
 {
 	struct graph g;
 
-	if (graph_build(&g, in) < 0)
+	if (graph_build(&g, in, false) < 0)
 		return no_memory(error);
 	bool *shown = choose(&g, in->query);
 

@@ -2,7 +2,8 @@
 /*
  * Stacks -> call graph. Each stack adds its cost once to every function and every edge on it, however
  * often they are there: a graph cannot tell the rounds of a recursion apart, and adding them up would
- * make the part larger than the whole.
+ * make the part larger than the whole. What enters a function adds up to its total: each stack enters
+ * it once, by its outermost call.
  *
  * Edges and lines are collected as they come and merged by sorting.
  */
@@ -41,6 +42,7 @@ static void merge_edges(struct graph *g)
 
 		if (kept && compare_edges(e, last) == 0) {
 			last->total += e->total;
+			last->entering += e->entering;
 			last->calls += e->calls;
 		} else {
 			g->edges.at[kept++] = *e;
@@ -82,26 +84,58 @@ static bool add_function(struct graph *g, const struct place *place, int64_t sel
 	return true;
 }
 
-/* Whether the function, or the edge to it from the one behind, is already nearer to the leaf. */
-static bool seen_function(struct place_chain stack, size_t at)
+/* Whether the function is on the stack further out. */
+static bool called_before(struct place_chain stack, size_t at)
 {
-	for (size_t i = 0; i < at; i++)
+	for (size_t i = at + 1; i < stack.count; i++)
 		if (stack.at[i]->function == stack.at[at]->function)
 			return true;
 	return false;
 }
 
-static bool seen_edge(struct place_chain stack, size_t at)
+/* The edge from the frame behind `at` to the one there. */
+static struct graph_edge edge_at(struct place_chain stack, size_t at, bool lines)
 {
-	for (size_t i = 0; i < at; i++)
-		if (stack.at[i]->function == stack.at[at]->function &&
-		    stack.at[i + 1]->function == stack.at[at + 1]->function &&
-		    stack.at[i + 1]->frame.line == stack.at[at + 1]->frame.line)
+	return (struct graph_edge){
+		.caller = stack.at[at + 1]->function,
+		.callee = stack.at[at]->function,
+		.caller_line = lines ? stack.at[at + 1]->frame.line : 0,
+	};
+}
+
+static bool edge_before(struct place_chain stack, size_t at, bool lines)
+{
+	const struct graph_edge edge = edge_at(stack, at, lines);
+
+	for (size_t i = at + 1; i + 1 < stack.count; i++) {
+		const struct graph_edge other = edge_at(stack, i, lines);
+
+		if (compare_edges(&edge, &other) == 0)
 			return true;
+	}
 	return false;
 }
 
-static bool add_stack(struct graph *g, struct place_chain stack, int64_t value, int64_t calls)
+static bool add_edges(struct graph *g, struct place_chain stack, int64_t value, int64_t calls,
+		      bool lines)
+{
+	for (size_t i = 0; i + 1 < stack.count; i++) {
+		struct graph_edge edge = edge_at(stack, i, lines);
+		bool recursion = called_before(stack, i);
+
+		if (recursion && edge_before(stack, i, lines))
+			continue;
+		edge.total = value;
+		edge.entering = recursion ? 0 : value;
+		edge.calls = calls;
+		if (!vector_push(&g->edges, edge))
+			return false;
+	}
+	return true;
+}
+
+static bool add_stack(struct graph *g, struct place_chain stack, int64_t value, int64_t calls,
+		      bool lines)
 {
 	g->whole += value;
 	if (stack.count == 0)
@@ -112,22 +146,12 @@ static bool add_stack(struct graph *g, struct place_chain stack, int64_t value, 
 		return false;
 	for (size_t i = 0; i < stack.count; i++)
 		if (!add_function(g, stack.at[i], i == 0 ? value : 0,
-				  seen_function(stack, i) ? 0 : value))
+				  called_before(stack, i) ? 0 : value))
 			return false;
-	for (size_t i = 0; i + 1 < stack.count; i++) {
-		const struct graph_edge edge = { .caller = stack.at[i + 1]->function,
-						 .callee = stack.at[i]->function,
-						 .caller_line = stack.at[i + 1]->frame.line,
-						 .total = value,
-						 .calls = calls };
-
-		if (!seen_edge(stack, i) && !vector_push(&g->edges, edge))
-			return false;
-	}
-	return true;
+	return add_edges(g, stack, value, calls, lines);
 }
 
-int graph_build(struct graph *g, const struct export_input *in)
+int graph_build(struct graph *g, const struct export_input *in, bool lines)
 {
 	enum { MERGE_AT = 1 << 22 };
 	struct stack_scratch scratch = { 0 };
@@ -142,7 +166,7 @@ int graph_build(struct graph *g, const struct export_input *in)
 		if (value == 0)
 			continue;
 		done = entry_stack(in, e, &scratch, &stack) == 0 &&
-		       add_stack(g, stack, value, e->m.calls);
+		       add_stack(g, stack, value, e->m.calls, lines);
 		if (g->edges.count > MERGE_AT)
 			merge_edges(g);
 	}

@@ -13,8 +13,10 @@ struct graph_function {
 /* From a line of one function into another. */
 struct graph_edge {
 	uint32_t caller, callee; /* functions */
-	uint32_t caller_line;
-	int64_t total, calls;
+	uint32_t caller_line;	 /* 0 if lines were not asked for */
+	int64_t total;		 /* of the stacks that go along it */
+	int64_t entering;	 /* of those among them that were not in the callee already */
+	int64_t calls;
 };
 
 /* What a function asked for itself, by line. */
@@ -32,7 +34,7 @@ struct graph {
 };
 
 /* -1 if out of memory. */
-int graph_build(struct graph *graph, const struct export_input *input);
+int graph_build(struct graph *graph, const struct export_input *input, bool lines);
 void graph_release(struct graph *graph);
 
 #endif

@@ -21,12 +21,23 @@ struct export_input {
 /* Writes to `out`; a failed write is found by the caller (ferror). 0, or -1 with the error set. */
 typedef int exporter_run(const struct export_input *input, FILE *out, struct error *error);
 
+/* Which parts of a question a format can answer to; filters and names are for all. */
+enum export_takes {
+	TAKES_COST = 1 << 0,
+	TAKES_MOMENT = 1 << 1,
+	TAKES_LIMIT = 1 << 2,
+	TAKES_THRESHOLD = 1 << 3,
+	TAKES_NOTHING_SUCH = 1 << 4, /* no format: what is about the shape of a report */
+};
+
 struct exporter {
 	const char *name;
 	const char *help; /* one line, no full stop: what opens it */
 	exporter_run *run;
-	const char *suffix; /* of a file's name, with its dot */
-	const char *lost;   /* what the format cannot carry, as a sentence; NULL: nothing */
+	const char *suffix;	/* of a file's name, with its dot */
+	const char *lost;	/* what the format cannot carry, as a sentence; NULL: nothing */
+	unsigned takes;		/* enum export_takes */
+	enum query_kinds kinds; /* where the question says nothing; DEFAULT: heap */
 };
 
 /* Ends with a row whose name is NULL. */

@@ -2,6 +2,7 @@
 /* gprof2dot's JSON: functions, and for each stack its chain of calls, innermost first, with the cost. */
 #include "export/stacks.h"
 
+#include "base/compiler.h"
 #include "util/json.h"
 
 static int write_events(const struct export_input *in, struct json *j, struct numbering *functions,
@@ -23,9 +24,12 @@ static int write_events(const struct export_input *in, struct json *j, struct nu
 		json_object(j);
 		json_key(j, "callchain");
 		json_array(j);
-		for (size_t k = 0; k < stack.count && status == 0; k++) {
+		/* An empty chain is more than the reader expects: NULL is the function of no stack. */
+		for (size_t k = 0; status == 0 && k < MAX(stack.count, (size_t)1); k++) {
 			const struct place *function =
-				places_example(in->places, AXIS_FUNCTION, stack.at[k]->function);
+				stack.count ? places_example(in->places, AXIS_FUNCTION,
+							     stack.at[k]->function)
+					    : NULL;
 			size_t number = number_of(functions, function);
 
 			status = number == SIZE_MAX ? -1 : 0;
@@ -47,7 +51,6 @@ static int write_events(const struct export_input *in, struct json *j, struct nu
 
 int export_gprof2dot(const struct export_input *in, FILE *out, struct error *error)
 {
-	const struct cost_row *cost = &cost_rows[in->selection->cost];
 	struct buffer buffer = BUFFER_INIT;
 	struct json j = json_to(&buffer, JSON_COMPACT);
 	struct numbering functions = { 0 };
@@ -58,7 +61,7 @@ int export_gprof2dot(const struct export_input *in, FILE *out, struct error *err
 	json_array(&j);
 	json_object(&j);
 	json_field_string(&j, "description", in->selection->cost_word);
-	json_field_string(&j, "unit", cost->unit == UNIT_BYTES ? "bytes" : "");
+	json_field_string(&j, "unit", cost_unit_word(in->selection->cost));
 	json_end_object(&j);
 	json_end_array(&j);
 	int status = write_events(in, &j, &functions, out);
@@ -69,8 +72,8 @@ int export_gprof2dot(const struct export_input *in, FILE *out, struct error *err
 		const struct place *p = functions.items.at[i];
 
 		json_object(&j);
-		json_field_string(&j, "name", p->frame.function);
-		json_field_string(&j, "module", p->frame.module);
+		json_field_string(&j, "name", p ? p->frame.function : "[no stack]");
+		json_field_string(&j, "module", p ? p->frame.module : "");
 		json_end_object(&j);
 	}
 	json_end_array(&j);

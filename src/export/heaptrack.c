@@ -21,6 +21,7 @@ struct writer {
 	uint32_t **traces;		    /* of each process: trace of a node; 0: not written */
 	uint32_t trace_count;
 	uint32_t size_count;
+	struct buffer text;
 	bool failed;
 };
 
@@ -31,6 +32,8 @@ struct blocks {
 
 static struct blocks blocks_of(uint64_t bytes, uint64_t count)
 {
+	if (bytes && !count)
+		count = 1; /* with several threads, the two may be of moments a little apart */
 	if (count == 0)
 		return (struct blocks){ 0 };
 	return (struct blocks){ count, bytes / count, bytes % count };
@@ -43,8 +46,11 @@ static size_t put_string(struct writer *w, const char *text)
 
 	w->failed |= number == SIZE_MAX;
 	if (number == known) {
-		fprintf(w->out, "s %zx ", strlen(text));
-		write_safe(w->out, text, "", '?');
+		buffer_clear(&w->text);
+		buffer_safe(&w->text, text);
+		w->failed |= w->text.failed;
+		fprintf(w->out, "s %zx ", w->text.size);
+		fwrite(w->text.data, 1, w->text.size, w->out);
 		fputc('\n', w->out);
 	}
 	return number + 1;
@@ -121,9 +127,9 @@ static void play(struct writer *w, bool peak, char what, uint32_t *ret_first)
 	*ret_first = at;
 	for (size_t i = 0; i < w->in->selection->count && !w->failed; i++) {
 		const struct entry *e = &w->in->selection->entries[i];
-		const struct site_numbers *n = &e->site->numbers;
-		struct blocks b = peak ? blocks_of(n->peak_bytes, n->peak_blocks)
-				       : blocks_of(n->live_bytes, n->live_blocks);
+		struct site_numbers n = selection_numbers(w->in->selection, e);
+		struct blocks b = peak ? blocks_of(n.peak_bytes, n.peak_blocks)
+				       : blocks_of(n.live_bytes, n.live_blocks);
 
 		if (b.count == 0)
 			continue;
@@ -158,6 +164,7 @@ static void release(struct writer *w)
 	for (size_t i = 0; w->traces && i < w->in->profile->process_count; i++)
 		free(w->traces[i]);
 	free(w->traces);
+	buffer_release(&w->text);
 	numbering_release(&w->strings);
 	numbering_release(&w->pointers);
 }

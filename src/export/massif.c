@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * massif's output: the heap over time, and the tree of callers at the peak. Of several processes the
- * one with the highest peak is shown, because massif has one.
+ * one with the highest peak is shown, because massif has one. A # begins a comment there, and C++ has
+ * it in the names of lambdas.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "base/compiler.h"
 #include "export/stacks.h"
 #include "model/history.h"
+
+#define COMMENT "#"
 
 enum { SNAPSHOTS = 100 };
 
@@ -20,14 +23,29 @@ struct massif {
 	size_t number;
 };
 
-static const struct profile_process *largest(const struct profile *profile)
+/* The process of which something was asked for; that of the recording if nothing is left. */
+static const struct profile_process *largest(const struct export_input *in)
 {
 	const struct profile_process *best = NULL;
 
-	for (size_t i = 0; i < profile->process_count; i++)
-		if (!best || profile->processes[i].peak_bytes > best->peak_bytes)
-			best = &profile->processes[i];
-	return best;
+	for (size_t i = 0; i < in->selection->count; i++) {
+		const struct profile_process *p = in->selection->entries[i].process;
+
+		if (!best || p->peak_bytes > best->peak_bytes)
+			best = p;
+	}
+	return best || in->profile->process_count == 0 ? best : &in->profile->processes[0];
+}
+
+/* Leaves what the process held: the tree of all other stacks would be many times as large. */
+static void keep_live(struct selection *s, const struct profile_process *process)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (s->entries[i].process == process && s->entries[i].m.live_bytes > 0)
+			s->entries[kept++] = s->entries[i];
+	s->count = kept;
 }
 
 static void put_snapshot(struct massif *m, uint64_t at_ns, uint64_t bytes)
@@ -69,7 +87,7 @@ static void put_node(struct massif *m, uint32_t node, unsigned depth)
 	fprintf(m->out, "%*sn%zu: %" PRId64 " ", (int)depth, "", shown + (hidden ? 1 : 0),
 		n->total.live_bytes);
 	if (n->place)
-		write_valgrind_frame(m->out, n->place);
+		write_valgrind_frame(m->out, n->place, COMMENT);
 	else
 		fputs("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", m->out);
 	fputc('\n', m->out);
@@ -118,23 +136,21 @@ static void put_course(struct massif *m, const struct profile_process *p)
 
 int export_massif(const struct export_input *in, FILE *out, struct error *error)
 {
-	const struct profile_process *p = largest(in->profile);
+	const struct profile_process *p = largest(in);
 	struct query query = *in->query;
 	struct selection peak;
 	struct call_tree tree;
-	char pid[16];
 
 	if (!p)
 		return error_set(error, "there is no process in the recording");
-	snprintf(pid, sizeof pid, "%u", p->pid);
 	query.has_cost = true;
 	query.cost = COST_LIVE;
 	query.at = (struct moment){ .kind = MOMENT_PEAK };
 	query.minus = (struct moment){ 0 };
-	if (!query.filters.process)
-		query.filters.process = pid;
+	query.kinds = KINDS_HEAP;
 	if (selection_make(&peak, in->profile, in->places, &query, (struct ask){ 0 }, error) < 0)
 		return -1;
+	keep_live(&peak, p);
 	int status = call_tree_build(
 		&tree, &peak, in->places,
 		(struct call_tree_options){ .by = AXIS_LINE, .callees_first = true });
@@ -145,7 +161,7 @@ int export_massif(const struct export_input *in, FILE *out, struct error *error)
 
 		m.least = percent / 100 * (double)tree.nodes[0].total.live_bytes;
 		fputs("desc: heapgauge export\ncmd: ", out);
-		write_safe(out, p->command, "", '?');
+		write_safe(out, p->command, COMMENT, '\'');
 		fputs("\ntime_unit: ms\n", out);
 		put_course(&m, p);
 		call_tree_release(&tree);

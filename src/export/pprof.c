@@ -8,7 +8,7 @@
  * and every mapping starts at 0: names are in the file, so that nobody has to find them again.
  *
  * Sample types are those of every heap profile: alloc_objects, alloc_space, inuse_objects,
- * inuse_space; the last two of the moment asked for.
+ * inuse_space; the last two of the moment asked for. A cost that is none of them is a fifth.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,17 +36,21 @@ enum {
 	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
 };
 
-struct location {
-	const struct profile_process *process;
-	struct place_chain chain;
+struct sample_type {
+	const char *name;
+	enum cost_id cost;
 };
+
+enum { TYPES_MAX = 5 };
 
 struct writer {
 	const struct export_input *in;
 	struct buffer bytes;   /* of the profile so far */
 	struct buffer message; /* of the message at hand */
 	struct numbering strings, functions, chains, modules;
-	VECTOR(struct location) locations;
+	struct sample_type types[TYPES_MAX];
+	size_t type_count, asked;	      /* the type of the cost that was asked for */
+	VECTOR(struct place_chain) locations; /* in the order of chains */
 	VECTOR(uint64_t) ids;
 	bool failed;
 };
@@ -99,19 +103,13 @@ static void put_value_type(struct writer *w, unsigned field, const char *type, c
 }
 
 /* The id of the location at a node, from 1. */
-static uint64_t location_id(struct writer *w, const struct profile_process *process,
-			    struct place_chain chain)
+static uint64_t location_id(struct writer *w, struct place_chain chain)
 {
 	size_t known = w->chains.items.count;
 	size_t number = number_of(&w->chains, chain.at);
 
-	if (number == SIZE_MAX) {
+	if (number == SIZE_MAX || (number == known && !vector_push(&w->locations, chain)))
 		w->failed = true;
-	} else if (number == known) {
-		struct location added = { process, chain };
-
-		w->failed |= !vector_push(&w->locations, added);
-	}
 	return number + 1;
 }
 
@@ -150,13 +148,12 @@ static void put_sample(struct writer *w, const struct entry *e)
 
 		w->failed |= !chain.at;
 		if (chain.at)
-			push_id(w, location_id(w, e->process, chain));
+			push_id(w, location_id(w, chain));
 	}
 	put_packed(w, 1);
-	push_id(w, (uint64_t)e->m.calls);
-	push_id(w, (uint64_t)e->m.total_bytes);
-	push_id(w, (uint64_t)e->m.live_blocks);
-	push_id(w, (uint64_t)e->m.live_bytes);
+	for (size_t i = 0; i < w->type_count; i++)
+		push_id(w,
+			(uint64_t)cost_of(w->types[i].cost, &e->m, w->in->selection->duration_ns));
 	put_packed(w, 2);
 	if (w->in->profile->process_count > 1)
 		put_label(w, "pid", e->process->pid);
@@ -179,11 +176,25 @@ static void put_line(struct writer *w, const struct place *place)
 	buffer_release(&line);
 }
 
+/* The first mapping is taken for the program: the first process' is. */
+static void number_program(struct writer *w)
+{
+	const struct profile *profile = w->in->profile;
+
+	for (size_t i = 0; i < w->locations.count && !w->modules.items.count; i++) {
+		const char *module = w->locations.at[i].at[0]->frame.module;
+
+		if (strcmp(module, profile->processes[0].exe) == 0)
+			w->failed |= number_of(&w->modules, module) == SIZE_MAX;
+	}
+}
+
 static void put_locations(struct writer *w)
 {
+	number_program(w);
 	for (size_t i = 0; i < w->locations.count && !w->failed; i++) {
-		const struct location *l = &w->locations.at[i];
-		const struct result_frame *f = &l->chain.at[0]->frame;
+		struct place_chain chain = w->locations.at[i];
+		const struct result_frame *f = &chain.at[0]->frame;
 		uint64_t mapping = 0;
 
 		if (f->module[0]) {
@@ -195,8 +206,8 @@ static void put_locations(struct writer *w)
 		put_number(&w->message, 1, i + 1);
 		put_number(&w->message, 2, mapping);
 		put_number(&w->message, 3, f->offset);
-		for (size_t j = 0; j < l->chain.count; j++)
-			put_line(w, l->chain.at[j]);
+		for (size_t j = 0; j < chain.count; j++)
+			put_line(w, chain.at[j]);
 		end_message(w, PROFILE_LOCATION);
 	}
 }
@@ -208,7 +219,10 @@ static void put_functions(struct writer *w)
 
 		put_number(&w->message, 1, i + 1);
 		put_number(&w->message, 2, text_id(w, place->frame.function));
-		put_number(&w->message, 3, text_id(w, place->frame.full));
+		/*
+		 * No system name (field 3): where it equals the name, pprof takes that for not demangled
+		 * yet, and cuts all parentheses and templates out of it.
+		 */
 		put_number(&w->message, 4, text_id(w, place->frame.file));
 		end_message(w, PROFILE_FUNCTION);
 	}
@@ -258,10 +272,31 @@ static void put_mappings(struct writer *w, struct arena *arena)
 static void put_strings(struct writer *w)
 {
 	for (size_t i = 0; i < w->strings.items.count; i++) {
-		const char *text = w->strings.items.at[i];
-
-		put_bytes(&w->bytes, PROFILE_STRING, text, strlen(text));
+		buffer_safe(&w->message, w->strings.items.at[i]);
+		end_message(w, PROFILE_STRING);
 	}
+}
+
+static void put_types(struct writer *w)
+{
+	static const struct sample_type usual[] = {
+		{ "alloc_objects", COST_CALLS },
+		{ "alloc_space", COST_TOTAL },
+		{ "inuse_objects", COST_BLOCKS },
+		{ "inuse_space", COST_LIVE },
+	};
+	enum cost_id cost = w->in->selection->cost;
+
+	memcpy(w->types, usual, sizeof usual);
+	w->type_count = w->asked = ARRAY_SIZE(usual);
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		if (usual[i].cost == cost)
+			w->asked = i;
+	if (w->asked == w->type_count)
+		w->types[w->type_count++] = (struct sample_type){ cost_rows[cost].key, cost };
+	for (size_t i = 0; i < w->type_count; i++)
+		put_value_type(w, PROFILE_SAMPLE_TYPE, w->types[i].name,
+			       cost_unit_word(w->types[i].cost));
 }
 
 static void put_all(struct writer *w, struct arena *arena)
@@ -269,10 +304,7 @@ static void put_all(struct writer *w, struct arena *arena)
 	const struct profile *profile = w->in->profile;
 
 	text_id(w, ""); /* string 0 is empty: this very one */
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
+	put_types(w);
 	for (size_t i = 0; i < w->in->selection->count && !w->failed; i++)
 		put_sample(w, &w->in->selection->entries[i]);
 	put_locations(w);
@@ -283,8 +315,8 @@ static void put_all(struct writer *w, struct arena *arena)
 	put_value_type(w, PROFILE_PERIOD_TYPE, "space", "bytes");
 	put_number(&w->bytes, PROFILE_PERIOD, 1); /* every byte was counted */
 	put_number(&w->bytes, PROFILE_COMMENT, text_id(w, profile->command));
-	put_number(&w->bytes, PROFILE_COMMENT, text_id(w, w->in->selection->moment));
-	put_number(&w->bytes, PROFILE_DEFAULT_SAMPLE_TYPE, text_id(w, "inuse_space"));
+	put_number(&w->bytes, PROFILE_COMMENT, text_id(w, live_moment(w->in->selection)));
+	put_number(&w->bytes, PROFILE_DEFAULT_SAMPLE_TYPE, text_id(w, w->types[w->asked].name));
 	put_strings(w);
 	w->failed |= w->bytes.failed;
 }

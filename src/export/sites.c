@@ -6,58 +6,113 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/compiler.h"
 #include "export/stacks.h"
 #include "util/json.h"
 
-#define NUMBER(name) offsetof(struct site_numbers, name)
-
-static const struct {
-	const char *name;
-	size_t offset;
-} numbers[] = {
-	{ "calls", NUMBER(calls) },
-	{ "total_bytes", NUMBER(bytes) },
-	{ "frees", NUMBER(frees) },
-	{ "live_bytes", NUMBER(live_bytes) },
-	{ "live_blocks", NUMBER(live_blocks) },
-	{ "peak_bytes", NUMBER(peak_bytes) },
-	{ "peak_blocks", NUMBER(peak_blocks) },
-	{ "max_bytes", NUMBER(max_bytes) },
-	{ "temporary_calls", NUMBER(temporary_calls) },
-	{ "waste_bytes", NUMBER(slack_bytes) },
-	{ "lifetime_ms", NUMBER(lifetime_ms_sum) },
-	{ "realloc_calls", NUMBER(reallocs.calls) },
-	{ "copied_bytes", NUMBER(reallocs.moved_bytes) },
+enum {
+	CALLS,
+	TOTAL_BYTES,
+	FREES,
+	FREED_BYTES,
+	LIVE_BYTES,
+	LIVE_BLOCKS,
+	LEAKED_BYTES,
+	LEAKED_BLOCKS,
+	PEAK_BYTES,
+	PEAK_BLOCKS,
+	MAX_BYTES,
+	TEMPORARY_CALLS,
+	WASTE_BYTES,
+	LIFETIME_NS,
+	REALLOC_CALLS,
+	MOVED_CALLS,
+	COPIED_BYTES,
+	NUMBERS,
 };
 
-static uint64_t number_at(const struct site_numbers *n, size_t i)
-{
-	uint64_t value;
+/* The names are those of report's view sites. */
+static const char *const number_names[NUMBERS] = {
+	[CALLS] = "calls",
+	[TOTAL_BYTES] = "total_bytes",
+	[FREES] = "frees",
+	[FREED_BYTES] = "freed_bytes",
+	[LIVE_BYTES] = "live_bytes", /* at the moment asked for */
+	[LIVE_BLOCKS] = "live_blocks",
+	[LEAKED_BYTES] = "leaked_bytes",
+	[LEAKED_BLOCKS] = "leaked_blocks",
+	[PEAK_BYTES] = "peak_bytes",
+	[PEAK_BLOCKS] = "peak_blocks",
+	[MAX_BYTES] = "max_bytes",
+	[TEMPORARY_CALLS] = "temporary_calls",
+	[WASTE_BYTES] = "waste_bytes",
+	[LIFETIME_NS] = "lifetime_ns",
+	[REALLOC_CALLS] = "realloc_calls",
+	[MOVED_CALLS] = "moved_calls",
+	[COPIED_BYTES] = "copied_bytes",
+};
 
-	memcpy(&value, (const char *)n + numbers[i].offset, sizeof value);
-	return value;
+struct numbers {
+	int64_t at[NUMBERS];
+};
+
+static struct numbers numbers_of(const struct selection *s, const struct entry *e)
+{
+	const struct site_numbers n = selection_numbers(s, e);
+
+	return (struct numbers){ {
+		[CALLS] = (int64_t)n.calls,
+		[TOTAL_BYTES] = (int64_t)n.bytes,
+		[FREES] = (int64_t)n.frees,
+		[FREED_BYTES] = (int64_t)n.freed_bytes,
+		[LIVE_BYTES] = e->m.live_bytes,
+		[LIVE_BLOCKS] = e->m.live_blocks,
+		[LEAKED_BYTES] = (int64_t)n.live_bytes,
+		[LEAKED_BLOCKS] = (int64_t)n.live_blocks,
+		[PEAK_BYTES] = (int64_t)n.peak_bytes,
+		[PEAK_BLOCKS] = (int64_t)n.peak_blocks,
+		[MAX_BYTES] = (int64_t)n.max_bytes,
+		[TEMPORARY_CALLS] = (int64_t)n.temporary_calls,
+		[WASTE_BYTES] = (int64_t)n.slack_bytes,
+		[LIFETIME_NS] = cost_of(COST_LIFETIME, &e->m, s->duration_ns),
+		[REALLOC_CALLS] = (int64_t)n.reallocs.calls,
+		[MOVED_CALLS] = (int64_t)n.reallocs.moved_calls,
+		[COPIED_BYTES] = (int64_t)n.reallocs.moved_bytes,
+	} };
+}
+
+/* Inside quotes: a quote is two of them. A ; is what separates the frames of a stack. */
+static void put_text(FILE *out, const char *text, bool in_stack)
+{
+	const char *step;
+
+	for (size_t length; *text; text += length) {
+		length = safe_step(text, &step);
+		if (*text == '"')
+			fputs("\"\"", out);
+		else if (*text == ';' && in_stack)
+			fputc(':', out);
+		else
+			fwrite(step, 1, step == text ? length : strlen(step), out);
+	}
 }
 
 static void put_quoted(FILE *out, const char *text)
 {
 	fputc('"', out);
-	for (; text && *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text, out);
-	}
+	put_text(out, text, false);
 	fputc('"', out);
 }
 
-static void put_csv_row(FILE *out, const struct entry *e, struct place_chain stack)
+static void put_csv_row(FILE *out, const struct selection *s, const struct entry *e,
+			struct place_chain stack)
 {
+	const struct numbers numbers = numbers_of(s, e);
 	const struct place *owner = places_owner(stack);
 	const struct result_frame *f = owner ? &owner->frame : NULL;
 
 	fprintf(out, "%u,%u,%s", e->process->pid, e->site->id.v, profile_kind_name(e->site->kind));
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		fprintf(out, ",%" PRIu64, number_at(&e->site->numbers, i));
+	for (size_t i = 0; i < NUMBERS; i++)
+		fprintf(out, ",%" PRId64, numbers.at[i]);
 	fputc(',', out);
 	put_quoted(out, f ? f->function : "");
 	fputc(',', out);
@@ -66,11 +121,7 @@ static void put_csv_row(FILE *out, const struct entry *e, struct place_chain sta
 	put_quoted(out, f ? f->module : "");
 	fputs(",\"", out);
 	for (size_t i = stack.count; i > 0; i--) {
-		for (const char *c = stack.at[i - 1]->frame.function; *c; c++) {
-			if (*c == '"')
-				fputc('"', out);
-			fputc(*c == ';' ? ':' : *c, out);
-		}
+		put_text(out, stack.at[i - 1]->frame.function, true);
 		if (i > 1)
 			fputc(';', out);
 	}
@@ -84,20 +135,22 @@ int export_csv(const struct export_input *in, FILE *out, struct error *error)
 	int status = 0;
 
 	fputs("process,site,kind", out);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		fprintf(out, ",%s", numbers[i].name);
+	for (size_t i = 0; i < NUMBERS; i++)
+		fprintf(out, ",%s", number_names[i]);
 	fputs(",function,file,line,module,stack\n", out);
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
 		status = entry_stack(in, &in->selection->entries[i], &scratch, &stack);
 		if (status == 0)
-			put_csv_row(out, &in->selection->entries[i], stack);
+			put_csv_row(out, in->selection, &in->selection->entries[i], stack);
 	}
 	stack_scratch_release(&scratch);
 	return status < 0 ? no_memory(error) : 0;
 }
 
-static void put_object(struct json *j, const struct entry *e, struct place_chain stack)
+static void put_object(struct json *j, const struct selection *s, const struct entry *e,
+		       struct place_chain stack)
 {
+	const struct numbers numbers = numbers_of(s, e);
 	const struct place *owner = places_owner(stack);
 	const struct result_frame *f = owner ? &owner->frame : NULL;
 
@@ -105,8 +158,8 @@ static void put_object(struct json *j, const struct entry *e, struct place_chain
 	json_field_u64(j, "process", e->process->pid);
 	json_field_u64(j, "site", e->site->id.v);
 	json_field_string(j, "kind", profile_kind_name(e->site->kind));
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		json_field_u64(j, numbers[i].name, number_at(&e->site->numbers, i));
+	for (size_t i = 0; i < NUMBERS; i++)
+		json_field_i64(j, number_names[i], numbers.at[i]);
 	json_field_string(j, "function", f ? f->function : NULL);
 	json_field_string(j, "file", f ? f->file : NULL);
 	json_field_u64(j, "line", f ? f->line : 0);
@@ -132,7 +185,7 @@ int export_jsonl(const struct export_input *in, FILE *out, struct error *error)
 		status = entry_stack(in, &in->selection->entries[i], &scratch, &stack);
 		if (status < 0)
 			break;
-		put_object(&j, &in->selection->entries[i], stack);
+		put_object(&j, in->selection, &in->selection->entries[i], stack);
 		buffer_char(&buffer, '\n');
 		status = buffer.failed ? -1 : 0;
 		fwrite(buffer.data, 1, buffer.size, out);

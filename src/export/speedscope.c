@@ -1,19 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's file format: a table of frames and one sampled profile for each question, so that its
- * selector switches between peak, leaks, churn and calls.
+ * selector switches between peak, leaks, churn and calls. The one that was asked for is shown first.
  */
 #include "export/stacks.h"
+
+#include <string.h>
 
 #include "base/compiler.h"
 #include "util/json.h"
 
-enum { FLUSH_BYTES = 1 << 16 };
+enum { FLUSH_BYTES = 1 << 16, QUESTIONS_MAX = 6 };
 
 struct question {
-	const char *name, *unit;
+	const char *name;
 	enum cost_id cost;
+	enum moment_kind at; /* DEFAULT: the moment of the selection */
 };
+
+/* A frame is a function: lines of their own would split its box in the flame graph. */
+static const struct place *frame_of(const struct export_input *in, const struct place *place)
+{
+	return places_example(in->places, AXIS_FUNCTION, place->function);
+}
+
+static int64_t value_of(const struct export_input *in, const struct question *q,
+			const struct entry *e)
+{
+	if (q->at == MOMENT_DEFAULT)
+		return cost_of(q->cost, &e->m, in->selection->duration_ns);
+	const struct site_numbers n = selection_numbers(in->selection, e);
+
+	return (int64_t)(q->at == MOMENT_PEAK ? n.peak_bytes : n.live_bytes);
+}
 
 static void flush(struct buffer *b, FILE *out, bool all)
 {
@@ -24,7 +43,7 @@ static void flush(struct buffer *b, FILE *out, bool all)
 }
 
 static int write_samples(const struct export_input *in, struct json *j, struct numbering *frames,
-			 enum cost_id cost, FILE *out)
+			 const struct question *question, FILE *out)
 {
 	struct stack_scratch scratch = { 0 };
 	struct place_chain stack;
@@ -35,12 +54,12 @@ static int write_samples(const struct export_input *in, struct json *j, struct n
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
 		const struct entry *e = &in->selection->entries[i];
 
-		if (cost_of(cost, &e->m, in->selection->duration_ns) <= 0)
+		if (value_of(in, question, e) <= 0)
 			continue;
 		status = entry_stack(in, e, &scratch, &stack);
 		json_array(j);
 		for (size_t k = status == 0 ? stack.count : 0; k > 0; k--) {
-			size_t number = number_of(frames, stack.at[k - 1]);
+			size_t number = number_of(frames, frame_of(in, stack.at[k - 1]));
 
 			status = number == SIZE_MAX ? -1 : status;
 			json_u64(j, number);
@@ -53,16 +72,15 @@ static int write_samples(const struct export_input *in, struct json *j, struct n
 	return status;
 }
 
-static int64_t write_weights(const struct export_input *in, struct json *j, enum cost_id cost,
-			     FILE *out)
+static int64_t write_weights(const struct export_input *in, struct json *j,
+			     const struct question *question, FILE *out)
 {
 	int64_t sum = 0;
 
 	json_key(j, "weights");
 	json_array(j);
 	for (size_t i = 0; i < in->selection->count; i++) {
-		int64_t value =
-			cost_of(cost, &in->selection->entries[i].m, in->selection->duration_ns);
+		int64_t value = value_of(in, question, &in->selection->entries[i]);
 
 		if (value <= 0)
 			continue;
@@ -85,10 +103,8 @@ static void write_frames(struct json *j, const struct numbering *frames, FILE *o
 
 		json_object(j);
 		json_field_string(j, "name", p->frame.function);
-		if (p->frame.file) {
+		if (p->frame.file)
 			json_field_string(j, "file", p->frame.file);
-			json_field_u64(j, "line", p->frame.line);
-		}
 		json_end_object(j);
 		flush(j->out, out, false);
 	}
@@ -96,37 +112,74 @@ static void write_frames(struct json *j, const struct numbering *frames, FILE *o
 	json_end_object(j);
 }
 
+/* The questions, and which of them was asked. */
+static size_t choose(const struct selection *s, struct question *list, size_t *ret_asked)
+{
+	const struct question all[] = {
+		{ "peak", COST_LIVE, MOMENT_PEAK },
+		{ "leaked", COST_LIVE, MOMENT_END },
+		{ "total", COST_TOTAL, MOMENT_DEFAULT },
+		{ "calls", COST_CALLS, MOMENT_DEFAULT },
+		{ "temporary", COST_TEMPORARY, MOMENT_DEFAULT },
+	};
+	size_t count = ARRAY_SIZE(all);
+
+	memcpy(list, all, sizeof all);
+	*ret_asked = count;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].cost == s->cost && all[i].at == s->asked.kind && !s->change)
+			*ret_asked = i;
+	if (*ret_asked == count)
+		list[count++] = (struct question){ s->cost == COST_LIVE ? s->moment : s->cost_word,
+						   s->cost, MOMENT_DEFAULT };
+	return count;
+}
+
+static const char *unit_of(enum cost_id cost)
+{
+	const char *word = cost_unit_word(cost);
+
+	return strcmp(word, "count") == 0 ? "none" : word;
+}
+
+static int write_questions(const struct export_input *in, struct json *j, struct numbering *frames,
+			   FILE *out)
+{
+	struct question questions[QUESTIONS_MAX];
+	size_t asked, count = choose(in->selection, questions, &asked);
+	int status = 0;
+
+	json_field_u64(j, "activeProfileIndex", asked);
+	json_key(j, "profiles");
+	json_array(j);
+	for (size_t i = 0; i < count && status == 0; i++) {
+		const struct question *q = &questions[i];
+
+		json_object(j);
+		json_field_string(j, "type", "sampled");
+		json_field_string(j, "name", q->name);
+		json_field_string(j, "unit", unit_of(q->cost));
+		json_field_u64(j, "startValue", 0);
+		status = write_samples(in, j, frames, q, out);
+		json_field_i64(j, "endValue", write_weights(in, j, q, out));
+		json_end_object(j);
+	}
+	json_end_array(j);
+	return status;
+}
+
 int export_speedscope(const struct export_input *in, FILE *out, struct error *error)
 {
-	const struct question questions[] = {
-		{ in->selection->moment, "bytes", COST_LIVE },
-		{ "total bytes", "bytes", COST_TOTAL },
-		{ "allocations", "none", COST_CALLS },
-		{ "temporary allocations", "none", COST_TEMPORARY },
-	};
 	struct buffer buffer = BUFFER_INIT;
 	struct json j = json_to(&buffer, JSON_COMPACT);
 	struct numbering frames = { 0 };
-	int status = 0;
 
 	json_object(&j);
 	json_field_string(&j, "$schema", "https://www.speedscope.app/file-format-schema.json");
 	json_field_string(&j, "name", in->profile->command);
 	json_field_string(&j, "exporter", "heapgauge");
-	json_field_u64(&j, "activeProfileIndex", 0);
-	json_key(&j, "profiles");
-	json_array(&j);
-	for (size_t i = 0; i < ARRAY_SIZE(questions) && status == 0; i++) {
-		json_object(&j);
-		json_field_string(&j, "type", "sampled");
-		json_field_string(&j, "name", questions[i].name);
-		json_field_string(&j, "unit", questions[i].unit);
-		json_field_u64(&j, "startValue", 0);
-		status = write_samples(in, &j, &frames, questions[i].cost, out);
-		json_field_i64(&j, "endValue", write_weights(in, &j, questions[i].cost, out));
-		json_end_object(&j);
-	}
-	json_end_array(&j);
+	int status = write_questions(in, &j, &frames, out);
+
 	write_frames(&j, &frames, out);
 	json_end_object(&j);
 	buffer_char(&buffer, '\n');

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/files.h"
+#include "util/utf8.h"
 
 int no_memory(struct error *error)
 {
@@ -81,26 +82,72 @@ void stack_scratch_release(struct stack_scratch *scratch)
 	vector_release(&scratch->places);
 }
 
-void write_safe(FILE *out, const char *text, const char *bad, char instead)
+size_t safe_step(const char *text, const char **ret)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	enum { SEQUENCE_MAX = 4 };
+	unsigned char c = (unsigned char)*text;
+	size_t length = utf8_sequence(span_of(text, strnlen(text, SEQUENCE_MAX)));
 
-		fputc(c < 0x20 || c == 0x7f || strchr(bad, *text) ? instead : *text, out);
+	*ret = text;
+	if (length == 0)
+		*ret = UTF8_REPLACEMENT;
+	else if (c < 0x20 || c == 0x7f)
+		*ret = "?";
+	return length ? length : 1;
+}
+
+void buffer_safe(struct buffer *out, const char *text)
+{
+	const char *step;
+
+	for (size_t length; *text; text += length) {
+		length = safe_step(text, &step);
+		buffer_append(out, step, step == text ? length : strlen(step));
 	}
 }
 
-void write_valgrind_frame(FILE *out, const struct place *place)
+void write_safe(FILE *out, const char *text, const char *bad, char instead)
+{
+	const char *step;
+
+	for (size_t length; *text; text += length) {
+		length = safe_step(text, &step);
+		if (strchr(bad, *text))
+			fputc(instead, out);
+		else
+			fwrite(step, 1, step == text ? length : strlen(step), out);
+	}
+}
+
+const char *live_moment(const struct selection *s)
+{
+	return cost_rows[s->cost].of_moment ? s->moment : "at the end";
+}
+
+const char *cost_unit_word(enum cost_id cost)
+{
+	switch (cost_rows[cost].unit) {
+	case UNIT_BYTES:
+		return "bytes";
+	case UNIT_NS:
+		return "nanoseconds";
+	default:
+		return "count";
+	}
+}
+
+void write_valgrind_frame(FILE *out, const struct place *place, const char *bad)
 {
 	const struct result_frame *f = &place->frame;
 
 	fprintf(out, "0x%" PRIX64 ": ", f->offset);
-	/* Parentheses end a name there: those of C++ go. */
-	write_safe(out, f->function, "", ' ');
-	if (f->file && f->line)
-		fprintf(out, " (%s:%" PRIu32 ")", path_base(f->file), f->line);
-	else if (f->module[0])
-		fprintf(out, " (in %s)", f->module);
-	else
-		fputs(" (in unknown)", out);
+	write_safe(out, f->function, bad, '\'');
+	fputs(f->file && f->line ? " (" : " (in ", out);
+	if (f->file && f->line) {
+		write_safe(out, path_base(f->file), bad, '\'');
+		fprintf(out, ":%" PRIu32, f->line);
+	} else {
+		write_safe(out, f->module[0] ? f->module : "unknown", bad, '\'');
+	}
+	fputc(')', out);
 }

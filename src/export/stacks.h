@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "export/exporters.h"
+#include "util/buffer.h"
 #include "util/vector.h"
 
 /* Pointers with dense numbers from 0, in the order they were first seen. */
@@ -29,11 +30,22 @@ int entry_stack(const struct export_input *input, const struct entry *entry,
 		struct stack_scratch *scratch, struct place_chain *ret);
 void stack_scratch_release(struct stack_scratch *scratch);
 
-/* The text with every character of `bad`, and whatever would move a cursor, as `instead`. */
+/*
+ * One step through a name, which may be any bytes: how many of them it takes, and what to write for them. That is the
+ * text itself, unless it would move a cursor or is not UTF-8.
+ */
+size_t safe_step(const char *text, const char **ret);
+void buffer_safe(struct buffer *out, const char *text);
+/* ... and with every character of `bad` as `instead`. */
 void write_safe(FILE *out, const char *text, const char *bad, char instead);
 
-/* "0x401136: main (main.c:12)", as massif and DHAT have it. */
-void write_valgrind_frame(FILE *out, const struct place *place);
+/* "at the end": the moment of what is live, whatever the cost that was asked for. */
+const char *live_moment(const struct selection *selection);
+/* "bytes", "count" or "nanoseconds". */
+const char *cost_unit_word(enum cost_id cost);
+
+/* "0x401136: main (main.c:12)", as massif and DHAT have it; characters of `bad` become quotes. */
+void write_valgrind_frame(FILE *out, const struct place *place, const char *bad);
 
 int no_memory(struct error *error); /* "out of memory", -1 */
 

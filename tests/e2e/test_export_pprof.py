@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles for pprof, read by pprof itself."""
+
+import collections
+import re
+
+import pytest
+
+from exports import output_of, scene, tool  # noqa: F401
+
+TYPES = {"alloc_objects": "calls", "alloc_space": "total", "inuse_objects": "blocks", "inuse_space": "live"}
+ALL_NODES = ["-nodefraction=0", "-edgefraction=0", "-nodecount=1000000", "-unit=B"]
+QUESTIONS = [
+    [],
+    ["--at", "peak"],
+    ["--kind", "all"],
+    ["--focus", "descend|even"],
+    ["--ignore", "take", "--at", "peak"],
+    ["--min-size", "2000", "--at", "peak"],
+]
+
+
+def pprof(*argv):
+    return output_of(tool("pprof", "go install github.com/google/pprof@latest"), *argv)
+
+
+def number(text):
+    """ "1234B" or "56"; pprof writes 0 without a unit."""
+    return int(re.fullmatch(r"(-?\d+)B?", text)[1])
+
+
+def raw(path):
+    """Samples as (values, stack of function names, innermost first, labels), and the mappings."""
+    text = pprof("-raw", path)
+    body, locations = text.split("\nLocations\n")
+    locations, mappings = locations.split("\nMappings\n")
+    names = {}
+    for line in locations.splitlines():
+        head = re.match(r" *(\d+): 0x[0-9a-f]+ (?:M=\d+ )?", line)
+        if head:
+            at = int(head[1])
+            line = line[head.end() :]
+            names[at] = []
+        names[at].append(re.fullmatch(r" *(.*?) \S*:\d+:\d+ s=0\(\)", line)[1])
+    samples = []
+    lines = body.split("\nSamples:\n")[1].splitlines()
+    types = [word.split("/")[0] for word in lines[0].split()]
+    for line in lines[1:]:
+        values = re.fullmatch(r"((?: *-?\d+)+): ([\d ]*)", line)
+        if values:
+            stack = [name for at in values[2].split() for name in names[int(at)]]
+            samples.append((dict(zip(types, map(int, values[1].split()))), stack, {}))
+        else:
+            key, value = re.fullmatch(r" +(\w+):\[(.*)\]", line).groups()
+            samples[-1][2][key] = value
+    return samples, mappings
+
+
+def sums(samples):
+    total = collections.Counter()
+    for values, _, _ in samples:
+        total.update(values)
+    return {key: total[key] for key in TYPES}
+
+
+@pytest.mark.parametrize(
+    "name, question",
+    [("plain", question) for question in QUESTIONS] + [(name, QUESTIONS[1]) for name in ("tree", "odd", "bare")],
+    ids=str,
+)
+def test_pprof_has_every_stack_with_the_reports_numbers(scene, name, question):
+    it = scene(name)
+    samples, _ = raw(it.export("pprof", *question))
+    clean = lambda text: "".join(c if c >= " " else "?" for c in text)
+    expected = collections.Counter()
+    for site in it.sites(*question):
+        stack = tuple(clean(frame["function"]) for frame in site["stack"])
+        live = [site["live_blocks"], site["live_bytes"]] if "--at" in question else [site["leaked_blocks"], site["leaked_bytes"]]
+        expected[(site["calls"], site["total_bytes"], *live, stack)] += 1
+    found = collections.Counter((*values.values(), tuple(stack)) for values, stack, _ in samples)
+    assert found == expected
+    for sample_type, cost in TYPES.items():
+        at = question if cost in ("live", "blocks") or "--at" not in question else [w for w in question if w not in ("--at", "peak")]
+        assert sums(samples)[sample_type] == it.whole("--cost", cost, *at)
+
+
+@pytest.mark.parametrize("sample_type, cost", TYPES.items())
+@pytest.mark.parametrize("name", ["plain", "tree"])
+def test_pprof_top_says_of_each_function_what_the_report_says(scene, name, sample_type, cost):
+    it = scene(name)
+    path = it.export("pprof", "--cost", cost)
+    text = pprof("-top", *ALL_NODES, path)
+    expected = it.functions("--cost", cost)
+    assert f"Type: {sample_type}\n" in text, "the cost that was asked for is what pprof shows first"
+    assert number(re.search(r"Total samples = (\S+)", text)[1]) == it.whole("--cost", cost)
+    found = {}
+    for line in text.split("cum%\n")[1].splitlines():
+        flat, _, _, total, _, function = line.split(None, 5)
+        found[function.removesuffix(" (inline)")] = [number(flat), number(total)]
+    assert found == {key: both for key, both in expected.items() if both != [0, 0]}
+    assert text == pprof("-top", *ALL_NODES, f"-sample_index={sample_type}", it.export("pprof"))
+
+
+def test_pprof_tree_has_the_edges_of_the_call_graph(scene):
+    it = scene("plain")
+    text = pprof("-tree", *ALL_NODES, it.export("pprof", "--cost", "total"))
+    blocks = [block.splitlines()[:-1] for block in text.split("+-------------\n")[2:]]
+    found = collections.Counter()
+    for lines in filter(None, blocks):
+        middle = next(i for i, line in enumerate(lines) if line[:10].strip())
+        callee = lines[middle].split(" | ")[1].strip()
+        for line in lines[:middle]:
+            value, rest = line.split(None, 1)
+            caller = rest.split(" | ")[1].strip().removesuffix(" (inline)")
+            found[caller, callee] += number(value)
+    expected = collections.Counter()
+    for site in it.sites("--cost", "total"):
+        stack = [frame["function"] for frame in site["stack"]]
+        for caller, callee in set(zip(stack[1:], stack)):
+            if caller != callee:  # pprof does not draw those
+                expected[caller, callee] += site["total_bytes"]
+    assert found == expected
+    assert found["main", "shop::(anonymous namespace)::freed_after_peak()"] == 123456
+
+
+def test_pprof_traces_have_the_stacks(scene):
+    it = scene("plain")
+    text = pprof("-traces", "-unit=B", it.export("pprof", "--at", "peak"))
+    found = collections.Counter()
+    for block in re.split(r"-+\+-+\n", text)[1:]:
+        lines = block.splitlines()
+        if not lines:
+            continue
+        value, first = lines[0].split(None, 1)
+        if value == "0":
+            continue
+        stack = [line.strip().removesuffix(" (inline)") for line in (first, *lines[1:])]
+        found[number(value), tuple(stack)] += 1
+    sites = [s for s in it.sites("--cost", "peak") if s["peak_bytes"]]
+    assert found == collections.Counter(
+        (s["peak_bytes"], tuple(frame["function"] for frame in s["stack"])) for s in sites
+    )
+
+
+def test_pprof_has_the_program_first_and_build_ids(scene):
+    it = scene("plain")
+    _, mappings = raw(it.export("pprof"))
+    first = mappings.splitlines()[0].split()
+    assert first[2].endswith("/t_export")
+    notes = output_of("readelf", "-n", first[2])
+    assert f"Build ID: {first[3]}" in notes
+
+
+def test_pprof_of_several_processes_labels_them(scene):
+    it = scene("tree")
+    samples, _ = raw(it.export("pprof"))
+    by_pid = collections.Counter()
+    for values, _, labels in samples:
+        by_pid[int(labels["pid"])] += values["inuse_space"]
+    said = {p["pid"]: p["leaked_bytes"] for p in it.report("summary")["processes"]}
+    assert by_pid == said and len(said) == 2
+
+
+def test_pprof_takes_a_cost_that_it_does_not_know(scene):
+    it = scene("plain")
+    text = pprof("-top", *ALL_NODES, it.export("pprof", "--cost", "temporary"))
+    assert "Type: temporary_calls\n" in text
+    assert re.search(r"Total samples = (\d+)", text)[1] == str(it.whole("--cost", "temporary"))
+
+
+def test_pprof_shows_a_change_with_its_sign(scene):
+    it = scene("plain")
+    samples, _ = raw(it.export("pprof", "--at", "end", "--minus", "peak"))
+    assert sums(samples)["inuse_space"] == it.whole("--cost", "live", "--at", "end", "--minus", "peak") < 0
+
+
+def test_pprof_of_a_thread_has_its_calls_alone(scene):
+    it = scene("plain")
+    thread = str(next(t for t in it.report("threads")["threads"] if t["total_bytes"] == 6500)["tid"])
+    samples, _ = raw(it.export("pprof", "--thread", thread, "--at", "peak"))
+    assert sums(samples)["alloc_space"] == 6500
+    # It also freed something of another thread's.
+    assert sums(samples)["inuse_space"] == it.whole("--cost", "peak", "--thread", thread) < 6500
+
+
+def test_pprof_of_nothing_is_a_profile(scene):
+    assert "Total samples = 0" in pprof("-top", scene("empty").export("pprof"))
