@@ -14,7 +14,7 @@
 #include "base/compiler.h"
 #include "util/units.h"
 
-enum { CLASSES = 65, BAR_CHARACTERS = 40 };
+enum { CLASSES = 65, LABELLED = 40, BAR_CHARACTERS = 40 };
 
 static bool frees_something(const struct entry *e)
 {
@@ -57,6 +57,9 @@ static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
 {
 	if (first == 0)
 		return "below 1 ms";
+	/* The recorder's last class begins below this. */
+	if (end > LABELLED)
+		return "longer";
 	uint64_t low = UINT64_C(1) << (first - 1), high = UINT64_C(1) << (end - 1);
 
 	return arena_printf(arena, "%s - %s", units_duration(low * 1000000).text,

@@ -146,10 +146,20 @@ static void add_numbers(struct measures *m, const struct site_numbers *n)
 	measures_add(m, &part);
 }
 
-static void add_live(struct measures *m, struct site_live live, int64_t sign)
+/* A file may hold any numbers. */
+static int64_t negated(int64_t value)
 {
-	m->live_bytes += sign * live.bytes;
-	m->live_blocks += sign * live.blocks;
+	return value == INT64_MIN ? INT64_MAX : -value;
+}
+
+static void add_live(struct measures *m, struct site_live live, int sign)
+{
+	const struct measures part = {
+		.live_bytes = sign < 0 ? negated(live.bytes) : live.bytes,
+		.live_blocks = sign < 0 ? negated(live.blocks) : live.blocks,
+	};
+
+	measures_add(m, &part);
 }
 
 static struct site_live cell_live(const struct profile_cell *cell, const struct kept_moment *at)
