@@ -105,10 +105,6 @@ def test_two_million_blocks_of_another_allocator_fit_into_the_default_budget(all
     assert report_json(run.path)["processes"][0]["health"] == {}
 
 
-SPARSE = "each thread has a heap of its own, far from the others': the block map uses up the default budget"
-FAILURES = {
-    ("mimalloc", "t_threads_many.c"): SPARSE,
-}
 SAID = [
     "t_rv_every_way.cc",
     "t_rv_tiny_blocks.c",
@@ -120,7 +116,6 @@ SAID = [
 ]
 NOT_WITH = {
     "t_cxx_bad_alloc.cc": {"mimalloc"},  # its operator new aborts
-    "t_threads_many.c": {"jemalloc"},  # as with mimalloc, but not every time
 }
 # Of these two a preloaded allocator tells enough.
 PRELOADED_ONLY = {"t_fork_threads.c", "t_temporary_blocks.c"}
@@ -130,13 +125,11 @@ PRELOADED_ONLY = {"t_fork_threads.c", "t_temporary_blocks.c"}
     "name, allocator", [(name, a) for name in SAID for a in ALLOCATORS if a not in NOT_WITH.get(name, ())]
 )
 def test_target_is_recorded_as_it_says_with_another_allocator(
-    allocator, name, with_allocator, record, report_json, clean_env, request
+    allocator, name, with_allocator, record, report_json, clean_env
 ):
     argv, env = with_allocator(TARGETS / name, allocator)
     if not env and name in PRELOADED_ONLY and not LONG:
         pytest.skip("run with HEAPGAUGE_LONG=1")
-    if (allocator, name) in FAILURES:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=FAILURES[allocator, name]))
     bare = run_bare(argv, clean_env | env)
     assert bare.returncode == 0, bare.stdout + bare.stderr
     run = record(argv, env=env)

@@ -14,7 +14,6 @@ import pytest
 
 TARGETS = pathlib.Path(__file__).resolve().parents[1] / "targets"
 NAMES = sorted(path.stem for path in TARGETS.glob("t_*.c*"))
-KNOWN_FAILURES = {}
 TRUTH_LINE = re.compile(r"^(EXPECT|HEALTH|HEALTH_MAYBE) ", re.M)
 TIMEOUT_SECONDS = 120
 
@@ -156,12 +155,7 @@ def inconsistencies(process, sites):
     return wrong
 
 
-def named(name):
-    marks = [pytest.mark.xfail(strict=True, reason=KNOWN_FAILURES[name])] if name in KNOWN_FAILURES else []
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", map(named, NAMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_target_is_recorded_as_it_says(name, target, record, report_json, clean_env, scratch):
     program = target(name)
     env = {"HEAPGAUGE_LONG": os.environ.get("HEAPGAUGE_LONG", "0")}
