@@ -35,7 +35,7 @@
 	fflush perror
 #pragma GCC poison abort exit _exit quick_exit assert __assert_fail raise kill atexit on_exit
 #pragma GCC poison setenv putenv unsetenv secure_getenv setlocale strerror strdup strndup
-#pragma GCC poison dlopen dlclose dladdr dl_iterate_phdr backtrace
+#pragma GCC poison dlopen dlclose dlsym dlerror dladdr dl_iterate_phdr backtrace
 #pragma GCC poison open close read write socket connect sendmsg recvmsg send recv
 #pragma GCC poison pthread_mutex_lock pthread_create pthread_key_create pthread_atfork pthread_once
 #pragma GCC poison sigaction sigprocmask pthread_sigmask sleep usleep nanosleep getpid

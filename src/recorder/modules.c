@@ -11,7 +11,7 @@
 #include <link.h>
 #include <sys/auxv.h>
 
-#include "recorder/next.h"
+#include "recorder/lookup.h"
 #include "recorder/rules.h"
 #include "recorder/sys.h"
 
@@ -39,9 +39,9 @@ void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_by
 
 void modules_find_loader(void)
 {
-	find_object = (find_object_fn *)next_symbol(RTLD_DEFAULT, "_dl_find_object");
+	find_object = (find_object_fn *)lookup_first("_dl_find_object");
 	/* A function that is ld.so's own. */
-	modules_extent(next_symbol(RTLD_DEFAULT, "__tls_get_addr"), &loader_start, &loader_bytes);
+	modules_extent(lookup_first("__tls_get_addr"), &loader_start, &loader_bytes);
 	modules_extent((const void *)(uintptr_t)modules_find_loader, &recorder_start,
 		       &recorder_bytes);
 }

@@ -2,11 +2,10 @@
 /* Finding what to forward to, and the arena for requests that come before.
  *
  * Owns: `next` (written once), early_arena (append only: blocks freed there are not reused). Invariant: next_ready()
- * is true for good after the first success. dlsym may itself allocate (old glibc): that call is served early. */
+ * is true for good after the first success. Meanwhile a signal handler or another thread may come: it is served early. */
 #include "recorder/next.h"
 
-#include <dlfcn.h>
-
+#include "recorder/lookup.h"
 #include "recorder/modules.h"
 #include "recorder/operators.h"
 #include "recorder/withdraw.h"
@@ -18,20 +17,9 @@ static size_t early_used;
 enum { UNKNOWN, LOOKING, READY };
 static int state;
 
-void *next_symbol(void *handle, const char *name)
-{
-	void *found = dlsym(handle, name);
-
-	if (found == NULL) {
-		dlerror(); /* the program must not find our failure there */
-		dlerror(); /* and this frees it */
-	}
-	return found;
-}
-
 void *next_or_withdraw(const char *name)
 {
-	void *found = next_symbol(RTLD_NEXT, name);
+	void *found = lookup_next(name);
 
 	if (found == NULL)
 		withdraw(name);
@@ -54,41 +42,40 @@ static void check_usable(void)
 		next.usable = NULL; /* the operators hand out its blocks */
 }
 
-/* First what has no answer of its own before this is done: a name that is not found makes the loader allocate, and the
- * executable's own malloc may begin there, with system calls. */
+/* First what has no answer of its own before this is done. */
 static void look_up(void)
 {
-	next.syscall = next_symbol(RTLD_NEXT, "syscall");
-	next.malloc = next_symbol(RTLD_NEXT, "malloc");
-	next.free = next_symbol(RTLD_NEXT, "free");
-	next.calloc = next_symbol(RTLD_NEXT, "calloc");
-	next.realloc = next_symbol(RTLD_NEXT, "realloc");
-	next.reallocarray = next_symbol(RTLD_NEXT, "reallocarray");
-	next.posix_memalign = next_symbol(RTLD_NEXT, "posix_memalign");
-	next.aligned_alloc = next_symbol(RTLD_NEXT, "aligned_alloc");
-	next.memalign = next_symbol(RTLD_NEXT, "memalign");
-	next.valloc = next_symbol(RTLD_NEXT, "valloc");
-	next.pvalloc = next_symbol(RTLD_NEXT, "pvalloc");
-	next.malloc_usable_size = next_symbol(RTLD_NEXT, "malloc_usable_size");
+	next.syscall = lookup_next("syscall");
+	next.malloc = lookup_next("malloc");
+	next.free = lookup_next("free");
+	next.calloc = lookup_next("calloc");
+	next.realloc = lookup_next("realloc");
+	next.reallocarray = lookup_next("reallocarray");
+	next.posix_memalign = lookup_next("posix_memalign");
+	next.aligned_alloc = lookup_next("aligned_alloc");
+	next.memalign = lookup_next("memalign");
+	next.valloc = lookup_next("valloc");
+	next.pvalloc = lookup_next("pvalloc");
+	next.malloc_usable_size = lookup_next("malloc_usable_size");
 	next.usable = next.malloc_usable_size;
 	next.free_sized = next_or_withdraw("free_sized");
 	next.free_aligned_sized = next_or_withdraw("free_aligned_sized");
-	next.mmap = next_symbol(RTLD_NEXT, "mmap");
-	next.munmap = next_symbol(RTLD_NEXT, "munmap");
-	next.mremap = next_symbol(RTLD_NEXT, "mremap");
-	next.execve = next_symbol(RTLD_NEXT, "execve");
-	next.execvpe = next_symbol(RTLD_NEXT, "execvpe");
-	next.fexecve = next_symbol(RTLD_NEXT, "fexecve");
+	next.mmap = lookup_next("mmap");
+	next.munmap = lookup_next("munmap");
+	next.mremap = lookup_next("mremap");
+	next.execve = lookup_next("execve");
+	next.execvpe = lookup_next("execvpe");
+	next.fexecve = lookup_next("fexecve");
 	next.execveat = next_or_withdraw("execveat");
-	next.posix_spawn = next_symbol(RTLD_NEXT, "posix_spawn");
-	next.posix_spawnp = next_symbol(RTLD_NEXT, "posix_spawnp");
-	next.system = next_symbol(RTLD_NEXT, "system");
-	next.popen = next_symbol(RTLD_NEXT, "popen");
-	next.prctl = next_symbol(RTLD_NEXT, "prctl");
-	next.mlockall = next_symbol(RTLD_NEXT, "mlockall");
-	next.setrlimit = next_symbol(RTLD_NEXT, "setrlimit");
-	next.prlimit = next_symbol(RTLD_NEXT, "prlimit");
-	next.other_malloc = next_symbol(RTLD_DEFAULT, "malloc");
+	next.posix_spawn = lookup_next("posix_spawn");
+	next.posix_spawnp = lookup_next("posix_spawnp");
+	next.system = lookup_next("system");
+	next.popen = lookup_next("popen");
+	next.prctl = lookup_next("prctl");
+	next.mlockall = lookup_next("mlockall");
+	next.setrlimit = lookup_next("setrlimit");
+	next.prlimit = lookup_next("prlimit");
+	next.other_malloc = lookup_first("malloc");
 	if (modules_same(next.other_malloc, (void *)next_ready))
 		next.other_malloc = NULL;
 	check_usable();

@@ -57,9 +57,6 @@ extern HIDDEN struct next next;
 /* In the word before a block of glibc's: a mapping of its own, whose size is reckoned otherwise. */
 enum { USABLE_FLAGS = 2 };
 
-/* The next definition of a name, or NULL; a failed look-up leaves no trace in dlerror. `handle` as for dlsym. */
-void *next_symbol(void *handle, const char *name);
-
 /* The next definition of a name that we export, or NULL: then ours is withdrawn. While looking for everything in `next`. */
 void *next_or_withdraw(const char *name);
 

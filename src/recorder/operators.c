@@ -6,8 +6,6 @@
  * start may still lead to ours; it gets malloc and free. Owns: the two tables, written at start-up. */
 #include "recorder/operators.h"
 
-#include <dlfcn.h>
-
 #include "recorder/modules.h"
 #include "recorder/next.h"
 

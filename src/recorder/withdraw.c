@@ -8,98 +8,41 @@
  * reference, since nothing else starts without a definition. */
 #include "recorder/withdraw.h"
 
-#include <link.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 #include "format/live.h"
+#include "recorder/lookup.h"
 #include "recorder/sys.h"
 
-/* Where we lie; from the linker, as _DYNAMIC is. */
-extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+static bool can_write;
 
-static Elf64_Sym *symbols; /* NULL: nothing can be withdrawn */
-static const char *names;
-static const uint32_t *hash; /* DT_GNU_HASH */
-
-/* What a dynamic entry points to: ld.so may have added where the object lies, or not. */
-static void *place(const Elf64_Dyn *entry)
-{
-	uintptr_t at = entry->d_un.d_ptr, base = (uintptr_t)__ehdr_start;
-
-	return (void *)(at >= base ? at : base + at);
-}
-
-/* All of the table; it lies in front of the names. */
 static bool protect(int protection)
 {
-	uintptr_t start = (uintptr_t)symbols & ~(uintptr_t)(LIVE_PAGE - 1);
+	uintptr_t start, bytes;
 
-	return !sys_failed(sys_mprotect((void *)start, (uintptr_t)names - start, protection));
+	lookup_own_table(&start, &bytes);
+	uintptr_t before = start % LIVE_PAGE;
+
+	return bytes != 0 &&
+	       !sys_failed(sys_mprotect((void *)(start - before), before + bytes, protection));
 }
 
 void withdraw_begin(void)
 {
-	for (const Elf64_Dyn *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++) {
-		if (entry->d_tag == DT_SYMTAB)
-			symbols = place(entry);
-		else if (entry->d_tag == DT_STRTAB)
-			names = place(entry);
-		else if (entry->d_tag == DT_GNU_HASH)
-			hash = place(entry);
-	}
-	if (names == NULL || hash == NULL || (uintptr_t)symbols > (uintptr_t)names ||
-	    !protect(PROT_READ | PROT_WRITE))
-		symbols = NULL;
+	can_write = protect(PROT_READ | PROT_WRITE);
 }
 
 void withdraw_end(void)
 {
-	if (symbols != NULL)
+	if (can_write)
 		protect(PROT_READ);
-	symbols = NULL;
-}
-
-static uint32_t gnu_hash(const char *name)
-{
-	uint32_t value = 5381;
-
-	for (; *name; name++)
-		value = value * 33 + (unsigned char)*name;
-	return value;
-}
-
-static bool same(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	return *a == *b;
-}
-
-/* Our own entry of a name; NULL: not ours. */
-static Elf64_Sym *find(const char *name)
-{
-	uint32_t buckets = hash[0], first = hash[1], bloom_words = hash[2];
-	const uint32_t *bucket = hash + 4 + 2 * bloom_words;
-	const uint32_t *chain = bucket + buckets;
-	uint32_t value = gnu_hash(name), i = bucket[value % buckets];
-
-	for (; i >= first && i != 0; i++) {
-		if ((chain[i - first] | 1) == (value | 1) && same(names + symbols[i].st_name, name))
-			return &symbols[i];
-		if (chain[i - first] & 1)
-			break;
-	}
-	return NULL;
+	can_write = false;
 }
 
 void withdraw(const char *name)
 {
-	Elf64_Sym *symbol = symbols != NULL ? find(name) : NULL;
+	Elf64_Sym *symbol = can_write ? (Elf64_Sym *)(uintptr_t)lookup_own(name) : NULL;
 
 	if (symbol == NULL)
 		return;

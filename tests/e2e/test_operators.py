@@ -6,10 +6,10 @@ FORMS = {
     "array": 12,
     "nothrow": 13,
     "array_nothrow": 14,
-    "aligned": 64,
-    "array_aligned": 128,
-    "aligned_nothrow": 192,
-    "array_aligned_nothrow": 256,
+    "aligned": 65,
+    "array_aligned": 129,
+    "aligned_nothrow": 193,
+    "array_aligned_nothrow": 257,
 }
 
 

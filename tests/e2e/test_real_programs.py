@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c, wait_for
+from compiled import compile_c, losses, wait_for
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 GIT_ENV = {
@@ -76,7 +76,7 @@ def same(record, report_json, clean_env, scratch):
 
 def healthy(summary, but=()):
     """Nothing lost in any process, but for what is named."""
-    lost = {k: v for p in summary["processes"] for k, v in p["health"].items() if k not in but}
+    lost = {k: v for p in summary["processes"] for k, v in losses(p).items() if k not in but}
     assert lost == {} and summary["warnings"] == {}
     return summary["processes"]
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import compile_c, losses
 
 TARGETS = pathlib.Path(__file__).resolve().parents[1] / "targets"
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -44,7 +44,7 @@ def test_children_of_unusual_parents_are_recorded_as_they_say(name, count, targe
     assert {p["ppid"] for p in children} <= {first["pid"], *(p["pid"] for p in children)}
     for process in children:
         assert process["end"] == "exit"
-        assert not set(process["health"]) - {"stacks_stopped", "stacks_unreadable"}
+        assert not set(losses(process)) - {"stacks_stopped", "stacks_unreadable"}
 
 
 def move_program_headers(path, to):
@@ -152,7 +152,7 @@ def test_program_whose_filter_forbids_links_is_not_killed(by_prctl, record, repo
     program = compile_c(scratch, "host", host, "-fno-builtin-malloc", "-fno-builtin-free")
     run = same_as_bare([program], record, clean_env, scratch)
     [process] = report_json(run.path)["processes"]
-    assert process["health"] == {} and process["threads"] == 2, "a filter does not end the recording"
+    assert losses(process) == {} and process["threads"] == 2, "a filter does not end the recording"
     sites = report_json(run.path, "sites")["sites"]
     assert sum(s["calls"] for s in sites if of_library(s)) == 153
     assert sum(s["calls"] for s in sites if s["total_bytes"] == 7770) == 10
@@ -201,7 +201,7 @@ def test_program_started_by_the_loader_is_recorded_and_named(target, record, rep
     run = record([LOADER, program])
     assert run.returncode == 0, run.stdout + run.stderr
     [process] = report_json(run.path)["processes"]
-    assert process["health"] == {}
+    assert losses(process) == {}
     assert process["allocator"] == "glibc"
     calls = sum(int(n) for n in re.findall(r"^EXPECT site=\S+ kind=heap calls=(\d+)", run.stdout, re.M))
     assert calls > 0 and process["calls"] >= calls
@@ -292,20 +292,20 @@ def test_plugin_that_jumps_to_its_own_operators_on_malloc_works(tail_plugins, re
     host = compile_c(scratch, "host", PLUGIN_HOST)
     run = same_as_bare([host, tail_plugins["malloc"]], record, clean_env, scratch)
     [process] = report_json(run.path)["processes"]
-    assert process["health"] == {}
+    assert losses(process) == {}
     assert [s["calls"] for s in report_json(run.path, "sites")["sites"] if s["total_bytes"] == 100 * 40] == [100]
 
 
 def test_deletes_over_the_executables_own_free_are_no_reentrant_calls(target, record, report_json):
     run = record([target("t_rv_basic_malloc_executable")])
     assert run.returncode == 0, run.stdout + run.stderr
-    assert report_json(run.path)["processes"][0]["health"] == {}
+    assert losses(report_json(run.path)["processes"][0]) == {}
 
 
 def test_books_that_an_operator_keeps_are_recorded_from_malloc_to_free(target, record, report_json):
     run = record([target("t_rv_static_container")])
     assert run.returncode == 0, run.stdout + run.stderr
-    assert report_json(run.path)["processes"][0]["health"] == {}
+    assert losses(report_json(run.path)["processes"][0]) == {}
 
 
 OPERATORS_WITH_BOOKS = r"""

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocators that are linked into a C program are not recorded yet; the program must run as without us.
-
-Not covered: an allocator whose first call comes before the recorder's start, which still deadlocks in a failed dlsym.
-"""
+"""Allocators that are linked into a C program are not recorded yet; the program must run as without us."""
 
 import pathlib
 import subprocess
@@ -23,6 +20,10 @@ int main(void)
 	return 3;
 }
 """
+EARLY = """
+#include <stdlib.h>
+__attribute__((constructor)) static void take(void) { void *volatile block = malloc(100000); free(block); }
+"""
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 ALLOCATORS = {
     "jemalloc": ["libjemalloc_pic.a", "-lpthread", "-ldl", "-lm", "-lstdc++"],
@@ -30,13 +31,20 @@ ALLOCATORS = {
 }
 
 
-@pytest.fixture(params=ALLOCATORS)
+@pytest.fixture(params=[(name, early) for name in ALLOCATORS for early in (False, True)], ids=str)
 def program(request, scratch):
-    library, *flags = ALLOCATORS[request.param]
+    """With `early` a library takes a block before the recorder's own constructor: its start is inside that malloc."""
+    name, early = request.param
+    library, *flags = ALLOCATORS[name]
     if not (LIBRARIES / library).exists():
         pytest.skip(f"{library} is not here")
-    source, path = scratch / "main.c", scratch / request.param
+    source, path = scratch / "main.c", scratch / name
     source.write_text(SOURCE)
+    if early:
+        taker = scratch / "libearly.so"
+        (scratch / "early.c").write_text(EARLY)
+        subprocess.run(["gcc", "-shared", "-fPIC", scratch / "early.c", "-o", taker], check=True)
+        flags += ["-Wl,--no-as-needed", taker, f"-Wl,-rpath,{scratch}"]
     subprocess.run(["gcc", "-g", source, LIBRARIES / library, *flags, "-o", path], check=True)
     return path
 

@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+from compiled import losses
+
 TARGETS = pathlib.Path(__file__).resolve().parents[1] / "targets"
 NAMES = sorted(path.stem for path in TARGETS.glob("t_*.c*"))
 TRUTH_LINE = re.compile(r"^(EXPECT|HEALTH|HEALTH_MAYBE) ", re.M)
@@ -113,7 +115,7 @@ def compare(truth, process, sites):
                 actual = sum(number_of(site, column) for site in mine)
             if differs(actual, operator, int(wanted), process["peak_bound_bytes"]):
                 wrong.append(f"{' '.join(subject)}: {column} is {actual}, expected {operator} {wanted} ({len(mine)} sites)")
-    health = set(process["health"])
+    health = set(losses(process))
     wrong += [f"health.{name} is missing" for name in sorted(truth.must_health - health)]
     unwanted = sorted(health - truth.must_health - truth.may_health)
     wrong += [f"health.{name} is {process['health'][name]}" for name in unwanted]

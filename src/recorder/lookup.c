@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking up names in the loaded objects' own tables. At start-up only, when the list of objects is the order of search:
+ * the executable, what is preloaded, what they need. The tables are trusted, as ld.so trusts them.
+ *
+ * Why not dlsym: for a name that is not there it allocates a message, and whoever defines malloc may at that moment be
+ * the one who called us, inside a lock of its own. */
+#include "recorder/lookup.h"
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/auxv.h>
+
+struct tables {
+	const Elf64_Sym *symbols;
+	const char *names;
+	const uint16_t *versions;  /* NULL: none */
+	const uint32_t *gnu_hash;  /* NULL: none */
+	const uint32_t *sysv_hash; /* NULL: none */
+};
+
+/* ld.so has added where the object lies to an address here, unless it could not write to it. */
+static const void *place(const struct link_map *map, const Elf64_Dyn *entry)
+{
+	uintptr_t at = entry->d_un.d_ptr;
+
+	return (const void *)(at >= map->l_addr ? at : map->l_addr + at);
+}
+
+static bool find_tables(const struct link_map *map, struct tables *ret)
+{
+	*ret = (struct tables){ 0 };
+	for (const Elf64_Dyn *entry = map->l_ld; entry != NULL && entry->d_tag != DT_NULL;
+	     entry++) {
+		const void *at = place(map, entry);
+
+		if (entry->d_tag == DT_SYMTAB)
+			ret->symbols = at;
+		else if (entry->d_tag == DT_STRTAB)
+			ret->names = at;
+		else if (entry->d_tag == DT_VERSYM)
+			ret->versions = at;
+		else if (entry->d_tag == DT_GNU_HASH)
+			ret->gnu_hash = at;
+		else if (entry->d_tag == DT_HASH)
+			ret->sysv_hash = at;
+	}
+	return ret->symbols != NULL && ret->names != NULL;
+}
+
+static bool same(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+/* Whether the symbol is a definition of the name that a look-up without a version finds. */
+static bool is_definition(const struct tables *tables, uint32_t i, const char *name)
+{
+	enum { OLD_VERSION = 0x8000 }; /* only for programs that ask for it */
+	const Elf64_Sym *symbol = &tables->symbols[i];
+
+	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+	       ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+	       ELF64_ST_TYPE(symbol->st_info) != STT_TLS &&
+	       (tables->versions == NULL || !(tables->versions[i] & OLD_VERSION)) &&
+	       same(tables->names + symbol->st_name, name);
+}
+
+static uint32_t hash_of(const char *name)
+{
+	uint32_t value = 5381;
+
+	for (; *name; name++)
+		value = value * 33 + (unsigned char)*name;
+	return value;
+}
+
+static const Elf64_Sym *by_gnu_hash(const struct tables *tables, const char *name)
+{
+	const uint32_t *table = tables->gnu_hash;
+	uint32_t buckets = table[0], first = table[1], bloom_words = table[2];
+	const uint32_t *bucket = table + 4 + 2 * bloom_words;
+	const uint32_t *chain = bucket + buckets;
+	uint32_t hash = hash_of(name);
+	uint32_t i = buckets != 0 ? bucket[hash % buckets] : 0;
+
+	for (; i >= first && i != 0; i++) {
+		uint32_t link = chain[i - first];
+
+		if ((link | 1) == (hash | 1) && is_definition(tables, i, name))
+			return &tables->symbols[i];
+		if (link & 1)
+			break;
+	}
+	return NULL;
+}
+
+/* An object with the old table only: its second word is the number of symbols. */
+static const Elf64_Sym *by_turn(const struct tables *tables, const char *name)
+{
+	for (uint32_t i = 0; i < tables->sysv_hash[1]; i++) {
+		if (is_definition(tables, i, name))
+			return &tables->symbols[i];
+	}
+	return NULL;
+}
+
+static const Elf64_Sym *find_in(const struct link_map *map, const char *name)
+{
+	struct tables tables;
+
+	if (!find_tables(map, &tables))
+		return NULL;
+	if (tables.gnu_hash != NULL)
+		return by_gnu_hash(&tables, name);
+	return tables.sysv_hash != NULL ? by_turn(&tables, name) : NULL;
+}
+
+static void *find_from(const struct link_map *map, const char *name)
+{
+	uintptr_t vdso = getauxval(AT_SYSINFO_EHDR); /* in the list, but not searched */
+	const Elf64_Sym *symbol = NULL;
+
+	for (; map != NULL; map = map->l_next) {
+		if ((vdso == 0 || map->l_addr != vdso) && (symbol = find_in(map, name)) != NULL)
+			break;
+	}
+	if (symbol == NULL)
+		return NULL;
+	uintptr_t at = map->l_addr + symbol->st_value;
+
+	/* The object chooses which of several it is. */
+	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
+		at = ((uintptr_t(*)(void))at)();
+	return (void *)at;
+}
+
+static const struct link_map *own_map(void)
+{
+	const struct link_map *map = _r_debug.r_map;
+
+	while (map != NULL && map->l_ld != _DYNAMIC)
+		map = map->l_next;
+	return map;
+}
+
+void *lookup_first(const char *name)
+{
+	return find_from(_r_debug.r_map, name);
+}
+
+void *lookup_next(const char *name)
+{
+	const struct link_map *own = own_map();
+
+	return own != NULL ? find_from(own->l_next, name) : NULL;
+}
+
+const Elf64_Sym *lookup_own(const char *name)
+{
+	const struct link_map *own = own_map();
+
+	return own != NULL ? find_in(own, name) : NULL;
+}
+
+/* It lies in front of the names. */
+void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes)
+{
+	const struct link_map *own = own_map();
+	struct tables tables = { 0 };
+
+	if (own != NULL)
+		find_tables(own, &tables);
+	*ret_start = (uintptr_t)tables.symbols;
+	*ret_bytes =
+		(uintptr_t)tables.names > *ret_start ? (uintptr_t)tables.names - *ret_start : 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions of a name among the objects that the program started with. As dlsym finds them, but without the loader:
+ * no lock, no message to allocate about a name that is not there, no trace in dlerror. */
+#ifndef RECORDER_LOOKUP_H
+#define RECORDER_LOOKUP_H
+
+#include <link.h>
+#include <stdint.h>
+
+/* The first definition in the order of search; NULL: none. */
+void *lookup_first(const char *name);
+
+/* The first one behind ours: what RTLD_NEXT means. */
+void *lookup_next(const char *name);
+
+/* Our own symbol table's entry of a name that we export; NULL: there is none. */
+const Elf64_Sym *lookup_own(const char *name);
+
+/* Where our own symbol table lies; 0 bytes: not known. */
+void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes);
+#endif
