@@ -21,7 +21,8 @@ typedef VECTOR(struct finding) finding_vector;
 struct maker {
 	struct findings *findings;
 	struct places *places;
-	finding_vector open; /* of the process at hand */
+	struct advised *of;  /* the process at hand */
+	finding_vector open; /* of it */
 	finding_vector done;
 	struct arena scratch;
 };
@@ -186,39 +187,28 @@ static bool close_process(struct maker *m)
 	return true;
 }
 
-static bool take_entry(struct maker *m, const struct advised *of, const struct entry *e)
+/* Sites come process by process. */
+static bool visit(struct maker *m, const struct profile_process *process,
+		  const struct profile_site *site)
 {
-	struct trend trend = trend_of_site(&of->trends, e->site);
+	if (!m->of || m->of->process != process) {
+		struct advised *of = ARENA_NEW(&m->findings->arena, struct advised);
 
-	if (trend.verdict == TREND_GROWING) {
-		m->findings->growing_sites++;
-		m->findings->growing_per_second += trend.per_second;
+		if (!of || !close_process(m) ||
+		    trends_make(process, &m->findings->arena, &of->trends) < 0)
+			return false;
+		of->process = process;
+		of->before = m->findings->last;
+		m->findings->last = m->of = of;
 	}
+	struct trend trend = trend_of_site(&m->of->trends, site);
+
+	if (trend.verdict == TREND_GROWING)
+		m->of->growing_per_second += trend.per_second;
 	for (size_t i = 0; i < rule_count; i++)
-		if (rule_rows[i].may(of, e->site) && !take_site(m, of, &rule_rows[i], e->site))
+		if (rule_rows[i].may(m->of, site) && !take_site(m, m->of, &rule_rows[i], site))
 			return false;
 	return true;
-}
-
-static bool take_all(struct maker *m, const struct selection *s)
-{
-	struct advised *of = NULL;
-
-	for (size_t i = 0; i < s->count; i++) {
-		const struct entry *e = &s->entries[i];
-
-		if (!of || e->process != of->process) {
-			if (!close_process(m))
-				return false;
-			of = ARENA_NEW(&m->findings->arena, struct advised);
-			if (!of || trends_make(e->process, &m->findings->arena, &of->trends) < 0)
-				return false;
-			of->process = e->process;
-		}
-		if (!take_entry(m, of, e))
-			return false;
-	}
-	return close_process(m);
 }
 
 static int compare_findings(const void *left, const void *right)
@@ -234,27 +224,80 @@ static int compare_findings(const void *left, const void *right)
 	return a->site->id.v < b->site->id.v ? -1 : 1;
 }
 
-int findings_make(struct findings *findings, const struct selection *selection,
-		  struct places *places)
+/* What is left to do once all were visited, or one could not be. */
+static int finish(struct maker *m, bool visited)
 {
-	struct maker m = { .findings = findings, .places = places };
+	struct findings *findings = m->findings;
 	int status = -1;
 
-	*findings = (struct findings){ 0 };
-	if (take_all(&m, selection)) {
-		findings->at =
-			arena_copy(&findings->arena, m.done.at, m.done.count * sizeof *m.done.at);
-		findings->count = m.done.count;
+	if (visited && close_process(m)) {
+		findings->at = arena_copy(&findings->arena, m->done.at,
+					  m->done.count * sizeof *m->done.at);
+		findings->count = m->done.count;
 		status = findings->at ? 0 : -1;
 	}
 	if (status == 0 && findings->count)
 		qsort(findings->at, findings->count, sizeof *findings->at, compare_findings);
-	vector_release(&m.open);
-	vector_release(&m.done);
-	arena_release(&m.scratch);
+	vector_release(&m->open);
+	vector_release(&m->done);
+	arena_release(&m->scratch);
 	if (status < 0)
 		findings_release(findings);
 	return status;
+}
+
+int findings_make(struct findings *findings, const struct selection *selection,
+		  struct places *places)
+{
+	struct maker m = { .findings = findings, .places = places };
+	bool done = true;
+
+	*findings = (struct findings){ 0 };
+	for (size_t i = 0; i < selection->count && done; i++)
+		done = visit(&m, selection->entries[i].process, selection->entries[i].site);
+	return finish(&m, done);
+}
+
+int findings_make_all(struct findings *findings, const struct profile *profile,
+		      struct places *places)
+{
+	struct maker m = { .findings = findings, .places = places };
+	bool done = true;
+
+	*findings = (struct findings){ 0 };
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 0; j < p->site_count && done; j++)
+			if (p->sites[j].kind == PROFILE_HEAP)
+				done = visit(&m, p, &p->sites[j]);
+	}
+	return finish(&m, done);
+}
+
+const struct advised *findings_of(const struct findings *findings,
+				  const struct profile_process *process)
+{
+	const struct advised *of = findings->last;
+
+	while (of && of->process != process)
+		of = of->before;
+	return of;
+}
+
+uint64_t advised_growth(const struct advised *of)
+{
+	const struct trend *heap = &of->trends.heap;
+	double seconds = (double)of->process->duration_ns / 1e9;
+
+	if (heap->verdict == TREND_GROWING)
+		return (uint64_t)heap->per_second;
+	/* What comes and goes beside it may hide a site that only grows. */
+	double grown = (double)of->growing_per_second * seconds;
+
+	return grown >= 4096 && grown >= (double)of->process->live_bytes / 100
+		       ? (uint64_t)of->growing_per_second
+		       : 0;
 }
 
 void findings_release(struct findings *findings)

@@ -15,8 +15,10 @@
 
 /* What a rule knows of a process. */
 struct advised {
+	const struct advised *before; /* the process before it; NULL: none */
 	const struct profile_process *process;
 	struct trends trends;
+	int64_t growing_per_second; /* of its sites that grow, bytes */
 };
 
 /* The sites of one line of the program, added up. */
@@ -75,13 +77,20 @@ struct findings {
 	struct arena arena;
 	struct finding *at; /* the largest share of a saving first */
 	size_t count;
-	int64_t growing_per_second; /* of all sites of the selection that grow */
-	size_t growing_sites;
+	const struct advised *last; /* of the processes, newest first */
 };
 
 /* Of the selection's sites. -1 if out of memory. */
 int findings_make(struct findings *findings, const struct selection *selection,
 		  struct places *places);
+/* Of all heap sites. -1 if out of memory. */
+int findings_make_all(struct findings *findings, const struct profile *profile,
+		      struct places *places);
+/* What is known of a process that was looked at; NULL: it was not. */
+const struct advised *findings_of(const struct findings *findings,
+				  const struct profile_process *process);
+/* How fast the process grows: its heap, or at least some sites; 0: it does not, or it is not worth a word. */
+uint64_t advised_growth(const struct advised *of);
 void findings_release(struct findings *findings);
 
 #endif

@@ -60,7 +60,8 @@ struct comparison;
 struct query {
 	const struct comparison *against; /* NULL: one recording */
 	const char *file;		  /* where the profile came from, as shown */
-	size_t limit;			  /* rows; SIZE_MAX: all */
+	const char *again; /* what to type to ask about it again; NULL: "heapgauge report" */
+	size_t limit;	   /* rows; SIZE_MAX: all */
 
 	bool has_cost, has_axis, has_threshold;
 	enum cost_id cost;

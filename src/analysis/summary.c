@@ -4,12 +4,13 @@
  * every process.
  *
  * The sentences are about the process with the highest peak; with several processes a table names
- * the others. Only the stacks of the two heaviest sites are resolved.
+ * the others. The last lines say where to look next. Only the stacks of the heaviest sites are named.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/comparison.h"
+#include "analysis/next.h"
 #include "analysis/process_rows.h"
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -19,6 +20,7 @@ struct writer_state {
 	struct result *result;
 	struct places *places;
 	const struct profile_process *process;
+	struct findings findings;
 };
 
 /* "61.2 % of it from Cache::insert (cache.cc:88)" */
@@ -99,6 +101,7 @@ static void say_peak(struct writer_state *s)
 static void say_leaked(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
+	const struct advised *of = findings_of(&s->findings, p);
 	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, live_bytes));
 	struct words w = { 0 }, more = { 0 };
 
@@ -108,6 +111,13 @@ static void say_leaked(struct writer_state *s)
 	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
 	if (top)
 		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
+	uint64_t growth = of ? advised_growth(of) : 0;
+
+	if (top && growth) {
+		words_text(&more, ", growing ");
+		words_add(&more, value_number(UNIT_BYTES, growth));
+		words_text(&more, "/s");
+	}
 	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
 
 	sentences_add(&s->sentences, alive ? "live" : "leaked", &w, top ? &more : NULL);
@@ -161,49 +171,19 @@ static void say_rss(struct writer_state *s)
 	}
 	words_text(&w, "; live heap ");
 	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
-	words_text(&w, "; recorder ");
+	if (p->memory.known) {
+		words_text(&w, ", held beyond ");
+		words_add(&w, value_number(UNIT_BYTES, p->memory.beyond_bytes));
+	}
+	words_text(&w, ", recorder ");
 	words_add(&w, value_number(UNIT_BYTES, p->own_bytes));
-	sentences_add(&s->sentences, "RSS", &w, NULL);
-}
-
-/* "heap and anonymous 190 MiB (live 182.3 MiB, rounding 2.1 MiB, held beyond 5.6 MiB), stacks 132 KiB, ..." */
-static void say_memory(struct writer_state *s)
-{
-	const struct profile_memory *m = &s->process->memory;
-	const struct {
-		const char *before;
-		uint64_t bytes;
-	} parts[] = {
-		{ "heap and anonymous ", saturating_add(m->heap_bytes, m->anonymous_bytes) },
-		{ " (live ", m->live_bytes },
-		{ ", rounding ", m->slack_bytes },
-		{ ", held beyond ", m->beyond_bytes },
-		{ "), stacks ", m->stack_bytes },
-		{ ", files ", m->file_bytes },
-		{ ", shared ", m->shared_bytes },
-		{ ", recorder ", m->own_bytes },
-	};
-	struct words w = { 0 };
-
-	if (!m->known)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		words_text(&w, parts[i].before);
-		words_add(&w, value_number(UNIT_BYTES, parts[i].bytes));
-	}
-	if (m->swap_bytes) {
-		words_text(&w, ", in swap ");
-		words_add(&w, value_number(UNIT_BYTES, m->swap_bytes));
-	}
-	if (m->cgroup_limit_bytes) {
+	if (p->memory.cgroup_limit_bytes) {
 		words_text(&w, "; control group ");
-		words_add(&w, value_number(UNIT_BYTES, m->cgroup_usage_bytes));
+		words_add(&w, value_number(UNIT_BYTES, p->memory.cgroup_usage_bytes));
 		words_text(&w, " of ");
-		words_add(&w, value_number(UNIT_BYTES, m->cgroup_limit_bytes));
+		words_add(&w, value_number(UNIT_BYTES, p->memory.cgroup_limit_bytes));
 	}
-	words_text(&w, "; at ");
-	words_add(&w, value_number(UNIT_NS, m->at_ns));
-	sentences_add(&s->sentences, "", &w, NULL);
+	sentences_add(&s->sentences, "RSS", &w, NULL);
 }
 
 /* glibc's goes without saying. */
@@ -219,13 +199,15 @@ static void say_allocator(struct writer_state *s)
 }
 
 static bool say_all(struct result *result, struct places *places, const struct profile *profile,
-		    const struct profile_process *largest)
+		    const struct profile_process *largest, const struct query *query)
 {
 	struct writer_state s = { .sentences = { .result = result },
 				  .result = result,
 				  .places = places,
 				  .process = largest };
 
+	if (findings_make_all(&s.findings, profile, places) < 0)
+		return false;
 	say_headline(&s, profile);
 	if (profile->process_count > 1)
 		say_together(&s, profile);
@@ -234,8 +216,9 @@ static bool say_all(struct result *result, struct places *places, const struct p
 	say_churn(&s);
 	say_mapped(&s);
 	say_rss(&s);
-	say_memory(&s);
 	say_allocator(&s);
+	next_say(&s.sentences, profile, largest, &s.findings, query);
+	findings_release(&s.findings);
 	return sentences_end(&s.sentences);
 }
 
@@ -305,7 +288,7 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 	const char *first = nothing_recorded(profile) ? NOTHING_RECORDED : NULL;
 
 	if (!result || !fill_table(result, profile, query->limit) ||
-	    (largest && !say_all(result, places, profile, largest)) ||
+	    (largest && !say_all(result, places, profile, largest, query)) ||
 	    !result_notes(result, profile, first, (struct profile_notes){ 0 })) {
 		result_free(result);
 		error_set(error, "out of memory");

@@ -169,7 +169,7 @@ static int write_to_output(struct report *report, const struct profile *profile,
 static int show_report(struct report *report, const struct common_options *wishes,
 		       struct error *error)
 {
-	AUTO_FREE char *name = NULL;
+	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
 	struct profile *profile = open_either(report, &name, error);
 
 	if (!profile)
@@ -181,6 +181,7 @@ static int show_report(struct report *report, const struct common_options *wishe
 	if (!report->asked.style_given && report->show.renderer == &renderers[0])
 		report->show.names.style = NAMES_SHORT;
 	report->asked.query.file = name;
+	report->asked.query.again = again;
 	report->show.query = &report->asked.query;
 	report->show.render.stack_frames = TEXT_STACK_FRAMES;
 	int status = report->output ? write_to_file(report, profile, error)

@@ -39,6 +39,39 @@ char *recording_path(const char *path, struct error *error)
 	return found;
 }
 
+/* A word as a shell takes it. */
+static void append_word(struct buffer *out, const char *word)
+{
+	static const char harmless[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				       "0123456789_./+:@%=,-";
+
+	if (word[0] && word[strspn(word, harmless)] == '\0') {
+		buffer_text(out, word);
+		return;
+	}
+	buffer_char(out, '\'');
+	for (; *word; word++) {
+		if (*word == '\'')
+			buffer_text(out, "'\\'");
+		buffer_char(out, *word);
+	}
+	buffer_char(out, '\'');
+}
+
+char *report_again(const char *path, pid_t pid)
+{
+	struct buffer out = BUFFER_INIT;
+
+	buffer_text(&out, "heapgauge report");
+	if (pid)
+		buffer_printf(&out, " --pid %d", (int)pid);
+	else if (path) {
+		buffer_char(&out, ' ');
+		append_word(&out, path);
+	}
+	return buffer_take_string(&out);
+}
+
 struct profile *recording_open(const char *path, struct error *error)
 {
 	struct error reason = ERROR_INIT;

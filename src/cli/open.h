@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "analysis/analyses.h"
 #include "model/profile.h"
@@ -16,6 +17,12 @@
  * caller's (free). NULL, with the error set, if there is none.
  */
 char *recording_path(const char *path, struct error *error);
+
+/*
+ * "heapgauge report run.hg": what to type to ask about the same file (NULL: the newest one here) or
+ * process (0: a file) again. The caller's (free); NULL if out of memory.
+ */
+char *report_again(const char *path, pid_t pid);
 
 /* Loads the recording; the error says what to do next. NULL if it cannot be read. */
 struct profile *recording_open(const char *path, struct error *error);

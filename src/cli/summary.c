@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "cli/open.h"
+#include "util/cleanup.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -20,8 +21,7 @@ static int print_end(FILE *out, const char *path, struct error *error)
 
 	if (stat(path, &status) != 0)
 		return error_errno(error, "stat %s", path);
-	fprintf(out, "\n  every site -> heapgauge report %s --view sites\n", path);
-	fprintf(out, "  wrote %s (%s)\n", path, units_bytes((uint64_t)status.st_size).text);
+	fprintf(out, "\n  wrote %s (%s)\n", path, units_bytes((uint64_t)status.st_size).text);
 	return 0;
 }
 
@@ -32,7 +32,8 @@ int summary_print(FILE *out, const char *path, struct error *error)
 	if (!profile)
 		return -1;
 	struct terminal terminal = terminal_of(fileno(out));
-	const struct query query = { .file = path, .limit = SUMMARY_PROCESSES };
+	AUTO_FREE char *again = report_again(path, 0);
+	const struct query query = { .file = path, .again = again, .limit = SUMMARY_PROCESSES };
 	const struct show show = {
 		.view = analysis_find("summary"),
 		.renderer = renderer_find("text"),

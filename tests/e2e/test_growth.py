@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The views of time, growth and timeline, on a program with one site of each course (tests/targets/t_growth.c)."""
 
+import re
+import shlex
 import subprocess
 
 import pytest
@@ -83,3 +85,17 @@ def test_timeline_for_people_is_as_long_as_asked_and_has_the_peak(record, heapga
     assert 4 <= len(chart) <= 8
     assert sum("peak" in line for line in chart) == 1
     assert max(chart, key=lambda line: line.count("#")).count("#") == 40
+
+
+def test_the_summary_says_what_grows_and_its_next_commands_work(record, heapgauge, target):
+    run = record([target("t_growth"), "1800"])
+    ask = {"stdout": subprocess.PIPE, "text": True, "check": True}
+    text = subprocess.run([heapgauge, "report", run.path], **ask).stdout
+    leaked = next(line for line in text.splitlines() if line.startswith("  leaked"))
+    rate = float(re.search(r"growing ([0-9.]+) KiB/s", leaked).group(1))
+    assert rate * 1024 == pytest.approx(LEAKED_PER_SECOND, rel=0.2)
+    commands = re.findall(r"-> heapgauge (report .*)", text)
+    assert [command.rpartition("--view ")[2] for command in commands] == ["advice", "growth", "leaks"]
+    for command in commands:
+        shown = subprocess.run([heapgauge, *shlex.split(command)], **ask).stdout
+        assert "leak" in shown

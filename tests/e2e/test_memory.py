@@ -131,12 +131,16 @@ def test_the_clock_of_a_large_process_does_not_stand_still(scratch, record):
     assert min(worst for worst, _ in runs) < 20_000, runs
 
 
-def test_the_summary_sets_them_side_by_side(scratch, heapgauge, record):
+def test_the_view_sets_them_one_below_the_other(scratch, heapgauge, record):
     run = record([compile_c(scratch, "holder", HOLDER, "-pthread")])
-    text = subprocess.run([heapgauge, "report", run.path], capture_output=True, text=True, check=True).stdout
-    line = next(line for line in text.splitlines() if "held beyond" in line)
-    for word in ("live", "rounding", "stacks 4", "files", "shared 6", "recorder"):
-        assert word in line
+    ask = [heapgauge, "report", run.path]
+    text = subprocess.run([*ask, "--view", "memory"], capture_output=True, text=True, check=True).stdout
+    lines = {line.split("  ")[1].strip(" +-="): line for line in text.splitlines() if line.startswith("  ")}
+    assert list(lines)[:2] == ["requested", "rounding"]
+    assert {"held", "private", "stacks", "files", "shared", "recorder", "RSS"} <= lines.keys()
+    assert " 4" in lines["stacks"] and " 6" in lines["shared"]
+    summary = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
+    assert "held beyond" in next(line for line in summary.splitlines() if line.startswith("  RSS "))
 
 
 def test_a_process_that_is_gone_at_once_says_that_nothing_is_known(record, report_json, scratch):

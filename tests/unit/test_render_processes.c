@@ -93,6 +93,16 @@ static void advice_has_evidence_and_savings(void **state)
 	GOLDEN_VIEW(wasteful(), "advice", "advice", 3);
 }
 
+static void the_summary_says_what_grows_and_where_to_look_next(void **state)
+{
+	(void)state;
+	const struct render_options people = { .columns = 100 };
+	const struct query query = { .limit = 20, .again = "heapgauge report made.hg" };
+
+	compare_golden(render_query(wasteful(), "summary", "text", people, query),
+		       "summary-growing.txt");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +111,7 @@ int main(void)
 		cmocka_unit_test(growth_has_a_verdict_for_each_course),
 		cmocka_unit_test(timeline_is_a_chart_with_its_peak),
 		cmocka_unit_test(advice_has_evidence_and_savings),
+		cmocka_unit_test(the_summary_says_what_grows_and_where_to_look_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
