@@ -99,7 +99,8 @@ static bool read_head(struct name_store *store, struct span file, struct span bu
 	store->entries = cursor_bytes(&c, (size_t)entries * ENTRY_BYTES);
 	store->frames = cursor_bytes(&c, (size_t)frames * FRAME_BYTES);
 	store->texts = cursor_bytes(&c, texts);
-	return !c.failed && cursor_left(&c) == 0 && checksum(file) == sum;
+	return !c.failed && cursor_left(&c) == 0 && checksum(file) == sum &&
+	       (texts == 0 || store->texts.data[texts - 1] == 0);
 }
 
 /* Marks the file as used, so that others are removed first. */
@@ -164,11 +165,10 @@ static struct entry entry_at(const struct name_store *store, size_t index)
 	return c.failed ? (struct entry){ 0 } : e;
 }
 
-/* NULL for none; a text that does not end is none. */
+/* NULL for none. Every text ends, because the last one does. */
 static const char *text_at(const struct name_store *store, uint32_t offset)
 {
-	if (offset == 0 || offset >= store->texts.size ||
-	    !memchr(store->texts.data + offset, 0, store->texts.size - offset))
+	if (offset == 0 || offset >= store->texts.size)
 		return NULL;
 	return (const char *)store->texts.data + offset;
 }
