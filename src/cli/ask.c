@@ -5,8 +5,10 @@
  */
 #include "cli/ask.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/compiler.h"
 #include "cli/options.h"
@@ -69,6 +71,28 @@ static int add_debug_folder(struct asked *asked, const char *folder, struct erro
 		return error_set(error, "out of memory");
 	asked->names.debug_folders = asked->debug_folders.at;
 	asked->names.debug_folder_count = asked->debug_folders.count;
+	return 0;
+}
+
+/* One line that is written over and over, and taken back at the end of the file. */
+static void show_fetched(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+	(void)context;
+	if (total_bytes && done_bytes >= total_bytes)
+		fputs("\r\033[K", stderr);
+	else
+		fprintf(stderr, "\r\033[Kfetching debug information: %s",
+			units_bytes(done_bytes).text);
+}
+
+static int take_deadline(struct asked *asked, const char *value, struct error *error)
+{
+	uint64_t seconds;
+
+	if (options_number("debuginfod-deadline", value, &seconds, error) < 0)
+		return -1;
+	asked->names.fetch.deadline_ms =
+		(unsigned)MIN(MAX(seconds, (uint64_t)1), (uint64_t)86400) * 1000;
 	return 0;
 }
 
@@ -170,6 +194,12 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	case ASK_NO_CACHE:
 		asked->names.use_store = false;
 		return 0;
+	case ASK_DEBUGINFOD:
+		asked->names.fetch.wanted = true;
+		asked->names.fetch.progress = isatty(STDERR_FILENO) ? show_fetched : NULL;
+		return 0;
+	case ASK_DEBUGINFOD_DEADLINE:
+		return take_deadline(asked, value, error);
 	case ASK_COUNT:
 		break;
 	}

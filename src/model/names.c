@@ -84,6 +84,7 @@ struct names *names_new(const struct names_options *options)
 			.debug_folder_count = options->debug_folder_count,
 			.workers = options->workers,
 			.store_folder = store,
+			.fetch = options->fetch,
 		};
 
 		names->symbolizer = symbolizer_new(&wishes);
@@ -331,10 +332,29 @@ static const char *note_text(const struct symbol_module_state *m, struct arena *
 	}
 }
 
+/* What is to be said of the servers; NULL if nothing. */
+static const char *fetch_note(const struct symbolizer *symbolizer)
+{
+	switch (symbolizer_fetch_trouble(symbolizer)) {
+	case DEBUG_FETCH_FINE:
+		break;
+	case DEBUG_FETCH_NO_LIBRARY:
+		return "reason why no server was asked: libdebuginfod is not installed";
+	case DEBUG_FETCH_NO_SERVER:
+		return "reason why no server was asked: DEBUGINFOD_URLS names none";
+	case DEBUG_FETCH_FAILED:
+		return "or more questions to debuginfod servers failed: names may be missing";
+	case DEBUG_FETCH_LATE:
+		return "deadline for debuginfod servers has passed: names may be missing";
+	}
+	return NULL;
+}
+
 int names_notes(const struct names *names, struct arena *arena, struct profile_notes *ret)
 {
 	size_t modules = names->symbolizer ? symbolizer_module_count(names->symbolizer) : 0;
-	struct profile_note *notes = ARENA_ARRAY(arena, struct profile_note, modules);
+	struct profile_note *notes = ARENA_ARRAY(arena, struct profile_note, modules + 1);
+	const char *fetch = names->symbolizer ? fetch_note(names->symbolizer) : NULL;
 	size_t count = 0;
 
 	if (!notes)
@@ -350,6 +370,8 @@ int names_notes(const struct names *names, struct arena *arena, struct profile_n
 		if (!notes[count++].text)
 			return -1;
 	}
+	if (fetch)
+		notes[count++] = (struct profile_note){ "debuginfod", fetch, 1 };
 	*ret = (struct profile_notes){ notes, count };
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "model/profile.h"
+#include "symbols/debug_fetch.h"
 #include "symbols/name_style.h"
 #include "util/arena.h"
 
@@ -46,7 +47,8 @@ struct names_options {
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
 	unsigned workers; /* threads for names_prepare; 0: as many as there are CPUs */
-	bool use_store;	  /* names are kept below $XDG_CACHE_HOME or ~/.cache for the next time */
+	struct debug_fetch_options fetch; /* debuginfod servers, if wanted */
+	bool use_store; /* names are kept below $XDG_CACHE_HOME or ~/.cache for the next time */
 };
 
 /* `options` may be NULL: zeroed. NULL if out of memory. */

@@ -9,10 +9,13 @@
 
 #include "base/span.h"
 
+struct debug_fetch;
+
 struct debug_search {
 	char **folders; /* in the order of the search */
 	size_t folder_count;
-	char *list; /* the same, in libdwfl's words */
+	char *list;		   /* the same, in libdwfl's words */
+	struct debug_fetch *fetch; /* NULL: servers are not asked; the caller's */
 	Dwfl_Callbacks callbacks;
 };
 

@@ -28,6 +28,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "base/compiler.h"
+#include "symbols/debug_fetch.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/split_package.h"
 #include "symbols/unit_map.h"
@@ -40,6 +41,8 @@ struct symbol_module {
 	uint64_t file_bias;  /* libdwfl's address minus the file's */
 	uint64_t dwarf_bias; /* libdwfl's address minus the debug file's */
 	Dwarf *dwarf;	     /* libdwfl's; NULL: none */
+	Dwarf *fetched_alt;  /* dwz's common file, if a server had it; NULL: none */
+	int fetched_fd;
 	struct unit_map units;
 	char **packages; /* where the package of the split units may be */
 	size_t package_count;
@@ -135,13 +138,27 @@ static const struct elf_symbols *symbols_of(struct symbol_module *m)
 	return &m->symbols; /* from here on only read */
 }
 
-/* dwz put parts into a common file: is it there? */
-static bool lacks_common_file(Dwarf *dwarf)
+/* dwz put parts into a common file. False if it is not to be had. */
+static bool find_common_file(struct symbol_module *m, const struct debug_search *search,
+			     Dwarf *dwarf)
 {
 	const char *name;
 	const void *build_id;
+	ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
 
-	return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id) > 0 && !dwarf_getalt(dwarf);
+	if (bytes <= 0 || dwarf_getalt(dwarf))
+		return true;
+	AUTO_FREE char *path =
+		search->fetch ? debug_fetch_find(search->fetch, span_of(build_id, (size_t)bytes))
+			      : NULL;
+
+	if (!path)
+		return false;
+	m->fetched_fd = open_regular(path);
+	m->fetched_alt = m->fetched_fd < 0 ? NULL : dwarf_begin(m->fetched_fd, DWARF_C_READ);
+	if (m->fetched_alt)
+		dwarf_setalt(dwarf, m->fetched_alt);
+	return m->fetched_alt != NULL;
 }
 
 static enum symbol_source load(struct symbol_module *m, const struct debug_search *search,
@@ -162,7 +179,7 @@ static enum symbol_source load(struct symbol_module *m, const struct debug_searc
 	if (dwarf && unit_map_init(&m->units, dwarf)) {
 		m->dwarf = dwarf;
 		m->dwarf_bias = bias;
-		m->incomplete = lacks_common_file(dwarf);
+		m->incomplete = !find_common_file(m, search, dwarf);
 		find_packages(m, search, path, build_id);
 		return SYMBOLS_DWARF;
 	}
@@ -178,6 +195,7 @@ static struct symbol_module *open_file(const struct debug_search *search, const 
 	if (!m)
 		return NULL;
 	pthread_mutex_init(&m->lock, NULL);
+	m->fetched_fd = -1;
 	m->dwfl = dwfl_begin(&search->callbacks);
 	m->file = m->dwfl ? report_file(m->dwfl, path) : NULL;
 	if (m->file)
@@ -188,20 +206,40 @@ static struct symbol_module *open_file(const struct debug_search *search, const 
 	return NULL;
 }
 
+/* Another place of what was recorded. Takes it instead of *m if it has more to say. */
+static void try_place(const struct debug_search *search, const char *path, struct span build_id,
+		      struct symbol_module **m, enum symbol_source *source)
+{
+	enum symbol_source found_source;
+	struct symbol_module *found =
+		path ? open_file(search, path, build_id, &found_source) : NULL;
+
+	if (!found)
+		return;
+	if (*m && found_source <= *source) {
+		symbol_module_free(found);
+		return;
+	}
+	symbol_module_free(*m);
+	*m = found;
+	*source = found_source;
+}
+
 struct symbol_module *symbol_module_open(const struct debug_search *search, const char *path,
 					 struct span build_id, enum symbol_source *ret_source)
 {
 	struct symbol_module *m = open_file(search, path, build_id, ret_source);
 
-	if (*ret_source >= SYMBOLS_NONE)
-		return m;
-	for (size_t i = 0; !m && i < search->folder_count; i++) {
+	/* For a module that is there libdwfl has looked already. */
+	for (size_t i = 0; *ret_source < SYMBOLS_NONE && i < search->folder_count; i++) {
 		AUTO_FREE char *debug = debug_search_path(search, i, build_id, ".debug");
-		enum symbol_source source;
 
-		m = debug ? open_file(search, debug, build_id, &source) : NULL;
-		if (m)
-			*ret_source = source;
+		try_place(search, debug, build_id, &m, ret_source);
+	}
+	if (*ret_source < SYMBOLS_DWARF && search->fetch) {
+		AUTO_FREE char *fetched = debug_fetch_find(search->fetch, build_id);
+
+		try_place(search, fetched, build_id, &m, ret_source);
 	}
 	return m;
 }
@@ -217,6 +255,10 @@ void symbol_module_free(struct symbol_module *m)
 	elf_symbols_release(&m->symbols);
 	if (m->dwfl)
 		dwfl_end(m->dwfl);
+	if (m->fetched_alt)
+		dwarf_end(m->fetched_alt);
+	if (m->fetched_fd >= 0)
+		close(m->fetched_fd);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

@@ -95,6 +95,13 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 		symbolizer_free(s);
 		return NULL;
 	}
+	if (options->fetch.wanted) {
+		s->search.fetch = debug_fetch_new(&options->fetch);
+		if (!s->search.fetch) {
+			symbolizer_free(s);
+			return NULL;
+		}
+	}
 	unsetenv("DEBUGINFOD_URLS");
 	return s;
 }
@@ -113,6 +120,7 @@ void symbolizer_free(struct symbolizer *s)
 		name_store_free(m->store);
 	}
 	vector_release(&s->modules);
+	debug_fetch_free(s->search.fetch);
 	debug_search_release(&s->search);
 	frame_cache_release(&s->cache);
 	arena_release(&s->arena);
@@ -444,6 +452,11 @@ size_t symbolizer_save(struct symbolizer *s)
 			failed += !save_module(s, m, (symbol_module_id){ i });
 	}
 	return failed;
+}
+
+enum debug_fetch_trouble symbolizer_fetch_trouble(const struct symbolizer *s)
+{
+	return s->search.fetch ? debug_fetch_trouble(s->search.fetch) : DEBUG_FETCH_FINE;
 }
 
 size_t symbolizer_module_count(const struct symbolizer *s)

@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "base/span.h"
+#include "symbols/debug_fetch.h"
 #include "symbols/name_style.h"
 #include "symbols/perf_map.h"
 
@@ -64,7 +65,8 @@ struct symbolizer_options {
 	enum name_style style;
 	unsigned workers;	  /* threads for symbolizer_prepare; 0: as many as there are CPUs */
 	const char *store_folder; /* where names are kept for the next time; NULL: nowhere */
-	uint64_t store_limit_bytes;	  /* of that folder; 0: 512 MiB */
+	uint64_t store_limit_bytes; /* of that folder; 0: 512 MiB */
+	struct debug_fetch_options fetch;
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
 };
@@ -109,6 +111,9 @@ struct symbol_request {
 };
 void symbolizer_prepare(struct symbolizer *symbolizer, const struct symbol_request *requests,
 			size_t count);
+
+/* What went wrong when servers were asked. */
+enum debug_fetch_trouble symbolizer_fetch_trouble(const struct symbolizer *symbolizer);
 
 size_t symbolizer_module_count(const struct symbolizer *symbolizer);
 /* Pre: 1 <= module <= symbolizer_module_count(). */
