@@ -13,6 +13,8 @@
 #include "export/edges.h"
 #include "util/files.h"
 
+static const char unknown[] = "???";
+
 struct writer {
 	FILE *out;
 	const struct graph *graph;
@@ -30,28 +32,45 @@ static void put_name(struct writer *w, const char *key, struct numbering *names,
 	fprintf(w->out, "%s=(%zu)", key, number + 1);
 	if (number == known) {
 		fputc(' ', w->out);
-		write_safe(w->out, name[0] ? name : "???", "", '?');
+		write_safe(w->out, name[0] ? name : unknown, "", '?');
 	}
 	fputc('\n', w->out);
 }
 
-static void put_function(struct writer *w, const char *prefix, uint32_t function)
+static void put_function(struct writer *w, const char *key, uint32_t function)
 {
-	const struct result_frame *f = &w->graph->functions.at[function].place->frame;
-	const char *file = f->file ? f->file : "???";
-	char key[8];
-
-	snprintf(key, sizeof key, "%sob", prefix);
-	put_name(w, key, &w->modules, f->module);
-	snprintf(key, sizeof key, prefix[0] ? "cfi" : "fl");
-	put_name(w, key, &w->files, file);
-	fprintf(w->out, "%sfn=(%" PRIu32 ")", prefix, function + 1);
+	fprintf(w->out, "%s=(%" PRIu32 ")", key, function + 1);
 	if (!w->named.at[function]) {
 		fputc(' ', w->out);
-		write_safe(w->out, f->function, "", '?');
+		write_safe(w->out, w->graph->functions.at[function].place->frame.function, "", '?');
 		w->named.at[function] = true;
 	}
 	fputc('\n', w->out);
+}
+
+static const char *file_of(const struct writer *w, uint32_t function)
+{
+	const char *file = w->graph->functions.at[function].place->frame.file;
+
+	return file ? file : unknown;
+}
+
+static const char *module_of(const struct writer *w, uint32_t function)
+{
+	return w->graph->functions.at[function].place->frame.module;
+}
+
+static void put_call(struct writer *w, const struct graph_edge *e)
+{
+	/* Said only where it differs: callgrind_annotate makes file names shorter, but not that of a callee. */
+	if (module_of(w, e->callee) != module_of(w, e->caller))
+		put_name(w, "cob", &w->modules, module_of(w, e->callee));
+	if (file_of(w, e->callee) != file_of(w, e->caller))
+		put_name(w, "cfi", &w->files, file_of(w, e->callee));
+	put_function(w, "cfn", e->callee);
+	/* A cost behind no calls would be the caller's own. */
+	fprintf(w->out, "calls=%" PRId64 " 0\n%" PRIu32 " %" PRId64 "\n", MAX(e->calls, (int64_t)1),
+		e->caller_line, e->entering);
 }
 
 static void put_functions(struct writer *w)
@@ -62,17 +81,14 @@ static void put_functions(struct writer *w)
 	for (uint32_t i = 0; i < g->functions.count && !w->failed; i++) {
 		if (!g->functions.at[i].place)
 			continue;
-		put_function(w, "", i);
+		put_name(w, "ob", &w->modules, module_of(w, i));
+		put_name(w, "fl", &w->files, file_of(w, i));
+		put_function(w, "fn", i);
 		for (; line < g->lines.count && g->lines.at[line].function == i; line++)
 			fprintf(w->out, "%" PRIu32 " %" PRId64 "\n", g->lines.at[line].line,
 				g->lines.at[line].self);
-		for (; edge < g->edges.count && g->edges.at[edge].caller == i; edge++) {
-			const struct graph_edge *e = &g->edges.at[edge];
-
-			put_function(w, "c", e->callee);
-			fprintf(w->out, "calls=%" PRId64 " 0\n%" PRIu32 " %" PRId64 "\n", e->calls,
-				e->caller_line, e->entering);
-		}
+		for (; edge < g->edges.count && g->edges.at[edge].caller == i; edge++)
+			put_call(w, &g->edges.at[edge]);
 		fputc('\n', w->out);
 	}
 }

@@ -2,7 +2,8 @@
 /*
  * heaptrack's text format (version 3, as its 1.3 to 1.5 read it), as a play in three acts that has the
  * right peak and the right leaks: everything that was live at the peak is allocated, then freed, then
- * everything that leaked is allocated. What happened between is not in a recording call by call.
+ * everything that leaked is allocated. What happened between is not in a recording call by call. A
+ * site that holds the same at both moments is left alone between them.
  *
  * Strings, instruction pointers, traces and allocation sizes are numbered from 1 (sizes from 0) in the
  * order they are written; all numbers are hexadecimal.
@@ -119,29 +120,33 @@ static void put_calls(struct writer *w, char what, uint32_t size, uint64_t count
 		fprintf(w->out, "%c %" PRIx32 "\n", what, size);
 }
 
-/* One act: `what` is '+' or '-'. Sizes are written with their first '+', in the same order each time. */
-static void play(struct writer *w, bool peak, char what, uint32_t *ret_first)
-{
-	uint32_t at = what == '+' ? w->size_count : *ret_first;
+enum act { RISE, FALL, LEAK };
 
-	*ret_first = at;
+/* Sizes are numbered as they rise, and fall in the same order. */
+static void play(struct writer *w, enum act act)
+{
+	uint32_t at = act == LEAK ? w->size_count : 0;
+
 	for (size_t i = 0; i < w->in->selection->count && !w->failed; i++) {
 		const struct entry *e = &w->in->selection->entries[i];
-		struct site_numbers n = selection_numbers(w->in->selection, e);
-		struct blocks b = peak ? blocks_of(n.peak_bytes, n.peak_blocks)
-				       : blocks_of(n.live_bytes, n.live_blocks);
+		const struct site_numbers n = selection_numbers(w->in->selection, e);
+		struct blocks b = act == LEAK ? blocks_of(n.live_bytes, n.live_blocks)
+					      : blocks_of(n.peak_bytes, n.peak_blocks);
+		bool stays = n.peak_bytes == n.live_bytes && n.peak_blocks == n.live_blocks;
 
-		if (b.count == 0)
+		if (b.count == 0 || (act == LEAK && stays))
 			continue;
-		if (what == '+') {
+		if (act != FALL) {
 			uint32_t trace = put_trace(w, e->process, e->site->node);
 
 			fprintf(w->out, "a %" PRIx64 " %" PRIx32 "\na %" PRIx64 " %" PRIx32 "\n",
 				b.size + 1, trace, b.size, trace);
 			w->size_count += 2;
 		}
-		put_calls(w, what, at, b.larger);
-		put_calls(w, what, at + 1, b.count - b.larger);
+		if (act != FALL || !stays) {
+			put_calls(w, act == FALL ? '-' : '+', at, b.larger);
+			put_calls(w, act == FALL ? '-' : '+', at + 1, b.count - b.larger);
+		}
 		at += 2;
 	}
 }
@@ -172,16 +177,15 @@ static void release(struct writer *w)
 int export_heaptrack(const struct export_input *in, FILE *out, struct error *error)
 {
 	struct writer w = { .in = in, .out = out };
-	uint32_t first;
 
 	if (make_traces(&w)) {
 		fputs("v 10400 3\nX ", out);
 		write_safe(out, in->profile->command, "", '?');
 		fputs("\nI 1000 0\n", out);
-		play(&w, true, '+', &first);
+		play(&w, RISE);
 		fprintf(out, "c %" PRIx64 "\n", in->profile->peak_at_ns / 1000000);
-		play(&w, true, '-', &first);
-		play(&w, false, '+', &first);
+		play(&w, FALL);
+		play(&w, LEAK);
 		fprintf(out, "c %" PRIx64 "\n", in->profile->duration_ns / 1000000);
 	} else {
 		w.failed = true;

@@ -19,8 +19,9 @@ enum { SNAPSHOTS = 100 };
 struct massif {
 	FILE *out;
 	const struct call_tree *tree;
-	double least; /* below is folded */
+	double percent, least; /* what is below is folded */
 	size_t number;
+	bool failed;
 };
 
 /* The process of which something was asked for; that of the recording if nothing is left. */
@@ -56,52 +57,66 @@ static void put_snapshot(struct massif *m, uint64_t at_ns, uint64_t bytes)
 		m->number++, at_ns / 1000000, bytes);
 }
 
-static size_t count_shown(const struct massif *m, uint32_t node, size_t *ret_hidden,
-			  int64_t *ret_bytes)
+struct child {
+	uint32_t node;
+	int64_t bytes;
+};
+
+struct children {
+	VECTOR(struct child) shown; /* most first */
+	size_t hidden;
+	int64_t hidden_bytes;
+};
+
+static int compare_children(const void *left, const void *right)
 {
-	size_t shown = 0;
+	const struct child *a = left, *b = right;
 
-	*ret_hidden = 0;
-	*ret_bytes = 0;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	return a->node < b->node ? -1 : 1;
+}
+
+static struct children children_of(struct massif *m, uint32_t node)
+{
+	struct children all = { 0 };
+
 	for (uint32_t c = m->tree->nodes[node].first_child; c; c = m->tree->nodes[c].next_sibling) {
-		int64_t bytes = m->tree->nodes[c].total.live_bytes;
+		const struct child child = { c, m->tree->nodes[c].total.live_bytes };
 
-		if (bytes > 0 && (double)bytes >= m->least) {
-			shown++;
-		} else if (bytes > 0) {
-			(*ret_hidden)++;
-			*ret_bytes += bytes;
+		if ((double)child.bytes >= m->least) {
+			m->failed |= !vector_push(&all.shown, child);
+		} else {
+			all.hidden++;
+			all.hidden_bytes += child.bytes;
 		}
 	}
-	return shown;
+	if (all.shown.count)
+		qsort(all.shown.at, all.shown.count, sizeof *all.shown.at, compare_children);
+	return all;
 }
 
 /* Depth is bounded by the recorder's limit of frames, and by the threshold. */
 static void put_node(struct massif *m, uint32_t node, unsigned depth)
 {
 	const struct call_node *n = &m->tree->nodes[node];
-	size_t hidden;
-	int64_t hidden_bytes;
-	size_t shown = count_shown(m, node, &hidden, &hidden_bytes);
+	struct children all = children_of(m, node);
 
-	fprintf(m->out, "%*sn%zu: %" PRId64 " ", (int)depth, "", shown + (hidden ? 1 : 0),
-		n->total.live_bytes);
+	fprintf(m->out, "%*sn%zu: %" PRId64 " ", (int)depth, "",
+		all.shown.count + (all.hidden ? 1 : 0), n->total.live_bytes);
 	if (n->place)
 		write_valgrind_frame(m->out, n->place, COMMENT);
 	else
 		fputs("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", m->out);
 	fputc('\n', m->out);
-	for (uint32_t c = n->first_child; c; c = m->tree->nodes[c].next_sibling) {
-		int64_t bytes = m->tree->nodes[c].total.live_bytes;
-
-		if (bytes > 0 && (double)bytes >= m->least)
-			put_node(m, c, depth + 1);
-	}
-	if (hidden)
+	for (size_t i = 0; i < all.shown.count && !m->failed; i++)
+		put_node(m, all.shown.at[i].node, depth + 1);
+	if (all.hidden)
 		fprintf(m->out,
-			"%*sn0: %" PRId64 " in %zu place%s, %s below massif's threshold (1.00%%)\n",
-			(int)depth + 1, "", hidden_bytes, hidden, hidden == 1 ? "" : "s",
-			hidden == 1 ? "" : "all");
+			"%*sn0: %" PRId64 " in %zu place%s below massif's threshold (%.2f%%)\n",
+			(int)depth + 1, "", all.hidden_bytes, all.hidden,
+			all.hidden == 1 ? "," : "s, all", m->percent);
+	vector_release(&all.shown);
 }
 
 static void put_peak(struct massif *m, const struct profile_process *p)
@@ -156,14 +171,15 @@ int export_massif(const struct export_input *in, FILE *out, struct error *error)
 		(struct call_tree_options){ .by = AXIS_LINE, .callees_first = true });
 
 	if (status == 0) {
-		struct massif m = { .out = out, .tree = &tree };
 		double percent = in->query->has_threshold ? in->query->threshold_percent : 1.0;
+		struct massif m = { .out = out, .tree = &tree, .percent = percent };
 
 		m.least = percent / 100 * (double)tree.nodes[0].total.live_bytes;
 		fputs("desc: heapgauge export\ncmd: ", out);
 		write_safe(out, p->command, COMMENT, '\'');
 		fputs("\ntime_unit: ms\n", out);
 		put_course(&m, p);
+		status = m.failed ? -1 : 0;
 		call_tree_release(&tree);
 	}
 	selection_release(&peak);

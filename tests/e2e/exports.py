@@ -19,6 +19,7 @@ import pytest
 from compiled import compile_c
 from reading import with_frames
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 120
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 
@@ -61,11 +62,25 @@ def tool(name, source):
     return found
 
 
+def safe(text):
+    """A name as text formats have it: whatever would move a cursor is a question mark."""
+    return "".join("?" if c < " " or c == "\x7f" else c for c in text)
+
+
 def output_of(*argv, **options):
     """What the command prints; it must succeed."""
     done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, **options)
     assert done.returncode == 0, f"{argv} failed: {done.stderr}"
     return done.stdout
+
+
+def browser(script, *files):
+    """What tests/web/SCRIPT.mjs reads of each file in a browser."""
+    web = ROOT / "tests" / "web"
+    if not (web / "node_modules").is_dir():
+        pytest.fail(f"the pages are not installed: npm ci --prefix {web}")
+    tool("chromium", "apt install chromium")
+    return json.loads(output_of(tool("node", "apt install npm"), web / f"{script}.mjs", *files))
 
 
 @dataclasses.dataclass
@@ -95,6 +110,10 @@ class Scene:
             both[0] += row["self"]
             both[1] += row[COST_KEYS.get(said["cost"], said["cost"])]
         return dict(sums)
+
+    def safe_functions(self, *options):
+        """The same, without those that have nothing, and with names as text formats have them."""
+        return {safe(name): both for name, both in self.functions(*options).items() if both != [0, 0]}
 
     def whole(self, *options):
         """The sum of the cost over all that the options leave."""

@@ -151,10 +151,11 @@ int main(int argc, char **)
 		pid_t child = fork();
 
 		CHECK(child >= 0);
-		if (child == 0) {
-			keep(take(7777));
+		size_t bytes = child ? 8888 : 7777;
+		KEEP(bytes);
+		keep(take(bytes)); /* one stack, two processes */
+		if (child == 0)
 			_exit(0);
-		}
 		CHECK(waitpid(child, NULL, 0) == child);
 	}
 	for (int i = 0; i < kept_count; i += 2)
