@@ -2,10 +2,23 @@
 /*
  * Folded stacks: "main;serve;insert 4096", outermost first, one line for each stack that has any of
  * the cost. Equal lines are left to the reader, who adds them up anyway.
+ *
+ * Two numbers at the end of a line mean a difference: a name there that ends in one is kept apart.
  */
+#include <ctype.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "export/stacks.h"
+
+static bool ends_in_number(const char *text)
+{
+	size_t at = strlen(text);
+
+	while (at > 0 && isdigit((unsigned char)text[at - 1]))
+		at--;
+	return text[at] && at > 0 && text[at - 1] == ' ';
+}
 
 int export_folded(const struct export_input *in, FILE *out, struct error *error)
 {
@@ -30,6 +43,8 @@ int export_folded(const struct export_input *in, FILE *out, struct error *error)
 		}
 		if (stack.count == 0)
 			fputs("[no stack]", out);
+		else if (ends_in_number(stack.at[0]->frame.function))
+			fputc('_', out);
 		fprintf(out, " %" PRId64 "\n", value);
 	}
 	stack_scratch_release(&scratch);
