@@ -24,7 +24,7 @@
 	X(lost_modules, "loaded objects that could not be described")                              \
 	X(untracked_maps, "mmap ranges beyond the table: their unmapping is not seen")             \
 	X(clock_stopped,                                                                           \
-	  "ms in which heapgauge was stopped and its clock stood still: lifetimes are too short")
+	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short")
 
 enum health_counter {
 #define HEALTH_ENUM(name, text) HEALTH_##name,

@@ -71,6 +71,7 @@ def process_of(done):
 
 
 def expect_first_round(process, pid):
+    process["health"].pop("clock_stopped", None)  # a busy machine
     assert process["pid"] == pid
     assert (process["end"], process["exit_code"]) == ("running", None)
     assert (process["calls"], process["frees"]) == (1000, 100)
