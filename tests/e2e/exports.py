@@ -152,7 +152,7 @@ def make_odd(folder):
 def scene(heapgauge, build, tmp_path_factory):
     """scene("plain") and so on."""
     folder = tmp_path_factory.mktemp("scenes")
-    target = build / "targets" / "t_export"
+    target = build / "targets" / "exported"
     makers = {
         "plain": lambda: [target],
         "tree": lambda: [target, "child"],

@@ -146,7 +146,7 @@ def test_pprof_has_the_program_first_and_build_ids(scene):
     it = scene("plain")
     _, mappings = raw(it.export("pprof"))
     first = mappings.splitlines()[0].split()
-    assert first[2].endswith("/t_export")
+    assert first[2].endswith("/exported")
     notes = output_of("readelf", "-n", first[2])
     assert f"Build ID: {first[3]}" in notes
 
