@@ -215,6 +215,19 @@ static void append_aligned(struct buffer *b, const struct result_value *value, s
 	buffer_release(&number);
 }
 
+/* Colours help the eye and carry nothing: bold for what a column or line is, yellow for what is missing. */
+static void begin_style(struct buffer *b, const struct render_options *o, const char *code)
+{
+	if (o->colours)
+		buffer_printf(b, "\033[%sm", code);
+}
+
+static void end_style(struct buffer *b, const struct render_options *o)
+{
+	if (o->colours)
+		buffer_text(b, "\033[0m");
+}
+
 static void append_sentences(struct buffer *b, const struct result *r,
 			     const struct render_options *o)
 {
@@ -222,12 +235,13 @@ static void append_sentences(struct buffer *b, const struct result *r,
 
 	for (size_t i = 0; i < r->sentence_count; i++) {
 		const struct result_sentence *s = &r->sentences[i];
-		size_t start = b->size;
 
 		if (s->label) {
 			buffer_fill(b, ' ', INDENT);
+			begin_style(b, o, "1");
 			buffer_text(b, s->label);
-			pad_to(b, start, INDENT + label + 2);
+			end_style(b, o);
+			buffer_fill(b, ' ', label + 2 - strlen(s->label));
 		}
 		size_t words = b->size, first = s->aligned && s->value_count ? 1 : 0;
 
@@ -414,13 +428,15 @@ static void append_stack(struct buffer *b, struct result_frames frames,
 }
 
 static void append_headings(struct buffer *b, const struct result_table *t,
-			    const size_t widths[COLUMNS_MAX])
+			    const size_t widths[COLUMNS_MAX], const struct render_options *o)
 {
 	buffer_char(b, '\n');
+	begin_style(b, o, "1");
 	for (size_t i = 0; i < t->column_count; i++)
 		if (in_line(&t->columns[i]))
 			append_cell(b, t->columns[i].title, t->columns[i].unit, widths[i]);
 	end_line(b);
+	end_style(b, o);
 }
 
 static int append_rows(struct render_output *out, const struct result_table *t,
@@ -432,7 +448,7 @@ static int append_rows(struct render_output *out, const struct result_table *t,
 
 	ASSERT(t->column_count <= COLUMNS_MAX);
 	measure(t, branches, o, widths);
-	append_headings(b, t, widths);
+	append_headings(b, t, widths, o);
 	for (size_t row = 0; row < t->row_count; row++) {
 		append_row(b, t, row, branches, widths, o);
 		for (size_t i = 0; i < t->column_count; i++) {
@@ -470,16 +486,18 @@ static int append_table(struct render_output *out, const struct result_table *t,
 	return status;
 }
 
-static void append_notes(struct buffer *b, const struct result *r)
+static void append_notes(struct buffer *b, const struct result *r, const struct render_options *o)
 {
 	if (r->note_count && (r->sentence_count || r->table.row_count))
 		buffer_char(b, '\n');
 	for (size_t i = 0; i < r->note_count; i++) {
 		buffer_fill(b, ' ', INDENT);
+		begin_style(b, o, "33");
 		buffer_text(b, "! ");
 		if (r->notes[i].count)
 			buffer_printf(b, "%s ", units_count(r->notes[i].count).text);
 		append_safe(b, r->notes[i].text);
+		end_style(b, o);
 		buffer_char(b, '\n');
 	}
 }
@@ -490,6 +508,6 @@ int render_text(const struct result *result, const struct render_options *option
 	append_sentences(&out->buffer, result, options);
 	if (append_table(out, &result->table, options, error) < 0)
 		return -1;
-	append_notes(&out->buffer, result);
+	append_notes(&out->buffer, result, options);
 	return render_flush(out, true, error);
 }

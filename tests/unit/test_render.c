@@ -77,6 +77,38 @@ static void json(void **state)
 		       "sites-nothing.json");
 }
 
+/* Colours are escape sequences around the same text, and nothing else. */
+static void colours_change_no_character(void **state)
+{
+	(void)state;
+	const struct render_options plain = { .columns = 100, .stack_frames = 4 };
+	struct render_options coloured = plain;
+
+	size_t bold = 0, yellow = 0;
+
+	coloured.colours = true;
+	for (const struct analysis *a = analyses; a->name; a++) {
+		AUTO_FREE char *without =
+			render_view(made_recording(2), a->name, "text", plain, 20);
+		AUTO_FREE char *with =
+			render_view(made_recording(2), a->name, "text", coloured, 20);
+		char *to = with;
+
+		assert_null(strchr(without, '\033'));
+		bold += strstr(with, "\033[1m") != NULL;
+		yellow += strstr(with, "\033[33m!") != NULL;
+		for (const char *from = with; *from;) {
+			if (*from == '\033')
+				from = strchr(from, 'm') + 1;
+			else
+				*to++ = *from++;
+		}
+		*to = '\0';
+		assert_string_equal(with, without);
+	}
+	assert_true(bold > 10 && yellow > 10);
+}
+
 /* view-NAME.txt, .json and .csv: of two processes, so that every column that depends on it is there. */
 static void every_view_in_every_format(void **state)
 {
@@ -179,6 +211,7 @@ int main(void)
 		cmocka_unit_test(sites_text),
 		cmocka_unit_test(json),
 		cmocka_unit_test(every_view_in_every_format),
+		cmocka_unit_test(colours_change_no_character),
 		cmocka_unit_test(numbers_stay_exact_and_names_stay_harmless),
 		cmocka_unit_test(large_output_leaves_in_pieces_and_a_full_disk_is_told),
 	};
