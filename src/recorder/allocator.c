@@ -4,7 +4,7 @@
  * pass here: what the C++ operators hand out then is all that we see. It is not called for a try, since it may rely on
  * constructors that have not run; whom we forward to is, as malloc is what brought us here or soon will.
  *
- * Owns: what allocator.h shows, written when a profile is made. */
+ * Owns: what allocator.h shows, written once. */
 #include "recorder/allocator.h"
 
 #include "recorder/blocks.h"
@@ -100,19 +100,27 @@ static void write_name(const char *path)
 		to[i] = name[i];
 }
 
+void allocator_look_up(void)
+{
+	modules_extent((void *)next.malloc, &allocator_start, &allocator_bytes);
+}
+
+/* Blocks are asked for once in the life of a program: a fork's child may begin inside the allocator, which is the same. */
 void allocator_probe(void)
 {
+	static bool probed, tight;
 	const void *malloc_of_program =
 		next.other_malloc != NULL ? next.other_malloc : (void *)next.malloc;
 	const char *path = modules_file_of(malloc_of_program);
 
 	allocator_is_libc = is_named(path, "libc.so.6");
 	write_name(allocator_is_libc ? "glibc" : path);
-	modules_extent((void *)next.malloc, &allocator_start, &allocator_bytes);
-	bool tight = next.other_malloc != NULL || operators_may_pack() ||
-		     (!allocator_is_libc && packs_tightly());
-
+	if (!probed) {
+		tight = next.other_malloc != NULL || operators_may_pack() ||
+			(!allocator_is_libc && packs_tightly());
+		next.usable_in_header = allocator_is_libc && usable_in_header();
+		probed = true;
+	}
 	blocks_start(tight);
-	next.usable_in_header = allocator_is_libc && usable_in_header();
 	memory.head->granule_shift = BLOCKS_GRANULE_SHIFT;
 }

@@ -25,9 +25,17 @@ static long with_errno(long ret)
 	return -1;
 }
 
+/* Only when it is known what we forward to, and with that, who is the allocator. */
 static bool by_program(uintptr_t caller)
 {
-	return !modules_is_loader(caller) && !is_in_allocator(caller);
+	return next_ready() && !modules_is_loader(caller) && !is_in_allocator(caller);
+}
+
+/* A call of the allocator's that matters as well, but begins nothing: the recorder's start asks the allocator for blocks,
+ * and that one may hold its lock. */
+static ALWAYS_INLINE struct slot *enter_begun(const uintptr_t *frame)
+{
+	return thread_state.token == *fork_token || by_program(frame[1]) ? hook_enter(frame) : NULL;
 }
 
 static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int flags, int fd,
@@ -68,7 +76,7 @@ EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags, int 
 EXPORT int munmap(void *address, size_t bytes)
 {
 	const uintptr_t *frame = HOOK_FRAME();
-	struct slot *slot = hook_enter(frame);
+	struct slot *slot = enter_begun(frame);
 
 	if (slot == NULL)
 		return next_ready() ? next.munmap(address, bytes)

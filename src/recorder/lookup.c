@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking up names in the loaded objects' own tables. At start-up only, when the list of objects is the order of search:
- * the executable, what is preloaded, what they need. The tables are trusted, as ld.so trusts them.
+ * the executable, what is preloaded, what they need. Behind these may be objects that a constructor has opened by dlopen:
+ * nothing of theirs is found, since they may go. The tables are trusted, as ld.so trusts them.
+ *
+ * Owns: a memory of how far the list has been judged. One thread, while what we forward to is looked for.
  *
  * Why not dlsym: for a name that is not there it allocates a message, and whoever defines malloc may at that moment be
  * the one who called us, inside a lock of its own. */
@@ -20,12 +23,15 @@ struct tables {
 	const uint32_t *sysv_hash; /* NULL: none */
 };
 
-/* ld.so has added where the object lies to an address here, unless it could not write to it. */
+/* ld.so has added where the object lies to an address here, unless it could not write to it: what is closer to the section
+ * is meant. */
 static const void *place(const struct link_map *map, const Elf64_Dyn *entry)
 {
-	uintptr_t at = entry->d_un.d_ptr;
+	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, moved = at + map->l_addr;
+	uintptr_t distance = at > here ? at - here : here - at;
+	uintptr_t moved_distance = moved > here ? moved - here : here - moved;
 
-	return (const void *)(at >= map->l_addr ? at : map->l_addr + at);
+	return (const void *)(moved_distance < distance ? moved : at);
 }
 
 static bool find_tables(const struct link_map *map, struct tables *ret)
@@ -121,6 +127,87 @@ static const Elf64_Sym *find_in(const struct link_map *map, const char *name)
 	return tables.sysv_hash != NULL ? by_turn(&tables, name) : NULL;
 }
 
+static const char *file_name(const char *path)
+{
+	const char *name = path;
+
+	for (; *path; path++) {
+		if (*path == '/')
+			name = path + 1;
+	}
+	return name;
+}
+
+static const char *soname(const struct link_map *map)
+{
+	struct tables tables;
+
+	for (const Elf64_Dyn *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_SONAME && find_tables(map, &tables))
+			return tables.names + entry->d_un.d_val;
+	}
+	return "";
+}
+
+/* Whether an object was loaded because another one names it. */
+static bool is_needed_by(const struct link_map *map, const struct link_map *by)
+{
+	struct tables tables;
+
+	if (!find_tables(by, &tables))
+		return false;
+	for (const Elf64_Dyn *entry = by->l_ld; entry->d_tag != DT_NULL; entry++) {
+		const char *name = tables.names + entry->d_un.d_val;
+
+		if ((entry->d_tag == DT_NEEDED || entry->d_tag == DT_AUXILIARY ||
+		     entry->d_tag == DT_FILTER) &&
+		    (same(name, soname(map)) || same(file_name(name), file_name(map->l_name))))
+			return true;
+	}
+	return false;
+}
+
+static bool is_needed(const struct link_map *map)
+{
+	const struct link_map *by = _r_debug.r_map;
+
+	while (by != map && !is_needed_by(map, by))
+		by = by->l_next;
+	return by != map;
+}
+
+/* The executable, if we are in another name space. */
+static const struct link_map *own_map(void)
+{
+	const struct link_map *map = _r_debug.r_map;
+
+	while (map != NULL && map->l_ld != _DYNAMIC)
+		map = map->l_next;
+	return map != NULL ? map : _r_debug.r_map;
+}
+
+/* Whether the program was started with this object. Preloaded ones are needed by nobody, but stand before the first that
+ * we need ourselves, libc. Behind it, the first that is needed by none before it came by dlopen. */
+static bool was_there_at_start(const struct link_map *map)
+{
+	static const struct link_map *known; /* it and all before it were */
+	const struct link_map *own = own_map(), *before = map;
+
+	if (known == NULL) {
+		for (known = own; known->l_next != NULL; known = known->l_next) {
+			if (known != own && is_needed_by(known, own))
+				break;
+		}
+	}
+	while (before != NULL && before != known)
+		before = before->l_next;
+	if (before != NULL)
+		return true;
+	while (known != map && known->l_next != NULL && is_needed(known->l_next))
+		known = known->l_next;
+	return known == map;
+}
+
 static void *find_from(const struct link_map *map, const char *name)
 {
 	uintptr_t vdso = getauxval(AT_SYSINFO_EHDR); /* in the list, but not searched */
@@ -130,7 +217,7 @@ static void *find_from(const struct link_map *map, const char *name)
 		if ((vdso == 0 || map->l_addr != vdso) && (symbol = find_in(map, name)) != NULL)
 			break;
 	}
-	if (symbol == NULL)
+	if (symbol == NULL || !was_there_at_start(map))
 		return NULL;
 	uintptr_t at = map->l_addr + symbol->st_value;
 
@@ -140,15 +227,6 @@ static void *find_from(const struct link_map *map, const char *name)
 	return (void *)at;
 }
 
-static const struct link_map *own_map(void)
-{
-	const struct link_map *map = _r_debug.r_map;
-
-	while (map != NULL && map->l_ld != _DYNAMIC)
-		map = map->l_next;
-	return map;
-}
-
 void *lookup_first(const char *name)
 {
 	return find_from(_r_debug.r_map, name);
@@ -156,26 +234,20 @@ void *lookup_first(const char *name)
 
 void *lookup_next(const char *name)
 {
-	const struct link_map *own = own_map();
-
-	return own != NULL ? find_from(own->l_next, name) : NULL;
+	return find_from(own_map()->l_next, name);
 }
 
 const Elf64_Sym *lookup_own(const char *name)
 {
-	const struct link_map *own = own_map();
-
-	return own != NULL ? find_in(own, name) : NULL;
+	return find_in(own_map(), name);
 }
 
 /* It lies in front of the names. */
 void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
-	const struct link_map *own = own_map();
 	struct tables tables = { 0 };
 
-	if (own != NULL)
-		find_tables(own, &tables);
+	find_tables(own_map(), &tables);
 	*ret_start = (uintptr_t)tables.symbols;
 	*ret_bytes =
 		(uintptr_t)tables.names > *ret_start ? (uintptr_t)tables.names - *ret_start : 0;

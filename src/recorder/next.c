@@ -5,6 +5,7 @@
  * is true for good after the first success. Meanwhile a signal handler or another thread may come: it is served early. */
 #include "recorder/next.h"
 
+#include "recorder/allocator.h"
 #include "recorder/lookup.h"
 #include "recorder/modules.h"
 #include "recorder/operators.h"
@@ -92,6 +93,7 @@ COLD static bool find(void)
 	withdraw_begin();
 	look_up();
 	operators_look_up();
+	allocator_look_up();
 	withdraw_end();
 	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);
 	return true;
