@@ -80,7 +80,7 @@ static void add_peak(struct sweep *s)
 
 	for (size_t i = 0; i < s->profile->process_count; i++)
 		only = s->wanted[i] ? &s->profile->processes[i] : only;
-	if (s->wanted_count == 1) {
+	if (only && s->wanted_count == 1) {
 		s->peak_bytes = only->peak_bytes;
 		s->peak_at_ns = saturating_add(only->started_offset_ns, only->peak_at_ns);
 	} else if (s->wanted_count == s->profile->process_count) {

@@ -4,7 +4,7 @@
  *
  *	magic, version, build-id (40 bytes with its length), counts, checksum of all the rest
  *	entries   {address, first frame, number of frames}, by address
- *	frames    {name, file, line, flags}; texts as offsets, 0 = none
+ *	frames    {name, arguments, file, line, flags}; texts as offsets, 0 = none
  *	texts     each ended by a NUL; the first is empty
  *
  * It is a cache: whatever is wrong with it (another version, a wrong checksum, a number that points
@@ -34,10 +34,10 @@
 #include "util/vector.h"
 
 enum {
-	VERSION = 1,
+	VERSION = 2,
 	BUILD_ID_MAX_BYTES = 36,
 	ENTRY_BYTES = 16,
-	FRAME_BYTES = 16,
+	FRAME_BYTES = 20,
 	CHECKSUM_AT = 64,
 	HEAD_BYTES = 72,
 	FLAG_INLINED = 1,
@@ -181,6 +181,7 @@ static size_t frames_of(const struct name_store *store, struct entry e, struct d
 	cursor_seek(&c, (size_t)e.first * FRAME_BYTES);
 	for (size_t i = 0; i < count; i++) {
 		frames[i] = (struct dwarf_frame){ .name = text_at(store, cursor_u32(&c)) };
+		frames[i].arguments = text_at(store, cursor_u32(&c));
 		frames[i].file = text_at(store, cursor_u32(&c));
 		frames[i].line = cursor_u32(&c);
 		frames[i].inlined = cursor_u32(&c) & FLAG_INLINED;
@@ -241,13 +242,13 @@ static uint32_t write_text(struct writer *w, const char *text)
 	return (uint32_t)(uintptr_t)e->value;
 }
 
-static void write_frame(struct writer *w, const char *name, const char *file, uint32_t line,
-			bool inlined)
+static void write_frame(struct writer *w, const struct dwarf_frame *frame)
 {
-	buffer_u32(&w->frames, write_text(w, name));
-	buffer_u32(&w->frames, write_text(w, file));
-	buffer_u32(&w->frames, line);
-	buffer_u32(&w->frames, inlined ? FLAG_INLINED : 0);
+	buffer_u32(&w->frames, write_text(w, frame->name));
+	buffer_u32(&w->frames, write_text(w, frame->arguments));
+	buffer_u32(&w->frames, write_text(w, frame->file));
+	buffer_u32(&w->frames, frame->line);
+	buffer_u32(&w->frames, frame->inlined ? FLAG_INLINED : 0);
 	w->frame_count++;
 }
 
@@ -266,7 +267,7 @@ static void write_old(struct writer *w, const struct name_store *old, struct ent
 
 	begin_entry(w, e.address, count);
 	for (size_t i = 0; i < count; i++)
-		write_frame(w, frames[i].name, frames[i].file, frames[i].line, frames[i].inlined);
+		write_frame(w, &frames[i]);
 }
 
 static void write_new(struct writer *w, const struct name_entry *e)
@@ -275,8 +276,15 @@ static void write_new(struct writer *w, const struct name_entry *e)
 	bool nothing = e->list.count == 1 && !first->linkage && !first->file;
 
 	begin_entry(w, e->address, nothing ? 0 : e->list.count);
-	for (size_t i = 0; !nothing && i < e->list.count; i++)
-		write_frame(w, first[i].linkage, first[i].file, first[i].line, first[i].inlined);
+	for (size_t i = 0; !nothing && i < e->list.count; i++) {
+		const struct dwarf_frame frame = { .name = first[i].linkage,
+						   .arguments = first[i].arguments,
+						   .file = first[i].file,
+						   .line = first[i].line,
+						   .inlined = first[i].inlined };
+
+		write_frame(w, &frame);
+	}
 }
 
 static int compare_entries(const void *left, const void *right)

@@ -25,8 +25,8 @@ void name_store_free(struct name_store *store);
 
 /*
  * False if the store does not know the instruction. Else *ret_count frames, innermost first, at most
- * DWARF_CHAIN_MAX; 0 if it is known that nothing is known. Only name, file, line and inlined are set;
- * the strings live as long as the store.
+ * DWARF_CHAIN_MAX; 0 if it is known that nothing is known. Only name, arguments, file, line and
+ * inlined are set; the strings live as long as the store.
  */
 bool name_store_find(const struct name_store *store, uint64_t address, struct dwarf_frame *frames,
 		     size_t *ret_count);

@@ -76,3 +76,4 @@ def test_rust_containers(record, report_json, scratch, level):
     assert run.returncode == 0
     calls = calls_by_type(report_json, run.path)
     assert {name: calls.get(name) for name in RUST_CALLS} == RUST_CALLS
+    assert calls == calls_by_type(report_json, run.path), "names that were kept say the same"

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 4)
 		return 0;
 	uint8_t *file = calloc(1, HEAD + size);
-	uint32_t version = 1, id_bytes = sizeof build_id;
+	uint32_t version = 2, id_bytes = sizeof build_id;
 	uint32_t entries = data[1] % 16, frames = data[2] % 32, texts;
 	uint64_t sum;
 
@@ -60,7 +60,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(file + 8, &version, 4);
 	memcpy(file + 12, &id_bytes, 4);
 	memcpy(file + 16, build_id, sizeof build_id);
-	texts = size > (entries + frames) * 16 ? (uint32_t)size - (entries + frames) * 16 : 0;
+	uint32_t rows = entries * 16 + frames * 20;
+
+	texts = size > rows ? (uint32_t)size - rows : 0;
 	memcpy(file + COUNTS_AT, &entries, 4);
 	memcpy(file + COUNTS_AT + 4, &frames, 4);
 	memcpy(file + COUNTS_AT + 8, &texts, 4);
