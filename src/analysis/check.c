@@ -157,19 +157,18 @@ static int blame(const struct judge *j, const struct profile_process *p, struct 
 	return status;
 }
 
-/* What was lost makes every number too small; other notes do not. */
+/* Whether calls or frees were missed; notes about stacks, details or the clock do not touch a budget. */
 static bool lost_calls(const struct profile_process *p)
 {
-	static const char *const harmless[] = { "stacks_cut", "stacks_stopped" };
+	static const char *const losses[] = {
+		"reentrant_calls",  "abandoned_hooks", "early_calls",	     "repaired_blocks",
+		"untracked_blocks", "lock_timeouts",   "unregistered_calls",
+	};
 
-	for (size_t i = 0; i < p->health.count; i++) {
-		bool fine = false;
-
-		for (size_t k = 0; k < ARRAY_SIZE(harmless); k++)
-			fine = fine || strcmp(p->health.at[i].name, harmless[k]) == 0;
-		if (!fine)
-			return true;
-	}
+	for (size_t i = 0; i < p->health.count; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(losses); k++)
+			if (strcmp(p->health.at[i].name, losses[k]) == 0)
+				return true;
 	return false;
 }
 
