@@ -69,7 +69,7 @@ def place(heapgauge, target, tmp_path_factory):
     folder = tmp_path_factory.mktemp("coming")
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
     env["PATH"] = f"{heapgauge.parent}:{env['PATH']}"
-    shutil.copy(target("t_export"), folder / "program")
+    shutil.copy(target("exported"), folder / "program")
     (folder / "script.py").write_text("print(len([0] * 1000))\n")
     (folder / "budgets.ini").write_text("[program]\nmax-peak = 64MiB\n")
     (folder / "leaks.supp").write_text("leak:libfoo\n")

@@ -78,7 +78,7 @@ def page(heapgauge, target, tmp_path_factory):
     import duckdb
 
     folder = tmp_path_factory.mktemp("sql")
-    shutil.copy(target("t_export"), folder / "server")
+    shutil.copy(target("exported"), folder / "server")
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
     env["PATH"] = f"{heapgauge.parent}:{env['PATH']}"
     tables = []
