@@ -51,7 +51,8 @@ static uint64_t freed_elsewhere(const struct profile_process *p, site_id site)
 	for (size_t i = 0; i < profile_cell_count(p, site); i++) {
 		struct profile_cell cell = profile_cell(p, site, i);
 
-		count += saturating_sub(cell.numbers.frees, cell.numbers.calls);
+		count = saturating_add(count,
+				       saturating_sub(cell.numbers.frees, cell.numbers.calls));
 	}
 	return count;
 }
@@ -91,7 +92,8 @@ static void add_site(struct tally *t, const struct advised *of, const struct pro
 	}
 	t->elsewhere = saturating_add(t->elsewhere, freed_elsewhere(of->process, site->id));
 	if (trend.verdict == TREND_GROWING) {
-		t->growing_per_second += trend.per_second;
+		t->growing_per_second =
+			saturating_add_signed(t->growing_per_second, trend.per_second);
 		if (!t->confidence_per_mille ||
 		    trend.confidence_per_mille < t->confidence_per_mille)
 			t->confidence_per_mille = trend.confidence_per_mille;
@@ -146,7 +148,8 @@ static bool look_back(struct maker *m, struct finding *f)
 	const struct profile_process *p = f->process;
 	size_t sites = profile_site_ids(p);
 	bool *members = ARENA_ARRAY(&m->scratch, bool, sites);
-	int64_t *values = ARENA_ARRAY(&m->scratch, int64_t, sites), sum = 0;
+	int64_t *values = ARENA_ARRAY(&m->scratch, int64_t, sites);
+	double sum = 0;
 
 	if (!members || !values)
 		return false;
@@ -160,10 +163,10 @@ static bool look_back(struct maker *m, struct finding *f)
 
 			if (!members[change.site.v])
 				continue;
-			sum += change.live.bytes - values[change.site.v];
+			sum += (double)change.live.bytes - (double)values[change.site.v];
 			values[change.site.v] = change.live.bytes;
 		}
-		uint64_t rest = saturating_sub(snapshot.live_bytes, sum > 0 ? (uint64_t)sum : 0);
+		uint64_t rest = saturating_sub(snapshot.live_bytes, saturating_u64(sum));
 
 		f->tally.most_without = MAX(f->tally.most_without, rest);
 	}
@@ -204,7 +207,8 @@ static bool visit(struct maker *m, const struct profile_process *process,
 	struct trend trend = trend_of_site(&m->of->trends, site);
 
 	if (trend.verdict == TREND_GROWING)
-		m->of->growing_per_second += trend.per_second;
+		m->of->growing_per_second =
+			saturating_add_signed(m->of->growing_per_second, trend.per_second);
 	for (size_t i = 0; i < rule_count; i++)
 		if (rule_rows[i].may(m->of, site) && !take_site(m, m->of, &rule_rows[i], site))
 			return false;

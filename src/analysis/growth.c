@@ -82,7 +82,7 @@ static int64_t weight(const struct site_trend *t)
 	case TREND_GROWING:
 		return t->trend.per_second;
 	case TREND_UNKNOWN:
-		return t->trend.last - t->trend.first;
+		return saturating_i64((double)t->trend.last - (double)t->trend.first);
 	case TREND_BOUNDED:
 		break;
 	}
@@ -131,7 +131,8 @@ static bool judge_all(struct maker *m)
 
 		m->verdicts[t.trend.verdict]++;
 		if (t.trend.verdict == TREND_GROWING)
-			m->growing_per_second += t.trend.per_second;
+			m->growing_per_second =
+				saturating_add_signed(m->growing_per_second, t.trend.per_second);
 		done = vector_push(&m->list, t);
 	}
 	arena_release(&scratch);

@@ -39,7 +39,8 @@ static uint64_t mean(uint64_t sum, uint64_t count)
 /* What is rounded up in the blocks that were there at the peak: as in all calls on average. */
 static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t peak_blocks)
 {
-	return calls ? (uint64_t)((double)slack_bytes / (double)calls * (double)peak_blocks) : 0;
+	return calls ? saturating_u64((double)slack_bytes / (double)calls * (double)peak_blocks)
+		     : 0;
 }
 
 static void words_bytes(struct words *w, uint64_t bytes)
@@ -130,8 +131,9 @@ static void reuse_say(struct words *w, const struct advised *of, const struct ta
 	words_text(w, " blocks of ");
 	words_bytes(w, mean(t->bytes, t->calls));
 	words_text(w, " on average were freed before the thread's next call, ");
-	words_add(w, value_number(UNIT_RATE,
-				  seconds > 0 ? (uint64_t)((double)t->temporary / seconds) : 0));
+	words_add(w,
+		  value_number(UNIT_RATE,
+			       seconds > 0 ? saturating_u64((double)t->temporary / seconds) : 0));
 }
 
 /* Small blocks of one kind. */

@@ -299,7 +299,7 @@ static struct result_value rate(uint64_t before, uint64_t now, uint64_t ns)
 {
 	double per_second = ns ? (double)saturating_sub(now, before) * 1e9 / (double)ns : 0;
 
-	return value_number(UNIT_RATE, (uint64_t)(per_second + 0.5));
+	return value_number(UNIT_RATE, saturating_u64(per_second + 0.5));
 }
 
 /* "peak  snap:3-7" */

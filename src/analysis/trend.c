@@ -86,9 +86,9 @@ static void fit_slope(const struct floor floors[TREND_PARTS], double deviation, 
 	double outside = (PAIRS - 1.96 * deviation) / 2;
 	size_t low = outside > 0 ? (size_t)outside : 0;
 
-	trend->per_second = llround((slopes[PAIRS / 2 - 1] + slopes[PAIRS / 2]) / 2);
-	trend->slowest = llround(slopes[low]);
-	trend->fastest = llround(slopes[PAIRS - 1 - low]);
+	trend->per_second = saturating_i64(round((slopes[PAIRS / 2 - 1] + slopes[PAIRS / 2]) / 2));
+	trend->slowest = saturating_i64(round(slopes[low]));
+	trend->fastest = saturating_i64(round(slopes[PAIRS - 1 - low]));
 }
 
 /* How often the floor rose from one part to the next. */
@@ -104,8 +104,8 @@ static unsigned rises(const struct floor floors[TREND_PARTS])
 static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviations)
 {
 	const size_t half = TREND_PARTS / 2;
-	int64_t early = f[half - 1].bytes - f[0].bytes;
-	int64_t late = f[TREND_PARTS - 1].bytes - f[half].bytes;
+	double early = (double)f[half - 1].bytes - (double)f[0].bytes;
+	double late = (double)f[TREND_PARTS - 1].bytes - (double)f[half].bytes;
 
 	/* 19 of 20 times there is no such trend by chance. */
 	if (deviations < 1.96)

@@ -65,28 +65,19 @@ const struct moment_word moment_words[] = {
 	{ NULL, NULL },
 };
 
-static int64_t add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (checked_add(a, b, &sum))
-		return sum;
-	return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
 void measures_add(struct measures *sum, const struct measures *part)
 {
-	sum->live_bytes = add(sum->live_bytes, part->live_bytes);
-	sum->live_blocks = add(sum->live_blocks, part->live_blocks);
-	sum->total_bytes = add(sum->total_bytes, part->total_bytes);
-	sum->calls = add(sum->calls, part->calls);
-	sum->frees = add(sum->frees, part->frees);
-	sum->temporary = add(sum->temporary, part->temporary);
-	sum->max_bytes = add(sum->max_bytes, part->max_bytes);
-	sum->waste_bytes = add(sum->waste_bytes, part->waste_bytes);
-	sum->lifetime_ms = add(sum->lifetime_ms, part->lifetime_ms);
-	sum->copied_bytes = add(sum->copied_bytes, part->copied_bytes);
-	sum->realloc_calls = add(sum->realloc_calls, part->realloc_calls);
+	sum->live_bytes = saturating_add_signed(sum->live_bytes, part->live_bytes);
+	sum->live_blocks = saturating_add_signed(sum->live_blocks, part->live_blocks);
+	sum->total_bytes = saturating_add_signed(sum->total_bytes, part->total_bytes);
+	sum->calls = saturating_add_signed(sum->calls, part->calls);
+	sum->frees = saturating_add_signed(sum->frees, part->frees);
+	sum->temporary = saturating_add_signed(sum->temporary, part->temporary);
+	sum->max_bytes = saturating_add_signed(sum->max_bytes, part->max_bytes);
+	sum->waste_bytes = saturating_add_signed(sum->waste_bytes, part->waste_bytes);
+	sum->lifetime_ms = saturating_add_signed(sum->lifetime_ms, part->lifetime_ms);
+	sum->copied_bytes = saturating_add_signed(sum->copied_bytes, part->copied_bytes);
+	sum->realloc_calls = saturating_add_signed(sum->realloc_calls, part->realloc_calls);
 }
 
 static int64_t scaled(int64_t value, uint64_t by, uint64_t through)

@@ -44,4 +44,30 @@ static inline uint64_t saturating_sub(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+static inline int64_t saturating_add_signed(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (checked_add(a, b, &sum))
+		return sum;
+	return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* The nearest integer that there is: a conversion of anything else is undefined. NaN is 0. */
+static inline uint64_t saturating_u64(double value)
+{
+	if (!(value > 0))
+		return 0;
+	return value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
+}
+
+static inline int64_t saturating_i64(double value)
+{
+	if (value != value)
+		return 0;
+	if (value >= 0x1p63)
+		return INT64_MAX;
+	return value <= -0x1p63 ? INT64_MIN : (int64_t)value;
+}
+
 #endif
