@@ -124,25 +124,27 @@ static bool same_group(const struct option_row *a, const struct option_row *b)
 	return a->group == b->group || (a->group && b->group && strcmp(a->group, b->group) == 0);
 }
 
+/* Options without a group first: behind a heading they would be taken for its. */
 static void put_options(FILE *out, const struct command *command)
 {
-	struct row_walk outer = { command, 0 };
+	struct row_walk plain = { command, 0 }, outer = { command, 0 };
 	const struct option_row *row, *other;
 
 	fputs(".SH OPTIONS\n", out);
+	while ((row = row_walk_next(&plain)))
+		if (!row->group)
+			put_option(out, row);
 	while ((row = row_walk_next(&outer))) {
 		struct row_walk inner = { command, 0 };
-		bool first = true;
+		bool first = row->group != NULL;
 
 		while ((other = row_walk_next(&inner)) && other != row)
 			first = first && !same_group(other, row);
 		if (!first)
 			continue;
-		if (row->group) {
-			fputs(".SS ", out);
-			put_text(out, row->group);
-			fputc('\n', out);
-		}
+		fputs(".SS ", out);
+		put_text(out, row->group);
+		fputc('\n', out);
 		put_option(out, row);
 		while ((other = row_walk_next(&inner)))
 			if (same_group(other, row))

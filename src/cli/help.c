@@ -123,20 +123,30 @@ static bool same_group(const struct option_row *a, const struct option_row *b)
 	return a->group == b->group || (a->group && b->group && strcmp(a->group, b->group) == 0);
 }
 
-/* Each group once, in the order in which they first appear. */
+static void print_group(FILE *out, const struct option_row *rows, size_t count, size_t first,
+			size_t columns)
+{
+	fprintf(out, "\n%s\n", rows[first].group ? rows[first].group : "Options");
+	for (size_t i = first; i < count; i++)
+		if (rows[i].name && same_group(&rows[i], &rows[first]))
+			print_option(out, &rows[i], columns);
+}
+
+/* Those without a group, then each group once, in the order in which they first appear. */
 static void print_options(FILE *out, const struct option_row *rows, size_t count, size_t columns)
 {
+	for (size_t i = 0; i < count; i++)
+		if (rows[i].name && !rows[i].group) {
+			print_group(out, rows, count, i, columns);
+			break;
+		}
 	for (size_t i = 0; i < count; i++) {
-		bool shown = !rows[i].name;
+		bool shown = !rows[i].name || !rows[i].group;
 
 		for (size_t j = 0; j < i && !shown; j++)
 			shown = rows[j].name && same_group(&rows[j], &rows[i]);
-		if (shown)
-			continue;
-		fprintf(out, "\n%s\n", rows[i].group ? rows[i].group : "Options");
-		for (size_t j = i; j < count; j++)
-			if (rows[j].name && same_group(&rows[j], &rows[i]))
-				print_option(out, &rows[j], columns);
+		if (!shown)
+			print_group(out, rows, count, i, columns);
 	}
 }
 
