@@ -223,6 +223,17 @@ static int tell(struct arguments *arguments, const struct collect_result *result
 	return status ? status : checked;
 }
 
+/* Said before, since the run may be long, and again under every report. */
+static void say_linked_in(const char *program)
+{
+	const char *name = preflight_linked_in(program);
+
+	if (name)
+		cli_error("%s is linked statically into %s: what it hands out cannot be recorded.\n"
+			  "  Link it as a shared library, or use the C library's malloc.",
+			  name, program);
+}
+
 static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
@@ -242,6 +253,8 @@ static int run_record(int argc, char **argv)
 		cli_error("%s", error.message);
 		return CLI_NOTHING_RECORDED;
 	}
+	if (!arguments.quiet)
+		say_linked_in(arguments.collect.argv[0]);
 	arguments.collect.recorder = recorder;
 	arguments.collect.self = "/proc/self/exe";
 	arguments.collect.context = &line;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/elf.h"
-#include "cli/doctor_elf.h"
+#include "collect/elf_facts.h"
 #include "collect/preflight.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"

@@ -3,15 +3,17 @@
  * Dead processes become chunks of the recording. Reading and packing one takes from a millisecond to seconds, so a worker
  * does it while the loop keeps the clocks.
  *
- * The worker alone (and encoder_finish once it has ended) has the writer, the sums and the error; the loop has `refused`.
+ * The worker alone (and encoder_finish once it has ended) has the writer, the sums, what it has read of files and the error; the loop has `refused`.
  * Invariant: a process that cannot be read is left out and counted; the others are not lost with it.
  */
 #include "collect/encoder.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/checked.h"
+#include "collect/linked_in.h"
 #include "collect/worker.h"
 #include "util/cleanup.h"
 
@@ -20,6 +22,7 @@ struct encoder {
 	size_t refused; /* no memory to queue them */
 	uint64_t run_start_ns, real_offset_ns;
 	struct recording_writer *writer;
+	struct linked_in linked_in;
 	struct encoder_sums sums;
 	struct error error; /* the first */
 };
@@ -48,6 +51,14 @@ static void note_peak(struct encoder_sums *sums, const struct process_row *proce
 	}
 }
 
+/* Without memory for a word, the process is recorded without it. */
+static void name_linked_in(struct encoder *encoder, struct process_row *process)
+{
+	const char *name = linked_in_find(&encoder->linked_in, process->exe, process->allocator);
+
+	process->linked_in = name ? strdup(name) : NULL;
+}
+
 static int encode(struct encoder *encoder, const struct worker_job *job, struct error *error)
 {
 	AUTO(process_rows_release) struct process_rows rows = { 0 };
@@ -56,6 +67,7 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 	if (target_rows(job->target, job->now_ns, encoder->run_start_ns, encoder->real_offset_ns,
 			&rows, error) < 0)
 		return -1;
+	name_linked_in(encoder, &rows.process);
 	if (recording_writer_add(encoder->writer, &rows, &reason) < 0)
 		return error_set(error, "%s", reason.message);
 	note_peak(&encoder->sums, &rows.process);
@@ -122,5 +134,6 @@ void encoder_free(struct encoder *encoder)
 		return;
 	worker_free(encoder->worker);
 	recording_writer_free(encoder->writer);
+	linked_in_release(&encoder->linked_in);
 	free(encoder);
 }

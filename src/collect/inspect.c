@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "collect/linked_in.h"
 #include "collect/map_line.h"
 #include "collect/procfs.h"
 #include "collect/target.h"
@@ -282,6 +283,14 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
+static void name_linked_in(struct process_row *row)
+{
+	AUTO(linked_in_release) struct linked_in files = { 0 };
+	const char *name = linked_in_find(&files, row->exe, row->allocator);
+
+	row->linked_in = name ? strdup(name) : NULL;
+}
+
 static void fill_process(const struct copied *c, uint64_t now_ns, struct process_row *row)
 {
 	const struct live_header *head = (const struct live_header *)(const void *)c->memory;
@@ -291,6 +300,7 @@ static void fill_process(const struct copied *c, uint64_t now_ns, struct process
 	free(row->exe);
 	row->command = procfs_command(c->pid);
 	row->exe = procfs_exe(c->pid);
+	name_linked_in(row);
 	row->pid = (uint32_t)c->pid;
 	row->ppid = (uint32_t)procfs_parent(c->pid);
 	row->end = END_RUNNING;

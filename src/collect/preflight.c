@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/elf.h"
+#include "collect/elf_facts.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -142,6 +143,17 @@ int preflight_program(const char *program, struct error *error)
 		is_script = true;
 	}
 	return 0;
+}
+
+const char *preflight_linked_in(const char *program)
+{
+	AUTO_FREE char *path = program_path(program);
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	struct elf_facts facts;
+
+	if (!path || file_map_open(&map, path, NULL) < 0 || !elf_facts_of(map.bytes, &facts))
+		return NULL;
+	return facts.linked_in || !facts.defines_malloc ? facts.linked_in : "an allocator";
 }
 
 int preflight_recorder(const char *recorder, struct error *error)

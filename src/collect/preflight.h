@@ -9,6 +9,9 @@
  * complain about. `program` is looked up as execvp does. */
 int preflight_program(const char *program, struct error *error);
 
+/* The allocator that is linked into a program which can be recorded otherwise; NULL: none is known. A literal. */
+const char *preflight_linked_in(const char *program);
+
 /* Whether LD_PRELOAD can name the recorder, and the loader load it. */
 int preflight_recorder(const char *recorder, struct error *error);
 

@@ -121,6 +121,7 @@ void chunk_process_put(struct payload *out, const struct process_rows *rows)
 		bytes_put_text(&out->bytes, health_rows[i].name);
 		bytes_put_varint(&out->bytes, row->health[i]);
 	}
+	bytes_put_text(&out->bytes, row->linked_in);
 }
 
 /* A counter that this version does not know says at least that details were lost. */
@@ -159,12 +160,15 @@ void chunk_process_get(struct source *in, struct process_rows *rows)
 	row->exe = source_text(in);
 	row->allocator = source_text(in);
 	get_health(in, row);
+	if (!in->cursor.failed && cursor_left(&in->cursor) > 0)
+		row->linked_in = source_text(in); /* since 1.3 */
 	if (row->end > END_UNKNOWN)
 		row->end = END_UNKNOWN; /* a newer version's */
 	if (in->cursor.failed) {
 		free(row->command);
 		free(row->exe);
 		free(row->allocator);
+		free(row->linked_in);
 	} else {
 		rows->process = *row;
 	}

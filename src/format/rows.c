@@ -29,6 +29,7 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->process.command);
 	free(rows->process.exe);
 	free(rows->process.allocator);
+	free(rows->process.linked_in);
 	*rows = (struct process_rows){ 0 };
 }
 

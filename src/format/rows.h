@@ -132,6 +132,7 @@ struct process_row {
 	char *command; /* argv joined by spaces */
 	char *exe;     /* path of the executable */
 	char *allocator;
+	char *linked_in; /* the allocator in the executable itself, whose calls do not pass the recorder; NULL: none */
 };
 
 struct process_rows {

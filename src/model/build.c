@@ -207,6 +207,7 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->command = text_or_empty(row->command);
 	p->exe = text_or_empty(row->exe);
 	p->allocator = text_or_empty(row->allocator);
+	p->linked_in = text_or_empty(row->linked_in);
 	p->mode = row->mode == LIVE_MODE_EXACT ? "exact" : "dormant";
 	p->end = end_of(row->end);
 	p->exit_code = row->exit_code;
@@ -287,11 +288,13 @@ static int take_warnings(struct profile *profile, const struct damage *damage)
 		  "in the middle of them)",
 		  damage->unbalanced_calls },
 	};
-	struct profile_note *notes =
-		ARENA_ARRAY(&profile->arena, struct profile_note, ARRAY_SIZE(all) + MISSED_COUNT);
-	ptrdiff_t missed =
-		notes ? missed_notes(&profile->recording->run, &profile->arena, notes) : -1;
-	size_t count = (size_t)missed;
+	struct profile_note *notes = ARENA_ARRAY(&profile->arena, struct profile_note,
+						 ARRAY_SIZE(all) + MISSED_COUNT + 1);
+	ptrdiff_t linked = notes ? linked_in_note(profile, &profile->arena, notes) : -1;
+	ptrdiff_t missed = linked < 0 ? -1
+				      : missed_notes(&profile->recording->run, &profile->arena,
+						     notes + linked);
+	size_t count = (size_t)(linked + missed);
 
 	if (missed < 0)
 		return -1;

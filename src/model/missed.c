@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that were not recorded, as sentences: "2 programs were not recorded (statically linked): busybox, mdev". The
- * reasons and their words are format/missed.h's; here they are counted, and a few of the programs are named.
+ * reasons and their words are format/missed.h's; here they are counted, and a few of the programs are named. Likewise
+ * allocators that are linked into programs: "jemalloc in ./server".
  * Pure; called once, when a profile is built.
  */
 #include "model/missed.h"
@@ -56,4 +57,63 @@ ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct pr
 		notes[used++] = (struct profile_note){ name, text, count };
 	}
 	return used;
+}
+
+/* ", 38.2 % of its heap and anonymous memory is in no recorded block"; "" if it is not known. An allocator's own mappings
+ * pass for the program's, so that these explain nothing. */
+static const char *unexplained(const struct profile_process *p, struct arena *arena)
+{
+	const struct profile_memory *m = &p->memory;
+	uint64_t whole = saturating_add(m->heap_bytes, m->anonymous_bytes);
+	uint64_t rest = saturating_sub(whole, saturating_add(m->live_bytes, m->slack_bytes));
+
+	if (!m->known || whole == 0)
+		return "";
+	return arena_printf(arena,
+			    ", %.1f %% of its heap and anonymous memory is in no recorded block",
+			    100 * (double)rest / (double)whole);
+}
+
+/* Whether an earlier process ran the same program. */
+static bool ran_before(const struct profile *profile, size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (strcmp(profile->processes[i].exe, profile->processes[index].exe) == 0)
+			return true;
+	return false;
+}
+
+ptrdiff_t linked_in_note(const struct profile *profile, struct arena *arena,
+			 struct profile_note *ret)
+{
+	const char *names = "", *text;
+	size_t count = 0, named = 0;
+
+	for (size_t i = 0; names && i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		if (!p->linked_in[0])
+			continue;
+		count++;
+		if (named > NAMED || ran_before(profile, i))
+			continue;
+		const char *rest = unexplained(p, arena);
+
+		if (named == NAMED)
+			names = arena_printf(arena, "%s and others", names);
+		else
+			names = rest ? arena_printf(arena, "%s%s%s in %s%s", names,
+						    named ? "; " : "", p->linked_in, p->exe, rest)
+				     : NULL;
+		named++;
+	}
+	if (count == 0)
+		return 0;
+	text = names ? arena_printf(
+			       arena,
+			       "%s an allocator linked in statically, which was not recorded: %s",
+			       count == 1 ? "process has" : "processes have", names)
+		     : NULL;
+	*ret = (struct profile_note){ "unrecorded_allocators", text, count };
+	return text ? 1 : -1;
 }

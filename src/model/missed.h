@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reader of a recording is told of processes that were not recorded. */
+/* What a reader of a recording is told of processes and allocators that were not recorded. */
 #ifndef MODEL_MISSED_H
 #define MODEL_MISSED_H
 
@@ -9,5 +9,10 @@
 /* Appends at most MISSED_COUNT notes, one for each reason; their words are in the arena. Returns how many, or -1 if out of
  * memory. */
 ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct profile_note *notes);
+
+/* The note on allocators that are linked into executables, if there are any. Returns how many notes, or -1 if out of
+ * memory. */
+ptrdiff_t linked_in_note(const struct profile *profile, struct arena *arena,
+			 struct profile_note *ret);
 
 #endif

@@ -128,7 +128,8 @@ struct profile_memory {
 struct profile_process {
 	uint32_t pid, ppid;
 	const char *command, *exe, *allocator;
-	const char *mode; /* "exact", "dormant" */
+	const char *linked_in; /* an allocator in the executable that was not recorded; "" = none */
+	const char *mode;      /* "exact", "dormant" */
 	enum profile_end end;
 	uint32_t exit_code; /* status, or the signal's number */
 	uint64_t started_real_ns, duration_ns;

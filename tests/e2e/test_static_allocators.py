@@ -3,6 +3,7 @@
 with its lock held, and may hand out the memory of whatever the loader does for us."""
 
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -97,3 +98,77 @@ def test_it_runs_as_without_us(program, record, build, clean_env):
     assert (preloaded.returncode, preloaded.stdout, preloaded.stderr) == (3, "7\n", alone.stderr)
     done = record([program], timeout=SECONDS)
     assert (done.returncode, done.stdout) == (3, "7\n"), done.stderr
+
+
+HOLDER = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef PREFIXED
+void *je_malloc(size_t n) { return sbrk((intptr_t)n); }
+#define malloc je_malloc
+#endif
+int main(void)
+{
+	char *volatile block = malloc(64 << 20);
+	memset(block, 1, 64 << 20);
+	usleep(600 * 1000);
+	return block[5] - 1;
+}
+"""
+
+
+def hold(folder, *flags):
+    """A program that takes 64 MiB from an allocator in itself and holds them for a while."""
+    source, path = folder / "holder.c", folder / "holder"
+    source.write_text(HOLDER)
+    subprocess.run(["gcc", "-O1", "-w", "-fno-builtin", source, *flags, "-o", path], check=True)
+    return path
+
+
+def summary_of(heapgauge, program, clean_env, folder, *options):
+    done = subprocess.run(
+        [heapgauge, "record", *options, "-o", folder / "run.hg", program],
+        env=clean_env,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr, folder / "run.hg"
+
+
+def test_record_says_before_and_after_what_it_cannot_see(archive, heapgauge, clean_env, scratch, report_json):
+    name = archive.name.removeprefix("lib").partition("malloc")[0] + "malloc"
+    program = hold(scratch, archive, *FLAGS)
+    said, path = summary_of(heapgauge, program, clean_env, scratch)
+    before = f"heapgauge: {name} is linked statically into {program}: what it hands out cannot be recorded.\n"
+    assert said.startswith(before), said
+    note = rf"  ! 1 process has an allocator linked in statically, which was not recorded: {name} in {re.escape(str(program))}"
+    found = re.search(note + r", (\d+\.\d) % of its heap and anonymous memory is in no recorded block\n", said)
+    assert found and float(found[1]) > 95, said
+    assert "nothing lost" not in said and "but see ! below" in said
+    assert report_json(path)["warnings"] == {"unrecorded_allocators": 1}
+
+
+def test_an_allocator_under_names_of_its_own_is_told_too(heapgauge, clean_env, scratch, report_json):
+    said, path = summary_of(heapgauge, hold(scratch, "-DPREFIXED"), clean_env, scratch)
+    assert "heapgauge: jemalloc is linked statically into " in said
+    assert "which was not recorded: jemalloc in " in said
+    assert report_json(path)["warnings"] == {"unrecorded_allocators": 1}
+
+
+def test_quiet_is_quiet_and_an_ordinary_program_gets_no_warning(heapgauge, clean_env, scratch, report_json):
+    said, _ = summary_of(heapgauge, hold(scratch, "-DPREFIXED"), clean_env, scratch, "-q")
+    assert said == ""
+    said, path = summary_of(heapgauge, hold(scratch), clean_env, scratch)
+    assert "linked" not in said and "nothing lost" in said
+    assert report_json(path)["warnings"] == {}
+
+
+def test_processes_of_one_program_are_counted_and_named_once(record, clean_env, scratch, report_json):
+    program = hold(scratch, "-DPREFIXED")
+    run = record(["sh", "-c", f"{program} & {program} & wait"])
+    assert run.returncode == 0 and report_json(run.path)["warnings"] == {"unrecorded_allocators": 2}
+    [note] = [w for w in report_json(run.path, "health")["health"] if w["name"] == "unrecorded_allocators"]
+    assert note["meaning"].count(str(program)) == 1 and note["meaning"].startswith("processes have an allocator")

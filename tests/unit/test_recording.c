@@ -270,6 +270,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 		.command = text(),
 		.exe = text(),
 		.allocator = text(),
+		.linked_in = text(),
 	};
 	for (size_t i = 0; i < HEALTH_COUNT; i++)
 		p->process.health[i] = below(2) ? number() : 0;
@@ -308,14 +309,16 @@ static struct recording random_recording(uint64_t with_seed, size_t processes, s
 
 static void assert_same_process(struct process_rows *a, struct process_rows *b)
 {
-	char *texts[2][3] = { { a->process.command, a->process.exe, a->process.allocator },
-			      { b->process.command, b->process.exe, b->process.allocator } };
+	char *texts[2][4] = {
+		{ a->process.command, a->process.exe, a->process.allocator, a->process.linked_in },
+		{ b->process.command, b->process.exe, b->process.allocator, b->process.linked_in }
+	};
 	struct process_row rows[2] = { a->process, b->process };
 
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 4; i++)
 		assert_string_equal(texts[0][i], texts[1][i]);
 	for (size_t i = 0; i < 2; i++)
-		rows[i].command = rows[i].exe = rows[i].allocator = NULL;
+		rows[i].command = rows[i].exe = rows[i].allocator = rows[i].linked_in = NULL;
 	assert_memory_equal(&rows[0], &rows[1], sizeof rows[0]);
 	assert_int_equal(a->module_count, b->module_count);
 	for (size_t i = 0; i < a->module_count; i++) {

@@ -4,7 +4,7 @@
  * would say. libelf reads the structure and checks every offset; strings of its tables are asked for by index and never
  * reached by our own arithmetic. No state.
  */
-#include "cli/doctor_elf.h"
+#include "collect/elf_facts.h"
 
 #include <gelf.h>
 #include <libelf.h>
@@ -112,8 +112,9 @@ static void take_notes(Elf_Scn *section, struct elf_facts *facts)
 	}
 }
 
-/* Whether there is a full symbol table. */
-static bool take_sections(Elf *elf, struct elf_facts *facts)
+/* Whether there is a full symbol table. *ret_constants: where the program's words are, if that can be told. */
+static bool take_sections(Elf *elf, struct span bytes, struct elf_facts *facts,
+			  struct span *ret_constants)
 {
 	bool has_symbols = false;
 	Elf_Scn *section = NULL;
@@ -133,6 +134,9 @@ static bool take_sections(Elf *elf, struct elf_facts *facts)
 		facts->is_go |=
 			strcmp(name, ".gopclntab") == 0 || strcmp(name, ".note.go.buildid") == 0;
 		has_symbols |= header.sh_type == SHT_SYMTAB;
+		if (strcmp(name, ".rodata") == 0 && header.sh_offset <= bytes.size &&
+		    header.sh_size <= bytes.size - header.sh_offset)
+			*ret_constants = span_of(bytes.data + header.sh_offset, header.sh_size);
 		if (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM)
 			take_symbols(elf, section, &header, facts);
 		else if (header.sh_type == SHT_DYNAMIC)
@@ -167,11 +171,12 @@ bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 		return false;
 	}
 	ret->entry = header.e_entry;
-	bool has_symbols = take_sections(elf, ret);
+	struct span constants = bytes;
+	bool has_symbols = take_sections(elf, bytes, ret, &constants);
 
 	elf_end(elf);
 	/* A program may speak of an allocator that it does not have, so its words are the last resort. */
 	if (!ret->linked_in && (ret->defines_malloc || !has_symbols))
-		ret->linked_in = allocator_of_words(bytes);
+		ret->linked_in = allocator_of_words(constants);
 	return true;
 }

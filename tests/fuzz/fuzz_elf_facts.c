@@ -1,10 +1,10 @@
-/* links: cli */
+/* links: collect */
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The doctor looks at any file that it is pointed at. */
+/* Any program that is recorded, or that the doctor is pointed at. */
 #include <stdint.h>
 #include <string.h>
 
-#include "cli/doctor_elf.h"
+#include "collect/elf_facts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an executable's file tells about how well it can be recorded. */
-#ifndef CLI_DOCTOR_ELF_H
-#define CLI_DOCTOR_ELF_H
+#ifndef COLLECT_ELF_FACTS_H
+#define COLLECT_ELF_FACTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
