@@ -7,7 +7,7 @@
 enum {
 	RING_FIRST = 128 * 1024,
 	RING_OTHERS = 48 * 1024,
-	SLOTS_WITH_MEMO = 16,
+	SLOTS_WITH_MEMO = 64,
 	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
 	REST = 16, /* then this many times as many pass before the next attempt */
 };
@@ -37,30 +37,42 @@ void memo_forget(struct slot *slot)
 	__builtin_memset(memo->place, 0, sizeof memo->place);
 	__builtin_memset(memo->row, 0, sizeof memo->row);
 	memo->used = sizeof(struct memo_entry);
-	memo->added = 0;
+	memo->added = memo->missed = 0;
 	memo->calls = slot->live->calls;
 }
 
-/* The ring is full. Calls that added nothing were found in it. */
+/* The ring is full. */
 static void begin_again(struct slot *slot)
 {
 	struct memo *memo = slot->memo;
-	uint64_t calls = slot->live->calls - memo->calls;
+	uint64_t found = slot->live->calls - memo->calls - memo->missed;
 
-	memo->rest = calls < memo->added + memo->added / WORTH ? memo->added * REST : 0;
+	memo->rest = found < memo->added / WORTH ? memo->added * REST : 0;
 	memo_forget(slot);
+}
+
+NOINLINE uint32_t memo_find_further(const struct memo *memo, uint64_t place, uintptr_t at)
+{
+	for (uint64_t way = 1; way < MEMO_WAYS; way++) {
+		const struct memo_entry *entry = memo_entry(memo, place ^ way);
+
+		if (entry->at == at && memo_holds(entry))
+			return entry->record;
+	}
+	return 0;
 }
 
 /* The caller's row, in the place of another's if need be. */
 static struct memo_row *row_for(struct memo *memo, const struct walk *walk, uintptr_t at,
 				uintptr_t pc)
 {
-	struct memo_row *row = memo_row(memo, at, pc);
+	uint64_t hash = memo_hash(at, pc);
+	struct memo_row *row = memo_row(memo, hash, at, pc);
 
 	if (row != NULL && row->stamp == walk->stamp)
 		return row;
 	if (row == NULL) {
-		uint64_t n = memo_hash(at, pc) >> 32 & (MEMO_ROWS - 1);
+		uint64_t n = hash >> 32 & (MEMO_ROWS - 1);
 
 		row = &memo->row[memo->row[n].at != 0 ? n ^ 1 : n];
 	}
@@ -68,18 +80,19 @@ static struct memo_row *row_for(struct memo *memo, const struct walk *walk, uint
 	return row;
 }
 
-/* Two stacks of one row came to one place: the first word in which they differ tells them apart from now on. */
+/* Two stacks of one row came to one place: the first word in which they differ, seen from inside, tells them apart from
+ * now on. */
 static void learn_look(struct memo_row *row, const struct memo_entry *a, const struct memo_entry *b)
 {
-	const uintptr_t *x = (const uintptr_t *)(const void *)(a + 1);
-	const uintptr_t *y = (const uintptr_t *)(const void *)(b + 1);
-	uint32_t words = (MIN(a->bytes, b->bytes) - (uint32_t)sizeof *a) / 16, i = 0;
+	const uintptr_t *x = (const uintptr_t *)(const void *)((const char *)a + a->bytes) - 2;
+	const uintptr_t *y = (const uintptr_t *)(const void *)((const char *)b + b->bytes) - 2;
+	uint32_t left = (MIN(a->bytes, b->bytes) - (uint32_t)sizeof *a) / 16;
 
-	while (i < words && x[2 * i] == y[2 * i] && x[2 * i + 1] == y[2 * i + 1])
-		i++;
-	if (i == words || x[2 * i] != y[2 * i] || row->looks == MEMO_LOOKS)
+	for (; left > 0 && x[0] == y[0] && x[1] == y[1]; left--, x -= 2, y -= 2)
+		;
+	if (left == 0 || x[0] != y[0] || row->looks == MEMO_LOOKS)
 		return;
-	uint32_t look = (uint32_t)(x[2 * i] - row->at);
+	uint32_t look = (uint32_t)(x[0] - row->at);
 
 	for (uint32_t k = 0; k < row->looks; k++) {
 		if (row->look[k] == look)
@@ -90,27 +103,19 @@ static void learn_look(struct memo_row *row, const struct memo_entry *a, const s
 
 static void fill(struct memo_entry *entry, const struct walk *walk, const uintptr_t *frame)
 {
-	uintptr_t *first = (uintptr_t *)(void *)(entry + 1), *pairs = first;
+	struct walk_frame *pair = (struct walk_frame *)(void *)(entry + 1);
+	const struct walk_frame rbp = { (uintptr_t)frame,
+					frame[0] }; /* where the hook has saved it */
+	bool needs_rbp = walk->info[walk->count - 1].rule & WALK_NEEDS_RBP;
 
-	/* Innermost first: what changes most is seen first. */
-	for (uint32_t i = walk->count; i-- > 0; pairs += 2) {
-		pairs[0] = walk->frame[i].at;
-		pairs[1] = walk->frame[i].pc;
-	}
-	for (uint32_t i = 0; i < walk->checks; i++, pairs += 2) {
-		pairs[0] = walk->check[i].at;
-		pairs[1] = walk->check[i].word;
-	}
-	if (walk->info[walk->count - 1].needs_rbp) { /* the caller's, which the hook has saved */
-		pairs[0] = (uintptr_t)frame;
-		pairs[1] = frame[0];
-		pairs += 2;
-	}
-	for (; (pairs - first) % 8 != 0; pairs += 2) {
-		pairs[0] = pairs[-2];
-		pairs[1] = pairs[-1];
-	}
-	entry->bytes = (uint32_t)((char *)pairs - (char *)entry);
+	for (uint32_t n = walk->count + walk->checks + needs_rbp; n % 4 != 0; n++)
+		*pair++ = walk->frame[0];
+	for (uint32_t i = 0; i < walk->checks; i++)
+		*pair++ = (struct walk_frame){ walk->check[i].at, walk->check[i].word };
+	if (needs_rbp)
+		*pair++ = rbp;
+	__builtin_memcpy(pair, walk->frame, walk->count * sizeof *pair);
+	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
 
 NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record)
@@ -120,8 +125,11 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 	uint32_t bytes =
 		(uint32_t)sizeof(struct memo_entry) + (walk->count + walk->checks + 4) * 16;
 
+	if (memo == NULL)
+		return;
+	memo->missed++;
 	/* Without a stamp the walk may not be used again; too deep or too odd ones are not worth their place. */
-	if (memo == NULL || walk->stamp == 0 || walk->count == 0 || walk->count > MEMO_FRAMES ||
+	if (walk->stamp == 0 || walk->count == 0 || walk->count > MEMO_FRAMES ||
 	    walk->checks > MEMO_CHECKS)
 		return;
 	if (memo->rest > 0) {
@@ -140,14 +148,16 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 	fill(entry, walk, frame);
 
 	struct memo_row *row = row_for(memo, walk, entry->at, frame[1]);
-	uint64_t place = memo_place(row);
+	uint64_t hash = memo_hash(entry->at, frame[1]);
+	uint64_t place = memo_place(row, hash, entry->at);
 
-	for (uint64_t i = 0; i < 2; i++) {
-		if (memo_entry(memo, place ^ i)->at == entry->at)
-			learn_look(row, memo_entry(memo, place ^ i), entry);
+	for (uint64_t way = 0; way < MEMO_WAYS; way++) {
+		if (memo_entry(memo, place ^ way)->at == entry->at)
+			learn_look(row, memo_entry(memo, place ^ way), entry);
 	}
-	place = memo_place(row);
-	memo->place[place ^ 1] = memo->place[place];
+	place = memo_place(row, hash, entry->at);
+	for (uint64_t way = MEMO_WAYS - 1; way > 0; way--)
+		memo->place[place ^ way] = memo->place[place ^ (way - 1)];
 	memo->place[place] = memo->used;
 	memo->used += entry->bytes;
 	memo->added++;

@@ -15,7 +15,14 @@
 #include "recorder/modules.h"
 #include "recorder/walk.h"
 
-enum { MEMO_ROWS = 512, MEMO_PLACES = 1024, MEMO_LOOKS = 8, MEMO_FRAMES = 64, MEMO_CHECKS = 16 };
+enum {
+	MEMO_ROWS = 512,
+	MEMO_PLACES = 4096,
+	MEMO_WAYS = 4,
+	MEMO_LOOKS = 8,
+	MEMO_FRAMES = 64,
+	MEMO_CHECKS = 16
+};
 
 struct memo_row {
 	uintptr_t at, pc; /* where the hook's return address lies, and what it is */
@@ -25,21 +32,22 @@ struct memo_row {
 	uint64_t pad;
 };
 
-/* Behind it: pairs of an address and what the walk read there, the innermost frame's first, up to `bytes`. There are a
- * multiple of four of them: the last one is repeated. */
+/* Behind it, up to `bytes`: pairs of an address and what the walk read there, the innermost frame's last. There are a
+ * multiple of four of them: the first one is repeated. */
 struct memo_entry {
 	uintptr_t at; /* as in its row; 0 = no entry */
 	uint32_t record, bytes;
 };
 
 struct memo {
-	/* Both tables have two places for a key: n and n ^ 1. */
-	struct memo_row row[MEMO_ROWS];
-	uint32_t place[MEMO_PLACES]; /* of an entry in the ring; 0 leads to one that is nobody's */
-	uint32_t generation;	     /* of modules_generation */
-	uint32_t used, bytes;	     /* of the ring; entries begin at multiples of 16 */
+	struct memo_row row[MEMO_ROWS]; /* row n ^ 1 is the other place for what belongs to row n */
+	/* Of an entry in the ring; 0 leads to one that is nobody's. n ^ 1, n ^ 2, n ^ 3 are further places for n. */
+	uint32_t place[MEMO_PLACES];
+	uint32_t generation;  /* of modules_generation */
+	uint32_t used, bytes; /* of the ring; entries begin at multiples of 16 */
 	uint32_t added,
-		rest; /* walks added since the ring was empty; how many to let pass before the next one */
+		missed; /* since the ring was empty: walks that were added, and that were made */
+	uint32_t rest;	/* walks to let pass before the next one is added */
 	uint64_t calls; /* the slot's calls when the ring was empty */
 	char *ring;
 };
@@ -53,15 +61,19 @@ void memo_forget(struct slot *slot);
 /* Remembers the walk that slot->walk holds. */
 void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record);
 
+/* The record of an entry in the other places of `place`; 0 = none. */
+uint32_t memo_find_further(const struct memo *memo, uint64_t place, uintptr_t at);
+
 static ALWAYS_INLINE uint64_t memo_hash(uintptr_t at, uintptr_t pc)
 {
 	return (at + pc * 3) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* The row of a caller; NULL: it has none. */
-static ALWAYS_INLINE struct memo_row *memo_row(struct memo *memo, uintptr_t at, uintptr_t pc)
+/* The row of a caller, by its hash; NULL: it has none. */
+static ALWAYS_INLINE struct memo_row *memo_row(struct memo *memo, uint64_t hash, uintptr_t at,
+					       uintptr_t pc)
 {
-	uint64_t n = memo_hash(at, pc) >> 32 & (MEMO_ROWS - 1);
+	uint64_t n = hash >> 32 & (MEMO_ROWS - 1);
 	struct memo_row *row = &memo->row[n];
 
 	if (LIKELY(row->at == at && row->pc == pc))
@@ -71,16 +83,14 @@ static ALWAYS_INLINE struct memo_row *memo_row(struct memo *memo, uintptr_t at, 
 }
 
 /* Which of the places the stack that is there now belongs to. */
-static ALWAYS_INLINE uint64_t memo_place(const struct memo_row *row)
+static ALWAYS_INLINE uint64_t memo_place(const struct memo_row *row, uint64_t hash, uintptr_t at)
 {
-	uint64_t hash = memo_hash(row->at, row->pc);
-
 	for (const uint32_t *look = row->look, *end = look + row->looks; look != end; look++)
-		hash = (hash ^ *(const volatile uintptr_t *)(row->at + *look)) *
+		hash = (hash ^ *(const volatile uintptr_t *)(at + *look)) *
 		       UINT64_C(0x9e3779b97f4a7c15);
-	return hash >> 54;
+	return hash >> 52;
 }
-_Static_assert(MEMO_PLACES == 1 << 10, "what memo_place shifts by");
+_Static_assert(MEMO_PLACES == 1 << 12, "what memo_place shifts by");
 
 static ALWAYS_INLINE struct memo_entry *memo_entry(const struct memo *memo, uint64_t place)
 {
@@ -90,19 +100,19 @@ static ALWAYS_INLINE struct memo_entry *memo_entry(const struct memo *memo, uint
 /* Whether all words still are where the walk read them. All lie in the range of the stamp. */
 static ALWAYS_INLINE bool memo_holds(const struct memo_entry *entry)
 {
-	const uintptr_t *pair = (const uintptr_t *)(const void *)(entry + 1);
 	const char *end = (const char *)entry + entry->bytes;
+	const uintptr_t *pair = (const uintptr_t *)(const void *)end;
 
-	do {
-		uintptr_t changed = *(const volatile uintptr_t *)pair[0] ^ pair[1];
+	do { /* innermost first: what changes most is seen first */
+		pair -= 8;
+		uintptr_t changed = *(const volatile uintptr_t *)pair[6] ^ pair[7];
 
-		changed |= *(const volatile uintptr_t *)pair[2] ^ pair[3];
 		changed |= *(const volatile uintptr_t *)pair[4] ^ pair[5];
-		changed |= *(const volatile uintptr_t *)pair[6] ^ pair[7];
+		changed |= *(const volatile uintptr_t *)pair[2] ^ pair[3];
+		changed |= *(const volatile uintptr_t *)pair[0] ^ pair[1];
 		if (UNLIKELY(changed != 0))
 			return false;
-		pair += 8;
-	} while ((const char *)pair != end);
+	} while ((const void *)pair != (const void *)(entry + 1));
 	return true;
 }
 
@@ -115,18 +125,18 @@ static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, const uintptr_t *fram
 
 	if (UNLIKELY(memo == NULL))
 		return 0;
-	const struct memo_row *row = memo_row(memo, at, frame[1]);
+	uint64_t hash = memo_hash(at, frame[1]);
+	const struct memo_row *row = memo_row(memo, hash, at, frame[1]);
 
 	/* With the stamp of a range the place is in it. */
 	if (UNLIKELY(row == NULL || row->stamp != range->stamp || !stack_range_fresh(range) ||
 		     memo->generation != __atomic_load_n(&modules_generation, __ATOMIC_RELAXED)))
 		return 0;
-	uint64_t place = memo_place(row);
+	uint64_t place = memo_place(row, hash, at);
 	const struct memo_entry *entry = memo_entry(memo, place);
 
 	if (LIKELY(entry->at == at && memo_holds(entry)))
 		return entry->record;
-	entry = memo_entry(memo, place ^ 1);
-	return entry->at == at && memo_holds(entry) ? entry->record : 0;
+	return memo_find_further(memo, place, at);
 }
 #endif

@@ -134,8 +134,8 @@ static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t r
 {
 	enum { LIMIT = (1 << 17) * 8 };
 
-	if (cfa % 8 != 0 || rbp % 8 != 0 || cfa >= LIMIT || cfa < -LIMIT || rbp >= LIMIT ||
-	    rbp < -LIMIT)
+	if (cfa % 8 != 0 || rbp % 8 != 0 || (kind == RULE_RSP && cfa <= 0) || cfa >= LIMIT ||
+	    cfa < -LIMIT || rbp >= LIMIT || rbp < -LIMIT)
 		return pack(RULE_SLOW, frame, 0, 0);
 	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(rbp / 8) & 0x3ffff) << 28 |
 	       (uint64_t)kind << 24 | frame;
@@ -220,7 +220,7 @@ void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only)
 
 		if (entry->key == 0 || pc < start || pc > end || (orphans_only && !orphan))
 			continue;
-		uint64_t dead = (entry->rule & ~(15ull << 24)) | (uint64_t)RULE_DEAD << 24;
+		uint64_t dead = (entry->rule & ~(7ull << 24)) | (uint64_t)RULE_DEAD << 24;
 
 		__atomic_store_n(&entry->rule, dead, __ATOMIC_RELAXED);
 	}

@@ -2,7 +2,8 @@
 /* The rule table: return address -> how to get from that frame to its caller, and the frame's id, in one word.
  *
  *   bits  0..23  frame id           bits 28..45  where rbp is saved, (address - CFA) / 8, 0 = not saved
- *   bits 24..27  enum rule_kind     bits 46..63  CFA offset / 8
+ *   bits 24..26  enum rule_kind     bits 46..63  CFA offset / 8
+ *   bit  27      the walk's own
  *
  * Readers take no lock: an entry's word is stored before its pc, a larger table is published by one pointer, and a word
  * is withdrawn by storing RULE_DEAD over its kind. Writers hold rules_lock. */
@@ -14,13 +15,13 @@
 #include "recorder/slot.h"
 
 enum rule_kind {
-	RULE_RSP = 1, /* CFA = rsp + offset */
-	RULE_RBP,     /* CFA = rbp + offset */
-	RULE_DEREF,   /* CFA = *(rbp + offset), rbp saved at *rbp: a realigned frame */
-	RULE_END,     /* the outermost frame */
-	RULE_STOP,    /* no unwind information */
-	RULE_SLOW,    /* anything else: the full interpreter */
-	RULE_DEAD,    /* its object is gone; the frame id may still be right */
+	RULE_RSP,   /* CFA = rsp + offset, which is above 0 */
+	RULE_RBP,   /* CFA = rbp + offset */
+	RULE_DEREF, /* CFA = *(rbp + offset), rbp saved at *rbp: a realigned frame */
+	RULE_END,   /* the outermost frame */
+	RULE_STOP,  /* no unwind information */
+	RULE_SLOW,  /* anything else: the full interpreter */
+	RULE_DEAD,  /* its object is gone; the frame id may still be right */
 };
 
 static ALWAYS_INLINE uint32_t rule_frame(uint64_t rule)
@@ -29,7 +30,7 @@ static ALWAYS_INLINE uint32_t rule_frame(uint64_t rule)
 }
 static ALWAYS_INLINE enum rule_kind rule_kind(uint64_t rule)
 {
-	return (enum rule_kind)(rule >> 24 & 15);
+	return (enum rule_kind)(rule >> 24 & 7);
 }
 static ALWAYS_INLINE int64_t rule_cfa(uint64_t rule)
 {

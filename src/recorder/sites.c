@@ -86,13 +86,22 @@ static void table_grow(struct slot *slot, struct id_table *table, uint32_t more,
 	lock_give(&sites_lock);
 }
 
-/* The child of `parent` for a frame. 0: no memory. Under the lock. */
+/* The child of `parent` for a frame. 0: no memory. Under the lock.
+ *
+ * A new stack mostly brings a chain of new nodes, one behind the other: a node that follows its parent is found there
+ * and is not in the table. */
 static uint32_t node_child(uint32_t parent, uint32_t frame)
 {
-	uint64_t hash = node_hash(parent, frame);
 	uint64_t used = memory.head->used[LIVE_NODES];
+	const struct live_node *next = memory_node(parent + 1);
+	bool follows = parent + 1 == used;
 
-	for (uint32_t i = (uint32_t)hash & nodes.mask; nodes.id[i] != 0; i = (i + 1) & nodes.mask) {
+	if (!follows && next->parent == parent && next->frame == frame)
+		return parent + 1;
+	uint64_t hash = node_hash(parent, frame);
+
+	for (uint32_t i = (uint32_t)hash & nodes.mask; !follows && nodes.id[i] != 0;
+	     i = (i + 1) & nodes.mask) {
 		const struct live_node *node = memory_node(nodes.id[i]);
 
 		if (node->parent == parent && node->frame == frame)
@@ -103,7 +112,8 @@ static uint32_t node_child(uint32_t parent, uint32_t frame)
 		return 0;
 	*memory_node((uint32_t)used) = (struct live_node){ parent, frame };
 	__atomic_store_n(&memory.head->used[LIVE_NODES], used + 1, __ATOMIC_RELEASE);
-	table_put(&nodes, hash, (uint32_t)used);
+	if (!follows)
+		table_put(&nodes, hash, (uint32_t)used);
 	return (uint32_t)used;
 }
 
@@ -161,10 +171,8 @@ bool sites_start(void)
 		return false;
 	if (!table_start(&nodes) || !table_start(&sites))
 		return false;
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_OTHER; mark++) {
-		*memory_node(mark) = (struct live_node){ 0, mark };
-		table_put(&nodes, node_hash(0, mark), mark);
-	}
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_OTHER; mark++)
+		*memory_node(mark) = (struct live_node){ 0, mark }; /* asked for by nobody */
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
 
@@ -202,7 +210,7 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 	memory_open(LIVE_NODES,
 		    (memory.head->used[LIVE_NODES] + 2 * walk->limit) * sizeof(struct live_node));
 	memory_open(LIVE_SITES, (memory.head->used[LIVE_SITES] + 64) * sizeof(struct live_site));
-	table_grow(slot, &nodes, 2 * walk->limit, hash_of_node);
+	table_grow(slot, &nodes, 64, hash_of_node);
 	table_grow(slot, &sites, 64, hash_of_site);
 	if (lock_take(&sites_lock, slot->id)) {
 		site = site_find(key);

@@ -17,30 +17,31 @@ struct walk_frame {
 	uintptr_t at, pc; /* where the return address lies, and the return address */
 };
 struct walk_info {
-	uint64_t rule;
+	uint64_t
+		rule; /* with WALK_NEEDS_RBP: some frame from here to the root is found through this rbp */
 	uint64_t hash;	 /* of all frames from the root to this one */
-	uintptr_t rbp;	 /* in this frame */
 	uint32_t node;	 /* 0 = not known yet */
 	uint32_t record; /* this slot's record of the heap site that ends here; 0 = not known yet */
-	bool needs_rbp;	 /* some frame from here to the root is found through this rbp */
+	uintptr_t rbp;	 /* in this frame; only with WALK_NEEDS_RBP */
 };
-/* A word other than a return address that leads to frame `index`. */
+enum { WALK_NEEDS_RBP = 1 << 27 };
+/* A word other than a return address that leads to frame `index`; -1 = behind the root. */
 struct walk_check {
 	uintptr_t at, word;
-	uint32_t index;
+	int32_t index;
 };
 /* A frame of the walk in progress, innermost first. */
 struct walk_fresh {
-	uintptr_t at, pc, rbp;
-	uintptr_t rbp_at;   /* where that rbp was saved; 0 = it is the inner frame's */
-	uintptr_t deref_at; /* where the word that led here lies; 0 = none */
+	uintptr_t at, pc;
 	uint64_t rule;
+	uintptr_t rbp; /* in this frame, if its rule is about rbp */
 };
 
 struct walk {
-	struct walk_frame *frame;
+	struct walk_frame *frame; /* frame[-1] lies above every stack */
 	struct walk_info *info;
-	struct walk_check *check;
+	struct walk_check *check;	/* of the stored walk, by rising index */
+	struct walk_check *fresh_check; /* of the walk in progress: index as in fresh[] */
 	struct walk_fresh *fresh;
 	uint32_t limit, count, checks;
 	uint32_t mark;	     /* enum live_frame_mark at the root; 0 = a complete stack */
