@@ -178,7 +178,7 @@ struct live_slot {
 	uint64_t calls, bytes, frees, freed_bytes; /* LIVE_KIND_HEAP */
 	uint64_t slack, freed_slack;
 	uint64_t temporary;
-	int64_t unflushed_bytes; /* part of this slot's live bytes that the process total does not hold yet */
+	uint64_t pad0;
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes; /* LIVE_KIND_MMAP */
 	uint32_t tid;	 /* of the owner; changes when the slot is inherited */
 	uint32_t thread; /* index of the owner's live_thread */

@@ -1,22 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rare parts of accounting: the shared total, distributions, reallocs.
+/* The rare parts of accounting: the process' total and its peak, distributions, reallocs.
  *
- * Owns: head->peak (under peak_lock once it is shared) and the pool. Invariant with several slots: peak.total_bytes plus
- * the sum of unflushed_bytes is the live total, and each slot holds back less than batch_bytes. */
+ * Owns: head->peak (under peak_lock once it is shared), the slots' limits, and the pool. peak.total_bytes is the sum of
+ * what the slots have told. With several slots:
+ *
+ * - While rising each slot stays within a batch of what it has told, so the total is right within a batch for each.
+ * - Else a slot may fall as it likes, and rise to its ceiling; the ceilings are such that if all slots were there, the
+ *   total would exceed the peak by a batch for each at most. A slot that comes to its ceiling brings what all others
+ *   hold up to date, and either there is a new peak, or there is room below it to be shared out anew.
+ * - Where there are so many slots that asking all would take long, all stay within a batch at all times.
+ *
+ * Other slots' counters are read while they run: what an operation in progress does may be seen late. */
 #include "recorder/account.h"
 
 #include "recorder/lock.h"
 
-enum { BATCH_MIN = 256, BATCH_MAX = 64 * 1024, PEAK_SHARE = 1024 };
+enum {
+	BATCH_MIN = 512,
+	BATCH_MAX = 64 * 1024,
+	PEAK_SHARE = 512, /* all batches together are this part of the peak */
+	SLOTS_FEW = 64,
+};
 
+bool account_serial;
 static struct lock peak_lock;
-static int64_t
-	lent_bytes; /* of the first slot's unflushed_bytes, that the total holds already; under the lock */
+static struct slot *slots; /* all of them; under the lock */
+static uint32_t slot_count;
 
 void account_reset(void)
 {
 	peak_lock = (struct lock){ 0 };
-	lent_bytes = 0;
+	slots = NULL;
+	slot_count = 0;
+	account_serial = false;
 }
 
 void account_recover(struct slot *slot)
@@ -24,108 +40,165 @@ void account_recover(struct slot *slot)
 	lock_recover(&peak_lock, slot->id);
 }
 
-/* How much a slot may hold back: a small share of the peak. Under the lock. */
-static void set_batch(struct live_peak *peak)
+static void set_limits(struct slot *slot, int64_t floor, int64_t ceiling)
 {
-	uint64_t slots = memory.head->used[LIVE_SLOTS];
-	uint64_t batch = (uint64_t)peak->peak_bytes / (PEAK_SHARE * slots);
-
-	batch = MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
-	if (memory.control->exact_peak)
-		batch = 0; /* every operation is a large one */
-	__atomic_store_n(&peak->batch_bytes, batch, __ATOMIC_RELAXED);
-	/* What the slots hold back when the peak is reached, and when the epoch begins. */
-	peak->bound_bytes = 2 * slots * batch;
+	__atomic_store_n(&slot->floor, floor, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->ceiling, ceiling, __ATOMIC_RELAXED);
 }
 
-/* Under the lock: the total moves, and with it peak and epoch. */
-static void move_total(struct live_peak *peak, int64_t by)
+static void new_peak(struct live_peak *peak, int64_t bytes)
 {
-	uint32_t state = peak->state;
+	peak->peak_bytes = bytes;
+	peak->peak_ms = clock_ms();
+	if (!(peak->state & 1))
+		__atomic_store_n(&peak->state, peak->state | 1, __ATOMIC_RELAXED);
+}
 
-	peak->total_bytes += by;
-	if (peak->total_bytes > peak->peak_bytes) {
-		peak->peak_bytes = peak->total_bytes;
-		peak->peak_ms = clock_ms();
-		set_batch(peak);
-		if (!(state & 1))
-			__atomic_store_n(&peak->state, state | 1, __ATOMIC_RELAXED);
-	} else if (by < 0 && (state & 1)) {
-		__atomic_store_n(&peak->state, (state | 1) + 1, __ATOMIC_RELAXED);
+static void end_rising(struct live_peak *peak)
+{
+	if (peak->state & 1)
+		__atomic_store_n(&peak->state, peak->state + 1, __ATOMIC_RELAXED);
+}
+
+/* How far a slot may be from what it has told: a small share of the peak. */
+static int64_t set_batch(struct live_peak *peak)
+{
+	uint64_t batch = (uint64_t)peak->peak_bytes / ((uint64_t)PEAK_SHARE * slot_count);
+
+	batch = account_serial ? 0 : MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
+	peak->batch_bytes = batch;
+	/* When the peak is reached, and when the epoch begins. */
+	peak->bound_bytes = 2 * (uint64_t)slot_count * batch;
+	return (int64_t)batch;
+}
+
+static void tell(struct live_peak *peak, struct slot *slot)
+{
+	int64_t live = account_live(slot->live);
+
+	peak->total_bytes += live - slot->told;
+	slot->told = live;
+}
+
+/* Brings every slot up to date, and shares the room below the peak out: a quarter for who asks, since one that grows will
+ * go on. */
+static void gather(struct live_peak *peak, struct slot *asking)
+{
+	for (struct slot *slot = slots; slot != NULL; slot = slot->next)
+		tell(peak, slot);
+	if (peak->total_bytes > peak->peak_bytes)
+		new_peak(peak, peak->total_bytes);
+	int64_t batch = set_batch(peak), room = peak->peak_bytes - peak->total_bytes;
+	bool closely = peak->state & 1 || slot_count > SLOTS_FEW;
+
+	for (struct slot *slot = slots; slot != NULL; slot = slot->next) {
+		int64_t share = slot == asking ? room / 4 : room * 3 / 4 / (int64_t)slot_count;
+
+		set_limits(slot, closely ? slot->told - batch : INT64_MIN,
+			   slot->told + batch + (closely ? 0 : share));
 	}
 }
 
-/* The first slot may be in the middle of an operation and is not waited for: what it holds now goes to the total, and it
- * takes that much off when it comes by. Its own counters it alone writes. */
-COLD void account_share(struct slot *slot)
+/* A slot that stays within a batch of what it has told. */
+static void tell_closely(struct live_peak *peak, struct slot *slot)
+{
+	tell(peak, slot);
+	if (peak->total_bytes > peak->peak_bytes)
+		new_peak(peak, peak->total_bytes);
+	int64_t batch = set_batch(peak);
+
+	set_limits(slot, slot->told - batch, slot->told + batch);
+}
+
+/* The only slot there is begins with what it has; its limits follow the peak to the byte. */
+COLD void account_join(struct slot *slot)
 {
 	struct live_peak *peak = &memory.head->peak;
 
 	if (!lock_take(&peak_lock, slot->id))
-		return;
-	set_batch(peak);
-	if (!peak->shared) {
-		lent_bytes = __atomic_load_n(&memory_slot(0)->unflushed_bytes, __ATOMIC_RELAXED);
-		peak->total_bytes = lent_bytes;
+		return; /* its limits are 0: it tells of all it does, once the lock is back */
+	slot->next = slots;
+	slots = slot;
+	slot_count++;
+	if (slot_count == 2) {
+		account_serial = memory.control->exact_peak;
 		__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
 	}
+	if (slot_count == 1)
+		set_limits(slot, 1, 0); /* rising, at nothing: the first free of all ends that */
+	else if (slot_count <= SLOTS_FEW + 1)
+		gather(peak, slot);
+	else
+		tell_closely(peak, slot);
 	lock_give(&peak_lock);
 }
 
-COLD void account_settle(struct slot *slot)
-{
-	if (!lock_take(&peak_lock, slot->id))
-		return;
-	slot->live->unflushed_bytes -= lent_bytes;
-	slot->lends = false;
-	lock_give(&peak_lock);
-}
-
-NOINLINE void account_flush(struct slot *slot)
+NOINLINE void account_above(struct slot *slot)
 {
 	struct live_peak *peak = &memory.head->peak;
 
+	if (!peak->shared) {
+		new_peak(peak, account_live(slot->live));
+		set_limits(slot, peak->peak_bytes + 1, peak->peak_bytes);
+		return;
+	}
 	if (!lock_take(&peak_lock, slot->id))
 		return;
-	int64_t by = slot->live->unflushed_bytes;
-
-	slot->live->unflushed_bytes = 0;
-	move_total(peak, by);
+	if (peak->state & 1 || slot_count > SLOTS_FEW)
+		tell_closely(peak, slot);
+	else
+		gather(peak, slot);
 	lock_give(&peak_lock);
 }
 
-NOINLINE void account_large(struct slot *slot, struct live_record *record, uint64_t size, int sign)
+NOINLINE void account_below(struct slot *slot, uint64_t size)
 {
 	struct live_peak *peak = &memory.head->peak;
-	int64_t by = slot->live->unflushed_bytes + sign * (int64_t)size;
 
-	if (!lock_take(&peak_lock, slot->id)) { /* the total learns of it with the next one */
-		slot->live->unflushed_bytes = by;
-		if (sign > 0) {
-			account_record_add(record, size);
-		} else {
-			count(&record->frees, 1);
-			count(&record->freed_bytes, size);
-		}
+	if (!peak->shared) {
+		end_rising(peak);
+		set_limits(slot, INT64_MIN, peak->peak_bytes);
 		return;
 	}
+	if (!lock_take(&peak_lock, slot->id))
+		return;
+	/* What the slot has not told belongs to the total before this free, which begins the epoch if it is rising. */
+	tell_closely(peak, slot);
+	end_rising(peak);
+	slot->told -= (int64_t)size;
+	peak->total_bytes -= (int64_t)size;
+	set_limits(slot,
+		   slot_count > SLOTS_FEW ? slot->told - (int64_t)peak->batch_bytes : INT64_MIN,
+		   slot->told + (int64_t)peak->batch_bytes);
+	lock_give(&peak_lock);
+}
 
-	/* What was held back belongs to the total before this operation: a free then begins the epoch before the
-	 * record changes, and an allocation is part of its own peak. */
-	if (sign < 0) {
-		slot->live->unflushed_bytes = 0;
-		move_total(peak, by);
-	}
-	if (!(peak->state & 1))
-		account_save(record, peak->state);
-	if (sign > 0) {
-		account_record_add(record, size);
-		slot->live->unflushed_bytes = 0;
-		move_total(peak, by);
-	} else {
-		count(&record->frees, 1);
-		count(&record->freed_bytes, size);
-	}
+NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size)
+{
+	struct live_peak *peak = &memory.head->peak;
+	bool locked = lock_take(&peak_lock, slot->id);
+
+	set_limits(slot, INT64_MIN, INT64_MAX);
+	account_add(slot, record, size);
+	if (!locked)
+		return;
+	tell(peak, slot);
+	if (peak->total_bytes > peak->peak_bytes)
+		new_peak(peak, peak->total_bytes);
+	lock_give(&peak_lock);
+}
+
+NOINLINE void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size)
+{
+	struct live_peak *peak = &memory.head->peak;
+	bool locked = lock_take(&peak_lock, slot->id);
+
+	set_limits(slot, INT64_MIN, INT64_MAX);
+	end_rising(peak);
+	account_remove(slot, record, size);
+	if (!locked)
+		return;
+	tell(peak, slot);
 	lock_give(&peak_lock);
 }
 

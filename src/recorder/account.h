@@ -5,26 +5,29 @@
  * While the total is above every earlier one ("rising") nothing has to be saved: the peak is now. The first decrease
  * ends that and begins an epoch, which is that peak; a record is saved before its first change in an epoch.
  *
- * With one slot its thread does this alone, exactly, and the total is what that slot holds. With several, slots hold back up to `batch` bytes each, so that
- * no cache line is written by all; the bound of the error is kept beside the peak. */
+ * A slot tells the process of its live bytes only when they leave [floor, ceiling], so that threads which take and free
+ * their own blocks write no common cache line. With one slot the limits are set so that the peak is exact. With several
+ * (account.c) they are as wide as the distance to the peak allows; the bound of the error is kept beside the peak. */
 #ifndef RECORDER_ACCOUNT_H
 #define RECORDER_ACCOUNT_H
 
 #include "recorder/memory.h"
 #include "recorder/slot.h"
 
-/* A second slot exists from now on, or one more. */
-void account_share(struct slot *slot);
+/* A new slot. */
+void account_join(struct slot *slot);
 void account_reset(void);
 void account_recover(struct slot *slot);
 
-/* The first slot, once it sees that there are others: what account_share took of its bytes is not its any more. */
-void account_settle(struct slot *slot);
+/* After an allocation: the slot's live bytes are above its ceiling. */
+void account_above(struct slot *slot);
+/* Before a free of `size`: they will be below its floor. */
+void account_below(struct slot *slot, uint64_t size);
 
-/* The shared total, for a slot whose held-back bytes reached the batch. */
-void account_flush(struct slot *slot);
-/* An operation as large as a batch: everything under the lock. sign: 1 allocation, -1 free. */
-void account_large(struct slot *slot, struct live_record *record, uint64_t size, int sign);
+/* Every operation of every slot is exact, one after the other: more than one slot, and asked for. */
+extern HIDDEN bool account_serial;
+void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size);
+void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size);
 
 /* A call whose size is not the record's first_size: the first one, or one of several sizes. */
 void account_size(struct live_record *record, uint64_t size);
@@ -66,71 +69,43 @@ static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_
 		record->max_bytes = live;
 }
 
+static ALWAYS_INLINE int64_t account_live(const struct live_slot *live)
+{
+	return (int64_t)(live->bytes - live->freed_bytes);
+}
+
 /* The totals that peak and live values come from. */
 static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *record, uint64_t size)
 {
-	struct live_peak *peak = &memory.head->peak;
-	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
-	if (LIKELY(!peak->shared)) {
-		if (!(state & 1))
-			account_save(record, state);
-		account_record_add(record, size);
-		int64_t total = slot->live->unflushed_bytes + (int64_t)size;
-
-		slot->live->unflushed_bytes = total;
-		if (total > peak->peak_bytes) {
-			peak->peak_bytes = total;
-			peak->peak_ms = clock_ms();
-			if (!(state & 1))
-				__atomic_store_n(&peak->state, state | 1, __ATOMIC_RELAXED);
-		}
-		return;
-	}
-	if (UNLIKELY(slot->lends))
-		account_settle(slot);
-	if (UNLIKELY(size >= peak->batch_bytes)) {
-		account_large(slot, record, size, 1);
-		return;
-	}
 	if (!(state & 1))
 		account_save(record, state);
 	account_record_add(record, size);
-	slot->live->unflushed_bytes += (int64_t)size;
-	if (UNLIKELY(slot->live->unflushed_bytes >= (int64_t)peak->batch_bytes))
-		account_flush(slot);
+	struct live_slot *live = slot->live;
+
+	count(&live->calls, 1);
+	count(&live->bytes, size);
+	if (UNLIKELY(account_live(live) > __atomic_load_n(&slot->ceiling, __ATOMIC_RELAXED)))
+		account_above(slot);
 }
 
 static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_record *record,
 					 uint64_t size)
 {
-	struct live_peak *peak = &memory.head->peak;
-	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+	struct live_slot *live = slot->live;
 
-	if (LIKELY(!peak->shared)) {
-		if (state & 1) {
-			state = (state | 1) + 1; /* the next epoch, not rising */
-			__atomic_store_n(&peak->state, state, __ATOMIC_RELAXED);
-		}
-		account_save(record, state);
-		count(&record->frees, 1);
-		count(&record->freed_bytes, size);
-		slot->live->unflushed_bytes -= (int64_t)size;
-		return;
-	}
-	if (UNLIKELY(slot->lends))
-		account_settle(slot);
-	if (UNLIKELY(size >= peak->batch_bytes)) {
-		account_large(slot, record, size, -1);
-		return;
-	}
+	if (UNLIKELY(account_live(live) - (int64_t)size <
+		     __atomic_load_n(&slot->floor, __ATOMIC_RELAXED)))
+		account_below(slot, size);
+	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
+
 	if (!(state & 1))
 		account_save(record, state);
 	count(&record->frees, 1);
 	count(&record->freed_bytes, size);
-	slot->live->unflushed_bytes -= (int64_t)size;
-	if (UNLIKELY(-slot->live->unflushed_bytes >= (int64_t)peak->batch_bytes))
-		account_flush(slot);
+	count(&live->frees, 1);
+	count(&live->freed_bytes, size);
 }
 
 /* Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
@@ -138,32 +113,30 @@ static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_record *
 static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record,
 					uint64_t size, uint64_t slack)
 {
-	struct live_slot *live = slot->live;
-
-	count(&live->calls, 1);
-	count(&live->bytes, size);
-	account_add(slot, record, size);
+	if (UNLIKELY(account_serial))
+		account_add_serial(slot, record, size);
+	else
+		account_add(slot, record, size);
 	if (UNLIKELY(record->first_size != size))
 		account_size(record, size);
 	count(&record->slack, slack);
-	count(&live->slack, slack);
+	count(&slot->live->slack, slack);
 }
 
 static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
 				       uint64_t slack, uint32_t birth_code, bool temporary)
 {
-	struct live_slot *live = slot->live;
-
-	count(&live->frees, 1);
-	count(&live->freed_bytes, size);
-	account_remove(slot, record, size);
+	if (UNLIKELY(account_serial))
+		account_remove_serial(slot, record, size);
+	else
+		account_remove(slot, record, size);
 	if (UNLIKELY(birth_code != clock_birth()))
 		account_lifetime(record, birth_code);
 	count(&record->freed_slack, slack);
-	count(&live->freed_slack, slack);
+	count(&slot->live->freed_slack, slack);
 	if (temporary) {
 		count(&record->temporary, 1);
-		count(&live->temporary, 1);
+		count(&slot->live->temporary, 1);
 	}
 }
 #endif

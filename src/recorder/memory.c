@@ -93,16 +93,18 @@ static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t byt
 	return MIN(end, memory.head->region[region].bytes);
 }
 
-/* Of the program's heap, about: what slots hold back is not in it. */
+/* Of the program's heap, about: other threads are counting. */
 static uint64_t live_bytes(void)
 {
-	const struct live_peak *peak = &memory.head->peak;
+	uint64_t slots = __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE);
 	int64_t live = 0;
 
-	if (__atomic_load_n(&peak->shared, __ATOMIC_RELAXED))
-		live = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
-	else if (__atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE) > 0)
-		live = __atomic_load_n(&memory_slot(0)->unflushed_bytes, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < slots; i++) {
+		const struct live_slot *slot = memory_slot(i);
+
+		live += (int64_t)(__atomic_load_n(&slot->bytes, __ATOMIC_RELAXED) -
+				  __atomic_load_n(&slot->freed_bytes, __ATOMIC_RELAXED));
+	}
 	return live > 0 ? (uint64_t)live : 0;
 }
 

@@ -124,9 +124,9 @@ static struct slot *make(int my_tid)
 		return NULL;
 	slot->id = (uint32_t)id;
 	slot->live = memory_slot(slot->id);
-	slot->lends = slot->id == 0;
 	if (!furnish(slot, memory.head->depth_limit))
 		return NULL; /* the slot stays empty: tid 0 */
+	account_join(slot);
 	__atomic_store_n(place, slot, __ATOMIC_RELEASE);
 	__atomic_store_n(&slot->live->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
 	return slot;
@@ -167,8 +167,6 @@ COLD struct slot *slot_acquire(void)
 	slot->cfi_nested_busy = false;
 	slot->walk->stamp = 0;
 	stack_forget(slot);
-	if (slot->id > 0)
-		account_share(slot);
 	log_thread(slot, my_tid);
 	return slot;
 }

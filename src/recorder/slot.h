@@ -27,7 +27,10 @@ struct slot {
 	uint32_t id;
 	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
-	bool lends; /* the first slot, until it has seen that it is not the only one: account.c */
+	int64_t floor,
+		ceiling;   /* live bytes at which the process' total has to be told: account.h */
+	int64_t told;	   /* of this slot's live bytes, in that total; under account.c's lock */
+	struct slot *next; /* account.c */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
 	struct memo *memo;	  /* NULL: no memory for one */

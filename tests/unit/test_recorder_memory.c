@@ -45,8 +45,7 @@ static void a_budget_is_kept_to_the_page(void **state)
 	struct live_header *head = fresh(2 * MIB, 2 * MIB);
 
 	(void)state;
-	memory_slot(0)->unflushed_bytes =
-		1 << 30; /* a fixed budget has nothing to do with the heap */
+	memory_slot(0)->bytes = 1 << 30; /* a fixed budget has nothing to do with the heap */
 	uint64_t got = most_nodes();
 
 	assert_in_range(got, 2 * MIB - (64 << 10), 2 * MIB);
@@ -60,12 +59,13 @@ static void a_third_of_the_heap_is_had_without_the_collectors_word(void **state)
 	struct live_header *head = fresh(1 * MIB, UINT64_MAX);
 
 	(void)state;
-	memory_slot(0)->unflushed_bytes = 30 * MIB; /* one slot: it holds the whole total */
+	memory_slot(0)->bytes = 40 * MIB;
+	memory_slot(0)->freed_bytes = 10 * MIB;
 	uint64_t alone = most_nodes();
 
 	assert_in_range(alone, 9 * MIB, 10 * MIB);
-	head->peak.shared = 1;
-	head->peak.total_bytes = 60 * MIB;
+	memory_append(LIVE_SLOTS, 1, sizeof(struct live_slot));
+	memory_slot(1)->bytes = 30 * MIB; /* the heap is what all slots hold */
 	assert_in_range(most_nodes(), 19 * MIB, 20 * MIB);
 	done(head);
 }
@@ -75,7 +75,7 @@ static void the_limit_bounds_that_share(void **state)
 	struct live_header *head = fresh(1 * MIB, 5 * MIB);
 
 	(void)state;
-	memory_slot(0)->unflushed_bytes = 30 * MIB;
+	memory_slot(0)->bytes = 30 * MIB;
 	assert_in_range(most_nodes(), 4 * MIB, 5 * MIB);
 	done(head);
 }
