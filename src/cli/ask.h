@@ -71,7 +71,7 @@ enum ask_option {
 	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "frames as module+offset: nothing is looked up", .group = "Names" }, \
 	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }, \
 	[ASK_NO_CACHE] = { "no-cache", 0, NULL, "neither use nor keep the names below ~/.cache/heapgauge", .group = "Names" }, \
-	[ASK_DEBUGINFOD] = { "debuginfod", 0, NULL, "ask the servers in DEBUGINFOD_URLS for debug information", .group = "Names" }, \
+	[ASK_DEBUGINFOD] = { "debuginfod", 0, NULL, "ask the servers in DEBUGINFOD_URLS for debug information", .group = "Names", .scope = OPTION_NOT_IN_FOLDER }, \
 	[ASK_DEBUGINFOD_DEADLINE] = { "debuginfod-deadline", 0, "SECONDS", "how long that may take in all", .group = "Names", .fallback = "60" }
 /* clang-format on */
 

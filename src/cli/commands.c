@@ -18,6 +18,7 @@ const struct command *const commands[] = {
 	&command_diff,
 	&command_check,
 	&command_merge,
+	&command_bundle,
 	&command_export,
 	&command_doctor,
 	&command_help,

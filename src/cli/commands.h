@@ -62,6 +62,7 @@ extern const struct command command_report;
 extern const struct command command_diff;
 extern const struct command command_check;
 extern const struct command command_merge;
+extern const struct command command_bundle;
 extern const struct command command_export;
 extern const struct command command_doctor;
 extern const struct command command_generate;

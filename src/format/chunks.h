@@ -42,6 +42,9 @@ void chunk_snapshots_get(struct source *in, struct process_rows *rows);
 void chunk_memory_put(struct payload *out, const struct process_rows *rows);
 void chunk_memory_get(struct source *in, struct process_rows *rows);
 
+void chunk_names_put(struct payload *out, const struct process_rows *rows);
+void chunk_names_get(struct source *in, struct process_rows *rows);
+
 /* Differences to a prediction: exact for every pair of numbers, short when the prediction is near. */
 uint64_t residual_put(uint64_t value, uint64_t predicted);
 uint64_t residual_get(uint64_t residual, uint64_t predicted);

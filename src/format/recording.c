@@ -48,6 +48,7 @@ enum chunk_type {
 	CHUNK_SNAPSHOTS = 12,
 	CHUNK_END = 13,
 	CHUNK_MEMORY = 14,
+	CHUNK_NAMES = 15,
 	CHUNK_TYPES,
 };
 enum chunk_flags {
@@ -82,6 +83,7 @@ static const struct chunk_kind {
 	{ CHUNK_SERIES, 1u << CHUNK_PROCESS, chunk_series_put, chunk_series_get },
 	{ CHUNK_SNAPSHOTS, 1u << CHUNK_CELLS, chunk_snapshots_put, chunk_snapshots_get },
 	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
+	{ CHUNK_NAMES, 1u << CHUNK_FRAMES, chunk_names_put, chunk_names_get },
 };
 
 PRINTF_LIKE(2, 3)
@@ -199,21 +201,27 @@ static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
 	bytes_release(&packed);
 }
 
-static void put_process(struct bytes *out, const struct process_rows *rows, uint32_t index)
+struct recording_writer {
+	struct bytes out;
+	uint32_t process_count;
+	uint64_t chunks;
+};
+
+static void put_process(struct recording_writer *writer, const struct process_rows *rows)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct payload payload = { 0 };
 
+		/* Only bundled recordings have names. */
+		if (kinds[i].type == CHUNK_NAMES && rows->name_count == 0)
+			continue;
 		kinds[i].put(&payload, rows);
-		put_chunk(out, kinds[i].type, index, &payload);
+		put_chunk(&writer->out, kinds[i].type, writer->process_count, &payload);
 		bytes_release(&payload.bytes);
+		writer->chunks++;
 	}
+	writer->process_count++;
 }
-
-struct recording_writer {
-	struct bytes out;
-	uint32_t process_count;
-};
 
 struct recording_writer *recording_writer_new(void)
 {
@@ -236,7 +244,7 @@ int recording_writer_add(struct recording_writer *writer, const struct process_r
 {
 	if (writer->process_count >= PROCESSES_MAX)
 		return fail(error, "too many processes for one recording");
-	put_process(&writer->out, rows, writer->process_count++);
+	put_process(writer, rows);
 	return writer->out.failed ? fail(error, "no memory left for the recording") : 0;
 }
 
@@ -249,7 +257,7 @@ int recording_writer_finish(struct recording_writer *writer, const struct run_ro
 	put_chunk(&writer->out, CHUNK_RUN, CHUNK_NO_PROCESS, &payload);
 	bytes_release(&payload.bytes);
 	payload = (struct payload){ 0 };
-	bytes_put_varint(&payload.bytes, 1 + writer->process_count * ARRAY_SIZE(kinds));
+	bytes_put_varint(&payload.bytes, 1 + writer->chunks);
 	put_chunk(&writer->out, CHUNK_END, CHUNK_NO_PROCESS, &payload);
 	bytes_release(&payload.bytes);
 	if (writer->out.failed)

@@ -26,6 +26,9 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->snapshots);
 	free(rows->snapshot_sites);
 	free(rows->memory);
+	free(rows->names);
+	free(rows->sources);
+	free(rows->texts);
 	free(rows->process.command);
 	free(rows->process.exe);
 	free(rows->process.allocator);

@@ -103,6 +103,21 @@ struct memory_row {
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0 = none */
 };
 
+/* doc: chunk_names: what a frame is called. Rows ascend by frame; several of one frame are what was inlined there,
+ * innermost first. Texts are places in process_rows.texts, 0 = none. */
+struct name_row {
+	uint32_t frame;
+	uint32_t
+		function; /* as the linker has it, or as it is written where there is no such name */
+	uint32_t file, line; /* 0 = unknown */
+	uint32_t inlined;    /* 1: into the next row */
+	uint32_t arguments;  /* types that the function's name has only letters for, as "<u8>" */
+};
+/* One line of a source file; by file, then by line. */
+struct source_row {
+	uint32_t file, line, text;
+};
+
 enum process_end {
 	END_RUNNING = 0,
 	END_EXIT = 1,
@@ -150,9 +165,12 @@ struct process_rows {
 	struct snapshot_row *snapshots;
 	struct snapshot_site *snapshot_sites;
 	struct memory_row *memory;
+	struct name_row *names; /* none, unless the recording was bundled */
+	struct source_row *sources;
+	char *texts; /* of names and sources, each ended by a NUL; the first is empty */
 	size_t module_count, frame_count, node_count, site_count, cell_count, bar_count, age_count,
 		thread_count, foreign_count, series_count, snapshot_count, snapshot_site_count,
-		memory_count;
+		memory_count, name_count, source_count, text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
 

@@ -2,6 +2,8 @@
 /*
  * Between the profile, which knows frames as (module, offset), and the symbolizer, which knows files.
  *
+ * Names that came with the recording go before all others: they were found where the program ran.
+ *
  * A frame of a process is turned into names once, with what was inlined there, and kept: a hundred
  * thousand stacks share some ten thousand frames. A frame is never left out: what has no name is
  * shown by its place, a mark by its words.
@@ -14,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "format/rows.h"
 #include "symbols/name_store.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
@@ -21,7 +24,7 @@
 #include "util/intern.h"
 #include "util/vector.h"
 
-enum { MANY_FRAMES = 256 };
+enum { MANY_FRAMES = 256, CHAIN_MAX = 128 };
 
 struct module_names {
 	const char *path; /* interned; NULL: not asked yet */
@@ -169,19 +172,72 @@ static const struct module_names *module_names(struct names *names, struct proce
 	return kept->path ? kept : NULL;
 }
 
+/* The first row of the frame, or of one behind it. */
+static size_t first_bundled(const struct process_rows *rows, uint32_t frame)
+{
+	size_t low = 0, high = rows->name_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rows->names[middle].frame < frame)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool has_bundled(const struct process_rows *rows, uint32_t frame)
+{
+	size_t at = first_bundled(rows, frame);
+
+	return at < rows->name_count && rows->names[at].frame == frame;
+}
+
+/* What the recording itself says of the frame; count 0 if nothing. */
+static struct symbol_list bundled(struct names *names, const struct process_rows *rows,
+				  uint32_t frame)
+{
+	struct symbol_frame frames[CHAIN_MAX];
+	size_t count = 0;
+
+	for (size_t i = first_bundled(rows, frame);
+	     i < rows->name_count && rows->names[i].frame == frame && count < CHAIN_MAX; i++) {
+		const struct name_row *n = &rows->names[i];
+
+		frames[count++] = (struct symbol_frame){
+			.linkage = n->function ? rows->texts + n->function : NULL,
+			.arguments = n->arguments ? rows->texts + n->arguments : NULL,
+			.file = n->file ? rows->texts + n->file : NULL,
+			.line = n->line,
+			.inlined = n->inlined,
+		};
+	}
+	if (count == 0)
+		return (struct symbol_list){ 0 };
+	frames[count - 1].inlined =
+		false; /* whatever the file says: there is nothing to be inlined into */
+	return symbolizer_adopt(names->symbolizer, frames, count);
+}
+
 /* The frame and what was inlined there; at NULL if out of memory. */
 static struct named_stack name_frame(struct names *names, struct process_names *known,
 				     const struct profile_frame *frame)
 {
 	static const struct symbol_frame nothing = { 0 };
-	struct symbol_list symbols = { &nothing, 1 };
+	struct symbol_list symbols = { 0 };
 	const struct module_names *module = module_names(names, known, frame->module);
 
 	if (!module)
 		return (struct named_stack){ 0 };
-	if (module->symbols.v != 0)
+	if (names->symbolizer)
+		symbols = bundled(names, known->process->rows, frame->id.v);
+	if (symbols.count == 0 && module->symbols.v != 0)
 		symbols = symbolizer_find(names->symbolizer, module->symbols, frame->offset,
 					  frame->exact);
+	if (symbols.count == 0)
+		symbols = (struct symbol_list){ &nothing, 1 };
 	struct named_frame *list = ARENA_ARRAY(&names->arena, struct named_frame, symbols.count);
 
 	for (size_t i = 0; list && i < symbols.count; i++) {
@@ -234,7 +290,8 @@ void names_prepare(struct names *names, const struct profile_process *p)
 		struct profile_frame frame = profile_frame_at(p, (frame_id){ i });
 		const struct module_names *module;
 
-		if (frame.mark != MARK_NONE || frame.module.v == 0 || known->frames[i].at)
+		if (frame.mark != MARK_NONE || frame.module.v == 0 || known->frames[i].at ||
+		    has_bundled(p->rows, i))
 			continue;
 		module = module_names(names, known, frame.module);
 		if (module &&

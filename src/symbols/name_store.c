@@ -30,7 +30,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/intern.h"
+#include "util/texts.h"
 #include "util/vector.h"
 
 enum {
@@ -212,8 +212,8 @@ bool name_store_find(const struct name_store *store, uint64_t address, struct dw
 
 /* A store that is being made. */
 struct writer {
-	struct buffer entries, frames, texts;
-	struct intern known; /* the value of a text is its offset */
+	struct buffer entries, frames;
+	struct texts texts;
 	uint32_t entry_count, frame_count;
 };
 
@@ -221,32 +221,14 @@ static void writer_release(struct writer *w)
 {
 	buffer_release(&w->entries);
 	buffer_release(&w->frames);
-	buffer_release(&w->texts);
-	intern_release(&w->known);
-}
-
-static uint32_t write_text(struct writer *w, const char *text)
-{
-	if (!text)
-		return 0;
-	struct intern_entry *e = intern_entry(&w->known, span_of(text, strlen(text)));
-
-	if (!e) {
-		w->texts.failed = true;
-		return 0;
-	}
-	if (!e->value) {
-		e->value = (void *)(uintptr_t)w->texts.size;
-		buffer_append(&w->texts, text, strlen(text) + 1);
-	}
-	return (uint32_t)(uintptr_t)e->value;
+	texts_release(&w->texts);
 }
 
 static void write_frame(struct writer *w, const struct dwarf_frame *frame)
 {
-	buffer_u32(&w->frames, write_text(w, frame->name));
-	buffer_u32(&w->frames, write_text(w, frame->arguments));
-	buffer_u32(&w->frames, write_text(w, frame->file));
+	buffer_u32(&w->frames, texts_add(&w->texts, frame->name));
+	buffer_u32(&w->frames, texts_add(&w->texts, frame->arguments));
+	buffer_u32(&w->frames, texts_add(&w->texts, frame->file));
 	buffer_u32(&w->frames, frame->line);
 	buffer_u32(&w->frames, frame->inlined ? FLAG_INLINED : 0);
 	w->frame_count++;
@@ -301,7 +283,6 @@ static void write_all(struct writer *w, const struct name_store *old, struct nam
 
 	if (count)
 		qsort(entries, count, sizeof *entries, compare_entries);
-	buffer_char(&w->texts, 0);
 	for (size_t j = 0; j < count; j++) {
 		for (; i < olds; i++) {
 			struct entry e = entry_at(old, i);
@@ -330,12 +311,12 @@ static void join(struct writer *w, struct span build_id, struct buffer *out)
 	buffer_append(out, none, BUILD_ID_MAX_BYTES - build_id.size);
 	buffer_u32(out, w->entry_count);
 	buffer_u32(out, w->frame_count);
-	buffer_u32(out, (uint32_t)w->texts.size);
+	buffer_u32(out, (uint32_t)w->texts.bytes.size);
 	ASSERT(out->failed || out->size == CHECKSUM_AT);
 	buffer_u64(out, 0);
 	buffer_append(out, w->entries.data, w->entries.size);
 	buffer_append(out, w->frames.data, w->frames.size);
-	buffer_append(out, w->texts.data, w->texts.size);
+	buffer_append(out, w->texts.bytes.data, w->texts.bytes.size);
 	if (out->failed)
 		return;
 	sum = checksum(buffer_span(out));
@@ -414,7 +395,7 @@ int name_store_save(const char *folder, struct span build_id, const struct name_
 	if (old && old->map.bytes.size > FILE_MAX_BYTES)
 		old = NULL;
 	write_all(&w, old, entries, count);
-	if (!w.entries.failed && !w.frames.failed && !w.texts.failed && w.texts.size < UINT32_MAX)
+	if (!w.entries.failed && !w.frames.failed && !w.texts.bytes.failed)
 		join(&w, build_id, &out);
 	writer_release(&w);
 	if (out.size == 0 || out.failed)

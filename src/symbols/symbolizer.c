@@ -336,6 +336,20 @@ struct symbol_list symbolizer_find(struct symbolizer *s, symbol_module_id module
 	return list;
 }
 
+struct symbol_list symbolizer_adopt(struct symbolizer *s, const struct symbol_frame *frames,
+				    size_t count)
+{
+	struct symbol_frame *kept = ARENA_ARRAY(&s->arena, struct symbol_frame, count);
+
+	for (size_t i = 0; kept && i < count; i++)
+		kept[i] = keep_frame(s, &(struct dwarf_frame){ .name = frames[i].linkage,
+							       .arguments = frames[i].arguments,
+							       .file = frames[i].file,
+							       .line = frames[i].line,
+							       .inlined = frames[i].inlined });
+	return kept ? (struct symbol_list){ kept, count } : unknown_list;
+}
+
 /* One module's part of a batch. */
 struct preparation {
 	struct symbolizer *symbolizer;

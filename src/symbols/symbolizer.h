@@ -103,6 +103,13 @@ symbol_module_id symbolizer_jit(struct symbolizer *symbolizer, uint32_t pid,
 struct symbol_list symbolizer_find(struct symbolizer *symbolizer, symbol_module_id module,
 				   uint64_t address, bool exact);
 
+/*
+ * Frames that were found elsewhere, with their linkage names, files and lines, given the style of this
+ * symbolizer. `count` is at least 1. Nothing is remembered of where they are from.
+ */
+struct symbol_list symbolizer_adopt(struct symbolizer *symbolizer,
+				    const struct symbol_frame *frames, size_t count);
+
 /* Finds many at once, by several threads: later questions about these are answered at once. */
 struct symbol_request {
 	symbol_module_id module;

@@ -56,6 +56,25 @@ static void check_process(const struct process_rows *p)
 	}
 }
 
+static void check_names(const struct process_rows *p)
+{
+	CHECK(p->text_bytes == 0 || (p->texts[0] == 0 && p->texts[p->text_bytes - 1] == 0));
+	for (size_t i = 0; i < p->name_count; i++) {
+		const struct name_row *n = &p->names[i];
+
+		CHECK(n->frame < p->frame_count && (i == 0 || n[-1].frame <= n->frame));
+		CHECK(n->function == 0 || n->function < p->text_bytes);
+		CHECK(n->file == 0 || n->file < p->text_bytes);
+		CHECK(n->arguments == 0 || n->arguments < p->text_bytes);
+	}
+	for (size_t i = 0; i < p->source_count; i++) {
+		const struct source_row *s = &p->sources[i];
+
+		CHECK(s->file == 0 || s->file < p->text_bytes);
+		CHECK(s->text == 0 || s->text < p->text_bytes);
+	}
+}
+
 static void check(const struct recording *recording)
 {
 	struct recording back;
@@ -64,6 +83,8 @@ static void check(const struct recording *recording)
 
 	for (size_t i = 0; i < recording->process_count; i++)
 		check_process(&recording->processes[i]);
+	for (size_t i = 0; i < recording->process_count; i++)
+		check_names(&recording->processes[i]);
 	CHECK(recording_encode(recording, &bytes, &length, NULL) == 0);
 	CHECK(recording_decode(bytes, length, &back, NULL) == 0);
 	CHECK(back.warnings.bad_chunks == 0 && !back.warnings.unfinished &&
@@ -76,6 +97,7 @@ static void check(const struct recording *recording)
 		CHECK(a->cell_count == 0 ||
 		      memcmp(a->cells, b->cells, a->cell_count * sizeof *a->cells) == 0);
 		CHECK(a->snapshot_site_count == b->snapshot_site_count);
+		CHECK(a->name_count == b->name_count);
 	}
 	recording_release(&back);
 	free(bytes);

@@ -236,6 +236,35 @@ static void fill_time(struct process_rows *p, size_t scale)
 	}
 }
 
+/* Names for some of the frames, of every second process. */
+static void fill_names(struct process_rows *p)
+{
+	static const char words[] = "\0main\0_ZN3foo3barEv\0/src/main.cc\0int main()";
+
+	if (below(2))
+		return;
+	p->text_bytes = sizeof words;
+	p->texts = rows_of(sizeof words, 1);
+	memcpy(p->texts, words, sizeof words);
+	p->names = rows_of(p->frame_count * 3, sizeof *p->names);
+	for (uint32_t frame = 0; frame < p->frame_count; frame++)
+		for (size_t i = below(4); i > 0; i--)
+			p->names[p->name_count++] = (struct name_row){
+				.frame = frame,
+				.function = (uint32_t)below(sizeof words),
+				.file = (uint32_t)below(2) * 21,
+				.line = (uint32_t)below(3000),
+				.inlined = i > 1,
+				.arguments = (uint32_t)below(2) * 6,
+			};
+	p->source_count = p->name_count ? below(30) : 0;
+	p->sources = rows_of(p->source_count, sizeof *p->sources);
+	for (uint32_t i = 0; i < p->source_count; i++)
+		p->sources[i] = (struct source_row){ 21, 1 + i * 3, (uint32_t)below(sizeof words) };
+	if (p->name_count == 0)
+		p->text_bytes = 0; /* without names there is no such chunk */
+}
+
 static void fill_process(struct process_rows *p, size_t scale)
 {
 	p->process = (struct process_row){
@@ -278,6 +307,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 	fill_cells(p, scale);
 	fill_threads(p, scale);
 	fill_time(p, scale);
+	fill_names(p);
 }
 
 static struct recording random_recording(uint64_t with_seed, size_t processes, size_t scale)
@@ -340,6 +370,9 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
+	SAME(a, b, names, name_count);
+	SAME(a, b, sources, source_count);
+	SAME(a, b, texts, text_bytes);
 }
 
 static void encode(const struct recording *r, uint8_t **ret, size_t *ret_length)
@@ -575,6 +608,70 @@ static void very_regular_rows_are_still_believed(void **state)
 	free(bytes);
 }
 
+/* What a reader of names relies on: each row that breaks it costs the chunk, and nothing else. */
+static void names_that_point_outside_are_left_out(void **state)
+{
+	static const struct {
+		const char *what;
+		struct name_row name;
+	} rows[] = {
+		{ "good", { .frame = 2, .function = 1, .file = 6, .line = 9, .inlined = 1 } },
+		{ "frame", { .frame = 3 } },
+		{ "order", { .frame = 0 } },
+		{ "function", { .frame = 2, .function = 11 } },
+		{ "file", { .frame = 2, .file = 11 } },
+		{ "inlined", { .frame = 2, .inlined = 2 } },
+		{ "arguments", { .frame = 2, .arguments = 11 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows) + 3; i++) {
+		struct recording r = { .process_count = 1 }, back;
+		struct process_rows *p = rows_of(1, sizeof *p);
+		uint8_t *bytes;
+		size_t length;
+
+		r.processes = p;
+		r.run = (struct run_row){ .host = strdup(""),
+					  .kernel = strdup(""),
+					  .version = strdup(""),
+					  .command = strdup("") };
+		p->process.command = strdup("");
+		p->process.exe = strdup("");
+		p->process.allocator = strdup("");
+		p->module_count = 1;
+		p->modules = rows_of(1, sizeof *p->modules);
+		p->modules[0].path = strdup("");
+		p->frame_count = 3;
+		p->frames = rows_of(3, sizeof *p->frames);
+		p->name_count = 2;
+		p->names = rows_of(2, sizeof *p->names);
+		p->names[0] = (struct name_row){ .frame = 1, .function = 1 };
+		p->names[1] = i < ARRAY_SIZE(rows) ? rows[i].name : rows[0].name;
+		p->text_bytes = 11;
+		p->texts = rows_of(11, 1);
+		memcpy(p->texts, "\0main\0/a.c", 11);
+		p->source_count = 2;
+		p->sources = rows_of(2, sizeof *p->sources);
+		p->sources[0] = (struct source_row){ 6, 8, 1 };
+		p->sources[1] = (struct source_row){ 6, 9, 1 };
+		if (i == ARRAY_SIZE(rows))
+			p->sources[1].line = 8; /* twice */
+		if (i == ARRAY_SIZE(rows) + 1)
+			p->texts[0] = 'x';
+		if (i == ARRAY_SIZE(rows) + 2)
+			p->texts[10] = 'x'; /* does not end */
+		encode(&r, &bytes, &length);
+		assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
+		assert_int_equal(back.warnings.bad_chunks, i != 0);
+		assert_int_equal(back.processes[0].name_count, i == 0 ? 2 : 0);
+		assert_int_equal(back.processes[0].frame_count, 3);
+		recording_release(&back);
+		recording_release(&r);
+		free(bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -583,6 +680,7 @@ int main(void)
 		cmocka_unit_test(a_flipped_bit_never_goes_unnoticed),
 		cmocka_unit_test(
 			any_minor_and_compatible_flag_is_read_and_unknown_needs_are_refused),
+		cmocka_unit_test(names_that_point_outside_are_left_out),
 		cmocka_unit_test(an_unknown_chunk_is_skipped_and_counted_unless_it_is_required),
 		cmocka_unit_test(a_lost_table_takes_those_that_point_into_it),
 		cmocka_unit_test(very_regular_rows_are_still_believed),
