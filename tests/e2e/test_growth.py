@@ -88,7 +88,7 @@ def test_timeline_for_people_is_as_long_as_asked_and_has_the_peak(record, heapga
 
 
 def test_the_summary_says_what_grows_and_its_next_commands_work(record, heapgauge, target):
-    run = record([target("t_growth"), "1800"])
+    run = record([target("t_growth"), "2400"])
     ask = {"stdout": subprocess.PIPE, "text": True, "check": True}
     text = subprocess.run([heapgauge, "report", run.path], **ask).stdout
     leaked = next(line for line in text.splitlines() if line.startswith("  leaked"))

@@ -4,7 +4,7 @@
 
 #include "target.h"
 
-enum { STEPS = 360, STEP_MS = 5, BLOCK_BYTES = 500, KEPT = 50 };
+enum { STEPS = 480, STEP_MS = 5, BLOCK_BYTES = 500, KEPT = 50 };
 
 static void *blocks[STEPS];
 
