@@ -143,7 +143,7 @@ NOINLINE struct slot *hook_enter_free_slow(const uintptr_t *frame)
 }
 
 /* What the loader does is never remembered, so that all its calls are seen here. */
-NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame, uint32_t remembered)
+NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
 {
 	bool by_loader = modules_is_loader(frame[1]);
 
@@ -151,9 +151,7 @@ NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame, uint
 		modules_loader_allocates(slot);
 	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
 
-	if (VERIFYING && remembered != 0)
-		verify_memo(slot, remembered, id);
-	else if (!by_loader && id != slot->record_of_other[LIVE_KIND_HEAP])
+	if (!by_loader && id != slot->record_of_other[LIVE_KIND_HEAP])
 		memo_add(slot, frame, id);
 	return id;
 }

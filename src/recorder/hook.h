@@ -122,15 +122,16 @@ static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 }
 
 /* The slot's record of the stack above the hook, by walking it. */
-uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame, uint32_t remembered);
+uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame);
 
 /* The same, from memory if it is remembered. */
 static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)
 {
 	uint32_t remembered = memo_find(slot, frame);
+	uint32_t id = LIKELY(remembered != 0) ? remembered : record_of_walk(slot, frame);
 
-	return LIKELY(remembered != 0) && !VERIFYING ? remembered
-						     : record_of_walk(slot, frame, remembered);
+	verify_stack(frame, id, remembered != 0);
+	return id;
 }
 
 /* Enters a new block and returns its record. slack: asked for while forwarding, since an allocator may allocate then. */
@@ -142,7 +143,6 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 
 	if (UNLIKELY(!blocks_put_quickly(&slot->near, (uintptr_t)block, id, clock_birth(), size)))
 		record_put(slot, block, size, id);
-	verify_stack(slot, frame, id);
 	account_alloc(slot, record, size, slack);
 	slot->last_block = block;
 	return record;

@@ -128,9 +128,12 @@ static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, const uintptr_t *fram
 	uint64_t hash = memo_hash(at, frame[1]);
 	const struct memo_row *row = memo_row(memo, hash, at, frame[1]);
 
-	/* With the stamp of a range the place is in it. */
-	if (UNLIKELY(row == NULL || row->stamp != range->stamp || !stack_range_fresh(range) ||
+	if (UNLIKELY(row == NULL ||
 		     memo->generation != __atomic_load_n(&modules_generation, __ATOMIC_RELAXED)))
+		return 0;
+	/* With the stamp of a range the place is in it. */
+	if (UNLIKELY((row->stamp != range->stamp || !stack_range_fresh(range)) &&
+		     row->stamp != stack_range_of(slot, at)->stamp))
 		return 0;
 	uint64_t place = memo_place(row, hash, at);
 	const struct memo_entry *entry = memo_entry(memo, place);

@@ -4,9 +4,8 @@
  * (further: libunwind ended early, ours goes on; remembered: by the memo) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
 #include "recorder/verify.h"
 
-#include "recorder/rules.h"
+#include "recorder/modules.h"
 #include "recorder/sys.h"
-#include "recorder/walk.h"
 
 enum {
 	FRAMES_MAX = 2048,
@@ -17,6 +16,7 @@ enum {
 
 static uint64_t checked, same, cut, stopped, further, remembered, wrong;
 static __thread void *theirs[FRAMES_MAX];
+static __thread uintptr_t ours[FRAMES_MAX];
 
 static const char *log_path(void)
 {
@@ -78,65 +78,64 @@ static void show_frame(const char *who, uint64_t number, uint64_t pc)
 	put_line(line, n);
 }
 
-static void show(const struct walk *walk, int first, int count)
+/* The return addresses of a record's stack, innermost first, into `ours`; returns how many. ret_mark: what stands at the
+ * root, enum live_frame_mark or 0. */
+static int frames_of(uint32_t record, uint32_t *ret_mark)
+{
+	uint32_t node = memory_site(memory_record(record)->site)->node;
+	int count = 0;
+
+	for (; node > LIVE_FRAME_OTHER && count < FRAMES_MAX; node = memory_node(node)->parent) {
+		uint64_t frame = *memory_frame(memory_node(node)->frame);
+		uint32_t module = live_frame_module(frame);
+
+		ours[count++] =
+			live_frame_offset(frame) + (module ? memory_module(module)->bias : 0);
+	}
+	*ret_mark = node;
+	return count;
+}
+
+static void show(uint32_t mark, int our_count, int first, int count)
 {
 	if (__atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED) > SHOWN_MAX)
 		return;
-	show_frame("WRONG mark ", walk->mark, 0);
-	for (uint32_t i = 0; i < walk->count; i++)
-		show_frame("  ours   ", i, walk->frame[walk->count - 1 - i].pc);
+	show_frame("WRONG mark ", mark, 0);
+	for (int i = 0; i < our_count; i++)
+		show_frame("  ours   ", (uint64_t)i, ours[i]);
 	for (int i = first; i < count; i++)
 		show_frame("  theirs ", (uint64_t)(i - first), (uintptr_t)theirs[i]);
 }
 
-/* Whether the site of the record has the walk's frames: the hash alone proves nothing. */
-static bool is_site_of(const struct walk *walk, uint32_t record)
+void verify_stack(const uintptr_t *frame, uint32_t record, bool by_memo)
 {
-	uint32_t node = memory_site(memory_record(record)->site)->node;
-
-	for (uint32_t i = walk->count; i-- > 0; node = memory_node(node)->parent) {
-		if (memory_node(node)->frame != rule_frame(walk->info[i].rule))
-			return node == LIVE_FRAME_OTHER;
-	}
-	return node == walk->mark;
-}
-
-void verify_memo(struct slot *slot, uint32_t known, uint32_t walked)
-{
-	__atomic_add_fetch(&remembered, 1, __ATOMIC_RELAXED);
-	if (known != walked)
-		show(slot->walk, 0, 0);
-}
-
-void verify_stack(struct slot *slot, const uintptr_t *frame, uint32_t record)
-{
-	const struct walk *walk = slot->walk;
-	int count = unw_backtrace(theirs, FRAMES_MAX);
-	int first = 0;
-	uint32_t equal = 0;
+	uint32_t mark;
+	int our_count = frames_of(record, &mark), count = unw_backtrace(theirs, FRAMES_MAX);
+	int first = 0, equal = 0;
 
 	while (first < count && (uintptr_t)theirs[first] != frame[1])
 		first++;
 	__atomic_add_fetch(&checked, 1, __ATOMIC_RELAXED);
-	while (equal < walk->count && first + (int)equal < count &&
-	       (uintptr_t)theirs[first + (int)equal] == walk->frame[walk->count - 1 - equal].pc)
+	__atomic_add_fetch(&remembered, by_memo, __ATOMIC_RELAXED);
+	if (mark == LIVE_FRAME_OTHER)
+		return; /* no memory: neither right nor wrong */
+	while (equal < our_count && first + equal < count &&
+	       (uintptr_t)theirs[first + equal] == ours[equal])
 		equal++;
-	bool theirs_ended = first + (int)equal == count;
-
-	bool gone_through = equal == walk->count;
-	bool ended_early =
-		walk->mark == LIVE_FRAME_CUT || rule_kind(walk->info[0].rule) == RULE_STOP;
+	bool theirs_ended = first + equal == count;
+	bool gone_through = equal == our_count;
+	/* ld.so begins the process in assembly without unwind information: a root for us. */
+	bool ended_early = mark != 0 || (our_count > 0 && modules_is_loader(ours[our_count - 1]));
 	uint64_t *verdict = &same;
 
-	if (!is_site_of(walk, record) ||
-	    !(gone_through ? theirs_ended || ended_early : theirs_ended)) {
-		show(walk, first, count);
+	if (!theirs_ended && !(gone_through && ended_early)) {
+		show(mark, our_count, first, count);
 		return;
 	}
 	if (!gone_through)
 		verdict = &further;
 	else if (ended_early)
-		verdict = walk->mark == LIVE_FRAME_CUT ? &cut : &stopped;
+		verdict = mark == LIVE_FRAME_CUT ? &cut : &stopped;
 	__atomic_add_fetch(verdict, 1, __ATOMIC_RELAXED);
 }
 

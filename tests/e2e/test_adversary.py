@@ -33,14 +33,15 @@ def test_adversary_is_counted_and_unharmed(seed, more, target, record, report_js
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_adversary_has_the_stacks_that_libunwind_sees(seed, build, target, record, scratch):
+@pytest.mark.parametrize("more", [[], ["again"]], ids=["once", "again"])
+def test_adversary_has_the_stacks_that_libunwind_sees(seed, more, build, target, record, scratch):
     """The recorder's other build asks libunwind at every allocation and says at the end how often they differed."""
     verifier = build / "libheapgauge-verify.so"
     if not verifier.exists():
         pytest.fail(f"{verifier} is not built")
     log = scratch / "verify.log"
     run = record(
-        [target("adversary"), str(VERIFIED_ROUNDS), str(seed)],
+        [target("adversary"), str(VERIFIED_ROUNDS), str(seed), *more],
         env={"HEAPGAUGE_RECORDER": str(verifier), "HEAPGAUGE_VERIFY_LOG": str(log)},
         timeout=600,
     )
@@ -52,3 +53,5 @@ def test_adversary_has_the_stacks_that_libunwind_sees(seed, build, target, recor
     assert counts["same"] + counts["cut"] + counts["stopped"] + counts["further"] == counts["checked"]
     assert counts["same"] > counts["checked"] / 2
     assert counts["further"] < counts["checked"] / 50
+    if more:
+        assert counts["remembered"] > counts["checked"] / 20

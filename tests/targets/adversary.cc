@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // flags: -std=c++17 -fcf-protection=full -Wl,-z,lazy
-// adversary ROUNDS SEED [nosteps] [nocfi]: a random program out of everything that is hard for a stack walker.
+// adversary ROUNDS SEED [nosteps] [nocfi] [again]: a random program out of everything that is hard for a stack walker.
 //
 // Each round descends through frames of all kinds, allocating on the way down and up: alloca, realigned frames, with and
 // without frame pointers, exceptions, longjmp, coroutines on recycled and remapped stacks, signals on the normal and on an
 // alternate stack, faults, lazy binding, the loader, the vdso, hand-written frames, deep recursion. The trap flag makes
 // a handler allocate after every single instruction of parts of it, prologues, epilogues, PLT stubs and the vdso included.
 // The same seed gives the same program. "nosteps" leaves the trap flag alone, "nocfi" adds frames without unwind
-// information, at which a walk must stop and libunwind guesses.
+// information, at which a walk must stop and libunwind guesses, "again" lets rounds come back: for what remembers stacks.
 #include "adversary_asm.h"
 #include "interrupted.h"
 #include "plugin.h"
@@ -31,7 +31,7 @@ enum { COROUTINES = 6, STACK = 256 * 1024, VDSO_BYTES = 2 * 4096 };
 
 static uint32_t state;
 static jmp_buf way_out;
-static bool may_jump, with_steps = true, with_nocfi;
+static bool may_jump, with_steps = true, with_nocfi, with_again;
 /* While stepping only the handler allocates: libunwind blocks signals, and a blocked trap kills. */
 static bool stepping;
 static unsigned long allocations, steps;
@@ -552,12 +552,25 @@ static void set_handlers()
 	set_handler(SIGTRAP, on_step, 0);
 }
 
-static NOINLINE void round_of(long r)
+static NOINLINE void descend()
 {
 	may_jump = true;
 	if (setjmp(way_out) == 0)
 		go(static_cast<int>(random_below(22)));
 	may_jump = false;
+}
+
+static NOINLINE void round_of(long r)
+{
+	/* The same calls again, with other words in what they leave free. */
+	for (int i = 0; with_again && i < 3; i++) {
+		uint32_t kept = state;
+		descend();
+		state = kept;
+		if (i == 1)
+			overwrite_dead_frames();
+	}
+	descend();
 	if (r % 5 == 0)
 		overwrite_dead_frames();
 	if (r % 40 == 0)
@@ -579,6 +592,7 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++) {
 		with_steps &= strcmp(argv[i], "nosteps") != 0;
 		with_nocfi |= strcmp(argv[i], "nocfi") == 0;
+		with_again |= strcmp(argv[i], "again") == 0;
 	}
 	interrupted_init();
 	vdso = getauxval(AT_SYSINFO_EHDR);
