@@ -341,3 +341,31 @@ def test_code_of_a_runtime_is_named_by_its_map(heapgauge, scratch, record, repor
         assert site["stack"][0]["function"] == hex(frame["offset"]) and site["stack"][0]["module"] == ""
     finally:
         path.unlink(missing_ok=True)
+
+
+def test_a_folder_that_is_named_is_asked_by_build_id(scratch, record, report_json):
+    program = build_scenes(scratch, "g++", "-O2")
+    build_id = run("readelf", "-n", program).partition("Build ID: ")[2].split()[0]
+    debug = scratch / "symbols" / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    run("objcopy", "--only-keep-debug", program, debug)
+    run("strip", "--strip-all", program)
+    done = record([program])
+    frames = of_program(report_json(done.path, "sites", "--no-cache"), program)
+    assert frames and all(is_place(f, program) for f in frames)
+    check_golden(report_json(done.path, "sites", "--no-cache", "--debug-folder", scratch / "symbols"))
+    program.unlink()
+    check_golden(report_json(done.path, "sites", "--no-cache", "--debug-folder", scratch / "symbols"))
+
+
+@pytest.mark.parametrize("style, put, each", [
+    ("full", "(anonymous namespace)::Shelf::put", "void Box<int>::each<templates()::{lambda(unsigned long)#1}>"),
+    ("short", "(anonymous namespace)::Shelf::put", "Box<...>::each<...>"),
+    ("raw", "(anonymous namespace)::Shelf::put", "_ZN3BoxIiE4eachIZ9templatesvEUlmE_EEvOT_"),
+])
+def test_names_have_the_style_that_is_asked_for(style, put, each, scratch, record, report_json):
+    program = build_scenes(scratch, "g++", "-O2")
+    stack = stacks(report_json(record([program]).path, "sites", "--names", style))[1003]
+    assert stack[0]["function"] == put  # inlined, and without a linkage name
+    assert stack[2]["function"].startswith(each), stack[2]
+    assert stack[3]["function"] == {"full": "templates()", "short": "templates", "raw": "_Z9templatesv"}[style]
