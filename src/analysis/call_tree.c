@@ -107,6 +107,8 @@ static bool reach(struct builder *b, node_id stack, uint32_t *ret)
 	uint32_t at = 0;
 	bool done = true;
 
+	if (!b->reached)
+		return false;
 	/* Up to a caller that was reached before, then down again. */
 	for (; stack.v && !b->reached[stack.v]; stack = profile_node(b->process, stack).parent)
 		if (!vector_push(&path, stack.v)) {

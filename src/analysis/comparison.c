@@ -242,15 +242,18 @@ done:
 static int64_t mean(const int64_t *runs, size_t count, uint64_t per, int64_t *ret_range)
 {
 	int64_t sum = 0, least = INT64_MAX, most = INT64_MIN;
-	int64_t divisor = (int64_t)(count * MAX(per, UINT64_C(1)));
+	int64_t units = (int64_t)MAX(per, UINT64_C(1));
 
+	*ret_range = 0;
+	if (count == 0)
+		return 0;
 	for (size_t i = 0; i < count; i++) {
 		sum += runs[i];
 		least = MIN(least, runs[i]);
 		most = MAX(most, runs[i]);
 	}
-	*ret_range = (most - least) / (int64_t)MAX(per, UINT64_C(1));
-	return sum / divisor;
+	*ret_range = (most - least) / units;
+	return sum / (int64_t)count / units;
 }
 
 static struct compared compare_runs(const struct selection *s, const int64_t *runs,

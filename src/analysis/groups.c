@@ -240,34 +240,46 @@ enum group_column {
 	GROUP_COLUMNS,
 };
 
-/* What the row is called, alone and for people with its place. */
+/* What a frame is called on the axis, alone and for people with its place. */
+static void name_frame(struct arena *arena, enum axis_id by, const struct place *place,
+		       const char **ret_key, const char **ret_shown)
+{
+	const struct result_frame *f = &place->frame;
+	const char *where = f->file ? f->file : f->module;
+
+	*ret_key = *ret_shown = f->function;
+	switch (by) {
+	case AXIS_MODULE:
+		*ret_key = f->module[0] ? f->module : f->function;
+		*ret_shown = path_base(*ret_key);
+		break;
+	case AXIS_FILE:
+		*ret_key = *ret_shown = where;
+		break;
+	case AXIS_LINE:
+		if (!f->file)
+			break;
+		*ret_key = arena_printf(arena, "%s:%u", f->file, f->line);
+		*ret_shown =
+			arena_printf(arena, "%s:%u  %s", path_base(f->file), f->line, f->function);
+		break;
+	default:
+		if (!place->nameless)
+			*ret_shown = arena_printf(arena, "%s  %s", f->function, path_base(where));
+	}
+}
+
 static void fill_names(struct grouping *g, const struct group *group, struct result_value *row)
 {
 	struct arena *arena = &g->result->arena;
 	const struct result_frame *f = group->place ? &group->place->frame : NULL;
 	const char *shown = group->label, *key = group->label;
 
-	if (group->process) {
+	if (group->process)
 		key = shown =
 			arena_printf(arena, "%u %s", group->process->pid, group->process->command);
-	} else if (f && g->by == AXIS_MODULE) {
-		key = f->module[0] ? f->module : f->function;
-		shown = path_base(key);
-	} else if (f && g->by == AXIS_FILE) {
-		key = shown = f->file ? f->file : f->module;
-	} else if (f && g->by == AXIS_LINE) {
-		key = f->file ? arena_printf(arena, "%s:%u", f->file, f->line) : f->function;
-		shown = f->file ? arena_printf(arena, "%s:%u  %s", path_base(f->file), f->line,
-					       f->function)
-				: f->function;
-	} else if (f) {
-		const char *where = f->file ? f->file : f->module;
-
-		key = f->function;
-		shown = group->place->nameless
-				? f->function
-				: arena_printf(arena, "%s  %s", f->function, path_base(where));
-	}
+	else if (f)
+		name_frame(arena, g->by, group->place, &key, &shown);
 	bool one_line = f && g->by <= AXIS_LINE && !group->many_lines;
 
 	row[GROUP_NAME] = value_text(shown);

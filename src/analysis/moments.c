@@ -47,7 +47,7 @@ static int snapshot_time(const struct profile *profile, uint64_t number, uint64_
 	}
 	if (times.count)
 		qsort(times.at, times.count, sizeof *times.at, compare_times);
-	if (number > times.count) {
+	if (!times.at || number == 0 || number > times.count) {
 		error_set(error, "snap:%llu is not there: the recording keeps %zu moments",
 			  (unsigned long long)number, times.count);
 		goto done;

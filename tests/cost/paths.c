@@ -5,7 +5,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
 #define KEEP(x) __asm__ volatile("" : "+r"(x) : : "memory")
 
 static NOINLINE void *take(size_t size, unsigned path)

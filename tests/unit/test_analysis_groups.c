@@ -55,6 +55,9 @@ static struct recording random_recording(uint64_t *seed)
 		c->peak_blocks = (int64_t)(unit_random(seed) % c->calls);
 		c->peak_bytes = c->peak_blocks * 20;
 	}
+	free(rows->process.command);
+	free(rows->process.exe);
+	free(rows->process.allocator);
 	rows->process = (struct process_row){ .pid = 1,
 					      .mode = LIVE_MODE_EXACT,
 					      .duration_ns = 7 * (uint64_t)MADE_SECOND,
