@@ -242,7 +242,7 @@ done:
 static int64_t mean(const int64_t *runs, size_t count, uint64_t per, int64_t *ret_range)
 {
 	int64_t sum = 0, least = INT64_MAX, most = INT64_MIN;
-	int64_t units = (int64_t)MAX(per, UINT64_C(1));
+	int64_t units = per ? (int64_t)per : 1;
 
 	*ret_range = 0;
 	if (count == 0)
