@@ -68,29 +68,38 @@ static void merge_lines(struct graph *g)
 	g->lines.count = kept;
 }
 
-static bool add_function(struct graph *g, const struct place *place, int64_t self, int64_t total)
+/* What the building needs and the graph does not. */
+struct builder {
+	struct graph *graph;
+	bool lines;
+	uint32_t stack;		/* the one at hand */
+	VECTOR(uint32_t) met;	/* by function: the last stack that it was on */
+	VECTOR(bool) recursive; /* by frame of the stack: its function is on it further out */
+};
+
+/* Outermost frames first. */
+static bool add_function(struct builder *b, const struct place *place, int64_t self, int64_t value,
+			 bool *ret_recursive)
 {
 	static const struct graph_function none = { 0 };
+	struct graph *g = b->graph;
 
 	while (g->functions.count <= place->function)
 		if (!vector_push(&g->functions, none))
 			return false;
+	while (b->met.count <= place->function)
+		if (!vector_push(&b->met, 0))
+			return false;
 	struct graph_function *f = &g->functions.at[place->function];
+	uint32_t *met = &b->met.at[place->function];
 
+	*ret_recursive = *met == b->stack;
+	*met = b->stack;
 	if (!f->place)
 		f->place = place;
 	f->self += self;
-	f->total += total;
+	f->total += *ret_recursive ? 0 : value;
 	return true;
-}
-
-/* Whether the function is on the stack further out. */
-static bool called_before(struct place_chain stack, size_t at)
-{
-	for (size_t i = at + 1; i < stack.count; i++)
-		if (stack.at[i]->function == stack.at[at]->function)
-			return true;
-	return false;
 }
 
 /* The edge from the frame behind `at` to the one there. */
@@ -116,45 +125,45 @@ static bool edge_before(struct place_chain stack, size_t at, bool lines)
 	return false;
 }
 
-static bool add_edges(struct graph *g, struct place_chain stack, int64_t value, int64_t calls,
-		      bool lines)
+static bool add_edges(struct builder *b, struct place_chain stack, int64_t value, int64_t calls)
 {
 	for (size_t i = 0; i + 1 < stack.count; i++) {
-		struct graph_edge edge = edge_at(stack, i, lines);
-		bool recursion = called_before(stack, i);
+		struct graph_edge edge = edge_at(stack, i, b->lines);
+		bool recursive = b->recursive.at[i];
 
-		if (recursion && edge_before(stack, i, lines))
+		if (recursive && edge_before(stack, i, b->lines))
 			continue;
 		edge.total = value;
-		edge.entering = recursion ? 0 : value;
+		edge.entering = recursive ? 0 : value;
 		edge.calls = calls;
-		if (!vector_push(&g->edges, edge))
+		if (!vector_push(&b->graph->edges, edge))
 			return false;
 	}
 	return true;
 }
 
-static bool add_stack(struct graph *g, struct place_chain stack, int64_t value, int64_t calls,
-		      bool lines)
+static bool add_stack(struct builder *b, struct place_chain stack, int64_t value, int64_t calls)
 {
-	g->whole += value;
+	b->graph->whole += value;
+	b->stack++;
 	if (stack.count == 0)
 		return true;
 	const struct graph_line line = { stack.at[0]->function, stack.at[0]->frame.line, value };
 
-	if (!vector_push(&g->lines, line))
+	b->recursive.count = 0;
+	if (!vector_push(&b->graph->lines, line) || !vector_reserve(&b->recursive, stack.count))
 		return false;
-	for (size_t i = 0; i < stack.count; i++)
-		if (!add_function(g, stack.at[i], i == 0 ? value : 0,
-				  called_before(stack, i) ? 0 : value))
+	for (size_t i = stack.count; i-- > 0;)
+		if (!add_function(b, stack.at[i], i == 0 ? value : 0, value, &b->recursive.at[i]))
 			return false;
-	return add_edges(g, stack, value, calls, lines);
+	return add_edges(b, stack, value, calls);
 }
 
 int graph_build(struct graph *g, const struct export_input *in, bool lines)
 {
 	enum { MERGE_AT = 1 << 22 };
 	struct stack_scratch scratch = { 0 };
+	struct builder b = { .graph = g, .lines = lines };
 	bool done = true;
 
 	*g = (struct graph){ 0 };
@@ -166,11 +175,13 @@ int graph_build(struct graph *g, const struct export_input *in, bool lines)
 		if (value == 0)
 			continue;
 		done = entry_stack(in, e, &scratch, &stack) == 0 &&
-		       add_stack(g, stack, value, e->m.calls, lines);
+		       add_stack(&b, stack, value, e->m.calls);
 		if (g->edges.count > MERGE_AT)
 			merge_edges(g);
 	}
 	stack_scratch_release(&scratch);
+	vector_release(&b.met);
+	vector_release(&b.recursive);
 	if (!done) {
 		graph_release(g);
 		return -1;

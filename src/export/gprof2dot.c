@@ -5,8 +5,8 @@
 #include "base/compiler.h"
 #include "util/json.h"
 
-static int write_events(const struct export_input *in, struct json *j, struct numbering *functions,
-			FILE *out)
+static int write_events(const struct export_input *in, struct json *j,
+			struct function_numbers *functions, FILE *out)
 {
 	struct stack_scratch scratch = { 0 };
 	struct place_chain stack;
@@ -26,11 +26,8 @@ static int write_events(const struct export_input *in, struct json *j, struct nu
 		json_array(j);
 		/* An empty chain is more than the reader expects: NULL is the function of no stack. */
 		for (size_t k = 0; status == 0 && k < MAX(stack.count, (size_t)1); k++) {
-			const struct place *function =
-				stack.count ? places_example(in->places, AXIS_FUNCTION,
-							     stack.at[k]->function)
-					    : NULL;
-			size_t number = number_of(functions, function);
+			const struct place *function = stack.count ? stack.at[k] : NULL;
+			size_t number = function_number(functions, function);
 
 			status = number == SIZE_MAX ? -1 : 0;
 			json_u64(j, number);
@@ -53,7 +50,7 @@ int export_gprof2dot(const struct export_input *in, FILE *out, struct error *err
 {
 	struct buffer buffer = BUFFER_INIT;
 	struct json j = json_to(&buffer, JSON_COMPACT);
-	struct numbering functions = { 0 };
+	struct function_numbers functions = { 0 };
 
 	json_object(&j);
 	json_field_u64(&j, "version", 0);
@@ -84,6 +81,6 @@ int export_gprof2dot(const struct export_input *in, FILE *out, struct error *err
 	else
 		fwrite(buffer.data, 1, buffer.size, out);
 	buffer_release(&buffer);
-	numbering_release(&functions);
+	function_numbers_release(&functions);
 	return status < 0 ? no_memory(error) : 0;
 }

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analysis/call_tree.h"
 #include "base/compiler.h"
 #include "export/stacks.h"
 #include "model/history.h"
@@ -16,9 +15,26 @@
 
 enum { SNAPSHOTS = 100 };
 
+/* Where a stack is on its way from the innermost frame out. */
+struct walker {
+	const struct entry *entry;
+	node_id node;
+	struct place_chain chain;  /* of the node */
+	size_t at;		   /* in the chain: the next place */
+	const struct place *place; /* NULL: the stack is at its end */
+};
+
+/* Stacks that go on by the same line. */
+struct child {
+	struct walker *first;
+	size_t count;
+	int64_t bytes;
+};
+
 struct massif {
+	const struct export_input *in;
 	FILE *out;
-	const struct call_tree *tree;
+	struct child root;
 	double percent, least; /* what is below is folded */
 	size_t number;
 	bool failed;
@@ -38,17 +54,6 @@ static const struct profile_process *largest(const struct export_input *in)
 	return best || in->profile->process_count == 0 ? best : &in->profile->processes[0];
 }
 
-/* Leaves what the process held: the tree of all other stacks would be many times as large. */
-static void keep_live(struct selection *s, const struct profile_process *process)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->count; i++)
-		if (s->entries[i].process == process && s->entries[i].m.live_bytes > 0)
-			s->entries[kept++] = s->entries[i];
-	s->count = kept;
-}
-
 static void put_snapshot(struct massif *m, uint64_t at_ns, uint64_t bytes)
 {
 	fprintf(m->out,
@@ -57,10 +62,20 @@ static void put_snapshot(struct massif *m, uint64_t at_ns, uint64_t bytes)
 		m->number++, at_ns / 1000000, bytes);
 }
 
-struct child {
-	uint32_t node;
-	int64_t bytes;
-};
+static void step(struct massif *m, struct walker *w)
+{
+	const struct profile_process *p = w->entry->process;
+
+	w->place = NULL;
+	if (w->at == w->chain.count && w->node.v) {
+		w->chain = places_of(m->in->places, p, w->node);
+		w->at = 0;
+		m->failed |= !w->chain.at;
+		w->node = profile_node(p, w->node).parent;
+	}
+	if (w->at < w->chain.count)
+		w->place = w->chain.at[w->at++];
+}
 
 struct children {
 	VECTOR(struct child) shown; /* most first */
@@ -68,49 +83,84 @@ struct children {
 	int64_t hidden_bytes;
 };
 
+static uint64_t line_of(const struct walker *w)
+{
+	return w->place ? (uint64_t)place_key(w->place, AXIS_LINE) + 1 : 0;
+}
+
+static int compare_walkers(const void *left, const void *right)
+{
+	const struct walker *a = left, *b = right;
+	uint64_t x = line_of(a), y = line_of(b);
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return a->entry < b->entry ? -1 : a->entry > b->entry;
+}
+
 static int compare_children(const void *left, const void *right)
 {
 	const struct child *a = left, *b = right;
 
 	if (a->bytes != b->bytes)
 		return a->bytes < b->bytes ? 1 : -1;
-	return a->node < b->node ? -1 : 1;
+	return a->first < b->first ? -1 : 1;
 }
 
-static struct children children_of(struct massif *m, uint32_t node)
+static void add_child(struct massif *m, struct children *all, const struct child *child)
+{
+	if ((double)child->bytes >= m->least) {
+		m->failed |= !vector_push(&all->shown, *child);
+	} else {
+		all->hidden++;
+		all->hidden_bytes += child->bytes;
+	}
+}
+
+/* Takes all stacks one frame further out; those that are at their end are nobody's children. */
+static struct children go_out(struct massif *m, struct walker *walkers, size_t count)
 {
 	struct children all = { 0 };
+	size_t at = 0;
 
-	for (uint32_t c = m->tree->nodes[node].first_child; c; c = m->tree->nodes[c].next_sibling) {
-		const struct child child = { c, m->tree->nodes[c].total.live_bytes };
+	for (size_t i = 0; i < count; i++)
+		step(m, &walkers[i]);
+	if (count)
+		qsort(walkers, count, sizeof *walkers, compare_walkers);
+	while (at < count && !walkers[at].place)
+		at++;
+	while (at < count) {
+		struct child child = { .first = &walkers[at] };
 
-		if ((double)child.bytes >= m->least) {
-			m->failed |= !vector_push(&all.shown, child);
-		} else {
-			all.hidden++;
-			all.hidden_bytes += child.bytes;
+		for (; at < count && line_of(&walkers[at]) == line_of(child.first); at++) {
+			child.bytes += walkers[at].entry->m.live_bytes;
+			child.count++;
 		}
+		add_child(m, &all, &child);
 	}
 	if (all.shown.count)
 		qsort(all.shown.at, all.shown.count, sizeof *all.shown.at, compare_children);
 	return all;
 }
 
-/* Depth is bounded by the recorder's limit of frames, and by the threshold. */
-static void put_node(struct massif *m, uint32_t node, unsigned depth)
+/*
+ * Depth is bounded by the recorder's limit of frames, and by the threshold. Nothing is made of what is below it: a whole
+ * tree from the innermost frames out would have a node for each frame of each stack.
+ */
+static void put_node(struct massif *m, const struct child *node, unsigned depth)
 {
-	const struct call_node *n = &m->tree->nodes[node];
-	struct children all = children_of(m, node);
+	const struct place *place = depth ? node->first->place : NULL;
+	struct children all = go_out(m, node->first, node->count);
 
 	fprintf(m->out, "%*sn%zu: %" PRId64 " ", (int)depth, "",
-		all.shown.count + (all.hidden ? 1 : 0), n->total.live_bytes);
-	if (n->place)
-		write_valgrind_frame(m->out, n->place, COMMENT);
+		all.shown.count + (all.hidden ? 1 : 0), node->bytes);
+	if (place)
+		write_valgrind_frame(m->out, place, COMMENT);
 	else
 		fputs("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", m->out);
 	fputc('\n', m->out);
 	for (size_t i = 0; i < all.shown.count && !m->failed; i++)
-		put_node(m, all.shown.at[i].node, depth + 1);
+		put_node(m, &all.shown.at[i], depth + 1);
 	if (all.hidden)
 		fprintf(m->out,
 			"%*sn0: %" PRId64 " in %zu place%s below massif's threshold (%.2f%%)\n",
@@ -123,7 +173,7 @@ static void put_peak(struct massif *m, const struct profile_process *p)
 {
 	put_snapshot(m, p->peak_at_ns, p->peak_bytes);
 	fputs("heap_tree=peak\n", m->out);
-	put_node(m, 0, 0);
+	put_node(m, &m->root, 0);
 }
 
 static void put_course(struct massif *m, const struct profile_process *p)
@@ -149,15 +199,35 @@ static void put_course(struct massif *m, const struct profile_process *p)
 	fputs("heap_tree=empty\n", m->out);
 }
 
+/* The stacks of what the process held. */
+static struct child gather(struct massif *m, const struct selection *peak,
+			   const struct profile_process *process)
+{
+	struct child root = { .first = calloc(peak->count + 1, sizeof *root.first) };
+
+	m->failed |= !root.first;
+	for (size_t i = 0; root.first && i < peak->count; i++) {
+		const struct entry *e = &peak->entries[i];
+
+		if (e->process != process || e->m.live_bytes <= 0)
+			continue;
+		root.first[root.count++] = (struct walker){ .entry = e, .node = e->site->node };
+		root.bytes += e->m.live_bytes;
+	}
+	return root;
+}
+
 int export_massif(const struct export_input *in, FILE *out, struct error *error)
 {
 	const struct profile_process *p = largest(in);
 	struct query query = *in->query;
 	struct selection peak;
-	struct call_tree tree;
+	struct massif m = { .in = in, .out = out, .percent = 1.0 };
 
 	if (!p)
 		return error_set(error, "there is no process in the recording");
+	if (query.has_threshold)
+		m.percent = query.threshold_percent;
 	query.has_cost = true;
 	query.cost = COST_LIVE;
 	query.at = (struct moment){ .kind = MOMENT_PEAK };
@@ -165,23 +235,14 @@ int export_massif(const struct export_input *in, FILE *out, struct error *error)
 	query.kinds = KINDS_HEAP;
 	if (selection_make(&peak, in->profile, in->places, &query, (struct ask){ 0 }, error) < 0)
 		return -1;
-	keep_live(&peak, p);
-	int status = call_tree_build(
-		&tree, &peak, in->places,
-		(struct call_tree_options){ .by = AXIS_LINE, .callees_first = true });
-
-	if (status == 0) {
-		double percent = in->query->has_threshold ? in->query->threshold_percent : 1.0;
-		struct massif m = { .out = out, .tree = &tree, .percent = percent };
-
-		m.least = percent / 100 * (double)tree.nodes[0].total.live_bytes;
-		fputs("desc: heapgauge export\ncmd: ", out);
-		write_safe(out, p->command, COMMENT, '\'');
-		fputs("\ntime_unit: ms\n", out);
+	m.root = gather(&m, &peak, p);
+	m.least = m.percent / 100 * (double)m.root.bytes;
+	fputs("desc: heapgauge export\ncmd: ", out);
+	write_safe(out, p->command, COMMENT, '\'');
+	fputs("\ntime_unit: ms\n", out);
+	if (!m.failed)
 		put_course(&m, p);
-		status = m.failed ? -1 : 0;
-		call_tree_release(&tree);
-	}
+	free(m.root.first);
 	selection_release(&peak);
-	return status < 0 ? no_memory(error) : 0;
+	return m.failed ? no_memory(error) : 0;
 }

@@ -83,16 +83,19 @@ static struct numbers numbers_of(const struct selection *s, const struct entry *
 /* Inside quotes: a quote is two of them. A ; is what separates the frames of a stack. */
 static void put_text(FILE *out, const char *text, bool in_stack)
 {
-	const char *step;
+	while (*text) {
+		size_t length = plain_run(text, "\";");
+		const char *step = text;
 
-	for (size_t length; *text; text += length) {
-		length = safe_step(text, &step);
+		if (length == 0)
+			length = safe_step(text, &step);
 		if (*text == '"')
 			fputs("\"\"", out);
 		else if (*text == ';' && in_stack)
 			fputc(':', out);
 		else
 			fwrite(step, 1, step == text ? length : strlen(step), out);
+		text += length;
 	}
 }
 

@@ -2,6 +2,7 @@
 /*
  * speedscope's file format: a table of frames and one sampled profile for each question, so that its
  * selector switches between peak, leaks, churn and calls. The one that was asked for is shown first.
+ * A frame is a function: lines of their own would split its box in the flame graph.
  */
 #include "export/stacks.h"
 
@@ -17,12 +18,6 @@ struct question {
 	enum cost_id cost;
 	enum moment_kind at; /* DEFAULT: the moment of the selection */
 };
-
-/* A frame is a function: lines of their own would split its box in the flame graph. */
-static const struct place *frame_of(const struct export_input *in, const struct place *place)
-{
-	return places_example(in->places, AXIS_FUNCTION, place->function);
-}
 
 static int64_t value_of(const struct export_input *in, const struct question *q,
 			const struct entry *e)
@@ -42,8 +37,9 @@ static void flush(struct buffer *b, FILE *out, bool all)
 	}
 }
 
-static int write_samples(const struct export_input *in, struct json *j, struct numbering *frames,
-			 const struct question *question, FILE *out)
+static int write_samples(const struct export_input *in, struct json *j,
+			 struct function_numbers *frames, const struct question *question,
+			 FILE *out)
 {
 	struct stack_scratch scratch = { 0 };
 	struct place_chain stack;
@@ -59,7 +55,7 @@ static int write_samples(const struct export_input *in, struct json *j, struct n
 		status = entry_stack(in, e, &scratch, &stack);
 		json_array(j);
 		for (size_t k = status == 0 ? stack.count : 0; k > 0; k--) {
-			size_t number = number_of(frames, frame_of(in, stack.at[k - 1]));
+			size_t number = function_number(frames, stack.at[k - 1]);
 
 			status = number == SIZE_MAX ? -1 : status;
 			json_u64(j, number);
@@ -92,7 +88,7 @@ static int64_t write_weights(const struct export_input *in, struct json *j,
 	return sum;
 }
 
-static void write_frames(struct json *j, const struct numbering *frames, FILE *out)
+static void write_frames(struct json *j, const struct function_numbers *frames, FILE *out)
 {
 	json_key(j, "shared");
 	json_object(j);
@@ -142,8 +138,8 @@ static const char *unit_of(enum cost_id cost)
 	return strcmp(word, "count") == 0 ? "none" : word;
 }
 
-static int write_questions(const struct export_input *in, struct json *j, struct numbering *frames,
-			   FILE *out)
+static int write_questions(const struct export_input *in, struct json *j,
+			   struct function_numbers *frames, FILE *out)
 {
 	struct question questions[QUESTIONS_MAX];
 	size_t asked, count = choose(in->selection, questions, &asked);
@@ -172,7 +168,7 @@ int export_speedscope(const struct export_input *in, FILE *out, struct error *er
 {
 	struct buffer buffer = BUFFER_INIT;
 	struct json j = json_to(&buffer, JSON_COMPACT);
-	struct numbering frames = { 0 };
+	struct function_numbers frames = { 0 };
 
 	json_object(&j);
 	json_field_string(&j, "$schema", "https://www.speedscope.app/file-format-schema.json");
@@ -187,6 +183,6 @@ int export_speedscope(const struct export_input *in, FILE *out, struct error *er
 		status = -1;
 	flush(&buffer, out, true);
 	buffer_release(&buffer);
-	numbering_release(&frames);
+	function_numbers_release(&frames);
 	return status < 0 ? no_memory(error) : 0;
 }

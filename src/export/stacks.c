@@ -61,6 +61,27 @@ void numbering_release(struct numbering *n)
 	*n = (struct numbering){ 0 };
 }
 
+size_t function_number(struct function_numbers *functions, const struct place *place)
+{
+	size_t key = place ? (size_t)place->function + 1 : 0;
+
+	while (functions->numbers.count <= key)
+		if (!vector_push(&functions->numbers, 0))
+			return SIZE_MAX;
+	if (functions->numbers.at[key] == 0) {
+		if (!vector_push(&functions->items, place))
+			return SIZE_MAX;
+		functions->numbers.at[key] = (uint32_t)functions->items.count;
+	}
+	return functions->numbers.at[key] - 1;
+}
+
+void function_numbers_release(struct function_numbers *functions)
+{
+	vector_release(&functions->items);
+	vector_release(&functions->numbers);
+}
+
 int entry_stack(const struct export_input *in, const struct entry *e, struct stack_scratch *scratch,
 		struct place_chain *ret)
 {
@@ -106,16 +127,33 @@ void buffer_safe(struct buffer *out, const char *text)
 	}
 }
 
+size_t plain_run(const char *text, const char *bad)
+{
+	size_t length = 0;
+
+	while (text[length] >= 0x20 && text[length] < 0x7f &&
+	       !(bad[0] && strchr(bad, text[length])))
+		length++;
+	return length;
+}
+
 void write_safe(FILE *out, const char *text, const char *bad, char instead)
 {
-	const char *step;
+	for (;;) {
+		size_t run = plain_run(text, bad);
+		const char *step;
 
-	for (size_t length; *text; text += length) {
-		length = safe_step(text, &step);
+		fwrite(text, 1, run, out);
+		text += run;
+		if (!*text)
+			return;
+		size_t length = safe_step(text, &step);
+
 		if (strchr(bad, *text))
 			fputc(instead, out);
 		else
 			fwrite(step, 1, step == text ? length : strlen(step), out);
+		text += length;
 	}
 }
 

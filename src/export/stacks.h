@@ -22,6 +22,15 @@ struct numbering {
 size_t number_of(struct numbering *numbering, const void *item);
 void numbering_release(struct numbering *numbering);
 
+/* The same for functions, of which there are few and each is asked for a million times. */
+struct function_numbers {
+	VECTOR(const struct place *) items; /* one place of each; NULL: the function of no stack */
+	VECTOR(uint32_t) numbers; /* by place_key(AXIS_FUNCTION) + 1: number + 1; 0: none yet */
+};
+/* SIZE_MAX if out of memory. */
+size_t function_number(struct function_numbers *functions, const struct place *place);
+void function_numbers_release(struct function_numbers *functions);
+
 /* The stack of an entry, innermost first; lives until the next call with the same scratch. -1 if out of memory. */
 struct stack_scratch {
 	VECTOR(const struct place *) places;
@@ -35,6 +44,8 @@ void stack_scratch_release(struct stack_scratch *scratch);
  * text itself, unless it would move a cursor or is not UTF-8.
  */
 size_t safe_step(const char *text, const char **ret);
+/* How many bytes from here on are plain and none of `bad`: for the most part all of them. */
+size_t plain_run(const char *text, const char *bad);
 void buffer_safe(struct buffer *out, const char *text);
 /* ... and with every character of `bad` as `instead`. */
 void write_safe(FILE *out, const char *text, const char *bad, char instead);
