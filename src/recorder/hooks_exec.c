@@ -110,10 +110,12 @@ EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	bool plain = path[0] == '/';
+	bool readable = sys_readable((uintptr_t)path); /* else the kernel says no */
+	bool plain = readable && path[0] == '/';
 	struct exec_start start =
 		plain ? begin(HOOK_FRAME(), path, BECOMES, envp)
-		      : (struct exec_start){ envp, exec_announce(MISSED_unreadable, path, true) };
+		      : (struct exec_start){ envp, exec_announce(MISSED_unreadable,
+								 readable ? path : NULL, true) };
 
 	if (next_ready() && next.execveat != NULL)
 		return came_back(start, next.execveat(folder, path, argv, start.envp, flags));
@@ -235,22 +237,42 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 /* libc starts the shell itself, with `environ`: ours are in it for as long as that takes. */
 struct loan {
 	struct exec_start start;
-	char **before;
+	char **before; /* of `count` entries */
+	size_t count;
+	const char *ours[2]; /* the entries that are too many */
 };
 
 static struct loan lend_environment(const uintptr_t *frame)
 {
-	struct loan loan = { begin(frame, "/bin/sh", 0, environ), environ };
+	struct loan loan = { .start = begin(frame, "/bin/sh", 0, environ), .before = environ };
 
-	if (loan.start.envp != loan.before)
-		environ = (char **)(uintptr_t)loan.start.envp;
+	if (loan.start.envp == loan.before)
+		return loan;
+	while (loan.before[loan.count] != NULL)
+		loan.count++;
+	loan.ours[0] = loan.start.envp[loan.count];
+	loan.ours[1] = loan.start.envp[loan.count + 1];
+	environ = (char **)(uintptr_t)loan.start.envp;
 	return loan;
 }
 
+/* Another thread may have changed the environment meanwhile, which is the program's right: in place, so that the change
+ * is in our copy, or by making a larger one, which has ours in it. */
 static void take_back(const struct loan *loan, bool failed)
 {
-	if (environ == loan->start.envp)
-		environ = loan->before;
+	char **now = environ, **to = now == loan->start.envp ? loan->before : now;
+	size_t n = 0;
+
+	for (size_t i = 0; loan->ours[0] != NULL && now[i] != NULL; i++) {
+		/* Whoever has replaced ours by his own has one more than fits. */
+		if (now[i] != loan->ours[0] && now[i] != loan->ours[1] &&
+		    (to != loan->before || n < loan->count))
+			to[n++] = now[i];
+	}
+	if (loan->ours[0] != NULL) {
+		to[n] = NULL;
+		environ = to;
+	}
 	if (failed)
 		starts_take_back(loan->start.number);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* setrlimit, prlimit and mlockall: a program that limits its own address space, or locks it under a limit, reckons with
- * what it uses, not with what we have reserved. Before that comes into force, what is reserved and not open is given back, but for a small part. */
+ * what it uses, not with what we have reserved. Before that comes into force, what is reserved and not open is given back,
+ * but for a small part. */
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -9,8 +10,8 @@
 
 static void before_limit(const uintptr_t *frame, int resource, const struct rlimit *limit)
 {
-	if (resource != RLIMIT_AS || limit == NULL || limit->rlim_cur == RLIM_INFINITY ||
-	    !sys_may(SYS_OTHERS))
+	if (resource != RLIMIT_AS || !sys_may(SYS_OTHERS) || !sys_readable((uintptr_t)limit) ||
+	    limit->rlim_cur == RLIM_INFINITY)
 		return;
 	struct slot *slot = hook_enter(frame);
 

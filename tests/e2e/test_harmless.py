@@ -120,3 +120,19 @@ def test_program_does_the_same(name, record, report_json, clean_env, scratch):
     if bare[0] != -9:
         process = report_json(run.path)["processes"][0]
         assert process["calls"] > 0
+
+
+def test_the_recorder_takes_little_of_a_threads_stack(target, record, clean_env):
+    """A thread of PTHREAD_STACK_MIN or a handler on a small alternate stack has hardly more to spare."""
+    program, env = target("stack_depth"), {"LD_BIND_NOW": "1"}
+    alone = subprocess.run([program], env=clean_env | env, capture_output=True, text=True, check=True, timeout=60)
+    run = record([program], env=env)
+    assert run.returncode == 0, run.stderr
+    more = {}
+    for with_us, without in zip(run.stdout.splitlines(), alone.stdout.splitlines(), strict=True):
+        (name, deeper), (same, deep) = with_us.split(), without.split()
+        assert name == same
+        more[name] = int(deeper) - int(deep)
+    assert set(more) == {"nothing", "blocks", "mappings", "programs", "child", "children", "handlers"}
+    assert max(more.values()) <= 1536, more
+    assert more["blocks"] > 100, "the stack was not measured"

@@ -2,9 +2,8 @@
 /* needs: lib_locked_malloc */
 /* Proves that the recorder asks an allocator for nothing while that one may hold its lock: neither when the allocator
  * begins before the recorder does, nor in a fork's child whose first call comes from inside the allocator. */
-#include <sys/wait.h>
-
 #include "target.h"
+#include <sys/wait.h>
 
 void *locked_take_whole_pages(size_t pages);
 void locked_give_whole_pages(void *at, size_t pages);
