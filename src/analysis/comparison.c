@@ -242,18 +242,22 @@ done:
 static int64_t mean(const int64_t *runs, size_t count, uint64_t per, int64_t *ret_range)
 {
 	int64_t sum = 0, least = INT64_MAX, most = INT64_MIN;
-	int64_t units = per ? (int64_t)per : 1;
+	int64_t parts = (int64_t)count, units = (int64_t)per;
 
 	*ret_range = 0;
-	if (count == 0)
+	if (parts <= 0)
 		return 0;
+	if (units <= 0)
+		units = 1;
 	for (size_t i = 0; i < count; i++) {
 		sum += runs[i];
 		least = MIN(least, runs[i]);
 		most = MAX(most, runs[i]);
 	}
 	*ret_range = (most - least) / units;
-	return sum / (int64_t)count / units;
+	int64_t all = parts * units;
+
+	return all > 0 ? sum / all : 0;
 }
 
 static struct compared compare_runs(const struct selection *s, const int64_t *runs,

@@ -326,10 +326,15 @@ static void measure(const struct result_table *t, struct branches *branches,
 }
 
 /* Spaces that a line would end in are taken back. */
-static void end_line(struct buffer *b)
+static void take_back_spaces(struct buffer *b)
 {
 	while (b->size && b->data[b->size - 1] == ' ')
 		b->size--;
+}
+
+static void end_line(struct buffer *b)
+{
+	take_back_spaces(b);
 	buffer_char(b, '\n');
 }
 
@@ -435,8 +440,9 @@ static void append_headings(struct buffer *b, const struct result_table *t,
 	for (size_t i = 0; i < t->column_count; i++)
 		if (in_line(&t->columns[i]))
 			append_cell(b, t->columns[i].title, t->columns[i].unit, widths[i]);
-	end_line(b);
+	take_back_spaces(b);
 	end_style(b, o);
+	buffer_char(b, '\n');
 }
 
 static int append_rows(struct render_output *out, const struct result_table *t,
