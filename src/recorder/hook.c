@@ -41,8 +41,7 @@ static struct slot *register_thread(void)
 {
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 
-	if (!next_ready())
-		return NULL; /* looking for what to forward to: that may allocate, and is not the program's */
+	next_found();
 	if (now == NEW)
 		bring_up(NEW, false);
 	else if (now == RUNNING && *fork_token == 0)
@@ -169,7 +168,7 @@ NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t
 
 COLD void record_unknown_free(const void *block)
 {
-	if (early_holds(block) || block == thread_state.deleted)
+	if (block == thread_state.deleted)
 		return;
 	if (block == thread_state.taken) { /* the operator's, and nobody has recorded it */
 		thread_state.taken = NULL;

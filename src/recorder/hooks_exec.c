@@ -58,28 +58,28 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
 	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
 
-	return came_back(start, next_ready() ? next.execve(path, argv, start.envp) : -1);
+	return came_back(start, next_found()->execve(path, argv, start.envp));
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
 	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, exec_environ());
 
-	return came_back(start, next_ready() ? next.execve(path, argv, start.envp) : -1);
+	return came_back(start, next_found()->execve(path, argv, start.envp));
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
 	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH | BECOMES, envp);
 
-	return came_back(start, next_ready() ? next.execvpe(file, argv, start.envp) : -1);
+	return came_back(start, next_found()->execvpe(file, argv, start.envp));
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
 	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH | BECOMES, exec_environ());
 
-	return came_back(start, next_ready() ? next.execvpe(file, argv, start.envp) : -1);
+	return came_back(start, next_found()->execvpe(file, argv, start.envp));
 }
 
 /* "/proc/self/fd/N": the file that a descriptor names. */
@@ -105,7 +105,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 	path_of(fd, path);
 	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
 
-	return came_back(start, next_ready() ? next.fexecve(fd, argv, start.envp) : -1);
+	return came_back(start, next_found()->fexecve(fd, argv, start.envp));
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
@@ -117,7 +117,7 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
 		      : (struct exec_start){ envp, exec_announce(MISSED_unreadable,
 								 readable ? path : NULL, true) };
 
-	if (next_ready() && next.execveat != NULL)
+	if (next_found()->execveat != NULL)
 		return came_back(start, next.execveat(folder, path, argv, start.envp, flags));
 	errno = ENOSYS;
 	return came_back(start, -1);
@@ -171,12 +171,12 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 		start.number = exec_announce(MISSED_busy, "", true);
 	if (slot != NULL)
 		hook_leave();
-	if (argv == NULL || !next_ready()) {
+	if (argv == NULL) {
 		errno = ENOMEM;
 		return came_back(start, -1);
 	}
-	return came_back(start, kind == LIST_SEARCH ? next.execvpe(path, argv, start.envp)
-						    : next.execve(path, argv, start.envp));
+	return came_back(start, kind == LIST_SEARCH ? next_found()->execvpe(path, argv, start.envp)
+						    : next_found()->execve(path, argv, start.envp));
 }
 
 EXPORT int execl(const char *path, const char *first, ...)
@@ -218,9 +218,8 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 	struct exec_start start =
 		begin(HOOK_FRAME(), path, 0, envp != NULL ? envp : exec_environ());
 
-	return started(start, next_ready() ? next.posix_spawn(pid, path, actions, attributes, argv,
-							      start.envp)
-					   : ENOMEM);
+	return started(start,
+		       next_found()->posix_spawn(pid, path, actions, attributes, argv, start.envp));
 }
 
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
@@ -229,9 +228,8 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 	struct exec_start start =
 		begin(HOOK_FRAME(), file, SEARCH, envp != NULL ? envp : exec_environ());
 
-	return started(start, next_ready() ? next.posix_spawnp(pid, file, actions, attributes, argv,
-							       start.envp)
-					   : ENOMEM);
+	return started(start, next_found()->posix_spawnp(pid, file, actions, attributes, argv,
+							 start.envp));
 }
 
 /* libc starts the shell itself, with `environ`: ours are in it for as long as that takes. */
@@ -280,7 +278,7 @@ static void take_back(const struct loan *loan, bool failed)
 EXPORT int system(const char *command)
 {
 	struct loan loan = lend_environment(HOOK_FRAME());
-	int status = next_ready() ? next.system(command) : -1;
+	int status = next_found()->system(command);
 
 	take_back(&loan, status == -1);
 	return status;
@@ -289,7 +287,7 @@ EXPORT int system(const char *command)
 EXPORT FILE *popen(const char *command, const char *mode)
 {
 	struct loan loan = lend_environment(HOOK_FRAME());
-	FILE *stream = next_ready() ? next.popen(command, mode) : NULL;
+	FILE *stream = next_found()->popen(command, mode);
 
 	take_back(&loan, stream == NULL);
 	return stream;

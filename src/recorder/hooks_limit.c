@@ -24,13 +24,13 @@ static void before_limit(const uintptr_t *frame, int resource, const struct rlim
 EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 {
 	before_limit(HOOK_FRAME(), (int)resource, limit);
-	return next_ready() ? next.setrlimit((int)resource, limit) : -1;
+	return next_found()->setrlimit((int)resource, limit);
 }
 
 EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
 {
 	before_limit(HOOK_FRAME(), (int)resource, (const struct rlimit *)limit);
-	return next_ready() ? next.setrlimit((int)resource, (const struct rlimit *)limit) : -1;
+	return next_found()->setrlimit((int)resource, (const struct rlimit *)limit);
 }
 
 static ALWAYS_INLINE int limit_process(pid_t pid, int resource, const struct rlimit *limit,
@@ -38,7 +38,7 @@ static ALWAYS_INLINE int limit_process(pid_t pid, int resource, const struct rli
 {
 	if (pid == 0 || (memory.head != NULL && (uint32_t)pid == memory.head->pid))
 		before_limit(frame, resource, limit);
-	return next_ready() ? next.prlimit(pid, resource, limit, old) : -1;
+	return next_found()->prlimit(pid, resource, limit, old);
 }
 
 EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *limit,
@@ -63,5 +63,5 @@ EXPORT int mlockall(int flags)
 	if (sys_may(SYS_OTHERS))
 		sys_call6(SYS_prlimit64, 0, RLIMIT_MEMLOCK, 0, (long)&limit, 0, 0);
 	before_limit(frame, RLIMIT_AS, &limit);
-	return next_ready() ? next.mlockall(flags) : -1;
+	return next_found()->mlockall(flags);
 }

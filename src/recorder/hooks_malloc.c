@@ -10,17 +10,6 @@ void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
 void cfree(void *block);
 
-enum { PAGE = 4096 };
-
-COLD static void *early_or_fail(size_t size, size_t alignment)
-{
-	void *block = early_alloc(size, alignment);
-
-	if (block == NULL)
-		errno = ENOMEM;
-	return block;
-}
-
 static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size,
 				    const uintptr_t *frame)
 {
@@ -41,8 +30,7 @@ EXPORT void *malloc(size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_is_taking();
 
-		return next_ready() ? hook_taken(taking, next.malloc(size), size)
-				    : early_or_fail(size, 0);
+		return hook_taken(taking, next_found()->malloc(size), size);
 	}
 	return recorded(slot, next.malloc(size), size, frame);
 }
@@ -54,13 +42,8 @@ EXPORT void *calloc(size_t count, size_t size)
 
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_is_taking();
-		size_t bytes;
 
-		if (next_ready())
-			return hook_taken(taking, next.calloc(count, size), count * size);
-		/* The arena is never used twice: it is zero. */
-		return early_or_fail(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes,
-				     0);
+		return hook_taken(taking, next_found()->calloc(count, size), count * size);
 	}
 	return recorded(slot, next.calloc(count, size), count * size, frame);
 }
@@ -81,12 +64,10 @@ static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
 static ALWAYS_INLINE void free_plain(void *block, const uintptr_t *frame)
 {
 	if (UNLIKELY(!free_begin(block, frame))) {
-		if (!early_holds(block) && next_ready())
-			next.free(block);
+		next_found()->free(block);
 		return;
 	}
-	if (LIKELY(!early_holds(block)))
-		next.free(block);
+	next.free(block);
 	hook_leave();
 }
 
@@ -105,14 +86,13 @@ EXPORT void free_sized(void *block, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (next.free_sized == NULL) {
+	if (next_found()->free_sized == NULL) {
 		free_plain(block, frame);
 		return;
 	}
 	bool entered = free_begin(block, frame);
 
-	if (!early_holds(block))
-		next.free_sized(block, size);
+	next.free_sized(block, size);
 	if (entered)
 		hook_leave();
 }
@@ -121,34 +101,15 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (next.free_aligned_sized == NULL) {
+	if (next_found()->free_aligned_sized == NULL) {
 		free_plain(block, frame);
 		return;
 	}
 	bool entered = free_begin(block, frame);
 
-	if (!early_holds(block))
-		next.free_aligned_sized(block, alignment, size);
+	next.free_aligned_sized(block, alignment, size);
 	if (entered)
 		hook_leave();
-}
-
-/* A block of the early arena moves to the heap; a request that comes early itself stays in the arena. */
-COLD static void *realloc_early(void *block, size_t size)
-{
-	void *moved = next_ready() ? next.malloc(size) : early_or_fail(size, 0);
-	size_t old_size = block != NULL ? early_size(block) : 0;
-
-	if (moved != NULL && block != NULL)
-		__builtin_memcpy(moved, block, MIN(size, old_size));
-	return moved;
-}
-
-static void *forward_realloc(void *block, size_t size)
-{
-	if (UNLIKELY(early_holds(block) || !next_ready()))
-		return realloc_early(block, size);
-	return next.realloc(block, size);
 }
 
 /* The block leaves the map before the call, because from then on its address may be another thread's, and comes back if
@@ -159,7 +120,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	struct block old =
 		block != NULL ? blocks_take(&slot->near, (uintptr_t)block) : (struct block){ 0 };
 	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
-	void *moved = forward_realloc(block, size);
+	void *moved = next.realloc(block, size);
 	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
 
 	hook_record(frame);
@@ -191,7 +152,7 @@ EXPORT void *realloc(void *block, size_t size)
 	struct slot *slot = hook_enter_free(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return forward_realloc(block, size);
+		return next_found()->realloc(block, size);
 	return realloc_recorded(slot, block, size, frame);
 }
 
@@ -207,7 +168,7 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
 	struct slot *slot = hook_enter_free(frame);
 
 	if (UNLIKELY(slot == NULL))
-		return forward_realloc(block, bytes);
+		return next_found()->realloc(block, bytes);
 	return realloc_recorded(slot, block, bytes, frame);
 }
 
@@ -219,14 +180,10 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_is_taking();
 
-		if (next_ready()) {
-			int failed = next.posix_memalign(ret, alignment, size);
+		int failed = next_found()->posix_memalign(ret, alignment, size);
 
-			hook_taken(taking, failed ? NULL : *ret, size);
-			return failed;
-		}
-		*ret = early_alloc(size, alignment);
-		return *ret == NULL ? ENOMEM : 0;
+		hook_taken(taking, failed ? NULL : *ret, size);
+		return failed;
 	}
 	int status = next.posix_memalign(ret, alignment, size);
 
@@ -242,8 +199,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_is_taking();
 
-		return next_ready() ? hook_taken(taking, next.aligned_alloc(alignment, size), size)
-				    : early_or_fail(size, alignment);
+		return hook_taken(taking, next_found()->aligned_alloc(alignment, size), size);
 	}
 	return recorded(slot, next.aligned_alloc(alignment, size), size, frame);
 }
@@ -256,8 +212,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_is_taking();
 
-		return next_ready() ? hook_taken(taking, next.memalign(alignment, size), size)
-				    : early_or_fail(size, alignment);
+		return hook_taken(taking, next_found()->memalign(alignment, size), size);
 	}
 	return recorded(slot, next.memalign(alignment, size), size, frame);
 }
@@ -270,8 +225,7 @@ EXPORT void *valloc(size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_is_taking();
 
-		return next_ready() ? hook_taken(taking, next.valloc(size), size)
-				    : early_or_fail(size, PAGE);
+		return hook_taken(taking, next_found()->valloc(size), size);
 	}
 	return recorded(slot, next.valloc(size), size, frame);
 }
@@ -284,15 +238,12 @@ EXPORT void *pvalloc(size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_is_taking();
 
-		return next_ready() ? hook_taken(taking, next.pvalloc(size), size)
-				    : early_or_fail(size, PAGE);
+		return hook_taken(taking, next_found()->pvalloc(size), size);
 	}
 	return recorded(slot, next.pvalloc(size), size, frame);
 }
 
 EXPORT size_t malloc_usable_size(void *block)
 {
-	if (early_holds(block))
-		return early_size(block);
-	return block != NULL && next_ready() ? next.malloc_usable_size(block) : 0;
+	return next_found()->malloc_usable_size(block);
 }

@@ -2,33 +2,23 @@
 /* mmap, munmap, mremap: anonymous memory, in numbers of its own. What an allocator or the loader maps for itself is not
  * the program's: calls inside a hook, and calls from the code of whoever defines malloc or of ld.so, are not counted.
  * A range leaves the table before the system call that may let another thread have it. */
-#include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
 #include "recorder/allocator.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
-#include "recorder/sys.h"
 
 static uint64_t whole_pages(size_t bytes)
 {
 	return (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
 }
 
-/* Early calls: the libc may not be ready, the kernel is. */
-static long with_errno(long ret)
-{
-	if (!sys_failed(ret))
-		return ret;
-	errno = (int)-ret;
-	return -1;
-}
-
 /* Only when it is known what we forward to, and with that, who is the allocator. */
 static bool by_program(uintptr_t caller)
 {
-	return next_ready() && !modules_is_loader(caller) && !is_in_allocator(caller);
+	next_found();
+	return !modules_is_loader(caller) && !is_in_allocator(caller);
 }
 
 /* A call of the allocator's that matters as well, but begins nothing: the recorder's start asks the allocator for blocks,
@@ -44,9 +34,7 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 	struct slot *slot = by_program(frame[1]) ? hook_enter(frame) : NULL;
 
 	if (slot == NULL)
-		return next_ready() ? next.mmap(address, bytes, protection, flags, fd, offset)
-				    : (void *)with_errno(sys_mmap(address, bytes, protection, flags,
-								  fd, offset));
+		return next_found()->mmap(address, bytes, protection, flags, fd, offset);
 	void *at = next.mmap(address, bytes, protection, flags, fd, offset);
 
 	hook_record(frame);
@@ -79,8 +67,7 @@ EXPORT int munmap(void *address, size_t bytes)
 	struct slot *slot = enter_begun(frame);
 
 	if (slot == NULL)
-		return next_ready() ? next.munmap(address, bytes)
-				    : (int)with_errno(sys_munmap(address, bytes));
+		return next_found()->munmap(address, bytes);
 	hook_record(frame);
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
 	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0)
@@ -105,10 +92,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 		target = va_arg(rest, void *);
 	va_end(rest);
 	if (slot == NULL)
-		return next_ready() ? next.mremap(address, old_bytes, new_bytes, flags, target)
-				    : (void *)with_errno(sys_call6(SYS_mremap, (long)address,
-								   (long)old_bytes, (long)new_bytes,
-								   flags, (long)target, 0));
+		return next_found()->mremap(address, old_bytes, new_bytes, flags, target);
 	hook_record(frame);
 	uint32_t record = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
 	bool begun = maps_begin(slot);

@@ -42,8 +42,7 @@ EXPORT int prctl(int option, ...)
 	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_FILTER)
 		before_seccomp(HOOK_FRAME(),
 			       filter_forbids((const struct sock_fprog *)argument[1]));
-	return next_ready() ? next.prctl(option, argument[0], argument[1], argument[2], argument[3])
-			    : -1;
+	return next_found()->prctl(option, argument[0], argument[1], argument[2], argument[3]);
 }
 
 /* syscall() is also a way to vfork: the child returns from it on its parent's stack, so nothing of ours may lie there.
@@ -58,8 +57,7 @@ void *seal_next_syscall(long number, const uintptr_t *frame, long operation, con
 		before_seccomp(frame, SYS_ALL);
 	if (number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER)
 		before_seccomp(frame, filter_forbids(program));
-	next_ready();
-	seal_forward = (void *)(uintptr_t)next.syscall;
+	seal_forward = (void *)(uintptr_t)next_found()->syscall;
 	return seal_forward;
 }
 

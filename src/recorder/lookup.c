@@ -3,7 +3,7 @@
  * the executable, what is preloaded, what they need. Behind these may be objects that a constructor has opened by dlopen:
  * nothing of theirs is found, since they may go. The tables are trusted, as ld.so trusts them.
  *
- * Owns: a memory of how far the list has been judged. One thread, while what we forward to is looked for.
+ * Owns: a memory of how far the list has been judged. Any thread, while what we forward to is looked for.
  *
  * Why not dlsym: for a name that is not there it allocates a message, and whoever defines malloc may at that moment be
  * the one who called us, inside a lock of its own. */
@@ -190,22 +190,25 @@ static const struct link_map *own_map(void)
  * we need ourselves, libc. Behind it, the first that is needed by none before it came by dlopen. */
 static bool was_there_at_start(const struct link_map *map)
 {
-	static const struct link_map *known; /* it and all before it were */
+	static const struct link_map
+		*known; /* it and all before it were; any value that it ever had will do */
+	const struct link_map *last = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	const struct link_map *own = own_map(), *before = map;
 
-	if (known == NULL) {
-		for (known = own; known->l_next != NULL; known = known->l_next) {
-			if (known != own && is_needed_by(known, own))
+	if (last == NULL) {
+		for (last = own; last->l_next != NULL; last = last->l_next) {
+			if (last != own && is_needed_by(last, own))
 				break;
 		}
 	}
-	while (before != NULL && before != known)
+	while (before != NULL && before != last)
 		before = before->l_next;
 	if (before != NULL)
 		return true;
-	while (known != map && known->l_next != NULL && is_needed(known->l_next))
-		known = known->l_next;
-	return known == map;
+	while (last != map && last->l_next != NULL && is_needed(last->l_next))
+		last = last->l_next;
+	__atomic_store_n(&known, last, __ATOMIC_RELAXED);
+	return last == map;
 }
 
 static void *find_from(const struct link_map *map, const char *name)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding what to forward to, and the arena for requests that come before.
+/* Finding what to forward to.
  *
- * Owns: `next` (written once), early_arena (append only: blocks freed there are not reused). Invariant: next_ready()
- * is true for good after the first success. Meanwhile a signal handler or another thread may come: it is served early. */
+ * Owns: `next`. Looking calls nobody and takes no lock. So whoever comes while another thread is looking, or in a signal
+ * handler that interrupted the looking, or in a child that was forked from it, looks for himself and writes the same.
+ * Invariant: once next_is_found is set, every word of `next` has its value for good. */
 #include "recorder/next.h"
 
 #include "recorder/allocator.h"
@@ -12,119 +13,89 @@
 #include "recorder/withdraw.h"
 
 struct next next;
-char early_arena[EARLY_BYTES] __attribute__((aligned(4096)));
-static size_t early_used;
-
-enum { UNKNOWN, LOOKING, READY };
-static int state;
-
-void *next_or_withdraw(const char *name)
-{
-	void *found = lookup_next(name);
-
-	if (found == NULL)
-		withdraw(name);
-	return found;
-}
+bool next_is_found;
 
 /* A block may be asked for its size only by the allocator that it came from: everything that hands out blocks, and the
  * malloc that libraries reach, must be of one object, or of ours. */
-static void check_usable(void)
+static void check_usable(struct next *found)
 {
-	const void *const makers[] = { (void *)next.malloc,   (void *)next.calloc,
-				       (void *)next.realloc,  (void *)next.posix_memalign,
-				       (void *)next.memalign, (void *)next.free };
+	const void *const makers[] = { (void *)found->malloc,	(void *)found->calloc,
+				       (void *)found->realloc,	(void *)found->posix_memalign,
+				       (void *)found->memalign, (void *)found->free };
 
 	for (size_t i = 0; i < ARRAY_SIZE(makers); i++) {
-		if (!modules_same((const void *)next.usable, makers[i]))
-			next.usable = NULL;
+		if (!modules_same((const void *)found->usable, makers[i]))
+			found->usable = NULL;
 	}
-	if (next.other_malloc != NULL)
-		next.usable = NULL; /* the operators hand out its blocks */
+	if (found->other_malloc != NULL)
+		found->usable = NULL; /* the operators hand out its blocks */
 }
 
-/* First what has no answer of its own before this is done. */
-static void look_up(void)
+static void look_up(struct next *found)
 {
-	next.syscall = lookup_next("syscall");
-	next.malloc = lookup_next("malloc");
-	next.free = lookup_next("free");
-	next.calloc = lookup_next("calloc");
-	next.realloc = lookup_next("realloc");
-	next.reallocarray = lookup_next("reallocarray");
-	next.posix_memalign = lookup_next("posix_memalign");
-	next.aligned_alloc = lookup_next("aligned_alloc");
-	next.memalign = lookup_next("memalign");
-	next.valloc = lookup_next("valloc");
-	next.pvalloc = lookup_next("pvalloc");
-	next.malloc_usable_size = lookup_next("malloc_usable_size");
-	next.usable = next.malloc_usable_size;
-	next.free_sized = next_or_withdraw("free_sized");
-	next.free_aligned_sized = next_or_withdraw("free_aligned_sized");
-	next.mmap = lookup_next("mmap");
-	next.munmap = lookup_next("munmap");
-	next.mremap = lookup_next("mremap");
-	next.execve = lookup_next("execve");
-	next.execvpe = lookup_next("execvpe");
-	next.fexecve = lookup_next("fexecve");
-	next.execveat = next_or_withdraw("execveat");
-	next.posix_spawn = lookup_next("posix_spawn");
-	next.posix_spawnp = lookup_next("posix_spawnp");
-	next.system = lookup_next("system");
-	next.popen = lookup_next("popen");
-	next.prctl = lookup_next("prctl");
-	next.mlockall = lookup_next("mlockall");
-	next.setrlimit = lookup_next("setrlimit");
-	next.prlimit = lookup_next("prlimit");
-	next.other_malloc = lookup_first("malloc");
-	if (modules_same(next.other_malloc, (void *)next_ready))
-		next.other_malloc = NULL;
-	check_usable();
+	found->syscall = lookup_next("syscall");
+	found->malloc = lookup_next("malloc");
+	found->free = lookup_next("free");
+	found->calloc = lookup_next("calloc");
+	found->realloc = lookup_next("realloc");
+	found->reallocarray = lookup_next("reallocarray");
+	found->posix_memalign = lookup_next("posix_memalign");
+	found->aligned_alloc = lookup_next("aligned_alloc");
+	found->memalign = lookup_next("memalign");
+	found->valloc = lookup_next("valloc");
+	found->pvalloc = lookup_next("pvalloc");
+	found->malloc_usable_size = lookup_next("malloc_usable_size");
+	found->usable = found->malloc_usable_size;
+	found->free_sized = lookup_next("free_sized");
+	found->free_aligned_sized = lookup_next("free_aligned_sized");
+	found->mmap = lookup_next("mmap");
+	found->munmap = lookup_next("munmap");
+	found->mremap = lookup_next("mremap");
+	found->execve = lookup_next("execve");
+	found->execvpe = lookup_next("execvpe");
+	found->fexecve = lookup_next("fexecve");
+	found->execveat = lookup_next("execveat");
+	found->posix_spawn = lookup_next("posix_spawn");
+	found->posix_spawnp = lookup_next("posix_spawnp");
+	found->system = lookup_next("system");
+	found->popen = lookup_next("popen");
+	found->prctl = lookup_next("prctl");
+	found->mlockall = lookup_next("mlockall");
+	found->setrlimit = lookup_next("setrlimit");
+	found->prlimit = lookup_next("prlimit");
+	found->other_malloc = lookup_first("malloc");
+	if (modules_same(found->other_malloc, (void *)next_find))
+		found->other_malloc = NULL;
+	check_usable(found);
 }
 
-COLD static bool find(void)
+/* Names of ours that nobody else defines. */
+static void withdraw_others(void)
 {
-	int expected = UNKNOWN;
+	static bool done;
 
-	if (!__atomic_compare_exchange_n(&state, &expected, LOOKING, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE))
-		return expected == READY;
-	modules_find_loader();
+	if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
+		return;
 	withdraw_begin();
-	look_up();
+	if (next.free_sized == NULL)
+		withdraw("free_sized");
+	if (next.free_aligned_sized == NULL)
+		withdraw("free_aligned_sized");
+	if (next.execveat == NULL)
+		withdraw("execveat");
+	operators_withdraw();
+	withdraw_end();
+}
+
+COLD void next_find(void)
+{
+	struct next found = { .usable_in_header = next.usable_in_header };
+
+	modules_find_loader();
+	look_up(&found);
+	next = found;
 	operators_look_up();
 	allocator_look_up();
-	withdraw_end();
-	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);
-	return true;
-}
-
-bool next_ready(void)
-{
-	return LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY) || find();
-}
-
-/* A block's size stands in the 16 bytes before it. */
-void *early_alloc(size_t size, size_t alignment)
-{
-	size_t align = MAX(alignment, (size_t)16);
-	size_t used = __atomic_load_n(&early_used, __ATOMIC_RELAXED);
-	size_t at;
-
-	do {
-		at = (used + 16 + align - 1) & ~(align - 1);
-		if (size > EARLY_BYTES || at + size > EARLY_BYTES)
-			return NULL;
-	} while (!__atomic_compare_exchange_n(&early_used, &used, at + size, true, __ATOMIC_ACQ_REL,
-					      __ATOMIC_RELAXED));
-	__builtin_memcpy(early_arena + at - sizeof size, &size, sizeof size);
-	return early_arena + at;
-}
-
-size_t early_size(const void *block)
-{
-	size_t size;
-
-	__builtin_memcpy(&size, (const char *)block - sizeof size, sizeof size);
-	return size;
+	__atomic_store_n(&next_is_found, true, __ATOMIC_RELEASE);
+	withdraw_others();
 }

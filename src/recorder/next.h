@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The next definitions in the process: what our hooks forward to. Found once, by name; before that, and while it goes
- * on, requests are served from a small arena of our own whose addresses are recognised for ever. */
+/* The next definitions in the process: what our hooks forward to. Found by name at the first call of any hook. */
 #ifndef RECORDER_NEXT_H
 #define RECORDER_NEXT_H
 
@@ -57,20 +56,15 @@ extern HIDDEN struct next next;
 /* In the word before a block of glibc's: a mapping of its own, whose size is reckoned otherwise. */
 enum { USABLE_FLAGS = 2 };
 
-/* The next definition of a name that we export, or NULL: then ours is withdrawn. While looking for everything in `next`. */
-void *next_or_withdraw(const char *name);
+/* Set when everything in `next` may be used. */
+extern HIDDEN bool next_is_found;
+void next_find(void);
 
-/* True once everything in `next` may be used; finds it on the first call. False: serve from the arena. */
-bool next_ready(void);
-
-/* The arena of early requests. 16-byte aligned, or as asked; NULL when it is full. */
-void *early_alloc(size_t size, size_t alignment);
-size_t early_size(const void *block);
-
-enum { EARLY_BYTES = 64 * 1024 };
-extern HIDDEN char early_arena[EARLY_BYTES];
-static ALWAYS_INLINE bool early_holds(const void *block)
+/* `next`, for whoever may be the first to ask. */
+static inline const struct next *next_found(void)
 {
-	return UNLIKELY((uintptr_t)block - (uintptr_t)early_arena < EARLY_BYTES);
+	if (UNLIKELY(!__atomic_load_n(&next_is_found, __ATOMIC_ACQUIRE)))
+		next_find();
+	return &next;
 }
 #endif

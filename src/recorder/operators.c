@@ -6,8 +6,10 @@
  * start may still lead to ours; it gets malloc and free. Owns: the two tables, written at start-up. */
 #include "recorder/operators.h"
 
+#include "recorder/lookup.h"
 #include "recorder/modules.h"
 #include "recorder/next.h"
+#include "recorder/withdraw.h"
 
 static const char *const names[] = {
 #define NAME(number, symbol) symbol,
@@ -21,25 +23,23 @@ bool operator_of_allocator[OPERATORS];
 
 static void *plain_new(uintptr_t size, UNUSED uintptr_t b, UNUSED uintptr_t c)
 {
-	return next_ready() ? next.malloc(size ? size : 1) : early_alloc(size, 0);
+	return next_found()->malloc(size ? size : 1);
 }
 
 static void *plain_aligned_new(uintptr_t size, uintptr_t alignment, UNUSED uintptr_t c)
 {
-	return next_ready() ? next.aligned_alloc(alignment, (size + alignment - 1) & -alignment)
-			    : early_alloc(size, alignment);
+	return next_found()->aligned_alloc(alignment, (size + alignment - 1) & -alignment);
 }
 
 static void *plain_delete(uintptr_t block, UNUSED uintptr_t b, UNUSED uintptr_t c)
 {
-	if (!early_holds((void *)block) && next_ready())
-		next.free((void *)block);
+	next_found()->free((void *)block);
 	return NULL;
 }
 
 COLD operator_fn *operators_instead(int number)
 {
-	next_ready();
+	next_found();
 	if (next_operator[number] != NULL)
 		return next_operator[number];
 	if (number >= FIRST_DELETE)
@@ -50,10 +50,18 @@ COLD operator_fn *operators_instead(int number)
 void operators_look_up(void)
 {
 	for (int i = 0; i < OPERATORS; i++) {
-		next_operator[i] = (operator_fn *)next_or_withdraw(names[i]);
+		next_operator[i] = (operator_fn *)lookup_next(names[i]);
 		operator_of_allocator[i] =
 			next_operator[i] == NULL ||
 			modules_same((void *)next_operator[i], (void *)next.malloc);
+	}
+}
+
+void operators_withdraw(void)
+{
+	for (int i = 0; i < OPERATORS; i++) {
+		if (next_operator[i] == NULL)
+			withdraw(names[i]);
 	}
 }
 

@@ -39,8 +39,10 @@ extern operator_fn *next_operator[OPERATORS];
 /* Whether it is of the object that defines malloc: its blocks are that allocator's. */
 extern bool operator_of_allocator[OPERATORS];
 
-/* Finds them; withdraws ours where there is none. Once, while everything in `next` is looked for. */
+/* Finds them, while everything in `next` is looked for. */
 void operators_look_up(void);
+/* Withdraws ours where there is none; see withdraw.h. */
+void operators_withdraw(void);
 
 /* What stands for a NULL there. */
 operator_fn *operators_instead(int number);

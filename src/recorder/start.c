@@ -267,7 +267,7 @@ static bool furnish(bool forked)
 
 bool start_recording(bool forked)
 {
-	if (!next_ready() || (forked && !memory.control->follow_fork))
+	if (forked && !memory.control->follow_fork)
 		return false;
 	uint64_t ticket;
 
