@@ -9,7 +9,8 @@ enum {
 	RING_OTHERS = 48 * 1024,
 	SLOTS_WITH_MEMO = 64,
 	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
-	REST = 16, /* then this many times as many pass before the next attempt */
+	REST = 16,	  /* then this many times as many pass before the next attempt */
+	STAMP_SHIFT = 48, /* above any address */
 };
 
 _Static_assert(sizeof(struct memo_entry) == 16 && sizeof(struct memo_row) == 64,
@@ -51,12 +52,12 @@ static void begin_again(struct slot *slot)
 	memo_forget(slot);
 }
 
-NOINLINE uint32_t memo_find_further(const struct memo *memo, uint64_t place, uintptr_t at)
+NOINLINE uint32_t memo_find_further(const struct memo *memo, uint64_t place, uint64_t key)
 {
 	for (uint64_t way = 1; way < MEMO_WAYS; way++) {
 		const struct memo_entry *entry = memo_entry(memo, place ^ way);
 
-		if (entry->at == at && memo_holds(entry))
+		if (entry->key == key && memo_holds(entry))
 			return entry->record;
 	}
 	return 0;
@@ -76,7 +77,10 @@ static struct memo_row *row_for(struct memo *memo, const struct walk *walk, uint
 
 		row = &memo->row[memo->row[n].at != 0 ? n ^ 1 : n];
 	}
-	*row = (struct memo_row){ .at = at, .pc = pc, .stamp = walk->stamp };
+	*row = (struct memo_row){ .at = at,
+				  .pc = pc,
+				  .stamp = walk->stamp,
+				  .key = at | (uint64_t)walk->stamp << STAMP_SHIFT };
 	return row;
 }
 
@@ -138,24 +142,28 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 	}
 	if (memo->used + bytes > memo->bytes)
 		begin_again(slot);
-	if (memo->generation != walk->generation)
+	uint32_t epoch = walk->stamp >> (64 - STAMP_SHIFT);
+
+	if (memo->generation != walk->generation || memo->epoch != epoch)
 		memo_forget(slot);
 	memo->generation = walk->generation;
+	memo->epoch = epoch;
+	uintptr_t at = (uintptr_t)(frame + 1);
+	struct memo_row *row = row_for(memo, walk, at, frame[1]);
 	struct memo_entry *entry = (struct memo_entry *)(void *)(memo->ring + memo->used);
 
-	entry->at = (uintptr_t)(frame + 1);
+	entry->key = row->key;
 	entry->record = record;
 	fill(entry, walk, frame);
 
-	struct memo_row *row = row_for(memo, walk, entry->at, frame[1]);
-	uint64_t hash = memo_hash(entry->at, frame[1]);
-	uint64_t place = memo_place(row, hash, entry->at);
+	uint64_t hash = memo_hash(at, frame[1]);
+	uint64_t place = memo_place(row, hash, at);
 
 	for (uint64_t way = 0; way < MEMO_WAYS; way++) {
-		if (memo_entry(memo, place ^ way)->at == entry->at)
+		if (memo_entry(memo, place ^ way)->key == entry->key)
 			learn_look(row, memo_entry(memo, place ^ way), entry);
 	}
-	place = memo_place(row, hash, entry->at);
+	place = memo_place(row, hash, at);
 	for (uint64_t way = MEMO_WAYS - 1; way > 0; way--)
 		memo->place[place ^ way] = memo->place[place ^ (way - 1)];
 	memo->place[place] = memo->used;

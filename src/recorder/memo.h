@@ -29,13 +29,14 @@ struct memo_row {
 	uint32_t stamp;	  /* of the range that all looks lie in */
 	uint32_t looks;
 	uint32_t look[MEMO_LOOKS]; /* bytes above `at` */
-	uint64_t pad;
+	uint64_t key;		   /* of its entries */
 };
 
 /* Behind it, up to `bytes`: pairs of an address and what the walk read there, the innermost frame's last. There are a
  * multiple of four of them: the first one is repeated. */
 struct memo_entry {
-	uintptr_t at; /* as in its row; 0 = no entry */
+	uint64_t
+		key; /* place and stamp: what was read in another range may not be read again; 0 = no entry */
 	uint32_t record, bytes;
 };
 
@@ -44,6 +45,7 @@ struct memo {
 	/* Of an entry in the ring; 0 leads to one that is nobody's. n ^ 1, n ^ 2, n ^ 3 are further places for n. */
 	uint32_t place[MEMO_PLACES];
 	uint32_t generation;  /* of modules_generation */
+	uint32_t epoch;	      /* the part of all stamps that is not in the keys */
 	uint32_t used, bytes; /* of the ring; entries begin at multiples of 16 */
 	uint32_t added,
 		missed; /* since the ring was empty: walks that were added, and that were made */
@@ -62,7 +64,7 @@ void memo_forget(struct slot *slot);
 void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record);
 
 /* The record of an entry in the other places of `place`; 0 = none. */
-uint32_t memo_find_further(const struct memo *memo, uint64_t place, uintptr_t at);
+uint32_t memo_find_further(const struct memo *memo, uint64_t place, uint64_t key);
 
 static ALWAYS_INLINE uint64_t memo_hash(uintptr_t at, uintptr_t pc)
 {
@@ -138,8 +140,8 @@ static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, const uintptr_t *fram
 	uint64_t place = memo_place(row, hash, at);
 	const struct memo_entry *entry = memo_entry(memo, place);
 
-	if (LIKELY(entry->at == at && memo_holds(entry)))
+	if (LIKELY(entry->key == row->key && memo_holds(entry)))
 		return entry->record;
-	return memo_find_further(memo, place, at);
+	return memo_find_further(memo, place, row->key);
 }
 #endif
