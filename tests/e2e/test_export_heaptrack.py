@@ -72,7 +72,7 @@ def test_heaptrack_tells_inlined_functions_as_its_own_recordings_do(scene):
     text = heaptrack_print(scene("plain").export("heaptrack"), "--print-leaks")
     assert re.search(
         r"2.00K leaked over 1 calls from:\n"
-        r" +shop::\(anonymous namespace\)::inlined_take\n +at \S+exported.cc:\d+\n +in \S+\n"
+        r" +shop::\(anonymous namespace\)::inlined_take(?:\(unsigned long\))?\n +at \S+exported.cc:\d+\n +in \S+\n"
         r" +shop::\(anonymous namespace\)::through_inlined\(\)\n +at \S+exported.cc:\d+\n"
         r" +main\n",
         text,

@@ -120,7 +120,7 @@ def test_the_queries_agree_with_the_report(page, heapgauge):
         (s["calls"], s["total_bytes"] / s["calls"]) for s in it.sites() if s["total_bytes"] <= 64 * s["calls"]
     }
     assert sum(row["freed"] for row in lifetimes) == sum(s["frees"] for s in it.sites("--kind", "all"))
-    assert [row["realloc_calls"] for row in grown] == [4]
+    assert sum(row["realloc_calls"] for row in grown) == 4
     assert sum(row["bytes"] for row in leaks) == it.whole("--cost", "leaked")
     # The second run has a child process; both hold something more at their peaks, on one stack.
     assert change[0]["stack"].endswith("main;shop::(anonymous namespace)::take(unsigned long)")
