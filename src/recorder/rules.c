@@ -14,7 +14,7 @@ struct rule_table *rule_table;
 struct lock rules_lock;
 static uint32_t orphan_rules; /* how many rules belong to no object; under rules_lock */
 
-static struct rule_table *table_new(unsigned bits)
+static struct rule_table *rules_table(unsigned bits)
 {
 	struct rule_table *table = memory_scratch(
 		sizeof(struct rule_table) + sizeof(struct rule_entry) * ((uint64_t)1 << bits));
@@ -32,7 +32,7 @@ bool rules_start(void)
 		return false;
 	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_OTHER; mark++)
 		*memory_frame(mark) = live_frame_pack(0, mark, 0);
-	rule_table = table_new(TABLE_BITS_FIRST);
+	rule_table = rules_table(TABLE_BITS_FIRST);
 	return rule_table != NULL;
 }
 
@@ -43,7 +43,7 @@ void rules_reset(void)
 	orphan_rules = 0;
 }
 
-static struct rule_entry *table_find(struct rule_table *table, uint64_t key)
+static struct rule_entry *rules_entry(struct rule_table *table, uint64_t key)
 {
 	uint64_t mask = ((uint64_t)1 << (64 - table->shift)) - 1;
 	uint64_t i = rules_hash(key, table);
@@ -61,14 +61,14 @@ static void grow(struct slot *slot)
 
 	if (old->used < (uint32_t)1 << (bits - 1))
 		return;
-	struct rule_table *table = table_new(bits + 1);
+	struct rule_table *table = rules_table(bits + 1);
 
 	if (table == NULL || !lock_take(&rules_lock, slot->id))
 		return;
 	if (rule_table == old) {
 		for (uint64_t i = 0; i < (uint64_t)1 << bits; i++) {
 			if (old->entry[i].key != 0)
-				*table_find(table, old->entry[i].key) = old->entry[i];
+				*rules_entry(table, old->entry[i].key) = old->entry[i];
 		}
 		table->used = old->used;
 		__atomic_store_n(&rule_table, table, __ATOMIC_RELEASE);
@@ -188,7 +188,7 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 	if (!lock_take(&rules_lock, slot->id))
 		return rule;
 	struct rule_table *table = rule_table;
-	struct rule_entry *entry = table_find(table, key);
+	struct rule_entry *entry = rules_entry(table, key);
 
 	if (entry->key == key && rule_kind(entry->rule) != RULE_DEAD) {
 		rule = entry->rule; /* another thread was faster */

@@ -3,21 +3,17 @@
  *
  * Owns: LIVE_NODES, LIVE_SITES and two hash tables of ids in scratch memory, all changed under sites_lock; memory for
  * them is opened before the lock is taken. An outgrown table is left behind: together less than the living one.
- * Invariant: a node is reached from the root by exactly one chain of frames; a key leads to one site. */
+ * Invariant: a node is reached from the root by exactly one chain of frames; a key leads to one site.
+ *
+ * While there is one slot its own table tells which sites there are: the table of sites is filled when another comes. */
 #include "recorder/sites.h"
 
 #include "base/hash.h"
 #include "recorder/lock.h"
 #include "recorder/rules.h"
 
-enum { TABLE_BITS_FIRST = 10 };
-
-/* Open addressing over ids; 0 = empty. The entries they name hold the keys. */
-struct id_table {
-	uint32_t *id;
-	uint32_t mask, used;
-};
-static struct id_table nodes, sites;
+static struct table nodes, sites;
+static uint32_t sites_entered; /* of all sites, how many are in the table; under the lock */
 static struct lock sites_lock;
 
 static uint64_t node_hash(uint32_t parent, uint32_t frame)
@@ -25,64 +21,16 @@ static uint64_t node_hash(uint32_t parent, uint32_t frame)
 	return hash_mix((uint64_t)parent << 32 | frame);
 }
 
-static uint64_t hash_of_node(uint32_t id)
-{
-	return node_hash(memory_node(id)->parent, memory_node(id)->frame);
-}
-
-/* A key's lowest bit is always set. */
-static uint64_t key_hash(uint64_t key)
-{
-	return key >> 8;
-}
-
-static uint64_t hash_of_site(uint32_t id)
-{
-	return key_hash(memory_site(id)->key);
-}
-
-static bool table_start(struct id_table *table)
-{
-	*table = (struct id_table){ .id = memory_scratch(sizeof(uint32_t) << TABLE_BITS_FIRST),
-				    .mask = (1u << TABLE_BITS_FIRST) - 1 };
-	return table->id != NULL;
-}
-
-static void table_put(struct id_table *table, uint64_t hash, uint32_t id)
-{
-	uint32_t i = (uint32_t)hash & table->mask;
-
-	while (table->id[i] != 0)
-		i = (i + 1) & table->mask;
-	table->id[i] = id;
-	table->used++;
-}
-
-/* Doubles a table in which `more` further ids would not leave half of it free. */
-static void table_grow(struct slot *slot, struct id_table *table, uint32_t more,
-		       uint64_t (*hash_of)(uint32_t id))
+/* Room for `more` further ids. */
+static void grow(struct slot *slot, struct table *table, uint64_t more)
 {
 	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
+	struct table larger = table_larger(table, more);
 
-	if (table->used + more <= mask / 2)
+	if (larger.entry == NULL || !lock_take(&sites_lock, slot->id))
 		return;
-	uint64_t size = (uint64_t)mask + 1;
-
-	while (size / 2 < (uint64_t)table->used + more)
-		size *= 2;
-	uint32_t *id = memory_scratch(size * sizeof *id);
-
-	if (id == NULL || !lock_take(&sites_lock, slot->id))
-		return;
-	if (table->mask == mask) {
-		struct id_table old = *table;
-
-		*table = (struct id_table){ .id = id, .mask = (uint32_t)size - 1 };
-		for (uint64_t i = 0; i <= old.mask; i++) {
-			if (old.id[i] != 0)
-				table_put(table, hash_of(old.id[i]), old.id[i]);
-		}
-	}
+	if (table->mask == mask) /* nobody was faster */
+		table_move(table, larger);
 	lock_give(&sites_lock);
 }
 
@@ -98,22 +46,21 @@ static uint32_t node_child(uint32_t parent, uint32_t frame)
 
 	if (!follows && next->parent == parent && next->frame == frame)
 		return parent + 1;
-	uint64_t hash = node_hash(parent, frame);
+	uint32_t tag = table_tag(node_hash(parent, frame)), place = tag, id;
 
-	for (uint32_t i = (uint32_t)hash & nodes.mask; !follows && nodes.id[i] != 0;
-	     i = (i + 1) & nodes.mask) {
-		const struct live_node *node = memory_node(nodes.id[i]);
+	while (!follows && (id = table_next(&nodes, tag, &place)) != 0) {
+		const struct live_node *node = memory_node(id);
 
 		if (node->parent == parent && node->frame == frame)
-			return nodes.id[i];
+			return id;
 	}
 	if ((used + 1) * sizeof(struct live_node) > memory.head->opened[LIVE_NODES] ||
-	    nodes.used >= nodes.mask / 8 * 7)
+	    table_is_full(&nodes))
 		return 0;
 	*memory_node((uint32_t)used) = (struct live_node){ parent, frame };
 	__atomic_store_n(&memory.head->used[LIVE_NODES], used + 1, __ATOMIC_RELEASE);
 	if (!follows)
-		table_put(&nodes, hash, (uint32_t)used);
+		table_put(&nodes, tag, (uint32_t)used);
 	return (uint32_t)used;
 }
 
@@ -135,27 +82,36 @@ static uint32_t node_of_walk(struct walk *walk)
 	return node;
 }
 
+/* Enters the sites that were made while there was one slot. False: no memory. Under the lock. */
+static bool enter_sites(void)
+{
+	uint64_t used = memory.head->used[LIVE_SITES];
+
+	for (; sites_entered < used && !table_is_full(&sites); sites_entered++)
+		table_put(&sites, table_tag(memory_site(sites_entered)->key), sites_entered);
+	return sites_entered == used;
+}
+
+/* Under the lock; 0 = none. */
 static uint32_t site_find(uint64_t key)
 {
-	for (uint32_t i = (uint32_t)key_hash(key) & sites.mask; sites.id[i] != 0;
-	     i = (i + 1) & sites.mask) {
-		if (memory_site(sites.id[i])->key == key)
-			return sites.id[i];
-	}
-	return 0;
+	uint32_t tag = table_tag(key), place = tag, id;
+
+	do
+		id = table_next(&sites, tag, &place);
+	while (id != 0 && memory_site(id)->key != key);
+	return id;
 }
 
 static uint32_t site_add(uint64_t key, uint32_t node, enum live_kind kind)
 {
 	uint64_t used = memory.head->used[LIVE_SITES];
 
-	if ((used + 1) * sizeof(struct live_site) > memory.head->opened[LIVE_SITES] ||
-	    sites.used >= sites.mask / 8 * 7)
+	if ((used + 1) * sizeof(struct live_site) > memory.head->opened[LIVE_SITES])
 		return 0;
 	*memory_site((uint32_t)used) =
 		(struct live_site){ .key = key, .node = node, .kind = kind, .born_ms = clock_ms() };
 	__atomic_store_n(&memory.head->used[LIVE_SITES], used + 1, __ATOMIC_RELEASE);
-	table_put(&sites, key_hash(key), (uint32_t)used);
 	return (uint32_t)used;
 }
 
@@ -169,7 +125,9 @@ bool sites_start(void)
 
 	if (first_node != 0 || first_site != 0 || first_record != 0 || first_unit != 0)
 		return false;
-	if (!table_start(&nodes) || !table_start(&sites))
+	nodes = table_new(TABLE_FIRST);
+	sites = table_new(TABLE_FIRST);
+	if (nodes.entry == NULL || sites.entry == NULL)
 		return false;
 	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_OTHER; mark++)
 		*memory_node(mark) = (struct live_node){ 0, mark }; /* asked for by nobody */
@@ -178,14 +136,14 @@ bool sites_start(void)
 
 		*memory_site(LIVE_SITE_OTHER_HEAP + kind) =
 			(struct live_site){ .key = key, .node = LIVE_FRAME_OTHER, .kind = kind };
-		table_put(&sites, key_hash(key), LIVE_SITE_OTHER_HEAP + kind);
 	}
+	sites_entered = LIVE_SITE_OTHER_HEAP;
 	return true;
 }
 
 void sites_reset(void)
 {
-	nodes = sites = (struct id_table){ 0 };
+	nodes = sites = (struct table){ 0 };
 	sites_lock = (struct lock){ 0 };
 }
 
@@ -202,25 +160,46 @@ static void count_mark(const struct walk *walk)
 		health_add(walk->unreadable ? HEALTH_stacks_unreadable : HEALTH_stacks_stopped);
 }
 
+/* Whether other slots may have made sites. A slot is there before it makes its first. */
+static bool is_shared(void)
+{
+	return __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE) > 1;
+}
+
+/* The site of the stack in the walk, made if there is none. 0: no memory. Under the lock. */
+static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kind)
+{
+	if (is_shared()) {
+		if (!enter_sites())
+			return 0;
+		uint32_t known = site_find(key);
+
+		if (known != 0)
+			return known;
+	}
+	uint32_t node = node_of_walk(walk);
+	uint32_t site = node != 0 ? site_add(key, node, kind) : 0;
+
+	if (site != 0)
+		count_mark(walk);
+	return site;
+}
+
 COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind)
 {
 	struct walk *walk = slot->walk;
+	uint64_t used = memory.head->used[LIVE_SITES];
 	uint32_t site = 0;
 
 	memory_open(LIVE_NODES,
 		    (memory.head->used[LIVE_NODES] + 2 * walk->limit) * sizeof(struct live_node));
-	memory_open(LIVE_SITES, (memory.head->used[LIVE_SITES] + 64) * sizeof(struct live_site));
-	table_grow(slot, &nodes, 64, hash_of_node);
-	table_grow(slot, &sites, 64, hash_of_site);
-	if (lock_take(&sites_lock, slot->id)) {
-		site = site_find(key);
-		if (site == 0) {
-			uint32_t node = node_of_walk(walk);
-
-			site = node != 0 ? site_add(key, node, kind) : 0;
-			if (site != 0)
-				count_mark(walk);
-		}
+	memory_open(LIVE_SITES, (used + 64) * sizeof(struct live_site));
+	grow(slot, &nodes, 64);
+	if (is_shared())
+		grow(slot, &sites, used - sites_entered + 64);
+	/* Without a record a site would be made again at the next call. */
+	if (slot_reserve(slot) && lock_take(&sites_lock, slot->id)) {
+		site = site_of_walk(walk, key, kind);
 		lock_give(&sites_lock);
 	}
 	if (site == 0) {
@@ -233,9 +212,9 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 uint32_t sites_record_of_site(struct slot *slot, uint32_t site)
 {
 	uint64_t key = memory_site(site)->key;
-	struct slot_entry *entry = slot_probe(slot, key);
+	uint32_t record = slot_find(slot, key);
 
-	if (LIKELY(entry->key == key))
-		return entry->record;
+	if (LIKELY(record != 0))
+		return record;
 	return slot_record(slot, key, site, (enum live_kind)memory_site(site)->kind);
 }

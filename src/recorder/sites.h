@@ -37,10 +37,10 @@ static ALWAYS_INLINE uint32_t sites_record(struct slot *slot, uint64_t hash, enu
 	if (LIKELY(kind == LIVE_KIND_HEAP && walk->count > 0 && top->record != 0))
 		return top->record;
 	uint64_t key = sites_key(hash, kind);
-	struct slot_entry *entry = slot_probe(slot, key);
-	uint32_t record =
-		LIKELY(entry->key == key) ? entry->record : sites_record_slow(slot, key, kind);
+	uint32_t record = slot_find(slot, key);
 
+	if (UNLIKELY(record == 0))
+		record = sites_record_slow(slot, key, kind);
 	if (kind == LIVE_KIND_HEAP && walk->count > 0)
 		top->record = record;
 	return record;

@@ -17,7 +17,6 @@
 #include "recorder/walk.h"
 
 enum {
-	TABLE_FIRST = 256,
 	LOOKS_PER_THREAD = 4, /* slots asked whether their thread still lives, when one registers */
 	SLOT_STRIDE = 4096,   /* pointers per page of the directory */
 	SLOT_PAGES = 16,
@@ -88,13 +87,12 @@ static bool furnish(struct slot *slot, uint32_t limit)
 {
 	void *walk = memory_scratch(walk_bytes(limit));
 
-	slot->table = memory_scratch(TABLE_FIRST * sizeof *slot->table);
-	slot->table_mask = TABLE_FIRST - 1;
+	slot->records = table_new(TABLE_FIRST);
 	slot->ranges = memory_scratch(sizeof *slot->ranges);
 	slot->cfi = memory_scratch(sizeof *slot->cfi);
 	slot->cfi_nested = memory_scratch(sizeof *slot->cfi_nested);
-	if (walk == NULL || slot->table == NULL || slot->ranges == NULL || slot->cfi == NULL ||
-	    slot->cfi_nested == NULL)
+	if (walk == NULL || slot->records.entry == NULL || slot->ranges == NULL ||
+	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
 	slot->memo = memo_new(slot->id);
@@ -171,46 +169,32 @@ COLD struct slot *slot_acquire(void)
 	return slot;
 }
 
-/* Doubles the slot's table. Without memory it stays: a full one sends new sites to [other]. */
-static bool table_room(struct slot *slot)
+bool slot_reserve(struct slot *slot)
 {
-	uint64_t size = (uint64_t)slot->table_mask + 1;
+	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_RELAXED);
+	struct table larger = table_larger(&slot->records, 1);
 
-	if (slot->table_used < size / 2)
-		return true;
-	struct slot_entry *old = slot->table;
-	struct slot_entry *table = memory_scratch(2 * size * sizeof *table);
-
-	if (table == NULL)
-		return slot->table_used < size - size / 8;
-	slot->table = table;
-	slot->table_mask = (uint32_t)(2 * size - 1);
-	for (uint64_t i = 0; i < size; i++) {
-		if (old[i].key != 0)
-			*slot_probe(slot, old[i].key) = old[i];
-	}
-	return true;
+	if (larger.entry != NULL)
+		table_move(&slot->records, larger);
+	return !table_is_full(&slot->records) && used >> LIVE_SMALL_RECORD_BITS == 0 &&
+	       memory_open(LIVE_RECORDS, (used + 1) * sizeof(struct live_record));
 }
 
 COLD uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind)
 {
-	struct slot_entry *entry;
-	uint64_t id;
+	uint64_t id = slot_reserve(slot)
+			      ? memory_append(LIVE_RECORDS, 1, sizeof(struct live_record))
+			      : UINT64_MAX;
 
-	if (!table_room(slot) ||
-	    (id = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record))) >>
-			    LIVE_SMALL_RECORD_BITS !=
-		    0) {
+	if (id >> LIVE_SMALL_RECORD_BITS != 0) {
 		health_add(HEALTH_unsited_calls);
 		return slot->record_of_other[kind];
 	}
 	struct live_record *record = memory_record((uint32_t)id);
 
 	record->slot = slot->id;
+	record->key = key;
 	__atomic_store_n(&record->site, site, __ATOMIC_RELEASE);
-	entry = slot_probe(slot, key);
-	entry->record = (uint32_t)id;
-	entry->key = key;
-	slot->table_used++;
+	table_put(&slot->records, table_tag(key), (uint32_t)id);
 	return (uint32_t)id;
 }

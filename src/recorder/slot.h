@@ -10,18 +10,12 @@
 
 #include "recorder/blocks.h"
 #include "recorder/memory.h"
+#include "recorder/table.h"
 
 struct walk;
 struct memo;
 struct stack_ranges;
 struct cfi_scratch;
-
-/* One entry of a slot's table: the key of a site and this slot's record of it. */
-struct slot_entry {
-	uint64_t key; /* 0 = empty */
-	uint32_t record;
-	uint32_t pad;
-};
 
 struct slot {
 	uint32_t id;
@@ -33,9 +27,8 @@ struct slot {
 	struct slot *next; /* account.c */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
-	struct memo *memo;	  /* NULL: no memory for one */
-	struct slot_entry *table; /* open addressing */
-	uint32_t table_mask, table_used;
+	struct memo *memo;    /* NULL: no memory for one */
+	struct table records; /* of sites, by key */
 	struct stack_ranges *ranges;
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
@@ -67,17 +60,20 @@ void slot_reset(void);
 /* Gives the calling thread a slot: a dead thread's or a new one. NULL: none to be had (counted). */
 struct slot *slot_acquire(void);
 
-/* The slot's record of a site, made if it has none. Never 0: falls back to the record of [other]. */
+/* Room for one more record, so that slot_record will not fail for want of it unless another slot is faster. */
+bool slot_reserve(struct slot *slot);
+
+/* The slot's record of a site that it has none of yet. Never 0: falls back to the record of [other]. */
 uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind);
 
-static ALWAYS_INLINE struct slot_entry *slot_probe(const struct slot *slot, uint64_t key)
+/* The slot's record for a site's key; 0 = none. */
+static ALWAYS_INLINE uint32_t slot_find(const struct slot *slot, uint64_t key)
 {
-	for (uint32_t i = (uint32_t)(key >> 32) & slot->table_mask;;
-	     i = (i + 1) & slot->table_mask) {
-		struct slot_entry *entry = &slot->table[i];
+	uint32_t tag = table_tag(key), place = tag, record;
 
-		if (LIKELY(entry->key == key) || entry->key == 0)
-			return entry;
-	}
+	do
+		record = table_next(&slot->records, tag, &place);
+	while (UNLIKELY(record != 0 && memory_record(record)->key != key));
+	return record;
 }
 #endif

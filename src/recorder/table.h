@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hash table of ids in scratch memory: open addressing, 32 bits of the hash beside each id, so that neither a look
+ * into a full place nor growing has to read what the id stands for. An outgrown table is left behind: together they are
+ * smaller than the living one. Locks, and what the ids mean, are the owner's affair. */
+#ifndef RECORDER_TABLE_H
+#define RECORDER_TABLE_H
+
+#include <stdbool.h>
+
+#include "recorder/memory.h"
+
+struct table_entry {
+	uint32_t tag; /* of the hash */
+	uint32_t id;  /* 0 = empty */
+};
+
+struct table {
+	struct table_entry *entry;
+	uint32_t mask, used;
+};
+
+enum { TABLE_FIRST = 256 };
+
+/* An empty one; entry is NULL if there is no memory. */
+static inline struct table table_new(uint64_t size)
+{
+	return (struct table){ .entry = memory_scratch(size * sizeof(struct table_entry)),
+			       .mask = (uint32_t)(size - 1) };
+}
+
+static inline uint32_t table_tag(uint64_t hash)
+{
+	return (uint32_t)(hash >> 32);
+}
+
+/* Goes through all entries with the tag: while (table_next(...)) { is it this id? } *place begins as table_tag(hash). */
+static ALWAYS_INLINE uint32_t table_next(const struct table *table, uint32_t tag, uint32_t *place)
+{
+	for (;;) {
+		struct table_entry entry = table->entry[*place & table->mask];
+
+		++*place;
+		if (entry.id == 0 || entry.tag == tag)
+			return entry.id;
+	}
+}
+
+static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
+{
+	uint32_t i = tag & table->mask;
+
+	while (table->entry[i].id != 0)
+		i = (i + 1) & table->mask;
+	table->entry[i] = (struct table_entry){ tag, id };
+	table->used++;
+}
+
+/* Three quarters are filled; without memory seven eighths. */
+static inline bool table_is_full(const struct table *table)
+{
+	return table->used >= (table->mask + 1) / 8 * 7;
+}
+
+/* A larger table for `more` further ids, which table_move then fills; its entry is NULL if there is no need, or no
+ * memory. Two steps, because memory is had before a lock is taken. */
+static inline struct table table_larger(const struct table *table, uint64_t more)
+{
+	uint64_t size = (uint64_t)table->mask + 1;
+
+	if (table->used + more <= size / 4 * 3)
+		return (struct table){ 0 };
+	while (table->used + more > size / 4 * 3)
+		size *= 2;
+	return table_new(size);
+}
+
+static inline void table_move(struct table *table, struct table larger)
+{
+	for (uint64_t i = 0; i <= table->mask; i++) {
+		if (table->entry[i].id != 0)
+			table_put(&larger, table->entry[i].tag, table->entry[i].id);
+	}
+	*table = larger;
+}
+#endif
