@@ -146,6 +146,8 @@ static int show_difference(struct diff_command *c, const struct common_options *
 					    .per = c->per };
 	AUTO_FREE char *title = NULL;
 
+	if (!c->before_paths.at || !c->after_paths.at)
+		return error_set(error, "name a recording before and one after");
 	if (asprintf(&title, "%s -> %s", path_base(c->before_paths.at[0]),
 		     path_base(c->after_paths.at[0])) < 0)
 		return error_set(error, "out of memory");
@@ -165,6 +167,8 @@ static int show_difference(struct diff_command *c, const struct common_options *
 	c->show.render.stack_frames = 8;
 	int status = show_profile(output.file, c->after.at[0], &c->show, error);
 
+	c->asked.query.against = NULL;
+	c->asked.query.file = NULL;
 	return output_close(&output, status, error);
 }
 
