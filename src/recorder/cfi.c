@@ -129,17 +129,39 @@ static bool read_cie_augmentation(const uint8_t **at, const uint8_t *end, const 
 	return true;
 }
 
-/* ret_augmented: FDEs of this CIE carry a length of augmentation data. */
-static bool read_cie(const uint8_t *cie, struct cfi_entry *ret, bool *ret_augmented)
+/* Where `distance` bytes from `at` are in the object, with `bytes` there; NULL: nowhere. */
+static const uint8_t *place(const struct cfi_table *table, const uint8_t *at, int64_t distance,
+			    uint64_t bytes)
 {
-	const uint8_t *at = cie;
+	uint64_t offset = (uint64_t)(at - table->start) + (uint64_t)distance;
+	uint64_t size = (uint64_t)(table->end - table->start);
+
+	return offset <= size && bytes <= size - offset ? table->start + offset : NULL;
+}
+
+/* The end of a CIE or FDE; NULL: it is none. */
+static const uint8_t *entry_end(const struct cfi_table *table, const uint8_t *entry)
+{
+	enum { ENTRY_MIN = 8 };
 	uint32_t length;
 
-	__builtin_memcpy(&length, at, sizeof length);
-	if (length == 0 || length == UINT32_MAX)
+	if (entry == NULL)
+		return NULL;
+	__builtin_memcpy(&length, entry, sizeof length);
+	if (length < ENTRY_MIN || place(table, entry, sizeof length, length) == NULL)
+		return NULL;
+	return entry + sizeof length + length;
+}
+
+/* ret_augmented: FDEs of this CIE carry a length of augmentation data. */
+static bool read_cie(const struct cfi_table *table, const uint8_t *cie, struct cfi_entry *ret,
+		     bool *ret_augmented)
+{
+	const uint8_t *end = entry_end(table, cie);
+
+	if (end == NULL)
 		return false;
-	at += 8; /* length and the zero that marks a CIE */
-	const uint8_t *end = cie + 4 + length;
+	const uint8_t *at = cie + 8; /* length and the zero that marks a CIE */
 	uint8_t version = (uint8_t)read_unsigned(&at, end, 1);
 	const char *augmentation = (const char *)at;
 
@@ -162,20 +184,19 @@ static bool read_cie(const uint8_t *cie, struct cfi_entry *ret, bool *ret_augmen
 	return true;
 }
 
-static bool read_fde(const uint8_t *fde, struct cfi_entry *ret)
+static bool read_fde(const struct cfi_table *table, const uint8_t *fde, struct cfi_entry *ret)
 {
-	uint32_t length;
+	const uint8_t *end = entry_end(table, fde);
 	int32_t to_cie;
 	bool augmented;
 
-	__builtin_memcpy(&length, fde, sizeof length);
-	__builtin_memcpy(&to_cie, fde + 4, sizeof to_cie);
-	if (length == 0 || length == UINT32_MAX || to_cie == 0)
+	if (end == NULL)
 		return false;
-	if (!read_cie(fde + 4 - to_cie, ret, &augmented))
+	__builtin_memcpy(&to_cie, fde + 4, sizeof to_cie);
+	if (to_cie == 0 ||
+	    !read_cie(table, place(table, fde + 4, -(int64_t)to_cie, 8), ret, &augmented))
 		return false;
 	const uint8_t *at = fde + 8;
-	const uint8_t *end = fde + 4 + length;
 
 	ret->start = read_encoded(&at, end, ret->encoding, NULL);
 	ret->end = ret->start + read_encoded(&at, end, ret->encoding & PE_FORM, NULL);
@@ -191,9 +212,10 @@ static bool read_fde(const uint8_t *fde, struct cfi_entry *ret)
 	return true;
 }
 
-bool cfi_find(const uint8_t *header, uintptr_t pc, struct cfi_entry *ret)
+bool cfi_find(const struct cfi_table *table, uintptr_t pc, struct cfi_entry *ret)
 {
 	enum {
+		HEADER_MAX = 4 + 2 * 8,
 		HEADER_VERSION = 1,
 		TABLE_ENCODING = 0x3b /* datarel sdata4, what every linker writes */
 	};
@@ -201,18 +223,21 @@ bool cfi_find(const uint8_t *header, uintptr_t pc, struct cfi_entry *ret)
 		int32_t pc, fde;
 	};
 
-	if (header == NULL || header[0] != HEADER_VERSION || header[3] != TABLE_ENCODING ||
-	    header[2] == PE_OMIT)
+	const uint8_t *header = table->header;
+
+	if (header == NULL || place(table, header, 0, HEADER_MAX) == NULL ||
+	    header[0] != HEADER_VERSION || header[3] != TABLE_ENCODING || header[2] == PE_OMIT)
 		return false;
 	const uint8_t *at = header + 4;
 
-	read_encoded(&at, at + 16, header[1], header);
-	uint64_t count = read_encoded(&at, at + 16, header[2], header);
+	read_encoded(&at, header + HEADER_MAX, header[1], header);
+	uint64_t count = read_encoded(&at, header + HEADER_MAX, header[2], header);
 	const struct row *rows = (const struct row *)(const void *)at;
 	int64_t key = (int64_t)pc - (int64_t)(uintptr_t)header;
 	uint64_t low = 0;
 
-	if (count == 0 || key < rows[0].pc)
+	if ((uintptr_t)at % _Alignof(struct row) != 0 || count == 0 || count > UINT32_MAX ||
+	    place(table, at, 0, count * sizeof *rows) == NULL || key < rows[0].pc)
 		return false;
 	while (count - low > 1) {
 		uint64_t middle = low + (count - low) / 2;
@@ -222,7 +247,8 @@ bool cfi_find(const uint8_t *header, uintptr_t pc, struct cfi_entry *ret)
 		else
 			count = middle;
 	}
-	return read_fde(header + rows[low].fde, ret) && pc >= ret->start && pc < ret->end;
+	return read_fde(table, place(table, header, rows[low].fde, 8), ret) && pc >= ret->start &&
+	       pc < ret->end;
 }
 
 /* The instructions. A position, what they change, and where to stop. */
@@ -233,6 +259,12 @@ struct machine {
 	uintptr_t location, stop;
 	unsigned remembered;
 };
+
+/* A table may hold any number. */
+static int64_t scaled(const struct machine *m, uint64_t number)
+{
+	return (int64_t)(number * (uint64_t)m->entry->data_factor);
+}
 
 static void set_rule(struct machine *m, uint64_t reg, enum cfi_kind kind, int64_t value)
 {
@@ -248,14 +280,27 @@ static void restore_rule(struct machine *m, uint64_t reg)
 		set_rule(m, reg, m->scratch->initial.kind[reg], m->scratch->initial.value[reg]);
 }
 
-static void set_expression(struct machine *m, enum cfi_kind kind)
+enum { GO_ON, REACHED, UNKNOWN };
+
+/* Past an expression, which is a length and so many bytes. */
+static int skip_expression(struct machine *m)
 {
-	uint64_t reg = cfi_uleb(&m->at, m->end);
-	const uint8_t *expression = m->at;
+	const uint8_t *start = m->at;
 	uint64_t bytes = cfi_uleb(&m->at, m->end);
 
-	set_rule(m, reg, kind, (int64_t)(uintptr_t)expression);
-	m->at = bytes > (uint64_t)(m->end - m->at) ? m->end : m->at + bytes;
+	if (m->at == start || m->at[-1] & 0x80 || m->at - start > CFI_LENGTH_BYTES ||
+	    bytes > (uint64_t)(m->end - m->at))
+		return UNKNOWN;
+	m->at += bytes;
+	return GO_ON;
+}
+
+static int set_expression(struct machine *m, enum cfi_kind kind)
+{
+	uint64_t reg = cfi_uleb(&m->at, m->end);
+
+	set_rule(m, reg, kind, (int64_t)(uintptr_t)m->at);
+	return skip_expression(m);
 }
 
 static void set_cfa(struct machine *m, uint64_t reg, int64_t offset)
@@ -267,18 +312,14 @@ static void set_cfa(struct machine *m, uint64_t reg, int64_t offset)
 	state->cfa_by_expression = false;
 }
 
-static void set_cfa_expression(struct machine *m)
+static int set_cfa_expression(struct machine *m)
 {
 	struct cfi_state *state = &m->scratch->state;
 
 	state->cfa_expression = m->at;
 	state->cfa_by_expression = true;
-	uint64_t bytes = cfi_uleb(&m->at, m->end);
-
-	m->at = bytes > (uint64_t)(m->end - m->at) ? m->end : m->at + bytes;
+	return skip_expression(m);
 }
-
-enum { GO_ON, REACHED, UNKNOWN };
 
 static int advance(struct machine *m, uint64_t delta)
 {
@@ -289,22 +330,19 @@ static int advance(struct machine *m, uint64_t delta)
 /* DW_CFA_* that set the rule of one register. */
 static int run_register(struct machine *m, uint8_t op)
 {
-	int64_t factor = m->entry->data_factor;
 	uint64_t reg;
 
 	switch (op) {
 	case 0x10:
-		set_expression(m, CFI_EXPRESSION);
-		return GO_ON;
+		return set_expression(m, CFI_EXPRESSION);
 	case 0x16:
-		set_expression(m, CFI_VAL_EXPRESSION);
-		return GO_ON;
+		return set_expression(m, CFI_VAL_EXPRESSION);
 	default:
 		reg = cfi_uleb(&m->at, m->end);
 	}
 	switch (op) {
 	case 0x05: /* offset_extended */
-		set_rule(m, reg, CFI_OFFSET, (int64_t)cfi_uleb(&m->at, m->end) * factor);
+		set_rule(m, reg, CFI_OFFSET, scaled(m, cfi_uleb(&m->at, m->end)));
 		return GO_ON;
 	case 0x06:
 		restore_rule(m, reg);
@@ -319,16 +357,16 @@ static int run_register(struct machine *m, uint8_t op)
 		set_rule(m, reg, CFI_REGISTER, (int64_t)cfi_uleb(&m->at, m->end));
 		return GO_ON;
 	case 0x11: /* offset_extended_sf */
-		set_rule(m, reg, CFI_OFFSET, cfi_sleb(&m->at, m->end) * factor);
+		set_rule(m, reg, CFI_OFFSET, scaled(m, (uint64_t)cfi_sleb(&m->at, m->end)));
 		return GO_ON;
 	case 0x14:
-		set_rule(m, reg, CFI_VAL_OFFSET, (int64_t)cfi_uleb(&m->at, m->end) * factor);
+		set_rule(m, reg, CFI_VAL_OFFSET, scaled(m, cfi_uleb(&m->at, m->end)));
 		return GO_ON;
 	case 0x15:
-		set_rule(m, reg, CFI_VAL_OFFSET, cfi_sleb(&m->at, m->end) * factor);
+		set_rule(m, reg, CFI_VAL_OFFSET, scaled(m, (uint64_t)cfi_sleb(&m->at, m->end)));
 		return GO_ON;
 	case 0x2f: /* GNU_negative_offset_extended */
-		set_rule(m, reg, CFI_OFFSET, -(int64_t)cfi_uleb(&m->at, m->end) * factor);
+		set_rule(m, reg, CFI_OFFSET, scaled(m, -cfi_uleb(&m->at, m->end)));
 		return GO_ON;
 	default:
 		return UNKNOWN;
@@ -339,7 +377,6 @@ static int run_register(struct machine *m, uint8_t op)
 static int run_other(struct machine *m, uint8_t op)
 {
 	struct cfi_scratch *s = m->scratch;
-	int64_t factor = m->entry->data_factor;
 	uint64_t reg;
 
 	switch (op) {
@@ -375,14 +412,13 @@ static int run_other(struct machine *m, uint8_t op)
 		s->state.cfa_offset = (int64_t)cfi_uleb(&m->at, m->end);
 		return GO_ON;
 	case 0x0f:
-		set_cfa_expression(m);
-		return GO_ON;
+		return set_cfa_expression(m);
 	case 0x12:
 		reg = cfi_uleb(&m->at, m->end);
-		set_cfa(m, reg, cfi_sleb(&m->at, m->end) * factor);
+		set_cfa(m, reg, scaled(m, (uint64_t)cfi_sleb(&m->at, m->end)));
 		return GO_ON;
 	case 0x13:
-		s->state.cfa_offset = cfi_sleb(&m->at, m->end) * factor;
+		s->state.cfa_offset = scaled(m, (uint64_t)cfi_sleb(&m->at, m->end));
 		return GO_ON;
 	case 0x2e: /* GNU_args_size */
 		cfi_uleb(&m->at, m->end);
@@ -406,8 +442,7 @@ static bool run(struct machine *m, const uint8_t *at, const uint8_t *end)
 		if (op >> 6 == ADVANCE)
 			status = advance(m, low);
 		else if (op >> 6 == OFFSET)
-			set_rule(m, low, CFI_OFFSET,
-				 (int64_t)cfi_uleb(&m->at, m->end) * m->entry->data_factor);
+			set_rule(m, low, CFI_OFFSET, scaled(m, cfi_uleb(&m->at, m->end)));
 		else if (op >> 6 == RESTORE)
 			restore_rule(m, low);
 		else

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Call frame information: from .eh_frame to the rules that lead from one frame to its caller.
  *
- * The tables belong to loaded objects and are trusted as far as ld.so trusts them; still every read stays inside the
- * entry it belongs to. No allocation, no recursion; state lives in a scratch of the calling slot. */
+ * The tables belong to loaded objects, and are not trusted: a program may never have used its own. Every read stays inside
+ * the object, and inside the entry it belongs to. No allocation, no recursion; state lives in a scratch of the calling
+ * slot. */
 #ifndef RECORDER_CFI_H
 #define RECORDER_CFI_H
 
@@ -12,6 +13,12 @@
 
 /* DWARF register numbers of x86-64. */
 enum { DW_RBX = 3, DW_RBP = 6, DW_RSP = 7, DW_R12 = 12, DW_RIP = 16, DW_REGISTERS = 17 };
+
+/* The unwind information of an object. */
+struct cfi_table {
+	const uint8_t *header;	    /* .eh_frame_hdr; NULL: it has none */
+	const uint8_t *start, *end; /* the object */
+};
 
 struct cfi_entry {
 	uintptr_t start, end; /* code that it describes */
@@ -43,6 +50,7 @@ struct cfi_state {
 	const uint8_t *cfa_expression; /* ULEB length, then code */
 };
 
+enum { CFI_LENGTH_BYTES = 10 }; /* of an expression's length, at most */
 enum { CFI_REMEMBERED = 8 };
 struct cfi_scratch {
 	struct cfi_state state, initial, remembered[CFI_REMEMBERED];
@@ -50,9 +58,8 @@ struct cfi_scratch {
 	uint64_t registers[2][DW_REGISTERS];
 };
 
-/* Finds the entry for pc by the binary search table at `eh_frame_header`. False: there is none, or it is of a form
- * that is not understood. */
-bool cfi_find(const uint8_t *eh_frame_header, uintptr_t pc, struct cfi_entry *ret);
+/* Finds the entry for pc by the table's binary search. False: there is none, or it is of a form that is not understood. */
+bool cfi_find(const struct cfi_table *table, uintptr_t pc, struct cfi_entry *ret);
 
 /* Runs the entry's instructions up to pc; the result is scratch->state. False: not understood. */
 bool cfi_run(const struct cfi_entry *entry, uintptr_t pc, struct cfi_scratch *scratch);

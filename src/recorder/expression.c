@@ -280,7 +280,7 @@ bool expression_evaluate(const struct expression *expression, const uint8_t *cod
 			 uint64_t first, uint64_t *ret)
 {
 	const uint8_t *at = code;
-	uint64_t bytes = cfi_uleb(&at, at + 10);
+	uint64_t bytes = cfi_uleb(&at, at + CFI_LENGTH_BYTES);
 	struct evaluator e = { .in = expression, .at = at, .start = at, .end = at + bytes };
 
 	if (push_first)

@@ -265,6 +265,12 @@ static uint32_t add(const struct dl_find_object *object)
 	return (uint32_t)used;
 }
 
+static struct cfi_table unwind_table(const struct dl_find_object *object)
+{
+	return (struct cfi_table){ object->dlfo_eh_frame, object->dlfo_map_start,
+				   object->dlfo_map_end };
+}
+
 void modules_find(uintptr_t pc, struct module_found *ret)
 {
 	struct dl_find_object object;
@@ -284,17 +290,17 @@ void modules_find(uintptr_t pc, struct module_found *ret)
 		ret->id = add(&object);
 	if (ret->id == 0)
 		return;
-	ret->eh_frame_header = object.dlfo_eh_frame;
+	ret->unwind = unwind_table(&object);
 	ret->bias = object.dlfo_link_map->l_addr;
 }
 
-const uint8_t *modules_unwind_table(uintptr_t pc)
+struct cfi_table modules_unwind_table(uintptr_t pc)
 {
 	struct dl_find_object object;
 
 	if (find_object == NULL || find_object((void *)pc, &object) != 0)
-		return NULL;
-	return object.dlfo_eh_frame;
+		return (struct cfi_table){ 0 };
+	return unwind_table(&object);
 }
 
 COLD void modules_loader_allocates(struct slot *slot)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "recorder/cfi.h"
 #include "recorder/memory.h"
 #include "recorder/slot.h"
 
@@ -45,15 +46,15 @@ static ALWAYS_INLINE bool modules_is_recorder(uintptr_t pc)
 void modules_reset(void);
 
 struct module_found {
-	uint32_t id;			/* 0: no object has this address */
-	const uint8_t *eh_frame_header; /* NULL: it has no unwind information */
+	uint32_t id; /* 0: no object has this address */
+	struct cfi_table unwind;
 	uint64_t bias;
 };
 /* Who owns pc. Under the rules' lock. */
 void modules_find(uintptr_t pc, struct module_found *ret);
 
-/* The unwind table of the object that holds pc, without touching the log: no lock, any moment. NULL: none. */
-const uint8_t *modules_unwind_table(uintptr_t pc);
+/* The unwind information of the object that holds pc, without touching the log: no lock, any moment. */
+struct cfi_table modules_unwind_table(uintptr_t pc);
 
 /* ld.so called us: to allocate (objects may appear), or to free `block`, perhaps an object's link map. */
 void modules_loader_allocates(struct slot *slot);

@@ -81,7 +81,7 @@ static bool is_rbp_expression(const uint8_t *expression, bool deref, int64_t *re
 {
 	enum { DW_OP_BREG6 = 0x76, DW_OP_DEREF = 0x06 };
 	const uint8_t *at = expression;
-	uint64_t bytes = cfi_uleb(&at, at + 10);
+	uint64_t bytes = cfi_uleb(&at, at + CFI_LENGTH_BYTES);
 	const uint8_t *end = at + bytes;
 
 	if (bytes < 2 || *at++ != DW_OP_BREG6)
@@ -168,8 +168,7 @@ static uint64_t compute(struct slot *slot, uintptr_t pc, bool exact, uint32_t pr
 	modules_find(lookup, &module);
 	if (module.id == 0)
 		orphan_rules++;
-	else if (cfi_find(module.eh_frame_header, lookup, &entry) &&
-		 cfi_run(&entry, lookup, slot->cfi))
+	else if (cfi_find(&module.unwind, lookup, &entry) && cfi_run(&entry, lookup, slot->cfi))
 		kind = classify(&entry, &slot->cfi->state, &cfa, &rbp);
 	return pack(kind, frame_of(previous, live_frame_pack(module.id, pc - module.bias, exact)),
 		    cfa, rbp);

@@ -94,9 +94,10 @@ enum { OUT, AT_END, NO_WAY };
 static int step_out(struct machine *m, uint64_t *ret_cfa)
 {
 	uintptr_t pc = m->reg[DW_RIP] - (m->exact ? 0 : 1);
+	struct cfi_table table = modules_unwind_table(pc);
 	struct cfi_entry entry;
 
-	if (!cfi_find(modules_unwind_table(pc), pc, &entry) || !cfi_run(&entry, pc, m->scratch) ||
+	if (!cfi_find(&table, pc, &entry) || !cfi_run(&entry, pc, m->scratch) ||
 	    entry.return_register != DW_RIP)
 		return NO_WAY;
 	if (m->scratch->state.kind[DW_RIP] == CFI_UNDEFINED)

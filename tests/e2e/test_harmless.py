@@ -2,6 +2,9 @@
 """Real programs do the same with and without the recorder: stdout, stderr, exit status, files."""
 
 import hashlib
+import os
+import random as seeded
+import re
 import subprocess
 
 import pytest
@@ -136,3 +139,40 @@ def test_the_recorder_takes_little_of_a_threads_stack(target, record, clean_env)
     assert set(more) == {"nothing", "blocks", "mappings", "programs", "child", "children", "handlers"}
     assert max(more.values()) <= 1536, more
     assert more["blocks"] > 100, "the stack was not measured"
+
+
+def spoil(data, offset, bytes_, seed):
+    """Changes some of data[offset:offset + bytes_], in one of four ways."""
+    random = seeded.Random(seed)
+    places = range(offset, offset + bytes_)
+    way = seed % 4
+    if way == 0:
+        for at in random.choices(places, k=random.randrange(1, 40)):
+            data[at] = random.randrange(256)
+    elif way == 1:
+        for at in places[12:]:
+            data[at] = random.randrange(256)
+    elif way == 2:
+        fill = random.choice((0, 255))
+        for at in places[random.randrange(12, bytes_) :]:
+            data[at] = fill
+    else:
+        at = places[random.randrange(12, bytes_ - 4) & ~3]
+        data[at : at + 4] = random.choice((b"\xff\xff\xff\x7f", b"\0\0\0\x80", b"\xf0\xff\xff\xff", b"\0\0\0\x10"))
+
+
+@pytest.mark.parametrize("section", [".eh_frame", ".eh_frame_hdr"])
+def test_a_program_with_broken_unwind_tables_runs(section, target, record, scratch):
+    """A C program never reads them itself: that they are broken may be seen in its stacks and nowhere else."""
+    good = target("t_peak_exact")
+    headers = subprocess.run(["readelf", "-SW", good], capture_output=True, text=True, check=True).stdout
+    offset, bytes_ = re.search(rf"\] {re.escape(section)} +\w+ +\w+ (\w+) (\w+)", headers).groups()
+    for seed in range(400 if os.environ.get("HEAPGAUGE_LONG") == "1" else 20):
+        data = bytearray(good.read_bytes())
+        spoil(data, int(offset, 16), int(bytes_, 16), seed)
+        program = scratch / f"spoiled{seed}"
+        program.write_bytes(data)
+        program.chmod(0o755)
+        run = record([program])
+        assert (run.returncode, run.stderr) == (0, ""), f"seed {seed}"
+        program.unlink()
