@@ -52,13 +52,18 @@ static void begin_again(struct slot *slot)
 	memo_forget(slot);
 }
 
-NOINLINE uint32_t memo_find_further(const struct memo *memo, uint64_t place, uint64_t key)
+NOINLINE uint32_t memo_find_other(const struct memo *memo, struct memo_row *row, uint64_t hash)
 {
-	for (uint64_t way = 1; way < MEMO_WAYS; way++) {
-		const struct memo_entry *entry = memo_entry(memo, place ^ way);
+	uint64_t place = memo_place(row, hash, row->at);
 
-		if (entry->key == key && memo_holds(entry))
+	for (uint64_t way = 0; way < MEMO_WAYS; way++) {
+		uint32_t offset = memo->place[place ^ way];
+		const struct memo_entry *entry = memo_entry(memo, offset);
+
+		if (entry->key == row->key && memo_holds(entry)) {
+			row->last = offset;
 			return entry->record;
+		}
 	}
 	return 0;
 }
@@ -150,7 +155,7 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 	memo->epoch = epoch;
 	uintptr_t at = (uintptr_t)(frame + 1);
 	struct memo_row *row = row_for(memo, walk, at, frame[1]);
-	struct memo_entry *entry = (struct memo_entry *)(void *)(memo->ring + memo->used);
+	struct memo_entry *entry = memo_entry(memo, memo->used);
 
 	entry->key = row->key;
 	entry->record = record;
@@ -160,13 +165,16 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 	uint64_t place = memo_place(row, hash, at);
 
 	for (uint64_t way = 0; way < MEMO_WAYS; way++) {
-		if (memo_entry(memo, place ^ way)->key == entry->key)
-			learn_look(row, memo_entry(memo, place ^ way), entry);
+		const struct memo_entry *there = memo_entry(memo, memo->place[place ^ way]);
+
+		if (there->key == entry->key)
+			learn_look(row, there, entry);
 	}
 	place = memo_place(row, hash, at);
 	for (uint64_t way = MEMO_WAYS - 1; way > 0; way--)
 		memo->place[place ^ way] = memo->place[place ^ (way - 1)];
 	memo->place[place] = memo->used;
+	row->last = memo->used;
 	memo->used += entry->bytes;
 	memo->added++;
 }

@@ -19,7 +19,7 @@ enum {
 	MEMO_ROWS = 512,
 	MEMO_PLACES = 4096,
 	MEMO_WAYS = 4,
-	MEMO_LOOKS = 8,
+	MEMO_LOOKS = 7,
 	MEMO_FRAMES = 64,
 	MEMO_CHECKS = 16
 };
@@ -29,6 +29,7 @@ struct memo_row {
 	uint32_t stamp;	  /* of the range that all looks lie in */
 	uint32_t looks;
 	uint32_t look[MEMO_LOOKS]; /* bytes above `at` */
+	uint32_t last;		   /* the entry that was found last, in the ring */
 	uint64_t key;		   /* of its entries */
 };
 
@@ -63,8 +64,8 @@ void memo_forget(struct slot *slot);
 /* Remembers the walk that slot->walk holds. */
 void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t record);
 
-/* The record of an entry in the other places of `place`; 0 = none. */
-uint32_t memo_find_further(const struct memo *memo, uint64_t place, uint64_t key);
+/* The record of another stack of the row than the last one; 0 = not known. */
+uint32_t memo_find_other(const struct memo *memo, struct memo_row *row, uint64_t hash);
 
 static ALWAYS_INLINE uint64_t memo_hash(uintptr_t at, uintptr_t pc)
 {
@@ -94,9 +95,9 @@ static ALWAYS_INLINE uint64_t memo_place(const struct memo_row *row, uint64_t ha
 }
 _Static_assert(MEMO_PLACES == 1 << 12, "what memo_place shifts by");
 
-static ALWAYS_INLINE struct memo_entry *memo_entry(const struct memo *memo, uint64_t place)
+static ALWAYS_INLINE struct memo_entry *memo_entry(const struct memo *memo, uint32_t offset)
 {
-	return (struct memo_entry *)(void *)(memo->ring + memo->place[place]);
+	return (struct memo_entry *)(void *)(memo->ring + offset);
 }
 
 /* Whether all words still are where the walk read them. All lie in the range of the stamp. */
@@ -128,7 +129,7 @@ static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, const uintptr_t *fram
 	if (UNLIKELY(memo == NULL))
 		return 0;
 	uint64_t hash = memo_hash(at, frame[1]);
-	const struct memo_row *row = memo_row(memo, hash, at, frame[1]);
+	struct memo_row *row = memo_row(memo, hash, at, frame[1]);
 
 	if (UNLIKELY(row == NULL ||
 		     memo->generation != __atomic_load_n(&modules_generation, __ATOMIC_RELAXED)))
@@ -137,11 +138,10 @@ static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, const uintptr_t *fram
 	if (UNLIKELY((row->stamp != range->stamp || !stack_range_fresh(range)) &&
 		     row->stamp != stack_range_of(slot, at)->stamp))
 		return 0;
-	uint64_t place = memo_place(row, hash, at);
-	const struct memo_entry *entry = memo_entry(memo, place);
+	const struct memo_entry *entry = memo_entry(memo, row->last);
 
 	if (LIKELY(entry->key == row->key && memo_holds(entry)))
 		return entry->record;
-	return memo_find_further(memo, place, row->key);
+	return memo_find_other(memo, row, hash);
 }
 #endif
