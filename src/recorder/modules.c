@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module log. See modules.h.
  *
- * Owns: LIVE_MODULES and LIVE_STRINGS, written under rules_lock. own[] of an entry: its link map and its unwind table.
+ * Owns: LIVE_MODULES and LIVE_STRINGS, written under rules_lock. own[] of an entry: its link map, its unwind table, and the
+ * segment that this is in.
  * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
  * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
 #include "recorder/modules.h"
@@ -15,7 +16,8 @@
 #include "recorder/rules.h"
 #include "recorder/sys.h"
 
-enum { OWN_LINK_MAP = 0, OWN_EH_FRAME = 1, MODULE_IDS = 1 << 16, PATH_BYTES = 4096 };
+enum { OWN_LINK_MAP, OWN_EH_FRAME, OWN_START, OWN_END };
+enum { MODULE_IDS = 1 << 16, PATH_BYTES = 4096 };
 
 uint32_t modules_generation = 1;
 uintptr_t loader_start, loader_bytes;
@@ -83,12 +85,12 @@ void modules_reset(void)
 	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
 }
 
-/* Whether [at, at + bytes) is inside the object and can be read. */
-static bool readable(const struct dl_find_object *object, uintptr_t at, uint64_t bytes)
+/* Whether [at, at + bytes) can be read: headers and notes, which are small. */
+static bool readable(uintptr_t at, uint64_t bytes)
 {
-	uintptr_t end = (uintptr_t)object->dlfo_map_end;
+	enum { BYTES_MAX = 64 * 1024 };
 
-	if (at < (uintptr_t)object->dlfo_map_start || at > end || bytes > end - at)
+	if (bytes > BYTES_MAX || at > UINTPTR_MAX - BYTES_MAX)
 		return false;
 	for (uintptr_t page = at & ~(uintptr_t)(LIVE_PAGE - 1); page < at + bytes;
 	     page += LIVE_PAGE) {
@@ -123,21 +125,29 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
 	return false;
 }
 
-/* The program headers; ret_count 0: they cannot be had. They usually are in the first loaded page, but nothing says that
- * they must be. */
+/* The program headers; ret_count 0: they cannot be had. The kernel tells where those of the program are. Those of what
+ * ld.so mapped usually are in the first loaded page, but nothing says that they must be. */
 static const Elf64_Phdr *program_headers(const struct dl_find_object *object, unsigned *ret_count)
 {
-	uintptr_t base = (uintptr_t)object->dlfo_map_start;
-	const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
+	const struct link_map *map = object->dlfo_link_map;
+	uintptr_t base = (uintptr_t)object->dlfo_map_start, at = getauxval(AT_PHDR);
+	uint64_t count = getauxval(AT_PHNUM), bytes = getauxval(AT_PHENT);
 
 	*ret_count = 0;
-	if (!readable(object, base, sizeof *elf) ||
-	    __builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    elf->e_phentsize != sizeof(Elf64_Phdr) ||
-	    !readable(object, base + elf->e_phoff, (uint64_t)elf->e_phnum * sizeof(Elf64_Phdr)))
+	if (getauxval(AT_BASE) == 0 || map->l_prev != NULL || map->l_name[0] != 0) {
+		const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
+
+		if (!readable(base, sizeof *elf) ||
+		    __builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0)
+			return NULL;
+		at = base + elf->e_phoff;
+		count = elf->e_phnum;
+		bytes = elf->e_phentsize;
+	}
+	if (bytes != sizeof(Elf64_Phdr) || !readable(at, count * sizeof(Elf64_Phdr)))
 		return NULL;
-	*ret_count = elf->e_phnum;
-	return (const Elf64_Phdr *)(base + elf->e_phoff);
+	*ret_count = (unsigned)count;
+	return (const Elf64_Phdr *)at;
 }
 
 static void read_build_id(const struct dl_find_object *object, struct live_module *module)
@@ -149,7 +159,7 @@ static void read_build_id(const struct dl_find_object *object, struct live_modul
 	for (unsigned i = 0; i < count; i++) {
 		uintptr_t at = bias + segment[i].p_vaddr;
 
-		if (segment[i].p_type == PT_NOTE && readable(object, at, segment[i].p_memsz) &&
+		if (segment[i].p_type == PT_NOTE && readable(at, segment[i].p_memsz) &&
 		    build_id_in((const char *)at, segment[i].p_memsz, module))
 			return;
 	}
@@ -214,15 +224,42 @@ static void store_path(struct live_module *module, const struct dl_find_object *
 	module->path_bytes = bytes;
 }
 
+/* The unwind information, with the loaded segment that it is in. The loader knows less: of a program with a hole between
+ * its segments, where the code is. */
+static struct cfi_table read_unwind_table(const struct dl_find_object *object)
+{
+	struct cfi_table table = { .header = object->dlfo_eh_frame };
+	unsigned count;
+	const Elf64_Phdr *segment = program_headers(object, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		uintptr_t at = object->dlfo_link_map->l_addr + segment[i].p_vaddr;
+
+		if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_R) &&
+		    (uintptr_t)table.header - at < segment[i].p_filesz) {
+			table.start = (const uint8_t *)at;
+			table.end = table.start + segment[i].p_filesz;
+			return table;
+		}
+	}
+	table.start = object->dlfo_map_start;
+	table.end = object->dlfo_map_end;
+	return table;
+}
+
 static void describe(struct live_module *module, const struct dl_find_object *object)
 {
+	struct cfi_table unwind = read_unwind_table(object);
+
 	*module = (struct live_module){
 		.start = (uintptr_t)object->dlfo_map_start,
 		.end = (uintptr_t)object->dlfo_map_end,
 		.bias = object->dlfo_link_map->l_addr,
 		.mapped_ms = clock_ms(),
 		.own = { [OWN_LINK_MAP] = (uintptr_t)object->dlfo_link_map,
-			 [OWN_EH_FRAME] = (uintptr_t)object->dlfo_eh_frame },
+			 [OWN_EH_FRAME] = (uintptr_t)unwind.header,
+			 [OWN_START] = (uintptr_t)unwind.start,
+			 [OWN_END] = (uintptr_t)unwind.end },
 	};
 	read_build_id(object, module);
 }
@@ -247,9 +284,9 @@ static uint32_t add(const struct dl_find_object *object)
 		struct live_module *known = memory_module(id);
 
 		if (known->unmapped_ms != 0 && same_object(known, &module)) {
+			/* The unwind table is where it was: the same object at the same place. */
 			known->own[OWN_LINK_MAP] = module.own[OWN_LINK_MAP];
-			known->own[OWN_EH_FRAME] = module.own[OWN_EH_FRAME];
-			known->unmapped_ms = 0;
+			__atomic_store_n(&known->unmapped_ms, 0, __ATOMIC_RELEASE);
 			return id;
 		}
 	}
@@ -265,32 +302,42 @@ static uint32_t add(const struct dl_find_object *object)
 	return (uint32_t)used;
 }
 
-static struct cfi_table unwind_table(const struct dl_find_object *object)
+/* The entry of an object that is in the log; 0: it is not. */
+static uint32_t known_object(const struct dl_find_object *object)
 {
-	return (struct cfi_table){ object->dlfo_eh_frame, object->dlfo_map_start,
-				   object->dlfo_map_end };
+	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_MODULES], __ATOMIC_ACQUIRE);
+
+	for (uint32_t id = 1; id < used; id++) {
+		const struct live_module *known = memory_module(id);
+
+		if (__atomic_load_n(&known->unmapped_ms, __ATOMIC_ACQUIRE) == 0 &&
+		    known->own[OWN_LINK_MAP] == (uintptr_t)object->dlfo_link_map)
+			return id;
+	}
+	return 0;
+}
+
+static struct cfi_table unwind_table_of(uint32_t id)
+{
+	const uint64_t *own = memory_module(id)->own;
+
+	return (struct cfi_table){ (const uint8_t *)own[OWN_EH_FRAME],
+				   (const uint8_t *)own[OWN_START], (const uint8_t *)own[OWN_END] };
 }
 
 void modules_find(uintptr_t pc, struct module_found *ret)
 {
 	struct dl_find_object object;
-	uint64_t used = memory.head->used[LIVE_MODULES];
 
 	*ret = (struct module_found){ 0 };
 	if (find_object == NULL || find_object((void *)pc, &object) != 0)
 		return;
-	for (uint32_t id = 1; id < used && ret->id == 0; id++) {
-		const struct live_module *known = memory_module(id);
-
-		if (known->unmapped_ms == 0 &&
-		    known->own[OWN_LINK_MAP] == (uintptr_t)object.dlfo_link_map)
-			ret->id = id;
-	}
+	ret->id = known_object(&object);
 	if (ret->id == 0)
 		ret->id = add(&object);
 	if (ret->id == 0)
 		return;
-	ret->unwind = unwind_table(&object);
+	ret->unwind = unwind_table_of(ret->id);
 	ret->bias = object.dlfo_link_map->l_addr;
 }
 
@@ -300,7 +347,9 @@ struct cfi_table modules_unwind_table(uintptr_t pc)
 
 	if (find_object == NULL || find_object((void *)pc, &object) != 0)
 		return (struct cfi_table){ 0 };
-	return unwind_table(&object);
+	uint32_t id = known_object(&object);
+
+	return id != 0 ? unwind_table_of(id) : read_unwind_table(&object);
 }
 
 COLD void modules_loader_allocates(struct slot *slot)

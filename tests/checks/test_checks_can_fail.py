@@ -351,6 +351,11 @@ def test_sum_does_not_count_skipped_tests_as_passed(tmp_path):
     assert summed(tmp_path, PYTEST.format(inner="<skipped/>")) == (0, "1 passed, 0 failed")
 
 
+def test_sum_knows_a_skipped_cmocka_test_from_a_failed_one(tmp_path):
+    cmocka = CMOCKA.format(status="run", failure="", passed="3 test(s).\n[  SKIPPED ] 2")
+    assert summed(tmp_path, cmocka) == (0, "3 passed, 0 failed")
+
+
 def test_sum_counts_an_unbuilt_program_as_failed(tmp_path):
     text = '<testsuite><testcase name="a" status="notrun"><skipped/></testcase></testsuite>'
     assert summed(tmp_path, PYTEST.format(inner=""), text) == (1, "2 passed, 1 failed")
