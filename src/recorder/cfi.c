@@ -106,10 +106,11 @@ static bool read_cie_augmentation(const uint8_t **at, const uint8_t *end, const 
 				  struct cfi_entry *ret)
 {
 	uint64_t bytes = cfi_uleb(at, end);
-	const uint8_t *after = *at + bytes;
 
 	if (bytes > (uint64_t)(end - *at))
 		return false;
+	const uint8_t *after = *at + bytes;
+
 	for (; *augmentation; augmentation++) {
 		if (*augmentation == 'R') {
 			ret->encoding = (uint8_t)read_unsigned(at, after, 1);
