@@ -169,7 +169,7 @@ static bool number_place(struct places *places, struct place *p)
 	const struct place_group in_file = file ? (struct place_group){ NULL, file, NULL, 0 }
 						: (struct place_group){ NULL, NULL, module, 0 };
 
-	p->plumbing = is_plumbing(f);
+	p->plumbing = p->frame.plumbing = is_plumbing(f);
 	p->nameless = is_nameless(f);
 	return module && (file || !f->file) &&
 	       group_number(&tables[AXIS_FUNCTION], function, p, &p->function) &&
