@@ -32,6 +32,7 @@ const struct analysis analyses[] = {
 	  true },
 	{ "types", "C++ and Rust types and containers, as far as names tell", analyse_types, true },
 	{ "tree", "who called whom", analyse_tree, true },
+	{ "flame", "the same for a picture, whole: see --format json", analyse_flame, true },
 	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
 	  analyse_timeline },
 	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth },

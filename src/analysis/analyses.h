@@ -47,5 +47,6 @@ analysis_run analyse_health;
 analysis_run analyse_functions;
 analysis_run analyse_types;
 analysis_run analyse_tree;
+analysis_run analyse_flame;
 
 #endif

@@ -9,6 +9,8 @@
  *   RESULT_TREE    rows in preorder; the first column is the depth
  *   RESULT_SERIES  rows in time; the first column is the moment
  *
+ * or, where there may be a million of them, nodes of a tree column by column.
+ *
  * Names of columns and fields are the keys of the JSON and never change their meaning; titles and
  * sentences are for people and may. Everything is in the result's arena, or lives as long as the
  * profile and the names it was made from.
@@ -103,6 +105,20 @@ struct result_column {
 
 enum result_shape { RESULT_TABLE, RESULT_TREE, RESULT_SERIES };
 
+/*
+ * A tree of very many nodes for a picture, in preorder, the heaviest of a node's children first: one array for each number.
+ * What a node has is its own and its children's.
+ */
+struct result_nodes {
+	const struct result_frame *names; /* id and line: 0 where they mean nothing */
+	size_t name_count;
+	const int32_t *name;	     /* by node: its name's place; -1: several that are not shown */
+	const int32_t *parent;	     /* by node; -1: none */
+	const int64_t *value, *self; /* by node: through it, and its own */
+	const int64_t *before;	     /* of a comparison: what value was; else NULL */
+	size_t count;
+};
+
 struct result_table {
 	const char *name; /* the key: what a row is, in the plural */
 	enum result_shape shape;
@@ -110,6 +126,7 @@ struct result_table {
 	size_t column_count;
 	const struct result_value *values; /* row by row */
 	size_t row_count;
+	const struct result_nodes *nodes;    /* instead of columns and values; NULL: none */
 	bool machines_only;		     /* the sentences say it all: not shown to people */
 	const struct result_value *left_out; /* what the limit hid, in words */
 	size_t left_out_count;

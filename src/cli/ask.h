@@ -11,6 +11,7 @@
 #ifndef CLI_ASK_H
 #define CLI_ASK_H
 
+#include "analysis/analyses.h"
 #include "analysis/query.h"
 #include "cli/options.h"
 #include "model/names.h"
@@ -47,7 +48,7 @@ enum ask_option {
 };
 
 /* clang-format off */
-#define ASK_ROWS \
+#define ASK_QUESTION_ROWS \
 	[ASK_COST] = { "cost", 'c', "COST", "which number", .group = "Question", .choices = WORDS_WITH_HELP(cost_words) }, \
 	[ASK_AT] = { "at", 0, "MOMENT", "of which moment", .group = "Question", .choices = WORDS_WITH_HELP(moment_words) }, \
 	[ASK_MINUS] = { "minus", 0, "MOMENT", "what changed since that moment", .group = "Question", .choices = WORDS(moment_words) }, \
@@ -61,19 +62,24 @@ enum ask_option {
 	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
 	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
 	[ASK_KIND] = { "kind", 0, "KIND", "heap, or what the program mapped itself", .group = "Which stacks", .choices = WORDS(kind_words) }, \
-	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax", .group = "Which stacks" }, \
 	[ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions up", .group = "How much" }, \
 	[ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
 	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \
 	[ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "a function that calls itself is one level", .group = "How much" }, \
 	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }, \
-	[ASK_NAMES] = { "names", 0, "STYLE", "how functions are called", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }, \
+	[ASK_NAMES] = { "names", 0, "STYLE", "how functions are called", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }
+
+/* What reads files of the machine, or the network: a page may not ask for it. */
+#define ASK_MACHINE_ROWS \
+	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax", .group = "Which stacks" }, \
 	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "frames as module+offset: nothing is looked up", .group = "Names" }, \
 	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }, \
 	[ASK_NO_CACHE] = { "no-cache", 0, NULL, "neither use nor keep the names below ~/.cache/heapgauge", .group = "Names" }, \
 	[ASK_DEBUGINFOD] = { "debuginfod", 0, NULL, "ask the servers in DEBUGINFOD_URLS for debug information", .group = "Names", .scope = OPTION_NOT_IN_FOLDER }, \
 	[ASK_DEBUGINFOD_DEADLINE] = { "debuginfod-deadline", 0, "SECONDS", "how long that may take in all", .group = "Names", .fallback = "60" }
 /* clang-format on */
+
+#define ASK_ROWS ASK_QUESTION_ROWS, ASK_MACHINE_ROWS
 
 struct asked {
 	struct query query;
@@ -84,6 +90,10 @@ struct asked {
 
 /* Nothing asked yet: names are looked up. */
 struct asked ask_init(void);
+
+/* What to show where no view was named: grouped it is a list of groups, a question about a cost or a moment is one of sites, and
+ * no question gets the summary. */
+const struct analysis *ask_default_view(const struct asked *asked);
 
 /* -1 with the error set. Texts of the query point to the values. */
 int ask_take(struct asked *asked, enum ask_option option, const char *value, struct error *error);

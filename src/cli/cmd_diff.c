@@ -109,12 +109,8 @@ static int take_options(struct diff_command *c, struct options *options, struct 
 		return error_set(error,
 				 "of more than two recordings, say which are after: OLD... --to "
 				 "NEW...");
-	const struct query *q = &c->asked.query;
-
-	if (!c->view_given && q->has_axis && q->by != AXIS_SITE)
-		c->show.view = analysis_find("functions");
-	else if (!c->view_given && (q->has_cost || q->at.kind || q->has_axis))
-		c->show.view = analysis_find("sites");
+	if (!c->view_given)
+		c->show.view = ask_default_view(&c->asked);
 	if (!c->show.view->compares)
 		return error_set(error, "the view %s does not compare recordings",
 				 c->show.view->name);

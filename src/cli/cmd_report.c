@@ -127,19 +127,6 @@ static struct profile *open_either(const struct report *report, char **ret_name,
 	return *ret_name ? recording_open(*ret_name, error) : NULL;
 }
 
-/* A question without a view: grouped it is a list of groups, else one of sites. */
-static void choose_default_view(struct report *report)
-{
-	const struct query *q = &report->asked.query;
-
-	if (report->view_given)
-		return;
-	if (q->has_axis && q->by != AXIS_SITE)
-		report->show.view = analysis_find("functions");
-	else if (q->has_cost || q->at.kind || q->minus.kind || q->has_axis)
-		report->show.view = analysis_find("sites");
-}
-
 static int write_to_file(struct report *report, const struct profile *profile, struct error *error)
 {
 	FILE *file = fopen(report->output, "we");
@@ -174,7 +161,8 @@ static int show_report(struct report *report, const struct common_options *wishe
 
 	if (!profile)
 		return -1;
-	choose_default_view(report);
+	if (!report->view_given)
+		report->show.view = ask_default_view(&report->asked);
 	if (!report->asked.limit_given)
 		report->asked.query.limit = report->show.renderer->default_limit;
 	report->show.names = report->asked.names;

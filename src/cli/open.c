@@ -94,24 +94,29 @@ static int write_file(void *context, struct span bytes, struct error *error)
 	return 0;
 }
 
+int show_result(struct render_output *out, const struct profile *profile, struct places *places,
+		const struct show *show, struct error *error)
+{
+	struct result *result = show->view->run(profile, places, show->query, error);
+
+	if (!result)
+		return -1;
+	int status = show->renderer->run(result, &show->render, out, error);
+
+	result_free(result);
+	return status;
+}
+
 int show_profile(FILE *out, const struct profile *profile, const struct show *show,
 		 struct error *error)
 {
 	struct render_output output = { .write = write_file, .context = out };
 	struct names *names = names_new(&show->names);
 	struct places *places = names ? places_new(names) : NULL;
-	struct result *result = NULL;
-	int status = -1;
+	int status = places ? show_result(&output, profile, places, show, error)
+			    : error_set(error, "out of memory");
 
-	if (places)
-		result = show->view->run(profile, places, show->query, error);
-	else
-		error_set(error, "out of memory");
-
-	if (result)
-		status = show->renderer->run(result, &show->render, &output, error);
 	buffer_release(&output.buffer);
-	result_free(result);
 	places_free(places);
 	names_free(names);
 	return status;

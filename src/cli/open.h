@@ -35,6 +35,9 @@ struct show {
 	struct render_options render;
 	struct names_options names;
 };
+/* The result alone, with names that are known already; to wherever `out` writes. */
+int show_result(struct render_output *out, const struct profile *profile, struct places *places,
+		const struct show *show, struct error *error);
 int show_profile(FILE *out, const struct profile *profile, const struct show *show,
 		 struct error *error);
 

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -407,24 +408,34 @@ static const char *fetch_note(const struct symbolizer *symbolizer)
 	return NULL;
 }
 
+/* By path, whichever was asked for first: a question has the same notes, whatever was asked before it. */
+static int compare_modules(const void *left, const void *right)
+{
+	const struct symbol_module_state *a = left, *b = right;
+
+	return strcmp(a->path, b->path);
+}
+
 int names_notes(const struct names *names, struct arena *arena, struct profile_notes *ret)
 {
 	size_t modules = names->symbolizer ? symbolizer_module_count(names->symbolizer) : 0;
 	struct profile_note *notes = ARENA_ARRAY(arena, struct profile_note, modules + 1);
+	AUTO_FREE struct symbol_module_state *unnamed = calloc(modules + 1, sizeof *unnamed);
 	const char *fetch = names->symbolizer ? fetch_note(names->symbolizer) : NULL;
 	size_t count = 0;
 
-	if (!notes)
+	if (!notes || !unnamed)
 		return -1;
 	for (uint32_t i = 1; i <= modules; i++) {
-		struct symbol_module_state m =
+		unnamed[count] =
 			symbolizer_module_state(names->symbolizer, (symbol_module_id){ i });
-
-		if (!m.unnamed || !m.path[0])
-			continue;
-		notes[count] =
-			(struct profile_note){ "unnamed_frames", note_text(&m, arena), m.unnamed };
-		if (!notes[count++].text)
+		count += unnamed[count].unnamed && unnamed[count].path[0];
+	}
+	qsort(unnamed, count, sizeof *unnamed, compare_modules);
+	for (size_t i = 0; i < count; i++) {
+		notes[i] = (struct profile_note){ "unnamed_frames", note_text(&unnamed[i], arena),
+						  unnamed[i].unnamed };
+		if (!notes[i].text)
 			return -1;
 	}
 	if (fetch)

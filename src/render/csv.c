@@ -85,6 +85,30 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 	}
 }
 
+/* Nodes by name and parent, both by number of line: what a picture is made of, for who makes it elsewhere. */
+static int render_nodes(const struct result_nodes *n, struct render_output *out,
+			struct error *error)
+{
+	struct buffer *b = &out->buffer;
+
+	buffer_text(b, "node,parent,value,self,function,file,line,module\n");
+	for (size_t i = 0; i < n->count; i++) {
+		const struct result_frame *f = n->name[i] < 0 ? NULL : &n->names[n->name[i]];
+
+		buffer_printf(b, "%zu,%" PRId32 ",%" PRId64 ",%" PRId64 ",", i, n->parent[i],
+			      n->value[i], n->self[i]);
+		append_quoted(b, f ? f->function : "");
+		buffer_char(b, ',');
+		append_quoted(b, f && f->file ? f->file : "");
+		buffer_printf(b, ",%" PRIu32 ",", f ? f->line : 0);
+		append_quoted(b, f ? f->module : "");
+		buffer_char(b, '\n');
+		if (render_flush(out, false, error) < 0)
+			return -1;
+	}
+	return render_flush(out, true, error);
+}
+
 int render_csv(const struct result *result, const struct render_options *options,
 	       struct render_output *out, struct error *error)
 {
@@ -93,6 +117,8 @@ int render_csv(const struct result *result, const struct render_options *options
 	int status = 0;
 
 	(void)options;
+	if (t->nodes)
+		return render_nodes(t->nodes, out, error);
 	for (size_t i = 0, shown = 0; i < t->column_count; i++)
 		if (t->columns[i].name)
 			buffer_printf(b, "%s%s", shown++ ? "," : "", t->columns[i].name);

@@ -191,6 +191,58 @@ static int write_table(struct writer *w, const struct result_table *t, struct re
 	return has_frames(t) ? write_frame_table(w, out, error) : 0;
 }
 
+static void write_names(struct json *j, const struct result_nodes *n)
+{
+	json_key(j, "names");
+	json_array(j);
+	for (size_t i = 0; i < n->name_count; i++) {
+		const struct result_frame *f = &n->names[i];
+
+		json_object(j);
+		json_field_string(j, "function", f->function);
+		json_field_string(j, "module", f->module);
+		json_field_string(j, "file", f->file);
+		json_field_u64(j, "line", f->line);
+		json_field_bool(j, "inlined", f->inlined);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* One of both, by node. */
+static int write_numbers(struct writer *w, const char *key, const int32_t *small,
+			 const int64_t *large, size_t count, struct render_output *out,
+			 struct error *error)
+{
+	json_key(&w->json, key);
+	json_array(&w->json);
+	for (size_t i = 0; i < count; i++) {
+		json_i64(&w->json, small ? small[i] : large[i]);
+		if (i % 1024 == 0 && render_flush(out, false, error) < 0)
+			return -1;
+	}
+	json_end_array(&w->json);
+	return 0;
+}
+
+static int write_nodes(struct writer *w, const struct result_table *t, struct render_output *out,
+		       struct error *error)
+{
+	const struct result_nodes *n = t->nodes;
+
+	write_names(&w->json, n);
+	json_key(&w->json, t->name);
+	json_object(&w->json);
+	if (write_numbers(w, "name", n->name, NULL, n->count, out, error) < 0 ||
+	    write_numbers(w, "parent", n->parent, NULL, n->count, out, error) < 0 ||
+	    write_numbers(w, "value", NULL, n->value, n->count, out, error) < 0 ||
+	    write_numbers(w, "self", NULL, n->self, n->count, out, error) < 0 ||
+	    (n->before && write_numbers(w, "before", NULL, n->before, n->count, out, error) < 0))
+		return -1;
+	json_end_object(&w->json);
+	return 0;
+}
+
 static int write_result(struct writer *w, const struct result *result, struct render_output *out,
 			struct error *error)
 {
@@ -201,7 +253,9 @@ static int write_result(struct writer *w, const struct result *result, struct re
 		json_key(j, result->head.at[i].name);
 		write_value(w, &result->head.at[i].value);
 	}
-	if (write_table(w, &result->table, out, error) < 0)
+	const struct result_table *t = &result->table;
+
+	if ((t->nodes ? write_nodes(w, t, out, error) : write_table(w, t, out, error)) < 0)
 		return -1;
 	json_end_object(j);
 	return 0;
@@ -210,7 +264,8 @@ static int write_result(struct writer *w, const struct result *result, struct re
 int render_json(const struct result *result, const struct render_options *options,
 		struct render_output *out, struct error *error)
 {
-	bool pretty = result->table.row_count <= PRETTY_ROWS;
+	const struct result_table *t = &result->table;
+	bool pretty = t->row_count <= PRETTY_ROWS && !t->nodes;
 	struct writer w = { .json = json_to(&out->buffer, pretty ? JSON_PRETTY : JSON_COMPACT) };
 
 	(void)options;

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the page asks, answered: a path and parameters become a question, and its result is the JSON that `report`
+ * or `diff` would print. One thread at a time.
+ */
+#ifndef CLI_WEB_H
+#define CLI_WEB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/ask.h"
+#include "model/names.h"
+#include "model/profile.h"
+#include "serve/serve.h"
+#include "util/buffer.h"
+#include "util/error.h"
+
+enum { WEB_STYLES = NAMES_RAW + 1 };
+
+struct web_file {
+	char *path;
+	struct profile *profile;
+	/* By style, of it alone and of comparisons; stay known from one question to the next. NULL: not asked for yet. */
+	struct names *names[2][WEB_STYLES];
+};
+
+struct web {
+	VECTOR(struct web_file) files;
+	struct web_file before;	   /* what they are compared with; no profile: nothing */
+	const struct asked *asked; /* names, and what to leave out, as said on the command line */
+	const char *suppression_path; /* NULL: none */
+	struct intern *source_files;  /* every file that a frame names; NULL: not asked yet */
+};
+
+/* Opens the recordings. `before_path` may be NULL. -1 with the error set; web_release either way. */
+int web_open(struct web *web, const char *const *paths, size_t count, const char *before_path,
+	     struct error *error);
+void web_release(struct web *web);
+
+/* For serve_start; context is the struct web. */
+serve_handler web_answer;
+
+/* The parts of it, each appends JSON: the answer to a question, and everything that can be asked. */
+int web_result(struct web *web, const struct serve_param *params, size_t count, struct buffer *out,
+	       struct error *error);
+void web_about(const struct web *web, struct buffer *out);
+
+#endif

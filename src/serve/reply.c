@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers as they are sent: see reply.h.
+ *
+ * The headers are the same for all: nothing is stored by the browser, shown inside another page, taken for another
+ * type, or told to other sites. A page may run the scripts that carry its nonce, and may ask this server; no
+ * more. Packing is zlib's fastest: the other end is usually on the same machine, and at worst behind ssh.
+ */
+#include "serve/reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+const char reply_json[] = "application/json";
+const char reply_page[] = "text/html; charset=utf-8";
+const char reply_text[] = "text/plain; charset=utf-8";
+
+enum { PACK_FROM_BYTES = 16 * 1024, PACK_LEVEL = 1, GZIP_WINDOW = 15 + 16 };
+
+static const char *const harmless_headers[][2] = {
+	{ "Cache-Control", "no-store" },
+	{ "X-Content-Type-Options", "nosniff" },
+	{ "X-Frame-Options", "DENY" },
+	{ "Referrer-Policy", "no-referrer" },
+	{ "Cross-Origin-Opener-Policy", "same-origin" },
+	{ "Cross-Origin-Resource-Policy", "same-origin" },
+};
+
+static char *policy_of(const char *type, const char *nonce)
+{
+	struct buffer out = BUFFER_INIT;
+
+	buffer_text(&out, "default-src 'none'; base-uri 'none'; form-action 'none'; "
+			  "frame-ancestors 'none'");
+	if (type == reply_page)
+		buffer_printf(&out,
+			      "; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; "
+			      "img-src 'self' data:",
+			      nonce, nonce);
+	return buffer_take_string(&out);
+}
+
+static bool add_headers(struct MHD_Response *response, const char *type, const char *policy)
+{
+	bool added = MHD_add_response_header(response, "Content-Type", type) &&
+		     MHD_add_response_header(response, "Content-Security-Policy", policy);
+
+	for (size_t i = 0; i < ARRAY_SIZE(harmless_headers) && added; i++)
+		added = MHD_add_response_header(response, harmless_headers[i][0],
+						harmless_headers[i][1]);
+	return added;
+}
+
+/* A response that frees the body. NULL, and the body is freed, if out of memory. */
+static struct MHD_Response *response_of(struct buffer *body, const char *type, const char *policy)
+{
+	struct buffer taken = *body;
+	struct MHD_Response *response;
+
+	*body = BUFFER_INIT;
+	response = MHD_create_response_from_buffer(taken.size, taken.data, MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		buffer_release(&taken);
+		return NULL;
+	}
+	if (add_headers(response, type, policy))
+		return response;
+	MHD_destroy_response(response);
+	return NULL;
+}
+
+bool reply_make(struct reply *reply, unsigned status, const char *type, const char *nonce,
+		struct buffer *body)
+{
+	*reply = (struct reply){ .status = status,
+				 .type = type,
+				 .policy = policy_of(type, nonce),
+				 .body = buffer_span(body) };
+	if (!body->failed && reply->policy)
+		reply->plain = response_of(body, type, reply->policy);
+	buffer_release(body);
+	if (!reply->plain)
+		reply_release(reply);
+	return reply->plain;
+}
+
+bool reply_header(struct reply *reply, const char *name, const char *value)
+{
+	return MHD_add_response_header(reply->plain, name, value) == MHD_YES;
+}
+
+/* False if out of memory. */
+static bool pack(struct span body, struct buffer *out)
+{
+	z_stream stream = { 0 };
+
+	if (deflateInit2(&stream, PACK_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+	    Z_OK)
+		return false;
+	int status = Z_OK;
+
+	stream.next_in = (uint8_t *)(uintptr_t)body.data;
+	while (status == Z_OK) {
+		size_t fed = (size_t)(stream.next_in - body.data);
+		uint8_t *room = buffer_reserve(out, PACK_FROM_BYTES);
+
+		if (!room)
+			break;
+		/* Both counts are of 32 bits, and a body may be larger. */
+		stream.avail_in = (uInt)MIN(body.size - fed, (size_t)1 << 30);
+		stream.next_out = room;
+		stream.avail_out = PACK_FROM_BYTES;
+		status = deflate(&stream,
+				 fed + stream.avail_in == body.size ? Z_FINISH : Z_NO_FLUSH);
+		out->size += PACK_FROM_BYTES - stream.avail_out;
+	}
+	deflateEnd(&stream);
+	return status == Z_STREAM_END;
+}
+
+static void make_packed(struct reply *reply)
+{
+	AUTO(buffer_release) struct buffer packed = BUFFER_INIT;
+	size_t bytes;
+
+	if (reply->packed || reply->body.size < PACK_FROM_BYTES || !pack(reply->body, &packed))
+		return;
+	bytes = packed.size;
+	reply->packed = response_of(&packed, reply->type, reply->policy);
+	if (!reply->packed)
+		return;
+	if (MHD_add_response_header(reply->packed, "Content-Encoding", "gzip") == MHD_YES) {
+		reply->packed_bytes = bytes;
+		return;
+	}
+	MHD_destroy_response(reply->packed);
+	reply->packed = NULL;
+}
+
+enum MHD_Result reply_send(struct reply *reply, struct MHD_Connection *connection,
+			   const char *accepts)
+{
+	if (accepts && strstr(accepts, "gzip"))
+		make_packed(reply);
+	return MHD_queue_response(
+		connection, reply->status,
+		reply->packed && accepts && strstr(accepts, "gzip") ? reply->packed : reply->plain);
+}
+
+void reply_release(struct reply *reply)
+{
+	if (reply->plain)
+		MHD_destroy_response(reply->plain);
+	if (reply->packed)
+		MHD_destroy_response(reply->packed);
+	free(reply->policy);
+	*reply = (struct reply){ 0 };
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP by libmicrohttpd: see serve.h.
+ *
+ * Each connection has a thread, so that what is kept can be sent while something else is being worked out; the handler is called under
+ * a lock, and whoever waited for it looks first whether the answer has come meanwhile. Everything that a
+ * request says goes past the guard before the handler hears of it.
+ */
+#include "serve/serve.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/guard.h"
+#include "serve/kept.h"
+#include "serve/listen.h"
+#include "serve/reply.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+#include "util/vector.h"
+
+enum {
+	CONNECTIONS = 256,
+	REQUEST_BYTES = 64 * 1024,     /* URL and headers */
+	SILENCE_SECONDS = 600,	       /* longer than any answer takes */
+	KEPT_BYTES = 256 * 1024 * 1024 /* of answers */
+};
+
+typedef VECTOR(struct serve_param) param_vector;
+
+struct server {
+	struct MHD_Daemon *daemon;
+	struct guard guard;
+	serve_handler *handler;
+	void *context;
+	pthread_mutex_t handling; /* held while the handler runs */
+	struct kept_answers kept;
+	uint16_t port;
+	char *host, *socket_path;
+	char *url, *url_once;
+};
+
+void serve_refuse(struct serve_answer *answer, unsigned status, const char *format, ...)
+{
+	struct error reason = ERROR_INIT;
+	struct json j = json_to(&answer->body, JSON_PRETTY);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reason.message, sizeof reason.message, format, args);
+	va_end(args);
+	answer->status = status;
+	answer->is_page = false;
+	answer->keep = false;
+	buffer_clear(&answer->body);
+	json_object(&j);
+	json_field_string(&j, "error", reason.message);
+	json_end_object(&j);
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result send_once(struct MHD_Connection *connection, struct reply *reply)
+{
+	enum MHD_Result result =
+		reply_send(reply, connection, header(connection, "Accept-Encoding"));
+
+	reply_release(reply);
+	return result;
+}
+
+/* A sentence: for a person where the page would be, else for a script. */
+static enum MHD_Result refuse(struct MHD_Connection *connection, const char *path, unsigned status,
+			      const char *sentence)
+{
+	struct serve_answer answer = { 0 };
+	struct reply reply;
+	bool person = strcmp(path, "/") == 0;
+
+	if (person) {
+		buffer_text(&answer.body, sentence);
+		buffer_char(&answer.body, '\n');
+	} else {
+		serve_refuse(&answer, status, "%s", sentence);
+	}
+	if (!reply_make(&reply, status, person ? reply_text : reply_json, NULL, &answer.body))
+		return MHD_NO;
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		reply_header(&reply, "Allow", "GET, HEAD");
+	return send_once(connection, &reply);
+}
+
+struct gathered {
+	param_vector params;
+	bool failed, has_nul;
+};
+
+static enum MHD_Result gather(void *context, enum MHD_ValueKind kind, const char *name,
+			      size_t name_bytes, const char *value, size_t value_bytes)
+{
+	struct gathered *g = context;
+	const struct serve_param param = { name, value ? value : "" };
+
+	(void)kind;
+	if (strlen(name) != name_bytes || (value && strlen(value) != value_bytes))
+		g->has_nul = true;
+	if (!vector_push(&g->params, param))
+		g->failed = true;
+	return MHD_YES;
+}
+
+static void append_encoded(struct buffer *out, const char *text)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789-._~";
+
+	for (; *text; text++) {
+		if (strchr(plain, *text))
+			buffer_char(out, *text);
+		else
+			buffer_printf(out, "%%%02X", (unsigned char)*text);
+	}
+}
+
+/* The cookie, and the same URL without the token: it shall stay in no history. */
+static enum MHD_Result let_in(struct server *server, struct MHD_Connection *connection,
+			      const param_vector *params)
+{
+	AUTO(buffer_release) struct buffer to = BUFFER_INIT;
+	AUTO(buffer_release) struct buffer cookie = BUFFER_INIT;
+	struct buffer nothing = BUFFER_INIT;
+	struct reply reply;
+	char separator = '?';
+
+	buffer_char(&to, '/');
+	for (size_t i = 0; i < params->count; i++) {
+		if (strcmp(params->at[i].name, "token") == 0)
+			continue;
+		buffer_char(&to, separator);
+		separator = '&';
+		append_encoded(&to, params->at[i].name);
+		buffer_char(&to, '=');
+		append_encoded(&to, params->at[i].value);
+	}
+	buffer_printf(&cookie, "%s=%s; HttpOnly; SameSite=Strict; Path=/",
+		      server->guard.cookie_name, server->guard.cookie);
+	const char *location = buffer_string(&to), *set = buffer_string(&cookie);
+
+	if (!location || !set ||
+	    !reply_make(&reply, MHD_HTTP_SEE_OTHER, reply_text, NULL, &nothing))
+		return MHD_NO;
+	if (reply_header(&reply, "Location", location) && reply_header(&reply, "Set-Cookie", set))
+		return send_once(connection, &reply);
+	reply_release(&reply);
+	return MHD_NO;
+}
+
+static enum MHD_Result ask_handler(struct server *server, struct MHD_Connection *connection,
+				   const struct serve_request *request, const char *question)
+{
+	struct serve_answer answer = { .status = MHD_HTTP_OK };
+	struct reply reply;
+
+	server->handler(server->context, request, &answer);
+	if (!reply_make(&reply, answer.status, answer.is_page ? reply_page : reply_json,
+			request->nonce, &answer.body))
+		return refuse(connection, request->path, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			      "out of memory");
+	if (!answer.keep)
+		return send_once(connection, &reply);
+	enum MHD_Result result =
+		reply_send(&reply, connection, header(connection, "Accept-Encoding"));
+
+	kept_add(&server->kept, question, &reply);
+	return result;
+}
+
+static enum MHD_Result answer_question(struct server *server, struct MHD_Connection *connection,
+				       const struct serve_request *request)
+{
+	AUTO_FREE char *question = kept_question(request);
+	const char *accepts = header(connection, "Accept-Encoding");
+	enum MHD_Result result = MHD_NO;
+
+	if (!question || kept_send(&server->kept, question, connection, accepts, &result))
+		return result;
+	pthread_mutex_lock(&server->handling);
+	if (!kept_send(&server->kept, question, connection, accepts, &result))
+		result = ask_handler(server, connection, request, question);
+	pthread_mutex_unlock(&server->handling);
+	return result;
+}
+
+static enum guard_verdict check(struct server *server, struct MHD_Connection *connection,
+				const char *path)
+{
+	return guard_check(&server->guard,
+			   &(struct guard_request){
+				   .path = path,
+				   .host = header(connection, "Host"),
+				   .origin = header(connection, "Origin"),
+				   .fetch_site = header(connection, "Sec-Fetch-Site"),
+				   .cookie = MHD_lookup_connection_value(
+					   connection, MHD_COOKIE_KIND, server->guard.cookie_name),
+				   .token = MHD_lookup_connection_value(
+					   connection, MHD_GET_ARGUMENT_KIND, "token"),
+			   });
+}
+
+static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *connection,
+				  const char *path, const param_vector *params)
+{
+	char nonce[GUARD_SECRET_BYTES];
+
+	switch (check(server, connection, path)) {
+	case GUARD_ENTER:
+		return let_in(server, connection, params);
+	case GUARD_STRANGER:
+		return refuse(
+			connection, path, MHD_HTTP_FORBIDDEN,
+			"This browser has not been let in: open the whole URL that 'heapgauge "
+			"view' printed, with its token.");
+	case GUARD_FOREIGN:
+		return refuse(
+			connection, path, MHD_HTTP_FORBIDDEN,
+			"This server answers under its own name and to its own page only: open "
+			"the URL that 'heapgauge view' printed.");
+	case GUARD_PASS:
+		break;
+	}
+	if (!guard_secret(nonce))
+		return MHD_NO;
+	return answer_question(server, connection,
+			       &(struct serve_request){ path, params->at, params->count, nonce });
+}
+
+static enum MHD_Result take_request(void *context, struct MHD_Connection *connection,
+				    const char *path, const char *method, const char *version,
+				    const char *upload, size_t *upload_bytes, void **state)
+{
+	struct server *server = context;
+	struct gathered g = { 0 };
+	enum MHD_Result result;
+
+	(void)version;
+	(void)upload;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return refuse(connection, path, MHD_HTTP_METHOD_NOT_ALLOWED,
+			      "Nothing can be changed here: GET is all there is.");
+	/* The first call has the headers only; a body, which nobody needs, comes in those after it. */
+	if (!*state) {
+		*state = server;
+		return MHD_YES;
+	}
+	if (*upload_bytes) {
+		*upload_bytes = 0;
+		return MHD_YES;
+	}
+	MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, gather, &g);
+	if (g.failed)
+		result = MHD_NO;
+	else if (g.has_nul)
+		result = refuse(connection, path, MHD_HTTP_BAD_REQUEST,
+				"A parameter has a NUL byte, which no question has.");
+	else
+		result = answer_get(server, connection, path, &g.params);
+	vector_release(&g.params);
+	return result;
+}
+
+static char *url_of(const struct server *server, const char *token)
+{
+	struct buffer out = BUFFER_INIT;
+	const char *host = server->host;
+
+	if (host && strchr(host, ':'))
+		buffer_printf(&out, "http://[%s]:%u", host, server->port);
+	else if (host)
+		buffer_printf(&out, "http://%s:%u", host, server->port);
+	buffer_printf(&out, "/?token=%s", token);
+	return buffer_take_string(&out);
+}
+
+static int open_socket(struct server *server, const struct serve_options *o, bool *ret_any,
+		       struct error *error)
+{
+	const char *host = o->host ? o->host : "127.0.0.1";
+
+	if (o->socket_path) {
+		server->socket_path = strdup(o->socket_path);
+		return server->socket_path ? listen_unix(o->socket_path, error)
+					   : error_set(error, "out of memory");
+	}
+	int fd = listen_tcp(host, o->port, &server->port, ret_any, error);
+
+	if (fd >= 0)
+		server->host = strdup(*ret_any ? "localhost" : host);
+	return fd;
+}
+
+/* Takes the descriptor. */
+static int start_daemon(struct server *server, int fd, struct error *error)
+{
+	server->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
+		take_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	if (server->daemon)
+		return 0;
+	close(fd);
+	return error_set(error, "the web server did not start: out of memory or threads");
+}
+
+struct server *serve_start(const struct serve_options *options, struct error *error)
+{
+	struct server *server = calloc(1, sizeof *server);
+	bool any_address = false;
+
+	if (!server) {
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	server->handler = options->handler;
+	server->context = options->context;
+	pthread_mutex_init(&server->handling, NULL);
+	kept_init(&server->kept, KEPT_BYTES);
+	int fd = open_socket(server, options, &any_address, error);
+
+	if (fd >= 0 && !guard_init(&server->guard, server->host, any_address)) {
+		close(fd);
+		fd = error_set(error, "there are no random numbers to make a token of");
+	}
+	if (fd >= 0) {
+		server->url = url_of(server, server->guard.token);
+		server->url_once = url_of(server, server->guard.once);
+	}
+	if (fd >= 0 && start_daemon(server, fd, error) == 0) {
+		if (server->url && server->url_once)
+			return server;
+		error_set(error, "out of memory");
+	}
+	serve_stop(server);
+	return NULL;
+}
+
+void serve_stop(struct server *server)
+{
+	if (server->daemon)
+		MHD_stop_daemon(server->daemon);
+	if (server->daemon && server->socket_path)
+		unlink(server->socket_path);
+	kept_release(&server->kept);
+	pthread_mutex_destroy(&server->handling);
+	free(server->socket_path);
+	free(server->host);
+	free(server->url);
+	free(server->url_once);
+	free(server);
+}
+
+const char *serve_url(const struct server *server)
+{
+	return server->url;
+}
+
+const char *serve_url_once(const struct server *server)
+{
+	return server->url_once;
+}
+
+uint16_t serve_port(const struct server *server)
+{
+	return server->port;
+}
