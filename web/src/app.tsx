@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame of the page: what all views share, and the view that is shown.
+import type { FunctionComponent } from 'preact';
+import { about, waiting } from './model/source';
+import { formatState, go, moved, state, type ViewName } from './model/state';
+import { switchTheme, theme } from './model/theme';
+import { asking, CopyButton, Toast } from './parts/copy';
+import { RunFacts } from './parts/badge';
+import { FilterBar } from './parts/filters';
+import { Keys, keysShown } from './parts/keys';
+import { QuestionPick } from './parts/question';
+import { Strip } from './parts/strip';
+import { StartView } from './views/start';
+import { SitesView } from './views/sites';
+
+interface View {
+	name: ViewName;
+	label: string;
+	component: FunctionComponent;
+}
+
+export const VIEWS: readonly View[] = [
+	{ name: 'start', label: 'Start here', component: StartView },
+	{ name: 'sites', label: 'Sites', component: SitesView },
+];
+
+function Tabs() {
+	return (
+		<nav aria-label="Views" style={{ height: '100%' }}>
+			<ul class="tabs">
+				{VIEWS.map((view) => (
+					<li key={view.name}>
+						<a href={formatState(moved(state.value, view.name))} aria-current={state.value.view === view.name ? 'page' : undefined}
+							onClick={(event) => {
+								event.preventDefault();
+								go(view.name);
+							}}>
+							{view.label}
+						</a>
+					</li>
+				))}
+			</ul>
+		</nav>
+	);
+}
+
+function Bar() {
+	const dark = theme.value === 'dark';
+	return (
+		<header class="bar">
+			<span class="brand" title={about.value ? `heapgauge ${about.value.version}` : undefined}>heapgauge</span>
+			<Tabs />
+			<div class="right">
+				<CopyButton />
+				<button type="button" class="plain" onClick={switchTheme} aria-label={dark ? 'Light colours' : 'Dark colours'} title="d">{dark ? '☀' : '☾'}</button>
+				<button type="button" class="plain" onClick={() => { keysShown.value = true; }} aria-label="Keys" title="?">?</button>
+			</div>
+		</header>
+	);
+}
+
+export function App() {
+	const view = VIEWS.find((known) => known.name === state.value.view) ?? VIEWS[0]!;
+	const Shown = view.component;
+	return (
+		<div class="app">
+			<Bar />
+			<div class="asking">
+				<QuestionPick />
+				<Strip />
+				<RunFacts />
+			</div>
+			<FilterBar reportView={asking.value.view} />
+			<main style={{ position: 'relative', minHeight: 0, display: 'grid' }} aria-label={view.label}>
+				{waiting.value > 0 && <div class="progress" />}
+				<Shown key={view.name} />
+			</main>
+			<Keys />
+			<Toast />
+		</div>
+	);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node's colour says. Few colours with a legend: people with any kind of colour vision tell them apart, and the
+// text on them can be read in both themes.
+import { shortName } from '../model/frames';
+import type { FlameName } from '../model/types';
+import { ROOT_NAME, type FlameTree } from './tree';
+import type { Painter } from './draw';
+
+export type ColourBy = 'module' | 'package' | 'change';
+
+export interface LegendEntry {
+	label: string;
+	colour: string;
+	value: number;
+}
+
+export interface Colouring {
+	paint: Painter;
+	legend: LegendEntry[];
+}
+
+/* Tints of the Okabe-Ito palette; the last is for all the others. */
+const TINTS = ['#8fc3ea', '#f2bf6c', '#86cfb0', '#e8a3c4', '#ece08a', '#f0a184', '#b3b0ea'];
+const OTHER = '#c4c7c5';
+const ROOT = '#d9dbd8';
+const GREW = ['#f7e3d3', '#f3c29b', '#ec9a5c', '#d97528'];
+const SHRANK = ['#dbe8f4', '#aecdea', '#79abdc', '#4388c6'];
+const SAME = '#d7d9d6';
+
+export function rgba(hex: string, factor = 1): number {
+	const number = parseInt(hex.slice(1), 16);
+	const part = (shift: number) => Math.max(0, Math.min(255, Math.round(((number >> shift) & 255) * factor)));
+	return ((255 << 24) | (part(0) << 16) | (part(8) << 8) | part(16)) >>> 0;
+}
+
+function hashOf(text: string): number {
+	let hash = 2166136261;
+	for (let i = 0; i < text.length; i++)
+		hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
+	return hash >>> 0;
+}
+
+/** Two shades of each, so that neighbours of one group differ a little. */
+function shadesOf(hex: string): number[] {
+	return [rgba(hex), rgba(hex, 0.955), rgba(hex, 0.91)];
+}
+
+/** A group of names: the heaviest ones get a colour each, by what they ask for themselves. */
+function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: FlameName) => string): Colouring {
+	const groups = new Map<string, number>();
+	const labels: string[] = [];
+	const number = new Int32Array(names.length);
+	names.forEach((name, i) => {
+		const label = groupOf(name);
+		let group = groups.get(label);
+		if (group === undefined) {
+			group = labels.push(label) - 1;
+			groups.set(label, group);
+		}
+		number[i] = group;
+	});
+	const weight = new Float64Array(labels.length);
+	for (let node = 1; node < tree.count; node++) {
+		const name = tree.name[node]!;
+		if (name >= 0)
+			weight[number[name]!]! += tree.weight[node]!;
+	}
+	const order = labels.map((_, i) => i).sort((a, b) => weight[b]! - weight[a]!);
+	const shades = labels.map(() => shadesOf(OTHER));
+	const legend: LegendEntry[] = [];
+	order.slice(0, TINTS.length).forEach((group, rank) => {
+		shades[group] = shadesOf(TINTS[rank]!);
+		legend.push({ label: labels[group]!, colour: TINTS[rank]!, value: weight[group]! });
+	});
+	if (order.length > TINTS.length)
+		legend.push({ label: `${order.length - TINTS.length} others`, colour: OTHER, value: 0 });
+	const colours = Uint32Array.from(names, (name, i) => shades[number[i]!]![hashOf(name.function) % 3]!);
+	const other = rgba(OTHER);
+	const root = rgba(ROOT);
+	return {
+		legend,
+		paint: (node) => {
+			const name = tree.name[node]!;
+			return name >= 0 ? colours[name]! : name === ROOT_NAME ? root : other;
+		},
+	};
+}
+
+function shortModule(name: FlameName): string {
+	const module = name.module ?? '';
+	return module.slice(module.lastIndexOf('/') + 1).replace(/\.so(\.[\d.]+)?$/, '.so') || '[no module]';
+}
+
+/** std::vector -> std, Cache::insert -> Cache, sqlite3_step -> sqlite3: what belongs together by its name. */
+export function packageOf(name: FlameName): string {
+	if (name.function.startsWith('['))
+		return 'marks';
+	const short = shortName(name.function);
+	const scope = /^([^:<(]+)::/.exec(short);
+	if (scope)
+		return scope[1]!;
+	const prefix = /^_*([A-Za-z0-9]+?)(?:_|[A-Z]|$)/.exec(short);
+	return prefix?.[1] || short;
+}
+
+/** Orange grew, blue shrank; darker is more, as a share of the largest change. */
+function byChange(tree: FlameTree): Colouring {
+	let most = 1;
+	for (let node = 1; node < tree.count; node++)
+		most = Math.max(most, Math.abs(tree.value[node]!));
+	const grew = GREW.map((hex) => rgba(hex));
+	const shrank = SHRANK.map((hex) => rgba(hex));
+	const same = rgba(SAME);
+	return {
+		legend: [
+			{ label: 'shrank', colour: SHRANK[2]!, value: 0 },
+			{ label: 'the same', colour: SAME, value: 0 },
+			{ label: 'grew', colour: GREW[2]!, value: 0 },
+		],
+		paint: (node) => {
+			const value = tree.value[node]!;
+			if (value === 0)
+				return same;
+			const step = Math.min(3, Math.floor(4 * Math.sqrt(Math.abs(value) / most)));
+			return (value > 0 ? grew : shrank)[step]!;
+		},
+	};
+}
+
+export function colouringOf(by: ColourBy, tree: FlameTree, names: readonly FlameName[]): Colouring {
+	if (by === 'change' && tree.before)
+		return byChange(tree);
+	return byGroup(tree, names, by === 'package' ? packageOf : shortModule);
+}
+
+/** What does not match a search is grey. */
+export function onlyMatches(tree: FlameTree, matches: Uint8Array, dark: boolean): Painter {
+	const grey = rgba(dark ? '#3a4046' : '#e4e5e3');
+	const found = rgba('#f2bf6c');
+	return (node) => {
+		const name = tree.name[node]!;
+		return name >= 0 && matches[name] ? found : grey;
+	};
+}

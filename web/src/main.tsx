@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import 'uplot/dist/uPlot.min.css';
+import './style/base.css';
+import './style/layout.css';
+import './style/parts.css';
+import './style/views.css';
+import { render } from 'preact';
+import { App } from './app';
+import { loadAbout, readEmbedded } from './model/source';
+import { startState } from './model/state';
+import { startTheme } from './model/theme';
+import { startKeys } from './parts/keys';
+
+readEmbedded(document.getElementById('heapgauge-data')?.textContent ?? 'null');
+startTheme();
+startState();
+startKeys();
+const page = document.getElementById('page')!;
+page.textContent = '';
+render(<App />, page);
+/* Without it the page still works: only the names of the files are missing. */
+loadAbout().catch(() => undefined);

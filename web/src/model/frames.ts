@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names for people: which frame of a stack to show for it, and a function's name without what nobody reads.
+import type { Frame } from './types';
+
+export function base(path: string | null | undefined): string {
+	return path ? path.slice(path.lastIndexOf('/') + 1) : '';
+}
+
+const NAMELESS = /^\[|\+0x[0-9a-f]+$/;
+
+/** The innermost frame that says something, as src/analysis/places.c has it. */
+export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Frame | undefined {
+	let unnamed: Frame | undefined;
+	for (const number of stack) {
+		const frame = frames[number];
+		if (!frame || frame.function.startsWith('[') || frame.plumbing)
+			continue;
+		if (!NAMELESS.test(frame.function))
+			return frame;
+		unnamed ??= frame;
+	}
+	return unnamed ?? frames[stack[0] ?? -1];
+}
+
+/** Behind the bracket that closes the one at `at`. */
+function behindBracket(text: string, at: number): number {
+	const open = text[at]!;
+	const close = open === '<' ? '>' : open === '(' ? ')' : '}';
+	let depth = 0;
+	for (let i = at; i < text.length; i++) {
+		if (text[i] === '-' && text[i + 1] === '>')
+			i++;
+		else if (text[i] === open)
+			depth++;
+		else if (text[i] === close && --depth === 0)
+			return i + 1;
+	}
+	return text.length;
+}
+
+function shorten(name: string): string {
+	let out = '';
+	let at = 0;
+	while (at < name.length) {
+		const operator = /^operator(?:<<=?|<=>|<=?|>>=?|>=?|->\*?|\(\))/.exec(name.slice(at, at + 12));
+		if (operator && !/\w$/.test(out)) {
+			out += operator[0];
+			at += operator[0].length;
+			continue;
+		}
+		const c = name[at]!;
+		if (c === '<' && out !== '') {
+			at = behindBracket(name, at);
+			out += '<\u2026>';
+		} else if (c === '(' && out !== '' && !name.startsWith('(anonymous namespace)', at)) {
+			at = behindBracket(name, at);
+			if (/^(?: const| volatile|&&?|\[clone[^\]]*\]| )+/.test(name.slice(at)))
+				at += /^(?: const| volatile|&&?| )*/.exec(name.slice(at))![0].length;
+		} else {
+			out += c;
+			at++;
+		}
+	}
+	return out.trim();
+}
+
+/** The type that a function returns, which the demangler writes before some names. */
+function withoutReturned(name: string): string {
+	let depth = 0;
+	let cut = 0;
+	for (let i = 0; i < name.length; i++) {
+		const c = name[i]!;
+		if (name.startsWith('operator', i))
+			break;
+		if (c === '<' || c === '(' || c === '{')
+			depth++;
+		else if ((c === '>' || c === ')' || c === '}') && depth)
+			depth--;
+		else if (c === ' ' && depth === 0)
+			cut = i + 1;
+	}
+	return name.slice(cut);
+}
+
+const kept = new Map<string, string>();
+
+/** Without arguments and with templates as an ellipsis: Cache<…>::insert. */
+export function shortName(name: string): string {
+	if (!/[<( ]/.test(name) || name.startsWith('['))
+		return name;
+	let known = kept.get(name);
+	if (known === undefined) {
+		const short = shorten(name);
+		known = withoutReturned(short) || short || name;
+		if (kept.size > 50000)
+			kept.clear();
+		kept.set(name, known);
+	}
+	return known;
+}
+
+/** cache.cc:88, or the module where there is no source. */
+export function placeOf(frame: { file: string | null; line: number; module: string | null }): string {
+	if (frame.file)
+		return frame.line ? `${base(frame.file)}:${frame.line}` : base(frame.file);
+	return base(frame.module);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every number of a site: its key in the JSON, its unit, and what it means.
+import type { Unit } from './units';
+
+export interface MeasureWord {
+	key: string;
+	title: string;
+	unit: Unit;
+	help: string;
+	/** Shown from the start. */
+	shown?: boolean;
+}
+
+export const MEASURES: readonly MeasureWord[] = [
+	{ key: 'peak_bytes', title: 'At peak', unit: 'bytes', help: 'Bytes live when the heap was largest', shown: true },
+	{ key: 'peak_blocks', title: 'Blocks at peak', unit: 'count', help: 'Blocks live when the heap was largest' },
+	{ key: 'leaked_bytes', title: 'At end', unit: 'bytes', help: 'Bytes never freed', shown: true },
+	{ key: 'leaked_blocks', title: 'Blocks at end', unit: 'count', help: 'Blocks never freed' },
+	{ key: 'live_bytes', title: 'Live', unit: 'bytes', help: 'Bytes live at the chosen moment' },
+	{ key: 'live_blocks', title: 'Live blocks', unit: 'count', help: 'Blocks live at the chosen moment' },
+	{ key: 'total_bytes', title: 'Total', unit: 'bytes', help: 'Bytes asked for over the whole run', shown: true },
+	{ key: 'calls', title: 'Calls', unit: 'count', help: 'Allocations over the whole run', shown: true },
+	{ key: 'calls_per_second', title: 'Rate', unit: 'rate', help: 'Allocations per second of the run' },
+	{ key: 'mean_bytes', title: 'Mean size', unit: 'bytes', help: 'Bytes per allocation', shown: true },
+	{ key: 'temporary_calls', title: 'Temporary', unit: 'count', help: "Allocations freed before the same thread's next one", shown: true },
+	{ key: 'frees', title: 'Freed', unit: 'count', help: 'Blocks that were freed' },
+	{ key: 'freed_bytes', title: 'Freed bytes', unit: 'bytes', help: 'Bytes that were freed' },
+	{ key: 'max_bytes', title: 'Own max', unit: 'bytes', help: 'The most that this site ever held at once' },
+	{ key: 'waste_bytes', title: 'Waste', unit: 'bytes', help: 'Bytes the allocator added by rounding up' },
+	{ key: 'leaked_waste_bytes', title: 'Waste at end', unit: 'bytes', help: 'Rounding in what was never freed' },
+	{ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', help: 'How long freed blocks lived on average', shown: true },
+	{ key: 'lifetime_ns', title: 'Lifetime sum', unit: 'ns', help: 'How long freed blocks lived, added up' },
+	{ key: 'half_within_ns', title: 'Half within', unit: 'ns', help: 'Half of the freed blocks lived at most so long' },
+	{ key: 'all_within_ns', title: 'All within', unit: 'ns', help: 'All freed blocks lived at most so long' },
+	{ key: 'brief_frees', title: 'Within 1 ms', unit: 'count', help: 'Blocks freed within a millisecond' },
+	{ key: 'born_ns', title: 'First seen', unit: 'ns', help: 'When the first allocation was made' },
+	{ key: 'copied_bytes', title: 'Copied', unit: 'bytes', help: 'Bytes copied because realloc moved the block' },
+];
+
+export function measureOf(key: string): MeasureWord | undefined {
+	return MEASURES.find((measure) => measure.key === key);
+}

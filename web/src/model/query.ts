@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the state to what is asked, in two forms: the query that the server answers and saved pages are keyed by, and the
+// command that prints the same in a terminal.
+import type { State } from './state';
+import { FILTERS, REPORT_VIEWS, questionOf } from './words';
+
+export type Params = readonly (readonly [string, string])[];
+
+function first(state: State, key: string): string | undefined {
+	return state.values[key]?.[0];
+}
+
+/** --cost, --at and --minus for the question; nothing where the view takes none. */
+export function costParams(state: State, view: string): Params {
+	const takes = REPORT_VIEWS[view]?.costs ?? 'none';
+	const question = questionOf(first(state, 'cost') ?? 'peak');
+	const moment = first(state, 'at');
+	if (takes === 'none' || (takes !== 'all' && !takes.includes(question.name)))
+		return [];
+	if (!question.ofMoment)
+		return [['cost', question.name]];
+	const blocks = first(state, 'unit') === 'blocks';
+	if (question.name === 'peak')
+		return blocks ? [['cost', 'blocks'], ['at', 'peak']] : [['cost', 'peak']];
+	if (question.name === 'leaked')
+		return blocks ? [['cost', 'blocks'], ['at', 'end']] : [['cost', 'leaked']];
+	const params: [string, string][] = [['cost', blocks ? 'blocks' : 'live'], ['at', moment ?? 'end']];
+	if (question.name === 'grown')
+		params.push(['minus', first(state, 'minus') ?? 'peak']);
+	return params;
+}
+
+/** Whether the number of the view is the one that was asked for. */
+export function answersQuestion(state: State, view: string): boolean {
+	return costParams(state, view).length > 0;
+}
+
+export function filterParams(state: State, view: string): Params {
+	const takes = REPORT_VIEWS[view]?.filters ?? [];
+	const params = FILTERS.flatMap((filter) =>
+		takes === 'all' || takes.includes(filter.name)
+			? (state.values[filter.name] ?? []).map((value) => [filter.name, value] as const)
+			: []);
+	/* Alone of all views sites adds mappings to the heap, unless it is told not to. */
+	return view === 'sites' && !state.values.kind ? [...params, ['kind', 'heap']] : params;
+}
+
+/** Filters that are set and that the view does not take. */
+export function ignoredFilters(state: State, view: string): string[] {
+	const takes = REPORT_VIEWS[view]?.filters ?? [];
+	return FILTERS.filter((f) => state.values[f.name] && takes !== 'all' && !takes.includes(f.name)).map((f) => f.label);
+}
+
+function scopeParams(state: State, view: string): Params {
+	const params: [string, string][] = [];
+	if (first(state, 'compare') === '1' && REPORT_VIEWS[view]?.compares)
+		params.push(['compare', '1']);
+	const file = first(state, 'file');
+	if (file && file !== '0')
+		params.push(['file', file]);
+	return params;
+}
+
+/** What a view of the report is asked in this state. */
+export function ask(state: State, view: string, more: Params = []): Params {
+	return [...scopeParams(state, view), ...costParams(state, view), ...filterParams(state, view), ...more];
+}
+
+/** view=V first, then by name: equal questions are equal texts. */
+export function canonical(view: string, params: Params): string {
+	const sorted = [...params].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+	return new URLSearchParams([['view', view], ...sorted.map(([key, value]) => [key, value])]).toString();
+}
+
+const PLAIN_WORD = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+export function shellWord(word: string): string {
+	return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+const FLAGS = new Set(['callees', 'fold-recursion']);
+
+/** The line that prints the same numbers. `files` are before and after, or the one. */
+export function command(files: readonly string[], view: string, params: Params): string {
+	const compares = params.some(([key]) => key === 'compare');
+	const index = Number(params.find(([key]) => key === 'file')?.[1] ?? 0);
+	const named = compares ? files.slice(0, 2) : [files[index] ?? files[0] ?? 'FILE'];
+	const words = ['heapgauge', compares ? 'diff' : 'report', ...named.map(shellWord), '--view', view];
+	for (const [key, value] of params) {
+		if (key === 'compare' || key === 'file')
+			continue;
+		words.push(`--${key}`);
+		if (!FLAGS.has(key))
+			words.push(shellWord(value));
+	}
+	return words.join(' ');
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where answers come from: the page itself, or the server. Each question is asked once; an answer is never changed, so
+// that it can be kept as long as there is room.
+import { signal } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { About, Embedded } from './types';
+
+export interface Answer<T> {
+	status: 'loading' | 'ready' | 'error';
+	/** While the next one is loading, the one before. */
+	data?: T;
+	/** `data` is of the question before. */
+	stale: boolean;
+	error?: string;
+	/** The question is not answered in a saved page. */
+	absent?: boolean;
+}
+
+export class AskError extends Error {
+	constructor(message: string, readonly absent = false) {
+		super(message);
+	}
+}
+
+const KEPT = 48;
+const NOT_SAVED = 'This is not in the saved page.';
+
+const answers = new Map<string, unknown>();
+const asked = new Map<string, Promise<unknown>>();
+let embedded: Embedded = {};
+
+export const about = signal<About | undefined>(undefined);
+export const saved = signal(false);
+/** Questions that are being answered now. */
+export const waiting = signal(0);
+
+export function readEmbedded(text: string): void {
+	embedded = (JSON.parse(text) as Embedded | null) ?? {};
+	saved.value = embedded.saved === true;
+	about.value = embedded.about;
+}
+
+const LIMIT = /(^|&)limit=\d+/;
+
+/** What the page itself holds: that very question, or the same with another limit. */
+function inPage(key: string): unknown {
+	const results = embedded.results;
+	if (!results)
+		return undefined;
+	if (results[key] !== undefined || !saved.value)
+		return results[key];
+	const bare = key.replace(LIMIT, '');
+	const near = Object.keys(results).find((name) => name.replace(LIMIT, '') === bare);
+	return near === undefined ? undefined : results[near];
+}
+
+function keep(key: string, answer: unknown): void {
+	answers.delete(key);
+	answers.set(key, answer);
+	for (const oldest of answers.keys()) {
+		if (answers.size <= KEPT)
+			break;
+		answers.delete(oldest);
+	}
+}
+
+async function fetchJson(path: string): Promise<unknown> {
+	let response: Response;
+	try {
+		response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json' } });
+	} catch {
+		throw new AskError('heapgauge view does not answer any more. Start it again to go on; what is on screen stays.');
+	}
+	const body = (await response.json().catch(() => undefined)) as { error?: string } | undefined;
+	if (!response.ok || body === undefined)
+		throw new AskError(body?.error ?? `The server answered with status ${response.status}.`);
+	return body;
+}
+
+/** Answers that are at hand, without waiting. */
+function atHand(path: string, key: string): unknown {
+	return answers.get(`${path}?${key}`) ?? (path === '/api/result' ? inPage(key) : undefined);
+}
+
+export function load(path: string, key: string): Promise<unknown> {
+	const name = `${path}?${key}`;
+	const known = atHand(path, key);
+	if (known !== undefined)
+		return Promise.resolve(known);
+	if (saved.value)
+		return Promise.reject(new AskError(NOT_SAVED, true));
+	const running = asked.get(name);
+	if (running)
+		return running;
+	waiting.value++;
+	const promise = fetchJson(key ? name : path)
+		.then((answer) => {
+			keep(name, answer);
+			return answer;
+		})
+		.finally(() => {
+			asked.delete(name);
+			waiting.value--;
+		});
+	asked.set(name, promise);
+	return promise;
+}
+
+export function ask<T>(key: string): Promise<T> {
+	return load('/api/result', key) as Promise<T>;
+}
+
+export async function loadAbout(): Promise<void> {
+	if (about.peek())
+		return;
+	about.value = (await load('/api/about', '')) as About;
+}
+
+/** The answer to a question; null asks nothing. */
+export function useAnswer<T>(key: string | null, path = '/api/result'): Answer<T> {
+	const [answer, setAnswer] = useState<{ key: string | null; answer: Answer<T> }>({
+		key: null,
+		answer: { status: 'loading', stale: false },
+	});
+	const wanted = useRef(key);
+	wanted.current = key;
+	const known = key === null ? undefined : (atHand(path, key) as T | undefined);
+
+	useEffect(() => {
+		if (key === null || known !== undefined)
+			return;
+		load(path, key).then(
+			(data) => {
+				if (wanted.current === key)
+					setAnswer({ key, answer: { status: 'ready', data: data as T, stale: false } });
+			},
+			(error: Error) => {
+				if (wanted.current === key)
+					setAnswer({
+						key,
+						answer: {
+							status: 'error',
+							stale: false,
+							error: error.message,
+							absent: error instanceof AskError && error.absent,
+						},
+					});
+			},
+		);
+	}, [key, path, known === undefined]);
+
+	const last = useRef<T | undefined>(undefined);
+	if (known !== undefined) {
+		last.current = known;
+		return { status: 'ready', data: known, stale: false };
+	}
+	if (answer.key === key && answer.answer.status !== 'loading')
+		return answer.answer;
+	return { status: 'loading', data: last.current, stale: last.current !== undefined };
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the page is its address: #/view?key=value&... Everything that a person chose is there, so that an address
+// can be sent to somebody, and going back works. What belongs to one view alone is dropped on leaving it.
+import { computed, signal } from '@preact/signals';
+import { FILTERS, questionOf, type Question } from './words';
+
+export type ViewName =
+	| 'start' | 'flame' | 'sites' | 'tree' | 'source' | 'time' | 'sizes' | 'threads' | 'compare' | 'run';
+
+export const VIEW_NAMES: readonly ViewName[] =
+	['start', 'flame', 'sites', 'tree', 'source', 'time', 'sizes', 'threads', 'compare', 'run'];
+
+export interface State {
+	view: ViewName;
+	/** Values by key, in the order they were given; no key has an empty list. */
+	values: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What stays when the view changes. */
+const SHARED = new Set(['file', 'compare', 'cost', 'unit', 'at', 'minus', 'sel', ...FILTERS.map((f) => f.name)]);
+
+export function parseState(hash: string): State {
+	const text = hash.replace(/^#\/?/, '');
+	const [name = '', query = ''] = text.split(/\?(.*)/s);
+	const view = VIEW_NAMES.find((known) => known === name) ?? 'start';
+	const values: Record<string, string[]> = {};
+	for (const [key, value] of new URLSearchParams(query)) {
+		if (value !== '')
+			(values[key] ??= []).push(value);
+	}
+	return { view, values };
+}
+
+export function formatState(state: State): string {
+	const query = new URLSearchParams();
+	for (const [key, list] of Object.entries(state.values)) {
+		for (const value of list)
+			query.append(key, value);
+	}
+	const text = query.toString();
+	return `#/${state.view}${text ? `?${text}` : ''}`;
+}
+
+export type Changes = Record<string, string | readonly string[] | null | undefined>;
+
+/** A state with some keys changed; null takes a key away. */
+export function changed(state: State, changes: Changes): State {
+	const values: Record<string, readonly string[]> = { ...state.values };
+	for (const [key, value] of Object.entries(changes)) {
+		if (value === undefined)
+			continue;
+		const list = value === null ? [] : typeof value === 'string' ? [value] : value;
+		const kept = list.filter((one) => one !== '');
+		if (kept.length)
+			values[key] = kept;
+		else
+			delete values[key];
+	}
+	return { view: state.view, values };
+}
+
+export function moved(state: State, view: ViewName, changes: Changes = {}): State {
+	const values = view === state.view
+		? state.values
+		: Object.fromEntries(Object.entries(state.values).filter(([key]) => SHARED.has(key)));
+	return changed({ view, values }, changes);
+}
+
+export const state = signal<State>({ view: 'start', values: {} });
+
+export function value(key: string): string | undefined {
+	return state.value.values[key]?.[0];
+}
+
+export function values(key: string): readonly string[] {
+	return state.value.values[key] ?? [];
+}
+
+function show(next: State, keep: boolean): void {
+	const address = formatState(next);
+	if (address === formatState(state.peek()))
+		return;
+	if (keep)
+		history.pushState(null, '', address);
+	else
+		history.replaceState(null, '', address);
+	state.value = next;
+}
+
+/** A step that "back" undoes. */
+export function go(view: ViewName, changes: Changes = {}): void {
+	show(moved(state.peek(), view, changes), true);
+}
+
+export function set(changes: Changes): void {
+	show(changed(state.peek(), changes), true);
+}
+
+/** What is not worth a step back: a selected row, a sorted column. */
+export function note(changes: Changes): void {
+	show(changed(state.peek(), changes), false);
+}
+
+export function startState(): void {
+	const read = () => {
+		state.value = parseState(location.hash);
+	};
+	read();
+	addEventListener('popstate', read);
+	addEventListener('hashchange', read);
+}
+
+export const question = computed<Question>(() => {
+	const asked = questionOf(value('cost') ?? 'peak');
+	if (!asked.ofMoment || value('unit') !== 'blocks')
+		return asked;
+	return { ...asked, unit: 'count', key: asked.key.replace('_bytes', '_blocks') };
+});
+
+export const comparing = computed<boolean>(() => value('compare') === '1');

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server answers: the JSON of `heapgauge report --format json`, as far as the page reads it. Keys are those of
+// src/analysis; a key that is missing here is simply not shown.
+
+export interface Frame {
+	function: string;
+	file: string | null;
+	line: number;
+	module: string;
+	offset: number;
+	inlined: boolean;
+	address_exact: boolean;
+	/** libc, runtimes, containers: not what a person looks for. */
+	plumbing?: boolean;
+}
+
+export interface Run {
+	command: string;
+	host: string;
+	kernel: string;
+	version: string;
+	started_real_ns: number;
+	duration_ns: number;
+	peak_bound_bytes: number;
+}
+
+export interface Head {
+	view: string;
+	file: string;
+	run: Run;
+	peak_bytes_all: number;
+	peak_at_ns_all: number;
+	warnings: Record<string, number>;
+}
+
+/** Of views that answer a question. */
+export interface Answered extends Head {
+	cost: string;
+	moment: string;
+	shown: number;
+	whole: number;
+	suppressed: number;
+	suppressed_sites: number;
+}
+
+export interface SizeBar {
+	low: number;
+	high: number;
+	count: number;
+}
+
+export interface TimeBar {
+	low_ms: number;
+	high_ms: number;
+	count: number;
+}
+
+export interface ReallocNumbers {
+	calls: number;
+	moved_calls: number;
+	moved_bytes: number;
+	grown_calls: number;
+	shrunk_calls: number;
+	old_bytes: number;
+	new_bytes: number;
+}
+
+export interface Site {
+	process: number;
+	site: number;
+	kind: string;
+	state: string;
+	stack: number[];
+	sizes?: SizeBar[];
+	lifetimes?: TimeBar[];
+	realloc?: ReallocNumbers;
+	[column: string]: unknown;
+}
+
+export interface SitesResult extends Answered {
+	site_count: number;
+	sites: Site[];
+	frames: Frame[];
+	lifetimes?: TimeBar[];
+}
+
+/** Rows of --view functions: the key of the rows is the plural of the axis. */
+export type GroupsResult = Answered & Record<string, unknown>;
+
+export interface ChangedStack {
+	change: number;
+	before: number;
+	after: number;
+	spread: number;
+	within_spread: boolean;
+	calls_change: number;
+	stack: number[];
+}
+
+export interface StacksResult extends Answered {
+	stacks: ChangedStack[];
+	frames: Frame[];
+}
+
+export interface Measure {
+	measure: string;
+	before: number;
+	after: number;
+	change: number;
+	spread: number;
+	within_spread: boolean;
+}
+
+export interface ChangesResult extends Head {
+	changes: Measure[];
+}
+
+export interface Memory {
+	at_ns: number;
+	process?: number;
+	live_bytes: number;
+	slack_bytes: number;
+	map_live_bytes: number;
+	mapped_bytes: number;
+	beyond_bytes: number;
+	untouched_bytes: number;
+	private_bytes: number;
+	heap_bytes: number;
+	anonymous_bytes: number;
+	stack_bytes: number;
+	file_bytes: number;
+	shared_bytes: number;
+	own_bytes: number;
+	rest_bytes: number;
+	rss_bytes: number;
+	swap_bytes: number;
+	cgroup_usage_bytes: number;
+	cgroup_limit_bytes: number;
+}
+
+export interface MemoryResult extends Head {
+	memory: Memory[];
+}
+
+export interface Process {
+	depth?: number;
+	pid: number;
+	ppid: number;
+	peak_bytes: number;
+	leaked_bytes: number;
+	calls: number;
+	bytes: number;
+	frees: number;
+	peak_blocks: number;
+	peak_bound_bytes: number;
+	peak_at_ns: number;
+	leaked_blocks: number;
+	temporary_calls: number;
+	mmap_bytes: number;
+	mmap_calls: number;
+	mmap_peak_bytes: number;
+	threads: number;
+	stacks: number;
+	started_offset_ns: number;
+	duration_ns: number;
+	mode: string;
+	end: string;
+	exit_code: number | null;
+	allocator: string;
+	own_bytes: number;
+	peak_rss_bytes: number;
+	memory: Partial<Memory>;
+	health: Record<string, number>;
+	command: string;
+}
+
+export interface ProcessesResult extends Head {
+	processes: Process[];
+}
+
+export interface Point {
+	at_ns: number;
+	live_bytes: number;
+	live_blocks: number;
+	rss_bytes: number;
+	calls_per_second: number;
+	bytes_per_second: number;
+	frees_per_second: number;
+	threads: number;
+	map_live_bytes: number;
+	own_bytes: number;
+	calls: number;
+	bytes: number;
+	frees: number;
+	snapshot: number | null;
+	peak: boolean;
+}
+
+export interface TimelineResult extends Head {
+	timeline: Point[];
+}
+
+export interface Finding {
+	rule: string;
+	title: string;
+	process: number;
+	site: number;
+	sites: number;
+	saving_peak_bytes: number;
+	saving_copied_bytes: number;
+	saving_leaked_bytes: number;
+	saving_bytes_per_second: number;
+	saving_calls: number;
+	saving_foreign_frees: number;
+	evidence: Record<string, number>;
+	todo: string;
+	stack: number[];
+}
+
+export interface AdviceResult extends Head {
+	finding_count: number;
+	findings: Finding[];
+	frames: Frame[];
+}
+
+export interface GrowingSite {
+	process: number;
+	site: number;
+	verdict: string;
+	bytes_per_second: number | null;
+	slowest_bytes_per_second: number | null;
+	fastest_bytes_per_second: number | null;
+	confidence_per_mille: number;
+	first_bytes: number | null;
+	last_bytes: number | null;
+	live_bytes: number;
+	live_blocks: number;
+	calls: number;
+	frees: number;
+	moments: number;
+	from_ns: number;
+	to_ns: number;
+	stack: number[];
+}
+
+export interface GrowthResult extends Head {
+	growing_bytes_per_second: number;
+	growing_sites: number;
+	bounded_sites: number;
+	unknown_sites: number;
+	heap_verdict: string;
+	heap_bytes_per_second: number;
+	sites: GrowingSite[];
+	frames: Frame[];
+}
+
+export interface HealthRow {
+	process: number | null;
+	about: string;
+	name: string;
+	count: number;
+	meaning: string;
+}
+
+export interface HealthResult extends Head {
+	own_bytes: number;
+	peak_rss_bytes: number;
+	nothing_lost: boolean;
+	health: HealthRow[];
+}
+
+export interface SizeRow {
+	low: number;
+	high: number;
+	exact: boolean;
+	calls: number;
+	total_bytes: number;
+	waste_each_bytes: number | null;
+	waste_bytes: number;
+	waste_calls: number;
+}
+
+export interface SizesResult extends Answered {
+	calls: number;
+	total_bytes: number;
+	waste_bytes: number;
+	sizes: SizeRow[];
+}
+
+export interface Thread {
+	process: number;
+	tid: number;
+	name: string;
+	slot: number;
+	slot_threads: number;
+	started_ns: number;
+	calls: number;
+	total_bytes: number;
+	frees: number;
+	freed_bytes: number;
+	held_bytes: number | null;
+	freed_by_others_blocks: number | null;
+	freed_by_others_bytes: number | null;
+	freed_for_others_blocks: number | null;
+	freed_for_others_bytes: number | null;
+	freed_of: Record<string, { blocks: number; bytes: number }> | null;
+}
+
+export interface ThreadsResult extends Head {
+	thread_count: number;
+	calls: number;
+	total_bytes: number;
+	passed_on_blocks: number;
+	passed_on_bytes: number;
+	threads: Thread[];
+}
+
+export interface FlameName {
+	function: string;
+	module: string | null;
+	file: string | null;
+	line: number;
+	inlined: boolean;
+}
+
+export interface FlameResult extends Answered {
+	unit: string;
+	total: number;
+	names: FlameName[];
+	nodes: { name: number[]; parent: number[]; value: number[]; self: number[]; before?: number[] };
+}
+
+export interface About {
+	version: string;
+	files: { index: number; path: string; name: string }[];
+	compare: boolean;
+	views: { name: string; help: string; compares: boolean }[];
+	costs: { name: string; help: string; unit: string }[];
+	axes: { name: string; help: string }[];
+	moments: { name: string; help: string }[];
+	options: { name: string; help: string; choices?: string[] }[];
+	command: string;
+}
+
+/** What stands in the page when it comes. */
+export interface Embedded {
+	about?: About;
+	results?: Record<string, unknown>;
+	saved?: boolean;
+}

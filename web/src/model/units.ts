@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantities as the terminal writes them (src/util/units.c): one decimal in the largest unit that gives at least 1.0,
+// rounded half up before the unit is chosen, so that page and terminal show the same text for the same number.
+
+const BYTES = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+const COUNTS = ['k', 'M', 'G', 'T', 'P', 'E'];
+const TIMES = ['us', 'ms', 's'];
+const SECOND = 1e9;
+
+export type Unit = 'bytes' | 'count' | 'ns' | 'rate' | 'bytes-rate' | 'text' | 'id' | 'percent';
+
+function tenthsOf(value: number, unit: number): number {
+	const whole = Math.floor(value / unit);
+	return whole * 10 + Math.floor(((value - whole * unit) * 10 + unit / 2) / unit);
+}
+
+function scaled(value: number, step: number, plain: string, names: string[]): string {
+	if (value < step)
+		return `${value}${plain}`;
+	let unit = step;
+	let i = 0;
+	while (i + 1 < names.length && tenthsOf(value, unit) >= step * 10) {
+		unit *= step;
+		i++;
+	}
+	const tenths = tenthsOf(value, unit);
+	return `${Math.floor(tenths / 10)}.${tenths % 10} ${names[i]}`;
+}
+
+function signed(value: number, text: (size: number) => string): string {
+	return value < 0 ? `\u2212${text(-value)}` : text(value);
+}
+
+export function bytes(value: number): string {
+	return signed(value, (size) => scaled(Math.round(size), 1024, ' B', BYTES));
+}
+
+export function count(value: number): string {
+	return signed(value, (size) => String(Math.round(size)).replace(/\B(?=(\d{3})+$)/g, ','));
+}
+
+/** For axes and other narrow places. */
+export function countShort(value: number): string {
+	return signed(value, (size) => scaled(Math.round(size), 1000, '', COUNTS).replace('.0 ', ' '));
+}
+
+function two(value: number): string {
+	return String(value).padStart(2, '0');
+}
+
+function longTime(ns: number): string {
+	const seconds = Math.floor(ns / SECOND + 0.5);
+	if (seconds < 3600)
+		return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+	if (seconds < 86400)
+		return `${Math.floor(seconds / 3600)} h ${two(Math.floor(seconds / 60) % 60)} min`;
+	return `${Math.floor(seconds / 86400)} d ${two(Math.floor(seconds / 3600) % 24)} h`;
+}
+
+export function duration(ns: number): string {
+	return signed(ns, (size) =>
+		tenthsOf(size, SECOND) < 600 ? scaled(Math.round(size), 1000, ' ns', TIMES) : longTime(size));
+}
+
+export function percent(part: number, whole: number): string {
+	if (!whole)
+		return '\u2013';
+	const tenths = Math.floor((Math.abs(part) * 1000 + Math.abs(whole) / 2) / Math.abs(whole));
+	return `${part < 0 ? '\u2212' : ''}${Math.floor(tenths / 10)}.${tenths % 10} %`;
+}
+
+export function quantity(value: number, unit: Unit): string {
+	switch (unit) {
+	case 'bytes':
+		return bytes(value);
+	case 'ns':
+		return duration(value);
+	case 'rate':
+		return `${countShort(value)}/s`;
+	case 'bytes-rate':
+		return `${bytes(value)}/s`;
+	case 'percent':
+		return percent(value, 1);
+	case 'id':
+	case 'text':
+		return String(value);
+	default:
+		return count(value);
+	}
+}
+
+/** With a plus in front of what grew. */
+export function change(value: number, unit: Unit): string {
+	return value > 0 ? `+${quantity(value, unit)}` : quantity(value, unit);
+}
+
+/** All digits, for tooltips and for people who paste numbers. */
+export function exact(value: number, unit: Unit): string {
+	const digits = count(value);
+	switch (unit) {
+	case 'bytes':
+		return `${digits} B`;
+	case 'ns':
+		return `${digits} ns`;
+	case 'rate':
+		return `${digits} per second`;
+	case 'bytes-rate':
+		return `${digits} B per second`;
+	default:
+		return digits;
+	}
+}
+
+/** "1.5 KiB" and the like to bytes; undefined if it is none. */
+export function parseBytes(text: string): number | undefined {
+	const match = /^\s*(\d+(?:\.\d+)?)\s*([kmgtpe]?)(i?b)?\s*$/i.exec(text);
+	if (!match)
+		return undefined;
+	const power = ' KMGTPE'.indexOf((match[2] || ' ').toUpperCase());
+	const step = match[2] && match[3]?.toLowerCase() === 'b' ? 1000 : 1024;
+	return Math.floor(Number(match[1]) * step ** power);
+}
+
+export function plural(value: number, one: string, many = `${one}s`): string {
+	return `${count(value)} ${value === 1 ? one : many}`;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the question, and what each view makes of one. They are those of the command line: what the page asks can
+// be typed.
+import type { Unit } from './units';
+
+export type QuestionName =
+	| 'peak' | 'leaked' | 'live' | 'grown' | 'total' | 'calls' | 'temporary' | 'max' | 'waste' | 'lifetime' | 'realloc' | 'rate';
+
+export interface Question {
+	name: QuestionName;
+	label: string;
+	/** One sentence: what the number is. */
+	help: string;
+	/** Of one moment, so that it goes with --at; else of the whole run. */
+	ofMoment: boolean;
+	unit: Unit;
+	/** The key of the number in rows of sites and in trees. */
+	key: string;
+	/** Short, above a column. */
+	title: string;
+}
+
+export const QUESTIONS: readonly Question[] = [
+	{ name: 'peak', label: 'At the peak', help: 'Bytes that were live when the heap was largest.', ofMoment: true, unit: 'bytes', key: 'peak_bytes', title: 'At peak' },
+	{ name: 'leaked', label: 'Left at the end', help: 'Bytes never freed: leaked, if the program has ended.', ofMoment: true, unit: 'bytes', key: 'leaked_bytes', title: 'At end' },
+	{ name: 'live', label: 'Live at a moment', help: 'Bytes allocated and not freed at the chosen moment.', ofMoment: true, unit: 'bytes', key: 'live_bytes', title: 'Live' },
+	{ name: 'grown', label: 'Grown between two moments', help: 'What is live at the second moment less what was at the first.', ofMoment: true, unit: 'bytes', key: 'live_bytes', title: 'Grown' },
+	{ name: 'total', label: 'Total asked for', help: 'Bytes asked for over the whole run, freed or not.', ofMoment: false, unit: 'bytes', key: 'total_bytes', title: 'Total' },
+	{ name: 'calls', label: 'Allocations', help: 'Calls that allocated, over the whole run.', ofMoment: false, unit: 'count', key: 'calls', title: 'Calls' },
+	{ name: 'temporary', label: 'Temporary allocations', help: 'Allocations freed before the same thread made its next one.', ofMoment: false, unit: 'count', key: 'temporary_calls', title: 'Temporary' },
+	{ name: 'max', label: 'Own maximum', help: 'The most that a site ever held; of a group, an upper bound.', ofMoment: false, unit: 'bytes', key: 'max_bytes', title: 'Own max' },
+	{ name: 'waste', label: 'Rounding waste', help: 'Bytes that the allocator added to what was asked for.', ofMoment: false, unit: 'bytes', key: 'waste_bytes', title: 'Waste' },
+	{ name: 'lifetime', label: 'Lifetime, added up', help: 'Time that freed blocks were alive, added up.', ofMoment: false, unit: 'ns', key: 'lifetime_ns', title: 'Lifetime' },
+	{ name: 'realloc', label: 'Copied by realloc', help: 'Bytes copied because realloc had to move the block.', ofMoment: false, unit: 'bytes', key: 'copied_bytes', title: 'Copied' },
+	{ name: 'rate', label: 'Allocations per second', help: 'Calls that allocated, per second of the run.', ofMoment: false, unit: 'rate', key: 'calls_per_second', title: 'Rate' },
+];
+
+export function questionOf(name: string): Question {
+	return QUESTIONS.find((q) => q.name === name) ?? QUESTIONS[0]!;
+}
+
+export interface FilterWord {
+	name: string;
+	label: string;
+	help: string;
+	/** May be given more than once. */
+	many: boolean;
+	/** Written before the value when typed into the filter box. */
+	typed: string;
+}
+
+export const FILTERS: readonly FilterWord[] = [
+	{ name: 'focus', label: 'function or file', help: 'only stacks with a function or file that matches', many: true, typed: '' },
+	{ name: 'ignore', label: 'not function or file', help: 'no stacks with a function or file that matches', many: true, typed: '-' },
+	{ name: 'module', label: 'module', help: 'only what a matching module asked for', many: true, typed: 'module:' },
+	{ name: 'not-module', label: 'not module', help: 'not what a matching module asked for', many: true, typed: '-module:' },
+	{ name: 'thread', label: 'thread', help: 'only threads with this number or a matching name', many: false, typed: 'thread:' },
+	{ name: 'process', label: 'process', help: 'only processes with this number or a matching command', many: false, typed: 'process:' },
+	{ name: 'min-size', label: 'at least', help: 'only sites that ask for at least this much on average', many: false, typed: 'size>' },
+	{ name: 'max-size', label: 'at most', help: 'only sites that ask for at most this much on average', many: false, typed: 'size<' },
+	{ name: 'kind', label: 'kind', help: 'heap, mmap or all', many: false, typed: 'kind:' },
+];
+
+export interface Axis {
+	name: string;
+	label: string;
+	/** The key of the rows in --view functions. */
+	rows: string;
+	/** Has self and total. */
+	ofFrames: boolean;
+}
+
+export const AXES: readonly Axis[] = [
+	{ name: 'site', label: 'Call stack', rows: 'sites', ofFrames: false },
+	{ name: 'function', label: 'Function', rows: 'functions', ofFrames: true },
+	{ name: 'line', label: 'Source line', rows: 'lines', ofFrames: true },
+	{ name: 'file', label: 'Source file', rows: 'files', ofFrames: true },
+	{ name: 'module', label: 'Module', rows: 'modules', ofFrames: true },
+	{ name: 'type', label: 'Type', rows: 'types', ofFrames: false },
+	{ name: 'thread', label: 'Thread', rows: 'threads', ofFrames: false },
+	{ name: 'size', label: 'Size asked for', rows: 'sizes', ofFrames: false },
+	{ name: 'process', label: 'Process', rows: 'processes', ofFrames: false },
+];
+
+export function axisOf(name: string): Axis {
+	return AXES.find((axis) => axis.name === name) ?? AXES[0]!;
+}
+
+/** What a view of the report takes of the question and of the filters. */
+interface Takes {
+	costs: 'all' | 'none' | readonly string[];
+	filters: 'all' | readonly string[];
+	/** Also with two recordings. */
+	compares: boolean;
+}
+
+const ALL: Takes = { costs: 'all', filters: 'all', compares: true };
+const NO_THREADS = FILTERS.map((f) => f.name).filter((name) => name !== 'thread');
+
+export const REPORT_VIEWS: Readonly<Record<string, Takes>> = {
+	summary: { costs: 'none', filters: [], compares: true },
+	sites: ALL,
+	functions: ALL,
+	types: ALL,
+	tree: ALL,
+	flame: ALL,
+	history: { costs: 'none', filters: NO_THREADS, compares: false },
+	sizes: { costs: ['calls', 'total', 'waste'], filters: 'all', compares: false },
+	lifetimes: { costs: 'none', filters: 'all', compares: false },
+	reallocs: { costs: 'none', filters: 'all', compares: false },
+	threads: { costs: ['calls', 'total'], filters: ['thread', 'process'], compares: false },
+	advice: { costs: 'none', filters: NO_THREADS, compares: false },
+	growth: { costs: 'none', filters: NO_THREADS, compares: false },
+	memory: { costs: 'none', filters: ['process'], compares: false },
+	processes: { costs: 'none', filters: ['process'], compares: false },
+	health: { costs: 'none', filters: ['process'], compares: false },
+	timeline: { costs: 'none', filters: ['process'], compares: false },
+};

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far the numbers can be trusted, always in sight: exact or sampled, what was lost, what recording cost.
+import { base } from '../model/frames';
+import { useAnswer, about } from '../model/source';
+import { go, set, state, value } from '../model/state';
+import { ask as askParams, canonical } from '../model/query';
+import type { ProcessesResult } from '../model/types';
+import { bytes, duration, percent, plural } from '../model/units';
+
+export function useSummary() {
+	const params = askParams({ ...state.value, values: { file: state.value.values.file ?? [] } }, 'summary');
+	return useAnswer<ProcessesResult>(canonical('summary', params.filter(([key]) => key !== 'compare')));
+}
+
+export interface Trust {
+	mode: string;
+	/** Kinds of things that were lost, cut or unknown. */
+	losses: number;
+	ownBytes: number;
+	rssBytes: number;
+}
+
+export function trustOf(summary: ProcessesResult): Trust {
+	const names = new Set(Object.keys(summary.warnings));
+	for (const process of summary.processes)
+		for (const name of Object.keys(process.health))
+			names.add(name);
+	const sum = (key: 'own_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + process[key], 0);
+	return { mode: summary.processes[0]?.mode ?? 'empty', losses: names.size, ownBytes: sum('own_bytes'), rssBytes: sum('peak_rss_bytes') };
+}
+
+export function Badge() {
+	const summary = useSummary().data;
+	if (!summary)
+		return <span class="badge soft">…</span>;
+	const trust = trustOf(summary);
+	const lost = trust.losses ? plural(trust.losses, 'thing to know', 'things to know') : 'nothing lost';
+	const cost = `The recorder took ${bytes(trust.ownBytes)}, ${percent(trust.ownBytes, trust.rssBytes)} of the largest RSS.`;
+	return (
+		<button type="button" class={`badge ${trust.losses ? 'warn' : ''}`} title={`${cost} Click for the health of the recording.`}
+			onClick={() => go('run')}>
+			<span class="dot" aria-hidden="true" />
+			<span class="cut">{trust.mode}, {lost}</span>
+		</button>
+	);
+}
+
+export function RunFacts() {
+	const summary = useSummary().data;
+	const files = about.value?.files ?? [];
+	const several = files.length > 1 && !about.value?.compare;
+	return (
+		<div class="run-facts">
+			{several
+				? (
+					<select aria-label="Recording" value={value('file') ?? '0'} onChange={(event) => set({ file: event.currentTarget.value === '0' ? null : event.currentTarget.value })}>
+						{files.map((file) => <option key={file.index} value={String(file.index)}>{file.name}</option>)}
+					</select>
+				)
+				: (
+					<div class="name cut" title={summary?.run.command}>
+						{summary ? base(summary.run.command.split(' ')[0]) : 'heapgauge'}{' '}
+						<small class="soft">{summary ? `${base(summary.file)}, ${duration(summary.run.duration_ns)}` : ''}</small>
+					</div>
+				)}
+			<Badge />
+		</div>
+	);
+}

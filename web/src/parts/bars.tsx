@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small pictures: bars with their numbers, and a line without axes.
+import type { ComponentChildren } from 'preact';
+import { bytes, count, duration, percent } from '../model/units';
+import type { SizeBar, TimeBar } from '../model/types';
+
+export interface Bar {
+	label: ComponentChildren;
+	value: number;
+	text: string;
+}
+
+export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
+	const most = Math.max(1, ...bars.map((bar) => Math.abs(bar.value)));
+	return (
+		<div class="bars" role="list" aria-label={label}>
+			{bars.map((bar, i) => (
+				<div key={i} role="listitem" style={{ display: 'contents' }}>
+					<span class="number">{bar.label}</span>
+					<span class="track"><i style={{ width: `${(Math.abs(bar.value) / most) * 100}%` }} /></span>
+					<span class="number">{bar.text}</span>
+				</div>
+			))}
+		</div>
+	);
+}
+
+/** No class reaches so far: the last one is open. */
+const OPEN = 2 ** 53;
+
+export function sizeLabel(bar: { low: number; high: number }): string {
+	if (bar.low === bar.high)
+		return bytes(bar.low);
+	return bar.high >= OPEN ? `${bytes(bar.low)} and more` : `${bytes(bar.low)} – ${bytes(bar.high)}`;
+}
+
+export function timeLabel(bar: TimeBar): string {
+	if (bar.low_ms === 0)
+		return `below ${duration(bar.high_ms * 1e6)}`;
+	if (bar.high_ms >= OPEN)
+		return `${duration(bar.low_ms * 1e6)} and longer`;
+	return `${duration(bar.low_ms * 1e6)} – ${duration(bar.high_ms * 1e6)}`;
+}
+
+function shares(counts: readonly number[]): (value: number) => string {
+	const sum = counts.reduce((a, b) => a + b, 0);
+	return (value) => `${count(value)}  ${percent(value, sum)}`;
+}
+
+export function SizeBars({ bars, label }: { bars: readonly SizeBar[]; label: string }) {
+	const text = shares(bars.map((bar) => bar.count));
+	return <Bars label={label} bars={bars.map((bar) => ({ label: sizeLabel(bar), value: bar.count, text: text(bar.count) }))} />;
+}
+
+export function TimeBars({ bars, label }: { bars: readonly TimeBar[]; label: string }) {
+	const text = shares(bars.map((bar) => bar.count));
+	return <Bars label={label} bars={bars.map((bar) => ({ label: timeLabel(bar), value: bar.count, text: text(bar.count) }))} />;
+}
+
+/** Heights over time; xs and ys are of the same length. */
+export function Spark({ xs, ys, label }: { xs: readonly number[]; ys: readonly number[]; label: string }) {
+	const from = xs[0] ?? 0;
+	const span = (xs[xs.length - 1] ?? 0) - from || 1;
+	const most = Math.max(1, ...ys);
+	const points = xs.map((x, i) => `${(((x - from) / span) * 100).toFixed(2)},${(20 - ((ys[i] ?? 0) / most) * 19).toFixed(2)}`);
+	return (
+		<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label={label}>
+			<path class="area" d={`M0,20 L${points.join(' L')} L100,20 Z`} />
+			<path d={`M${points.join(' L')}`} />
+		</svg>
+	);
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chart over time: uPlot in an element that may change its size, in the colours of the theme.
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import { theme } from '../model/theme';
+import { bytes, countShort, duration } from '../model/units';
+
+export interface Line {
+	label: string;
+	/** Name of a colour of the style: series-live. */
+	colour: string;
+	values: readonly (number | null)[];
+	fill?: boolean;
+	dash?: boolean;
+	width?: number;
+	/** Values stay until the next one. */
+	steps?: boolean;
+	scale?: 'y' | 'right';
+}
+
+export interface Mark {
+	at: number;
+	label: string;
+	colour: string;
+	/** A line over the whole height; else a tick at the bottom. */
+	tall: boolean;
+}
+
+export interface ChartProps {
+	label: string;
+	/** Nanoseconds since the start, rising. */
+	times: readonly number[];
+	lines: readonly Line[];
+	marks?: readonly Mark[];
+	height: number;
+	unit: 'bytes' | 'count' | 'rate';
+	/** Without axes: for the strip. */
+	bare?: boolean;
+	/** What is chosen now. */
+	range?: { from: number; to: number } | undefined;
+	onRange?: (from: number, to: number) => void;
+	onPoint?: (at: number) => void;
+	onHover?: (index: number | null) => void;
+	/** Charts with the same key share their cursor. */
+	sync?: string;
+}
+
+export function colourOf(name: string): string {
+	return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function textOf(value: number, unit: ChartProps['unit']): string {
+	if (unit === 'bytes')
+		return bytes(value).replace('.0 ', ' ');
+	return unit === 'rate' ? `${countShort(value)}/s` : countShort(value);
+}
+
+/* Steps that are round in the unit: powers of two of bytes. */
+const BYTE_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
+
+function axes(props: ChartProps): uPlot.Axis[] {
+	if (props.bare)
+		return [{ show: false }, { show: false }];
+	const line = { stroke: colourOf('line'), width: 1 };
+	const common = { stroke: colourOf('soft'), grid: line, ticks: { ...line, size: 4 }, font: '11px system-ui, sans-serif' };
+	return [
+		{ ...common, size: 24, gap: 4, space: 80, values: (_, ticks) => ticks.map((at) => duration(at).replace('.0 ', ' ')) },
+		{
+			...common, size: 72, gap: 6, space: 32,
+			...(props.unit === 'bytes' ? { incrs: BYTE_STEPS } : {}),
+			values: (_, ticks) => ticks.map((value) => textOf(value, props.unit)),
+		},
+	];
+}
+
+function series(props: ChartProps): uPlot.Series[] {
+	const lines = props.lines.map((line): uPlot.Series => {
+		const colour = line.colour.startsWith('#') ? line.colour : colourOf(line.colour);
+		return {
+			label: line.label,
+			stroke: colour,
+			width: line.width ?? 1.5,
+			points: { show: false },
+			...(line.fill ? { fill: `${colour}2e` } : {}),
+			...(line.dash ? { dash: [4, 3] } : {}),
+			...(line.steps ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
+		};
+	});
+	return [{}, ...lines];
+}
+
+function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
+	const { ctx, bbox } = plot;
+	const ratio = devicePixelRatio;
+	ctx.save();
+	ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+	ctx.textAlign = 'left';
+	for (const mark of marks) {
+		const x = Math.round(plot.valToPos(mark.at, 'x', true)) + 0.5;
+		if (x < bbox.left || x > bbox.left + bbox.width)
+			continue;
+		ctx.strokeStyle = colourOf(mark.colour);
+		ctx.globalAlpha = mark.tall ? 1 : 0.45;
+		ctx.lineWidth = ratio;
+		ctx.setLineDash(mark.tall ? [3 * ratio, 3 * ratio] : []);
+		ctx.beginPath();
+		ctx.moveTo(x, mark.tall ? bbox.top : bbox.top + bbox.height - 4 * ratio);
+		ctx.lineTo(x, bbox.top + bbox.height);
+		ctx.stroke();
+		if (mark.tall) {
+			const wide = ctx.measureText(mark.label).width;
+			const left = x > bbox.left + bbox.width - 60 * ratio ? x - wide - 4 * ratio : x + 4 * ratio;
+			ctx.fillStyle = colourOf('panel');
+			ctx.fillRect(left - 2 * ratio, bbox.top, wide + 4 * ratio, 13 * ratio);
+			ctx.fillStyle = colourOf(mark.colour);
+			ctx.fillText(mark.label, left, bbox.top + 10 * ratio);
+		}
+	}
+	ctx.restore();
+}
+
+function drawRange(plot: uPlot, range: { from: number; to: number }): void {
+	const { ctx, bbox } = plot;
+	const clamp = (at: number) => Math.max(bbox.left, Math.min(bbox.left + bbox.width, plot.valToPos(at, 'x', true)));
+	const left = clamp(range.from);
+	const width = Math.max(2, clamp(range.to) - left);
+	ctx.save();
+	ctx.fillStyle = `${colourOf('accent')}26`;
+	ctx.fillRect(left, bbox.top, width, bbox.height);
+	ctx.fillStyle = colourOf('accent');
+	ctx.fillRect(left, bbox.top, 2, bbox.height);
+	ctx.fillRect(left + width - 2, bbox.top, 2, bbox.height);
+	ctx.restore();
+}
+
+const CLICK_PIXELS = 4;
+
+function optionsOf(current: { props: ChartProps }, width: number): uPlot.Options {
+	const props = current.props;
+	const select = (plot: uPlot) => {
+		const { left, width: pixels } = plot.select;
+		if (pixels < CLICK_PIXELS)
+			return;
+		current.props.onRange?.(plot.posToVal(left, 'x'), plot.posToVal(left + pixels, 'x'));
+		plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+	};
+	return {
+		width,
+		height: props.height,
+		padding: props.bare ? [2, 1, 2, 1] : [8, 12, 0, 0],
+		legend: { show: false },
+		scales: { x: { time: false }, y: { range: (_, __, max) => [0, (max || 1) * 1.06] } },
+		axes: axes(props),
+		series: series(props),
+		cursor: {
+			drag: { x: props.onRange !== undefined, y: false, setScale: false },
+			y: false,
+			points: { size: 6 },
+			...(props.sync ? { sync: { key: props.sync, setSeries: false } } : {}),
+		},
+		hooks: {
+			setSelect: [select],
+			setCursor: [(plot) => current.props.onHover?.(plot.cursor.idx ?? null)],
+			drawAxes: [(plot) => current.props.range && drawRange(plot, current.props.range)],
+			draw: [(plot) => drawMarks(plot, current.props.marks ?? [])],
+			ready: [(plot) => {
+				let down = 0;
+				plot.over.addEventListener('mousedown', (event) => { down = event.clientX; });
+				plot.over.addEventListener('mouseup', (event) => {
+					if (Math.abs(event.clientX - down) < CLICK_PIXELS)
+						current.props.onPoint?.(plot.posToVal(event.clientX - plot.over.getBoundingClientRect().left, 'x'));
+				});
+			}],
+		},
+	};
+}
+
+function dataOf(props: ChartProps): uPlot.AlignedData {
+	return [props.times, ...props.lines.map((line) => line.values)] as unknown as uPlot.AlignedData;
+}
+
+export function Chart(props: ChartProps) {
+	const element = useRef<HTMLDivElement>(null);
+	const plot = useRef<uPlot | undefined>(undefined);
+	const current = useRef({ props });
+	current.current.props = props;
+	const shape = props.lines.map((line) => line.label + line.colour).join('|');
+
+	useEffect(() => {
+		const at = element.current!;
+		const made = new uPlot(optionsOf(current.current, at.clientWidth || 300), dataOf(current.current.props), at);
+		plot.current = made;
+		const watch = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height: current.current.props.height }));
+		watch.observe(at);
+		return () => {
+			watch.disconnect();
+			made.destroy();
+			plot.current = undefined;
+		};
+	}, [shape, theme.value, props.height, props.unit]);
+
+	useEffect(() => plot.current?.setData(dataOf(props)), [props.times, shape, props.lines.map((line) => line.values[line.values.length - 1]).join()]);
+	useEffect(() => plot.current?.redraw(false), [props.range?.from, props.range?.to, props.marks?.length]);
+
+	return <div ref={element} class="chart" role="img" aria-label={props.label} style={{ height: `${props.height}px` }} />;
+}

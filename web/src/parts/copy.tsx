@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// "Copy as command": the line that prints in a terminal what is on screen.
+import { signal } from '@preact/signals';
+import { command, type Params } from '../model/query';
+import { about } from '../model/source';
+
+const told = signal<string | undefined>(undefined);
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** What the view on screen asks; set by the view. */
+export const asking = signal<{ view: string; params: Params }>({ view: 'summary', params: [] });
+
+export function currentCommand(): string {
+	const files = about.value?.files.map((file) => file.path) ?? [];
+	return command(files, asking.value.view, asking.value.params);
+}
+
+async function put(text: string): Promise<void> {
+	try {
+		await navigator.clipboard.writeText(text);
+	} catch {
+		/* No permission, as in a page from disk: the old way. */
+		const area = document.createElement('textarea');
+		area.value = text;
+		document.body.append(area);
+		area.select();
+		document.execCommand('copy');
+		area.remove();
+	}
+}
+
+export function copyCommand(): void {
+	const line = currentCommand();
+	void put(line).then(() => {
+		told.value = line;
+		clearTimeout(timer);
+		timer = setTimeout(() => { told.value = undefined; }, 4000);
+	});
+}
+
+export function CopyButton() {
+	return (
+		<button type="button" id="copy" title={`${currentCommand()}\n\nc copies it`} onClick={copyCommand}>Copy as command</button>
+	);
+}
+
+export function Toast() {
+	return (
+		<div role="status" aria-live="polite">
+			{told.value && <div class="toast">Copied<code>{told.value}</code></div>}
+		</div>
+	);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The filter bar: one box to type into, and a chip for each filter that holds.
+import { useState } from 'preact/hooks';
+import { set, state, values } from '../model/state';
+import { FILTERS, type FilterWord } from '../model/words';
+import { ignoredFilters } from '../model/query';
+import { about, saved } from '../model/source';
+import { comparing } from '../model/state';
+
+export interface TypedFilter {
+	name: string;
+	value: string;
+}
+
+/** "-module:libc" and the like; plain text is a function or file. */
+export function parseFilter(text: string): TypedFilter | undefined {
+	const typed = text.trim();
+	const words = FILTERS.filter((filter) => filter.typed && typed.toLowerCase().startsWith(filter.typed));
+	const word = words.sort((a, b) => b.typed.length - a.typed.length)[0];
+	const value = typed.slice(word?.typed.length ?? 0).trim();
+	return value ? { name: word?.name ?? 'focus', value } : undefined;
+}
+
+export function addFilter(filter: TypedFilter): void {
+	const word = FILTERS.find((known) => known.name === filter.name)!;
+	const before = values(filter.name);
+	if (before.includes(filter.value))
+		return;
+	set({ [filter.name]: word.many ? [...before, filter.value] : filter.value });
+}
+
+function Chip({ word, value }: { word: FilterWord; value: string }) {
+	return (
+		<span class="chip">
+			<span class="soft">{word.label}</span>
+			<code title={value}>{value}</code>
+			<button type="button" aria-label={`Remove the filter ${word.label} ${value}`}
+				onClick={() => set({ [word.name]: values(word.name).filter((one) => one !== value) })}>×</button>
+		</span>
+	);
+}
+
+const FOCUS_HINT = 'Filter: function or file, -not this, module:x, thread:x, size>1k';
+
+export function FilterBar({ reportView }: { reportView: string }) {
+	const [text, setText] = useState('');
+	const chips = FILTERS.flatMap((word) => values(word.name).map((value) => <Chip key={word.name + value} word={word} value={value} />));
+	const ignored = ignoredFilters(state.value, reportView);
+	return (
+		<div class="filters" role="search">
+			<form onSubmit={(event) => {
+				event.preventDefault();
+				const filter = parseFilter(text);
+				if (filter) {
+					addFilter(filter);
+					setText('');
+				}
+			}}>
+				<input id="filter" type="text" value={text} placeholder={FOCUS_HINT} aria-label={FOCUS_HINT} autocomplete="off" spellcheck={false}
+					onInput={(event) => setText(event.currentTarget.value)} />
+			</form>
+			{chips}
+			{chips.length > 1 && (
+				<button type="button" class="plain" onClick={() => set(Object.fromEntries(FILTERS.map((f) => [f.name, null])))}>Clear all</button>
+			)}
+			<span class="right">
+				{ignored.length > 0 && <span class="soft">{ignored.join(', ')}: not for this view</span>}
+				{about.value?.compare && !saved.value && (
+					<label class="check">
+						<input type="checkbox" checked={comparing.value} onChange={(event) => set({ compare: event.currentTarget.checked ? '1' : null })} />
+						Compare
+					</label>
+				)}
+			</span>
+		</div>
+	);
+}

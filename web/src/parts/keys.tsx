@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that work in every view, and the list of all of them.
+import { signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { go, set, value, VIEW_NAMES, type ViewName } from '../model/state';
+import { switchTheme } from '../model/theme';
+import { QUESTIONS } from '../model/words';
+import { copyCommand } from './copy';
+
+export const keysShown = signal(false);
+
+const LIST: readonly [string, string][] = [
+	['1 … 9, 0', 'Start, Flame, Sites, Tree, Source, Time, Sizes, Threads, Compare, Run'],
+	['q  Q', 'next, previous question'],
+	['/', 'type a filter'],
+	['f', 'search in this view'],
+	['t', 'to the time strip; ← → then step through the kept moments, with Shift a range'],
+	['c', 'copy as command'],
+	['d', 'dark or light'],
+	['Esc', 'leave a box; close what is open'],
+	['↑ ↓  j k', 'move in a table or in the flame graph'],
+	['← →', 'close, open in a tree; to a neighbour in the flame graph'],
+	['Enter', 'zoom in, or open what is chosen'],
+	['Backspace', 'zoom out in the flame graph'],
+	['p', 'callers and callees of what is chosen'],
+	['s', 'source of what is chosen'],
+	['+  −', 'filter to what is chosen, or leave it out'],
+	['?', 'this list'],
+];
+
+function nextQuestion(step: number): void {
+	const at = QUESTIONS.findIndex((q) => q.name === (value('cost') ?? 'peak'));
+	const plain = QUESTIONS.filter((q) => q.name !== 'live' && q.name !== 'grown');
+	const from = plain.indexOf(QUESTIONS[at]!);
+	const next = plain[(from + step + plain.length) % plain.length]!;
+	set({ cost: next.name === 'peak' ? null : next.name, at: null, minus: null });
+}
+
+function typing(target: EventTarget | null): boolean {
+	return target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && (target as HTMLInputElement).type !== 'checkbox';
+}
+
+function focus(selector: string): boolean {
+	const element = document.querySelector<HTMLElement>(selector);
+	element?.focus();
+	if (element instanceof HTMLInputElement)
+		element.select();
+	return element !== null;
+}
+
+/** True: it was for us. */
+function onKey(event: KeyboardEvent): boolean {
+	if (event.key >= '0' && event.key <= '9') {
+		go(VIEW_NAMES[(Number(event.key) + 9) % 10] as ViewName);
+		return true;
+	}
+	switch (event.key) {
+	case '?':
+		keysShown.value = !keysShown.value;
+		return true;
+	case 'q':
+		nextQuestion(1);
+		return true;
+	case 'Q':
+		nextQuestion(-1);
+		return true;
+	case '/':
+		return focus('#filter');
+	case 'f':
+		return focus('#search');
+	case 't':
+		return focus('.strip[tabindex]');
+	case 'c':
+		copyCommand();
+		return true;
+	case 'd':
+		switchTheme();
+		return true;
+	default:
+		return false;
+	}
+}
+
+export function startKeys(): void {
+	addEventListener('keydown', (event) => {
+		if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented)
+			return;
+		if (typing(event.target)) {
+			if (event.key === 'Escape')
+				(event.target as HTMLElement).blur();
+			return;
+		}
+		if (keysShown.value && event.key !== '?' && event.key !== 'Escape')
+			return;
+		if (onKey(event))
+			event.preventDefault();
+	});
+}
+
+export function Keys() {
+	const dialog = useRef<HTMLDialogElement>(null);
+	useEffect(() => {
+		if (keysShown.value)
+			dialog.current?.showModal();
+		else
+			dialog.current?.close();
+	}, [keysShown.value]);
+	return (
+		<dialog ref={dialog} aria-labelledby="keys-title" onClose={() => { keysShown.value = false; }}>
+			<header>
+				<h2 id="keys-title">Keys</h2>
+				<button type="button" class="plain" onClick={() => { keysShown.value = false; }}>Close</button>
+			</header>
+			<div class="body" tabIndex={0}>
+				<dl class="keys">
+					{LIST.map(([keys, what]) => (
+						<div key={keys}>
+							<dt>{keys.split(/\s{2}/).map((key) => <><kbd key={key}>{key}</kbd> </>)}</dt>
+							<dd>{what}</dd>
+						</div>
+					))}
+				</dl>
+			</div>
+		</dialog>
+	);
+}

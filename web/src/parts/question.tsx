@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The question: which number, of which moment; and the answer in one line.
+import { canonical, ask as askParams } from '../model/query';
+import { useAnswer } from '../model/source';
+import { comparing, question, set, state, value } from '../model/state';
+import type { Answered } from '../model/types';
+import { change, exact, percent, quantity } from '../model/units';
+import { QUESTIONS, type Question } from '../model/words';
+import { findMoment, momentsOf, type Moment } from '../model/moments';
+import { useTimeline } from './strip';
+
+const MOMENT_NAMES = new Set(['live', 'grown']);
+
+function choose(name: string, moments: readonly Moment[]): void {
+	if (!MOMENT_NAMES.has(name)) {
+		set({ cost: name === 'peak' ? null : name, at: null, minus: null });
+		return;
+	}
+	const kept = moments.filter((moment) => moment.kind === 'kept');
+	set({
+		cost: name,
+		at: value('at') ?? (name === 'live' ? kept[Math.floor(kept.length / 2)]?.word ?? 'end' : 'end'),
+		minus: name === 'grown' ? value('minus') ?? kept[0]?.word ?? 'peak' : null,
+	});
+}
+
+function MomentPick({ label, name, moments }: { label: string; name: 'at' | 'minus'; moments: readonly Moment[] }) {
+	const chosen = findMoment(moments, value(name) ?? 'end');
+	return (
+		<select aria-label={label} title={label} value={chosen?.word ?? ''} onChange={(event) => set({ [name]: event.currentTarget.value })}>
+			{!chosen && <option value="">{value(name)}</option>}
+			{moments.map((moment) => <option key={moment.word} value={moment.word}>{moment.label}</option>)}
+		</select>
+	);
+}
+
+function options(ofMoment: boolean) {
+	return QUESTIONS.filter((q) => q.ofMoment === ofMoment).map((q) => <option key={q.name} value={q.name}>{q.label}</option>);
+}
+
+/** The sum of what is shown, and of what it is a part. */
+function Sum({ asked }: { asked: Question }) {
+	const params = askParams(state.value, 'sites', [['limit', '300']]);
+	const answer = useAnswer<Answered>(canonical('sites', params));
+	const data = answer.data;
+	if (answer.status === 'error')
+		return <span class="soft cut" title={answer.error}>{answer.absent ? 'not in this file' : answer.error}</span>;
+	if (!data)
+		return <span class="soft">…</span>;
+	const text = comparing.value || asked.name === 'grown' ? change : quantity;
+	const part = data.shown !== data.whole;
+	return (
+		<>
+			<strong class={answer.stale ? 'stale' : ''} title={exact(data.shown, asked.unit)}>{text(data.shown, asked.unit)}</strong>
+			<span class="soft cut" title={data.moment}>
+				{part ? `${percent(data.shown, data.whole)} of ${text(data.whole, asked.unit)}, ` : ''}{data.moment}
+			</span>
+		</>
+	);
+}
+
+export function QuestionPick() {
+	const asked = question.value;
+	const timeline = useTimeline().data;
+	const moments = timeline ? momentsOf(timeline) : [];
+	const name = value('cost') ?? 'peak';
+	return (
+		<div class="question">
+			<div class="pick">
+				<select id="question" aria-label="Question" title={asked.help} value={name}
+					onChange={(event) => choose(event.currentTarget.value, moments)}>
+					<optgroup label="At a moment">{options(true)}</optgroup>
+					<optgroup label="Over the whole run">{options(false)}</optgroup>
+				</select>
+				{asked.ofMoment && (
+					<select aria-label="Measured in" value={value('unit') ?? 'bytes'}
+						onChange={(event) => set({ unit: event.currentTarget.value === 'blocks' ? 'blocks' : null })}>
+						<option value="bytes">bytes</option>
+						<option value="blocks">blocks</option>
+					</select>
+				)}
+			</div>
+			{MOMENT_NAMES.has(name) && (
+				<div class="pick">
+					{name === 'grown' && <MomentPick label="from" name="minus" moments={moments} />}
+					<MomentPick label={name === 'grown' ? 'to' : 'at'} name="at" moments={moments} />
+				</div>
+			)}
+			<div class="answer"><Sum asked={asked} /></div>
+		</div>
+	);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of the table of sites, of groups of sites, and of what changed between two recordings.
+import { base, ownerOf, placeOf, shortName } from '../model/frames';
+import { MEASURES, type MeasureWord } from '../model/measures';
+import type { Answered, Frame, GroupsResult, Site, SitesResult } from '../model/types';
+import { change, exact, percent, quantity, type Unit } from '../model/units';
+import type { Axis, Question } from '../model/words';
+import type { Column } from './table';
+
+export interface SiteRow {
+	/** The same as long as the recording is. */
+	id: string;
+	values: Record<string, unknown>;
+	stack?: readonly number[];
+	frames?: readonly Frame[];
+	site?: Site;
+}
+
+function numberOf(row: SiteRow, key: string): number | null {
+	const value = row.values[key];
+	return typeof value === 'number' ? value : null;
+}
+
+interface NumberColumn {
+	key: string;
+	title: string;
+	unit: Unit;
+	help?: string;
+	width?: number;
+	signed?: boolean;
+	optional?: boolean;
+	/** What a full bar stands for. */
+	whole?: number;
+}
+
+export function numberColumn(options: NumberColumn): Column<SiteRow> {
+	const { key, unit, whole } = options;
+	const text = options.signed ? change : quantity;
+	return {
+		key,
+		title: options.title,
+		number: true,
+		width: options.width ?? 92,
+		...(options.help ? { help: options.help } : {}),
+		...(options.optional ? { optional: true } : {}),
+		...(whole ? { fill: (row: SiteRow) => Math.abs(numberOf(row, key) ?? 0) / whole } : {}),
+		sort: (row) => numberOf(row, key),
+		hint: (row) => {
+			const value = numberOf(row, key);
+			return value === null ? undefined : exact(value, unit);
+		},
+		cell: (row) => {
+			const value = numberOf(row, key);
+			if (value === null)
+				return <span class="soft">–</span>;
+			const sign = options.signed ? (value > 0 ? 'grew' : value < 0 ? 'shrank' : 'soft') : value === 0 ? 'soft' : '';
+			return sign ? <span class={sign}>{text(value, unit)}</span> : text(value, unit);
+		},
+	};
+}
+
+function shareColumn(key: string, whole: number, title: string): Column<SiteRow> {
+	return {
+		key: `${key}_share`,
+		title,
+		number: true,
+		width: 68,
+		help: 'Share of what is shown',
+		sort: (row) => Math.abs(numberOf(row, key) ?? 0),
+		cell: (row) => <span class="soft">{percent(numberOf(row, key) ?? 0, whole)}</span>,
+	};
+}
+
+export function ownerOfRow(row: SiteRow): Frame | undefined {
+	return row.stack && row.frames ? ownerOf(row.stack, row.frames) : undefined;
+}
+
+const STACK_NAME: Column<SiteRow> = {
+	key: 'name',
+	title: 'Asked for by',
+	help: 'The innermost frame outside libc, the runtime and containers',
+	sort: (row) => ownerOfRow(row)?.function ?? '',
+	hint: (row) => row.stack?.slice(0, 24).map((number) => row.frames?.[number]?.function).join('\n'),
+	cell: (row) => {
+		const owner = ownerOfRow(row);
+		return <><span class="fn">{owner ? shortName(owner.function) : '[no stack]'}</span><span class="where">{owner ? placeOf(owner) : ''}</span></>;
+	},
+};
+
+function measureColumn(measure: MeasureWord): Column<SiteRow> {
+	return numberColumn({ ...measure, optional: !measure.shown });
+}
+
+/** The number that was asked for comes first, with its share; then all that is known. */
+export function siteColumns(asked: Question, result: SitesResult): Column<SiteRow>[] {
+	const most = Math.max(1, ...result.sites.map((site) => Math.abs(Number(site[asked.key]) || 0)));
+	const main = numberColumn({
+		key: asked.key, title: asked.title, unit: asked.unit, help: asked.help, width: 104,
+		whole: most, signed: asked.name === 'grown',
+	});
+	const several = { key: 'process', title: 'PID', width: 64, number: true, optional: true, sort: (row: SiteRow) => numberOf(row, 'process'), cell: (row: SiteRow) => String(row.values.process) };
+	const kind = { key: 'kind', title: 'Kind', width: 56, optional: true, sort: (row: SiteRow) => String(row.values.kind), cell: (row: SiteRow) => String(row.values.kind) };
+	return [
+		main,
+		shareColumn(asked.key, result.shown, '%'),
+		...MEASURES.filter((measure) => measure.key !== asked.key).map(measureColumn),
+		several,
+		kind,
+		STACK_NAME,
+	];
+}
+
+/** Keys of groups: the cost under its own name or, of frames, beside what is asked for right there. */
+function groupKey(asked: Question): string {
+	if (asked.ofMoment)
+		return asked.unit === 'count' ? 'live_blocks' : 'live_bytes';
+	return asked.key;
+}
+
+function groupName(row: SiteRow, axis: Axis): string {
+	const name = String(row.values[axis.name] ?? '');
+	switch (axis.name) {
+	case 'function':
+	case 'type':
+		return shortName(name);
+	case 'module':
+	case 'line':
+		return base(name) || name;
+	default:
+		return name;
+	}
+}
+
+export function groupColumns(asked: Question, axis: Axis, result: GroupsResult): Column<SiteRow>[] {
+	const key = groupKey(asked);
+	const signed = asked.name === 'grown' || 'compare' in result;
+	const whole = Math.abs(result.shown) || 1;
+	const columns: Column<SiteRow>[] = [];
+	if (axis.ofFrames) {
+		columns.push(numberColumn({ key: 'self', title: 'Self', unit: asked.unit, help: 'Asked for right there', width: 104, whole, signed }), shareColumn('self', result.shown, '%'));
+		columns.push(numberColumn({ key, title: 'With callees', unit: asked.unit, help: 'Asked for there or in anything called from there', width: 104, whole, signed }), shareColumn(key, result.shown, '% '));
+	} else {
+		columns.push(numberColumn({ key, title: asked.title, unit: asked.unit, help: asked.help, width: 104, whole, signed }), shareColumn(key, result.shown, '%'));
+	}
+	if (asked.ofMoment && asked.unit === 'bytes')
+		columns.push(numberColumn({ key: 'live_blocks', title: 'Blocks', unit: 'count', signed }));
+	if (asked.name !== 'calls')
+		columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count' }));
+	columns.push({
+		key: 'name',
+		title: axis.label,
+		sort: (row) => groupName(row, axis),
+		hint: (row) => String(row.values[axis.name]),
+		cell: (row) => {
+			const file = row.values.source_file as string | null | undefined;
+			const where = axis.name === 'function' ? (file ? base(file) : base(row.values.module as string)) : axis.name === 'line' || axis.name === 'file' ? base(row.values.module as string) : '';
+			return <><span class="fn">{groupName(row, axis)}</span><span class="where">{where}</span></>;
+		},
+	});
+	return columns;
+}
+
+export function changedColumns(asked: Question, result: Answered): Column<SiteRow>[] {
+	const stacks = (result as unknown as { stacks: { change: number }[] }).stacks;
+	const most = Math.abs(stacks[0]?.change ?? 1) || 1;
+	return [
+		numberColumn({ key: 'change', title: 'Change', unit: asked.unit, help: 'After minus before', width: 112, signed: true, whole: most }),
+		numberColumn({ key: 'before', title: 'Before', unit: asked.unit, width: 104 }),
+		numberColumn({ key: 'after', title: 'After', unit: asked.unit, width: 104 }),
+		numberColumn({ key: 'spread', title: 'Spread', unit: asked.unit, width: 96, optional: true, help: 'Of several runs on a side' }),
+		numberColumn({ key: 'calls_change', title: 'Calls', unit: 'count', width: 104, signed: true, help: 'Allocations, after minus before' }),
+		{
+			key: 'verdict',
+			title: '',
+			width: 96,
+			cell: (row) => <span class="soft">{row.values.within_spread ? 'within spread' : row.values.before === 0 ? 'new' : row.values.after === 0 ? 'gone' : ''}</span>,
+		},
+		STACK_NAME,
+	];
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that is known of one site: its numbers, sizes, lifetimes, and its stack.
+import { ownerOf, shortName } from '../model/frames';
+import { MEASURES } from '../model/measures';
+import { exact, quantity } from '../model/units';
+import { SizeBars, TimeBars } from './bars';
+import type { SiteRow } from './site-columns';
+import { Stack } from './stack';
+
+const FACTS = ['peak_bytes', 'peak_blocks', 'leaked_bytes', 'leaked_blocks', 'total_bytes', 'calls', 'mean_bytes', 'temporary_calls',
+	'max_bytes', 'waste_bytes', 'mean_lifetime_ns', 'born_ns', 'copied_bytes', 'frees'];
+
+export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: () => void; onFlame: (name: string) => void }) {
+	const owner = ownerOf(row.stack ?? [], row.frames ?? []);
+	const site = row.site!;
+	return (
+		<aside class="side" aria-label="The chosen site" tabIndex={0}>
+			<header>
+				<h2 class="code" title={owner?.function}>{owner ? shortName(owner.function) : '[no stack]'}</h2>
+				{owner && <button type="button" onClick={() => onFlame(owner.function)} title="p">Callers, callees</button>}
+				<button type="button" class="plain" aria-label="Close" onClick={onClose}>×</button>
+			</header>
+			<section>
+				<dl class="facts">
+					{FACTS.map((key) => {
+						const measure = MEASURES.find((one) => one.key === key)!;
+						const value = site[key];
+						return (
+							<>
+								<dt title={measure.help}>{measure.title}</dt>
+								<dd title={typeof value === 'number' ? exact(value, measure.unit) : undefined}>{typeof value === 'number' ? quantity(value, measure.unit) : '–'}</dd>
+							</>
+						);
+					})}
+				</dl>
+			</section>
+			<section>
+				<h3>Stack, innermost first</h3>
+				<Stack stack={row.stack ?? []} frames={row.frames ?? []} />
+			</section>
+			{site.sizes && site.sizes.length > 0 && <section><h3>Sizes asked for, by calls</h3><SizeBars label="Sizes asked for" bars={site.sizes} /></section>}
+			{site.lifetimes && site.lifetimes.length > 0 && <section><h3>How long freed blocks lived</h3><TimeBars label="Lifetimes" bars={site.lifetimes} /></section>}
+		</aside>
+	);
+}

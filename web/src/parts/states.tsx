@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown where there is nothing to show yet, or at all: always with what to do about it.
+import type { ComponentChildren } from 'preact';
+import type { Answer } from '../model/source';
+import { about, saved } from '../model/source';
+import { shellWord } from '../model/query';
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+	return <div class="state"><h2>{title}</h2>{children}</div>;
+}
+
+export function Loading({ what }: { what: string }) {
+	return <div class="state" role="status">{what}…</div>;
+}
+
+export function Failed({ answer }: { answer: Answer<unknown> }) {
+	if (answer.absent || saved.value) {
+		const path = about.value?.files[0]?.path;
+		return (
+			<div class="state" role="status">
+				<h2>Not in this file</h2>
+				<p>A saved page holds the most asked questions. The recording itself answers this one:</p>
+				<code>heapgauge view {path ? shellWord(path) : 'FILE'}</code>
+			</div>
+		);
+	}
+	return (
+		<div class="state" role="alert">
+			<h2>No answer</h2>
+			<p>{answer.error}</p>
+		</div>
+	);
+}
+
+/** Shows the answer when it is there; the one before it, paler, while the next is on its way. */
+export function Answered<T>({ answer, what, children }: {
+	answer: Answer<T>; what: string; children: (data: T) => ComponentChildren;
+}) {
+	if (answer.status === 'error')
+		return <Failed answer={answer} />;
+	if (answer.data === undefined)
+		return <Loading what={what} />;
+	return <>{children(answer.data)}</>;
+}

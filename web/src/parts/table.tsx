@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of any length: only the rows in sight exist. It is one stop of the Tab key; the arrows move in it.
+import {
+	elementScroll, observeElementOffset, observeElementRect, Virtualizer, type VirtualItem,
+} from '@tanstack/virtual-core';
+import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+export interface Column<Row> {
+	key: string;
+	title: string;
+	/** Not shown until it is chosen. */
+	optional?: boolean;
+	/** What the number means; shown on hover. */
+	help?: string;
+	/** Pixels; none: takes what is left. */
+	width?: number;
+	number?: boolean;
+	/** What it is sorted by; none: it cannot be. */
+	sort?: (row: Row) => number | string | null;
+	/** Part of the cell to fill, 0 to 1. */
+	fill?: (row: Row) => number;
+	/** On hover. */
+	hint?: (row: Row) => string | undefined;
+	cell: (row: Row) => ComponentChildren;
+}
+
+export interface Sorting {
+	key: string;
+	down: boolean;
+}
+
+export interface TableProps<Row> {
+	label: string;
+	columns: readonly Column<Row>[];
+	rows: readonly Row[];
+	/** Rows there are in all, if not all are loaded. */
+	total?: number;
+	sorting?: Sorting | undefined;
+	onSort?: (sorting: Sorting) => void;
+	/** Index of the chosen row. */
+	chosen?: number;
+	onChoose?: (index: number) => void;
+	/** Enter or a double click. */
+	onOpen?: (index: number) => void;
+	/** Other keys, with the chosen row. True: it was for us. */
+	onKey?: (event: KeyboardEvent, index: number) => boolean;
+	/** The last rows came into sight. */
+	onEnd?: () => void;
+	tree?: { level: (row: Row) => number; open: (row: Row) => boolean | undefined };
+}
+
+const ROW = 24;
+const PAGE = 20;
+
+function useVirtual(count: number, element: { current: HTMLElement | null }) {
+	const [, redraw] = useState(0);
+	const kept = useRef<Virtualizer<HTMLElement, HTMLElement> | undefined>(undefined);
+	const options = {
+		count,
+		getScrollElement: () => element.current,
+		estimateSize: () => ROW,
+		overscan: 8,
+		scrollPaddingStart: 28,
+		scrollPaddingEnd: ROW,
+		initialRect: { width: 1000, height: 600 },
+		observeElementRect,
+		observeElementOffset,
+		scrollToFn: elementScroll,
+		onChange: () => redraw((n) => n + 1),
+	};
+	kept.current ??= new Virtualizer<HTMLElement, HTMLElement>(options);
+	kept.current.setOptions(options);
+	useLayoutEffect(() => kept.current!._didMount(), []);
+	useLayoutEffect(() => kept.current!._willUpdate());
+	return kept.current;
+}
+
+function target(event: KeyboardEvent, at: number, last: number): number | undefined {
+	switch (event.key) {
+	case 'ArrowDown':
+	case 'j':
+		return Math.min(last, at + 1);
+	case 'ArrowUp':
+	case 'k':
+		return Math.max(0, at - 1);
+	case 'PageDown':
+		return Math.min(last, at + PAGE);
+	case 'PageUp':
+		return Math.max(0, at - PAGE);
+	case 'Home':
+		return 0;
+	case 'End':
+		return last;
+	default:
+		return undefined;
+	}
+}
+
+function Heading<Row>({ column, sorting, onSort }: {
+	column: Column<Row>; sorting: Sorting | undefined; onSort: ((sorting: Sorting) => void) | undefined;
+}) {
+	const sorted = sorting?.key === column.key ? (sorting.down ? 'descending' : 'ascending') : undefined;
+	const arrow = sorted === 'descending' ? ' ↓' : sorted === 'ascending' ? ' ↑' : '';
+	const can = column.sort && onSort;
+	return (
+		<div role="columnheader" class={`title ${column.number ? 'number' : ''} ${column.width ? '' : 'grow'}`}
+			aria-sort={sorted ?? (can ? 'none' : undefined)} title={column.help}
+			style={column.width ? { width: `${column.width}px` } : undefined}>
+			{can
+				? <button type="button" tabIndex={-1}
+					onClick={() => onSort({ key: column.key, down: sorted ? sorted === 'ascending' : column.number ?? false })}>
+					{column.title}{arrow}
+				</button>
+				: column.title}
+		</div>
+	);
+}
+
+function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
+	const fill = column.fill?.(row) ?? 0;
+	return (
+		<div role="gridcell" class={`cell ${column.number ? 'number' : ''} ${column.width ? '' : 'grow'}`}
+			title={column.hint?.(row)} style={column.width ? { width: `${column.width}px` } : undefined}>
+			{fill > 0 && <i class="fill" style={{ width: `${Math.min(1, fill) * 100}%` }} />}
+			{column.fill ? <span class="over">{column.cell(row)}</span> : column.cell(row)}
+		</div>
+	);
+}
+
+export function Table<Row>(props: TableProps<Row>) {
+	const { columns, rows, chosen = -1 } = props;
+	const element = useRef<HTMLDivElement>(null);
+	const virtual = useVirtual(rows.length, element);
+	const items = virtual.getVirtualItems();
+	const lastShown = items[items.length - 1]?.index ?? 0;
+	const width = columns.reduce((sum, column) => sum + (column.width ?? 240), 0);
+
+	useEffect(() => {
+		if (rows.length && lastShown >= rows.length - 1)
+			props.onEnd?.();
+	}, [lastShown, rows.length]);
+	useEffect(() => {
+		if (chosen >= 0 && chosen < rows.length)
+			virtual.scrollToIndex(chosen, { align: 'auto' });
+	}, [chosen, rows.length]);
+
+	const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
+		if (event.ctrlKey || event.metaKey || event.altKey || !rows.length)
+			return;
+		const next = target(event, chosen, rows.length - 1);
+		if (next !== undefined)
+			props.onChoose?.(next);
+		else if (event.key === 'Enter' && chosen >= 0)
+			props.onOpen?.(chosen);
+		else if (!props.onKey?.(event, chosen))
+			return;
+		event.preventDefault();
+		event.stopPropagation();
+	};
+
+	const line = (item: VirtualItem) => {
+		const row = rows[item.index];
+		if (row === undefined)
+			return null;
+		const open = props.tree?.open(row);
+		return (
+			<div key={item.key} id={`row-${item.index}`} role="row" class="line" aria-rowindex={item.index + 2}
+				aria-selected={item.index === chosen} aria-level={props.tree?.level(row)} aria-expanded={open}
+				style={{ transform: `translateY(${item.start}px)` }}
+				onClick={() => props.onChoose?.(item.index)} onDblClick={() => props.onOpen?.(item.index)}>
+				{columns.map((column) => <Cell key={column.key} column={column} row={row} />)}
+			</div>
+		);
+	};
+
+	return (
+		<div ref={element} class="grid" role={props.tree ? 'treegrid' : 'grid'} tabIndex={0} aria-label={props.label}
+			aria-rowcount={(props.total ?? rows.length) + 1} aria-colcount={columns.length}
+			aria-activedescendant={chosen >= 0 && chosen < rows.length ? `row-${chosen}` : undefined}
+			onKeyDown={onKeyDown}>
+			<div class="head" role="row" aria-rowindex={1} style={{ minWidth: `${width}px` }}>
+				{columns.map((column) => (
+					<Heading key={column.key} column={column} sorting={props.sorting} onSort={props.onSort} />
+				))}
+			</div>
+			<div class="rows" role="rowgroup" style={{ height: `${virtual.getTotalSize()}px`, minWidth: `${width}px` }}>
+				{items.map(line)}
+			</div>
+		</div>
+	);
+}
+
+/** Rows in the order that is asked for; equal ones stay as they came. */
+export function sortRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sorting: Sorting | undefined): readonly Row[] {
+	const by = sorting && columns.find((column) => column.key === sorting.key)?.sort;
+	if (!by)
+		return rows;
+	const sign = sorting.down ? -1 : 1;
+	return [...rows].sort((a, b) => {
+		const x = by(a);
+		const y = by(b);
+		if (x === y)
+			return 0;
+		if (x === null)
+			return 1;
+		if (y === null)
+			return -1;
+		return sign * (x < y ? -1 : 1);
+	});
+}

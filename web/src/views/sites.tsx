@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sites: every call stack that allocated, or whatever they are grouped by, in a table of any length.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { ask as askParams, canonical, type Params } from '../model/query';
+import { useAnswer } from '../model/source';
+import { comparing, note, question, set, state, value } from '../model/state';
+import type { GroupsResult, SitesResult, StacksResult } from '../model/types';
+import { count } from '../model/units';
+import { AXES, axisOf } from '../model/words';
+import { asking } from '../parts/copy';
+import { Empty, Failed, Loading } from '../parts/states';
+import { sortRows, Table, type Column, type Sorting } from '../parts/table';
+import { ColumnPick } from '../parts/column-pick';
+import { SiteDetail } from '../parts/site-detail';
+import { changedColumns, groupColumns, siteColumns, type SiteRow } from '../parts/site-columns';
+import { onRowKey } from '../parts/row-keys';
+import { go } from '../model/state';
+
+/** Rows that are asked for at first, and then. */
+const STEPS = ['300', '5000', '100000'];
+
+function sortingOf(text: string | undefined, fallback: string): Sorting {
+	if (!text)
+		return { key: fallback, down: true };
+	return text.startsWith('-') ? { key: text.slice(1), down: true } : { key: text, down: false };
+}
+
+interface Shown {
+	rows: readonly SiteRow[];
+	columns: readonly Column<SiteRow>[];
+	/** How many there are in all. */
+	total: number;
+}
+
+/** One of three tables, all with the same rows: sites, groups of them, or what changed. */
+function shownOf(data: unknown, axis: string): Shown {
+	const asked = question.value;
+	if (comparing.value && axis === 'site') {
+		const result = data as StacksResult;
+		const rows = (result.stacks ?? []).map((stack, i): SiteRow => ({ id: `c${i}`, values: stack as unknown as Record<string, unknown>, stack: stack.stack, frames: result.frames }));
+		return { rows, columns: changedColumns(asked, result), total: rows.length };
+	}
+	if (axis === 'site') {
+		const result = data as SitesResult;
+		const rows = (result.sites ?? []).map((site): SiteRow => ({ id: `${site.process}.${site.site}`, values: site, stack: site.stack, frames: result.frames, site }));
+		return { rows, columns: siteColumns(asked, result), total: result.site_count };
+	}
+	const result = data as GroupsResult;
+	const list = (result[axisOf(axis).rows] ?? []) as Record<string, unknown>[];
+	const rows = list.map((group): SiteRow => ({ id: String(group[axis]), values: group }));
+	return { rows, columns: groupColumns(asked, axisOf(axis), result), total: rows.length };
+}
+
+function viewOf(axis: string): string {
+	return axis === 'site' ? 'sites' : 'functions';
+}
+
+export function SitesView() {
+	const axis = value('by') ?? 'site';
+	const view = viewOf(axis);
+	const [step, setStep] = useState(0);
+	const more: Params = axis === 'site' ? [] : [['by', axis]];
+	const params = askParams(state.value, view, more);
+	const question_ = canonical(view, params);
+	useEffect(() => setStep(0), [question_]);
+	useEffect(() => { asking.value = { view, params }; }, [question_]);
+	const answer = useAnswer<unknown>(canonical(view, [...params, ['limit', STEPS[step]!]]));
+
+	const shown = useMemo(() => (answer.data ? shownOf(answer.data, axis) : undefined), [answer.data, axis, question.value, comparing.value]);
+	const wanted = value('cols')?.split(',');
+	const columns = useMemo(
+		() => shown?.columns.filter((column) => (wanted ? wanted.includes(column.key) || column.key === 'name' : !column.optional)) ?? [],
+		[shown, value('cols')],
+	);
+	const first = shown?.columns.find((column) => column.number)?.key ?? 'name';
+	const sorting = sortingOf(value('sort'), first);
+	const rows = useMemo(() => (shown && value('sort') ? sortRows(shown.rows, shown.columns, sorting) : shown?.rows ?? []), [shown, value('sort')]);
+	const chosen = rows.findIndex((row) => row.id === value('site'));
+	const row = rows[chosen];
+
+	if (answer.status === 'error')
+		return <div class="view"><Failed answer={answer} /></div>;
+	const all = !shown || rows.length >= shown.total;
+	return (
+		<div class="view fixed">
+			<div class="toolbar">
+				<label>Group by{' '}
+					<select value={axis} onChange={(event) => set({ by: event.currentTarget.value === 'site' ? null : event.currentTarget.value, sort: null, site: null, cols: null })}>
+						{AXES.map((one) => <option key={one.name} value={one.name}>{one.label}</option>)}
+					</select>
+				</label>
+				<span class="soft">
+					{shown && (all ? `${count(rows.length)} rows` : `${count(rows.length)} of ${count(shown.total)}, the heaviest`)}
+				</span>
+				<span class="grow" />
+				{shown && <ColumnPick columns={shown.columns} shown={columns.map((column) => column.key)} />}
+			</div>
+			{!shown && <Loading what="Adding up sites" />}
+			{shown && rows.length === 0 && (
+				<Empty title="No rows">
+					<p>Nothing answers this question{Object.keys(state.value.values).length ? ' with these filters: take one away, or ask something else' : ''}.</p>
+				</Empty>
+			)}
+			{shown && rows.length > 0 && (
+				<div class={`split ${answer.stale ? 'stale' : ''}`}>
+					<Table label="Sites" columns={columns} rows={rows} total={shown.total} sorting={sorting}
+						onSort={(by) => note({ sort: by.down ? `-${by.key}` : by.key })}
+						chosen={chosen} onChoose={(index) => note({ site: rows[index]?.id })}
+						onOpen={(index) => rows[index] && note({ site: rows[index].id })}
+						onEnd={() => { if (!all && step + 1 < STEPS.length && answer.status === 'ready') setStep(step + 1); }}
+						onKey={(event, index) => {
+							if (event.key === 'Escape') {
+								note({ site: null });
+								return true;
+							}
+							return onRowKey(event, rows[index], axis);
+						}} />
+					{row?.site && <SiteDetail row={row} onClose={() => note({ site: null })} onFlame={(name) => go('flame', { pivot: name })} />}
+				</div>
+			)}
+		</div>
+	);
+}
