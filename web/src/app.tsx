@@ -11,6 +11,7 @@ import { Keys, keysShown } from './parts/keys';
 import { QuestionPick } from './parts/question';
 import { Strip } from './parts/strip';
 import { StartView } from './views/start';
+import { FlameView } from './views/flame';
 import { SitesView } from './views/sites';
 
 interface View {
@@ -21,6 +22,7 @@ interface View {
 
 export const VIEWS: readonly View[] = [
 	{ name: 'start', label: 'Start here', component: StartView },
+	{ name: 'flame', label: 'Flame', component: FlameView },
 	{ name: 'sites', label: 'Sites', component: SitesView },
 ];
 

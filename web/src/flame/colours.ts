@@ -15,7 +15,8 @@ export interface LegendEntry {
 }
 
 export interface Colouring {
-	paint: Painter;
+	/** Of this tree, or of another with the same names. */
+	painterOf: (tree: FlameTree) => Painter;
 	legend: LegendEntry[];
 }
 
@@ -79,8 +80,8 @@ function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: F
 	const root = rgba(ROOT);
 	return {
 		legend,
-		paint: (node) => {
-			const name = tree.name[node]!;
+		painterOf: (drawn) => (node) => {
+			const name = drawn.name[node]!;
 			return name >= 0 ? colours[name]! : name === ROOT_NAME ? root : other;
 		},
 	};
@@ -117,8 +118,8 @@ function byChange(tree: FlameTree): Colouring {
 			{ label: 'the same', colour: SAME, value: 0 },
 			{ label: 'grew', colour: GREW[2]!, value: 0 },
 		],
-		paint: (node) => {
-			const value = tree.value[node]!;
+		painterOf: (drawn) => (node) => {
+			const value = drawn.value[node]!;
 			if (value === 0)
 				return same;
 			const step = Math.min(3, Math.floor(4 * Math.sqrt(Math.abs(value) / most)));

@@ -130,12 +130,12 @@ export function drawScanlines(
 
 /** Repeats each line for the height of its row, with a line of background between rows. */
 export function expandRows(
-	lines: Uint32Array, frame: Frame, background: number, target: Uint32Array, upwards: boolean, offset: number, height: number,
+	lines: Uint32Array, frame: Frame, background: number, target: Uint32Array, height: number, topOf: (row: number) => number,
 ): void {
 	const { width, rows, rowHeight } = frame;
 	target.fill(background);
 	for (let row = 0; row < rows; row++) {
-		const top = upwards ? height - (row + 1) * rowHeight + offset : row * rowHeight - offset;
+		const top = topOf(row);
 		const line = lines.subarray(row * width, (row + 1) * width);
 		for (let y = Math.max(0, top); y < Math.min(height, top + rowHeight - 1); y++)
 			target.set(line, y * width);

@@ -130,3 +130,29 @@ export function callersOf(tree: FlameTree, nodes: readonly number[], names: numb
 	}
 	return finish(made);
 }
+
+/** From the allocating functions outwards: for each function what it asked for itself, and below it its callers. */
+export function inverted(tree: FlameTree, names: number): FlameTree {
+	const made = begin(ROOT_NAME, tree.before !== undefined);
+	const own = tree.before && Float64Array.from(tree.before);
+	for (let node = tree.count - 1; own && node > 0; node--)
+		own[tree.parent[node]!]! -= tree.before![node]!;
+	for (let node = 0; node < tree.count; node++) {
+		const value = tree.self[node]!;
+		const before = own?.[node] ?? 0;
+		if (!value && !before)
+			continue;
+		let to = 0;
+		made.value[0]! += value;
+		if (made.before)
+			made.before[0]! += before;
+		for (let at = node; at > 0; at = tree.parent[at]!) {
+			to = childOf(made, to, tree.name[at]!, names);
+			made.value[to]! += value;
+			if (made.before)
+				made.before[to]! += before;
+		}
+		made.self[to]! += value;
+	}
+	return finish(made);
+}

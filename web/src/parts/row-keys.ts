@@ -13,7 +13,7 @@ interface Subject {
 	function?: string | undefined;
 	file?: string | null | undefined;
 	line?: number | undefined;
-	module?: string | undefined;
+	module?: string | null | undefined;
 }
 
 /** True: the key was for us. */

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer to --view flame as a tree. Flame, Tree and Source share it: it is asked for and laid out once.
+import { useEffect } from 'preact/hooks';
+import { ask as askParams, canonical, type Params } from '../model/query';
+import { saved, useAnswer, type Answer } from '../model/source';
+import { state } from '../model/state';
+import type { FlameResult } from '../model/types';
+import { asking } from '../parts/copy';
+import { inverted } from './pivot';
+import { treeOf, type FlameTree } from './tree';
+
+const trees = new WeakMap<FlameResult, { plain?: FlameTree; inverted?: FlameTree }>();
+
+function treeFor(data: FlameResult, invert: boolean): FlameTree {
+	let made = trees.get(data);
+	if (!made)
+		trees.set(data, made = {});
+	made.plain ??= treeOf(data.nodes, data.total);
+	if (!invert)
+		return made.plain;
+	return made.inverted ??= inverted(made.plain, data.names.length);
+}
+
+export function useFlame(callees: boolean, fold: boolean): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
+	/* A saved page has one direction only, and few nodes: it is turned round here. */
+	const invert = callees && saved.value;
+	const more: [string, string][] = [];
+	if (callees && !invert)
+		more.push(['callees', '1']);
+	if (fold)
+		more.push(['fold-recursion', '1']);
+	const params: Params = askParams(state.value, 'flame', more);
+	const key = canonical('flame', params);
+	const answer = useAnswer<FlameResult>(key);
+	useEffect(() => {
+		asking.value = { view: 'tree', params: askParams(state.value, 'tree', callees ? [['callees', '1'], ...more.slice(invert ? 0 : 1)] : more) };
+	}, [key]);
+	return { answer, tree: answer.data && treeFor(answer.data, invert) };
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flame: who called whom, as wide as what they asked for. From main inwards or from the allocating functions outwards;
+// or with one function in the middle, its callers above and its callees below.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { colouringOf, onlyMatches, type ColourBy, type Colouring, type LegendEntry } from '../flame/colours';
+import { FlameCanvas, nodeName } from '../flame/canvas';
+import { findMatches, matcherOf, matchNames } from '../flame/search';
+import { calleesOf, callersOf, outermost } from '../flame/pivot';
+import { addressOf, nodeOfAddress } from '../flame/steps';
+import type { FlameTree } from '../flame/tree';
+import { useFlame } from '../flame/data';
+import { placeOf, shortName } from '../model/frames';
+import { comparing, note, question, set, value } from '../model/state';
+import { theme } from '../model/theme';
+import type { FlameName, FlameResult } from '../model/types';
+import { change, exact, percent, plural, quantity } from '../model/units';
+import { onSubjectKey } from '../parts/row-keys';
+import { Empty, Failed, Loading } from '../parts/states';
+
+interface Hovered {
+	tree: FlameTree;
+	node: number;
+	x: number;
+	y: number;
+}
+
+function text(value: number): string {
+	return comparing.value || question.value.name === 'grown' ? change(value, question.value.unit) : quantity(value, question.value.unit);
+}
+
+/** One line about a node, for the foot of the view and for the screen reader. */
+function describe(tree: FlameTree, names: readonly FlameName[], node: number, rootLabel: string): string {
+	if (node < 0 || node >= tree.count)
+		return '';
+	const name = names[tree.name[node]!];
+	const where = name ? placeOf(name) : '';
+	const self = tree.self[node]!;
+	return [
+		`${name?.inlined ? 'inlined ' : ''}${nodeName(tree, names, node, rootLabel)}${where ? `, ${where}` : ''}`,
+		`${text(tree.value[node]!)}, ${percent(tree.value[node]!, tree.value[0]!)}`,
+		...(tree.before ? [`before ${quantity(tree.before[node]!, question.value.unit)}`] : []),
+		...(self && self !== tree.value[node] ? [`itself ${text(self)}`] : []),
+	].join('; ');
+}
+
+function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readonly FlameName[]; node: number; rootLabel: string }) {
+	const name = node > 0 ? names[tree.name[node]!] : undefined;
+	const subject = name && { function: name.function, file: name.file, line: name.line };
+	return (
+		<div class="flame-foot">
+			<span class="cut" title={name?.function}>
+				{node >= 0 ? <><b class="code">{nodeName(tree, names, node, rootLabel)}</b> <span class="soft">{name ? placeOf(name) : ''}{name?.inlined ? ', inlined' : ''}</span></>
+					: <span class="soft">Click chooses, a double click or Enter zooms, Backspace goes back, Ctrl and the wheel zoom freely.</span>}
+			</span>
+			{node >= 0 && (
+				<span class="numbers">
+					<b title={exact(tree.value[node]!, question.value.unit)}>{text(tree.value[node]!)}</b>
+					<span>{percent(tree.value[node]!, tree.value[0]!)}</span>
+					{tree.before && <span class="soft">before {quantity(tree.before[node]!, question.value.unit)}</span>}
+					{tree.self[node] !== 0 && <span class="soft">itself {text(tree.self[node]!)}</span>}
+				</span>
+			)}
+			{subject && (
+				<span class="buttons">
+					<button type="button" onClick={() => onSubjectKey('p', subject)} title="p">Callers, callees</button>
+					{subject.file && <button type="button" onClick={() => onSubjectKey('s', subject)} title="s">Source</button>}
+					<button type="button" onClick={() => onSubjectKey('+', subject)} title="+">Only this</button>
+					<button type="button" onClick={() => onSubjectKey('-', subject)} title="-">Without</button>
+				</span>
+			)}
+		</div>
+	);
+}
+
+function Legend({ legend }: { legend: readonly LegendEntry[] }) {
+	return (
+		<ul class="legend" aria-label="Colours">
+			{legend.map((entry) => <li key={entry.label}><i style={{ background: entry.colour }} />{entry.label}</li>)}
+		</ul>
+	);
+}
+
+function Tip({ hovered, names, rootLabel }: { hovered: Hovered; names: readonly FlameName[]; rootLabel: string }) {
+	const { tree, node, x, y } = hovered;
+	const left = Math.min(x + 14, innerWidth - 340);
+	const top = y + 64 > innerHeight ? y - 52 : y + 16;
+	return (
+		<div class="tip" style={{ left: `${left}px`, top: `${top}px` }} aria-hidden="true">
+			<div class="code cut">{nodeName(tree, names, node, rootLabel)}</div>
+			<div>{text(tree.value[node]!)} <span class="soft">{percent(tree.value[node]!, tree.value[0]!)}</span></div>
+		</div>
+	);
+}
+
+function useMatches(tree: FlameTree | undefined, names: readonly FlameName[] | undefined, search: string) {
+	return useMemo(() => {
+		const matcher = matcherOf(search);
+		return tree && names && matcher ? findMatches(tree, matchNames(names, matcher)) : undefined;
+	}, [tree, names, search]);
+}
+
+/** One canvas with its own choice of node. */
+function Half({ data, tree, rootLabel, label, upwards, colouring, matches, onHover, main }: {
+	data: FlameResult; tree: FlameTree; rootLabel: string; label: string; upwards?: boolean; colouring: Colouring;
+	matches: Uint8Array | undefined; onHover: (hovered: Hovered | undefined) => void; main: boolean;
+}) {
+	const dark = theme.value === 'dark';
+	const [own, setOwn] = useState({ zoom: 0, chosen: -1 });
+	const zoom = main ? nodeOfAddress(tree, value('zoom')) : Math.min(own.zoom, tree.count - 1);
+	const chosen = main ? (value('node') === undefined ? -1 : nodeOfAddress(tree, value('node'))) : own.chosen;
+	const paint = useMemo(
+		() => (matches ? onlyMatches(tree, matches, dark) : colouring.painterOf(tree)),
+		[tree, colouring, matches, dark],
+	);
+	const choose = (node: number) => (main ? note({ node: node < 0 ? null : addressOf(tree, node) || '0*0' }) : setOwn({ ...own, chosen: node }));
+	const zoomTo = (node: number) => (main ? set({ zoom: node ? addressOf(tree, node) : null, node: addressOf(tree, node) || null }) : setOwn({ zoom: node, chosen: node }));
+	const subject = chosen > 0 ? data.names[tree.name[chosen]!] : undefined;
+	return (
+		<>
+			<FlameCanvas label={label} tree={tree} names={data.names} rootLabel={rootLabel} paint={paint} dark={dark}
+				{...(upwards ? { upwards } : {})}
+				zoom={zoom} chosen={chosen} chosenText={describe(tree, data.names, chosen, rootLabel)}
+				onZoom={zoomTo} onChoose={choose}
+				onHover={(node, x, y) => onHover(node < 0 ? undefined : { tree, node, x, y })}
+				onKey={(event) => subject !== undefined && onSubjectKey(event.key, subject)} />
+			{main && <Foot tree={tree} names={data.names} node={chosen} rootLabel={rootLabel} />}
+		</>
+	);
+}
+
+function pivotTrees(data: FlameResult, tree: FlameTree, pivot: string) {
+	const wanted = Uint8Array.from(data.names, (name) => (name.function === pivot ? 1 : 0));
+	const nodes = outermost(tree, wanted);
+	return nodes.length ? { places: nodes.length, callers: callersOf(tree, nodes, data.names.length), callees: calleesOf(tree, nodes, data.names.length) } : undefined;
+}
+
+export function FlameView() {
+	const pivot = value('pivot');
+	const callees = value('dir') === 'callees' && !pivot;
+	const { answer, tree } = useFlame(callees, value('fold') === '1');
+	const [hovered, setHovered] = useState<Hovered | undefined>(undefined);
+	const search = value('search') ?? '';
+	const data = answer.data;
+	const matches = useMatches(tree, data?.names, search);
+	const colourBy = (value('colour') ?? (comparing.value ? 'change' : 'module')) as ColourBy;
+	const colouring = useMemo(() => (tree && data ? colouringOf(colourBy, tree, data.names) : undefined), [tree, data, colourBy]);
+	const sandwich = useMemo(() => (tree && data && pivot ? pivotTrees(data, tree, pivot) : undefined), [tree, data, pivot]);
+	useEffect(() => setHovered(undefined), [tree]);
+
+	if (answer.status === 'error')
+		return <div class="view"><Failed answer={answer} /></div>;
+	return (
+		<div class="view fixed">
+			<div class="toolbar">
+				<div class="segments" role="group" aria-label="Direction">
+					<button type="button" aria-pressed={!callees && !pivot} onClick={() => set({ dir: null, pivot: null, zoom: null, node: null })}>From main</button>
+					<button type="button" aria-pressed={callees} onClick={() => set({ dir: 'callees', pivot: null, zoom: null, node: null })}>From allocations</button>
+				</div>
+				<label>Colour{' '}
+					<select value={colourBy} onChange={(event) => note({ colour: event.currentTarget.value })}>
+						<option value="module">module</option>
+						<option value="package">name</option>
+						{comparing.value && <option value="change">change</option>}
+					</select>
+				</label>
+				<label class="check"><input type="checkbox" checked={value('fold') === '1'} onChange={(event) => set({ fold: event.currentTarget.checked ? '1' : null, zoom: null, node: null })} />Fold recursion</label>
+				<input id="search" type="search" placeholder="Search (regex)" aria-label="Search functions and files" value={search}
+					onInput={(event) => note({ search: event.currentTarget.value || null })} />
+				<span class="soft" role="status">
+					{matches && tree && `${percent(matches.value, tree.value[0]!)}, ${text(matches.value)} in ${plural(matches.count, 'place')}`}
+				</span>
+				{(value('zoom') || pivot) && <button type="button" onClick={() => set({ zoom: null, node: null, pivot: null })}>{pivot ? 'Leave callers, callees' : 'Whole graph'}</button>}
+				<Legend legend={colouring?.legend ?? []} />
+			</div>
+			{!tree && <Loading what="Building the call tree" />}
+			{tree && tree.weight[0] === 0 && <Empty title="Nothing to draw"><p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p></Empty>}
+			{tree && data && colouring && tree.weight[0]! > 0 && !pivot && (
+				<div class={`flame ${answer.stale ? 'stale' : ''}`}>
+					<Half main data={data} tree={tree} rootLabel="all" label={`Flame graph ${callees ? 'from the allocating functions' : 'from main'}. Arrows move, Enter zooms.`}
+						colouring={colouring} matches={matches?.names} onHover={setHovered} />
+				</div>
+			)}
+			{tree && data && pivot && !sandwich && <Empty title="Not here"><p><code>{shortName(pivot)}</code> is on no stack that answers this question.</p></Empty>}
+			{data && sandwich && pivot && colouring && (
+				<div class="flame sandwich">
+					<Half main={false} upwards data={data} tree={sandwich.callers} rootLabel={shortName(pivot)} label="Callers. Arrows move, Enter zooms."
+						colouring={colouring} matches={matches?.names} onHover={setHovered} />
+					<div class="pivot">
+						<b class="code cut" title={pivot}>{shortName(pivot)}</b>
+						<span><b>{text(sandwich.callees.value[0]!)}</b> {percent(sandwich.callees.value[0]!, tree!.value[0]!)} <span class="soft">in {plural(sandwich.places, 'place')}; callers above, callees below</span></span>
+					</div>
+					<Half main={false} data={data} tree={sandwich.callees} rootLabel={shortName(pivot)} label="Callees. Arrows move, Enter zooms."
+						colouring={colouring} matches={matches?.names} onHover={setHovered} />
+				</div>
+			)}
+			{hovered && data && <Tip hovered={hovered} names={data.names} rootLabel={pivot ? shortName(pivot) : 'all'} />}
+		</div>
+	);
+}
+
