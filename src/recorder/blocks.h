@@ -70,14 +70,25 @@ static ALWAYS_INLINE struct block blocks_unpack(uint64_t word)
 			       live_small_size(word) };
 }
 
-/* Enters a small block where nothing stands in the way; false: blocks_put is needed. */
-static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uintptr_t address,
-					     uint32_t record, uint32_t birth_code, uint64_t size)
+/* The same for a block that is about to be entered: seldom in the cache, and the way there is long. NULL: large or tiny,
+ * or no leaf there yet. */
+static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t address,
+					     uint64_t size)
 {
-	uint64_t *word;
+	uint64_t *word = NULL;
 
-	if (UNLIKELY(size - blocks_tiny_limit >= blocks_small_span ||
-		     (word = blocks_small_word(near, address)) == NULL || *word != 0))
+	if (LIKELY(size - blocks_tiny_limit < blocks_small_span)) {
+		word = blocks_small_word(near, address);
+		__builtin_prefetch(word, 1);
+	}
+	return word;
+}
+
+/* Enters a small block where nothing stands in the way; false: blocks_put is needed. word: of blocks_expect. */
+static ALWAYS_INLINE bool blocks_put_quickly(uint64_t *word, uintptr_t address, uint32_t record,
+					     uint32_t birth_code, uint64_t size)
+{
+	if (UNLIKELY(word == NULL || *word != 0))
 		return false;
 	__atomic_store_n(
 		word,

@@ -138,10 +138,11 @@ static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t
 static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
 						      uint64_t slack, const uintptr_t *frame)
 {
+	uint64_t *word = blocks_expect(&slot->near, (uintptr_t)block, size);
 	uint32_t id = record_of_stack(slot, frame);
 	struct live_record *record = memory_record(id);
 
-	if (UNLIKELY(!blocks_put_quickly(&slot->near, (uintptr_t)block, id, clock_birth(), size)))
+	if (UNLIKELY(!blocks_put_quickly(word, (uintptr_t)block, id, clock_birth(), size)))
 		record_put(slot, block, size, id);
 	account_alloc(slot, record, size, slack);
 	slot->last_block = block;

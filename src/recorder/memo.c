@@ -5,8 +5,8 @@
 #include "recorder/memo.h"
 
 enum {
-	RING_FIRST = 128 * 1024,
-	RING_OTHERS = 48 * 1024,
+	RING_FIRST = 256 * 1024,
+	RING_OTHERS = 64 * 1024,
 	SLOTS_WITH_MEMO = 64,
 	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
 	REST = 16,	  /* then this many times as many pass before the next attempt */

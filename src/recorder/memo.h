@@ -21,7 +21,7 @@ enum {
 	MEMO_WAYS = 4,
 	MEMO_LOOKS = 7,
 	MEMO_FRAMES = 64,
-	MEMO_CHECKS = 16
+	MEMO_CHECKS = 128
 };
 
 struct memo_row {

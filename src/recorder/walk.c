@@ -6,7 +6,7 @@
  * read, or that the slow path made leaves stamp 0: nothing of it is used again.
  *
  * Most frames are found from rsp alone, and for those nothing is done about rbp. Where one does need it, the frames
- * inside it tell where it was saved last. */
+ * inside it tell where it was saved last. In code with frame pointers it is followed from frame to frame. */
 #include "recorder/walk.h"
 
 #include "recorder/modules.h"
@@ -76,11 +76,14 @@ static ALWAYS_INLINE int newest_change(const struct walk *walk, int from)
 	return k;
 }
 
-/* What a walk in progress knows about rbp: its value in fresh frame `known`, and how many words were consumed. */
+/* What a walk in progress knows about rbp: its value in fresh frame `known`. */
 struct walker {
 	struct walk *walk;
 	struct stack_range *range;
 	uintptr_t rbp;
+	/* Where rbp was read, and for which fresh frame; 0 = it is the register's, or a word to check already. */
+	uintptr_t rbp_at;
+	uint32_t rbp_of;
 	uint32_t known;
 	uint32_t checks;
 };
@@ -91,27 +94,49 @@ static void add_check(struct walker *walker, uintptr_t at, uintptr_t word, uint3
 		(struct walk_check){ at, word, (int32_t)leads_to };
 }
 
+/* A frame is found through rbp: where that was read belongs to the walk. */
+static ALWAYS_INLINE void use_rbp(struct walker *walker)
+{
+	if (walker->rbp_at != 0)
+		add_check(walker, walker->rbp_at, walker->rbp, walker->rbp_of);
+	walker->rbp_at = 0;
+}
+
+/* Reads the rbp that fresh[i] has saved: its caller's, fresh[i + 1]'s. cfa is of fresh[i]. */
+static ALWAYS_INLINE bool read_rbp(struct walker *walker, uint32_t i, uintptr_t cfa)
+{
+	const struct walk_fresh *frame = &walker->walk->fresh[i];
+	uintptr_t saved = rule_kind(frame->rule) == RULE_DEREF
+				  ? frame->rbp
+				  : cfa + (uintptr_t)rule_rbp(frame->rule);
+
+	if (!stack_range_holds(walker->range, saved))
+		return false;
+	walker->rbp = word_at(saved);
+	walker->rbp_at = saved;
+	walker->rbp_of = walker->known = i + 1;
+	return true;
+}
+
 /* Finds rbp in the frame `at`, which is or would be fresh[c]: what the last frame inside it that saved rbp has kept. */
-static bool find_rbp(struct walker *walker, uint32_t c, uintptr_t at)
+static NOINLINE bool find_rbp(struct walker *walker, uint32_t c, uintptr_t at)
 {
 	const struct walk_fresh *fresh = walker->walk->fresh;
 
 	for (uint32_t i = c; i-- > walker->known;) {
 		if (rule_rbp(fresh[i].rule) == 0)
 			continue;
-		uintptr_t cfa = (i + 1 < c ? fresh[i + 1].at : at) + sizeof(uintptr_t);
-		uintptr_t saved = rule_kind(fresh[i].rule) == RULE_DEREF
-					  ? fresh[i].rbp
-					  : cfa + (uintptr_t)rule_rbp(fresh[i].rule);
-
-		if (!stack_range_holds(walker->range, saved))
+		if (!read_rbp(walker, i, (i + 1 < c ? fresh[i + 1].at : at) + sizeof(uintptr_t)))
 			return false;
-		walker->rbp = word_at(saved);
-		add_check(walker, saved, walker->rbp, i + 1);
 		break;
 	}
 	walker->known = c;
 	return true;
+}
+
+static ALWAYS_INLINE bool know_rbp(struct walker *walker, uint32_t c, uintptr_t at)
+{
+	return walker->known == c || find_rbp(walker, c, at);
 }
 
 /* What a step from one frame to its caller did. */
@@ -125,8 +150,9 @@ static NOINLINE enum step step_by_rbp(struct walker *walker, uint32_t c, uintptr
 
 	if (kind != RULE_RBP && kind != RULE_DEREF)
 		return kind == RULE_END ? ENDED : kind == RULE_SLOW ? NEEDS_SLOW : STOPPED;
-	if (!find_rbp(walker, c, now->at))
+	if (!know_rbp(walker, c, now->at))
 		return UNREADABLE;
+	use_rbp(walker);
 	now->rbp = walker->rbp;
 	uintptr_t cfa = now->rbp + (uintptr_t)rule_cfa(now->rule);
 
@@ -144,6 +170,9 @@ static NOINLINE enum step step_by_rbp(struct walker *walker, uint32_t c, uintptr
 	    cfa < walker->range->low)
 		return NEEDS_SLOW;
 	*ret_at = cfa - sizeof(uintptr_t);
+	/* Where one function has a frame pointer, its caller mostly has one too. */
+	if (rule_rbp(now->rule) != 0 && !read_rbp(walker, c, cfa))
+		return UNREADABLE;
 	return STEPPED;
 }
 
@@ -213,6 +242,8 @@ static ALWAYS_INLINE uint64_t join(struct walker *walker, int j, uint32_t c)
 {
 	struct walk *walk = walker->walk;
 
+	if (UNLIKELY(walk->info[j].rule & WALK_NEEDS_RBP))
+		use_rbp(walker);
 	while (walk->checks > 0 && walk->check[walk->checks - 1].index >= j)
 		walk->checks--;
 	return keep(walk, (uint32_t)j + 1, c, walker->checks);
@@ -225,7 +256,7 @@ static ALWAYS_INLINE bool same_rbp(struct walker *walker, int j, uint32_t c, uin
 	const struct walk_info *info = &walker->walk->info[j];
 
 	return LIKELY(!(info->rule & WALK_NEEDS_RBP)) ||
-	       (find_rbp(walker, c, at) && walker->rbp == info->rbp);
+	       (know_rbp(walker, c, at) && walker->rbp == info->rbp);
 }
 
 uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)

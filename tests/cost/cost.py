@@ -40,9 +40,11 @@ def write_rows(path, count):
 
 
 def workloads(build, scratch):
-    paths = build / "tests" / "cost-paths"
+    paths = build / "tests" / "cost-paths-omit"
+    paths_fp = build / "tests" / "cost-paths-no-omit"
     return {
         "paths": [[paths, "1", str(n)] for n in (20_000, 80_000)],
+        "paths, frame pointers": [[paths_fp, "1", str(n)] for n in (20_000, 60_000)],
         "paths, 16 threads": [[paths, "16", str(n)] for n in (160_000, 320_000)],
         "sqlite": [["/usr/bin/sqlite3", ":memory:", f".read {write_rows(scratch / f'{n}.sql', n)}"] for n in (600, 2400)],
         "python": [["/usr/bin/python3", "-S", HERE / "documents.py", str(n)] for n in (2, 5)],
