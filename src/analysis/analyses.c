@@ -35,6 +35,7 @@ const struct analysis analyses[] = {
 	{ "flame", "the same for a picture, whole: see --format json", analyse_flame, true },
 	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
 	  analyse_timeline },
+	{ "history", "what the heaviest sites held over time", analyse_history },
 	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth },
 	{ NULL, NULL, NULL },
 };

@@ -42,6 +42,7 @@ enum result_unit {
 	UNIT_SIZES,	/* bars [low, high] in bytes */
 	UNIT_LIFETIMES, /* bars [low, high) in milliseconds */
 	UNIT_FIELDS,	/* a record of named values */
+	UNIT_COURSE,	/* numbers in the order of time; for people a line of small columns */
 };
 
 struct result_frame {
@@ -68,6 +69,11 @@ struct result_bars {
 	size_t count;
 };
 
+struct result_numbers {
+	const int64_t *at;
+	size_t count;
+};
+
 struct result_share {
 	uint64_t part, whole;
 };
@@ -89,6 +95,7 @@ struct result_value {
 		struct result_frames frames;
 		struct result_bars bars; /* SIZES, LIFETIMES */
 		struct result_fields fields;
+		struct result_numbers numbers; /* COURSE */
 	};
 };
 

@@ -79,6 +79,10 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 			append_plain(b, &v->fields.at[i].value);
 		}
 		break;
+	case UNIT_COURSE:
+		for (size_t i = 0; i < v->numbers.count; i++)
+			buffer_printf(b, "%s%" PRId64, i ? ";" : "", v->numbers.at[i]);
+		break;
 	case UNIT_BAR:
 	case UNIT_PERCENT: /* for people only: part and whole are there */
 		break;

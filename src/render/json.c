@@ -155,6 +155,12 @@ static void write_value(struct writer *w, const struct result_value *value)
 	case UNIT_FIELDS:
 		write_fields(w, value->fields);
 		break;
+	case UNIT_COURSE:
+		json_array(j);
+		for (size_t i = 0; i < value->numbers.count; i++)
+			json_i64(j, value->numbers.at[i]);
+		json_end_array(j);
+		break;
 	}
 }
 

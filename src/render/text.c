@@ -125,6 +125,9 @@ static void append_value(struct buffer *b, const struct result_value *v,
 	case UNIT_BAR:
 		bar_append(b, v->share, o);
 		break;
+	case UNIT_COURSE:
+		course_append(b, v->numbers, o);
+		break;
 	case UNIT_FRAMES:
 	case UNIT_SIZES:
 	case UNIT_LIFETIMES:
@@ -341,7 +344,7 @@ static void end_line(struct buffer *b)
 static void append_cell(struct buffer *b, const char *text, enum result_unit unit, size_t width)
 {
 	size_t own = text_width(text, strlen(text));
-	bool left = unit == UNIT_TEXT || unit == UNIT_BAR;
+	bool left = unit == UNIT_TEXT || unit == UNIT_BAR || unit == UNIT_COURSE;
 
 	buffer_fill(b, ' ', INDENT);
 	if (!left && own < width)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The view history against the same numbers asked one moment at a time."""
+
+import pytest
+
+STATEMENTS = """
+create table t(a integer primary key, b text);
+with recursive n(i) as (select 1 union all select i+1 from n where i<60000) insert into t select i, hex(randomblob(16)) from n;
+create index tb on t(b);
+delete from t where a % 3 = 0;
+"""
+
+
+@pytest.fixture
+def recording(record):
+    run = record(["sqlite3", ":memory:", STATEMENTS])
+    assert run.returncode == 0, run.stderr
+    return run.path
+
+
+def test_a_course_is_what_each_kept_moment_says(recording, report_json):
+    history = report_json(recording, "history")
+    kept = {row["at_ns"]: row["snapshot"] for row in report_json(recording, "timeline")["timeline"] if row["snapshot"]}
+    moments = history["moments"]
+    assert kept and moments == sorted(moments)
+    for at_ns, number in kept.items():
+        column = moments.index(at_ns)
+        at_once = report_json(recording, "sites", "--cost", "live", "--at", f"snap:{number}", "--kind", "heap")
+        held = {site["site"]: site["live_bytes"] for site in at_once["sites"]}
+        assert {row["site"]: row["history"][column] for row in history["sites"]} == held
+        assert sum(held.values()) > 0
+
+
+def test_peak_and_end_are_moments_of_a_course_too(recording, report_json):
+    history = report_json(recording, "history")
+    process = report_json(recording, "summary")["processes"][0]
+    peak = history["moments"].index(process["started_offset_ns"] + process["peak_at_ns"])
+    assert sum(row["history"][peak] for row in history["sites"]) == process["peak_bytes"]
+    assert sum(row["history"][-1] for row in history["sites"]) == process["leaked_bytes"]
+    assert all(row["most_bytes"] == max(row["history"]) for row in history["sites"])
+
+
+def test_the_limit_keeps_the_heaviest(recording, report_json):
+    sites = report_json(recording, "history", "--cost", "total", "--limit", "3")["sites"]
+    all_sites = report_json(recording, "sites", "--cost", "total", "--kind", "heap")["sites"]
+    assert [row["site"] for row in sites] == [row["site"] for row in all_sites[:3]]
