@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "util/cleanup.h"
 #include "util/vector.h"
 
 struct builder {
@@ -23,26 +24,36 @@ struct builder {
 	uint32_t *reached;
 };
 
-static size_t hash_of(uint32_t parent, uint32_t key)
-{
-	uint64_t mixed = ((uint64_t)parent << 32 | key) * UINT64_C(0x9e3779b97f4a7c15);
+/* Some bits of the hash beside the node, so that most others are passed over without a look at them. */
+struct call_slot {
+	uint32_t node; /* 0: none */
+	uint32_t tag;
+};
 
-	return (size_t)(mixed >> 20);
+static uint64_t hash_of(uint32_t parent, uint32_t key)
+{
+	return ((uint64_t)parent << 32 | key) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static size_t slot_of(uint64_t hash)
+{
+	return (size_t)(hash >> 20);
 }
 
 static bool grow_slots(struct call_tree *t)
 {
 	size_t wanted = t->slot_count ? t->slot_count * 2 : 1024;
-	uint32_t *slots = calloc(wanted, sizeof *slots);
+	struct call_slot *slots = calloc(wanted, sizeof *slots);
 
 	if (!slots)
 		return false;
 	for (uint32_t i = 1; i < t->count; i++) {
-		size_t at = hash_of(t->nodes[i].parent, t->nodes[i].key) & (wanted - 1);
+		uint64_t hash = hash_of(t->nodes[i].parent, t->nodes[i].key);
+		size_t at = slot_of(hash) & (wanted - 1);
 
-		while (slots[at])
+		while (slots[at].node)
 			at = (at + 1) & (wanted - 1);
-		slots[at] = i;
+		slots[at] = (struct call_slot){ i, (uint32_t)hash };
 	}
 	free(t->slots);
 	t->slots = slots;
@@ -68,15 +79,17 @@ static uint32_t child_of(struct call_tree *t, uint32_t parent, const struct plac
 {
 	if (t->count * 2 >= t->slot_count && !grow_slots(t))
 		return 0;
-	size_t at = hash_of(parent, key) & (t->slot_count - 1);
+	uint64_t hash = hash_of(parent, key);
+	size_t at = slot_of(hash) & (t->slot_count - 1);
 
-	for (; t->slots[at]; at = (at + 1) & (t->slot_count - 1)) {
-		struct call_node *n = &t->nodes[t->slots[at]];
+	for (; t->slots[at].node; at = (at + 1) & (t->slot_count - 1)) {
+		struct call_node *n = &t->nodes[t->slots[at].node];
 
-		if (n->parent != parent || n->key != key)
+		if (t->slots[at].tag != (uint32_t)hash || n->parent != parent || n->key != key)
 			continue;
-		n->many_lines |= n->place->line != place->line;
-		return t->slots[at];
+		if (n->place->line != place->line)
+			n->many_lines = true;
+		return t->slots[at].node;
 	}
 	if (t->count == t->capacity && !grow_nodes(t))
 		return 0;
@@ -86,7 +99,7 @@ static uint32_t child_of(struct call_tree *t, uint32_t parent, const struct plac
 		.depth = t->nodes[parent].depth + 1,
 		.place = place,
 	};
-	t->slots[at] = (uint32_t)t->count;
+	t->slots[at] = (struct call_slot){ (uint32_t)t->count, (uint32_t)hash };
 	return (uint32_t)t->count++;
 }
 
@@ -163,56 +176,76 @@ static bool begin_process(struct builder *b, const struct profile_process *proce
 	return b->reached != NULL;
 }
 
-static void link_and_sum(struct call_tree *t)
+static bool find_nodes(struct builder *b, const struct selection *selection, uint32_t *nodes)
+{
+	for (size_t i = 0; i < selection->count; i++) {
+		const struct entry *e = &selection->entries[i];
+
+		if (!begin_process(b, e->process) ||
+		    !(b->options.callees_first ? reach_backwards(b, e->site->node, &nodes[i])
+					       : reach(b, e->site->node, &nodes[i])))
+			return false;
+	}
+	return true;
+}
+
+static bool sum(struct call_tree *t, const struct selection *selection, const uint32_t *nodes)
+{
+	t->total = calloc(t->count, sizeof *t->total);
+	t->self = calloc(t->count, sizeof *t->self);
+	if (!t->total || !t->self)
+		return false;
+	for (size_t i = 0; i < selection->count; i++)
+		measures_add(&t->self[nodes[i]], &selection->entries[i].m);
+	for (size_t i = t->count; i > 0; i--) {
+		measures_add(&t->total[i - 1], &t->self[i - 1]);
+		if (i > 1)
+			measures_add(&t->total[t->nodes[i - 1].parent], &t->total[i - 1]);
+	}
+	return true;
+}
+
+static void link_children(struct call_tree *t)
 {
 	for (uint32_t i = (uint32_t)t->count; i > 1; i--) {
 		struct call_node *n = &t->nodes[i - 1], *parent = &t->nodes[n->parent];
 
-		measures_add(&n->total, &n->self);
-		measures_add(&parent->total, &n->total);
 		n->next_sibling = parent->first_child;
 		parent->first_child = i - 1;
 	}
-	measures_add(&t->nodes[0].total, &t->nodes[0].self);
 }
 
 int call_tree_build(struct call_tree *tree, const struct selection *selection,
 		    struct places *places, struct call_tree_options options)
 {
 	struct builder b = { .tree = tree, .places = places, .options = options };
-	bool done;
+	AUTO_FREE uint32_t *own = NULL;
+	uint32_t *nodes = options.entry_nodes;
 
 	ASSERT(axis_rows[options.by].of_frames);
 	*tree = (struct call_tree){ 0 };
-	done = grow_nodes(tree);
+	if (!nodes)
+		nodes = own = calloc(selection->count + 1, sizeof *own);
+	bool done = nodes && grow_nodes(tree);
+
 	if (done) {
 		tree->nodes[0] = (struct call_node){ 0 };
 		tree->count = 1;
-	}
-	for (size_t i = 0; i < selection->count && done; i++) {
-		const struct entry *e = &selection->entries[i];
-		uint32_t at = 0;
-
-		done = begin_process(&b, e->process) &&
-		       (options.callees_first ? reach_backwards(&b, e->site->node, &at)
-					      : reach(&b, e->site->node, &at));
-		if (done)
-			measures_add(&tree->nodes[at].self, &e->m);
-		if (options.entry_nodes)
-			options.entry_nodes[i] = at;
+		done = find_nodes(&b, selection, nodes);
+		link_children(tree);
 	}
 	free(b.reached);
-	if (!done) {
-		call_tree_release(tree);
-		return -1;
-	}
-	link_and_sum(tree);
-	return 0;
+	if (done && (options.entry_nodes || sum(tree, selection, nodes)))
+		return 0;
+	call_tree_release(tree);
+	return -1;
 }
 
 void call_tree_release(struct call_tree *tree)
 {
 	free(tree->nodes);
+	free(tree->total);
+	free(tree->self);
 	free(tree->slots);
 	*tree = (struct call_tree){ 0 };
 }

@@ -12,17 +12,17 @@
 struct call_node {
 	uint32_t parent, first_child, next_sibling; /* 0: none; 0 is the root */
 	uint32_t key;				    /* on the axis */
-	uint32_t depth;				    /* of the root 0 */
-	const struct place *place;   /* one of those that are this node; NULL: the root */
-	bool many_lines;	     /* not all of them are on the same line */
-	struct measures total, self; /* through here, and ending here */
+	uint32_t depth : 31;			    /* of the root 0 */
+	uint32_t many_lines : 1;   /* not all places of this node are on the same line */
+	const struct place *place; /* one of those; NULL: the root */
 };
 
 /* Parents come before their children. */
 struct call_tree {
 	struct call_node *nodes;
 	size_t count, capacity;
-	uint32_t *slots; /* hash of (parent, key) */
+	struct measures *total, *self; /* by node: through it, and ending there; NULL: not wanted */
+	struct call_slot *slots;       /* hash of (parent, key) */
 	size_t slot_count;
 };
 
@@ -30,7 +30,7 @@ struct call_tree_options {
 	enum axis_id by;       /* an axis of frames */
 	bool callees_first;    /* the root's children are where memory was asked for */
 	bool fold_recursion;   /* a node is never its own child */
-	uint32_t *entry_nodes; /* gets the node of each entry; NULL: not wanted */
+	uint32_t *entry_nodes; /* gets the node of each entry, and no sums are made; NULL: sums */
 };
 
 /* -1 if out of memory. */

@@ -47,6 +47,12 @@ struct cursor {
 
 typedef VECTOR(struct cursor) cursor_vector;
 
+/* A cursor, and what it stands on. */
+struct step {
+	struct cursor cursor;
+	const struct place *place;
+};
+
 struct node {
 	const struct place *place; /* one of those; NULL: not shown ones, or the root */
 	uint32_t key;
@@ -83,7 +89,7 @@ struct flame {
 	VECTOR(struct stacks) stacks;
 	VECTOR(struct node) nodes;
 	VECTOR(struct closed) closed; /* a heap: the heaviest first */
-	cursor_vector todo, next;
+	VECTOR(struct step) next;
 	VECTOR(struct child) children;
 	VECTOR(uint32_t) child_of_key; /* by key: + 1; all 0 between openings */
 };
@@ -114,7 +120,6 @@ static void release(struct flame *f)
 	vector_release(&f->stacks);
 	vector_release(&f->nodes);
 	vector_release(&f->closed);
-	vector_release(&f->todo);
 	vector_release(&f->next);
 	vector_release(&f->children);
 	vector_release(&f->child_of_key);
@@ -216,6 +221,13 @@ static struct place_chain chain_at(struct flame *f, const struct cursor *c)
 
 /* ---- one frame on ---- */
 
+static bool push_next(struct flame *f, struct cursor cursor, struct place_chain chain)
+{
+	struct step step = { cursor, chain.at ? chain.at[cursor.place] : NULL };
+
+	return chain.at && vector_push(&f->next, step);
+}
+
 /* The cursors behind this one, to `next`. What ends here is added to *self. */
 static bool step_in(struct flame *f, const struct cursor *c, int64_t *self)
 {
@@ -225,17 +237,15 @@ static bool step_in(struct flame *f, const struct cursor *c, int64_t *self)
 		struct cursor inner = *c;
 
 		inner.place--;
-		return vector_push(&f->next, inner);
+		return push_next(f, inner, chain_at(f, c));
 	}
 	*self = saturating_add_signed(*self, s->own[c->at].value);
 	for (uint32_t child = s->first_child[c->at]; child; child = s->next_sibling[child]) {
 		struct cursor inner = { c->stacks, child, child, 0 };
-		size_t count = chain_at(f, &inner).count;
+		struct place_chain chain = chain_at(f, &inner);
 
-		if (count == 0)
-			return false;
-		inner.place = (uint32_t)count - 1;
-		if (!vector_push(&f->next, inner))
+		inner.place = (uint32_t)MAX(chain.count, (size_t)1) - 1;
+		if (!push_next(f, inner, chain))
 			return false;
 	}
 	return true;
@@ -244,18 +254,18 @@ static bool step_in(struct flame *f, const struct cursor *c, int64_t *self)
 static bool step_out(struct flame *f, const struct cursor *c, int64_t *self)
 {
 	const struct stacks *s = &f->stacks.at[c->stacks];
-	struct cursor outer = *c;
 	struct place_chain chain = chain_at(f, c);
+	struct cursor outer = *c;
 
 	if (!chain.at)
 		return false;
 	outer.place++;
-	if (outer.place >= chain.count) {
-		outer.at = profile_node(s->process, (node_id){ c->at }).parent.v;
-		outer.place = 0;
-	}
+	if (outer.place < chain.count)
+		return push_next(f, outer, chain);
+	outer.place = 0;
+	outer.at = profile_node(s->process, (node_id){ c->at }).parent.v;
 	if (outer.at)
-		return vector_push(&f->next, outer);
+		return push_next(f, outer, chain_at(f, &outer));
 	*self = saturating_add_signed(*self, s->own[c->origin].value);
 	return true;
 }
@@ -272,10 +282,12 @@ static bool begin(struct flame *f, int64_t *self)
 			continue;
 		}
 		*self = saturating_add_signed(*self, s->own[0].value);
-		for (uint32_t at = 1; at < s->process->node_count; at++)
-			if (s->own[at].weight &&
-			    !vector_push(&f->next, ((struct cursor){ i, at, at, 0 })))
+		for (uint32_t at = 1; at < s->process->node_count; at++) {
+			const struct cursor leaf = { i, at, at, 0 };
+
+			if (s->own[at].weight && !push_next(f, leaf, chain_at(f, &leaf)))
 				return false;
+		}
 	}
 	return true;
 }
@@ -314,12 +326,8 @@ static bool sort_next(struct flame *f, uint32_t number, int64_t *self)
 	const struct node parent = f->nodes.at[number];
 
 	while (f->next.count) {
-		struct cursor c = f->next.at[--f->next.count];
-		struct place_chain chain = chain_at(f, &c);
-
-		if (!chain.at)
-			return false;
-		const struct place *place = chain.at[c.place];
+		const struct cursor c = f->next.at[--f->next.count].cursor;
+		const struct place *place = f->next.at[f->next.count].place;
 		uint32_t key = place_key(place, f->by);
 
 		if (f->query->fold_recursion && parent.place && parent.key == key) {

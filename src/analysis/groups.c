@@ -48,8 +48,9 @@ static struct group *group_at(struct grouping *g, uint32_t key)
 }
 
 /* On entering a node; `on_path` counts how often its key is on the way to it. */
-static bool enter(struct grouping *g, const struct call_node *n, uint32_t *on_path)
+static bool enter(struct grouping *g, const struct call_tree *t, uint32_t at, uint32_t *on_path)
 {
+	const struct call_node *n = &t->nodes[at];
 	struct group *group = group_at(g, n->key);
 
 	if (!group)
@@ -57,9 +58,9 @@ static bool enter(struct grouping *g, const struct call_node *n, uint32_t *on_pa
 	if (!group->place)
 		group->place = n->place;
 	group->many_lines |= n->many_lines || group->place->line != n->place->line;
-	measures_add(&group->self, &n->self);
+	measures_add(&group->self, &t->self[at]);
 	if (on_path[n->key]++ == 0)
-		measures_add(&group->total, &n->total);
+		measures_add(&group->total, &t->total[at]);
 	return true;
 }
 
@@ -85,7 +86,7 @@ static bool add_tree(struct grouping *g, const struct call_tree *t)
 			on_path[t->nodes[at].key]--;
 			at = t->nodes[at].next_sibling;
 		}
-		if (!enter(g, &t->nodes[at], on_path))
+		if (!enter(g, t, at, on_path))
 			return false;
 	}
 }

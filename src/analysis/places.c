@@ -278,6 +278,11 @@ int places_stack(struct places *places, const struct profile_process *process, n
 	return 0;
 }
 
+bool place_can_own(const struct place *place)
+{
+	return place->frame.function[0] != '[' && !place->plumbing;
+}
+
 const struct place *places_owner(struct place_chain stack)
 {
 	const struct place *unnamed = NULL;
@@ -285,7 +290,7 @@ const struct place *places_owner(struct place_chain stack)
 	for (size_t i = 0; i < stack.count; i++) {
 		const struct place *p = stack.at[i];
 
-		if (p->frame.function[0] == '[' || p->plumbing)
+		if (!place_can_own(p))
 			continue;
 		if (!p->nameless)
 			return p;

@@ -49,6 +49,8 @@ struct place_chain places_of(struct places *places, const struct profile_process
 int places_stack(struct places *places, const struct profile_process *process, node_id node,
 		 struct arena *arena, struct place_chain *ret);
 
+/* Whether it can be an owner; of several the innermost with a name is. */
+bool place_can_own(const struct place *place);
 /* The owner of a stack; its innermost place if none says anything; NULL for the empty stack. */
 const struct place *places_owner(struct place_chain stack);
 

@@ -32,7 +32,10 @@ struct maker {
 	const struct query *query;
 	enum query_kinds kinds;
 	VECTOR(struct place_answer) answers;
-	const bool *processes; /* which are wanted */
+	const bool *processes;		       /* which are wanted */
+	const struct profile_process *process; /* the one at hand ... */
+	struct stack_answer *stacks;	       /* ... and by stack of it */
+	VECTOR(node_id) path;
 	bool failed;
 };
 
@@ -82,36 +85,96 @@ static struct place_answer place_answer(struct maker *m, const struct place *pla
 	return m->answers.at[id];
 }
 
+/* Which rules a stack matches: those of its caller and of its innermost frame. */
+struct stack_answer {
+	bool known, suppressed;
+	uint32_t names;			     /* a bit for each rule */
+	const struct place *named, *unnamed; /* the innermost of those that can be the owner */
+};
+
+/* -1 if out of memory. */
+static int ask_stack(struct maker *m, node_id node, const struct stack_answer *caller,
+		     struct stack_answer *ret)
+{
+	struct place_chain chain = places_of(m->places, m->process, node);
+	struct stack_answer answer = *caller;
+
+	for (size_t i = chain.count; i > 0; i--) {
+		const struct place *place = chain.at[i - 1];
+		struct place_answer asked = place_answer(m, place);
+
+		answer.names |= asked.names;
+		answer.suppressed |= asked.suppressed;
+		if (!place_can_own(place))
+			continue;
+		if (place->nameless)
+			answer.unnamed = place;
+		else
+			answer.named = place;
+	}
+	answer.known = true;
+	*ret = answer;
+	return chain.at ? 0 : -1;
+}
+
+/* Stacks share their callers, so each caller is asked once: up to one that was, and down again. */
+static const struct stack_answer *stack_answer(struct maker *m, node_id node)
+{
+	struct stack_answer *answers = m->stacks;
+	node_id at = node;
+
+	m->path.count = 0;
+	for (; !answers[at.v].known; at = profile_node(m->process, at).parent)
+		if (!vector_push(&m->path, at))
+			return NULL;
+	for (size_t i = m->path.count; i > 0; i--) {
+		node_id next = m->path.at[i - 1];
+
+		if (ask_stack(m, next, &answers[at.v], &answers[next.v]) < 0)
+			return NULL;
+		at = next;
+	}
+	return &answers[node.v];
+}
+
+static bool begin_stacks(struct maker *m, const struct profile_process *process)
+{
+	free(m->stacks);
+	m->process = process;
+	m->stacks = calloc(process->node_count + 1, sizeof *m->stacks);
+	if (m->stacks)
+		m->stacks[0].known = true; /* the empty one matches nothing */
+	return m->stacks;
+}
+
 enum verdict { KEPT, LEFT_OUT, SUPPRESSED };
 
 static enum verdict judge_stack(struct maker *m, const struct entry *e)
 {
 	const struct filters *f = &m->query->filters;
-	AUTO(arena_release) struct arena scratch = ARENA_INIT;
-	struct place_chain stack;
-	uint32_t names = 0;
-	bool suppressed = false;
 
 	if (f->rules.count == 0 && f->suppressions.count == 0)
 		return KEPT;
-	if (places_stack(m->places, e->process, e->site->node, &scratch, &stack) < 0) {
+	const struct stack_answer *answer = m->process == e->process || begin_stacks(m, e->process)
+						    ? stack_answer(m, e->site->node)
+						    : NULL;
+
+	if (!answer) {
 		m->failed = true;
 		return LEFT_OUT;
 	}
-	for (size_t i = 0; i < stack.count; i++) {
-		struct place_answer answer = place_answer(m, stack.at[i]);
-
-		names |= answer.names;
-		suppressed = suppressed || answer.suppressed;
-	}
-	const struct place *owner = places_owner(stack);
+	struct place_chain innermost = places_of(m->places, e->process, e->site->node);
+	const struct place *owner = answer->named     ? answer->named
+				    : answer->unnamed ? answer->unnamed
+				    : innermost.count ? innermost.at[0]
+						      : NULL;
 	uint32_t module = owner ? place_answer(m, owner).module : 0;
 
 	for (size_t i = 0; i < f->rules.count; i++) {
 		uint32_t bit = UINT32_C(1) << i;
 		const bool holds[RULE_KINDS] = {
-			[RULE_FOCUS] = names & bit,
-			[RULE_IGNORE] = !(names & bit),
+			[RULE_FOCUS] = answer->names & bit,
+			[RULE_IGNORE] = !(answer->names & bit),
 			[RULE_MODULE] = module & bit,
 			[RULE_NOT_MODULE] = !(module & bit),
 		};
@@ -119,7 +182,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 		if (!holds[f->rules.at[i].kind])
 			return LEFT_OUT;
 	}
-	return suppressed ? SUPPRESSED : KEPT;
+	return answer->suppressed ? SUPPRESSED : KEPT;
 }
 
 static bool size_fits(const struct filters *f, const struct site_numbers *n)
@@ -414,6 +477,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			 : error_set(error, "out of memory");
 done:
 	vector_release(&m.answers);
+	vector_release(&m.path);
+	free(m.stacks);
 	if (status < 0)
 		selection_release(selection);
 	return status;

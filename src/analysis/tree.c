@@ -58,7 +58,7 @@ static bool weigh(struct grower *g)
 		return false;
 	for (size_t i = t->count; i > 0; i--) {
 		const struct call_node *n = &t->nodes[i - 1];
-		uint64_t own = magnitude(selection_cost(g->selection, &n->total));
+		uint64_t own = magnitude(selection_cost(g->selection, &t->total[i - 1]));
 
 		g->weights[i - 1] = MAX(g->weights[i - 1], own);
 		g->weights[n->parent] = MAX(g->weights[n->parent], g->weights[i - 1]);
@@ -142,8 +142,9 @@ static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS]
 	row[TREE_CALLS] = selection_value_of(s, COST_CALLS, total);
 }
 
-static void push_node(struct grower *g, const struct call_node *n)
+static void push_node(struct grower *g, uint32_t node)
 {
+	const struct call_node *n = &g->tree->nodes[node];
 	const struct result_frame *f = &n->place->frame;
 	struct result_value row[TREE_COLUMNS] = {
 		[TREE_DEPTH] = value_number(UNIT_ID, n->depth),
@@ -158,7 +159,7 @@ static void push_node(struct grower *g, const struct call_node *n)
 
 	if (!row[TREE_NAME].text)
 		g->failed = true;
-	fill_numbers(g, row, &n->total, &n->self);
+	fill_numbers(g, row, &g->tree->total[node], &g->tree->self[node]);
 	push_row(g, row);
 }
 
@@ -198,7 +199,7 @@ static size_t sort_children(struct grower *g, uint32_t node, uint32_t *order, si
 			order[count++] = c;
 		} else if (g->weights[c]) {
 			(*ret_hidden)++;
-			measures_add(ret_sum, &t->nodes[c].total);
+			measures_add(ret_sum, &t->total[c]);
 		}
 	}
 	if (count > 1)
@@ -233,7 +234,7 @@ static bool write_rows(struct grower *g)
 			continue;
 		}
 		if (node)
-			push_node(g, &g->tree->nodes[node]);
+			push_node(g, node);
 		if (hidden)
 			todo[open++] = node | UINT32_C(1) << HIDDEN_BIT;
 		for (size_t i = count; i > 0; i--)
