@@ -56,6 +56,9 @@ struct report {
 
 static int take_word(struct report *report, const char *word, struct error *error)
 {
+	if (analysis_find(word) && access(word, F_OK) < 0)
+		return error_set(error, "%s is a view and not a recording: write --view %s", word,
+				 word);
 	if (report->path)
 		return error_set(error, "one recording at a time: '%s' or '%s'?", report->path,
 				 word);

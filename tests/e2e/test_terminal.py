@@ -109,6 +109,7 @@ def test_options_are_in_groups_with_choices_and_defaults(run):
         (["run.hg"], "did you mean 'report run.hg'?"),
         (["report", "--veiw=sites"], "no option --veiw; did you mean --view?"),
         (["report", "--view=stes"], "--view takes no 'stes'; did you mean 'sites'?"),
+        (["report", "leaks"], "leaks is a view and not a recording: write --view leaks"),
         (["report", "--format", "jsno"], "--format takes no 'jsno'; did you mean 'json'?"),
         (["record", "--children=forks", "true"], "--children takes no 'forks'; did you mean 'fork'?"),
         (["report", "--color=alwas"], "did you mean 'always'?"),
