@@ -80,11 +80,12 @@ export function shellWord(word: string): string {
 
 const FLAGS = new Set(['callees', 'fold-recursion']);
 
-/** The line that prints the same numbers. `files` are before and after, or the one. */
-export function command(files: readonly string[], view: string, params: Params): string {
+/** The line that prints the same numbers. `before` is what the files can be compared with. */
+export function command(files: readonly string[], view: string, params: Params, before?: string | null): string {
 	const compares = params.some(([key]) => key === 'compare');
 	const index = Number(params.find(([key]) => key === 'file')?.[1] ?? 0);
-	const named = compares ? files.slice(0, 2) : [files[index] ?? files[0] ?? 'FILE'];
+	const file = files[index] ?? files[0] ?? 'FILE';
+	const named = compares ? [before ?? 'OLD', file] : [file];
 	const words = ['heapgauge', compares ? 'diff' : 'report', ...named.map(shellWord), '--view', view];
 	for (const [key, value] of params) {
 		if (key === 'compare' || key === 'file')

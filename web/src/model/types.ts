@@ -334,6 +334,8 @@ export interface About {
 	version: string;
 	files: { index: number; path: string; name: string }[];
 	compare: boolean;
+	/** What the files can be compared with, the older recording; null if nothing. */
+	before: string | null;
 	views: { name: string; help: string; compares: boolean }[];
 	costs: { name: string; help: string; unit: string }[];
 	axes: { name: string; help: string }[];
