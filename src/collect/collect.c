@@ -12,7 +12,6 @@
 #include "collect/collect.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +30,6 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { KEPT_BYTES = 16 << 20 };
 #define NS_PER_MS 1000000ull
 #define PROGRESS_NS (200 * NS_PER_MS)
 /* Nobody to keep time for. */
@@ -418,9 +416,6 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 	AUTO_FREE char *path = output_path(options, getpid());
 	int status;
 
-	/* Encoding takes and frees large buffers one after the other: what came from the kernel once is kept. */
-	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
-	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 	*ret = (struct collect_result){ .end = COLLECT_NOT_STARTED, .number = 125 };
 	if (!path)
 		return error_set(error, "no memory left");
