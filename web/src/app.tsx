@@ -11,8 +11,11 @@ import { Keys, keysShown } from './parts/keys';
 import { QuestionPick } from './parts/question';
 import { Strip } from './parts/strip';
 import { StartView } from './views/start';
+import { CompareView } from './views/compare';
+import { TreeView } from './views/tree';
 import { FlameView } from './views/flame';
 import { SitesView } from './views/sites';
+import { TimeView } from './views/time';
 
 interface View {
 	name: ViewName;
@@ -24,6 +27,9 @@ export const VIEWS: readonly View[] = [
 	{ name: 'start', label: 'Start here', component: StartView },
 	{ name: 'flame', label: 'Flame', component: FlameView },
 	{ name: 'sites', label: 'Sites', component: SitesView },
+	{ name: 'tree', label: 'Tree', component: TreeView },
+	{ name: 'time', label: 'Time', component: TimeView },
+	{ name: 'compare', label: 'Compare', component: CompareView },
 ];
 
 function Tabs() {

@@ -99,6 +99,12 @@ export function shortName(name: string): string {
 	return known;
 }
 
+/** What a stack is called in a list. */
+export function ownerLabel(stack: readonly number[], frames: readonly Frame[]): string {
+	const owner = ownerOf(stack, frames);
+	return owner ? shortName(owner.function) : '[no stack]';
+}
+
 /** cache.cc:88, or the module where there is no source. */
 export function placeOf(frame: { file: string | null; line: number; module: string | null }): string {
 	if (frame.file)

@@ -80,8 +80,8 @@ export function shellWord(word: string): string {
 
 const FLAGS = new Set(['callees', 'fold-recursion']);
 
-/** The line that prints the same numbers. `before` is what the files can be compared with. */
-export function command(files: readonly string[], view: string, params: Params, before?: string | null): string {
+/** The line that prints the same numbers. `before` is the older recording of a comparison. */
+export function command(files: readonly string[], before: string | undefined, view: string, params: Params): string {
 	const compares = params.some(([key]) => key === 'compare');
 	const index = Number(params.find(([key]) => key === 'file')?.[1] ?? 0);
 	const file = files[index] ?? files[0] ?? 'FILE';

@@ -200,6 +200,21 @@ export interface TimelineResult extends Head {
 	timeline: Point[];
 }
 
+export interface HistorySite {
+	process: number;
+	site: number;
+	most_bytes: number;
+	/** By moment. */
+	history: number[];
+	stack: number[];
+}
+
+export interface HistoryResult extends Answered {
+	moments: number[];
+	sites: HistorySite[];
+	frames: Frame[];
+}
+
 export interface Finding {
 	rule: string;
 	title: string;
@@ -334,8 +349,8 @@ export interface About {
 	version: string;
 	files: { index: number; path: string; name: string }[];
 	compare: boolean;
-	/** What the files can be compared with, the older recording; null if nothing. */
-	before: string | null;
+	/** The older recording of a comparison. */
+	before?: string | null;
 	views: { name: string; help: string; compares: boolean }[];
 	costs: { name: string; help: string; unit: string }[];
 	axes: { name: string; help: string }[];

@@ -104,7 +104,7 @@ export const REPORT_VIEWS: Readonly<Record<string, Takes>> = {
 	types: ALL,
 	tree: ALL,
 	flame: ALL,
-	history: { costs: 'none', filters: NO_THREADS, compares: false },
+	history: { costs: 'all', filters: NO_THREADS, compares: false },
 	sizes: { costs: ['calls', 'total', 'waste'], filters: 'all', compares: false },
 	lifetimes: { costs: 'none', filters: 'all', compares: false },
 	reallocs: { costs: 'none', filters: 'all', compares: false },

@@ -10,7 +10,8 @@ export interface Line {
 	/** Name of a colour of the style: series-live. */
 	colour: string;
 	values: readonly (number | null)[];
-	fill?: boolean;
+	/** Below the line: a tint, or the colour itself. */
+	fill?: 'pale' | 'solid';
 	dash?: boolean;
 	width?: number;
 	/** Values stay until the next one. */
@@ -81,7 +82,7 @@ function series(props: ChartProps): uPlot.Series[] {
 			stroke: colour,
 			width: line.width ?? 1.5,
 			points: { show: false },
-			...(line.fill ? { fill: `${colour}2e` } : {}),
+			...(line.fill ? { fill: line.fill === 'pale' ? `${colour}2e` : colour } : {}),
 			...(line.dash ? { dash: [4, 3] } : {}),
 			...(line.steps ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
 		};

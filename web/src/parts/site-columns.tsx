@@ -64,7 +64,7 @@ function shareColumn(key: string, whole: number, title: string): Column<SiteRow>
 		key: `${key}_share`,
 		title,
 		number: true,
-		width: 68,
+		width: 74,
 		help: 'Share of what is shown',
 		sort: (row) => Math.abs(numberOf(row, key) ?? 0),
 		cell: (row) => <span class="soft">{percent(numberOf(row, key) ?? 0, whole)}</span>,
@@ -131,21 +131,24 @@ function groupName(row: SiteRow, axis: Axis): string {
 	}
 }
 
-export function groupColumns(asked: Question, axis: Axis, result: GroupsResult): Column<SiteRow>[] {
+export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, compared: boolean): Column<SiteRow>[] {
 	const key = groupKey(asked);
-	const signed = asked.name === 'grown' || 'compare' in result;
-	const whole = Math.abs(result.shown) || 1;
+	const signed = asked.name === 'grown' || compared;
+	const rows = (result[axis.rows] ?? []) as Record<string, number>[];
+	const whole = Math.max(1, ...rows.map((row) => Math.abs(row[key] ?? 0)));
 	const columns: Column<SiteRow>[] = [];
+	/* What grew and what shrank are no parts of a whole. */
+	const share = (of: string, title: string) => (compared ? [] : [shareColumn(of, result.shown, title)]);
 	if (axis.ofFrames) {
-		columns.push(numberColumn({ key: 'self', title: 'Self', unit: asked.unit, help: 'Asked for right there', width: 104, whole, signed }), shareColumn('self', result.shown, '%'));
-		columns.push(numberColumn({ key, title: 'With callees', unit: asked.unit, help: 'Asked for there or in anything called from there', width: 104, whole, signed }), shareColumn(key, result.shown, '% '));
+		columns.push(numberColumn({ key: 'self', title: 'Self', unit: asked.unit, help: 'Asked for right there', width: 104, whole, signed }), ...share('self', '%'));
+		columns.push(numberColumn({ key, title: 'With callees', unit: asked.unit, help: 'Asked for there or in anything called from there', width: 104, whole, signed }), ...share(key, '% '));
 	} else {
-		columns.push(numberColumn({ key, title: asked.title, unit: asked.unit, help: asked.help, width: 104, whole, signed }), shareColumn(key, result.shown, '%'));
+		columns.push(numberColumn({ key, title: asked.title, unit: asked.unit, help: asked.help, width: 104, whole, signed }), ...share(key, '%'));
 	}
 	if (asked.ofMoment && asked.unit === 'bytes')
 		columns.push(numberColumn({ key: 'live_blocks', title: 'Blocks', unit: 'count', signed }));
 	if (asked.name !== 'calls')
-		columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count' }));
+		columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count', signed: compared }));
 	columns.push({
 		key: 'name',
 		title: axis.label,

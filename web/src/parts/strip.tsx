@@ -95,7 +95,7 @@ export function Strip() {
 				times={timeline.map((point) => point.at_ns)}
 				lines={[
 					...(withRss ? [{ label: 'RSS', colour: 'series-rss', values: timeline.map((point) => point.rss_bytes || null), width: 1 }] : []),
-					{ label: 'live', colour: 'series-live', values: timeline.map((point) => point.live_bytes), fill: true },
+					{ label: 'live', colour: 'series-live', values: timeline.map((point) => point.live_bytes), fill: 'pale' },
 				]}
 				marks={marksOf(moments)} range={chosenRange(moments)}
 				onPoint={(at) => choosePoint(moments, at)}

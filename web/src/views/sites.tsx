@@ -48,7 +48,7 @@ function shownOf(data: unknown, axis: string): Shown {
 	const result = data as GroupsResult;
 	const list = (result[axisOf(axis).rows] ?? []) as Record<string, unknown>[];
 	const rows = list.map((group): SiteRow => ({ id: String(group[axis]), values: group }));
-	return { rows, columns: groupColumns(asked, axisOf(axis), result), total: rows.length };
+	return { rows, columns: groupColumns(asked, axisOf(axis), result, comparing.value), total: rows.length };
 }
 
 function viewOf(axis: string): string {

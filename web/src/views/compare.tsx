@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compare: two recordings side by side, and what changed most. Every other view compares too, by the switch beside the filters.
+import { useEffect, useMemo } from 'preact/hooks';
+import { base } from '../model/frames';
+import { ask as askParams, canonical } from '../model/query';
+import { about, useAnswer } from '../model/source';
+import { go, note, question, set, state, value, type State } from '../model/state';
+import type { ChangesResult, Measure, StacksResult } from '../model/types';
+import { change, exact, percent, quantity, type Unit } from '../model/units';
+import { asking } from '../parts/copy';
+import { onRowKey } from '../parts/row-keys';
+import { changedColumns, type SiteRow } from '../parts/site-columns';
+import { Stack } from '../parts/stack';
+import { Answered, Empty, Failed, Loading } from '../parts/states';
+import { sortRows, Table } from '../parts/table';
+
+interface Asked {
+	cost: string;
+	unit?: string;
+	measured: Unit;
+}
+
+const QUESTIONS: Readonly<Record<string, Asked>> = {
+	peak: { cost: 'peak', measured: 'bytes' },
+	leaked: { cost: 'leaked', measured: 'bytes' },
+	'leaked blocks': { cost: 'leaked', unit: 'blocks', measured: 'count' },
+	total: { cost: 'total', measured: 'bytes' },
+	calls: { cost: 'calls', measured: 'count' },
+	temporary: { cost: 'temporary', measured: 'count' },
+	'copied by realloc': { cost: 'realloc', measured: 'bytes' },
+	waste: { cost: 'waste', measured: 'bytes' },
+};
+
+function compared(from: State): State {
+	return { ...from, values: { ...from.values, compare: ['1'] } };
+}
+
+/** Left of the middle shrank, right of it grew; the whole width is a doubling. */
+function Swing({ measure }: { measure: Measure }) {
+	const part = measure.before ? Math.max(-1, Math.min(1, measure.change / measure.before)) : Math.sign(measure.change);
+	return (
+		<span class="swing" aria-hidden="true">
+			<i class={part < 0 ? 'down' : 'up'} style={{ left: `${part < 0 ? 50 + part * 50 : 50}%`, width: `${Math.abs(part) * 50}%` }} />
+		</span>
+	);
+}
+
+function Changes({ changes }: { changes: readonly Measure[] }) {
+	const chosen = (row: Measure) => {
+		const asked = QUESTIONS[row.measure];
+		return asked !== undefined && asked.cost === question.value.name && (asked.unit ?? 'bytes') === (value('unit') ?? 'bytes');
+	};
+	return (
+		<table class="plain changes">
+			<thead>
+				<tr>
+					<th>Measure</th><th class="number">Before</th><th class="number">After</th><th class="number">Change</th><th class="number">of before</th><th><span class="hidden-words">Bar</span></th><th><span class="hidden-words">Note</span></th>
+				</tr>
+			</thead>
+			<tbody>
+				{changes.map((row) => {
+					const asked = QUESTIONS[row.measure] ?? { cost: 'peak', measured: 'count' as Unit };
+					const sign = row.change > 0 ? 'grew' : row.change < 0 ? 'shrank' : 'soft';
+					return (
+						<tr key={row.measure} class={chosen(row) ? 'chosen' : ''}>
+							<td><button type="button" class="link" onClick={() => set({ cost: asked.cost === 'peak' ? null : asked.cost, unit: asked.unit ?? null, at: null, minus: null })}>{row.measure}</button></td>
+							<td class="number" title={exact(row.before, asked.measured)}>{quantity(row.before, asked.measured)}</td>
+							<td class="number" title={exact(row.after, asked.measured)}>{quantity(row.after, asked.measured)}</td>
+							<td class={`number ${sign}`} title={exact(row.change, asked.measured)}>{change(row.change, asked.measured)}</td>
+							<td class={`number ${sign}`}>{row.before ? (row.change > 0 ? '+' : '') + percent(row.change, row.before) : row.after ? 'new' : ''}</td>
+							<td class="wide"><Swing measure={row} /></td>
+							<td class="soft">{row.within_spread ? 'within the spread of the runs' : ''}</td>
+						</tr>
+					);
+				})}
+			</tbody>
+		</table>
+	);
+}
+
+function Stacks() {
+	const asked = question.value;
+	const answer = useAnswer<StacksResult>(canonical('sites', askParams(compared(state.value), 'sites', [['limit', '300']])));
+	const data = answer.data;
+	const rows = useMemo(() => (data?.stacks ?? []).map((stack, i): SiteRow => ({
+		id: `c${i}`, values: stack as unknown as Record<string, unknown>, stack: stack.stack, frames: data!.frames,
+	})), [data]);
+	const columns = useMemo(() => (data ? changedColumns(asked, data).filter((column) => !column.optional) : []), [data, asked]);
+	const text = value('sort') ?? '';
+	const sorting = { key: text.replace(/^-/, '') || 'change', down: text === '' || text.startsWith('-') };
+	const sorted = useMemo(() => (text ? sortRows(rows, columns, sorting) : rows), [rows, text]);
+	const chosen = sorted.findIndex((row) => row.id === value('site'));
+	if (answer.status === 'error')
+		return <Failed answer={answer} />;
+	if (!data)
+		return <Loading what="Matching stacks" />;
+	if (!rows.length)
+		return <Empty title="Nothing changed"><p>All stacks have the same {asked.label.toLowerCase()} in both recordings.</p></Empty>;
+	const row = sorted[chosen];
+	return (
+		<div class={`split ${answer.stale ? 'stale' : ''}`}>
+			<Table label="Stacks that changed" columns={columns} rows={sorted} sorting={sorting} onSort={(by) => note({ sort: by.down ? `-${by.key}` : by.key })}
+				chosen={chosen} onChoose={(index) => note({ site: sorted[index]?.id })}
+				onKey={(event, index) => {
+					if (event.key !== 'Escape')
+						return onRowKey(event, sorted[index], 'site');
+					note({ site: null });
+					return true;
+				}} />
+			{row && (
+				<aside class="side" aria-label="The chosen stack" tabIndex={0}>
+					<header><h2>Stack, innermost first</h2><button type="button" class="plain" aria-label="Close" onClick={() => note({ site: null })}>×</button></header>
+					<section><Stack stack={row.stack ?? []} frames={row.frames ?? []} /></section>
+				</aside>
+			)}
+		</div>
+	);
+}
+
+export function CompareView() {
+	const params = askParams(compared(state.value), 'summary');
+	const can = about.value?.compare ?? false;
+	const answer = useAnswer<ChangesResult>(can ? canonical('summary', params) : null);
+	useEffect(() => {
+		if (can && value('compare') !== '1')
+			note({ compare: '1' });
+	}, [can]);
+	useEffect(() => { asking.value = { view: 'sites', params: askParams(compared(state.value), 'sites') }; }, [state.value]);
+	if (!about.value)
+		return <div class="view"><Loading what="Asking which recordings there are" /></div>;
+	if (!can)
+		return (
+			<div class="view">
+				<Empty title="One recording alone">
+					<p>To see what changed, name the older recording too:</p>
+					<code>heapgauge view {base(about.value.files[0]?.path) || 'NEW.hg'} --against OLD.hg</code>
+				</Empty>
+			</div>
+		);
+	return (
+		<div class="view fixed compare">
+			<section class="changes-pane">
+				<p>
+					<b>{base(about.value.before)}</b> <span class="soft">before,</span> <b>{about.value.files[0]?.name}</b> <span class="soft">after. Stacks match by their functions and modules, not by addresses.</span>
+				</p>
+				<Answered answer={answer} what="Comparing">{(data) => <Changes changes={data.changes} />}</Answered>
+			</section>
+			<div class="toolbar">
+				<h2>Stacks that changed most: {question.value.label.toLowerCase()}</h2>
+				<span class="grow" />
+				<button type="button" onClick={() => go('flame', { compare: '1' })}>As flame graph</button>
+				<button type="button" onClick={() => go('sites', { compare: '1', by: 'function' })}>By function</button>
+			</div>
+			<Stacks />
+		</div>
+	);
+}

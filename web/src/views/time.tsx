@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time: what was live, resident and asked for over the run; the heaviest sites as layers. A drag chooses a range for all
+// views that know one.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { layersOf, type Layer } from '../model/layers';
+import { momentsOf } from '../model/moments';
+import { ask as askParams, canonical } from '../model/query';
+import { useAnswer } from '../model/source';
+import { go, note, state, value } from '../model/state';
+import type { GrowthResult, HistoryResult, Point, TimelineResult } from '../model/types';
+import { bytes, count, countShort, duration, plural, quantity } from '../model/units';
+import { asking } from '../parts/copy';
+import { Chart, type Line } from '../parts/chart';
+import { ownerLabel } from '../model/frames';
+import { Answered, Empty, Failed, Loading } from '../parts/states';
+import { chooseRange, choosePoint, chosenRange, marksOf, useTimeline } from '../parts/strip';
+
+const LAYERS = '9';
+
+function column(points: readonly Point[], key: keyof Point): (number | null)[] {
+	return points.map((point) => point[key] as number | null);
+}
+
+function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss: boolean): Line[] {
+	const lines: Line[] = layers.map((layer) => ({
+		label: layer.label, colour: layer.colour, values: layer.tops, fill: 'solid', width: 0.5, steps: true,
+	}));
+	lines.push({ label: 'live heap', colour: 'series-live', values: column(points, 'live_bytes'), ...(layers.length ? {} : { fill: 'pale' as const }) });
+	if (withRss && points.some((point) => point.map_live_bytes))
+		lines.push({ label: 'own mappings', colour: 'series-b', values: column(points, 'map_live_bytes'), dash: true, width: 1 });
+	if (withRss)
+		lines.push({ label: 'RSS', colour: 'series-rss', values: points.map((point) => point.rss_bytes || null), width: 1 });
+	return lines;
+}
+
+function Reading({ shown, pointed }: { shown: Point; pointed: boolean }) {
+	const facts: [string, string][] = [
+		['live', bytes(shown.live_bytes)],
+		['blocks', count(shown.live_blocks)],
+		['RSS', shown.rss_bytes ? bytes(shown.rss_bytes) : '–'],
+		['allocations', `${countShort(shown.calls_per_second)}/s`],
+		['frees', `${countShort(shown.frees_per_second)}/s`],
+		['asked for', `${bytes(shown.bytes_per_second)}/s`],
+		['threads', count(shown.threads)],
+	];
+	return (
+		<dl class="reading" aria-label={pointed ? 'At the pointer' : 'At the peak'}>
+			<div><dt>{pointed ? 'at' : 'peak'}</dt><dd>{duration(shown.at_ns)}</dd></div>
+			{facts.map(([name, text]) => <div key={name}><dt>{name}</dt><dd>{text}</dd></div>)}
+		</dl>
+	);
+}
+
+function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[]; at: number; pointed: boolean; history: HistoryResult }) {
+	return (
+		<section>
+			<h3>Heaviest sites {pointed ? 'at the pointer' : 'at the peak'}</h3>
+			<table class="plain layers">
+				<tbody>
+					{layers.map((layer) => {
+						return (
+							<tr key={layer.key}>
+								<td><i style={{ background: layer.colour }} /></td>
+								<td class="number">{bytes(layer.values[at] ?? 0)}</td>
+								<td class="name" title={layer.hint}>
+									{layer.site
+										? <button type="button" class="link code" onClick={() => go('sites', { site: `${layer.site!.process}.${layer.site!.site}` })}>{ownerLabel(layer.site.stack, history.frames)}</button>
+										: <span class="soft">{layer.label}</span>}
+								</td>
+							</tr>
+						);
+					})}
+				</tbody>
+			</table>
+		</section>
+	);
+}
+
+function Growing() {
+	const answer = useAnswer<GrowthResult>(canonical('growth', askParams(state.value, 'growth', [['limit', '300']])));
+	return (
+		<section>
+			<h3>What grows</h3>
+			<Answered answer={answer} what="Judging trends">
+				{(growth) => {
+					const rows = growth.sites.filter((site) => site.verdict === 'growing').slice(0, 12);
+					return (
+						<>
+							<p class="soft">
+								The heap is {growth.heap_verdict === 'not enough data' ? 'seen too short to tell' : growth.heap_verdict}
+								{growth.heap_verdict === 'growing' ? `, ${quantity(growth.heap_bytes_per_second, 'bytes-rate')}` : ''}.{' '}
+								{plural(growth.growing_sites, 'site grows', 'sites grow')}, {count(growth.bounded_sites)} bounded, {count(growth.unknown_sites)} not known.
+							</p>
+							<table class="plain layers">
+								<tbody>
+									{rows.map((site) => (
+										<tr key={`${site.process}.${site.site}`}>
+											<td class="number grew">+{quantity(site.bytes_per_second ?? 0, 'bytes-rate')}</td>
+											<td class="name"><button type="button" class="link code" onClick={() => go('sites', { cost: 'leaked', site: `${site.process}.${site.site}` })}>{ownerLabel(site.stack, growth.frames)}</button></td>
+										</tr>
+									))}
+								</tbody>
+							</table>
+						</>
+					);
+				}}
+			</Answered>
+		</section>
+	);
+}
+
+function Charts({ data, history }: { data: TimelineResult; history: HistoryResult | undefined }) {
+	const [index, setIndex] = useState<number | null>(null);
+	const points = data.timeline;
+	const peak = Math.max(0, points.findIndex((point) => point.peak));
+	const times = useMemo(() => points.map((point) => point.at_ns), [points]);
+	const layered = value('layers') !== '0';
+	const layers = useMemo(() => (history && layered ? layersOf(history, points) : []), [history, points, layered]);
+	const most = useMemo(() => Math.max(...points.map((point) => point.live_bytes)), [points]);
+	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes, point.map_live_bytes))), [points]);
+	const withRss = value('rss') ? value('rss') === '1' : mostRss < 4 * most;
+	const moments = useMemo(() => momentsOf(data), [data]);
+	const common = {
+		times,
+		marks: marksOf(moments),
+		range: chosenRange(moments),
+		sync: 'time',
+		onHover: setIndex,
+		onPoint: (at: number) => choosePoint(moments, at),
+		onRange: (from: number, to: number) => chooseRange(moments, from, to),
+	};
+	return (
+		<>
+			<div class="toolbar">
+				<label class="check"><input type="checkbox" checked={layered} onChange={(event) => note({ layers: event.currentTarget.checked ? null : '0' })} />Layers by site</label>
+				<label class="check" title={`${bytes(mostRss)} at most`}><input type="checkbox" checked={withRss} onChange={(event) => note({ rss: event.currentTarget.checked ? '1' : '0' })} />RSS and mappings</label>
+				<Reading shown={points[index ?? peak]!} pointed={index !== null} />
+			</div>
+			<div class="split">
+				<div class="charts" tabIndex={0} role="region" aria-label="Charts over time">
+					<h3>Memory</h3>
+					<Chart {...common} label={`Live heap over time, at most ${bytes(most)}`} unit="bytes" height={236} lines={memoryLines(points, layers, withRss)} />
+					<h3>Allocations and frees per second</h3>
+					<Chart {...common} label="Allocations and frees per second" unit="rate" height={116}
+						lines={[
+							{ label: 'frees', colour: 'series-a', values: column(points, 'frees_per_second'), width: 1, steps: true },
+							{ label: 'allocations', colour: 'series-live', values: column(points, 'calls_per_second'), fill: 'pale', width: 1, steps: true },
+						]} />
+					<h3>Asked for per second</h3>
+					<Chart {...common} label="Bytes asked for per second" unit="bytes" height={96}
+						lines={[{ label: 'asked for', colour: 'series-b', values: column(points, 'bytes_per_second'), fill: 'pale', steps: true }]} />
+					<h3>Live blocks</h3>
+					<Chart {...common} label="Live blocks over time" unit="count" height={96}
+						lines={[{ label: 'blocks', colour: 'series-live', values: column(points, 'live_blocks'), fill: 'pale' }]} />
+					<h3>Threads started</h3>
+					<Chart {...common} label="Threads started" unit="count" height={80}
+						lines={[{ label: 'threads', colour: 'series-rss', values: column(points, 'threads'), steps: true }]} />
+				</div>
+				<aside class="side narrow" aria-label="Sites over time" tabIndex={0}>
+					{history && layers.length > 0 && <LayerList layers={[...layers].reverse()} at={index ?? peak} pointed={index !== null} history={history} />}
+					<Growing />
+				</aside>
+			</div>
+		</>
+	);
+}
+
+export function TimeView() {
+	const answer = useTimeline();
+	const history = useAnswer<HistoryResult>(canonical('history', askParams(state.value, 'history', [['limit', LAYERS]])));
+	useEffect(() => { asking.value = { view: 'timeline', params: askParams(state.value, 'timeline') }; }, [state.value]);
+	if (answer.status === 'error')
+		return <div class="view"><Failed answer={answer} /></div>;
+	if (!answer.data)
+		return <div class="view"><Loading what="Reading the timeline" /></div>;
+	if (answer.data.timeline.length < 2)
+		return <div class="view"><Empty title="Too short for a timeline"><p>The run ended before it was looked at twice. Record something longer, or look at the peak.</p></Empty></div>;
+	return <div class="view fixed"><Charts data={answer.data} history={history.data} /></div>;
+}
