@@ -21,7 +21,8 @@ function treeFor(data: FlameResult, invert: boolean): FlameTree {
 	return made.inverted ??= inverted(made.plain, data.names.length);
 }
 
-export function useFlame(callees: boolean, fold: boolean): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
+/** `shown`: it is what the view is about, and what its command prints. */
+export function useFlame(callees: boolean, fold: boolean, shown = true): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
 	/* A saved page has one direction only, and few nodes: it is turned round here. */
 	const invert = callees && saved.value;
 	const more: [string, string][] = [];
@@ -33,7 +34,8 @@ export function useFlame(callees: boolean, fold: boolean): { answer: Answer<Flam
 	const key = canonical('flame', params);
 	const answer = useAnswer<FlameResult>(key);
 	useEffect(() => {
-		asking.value = { view: 'tree', params: askParams(state.value, 'tree', callees ? [['callees', '1'], ...more.slice(invert ? 0 : 1)] : more) };
+		if (shown)
+			asking.value = { view: 'tree', params: askParams(state.value, 'tree', callees ? [['callees', '1'], ...more.slice(invert ? 0 : 1)] : more) };
 	}, [key]);
 	return { answer, tree: answer.data && treeFor(answer.data, invert) };
 }

@@ -117,7 +117,13 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 	);
 }
 
-function Opened({ tree, data, stale }: { tree: FlameTree; data: FlameResult; stale: boolean }) {
+/** Always from the tree that begins with main: in the other one callers are below. */
+function Beside({ wanted, fold }: { wanted: string; fold: boolean }) {
+	const { answer, tree } = useFlame(false, fold, false);
+	return tree && answer.data ? <Neighbours tree={tree} data={answer.data} wanted={wanted} /> : null;
+}
+
+function Opened({ tree, data, stale, fold }: { tree: FlameTree; data: FlameResult; stale: boolean; fold: boolean }) {
 	const [open, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree, FIRST_SHARE, FIRST_ROWS));
 	const chosen = value('node') === undefined ? -1 : nodeOfAddress(tree, value('node'));
 	useEffect(() => { if (chosen > 0) setOpen(withPath(tree, open, chosen)); }, [chosen]);
@@ -162,7 +168,7 @@ function Opened({ tree, data, stale }: { tree: FlameTree; data: FlameResult; sta
 				onOpen={(index) => rows[index] !== undefined && !leaf(rows[index]) && toggle(rows[index])}
 				onKey={onKey}
 				tree={{ level: (node) => tree.depth[node]!, open: (node) => (leaf(node) ? undefined : open.has(node)) }} />
-			{wanted && <Neighbours tree={tree} data={data} wanted={wanted} />}
+			{wanted && <Beside wanted={wanted} fold={fold} />}
 		</div>
 	);
 }
@@ -185,7 +191,7 @@ export function TreeView() {
 			</div>
 			{!tree && <Loading what="Building the call tree" />}
 			{tree && tree.count === 1 && <Empty title="Nothing to show"><p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p></Empty>}
-			{tree && answer.data && tree.count > 1 && <Opened key={`${tree.count}.${tree.value[0]}.${callees}`} tree={tree} data={answer.data} stale={answer.stale} />}
+			{tree && answer.data && tree.count > 1 && <Opened key={`${tree.count}.${tree.value[0]}.${callees}`} tree={tree} data={answer.data} stale={answer.stale} fold={fold} />}
 		</div>
 	);
 }
