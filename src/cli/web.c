@@ -53,6 +53,19 @@ void web_release(struct web *web)
 		release_file(&web->files.at[i]);
 	vector_release(&web->files);
 	release_file(&web->before);
+	intern_release(&web->sources);
+}
+
+struct names *web_names(const struct web *web, struct web_file *file, bool compare,
+			enum name_style style)
+{
+	struct names **names = &file->names[compare][style];
+	struct names_options options = web->asked->names;
+
+	options.style = style;
+	if (!*names)
+		*names = names_new(&options);
+	return *names;
 }
 
 /* ---- about ---- */
@@ -222,6 +235,7 @@ static const struct route {
 	{ "/", answer_page },
 	{ "/api/about", answer_about },
 	{ "/api/result", answer_result },
+	{ "/api/source", web_source },
 };
 
 void web_answer(void *context, const struct serve_request *request, struct serve_answer *answer)

@@ -15,6 +15,8 @@
 #include "serve/serve.h"
 #include "util/buffer.h"
 #include "util/error.h"
+#include "util/intern.h"
+#include "util/vector.h"
 
 enum { WEB_STYLES = NAMES_RAW + 1 };
 
@@ -30,7 +32,8 @@ struct web {
 	struct web_file before;	   /* what they are compared with; no profile: nothing */
 	const struct asked *asked; /* names, and what to leave out, as said on the command line */
 	const char *suppression_path; /* NULL: none */
-	struct intern *source_files;  /* every file that a frame names; NULL: not asked yet */
+	struct intern sources;	      /* every source file that a frame names ... */
+	bool sources_known;	      /* ... once somebody has asked */
 };
 
 /* Opens the recordings. `before_path` may be NULL. -1 with the error set; web_release either way. */
@@ -45,5 +48,10 @@ serve_handler web_answer;
 int web_result(struct web *web, const struct serve_param *params, size_t count, struct buffer *out,
 	       struct error *error);
 void web_about(const struct web *web, struct buffer *out);
+/* Its names in that style; the web's. NULL if out of memory. */
+struct names *web_names(const struct web *web, struct web_file *file, bool compare,
+			enum name_style style);
+/* The lines of a source file that the recordings name; any other is refused. */
+void web_source(struct web *web, const struct serve_request *request, struct serve_answer *answer);
 
 #endif

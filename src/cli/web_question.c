@@ -121,14 +121,9 @@ static int write_buffer(void *context, struct span bytes, struct error *error)
  */
 static struct places *places_for(const struct web *web, const struct question *q)
 {
-	enum name_style style = q->asked.names.style;
-	struct names **names = &q->file->names[q->compare][style];
-	struct names_options options = web->asked->names;
+	struct names *names = web_names(web, q->file, q->compare, q->asked.names.style);
 
-	options.style = style;
-	if (!*names)
-		*names = names_new(&options);
-	return *names ? places_new(*names) : NULL;
+	return names ? places_new(names) : NULL;
 }
 
 static int answer(struct web *web, struct question *q, const char *title,

@@ -224,15 +224,15 @@ int bundle_write(struct profile *profile, struct names *names, const struct bund
 	return file_write_atomic(path, span_of(bytes, length), mode_of(path), error);
 }
 
-const char *bundle_source(const struct profile_process *p, const char *file, uint32_t line)
+void bundle_lines(const struct profile_process *p, const char *file, bundle_line *take,
+		  void *context)
 {
 	const struct process_rows *rows = p->rows;
 
 	for (size_t i = 0; i < rows->source_count; i++) {
 		const struct source_row *s = &rows->sources[i];
 
-		if (s->line == line && strcmp(rows->texts + s->file, file) == 0)
-			return rows->texts + s->text;
+		if (strcmp(rows->texts + s->file, file) == 0)
+			take(context, s->line, rows->texts + s->text);
 	}
-	return NULL;
 }

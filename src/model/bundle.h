@@ -33,7 +33,9 @@ struct bundle_counts {
 int bundle_write(struct profile *profile, struct names *names, const struct bundle_options *options,
 		 const char *path, struct bundle_counts *ret, struct error *error);
 
-/* A line of source that came with the recording, or NULL. Lives as long as the profile. */
-const char *bundle_source(const struct profile_process *process, const char *file, uint32_t line);
+/* Each line of the file that came with the recording, by ascending number. The text lives as long as the profile. */
+typedef void bundle_line(void *context, uint32_t line, const char *text);
+void bundle_lines(const struct profile_process *process, const char *file, bundle_line *take,
+		  void *context);
 
 #endif
