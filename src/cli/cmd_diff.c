@@ -109,6 +109,11 @@ static int take_options(struct diff_command *c, struct options *options, struct 
 		return error_set(error,
 				 "of more than two recordings, say which are after: OLD... --to "
 				 "NEW...");
+	if (!c->show.renderer->run)
+		return error_set(error,
+				 "a comparison is no page to keep: 'heapgauge view %s --against "
+				 "%s' shows it in the browser",
+				 c->after_paths.at[0], c->before_paths.at[0]);
 	if (!c->view_given)
 		c->show.view = ask_default_view(&c->asked);
 	if (!c->show.view->compares)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge report: one view of a recording, as text or JSON, on stdout.
+ * heapgauge report: one view of a recording, as text or JSON, on stdout; or all of them, as a page.
  *
  * Views and formats are the rows of analysis/ and render/: a new one appears here by itself, in the
  * help as well.
@@ -16,6 +16,7 @@
 #include "cli/open.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/web.h"
 #include "collect/inspect.h"
 #include "model/build.h"
 #include "util/cleanup.h"
@@ -143,6 +144,43 @@ static int write_to_file(struct report *report, const struct profile *profile, s
 	return status;
 }
 
+/* ---- the page as a file ---- */
+
+/* What was asked on the command line is no part of a page: there it is asked on the page itself. */
+static int check_page(const struct report *report, const struct options *options,
+		      struct error *error)
+{
+	static const struct option_row questions[] = { ASK_QUESTION_ROWS };
+
+	if (report->view_given)
+		return error_set(error, "a page has all views: leave out --view");
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		if (questions[i].name && (options->given >> i & 1))
+			return error_set(error,
+					 "a page has the whole recording: leave out --%s, and "
+					 "choose it there",
+					 questions[i].name);
+	if (!report->output && isatty(STDOUT_FILENO))
+		return error_set(error, "a page is nothing for a terminal: name a file with -o");
+	return 0;
+}
+
+/* Takes the profile. */
+static int write_page(const struct report *report, struct profile *profile, const char *name,
+		      struct error *error)
+{
+	AUTO(web_release) struct web web = { .asked = &report->asked };
+	AUTO(buffer_release) struct buffer page = BUFFER_INIT;
+
+	if (web_adopt(&web, profile, name, error) < 0 || web_save(&web, &page, error) < 0)
+		return -1;
+	if (report->output)
+		return file_write_atomic(report->output, buffer_span(&page), 0666, error);
+	return fwrite(page.data, 1, page.size, stdout) == page.size
+		       ? 0
+		       : error_errno(error, "cannot write the page");
+}
+
 static int write_to_output(struct report *report, const struct profile *profile,
 			   const struct common_options *wishes, struct error *error)
 {
@@ -164,6 +202,8 @@ static int show_report(struct report *report, const struct common_options *wishe
 
 	if (!profile)
 		return -1;
+	if (!report->show.renderer->run)
+		return write_page(report, profile, name, error);
 	if (!report->view_given)
 		report->show.view = ask_default_view(&report->asked);
 	if (!report->asked.limit_given)
@@ -195,7 +235,7 @@ static int take_options(struct report *report, struct options *options, struct e
 	}
 	if (report->pid && report->path)
 		return error_set(error, "either --pid or a recording, not both");
-	return 0;
+	return report->show.renderer->run ? 0 : check_page(report, options, error);
 }
 
 static int run_report(int argc, char **argv)
@@ -227,6 +267,8 @@ static const char *const examples[] = {
 	"how often each library allocates",
 	"heapgauge report run.hg --view sites --format json",
 	"every stack with all its numbers, for a script",
+	"heapgauge report run.hg --format html -o run.html",
+	"the page of 'heapgauge view' as one file, to keep or to send",
 	NULL,
 };
 

@@ -82,9 +82,6 @@ static int take_option(struct view_command *c, int option, const char *value, st
 	case OPT_SOCKET:
 		c->serve.socket_path = value;
 		return 0;
-	case ASK_SUPPRESSIONS:
-		c->web.suppression_path = value;
-		return 0;
 	default:
 		if (option >= 0 && option < ASK_COUNT)
 			return ask_take(&c->asked, (enum ask_option)option, value, error);
@@ -198,9 +195,7 @@ static int serve_until_signal(struct view_command *c, struct error *error)
 static int show(struct view_command *c, struct error *error)
 {
 	if (!page_is_built())
-		return error_set(error, "this build has no page (it was made with "
-					"-DHEAPGAUGE_WEB=OFF); 'heapgauge report' answers the same "
-					"questions here");
+		return error_set(error, WEB_NO_PAGE);
 	if (web_open(&c->web, c->paths.at, c->paths.count, c->against, error) < 0)
 		return -1;
 	c->web.asked = &c->asked;

@@ -37,6 +37,17 @@ int web_open(struct web *web, const char *const *paths, size_t count, const char
 	return before_path ? open_file(&web->before, before_path, error) : 0;
 }
 
+int web_adopt(struct web *web, struct profile *profile, const char *name, struct error *error)
+{
+	struct web_file file = { .path = strdup(name), .profile = profile };
+
+	if (file.path && vector_push(&web->files, file))
+		return 0;
+	free(file.path);
+	profile_free(profile);
+	return error_set(error, "out of memory");
+}
+
 static void release_file(struct web_file *file)
 {
 	for (size_t i = 0; i < WEB_STYLES; i++) {
@@ -205,7 +216,7 @@ static void answer_page(struct web *web, const struct serve_request *request,
 	if (status < 0)
 		serve_refuse(answer, 500, "%s", error.message);
 	else if (data.failed || !page_fill(&answer->body, request->nonce, buffer_span(&data)))
-		serve_refuse(answer, 500, "this build of heapgauge has no page");
+		serve_refuse(answer, 500, "%s", WEB_NO_PAGE);
 }
 
 static void answer_about(struct web *web, const struct serve_request *request,

@@ -31,14 +31,15 @@ struct web {
 	VECTOR(struct web_file) files;
 	struct web_file before;	   /* what they are compared with; no profile: nothing */
 	const struct asked *asked; /* names, and what to leave out, as said on the command line */
-	const char *suppression_path; /* NULL: none */
-	struct intern sources;	      /* every source file that a frame names ... */
-	bool sources_known;	      /* ... once somebody has asked */
+	struct intern sources;	   /* every source file that a frame names ... */
+	bool sources_known;	   /* ... once somebody has asked */
 };
 
 /* Opens the recordings. `before_path` may be NULL. -1 with the error set; web_release either way. */
 int web_open(struct web *web, const char *const *paths, size_t count, const char *before_path,
 	     struct error *error);
+/* Takes a profile that is there already, and the name it goes by. The same. */
+int web_adopt(struct web *web, struct profile *profile, const char *name, struct error *error);
 void web_release(struct web *web);
 
 /* For serve_start; context is the struct web. */
@@ -48,6 +49,14 @@ serve_handler web_answer;
 int web_result(struct web *web, const struct serve_param *params, size_t count, struct buffer *out,
 	       struct error *error);
 void web_about(const struct web *web, struct buffer *out);
+/* The page as a file, with the answers to what it will ask. -1 with the error set. */
+int web_save(struct web *web, struct buffer *out, struct error *error);
+
+/* What is said where this build has no page. */
+#define WEB_NO_PAGE                                                                                  \
+	"this build has no page (it was made with -DHEAPGAUGE_WEB=OFF); 'heapgauge report' answers " \
+	"the same questions as text and JSON"
+
 /* Its names in that style; the web's. NULL if out of memory. */
 struct names *web_names(const struct web *web, struct web_file *file, bool compare,
 			enum name_style style);

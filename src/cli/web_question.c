@@ -175,8 +175,9 @@ static int answer_compared(struct web *web, struct question *q, struct buffer *o
 static int ask(struct web *web, struct question *q, const struct serve_param *params, size_t count,
 	       char **rooms, struct buffer *out, struct error *error)
 {
-	if (web->suppression_path &&
-	    filters_suppress(&q->asked.query.filters, web->suppression_path, error) < 0)
+	const char *suppressions = web->asked->query.filters.suppression_path;
+
+	if (suppressions && filters_suppress(&q->asked.query.filters, suppressions, error) < 0)
 		return -1;
 	for (size_t i = 0; i < count; i++)
 		if (take_param(web, q, &params[i], &rooms[i], error) < 0)

@@ -128,8 +128,8 @@ static bool read_lines(const char *file, struct buffer *text, line_vector *lines
 static bool agree(const line_vector *disk, const line_vector *bundled)
 {
 	for (size_t i = 0; i < bundled->count; i++)
-		if (bundled->at[i] &&
-		    (i >= disk->count || strncmp(bundled->at[i], disk->at[i], strlen(bundled->at[i])) != 0))
+		if (bundled->at[i] && (i >= disk->count || strncmp(bundled->at[i], disk->at[i],
+								   strlen(bundled->at[i])) != 0))
 			return false;
 	return true;
 }

@@ -16,6 +16,8 @@ const struct renderer renderers[] = {
 	{ "text", "for people", render_text, 20 },
 	{ "json", "for programs: every number exact", render_json, SIZE_MAX },
 	{ "csv", "for spreadsheets and databases: the table alone", render_csv, SIZE_MAX },
+	{ "html", "a page that opens in the browser, with all views, to keep or to send", NULL,
+	  SIZE_MAX },
 	{ NULL, NULL, NULL, 0 },
 };
 

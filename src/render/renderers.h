@@ -36,8 +36,9 @@ typedef int renderer_run(const struct result *result, const struct render_option
 
 struct renderer {
 	const char *name;
-	const char *help;     /* one line, no full stop */
-	renderer_run *run;    /* returns 0, or -1 with the error set */
+	const char *help; /* one line, no full stop */
+	/* Returns 0, or -1 with the error set. NULL: made of more than one result, by the command. */
+	renderer_run *run;
 	size_t default_limit; /* rows if nobody says; SIZE_MAX: all */
 };
 

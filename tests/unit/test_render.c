@@ -117,7 +117,7 @@ static void every_view_in_every_format(void **state)
 	char name[64];
 
 	for (const struct analysis *a = analyses; a->name; a++)
-		for (const struct renderer *r = renderers; r->name; r++) {
+		for (const struct renderer *r = renderers; r->run; r++) {
 			bool text = r == renderers;
 
 			snprintf(name, sizeof name, "view-%s.%s", a->name, text ? "txt" : r->name);
@@ -180,7 +180,7 @@ static void large_output_leaves_in_pieces_and_a_full_disk_is_told(void **state)
 	}
 	struct result result = made_result(values, ROWS);
 
-	for (const struct renderer *r = renderers; r->name; r++) {
+	for (const struct renderer *r = renderers; r->run; r++) {
 		struct sink sink = { 0 };
 		struct error error = ERROR_INIT;
 
