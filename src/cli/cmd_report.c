@@ -17,6 +17,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/web.h"
+#include "collect/container.h"
 #include "collect/inspect.h"
 #include "model/build.h"
 #include "util/cleanup.h"
@@ -198,6 +199,7 @@ static int show_report(struct report *report, const struct common_options *wishe
 		       struct error *error)
 {
 	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
+	AUTO_FREE char *root = report->pid ? container_root(report->pid) : NULL;
 	struct profile *profile = open_either(report, &name, error);
 
 	if (!profile)
@@ -209,6 +211,7 @@ static int show_report(struct report *report, const struct common_options *wishe
 	if (!report->asked.limit_given)
 		report->asked.query.limit = report->show.renderer->default_limit;
 	report->show.names = report->asked.names;
+	report->show.names.root = root;
 	if (!report->asked.style_given && report->show.renderer == &renderers[0])
 		report->show.names.style = NAMES_SHORT;
 	report->asked.query.file = name;

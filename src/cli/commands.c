@@ -16,6 +16,7 @@ const struct command *const commands[] = {
 	&command_record,
 	&command_report,
 	&command_view,
+	&command_list,
 	&command_diff,
 	&command_check,
 	&command_merge,

@@ -60,6 +60,7 @@ const struct command *command_find(const char *name);
 extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_view;
+extern const struct command command_list;
 extern const struct command command_diff;
 extern const struct command command_check;
 extern const struct command command_merge;

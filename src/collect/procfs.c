@@ -96,6 +96,19 @@ pid_t procfs_parent(pid_t pid)
 	return fields ? (pid_t)strtol(fields + 2, NULL, 10) : 0;
 }
 
+pid_t procfs_own_pid(pid_t pid)
+{
+	static const char field[] = "\nNSpid:";
+	AUTO_FREE char *status = procfs_file(pid, "status", NULL);
+	const char *at = status ? strstr(status, field) : NULL;
+	pid_t own = status ? pid : 0;
+
+	/* One number for each name space, the innermost last. Kernels before 4.1 do not tell. */
+	for (at = at ? at + sizeof field - 1 : ""; *at == '\t'; at += strcspn(at, "\t\n"))
+		own = (pid_t)strtol(++at, NULL, 10);
+	return own;
+}
+
 /* Whether the kernel lets us see the status: else the field reads 0 (proc(5), "exit_code"). */
 static bool may_see(pid_t pid)
 {

@@ -89,6 +89,7 @@ struct names *names_new(const struct names_options *options)
 			.workers = options->workers,
 			.store_folder = store,
 			.fetch = options->fetch,
+			.root = options->root,
 		};
 
 		names->symbolizer = symbolizer_new(&wishes);

@@ -48,7 +48,8 @@ struct names_options {
 	size_t debug_folder_count;
 	unsigned workers; /* threads for names_prepare; 0: as many as there are CPUs */
 	struct debug_fetch_options fetch; /* debuginfod servers, if wanted */
-	bool use_store; /* names are kept below $XDG_CACHE_HOME or ~/.cache for the next time */
+	const char *root; /* "/proc/PID/root": where a container has its files; NULL: none */
+	bool use_store;	  /* names are kept below $XDG_CACHE_HOME or ~/.cache for the next time */
 };
 
 /* `options` may be NULL: zeroed. NULL if out of memory. */

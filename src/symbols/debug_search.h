@@ -14,7 +14,9 @@ struct debug_fetch;
 struct debug_search {
 	char **folders; /* in the order of the search */
 	size_t folder_count;
-	char *list;		   /* the same, in libdwfl's words */
+	char *list; /* the same, in libdwfl's words */
+	const char
+		*root; /* modules are looked for below it first; NULL: nowhere else; the caller's */
 	struct debug_fetch *fetch; /* NULL: servers are not asked; the caller's */
 	Dwfl_Callbacks callbacks;
 };

@@ -228,8 +228,21 @@ static void try_place(const struct debug_search *search, const char *path, struc
 struct symbol_module *symbol_module_open(const struct debug_search *search, const char *path,
 					 struct span build_id, enum symbol_source *ret_source)
 {
-	struct symbol_module *m = open_file(search, path, build_id, ret_source);
+	struct symbol_module *m = NULL;
 
+	*ret_source = SYMBOLS_MISSING;
+	if (search->root && path[0] == '/') {
+		AUTO_FREE char *inside = path_join(search->root, path + 1);
+
+		m = inside ? open_file(search, inside, build_id, ret_source) : NULL;
+	}
+	/* What was changed there, or has nothing to say there, may still be right here. */
+	if (!m) {
+		enum symbol_source here;
+
+		m = open_file(search, path, build_id, &here);
+		*ret_source = MAX(*ret_source, here);
+	}
 	/* For a module that is there libdwfl has looked already. */
 	for (size_t i = 0; *ret_source < SYMBOLS_NONE && i < search->folder_count; i++) {
 		AUTO_FREE char *debug = debug_search_path(search, i, build_id, ".debug");

@@ -95,6 +95,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 		symbolizer_free(s);
 		return NULL;
 	}
+	s->search.root = options->root;
 	if (options->fetch.wanted) {
 		s->search.fetch = debug_fetch_new(&options->fetch);
 		if (!s->search.fetch) {

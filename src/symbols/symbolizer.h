@@ -69,6 +69,7 @@ struct symbolizer_options {
 	struct debug_fetch_options fetch;
 	const char *const *debug_folders; /* more folders like /usr/lib/debug, asked first */
 	size_t debug_folder_count;
+	const char *root; /* another root that paths of modules are tried below first; NULL: none */
 };
 
 /*

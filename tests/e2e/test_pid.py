@@ -9,49 +9,15 @@ import time
 
 import pytest
 
-from compiled import WAIT_SECONDS, compile_c, wait_for
+from compiled import WAIT_SECONDS, wait_for
 from reading import with_frames
-
-# Takes 1000 blocks in keep(), frees 100, tells its pid and waits for a line; then again.
-KEEPER = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-static void *blocks[1000];
-__attribute__((noinline)) void keep(void) { for (int i = 0; i < 1000; i++) blocks[i] = malloc(200); __asm__(""); }
-int main(void)
-{
-	static char in[64], out[64];
-	setvbuf(stdin, in, _IOFBF, sizeof in);
-	setvbuf(stdout, out, _IOFBF, sizeof out);
-	alarm(100);
-	for (;;) {
-		keep();
-		for (int i = 0; i < 100; i++) free(blocks[i]);
-		printf("%d\n", getpid());
-		fflush(stdout);
-		if (getchar() == 'q') return 0;
-	}
-}
-"""
-
+from running import again, compile_keeper, keeping
 
 @pytest.fixture
 def keeper(heapgauge, scratch, clean_env):
     """A recorded program that waits, and its pid."""
-    program = compile_c(scratch, "keeper", KEEPER)
-    with subprocess.Popen(
-        [heapgauge, "record", "-q", "-o", scratch / "keeper.hg", "--", program],
-        env=clean_env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as run:
-        run.target = int(run.stdout.readline())
+    with keeping([heapgauge, "record", "-q", "-o", scratch / "keeper.hg", "--", compile_keeper(scratch)], clean_env) as run:
         yield run
-        try:
-            run.stdin.write("q")
-            run.stdin.close()
-        except BrokenPipeError:
-            pass
-        run.wait(WAIT_SECONDS)
 
 
 @pytest.fixture
@@ -104,9 +70,7 @@ def test_what_it_holds_is_live_and_not_leaked(keeper, read_pid):
 
 def test_it_goes_on_undisturbed_and_can_be_read_again(keeper, read_pid):
     process_of(read_pid(keeper.target, "--format", "json"))
-    keeper.stdin.write("\n")
-    keeper.stdin.flush()
-    assert int(keeper.stdout.readline()) == keeper.target
+    again(keeper)
     process = process_of(read_pid(keeper.target, "--format", "json"))
     assert (process["calls"], process["frees"]) == (2000, 200)
 

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process_vm_readv copies the head and the opened part of each region to the same places of a private mapping, and the
+ * usual reader reads that.
+ *
+ * The target writes while it is copied. Two rules of docs/format.md are kept: of records and slots the frees are taken
+ * from an earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile,
+ * all is copied again.
+ */
+#include "collect/copied.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "collect/procfs.h"
+#include "util/cleanup.h"
+
+enum { COPIES_MAX = 5 };
+#define COPY_BYTES (16ull << 20)
+#define TOTAL_MAX (1ull << 46)
+
+/* Returns 0, or an errno. */
+static int copy(pid_t pid, uint64_t from, void *to, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes;) {
+		uint64_t part = MIN(bytes - done, COPY_BYTES);
+		struct iovec local = { (char *)to + done, part };
+		struct iovec remote = { (void *)(uintptr_t)(from + done), part };
+		ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+		if (got <= 0)
+			return got < 0 ? errno : EFAULT;
+		done += (uint64_t)got;
+	}
+	return 0;
+}
+
+void copied_release(struct copied *copied)
+{
+	if (copied->memory)
+		munmap(copied->memory, copied->bytes);
+	*copied = COPIED_INIT;
+}
+
+static struct live_header *head_of(const struct copied *c)
+{
+	return (struct live_header *)(void *)c->memory;
+}
+
+static int copy_region(struct copied *c, enum live_region region)
+{
+	uint64_t at = head_of(c)->region[region].at;
+
+	return copy(c->pid, c->at + at, c->memory + at, head_of(c)->opened[region]);
+}
+
+/* Takes the frees of an earlier copy of the same tables. */
+static void take_frees(struct copied *c, const struct live_record *records,
+		       const struct live_slot *slots)
+{
+	const struct live_header *head = head_of(c);
+	struct live_record *new_records =
+		(struct live_record *)(void *)(c->memory + head->region[LIVE_RECORDS].at);
+	struct live_slot *new_slots =
+		(struct live_slot *)(void *)(c->memory + head->region[LIVE_SLOTS].at);
+
+	for (uint64_t i = 0; i < head->opened[LIVE_RECORDS] / sizeof *records; i++) {
+		new_records[i].frees = records[i].frees;
+		new_records[i].freed_bytes = records[i].freed_bytes;
+		new_records[i].freed_slack = records[i].freed_slack;
+	}
+	for (uint64_t i = 0; i < head->opened[LIVE_SLOTS] / sizeof *slots; i++) {
+		new_slots[i].frees = slots[i].frees;
+		new_slots[i].freed_bytes = slots[i].freed_bytes;
+		new_slots[i].freed_slack = slots[i].freed_slack;
+	}
+}
+
+/* A copy of what a region held, apart from the mapping. NULL if there is no memory for it. */
+static void *kept(const struct copied *c, enum live_region region)
+{
+	const struct live_header *head = head_of(c);
+	void *copy_of = malloc(head->opened[region] + 1);
+
+	if (copy_of)
+		memcpy(copy_of, c->memory + head->region[region].at, head->opened[region]);
+	return copy_of;
+}
+
+static bool is_wanted(enum live_region region, enum copied_parts parts)
+{
+	switch (region) {
+	case LIVE_SCRATCH: /* the recorder's own */
+		return false;
+	case LIVE_AREAS:
+	case LIVE_LEAVES:
+		return parts == COPIED_ALL;
+	default:
+		return true;
+	}
+}
+
+static int copy_regions(struct copied *c, enum copied_parts parts)
+{
+	AUTO_FREE struct live_record *records = NULL;
+	AUTO_FREE struct live_slot *slots = NULL;
+	int number = copy_region(c, LIVE_RECORDS);
+
+	if (number == 0)
+		number = copy_region(c, LIVE_SLOTS);
+	if (number != 0)
+		return number;
+	records = kept(c, LIVE_RECORDS);
+	slots = kept(c, LIVE_SLOTS);
+	if (!records || !slots)
+		return ENOMEM;
+	for (int i = 0; i < LIVE_REGIONS && number == 0; i++)
+		if (is_wanted((enum live_region)i, parts))
+			number = copy_region(c, (enum live_region)i);
+	if (number == 0)
+		take_frees(c, records, slots);
+	return number;
+}
+
+/* Checks what came, and cuts what it claims to have opened: it is another process' word. */
+static int check_head(const struct copied *c, struct error *error)
+{
+	struct live_header *head = head_of(c);
+	const char *reason = live_header_check(head, c->bytes);
+
+	if (reason)
+		return error_set(error, "the profile of process %d cannot be read: %s", (int)c->pid,
+				 reason);
+	if (!head->ready)
+		return error_set(error, "the recorder in process %d has not begun yet: try again",
+				 (int)c->pid);
+	for (int i = 0; i < LIVE_REGIONS; i++)
+		head->opened[i] = MIN(head->opened[i], head->region[i].bytes);
+	return 0;
+}
+
+/* Room for a profile of that size, if there is none yet. */
+static int make_room(struct copied *c, uint64_t bytes, struct error *error)
+{
+	if (c->memory && c->bytes == bytes)
+		return 0;
+	copied_release(c);
+	c->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (c->memory == MAP_FAILED) {
+		c->memory = NULL;
+		return error_errno(error, "cannot make room for the profile");
+	}
+	c->bytes = bytes;
+	return 0;
+}
+
+static int failed(pid_t pid, int number, struct error *error)
+{
+	bool gone = number == ESRCH || (kill(pid, 0) < 0 && errno == ESRCH);
+
+	recorded_failed(pid, number, error);
+	return gone ? COPIED_NOTHING : COPIED_FAILED;
+}
+
+/* Copies the head, then all regions, until the peak did not move meanwhile or it has been tried often enough. */
+static int copy_profile(struct copied *c, enum copied_parts parts, struct error *error)
+{
+	for (int i = 0; i < COPIES_MAX; i++) {
+		uint32_t state;
+		int number = copy(c->pid, c->at, c->memory, sizeof *head_of(c));
+
+		if (number == 0 && check_head(c, error) < 0)
+			return COPIED_FAILED;
+		if (number == 0)
+			number = copy_regions(c, parts);
+		if (number == 0)
+			number = copy(c->pid, c->at + offsetof(struct live_header, peak.state),
+				      &state, sizeof state);
+		if (number != 0)
+			return failed(c->pid, number, error);
+		if (state == head_of(c)->peak.state)
+			break;
+	}
+	return 0;
+}
+
+/* The head, as far as it is needed to know how large the profile is and whose. */
+static int look_at_head(const struct recorded *recorded, uint64_t *ret_bytes, struct error *error)
+{
+	AUTO_FREE struct live_header *head = malloc(sizeof *head);
+	int number = head ? copy(recorded->pid, recorded->profile, head, sizeof *head) : ENOMEM;
+
+	if (number != 0)
+		return failed(recorded->pid, number, error);
+	if (live_header_check(head, head->total_bytes) || head->total_bytes > TOTAL_MAX)
+		return error_set(error,
+				 "the profile of process %d is damaged, or of another version",
+				 (int)recorded->pid);
+	if (head->ready && head->pid != (uint32_t)procfs_own_pid(recorded->pid)) {
+		error_set(
+			error,
+			"process %d has no profile of its own: it is a fork of a recorded one and has "
+			"not allocated anything since",
+			(int)recorded->pid);
+		return COPIED_NOTHING;
+	}
+	*ret_bytes = head->total_bytes;
+	return 0;
+}
+
+int copied_take(struct copied *c, const struct recorded *recorded, enum copied_parts parts,
+		struct error *error)
+{
+	uint64_t bytes = 0;
+	int status = look_at_head(recorded, &bytes, error);
+
+	if (status < 0)
+		return status;
+	if (make_room(c, bytes, error) < 0)
+		return COPIED_FAILED;
+	c->pid = recorded->pid;
+	c->at = recorded->profile;
+	c->control = (struct live_control){ 0 };
+	if (recorded->control)
+		(void)copy(recorded->pid, recorded->control, &c->control, sizeof c->control);
+	return copy_profile(c, parts, error);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which processes of this machine are recorded, and where their profiles lie in their memory. /proc/PID/maps says so; the
+ * right to read that is asked of the kernel, and what it denies is counted, so that nothing is hidden silently. */
+#ifndef COLLECT_RECORDED_H
+#define COLLECT_RECORDED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/error.h"
+#include "util/vector.h"
+
+struct recorded {
+	pid_t pid;
+	uint64_t profile; /* address of its head */
+	uint64_t control; /* of its control page; 0 = none */
+};
+
+/* -1 with the error set: there is no such process, it is not recorded, or it may not be looked into. */
+int recorded_find(pid_t pid, struct recorded *ret, struct error *error);
+
+struct recorded_list {
+	VECTOR(struct recorded) found; /* by pid */
+	size_t hidden;		       /* processes that may not be looked into */
+};
+/* All that can be seen, but for this process itself. -1 with the error set if there is no /proc. */
+int recorded_list(struct recorded_list *ret, struct error *error);
+void recorded_list_release(struct recorded_list *list);
+
+/* Why a process could not be read, from the errno of the attempt. Returns -1. */
+int recorded_failed(pid_t pid, int number, struct error *error);
+
+#endif
