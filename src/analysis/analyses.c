@@ -33,6 +33,7 @@ const struct analysis analyses[] = {
 	{ "types", "C++ and Rust types and containers, as far as names tell", analyse_types, true },
 	{ "tree", "who called whom", analyse_tree, true },
 	{ "flame", "the same for a picture, whole: see --format json", analyse_flame, true },
+	{ "tags", "what the program called it: a tree with visits", analyse_tags },
 	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
 	  analyse_timeline },
 	{ "history", "what the heaviest sites held over time", analyse_history },

@@ -49,5 +49,6 @@ analysis_run analyse_functions;
 analysis_run analyse_types;
 analysis_run analyse_tree;
 analysis_run analyse_flame;
+analysis_run analyse_tags;
 
 #endif

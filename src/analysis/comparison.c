@@ -16,7 +16,9 @@
 
 #include "analysis/call_tree.h"
 #include "base/compiler.h"
+#include "model/tags.h"
 #include "util/cleanup.h"
+#include "util/intern.h"
 
 struct comparing {
 	const struct comparison *c;
@@ -167,6 +169,30 @@ static void add_sums(struct comparing *x)
 	memcpy(s->sum_of, sum_of, sizeof sum_of);
 }
 
+/* Stacks of different tags are different: numbers for pairs of a stack and the path of a tag. */
+static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
+{
+	AUTO(intern_release) struct intern paths = INTERN_INIT, pairs = INTERN_INIT;
+
+	for (size_t i = 0; i < x->count; i++) {
+		const struct entry *e = &x->all[i];
+		AUTO(arena_release) struct arena scratch = ARENA_INIT;
+		const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
+		const void *pair[2] = { path ? intern_text(&paths, path) : NULL,
+					(const void *)(uintptr_t)x->node_of[i] };
+		struct intern_entry *known =
+			pair[0] ? intern_entry(&pairs, span_of(pair, sizeof pair)) : NULL;
+
+		if (!known)
+			return false;
+		if (!known->value)
+			known->value = (void *)(uintptr_t)pairs.used; /* counted from 1 */
+		x->node_of[i] = (uint32_t)(uintptr_t)known->value;
+	}
+	*ret_count = pairs.used + 1;
+	return true;
+}
+
 static bool find_stacks(struct comparing *x, struct places *places, size_t *ret_nodes)
 {
 	const struct selection list = { .entries = x->all, .count = x->count };
@@ -175,9 +201,8 @@ static bool find_stacks(struct comparing *x, struct places *places, size_t *ret_
 
 	if (call_tree_build(&tree, &list, places, options) < 0)
 		return false;
-	*ret_nodes = tree.count;
 	call_tree_release(&tree);
-	return true;
+	return tell_tags_apart(x, ret_nodes);
 }
 
 static int select_parts(struct comparing *x, struct places *places, const struct query *query,

@@ -15,8 +15,10 @@
 #include "analysis/split.h"
 #include "analysis/types.h"
 #include "base/compiler.h"
+#include "model/tags.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/intern.h"
 
 struct group {
 	struct measures self, total;
@@ -142,6 +144,38 @@ static bool add_types(struct grouping *g)
 	return done;
 }
 
+/* A number for each path of tags, whatever the process; that of no tag is 0. */
+static bool add_tags(struct grouping *g)
+{
+	const struct selection *s = &g->selection;
+	AUTO(intern_release) struct intern paths = INTERN_INIT;
+	bool done = true;
+
+	for (size_t i = 0; i < s->count && done; i++) {
+		const struct entry *e = &s->entries[i];
+		AUTO(arena_release) struct arena scratch = ARENA_INIT;
+		const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
+		struct intern_entry *known =
+			path ? intern_entry(&paths, span_of(path, strlen(path))) : NULL;
+		struct group *group;
+
+		if (!known)
+			return false;
+		if (!known->value)
+			known->value = (void *)(uintptr_t)paths.used; /* counted from 1 */
+		group = group_at(g, (uint32_t)(uintptr_t)known->value - 1);
+		done = group != NULL;
+		if (!done)
+			break;
+		if (!group->label)
+			group->label = *path ? arena_strdup(&g->result->arena, path) : "(no tag)";
+		done = group->label != NULL;
+		measures_add(&group->self, &e->m);
+		measures_add(&group->total, &e->m);
+	}
+	return done;
+}
+
 /* Threads and sizes: a site is split into its parts. */
 static int add_split(struct grouping *g, struct error *error)
 {
@@ -177,6 +211,8 @@ static int collect(struct grouping *g, struct error *error)
 		done = add_stacks(g);
 	else if (g->by == AXIS_TYPE)
 		done = add_types(g);
+	else if (g->by == AXIS_TAG)
+		done = add_tags(g);
 	else
 		for (size_t i = 0; i < s->count && done; i++)
 			done = add_process(g, &s->entries[i]);
@@ -390,11 +426,11 @@ static struct result *group_view(const char *name, enum axis_id by, const struct
 	struct grouping g = { .profile = profile, .places = places, .query = query, .by = by };
 	bool done = false;
 
-	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE) {
+	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE && g.by != AXIS_TAG) {
 		error_set(
 			error,
-			"recordings have no %s in common: compare by function, line, file, module "
-			"or type",
+			"recordings have no %s in common: compare by function, line, file, module, "
+			"type or tag",
 			axis_rows[g.by].plural);
 		return NULL;
 	}

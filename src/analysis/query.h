@@ -19,6 +19,7 @@ enum rule_kind {
 	RULE_IGNORE,	 /* no frame's function or file matches */
 	RULE_MODULE,	 /* the owner's module matches: see places.h */
 	RULE_NOT_MODULE, /* it does not */
+	RULE_TAG,	 /* the tag's path matches; that of no tag is empty */
 	RULE_KINDS,
 };
 
@@ -48,6 +49,10 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 /* Reads LeakSanitizer's syntax: "leak:PATTERN" lines, # comments. */
 int filters_suppress(struct filters *filters, const char *path, struct error *error);
 void filters_release(struct filters *filters);
+/* Whether every rule about tags holds for a tag's path. */
+bool filters_tag_fits(const struct filters *filters, const char *path);
+/* Whether some rule is about what is on the stack. */
+bool filters_look_at_stacks(const struct filters *filters);
 /* "--focus Cache --min-size 1.0 KiB": all of them as they would be typed; in the arena, NULL if out of memory. */
 const char *filters_text(const struct filters *filters, struct arena *arena);
 /* Whether the pattern is somewhere in the text, as LeakSanitizer understands it. */

@@ -15,6 +15,7 @@
 #include "analysis/comparison.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/tags.h"
 #include "util/cleanup.h"
 
 enum { RULES_MAX = 32 };
@@ -149,11 +150,22 @@ static bool begin_stacks(struct maker *m, const struct profile_process *process)
 
 enum verdict { KEPT, LEFT_OUT, SUPPRESSED };
 
+static bool tag_fits(struct maker *m, const struct entry *e, struct arena *scratch)
+{
+	const char *path = profile_tag_path(e->process, e->site->tag, scratch);
+
+	if (!path)
+		m->failed = true;
+	return path && filters_tag_fits(&m->query->filters, path);
+}
+
 static enum verdict judge_stack(struct maker *m, const struct entry *e)
 {
 	const struct filters *f = &m->query->filters;
 
-	if (f->rules.count == 0 && f->suppressions.count == 0)
+	if (f->rules.count > 0 && !tag_fits(m, e, &scratch))
+		return LEFT_OUT;
+	if (!filters_look_at_stacks(f))
 		return KEPT;
 	const struct stack_answer *answer = m->process == e->process || begin_stacks(m, e->process)
 						    ? stack_answer(m, e->site->node)
@@ -177,6 +189,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 			[RULE_IGNORE] = !(answer->names & bit),
 			[RULE_MODULE] = module & bit,
 			[RULE_NOT_MODULE] = !(module & bit),
+			[RULE_TAG] = true, /* asked before */
 		};
 
 		if (!holds[f->rules.at[i].kind])
@@ -462,6 +475,7 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	    resolve_moments(&m, at, error) < 0 ||
 	    (f->thread && choose_slots(&m, f->thread, error) < 0))
 		goto done;
+	selection->processes = m.processes;
 	if (cost_rows[selection->cost].of_moment) {
 		/* A thread that frees for others has less than nothing. */
 		selection->change = query->minus.kind || f->thread;

@@ -44,6 +44,7 @@ struct selection {
 	const char *title, *share_title; /* of columns: "PEAK", "OF PEAK" */
 	struct moment asked, since;	 /* the moments of the cost; kind DEFAULT: it has none */
 	const struct kept_moment *at, *minus; /* by process; minus NULL: none */
+	const bool *processes;		      /* by process: whether it was asked for */
 	const bool *const *slots; /* by process, by slot: the threads asked for; NULL: all */
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/tags.h"
 
 #define NUMBER(field) FROM_U64, offsetof(struct site_numbers, field)
 #define OWN FROM_VIEW, 0
@@ -20,6 +21,7 @@ const struct source_column site_columns[SITE_COLUMNS] = {
 	[SITE_PROCESS] = { { "process", "PID", UNIT_ID }, OWN },
 	[SITE_ID] = { { "site", NULL, UNIT_ID }, OWN },
 	[SITE_KIND] = { { "kind", "KIND", UNIT_TEXT }, OWN },
+	[SITE_TAG] = { { "tag", "TAG", UNIT_TEXT }, OWN },
 	[SITE_STATE] = { { "state", "STATE", UNIT_TEXT }, OWN },
 	[SITE_SHARE] = { { NULL, "SHARE", UNIT_PERCENT }, OWN },
 	[SITE_LIVE_BYTES] = { { "live_bytes", "LIVE", UNIT_BYTES }, OWN },
@@ -223,6 +225,12 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_PROCESS] = value_number(UNIT_ID, p->pid);
 	row[SITE_ID] = value_number(UNIT_ID, e->site->id.v);
 	row[SITE_KIND] = value_text(profile_kind_name(e->site->kind));
+	row[SITE_TAG] = value_text(NULL);
+	if (!tag_id_is_none(e->site->tag)) {
+		row[SITE_TAG].text = profile_tag_path(p, e->site->tag, &s->result->arena);
+		if (!row[SITE_TAG].text)
+			return false;
+	}
 	row[SITE_STATE] = value_text(profile_end_leaks(p->end) ? "leaked" : "live");
 	row[SITE_SHARE] = value_percent(magnitude_of(s->selection, &e->m), s->whole[e->site->kind]);
 	fill_numbers(s, e, &n, row);

@@ -101,6 +101,7 @@ static void choose_columns(struct table_maker *m)
 	}
 	for (const enum site_column *c = m->view->columns; *c != SITE_COLUMNS; c++)
 		add_column(m, *c);
+	add_column(m, SITE_TAG);
 	add_column(m, SITE_LABEL);
 	m->shown = m->columns;
 	for (enum site_column c = 0; c < SITE_COLUMNS; c++) {

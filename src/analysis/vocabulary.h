@@ -79,6 +79,7 @@ enum axis_id {
 	AXIS_SIZE,
 	AXIS_TYPE,
 	AXIS_PROCESS,
+	AXIS_TAG,
 	AXIS_COUNT,
 };
 

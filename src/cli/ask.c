@@ -129,10 +129,9 @@ static int take_rule(struct query *q, enum ask_option option, const char *value,
 		     struct error *error)
 {
 	static const enum rule_kind kinds[] = {
-		[ASK_FOCUS] = RULE_FOCUS,
-		[ASK_IGNORE] = RULE_IGNORE,
-		[ASK_MODULE] = RULE_MODULE,
-		[ASK_NOT_MODULE] = RULE_NOT_MODULE,
+		[ASK_FOCUS] = RULE_FOCUS,   [ASK_IGNORE] = RULE_IGNORE,
+		[ASK_MODULE] = RULE_MODULE, [ASK_NOT_MODULE] = RULE_NOT_MODULE,
+		[ASK_TAG] = RULE_TAG,
 	};
 
 	return filters_add(&q->filters, kinds[option], value, error);
@@ -156,6 +155,7 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	case ASK_IGNORE:
 	case ASK_MODULE:
 	case ASK_NOT_MODULE:
+	case ASK_TAG:
 		return take_rule(q, option, value, error);
 	case ASK_THREAD:
 		q->filters.thread = value;

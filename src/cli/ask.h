@@ -29,6 +29,7 @@ enum ask_option {
 	ASK_NOT_MODULE,
 	ASK_THREAD,
 	ASK_PROCESS,
+	ASK_TAG,
 	ASK_MIN_SIZE,
 	ASK_MAX_SIZE,
 	ASK_KIND,
@@ -59,6 +60,7 @@ enum ask_option {
 	[ASK_NOT_MODULE] = { "not-module", 0, "REGEX", "not what a matching module asked for", .group = "Which stacks" }, \
 	[ASK_THREAD] = { "thread", 0, "TID|REGEX", "only these threads", .group = "Which stacks" }, \
 	[ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
+	[ASK_TAG] = { "tag", 0, "REGEX", "only what a matching tag holds: server/parser", .group = "Which stacks" }, \
 	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
 	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
 	[ASK_KIND] = { "kind", 0, "KIND", "heap, or what the program mapped itself", .group = "Which stacks", .choices = WORDS(kind_words) }, \

@@ -22,6 +22,8 @@ void chunk_frames_put(struct payload *out, const struct process_rows *rows);
 void chunk_frames_get(struct source *in, struct process_rows *rows);
 void chunk_nodes_put(struct payload *out, const struct process_rows *rows);
 void chunk_nodes_get(struct source *in, struct process_rows *rows);
+void chunk_tags_put(struct payload *out, const struct process_rows *rows);
+void chunk_tags_get(struct source *in, struct process_rows *rows);
 void chunk_sites_put(struct payload *out, const struct process_rows *rows);
 void chunk_sites_get(struct source *in, struct process_rows *rows);
 

@@ -5,6 +5,7 @@
  *   module   a loaded ELF object, or its ghost after dlclose; ids are never reused for another object
  *   frame    one return address as (module, offset)
  *   node     a frame under a caller: the stack trie; node 0 is the root
+ *   tag      a name that the program gave to what it does, below another: a tree; tag 0 is the root, no tag at all
  *   site     node x tag x kind: what a block belongs to
  *   slot     a counter table; one living thread owns it, a later thread may inherit it from a dead one
  *   record   the counters of one site in one slot; a site's numbers are the sums over its records
@@ -26,7 +27,7 @@
 
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
-	LIVE_MAJOR = 1,
+	LIVE_MAJOR = 2,
 	LIVE_MINOR = 0,
 	LIVE_PAGE = 4096,
 };
@@ -42,6 +43,8 @@ enum live_region {
 	LIVE_POOL,    /* 64-byte units of histograms and the like [units] */
 	LIVE_SLOTS,   /* struct live_slot [entries] */
 	LIVE_THREADS, /* struct live_thread [entries] */
+	LIVE_TAGS,    /* struct live_tag [entries] */
+	LIVE_VISITS,  /* struct live_visits [entries] */
 	LIVE_AREAS,   /* struct live_area, the block map's middle level [entries] */
 	LIVE_LEAVES,  /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
 	LIVE_SCRATCH, /* the recorder's own tables: no reader looks here [bytes] */
@@ -203,6 +206,8 @@ struct live_thread {
 	uint64_t pad2[8];
 };
 _Static_assert(sizeof(struct live_thread) == 128, "on-disk size");
+
+#include "format/live_tags.h"
 
 /* doc: live_area: the block map's middle level. Entries are leaf numbers (first LIVE_LEAVES unit + 1); 0 = none. */
 struct live_area {

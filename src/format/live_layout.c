@@ -35,6 +35,8 @@ static const struct share {
 			(uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
 	[LIVE_SLOTS] = { 13, KIB(64), LIVE_SLOTS_MAX * sizeof(struct live_slot) },
 	[LIVE_THREADS] = { 9, KIB(128), GIB(1) },
+	[LIVE_TAGS] = { 11, KIB(64), GIB(1) },
+	[LIVE_VISITS] = { 11, KIB(64), GIB(1) },
 	[LIVE_AREAS] = { 6, 16 * sizeof(struct live_area),
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },
 	[LIVE_LEAVES] = { 0, 16 * LIVE_LEAF_UNIT,

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "format/live_read_parts.h"
 #include "format/live_view.h"
 
 #define NS_PER_MS 1000000ull
@@ -125,6 +126,13 @@ static void read_nodes(struct reading *reading, size_t count, size_t frame_count
 	rows->node_count = reading->no_memory ? 0 : count;
 }
 
+static uint32_t site_tag(const struct live_site *site, const struct process_rows *rows)
+{
+	uint32_t tag = LIVE_LOAD(site->tag);
+
+	return tag < rows->tag_count ? tag : 0;
+}
+
 static void read_sites(struct reading *reading, size_t count, size_t node_count)
 {
 	struct process_rows *rows = reading->rows;
@@ -136,7 +144,7 @@ static void read_sites(struct reading *reading, size_t count, size_t node_count)
 
 		rows->sites[i] = (struct site_row){
 			.node = node < node_count ? node : 0,
-			.tag = LIVE_LOAD(sites[i].tag),
+			.tag = site_tag(&sites[i], rows),
 			.kind = kind < LIVE_KINDS ? kind : LIVE_KIND_HEAP,
 			.born_ns = LIVE_LOAD(sites[i].born_ms) * NS_PER_MS,
 		};
@@ -159,6 +167,8 @@ static void read_stacks(struct reading *reading)
 		read_frames(reading, frames);
 	if (!reading->no_memory)
 		read_nodes(reading, nodes, frames);
+	if (!reading->no_memory && live_read_tags(&reading->view, reading->rows) < 0)
+		reading->no_memory = true;
 	if (!reading->no_memory)
 		read_sites(reading, sites, nodes);
 }

@@ -23,7 +23,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 3,
+	RECORDING_MINOR = 4,
 	HEAD_BYTES = 40, /* magic, size, major, minor, two words of flags, checksum */
 	HEAD_CHECKED_BYTES = 32,
 	CHUNK_HEAD_BYTES =
@@ -49,6 +49,7 @@ enum chunk_type {
 	CHUNK_END = 13,
 	CHUNK_MEMORY = 14,
 	CHUNK_NAMES = 15,
+	CHUNK_TAGS = 16,
 	CHUNK_TYPES,
 };
 enum chunk_flags {
@@ -75,6 +76,7 @@ static const struct chunk_kind {
 	{ CHUNK_MODULES, 1u << CHUNK_PROCESS, chunk_modules_put, chunk_modules_get },
 	{ CHUNK_FRAMES, 1u << CHUNK_MODULES, chunk_frames_put, chunk_frames_get },
 	{ CHUNK_NODES, 1u << CHUNK_FRAMES, chunk_nodes_put, chunk_nodes_get },
+	{ CHUNK_TAGS, 1u << CHUNK_PROCESS, chunk_tags_put, chunk_tags_get },
 	{ CHUNK_SITES, 1u << CHUNK_NODES, chunk_sites_put, chunk_sites_get },
 	{ CHUNK_CELLS, 1u << CHUNK_SITES, chunk_cells_put, chunk_cells_get },
 	{ CHUNK_AGES, 1u << CHUNK_CELLS, chunk_ages_put, chunk_ages_get },
@@ -213,8 +215,9 @@ static void put_process(struct recording_writer *writer, const struct process_ro
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct payload payload = { 0 };
 
-		/* Only bundled recordings have names. */
-		if (kinds[i].type == CHUNK_NAMES && rows->name_count == 0)
+		/* Only bundled recordings have names, and only some programs tags. */
+		if ((kinds[i].type == CHUNK_NAMES && rows->name_count == 0) ||
+		    (kinds[i].type == CHUNK_TAGS && rows->tag_count == 0))
 			continue;
 		kinds[i].put(&payload, rows);
 		put_chunk(&writer->out, kinds[i].type, writer->process_count, &payload);

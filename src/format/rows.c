@@ -16,6 +16,12 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->modules);
 	free(rows->frames);
 	free(rows->nodes);
+	for (size_t i = 0; i < rows->tag_count; i++) {
+		if (rows->tags[i].name == i)
+			free(rows->tags[i].text);
+	}
+	free(rows->tags);
+	free(rows->visits);
 	free(rows->sites);
 	free(rows->cells);
 	free(rows->bars);

@@ -26,6 +26,18 @@ struct node_row {
 	uint32_t parent, frame;
 };
 
+/* doc: chunk_tags. Row 0 is the root, no tag. */
+struct tag_row {
+	uint32_t parent; /* less than its own number */
+	uint32_t name;	 /* the first row of the same name: it owns the text */
+	uint32_t kind;	 /* enum live_tag_kind */
+	char *text;
+};
+struct visits_row {
+	uint32_t tag, slot;
+	uint64_t count;
+};
+
 /* doc: chunk_sites. Row 0 does not exist (all zero). */
 struct site_row {
 	uint32_t node, tag, kind;
@@ -155,6 +167,8 @@ struct process_rows {
 	struct module_row *modules;
 	uint64_t *frames;
 	struct node_row *nodes;
+	struct tag_row *tags; /* NULL if the program never named anything */
+	struct visits_row *visits;
 	struct site_row *sites;
 	struct cell_row *cells;
 	struct bar *bars;
@@ -168,9 +182,10 @@ struct process_rows {
 	struct name_row *names; /* none, unless the recording was bundled */
 	struct source_row *sources;
 	char *texts; /* of names and sources, each ended by a NUL; the first is empty */
-	size_t module_count, frame_count, node_count, site_count, cell_count, bar_count, age_count,
-		thread_count, foreign_count, series_count, snapshot_count, snapshot_site_count,
-		memory_count, name_count, source_count, text_bytes;
+	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
+		cell_count, bar_count, age_count, thread_count, foreign_count, series_count,
+		snapshot_count, snapshot_site_count, memory_count, name_count, source_count,
+		text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
 

@@ -61,6 +61,10 @@ static void check_sites(struct process_rows *rows, struct damage *damage)
 			site->node = 0;
 			damage->rows++;
 		}
+		if (site->tag >= MAX(rows->tag_count, (size_t)1)) {
+			site->tag = 0;
+			damage->rows++;
+		}
 		if (site->kind >= LIVE_KINDS) {
 			site->kind = LIVE_KIND_HEAP;
 			damage->rows++;

@@ -4,7 +4,7 @@
  * id in it is inside its table, so that nobody above has to ask again.
  *
  * Glossary
- *   site    a stack and a kind of memory: what a block belongs to
+ *   site    a stack, a tag and a kind of memory: what a block belongs to
  *   cell    the counters of one site in one slot (thread); a site's numbers are the sums over them
  *   node    a stack: a frame and the node of its caller; node 0 is the empty stack
  *   live    allocated and not freed; at the end of the recording that is what leaked
@@ -51,6 +51,7 @@ struct site_numbers {
 struct profile_site {
 	site_id id;
 	node_id node;
+	tag_id tag; /* what the program called it: model/tags.h */
 	enum profile_kind kind;
 	uint64_t born_ns;
 	struct site_numbers numbers;

@@ -147,6 +147,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 		*site = (struct profile_site){
 			.id = { (uint32_t)i },
 			.node = { row->node },
+			.tag = { row->tag },
 			.kind = row->kind == LIVE_KIND_MMAP ? PROFILE_MMAP : PROFILE_HEAP,
 			.born_ns = row->born_ns,
 		};

@@ -13,6 +13,7 @@
 #include "recorder/rules.h"
 #include "recorder/start.h"
 #include "recorder/sys.h"
+#include "recorder/tags.h"
 
 enum { NEW, STARTING, RUNNING, OFF };
 static int state;
@@ -82,6 +83,7 @@ static void recover(struct slot *slot, bool forwarding)
 		health_add(HEALTH_abandoned_hooks);
 	lock_recover(&rules_lock, slot->id);
 	sites_recover(slot);
+	tags_recover(slot);
 	account_recover(slot);
 	maps_recover(slot);
 	slot->walk->stamp = 0;
@@ -142,7 +144,7 @@ NOINLINE struct slot *hook_enter_free_slow(const uintptr_t *frame)
 }
 
 /* What the loader does is never remembered, so that all its calls are seen here. */
-NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
+static uint32_t walked(struct slot *slot, const uintptr_t *frame)
 {
 	bool by_loader = modules_is_loader(frame[1]);
 
@@ -153,6 +155,30 @@ NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
 	if (!by_loader && id != slot->record_of_other[LIVE_KIND_HEAP])
 		memo_add(slot, frame, id);
 	return id;
+}
+
+/* The record of the stack alone -> that of the stack and the thread's tag. */
+static uint32_t tagged(struct slot *slot, uint32_t id, const uintptr_t *frame)
+{
+	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
+		tags_settle(slot, (uintptr_t)frame);
+	return thread_state.tag != 0 ? sites_record_of_tag(slot, id, thread_state.tag) : id;
+}
+
+NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
+{
+	if (LIKELY(slot->quick != NULL))
+		return walked(slot, frame);
+	uint32_t id = memo_find(slot, slot->memo, frame);
+
+	return tagged(slot, id != 0 ? id : walked(slot, frame), frame);
+}
+
+NOINLINE uint32_t record_of_map(struct slot *slot, const uintptr_t *frame)
+{
+	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
+
+	return tagged(slot, id, frame);
 }
 
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)

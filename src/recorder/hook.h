@@ -121,13 +121,15 @@ static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 	return next.usable != NULL ? next.usable(block) - size : 0;
 }
 
-/* The slot's record of the stack above the hook, by walking it. */
+/* The slot's record of the stack above the hook and of the thread's tag, in whatever way. */
 uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame);
+/* The same of an anonymous mapping. */
+uint32_t record_of_map(struct slot *slot, const uintptr_t *frame);
 
 /* The same, from memory if it is remembered. */
 static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)
 {
-	uint32_t remembered = memo_find(slot, frame);
+	uint32_t remembered = memo_find(slot, slot->quick, frame);
 	uint32_t id = LIKELY(remembered != 0) ? remembered : record_of_walk(slot, frame);
 
 	verify_stack(frame, id, remembered != 0);

@@ -45,7 +45,7 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 		}
 		if (flags & MAP_ANONYMOUS)
 			maps_add(slot, (uintptr_t)at, whole_pages(bytes),
-				 sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP));
+				 record_of_map(slot, frame));
 	}
 	hook_leave();
 	return at;
@@ -94,7 +94,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	if (slot == NULL)
 		return next_found()->mremap(address, old_bytes, new_bytes, flags, target);
 	hook_record(frame);
-	uint32_t record = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
+	uint32_t record = record_of_map(slot, frame);
 	bool begun = maps_begin(slot);
 	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
 

@@ -119,10 +119,10 @@ static ALWAYS_INLINE bool memo_holds(const struct memo_entry *entry)
 	return true;
 }
 
-/* The record of the stack above the hook's caller; 0 = not known. */
-static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, const uintptr_t *frame)
+/* The record of the stack above the hook's caller; 0 = not known. memo: the slot's, or NULL. */
+static ALWAYS_INLINE uint32_t memo_find(struct slot *slot, struct memo *memo,
+					const uintptr_t *frame)
 {
-	struct memo *memo = slot->memo;
 	const struct stack_range *range = &slot->ranges->range[0];
 	uintptr_t at = (uintptr_t)(frame + 1);
 

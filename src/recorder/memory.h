@@ -77,6 +77,14 @@ static ALWAYS_INLINE struct live_thread *memory_thread(uint32_t id)
 {
 	return (struct live_thread *)(void *)memory.region[LIVE_THREADS] + id;
 }
+static ALWAYS_INLINE struct live_tag *memory_tag(uint32_t id)
+{
+	return (struct live_tag *)(void *)memory.region[LIVE_TAGS] + id;
+}
+static ALWAYS_INLINE struct live_visits *memory_visits(uint32_t id)
+{
+	return (struct live_visits *)(void *)memory.region[LIVE_VISITS] + id;
+}
 static ALWAYS_INLINE void *memory_pool(uint32_t unit)
 {
 	return memory.region[LIVE_POOL] + (uint64_t)unit * LIVE_POOL_UNIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module log. See modules.h.
  *
- * Owns: LIVE_MODULES and LIVE_STRINGS, written under rules_lock. own[] of an entry: its link map, its unwind table, and the
+ * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its link map, its unwind table, and the
  * segment that this is in.
  * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
  * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
@@ -214,12 +214,11 @@ static void store_path(struct live_module *module, const struct dl_find_object *
 		path = whole;
 	while (bytes < PATH_BYTES && path[bytes])
 		bytes++;
-	uint64_t at = memory.head->used[LIVE_STRINGS];
+	uint64_t at = memory_append(LIVE_STRINGS, bytes, 1); /* opened before the lock was taken */
 
-	if (at + bytes > memory.head->opened[LIVE_STRINGS])
+	if (at == UINT64_MAX)
 		return; /* no memory: the object stays without a name */
 	__builtin_memcpy(memory.region[LIVE_STRINGS] + at, path, bytes);
-	__atomic_store_n(&memory.head->used[LIVE_STRINGS], at + bytes, __ATOMIC_RELEASE);
 	module->path_at = (uint32_t)at;
 	module->path_bytes = bytes;
 }

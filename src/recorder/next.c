@@ -34,6 +34,7 @@ static void check_usable(struct next *found)
 static void look_up(struct next *found)
 {
 	found->syscall = lookup_next("syscall");
+	found->confstr = lookup_next("confstr");
 	found->malloc = lookup_next("malloc");
 	found->free = lookup_next("free");
 	found->calloc = lookup_next("calloc");

@@ -47,6 +47,7 @@ struct next {
 	int (*mlockall)(int);
 	int (*prctl)(int, ...);
 	long (*syscall)(long, ...);
+	size_t (*confstr)(int, char *, size_t);
 	int (*setrlimit)(int, const struct rlimit *);
 	int (*prlimit)(pid_t, int, const struct rlimit *, struct rlimit *);
 	FILE *(*popen)(const char *, const char *);

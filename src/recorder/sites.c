@@ -103,14 +103,15 @@ static uint32_t site_find(uint64_t key)
 	return id;
 }
 
-static uint32_t site_add(uint64_t key, uint32_t node, enum live_kind kind)
+static uint32_t site_add(uint64_t key, uint32_t node, uint32_t tag, enum live_kind kind)
 {
 	uint64_t used = memory.head->used[LIVE_SITES];
 
 	if ((used + 1) * sizeof(struct live_site) > memory.head->opened[LIVE_SITES])
 		return 0;
-	*memory_site((uint32_t)used) =
-		(struct live_site){ .key = key, .node = node, .kind = kind, .born_ms = clock_ms() };
+	*memory_site((uint32_t)used) = (struct live_site){
+		.key = key, .node = node, .tag = tag, .kind = kind, .born_ms = clock_ms()
+	};
 	__atomic_store_n(&memory.head->used[LIVE_SITES], used + 1, __ATOMIC_RELEASE);
 	return (uint32_t)used;
 }
@@ -166,47 +167,92 @@ static bool is_shared(void)
 	return __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE) > 1;
 }
 
+/* A site that another slot has made; 0: none. *ret_failed: no memory to tell. Under the lock. */
+static uint32_t site_of_others(uint64_t key, bool *ret_failed)
+{
+	*ret_failed = is_shared() && !enter_sites();
+	return is_shared() && !*ret_failed ? site_find(key) : 0;
+}
+
 /* The site of the stack in the walk, made if there is none. 0: no memory. Under the lock. */
 static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kind)
 {
-	if (is_shared()) {
-		if (!enter_sites())
-			return 0;
-		uint32_t known = site_find(key);
+	bool failed;
+	uint32_t site = site_of_others(key, &failed), node;
 
-		if (known != 0)
-			return known;
-	}
-	uint32_t node = node_of_walk(walk);
-	uint32_t site = node != 0 ? site_add(key, node, kind) : 0;
-
+	if (site != 0 || failed || (node = node_of_walk(walk)) == 0)
+		return site;
+	site = site_add(key, node, 0, kind);
 	if (site != 0)
 		count_mark(walk);
 	return site;
 }
 
+/* The site of a tag and the stack of another site. As above. */
+static uint32_t site_of_tag(const struct live_site *base, uint64_t key, uint32_t tag)
+{
+	bool failed;
+	uint32_t site = site_of_others(key, &failed);
+
+	return site != 0 || failed ? site
+				   : site_add(key, base->node, tag, (enum live_kind)base->kind);
+}
+
+/* Memory for a site and its record, before the lock is taken. Without a record a site would be made again at the next
+ * call. */
+static bool make_room(struct slot *slot)
+{
+	uint64_t used = memory.head->used[LIVE_SITES];
+
+	memory_open(LIVE_SITES, (used + 64) * sizeof(struct live_site));
+	if (is_shared())
+		grow(slot, &sites, used - sites_entered + 64);
+	return slot_reserve(slot);
+}
+
+static uint32_t record_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind)
+{
+	if (site != 0)
+		return slot_record(slot, key, site, kind);
+	health_add(HEALTH_unsited_calls);
+	return slot->record_of_other[kind];
+}
+
 COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind)
 {
 	struct walk *walk = slot->walk;
-	uint64_t used = memory.head->used[LIVE_SITES];
 	uint32_t site = 0;
 
 	memory_open(LIVE_NODES,
 		    (memory.head->used[LIVE_NODES] + 2 * walk->limit) * sizeof(struct live_node));
-	memory_open(LIVE_SITES, (used + 64) * sizeof(struct live_site));
 	grow(slot, &nodes, 64);
-	if (is_shared())
-		grow(slot, &sites, used - sites_entered + 64);
-	/* Without a record a site would be made again at the next call. */
-	if (slot_reserve(slot) && lock_take(&sites_lock, slot->id)) {
+	if (make_room(slot) && lock_take(&sites_lock, slot->id)) {
 		site = site_of_walk(walk, key, kind);
 		lock_give(&sites_lock);
 	}
-	if (site == 0) {
-		health_add(HEALTH_unsited_calls);
-		return slot->record_of_other[kind];
+	return record_of(slot, key, site, kind);
+}
+
+static COLD uint32_t record_of_new_tag(struct slot *slot, const struct live_site *base,
+				       uint64_t key, uint32_t tag)
+{
+	uint32_t site = 0;
+
+	if (make_room(slot) && lock_take(&sites_lock, slot->id)) {
+		site = site_of_tag(base, key, tag);
+		lock_give(&sites_lock);
 	}
-	return slot_record(slot, key, site, kind);
+	return record_of(slot, key, site, (enum live_kind)base->kind);
+}
+
+uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
+{
+	const struct live_record *record = memory_record(base);
+	uint64_t key = sites_key(record->key + tag * UINT64_C(0xc2b2ae3d27d4eb4f), LIVE_KIND_HEAP);
+	uint32_t found = slot_find(slot, key);
+
+	return LIKELY(found != 0) ? found
+				  : record_of_new_tag(slot, memory_site(record->site), key, tag);
 }
 
 uint32_t sites_record_of_site(struct slot *slot, uint32_t site)

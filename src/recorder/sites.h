@@ -16,6 +16,9 @@ void sites_recover(struct slot *slot);
 /* Makes what is missing for the stack in slot->walk; returns the slot's record, never 0. */
 uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind);
 
+/* The slot's record of a tag and of the stack that `base`, a record of the slot without a tag, is of. Never 0. */
+uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
+
 /* This slot's record for a block that another slot allocated. */
 uint32_t sites_record_of_site(struct slot *slot, uint32_t site);
 

@@ -14,6 +14,7 @@
 #include "recorder/cfi.h"
 #include "recorder/memo.h"
 #include "recorder/sys.h"
+#include "recorder/tags.h"
 #include "recorder/walk.h"
 
 enum {
@@ -24,6 +25,8 @@ enum {
 
 __thread struct thread_state thread_state
 	__attribute__((tls_model("initial-exec"))) = { .token = ~1ull };
+
+const struct slot_tags tags_none = { .near = { [0 ... TAGS_NEAR - 1] = { .key = TAGS_NOTHING } } };
 
 /* struct slot of a slot id; pages are made as needed and never given back. */
 static struct slot **directory[SLOT_PAGES];
@@ -96,6 +99,7 @@ static bool furnish(struct slot *slot, uint32_t limit)
 		return false;
 	slot->walk = walk_place(walk, limit);
 	slot->memo = memo_new(slot->id);
+	slot->tags = (struct slot_tags *)&tags_none; /* never written: nothing in it is found */
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t record = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record));
 
@@ -103,6 +107,8 @@ static bool furnish(struct slot *slot, uint32_t limit)
 			return false;
 		slot->record_of_other[kind] = (uint32_t)record;
 		memory_record((uint32_t)record)->slot = slot->id;
+		memory_record((uint32_t)record)->key =
+			memory_site(LIVE_SITE_OTHER_HEAP + kind)->key;
 		__atomic_store_n(&memory_record((uint32_t)record)->site,
 				 LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
 	}
@@ -163,6 +169,8 @@ COLD struct slot *slot_acquire(void)
 		return NULL;
 	slot->last_block = NULL;
 	slot->cfi_nested_busy = false;
+	slot->quick = thread_state.tag == 0 ? slot->memo : NULL;
+	tags_forget_scopes(slot);
 	slot->walk->stamp = 0;
 	stack_forget(slot);
 	log_thread(slot, my_tid);

@@ -17,6 +17,17 @@ struct memo;
 struct stack_ranges;
 struct cfi_scratch;
 
+/* A scope that the thread is in. One whose function was left by longjmp is known by its frame: that lies deeper than the
+ * stack is now, or a word of it has changed. */
+struct scope_kept {
+	uintptr_t at; /* the frame; where that is not known, of the scope outside */
+	const uintptr_t *
+		word_at; /* its return address, on a stack of the thread's own, or a word that never changes */
+	uintptr_t word;
+	uint32_t before; /* the tag outside */
+};
+enum { SCOPES_KEPT = 16 }; /* deeper ones are not looked for after a longjmp */
+
 struct slot {
 	uint32_t id;
 	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
@@ -27,8 +38,13 @@ struct slot {
 	struct slot *next; /* account.c */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
-	struct memo *memo;    /* NULL: no memory for one */
-	struct table records; /* of sites, by key */
+	struct memo *memo; /* NULL: no memory for one */
+	struct memo *
+		quick; /* the memo where a block belongs to its stack alone; NULL: there is more to it */
+	struct slot_tags *tags;
+	struct scope_kept *scope;	  /* the innermost one that is kept */
+	uintptr_t stack_low, stack_bytes; /* of the thread's own stack, as far as scopes know it */
+	struct table records;		  /* of sites, by key */
 	struct stack_ranges *ranges;
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
@@ -36,6 +52,7 @@ struct slot {
 	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	struct blocks_near near;
+	struct scope_kept scopes[SCOPES_KEPT + 1]; /* [0] is no scope: it ends with the thread */
 };
 
 /* The thread-local block: plain data, initial-exec, no destructor. */
@@ -45,6 +62,7 @@ struct thread_state {
 	struct slot *slot;
 	uintptr_t guard;   /* frame of the hook that is running, with GUARD_* bits; 0 = none */
 	uint32_t patience; /* calls left before this thread asks for a slot again */
+	uint32_t tag;	   /* what the thread allocates belongs to; 0 = none: tags.h */
 	/* What the running operator new has taken from malloc, and nobody has recorded yet; NULL = nothing. */
 	void *taken;
 	uint64_t taken_bytes;

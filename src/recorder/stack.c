@@ -152,3 +152,13 @@ COLD bool stack_range_extend(struct stack_range *range, uintptr_t address)
 	range->high = readable_until(range->high, end);
 	return address + sizeof(uintptr_t) <= range->high;
 }
+
+COLD bool stack_is_same(struct slot *slot, uintptr_t deeper, uintptr_t at)
+{
+	struct stack_range *range = stack_range_of(slot, at);
+
+	if (!range->own || deeper >= at)
+		return false;
+	return deeper >= range->low || (range->low - deeper < (uintptr_t)PROBES_STEP * PAGE &&
+					readable_until(page_of(deeper), range->low) >= range->low);
+}

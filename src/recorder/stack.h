@@ -63,6 +63,9 @@ static ALWAYS_INLINE struct stack_range *stack_range_of(struct slot *slot, uintp
 	return stack_range_find(slot, address);
 }
 
+/* Whether two places are on one stack, and that is the main thread's or the running thread's own; `at` is in use. */
+bool stack_is_same(struct slot *slot, uintptr_t deeper, uintptr_t at);
+
 /* Whether the range can be made to reach over [address, address + 8). */
 bool stack_range_extend(struct stack_range *range, uintptr_t address);
 

@@ -23,6 +23,7 @@
 #include "recorder/rules.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
+#include "recorder/tags.h"
 
 enum { PATIENCE_MS = 5000, CONNECT_TRIES = 200, TRY_AGAIN_MS = 5 };
 
@@ -248,6 +249,7 @@ static void reset_all(void)
 	blocks_reset();
 	maps_reset();
 	modules_reset();
+	tags_reset();
 }
 
 /* The mapped profile becomes an empty one. */
@@ -269,6 +271,7 @@ bool start_recording(bool forked)
 {
 	if (forked && !memory.control->follow_fork)
 		return false;
+	struct tags_kept *kept = NULL;
 	uint64_t ticket;
 
 	if (forked && !sys_may(SYS_OTHERS)) {
@@ -277,18 +280,23 @@ bool start_recording(bool forked)
 	}
 	if (forked) {
 		ticket = starts_ticket(starts_announce(MISSED_child, NULL, false));
+		kept = tags_keep();
 		memory_release(); /* the parent's: no hook is running in it, the only thread is here */
 		reset_all();
 	} else {
 		ticket = exec_take_ticket();
 		modules_start();
 	}
-	if (!hand_over(forked, ticket))
-		return false;
-	if (!furnish(forked) || !make_token()) {
+	bool begun = hand_over(forked, ticket);
+
+	if (begun && (!furnish(forked) || !make_token())) {
 		memory_release();
-		return false;
+		begun = false;
 	}
-	__atomic_store_n(&memory.head->ready, 1, __ATOMIC_RELEASE);
-	return true;
+	if (begun && forked)
+		tags_take_back(kept);
+	tags_drop(kept);
+	if (begun)
+		__atomic_store_n(&memory.head->ready, 1, __ATOMIC_RELEASE);
+	return begun;
 }

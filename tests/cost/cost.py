@@ -6,8 +6,8 @@
     cost.py --build build/release --check [WORKLOAD...]  fail if one is more than 5 % above docs/performance.md
 
 Each workload runs at two sizes, with and without the recorder; the difference of the differences, divided by the
-allocations that lie between the two sizes, is what a pair costs once the program has started. `true` is the start itself:
-all instructions that the recorder adds to a program that does nothing."""
+allocations that lie between the two sizes, is what a pair costs once the program has started; `scopes` is entering and
+leaving one. `true` is the start itself: all instructions that the recorder adds to a program that does nothing."""
 
 import argparse
 import os
@@ -23,6 +23,7 @@ PERFORMANCE = HERE.parents[1] / "docs" / "performance.md"
 TOOL = pathlib.Path("/usr/libexec/valgrind/cachegrind-amd64-linux")
 ALLOWED = 1.05
 SKIPPED = 77  # for ctest
+SCOPES = (20_000, 120_000)
 
 
 def write_rows(path, count):
@@ -48,6 +49,7 @@ def workloads(build, scratch):
         "paths, 16 threads": [[paths, "16", str(n)] for n in (160_000, 320_000)],
         "sqlite": [["/usr/bin/sqlite3", ":memory:", f".read {write_rows(scratch / f'{n}.sql', n)}"] for n in (600, 2400)],
         "python": [["/usr/bin/python3", "-S", HERE / "documents.py", str(n)] for n in (2, 5)],
+        "scopes": [[build / "tests" / "cost-scopes", str(n)] for n in SCOPES],
         "true": [["/bin/true"]],
     }
 
@@ -75,6 +77,8 @@ def measure(sizes, recorder, scratch):
     added = [a[0] - b[0] for a, b in zip(with_us, without)]
     if len(sizes) == 1:
         return added[0]
+    if with_us[1][1] == with_us[0][1]:  # no allocations, but scopes
+        return (added[1] - added[0]) / (SCOPES[1] - SCOPES[0])
     return (added[1] - added[0]) / (with_us[1][1] - with_us[0][1])
 
 

@@ -265,6 +265,29 @@ static void fill_names(struct process_rows *p)
 		p->text_bytes = 0; /* without names there is no such chunk */
 }
 
+/* A tree of tags, some of one name, of every second process. */
+static void fill_tags(struct process_rows *p, size_t scale)
+{
+	if (below(2))
+		return;
+	p->tag_count = 2 + below(scale);
+	p->tags = rows_of(p->tag_count, sizeof *p->tags);
+	for (uint32_t i = 1; i < p->tag_count; i++) {
+		struct tag_row *tag = &p->tags[i];
+		uint32_t name = (uint32_t)below(2 * i);
+
+		*tag = (struct tag_row){ .parent = (uint32_t)below(i), .name = i };
+		if (name > 0 && name < i)
+			tag->name = p->tags[name].name;
+		tag->text = tag->name == i ? text() : p->tags[tag->name].text;
+	}
+	p->visits_count = below(scale);
+	p->visits = rows_of(p->visits_count, sizeof *p->visits);
+	for (size_t i = 0; i < p->visits_count; i++)
+		p->visits[i] = (struct visits_row){ (uint32_t)below(p->tag_count),
+						    (uint32_t)below(LIVE_SLOTS_MAX), number() };
+}
+
 static void fill_process(struct process_rows *p, size_t scale)
 {
 	p->process = (struct process_row){
@@ -308,6 +331,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 	fill_threads(p, scale);
 	fill_time(p, scale);
 	fill_names(p);
+	fill_tags(p, scale);
 }
 
 static struct recording random_recording(uint64_t with_seed, size_t processes, size_t scale)
@@ -370,6 +394,13 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
+	SAME(a, b, visits, visits_count);
+	assert_int_equal(a->tag_count, b->tag_count);
+	for (size_t i = 1; i < a->tag_count; i++) {
+		assert_int_equal(a->tags[i].parent, b->tags[i].parent);
+		assert_int_equal(a->tags[i].name, b->tags[i].name);
+		assert_string_equal(a->tags[i].text, b->tags[i].text);
+	}
 	SAME(a, b, names, name_count);
 	SAME(a, b, sources, source_count);
 	SAME(a, b, texts, text_bytes);

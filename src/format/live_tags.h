@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program says about its own memory: tags. Included by format/live.h. */
+#ifndef FORMAT_LIVE_TAGS_H
+#define FORMAT_LIVE_TAGS_H
+
+#include <stdint.h>
+
+/* doc: live_tag: a name below another. Entry 0 is the root. Each name is there once below the root, whether or not
+ * anything was ever entered by it there: other tags of the name refer to that one. */
+enum { LIVE_TAG_TEXT_MAX = 255, LIVE_TAG_DEPTH_MAX = 128 };
+enum live_tag_kind { LIVE_TAG_SCOPE, LIVE_TAG_KINDS };
+struct live_tag {
+	uint32_t parent;	      /* less than its own number */
+	uint32_t name;		      /* the tag of this name below the root: itself there */
+	uint32_t text_at, text_bytes; /* in LIVE_STRINGS */
+	uint32_t depth;		      /* 1 below the root */
+	uint32_t kind;		      /* enum live_tag_kind */
+	uint32_t pad[2];
+};
+_Static_assert(sizeof(struct live_tag) == 32, "on-disk size");
+
+/* doc: live_visits: how often the threads of one slot entered a tag. */
+struct live_visits {
+	uint32_t tag; /* stored last, release: 0 = not there yet */
+	uint32_t slot;
+	uint64_t count;
+};
+_Static_assert(sizeof(struct live_visits) == 16, "on-disk size");
+#endif
