@@ -364,3 +364,55 @@ def test_sum_counts_an_unbuilt_program_as_failed(tmp_path):
 @pytest.mark.parametrize("broken", [None, "<testsuite><testc"])
 def test_sum_counts_a_missing_or_broken_file_as_failed(tmp_path, broken):
     assert summed(tmp_path, PYTEST.format(inner=""), broken) == (1, "2 passed, 1 failed")
+
+
+# check-web
+
+
+def web_page(tree, content="", digest=None):
+    """A tree with a page built from it; the digest is what web/build.mjs makes."""
+    for name in ["build.mjs", "package.json", "package-lock.json", "tsconfig.json", "src/main.tsx", "src/parts/a.css"]:
+        tree.write(f"web/{name}", f"the text of {name}\n")
+    (tree.path / "web/build.mjs").write_bytes((ROOT / "web/build.mjs").read_bytes())
+    if digest is None:
+        made = subprocess.run(["node", tree.path / "web/build.mjs", "--hash"], capture_output=True, text=True, check=True)
+        digest = made.stdout.strip()
+    page = f'<!doctype html><meta name="heapgauge-web" content="{digest}">{content}'
+    tree.write("build/heapgauge", f"ELF\0 and code \0{page}\0 and more")
+
+
+def test_web_accepts_the_page_of_these_sources(tree):
+    web_page(tree)
+    passes(tree.check("check-web", "--build", "build"))
+
+
+@pytest.mark.parametrize("name", ["src/main.tsx", "src/parts/a.css", "package-lock.json", "src/new.ts"])
+def test_web_finds_a_page_older_than_its_sources(tree, name):
+    web_page(tree)
+    tree.write(f"web/{name}", "changed\n")
+    assert "its page is not that of web/" in only_finding(tree.check("check-web", "--build", "build"))
+
+
+def test_web_finds_a_file_that_was_taken_away(tree):
+    web_page(tree)
+    (tree.path / "web/src/parts/a.css").unlink()
+    assert "its page is not that of web/" in only_finding(tree.check("check-web", "--build", "build"))
+
+
+def test_web_finds_a_command_without_a_page(tree):
+    web_page(tree)
+    tree.write("build/heapgauge", "ELF")
+    assert "has no page" in only_finding(tree.check("check-web", "--build", "build"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<script src="https://cdn.example/x.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example/a.css">',
+        "<style>@font-face { src: url(https://fonts.example/a.woff) }</style>",
+    ],
+)
+def test_web_finds_what_would_be_fetched_from_elsewhere(tree, content):
+    web_page(tree, content)
+    assert "fetches from elsewhere" in only_finding(tree.check("check-web", "--build", "build"))

@@ -53,5 +53,9 @@ def test_fence(root, variable, preset):
     run(root, "check-fence", *build(root, variable, preset))
 
 
+def test_web(root):
+    run(root, "check-web", *build(root, "HEAPGAUGE_BUILD", "release"))
+
+
 def test_tidy(root):
     run(root, "check-tidy", *build(root, "HEAPGAUGE_CLANG_BUILD", "release-clang"))
