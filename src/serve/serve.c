@@ -97,20 +97,26 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, const char *pat
 	return send_once(connection, &reply);
 }
 
+/* A text that is ended early would be taken for another: what would hold a NUL stays as it is. */
+static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
+{
+	(void)context;
+	(void)connection;
+	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 struct gathered {
 	param_vector params;
-	bool failed, has_nul;
+	bool failed;
 };
 
 static enum MHD_Result gather(void *context, enum MHD_ValueKind kind, const char *name,
-			      size_t name_bytes, const char *value, size_t value_bytes)
+			      const char *value)
 {
 	struct gathered *g = context;
 	const struct serve_param param = { name, value ? value : "" };
 
 	(void)kind;
-	if (strlen(name) != name_bytes || (value && strlen(value) != value_bytes))
-		g->has_nul = true;
 	if (!vector_push(&g->params, param))
 		g->failed = true;
 	return MHD_YES;
@@ -263,14 +269,8 @@ static enum MHD_Result take_request(void *context, struct MHD_Connection *connec
 		*upload_bytes = 0;
 		return MHD_YES;
 	}
-	MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, gather, &g);
-	if (g.failed)
-		result = MHD_NO;
-	else if (g.has_nul)
-		result = refuse(connection, path, MHD_HTTP_BAD_REQUEST,
-				"A parameter has a NUL byte, which no question has.");
-	else
-		result = answer_get(server, connection, path, &g.params);
+	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, gather, &g);
+	result = g.failed ? MHD_NO : answer_get(server, connection, path, &g.params);
 	vector_release(&g.params);
 	return result;
 }
@@ -313,7 +313,8 @@ static int start_daemon(struct server *server, int fd, struct error *error)
 		take_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+		MHD_OPTION_END);
 	if (server->daemon)
 		return 0;
 	close(fd);
