@@ -150,9 +150,10 @@ static bool begin_stacks(struct maker *m, const struct profile_process *process)
 
 enum verdict { KEPT, LEFT_OUT, SUPPRESSED };
 
-static bool tag_fits(struct maker *m, const struct entry *e, struct arena *scratch)
+static bool tag_fits(struct maker *m, const struct entry *e)
 {
-	const char *path = profile_tag_path(e->process, e->site->tag, scratch);
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
 
 	if (!path)
 		m->failed = true;
@@ -163,7 +164,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 {
 	const struct filters *f = &m->query->filters;
 
-	if (f->rules.count > 0 && !tag_fits(m, e, &scratch))
+	if (f->rules.count > 0 && !tag_fits(m, e))
 		return LEFT_OUT;
 	if (!filters_look_at_stacks(f))
 		return KEPT;
