@@ -28,6 +28,8 @@ const struct analysis analyses[] = {
 	{ "processes", "who started whom, and what each did", analyse_processes },
 	{ "health", "how far the numbers can be trusted, and what the recorder cost",
 	  analyse_health },
+	{ "modules", "programs and libraries, by build-id, and how far they have names",
+	  analyse_modules },
 	{ "functions", "functions by what they asked for, or what --by says", analyse_functions,
 	  true },
 	{ "types", "C++ and Rust types and containers, as far as names tell", analyse_types, true },

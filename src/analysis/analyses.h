@@ -34,6 +34,7 @@ analysis_run analyse_sites;
 analysis_run analyse_timeline;
 analysis_run analyse_growth;
 analysis_run analyse_history;
+analysis_run analyse_modules;
 analysis_run analyse_peak;
 analysis_run analyse_leaks;
 analysis_run analyse_temporary;

@@ -15,6 +15,10 @@ import { CompareView } from './views/compare';
 import { TreeView } from './views/tree';
 import { FlameView } from './views/flame';
 import { SitesView } from './views/sites';
+import { SourceView } from './views/source';
+import { SizesView } from './views/sizes';
+import { RunView } from './views/run';
+import { ThreadsView } from './views/threads';
 import { TimeView } from './views/time';
 
 interface View {
@@ -28,8 +32,12 @@ export const VIEWS: readonly View[] = [
 	{ name: 'flame', label: 'Flame', component: FlameView },
 	{ name: 'sites', label: 'Sites', component: SitesView },
 	{ name: 'tree', label: 'Tree', component: TreeView },
+	{ name: 'source', label: 'Source', component: SourceView },
 	{ name: 'time', label: 'Time', component: TimeView },
+	{ name: 'sizes', label: 'Sizes', component: SizesView },
+	{ name: 'threads', label: 'Threads', component: ThreadsView },
 	{ name: 'compare', label: 'Compare', component: CompareView },
+	{ name: 'run', label: 'Run', component: RunView },
 ];
 
 function Tabs() {

@@ -6,7 +6,7 @@ export function base(path: string | null | undefined): string {
 	return path ? path.slice(path.lastIndexOf('/') + 1) : '';
 }
 
-const NAMELESS = /^\[|\+0x[0-9a-f]+$/;
+const NAMELESS = /^\[|^0|\+0x/;
 
 /** The innermost frame that says something, as src/analysis/places.c has it. */
 export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Frame | undefined {

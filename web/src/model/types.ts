@@ -284,6 +284,20 @@ export interface HealthResult extends Head {
 	health: HealthRow[];
 }
 
+export interface ModuleRow {
+	frames: number;
+	named_frames: number;
+	frames_with_lines: number;
+	processes: number;
+	names_from: string;
+	build_id: string;
+	module: string;
+}
+
+export interface ModulesResult extends Head {
+	modules: ModuleRow[];
+}
+
 export interface SizeRow {
 	low: number;
 	high: number;
@@ -343,6 +357,12 @@ export interface FlameResult extends Answered {
 	total: number;
 	names: FlameName[];
 	nodes: { name: number[]; parent: number[]; value: number[]; self: number[]; before?: number[] };
+}
+
+export interface SourceFile {
+	file: string;
+	from: string;
+	lines: string[];
 }
 
 export interface About {

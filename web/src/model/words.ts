@@ -113,6 +113,7 @@ export const REPORT_VIEWS: Readonly<Record<string, Takes>> = {
 	growth: { costs: 'none', filters: NO_THREADS, compares: false },
 	memory: { costs: 'none', filters: ['process'], compares: false },
 	processes: { costs: 'none', filters: ['process'], compares: false },
+	modules: { costs: 'none', filters: ['process'], compares: false },
 	health: { costs: 'none', filters: ['process'], compares: false },
 	timeline: { costs: 'none', filters: ['process'], compares: false },
 };

@@ -87,6 +87,11 @@ const STACK_NAME: Column<SiteRow> = {
 	},
 };
 
+/** The column that names a row by its stack. */
+export function stackName(): Column<SiteRow> {
+	return STACK_NAME;
+}
+
 function measureColumn(measure: MeasureWord): Column<SiteRow> {
 	return numberColumn({ ...measure, optional: !measure.shown });
 }

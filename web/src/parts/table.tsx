@@ -47,22 +47,26 @@ export interface TableProps<Row> {
 	onKey?: (event: KeyboardEvent, index: number) => boolean;
 	/** The last rows came into sight. */
 	onEnd?: () => void;
+	/** Pixels. */
+	rowHeight?: number;
+	/** Where the chosen row comes to stand when it is not in sight. */
+	align?: 'auto' | 'center';
 	tree?: { level: (row: Row) => number; open: (row: Row) => boolean | undefined };
 }
 
 const ROW = 24;
 const PAGE = 20;
 
-function useVirtual(count: number, element: { current: HTMLElement | null }) {
+function useVirtual(count: number, height: number, element: { current: HTMLElement | null }) {
 	const [, redraw] = useState(0);
 	const kept = useRef<Virtualizer<HTMLElement, HTMLElement> | undefined>(undefined);
 	const options = {
 		count,
 		getScrollElement: () => element.current,
-		estimateSize: () => ROW,
+		estimateSize: () => height,
 		overscan: 8,
 		scrollPaddingStart: 28,
-		scrollPaddingEnd: ROW,
+		scrollPaddingEnd: height,
 		initialRect: { width: 1000, height: 600 },
 		observeElementRect,
 		observeElementOffset,
@@ -131,7 +135,8 @@ function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
 export function Table<Row>(props: TableProps<Row>) {
 	const { columns, rows, chosen = -1 } = props;
 	const element = useRef<HTMLDivElement>(null);
-	const virtual = useVirtual(rows.length, element);
+	const height = props.rowHeight ?? ROW;
+	const virtual = useVirtual(rows.length, height, element);
 	const items = virtual.getVirtualItems();
 	const lastShown = items[items.length - 1]?.index ?? 0;
 	const width = columns.reduce((sum, column) => sum + (column.width ?? 240), 0);
@@ -142,7 +147,7 @@ export function Table<Row>(props: TableProps<Row>) {
 	}, [lastShown, rows.length]);
 	useEffect(() => {
 		if (chosen >= 0 && chosen < rows.length)
-			virtual.scrollToIndex(chosen, { align: 'auto' });
+			virtual.scrollToIndex(chosen, { align: props.align ?? 'auto' });
 	}, [chosen, rows.length]);
 
 	const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
@@ -177,6 +182,7 @@ export function Table<Row>(props: TableProps<Row>) {
 	return (
 		<div ref={element} class="grid" role={props.tree ? 'treegrid' : 'grid'} tabIndex={0} aria-label={props.label}
 			aria-rowcount={(props.total ?? rows.length) + 1} aria-colcount={columns.length}
+			style={{ '--row': `${height}px` }}
 			aria-activedescendant={chosen >= 0 && chosen < rows.length ? `row-${chosen}` : undefined}
 			onKeyDown={onKeyDown}>
 			<div class="head" role="row" aria-rowindex={1} style={{ minWidth: `${width}px` }}>

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who frees whose blocks: rows are threads that free for others, columns those whose blocks they free.
+import type { Thread } from './types';
+
+export interface Handed {
+	blocks: number;
+	bytes: number;
+}
+
+export interface Matrix {
+	freers: Thread[];
+	owners: { slot: string; thread: Thread | undefined }[];
+	/** By freer, then by owner. */
+	cells: (Handed | undefined)[][];
+	most: number;
+	/** Not all threads are in it. */
+	cut: boolean;
+}
+
+const MOST = 24;
+
+export function matrixOf(threads: readonly Thread[]): Matrix {
+	const all = threads.filter((thread) => thread.freed_of && Object.keys(thread.freed_of).length);
+	const freers = [...all].sort((a, b) => (b.freed_for_others_bytes ?? 0) - (a.freed_for_others_bytes ?? 0)).slice(0, MOST);
+	const sums = new Map<string, number>();
+	for (const freer of freers) {
+		for (const [slot, handed] of Object.entries(freer.freed_of!)) {
+			const key = `${freer.process}.${slot}`;
+			sums.set(key, (sums.get(key) ?? 0) + handed.bytes);
+		}
+	}
+	const keys = [...sums.keys()].sort((a, b) => sums.get(b)! - sums.get(a)!).slice(0, MOST);
+	const owners = keys.map((key) => {
+		const [process = '', slot = ''] = key.split(/\.(.*)/s);
+		const thread = threads.find((one) => String(one.process) === process && String(one.slot) === slot && one.held_bytes !== null);
+		return { key, process, slot, thread };
+	});
+	const cells = freers.map((freer) => owners.map((owner) => (String(freer.process) === owner.process ? freer.freed_of![owner.slot] : undefined)));
+	return {
+		freers,
+		owners: owners.map(({ slot, thread }) => ({ slot, thread })),
+		cells,
+		most: Math.max(1, ...cells.flat().map((cell) => cell?.bytes ?? 0)),
+		cut: all.length > freers.length || sums.size > keys.length,
+	};
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run: what was recorded and how, how far it can be trusted, and where the names came from.
+import { useEffect } from 'preact/hooks';
+import { ask as askParams, canonical } from '../model/query';
+import { about, useAnswer } from '../model/source';
+import { state } from '../model/state';
+import type { HealthResult, ModulesResult, Process, ProcessesResult } from '../model/types';
+import { bytes, count, duration, exact, percent, plural } from '../model/units';
+import { useSummary } from '../parts/badge';
+import { asking } from '../parts/copy';
+import { Answered } from '../parts/states';
+import { largest } from './start';
+
+function when(ns: number): string {
+	return ns ? new Date(ns / 1e6).toLocaleString() : 'not known';
+}
+
+function Facts({ data, process }: { data: ProcessesResult; process: Process | undefined }) {
+	const run = data.run;
+	const facts: [string, string][] = [
+		['Command', run.command],
+		['Recording', data.file],
+		['Started', when(run.started_real_ns)],
+		['Ran for', duration(run.duration_ns)],
+		['Ended', process ? `${process.end}${process.exit_code === null ? '' : ` ${process.exit_code}`}` : 'not known'],
+		['Processes', count(data.processes.length)],
+		['Threads', count(data.processes.reduce((sum, one) => sum + one.threads, 0))],
+		['Stacks', count(data.processes.reduce((sum, one) => sum + one.stacks, 0))],
+		['Counted', process?.mode ?? 'not known'],
+		['Allocator', process?.allocator || 'not known'],
+		['Host', run.host],
+		['Kernel', run.kernel],
+		['Recorded by', `heapgauge ${run.version}`],
+		['Shown by', `heapgauge ${about.value?.version ?? ''}`],
+	];
+	return (
+		<table class="plain run-table">
+			<tbody>{facts.map(([name, text]) => <tr key={name}><th scope="row">{name}</th><td class={name === 'Command' || name === 'Recording' ? 'code' : ''}>{text}</td></tr>)}</tbody>
+		</table>
+	);
+}
+
+function Cost({ data, health }: { data: ProcessesResult; health: HealthResult | undefined }) {
+	const own = data.processes.reduce((sum, one) => sum + one.own_bytes, 0);
+	const rss = data.processes.reduce((sum, one) => sum + one.peak_rss_bytes, 0);
+	const stacks = data.processes.reduce((sum, one) => sum + one.stacks, 0);
+	return (
+		<p>
+			The recorder took <b title={exact(own, 'bytes')}>{bytes(own)}</b> of memory for {plural(stacks, 'stack')}{rss ? `, ${percent(own, rss)} of the ${bytes(rss)} of RSS at most` : ''}.{' '}
+			{health && (health.nothing_lost ? 'Nothing was lost.' : '')}
+		</p>
+	);
+}
+
+function Health({ data }: { data: HealthResult }) {
+	if (!data.health.length)
+		return <p class="soft">Every allocation was counted, every stack is whole, and every frame has a name.</p>;
+	const several = data.health.some((row) => row.process !== null);
+	return (
+		<table class="plain">
+			<thead><tr><th>About</th>{several && <th class="number">PID</th>}<th class="number">Count</th><th>What it means</th></tr></thead>
+			<tbody>
+				{data.health.map((row, i) => (
+					<tr key={i}>
+						<td>{row.about}</td>{several && <td class="number">{row.process ?? ''}</td>}
+						<td class="number">{count(row.count)}</td>
+						<td>{row.meaning} <span class="soft code">{row.name}</span></td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+function Modules({ data }: { data: ModulesResult }) {
+	return (
+		<table class="plain">
+			<thead><tr><th>Module</th><th class="number">Frames</th><th class="number">Named</th><th class="number">With lines</th><th>Names from</th><th>Build-id</th></tr></thead>
+			<tbody>
+				{data.modules.map((row) => (
+					<tr key={row.module + row.build_id}>
+						<td class="code">{row.module}</td>
+						<td class="number">{count(row.frames)}</td>
+						<td class="number">{percent(row.named_frames, row.frames)}</td>
+						<td class="number">{percent(row.frames_with_lines, row.frames)}</td>
+						<td class={row.names_from === 'nothing' ? 'warn' : ''}>{row.names_from}</td>
+						<td class="code build-id" title={row.build_id}>{row.build_id || '–'}</td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+export function RunView() {
+	const summary = useSummary();
+	const healthParams = askParams(state.value, 'health');
+	const health = useAnswer<HealthResult>(canonical('health', healthParams));
+	const modules = useAnswer<ModulesResult>(canonical('modules', askParams(state.value, 'modules')));
+	useEffect(() => { asking.value = { view: 'health', params: healthParams }; }, [canonical('health', healthParams)]);
+	return (
+		<div class="view start" tabIndex={0} role="region" aria-label="Run">
+			<div class="columns">
+				<div>
+					<section class="panel"><h2>Run</h2><Answered answer={summary} what="Reading the recording">{(data) => <Facts data={data} process={largest(data.processes)} />}</Answered></section>
+				</div>
+				<div>
+					<section class="panel"><h2>What recording cost</h2><Answered answer={summary} what="Reading the recording">{(data) => <Cost data={data} health={health.data} />}</Answered></section>
+					<section class="panel"><h2>Health</h2><Answered answer={health} what="Looking at every stack">{(data) => <Health data={data} />}</Answered></section>
+				</div>
+			</div>
+			<section class="panel"><h2>Modules</h2><Answered answer={modules} what="Looking at every frame">{(data) => <Modules data={data} />}</Answered></section>
+		</div>
+	);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads and processes: what each asked for, who frees what others allocated, and who started whom.
+import { useEffect, useMemo } from 'preact/hooks';
+import { base } from '../model/frames';
+import { matrixOf } from '../model/handover';
+import { ask as askParams, canonical } from '../model/query';
+import { useAnswer } from '../model/source';
+import { note, set, state, value } from '../model/state';
+import type { Process, ProcessesResult, Thread, ThreadsResult } from '../model/types';
+import { bytes, count, countShort, duration, exact, percent, plural, type Unit, quantity } from '../model/units';
+import { addFilter } from '../parts/filters';
+import { asking } from '../parts/copy';
+import { Empty, Failed, Loading } from '../parts/states';
+import { sortRows, Table, type Column, type Sorting } from '../parts/table';
+
+function sortingOf(fallback: string): Sorting {
+	const text = value('sort');
+	return text ? { key: text.replace(/^-/, ''), down: text.startsWith('-') } : { key: fallback, down: true };
+}
+
+function onSort(by: Sorting): void {
+	note({ sort: by.down ? `-${by.key}` : by.key });
+}
+
+function numbers<Row>(key: keyof Row & string, title: string, unit: Unit, help: string, whole?: number, width = 100): Column<Row> {
+	const of = (row: Row) => row[key] as unknown as number | null;
+	return {
+		key, title, help, number: true, width,
+		sort: of,
+		...(whole ? { fill: (row: Row) => (of(row) ?? 0) / whole } : {}),
+		hint: (row) => { const number = of(row); return number === null ? undefined : exact(number, unit); },
+		cell: (row) => { const number = of(row); return number === null ? <span class="soft">–</span> : number === 0 ? <span class="soft">{quantity(0, unit)}</span> : quantity(number, unit); },
+	};
+}
+
+function threadColumns(data: ThreadsResult): Column<Thread>[] {
+	const several = new Set(data.threads.map((thread) => thread.process)).size > 1;
+	const mostCalls = Math.max(1, ...data.threads.map((thread) => thread.calls));
+	const mostBytes = Math.max(1, ...data.threads.map((thread) => thread.total_bytes));
+	return [
+		numbers<Thread>('calls', 'Calls', 'count', 'Allocations of this thread', mostCalls, 120),
+		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
+		numbers<Thread>('total_bytes', 'Total', 'bytes', 'Bytes asked for', mostBytes, 112),
+		numbers<Thread>('frees', 'Frees', 'count', 'Blocks that this thread freed'),
+		numbers<Thread>('held_bytes', 'Holds', 'bytes', 'Allocated by it and not freed by anybody'),
+		numbers<Thread>('freed_by_others_bytes', 'Freed by others', 'bytes', 'What it allocated and other threads freed', undefined, 118),
+		numbers<Thread>('freed_for_others_bytes', 'For others', 'bytes', 'What it freed of other threads'),
+		numbers<Thread>('started_ns', 'Started', 'ns', 'Since the start of its process', undefined, 84),
+		...(several ? [numbers<Thread>('process', 'PID', 'id', 'Process', undefined, 72)] : []),
+		numbers<Thread>('tid', 'TID', 'id', 'Number of the thread', undefined, 72),
+		{ key: 'name', title: 'Thread', sort: (row) => row.name, cell: (row) => <span class="fn">{row.name}</span> },
+	];
+}
+
+function useThreads() {
+	const params = askParams(state.value, 'threads');
+	const answer = useAnswer<ThreadsResult>(canonical('threads', params));
+	useEffect(() => { asking.value = { view: 'threads', params }; }, [canonical('threads', params)]);
+	return answer;
+}
+
+function Threads() {
+	const answer = useThreads();
+	const sorting = sortingOf('calls');
+	const columns = useMemo(() => (answer.data ? threadColumns(answer.data) : []), [answer.data]);
+	const rows = useMemo(() => (answer.data ? (value('sort') ? sortRows(answer.data.threads, columns, sorting) : answer.data.threads) : []), [answer.data, columns, value('sort')]);
+	if (answer.status === 'error')
+		return <Failed answer={answer} />;
+	if (!answer.data)
+		return <Loading what="Counting threads" />;
+	return (
+		<Table label="Threads" columns={columns} rows={rows} total={answer.data.thread_count} sorting={sorting} onSort={onSort}
+			chosen={Number(value('row') ?? -1)} onChoose={(index) => note({ row: String(index) })}
+			onOpen={(index) => rows[index] && addFilter({ name: 'thread', value: String(rows[index].tid) })}
+			onKey={(event, index) => {
+				if (event.key !== '+' || !rows[index])
+					return false;
+				addFilter({ name: 'thread', value: String(rows[index].tid) });
+				return true;
+			}} />
+	);
+}
+
+function Handover() {
+	const answer = useThreads();
+	const matrix = useMemo(() => (answer.data ? matrixOf(answer.data.threads) : undefined), [answer.data]);
+	if (answer.status === 'error')
+		return <Failed answer={answer} />;
+	if (!answer.data || !matrix)
+		return <Loading what="Counting who frees what" />;
+	if (!answer.data.passed_on_blocks)
+		return <Empty title="Nothing changes hands"><p>Every block was freed by the thread that asked for it, or not at all.</p></Empty>;
+	const label = (thread: Thread | undefined, slot: string) => (thread ? `${thread.name} (${thread.tid})` : slot === 'unknown' ? 'not known' : `slot ${slot}`);
+	return (
+		<div class="both">
+			<p class="soft">
+				{plural(answer.data.passed_on_blocks, 'block')}, {bytes(answer.data.passed_on_bytes)}: freed by another thread than asked for {answer.data.passed_on_blocks === 1 ? 'it' : 'them'}.
+				{matrix.cut ? ` The ${count(matrix.freers.length)} threads that free most are shown.` : ''}
+			</p>
+			<div class="heat" tabIndex={0} role="region" aria-label="Bytes by who allocated and who freed">
+				<table>
+					<thead><tr><th>freed by \ allocated by</th>{matrix.owners.map((owner) => <th key={owner.slot} class="number">{label(owner.thread, owner.slot)}</th>)}</tr></thead>
+					<tbody>
+						{matrix.freers.map((freer, row) => (
+							<tr key={`${freer.process}.${freer.tid}`}>
+								<th class="number">{label(freer, '')}</th>
+								{matrix.cells[row]!.map((cell, column) => (
+									<td key={column} style={{ '--s': cell ? 0.12 + 0.88 * Math.sqrt(cell.bytes / matrix.most) : 0 }} class={cell ? 'full' : ''}
+										title={cell ? `${exact(cell.bytes, 'bytes')} in ${plural(cell.blocks, 'block')}` : undefined}>
+										{cell ? <>{bytes(cell.bytes)}<br /><span class="soft">{countShort(cell.blocks)}</span></> : ''}
+									</td>
+								))}
+							</tr>
+						))}
+					</tbody>
+				</table>
+			</div>
+		</div>
+	);
+}
+
+function processColumns(data: ProcessesResult): Column<Process>[] {
+	const most = Math.max(1, ...data.processes.map((process) => process.peak_bytes));
+	return [
+		numbers<Process>('peak_bytes', 'Peak', 'bytes', 'Live heap at its own peak', most, 112),
+		numbers<Process>('leaked_bytes', 'At end', 'bytes', 'Never freed'),
+		numbers<Process>('calls', 'Calls', 'count', 'Allocations'),
+		numbers<Process>('bytes', 'Total', 'bytes', 'Bytes asked for'),
+		numbers<Process>('peak_rss_bytes', 'RSS', 'bytes', 'Resident at most'),
+		numbers<Process>('started_offset_ns', 'Started', 'ns', 'Since the start of the recording', undefined, 92),
+		numbers<Process>('duration_ns', 'Ran for', 'ns', 'Until its end, or until it was last seen', undefined, 92),
+		{ key: 'end', title: 'End', width: 92, cell: (row) => (row.exit_code !== null && row.end.startsWith('exit') ? `exit ${row.exit_code}` : row.end) },
+		numbers<Process>('pid', 'PID', 'id', 'Number of the process', undefined, 72),
+		{
+			key: 'name', title: 'Command', hint: (row) => row.command,
+			cell: (row) => <span style={{ paddingLeft: `${(row.depth ?? 0) * 16}px` }} class="fn">{row.depth ? '└ ' : ''}{base(row.command.split(' ')[0])} <span class="soft">{row.command.split(' ').slice(1).join(' ')}</span></span>,
+		},
+	];
+}
+
+function Processes() {
+	const params = askParams(state.value, 'processes');
+	const answer = useAnswer<ProcessesResult>(canonical('processes', params));
+	useEffect(() => { asking.value = { view: 'processes', params }; }, [canonical('processes', params)]);
+	const columns = useMemo(() => (answer.data ? processColumns(answer.data) : []), [answer.data]);
+	const text = value('sort');
+	const rows = useMemo(() => (answer.data ? (text ? sortRows(answer.data.processes.map((row) => ({ ...row, depth: 0 })), columns, sortingOf('')) : answer.data.processes) : []), [answer.data, columns, text]);
+	if (answer.status === 'error')
+		return <Failed answer={answer} />;
+	if (!answer.data)
+		return <Loading what="Reading processes" />;
+	return (
+		<>
+			<p class="line-of-words soft">{plural(answer.data.processes.length, 'process', 'processes')}, at most {bytes(answer.data.peak_bytes_all)} live in all of them together, at {duration(answer.data.peak_at_ns_all)}. {text ? <button type="button" class="link" onClick={() => note({ sort: null })}>As a tree again</button> : 'Each below the one that started it.'}</p>
+			<Table label="Processes" columns={columns} rows={rows} {...(text ? { sorting: sortingOf('') } : {})} onSort={onSort}
+				chosen={Number(value('row') ?? -1)} onChoose={(index) => note({ row: String(index) })}
+				onOpen={(index) => rows[index] && addFilter({ name: 'process', value: String(rows[index].pid) })}
+				onKey={(event, index) => {
+					if (event.key !== '+' || !rows[index])
+						return false;
+					addFilter({ name: 'process', value: String(rows[index].pid) });
+					return true;
+				}} />
+		</>
+	);
+}
+
+const TABS = [['threads', 'Threads'], ['handover', 'Who frees what'], ['processes', 'Processes']] as const;
+
+export function ThreadsView() {
+	const tab = value('tab') ?? 'threads';
+	return (
+		<div class="view fixed">
+			<div class="toolbar">
+				<div class="segments" role="group" aria-label="What">
+					{TABS.map(([name, label]) => <button key={name} type="button" aria-pressed={tab === name} onClick={() => set({ tab: name === 'threads' ? null : name, sort: null, row: null })}>{label}</button>)}
+				</div>
+				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the chosen one'}</span>
+			</div>
+			{tab === 'handover' ? <Handover /> : tab === 'processes' ? <Processes /> : <Threads />}
+		</div>
+	);
+}
