@@ -9,30 +9,8 @@
 
 #include "base/compiler.h"
 #include "export/edges.h"
+#include "export/graphviz.h"
 #include "util/files.h"
-#include "util/units.h"
-
-static double share(int64_t part, int64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
-
-/* From pale to red, as "#rrggbb". */
-static void put_colour(FILE *out, double hot)
-{
-	hot = hot < 0 ? 0 : hot > 1 ? 1 : hot;
-	fprintf(out, "\"#%02x%02x%02x\"", 255, (unsigned)(240 - 160 * hot),
-		(unsigned)(220 - 180 * hot));
-}
-
-static void put_value(FILE *out, const struct export_input *in, int64_t value)
-{
-	uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-
-	fprintf(out, "%s%s", value < 0 ? "-" : "",
-		cost_rows[in->selection->cost].unit == UNIT_BYTES ? units_bytes(size).text
-								  : units_count(size).text);
-}
 
 static void put_function(FILE *out, const struct export_input *in, const struct graph *g,
 			 uint32_t i)
@@ -47,17 +25,17 @@ static void put_function(FILE *out, const struct export_input *in, const struct 
 		write_safe(out, path_base(frame->file), "\"\\", '\'');
 	}
 	fputs("\\n", out);
-	put_value(out, in, f->total);
-	fprintf(out, " (%.1f%%)", 100 * share(f->total, g->whole));
+	graphviz_value(out, in, f->total);
+	fprintf(out, " (%.1f%%)", 100 * graphviz_share(f->total, g->whole));
 	if (f->self) {
 		fputs("\\nself ", out);
-		put_value(out, in, f->self);
+		graphviz_value(out, in, f->self);
 	}
 	fputs("\", tooltip=\"", out);
 	write_safe(out, frame->full, "\"\\", '\'');
 	fprintf(out, "\\n%s %" PRId64 ", self %" PRId64 "\", fillcolor=",
 		cost_rows[in->selection->cost].key, f->total, f->self);
-	put_colour(out, share(f->total, g->whole));
+	graphviz_colour(out, graphviz_share(f->total, g->whole));
 	fputs("]\n", out);
 }
 
@@ -82,7 +60,8 @@ static bool *choose(const struct graph *g, const struct query *q)
 
 	for (uint32_t i = 0; shown && order && i < g->functions.count; i++)
 		if (g->functions.at[i].place &&
-		    100 * share(llabs(g->functions.at[i].total), llabs(g->whole)) >= percent)
+		    100 * graphviz_share(llabs(g->functions.at[i].total), llabs(g->whole)) >=
+			    percent)
 			order[count++] = i;
 	if (order && count)
 		qsort_r(order, count, sizeof *order, compare_totals, (void *)(uintptr_t)g);
@@ -104,13 +83,13 @@ static void put_edges(FILE *out, const struct export_input *in, const struct gra
 
 		if (!shown[e->caller] || !shown[e->callee])
 			continue;
-		double hot = share(e->total, g->whole);
+		double hot = graphviz_share(e->total, g->whole);
 
 		fprintf(out, "  f%" PRIu32 " -> f%" PRIu32 " [label=\"", e->caller, e->callee);
-		put_value(out, in, e->total);
+		graphviz_value(out, in, e->total);
 		fprintf(out, "\", tooltip=\"%" PRId64 "\", penwidth=%.1f, color=", e->total,
 			1 + 5 * (hot < 0 ? 0 : hot));
-		put_colour(out, hot);
+		graphviz_colour(out, hot);
 		fputs("]\n", out);
 	}
 }
@@ -131,9 +110,9 @@ int export_dot(const struct export_input *in, FILE *out, struct error *error)
 		fputs("digraph heapgauge {\n  label=\"", out);
 		write_safe(out, in->profile->command, "\"\\", '\'');
 		fprintf(out, "\\n%s ", in->selection->cost_word);
-		put_value(out, in, g.whole);
+		graphviz_value(out, in, g.whole);
 		fprintf(out, " %s; not shown ", in->selection->moment);
-		put_value(out, in, left_out);
+		graphviz_value(out, in, left_out);
 		fputs("\";\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n", out);
 		for (uint32_t i = 0; i < g.functions.count; i++)
 			if (shown[i])

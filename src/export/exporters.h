@@ -48,6 +48,7 @@ exporter_run export_pprof;
 exporter_run export_folded;
 exporter_run export_speedscope;
 exporter_run export_dot;
+exporter_run export_dot_tags;
 exporter_run export_gprof2dot;
 exporter_run export_callgrind;
 exporter_run export_massif;

@@ -18,7 +18,10 @@
 
 #include "base/compiler.h"
 #include "export/stacks.h"
+#include "model/tags.h"
 #include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/intern.h"
 
 /* Field numbers of profile.proto. */
 enum {
@@ -52,6 +55,7 @@ struct writer {
 	size_t type_count, asked;	      /* the type of the cost that was asked for */
 	VECTOR(struct place_chain) locations; /* in the order of chains */
 	VECTOR(uint64_t) ids;
+	struct intern tags; /* paths: strings are numbered by their place */
 	bool failed;
 };
 
@@ -141,6 +145,21 @@ static void put_label(struct writer *w, const char *key, uint64_t number)
 	buffer_release(&label);
 }
 
+/* A tag as a label: pprof -tagfocus, -tags and -tagroot know it. */
+static void put_tag(struct writer *w, const struct entry *e)
+{
+	AUTO(arena_release) struct arena arena = ARENA_INIT;
+	const char *path = profile_tag_path(e->process, e->site->tag, &arena);
+	struct buffer label = BUFFER_INIT;
+
+	put_number(&label, 1, text_id(w, "tag"));
+	path = path ? intern_text(&w->tags, path) : NULL;
+	put_number(&label, 2, text_id(w, path));
+	put_bytes(&w->message, 3, label.data, label.size);
+	w->failed |= label.failed || !path;
+	buffer_release(&label);
+}
+
 static void put_sample(struct writer *w, const struct entry *e)
 {
 	for (node_id n = e->site->node; n.v && !w->failed; n = profile_node(e->process, n).parent) {
@@ -157,6 +176,8 @@ static void put_sample(struct writer *w, const struct entry *e)
 	put_packed(w, 2);
 	if (w->in->profile->process_count > 1)
 		put_label(w, "pid", e->process->pid);
+	if (!tag_id_is_none(e->site->tag))
+		put_tag(w, e);
 	end_message(w, PROFILE_SAMPLE);
 }
 
@@ -366,6 +387,7 @@ int export_pprof(const struct export_input *in, FILE *out, struct error *error)
 	numbering_release(&w.modules);
 	vector_release(&w.locations);
 	vector_release(&w.ids);
+	intern_release(&w.tags);
 	arena_release(&arena);
 	return status;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "export/stacks.h"
+#include "model/tags.h"
+#include "util/cleanup.h"
 #include "util/json.h"
 
 enum {
@@ -107,13 +109,14 @@ static void put_quoted(FILE *out, const char *text)
 }
 
 static void put_csv_row(FILE *out, const struct selection *s, const struct entry *e,
-			struct place_chain stack)
+			const char *tag, struct place_chain stack)
 {
 	const struct numbers numbers = numbers_of(s, e);
 	const struct place *owner = places_owner(stack);
 	const struct result_frame *f = owner ? &owner->frame : NULL;
 
-	fprintf(out, "%u,%u,%s", e->process->pid, e->site->id.v, profile_kind_name(e->site->kind));
+	fprintf(out, "%u,%u,%s,", e->process->pid, e->site->id.v, profile_kind_name(e->site->kind));
+	put_quoted(out, tag);
 	for (size_t i = 0; i < NUMBERS; i++)
 		fprintf(out, ",%" PRId64, numbers.at[i]);
 	fputc(',', out);
@@ -137,21 +140,25 @@ int export_csv(const struct export_input *in, FILE *out, struct error *error)
 	struct place_chain stack;
 	int status = 0;
 
-	fputs("process,site,kind", out);
+	fputs("process,site,kind,tag", out);
 	for (size_t i = 0; i < NUMBERS; i++)
 		fprintf(out, ",%s", number_names[i]);
 	fputs(",function,file,line,module,stack\n", out);
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
-		status = entry_stack(in, &in->selection->entries[i], &scratch, &stack);
+		const struct entry *e = &in->selection->entries[i];
+		AUTO(arena_release) struct arena arena = ARENA_INIT;
+		const char *tag = profile_tag_path(e->process, e->site->tag, &arena);
+
+		status = tag ? entry_stack(in, e, &scratch, &stack) : -1;
 		if (status == 0)
-			put_csv_row(out, in->selection, &in->selection->entries[i], stack);
+			put_csv_row(out, in->selection, e, tag, stack);
 	}
 	stack_scratch_release(&scratch);
 	return status < 0 ? no_memory(error) : 0;
 }
 
 static void put_object(struct json *j, const struct selection *s, const struct entry *e,
-		       struct place_chain stack)
+		       const char *tag, struct place_chain stack)
 {
 	const struct numbers numbers = numbers_of(s, e);
 	const struct place *owner = places_owner(stack);
@@ -161,6 +168,7 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 	json_field_u64(j, "process", e->process->pid);
 	json_field_u64(j, "site", e->site->id.v);
 	json_field_string(j, "kind", profile_kind_name(e->site->kind));
+	json_field_string(j, "tag", *tag ? tag : NULL);
 	for (size_t i = 0; i < NUMBERS; i++)
 		json_field_i64(j, number_names[i], numbers.at[i]);
 	json_field_string(j, "function", f ? f->function : NULL);
@@ -184,11 +192,14 @@ int export_jsonl(const struct export_input *in, FILE *out, struct error *error)
 
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
 		struct json j = json_to(&buffer, JSON_COMPACT);
+		const struct entry *e = &in->selection->entries[i];
+		AUTO(arena_release) struct arena arena = ARENA_INIT;
+		const char *tag = profile_tag_path(e->process, e->site->tag, &arena);
 
-		status = entry_stack(in, &in->selection->entries[i], &scratch, &stack);
+		status = tag ? entry_stack(in, e, &scratch, &stack) : -1;
 		if (status < 0)
 			break;
-		put_object(&j, in->selection, &in->selection->entries[i], stack);
+		put_object(&j, in->selection, e, tag, stack);
 		buffer_char(&buffer, '\n');
 		status = buffer.failed ? -1 : 0;
 		fwrite(buffer.data, 1, buffer.size, out);

@@ -15,6 +15,8 @@
 #include "recorder/lock.h"
 #include "recorder/sys.h"
 
+enum { MAKERS = 256 }; /* threads that make a tag at the same moment */
+
 static struct table tags;
 static struct lock tags_lock;
 
@@ -66,13 +68,14 @@ static bool text_is(uint32_t id, const char *text)
 	return tag->text_bytes == LIVE_TAG_TEXT_MAX || text[tag->text_bytes] == 0;
 }
 
-/* Room for one more, before the lock is taken. */
+/* Room for one more, before the lock is taken; and for those that other threads may be about to make. */
 static bool make_room(struct slot *slot)
 {
 	uint32_t mask = __atomic_load_n(&tags.mask, __ATOMIC_RELAXED);
-	struct table larger = mask == 0 ? table_new(TABLE_FIRST) : table_larger(&tags, 1);
+	struct table larger = mask == 0 ? table_new(MAKERS * 4) : table_larger(&tags, MAKERS);
 
-	if (!memory_open(LIVE_TAGS, (memory.head->used[LIVE_TAGS] + 2) * sizeof(struct live_tag)))
+	if (!memory_open(LIVE_TAGS,
+			 (memory.head->used[LIVE_TAGS] + MAKERS) * sizeof(struct live_tag)))
 		return false;
 	if (larger.entry == NULL)
 		return mask != 0;
@@ -364,9 +367,9 @@ COLD struct tags_kept *tags_keep(void)
 static void take_all(const struct tags_kept *kept)
 {
 	const char *texts = (const char *)(kept_tags(kept) + kept->count);
-	uint64_t size = TABLE_FIRST;
+	uint64_t size = MAKERS * 4;
 
-	while (size / 4 * 3 <= kept->count)
+	while (size / 4 * 3 <= kept->count + MAKERS)
 		size *= 2;
 	tags = table_new(size);
 	if (tags.entry == NULL ||

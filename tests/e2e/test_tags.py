@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program says about its own memory by <heapgauge/heapgauge.h>: scopes, and how the recorder is found."""
 
+import csv
 import itertools
+import json
 import pathlib
 import shutil
 import subprocess
@@ -298,3 +300,55 @@ def test_ten_thousand_tags_and_a_thousand_threads(scratch, record, report_json):
     assert tags["worker"]["visits"] == 1000
     assert tags["worker"]["calls"] == 20000 and tags["worker"]["frees"] == 20000
     assert not losses(report_json(run.path)["processes"][0])
+
+
+def test_the_tree_of_tags_is_a_graph(target, record, report_json, heapgauge, scratch):
+    run = record([target("t_tags")])
+    path = scratch / "tags.dot"
+    subprocess.run([heapgauge, "export", run.path, "--format", "dot-tags", "--cost", "total", "-o", path], check=True)
+    if not shutil.which("dot"):
+        pytest.fail("dot is not installed: apt install graphviz")
+    plain = subprocess.run(["dot", "-Tplain", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    nodes = {line.split()[1] for line in plain if line.startswith("node ")}
+    edges = [line.split()[1:3] for line in plain if line.startswith("edge ")]
+    tags = report_json(run.path, "tags")["tags"]
+    assert len(nodes) == len([row for row in tags if row["tag"]]) + 1
+    assert len(edges) == len(nodes) - 1 and {child for _, child in edges} == nodes - {"t0"}
+    text = path.read_text()
+    assert "total_bytes 3000, self 3000, visits 100, total_bytes 3000" in text
+    assert "total_bytes 13700, self 10700, visits 100" in text
+
+
+def test_exports_of_sites_have_the_tag(target, record, heapgauge, scratch):
+    run = record([target("t_tags")])
+    path = scratch / "sites.jsonl"
+    subprocess.run([heapgauge, "export", run.path, "--format", "jsonl", "-o", path], check=True)
+    sites = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sum(site["total_bytes"] for site in sites if site["tag"] == "server/parser") == 3000
+    table = scratch / "sites.csv"
+    subprocess.run([heapgauge, "export", run.path, "--format", "csv", "-o", table], check=True)
+    with table.open(newline="") as rows:
+        by_tag = list(csv.DictReader(rows))
+    assert sum(int(row["total_bytes"]) for row in by_tag if row["tag"] == "server/parser") == 3000
+
+
+def test_a_comparison_by_tag(scratch, record, heapgauge):
+    source = """
+    #include <heapgauge/heapgauge.h>
+    #include <stdlib.h>
+    static void *volatile kept;
+    __attribute__((noinline)) static void take(size_t n) { kept = malloc(n); }
+    int main(int argc, char **argv) {
+        { HG_SCOPE("a"); take(100); }
+        { HG_SCOPE("b"); take(10 * argc); }
+        return 0;
+    }"""
+    program = compile_c(scratch, "two", source, f"-I{INCLUDE}")
+    before, after = record([program]), record([program, "more"])
+    done = subprocess.run(
+        [heapgauge, "diff", before.path, after.path, "--view", "functions", "--by", "tag", "--cost", "total", "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {row["tag"]: row["total_bytes"] for row in json.loads(done.stdout)["tags"]} == {"b": 10}

@@ -132,9 +132,9 @@ static void a_recording_without_processes_is_no_crash(void **state)
 static void text_formats_are_as_they_were(void **state)
 {
 	(void)state;
-	static const char *const formats[] = { "folded",    "speedscope", "dot",  "gprof2dot",
-					       "callgrind", "massif",	  "dhat", "heaptrack",
-					       "csv",	    "jsonl" };
+	static const char *const formats[] = { "folded",    "speedscope", "dot",    "dot-tags",
+					       "gprof2dot", "callgrind",  "massif", "dhat",
+					       "heaptrack", "csv",	  "jsonl" };
 	char name[64];
 	size_t size;
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the graphs for Graphviz have in common. */
+#ifndef EXPORT_GRAPHVIZ_H
+#define EXPORT_GRAPHVIZ_H
+
+#include "export/exporters.h"
+#include "util/units.h"
+
+static inline double graphviz_share(int64_t part, int64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+/* From pale to red, as "#rrggbb". */
+static inline void graphviz_colour(FILE *out, double hot)
+{
+	hot = hot < 0 ? 0 : hot > 1 ? 1 : hot;
+	fprintf(out, "\"#%02x%02x%02x\"", 255, (unsigned)(240 - 160 * hot),
+		(unsigned)(220 - 180 * hot));
+}
+
+/* A number of the cost asked for. */
+static inline void graphviz_value(FILE *out, const struct export_input *in, int64_t value)
+{
+	uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+	fprintf(out, "%s%s", value < 0 ? "-" : "",
+		cost_rows[in->selection->cost].unit == UNIT_BYTES ? units_bytes(size).text
+								  : units_count(size).text);
+}
+
+#endif
