@@ -7,11 +7,15 @@
  */
 #include "test_model_made.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "analysis/analyses.h"
 #include "analysis/build.h"
 #include "model/build.h"
+#include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/vector.h"
 
 enum { FRAMES = 12, NODES = 60, SITES = 40, ROUNDS = 200 };
 
@@ -298,6 +302,166 @@ static void trees_add_up_however_they_are_cut(void **state)
 	}
 }
 
+static int compare_texts(const void *left, const void *right)
+{
+	return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* All nodes as "outer;inner value self", sorted: the order of equals is nobody's business. */
+struct node_list {
+	VECTOR(char *) at;
+};
+
+static void add_line(struct node_list *list, const char *const *path, size_t depth, uint64_t value,
+		     uint64_t self)
+{
+	struct buffer line = BUFFER_INIT;
+
+	for (size_t i = 0; i < depth; i++)
+		buffer_printf(&line, "%s;", path[i]);
+	buffer_printf(&line, " %" PRIu64 " %" PRIu64 "\n", value, self);
+	assert_true(vector_push(&list->at, buffer_take_string(&line)));
+}
+
+static char *whole_list(struct node_list *list)
+{
+	struct buffer all = BUFFER_INIT;
+
+	qsort(list->at.at, list->at.count, sizeof *list->at.at, compare_texts);
+	for (size_t i = 0; i < list->at.count; i++) {
+		buffer_text(&all, list->at.at[i]);
+		free(list->at.at[i]);
+	}
+	vector_release(&list->at);
+	return buffer_take_string(&all);
+}
+
+static char *nodes_of_tree(struct fixture *f, const struct query *q)
+{
+	struct result *r = ask(f, "tree", q);
+	struct node_list list = { 0 };
+	const char *path[NODES];
+
+	for (size_t i = 0; i < r->table.row_count; i++) {
+		size_t depth = cell(r, i, "depth")->number;
+
+		path[depth - 1] = cell(r, i, q->has_axis ? "module" : "function")->text;
+		add_line(&list, path, depth, cell(r, i, "total_bytes")->number,
+			 cell(r, i, "self")->number);
+	}
+	result_free(r);
+	return whole_list(&list);
+}
+
+static char *nodes_of_flame(struct fixture *f, const struct query *q)
+{
+	struct result *r = ask(f, "flame", q);
+	const struct result_nodes *n = r->table.nodes;
+	struct node_list list = { 0 };
+	const char *path[NODES];
+	size_t *depths = calloc(n->count + 1, sizeof *depths);
+
+	for (size_t i = 0; i < n->count; i++) {
+		depths[i] = n->parent[i] < 0 ? 1 : depths[n->parent[i]] + 1;
+		const struct result_frame *name = &n->names[n->name[i]];
+
+		path[depths[i] - 1] = q->has_axis ? name->module : name->function;
+		add_line(&list, path, depths[i], (uint64_t)n->value[i], (uint64_t)n->self[i]);
+	}
+	free(depths);
+	result_free(r);
+	return whole_list(&list);
+}
+
+static void a_whole_flame_has_the_nodes_of_the_whole_tree(void **state)
+{
+	(void)state;
+	uint64_t seed = 777;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct recording copy;
+		struct fixture f = open_random(&seed, &copy);
+		const struct query q = { .file = "x",
+					 .limit = SIZE_MAX,
+					 .has_cost = true,
+					 .cost = COST_TOTAL,
+					 .has_threshold = true,
+					 .has_axis = round % 3 == 0,
+					 .by = AXIS_MODULE,
+					 .callees_first = unit_random(&seed) % 2,
+					 .fold_recursion = unit_random(&seed) % 2 };
+		AUTO_FREE char *tree = nodes_of_tree(&f, &q), *flame = nodes_of_flame(&f, &q);
+
+		assert_true(strlen(tree) > 100);
+		assert_string_equal(flame, tree);
+		release(&f, &copy);
+	}
+}
+
+/* A node is its own and its children, which are behind it and sorted; the outermost are the whole. */
+static void check_flame(const struct result_nodes *n, uint64_t whole)
+{
+	int64_t *children = calloc(n->count + 1, sizeof *children);
+	int64_t *last = calloc(n->count + 1, sizeof *last), outermost = 0;
+
+	for (size_t i = 0; i < n->count; i++) {
+		assert_true(n->parent[i] < (int32_t)i && n->value[i] > 0);
+		if (n->parent[i] < 0) {
+			outermost += n->value[i];
+			continue;
+		}
+		size_t parent = (size_t)n->parent[i];
+
+		if (n->name[i] >= 0 && last[parent])
+			assert_true(n->value[i] <= last[parent]);
+		last[parent] = n->value[i];
+		children[parent] += n->value[i];
+	}
+	for (size_t i = 0; i < n->count; i++)
+		assert_int_equal(n->value[i], n->self[i] + children[i]);
+	assert_int_equal(outermost, whole);
+	free(children);
+	free(last);
+}
+
+static void flames_add_up_however_they_are_cut(void **state)
+{
+	(void)state;
+	uint64_t seed = 4343;
+	size_t folded = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct recording copy;
+		struct fixture f = open_random(&seed, &copy);
+		const struct query q = { .file = "x",
+					 .limit = 1 + unit_random(&seed) % 30,
+					 .has_cost = true,
+					 .cost = COST_TOTAL,
+					 .depth = unit_random(&seed) % 6,
+					 .has_threshold = round % 2,
+					 .threshold_percent = (double)(unit_random(&seed) % 9),
+					 .callees_first = unit_random(&seed) % 2,
+					 .fold_recursion = unit_random(&seed) % 2 };
+		struct naive n = count_naively(&copy.processes[0], COST_TOTAL);
+		struct result *r = ask(&f, "flame", &q);
+		const struct result_nodes *nodes = r->table.nodes;
+		size_t named = 0;
+
+		check_flame(nodes, n.whole);
+		for (size_t i = 0; i < nodes->count; i++) {
+			named += nodes->name[i] >= 0;
+			if (nodes->name[i] >= 0 && q.has_threshold)
+				assert_true((double)nodes->value[i] * 100 >=
+					    (double)n.whole * q.threshold_percent - 100);
+		}
+		assert_true(named <= q.limit);
+		folded += nodes->count - named;
+		result_free(r);
+		release(&f, &copy);
+	}
+	assert_true(folded > ROUNDS);
+}
+
 static uint64_t shown_sum(struct fixture *f, enum rule_kind kind, const char *regex)
 {
 	struct query q = { .file = "x", .limit = SIZE_MAX, .has_cost = true, .cost = COST_TOTAL };
@@ -389,6 +553,8 @@ int main(void)
 		cmocka_unit_test(functions_are_what_the_oracle_counts),
 		cmocka_unit_test(groups_of_every_axis_add_up),
 		cmocka_unit_test(trees_add_up_however_they_are_cut),
+		cmocka_unit_test(a_whole_flame_has_the_nodes_of_the_whole_tree),
+		cmocka_unit_test(flames_add_up_however_they_are_cut),
 		cmocka_unit_test(a_filter_and_its_opposite_are_the_whole),
 		cmocka_unit_test(words_are_understood_or_refused),
 		cmocka_unit_test(suppressions_match_as_in_leaksanitizer),
