@@ -344,6 +344,24 @@ export interface ThreadsResult extends Head {
 	threads: Thread[];
 }
 
+export interface Tag {
+	depth: number;
+	value: number;
+	self_value: number;
+	visits: number | null;
+	total_bytes: number;
+	bytes_per_visit: number | null;
+	calls: number;
+	peak_bytes: number;
+	leaked_bytes: number;
+	name: string | null;
+	tag: string | null;
+}
+
+export interface TagsResult extends Answered {
+	tags: Tag[];
+}
+
 export interface FlameName {
 	function: string;
 	module: string | null;

@@ -111,16 +111,6 @@ export function exact(value: number, unit: Unit): string {
 	}
 }
 
-/** "1.5 KiB" and the like to bytes; undefined if it is none. */
-export function parseBytes(text: string): number | undefined {
-	const match = /^\s*(\d+(?:\.\d+)?)\s*([kmgtpe]?)(i?b)?\s*$/i.exec(text);
-	if (!match)
-		return undefined;
-	const power = ' KMGTPE'.indexOf((match[2] || ' ').toUpperCase());
-	const step = match[2] && match[3]?.toLowerCase() === 'b' ? 1000 : 1024;
-	return Math.floor(Number(match[1]) * step ** power);
-}
-
 export function plural(value: number, one: string, many = `${one}s`): string {
 	return `${count(value)} ${value === 1 ? one : many}`;
 }

@@ -5,6 +5,7 @@ import { MEASURES, type MeasureWord } from '../model/measures';
 import type { Answered, Frame, GroupsResult, Site, SitesResult } from '../model/types';
 import { change, exact, percent, quantity, type Unit } from '../model/units';
 import type { Axis, Question } from '../model/words';
+import { Spark } from './bars';
 import type { Column } from './table';
 
 export interface SiteRow {
@@ -75,6 +76,26 @@ export function ownerOfRow(row: SiteRow): Frame | undefined {
 	return row.stack && row.frames ? ownerOf(row.stack, row.frames) : undefined;
 }
 
+/** What a site held over time; `courses` are by id of the row. */
+function courseColumn(courses: Courses): Column<SiteRow> {
+	return {
+		key: 'course',
+		title: 'Over time',
+		help: 'What it held at every kept moment',
+		width: 96,
+		sort: (row) => Math.max(0, ...(courses.of.get(row.id) ?? [])),
+		cell: (row) => {
+			const course = courses.of.get(row.id);
+			return course ? <Spark xs={courses.moments} ys={course} label={`held at most ${quantity(Math.max(...course), 'bytes')}`} /> : null;
+		},
+	};
+}
+
+export interface Courses {
+	moments: readonly number[];
+	of: ReadonlyMap<string, readonly number[]>;
+}
+
 const STACK_NAME: Column<SiteRow> = {
 	key: 'name',
 	title: 'Asked for by',
@@ -97,7 +118,7 @@ function measureColumn(measure: MeasureWord): Column<SiteRow> {
 }
 
 /** The number that was asked for comes first, with its share; then all that is known. */
-export function siteColumns(asked: Question, result: SitesResult): Column<SiteRow>[] {
+export function siteColumns(asked: Question, result: SitesResult, courses: Courses | undefined): Column<SiteRow>[] {
 	const most = Math.max(1, ...result.sites.map((site) => Math.abs(Number(site[asked.key]) || 0)));
 	const main = numberColumn({
 		key: asked.key, title: asked.title, unit: asked.unit, help: asked.help, width: 104,
@@ -108,10 +129,11 @@ export function siteColumns(asked: Question, result: SitesResult): Column<SiteRo
 	return [
 		main,
 		shareColumn(asked.key, result.shown, '%'),
+		...(courses ? [courseColumn(courses)] : []),
+		STACK_NAME,
 		...MEASURES.filter((measure) => measure.key !== asked.key).map(measureColumn),
 		several,
 		kind,
-		STACK_NAME,
 	];
 }
 

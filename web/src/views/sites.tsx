@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { useAnswer } from '../model/source';
 import { comparing, note, question, set, state, value } from '../model/state';
-import type { GroupsResult, SitesResult, StacksResult } from '../model/types';
+import type { GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
 import { count } from '../model/units';
 import { AXES, axisOf } from '../model/words';
 import { asking } from '../parts/copy';
@@ -12,7 +12,7 @@ import { Empty, Failed, Loading } from '../parts/states';
 import { sortRows, Table, type Column, type Sorting } from '../parts/table';
 import { ColumnPick } from '../parts/column-pick';
 import { SiteDetail } from '../parts/site-detail';
-import { changedColumns, groupColumns, siteColumns, type SiteRow } from '../parts/site-columns';
+import { changedColumns, groupColumns, siteColumns, type Courses, type SiteRow } from '../parts/site-columns';
 import { onRowKey } from '../parts/row-keys';
 import { go } from '../model/state';
 
@@ -33,7 +33,7 @@ interface Shown {
 }
 
 /** One of three tables, all with the same rows: sites, groups of them, or what changed. */
-function shownOf(data: unknown, axis: string): Shown {
+function shownOf(data: unknown, axis: string, courses: Courses | undefined): Shown {
 	const asked = question.value;
 	if (comparing.value && axis === 'site') {
 		const result = data as StacksResult;
@@ -43,12 +43,21 @@ function shownOf(data: unknown, axis: string): Shown {
 	if (axis === 'site') {
 		const result = data as SitesResult;
 		const rows = (result.sites ?? []).map((site): SiteRow => ({ id: `${site.process}.${site.site}`, values: site, stack: site.stack, frames: result.frames, site }));
-		return { rows, columns: siteColumns(asked, result), total: result.site_count };
+		return { rows, columns: siteColumns(asked, result, courses), total: result.site_count };
 	}
 	const result = data as GroupsResult;
 	const list = (result[axisOf(axis).rows] ?? []) as Record<string, unknown>[];
 	const rows = list.map((group): SiteRow => ({ id: String(group[axis]), values: group }));
 	return { rows, columns: groupColumns(asked, axisOf(axis), result, comparing.value), total: rows.length };
+}
+
+/** Lines of the heaviest rows: more of them than a person scrolls through would make every answer wait. */
+function useCourses(wanted: boolean): Courses | undefined {
+	const answer = useAnswer<HistoryResult>(wanted && !value('thread') ? canonical('history', askParams(state.value, 'history', [['limit', STEPS[0]!]])) : null);
+	return useMemo(() => answer.data && {
+		moments: answer.data.moments,
+		of: new Map(answer.data.sites.map((site) => [`${site.process}.${site.site}`, site.history])),
+	}, [answer.data]);
 }
 
 function viewOf(axis: string): string {
@@ -66,7 +75,8 @@ export function SitesView() {
 	useEffect(() => { asking.value = { view, params }; }, [question_]);
 	const answer = useAnswer<unknown>(canonical(view, [...params, ['limit', STEPS[step]!]]));
 
-	const shown = useMemo(() => (answer.data ? shownOf(answer.data, axis) : undefined), [answer.data, axis, question.value, comparing.value]);
+	const courses = useCourses(axis === 'site' && !comparing.value);
+	const shown = useMemo(() => (answer.data ? shownOf(answer.data, axis, courses) : undefined), [answer.data, axis, question.value, comparing.value, courses]);
 	const wanted = value('cols')?.split(',');
 	const columns = useMemo(
 		() => shown?.columns.filter((column) => (wanted ? wanted.includes(column.key) || column.key === 'name' : !column.optional)) ?? [],

@@ -5,11 +5,12 @@ import { base } from '../model/frames';
 import { matrixOf } from '../model/handover';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
-import { note, set, state, value } from '../model/state';
-import type { Process, ProcessesResult, Thread, ThreadsResult } from '../model/types';
+import { note, question, set, state, value } from '../model/state';
+import type { Process, ProcessesResult, Tag, TagsResult, Thread, ThreadsResult } from '../model/types';
 import { bytes, count, countShort, duration, exact, percent, plural, type Unit, quantity } from '../model/units';
 import { addFilter } from '../parts/filters';
 import { asking } from '../parts/copy';
+import { escapeRegex } from '../parts/row-keys';
 import { Empty, Failed, Loading } from '../parts/states';
 import { sortRows, Table, type Column, type Sorting } from '../parts/table';
 
@@ -165,7 +166,41 @@ function Processes() {
 	);
 }
 
-const TABS = [['threads', 'Threads'], ['handover', 'Who frees what'], ['processes', 'Processes']] as const;
+function tagColumns(data: TagsResult): Column<Tag>[] {
+	const asked = question.value;
+	return [
+		{ ...numbers<Tag>('value', asked.title, asked.unit, `${asked.help} In the tag and in those inside it.`, Math.max(1, ...data.tags.map((tag) => tag.value)), 112) },
+		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.value, data.shown)}</span> },
+		numbers<Tag>('self_value', 'Itself', asked.unit, 'While this tag was the innermost one'),
+		numbers<Tag>('visits', 'Visits', 'count', 'How often the program entered it'),
+		numbers<Tag>('bytes_per_visit', 'For each visit', 'bytes', 'Bytes asked for, divided by visits', undefined, 112),
+		numbers<Tag>('total_bytes', 'Total', 'bytes', 'Bytes asked for'),
+		numbers<Tag>('calls', 'Calls', 'count', 'Allocations'),
+		numbers<Tag>('leaked_bytes', 'At end', 'bytes', 'Never freed'),
+		{ key: 'name', title: 'Tag', hint: (row) => row.tag ?? undefined, cell: (row) => <span class="fn" style={{ paddingLeft: `${(row.depth - 1) * 16}px` }}>{row.name ?? <span class="soft">outside of all tags</span>}</span> },
+	];
+}
+
+function Tags() {
+	const params = askParams(state.value, 'tags');
+	const answer = useAnswer<TagsResult>(canonical('tags', params));
+	useEffect(() => { asking.value = { view: 'tags', params }; }, [canonical('tags', params)]);
+	const columns = useMemo(() => (answer.data ? tagColumns(answer.data) : []), [answer.data, question.value]);
+	if (answer.status === 'error')
+		return <Failed answer={answer} />;
+	if (!answer.data)
+		return <Loading what="Adding up tags" />;
+	const rows = answer.data.tags;
+	if (!rows.some((tag) => tag.tag !== null))
+		return <Empty title="The program sets no tags"><p>Tags say what a program was doing when it asked for memory. HG_SCOPE("name") of heapgauge/heapgauge.h sets one for a block of code.</p></Empty>;
+	return (
+		<Table label="Tags" columns={columns} rows={rows} chosen={Number(value('row') ?? -1)} onChoose={(index) => note({ row: String(index) })}
+			onOpen={(index) => rows[index]?.tag && addFilter({ name: 'tag', value: `^${escapeRegex(rows[index].tag)}(/|$)` })}
+			tree={{ level: (tag) => tag.depth, open: () => undefined }} />
+	);
+}
+
+const TABS = [['threads', 'Threads'], ['handover', 'Who frees what'], ['tags', 'Tags'], ['processes', 'Processes']] as const;
 
 export function ThreadsView() {
 	const tab = value('tab') ?? 'threads';
@@ -177,7 +212,7 @@ export function ThreadsView() {
 				</div>
 				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the chosen one'}</span>
 			</div>
-			{tab === 'handover' ? <Handover /> : tab === 'processes' ? <Processes /> : <Threads />}
+			{tab === 'handover' ? <Handover /> : tab === 'tags' ? <Tags /> : tab === 'processes' ? <Processes /> : <Threads />}
 		</div>
 	);
 }
