@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "analysis/build.h"
-#include "analysis/call_tree.h"
 #include "analysis/selection.h"
 #include "analysis/split.h"
 #include "analysis/types.h"
@@ -49,60 +48,149 @@ static struct group *group_at(struct grouping *g, uint32_t key)
 	return &g->groups.at[key];
 }
 
-/* On entering a node; `on_path` counts how often its key is on the way to it. */
-static bool enter(struct grouping *g, const struct call_tree *t, uint32_t at, uint32_t *on_path)
-{
-	const struct call_node *n = &t->nodes[at];
-	struct group *group = group_at(g, n->key);
+/*
+ * The stacks of one process as the recording has them: each below the one of its caller. A place that is on a stack twice
+ * counts once, so `total` is added where a key is met first on the way in.
+ */
+struct walk {
+	const struct profile_process *process;
+	struct measures *sums; /* by stack: of it and all that begin with it */
+	bool *used;	       /* by stack: there are such in the selection */
+	uint32_t *first_child, *next_sibling;
+	VECTOR(uint32_t) on_path; /* by key: how often it is on the way */
+	VECTOR(uint32_t) path;	  /* the keys of each stack on the way, and how many they are */
+};
 
-	if (!group)
-		return false;
-	if (!group->place)
-		group->place = n->place;
-	group->many_lines |= n->many_lines || group->place->line != n->place->line;
-	measures_add(&group->self, &t->self[at]);
-	if (on_path[n->key]++ == 0)
-		measures_add(&group->total, &t->total[at]);
-	return true;
+static void walk_release(struct walk *w)
+{
+	free(w->sums);
+	free(w->used);
+	free(w->first_child);
+	free(w->next_sibling);
+	vector_release(&w->on_path);
+	vector_release(&w->path);
+	*w = (struct walk){ 0 };
 }
 
-/* Depth first, without recursion: a node is left when its last child has been. */
-static bool add_tree(struct grouping *g, const struct call_tree *t)
+static bool walk_begin(struct walk *w, const struct profile_process *process)
 {
-	AUTO_FREE uint32_t *on_path =
-		calloc(places_axis_count(g->places, g->by) + 1, sizeof *on_path);
+	size_t count = process->node_count + 1;
+
+	*w = (struct walk){ .process = process,
+			    .sums = calloc(count, sizeof *w->sums),
+			    .used = calloc(count, sizeof *w->used),
+			    .first_child = calloc(count, sizeof *w->first_child),
+			    .next_sibling = calloc(count, sizeof *w->next_sibling) };
+	return w->sums && w->used && w->first_child && w->next_sibling;
+}
+
+/* Callers have smaller numbers than callees. */
+static void walk_link(struct walk *w)
+{
+	for (uint32_t i = (uint32_t)w->process->node_count; i > 1; i--) {
+		uint32_t at = i - 1, parent;
+
+		if (!w->used[at])
+			continue;
+		parent = profile_node(w->process, (node_id){ at }).parent.v;
+		w->used[parent] = true;
+		measures_add(&w->sums[parent], &w->sums[at]);
+		w->next_sibling[at] = w->first_child[parent];
+		w->first_child[parent] = at;
+	}
+}
+
+static bool enter_key(struct walk *w, uint32_t key)
+{
+	while (w->on_path.count <= key)
+		if (!vector_push(&w->on_path, 0))
+			return false;
+	w->on_path.at[key]++;
+	return vector_push(&w->path, key);
+}
+
+static bool enter(struct grouping *g, struct walk *w, uint32_t at)
+{
+	struct place_chain chain = places_of(g->places, w->process, (node_id){ at });
+
+	for (size_t i = chain.count; i > 0; i--) {
+		const struct place *place = chain.at[i - 1];
+		uint32_t key = place_key(place, g->by);
+		struct group *group = group_at(g, key);
+
+		if (!group || !enter_key(w, key))
+			return false;
+		if (!group->place)
+			group->place = place;
+		group->many_lines |= group->place->line != place->line;
+		if (w->on_path.at[key] == 1)
+			measures_add(&group->total, &w->sums[at]);
+	}
+	return chain.at && vector_push(&w->path, (uint32_t)chain.count);
+}
+
+static void leave(struct walk *w)
+{
+	for (uint32_t count = w->path.at[--w->path.count]; count > 0; count--)
+		w->on_path.at[w->path.at[--w->path.count]]--;
+}
+
+/* Depth first, without recursion: a stack is left when its last child has been. */
+static bool walk_all(struct grouping *g, struct walk *w)
+{
 	uint32_t at = 0;
 
-	if (!on_path)
-		return false;
+	walk_link(w);
 	for (;;) {
-		const struct call_node *n = &t->nodes[at];
-
-		if (n->first_child) {
-			at = n->first_child;
+		if (w->first_child[at]) {
+			at = w->first_child[at];
 		} else {
-			for (; at && !t->nodes[at].next_sibling; at = t->nodes[at].parent)
-				on_path[t->nodes[at].key]--;
+			for (; at && !w->next_sibling[at];
+			     at = profile_node(w->process, (node_id){ at }).parent.v)
+				leave(w);
 			if (at == 0)
 				return true;
-			on_path[t->nodes[at].key]--;
-			at = t->nodes[at].next_sibling;
+			leave(w);
+			at = w->next_sibling[at];
 		}
-		if (!enter(g, t, at, on_path))
+		if (!enter(g, w, at))
 			return false;
 	}
 }
 
+static bool add_own(struct grouping *g, const struct entry *e)
+{
+	struct place_chain chain = places_of(g->places, e->process, e->site->node);
+	struct group *group = chain.at ? group_at(g, place_key(chain.at[0], g->by)) : NULL;
+
+	if (group)
+		measures_add(&group->self, &e->m);
+	return group;
+}
+
 static bool add_stacks(struct grouping *g)
 {
-	struct call_tree tree;
-	const struct call_tree_options options = { .by = g->by };
+	const struct selection *s = &g->selection;
+	struct walk w = { 0 };
+	bool done = true;
 
-	if (call_tree_build(&tree, &g->selection, g->places, options) < 0)
-		return false;
-	bool done = add_tree(g, &tree);
+	for (size_t i = 0; i < s->count && done; i++) {
+		const struct entry *e = &s->entries[i];
+		uint32_t node = e->site->node.v;
 
-	call_tree_release(&tree);
+		if (w.process != e->process) {
+			done = !w.process || walk_all(g, &w);
+			walk_release(&w);
+			done = done && walk_begin(&w, e->process);
+		}
+		if (!done || node == 0)
+			continue;
+		measures_add(&w.sums[node], &e->m);
+		w.used[node] = true;
+		done = add_own(g, e);
+	}
+	done = done && (!w.process || walk_all(g, &w));
+	walk_release(&w);
 	return done;
 }
 

@@ -218,7 +218,7 @@ static bool make(struct maker *m)
 	result_head_add(m->result, "moments",
 			(struct result_value){ .unit = UNIT_COURSE,
 					       .numbers = { m->moments, m->moment_count } });
-	selection_sort(&m->selection);
+	selection_sort(&m->selection, m->query->limit);
 	return follow_all(m) && fill_table(m) &&
 	       selection_headline(m->result, m->profile, m->query, &m->selection) &&
 	       selection_notes(m->result, m->profile, m->places, &m->selection);

@@ -96,7 +96,7 @@ static int fill_top(struct listing *listing, const struct listed *one, struct re
 
 	if (selection_make(&selection, one->profile, one->places, &query, ask, error) < 0)
 		return -1;
-	selection_sort(&selection);
+	selection_sort(&selection, 1);
 	const struct entry *top = selection.count ? &selection.entries[0] : NULL;
 
 	if (top && top->m.live_bytes > 0) {

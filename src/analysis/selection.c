@@ -558,10 +558,56 @@ static int compare_entries(const void *left, const void *right, void *context)
 	return a->site->id.v < b->site->id.v ? -1 : a->site->id.v > b->site->id.v;
 }
 
-void selection_sort(struct selection *s)
+/* The last of the order stands on top, at 0. */
+static void sift_down(struct entry *heap, size_t count, struct sorting *by)
+{
+	size_t at = 0;
+
+	for (size_t child = 1; child < count; child = at * 2 + 1) {
+		if (child + 1 < count && compare_entries(&heap[child], &heap[child + 1], by) < 0)
+			child++;
+		if (compare_entries(&heap[at], &heap[child], by) >= 0)
+			return;
+		struct entry moved = heap[at];
+
+		heap[at] = heap[child];
+		heap[child] = moved;
+		at = child;
+	}
+}
+
+/* The first `wanted` of the order to the front, where they are a heap: each of the others has to be before its last. */
+static void bring_forward(struct selection *s, size_t wanted, struct sorting *by)
+{
+	struct entry *heap = s->entries;
+
+	/* Sorted from its last to its first, an array is such a heap. */
+	qsort_r(heap, wanted, sizeof *heap, compare_entries, by);
+	for (size_t i = 0; i < wanted / 2; i++) {
+		struct entry moved = heap[i];
+
+		heap[i] = heap[wanted - 1 - i];
+		heap[wanted - 1 - i] = moved;
+	}
+	for (size_t i = wanted; i < s->count; i++) {
+		struct entry moved = heap[i];
+
+		if (compare_entries(&moved, &heap[0], by) >= 0)
+			continue;
+		heap[i] = heap[0];
+		heap[0] = moved;
+		sift_down(heap, wanted, by);
+	}
+}
+
+void selection_sort(struct selection *s, size_t wanted)
 {
 	struct sorting by = { s->cost, s->duration_ns, s->change };
 
-	if (s->count)
-		qsort_r(s->entries, s->count, sizeof *s->entries, compare_entries, &by);
+	wanted = MIN(wanted, s->count);
+	if (wanted == 0)
+		return;
+	if (wanted < s->count)
+		bring_forward(s, wanted, &by);
+	qsort_r(s->entries, wanted, sizeof *s->entries, compare_entries, &by);
 }

@@ -79,7 +79,8 @@ struct result_value selection_value(const struct selection *selection,
 struct result_value selection_value_of(const struct selection *selection, enum cost_id cost,
 				       const struct measures *measures);
 
-/* Sorts the entries: the most of the cost first; equal ones by process and site. */
-void selection_sort(struct selection *selection);
+/* Sorts the entries: the most of the cost first; equal ones by process and site. Only as many as are wanted; the others
+ * are behind them in any order. */
+void selection_sort(struct selection *selection, size_t wanted);
 
 #endif

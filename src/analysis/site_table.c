@@ -158,7 +158,7 @@ static bool sort_entries(struct table_maker *m)
 	struct selection *s = &m->selection;
 
 	if (!m->by_weight) {
-		selection_sort(s);
+		selection_sort(s, m->query->limit);
 		return true;
 	}
 	AUTO_FREE struct weighed *all = calloc(s->count + 1, sizeof *all);

@@ -359,7 +359,7 @@ static bool fill_table(struct result *result, const struct sweep *s)
 
 static void say_top_sites(struct sentences *s, struct places *places, struct selection *selection)
 {
-	selection_sort(selection);
+	selection_sort(selection, TOP_SITES);
 	for (size_t i = 0; i < MIN(selection->count, (size_t)TOP_SITES); i++) {
 		const struct entry *e = &selection->entries[i];
 		struct words w = { 0 }, more = { 0 };
