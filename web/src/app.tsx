@@ -81,13 +81,14 @@ export function App() {
 	return (
 		<div class="app">
 			<Bar />
-			<div class="asking">
+			<section class="asking" aria-label="Question, time and recording">
 				<QuestionPick />
 				<Strip />
 				<RunFacts />
-			</div>
+			</section>
 			<FilterBar reportView={asking.value.view} />
 			<main style={{ position: 'relative', minHeight: 0, display: 'grid' }} aria-label={view.label}>
+				<h1 class="hidden-words">{view.label}</h1>
 				{waiting.value > 0 && <div class="progress" />}
 				<Shown key={view.name} />
 			</main>

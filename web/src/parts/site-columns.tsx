@@ -201,7 +201,7 @@ export function changedColumns(asked: Question, result: Answered): Column<SiteRo
 		numberColumn({ key: 'calls_change', title: 'Calls', unit: 'count', width: 104, signed: true, help: 'Allocations, after minus before' }),
 		{
 			key: 'verdict',
-			title: '',
+			title: 'Note',
 			width: 96,
 			cell: (row) => <span class="soft">{row.values.within_spread ? 'within spread' : row.values.before === 0 ? 'new' : row.values.after === 0 ? 'gone' : ''}</span>,
 		},

@@ -35,11 +35,11 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 				</dl>
 			</section>
 			<section>
-				<h3>Stack, innermost first</h3>
+				<h2>Stack, innermost first</h2>
 				<Stack stack={row.stack ?? []} frames={row.frames ?? []} />
 			</section>
-			{site.sizes && site.sizes.length > 0 && <section><h3>Sizes asked for, by calls</h3><SizeBars label="Sizes asked for" bars={site.sizes} /></section>}
-			{site.lifetimes && site.lifetimes.length > 0 && <section><h3>How long freed blocks lived</h3><TimeBars label="Lifetimes" bars={site.lifetimes} /></section>}
+			{site.sizes && site.sizes.length > 0 && <section><h2>Sizes asked for, by calls</h2><SizeBars label="Sizes asked for" bars={site.sizes} /></section>}
+			{site.lifetimes && site.lifetimes.length > 0 && <section><h2>How long freed blocks lived</h2><TimeBars label="Lifetimes" bars={site.lifetimes} /></section>}
 		</aside>
 	);
 }

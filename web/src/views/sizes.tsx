@@ -38,7 +38,7 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 		{ key: 'total_share', title: '% ', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.total_bytes, data.total_bytes)}</span> },
 		{ key: 'each', title: 'Waste each', number: true, width: 92, help: 'What the allocator adds to one block; known where a site asks for this size alone', sort: (row) => row.waste_each_bytes, cell: (row) => (row.waste_each_bytes === null ? <span class="soft">–</span> : bytes(row.waste_each_bytes)) },
 		{ key: 'waste', title: 'Waste', number: true, width: 92, sort: (row) => row.waste_bytes, cell: (row) => (row.waste_bytes ? bytes(row.waste_bytes) : <span class="soft">–</span>) },
-		{ key: 'name', title: '', cell: () => '' },
+		{ key: 'name', title: 'Known', help: 'Sites with at most eight sizes have them exactly, the others by class', cell: (row) => <span class="soft">{row.exact ? 'exactly' : 'as a class'}</span> },
 	];
 }
 
@@ -65,11 +65,11 @@ function Sizes() {
 					<p>{bytes(data.waste_bytes)} of rounding, {percent(data.waste_bytes, data.total_bytes)} on top of the {bytes(data.total_bytes)} asked for.</p>
 				</section>
 				<section>
-					<h3>Calls by power of two</h3>
+					<h2>Calls by power of two</h2>
 					<Bars label="Calls by power of two" bars={classes.map((one) => ({ label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '), value: one.calls, text: `${count(one.calls)}  ${percent(one.calls, data.calls)}` }))} />
 				</section>
 				<section>
-					<h3>Bytes by power of two</h3>
+					<h2>Bytes by power of two</h2>
 					<Bars label="Bytes by power of two" bars={classes.map((one) => ({ label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '), value: one.bytes, text: `${bytes(one.bytes)}  ${percent(one.bytes, data.total_bytes)}` }))} />
 				</section>
 			</aside>
@@ -124,7 +124,7 @@ function Lifetimes() {
 	const freed = (data.lifetimes ?? []).reduce((sum, bar) => sum + bar.count, 0);
 	return (
 		<SiteTable data={data} columns={columns} label="Sites by short lives" fallback="brief_frees"
-			side={<section><h3>How long {count(freed)} freed blocks lived</h3><TimeBars label="Lifetimes of all freed blocks" bars={data.lifetimes ?? []} /></section>} />
+			side={<section><h2>How long {count(freed)} freed blocks lived</h2><TimeBars label="Lifetimes of all freed blocks" bars={data.lifetimes ?? []} /></section>} />
 	);
 }
 

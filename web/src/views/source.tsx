@@ -129,7 +129,7 @@ function codeColumns(asked: Question, most: number): Column<CodeLine>[] {
 	return [
 		{ key: 'self', title: 'Self', number: true, width: 88, help: 'Asked for on this line', fill: (row) => Math.abs(row.cost?.self ?? 0) / most, hint: (row) => (row.cost ? exact(row.cost.self, asked.unit) : undefined), cell: (row) => cell(row.cost?.self) },
 		{ key: 'total', title: 'With callees', number: true, width: 96, help: 'Asked for on this line or in anything called from it', fill: (row) => Math.abs(row.cost?.total ?? 0) / most, hint: (row) => (row.cost ? exact(row.cost.total, asked.unit) : undefined), cell: (row) => cell(row.cost?.total) },
-		{ key: 'number', title: '', number: true, width: 56, cell: (row) => <span class="soft">{row.number}</span> },
+		{ key: 'number', title: 'Line', number: true, width: 56, cell: (row) => <span class="soft">{row.number}</span> },
 		{ key: 'code', title: 'Source', cell: (row) => <code class="hljs" dangerouslySetInnerHTML={{ __html: row.html || ' ' }} /> },
 	];
 }

@@ -8,7 +8,7 @@ import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { go, note, state, value } from '../model/state';
 import type { GrowthResult, HistoryResult, Point, TimelineResult } from '../model/types';
-import { bytes, count, countShort, duration, plural, quantity } from '../model/units';
+import { bytes, count, duration, exact, plural, quantity, type Unit } from '../model/units';
 import { asking } from '../parts/copy';
 import { Chart, type Line } from '../parts/chart';
 import { ownerLabel } from '../model/frames';
@@ -34,19 +34,19 @@ function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss
 }
 
 function Reading({ shown, pointed }: { shown: Point; pointed: boolean }) {
-	const facts: [string, string][] = [
-		['live', bytes(shown.live_bytes)],
-		['blocks', count(shown.live_blocks)],
-		['RSS', shown.rss_bytes ? bytes(shown.rss_bytes) : '–'],
-		['allocations', `${countShort(shown.calls_per_second)}/s`],
-		['frees', `${countShort(shown.frees_per_second)}/s`],
-		['asked for', `${bytes(shown.bytes_per_second)}/s`],
-		['threads', count(shown.threads)],
+	const facts: [string, number, Unit][] = [
+		['live', shown.live_bytes, 'bytes'],
+		['blocks', shown.live_blocks, 'count'],
+		['RSS', shown.rss_bytes, 'bytes'],
+		['allocations', shown.calls_per_second, 'rate'],
+		['frees', shown.frees_per_second, 'rate'],
+		['asked for', shown.bytes_per_second, 'bytes-rate'],
+		['threads', shown.threads, 'count'],
 	];
 	return (
 		<dl class="reading" aria-label={pointed ? 'At the pointer' : 'At the peak'}>
-			<div><dt>{pointed ? 'at' : 'peak'}</dt><dd>{duration(shown.at_ns)}</dd></div>
-			{facts.map(([name, text]) => <div key={name}><dt>{name}</dt><dd>{text}</dd></div>)}
+			<div><dt>{pointed ? 'at' : 'peak'}</dt><dd title={exact(shown.at_ns, 'ns')}>{duration(shown.at_ns)}</dd></div>
+			{facts.map(([name, number, unit]) => <div key={name}><dt>{name}</dt><dd title={exact(number, unit)}>{quantity(number, unit)}</dd></div>)}
 		</dl>
 	);
 }
@@ -54,14 +54,14 @@ function Reading({ shown, pointed }: { shown: Point; pointed: boolean }) {
 function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[]; at: number; pointed: boolean; history: HistoryResult }) {
 	return (
 		<section>
-			<h3>Heaviest sites {pointed ? 'at the pointer' : 'at the peak'}</h3>
+			<h2>Heaviest sites {pointed ? 'at the pointer' : 'at the peak'}</h2>
 			<table class="plain layers">
 				<tbody>
 					{layers.map((layer) => {
 						return (
 							<tr key={layer.key}>
 								<td><i style={{ background: layer.colour }} /></td>
-								<td class="number">{bytes(layer.values[at] ?? 0)}</td>
+								<td class="number" title={exact(layer.values[at] ?? 0, 'bytes')}>{bytes(layer.values[at] ?? 0)}</td>
 								<td class="name" title={layer.hint}>
 									{layer.site
 										? <button type="button" class="link code" onClick={() => go('sites', { site: `${layer.site!.process}.${layer.site!.site}` })}>{ownerLabel(layer.site.stack, history.frames)}</button>
@@ -80,7 +80,7 @@ function Growing() {
 	const answer = useAnswer<GrowthResult>(canonical('growth', askParams(state.value, 'growth', [['limit', '300']])));
 	return (
 		<section>
-			<h3>What grows</h3>
+			<h2>What grows</h2>
 			<Answered answer={answer} what="Judging trends">
 				{(growth) => {
 					const rows = growth.sites.filter((site) => site.verdict === 'growing').slice(0, 12);
@@ -138,21 +138,21 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 			</div>
 			<div class="split">
 				<div class="charts" tabIndex={0} role="region" aria-label="Charts over time">
-					<h3>Memory</h3>
+					<h2>Memory</h2>
 					<Chart {...common} label={`Live heap over time, at most ${bytes(most)}`} unit="bytes" height={236} lines={memoryLines(points, layers, withRss)} />
-					<h3>Allocations and frees per second</h3>
+					<h2>Allocations and frees per second</h2>
 					<Chart {...common} label="Allocations and frees per second" unit="rate" height={116}
 						lines={[
 							{ label: 'frees', colour: 'series-a', values: column(points, 'frees_per_second'), width: 1, steps: true },
 							{ label: 'allocations', colour: 'series-live', values: column(points, 'calls_per_second'), fill: 'pale', width: 1, steps: true },
 						]} />
-					<h3>Asked for per second</h3>
+					<h2>Asked for per second</h2>
 					<Chart {...common} label="Bytes asked for per second" unit="bytes" height={96}
 						lines={[{ label: 'asked for', colour: 'series-b', values: column(points, 'bytes_per_second'), fill: 'pale', steps: true }]} />
-					<h3>Live blocks</h3>
+					<h2>Live blocks</h2>
 					<Chart {...common} label="Live blocks over time" unit="count" height={96}
 						lines={[{ label: 'blocks', colour: 'series-live', values: column(points, 'live_blocks'), fill: 'pale' }]} />
-					<h3>Threads started</h3>
+					<h2>Threads started</h2>
 					<Chart {...common} label="Threads started" unit="count" height={80}
 						lines={[{ label: 'threads', colour: 'series-rss', values: column(points, 'threads'), steps: true }]} />
 				</div>

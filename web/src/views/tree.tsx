@@ -64,7 +64,7 @@ function columnsOf(tree: FlameTree, names: readonly FlameName[], open: ReadonlyS
 function NeighbourList({ title, list, names, whole }: { title: string; list: readonly Neighbour[]; names: readonly FlameName[]; whole: number }) {
 	return (
 		<section>
-			<h3>{title}</h3>
+			<h2>{title}</h2>
 			{list.length === 0 && <p class="soft">none</p>}
 			<table class="plain layers">
 				<tbody>

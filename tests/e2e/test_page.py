@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `heapgauge view` in Chromium: its numbers are those of `heapgauge report --format json`.
+
+tests/web/page.mjs looks at everything once and says what it saw; the tests here compare. Numbers are read with all their
+digits from the tooltips.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from reading import with_frames
+from serving import SECONDS, Server
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STATEMENTS = """
+create table t(a integer primary key, b text, c real);
+with recursive n(i) as (select 1 union all select i+1 from n where i<%d) insert into t select i, hex(randomblob(16)), i*0.5 from n;
+create index tb on t(b);
+select count(*), sum(c) from t where b like '%%A1%%';
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("page")
+
+
+@pytest.fixture(scope="module")
+def env(folder):
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
+    return own | {"XDG_CACHE_HOME": str(folder / "cache")}
+
+
+@pytest.fixture(scope="module")
+def command(heapgauge, env, folder):
+    def run(*arguments):
+        done = subprocess.run([heapgauge, *map(str, arguments)], env=env, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def recordings(command, target):
+    command("record", "-q", "-o", "old.hg", "--", "sqlite3", ":memory:", STATEMENTS % 60000)
+    command("record", "-q", "-o", "new.hg", "--", "sqlite3", ":memory:", STATEMENTS % 90000)
+    command("record", "-q", "-o", "threads.hg", "--", target("t_threads_cross_free"))
+    command("report", "new.hg", "--format", "html", "-o", "saved.html")
+
+
+@pytest.fixture(scope="module")
+def report(command, recordings):
+    """report("sites", "--cost", "total"): parsed."""
+
+    def run(view, *options, file="new.hg"):
+        return with_frames(json.loads(command("report", file, "--view", view, "--format", "json", *options)))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def diff(command, recordings):
+    def run(view, *options):
+        return with_frames(json.loads(command("diff", "old.hg", "new.hg", "--view", view, "--format", "json", *options)))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def source(report):
+    """The file of the program with threads."""
+    files = {f["file"] for site in report("sites", file="threads.hg")["sites"] for f in site["stack"] if f["file"]}
+    return [file for file in files if file.endswith("t_threads_cross_free.c")][0]
+
+
+@pytest.fixture(scope="module")
+def seen(heapgauge, env, folder, recordings, source):
+    """What the browser saw."""
+    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "compared": ["new.hg", "--against", "old.hg"]}
+    servers = {name: Server(heapgauge, *words, "--no-open", env=env, cwd=folder) for name, words in arguments.items()}
+    plan = {name: server.url for name, server in servers.items()} | {"source": source, "saved": (folder / "saved.html").as_uri()}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    try:
+        done = subprocess.run(
+            ["node", ROOT / "tests" / "web" / "page.mjs", folder / "plan.json"], capture_output=True, text=True, timeout=300, check=False
+        )
+    finally:
+        for server in servers.values():
+            server.end()
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def scene(seen):
+    def get(name):
+        found = seen["scenes"][name]
+        assert "failed" not in found, found["failed"]
+        return found
+
+    return get
+
+
+def digits(cell):
+    """"12,411,096 B" of a tooltip, with its sign."""
+    title = cell["title"] if isinstance(cell, dict) else cell
+    return int(re.match(r"[−\d,]+", title).group().replace(",", "").replace("−", "-"))
+
+
+def words(cell):
+    """The same of the text itself, where counts stand whole."""
+    return int(re.match(r"[+−\d,]+", cell["text"]).group().replace(",", "").replace("−", "-").replace("+", ""))
+
+
+# ---- every view shows what the report says ----
+
+
+def test_start_here_has_the_numbers_of_the_summary(scene, report):
+    start = scene("start")
+    process = report("summary")["processes"][0]
+    peak, leaked, churn, _, rss = start["figures"]
+    assert (digits(peak), digits(leaked), digits(rss)) == (process["peak_bytes"], process["leaked_bytes"], process["peak_rss_bytes"])
+    assert words(churn) == process["calls"]
+    assert digits(start["sum"]) == process["peak_bytes"]
+    assert start["badge"]["text"] == "exact, nothing lost" or "to know" in start["badge"]["text"]
+    assert len(start["findings"]) == report("advice")["finding_count"]
+
+
+def test_the_balance_sheet_is_that_of_memory(scene, report):
+    rows = {row[1]["text"]: digits(row[2]) for row in scene("start")["balance"]}
+    last = report("memory")["memory"][-1]
+    assert rows["requested"] == last["live_bytes"]
+    assert rows["held"] == last["beyond_bytes"]
+    assert rows["recorder"] == last["own_bytes"]
+    assert rows["RSS"] == last["rss_bytes"]
+    assert rows["private"] == last["private_bytes"]
+
+
+@pytest.mark.parametrize(
+    "title, cost, key",
+    [
+        ("Most at the peak", "peak", "peak_bytes"),
+        ("Most left at the end", "leaked", "leaked_bytes"),
+        ("Most allocations", "calls", "calls"),
+        ("Most temporary allocations", "temporary", "temporary_calls"),
+    ],
+)
+def test_top_lists_are_the_heaviest_sites(scene, report, title, cost, key):
+    shown = scene("start")["tops"][title]
+    sites = [site for site in report("sites", "--cost", cost, "--kind", "heap", "--limit", "7")["sites"] if site[key]]
+    assert [digits(row["value"]) for row in shown] == [site[key] for site in sites]
+    assert all(row["name"] in {f["function"] for f in site["stack"]} for row, site in zip(shown, sites))
+
+
+def test_a_site_is_called_after_the_frame_that_the_terminal_names(scene, command):
+    text = command("report", "new.hg", "--view", "sites", "--cost", "total", "--kind", "heap", "--limit", "5", "--names", "full")
+    for row in scene("sites")["rows"][:5]:
+        name = row["Asked for by"]["text"]
+        assert re.sub(r"(lib\w+\.so.*|sqlite3)$", "", name) in text
+
+
+def test_sites_are_those_of_the_report(scene, report):
+    sites = report("sites", "--cost", "total", "--kind", "heap", "--limit", "12")["sites"]
+    rows = scene("sites")["rows"]
+    columns = {"Total": "total_bytes", "At peak": "peak_bytes", "At end": "leaked_bytes", "Calls": "calls", "Temporary": "temporary_calls"}
+    for row, site in zip(rows, sites, strict=True):
+        assert {key: digits(row[title]) for title, key in columns.items()} == {key: site[key] for key in columns.values()}
+        assert row["Asked for by"]["title"].split("\n")[0] == site["stack"][0]["function"]
+
+
+def test_groups_are_those_of_the_report(scene, report):
+    for row, group in zip(scene("sites")["functions"], report("functions", "--cost", "calls", "--limit", "12")["functions"], strict=True):
+        assert (digits(row["Self"]), digits(row["With callees"])) == (group["self"], group["calls"])
+        assert row["Function"]["title"] == group["function"]
+    modules = report("functions", "--cost", "leaked", "--by", "module")["modules"]
+    assert [(r["Module"]["title"], digits(r["Self"])) for r in scene("sites")["modules"]] == [(m["module"], m["self"]) for m in modules]
+
+
+def test_a_chosen_site_shows_its_whole_stack(scene, report):
+    site = report("sites", "--cost", "total", "--kind", "heap", "--limit", "1")["sites"][0]
+    assert [frame["title"] for frame in scene("siteDetail")["stack"]] == [frame["function"] for frame in site["stack"]]
+    assert digits(scene("siteDetail")["facts"][0]) == site["peak_bytes"]
+
+
+def heaviest_path(tree):
+    """Of rows in preorder: the first child, and its first child, and so on."""
+    return [row for i, row in enumerate(tree) if row["depth"] == i + 1 and all(tree[j]["depth"] == j + 1 for j in range(i))]
+
+
+def test_the_flame_graph_is_the_tree(scene, report):
+    path = heaviest_path(report("tree", "--cost", "total", "--threshold", "0")["tree"])[:6]
+    assert [(node["name"], digits(node["value"])) for node in scene("flame")["path"]] == [(row["function"], row["total_bytes"]) for row in path]
+
+
+def test_what_a_search_matches_is_what_focus_leaves(scene, report):
+    shown = report("sites", "--cost", "total", "--kind", "heap", "--focus", "sqlite3Vdbe|main")
+    share = shown["shown"] / shown["whole"] * 100
+    assert scene("flame")["matched"].startswith(f"{share:.1f} %, ")
+
+
+def test_callers_and_callees_sum_up_the_function(scene, report):
+    row = [f for f in report("functions", "--cost", "total")["functions"] if f["function"] == "sqlite3VdbeExec"][0]
+    share = row["total_bytes"] / report("functions", "--cost", "total")["shown"] * 100
+    assert f"{share:.1f} %" in scene("pivot")["pivot"]
+    assert f"{share:.1f} %" in [cell["text"] for cell in scene("tree")["callees"]]
+
+
+def test_the_tree_is_the_tree(scene, report):
+    tree = report("tree", "--cost", "total", "--threshold", "0")["tree"]
+    for shown, row in zip(scene("tree")["rows"], tree):
+        assert (digits(shown["Total"]), shown["Function"]["title"]) == (row["total_bytes"], row["function"])
+
+
+def test_time_reads_the_peak(scene, report):
+    peak = [row for row in report("timeline")["timeline"] if row["peak"]][0]
+    at, live, blocks, rss = scene("time")["reading"][:4]
+    assert (digits(at), digits(live), digits(blocks)) == (peak["at_ns"], peak["live_bytes"], peak["live_blocks"])
+    assert digits(rss) == peak["rss_bytes"]
+    assert scene("time")["charts"] == 5
+
+
+def test_layers_are_the_heaviest_sites_over_time(scene, report):
+    history = report("history", "--cost", "peak", "--limit", "9")
+    peak = [row for row in report("timeline")["timeline"] if row["peak"]][0]["at_ns"]
+    column = history["moments"].index(peak)
+    shown = [digits(row[1]) for row in scene("time")["layers"]]
+    assert shown[:-1] == [site["history"][column] for site in history["sites"]]
+    assert sum(shown) == report("summary")["processes"][0]["peak_bytes"]
+
+
+def test_sizes_are_those_of_the_report(scene, report):
+    sizes = report("sizes", "--cost", "calls")["sizes"][:12]
+    for row, size in zip(scene("sizes")["sizes"], sizes, strict=True):
+        assert (words(row["Calls"]), digits(row["Total"])) == (size["calls"], size["total_bytes"])
+
+
+def test_lifetimes_are_those_of_the_report(scene, report):
+    lifetimes = report("lifetimes")
+    for row, site in zip(scene("sizes")["lifetimes"], lifetimes["sites"]):
+        assert (digits(row["Within 1 ms"]), digits(row["Freed"])) == (site["brief_frees"], site["frees"])
+    assert len(scene("sizes")["bars"]) == len(lifetimes["lifetimes"])
+    for bar, expected in zip(scene("sizes")["bars"], lifetimes["lifetimes"]):
+        assert f"{expected['count']:,}" in bar["text"]
+
+
+def test_reallocs_are_those_of_the_report(scene, report):
+    for row, site in zip(scene("sizes")["reallocs"], report("reallocs")["sites"]):
+        assert digits(row["Copied"]) == site["copied_bytes"]
+        assert (words(row["Reallocs"]), words(row["Grown"])) == (site["realloc"]["calls"], site["realloc"]["grown_calls"])
+
+
+def test_the_heat_map_holds_every_freed_block(scene, report):
+    freed = sum(bar["count"] for bar in report("lifetimes")["lifetimes"])
+    assert abs(sum(words({"text": cell["title"]}) for cell in scene("sizes")["heat"]) - freed) <= len(scene("sizes")["heat"])
+
+
+def test_threads_are_those_of_the_report(scene, report):
+    threads = report("threads", file="threads.hg")
+    columns = {"Calls": "calls", "Total": "total_bytes", "Frees": "frees", "Holds": "held_bytes", "For others": "freed_for_others_bytes"}
+    for row, thread in zip(scene("threads")["threads"], threads["threads"]):
+        assert {key: digits(row[title]) for title, key in columns.items()} == {key: thread[key] for key in columns.values()}
+    assert sum(digits(cell) for cell in scene("threads")["handover"]) == threads["passed_on_bytes"] > 0
+    process = report("processes", file="threads.hg")["processes"][0]
+    assert digits(scene("threads")["processes"][0]["Peak"]) == process["peak_bytes"]
+
+
+def test_source_lines_have_the_numbers_of_the_report(scene, report, source):
+    text = pathlib.Path(source).read_text().split("\n")
+    lines = {row["source_line"]: row for row in report("functions", "--by", "line", "--cost", "total", file="threads.hg")["lines"] if row["source_file"] == source}
+    shown = {int(row[2]["text"]): row for row in scene("source")["lines"]}
+    assert lines.keys() & shown.keys()
+    for number, row in shown.items():
+        assert row[3]["text"] == text[number - 1].strip()
+        if number in lines:
+            assert (digits(row[0]), digits(row[1])) == (lines[number]["self"], lines[number]["total_bytes"])
+        else:
+            assert row[0]["title"] == row[1]["title"] == ""
+
+
+def test_run_shows_command_modules_and_cost(scene, report):
+    facts = {row[0]["text"]: row[1]["text"] for row in scene("run")["facts"]}
+    run = report("summary")["run"]
+    assert facts["Command"].split() == run["command"].split()
+    assert (facts["Host"], facts["Kernel"]) == (run["host"], run["kernel"])
+    shown = [(row[0]["text"], row[1]["text"], row[5]["title"]) for row in scene("run")["modules"][1:]]
+    assert shown == [(m["module"], f"{m['frames']:,}", m["build_id"]) for m in report("modules")["modules"]]
+
+
+def test_compare_shows_what_diff_says(scene, diff):
+    compare = scene("compare")
+    for row, change in zip(compare["changes"][1:], diff("summary")["changes"], strict=True):
+        assert row[0]["text"] == change["measure"]
+        assert [digits(cell) for cell in row[1:4]] == [change["before"], change["after"], change["change"]]
+    for row, stack in zip(compare["stacks"], diff("sites", "--cost", "peak", "--kind", "heap")["stacks"]):
+        assert [digits(row[title]) for title in ("Change", "Before", "After")] == [stack["change"], stack["before"], stack["after"]]
+    for row, group in zip(compare["functions"], diff("functions", "--cost", "total")["functions"]):
+        assert (digits(row["Self"]), row["Function"]["title"]) == (group["self"], group["function"])
+    assert digits(compare["flame"]) == diff("tree", "--cost", "total", "--threshold", "0")["tree"][0]["total_bytes"]
+
+
+def test_every_question_has_the_sum_of_the_report(scene, report):
+    sums = scene("questions")
+    for cost in ("peak", "leaked", "total", "calls", "temporary", "max", "waste", "lifetime", "realloc", "rate"):
+        assert digits(sums[cost]) == report("sites", "--cost", cost, "--kind", "heap", "--limit", "1")["shown"], cost
+    assert digits(sums["blocks"]) == report("sites", "--cost", "blocks", "--at", "peak", "--kind", "heap", "--limit", "1")["shown"]
+
+
+# ---- what a person does ----
+
+
+def test_keys_lead_to_views_and_questions(scene):
+    keys = scene("keys")
+    names = ["flame", "sites", "tree", "source", "time", "sizes", "threads", "compare", "run", "start"]
+    assert keys["views"] == [f"#/{name}" for name in names]
+    assert keys["asked"] == ["#/start?cost=leaked", "#/start?cost=total", "#/start?cost=leaked"]
+    assert keys["listed"] > 10 and keys["closed"] == 0
+    assert keys["themes"] == ["light", "dark"]
+    assert keys["focused"] == "filter"
+
+
+def test_the_copied_command_prints_the_same_numbers(scene, command, report):
+    words = scene("keys")["copied"].split()
+    assert words[0] == "heapgauge"
+    printed = json.loads(command(*words[1:], "--format", "json", "--limit", "5"))
+    assert printed["shown"] == report("summary")["processes"][0]["peak_bytes"]
+
+
+def test_arrows_move_in_a_table_and_headings_sort_it(scene, report):
+    table = scene("table")
+    sites = [f"{s['process']}.{s['site']}" for s in report("sites", "--cost", "total", "--kind", "heap")["sites"]]
+    chosen = [address.split("site=")[1] for address in table["hashes"]]
+    assert chosen[:3] == [sites[0], sites[1], sites[0]]
+    # The first 300 come at once, the others when they come into sight.
+    assert chosen[3] == sites[min(300, len(sites)) - 1] and chosen[4] == sites[0]
+    assert table["active"] == "row-0"
+    means = [digits(row["Mean size"]) for row in table["sorted"]]
+    assert means == sorted(means, reverse=True)
+    assert "sort=-mean_bytes" in table["sortHash"]
+    assert "Own max" in table["widened"][0]
+
+
+def test_enter_zooms_into_the_flame_graph_and_backspace_out(scene):
+    flame = scene("flameKeys")
+    assert "zoom=0*8" in flame["zoomed"] and "zoom=0*7" in flame["out"] and "zoom" not in flame["whole"]
+
+
+def test_filters_are_those_of_the_report(scene, report):
+    filters = scene("filters")
+    total = ("--cost", "total", "--kind", "heap", "--limit", "1")
+    assert digits(filters["focus"]["sum"]) == report("sites", *total, "--focus", "sqlite3VdbeExec")["shown"]
+    both = report("sites", *total, "--focus", "sqlite3VdbeExec", "--ignore", "sqlite3BtreeInsert")["shown"]
+    assert digits(filters["both"]["sum"]) == both
+    assert [chip["text"] for chip in filters["both"]["chips"]] == ["sqlite3VdbeExec", "sqlite3BtreeInsert"]
+    assert filters["back"] == filters["focus"]["hash"]
+    assert digits(filters["size"]["sum"]) == report("sites", *total, "--min-size", "4k")["shown"]
+
+
+def test_the_brush_asks_for_kept_moments(scene, report):
+    brush = scene("brush")
+    at = re.search(r"at=snap%3A(\d+)", brush["click"]["hash"]).group(1)
+    live = ("--cost", "live", "--kind", "heap", "--limit", "1")
+    assert digits(brush["click"]["sum"]) == report("sites", *live, "--at", f"snap:{at}")["shown"]
+    later, earlier = re.search(r"cost=grown&at=snap%3A(\d+)&minus=snap%3A(\d+)", brush["drag"]["hash"]).groups()
+    assert int(later) > int(earlier)
+    grown = report("sites", *live, "--at", f"snap:{later}", "--minus", f"snap:{earlier}")
+    assert digits(brush["drag"]["sum"]) == grown["shown"]
+    assert brush["drag"]["moment"] == grown["moment"]
+    assert "cost=live" in brush["stepped"] and "cost=grown" in brush["ranged"]
+
+
+def test_an_address_shows_another_person_the_same(scene):
+    trip = scene("roundTrip")
+    assert trip["here"] == trip["there"]
+    assert "ignore=" in trip["hash"] and "sort=" in trip["hash"] and trip["here"]["side"]
+
+
+# ---- what holds for the page as a whole ----
+
+
+def test_axe_finds_nothing_wrong_in_any_view_or_theme(seen):
+    assert len(seen["wrongs"]) >= 36
+    assert {where: wrong for where, wrong in seen["wrongs"].items() if wrong} == {}
+
+
+def test_nothing_is_wider_than_1280_pixels(seen):
+    assert {where: over for where, over in seen["overflows"].items() if over > 0} == {}
+
+
+def test_no_error_on_the_console(seen):
+    assert {where: errors for where, errors in seen["errors"].items() if errors} == {}
+
+
+def test_nobody_else_is_asked(seen):
+    for where, hosts in seen["hosts"].items():
+        assert all(host == "null" if where == "saved" else host.startswith("http://127.0.0.1:") for host in hosts), where
+        assert len(hosts) == 1
+
+
+def test_the_saved_page_opens_from_disk(scene, report):
+    saved = scene("saved")
+    assert digits(saved["figures"][0]) == report("summary")["processes"][0]["peak_bytes"]
+    assert saved["flame"] == 1 and saved["rows"] > 5
+    assert saved["absent"].startswith("Not in this file") and "heapgauge view new.hg" in saved["absent"]
+
+
+def test_troubles_are_said_in_words(scene):
+    troubles = scene("troubles")
+    assert "is no regular expression" in troubles["broken"]
+    assert "Start it again" in troubles["gone"]
