@@ -17,6 +17,7 @@ const struct command *const commands[] = {
 	&command_report,
 	&command_view,
 	&command_list,
+	&command_top,
 	&command_diff,
 	&command_check,
 	&command_merge,

@@ -34,6 +34,7 @@ enum command_words {
 	WORDS_RECORDING,  /* files *.hg */
 	WORDS_PROGRAM,	  /* a program, and then whatever it takes */
 	WORDS_EXECUTABLE, /* a program's file */
+	WORDS_PROCESS,	  /* the number of a process */
 	WORDS_COMMAND,	  /* the name of a command */
 };
 
@@ -61,6 +62,7 @@ extern const struct command command_record;
 extern const struct command command_report;
 extern const struct command command_view;
 extern const struct command command_list;
+extern const struct command command_top;
 extern const struct command command_diff;
 extern const struct command command_check;
 extern const struct command command_merge;

@@ -112,6 +112,13 @@ void names_free(struct names *names)
 	free(names);
 }
 
+void names_forget(struct names *names)
+{
+	names->processes.count = 0;
+	names->last = 0;
+	arena_release(&names->arena);
+}
+
 static struct process_names *process_names(struct names *names, const struct profile_process *p)
 {
 	if (names->last < names->processes.count && names->processes.at[names->last].process == p)

@@ -57,6 +57,10 @@ struct names *names_new(const struct names_options *options);
 /* Saves what is not yet saved. */
 void names_free(struct names *names);
 
+/* Forgets the processes asked about so far, and all that was handed out of them; what their modules said stays known. For who
+ * looks at a running process again and again. */
+void names_forget(struct names *names);
+
 /* Writes newly found names to the store. Returns how many modules' names could not be written. */
 size_t names_save(struct names *names);
 

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each process is read as `report --pid` reads it, but for its block map. One that is recorded and may not be read is listed
+ * all the same, with the reason; those that may not even be looked into are counted. No state.
+ */
+#include "cli/list_processes.h"
+
+#include "collect/container.h"
+#include "collect/inspect.h"
+#include "collect/procfs.h"
+#include "model/build.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+/* Names are looked for where the process has its files. */
+static int add_profile(struct listing *listing, struct listed *one,
+		       const struct names_options *names_options, struct error *error)
+{
+	struct names *names = names_new(names_options);
+	int status = -1;
+
+	one->places = names ? places_new(names) : NULL;
+	if (one->places)
+		status = listing_add(listing, one, error);
+	else
+		error_set(error, "out of memory");
+	places_free(one->places);
+	names_free(names);
+	return status;
+}
+
+/* One that has ended meanwhile, or is a fork without a profile of its own, is not listed. */
+static int add_process(struct listing *listing, struct copied *copied,
+		       const struct recorded *recorded, struct names_options names,
+		       struct error *error)
+{
+	AUTO_FREE char *exe = procfs_exe(recorded->pid), *command = procfs_command(recorded->pid);
+	AUTO_FREE char *container = container_name(recorded->pid);
+	AUTO_FREE char *root = container_root(recorded->pid);
+	struct listed one = { .pid = recorded->pid,
+			      .program = exe && exe[0] ? path_base(exe) : NULL,
+			      .command = command,
+			      .container = container };
+	struct recording recording = { 0 };
+	struct error problem = ERROR_INIT;
+	int status = inspect_recorded(copied, recorded, COPIED_COUNTERS, HEAPGAUGE_VERSION,
+				      &recording, &problem);
+
+	if (status == COPIED_NOTHING)
+		return 0;
+	struct profile *profile = status == 0 ? profile_new(&recording, &problem) : NULL;
+
+	one.profile = profile;
+	one.problem = profile ? NULL : problem.message;
+	names.root = root;
+	status = profile ? add_profile(listing, &one, &names, error)
+			 : listing_add(listing, &one, error);
+	profile_free(profile);
+	return status;
+}
+
+const struct result *list_processes(struct listing *listing, const struct names_options *names,
+				    struct error *error)
+{
+	AUTO(recorded_list_release) struct recorded_list recorded = { 0 };
+	AUTO(copied_release) struct copied copied = COPIED_INIT; /* room for one after the other */
+
+	if (recorded_list(&recorded, error) < 0)
+		return NULL;
+	for (size_t i = 0; i < recorded.found.count; i++)
+		if (add_process(listing, &copied, &recorded.found.at[i], *names, error) < 0)
+			return NULL;
+	return listing_end(listing, recorded.hidden, error);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *   title, reversed
+ *   totals, three lines
+ *   what the pane shows, reversed
+ *   the pane
+ *   keys, or a prompt, or what is wrong
+ *
+ * All of it is drawn anew each time; ncurses sends what differs. On a screen too small for this, from the top down as far
+ * as it goes. Owns the terminal between open and close; one thread.
+ */
+#include "tui/screen.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <ncurses.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "base/compiler.h"
+#include "util/terminal.h"
+
+enum {
+	TITLE_ROW = 0,
+	HEAD_ROW = 1,
+	PANE_TITLE_ROW = HEAD_ROW + TOTALS_LINES,
+	PANE_ROW,
+	LINE_MAX_ = 512,
+	ESCAPE_MS = 25, /* how long ESC may be the beginning of another key */
+};
+
+/* Only how characters are encoded: numbers stay as they are everywhere. A locale that is named and not installed is taken
+ * for what its name says. */
+static bool take_locale(void)
+{
+	if (!terminal_of(STDOUT_FILENO).utf8) {
+		setlocale(LC_CTYPE, "C");
+		return false;
+	}
+	if (setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
+		return true;
+	return setlocale(LC_CTYPE, "C.UTF-8") != NULL;
+}
+
+int screen_open(struct screen *s, struct error *error)
+{
+	const char *name = getenv("TERM");
+
+	*s = (struct screen){ .utf8 = take_locale() };
+	if (!newterm(NULL, stdout, stdin))
+		return error_set(
+			error,
+			"this terminal cannot be drawn on (TERM is %s); 'heapgauge report --pid "
+			"PID' writes the same as text",
+			name && name[0] ? name : "not set");
+	cbreak();
+	noecho();
+	nonl();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
+	curs_set(0);
+	screen_measure(s);
+	return 0;
+}
+
+void screen_close(void)
+{
+	endwin();
+}
+
+void screen_measure(struct screen *s)
+{
+	int rows, columns;
+
+	getmaxyx(stdscr, rows, columns);
+	s->rows = (unsigned)MAX(rows, 1);
+	s->columns = (unsigned)MAX(columns, 1);
+}
+
+int screen_key(void)
+{
+	int key = getch();
+
+	return key == ERR ? -1 : key;
+}
+
+size_t screen_page(const struct screen *s)
+{
+	return s->rows > PANE_ROW + 1 ? s->rows - PANE_ROW - 1 : 0;
+}
+
+/* One row, cut at the screen's edge. What cannot be shown is a '?'. */
+static void put(const struct screen *s, size_t row, const char *text, attr_t look)
+{
+	wchar_t wide[LINE_MAX_];
+	mbstate_t state = { 0 };
+	size_t count = 0, width = MIN((size_t)s->columns, (size_t)LINE_MAX_ - 1);
+
+	if (row >= s->rows)
+		return;
+	for (size_t left = strlen(text); left > 0 && count < width;) {
+		size_t step = mbrtowc(&wide[count], text, left, &state);
+
+		if (step == 0 || step > left) {
+			step = 1;
+			state = (mbstate_t){ 0 };
+			wide[count] = L'?';
+		}
+		if (wide[count] < L' ' || wide[count] == 0x7f)
+			wide[count] = L'?';
+		count++;
+		text += step;
+		left -= step;
+	}
+	while (look & A_REVERSE && count < width)
+		wide[count++] = L' ';
+	attrset(look);
+	mvaddnwstr((int)row, 0, wide, (int)count);
+	attrset(A_NORMAL);
+}
+
+static void put_pane_title(const struct screen *s, const struct looking *l, const struct picture *p)
+{
+	const struct question *q = &l->question;
+	size_t page = screen_page(s), lines = p ? p->line_count : 0;
+	char text[LINE_MAX_], place[64] = "";
+	int length;
+
+	if (lines > page)
+		snprintf(place, sizeof place, "%zu-%zu of %zu ", l->first_line + 1,
+			 MIN(l->first_line + page, lines), lines);
+	length = snprintf(text, sizeof text, " %s%s%s%s%s%s", top_views[q->view].name,
+			  top_views[q->view].ordered ? "  by " : "",
+			  top_views[q->view].ordered ? top_orders[q->order].name : "",
+			  q->filter[0] ? "  only /" : "", q->filter, q->filter[0] ? "/" : "");
+	if (length > 0 && s->columns > (size_t)length + strlen(place) && s->columns < sizeof text)
+		snprintf(text + length, sizeof text - (size_t)length, "%*s",
+			 (int)(s->columns - (size_t)length), place);
+	put(s, PANE_TITLE_ROW, text, A_REVERSE);
+}
+
+static bool is_chosen(const struct looking *l, const struct picture *p, size_t line)
+{
+	return l->question.view == VIEW_PROCESSES && l->cursor < p->process_count &&
+	       p->process_lines[l->cursor] == line;
+}
+
+static void put_pane(const struct screen *s, const struct looking *l, const struct picture *p)
+{
+	size_t page = screen_page(s);
+
+	for (size_t i = 0; i < page && l->first_line + i < p->line_count; i++) {
+		size_t line = l->first_line + i;
+
+		put(s, PANE_ROW + i, p->lines[line], is_chosen(l, p, line) ? A_REVERSE : A_NORMAL);
+	}
+}
+
+static void put_foot(const struct screen *s, const struct looking *l, const struct picture *p)
+{
+	char text[LINE_MAX_];
+
+	if (l->typing) {
+		snprintf(text, sizeof text, "only functions or files like: %s_", l->typed);
+		put(s, s->rows - 1, text, A_BOLD);
+	} else if (p && p->problem) {
+		snprintf(text, sizeof text, "! %s", p->problem);
+		put(s, s->rows - 1, text, A_BOLD);
+	} else if (l->question.view == VIEW_PROCESSES) {
+		put(s, s->rows - 1, "Enter look at it   Up Down choose   ? help   q quit", A_DIM);
+	} else {
+		put(s, s->rows - 1,
+		    "? help  Tab view  < > order  / filter  Space pause  b bytes  o others  q quit",
+		    A_DIM);
+	}
+}
+
+static void put_help(const struct screen *s)
+{
+	static const char *const moving[] = {
+		"Tab      next view; Shift-Tab the one before",
+		"< >      order by the next number, or the one before",
+		"/        only stacks with a function or file like a regular expression",
+		"Space    pause: what is shown stays, and can be looked at in every way",
+		"b        bytes with all their digits",
+		"+ -      read twice as often, or half",
+		"Up Down PgUp PgDn Home End   move",
+		"q Ctrl-C quit",
+	};
+	static const struct top_view none = { "", "", ' ' };
+	char text[LINE_MAX_];
+	size_t row = 0;
+
+	put(s, row++, " heapgauge top: keys", A_REVERSE);
+	for (size_t i = 0; i < ARRAY_SIZE(moving); i++)
+		put(s, row++, moving[i], A_NORMAL);
+	/* Both tables side by side: all of it is to fit 24 rows. */
+	put(s, row++, " views                                                    orders",
+	    A_REVERSE);
+	for (size_t order = 0, view = 0; top_orders[order].name; order++, view++) {
+		while (view < top_view_count() && !top_view_exists(view))
+			view++;
+		const struct top_view *v = view < top_view_count() ? &top_views[view] : &none;
+
+		snprintf(text, sizeof text, "%c  %-9s %-44.44s %c  %-9s", v->key, v->name, v->help,
+			 top_orders[order].key, top_orders[order].name);
+		put(s, row++, text, A_NORMAL);
+	}
+	put(s, s->rows - 1, "any key goes back", A_DIM);
+}
+
+void screen_draw(const struct screen *s, const struct looking *l, const struct picture *p)
+{
+	char text[LINE_MAX_];
+
+	erase();
+	if (l->help) {
+		put_help(s);
+		refresh();
+		return;
+	}
+	snprintf(text, sizeof text, " heapgauge top%s  %s", l->question.paused ? "  PAUSED" : "",
+		 p && p->title ? p->title : "");
+	put(s, TITLE_ROW, text, A_REVERSE);
+	for (size_t i = 0; p && i < TOTALS_LINES; i++)
+		if (p->head[i])
+			put(s, HEAD_ROW + i, p->head[i], A_NORMAL);
+	put_pane_title(s, l, p);
+	if (p)
+		put_pane(s, l, p);
+	put_foot(s, l, p);
+	refresh();
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines above the pane: totals, rates between the last two readings, and how it came to this. */
+#ifndef TUI_TOTALS_H
+#define TUI_TOTALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/profile.h"
+#include "util/buffer.h"
+
+enum { TOTALS_POINTS = 16, TOTALS_LINES = 3 };
+
+struct totals_point {
+	uint64_t at_ns; /* since the process' start */
+	uint64_t live_bytes, rss_bytes;
+	uint64_t calls, bytes;
+};
+
+/* The last readings, oldest first. Zeroed: none. */
+struct totals {
+	struct totals_point points[TOTALS_POINTS];
+	size_t count;
+};
+
+/* A process that began anew, or another one, makes all before it meaningless. */
+void totals_add(struct totals *totals, const struct profile_process *process);
+
+/* One of the lines about the process, of which the last reading was added. */
+void totals_line(const struct totals *totals, const struct profile_process *process, size_t line,
+		 bool exact_bytes, bool utf8, struct buffer *out);
+
+#endif
