@@ -64,6 +64,7 @@ void web_release(struct web *web)
 		release_file(&web->files.at[i]);
 	vector_release(&web->files);
 	release_file(&web->before);
+	buffer_release(&web->first);
 	intern_release(&web->sources);
 }
 
@@ -198,24 +199,36 @@ void web_about(const struct web *web, struct buffer *out)
 
 /* ---- what can be asked for ---- */
 
-static void answer_page(struct web *web, const struct serve_request *request,
-			struct serve_answer *answer)
+/* What the first picture needs comes with the page, and is the same for every visit. */
+static int make_first(struct web *web, struct error *error)
 {
 	static const struct serve_param summary = { "view", "summary" };
 	AUTO(buffer_release) struct buffer data = BUFFER_INIT;
-	struct error error = ERROR_INIT;
 
-	/* What the first picture needs comes with the page. */
+	if (web->first.size)
+		return 0;
 	buffer_text(&data, "{\"about\":");
 	web_about(web, &data);
 	buffer_text(&data, ",\"results\":{\"view=summary\":");
-	int status = web_result(web, &summary, 1, &data, &error);
-
+	if (web_result(web, &summary, 1, &data, error) < 0)
+		return -1;
 	buffer_text(&data, "}}");
+	if (data.failed)
+		return error_set(error, "out of memory");
+	web->first = data;
+	data = BUFFER_INIT;
+	return 0;
+}
+
+static void answer_page(struct web *web, const struct serve_request *request,
+			struct serve_answer *answer)
+{
+	struct error error = ERROR_INIT;
+
 	answer->is_page = true;
-	if (status < 0)
+	if (make_first(web, &error) < 0)
 		serve_refuse(answer, 500, "%s", error.message);
-	else if (data.failed || !page_fill(&answer->body, request->nonce, buffer_span(&data)))
+	else if (!page_fill(&answer->body, request->nonce, buffer_span(&web->first)))
 		serve_refuse(answer, 500, "%s", WEB_NO_PAGE);
 }
 

@@ -31,6 +31,7 @@ struct web {
 	VECTOR(struct web_file) files;
 	struct web_file before;	   /* what they are compared with; no profile: nothing */
 	const struct asked *asked; /* names, and what to leave out, as said on the command line */
+	struct buffer first;	   /* what the page begins with; empty: not made yet */
 	struct intern sources;	   /* every source file that a frame names ... */
 	bool sources_known;	   /* ... once somebody has asked */
 };
