@@ -219,13 +219,12 @@ int call_tree_build(struct call_tree *tree, const struct selection *selection,
 		    struct places *places, struct call_tree_options options)
 {
 	struct builder b = { .tree = tree, .places = places, .options = options };
-	AUTO_FREE uint32_t *own = NULL;
-	uint32_t *nodes = options.entry_nodes;
+	AUTO_FREE uint32_t *own =
+		options.entry_nodes ? NULL : calloc(selection->count + 1, sizeof *own);
+	uint32_t *nodes = options.entry_nodes ? options.entry_nodes : own;
 
 	ASSERT(axis_rows[options.by].of_frames);
 	*tree = (struct call_tree){ 0 };
-	if (!nodes)
-		nodes = own = calloc(selection->count + 1, sizeof *own);
 	bool done = nodes && grow_nodes(tree);
 
 	if (done) {

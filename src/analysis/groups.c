@@ -185,6 +185,7 @@ static bool add_stacks(struct grouping *g)
 		}
 		if (!done || node == 0)
 			continue;
+		ASSERT(w.sums && w.used);
 		measures_add(&w.sums[node], &e->m);
 		w.used[node] = true;
 		done = add_own(g, e);

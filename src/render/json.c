@@ -220,6 +220,7 @@ static int write_numbers(struct writer *w, const char *key, const int32_t *small
 			 const int64_t *large, size_t count, struct render_output *out,
 			 struct error *error)
 {
+	ASSERT(small || large);
 	json_key(&w->json, key);
 	json_array(&w->json);
 	for (size_t i = 0; i < count; i++) {
