@@ -21,7 +21,16 @@
 #include "util/terminal.h"
 #include "util/units.h"
 
-enum { OPT_OUTPUT, OPT_QUIET, OPT_CHILDREN, OPT_DEPTH, OPT_BUDGET, OPT_CHECK };
+enum {
+	OPT_OUTPUT,
+	OPT_QUIET,
+	OPT_CHILDREN,
+	OPT_MODE,
+	OPT_INTERVAL,
+	OPT_DEPTH,
+	OPT_BUDGET,
+	OPT_CHECK
+};
 
 static const char *const children_names[] = {
 	[COLLECT_CHILDREN_ALL] = "all",
@@ -31,12 +40,19 @@ static const char *const children_names[] = {
 	NULL,
 };
 
+enum { INTERVAL_MIN = 256, INTERVAL_MAX = 16 << 20, INTERVAL_DEFAULT = 512 << 10 };
+static const char *const mode_names[] = { "exact", "sample", NULL };
+
 static const struct option_row rows[] = {
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE",
 			 .fallback = "heapgauge.PROGRAM.PID.hg", .scope = OPTION_NOT_IN_FOLDER },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
 	[OPT_CHILDREN] = { "children", 0, "WHICH", "record which descendants too",
 			   .choices = WORDS(children_names), .fallback = "all" },
+	[OPT_MODE] = { "mode", 0, "MODE", "which blocks are recorded", .choices = WORDS(mode_names),
+		       .fallback = "exact" },
+	[OPT_INTERVAL] = { "interval", 0, "SIZE", "mean distance of samples",
+			   .fallback = "512KiB" },
 	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
 			.fallback = "256" },
 	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take, e.g. 64MiB",
@@ -48,6 +64,8 @@ static const struct option_row rows[] = {
 struct arguments {
 	struct collect_options collect;
 	bool quiet;
+	bool sampled;
+	uint64_t interval; /* of samples */
 	struct budgets
 		budgets; /* read before the program runs: a mistake in them must not cost a run */
 	bool checks;
@@ -120,6 +138,15 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 			if (strcmp(value, children_names[i]) == 0)
 				arguments->collect.children = (enum collect_children)i;
 		return 0;
+	case OPT_MODE:
+		arguments->sampled = strcmp(value, "sample") == 0;
+		return 0;
+	case OPT_INTERVAL:
+		if (!units_parse_bytes(value, &number) || number < INTERVAL_MIN ||
+		    number > INTERVAL_MAX)
+			return error_set(error, "--interval takes 256B to 16MiB, not %s", value);
+		arguments->interval = number;
+		return 0;
 	case OPT_DEPTH:
 		if (options_number("depth", value, &number, error) < 0)
 			return -1;
@@ -155,6 +182,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 		if (got == OPTIONS_WORD) {
 			arguments->collect.argv = argv + options.at - 1;
+			if (arguments->sampled)
+				arguments->collect.interval = arguments->interval;
 			return -1;
 		}
 		if (got == OPTIONS_END)
@@ -238,7 +267,8 @@ static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
 						    .depth_limit = LIVE_DEPTH_DEFAULT,
-						    .version = HEAPGAUGE_VERSION } };
+						    .version = HEAPGAUGE_VERSION },
+				       .interval = INTERVAL_DEFAULT };
 	AUTO(collect_result_release) struct collect_result result = { 0 };
 	AUTO_FREE char *recorder = NULL;
 	struct progress_line line = { 0 };

@@ -39,6 +39,7 @@ struct collect_options {
 	uint32_t depth_limit;  /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint64_t budget_bytes; /* 0 = what budget.h says */
 	enum collect_children children;
+	uint64_t interval; /* of sampling, in bytes; 0: every block is recorded */
 	const char *
 		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */
 	/* Called about five times a second; NULL = never. */

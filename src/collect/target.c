@@ -29,7 +29,8 @@
 static void fill_control(struct live_control *control, const struct collect_options *options)
 {
 	control->depth_limit = options->depth_limit;
-	control->mode = LIVE_MODE_EXACT;
+	control->mode = options->interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT;
+	control->interval = options->interval;
 	/* A fork's child must be followed too where only programs are wanted: it may become one. */
 	control->follow_fork = options->children != COLLECT_CHILDREN_NONE;
 	control->follow_exec = options->children == COLLECT_CHILDREN_ALL ||

@@ -26,22 +26,27 @@ struct cell_columns {
 	uint64_t size_bars, lifetime_bars;
 	uint64_t realloc_calls, moved_calls, moved_bytes, grown_calls, shrunk_calls, old_bytes,
 		new_bytes;
+	uint64_t samples_taken, samples_given, calls_variance, frees_variance, bytes_variance,
+		freed_variance;
 };
 #define CELL_FIELD(name) FIELD(struct cell_columns, name)
 static const struct field cell_fields[] = {
-	CELL_FIELD(site),	   CELL_FIELD(slot),
-	CELL_FIELD(calls),	   CELL_FIELD(size),
-	CELL_FIELD(bytes),	   CELL_FIELD(live_blocks),
-	CELL_FIELD(freed_bytes),   CELL_FIELD(peak_same),
-	CELL_FIELD(peak_blocks),   CELL_FIELD(peak_bytes),
-	CELL_FIELD(max_bytes),	   CELL_FIELD(temporary_same),
-	CELL_FIELD(temporary),	   CELL_FIELD(slack),
-	CELL_FIELD(freed_slack),   CELL_FIELD(lifetime_ms_sum),
-	CELL_FIELD(size_bars),	   CELL_FIELD(lifetime_bars),
-	CELL_FIELD(realloc_calls), CELL_FIELD(moved_calls),
-	CELL_FIELD(moved_bytes),   CELL_FIELD(grown_calls),
-	CELL_FIELD(shrunk_calls),  CELL_FIELD(old_bytes),
-	CELL_FIELD(new_bytes),
+	CELL_FIELD(site),	    CELL_FIELD(slot),
+	CELL_FIELD(calls),	    CELL_FIELD(size),
+	CELL_FIELD(bytes),	    CELL_FIELD(live_blocks),
+	CELL_FIELD(freed_bytes),    CELL_FIELD(peak_same),
+	CELL_FIELD(peak_blocks),    CELL_FIELD(peak_bytes),
+	CELL_FIELD(max_bytes),	    CELL_FIELD(temporary_same),
+	CELL_FIELD(temporary),	    CELL_FIELD(slack),
+	CELL_FIELD(freed_slack),    CELL_FIELD(lifetime_ms_sum),
+	CELL_FIELD(size_bars),	    CELL_FIELD(lifetime_bars),
+	CELL_FIELD(realloc_calls),  CELL_FIELD(moved_calls),
+	CELL_FIELD(moved_bytes),    CELL_FIELD(grown_calls),
+	CELL_FIELD(shrunk_calls),   CELL_FIELD(old_bytes),
+	CELL_FIELD(new_bytes),	    CELL_FIELD(samples_taken),
+	CELL_FIELD(samples_given),  CELL_FIELD(calls_variance),
+	CELL_FIELD(frees_variance), CELL_FIELD(bytes_variance),
+	CELL_FIELD(freed_variance),
 };
 
 /* A stored bar: the number of a bucket + 1, or 0 and its bounds. */
@@ -175,6 +180,12 @@ static void cell_to_columns(const struct cell_row *cell, const struct bar *bars,
 		.shrunk_calls = cell->reallocs.shrunk_calls,
 		.old_bytes = cell->reallocs.old_bytes,
 		.new_bytes = cell->reallocs.new_bytes,
+		.samples_taken = cell->samples.taken,
+		.samples_given = cell->samples.given,
+		.calls_variance = cell->samples.calls_variance,
+		.frees_variance = cell->samples.frees_variance,
+		.bytes_variance = cell->samples.bytes_variance,
+		.freed_variance = cell->samples.freed_variance,
 	};
 	to->peak_same =
 		same_put((uint64_t)cell->peak_blocks, cell->calls - cell->frees, &to->peak_blocks);
@@ -199,6 +210,12 @@ static void cell_from_columns(const struct cell_columns *from, struct cell_row *
 			      .shrunk_calls = from->shrunk_calls,
 			      .old_bytes = from->old_bytes,
 			      .new_bytes = from->new_bytes },
+		.samples = { .taken = from->samples_taken,
+			     .given = from->samples_given,
+			     .calls_variance = from->calls_variance,
+			     .frees_variance = from->frees_variance,
+			     .bytes_variance = from->bytes_variance,
+			     .freed_variance = from->freed_variance },
 	};
 	cell->freed_bytes =
 		residual_get(from->freed_bytes, share_of(cell->bytes, calls, cell->frees));

@@ -299,12 +299,12 @@ struct site_columns {
 	uint32_t inner; /* 1: the node is no leaf of the trie, and `node` is its number */
 	uint32_t tag, kind, pad;
 	uint64_t node; /* else the difference to the next leaf after the last one */
-	uint64_t born_ns;
+	uint64_t born_ns, interval;
 };
 static const struct field site_fields[] = {
 	FIELD(struct site_columns, inner),   FIELD(struct site_columns, node),
 	FIELD(struct site_columns, tag),     FIELD(struct site_columns, kind),
-	FIELD(struct site_columns, born_ns),
+	FIELD(struct site_columns, born_ns), FIELD(struct site_columns, interval),
 };
 
 #define NO_LEAF UINT32_MAX
@@ -359,6 +359,7 @@ void chunk_sites_put(struct payload *out, const struct process_rows *rows)
 			.tag = row->tag,
 			.kind = row->kind,
 			.born_ns = row->born_ns,
+			.interval = row->interval,
 		};
 		next = place == NO_LEAF ? next : (uint64_t)place + 1;
 	}
@@ -389,7 +390,8 @@ static bool get_site(const struct site_columns *columns, const struct leaves *le
 	*row = (struct site_row){ .node = (uint32_t)node,
 				  .tag = columns->tag,
 				  .kind = columns->kind,
-				  .born_ns = columns->born_ns };
+				  .born_ns = columns->born_ns,
+				  .interval = columns->interval };
 	return true;
 }
 

@@ -23,6 +23,7 @@
 	X(unregistered_calls, "calls of threads that could not be given a slot: not recorded")     \
 	X(lost_modules, "loaded objects that could not be described")                              \
 	X(untracked_maps, "mmap ranges beyond the table: their unmapping is not seen")             \
+	X(lost_samples, "samples that could not be kept (memory budget): estimates are too low")   \
 	X(lost_tags, "scopes entered without a tag of their own (memory budget, or too deep)")     \
 	X(clock_stopped,                                                                           \
 	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short")

@@ -6,7 +6,7 @@
  *   frame    one return address as (module, offset)
  *   node     a frame under a caller: the stack trie; node 0 is the root
  *   tag      a name that the program gave to what it does, below another: a tree; tag 0 is the root, no tag at all
- *   site     node x tag x kind: what a block belongs to
+ *   site     node x tag x kind x interval of sampling: what a block belongs to
  *   slot     a counter table; one living thread owns it, a later thread may inherit it from a dead one
  *   record   the counters of one site in one slot; a site's numbers are the sums over its records
  *   thread   one entry of the thread log; ids count up and are never reused
@@ -100,7 +100,7 @@ struct live_site {
 	uint32_t tag;  /* 0 = none */
 	uint32_t kind; /* enum live_kind */
 	uint32_t born_ms;
-	uint64_t pad;
+	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
 };
 _Static_assert(sizeof(struct live_site) == 32, "on-disk size");
 
@@ -125,8 +125,8 @@ struct live_record {
 	uint32_t sizes;	    /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
 	uint32_t
 		lifetimes; /* pool: struct live_lifetimes; 0 = all freed within the tick they were born in */
-	uint32_t reallocs; /* pool: struct live_reallocs; 0 = none */
-	uint32_t pad;
+	uint32_t reallocs;  /* pool: struct live_reallocs; 0 = none */
+	uint32_t samples;   /* pool: struct live_samples; 0 = every block is recorded */
 	uint64_t temporary; /* freed by the same thread before its next allocation */
 	uint64_t slack;	    /* usable minus requested, all calls */
 	uint64_t freed_slack;
@@ -174,6 +174,17 @@ struct live_reallocs {
 	uint64_t pad;
 };
 _Static_assert(sizeof(struct live_reallocs) == LIVE_POOL_UNIT, "pool units");
+
+/* doc: live_samples: of a record whose blocks are samples. Each stands for several, and the record's other counters are of
+ * all those; here are the samples themselves, and the variances of the estimates: of blocks, and of bytes. */
+enum { LIVE_VARIANCE_SHIFT = 8 }; /* in units of 1/256 blocks squared, and of 256 bytes squared */
+struct live_samples {
+	uint64_t taken, given; /* samples, and those that were freed */
+	uint64_t calls_variance, frees_variance;
+	uint64_t bytes_variance, freed_variance;
+	uint64_t pad[2];
+};
+_Static_assert(sizeof(struct live_samples) == LIVE_POOL_UNIT, "pool units");
 
 /* doc: live_slot
  * Totals of the thread(s) that owned it. `from` counts blocks that this slot freed and another slot allocated. */

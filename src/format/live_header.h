@@ -78,7 +78,7 @@ struct live_header {
 _Static_assert(sizeof(struct live_header) % LIVE_PAGE == 0, "regions begin on a page");
 
 /* doc: live_control: one page of its own, written by the collector, read-only in the target. */
-enum live_mode { LIVE_MODE_DORMANT = 0, LIVE_MODE_EXACT = 3 };
+enum live_mode { LIVE_MODE_DORMANT = 0, LIVE_MODE_SAMPLE = 2, LIVE_MODE_EXACT = 3 };
 struct live_control {
 	char magic[8];	      /* LIVE_CONTROL_MAGIC */
 	uint32_t clock_ms;    /* since the process' profile was made; about 1 kHz */
@@ -92,7 +92,8 @@ struct live_control {
 	uint32_t follow_fork;	     /* 1: a fork's child asks for a profile of its own */
 	uint32_t
 		follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
-	uint32_t pad[18];
+	uint64_t interval;   /* of LIVE_MODE_SAMPLE: mean distance of samples in bytes */
+	uint32_t pad[16];
 };
 _Static_assert(sizeof(struct live_control) == 128, "on-disk size");
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"

@@ -147,6 +147,7 @@ static void read_sites(struct reading *reading, size_t count, size_t node_count)
 			.tag = site_tag(&sites[i], rows),
 			.kind = kind < LIVE_KINDS ? kind : LIVE_KIND_HEAP,
 			.born_ns = LIVE_LOAD(sites[i].born_ms) * NS_PER_MS,
+			.interval = LIVE_LOAD(sites[i].interval),
 		};
 	}
 	rows->site_count = reading->no_memory ? 0 : count;
@@ -288,6 +289,21 @@ static void read_lifetimes(struct reading *reading, const struct live_record *re
 	cell->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
+static void read_samples(struct reading *reading, const struct live_record *record,
+			 struct cell_row *cell)
+{
+	uint32_t reference = LIVE_LOAD(record->samples);
+	const struct live_samples *samples;
+
+	if (reference == 0)
+		return;
+	samples = live_view_pool(&reading->view, reading->pool_used, reference, sizeof *samples);
+	if (samples)
+		memcpy(&cell->samples, samples, sizeof cell->samples);
+	else
+		lost_detail(reading);
+}
+
 static void read_reallocs(struct reading *reading, const struct live_record *record,
 			  struct cell_row *cell)
 {
@@ -389,6 +405,7 @@ static void read_cells(struct reading *reading, size_t count)
 		read_sizes(reading, &records[i], &cell);
 		read_lifetimes(reading, &records[i], &cell);
 		read_reallocs(reading, &records[i], &cell);
+		read_samples(reading, &records[i], &cell);
 		rows->cells[rows->cell_count++] = cell;
 	}
 }

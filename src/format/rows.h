@@ -42,6 +42,7 @@ struct visits_row {
 struct site_row {
 	uint32_t node, tag, kind;
 	uint64_t born_ns;
+	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
 };
 
 /* One bar of a distribution. Sizes: [low, high] requested bytes, low == high = exact size.
@@ -59,6 +60,7 @@ struct cell_row {
 	uint64_t temporary, slack, freed_slack;
 	uint64_t lifetime_ms_sum;
 	struct live_reallocs reallocs;		/* all zero: none */
+	struct live_samples samples;		/* all zero: every block is recorded */
 	uint32_t sizes_at, sizes_count;		/* in process_rows.bars */
 	uint32_t lifetimes_at, lifetimes_count; /* in process_rows.bars */
 };

@@ -46,6 +46,9 @@ struct site_numbers {
 	uint64_t slack_bytes, live_slack_bytes; /* usable minus requested */
 	uint64_t lifetime_ms_sum;		/* of the freed blocks */
 	struct realloc_numbers reallocs;
+	/* Of estimates; 0 where every block was recorded. */
+	uint64_t samples;
+	double calls_variance, bytes_variance, live_blocks_variance, live_bytes_variance;
 };
 
 struct profile_site {
@@ -54,6 +57,7 @@ struct profile_site {
 	tag_id tag; /* what the program called it: model/tags.h */
 	enum profile_kind kind;
 	uint64_t born_ns;
+	uint64_t interval; /* of sampling, in bytes; 0: every block was recorded */
 	struct site_numbers numbers;
 };
 

@@ -49,6 +49,17 @@ static void add_reallocs(struct realloc_numbers *sum, const struct live_reallocs
 	sum->new_bytes = saturating_add(sum->new_bytes, r->new_bytes);
 }
 
+static void add_samples(struct site_numbers *n, const struct live_samples *s)
+{
+	const double unit = 1 << LIVE_VARIANCE_SHIFT;
+
+	n->samples = saturating_add(n->samples, s->taken);
+	n->calls_variance += (double)s->calls_variance / unit;
+	n->bytes_variance += (double)s->bytes_variance * unit;
+	n->live_blocks_variance += ((double)s->calls_variance - (double)s->frees_variance) / unit;
+	n->live_bytes_variance += ((double)s->bytes_variance - (double)s->freed_variance) * unit;
+}
+
 static uint64_t not_negative(int64_t value)
 {
 	return value > 0 ? (uint64_t)value : 0;
@@ -65,6 +76,7 @@ void site_numbers_add(struct site_numbers *n, const struct cell_row *c)
 	n->slack_bytes = saturating_add(n->slack_bytes, c->slack);
 	n->lifetime_ms_sum = saturating_add(n->lifetime_ms_sum, c->lifetime_ms_sum);
 	add_reallocs(&n->reallocs, &c->reallocs);
+	add_samples(n, &c->samples);
 }
 
 /* The sums over the site's cells in the slots; NULL: all. */
@@ -150,6 +162,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 			.tag = { row->tag },
 			.kind = row->kind == LIVE_KIND_MMAP ? PROFILE_MMAP : PROFILE_HEAP,
 			.born_ns = row->born_ns,
+			.interval = row->interval,
 		};
 		site->numbers = sum_cells(p, site, NULL);
 		/* Made at start-up and never used, like those for what finds no memory. */

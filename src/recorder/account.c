@@ -173,13 +173,14 @@ NOINLINE void account_below(struct slot *slot, uint64_t size)
 	lock_give(&peak_lock);
 }
 
-NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size)
+NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size,
+				 uint64_t times)
 {
 	struct live_peak *peak = &memory.head->peak;
 	bool locked = lock_take(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
-	account_add(slot, record, size);
+	account_add(slot, record, size, times);
 	if (!locked)
 		return;
 	tell(peak, slot);
@@ -188,21 +189,22 @@ NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, 
 	lock_give(&peak_lock);
 }
 
-NOINLINE void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size)
+NOINLINE void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size,
+				    uint64_t times)
 {
 	struct live_peak *peak = &memory.head->peak;
 	bool locked = lock_take(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	end_rising(peak);
-	account_remove(slot, record, size);
+	account_remove(slot, record, size, times);
 	if (!locked)
 		return;
 	tell(peak, slot);
 	lock_give(&peak_lock);
 }
 
-static uint32_t pool_add(uint64_t units)
+uint32_t account_pool(uint64_t units)
 {
 	uint64_t unit = memory_append(LIVE_POOL, units, LIVE_POOL_UNIT);
 
@@ -212,11 +214,12 @@ static uint32_t pool_add(uint64_t units)
 	return 0;
 }
 
-/* More sizes than can be told apart: all go into half octaves. `calls` holds the current call already. */
-static void sizes_to_many(struct live_record *record, const struct live_sizes_few *few)
+/* More sizes than can be told apart: all go into half octaves. `calls` holds the current ones already. */
+static void sizes_to_many(struct live_record *record, const struct live_sizes_few *few,
+			  uint64_t times)
 {
-	uint32_t unit = pool_add(sizeof(struct live_sizes_many) / LIVE_POOL_UNIT);
-	uint64_t first = record->calls - 1;
+	uint32_t unit = account_pool(sizeof(struct live_sizes_many) / LIVE_POOL_UNIT);
+	uint64_t first = record->calls - times;
 
 	if (unit == 0)
 		return;
@@ -231,16 +234,16 @@ static void sizes_to_many(struct live_record *record, const struct live_sizes_fe
 	record->first_size = UINT64_MAX; /* no call has it: from now on all come here */
 }
 
-NOINLINE void account_size(struct live_record *record, uint64_t size)
+NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t times)
 {
 	uint32_t ref = record->sizes;
 
-	if (record->calls == 1) {
+	if (record->calls == times) {
 		record->first_size = size;
 		return;
 	}
 	if (ref == 0) {
-		ref = pool_add(sizeof(struct live_sizes_few) / LIVE_POOL_UNIT);
+		ref = account_pool(sizeof(struct live_sizes_few) / LIVE_POOL_UNIT);
 		if (ref == 0)
 			return;
 		__atomic_store_n(&record->sizes, ref, __ATOMIC_RELEASE);
@@ -250,27 +253,27 @@ NOINLINE void account_size(struct live_record *record, uint64_t size)
 
 		for (uint64_t i = 0; i < few->used; i++) {
 			if (few->entry[i].size == size) {
-				count(&few->entry[i].count, 1);
+				count(&few->entry[i].count, times);
 				return;
 			}
 		}
 		if (few->used < LIVE_FEW_SIZES) {
 			few->entry[few->used].size = size;
-			few->entry[few->used].count = 1;
+			few->entry[few->used].count = times;
 			__atomic_store_n(&few->used, few->used + 1, __ATOMIC_RELEASE);
 			return;
 		}
-		sizes_to_many(record, few);
+		sizes_to_many(record, few, times);
 		ref = record->sizes;
 		if (!(ref & LIVE_SIZES_MANY))
 			return;
 	}
 	struct live_sizes_many *many = memory_pool(ref & ~LIVE_SIZES_MANY);
 
-	count(&many->count[live_size_bucket(size)], 1);
+	count(&many->count[live_size_bucket(size)], times);
 }
 
-NOINLINE void account_lifetime(struct live_record *record, uint32_t birth_code)
+NOINLINE void account_lifetime(struct live_record *record, uint32_t birth_code, uint64_t times)
 {
 	uint64_t born = live_birth_ms(birth_code), now = clock_ms();
 	uint64_t lived = now > born ? now - born : 0;
@@ -278,7 +281,7 @@ NOINLINE void account_lifetime(struct live_record *record, uint32_t birth_code)
 	if (lived == 0)
 		return;
 	if (record->lifetimes == 0) {
-		uint32_t unit = pool_add(sizeof(struct live_lifetimes) / LIVE_POOL_UNIT);
+		uint32_t unit = account_pool(sizeof(struct live_lifetimes) / LIVE_POOL_UNIT);
 
 		if (unit == 0)
 			return;
@@ -287,15 +290,15 @@ NOINLINE void account_lifetime(struct live_record *record, uint32_t birth_code)
 	struct live_lifetimes *lifetimes = memory_pool(record->lifetimes);
 	unsigned bucket = 63u - (unsigned)__builtin_clzll(lived);
 
-	count(&lifetimes->sum_ms, lived);
-	count(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], 1);
+	count(&lifetimes->sum_ms, lived * times);
+	count(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], times);
 }
 
 NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size,
-			      bool moved)
+			      bool moved, uint64_t times)
 {
 	if (record->reallocs == 0) {
-		uint32_t unit = pool_add(sizeof(struct live_reallocs) / LIVE_POOL_UNIT);
+		uint32_t unit = account_pool(sizeof(struct live_reallocs) / LIVE_POOL_UNIT);
 
 		if (unit == 0)
 			return;
@@ -303,13 +306,13 @@ NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uin
 	}
 	struct live_reallocs *reallocs = memory_pool(record->reallocs);
 
-	count(&reallocs->calls, 1);
+	count(&reallocs->calls, times);
 	if (moved) {
-		count(&reallocs->moved_calls, 1);
-		count(&reallocs->moved_bytes, MIN(old_size, new_size));
+		count(&reallocs->moved_calls, times);
+		count(&reallocs->moved_bytes, MIN(old_size, new_size) * times);
 	}
-	count(&reallocs->grown_calls, new_size > old_size);
-	count(&reallocs->shrunk_calls, new_size < old_size);
-	count(&reallocs->old_bytes, old_size);
-	count(&reallocs->new_bytes, new_size);
+	count(&reallocs->grown_calls, new_size > old_size ? times : 0);
+	count(&reallocs->shrunk_calls, new_size < old_size ? times : 0);
+	count(&reallocs->old_bytes, old_size * times);
+	count(&reallocs->new_bytes, new_size * times);
 }

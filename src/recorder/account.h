@@ -26,16 +26,22 @@ void account_below(struct slot *slot, uint64_t size);
 
 /* Every operation of every slot is exact, one after the other: more than one slot, and asked for. */
 extern HIDDEN bool account_serial;
-void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size);
-void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size);
+void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size,
+			uint64_t times);
+void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size,
+			   uint64_t times);
+
+/* Units of LIVE_POOL; 0: no memory, which is counted. */
+uint32_t account_pool(uint64_t units);
 
 /* A call whose size is not the record's first_size: the first one, or one of several sizes. */
-void account_size(struct live_record *record, uint64_t size);
+void account_size(struct live_record *record, uint64_t size, uint64_t times);
 /* A block that lived at least one tick of the clock. */
-void account_lifetime(struct live_record *record, uint32_t birth_code);
+void account_lifetime(struct live_record *record, uint32_t birth_code, uint64_t times);
 
 /* A realloc that had a block: counted at the record of the new one. */
-void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size, bool moved);
+void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size, bool moved,
+		     uint64_t times);
 
 static ALWAYS_INLINE void account_save(struct live_record *record, uint32_t state)
 {
@@ -59,10 +65,11 @@ static ALWAYS_INLINE void count(uint64_t *counter, uint64_t by)
 #endif
 }
 
-static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_t size)
+static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_t size,
+					     uint64_t times)
 {
-	count(&record->calls, 1);
-	count(&record->bytes, size);
+	count(&record->calls, times);
+	count(&record->bytes, size * times);
 	uint64_t live = record->bytes - record->freed_bytes;
 
 	if ((int64_t)live > (int64_t)record->max_bytes)
@@ -75,68 +82,71 @@ static ALWAYS_INLINE int64_t account_live(const struct live_slot *live)
 }
 
 /* The totals that peak and live values come from. */
-static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *record, uint64_t size)
+static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *record, uint64_t size,
+				      uint64_t times)
 {
 	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
 	if (!(state & 1))
 		account_save(record, state);
-	account_record_add(record, size);
+	account_record_add(record, size, times);
 	struct live_slot *live = slot->live;
 
-	count(&live->calls, 1);
-	count(&live->bytes, size);
+	count(&live->calls, times);
+	count(&live->bytes, size * times);
 	if (UNLIKELY(account_live(live) > __atomic_load_n(&slot->ceiling, __ATOMIC_RELAXED)))
 		account_above(slot);
 }
 
 static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_record *record,
-					 uint64_t size)
+					 uint64_t size, uint64_t times)
 {
 	struct live_slot *live = slot->live;
 
-	if (UNLIKELY(account_live(live) - (int64_t)size <
+	if (UNLIKELY(account_live(live) - (int64_t)(size * times) <
 		     __atomic_load_n(&slot->floor, __ATOMIC_RELAXED)))
-		account_below(slot, size);
+		account_below(slot, size * times);
 	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
 	if (!(state & 1))
 		account_save(record, state);
-	count(&record->frees, 1);
-	count(&record->freed_bytes, size);
-	count(&live->frees, 1);
-	count(&live->freed_bytes, size);
+	count(&record->frees, times);
+	count(&record->freed_bytes, size * times);
+	count(&live->frees, times);
+	count(&live->freed_bytes, size * times);
 }
 
-/* Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
+/* times: how many blocks this one stands for, 1 unless it is a sample.
+ * Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
  * reader looks at any. */
 static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record,
-					uint64_t size, uint64_t slack)
+					uint64_t size, uint64_t slack, uint64_t times)
 {
 	if (UNLIKELY(account_serial))
-		account_add_serial(slot, record, size);
+		account_add_serial(slot, record, size, times);
 	else
-		account_add(slot, record, size);
+		account_add(slot, record, size, times);
 	if (UNLIKELY(record->first_size != size))
-		account_size(record, size);
-	count(&record->slack, slack);
-	count(&slot->live->slack, slack);
+		account_size(record, size, times);
+	count(&record->slack, slack * times);
+	count(&slot->live->slack, slack * times);
 }
 
 static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
-				       uint64_t slack, uint32_t birth_code, bool temporary)
+				       uint64_t slack, uint32_t birth_code, bool temporary,
+				       uint64_t times)
 {
 	if (UNLIKELY(account_serial))
-		account_remove_serial(slot, record, size);
+		account_remove_serial(slot, record, size, times);
 	else
-		account_remove(slot, record, size);
+		account_remove(slot, record, size, times);
 	if (UNLIKELY(birth_code != clock_birth()))
-		account_lifetime(record, birth_code);
-	count(&record->freed_slack, slack);
-	count(&slot->live->freed_slack, slack);
+		account_lifetime(record, birth_code, times);
+	count(&record->freed_slack, slack * times);
+	count(&slot->live->freed_slack, slack * times);
 	if (temporary) {
-		count(&record->temporary, 1);
-		count(&slot->live->temporary, 1);
+		count(&record->temporary, times);
+		count(&slot->live->temporary, times);
 	}
 }
 #endif

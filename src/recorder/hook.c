@@ -189,7 +189,7 @@ NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t
 	if (LIKELY(old.record == 0))
 		return;
 	health_add(HEALTH_repaired_blocks);
-	record_end(slot, &old, 0, false);
+	record_end(slot, block, &old, 0, false);
 }
 
 COLD void record_unknown_free(const void *block)
@@ -200,6 +200,8 @@ COLD void record_unknown_free(const void *block)
 		thread_state.taken = NULL;
 		return;
 	}
+	if (dial_was_turned)
+		return; /* there are blocks that were never recorded */
 	if (start_was_forked)
 		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);
 	else
@@ -220,22 +222,76 @@ NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
 }
 
 NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
-					    uint64_t size)
+					    uint64_t size, uint64_t times)
 {
 	struct live_slot *live = slot->live;
 
-	count(&live->foreign_frees, 1);
-	count(&live->foreign_bytes, size);
+	count(&live->foreign_frees, times);
+	count(&live->foreign_bytes, size * times);
 	for (int i = 0; i < LIVE_FROM; i++) {
 		if (live->from[i].slot == 0)
 			__atomic_store_n(&live->from[i].slot, owner->slot + 1, __ATOMIC_RELEASE);
 		if (live->from[i].slot == owner->slot + 1) {
-			count(&live->from[i].blocks, 1);
-			count(&live->from[i].bytes, size);
+			count(&live->from[i].blocks, times);
+			count(&live->from[i].bytes, size * times);
 			break;
 		}
 	}
 	return memory_record(sites_record_of_site(slot, owner->site));
+}
+
+/* A block that stands for several. */
+static struct live_record *record_sample(struct slot *slot, void *block, uint64_t size,
+					 uint64_t slack, uint64_t interval, const uintptr_t *frame)
+{
+	uint32_t id = sites_record_of_interval(slot, record_of_stack(slot, frame), interval);
+	struct live_record *record = memory_record(id);
+	struct live_samples *samples = id != 0 ? sample_errors(record) : NULL;
+	uint64_t weight = sample_weight(size, interval);
+
+	if (samples == NULL) {
+		health_add(HEALTH_lost_samples);
+		return NULL;
+	}
+	sample_remember(block);
+	record_put(slot, block, size, id);
+	account_alloc(slot, record, size, slack, sample_times(weight, (uintptr_t)block));
+	sample_took(samples, size, weight);
+	slot->last_block = block;
+	slot->last_left = thread_state.left;
+	return record;
+}
+
+NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint64_t size,
+					    uint64_t slack, const uintptr_t *frame)
+{
+	uint64_t interval = dial_judge(size);
+
+	if (interval == DIAL_NOT)
+		return NULL;
+	if (interval == DIAL_EXACTLY)
+		return record_block(slot, block, size, slack, frame);
+	return record_sample(slot, block, size, slack, interval, frame);
+}
+
+/* Freed before the next allocation: that would have moved `left`. */
+NOINLINE void record_sample_end(struct slot *slot, const void *address, const struct block *block,
+				uint64_t slack, bool temporary)
+{
+	struct live_record *record = memory_record(block->record);
+	uint64_t weight = record_weight(record, block->size_bytes);
+	uint64_t times = sample_times(weight, (uintptr_t)address);
+	bool foreign = record->slot != slot->id;
+
+	sample_forget(address);
+	if (foreign)
+		record = record_foreign(slot, record, block->size_bytes, times);
+	account_free(slot, record, block->size_bytes, slack, block->birth_code,
+		     temporary && !foreign && thread_state.left == slot->last_left, times);
+	struct live_samples *samples = sample_errors(record);
+
+	if (samples != NULL)
+		sample_gave(samples, block->size_bytes, weight);
 }
 
 /* Up before main even if nothing allocates: so that the collector learns of this process. */

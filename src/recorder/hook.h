@@ -8,6 +8,7 @@
 
 #include "recorder/account.h"
 #include "recorder/blocks.h"
+#include "recorder/dial.h"
 #include "recorder/memo.h"
 #include "recorder/modules.h"
 #include "recorder/next.h"
@@ -109,7 +110,19 @@ void record_unknown_free(const void *block);
 void record_free_of_unknown(struct slot *slot, void *block);
 /* The freeing slot's record for a block of another slot. */
 struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
-				   uint64_t size);
+				   uint64_t size, uint64_t times);
+/* What record_new does where the dial is not at exact. */
+struct live_record *record_dialled(struct slot *slot, void *block, uint64_t size, uint64_t slack,
+				   const uintptr_t *frame);
+/* record_end of a sample. */
+void record_sample_end(struct slot *slot, const void *address, const struct block *block,
+		       uint64_t slack, bool temporary);
+
+/* The weight of a block of a record. */
+static inline uint64_t record_weight(const struct live_record *record, uint64_t size)
+{
+	return sample_weight(size, record->samples != 0 ? memory_site(record->site)->interval : 0);
+}
 
 /* Usable minus requested; 0 where it cannot be asked. */
 static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
@@ -146,22 +159,35 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 
 	if (UNLIKELY(!blocks_put_quickly(word, (uintptr_t)block, id, clock_birth(), size)))
 		record_put(slot, block, size, id);
-	account_alloc(slot, record, size, slack);
+	account_alloc(slot, record, size, slack, 1);
 	slot->last_block = block;
 	return record;
 }
 
-/* Accounts for the end of a block that the map knew. */
-static ALWAYS_INLINE void record_end(struct slot *slot, const struct block *block, uint64_t slack,
-				     bool temporary)
+/* The same as the dial says; NULL: not at all. */
+static ALWAYS_INLINE struct live_record *record_new(struct slot *slot, void *block, uint64_t size,
+						    uint64_t slack, const uintptr_t *frame)
+{
+	if (dial_is_turned())
+		return record_dialled(slot, block, size, slack, frame);
+	return record_block(slot, block, size, slack, frame);
+}
+
+/* Accounts for the end of a block that the map knew at an address. */
+static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
+				     const struct block *block, uint64_t slack, bool temporary)
 {
 	struct live_record *record = memory_record(block->record);
 
+	if (UNLIKELY(record->samples != 0)) {
+		record_sample_end(slot, address, block, slack, temporary);
+		return;
+	}
 	if (UNLIKELY(record->slot != slot->id)) {
-		record = record_foreign(slot, record, block->size_bytes);
+		record = record_foreign(slot, record, block->size_bytes, 1);
 		temporary = false; /* the address came back from another thread */
 	}
-	account_free(slot, record, block->size_bytes, slack, block->birth_code, temporary);
+	account_free(slot, record, block->size_bytes, slack, block->birth_code, temporary, 1);
 }
 
 /* The same of one whose memory is about to go. */
@@ -170,7 +196,7 @@ static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const str
 {
 	if (temporary)
 		slot->last_block = NULL;
-	record_end(slot, entry, slack, temporary);
+	record_end(slot, block, entry, slack, temporary);
 	if (UNLIKELY(entry->size_bytes >= LIVE_SMALL_LIMIT))
 		stack_memory_gone((uintptr_t)block, entry->size_bytes); /* a coroutine's stack? */
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The malloc family. Each hook: enter, forward, record, leave; a free is recorded before it is forwarded, because from
- * then on another thread may get the address. Without a slot it only forwards. Any thread, any moment. */
+ * then on another thread may get the address. Without a slot it only forwards. Any thread, any moment.
+ *
+ * A call that the dial lets pass is forwarded by a jump. What does more is a function of its own, also reached by a jump, so
+ * that its frame takes the place of the hook's. */
 #include <errno.h>
 
 #include "recorder/hook.h"
@@ -17,12 +20,12 @@ static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size,
 
 	hook_record(frame);
 	if (LIKELY(block != NULL))
-		record_block(slot, block, size, slack, frame);
+		record_new(slot, block, size, slack, frame);
 	hook_leave();
 	return block;
 }
 
-EXPORT void *malloc(size_t size)
+static NOINLINE void *malloc_seen(size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
@@ -35,7 +38,12 @@ EXPORT void *malloc(size_t size)
 	return recorded(slot, next.malloc(size), size, frame);
 }
 
-EXPORT void *calloc(size_t count, size_t size)
+EXPORT void *malloc(size_t size)
+{
+	return dial_passes(size) ? next.malloc(size) : malloc_seen(size);
+}
+
+static NOINLINE void *calloc_seen(size_t count, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
@@ -46,6 +54,11 @@ EXPORT void *calloc(size_t count, size_t size)
 		return hook_taken(taking, next_found()->calloc(count, size), count * size);
 	}
 	return recorded(slot, next.calloc(count, size), count * size, frame);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+	return dial_passes(count * size) ? next.calloc(count, size) : calloc_seen(count, size);
 }
 
 /* Records the end of a block; true if the caller must leave the hook after it has forwarded. */
@@ -61,8 +74,10 @@ static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
 	return true;
 }
 
-static ALWAYS_INLINE void free_plain(void *block, const uintptr_t *frame)
+static NOINLINE void free_seen(void *block)
 {
+	const uintptr_t *frame = HOOK_FRAME();
+
 	if (UNLIKELY(!free_begin(block, frame))) {
 		next_found()->free(block);
 		return;
@@ -73,24 +88,25 @@ static ALWAYS_INLINE void free_plain(void *block, const uintptr_t *frame)
 
 EXPORT void free(void *block)
 {
-	free_plain(block, HOOK_FRAME());
+	if (sample_passes(block))
+		next.free(block);
+	else
+		free_seen(block);
 }
 
 /* Of old: programs linked before glibc 2.26. */
 EXPORT void cfree(void *block)
 {
-	free_plain(block, HOOK_FRAME());
+	free_seen(block);
 }
 
 EXPORT void free_sized(void *block, size_t size)
 {
-	const uintptr_t *frame = HOOK_FRAME();
-
 	if (next_found()->free_sized == NULL) {
-		free_plain(block, frame);
+		free_seen(block);
 		return;
 	}
-	bool entered = free_begin(block, frame);
+	bool entered = free_begin(block, HOOK_FRAME());
 
 	next.free_sized(block, size);
 	if (entered)
@@ -99,13 +115,11 @@ EXPORT void free_sized(void *block, size_t size)
 
 EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
-	const uintptr_t *frame = HOOK_FRAME();
-
 	if (next_found()->free_aligned_sized == NULL) {
-		free_plain(block, frame);
+		free_seen(block);
 		return;
 	}
-	bool entered = free_begin(block, frame);
+	bool entered = free_begin(block, HOOK_FRAME());
 
 	next.free_aligned_sized(block, alignment, size);
 	if (entered)
@@ -133,14 +147,16 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 		return NULL;
 	}
 	if (old.record != 0)
-		record_end(slot, &old, slack, false);
+		record_end(slot, block, &old, slack, false);
 	else if (block != NULL)
 		record_unknown_free(block);
 	if (LIKELY(moved != NULL)) {
-		struct live_record *record = record_block(slot, moved, size, new_slack, frame);
+		struct live_record *record = record_new(slot, moved, size, new_slack, frame);
 
-		if (old.record != 0)
-			account_realloc(record, old.size_bytes, size, moved != block);
+		if (old.record != 0 && LIKELY(record != NULL))
+			account_realloc(
+				record, old.size_bytes, size, moved != block,
+				sample_times(record_weight(record, size), (uintptr_t)moved));
 	}
 	hook_leave();
 	return moved;
@@ -149,6 +165,9 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 EXPORT void *realloc(void *block, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
+
+	if (sample_passes(block) && dial_passes(size))
+		return next.realloc(block, size);
 	struct slot *slot = hook_enter_free(frame);
 
 	if (UNLIKELY(slot == NULL))
@@ -165,6 +184,8 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
+	if (sample_passes(block) && dial_passes(bytes))
+		return next.realloc(block, bytes);
 	struct slot *slot = hook_enter_free(frame);
 
 	if (UNLIKELY(slot == NULL))
@@ -175,6 +196,9 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
 EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
+
+	if (dial_passes(size))
+		return next.posix_memalign(ret, alignment, size);
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
@@ -194,6 +218,9 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
+
+	if (dial_passes(size))
+		return next.aligned_alloc(alignment, size);
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
@@ -207,6 +234,9 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 EXPORT void *memalign(size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
+
+	if (dial_passes(size))
+		return next.memalign(alignment, size);
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
@@ -220,6 +250,9 @@ EXPORT void *memalign(size_t alignment, size_t size)
 EXPORT void *valloc(size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
+
+	if (dial_passes(size))
+		return next.valloc(size);
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
@@ -233,6 +266,9 @@ EXPORT void *valloc(size_t size)
 EXPORT void *pvalloc(size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
+
+	if (dial_passes(size))
+		return next.pvalloc(size);
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {

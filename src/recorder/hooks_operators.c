@@ -46,7 +46,7 @@ COLD static void record_taken(struct slot *slot, uint64_t slack, const uintptr_t
 	void *taken = thread_state.taken;
 
 	thread_state.taken = NULL;
-	record_block(slot, taken, thread_state.taken_bytes, slack, frame);
+	record_new(slot, taken, thread_state.taken_bytes, slack, frame);
 }
 
 /* Whether an operator returned what no hook inside has recorded. */
@@ -82,7 +82,7 @@ NOINLINE static void *new_end(struct slot *slot, int number, void *block, uint64
 	if (block != NULL && is_new(slot, number, block)) {
 		if (!is_taken)
 			learn(OWN);
-		record_block(slot, block, size, slack, frame);
+		record_new(slot, block, size, slack, frame);
 	}
 	hook_leave();
 	return block;
@@ -94,6 +94,8 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 	operator_fn *forward = forward_of(number);
 
 	if (UNLIKELY(blocks_are == PARTS))
+		return forward(size, b, c);
+	if (blocks_are == MALLOCS ? dial_would_pass(size) : dial_passes(size))
 		return forward(size, b, c);
 	struct slot *slot = hook_enter(frame);
 	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING | GUARD_NESTS;
@@ -117,7 +119,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 
 	hook_record(frame);
 	thread_state.taken = NULL;
-	record_block(slot, block, size, slack, frame);
+	record_new(slot, block, size, slack, frame);
 	hook_leave();
 	return block;
 }

@@ -108,9 +108,9 @@ static void add_locked(struct slot *slot, uintptr_t start, uint64_t bytes, uint3
 		return;
 	}
 	insert(find(start), (struct range){ start, start + bytes, record_id, true });
-	account_record_add(record, bytes);
+	account_record_add(record, bytes, 1);
 	if (record->first_size != bytes)
-		account_size(record, bytes);
+		account_size(record, bytes, 1);
 	count(&slot->live->map_calls, 1);
 	count(&slot->live->map_bytes, bytes);
 	count(&head->map_live_bytes, bytes);

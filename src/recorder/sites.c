@@ -103,15 +103,16 @@ static uint32_t site_find(uint64_t key)
 	return id;
 }
 
-static uint32_t site_add(uint64_t key, uint32_t node, uint32_t tag, enum live_kind kind)
+/* A site without its key and its time. */
+static uint32_t site_add(uint64_t key, struct live_site site)
 {
 	uint64_t used = memory.head->used[LIVE_SITES];
 
 	if ((used + 1) * sizeof(struct live_site) > memory.head->opened[LIVE_SITES])
 		return 0;
-	*memory_site((uint32_t)used) = (struct live_site){
-		.key = key, .node = node, .tag = tag, .kind = kind, .born_ms = clock_ms()
-	};
+	site.key = key;
+	site.born_ms = clock_ms();
+	*memory_site((uint32_t)used) = site;
 	__atomic_store_n(&memory.head->used[LIVE_SITES], used + 1, __ATOMIC_RELEASE);
 	return (uint32_t)used;
 }
@@ -182,20 +183,19 @@ static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kin
 
 	if (site != 0 || failed || (node = node_of_walk(walk)) == 0)
 		return site;
-	site = site_add(key, node, 0, kind);
+	site = site_add(key, (struct live_site){ .node = node, .kind = kind });
 	if (site != 0)
 		count_mark(walk);
 	return site;
 }
 
-/* The site of a tag and the stack of another site. As above. */
-static uint32_t site_of_tag(const struct live_site *base, uint64_t key, uint32_t tag)
+/* The site like another one but for its tag or interval. As above. */
+static uint32_t site_like(struct live_site like, uint64_t key)
 {
 	bool failed;
 	uint32_t site = site_of_others(key, &failed);
 
-	return site != 0 || failed ? site
-				   : site_add(key, base->node, tag, (enum live_kind)base->kind);
+	return site != 0 || failed ? site : site_add(key, like);
 }
 
 /* Memory for a site and its record, before the lock is taken. Without a record a site would be made again at the next
@@ -233,16 +233,15 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 	return record_of(slot, key, site, kind);
 }
 
-static COLD uint32_t record_of_new_tag(struct slot *slot, const struct live_site *base,
-				       uint64_t key, uint32_t tag)
+static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint64_t key)
 {
 	uint32_t site = 0;
 
 	if (make_room(slot) && lock_take(&sites_lock, slot->id)) {
-		site = site_of_tag(base, key, tag);
+		site = site_like(like, key);
 		lock_give(&sites_lock);
 	}
-	return record_of(slot, key, site, (enum live_kind)base->kind);
+	return record_of(slot, key, site, (enum live_kind)like.kind);
 }
 
 uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
@@ -251,8 +250,28 @@ uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 	uint64_t key = sites_key(record->key + tag * UINT64_C(0xc2b2ae3d27d4eb4f), LIVE_KIND_HEAP);
 	uint32_t found = slot_find(slot, key);
 
-	return LIKELY(found != 0) ? found
-				  : record_of_new_tag(slot, memory_site(record->site), key, tag);
+	if (LIKELY(found != 0))
+		return found;
+	struct live_site like = *memory_site(record->site);
+
+	like.tag = tag;
+	return record_like(slot, like, key);
+}
+
+uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
+{
+	const struct live_record *record = memory_record(base);
+	uint64_t key =
+		sites_key(record->key + interval * UINT64_C(0xd6e8feb86659fd93), LIVE_KIND_HEAP);
+	uint32_t found = slot_find(slot, key);
+
+	if (UNLIKELY(found == 0)) {
+		struct live_site like = *memory_site(record->site);
+
+		like.interval = interval;
+		found = record_like(slot, like, key);
+	}
+	return memory_site(memory_record(found)->site)->interval == interval ? found : 0;
 }
 
 uint32_t sites_record_of_site(struct slot *slot, uint32_t site)

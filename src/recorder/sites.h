@@ -19,6 +19,9 @@ uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind)
 /* The slot's record of a tag and of the stack that `base`, a record of the slot without a tag, is of. Never 0. */
 uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
 
+/* The slot's record of the same stack and tag as `base`'s, for samples of an interval. 0: no memory. */
+uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval);
+
 /* This slot's record for a block that another slot allocated. */
 uint32_t sites_record_of_site(struct slot *slot, uint32_t site);
 

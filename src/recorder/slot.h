@@ -33,9 +33,10 @@ struct slot {
 	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
 	int64_t floor,
-		ceiling;   /* live bytes at which the process' total has to be told: account.h */
-	int64_t told;	   /* of this slot's live bytes, in that total; under account.c's lock */
-	struct slot *next; /* account.c */
+		ceiling;    /* live bytes at which the process' total has to be told: account.h */
+	int64_t told;	    /* of this slot's live bytes, in that total; under account.c's lock */
+	struct slot *next;  /* account.c */
+	uint64_t last_left; /* thread_state.left when it was a sample */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
 	struct memo *memo; /* NULL: no memory for one */
@@ -57,6 +58,10 @@ struct slot {
 
 /* The thread-local block: plain data, initial-exec, no destructor. */
 struct thread_state {
+	uint64_t left;	   /* a call that takes less is not looked at; 0: every call is. dial.h */
+	uint64_t interval; /* of the sample that comes next; 0: `left` is not a distance to one */
+	uint64_t random;   /* of samples; 0: not begun */
+	bool left_is_part; /* of the distance: no sample at its end */
 	uint64_t
 		token; /* equals *fork_token while `slot` is this thread's in this process; never 0, as a wiped one is */
 	struct slot *slot;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "recorder/allocator.h"
+#include "recorder/dial.h"
 #include "recorder/exec.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
@@ -262,6 +263,7 @@ static bool furnish(bool forked)
 	memory.head->started_mono_ns = monotonic_ns();
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
+	dial_start();
 	stack_start();
 	allocator_probe();
 	return rules_start() && sites_start();

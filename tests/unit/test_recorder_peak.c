@@ -86,13 +86,13 @@ struct block_made {
 static void take(struct truth *truth, struct block_made *block, unsigned site, uint64_t size)
 {
 	*block = (struct block_made){ site, size };
-	account_alloc(&slot, memory_record(FIRST + site), size, 0);
+	account_alloc(&slot, memory_record(FIRST + site), size, 0, 1);
 	truth_add(truth, site, (int64_t)size, 1);
 }
 
 static void drop(struct truth *truth, const struct block_made *block)
 {
-	account_free(&slot, memory_record(FIRST + block->site), block->size, 0, 0, false);
+	account_free(&slot, memory_record(FIRST + block->site), block->size, 0, 0, false, 1);
 	truth_add(truth, block->site, -(int64_t)block->size, -1);
 }
 
@@ -185,7 +185,7 @@ static void several_take(struct several *s, unsigned which, unsigned in_slot, ui
 	struct live_peak before = head->peak;
 	unsigned site = (unsigned)(unit_random(&s->seed) % SITES_MAX);
 
-	account_alloc(&many[in_slot], record_of(in_slot, site), size, 0);
+	account_alloc(&many[in_slot], record_of(in_slot, site), size, 0, 1);
 	s->block[which] = (struct owned){ { site, size }, in_slot };
 	s->total += (int64_t)size;
 	s->peak = MAX(s->peak, s->total);
@@ -197,7 +197,7 @@ static void several_drop(struct several *s, unsigned which, unsigned by)
 	struct live_peak before = head->peak;
 	const struct block_made *made = &s->block[which].made;
 
-	account_free(&many[by], record_of(by, made->site), made->size, 0, 0, false);
+	account_free(&many[by], record_of(by, made->site), made->size, 0, 0, false, 1);
 	s->total -= (int64_t)made->size;
 	s->shared_writes += memcmp(&before, &head->peak, sizeof before) != 0;
 }

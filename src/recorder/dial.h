@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dial: exact, sampled, dormant; turned from outside at any time, by a word in the control page.
+ *
+ * A hook that allocates first looks at thread_state.left. A call for less is taken from it and forwarded, and nothing else
+ * happens: that is all that a dormant or sampled program pays. In the exact mode it is 0. When sampling it is the distance to
+ * the next sample, and dormant threads look at the dial again after a MiB; so a thread learns of a turn when it next comes
+ * here.
+ *
+ * A block that is not recorded is never looked for again, and one that is ends under the weight it began with, whatever the
+ * dial says by then. */
+#ifndef RECORDER_DIAL_H
+#define RECORDER_DIAL_H
+
+#include "recorder/sample.h"
+#include "recorder/slot.h"
+
+/* LIVE_MODE_EXACT once frees look for every block, else no mode at all. */
+extern HIDDEN uint32_t dial_exact;
+/* There were calls that were not recorded: a free of an unknown block tells nothing. */
+extern HIDDEN bool dial_was_turned;
+
+/* Whether a call for `size` bytes will be forwarded and forgotten, here or in another hook inside it. */
+static ALWAYS_INLINE bool dial_would_pass(uint64_t size)
+{
+	return UNLIKELY(size < thread_state.left);
+}
+
+/* The same here, with what belongs to it. */
+static ALWAYS_INLINE bool dial_passes(uint64_t size)
+{
+	if (!dial_would_pass(size))
+		return false;
+	thread_state.left -= size;
+	return true;
+}
+
+/* Whether a block may have to be recorded otherwise than exactly. */
+static ALWAYS_INLINE bool dial_is_turned(void)
+{
+	return UNLIKELY(memory.control->mode != dial_exact || thread_state.interval != 0);
+}
+
+/* A process begins, or a fork's child. */
+void dial_start(void);
+
+/* What becomes of a new block of `size` bytes that was not let pass. Sets up what comes after it. Returns the interval that it is a sample of, DIAL_EXACTLY, or DIAL_NOT. */
+enum { DIAL_NOT = 0, DIAL_EXACTLY = 1 };
+uint64_t dial_judge(uint64_t size);
+#endif

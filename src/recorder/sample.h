@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sampling: which blocks are recorded when not all are, and how many each of them stands for.
+ *
+ * A block at least as large as the interval is recorded always, and stands for itself. For the others a thread counts down a
+ * number of bytes, drawn from an exponential distribution with the interval as its mean. The block that brings it below zero
+ * is recorded: one of s bytes with probability p = 1 - exp(-s / interval), whatever came before. It stands for 1/p blocks;
+ * that is rounded to a whole number by the block's address, up or down so that the mean is right, and is the same again when
+ * the block is freed. So every counter is an estimate without bias.
+ *
+ * Integers only: the recorder has no floating point. */
+#ifndef RECORDER_SAMPLE_H
+#define RECORDER_SAMPLE_H
+
+#include <stdbool.h>
+
+#include "recorder/memory.h"
+
+enum { SAMPLE_INTERVAL_MIN = 256, SAMPLE_INTERVAL_MAX = 16 << 20 };
+
+/* A draw of the bytes until the next sample. random: the thread's, never 0. */
+int64_t sample_draw(uint64_t *random, uint64_t interval);
+
+/* 1/p with 32 binary places; 1 if the interval is 0, as that of what is no sample. */
+uint64_t sample_weight(uint64_t size, uint64_t interval);
+
+/* How many blocks of that weight the one at `address` stands for. */
+uint64_t sample_times(uint64_t weight, uintptr_t address);
+
+/* Frees of blocks that are not recorded need not look for them. One byte for each place that addresses fall on counts the
+ * recorded blocks there; 255 stays. While every block is recorded (sample_filters = 0) nobody asks. */
+enum { SAMPLE_PLACES = 1 << 14 };
+extern HIDDEN uint8_t sample_filter[SAMPLE_PLACES];
+extern HIDDEN uint8_t sample_filters;
+
+static ALWAYS_INLINE uint8_t *sample_place(const void *block)
+{
+	return &sample_filter[((uintptr_t)block >> 4) % SAMPLE_PLACES];
+}
+
+/* Whether a block is certainly not recorded. */
+static ALWAYS_INLINE bool sample_passes(const void *block)
+{
+	return UNLIKELY(sample_filters) && LIKELY(*sample_place(block) == 0);
+}
+
+void sample_remember(const void *block);
+void sample_forget(const void *block);
+/* From now on any block may be recorded. */
+void sample_no_filter(void);
+/* A process that begins: nothing is recorded yet. */
+void sample_start(bool filters);
+
+/* What a sample adds to the errors of its record. */
+struct live_samples *sample_errors(struct live_record *record);
+void sample_took(struct live_samples *samples, uint64_t size, uint64_t weight);
+void sample_gave(struct live_samples *samples, uint64_t size, uint64_t weight);
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: recorder-parts format base m */
+/* Sampling, without the hooks: integers against libm; the dial with a thread of its own against what was really allocated.
+ * Seeds are fixed: the same every time. HEAPGAUGE_LONG=1: a thousand runs of each size. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/confidence.h"
+#include "recorder/dial.h"
+#include "unit.h"
+
+enum { TOTAL_BYTES = 64 << 20, INTERVAL = 512 << 10 };
+
+static struct live_control control = { .budget_bytes = UINT64_MAX,
+				       .depth_limit = 16,
+				       .mode = LIVE_MODE_SAMPLE,
+				       .interval = INTERVAL };
+
+static int make_profile(void **state)
+{
+	struct live_header *head =
+		mmap(NULL, TOTAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	if (head == MAP_FAILED || live_header_init(head, TOTAL_BYTES) != 0)
+		return -1;
+	memory_use(head, &control);
+	return 0;
+}
+
+static void weights_are_those_of_libm(void **state)
+{
+	(void)state;
+	for (uint64_t interval = SAMPLE_INTERVAL_MIN; interval <= SAMPLE_INTERVAL_MAX;
+	     interval = interval * 3 / 2) {
+		for (uint64_t size = 1; size < 2 * interval; size += size / 7 + 1) {
+			double p = size < interval ? -expm1(-(double)size / (double)interval) : 1;
+			double weight = (double)sample_weight(size, interval) / 4294967296.0;
+
+			assert_true(fabs(weight * p - 1) < 2e-6);
+		}
+	}
+	assert_int_equal(sample_weight(100, 0), UINT64_C(1) << 32);
+}
+
+static void rounding_keeps_the_mean(void **state)
+{
+	uint64_t weight = (UINT64_C(7) << 32) + (UINT64_C(1) << 30), sum = 0;
+
+	(void)state;
+	for (uintptr_t i = 0; i < 100000; i++) {
+		uint64_t times = sample_times(weight, 0x55550000 + i * 48);
+
+		assert_true(times == 7 || times == 8);
+		sum += times;
+	}
+	assert_true(sum > 724000 && sum < 726000);
+}
+
+/* The share of draws below x is 1 - exp(-x / interval), within 4 standard errors at each of many x. */
+static void draws_are_exponential(void **state)
+{
+	enum { DRAWS = 200000, POINTS = 24 };
+	uint64_t random = 12345, below[POINTS] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		int64_t drawn = sample_draw(&random, INTERVAL);
+
+		assert_true(drawn >= 0);
+		for (int point = 0; point < POINTS; point++)
+			below[point] += drawn < (INTERVAL / 16) << (point / 3) << 1 >> (point % 3);
+	}
+	for (int point = 0; point < POINTS; point++) {
+		double x = (double)((INTERVAL / 16) << (point / 3) << 1 >> (point % 3));
+		double p = -expm1(-x / INTERVAL);
+
+		assert_true(fabs((double)below[point] - DRAWS * p) <
+			    4 * sqrt(DRAWS * p * (1 - p)) + 1);
+	}
+}
+
+/* One run: `blocks` of a size, every other one freed. Estimates and whether their intervals cover the truth. */
+struct covered {
+	int total, live;
+	double sum; /* of the estimates of all bytes */
+};
+
+static void run(uint64_t size, uint64_t blocks, int number, struct covered *ret)
+{
+	struct live_samples samples = { 0 };
+	double bytes = 0, freed = 0, unit = 1 << LIVE_VARIANCE_SHIFT;
+
+	thread_state.left = 0;
+	thread_state.interval = 0;
+	for (uint64_t i = 0; i < blocks; i++) {
+		uintptr_t address = 0x10000 + (i + blocks * (uint64_t)number) * (size + 16);
+		uint64_t interval = dial_passes(size) ? DIAL_NOT : dial_judge(size);
+		uint64_t weight = sample_weight(size, interval);
+
+		if (interval == DIAL_NOT)
+			continue;
+		assert_int_equal(interval, INTERVAL);
+		bytes += (double)(size * sample_times(weight, address));
+		sample_took(&samples, size, weight);
+		if (i % 2) {
+			freed += (double)(size * sample_times(weight, address));
+			sample_gave(&samples, size, weight);
+		}
+	}
+	double error =
+		confidence_factor(samples.taken) * sqrt((double)samples.bytes_variance * unit);
+	double live_error = confidence_factor(samples.taken - samples.given) *
+			    sqrt((double)(samples.bytes_variance - samples.freed_variance) * unit);
+
+	ret->total += fabs(bytes - (double)(size * blocks)) <= error;
+	ret->live += fabs(bytes - freed - (double)(size * ((blocks + 1) / 2))) <= live_error;
+	ret->sum += bytes;
+}
+
+/* 60 samples are expected of each, 30 of what is live. */
+static void intervals_cover_the_truth(void **state)
+{
+	static const uint64_t sizes[] = { 16,	  48,	  1000,	  4096,	   65536,
+					  200000, 400000, 600000, 4 << 20, 64 << 20 };
+	const char *is_long = getenv("HEAPGAUGE_LONG");
+	int runs = is_long && strcmp(is_long, "1") == 0 ? 1000 : 150;
+
+	(void)state;
+	thread_state.random = 4711;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		double p = sizes[i] < INTERVAL ? -expm1(-(double)sizes[i] / INTERVAL) : 1;
+		uint64_t blocks = (uint64_t)(60 / p) & ~1ull;
+		double truth = (double)(sizes[i] * blocks);
+		struct covered covered = { 0 };
+
+		for (int k = 0; k < runs; k++)
+			run(sizes[i], blocks, k, &covered);
+		printf("%8llu B: mean %.3f of the truth, covered %.1f %% (live %.1f %%)\n",
+		       (unsigned long long)sizes[i], covered.sum / runs / truth,
+		       100.0 * covered.total / runs, 100.0 * covered.live / runs);
+		/* Without bias: four standard errors of the mean of all runs. */
+		assert_true(fabs(covered.sum / runs / truth - 1) < 4 / sqrt(60.0 * runs));
+		assert_true(100 * covered.total >= (runs == 1000 ? 93 : 89) * runs);
+		assert_true(100 * covered.live >= (runs == 1000 ? 93 : 89) * runs);
+		if (sizes[i] < INTERVAL && runs == 1000)
+			assert_true(100 * covered.total <= 97 * runs);
+	}
+}
+
+/* What is allocated between two turns of the dial is judged by the setting of its time. */
+static void the_dial_turns_in_every_direction(void **state)
+{
+	(void)state;
+	thread_state.left = 0;
+	thread_state.interval = 0;
+	thread_state.random = 99;
+	control.mode = LIVE_MODE_EXACT;
+	dial_start();
+	assert_false(dial_is_turned());
+	assert_false(sample_passes((void *)4096));
+	control.mode = LIVE_MODE_DORMANT;
+	assert_true(dial_is_turned());
+	assert_false(dial_passes(100));
+	assert_int_equal(dial_judge(100), DIAL_NOT);
+	uint64_t passed = 0;
+
+	while (dial_passes(1000))
+		passed++;
+	assert_true(passed > 1000 && passed < 1100); /* about a MiB between two looks */
+	assert_int_equal(dial_judge(1000), DIAL_NOT);
+	control.mode = LIVE_MODE_EXACT;
+	while (dial_passes(1000))
+		;
+	assert_int_equal(dial_judge(1000), DIAL_EXACTLY);
+	for (int i = 0; i < 100; i++) {
+		assert_false(dial_passes(1000));
+		assert_false(dial_is_turned());
+	}
+	control.mode = LIVE_MODE_SAMPLE;
+	assert_false(dial_passes(INTERVAL));
+	assert_int_equal(dial_judge(INTERVAL), INTERVAL);
+	control.interval = 4096;
+	uint64_t first = 0;
+
+	while (first == 0) /* a sample that was begun under the old interval ends under it */
+		first = dial_passes(64) ? 0 : dial_judge(64);
+	assert_int_equal(first, INTERVAL);
+	for (first = 0; first == 0;)
+		first = dial_passes(64) ? 0 : dial_judge(64);
+	assert_int_equal(first, 4096);
+	control.mode = LIVE_MODE_EXACT;
+	for (first = 0; first == 0;)
+		first = dial_passes(64) ? 0 : dial_judge(64);
+	assert_int_equal(first, 4096);
+	assert_false(dial_passes(64));
+	assert_false(dial_is_turned());
+	control.mode = LIVE_MODE_SAMPLE;
+	control.interval = INTERVAL;
+}
+
+/* Recorded blocks are always found; after the last of a place is gone, its frees pass again. */
+static void the_filter_never_misses(void **state)
+{
+	static uint8_t recorded[4096];
+	uint32_t seed = 7;
+
+	(void)state;
+	sample_start(true);
+	for (int i = 0; i < 200000; i++) {
+		seed = seed * 1664525 + 1013904223;
+		uintptr_t at = seed >> 20;
+		const void *block = (const void *)(0x7f0000000000 + at * 4112);
+
+		if (recorded[at])
+			sample_forget(block);
+		else
+			sample_remember(block);
+		recorded[at] = !recorded[at];
+		for (uintptr_t j = at & ~15ul; j < (at & ~15ul) + 16; j++)
+			if (recorded[j])
+				assert_false(
+					sample_passes((const void *)(0x7f0000000000 + j * 4112)));
+	}
+	for (uintptr_t at = 0; at < 4096; at++)
+		if (recorded[at])
+			sample_forget((const void *)(0x7f0000000000 + at * 4112));
+	for (size_t i = 0; i < SAMPLE_PLACES; i++)
+		assert_int_equal(sample_filter[i], 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weights_are_those_of_libm),
+		cmocka_unit_test(rounding_keeps_the_mean),
+		cmocka_unit_test(draws_are_exponential),
+		cmocka_unit_test(intervals_cover_the_truth),
+		cmocka_unit_test(the_dial_turns_in_every_direction),
+		cmocka_unit_test(the_filter_never_misses),
+	};
+
+	return cmocka_run_group_tests(tests, make_profile, NULL);
+}
