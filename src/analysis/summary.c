@@ -44,9 +44,23 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 				    command_short(&s->result->arena, p->command), p->pid,
 				    process_end_text(&s->result->arena, p)));
 	words_add(&w, value_number(UNIT_NS, p->duration_ns));
-	words_text(&w, arena_printf(&s->result->arena, ", %s, %s", p->mode,
-				    whole ? "nothing lost" : "but see ! below"));
+	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
+	if (p->interval) {
+		words_text(&w, "one of ");
+		words_add(&w, value_number(UNIT_BYTES, p->interval));
+		words_text(&w, " on average, ");
+	}
+	words_text(&w, whole ? "nothing lost" : "but see ! below");
 	sentences_add(&s->sentences, NULL, &w, NULL);
+}
+
+/* "+-3.1 %" behind an estimate. */
+static void words_error(struct words *w, uint64_t error, uint64_t value)
+{
+	if (!error || !value)
+		return;
+	words_text(w, " +-");
+	words_add(w, value_percent(error, value));
 }
 
 static void say_together(struct writer_state *s, const struct profile *profile)
@@ -85,6 +99,7 @@ static void say_peak(struct writer_state *s)
 	struct words w = { 0 }, more = { 0 };
 
 	words_add(&w, value_number(UNIT_BYTES, p->peak_bytes));
+	words_error(&w, p->error.peak_bytes, p->peak_bytes);
 	if (p->peak_bound_bytes) {
 		words_text(&w, " within ");
 		words_add(&w, value_number(UNIT_BYTES, p->peak_bound_bytes));
@@ -106,6 +121,7 @@ static void say_leaked(struct writer_state *s)
 	struct words w = { 0 }, more = { 0 };
 
 	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
+	words_error(&w, p->error.live_bytes, p->live_bytes);
 	words_text(&w, " in ");
 	words_add(&w, value_number(UNIT_COUNT, p->live_blocks));
 	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
@@ -129,8 +145,10 @@ static void say_churn(struct writer_state *s)
 	struct words w = { 0 };
 
 	words_add(&w, value_number(UNIT_COUNT, p->calls));
+	words_error(&w, p->error.calls, p->calls);
 	words_text(&w, " allocations of ");
 	words_add(&w, value_number(UNIT_BYTES, p->bytes));
+	words_error(&w, p->error.bytes, p->bytes);
 	words_text(&w, ", ");
 	words_add(&w, value_percent(p->temporary_calls, p->calls));
 	words_text(&w, " of them freed before the next one");

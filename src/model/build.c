@@ -11,11 +11,13 @@
  */
 #include "model/build.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "base/confidence.h"
 #include "model/history.h"
 #include "model/missed.h"
 #include "model/site_sums.h"
@@ -247,6 +249,41 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 		p->end_rss_bytes = rows->series[i - 1].rss_bytes;
 }
 
+static uint64_t half_width(double variance, uint64_t samples)
+{
+	return variance > 0 ? (uint64_t)(confidence_factor(samples) * sqrt(variance)) : 0;
+}
+
+/* At the peak the estimate is as good as that of all bytes is, for as many. It is the largest of many estimates, and so
+ * rather too high. */
+static void take_errors(struct profile_process *p)
+{
+	struct site_numbers sum = { 0 };
+
+	for (size_t i = 0; i < p->site_count; i++) {
+		const struct site_numbers *n = &p->sites[i].numbers;
+
+		p->interval = MAX(p->interval, p->sites[i].interval);
+		sum.samples += n->samples;
+		sum.calls_variance += n->calls_variance;
+		sum.bytes_variance += n->bytes_variance;
+		sum.live_blocks_variance += n->live_blocks_variance;
+		sum.live_bytes_variance += n->live_bytes_variance;
+	}
+	if (p->interval == 0)
+		return;
+	p->mode = "sampled";
+	p->samples = sum.samples;
+	p->error.calls = half_width(sum.calls_variance, sum.samples);
+	p->error.bytes = half_width(sum.bytes_variance, sum.samples);
+	p->error.live_blocks = half_width(sum.live_blocks_variance, sum.samples);
+	p->error.live_bytes = half_width(sum.live_bytes_variance, sum.samples);
+	if (p->bytes)
+		p->error.peak_bytes =
+			half_width(sum.bytes_variance * ((double)p->peak_bytes / (double)p->bytes),
+				   sum.samples);
+}
+
 static int build_process(struct profile_process *p, struct process_rows *rows, struct arena *arena,
 			 struct damage *damage)
 {
@@ -263,6 +300,7 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
 	    site_sums_build(p, arena) < 0)
 		return -1;
+	take_errors(p);
 
 	uint64_t calls = 0;
 
