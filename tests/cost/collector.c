@@ -34,6 +34,16 @@ static pid_t start(const struct listener *listener, char **argv)
 	_exit(127);
 }
 
+/* COST_MODE: sample or dormant; else exact. */
+static enum live_mode mode_asked(void)
+{
+	const char *asked = getenv("COST_MODE");
+
+	if (asked && strcmp(asked, "sample") == 0)
+		return LIVE_MODE_SAMPLE;
+	return asked && strcmp(asked, "dormant") == 0 ? LIVE_MODE_DORMANT : LIVE_MODE_EXACT;
+}
+
 /* Hands a profile over to whoever connects first. */
 static int hand_over(const struct listener *listener, struct profile *profile, struct error *error)
 {
@@ -49,7 +59,8 @@ static int hand_over(const struct listener *listener, struct profile *profile, s
 	if (profile->memory == NULL) {
 		if (profile_make(profile, limit, error) < 0)
 			return -1;
-		profile->control->mode = LIVE_MODE_EXACT;
+		profile->control->mode = mode_asked();
+		profile->control->interval = 512 << 10;
 		profile->control->depth_limit = LIVE_DEPTH_DEFAULT;
 		profile->control->budget_bytes = 2ull << 30;
 		if (handover_answer(connection, profile, error) < 0)
