@@ -6,14 +6,13 @@ interface Growing {
 	name: number[];
 	parent: number[];
 	value: number[];
-	self: number[];
 	before: number[] | undefined;
 	/** (parent, name) to node. */
 	known: Map<number, number>;
 }
 
 function begin(root: number, compared: boolean): Growing {
-	return { name: [root], parent: [-1], value: [0], self: [0], before: compared ? [0] : undefined, known: new Map() };
+	return { name: [root], parent: [-1], value: [0], before: compared ? [0] : undefined, known: new Map() };
 }
 
 function childOf(tree: Growing, parent: number, name: number, names: number): number {
@@ -25,15 +24,17 @@ function childOf(tree: Growing, parent: number, name: number, names: number): nu
 		tree.name.push(name);
 		tree.parent.push(parent);
 		tree.value.push(0);
-		tree.self.push(0);
 		tree.before?.push(0);
 	}
 	return node;
 }
 
-/** In pre-order, heavy children first. */
+/** In pre-order, heavy children first. What no child has is a node's own. */
 function finish(tree: Growing): FlameTree {
 	const count = tree.name.length;
+	const self = [...tree.value];
+	for (let i = 1; i < count; i++)
+		self[tree.parent[i]!]! -= tree.value[i]!;
 	const lists: number[][] = Array.from({ length: count }, () => []);
 	for (let i = 1; i < count; i++)
 		lists[tree.parent[i]!]!.push(i);
@@ -53,7 +54,7 @@ function finish(tree: Growing): FlameTree {
 		name: Int32Array.from(order, (node) => tree.name[node]!),
 		parent: Int32Array.from(order, (node) => (node === 0 ? -1 : place[tree.parent[node]!]!)),
 		value: Float64Array.from(order, (node) => tree.value[node]!),
-		self: Float64Array.from(order, (node) => tree.self[node]!),
+		self: Float64Array.from(order, (node) => self[node]!),
 		before: before && Float64Array.from(order, (node) => before[node]!),
 	});
 }
@@ -73,61 +74,121 @@ export function outermost(tree: FlameTree, wanted: Uint8Array): number[] {
 	return found;
 }
 
-/** A subtree alone: the children of a node are merged already. */
+/** What is less than this part of the whole is drawn as nothing, and is not taken apart further. */
+const LEAST = 1 / 20000;
+
+/** A subtree alone, whose children are merged already: what can be seen of it. */
 function subtree(tree: FlameTree, from: number): FlameTree {
-	const end = tree.end[from]!;
-	const name = tree.name.slice(from, end);
-	const parent = tree.parent.slice(from, end).map((above) => above - from);
-	name[0] = ROOT_NAME;
-	parent[0] = -1;
+	const least = tree.weight[from]! * LEAST;
+	const kept: number[] = [];
+	const parents: number[] = [];
+	const todo = [from];
+	const above = [-1];
+	while (todo.length) {
+		const node = todo.pop()!;
+		const place = kept.push(node) - 1;
+		parents.push(above.pop()!);
+		for (let i = tree.childFrom[node + 1]! - 1; i >= tree.childFrom[node]!; i--) {
+			const child = tree.children[i]!;
+			if (tree.weight[child]! < least)
+				continue;
+			todo.push(child);
+			above.push(place);
+		}
+	}
+	const self = kept.map((node) => tree.value[node]!);
+	parents.forEach((parent, i) => { if (parent >= 0) self[parent]! -= tree.value[kept[i]!]!; });
+	const before = tree.before;
 	return layOut({
-		name,
-		parent,
-		value: tree.value.slice(from, end),
-		self: tree.self.slice(from, end),
-		before: tree.before?.slice(from, end),
+		name: Int32Array.from(kept, (node, i) => (i === 0 ? ROOT_NAME : tree.name[node]!)),
+		parent: Int32Array.from(parents),
+		value: Float64Array.from(kept, (node) => tree.value[node]!),
+		self: Float64Array.from(self),
+		before: before && Float64Array.from(kept, (node) => before[node]!),
 	});
+}
+
+/** And so is what lies deeper than a person waits for, level by level. */
+const MOST_LOOKED = 100000;
+
+/** Places that are one node of the new tree: where the walk stands, and the place of the function that it began at. */
+interface Group {
+	to: number;
+	at: number[];
+	top: number[];
+}
+
+/**
+ * Takes groups apart by the names that `next` gives, the way a person opens nodes: what is too small to be seen is left
+ * whole. Without that, a function that is called everywhere would cost all its stacks.
+ */
+function grow(made: Growing, tree: FlameTree, first: Group, names: number, next: (at: number, visit: (child: number) => void) => void, valueOf: (at: number, top: number) => number): void {
+	const least = Math.abs(made.value[0]!) * LEAST;
+	const todo = [first];
+	let looked = 0;
+	for (let i = 0; i < todo.length && looked < MOST_LOOKED; i++) {
+		const group = todo[i]!;
+		const groups = new Map<number, Group>();
+		looked += group.at.length;
+		group.at.forEach((place, at) => next(place, (child) => {
+			const name = tree.name[child]!;
+			let found = groups.get(name);
+			if (!found)
+				groups.set(name, found = { to: childOf(made, group.to, name, names), at: [], top: [] });
+			found.at.push(child);
+			found.top.push(group.top[at]!);
+			looked++;
+		}));
+		for (const found of groups.values()) {
+			let size = 0;
+			found.at.forEach((child, at) => {
+				const top = found.top[at]!;
+				const value = valueOf(child, top);
+				made.value[found.to]! += value;
+				size += Math.abs(value);
+				if (made.before) {
+					const before = tree.before![tree.depth[child]! < tree.depth[top]! ? top : child]!;
+					made.before[found.to]! += before;
+					size += Math.abs(before);
+				}
+			});
+			if (size >= least)
+				todo.push(found);
+		}
+	}
+}
+
+function beginWith(tree: FlameTree, nodes: readonly number[]): Growing {
+	const made = begin(ROOT_NAME, tree.before !== undefined);
+	for (const top of nodes) {
+		made.value[0]! += tree.value[top]!;
+		if (made.before)
+			made.before[0]! += tree.before![top]!;
+	}
+	return made;
 }
 
 /** What the function calls. The root is the function itself. */
 export function calleesOf(tree: FlameTree, nodes: readonly number[], names: number): FlameTree {
 	if (nodes.length === 1)
 		return subtree(tree, nodes[0]!);
-	const made = begin(ROOT_NAME, tree.before !== undefined);
-	const add = (to: number, node: number) => {
-		made.value[to]! += tree.value[node]!;
-		made.self[to]! += tree.self[node]!;
-		if (made.before)
-			made.before[to]! += tree.before![node]!;
+	const made = beginWith(tree, nodes);
+	const next = (at: number, visit: (child: number) => void) => {
+		for (let i = tree.childFrom[at]!; i < tree.childFrom[at + 1]!; i++)
+			visit(tree.children[i]!);
 	};
-	for (const top of nodes) {
-		/* By depth below `top`: where in the new tree the walk is. */
-		const at = [0];
-		add(0, top);
-		for (let node = top + 1; node < tree.end[top]!; node++) {
-			const level = tree.depth[node]! - tree.depth[top]!;
-			const to = childOf(made, at[level - 1]!, tree.name[node]!, names);
-			at[level] = to;
-			add(to, node);
-		}
-	}
+	grow(made, tree, { to: 0, at: [...nodes], top: [...nodes] }, names, next, (at) => tree.value[at]!);
 	return finish(made);
 }
 
 /** Who calls it: the root is the function, its children are the callers. */
 export function callersOf(tree: FlameTree, nodes: readonly number[], names: number): FlameTree {
-	const made = begin(ROOT_NAME, tree.before !== undefined);
-	for (const top of nodes) {
-		let to = 0;
-		for (let node = top; node > 0; node = tree.parent[node]!) {
-			if (node !== top)
-				to = childOf(made, to, tree.name[node]!, names);
-			made.value[to]! += tree.value[top]!;
-			if (made.before)
-				made.before[to]! += tree.before![top]!;
-		}
-		made.self[to]! += tree.value[top]!;
-	}
+	const made = beginWith(tree, nodes);
+	const next = (at: number, visit: (child: number) => void) => {
+		if (tree.parent[at]! > 0)
+			visit(tree.parent[at]!);
+	};
+	grow(made, tree, { to: 0, at: [...nodes], top: [...nodes] }, names, next, (_, top) => tree.value[top]!);
 	return finish(made);
 }
 
@@ -152,7 +213,6 @@ export function inverted(tree: FlameTree, names: number): FlameTree {
 			if (made.before)
 				made.before[to]! += before;
 		}
-		made.self[to]! += value;
 	}
 	return finish(made);
 }

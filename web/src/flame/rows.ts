@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of an opened tree, and what stands directly above and below one function.
-import { calleesOf, callersOf, outermost } from './pivot';
+import { outermost } from './pivot';
 import type { FlameTree } from './tree';
 import type { FlameName } from '../model/types';
 
@@ -55,13 +55,22 @@ export interface Neighbour {
 	before: number;
 }
 
-function childrenOfRoot(tree: FlameTree): Neighbour[] {
-	const list: Neighbour[] = [];
-	for (let i = tree.childFrom[0]!; i < tree.childFrom[1]!; i++) {
-		const node = tree.children[i]!;
-		list.push({ name: tree.name[node]!, value: tree.value[node]!, before: tree.before?.[node] ?? 0 });
+class Sums {
+	private readonly by = new Map<number, Neighbour>();
+
+	add(name: number, value: number, before: number): void {
+		const known = this.by.get(name);
+		if (known) {
+			known.value += value;
+			known.before += before;
+		} else {
+			this.by.set(name, { name, value, before });
+		}
 	}
-	return list;
+
+	list(): Neighbour[] {
+		return [...this.by.values()].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+	}
 }
 
 export interface Neighbours {
@@ -76,11 +85,19 @@ export function neighboursOf(tree: FlameTree, names: readonly FlameName[], wante
 	const nodes = outermost(tree, Uint8Array.from(names, (name) => (name.function === wanted ? 1 : 0)));
 	if (!nodes.length)
 		return undefined;
-	const callees = calleesOf(tree, nodes, names.length);
-	return {
-		total: callees.value[0]!,
-		self: callees.self[0]!,
-		callers: childrenOfRoot(callersOf(tree, nodes, names.length)),
-		callees: childrenOfRoot(callees),
-	};
+	const callers = new Sums();
+	const callees = new Sums();
+	let total = 0;
+	let self = 0;
+	for (const node of nodes) {
+		total += tree.value[node]!;
+		self += tree.self[node]!;
+		if (tree.parent[node]! > 0)
+			callers.add(tree.name[tree.parent[node]!]!, tree.value[node]!, tree.before?.[node] ?? 0);
+		for (let i = tree.childFrom[node]!; i < tree.childFrom[node + 1]!; i++) {
+			const child = tree.children[i]!;
+			callees.add(tree.name[child]!, tree.value[child]!, tree.before?.[child] ?? 0);
+		}
+	}
+	return { total, self, callers: callers.list(), callees: callees.list() };
 }
