@@ -2,6 +2,7 @@
 // The tree and its picture, against the slow and simple way to get the same.
 import { describe, expect, it } from 'vitest';
 import { drawScanlines, type Frame } from '../src/flame/draw';
+import { matchNodes, ratios } from '../src/flame/match';
 import { calleesOf, callersOf, inverted, outermost } from '../src/flame/pivot';
 import { firstOpen, neighboursOf, openRows, withPath } from '../src/flame/rows';
 import { findMatches, matcherOf, matchNames } from '../src/flame/search';
@@ -181,6 +182,23 @@ describe('one function in the middle', () => {
 			expect(turned.value[node]).toBe(own.get(turned.name[node]!));
 		}
 		expect([...inverted(turned, 4).value].sort()).toEqual([...tree.value].sort());
+	});
+});
+
+describe('the same node in another tree', () => {
+	it('is found by the names on the way to it, whatever their numbers and order', () => {
+		const stacks = stacksOf(random(17), 150);
+		const tree = treeOfStacks(stacks);
+		const turn = [2, 0, 3, 1];
+		const other = treeOfStacks(stacks.map(({ frames, weight }, i) => ({ frames: frames.map((name) => turn[name]!), weight: weight * (1 + (i % 3)) })));
+		const otherNames = NAMES.map((_, i) => NAMES[turn.indexOf(i)]!);
+		const found = matchNodes(tree, NAMES, other, otherNames, 0);
+		for (let node = 1; node < tree.count; node++) {
+			const names = pathTo(tree, node).map((at) => NAMES[tree.name[at]!]!.function);
+			expect(pathTo(other, found[node]!).map((at) => otherNames[other.name[at]!]!.function)).toEqual(names);
+		}
+		const halves = ratios(tree, NAMES, { tree: other, names: otherNames }, { tree, names: NAMES });
+		expect(halves[0]).toBe(other.value[0]! / tree.value[0]!);
 	});
 });
 

@@ -6,7 +6,7 @@ import type { FlameName } from '../model/types';
 import { ROOT_NAME, type FlameTree } from './tree';
 import type { Painter } from './draw';
 
-export type ColourBy = 'module' | 'package' | 'change';
+export type ColourBy = 'module' | 'package' | 'life' | 'change';
 
 export interface LegendEntry {
 	label: string;
@@ -124,6 +124,28 @@ function byChange(tree: FlameTree): Colouring {
 				return same;
 			const step = Math.min(3, Math.floor(4 * Math.sqrt(Math.abs(value) / most)));
 			return (value > 0 ? grew : shrank)[step]!;
+		},
+	};
+}
+
+const LIVES: readonly { below: number; label: string; colour: string }[] = [
+	{ below: 1e6, label: 'below 1 ms', colour: '#f4e3a1' },
+	{ below: 1e7, label: '10 ms', colour: '#bfdc9e' },
+	{ below: 1e8, label: '100 ms', colour: '#84c9ac' },
+	{ below: 1e9, label: '1 s', colour: '#63aebe' },
+	{ below: 1e10, label: '10 s', colour: '#7e97c8' },
+	{ below: Infinity, label: 'longer', colour: '#a58fc4' },
+];
+
+/** By how long freed blocks lived on average; `lives` is by node, -1 where nothing is known. */
+export function byLife(lives: Float64Array): Colouring {
+	const colours = LIVES.map((life) => rgba(life.colour));
+	const unknown = rgba(OTHER);
+	return {
+		legend: [...LIVES.map((life) => ({ label: life.label, colour: life.colour, value: 0 })), { label: 'not freed', colour: OTHER, value: 0 }],
+		painterOf: () => (node) => {
+			const life = lives[node] ?? -1;
+			return life < 0 ? unknown : colours[LIVES.findIndex((one) => life < one.below)]!;
 		},
 	};
 }

@@ -21,8 +21,8 @@ function treeFor(data: FlameResult, invert: boolean): FlameTree {
 	return made.inverted ??= inverted(made.plain, data.names.length);
 }
 
-/** `shown`: it is what the view is about, and what its command prints. */
-export function useFlame(callees: boolean, fold: boolean, shown = true): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
+/** `shown`: it is what the view is about, and what its command prints. `cost` is another than the question's; null asks nothing. */
+export function useFlame(callees: boolean, fold: boolean, shown = true, cost?: string | null): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
 	/* A saved page has one direction only, and few nodes: it is turned round here. */
 	const invert = callees && saved.value;
 	const more: [string, string][] = [];
@@ -30,8 +30,9 @@ export function useFlame(callees: boolean, fold: boolean, shown = true): { answe
 		more.push(['callees', '1']);
 	if (fold)
 		more.push(['fold-recursion', '1']);
-	const params: Params = askParams(state.value, 'flame', more);
-	const key = canonical('flame', params);
+	const asked = cost ? { ...state.value, values: { ...state.value.values, cost: [cost], unit: [], at: [], minus: [] } } : state.value;
+	const params: Params = askParams(asked, 'flame', more);
+	const key = cost === null ? null : canonical('flame', params);
 	const answer = useAnswer<FlameResult>(key);
 	useEffect(() => {
 		if (shown)

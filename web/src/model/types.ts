@@ -164,6 +164,12 @@ export interface Process {
 	started_offset_ns: number;
 	duration_ns: number;
 	mode: string;
+	/** Only of a sampled process: the mean distance of samples, and how far off numbers may be, 95 times of 100. */
+	sample_interval_bytes?: number;
+	peak_bytes_error?: number;
+	leaked_bytes_error?: number;
+	calls_error?: number;
+	bytes_error?: number;
 	end: string;
 	exit_code: number | null;
 	allocator: string;

@@ -69,6 +69,11 @@ export function percent(part: number, whole: number): string {
 	return `${part < 0 ? '\u2212' : ''}${Math.floor(tenths / 10)}.${tenths % 10} %`;
 }
 
+/** "±3.1 %" of an estimate; nothing of an exact number. */
+export function spread(error: number | undefined, value: number): string {
+	return error ? `±${percent(error, value)}` : '';
+}
+
 export function quantity(value: number, unit: Unit): string {
 	switch (unit) {
 	case 'bytes':

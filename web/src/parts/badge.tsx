@@ -5,7 +5,7 @@ import { useAnswer, about } from '../model/source';
 import { go, set, state, value } from '../model/state';
 import { ask as askParams, canonical } from '../model/query';
 import type { ProcessesResult } from '../model/types';
-import { bytes, duration, percent, plural } from '../model/units';
+import { bytes, duration, percent, plural, spread } from '../model/units';
 
 export function useSummary() {
 	const params = askParams({ ...state.value, values: { file: state.value.values.file ?? [] } }, 'summary');
@@ -13,6 +13,7 @@ export function useSummary() {
 }
 
 export interface Trust {
+	/** "exact", or how it was sampled and how far off the peak may be. */
 	mode: string;
 	/** Kinds of things that were lost, cut or unknown. */
 	losses: number;
@@ -26,7 +27,11 @@ export function trustOf(summary: ProcessesResult): Trust {
 		for (const name of Object.keys(process.health))
 			names.add(name);
 	const sum = (key: 'own_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + process[key], 0);
-	return { mode: summary.processes[0]?.mode ?? 'empty', losses: names.size, ownBytes: sum('own_bytes'), rssBytes: sum('peak_rss_bytes') };
+	const largest = summary.processes.reduce((best, process) => (process.peak_bytes > best.peak_bytes ? process : best), summary.processes[0]!);
+	const sampled = largest?.sample_interval_bytes
+		? `sampled 1 in ${bytes(largest.sample_interval_bytes).replace('.0 ', ' ')}, ${spread(largest.peak_bytes_error, largest.peak_bytes)}`
+		: largest?.mode ?? 'empty';
+	return { mode: sampled, losses: names.size, ownBytes: sum('own_bytes'), rssBytes: sum('peak_rss_bytes') };
 }
 
 export function Badge() {

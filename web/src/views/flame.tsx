@@ -2,10 +2,11 @@
 // Flame: who called whom, as wide as what they asked for. From main inwards or from the allocating functions outwards;
 // or with one function in the middle, its callers above and its callees below.
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { colouringOf, onlyMatches, type ColourBy, type Colouring, type LegendEntry } from '../flame/colours';
+import { byLife, colouringOf, onlyMatches, type ColourBy, type Colouring, type LegendEntry } from '../flame/colours';
 import { FlameCanvas, nodeName } from '../flame/canvas';
 import { findMatches, matcherOf, matchNames } from '../flame/search';
 import { calleesOf, callersOf, outermost } from '../flame/pivot';
+import { ratios } from '../flame/match';
 import { addressOf, nodeOfAddress } from '../flame/steps';
 import type { FlameTree } from '../flame/tree';
 import { useFlame } from '../flame/data';
@@ -134,6 +135,17 @@ function pivotTrees(data: FlameResult, tree: FlameTree, pivot: string) {
 	return nodes.length ? { places: nodes.length, callers: callersOf(tree, nodes, data.names.length), callees: calleesOf(tree, nodes, data.names.length) } : undefined;
 }
 
+/** How long freed blocks lived on average, by node: two more answers, asked for only when their colours are wanted. */
+function useLives(wanted: boolean, callees: boolean, fold: boolean, tree: FlameTree | undefined, data: FlameResult | undefined): Float64Array | undefined {
+	const lifetime = useFlame(callees, fold, false, wanted ? 'lifetime' : null);
+	const calls = useFlame(callees, fold, false, wanted ? 'calls' : null);
+	return useMemo(() => {
+		if (!wanted || !tree || !data || !lifetime.tree || !calls.tree)
+			return undefined;
+		return ratios(tree, data.names, { tree: lifetime.tree, names: lifetime.answer.data!.names }, { tree: calls.tree, names: calls.answer.data!.names });
+	}, [wanted, tree, data, lifetime.tree, calls.tree]);
+}
+
 export function FlameView() {
 	const pivot = value('pivot');
 	const callees = value('dir') === 'callees' && !pivot;
@@ -143,7 +155,11 @@ export function FlameView() {
 	const data = answer.data;
 	const matches = useMatches(tree, data?.names, search);
 	const colourBy = (value('colour') ?? (comparing.value ? 'change' : 'module')) as ColourBy;
-	const colouring = useMemo(() => (tree && data ? colouringOf(colourBy, tree, data.names) : undefined), [tree, data, colourBy]);
+	const lives = useLives(colourBy === 'life', callees, value('fold') === '1', tree, data);
+	const colouring = useMemo(
+		() => (tree && data ? (colourBy === 'life' && lives ? byLife(lives) : colouringOf(colourBy, tree, data.names)) : undefined),
+		[tree, data, colourBy, lives],
+	);
 	const sandwich = useMemo(() => (tree && data && pivot ? pivotTrees(data, tree, pivot) : undefined), [tree, data, pivot]);
 	useEffect(() => setHovered(undefined), [tree]);
 
@@ -160,6 +176,7 @@ export function FlameView() {
 					<select value={colourBy} onChange={(event) => note({ colour: event.currentTarget.value })}>
 						<option value="module">module</option>
 						<option value="package">name</option>
+						{!comparing.value && !pivot && <option value="life">lifetime</option>}
 						{comparing.value && <option value="change">change</option>}
 					</select>
 				</label>

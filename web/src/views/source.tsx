@@ -163,7 +163,7 @@ function LineNumber({ path, line, name }: { path: string; line: number; name: st
 
 function Code({ path }: { path: string }) {
 	const asked = question.value;
-	const file = useAnswer<SourceFile>(new URLSearchParams({ file: path, ...(value('file') ? { recording: value('file')! } : {}) }).toString(), '/api/source');
+	const file = useAnswer<SourceFile>(new URLSearchParams({ file: path }).toString(), '/api/source');
 	const answer = useAnswer<GroupsResult>(canonical('functions', askParams(state.value, 'functions', [['by', 'line'], ['limit', LINES]])));
 	const costs = useMemo(() => (answer.data ? lineCosts(answer.data, path, asked) : new Map<number, LineCost>()), [answer.data, path, asked]);
 	const html = useMemo(() => (file.data ? highlightLines(path, file.data.lines) : []), [file.data, path]);

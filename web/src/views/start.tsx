@@ -7,7 +7,7 @@ import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { go, state } from '../model/state';
 import type { AdviceResult, GrowthResult, MemoryResult, Process, SitesResult } from '../model/types';
-import { bytes, count, duration, exact, percent, plural, quantity } from '../model/units';
+import { bytes, count, duration, exact, percent, plural, quantity, spread } from '../model/units';
 import { questionOf, type QuestionName } from '../model/words';
 import { asking } from '../parts/copy';
 import { useSummary } from '../parts/badge';
@@ -46,13 +46,13 @@ function Headline({ processes, process }: { processes: readonly Process[]; proce
 	);
 }
 
-function Card({ title, value, hint, children, onOpen }: {
-	title: string; value: string; hint?: string; children?: ComponentChildren; onOpen: () => void;
+function Card({ title, value, hint, error, children, onOpen }: {
+	title: string; value: string; hint?: string; error?: string; children?: ComponentChildren; onOpen: () => void;
 }) {
 	return (
 		<section class="card" aria-label={title}>
 			<h2><button type="button" class="link" onClick={onOpen}>{title}</button></h2>
-			<div class="figure" title={hint}>{value}</div>
+			<div class="figure" title={hint}>{value}{error && <small title="95 times of 100 the true number is within this"> {error}</small>}</div>
 			<div class="soft">{children}</div>
 		</section>
 	);
@@ -79,14 +79,14 @@ function Cards({ process, growth }: { process: Process; growth: GrowthResult | u
 	const ended = process.end !== 'running';
 	return (
 		<div class="card-row">
-			<Card title="Peak" value={bytes(process.peak_bytes)} hint={exact(process.peak_bytes, 'bytes')} onOpen={() => go('flame', { cost: null })}>
+			<Card title="Peak" value={bytes(process.peak_bytes)} hint={exact(process.peak_bytes, 'bytes')} error={spread(process.peak_bytes_error, process.peak_bytes)} onOpen={() => go('flame', { cost: null })}>
 				{plural(process.peak_blocks, 'block')}{process.peak_at_ns ? ` at ${duration(process.peak_at_ns)}` : ' within the first tick'}
 			</Card>
-			<Card title={ended ? 'Leaked' : 'Live at the end'} value={bytes(process.leaked_bytes)} hint={exact(process.leaked_bytes, 'bytes')}
+			<Card title={ended ? 'Leaked' : 'Live at the end'} value={bytes(process.leaked_bytes)} hint={exact(process.leaked_bytes, 'bytes')} error={spread(process.leaked_bytes_error, process.leaked_bytes)}
 				onOpen={() => go('sites', { cost: 'leaked' })}>
 				{plural(process.leaked_blocks, 'block')}, {percent(process.leaked_bytes, process.peak_bytes)} of the peak
 			</Card>
-			<Card title="Churn" value={`${count(process.calls)} calls`} onOpen={() => go('sites', { cost: 'calls' })}>
+			<Card title="Churn" value={`${count(process.calls)} calls`} error={spread(process.calls_error, process.calls)} onOpen={() => go('sites', { cost: 'calls' })}>
 				{bytes(process.bytes)} asked for, {percent(process.temporary_calls, process.calls)} temporary
 			</Card>
 			<Card title="Growth" value={growth ? growthFigure(growth) : '…'}
