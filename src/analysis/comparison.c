@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/call_tree.h"
+#include "analysis/same_stacks.h"
 #include "base/compiler.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
@@ -193,18 +193,6 @@ static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
 	return true;
 }
 
-static bool find_stacks(struct comparing *x, struct places *places, size_t *ret_nodes)
-{
-	const struct selection list = { .entries = x->all, .count = x->count };
-	const struct call_tree_options options = { .by = AXIS_FUNCTION, .entry_nodes = x->node_of };
-	struct call_tree tree;
-
-	if (call_tree_build(&tree, &list, places, options) < 0)
-		return false;
-	call_tree_release(&tree);
-	return tell_tags_apart(x, ret_nodes);
-}
-
 static int select_parts(struct comparing *x, struct places *places, const struct query *query,
 			struct ask ask, struct error *error)
 {
@@ -239,7 +227,8 @@ int comparison_select(struct selection *selection, struct places *places, const 
 	if (select_parts(&x, places, query, ask, error) < 0)
 		goto done;
 	x.ret = &x.parts[c->before_count];
-	if (!collect(&x) || !find_stacks(&x, places, &nodes)) {
+	if (!collect(&x) || same_stacks(x.all, x.count, places, x.node_of) < 0 ||
+	    !tell_tags_apart(&x, &nodes)) {
 		error_set(error, "out of memory");
 		goto done;
 	}

@@ -522,16 +522,33 @@ struct result_value selection_value(const struct selection *s, const struct meas
 	return selection_value_of(s, s->cost, measures);
 }
 
-struct result_value selection_value_of(const struct selection *s, enum cost_id cost,
-				       const struct measures *measures)
+int64_t selection_raw(enum cost_id cost, const struct measures *measures)
 {
-	int64_t number = cost_of(cost, measures, s->duration_ns) / s->divisor;
+	return cost_of(cost == COST_RATE ? COST_CALLS : cost, measures, 0);
+}
+
+int64_t selection_shown(const struct selection *s, enum cost_id cost, int64_t raw)
+{
+	if (cost == COST_RATE)
+		raw = cost_of(COST_RATE, &(struct measures){ .calls = raw }, s->duration_ns);
+	return raw / s->divisor;
+}
+
+struct result_value selection_number(const struct selection *s, enum cost_id cost, int64_t raw)
+{
+	int64_t number = selection_shown(s, cost, raw);
 	/* Calls and the like have a sign only where recordings are compared. */
 	bool change = s->against || (s->change && cost_rows[cost].of_moment);
 
 	if (change)
 		return value_change(cost_unit(cost, true), number);
 	return value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
+}
+
+struct result_value selection_value_of(const struct selection *s, enum cost_id cost,
+				       const struct measures *measures)
+{
+	return selection_number(s, cost, selection_raw(cost, measures));
 }
 
 struct sorting {

@@ -79,6 +79,15 @@ struct result_value selection_value(const struct selection *selection,
 struct result_value selection_value_of(const struct selection *selection, enum cost_id cost,
 				       const struct measures *measures);
 
+/*
+ * For sums of one number instead of all measures: the number as it can be added up, and what it then means. A sum of
+ * rounded numbers is no sum, so rates and means are made of it at the end.
+ */
+int64_t selection_raw(enum cost_id cost, const struct measures *measures);
+int64_t selection_shown(const struct selection *selection, enum cost_id cost, int64_t raw);
+struct result_value selection_number(const struct selection *selection, enum cost_id cost,
+				     int64_t raw);
+
 /* Sorts the entries: the most of the cost first; equal ones by process and site. Only as many as are wanted; the others
  * are behind them in any order. */
 void selection_sort(struct selection *selection, size_t wanted);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "analysis/build.h"
-#include "analysis/call_tree.h"
+#include "analysis/heavy_tree.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -32,13 +32,13 @@ enum tree_column {
 	TREE_COLUMNS,
 };
 
+enum { BLOCKS, CALLS }; /* of heavy_amount.also */
+
 struct grower {
 	struct result *result;
 	const struct query *query;
 	const struct selection *selection;
-	const struct call_tree *tree;
-	uint64_t *weights; /* by node: the most that it or anything below it changes or holds */
-	bool *shown;
+	const struct heavy_tree *tree;
 	VECTOR(struct result_value) values;
 	bool failed;
 };
@@ -48,57 +48,17 @@ static uint64_t magnitude(int64_t value)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-static bool weigh(struct grower *g)
+static struct heavy_amount amount_of(const struct selection *s, const struct entry *e)
 {
-	const struct call_tree *t = g->tree;
+	struct heavy_amount a = { .value = selection_raw(s->cost, &e->m),
+				  .also = { [BLOCKS] = selection_raw(COST_BLOCKS, &e->m),
+					    [CALLS] = selection_raw(COST_CALLS, &e->m) } };
 
-	g->weights = calloc(t->count, sizeof *g->weights);
-	g->shown = calloc(t->count, sizeof *g->shown);
-	if (!g->weights || !g->shown)
-		return false;
-	for (size_t i = t->count; i > 0; i--) {
-		const struct call_node *n = &t->nodes[i - 1];
-		uint64_t own = magnitude(selection_cost(g->selection, &t->total[i - 1]));
-
-		g->weights[i - 1] = MAX(g->weights[i - 1], own);
-		g->weights[n->parent] = MAX(g->weights[n->parent], g->weights[i - 1]);
-	}
-	return true;
+	a.weight = magnitude(a.value);
+	return a;
 }
 
-static int compare_weights(const void *left, const void *right, void *context)
-{
-	const uint64_t *weights = context;
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	if (weights[a] != weights[b])
-		return weights[a] < weights[b] ? 1 : -1;
-	return a < b ? -1 : a > b; /* parents first */
-}
-
-/* A parent weighs at least as much as its child and comes before it: no shown node hangs in the air. */
-static bool choose(struct grower *g)
-{
-	const struct query *q = g->query;
-	double percent = q->has_threshold ? q->threshold_percent : 1.0;
-	double least = percent / 100 * (double)g->weights[0];
-	AUTO_FREE uint32_t *order = calloc(g->tree->count, sizeof *order);
-	size_t count = 0;
-
-	if (!order)
-		return false;
-	for (uint32_t i = 1; i < g->tree->count; i++)
-		if (g->weights[i] && (double)g->weights[i] >= least &&
-		    (!q->depth || g->tree->nodes[i].depth <= q->depth))
-			order[count++] = i;
-	if (count)
-		qsort_r(order, count, sizeof *order, compare_weights, g->weights);
-	for (size_t i = 0; i < count && i < q->limit; i++)
-		g->shown[order[i]] = true;
-	return true;
-}
-
-static const char *name_of(struct grower *g, const struct call_node *n)
+static const char *name_of(struct grower *g, const struct heavy_node *n)
 {
 	const struct result_frame *f = &n->place->frame;
 	const char *inlined = f->inlined ? "  (inlined)" : "";
@@ -130,21 +90,20 @@ static void push_row(struct grower *g, const struct result_value row[TREE_COLUMN
 }
 
 static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS],
-			 const struct measures *total, const struct measures *self)
+			 const struct heavy_amount *total, int64_t self)
 {
 	const struct selection *s = g->selection;
-	uint64_t whole = magnitude(selection_cost(s, &s->sum));
 
-	row[TREE_SHARE] = value_percent(magnitude(selection_cost(s, total)), whole);
-	row[TREE_TOTAL] = selection_value(s, total);
-	row[TREE_SELF] = selection_value(s, self);
-	row[TREE_BLOCKS] = selection_value_of(s, COST_BLOCKS, total);
-	row[TREE_CALLS] = selection_value_of(s, COST_CALLS, total);
+	row[TREE_SHARE] = value_percent(magnitude(selection_shown(s, s->cost, total->value)),
+					magnitude(selection_cost(s, &s->sum)));
+	row[TREE_TOTAL] = selection_number(s, s->cost, total->value);
+	row[TREE_SELF] = selection_number(s, s->cost, self);
+	row[TREE_BLOCKS] = selection_number(s, COST_BLOCKS, total->also[BLOCKS]);
+	row[TREE_CALLS] = selection_number(s, COST_CALLS, total->also[CALLS]);
 }
 
-static void push_node(struct grower *g, uint32_t node)
+static void push_node(struct grower *g, const struct heavy_node *n)
 {
-	const struct call_node *n = &g->tree->nodes[node];
 	const struct result_frame *f = &n->place->frame;
 	struct result_value row[TREE_COLUMNS] = {
 		[TREE_DEPTH] = value_number(UNIT_ID, n->depth),
@@ -159,88 +118,42 @@ static void push_node(struct grower *g, uint32_t node)
 
 	if (!row[TREE_NAME].text)
 		g->failed = true;
-	fill_numbers(g, row, &g->tree->total[node], &g->tree->self[node]);
+	fill_numbers(g, row, &n->amount, n->self);
 	push_row(g, row);
 }
 
 /* The children that are not shown, in one line. */
-static void push_hidden(struct grower *g, uint32_t depth, size_t count, const struct measures *sum)
+static void push_hidden(struct grower *g, const struct heavy_node *n)
 {
 	struct result_value row[TREE_COLUMNS] = {
-		[TREE_DEPTH] = value_number(UNIT_ID, depth),
+		[TREE_DEPTH] = value_number(UNIT_ID, n->depth + 1),
 		[TREE_NAME] = value_text(arena_printf(
 			&g->result->arena,
-			count == 1 ? "in %zu place not shown" : "in %zu places not shown", count)),
+			n->folded_count == 1 ? "in %u place not shown" : "in %u places not shown",
+			n->folded_count)),
 		[TREE_FUNCTION] = value_text(NULL),
 		[TREE_FILE] = value_text(NULL),
 		[TREE_LINE] = value_number(UNIT_ID, 0),
 		[TREE_MODULE] = value_text(NULL),
 		[TREE_INLINED] = value_flag(false),
-		[TREE_HIDDEN] = value_number(UNIT_COUNT, count),
+		[TREE_HIDDEN] = value_number(UNIT_COUNT, n->folded_count),
 	};
 
 	if (!row[TREE_NAME].text)
 		g->failed = true;
-	fill_numbers(g, row, sum, &(struct measures){ 0 });
+	fill_numbers(g, row, &n->folded, 0);
 	push_row(g, row);
 }
 
-/* The shown children, heaviest first, into `order`; the others are added up. */
-static size_t sort_children(struct grower *g, uint32_t node, uint32_t *order, size_t *ret_hidden,
-			    struct measures *ret_sum)
+static void visit(void *context, uint32_t node, bool leaves)
 {
-	const struct call_tree *t = g->tree;
-	size_t count = 0;
+	struct grower *g = context;
+	const struct heavy_node *n = &g->tree->nodes[node];
 
-	*ret_hidden = 0;
-	*ret_sum = (struct measures){ 0 };
-	for (uint32_t c = t->nodes[node].first_child; c; c = t->nodes[c].next_sibling) {
-		if (g->shown[c]) {
-			order[count++] = c;
-		} else if (g->weights[c]) {
-			(*ret_hidden)++;
-			measures_add(ret_sum, &t->total[c]);
-		}
-	}
-	if (count > 1)
-		qsort_r(order, count, sizeof *order, compare_weights, g->weights);
-	return count;
-}
-
-/*
- * Preorder without recursion: a stack of calls may be deeper than ours. `todo` holds nodes, and with
- * the top bit set the line of a node's hidden children.
- */
-static bool write_rows(struct grower *g)
-{
-	enum { HIDDEN_BIT = 31 };
-	AUTO_FREE uint32_t *todo = calloc(g->tree->count * 2 + 1, sizeof *todo);
-	AUTO_FREE uint32_t *order = calloc(g->tree->count, sizeof *order);
-	size_t open = 0;
-
-	if (!todo || !order)
-		return false;
-	todo[open++] = 0;
-	while (open && !g->failed) {
-		uint32_t at = todo[--open];
-		bool hidden_line = at >> HIDDEN_BIT;
-		uint32_t node = at & ~(UINT32_C(1) << HIDDEN_BIT);
-		size_t hidden;
-		struct measures sum;
-		size_t count = sort_children(g, node, order, &hidden, &sum);
-
-		if (hidden_line) {
-			push_hidden(g, g->tree->nodes[node].depth + 1, hidden, &sum);
-			continue;
-		}
-		if (node)
-			push_node(g, node);
-		if (hidden)
-			todo[open++] = node | UINT32_C(1) << HIDDEN_BIT;
-		for (size_t i = count; i > 0; i--)
-			todo[open++] = order[i - 1];
-	}
-	return !g->failed;
+	if (leaves && n->folded_count)
+		push_hidden(g, n);
+	else if (!leaves && node)
+		push_node(g, n);
 }
 
 static bool fill_table(struct grower *g)
@@ -284,12 +197,11 @@ static bool fill_table(struct grower *g)
 
 static bool grow(struct grower *g, const struct profile *profile, struct places *places)
 {
-	bool done = weigh(g) && choose(g) && write_rows(g) && fill_table(g) &&
+	heavy_tree_walk(g->tree, visit, g);
+	bool done = !g->failed && fill_table(g) &&
 		    selection_headline(g->result, profile, g->query, g->selection) &&
 		    selection_notes(g->result, profile, places, g->selection);
 
-	free(g->weights);
-	free(g->shown);
 	vector_release(&g->values);
 	return done;
 }
@@ -297,12 +209,20 @@ static bool grow(struct grower *g, const struct profile *profile, struct places 
 struct result *analyse_tree(const struct profile *profile, struct places *places,
 			    const struct query *query, struct error *error)
 {
-	enum axis_id by = query->has_axis ? query->by : AXIS_FUNCTION;
 	AUTO(selection_release) struct selection selection = { 0 };
-	AUTO(call_tree_release) struct call_tree tree = { 0 };
+	AUTO(heavy_tree_release) struct heavy_tree tree = { 0 };
 	struct grower g = { .query = query, .selection = &selection, .tree = &tree };
+	const struct heavy_options options = {
+		.amount_of = amount_of,
+		.by = query->has_axis ? query->by : AXIS_FUNCTION,
+		.callees_first = query->callees_first,
+		.fold_recursion = query->fold_recursion,
+		.depth = query->depth,
+		.most_nodes = query->limit,
+		.threshold_percent = query->has_threshold ? query->threshold_percent : 1.0,
+	};
 
-	if (!axis_rows[by].of_frames) {
+	if (!axis_rows[options.by].of_frames) {
 		error_set(error, "a tree is made of frames: --by function, line, file or module");
 		return NULL;
 	}
@@ -311,10 +231,7 @@ struct result *analyse_tree(const struct profile *profile, struct places *places
 		return NULL;
 	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);
 	if (g.result && selection_fields(g.result, &selection) &&
-	    call_tree_build(&tree, &selection, places,
-			    (struct call_tree_options){ by, query->callees_first,
-							query->fold_recursion, NULL }) == 0 &&
-	    grow(&g, profile, places))
+	    heavy_tree_grow(&tree, &selection, places, options) == 0 && grow(&g, profile, places))
 		return g.result;
 	result_free(g.result);
 	error_set(error, "out of memory");

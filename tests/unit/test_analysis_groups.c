@@ -302,78 +302,113 @@ static void trees_add_up_however_they_are_cut(void **state)
 	}
 }
 
-static int compare_texts(const void *left, const void *right)
-{
-	return strcmp(*(char *const *)left, *(char *const *)right);
-}
-
-/* All nodes as "outer;inner value self", sorted: the order of equals is nobody's business. */
-struct node_list {
-	VECTOR(char *) at;
+/* All nodes as "outer;inner; value self", sorted: the order of equals is nobody's business. */
+struct path_sum {
+	char *path;
+	uint64_t value, self;
 };
+typedef VECTOR(struct path_sum) path_sums;
 
-static void add_line(struct node_list *list, const char *const *path, size_t depth, uint64_t value,
+static void add_path(path_sums *sums, const size_t *frames, size_t depth, uint64_t value,
 		     uint64_t self)
 {
-	struct buffer line = BUFFER_INIT;
+	struct buffer path = BUFFER_INIT;
 
 	for (size_t i = 0; i < depth; i++)
-		buffer_printf(&line, "%s;", path[i]);
-	buffer_printf(&line, " %" PRIu64 " %" PRIu64 "\n", value, self);
-	assert_true(vector_push(&list->at, buffer_take_string(&line)));
+		buffer_printf(&path, "%zu;", frames[i]);
+	char *text = buffer_take_string(&path);
+
+	for (size_t i = 0; i < sums->count; i++)
+		if (strcmp(sums->at[i].path, text) == 0) {
+			sums->at[i].value += value;
+			sums->at[i].self += self;
+			free(text);
+			return;
+		}
+	assert_true(vector_push(sums, ((struct path_sum){ text, value, self })));
 }
 
-static char *whole_list(struct node_list *list)
+static int compare_paths(const void *left, const void *right)
+{
+	return strcmp(((const struct path_sum *)left)->path,
+		      ((const struct path_sum *)right)->path);
+}
+
+static char *whole_text(path_sums *sums)
 {
 	struct buffer all = BUFFER_INIT;
 
-	qsort(list->at.at, list->at.count, sizeof *list->at.at, compare_texts);
-	for (size_t i = 0; i < list->at.count; i++) {
-		buffer_text(&all, list->at.at[i]);
-		free(list->at.at[i]);
+	qsort(sums->at, sums->count, sizeof *sums->at, compare_paths);
+	for (size_t i = 0; i < sums->count; i++) {
+		buffer_printf(&all, "%s %" PRIu64 " %" PRIu64 "\n", sums->at[i].path,
+			      sums->at[i].value, sums->at[i].self);
+		free(sums->at[i].path);
 	}
-	vector_release(&list->at);
+	vector_release(sums);
 	return buffer_take_string(&all);
+}
+
+/* Every beginning of every stack, straight from the rows. */
+static char *naive_nodes(const struct process_rows *rows, const struct query *q)
+{
+	path_sums sums = { 0 };
+
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		uint64_t value = naive_cost(&rows->cells[i], q->cost);
+		uint32_t node = rows->sites[rows->cells[i].site].node;
+		size_t leaf_first[NODES], path[NODES], count = 0, depth = 0;
+
+		for (; node; node = rows->nodes[node].parent)
+			leaf_first[count++] = rows->nodes[node].frame;
+		for (size_t j = 0; j < count; j++) {
+			size_t frame = leaf_first[q->callees_first ? j : count - 1 - j];
+
+			if (!q->fold_recursion || depth == 0 || path[depth - 1] != frame)
+				path[depth++] = frame;
+		}
+		for (size_t j = 1; j <= depth; j++)
+			add_path(&sums, path, j, value, j == depth ? value : 0);
+	}
+	return whole_text(&sums);
 }
 
 static char *nodes_of_tree(struct fixture *f, const struct query *q)
 {
 	struct result *r = ask(f, "tree", q);
-	struct node_list list = { 0 };
-	const char *path[NODES];
+	path_sums sums = { 0 };
+	size_t path[NODES];
 
 	for (size_t i = 0; i < r->table.row_count; i++) {
 		size_t depth = cell(r, i, "depth")->number;
 
-		path[depth - 1] = cell(r, i, q->has_axis ? "module" : "function")->text;
-		add_line(&list, path, depth, cell(r, i, "total_bytes")->number,
+		path[depth - 1] = frame_of(cell(r, i, "function")->text);
+		add_path(&sums, path, depth, cell(r, i, "total_bytes")->number,
 			 cell(r, i, "self")->number);
 	}
+	assert_int_equal(sums.count, r->table.row_count); /* no node twice */
 	result_free(r);
-	return whole_list(&list);
+	return whole_text(&sums);
 }
 
 static char *nodes_of_flame(struct fixture *f, const struct query *q)
 {
 	struct result *r = ask(f, "flame", q);
 	const struct result_nodes *n = r->table.nodes;
-	struct node_list list = { 0 };
-	const char *path[NODES];
-	size_t *depths = calloc(n->count + 1, sizeof *depths);
+	path_sums sums = { 0 };
+	size_t path[NODES], *depths = calloc(n->count + 1, sizeof *depths);
 
 	for (size_t i = 0; i < n->count; i++) {
 		depths[i] = n->parent[i] < 0 ? 1 : depths[n->parent[i]] + 1;
-		const struct result_frame *name = &n->names[n->name[i]];
-
-		path[depths[i] - 1] = q->has_axis ? name->module : name->function;
-		add_line(&list, path, depths[i], (uint64_t)n->value[i], (uint64_t)n->self[i]);
+		path[depths[i] - 1] = frame_of(n->names[n->name[i]].function);
+		add_path(&sums, path, depths[i], (uint64_t)n->value[i], (uint64_t)n->self[i]);
 	}
+	assert_int_equal(sums.count, n->count);
 	free(depths);
 	result_free(r);
-	return whole_list(&list);
+	return whole_text(&sums);
 }
 
-static void a_whole_flame_has_the_nodes_of_the_whole_tree(void **state)
+static void whole_trees_and_flames_have_every_beginning_of_every_stack(void **state)
 {
 	(void)state;
 	uint64_t seed = 777;
@@ -386,14 +421,51 @@ static void a_whole_flame_has_the_nodes_of_the_whole_tree(void **state)
 					 .has_cost = true,
 					 .cost = COST_TOTAL,
 					 .has_threshold = true,
-					 .has_axis = round % 3 == 0,
-					 .by = AXIS_MODULE,
 					 .callees_first = unit_random(&seed) % 2,
 					 .fold_recursion = unit_random(&seed) % 2 };
+		AUTO_FREE char *wanted = naive_nodes(&copy.processes[0], &q);
 		AUTO_FREE char *tree = nodes_of_tree(&f, &q), *flame = nodes_of_flame(&f, &q);
 
-		assert_true(strlen(tree) > 100);
-		assert_string_equal(flame, tree);
+		assert_true(strlen(wanted) > 100);
+		assert_string_equal(tree, wanted);
+		assert_string_equal(flame, wanted);
+		release(&f, &copy);
+	}
+}
+
+/* What a limit leaves are the heaviest nodes of all. */
+static void a_limit_leaves_the_heaviest(void **state)
+{
+	(void)state;
+	uint64_t seed = 778;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct recording copy;
+		struct fixture f = open_random(&seed, &copy);
+		struct query q = { .file = "x",
+				   .limit = SIZE_MAX,
+				   .has_cost = true,
+				   .cost = COST_TOTAL,
+				   .callees_first = unit_random(&seed) % 2 };
+		struct result *all = ask(&f, "flame", &q);
+
+		q.limit = 1 + unit_random(&seed) % 20;
+		struct result *some = ask(&f, "flame", &q);
+		const struct result_nodes *a = all->table.nodes, *s = some->table.nodes;
+		int64_t least = INT64_MAX;
+		size_t named = 0, heavier = 0;
+
+		for (size_t i = 0; i < s->count; i++)
+			if (s->name[i] >= 0) {
+				named++;
+				least = MIN(least, s->value[i]);
+			}
+		for (size_t i = 0; i < a->count; i++)
+			heavier += a->value[i] > least;
+		assert_int_equal(named, MIN(q.limit, a->count));
+		assert_true(heavier < q.limit);
+		result_free(all);
+		result_free(some);
 		release(&f, &copy);
 	}
 }
@@ -553,7 +625,8 @@ int main(void)
 		cmocka_unit_test(functions_are_what_the_oracle_counts),
 		cmocka_unit_test(groups_of_every_axis_add_up),
 		cmocka_unit_test(trees_add_up_however_they_are_cut),
-		cmocka_unit_test(a_whole_flame_has_the_nodes_of_the_whole_tree),
+		cmocka_unit_test(whole_trees_and_flames_have_every_beginning_of_every_stack),
+		cmocka_unit_test(a_limit_leaves_the_heaviest),
 		cmocka_unit_test(flames_add_up_however_they_are_cut),
 		cmocka_unit_test(a_filter_and_its_opposite_are_the_whole),
 		cmocka_unit_test(words_are_understood_or_refused),
