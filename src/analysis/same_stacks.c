@@ -80,6 +80,7 @@ static bool reach(struct numbering *n, node_id stack, uint32_t *ret)
 {
 	uint32_t at = 0;
 
+	ASSERT(n->reached);
 	n->path.count = 0;
 	for (; stack.v && !n->reached[stack.v]; stack = profile_node(n->process, stack).parent)
 		if (!vector_push(&n->path, stack.v))
