@@ -43,6 +43,14 @@ bool filters_tag_fits(const struct filters *filters, const char *path)
 	return true;
 }
 
+bool filters_look_at_tags(const struct filters *filters)
+{
+	for (size_t i = 0; i < filters->rules.count; i++)
+		if (filters->rules.at[i].kind == RULE_TAG)
+			return true;
+	return false;
+}
+
 bool filters_look_at_stacks(const struct filters *filters)
 {
 	for (size_t i = 0; i < filters->rules.count; i++) {

@@ -53,6 +53,7 @@ void filters_release(struct filters *filters);
 bool filters_tag_fits(const struct filters *filters, const char *path);
 /* Whether some rule is about what is on the stack. */
 bool filters_look_at_stacks(const struct filters *filters);
+bool filters_look_at_tags(const struct filters *filters);
 /* "--focus Cache --min-size 1.0 KiB": all of them as they would be typed; in the arena, NULL if out of memory. */
 const char *filters_text(const struct filters *filters, struct arena *arena);
 /* Whether the pattern is somewhere in the text, as LeakSanitizer understands it. */

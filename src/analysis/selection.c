@@ -37,6 +37,7 @@ struct maker {
 	const struct profile_process *process; /* the one at hand ... */
 	struct stack_answer *stacks;	       /* ... and by stack of it */
 	VECTOR(node_id) path;
+	bool by_tag; /* some rule asks for tags */
 	bool failed;
 };
 
@@ -164,7 +165,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 {
 	const struct filters *f = &m->query->filters;
 
-	if (f->rules.count > 0 && !tag_fits(m, e))
+	if (m->by_tag && !tag_fits(m, e))
 		return LEFT_OUT;
 	if (!filters_look_at_stacks(f))
 		return KEPT;
@@ -458,7 +459,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			   .profile = profile,
 			   .places = places,
 			   .query = query,
-			   .kinds = query->kinds ? query->kinds : ask.kinds };
+			   .kinds = query->kinds ? query->kinds : ask.kinds,
+			   .by_tag = filters_look_at_tags(f) };
 	int status = -1;
 
 	*selection = (struct selection){ .profile = profile,

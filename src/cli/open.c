@@ -39,8 +39,7 @@ char *recording_path(const char *path, struct error *error)
 	return found;
 }
 
-/* A word as a shell takes it. */
-static void append_word(struct buffer *out, const char *word)
+void append_shell_word(struct buffer *out, const char *word)
 {
 	static const char harmless[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				       "0123456789_./+:@%=,-";
@@ -67,7 +66,7 @@ char *report_again(const char *path, pid_t pid)
 		buffer_printf(&out, " --pid %d", (int)pid);
 	else if (path) {
 		buffer_char(&out, ' ');
-		append_word(&out, path);
+		append_shell_word(&out, path);
 	}
 	return buffer_take_string(&out);
 }

@@ -10,6 +10,7 @@
 #include "analysis/analyses.h"
 #include "model/profile.h"
 #include "render/renderers.h"
+#include "util/buffer.h"
 #include "util/error.h"
 
 /*
@@ -17,6 +18,9 @@
  * caller's (free). NULL, with the error set, if there is none.
  */
 char *recording_path(const char *path, struct error *error);
+
+/* A word as a shell takes it: in quotes if it needs them. */
+void append_shell_word(struct buffer *out, const char *word);
 
 /*
  * "heapgauge report run.hg": what to type to ask about the same file (NULL: the newest one here) or

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 
 #include "cli/open.h"
+#include "serve/page.h"
+#include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -17,11 +19,19 @@ enum { SUMMARY_PROCESSES = 8 };
 
 static int print_end(FILE *out, const char *path, struct error *error)
 {
+	AUTO(buffer_release) struct buffer view = BUFFER_INIT;
 	struct stat status;
 
 	if (stat(path, &status) != 0)
 		return error_errno(error, "stat %s", path);
-	fprintf(out, "\n  wrote %s (%s)\n", path, units_bytes((uint64_t)status.st_size).text);
+	if (page_is_built()) {
+		buffer_text(&view, "   picture -> heapgauge view ");
+		append_shell_word(&view, path);
+	}
+	const char *picture = buffer_string(&view);
+
+	fprintf(out, "\n  wrote %s (%s)%s\n", path, units_bytes((uint64_t)status.st_size).text,
+		picture ? picture : "");
 	return 0;
 }
 

@@ -135,6 +135,11 @@ static void data_stand_in_the_page_and_cannot_leave_their_element(void **state)
 	assert_null(filled("<p>no place for data</p>", "1"));
 	assert_null(filled("<script type=\"application/json\" id=\"heapgauge-data\">nul", "1"));
 	assert_null(filled("", "1"));
+	/* This build's own, if it has one. */
+	struct buffer built = BUFFER_INIT;
+
+	assert_int_equal(page_fill(&built, "N", span_of("1", 1)), page_is_built());
+	buffer_release(&built);
 }
 
 /* ---- what is kept ---- */
