@@ -14,6 +14,10 @@ if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/include/heapgauge")
 	install(DIRECTORY include/heapgauge DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
+# Sources, to be compiled with the program: `path = ".../heapgauge/rust"` in Cargo.toml, heapgauge.f90 beside its own.
+install(DIRECTORY bindings/rust bindings/fortran DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge"
+	PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE)
+
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
 

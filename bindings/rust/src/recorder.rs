@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the recorder is found: libc's `confstr` is asked for a name that nobody else knows, and the recorder, if it is
+//! there, answers with the address of its table of functions. The layout is that of `struct hg_recorder_` in
+//! `<heapgauge/heapgauge.h>`; a later recorder has more at its end.
+
+use crate::Tag;
+use core::ffi::c_void;
+
+/// What `leave` goes back to: `struct hg_scope`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Entered {
+    before: u32,
+    kept: u32,
+}
+
+impl Entered {
+    pub const NONE: Entered = Entered { before: 0, kept: 0 };
+}
+
+#[repr(C)]
+pub struct Recorder {
+    version: u32,
+    bytes: u32,
+    pub enter: unsafe extern "C" fn(tag: *const Tag, frame: *const c_void) -> Entered,
+    pub enter_name: unsafe extern "C" fn(name: *const u8, frame: *const c_void) -> Entered,
+    pub leave: unsafe extern "C" fn(scope: Entered),
+}
+
+#[cfg(target_os = "linux")]
+mod find {
+    use super::Recorder;
+    use core::ffi::c_void;
+    use core::mem::size_of;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    const QUESTION: i32 = 0x4847_4131;
+    const NOT_ASKED: usize = 1;
+
+    // Its address; 0 = there is no recorder.
+    static FOUND: AtomicUsize = AtomicUsize::new(NOT_ASKED);
+
+    extern "C" {
+        fn confstr(name: i32, buffer: *mut c_void, bytes: usize) -> usize;
+        fn __errno_location() -> *mut i32;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask() -> usize {
+        let mut found: usize = 0;
+        // Without the recorder confstr fails and says so in errno, which is the program's.
+        unsafe {
+            let errno = __errno_location();
+            let before = *errno;
+            let buffer = (&mut found as *mut usize).cast();
+            if confstr(QUESTION, buffer, size_of::<usize>()) != size_of::<usize>() {
+                found = 0;
+            }
+            *errno = before;
+        }
+        FOUND.store(found, Ordering::Relaxed);
+        found
+    }
+
+    #[inline]
+    pub fn get() -> Option<&'static Recorder> {
+        let mut found = FOUND.load(Ordering::Relaxed);
+        if found == NOT_ASKED {
+            found = ask();
+        }
+        unsafe { (found as *const Recorder).as_ref() }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod find {
+    pub fn get() -> Option<&'static super::Recorder> {
+        None
+    }
+}
+
+pub use find::get;

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* <heapgauge/heapgauge.h> for C++17 and later: a memory resource that tags, and scopes around one call.
+ *
+ * Everything costs what the C functions cost, and nothing counts twice: a resource passes on to another, and what that one
+ * takes from malloc or operator new is recorded there. */
+#ifndef HEAPGAUGE_HPP
+#define HEAPGAUGE_HPP
+
+#include <cstddef>
+#include <memory_resource>
+#include <utility>
+
+#include <heapgauge/heapgauge.h>
+
+namespace heapgauge
+{
+
+/* What the resource behind it allocates for its users belongs to the tag, below the scopes that are entered:
+ *
+ *	heapgauge::tagged_resource index{"index"};
+ *	std::pmr::vector<int> numbers{&index};
+ *
+ * In front of a pool or a monotonic buffer it tags what it gets from it, which is recorded only when that one asks for
+ * more. Behind one, as its upstream, it tags each of these. The name stays the caller's and must live as long. Threads
+ * may share it if they may share the resource behind it. */
+class tagged_resource : public std::pmr::memory_resource
+{
+      public:
+	explicit tagged_resource(
+		const char *name,
+		std::pmr::memory_resource *upstream = std::pmr::get_default_resource()) noexcept
+	    : tag_{ name, 0 }, upstream_(upstream)
+	{
+	}
+	tagged_resource(const tagged_resource &) = delete;
+	tagged_resource &operator=(const tagged_resource &) = delete;
+
+	std::pmr::memory_resource *upstream_resource() const noexcept
+	{
+		return upstream_;
+	}
+
+      private:
+	void *do_allocate(std::size_t bytes, std::size_t alignment) override
+	{
+		scope entered{ tag_ };
+
+		return upstream_->allocate(bytes, alignment);
+	}
+	/* Whose block it is was decided when it was allocated. */
+	void do_deallocate(void *block, std::size_t bytes, std::size_t alignment) override
+	{
+		upstream_->deallocate(block, bytes, alignment);
+	}
+	/* Without RTTI only itself: containers then copy where they could have moved. */
+	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+	{
+#ifdef __cpp_rtti
+		const auto *tagged = dynamic_cast<const tagged_resource *>(&other);
+
+		return tagged != nullptr && *upstream_ == *tagged->upstream_;
+#else
+		return this == &other;
+#endif
+	}
+
+	hg_tag tag_;
+	std::pmr::memory_resource *upstream_;
+};
+
+/* Calls f in a scope and returns what it returns: `auto tree = heapgauge::in("parser", [&] { return parse(text); });` */
+template <typename F> decltype(auto) in(const char *name, F &&f)
+{
+	scope entered{ name };
+
+	return std::forward<F>(f)();
+}
+
+} // namespace heapgauge
+
+#endif

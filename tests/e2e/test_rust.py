@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The crate `heapgauge`: a Rust program that says what it does, and what is then recorded, to the byte."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CRATE = ROOT / "bindings" / "rust"
+SCOPES = pathlib.Path(__file__).parent / "bindings" / "scopes.rs"
+LONG_NAME = "x" * 255
+
+
+@pytest.fixture(scope="module")
+def rustc():
+    path = shutil.which("rustc")
+    if not path:
+        pytest.fail("rustc is not installed")
+    return path
+
+
+@pytest.fixture(scope="module")
+def library(rustc, tmp_path_factory):
+    """The crate, built by rustc alone, every warning an error."""
+    folder = tmp_path_factory.mktemp("crate")
+    argv = [rustc, "--edition=2021", "--crate-type=rlib", "--crate-name=heapgauge", "-O", "-Dwarnings", "-Wmissing_docs"]
+    subprocess.run([*argv, "--out-dir", folder, CRATE / "src/lib.rs"], check=True)
+    return folder / "libheapgauge.rlib"
+
+
+def build(rustc, library, folder, *flags):
+    program = folder / "scopes"
+    argv = [rustc, "--edition=2021", "-Dwarnings", "-O", "-g", "--extern", f"heapgauge={library}", *flags]
+    subprocess.run([*argv, SCOPES, "-o", program], check=True)
+    return program
+
+
+def tags_of(report_json, path):
+    """{path of tags: (visits, calls, bytes, frees, bytes freed)}, each tag's own."""
+    keys = ("visits", "self_calls", "self_total_bytes", "self_frees", "self_freed_bytes")
+    return {row["tag"]: tuple(row[key] for key in keys) for row in report_json(path, "tags")["tags"] if row["tag"]}
+
+
+def test_scopes_of_a_rust_program(rustc, library, scratch, record, report_json):
+    program = build(rustc, library, scratch)
+    alone = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert alone.stdout == "false\n"
+    run = record([program])
+    assert (run.returncode, run.stdout) == (0, "true\n"), run.stderr
+    tags = tags_of(report_json, run.path)
+    # Unwinding allocates as much as Rust's runtime likes.
+    assert tags.pop("thrower")[0] == 1
+    assert tags == {
+        "parser": (8, 16, 8 * 110, 16, 8 * 110),
+        "parser/lexer": (8, 0, 0, 0, 0),
+        "parser/lexer/words": (8, 8, 56, 8, 56),
+        "a": (2, 2, 2000, 2, 2000),
+        "b": (1, 1, 1000, 1, 1000),
+        LONG_NAME: (1, 1, 1000, 1, 1000),
+        "maker": (1, 1, 5000, 1, 5000),
+        "freer": (1, 0, 0, 0, 0),
+        "freer/growing": (1, 3, 8 + 2048 + 4096, 3, 8 + 2048 + 4096),
+        "C": (1, 2, 77 + 78, 2, 77 + 78),
+        "value": (1, 1, 11, 1, 11),
+    }
+
+
+def test_the_allocator_tags_what_rust_allocates_and_counts_nothing_twice(rustc, library, scratch, record, report_json):
+    plain, tagged = scratch / "plain", scratch / "tagged"
+    plain.mkdir()
+    tagged.mkdir()
+    before = record([build(rustc, library, plain)])
+    after = record([build(rustc, library, tagged, "--cfg", "tagged")])
+    assert (after.returncode, after.stdout) == (0, "true\n"), after.stderr
+    tags = tags_of(report_json, after.path)
+    assert tags["parser"] == (8, 0, 0, 0, 0)
+    assert tags["parser/rust"] == (16, 16, 8 * 110, 16, 8 * 110)
+    assert tags["parser/lexer/words/rust"] == (8, 8, 56, 8, 56)
+    assert tags["freer/growing/rust"] == (3, 3, 8 + 2048 + 4096, 3, 8 + 2048 + 4096)
+    assert tags["C"] == (1, 1, 77, 1, 77)
+    assert tags["C/rust"] == (1, 1, 78, 1, 78)
+    assert tags["rust"][1] > 0
+    whole = [report_json(run.path, "processes")["processes"][0] for run in (before, after)]
+    keys = ("calls", "bytes", "frees", "leaked_bytes")
+    assert [whole[0][key] for key in keys] == [whole[1][key] for key in keys]
+
+
+def test_the_crate_builds_and_its_examples_run_without_a_registry(scratch):
+    if not shutil.which("cargo"):
+        pytest.skip("cargo is not installed")
+    env = os.environ | {"CARGO_TARGET_DIR": str(scratch / "target")}
+    copy = scratch / "crate"
+    shutil.copytree(CRATE, copy)
+    done = subprocess.run(["cargo", "test", "--offline", "-q"], cwd=copy, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
