@@ -6,6 +6,7 @@ import { classOf, classRange, heatOf, sizeClasses } from '../src/model/distribut
 import { matrixOf } from '../src/model/handover';
 import { layersOf, stepped } from '../src/model/layers';
 import { findMoment, momentsOf, nearestMoment } from '../src/model/moments';
+import { ratesOf } from '../src/model/rates';
 import type { Finding, HistoryResult, Point, Site, SizeRow, Thread, TimelineResult } from '../src/model/types';
 
 describe('classes', () => {
@@ -50,6 +51,19 @@ describe('layers', () => {
 		expect(layers[0]!.tops).toEqual([2, 10, 12]);
 		expect(layers[1]!.tops).toEqual([0, 7, 7]);
 		expect(layers[2]!.tops).toEqual([0, 4, 6]);
+	});
+});
+
+describe('rates', () => {
+	it('go from sample to sample, whatever stands between', () => {
+		const at = (seconds: number, calls: number, more: Partial<Point> = {}) => point(seconds * 1e9, 0, { calls, frees: calls, bytes: calls * 10, ...more });
+		const rates = ratesOf([at(0, 0), at(1, 100), at(1.5, 100, { snapshot: 1 }), at(2, 300), at(3, 300), at(4, 350, { peak: true })]);
+		expect(rates.calls).toEqual([0, 100, 200, 200, 0, 50]);
+		expect(rates.bytes).toEqual([0, 1000, 2000, 2000, 0, 500]);
+	});
+	it('are as many as points, also if the last one is between', () => {
+		const points = [point(0, 0, { calls: 0, frees: 0, bytes: 0 }), point(1e9, 0, { calls: 5, frees: 5, bytes: 5 }), point(2e9, 0, { calls: 5, frees: 5, bytes: 5, snapshot: 3 })];
+		expect(ratesOf(points).calls).toEqual([0, 5, 0]);
 	});
 });
 

@@ -54,7 +54,7 @@ describe('coloured source', () => {
 		expect(html).toHaveLength(4);
 		expect(html.join('')).not.toContain('<script>');
 		expect(html[0]).toContain('hljs-comment');
-		expect(highlightLines('x.unknown', ['<b>'])).toEqual(['&lt;b&gt;']);
+		expect(highlightLines('x.unknown', ['<b>', null])).toEqual(['&lt;b&gt;', '']);
 	});
 	it('knows languages by their endings', () => {
 		expect(languageOf('/usr/include/c++/12/vector')).toBe('cpp');

@@ -49,7 +49,8 @@ export function splitLines(html: string): string[] {
 	});
 }
 
-export function highlightLines(path: string, lines: readonly string[]): string[] {
+export function highlightLines(path: string, known: readonly (string | null)[]): string[] {
+	const lines = known.map((line) => line ?? '');
 	const text = lines.join('\n');
 	const language = languageOf(path);
 	if (!language || text.length > MOST)

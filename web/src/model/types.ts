@@ -386,7 +386,8 @@ export interface FlameResult extends Answered {
 export interface SourceFile {
 	file: string;
 	from: string;
-	lines: string[];
+	/** null: not known, as between the excerpts of a bundle. */
+	lines: (string | null)[];
 }
 
 export interface About {

@@ -4,6 +4,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { layersOf, type Layer } from '../model/layers';
 import { momentsOf } from '../model/moments';
+import { ratesOf, type Rates } from '../model/rates';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { go, note, state, value } from '../model/state';
@@ -33,14 +34,14 @@ function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss
 	return lines;
 }
 
-function Reading({ shown, pointed }: { shown: Point; pointed: boolean }) {
+function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean; rates: Rates; at: number }) {
 	const facts: [string, number, Unit][] = [
 		['live', shown.live_bytes, 'bytes'],
 		['blocks', shown.live_blocks, 'count'],
 		['RSS', shown.rss_bytes, 'bytes'],
-		['allocations', shown.calls_per_second, 'rate'],
-		['frees', shown.frees_per_second, 'rate'],
-		['asked for', shown.bytes_per_second, 'bytes-rate'],
+		['allocations', Math.round(rates.calls[at]!), 'rate'],
+		['frees', Math.round(rates.frees[at]!), 'rate'],
+		['asked for', Math.round(rates.bytes[at]!), 'bytes-rate'],
 		['threads', shown.threads, 'count'],
 	];
 	return (
@@ -113,6 +114,7 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 	const [index, setIndex] = useState<number | null>(null);
 	const points = data.timeline;
 	const peak = Math.max(0, points.findIndex((point) => point.peak));
+	const rates = useMemo(() => ratesOf(points), [points]);
 	const times = useMemo(() => points.map((point) => point.at_ns), [points]);
 	const layered = value('layers') !== '0';
 	const layers = useMemo(() => (history && layered ? layersOf(history, points) : []), [history, points, layered]);
@@ -134,7 +136,7 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 			<div class="toolbar">
 				<label class="check"><input type="checkbox" checked={layered} onChange={(event) => note({ layers: event.currentTarget.checked ? null : '0' })} />Layers by site</label>
 				<label class="check" title={`${bytes(mostRss)} at most`}><input type="checkbox" checked={withRss} onChange={(event) => note({ rss: event.currentTarget.checked ? '1' : '0' })} />RSS and mappings</label>
-				<Reading shown={points[index ?? peak]!} pointed={index !== null} />
+				<Reading shown={points[index ?? peak]!} pointed={index !== null} rates={rates} at={index ?? peak} />
 			</div>
 			<div class="split">
 				<div class="charts" tabIndex={0} role="region" aria-label="Charts over time">
@@ -143,12 +145,12 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 					<h2>Allocations and frees per second</h2>
 					<Chart {...common} label="Allocations and frees per second" unit="rate" height={116}
 						lines={[
-							{ label: 'frees', colour: 'series-a', values: column(points, 'frees_per_second'), width: 1, steps: true },
-							{ label: 'allocations', colour: 'series-live', values: column(points, 'calls_per_second'), fill: 'pale', width: 1, steps: true },
+							{ label: 'frees', colour: 'series-a', values: rates.frees, width: 1, steps: true },
+							{ label: 'allocations', colour: 'series-live', values: rates.calls, fill: 'pale', width: 1, steps: true },
 						]} />
 					<h2>Asked for per second</h2>
 					<Chart {...common} label="Bytes asked for per second" unit="bytes" height={96}
-						lines={[{ label: 'asked for', colour: 'series-b', values: column(points, 'bytes_per_second'), fill: 'pale', steps: true }]} />
+						lines={[{ label: 'asked for', colour: 'series-b', values: rates.bytes, fill: 'pale', steps: true }]} />
 					<h2>Live blocks</h2>
 					<Chart {...common} label="Live blocks over time" unit="count" height={96}
 						lines={[{ label: 'blocks', colour: 'series-live', values: column(points, 'live_blocks'), fill: 'pale' }]} />

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# web/dev/pictures.sh BUILD FOLDER: makes docs/screenshots anew. FOLDER is where the program is built and recorded: its path is
+# in the pictures. Needs Chromium and, to make them small, ImageMagick.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+heapgauge=$(realpath "$1")/heapgauge
+folder=$2
+out=$here/../../docs/screenshots
+
+mkdir -p "$folder" "$out"
+cp "$here/store.cc" "$folder"
+cd "$folder"
+g++ -g -O2 -pthread store.cc -o store
+"$heapgauge" record -q -o store.hg -- ./store
+mkdir -p old
+g++ -g -O2 -pthread -DENTRIES=3000 -DSESSION=8 store.cc -o old/store
+"$heapgauge" record -q -o old.hg -- old/store
+"$heapgauge" record -q -o compiler.hg -- g++ -O1 -c store.cc -o store.o
+
+shoot() { # views... ; the page of $files
+	PORT=8149 node "$here/serve.mjs" "$heapgauge" $files >serve.log 2>&1 &
+	local server=$!
+	until grep -q 127.0.0.1:8149 serve.log; do sleep 0.1; done
+	node "$here/shots.mjs" http://127.0.0.1:8149/ shots "$@"
+	kill "$server"
+	wait "$server" || true
+}
+
+files="store.hg --against old.hg"
+shoot start "time" 'compare=compare?compare=1' threads 'handover=threads?tab=handover' run 'lifetimes=sizes?tab=both' sizes \
+	"source=source?path=$(printf %s "$folder/store.cc" | sed 's#/#%2F#g')"
+files="compiler.hg"
+shoot flame 'pivot=flame?pivot=execute_one_pass%28opt_pass%2A%29' tree 'sites=sites?cost=total'
+
+for picture in shots/*.png; do
+	node "$here/shrink.mjs" "$picture" "$out/$(basename "$picture")"
+done
