@@ -342,6 +342,10 @@ def test_arrows_move_in_a_table_and_headings_sort_it(scene, report):
     means = [digits(row["Mean size"]) for row in table["sorted"]]
     assert means == sorted(means, reverse=True)
     assert "sort=-mean_bytes" in table["sortHash"]
+    # Of all sites, not of those that were loaded.
+    heaviest = report("sites", "--cost", "calls", "--kind", "heap", "--limit", "12")["sites"]
+    assert [digits(row["Calls"]) for row in table["byCalls"]] == [site["calls"] for site in heaviest]
+    assert [digits(row["Total"]) for row in table["byCalls"]] == [site["total_bytes"] for site in heaviest]
     assert "Own max" in table["widened"][0]
 
 

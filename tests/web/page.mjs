@@ -1,93 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 // node page.mjs PLAN.json: looks at the page as PLAN says and prints what was seen, by scene, as one JSON object.
 // PLAN: { url, threads, compared: servers of three recordings, source: a file of the second, saved: a page on disk }
-import { readFileSync } from 'node:fs';
-import { hashOf, launch, open, show, texts, wrongs } from './page/browser.mjs';
-import { DOINGS } from './page/doings.mjs';
-import { COMPARED_VIEWS, THREAD_VIEWS, VIEWS } from './page/views.mjs';
+import { readFileSync } from "node:fs";
+import { hashOf, launch, open, show, texts, wrongs } from "./page/browser.mjs";
+import { DOINGS } from "./page/doings.mjs";
+import { COMPARED_VIEWS, THREAD_VIEWS, VIEWS } from "./page/views.mjs";
 
-const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const plan = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const browser = await launch();
 const seen = { scenes: {}, wrongs: {}, errors: {}, hosts: {}, overflows: {} };
-const ADDRESSES = ['start', 'flame', 'flame?pivot=main', 'sites', 'tree', 'source', 'time', 'sizes', 'sizes?tab=lifetimes', 'sizes?tab=both',
-	'sizes?tab=reallocs', 'threads', 'threads?tab=handover', 'threads?tab=tags', 'threads?tab=processes', 'compare?compare=1', 'flame?compare=1', 'run'];
+const ADDRESSES = [
+  "start",
+  "flame",
+  "flame?pivot=main",
+  "sites",
+  "tree",
+  "source",
+  "time",
+  "sizes",
+  "sizes?tab=lifetimes",
+  "sizes?tab=both",
+  "sizes?tab=reallocs",
+  "threads",
+  "threads?tab=handover",
+  "threads?tab=tags",
+  "threads?tab=processes",
+  "compare?compare=1",
+  "flame?compare=1",
+  "run",
+];
 
 /** Each scene has its own chance: one that breaks says so and does not stop the others. */
 async function play(name, scene, page) {
-	const began = Date.now();
-	try {
-		seen.scenes[name] = await scene(page, plan, browser);
-	} catch (error) {
-		seen.scenes[name] = { failed: `${name}: ${error.message}` };
-	}
-	if (process.env.TIMES)
-		console.error(`${name}: ${Date.now() - began} ms`);
+  const began = Date.now();
+  try {
+    seen.scenes[name] = await scene(page, plan, browser);
+  } catch (error) {
+    seen.scenes[name] = { failed: `${name}: ${error.message}` };
+  }
+  if (process.env.TIMES) console.error(`${name}: ${Date.now() - began} ms`);
 }
 
 function keep(name, page) {
-	seen.errors[name] = page.seen.errors;
-	seen.hosts[name] = [...page.seen.hosts];
+  seen.errors[name] = page.seen.errors;
+  seen.hosts[name] = [...page.seen.hosts];
 }
 
 async function playAll(name, url, scenes) {
-	const page = await open(browser, url, 'light', { permissions: ['clipboard-read', 'clipboard-write'] });
-	for (const [scene, look] of Object.entries(scenes))
-		await play(scene, look, page);
-	keep(name, page);
-	await page.context().close();
+  const page = await open(browser, url, "light", {
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  for (const [scene, look] of Object.entries(scenes))
+    await play(scene, look, page);
+  keep(name, page);
+  await page.context().close();
 }
 
 /** Everything in both themes: what axe says, and that nothing is wider than the screen. */
 async function check(url, theme, kind) {
-	const page = await open(browser, url, theme);
-	for (const address of ADDRESSES) {
-		await show(page, address);
-		seen.wrongs[`${kind} ${theme} ${address}`] = await wrongs(page);
-		seen.overflows[`${kind} ${theme} ${address}`] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-	}
-	await show(page, 'sites');
-	await page.locator('[role=grid] .line').first().click();
-	seen.wrongs[`${kind} ${theme} detail`] = await wrongs(page);
-	await page.keyboard.press('?');
-	seen.wrongs[`${kind} ${theme} keys`] = await wrongs(page);
-	keep(`${kind} ${theme}`, page);
-	await page.context().close();
+  const page = await open(browser, url, theme);
+  for (const address of ADDRESSES) {
+    await show(page, address);
+    seen.wrongs[`${kind} ${theme} ${address}`] = await wrongs(page);
+    seen.overflows[`${kind} ${theme} ${address}`] = await page.evaluate(
+      () => document.documentElement.scrollWidth - innerWidth,
+    );
+  }
+  await show(page, "sites");
+  await page.locator("[role=grid] .line").first().click();
+  seen.wrongs[`${kind} ${theme} detail`] = await wrongs(page);
+  await page.keyboard.press("?");
+  seen.wrongs[`${kind} ${theme} keys`] = await wrongs(page);
+  keep(`${kind} ${theme}`, page);
+  await page.context().close();
 }
 
 async function lookAtSaved() {
-	const page = await open(browser, plan.saved, 'light', { offline: true });
-	const figures = await texts(page, '.card .figure');
-	await show(page, 'flame');
-	const flame = await page.locator('.flame-scroll canvas').count();
-	await show(page, 'sites?cost=leaked');
-	const rows = await page.locator('[role=grid] .line').count();
-	await show(page, 'sites?cost=leaked&focus=x');
-	const absent = (await texts(page, 'main .state'))[0]?.text;
-	await page.evaluate(() => { location.hash = '#/time'; });
-	keep('saved', page);
-	await page.context().close();
-	return { figures, flame, rows, absent };
+  const page = await open(browser, plan.saved, "light", { offline: true });
+  const figures = await texts(page, ".card .figure");
+  await show(page, "flame");
+  const flame = await page.locator(".flame-scroll canvas").count();
+  await show(page, "sites?cost=leaked");
+  const rows = await page.locator("[role=grid] .line").count();
+  await show(page, "sites?cost=leaked&focus=x");
+  const absent = (await texts(page, "main .state"))[0]?.text;
+  await page.evaluate(() => {
+    location.hash = "#/time";
+  });
+  keep("saved", page);
+  await page.context().close();
+  return { figures, flame, rows, absent };
 }
 
 /** A question that makes no sense, and a server that has gone. */
 async function lookAtTroubles() {
-	const page = await open(browser, plan.url);
-	await show(page, 'sites?focus=a(');
-	const broken = (await texts(page, 'main .state'))[0]?.text;
-	await page.route('**/api/**', (route) => route.abort());
-	await show(page, 'sites?cost=waste&focus=abc');
-	const gone = (await texts(page, 'main .state'))[0]?.text;
-	const hash = await hashOf(page);
-	await page.context().close();
-	return { broken, gone, hash };
+  const page = await open(browser, plan.url);
+  await show(page, "sites?focus=a(");
+  const broken = (await texts(page, "main .state"))[0]?.text;
+  await page.route("**/api/**", (route) => route.abort());
+  await show(page, "sites?cost=waste&focus=abc");
+  const gone = (await texts(page, "main .state"))[0]?.text;
+  const hash = await hashOf(page);
+  await page.context().close();
+  return { broken, gone, hash };
 }
 
-await playAll('main', plan.url, { ...VIEWS, ...DOINGS });
-await playAll('threads', plan.threads, THREAD_VIEWS);
-await playAll('compared', plan.compared, COMPARED_VIEWS);
-for (const theme of ['light', 'dark'])
-	await check(plan.compared, theme, 'served');
-await play('saved', lookAtSaved);
-await play('troubles', lookAtTroubles);
+await playAll("main", plan.url, { ...VIEWS, ...DOINGS });
+await playAll("threads", plan.threads, THREAD_VIEWS);
+await playAll("compared", plan.compared, COMPARED_VIEWS);
+for (const theme of ["light", "dark"])
+  await check(plan.compared, theme, "served");
+await play("saved", lookAtSaved);
+await play("troubles", lookAtTroubles);
 await browser.close();
 console.log(JSON.stringify(seen));

@@ -11,16 +11,14 @@ const port = Number(process.env.PORT || 8123);
 
 const child = spawn(heapgauge, ['view', '--no-open', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
 process.on('exit', () => child.kill());
-for (const signal of ['SIGINT', 'SIGTERM'])
-	process.on(signal, () => process.exit());
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit());
 
 const behind = await new Promise((found) => {
 	let text = '';
 	child.stdout.on('data', (data) => {
 		text += data;
 		const url = /http:\/\/\S+/.exec(text);
-		if (url)
-			found(new URL(url[0]));
+		if (url) found(new URL(url[0]));
 	});
 });
 const hello = await fetch(behind, { redirect: 'manual' });

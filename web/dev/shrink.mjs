@@ -9,13 +9,11 @@ const COLOURS = 128;
 const SIGNATURE = Buffer.from([137, 80, 78, 71, 13, 10, 26, 10]);
 
 function crc32(data) {
-	if (zlibCrc)
-		return zlibCrc(data);
+	if (zlibCrc) return zlibCrc(data);
 	let crc = ~0;
 	for (const byte of data) {
 		crc ^= byte;
-		for (let i = 0; i < 8; i++)
-			crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+		for (let i = 0; i < 8; i++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
 	}
 	return ~crc >>> 0;
 }
@@ -37,12 +35,9 @@ function unfilter(filter, line, before, step) {
 		const up = before[i];
 		const corner = i >= step ? before[i - step] : 0;
 		let add = 0;
-		if (filter === 1)
-			add = left;
-		else if (filter === 2)
-			add = up;
-		else if (filter === 3)
-			add = (left + up) >> 1;
+		if (filter === 1) add = left;
+		else if (filter === 2) add = up;
+		else if (filter === 3) add = (left + up) >> 1;
 		else if (filter === 4) {
 			const guess = left + up - corner;
 			const [a, b, c] = [Math.abs(guess - left), Math.abs(guess - up), Math.abs(guess - corner)];
@@ -64,8 +59,7 @@ function decode(file) {
 		const from = y * (width * step + 1);
 		const line = Buffer.from(raw.subarray(from + 1, from + 1 + width * step));
 		unfilter(raw[from], line, before, step);
-		for (let x = 0; x < width; x++)
-			pixels[y * width + x] = (line[x * step] << 16) | (line[x * step + 1] << 8) | line[x * step + 2];
+		for (let x = 0; x < width; x++) pixels[y * width + x] = (line[x * step] << 16) | (line[x * step + 1] << 8) | line[x * step + 2];
 		before = line;
 	}
 	return { width, height, pixels };
@@ -79,23 +73,21 @@ function distance(a, b) {
 /** The commonest colours, no two of them nearly the same. */
 function paletteOf(pixels) {
 	const counts = new Map();
-	for (const pixel of pixels)
-		counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
+	for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
 	const palette = [];
 	for (const [colour] of [...counts].sort((a, b) => b[1] - a[1])) {
-		if (palette.length === COLOURS)
-			break;
-		if (palette.every((known) => distance(known, colour) > 60))
-			palette.push(colour);
+		if (palette.length === COLOURS) break;
+		if (palette.every((known) => distance(known, colour) > 60)) palette.push(colour);
 	}
-	const index = new Map([...counts.keys()].map((colour) => {
-		let best = 0;
-		for (let i = 1; i < palette.length; i++) {
-			if (distance(palette[i], colour) < distance(palette[best], colour))
-				best = i;
-		}
-		return [colour, best];
-	}));
+	const index = new Map(
+		[...counts.keys()].map((colour) => {
+			let best = 0;
+			for (let i = 1; i < palette.length; i++) {
+				if (distance(palette[i], colour) < distance(palette[best], colour)) best = i;
+			}
+			return [colour, best];
+		}),
+	);
 	return { palette, index };
 }
 
@@ -112,15 +104,20 @@ function encode({ width, height, pixels }) {
 	const { palette, index } = paletteOf(pixels);
 	const lines = Buffer.alloc(height * (width + 1));
 	for (let y = 0; y < height; y++) {
-		for (let x = 0; x < width; x++)
-			lines[y * (width + 1) + 1 + x] = index.get(pixels[y * width + x]);
+		for (let x = 0; x < width; x++) lines[y * (width + 1) + 1 + x] = index.get(pixels[y * width + x]);
 	}
 	const head = Buffer.alloc(13);
 	head.writeUInt32BE(width, 0);
 	head.writeUInt32BE(height, 4);
 	head.set([8, 3, 0, 0, 0], 8);
 	const colours = Buffer.from(palette.flatMap((colour) => [(colour >> 16) & 255, (colour >> 8) & 255, colour & 255]));
-	return Buffer.concat([SIGNATURE, chunk('IHDR', head), chunk('PLTE', colours), chunk('IDAT', deflateSync(lines, { level: 9, memLevel: 9 })), chunk('IEND', Buffer.alloc(0))]);
+	return Buffer.concat([
+		SIGNATURE,
+		chunk('IHDR', head),
+		chunk('PLTE', colours),
+		chunk('IDAT', deflateSync(lines, { level: 9, memLevel: 9 })),
+		chunk('IEND', Buffer.alloc(0)),
+	]);
 }
 
 const [from, to] = process.argv.slice(2);

@@ -46,11 +46,14 @@ function Tabs() {
 			<ul class="tabs">
 				{VIEWS.map((view) => (
 					<li key={view.name}>
-						<a href={formatState(moved(state.value, view.name))} aria-current={state.value.view === view.name ? 'page' : undefined}
+						<a
+							href={formatState(moved(state.value, view.name))}
+							aria-current={state.value.view === view.name ? 'page' : undefined}
 							onClick={(event) => {
 								event.preventDefault();
 								go(view.name);
-							}}>
+							}}
+						>
 							{view.label}
 						</a>
 					</li>
@@ -64,12 +67,26 @@ function Bar() {
 	const dark = theme.value === 'dark';
 	return (
 		<header class="bar">
-			<span class="brand" title={about.value ? `heapgauge ${about.value.version}` : undefined}>heapgauge</span>
+			<span class="brand" title={about.value ? `heapgauge ${about.value.version}` : undefined}>
+				heapgauge
+			</span>
 			<Tabs />
 			<div class="right">
 				<CopyButton />
-				<button type="button" class="plain" onClick={switchTheme} aria-label={dark ? 'Light colours' : 'Dark colours'} title="d">{dark ? '☀' : '☾'}</button>
-				<button type="button" class="plain" onClick={() => { keysShown.value = true; }} aria-label="Keys" title="?">?</button>
+				<button type="button" class="plain" onClick={switchTheme} aria-label={dark ? 'Light colours' : 'Dark colours'} title="d">
+					{dark ? '☀' : '☾'}
+				</button>
+				<button
+					type="button"
+					class="plain"
+					onClick={() => {
+						keysShown.value = true;
+					}}
+					aria-label="Keys"
+					title="?"
+				>
+					?
+				</button>
 			</div>
 		</header>
 	);

@@ -15,7 +15,12 @@ describe('classes', () => {
 		expect(classRange(4)).toEqual({ low: 8, high: 15 });
 	});
 	it('hold every call', () => {
-		const rows = [[0, 0, 3], [24, 24, 5], [32, 63, 7], [2048, 2048, 1]].map(([low, high, calls]) => ({ low, high, calls, total_bytes: calls! * low! }) as SizeRow);
+		const rows = [
+			[0, 0, 3],
+			[24, 24, 5],
+			[32, 63, 7],
+			[2048, 2048, 1],
+		].map(([low, high, calls]) => ({ low, high, calls, total_bytes: calls! * low! }) as SizeRow);
 		const classes = sizeClasses(rows);
 		expect(classes.reduce((sum, one) => sum + one.calls, 0)).toBe(16);
 		expect(classes[0]!.index).toBe(0);
@@ -23,7 +28,16 @@ describe('classes', () => {
 	});
 	it('against each other keep the number of freed blocks', () => {
 		const sites = [
-			{ sizes: [{ low: 16, high: 16, count: 3 }, { low: 64, high: 64, count: 1 }], lifetimes: [{ low_ms: 0, high_ms: 1, count: 8 }, { low_ms: 4, high_ms: 8, count: 4 }] },
+			{
+				sizes: [
+					{ low: 16, high: 16, count: 3 },
+					{ low: 64, high: 64, count: 1 },
+				],
+				lifetimes: [
+					{ low_ms: 0, high_ms: 1, count: 8 },
+					{ low_ms: 4, high_ms: 8, count: 4 },
+				],
+			},
 			{ sizes: [{ low: 16, high: 16, count: 2 }], lifetimes: [] },
 		] as unknown as Site[];
 		const heat = heatOf(sites);
@@ -44,7 +58,12 @@ describe('layers', () => {
 	it('stay until the next kept moment', () => expect(stepped([10, 30], [5, 7], [0, 10, 20, 30, 40])).toEqual([0, 5, 5, 7, 7]));
 	it('add up to what is live', () => {
 		const history = {
-			moments: [10, 20], frames: [], sites: [{ process: 1, site: 1, most_bytes: 6, history: [4, 6], stack: [] }, { process: 1, site: 2, most_bytes: 3, history: [3, 1], stack: [] }],
+			moments: [10, 20],
+			frames: [],
+			sites: [
+				{ process: 1, site: 1, most_bytes: 6, history: [4, 6], stack: [] },
+				{ process: 1, site: 2, most_bytes: 3, history: [3, 1], stack: [] },
+			],
 		} as unknown as HistoryResult;
 		const layers = layersOf(history, [point(5, 2), point(10, 10), point(20, 12)]);
 		expect(layers.map((layer) => layer.key)).toEqual(['rest', '1.2', '1.1']);
@@ -56,21 +75,30 @@ describe('layers', () => {
 
 describe('rates', () => {
 	it('go from sample to sample, whatever stands between', () => {
-		const at = (seconds: number, calls: number, more: Partial<Point> = {}) => point(seconds * 1e9, 0, { calls, frees: calls, bytes: calls * 10, ...more });
+		const at = (seconds: number, calls: number, more: Partial<Point> = {}) =>
+			point(seconds * 1e9, 0, { calls, frees: calls, bytes: calls * 10, ...more });
 		const rates = ratesOf([at(0, 0), at(1, 100), at(1.5, 100, { snapshot: 1 }), at(2, 300), at(3, 300), at(4, 350, { peak: true })]);
 		expect(rates.calls).toEqual([0, 100, 200, 200, 0, 50]);
 		expect(rates.bytes).toEqual([0, 1000, 2000, 2000, 0, 500]);
 	});
 	it('are as many as points, also if the last one is between', () => {
-		const points = [point(0, 0, { calls: 0, frees: 0, bytes: 0 }), point(1e9, 0, { calls: 5, frees: 5, bytes: 5 }), point(2e9, 0, { calls: 5, frees: 5, bytes: 5, snapshot: 3 })];
+		const points = [
+			point(0, 0, { calls: 0, frees: 0, bytes: 0 }),
+			point(1e9, 0, { calls: 5, frees: 5, bytes: 5 }),
+			point(2e9, 0, { calls: 5, frees: 5, bytes: 5, snapshot: 3 }),
+		];
 		expect(ratesOf(points).calls).toEqual([0, 5, 0]);
 	});
 });
 
 describe('kept moments', () => {
-	const timeline = { timeline: [point(0, 0), point(5, 3, { snapshot: 1 }), point(9, 8, { peak: true }), point(12, 4, { snapshot: 2 }), point(20, 0)], run: { duration_ns: 20 } } as TimelineResult;
+	const timeline = {
+		timeline: [point(0, 0), point(5, 3, { snapshot: 1 }), point(9, 8, { peak: true }), point(12, 4, { snapshot: 2 }), point(20, 0)],
+		run: { duration_ns: 20 },
+	} as TimelineResult;
 	const moments = momentsOf(timeline);
-	it('are the snapshots, the peak and the end', () => expect(moments.map((moment) => moment.word)).toEqual(['snap:1', 'peak', 'snap:2', 'end']));
+	it('are the snapshots, the peak and the end', () =>
+		expect(moments.map((moment) => moment.word)).toEqual(['snap:1', 'peak', 'snap:2', 'end']));
 	it('answer for times near to them', () => {
 		expect(nearestMoment(moments, 6)?.word).toBe('snap:1');
 		expect(nearestMoment(moments, 100)?.word).toBe('end');
@@ -80,15 +108,37 @@ describe('kept moments', () => {
 });
 
 it('a matrix has a row for who frees and a column for whose it was', () => {
-	const thread = (tid: number, slot: number, freed: Thread['freed_of']) => ({ process: 1, tid, slot, name: `t${tid}`, held_bytes: 0, freed_for_others_bytes: Object.values(freed ?? {}).reduce((sum, one) => sum + one.bytes, 0), freed_of: freed }) as Thread;
-	const matrix = matrixOf([thread(1, 0, {}), thread(2, 1, { 0: { blocks: 2, bytes: 20 } }), thread(3, 2, { 0: { blocks: 1, bytes: 50 }, 1: { blocks: 1, bytes: 5 } })]);
+	const thread = (tid: number, slot: number, freed: Thread['freed_of']) =>
+		({
+			process: 1,
+			tid,
+			slot,
+			name: `t${tid}`,
+			held_bytes: 0,
+			freed_for_others_bytes: Object.values(freed ?? {}).reduce((sum, one) => sum + one.bytes, 0),
+			freed_of: freed,
+		}) as Thread;
+	const matrix = matrixOf([
+		thread(1, 0, {}),
+		thread(2, 1, { 0: { blocks: 2, bytes: 20 } }),
+		thread(3, 2, { 0: { blocks: 1, bytes: 50 }, 1: { blocks: 1, bytes: 5 } }),
+	]);
 	expect(matrix.freers.map((one) => one.tid)).toEqual([3, 2]);
 	expect(matrix.owners.map((one) => one.thread?.tid)).toEqual([1, 2]);
-	expect(matrix.cells.map((row) => row.map((cell) => cell?.bytes ?? 0))).toEqual([[50, 5], [20, 0]]);
+	expect(matrix.cells.map((row) => row.map((cell) => cell?.bytes ?? 0))).toEqual([
+		[50, 5],
+		[20, 0],
+	]);
 	expect(matrix.most).toBe(50);
 });
 
 it('a saving is said in the words of the terminal', () => {
-	const finding = { saving_peak_bytes: 2048, saving_calls: 1200, saving_copied_bytes: 0, saving_leaked_bytes: 0, saving_foreign_frees: 0 } as Finding;
+	const finding = {
+		saving_peak_bytes: 2048,
+		saving_calls: 1200,
+		saving_copied_bytes: 0,
+		saving_leaked_bytes: 0,
+		saving_foreign_frees: 0,
+	} as Finding;
 	expect(savingsOf(finding)).toBe('saves 2.0 KiB at the peak, 1,200 calls');
 });

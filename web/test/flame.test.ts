@@ -10,13 +10,25 @@ import { addressOf, nodeOfAddress, step } from '../src/flame/steps';
 import { nodeAt, pathTo, treeOf, type FlameTree } from '../src/flame/tree';
 import type { FlameName } from '../src/model/types';
 
-const NAMES: FlameName[] = ['main', 'parse', 'grow', 'malloc'].map((name) => ({ function: name, module: '/bin/x', file: name === 'parse' ? '/src/parse.c' : null, line: 0, inlined: false }));
+const NAMES: FlameName[] = ['main', 'parse', 'grow', 'malloc'].map((name) => ({
+	function: name,
+	module: '/bin/x',
+	file: name === 'parse' ? '/src/parse.c' : null,
+	line: 0,
+	inlined: false,
+}));
 
 /** main(100) { parse(70) { grow(50, itself 50), malloc(20) }, grow(20) { malloc(20) } }, itself 10 */
 function small(): FlameTree {
-	return treeOf({
-		name: [0, 1, 2, 3, 2, 3], parent: [-1, 0, 1, 1, 0, 4], value: [100, 70, 50, 20, 20, 20], self: [10, 0, 50, 20, 0, 20],
-	}, 100);
+	return treeOf(
+		{
+			name: [0, 1, 2, 3, 2, 3],
+			parent: [-1, 0, 1, 1, 0, 4],
+			value: [100, 70, 50, 20, 20, 20],
+			self: [10, 0, 50, 20, 0, 20],
+		},
+		100,
+	);
 }
 
 function random(seed: number): () => number {
@@ -36,14 +48,18 @@ function stacksOf(next: () => number, count: number) {
 }
 
 function treeOfStacks(stacks: ReturnType<typeof stacksOf>): FlameTree {
-	interface Node { name: number; value: number; self: number; children: Map<number, Node> }
+	interface Node {
+		name: number;
+		value: number;
+		self: number;
+		children: Map<number, Node>;
+	}
 	const root: Node = { name: -2, value: 0, self: 0, children: new Map() };
 	for (const { frames, weight } of stacks) {
 		let node = root;
 		root.value += weight;
 		for (const name of frames) {
-			if (!node.children.has(name))
-				node.children.set(name, { name, value: 0, self: 0, children: new Map() });
+			if (!node.children.has(name)) node.children.set(name, { name, value: 0, self: 0, children: new Map() });
 			node = node.children.get(name)!;
 			node.value += weight;
 		}
@@ -79,8 +95,7 @@ describe('the tree', () => {
 			const depth = Math.floor(next() * (tree.deepest + 1));
 			let slow = -1;
 			for (let node = 0; node < tree.count; node++) {
-				if (tree.depth[node] === depth && x >= tree.start[node]! && x < tree.start[node]! + tree.weight[node]!)
-					slow = node;
+				if (tree.depth[node] === depth && x >= tree.start[node]! && x < tree.start[node]! + tree.weight[node]!) slow = node;
 			}
 			expect(nodeAt(tree, x, depth)).toBe(slow);
 		}
@@ -93,7 +108,14 @@ describe('the tree', () => {
 });
 
 describe('the picture', () => {
-	const frame = (tree: FlameTree, width: number): Frame => ({ from: 0, to: tree.weight[0]!, width, rowHeight: 1, firstRow: 0, rows: tree.deepest + 1 });
+	const frame = (tree: FlameTree, width: number): Frame => ({
+		from: 0,
+		to: tree.weight[0]!,
+		width,
+		rowHeight: 1,
+		firstRow: 0,
+		rows: tree.deepest + 1,
+	});
 	it('has at each pixel the node that is there, where it is wide enough', () => {
 		const tree = treeOfStacks(stacksOf(random(3), 60));
 		const width = 4000;
@@ -105,17 +127,21 @@ describe('the picture', () => {
 				/* Edges are rounded, and a pixel of ground keeps neighbours apart. */
 				if (node >= 0 && drawn > 1 && drawn - 10 !== node)
 					expect(Math.abs((tree.start[node]! / tree.weight[0]!) * width - x)).toBeLessThan(2);
-				if (node < 0)
-					expect([0, 1].includes(drawn) || nodeAt(tree, ((x - 0.5) / width) * tree.weight[0]!, depth) >= 0).toBe(true);
+				if (node < 0) expect([0, 1].includes(drawn) || nodeAt(tree, ((x - 0.5) / width) * tree.weight[0]!, depth) >= 0).toBe(true);
 			}
 		}
 	});
 	it('looks at few nodes of very many', () => {
 		const count = 300000;
-		const tree = treeOf({
-			name: new Int32Array(count), parent: new Int32Array(count).fill(0).map((_, i) => (i === 0 ? -1 : 0)),
-			value: new Float64Array(count).fill(1).map((_, i) => (i === 0 ? count : 1)), self: new Float64Array(count).fill(1).map((_, i) => (i === 0 ? 1 : 1)),
-		}, count);
+		const tree = treeOf(
+			{
+				name: new Int32Array(count),
+				parent: new Int32Array(count).fill(0).map((_, i) => (i === 0 ? -1 : 0)),
+				value: new Float64Array(count).fill(1).map((_, i) => (i === 0 ? count : 1)),
+				self: new Float64Array(count).fill(1).map((_, i) => (i === 0 ? 1 : 1)),
+			},
+			count,
+		);
 		const made = drawScanlines(tree, frame(tree, 1280), () => 5, 0, 1);
 		expect(made.visited).toBeLessThan(3 * 1280);
 		expect(made.pixels.filter((pixel) => pixel === 1).length).toBeGreaterThan(1270);
@@ -123,7 +149,11 @@ describe('the picture', () => {
 	it('writes names only where there is room', () => {
 		const made = drawScanlines(small(), frame(small(), 300), () => 5, 0, 1);
 		expect(made.labels.map((label) => label.node).sort()).toEqual([0, 1, 2, 3, 4, 5, 6]);
-		expect(drawScanlines(small(), frame(small(), 100), () => 5, 0, 1).labels.map((label) => label.node).sort()).toEqual([0, 1, 2, 3]);
+		expect(
+			drawScanlines(small(), frame(small(), 100), () => 5, 0, 1)
+				.labels.map((label) => label.node)
+				.sort(),
+		).toEqual([0, 1, 2, 3]);
 	});
 });
 
@@ -164,8 +194,7 @@ describe('one function in the middle', () => {
 			const callers = new Map<number, number>();
 			for (const { frames, weight } of stacks) {
 				const at = frames.indexOf(wanted);
-				if (at > 0)
-					callers.set(frames[at - 1]!, (callers.get(frames[at - 1]!) ?? 0) + weight);
+				if (at > 0) callers.set(frames[at - 1]!, (callers.get(frames[at - 1]!) ?? 0) + weight);
 			}
 			expect(new Map(found.callers.map((one) => [one.name, one.value]))).toEqual(callers);
 		}
@@ -175,8 +204,7 @@ describe('one function in the middle', () => {
 		const turned = inverted(tree, 4);
 		expect(turned.value[0]).toBe(tree.value[0]);
 		const own = new Map<number, number>();
-		for (let node = 1; node < tree.count; node++)
-			own.set(tree.name[node]!, (own.get(tree.name[node]!) ?? 0) + tree.self[node]!);
+		for (let node = 1; node < tree.count; node++) own.set(tree.name[node]!, (own.get(tree.name[node]!) ?? 0) + tree.self[node]!);
 		for (let i = turned.childFrom[0]!; i < turned.childFrom[1]!; i++) {
 			const node = turned.children[i]!;
 			expect(turned.value[node]).toBe(own.get(turned.name[node]!));
@@ -190,7 +218,9 @@ describe('the same node in another tree', () => {
 		const stacks = stacksOf(random(17), 150);
 		const tree = treeOfStacks(stacks);
 		const turn = [2, 0, 3, 1];
-		const other = treeOfStacks(stacks.map(({ frames, weight }, i) => ({ frames: frames.map((name) => turn[name]!), weight: weight * (1 + (i % 3)) })));
+		const other = treeOfStacks(
+			stacks.map(({ frames, weight }, i) => ({ frames: frames.map((name) => turn[name]!), weight: weight * (1 + (i % 3)) })),
+		);
 		const otherNames = NAMES.map((_, i) => NAMES[turn.indexOf(i)]!);
 		const found = matchNodes(tree, NAMES, other, otherNames, 0);
 		for (let node = 1; node < tree.count; node++) {
@@ -205,8 +235,7 @@ describe('the same node in another tree', () => {
 describe('keys and addresses', () => {
 	it('lead to every node and back', () => {
 		const tree = treeOfStacks(stacksOf(random(13), 100));
-		for (let node = 0; node < tree.count; node++)
-			expect(nodeOfAddress(tree, addressOf(tree, node))).toBe(node);
+		for (let node = 0; node < tree.count; node++) expect(nodeOfAddress(tree, addressOf(tree, node))).toBe(node);
 		expect(nodeOfAddress(tree, '0.999.1')).toBe(nodeOfAddress(tree, '0'));
 		expect(nodeOfAddress(tree, undefined)).toBe(0);
 	});

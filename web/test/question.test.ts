@@ -6,9 +6,10 @@ import { parseFilter } from '../src/parts/filters';
 import { changed, formatState, moved, parseState } from '../src/model/state';
 
 describe('the address holds the state', () => {
-	it.each([
-		'#/start', '#/sites?cost=leaked&focus=a%2Bb&focus=c&sort=-calls', '#/flame?cost=live&at=snap%3A3&minus=snap%3A1&zoom=0*12.3',
-	])('%s comes back as it went', (address) => expect(formatState(parseState(address))).toBe(address));
+	it.each(['#/start', '#/sites?cost=leaked&focus=a%2Bb&focus=c&sort=-calls', '#/flame?cost=live&at=snap%3A3&minus=snap%3A1&zoom=0*12.3'])(
+		'%s comes back as it went',
+		(address) => expect(formatState(parseState(address))).toBe(address),
+	);
 	it('falls back to the start for what it does not know', () => {
 		expect(parseState('#/nonsense').view).toBe('start');
 		expect(parseState('').view).toBe('start');
@@ -27,9 +28,16 @@ describe('the address holds the state', () => {
 describe('the question of a view', () => {
 	const state = parseState('#/sites?cost=grown&at=end&minus=snap%3A2&unit=blocks&thread=7&focus=f');
 	it('becomes the options of the report', () => {
-		expect(costParams(state, 'tree')).toEqual([['cost', 'blocks'], ['at', 'end'], ['minus', 'snap:2']]);
+		expect(costParams(state, 'tree')).toEqual([
+			['cost', 'blocks'],
+			['at', 'end'],
+			['minus', 'snap:2'],
+		]);
 		expect(costParams(parseState('#/flame'), 'flame')).toEqual([['cost', 'peak']]);
-		expect(costParams(parseState('#/flame?unit=blocks'), 'flame')).toEqual([['cost', 'blocks'], ['at', 'peak']]);
+		expect(costParams(parseState('#/flame?unit=blocks'), 'flame')).toEqual([
+			['cost', 'blocks'],
+			['at', 'peak'],
+		]);
 		expect(costParams(parseState('#/flame?cost=calls&at=end'), 'flame')).toEqual([['cost', 'calls']]);
 	});
 	it('is left out where the view takes none', () => {
@@ -43,23 +51,46 @@ describe('the question of a view', () => {
 		expect(ask(state, 'threads')).toEqual([['thread', '7']]);
 	});
 	it('asks sites about the heap alone unless told otherwise', () => {
-		expect(ask(parseState('#/sites'), 'sites')).toEqual([['cost', 'peak'], ['kind', 'heap']]);
-		expect(ask(parseState('#/sites?kind=all'), 'sites')).toEqual([['cost', 'peak'], ['kind', 'all']]);
+		expect(ask(parseState('#/sites'), 'sites')).toEqual([
+			['cost', 'peak'],
+			['kind', 'heap'],
+		]);
+		expect(ask(parseState('#/sites?kind=all'), 'sites')).toEqual([
+			['cost', 'peak'],
+			['kind', 'all'],
+		]);
 	});
 	it('is the same text however it was put together', () => {
-		expect(canonical('sites', [['limit', '3'], ['cost', 'peak'], ['focus', 'a b']])).toBe('view=sites&cost=peak&focus=a+b&limit=3');
+		expect(
+			canonical('sites', [
+				['limit', '3'],
+				['cost', 'peak'],
+				['focus', 'a b'],
+			]),
+		).toBe('view=sites&cost=peak&focus=a+b&limit=3');
 	});
 });
 
 describe('copy as command', () => {
 	it('prints what is on screen', () => {
-		expect(command(['/tmp/run 1.hg'], undefined, 'tree', [['cost', 'peak'], ['callees', '1'], ['focus', "it's"]]))
-			.toBe(`heapgauge report '/tmp/run 1.hg' --view tree --cost peak --callees --focus 'it'\\''s'`);
+		expect(
+			command(['/tmp/run 1.hg'], undefined, 'tree', [
+				['cost', 'peak'],
+				['callees', '1'],
+				['focus', "it's"],
+			]),
+		).toBe(`heapgauge report '/tmp/run 1.hg' --view tree --cost peak --callees --focus 'it'\\''s'`);
 	});
 	it('names the older recording first', () => {
-		expect(command(['new.hg'], 'old.hg', 'sites', [['compare', '1'], ['cost', 'peak']])).toBe('heapgauge diff old.hg new.hg --view sites --cost peak');
+		expect(
+			command(['new.hg'], 'old.hg', 'sites', [
+				['compare', '1'],
+				['cost', 'peak'],
+			]),
+		).toBe('heapgauge diff old.hg new.hg --view sites --cost peak');
 	});
-	it('names the chosen one of several', () => expect(command(['a.hg', 'b.hg'], undefined, 'sites', [['file', '1']])).toBe('heapgauge report b.hg --view sites'));
+	it('names the chosen one of several', () =>
+		expect(command(['a.hg', 'b.hg'], undefined, 'sites', [['file', '1']])).toBe('heapgauge report b.hg --view sites'));
 	it('quotes what a shell would take apart', () => {
 		expect(shellWord('a.hg')).toBe('a.hg');
 		expect(shellWord('$(x)')).toBe("'$(x)'");
@@ -69,8 +100,15 @@ describe('copy as command', () => {
 
 describe('the filter box', () => {
 	it.each([
-		['Cache', 'focus', 'Cache'], ['-Cache', 'ignore', 'Cache'], ['module:libc', 'module', 'libc'], ['-module: libc', 'not-module', 'libc'],
-		['thread:w1', 'thread', 'w1'], ['size>1k', 'min-size', '1k'], ['size<64', 'max-size', '64'], ['tag:a/b', 'tag', 'a/b'], ['kind:all', 'kind', 'all'],
+		['Cache', 'focus', 'Cache'],
+		['-Cache', 'ignore', 'Cache'],
+		['module:libc', 'module', 'libc'],
+		['-module: libc', 'not-module', 'libc'],
+		['thread:w1', 'thread', 'w1'],
+		['size>1k', 'min-size', '1k'],
+		['size<64', 'max-size', '64'],
+		['tag:a/b', 'tag', 'a/b'],
+		['kind:all', 'kind', 'all'],
 		[' a b ', 'focus', 'a b'],
 	])('%s', (text, name, value) => expect(parseFilter(text)).toEqual({ name, value }));
 	it('does nothing with nothing', () => {

@@ -4,12 +4,26 @@ import { bytes, change, count, countShort, duration, exact, percent } from '../s
 
 describe('quantities are written as the terminal writes them', () => {
 	it.each([
-		[0, '0 B'], [1023, '1023 B'], [1024, '1.0 KiB'], [1536, '1.5 KiB'], [1048524, '1023.9 KiB'], [1048575, '1.0 MiB'],
-		[224395264, '214.0 MiB'], [2 ** 40, '1.0 TiB'], [-2048, '−2.0 KiB'],
+		[0, '0 B'],
+		[1023, '1023 B'],
+		[1024, '1.0 KiB'],
+		[1536, '1.5 KiB'],
+		[1048524, '1023.9 KiB'],
+		[1048575, '1.0 MiB'],
+		[224395264, '214.0 MiB'],
+		[2 ** 40, '1.0 TiB'],
+		[-2048, '−2.0 KiB'],
 	])('%d bytes are %s', (value, text) => expect(bytes(value)).toBe(text));
 	it.each([
-		[0, '0 ns'], [999, '999 ns'], [1000, '1.0 us'], [282900000, '282.9 ms'], [9100000000, '9.1 s'], [59.94e9, '59.9 s'],
-		[59.96e9, '1 min 00 s'], [3661e9, '1 h 01 min'], [90061e9, '1 d 01 h'],
+		[0, '0 ns'],
+		[999, '999 ns'],
+		[1000, '1.0 us'],
+		[282900000, '282.9 ms'],
+		[9100000000, '9.1 s'],
+		[59.94e9, '59.9 s'],
+		[59.96e9, '1 min 00 s'],
+		[3661e9, '1 h 01 min'],
+		[90061e9, '1 d 01 h'],
 	])('%d ns are %s', (value, text) => expect(duration(value)).toBe(text));
 	it('groups digits by thousands', () => {
 		expect(count(1204118)).toBe('1,204,118');

@@ -1,113 +1,163 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each view shows: enough of it to compare with the report.
-import { grid, idle, plain, show, texts } from './browser.mjs';
+import { grid, idle, plain, show, texts } from "./browser.mjs";
 
 /** Name of a scene, and how it is looked at. */
 export const VIEWS = {
-	async start(page) {
-		await show(page, 'start');
-		return {
-			figures: await texts(page, '.card .figure'),
-			cards: await texts(page, '.card'),
-			findings: await texts(page, '.findings li'),
-			balance: await plain(page, '.balance'),
-			tops: await page.evaluate(() => Object.fromEntries([...document.querySelectorAll('.panel.top')].map((panel) => [panel.getAttribute('aria-label'),
-				[...panel.querySelectorAll('tr')].map((row) => ({ value: row.children[0].title, name: row.children[2].title }))]))),
-			badge: (await texts(page, '.badge'))[0],
-			sum: (await texts(page, '.question .answer strong'))[0],
-		};
-	},
-	async sites(page) {
-		await show(page, 'sites?cost=total');
-		const rows = await grid(page, 'Sites');
-		await show(page, 'sites?cost=calls&by=function');
-		const functions = await grid(page, 'Sites');
-		await show(page, 'sites?cost=leaked&by=module');
-		return { rows, functions, modules: await grid(page, 'Sites') };
-	},
-	async siteDetail(page) {
-		await show(page, 'sites?cost=total');
-		await page.locator('[role=grid] .line').first().click();
-		await idle(page);
-		return { stack: await texts(page, '.side .stack .fn'), facts: await texts(page, '.side .facts dd') };
-	},
-	/** Always the heaviest child, from main inwards. */
-	async flame(page) {
-		await show(page, 'flame?cost=total');
-		await page.locator('.flame-scroll').focus();
-		const path = [];
-		for (let i = 0; i < 6; i++) {
-			await page.keyboard.press('ArrowDown');
-			await page.waitForTimeout(30);
-			path.push({ name: (await texts(page, '.flame-foot > .cut'))[0].title, value: (await texts(page, '.flame-foot .numbers b'))[0].title });
-		}
-		await page.fill('#search', 'sqlite3Vdbe|main');
-		await idle(page);
-		return { path, matched: (await texts(page, '.toolbar [role=status]'))[0].text };
-	},
-	async pivot(page) {
-		await show(page, 'flame?cost=total&pivot=sqlite3VdbeExec');
-		return { pivot: (await texts(page, '.pivot'))[0].text };
-	},
-	async tree(page) {
-		await show(page, 'tree?cost=total');
-		const rows = await grid(page, 'Call tree', 8);
-		await show(page, 'tree?cost=total&sel=sqlite3VdbeExec');
-		return { rows, callees: await texts(page, '.side dd'), lists: await texts(page, '.side section') };
-	},
-	async time(page) {
-		await show(page, 'time');
-		return { reading: await texts(page, '.reading dd'), layers: await plain(page, '.layers'), charts: await page.locator('.charts .uplot').count() };
-	},
-	async sizes(page) {
-		await show(page, 'sizes?cost=calls');
-		const sizes = await grid(page, 'Sizes');
-		await show(page, 'sizes?tab=lifetimes');
-		const lifetimes = await grid(page, 'Sites by short lives');
-		const bars = await texts(page, '.side .bars [role=listitem]');
-		await show(page, 'sizes?tab=reallocs');
-		const reallocs = await grid(page, 'Sites by copied bytes');
-		await show(page, 'sizes?tab=both');
-		return { sizes, lifetimes, bars, reallocs, heat: await texts(page, '.heat td.full') };
-	},
-	async run(page) {
-		await show(page, 'run');
-		return { facts: await plain(page, '.run-table'), modules: await plain(page, '.start > .panel:last-child table'), cost: (await texts(page, '.panel p'))[0].text };
-	},
+  async start(page) {
+    await show(page, "start");
+    return {
+      figures: await texts(page, ".card .figure"),
+      cards: await texts(page, ".card"),
+      findings: await texts(page, ".findings li"),
+      balance: await plain(page, ".balance"),
+      tops: await page.evaluate(() =>
+        Object.fromEntries(
+          [...document.querySelectorAll(".panel.top")].map((panel) => [
+            panel.getAttribute("aria-label"),
+            [...panel.querySelectorAll("tr")].map((row) => ({
+              value: row.children[0].title,
+              name: row.children[2].title,
+            })),
+          ]),
+        ),
+      ),
+      badge: (await texts(page, ".badge"))[0],
+      sum: (await texts(page, ".question .answer strong"))[0],
+    };
+  },
+  async sites(page) {
+    await show(page, "sites?cost=total");
+    const rows = await grid(page, "Sites");
+    await show(page, "sites?cost=calls&by=function");
+    const functions = await grid(page, "Sites");
+    await show(page, "sites?cost=leaked&by=module");
+    return { rows, functions, modules: await grid(page, "Sites") };
+  },
+  async siteDetail(page) {
+    await show(page, "sites?cost=total");
+    await page.locator("[role=grid] .line").first().click();
+    await idle(page);
+    return {
+      stack: await texts(page, ".side .stack .fn"),
+      facts: await texts(page, ".side .facts dd"),
+    };
+  },
+  /** Always the heaviest child, from main inwards. */
+  async flame(page) {
+    await show(page, "flame?cost=total");
+    await page.locator(".flame-scroll").focus();
+    const path = [];
+    for (let i = 0; i < 6; i++) {
+      await page.keyboard.press("ArrowDown");
+      await page.waitForTimeout(30);
+      path.push({
+        name: (await texts(page, ".flame-foot > .cut"))[0].title,
+        value: (await texts(page, ".flame-foot .numbers b"))[0].title,
+      });
+    }
+    await page.fill("#search", "sqlite3Vdbe|main");
+    await idle(page);
+    return {
+      path,
+      matched: (await texts(page, ".toolbar [role=status]"))[0].text,
+    };
+  },
+  async pivot(page) {
+    await show(page, "flame?cost=total&pivot=sqlite3VdbeExec");
+    return { pivot: (await texts(page, ".pivot"))[0].text };
+  },
+  async tree(page) {
+    await show(page, "tree?cost=total");
+    const rows = await grid(page, "Call tree", 8);
+    await show(page, "tree?cost=total&sel=sqlite3VdbeExec");
+    return {
+      rows,
+      callees: await texts(page, ".side dd"),
+      lists: await texts(page, ".side section"),
+    };
+  },
+  async time(page) {
+    await show(page, "time");
+    return {
+      reading: await texts(page, ".reading dd"),
+      layers: await plain(page, ".layers"),
+      charts: await page.locator(".charts .uplot").count(),
+    };
+  },
+  async sizes(page) {
+    await show(page, "sizes?cost=calls");
+    const sizes = await grid(page, "Sizes");
+    await show(page, "sizes?tab=lifetimes");
+    const lifetimes = await grid(page, "Sites by short lives");
+    const bars = await texts(page, ".side .bars [role=listitem]");
+    await show(page, "sizes?tab=reallocs");
+    const reallocs = await grid(page, "Sites by copied bytes");
+    await show(page, "sizes?tab=both");
+    return {
+      sizes,
+      lifetimes,
+      bars,
+      reallocs,
+      heat: await texts(page, ".heat td.full"),
+    };
+  },
+  async run(page) {
+    await show(page, "run");
+    return {
+      facts: await plain(page, ".run-table"),
+      modules: await plain(page, ".start > .panel:last-child table"),
+      cost: (await texts(page, ".panel p"))[0].text,
+    };
+  },
 };
 
 /** Of a program with threads and with source. */
 export const THREAD_VIEWS = {
-	async threads(page) {
-		await show(page, 'threads');
-		const threads = await grid(page, 'Threads');
-		await show(page, 'threads?tab=handover');
-		const handover = await texts(page, '.heat td.full');
-		await show(page, 'threads?tab=processes');
-		return { threads, handover, processes: await grid(page, 'Processes') };
-	},
-	async source(page, plan) {
-		await show(page, `source?cost=total&path=${encodeURIComponent(plan.source)}`);
-		return {
-			list: await grid(page, 'Functions with source', 40),
-			lines: await page.evaluate(() => [...document.querySelectorAll('.source-code .line')].map((line) =>
-				[...line.children].map((cell) => ({ text: cell.textContent.trim(), title: cell.title })))),
-		};
-	},
+  async threads(page) {
+    await show(page, "threads");
+    const threads = await grid(page, "Threads");
+    await show(page, "threads?tab=handover");
+    const handover = await texts(page, ".heat td.full");
+    await show(page, "threads?tab=processes");
+    return { threads, handover, processes: await grid(page, "Processes") };
+  },
+  async source(page, plan) {
+    await show(
+      page,
+      `source?cost=total&path=${encodeURIComponent(plan.source)}`,
+    );
+    return {
+      list: await grid(page, "Functions with source", 40),
+      lines: await page.evaluate(() =>
+        [...document.querySelectorAll(".source-code .line")].map((line) =>
+          [...line.children].map((cell) => ({
+            text: cell.textContent.trim(),
+            title: cell.title,
+          })),
+        ),
+      ),
+    };
+  },
 };
 
 /** Of a server that compares. */
 export const COMPARED_VIEWS = {
-	async compare(page) {
-		await show(page, 'compare?compare=1');
-		const changes = await plain(page, '.changes');
-		const stacks = await grid(page, 'Stacks that changed');
-		await show(page, 'sites?compare=1&by=function&cost=total');
-		const functions = await grid(page, 'Sites');
-		await show(page, 'flame?compare=1&cost=total');
-		await page.locator('.flame-scroll').focus();
-		await page.keyboard.press('ArrowDown');
-		await page.waitForTimeout(30);
-		return { changes, stacks, functions, flame: (await texts(page, '.flame-foot .numbers b'))[0].title };
-	},
+  async compare(page) {
+    await show(page, "compare?compare=1");
+    const changes = await plain(page, ".changes");
+    const stacks = await grid(page, "Stacks that changed");
+    await show(page, "sites?compare=1&by=function&cost=total");
+    const functions = await grid(page, "Sites");
+    await show(page, "flame?compare=1&cost=total");
+    await page.locator(".flame-scroll").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.waitForTimeout(30);
+    return {
+      changes,
+      stacks,
+      functions,
+      flame: (await texts(page, ".flame-foot .numbers b"))[0].title,
+    };
+  },
 };

@@ -37,8 +37,7 @@ export interface FlameCanvasProps {
 
 export function nodeName(tree: FlameTree, names: readonly FlameName[], node: number, rootLabel: string): string {
 	const name = tree.name[node]!;
-	if (name === ROOT_NAME)
-		return rootLabel;
+	if (name === ROOT_NAME) return rootLabel;
 	return name < 0 ? '(others)' : shortName(names[name]!.function);
 }
 
@@ -52,7 +51,11 @@ class Painting {
 	/** How long the last picture took, for those who measure. */
 	lastMs = 0;
 
-	constructor(readonly canvas: HTMLCanvasElement, readonly scroll: HTMLElement, public props: FlameCanvasProps) {
+	constructor(
+		readonly canvas: HTMLCanvasElement,
+		readonly scroll: HTMLElement,
+		public props: FlameCanvasProps,
+	) {
 		this.from = this.zoomFrom();
 		this.to = this.zoomTo();
 	}
@@ -106,15 +109,21 @@ class Painting {
 		const small = rgba(this.props.dark ? '#5b646c' : '#b4babf');
 		const made = drawScanlines(this.props.tree, frame, this.props.paint, background, small, this.lines);
 		this.lines = made.pixels;
-		expandRows(made.pixels, frame, background, new Uint32Array(this.image.data.buffer), height,
-			(row) => Math.round(this.top(frame.firstRow + row) * ratio));
+		expandRows(made.pixels, frame, background, new Uint32Array(this.image.data.buffer), height, (row) =>
+			Math.round(this.top(frame.firstRow + row) * ratio),
+		);
 		context.putImageData(this.image, 0, 0);
 		this.write(context, frame, made.labels, ratio);
 		this.outline(context, ratio);
 		this.lastMs = performance.now() - began;
 	}
 
-	private write(context: CanvasRenderingContext2D, frame: Frame, labels: { node: number; x: number; width: number; row: number }[], ratio: number): void {
+	private write(
+		context: CanvasRenderingContext2D,
+		frame: Frame,
+		labels: { node: number; x: number; width: number; row: number }[],
+		ratio: number,
+	): void {
 		const { tree, names, rootLabel } = this.props;
 		context.font = `${11 * ratio}px "DejaVu Sans Mono", ui-monospace, monospace`;
 		context.fillStyle = TEXT;
@@ -122,8 +131,7 @@ class Painting {
 		const letter = context.measureText('M').width || 7;
 		for (const label of labels) {
 			const letters = Math.floor((label.width - 8 * ratio) / letter);
-			if (letters < 2)
-				continue;
+			if (letters < 2) continue;
 			const text = nodeName(tree, names, label.node, rootLabel);
 			const cut = text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
 			context.fillText(cut, label.x + 4 * ratio, (this.top(frame.firstRow + label.row) + (ROW - 1) / 2) * ratio + 0.5);
@@ -133,16 +141,19 @@ class Painting {
 	private outline(context: CanvasRenderingContext2D, ratio: number): void {
 		const mark = (node: number, colour: string, line: number) => {
 			const { tree } = this.props;
-			if (node < 0 || node >= tree.count)
-				return;
-			const scale = (this.canvas.width) / (this.to - this.from);
+			if (node < 0 || node >= tree.count) return;
+			const scale = this.canvas.width / (this.to - this.from);
 			const left = Math.max(0, (tree.start[node]! - this.from) * scale);
 			const right = Math.min(this.canvas.width, (tree.start[node]! + tree.weight[node]! - this.from) * scale);
-			if (right <= left)
-				return;
+			if (right <= left) return;
 			context.strokeStyle = colour;
 			context.lineWidth = line * ratio;
-			context.strokeRect(left + ratio, this.top(tree.depth[node]!) * ratio + ratio / 2, Math.max(1, right - left - 2 * ratio), (ROW - 2) * ratio);
+			context.strokeRect(
+				left + ratio,
+				this.top(tree.depth[node]!) * ratio + ratio / 2,
+				Math.max(1, right - left - 2 * ratio),
+				(ROW - 2) * ratio,
+			);
 		};
 		const strong = this.props.dark ? '#ffffff' : '#14181b';
 		mark(this.hovered, strong, 1);
@@ -161,8 +172,7 @@ class Painting {
 			this.from = from + (goalFrom - from) * eased;
 			this.to = to + (goalTo - to) * eased;
 			this.draw();
-			if (t < 1)
-				this.animation = requestAnimationFrame(next);
+			if (t < 1) this.animation = requestAnimationFrame(next);
 		};
 		this.animation = requestAnimationFrame(next);
 	}
@@ -196,8 +206,7 @@ class Painting {
 	}
 
 	hover(node: number): void {
-		if (node === this.hovered)
-			return;
+		if (node === this.hovered) return;
 		this.hovered = node;
 		this.drawSoon();
 	}
@@ -205,13 +214,10 @@ class Painting {
 	/** The chosen row into sight. */
 	reveal(node: number): void {
 		const depth = this.props.tree.depth[node];
-		if (depth === undefined)
-			return;
+		if (depth === undefined) return;
 		const top = this.top(depth);
-		if (top < 0)
-			this.scroll.scrollTop += top;
-		else if (top + ROW > this.scroll.clientHeight)
-			this.scroll.scrollTop += top + ROW - this.scroll.clientHeight;
+		if (top < 0) this.scroll.scrollTop += top;
+		else if (top + ROW > this.scroll.clientHeight) this.scroll.scrollTop += top + ROW - this.scroll.clientHeight;
 	}
 }
 
@@ -225,8 +231,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
 		const made = new Painting(canvas.current!, scroll.current!, props);
 		painting.current = made;
 		(canvas.current as unknown as { painting: Painting }).painting = made;
-		if (props.upwards)
-			scroll.current!.scrollTop = scroll.current!.scrollHeight;
+		if (props.upwards) scroll.current!.scrollTop = scroll.current!.scrollHeight;
 		const watch = new ResizeObserver(() => made.draw());
 		watch.observe(scroll.current!);
 		return () => {
@@ -257,40 +262,50 @@ export function FlameCanvas(props: FlameCanvasProps) {
 		props.onHover(node, event.clientX, event.clientY);
 	};
 	const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
-		if (event.ctrlKey || event.metaKey || event.altKey)
-			return;
+		if (event.ctrlKey || event.metaKey || event.altKey) return;
 		const { tree, chosen, zoom, upwards } = props;
 		const next = step(tree, chosen < 0 ? zoom : chosen, event.key, upwards ?? false);
-		if (next !== undefined)
-			props.onChoose(next);
-		else if (event.key === 'Enter' && chosen >= 0)
-			props.onZoom(chosen);
+		if (next !== undefined) props.onChoose(next);
+		else if (event.key === 'Enter' && chosen >= 0) props.onZoom(chosen);
 		else if (event.key === 'Backspace' || event.key === 'Escape')
 			props.onZoom(event.key === 'Escape' ? 0 : Math.max(0, tree.parent[zoom] ?? 0));
-		else if (!props.onKey(event))
-			return;
+		else if (!props.onKey(event)) return;
 		event.preventDefault();
 		event.stopPropagation();
 	};
 
 	return (
-		<div ref={scroll} class="flame-scroll" tabIndex={0} role="application" aria-label={props.label} aria-roledescription="flame graph"
+		<div
+			ref={scroll}
+			class="flame-scroll"
+			tabIndex={0}
+			role="application"
+			aria-label={props.label}
+			aria-roledescription="flame graph"
 			onScroll={() => painting.current?.draw()}
 			onMouseMove={onMove}
-			onMouseLeave={() => { painting.current?.hover(-1); props.onHover(-1, 0, 0); }}
+			onMouseLeave={() => {
+				painting.current?.hover(-1);
+				props.onHover(-1, 0, 0);
+			}}
 			onClick={(event) => props.onChoose(painting.current!.under(event))}
-			onDblClick={(event) => { const node = painting.current!.under(event); if (node >= 0) props.onZoom(node); }}
+			onDblClick={(event) => {
+				const node = painting.current!.under(event);
+				if (node >= 0) props.onZoom(node);
+			}}
 			onWheel={(event) => {
-				if (!event.ctrlKey && !event.shiftKey)
-					return;
+				if (!event.ctrlKey && !event.shiftKey) return;
 				event.preventDefault();
 				const box = event.currentTarget.getBoundingClientRect();
 				painting.current!.zoomAround(event.clientX - box.left, 1.0015 ** (event.deltaY || event.deltaX));
 			}}
-			onKeyDown={onKeyDown}>
+			onKeyDown={onKeyDown}
+		>
 			<canvas ref={canvas} aria-hidden="true" />
 			<div class="flame-space" style={{ height: `${(props.tree.deepest + 1) * ROW}px` }} />
-			<span class="hidden-words" role="status">{props.chosenText}</span>
+			<span class="hidden-words" role="status">
+				{props.chosenText}
+			</span>
 		</div>
 	);
 }

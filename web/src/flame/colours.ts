@@ -36,8 +36,7 @@ export function rgba(hex: string, factor = 1): number {
 
 function hashOf(text: string): number {
 	let hash = 2166136261;
-	for (let i = 0; i < text.length; i++)
-		hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
+	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
 	return hash >>> 0;
 }
 
@@ -63,8 +62,7 @@ function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: F
 	const weight = new Float64Array(labels.length);
 	for (let node = 1; node < tree.count; node++) {
 		const name = tree.name[node]!;
-		if (name >= 0)
-			weight[number[name]!]! += tree.weight[node]!;
+		if (name >= 0) weight[number[name]!]! += tree.weight[node]!;
 	}
 	const order = labels.map((_, i) => i).sort((a, b) => weight[b]! - weight[a]!);
 	const shades = labels.map(() => shadesOf(OTHER));
@@ -73,8 +71,7 @@ function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: F
 		shades[group] = shadesOf(TINTS[rank]!);
 		legend.push({ label: labels[group]!, colour: TINTS[rank]!, value: weight[group]! });
 	});
-	if (order.length > TINTS.length)
-		legend.push({ label: `${order.length - TINTS.length} others`, colour: OTHER, value: 0 });
+	if (order.length > TINTS.length) legend.push({ label: `${order.length - TINTS.length} others`, colour: OTHER, value: 0 });
 	const colours = Uint32Array.from(names, (name, i) => shades[number[i]!]![hashOf(name.function) % 3]!);
 	const other = rgba(OTHER);
 	const root = rgba(ROOT);
@@ -94,12 +91,10 @@ function shortModule(name: FlameName): string {
 
 /** std::vector -> std, Cache::insert -> Cache, sqlite3_step -> sqlite3: what belongs together by its name. */
 export function packageOf(name: FlameName): string {
-	if (name.function.startsWith('['))
-		return 'marks';
+	if (name.function.startsWith('[')) return 'marks';
 	const short = shortName(name.function);
 	const scope = /^([^:<(]+)::/.exec(short);
-	if (scope)
-		return scope[1]!;
+	if (scope) return scope[1]!;
 	const prefix = /^_*([A-Za-z0-9]+?)(?:_|[A-Z]|$)/.exec(short);
 	return prefix?.[1] || short;
 }
@@ -107,8 +102,7 @@ export function packageOf(name: FlameName): string {
 /** Orange grew, blue shrank; darker is more, as a share of the largest change. */
 function byChange(tree: FlameTree): Colouring {
 	let most = 1;
-	for (let node = 1; node < tree.count; node++)
-		most = Math.max(most, Math.abs(tree.value[node]!));
+	for (let node = 1; node < tree.count; node++) most = Math.max(most, Math.abs(tree.value[node]!));
 	const grew = GREW.map((hex) => rgba(hex));
 	const shrank = SHRANK.map((hex) => rgba(hex));
 	const same = rgba(SAME);
@@ -120,8 +114,7 @@ function byChange(tree: FlameTree): Colouring {
 		],
 		painterOf: (drawn) => (node) => {
 			const value = drawn.value[node]!;
-			if (value === 0)
-				return same;
+			if (value === 0) return same;
 			const step = Math.min(3, Math.floor(4 * Math.sqrt(Math.abs(value) / most)));
 			return (value > 0 ? grew : shrank)[step]!;
 		},
@@ -142,7 +135,10 @@ export function byLife(lives: Float64Array): Colouring {
 	const colours = LIVES.map((life) => rgba(life.colour));
 	const unknown = rgba(OTHER);
 	return {
-		legend: [...LIVES.map((life) => ({ label: life.label, colour: life.colour, value: 0 })), { label: 'not freed', colour: OTHER, value: 0 }],
+		legend: [
+			...LIVES.map((life) => ({ label: life.label, colour: life.colour, value: 0 })),
+			{ label: 'not freed', colour: OTHER, value: 0 },
+		],
 		painterOf: () => (node) => {
 			const life = lives[node] ?? -1;
 			return life < 0 ? unknown : colours[LIVES.findIndex((one) => life < one.below)]!;
@@ -151,8 +147,7 @@ export function byLife(lives: Float64Array): Colouring {
 }
 
 export function colouringOf(by: ColourBy, tree: FlameTree, names: readonly FlameName[]): Colouring {
-	if (by === 'change' && tree.before)
-		return byChange(tree);
+	if (by === 'change' && tree.before) return byChange(tree);
 	return byGroup(tree, names, by === 'package' ? packageOf : shortModule);
 }
 

@@ -13,30 +13,34 @@ const trees = new WeakMap<FlameResult, { plain?: FlameTree; inverted?: FlameTree
 
 function treeFor(data: FlameResult, invert: boolean): FlameTree {
 	let made = trees.get(data);
-	if (!made)
-		trees.set(data, made = {});
+	if (!made) trees.set(data, (made = {}));
 	made.plain ??= treeOf(data.nodes, data.total);
-	if (!invert)
-		return made.plain;
-	return made.inverted ??= inverted(made.plain, data.names.length);
+	if (!invert) return made.plain;
+	return (made.inverted ??= inverted(made.plain, data.names.length));
 }
 
 /** `shown`: it is what the view is about, and what its command prints. `cost` is another than the question's; null asks nothing. */
-export function useFlame(callees: boolean, fold: boolean, shown = true, cost?: string | null): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
+export function useFlame(
+	callees: boolean,
+	fold: boolean,
+	shown = true,
+	cost?: string | null,
+): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
 	/* A saved page has one direction only, and few nodes: it is turned round here. */
 	const invert = callees && saved.value;
 	const more: [string, string][] = [];
-	if (callees && !invert)
-		more.push(['callees', '1']);
-	if (fold)
-		more.push(['fold-recursion', '1']);
+	if (callees && !invert) more.push(['callees', '1']);
+	if (fold) more.push(['fold-recursion', '1']);
 	const asked = cost ? { ...state.value, values: { ...state.value.values, cost: [cost], unit: [], at: [], minus: [] } } : state.value;
 	const params: Params = askParams(asked, 'flame', more);
 	const key = cost === null ? null : canonical('flame', params);
 	const answer = useAnswer<FlameResult>(key);
 	useEffect(() => {
 		if (shown)
-			asking.value = { view: 'tree', params: askParams(state.value, 'tree', callees ? [['callees', '1'], ...more.slice(invert ? 0 : 1)] : more) };
+			asking.value = {
+				view: 'tree',
+				params: askParams(state.value, 'tree', callees ? [['callees', '1'], ...more.slice(invert ? 0 : 1)] : more),
+			};
 	}, [key]);
 	return { answer, tree: answer.data && treeFor(answer.data, invert) };
 }

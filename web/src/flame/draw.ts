@@ -57,15 +57,13 @@ function fill(work: Work, row: number, left: number, right: number, colour: numb
 function drawNode(work: Work, node: number): void {
 	const { tree, frame, scale } = work;
 	const row = tree.depth[node]! - frame.firstRow;
-	if (row < 0)
-		return;
+	if (row < 0) return;
 	const left = (tree.start[node]! - frame.from) * scale;
 	const right = left + tree.weight[node]! * scale;
 	fill(work, row, left, right, work.paint(node));
 	const x = Math.max(0, left);
 	const width = Math.min(frame.width, right) - x;
-	if (width >= LABEL_PIXELS)
-		work.out.labels.push({ node, x, width, row });
+	if (width >= LABEL_PIXELS) work.out.labels.push({ node, x, width, row });
 }
 
 /** The children in sight; those below half a pixel become one mark for each pixel that they are in. */
@@ -77,8 +75,7 @@ function visitChildren(work: Work, node: number, todo: number[]): void {
 	while (at < last) {
 		const child = tree.children[at]!;
 		const start = tree.start[child]!;
-		if (start >= frame.to)
-			return;
+		if (start >= frame.to) return;
 		work.out.visited++;
 		if (tree.weight[child]! * scale >= 0.5) {
 			todo.push(child);
@@ -86,8 +83,7 @@ function visitChildren(work: Work, node: number, todo: number[]): void {
 			continue;
 		}
 		const left = Math.max(0, (start - frame.from) * scale);
-		if (row >= 0 && left < frame.width)
-			work.out.pixels[row * frame.width + Math.floor(left)] = work.small;
+		if (row >= 0 && left < frame.width) work.out.pixels[row * frame.width + Math.floor(left)] = work.small;
 		/* Nothing else of this pixel needs to be looked at. */
 		at = Math.max(at + 1, skipTo(work, at, last, frame.from + (Math.floor(left) + 1) / scale));
 	}
@@ -99,45 +95,50 @@ function skipTo(work: Work, low: number, high: number, x: number): number {
 	while (low < high) {
 		const middle = (low + high) >>> 1;
 		const child = tree.children[middle]!;
-		if (tree.start[child]! + tree.weight[child]! > x)
-			high = middle;
-		else
-			low = middle + 1;
+		if (tree.start[child]! + tree.weight[child]! > x) high = middle;
+		else low = middle + 1;
 	}
 	return low;
 }
 
 export function drawScanlines(
-	tree: FlameTree, frame: Frame, paint: Painter, background: number, small: number, reuse?: Uint32Array,
+	tree: FlameTree,
+	frame: Frame,
+	paint: Painter,
+	background: number,
+	small: number,
+	reuse?: Uint32Array,
 ): Scanlines {
 	const size = frame.width * frame.rows;
 	const pixels = reuse && reuse.length === size ? reuse : new Uint32Array(size);
 	const out: Scanlines = { pixels, labels: [], visited: 0 };
 	const span = frame.to - frame.from;
 	pixels.fill(background);
-	if (span <= 0 || frame.width <= 0)
-		return out;
+	if (span <= 0 || frame.width <= 0) return out;
 	const work: Work = { tree, frame, scale: frame.width / span, paint, small, out };
 	const todo = [0];
 	while (todo.length) {
 		const node = todo.pop()!;
 		drawNode(work, node);
-		if (tree.depth[node]! + 1 < frame.firstRow + frame.rows)
-			visitChildren(work, node, todo);
+		if (tree.depth[node]! + 1 < frame.firstRow + frame.rows) visitChildren(work, node, todo);
 	}
 	return out;
 }
 
 /** Repeats each line for the height of its row, with a line of background between rows. */
 export function expandRows(
-	lines: Uint32Array, frame: Frame, background: number, target: Uint32Array, height: number, topOf: (row: number) => number,
+	lines: Uint32Array,
+	frame: Frame,
+	background: number,
+	target: Uint32Array,
+	height: number,
+	topOf: (row: number) => number,
 ): void {
 	const { width, rows, rowHeight } = frame;
 	target.fill(background);
 	for (let row = 0; row < rows; row++) {
 		const top = topOf(row);
 		const line = lines.subarray(row * width, (row + 1) * width);
-		for (let y = Math.max(0, top); y < Math.min(height, top + rowHeight - 1); y++)
-			target.set(line, y * width);
+		for (let y = Math.max(0, top); y < Math.min(height, top + rowHeight - 1); y++) target.set(line, y * width);
 	}
 }

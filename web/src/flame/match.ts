@@ -14,7 +14,13 @@ function matchNames(from: readonly FlameName[], to: readonly FlameName[]): Int32
 }
 
 /** By node of `tree`: the node of `other` that is the same, or -1. What is too small to be seen is not looked for. */
-export function matchNodes(tree: FlameTree, names: readonly FlameName[], other: FlameTree, otherNames: readonly FlameName[], least = 1 / 20000): Int32Array {
+export function matchNodes(
+	tree: FlameTree,
+	names: readonly FlameName[],
+	other: FlameTree,
+	otherNames: readonly FlameName[],
+	least = 1 / 20000,
+): Int32Array {
 	const same = matchNames(names, otherNames);
 	const found = new Int32Array(tree.count).fill(-1);
 	const limit = tree.weight[0]! * least;
@@ -30,8 +36,7 @@ export function matchNodes(tree: FlameTree, names: readonly FlameName[], other: 
 			const child = tree.children[i]!;
 			const name = tree.name[child]!;
 			const match = name < 0 || tree.weight[child]! < limit ? undefined : children.get(same[name]!);
-			if (match === undefined)
-				continue;
+			if (match === undefined) continue;
 			found[child] = match;
 			todo.push(child);
 		}
@@ -40,7 +45,12 @@ export function matchNodes(tree: FlameTree, names: readonly FlameName[], other: 
 }
 
 /** By node of `tree`: one number of it over another, as far as both are known. */
-export function ratios(tree: FlameTree, names: readonly FlameName[], above: { tree: FlameTree; names: readonly FlameName[] }, below: { tree: FlameTree; names: readonly FlameName[] }): Float64Array {
+export function ratios(
+	tree: FlameTree,
+	names: readonly FlameName[],
+	above: { tree: FlameTree; names: readonly FlameName[] },
+	below: { tree: FlameTree; names: readonly FlameName[] },
+): Float64Array {
 	const upper = matchNodes(tree, names, above.tree, above.names);
 	const lower = matchNodes(tree, names, below.tree, below.names);
 	return Float64Array.from(upper, (node, i) => {

@@ -33,11 +33,9 @@ function childOf(tree: Growing, parent: number, name: number, names: number): nu
 function finish(tree: Growing): FlameTree {
 	const count = tree.name.length;
 	const self = [...tree.value];
-	for (let i = 1; i < count; i++)
-		self[tree.parent[i]!]! -= tree.value[i]!;
+	for (let i = 1; i < count; i++) self[tree.parent[i]!]! -= tree.value[i]!;
 	const lists: number[][] = Array.from({ length: count }, () => []);
-	for (let i = 1; i < count; i++)
-		lists[tree.parent[i]!]!.push(i);
+	for (let i = 1; i < count; i++) lists[tree.parent[i]!]!.push(i);
 	const order: number[] = [];
 	const todo = [0];
 	const place = new Int32Array(count);
@@ -46,8 +44,7 @@ function finish(tree: Growing): FlameTree {
 		place[node] = order.length;
 		order.push(node);
 		const list = lists[node]!.sort((a, b) => tree.value[a]! - tree.value[b]!);
-		for (const child of list)
-			todo.push(child);
+		for (const child of list) todo.push(child);
 	}
 	const before = tree.before;
 	return layOut({
@@ -90,14 +87,15 @@ function subtree(tree: FlameTree, from: number): FlameTree {
 		parents.push(above.pop()!);
 		for (let i = tree.childFrom[node + 1]! - 1; i >= tree.childFrom[node]!; i--) {
 			const child = tree.children[i]!;
-			if (tree.weight[child]! < least)
-				continue;
+			if (tree.weight[child]! < least) continue;
 			todo.push(child);
 			above.push(place);
 		}
 	}
 	const self = kept.map((node) => tree.value[node]!);
-	parents.forEach((parent, i) => { if (parent >= 0) self[parent]! -= tree.value[kept[i]!]!; });
+	parents.forEach((parent, i) => {
+		if (parent >= 0) self[parent]! -= tree.value[kept[i]!]!;
+	});
 	const before = tree.before;
 	return layOut({
 		name: Int32Array.from(kept, (node, i) => (i === 0 ? ROOT_NAME : tree.name[node]!)),
@@ -122,7 +120,14 @@ interface Group {
  * Takes groups apart by the names that `next` gives, the way a person opens nodes: what is too small to be seen is left
  * whole. Without that, a function that is called everywhere would cost all its stacks.
  */
-function grow(made: Growing, tree: FlameTree, first: Group, names: number, next: (at: number, visit: (child: number) => void) => void, valueOf: (at: number, top: number) => number): void {
+function grow(
+	made: Growing,
+	tree: FlameTree,
+	first: Group,
+	names: number,
+	next: (at: number, visit: (child: number) => void) => void,
+	valueOf: (at: number, top: number) => number,
+): void {
 	const least = Math.abs(made.value[0]!) * LEAST;
 	const todo = [first];
 	let looked = 0;
@@ -130,15 +135,16 @@ function grow(made: Growing, tree: FlameTree, first: Group, names: number, next:
 		const group = todo[i]!;
 		const groups = new Map<number, Group>();
 		looked += group.at.length;
-		group.at.forEach((place, at) => next(place, (child) => {
-			const name = tree.name[child]!;
-			let found = groups.get(name);
-			if (!found)
-				groups.set(name, found = { to: childOf(made, group.to, name, names), at: [], top: [] });
-			found.at.push(child);
-			found.top.push(group.top[at]!);
-			looked++;
-		}));
+		group.at.forEach((place, at) =>
+			next(place, (child) => {
+				const name = tree.name[child]!;
+				let found = groups.get(name);
+				if (!found) groups.set(name, (found = { to: childOf(made, group.to, name, names), at: [], top: [] }));
+				found.at.push(child);
+				found.top.push(group.top[at]!);
+				looked++;
+			}),
+		);
 		for (const found of groups.values()) {
 			let size = 0;
 			found.at.forEach((child, at) => {
@@ -152,8 +158,7 @@ function grow(made: Growing, tree: FlameTree, first: Group, names: number, next:
 					size += Math.abs(before);
 				}
 			});
-			if (size >= least)
-				todo.push(found);
+			if (size >= least) todo.push(found);
 		}
 	}
 }
@@ -162,20 +167,17 @@ function beginWith(tree: FlameTree, nodes: readonly number[]): Growing {
 	const made = begin(ROOT_NAME, tree.before !== undefined);
 	for (const top of nodes) {
 		made.value[0]! += tree.value[top]!;
-		if (made.before)
-			made.before[0]! += tree.before![top]!;
+		if (made.before) made.before[0]! += tree.before![top]!;
 	}
 	return made;
 }
 
 /** What the function calls. The root is the function itself. */
 export function calleesOf(tree: FlameTree, nodes: readonly number[], names: number): FlameTree {
-	if (nodes.length === 1)
-		return subtree(tree, nodes[0]!);
+	if (nodes.length === 1) return subtree(tree, nodes[0]!);
 	const made = beginWith(tree, nodes);
 	const next = (at: number, visit: (child: number) => void) => {
-		for (let i = tree.childFrom[at]!; i < tree.childFrom[at + 1]!; i++)
-			visit(tree.children[i]!);
+		for (let i = tree.childFrom[at]!; i < tree.childFrom[at + 1]!; i++) visit(tree.children[i]!);
 	};
 	grow(made, tree, { to: 0, at: [...nodes], top: [...nodes] }, names, next, (at) => tree.value[at]!);
 	return finish(made);
@@ -185,8 +187,7 @@ export function calleesOf(tree: FlameTree, nodes: readonly number[], names: numb
 export function callersOf(tree: FlameTree, nodes: readonly number[], names: number): FlameTree {
 	const made = beginWith(tree, nodes);
 	const next = (at: number, visit: (child: number) => void) => {
-		if (tree.parent[at]! > 0)
-			visit(tree.parent[at]!);
+		if (tree.parent[at]! > 0) visit(tree.parent[at]!);
 	};
 	grow(made, tree, { to: 0, at: [...nodes], top: [...nodes] }, names, next, (_, top) => tree.value[top]!);
 	return finish(made);
@@ -196,22 +197,18 @@ export function callersOf(tree: FlameTree, nodes: readonly number[], names: numb
 export function inverted(tree: FlameTree, names: number): FlameTree {
 	const made = begin(ROOT_NAME, tree.before !== undefined);
 	const own = tree.before && Float64Array.from(tree.before);
-	for (let node = tree.count - 1; own && node > 0; node--)
-		own[tree.parent[node]!]! -= tree.before![node]!;
+	for (let node = tree.count - 1; own && node > 0; node--) own[tree.parent[node]!]! -= tree.before![node]!;
 	for (let node = 0; node < tree.count; node++) {
 		const value = tree.self[node]!;
 		const before = own?.[node] ?? 0;
-		if (!value && !before)
-			continue;
+		if (!value && !before) continue;
 		let to = 0;
 		made.value[0]! += value;
-		if (made.before)
-			made.before[0]! += before;
+		if (made.before) made.before[0]! += before;
 		for (let at = node; at > 0; at = tree.parent[at]!) {
 			to = childOf(made, to, tree.name[at]!, names);
 			made.value[to]! += value;
-			if (made.before)
-				made.before[to]! += before;
+			if (made.before) made.before[to]! += before;
 		}
 	}
 	return finish(made);

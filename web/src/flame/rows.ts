@@ -9,15 +9,13 @@ export function openRows(tree: FlameTree, open: ReadonlySet<number>): number[] {
 	const rows: number[] = [];
 	const todo: number[] = [];
 	const push = (node: number) => {
-		for (let i = tree.childFrom[node + 1]! - 1; i >= tree.childFrom[node]!; i--)
-			todo.push(tree.children[i]!);
+		for (let i = tree.childFrom[node + 1]! - 1; i >= tree.childFrom[node]!; i--) todo.push(tree.children[i]!);
 	};
 	push(0);
 	while (todo.length) {
 		const node = todo.pop()!;
 		rows.push(node);
-		if (open.has(node))
-			push(node);
+		if (open.has(node)) push(node);
 	}
 	return rows;
 }
@@ -33,8 +31,7 @@ export function firstOpen(tree: FlameTree, share: number, most: number): Set<num
 		for (let i = tree.childFrom[node]!; i < tree.childFrom[node + 1]!; i++) {
 			const child = tree.children[i]!;
 			rows++;
-			if (tree.weight[child]! < least || tree.childFrom[child + 1]! === tree.childFrom[child]!)
-				continue;
+			if (tree.weight[child]! < least || tree.childFrom[child + 1]! === tree.childFrom[child]!) continue;
 			open.add(child);
 			todo.push(child);
 		}
@@ -44,8 +41,7 @@ export function firstOpen(tree: FlameTree, share: number, most: number): Set<num
 
 export function withPath(tree: FlameTree, open: ReadonlySet<number>, node: number): Set<number> {
 	const more = new Set(open);
-	for (let at = tree.parent[node] ?? -1; at > 0; at = tree.parent[at]!)
-		more.add(at);
+	for (let at = tree.parent[node] ?? -1; at > 0; at = tree.parent[at]!) more.add(at);
 	return more;
 }
 
@@ -82,9 +78,11 @@ export interface Neighbours {
 
 /** Of a function on all stacks, once for each stack. */
 export function neighboursOf(tree: FlameTree, names: readonly FlameName[], wanted: string): Neighbours | undefined {
-	const nodes = outermost(tree, Uint8Array.from(names, (name) => (name.function === wanted ? 1 : 0)));
-	if (!nodes.length)
-		return undefined;
+	const nodes = outermost(
+		tree,
+		Uint8Array.from(names, (name) => (name.function === wanted ? 1 : 0)),
+	);
+	if (!nodes.length) return undefined;
 	const callers = new Sums();
 	const callees = new Sums();
 	let total = 0;
@@ -92,8 +90,7 @@ export function neighboursOf(tree: FlameTree, names: readonly FlameName[], wante
 	for (const node of nodes) {
 		total += tree.value[node]!;
 		self += tree.self[node]!;
-		if (tree.parent[node]! > 0)
-			callers.add(tree.name[tree.parent[node]!]!, tree.value[node]!, tree.before?.[node] ?? 0);
+		if (tree.parent[node]! > 0) callers.add(tree.name[tree.parent[node]!]!, tree.value[node]!, tree.before?.[node] ?? 0);
 		for (let i = tree.childFrom[node]!; i < tree.childFrom[node + 1]!; i++) {
 			const child = tree.children[i]!;
 			callees.add(tree.name[child]!, tree.value[child]!, tree.before?.[child] ?? 0);

@@ -5,8 +5,7 @@ import type { FlameTree } from './tree';
 
 /** A regular expression if it is one, else the text itself; letters of both cases match. */
 export function matcherOf(text: string): RegExp | undefined {
-	if (!text)
-		return undefined;
+	if (!text) return undefined;
 	try {
 		return new RegExp(text, 'i');
 	} catch {
@@ -23,8 +22,7 @@ export interface Matches {
 }
 
 export function matchNames(names: readonly FlameName[], matcher: RegExp): Uint8Array {
-	return Uint8Array.from(names, (name) =>
-		matcher.test(name.function) || (name.file !== null && matcher.test(name.file)) ? 1 : 0);
+	return Uint8Array.from(names, (name) => (matcher.test(name.function) || (name.file !== null && matcher.test(name.file)) ? 1 : 0));
 }
 
 /** Walks what is not below a match already. */

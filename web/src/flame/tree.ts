@@ -40,13 +40,10 @@ export interface FlameTree {
 function linkChildren(parent: Int32Array, count: number): { children: Int32Array; childFrom: Int32Array } {
 	const childFrom = new Int32Array(count + 1);
 	const children = new Int32Array(Math.max(0, count - 1));
-	for (let i = 1; i < count; i++)
-		childFrom[parent[i]! + 1]!++;
-	for (let i = 0; i < count; i++)
-		childFrom[i + 1]! += childFrom[i]!;
+	for (let i = 1; i < count; i++) childFrom[parent[i]! + 1]!++;
+	for (let i = 0; i < count; i++) childFrom[i + 1]! += childFrom[i]!;
 	const next = childFrom.slice(0, count);
-	for (let i = 1; i < count; i++)
-		children[next[parent[i]!]!++] = i;
+	for (let i = 1; i < count; i++) children[next[parent[i]!]!++] = i;
 	return { children, childFrom };
 }
 
@@ -62,18 +59,15 @@ function weigh(tree: Pick<FlameTree, 'count' | 'parent' | 'value' | 'self' | 'be
 		const below = new Float64Array(count);
 		for (let i = count - 1; i >= 0; i--) {
 			weight[i] = Math.max(0, value[i]!, below[i]!);
-			if (i > 0)
-				below[parent[i]!]! += weight[i]!;
+			if (i > 0) below[parent[i]!]! += weight[i]!;
 		}
 		return weight;
 	}
 	const ownBefore = Float64Array.from(before);
-	for (let i = count - 1; i > 0; i--)
-		ownBefore[parent[i]!]! -= before[i]!;
+	for (let i = count - 1; i > 0; i--) ownBefore[parent[i]!]! -= before[i]!;
 	for (let i = count - 1; i >= 0; i--) {
 		weight[i]! += Math.max(0, ownBefore[i]!, ownBefore[i]! + self[i]!);
-		if (i > 0)
-			weight[parent[i]!]! += weight[i]!;
+		if (i > 0) weight[parent[i]!]! += weight[i]!;
 	}
 	return weight;
 }
@@ -91,8 +85,7 @@ function place(tree: Pick<FlameTree, 'count' | 'parent' | 'weight'>): { start: F
 		cursor[above] = start[i]! + weight[i]!;
 		const level = depth[above]! + 1;
 		depth[i] = level;
-		if (level > deepest)
-			deepest = level;
+		if (level > deepest) deepest = level;
 	}
 	return { start, depth, deepest };
 }
@@ -100,17 +93,19 @@ function place(tree: Pick<FlameTree, 'count' | 'parent' | 'weight'>): { start: F
 function endsOf(parent: Int32Array, count: number): Int32Array {
 	const end = new Int32Array(count);
 	for (let i = count - 1; i >= 0; i--) {
-		if (end[i] === 0)
-			end[i] = i + 1;
-		if (i > 0 && end[parent[i]!]! < end[i]!)
-			end[parent[i]!] = end[i]!;
+		if (end[i] === 0) end[i] = i + 1;
+		if (i > 0 && end[parent[i]!]! < end[i]!) end[parent[i]!] = end[i]!;
 	}
 	return end;
 }
 
 /** From arrays that already have the root at 0. */
 export function layOut(nodes: {
-	name: Int32Array; parent: Int32Array; value: Float64Array; self: Float64Array; before?: Float64Array | undefined;
+	name: Int32Array;
+	parent: Int32Array;
+	value: Float64Array;
+	self: Float64Array;
+	before?: Float64Array | undefined;
 }): FlameTree {
 	const count = nodes.name.length;
 	const before = nodes.before;
@@ -143,12 +138,10 @@ export function treeOf(nodes: FlatNodes, total: number): FlameTree {
 		parent[i] = nodes.parent[i - 1]! + 1;
 		value[i] = nodes.value[i - 1]!;
 		self[i] = nodes.self[i - 1]!;
-		if (before)
-			before[i] = nodes.before![i - 1]!;
+		if (before) before[i] = nodes.before![i - 1]!;
 		if (parent[i] === 0) {
 			self[0]! -= value[i]!;
-			if (before)
-				before[0]! += before[i]!;
+			if (before) before[0]! += before[i]!;
 		}
 	}
 	return layOut({ name, parent, value, self, before });
@@ -161,10 +154,8 @@ export function firstChildAfter(tree: FlameTree, node: number, x: number): numbe
 	while (low < high) {
 		const middle = (low + high) >>> 1;
 		const child = tree.children[middle]!;
-		if (tree.start[child]! + tree.weight[child]! > x)
-			high = middle;
-		else
-			low = middle + 1;
+		if (tree.start[child]! + tree.weight[child]! > x) high = middle;
+		else low = middle + 1;
 	}
 	return low;
 }
@@ -172,15 +163,12 @@ export function firstChildAfter(tree: FlameTree, node: number, x: number): numbe
 /** The node at a depth that covers x; -1 if there is none. */
 export function nodeAt(tree: FlameTree, x: number, depth: number): number {
 	let node = 0;
-	if (x < 0 || x >= tree.weight[0]!)
-		return -1;
+	if (x < 0 || x >= tree.weight[0]!) return -1;
 	while (tree.depth[node]! < depth) {
 		const at = firstChildAfter(tree, node, x);
-		if (at >= tree.childFrom[node + 1]!)
-			return -1;
+		if (at >= tree.childFrom[node + 1]!) return -1;
 		const child = tree.children[at]!;
-		if (tree.start[child]! > x)
-			return -1;
+		if (tree.start[child]! > x) return -1;
 		node = child;
 	}
 	return node;
@@ -189,7 +177,6 @@ export function nodeAt(tree: FlameTree, x: number, depth: number): number {
 /** From the outermost to the node itself, without the root. */
 export function pathTo(tree: FlameTree, node: number): number[] {
 	const path: number[] = [];
-	for (let at = node; at > 0; at = tree.parent[at]!)
-		path.push(at);
+	for (let at = node; at > 0; at = tree.parent[at]!) path.push(at);
 	return path.reverse();
 }

@@ -22,7 +22,7 @@ export function sizeClasses(rows: readonly SizeRow[]): SizeClass[] {
 	const classes: SizeClass[] = [];
 	for (const row of rows) {
 		const index = classOf((row.low + Math.min(row.high, row.low * 2)) / 2);
-		const known = classes[index] ??= { index, calls: 0, bytes: 0 };
+		const known = (classes[index] ??= { index, calls: 0, bytes: 0 });
 		known.calls += row.calls;
 		known.bytes += row.total_bytes;
 	}

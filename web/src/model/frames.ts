@@ -13,10 +13,8 @@ export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Fra
 	let unnamed: Frame | undefined;
 	for (const number of stack) {
 		const frame = frames[number];
-		if (!frame || frame.function.startsWith('[') || frame.plumbing)
-			continue;
-		if (!NAMELESS.test(frame.function))
-			return frame;
+		if (!frame || frame.function.startsWith('[') || frame.plumbing) continue;
+		if (!NAMELESS.test(frame.function)) return frame;
 		unnamed ??= frame;
 	}
 	return unnamed ?? frames[stack[0] ?? -1];
@@ -28,12 +26,9 @@ function behindBracket(text: string, at: number): number {
 	const close = open === '<' ? '>' : open === '(' ? ')' : '}';
 	let depth = 0;
 	for (let i = at; i < text.length; i++) {
-		if (text[i] === '-' && text[i + 1] === '>')
-			i++;
-		else if (text[i] === open)
-			depth++;
-		else if (text[i] === close && --depth === 0)
-			return i + 1;
+		if (text[i] === '-' && text[i + 1] === '>') i++;
+		else if (text[i] === open) depth++;
+		else if (text[i] === close && --depth === 0) return i + 1;
 	}
 	return text.length;
 }
@@ -70,14 +65,10 @@ function withoutReturned(name: string): string {
 	let cut = 0;
 	for (let i = 0; i < name.length; i++) {
 		const c = name[i]!;
-		if (name.startsWith('operator', i))
-			break;
-		if (c === '<' || c === '(' || c === '{')
-			depth++;
-		else if ((c === '>' || c === ')' || c === '}') && depth)
-			depth--;
-		else if (c === ' ' && depth === 0)
-			cut = i + 1;
+		if (name.startsWith('operator', i)) break;
+		if (c === '<' || c === '(' || c === '{') depth++;
+		else if ((c === '>' || c === ')' || c === '}') && depth) depth--;
+		else if (c === ' ' && depth === 0) cut = i + 1;
 	}
 	return name.slice(cut);
 }
@@ -86,14 +77,12 @@ const kept = new Map<string, string>();
 
 /** Without arguments and with templates as an ellipsis: Cache<…>::insert. */
 export function shortName(name: string): string {
-	if (!/[<( ]/.test(name) || name.startsWith('['))
-		return name;
+	if (!/[<( ]/.test(name) || name.startsWith('[')) return name;
 	let known = kept.get(name);
 	if (known === undefined) {
 		const short = shorten(name);
 		known = withoutReturned(short) || short || name;
-		if (kept.size > 50000)
-			kept.clear();
+		if (kept.size > 50000) kept.clear();
 		kept.set(name, known);
 	}
 	return known;
@@ -107,7 +96,6 @@ export function ownerLabel(stack: readonly number[], frames: readonly Frame[]): 
 
 /** cache.cc:88, or the module where there is no source. */
 export function placeOf(frame: { file: string | null; line: number; module: string | null }): string {
-	if (frame.file)
-		return frame.line ? `${base(frame.file)}:${frame.line}` : base(frame.file);
+	if (frame.file) return frame.line ? `${base(frame.file)}:${frame.line}` : base(frame.file);
 	return base(frame.module);
 }

@@ -35,7 +35,9 @@ export function matrixOf(threads: readonly Thread[]): Matrix {
 		const thread = threads.find((one) => String(one.process) === process && String(one.slot) === slot && one.held_bytes !== null);
 		return { key, process, slot, thread };
 	});
-	const cells = freers.map((freer) => owners.map((owner) => (String(freer.process) === owner.process ? freer.freed_of![owner.slot] : undefined)));
+	const cells = freers.map((freer) =>
+		owners.map((owner) => (String(freer.process) === owner.process ? freer.freed_of![owner.slot] : undefined)),
+	);
 	return {
 		freers,
 		owners: owners.map(({ slot, thread }) => ({ slot, thread })),

@@ -40,10 +40,8 @@ export function splitLines(html: string): string[] {
 	return html.split('\n').map((line) => {
 		const before = open.join('');
 		for (const tag of line.match(/<span [^>]*>|<\/span>/g) ?? []) {
-			if (tag === '</span>')
-				open.pop();
-			else
-				open.push(tag);
+			if (tag === '</span>') open.pop();
+			else open.push(tag);
 		}
 		return before + line + '</span>'.repeat(open.length);
 	});
@@ -53,7 +51,6 @@ export function highlightLines(path: string, known: readonly (string | null)[]):
 	const lines = known.map((line) => line ?? '');
 	const text = lines.join('\n');
 	const language = languageOf(path);
-	if (!language || text.length > MOST)
-		return lines.map(escape);
+	if (!language || text.length > MOST) return lines.map(escape);
 	return splitLines(hljs.highlight(text, { language, ignoreIllegals: true }).value);
 }

@@ -23,8 +23,7 @@ const OTHER_COLOUR = '#c4c7c5';
 export function stepped(moments: readonly number[], course: readonly number[], times: readonly number[]): number[] {
 	let at = -1;
 	return times.map((time) => {
-		while (at + 1 < moments.length && moments[at + 1]! <= time)
-			at++;
+		while (at + 1 < moments.length && moments[at + 1]! <= time) at++;
 		return at < 0 ? 0 : Math.max(0, course[at] ?? 0);
 	});
 }
@@ -35,11 +34,16 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 	const tops = new Array<number>(times.length).fill(0);
 	const layers = history.sites.map((site, i): Layer => {
 		const values = stepped(history.moments, site.history, times);
-		values.forEach((value, at) => { tops[at]! += value; });
+		values.forEach((value, at) => {
+			tops[at]! += value;
+		});
 		return {
 			key: `${site.process}.${site.site}`,
 			label: ownerLabel(site.stack, history.frames),
-			hint: site.stack.slice(0, 20).map((frame) => history.frames[frame]?.function).join('\n'),
+			hint: site.stack
+				.slice(0, 20)
+				.map((frame) => history.frames[frame]?.function)
+				.join('\n'),
 			colour: LAYER_COLOURS[i % LAYER_COLOURS.length]!,
 			values,
 			tops: [...tops],
@@ -48,7 +52,11 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 	});
 	const rest = points.map((point, at) => Math.max(0, point.live_bytes - tops[at]!));
 	layers.push({
-		key: 'rest', label: 'all other sites', hint: 'What the layers above do not hold', colour: OTHER_COLOUR, values: rest,
+		key: 'rest',
+		label: 'all other sites',
+		hint: 'What the layers above do not hold',
+		colour: OTHER_COLOUR,
+		values: rest,
 		tops: rest.map((value, at) => value + tops[at]!),
 	});
 	return layers.reverse();

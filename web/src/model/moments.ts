@@ -17,8 +17,7 @@ export function momentsOf(timeline: TimelineResult): Moment[] {
 	for (const point of points) {
 		if (point.snapshot !== null)
 			list.push({ at: point.at_ns, word: `snap:${point.snapshot}`, label: `${duration(point.at_ns)}`, kind: 'kept' });
-		if (point.peak)
-			list.push({ at: point.at_ns, word: 'peak', label: `the peak, ${duration(point.at_ns)}`, kind: 'peak' });
+		if (point.peak) list.push({ at: point.at_ns, word: 'peak', label: `the peak, ${duration(point.at_ns)}`, kind: 'peak' });
 	}
 	const end = points[points.length - 1]?.at_ns ?? timeline.run.duration_ns;
 	list.push({ at: end, word: 'end', label: `the end, ${duration(end)}`, kind: 'end' });
@@ -28,15 +27,13 @@ export function momentsOf(timeline: TimelineResult): Moment[] {
 export function nearestMoment(moments: readonly Moment[], at: number): Moment | undefined {
 	let best: Moment | undefined;
 	for (const moment of moments) {
-		if (!best || Math.abs(moment.at - at) <= Math.abs(best.at - at))
-			best = moment;
+		if (!best || Math.abs(moment.at - at) <= Math.abs(best.at - at)) best = moment;
 	}
 	return best;
 }
 
 export function findMoment(moments: readonly Moment[], word: string | undefined): Moment | undefined {
 	const time = word && /^time:([\d.]+)s$/.exec(word);
-	if (time)
-		return nearestMoment(moments, Number(time[1]) * 1e9);
+	if (time) return nearestMoment(moments, Number(time[1]) * 1e9);
 	return moments.find((moment) => moment.word === word);
 }

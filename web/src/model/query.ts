@@ -15,18 +15,28 @@ export function costParams(state: State, view: string): Params {
 	const takes = REPORT_VIEWS[view]?.costs ?? 'none';
 	const question = questionOf(first(state, 'cost') ?? 'peak');
 	const moment = first(state, 'at');
-	if (takes === 'none' || (takes !== 'all' && !takes.includes(question.name)))
-		return [];
-	if (!question.ofMoment)
-		return [['cost', question.name]];
+	if (takes === 'none' || (takes !== 'all' && !takes.includes(question.name))) return [];
+	if (!question.ofMoment) return [['cost', question.name]];
 	const blocks = first(state, 'unit') === 'blocks';
 	if (question.name === 'peak')
-		return blocks ? [['cost', 'blocks'], ['at', 'peak']] : [['cost', 'peak']];
+		return blocks
+			? [
+					['cost', 'blocks'],
+					['at', 'peak'],
+				]
+			: [['cost', 'peak']];
 	if (question.name === 'leaked')
-		return blocks ? [['cost', 'blocks'], ['at', 'end']] : [['cost', 'leaked']];
-	const params: [string, string][] = [['cost', blocks ? 'blocks' : 'live'], ['at', moment ?? 'end']];
-	if (question.name === 'grown')
-		params.push(['minus', first(state, 'minus') ?? 'peak']);
+		return blocks
+			? [
+					['cost', 'blocks'],
+					['at', 'end'],
+				]
+			: [['cost', 'leaked']];
+	const params: [string, string][] = [
+		['cost', blocks ? 'blocks' : 'live'],
+		['at', moment ?? 'end'],
+	];
+	if (question.name === 'grown') params.push(['minus', first(state, 'minus') ?? 'peak']);
 	return params;
 }
 
@@ -38,9 +48,8 @@ export function answersQuestion(state: State, view: string): boolean {
 export function filterParams(state: State, view: string): Params {
 	const takes = REPORT_VIEWS[view]?.filters ?? [];
 	const params = FILTERS.flatMap((filter) =>
-		takes === 'all' || takes.includes(filter.name)
-			? (state.values[filter.name] ?? []).map((value) => [filter.name, value] as const)
-			: []);
+		takes === 'all' || takes.includes(filter.name) ? (state.values[filter.name] ?? []).map((value) => [filter.name, value] as const) : [],
+	);
 	/* Alone of all views sites adds mappings to the heap, unless it is told not to. */
 	return view === 'sites' && !state.values.kind ? [...params, ['kind', 'heap']] : params;
 }
@@ -53,11 +62,9 @@ export function ignoredFilters(state: State, view: string): string[] {
 
 function scopeParams(state: State, view: string): Params {
 	const params: [string, string][] = [];
-	if (first(state, 'compare') === '1' && REPORT_VIEWS[view]?.compares)
-		params.push(['compare', '1']);
+	if (first(state, 'compare') === '1' && REPORT_VIEWS[view]?.compares) params.push(['compare', '1']);
 	const file = first(state, 'file');
-	if (file && file !== '0')
-		params.push(['file', file]);
+	if (file && file !== '0') params.push(['file', file]);
 	return params;
 }
 
@@ -88,11 +95,9 @@ export function command(files: readonly string[], before: string | undefined, vi
 	const named = compares ? [before ?? 'OLD', file] : [file];
 	const words = ['heapgauge', compares ? 'diff' : 'report', ...named.map(shellWord), '--view', view];
 	for (const [key, value] of params) {
-		if (key === 'compare' || key === 'file')
-			continue;
+		if (key === 'compare' || key === 'file') continue;
 		words.push(`--${key}`);
-		if (!FLAGS.has(key))
-			words.push(shellWord(value));
+		if (!FLAGS.has(key)) words.push(shellWord(value));
 	}
 	return words.join(' ');
 }

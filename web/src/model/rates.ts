@@ -18,8 +18,7 @@ export function ratesOf(points: readonly Point[]): Rates {
 	let last: Point | undefined;
 	let filled = 0;
 	points.forEach((point, i) => {
-		if (isBetween(point, points[i - 1]) && i + 1 < points.length)
-			return;
+		if (isBetween(point, points[i - 1]) && i + 1 < points.length) return;
 		const seconds = (point.at_ns - (last?.at_ns ?? 0)) / 1e9;
 		const rate = (key: 'calls' | 'frees' | 'bytes') => (seconds > 0 ? Math.max(0, (point[key] - (last?.[key] ?? 0)) / seconds) : 0);
 		const [calls, frees, bytes] = [rate('calls'), rate('frees'), rate('bytes')];

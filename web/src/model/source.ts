@@ -17,7 +17,10 @@ export interface Answer<T> {
 }
 
 export class AskError extends Error {
-	constructor(message: string, readonly absent = false) {
+	constructor(
+		message: string,
+		readonly absent = false,
+	) {
 		super(message);
 	}
 }
@@ -45,10 +48,8 @@ const LIMIT = /(^|&)limit=\d+/;
 /** What the page itself holds: that very question, or the same with another limit. */
 function inPage(key: string): unknown {
 	const results = embedded.results;
-	if (!results)
-		return undefined;
-	if (results[key] !== undefined || !saved.value)
-		return results[key];
+	if (!results) return undefined;
+	if (results[key] !== undefined || !saved.value) return results[key];
 	const bare = key.replace(LIMIT, '');
 	const near = Object.keys(results).find((name) => name.replace(LIMIT, '') === bare);
 	return near === undefined ? undefined : results[near];
@@ -58,8 +59,7 @@ function keep(key: string, answer: unknown): void {
 	answers.delete(key);
 	answers.set(key, answer);
 	for (const oldest of answers.keys()) {
-		if (answers.size <= KEPT)
-			break;
+		if (answers.size <= KEPT) break;
 		answers.delete(oldest);
 	}
 }
@@ -72,8 +72,7 @@ async function fetchJson(path: string): Promise<unknown> {
 		throw new AskError('heapgauge view does not answer any more. Start it again to go on; what is on screen stays.');
 	}
 	const body = (await response.json().catch(() => undefined)) as { error?: string } | undefined;
-	if (!response.ok || body === undefined)
-		throw new AskError(body?.error ?? `The server answered with status ${response.status}.`);
+	if (!response.ok || body === undefined) throw new AskError(body?.error ?? `The server answered with status ${response.status}.`);
 	return body;
 }
 
@@ -85,13 +84,10 @@ function atHand(path: string, key: string): unknown {
 export function load(path: string, key: string): Promise<unknown> {
 	const name = `${path}?${key}`;
 	const known = atHand(path, key);
-	if (known !== undefined)
-		return Promise.resolve(known);
-	if (saved.value)
-		return Promise.reject(new AskError(NOT_SAVED, true));
+	if (known !== undefined) return Promise.resolve(known);
+	if (saved.value) return Promise.reject(new AskError(NOT_SAVED, true));
 	const running = asked.get(name);
-	if (running)
-		return running;
+	if (running) return running;
 	waiting.value++;
 	const promise = fetchJson(key ? name : path)
 		.then((answer) => {
@@ -111,8 +107,7 @@ export function ask<T>(key: string): Promise<T> {
 }
 
 export async function loadAbout(): Promise<void> {
-	if (about.peek())
-		return;
+	if (about.peek()) return;
 	about.value = (await load('/api/about', '')) as About;
 }
 
@@ -127,12 +122,10 @@ export function useAnswer<T>(key: string | null, path = '/api/result'): Answer<T
 	const known = key === null ? undefined : (atHand(path, key) as T | undefined);
 
 	useEffect(() => {
-		if (key === null || known !== undefined)
-			return;
+		if (key === null || known !== undefined) return;
 		load(path, key).then(
 			(data) => {
-				if (wanted.current === key)
-					setAnswer({ key, answer: { status: 'ready', data: data as T, stale: false } });
+				if (wanted.current === key) setAnswer({ key, answer: { status: 'ready', data: data as T, stale: false } });
 			},
 			(error: Error) => {
 				if (wanted.current === key)
@@ -154,7 +147,6 @@ export function useAnswer<T>(key: string | null, path = '/api/result'): Answer<T
 		last.current = known;
 		return { status: 'ready', data: known, stale: false };
 	}
-	if (answer.key === key && answer.answer.status !== 'loading')
-		return answer.answer;
+	if (answer.key === key && answer.answer.status !== 'loading') return answer.answer;
 	return { status: 'loading', data: last.current, stale: last.current !== undefined };
 }

@@ -4,11 +4,9 @@
 import { computed, signal } from '@preact/signals';
 import { FILTERS, questionOf, type Question } from './words';
 
-export type ViewName =
-	| 'start' | 'flame' | 'sites' | 'tree' | 'source' | 'time' | 'sizes' | 'threads' | 'compare' | 'run';
+export type ViewName = 'start' | 'flame' | 'sites' | 'tree' | 'source' | 'time' | 'sizes' | 'threads' | 'compare' | 'run';
 
-export const VIEW_NAMES: readonly ViewName[] =
-	['start', 'flame', 'sites', 'tree', 'source', 'time', 'sizes', 'threads', 'compare', 'run'];
+export const VIEW_NAMES: readonly ViewName[] = ['start', 'flame', 'sites', 'tree', 'source', 'time', 'sizes', 'threads', 'compare', 'run'];
 
 export interface State {
 	view: ViewName;
@@ -25,8 +23,7 @@ export function parseState(hash: string): State {
 	const view = VIEW_NAMES.find((known) => known === name) ?? 'start';
 	const values: Record<string, string[]> = {};
 	for (const [key, value] of new URLSearchParams(query)) {
-		if (value !== '')
-			(values[key] ??= []).push(value);
+		if (value !== '') (values[key] ??= []).push(value);
 	}
 	return { view, values };
 }
@@ -34,8 +31,7 @@ export function parseState(hash: string): State {
 export function formatState(state: State): string {
 	const query = new URLSearchParams();
 	for (const [key, list] of Object.entries(state.values)) {
-		for (const value of list)
-			query.append(key, value);
+		for (const value of list) query.append(key, value);
 	}
 	const text = query.toString();
 	return `#/${state.view}${text ? `?${text}` : ''}`;
@@ -47,22 +43,17 @@ export type Changes = Record<string, string | readonly string[] | null | undefin
 export function changed(state: State, changes: Changes): State {
 	const values: Record<string, readonly string[]> = { ...state.values };
 	for (const [key, value] of Object.entries(changes)) {
-		if (value === undefined)
-			continue;
+		if (value === undefined) continue;
 		const list = value === null ? [] : typeof value === 'string' ? [value] : value;
 		const kept = list.filter((one) => one !== '');
-		if (kept.length)
-			values[key] = kept;
-		else
-			delete values[key];
+		if (kept.length) values[key] = kept;
+		else delete values[key];
 	}
 	return { view: state.view, values };
 }
 
 export function moved(state: State, view: ViewName, changes: Changes = {}): State {
-	const values = view === state.view
-		? state.values
-		: Object.fromEntries(Object.entries(state.values).filter(([key]) => SHARED.has(key)));
+	const values = view === state.view ? state.values : Object.fromEntries(Object.entries(state.values).filter(([key]) => SHARED.has(key)));
 	return changed({ view, values }, changes);
 }
 
@@ -78,12 +69,9 @@ export function values(key: string): readonly string[] {
 
 function show(next: State, keep: boolean): void {
 	const address = formatState(next);
-	if (address === formatState(state.peek()))
-		return;
-	if (keep)
-		history.pushState(null, '', address);
-	else
-		history.replaceState(null, '', address);
+	if (address === formatState(state.peek())) return;
+	if (keep) history.pushState(null, '', address);
+	else history.replaceState(null, '', address);
 	state.value = next;
 }
 
@@ -112,8 +100,7 @@ export function startState(): void {
 
 export const question = computed<Question>(() => {
 	const asked = questionOf(value('cost') ?? 'peak');
-	if (!asked.ofMoment || value('unit') !== 'blocks')
-		return asked;
+	if (!asked.ofMoment || value('unit') !== 'blocks') return asked;
 	return { ...asked, unit: 'count', key: asked.key.replace('_bytes', '_blocks') };
 });
 

@@ -15,8 +15,7 @@ function tenthsOf(value: number, unit: number): number {
 }
 
 function scaled(value: number, step: number, plain: string, names: string[]): string {
-	if (value < step)
-		return `${value}${plain}`;
+	if (value < step) return `${value}${plain}`;
 	let unit = step;
 	let i = 0;
 	while (i + 1 < names.length && tenthsOf(value, unit) >= step * 10) {
@@ -50,21 +49,17 @@ function two(value: number): string {
 
 function longTime(ns: number): string {
 	const seconds = Math.floor(ns / SECOND + 0.5);
-	if (seconds < 3600)
-		return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
-	if (seconds < 86400)
-		return `${Math.floor(seconds / 3600)} h ${two(Math.floor(seconds / 60) % 60)} min`;
+	if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+	if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${two(Math.floor(seconds / 60) % 60)} min`;
 	return `${Math.floor(seconds / 86400)} d ${two(Math.floor(seconds / 3600) % 24)} h`;
 }
 
 export function duration(ns: number): string {
-	return signed(ns, (size) =>
-		tenthsOf(size, SECOND) < 600 ? scaled(Math.round(size), 1000, ' ns', TIMES) : longTime(size));
+	return signed(ns, (size) => (tenthsOf(size, SECOND) < 600 ? scaled(Math.round(size), 1000, ' ns', TIMES) : longTime(size)));
 }
 
 export function percent(part: number, whole: number): string {
-	if (!whole)
-		return '\u2013';
+	if (!whole) return '\u2013';
 	const tenths = Math.floor((Math.abs(part) * 1000 + Math.abs(whole) / 2) / Math.abs(whole));
 	return `${part < 0 ? '\u2212' : ''}${Math.floor(tenths / 10)}.${tenths % 10} %`;
 }
@@ -76,21 +71,21 @@ export function spread(error: number | undefined, value: number): string {
 
 export function quantity(value: number, unit: Unit): string {
 	switch (unit) {
-	case 'bytes':
-		return bytes(value);
-	case 'ns':
-		return duration(value);
-	case 'rate':
-		return `${countShort(value)}/s`;
-	case 'bytes-rate':
-		return `${bytes(value)}/s`;
-	case 'percent':
-		return percent(value, 1);
-	case 'id':
-	case 'text':
-		return String(value);
-	default:
-		return count(value);
+		case 'bytes':
+			return bytes(value);
+		case 'ns':
+			return duration(value);
+		case 'rate':
+			return `${countShort(value)}/s`;
+		case 'bytes-rate':
+			return `${bytes(value)}/s`;
+		case 'percent':
+			return percent(value, 1);
+		case 'id':
+		case 'text':
+			return String(value);
+		default:
+			return count(value);
 	}
 }
 
@@ -103,16 +98,16 @@ export function change(value: number, unit: Unit): string {
 export function exact(value: number, unit: Unit): string {
 	const digits = count(value);
 	switch (unit) {
-	case 'bytes':
-		return `${digits} B`;
-	case 'ns':
-		return `${digits} ns`;
-	case 'rate':
-		return `${digits} per second`;
-	case 'bytes-rate':
-		return `${digits} B per second`;
-	default:
-		return digits;
+		case 'bytes':
+			return `${digits} B`;
+		case 'ns':
+			return `${digits} ns`;
+		case 'rate':
+			return `${digits} per second`;
+		case 'bytes-rate':
+			return `${digits} B per second`;
+		default:
+			return digits;
 	}
 }
 

@@ -4,7 +4,7 @@
 import type { Unit } from './units';
 
 export type QuestionName =
-	| 'peak' | 'leaked' | 'live' | 'grown' | 'total' | 'calls' | 'temporary' | 'max' | 'waste' | 'lifetime' | 'realloc' | 'rate';
+	'peak' | 'leaked' | 'live' | 'grown' | 'total' | 'calls' | 'temporary' | 'max' | 'waste' | 'lifetime' | 'realloc' | 'rate';
 
 export interface Question {
 	name: QuestionName;
@@ -21,18 +21,114 @@ export interface Question {
 }
 
 export const QUESTIONS: readonly Question[] = [
-	{ name: 'peak', label: 'At the peak', help: 'Bytes that were live when the heap was largest.', ofMoment: true, unit: 'bytes', key: 'peak_bytes', title: 'At peak' },
-	{ name: 'leaked', label: 'Left at the end', help: 'Bytes never freed: leaked, if the program has ended.', ofMoment: true, unit: 'bytes', key: 'leaked_bytes', title: 'At end' },
-	{ name: 'live', label: 'Live at a moment', help: 'Bytes allocated and not freed at the chosen moment.', ofMoment: true, unit: 'bytes', key: 'live_bytes', title: 'Live' },
-	{ name: 'grown', label: 'Grown between two moments', help: 'What is live at the second moment less what was at the first.', ofMoment: true, unit: 'bytes', key: 'live_bytes', title: 'Grown' },
-	{ name: 'total', label: 'Total asked for', help: 'Bytes asked for over the whole run, freed or not.', ofMoment: false, unit: 'bytes', key: 'total_bytes', title: 'Total' },
-	{ name: 'calls', label: 'Allocations', help: 'Calls that allocated, over the whole run.', ofMoment: false, unit: 'count', key: 'calls', title: 'Calls' },
-	{ name: 'temporary', label: 'Temporary allocations', help: 'Allocations freed before the same thread made its next one.', ofMoment: false, unit: 'count', key: 'temporary_calls', title: 'Temporary' },
-	{ name: 'max', label: 'Own maximum', help: 'The most that a site ever held; of a group, an upper bound.', ofMoment: false, unit: 'bytes', key: 'max_bytes', title: 'Own max' },
-	{ name: 'waste', label: 'Rounding waste', help: 'Bytes that the allocator added to what was asked for.', ofMoment: false, unit: 'bytes', key: 'waste_bytes', title: 'Waste' },
-	{ name: 'lifetime', label: 'Lifetime, added up', help: 'Time that freed blocks were alive, added up.', ofMoment: false, unit: 'ns', key: 'lifetime_ns', title: 'Lifetime' },
-	{ name: 'realloc', label: 'Copied by realloc', help: 'Bytes copied because realloc had to move the block.', ofMoment: false, unit: 'bytes', key: 'copied_bytes', title: 'Copied' },
-	{ name: 'rate', label: 'Allocations per second', help: 'Calls that allocated, per second of the run.', ofMoment: false, unit: 'rate', key: 'calls_per_second', title: 'Rate' },
+	{
+		name: 'peak',
+		label: 'At the peak',
+		help: 'Bytes that were live when the heap was largest.',
+		ofMoment: true,
+		unit: 'bytes',
+		key: 'peak_bytes',
+		title: 'At peak',
+	},
+	{
+		name: 'leaked',
+		label: 'Left at the end',
+		help: 'Bytes never freed: leaked, if the program has ended.',
+		ofMoment: true,
+		unit: 'bytes',
+		key: 'leaked_bytes',
+		title: 'At end',
+	},
+	{
+		name: 'live',
+		label: 'Live at a moment',
+		help: 'Bytes allocated and not freed at the chosen moment.',
+		ofMoment: true,
+		unit: 'bytes',
+		key: 'live_bytes',
+		title: 'Live',
+	},
+	{
+		name: 'grown',
+		label: 'Grown between two moments',
+		help: 'What is live at the second moment less what was at the first.',
+		ofMoment: true,
+		unit: 'bytes',
+		key: 'live_bytes',
+		title: 'Grown',
+	},
+	{
+		name: 'total',
+		label: 'Total asked for',
+		help: 'Bytes asked for over the whole run, freed or not.',
+		ofMoment: false,
+		unit: 'bytes',
+		key: 'total_bytes',
+		title: 'Total',
+	},
+	{
+		name: 'calls',
+		label: 'Allocations',
+		help: 'Calls that allocated, over the whole run.',
+		ofMoment: false,
+		unit: 'count',
+		key: 'calls',
+		title: 'Calls',
+	},
+	{
+		name: 'temporary',
+		label: 'Temporary allocations',
+		help: 'Allocations freed before the same thread made its next one.',
+		ofMoment: false,
+		unit: 'count',
+		key: 'temporary_calls',
+		title: 'Temporary',
+	},
+	{
+		name: 'max',
+		label: 'Own maximum',
+		help: 'The most that a site ever held; of a group, an upper bound.',
+		ofMoment: false,
+		unit: 'bytes',
+		key: 'max_bytes',
+		title: 'Own max',
+	},
+	{
+		name: 'waste',
+		label: 'Rounding waste',
+		help: 'Bytes that the allocator added to what was asked for.',
+		ofMoment: false,
+		unit: 'bytes',
+		key: 'waste_bytes',
+		title: 'Waste',
+	},
+	{
+		name: 'lifetime',
+		label: 'Lifetime, added up',
+		help: 'Time that freed blocks were alive, added up.',
+		ofMoment: false,
+		unit: 'ns',
+		key: 'lifetime_ns',
+		title: 'Lifetime',
+	},
+	{
+		name: 'realloc',
+		label: 'Copied by realloc',
+		help: 'Bytes copied because realloc had to move the block.',
+		ofMoment: false,
+		unit: 'bytes',
+		key: 'copied_bytes',
+		title: 'Copied',
+	},
+	{
+		name: 'rate',
+		label: 'Allocations per second',
+		help: 'Calls that allocated, per second of the run.',
+		ofMoment: false,
+		unit: 'rate',
+		key: 'calls_per_second',
+		title: 'Rate',
+	},
 ];
 
 export function questionOf(name: string): Question {

@@ -9,7 +9,12 @@ import { bytes, duration, percent, plural, spread } from '../model/units';
 
 export function useSummary() {
 	const params = askParams({ ...state.value, values: { file: state.value.values.file ?? [] } }, 'summary');
-	return useAnswer<ProcessesResult>(canonical('summary', params.filter(([key]) => key !== 'compare')));
+	return useAnswer<ProcessesResult>(
+		canonical(
+			'summary',
+			params.filter(([key]) => key !== 'compare'),
+		),
+	);
 }
 
 export interface Trust {
@@ -23,29 +28,35 @@ export interface Trust {
 
 export function trustOf(summary: ProcessesResult): Trust {
 	const names = new Set(Object.keys(summary.warnings));
-	for (const process of summary.processes)
-		for (const name of Object.keys(process.health))
-			names.add(name);
+	for (const process of summary.processes) for (const name of Object.keys(process.health)) names.add(name);
 	const sum = (key: 'own_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + process[key], 0);
-	const largest = summary.processes.reduce((best, process) => (process.peak_bytes > best.peak_bytes ? process : best), summary.processes[0]!);
+	const largest = summary.processes.reduce(
+		(best, process) => (process.peak_bytes > best.peak_bytes ? process : best),
+		summary.processes[0]!,
+	);
 	const sampled = largest?.sample_interval_bytes
 		? `sampled 1 in ${bytes(largest.sample_interval_bytes).replace('.0 ', ' ')}, ${spread(largest.peak_bytes_error, largest.peak_bytes)}`
-		: largest?.mode ?? 'empty';
+		: (largest?.mode ?? 'empty');
 	return { mode: sampled, losses: names.size, ownBytes: sum('own_bytes'), rssBytes: sum('peak_rss_bytes') };
 }
 
 export function Badge() {
 	const summary = useSummary().data;
-	if (!summary)
-		return <span class="badge soft">…</span>;
+	if (!summary) return <span class="badge soft">…</span>;
 	const trust = trustOf(summary);
 	const lost = trust.losses ? plural(trust.losses, 'thing to know', 'things to know') : 'nothing lost';
 	const cost = `The recorder took ${bytes(trust.ownBytes)}, ${percent(trust.ownBytes, trust.rssBytes)} of the largest RSS.`;
 	return (
-		<button type="button" class={`badge ${trust.losses ? 'warn' : ''}`} title={`${cost} Click for the health of the recording.`}
-			onClick={() => go('run')}>
+		<button
+			type="button"
+			class={`badge ${trust.losses ? 'warn' : ''}`}
+			title={`${cost} Click for the health of the recording.`}
+			onClick={() => go('run')}
+		>
 			<span class="dot" aria-hidden="true" />
-			<span class="cut">{trust.mode}, {lost}</span>
+			<span class="cut">
+				{trust.mode}, {lost}
+			</span>
 		</button>
 	);
 }
@@ -56,18 +67,24 @@ export function RunFacts() {
 	const several = files.length > 1 && !about.value?.compare;
 	return (
 		<div class="run-facts">
-			{several
-				? (
-					<select aria-label="Recording" value={value('file') ?? '0'} onChange={(event) => set({ file: event.currentTarget.value === '0' ? null : event.currentTarget.value })}>
-						{files.map((file) => <option key={file.index} value={String(file.index)}>{file.name}</option>)}
-					</select>
-				)
-				: (
-					<div class="name cut" title={summary?.run.command}>
-						{summary ? base(summary.run.command.split(' ')[0]) : 'heapgauge'}{' '}
-						<small class="soft">{summary ? `${base(summary.file)}, ${duration(summary.run.duration_ns)}` : ''}</small>
-					</div>
-				)}
+			{several ? (
+				<select
+					aria-label="Recording"
+					value={value('file') ?? '0'}
+					onChange={(event) => set({ file: event.currentTarget.value === '0' ? null : event.currentTarget.value })}
+				>
+					{files.map((file) => (
+						<option key={file.index} value={String(file.index)}>
+							{file.name}
+						</option>
+					))}
+				</select>
+			) : (
+				<div class="name cut" title={summary?.run.command}>
+					{summary ? base(summary.run.command.split(' ')[0]) : 'heapgauge'}{' '}
+					<small class="soft">{summary ? `${base(summary.file)}, ${duration(summary.run.duration_ns)}` : ''}</small>
+				</div>
+			)}
 			<Badge />
 		</div>
 	);

@@ -16,7 +16,13 @@ const LINES: readonly Line[] = [
 	{ sign: '', label: 'requested', meaning: 'allocated and not freed', value: (m) => m.live_bytes, always: true },
 	{ sign: '+', label: 'rounding', meaning: 'usable beyond what was asked for', value: (m) => m.slack_bytes, always: true },
 	{ sign: '+', label: 'mapped', meaning: "the program's own mmap", value: (m) => m.mapped_bytes, always: false },
-	{ sign: '+', label: 'held', meaning: 'by the allocator: freed and not given back, headers, never handed out', value: (m) => m.beyond_bytes, always: true },
+	{
+		sign: '+',
+		label: 'held',
+		meaning: 'by the allocator: freed and not given back, headers, never handed out',
+		value: (m) => m.beyond_bytes,
+		always: true,
+	},
 	{ sign: '−', label: 'untouched', meaning: 'asked for, but its pages were never written', value: (m) => m.untouched_bytes, always: false },
 	{ sign: '=', label: 'private', meaning: 'heap and other anonymous memory', value: (m) => m.private_bytes, always: true },
 	{ sign: '+', label: 'stacks', meaning: 'of all threads', value: (m) => m.stack_bytes, always: true },
@@ -31,15 +37,13 @@ const LINES: readonly Line[] = [
 /** The last moment that was looked at, of the process with the most in memory. */
 export function lastSheet(rows: readonly Memory[]): Memory | undefined {
 	const last = new Map<number, Memory>();
-	for (const row of rows)
-		last.set(row.process ?? 0, row);
+	for (const row of rows) last.set(row.process ?? 0, row);
 	return [...last.values()].reduce<Memory | undefined>((best, row) => (!best || row.rss_bytes > best.rss_bytes ? row : best), undefined);
 }
 
 export function BalanceSheet({ rows }: { rows: readonly Memory[] }) {
 	const sheet = lastSheet(rows);
-	if (!sheet)
-		return <p class="soft">Not known: the program ended before it was looked at. A longer run tells.</p>;
+	if (!sheet) return <p class="soft">Not known: the program ended before it was looked at. A longer run tells.</p>;
 	const most = Math.max(1, sheet.rss_bytes, sheet.live_bytes);
 	return (
 		<>
@@ -50,15 +54,23 @@ export function BalanceSheet({ rows }: { rows: readonly Memory[] }) {
 						<tr key={line.label} class={line.sign === '=' ? 'sum' : ''}>
 							<td class="sign">{line.sign}</td>
 							<td>{line.label}</td>
-							<td class="number" title={exact(line.value(sheet), 'bytes')}>{bytes(line.value(sheet))}</td>
-							<td class="measure"><i style={{ width: `${(line.value(sheet) / most) * 100}%` }} /></td>
-							<td class="soft meaning" title={line.meaning}>{line.meaning}</td>
+							<td class="number" title={exact(line.value(sheet), 'bytes')}>
+								{bytes(line.value(sheet))}
+							</td>
+							<td class="measure">
+								<i style={{ width: `${(line.value(sheet) / most) * 100}%` }} />
+							</td>
+							<td class="soft meaning" title={line.meaning}>
+								{line.meaning}
+							</td>
 						</tr>
 					))}
 				</tbody>
 			</table>
 			{sheet.cgroup_limit_bytes > 0 && (
-				<p class="soft">Control group: {bytes(sheet.cgroup_usage_bytes)} in use of the limit of {bytes(sheet.cgroup_limit_bytes)}.</p>
+				<p class="soft">
+					Control group: {bytes(sheet.cgroup_usage_bytes)} in use of the limit of {bytes(sheet.cgroup_limit_bytes)}.
+				</p>
 			)}
 		</>
 	);

@@ -17,7 +17,9 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
 			{bars.map((bar, i) => (
 				<div key={i} role="listitem" style={{ display: 'contents' }}>
 					<span class="number">{bar.label}</span>
-					<span class="track"><i style={{ width: `${(Math.abs(bar.value) / most) * 100}%` }} /></span>
+					<span class="track">
+						<i style={{ width: `${(Math.abs(bar.value) / most) * 100}%` }} />
+					</span>
 					<span class="number">{bar.text}</span>
 				</div>
 			))}
@@ -29,16 +31,13 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
 const OPEN = 2 ** 53;
 
 export function sizeLabel(bar: { low: number; high: number }): string {
-	if (bar.low === bar.high)
-		return bytes(bar.low);
+	if (bar.low === bar.high) return bytes(bar.low);
 	return bar.high >= OPEN ? `${bytes(bar.low)} and more` : `${bytes(bar.low)} – ${bytes(bar.high)}`;
 }
 
 export function timeLabel(bar: TimeBar): string {
-	if (bar.low_ms === 0)
-		return `below ${duration(bar.high_ms * 1e6)}`;
-	if (bar.high_ms >= OPEN)
-		return `${duration(bar.low_ms * 1e6)} and longer`;
+	if (bar.low_ms === 0) return `below ${duration(bar.high_ms * 1e6)}`;
+	if (bar.high_ms >= OPEN) return `${duration(bar.low_ms * 1e6)} and longer`;
 	return `${duration(bar.low_ms * 1e6)} – ${duration(bar.high_ms * 1e6)}`;
 }
 

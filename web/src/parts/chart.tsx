@@ -51,8 +51,7 @@ export function colourOf(name: string): string {
 }
 
 function textOf(value: number, unit: ChartProps['unit']): string {
-	if (unit === 'bytes')
-		return bytes(value).replace('.0 ', ' ');
+	if (unit === 'bytes') return bytes(value).replace('.0 ', ' ');
 	return unit === 'rate' ? `${countShort(value)}/s` : countShort(value);
 }
 
@@ -60,14 +59,16 @@ function textOf(value: number, unit: ChartProps['unit']): string {
 const BYTE_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
 
 function axes(props: ChartProps): uPlot.Axis[] {
-	if (props.bare)
-		return [{ show: false }, { show: false }];
+	if (props.bare) return [{ show: false }, { show: false }];
 	const line = { stroke: colourOf('line'), width: 1 };
 	const common = { stroke: colourOf('soft'), grid: line, ticks: { ...line, size: 4 }, font: '11px system-ui, sans-serif' };
 	return [
 		{ ...common, size: 24, gap: 4, space: 80, values: (_, ticks) => ticks.map((at) => duration(at).replace('.0 ', ' ')) },
 		{
-			...common, size: 72, gap: 6, space: 32,
+			...common,
+			size: 72,
+			gap: 6,
+			space: 32,
 			...(props.unit === 'bytes' ? { incrs: BYTE_STEPS } : {}),
 			values: (_, ticks) => ticks.map((value) => textOf(value, props.unit)),
 		},
@@ -98,8 +99,7 @@ function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
 	ctx.textAlign = 'left';
 	for (const mark of marks) {
 		const x = Math.round(plot.valToPos(mark.at, 'x', true)) + 0.5;
-		if (x < bbox.left || x > bbox.left + bbox.width)
-			continue;
+		if (x < bbox.left || x > bbox.left + bbox.width) continue;
 		ctx.strokeStyle = colourOf(mark.colour);
 		ctx.globalAlpha = mark.tall ? 1 : 0.45;
 		ctx.lineWidth = ratio;
@@ -140,8 +140,7 @@ function optionsOf(current: { props: ChartProps }, width: number): uPlot.Options
 	const props = current.props;
 	const select = (plot: uPlot) => {
 		const { left, width: pixels } = plot.select;
-		if (pixels < CLICK_PIXELS)
-			return;
+		if (pixels < CLICK_PIXELS) return;
 		current.props.onRange?.(plot.posToVal(left, 'x'), plot.posToVal(left + pixels, 'x'));
 		plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
 	};
@@ -164,14 +163,18 @@ function optionsOf(current: { props: ChartProps }, width: number): uPlot.Options
 			setCursor: [(plot) => current.props.onHover?.(plot.cursor.idx ?? null)],
 			drawAxes: [(plot) => current.props.range && drawRange(plot, current.props.range)],
 			draw: [(plot) => drawMarks(plot, current.props.marks ?? [])],
-			ready: [(plot) => {
-				let down = 0;
-				plot.over.addEventListener('mousedown', (event) => { down = event.clientX; });
-				plot.over.addEventListener('mouseup', (event) => {
-					if (Math.abs(event.clientX - down) < CLICK_PIXELS)
-						current.props.onPoint?.(plot.posToVal(event.clientX - plot.over.getBoundingClientRect().left, 'x'));
-				});
-			}],
+			ready: [
+				(plot) => {
+					let down = 0;
+					plot.over.addEventListener('mousedown', (event) => {
+						down = event.clientX;
+					});
+					plot.over.addEventListener('mouseup', (event) => {
+						if (Math.abs(event.clientX - down) < CLICK_PIXELS)
+							current.props.onPoint?.(plot.posToVal(event.clientX - plot.over.getBoundingClientRect().left, 'x'));
+					});
+				},
+			],
 		},
 	};
 }
@@ -200,7 +203,10 @@ export function Chart(props: ChartProps) {
 		};
 	}, [shape, theme.value, props.height, props.unit]);
 
-	useEffect(() => plot.current?.setData(dataOf(props)), [props.times, shape, props.lines.map((line) => line.values[line.values.length - 1]).join()]);
+	useEffect(
+		() => plot.current?.setData(dataOf(props)),
+		[props.times, shape, props.lines.map((line) => line.values[line.values.length - 1]).join()],
+	);
 	useEffect(() => plot.current?.redraw(false), [props.range?.from, props.range?.to, props.marks?.length]);
 
 	return <div ref={element} class="chart" role="img" aria-label={props.label} style={{ height: `${props.height}px` }} />;

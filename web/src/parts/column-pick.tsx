@@ -8,11 +8,9 @@ export function ColumnPick<Row>({ columns, shown }: { columns: readonly Column<R
 	const [open, setOpen] = useState(false);
 	const element = useRef<HTMLDivElement>(null);
 	useEffect(() => {
-		if (!open)
-			return;
+		if (!open) return;
 		const close = (event: Event) => {
-			if (event instanceof KeyboardEvent ? event.key === 'Escape' : !element.current?.contains(event.target as Node))
-				setOpen(false);
+			if (event instanceof KeyboardEvent ? event.key === 'Escape' : !element.current?.contains(event.target as Node)) setOpen(false);
 		};
 		addEventListener('pointerdown', close);
 		addEventListener('keydown', close);
@@ -24,11 +22,18 @@ export function ColumnPick<Row>({ columns, shown }: { columns: readonly Column<R
 	const choices = columns.filter((column) => column.title.trim() && column.key !== 'name');
 	const toggle = (key: string) => {
 		const next = shown.includes(key) ? shown.filter((one) => one !== key) : [...shown, key];
-		note({ cols: columns.map((column) => column.key).filter((one) => next.includes(one)).join(',') });
+		note({
+			cols: columns
+				.map((column) => column.key)
+				.filter((one) => next.includes(one))
+				.join(','),
+		});
 	};
 	return (
 		<div class="pop" ref={element}>
-			<button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>Columns</button>
+			<button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+				Columns
+			</button>
 			{open && (
 				<div class="card" role="group" aria-label="Columns">
 					{choices.map((column) => (
@@ -39,7 +44,9 @@ export function ColumnPick<Row>({ columns, shown }: { columns: readonly Column<R
 							</label>
 						</div>
 					))}
-					<button type="button" class="link" onClick={() => note({ cols: null })}>As at first</button>
+					<button type="button" class="link" onClick={() => note({ cols: null })}>
+						As at first
+					</button>
 				</div>
 			)}
 		</div>

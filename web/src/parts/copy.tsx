@@ -34,20 +34,28 @@ export function copyCommand(): void {
 	void put(line).then(() => {
 		told.value = line;
 		clearTimeout(timer);
-		timer = setTimeout(() => { told.value = undefined; }, 4000);
+		timer = setTimeout(() => {
+			told.value = undefined;
+		}, 4000);
 	});
 }
 
 export function CopyButton() {
 	return (
-		<button type="button" id="copy" title={`${currentCommand()}\n\nc copies it`} onClick={copyCommand}>Copy as command</button>
+		<button type="button" id="copy" title={`${currentCommand()}\n\nc copies it`} onClick={copyCommand}>
+			Copy as command
+		</button>
 	);
 }
 
 export function Toast() {
 	return (
 		<div role="status" aria-live="polite">
-			{told.value && <div class="toast">Copied<code>{told.value}</code></div>}
+			{told.value && (
+				<div class="toast">
+					Copied<code>{told.value}</code>
+				</div>
+			)}
 		</div>
 	);
 }

@@ -24,8 +24,7 @@ export function parseFilter(text: string): TypedFilter | undefined {
 export function addFilter(filter: TypedFilter): void {
 	const word = FILTERS.find((known) => known.name === filter.name)!;
 	const before = values(filter.name);
-	if (before.includes(filter.value))
-		return;
+	if (before.includes(filter.value)) return;
 	set({ [filter.name]: word.many ? [...before, filter.value] : filter.value });
 }
 
@@ -34,8 +33,13 @@ function Chip({ word, value }: { word: FilterWord; value: string }) {
 		<span class="chip">
 			<span class="soft">{word.label}</span>
 			<code title={value}>{value}</code>
-			<button type="button" aria-label={`Remove the filter ${word.label} ${value}`}
-				onClick={() => set({ [word.name]: values(word.name).filter((one) => one !== value) })}>×</button>
+			<button
+				type="button"
+				aria-label={`Remove the filter ${word.label} ${value}`}
+				onClick={() => set({ [word.name]: values(word.name).filter((one) => one !== value) })}
+			>
+				×
+			</button>
 		</span>
 	);
 }
@@ -48,26 +52,42 @@ export function FilterBar({ reportView }: { reportView: string }) {
 	const ignored = ignoredFilters(state.value, reportView);
 	return (
 		<div class="filters" role="search">
-			<form onSubmit={(event) => {
-				event.preventDefault();
-				const filter = parseFilter(text);
-				if (filter) {
-					addFilter(filter);
-					setText('');
-				}
-			}}>
-				<input id="filter" type="text" value={text} placeholder={FOCUS_HINT} aria-label={FOCUS_HINT} autocomplete="off" spellcheck={false}
-					onInput={(event) => setText(event.currentTarget.value)} />
+			<form
+				onSubmit={(event) => {
+					event.preventDefault();
+					const filter = parseFilter(text);
+					if (filter) {
+						addFilter(filter);
+						setText('');
+					}
+				}}
+			>
+				<input
+					id="filter"
+					type="text"
+					value={text}
+					placeholder={FOCUS_HINT}
+					aria-label={FOCUS_HINT}
+					autocomplete="off"
+					spellcheck={false}
+					onInput={(event) => setText(event.currentTarget.value)}
+				/>
 			</form>
 			{chips}
 			{chips.length > 1 && (
-				<button type="button" class="plain" onClick={() => set(Object.fromEntries(FILTERS.map((f) => [f.name, null])))}>Clear all</button>
+				<button type="button" class="plain" onClick={() => set(Object.fromEntries(FILTERS.map((f) => [f.name, null])))}>
+					Clear all
+				</button>
 			)}
 			<span class="right">
 				{ignored.length > 0 && <span class="soft">{ignored.join(', ')}: not for this view</span>}
 				{about.value?.compare && !saved.value && (
 					<label class="check">
-						<input type="checkbox" checked={comparing.value} onChange={(event) => set({ compare: event.currentTarget.checked ? '1' : null })} />
+						<input
+							type="checkbox"
+							checked={comparing.value}
+							onChange={(event) => set({ compare: event.currentTarget.checked ? '1' : null })}
+						/>
 						Compare
 					</label>
 				)}

@@ -8,8 +8,7 @@ function sizeTitle(index: number): string {
 }
 
 function timeTitle(index: number): string {
-	if (index === 0)
-		return 'below 1 ms';
+	if (index === 0) return 'below 1 ms';
 	const { low, high } = classRange(index);
 	return `${duration(low * 1e6)} – ${duration((high + 1) * 1e6)}`.replaceAll('.0 ', ' ');
 }
@@ -20,7 +19,16 @@ export function HeatMap({ heat }: { heat: Heat }) {
 	return (
 		<div class="heat" tabIndex={0} role="region" aria-label="Freed blocks by size and lifetime">
 			<table>
-				<thead><tr><th>lived \ size</th>{heat.sizes.map((size) => <th key={size} class="number">{sizeTitle(size)}</th>)}</tr></thead>
+				<thead>
+					<tr>
+						<th>lived \ size</th>
+						{heat.sizes.map((size) => (
+							<th key={size} class="number">
+								{sizeTitle(size)}
+							</th>
+						))}
+					</tr>
+				</thead>
 				<tbody>
 					{heat.times.map((time, row) => (
 						<tr key={time}>
@@ -29,8 +37,12 @@ export function HeatMap({ heat }: { heat: Heat }) {
 								const strength = depth(value);
 								const size = classRange(heat.sizes[column]!);
 								return (
-									<td key={column} class={strength ? 'full' : ''} style={{ '--s': strength.toFixed(3) }}
-										title={`${count(value)} blocks, ${percent(value, heat.total)}: ${bytes(size.low)} – ${bytes(size.high)}, lived ${timeTitle(time)}`}>
+									<td
+										key={column}
+										class={strength ? 'full' : ''}
+										style={{ '--s': strength.toFixed(3) }}
+										title={`${count(value)} blocks, ${percent(value, heat.total)}: ${bytes(size.low)} – ${bytes(size.high)}, lived ${timeTitle(time)}`}
+									>
 										{value >= 1 ? countShort(value) : ''}
 									</td>
 								);

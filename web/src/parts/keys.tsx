@@ -37,14 +37,15 @@ function nextQuestion(step: number): void {
 }
 
 function typing(target: EventTarget | null): boolean {
-	return target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && (target as HTMLInputElement).type !== 'checkbox';
+	return (
+		target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && (target as HTMLInputElement).type !== 'checkbox'
+	);
 }
 
 function focus(selector: string): boolean {
 	const element = document.querySelector<HTMLElement>(selector);
 	element?.focus();
-	if (element instanceof HTMLInputElement)
-		element.select();
+	if (element instanceof HTMLInputElement) element.select();
 	return element !== null;
 }
 
@@ -55,67 +56,81 @@ function onKey(event: KeyboardEvent): boolean {
 		return true;
 	}
 	switch (event.key) {
-	case '?':
-		keysShown.value = !keysShown.value;
-		return true;
-	case 'q':
-		nextQuestion(1);
-		return true;
-	case 'Q':
-		nextQuestion(-1);
-		return true;
-	case '/':
-		return focus('#filter');
-	case 'f':
-		return focus('#search');
-	case 't':
-		return focus('.strip[tabindex]');
-	case 'c':
-		copyCommand();
-		return true;
-	case 'd':
-		switchTheme();
-		return true;
-	default:
-		return false;
+		case '?':
+			keysShown.value = !keysShown.value;
+			return true;
+		case 'q':
+			nextQuestion(1);
+			return true;
+		case 'Q':
+			nextQuestion(-1);
+			return true;
+		case '/':
+			return focus('#filter');
+		case 'f':
+			return focus('#search');
+		case 't':
+			return focus('.strip[tabindex]');
+		case 'c':
+			copyCommand();
+			return true;
+		case 'd':
+			switchTheme();
+			return true;
+		default:
+			return false;
 	}
 }
 
 export function startKeys(): void {
 	addEventListener('keydown', (event) => {
-		if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented)
-			return;
+		if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
 		if (typing(event.target)) {
-			if (event.key === 'Escape')
-				(event.target as HTMLElement).blur();
+			if (event.key === 'Escape') (event.target as HTMLElement).blur();
 			return;
 		}
-		if (keysShown.value && event.key !== '?' && event.key !== 'Escape')
-			return;
-		if (onKey(event))
-			event.preventDefault();
+		if (keysShown.value && event.key !== '?' && event.key !== 'Escape') return;
+		if (onKey(event)) event.preventDefault();
 	});
 }
 
 export function Keys() {
 	const dialog = useRef<HTMLDialogElement>(null);
 	useEffect(() => {
-		if (keysShown.value)
-			dialog.current?.showModal();
-		else
-			dialog.current?.close();
+		if (keysShown.value) dialog.current?.showModal();
+		else dialog.current?.close();
 	}, [keysShown.value]);
 	return (
-		<dialog ref={dialog} aria-labelledby="keys-title" onClose={() => { keysShown.value = false; }}>
+		<dialog
+			ref={dialog}
+			aria-labelledby="keys-title"
+			onClose={() => {
+				keysShown.value = false;
+			}}
+		>
 			<header>
 				<h2 id="keys-title">Keys</h2>
-				<button type="button" class="plain" onClick={() => { keysShown.value = false; }}>Close</button>
+				<button
+					type="button"
+					class="plain"
+					onClick={() => {
+						keysShown.value = false;
+					}}
+				>
+					Close
+				</button>
 			</header>
 			<div class="body" tabIndex={0}>
 				<dl class="keys">
 					{LIST.map(([keys, what]) => (
 						<div key={keys}>
-							<dt>{keys.split(/\s{2}/).map((key) => <><kbd key={key}>{key}</kbd> </>)}</dt>
+							<dt>
+								{keys.split(/\s{2}/).map((key) => (
+									<>
+										<kbd key={key}>{key}</kbd>{' '}
+									</>
+								))}
+							</dt>
 							<dd>{what}</dd>
 						</div>
 					))}

@@ -19,8 +19,8 @@ function choose(name: string, moments: readonly Moment[]): void {
 	const kept = moments.filter((moment) => moment.kind === 'kept');
 	set({
 		cost: name,
-		at: value('at') ?? (name === 'live' ? kept[Math.floor(kept.length / 2)]?.word ?? 'end' : 'end'),
-		minus: name === 'grown' ? value('minus') ?? kept[0]?.word ?? 'peak' : null,
+		at: value('at') ?? (name === 'live' ? (kept[Math.floor(kept.length / 2)]?.word ?? 'end') : 'end'),
+		minus: name === 'grown' ? (value('minus') ?? kept[0]?.word ?? 'peak') : null,
 	});
 }
 
@@ -29,13 +29,21 @@ function MomentPick({ label, name, moments }: { label: string; name: 'at' | 'min
 	return (
 		<select aria-label={label} title={label} value={chosen?.word ?? ''} onChange={(event) => set({ [name]: event.currentTarget.value })}>
 			{!chosen && <option value="">{value(name)}</option>}
-			{moments.map((moment) => <option key={moment.word} value={moment.word}>{moment.label}</option>)}
+			{moments.map((moment) => (
+				<option key={moment.word} value={moment.word}>
+					{moment.label}
+				</option>
+			))}
 		</select>
 	);
 }
 
 function options(ofMoment: boolean) {
-	return QUESTIONS.filter((q) => q.ofMoment === ofMoment).map((q) => <option key={q.name} value={q.name}>{q.label}</option>);
+	return QUESTIONS.filter((q) => q.ofMoment === ofMoment).map((q) => (
+		<option key={q.name} value={q.name}>
+			{q.label}
+		</option>
+	));
 }
 
 /** The sum of what is shown, and of what it is a part. */
@@ -44,16 +52,22 @@ function Sum({ asked }: { asked: Question }) {
 	const answer = useAnswer<Answered>(canonical('sites', params));
 	const data = answer.data;
 	if (answer.status === 'error')
-		return <span class="soft cut" title={answer.error}>{answer.absent ? 'not in this file' : answer.error}</span>;
-	if (!data)
-		return <span class="soft">…</span>;
+		return (
+			<span class="soft cut" title={answer.error}>
+				{answer.absent ? 'not in this file' : answer.error}
+			</span>
+		);
+	if (!data) return <span class="soft">…</span>;
 	const text = comparing.value || asked.name === 'grown' ? change : quantity;
 	const part = data.shown !== data.whole;
 	return (
 		<>
-			<strong class={answer.stale ? 'stale' : ''} title={exact(data.shown, asked.unit)}>{text(data.shown, asked.unit)}</strong>
+			<strong class={answer.stale ? 'stale' : ''} title={exact(data.shown, asked.unit)}>
+				{text(data.shown, asked.unit)}
+			</strong>
 			<span class="soft cut" title={data.moment}>
-				{part ? `${percent(data.shown, data.whole)} of ${text(data.whole, asked.unit)}, ` : ''}{data.moment}
+				{part ? `${percent(data.shown, data.whole)} of ${text(data.whole, asked.unit)}, ` : ''}
+				{data.moment}
 			</span>
 		</>
 	);
@@ -67,14 +81,22 @@ export function QuestionPick() {
 	return (
 		<div class="question">
 			<div class="pick">
-				<select id="question" aria-label="Question" title={asked.help} value={name}
-					onChange={(event) => choose(event.currentTarget.value, moments)}>
+				<select
+					id="question"
+					aria-label="Question"
+					title={asked.help}
+					value={name}
+					onChange={(event) => choose(event.currentTarget.value, moments)}
+				>
 					<optgroup label="At a moment">{options(true)}</optgroup>
 					<optgroup label="Over the whole run">{options(false)}</optgroup>
 				</select>
 				{asked.ofMoment && (
-					<select aria-label="Measured in" value={value('unit') ?? 'bytes'}
-						onChange={(event) => set({ unit: event.currentTarget.value === 'blocks' ? 'blocks' : null })}>
+					<select
+						aria-label="Measured in"
+						value={value('unit') ?? 'bytes'}
+						onChange={(event) => set({ unit: event.currentTarget.value === 'blocks' ? 'blocks' : null })}
+					>
 						<option value="bytes">bytes</option>
 						<option value="blocks">blocks</option>
 					</select>
@@ -86,7 +108,9 @@ export function QuestionPick() {
 					<MomentPick label={name === 'grown' ? 'to' : 'at'} name="at" moments={moments} />
 				</div>
 			)}
-			<div class="answer"><Sum asked={asked} /></div>
+			<div class="answer">
+				<Sum asked={asked} />
+			</div>
 		</div>
 	);
 }

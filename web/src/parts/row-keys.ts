@@ -20,32 +20,26 @@ interface Subject {
 export function onSubjectKey(key: string, subject: Subject): boolean {
 	const name = subject.function;
 	switch (key) {
-	case 'p':
-		if (name)
-			go('flame', { pivot: name });
-		return true;
-	case 's':
-		if (subject.file)
-			go('source', { path: subject.file, line: subject.line ? String(subject.line) : null });
-		return true;
-	case '+':
-	case '-':
-		if (name)
-			addFilter({ name: key === '+' ? 'focus' : 'ignore', value: `^${escapeRegex(name)}$` });
-		else if (subject.module)
-			addFilter({ name: key === '+' ? 'module' : 'not-module', value: escapeRegex(subject.module) });
-		return true;
-	default:
-		return false;
+		case 'p':
+			if (name) go('flame', { pivot: name });
+			return true;
+		case 's':
+			if (subject.file) go('source', { path: subject.file, line: subject.line ? String(subject.line) : null });
+			return true;
+		case '+':
+		case '-':
+			if (name) addFilter({ name: key === '+' ? 'focus' : 'ignore', value: `^${escapeRegex(name)}$` });
+			else if (subject.module) addFilter({ name: key === '+' ? 'module' : 'not-module', value: escapeRegex(subject.module) });
+			return true;
+		default:
+			return false;
 	}
 }
 
 export function onRowKey(event: KeyboardEvent, row: SiteRow | undefined, axis: string): boolean {
-	if (!row)
-		return false;
+	if (!row) return false;
 	const owner: Frame | undefined = ownerOfRow(row);
-	if (owner)
-		return onSubjectKey(event.key, owner);
+	if (owner) return onSubjectKey(event.key, owner);
 	const values = row.values;
 	return onSubjectKey(event.key, {
 		function: axis === 'function' ? String(values.function) : undefined,

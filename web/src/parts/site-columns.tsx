@@ -52,8 +52,7 @@ export function numberColumn(options: NumberColumn): Column<SiteRow> {
 		},
 		cell: (row) => {
 			const value = numberOf(row, key);
-			if (value === null)
-				return <span class="soft">–</span>;
+			if (value === null) return <span class="soft">–</span>;
 			const sign = options.signed ? (value > 0 ? 'grew' : value < 0 ? 'shrank' : 'soft') : value === 0 ? 'soft' : '';
 			return sign ? <span class={sign}>{text(value, unit)}</span> : text(value, unit);
 		},
@@ -101,10 +100,19 @@ const STACK_NAME: Column<SiteRow> = {
 	title: 'Asked for by',
 	help: 'The innermost frame outside libc, the runtime and containers',
 	sort: (row) => ownerOfRow(row)?.function ?? '',
-	hint: (row) => row.stack?.slice(0, 24).map((number) => row.frames?.[number]?.function).join('\n'),
+	hint: (row) =>
+		row.stack
+			?.slice(0, 24)
+			.map((number) => row.frames?.[number]?.function)
+			.join('\n'),
 	cell: (row) => {
 		const owner = ownerOfRow(row);
-		return <><span class="fn">{owner ? shortName(owner.function) : '[no stack]'}</span><span class="where">{owner ? placeOf(owner) : ''}</span></>;
+		return (
+			<>
+				<span class="fn">{owner ? shortName(owner.function) : '[no stack]'}</span>
+				<span class="where">{owner ? placeOf(owner) : ''}</span>
+			</>
+		);
 	},
 };
 
@@ -121,11 +129,31 @@ function measureColumn(measure: MeasureWord): Column<SiteRow> {
 export function siteColumns(asked: Question, result: SitesResult, courses: Courses | undefined): Column<SiteRow>[] {
 	const most = Math.max(1, ...result.sites.map((site) => Math.abs(Number(site[asked.key]) || 0)));
 	const main = numberColumn({
-		key: asked.key, title: asked.title, unit: asked.unit, help: asked.help, width: 104,
-		whole: most, signed: asked.name === 'grown',
+		key: asked.key,
+		title: asked.title,
+		unit: asked.unit,
+		help: asked.help,
+		width: 104,
+		whole: most,
+		signed: asked.name === 'grown',
 	});
-	const several = { key: 'process', title: 'PID', width: 64, number: true, optional: true, sort: (row: SiteRow) => numberOf(row, 'process'), cell: (row: SiteRow) => String(row.values.process) };
-	const kind = { key: 'kind', title: 'Kind', width: 56, optional: true, sort: (row: SiteRow) => String(row.values.kind), cell: (row: SiteRow) => String(row.values.kind) };
+	const several = {
+		key: 'process',
+		title: 'PID',
+		width: 64,
+		number: true,
+		optional: true,
+		sort: (row: SiteRow) => numberOf(row, 'process'),
+		cell: (row: SiteRow) => String(row.values.process),
+	};
+	const kind = {
+		key: 'kind',
+		title: 'Kind',
+		width: 56,
+		optional: true,
+		sort: (row: SiteRow) => String(row.values.kind),
+		cell: (row: SiteRow) => String(row.values.kind),
+	};
 	return [
 		main,
 		shareColumn(asked.key, result.shown, '%'),
@@ -139,22 +167,21 @@ export function siteColumns(asked: Question, result: SitesResult, courses: Cours
 
 /** Keys of groups: the cost under its own name or, of frames, beside what is asked for right there. */
 function groupKey(asked: Question): string {
-	if (asked.ofMoment)
-		return asked.unit === 'count' ? 'live_blocks' : 'live_bytes';
+	if (asked.ofMoment) return asked.unit === 'count' ? 'live_blocks' : 'live_bytes';
 	return asked.key;
 }
 
 function groupName(row: SiteRow, axis: Axis): string {
 	const name = String(row.values[axis.name] ?? '');
 	switch (axis.name) {
-	case 'function':
-	case 'type':
-		return shortName(name);
-	case 'module':
-	case 'line':
-		return base(name) || name;
-	default:
-		return name;
+		case 'function':
+		case 'type':
+			return shortName(name);
+		case 'module':
+		case 'line':
+			return base(name) || name;
+		default:
+			return name;
 	}
 }
 
@@ -167,15 +194,30 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 	/* What grew and what shrank are no parts of a whole. */
 	const share = (of: string, title: string) => (compared ? [] : [shareColumn(of, result.shown, title)]);
 	if (axis.ofFrames) {
-		columns.push(numberColumn({ key: 'self', title: 'Self', unit: asked.unit, help: 'Asked for right there', width: 104, whole, signed }), ...share('self', '%'));
-		columns.push(numberColumn({ key, title: 'With callees', unit: asked.unit, help: 'Asked for there or in anything called from there', width: 104, whole, signed }), ...share(key, '% '));
+		columns.push(
+			numberColumn({ key: 'self', title: 'Self', unit: asked.unit, help: 'Asked for right there', width: 104, whole, signed }),
+			...share('self', '%'),
+		);
+		columns.push(
+			numberColumn({
+				key,
+				title: 'With callees',
+				unit: asked.unit,
+				help: 'Asked for there or in anything called from there',
+				width: 104,
+				whole,
+				signed,
+			}),
+			...share(key, '% '),
+		);
 	} else {
-		columns.push(numberColumn({ key, title: asked.title, unit: asked.unit, help: asked.help, width: 104, whole, signed }), ...share(key, '%'));
+		columns.push(
+			numberColumn({ key, title: asked.title, unit: asked.unit, help: asked.help, width: 104, whole, signed }),
+			...share(key, '%'),
+		);
 	}
-	if (asked.ofMoment && asked.unit === 'bytes')
-		columns.push(numberColumn({ key: 'live_blocks', title: 'Blocks', unit: 'count', signed }));
-	if (asked.name !== 'calls')
-		columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count', signed: compared }));
+	if (asked.ofMoment && asked.unit === 'bytes') columns.push(numberColumn({ key: 'live_blocks', title: 'Blocks', unit: 'count', signed }));
+	if (asked.name !== 'calls') columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count', signed: compared }));
 	columns.push({
 		key: 'name',
 		title: axis.label,
@@ -183,8 +225,20 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 		hint: (row) => String(row.values[axis.name]),
 		cell: (row) => {
 			const file = row.values.source_file as string | null | undefined;
-			const where = axis.name === 'function' ? (file ? base(file) : base(row.values.module as string)) : axis.name === 'line' || axis.name === 'file' ? base(row.values.module as string) : '';
-			return <><span class="fn">{groupName(row, axis)}</span><span class="where">{where}</span></>;
+			const where =
+				axis.name === 'function'
+					? file
+						? base(file)
+						: base(row.values.module as string)
+					: axis.name === 'line' || axis.name === 'file'
+						? base(row.values.module as string)
+						: '';
+			return (
+				<>
+					<span class="fn">{groupName(row, axis)}</span>
+					<span class="where">{where}</span>
+				</>
+			);
 		},
 	});
 	return columns;
@@ -203,7 +257,11 @@ export function changedColumns(asked: Question, result: Answered): Column<SiteRo
 			key: 'verdict',
 			title: 'Note',
 			width: 96,
-			cell: (row) => <span class="soft">{row.values.within_spread ? 'within spread' : row.values.before === 0 ? 'new' : row.values.after === 0 ? 'gone' : ''}</span>,
+			cell: (row) => (
+				<span class="soft">
+					{row.values.within_spread ? 'within spread' : row.values.before === 0 ? 'new' : row.values.after === 0 ? 'gone' : ''}
+				</span>
+			),
 		},
 		STACK_NAME,
 	];

@@ -7,8 +7,22 @@ import { SizeBars, TimeBars } from './bars';
 import type { SiteRow } from './site-columns';
 import { Stack } from './stack';
 
-const FACTS = ['peak_bytes', 'peak_blocks', 'leaked_bytes', 'leaked_blocks', 'total_bytes', 'calls', 'mean_bytes', 'temporary_calls',
-	'max_bytes', 'waste_bytes', 'mean_lifetime_ns', 'born_ns', 'copied_bytes', 'frees'];
+const FACTS = [
+	'peak_bytes',
+	'peak_blocks',
+	'leaked_bytes',
+	'leaked_blocks',
+	'total_bytes',
+	'calls',
+	'mean_bytes',
+	'temporary_calls',
+	'max_bytes',
+	'waste_bytes',
+	'mean_lifetime_ns',
+	'born_ns',
+	'copied_bytes',
+	'frees',
+];
 
 export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: () => void; onFlame: (name: string) => void }) {
 	const owner = ownerOf(row.stack ?? [], row.frames ?? []);
@@ -16,9 +30,17 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 	return (
 		<aside class="side" aria-label="The chosen site" tabIndex={0}>
 			<header>
-				<h2 class="code" title={owner?.function}>{owner ? shortName(owner.function) : '[no stack]'}</h2>
-				{owner && <button type="button" onClick={() => onFlame(owner.function)} title="p">Callers, callees</button>}
-				<button type="button" class="plain" aria-label="Close" onClick={onClose}>×</button>
+				<h2 class="code" title={owner?.function}>
+					{owner ? shortName(owner.function) : '[no stack]'}
+				</h2>
+				{owner && (
+					<button type="button" onClick={() => onFlame(owner.function)} title="p">
+						Callers, callees
+					</button>
+				)}
+				<button type="button" class="plain" aria-label="Close" onClick={onClose}>
+					×
+				</button>
 			</header>
 			<section>
 				<dl class="facts">
@@ -28,7 +50,9 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 						return (
 							<>
 								<dt title={measure.help}>{measure.title}</dt>
-								<dd title={typeof value === 'number' ? exact(value, measure.unit) : undefined}>{typeof value === 'number' ? quantity(value, measure.unit) : '–'}</dd>
+								<dd title={typeof value === 'number' ? exact(value, measure.unit) : undefined}>
+									{typeof value === 'number' ? quantity(value, measure.unit) : '–'}
+								</dd>
 							</>
 						);
 					})}
@@ -38,8 +62,18 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 				<h2>Stack, innermost first</h2>
 				<Stack stack={row.stack ?? []} frames={row.frames ?? []} />
 			</section>
-			{site.sizes && site.sizes.length > 0 && <section><h2>Sizes asked for, by calls</h2><SizeBars label="Sizes asked for" bars={site.sizes} /></section>}
-			{site.lifetimes && site.lifetimes.length > 0 && <section><h2>How long freed blocks lived</h2><TimeBars label="Lifetimes" bars={site.lifetimes} /></section>}
+			{site.sizes && site.sizes.length > 0 && (
+				<section>
+					<h2>Sizes asked for, by calls</h2>
+					<SizeBars label="Sizes asked for" bars={site.sizes} />
+				</section>
+			)}
+			{site.lifetimes && site.lifetimes.length > 0 && (
+				<section>
+					<h2>How long freed blocks lived</h2>
+					<TimeBars label="Lifetimes" bars={site.lifetimes} />
+				</section>
+			)}
 		</aside>
 	);
 }

@@ -6,13 +6,21 @@ import type { Frame } from '../model/types';
 
 export function Place({ frame }: { frame: Frame }) {
 	if (!frame.file || !frame.line)
-		return <span class="where" title={frame.module}>{placeOf(frame)}</span>;
+		return (
+			<span class="where" title={frame.module}>
+				{placeOf(frame)}
+			</span>
+		);
 	return (
-		<a class="where" href="#" title={`${frame.file}:${frame.line}`}
+		<a
+			class="where"
+			href="#"
+			title={`${frame.file}:${frame.line}`}
 			onClick={(event) => {
 				event.preventDefault();
 				go('source', { path: frame.file, line: String(frame.line) });
-			}}>
+			}}
+		>
 			{placeOf(frame)}
 		</a>
 	);
@@ -23,11 +31,15 @@ export function Stack({ stack, frames }: { stack: readonly number[]; frames: rea
 		<ol class="stack">
 			{stack.map((number, i) => {
 				const frame = frames[number];
-				return frame && (
-					<li key={i} class={frame.plumbing ? 'plumbing' : ''}>
-						<span class={`fn ${frame.inlined ? 'inlined' : ''}`} title={frame.function}>{shortName(frame.function)}</span>
-						<Place frame={frame} />
-					</li>
+				return (
+					frame && (
+						<li key={i} class={frame.plumbing ? 'plumbing' : ''}>
+							<span class={`fn ${frame.inlined ? 'inlined' : ''}`} title={frame.function}>
+								{shortName(frame.function)}
+							</span>
+							<Place frame={frame} />
+						</li>
+					)
 				);
 			})}
 		</ol>

@@ -6,11 +6,20 @@ import { about, saved } from '../model/source';
 import { shellWord } from '../model/query';
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
-	return <div class="state"><h2>{title}</h2>{children}</div>;
+	return (
+		<div class="state">
+			<h2>{title}</h2>
+			{children}
+		</div>
+	);
 }
 
 export function Loading({ what }: { what: string }) {
-	return <div class="state" role="status">{what}…</div>;
+	return (
+		<div class="state" role="status">
+			{what}…
+		</div>
+	);
 }
 
 export function Failed({ answer }: { answer: Answer<unknown> }) {
@@ -33,12 +42,8 @@ export function Failed({ answer }: { answer: Answer<unknown> }) {
 }
 
 /** Shows the answer when it is there; the one before it, paler, while the next is on its way. */
-export function Answered<T>({ answer, what, children }: {
-	answer: Answer<T>; what: string; children: (data: T) => ComponentChildren;
-}) {
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
-	if (answer.data === undefined)
-		return <Loading what={what} />;
+export function Answered<T>({ answer, what, children }: { answer: Answer<T>; what: string; children: (data: T) => ComponentChildren }) {
+	if (answer.status === 'error') return <Failed answer={answer} />;
+	if (answer.data === undefined) return <Loading what={what} />;
 	return <>{children(answer.data)}</>;
 }

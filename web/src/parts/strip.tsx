@@ -31,8 +31,7 @@ export function marksOf(moments: readonly Moment[]): Mark[] {
 /** The moments of the question, as a range; of one moment from and to are the same. */
 export function chosenRange(moments: readonly Moment[]): { from: number; to: number } | undefined {
 	const cost = value('cost') ?? 'peak';
-	if (cost !== 'live' && cost !== 'grown')
-		return undefined;
+	if (cost !== 'live' && cost !== 'grown') return undefined;
 	const to = findMoment(moments, value('at') ?? 'end');
 	const from = cost === 'grown' ? findMoment(moments, value('minus') ?? 'peak') : to;
 	return from && to && { from: Math.min(from.at, to.at), to: Math.max(from.at, to.at) };
@@ -40,19 +39,15 @@ export function chosenRange(moments: readonly Moment[]): { from: number; to: num
 
 export function choosePoint(moments: readonly Moment[], at: number): void {
 	const moment = nearestMoment(moments, at);
-	if (moment)
-		set({ cost: 'live', at: moment.word, minus: null });
+	if (moment) set({ cost: 'live', at: moment.word, minus: null });
 }
 
 export function chooseRange(moments: readonly Moment[], from: number, to: number): void {
 	const first = nearestMoment(moments, from);
 	const last = nearestMoment(moments, to);
-	if (!first || !last)
-		return;
-	if (first.word === last.word)
-		set({ cost: 'live', at: last.word, minus: null });
-	else
-		set({ cost: 'grown', at: last.word, minus: first.word });
+	if (!first || !last) return;
+	if (first.word === last.word) set({ cost: 'live', at: last.word, minus: null });
+	else set({ cost: 'grown', at: last.word, minus: first.word });
 }
 
 /** Arrows step through the kept moments; with Shift they move the end of a range. */
@@ -62,44 +57,57 @@ function onKey(event: TargetedKeyboardEvent<HTMLElement>, moments: readonly Mome
 		set({ cost: null, at: null, minus: null });
 		return;
 	}
-	if (!step || !moments.length)
-		return;
+	if (!step || !moments.length) return;
 	event.preventDefault();
 	const cost = value('cost') ?? 'peak';
 	const known = cost === 'live' || cost === 'grown' ? findMoment(moments, value('at') ?? 'end') : findMoment(moments, 'peak');
 	const here = known ? moments.indexOf(known) : moments.length - 1;
 	const next = moments[Math.max(0, Math.min(moments.length - 1, here + step))]!;
-	if (event.shiftKey)
-		set({ cost: 'grown', at: next.word, minus: value('minus') ?? known?.word ?? 'peak' });
-	else
-		set({ cost: 'live', at: next.word, minus: null });
+	if (event.shiftKey) set({ cost: 'grown', at: next.word, minus: value('minus') ?? known?.word ?? 'peak' });
+	else set({ cost: 'live', at: next.word, minus: null });
 }
 
 export function Strip() {
 	const answer = useTimeline();
 	const timeline = answer.data?.timeline;
-	if (!timeline)
-		return <div class="strip soft">{answer.status === 'error' ? 'No timeline: ' + (answer.error ?? '') : ''}</div>;
+	if (!timeline) return <div class="strip soft">{answer.status === 'error' ? 'No timeline: ' + (answer.error ?? '') : ''}</div>;
 	if (timeline.length < 2)
-		return <div class="strip soft"><span class="words">too short to show over time</span></div>;
+		return (
+			<div class="strip soft">
+				<span class="words">too short to show over time</span>
+			</div>
+		);
 	const moments = momentsOf(answer.data!);
 	const most = Math.max(...timeline.map((point) => point.live_bytes));
 	/* Beside an RSS many times as large the heap would be a flat line: its shape is what people steer by here. */
 	const withRss = Math.max(...timeline.map((point) => point.rss_bytes)) < 4 * most;
 	return (
-		<div class="strip" tabIndex={0} role="group"
+		<div
+			class="strip"
+			tabIndex={0}
+			role="group"
 			aria-label="Time. Left and right step through the kept moments, with Shift they choose a range, Escape goes back to the peak."
-			onKeyDown={(event) => onKey(event, moments)}>
-			<span class="words">live heap, at most {bytes(most)}{withRss ? '; RSS in grey' : ''}</span>
-			<Chart label="Live heap and RSS over time" bare unit="bytes" height={60}
+			onKeyDown={(event) => onKey(event, moments)}
+		>
+			<span class="words">
+				live heap, at most {bytes(most)}
+				{withRss ? '; RSS in grey' : ''}
+			</span>
+			<Chart
+				label="Live heap and RSS over time"
+				bare
+				unit="bytes"
+				height={60}
 				times={timeline.map((point) => point.at_ns)}
 				lines={[
 					...(withRss ? [{ label: 'RSS', colour: 'series-rss', values: timeline.map((point) => point.rss_bytes || null), width: 1 }] : []),
 					{ label: 'live', colour: 'series-live', values: timeline.map((point) => point.live_bytes), fill: 'pale' },
 				]}
-				marks={marksOf(moments)} range={chosenRange(moments)}
+				marks={marksOf(moments)}
+				range={chosenRange(moments)}
 				onPoint={(at) => choosePoint(moments, at)}
-				onRange={(from, to) => chooseRange(moments, from, to)} />
+				onRange={(from, to) => chooseRange(moments, from, to)}
+			/>
 		</div>
 	);
 }

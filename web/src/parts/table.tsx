@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table of any length: only the rows in sight exist. It is one stop of the Tab key; the arrows move in it.
-import {
-	elementScroll, observeElementOffset, observeElementRect, Virtualizer, type VirtualItem,
-} from '@tanstack/virtual-core';
+import { elementScroll, observeElementOffset, observeElementRect, Virtualizer, type VirtualItem } from '@tanstack/virtual-core';
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
@@ -82,41 +80,57 @@ function useVirtual(count: number, height: number, element: { current: HTMLEleme
 
 function target(event: KeyboardEvent, at: number, last: number): number | undefined {
 	switch (event.key) {
-	case 'ArrowDown':
-	case 'j':
-		return Math.min(last, at + 1);
-	case 'ArrowUp':
-	case 'k':
-		return Math.max(0, at - 1);
-	case 'PageDown':
-		return Math.min(last, at + PAGE);
-	case 'PageUp':
-		return Math.max(0, at - PAGE);
-	case 'Home':
-		return 0;
-	case 'End':
-		return last;
-	default:
-		return undefined;
+		case 'ArrowDown':
+		case 'j':
+			return Math.min(last, at + 1);
+		case 'ArrowUp':
+		case 'k':
+			return Math.max(0, at - 1);
+		case 'PageDown':
+			return Math.min(last, at + PAGE);
+		case 'PageUp':
+			return Math.max(0, at - PAGE);
+		case 'Home':
+			return 0;
+		case 'End':
+			return last;
+		default:
+			return undefined;
 	}
 }
 
-function Heading<Row>({ column, sorting, onSort }: {
-	column: Column<Row>; sorting: Sorting | undefined; onSort: ((sorting: Sorting) => void) | undefined;
+function Heading<Row>({
+	column,
+	sorting,
+	onSort,
+}: {
+	column: Column<Row>;
+	sorting: Sorting | undefined;
+	onSort: ((sorting: Sorting) => void) | undefined;
 }) {
 	const sorted = sorting?.key === column.key ? (sorting.down ? 'descending' : 'ascending') : undefined;
 	const arrow = sorted === 'descending' ? ' ↓' : sorted === 'ascending' ? ' ↑' : '';
 	const can = column.sort && onSort;
 	return (
-		<div role="columnheader" class={`title ${column.number ? 'number' : ''} ${column.width ? '' : 'grow'}`}
-			aria-sort={sorted ?? (can ? 'none' : undefined)} title={column.help}
-			style={column.width ? { width: `${column.width}px` } : undefined}>
-			{can
-				? <button type="button" tabIndex={-1}
-					onClick={() => onSort({ key: column.key, down: sorted ? sorted === 'ascending' : column.number ?? false })}>
-					{column.title}{arrow}
+		<div
+			role="columnheader"
+			class={`title ${column.number ? 'number' : ''} ${column.width ? '' : 'grow'}`}
+			aria-sort={sorted ?? (can ? 'none' : undefined)}
+			title={column.help}
+			style={column.width ? { width: `${column.width}px` } : undefined}
+		>
+			{can ? (
+				<button
+					type="button"
+					tabIndex={-1}
+					onClick={() => onSort({ key: column.key, down: sorted ? sorted === 'ascending' : (column.number ?? false) })}
+				>
+					{column.title}
+					{arrow}
 				</button>
-				: column.title}
+			) : (
+				column.title
+			)}
 		</div>
 	);
 }
@@ -124,8 +138,12 @@ function Heading<Row>({ column, sorting, onSort }: {
 function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
 	const fill = column.fill?.(row) ?? 0;
 	return (
-		<div role="gridcell" class={`cell ${column.number ? 'number' : ''} ${column.width ? '' : 'grow'}`}
-			title={column.hint?.(row)} style={column.width ? { width: `${column.width}px` } : undefined}>
+		<div
+			role="gridcell"
+			class={`cell ${column.number ? 'number' : ''} ${column.width ? '' : 'grow'}`}
+			title={column.hint?.(row)}
+			style={column.width ? { width: `${column.width}px` } : undefined}
+		>
 			{fill > 0 && <i class="fill" style={{ width: `${Math.min(1, fill) * 100}%` }} />}
 			{column.fill ? <span class="over">{column.cell(row)}</span> : column.cell(row)}
 		</div>
@@ -142,49 +160,60 @@ export function Table<Row>(props: TableProps<Row>) {
 	const width = columns.reduce((sum, column) => sum + (column.width ?? 240), 0);
 
 	useEffect(() => {
-		if (rows.length && lastShown >= rows.length - 1)
-			props.onEnd?.();
+		if (rows.length && lastShown >= rows.length - 1) props.onEnd?.();
 	}, [lastShown, rows.length]);
 	useEffect(() => {
-		if (chosen >= 0 && chosen < rows.length)
-			virtual.scrollToIndex(chosen, { align: props.align ?? 'auto' });
+		if (chosen >= 0 && chosen < rows.length) virtual.scrollToIndex(chosen, { align: props.align ?? 'auto' });
 	}, [chosen, rows.length]);
 
 	const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
-		if (event.ctrlKey || event.metaKey || event.altKey || !rows.length)
-			return;
+		if (event.ctrlKey || event.metaKey || event.altKey || !rows.length) return;
 		const next = target(event, chosen, rows.length - 1);
-		if (next !== undefined)
-			props.onChoose?.(next);
-		else if (event.key === 'Enter' && chosen >= 0)
-			props.onOpen?.(chosen);
-		else if (!props.onKey?.(event, chosen))
-			return;
+		if (next !== undefined) props.onChoose?.(next);
+		else if (event.key === 'Enter' && chosen >= 0) props.onOpen?.(chosen);
+		else if (!props.onKey?.(event, chosen)) return;
 		event.preventDefault();
 		event.stopPropagation();
 	};
 
 	const line = (item: VirtualItem) => {
 		const row = rows[item.index];
-		if (row === undefined)
-			return null;
+		if (row === undefined) return null;
 		const open = props.tree?.open(row);
 		return (
-			<div key={item.key} id={`row-${item.index}`} role="row" class="line" aria-rowindex={item.index + 2}
-				aria-selected={item.index === chosen} aria-level={props.tree?.level(row)} aria-expanded={open}
+			<div
+				key={item.key}
+				id={`row-${item.index}`}
+				role="row"
+				class="line"
+				aria-rowindex={item.index + 2}
+				aria-selected={item.index === chosen}
+				aria-level={props.tree?.level(row)}
+				aria-expanded={open}
 				style={{ transform: `translateY(${item.start}px)` }}
-				onClick={() => props.onChoose?.(item.index)} onDblClick={() => props.onOpen?.(item.index)}>
-				{columns.map((column) => <Cell key={column.key} column={column} row={row} />)}
+				onClick={() => props.onChoose?.(item.index)}
+				onDblClick={() => props.onOpen?.(item.index)}
+			>
+				{columns.map((column) => (
+					<Cell key={column.key} column={column} row={row} />
+				))}
 			</div>
 		);
 	};
 
 	return (
-		<div ref={element} class="grid" role={props.tree ? 'treegrid' : 'grid'} tabIndex={0} aria-label={props.label}
-			aria-rowcount={(props.total ?? rows.length) + 1} aria-colcount={columns.length}
+		<div
+			ref={element}
+			class="grid"
+			role={props.tree ? 'treegrid' : 'grid'}
+			tabIndex={0}
+			aria-label={props.label}
+			aria-rowcount={(props.total ?? rows.length) + 1}
+			aria-colcount={columns.length}
 			style={{ '--row': `${height}px` }}
 			aria-activedescendant={chosen >= 0 && chosen < rows.length ? `row-${chosen}` : undefined}
-			onKeyDown={onKeyDown}>
+			onKeyDown={onKeyDown}
+		>
 			<div class="head" role="row" aria-rowindex={1} style={{ minWidth: `${width}px` }}>
 				{columns.map((column) => (
 					<Heading key={column.key} column={column} sorting={props.sorting} onSort={props.onSort} />
@@ -200,18 +229,14 @@ export function Table<Row>(props: TableProps<Row>) {
 /** Rows in the order that is asked for; equal ones stay as they came. */
 export function sortRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sorting: Sorting | undefined): readonly Row[] {
 	const by = sorting && columns.find((column) => column.key === sorting.key)?.sort;
-	if (!by)
-		return rows;
+	if (!by) return rows;
 	const sign = sorting.down ? -1 : 1;
 	return [...rows].sort((a, b) => {
 		const x = by(a);
 		const y = by(b);
-		if (x === y)
-			return 0;
-		if (x === null)
-			return 1;
-		if (y === null)
-			return -1;
+		if (x === y) return 0;
+		if (x === null) return 1;
+		if (y === null) return -1;
 		return sign * (x < y ? -1 : 1);
 	});
 }

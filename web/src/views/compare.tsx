@@ -54,7 +54,17 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 		<table class="plain changes">
 			<thead>
 				<tr>
-					<th>Measure</th><th class="number">Before</th><th class="number">After</th><th class="number">Change</th><th class="number">of before</th><th><span class="hidden-words">Bar</span></th><th><span class="hidden-words">Note</span></th>
+					<th>Measure</th>
+					<th class="number">Before</th>
+					<th class="number">After</th>
+					<th class="number">Change</th>
+					<th class="number">of before</th>
+					<th>
+						<span class="hidden-words">Bar</span>
+					</th>
+					<th>
+						<span class="hidden-words">Note</span>
+					</th>
 				</tr>
 			</thead>
 			<tbody>
@@ -63,12 +73,30 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 					const sign = row.change > 0 ? 'grew' : row.change < 0 ? 'shrank' : 'soft';
 					return (
 						<tr key={row.measure} class={chosen(row) ? 'chosen' : ''}>
-							<td><button type="button" class="link" onClick={() => set({ cost: asked.cost === 'peak' ? null : asked.cost, unit: asked.unit ?? null, at: null, minus: null })}>{row.measure}</button></td>
-							<td class="number" title={exact(row.before, asked.measured)}>{quantity(row.before, asked.measured)}</td>
-							<td class="number" title={exact(row.after, asked.measured)}>{quantity(row.after, asked.measured)}</td>
-							<td class={`number ${sign}`} title={exact(row.change, asked.measured)}>{change(row.change, asked.measured)}</td>
-							<td class={`number ${sign}`}>{row.before ? (row.change > 0 ? '+' : '') + percent(row.change, row.before) : row.after ? 'new' : ''}</td>
-							<td class="wide"><Swing measure={row} /></td>
+							<td>
+								<button
+									type="button"
+									class="link"
+									onClick={() => set({ cost: asked.cost === 'peak' ? null : asked.cost, unit: asked.unit ?? null, at: null, minus: null })}
+								>
+									{row.measure}
+								</button>
+							</td>
+							<td class="number" title={exact(row.before, asked.measured)}>
+								{quantity(row.before, asked.measured)}
+							</td>
+							<td class="number" title={exact(row.after, asked.measured)}>
+								{quantity(row.after, asked.measured)}
+							</td>
+							<td class={`number ${sign}`} title={exact(row.change, asked.measured)}>
+								{change(row.change, asked.measured)}
+							</td>
+							<td class={`number ${sign}`}>
+								{row.before ? (row.change > 0 ? '+' : '') + percent(row.change, row.before) : row.after ? 'new' : ''}
+							</td>
+							<td class="wide">
+								<Swing measure={row} />
+							</td>
 							<td class="soft">{row.within_spread ? 'within the spread of the runs' : ''}</td>
 						</tr>
 					);
@@ -82,35 +110,57 @@ function Stacks() {
 	const asked = question.value;
 	const answer = useAnswer<StacksResult>(canonical('sites', askParams(compared(state.value), 'sites', [['limit', '300']])));
 	const data = answer.data;
-	const rows = useMemo(() => (data?.stacks ?? []).map((stack, i): SiteRow => ({
-		id: `c${i}`, values: stack as unknown as Record<string, unknown>, stack: stack.stack, frames: data!.frames,
-	})), [data]);
+	const rows = useMemo(
+		() =>
+			(data?.stacks ?? []).map((stack, i): SiteRow => ({
+				id: `c${i}`,
+				values: stack as unknown as Record<string, unknown>,
+				stack: stack.stack,
+				frames: data!.frames,
+			})),
+		[data],
+	);
 	const columns = useMemo(() => (data ? changedColumns(asked, data).filter((column) => !column.optional) : []), [data, asked]);
 	const text = value('sort') ?? '';
 	const sorting = { key: text.replace(/^-/, '') || 'change', down: text === '' || text.startsWith('-') };
 	const sorted = useMemo(() => (text ? sortRows(rows, columns, sorting) : rows), [rows, text]);
 	const chosen = sorted.findIndex((row) => row.id === value('site'));
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
-	if (!data)
-		return <Loading what="Matching stacks" />;
+	if (answer.status === 'error') return <Failed answer={answer} />;
+	if (!data) return <Loading what="Matching stacks" />;
 	if (!rows.length)
-		return <Empty title="Nothing changed"><p>All stacks have the same {asked.label.toLowerCase()} in both recordings.</p></Empty>;
+		return (
+			<Empty title="Nothing changed">
+				<p>All stacks have the same {asked.label.toLowerCase()} in both recordings.</p>
+			</Empty>
+		);
 	const row = sorted[chosen];
 	return (
 		<div class={`split ${answer.stale ? 'stale' : ''}`}>
-			<Table label="Stacks that changed" columns={columns} rows={sorted} sorting={sorting} onSort={(by) => note({ sort: by.down ? `-${by.key}` : by.key })}
-				chosen={chosen} onChoose={(index) => note({ site: sorted[index]?.id })}
+			<Table
+				label="Stacks that changed"
+				columns={columns}
+				rows={sorted}
+				sorting={sorting}
+				onSort={(by) => note({ sort: by.down ? `-${by.key}` : by.key })}
+				chosen={chosen}
+				onChoose={(index) => note({ site: sorted[index]?.id })}
 				onKey={(event, index) => {
-					if (event.key !== 'Escape')
-						return onRowKey(event, sorted[index], 'site');
+					if (event.key !== 'Escape') return onRowKey(event, sorted[index], 'site');
 					note({ site: null });
 					return true;
-				}} />
+				}}
+			/>
 			{row && (
 				<aside class="side" aria-label="The chosen stack" tabIndex={0}>
-					<header><h2>Stack, innermost first</h2><button type="button" class="plain" aria-label="Close" onClick={() => note({ site: null })}>×</button></header>
-					<section><Stack stack={row.stack ?? []} frames={row.frames ?? []} /></section>
+					<header>
+						<h2>Stack, innermost first</h2>
+						<button type="button" class="plain" aria-label="Close" onClick={() => note({ site: null })}>
+							×
+						</button>
+					</header>
+					<section>
+						<Stack stack={row.stack ?? []} frames={row.frames ?? []} />
+					</section>
 				</aside>
 			)}
 		</div>
@@ -122,12 +172,17 @@ export function CompareView() {
 	const can = about.value?.compare ?? false;
 	const answer = useAnswer<ChangesResult>(can ? canonical('summary', params) : null);
 	useEffect(() => {
-		if (can && value('compare') !== '1')
-			note({ compare: '1' });
+		if (can && value('compare') !== '1') note({ compare: '1' });
 	}, [can]);
-	useEffect(() => { asking.value = { view: 'sites', params: askParams(compared(state.value), 'sites') }; }, [state.value]);
+	useEffect(() => {
+		asking.value = { view: 'sites', params: askParams(compared(state.value), 'sites') };
+	}, [state.value]);
 	if (!about.value)
-		return <div class="view"><Loading what="Asking which recordings there are" /></div>;
+		return (
+			<div class="view">
+				<Loading what="Asking which recordings there are" />
+			</div>
+		);
 	if (!can)
 		return (
 			<div class="view">
@@ -141,15 +196,22 @@ export function CompareView() {
 		<div class="view fixed compare">
 			<section class="changes-pane">
 				<p>
-					<b>{base(about.value.before)}</b> <span class="soft">before,</span> <b>{about.value.files[0]?.name}</b> <span class="soft">after. Stacks match by their functions and modules, not by addresses.</span>
+					<b>{base(about.value.before)}</b> <span class="soft">before,</span> <b>{about.value.files[0]?.name}</b>{' '}
+					<span class="soft">after. Stacks match by their functions and modules, not by addresses.</span>
 				</p>
-				<Answered answer={answer} what="Comparing">{(data) => <Changes changes={data.changes} />}</Answered>
+				<Answered answer={answer} what="Comparing">
+					{(data) => <Changes changes={data.changes} />}
+				</Answered>
 			</section>
 			<div class="toolbar">
 				<h2>Stacks that changed most: {question.value.label.toLowerCase()}</h2>
 				<span class="grow" />
-				<button type="button" onClick={() => go('flame', { compare: '1' })}>As flame graph</button>
-				<button type="button" onClick={() => go('sites', { compare: '1', by: 'function' })}>By function</button>
+				<button type="button" onClick={() => go('flame', { compare: '1' })}>
+					As flame graph
+				</button>
+				<button type="button" onClick={() => go('sites', { compare: '1', by: 'function' })}>
+					By function
+				</button>
 			</div>
 			<Stacks />
 		</div>

@@ -31,8 +31,7 @@ function text(value: number): string {
 
 /** One line about a node, for the foot of the view and for the screen reader. */
 function describe(tree: FlameTree, names: readonly FlameName[], node: number, rootLabel: string): string {
-	if (node < 0 || node >= tree.count)
-		return '';
+	if (node < 0 || node >= tree.count) return '';
 	const name = names[tree.name[node]!];
 	const where = name ? placeOf(name) : '';
 	const self = tree.self[node]!;
@@ -50,8 +49,17 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 	return (
 		<div class="flame-foot">
 			<span class="cut" title={name?.function}>
-				{node >= 0 ? <><b class="code">{nodeName(tree, names, node, rootLabel)}</b> <span class="soft">{name ? placeOf(name) : ''}{name?.inlined ? ', inlined' : ''}</span></>
-					: <span class="soft">Click chooses, a double click or Enter zooms, Backspace goes back, Ctrl and the wheel zoom freely.</span>}
+				{node >= 0 ? (
+					<>
+						<b class="code">{nodeName(tree, names, node, rootLabel)}</b>{' '}
+						<span class="soft">
+							{name ? placeOf(name) : ''}
+							{name?.inlined ? ', inlined' : ''}
+						</span>
+					</>
+				) : (
+					<span class="soft">Click chooses, a double click or Enter zooms, Backspace goes back, Ctrl and the wheel zoom freely.</span>
+				)}
 			</span>
 			{node >= 0 && (
 				<span class="numbers">
@@ -63,10 +71,20 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 			)}
 			{subject && (
 				<span class="buttons">
-					<button type="button" onClick={() => onSubjectKey('p', subject)} title="p">Callers, callees</button>
-					{subject.file && <button type="button" onClick={() => onSubjectKey('s', subject)} title="s">Source</button>}
-					<button type="button" onClick={() => onSubjectKey('+', subject)} title="+">Only this</button>
-					<button type="button" onClick={() => onSubjectKey('-', subject)} title="-">Without</button>
+					<button type="button" onClick={() => onSubjectKey('p', subject)} title="p">
+						Callers, callees
+					</button>
+					{subject.file && (
+						<button type="button" onClick={() => onSubjectKey('s', subject)} title="s">
+							Source
+						</button>
+					)}
+					<button type="button" onClick={() => onSubjectKey('+', subject)} title="+">
+						Only this
+					</button>
+					<button type="button" onClick={() => onSubjectKey('-', subject)} title="-">
+						Without
+					</button>
 				</span>
 			)}
 		</div>
@@ -76,7 +94,12 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 function Legend({ legend }: { legend: readonly LegendEntry[] }) {
 	return (
 		<ul class="legend" aria-label="Colours">
-			{legend.map((entry) => <li key={entry.label}><i style={{ background: entry.colour }} />{entry.label}</li>)}
+			{legend.map((entry) => (
+				<li key={entry.label}>
+					<i style={{ background: entry.colour }} />
+					{entry.label}
+				</li>
+			))}
 		</ul>
 	);
 }
@@ -88,7 +111,9 @@ function Tip({ hovered, names, rootLabel }: { hovered: Hovered; names: readonly 
 	return (
 		<div class="tip" style={{ left: `${left}px`, top: `${top}px` }} aria-hidden="true">
 			<div class="code cut">{nodeName(tree, names, node, rootLabel)}</div>
-			<div>{text(tree.value[node]!)} <span class="soft">{percent(tree.value[node]!, tree.value[0]!)}</span></div>
+			<div>
+				{text(tree.value[node]!)} <span class="soft">{percent(tree.value[node]!, tree.value[0]!)}</span>
+			</div>
 		</div>
 	);
 }
@@ -101,29 +126,55 @@ function useMatches(tree: FlameTree | undefined, names: readonly FlameName[] | u
 }
 
 /** One canvas with its own choice of node. */
-function Half({ data, tree, rootLabel, label, upwards, colouring, matches, onHover, main }: {
-	data: FlameResult; tree: FlameTree; rootLabel: string; label: string; upwards?: boolean; colouring: Colouring;
-	matches: Uint8Array | undefined; onHover: (hovered: Hovered | undefined) => void; main: boolean;
+function Half({
+	data,
+	tree,
+	rootLabel,
+	label,
+	upwards,
+	colouring,
+	matches,
+	onHover,
+	main,
+}: {
+	data: FlameResult;
+	tree: FlameTree;
+	rootLabel: string;
+	label: string;
+	upwards?: boolean;
+	colouring: Colouring;
+	matches: Uint8Array | undefined;
+	onHover: (hovered: Hovered | undefined) => void;
+	main: boolean;
 }) {
 	const dark = theme.value === 'dark';
 	const [own, setOwn] = useState({ zoom: 0, chosen: -1 });
 	const zoom = main ? nodeOfAddress(tree, value('zoom')) : Math.min(own.zoom, tree.count - 1);
 	const chosen = main ? (value('node') === undefined ? -1 : nodeOfAddress(tree, value('node'))) : own.chosen;
-	const paint = useMemo(
-		() => (matches ? onlyMatches(tree, matches, dark) : colouring.painterOf(tree)),
-		[tree, colouring, matches, dark],
-	);
-	const choose = (node: number) => (main ? note({ node: node < 0 ? null : addressOf(tree, node) || '0*0' }) : setOwn({ ...own, chosen: node }));
-	const zoomTo = (node: number) => (main ? set({ zoom: node ? addressOf(tree, node) : null, node: addressOf(tree, node) || null }) : setOwn({ zoom: node, chosen: node }));
+	const paint = useMemo(() => (matches ? onlyMatches(tree, matches, dark) : colouring.painterOf(tree)), [tree, colouring, matches, dark]);
+	const choose = (node: number) =>
+		main ? note({ node: node < 0 ? null : addressOf(tree, node) || '0*0' }) : setOwn({ ...own, chosen: node });
+	const zoomTo = (node: number) =>
+		main ? set({ zoom: node ? addressOf(tree, node) : null, node: addressOf(tree, node) || null }) : setOwn({ zoom: node, chosen: node });
 	const subject = chosen > 0 ? data.names[tree.name[chosen]!] : undefined;
 	return (
 		<>
-			<FlameCanvas label={label} tree={tree} names={data.names} rootLabel={rootLabel} paint={paint} dark={dark}
+			<FlameCanvas
+				label={label}
+				tree={tree}
+				names={data.names}
+				rootLabel={rootLabel}
+				paint={paint}
+				dark={dark}
 				{...(upwards ? { upwards } : {})}
-				zoom={zoom} chosen={chosen} chosenText={describe(tree, data.names, chosen, rootLabel)}
-				onZoom={zoomTo} onChoose={choose}
+				zoom={zoom}
+				chosen={chosen}
+				chosenText={describe(tree, data.names, chosen, rootLabel)}
+				onZoom={zoomTo}
+				onChoose={choose}
 				onHover={(node, x, y) => onHover(node < 0 ? undefined : { tree, node, x, y })}
-				onKey={(event) => subject !== undefined && onSubjectKey(event.key, subject)} />
+				onKey={(event) => subject !== undefined && onSubjectKey(event.key, subject)}
+			/>
 			{main && <Foot tree={tree} names={data.names} node={chosen} rootLabel={rootLabel} />}
 		</>
 	);
@@ -132,17 +183,29 @@ function Half({ data, tree, rootLabel, label, upwards, colouring, matches, onHov
 function pivotTrees(data: FlameResult, tree: FlameTree, pivot: string) {
 	const wanted = Uint8Array.from(data.names, (name) => (name.function === pivot ? 1 : 0));
 	const nodes = outermost(tree, wanted);
-	return nodes.length ? { places: nodes.length, callers: callersOf(tree, nodes, data.names.length), callees: calleesOf(tree, nodes, data.names.length) } : undefined;
+	return nodes.length
+		? { places: nodes.length, callers: callersOf(tree, nodes, data.names.length), callees: calleesOf(tree, nodes, data.names.length) }
+		: undefined;
 }
 
 /** How long freed blocks lived on average, by node: two more answers, asked for only when their colours are wanted. */
-function useLives(wanted: boolean, callees: boolean, fold: boolean, tree: FlameTree | undefined, data: FlameResult | undefined): Float64Array | undefined {
+function useLives(
+	wanted: boolean,
+	callees: boolean,
+	fold: boolean,
+	tree: FlameTree | undefined,
+	data: FlameResult | undefined,
+): Float64Array | undefined {
 	const lifetime = useFlame(callees, fold, false, wanted ? 'lifetime' : null);
 	const calls = useFlame(callees, fold, false, wanted ? 'calls' : null);
 	return useMemo(() => {
-		if (!wanted || !tree || !data || !lifetime.tree || !calls.tree)
-			return undefined;
-		return ratios(tree, data.names, { tree: lifetime.tree, names: lifetime.answer.data!.names }, { tree: calls.tree, names: calls.answer.data!.names });
+		if (!wanted || !tree || !data || !lifetime.tree || !calls.tree) return undefined;
+		return ratios(
+			tree,
+			data.names,
+			{ tree: lifetime.tree, names: lifetime.answer.data!.names },
+			{ tree: calls.tree, names: calls.answer.data!.names },
+		);
 	}, [wanted, tree, data, lifetime.tree, calls.tree]);
 }
 
@@ -164,15 +227,24 @@ export function FlameView() {
 	useEffect(() => setHovered(undefined), [tree]);
 
 	if (answer.status === 'error')
-		return <div class="view"><Failed answer={answer} /></div>;
+		return (
+			<div class="view">
+				<Failed answer={answer} />
+			</div>
+		);
 	return (
 		<div class="view fixed">
 			<div class="toolbar">
 				<div class="segments" role="group" aria-label="Direction">
-					<button type="button" aria-pressed={!callees && !pivot} onClick={() => set({ dir: null, pivot: null, zoom: null, node: null })}>From main</button>
-					<button type="button" aria-pressed={callees} onClick={() => set({ dir: 'callees', pivot: null, zoom: null, node: null })}>From allocations</button>
+					<button type="button" aria-pressed={!callees && !pivot} onClick={() => set({ dir: null, pivot: null, zoom: null, node: null })}>
+						From main
+					</button>
+					<button type="button" aria-pressed={callees} onClick={() => set({ dir: 'callees', pivot: null, zoom: null, node: null })}>
+						From allocations
+					</button>
 				</div>
-				<label>Colour{' '}
+				<label>
+					Colour{' '}
 					<select value={colourBy} onChange={(event) => note({ colour: event.currentTarget.value })}>
 						<option value="module">module</option>
 						<option value="package">name</option>
@@ -180,38 +252,94 @@ export function FlameView() {
 						{comparing.value && <option value="change">change</option>}
 					</select>
 				</label>
-				<label class="check"><input type="checkbox" checked={value('fold') === '1'} onChange={(event) => set({ fold: event.currentTarget.checked ? '1' : null, zoom: null, node: null })} />Fold recursion</label>
-				<input id="search" type="search" placeholder="Search (regex)" aria-label="Search functions and files" value={search}
-					onInput={(event) => note({ search: event.currentTarget.value || null })} />
+				<label class="check">
+					<input
+						type="checkbox"
+						checked={value('fold') === '1'}
+						onChange={(event) => set({ fold: event.currentTarget.checked ? '1' : null, zoom: null, node: null })}
+					/>
+					Fold recursion
+				</label>
+				<input
+					id="search"
+					type="search"
+					placeholder="Search (regex)"
+					aria-label="Search functions and files"
+					value={search}
+					onInput={(event) => note({ search: event.currentTarget.value || null })}
+				/>
 				<span class="soft" role="status">
 					{matches && tree && `${percent(matches.value, tree.value[0]!)}, ${text(matches.value)} in ${plural(matches.count, 'place')}`}
 				</span>
-				{(value('zoom') || pivot) && <button type="button" onClick={() => set({ zoom: null, node: null, pivot: null })}>{pivot ? 'Leave callers, callees' : 'Whole graph'}</button>}
+				{(value('zoom') || pivot) && (
+					<button type="button" onClick={() => set({ zoom: null, node: null, pivot: null })}>
+						{pivot ? 'Leave callers, callees' : 'Whole graph'}
+					</button>
+				)}
 				<Legend legend={colouring?.legend ?? []} />
 			</div>
 			{!tree && <Loading what="Building the call tree" />}
-			{tree && tree.weight[0] === 0 && <Empty title="Nothing to draw"><p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p></Empty>}
+			{tree && tree.weight[0] === 0 && (
+				<Empty title="Nothing to draw">
+					<p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p>
+				</Empty>
+			)}
 			{tree && data && colouring && tree.weight[0]! > 0 && !pivot && (
 				<div class={`flame ${answer.stale ? 'stale' : ''}`}>
-					<Half main data={data} tree={tree} rootLabel="all" label={`Flame graph ${callees ? 'from the allocating functions' : 'from main'}. Arrows move, Enter zooms.`}
-						colouring={colouring} matches={matches?.names} onHover={setHovered} />
+					<Half
+						main
+						data={data}
+						tree={tree}
+						rootLabel="all"
+						label={`Flame graph ${callees ? 'from the allocating functions' : 'from main'}. Arrows move, Enter zooms.`}
+						colouring={colouring}
+						matches={matches?.names}
+						onHover={setHovered}
+					/>
 				</div>
 			)}
-			{tree && data && pivot && !sandwich && <Empty title="Not here"><p><code>{shortName(pivot)}</code> is on no stack that answers this question.</p></Empty>}
+			{tree && data && pivot && !sandwich && (
+				<Empty title="Not here">
+					<p>
+						<code>{shortName(pivot)}</code> is on no stack that answers this question.
+					</p>
+				</Empty>
+			)}
 			{data && sandwich && pivot && colouring && (
 				<div class="flame sandwich">
-					<Half main={false} upwards data={data} tree={sandwich.callers} rootLabel={shortName(pivot)} label="Callers. Arrows move, Enter zooms."
-						colouring={colouring} matches={matches?.names} onHover={setHovered} />
+					<Half
+						main={false}
+						upwards
+						data={data}
+						tree={sandwich.callers}
+						rootLabel={shortName(pivot)}
+						label="Callers. Arrows move, Enter zooms."
+						colouring={colouring}
+						matches={matches?.names}
+						onHover={setHovered}
+					/>
 					<div class="pivot">
-						<b class="code cut" title={pivot}>{shortName(pivot)}</b>
-						<span><b>{text(sandwich.callees.value[0]!)}</b> {percent(sandwich.callees.value[0]!, tree!.value[0]!)} <span class="soft">in {plural(sandwich.places, 'place')}; callers above, callees below</span></span>
+						<b class="code cut" title={pivot}>
+							{shortName(pivot)}
+						</b>
+						<span>
+							<b>{text(sandwich.callees.value[0]!)}</b> {percent(sandwich.callees.value[0]!, tree!.value[0]!)}{' '}
+							<span class="soft">in {plural(sandwich.places, 'place')}; callers above, callees below</span>
+						</span>
 					</div>
-					<Half main={false} data={data} tree={sandwich.callees} rootLabel={shortName(pivot)} label="Callees. Arrows move, Enter zooms."
-						colouring={colouring} matches={matches?.names} onHover={setHovered} />
+					<Half
+						main={false}
+						data={data}
+						tree={sandwich.callees}
+						rootLabel={shortName(pivot)}
+						label="Callees. Arrows move, Enter zooms."
+						colouring={colouring}
+						matches={matches?.names}
+						onHover={setHovered}
+					/>
 				</div>
 			)}
 			{hovered && data && <Tip hovered={hovered} names={data.names} rootLabel={pivot ? shortName(pivot) : 'all'} />}
 		</div>
 	);
 }
-

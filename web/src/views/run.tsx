@@ -35,7 +35,14 @@ function Facts({ data, process }: { data: ProcessesResult; process: Process | un
 	];
 	return (
 		<table class="plain run-table">
-			<tbody>{facts.map(([name, text]) => <tr key={name}><th scope="row">{name}</th><td class={name === 'Command' || name === 'Recording' ? 'code' : ''}>{text}</td></tr>)}</tbody>
+			<tbody>
+				{facts.map(([name, text]) => (
+					<tr key={name}>
+						<th scope="row">{name}</th>
+						<td class={name === 'Command' || name === 'Recording' ? 'code' : ''}>{text}</td>
+					</tr>
+				))}
+			</tbody>
 		</table>
 	);
 }
@@ -46,25 +53,35 @@ function Cost({ data, health }: { data: ProcessesResult; health: HealthResult | 
 	const stacks = data.processes.reduce((sum, one) => sum + one.stacks, 0);
 	return (
 		<p>
-			The recorder took <b title={exact(own, 'bytes')}>{bytes(own)}</b> of memory for {plural(stacks, 'stack')}{rss ? `, ${percent(own, rss)} of the ${bytes(rss)} of RSS at most` : ''}.{' '}
+			The recorder took <b title={exact(own, 'bytes')}>{bytes(own)}</b> of memory for {plural(stacks, 'stack')}
+			{rss ? `, ${percent(own, rss)} of the ${bytes(rss)} of RSS at most` : ''}.{' '}
 			{health && (health.nothing_lost ? 'Nothing was lost.' : '')}
 		</p>
 	);
 }
 
 function Health({ data }: { data: HealthResult }) {
-	if (!data.health.length)
-		return <p class="soft">Every allocation was counted, every stack is whole, and every frame has a name.</p>;
+	if (!data.health.length) return <p class="soft">Every allocation was counted, every stack is whole, and every frame has a name.</p>;
 	const several = data.health.some((row) => row.process !== null);
 	return (
 		<table class="plain">
-			<thead><tr><th>About</th>{several && <th class="number">PID</th>}<th class="number">Count</th><th>What it means</th></tr></thead>
+			<thead>
+				<tr>
+					<th>About</th>
+					{several && <th class="number">PID</th>}
+					<th class="number">Count</th>
+					<th>What it means</th>
+				</tr>
+			</thead>
 			<tbody>
 				{data.health.map((row, i) => (
 					<tr key={i}>
-						<td>{row.about}</td>{several && <td class="number">{row.process ?? ''}</td>}
+						<td>{row.about}</td>
+						{several && <td class="number">{row.process ?? ''}</td>}
 						<td class="number">{count(row.count)}</td>
-						<td>{row.meaning} <span class="soft code">{row.name}</span></td>
+						<td>
+							{row.meaning} <span class="soft code">{row.name}</span>
+						</td>
 					</tr>
 				))}
 			</tbody>
@@ -75,7 +92,16 @@ function Health({ data }: { data: HealthResult }) {
 function Modules({ data }: { data: ModulesResult }) {
 	return (
 		<table class="plain">
-			<thead><tr><th>Module</th><th class="number">Frames</th><th class="number">Named</th><th class="number">With lines</th><th>Names from</th><th>Build-id</th></tr></thead>
+			<thead>
+				<tr>
+					<th>Module</th>
+					<th class="number">Frames</th>
+					<th class="number">Named</th>
+					<th class="number">With lines</th>
+					<th>Names from</th>
+					<th>Build-id</th>
+				</tr>
+			</thead>
 			<tbody>
 				{data.modules.map((row) => (
 					<tr key={row.module + row.build_id}>
@@ -84,7 +110,9 @@ function Modules({ data }: { data: ModulesResult }) {
 						<td class="number">{percent(row.named_frames, row.frames)}</td>
 						<td class="number">{percent(row.frames_with_lines, row.frames)}</td>
 						<td class={row.names_from === 'nothing' ? 'warn' : ''}>{row.names_from}</td>
-						<td class="code build-id" title={row.build_id}>{row.build_id || '–'}</td>
+						<td class="code build-id" title={row.build_id}>
+							{row.build_id || '–'}
+						</td>
 					</tr>
 				))}
 			</tbody>
@@ -97,19 +125,41 @@ export function RunView() {
 	const healthParams = askParams(state.value, 'health');
 	const health = useAnswer<HealthResult>(canonical('health', healthParams));
 	const modules = useAnswer<ModulesResult>(canonical('modules', askParams(state.value, 'modules')));
-	useEffect(() => { asking.value = { view: 'health', params: healthParams }; }, [canonical('health', healthParams)]);
+	useEffect(() => {
+		asking.value = { view: 'health', params: healthParams };
+	}, [canonical('health', healthParams)]);
 	return (
 		<div class="view start" tabIndex={0} role="region" aria-label="Run">
 			<div class="columns">
 				<div>
-					<section class="panel"><h2>Run</h2><Answered answer={summary} what="Reading the recording">{(data) => <Facts data={data} process={largest(data.processes)} />}</Answered></section>
+					<section class="panel">
+						<h2>Run</h2>
+						<Answered answer={summary} what="Reading the recording">
+							{(data) => <Facts data={data} process={largest(data.processes)} />}
+						</Answered>
+					</section>
 				</div>
 				<div>
-					<section class="panel"><h2>What recording cost</h2><Answered answer={summary} what="Reading the recording">{(data) => <Cost data={data} health={health.data} />}</Answered></section>
-					<section class="panel"><h2>Health</h2><Answered answer={health} what="Looking at every stack">{(data) => <Health data={data} />}</Answered></section>
+					<section class="panel">
+						<h2>What recording cost</h2>
+						<Answered answer={summary} what="Reading the recording">
+							{(data) => <Cost data={data} health={health.data} />}
+						</Answered>
+					</section>
+					<section class="panel">
+						<h2>Health</h2>
+						<Answered answer={health} what="Looking at every stack">
+							{(data) => <Health data={data} />}
+						</Answered>
+					</section>
 				</div>
 			</div>
-			<section class="panel"><h2>Modules</h2><Answered answer={modules} what="Looking at every frame">{(data) => <Modules data={data} />}</Answered></section>
+			<section class="panel">
+				<h2>Modules</h2>
+				<Answered answer={modules} what="Looking at every frame">
+					{(data) => <Modules data={data} />}
+				</Answered>
+			</section>
 		</div>
 	);
 }

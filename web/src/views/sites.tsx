@@ -2,8 +2,8 @@
 // Sites: every call stack that allocated, or whatever they are grouped by, in a table of any length.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
-import { useAnswer } from '../model/source';
-import { comparing, note, question, set, state, value } from '../model/state';
+import { saved, useAnswer } from '../model/source';
+import { comparing, note, question, set, state, value, type State } from '../model/state';
 import type { GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
 import { count } from '../model/units';
 import { AXES, axisOf } from '../model/words';
@@ -20,9 +20,31 @@ import { go } from '../model/state';
 const STEPS = ['300', '5000', '100000'];
 
 function sortingOf(text: string | undefined, fallback: string): Sorting {
-	if (!text)
-		return { key: fallback, down: true };
+	if (!text) return { key: fallback, down: true };
 	return text.startsWith('-') ? { key: text.slice(1), down: true } : { key: text, down: false };
+}
+
+/** Which --cost puts the heaviest by that column first, where only the heaviest are loaded. */
+const ORDERS: Readonly<Record<string, string>> = {
+	peak_bytes: 'peak',
+	leaked_bytes: 'leaked',
+	total_bytes: 'total',
+	calls: 'calls',
+	calls_per_second: 'rate',
+	temporary_calls: 'temporary',
+	max_bytes: 'max',
+	waste_bytes: 'waste',
+	lifetime_ns: 'lifetime',
+	copied_bytes: 'realloc',
+};
+
+/** The state to ask in: with the cost of the sorted column, if rows have the number of the question all the same. */
+function orderedState(axis: string): State {
+	const text = value('sort') ?? '';
+	const cost = text.startsWith('-') ? ORDERS[text.slice(1)] : undefined;
+	const name = question.value.name;
+	if (!cost || axis !== 'site' || comparing.value || saved.value || name === 'live' || name === 'grown') return state.value;
+	return { ...state.value, values: { ...state.value.values, cost: [cost], unit: [], at: [], minus: [] } };
 }
 
 interface Shown {
@@ -37,12 +59,23 @@ function shownOf(data: unknown, axis: string, courses: Courses | undefined): Sho
 	const asked = question.value;
 	if (comparing.value && axis === 'site') {
 		const result = data as StacksResult;
-		const rows = (result.stacks ?? []).map((stack, i): SiteRow => ({ id: `c${i}`, values: stack as unknown as Record<string, unknown>, stack: stack.stack, frames: result.frames }));
+		const rows = (result.stacks ?? []).map((stack, i): SiteRow => ({
+			id: `c${i}`,
+			values: stack as unknown as Record<string, unknown>,
+			stack: stack.stack,
+			frames: result.frames,
+		}));
 		return { rows, columns: changedColumns(asked, result), total: rows.length };
 	}
 	if (axis === 'site') {
 		const result = data as SitesResult;
-		const rows = (result.sites ?? []).map((site): SiteRow => ({ id: `${site.process}.${site.site}`, values: site, stack: site.stack, frames: result.frames, site }));
+		const rows = (result.sites ?? []).map((site): SiteRow => ({
+			id: `${site.process}.${site.site}`,
+			values: site,
+			stack: site.stack,
+			frames: result.frames,
+			site,
+		}));
 		return { rows, columns: siteColumns(asked, result, courses), total: result.site_count };
 	}
 	const result = data as GroupsResult;
@@ -53,11 +86,17 @@ function shownOf(data: unknown, axis: string, courses: Courses | undefined): Sho
 
 /** Lines of the heaviest rows: more of them than a person scrolls through would make every answer wait. */
 function useCourses(wanted: boolean): Courses | undefined {
-	const answer = useAnswer<HistoryResult>(wanted && !value('thread') ? canonical('history', askParams(state.value, 'history', [['limit', STEPS[0]!]])) : null);
-	return useMemo(() => answer.data && {
-		moments: answer.data.moments,
-		of: new Map(answer.data.sites.map((site) => [`${site.process}.${site.site}`, site.history])),
-	}, [answer.data]);
+	const answer = useAnswer<HistoryResult>(
+		wanted && !value('thread') ? canonical('history', askParams(state.value, 'history', [['limit', STEPS[0]!]])) : null,
+	);
+	return useMemo(
+		() =>
+			answer.data && {
+				moments: answer.data.moments,
+				of: new Map(answer.data.sites.map((site) => [`${site.process}.${site.site}`, site.history])),
+			},
+		[answer.data],
+	);
 }
 
 function viewOf(axis: string): string {
@@ -69,14 +108,19 @@ export function SitesView() {
 	const view = viewOf(axis);
 	const [step, setStep] = useState(0);
 	const more: Params = axis === 'site' ? [] : [['by', axis]];
-	const params = askParams(state.value, view, more);
+	const params = askParams(orderedState(axis), view, more);
 	const question_ = canonical(view, params);
 	useEffect(() => setStep(0), [question_]);
-	useEffect(() => { asking.value = { view, params }; }, [question_]);
+	useEffect(() => {
+		asking.value = { view, params };
+	}, [question_]);
 	const answer = useAnswer<unknown>(canonical(view, [...params, ['limit', STEPS[step]!]]));
 
 	const courses = useCourses(axis === 'site' && !comparing.value);
-	const shown = useMemo(() => (answer.data ? shownOf(answer.data, axis, courses) : undefined), [answer.data, axis, question.value, comparing.value, courses]);
+	const shown = useMemo(
+		() => (answer.data ? shownOf(answer.data, axis, courses) : undefined),
+		[answer.data, axis, question.value, comparing.value, courses],
+	);
 	const wanted = value('cols')?.split(',');
 	const columns = useMemo(
 		() => shown?.columns.filter((column) => (wanted ? wanted.includes(column.key) || column.key === 'name' : !column.optional)) ?? [],
@@ -84,23 +128,44 @@ export function SitesView() {
 	);
 	const first = shown?.columns.find((column) => column.number)?.key ?? 'name';
 	const sorting = sortingOf(value('sort'), first);
-	const rows = useMemo(() => (shown && value('sort') ? sortRows(shown.rows, shown.columns, sorting) : shown?.rows ?? []), [shown, value('sort')]);
+	const rows = useMemo(
+		() => (shown && value('sort') ? sortRows(shown.rows, shown.columns, sorting) : (shown?.rows ?? [])),
+		[shown, value('sort')],
+	);
 	const chosen = rows.findIndex((row) => row.id === value('site'));
 	const row = rows[chosen];
 
 	if (answer.status === 'error')
-		return <div class="view"><Failed answer={answer} /></div>;
+		return (
+			<div class="view">
+				<Failed answer={answer} />
+			</div>
+		);
 	const all = !shown || rows.length >= shown.total;
+	const sortedByAll = orderedState(axis) !== state.value;
 	return (
 		<div class="view fixed">
 			<div class="toolbar">
-				<label>Group by{' '}
-					<select value={axis} onChange={(event) => set({ by: event.currentTarget.value === 'site' ? null : event.currentTarget.value, sort: null, site: null, cols: null })}>
-						{AXES.map((one) => <option key={one.name} value={one.name}>{one.label}</option>)}
+				<label>
+					Group by{' '}
+					<select
+						value={axis}
+						onChange={(event) =>
+							set({ by: event.currentTarget.value === 'site' ? null : event.currentTarget.value, sort: null, site: null, cols: null })
+						}
+					>
+						{AXES.map((one) => (
+							<option key={one.name} value={one.name}>
+								{one.label}
+							</option>
+						))}
 					</select>
 				</label>
 				<span class="soft">
-					{shown && (all ? `${count(rows.length)} rows` : `${count(rows.length)} of ${count(shown.total)}, the heaviest`)}
+					{shown &&
+						(all
+							? `${count(rows.length)} rows`
+							: `${count(rows.length)} of ${count(shown.total)}, the heaviest${value('sort') && !sortedByAll ? '; sorted among these' : ''}`)}
 				</span>
 				<span class="grow" />
 				{shown && <ColumnPick columns={shown.columns} shown={columns.map((column) => column.key)} />}
@@ -108,23 +173,35 @@ export function SitesView() {
 			{!shown && <Loading what="Adding up sites" />}
 			{shown && rows.length === 0 && (
 				<Empty title="No rows">
-					<p>Nothing answers this question{Object.keys(state.value.values).length ? ' with these filters: take one away, or ask something else' : ''}.</p>
+					<p>
+						Nothing answers this question
+						{Object.keys(state.value.values).length ? ' with these filters: take one away, or ask something else' : ''}.
+					</p>
 				</Empty>
 			)}
 			{shown && rows.length > 0 && (
 				<div class={`split ${answer.stale ? 'stale' : ''}`}>
-					<Table label="Sites" columns={columns} rows={rows} total={shown.total} sorting={sorting}
+					<Table
+						label="Sites"
+						columns={columns}
+						rows={rows}
+						total={shown.total}
+						sorting={sorting}
 						onSort={(by) => note({ sort: by.down ? `-${by.key}` : by.key })}
-						chosen={chosen} onChoose={(index) => note({ site: rows[index]?.id })}
+						chosen={chosen}
+						onChoose={(index) => note({ site: rows[index]?.id })}
 						onOpen={(index) => rows[index] && note({ site: rows[index].id })}
-						onEnd={() => { if (!all && step + 1 < STEPS.length && answer.status === 'ready') setStep(step + 1); }}
+						onEnd={() => {
+							if (!all && step + 1 < STEPS.length && answer.status === 'ready') setStep(step + 1);
+						}}
 						onKey={(event, index) => {
 							if (event.key === 'Escape') {
 								note({ site: null });
 								return true;
 							}
 							return onRowKey(event, rows[index], axis);
-						}} />
+						}}
+					/>
 					{row?.site && <SiteDetail row={row} onClose={() => note({ site: null })} onFlame={(name) => go('flame', { pivot: name })} />}
 				</div>
 			)}

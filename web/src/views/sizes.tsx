@@ -16,7 +16,12 @@ import { numberColumn, stackName, type SiteRow } from '../parts/site-columns';
 import { Empty, Failed, Loading } from '../parts/states';
 import { sortRows, Table, type Column, type Sorting } from '../parts/table';
 
-const TABS = [['sizes', 'Sizes'], ['lifetimes', 'Lifetimes'], ['both', 'Size × lifetime'], ['reallocs', 'Reallocs']] as const;
+const TABS = [
+	['sizes', 'Sizes'],
+	['lifetimes', 'Lifetimes'],
+	['both', 'Size × lifetime'],
+	['reallocs', 'Reallocs'],
+] as const;
 
 function sortingOf(fallback: string): Sorting {
 	const text = value('sort');
@@ -31,14 +36,65 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 	const most = Math.max(1, ...data.sizes.map((row) => row.calls));
 	const mostBytes = Math.max(1, ...data.sizes.map((row) => row.total_bytes));
 	return [
-		{ key: 'size', title: 'Size', number: true, width: 170, sort: (row) => row.low, cell: (row) => sizeLabel(row), hint: (row) => (row.exact ? exact(row.low, 'bytes') : 'a class: of sites that ask for more than eight sizes') },
-		{ key: 'calls', title: 'Calls', number: true, width: 120, sort: (row) => row.calls, fill: (row) => row.calls / most, cell: (row) => count(row.calls) },
+		{
+			key: 'size',
+			title: 'Size',
+			number: true,
+			width: 170,
+			sort: (row) => row.low,
+			cell: (row) => sizeLabel(row),
+			hint: (row) => (row.exact ? exact(row.low, 'bytes') : 'a class: of sites that ask for more than eight sizes'),
+		},
+		{
+			key: 'calls',
+			title: 'Calls',
+			number: true,
+			width: 120,
+			sort: (row) => row.calls,
+			fill: (row) => row.calls / most,
+			cell: (row) => count(row.calls),
+		},
 		{ key: 'calls_share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
-		{ key: 'total', title: 'Total', number: true, width: 110, sort: (row) => row.total_bytes, fill: (row) => row.total_bytes / mostBytes, hint: (row) => exact(row.total_bytes, 'bytes'), cell: (row) => bytes(row.total_bytes) },
-		{ key: 'total_share', title: '% ', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.total_bytes, data.total_bytes)}</span> },
-		{ key: 'each', title: 'Waste each', number: true, width: 92, help: 'What the allocator adds to one block; known where a site asks for this size alone', sort: (row) => row.waste_each_bytes, cell: (row) => (row.waste_each_bytes === null ? <span class="soft">–</span> : bytes(row.waste_each_bytes)) },
-		{ key: 'waste', title: 'Waste', number: true, width: 92, sort: (row) => row.waste_bytes, cell: (row) => (row.waste_bytes ? bytes(row.waste_bytes) : <span class="soft">–</span>) },
-		{ key: 'name', title: 'Known', help: 'Sites with at most eight sizes have them exactly, the others by class', cell: (row) => <span class="soft">{row.exact ? 'exactly' : 'as a class'}</span> },
+		{
+			key: 'total',
+			title: 'Total',
+			number: true,
+			width: 110,
+			sort: (row) => row.total_bytes,
+			fill: (row) => row.total_bytes / mostBytes,
+			hint: (row) => exact(row.total_bytes, 'bytes'),
+			cell: (row) => bytes(row.total_bytes),
+		},
+		{
+			key: 'total_share',
+			title: '% ',
+			number: true,
+			width: 74,
+			cell: (row) => <span class="soft">{percent(row.total_bytes, data.total_bytes)}</span>,
+		},
+		{
+			key: 'each',
+			title: 'Waste each',
+			number: true,
+			width: 92,
+			help: 'What the allocator adds to one block; known where a site asks for this size alone',
+			sort: (row) => row.waste_each_bytes,
+			cell: (row) => (row.waste_each_bytes === null ? <span class="soft">–</span> : bytes(row.waste_each_bytes)),
+		},
+		{
+			key: 'waste',
+			title: 'Waste',
+			number: true,
+			width: 92,
+			sort: (row) => row.waste_bytes,
+			cell: (row) => (row.waste_bytes ? bytes(row.waste_bytes) : <span class="soft">–</span>),
+		},
+		{
+			key: 'name',
+			title: 'Known',
+			help: 'Sites with at most eight sizes have them exactly, the others by class',
+			cell: (row) => <span class="soft">{row.exact ? 'exactly' : 'as a class'}</span>,
+		},
 	];
 }
 
@@ -46,31 +102,58 @@ function Sizes() {
 	const asked = ['calls', 'total', 'waste'].includes(question.value.name);
 	const params = askParams(state.value, 'sizes', asked ? [] : [['cost', 'calls']]);
 	const answer = useAnswer<SizesResult>(canonical('sizes', params));
-	useEffect(() => { asking.value = { view: 'sizes', params }; }, [canonical('sizes', params)]);
+	useEffect(() => {
+		asking.value = { view: 'sizes', params };
+	}, [canonical('sizes', params)]);
 	const sorting = sortingOf('calls');
 	const columns = useMemo(() => (answer.data ? sizeColumns(answer.data) : []), [answer.data]);
-	const rows = useMemo(() => (answer.data ? sortRows(answer.data.sizes, columns, value('sort') ? sorting : undefined) : []), [answer.data, columns, value('sort')]);
+	const rows = useMemo(
+		() => (answer.data ? sortRows(answer.data.sizes, columns, value('sort') ? sorting : undefined) : []),
+		[answer.data, columns, value('sort')],
+	);
 	const classes = useMemo(() => (answer.data ? sizeClasses(answer.data.sizes) : []), [answer.data]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
+	if (answer.status === 'error') return <Failed answer={answer} />;
 	const data = answer.data;
-	if (!data)
-		return <Loading what="Counting sizes" />;
+	if (!data) return <Loading what="Counting sizes" />;
 	return (
 		<div class="split">
-			<Table label="Sizes" columns={columns} rows={rows} sorting={sorting} onSort={onSort}
-				chosen={Number(value('row') ?? -1)} onChoose={(index) => note({ row: String(index) })} />
+			<Table
+				label="Sizes"
+				columns={columns}
+				rows={rows}
+				sorting={sorting}
+				onSort={onSort}
+				chosen={Number(value('row') ?? -1)}
+				onChoose={(index) => note({ row: String(index) })}
+			/>
 			<aside class="side" aria-label="By classes" tabIndex={0}>
 				<section>
-					<p>{bytes(data.waste_bytes)} of rounding, {percent(data.waste_bytes, data.total_bytes)} on top of the {bytes(data.total_bytes)} asked for.</p>
+					<p>
+						{bytes(data.waste_bytes)} of rounding, {percent(data.waste_bytes, data.total_bytes)} on top of the {bytes(data.total_bytes)}{' '}
+						asked for.
+					</p>
 				</section>
 				<section>
 					<h2>Calls by power of two</h2>
-					<Bars label="Calls by power of two" bars={classes.map((one) => ({ label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '), value: one.calls, text: `${count(one.calls)}  ${percent(one.calls, data.calls)}` }))} />
+					<Bars
+						label="Calls by power of two"
+						bars={classes.map((one) => ({
+							label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '),
+							value: one.calls,
+							text: `${count(one.calls)}  ${percent(one.calls, data.calls)}`,
+						}))}
+					/>
 				</section>
 				<section>
 					<h2>Bytes by power of two</h2>
-					<Bars label="Bytes by power of two" bars={classes.map((one) => ({ label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '), value: one.bytes, text: `${bytes(one.bytes)}  ${percent(one.bytes, data.total_bytes)}` }))} />
+					<Bars
+						label="Bytes by power of two"
+						bars={classes.map((one) => ({
+							label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '),
+							value: one.bytes,
+							text: `${bytes(one.bytes)}  ${percent(one.bytes, data.total_bytes)}`,
+						}))}
+					/>
 				</section>
 			</aside>
 		</div>
@@ -82,18 +165,40 @@ function siteRows(data: SitesResult): SiteRow[] {
 }
 
 /** A table of sites of one view of the report, with its own columns and a picture beside it. */
-function SiteTable({ data, columns, label, fallback, side }: {
-	data: SitesResult; columns: Column<SiteRow>[]; label: string; fallback: string; side?: ComponentChildren;
+function SiteTable({
+	data,
+	columns,
+	label,
+	fallback,
+	side,
+}: {
+	data: SitesResult;
+	columns: Column<SiteRow>[];
+	label: string;
+	fallback: string;
+	side?: ComponentChildren;
 }) {
 	const all = useMemo(() => siteRows(data), [data]);
 	const sorting = sortingOf(fallback);
 	const rows = useMemo(() => (value('sort') ? sortRows(all, columns, sorting) : all), [all, columns, value('sort')]);
 	return (
 		<div class="split">
-			<Table label={label} columns={columns} rows={rows} total={data.site_count} sorting={sorting} onSort={onSort}
-				chosen={rows.findIndex((row) => row.id === value('site'))} onChoose={(index) => note({ site: rows[index]?.id })}
-				onKey={(event, index) => onRowKey(event, rows[index], 'site')} />
-			{side && <aside class="side" aria-label="Over all sites" tabIndex={0}>{side}</aside>}
+			<Table
+				label={label}
+				columns={columns}
+				rows={rows}
+				total={data.site_count}
+				sorting={sorting}
+				onSort={onSort}
+				chosen={rows.findIndex((row) => row.id === value('site'))}
+				onChoose={(index) => note({ site: rows[index]?.id })}
+				onKey={(event, index) => onRowKey(event, rows[index], 'site')}
+			/>
+			{side && (
+				<aside class="side" aria-label="Over all sites" tabIndex={0}>
+					{side}
+				</aside>
+			)}
 		</div>
 	);
 }
@@ -101,11 +206,20 @@ function SiteTable({ data, columns, label, fallback, side }: {
 function Lifetimes() {
 	const params = askParams(state.value, 'lifetimes', [['limit', '300']]);
 	const answer = useAnswer<SitesResult>(canonical('lifetimes', params));
-	useEffect(() => { asking.value = { view: 'lifetimes', params: params.filter(([key]) => key !== 'limit') }; }, [canonical('lifetimes', params)]);
+	useEffect(() => {
+		asking.value = { view: 'lifetimes', params: params.filter(([key]) => key !== 'limit') };
+	}, [canonical('lifetimes', params)]);
 	const columns = useMemo((): Column<SiteRow>[] => {
 		const most = Math.max(1, ...(answer.data?.sites ?? []).map((site) => Number(site.brief_frees)));
 		return [
-			numberColumn({ key: 'brief_frees', title: 'Within 1 ms', unit: 'count', whole: most, width: 112, help: 'Blocks freed within a millisecond' }),
+			numberColumn({
+				key: 'brief_frees',
+				title: 'Within 1 ms',
+				unit: 'count',
+				whole: most,
+				width: 112,
+				help: 'Blocks freed within a millisecond',
+			}),
 			numberColumn({ key: 'frees', title: 'Freed', unit: 'count' }),
 			numberColumn({ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns' }),
 			numberColumn({ key: 'half_within_ns', title: 'Half within', unit: 'ns' }),
@@ -114,35 +228,54 @@ function Lifetimes() {
 			stackName(),
 		];
 	}, [answer.data]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
+	if (answer.status === 'error') return <Failed answer={answer} />;
 	const data = answer.data;
-	if (!data)
-		return <Loading what="Adding up lifetimes" />;
+	if (!data) return <Loading what="Adding up lifetimes" />;
 	if (!data.sites.length)
-		return <Empty title="Nothing was freed"><p>No block that answers this question was freed, so none has a lifetime.</p></Empty>;
+		return (
+			<Empty title="Nothing was freed">
+				<p>No block that answers this question was freed, so none has a lifetime.</p>
+			</Empty>
+		);
 	const freed = (data.lifetimes ?? []).reduce((sum, bar) => sum + bar.count, 0);
 	return (
-		<SiteTable data={data} columns={columns} label="Sites by short lives" fallback="brief_frees"
-			side={<section><h2>How long {count(freed)} freed blocks lived</h2><TimeBars label="Lifetimes of all freed blocks" bars={data.lifetimes ?? []} /></section>} />
+		<SiteTable
+			data={data}
+			columns={columns}
+			label="Sites by short lives"
+			fallback="brief_frees"
+			side={
+				<section>
+					<h2>How long {count(freed)} freed blocks lived</h2>
+					<TimeBars label="Lifetimes of all freed blocks" bars={data.lifetimes ?? []} />
+				</section>
+			}
+		/>
 	);
 }
 
 function Both() {
-	const params = askParams({ ...state.value, values: { ...state.value.values, cost: ['calls'], unit: [], at: [], minus: [] } }, 'sites', [['limit', '5000']]);
+	const params = askParams({ ...state.value, values: { ...state.value.values, cost: ['calls'], unit: [], at: [], minus: [] } }, 'sites', [
+		['limit', '5000'],
+	]);
 	const answer = useAnswer<SitesResult>(canonical('sites', params));
-	useEffect(() => { asking.value = { view: 'sites', params }; }, [canonical('sites', params)]);
+	useEffect(() => {
+		asking.value = { view: 'sites', params };
+	}, [canonical('sites', params)]);
 	const heat = useMemo(() => (answer.data ? heatOf(answer.data.sites) : undefined), [answer.data]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
-	if (!heat || !answer.data)
-		return <Loading what="Adding up sizes and lifetimes" />;
+	if (answer.status === 'error') return <Failed answer={answer} />;
+	if (!heat || !answer.data) return <Loading what="Adding up sizes and lifetimes" />;
 	if (!heat.total)
-		return <Empty title="Nothing was freed"><p>No block was freed, so none has a lifetime.</p></Empty>;
+		return (
+			<Empty title="Nothing was freed">
+				<p>No block was freed, so none has a lifetime.</p>
+			</Empty>
+		);
 	return (
 		<div class="both">
 			<p class="soft">
-				{count(heat.total)} freed blocks{answer.data.site_count > answer.data.sites.length ? ` of the ${count(answer.data.sites.length)} sites with the most calls` : ''}.
+				{count(heat.total)} freed blocks
+				{answer.data.site_count > answer.data.sites.length ? ` of the ${count(answer.data.sites.length)} sites with the most calls` : ''}.
 				Sizes and lifetimes are counted for each site; where a site asks for several sizes, its lifetimes are divided among them.
 			</p>
 			<HeatMap heat={heat} />
@@ -155,34 +288,92 @@ function reallocOf(row: SiteRow): ReallocNumbers | undefined {
 }
 
 function reallocColumn(key: keyof ReallocNumbers, title: string, help: string): Column<SiteRow> {
-	return { key, title, number: true, width: 92, help, sort: (row) => reallocOf(row)?.[key] ?? null, cell: (row) => count(reallocOf(row)?.[key] ?? 0) };
+	return {
+		key,
+		title,
+		number: true,
+		width: 92,
+		help,
+		sort: (row) => reallocOf(row)?.[key] ?? null,
+		cell: (row) => count(reallocOf(row)?.[key] ?? 0),
+	};
 }
 
 function Reallocs() {
 	const params = askParams(state.value, 'reallocs', [['limit', '300']]);
 	const answer = useAnswer<SitesResult>(canonical('reallocs', params));
-	useEffect(() => { asking.value = { view: 'reallocs', params: params.filter(([key]) => key !== 'limit') }; }, [canonical('reallocs', params)]);
+	useEffect(() => {
+		asking.value = { view: 'reallocs', params: params.filter(([key]) => key !== 'limit') };
+	}, [canonical('reallocs', params)]);
 	const columns = useMemo((): Column<SiteRow>[] => {
 		const most = Math.max(1, ...(answer.data?.sites ?? []).map((site) => Number(site.copied_bytes)));
 		return [
-			numberColumn({ key: 'copied_bytes', title: 'Copied', unit: 'bytes', whole: most, width: 112, help: 'Bytes copied because the block had to move' }),
+			numberColumn({
+				key: 'copied_bytes',
+				title: 'Copied',
+				unit: 'bytes',
+				whole: most,
+				width: 112,
+				help: 'Bytes copied because the block had to move',
+			}),
 			reallocColumn('calls', 'Reallocs', 'Calls of realloc that changed a block'),
-			{ key: 'moved', title: 'Moved', number: true, width: 82, help: 'Share of reallocs that moved the block', sort: (row) => { const r = reallocOf(row); return r?.calls ? r.moved_calls / r.calls : null; }, cell: (row) => percent(reallocOf(row)?.moved_calls ?? 0, reallocOf(row)?.calls ?? 0) },
+			{
+				key: 'moved',
+				title: 'Moved',
+				number: true,
+				width: 82,
+				help: 'Share of reallocs that moved the block',
+				sort: (row) => {
+					const r = reallocOf(row);
+					return r?.calls ? r.moved_calls / r.calls : null;
+				},
+				cell: (row) => percent(reallocOf(row)?.moved_calls ?? 0, reallocOf(row)?.calls ?? 0),
+			},
 			reallocColumn('grown_calls', 'Grown', 'Reallocs to a larger size'),
 			reallocColumn('shrunk_calls', 'Shrunk', 'Reallocs to a smaller size'),
-			{ key: 'factor', title: 'New/old', number: true, width: 78, help: 'All new sizes over all old ones: near 1 means many small steps', sort: (row) => { const r = reallocOf(row); return r?.old_bytes ? r.new_bytes / r.old_bytes : null; }, cell: (row) => { const r = reallocOf(row); return r?.old_bytes ? `${(r.new_bytes / r.old_bytes).toFixed(2)}×` : '–'; } },
-			{ key: 'step', title: 'Mean step', number: true, width: 92, help: 'Bytes that one realloc adds on average', sort: (row) => { const r = reallocOf(row); return r?.calls ? (r.new_bytes - r.old_bytes) / r.calls : null; }, cell: (row) => { const r = reallocOf(row); return r?.calls ? quantity(Math.round((r.new_bytes - r.old_bytes) / r.calls), 'bytes') : '–'; } },
+			{
+				key: 'factor',
+				title: 'New/old',
+				number: true,
+				width: 78,
+				help: 'All new sizes over all old ones: near 1 means many small steps',
+				sort: (row) => {
+					const r = reallocOf(row);
+					return r?.old_bytes ? r.new_bytes / r.old_bytes : null;
+				},
+				cell: (row) => {
+					const r = reallocOf(row);
+					return r?.old_bytes ? `${(r.new_bytes / r.old_bytes).toFixed(2)}×` : '–';
+				},
+			},
+			{
+				key: 'step',
+				title: 'Mean step',
+				number: true,
+				width: 92,
+				help: 'Bytes that one realloc adds on average',
+				sort: (row) => {
+					const r = reallocOf(row);
+					return r?.calls ? (r.new_bytes - r.old_bytes) / r.calls : null;
+				},
+				cell: (row) => {
+					const r = reallocOf(row);
+					return r?.calls ? quantity(Math.round((r.new_bytes - r.old_bytes) / r.calls), 'bytes') : '–';
+				},
+			},
 			numberColumn({ key: 'max_bytes', title: 'Own max', unit: 'bytes' }),
 			stackName(),
 		];
 	}, [answer.data]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
+	if (answer.status === 'error') return <Failed answer={answer} />;
 	const data = answer.data;
-	if (!data)
-		return <Loading what="Adding up reallocs" />;
+	if (!data) return <Loading what="Adding up reallocs" />;
 	if (!data.sites.length)
-		return <Empty title="No realloc"><p>Nothing that answers this question was resized.</p></Empty>;
+		return (
+			<Empty title="No realloc">
+				<p>Nothing that answers this question was resized.</p>
+			</Empty>
+		);
 	return <SiteTable data={data} columns={columns} label="Sites by copied bytes" fallback="copied_bytes" />;
 }
 
@@ -193,7 +384,16 @@ export function SizesView() {
 		<div class="view fixed">
 			<div class="toolbar">
 				<div class="segments" role="group" aria-label="What">
-					{TABS.map(([name, label]) => <button key={name} type="button" aria-pressed={tab === name} onClick={() => set({ tab: name === 'sizes' ? null : name, sort: null, row: null, site: null })}>{label}</button>)}
+					{TABS.map(([name, label]) => (
+						<button
+							key={name}
+							type="button"
+							aria-pressed={tab === name}
+							onClick={() => set({ tab: name === 'sizes' ? null : name, sort: null, row: null, site: null })}
+						>
+							{label}
+						</button>
+					))}
 				</div>
 				{moment && <span class="soft">over the whole run: sizes and lifetimes are not kept by moment</span>}
 			</div>
@@ -201,4 +401,3 @@ export function SizesView() {
 		</div>
 	);
 }
-

@@ -5,11 +5,12 @@ import { base, shortName } from '../model/frames';
 import { highlightLines } from '../model/highlight';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
-import { comparing, note, question, set, state, value } from '../model/state';
+import { comparing, go, note, question, set, state, value } from '../model/state';
 import type { GroupsResult, SourceFile } from '../model/types';
 import { change, count, exact, percent, quantity } from '../model/units';
 import { questionOf, type Question } from '../model/words';
 import { asking } from '../parts/copy';
+import { escapeRegex } from '../parts/row-keys';
 import { Empty, Failed, Loading } from '../parts/states';
 import { Table, type Column } from '../parts/table';
 
@@ -49,8 +50,7 @@ function rowsOf(result: GroupsResult, key: string): Record<string, unknown>[] {
 export function lineCosts(result: GroupsResult, path: string, asked: Question): Map<number, LineCost> {
 	const costs = new Map<number, LineCost>();
 	for (const row of rowsOf(result, 'lines')) {
-		if (row.source_file === path)
-			costs.set(Number(row.source_line), { self: Number(row.self), total: Number(row[costKey(asked)]) });
+		if (row.source_file === path) costs.set(Number(row.source_line), { self: Number(row.self), total: Number(row[costKey(asked)]) });
 	}
 	return costs;
 }
@@ -58,18 +58,19 @@ export function lineCosts(result: GroupsResult, path: string, asked: Question): 
 function listOf(result: GroupsResult, axis: 'function' | 'file', asked: Question): Listed[] {
 	return rowsOf(result, `${axis}s`).flatMap((row) => {
 		const path = String((axis === 'file' ? row.file : row.source_file) ?? '');
-		if (!path.includes('/') && axis === 'file')
-			return [];
+		if (!path.includes('/') && axis === 'file') return [];
 		return path && path !== 'null'
-			? [{
-				key: `${row[axis]}${path}`,
-				label: axis === 'file' ? base(path) : shortName(String(row.function)),
-				place: axis === 'file' ? path.slice(0, path.lastIndexOf('/')) : base(path),
-				path,
-				line: Number(row.source_line ?? 0),
-				self: Number(row.self),
-				total: Number(row[costKey(asked)]),
-			}]
+			? [
+					{
+						key: `${row[axis]}${path}`,
+						label: axis === 'file' ? base(path) : shortName(String(row.function)),
+						place: axis === 'file' ? path.slice(0, path.lastIndexOf('/')) : base(path),
+						path,
+						line: Number(row.source_line ?? 0),
+						self: Number(row.self),
+						total: Number(row[costKey(asked)]),
+					},
+				]
 			: [];
 	});
 }
@@ -80,20 +81,55 @@ function text(number: number, asked: Question): string {
 
 function listColumns(asked: Question, most: number): Column<Listed>[] {
 	return [
-		{ key: 'total', title: 'With callees', number: true, width: 96, fill: (row) => Math.abs(row.total) / most, cell: (row) => text(row.total, asked), hint: (row) => exact(row.total, asked.unit) },
-		{ key: 'self', title: 'Self', number: true, width: 84, cell: (row) => (row.self ? text(row.self, asked) : <span class="soft">–</span>) },
-		{ key: 'name', title: 'Name', hint: (row) => `${row.label}\n${row.path}`, cell: (row) => <><span class="fn">{row.label}</span><span class="where">{row.place}</span></> },
+		{
+			key: 'total',
+			title: 'With callees',
+			number: true,
+			width: 96,
+			fill: (row) => Math.abs(row.total) / most,
+			cell: (row) => text(row.total, asked),
+			hint: (row) => exact(row.total, asked.unit),
+		},
+		{
+			key: 'self',
+			title: 'Self',
+			number: true,
+			width: 84,
+			cell: (row) => (row.self ? text(row.self, asked) : <span class="soft">–</span>),
+		},
+		{
+			key: 'name',
+			title: 'Name',
+			hint: (row) => `${row.label}\n${row.path}`,
+			cell: (row) => (
+				<>
+					<span class="fn">{row.label}</span>
+					<span class="where">{row.place}</span>
+				</>
+			),
+		},
 	];
 }
 
 function List({ path }: { path: string | undefined }) {
 	const asked = question.value;
 	const axis = value('list') === 'file' ? 'file' : 'function';
-	const answer = useAnswer<GroupsResult>(canonical('functions', askParams(state.value, 'functions', [['by', axis], ['limit', LISTED]])));
+	const answer = useAnswer<GroupsResult>(
+		canonical(
+			'functions',
+			askParams(state.value, 'functions', [
+				['by', axis],
+				['limit', LISTED],
+			]),
+		),
+	);
 	const search = (value('search') ?? '').toLowerCase();
 	const all = useMemo(() => (answer.data ? listOf(answer.data, axis, asked) : []), [answer.data, axis, asked]);
 	const rows = useMemo(
-		() => all.filter((row) => !search || row.label.toLowerCase().includes(search) || row.path.toLowerCase().includes(search)).sort((a, b) => Math.abs(b.total) - Math.abs(a.total)),
+		() =>
+			all
+				.filter((row) => !search || row.label.toLowerCase().includes(search) || row.path.toLowerCase().includes(search))
+				.sort((a, b) => Math.abs(b.total) - Math.abs(a.total)),
 		[all, search],
 	);
 	const most = Math.max(1, ...rows.slice(0, 50).map((row) => Math.abs(row.total)));
@@ -101,24 +137,53 @@ function List({ path }: { path: string | undefined }) {
 	const open = (index: number) => {
 		const row = rows[index];
 		if (row)
-			set({ path: row.path, line: row.line ? String(row.line) : null, sel: axis === 'function' ? row.key.slice(0, -row.path.length) : null });
+			set({
+				path: row.path,
+				line: row.line ? String(row.line) : null,
+				sel: axis === 'function' ? row.key.slice(0, -row.path.length) : null,
+			});
 	};
 	return (
 		<div class="source-list">
 			<div class="toolbar">
 				<div class="segments" role="group" aria-label="List">
-					<button type="button" aria-pressed={axis === 'function'} onClick={() => set({ list: null })}>Functions</button>
-					<button type="button" aria-pressed={axis === 'file'} onClick={() => set({ list: 'file' })}>Files</button>
+					<button type="button" aria-pressed={axis === 'function'} onClick={() => set({ list: null })}>
+						Functions
+					</button>
+					<button type="button" aria-pressed={axis === 'file'} onClick={() => set({ list: 'file' })}>
+						Files
+					</button>
 				</div>
-				<input id="search" type="search" class="grow" placeholder="Search" aria-label="Search functions and files" value={value('search') ?? ''} onInput={(event) => note({ search: event.currentTarget.value || null })} />
+				<input
+					id="search"
+					type="search"
+					class="grow"
+					placeholder="Search"
+					aria-label="Search functions and files"
+					value={value('search') ?? ''}
+					onInput={(event) => note({ search: event.currentTarget.value || null })}
+				/>
 			</div>
 			{answer.status === 'error' && <Failed answer={answer} />}
 			{!answer.data && answer.status !== 'error' && <Loading what="Adding up" />}
-			{answer.data && rows.length === 0 && <Empty title="No source is known"><p>No frame has a file and line. Build with -g, or let heapgauge find debug information:</p><code>heapgauge doctor PROGRAM</code></Empty>}
+			{answer.data && rows.length === 0 && (
+				<Empty title="No source is known">
+					<p>No frame has a file and line. Build with -g, or let heapgauge find debug information:</p>
+					<code>heapgauge doctor PROGRAM</code>
+				</Empty>
+			)}
 			{rows.length > 0 && (
-				<Table label="Functions with source" columns={columns} rows={rows}
-					chosen={rows.findIndex((row) => row.path === path && (axis === 'file' || String(row.line) === value('line') || row.key === `${value('sel')}${row.path}`))}
-					onChoose={open} onOpen={open} />
+				<Table
+					label="Functions with source"
+					columns={columns}
+					rows={rows}
+					chosen={rows.findIndex(
+						(row) =>
+							row.path === path && (axis === 'file' || String(row.line) === value('line') || row.key === `${value('sel')}${row.path}`),
+					)}
+					onChoose={open}
+					onOpen={open}
+				/>
 			)}
 		</div>
 	);
@@ -127,8 +192,26 @@ function List({ path }: { path: string | undefined }) {
 function codeColumns(asked: Question, most: number): Column<CodeLine>[] {
 	const cell = (number: number | undefined) => (number ? text(number, asked) : '');
 	return [
-		{ key: 'self', title: 'Self', number: true, width: 88, help: 'Asked for on this line', fill: (row) => Math.abs(row.cost?.self ?? 0) / most, hint: (row) => (row.cost ? exact(row.cost.self, asked.unit) : undefined), cell: (row) => cell(row.cost?.self) },
-		{ key: 'total', title: 'With callees', number: true, width: 96, help: 'Asked for on this line or in anything called from it', fill: (row) => Math.abs(row.cost?.total ?? 0) / most, hint: (row) => (row.cost ? exact(row.cost.total, asked.unit) : undefined), cell: (row) => cell(row.cost?.total) },
+		{
+			key: 'self',
+			title: 'Self',
+			number: true,
+			width: 88,
+			help: 'Asked for on this line',
+			fill: (row) => Math.abs(row.cost?.self ?? 0) / most,
+			hint: (row) => (row.cost ? exact(row.cost.self, asked.unit) : undefined),
+			cell: (row) => cell(row.cost?.self),
+		},
+		{
+			key: 'total',
+			title: 'With callees',
+			number: true,
+			width: 96,
+			help: 'Asked for on this line or in anything called from it',
+			fill: (row) => Math.abs(row.cost?.total ?? 0) / most,
+			hint: (row) => (row.cost ? exact(row.cost.total, asked.unit) : undefined),
+			cell: (row) => cell(row.cost?.total),
+		},
 		{ key: 'number', title: 'Line', number: true, width: 56, cell: (row) => <span class="soft">{row.number}</span> },
 		{ key: 'code', title: 'Source', cell: (row) => <code class="hljs" dangerouslySetInnerHTML={{ __html: row.html || ' ' }} /> },
 	];
@@ -140,8 +223,19 @@ const MEASURED = ['peak', 'leaked', 'total', 'calls', 'temporary'] as const;
 function LineNumbers({ path, line }: { path: string; line: number }) {
 	return (
 		<table class="plain line-numbers">
-			<thead><tr><th>Line {line}</th><th class="number">Self</th><th class="number">With callees</th><th class="number">of all</th></tr></thead>
-			<tbody>{MEASURED.map((name) => <LineNumber key={name} path={path} line={line} name={name} />)}</tbody>
+			<thead>
+				<tr>
+					<th>Line {line}</th>
+					<th class="number">Self</th>
+					<th class="number">With callees</th>
+					<th class="number">of all</th>
+				</tr>
+			</thead>
+			<tbody>
+				{MEASURED.map((name) => (
+					<LineNumber key={name} path={path} line={line} name={name} />
+				))}
+			</tbody>
 		</table>
 	);
 }
@@ -149,7 +243,15 @@ function LineNumbers({ path, line }: { path: string; line: number }) {
 function LineNumber({ path, line, name }: { path: string; line: number; name: string }) {
 	const asked = questionOf(name);
 	const of = { ...state.value, values: { ...state.value.values, cost: [name], unit: [], at: [], minus: [] } };
-	const answer = useAnswer<GroupsResult>(canonical('functions', askParams(of, 'functions', [['by', 'line'], ['limit', LINES]])));
+	const answer = useAnswer<GroupsResult>(
+		canonical(
+			'functions',
+			askParams(of, 'functions', [
+				['by', 'line'],
+				['limit', LINES],
+			]),
+		),
+	);
 	const cost = answer.data && lineCosts(answer.data, path, asked).get(line);
 	return (
 		<tr>
@@ -164,8 +266,19 @@ function LineNumber({ path, line, name }: { path: string; line: number; name: st
 function Code({ path }: { path: string }) {
 	const asked = question.value;
 	const file = useAnswer<SourceFile>(new URLSearchParams({ file: path }).toString(), '/api/source');
-	const answer = useAnswer<GroupsResult>(canonical('functions', askParams(state.value, 'functions', [['by', 'line'], ['limit', LINES]])));
-	const costs = useMemo(() => (answer.data ? lineCosts(answer.data, path, asked) : new Map<number, LineCost>()), [answer.data, path, asked]);
+	const answer = useAnswer<GroupsResult>(
+		canonical(
+			'functions',
+			askParams(state.value, 'functions', [
+				['by', 'line'],
+				['limit', LINES],
+			]),
+		),
+	);
+	const costs = useMemo(
+		() => (answer.data ? lineCosts(answer.data, path, asked) : new Map<number, LineCost>()),
+		[answer.data, path, asked],
+	);
 	const html = useMemo(() => (file.data ? highlightLines(path, file.data.lines) : []), [file.data, path]);
 	const rows = useMemo(() => html.map((line, i): CodeLine => ({ number: i + 1, html: line, cost: costs.get(i + 1) })), [html, costs]);
 	const most = Math.max(1, ...[...costs.values()].map((cost) => Math.max(Math.abs(cost.total), Math.abs(cost.self))));
@@ -177,25 +290,54 @@ function Code({ path }: { path: string }) {
 	return (
 		<div class="source-code">
 			<div class="toolbar">
-				<b class="code cut" title={path}>{path}</b>
-				<span class="soft">{costs.size ? `${count(costs.size)} lines with a part` : ''}{file.data?.from === 'bundle' ? ', from the bundle' : ''}</span>
+				<b class="code cut" title={path}>
+					{path}
+				</b>
+				<span class="soft">
+					{costs.size ? `${count(costs.size)} lines with a part` : ''}
+					{file.data?.from === 'bundle' ? ', from the bundle' : ''}
+				</span>
 				<span class="grow" />
-				<a href={`vscode://file${path}:${line}`} title={`${path}:${line}`}>Open in the editor</a>
+				<button type="button" onClick={() => go('sites', { focus: `^${escapeRegex(path)}$` })}>
+					Stacks through this file
+				</button>
+				<a href={`vscode://file${path}:${line}`} title={`${path}:${line}`}>
+					Open in the editor
+				</a>
 			</div>
 			{!file.data && !missing && <Loading what="Reading the source" />}
 			{missing && (
 				<>
 					<Empty title="The source is not here">
-						<p>{file.absent ? 'A saved page holds no source.' : file.error} Numbers of its lines are below. <code>heapgauge bundle</code> carries source to other machines.</p>
+						<p>
+							{file.absent ? 'A saved page holds no source.' : file.error} Numbers of its lines are below. <code>heapgauge bundle</code>{' '}
+							carries source to other machines.
+						</p>
 					</Empty>
 					<table class="plain missing">
-						<tbody>{only.map(([number, cost]) => <tr key={number}><td class="number">line {number}</td><td class="number">{text(cost.self, asked)}</td><td class="number">{text(cost.total, asked)}</td></tr>)}</tbody>
+						<tbody>
+							{only.map(([number, cost]) => (
+								<tr key={number}>
+									<td class="number">line {number}</td>
+									<td class="number">{text(cost.self, asked)}</td>
+									<td class="number">{text(cost.total, asked)}</td>
+								</tr>
+							))}
+						</tbody>
 					</table>
 				</>
 			)}
 			{file.data && (
-				<Table key={path} label={`Source of ${base(path)}`} rowHeight={20} align="center" columns={columns} rows={rows} chosen={line - 1}
-					onChoose={(index) => note({ line: String(index + 1) })} />
+				<Table
+					key={path}
+					label={`Source of ${base(path)}`}
+					rowHeight={20}
+					align="center"
+					columns={columns}
+					rows={rows}
+					chosen={line - 1}
+					onChoose={(index) => note({ line: String(index + 1) })}
+				/>
 			)}
 			{file.data && costs.has(line) && <LineNumbers path={path} line={line} />}
 		</div>
@@ -205,13 +347,21 @@ function Code({ path }: { path: string }) {
 export function SourceView() {
 	const path = value('path');
 	const params = askParams(state.value, 'functions', [['by', 'line']]);
-	useEffect(() => { asking.value = { view: 'functions', params }; }, [state.value]);
+	useEffect(() => {
+		asking.value = { view: 'functions', params };
+	}, [state.value]);
 	return (
 		<div class="view fixed source">
 			<List path={path} />
-			{path
-				? <Code path={path} />
-				: <div class="source-code"><Empty title="Choose a function"><p>Its file opens with what was asked for on each line. Functions without debug information are not listed.</p></Empty></div>}
+			{path ? (
+				<Code path={path} />
+			) : (
+				<div class="source-code">
+					<Empty title="Choose a function">
+						<p>Its file opens with what was asked for on each line. Functions without debug information are not listed.</p>
+					</Empty>
+				</div>
+			)}
 		</div>
 	);
 }

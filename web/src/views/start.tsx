@@ -24,10 +24,8 @@ export function largest(processes: readonly Process[]): Process | undefined {
 }
 
 function endText(process: Process): string {
-	if (process.end === 'running')
-		return 'was still running';
-	if (process.exit_code !== null && process.end.startsWith('exit'))
-		return `ended with status ${process.exit_code}`;
+	if (process.end === 'running') return 'was still running';
+	if (process.exit_code !== null && process.end.startsWith('exit')) return `ended with status ${process.exit_code}`;
 	return process.exit_code !== null ? `${process.end} by signal ${process.exit_code}` : process.end;
 }
 
@@ -40,19 +38,41 @@ function shortCommand(command: string): string {
 function Headline({ processes, process }: { processes: readonly Process[]; process: Process }) {
 	return (
 		<p class="headline">
-			<b class="code command cut" title={process.command}>{shortCommand(process.command)}</b> (pid {process.pid}) {endText(process)} after {duration(process.duration_ns)}.
+			<b class="code command cut" title={process.command}>
+				{shortCommand(process.command)}
+			</b>{' '}
+			(pid {process.pid}) {endText(process)} after {duration(process.duration_ns)}.
 			{processes.length > 1 && <> {plural(processes.length, 'process', 'processes')} in all; the numbers below are of the largest.</>}
 		</p>
 	);
 }
 
-function Card({ title, value, hint, error, children, onOpen }: {
-	title: string; value: string; hint?: string; error?: string; children?: ComponentChildren; onOpen: () => void;
+function Card({
+	title,
+	value,
+	hint,
+	error,
+	children,
+	onOpen,
+}: {
+	title: string;
+	value: string;
+	hint?: string;
+	error?: string;
+	children?: ComponentChildren;
+	onOpen: () => void;
 }) {
 	return (
 		<section class="card" aria-label={title}>
-			<h2><button type="button" class="link" onClick={onOpen}>{title}</button></h2>
-			<div class="figure" title={hint}>{value}{error && <small title="95 times of 100 the true number is within this"> {error}</small>}</div>
+			<h2>
+				<button type="button" class="link" onClick={onOpen}>
+					{title}
+				</button>
+			</h2>
+			<div class="figure" title={hint}>
+				{value}
+				{error && <small title="95 times of 100 the true number is within this"> {error}</small>}
+			</div>
 			<div class="soft">{children}</div>
 		</section>
 	);
@@ -60,17 +80,18 @@ function Card({ title, value, hint, error, children, onOpen }: {
 
 function growthWords(growth: GrowthResult): ComponentChildren {
 	if (growth.growing_sites)
-		return <>in {plural(growth.growing_sites, 'site')} that {growth.growing_sites === 1 ? 'keeps' : 'keep'} growing</>;
-	if (growth.heap_verdict === 'growing')
-		return 'the heap as a whole; no single site is sure to';
+		return (
+			<>
+				in {plural(growth.growing_sites, 'site')} that {growth.growing_sites === 1 ? 'keeps' : 'keep'} growing
+			</>
+		);
+	if (growth.heap_verdict === 'growing') return 'the heap as a whole; no single site is sure to';
 	return growth.bounded_sites ? 'no site keeps growing' : 'too few kept moments to tell: record for longer';
 }
 
 function growthFigure(growth: GrowthResult): string {
-	if (growth.growing_sites)
-		return quantity(growth.growing_bytes_per_second, 'bytes-rate');
-	if (growth.heap_verdict === 'growing')
-		return quantity(growth.heap_bytes_per_second, 'bytes-rate');
+	if (growth.growing_sites) return quantity(growth.growing_bytes_per_second, 'bytes-rate');
+	if (growth.heap_verdict === 'growing') return quantity(growth.heap_bytes_per_second, 'bytes-rate');
 	return growth.bounded_sites ? 'none' : 'not known';
 }
 
@@ -79,22 +100,50 @@ function Cards({ process, growth }: { process: Process; growth: GrowthResult | u
 	const ended = process.end !== 'running';
 	return (
 		<div class="card-row">
-			<Card title="Peak" value={bytes(process.peak_bytes)} hint={exact(process.peak_bytes, 'bytes')} error={spread(process.peak_bytes_error, process.peak_bytes)} onOpen={() => go('flame', { cost: null })}>
-				{plural(process.peak_blocks, 'block')}{process.peak_at_ns ? ` at ${duration(process.peak_at_ns)}` : ' within the first tick'}
+			<Card
+				title="Peak"
+				value={bytes(process.peak_bytes)}
+				hint={exact(process.peak_bytes, 'bytes')}
+				error={spread(process.peak_bytes_error, process.peak_bytes)}
+				onOpen={() => go('flame', { cost: null })}
+			>
+				{plural(process.peak_blocks, 'block')}
+				{process.peak_at_ns ? ` at ${duration(process.peak_at_ns)}` : ' within the first tick'}
 			</Card>
-			<Card title={ended ? 'Leaked' : 'Live at the end'} value={bytes(process.leaked_bytes)} hint={exact(process.leaked_bytes, 'bytes')} error={spread(process.leaked_bytes_error, process.leaked_bytes)}
-				onOpen={() => go('sites', { cost: 'leaked' })}>
+			<Card
+				title={ended ? 'Leaked' : 'Live at the end'}
+				value={bytes(process.leaked_bytes)}
+				hint={exact(process.leaked_bytes, 'bytes')}
+				error={spread(process.leaked_bytes_error, process.leaked_bytes)}
+				onOpen={() => go('sites', { cost: 'leaked' })}
+			>
 				{plural(process.leaked_blocks, 'block')}, {percent(process.leaked_bytes, process.peak_bytes)} of the peak
 			</Card>
-			<Card title="Churn" value={`${count(process.calls)} calls`} error={spread(process.calls_error, process.calls)} onOpen={() => go('sites', { cost: 'calls' })}>
+			<Card
+				title="Churn"
+				value={`${count(process.calls)} calls`}
+				error={spread(process.calls_error, process.calls)}
+				onOpen={() => go('sites', { cost: 'calls' })}
+			>
 				{bytes(process.bytes)} asked for, {percent(process.temporary_calls, process.calls)} temporary
 			</Card>
-			<Card title="Growth" value={growth ? growthFigure(growth) : '…'}
-				onOpen={() => go('time')}>
+			<Card title="Growth" value={growth ? growthFigure(growth) : '…'} onOpen={() => go('time')}>
 				{growth ? growthWords(growth) : ''}
 			</Card>
-			<Card title="RSS" value={process.peak_rss_bytes ? bytes(process.peak_rss_bytes) : 'not known'} hint={exact(process.peak_rss_bytes, 'bytes')} onOpen={() => go('time')}>
-				{rss ? <>at most; {bytes(rss)} at the end, of it {percent(Math.min(process.leaked_bytes, rss), rss)} live heap</> : 'it ended before it was looked at'}
+			<Card
+				title="RSS"
+				value={process.peak_rss_bytes ? bytes(process.peak_rss_bytes) : 'not known'}
+				hint={exact(process.peak_rss_bytes, 'bytes')}
+				onOpen={() => go('time')}
+			>
+				{rss ? (
+					<>
+						at most; {bytes(rss)} at the end, of it {percent(Math.min(process.leaked_bytes, rss), rss)} live heap
+					</>
+				) : (
+					'it ended before it was looked at'
+				)}
+				{process.mmap_calls > 0 && <>; {bytes(process.mmap_peak_bytes)} mapped by the program itself</>}
 			</Card>
 		</div>
 	);
@@ -106,28 +155,36 @@ function Findings() {
 		<section class="panel" aria-labelledby="findings-title">
 			<h2 id="findings-title">Advice {answer.data && <span class="soft">{plural(answer.data.finding_count, 'finding')}</span>}</h2>
 			<Answered answer={answer} what="Looking for what could be better">
-				{(advice) => advice.findings.length === 0
-					? <p class="soft">No rule holds for what was recorded: nothing stands out.</p>
-					: (
+				{(advice) =>
+					advice.findings.length === 0 ? (
+						<p class="soft">No rule holds for what was recorded: nothing stands out.</p>
+					) : (
 						<ol class="findings">
 							{advice.findings.map((finding, i) => {
 								const owner = ownerOf(finding.stack, advice.frames);
 								return (
 									<li key={i}>
 										<div class="finding-head">
-											<button type="button" class="link code cut" title={owner?.function}
-												onClick={() => go('sites', { focus: owner ? `^${escapeRegex(owner.function)}$` : null, sel: owner?.function })}>
+											<button
+												type="button"
+												class="link code cut"
+												title={owner?.function}
+												onClick={() => go('sites', { focus: owner ? `^${escapeRegex(owner.function)}$` : null, sel: owner?.function })}
+											>
 												{owner ? shortName(owner.function) : '[no stack]'}
 											</button>
 											<span class="soft cut">{owner ? placeOf(owner) : ''}</span>
 											<b>{savingsOf(finding)}</b>
 										</div>
-										<div>{finding.title}. <span class="soft">{finding.todo}</span></div>
+										<div>
+											{finding.title}. <span class="soft">{finding.todo}</span>
+										</div>
 									</li>
 								);
 							})}
 						</ol>
-					)}
+					)
+				}
 			</Answered>
 		</section>
 	);
@@ -141,34 +198,51 @@ function TopList({ name, title }: { name: QuestionName; title: string }) {
 	const open = () => go('sites', { cost: name === 'peak' ? null : name, at: null, minus: null });
 	return (
 		<section class="panel top" aria-label={title}>
-			<h2><button type="button" class="link" onClick={open}>{title}</button></h2>
+			<h2>
+				<button type="button" class="link" onClick={open}>
+					{title}
+				</button>
+			</h2>
 			<Answered answer={answer} what="Adding up">
 				{(data) => {
 					const rows = data.sites.slice(0, LISTED).filter((site) => Number(site[asked.key]) > 0);
-					return rows.length === 0
-						? <p class="soft">none</p>
-						: (
-							<table class="plain">
-								<tbody>
-									{rows.map((site) => {
-										const owner = ownerOf(site.stack, data.frames);
-										const value = Number(site[asked.key]);
-										return (
-											<tr key={`${site.process}.${site.site}`}>
-												<td class="number" title={exact(value, asked.unit)}>{quantity(value, asked.unit)}</td>
-												<td class="number soft">{percent(value, data.whole)}</td>
-												<td class="name" title={owner?.function}>
-													<button type="button" class="link code" onClick={() => go('sites', { cost: name === 'peak' ? null : name, at: null, minus: null, site: `${site.process}.${site.site}` })}>
-														{owner ? shortName(owner.function) : '[no stack]'}
-													</button>
-													<span class="soft"> {owner ? placeOf(owner) : ''}</span>
-												</td>
-											</tr>
-										);
-									})}
-								</tbody>
-							</table>
-						);
+					return rows.length === 0 ? (
+						<p class="soft">none</p>
+					) : (
+						<table class="plain">
+							<tbody>
+								{rows.map((site) => {
+									const owner = ownerOf(site.stack, data.frames);
+									const value = Number(site[asked.key]);
+									return (
+										<tr key={`${site.process}.${site.site}`}>
+											<td class="number" title={exact(value, asked.unit)}>
+												{quantity(value, asked.unit)}
+											</td>
+											<td class="number soft">{percent(value, data.whole)}</td>
+											<td class="name" title={owner?.function}>
+												<button
+													type="button"
+													class="link code"
+													onClick={() =>
+														go('sites', {
+															cost: name === 'peak' ? null : name,
+															at: null,
+															minus: null,
+															site: `${site.process}.${site.site}`,
+														})
+													}
+												>
+													{owner ? shortName(owner.function) : '[no stack]'}
+												</button>
+												<span class="soft"> {owner ? placeOf(owner) : ''}</span>
+											</td>
+										</tr>
+									);
+								})}
+							</tbody>
+						</table>
+					);
 				}}
 			</Answered>
 		</section>
@@ -180,26 +254,43 @@ function Balance() {
 	return (
 		<section class="panel" aria-labelledby="balance-title">
 			<h2 id="balance-title">Where the memory was</h2>
-			<Answered answer={answer} what="Reading the balance sheet">{(data) => <BalanceSheet rows={data.memory} />}</Answered>
+			<Answered answer={answer} what="Reading the balance sheet">
+				{(data) => <BalanceSheet rows={data.memory} />}
+			</Answered>
 		</section>
 	);
 }
 
 export function StartView() {
-	useEffect(() => { asking.value = { view: 'summary', params: askParams(state.value, 'summary').filter(([key]) => key !== 'compare') }; }, [state.value]);
+	useEffect(() => {
+		asking.value = { view: 'summary', params: askParams(state.value, 'summary').filter(([key]) => key !== 'compare') };
+	}, [state.value]);
 	const summary = useSummary();
 	const growth = useAnswer<GrowthResult>(canonical('growth', askParams(state.value, 'growth', [['limit', TOP_ROWS]])));
 	const data = summary.data;
 	const process = data && largest(data.processes);
 	if (summary.status === 'error')
-		return <div class="view"><Answered answer={summary} what="">{() => null}</Answered></div>;
+		return (
+			<div class="view">
+				<Answered answer={summary} what="">
+					{() => null}
+				</Answered>
+			</div>
+		);
 	if (!data)
-		return <div class="view"><Loading what="Reading the recording" /></div>;
+		return (
+			<div class="view">
+				<Loading what="Reading the recording" />
+			</div>
+		);
 	if (!process || !process.calls)
 		return (
 			<div class="view">
 				<Empty title="Nothing was allocated">
-					<p>The program asked for no memory while it was recorded. If it is statically linked or brings an allocator of its own, this says why:</p>
+					<p>
+						The program asked for no memory while it was recorded. If it is statically linked or brings an allocator of its own, this says
+						why:
+					</p>
 					<code>heapgauge doctor PROGRAM</code>
 				</Empty>
 			</div>

@@ -26,11 +26,27 @@ function onSort(by: Sorting): void {
 function numbers<Row>(key: keyof Row & string, title: string, unit: Unit, help: string, whole?: number, width = 100): Column<Row> {
 	const of = (row: Row) => row[key] as unknown as number | null;
 	return {
-		key, title, help, number: true, width,
+		key,
+		title,
+		help,
+		number: true,
+		width,
 		sort: of,
 		...(whole ? { fill: (row: Row) => (of(row) ?? 0) / whole } : {}),
-		hint: (row) => { const number = of(row); return number === null ? undefined : exact(number, unit); },
-		cell: (row) => { const number = of(row); return number === null ? <span class="soft">–</span> : number === 0 ? <span class="soft">{quantity(0, unit)}</span> : quantity(number, unit); },
+		hint: (row) => {
+			const number = of(row);
+			return number === null ? undefined : exact(number, unit);
+		},
+		cell: (row) => {
+			const number = of(row);
+			return number === null ? (
+				<span class="soft">–</span>
+			) : number === 0 ? (
+				<span class="soft">{quantity(0, unit)}</span>
+			) : (
+				quantity(number, unit)
+			);
+		},
 	};
 }
 
@@ -56,7 +72,9 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 function useThreads() {
 	const params = askParams(state.value, 'threads');
 	const answer = useAnswer<ThreadsResult>(canonical('threads', params));
-	useEffect(() => { asking.value = { view: 'threads', params }; }, [canonical('threads', params)]);
+	useEffect(() => {
+		asking.value = { view: 'threads', params };
+	}, [canonical('threads', params)]);
 	return answer;
 }
 
@@ -64,51 +82,84 @@ function Threads() {
 	const answer = useThreads();
 	const sorting = sortingOf('calls');
 	const columns = useMemo(() => (answer.data ? threadColumns(answer.data) : []), [answer.data]);
-	const rows = useMemo(() => (answer.data ? (value('sort') ? sortRows(answer.data.threads, columns, sorting) : answer.data.threads) : []), [answer.data, columns, value('sort')]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
-	if (!answer.data)
-		return <Loading what="Counting threads" />;
+	const rows = useMemo(
+		() => (answer.data ? (value('sort') ? sortRows(answer.data.threads, columns, sorting) : answer.data.threads) : []),
+		[answer.data, columns, value('sort')],
+	);
+	if (answer.status === 'error') return <Failed answer={answer} />;
+	if (!answer.data) return <Loading what="Counting threads" />;
 	return (
-		<Table label="Threads" columns={columns} rows={rows} total={answer.data.thread_count} sorting={sorting} onSort={onSort}
-			chosen={Number(value('row') ?? -1)} onChoose={(index) => note({ row: String(index) })}
+		<Table
+			label="Threads"
+			columns={columns}
+			rows={rows}
+			total={answer.data.thread_count}
+			sorting={sorting}
+			onSort={onSort}
+			chosen={Number(value('row') ?? -1)}
+			onChoose={(index) => note({ row: String(index) })}
 			onOpen={(index) => rows[index] && addFilter({ name: 'thread', value: String(rows[index].tid) })}
 			onKey={(event, index) => {
-				if (event.key !== '+' || !rows[index])
-					return false;
+				if (event.key !== '+' || !rows[index]) return false;
 				addFilter({ name: 'thread', value: String(rows[index].tid) });
 				return true;
-			}} />
+			}}
+		/>
 	);
 }
 
 function Handover() {
 	const answer = useThreads();
 	const matrix = useMemo(() => (answer.data ? matrixOf(answer.data.threads) : undefined), [answer.data]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
-	if (!answer.data || !matrix)
-		return <Loading what="Counting who frees what" />;
+	if (answer.status === 'error') return <Failed answer={answer} />;
+	if (!answer.data || !matrix) return <Loading what="Counting who frees what" />;
 	if (!answer.data.passed_on_blocks)
-		return <Empty title="Nothing changes hands"><p>Every block was freed by the thread that asked for it, or not at all.</p></Empty>;
-	const label = (thread: Thread | undefined, slot: string) => (thread ? `${thread.name} (${thread.tid})` : slot === 'unknown' ? 'not known' : `slot ${slot}`);
+		return (
+			<Empty title="Nothing changes hands">
+				<p>Every block was freed by the thread that asked for it, or not at all.</p>
+			</Empty>
+		);
+	const label = (thread: Thread | undefined, slot: string) =>
+		thread ? `${thread.name} (${thread.tid})` : slot === 'unknown' ? 'not known' : `slot ${slot}`;
 	return (
 		<div class="both">
 			<p class="soft">
-				{plural(answer.data.passed_on_blocks, 'block')}, {bytes(answer.data.passed_on_bytes)}: freed by another thread than asked for {answer.data.passed_on_blocks === 1 ? 'it' : 'them'}.
+				{plural(answer.data.passed_on_blocks, 'block')}, {bytes(answer.data.passed_on_bytes)}: freed by another thread than asked for{' '}
+				{answer.data.passed_on_blocks === 1 ? 'it' : 'them'}.
 				{matrix.cut ? ` The ${count(matrix.freers.length)} threads that free most are shown.` : ''}
 			</p>
 			<div class="heat" tabIndex={0} role="region" aria-label="Bytes by who allocated and who freed">
 				<table>
-					<thead><tr><th>freed by \ allocated by</th>{matrix.owners.map((owner) => <th key={owner.slot} class="number">{label(owner.thread, owner.slot)}</th>)}</tr></thead>
+					<thead>
+						<tr>
+							<th>freed by \ allocated by</th>
+							{matrix.owners.map((owner) => (
+								<th key={owner.slot} class="number">
+									{label(owner.thread, owner.slot)}
+								</th>
+							))}
+						</tr>
+					</thead>
 					<tbody>
 						{matrix.freers.map((freer, row) => (
 							<tr key={`${freer.process}.${freer.tid}`}>
 								<th class="number">{label(freer, '')}</th>
 								{matrix.cells[row]!.map((cell, column) => (
-									<td key={column} style={{ '--s': cell ? 0.12 + 0.88 * Math.sqrt(cell.bytes / matrix.most) : 0 }} class={cell ? 'full' : ''}
-										title={cell ? `${exact(cell.bytes, 'bytes')} in ${plural(cell.blocks, 'block')}` : undefined}>
-										{cell ? <>{bytes(cell.bytes)}<br /><span class="soft">{countShort(cell.blocks)}</span></> : ''}
+									<td
+										key={column}
+										style={{ '--s': cell ? 0.12 + 0.88 * Math.sqrt(cell.bytes / matrix.most) : 0 }}
+										class={cell ? 'full' : ''}
+										title={cell ? `${exact(cell.bytes, 'bytes')} in ${plural(cell.blocks, 'block')}` : undefined}
+									>
+										{cell ? (
+											<>
+												{bytes(cell.bytes)}
+												<br />
+												<span class="soft">{countShort(cell.blocks)}</span>
+											</>
+										) : (
+											''
+										)}
 									</td>
 								))}
 							</tr>
@@ -130,11 +181,23 @@ function processColumns(data: ProcessesResult): Column<Process>[] {
 		numbers<Process>('peak_rss_bytes', 'RSS', 'bytes', 'Resident at most'),
 		numbers<Process>('started_offset_ns', 'Started', 'ns', 'Since the start of the recording', undefined, 92),
 		numbers<Process>('duration_ns', 'Ran for', 'ns', 'Until its end, or until it was last seen', undefined, 92),
-		{ key: 'end', title: 'End', width: 92, cell: (row) => (row.exit_code !== null && row.end.startsWith('exit') ? `exit ${row.exit_code}` : row.end) },
+		{
+			key: 'end',
+			title: 'End',
+			width: 92,
+			cell: (row) => (row.exit_code !== null && row.end.startsWith('exit') ? `exit ${row.exit_code}` : row.end),
+		},
 		numbers<Process>('pid', 'PID', 'id', 'Number of the process', undefined, 72),
 		{
-			key: 'name', title: 'Command', hint: (row) => row.command,
-			cell: (row) => <span style={{ paddingLeft: `${(row.depth ?? 0) * 16}px` }} class="fn">{row.depth ? '└ ' : ''}{base(row.command.split(' ')[0])} <span class="soft">{row.command.split(' ').slice(1).join(' ')}</span></span>,
+			key: 'name',
+			title: 'Command',
+			hint: (row) => row.command,
+			cell: (row) => (
+				<span style={{ paddingLeft: `${(row.depth ?? 0) * 16}px` }} class="fn">
+					{row.depth ? '└ ' : ''}
+					{base(row.command.split(' ')[0])} <span class="soft">{row.command.split(' ').slice(1).join(' ')}</span>
+				</span>
+			),
 		},
 	];
 }
@@ -142,26 +205,54 @@ function processColumns(data: ProcessesResult): Column<Process>[] {
 function Processes() {
 	const params = askParams(state.value, 'processes');
 	const answer = useAnswer<ProcessesResult>(canonical('processes', params));
-	useEffect(() => { asking.value = { view: 'processes', params }; }, [canonical('processes', params)]);
+	useEffect(() => {
+		asking.value = { view: 'processes', params };
+	}, [canonical('processes', params)]);
 	const columns = useMemo(() => (answer.data ? processColumns(answer.data) : []), [answer.data]);
 	const text = value('sort');
-	const rows = useMemo(() => (answer.data ? (text ? sortRows(answer.data.processes.map((row) => ({ ...row, depth: 0 })), columns, sortingOf('')) : answer.data.processes) : []), [answer.data, columns, text]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
-	if (!answer.data)
-		return <Loading what="Reading processes" />;
+	const rows = useMemo(
+		() =>
+			answer.data
+				? text
+					? sortRows(
+							answer.data.processes.map((row) => ({ ...row, depth: 0 })),
+							columns,
+							sortingOf(''),
+						)
+					: answer.data.processes
+				: [],
+		[answer.data, columns, text],
+	);
+	if (answer.status === 'error') return <Failed answer={answer} />;
+	if (!answer.data) return <Loading what="Reading processes" />;
 	return (
 		<>
-			<p class="line-of-words soft">{plural(answer.data.processes.length, 'process', 'processes')}, at most {bytes(answer.data.peak_bytes_all)} live in all of them together, at {duration(answer.data.peak_at_ns_all)}. {text ? <button type="button" class="link" onClick={() => note({ sort: null })}>As a tree again</button> : 'Each below the one that started it.'}</p>
-			<Table label="Processes" columns={columns} rows={rows} {...(text ? { sorting: sortingOf('') } : {})} onSort={onSort}
-				chosen={Number(value('row') ?? -1)} onChoose={(index) => note({ row: String(index) })}
+			<p class="line-of-words soft">
+				{plural(answer.data.processes.length, 'process', 'processes')}, at most {bytes(answer.data.peak_bytes_all)} live in all of them
+				together, at {duration(answer.data.peak_at_ns_all)}.{' '}
+				{text ? (
+					<button type="button" class="link" onClick={() => note({ sort: null })}>
+						As a tree again
+					</button>
+				) : (
+					'Each below the one that started it.'
+				)}
+			</p>
+			<Table
+				label="Processes"
+				columns={columns}
+				rows={rows}
+				{...(text ? { sorting: sortingOf('') } : {})}
+				onSort={onSort}
+				chosen={Number(value('row') ?? -1)}
+				onChoose={(index) => note({ row: String(index) })}
 				onOpen={(index) => rows[index] && addFilter({ name: 'process', value: String(rows[index].pid) })}
 				onKey={(event, index) => {
-					if (event.key !== '+' || !rows[index])
-						return false;
+					if (event.key !== '+' || !rows[index]) return false;
 					addFilter({ name: 'process', value: String(rows[index].pid) });
 					return true;
-				}} />
+				}}
+			/>
 		</>
 	);
 }
@@ -169,7 +260,16 @@ function Processes() {
 function tagColumns(data: TagsResult): Column<Tag>[] {
 	const asked = question.value;
 	return [
-		{ ...numbers<Tag>('value', asked.title, asked.unit, `${asked.help} In the tag and in those inside it.`, Math.max(1, ...data.tags.map((tag) => tag.value)), 112) },
+		{
+			...numbers<Tag>(
+				'value',
+				asked.title,
+				asked.unit,
+				`${asked.help} In the tag and in those inside it.`,
+				Math.max(1, ...data.tags.map((tag) => tag.value)),
+				112,
+			),
+		},
 		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.value, data.shown)}</span> },
 		numbers<Tag>('self_value', 'Itself', asked.unit, 'While this tag was the innermost one'),
 		numbers<Tag>('visits', 'Visits', 'count', 'How often the program entered it'),
@@ -177,30 +277,57 @@ function tagColumns(data: TagsResult): Column<Tag>[] {
 		numbers<Tag>('total_bytes', 'Total', 'bytes', 'Bytes asked for'),
 		numbers<Tag>('calls', 'Calls', 'count', 'Allocations'),
 		numbers<Tag>('leaked_bytes', 'At end', 'bytes', 'Never freed'),
-		{ key: 'name', title: 'Tag', hint: (row) => row.tag ?? undefined, cell: (row) => <span class="fn" style={{ paddingLeft: `${(row.depth - 1) * 16}px` }}>{row.name ?? <span class="soft">outside of all tags</span>}</span> },
+		{
+			key: 'name',
+			title: 'Tag',
+			hint: (row) => row.tag ?? undefined,
+			cell: (row) => (
+				<span class="fn" style={{ paddingLeft: `${(row.depth - 1) * 16}px` }}>
+					{row.name ?? <span class="soft">outside of all tags</span>}
+				</span>
+			),
+		},
 	];
 }
 
 function Tags() {
 	const params = askParams(state.value, 'tags');
 	const answer = useAnswer<TagsResult>(canonical('tags', params));
-	useEffect(() => { asking.value = { view: 'tags', params }; }, [canonical('tags', params)]);
+	useEffect(() => {
+		asking.value = { view: 'tags', params };
+	}, [canonical('tags', params)]);
 	const columns = useMemo(() => (answer.data ? tagColumns(answer.data) : []), [answer.data, question.value]);
-	if (answer.status === 'error')
-		return <Failed answer={answer} />;
-	if (!answer.data)
-		return <Loading what="Adding up tags" />;
+	if (answer.status === 'error') return <Failed answer={answer} />;
+	if (!answer.data) return <Loading what="Adding up tags" />;
 	const rows = answer.data.tags;
 	if (!rows.some((tag) => tag.tag !== null))
-		return <Empty title="The program sets no tags"><p>Tags say what a program was doing when it asked for memory. HG_SCOPE("name") of heapgauge/heapgauge.h sets one for a block of code.</p></Empty>;
+		return (
+			<Empty title="The program sets no tags">
+				<p>
+					Tags say what a program was doing when it asked for memory. HG_SCOPE("name") of heapgauge/heapgauge.h sets one for a block of
+					code.
+				</p>
+			</Empty>
+		);
 	return (
-		<Table label="Tags" columns={columns} rows={rows} chosen={Number(value('row') ?? -1)} onChoose={(index) => note({ row: String(index) })}
+		<Table
+			label="Tags"
+			columns={columns}
+			rows={rows}
+			chosen={Number(value('row') ?? -1)}
+			onChoose={(index) => note({ row: String(index) })}
 			onOpen={(index) => rows[index]?.tag && addFilter({ name: 'tag', value: `^${escapeRegex(rows[index].tag)}(/|$)` })}
-			tree={{ level: (tag) => tag.depth, open: () => undefined }} />
+			tree={{ level: (tag) => tag.depth, open: () => undefined }}
+		/>
 	);
 }
 
-const TABS = [['threads', 'Threads'], ['handover', 'Who frees what'], ['tags', 'Tags'], ['processes', 'Processes']] as const;
+const TABS = [
+	['threads', 'Threads'],
+	['handover', 'Who frees what'],
+	['tags', 'Tags'],
+	['processes', 'Processes'],
+] as const;
 
 export function ThreadsView() {
 	const tab = value('tab') ?? 'threads';
@@ -208,7 +335,16 @@ export function ThreadsView() {
 		<div class="view fixed">
 			<div class="toolbar">
 				<div class="segments" role="group" aria-label="What">
-					{TABS.map(([name, label]) => <button key={name} type="button" aria-pressed={tab === name} onClick={() => set({ tab: name === 'threads' ? null : name, sort: null, row: null })}>{label}</button>)}
+					{TABS.map(([name, label]) => (
+						<button
+							key={name}
+							type="button"
+							aria-pressed={tab === name}
+							onClick={() => set({ tab: name === 'threads' ? null : name, sort: null, row: null })}
+						>
+							{label}
+						</button>
+					))}
 				</div>
 				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the chosen one'}</span>
 			</div>

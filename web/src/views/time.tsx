@@ -24,13 +24,22 @@ function column(points: readonly Point[], key: keyof Point): (number | null)[] {
 
 function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss: boolean): Line[] {
 	const lines: Line[] = layers.map((layer) => ({
-		label: layer.label, colour: layer.colour, values: layer.tops, fill: 'solid', width: 0.5, steps: true,
+		label: layer.label,
+		colour: layer.colour,
+		values: layer.tops,
+		fill: 'solid',
+		width: 0.5,
+		steps: true,
 	}));
-	lines.push({ label: 'live heap', colour: 'series-live', values: column(points, 'live_bytes'), ...(layers.length ? {} : { fill: 'pale' as const }) });
+	lines.push({
+		label: 'live heap',
+		colour: 'series-live',
+		values: column(points, 'live_bytes'),
+		...(layers.length ? {} : { fill: 'pale' as const }),
+	});
 	if (withRss && points.some((point) => point.map_live_bytes))
 		lines.push({ label: 'own mappings', colour: 'series-b', values: column(points, 'map_live_bytes'), dash: true, width: 1 });
-	if (withRss)
-		lines.push({ label: 'RSS', colour: 'series-rss', values: points.map((point) => point.rss_bytes || null), width: 1 });
+	if (withRss) lines.push({ label: 'RSS', colour: 'series-rss', values: points.map((point) => point.rss_bytes || null), width: 1 });
 	return lines;
 }
 
@@ -46,8 +55,16 @@ function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean
 	];
 	return (
 		<dl class="reading" aria-label={pointed ? 'At the pointer' : 'At the peak'}>
-			<div><dt>{pointed ? 'at' : 'peak'}</dt><dd title={exact(shown.at_ns, 'ns')}>{duration(shown.at_ns)}</dd></div>
-			{facts.map(([name, number, unit]) => <div key={name}><dt>{name}</dt><dd title={exact(number, unit)}>{quantity(number, unit)}</dd></div>)}
+			<div>
+				<dt>{pointed ? 'at' : 'peak'}</dt>
+				<dd title={exact(shown.at_ns, 'ns')}>{duration(shown.at_ns)}</dd>
+			</div>
+			{facts.map(([name, number, unit]) => (
+				<div key={name}>
+					<dt>{name}</dt>
+					<dd title={exact(number, unit)}>{quantity(number, unit)}</dd>
+				</div>
+			))}
 		</dl>
 	);
 }
@@ -61,12 +78,24 @@ function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[];
 					{layers.map((layer) => {
 						return (
 							<tr key={layer.key}>
-								<td><i style={{ background: layer.colour }} /></td>
-								<td class="number" title={exact(layer.values[at] ?? 0, 'bytes')}>{bytes(layer.values[at] ?? 0)}</td>
+								<td>
+									<i style={{ background: layer.colour }} />
+								</td>
+								<td class="number" title={exact(layer.values[at] ?? 0, 'bytes')}>
+									{bytes(layer.values[at] ?? 0)}
+								</td>
 								<td class="name" title={layer.hint}>
-									{layer.site
-										? <button type="button" class="link code" onClick={() => go('sites', { site: `${layer.site!.process}.${layer.site!.site}` })}>{ownerLabel(layer.site.stack, history.frames)}</button>
-										: <span class="soft">{layer.label}</span>}
+									{layer.site ? (
+										<button
+											type="button"
+											class="link code"
+											onClick={() => go('sites', { site: `${layer.site!.process}.${layer.site!.site}` })}
+										>
+											{ownerLabel(layer.site.stack, history.frames)}
+										</button>
+									) : (
+										<span class="soft">{layer.label}</span>
+									)}
 								</td>
 							</tr>
 						);
@@ -90,14 +119,23 @@ function Growing() {
 							<p class="soft">
 								The heap is {growth.heap_verdict === 'not enough data' ? 'seen too short to tell' : growth.heap_verdict}
 								{growth.heap_verdict === 'growing' ? `, ${quantity(growth.heap_bytes_per_second, 'bytes-rate')}` : ''}.{' '}
-								{plural(growth.growing_sites, 'site grows', 'sites grow')}, {count(growth.bounded_sites)} bounded, {count(growth.unknown_sites)} not known.
+								{plural(growth.growing_sites, 'site grows', 'sites grow')}, {count(growth.bounded_sites)} bounded,{' '}
+								{count(growth.unknown_sites)} not known.
 							</p>
 							<table class="plain layers">
 								<tbody>
 									{rows.map((site) => (
 										<tr key={`${site.process}.${site.site}`}>
 											<td class="number grew">+{quantity(site.bytes_per_second ?? 0, 'bytes-rate')}</td>
-											<td class="name"><button type="button" class="link code" onClick={() => go('sites', { cost: 'leaked', site: `${site.process}.${site.site}` })}>{ownerLabel(site.stack, growth.frames)}</button></td>
+											<td class="name">
+												<button
+													type="button"
+													class="link code"
+													onClick={() => go('sites', { cost: 'leaked', site: `${site.process}.${site.site}` })}
+												>
+													{ownerLabel(site.stack, growth.frames)}
+												</button>
+											</td>
 										</tr>
 									))}
 								</tbody>
@@ -113,7 +151,10 @@ function Growing() {
 function Charts({ data, history }: { data: TimelineResult; history: HistoryResult | undefined }) {
 	const [index, setIndex] = useState<number | null>(null);
 	const points = data.timeline;
-	const peak = Math.max(0, points.findIndex((point) => point.peak));
+	const peak = Math.max(
+		0,
+		points.findIndex((point) => point.peak),
+	);
 	const rates = useMemo(() => ratesOf(points), [points]);
 	const times = useMemo(() => points.map((point) => point.at_ns), [points]);
 	const layered = value('layers') !== '0';
@@ -134,32 +175,66 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 	return (
 		<>
 			<div class="toolbar">
-				<label class="check"><input type="checkbox" checked={layered} onChange={(event) => note({ layers: event.currentTarget.checked ? null : '0' })} />Layers by site</label>
-				<label class="check" title={`${bytes(mostRss)} at most`}><input type="checkbox" checked={withRss} onChange={(event) => note({ rss: event.currentTarget.checked ? '1' : '0' })} />RSS and mappings</label>
+				<label class="check">
+					<input type="checkbox" checked={layered} onChange={(event) => note({ layers: event.currentTarget.checked ? null : '0' })} />
+					Layers by site
+				</label>
+				<label class="check" title={`${bytes(mostRss)} at most`}>
+					<input type="checkbox" checked={withRss} onChange={(event) => note({ rss: event.currentTarget.checked ? '1' : '0' })} />
+					RSS and mappings
+				</label>
 				<Reading shown={points[index ?? peak]!} pointed={index !== null} rates={rates} at={index ?? peak} />
 			</div>
 			<div class="split">
 				<div class="charts" tabIndex={0} role="region" aria-label="Charts over time">
 					<h2>Memory</h2>
-					<Chart {...common} label={`Live heap over time, at most ${bytes(most)}`} unit="bytes" height={236} lines={memoryLines(points, layers, withRss)} />
+					<Chart
+						{...common}
+						label={`Live heap over time, at most ${bytes(most)}`}
+						unit="bytes"
+						height={236}
+						lines={memoryLines(points, layers, withRss)}
+					/>
 					<h2>Allocations and frees per second</h2>
-					<Chart {...common} label="Allocations and frees per second" unit="rate" height={116}
+					<Chart
+						{...common}
+						label="Allocations and frees per second"
+						unit="rate"
+						height={116}
 						lines={[
 							{ label: 'frees', colour: 'series-a', values: rates.frees, width: 1, steps: true },
 							{ label: 'allocations', colour: 'series-live', values: rates.calls, fill: 'pale', width: 1, steps: true },
-						]} />
+						]}
+					/>
 					<h2>Asked for per second</h2>
-					<Chart {...common} label="Bytes asked for per second" unit="bytes" height={96}
-						lines={[{ label: 'asked for', colour: 'series-b', values: rates.bytes, fill: 'pale', steps: true }]} />
+					<Chart
+						{...common}
+						label="Bytes asked for per second"
+						unit="bytes"
+						height={96}
+						lines={[{ label: 'asked for', colour: 'series-b', values: rates.bytes, fill: 'pale', steps: true }]}
+					/>
 					<h2>Live blocks</h2>
-					<Chart {...common} label="Live blocks over time" unit="count" height={96}
-						lines={[{ label: 'blocks', colour: 'series-live', values: column(points, 'live_blocks'), fill: 'pale' }]} />
+					<Chart
+						{...common}
+						label="Live blocks over time"
+						unit="count"
+						height={96}
+						lines={[{ label: 'blocks', colour: 'series-live', values: column(points, 'live_blocks'), fill: 'pale' }]}
+					/>
 					<h2>Threads started</h2>
-					<Chart {...common} label="Threads started" unit="count" height={80}
-						lines={[{ label: 'threads', colour: 'series-rss', values: column(points, 'threads'), steps: true }]} />
+					<Chart
+						{...common}
+						label="Threads started"
+						unit="count"
+						height={80}
+						lines={[{ label: 'threads', colour: 'series-rss', values: column(points, 'threads'), steps: true }]}
+					/>
 				</div>
 				<aside class="side narrow" aria-label="Sites over time" tabIndex={0}>
-					{history && layers.length > 0 && <LayerList layers={[...layers].reverse()} at={index ?? peak} pointed={index !== null} history={history} />}
+					{history && layers.length > 0 && (
+						<LayerList layers={[...layers].reverse()} at={index ?? peak} pointed={index !== null} history={history} />
+					)}
 					<Growing />
 				</aside>
 			</div>
@@ -170,12 +245,32 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 export function TimeView() {
 	const answer = useTimeline();
 	const history = useAnswer<HistoryResult>(canonical('history', askParams(state.value, 'history', [['limit', LAYERS]])));
-	useEffect(() => { asking.value = { view: 'timeline', params: askParams(state.value, 'timeline') }; }, [state.value]);
+	useEffect(() => {
+		asking.value = { view: 'timeline', params: askParams(state.value, 'timeline') };
+	}, [state.value]);
 	if (answer.status === 'error')
-		return <div class="view"><Failed answer={answer} /></div>;
+		return (
+			<div class="view">
+				<Failed answer={answer} />
+			</div>
+		);
 	if (!answer.data)
-		return <div class="view"><Loading what="Reading the timeline" /></div>;
+		return (
+			<div class="view">
+				<Loading what="Reading the timeline" />
+			</div>
+		);
 	if (answer.data.timeline.length < 2)
-		return <div class="view"><Empty title="Too short for a timeline"><p>The run ended before it was looked at twice. Record something longer, or look at the peak.</p></Empty></div>;
-	return <div class="view fixed"><Charts data={answer.data} history={history.data} /></div>;
+		return (
+			<div class="view">
+				<Empty title="Too short for a timeline">
+					<p>The run ended before it was looked at twice. Record something longer, or look at the peak.</p>
+				</Empty>
+			</div>
+		);
+	return (
+		<div class="view fixed">
+			<Charts data={answer.data} history={history.data} />
+		</div>
+	);
 }

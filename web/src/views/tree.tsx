@@ -26,33 +26,77 @@ function tone(number: number): string {
 	return comparing.value ? (number > 0 ? 'grew' : number < 0 ? 'shrank' : 'soft') : number === 0 ? 'soft' : '';
 }
 
-function columnsOf(tree: FlameTree, names: readonly FlameName[], open: ReadonlySet<number>, toggle: (node: number) => void): Column<number>[] {
+function columnsOf(
+	tree: FlameTree,
+	names: readonly FlameName[],
+	open: ReadonlySet<number>,
+	toggle: (node: number) => void,
+): Column<number>[] {
 	const asked = question.value;
 	const whole = tree.value[0]!;
 	const columns: Column<number>[] = [
 		{
-			key: 'total', title: asked.title, number: true, width: 110, help: `${asked.help} Here and in what is called from here.`,
-			fill: (node) => tree.weight[node]! / tree.weight[0]!, hint: (node) => exact(tree.value[node]!, asked.unit),
+			key: 'total',
+			title: asked.title,
+			number: true,
+			width: 110,
+			help: `${asked.help} Here and in what is called from here.`,
+			fill: (node) => tree.weight[node]! / tree.weight[0]!,
+			hint: (node) => exact(tree.value[node]!, asked.unit),
 			cell: (node) => <span class={tone(tree.value[node]!)}>{text(tree.value[node]!)}</span>,
 		},
 		...(comparing.value
-			? [{ key: 'before', title: 'Before', number: true, width: 100, cell: (node: number) => quantity(tree.before?.[node] ?? 0, asked.unit) }]
-			: [{ key: 'share', title: '%', number: true, width: 74, cell: (node: number) => <span class="soft">{percent(tree.value[node]!, whole)}</span> }]),
+			? [
+					{
+						key: 'before',
+						title: 'Before',
+						number: true,
+						width: 100,
+						cell: (node: number) => quantity(tree.before?.[node] ?? 0, asked.unit),
+					},
+				]
+			: [
+					{
+						key: 'share',
+						title: '%',
+						number: true,
+						width: 74,
+						cell: (node: number) => <span class="soft">{percent(tree.value[node]!, whole)}</span>,
+					},
+				]),
 		{
-			key: 'self', title: 'Itself', number: true, width: 100, help: 'Asked for right here', hint: (node) => exact(tree.self[node]!, asked.unit),
+			key: 'self',
+			title: 'Itself',
+			number: true,
+			width: 100,
+			help: 'Asked for right here',
+			hint: (node) => exact(tree.self[node]!, asked.unit),
 			cell: (node) => (tree.self[node] ? text(tree.self[node]!) : <span class="soft">–</span>),
 		},
 		{
-			key: 'name', title: 'Function',
+			key: 'name',
+			title: 'Function',
 			hint: (node) => names[tree.name[node]!]?.function,
 			cell: (node) => {
 				const name = names[tree.name[node]!];
 				const leaf = tree.childFrom[node] === tree.childFrom[node + 1];
 				return (
 					<span style={{ paddingLeft: `${Math.min(40, tree.depth[node]! - 1) * 12}px` }}>
-						<span class="twisty" aria-hidden="true" onClick={(event) => { event.stopPropagation(); if (!leaf) toggle(node); }}>{leaf ? '' : open.has(node) ? '▾' : '▸'}</span>
+						<span
+							class="twisty"
+							aria-hidden="true"
+							onClick={(event) => {
+								event.stopPropagation();
+								if (!leaf) toggle(node);
+							}}
+						>
+							{leaf ? '' : open.has(node) ? '▾' : '▸'}
+						</span>
 						<span class="fn">{tree.name[node] === OTHERS_NAME ? '(others, too small to list)' : nodeName(tree, names, node, 'all')}</span>
-						<span class="where">{name ? placeOf(name) : ''}{name?.inlined ? ', inlined' : ''}</span>
+						<span class="where">
+							{name ? placeOf(name) : ''}
+							{name?.inlined ? ', inlined' : ''}
+						</span>
 					</span>
 				);
 			},
@@ -61,7 +105,17 @@ function columnsOf(tree: FlameTree, names: readonly FlameName[], open: ReadonlyS
 	return columns;
 }
 
-function NeighbourList({ title, list, names, whole }: { title: string; list: readonly Neighbour[]; names: readonly FlameName[]; whole: number }) {
+function NeighbourList({
+	title,
+	list,
+	names,
+	whole,
+}: {
+	title: string;
+	list: readonly Neighbour[];
+	names: readonly FlameName[];
+	whole: number;
+}) {
 	return (
 		<section>
 			<h2>{title}</h2>
@@ -75,9 +129,13 @@ function NeighbourList({ title, list, names, whole }: { title: string; list: rea
 								<td class={`number ${tone(one.value)}`}>{text(one.value)}</td>
 								<td class="number soft">{percent(one.value, whole)}</td>
 								<td class="name" title={name?.function}>
-									{name
-										? <button type="button" class="link code" onClick={() => note({ sel: name.function })}>{shortName(name.function)}</button>
-										: <span class="soft">others</span>}
+									{name ? (
+										<button type="button" class="link code" onClick={() => note({ sel: name.function })}>
+											{shortName(name.function)}
+										</button>
+									) : (
+										<span class="soft">others</span>
+									)}
 								</td>
 							</tr>
 						);
@@ -95,24 +153,38 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 	return (
 		<aside class="side" aria-label="Callers and callees" tabIndex={0}>
 			<header>
-				<h2 class="code" title={wanted}>{shortName(wanted)}</h2>
-				<button type="button" onClick={() => onSubjectKey('p', { function: wanted })} title="p">In the flame graph</button>
-				{name?.file && <button type="button" onClick={() => onSubjectKey('s', name)} title="s">Source</button>}
+				<h2 class="code" title={wanted}>
+					{shortName(wanted)}
+				</h2>
+				<button type="button" onClick={() => onSubjectKey('p', { function: wanted })} title="p">
+					In the flame graph
+				</button>
+				{name?.file && (
+					<button type="button" onClick={() => onSubjectKey('s', name)} title="s">
+						Source
+					</button>
+				)}
 			</header>
-			{found
-				? (
-					<>
-						<section>
-							<dl class="facts">
-								<dt>With callees</dt><dd>{text(found.total)}</dd><dt>of all</dt><dd>{percent(found.total, tree.value[0]!)}</dd>
-								<dt>Itself</dt><dd>{text(found.self)}</dd><dt>of all</dt><dd>{percent(found.self, tree.value[0]!)}</dd>
-							</dl>
-						</section>
-						<NeighbourList title="Called by" list={found.callers} names={data.names} whole={found.total} />
-						<NeighbourList title="Calls" list={found.callees} names={data.names} whole={found.total} />
-					</>
-				)
-				: <section class="soft">It is on no stack that answers this question.</section>}
+			{found ? (
+				<>
+					<section>
+						<dl class="facts">
+							<dt>With callees</dt>
+							<dd>{text(found.total)}</dd>
+							<dt>of all</dt>
+							<dd>{percent(found.total, tree.value[0]!)}</dd>
+							<dt>Itself</dt>
+							<dd>{text(found.self)}</dd>
+							<dt>of all</dt>
+							<dd>{percent(found.self, tree.value[0]!)}</dd>
+						</dl>
+					</section>
+					<NeighbourList title="Called by" list={found.callers} names={data.names} whole={found.total} />
+					<NeighbourList title="Calls" list={found.callees} names={data.names} whole={found.total} />
+				</>
+			) : (
+				<section class="soft">It is on no stack that answers this question.</section>
+			)}
 		</aside>
 	);
 }
@@ -126,14 +198,14 @@ function Beside({ wanted, fold }: { wanted: string; fold: boolean }) {
 function Opened({ tree, data, stale, fold }: { tree: FlameTree; data: FlameResult; stale: boolean; fold: boolean }) {
 	const [open, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree, FIRST_SHARE, FIRST_ROWS));
 	const chosen = value('node') === undefined ? -1 : nodeOfAddress(tree, value('node'));
-	useEffect(() => { if (chosen > 0) setOpen(withPath(tree, open, chosen)); }, [chosen]);
+	useEffect(() => {
+		if (chosen > 0) setOpen(withPath(tree, open, chosen));
+	}, [chosen]);
 	const rows = useMemo(() => openRows(tree, open), [tree, open]);
 	const toggle = (node: number, to?: boolean) => {
 		const next = new Set(open);
-		if (to ?? !next.has(node))
-			next.add(node);
-		else
-			next.delete(node);
+		if (to ?? !next.has(node)) next.add(node);
+		else next.delete(node);
 		setOpen(next);
 	};
 	const columns = useMemo(() => columnsOf(tree, data.names, open, toggle), [tree, data, open, question.value, comparing.value]);
@@ -141,20 +213,15 @@ function Opened({ tree, data, stale, fold }: { tree: FlameTree; data: FlameResul
 	const choose = (node: number) => note({ node: addressOf(tree, node), sel: data.names[tree.name[node]!]?.function ?? null });
 	const onKey = (event: KeyboardEvent, index: number): boolean => {
 		const node = rows[index];
-		if (node === undefined)
-			return false;
+		if (node === undefined) return false;
 		if (event.key === 'ArrowRight') {
-			if (!leaf(node) && !open.has(node))
-				toggle(node, true);
-			else if (!leaf(node))
-				choose(tree.children[tree.childFrom[node]!]!);
+			if (!leaf(node) && !open.has(node)) toggle(node, true);
+			else if (!leaf(node)) choose(tree.children[tree.childFrom[node]!]!);
 			return true;
 		}
 		if (event.key === 'ArrowLeft') {
-			if (open.has(node))
-				toggle(node, false);
-			else if (tree.parent[node]! > 0)
-				choose(tree.parent[node]!);
+			if (open.has(node)) toggle(node, false);
+			else if (tree.parent[node]! > 0) choose(tree.parent[node]!);
 			return true;
 		}
 		const name = data.names[tree.name[node]!];
@@ -163,11 +230,16 @@ function Opened({ tree, data, stale, fold }: { tree: FlameTree; data: FlameResul
 	const wanted = value('sel');
 	return (
 		<div class={`split ${stale ? 'stale' : ''}`}>
-			<Table label="Call tree" columns={columns} rows={rows} chosen={rows.indexOf(chosen)}
+			<Table
+				label="Call tree"
+				columns={columns}
+				rows={rows}
+				chosen={rows.indexOf(chosen)}
 				onChoose={(index) => rows[index] !== undefined && choose(rows[index])}
 				onOpen={(index) => rows[index] !== undefined && !leaf(rows[index]) && toggle(rows[index])}
 				onKey={onKey}
-				tree={{ level: (node) => tree.depth[node]!, open: (node) => (leaf(node) ? undefined : open.has(node)) }} />
+				tree={{ level: (node) => tree.depth[node]!, open: (node) => (leaf(node) ? undefined : open.has(node)) }}
+			/>
 			{wanted && <Beside wanted={wanted} fold={fold} />}
 		</div>
 	);
@@ -178,20 +250,37 @@ export function TreeView() {
 	const fold = value('fold') === '1';
 	const { answer, tree } = useFlame(callees, fold);
 	if (answer.status === 'error')
-		return <div class="view"><Failed answer={answer} /></div>;
+		return (
+			<div class="view">
+				<Failed answer={answer} />
+			</div>
+		);
 	return (
 		<div class="view fixed">
 			<div class="toolbar">
 				<div class="segments" role="group" aria-label="Direction">
-					<button type="button" aria-pressed={!callees} onClick={() => set({ dir: null, node: null })}>From main</button>
-					<button type="button" aria-pressed={callees} onClick={() => set({ dir: 'callees', node: null })}>From allocations</button>
+					<button type="button" aria-pressed={!callees} onClick={() => set({ dir: null, node: null })}>
+						From main
+					</button>
+					<button type="button" aria-pressed={callees} onClick={() => set({ dir: 'callees', node: null })}>
+						From allocations
+					</button>
 				</div>
-				<label class="check"><input type="checkbox" checked={fold} onChange={(event) => set({ fold: event.currentTarget.checked ? '1' : null, node: null })} />Fold recursion</label>
+				<label class="check">
+					<input type="checkbox" checked={fold} onChange={(event) => set({ fold: event.currentTarget.checked ? '1' : null, node: null })} />
+					Fold recursion
+				</label>
 				<span class="soft">← → close and open, a click shows callers and callees</span>
 			</div>
 			{!tree && <Loading what="Building the call tree" />}
-			{tree && tree.count === 1 && <Empty title="Nothing to show"><p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p></Empty>}
-			{tree && answer.data && tree.count > 1 && <Opened key={`${tree.count}.${tree.value[0]}.${callees}`} tree={tree} data={answer.data} stale={answer.stale} fold={fold} />}
+			{tree && tree.count === 1 && (
+				<Empty title="Nothing to show">
+					<p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p>
+				</Empty>
+			)}
+			{tree && answer.data && tree.count > 1 && (
+				<Opened key={`${tree.count}.${tree.value[0]}.${callees}`} tree={tree} data={answer.data} stale={answer.stale} fold={fold} />
+			)}
 		</div>
 	);
 }
