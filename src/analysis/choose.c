@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --process and --thread: a number is an id, anything else a regular expression on the name. What
+ * --process and --thread: a number is an id, anything else a regular expression on the name; "rank 3" is one too. What
  * matches nothing is a mistake that is told, not an empty answer.
  */
 #include "analysis/choose.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "model/threads.h"
+
+enum { RANK_TEXT_BYTES = 24 };
 
 /* A filter that is ready to be compared. */
 struct matcher {
@@ -43,11 +46,19 @@ static bool matcher_fits(const struct matcher *m, const char *name, unsigned lon
 	return m->by_name ? regexec(&m->regex, name, 0, NULL, 0) == 0 : m->id == id;
 }
 
+/* "rank 3" */
+static const char *rank_text(const struct profile_process *p, char ret[RANK_TEXT_BYTES])
+{
+	snprintf(ret, RANK_TEXT_BYTES, "rank %u", p->rank - 1);
+	return ret;
+}
+
 bool *choose_processes(const struct profile *profile, const char *filter, struct arena *arena,
 		       struct error *error)
 {
 	bool *all = ARENA_ARRAY(arena, bool, profile->process_count), some = !filter;
 	struct matcher matcher = { 0 };
+	char rank[RANK_TEXT_BYTES];
 
 	if (!all) {
 		error_set(error, "out of memory");
@@ -58,7 +69,8 @@ bool *choose_processes(const struct profile *profile, const char *filter, struct
 	for (size_t i = 0; i < profile->process_count; i++) {
 		const struct profile_process *p = &profile->processes[i];
 
-		all[i] = !filter || matcher_fits(&matcher, p->command, p->pid);
+		all[i] = !filter || matcher_fits(&matcher, p->command, p->pid) ||
+			 (p->rank && matcher_fits(&matcher, rank_text(p, rank), p->pid));
 		some = some || all[i];
 	}
 	matcher_release(&matcher);

@@ -403,7 +403,11 @@ static void fill_names(struct grouping *g, const struct group *group, struct res
 
 	if (group->process)
 		key = shown =
-			arena_printf(arena, "%u %s", group->process->pid, group->process->command);
+			group->process->rank
+				? arena_printf(arena, "%u rank %u: %s", group->process->pid,
+					       group->process->rank - 1, group->process->command)
+				: arena_printf(arena, "%u %s", group->process->pid,
+					       group->process->command);
 	else if (f)
 		name_frame(arena, g->by, group->place, &key, &shown);
 	bool one_line = f && g->by <= AXIS_LINE && !group->many_lines;

@@ -17,6 +17,7 @@
 const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_PID] = { { "pid", "PID", UNIT_ID }, U32(pid) },
 	[PROCESS_PPID] = { { "ppid", NULL, UNIT_ID }, U32(ppid) },
+	[PROCESS_RANK] = { { "rank", NULL, UNIT_ID }, FROM_VIEW, 0 },
 	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES }, U64(peak_bytes) },
 	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES }, U64(live_bytes) },
 	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, U64(calls) },
@@ -57,7 +58,8 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", NULL, UNIT_BYTES }, U64(peak_rss_bytes) },
 	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
 	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
-	[PROCESS_COMMAND] = { { "command", "COMMAND", UNIT_TEXT }, TEXT(command) },
+	[PROCESS_COMMAND_SHORT] = { { NULL, "COMMAND", UNIT_TEXT }, FROM_VIEW, 0 },
+	[PROCESS_COMMAND] = { { "command", NULL, UNIT_TEXT }, TEXT(command) },
 };
 
 #define MEMORY(name)                                                                               \
@@ -120,6 +122,11 @@ static const char *end_short(struct arena *arena, const struct profile_process *
 	return signal ? arena_printf(arena, "SIG%s", signal) : profile_end_name(p->end);
 }
 
+static const char *command_of(struct arena *arena, const struct profile_process *p)
+{
+	return p->rank ? arena_printf(arena, "rank %u: %s", p->rank - 1, p->command) : p->command;
+}
+
 bool process_row(struct result *result, const struct profile_process *p, struct result_value *row)
 {
 	for (size_t i = 0; i < PROCESS_COLUMNS; i++)
@@ -128,7 +135,9 @@ bool process_row(struct result *result, const struct profile_process *p, struct 
 	row[PROCESS_END] = value_text(profile_end_name(p->end));
 	row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end) ? value_number(UNIT_ID, p->exit_code)
 							      : value_unknown();
-	return row[PROCESS_END_SHORT].text &&
+	row[PROCESS_RANK] = p->rank ? value_number(UNIT_ID, p->rank - 1) : value_unknown();
+	row[PROCESS_COMMAND_SHORT] = value_text(command_of(&result->arena, p));
+	return row[PROCESS_END_SHORT].text && row[PROCESS_COMMAND_SHORT].text &&
 	       notes_value(result, p->health, &row[PROCESS_HEALTH]) &&
 	       memory_value(result, &p->memory, &row[PROCESS_MEMORY]);
 }

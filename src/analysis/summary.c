@@ -40,9 +40,12 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 
 	for (size_t i = 0; i < profile->process_count; i++)
 		whole = whole && profile->processes[i].health.count == 0;
-	words_text(&w, arena_printf(&s->result->arena, "%s (pid %u) %s after ",
-				    command_short(&s->result->arena, p->command), p->pid,
-				    process_end_text(&s->result->arena, p)));
+	words_text(&w,
+		   arena_printf(&s->result->arena, "%s (%spid %u) %s after ",
+				command_short(&s->result->arena, p->command),
+				p->rank ? arena_printf(&s->result->arena, "rank %u, ", p->rank - 1)
+					: "",
+				p->pid, process_end_text(&s->result->arena, p)));
 	words_add(&w, value_number(UNIT_NS, p->duration_ns));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
 	if (p->interval) {

@@ -4,6 +4,7 @@
  * that the program's own output stays what it was. The exit status is the program's; one that was killed by a signal
  * ends us by the same signal, so that a shell or a test driver sees what it would have seen.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum {
 	OPT_OUTPUT,
 	OPT_QUIET,
 	OPT_CHILDREN,
+	OPT_RANKS,
 	OPT_MODE,
 	OPT_INTERVAL,
 	OPT_DEPTH,
@@ -45,10 +47,15 @@ static const char *const mode_names[] = { "exact", "sample", NULL };
 
 static const struct option_row rows[] = {
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE",
-			 .fallback = "heapgauge.PROGRAM.PID.hg", .scope = OPTION_NOT_IN_FOLDER },
+			 .fallback =
+				 "heapgauge.PROGRAM.PID.hg, of a rank heapgauge.PROGRAM.rankN.PID.hg",
+			 .scope = OPTION_NOT_IN_FOLDER },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
 	[OPT_CHILDREN] = { "children", 0, "WHICH", "record which descendants too",
 			   .choices = WORDS(children_names), .fallback = "all" },
+	[OPT_RANKS] = { "ranks", 0, "LIST",
+			"of a parallel job (MPI, SLURM) record only these ranks, e.g. 0,3-5",
+			.fallback = "all" },
 	[OPT_MODE] = { "mode", 0, "MODE", "which blocks are recorded", .choices = WORDS(mode_names),
 		       .fallback = "exact" },
 	[OPT_INTERVAL] = { "interval", 0, "SIZE", "mean distance of samples",
@@ -138,6 +145,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 			if (strcmp(value, children_names[i]) == 0)
 				arguments->collect.children = (enum collect_children)i;
 		return 0;
+	case OPT_RANKS:
+		return ranks_parse(value, &arguments->collect.ranks, error);
 	case OPT_MODE:
 		arguments->sampled = strcmp(value, "sample") == 0;
 		return 0;
@@ -263,6 +272,18 @@ static void say_linked_in(const char *program)
 			  name, program);
 }
 
+/* A rank that is not wanted: the program instead of us, as if we had not been there. */
+static int run_untouched(char *const *argv)
+{
+	execvp(argv[0], argv);
+	int status = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
+	struct error error = ERROR_INIT;
+
+	error_errno(&error, "cannot run %s", argv[0]);
+	cli_error("%s", error.message);
+	return status;
+}
+
 static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
@@ -277,6 +298,8 @@ static int run_record(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (rank_own() != RANK_NONE && !ranks_have(&arguments.collect.ranks, rank_own()))
+		return run_untouched(arguments.collect.argv);
 	recorder = recorder_find(&error);
 	if (!recorder || preflight_recorder(recorder, &error) < 0 ||
 	    preflight_program(arguments.collect.argv[0], &error) < 0) {
@@ -308,6 +331,8 @@ static const char *const examples[] = {
 	"the program runs as ever; its exit status is heapgauge's",
 	"heapgauge record -o run.hg --children none -- make -j4",
 	"only make itself, into run.hg",
+	"mpirun -n 8 heapgauge record --ranks 0,3-5 ./solver",
+	"a recording of each of four ranks; the other four run without heapgauge",
 	"heapgauge record --check budgets.ini -- ctest",
 	"record a test suite and fail if a test needs more memory than its budget",
 	NULL,
@@ -322,12 +347,17 @@ const struct command command_record = {
 	.options = rows,
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_PROGRAM,
-	.about = "Runs PROGRAM and counts every allocation that it and its descendants make, with "
-		 "the full call stack. What heapgauge prints goes to stderr; the program's input "
-		 "and output stay its own.\n\n"
-		 "The recording survives any end of the program: exit, signal, SIGKILL, the OOM "
-		 "killer. When the program has ended and descendants live on, recording goes on "
-		 "until they have ended; Ctrl-C twice stops it.",
+	.about =
+		"Runs PROGRAM and counts every allocation that it and its descendants make, with "
+		"the full call stack. What heapgauge prints goes to stderr; the program's input "
+		"and output stay its own.\n\n"
+		"The recording survives any end of the program: exit, signal, SIGKILL, the OOM "
+		"killer. When the program has ended and descendants live on, recording goes on "
+		"until they have ended; Ctrl-C twice stops it.\n\n"
+		"In a parallel job a process has the rank that PMIX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, or, "
+		"in a step, SLURM_PROCID says. 'mpirun heapgauge record ...' makes a recording of each rank, "
+		"which 'heapgauge merge' makes one of; 'heapgauge record mpirun ...' makes one of all ranks of "
+		"this machine.",
 	.examples = examples,
 	.exit_status =
 		"The program's own. A program that is killed by a signal ends heapgauge by "

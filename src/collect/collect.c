@@ -293,11 +293,14 @@ static int check_output(const char *path, struct error *error)
 
 static char *output_path(const struct collect_options *options, pid_t pid)
 {
-	char *path = NULL;
+	char *path = NULL, rank[32] = "";
 
 	if (options->output)
 		return strdup(options->output);
-	if (asprintf(&path, "heapgauge.%s.%d.hg", path_base(options->argv[0]), (int)pid) < 0)
+	if (rank_own() != RANK_NONE)
+		snprintf(rank, sizeof rank, "rank%d.", rank_own());
+	if (asprintf(&path, "heapgauge.%s.%s%d.hg", path_base(options->argv[0]), rank, (int)pid) <
+	    0)
 		return NULL;
 	return path;
 }
@@ -307,6 +310,10 @@ static void explain(const struct collector *c, char *reason, size_t room)
 	if (c->last_error[0])
 		snprintf(reason, room, "%.100s: the recorder got no memory: %.380s",
 			 c->options->argv[0], c->last_error);
+	else if (c->options->ranks.count > 0 && (c->other_ranks > 0 || c->welcomed > 0))
+		snprintf(reason, room,
+			 "no recorded process of %s had one of the ranks that --ranks names.",
+			 c->options->argv[0]);
 	else if (c->welcomed > 0)
 		snprintf(reason, room, "%s started the recorder, which could not begin.",
 			 c->options->argv[0]);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "collect/ranks.h"
 #include "util/error.h"
 
 /* What the progress line shows: all living processes together. */
@@ -33,12 +34,14 @@ enum collect_children {
 
 struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL at the end; argv[0] is not NULL */
-	const char *output;    /* NULL = heapgauge.PROGRAM.PID.hg */
+	const char *
+		output; /* NULL = heapgauge.PROGRAM.PID.hg, of a rank heapgauge.PROGRAM.rankN.PID.hg */
 	const char *recorder;  /* path of libheapgauge.so, as recorder_find gives it */
 	const char *version;   /* of heapgauge */
 	uint32_t depth_limit;  /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint64_t budget_bytes; /* 0 = what budget.h says */
 	enum collect_children children;
+	struct ranks ranks;
 	uint64_t interval; /* of sampling, in bytes; 0: every block is recorded */
 	const char *
 		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */

@@ -46,6 +46,7 @@ struct collector {
 	struct starts starts; /* who was announced, and who of them was missed */
 	uint32_t numbers;     /* of profiles, that were given out */
 	size_t welcomed;      /* processes that were given memory */
+	size_t other_ranks;   /* processes of ranks that are not wanted */
 	bool recorded;	      /* the recorder began in one of them */
 	uint64_t ended_calls; /* of processes that were given to the encoder */
 	struct stat self;     /* heapgauge's own file: st_ino 0 = not known */

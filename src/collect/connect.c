@@ -10,6 +10,7 @@
 
 #include "collect/collector.h"
 #include "collect/procfs.h"
+#include "collect/ranks.h"
 #include "util/cleanup.h"
 
 enum { HELLO_PATIENCE_NS = 1000000000 };
@@ -50,11 +51,17 @@ static void welcome(struct collector *c, const struct pending *pending,
 {
 	uint64_t now_ns = collector_now();
 	struct error error = ERROR_INIT;
+	int rank = rank_of(pending->pid);
 	struct target *target;
 
 	end_earlier_self(c, pending->pid, now_ns);
 	settle_ticket(c, hello->ticket);
 	if (c->self.st_ino != 0 && procfs_exe_is(pending->pid, &c->self)) {
+		(void)handover_answer(pending->fd, NULL, NULL);
+		return;
+	}
+	if (rank != RANK_NONE && !ranks_have(&c->options->ranks, rank)) {
+		c->other_ranks++;
 		(void)handover_answer(pending->fd, NULL, NULL);
 		return;
 	}
@@ -66,6 +73,10 @@ static void welcome(struct collector *c, const struct pending *pending,
 		target_free(target);
 		return;
 	}
+	target->known.rank = (uint32_t)(rank + 1);
+	/* Where ranks are wanted, one that has none is the launcher. */
+	if (!ranks_have(&c->options->ranks, rank))
+		target->left_out = true;
 	(void)vector_push(&c->silent.inodes, profile_inode(&target->profile));
 	if (handover_answer(pending->fd, &target->profile, &error) < 0) {
 		/* It took one look at the first answer and hung up, or was killed meanwhile. */

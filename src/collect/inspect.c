@@ -16,6 +16,7 @@
 #include "collect/copied.h"
 #include "collect/linked_in.h"
 #include "collect/procfs.h"
+#include "collect/ranks.h"
 #include "collect/target.h"
 #include "format/live_read.h"
 #include "util/cleanup.h"
@@ -48,6 +49,7 @@ static void fill_process(const struct copied *c, uint64_t now_ns, struct process
 	row->exe = procfs_exe(c->pid);
 	row->pid = (uint32_t)c->pid;
 	row->ppid = (uint32_t)procfs_parent(c->pid);
+	row->rank = (uint32_t)(rank_of(c->pid) + 1);
 	row->end = END_RUNNING;
 	row->duration_ns = saturating_sub(now_ns, copied_head(c)->started_mono_ns);
 	row->started_real_ns = clock_ns(CLOCK_REALTIME) - row->duration_ns;

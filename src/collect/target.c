@@ -282,6 +282,7 @@ static void give_known(struct target *target, uint64_t end_ns, uint64_t run_star
 	row->exe = TAKE(target->known.exe);
 	row->pid = target->known.pid;
 	row->ppid = target->known.ppid;
+	row->rank = target->known.rank;
 	row->end = target->known.end;
 	row->exit_code = target->known.exit_code;
 	row->started_real_ns = target->started_ns + real_offset_ns;

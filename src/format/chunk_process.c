@@ -122,6 +122,7 @@ void chunk_process_put(struct payload *out, const struct process_rows *rows)
 		bytes_put_varint(&out->bytes, row->health[i]);
 	}
 	bytes_put_text(&out->bytes, row->linked_in);
+	bytes_put_varint(&out->bytes, row->rank);
 }
 
 /* A counter that this version does not know says at least that details were lost. */
@@ -162,6 +163,8 @@ void chunk_process_get(struct source *in, struct process_rows *rows)
 	get_health(in, row);
 	if (!in->cursor.failed && cursor_left(&in->cursor) > 0)
 		row->linked_in = source_text(in); /* since 1.3 */
+	if (!in->cursor.failed && cursor_left(&in->cursor) > 0)
+		row->rank = (uint32_t)MIN(cursor_varint(&in->cursor), (uint64_t)UINT32_MAX);
 	if (row->end > END_UNKNOWN)
 		row->end = END_UNKNOWN; /* a newer version's */
 	if (in->cursor.failed) {

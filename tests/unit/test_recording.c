@@ -293,6 +293,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 	p->process = (struct process_row){
 		.pid = (uint32_t)rnd(),
 		.ppid = (uint32_t)rnd(),
+		.rank = (uint32_t)rnd(),
 		.mode = LIVE_MODE_EXACT,
 		.end = (uint32_t)below(END_UNKNOWN + 1),
 		.exit_code = (uint32_t)below(256),

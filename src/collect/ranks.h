@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rank of a process in a parallel job, as its launcher put it into the environment. */
+#ifndef COLLECT_RANKS_H
+#define COLLECT_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/error.h"
+
+enum { RANK_NONE = -1, RANKS_RANGES_MAX = 64 };
+
+/* Which ranks are recorded. Zeroed: all, and those who have none. */
+struct ranks {
+	unsigned count;
+	struct {
+		int first, last;
+	} range[RANKS_RANGES_MAX];
+};
+
+/* "0,3-5". On failure `ret` is as it was. */
+int ranks_parse(const char *text, struct ranks *ret, struct error *error);
+bool ranks_have(const struct ranks *ranks, int rank);
+
+/* Of this process, and of another; RANK_NONE if it has none, is gone, or may not be read. */
+int rank_own(void);
+int rank_of(pid_t pid);
+
+#endif
