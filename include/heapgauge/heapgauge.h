@@ -35,9 +35,10 @@ struct hg_recorder_ {
 	struct hg_scope (*enter)(struct hg_tag *tag, const void *frame);
 	struct hg_scope (*enter_name)(const char *name, const void *frame);
 	void (*leave)(struct hg_scope scope);
+	void (*mark)(int kind, const char *name);
 };
 
-enum { HG_QUESTION_ = 0x48474131 };
+enum { HG_QUESTION_ = 0x48474131, HG_MARK_ = 0, HG_SNAPSHOT_ = 1 };
 
 #if defined(__GNUC__) && defined(__linux__) && !defined(HG_DISABLED)
 #define HG_INLINE_ static inline __attribute__((always_inline, unused))
@@ -153,6 +154,26 @@ static inline void hg_left_(const struct hg_scope *scope)
 #define HG_SCOPE(name) ((void)0)
 #define HG_SCOPE_NAME(name) ((void)(name))
 #endif
+
+/* ---- moments: `heapgauge report --at snap:NAME`, and the view snapshots ---- */
+
+/* A name on the time line. */
+HG_INLINE_ void hg_mark(const char *name)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, mark))
+		recorder->mark(HG_MARK_, name);
+}
+
+/* What every stack holds now; as often as wanted. The program does not wait. */
+HG_INLINE_ void hg_snapshot(const char *name)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, mark))
+		recorder->mark(HG_SNAPSHOT_, name);
+}
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -51,5 +51,6 @@ analysis_run analyse_types;
 analysis_run analyse_tree;
 analysis_run analyse_flame;
 analysis_run analyse_tags;
+analysis_run analyse_snapshots;
 
 #endif

@@ -9,6 +9,7 @@
 #include "analysis/moments.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -59,6 +60,40 @@ done:
 	return status;
 }
 
+/* "name#2" is the second snapshot of that name, "name" the last. A name may hold a # itself. */
+static int named_time(const struct profile *profile, const char *name, uint64_t *ret_ns,
+		      struct error *error)
+{
+	const char *hash = strrchr(name, '#');
+	uint64_t wanted = hash ? strtoull(hash + 1, NULL, 10) : 0, seen = 0;
+	size_t length = hash ? (size_t)(hash - name) : 0;
+	bool found = false;
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 0; j < profile_moment_count(p); j++) {
+			struct profile_moment mark = profile_moment(p, j);
+			bool counted = wanted && strlen(mark.name) == length &&
+				       strncmp(mark.name, name, length) == 0;
+
+			if (!mark.snapshot)
+				continue;
+			seen += counted;
+			if (strcmp(mark.name, name) != 0 && !(counted && seen == wanted))
+				continue;
+			*ret_ns = saturating_add(start_of(profile, p), mark.at_ns);
+			found = true;
+		}
+	}
+	return found ? 0
+		     : error_set(
+			       error,
+			       "there is no snapshot '%s': 'heapgauge report --view snapshots' lists "
+			       "them",
+			       name);
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
@@ -100,7 +135,9 @@ struct kept_moment *moments_resolve(const struct profile *profile, struct moment
 
 	if (!all)
 		goto no_memory;
-	if (moment.kind == MOMENT_SNAP && snapshot_time(profile, moment.number, &at_ns, error) < 0)
+	if (moment.kind == MOMENT_SNAP &&
+	    (moment.name ? named_time(profile, moment.name, &at_ns, error)
+			 : snapshot_time(profile, moment.number, &at_ns, error)) < 0)
 		return NULL;
 	for (size_t i = 0; i < profile->process_count; i++) {
 		const struct profile_process *p = &profile->processes[i];
@@ -154,6 +191,11 @@ const char *moment_text(const struct profile *profile, struct moment asked,
 					  units_duration(moments[0].at_ns).text, wanted.text)
 			   : arena_printf(arena, "at the kept moments nearest to %s", wanted.text);
 	case MOMENT_SNAP:
+		if (asked.name)
+			return one ? arena_printf(arena, "at the snapshot '%s', %s", asked.name,
+						  units_duration(moments[0].at_ns).text)
+				   : arena_printf(arena, "at the moments nearest to '%s'",
+						  asked.name);
 		return one ? arena_printf(arena, "at kept moment %llu, %s",
 					  (unsigned long long)asked.number,
 					  units_duration(moments[0].at_ns).text)

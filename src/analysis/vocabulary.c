@@ -7,13 +7,12 @@
  */
 #include "analysis/vocabulary.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "util/units.h"
 
 const struct cost_row cost_rows[COST_COUNT] = {
 	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, true, true },
@@ -62,7 +61,7 @@ const struct moment_word moment_words[] = {
 	{ "peak", "when the heap was largest" },
 	{ "end", "when the program ended, or was last seen" },
 	{ "time:", "the kept moment nearest to that time: time:12.5s" },
-	{ "snap:", "a kept moment by its number: snap:3" },
+	{ "snap:", "a kept moment by its number, or a snapshot by its name: snap:3" },
 	{ NULL, NULL },
 };
 
@@ -166,33 +165,6 @@ int axis_parse(const char *text, enum axis_id *ret, struct error *error)
 	return error_set(error, "cannot group by '%s'", text);
 }
 
-/* "12", "12s", "1.5 s", "200ms", "2min", "1h". */
-static bool parse_time(const char *text, uint64_t *ret_ns)
-{
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = { { "", 1e9 },     { "s", 1e9 },  { "ms", 1e6 },  { "us", 1e3 },
-		      { "min", 6e10 }, { "m", 6e10 }, { "h", 3.6e12 } };
-	char *end;
-
-	errno = 0;
-	double value = strtod(text, &end);
-
-	if (end == text || errno || !isfinite(value) || value < 0)
-		return false;
-	while (*end == ' ')
-		end++;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (strcmp(end, units[i].name) == 0) {
-			if (value * units[i].ns > 9e18)
-				return false;
-			*ret_ns = (uint64_t)(value * units[i].ns + 0.5);
-			return true;
-		}
-	return false;
-}
-
 int moment_parse(const char *text, struct moment *ret, struct error *error)
 {
 	struct moment moment = { 0 };
@@ -202,18 +174,19 @@ int moment_parse(const char *text, struct moment *ret, struct error *error)
 		moment.kind = MOMENT_PEAK;
 	} else if (strcmp(text, "end") == 0) {
 		moment.kind = MOMENT_END;
-	} else if (strncmp(text, "time:", 5) == 0 && parse_time(text + 5, &moment.at_ns)) {
+	} else if (strncmp(text, "time:", 5) == 0 &&
+		   units_parse_duration(text + 5, &moment.at_ns)) {
 		moment.kind = MOMENT_TIME;
-	} else if (strncmp(text, "snap:", 5) == 0) {
+	} else if (strncmp(text, "snap:", 5) == 0 && text[5] && strcmp(text, "snap:0") != 0) {
 		moment.kind = MOMENT_SNAP;
 		moment.number = strtoull(text + 5, &end, 10);
-		if (end == text + 5 || *end || moment.number == 0)
-			return error_set(error,
-					 "snap: takes the number of a kept moment, 1 is the "
-					 "first; 'heapgauge report --view timeline' lists them");
+		if (*end)
+			moment = (struct moment){ .kind = MOMENT_SNAP, .name = text + 5 };
 	} else {
-		return error_set(
-			error, "'%s' is no moment; it can be peak, end, time:12.5s, snap:3", text);
+		return error_set(error,
+				 "'%s' is no moment; it can be peak, end, time:12.5s, snap:3 or "
+				 "snap:NAME; the views timeline and snapshots list them",
+				 text);
 	}
 	*ret = moment;
 	return 0;

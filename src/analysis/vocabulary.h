@@ -100,8 +100,9 @@ extern const struct moment_word moment_words[];
 
 struct moment {
 	enum moment_kind kind;
-	uint64_t at_ns;	 /* TIME: since the start of the recording */
-	uint64_t number; /* SNAP: 1 is the first */
+	uint64_t at_ns;	  /* TIME: since the start of the recording */
+	uint64_t number;  /* SNAP: 1 is the first; 0: by name */
+	const char *name; /* SNAP: as it was given; perhaps with "#2" behind it */
 };
 
 /* "live", and the short forms "peak" and "leaked", which also set the moment. -1 with the error set. */

@@ -31,7 +31,9 @@ enum {
 	OPT_INTERVAL,
 	OPT_DEPTH,
 	OPT_BUDGET,
-	OPT_CHECK
+	OPT_CHECK,
+	OPT_EVERY,
+	OPT_ON,
 };
 
 static const char *const children_names[] = {
@@ -66,6 +68,12 @@ static const struct option_row rows[] = {
 			 .fallback = "a tenth of the free memory or a third of the live heap" },
 	[OPT_CHECK] = { "check", 0, "FILE",
 			"hold it to the budgets in FILE at the end, as `heapgauge check --budgets` does" },
+	[OPT_EVERY] = { "every", 0, "TIME", "take a snapshot every TIME: 10s; may be repeated",
+			.group = "Snapshots" },
+	[OPT_ON] = { "on", 0, "CONDITION",
+		     "take one when rss>80%, rss>2GiB, cgroup>90%, live>2GiB, calls>1M, or on "
+		     "signal=USR2 to heapgauge; may be repeated",
+		     .group = "Snapshots" },
 };
 
 struct arguments {
@@ -173,6 +181,10 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_CHECK:
 		arguments->checks = true;
 		return budgets_read(&arguments->budgets, value, error);
+	case OPT_EVERY:
+		return triggers_every(&arguments->collect.triggers, value, error);
+	case OPT_ON:
+		return triggers_on(&arguments->collect.triggers, value, error);
 	default:
 		return error_set(error, "an option without a meaning");
 	}
@@ -323,6 +335,7 @@ static int run_record(int argc, char **argv)
 	}
 	status = tell(&arguments, &result);
 	budgets_release(&arguments.budgets);
+	triggers_release(&arguments.collect.triggers);
 	return status;
 }
 
@@ -333,6 +346,8 @@ static const char *const examples[] = {
 	"only make itself, into run.hg",
 	"mpirun -n 8 heapgauge record --ranks 0,3-5 ./solver",
 	"a recording of each of four ranks; the other four run without heapgauge",
+	"heapgauge record --on 'rss>80%' --every 1min ./server",
+	"snapshots when memory gets short, and every minute: see the view snapshots",
 	"heapgauge record --check budgets.ini -- ctest",
 	"record a test suite and fail if a test needs more memory than its budget",
 	NULL,

@@ -18,6 +18,7 @@ const struct command *const commands[] = {
 	&command_view,
 	&command_list,
 	&command_top,
+	&command_snap,
 	&command_diff,
 	&command_check,
 	&command_merge,

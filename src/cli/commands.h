@@ -63,6 +63,7 @@ extern const struct command command_report;
 extern const struct command command_view;
 extern const struct command command_list;
 extern const struct command command_top;
+extern const struct command command_snap;
 extern const struct command command_diff;
 extern const struct command command_check;
 extern const struct command command_merge;

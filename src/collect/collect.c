@@ -61,12 +61,30 @@ static void stop_signal(struct collector *c, const struct signalfd_siginfo *info
 		kill(c->child, (int)info->ssi_signo);
 }
 
+/* Whether the signal asks for snapshots. */
+static bool snapshot_signal(struct collector *c, int number)
+{
+	const struct triggers *triggers = &c->options->triggers;
+	bool asks = false;
+
+	for (size_t i = 0; i < triggers->list.count; i++) {
+		const struct trigger *trigger = &triggers->list.at[i];
+
+		if (trigger->kind != TRIGGER_SIGNAL || trigger->limit != (uint64_t)number)
+			continue;
+		asks = true;
+		for (size_t j = 0; j < c->targets.count; j++)
+			target_wish(c->targets.at[j], trigger->text);
+	}
+	return asks;
+}
+
 static void read_signals(struct collector *c)
 {
 	struct signalfd_siginfo info;
 
 	while (read(c->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-		if (info.ssi_signo != SIGCHLD)
+		if (!snapshot_signal(c, (int)info.ssi_signo) && info.ssi_signo != SIGCHLD)
 			stop_signal(c, &info);
 	}
 }
@@ -176,8 +194,12 @@ static void tick(struct collector *c, uint64_t now_ns)
 				continue;
 			}
 			sample(c, target, now_ns);
+			target_check_triggers(target, &c->options->triggers, now_ns);
 			sampled = true;
 		}
+		if (target->ended_ns == 0 && target_is_asked(target, now_ns) &&
+		    !worker_give(c->sampler, &(struct worker_job){ target, now_ns }))
+			target->sampling = false;
 		if (!target->left_out)
 			live += (uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
 	}
@@ -431,7 +453,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 	if (options->self && stat(options->self, &c.self) < 0)
 		c.self.st_ino = 0;
 	cgroups_init(&c.cgroups, "");
-	c.signal_fd = launch_signals_take(&saved, error);
+	c.signal_fd = launch_signals_take(&saved, &options->triggers, error);
 	if (c.signal_fd < 0) {
 		cgroups_release(&c.cgroups);
 		return -1;

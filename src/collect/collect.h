@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "collect/ranks.h"
+#include "collect/triggers.h"
 #include "util/error.h"
 
 /* What the progress line shows: all living processes together. */
@@ -43,6 +44,7 @@ struct collect_options {
 	enum collect_children children;
 	struct ranks ranks;
 	uint64_t interval; /* of sampling, in bytes; 0: every block is recorded */
+	struct triggers triggers; /* the caller's: when to take snapshots */
 	const char *
 		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */
 	/* Called about five times a second; NULL = never. */

@@ -65,8 +65,8 @@ static void welcome(struct collector *c, const struct pending *pending,
 		(void)handover_answer(pending->fd, NULL, NULL);
 		return;
 	}
-	target = target_new(++c->numbers, pending->pid, hello, c->options, &c->cgroups, now_ns,
-			    &error);
+	target = target_new(++c->numbers, pending->pid, hello, c->options, &c->cgroups,
+			    c->listener.name, now_ns, &error);
 	if (!target || !vector_push(&c->targets, target)) {
 		give_up(c, pending->pid, MISSED_no_memory, &error);
 		(void)handover_answer(pending->fd, NULL, NULL);
@@ -88,6 +88,23 @@ static void welcome(struct collector *c, const struct pending *pending,
 	c->welcomed++;
 }
 
+/* A snapshot of one process, or of all. Whether there is such a one. */
+static bool wish(struct collector *c, const struct live_request *request)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < c->targets.count; i++) {
+		struct target *target = c->targets.at[i];
+
+		if (target->ended_ns != 0 ||
+		    (request->pid != 0 && (pid_t)request->pid != target->pid))
+			continue;
+		target_wish(target, request->name);
+		found = true;
+	}
+	return found;
+}
+
 void collector_accept(struct collector *c, uint64_t now_ns)
 {
 	struct pending pending = { .since_ns = now_ns };
@@ -106,8 +123,8 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 
 	for (size_t i = 0; i < c->pending.count; i++) {
 		struct pending pending = c->pending.at[i];
-		struct live_hello hello;
-		enum handover_state state = handover_receive(pending.fd, &hello);
+		union handover_message message;
+		enum handover_state state = handover_receive(pending.fd, &message);
 
 		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < HELLO_PATIENCE_NS) {
 			c->pending.at[kept++] = pending;
@@ -115,7 +132,9 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 		}
 		/* The program itself may have died since it spoke. */
 		if (state == HANDOVER_HELLO && !(c->child_ended && pending.pid == c->child))
-			welcome(c, &pending, &hello);
+			welcome(c, &pending, &message.hello);
+		if (state == HANDOVER_REQUEST)
+			handover_reply(pending.fd, wish(c, &message.request));
 		close(pending.fd);
 	}
 	c->pending.count = kept;

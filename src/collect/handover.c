@@ -95,18 +95,20 @@ int handover_accept(int listening, pid_t *ret_pid)
 	return fd;
 }
 
-enum handover_state handover_receive(int connection, struct live_hello *ret)
+enum handover_state handover_receive(int connection, union handover_message *ret)
 {
-	struct live_hello hello;
-	ssize_t got = recv(connection, &hello, sizeof hello, MSG_DONTWAIT);
+	ssize_t got = recv(connection, ret, sizeof *ret, MSG_DONTWAIT);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return HANDOVER_WAIT;
-	if (got != (ssize_t)sizeof hello ||
-	    memcmp(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic) != 0)
-		return HANDOVER_BAD;
-	*ret = hello;
-	return HANDOVER_HELLO;
+	if (got == (ssize_t)sizeof ret->hello &&
+	    memcmp(ret->hello.magic, LIVE_HELLO_MAGIC, sizeof ret->hello.magic) == 0)
+		return HANDOVER_HELLO;
+	if (got == (ssize_t)sizeof ret->request &&
+	    memcmp(ret->request.magic, LIVE_REQUEST_MAGIC, sizeof ret->request.magic) == 0 &&
+	    ret->request.name[sizeof ret->request.name - 1] == '\0')
+		return HANDOVER_REQUEST;
+	return HANDOVER_BAD;
 }
 
 /* How large the memory may be: sparse, so as large as both sides can map. */
@@ -125,7 +127,7 @@ static uint64_t total_for(uint64_t address_limit)
 }
 
 /* Sizes the memory, writes its head and maps it for reading. */
-static int fill_memory(struct profile *profile, struct error *error)
+static int fill_memory(struct profile *profile, const char *collector, struct error *error)
 {
 	struct live_header *header;
 
@@ -137,6 +139,7 @@ static int fill_memory(struct profile *profile, struct error *error)
 	if (header == MAP_FAILED)
 		return error_errno(error, "cannot map the profile");
 	live_header_init(header, profile->bytes);
+	snprintf(header->collector, sizeof header->collector, "%s", collector);
 	munmap(header, sizeof *header);
 	profile->memory = mmap(NULL, profile->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE,
 			       profile->memory_fd, 0);
@@ -181,14 +184,15 @@ static int make_control(struct profile *profile, struct error *error)
 	return 0;
 }
 
-int profile_make(struct profile *profile, uint64_t address_limit, struct error *error)
+int profile_make(struct profile *profile, uint64_t address_limit, const char *collector,
+		 struct error *error)
 {
 	*profile = PROFILE_INIT;
 	profile->bytes = total_for(address_limit);
 	profile->memory_fd = memfd_create("heapgauge-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (profile->memory_fd < 0)
 		return error_errno(error, "cannot make shared memory");
-	if (fill_memory(profile, error) < 0 || make_control(profile, error) < 0) {
+	if (fill_memory(profile, collector, error) < 0 || make_control(profile, error) < 0) {
 		profile_release(profile);
 		return -1;
 	}
@@ -262,4 +266,9 @@ int handover_answer(int connection, struct profile *profile, struct error *error
 		return -1;
 	close_descriptors(profile);
 	return 0;
+}
+
+void handover_reply(int connection, bool granted)
+{
+	(void)send_welcome(connection, granted, -1, NULL);
 }

@@ -31,8 +31,9 @@ struct profile {
 	int memory_fd, control_fd; /* -1 once they were handed over */
 };
 #define PROFILE_INIT ((struct profile){ .memory_fd = -1, .control_fd = -1 })
-/* address_limit as in live_hello. */
-int profile_make(struct profile *profile, uint64_t address_limit, struct error *error);
+/* address_limit as in live_hello; collector: the listener's name, for those who look into the process. */
+int profile_make(struct profile *profile, uint64_t address_limit, const char *collector,
+		 struct error *error);
 void profile_release(struct profile *profile);
 /* The number by which /proc/PID/maps names its memory; before it is handed over. */
 uint64_t profile_inode(const struct profile *profile);
@@ -40,9 +41,16 @@ uint64_t profile_inode(const struct profile *profile);
 /* Accepts one connection of our own user (or of anybody, for root). -1: there is none to accept now. */
 int handover_accept(int listening, pid_t *ret_pid);
 
-enum handover_state { HANDOVER_WAIT, HANDOVER_HELLO, HANDOVER_BAD };
-/* Takes the hello from a connection. WAIT: it has not come yet. BAD: it never will. */
-enum handover_state handover_receive(int connection, struct live_hello *ret);
+enum handover_state { HANDOVER_WAIT, HANDOVER_HELLO, HANDOVER_REQUEST, HANDOVER_BAD };
+union handover_message {
+	struct live_hello hello;
+	struct live_request request;
+};
+/* Takes the hello of a recorder, or the request of somebody else, from a connection. WAIT: it has not come yet. BAD: it never
+ * will. */
+enum handover_state handover_receive(int connection, union handover_message *ret);
+/* The answer to a request. */
+void handover_reply(int connection, bool granted);
 
 /* Answers with the memory and closes the collector's descriptors of it; profile NULL: "not recorded". */
 int handover_answer(int connection, struct profile *profile, struct error *error);

@@ -23,7 +23,8 @@
 
 static const int taken[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
-int launch_signals_take(struct launch_signals *saved, struct error *error)
+int launch_signals_take(struct launch_signals *saved, const struct triggers *triggers,
+			struct error *error)
 {
 	struct sigaction standard = { .sa_handler = SIG_DFL }, ignore = { .sa_handler = SIG_IGN };
 	sigset_t set;
@@ -32,6 +33,10 @@ int launch_signals_take(struct launch_signals *saved, struct error *error)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
 		sigaddset(&set, taken[i]);
+	for (size_t i = 0; i < triggers->list.count; i++) {
+		if (triggers->list.at[i].kind == TRIGGER_SIGNAL)
+			sigaddset(&set, (int)triggers->list.at[i].limit);
+	}
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return error_errno(error, "cannot take signals");

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "collect/triggers.h"
 #include "util/error.h"
 
 /* What the collector changes for itself and the program gets back. */
@@ -14,8 +15,10 @@ struct launch_signals {
 	struct sigaction child, pipe, file_size;
 };
 
-/* Blocks the signals that the collector takes from a descriptor. Returns that descriptor, or -1 with error set. */
-int launch_signals_take(struct launch_signals *saved, struct error *error);
+/* Blocks the signals that the collector takes from a descriptor, those of triggers too. Returns that descriptor, or -1 with
+ * error set. */
+int launch_signals_take(struct launch_signals *saved, const struct triggers *triggers,
+			struct error *error);
 void launch_signals_give_back(const struct launch_signals *saved);
 
 struct launch {

@@ -4,8 +4,8 @@
  * and where its memory is. With a million sites or gigabytes of memory each takes tens of milliseconds: the kernel walks
  * the page tables for smaps.
  *
- * The loop fills target->sample and gives the target away; until target_is_sampling is false again, snapshots, memories and
- * names are the worker's, everything else is the loop's.
+ * The loop fills target->sample and gives the target away; until target_is_sampling is false again, the sample, snapshots,
+ * marks, memories and names are the worker's, everything else is the loop's.
  * Invariant: a target that is being sampled is neither freed nor given to the encoder.
  */
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 #include "collect/procfs.h"
 #include "collect/smaps.h"
 #include "collect/target.h"
+#include "format/live_marks.h"
 #include "format/live_view.h"
 #include "util/cleanup.h"
 
@@ -57,15 +58,101 @@ static void read_names(struct target *target)
 	}
 }
 
+/* A kept moment is never earlier than the one before it. */
+static uint64_t not_before_last(const struct target *target, uint64_t at_ns)
+{
+	size_t count = target->snapshots.rows.count;
+
+	return count > 0 ? MAX(at_ns, target->snapshots.rows.at[count - 1].at_ns) : at_ns;
+}
+
 static void take_snapshot(struct target *target)
 {
 	uint64_t began_ns = mono_ns();
 	struct snapshot_site *sites;
 	size_t count;
 
+	target->sample.snapshot.at_ns = not_before_last(target, target->sample.snapshot.at_ns);
 	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
 		snapshots_add(&target->snapshots, &target->sample.snapshot, sites, count);
 	snapshots_cost(&target->snapshots, mono_ns() - began_ns);
+}
+
+/* ---- what has a name ---- */
+
+enum { MARKS_MAX = 65536 }; /* for each process; a program that marks more is heard no longer */
+
+/* The number of the mark, from 1; 0: there is no room for it. */
+static uint32_t add_mark(struct target *target, enum live_mark_kind kind, uint64_t at_ns,
+			 const char *name)
+{
+	struct mark_row row = { .at_ns = at_ns, .kind = kind };
+
+	if (target->marks.count >= MARKS_MAX)
+		return 0;
+	row.name = strdup(name);
+	if (!row.name || !vector_push(&target->marks, row)) {
+		free(row.name);
+		return 0;
+	}
+	return (uint32_t)target->marks.count;
+}
+
+/* What was saved when the program asked, or what is there now. */
+static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
+		       const struct live_mark_read *saved)
+{
+	const struct profile *profile = &target->profile;
+	struct snapshot_row row = target->sample.snapshot;
+	struct snapshot_site *sites;
+	size_t count;
+
+	row.at_ns = at_ns;
+	row.mark = mark;
+	if ((saved ? live_read_site_saved(profile->memory, profile->bytes, saved, &sites, &count)
+		   : live_read_site_live(profile->memory, profile->bytes, &sites, &count)) < 0)
+		return;
+	struct live_sum sum = live_sum_heap(profile->memory, profile->bytes, sites, count);
+
+	row.live_bytes = sum.bytes;
+	row.live_blocks = sum.blocks;
+	snapshots_add(&target->snapshots, &row, sites, count);
+}
+
+/* Before a usual moment is taken, so that they come in the order of time. */
+static void take_marks(struct target *target)
+{
+	const struct profile *profile = &target->profile;
+	struct live_mark_read mark;
+
+	for (size_t i = target->marks_read;
+	     live_mark_get(profile->memory, profile->bytes, i, &mark); i++) {
+		uint64_t at_ns = mark.mono_ns ? saturating_sub(mark.mono_ns, target->started_ns)
+					      : mark.at_ms * 1000000ull;
+
+		at_ns = not_before_last(target, at_ns);
+		uint32_t number = add_mark(target, mark.kind, at_ns, mark.name);
+
+		if (number != 0 && mark.kind == LIVE_MARK_SNAPSHOT)
+			take_asked(target, at_ns, number, mark.saved ? &mark : NULL);
+		if (mark.saved)
+			__atomic_store_n(&profile->control->saved_read,
+					 mark.saved_at + mark.saved_count, __ATOMIC_RELEASE);
+		__atomic_store_n(&target->marks_read, i + 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void take_wishes(struct target *target)
+{
+	for (size_t i = 0; i < target->sample.wishes.count; i++) {
+		uint64_t at_ns = not_before_last(target, mono_ns() - target->started_ns);
+		uint32_t number = add_mark(target, LIVE_MARK_SNAPSHOT, at_ns,
+					   target->sample.wishes.at[i].name);
+
+		if (number != 0)
+			take_asked(target, at_ns, number, NULL);
+	}
+	target->sample.wishes.count = 0;
 }
 
 static void read_memory(struct target *target)
@@ -85,11 +172,15 @@ static void read_memory(struct target *target)
 		memories_add(&target->memories, &row, mono_ns() - began_ns);
 }
 
-void target_sample_prepare(struct target *target, uint64_t at_ns)
+void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
 {
 	const struct live_totals *totals = &target->totals;
 	uint64_t live_bytes = saturating_sub(totals->bytes, totals->freed_bytes);
 
+	target->sample.usual = usual;
+	for (size_t i = 0; i < target->wishes.count; i++)
+		(void)vector_push(&target->sample.wishes, target->wishes.at[i]);
+	target->wishes.count = 0;
 	target->sample.snapshot = (struct snapshot_row){
 		.at_ns = at_ns,
 		.live_bytes = live_bytes,
@@ -109,14 +200,19 @@ void target_sample_prepare(struct target *target, uint64_t at_ns)
 
 void target_sample_run(struct target *target)
 {
-	read_names(target);
-	take_snapshot(target);
-	read_memory(target);
+	take_marks(target);
+	take_wishes(target);
+	if (target->sample.usual) {
+		read_names(target);
+		take_snapshot(target);
+		read_memory(target);
+	}
 	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);
 }
 
 void target_sample_last(struct target *target)
 {
-	target_sample_prepare(target, target->ended_ns - target->started_ns);
+	target_sample_prepare(target, target->ended_ns - target->started_ns, true);
+	take_marks(target);
 	take_snapshot(target);
 }

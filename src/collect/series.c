@@ -100,19 +100,41 @@ static size_t merge(const struct snapshot_site *earlier, size_t earlier_count,
 	return used;
 }
 
+/* Every other one goes, from the newest back, but for those that were asked for. What goes is merged into the one behind
+ * it, which stays: no two neighbours go. */
+static void choose(const struct snapshots *snapshots, bool *gone)
+{
+	bool keep = true;
+
+	for (size_t i = snapshots->rows.count; i > 0; i--) {
+		if (snapshots->rows.at[i - 1].mark != 0)
+			continue;
+		gone[i - 1] = !keep;
+		keep = !keep;
+	}
+}
+
 static void snapshots_thin(struct snapshots *snapshots)
 {
 	size_t count = snapshots->rows.count, kept = 0, used = 0;
 	struct snapshot_site *old = snapshots->sites.at;
 	struct snapshot_site *merged = calloc(snapshots->sites.count + 1, sizeof *merged);
+	bool *gone = calloc(count + 1, sizeof *gone);
 
 	snapshots->interval_ns *= 2;
-	if (!merged)
+	if (!merged || !gone) {
+		free(merged);
+		free(gone);
 		return;
-	/* Pairs; one left over at the front stays as it is, so that the newest is always the later of a pair. */
-	for (size_t i = count % 2 ? 0 : 1; i < count; i += 2) {
+	}
+	choose(snapshots, gone);
+	for (size_t i = 0; i < count; i++) {
 		struct snapshot_row row = snapshots->rows.at[i];
-		const struct snapshot_row *before = i > 0 ? &snapshots->rows.at[i - 1] : NULL;
+		const struct snapshot_row *before =
+			i > 0 && gone[i - 1] ? &snapshots->rows.at[i - 1] : NULL;
+
+		if (gone[i])
+			continue;
 		size_t length = merge(old + (before ? before->sites_at : 0),
 				      before ? before->sites_count : 0, old + row.sites_at,
 				      row.sites_count, merged + used);
@@ -123,6 +145,7 @@ static void snapshots_thin(struct snapshots *snapshots)
 		snapshots->rows.at[kept++] = row;
 	}
 	ASSERT(used <= snapshots->sites.count);
+	free(gone);
 	free(old);
 	snapshots->sites.at = merged;
 	snapshots->sites.capacity = snapshots->sites.count + 1;
@@ -145,6 +168,8 @@ void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
 	size_t at = snapshots->sites.count;
 
 	added.sites_at = (uint32_t)at;
+	if (snapshots->named >= SNAPSHOTS_NAMED_MAX || at >= 8 * (size_t)SNAPSHOT_SITES_MAX)
+		added.mark = 0;
 	for (size_t i = 1; i < count; i++) {
 		if (differs(snapshots, &now[i]) && !vector_push(&snapshots->sites, now[i]))
 			goto no_memory;
@@ -155,16 +180,18 @@ void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
 	free(snapshots->last);
 	snapshots->last = now;
 	snapshots->last_count = count;
-	while (snapshots->rows.count >= SNAPSHOTS_MAX ||
+	snapshots->named += added.mark != 0;
+	while (snapshots->rows.count - snapshots->named >= SNAPSHOTS_MAX ||
 	       (snapshots->sites.count > SNAPSHOT_SITES_MAX &&
-		snapshots->rows.count > SNAPSHOTS_KEPT)) {
+		snapshots->rows.count - snapshots->named > SNAPSHOTS_KEPT)) {
 		size_t before = snapshots->rows.count;
 
 		snapshots_thin(snapshots);
 		if (snapshots->rows.count == before)
 			break;
 	}
-	snapshots->next_ns = row->at_ns + snapshots->interval_ns;
+	if (row->mark == 0)
+		snapshots->next_ns = row->at_ns + snapshots->interval_ns;
 	return;
 no_memory:
 	/* As if it had not been taken: what changed since the last one stays to be seen by the next. */

@@ -17,6 +17,7 @@ enum {
 	MEMORIES_MAX = 200,
 	SNAPSHOT_SITES_MAX = 1 << 17, /* changed sites in all snapshots: bounds memory and file */
 	SNAPSHOTS_KEPT = 4,	      /* however many sites they hold */
+	SNAPSHOTS_NAMED_MAX = 4096,   /* that were asked for and so are never thinned out */
 };
 #define SERIES_INTERVAL_NS 10000000ull
 #define SNAPSHOT_INTERVAL_NS 100000000ull
@@ -46,12 +47,13 @@ struct snapshots {
 	VECTOR(struct snapshot_site) sites;
 	struct snapshot_site *last; /* every site as it was; index = site */
 	size_t last_count;
+	size_t named; /* of the rows, those that a mark asked for */
 	uint64_t interval_ns, next_ns;
 };
 void snapshots_init(struct snapshots *snapshots);
 void snapshots_release(struct snapshots *snapshots);
 /* Adds what changed. `now` (all sites, index = site) was malloc'd and becomes the snapshots'. `row` gives everything
- * but sites_at and sites_count. */
+ * but sites_at and sites_count; one with a mark stays whatever becomes of the others, unless there are too many. */
 void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
 		   struct snapshot_site *now, size_t count);
 /* Says how long taking the last one took: it may not cost more than a fiftieth of the time. */

@@ -10,6 +10,7 @@
 #include "collect/target.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -54,7 +55,7 @@ static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t 
 
 struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
 			  const struct collect_options *options, const struct cgroups *cgroups,
-			  uint64_t now_ns, struct error *error)
+			  const char *collector, uint64_t now_ns, struct error *error)
 {
 	struct target *target = calloc(1, sizeof *target);
 
@@ -74,7 +75,8 @@ struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *h
 	snapshots_init(&target->snapshots);
 	memories_init(&target->memories);
 	target->cgroups = cgroups;
-	if (profile_make(&target->profile, hello->address_limit, error) < 0) {
+	target->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (profile_make(&target->profile, hello->address_limit, collector, error) < 0) {
 		target_free(target);
 		return NULL;
 	}
@@ -102,6 +104,12 @@ void target_free(struct target *target)
 	snapshots_release(&target->snapshots);
 	memories_release(&target->memories);
 	vector_release(&target->names);
+	for (size_t i = 0; i < target->marks.count; i++)
+		free(target->marks.at[i].name);
+	vector_release(&target->marks);
+	vector_release(&target->wishes);
+	vector_release(&target->sample.wishes);
+	free(target->triggers);
 	free(target->known.command);
 	free(target->known.exe);
 	if (target->pid_fd >= 0)
@@ -201,8 +209,51 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 		return false;
 	}
 	if (due)
-		target_sample_prepare(target, at_ns);
+		target_sample_prepare(target, at_ns, true);
 	return due;
+}
+
+void target_wish(struct target *target, const char *name)
+{
+	struct target_wish wish = { "" };
+
+	snprintf(wish.name, sizeof wish.name, "%s", name);
+	(void)vector_push(&target->wishes, wish); /* without memory it is not taken */
+}
+
+void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns)
+{
+	struct trigger_input input = {
+		.at_ns = saturating_sub(now_ns, target->started_ns),
+		.rss_bytes = target->rss_bytes,
+		.live_bytes = saturating_sub(target->totals.bytes, target->totals.freed_bytes),
+		.calls = target->totals.calls,
+		.memory_bytes = target->memory_bytes,
+		.group_limit_bytes = target->cgroup.limit_bytes,
+		.group_bytes = target->cgroup.usage_bytes,
+	};
+
+	if (input.group_limit_bytes != 0)
+		input.memory_bytes = MIN(input.memory_bytes, input.group_limit_bytes);
+	if (!target->triggers)
+		target->triggers = calloc(triggers->list.count + 1, sizeof *target->triggers);
+	for (size_t i = 0; i < triggers->list.count && target->triggers; i++) {
+		if (trigger_fires(&triggers->list.at[i], &target->triggers[i], &input))
+			target_wish(target, triggers->list.at[i].text);
+	}
+}
+
+bool target_is_asked(struct target *target, uint64_t now_ns)
+{
+	const struct live_header *header = target->profile.memory;
+	uint64_t marks = __atomic_load_n(&header->used[LIVE_MARKS], __ATOMIC_RELAXED);
+
+	if (target_is_sampling(target) ||
+	    (target->wishes.count == 0 &&
+	     marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED)))
+		return false;
+	target_sample_prepare(target, saturating_sub(now_ns, target->started_ns), false);
+	return true;
 }
 
 /* Linux 6.15; not in the headers that we build with. */
@@ -251,6 +302,15 @@ bool target_is_ready(const struct target *target)
 	return __atomic_load_n(&header->ready, __ATOMIC_ACQUIRE) != 0;
 }
 
+static int compare_marks(const void *left, const void *right)
+{
+	const struct mark_row *a = left, *b = right;
+
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	return a->snapshot < b->snapshot ? -1 : a->snapshot > b->snapshot;
+}
+
 /* Moves the time series and snapshots over to the rows, which are released by others. */
 static void give_times(struct target *target, struct process_rows *rows)
 {
@@ -262,6 +322,16 @@ static void give_times(struct target *target, struct process_rows *rows)
 	rows->snapshot_site_count = target->snapshots.sites.count;
 	rows->memory = target->memories.rows.at;
 	rows->memory_count = target->memories.rows.count;
+	rows->marks = target->marks.at;
+	rows->mark_count = target->marks.count;
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		if (rows->snapshots[i].mark != 0)
+			rows->marks[rows->snapshots[i].mark - 1].snapshot = (uint32_t)i + 1;
+	}
+	if (rows->mark_count > 0)
+		qsort(rows->marks, rows->mark_count, sizeof *rows->marks, compare_marks);
+	target->marks.at = NULL;
+	target->marks.count = 0;
 	target->memories = (struct memories){ 0 };
 	target->series = (struct series){ 0 };
 	target->snapshots.rows.at = NULL;

@@ -10,6 +10,7 @@
 #include "collect/collect.h"
 #include "collect/handover.h"
 #include "collect/series.h"
+#include "collect/triggers.h"
 #include "format/live_read.h"
 #include "util/error.h"
 
@@ -20,10 +21,17 @@ struct target_name {
 	char text[16]; /* empty = not known */
 };
 
+/* A snapshot that was asked for from outside the program. */
+struct target_wish {
+	char name[LIVE_TAG_TEXT_MAX + 1];
+};
+
 /* What is known at the moment of a sample; the rest of it takes time to read. */
 struct target_moment {
+	bool usual; /* a kept moment is due; else only what the program or somebody else asked for */
 	struct snapshot_row snapshot;
 	struct memory_row memory;
+	VECTOR(struct target_wish) wishes;
 };
 
 struct target {
@@ -41,13 +49,18 @@ struct target {
 	uint64_t next_budget_ns; /* since its start */
 	const struct cgroups *cgroups;
 	struct cgroup_memory cgroup; /* as last read */
+	uint64_t memory_bytes;	     /* of the machine */
 	uint64_t next_totals_ns;     /* since its start */
 	uint64_t stopped_ms;	     /* in which its clock stood still */
 	struct series series;
+	struct trigger_state *triggers;	   /* by trigger; NULL: there are none */
+	VECTOR(struct target_wish) wishes; /* not given to a worker yet */
 	bool sampling; /* a worker reads the members behind this; see sample.c */
 	struct target_moment sample;
 	struct snapshots snapshots;
 	struct memories memories;
+	VECTOR(struct mark_row) marks;
+	size_t marks_read; /* of the program's own; atomic: the loop looks whether there are more */
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
 	uint64_t starts_read;		  /* announcements that were looked at, or lost: starts.c */
 	uint64_t starts_next
@@ -58,11 +71,18 @@ struct target {
 /* Makes a target of a process that said hello; number is to be a new one. Its memory is ready to be handed over. `cgroups` outlives it. */
 struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
 			  const struct collect_options *options, const struct cgroups *cgroups,
-			  uint64_t now_ns, struct error *error);
+			  const char *collector, uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
 
 /* Stores the clock. Cheap: two stores. */
 void target_tick(struct target *target, uint64_t now_ns);
+
+/* Asks for a snapshot; it is taken as soon as a worker has time. */
+void target_wish(struct target *target, const char *name);
+/* Those that conditions ask for. */
+void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns);
+/* Whether something was asked for, by the program or by others; then a worker is to call target_sample_run. */
+bool target_is_asked(struct target *target, uint64_t now_ns);
 
 /* Whether totals are due, and with them perhaps a point of the series and a snapshot. */
 bool target_is_due(const struct target *target, uint64_t now_ns);
@@ -72,7 +92,7 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 
 /* sample.c: the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
  * ended. */
-void target_sample_prepare(struct target *target, uint64_t at_ns);
+void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual);
 void target_sample_run(struct target *target);
 void target_sample_last(struct target *target);
 static inline bool target_is_sampling(const struct target *target)

@@ -50,6 +50,7 @@ struct live_header {
 	uint64_t incompatible; /* a reader that does not know a bit set here must refuse */
 	uint64_t compatible;
 	uint64_t total_bytes;
+	char collector[64]; /* as LIVE_ENV_SOCKET names it: who to ask for a snapshot */
 	struct live_span region[LIVE_REGIONS];
 
 	/* by the target, at start-up */
@@ -93,7 +94,8 @@ struct live_control {
 	uint32_t
 		follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
 	uint64_t interval;   /* of LIVE_MODE_SAMPLE: mean distance of samples in bytes */
-	uint32_t pad[16];
+	uint64_t saved_read; /* of LIVE_SAVED: what lies before may be written over */
+	uint32_t pad[14];
 };
 _Static_assert(sizeof(struct live_control) == 128, "on-disk size");
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
@@ -130,6 +132,17 @@ struct live_hello {
 struct live_welcome {
 	char magic[8];	      /* LIVE_HELLO_MAGIC */
 	uint64_t total_bytes; /* size of the profile; 0 = not recorded: stay dormant */
+};
+
+/* doc: live_request: what somebody else asks of the collector over the same socket; the answer is a live_welcome whose
+ * size is 1 if it will be done. */
+#define LIVE_REQUEST_MAGIC "HGSNAP01"
+enum { LIVE_REQUEST_NAME = 64 };
+struct live_request {
+	char magic[8];
+	uint32_t pid;		      /* of a recorded process; 0 = all of them */
+	char name[LIVE_REQUEST_NAME]; /* of the snapshot; ends with a zero */
+	uint32_t pad;
 };
 
 static inline uint64_t live_ticket(uint32_t profile, uint32_t serial)

@@ -26,4 +26,24 @@ struct live_visits {
 	uint64_t count;
 };
 _Static_assert(sizeof(struct live_visits) == 16, "on-disk size");
+
+/* doc: live_mark: a moment that the program named, in the order in which they came. */
+enum live_mark_kind { LIVE_MARK_POINT, LIVE_MARK_SNAPSHOT, LIVE_MARK_KINDS };
+struct live_mark {
+	uint32_t there;	  /* 1 once all of it is written, release */
+	uint32_t kind;	  /* enum live_mark_kind */
+	uint32_t name;	  /* of LIVE_TAGS; 0 = none */
+	uint32_t at_ms;	  /* clock */
+	uint64_t mono_ns; /* CLOCK_MONOTONIC; 0 = not known */
+	/* SNAPSHOT: what the records [0, records) held, in the ring; saved_count 0 = nothing was saved */
+	uint64_t saved_at; /* counted for ever: the place is that modulo the size of the ring */
+	uint32_t saved_count, records;
+	uint64_t pad;
+};
+_Static_assert(sizeof(struct live_mark) == 48, "on-disk size");
+
+/* doc: live_saved: live bytes and blocks of a record. */
+struct live_saved {
+	uint64_t bytes, blocks; /* modulo 2^64 */
+};
 #endif

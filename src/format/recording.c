@@ -50,6 +50,7 @@ enum chunk_type {
 	CHUNK_MEMORY = 14,
 	CHUNK_NAMES = 15,
 	CHUNK_TAGS = 16,
+	CHUNK_MARKS = 17,
 	CHUNK_TYPES,
 };
 enum chunk_flags {
@@ -85,6 +86,7 @@ static const struct chunk_kind {
 	{ CHUNK_SERIES, 1u << CHUNK_PROCESS, chunk_series_put, chunk_series_get },
 	{ CHUNK_SNAPSHOTS, 1u << CHUNK_CELLS, chunk_snapshots_put, chunk_snapshots_get },
 	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
+	{ CHUNK_MARKS, 1u << CHUNK_PROCESS, chunk_marks_put, chunk_marks_get },
 	{ CHUNK_NAMES, 1u << CHUNK_FRAMES, chunk_names_put, chunk_names_get },
 };
 
@@ -215,9 +217,10 @@ static void put_process(struct recording_writer *writer, const struct process_ro
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct payload payload = { 0 };
 
-		/* Only bundled recordings have names, and only some programs tags. */
+		/* Only bundled recordings have names, and only some programs tags and marks. */
 		if ((kinds[i].type == CHUNK_NAMES && rows->name_count == 0) ||
-		    (kinds[i].type == CHUNK_TAGS && rows->tag_count == 0))
+		    (kinds[i].type == CHUNK_TAGS && rows->tag_count == 0) ||
+		    (kinds[i].type == CHUNK_MARKS && rows->mark_count == 0))
 			continue;
 		kinds[i].put(&payload, rows);
 		put_chunk(&writer->out, kinds[i].type, writer->process_count, &payload);

@@ -31,6 +31,9 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->series);
 	free(rows->snapshots);
 	free(rows->snapshot_sites);
+	for (size_t i = 0; i < rows->mark_count; i++)
+		free(rows->marks[i].name);
+	free(rows->marks);
 	free(rows->memory);
 	free(rows->names);
 	free(rows->sources);

@@ -105,6 +105,16 @@ struct snapshot_row {
 	uint64_t at_ns;
 	uint64_t live_bytes, live_blocks, rss_bytes;
 	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
+	uint32_t
+		mark; /* the collector's: 1 + the mark that asked for it; 0 = none. Not in a file */
+};
+
+/* doc: chunk_marks: a moment that has a name. */
+struct mark_row {
+	uint64_t at_ns;
+	uint32_t kind;	   /* enum live_mark_kind */
+	uint32_t snapshot; /* 1 + its row in snapshots; 0 = none */
+	char *name;
 };
 
 /* doc: chunk_memory: where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
@@ -181,14 +191,15 @@ struct process_rows {
 	struct series_row *series;
 	struct snapshot_row *snapshots;
 	struct snapshot_site *snapshot_sites;
+	struct mark_row *marks;
 	struct memory_row *memory;
 	struct name_row *names; /* none, unless the recording was bundled */
 	struct source_row *sources;
 	char *texts; /* of names and sources, each ended by a NUL; the first is empty */
 	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
 		cell_count, bar_count, age_count, thread_count, foreign_count, series_count,
-		snapshot_count, snapshot_site_count, memory_count, name_count, source_count,
-		text_bytes;
+		snapshot_count, snapshot_site_count, mark_count, memory_count, name_count,
+		source_count, text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
 

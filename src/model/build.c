@@ -148,6 +148,15 @@ static void check_snapshots(struct process_rows *rows, struct damage *damage)
 		}
 }
 
+static void check_marks(struct process_rows *rows, struct damage *damage)
+{
+	for (size_t i = 0; i < rows->mark_count; i++)
+		if (rows->marks[i].snapshot > rows->snapshot_count) {
+			rows->marks[i].snapshot = 0;
+			damage->rows++;
+		}
+}
+
 static int take_modules(struct profile_process *p, const struct process_rows *rows,
 			struct arena *arena)
 {
@@ -294,6 +303,7 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	check_ages(rows, damage);
 	check_slots(rows, damage);
 	check_snapshots(rows, damage);
+	check_marks(rows, damage);
 	p->rows = rows;
 	take_totals(p, rows);
 	if (rows->memory_count)

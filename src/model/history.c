@@ -82,6 +82,20 @@ struct site_live *profile_live_at(const struct profile_process *p, size_t snapsh
 	return live;
 }
 
+size_t profile_moment_count(const struct profile_process *p)
+{
+	return p->rows->mark_count;
+}
+
+struct profile_moment profile_moment(const struct profile_process *p, size_t index)
+{
+	ASSERT(index < p->rows->mark_count);
+	const struct mark_row *row = &p->rows->marks[index];
+
+	return (struct profile_moment){ row->at_ns, row->name ? row->name : "",
+					row->kind == LIVE_MARK_SNAPSHOT, row->snapshot };
+}
+
 size_t profile_memory_count(const struct profile_process *p)
 {
 	return p->rows->memory_count;

@@ -50,6 +50,16 @@ struct profile_change profile_change(const struct profile_process *process, size
 struct site_live *profile_live_at(const struct profile_process *process, size_t snapshot,
 				  struct arena *arena);
 
+/* A moment that has a name; by time. */
+struct profile_moment {
+	uint64_t at_ns;
+	const char *name;
+	bool is_snapshot; /* else a mere point on the time line */
+	size_t snapshot;  /* 1 + its index; 0: none */
+};
+size_t profile_moment_count(const struct profile_process *process);
+struct profile_moment profile_moment(const struct profile_process *process, size_t index);
+
 /* Where the memory was, at some moments, by time. */
 size_t profile_memory_count(const struct profile_process *process);
 struct profile_memory profile_memory_at(const struct profile_process *process, size_t index);

@@ -9,6 +9,7 @@
 #include "recorder/allocator.h"
 #include "recorder/lock.h"
 #include "recorder/maps.h"
+#include "recorder/marks.h"
 #include "recorder/operators.h"
 #include "recorder/rules.h"
 #include "recorder/start.h"
@@ -84,6 +85,7 @@ static void recover(struct slot *slot, bool forwarding)
 	lock_recover(&rules_lock, slot->id);
 	sites_recover(slot);
 	tags_recover(slot);
+	marks_recover(slot);
 	account_recover(slot);
 	maps_recover(slot);
 	slot->walk->stamp = 0;

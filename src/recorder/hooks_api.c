@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "recorder/hook.h"
+#include "recorder/marks.h"
 #include "recorder/tags.h"
 
 /* The quick way: a tag that this slot has entered here before, of a function on the thread's own stack. */
@@ -46,12 +47,25 @@ static void leave(struct hg_scope scope)
 	tags_leave(self, scope);
 }
 
+static void mark(int kind, const char *name)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return;
+	hook_record(frame);
+	marks_add(slot, kind == HG_SNAPSHOT_ ? LIVE_MARK_SNAPSHOT : LIVE_MARK_POINT, name);
+	hook_leave();
+}
+
 static const struct hg_recorder_ recorder = {
 	.version = 1,
 	.bytes = sizeof recorder,
 	.enter = enter,
 	.enter_name = enter_name,
 	.leave = leave,
+	.mark = mark,
 };
 
 EXPORT size_t confstr(int name, char *buffer, size_t bytes)

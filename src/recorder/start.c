@@ -21,6 +21,7 @@
 #include "recorder/exec.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
+#include "recorder/marks.h"
 #include "recorder/rules.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
@@ -251,6 +252,7 @@ static void reset_all(void)
 	maps_reset();
 	modules_reset();
 	tags_reset();
+	marks_reset();
 }
 
 /* The mapped profile becomes an empty one. */

@@ -117,7 +117,7 @@ static uint32_t find_name(const char *text, uint64_t hash)
 
 /* The same, made if need be; 0 = no memory. The text is stored before the lock is taken again: if two threads make the same
  * name at once, one text is stored in vain. */
-static uint32_t name_of(struct slot *slot, const char *text)
+uint32_t tags_name(struct slot *slot, const char *text)
 {
 	uint32_t bytes = text_bytes(text), id = 0;
 	uint64_t hash = text_hash(text, bytes);
@@ -249,7 +249,7 @@ static uint32_t computed_name(struct slot *slot, const char *text)
 
 	if (slot->tags->names[place].text == text && text_is(name, text))
 		return name;
-	name = name_of(slot, text);
+	name = tags_name(slot, text);
 	if (name != 0) {
 		slot->tags->names[place].text = text;
 		slot->tags->names[place].name = name;
@@ -267,7 +267,7 @@ static uint32_t name_to_enter(struct slot *slot, struct hg_tag *tag, const char 
 	uint32_t id = __atomic_load_n(&tag->id, __ATOMIC_RELAXED);
 
 	if (id == 0 || id >= memory.head->used[LIVE_TAGS]) {
-		id = tag->name != NULL ? name_of(slot, tag->name) : 0;
+		id = tag->name != NULL ? tags_name(slot, tag->name) : 0;
 		__atomic_store_n(&tag->id, id, __ATOMIC_RELAXED);
 	}
 	return id;

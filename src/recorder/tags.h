@@ -41,6 +41,9 @@ void tags_drop(struct tags_kept *kept);
 void tags_reset(void);
 void tags_recover(struct slot *slot);
 
+/* The tag of a name below the root; 0 = no memory. Inside a hook. */
+uint32_t tags_name(struct slot *slot, const char *text);
+
 /* A name below a tag, and its place in `near`. */
 static ALWAYS_INLINE uint64_t tags_key(uint32_t parent, uint32_t name)
 {

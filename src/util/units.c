@@ -7,9 +7,12 @@
 #include "util/units.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -176,4 +179,50 @@ bool units_parse_bytes(const char *text, uint64_t *ret_bytes)
 		return false;
 	*ret_bytes = bytes;
 	return true;
+}
+
+struct unit_word {
+	const char *name;
+	double factor;
+};
+
+/* A number and a unit behind it. */
+static bool parse_scaled(const char *text, const struct unit_word *units, size_t count,
+			 uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	double value = strtod(text, &end);
+
+	if (end == text || errno || !isfinite(value) || value < 0)
+		return false;
+	while (*end == ' ')
+		end++;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(end, units[i].name) == 0) {
+			if (value * units[i].factor > 9e18)
+				return false;
+			*ret = (uint64_t)(value * units[i].factor + 0.5);
+			return true;
+		}
+	return false;
+}
+
+bool units_parse_duration(const char *text, uint64_t *ret_ns)
+{
+	static const struct unit_word units[] = { { "", 1e9 },	  { "s", 1e9 },	   { "ms", 1e6 },
+						  { "us", 1e3 },  { "min", 6e10 }, { "m", 6e10 },
+						  { "h", 3.6e12 } };
+
+	return parse_scaled(text, units, ARRAY_SIZE(units), ret_ns);
+}
+
+bool units_parse_count(const char *text, uint64_t *ret_count)
+{
+	static const struct unit_word units[] = {
+		{ "", 1 }, { "k", 1e3 }, { "K", 1e3 }, { "M", 1e6 }, { "G", 1e9 }
+	};
+
+	return parse_scaled(text, units, ARRAY_SIZE(units), ret_count);
 }

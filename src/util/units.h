@@ -36,5 +36,9 @@ struct units units_percent(uint64_t part, uint64_t whole);
  * more than 64 bits.
  */
 MUST_CHECK bool units_parse_bytes(const char *text, uint64_t *ret_bytes);
+/* "12", "12s", "1.5 s", "200ms", "2min", "1h"; as above. */
+MUST_CHECK bool units_parse_duration(const char *text, uint64_t *ret_ns);
+/* "1000", "500k", "1M", "1.5G": powers of 1000; as above. */
+MUST_CHECK bool units_parse_count(const char *text, uint64_t *ret_count);
 
 #endif

@@ -48,16 +48,16 @@ static enum live_mode mode_asked(void)
 static int hand_over(const struct listener *listener, struct profile *profile, struct error *error)
 {
 	const uint64_t limit = 16ull << 30; /* a profile of 4 GiB */
-	struct live_hello hello;
+	union handover_message message;
 	pid_t pid;
 	int connection = handover_accept(listener->fd[0], &pid);
 
 	if (connection < 0)
 		return 0;
-	while (handover_receive(connection, &hello) == HANDOVER_WAIT)
+	while (handover_receive(connection, &message) == HANDOVER_WAIT)
 		usleep(100);
 	if (profile->memory == NULL) {
-		if (profile_make(profile, limit, error) < 0)
+		if (profile_make(profile, limit, "", error) < 0)
 			return -1;
 		profile->control->mode = mode_asked();
 		profile->control->interval = 512 << 10;

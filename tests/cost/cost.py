@@ -7,7 +7,7 @@
 
 Each workload runs at two sizes, with and without the recorder; the difference of the differences, divided by the
 allocations that lie between the two sizes, is what a pair costs once the program has started; `scopes` is entering and
-leaving one. `true` is the start itself: all instructions that the recorder adds to a program that does nothing."""
+leaving one, `snapshot` a snapshot of 64 stacks. `true` is the start itself: all instructions that the recorder adds to a program that does nothing."""
 
 import argparse
 import os
@@ -24,6 +24,7 @@ TOOL = pathlib.Path("/usr/libexec/valgrind/cachegrind-amd64-linux")
 ALLOWED = 1.05
 SKIPPED = 77  # for ctest
 SCOPES = (20_000, 120_000)
+SNAPSHOTS = (100, 600)
 
 
 def write_rows(path, count):
@@ -50,6 +51,7 @@ def workloads(build, scratch):
         "sqlite": [["/usr/bin/sqlite3", ":memory:", f".read {write_rows(scratch / f'{n}.sql', n)}"] for n in (600, 2400)],
         "python": [["/usr/bin/python3", "-S", HERE / "documents.py", str(n)] for n in (2, 5)],
         "scopes": [[build / "tests" / "cost-scopes", str(n)] for n in SCOPES],
+        "snapshot": [[build / "tests" / "cost-scopes", str(n), "snapshots"] for n in SNAPSHOTS],
         "paths, sampled": [[paths, "1", str(n)] for n in (100_000, 300_000)],
         "paths, dormant": [[paths, "1", str(n)] for n in (100_000, 300_000)],
         "true": [["/bin/true"]],
@@ -82,8 +84,9 @@ def measure(sizes, recorder, scratch, mode):
     added = [a[0] - b[0] for a, b in zip(with_us, without)]
     if len(sizes) == 1:
         return added[0]
-    if mode != "exact" or with_us[1][1] == with_us[0][1]:  # estimates, or no allocations but scopes: the program knows
-        return (added[1] - added[0]) / (int(sizes[1][-1]) - int(sizes[0][-1]))
+    if mode != "exact" or with_us[1][1] == with_us[0][1]:  # estimates, or no allocations but calls of ours: the program knows
+        few, many = (int([word for word in map(str, argv) if word.isdigit()][-1]) for argv in sizes)
+        return (added[1] - added[0]) / (many - few)
     return (added[1] - added[0]) / (with_us[1][1] - with_us[0][1])
 
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes without an allocation in them: scopes N enters and leaves N, two deep. */
+/* What the calls of <heapgauge/heapgauge.h> cost: `scopes N` enters and leaves N scopes, two deep; `scopes N snapshots` takes
+ * N snapshots of a program with 64 stacks. */
 #include <heapgauge/heapgauge.h>
 #include <stdlib.h>
 
 static volatile unsigned long work;
+static void *volatile block;
 
 static void __attribute__((noinline)) inner(void)
 {
@@ -11,11 +13,36 @@ static void __attribute__((noinline)) inner(void)
 	work++;
 }
 
+/* Each path is one of 64 stacks. */
+static void __attribute__((noinline)) even(unsigned path, unsigned depth);
+static void __attribute__((noinline)) odd(unsigned path, unsigned depth)
+{
+	if (depth == 0)
+		block = malloc(16);
+	else if (path & 1)
+		even(path / 2, depth - 1);
+	else
+		odd(path / 2, depth - 1);
+	work++;
+}
+static void __attribute__((noinline)) even(unsigned path, unsigned depth)
+{
+	odd(path, depth);
+	work++;
+}
+
 int main(int argc, char **argv)
 {
-	long rounds = argc > 1 ? atol(argv[1]) / 2 : 0;
+	long rounds = argc > 1 ? atol(argv[1]) : 0;
 
-	for (long i = 0; i < rounds; i++) {
+	if (argc > 2) {
+		for (unsigned i = 0; i < 64; i++)
+			odd(i, 6);
+		for (long i = 0; i < rounds; i++)
+			hg_snapshot("again");
+		return 0;
+	}
+	for (long i = 0; i < rounds / 2; i++) {
 		HG_SCOPE("outer");
 		inner();
 	}

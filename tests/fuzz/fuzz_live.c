@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "format/live_marks.h"
 #include "format/live_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,6 +54,15 @@ static void read_all(struct live_header *head)
 	(void)live_read_totals(head, TOTAL, &totals);
 	if (live_read_site_live(head, TOTAL, &sites, &count) == 0)
 		free(sites);
+	struct live_mark_read mark;
+
+	for (size_t i = 0; i < 100 && live_mark_get(head, TOTAL, i, &mark); i++) {
+		CHECK(strlen(mark.name) <= LIVE_TAG_TEXT_MAX);
+		if (mark.saved && live_read_site_saved(head, TOTAL, &mark, &sites, &count) == 0) {
+			(void)live_sum_heap(head, TOTAL, sites, count);
+			free(sites);
+		}
+	}
 	if (live_read_rows(head, TOTAL, &rows, NULL) == 0) {
 		struct recording recording = { .processes = &rows, .process_count = 1 }, back;
 		void *bytes;

@@ -591,6 +591,10 @@ static void words_are_understood_or_refused(void **state)
 	assert_int_equal(m.at_ns, 120000000000);
 	assert_int_equal(moment_parse("snap:3", &m, &error), 0);
 	assert_int_equal(m.number, 3);
+	assert_null(m.name);
+	assert_int_equal(moment_parse("snap:3rd of May", &m, &error), 0);
+	assert_string_equal(m.name, "3rd of May");
+	assert_int_equal(moment_parse("snap:", &m, &error), -1);
 	assert_int_equal(moment_parse("time:-1", &m, &error), -1);
 	assert_int_equal(moment_parse("time:nan", &m, &error), -1);
 	assert_int_equal(moment_parse("snap:0", &m, &error), -1);

@@ -51,19 +51,23 @@ static void replay(const struct snapshots *snapshots, size_t count, int64_t byte
 	}
 }
 
-static void every_snapshot_that_stays_is_complete(void **state)
+/* named: every so many-th was asked for; 0 = none. */
+static void thin(unsigned named)
 {
 	struct snapshots snapshots;
 	int64_t(*truth)[SITES] = calloc(3000, sizeof *truth);
 	int64_t replayed[SITES];
 	uint64_t seed = 7;
+	unsigned asked = 0, kept = 0;
 
-	(void)state;
 	assert_non_null(truth);
 	snapshots_init(&snapshots);
 	for (unsigned i = 0; i < 3000; i++) {
 		struct snapshot_site *now = calloc(SITES, sizeof *now);
 		struct snapshot_row row = { .at_ns = i };
+
+		if (named && i % named == 3)
+			row.mark = ++asked;
 
 		assert_non_null(now);
 		for (unsigned j = 0; j < SITES; j++) {
@@ -76,16 +80,32 @@ static void every_snapshot_that_stays_is_complete(void **state)
 			now[j] = (struct snapshot_site){ .site = j, .bytes = truth[i][j] };
 		}
 		snapshots_add(&snapshots, &row, now, SITES);
-		assert_true(snapshots.rows.count < SNAPSHOTS_MAX);
+		assert_true(snapshots.rows.count - asked < SNAPSHOTS_MAX);
 		assert_int_equal(snapshots.rows.at[snapshots.rows.count - 1].at_ns, i);
 	}
 	assert_true(snapshots.rows.count >= SNAPSHOTS_MAX / 4);
 	for (size_t i = 0; i < snapshots.rows.count; i++) {
+		if (snapshots.rows.at[i].mark != 0)
+			assert_int_equal(snapshots.rows.at[i].mark, ++kept);
 		replay(&snapshots, i + 1, replayed);
 		assert_memory_equal(replayed, truth[snapshots.rows.at[i].at_ns], sizeof replayed);
 	}
+	assert_int_equal(kept, asked);
 	snapshots_release(&snapshots);
 	free(truth);
+}
+
+static void every_snapshot_that_stays_is_complete(void **state)
+{
+	(void)state;
+	thin(0);
+}
+
+static void snapshots_that_were_asked_for_all_stay(void **state)
+{
+	(void)state;
+	thin(7);
+	thin(4);
 }
 
 static void a_snapshot_holds_only_what_changed(void **state)
@@ -155,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_series_thins_and_keeps_its_end),
 		cmocka_unit_test(every_snapshot_that_stays_is_complete),
+		cmocka_unit_test(snapshots_that_were_asked_for_all_stay),
 		cmocka_unit_test(a_snapshot_holds_only_what_changed),
 		cmocka_unit_test(many_changed_sites_thin_the_snapshots_too),
 		cmocka_unit_test(a_slow_snapshot_makes_the_next_one_wait),

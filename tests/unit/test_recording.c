@@ -288,6 +288,18 @@ static void fill_tags(struct process_rows *p, size_t scale)
 						    (uint32_t)below(LIVE_SLOTS_MAX), number() };
 }
 
+/* Marks of every second process; some are snapshots. */
+static void fill_marks(struct process_rows *p)
+{
+	if (below(2))
+		return;
+	p->mark_count = 1 + below(20);
+	p->marks = rows_of(p->mark_count, sizeof *p->marks);
+	for (size_t i = 0; i < p->mark_count; i++)
+		p->marks[i] = (struct mark_row){ number(), (uint32_t)below(LIVE_MARK_KINDS),
+						 (uint32_t)below(p->snapshot_count + 1), text() };
+}
+
 static void fill_process(struct process_rows *p, size_t scale)
 {
 	p->process = (struct process_row){
@@ -333,6 +345,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 	fill_time(p, scale);
 	fill_names(p);
 	fill_tags(p, scale);
+	fill_marks(p);
 }
 
 static struct recording random_recording(uint64_t with_seed, size_t processes, size_t scale)
@@ -395,6 +408,13 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
+	assert_int_equal(a->mark_count, b->mark_count);
+	for (size_t i = 0; i < a->mark_count; i++) {
+		assert_int_equal(a->marks[i].at_ns, b->marks[i].at_ns);
+		assert_int_equal(a->marks[i].kind, b->marks[i].kind);
+		assert_int_equal(a->marks[i].snapshot, b->marks[i].snapshot);
+		assert_string_equal(a->marks[i].name, b->marks[i].name);
+	}
 	SAME(a, b, visits, visits_count);
 	assert_int_equal(a->tag_count, b->tag_count);
 	for (size_t i = 1; i < a->tag_count; i++) {
