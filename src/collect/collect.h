@@ -43,7 +43,7 @@ struct collect_options {
 	uint64_t budget_bytes; /* 0 = what budget.h says */
 	enum collect_children children;
 	struct ranks ranks;
-	uint64_t interval; /* of sampling, in bytes; 0: every block is recorded */
+	uint64_t interval;	  /* of sampling, in bytes; 0: every block is recorded */
 	struct triggers triggers; /* the caller's: when to take snapshots */
 	const char *
 		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */
