@@ -28,6 +28,7 @@ enum column {
 	TOP_BYTES,
 	TOP,
 	CONTAINER,
+	KEPT,
 	PROBLEM,
 	COLUMNS,
 };
@@ -46,6 +47,7 @@ static const struct result_column columns[COLUMNS] = {
 	[TOP_BYTES] = { "top_site_bytes", NULL, UNIT_BYTES },
 	[TOP] = { "top_site", "TOP SITE", UNIT_TEXT },
 	[CONTAINER] = { "container", "CONTAINER", UNIT_TEXT },
+	[KEPT] = { "kept", NULL, UNIT_TEXT },
 	[PROBLEM] = { "problem", NULL, UNIT_TEXT },
 };
 
@@ -137,6 +139,7 @@ int listing_add(struct listing *listing, const struct listed *one, struct error 
 	row[PROGRAM] = keep(listing, one->program);
 	row[COMMAND] = keep(listing, one->command);
 	row[CONTAINER] = keep(listing, one->container);
+	row[KEPT] = keep(listing, one->kept);
 	row[PROBLEM] = keep(listing, one->problem);
 	if (one->profile && one->profile->process_count &&
 	    fill_numbers(listing, one, row, error) < 0)

@@ -154,7 +154,8 @@ static int check(struct top_options *top, struct error *error)
 static int run_top(int argc, char **argv)
 {
 	static struct reading_source source = {
-		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT }
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.copied = { .fd = -1 },
 	};
 	struct top_options top = { .source = { .context = &source,
 					       .read = read_process,

@@ -19,6 +19,7 @@ const struct command *const commands[] = {
 	&command_list,
 	&command_top,
 	&command_snap,
+	&command_post_mortem,
 	&command_diff,
 	&command_check,
 	&command_merge,

@@ -34,8 +34,9 @@ enum command_words {
 	WORDS_RECORDING,  /* files *.hg */
 	WORDS_PROGRAM,	  /* a program, and then whatever it takes */
 	WORDS_EXECUTABLE, /* a program's file */
-	WORDS_PROCESS,	  /* the number of a process */
-	WORDS_COMMAND,	  /* the name of a command */
+	WORDS_FOLDER,
+	WORDS_PROCESS, /* the number of a process */
+	WORDS_COMMAND, /* the name of a command */
 };
 
 struct command {
@@ -64,6 +65,7 @@ extern const struct command command_view;
 extern const struct command command_list;
 extern const struct command command_top;
 extern const struct command command_snap;
+extern const struct command command_post_mortem;
 extern const struct command command_diff;
 extern const struct command command_check;
 extern const struct command command_merge;

@@ -121,6 +121,7 @@ static void put_words(FILE *out)
 		[WORDS_RECORDING] = "_heapgauge_files -f -X '!*.hg'; _heapgauge_files -d",
 		[WORDS_PROGRAM] = "_heapgauge_files -c; _heapgauge_files -d",
 		[WORDS_EXECUTABLE] = "_heapgauge_files -c; _heapgauge_files -f",
+		[WORDS_FOLDER] = "_heapgauge_files -d",
 		[WORDS_PROCESS] = "_heapgauge_words \"$(cd /proc && echo [0-9]*)\"",
 		[WORDS_COMMAND] = "_heapgauge_words \"$_heapgauge_commands\"",
 	};

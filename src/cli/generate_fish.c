@@ -79,6 +79,7 @@ static void put_words(FILE *out, const struct command *command)
 		[WORDS_RECORDING] = "(__fish_complete_suffix .hg)",
 		[WORDS_PROGRAM] = "(__heapgauge_program)",
 		[WORDS_EXECUTABLE] = "(__fish_complete_command; __fish_complete_path)",
+		[WORDS_FOLDER] = "(__fish_complete_directories)",
 		[WORDS_PROCESS] = "(__fish_complete_pids)",
 		[WORDS_COMMAND] = "(__heapgauge_commands)",
 	};

@@ -98,6 +98,7 @@ static void put_command(FILE *out, const struct command *command)
 		[WORDS_RECORDING] = "'*:recording:_files -g \"*.hg\"'",
 		[WORDS_PROGRAM] = "'*::program:_normal -p heapgauge'",
 		[WORDS_EXECUTABLE] = "'*:program:_command_names -e'",
+		[WORDS_FOLDER] = "'1:folder:_files -/'",
 		[WORDS_PROCESS] = "'1:process:_pids'",
 		[WORDS_COMMAND] = "'1:command:_heapgauge_commands'",
 	};

@@ -29,6 +29,17 @@ static int add_profile(struct listing *listing, struct listed *one,
 	return status;
 }
 
+static const char *kept_in(uint32_t kept)
+{
+	static const char *const words[] = {
+		[LIVE_KEPT_COLLECTOR] = "collector",
+		[LIVE_KEPT_FILE] = "file",
+		[LIVE_KEPT_MEMORY] = "memory",
+	};
+
+	return kept < ARRAY_SIZE(words) ? words[kept] : NULL;
+}
+
 /* One that has ended meanwhile, or is a fork without a profile of its own, is not listed. */
 static int add_process(struct listing *listing, struct copied *copied,
 		       const struct recorded *recorded, struct names_options names,
@@ -50,6 +61,7 @@ static int add_process(struct listing *listing, struct copied *copied,
 		return 0;
 	struct profile *profile = status == 0 ? profile_new(&recording, &problem) : NULL;
 
+	one.kept = status == 0 ? kept_in(copied_head(copied)->own.kept) : NULL;
 	one.profile = profile;
 	one.problem = profile ? NULL : problem.message;
 	names.root = root;

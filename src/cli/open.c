@@ -8,9 +8,12 @@
 #include "cli/open.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collect/inspect.h"
+#include "format/live.h"
 #include "model/build.h"
 #include "model/names.h"
 #include "util/cleanup.h"
@@ -71,10 +74,32 @@ char *report_again(const char *path, pid_t pid)
 	return buffer_take_string(&out);
 }
 
+/* Whether the file is the profile that a process without a collector keeps, or has left. */
+static bool is_live(const char *path)
+{
+	char magic[sizeof LIVE_MAGIC - 1];
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
+	       memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+}
+
+static struct profile *load_live(const char *path, struct error *error)
+{
+	struct recording recording = { 0 };
+
+	if (inspect_file(path, HEAPGAUGE_VERSION, &recording, NULL, error) < 0) {
+		error_wrap(error, "%s", path);
+		return NULL;
+	}
+	return profile_new(&recording, error);
+}
+
 struct profile *recording_open(const char *path, struct error *error)
 {
 	struct error reason = ERROR_INIT;
-	struct profile *profile = profile_load(path, &reason);
+	struct profile *profile =
+		is_live(path) ? load_live(path, &reason) : profile_load(path, &reason);
 
 	if (!profile)
 		error_set(error,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/compiler.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -23,11 +24,12 @@ enum { FILE_LIMIT_BYTES = 4 << 20, FIELDS_MAX = 32 };
 
 /* The names that the two versions have for the same. */
 struct names {
-	const char *limit, *usage, *droppable;
+	const char *limit, *usage, *droppable, *events;
 };
 static const struct names first_names = { "memory.limit_in_bytes", "memory.usage_in_bytes",
-					  "\ntotal_inactive_file " };
-static const struct names second_names = { "memory.max", "memory.current", "\ninactive_file " };
+					  "\ntotal_inactive_file ", "memory.oom_control" };
+static const struct names second_names = { "memory.max", "memory.current", "\ninactive_file ",
+					   "memory.events" };
 
 static char *read_text(const char *path)
 {
@@ -133,13 +135,14 @@ static uint64_t read_number(const char *folder, const char *name)
 	return text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-static uint64_t read_droppable(const char *folder, const char *field)
+static uint64_t read_field(const char *folder, const char *name, const char *field,
+			   uint64_t otherwise)
 {
-	AUTO_FREE char *path = path_join(folder, "memory.stat");
+	AUTO_FREE char *path = path_join(folder, name);
 	AUTO_FREE char *text = path ? read_text(path) : NULL;
 	const char *at = text ? strstr(text, field) : NULL;
 
-	return at ? strtoull(at + strlen(field), NULL, 10) : 0;
+	return at ? strtoull(at + strlen(field), NULL, 10) : otherwise;
 }
 
 static uint64_t room_of(const struct cgroup_memory *memory)
@@ -155,8 +158,8 @@ static struct cgroup_memory read_folder(const char *folder, const struct names *
 
 	if (memory.limit_bytes >= NO_LIMIT || memory.usage_bytes >= NO_LIMIT)
 		return (struct cgroup_memory){ 0 };
-	memory.usage_bytes =
-		saturating_sub(memory.usage_bytes, read_droppable(folder, names->droppable));
+	memory.usage_bytes = saturating_sub(memory.usage_bytes,
+					    read_field(folder, "memory.stat", names->droppable, 0));
 	return memory;
 }
 
@@ -228,4 +231,21 @@ struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
 	if (memory.limit_bytes == 0)
 		memory = read_version(cgroups, text, &cgroups->second, NULL, &second_names);
 	return memory;
+}
+
+uint64_t cgroups_oom_kills(const struct cgroups *cgroups, const char *group)
+{
+	const struct cgroup_mount *mounts[] = { &cgroups->first, &cgroups->second };
+	static const struct names *const names[] = { &first_names, &second_names };
+	uint64_t kills = UINT64_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(mounts) && kills == UINT64_MAX; i++) {
+		AUTO_FREE char *folder = mounts[i]->at && mounts[i]->root
+						 ? folder_of(cgroups->prefix, mounts[i], group)
+						 : NULL;
+
+		if (folder)
+			kills = read_field(folder, names[i]->events, "\noom_kill ", UINT64_MAX);
+	}
+	return kills;
 }

@@ -27,4 +27,8 @@ struct cgroup_memory {
 /* The tightest of the process' group and those above it; all zero if there is no limit. */
 struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid);
 
+/* How often the OOM killer has killed in the group of that path; UINT64_MAX if there is no such group any more, or it does
+ * not tell. */
+uint64_t cgroups_oom_kills(const struct cgroups *cgroups, const char *group);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_vm_readv copies the head and the opened part of each region to the same places of a private mapping, and the
- * usual reader reads that.
+ * process_vm_readv, or pread from its file, copies the head and the opened part of each region to the same places of a
+ * private mapping, and the usual reader reads that.
  *
  * The target writes while it is copied. Two rules of docs/format.md are kept: of records and slots the frees are taken
  * from an earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile,
@@ -10,12 +10,15 @@
 #include "collect/copied.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
+#include "collect/container.h"
 #include "collect/procfs.h"
 #include "util/cleanup.h"
 
@@ -23,8 +26,7 @@ enum { COPIES_MAX = 5 };
 #define COPY_BYTES (16ull << 20)
 #define TOTAL_MAX (1ull << 46)
 
-/* Returns 0, or an errno. */
-static int copy(pid_t pid, uint64_t from, void *to, uint64_t bytes)
+static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes;) {
 		uint64_t part = MIN(bytes - done, COPY_BYTES);
@@ -39,10 +41,55 @@ static int copy(pid_t pid, uint64_t from, void *to, uint64_t bytes)
 	return 0;
 }
 
-void copied_release(struct copied *copied)
+/* How much of [from, from + bytes) is a hole; that is zero, and takes no memory here either. */
+static uint64_t hole_at(int fd, uint64_t from, uint64_t bytes)
+{
+	off_t data = lseek(fd, (off_t)from, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? bytes : 0;
+	return MIN((uint64_t)data - from, bytes);
+}
+
+/* Not mapped: its owner may make it shorter, which would be a signal here. */
+static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes;) {
+		done += hole_at(fd, from + done, bytes - done);
+		if (done == bytes)
+			return 0;
+		ssize_t got = pread(fd, (char *)to + done, MIN(bytes - done, COPY_BYTES),
+				    (off_t)(from + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? errno : ENODATA;
+		done += (uint64_t)got;
+	}
+	return 0;
+}
+
+/* Returns 0, or an errno. */
+static int copy(const struct copied *c, uint64_t from, void *to, uint64_t bytes)
+{
+	return c->fd >= 0 ? copy_file(c->fd, from, to, bytes)
+			  : copy_memory(c->pid, c->at + from, to, bytes);
+}
+
+static void release_memory(struct copied *copied)
 {
 	if (copied->memory)
 		munmap(copied->memory, copied->bytes);
+	copied->memory = NULL;
+	copied->bytes = 0;
+}
+
+void copied_release(struct copied *copied)
+{
+	release_memory(copied);
+	if (copied->fd >= 0)
+		close(copied->fd);
 	*copied = COPIED_INIT;
 }
 
@@ -55,7 +102,7 @@ static int copy_region(struct copied *c, enum live_region region)
 {
 	uint64_t at = head_of(c)->region[region].at;
 
-	return copy(c->pid, c->at + at, c->memory + at, head_of(c)->opened[region]);
+	return copy(c, at, c->memory + at, head_of(c)->opened[region]);
 }
 
 /* Takes the frees of an earlier copy of the same tables. */
@@ -133,11 +180,9 @@ static int check_head(const struct copied *c, struct error *error)
 	const char *reason = live_header_check(head, c->bytes);
 
 	if (reason)
-		return error_set(error, "the profile of process %d cannot be read: %s", (int)c->pid,
-				 reason);
+		return error_set(error, "the profile cannot be read: %s", reason);
 	if (!head->ready)
-		return error_set(error, "the recorder in process %d has not begun yet: try again",
-				 (int)c->pid);
+		return error_set(error, "the recorder has not begun yet: try again");
 	for (int i = 0; i < LIVE_REGIONS; i++)
 		head->opened[i] = MIN(head->opened[i], head->region[i].bytes);
 	return 0;
@@ -148,7 +193,7 @@ static int make_room(struct copied *c, uint64_t bytes, struct error *error)
 {
 	if (c->memory && c->bytes == bytes)
 		return 0;
-	copied_release(c);
+	release_memory(c);
 	c->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (c->memory == MAP_FAILED) {
@@ -159,11 +204,18 @@ static int make_room(struct copied *c, uint64_t bytes, struct error *error)
 	return 0;
 }
 
-static int failed(pid_t pid, int number, struct error *error)
+static int failed(const struct copied *c, int number, struct error *error)
 {
-	bool gone = number == ESRCH || (kill(pid, 0) < 0 && errno == ESRCH);
+	pid_t pid = c->pid;
+	bool gone = pid && (number == ESRCH || (kill(pid, 0) < 0 && errno == ESRCH));
 
-	recorded_failed(pid, number, error);
+	errno = number;
+	if (pid)
+		recorded_failed(pid, number, error);
+	else if (number == ENODATA)
+		error_set(error, "it is shorter than it says");
+	else
+		error_errno(error, "it cannot be read");
 	return gone ? COPIED_NOTHING : COPIED_FAILED;
 }
 
@@ -172,61 +224,117 @@ static int copy_profile(struct copied *c, enum copied_parts parts, struct error 
 {
 	for (int i = 0; i < COPIES_MAX; i++) {
 		uint32_t state;
-		int number = copy(c->pid, c->at, c->memory, sizeof *head_of(c));
+		int number = copy(c, 0, c->memory, sizeof *head_of(c));
 
 		if (number == 0 && check_head(c, error) < 0)
 			return COPIED_FAILED;
 		if (number == 0)
 			number = copy_regions(c, parts);
 		if (number == 0)
-			number = copy(c->pid, c->at + offsetof(struct live_header, peak.state),
-				      &state, sizeof state);
+			number = copy(c, offsetof(struct live_header, peak.state), &state,
+				      sizeof state);
 		if (number != 0)
-			return failed(c->pid, number, error);
+			return failed(c, number, error);
 		if (state == head_of(c)->peak.state)
 			break;
 	}
 	return 0;
 }
 
+/* What is said about a process is said of which. */
+static int of_process(const struct copied *c, int status, struct error *error)
+{
+	if (status == COPIED_FAILED && c->pid && !strstr(error->message, "process"))
+		error_wrap(error, "process %d", (int)c->pid);
+	return status;
+}
+
+/* Where the kernel does not let us read its memory, its file may be ours to read. */
+static int open_file(struct copied *c, const struct recorded *recorded)
+{
+	if (c->fd < 0 && recorded->file[0])
+		c->fd = container_open(recorded->pid, recorded->file);
+	return c->fd;
+}
+
 /* The head, as far as it is needed to know how large the profile is and whose. */
-static int look_at_head(const struct recorded *recorded, uint64_t *ret_bytes, struct error *error)
+static int look_at_head(struct copied *c, const struct recorded *recorded, uint64_t *ret_bytes,
+			struct error *error)
 {
 	AUTO_FREE struct live_header *head = malloc(sizeof *head);
-	int number = head ? copy(recorded->pid, recorded->profile, head, sizeof *head) : ENOMEM;
+	int number = head ? copy(c, 0, head, sizeof *head) : ENOMEM;
+	struct stat st;
 
+	if ((number == EPERM || number == EACCES || number == ENOSYS) && recorded &&
+	    open_file(c, recorded) >= 0)
+		number = copy(c, 0, head, sizeof *head);
 	if (number != 0)
-		return failed(recorded->pid, number, error);
+		return failed(c, number, error);
 	if (live_header_check(head, head->total_bytes) || head->total_bytes > TOTAL_MAX)
-		return error_set(error,
-				 "the profile of process %d is damaged, or of another version",
-				 (int)recorded->pid);
-	if (head->ready && head->pid != (uint32_t)procfs_own_pid(recorded->pid)) {
+		return error_set(error, "the profile is damaged, or of another version");
+	if (c->pid && head->ready && head->pid != (uint32_t)procfs_own_pid(c->pid)) {
 		error_set(
 			error,
 			"process %d has no profile of its own: it is a fork of a recorded one and has "
 			"not allocated anything since",
-			(int)recorded->pid);
+			(int)c->pid);
 		return COPIED_NOTHING;
 	}
+	if (c->fd >= 0 && (fstat(c->fd, &st) < 0 || (uint64_t)st.st_size < head->total_bytes))
+		return failed(c, ENODATA, error);
 	*ret_bytes = head->total_bytes;
 	return 0;
+}
+
+/* With a collector it is a mapping of its own, else it lies behind the profile. */
+static void copy_control(struct copied *c, uint64_t at)
+{
+	uint64_t own = head_of(c)->own.control_at;
+
+	c->control = (struct live_control){ 0 };
+	if (own)
+		(void)copy(c, own, &c->control, sizeof c->control);
+	else if (at)
+		(void)copy_memory(c->pid, at, &c->control, sizeof c->control);
+}
+
+static int take(struct copied *c, const struct recorded *recorded, enum copied_parts parts,
+		struct error *error)
+{
+	uint64_t bytes = 0;
+	int status = look_at_head(c, recorded, &bytes, error);
+
+	if (status == 0)
+		status = make_room(c, bytes, error);
+	if (status == 0)
+		status = copy_profile(c, parts, error);
+	if (status == 0)
+		copy_control(c, recorded ? recorded->control : 0);
+	return of_process(c, status, error);
 }
 
 int copied_take(struct copied *c, const struct recorded *recorded, enum copied_parts parts,
 		struct error *error)
 {
-	uint64_t bytes = 0;
-	int status = look_at_head(recorded, &bytes, error);
-
-	if (status < 0)
-		return status;
-	if (make_room(c, bytes, error) < 0)
-		return COPIED_FAILED;
+	if (c->pid != recorded->pid && c->fd >= 0)
+		close(TAKE_FD(c->fd));
 	c->pid = recorded->pid;
 	c->at = recorded->profile;
-	c->control = (struct live_control){ 0 };
-	if (recorded->control)
-		(void)copy(recorded->pid, recorded->control, &c->control, sizeof c->control);
-	return copy_profile(c, parts, error);
+	return take(c, recorded, parts, error);
+}
+
+int copied_take_file(struct copied *c, const char *path, enum copied_parts parts,
+		     struct error *error)
+{
+	struct stat st;
+
+	if (c->fd >= 0)
+		close(TAKE_FD(c->fd));
+	c->pid = 0;
+	c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (c->fd < 0)
+		return error_errno(error, "it cannot be opened");
+	if (fstat(c->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return error_set(error, "it is not a regular file");
+	return take(c, NULL, parts, error);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy of a live profile, taken while its process goes on. It is laid out as the profile is, so that format/live_read.h
- * reads it. Needs the right to ptrace the process; does not stop it, does not write to it.
+ * A copy of a live profile, taken while its process goes on, or from the file that it left. It is laid out as the profile is,
+ * so that format/live_read.h reads it. Needs the right to ptrace the process, or to read the file that it keeps its profile in;
+ * does not stop it, does not write to it.
  */
 #ifndef COLLECT_COPIED_H
 #define COLLECT_COPIED_H
@@ -19,11 +20,12 @@ struct copied {
 	char *memory; /* bytes of it; NULL = nothing was taken yet */
 	uint64_t bytes;
 	struct live_control control; /* all zero = the process has none */
+	pid_t pid;		     /* 0 = a file alone */
 	/* inner */
-	pid_t pid;
 	uint64_t at; /* the profile in the process */
+	int fd;	     /* the file that it is read from; -1 = the process' memory */
 };
-#define COPIED_INIT ((struct copied){ 0 })
+#define COPIED_INIT ((struct copied){ .fd = -1 })
 
 enum {
 	COPIED_FAILED = -1,
@@ -32,6 +34,9 @@ enum {
 /* Takes the profile at `recorded`, anew if it was taken before. 0, or one of the above with the error set. */
 int copied_take(struct copied *copied, const struct recorded *recorded, enum copied_parts parts,
 		struct error *error);
+/* Takes what a file holds; `path` is for words. */
+int copied_take_file(struct copied *copied, const char *path, enum copied_parts parts,
+		     struct error *error);
 void copied_release(struct copied *copied);
 
 static inline const struct live_header *copied_head(const struct copied *copied)

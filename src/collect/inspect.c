@@ -5,6 +5,7 @@
  */
 #include "collect/inspect.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +59,32 @@ static void fill_process(const struct copied *c, uint64_t now_ns, struct process
 		close(statm);
 }
 
-static int fill_run(const struct process_row *process, const char *version, struct run_row *run,
-		    struct error *error)
+/* Of a process that is gone there is only what it said itself. */
+static void fill_left(const struct copied *c, bool running, struct process_rows *rows)
+{
+	const struct live_own *own = &copied_head(c)->own;
+	struct process_row *row = &rows->process;
+
+	free(row->command);
+	free(row->exe);
+	row->command = strndup(own->command, sizeof own->command);
+	/* The first object that is known is the program itself. */
+	row->exe = strdup(rows->module_count > 1 ? rows->modules[1].path : "");
+	row->pid = copied_head(c)->pid;
+	row->end = running ? END_RUNNING : END_UNKNOWN;
+	row->duration_ns = c->control.clock_ms * NS_PER_MS;
+	row->started_real_ns = own->started_real_ns;
+}
+
+static char *host_of(const struct copied *c, const struct utsname *name)
+{
+	const struct live_own *own = &copied_head(c)->own;
+
+	return own->host[0] ? strndup(own->host, sizeof own->host) : strdup(name->nodename);
+}
+
+static int fill_run(const struct copied *c, const struct process_row *process, const char *version,
+		    struct run_row *run, struct error *error)
 {
 	struct utsname name;
 
@@ -70,7 +95,7 @@ static int fill_run(const struct process_row *process, const char *version, stru
 				 .peak_bytes = process->peak_bytes,
 				 .peak_at_ns = process->peak_at_ns,
 				 .peak_bound_bytes = process->peak_bound_bytes,
-				 .host = strdup(name.nodename),
+				 .host = host_of(c, &name),
 				 .version = strdup(version),
 				 .command = strdup(process->command ? process->command : "") };
 	if (asprintf(&run->kernel, "%s %s %s", name.sysname, name.release, name.machine) < 0)
@@ -80,22 +105,33 @@ static int fill_run(const struct process_row *process, const char *version, stru
 	return 0;
 }
 
-/* Without a collector the clock stands still. */
-static void note_clock(struct process_row *process, uint32_t clock_ms)
+/* When a collector is gone, or stopped, the clock that it keeps stands still. A process' own stands still while nothing
+ * happens, and counts itself when that did harm. */
+static void note_clock(const struct copied *c, struct process_row *process)
 {
-	uint64_t behind_ms = saturating_sub(process->duration_ns / NS_PER_MS, clock_ms);
+	uint64_t behind_ms = saturating_sub(process->duration_ns / NS_PER_MS, c->control.clock_ms);
 
-	if (behind_ms >= STOPPED_MS)
+	if (behind_ms >= STOPPED_MS && copied_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
 		process->health[HEALTH_clock_stopped] += behind_ms;
+	process->health[HEALTH_unkept] += copied_head(c)->own.no_file != 0;
+}
+
+/* What is now, by the clock that births are told by. */
+static uint32_t clock_of(const struct copied *c)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (!c->pid || copied_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
+		return c->control.clock_ms;
+	return (uint32_t)(saturating_sub(now_ns, copied_head(c)->started_mono_ns) / NS_PER_MS);
 }
 
 /* Everything but the rows is what /proc says now. */
-static int fill(const struct copied *copied, enum copied_parts parts, const char *version,
-		struct recording *recording, struct error *error)
+static int fill(const struct copied *copied, enum copied_parts parts, bool running,
+		const char *version, struct recording *recording, struct error *error)
 {
 	struct format_error reason = { "" };
 	struct process_rows *rows = calloc(1, sizeof *rows);
-	uint32_t clock_ms = copied->control.clock_ms;
 
 	if (!rows)
 		return error_set(error, "no memory left");
@@ -103,14 +139,16 @@ static int fill(const struct copied *copied, enum copied_parts parts, const char
 	recording->process_count = 1;
 	if (live_read_rows(copied->memory, copied->bytes, rows, &reason) < 0 ||
 	    (parts == COPIED_ALL &&
-	     live_read_ages(copied->memory, copied->bytes, clock_ms, rows, &reason) < 0))
-		return error_set(error, "reading the profile of process %d: %s", (int)copied->pid,
-				 reason.message);
-	fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
+	     live_read_ages(copied->memory, copied->bytes, clock_of(copied), rows, &reason) < 0))
+		return error_set(error, "the profile cannot be read: %s", reason.message);
+	if (copied->pid)
+		fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
+	else
+		fill_left(copied, running, rows);
 	if (parts == COPIED_ALL)
 		name_linked_in(&rows->process); /* reads its file */
-	note_clock(&rows->process, clock_ms);
-	return fill_run(&rows->process, version, &recording->run, error);
+	note_clock(copied, &rows->process);
+	return fill_run(copied, &rows->process, version, &recording->run, error);
 }
 
 int inspect_recorded(struct copied *copied, const struct recorded *recorded,
@@ -122,7 +160,7 @@ int inspect_recorded(struct copied *copied, const struct recorded *recorded,
 
 	if (status < 0)
 		return status;
-	if (fill(copied, parts, version, &recording, error) < 0) {
+	if (fill(copied, parts, true, version, &recording, error) < 0) {
 		recording_release(&recording);
 		return COPIED_FAILED;
 	}
@@ -138,4 +176,38 @@ int inspect_process(pid_t pid, const char *version, struct recording *ret, struc
 	if (recorded_find(pid, &recorded, error) < 0)
 		return -1;
 	return inspect_recorded(&copied, &recorded, COPIED_ALL, version, ret, error) < 0 ? -1 : 0;
+}
+
+int inspect_file(const char *path, const char *version, struct recording *ret,
+		 struct inspect_left *ret_left, struct error *error)
+{
+	AUTO(copied_release) struct copied copied = COPIED_INIT;
+	struct recording recording = { 0 };
+	struct stat st;
+
+	if (copied_take_file(&copied, path, COPIED_ALL, error) < 0 || fstat(copied.fd, &st) < 0)
+		return -1;
+	if (fill(&copied, COPIED_ALL, recorded_by(&st) != 0, version, &recording, error) < 0) {
+		recording_release(&recording);
+		return -1;
+	}
+	if (ret_left)
+		*ret_left = (struct inspect_left){ copied_head(&copied)->own,
+						   copied_head(&copied)->started_mono_ns };
+	*ret = recording;
+	return 0;
+}
+
+uint64_t inspect_file_seen(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct live_control control;
+	struct live_own own;
+
+	if (fd < 0 ||
+	    pread(fd, &own, sizeof own, offsetof(struct live_header, own)) != (ssize_t)sizeof own)
+		return 0;
+	if (pread(fd, &control, sizeof control, (off_t)own.control_at) != (ssize_t)sizeof control)
+		return 0;
+	return saturating_add(own.started_real_ns, control.clock_ms * NS_PER_MS);
 }

@@ -16,6 +16,19 @@
  * not be read. */
 int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error);
 
+/* What a process without a collector said of itself. */
+struct inspect_left {
+	struct live_own own;
+	uint64_t started_mono_ns;
+};
+/* The same of a file in which such a process keeps, or has left, its profile. ret_left may be NULL. The error is about
+ * "it". */
+int inspect_file(const char *path, const char *version, struct recording *ret,
+		 struct inspect_left *ret_left, struct error *error);
+
+/* When such a process was last seen, as CLOCK_REALTIME; 0 if the file does not tell. Reads little of it. */
+uint64_t inspect_file_seen(const char *path);
+
 /* The same of a profile whose recorded is known, as often as one likes: `copied` keeps the room for it. Returns what
  * copied_take does. */
 int inspect_recorded(struct copied *copied, const struct recorded *recorded,

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 enum { PERMISSIONS_BYTES = 4, HEXADECIMAL = 16 };
 
@@ -23,6 +24,21 @@ static const char *skip_field(const char *at)
 	return at + strspn(at, " ");
 }
 
+/* "major:minor inode   name" */
+static bool file_of(const char *at, struct map_line *ret)
+{
+	uint64_t major, minor;
+
+	at = number(at, ':', &major);
+	at = at ? number(at, ' ', &minor) : NULL;
+	if (!at)
+		return false;
+	ret->device = makedev((unsigned)major, (unsigned)minor);
+	ret->inode = strtoull(at, NULL, 10);
+	ret->name = skip_field(at);
+	return true;
+}
+
 bool map_line_parse(const char *line, struct map_line *ret)
 {
 	const char *at = number(line, '-', &ret->start);
@@ -34,6 +50,5 @@ bool map_line_parse(const char *line, struct map_line *ret)
 	at = number(skip_field(at), ' ', &ret->offset);
 	if (!at)
 		return false;
-	ret->name = skip_field(skip_field(at)); /* device, inode */
-	return true;
+	return file_of(at, ret);
 }

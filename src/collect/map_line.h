@@ -8,6 +8,8 @@
 
 struct map_line {
 	uint64_t start, end, offset;
+	uint64_t device; /* as stat(2) has it */
+	uint64_t inode;
 	const char *permissions; /* "rw-p", not terminated */
 	const char *name;	 /* inside the line, up to its end; "" = anonymous */
 };

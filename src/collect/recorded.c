@@ -10,11 +10,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "collect/map_line.h"
 #include "collect/procfs.h"
+#include "format/live.h"
 #include "util/cleanup.h"
+
+#define DELETED " (deleted)"
 
 /* ---- why not ---- */
 
@@ -73,6 +77,49 @@ static bool begins(const struct map_line *map, const char *name)
 	return strncmp(map->name, name, strlen(name)) == 0;
 }
 
+bool recorded_file_name(const char *name)
+{
+	size_t length = strcspn(name, "\n");
+	const char *base = memrchr(name, '/', length);
+	size_t suffix = strlen(LIVE_FILE_SUFFIX);
+
+	if (length > strlen(DELETED) &&
+	    strncmp(name + length - strlen(DELETED), DELETED, strlen(DELETED)) == 0)
+		length -= strlen(DELETED);
+	return base && strncmp(base + 1, LIVE_FILE_PREFIX, strlen(LIVE_FILE_PREFIX)) == 0 &&
+	       length > suffix && strncmp(name + length - suffix, LIVE_FILE_SUFFIX, suffix) == 0;
+}
+
+/* Memory that has no name: only its first bytes tell. */
+static bool has_magic(pid_t pid, uint64_t at)
+{
+	char magic[sizeof LIVE_MAGIC - 1];
+	struct iovec local = { magic, sizeof magic };
+	struct iovec remote = { (void *)(uintptr_t)at, sizeof magic };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof magic &&
+	       memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+}
+
+static bool is_profile(pid_t pid, const struct map_line *map)
+{
+	return map->permissions[1] == 'w' && map->permissions[3] == 's' &&
+	       (begins(map, "/memfd:heapgauge-profile") || recorded_file_name(map->name) ||
+		(begins(map, "/dev/zero") && has_magic(pid, map->start)));
+}
+
+static void take_profile(struct recorded *recorded, const struct map_line *map)
+{
+	size_t length = strcspn(map->name, "\n");
+
+	recorded->profile = map->start;
+	recorded->file[0] = '\0';
+	if (recorded_file_name(map->name) && length < sizeof recorded->file) {
+		memcpy(recorded->file, map->name, length);
+		recorded->file[length] = '\0';
+	}
+}
+
 /* The last one that begins with a head: a fork's child may still have its parent's before its own. */
 static void find_mappings(const char *maps, struct recorded *ret)
 {
@@ -81,8 +128,8 @@ static void find_mappings(const char *maps, struct recorded *ret)
 		struct map_line map;
 
 		if (map_line_parse(line, &map) && map.offset == 0) {
-			if (begins(&map, "/memfd:heapgauge-profile") && map.permissions[1] == 'w')
-				ret->profile = map.start;
+			if (is_profile(ret->pid, &map))
+				take_profile(ret, &map);
 			else if (begins(&map, "/memfd:heapgauge-control"))
 				ret->control = map.start;
 		}
@@ -104,7 +151,7 @@ int recorded_find(pid_t pid, struct recorded *ret, struct error *error)
 		return error_set(
 			error,
 			"process %d is not recorded: it holds no profile. Start it with 'heapgauge record "
-			"PROGRAM'",
+			"PROGRAM', or with LD_PRELOAD=libheapgauge.so",
 			(int)pid);
 	return 0;
 }
@@ -159,6 +206,38 @@ int recorded_list(struct recorded_list *ret, struct error *error)
 		qsort(list.found.at, list.found.count, sizeof *list.found.at, compare_pids);
 	*ret = list;
 	return 0;
+}
+
+static bool maps_file(const char *maps, const struct stat *file)
+{
+	for (const char *line = maps; *line;) {
+		const char *end = strchrnul(line, '\n');
+		struct map_line map;
+
+		if (map_line_parse(line, &map) && map.inode == file->st_ino &&
+		    map.device == file->st_dev && map.permissions[1] == 'w')
+			return true;
+		line = *end ? end + 1 : end;
+	}
+	return false;
+}
+
+pid_t recorded_by(const struct stat *file)
+{
+	DIR *folder = opendir("/proc");
+	const struct dirent *entry;
+	pid_t found = 0;
+
+	while (folder && found == 0 && (entry = readdir(folder))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		AUTO_FREE char *maps = pid > 0 ? procfs_file(pid, "maps", NULL) : NULL;
+
+		if (maps && maps_file(maps, file))
+			found = pid;
+	}
+	if (folder)
+		closedir(folder);
+	return found;
 }
 
 void recorded_list_release(struct recorded_list *list)

@@ -4,17 +4,23 @@
 #ifndef COLLECT_RECORDED_H
 #define COLLECT_RECORDED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "util/error.h"
 #include "util/vector.h"
 
+enum { RECORDED_PATH = 400 };
+
 struct recorded {
 	pid_t pid;
 	uint64_t profile; /* address of its head */
-	uint64_t control; /* of its control page; 0 = none */
+	uint64_t control; /* of its control page, if that is a mapping of its own; else 0 */
+	char file
+		[RECORDED_PATH]; /* that the profile is kept in, by the process' name for it; "" = none */
 };
 
 /* -1 with the error set: there is no such process, it is not recorded, or it may not be looked into. */
@@ -27,6 +33,13 @@ struct recorded_list {
 /* All that can be seen, but for this process itself. -1 with the error set if there is no /proc. */
 int recorded_list(struct recorded_list *ret, struct error *error);
 void recorded_list_release(struct recorded_list *list);
+
+/* The process that has this file mapped as its profile; 0 if none does that may be looked into. */
+pid_t recorded_by(const struct stat *file);
+
+/* Whether a mapping of that name, up to the line's end, is a file in which a process without a collector keeps its profile.
+ * Pure. */
+bool recorded_file_name(const char *name);
 
 /* Why a process could not be read, from the errno of the attempt. Returns -1. */
 int recorded_failed(pid_t pid, int number, struct error *error);

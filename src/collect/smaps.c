@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "collect/map_line.h"
+#include "collect/recorded.h"
 
 #define ARENA_BYTES (64ull << 20)
 #define GUARD_MAX_BYTES (1ull << 20)
@@ -58,7 +59,7 @@ static bool is_stack(const struct mapping *m, const struct mapping *below)
 
 static enum kind kind_of(const struct mapping *m, const struct mapping *below)
 {
-	if (begins(m->name, "/memfd:heapgauge"))
+	if (begins(m->name, "/memfd:heapgauge") || (m->shared && recorded_file_name(m->name)))
 		return OWN;
 	if (m->shared)
 		return SHARED;

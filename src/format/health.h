@@ -4,30 +4,32 @@
 #ifndef FORMAT_HEALTH_H
 #define FORMAT_HEALTH_H
 
-#define HEALTH_COUNTERS(X)                                                                         \
-	X(reentrant_calls,                                                                         \
-	  "calls from signal handlers that interrupted the recorder: not recorded")                \
-	X(abandoned_hooks,                                                                         \
-	  "recorder calls left by longjmp or an exception: their block is unknown")                \
-	X(early_calls, "calls before the recorder could start: not recorded")                      \
-	X(unknown_frees, "frees of blocks that were not recorded")                                 \
-	X(repaired_blocks, "blocks whose free was not seen; their address was handed out again")   \
-	X(stacks_cut, "stacks deeper than the limit: the part towards the root is folded")         \
-	X(stacks_stopped, "stacks that end early: no unwind information")                          \
-	X(stacks_unreadable, "stacks that end early: their memory could not be read")              \
-	X(untracked_blocks, "blocks without a map entry (memory budget): their free is not seen")  \
-	X(unsited_calls, "calls counted as [other] (memory budget)")                               \
-	X(lost_details, "size, lifetime or realloc details not kept (memory budget)")              \
-	X(slab_failures, "refused requests for more recorder memory")                              \
-	X(lock_timeouts, "operations given up because a lock was not released")                    \
-	X(unregistered_calls, "calls of threads that could not be given a slot: not recorded")     \
-	X(lost_modules, "loaded objects that could not be described")                              \
-	X(untracked_maps, "mmap ranges beyond the table: their unmapping is not seen")             \
-	X(lost_samples, "samples that could not be kept (memory budget): estimates are too low")   \
-	X(lost_tags, "scopes entered without a tag of their own (memory budget, or too deep)")     \
-	X(late_snapshots, "snapshots taken a moment later than the program asked for them")        \
-	X(clock_stopped,                                                                           \
-	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short")
+#define HEALTH_COUNTERS(X)                                                                            \
+	X(reentrant_calls,                                                                            \
+	  "calls from signal handlers that interrupted the recorder: not recorded")                   \
+	X(abandoned_hooks,                                                                            \
+	  "recorder calls left by longjmp or an exception: their block is unknown")                   \
+	X(early_calls, "calls before the recorder could start: not recorded")                         \
+	X(unknown_frees, "frees of blocks that were not recorded")                                    \
+	X(repaired_blocks, "blocks whose free was not seen; their address was handed out again")      \
+	X(stacks_cut, "stacks deeper than the limit: the part towards the root is folded")            \
+	X(stacks_stopped, "stacks that end early: no unwind information")                             \
+	X(stacks_unreadable, "stacks that end early: their memory could not be read")                 \
+	X(untracked_blocks, "blocks without a map entry (memory budget): their free is not seen")     \
+	X(unsited_calls, "calls counted as [other] (memory budget)")                                  \
+	X(lost_details, "size, lifetime or realloc details not kept (memory budget)")                 \
+	X(slab_failures, "refused requests for more recorder memory")                                 \
+	X(lock_timeouts, "operations given up because a lock was not released")                       \
+	X(unregistered_calls, "calls of threads that could not be given a slot: not recorded")        \
+	X(lost_modules, "loaded objects that could not be described")                                 \
+	X(untracked_maps, "mmap ranges beyond the table: their unmapping is not seen")                \
+	X(lost_samples, "samples that could not be kept (memory budget): estimates are too low")      \
+	X(lost_tags, "scopes entered without a tag of their own (memory budget, or too deep)")        \
+	X(late_snapshots, "snapshots taken a moment later than the program asked for them")           \
+	X(clock_stopped,                                                                              \
+	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short") \
+	X(unkept,                                                                                     \
+	  "profile not kept in HEAPGAUGE_DIR (no tmpfs, room or right): gone with its process")
 
 enum health_counter {
 #define HEALTH_ENUM(name, text) HEALTH_##name,

@@ -5,6 +5,7 @@
 
 #include "format/health.h"
 #include "format/live.h"
+#include "format/live_own.h"
 #include "format/missed.h"
 
 struct live_span {
@@ -72,13 +73,15 @@ struct live_header {
 	_Alignas(64) struct live_peak peak;
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
 	_Alignas(64) struct live_start start[LIVE_STARTS];
+	struct live_own own; /* at start-up, as the second part */
 
 	/* doc: live_top: the block map's top level: area number + 1 for each 4 GiB */
 	_Alignas(4096) uint32_t top[LIVE_TOP_ENTRIES];
 };
 _Static_assert(sizeof(struct live_header) % LIVE_PAGE == 0, "regions begin on a page");
 
-/* doc: live_control: one page of its own, written by the collector, read-only in the target. */
+/* doc: live_control: one page of its own, written by the collector, read-only in the target. Without a collector it lies
+ * behind the profile, and is the target's. */
 enum live_mode { LIVE_MODE_DORMANT = 0, LIVE_MODE_SAMPLE = 2, LIVE_MODE_EXACT = 3 };
 struct live_control {
 	char magic[8];	      /* LIVE_CONTROL_MAGIC */

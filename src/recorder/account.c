@@ -14,6 +14,7 @@
 #include "recorder/account.h"
 
 #include "recorder/lock.h"
+#include "recorder/own.h"
 
 enum {
 	BATCH_MIN = 512,
@@ -137,6 +138,7 @@ NOINLINE void account_above(struct slot *slot)
 {
 	struct live_peak *peak = &memory.head->peak;
 
+	own_tick(slot);
 	if (!peak->shared) {
 		new_peak(peak, account_live(slot->live));
 		set_limits(slot, peak->peak_bytes + 1, peak->peak_bytes);
@@ -155,6 +157,7 @@ NOINLINE void account_below(struct slot *slot, uint64_t size)
 {
 	struct live_peak *peak = &memory.head->peak;
 
+	own_tick(slot);
 	if (!peak->shared) {
 		end_rising(peak);
 		set_limits(slot, INT64_MIN, peak->peak_bytes);

@@ -11,6 +11,7 @@
 #include "recorder/maps.h"
 #include "recorder/marks.h"
 #include "recorder/operators.h"
+#include "recorder/own.h"
 #include "recorder/rules.h"
 #include "recorder/start.h"
 #include "recorder/sys.h"
@@ -150,6 +151,7 @@ static uint32_t walked(struct slot *slot, const uintptr_t *frame)
 {
 	bool by_loader = modules_is_loader(frame[1]);
 
+	own_tick(slot);
 	if (by_loader)
 		modules_loader_allocates(slot);
 	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
@@ -185,6 +187,7 @@ NOINLINE uint32_t record_of_map(struct slot *slot, const uintptr_t *frame)
 
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)
 {
+	own_tick(slot);
 	struct block entry = { record, clock_birth(), size }, old;
 
 	blocks_put(&slot->near, (uintptr_t)block, &entry, &old);
@@ -228,6 +231,7 @@ NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live
 {
 	struct live_slot *live = slot->live;
 
+	own_tick(slot);
 	count(&live->foreign_frees, times);
 	count(&live->foreign_bytes, size * times);
 	for (int i = 0; i < LIVE_FROM; i++) {

@@ -240,6 +240,18 @@ void *lookup_next(const char *name)
 	return find_from(own_map()->l_next, name);
 }
 
+void *lookup_vdso(const char *name)
+{
+	uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+	const struct link_map *map = _r_debug.r_map;
+
+	while (map != NULL && (vdso == 0 || map->l_addr != vdso))
+		map = map->l_next;
+	const Elf64_Sym *symbol = map != NULL ? find_in(map, name) : NULL;
+
+	return symbol != NULL ? (void *)(vdso + symbol->st_value) : NULL;
+}
+
 const Elf64_Sym *lookup_own(const char *name)
 {
 	return find_in(own_map(), name);

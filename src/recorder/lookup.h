@@ -13,6 +13,9 @@ void *lookup_first(const char *name);
 /* The first one behind ours: what RTLD_NEXT means. */
 void *lookup_next(const char *name);
 
+/* A function of the vdso, which is in the list and never searched; NULL: there is none. */
+void *lookup_vdso(const char *name);
+
 /* Our own symbol table's entry of a name that we export; NULL: there is none. */
 const Elf64_Sym *lookup_own(const char *name);
 

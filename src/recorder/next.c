@@ -60,6 +60,8 @@ static void look_up(struct next *found)
 	found->posix_spawnp = lookup_next("posix_spawnp");
 	found->system = lookup_next("system");
 	found->popen = lookup_next("popen");
+	found->exit_now = lookup_next("_exit");
+	found->exit_quickly = lookup_next("quick_exit");
 	found->prctl = lookup_next("prctl");
 	found->mlockall = lookup_next("mlockall");
 	found->setrlimit = lookup_next("setrlimit");

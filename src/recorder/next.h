@@ -50,6 +50,8 @@ struct next {
 	size_t (*confstr)(int, char *, size_t);
 	int (*setrlimit)(int, const struct rlimit *);
 	int (*prlimit)(pid_t, int, const struct rlimit *, struct rlimit *);
+	void (*exit_now)(int);
+	void (*exit_quickly)(int);
 	FILE *(*popen)(const char *, const char *);
 };
 extern HIDDEN struct next next;

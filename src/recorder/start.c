@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hand-over: connect to the collector's socket, say hello, receive two descriptors one after the other, map each,
  * close everything. Afterwards the recorder holds no descriptor. Anything that fails leaves the recorder off and the
- * target untouched; that this process was to be recorded was announced before it began (starts.h).
+ * target untouched; that this process was to be recorded was announced before it began (starts.h). Where no collector is
+ * named, the process makes a profile of its own (own.h).
  *
  * Runs once, from the first hook that is called, perhaps before any constructor: raw system calls only. */
 #include "recorder/start.h"
@@ -22,6 +23,7 @@
 #include "recorder/hook.h"
 #include "recorder/maps.h"
 #include "recorder/marks.h"
+#include "recorder/own.h"
 #include "recorder/rules.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
@@ -209,7 +211,7 @@ static bool hand_over(bool forked, uint64_t ticket)
 	const char *name = exec_socket();
 	int fd;
 
-	if (name == NULL || (fd = connect_to(name)) < 0)
+	if ((fd = connect_to(name)) < 0)
 		return false;
 	if (!forked)
 		exec_hide();
@@ -291,9 +293,10 @@ bool start_recording(bool forked)
 		ticket = exec_take_ticket();
 		modules_start();
 	}
-	bool begun = hand_over(forked, ticket);
+	bool begun = exec_socket() != NULL ? hand_over(forked, ticket) : own_make(forked);
 
 	if (begun && (!furnish(forked) || !make_token())) {
+		own_give_up();
 		memory_release();
 		begun = false;
 	}

@@ -30,6 +30,33 @@ int main(void)
 """
 
 
+# Forbids itself a system call, as docker does with some by default, and becomes argv[1].
+WITHOUT = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define SYS__(name) SYS_##name
+#define SYS_(name) SYS__(name)
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_(CALL), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { 4, code };
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) return 99;
+	execv(argv[1], argv + 1);
+	return 98;
+}
+"""
+
+
 def compile_keeper(folder):
     return compile_c(folder, "keeper", KEEPER)
 
@@ -61,3 +88,8 @@ def again(run):
     run.stdin.write("\n")
     run.stdin.flush()
     run.stdout.readline()
+
+
+def without(folder, call):
+    """A program that runs another one without that system call: it fails with EPERM."""
+    return compile_c(folder, f"without_{call}", WITHOUT, f"-DCALL={call}")

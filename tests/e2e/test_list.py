@@ -11,33 +11,9 @@ import subprocess
 import pytest
 
 from compiled import WAIT_SECONDS, compile_c
-from running import again, compile_keeper, keeping
+from running import again, compile_keeper, keeping, without
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else or to make a container")
-
-# Forbids itself the system call by which a process is read, as docker does by default, and becomes argv[1].
-WITHOUT_READING = r"""
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int main(int argc, char **argv)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = { 4, code };
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) return 99;
-	execv(argv[1], argv + 1);
-	return 98;
-}
-"""
 
 # Takes 100 blocks of 50 bytes, has a child that allocates nothing, and waits.
 PARENT = r"""
@@ -137,7 +113,7 @@ def test_neither_the_collector_nor_a_child_without_a_profile_is_listed(heapgauge
 
 
 def test_a_recorded_process_that_may_not_be_read_is_shown_with_the_reason(keeper, run_list, rows, heapgauge, scratch):
-    wrapper = [compile_c(scratch, "without_reading", WITHOUT_READING), heapgauge]
+    wrapper = [without(scratch, "process_vm_readv"), heapgauge]
     row = rows(argv=wrapper)[keeper.target]
     assert row["program"] == "keeper" and row["live_bytes"] is None and row["top_site"] is None
     assert f"process {keeper.target} may not be read" in row["problem"]

@@ -4,9 +4,13 @@
 #include "collect/container.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "collect/map_line.h"
 #include "collect/procfs.h"
+#include "collect/recorded.h"
 #include "unit.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -55,6 +59,34 @@ static void other_groups_are_no_containers(void **state)
 	expect("0::/x/" ID "0\n", NULL); /* one digit too many */
 }
 
+static void files_of_profiles_are_known_by_their_names(void **state)
+{
+	(void)state;
+	assert_true(recorded_file_name("/dev/shm/x/heapgauge.worker.12.1794736217.live\nnext"));
+	assert_true(recorded_file_name("/run/heapgauge.w.1.2.live (deleted)"));
+	assert_false(recorded_file_name("/run/heapgauge.w.1.2.live2"));
+	assert_false(recorded_file_name("/run/heapgauge.d/other"));
+	assert_false(recorded_file_name("/run/other.live"));
+	assert_false(recorded_file_name("heapgauge.w.live")); /* of another root: no path */
+	assert_false(recorded_file_name(""));
+}
+
+static void a_line_of_maps_names_its_file(void **state)
+{
+	struct map_line map;
+
+	(void)state;
+	assert_true(map_line_parse("7f00-7f01 rw-s 00001000 00:1b 267        /a b\n", &map));
+	assert_int_equal(map.offset, 0x1000);
+	assert_int_equal(map.device, makedev(0, 0x1b));
+	assert_int_equal(map.inode, 267);
+	assert_int_equal(strncmp(map.name, "/a b\n", 5), 0);
+	assert_true(map_line_parse("7f00-7f01 rw-p 00000000 00:00 0\n", &map));
+	assert_int_equal(map.inode, 0);
+	assert_int_equal(map.name[0], '\n');
+	assert_false(map_line_parse("7f00-7f01 rw-p 00000000 garbage\n", &map));
+}
+
 static void this_process_is_in_no_other_container_than_itself(void **state)
 {
 	(void)state;
@@ -70,6 +102,8 @@ int main(void)
 		cmocka_unit_test(the_id_of_docker_containerd_crio_and_podman_is_found),
 		cmocka_unit_test(lxc_and_nspawn_give_names),
 		cmocka_unit_test(other_groups_are_no_containers),
+		cmocka_unit_test(files_of_profiles_are_known_by_their_names),
+		cmocka_unit_test(a_line_of_maps_names_its_file),
 		cmocka_unit_test(this_process_is_in_no_other_container_than_itself),
 	};
 

@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "collect/budget.h"
 #include "collect/cgroup.h"
+#include "collect/oom.h"
 #include "collect/series.h"
 #include "collect/smaps.h"
 
@@ -169,6 +170,89 @@ static void version_2_counts_without_the_files_that_can_go(void **state)
 	assert_int_equal(memory.usage_bytes, 40 * MIB);
 }
 
+static uint64_t kills_of(const char *group)
+{
+	struct cgroups cgroups;
+	uint64_t kills;
+
+	cgroups_init(&cgroups, root);
+	kills = cgroups_oom_kills(&cgroups, group);
+	cgroups_release(&cgroups);
+	return kills;
+}
+
+static void kills_of_a_group_are_told_by_both_versions(void **state)
+{
+	(void)state;
+	put("/proc/self/mountinfo", MOUNT_2);
+	put("/sys/fs/cgroup/app/memory.events",
+	    "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n");
+	assert_int_equal(kills_of("/app"), 2);
+	assert_int_equal(kills_of("/gone"), UINT64_MAX);
+	put("/proc/self/mountinfo", MOUNT_1 MOUNT_2);
+	put("/sys/fs/cgroup/memory/app/memory.oom_control",
+	    "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
+	assert_int_equal(kills_of("/app"), 5);
+}
+
+/* ---- the kernel's log ---- */
+
+static void kills_stand_in_the_log(void **state)
+{
+	struct oom_kill kill;
+
+	(void)state;
+	assert_true(oom_parse(
+		"6,339,5140900,-;Memory cgroup out of memory: Killed process 9120 (worker) "
+		"total-vm:1kB, anon-rss:2kB\n SUBSYSTEM=x\n",
+		&kill));
+	assert_int_equal(kill.at_ns, 5140900000);
+	assert_int_equal(kill.pid, 9120);
+	assert_string_equal(kill.name, "worker");
+	assert_true(kill.in_group);
+	assert_true(oom_parse(
+		"3,1,7,c,caller=T1;Out of memory: Killed process 3 (a (b) c) total-vm:1kB", &kill));
+	assert_string_equal(kill.name, "a (b) c");
+	assert_false(kill.in_group);
+	assert_true(oom_parse(
+		"3,1,7,-;Out of memory: Killed process 3 (a_very_long_name_of_a_thread)", &kill));
+	assert_string_equal(kill.name, "a_very_long_nam");
+	assert_false(oom_parse("6,1,2,-;oom_reaper: reaped process 9120 (worker), now anon-rss:0kB",
+			       &kill));
+	assert_false(oom_parse("", &kill));
+	assert_false(oom_parse("Out of memory: Killed process 3 (x", &kill));
+	assert_false(oom_parse("1,2,3,-;Out of memory: Killed process 3", &kill));
+}
+
+static const struct oom_kill *find_kill(const struct oom_log *log, pid_t pid, const char *name,
+					uint64_t started_s, uint64_t seen_s)
+{
+	const struct oom_victim victim = { pid, name, started_s * 1000000000, seen_s * 1000000000 };
+
+	return oom_log_find(log, &victim);
+}
+
+static void a_kill_fits_by_number_or_name_and_time(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct oom_kill kills[] = { { 10 * second, 5, "old", true },
+				    { 100 * second, 7, "worker", true },
+				    { 200 * second, 8, "worker", false } };
+	struct oom_log log = { .kills = { kills, 3, 3 } };
+
+	(void)state;
+	assert_ptr_equal(find_kill(&log, 7, "x", 1, 50), &kills[1]);
+	assert_ptr_equal(find_kill(&log, 7, "x", 1, 104), &kills[1]);
+	assert_null(find_kill(&log, 7, "x", 1, 106));
+	/* By its name, from elsewhere: near in time, and in its life. */
+	assert_ptr_equal(find_kill(&log, 1, "worker", 50, 95), &kills[1]);
+	assert_ptr_equal(find_kill(&log, 1, "worker", 101, 199), &kills[2]);
+	assert_null(find_kill(&log, 1, "worker", 101, 101));
+	assert_null(find_kill(&log, 1, "worker", 50, 80));
+	assert_null(find_kill(&log, 1, "worker", 50, 150));
+	assert_null(find_kill(&log, 5, "y", 1, 50));
+}
+
 static void the_tightest_group_above_counts(void **state)
 {
 	struct cgroup_memory memory;
@@ -270,6 +354,9 @@ int main(void)
 		cmocka_unit_test(many_rows_are_thinned_and_the_newest_stays),
 		WITH_ROOT(version_2_counts_without_the_files_that_can_go),
 		WITH_ROOT(the_tightest_group_above_counts),
+		WITH_ROOT(kills_of_a_group_are_told_by_both_versions),
+		cmocka_unit_test(kills_stand_in_the_log),
+		cmocka_unit_test(a_kill_fits_by_number_or_name_and_time),
 		WITH_ROOT(version_1_is_found_beside_an_empty_version_2),
 		WITH_ROOT(a_container_sees_its_own_group_as_the_root),
 		WITH_ROOT(no_limit_and_no_controller_are_the_same),

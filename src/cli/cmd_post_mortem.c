@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge post-mortem: what processes held when they were killed, from the profiles that they left in HEAPGAUGE_DIR; with
+ * the limit of their control group, and what the kernel says of their end.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/mortem.h"
+#include "base/checked.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "collect/cgroup.h"
+#include "collect/inspect.h"
+#include "collect/oom.h"
+#include "model/build.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { OPT_FORMAT, OPT_LIMIT, OPT_REMOVE, OPT_BYTES, OPT_NO_SYMBOLS };
+
+static const struct option_row rows[] = {
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+	[OPT_LIMIT] = { "limit", 'n', "N", "tell of the N that ended last", .fallback = "3" },
+	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles of those who have ended",
+			 .scope = OPTION_TYPED_ONLY },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
+			     "frames as module+offset: nothing is looked up" },
+};
+
+struct wishes {
+	const char *folder;
+	const struct renderer *renderer;
+	struct names_options names;
+	size_t limit;
+	bool exact_bytes, remove;
+};
+
+/* A profile that was found, and what it is sorted by. */
+struct left {
+	char *path;
+	uint64_t seen_ns;
+};
+typedef VECTOR(struct left) left_list;
+
+static void left_release(left_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->at[i].path);
+	vector_release(list);
+}
+
+static int compare_left(const void *left, const void *right)
+{
+	const struct left *a = left, *b = right;
+
+	if (a->seen_ns != b->seen_ns)
+		return a->seen_ns < b->seen_ns ? 1 : -1;
+	return strcmp(a->path, b->path);
+}
+
+static bool is_profile(const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(LIVE_FILE_SUFFIX);
+
+	return strncmp(name, LIVE_FILE_PREFIX, strlen(LIVE_FILE_PREFIX)) == 0 && length > suffix &&
+	       strcmp(name + length - suffix, LIVE_FILE_SUFFIX) == 0;
+}
+
+static int find_left(const char *folder, left_list *ret, struct error *error)
+{
+	DIR *stream = opendir(folder);
+	const struct dirent *entry;
+
+	if (!stream)
+		return error_errno(error, "cannot look into %s", folder);
+	while ((entry = readdir(stream))) {
+		struct left one = { 0 };
+
+		if (!is_profile(entry->d_name))
+			continue;
+		one.path = path_join(folder, entry->d_name);
+		if (one.path)
+			one.seen_ns = inspect_file_seen(one.path);
+		if (!one.path || !vector_push(ret, one)) {
+			free(one.path);
+			closedir(stream);
+			return error_set(error, "out of memory");
+		}
+	}
+	closedir(stream);
+	if (ret->count)
+		qsort(ret->at, ret->count, sizeof *ret->at, compare_left);
+	return 0;
+}
+
+/* ---- what others know of an end ---- */
+
+struct witnesses {
+	struct cgroups groups;
+	struct oom_log log;
+};
+
+static void ask_witnesses(const struct witnesses *witnesses, const struct inspect_left *left,
+			  const struct profile_process *process, struct mortem *ret)
+{
+	const struct oom_victim victim = {
+		.pid = (pid_t)process->pid,
+		.name = path_base(process->exe),
+		.started_ns = left->started_mono_ns,
+		.seen_ns = saturating_add(left->started_mono_ns, process->duration_ns),
+	};
+	const struct oom_kill *kill = oom_log_find(&witnesses->log, &victim);
+	uint64_t kills = cgroups_oom_kills(&witnesses->groups, left->own.cgroup);
+
+	ret->ended_real_ns = saturating_add(left->own.started_real_ns, process->duration_ns);
+	if (kill) {
+		ret->cause = CAUSE_OOM;
+		ret->ended_real_ns = left->own.started_real_ns +
+				     MAX(kill->at_ns, left->started_mono_ns) -
+				     left->started_mono_ns;
+	} else if (kills != UINT64_MAX && left->own.oom_kills != UINT64_MAX &&
+		   kills > left->own.oom_kills) {
+		ret->cause = CAUSE_OOM_NEARBY;
+	}
+}
+
+static void write_time(uint64_t real_ns, char *to, size_t room)
+{
+	time_t seconds = (time_t)(real_ns / 1000000000);
+	struct tm local;
+
+	if (!localtime_r(&seconds, &local) || strftime(to, room, "%F %T", &local) == 0)
+		to[0] = '\0';
+}
+
+/* ---- one ---- */
+
+static int add_profile(struct mortems *mortems, struct mortem *one, const struct wishes *wishes,
+		       struct error *error)
+{
+	struct names *names = names_new(&wishes->names);
+	int status = -1;
+
+	one->places = names ? places_new(names) : NULL;
+	if (one->places)
+		status = mortems_add(mortems, one, error);
+	else
+		error_set(error, "out of memory");
+	places_free(one->places);
+	names_free(names);
+	return status;
+}
+
+/* Returns 1 if its process runs, else 0; -1 with the error set. */
+static int add_left(struct mortems *mortems, const char *path, const struct wishes *wishes,
+		    const struct witnesses *witnesses, struct error *error)
+{
+	AUTO_FREE char *again = report_again(path, 0);
+	struct mortem one = { .path = path, .again = again };
+	struct recording recording = { 0 };
+	struct error problem = ERROR_INIT;
+	struct inspect_left left;
+	char group[sizeof left.own.cgroup + 1] = "", host[sizeof left.own.host + 1] = "", when[64];
+
+	if (inspect_file(path, HEAPGAUGE_VERSION, &recording, &left, &problem) < 0) {
+		error_wrap(&problem, "%s", path);
+		one.problem = problem.message;
+		return mortems_add(mortems, &one, error);
+	}
+	struct profile *profile = profile_new(&recording, error);
+
+	if (!profile)
+		return -1;
+	const struct profile_process *process = &profile->processes[0];
+	int status = 1;
+
+	if (process->end != PROFILE_RUNNING) {
+		snprintf(group, sizeof group, "%.*s", (int)sizeof left.own.cgroup, left.own.cgroup);
+		snprintf(host, sizeof host, "%.*s", (int)sizeof left.own.host, left.own.host);
+		ask_witnesses(witnesses, &left, process, &one);
+		write_time(one.ended_real_ns, when, sizeof when);
+		one.profile = profile;
+		one.limit_bytes = left.own.cgroup_limit_bytes;
+		one.group = group;
+		one.host = host;
+		one.ended = when;
+		status = add_profile(mortems, &one, wishes, error);
+	}
+	profile_free(profile);
+	return status;
+}
+
+/* ---- all ---- */
+
+static void free_mortems(struct mortems **mortems)
+{
+	mortems_free(*mortems);
+}
+
+static int write_file(void *context, struct span bytes, struct error *error)
+{
+	if (fwrite(bytes.data, 1, bytes.size, context) != bytes.size)
+		return error_errno(error, "cannot write the answer");
+	return 0;
+}
+
+static int show(const struct result *result, const struct wishes *wishes,
+		const struct common_options *common, struct error *error)
+{
+	struct output output = output_open(common);
+	struct render_output out = { .write = write_file, .context = output.file };
+	const struct render_options options = { .exact_bytes = wishes->exact_bytes,
+						.columns = output.cut_columns,
+						.colours = output.colours,
+						.utf8 = output.utf8 };
+	int status = wishes->renderer->run(result, &options, &out, error);
+
+	buffer_release(&out.buffer);
+	return output_close(&output, status, error);
+}
+
+static int examine(const struct wishes *wishes, const struct common_options *common,
+		   struct error *error)
+{
+	AUTO(left_release) left_list left = { 0 };
+	AUTO(left_release) left_list ended = { 0 }; /* paths are taken from `left` */
+	AUTO(free_mortems) struct mortems *mortems = mortems_new(wishes->limit);
+	AUTO(oom_log_release) struct oom_log log = { 0 };
+	AUTO(cgroups_release) struct cgroups groups = { 0 };
+	size_t running = 0;
+
+	if (!mortems)
+		return error_set(error, "out of memory");
+	if (find_left(wishes->folder, &left, error) < 0)
+		return -1;
+	oom_log_read(&log);
+	cgroups_init(&groups, "");
+	const struct witnesses witnesses = { groups, log };
+
+	for (size_t i = 0; i < left.count; i++) {
+		int status = add_left(mortems, left.at[i].path, wishes, &witnesses, error);
+
+		if (status < 0)
+			return -1;
+		running += status == 1;
+		if (status == 0 && vector_push(&ended, left.at[i]))
+			left.at[i].path = NULL;
+	}
+	const struct result *result = mortems_end(mortems, wishes->folder, running, error);
+
+	if (!result || show(result, wishes, common, error) < 0)
+		return -1;
+	/* Only what was told of, and only when that has been written. */
+	for (size_t i = 0; wishes->remove && i < ended.count; i++)
+		if (unlink(ended.at[i].path) < 0)
+			return error_errno(error, "cannot remove %s", ended.at[i].path);
+	return 0;
+}
+
+static int take(struct wishes *wishes, int option, const char *value, struct error *error)
+{
+	uint64_t number;
+
+	switch (option) {
+	case OPTIONS_WORD:
+		if (wishes->folder)
+			return error_set(error, "one folder at a time: '%s' or '%s'?",
+					 wishes->folder, value);
+		wishes->folder = value;
+		return 0;
+	case OPT_FORMAT:
+		wishes->renderer = renderer_find(value);
+		return 0;
+	case OPT_LIMIT:
+		if (options_number("limit", value, &number, error) < 0)
+			return -1;
+		wishes->limit = (size_t)number;
+		return 0;
+	case OPT_REMOVE:
+		wishes->remove = true;
+		return 0;
+	case OPT_BYTES:
+		wishes->exact_bytes = true;
+		return 0;
+	case OPT_NO_SYMBOLS:
+		wishes->names.use_symbols = false;
+		return 0;
+	default:
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+static int run_post_mortem(int argc, char **argv)
+{
+	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	struct wishes wishes = {
+		.renderer = &renderers[0],
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.limit = 3,
+	};
+	struct error error = ERROR_INIT;
+	const char *value;
+	int got;
+
+	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_post_mortem);
+		if (take(&wishes, got, value, &error) < 0)
+			return cli_usage_error("post-mortem", "%s", error.message);
+	}
+	if (!wishes.folder)
+		wishes.folder = getenv(LIVE_ENV_DIR);
+	if (!wishes.folder)
+		return cli_usage_error("post-mortem",
+				       "which folder? Name the one that " LIVE_ENV_DIR
+				       " named to the program");
+	if (examine(&wishes, &options.common, &error) < 0) {
+		cli_error("%s", error.message);
+		return CLI_FAILED;
+	}
+	return CLI_OK;
+}
+
+static const char *const examples[] = {
+	"heapgauge post-mortem /run/heapgauge",
+	"who was killed there, what it held, and who had asked for it",
+	"heapgauge post-mortem /run/heapgauge --format json --limit 100",
+	"all of them, for a script",
+	NULL,
+};
+
+const struct command command_post_mortem = {
+	.name = "post-mortem",
+	.usage = "[FOLDER] [options]",
+	.help = "explain why a process was killed",
+	.run = run_post_mortem,
+	.group = COMMANDS_LOOK,
+	.options = rows,
+	.option_count = ARRAY_SIZE(rows),
+	.words = WORDS_FOLDER,
+	.about =
+		"Reads the profiles that killed or crashed processes have left in FOLDER, which is what "
+		"HEAPGAUGE_DIR named to them (and is the default), and tells of each what it held, under "
+		"which limit of its control group, who had asked for it, and how much of it was new. That "
+		"the OOM killer did it is taken from the kernel's log, if that may be read, or from the "
+		"control group, if that is still there.\n\n"
+		"A profile is read in more detail by 'heapgauge report FILE'.",
+	.examples = examples,
+};

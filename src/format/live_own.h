@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a recorder that has no collector writes about itself, so that its profile can be understood when the process is
+ * gone. Included by format/live_header.h. */
+#ifndef FORMAT_LIVE_OWN_H
+#define FORMAT_LIVE_OWN_H
+
+#include <stdint.h>
+
+/* Where a profile is kept. */
+enum live_kept {
+	LIVE_KEPT_COLLECTOR = 0, /* by who made it */
+	LIVE_KEPT_FILE = 1,	 /* in a folder on a tmpfs: it stays when the process is killed */
+	LIVE_KEPT_MEMORY = 2,	 /* in memory of the process alone */
+};
+
+/* doc: live_own: all zero with a collector. Texts end with a zero, or fill their array. */
+struct live_own {
+	uint32_t kept;	     /* enum live_kept */
+	uint32_t no_file;    /* errno: why the folder that was asked for was not used; 0 = none */
+	uint64_t control_at; /* the control page, behind the profile */
+	uint64_t started_real_ns;    /* CLOCK_REALTIME */
+	uint64_t cgroup_limit_bytes; /* the tightest at start-up; 0 = none */
+	uint64_t oom_kills;	     /* in its control group before; ~0 = not known */
+	uint64_t pad[3];
+	char host[64];
+	char cgroup[192];  /* path of its group, as it sees it */
+	char command[704]; /* arguments, with spaces between them */
+};
+_Static_assert(sizeof(struct live_own) == 1024, "on-disk size");
+
+/* Files of profiles: heapgauge.PROGRAM.PID.SECONDS.live, where SECONDS is when it began. */
+#define LIVE_FILE_PREFIX "heapgauge."
+#define LIVE_FILE_SUFFIX ".live"
+#define LIVE_ENV_DIR "HEAPGAUGE_DIR"
+#define LIVE_ENV_KEEP                                                                              \
+	"HEAPGAUGE_KEEP" /* "1": the file stays also if the process ends in good order */
+#define LIVE_ENV_DEPTH "HEAPGAUGE_DEPTH"
+#define LIVE_ENV_BUDGET "HEAPGAUGE_BUDGET"
+
+#endif

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""heapgauge post-mortem: what a killed process held, against which limit, and whose memory it was."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from alone import files, folder_on_tmpfs, preloaded
+from compiled import WAIT_SECONDS, compile_c, wait_for
+from running import compile_keeper, keeping
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for control groups and mounts")
+MIB = 1 << 20
+
+# Takes 2 MiB, rests, then takes blocks of 100,000 bytes until it is killed, or as many as its argument says and kills itself.
+GREEDY = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) char *settle(void) { char *p = malloc(2 << 20); memset(p, 1, 2 << 20); return p; }
+__attribute__((noinline)) char *hoard(void) { char *p = malloc(100000); memset(p, 1, 100000); return p; }
+char *volatile kept;
+int main(int argc, char **argv)
+{
+	long most = argc > 1 ? atol(argv[1]) : 1L << 40;
+	alarm(60);
+	kept = settle();
+	usleep(1200000);
+	for (long taken = 0; taken < most; taken++) {
+		kept = hoard();
+		char line[32];
+		write(1, line, (size_t)sprintf(line, "%ld\n", (taken + 1) * 100000));
+	}
+	raise(SIGKILL);
+}
+"""
+
+
+@pytest.fixture
+def folder():
+    with folder_on_tmpfs() as path:
+        yield path
+
+
+@pytest.fixture
+def greedy(scratch):
+    return compile_c(scratch, "greedy", GREEDY)
+
+
+@pytest.fixture
+def mortem(heapgauge, clean_env):
+    def run(folder, *options, status=0, before=()):
+        done = subprocess.run(
+            [*before, heapgauge, "post-mortem", folder, *options],
+            env=clean_env | {"TZ": "UTC"}, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
+        )
+        assert done.returncode == status, done.stderr
+        return done.stdout if status == 0 else done.stderr
+
+    return run
+
+
+@pytest.fixture
+def memory_cgroup():
+    """A memory cgroup (v1) of 48 MiB for this test alone."""
+    root = pathlib.Path("/sys/fs/cgroup/memory")
+    group = root / f"heapgauge-mortem-{os.getpid()}"
+    if not (root / "memory.limit_in_bytes").exists():
+        pytest.skip("no memory cgroup (v1) is mounted here")
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(48 * MIB))
+    except OSError as reason:
+        pytest.skip(f"cannot make a memory cgroup here: {reason}")
+    yield group
+    wait_for(lambda: not (group / "tasks").read_text(), "the cgroup to be empty")
+    group.rmdir()
+
+
+@as_root
+def test_the_oom_killer(memory_cgroup, greedy, build, clean_env, folder, mortem):
+    """The real one: version 1 of control groups, and what the kernel's log says."""
+    enter = ["sh", "-c", f"echo $$ > {memory_cgroup}/tasks; exec env LD_PRELOAD=$RECORDER {greedy}"]
+    env = preloaded(build, clean_env, folder)
+    env["RECORDER"] = env.pop("LD_PRELOAD")  # in the greedy one alone
+    run = subprocess.run(enter, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert run.returncode == -9
+    acknowledged = int(run.stdout.split()[-1])
+    assert acknowledged > 20_000_000
+    (row,) = json.loads(mortem(folder, "--format", "json"))["ended"]
+    assert row["live_bytes"] >= acknowledged + (2 << 20) and row["peak_bytes"] == row["live_bytes"] < 48 * MIB
+    assert row["cgroup_limit_bytes"] == 48 * MIB and row["cgroup"].endswith(memory_cgroup.name)
+    assert row["recorder_bytes"] <= 48 * MIB // 10
+    assert re.match(r"hoard \(greedy\.c:\d+\)", row["top_site"])
+    assert row["top_site_bytes"] % 100_000 == 0 and acknowledged <= row["top_site_bytes"] <= acknowledged + 100_000
+    assert row["live_bytes"] * 3 // 4 <= row["young_bytes"] <= row["top_site_bytes"], "what it took since it rested"
+    assert row["young_within_ns"] <= 1_100_000_000
+    assert row["cause"] == ("oom" if os.access("/dev/kmsg", os.R_OK) else "oom_in_group")
+    text = mortem(folder)
+    if row["cause"] == "oom":
+        assert re.search(r"greedy +was killed by the OOM killer at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, cgroup limit 48\.0 MiB", text)
+    assert re.search(r"live +[\d.]+ MiB in \d+ blocks, \d+\.\d % of the limit +9\d\.\d % of it from hoard \(greedy\.c:", text)
+    assert re.search(r"grew +[\d.]+ MiB of it was taken in the last [\d.]+ m?s", text)
+    assert f"heapgauge report {folder}/heapgauge.greedy" in text
+
+
+@as_root
+def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, scratch):
+    """Files as a kernel with version 2 has them, in place of /sys/fs/cgroup."""
+    fixture = scratch / "cgroup"
+    group = pathlib.Path("/proc/self/cgroup").read_text().rpartition("0::/")[2].strip()
+    (fixture / group).mkdir(parents=True, exist_ok=True)
+    for place, limit in ((fixture, "max"), (fixture / group, str(64 * MIB))):
+        (place / "memory.max").write_text(f"{limit}\n")
+        (place / "memory.current").write_text(f"{8 * MIB}\n")
+        (place / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 3\noom_group_kill 0\n")
+    inside = ["unshare", "--mount", "sh", "-c", f'mount --bind {fixture} /sys/fs/cgroup && exec "$@"', "-"]
+    run = subprocess.run(
+        [*inside, "env", f"LD_PRELOAD={build}/libheapgauge.so", greedy, "100"],
+        env=clean_env | {"HEAPGAUGE_DIR": str(folder)}, capture_output=True, timeout=WAIT_SECONDS,
+    )
+    assert run.returncode in (-9, 137)
+    (row,) = json.loads(mortem(folder, "--format", "json"))["ended"]
+    assert (row["cgroup_limit_bytes"], row["cause"]) == (64 * MIB, "unknown")
+    assert row["live_bytes"] == 100 * 100_000 + (2 << 20)
+    assert row["recorder_bytes"] <= 64 * MIB // 10
+    assert "was killed or crashed, last seen at" in mortem(folder) and "cgroup limit 64.0 MiB" in mortem(folder)
+
+
+def test_a_process_that_just_crashed(greedy, build, clean_env, folder, mortem):
+    subprocess.run([greedy, "50"], env=preloaded(build, clean_env, folder), capture_output=True, timeout=WAIT_SECONDS)
+    (row,) = json.loads(mortem(folder, "--format", "json"))["ended"]
+    assert row["live_bytes"] == 50 * 100_000 + (2 << 20) and row["live_blocks"] == 51
+    assert row["command"] == f"{greedy} 50" and row["host"] == os.uname().nodename
+    assert abs(row["ended_real_ns"] - pathlib.Path(row["file"]).stat().st_ctime_ns) < 60_000_000_000
+    text = mortem(folder, "--bytes")
+    assert "7,097,152 B in 51 blocks" in text and "70.5 % of it from hoard" in text
+
+
+def test_those_who_run_are_not_among_them_and_removing_leaves_them(build, greedy, scratch, clean_env, folder, mortem):
+    env = preloaded(build, clean_env, folder)
+    with keeping([compile_keeper(scratch)], env):
+        subprocess.run([greedy, "1"], env=env, capture_output=True, timeout=WAIT_SECONDS)
+        assert len(files(folder)) == 2
+        found = json.loads(mortem(folder, "--format", "json"))
+        assert (len(found["ended"]), found["running"]) == (1, 1)
+        text = mortem(folder, "--remove")
+        assert "heapgauge.greedy." in text and "1 process has a profile there and runs" in text
+        (left,) = files(folder)
+        assert left.startswith("heapgauge.keeper.")
+        assert "nobody in" in mortem(folder)
+    assert files(folder) == []
+
+
+def test_many_are_told_newest_first_and_counted(ender_folder, mortem):
+    folder, count = ender_folder
+    text = mortem(folder, "--no-symbols", "--limit", "2")
+    assert len(re.findall(r"^pid ", text, re.M)) == 2
+    assert f"! {count - 2} more have ended" in text
+    rows = json.loads(mortem(folder, "--no-symbols", "--format", "json"))["ended"]
+    assert len(rows) == count
+    assert [row["ended_real_ns"] for row in rows] == sorted((row["ended_real_ns"] for row in rows), reverse=True)
+
+
+@pytest.fixture
+def ender_folder(folder, build, clean_env, scratch):
+    """Five that killed themselves, one after the other."""
+    program = compile_c(scratch, "brief", "#include <signal.h>\n#include <stdlib.h>\nvoid *volatile p;\n"
+                        "int main(void) { p = malloc(10); raise(SIGKILL); }\n")
+    for _ in range(5):
+        subprocess.run([program], env=preloaded(build, clean_env, folder), timeout=WAIT_SECONDS)
+    return folder, 5
+
+
+def test_damage_is_said_and_does_not_hide_the_others(ender_folder, mortem):
+    folder, count = ender_folder
+    first, second, third, *_ = sorted(folder.iterdir())
+    os.truncate(first, 5000)
+    second.write_bytes(b"not a profile")
+    third.unlink()
+    third.symlink_to("/dev/zero")
+    found = json.loads(mortem(folder, "--no-symbols", "--format", "json"))["ended"]
+    assert len(found) == count
+    problems = {row["file"]: row["problem"] for row in found if row["problem"]}
+    assert set(problems) == {str(first), str(second), str(third)}
+    text = mortem(folder, "--no-symbols")
+    assert len(re.findall(r"^pid ", text, re.M)) == 2 and text.count("! ") == 3
+
+
+def test_folders_that_are_not_there(mortem, heapgauge, clean_env):
+    assert "cannot look into /no/such" in mortem("/no/such", status=1)
+    done = subprocess.run([heapgauge, "post-mortem"], env=clean_env, capture_output=True, text=True)
+    assert done.returncode == 2 and "HEAPGAUGE_DIR" in done.stderr
+    done = subprocess.run([heapgauge, "post-mortem", "a", "b"], env=clean_env, capture_output=True, text=True)
+    assert done.returncode == 2 and "one folder" in done.stderr
