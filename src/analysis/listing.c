@@ -20,6 +20,8 @@ enum column {
 	COMMAND,
 	MODE,
 	LIVE,
+	LIVE_ERROR,
+	LIVE_ERROR_SHARE,
 	BLOCKS,
 	PEAK,
 	CALLS,
@@ -39,6 +41,8 @@ static const struct result_column columns[COLUMNS] = {
 	[COMMAND] = { "command", NULL, UNIT_TEXT },
 	[MODE] = { "mode", "MODE", UNIT_TEXT },
 	[LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
+	[LIVE_ERROR] = { "live_bytes_error", NULL, UNIT_BYTES },
+	[LIVE_ERROR_SHARE] = { NULL, "+-", UNIT_PERCENT },
 	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
 	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
 	[CALLS] = { "calls", NULL, UNIT_COUNT },
@@ -115,8 +119,12 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 {
 	const struct profile_process *process = &one->profile->processes[0];
 
-	row[MODE] = keep(listing, process->mode);
+	row[MODE] = keep(listing, one->mode ? one->mode : process->mode);
 	row[LIVE] = value_number(UNIT_BYTES, process->live_bytes);
+	row[LIVE_ERROR] = value_number(UNIT_BYTES, process->error.live_bytes);
+	if (process->error.live_bytes)
+		row[LIVE_ERROR_SHARE] =
+			value_percent(process->error.live_bytes, process->live_bytes);
 	row[BLOCKS] = value_number(UNIT_COUNT, process->live_blocks);
 	row[PEAK] = value_number(UNIT_BYTES, process->peak_bytes);
 	row[CALLS] = value_number(UNIT_COUNT, process->calls);

@@ -17,6 +17,7 @@ struct listed {
 	const char *program, *command, *container; /* NULL: not known, or in none */
 	const struct profile *profile; /* its first process counts; NULL: `problem` says why */
 	struct places *places;
+	const char *mode; /* how it is recorded now; NULL: as its numbers say */
 	const char *kept; /* where its profile is: "collector", "file", "memory"; NULL: not known */
 	const char *problem; /* NULL: none */
 };

@@ -25,6 +25,7 @@ enum column {
 	CAUSE,
 	ENDED,
 	LIVE,
+	LIVE_ERROR,
 	BLOCKS,
 	PEAK,
 	LIMIT,
@@ -46,6 +47,7 @@ static const struct result_column columns[COLUMNS] = {
 	[CAUSE] = { "cause", NULL, UNIT_TEXT },
 	[ENDED] = { "ended_real_ns", NULL, UNIT_NS },
 	[LIVE] = { "live_bytes", NULL, UNIT_BYTES },
+	[LIVE_ERROR] = { "live_bytes_error", NULL, UNIT_BYTES },
 	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
 	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
 	[LIMIT] = { "cgroup_limit_bytes", NULL, UNIT_BYTES },
@@ -183,6 +185,7 @@ static int fill_row(struct mortems *m, const struct mortem *one, struct result_v
 	row[PID] = value_number(UNIT_ID, process->pid);
 	row[COMMAND] = keep(m, process->command);
 	row[LIVE] = value_number(UNIT_BYTES, process->live_bytes);
+	row[LIVE_ERROR] = value_number(UNIT_BYTES, process->error.live_bytes);
 	row[BLOCKS] = value_number(UNIT_COUNT, process->live_blocks);
 	row[PEAK] = value_number(UNIT_BYTES, process->peak_bytes);
 	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
@@ -219,6 +222,11 @@ static void say_state(struct mortems *m, const struct mortem *one, const struct 
 	struct words live = { 0 }, from = { 0 }, young = { 0 }, next = { 0 };
 
 	words_add(&live, row[LIVE]);
+	if (one->profile->processes[0].error.live_bytes) {
+		words_text(&live, " +-");
+		words_add(&live, value_percent(one->profile->processes[0].error.live_bytes,
+					       row[LIVE].number));
+	}
 	words_text(&live, " in ");
 	words_count(&live, row[BLOCKS].number, " block", " blocks");
 	if (one->limit_bytes) {

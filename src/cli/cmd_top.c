@@ -18,14 +18,13 @@
 #include "util/cleanup.h"
 
 enum { NICENESS = 10 };
-enum { OPT_ORDER, OPT_FOCUS, OPT_INTERVAL, OPT_BYTES, OPT_NO_SYMBOLS };
+enum { OPT_ORDER, OPT_FOCUS, OPT_EVERY, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row rows[] = {
 	[OPT_ORDER] = { "order", 0, "ORDER", "sites by what",
 			.choices = WORDS_WITH_HELP(top_orders), .fallback = "live" },
 	[OPT_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file" },
-	[OPT_INTERVAL] = { "interval", 0, "SECONDS", "how often the process is read",
-			   .fallback = "1" },
+	[OPT_EVERY] = { "every", 0, "SECONDS", "how often the process is read", .fallback = "1" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "frames as module+offset: nothing is looked up" },
@@ -96,13 +95,13 @@ static int take_pid(const char *text, pid_t *ret, struct error *error)
 	return 0;
 }
 
-static int take_interval(const char *text, uint64_t *ret_ns, struct error *error)
+static int take_every(const char *text, uint64_t *ret_ns, struct error *error)
 {
 	char *end;
 	double seconds = strtod(text, &end);
 
 	if (end == text || *end || !(seconds >= 0.1 && seconds <= 3600))
-		return error_set(error, "--interval takes 0.1 to 3600 seconds, not '%s'", text);
+		return error_set(error, "--every takes 0.1 to 3600 seconds, not '%s'", text);
 	*ret_ns = (uint64_t)(seconds * 1e9);
 	return 0;
 }
@@ -119,8 +118,8 @@ static int take(struct top_options *top, struct names_options *names, int option
 	case OPT_FOCUS:
 		top->filter = value;
 		return 0;
-	case OPT_INTERVAL:
-		return take_interval(value, &top->interval_ns, error);
+	case OPT_EVERY:
+		return take_every(value, &top->interval_ns, error);
 	case OPT_BYTES:
 		top->exact_bytes = true;
 		return 0;

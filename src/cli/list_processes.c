@@ -5,12 +5,15 @@
  */
 #include "cli/list_processes.h"
 
+#include <stdio.h>
+
 #include "collect/container.h"
 #include "collect/inspect.h"
 #include "collect/procfs.h"
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/units.h"
 
 /* Names are looked for where the process has its files. */
 static int add_profile(struct listing *listing, struct listed *one,
@@ -40,6 +43,15 @@ static const char *kept_in(uint32_t kept)
 	return kept < ARRAY_SIZE(words) ? words[kept] : NULL;
 }
 
+/* "exact", "sample 512.0 KiB", "dormant": what the dial says now. */
+static void name_mode(const struct live_control *control, char *to, size_t room)
+{
+	if (control->mode == LIVE_MODE_SAMPLE)
+		snprintf(to, room, "sample %s", units_bytes(control->interval).text);
+	else
+		snprintf(to, room, "%s", control->mode == LIVE_MODE_EXACT ? "exact" : "dormant");
+}
+
 /* One that has ended meanwhile, or is a fork without a profile of its own, is not listed. */
 static int add_process(struct listing *listing, struct copied *copied,
 		       const struct recorded *recorded, struct names_options names,
@@ -54,6 +66,7 @@ static int add_process(struct listing *listing, struct copied *copied,
 			      .container = container };
 	struct recording recording = { 0 };
 	struct error problem = ERROR_INIT;
+	char mode[64] = "";
 	int status = inspect_recorded(copied, recorded, COPIED_COUNTERS, HEAPGAUGE_VERSION,
 				      &recording, &problem);
 
@@ -61,6 +74,9 @@ static int add_process(struct listing *listing, struct copied *copied,
 		return 0;
 	struct profile *profile = status == 0 ? profile_new(&recording, &problem) : NULL;
 
+	if (status == 0)
+		name_mode(&copied->control, mode, sizeof mode);
+	one.mode = status == 0 ? mode : NULL;
 	one.kept = status == 0 ? kept_in(copied_head(copied)->own.kept) : NULL;
 	one.profile = profile;
 	one.problem = profile ? NULL : problem.message;

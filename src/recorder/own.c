@@ -40,6 +40,9 @@ enum {
 	STOPPED_MS = 250,	   /* as the collector has it */
 	STOPPED_OPERATIONS = 1000, /* that were given a wrong time */
 };
+#define INTERVAL_MIN 256u
+#define INTERVAL_MAX (16ull << 20)
+#define INTERVAL_DEFAULT (512ull << 10)
 #define FOLDER_MIN_BYTES (8ull << 20)
 #define NS_PER_MS 1000000u
 
@@ -55,8 +58,10 @@ static clock_fn *coarse_clock;
 static struct {
 	char dir[DIR_BYTES];
 	uint64_t budget_bytes; /* 0 = not said */
+	uint64_t interval;     /* of samples */
 	uint32_t depth;
-	bool keep; /* the file, whatever the end */
+	uint32_t mode; /* enum live_mode */
+	bool keep;     /* the file, whatever the end */
 } settings;
 
 /* "64MiB", "64M", "65536": as the command line takes it, but for fractions. 0: not understood. */
@@ -72,6 +77,13 @@ static uint64_t size_of(const char *text)
 			return value << 10 * (i + 1);
 	}
 	return *text == 0 ? value : 0;
+}
+
+static uint32_t mode_of(const char *name)
+{
+	/* By their first letters: no two are alike. */
+	return name[0] == 's' ? LIVE_MODE_SAMPLE
+			      : (name[0] == 'd' ? LIVE_MODE_DORMANT : LIVE_MODE_EXACT);
 }
 
 static const char *variable(const char *name)
@@ -94,6 +106,10 @@ static void read_settings(void)
 	uint64_t depth = size_of(variable(LIVE_ENV_DEPTH));
 
 	settings.budget_bytes = size_of(variable(LIVE_ENV_BUDGET));
+	settings.mode = mode_of(variable(LIVE_ENV_MODE));
+	settings.interval = size_of(variable(LIVE_ENV_INTERVAL));
+	if (settings.interval < INTERVAL_MIN || settings.interval > INTERVAL_MAX)
+		settings.interval = INTERVAL_DEFAULT;
 	settings.keep = variable(LIVE_ENV_KEEP)[0] == '1';
 	settings.depth =
 		(uint32_t)(depth >= 1 && depth <= LIVE_DEPTH_MAX ? depth : LIVE_DEPTH_DEFAULT);
@@ -324,7 +340,8 @@ static void describe(struct live_own *own, uint64_t real_ns, int no_file)
 static void fill_control(struct room room, uint64_t folder_room)
 {
 	__builtin_memcpy(control->magic, LIVE_CONTROL_MAGIC, sizeof control->magic);
-	control->mode = LIVE_MODE_EXACT;
+	control->mode = settings.mode;
+	control->interval = settings.mode == LIVE_MODE_SAMPLE ? settings.interval : 0;
 	control->depth_limit = settings.depth;
 	control->follow_fork = 1;
 	control->budget_bytes = MIN(room.budget_bytes, folder_room);

@@ -89,6 +89,9 @@ void totals_line(const struct totals *t, const struct profile_process *p, size_t
 	case 0:
 		buffer_printf(out, " live  %15s  ", bytes_text(p->live_bytes, exact).text);
 		append_chart(t, CHART_LIVE, utf8, out);
+		if (p->error.live_bytes && p->live_bytes)
+			buffer_printf(out, "  +-%s",
+				      units_percent(p->error.live_bytes, p->live_bytes).text);
 		buffer_printf(out, "  peak %s  %s blocks", bytes_text(p->peak_bytes, exact).text,
 			      units_count(p->live_blocks).text);
 		break;

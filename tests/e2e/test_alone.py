@@ -165,6 +165,27 @@ def test_depth_and_budget_come_from_the_environment(build, target, clean_env, fo
     assert process["own_bytes"] <= 4 << 20
 
 
+def test_the_mode_comes_from_the_environment(build, scratch, clean_env, report, heapgauge, folder):
+    program = compile_keeper(scratch)
+
+    def listed(pid):
+        done = subprocess.run([heapgauge, "list", "--format", "json"], env=clean_env, capture_output=True, text=True, check=True)
+        return next(row for row in json.loads(done.stdout)["processes"] if row["pid"] == pid)
+
+    with keeping([program], preloaded(build, clean_env, folder, HEAPGAUGE_MODE="dormant")) as run:
+        row = listed(run.target)
+        assert (row["mode"], row["calls"], row["live_bytes"]) == ("dormant", 0, 0)
+    sampled = preloaded(build, clean_env, folder, HEAPGAUGE_MODE="sample", HEAPGAUGE_INTERVAL="1KiB")
+    with keeping([program], sampled) as run:
+        for _ in range(20):
+            again(run)
+        row, path = listed(run.target), file_of(folder, run.target)
+        assert row["mode"] == "sample 1.0 KiB" and 0 < row["live_bytes_error"] < row["live_bytes"] // 4
+        # 21 rounds of 900 blocks of 200 bytes. The error is what 95 of 100 stay within: four times that is never.
+        assert abs(row["live_bytes"] - 21 * 900 * 200) < 4 * row["live_bytes_error"]
+        assert report(path)["processes"][0]["mode"] == "sampled"
+
+
 # ---- ends ----
 
 

@@ -55,7 +55,7 @@ def looking(heapgauge, env, pid, count):
     """That many `heapgauge top`, each in a terminal of its own, all of which have shown the process."""
     tops = [
         Terminal(
-            [heapgauge, "top", str(pid), "--no-symbols", "--interval", "0.1"],
+            [heapgauge, "top", str(pid), "--no-symbols", "--every", "0.1"],
             env | {"TERM": "xterm", "LC_ALL": "C.UTF-8"}, "/",
         )
         for _ in range(count)

@@ -147,7 +147,7 @@ def test_sites_by_any_cost_are_those_of_the_report(two, top, report):
 
 
 def test_the_numbers_move_with_the_process(keeper, top, report):
-    with top(keeper.target, "--bytes", "--interval", "0.2") as screen:
+    with top(keeper.target, "--bytes", "--every", "0.2") as screen:
         lines = screen.until_shown("180,000 B")
         assert re.search(r"180,000 B +100\.0 % +900 +0/s +0 B/s +keep \(keeper\.c:\d+\) < main", "\n".join(lines))
         again(keeper)
@@ -164,7 +164,7 @@ def test_rates_of_a_process_that_works(target, heapgauge, clean_env, scratch, to
         env=clean_env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
     ) as run:
         try:
-            with top("--interval", "0.2") as screen:  # the only one: it need not be named
+            with top("--every", "0.2") as screen:  # the only one: it need not be named
                 screen.until_shown("SITE")
                 screen.press("N")
                 lines = screen.until(
@@ -222,7 +222,7 @@ def test_other_views(two, top, report):
 
 
 def test_pause_keeps_what_is_shown_and_lets_one_ask_about_it(keeper, top):
-    with top(keeper.target, "--bytes", "--interval", "0.1") as screen:
+    with top(keeper.target, "--bytes", "--every", "0.1") as screen:
         screen.until_shown("180,000 B")
         screen.press("Space")
         screen.until(lambda lines: "PAUSED" in lines[0], "the pause")
@@ -287,7 +287,7 @@ def test_any_size_of_the_screen(keeper, top):
 
 
 def test_a_process_that_ends_stays_on_the_screen(keeper, top):
-    with top(keeper.target, "--bytes", "--interval", "0.1") as screen:
+    with top(keeper.target, "--bytes", "--every", "0.1") as screen:
         screen.until_shown("180,000 B")
         keeper.stdin.write("q")
         keeper.stdin.flush()
@@ -325,7 +325,7 @@ def test_what_cannot_be_looked_at(heapgauge, clean_env):
         ([4194000], 1, "there is no process"),
         (["x"], 2, "number of a process"),
         (["1", "2"], 2, "one process at a time"),
-        (["--interval", "0"], 2, "0.1 to 3600"),
+        (["--every", "0"], 2, "0.1 to 3600"),
         (["--order", "lives"], 2, "live"),
     ):
         with Tmux([heapgauge, "top", *words], clean_env, columns=200) as screen:
