@@ -13,7 +13,7 @@
 
 enum {
 	INDENT = 2,
-	COMMAND_COLUMN = 14,
+	COMMAND_COLUMN = 15,
 	OPTION_COLUMN = 27,
 	COLUMNS_MIN = 40,
 	COLUMNS_MAX = 100, /* longer lines are hard to read */
