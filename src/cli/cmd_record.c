@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/summary.h"
+#include "collect/attach.h"
 #include "collect/collect.h"
 #include "collect/preflight.h"
 #include "format/live.h"
@@ -34,6 +35,7 @@ enum {
 	OPT_CHECK,
 	OPT_EVERY,
 	OPT_ON,
+	OPT_PID,
 };
 
 static const char *const children_names[] = {
@@ -74,12 +76,17 @@ static const struct option_row rows[] = {
 		     "take one when rss>80%, rss>2GiB, cgroup>90%, live>2GiB, calls>1M, or on "
 		     "signal=USR2 to heapgauge; may be repeated",
 		     .group = "Snapshots" },
+	[OPT_PID] = { "pid", 'p', "PID",
+		      "record the running process PID, which records itself, until Ctrl-C or its end",
+		      .scope = OPTION_TYPED_ONLY },
 };
 
 struct arguments {
 	struct collect_options collect;
 	bool quiet;
 	bool sampled;
+	bool turn;	   /* a mode was typed */
+	pid_t pid;	   /* 0: a program is run */
 	uint64_t interval; /* of samples */
 	struct budgets
 		budgets; /* read before the program runs: a mistake in them must not cost a run */
@@ -157,6 +164,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		return ranks_parse(value, &arguments->collect.ranks, error);
 	case OPT_MODE:
 		arguments->sampled = strcmp(value, "sample") == 0;
+		arguments->turn = arguments->turn || !options_origin();
 		return 0;
 	case OPT_INTERVAL:
 		if (!units_parse_bytes(value, &number) || number < INTERVAL_MIN ||
@@ -177,6 +185,14 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 			return error_set(error, "--budget takes a size such as 64MiB, not %s",
 					 value);
 		arguments->collect.budget_bytes = number;
+		return 0;
+	case OPT_PID:
+		if (options_number("pid", value, &number, error) < 0)
+			return -1;
+		if (number == 0 || number > INT32_MAX)
+			return error_set(error, "--pid takes the number of a process, not %s",
+					 value);
+		arguments->pid = (pid_t)number;
 		return 0;
 	case OPT_CHECK:
 		arguments->checks = true;
@@ -201,6 +217,10 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	for (;;) {
 		int got = options_next(&options, &value, &error);
 
+		if (got == OPTIONS_WORD && arguments->pid)
+			return cli_usage_error("record", "either --pid or a program, not both");
+		if (got == OPTIONS_END && arguments->pid)
+			return -1;
 		if (got == OPTIONS_WORD) {
 			arguments->collect.argv = argv + options.at - 1;
 			if (arguments->sampled)
@@ -296,6 +316,31 @@ static int run_untouched(char *const *argv)
 	return status;
 }
 
+/* Ctrl-C is how it ends, unless the process does: both are success. */
+static int run_attached(struct arguments *arguments, struct progress_line *line)
+{
+	const struct attach_options options = {
+		.pid = arguments->pid,
+		.output = arguments->collect.output,
+		.version = HEAPGAUGE_VERSION,
+		.turn = arguments->turn,
+		.interval = arguments->sampled ? arguments->interval : 0,
+		.progress = !arguments->quiet && terminal_of(STDERR_FILENO).redraws ? draw : NULL,
+		.context = line,
+	};
+	AUTO(collect_result_release) struct collect_result result = { 0 };
+	struct error error = ERROR_INIT;
+	int status = collect_attach(&options, &result, &error);
+
+	erase(line);
+	if (status < 0) {
+		cli_error("%s", error.message);
+		return CLI_NOTHING_RECORDED;
+	}
+	result.end = COLLECT_EXITED;
+	return tell(arguments, &result);
+}
+
 static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
@@ -310,6 +355,11 @@ static int run_record(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (arguments.pid) {
+		status = run_attached(&arguments, &line);
+		budgets_release(&arguments.budgets);
+		return status;
+	}
 	if (rank_own() != RANK_NONE && !ranks_have(&arguments.collect.ranks, rank_own()))
 		return run_untouched(arguments.collect.argv);
 	recorder = recorder_find(&error);
@@ -350,12 +400,14 @@ static const char *const examples[] = {
 	"snapshots when memory gets short, and every minute: see the view snapshots",
 	"heapgauge record --check budgets.ini -- ctest",
 	"record a test suite and fail if a test needs more memory than its budget",
+	"heapgauge record --pid 4711",
+	"a process that records itself, until Ctrl-C",
 	NULL,
 };
 
 const struct command command_record = {
 	.name = "record",
-	.usage = "[options] [--] PROGRAM [ARGS]",
+	.usage = "[options] [--] PROGRAM [ARGS] | --pid PID",
 	.help = "run a program and record its heap",
 	.run = run_record,
 	.group = COMMANDS_RECORD,

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -337,4 +338,25 @@ int copied_take_file(struct copied *c, const char *path, enum copied_parts parts
 	if (fstat(c->fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return error_set(error, "it is not a regular file");
 	return take(c, NULL, parts, error);
+}
+
+bool copied_hold(struct copied *c, const struct recorded *recorded)
+{
+	char path[96];
+
+	if (c->fd >= 0)
+		close(TAKE_FD(c->fd));
+	c->pid = recorded->pid;
+	if (open_file(c, recorded) >= 0)
+		return true;
+	snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)recorded->pid,
+		 (unsigned long long)recorded->profile, (unsigned long long)recorded->profile_end);
+	c->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return c->fd >= 0;
+}
+
+int copied_take_held(struct copied *c, enum copied_parts parts, struct error *error)
+{
+	c->pid = 0;
+	return c->fd < 0 ? error_set(error, "nothing is held of it") : take(c, NULL, parts, error);
 }

@@ -7,6 +7,8 @@
 #ifndef COLLECT_COPIED_H
 #define COLLECT_COPIED_H
 
+#include <stdbool.h>
+
 #include "collect/recorded.h"
 #include "format/live.h"
 #include "util/error.h"
@@ -37,6 +39,11 @@ int copied_take(struct copied *copied, const struct recorded *recorded, enum cop
 /* Takes what a file holds; `path` is for words. */
 int copied_take_file(struct copied *copied, const char *path, enum copied_parts parts,
 		     struct error *error);
+/* Gets hold of the profile itself, so that it can be read when the process is gone: its file, or, for the privileged, its
+ * memory. What is taken from now on is read there. False: it cannot be had. */
+bool copied_hold(struct copied *copied, const struct recorded *recorded);
+/* Takes what is held, whether the process lives or not. */
+int copied_take_held(struct copied *copied, enum copied_parts parts, struct error *error);
 void copied_release(struct copied *copied);
 
 static inline const struct live_header *copied_head(const struct copied *copied)

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A target whose memory is not ours: it is copied a few times a second (copied.c), and what the collector reads is the copy.
+ * Where the profile can be held by a descriptor, the last state is read after the end of the process; else the last copy has
+ * to do. The process is not stopped, and gets no signal. Its control page is written to, if that is its own: the clock, and
+ * the dial, which is turned back at the end.
+ *
+ * One loop in the calling thread, as in collect.c; signals belong to the process.
+ */
+#include "collect/attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/collector.h"
+#include "collect/copied.h"
+#include "collect/launch.h"
+#include "collect/procfs.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+#define NS_PER_MS 1000000ull
+#define COPY_INTERVAL_NS (100 * NS_PER_MS)
+#define PROGRESS_NS (200 * NS_PER_MS)
+enum { COPY_SHARE = 20 }; /* copying takes at most this part of the time */
+
+struct attached {
+	const struct attach_options *options;
+	struct recorded recorded;
+	struct copied copied;
+	struct copied
+		spare; /* where nothing is held: a copy that is cut off by the end replaces none that is whole */
+	struct target *target;
+	struct cgroups cgroups;
+	int signal_fd;
+	bool stop;
+	uint64_t control_at; /* of the control page in the process; 0 = somebody else's */
+	struct live_control before;
+	bool turned;
+	uint64_t next_copy_ns, next_progress_ns, progress_ns, progress_calls;
+};
+
+/* ---- the control page ---- */
+
+static void write_control(const struct attached *a, size_t offset, const void *from, size_t bytes)
+{
+	struct iovec local = { (void *)(uintptr_t)from, bytes };
+	struct iovec remote = { (void *)(uintptr_t)(a->control_at + offset), bytes };
+
+	/* What may be read may be written; if not, the process keeps its own clock as before. */
+	if (a->control_at)
+		(void)process_vm_writev(a->recorded.pid, &local, 1, &remote, 1, 0);
+}
+
+static void write_clock(struct attached *a, uint64_t now_ns)
+{
+	struct target *target = a->target;
+	uint32_t words[2];
+
+	target_tick(target, now_ns);
+	words[0] = target->profile.control->clock_ms;
+	words[1] = target->profile.control->birth_code;
+	_Static_assert(offsetof(struct live_control, birth_code) ==
+			       offsetof(struct live_control, clock_ms) + sizeof words[0],
+		       "both in one write");
+	write_control(a, offsetof(struct live_control, clock_ms), words, sizeof words);
+}
+
+static void write_dial(const struct attached *a, uint32_t mode, uint64_t interval)
+{
+	write_control(a, offsetof(struct live_control, interval), &interval, sizeof interval);
+	write_control(a, offsetof(struct live_control, mode), &mode, sizeof mode);
+}
+
+static void turn_up(struct attached *a)
+{
+	const struct attach_options *o = a->options;
+
+	a->before = a->copied.control;
+	if (!a->control_at || (!o->turn && a->before.mode != LIVE_MODE_DORMANT))
+		return;
+	a->turned = true;
+	write_dial(a, o->interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT, o->interval);
+}
+
+static void turn_back(const struct attached *a)
+{
+	if (a->turned && a->target->ended_ns == 0)
+		write_dial(a, a->before.mode, a->before.interval);
+}
+
+/* ---- the target ---- */
+
+/* The loop's clock and budget go to a page that only we see; write_clock passes the clock on. */
+static struct live_control *new_control(const struct live_control *as)
+{
+	struct live_control *page =
+		mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	*page = *as;
+	return page;
+}
+
+static struct target *new_target(struct attached *a, uint64_t now_ns, struct error *error)
+{
+	const struct live_header *head = copied_head(&a->copied);
+	pid_t pid = a->recorded.pid;
+	struct target *target = calloc(1, sizeof *target);
+
+	if (!target) {
+		error_set(error, "no memory left");
+		return NULL;
+	}
+	target->number = 1;
+	target->pid = pid;
+	target->started_ns = MIN(head->started_mono_ns, now_ns);
+	target->profile = PROFILE_INIT;
+	target->profile.control = new_control(&a->copied.control);
+	target->cgroups = &a->cgroups;
+	series_init(&target->series);
+	snapshots_init(&target->snapshots);
+	memories_init(&target->memories);
+	target->statm_fd = procfs_statm_open(pid);
+	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	target->known = (struct process_row){ .pid = (uint32_t)pid,
+					      .ppid = (uint32_t)procfs_parent(pid),
+					      .command = procfs_command(pid),
+					      .exe = procfs_exe(pid),
+					      .depth_limit = head->depth_limit };
+	if (!target->profile.control) {
+		error_set(error, "no memory left");
+		target_free(target);
+		return NULL;
+	}
+	/* It has run before: that is no time in which a clock of ours stood still. */
+	target->profile.control->clock_ms = (uint32_t)((now_ns - target->started_ns) / NS_PER_MS);
+	return target;
+}
+
+/* The copy is what the target's memory is, until it is encoded. */
+static void lend_copy(struct attached *a)
+{
+	a->target->profile.memory = a->copied.memory;
+	a->target->profile.bytes = a->copied.bytes;
+}
+
+static bool take_copy(struct attached *a, enum copied_parts parts)
+{
+	struct error error = ERROR_INIT;
+	bool held = a->copied.fd >= 0;
+
+	if (copied_take(held ? &a->copied : &a->spare, &a->recorded, parts, &error) < 0)
+		return false;
+	if (!held) {
+		struct copied last = a->copied;
+
+		a->copied = a->spare;
+		a->spare = last;
+	}
+	lend_copy(a);
+	return true;
+}
+
+/* ---- the loop ---- */
+
+static void look(struct attached *a, uint64_t now_ns)
+{
+	struct target *target = a->target;
+
+	if (!take_copy(a, COPIED_COUNTERS))
+		return; /* it is about to end, or another program by now: the descriptor will tell */
+	if (target_sample(target, now_ns, 0, false))
+		target_sample_run(target);
+	a->next_copy_ns = now_ns + MAX(COPY_INTERVAL_NS, (collector_now() - now_ns) * COPY_SHARE);
+}
+
+static void show_progress(struct attached *a, uint64_t now_ns)
+{
+	const struct target *target = a->target;
+	uint64_t calls = target->totals.calls;
+	struct collect_progress progress = {
+		.elapsed_ns = now_ns - target->started_ns,
+		.live_bytes = (uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0),
+		.peak_bytes = (uint64_t)MAX(target->totals.peak_bytes, (int64_t)0),
+		.rss_bytes = target->rss_bytes,
+		.processes = 1,
+	};
+
+	if (!a->options->progress || now_ns < a->next_progress_ns)
+		return;
+	if (a->progress_ns)
+		progress.calls_per_second = saturating_sub(calls, a->progress_calls) * 1000 /
+					    MAX((now_ns - a->progress_ns) / NS_PER_MS, 1ull);
+	a->progress_calls = calls;
+	a->progress_ns = now_ns;
+	a->next_progress_ns = now_ns + PROGRESS_NS;
+	a->options->progress(a->options->context, &progress);
+}
+
+static void read_signals(struct attached *a)
+{
+	struct signalfd_siginfo info;
+
+	while (read(a->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+		a->stop = a->stop || info.ssi_signo != SIGCHLD;
+}
+
+/* All of it once more, with the blocks: from what we hold of it, or, while it lives, from itself. Without either, the last
+ * copy stays. */
+static void take_last(struct attached *a, bool gone)
+{
+	struct error error = ERROR_INIT;
+
+	if (!gone) {
+		(void)take_copy(a, COPIED_ALL);
+	} else if (a->copied.fd >= 0) {
+		(void)copied_take_held(&a->copied, COPIED_ALL, &error);
+		lend_copy(a);
+	}
+}
+
+static void run_loop(struct attached *a)
+{
+	struct target *target = a->target;
+
+	while (!a->stop && target->ended_ns == 0) {
+		struct pollfd polls[] = { { .fd = a->signal_fd, .events = POLLIN },
+					  { .fd = target->pid_fd, .events = POLLIN } };
+		struct timespec timeout = { .tv_nsec = (long)NS_PER_MS };
+
+		(void)ppoll(polls, ARRAY_SIZE(polls), &timeout, NULL);
+		uint64_t now_ns = collector_now();
+
+		if (polls[0].revents)
+			read_signals(a);
+		if (polls[1].revents ||
+		    (target->pid_fd < 0 && kill(target->pid, 0) < 0 && errno == ESRCH)) {
+			take_last(a, true);
+			collector_end_other(target, now_ns);
+			return;
+		}
+		write_clock(a, now_ns);
+		if (now_ns >= a->next_copy_ns)
+			look(a, now_ns);
+		show_progress(a, now_ns);
+	}
+	take_last(a, false);
+	(void)target_sample(target, collector_now(), 0, false);
+	__atomic_store_n(&target->sampling, false, __ATOMIC_RELAXED);
+}
+
+/* ---- the recording ---- */
+
+static char *output_path(const struct attached *a)
+{
+	char *path = NULL;
+
+	if (a->options->output)
+		return strdup(a->options->output);
+	if (asprintf(&path, "heapgauge.%s.%d.hg",
+		     path_base(a->target->known.exe ? a->target->known.exe : "process"),
+		     (int)a->target->pid) < 0)
+		return NULL;
+	return path;
+}
+
+static int write_recording(struct attached *a, struct collect_result *ret, struct error *error)
+{
+	char *argv[] = { a->target->known.command ? strdup(a->target->known.command) : NULL, NULL };
+	const struct collect_options as = { .argv = argv, .version = a->options->version };
+	struct collector c = { .options = &as,
+			       .result = ret,
+			       .start_ns = a->target->started_ns,
+			       .end_ns = collector_now() };
+	AUTO_FREE char *path = output_path(a);
+	int status = -1;
+
+	c.encoder = encoder_new(c.start_ns);
+	if (!c.encoder || !path) {
+		error_set(error, "no memory left");
+	} else {
+		/* Both go: the memory is the target's from now on. */
+		a->copied.memory = NULL;
+		a->copied.bytes = 0;
+		encoder_give(c.encoder, TAKE(a->target), c.end_ns);
+		status = collector_write(&c, path, error);
+	}
+	encoder_free(c.encoder);
+	free(argv[0]);
+	if (status == 0) {
+		ret->recorded = true;
+		ret->path = TAKE(path);
+	}
+	return status;
+}
+
+static int begin(struct attached *a, struct error *error)
+{
+	uint64_t now_ns = collector_now();
+	const struct live_header *head;
+
+	if (recorded_find(a->options->pid, &a->recorded, error) < 0)
+		return -1;
+	copied_hold(&a->copied, &a->recorded);
+	if (copied_take(&a->copied, &a->recorded, COPIED_COUNTERS, error) < 0)
+		return -1;
+	head = copied_head(&a->copied);
+	if (head->own.control_at)
+		a->control_at = a->recorded.profile + head->own.control_at;
+	a->target = new_target(a, now_ns, error);
+	if (!a->target)
+		return -1;
+	lend_copy(a);
+	turn_up(a);
+	return 0;
+}
+
+int collect_attach(const struct attach_options *options, struct collect_result *ret,
+		   struct error *error)
+{
+	struct attached a = {
+		.options = options, .copied = COPIED_INIT, .spare = COPIED_INIT, .signal_fd = -1
+	};
+	struct launch_signals saved;
+	int status;
+
+	*ret = (struct collect_result){ .end = COLLECT_NOT_STARTED, .number = 125 };
+	a.signal_fd = launch_signals_take(&saved, error);
+	if (a.signal_fd < 0)
+		return -1;
+	cgroups_init(&a.cgroups, "");
+	status = begin(&a, error);
+	if (status == 0) {
+		run_loop(&a);
+		turn_back(&a);
+		if (a.target->ended_ns != 0)
+			target_ask_end(a.target);
+		ret->end = a.target->ended_ns == 0 ? COLLECT_LEFT : COLLECT_EXITED;
+		ret->number = 0;
+		status = write_recording(&a, ret, error);
+	}
+	if (a.target) {
+		a.target->profile.memory = NULL; /* the copy's */
+		target_free(a.target);
+	}
+	copied_release(&a.copied);
+	copied_release(&a.spare);
+	cgroups_release(&a.cgroups);
+	close(a.signal_fd);
+	launch_signals_give_back(&saved);
+	return status;
+}

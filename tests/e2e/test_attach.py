@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""heapgauge record --pid: a process that records itself is taken over, and left as it was."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from alone import folder_on_tmpfs, preloaded
+from compiled import WAIT_SECONDS, compile_c, losses, wait_for
+from running import again, compile_keeper, keeping
+
+# Takes a block, waits 20 ms, frees it: always from one place, so that nothing slow happens that could move a clock.
+SLOW = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile block;
+int main(void)
+{
+	char line[24];
+	alarm(100);
+	for (int i = 0;; i++) {
+		block = malloc(64);
+		usleep(20000);
+		free(block);
+		if (i == 5) write(1, line, (size_t)snprintf(line, sizeof line, "%d\n", getpid()));
+	}
+}
+"""
+
+
+@pytest.fixture
+def attach(heapgauge, clean_env, scratch):
+    """attach(pid, ...): runs `record --pid`, and ends it by SIGINT when the block is left. .path is its recording."""
+
+    @contextlib.contextmanager
+    def run(pid, *options, argv=(), **more):
+        path = scratch / f"attached{pid}.hg"
+        with subprocess.Popen(
+            [*argv, heapgauge, "record", "-q", "-o", path, "--pid", str(pid), *options],
+            env=clean_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
+        ) as recorder:
+            recorder.path = path
+            try:
+                wait_for(lambda: signals_taken(recorder.pid) or recorder.poll() is not None, "the collector")
+                yield recorder
+            finally:
+                if recorder.poll() is None:
+                    recorder.send_signal(signal.SIGINT)
+                recorder.out, recorder.err = recorder.communicate(timeout=WAIT_SECONDS)
+
+    return run
+
+
+def signals_taken(pid):
+    """Whether it waits for SIGINT by a descriptor: from then on it is recording."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    blocked = re.search(r"^SigBlk:\s*(\w+)", status, re.M)
+    return blocked and int(blocked[1], 16) & 1 << (signal.SIGINT - 1)
+
+
+@pytest.fixture
+def keeper(build, scratch, clean_env):
+    with keeping([compile_keeper(scratch)], preloaded(build, clean_env)) as run:
+        yield run
+
+
+@pytest.fixture
+def mode_of(heapgauge, clean_env):
+    def ask(pid):
+        done = subprocess.run([heapgauge, "list", "--format", "json", "--no-symbols"], env=clean_env, capture_output=True, text=True)
+        return next(row["mode"] for row in json.loads(done.stdout)["processes"] if row["pid"] == pid)
+
+    return ask
+
+
+def test_until_ctrl_c(keeper, attach, report_json):
+    with attach(keeper.target) as recorder:
+        again(keeper)
+        status = pathlib.Path(f"/proc/{keeper.target}/status").read_text()
+        assert "TracerPid:\t0" in status and "State:\tT" not in status
+        time.sleep(0.4)
+        again(keeper)
+    assert recorder.returncode == 0, recorder.err
+    process = report_json(recorder.path)["processes"][0]
+    assert (process["calls"], process["frees"], process["end"]) == (3000, 300, "running")
+    assert process["peak_bytes"] == 3 * 180000 + 20000 and losses(process) == {}
+    sites = [site for site in report_json(recorder.path, "sites")["sites"] if site["calls"] == 3000]
+    assert [(site["leaked_blocks"], site["stack"][0]["function"]) for site in sites] == [(2700, "keep")]
+    series = report_json(recorder.path, "timeline")["timeline"]
+    assert len(series) >= 4 and max(point["live_bytes"] for point in series) == 3 * 180000 + 20000
+    ages = report_json(recorder.path, "leaks")["sites"][0]["ages"]
+    assert sum(age["count"] for age in ages) == 2700
+    again(keeper)
+    assert keeper.poll() is None, "and it goes on"
+
+
+@pytest.mark.parametrize("kept", ["memory", "file"])
+def test_until_its_end(kept, attach, build, scratch, clean_env, report_json):
+    with folder_on_tmpfs() as folder:
+        env = preloaded(build, clean_env, folder if kept == "file" else None)
+        with keeping([compile_keeper(scratch)], env) as run, attach(run.target) as recorder:
+            again(run)
+            os.kill(run.target, signal.SIGKILL)
+            recorder.wait(WAIT_SECONDS)
+        assert recorder.returncode == 0, recorder.err
+        process = report_json(recorder.path)["processes"][0]
+        assert process["end"] in ("killed", "unknown")
+        if kept == "file" or os.geteuid() == 0:  # else its memory is gone, and a copy of a moment before has to do
+            assert (process["calls"], process["leaked_blocks"]) == (2000, 1800)
+            assert report_json(recorder.path, "timeline")["timeline"][-1]["calls"] == 2000
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody who is not")
+def test_by_somebody_without_privileges(build, heapgauge, scratch, clean_env, report_json):
+    """Nothing can be held of a process that keeps its profile in memory: the last copy is from a moment before its end."""
+    place = pathlib.Path("/tmp") / f"heapgauge-attach-{os.getpid()}"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    try:
+        for file in (heapgauge, build / "libheapgauge.so", compile_keeper(scratch)):
+            shutil.copy(file, place)
+        env = clean_env | {"LD_PRELOAD": str(place / "libheapgauge.so")}
+        with keeping([place / "keeper"], env, user=65534, cwd="/") as run:
+            with subprocess.Popen(
+                [place / "heapgauge", "record", "-q", "-o", place / "run.hg", "--pid", str(run.target)],
+                env=clean_env, user=65534, cwd="/", stderr=subprocess.PIPE, text=True,
+            ) as recorder:
+                wait_for(lambda: signals_taken(recorder.pid) or recorder.poll() is not None, "the collector")
+                again(run)
+                time.sleep(1)
+                os.kill(run.target, signal.SIGKILL)
+                assert recorder.wait(WAIT_SECONDS) == 0, recorder.stderr.read()
+        process = report_json(place / "run.hg")["processes"][0]
+        assert (process["calls"], process["leaked_blocks"]) == (2000, 1800)
+    finally:
+        shutil.rmtree(place)
+
+
+def test_a_dormant_process_is_turned_up_and_down_again(build, scratch, clean_env, attach, mode_of, report_json):
+    with keeping([compile_keeper(scratch)], preloaded(build, clean_env, HEAPGAUGE_MODE="dormant")) as run:
+        assert mode_of(run.target) == "dormant"
+        with attach(run.target) as recorder:
+            wait_for(lambda: mode_of(run.target) == "exact", "the dial")
+            for _ in range(10):
+                again(run)
+        assert recorder.returncode == 0, recorder.err
+        assert mode_of(run.target) == "dormant"
+        before = report_json(recorder.path)["processes"][0]["calls"]
+        # A thread looks at the dial when it has taken some more, a MiB at most: five of the ten rounds.
+        assert 4000 <= before <= 10000
+        for _ in range(10):
+            again(run)
+        with attach(run.target) as recorder:
+            pass
+        assert report_json(recorder.path)["processes"][0]["calls"] <= before + 1000, "down again, at once"
+
+
+def test_a_mode_that_is_asked_for_is_for_that_time(keeper, attach, mode_of):
+    assert mode_of(keeper.target) == "exact"
+    with attach(keeper.target, "--mode", "sample", "--interval", "64KiB") as recorder:
+        wait_for(lambda: mode_of(keeper.target) == "sample 64.0 KiB", "the dial")
+    assert recorder.returncode == 0 and mode_of(keeper.target) == "exact"
+    with attach(keeper.target):
+        assert mode_of(keeper.target) == "exact"
+
+
+def test_its_clock_is_kept_meanwhile(build, scratch, clean_env, attach, report_json):
+    slow = compile_c(scratch, "slow", SLOW)
+    with subprocess.Popen([slow], env=preloaded(build, clean_env), stdout=subprocess.PIPE, text=True) as run:
+        pid = int(run.stdout.readline())
+        with attach(pid) as recorder:
+            time.sleep(1)
+        run.kill()
+    site = max(report_json(recorder.path, "lifetimes")["sites"], key=lambda site: site["calls"])
+    timed = sum(bar["count"] for bar in site["lifetimes"] if bar["low_ms"] >= 16)
+    assert timed >= 10, site["lifetimes"]
+
+
+def test_beside_a_collector(heapgauge, scratch, clean_env, attach, report_json):
+    """It reads along: the clock and the dial are the other's."""
+    with keeping([heapgauge, "record", "-q", "-o", scratch / "first.hg", "--", compile_keeper(scratch)], clean_env) as run:
+        with attach(run.target, "--mode", "sample") as recorder:
+            again(run)
+        assert recorder.returncode == 0, recorder.err
+        assert report_json(recorder.path)["processes"][0]["calls"] == 2000
+    first = report_json(scratch / "first.hg")["processes"][0]
+    assert (first["calls"], first["mode"], losses(first)) == (2000, "exact", {})
+
+
+def test_what_cannot_be_taken_over(heapgauge, clean_env, scratch):
+    for words, status, message in (
+        ([str(os.getpid())], 125, "is not recorded"),
+        (["4194000"], 125, "there is no process"),
+        (["0"], 2, "number of a process"),
+        (["1", "true"], 2, "not both"),
+    ):
+        done = subprocess.run([heapgauge, "record", "--pid", *words], env=clean_env, cwd=scratch, capture_output=True, text=True)
+        assert done.returncode == status and message in done.stderr, done.stderr
+    assert list(scratch.iterdir()) == []
