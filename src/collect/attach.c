@@ -326,6 +326,8 @@ static int begin(struct attached *a, struct error *error)
 	return 0;
 }
 
+static const struct triggers no_triggers;
+
 int collect_attach(const struct attach_options *options, struct collect_result *ret,
 		   struct error *error)
 {
@@ -336,7 +338,7 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 	int status;
 
 	*ret = (struct collect_result){ .end = COLLECT_NOT_STARTED, .number = 125 };
-	a.signal_fd = launch_signals_take(&saved, error);
+	a.signal_fd = launch_signals_take(&saved, &no_triggers, error);
 	if (a.signal_fd < 0)
 		return -1;
 	cgroups_init(&a.cgroups, "");
