@@ -39,6 +39,13 @@ static inline uint64_t saturating_add(uint64_t a, uint64_t b)
 	return checked_add(a, b, &sum) ? sum : UINT64_MAX;
 }
 
+static inline uint64_t saturating_mul(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 static inline uint64_t saturating_sub(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;

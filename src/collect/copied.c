@@ -144,6 +144,7 @@ static bool is_wanted(enum live_region region, enum copied_parts parts)
 	switch (region) {
 	case LIVE_SCRATCH: /* the recorder's own */
 		return false;
+	case LIVE_SAMPLED:
 	case LIVE_AREAS:
 	case LIVE_LEAVES:
 		return parts == COPIED_ALL;

@@ -47,6 +47,7 @@ enum live_region {
 	LIVE_VISITS,  /* struct live_visits [entries] */
 	LIVE_MARKS,   /* struct live_mark [entries] */
 	LIVE_SAVED,   /* struct live_saved, a ring: `used` means nothing */
+	LIVE_SAMPLED, /* struct live_sampled [entries] */
 	LIVE_AREAS,   /* struct live_area, the block map's middle level [entries] */
 	LIVE_LEAVES,  /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
 	LIVE_SCRATCH, /* the recorder's own tables: no reader looks here [bytes] */

@@ -68,20 +68,22 @@ static void grow(struct walk *walk)
 	walk->mask = mask;
 }
 
-static void add(struct walk *walk, uint32_t record, uint32_t birth_code, uint64_t size_bytes)
+/* times: how many blocks this one stands for. */
+static void add(struct walk *walk, uint32_t record, uint32_t birth_code, uint64_t size_bytes,
+		uint64_t times)
 {
 	uint32_t cell = record < walk->record_count ? walk->cell_of[record] : NO_CELL;
 	uint32_t bucket = age_bucket(walk->now_ms, birth_code);
 	struct age_row *row;
 
-	if (cell == NO_CELL || walk->no_memory)
+	if (cell == NO_CELL || walk->no_memory || times == 0)
 		return;
 	row = find(walk->table, walk->mask, cell, bucket);
 	walk->used += row->blocks == 0;
 	row->cell = cell;
 	row->bucket = bucket;
-	row->blocks++;
-	row->bytes = saturating_add(row->bytes, size_bytes);
+	row->blocks = saturating_add(row->blocks, times);
+	row->bytes = saturating_add(row->bytes, saturating_mul(size_bytes, times));
 	if (walk->used > walk->mask / 2)
 		grow(walk);
 }
@@ -110,7 +112,7 @@ static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 
 		if (word != 0)
 			add(walk, live_small_record(word), live_small_birth(word),
-			    live_small_size(word));
+			    live_small_size(word), 1);
 	}
 }
 
@@ -151,7 +153,7 @@ static void walk_large(struct walk *walk, uint32_t number)
 	for (size_t i = 0; leaf && i < entries; i++) {
 		if (__atomic_load_n(&leaf[i].address, __ATOMIC_ACQUIRE) != 0)
 			add(walk, LIVE_LOAD(leaf[i].record), LIVE_LOAD(leaf[i].birth_code),
-			    LIVE_LOAD(leaf[i].size_bytes));
+			    LIVE_LOAD(leaf[i].size_bytes), 1);
 	}
 }
 
@@ -169,6 +171,18 @@ static void walk_area(struct walk *walk, uint32_t number)
 		walk_tiny(walk, __atomic_load_n(&area->tiny[i], __ATOMIC_ACQUIRE));
 	for (size_t i = 0; i < ARRAY_SIZE(area->large); i++)
 		walk_large(walk, __atomic_load_n(&area->large[i], __ATOMIC_ACQUIRE));
+}
+
+static void walk_sampled(struct walk *walk)
+{
+	const struct live_sampled *sampled = live_view_at(&walk->view, LIVE_SAMPLED);
+	size_t count = live_view_used(&walk->view, LIVE_SAMPLED);
+
+	for (size_t i = 0; i < count; i++) {
+		if (__atomic_load_n(&sampled[i].address, __ATOMIC_ACQUIRE) != 0)
+			add(walk, LIVE_LOAD(sampled[i].record), LIVE_LOAD(sampled[i].birth_code),
+			    LIVE_LOAD(sampled[i].size_bytes), LIVE_LOAD(sampled[i].times));
+	}
 }
 
 /* Cells were made from the records in order, leaving some out; a record is the only one of its site and slot. */
@@ -261,6 +275,7 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms,
 		for (size_t i = 0; i < LIVE_TOP_ENTRIES; i++)
 			walk_area(&walk,
 				  __atomic_load_n(&walk.view.header->top[i], __ATOMIC_ACQUIRE));
+		walk_sampled(&walk);
 	}
 	if (!walk.no_memory)
 		take_rows(&walk, rows);

@@ -51,6 +51,16 @@ struct live_large {
 };
 _Static_assert(sizeof(struct live_large) == 32, "on-disk size");
 
+/* doc: live_sampled: a block that is a sample, in any order. `address` is stored last and cleared first. */
+struct live_sampled {
+	uint64_t address;    /* 0 = none */
+	uint64_t size_bytes; /* without an address: the recorder's own */
+	uint32_t record;
+	uint32_t birth_code;
+	uint64_t times; /* how many blocks it stands for */
+};
+_Static_assert(sizeof(struct live_sampled) == 32, "on-disk size");
+
 /* The birth of a block in 25 bits: milliseconds exactly up to 2^20 (17 minutes), then with 20 bits of mantissa:
  * 128 ms after a day, 4 s after a month. Computed once per tick by whoever keeps the clock. */
 static inline uint32_t live_birth_code(uint64_t ms)

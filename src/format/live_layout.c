@@ -39,6 +39,7 @@ static const struct share {
 	[LIVE_VISITS] = { 11, KIB(64), GIB(1) },
 	[LIVE_MARKS] = { 12, KIB(64), GIB(1) },
 	[LIVE_SAVED] = { 12, KIB(256), MIB(16) },
+	[LIVE_SAMPLED] = { 9, KIB(128), GIB(4) },
 	[LIVE_AREAS] = { 6, 16 * sizeof(struct live_area),
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },
 	[LIVE_LEAVES] = { 0, 16 * LIVE_LEAF_UNIT,

@@ -27,6 +27,7 @@ static const size_t entry_bytes[LIVE_REGIONS] = {
 	[LIVE_VISITS] = sizeof(struct live_visits),
 	[LIVE_MARKS] = sizeof(struct live_mark),
 	[LIVE_SAVED] = sizeof(struct live_saved),
+	[LIVE_SAMPLED] = sizeof(struct live_sampled),
 	[LIVE_AREAS] = sizeof(struct live_area),
 	[LIVE_LEAVES] = LIVE_LEAF_UNIT,
 	[LIVE_SCRATCH] = 1,

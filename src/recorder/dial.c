@@ -5,6 +5,8 @@
  * that stays so, since any block may be such a one from then on. */
 #include "recorder/dial.h"
 
+#include "recorder/gate.h"
+
 enum {
 	DORMANT_BYTES = 1 << 20, /* that a dormant thread allocates between two looks at the dial */
 };
@@ -13,9 +15,14 @@ enum {
 uint32_t dial_exact = NO_MODE;
 bool dial_was_turned;
 
+/* Nothing is moved any more from here on: blocks that are recorded exactly do not go through the gate. */
 static void turn_exact(void)
 {
+	bool entered = sample_filters && gate_enter_as_guest();
+
 	sample_no_filter();
+	if (entered)
+		gate_leave_as_guest();
 	__atomic_store_n(&dial_exact, LIVE_MODE_EXACT, __ATOMIC_RELEASE);
 }
 

@@ -7,12 +7,14 @@
 #include "recorder/hook.h"
 
 #include "recorder/allocator.h"
+#include "recorder/gate.h"
 #include "recorder/lock.h"
 #include "recorder/maps.h"
 #include "recorder/marks.h"
 #include "recorder/operators.h"
 #include "recorder/own.h"
 #include "recorder/rules.h"
+#include "recorder/sampled.h"
 #include "recorder/start.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
@@ -84,6 +86,8 @@ static void recover(struct slot *slot, bool forwarding)
 	if (!forwarding)
 		health_add(HEALTH_abandoned_hooks);
 	lock_recover(&rules_lock, slot->id);
+	gate_recover(slot);
+	sampled_recover(slot);
 	sites_recover(slot);
 	tags_recover(slot);
 	marks_recover(slot);
@@ -213,10 +217,25 @@ COLD void record_unknown_free(const void *block)
 		health_add(HEALTH_unknown_frees);
 }
 
+NOINLINE bool record_free_sample(struct slot *slot, void *block)
+{
+	if (!sampled_may_have(block) || !gate_enter(slot))
+		return false;
+	struct block entry = sampled_take(slot, (uintptr_t)block);
+
+	if (entry.record != 0)
+		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+			     slot->last_block == block);
+	gate_leave(slot);
+	return entry.record != 0;
+}
+
 NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
 {
 	struct block entry = thread_state.deleted_entry;
 
+	if (record_free_sample(slot, block))
+		return;
 	if (block != thread_state.deleted || entry.record == 0) {
 		record_unknown_free(block);
 		return;
@@ -246,7 +265,22 @@ NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live
 	return memory_record(sites_record_of_site(slot, owner->site));
 }
 
-/* A block that stands for several. */
+/* Enters a sample, and ends one whose free was not seen. */
+static bool put_sample(struct slot *slot, void *block, const struct block *entry, uint64_t times)
+{
+	struct block old;
+
+	if (!sampled_put(slot, (uintptr_t)block, entry, times, &old))
+		return false;
+	sample_remember(block);
+	if (UNLIKELY(old.record != 0)) {
+		health_add(HEALTH_repaired_blocks);
+		record_end(slot, block, &old, 0, false);
+	}
+	return true;
+}
+
+/* A block that stands for several. Inside the gate. */
 static struct live_record *record_sample(struct slot *slot, void *block, uint64_t size,
 					 uint64_t slack, uint64_t interval, const uintptr_t *frame)
 {
@@ -254,18 +288,37 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 	struct live_record *record = memory_record(id);
 	struct live_samples *samples = id != 0 ? sample_errors(record) : NULL;
 	uint64_t weight = sample_weight(size, interval);
+	uint64_t times = sample_times(weight, (uintptr_t)block);
+	const struct block entry = { id, clock_birth(), size };
 
-	if (samples == NULL) {
+	if (samples == NULL || !put_sample(slot, block, &entry, times)) {
 		health_add(HEALTH_lost_samples);
 		return NULL;
 	}
-	sample_remember(block);
-	record_put(slot, block, size, id);
-	account_alloc(slot, record, size, slack, sample_times(weight, (uintptr_t)block));
+	account_alloc(slot, record, size, slack, times);
 	sample_took(samples, size, weight);
 	slot->last_block = block;
 	slot->last_left = thread_state.left;
 	return record;
+}
+
+NOINLINE bool record_take_sample(struct slot *slot, const void *block, struct block *ret)
+{
+	if (!sampled_may_have(block) || !gate_enter(slot))
+		return false;
+	*ret = sampled_take(slot, (uintptr_t)block);
+	if (ret->record == 0)
+		gate_leave(slot);
+	return ret->record != 0;
+}
+
+NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struct block *entry)
+{
+	uint64_t weight = record_weight(memory_record(entry->record), entry->size_bytes);
+	struct block none;
+
+	sampled_put(slot, (uintptr_t)block, entry, sample_times(weight, (uintptr_t)block), &none);
+	gate_leave(slot);
 }
 
 NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint64_t size,
@@ -277,7 +330,14 @@ NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint
 		return NULL;
 	if (interval == DIAL_EXACTLY)
 		return record_block(slot, block, size, slack, frame);
-	return record_sample(slot, block, size, slack, interval, frame);
+	if (!gate_enter(slot)) {
+		health_add(HEALTH_lost_samples);
+		return NULL;
+	}
+	struct live_record *record = record_sample(slot, block, size, slack, interval, frame);
+
+	gate_leave(slot);
+	return record;
 }
 
 /* Freed before the next allocation: that would have moved `left`. */

@@ -108,6 +108,11 @@ void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record);
 void record_unknown_free(const void *block);
 /* The same where it may be what an operator is about to delete. */
 void record_free_of_unknown(struct slot *slot, void *block);
+/* The end of a block that may be a sample; false: it is none. */
+bool record_free_sample(struct slot *slot, void *block);
+/* realloc of a sample: takes it out of the list, and enters the gate; false: neither. And back, and left. */
+bool record_take_sample(struct slot *slot, const void *block, struct block *ret);
+void record_put_sample_back(struct slot *slot, void *block, const struct block *entry);
 /* The freeing slot's record for a block of another slot. */
 struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
 				   uint64_t size, uint64_t times);

@@ -6,7 +6,9 @@
  * that its frame takes the place of the hook's. */
 #include <errno.h>
 
+#include "recorder/gate.h"
 #include "recorder/hook.h"
+#include "recorder/sampled.h"
 
 /* New in C23: headers before glibc 2.43 do not declare them. */
 void free_sized(void *block, size_t size);
@@ -90,6 +92,8 @@ EXPORT void free(void *block)
 {
 	if (sample_passes(block))
 		next.free(block);
+	else if (UNLIKELY(sample_filters) && !sampled_may_have(block))
+		next.free(block);
 	else
 		free_seen(block);
 }
@@ -133,6 +137,8 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 {
 	struct block old =
 		block != NULL ? blocks_take(&slot->near, (uintptr_t)block) : (struct block){ 0 };
+	bool sample =
+		UNLIKELY(old.record == 0) && block != NULL && record_take_sample(slot, block, &old);
 	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
 	void *moved = next.realloc(block, size);
 	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
@@ -141,7 +147,9 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	if (UNLIKELY(moved == NULL && (size != 0 || block == NULL))) {
 		struct block none;
 
-		if (old.record != 0)
+		if (UNLIKELY(sample))
+			record_put_sample_back(slot, block, &old);
+		else if (old.record != 0)
 			blocks_put(&slot->near, (uintptr_t)block, &old, &none);
 		hook_leave();
 		return NULL;
@@ -158,6 +166,8 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 				record, old.size_bytes, size, moved != block,
 				sample_times(record_weight(record, size), (uintptr_t)moved));
 	}
+	if (UNLIKELY(sample))
+		gate_leave(slot);
 	hook_leave();
 	return moved;
 }

@@ -13,6 +13,7 @@
 #include "recorder/operators.h"
 
 #include "recorder/hook.h"
+#include "recorder/sampled.h"
 
 /* What is known of the operators by what they returned. Only ever goes on; relaxed: whoever gets a block from another
  * thread has seen what that thread saw. */
@@ -54,7 +55,7 @@ static bool is_new(const struct slot *slot, int number, const void *block)
 {
 	const void *last = slot->last_block;
 
-	if (blocks_find((uintptr_t)block).record != 0)
+	if (blocks_find((uintptr_t)block).record != 0 || sampled_may_have(block))
 		return false;
 	if (!operator_of_allocator[number] && last != NULL &&
 	    is_part(block, last, blocks_find((uintptr_t)last).size_bytes)) {
@@ -135,7 +136,7 @@ static void *delete_pooled(operator_fn *forward, uintptr_t block, uintptr_t b, u
 	bool temporary = slot->last_block == (void *)block;
 
 	if (entry.record == 0) {
-		if (blocks_are != PARTS)
+		if (!record_free_sample(slot, (void *)block) && blocks_are != PARTS)
 			record_unknown_free((void *)block);
 		hook_leave();
 		return forward(block, b, c);

@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "recorder/gate.h"
 #include "recorder/lock.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
@@ -158,7 +159,10 @@ void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
 	mark->at_ms = clock_ms();
 	mark->mono_ns = now_ns();
 	if (kind == LIVE_MARK_SNAPSHOT) {
-		save_records(slot, mark);
+		if (gate_enter(slot)) {
+			save_records(slot, mark);
+			gate_leave(slot);
+		}
 		if (mark->saved_count == 0)
 			health_add(HEALTH_late_snapshots);
 	}

@@ -49,6 +49,7 @@ void memory_open_ahead(void)
 		{ LIVE_POOL, 2 << 20 },	    { LIVE_NODES, 1 << 20 },   { LIVE_SITES, 1 << 20 },
 		{ LIVE_FRAMES, 256 << 10 }, { LIVE_AREAS, 128 << 10 }, { LIVE_MODULES, 16 << 10 },
 		{ LIVE_STRINGS, 32 << 10 }, { LIVE_TAGS, 32 << 10 },   { LIVE_VISITS, 32 << 10 },
+		{ LIVE_SAMPLED, 64 << 10 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++)
@@ -62,7 +63,7 @@ void memory_shrink(uint64_t limit_bytes)
 		[LIVE_LEAVES] = 30, [LIVE_RECORDS] = 8, [LIVE_SCRATCH] = 8, [LIVE_POOL] = 4,
 		[LIVE_NODES] = 4,   [LIVE_SITES] = 2,	[LIVE_AREAS] = 2,   [LIVE_FRAMES] = 1,
 		[LIVE_SLOTS] = 1,   [LIVE_THREADS] = 1, [LIVE_MODULES] = 1, [LIVE_STRINGS] = 1,
-		[LIVE_TAGS] = 1,    [LIVE_VISITS] = 1,
+		[LIVE_TAGS] = 1,    [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1,
 	};
 	const uint64_t kept_part = 16;
 

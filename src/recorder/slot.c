@@ -12,6 +12,7 @@
 
 #include "recorder/account.h"
 #include "recorder/cfi.h"
+#include "recorder/gate.h"
 #include "recorder/memo.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
@@ -128,10 +129,16 @@ static struct slot *make(int my_tid)
 		return NULL;
 	slot->id = (uint32_t)id;
 	slot->live = memory_slot(slot->id);
-	if (!furnish(slot, memory.head->depth_limit))
+	if (!gate_enter_as_guest())
+		return NULL;
+	bool furnished = furnish(slot, memory.head->depth_limit);
+
+	if (furnished)
+		__atomic_store_n(place, slot, __ATOMIC_RELEASE);
+	gate_leave_as_guest();
+	if (!furnished)
 		return NULL; /* the slot stays empty: tid 0 */
 	account_join(slot);
-	__atomic_store_n(place, slot, __ATOMIC_RELEASE);
 	__atomic_store_n(&slot->live->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
 	return slot;
 }

@@ -50,6 +50,7 @@ struct slot {
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
 	bool cfi_nested_busy;
+	uint32_t inside;		  /* the gate, so many times: gate.h */
 	uint64_t operations_at_tick;	  /* of a process that keeps its own clock: own.c */
 	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;

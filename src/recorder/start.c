@@ -20,11 +20,13 @@
 #include "recorder/allocator.h"
 #include "recorder/dial.h"
 #include "recorder/exec.h"
+#include "recorder/gate.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
 #include "recorder/marks.h"
 #include "recorder/own.h"
 #include "recorder/rules.h"
+#include "recorder/sampled.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
@@ -251,6 +253,8 @@ static void reset_all(void)
 	slot_reset();
 	account_reset();
 	blocks_reset();
+	sampled_reset();
+	gate_reset();
 	maps_reset();
 	modules_reset();
 	tags_reset();
