@@ -35,6 +35,8 @@ enum {
 	OPT_CHECK,
 	OPT_EVERY,
 	OPT_ON,
+	OPT_WRITE_ON,
+	OPT_WRITE_LIMIT,
 	OPT_PID,
 };
 
@@ -46,6 +48,7 @@ static const char *const children_names[] = {
 	NULL,
 };
 
+enum { WRITE_LIMIT = 10, WRITE_LIMIT_MAX = 100000 };
 enum { INTERVAL_MIN = 256, INTERVAL_MAX = 16 << 20, INTERVAL_DEFAULT = 512 << 10 };
 static const char *const mode_names[] = { "exact", "sample", NULL };
 
@@ -73,9 +76,14 @@ static const struct option_row rows[] = {
 	[OPT_EVERY] = { "every", 0, "TIME", "take a snapshot every TIME: 10s; may be repeated",
 			.group = "Snapshots" },
 	[OPT_ON] = { "on", 0, "CONDITION",
-		     "take one when rss>80%, rss>2GiB, cgroup>90%, live>2GiB, calls>1M, or on "
-		     "signal=USR2 to heapgauge; may be repeated",
+		     "take one when it comes true: " TRIGGER_WORDS " to heapgauge; may be repeated",
 		     .group = "Snapshots" },
+	[OPT_WRITE_ON] = { "write-on", 0, "CONDITION",
+			   "write a recording then, and go on; may be repeated",
+			   .group = "Snapshots" },
+	[OPT_WRITE_LIMIT] = { "write-limit", 0, "N",
+			      "at most N of these: FILE.1.hg to FILE.N.hg; none is ever replaced",
+			      .group = "Snapshots", .fallback = "10" },
 	[OPT_PID] = { "pid", 'p', "PID",
 		      "record the running process PID, which records itself, until Ctrl-C or its end",
 		      .scope = OPTION_TYPED_ONLY },
@@ -85,7 +93,7 @@ struct arguments {
 	struct collect_options collect;
 	bool quiet;
 	bool sampled;
-	bool turn;	   /* a mode was typed */
+	uint64_t typed;	   /* options that were, by number */
 	pid_t pid;	   /* 0: a program is run */
 	uint64_t interval; /* of samples */
 	struct budgets
@@ -95,7 +103,7 @@ struct arguments {
 
 /* The progress line: redrawn in place, erased at the end. */
 struct progress_line {
-	bool shown;
+	bool shown, quiet;
 };
 
 static void draw(void *context, const struct collect_progress *progress)
@@ -143,11 +151,24 @@ static void say_lives_on(void *context, pid_t program, uint64_t processes)
 		processes == 1 ? "it has ended" : "they have ended");
 }
 
+/* Problems are said whatever else is not to be. */
+static void say(void *context, bool problem, const char *sentence)
+{
+	const struct progress_line *line = context;
+
+	if (line->quiet && !problem)
+		return;
+	erase(line);
+	cli_error("%s", sentence);
+}
+
 static int take_option(struct arguments *arguments, int option, const char *value,
 		       struct error *error)
 {
 	uint64_t number;
 
+	if (option >= 0 && !options_origin())
+		arguments->typed |= 1ull << option;
 	switch (option) {
 	case OPT_OUTPUT:
 		arguments->collect.output = value;
@@ -164,7 +185,6 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		return ranks_parse(value, &arguments->collect.ranks, error);
 	case OPT_MODE:
 		arguments->sampled = strcmp(value, "sample") == 0;
-		arguments->turn = arguments->turn || !options_origin();
 		return 0;
 	case OPT_INTERVAL:
 		if (!units_parse_bytes(value, &number) || number < INTERVAL_MIN ||
@@ -200,10 +220,55 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_EVERY:
 		return triggers_every(&arguments->collect.triggers, value, error);
 	case OPT_ON:
-		return triggers_on(&arguments->collect.triggers, value, error);
+		return triggers_on(&arguments->collect.triggers, value, false, error);
+	case OPT_WRITE_ON:
+		return triggers_on(&arguments->collect.triggers, value, true, error);
+	case OPT_WRITE_LIMIT:
+		if (options_number("write-limit", value, &number, error) < 0)
+			return -1;
+		if (number < 1 || number > WRITE_LIMIT_MAX)
+			return error_set(error, "--write-limit takes 1 to %d, not %s",
+					 WRITE_LIMIT_MAX, value);
+		arguments->collect.write_limit = (unsigned)number;
+		return 0;
 	default:
 		return error_set(error, "an option without a meaning");
 	}
+}
+
+static bool is_typed(const struct arguments *arguments, int option)
+{
+	return arguments->typed >> option & 1;
+}
+
+/* What was decided when the process began. */
+static int check_pid(const struct arguments *arguments, struct error *error)
+{
+	static const struct {
+		int option;
+		const char *instead;
+	} others[] = {
+		{ OPT_CHILDREN,
+		  "descendants of a process that records itself do so too: record --pid each" },
+		{ OPT_RANKS, "one process is recorded, whatever its rank is" },
+		{ OPT_DEPTH, "it was chosen when the process began: set HEAPGAUGE_DEPTH there" },
+		{ OPT_BUDGET, "it was chosen when the process began: set HEAPGAUGE_BUDGET there" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (is_typed(arguments, others[i].option))
+			return error_set(error, "--%s does not go with --pid: %s",
+					 rows[others[i].option].name, others[i].instead);
+	return 0;
+}
+
+static int check(const struct arguments *arguments, struct error *error)
+{
+	if (is_typed(arguments, OPT_INTERVAL) && !arguments->sampled)
+		return error_set(error, "--interval goes with --mode sample");
+	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))
+		return error_set(error, "--write-limit goes with --write-on CONDITION");
+	return arguments->pid ? check_pid(arguments, error) : 0;
 }
 
 /* Returns -1 to go on, or the exit status. */
@@ -219,16 +284,16 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 
 		if (got == OPTIONS_WORD && arguments->pid)
 			return cli_usage_error("record", "either --pid or a program, not both");
-		if (got == OPTIONS_END && arguments->pid)
-			return -1;
-		if (got == OPTIONS_WORD) {
+		if (got == OPTIONS_END && !arguments->pid)
+			return cli_usage_error("record", "record needs a program to run");
+		if (got == OPTIONS_END || got == OPTIONS_WORD) {
 			arguments->collect.argv = argv + options.at - 1;
 			if (arguments->sampled)
 				arguments->collect.interval = arguments->interval;
-			return -1;
+			return check(arguments, &error) < 0
+				       ? cli_usage_error("record", "%s", error.message)
+				       : -1;
 		}
-		if (got == OPTIONS_END)
-			return cli_usage_error("record", "record needs a program to run");
 		if (got == OPTIONS_HELP)
 			return command_show_help(&command_record);
 		if (got == OPTIONS_ERROR || take_option(arguments, got, value, &error) < 0)
@@ -323,8 +388,11 @@ static int run_attached(struct arguments *arguments, struct progress_line *line)
 		.pid = arguments->pid,
 		.output = arguments->collect.output,
 		.version = HEAPGAUGE_VERSION,
-		.turn = arguments->turn,
+		.turn = is_typed(arguments, OPT_MODE),
 		.interval = arguments->sampled ? arguments->interval : 0,
+		.triggers = &arguments->collect.triggers,
+		.write_limit = arguments->collect.write_limit,
+		.say = say,
 		.progress = !arguments->quiet && terminal_of(STDERR_FILENO).redraws ? draw : NULL,
 		.context = line,
 	};
@@ -345,6 +413,8 @@ static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
 						    .depth_limit = LIVE_DEPTH_DEFAULT,
+						    .write_limit = WRITE_LIMIT,
+						    .say = say,
 						    .version = HEAPGAUGE_VERSION },
 				       .interval = INTERVAL_DEFAULT };
 	AUTO(collect_result_release) struct collect_result result = { 0 };
@@ -355,9 +425,11 @@ static int run_record(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	line.quiet = arguments.quiet;
 	if (arguments.pid) {
 		status = run_attached(&arguments, &line);
 		budgets_release(&arguments.budgets);
+		triggers_release(&arguments.collect.triggers);
 		return status;
 	}
 	if (rank_own() != RANK_NONE && !ranks_have(&arguments.collect.ranks, rank_own()))
@@ -398,10 +470,14 @@ static const char *const examples[] = {
 	"a recording of each of four ranks; the other four run without heapgauge",
 	"heapgauge record --on 'rss>80%' --every 1min ./server",
 	"snapshots when memory gets short, and every minute: see the view snapshots",
+	"heapgauge record --write-on 'growth>50MiB/min' ./server",
+	"heapgauge.server.PID.1.hg, .2.hg and so on, each time that a stack has grown by that; it runs on",
 	"heapgauge record --check budgets.ini -- ctest",
 	"record a test suite and fail if a test needs more memory than its budget",
 	"heapgauge record --pid 4711",
 	"a process that records itself, until Ctrl-C",
+	"heapgauge record --pid 4711 --write-on 'pressure>20%' --every 1min",
+	"the same, and a recording each time that memory gets scarce",
 	NULL,
 };
 

@@ -5,7 +5,8 @@
  * to do. The process is not stopped, and gets no signal. Its control page is written to, if that is its own: the clock, and
  * the dial, which is turned back at the end.
  *
- * One loop in the calling thread, as in collect.c; signals belong to the process.
+ * One loop in the calling thread, as in collect.c; signals belong to the process. A worker reads the copy, which stays as it is
+ * meanwhile; the clock goes on.
  */
 #include "collect/attach.h"
 
@@ -31,7 +32,8 @@
 #define NS_PER_MS 1000000ull
 #define COPY_INTERVAL_NS (100 * NS_PER_MS)
 #define PROGRESS_NS (200 * NS_PER_MS)
-enum { COPY_SHARE = 20 }; /* copying takes at most this part of the time */
+enum { COPY_SHARE = 20 };  /* copying takes at most this part of the time */
+enum { FILE_MODE = 0666 }; /* less the umask */
 
 struct attached {
 	const struct attach_options *options;
@@ -40,6 +42,8 @@ struct attached {
 	struct copied
 		spare; /* where nothing is held: a copy that is cut off by the end replaces none that is whole */
 	struct target *target;
+	struct worker *sampler;
+	struct dumps *dumps; /* NULL = no condition asks for any */
 	struct cgroups cgroups;
 	int signal_fd;
 	bool stop;
@@ -51,14 +55,14 @@ struct attached {
 
 /* ---- the control page ---- */
 
-static void write_control(const struct attached *a, size_t offset, const void *from, size_t bytes)
+/* What may be read may be written, unless it is only its file that may be read. */
+static bool write_control(const struct attached *a, size_t offset, const void *from, size_t bytes)
 {
 	struct iovec local = { (void *)(uintptr_t)from, bytes };
 	struct iovec remote = { (void *)(uintptr_t)(a->control_at + offset), bytes };
 
-	/* What may be read may be written; if not, the process keeps its own clock as before. */
-	if (a->control_at)
-		(void)process_vm_writev(a->recorded.pid, &local, 1, &remote, 1, 0);
+	return a->control_at &&
+	       process_vm_writev(a->recorded.pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
 static void write_clock(struct attached *a, uint64_t now_ns)
@@ -72,30 +76,50 @@ static void write_clock(struct attached *a, uint64_t now_ns)
 	_Static_assert(offsetof(struct live_control, birth_code) ==
 			       offsetof(struct live_control, clock_ms) + sizeof words[0],
 		       "both in one write");
-	write_control(a, offsetof(struct live_control, clock_ms), words, sizeof words);
+	/* If not, the process keeps its own as before. */
+	(void)write_control(a, offsetof(struct live_control, clock_ms), words, sizeof words);
 }
 
-static void write_dial(const struct attached *a, uint32_t mode, uint64_t interval)
+static bool write_dial(const struct attached *a, uint32_t mode, uint64_t interval)
 {
-	write_control(a, offsetof(struct live_control, interval), &interval, sizeof interval);
-	write_control(a, offsetof(struct live_control, mode), &mode, sizeof mode);
+	return write_control(a, offsetof(struct live_control, interval), &interval,
+			     sizeof interval) &&
+	       write_control(a, offsetof(struct live_control, mode), &mode, sizeof mode);
 }
 
-static void turn_up(struct attached *a)
+static int turn_up(struct attached *a, struct error *error)
 {
 	const struct attach_options *o = a->options;
 
 	a->before = a->copied.control;
-	if (!a->control_at || (!o->turn && a->before.mode != LIVE_MODE_DORMANT))
-		return;
-	a->turned = true;
-	write_dial(a, o->interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT, o->interval);
+	if (!o->turn && (!a->control_at || a->before.mode != LIVE_MODE_DORMANT))
+		return 0;
+	if (!a->control_at)
+		return error_set(
+			error,
+			"the mode of process %d is that of the 'heapgauge record' which runs "
+			"it: leave --mode out",
+			(int)o->pid);
+	a->turned = write_dial(a, o->interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT, o->interval);
+	if (!a->turned)
+		return error_set(error,
+				 "process %d may be read but not turned up: run this as root",
+				 (int)o->pid);
+	return 0;
 }
 
 static void turn_back(const struct attached *a)
 {
 	if (a->turned && a->target->ended_ns == 0)
-		write_dial(a, a->before.mode, a->before.interval);
+		(void)write_dial(a, a->before.mode, a->before.interval);
+}
+
+/* That it is recorded by now; 0 = every block. */
+static uint64_t interval_of(const struct attached *a)
+{
+	if (a->turned)
+		return a->options->interval;
+	return a->before.mode == LIVE_MODE_SAMPLE ? a->before.interval : 0;
 }
 
 /* ---- the target ---- */
@@ -128,6 +152,7 @@ static struct target *new_target(struct attached *a, uint64_t now_ns, struct err
 	target->profile = PROFILE_INIT;
 	target->profile.control = new_control(&a->copied.control);
 	target->cgroups = &a->cgroups;
+	target->memory_bytes = target_machine_memory();
 	series_init(&target->series);
 	snapshots_init(&target->snapshots);
 	memories_init(&target->memories);
@@ -174,15 +199,54 @@ static bool take_copy(struct attached *a, enum copied_parts parts)
 
 /* ---- the loop ---- */
 
+static void do_sample(void *context, const struct worker_job *job)
+{
+	(void)context;
+	target_sample_run(job->target);
+}
+
+static void give_sample(struct attached *a, uint64_t now_ns)
+{
+	if (!worker_give(a->sampler, &(struct worker_job){ a->target, now_ns }))
+		a->target->sampling = false;
+}
+
+/* A recording of what it is now, while it goes on, if a condition asks for one. The copy is one of its own. */
+static void dump(struct attached *a, uint64_t now_ns)
+{
+	const char *condition = dumps_ready(a->dumps) ? target_take_dump(a->target) : NULL;
+	AUTO(copied_release) struct copied copied = COPIED_INIT;
+	struct error error = ERROR_INIT;
+	struct target *clone;
+
+	if (!condition || copied_take(&copied, &a->recorded, COPIED_ALL, &error) < 0)
+		return;
+	clone = target_clone(a->target, copied.memory, copied.bytes);
+	if (!clone)
+		return;
+	copied.memory = NULL;
+	copied.bytes = 0;
+	dumps_give(a->dumps, clone, condition, now_ns);
+}
+
+/* The worker reads the copy: nothing is copied meanwhile. */
 static void look(struct attached *a, uint64_t now_ns)
 {
 	struct target *target = a->target;
 
+	if (target_is_sampling(target))
+		return;
 	if (!take_copy(a, COPIED_COUNTERS))
 		return; /* it is about to end, or another program by now: the descriptor will tell */
-	if (target_sample(target, now_ns, 0, false))
-		target_sample_run(target);
+	dump(a, now_ns); /* what was asked for in the last turn */
 	a->next_copy_ns = now_ns + MAX(COPY_INTERVAL_NS, (collector_now() - now_ns) * COPY_SHARE);
+	bool due = target_sample(target, now_ns, 0, false);
+
+	if (target->ended_ns != 0)
+		return; /* another program */
+	target_check_triggers(target, a->options->triggers, now_ns);
+	if (due || target_is_asked(target, now_ns))
+		give_sample(a, now_ns);
 }
 
 static void show_progress(struct attached *a, uint64_t now_ns)
@@ -212,8 +276,10 @@ static void read_signals(struct attached *a)
 {
 	struct signalfd_siginfo info;
 
-	while (read(a->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-		a->stop = a->stop || info.ssi_signo != SIGCHLD;
+	while (read(a->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+		if (!target_signalled(a->target, a->options->triggers, (int)info.ssi_signo))
+			a->stop = a->stop || info.ssi_signo != SIGCHLD;
+	}
 }
 
 /* All of it once more, with the blocks: from what we hold of it, or, while it lives, from itself. Without either, the last
@@ -222,6 +288,7 @@ static void take_last(struct attached *a, bool gone)
 {
 	struct error error = ERROR_INIT;
 
+	worker_finish(a->sampler);
 	if (!gone) {
 		(void)take_copy(a, COPIED_ALL);
 	} else if (a->copied.fd >= 0) {
@@ -253,11 +320,14 @@ static void run_loop(struct attached *a)
 		write_clock(a, now_ns);
 		if (now_ns >= a->next_copy_ns)
 			look(a, now_ns);
+		dumps_tell(a->dumps);
 		show_progress(a, now_ns);
 	}
 	take_last(a, false);
+	/* What was asked for at the last moment. */
 	(void)target_sample(target, collector_now(), 0, false);
-	__atomic_store_n(&target->sampling, false, __ATOMIC_RELAXED);
+	if (target->sampling || target_is_asked(target, collector_now()))
+		target_sample_run(target);
 }
 
 /* ---- the recording ---- */
@@ -277,32 +347,35 @@ static char *output_path(const struct attached *a)
 
 static int write_recording(struct attached *a, struct collect_result *ret, struct error *error)
 {
-	char *argv[] = { a->target->known.command ? strdup(a->target->known.command) : NULL, NULL };
-	const struct collect_options as = { .argv = argv, .version = a->options->version };
-	struct collector c = { .options = &as,
-			       .result = ret,
-			       .start_ns = a->target->started_ns,
-			       .end_ns = collector_now() };
+	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
 	AUTO_FREE char *path = output_path(a);
-	int status = -1;
 
-	c.encoder = encoder_new(c.start_ns);
-	if (!c.encoder || !path) {
-		error_set(error, "no memory left");
-	} else {
-		/* Both go: the memory is the target's from now on. */
-		a->copied.memory = NULL;
-		a->copied.bytes = 0;
-		encoder_give(c.encoder, TAKE(a->target), c.end_ns);
-		status = collector_write(&c, path, error);
-	}
-	encoder_free(c.encoder);
-	free(argv[0]);
-	if (status == 0) {
-		ret->recorded = true;
-		ret->path = TAKE(path);
-	}
-	return status;
+	if (!path)
+		return error_set(error, "no memory left");
+	/* Both go: the memory is the target's from now on. */
+	a->copied.memory = NULL;
+	a->copied.bytes = 0;
+	if (collector_encode_one(TAKE(a->target), collector_now(), a->options->version, &bytes,
+				 error) < 0 ||
+	    file_write_atomic(path, buffer_span(&bytes), FILE_MODE, error) < 0)
+		return -1;
+	ret->recorded = true;
+	ret->path = TAKE(path);
+	return 0;
+}
+
+/* Without memory for it, nothing is written meanwhile. */
+static void begin_dumps(struct attached *a)
+{
+	AUTO_FREE char *path = output_path(a);
+	const struct dumps_options dumps = { .path = path,
+					     .limit = a->options->write_limit,
+					     .version = a->options->version,
+					     .say = a->options->say,
+					     .context = a->options->context };
+
+	if (path && triggers_write(a->options->triggers))
+		a->dumps = dumps_new(&dumps);
 }
 
 static int begin(struct attached *a, struct error *error)
@@ -322,11 +395,20 @@ static int begin(struct attached *a, struct error *error)
 	if (!a->target)
 		return -1;
 	lend_copy(a);
-	turn_up(a);
+	a->sampler = worker_new(do_sample, NULL);
+	if (!a->sampler)
+		return error_set(error, "no memory left");
+	if (turn_up(a, error) < 0)
+		return -1;
+	if (collector_check_triggers(a->options->triggers, &a->cgroups, a->options->pid,
+				     interval_of(a), a->options->say, a->options->context,
+				     error) < 0) {
+		turn_back(a);
+		return -1;
+	}
+	begin_dumps(a);
 	return 0;
 }
-
-static const struct triggers no_triggers;
 
 int collect_attach(const struct attach_options *options, struct collect_result *ret,
 		   struct error *error)
@@ -338,7 +420,7 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 	int status;
 
 	*ret = (struct collect_result){ .end = COLLECT_NOT_STARTED, .number = 125 };
-	a.signal_fd = launch_signals_take(&saved, &no_triggers, error);
+	a.signal_fd = launch_signals_take(&saved, options->triggers, error);
 	if (a.signal_fd < 0)
 		return -1;
 	cgroups_init(&a.cgroups, "");
@@ -346,12 +428,14 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 	if (status == 0) {
 		run_loop(&a);
 		turn_back(&a);
+		dumps_free(TAKE(a.dumps));
 		if (a.target->ended_ns != 0)
 			target_ask_end(a.target);
 		ret->end = a.target->ended_ns == 0 ? COLLECT_LEFT : COLLECT_EXITED;
 		ret->number = 0;
 		status = write_recording(&a, ret, error);
 	}
+	worker_free(a.sampler);
 	if (a.target) {
 		a.target->profile.memory = NULL; /* the copy's */
 		target_free(a.target);

@@ -10,7 +10,10 @@ struct attach_options {
 	const char *output;  /* NULL = heapgauge.PROGRAM.PID.hg */
 	const char *version; /* of heapgauge */
 	bool turn; /* the dial, to `interval`, for as long as it takes; a dormant one is turned anyway */
-	uint64_t interval; /* of samples; 0 = every block */
+	uint64_t interval;		 /* of samples; 0 = every block */
+	const struct triggers *triggers; /* when to take snapshots, or to write */
+	unsigned write_limit;		 /* how many recordings they may write */
+	collect_say *say;		 /* NULL = nobody listens */
 	void (*progress)(void *context, const struct collect_progress *progress);
 	void *context;
 };

@@ -4,6 +4,8 @@
  * group up to the mount is asked, and the one that leaves the least room counts. What a group uses includes the cache
  * of files; the inactive part of that goes before anything else, so it is not counted as used.
  *
+ * Pressure (PSI) is of version 2 alone; where the group has none, the machine's counts.
+ *
  * Owns two mounts, read once; a group is looked up anew each time, because processes move.
  */
 #include "collect/cgroup.h"
@@ -231,6 +233,72 @@ struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
 	if (memory.limit_bytes == 0)
 		memory = read_version(cgroups, text, &cgroups->second, NULL, &second_names);
 	return memory;
+}
+
+/* ---- pressure ---- */
+
+/* "some avg10=1.53 avg60=0.87 avg300=0.20 total=1413529" */
+static uint64_t average(const char *line, const char *name)
+{
+	const char *end = line ? strchrnul(line, '\n') : NULL;
+	const char *at = line ? strstr(line, name) : NULL;
+
+	if (!at || at > end)
+		return 0;
+	double percent = strtod(at + strlen(name), NULL);
+
+	return percent > 0 && percent <= 100 ? (uint64_t)(percent * 100 + 0.5) : 0;
+}
+
+struct pressure pressure_parse(const char *text)
+{
+	const char *some = strstr(text, "some avg10="), *full = strstr(text, "full avg10=");
+
+	return (struct pressure){ .some_10s = average(some, "avg10="),
+				  .some_60s = average(some, "avg60="),
+				  .some_300s = average(some, "avg300="),
+				  .full_10s = average(full, "avg10="),
+				  .full_60s = average(full, "avg60="),
+				  .full_300s = average(full, "avg300="),
+				  .known = some };
+}
+
+static struct pressure read_pressure(const char *path)
+{
+	AUTO_FREE char *text = read_text(path);
+
+	return text ? pressure_parse(text) : (struct pressure){ 0 };
+}
+
+struct pressure cgroups_pressure_in(const struct cgroups *cgroups, const char *group)
+{
+	const struct cgroup_mount *mount = &cgroups->second;
+	AUTO_FREE char *folder =
+		mount->at && mount->root ? folder_of(cgroups->prefix, mount, group) : NULL;
+	AUTO_FREE char *path = folder ? path_join(folder, "memory.pressure") : NULL;
+	struct pressure pressure = path ? read_pressure(path) : (struct pressure){ 0 };
+
+	pressure.of_group = pressure.known;
+	return pressure;
+}
+
+struct pressure cgroups_pressure(const struct cgroups *cgroups, pid_t pid)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_FREE char *machine = NULL;
+	AUTO_FREE char *text = NULL;
+	struct pressure pressure = { 0 };
+
+	if (asprintf(&path, "%s/proc/%d/cgroup", cgroups->prefix, (int)pid) < 0)
+		path = NULL;
+	if (asprintf(&machine, "%s/proc/pressure/memory", cgroups->prefix) < 0)
+		machine = NULL;
+	text = path ? read_text(path) : NULL;
+	const char *group = find_group(text, NULL);
+
+	if (group)
+		pressure = cgroups_pressure_in(cgroups, group);
+	return pressure.known || !machine ? pressure : read_pressure(machine);
 }
 
 uint64_t cgroups_oom_kills(const struct cgroups *cgroups, const char *group)

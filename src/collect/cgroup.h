@@ -27,6 +27,19 @@ struct cgroup_memory {
 /* The tightest of the process' group and those above it; all zero if there is no limit. */
 struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid);
 
+/* How long some, or all, of the tasks had to wait for memory, as the kernel averages it: hundredths of a percent. */
+struct pressure {
+	uint64_t some_10s, some_60s, some_300s, full_10s, full_60s, full_300s;
+	bool known;    /* else the kernel does not tell (PSI) */
+	bool of_group; /* else of the machine */
+};
+/* Of the group of version 2 that the process is in, also where version 1 has the memory; else of the machine. */
+struct pressure cgroups_pressure(const struct cgroups *cgroups, pid_t pid);
+/* Of the group of that path. */
+struct pressure cgroups_pressure_in(const struct cgroups *cgroups, const char *group);
+/* The text of a file such as /proc/pressure/memory. Pure. */
+struct pressure pressure_parse(const char *text);
+
 /* How often the OOM killer has killed in the group of that path; UINT64_MAX if there is no such group any more, or it does
  * not tell. */
 uint64_t cgroups_oom_kills(const struct cgroups *cgroups, const char *group);

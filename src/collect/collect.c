@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -74,7 +75,7 @@ static bool snapshot_signal(struct collector *c, int number)
 			continue;
 		asks = true;
 		for (size_t j = 0; j < c->targets.count; j++)
-			target_wish(c->targets.at[j], trigger->text);
+			target_fire(c->targets.at[j], trigger);
 	}
 	return asks;
 }
@@ -176,6 +177,24 @@ static void sample(struct collector *c, struct target *target, uint64_t now_ns)
 	}
 }
 
+/* A recording of it alone, while it goes on, if a condition asks for one. */
+static void dump(struct collector *c, struct target *target, uint64_t now_ns)
+{
+	const char *condition = dumps_ready(c->dumps) ? target_take_dump(target) : NULL;
+	struct target *clone;
+	void *twin;
+
+	if (!condition || target->left_out || !target_is_ready(target))
+		return;
+	/* Of no bytes: another mapping of the same memory. */
+	twin = mremap(target->profile.memory, 0, target->profile.bytes, MREMAP_MAYMOVE);
+	clone = twin != MAP_FAILED ? target_clone(target, twin, target->profile.bytes) : NULL;
+	if (clone)
+		dumps_give(c->dumps, clone, condition, now_ns);
+	else if (twin != MAP_FAILED)
+		munmap(twin, target->profile.bytes);
+}
+
 static void tick(struct collector *c, uint64_t now_ns)
 {
 	uint64_t live = 0;
@@ -195,6 +214,7 @@ static void tick(struct collector *c, uint64_t now_ns)
 			}
 			sample(c, target, now_ns);
 			target_check_triggers(target, &c->options->triggers, now_ns);
+			dump(c, target, now_ns);
 			sampled = true;
 		}
 		if (target->ended_ns == 0 && target_is_asked(target, now_ns) &&
@@ -284,6 +304,7 @@ static void run_loop(struct collector *c)
 			bool busy = c->targets.count > 0 || c->pending.count > 0;
 
 			tick(c, now_ns);
+			dumps_tell(c->dumps);
 			collector_pass_on(c, now_ns, false);
 			next_ns = now_ns + (busy ? NS_PER_MS : IDLE_NS);
 		}
@@ -386,6 +407,20 @@ static void lift_limits(void)
 	}
 }
 
+/* Without memory for it, nothing is written meanwhile. */
+static void begin_dumps(struct collector *c)
+{
+	AUTO_FREE char *path = output_path(c->options, c->child);
+	const struct dumps_options dumps = { .path = path,
+					     .limit = c->options->write_limit,
+					     .version = c->options->version,
+					     .say = c->options->say,
+					     .context = c->options->context };
+
+	if (path && triggers_write(&c->options->triggers))
+		c->dumps = dumps_new(&dumps);
+}
+
 static int run(struct collector *c, struct launch_signals *saved, struct error *error)
 {
 	struct launch launch = { .argv = c->options->argv,
@@ -409,7 +444,9 @@ static int run(struct collector *c, struct launch_signals *saved, struct error *
 		return -1;
 	}
 	lift_limits();
+	begin_dumps(c);
 	run_loop(c);
+	dumps_free(TAKE(c->dumps));
 	c->end_ns = collector_now();
 	/* Nobody who comes later is answered. */
 	listener_close(&c->listener);
@@ -453,6 +490,11 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 	if (options->self && stat(options->self, &c.self) < 0)
 		c.self.st_ino = 0;
 	cgroups_init(&c.cgroups, "");
+	if (collector_check_triggers(&options->triggers, &c.cgroups, getpid(), options->interval,
+				     options->say, options->context, error) < 0) {
+		cgroups_release(&c.cgroups);
+		return -1;
+	}
 	c.signal_fd = launch_signals_take(&saved, &options->triggers, error);
 	if (c.signal_fd < 0) {
 		cgroups_release(&c.cgroups);

@@ -33,6 +33,9 @@ enum collect_children {
 	COLLECT_CHILDREN_NONE,
 };
 
+/* A sentence about what happens meanwhile. A problem is worth telling to those who want to hear nothing else. */
+typedef void collect_say(void *context, bool problem, const char *sentence);
+
 struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL at the end; argv[0] is not NULL */
 	const char *
@@ -44,7 +47,9 @@ struct collect_options {
 	enum collect_children children;
 	struct ranks ranks;
 	uint64_t interval;	  /* of sampling, in bytes; 0: every block is recorded */
-	struct triggers triggers; /* the caller's: when to take snapshots */
+	struct triggers triggers; /* the caller's: when to take snapshots, or to write */
+	unsigned write_limit;	  /* how many recordings they may write */
+	collect_say *say;	  /* NULL = nobody listens */
 	const char *
 		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */
 	/* Called about five times a second; NULL = never. */

@@ -8,12 +8,14 @@
 #include <sys/stat.h>
 
 #include "collect/collect.h"
+#include "collect/dump.h"
 #include "collect/encoder.h"
 #include "collect/handover.h"
 #include "collect/silent.h"
 #include "collect/starts.h"
 #include "collect/target.h"
 #include "collect/worker.h"
+#include "util/buffer.h"
 #include "util/vector.h"
 
 /* A connection whose hello has not come yet. */
@@ -38,6 +40,7 @@ struct collector {
 	VECTOR(struct pending) pending;
 	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
 	struct encoder *encoder;
+	struct dumps *dumps;	/* NULL = no condition asks for any */
 	struct worker *sampler; /* reads what takes time: sample.c */
 	struct cgroups cgroups;
 	struct silent
@@ -76,7 +79,18 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone);
 
 /* ---- write.c ---- */
 
-/* Waits for the encoder and writes the recording. */
+/* Waits for the encoder and writes the recording; or gives its bytes. */
+int collector_encode(struct collector *collector, struct buffer *ret, struct error *error);
 int collector_write(struct collector *collector, const char *path, struct error *error);
+/* A recording of one process alone, which may live on; takes the target. */
+int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
+			 struct buffer *ret, struct error *error);
+
+/* ---- collect.c and attach.c ---- */
+
+/* Says which conditions cannot come true, or are judged by estimates; those that never can are an error. */
+int collector_check_triggers(const struct triggers *triggers, const struct cgroups *cgroups,
+			     pid_t pid, uint64_t interval, collect_say *say, void *context,
+			     struct error *error);
 
 #endif

@@ -8,6 +8,7 @@
  * marks, memories and names are the worker's, everything else is the loop's.
  * Invariant: a target that is being sampled is neither freed nor given to the encoder.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +20,9 @@
 #include "format/live_marks.h"
 #include "format/live_view.h"
 #include "util/cleanup.h"
+
+#define LOOK_INTERVAL_NS 100000000ull
+enum { LOOK_SHARE = 50 }; /* looking at stacks takes this part of the time at most */
 
 static uint64_t mono_ns(void)
 {
@@ -142,6 +146,51 @@ static void take_marks(struct target *target)
 	}
 }
 
+static void wish(struct target *target, const struct trigger *trigger)
+{
+	struct target_wish wish = { "" };
+
+	snprintf(wish.name, sizeof wish.name, "%s", trigger->text);
+	(void)vector_push(&target->sample.wishes, wish);
+	if (trigger->writes && !target->sample.dump)
+		target->sample.dump = trigger->text;
+}
+
+/* A mapping is no stack's heap. */
+static void leave_heap(const struct profile *profile, struct snapshot_site *sites, size_t count)
+{
+	struct live_view view;
+	const struct live_site *all;
+
+	if (live_view_init(&view, profile->memory, profile->bytes))
+		return;
+	all = live_view_at(&view, LIVE_SITES);
+	for (size_t i = 0; i < count; i++)
+		if (LIVE_LOAD(all[i].kind) != LIVE_KIND_HEAP)
+			sites[i].bytes = 0;
+}
+
+/* Conditions on what single stacks hold. */
+static void look_at_sites(struct target *target)
+{
+	uint64_t began_ns = mono_ns(), at_ns = saturating_sub(began_ns, target->started_ns);
+	const struct profile *profile = &target->profile;
+	AUTO_FREE struct snapshot_site *sites = NULL;
+	size_t count;
+
+	if (live_read_site_live(profile->memory, profile->bytes, &sites, &count) < 0)
+		return;
+	leave_heap(profile, sites, count);
+	for (size_t i = 0; i < target->conditions->list.count; i++) {
+		const struct trigger *trigger = &target->conditions->list.at[i];
+
+		if ((trigger->kind == TRIGGER_SITE || trigger->kind == TRIGGER_GROWTH) &&
+		    trigger_fires_by_site(trigger, &target->triggers[i], sites, count, at_ns))
+			wish(target, trigger);
+	}
+	target->sample.looked_ns = mono_ns() - began_ns;
+}
+
 static void take_wishes(struct target *target)
 {
 	for (size_t i = 0; i < target->sample.wishes.count; i++) {
@@ -172,12 +221,22 @@ static void read_memory(struct target *target)
 		memories_add(&target->memories, &row, mono_ns() - began_ns);
 }
 
+bool target_look_is_due(const struct target *target, uint64_t at_ns)
+{
+	return target->triggers && at_ns >= target->next_look_ns &&
+	       triggers_ask_sites(target->conditions);
+}
+
 void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
 {
 	const struct live_totals *totals = &target->totals;
 	uint64_t live_bytes = saturating_sub(totals->bytes, totals->freed_bytes);
 
 	target->sample.usual = usual;
+	target->sample.looks = target_look_is_due(target, at_ns);
+	if (target->sample.looks)
+		target->next_look_ns =
+			at_ns + MAX(LOOK_INTERVAL_NS, target->sample.looked_ns * LOOK_SHARE);
 	for (size_t i = 0; i < target->wishes.count; i++)
 		(void)vector_push(&target->sample.wishes, target->wishes.at[i]);
 	target->wishes.count = 0;
@@ -201,6 +260,8 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
 void target_sample_run(struct target *target)
 {
 	take_marks(target);
+	if (target->sample.looks)
+		look_at_sites(target);
 	take_wishes(target);
 	if (target->sample.usual) {
 		read_names(target);

@@ -26,6 +26,7 @@
 
 #define NS_PER_MS 1000000ull
 #define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
+#define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
 
 static void fill_control(struct live_control *control, const struct collect_options *options)
 {
@@ -53,6 +54,11 @@ static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t 
 	target->next_budget_ns = at_ns + BUDGET_INTERVAL_NS;
 }
 
+uint64_t target_machine_memory(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
 			  const struct collect_options *options, const struct cgroups *cgroups,
 			  const char *collector, uint64_t now_ns, struct error *error)
@@ -75,7 +81,7 @@ struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *h
 	snapshots_init(&target->snapshots);
 	memories_init(&target->memories);
 	target->cgroups = cgroups;
-	target->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	target->memory_bytes = target_machine_memory();
 	if (profile_make(&target->profile, hello->address_limit, collector, error) < 0) {
 		target_free(target);
 		return NULL;
@@ -109,6 +115,8 @@ void target_free(struct target *target)
 	vector_release(&target->marks);
 	vector_release(&target->wishes);
 	vector_release(&target->sample.wishes);
+	for (size_t i = 0; target->triggers && i < target->conditions->list.count; i++)
+		trigger_state_release(&target->triggers[i]);
 	free(target->triggers);
 	free(target->known.command);
 	free(target->known.exe);
@@ -221,38 +229,89 @@ void target_wish(struct target *target, const char *name)
 	(void)vector_push(&target->wishes, wish); /* without memory it is not taken */
 }
 
+/* The kernel's averages move every two seconds. */
+static void follow_pressure(struct target *target, uint64_t at_ns)
+{
+	if (at_ns < target->next_pressure_ns ||
+	    (!triggers_find(target->conditions, TRIGGER_PRESSURE) &&
+	     !triggers_find(target->conditions, TRIGGER_PRESSURE_FULL)))
+		return;
+	target->pressure = cgroups_pressure(target->cgroups, target->pid);
+	target->next_pressure_ns = at_ns + PRESSURE_INTERVAL_NS;
+}
+
 void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns)
 {
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+
+	target->conditions = triggers;
+	if (!target->triggers)
+		target->triggers = calloc(triggers->list.count + 1, sizeof *target->triggers);
+	follow_pressure(target, at_ns);
 	struct trigger_input input = {
-		.at_ns = saturating_sub(now_ns, target->started_ns),
+		.at_ns = at_ns,
 		.rss_bytes = target->rss_bytes,
 		.live_bytes = saturating_sub(target->totals.bytes, target->totals.freed_bytes),
 		.calls = target->totals.calls,
 		.memory_bytes = target->memory_bytes,
 		.group_limit_bytes = target->cgroup.limit_bytes,
 		.group_bytes = target->cgroup.usage_bytes,
+		.some_pressure = target->pressure.some_10s,
+		.full_pressure = target->pressure.full_10s,
 	};
 
 	if (input.group_limit_bytes != 0)
 		input.memory_bytes = MIN(input.memory_bytes, input.group_limit_bytes);
-	if (!target->triggers)
-		target->triggers = calloc(triggers->list.count + 1, sizeof *target->triggers);
 	for (size_t i = 0; i < triggers->list.count && target->triggers; i++) {
 		if (trigger_fires(&triggers->list.at[i], &target->triggers[i], &input))
-			target_wish(target, triggers->list.at[i].text);
+			target_fire(target, &triggers->list.at[i]);
 	}
+}
+
+void target_fire(struct target *target, const struct trigger *trigger)
+{
+	target_wish(target, trigger->text);
+	if (trigger->writes && !target->dump)
+		target->dump = trigger->text;
+}
+
+bool target_signalled(struct target *target, const struct triggers *triggers, int number)
+{
+	bool asks = false;
+
+	for (size_t i = 0; i < triggers->list.count; i++) {
+		const struct trigger *trigger = &triggers->list.at[i];
+
+		if (trigger->kind != TRIGGER_SIGNAL || trigger->limit != (uint64_t)number)
+			continue;
+		asks = true;
+		target_fire(target, trigger);
+	}
+	return asks;
+}
+
+const char *target_take_dump(struct target *target)
+{
+	if (target_is_sampling(target))
+		return NULL;
+	if (!target->dump)
+		target->dump = target->sample.dump;
+	target->sample.dump = NULL;
+	return TAKE(target->dump);
 }
 
 bool target_is_asked(struct target *target, uint64_t now_ns)
 {
 	const struct live_header *header = target->profile.memory;
 	uint64_t marks = __atomic_load_n(&header->used[LIVE_MARKS], __ATOMIC_RELAXED);
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
-	if (target_is_sampling(target) ||
-	    (target->wishes.count == 0 &&
-	     marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED)))
+	if (target_is_sampling(target))
 		return false;
-	target_sample_prepare(target, saturating_sub(now_ns, target->started_ns), false);
+	if (!target_look_is_due(target, at_ns) && target->wishes.count == 0 &&
+	    marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED))
+		return false;
+	target_sample_prepare(target, at_ns, false);
 	return true;
 }
 

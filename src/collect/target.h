@@ -29,6 +29,9 @@ struct target_wish {
 /* What is known at the moment of a sample; the rest of it takes time to read. */
 struct target_moment {
 	bool usual; /* a kept moment is due; else only what the program or somebody else asked for */
+	bool looks;	    /* at what each stack holds, for the conditions that ask that */
+	const char *dump;   /* the condition that asked for a recording meanwhile; NULL: none */
+	uint64_t looked_ns; /* how long that took */
 	struct snapshot_row snapshot;
 	struct memory_row memory;
 	VECTOR(struct target_wish) wishes;
@@ -53,7 +56,11 @@ struct target {
 	uint64_t next_totals_ns;     /* since its start */
 	uint64_t stopped_ms;	     /* in which its clock stood still */
 	struct series series;
-	struct trigger_state *triggers;	   /* by trigger; NULL: there are none */
+	const struct triggers *conditions; /* NULL: none were checked yet */
+	struct trigger_state *triggers;	   /* by trigger; those that ask of stacks are a worker's */
+	struct pressure pressure;	   /* as last read, if a condition asks for it */
+	uint64_t next_pressure_ns, next_look_ns; /* since its start */
+	const char *dump; /* the condition that asks for a recording now; NULL: none */
 	VECTOR(struct target_wish) wishes; /* not given to a worker yet */
 	bool sampling; /* a worker reads the members behind this; see sample.c */
 	struct target_moment sample;
@@ -73,16 +80,28 @@ struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *h
 			  const struct collect_options *options, const struct cgroups *cgroups,
 			  const char *collector, uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
+uint64_t target_machine_memory(void);
+
+/* A target of its own for the same process, as it is now, to be given to an encoder; `memory` becomes its. Only while nothing
+ * is sampled. NULL, and the memory stays the caller's, if out of memory. */
+struct target *target_clone(const struct target *target, void *memory, uint64_t bytes);
 
 /* Stores the clock. Cheap: two stores. */
 void target_tick(struct target *target, uint64_t now_ns);
 
 /* Asks for a snapshot; it is taken as soon as a worker has time. */
 void target_wish(struct target *target, const char *name);
-/* Those that conditions ask for. */
+/* Those that conditions ask for, and recordings: see target_take_dump. */
 void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns);
+/* One has come true. */
+void target_fire(struct target *target, const struct trigger *trigger);
+/* A signal has come; false: no condition waits for it. */
+bool target_signalled(struct target *target, const struct triggers *triggers, int number);
 /* Whether something was asked for, by the program or by others; then a worker is to call target_sample_run. */
 bool target_is_asked(struct target *target, uint64_t now_ns);
+
+/* The condition that asks for a recording, once; NULL: none does, or not while something is sampled. */
+const char *target_take_dump(struct target *target);
 
 /* Whether totals are due, and with them perhaps a point of the series and a snapshot. */
 bool target_is_due(const struct target *target, uint64_t now_ns);
@@ -90,8 +109,9 @@ bool target_is_due(const struct target *target, uint64_t now_ns);
  * target_sample_run. */
 bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes);
 
-/* sample.c: the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
+/* sample.c: whether conditions are to ask what stacks hold; the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
  * ended. */
+bool target_look_is_due(const struct target *target, uint64_t at_ns);
 void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual);
 void target_sample_run(struct target *target);
 void target_sample_last(struct target *target);

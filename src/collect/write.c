@@ -67,7 +67,7 @@ static int fill_run(const struct collector *c, struct run_row *run, struct error
 	return 0;
 }
 
-int collector_write(struct collector *c, const char *path, struct error *error)
+int collector_encode(struct collector *c, struct buffer *ret, struct error *error)
 {
 	AUTO(run_row_release) struct run_row run = { 0 };
 	AUTO_FREE void *bytes = NULL;
@@ -86,5 +86,39 @@ int collector_write(struct collector *c, const char *path, struct error *error)
 	starts_finish(&c->starts, &run);
 	if (recording_writer_finish(encoder_writer(c->encoder), &run, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", reason.message);
-	return file_write_atomic(path, span_of(bytes, length), FILE_MODE, error);
+	*ret = (struct buffer){ .data = TAKE(bytes), .size = length, .capacity = length };
+	return 0;
+}
+
+int collector_write(struct collector *c, const char *path, struct error *error)
+{
+	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
+
+	if (collector_encode(c, &bytes, error) < 0)
+		return -1;
+	return file_write_atomic(path, buffer_span(&bytes), FILE_MODE, error);
+}
+
+int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
+			 struct buffer *ret, struct error *error)
+{
+	AUTO_FREE char *command = strdup(target->known.command ? target->known.command : "");
+	char *argv[] = { command, NULL };
+	const struct collect_options as = { .argv = argv, .version = version };
+	struct collect_result result = { 0 };
+	struct collector c = {
+		.options = &as, .result = &result, .start_ns = target->started_ns, .end_ns = now_ns
+	};
+	int status = -1;
+
+	c.encoder = encoder_new(c.start_ns);
+	if (!c.encoder || !command) {
+		target_free(target);
+		error_set(error, "no memory left");
+	} else {
+		encoder_give(c.encoder, target, now_ns);
+		status = collector_encode(&c, ret, error);
+	}
+	encoder_free(c.encoder);
+	return status;
 }

@@ -188,9 +188,12 @@ def test_its_clock_is_kept_meanwhile(build, scratch, clean_env, attach, report_j
 def test_beside_a_collector(heapgauge, scratch, clean_env, attach, report_json):
     """It reads along: the clock and the dial are the other's."""
     with keeping([heapgauge, "record", "-q", "-o", scratch / "first.hg", "--", compile_keeper(scratch)], clean_env) as run:
-        with attach(run.target, "--mode", "sample") as recorder:
+        with attach(run.target) as recorder:
             again(run)
         assert recorder.returncode == 0, recorder.err
+        with attach(run.target, "--mode", "sample") as refused:
+            refused.wait(WAIT_SECONDS)
+        assert refused.returncode == 125 and "is that of the 'heapgauge record' which runs it" in refused.err
         assert report_json(recorder.path)["processes"][0]["calls"] == 2000
     first = report_json(scratch / "first.hg")["processes"][0]
     assert (first["calls"], first["mode"], losses(first)) == (2000, "exact", {})

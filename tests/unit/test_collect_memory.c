@@ -195,6 +195,46 @@ static void kills_of_a_group_are_told_by_both_versions(void **state)
 	assert_int_equal(kills_of("/app"), 5);
 }
 
+static struct pressure pressure_of(pid_t pid)
+{
+	struct cgroups cgroups;
+	struct pressure pressure;
+
+	cgroups_init(&cgroups, root);
+	pressure = cgroups_pressure(&cgroups, pid);
+	cgroups_release(&cgroups);
+	return pressure;
+}
+
+static void pressure_is_the_groups_or_else_the_machines(void **state)
+{
+	struct pressure pressure;
+
+	(void)state;
+	put("/proc/self/mountinfo",
+	    MOUNT_1 "32 1 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+	put("/proc/7/cgroup", "4:memory:/box\n0::/web\n");
+	assert_false(pressure_of(7).known);
+	put("/proc/pressure/memory", "some avg10=0.00 avg60=0.10 avg300=12.34 total=1413529\n"
+				     "full avg10=99.99 avg60=0.00 avg300=0.01 total=1230610\n");
+	pressure = pressure_of(7);
+	assert_true(pressure.known && !pressure.of_group);
+	assert_int_equal(pressure.some_10s, 0);
+	assert_int_equal(pressure.some_60s, 10);
+	assert_int_equal(pressure.some_300s, 1234);
+	assert_int_equal(pressure.full_10s, 9999);
+	assert_int_equal(pressure.full_300s, 1);
+	put("/sys/fs/cgroup/unified/web/memory.pressure",
+	    "some avg10=20.50 avg60=3.00 avg300=1.00 total=5\n");
+	pressure = pressure_of(7);
+	assert_true(pressure.known && pressure.of_group);
+	assert_int_equal(pressure.some_10s, 2050);
+	assert_int_equal(pressure.full_10s, 0); /* a line that is missing */
+	assert_false(pressure_parse("").known);
+	assert_int_equal(pressure_parse("some avg10=nan avg60=-3").some_10s, 0);
+	assert_int_equal(pressure_parse("some avg10=1e300").some_10s, 0);
+}
+
 /* ---- the kernel's log ---- */
 
 static void kills_stand_in_the_log(void **state)
@@ -355,6 +395,7 @@ int main(void)
 		WITH_ROOT(version_2_counts_without_the_files_that_can_go),
 		WITH_ROOT(the_tightest_group_above_counts),
 		WITH_ROOT(kills_of_a_group_are_told_by_both_versions),
+		WITH_ROOT(pressure_is_the_groups_or_else_the_machines),
 		cmocka_unit_test(kills_stand_in_the_log),
 		cmocka_unit_test(a_kill_fits_by_number_or_name_and_time),
 		WITH_ROOT(version_1_is_found_beside_an_empty_version_2),

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions that take snapshots and write recordings: under a collector, in a process that records itself, exact and sampled."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from alone import preloaded
+from compiled import WAIT_SECONDS, compile_c, wait_for
+
+MIB = 1 << 20
+
+# Obeys: "g N" and "h N" take N MiB in blocks of 64 KiB, each from a stack of its own; "f" frees all; "t N" touches N MiB of a file
+# again and again for two seconds.
+OBEYS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+static char *kept[100000];
+static int count;
+__attribute__((noinline)) static void grow(int n) { for (; n > 0; n--) { kept[count] = malloc(65536); memset(kept[count++], 1, 65536); } }
+__attribute__((noinline)) static void hold(int n) { for (; n > 0; n--) { kept[count] = malloc(65536); memset(kept[count++], 1, 65536); } }
+static void thrash(const char *path, size_t size)
+{
+	int fd = open(path, O_RDONLY);
+	volatile char *at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0), sum = 0;
+	time_t end = time(NULL) + 3;
+	while (time(NULL) < end)
+		for (size_t i = 0; i < size; i += 4096) sum += at[i];
+	munmap((void *)at, size);
+	close(fd);
+}
+int main(int argc, char **argv)
+{
+	char line[64];
+	static char in[64], out[64];
+	setvbuf(stdin, in, _IOFBF, sizeof in);
+	setvbuf(stdout, out, _IOFBF, sizeof out);
+	alarm(100);
+	printf("%d\n", getpid());
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		int n = atoi(line + 1);
+		if (line[0] == 'g') grow(n * 16);
+		if (line[0] == 'h') hold(n * 16);
+		if (line[0] == 't') thrash(argv[1], (size_t)n << 20);
+		if (line[0] == 'f') while (count) free(kept[--count]);
+		puts("done");
+		fflush(stdout);
+	}
+	return 0;
+}
+"""
+
+
+class Watched:
+    """A program that obeys, and who watches it; .path is the recording, .said what heapgauge said."""
+
+    def __init__(self, program, collector, pid, path):
+        self.program, self.collector, self.pid, self.path = program, collector, pid, path
+        self.said = []
+        self.ear = threading.Thread(target=lambda: self.said.extend(iter(collector.stderr.readline, "")))
+        self.ear.start()
+
+    def do(self, words):
+        self.program.stdin.write(words + "\n")
+        self.program.stdin.flush()
+        assert self.program.stdout.readline() == "done\n"
+        time.sleep(0.35)  # a turn of who only copies, and another
+
+    def hears(self, text):
+        return wait_for(lambda: next((line for line in self.said if text in line), None), text)
+
+    def files(self):
+        return sorted(file.name for file in self.path.parent.glob("*.hg"))
+
+
+@pytest.fixture
+def watch(heapgauge, build, scratch, clean_env):
+    """watch(how, *options): runs it under a collector ("program"), or with one that takes it over ("pid"); "sampled": so."""
+
+    @contextlib.contextmanager
+    def run(how, *options, argv=(), words=()):
+        program = [*argv, compile_c(scratch, "obeys", OBEYS), *words]
+        path = scratch / "out" / "run.hg"
+        path.parent.mkdir(exist_ok=True)
+        record = [heapgauge, "record", "-o", path, *options]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with contextlib.ExitStack() as stack:
+            if "pid" in how:
+                env = preloaded(build, clean_env, HEAPGAUGE_MODE="sample" if "sampled" in how else "exact", HEAPGAUGE_INTERVAL="16KiB")
+                obeys = stack.enter_context(subprocess.Popen(program, env=env, **pipes))
+                pid = int(obeys.stdout.readline())
+                collector = stack.enter_context(
+                    subprocess.Popen([*record, "--pid", str(pid)], env=clean_env, stderr=subprocess.PIPE, text=True)
+                )
+                wait_for(lambda: signals_taken(collector.pid) or collector.poll() is not None, "the collector")
+            else:
+                mode = ["--mode", "sample", "--interval", "16KiB"] if "sampled" in how else []
+                collector = obeys = stack.enter_context(
+                    subprocess.Popen([*record, *mode, "--", *program], env=clean_env, stderr=subprocess.PIPE, **pipes)
+                )
+                pid = int(obeys.stdout.readline())
+            watched = Watched(obeys, collector, pid, path)
+            try:
+                yield watched
+            finally:
+                if "pid" in how and collector.poll() is None:
+                    collector.send_signal(signal.SIGINT)
+                    collector.wait(WAIT_SECONDS)
+                obeys.stdin.close()
+                obeys.wait(WAIT_SECONDS)
+                watched.ear.join(WAIT_SECONDS)
+        assert (obeys.returncode, collector.returncode) == (0, 0), watched.said
+
+    return run
+
+
+def signals_taken(pid):
+    blocked = re.search(r"^SigBlk:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
+    return blocked and int(blocked[1], 16) & 1 << (signal.SIGINT - 1)
+
+
+def names_of(report_json, path):
+    return [row["name"] for row in report_json(path, "snapshots")["snapshots"] if row["kind"] == "snapshot"]
+
+
+EVERYWHERE = pytest.mark.parametrize("how", ["program", "pid", "program sampled", "pid sampled"])
+
+
+@EVERYWHERE
+def test_what_one_stack_holds_and_how_it_grows(how, watch, report_json):
+    with watch(how, "--on", "site>50MiB", "--on", "growth>29MiB/10min", "--on", "live>2GiB") as run:
+        run.do("g 32")
+        run.do("h 16")
+        run.do("h 16")  # the other one by as much, in two steps
+        run.do("g 8")
+        run.do("g 24")  # 64: beyond 50, and grown by 32 since it was told of
+        run.do("f")
+        run.do("h 40")
+        run.do("h 15")  # 55: beyond 50
+    names = names_of(report_json, run.path)
+    assert names.count("site>50MiB") == 2, names
+    assert names.count("growth>29MiB/10min") == 4, names
+    assert "live>2GiB" not in names
+    first = report_json(run.path, "sites", "--cost", "live", "--at", "snap:site>50MiB#1")["sites"][0]
+    assert first["stack"][0]["function"] == "grow"
+    told = [line for line in run.said if "estimates" in line]
+    assert len(told) == ("sampled" in how)
+    if told:
+        assert told[0] == "heapgauge: live>2GiB is judged by estimates: one block in 16.0 KiB is recorded\n"
+
+
+def test_slow_growth_is_none(watch, report_json):
+    """Beyond the time that is named, what a stack held before no longer counts."""
+    with watch("program", "--on", "growth>20MiB/1s") as run:
+        for _ in range(4):
+            run.do("g 8")
+            time.sleep(1)
+        assert run.said == []
+        run.do("g 30")
+    assert names_of(report_json, run.path) == ["growth>20MiB/1s"]
+
+
+@EVERYWHERE
+def test_a_recording_is_written_and_it_goes_on(how, watch, report_json):
+    with watch(how, "--write-on", "live>49.5MiB", "--write-on", "site>89.5MiB") as run:
+        run.do("g 30")
+        run.do("h 19")
+        run.do("h 1" if "sampled" not in how else "h 10")  # it goes on while it is written: what is left to do is little
+        assert f"live>49.5MiB: wrote {run.path.parent}/run.1.hg\n" in run.hears("run.1.hg")
+        run.do("g 59")
+        run.do("g 1" if "sampled" not in how else "g 50")
+        assert "site>89.5MiB: wrote" in run.hears("run.2.hg")
+        run.do("f")
+    assert run.files() == ["run.1.hg", "run.2.hg", "run.hg"]
+    off = 0.6 if "sampled" in how else 0.03
+    for name, grown, held in (("run.1.hg", 30, 20), ("run.2.hg", 90, 20)):
+        path = run.path.parent / name
+        process = report_json(path)["processes"][0]
+        assert (process["pid"], process["end"]) == (run.pid, "running")
+        sites = report_json(path, "leaks", "--limit", "2")["sites"]
+        live = {site["stack"][0]["function"]: site["leaked_bytes"] for site in sites}
+        assert live == {"grow": pytest.approx(grown * MIB, rel=off), "hold": pytest.approx(held * MIB, rel=off)}
+        assert sum(age["count"] for age in sites[0]["ages"]) == pytest.approx(sites[0]["leaked_blocks"], rel=off)
+        assert len(report_json(path, "timeline")["timeline"]) >= 3
+    assert names_of(report_json, run.path) == ["live>49.5MiB", "site>89.5MiB"]
+    assert names_of(report_json, run.path.parent / "run.2.hg")[0] == "live>49.5MiB"
+
+
+@pytest.mark.parametrize("how", ["program", "pid"])
+def test_so_many_and_no_file_is_replaced(how, watch, scratch):
+    (scratch / "out").mkdir()
+    (scratch / "out" / "run.1.hg").write_text("mine")
+    with watch(how, "--write-on", "every=50ms", "--write-limit", "3") as run:
+        run.do("g 1")
+        assert "run.3.hg, the last one (--write-limit)" in run.hears("run.3.hg")
+        run.do("g 1")
+        time.sleep(0.3)
+    assert run.files() == ["run.1.hg", "run.2.hg", "run.3.hg", "run.hg"]
+    assert (scratch / "out" / "run.1.hg").read_text() == "mine"
+
+
+def test_what_cannot_be_written_is_said_also_in_quiet(watch, scratch):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    with watch("pid", "-q", "--write-on", "every=50ms") as run:
+        (scratch / "out").chmod(0o500)
+        assert "no recording was written" in run.hears("every=50ms")
+        (scratch / "out").chmod(0o700)
+
+
+@EVERYWHERE
+def test_what_needs_no_stacks(how, watch, report_json):
+    with watch(how, "--every", "100ms", "--on", "rss>50MiB", "--on", "rss>99%", "--on", "calls>300", "--on", "signal=USR2") as run:
+        run.do("g 60")
+        run.collector.send_signal(signal.SIGUSR2)
+        time.sleep(0.3)
+    names = names_of(report_json, run.path)
+    assert names.count("100ms") >= 2 and names.count("rss>50MiB") == 1 and names.count("signal=USR2") == 1, names
+    assert names.count("calls>300") >= 1 and "rss>99%" not in names
+
+
+# ---- control groups and pressure ----
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for control groups")
+
+
+@pytest.fixture
+def limited():
+    """Words that put a command into a memory control group (version 1) of 96 MiB, and into one of version 2, if there is that."""
+    made = []
+    try:
+        for place in ("/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"):
+            group = pathlib.Path(place) / f"heapgauge-triggers-{os.getpid()}"
+            if pathlib.Path(place).is_dir():
+                group.mkdir()
+                made.append(group)
+        (made[0] / "memory.limit_in_bytes").write_text(str(96 * MIB))
+    except (OSError, IndexError) as reason:
+        pytest.skip(f"cannot make control groups here: {reason}")
+    enter = "".join(f"echo $$ > {group}/cgroup.procs; " for group in made)
+    yield ["sh", "-c", enter + 'exec "$@"', "-"], made
+    for group in made:
+        wait_for(lambda group=group: not (group / "cgroup.procs").read_text(), "the group to be empty")
+        group.rmdir()
+
+
+@as_root
+@pytest.mark.parametrize("how", ["program", "pid"])
+def test_near_the_limit_of_a_control_group(how, watch, limited, report_json):
+    enter, _ = limited
+    with watch(how, "--write-on", "cgroup>70%", "--on", "rss>60%", argv=enter) as run:
+        run.do("g 40")
+        assert run.files() == []
+        run.do("g 35")
+        run.hears("run.1.hg")
+    names = names_of(report_json, run.path)
+    assert sorted(names) == ["cgroup>70%", "rss>60%"], names
+    assert report_json(run.path.parent / "run.1.hg")["processes"][0]["leaked_bytes"] > 60 * MIB
+
+
+@as_root
+@pytest.mark.parametrize("how", ["program", "pid"])
+def test_pressure_of_a_control_group(how, watch, limited, report_json, scratch):
+    """The kernel's own account: more of a file is read than the group has room for, again and again."""
+    enter, groups = limited
+    pressure = groups[-1] / "memory.pressure"
+    if not pressure.exists():
+        pytest.skip("this kernel keeps no account of the pressure in control groups")
+    large = scratch / "large"
+    with large.open("wb") as file:  # and out of the cache, where it would count as this test's
+        file.write(b"x" * (128 * MIB))
+        file.flush()
+        os.fsync(file)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with watch(how, "--write-on", "pressure>1%", "--on", "pressure-full>99%", argv=enter, words=[large]) as run:
+        run.do("g 1")
+        assert run.files() == []
+        deadline = time.monotonic() + 20
+        while float(re.search(r"some avg10=([\d.]+)", pressure.read_text())[1]) <= 1 and time.monotonic() < deadline:
+            run.do("t 128")
+        run.hears("run.1.hg")
+    assert names_of(report_json, run.path) == ["pressure>1%"]
+
+
+@as_root
+def test_a_kernel_without_pressure(heapgauge, scratch, clean_env):
+    """/proc/pressure is not there, as in a container that hides it; and no control group tells."""
+    (scratch / "empty").mkdir()
+    hide = f'mount --bind {scratch}/empty /proc/pressure && umount -l /sys/fs/cgroup/unified 2>&-; exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", hide, "-", heapgauge, "record", "--on", "pressure>5%", "--", "true"],
+        env=clean_env, cwd=scratch, capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 125 and "pressure>5% cannot be judged here" in done.stderr, done.stderr
+
+
+def test_a_limit_that_is_not_there_is_said(heapgauge, scratch, clean_env):
+    if pathlib.Path("/proc/self/cgroup").read_text().find("docker") >= 0:
+        pytest.skip("this may run under a limit")
+    done = subprocess.run(
+        [heapgauge, "record", "-o", "run.hg", "--on", "cgroup>90%", "--", "true"], env=clean_env, cwd=scratch, capture_output=True, text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "cgroup>90% will not come true as things are" in done.stderr, done.stderr
+
+
+# ---- what does not go together ----
+
+
+def test_options_that_a_running_process_cannot_take(heapgauge, clean_env, scratch):
+    for words, message in (
+        (["--children", "none"], "--children does not go with --pid"),
+        (["--ranks", "0"], "--ranks does not go with --pid"),
+        (["--depth", "5"], "HEAPGAUGE_DEPTH"),
+        (["--budget", "64MiB"], "HEAPGAUGE_BUDGET"),
+        (["--interval", "64KiB"], "--interval goes with --mode sample"),
+        (["--write-limit", "3"], "--write-limit goes with --write-on"),
+        (["--write-limit", "0", "--write-on", "live>1"], "--write-limit takes 1 to"),
+        (["--write-on", "growth>5MiB"], "'growth>5MiB' is no condition"),
+    ):
+        done = subprocess.run([heapgauge, "record", "--pid", "1", *words], env=clean_env, cwd=scratch, capture_output=True, text=True)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+    # What stands in the settings is meant for programs that are run.
+    done = subprocess.run(
+        [heapgauge, "record", "--pid", str(os.getpid())], env=clean_env | {"HEAPGAUGE_CHILDREN": "none"}, cwd=scratch, capture_output=True, text=True,
+    )
+    assert done.returncode == 125 and "is not recorded" in done.stderr
