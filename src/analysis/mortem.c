@@ -30,6 +30,11 @@ enum column {
 	PEAK,
 	LIMIT,
 	GROUP,
+	OOM_KILLS,
+	PRESSURE_SOME,
+	PRESSURE_FULL,
+	PRESSURE_WITHIN,
+	PRESSURE_OF,
 	TOP_BYTES,
 	TOP,
 	YOUNG_BYTES,
@@ -52,6 +57,11 @@ static const struct result_column columns[COLUMNS] = {
 	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
 	[LIMIT] = { "cgroup_limit_bytes", NULL, UNIT_BYTES },
 	[GROUP] = { "cgroup", NULL, UNIT_TEXT },
+	[OOM_KILLS] = { "cgroup_oom_kills", NULL, UNIT_COUNT },
+	[PRESSURE_SOME] = { "pressure_some_ns", NULL, UNIT_NS },
+	[PRESSURE_FULL] = { "pressure_full_ns", NULL, UNIT_NS },
+	[PRESSURE_WITHIN] = { "pressure_within_ns", NULL, UNIT_NS },
+	[PRESSURE_OF] = { "pressure_of", NULL, UNIT_TEXT },
 	[TOP_BYTES] = { "top_site_bytes", NULL, UNIT_BYTES },
 	[TOP] = { "top_site", NULL, UNIT_TEXT },
 	[YOUNG_BYTES] = { "young_bytes", NULL, UNIT_BYTES },
@@ -250,6 +260,44 @@ static void say_state(struct mortems *m, const struct mortem *one, const struct 
 	sentences_add(&m->sentences, "next", &next, NULL);
 }
 
+/* What the control group and the kernel tell beside the profile. */
+static void say_group(struct mortems *m, const struct mortem *one, const struct result_value *row)
+{
+	struct words kills = { 0 }, waits = { 0 };
+
+	if (row[OOM_KILLS].unit == UNIT_COUNT && one->oom_kills > 0) {
+		words_text(&kills, "the OOM killer has killed ");
+		words_count(&kills, one->oom_kills, " process in ", " processes in ");
+		words_text(&kills, one->group[0] ? row[GROUP].text : "its control group");
+		words_text(&kills, " since it began");
+		sentences_add(&m->sentences, "group", &kills, NULL);
+	}
+	if (one->pressure.within_ns) {
+		words_text(&waits, one->pressure.of_group ? "tasks of its control group waited "
+							  : "tasks of this machine waited ");
+		words_add(&waits, value_percent(one->pressure.some_ns, one->pressure.within_ns));
+		words_text(&waits, " of the last ");
+		words_add(&waits, row[PRESSURE_WITHIN]);
+		words_text(&waits, " for memory, all of them at once ");
+		words_add(&waits, value_percent(one->pressure.full_ns, one->pressure.within_ns));
+		sentences_add(&m->sentences, "pressure", &waits, NULL);
+	}
+}
+
+static void fill_group(struct mortems *m, const struct mortem *one, struct result_value *row)
+{
+	const struct mortem_pressure *pressure = &one->pressure;
+
+	if (one->oom_kills != UINT64_MAX)
+		row[OOM_KILLS] = value_number(UNIT_COUNT, one->oom_kills);
+	if (!pressure->within_ns)
+		return;
+	row[PRESSURE_SOME] = value_number(UNIT_NS, pressure->some_ns);
+	row[PRESSURE_FULL] = value_number(UNIT_NS, pressure->full_ns);
+	row[PRESSURE_WITHIN] = value_number(UNIT_NS, pressure->within_ns);
+	row[PRESSURE_OF] = keep(m, pressure->of_group ? "cgroup" : "machine");
+}
+
 int mortems_add(struct mortems *m, const struct mortem *one, struct error *error)
 {
 	struct result_value *row =
@@ -275,8 +323,10 @@ int mortems_add(struct mortems *m, const struct mortem *one, struct error *error
 	} else {
 		if (fill_row(m, one, row, error) < 0)
 			return -1;
+		fill_group(m, one, row);
 		if (m->count < m->shown) {
 			say_end(m, one, row);
+			say_group(m, one, row);
 			say_state(m, one, row);
 		}
 		m->count++;

@@ -27,6 +27,12 @@ struct mortem {
 		*ended; /* when, for people: of the kill, or when it was last seen; NULL: unknown */
 	uint64_t ended_real_ns; /* the same; 0: unknown */
 	uint64_t limit_bytes;	/* of its control group; 0: none */
+	uint64_t oom_kills;	/* in its control group since it began; UINT64_MAX: not known */
+	struct mortem_pressure {
+		uint64_t some_ns, full_ns; /* that some or all tasks waited for memory ... */
+		uint64_t within_ns; /* ... in so long until now; 0: not known, or too long ago */
+		bool of_group;	    /* else of the machine */
+	} pressure;
 	const char *group, *host;
 };
 

@@ -104,10 +104,39 @@ static int find_left(const char *folder, left_list *ret, struct error *error)
 
 /* ---- what others know of an end ---- */
 
+#define NS_PER_S 1000000000ull
+
 struct witnesses {
 	struct cgroups groups;
 	struct oom_log log;
 };
+
+/* The average that reaches back to its end, and not much further: what is older says nothing of it. */
+static struct mortem_pressure ask_pressure(const struct cgroups *groups, const char *group,
+					   uint64_t ended_real_ns)
+{
+	struct pressure p = cgroups_pressure_in(groups, group);
+	struct timespec now;
+
+	if (!p.known)
+		p = cgroups_pressure(groups, 0); /* no process' group: the machine's */
+	clock_gettime(CLOCK_REALTIME, &now);
+	uint64_t ago_s = saturating_sub((uint64_t)now.tv_sec, ended_real_ns / NS_PER_S);
+	const struct {
+		uint64_t seconds, some, full;
+	} averages[] = { { 10, p.some_10s, p.full_10s },
+			 { 60, p.some_60s, p.full_60s },
+			 { 300, p.some_300s, p.full_300s } };
+
+	for (size_t i = 0; p.known && i < ARRAY_SIZE(averages); i++)
+		if (ago_s <= averages[i].seconds) /* hundredths of a percent of so many seconds */
+			return (struct mortem_pressure){
+				averages[i].some * averages[i].seconds * (NS_PER_S / 10000),
+				averages[i].full * averages[i].seconds * (NS_PER_S / 10000),
+				averages[i].seconds * NS_PER_S, p.of_group
+			};
+	return (struct mortem_pressure){ 0 };
+}
 
 static void ask_witnesses(const struct witnesses *witnesses, const struct inspect_left *left,
 			  const struct profile_process *process, struct mortem *ret)
@@ -119,7 +148,14 @@ static void ask_witnesses(const struct witnesses *witnesses, const struct inspec
 		.seen_ns = saturating_add(left->started_mono_ns, process->duration_ns),
 	};
 	const struct oom_kill *kill = oom_log_find(&witnesses->log, &victim);
-	uint64_t kills = cgroups_oom_kills(&witnesses->groups, left->own.cgroup);
+	char group[sizeof left->own.cgroup + 1];
+
+	snprintf(group, sizeof group, "%.*s", (int)sizeof left->own.cgroup, left->own.cgroup);
+	uint64_t kills = cgroups_oom_kills(&witnesses->groups, group);
+
+	ret->oom_kills = kills == UINT64_MAX || left->own.oom_kills == UINT64_MAX
+				 ? UINT64_MAX
+				 : saturating_sub(kills, left->own.oom_kills);
 
 	ret->ended_real_ns = saturating_add(left->own.started_real_ns, process->duration_ns);
 	if (kill) {
@@ -127,10 +163,10 @@ static void ask_witnesses(const struct witnesses *witnesses, const struct inspec
 		ret->ended_real_ns = left->own.started_real_ns +
 				     MAX(kill->at_ns, left->started_mono_ns) -
 				     left->started_mono_ns;
-	} else if (kills != UINT64_MAX && left->own.oom_kills != UINT64_MAX &&
-		   kills > left->own.oom_kills) {
+	} else if (ret->oom_kills != UINT64_MAX && ret->oom_kills > 0) {
 		ret->cause = CAUSE_OOM_NEARBY;
 	}
+	ret->pressure = ask_pressure(&witnesses->groups, group, ret->ended_real_ns);
 }
 
 static void write_time(uint64_t real_ns, char *to, size_t room)
@@ -352,7 +388,8 @@ const struct command command_post_mortem = {
 		"HEAPGAUGE_DIR named to them (and is the default), and tells of each what it held, under "
 		"which limit of its control group, who had asked for it, and how much of it was new. That "
 		"the OOM killer did it is taken from the kernel's log, if that may be read, or from the "
-		"control group, if that is still there.\n\n"
+		"control group, if that is still there; how much waiting for memory there was (PSI), if the "
+		"end is not more than five minutes ago.\n\n"
 		"A profile is read in more detail by 'heapgauge report FILE'.",
 	.examples = examples,
 };

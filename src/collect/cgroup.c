@@ -293,7 +293,7 @@ struct pressure cgroups_pressure(const struct cgroups *cgroups, pid_t pid)
 		path = NULL;
 	if (asprintf(&machine, "%s/proc/pressure/memory", cgroups->prefix) < 0)
 		machine = NULL;
-	text = path ? read_text(path) : NULL;
+	text = path && pid ? read_text(path) : NULL;
 	const char *group = find_group(text, NULL);
 
 	if (group)

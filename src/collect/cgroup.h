@@ -33,7 +33,8 @@ struct pressure {
 	bool known;    /* else the kernel does not tell (PSI) */
 	bool of_group; /* else of the machine */
 };
-/* Of the group of version 2 that the process is in, also where version 1 has the memory; else of the machine. */
+/* Of the group of version 2 that the process is in, also where version 1 has the memory; else, or for pid 0, of the
+ * machine. */
 struct pressure cgroups_pressure(const struct cgroups *cgroups, pid_t pid);
 /* Of the group of that path. */
 struct pressure cgroups_pressure_in(const struct cgroups *cgroups, const char *group);

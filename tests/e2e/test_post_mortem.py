@@ -13,6 +13,7 @@ from alone import files, folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, compile_c, wait_for
 from running import compile_keeper, keeping
 
+PRESSURE = "some avg10=20.50 avg60=10.00 avg300=1.00 total=5\nfull avg10=10.25 avg60=5.00 avg300=1.00 total=5\n"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for control groups and mounts")
 MIB = 1 << 20
 
@@ -68,9 +69,10 @@ def mortem(heapgauge, clean_env):
 
 @pytest.fixture
 def memory_cgroup():
-    """A memory cgroup (v1) of 48 MiB for this test alone."""
+    """A memory cgroup (v1) of 48 MiB for this test alone; where version 2 is mounted beside it, one of the same name there."""
     root = pathlib.Path("/sys/fs/cgroup/memory")
     group = root / f"heapgauge-mortem-{os.getpid()}"
+    twin = pathlib.Path("/sys/fs/cgroup/unified") / group.name
     if not (root / "memory.limit_in_bytes").exists():
         pytest.skip("no memory cgroup (v1) is mounted here")
     try:
@@ -78,9 +80,13 @@ def memory_cgroup():
         (group / "memory.limit_in_bytes").write_text(str(48 * MIB))
     except OSError as reason:
         pytest.skip(f"cannot make a memory cgroup here: {reason}")
+    if twin.parent.is_dir():
+        twin.mkdir()
     yield group
     wait_for(lambda: not (group / "tasks").read_text(), "the cgroup to be empty")
     group.rmdir()
+    if twin.exists():
+        twin.rmdir()
 
 
 @as_root
@@ -101,11 +107,17 @@ def test_the_oom_killer(memory_cgroup, greedy, build, clean_env, folder, mortem)
     assert row["top_site_bytes"] % 100_000 == 0 and acknowledged <= row["top_site_bytes"] <= acknowledged + 100_000
     assert row["live_bytes"] * 3 // 4 <= row["young_bytes"] <= row["top_site_bytes"], "what it took since it rested"
     assert row["young_within_ns"] <= 1_100_000_000
+    assert row["cgroup_oom_kills"] == 1
+    if pathlib.Path("/proc/pressure/memory").exists():
+        twin = pathlib.Path("/sys/fs/cgroup/unified") / memory_cgroup.name
+        assert row["pressure_of"] == ("cgroup" if twin.exists() else "machine")
+        assert row["pressure_within_ns"] == 10_000_000_000 >= row["pressure_some_ns"] >= row["pressure_full_ns"]
     assert row["cause"] == ("oom" if os.access("/dev/kmsg", os.R_OK) else "oom_in_group")
     text = mortem(folder)
     if row["cause"] == "oom":
         assert re.search(r"greedy +was killed by the OOM killer at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, cgroup limit 48\.0 MiB", text)
     assert re.search(r"live +[\d.]+ MiB in \d+ blocks, \d+\.\d % of the limit +9\d\.\d % of it from hoard \(greedy\.c:", text)
+    assert f"group     the OOM killer has killed 1 process in {row['cgroup']} since it began" in text
     assert re.search(r"grew +[\d.]+ MiB of it was taken in the last [\d.]+ m?s", text)
     assert f"heapgauge report {folder}/heapgauge.greedy" in text
 
@@ -116,6 +128,8 @@ def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, s
     fixture = scratch / "cgroup"
     group = pathlib.Path("/proc/self/cgroup").read_text().rpartition("0::/")[2].strip()
     (fixture / group).mkdir(parents=True, exist_ok=True)
+    (fixture / "unified").symlink_to(".")  # where the kernel says that version 2 is, if version 1 is beside it
+    (fixture / group / "memory.pressure").write_text(PRESSURE)
     for place, limit in ((fixture, "max"), (fixture / group, str(64 * MIB))):
         (place / "memory.max").write_text(f"{limit}\n")
         (place / "memory.current").write_text(f"{8 * MIB}\n")
@@ -130,6 +144,16 @@ def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, s
     assert (row["cgroup_limit_bytes"], row["cause"]) == (64 * MIB, "unknown")
     assert row["live_bytes"] == 100 * 100_000 + (2 << 20)
     assert row["recorder_bytes"] <= 64 * MIB // 10
+    # Seen from where the group still is: the average over the time that reaches back to its end.
+    (fixture / group / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 1\noom_kill 5\noom_group_kill 0\n")
+    (row,) = json.loads(mortem(folder, "--format", "json", before=inside))["ended"]
+    assert (row["cgroup_oom_kills"], row["cause"]) == (2, "oom_in_group")
+    assert row["pressure_of"] == "cgroup" and row["pressure_within_ns"] in (10_000_000_000, 60_000_000_000)
+    assert row["pressure_some_ns"] == (2_050_000_000 if row["pressure_within_ns"] == 10_000_000_000 else 6_000_000_000)
+    text = mortem(folder, before=inside)
+    assert re.search(r"pressure +tasks of its control group waited (20\.5 % of the last 10\.0 s|10\.0 % of the last 60\.0 s) for memory, "
+                     r"all of them at once (10\.3|5\.0) %", text), text
+    assert re.search(r"group +the OOM killer has killed 2 processes in (/\S+|its control group) since it began", text)
     assert "was killed or crashed, last seen at" in mortem(folder) and "cgroup limit 64.0 MiB" in mortem(folder)
 
 
