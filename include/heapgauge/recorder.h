@@ -28,6 +28,11 @@ struct hg_recorder_ {
 	struct hg_scope (*enter_name)(const char *name, const void *frame);
 	void (*leave)(struct hg_scope scope);
 	void (*mark)(int kind, const char *name);
+	uint64_t (*pool_new)(const char *name);
+	void (*pool_alloc)(uint64_t pool, const void *address, size_t bytes);
+	void (*pool_resize)(uint64_t pool, const void *old, const void *address, size_t bytes);
+	void (*pool_free)(uint64_t pool, const void *address);
+	void (*pool_clear)(uint64_t pool, int end);
 };
 
 enum { HG_QUESTION_ = 0x48474131, HG_MARK_ = 0, HG_SNAPSHOT_ = 1 };

@@ -36,6 +36,7 @@ const struct analysis analyses[] = {
 	{ "tree", "who called whom", analyse_tree, true },
 	{ "flame", "the same for a picture, whole: see --format json", analyse_flame, true },
 	{ "tags", "what the program called it: a tree with visits", analyse_tags },
+	{ "pools", "the program's own allocators: live, most, total", analyse_pools },
 	{ "snapshots", "moments that have a name, and what changed between them",
 	  analyse_snapshots },
 	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",

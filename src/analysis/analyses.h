@@ -51,6 +51,7 @@ analysis_run analyse_types;
 analysis_run analyse_tree;
 analysis_run analyse_flame;
 analysis_run analyse_tags;
+analysis_run analyse_pools;
 analysis_run analyse_snapshots;
 
 #endif

@@ -32,21 +32,21 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 	return 0;
 }
 
-bool filters_tag_fits(const struct filters *filters, const char *path)
+bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *path)
 {
 	for (size_t i = 0; i < filters->rules.count; i++) {
 		const struct rule *rule = &filters->rules.at[i];
 
-		if (rule->kind == RULE_TAG && regexec(&rule->regex, path, 0, NULL, 0) != 0)
+		if (rule->kind == kind && regexec(&rule->regex, path, 0, NULL, 0) != 0)
 			return false;
 	}
 	return true;
 }
 
-bool filters_look_at_tags(const struct filters *filters)
+bool filters_look_at(const struct filters *filters, enum rule_kind kind)
 {
 	for (size_t i = 0; i < filters->rules.count; i++)
-		if (filters->rules.at[i].kind == RULE_TAG)
+		if (filters->rules.at[i].kind == kind)
 			return true;
 	return false;
 }
@@ -54,7 +54,7 @@ bool filters_look_at_tags(const struct filters *filters)
 bool filters_look_at_stacks(const struct filters *filters)
 {
 	for (size_t i = 0; i < filters->rules.count; i++) {
-		if (filters->rules.at[i].kind != RULE_TAG)
+		if (filters->rules.at[i].kind != RULE_TAG && filters->rules.at[i].kind != RULE_POOL)
 			return true;
 	}
 	return filters->suppressions.count > 0;
@@ -85,7 +85,7 @@ const char *filters_text(const struct filters *f, struct arena *arena)
 	static const char *const options[RULE_KINDS] = {
 		[RULE_FOCUS] = "focus",	  [RULE_IGNORE] = "ignore",
 		[RULE_MODULE] = "module", [RULE_NOT_MODULE] = "not-module",
-		[RULE_TAG] = "tag",
+		[RULE_TAG] = "tag",	  [RULE_POOL] = "pool",
 	};
 	const char *text = "";
 

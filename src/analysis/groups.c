@@ -233,9 +233,16 @@ static bool add_types(struct grouping *g)
 	return done;
 }
 
-/* A number for each path of tags, whatever the process; that of no tag is 0. */
+static const char *tag_words(const struct grouping *g, const struct entry *e, struct arena *arena)
+{
+	return g->by == AXIS_POOL ? profile_tag_pool(e->process, e->site->tag)
+				  : profile_tag_path(e->process, e->site->tag, arena);
+}
+
+/* What the program called it, by path or by pool, whatever the process. */
 static bool add_tags(struct grouping *g)
 {
+	const char *none = g->by == AXIS_POOL ? "(no pool)" : "(no tag)";
 	const struct selection *s = &g->selection;
 	AUTO(intern_release) struct intern paths = INTERN_INIT;
 	bool done = true;
@@ -243,7 +250,7 @@ static bool add_tags(struct grouping *g)
 	for (size_t i = 0; i < s->count && done; i++) {
 		const struct entry *e = &s->entries[i];
 		AUTO(arena_release) struct arena scratch = ARENA_INIT;
-		const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
+		const char *path = tag_words(g, e, &scratch);
 		struct intern_entry *known =
 			path ? intern_entry(&paths, span_of(path, strlen(path))) : NULL;
 		struct group *group;
@@ -257,7 +264,7 @@ static bool add_tags(struct grouping *g)
 		if (!done)
 			break;
 		if (!group->label)
-			group->label = *path ? arena_strdup(&g->result->arena, path) : "(no tag)";
+			group->label = *path ? arena_strdup(&g->result->arena, path) : none;
 		done = group->label != NULL;
 		measures_add(&group->self, &e->m);
 		measures_add(&group->total, &e->m);
@@ -300,7 +307,7 @@ static int collect(struct grouping *g, struct error *error)
 		done = add_stacks(g);
 	else if (g->by == AXIS_TYPE)
 		done = add_types(g);
-	else if (g->by == AXIS_TAG)
+	else if (g->by == AXIS_TAG || g->by == AXIS_POOL)
 		done = add_tags(g);
 	else
 		for (size_t i = 0; i < s->count && done; i++)
@@ -519,11 +526,12 @@ static struct result *group_view(const char *name, enum axis_id by, const struct
 	struct grouping g = { .profile = profile, .places = places, .query = query, .by = by };
 	bool done = false;
 
-	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE && g.by != AXIS_TAG) {
+	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE && g.by != AXIS_TAG &&
+	    g.by != AXIS_POOL) {
 		error_set(
 			error,
 			"recordings have no %s in common: compare by function, line, file, module, "
-			"type or tag",
+			"type, tag or pool",
 			axis_rows[g.by].plural);
 		return NULL;
 	}

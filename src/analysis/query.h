@@ -20,6 +20,7 @@ enum rule_kind {
 	RULE_MODULE,	 /* the owner's module matches: see places.h */
 	RULE_NOT_MODULE, /* it does not */
 	RULE_TAG,	 /* the tag's path matches; that of no tag is empty */
+	RULE_POOL,	 /* the pool's name matches */
 	RULE_KINDS,
 };
 
@@ -49,17 +50,18 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 /* Reads LeakSanitizer's syntax: "leak:PATTERN" lines, # comments. */
 int filters_suppress(struct filters *filters, const char *path, struct error *error);
 void filters_release(struct filters *filters);
-/* Whether every rule about tags holds for a tag's path. */
-bool filters_tag_fits(const struct filters *filters, const char *path);
+/* Whether every rule about tags or pools (`kind`) holds for a tag's path or a pool's name. */
+bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *path);
 /* Whether some rule is about what is on the stack. */
 bool filters_look_at_stacks(const struct filters *filters);
-bool filters_look_at_tags(const struct filters *filters);
+bool filters_look_at(const struct filters *filters, enum rule_kind kind);
 /* "--focus Cache --min-size 1.0 KiB": all of them as they would be typed; in the arena, NULL if out of memory. */
 const char *filters_text(const struct filters *filters, struct arena *arena);
 /* Whether the pattern is somewhere in the text, as LeakSanitizer understands it. */
 bool suppression_matches(const char *pattern, const char *text);
 
-enum query_kinds { KINDS_DEFAULT, KINDS_HEAP, KINDS_MMAP, KINDS_ALL };
+/* ALL: what the program has from the system; pools lie inside that. DEFAULT is POOL where pools are asked for. */
+enum query_kinds { KINDS_DEFAULT, KINDS_HEAP, KINDS_MMAP, KINDS_POOL, KINDS_ALL };
 
 struct comparison;
 

@@ -37,7 +37,7 @@ struct maker {
 	const struct profile_process *process; /* the one at hand ... */
 	struct stack_answer *stacks;	       /* ... and by stack of it */
 	VECTOR(node_id) path;
-	bool by_tag; /* some rule asks for tags */
+	bool by_tag; /* some rule asks for tags or pools */
 	bool failed;
 };
 
@@ -158,7 +158,9 @@ static bool tag_fits(struct maker *m, const struct entry *e)
 
 	if (!path)
 		m->failed = true;
-	return path && filters_tag_fits(&m->query->filters, path);
+	return path && filters_tag_fits(&m->query->filters, RULE_TAG, path) &&
+	       filters_tag_fits(&m->query->filters, RULE_POOL,
+				profile_tag_pool(e->process, e->site->tag));
 }
 
 static enum verdict judge_stack(struct maker *m, const struct entry *e)
@@ -192,6 +194,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 			[RULE_MODULE] = module & bit,
 			[RULE_NOT_MODULE] = !(module & bit),
 			[RULE_TAG] = true, /* asked before */
+			[RULE_POOL] = true,
 		};
 
 		if (!holds[f->rules.at[i].kind])
@@ -299,7 +302,11 @@ static struct measures measure(const struct selection *s, const struct profile_p
 
 static bool kind_fits(enum query_kinds kinds, enum profile_kind kind)
 {
-	return kinds == KINDS_ALL || (kinds == KINDS_MMAP) == (kind == PROFILE_MMAP);
+	static const enum query_kinds one[PROFILE_KINDS] = { [PROFILE_HEAP] = KINDS_HEAP,
+							     [PROFILE_MMAP] = KINDS_MMAP,
+							     [PROFILE_POOL] = KINDS_POOL };
+
+	return kinds == one[kind] || (kinds == KINDS_ALL && kind != PROFILE_POOL);
 }
 
 /* Slots of the threads that are wanted, in the arena. */
@@ -446,6 +453,12 @@ static const char *upper(struct arena *arena, const char *before, const char *wo
 	return text;
 }
 
+bool query_asks_pools(const struct query *query)
+{
+	return (query->has_axis && query->by == AXIS_POOL) ||
+	       filters_look_at(&query->filters, RULE_POOL);
+}
+
 int selection_make(struct selection *selection, const struct profile *profile,
 		   struct places *places, const struct query *query, struct ask ask,
 		   struct error *error)
@@ -459,8 +472,11 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			   .profile = profile,
 			   .places = places,
 			   .query = query,
-			   .kinds = query->kinds ? query->kinds : ask.kinds,
-			   .by_tag = filters_look_at_tags(f) };
+			   .kinds = query->kinds	      ? query->kinds
+				    : query_asks_pools(query) ? KINDS_POOL
+							      : ask.kinds,
+			   .by_tag =
+				   filters_look_at(f, RULE_TAG) || filters_look_at(f, RULE_POOL) };
 	int status = -1;
 
 	*selection = (struct selection){ .profile = profile,
@@ -551,6 +567,14 @@ struct result_value selection_value_of(const struct selection *s, enum cost_id c
 				       const struct measures *measures)
 {
 	return selection_number(s, cost, selection_raw(cost, measures));
+}
+
+enum profile_kind selection_kind(const struct selection *s)
+{
+	for (enum profile_kind kind = 0; kind < PROFILE_KINDS; kind++)
+		if (s->sum_of[kind].calls)
+			return kind;
+	return PROFILE_HEAP;
 }
 
 struct sorting {

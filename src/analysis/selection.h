@@ -48,6 +48,9 @@ struct selection {
 	const bool *const *slots; /* by process, by slot: the threads asked for; NULL: all */
 };
 
+/* Whether the question is about pools, though it does not say of what kind of memory. */
+bool query_asks_pools(const struct query *query);
+
 /* What a view asks for where the query says nothing. */
 struct ask {
 	enum cost_id cost;
@@ -87,6 +90,9 @@ int64_t selection_raw(enum cost_id cost, const struct measures *measures);
 int64_t selection_shown(const struct selection *selection, enum cost_id cost, int64_t raw);
 struct result_value selection_number(const struct selection *selection, enum cost_id cost,
 				     int64_t raw);
+
+/* The kind of memory that people are told of first: the heap, if there is any; kinds are never added up for them. */
+enum profile_kind selection_kind(const struct selection *selection);
 
 /* Sorts the entries: the most of the cost first; equal ones by process and site. Only as many as are wanted; the others
  * are behind them in any order. */

@@ -45,10 +45,8 @@ static void say_what(struct words *w, struct result *result, const struct profil
 	const char *mode = s->against		    ? "compared"
 			   : profile->process_count ? profile->processes[0].mode
 						    : "empty";
-	/* Heap and mappings are never added up for people. */
 	const struct measures *mapped = &s->sum_of[PROFILE_MMAP];
-	const struct measures *heap =
-		s->sum_of[PROFILE_HEAP].calls || !mapped->calls ? &s->sum_of[PROFILE_HEAP] : mapped;
+	const struct measures *heap = &s->sum_of[selection_kind(s)];
 
 	words_text(w, arena_printf(&result->arena, "%s  %.60s  %s  %s ",
 				   s->against ? query->file : path_base(query->file),

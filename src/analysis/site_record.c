@@ -22,6 +22,7 @@ const struct source_column site_columns[SITE_COLUMNS] = {
 	[SITE_ID] = { { "site", NULL, UNIT_ID }, OWN },
 	[SITE_KIND] = { { "kind", "KIND", UNIT_TEXT }, OWN },
 	[SITE_TAG] = { { "tag", "TAG", UNIT_TEXT }, OWN },
+	[SITE_POOL] = { { "pool", "POOL", UNIT_TEXT }, OWN },
 	[SITE_STATE] = { { "state", "STATE", UNIT_TEXT }, OWN },
 	[SITE_SHARE] = { { NULL, "SHARE", UNIT_PERCENT }, OWN },
 	[SITE_LIVE_BYTES] = { { "live_bytes", "LIVE", UNIT_BYTES }, OWN },
@@ -215,6 +216,16 @@ uint64_t magnitude_of(const struct selection *s, const struct measures *m)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
+static bool fill_tag(struct site_source *s, const struct entry *e, struct result_value *row)
+{
+	const char *pool = profile_tag_pool(e->process, e->site->tag);
+	const char *path = profile_tag_path(e->process, e->site->tag, &s->result->arena);
+
+	row[SITE_TAG] = value_text(path && *path ? path : NULL);
+	row[SITE_POOL] = value_text(*pool ? pool : NULL);
+	return path;
+}
+
 bool site_record(struct site_source *s, const struct entry *e, struct result_value *row)
 {
 	const struct profile_process *p = e->process;
@@ -225,12 +236,8 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_PROCESS] = value_number(UNIT_ID, p->pid);
 	row[SITE_ID] = value_number(UNIT_ID, e->site->id.v);
 	row[SITE_KIND] = value_text(profile_kind_name(e->site->kind));
-	row[SITE_TAG] = value_text(NULL);
-	if (!tag_id_is_none(e->site->tag)) {
-		row[SITE_TAG].text = profile_tag_path(p, e->site->tag, &s->result->arena);
-		if (!row[SITE_TAG].text)
-			return false;
-	}
+	if (!fill_tag(s, e, row))
+		return false;
 	row[SITE_STATE] = value_text(profile_end_leaks(p->end) ? "leaked" : "live");
 	row[SITE_SHARE] = value_percent(magnitude_of(s->selection, &e->m), s->whole[e->site->kind]);
 	fill_numbers(s, e, &n, row);

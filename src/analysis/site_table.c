@@ -101,6 +101,7 @@ static void choose_columns(struct table_maker *m)
 	}
 	for (const enum site_column *c = m->view->columns; *c != SITE_COLUMNS; c++)
 		add_column(m, *c);
+	add_column(m, SITE_POOL);
 	add_column(m, SITE_TAG);
 	add_column(m, SITE_LABEL);
 	m->shown = m->columns;
@@ -299,6 +300,7 @@ static bool say_left_out(struct table_maker *m)
 {
 	const struct selection *s = &m->selection;
 	struct result *result = m->source.result;
+	enum profile_kind first = selection_kind(s);
 	int64_t sums[PROFILE_KINDS] = { 0 };
 	bool mapped = false, limited = m->rows == m->query->limit;
 	struct words w = { 0 };
@@ -313,14 +315,14 @@ static bool say_left_out(struct table_maker *m)
 
 		if (checked_add(sums[e->site->kind], selection_cost(s, &e->m), &sum))
 			sums[e->site->kind] = sum;
-		mapped |= e->site->kind == PROFILE_MMAP;
+		mapped |= e->site->kind != first;
 	}
 	words_count(&w, s->count - m->rows, " more site with ", " more sites with ");
-	words_add(&w, kind_value(s, sums[PROFILE_HEAP]));
+	words_add(&w, kind_value(s, sums[first]));
 	words_text(&w, ", ");
-	words_add(&w, value_percent(sums[PROFILE_HEAP] < 0 ? 0 - (uint64_t)sums[PROFILE_HEAP]
-							   : (uint64_t)sums[PROFILE_HEAP],
-				    m->source.whole[PROFILE_HEAP]));
+	words_add(&w,
+		  value_percent(sums[first] < 0 ? 0 - (uint64_t)sums[first] : (uint64_t)sums[first],
+				m->source.whole[first]));
 	words_text(&w, s->filtered ? " of what is shown"
 				   : arena_printf(&result->arena, " of %s", s->cost_word));
 	if (mapped && sums[PROFILE_MMAP]) {

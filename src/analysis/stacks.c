@@ -60,10 +60,11 @@ static bool is_builtin_method(const char *name)
 bool is_plumbing(const struct result_frame *f)
 {
 	static const char *const functions[] = {
-		"std::",    "__gnu_cxx::", "operator new",    "alloc::",  "core::",    "<alloc",
-		"<core",    "hashbrown::", "<hashbrown",      "__rust_",  "_start",    "xmalloc",
-		"xcalloc",  "xrealloc",	   "xstrdup",	      "g_malloc", "g_realloc", "g_strdup",
-		"g_slice_", "PyMem_",	   "PyObject_Malloc",
+		"std::",	   "__gnu_cxx::", "operator new",    "alloc::",	   "core::",
+		"<alloc",	   "<core",	  "hashbrown::",     "<hashbrown", "__rust_",
+		"_start",	   "xmalloc",	  "xcalloc",	     "xrealloc",   "xstrdup",
+		"g_malloc",	   "g_realloc",	  "g_strdup",	     "g_slice_",   "PyMem_",
+		"PyObject_Malloc", "hg_pool_",	  "heapgauge::pool",
 	};
 	static const char *const modules[] = {
 		"libc.so",     "libc-2.",  "libstdc++.so", "libc++.so",

@@ -71,7 +71,7 @@ static bool want_visited(const struct selection *s, const struct query *query,
 		if (!path)
 			return false;
 		visited[i] = (!slots || (visits.slot < slot_count && slots[visits.slot])) &&
-			     filters_tag_fits(&query->filters, path);
+			     filters_tag_fits(&query->filters, RULE_TAG, path);
 	}
 	return true;
 }

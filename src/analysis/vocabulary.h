@@ -80,6 +80,7 @@ enum axis_id {
 	AXIS_TYPE,
 	AXIS_PROCESS,
 	AXIS_TAG,
+	AXIS_POOL,
 	AXIS_COUNT,
 };
 

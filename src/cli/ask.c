@@ -101,7 +101,7 @@ struct asked ask_init(void)
 	return (struct asked){ .names = { .use_symbols = true, .use_store = true } };
 }
 
-const char *const kind_words[] = { "heap", "mmap", "all", NULL };
+const char *const kind_words[] = { "heap", "mmap", "pool", "all", NULL };
 
 static int take_kind(struct query *q, const char *value, struct error *error)
 {
@@ -110,7 +110,7 @@ static int take_kind(struct query *q, const char *value, struct error *error)
 			q->kinds = (enum query_kinds)(KINDS_HEAP + i);
 			return 0;
 		}
-	return error_set(error, "--kind is heap, mmap or all, not '%s'", value);
+	return error_set(error, "--kind is heap, mmap, pool or all, not '%s'", value);
 }
 
 static int take_cost(struct query *q, const char *value, struct error *error)
@@ -131,7 +131,7 @@ static int take_rule(struct query *q, enum ask_option option, const char *value,
 	static const enum rule_kind kinds[] = {
 		[ASK_FOCUS] = RULE_FOCUS,   [ASK_IGNORE] = RULE_IGNORE,
 		[ASK_MODULE] = RULE_MODULE, [ASK_NOT_MODULE] = RULE_NOT_MODULE,
-		[ASK_TAG] = RULE_TAG,
+		[ASK_TAG] = RULE_TAG,	    [ASK_POOL] = RULE_POOL,
 	};
 
 	return filters_add(&q->filters, kinds[option], value, error);
@@ -156,6 +156,7 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	case ASK_MODULE:
 	case ASK_NOT_MODULE:
 	case ASK_TAG:
+	case ASK_POOL:
 		return take_rule(q, option, value, error);
 	case ASK_THREAD:
 		q->filters.thread = value;

@@ -30,6 +30,7 @@ enum ask_option {
 	ASK_THREAD,
 	ASK_PROCESS,
 	ASK_TAG,
+	ASK_POOL,
 	ASK_MIN_SIZE,
 	ASK_MAX_SIZE,
 	ASK_KIND,
@@ -61,9 +62,10 @@ enum ask_option {
 	[ASK_THREAD] = { "thread", 0, "TID|REGEX", "only these threads", .group = "Which stacks" }, \
 	[ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
 	[ASK_TAG] = { "tag", 0, "REGEX", "only what a matching tag holds: server/parser", .group = "Which stacks" }, \
+	[ASK_POOL] = { "pool", 0, "REGEX", "only blocks from a matching pool", .group = "Which stacks" }, \
 	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
 	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
-	[ASK_KIND] = { "kind", 0, "KIND", "heap, or what the program mapped itself", .group = "Which stacks", .choices = WORDS(kind_words) }, \
+	[ASK_KIND] = { "kind", 0, "KIND", "heap, what the program mapped itself, or its pools, which lie inside those", .group = "Which stacks", .choices = WORDS(kind_words) }, \
 	[ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions up", .group = "How much" }, \
 	[ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
 	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \

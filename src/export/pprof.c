@@ -145,19 +145,29 @@ static void put_label(struct writer *w, const char *key, uint64_t number)
 	buffer_release(&label);
 }
 
+static void put_word(struct writer *w, const char *key, const char *word)
+{
+	struct buffer label = BUFFER_INIT;
+
+	put_number(&label, 1, text_id(w, key));
+	word = word ? intern_text(&w->tags, word) : NULL;
+	put_number(&label, 2, text_id(w, word));
+	put_bytes(&w->message, 3, label.data, label.size);
+	w->failed |= label.failed || !word;
+	buffer_release(&label);
+}
+
 /* A tag as a label: pprof -tagfocus, -tags and -tagroot know it. */
 static void put_tag(struct writer *w, const struct entry *e)
 {
 	AUTO(arena_release) struct arena arena = ARENA_INIT;
 	const char *path = profile_tag_path(e->process, e->site->tag, &arena);
-	struct buffer label = BUFFER_INIT;
+	const char *pool = profile_tag_pool(e->process, e->site->tag);
 
-	put_number(&label, 1, text_id(w, "tag"));
-	path = path ? intern_text(&w->tags, path) : NULL;
-	put_number(&label, 2, text_id(w, path));
-	put_bytes(&w->message, 3, label.data, label.size);
-	w->failed |= label.failed || !path;
-	buffer_release(&label);
+	if (!path || *path)
+		put_word(w, "tag", path);
+	if (*pool)
+		put_word(w, "pool", pool);
 }
 
 static void put_sample(struct writer *w, const struct entry *e)

@@ -117,6 +117,8 @@ static void put_csv_row(FILE *out, const struct selection *s, const struct entry
 
 	fprintf(out, "%u,%u,%s,", e->process->pid, e->site->id.v, profile_kind_name(e->site->kind));
 	put_quoted(out, tag);
+	fputc(',', out);
+	put_quoted(out, profile_tag_pool(e->process, e->site->tag));
 	for (size_t i = 0; i < NUMBERS; i++)
 		fprintf(out, ",%" PRId64, numbers.at[i]);
 	fputc(',', out);
@@ -140,7 +142,7 @@ int export_csv(const struct export_input *in, FILE *out, struct error *error)
 	struct place_chain stack;
 	int status = 0;
 
-	fputs("process,site,kind,tag", out);
+	fputs("process,site,kind,tag,pool", out);
 	for (size_t i = 0; i < NUMBERS; i++)
 		fprintf(out, ",%s", number_names[i]);
 	fputs(",function,file,line,module,stack\n", out);
@@ -161,6 +163,7 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 		       const char *tag, struct place_chain stack)
 {
 	const struct numbers numbers = numbers_of(s, e);
+	const char *pool = profile_tag_pool(e->process, e->site->tag);
 	const struct place *owner = places_owner(stack);
 	const struct result_frame *f = owner ? &owner->frame : NULL;
 
@@ -169,6 +172,7 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 	json_field_u64(j, "site", e->site->id.v);
 	json_field_string(j, "kind", profile_kind_name(e->site->kind));
 	json_field_string(j, "tag", *tag ? tag : NULL);
+	json_field_string(j, "pool", *pool ? pool : NULL);
 	for (size_t i = 0; i < NUMBERS; i++)
 		json_field_i64(j, number_names[i], numbers.at[i]);
 	json_field_string(j, "function", f ? f->function : NULL);

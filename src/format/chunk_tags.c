@@ -11,11 +11,12 @@
 /* doc: chunk_tags. Distances to the tag's own number. */
 struct tag_columns {
 	uint32_t parent, name, kind;
+	uint64_t pools, most_bytes;
 };
 static const struct field tag_fields[] = {
-	FIELD(struct tag_columns, parent),
-	FIELD(struct tag_columns, name),
-	FIELD(struct tag_columns, kind),
+	FIELD(struct tag_columns, parent),     FIELD(struct tag_columns, name),
+	FIELD(struct tag_columns, kind),       FIELD(struct tag_columns, pools),
+	FIELD(struct tag_columns, most_bytes),
 };
 static const struct field visits_fields[] = {
 	FIELD(struct visits_row, tag),
@@ -36,7 +37,8 @@ void chunk_tags_put(struct payload *out, const struct process_rows *rows)
 		const struct tag_row *tag = &rows->tags[i + 1];
 
 		columns[i] = (struct tag_columns){ (uint32_t)(i + 1) - tag->parent,
-						   (uint32_t)(i + 1) - tag->name, tag->kind };
+						   (uint32_t)(i + 1) - tag->name, tag->kind,
+						   tag->pools, tag->most_bytes };
 	}
 	table_put(out, TABLE_SHAPE(struct tag_columns, tag_fields), columns, count);
 	free(columns);
@@ -64,6 +66,8 @@ static void get_tags(struct source *in, const struct tag_columns *columns, size_
 		tag->parent = (uint32_t)i - c->parent;
 		tag->name = (uint32_t)i - c->name;
 		tag->kind = c->kind;
+		tag->pools = c->pools;
+		tag->most_bytes = c->most_bytes;
 		if (c->name == 0)
 			tag->text = source_text(in);
 		else if (tags[tag->name].name == tag->name)

@@ -25,6 +25,7 @@
 	X(untracked_maps, "mmap ranges beyond the table: their unmapping is not seen")                \
 	X(lost_samples, "samples that could not be kept (memory budget): estimates are too low")      \
 	X(lost_tags, "scopes entered without a tag of their own (memory budget, or too deep)")        \
+	X(lost_pools, "pools that could not be made (memory budget): their blocks are missing")       \
 	X(late_snapshots, "snapshots taken a moment later than the program asked for them")           \
 	X(clock_stopped,                                                                              \
 	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short") \

@@ -93,6 +93,7 @@ struct live_node {
 enum live_kind {
 	LIVE_KIND_HEAP = 0, /* malloc family and C++ operators */
 	LIVE_KIND_MMAP = 1, /* anonymous mmap by the program itself */
+	LIVE_KIND_POOL = 2, /* from an allocator of the program's own, inside the others' memory */
 	LIVE_KINDS,
 };
 
@@ -109,7 +110,12 @@ _Static_assert(sizeof(struct live_site) == 32, "on-disk size");
 
 /* Site 0 does not exist. Sites 1.. LIVE_SITE_FIRST-1 are made at start-up: what could not be given a site of its own
  * (no memory left in the budget) is counted there, so that totals stay exact. */
-enum { LIVE_SITE_OTHER_HEAP = 1, LIVE_SITE_OTHER_MMAP = 2, LIVE_SITE_FIRST = 3 };
+enum {
+	LIVE_SITE_OTHER_HEAP = 1,
+	LIVE_SITE_OTHER_MMAP = 2,
+	LIVE_SITE_OTHER_POOL = 3,
+	LIVE_SITE_FIRST = 4
+};
 
 /* doc: live_record
  * Two cache lines: the first is touched by every operation. Blocks and bytes live = allocated - freed. */

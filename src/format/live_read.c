@@ -423,8 +423,9 @@ static void sum_cells(struct process_rows *rows)
 			process->map_bytes += cell->bytes;
 			process->unmap_calls += cell->frees;
 			process->unmap_bytes += cell->freed_bytes;
-			continue;
 		}
+		if (rows->sites[cell->site].kind != LIVE_KIND_HEAP)
+			continue; /* pools lie inside the others' memory */
 		process->calls += cell->calls;
 		process->bytes += cell->bytes;
 		process->frees += cell->frees;

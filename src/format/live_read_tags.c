@@ -25,6 +25,17 @@ static char *copy_text(const struct live_view *view, const struct live_tag *tag)
 	return text;
 }
 
+static void read_pool(const struct live_view *view, uint32_t unit, struct tag_row *row)
+{
+	const struct live_pool *pool =
+		live_view_pool(view, live_view_used(view, LIVE_POOL), unit, sizeof *pool);
+
+	if (!pool)
+		return;
+	row->pools = LIVE_LOAD(pool->pools);
+	row->most_bytes = (uint64_t)MAX(LIVE_LOAD(pool->most_bytes), (int64_t)0);
+}
+
 static int read_visits(const struct live_view *view, struct process_rows *rows)
 {
 	const struct live_visits *visits = live_view_at(view, LIVE_VISITS);
@@ -63,6 +74,8 @@ int live_read_tags(const struct live_view *view, struct process_rows *rows)
 		row->parent = from.parent < i ? from.parent : 0;
 		row->name = (uint32_t)i;
 		row->kind = from.kind < LIVE_TAG_KINDS ? from.kind : LIVE_TAG_SCOPE;
+		if (row->kind == LIVE_TAG_POOL && from.pool)
+			read_pool(view, from.pool, row);
 		if (from.name > 0 && from.name < i && rows->tags[from.name].name == from.name) {
 			row->name = from.name;
 			row->text = rows->tags[from.name].text;

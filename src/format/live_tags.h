@@ -8,14 +8,15 @@
 /* doc: live_tag: a name below another. Entry 0 is the root. Each name is there once below the root, whether or not
  * anything was ever entered by it there: other tags of the name refer to that one. */
 enum { LIVE_TAG_TEXT_MAX = 255, LIVE_TAG_DEPTH_MAX = 128 };
-enum live_tag_kind { LIVE_TAG_SCOPE, LIVE_TAG_KINDS };
+enum live_tag_kind { LIVE_TAG_SCOPE, LIVE_TAG_POOL, LIVE_TAG_KINDS };
 struct live_tag {
 	uint32_t parent;	      /* less than its own number */
 	uint32_t name;		      /* the tag of this name below the root: itself there */
 	uint32_t text_at, text_bytes; /* in LIVE_STRINGS */
 	uint32_t depth;		      /* 1 below the root */
 	uint32_t kind;		      /* enum live_tag_kind */
-	uint32_t pad[2];
+	uint32_t pool; /* POOL, below the root: its counters in LIVE_POOL; 0 = none yet */
+	uint32_t pad;
 };
 _Static_assert(sizeof(struct live_tag) == 32, "on-disk size");
 
@@ -26,6 +27,14 @@ struct live_visits {
 	uint64_t count;
 };
 _Static_assert(sizeof(struct live_visits) == 16, "on-disk size");
+
+/* doc: live_pool: of all pools of one name: what is live in them, and the most that ever was. Atomics. */
+struct live_pool {
+	int64_t live_bytes, most_bytes;
+	uint64_t pools; /* how many were made */
+	uint64_t pad[5];
+};
+_Static_assert(sizeof(struct live_pool) == 64, "pool units");
 
 /* doc: live_mark: a moment that the program named, in the order in which they came. */
 enum live_mark_kind { LIVE_MARK_POINT, LIVE_MARK_SNAPSHOT, LIVE_MARK_KINDS };

@@ -31,6 +31,8 @@ struct tag_row {
 	uint32_t parent; /* less than its own number */
 	uint32_t name;	 /* the first row of the same name: it owns the text */
 	uint32_t kind;	 /* enum live_tag_kind */
+	/* POOL, below the root: how many had the name, and the most that was live in them */
+	uint64_t pools, most_bytes;
 	char *text;
 };
 struct visits_row {

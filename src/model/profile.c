@@ -12,7 +12,7 @@
 
 const char *profile_kind_name(enum profile_kind kind)
 {
-	static const char *const names[PROFILE_KINDS] = { "heap", "mmap" };
+	static const char *const names[PROFILE_KINDS] = { "heap", "mmap", "pool" };
 
 	ASSERT(kind < PROFILE_KINDS);
 	return names[kind];

@@ -24,8 +24,9 @@
 
 struct process_rows;
 
-enum profile_kind { PROFILE_HEAP, PROFILE_MMAP, PROFILE_KINDS };
-const char *profile_kind_name(enum profile_kind kind); /* "heap", "mmap" */
+/* POOL: from an allocator of the program's own. Its blocks lie inside the others': they are never added up with those. */
+enum profile_kind { PROFILE_HEAP, PROFILE_MMAP, PROFILE_POOL, PROFILE_KINDS };
+const char *profile_kind_name(enum profile_kind kind); /* "heap", "mmap", "pool" */
 
 /* Calls of realloc that had a block, counted at the site of the call. */
 struct realloc_numbers {

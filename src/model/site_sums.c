@@ -142,6 +142,9 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 
 	if (order_cells(p, arena) < 0)
 		return -1;
+	static const enum profile_kind kinds[LIVE_KINDS] = { [LIVE_KIND_HEAP] = PROFILE_HEAP,
+							     [LIVE_KIND_MMAP] = PROFILE_MMAP,
+							     [LIVE_KIND_POOL] = PROFILE_POOL };
 	size_t used = 0, at = 0;
 
 	for (size_t i = 1; i < rows->site_count; i++)
@@ -160,7 +163,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 			.id = { (uint32_t)i },
 			.node = { row->node },
 			.tag = { row->tag },
-			.kind = row->kind == LIVE_KIND_MMAP ? PROFILE_MMAP : PROFILE_HEAP,
+			.kind = kinds[row->kind],
 			.born_ns = row->born_ns,
 			.interval = row->interval,
 		};

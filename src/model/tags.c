@@ -14,7 +14,9 @@ enum { PATH_BYTES = 1024 };
 
 const char *profile_tag_kind_name(enum profile_tag_kind kind)
 {
-	static const char *const names[PROFILE_TAG_KINDS] = { [PROFILE_TAG_SCOPE] = "scope" };
+	static const char *const names[PROFILE_TAG_KINDS] = {
+		[PROFILE_TAG_SCOPE] = "scope", [PROFILE_TAG_POOL] = "pool"
+	};
 
 	return names[kind];
 }
@@ -31,7 +33,18 @@ struct profile_tag profile_tag(const struct profile_process *p, tag_id tag)
 
 	return (struct profile_tag){ { row->parent },
 				     (enum profile_tag_kind)row->kind,
-				     row->text ? row->text : "" };
+				     row->text ? row->text : "",
+				     row->pools,
+				     row->most_bytes };
+}
+
+const char *profile_tag_pool(const struct profile_process *p, tag_id tag)
+{
+	struct profile_tag t = { 0 };
+
+	if (tag.v != 0)
+		t = profile_tag(p, tag);
+	return t.kind == PROFILE_TAG_POOL ? t.name : "";
 }
 
 const char *profile_tag_path(const struct profile_process *p, tag_id tag, struct arena *arena)
@@ -40,6 +53,8 @@ const char *profile_tag_path(const struct profile_process *p, tag_id tag, struct
 	size_t at = PATH_BYTES;
 
 	path[at] = '\0';
+	if (tag.v != 0 && profile_tag(p, tag).kind == PROFILE_TAG_POOL)
+		tag = profile_tag(p, tag).parent;
 	while (tag.v != 0) {
 		struct profile_tag t = profile_tag(p, tag);
 		size_t length = strlen(t.name), slash = at < PATH_BYTES;

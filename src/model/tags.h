@@ -5,20 +5,25 @@
 
 #include "model/profile.h"
 
-enum profile_tag_kind { PROFILE_TAG_SCOPE, PROFILE_TAG_KINDS };
-const char *profile_tag_kind_name(enum profile_tag_kind kind); /* "scope" */
+enum profile_tag_kind { PROFILE_TAG_SCOPE, PROFILE_TAG_POOL, PROFILE_TAG_KINDS };
+const char *profile_tag_kind_name(enum profile_tag_kind kind); /* "scope", "pool" */
 
 struct profile_tag {
 	tag_id parent; /* less than its own */
 	enum profile_tag_kind kind;
 	const char *name;
+	/* POOL, below the root: how many pools had the name, and the most that was live in them at one time */
+	uint64_t pools, most_bytes;
 };
 
 /* 0 if the program never named anything; else ids are 1 .. count - 1. */
 size_t profile_tag_count(const struct profile_process *process);
 struct profile_tag profile_tag(const struct profile_process *process, tag_id tag);
 
-/* "server/parser", outermost first; "" for none. Of a very long one the inner part. In the arena; NULL if out of
+/* The pool that the tag ends in; "" for none. Lives with the profile. */
+const char *profile_tag_pool(const struct profile_process *process, tag_id tag);
+
+/* "server/parser", outermost first, without the pool; "" for none. Of a very long one the inner part. In the arena; NULL if out of
  * memory. */
 const char *profile_tag_path(const struct profile_process *process, tag_id tag,
 			     struct arena *arena);

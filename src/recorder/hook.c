@@ -13,6 +13,7 @@
 #include "recorder/marks.h"
 #include "recorder/operators.h"
 #include "recorder/own.h"
+#include "recorder/pools.h"
 #include "recorder/rules.h"
 #include "recorder/sampled.h"
 #include "recorder/start.h"
@@ -91,6 +92,7 @@ static void recover(struct slot *slot, bool forwarding)
 	sites_recover(slot);
 	tags_recover(slot);
 	marks_recover(slot);
+	pools_recover(slot);
 	account_recover(slot);
 	maps_recover(slot);
 	slot->walk->stamp = 0;
@@ -187,6 +189,20 @@ NOINLINE uint32_t record_of_map(struct slot *slot, const uintptr_t *frame)
 	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
 
 	return tagged(slot, id, frame);
+}
+
+NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name)
+{
+	own_tick(slot);
+	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_POOL);
+
+	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
+		tags_settle(slot, (uintptr_t)frame);
+	uint32_t tag = tags_below(slot, thread_state.tag, name);
+
+	if (UNLIKELY(tag == 0))
+		health_add(HEALTH_lost_tags);
+	return sites_record_of_tag(slot, id, tag != 0 ? tag : name);
 }
 
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)

@@ -9,6 +9,7 @@
 
 #include "recorder/hook.h"
 #include "recorder/marks.h"
+#include "recorder/pools.h"
 #include "recorder/tags.h"
 
 /* The quick way: a tag that this slot has entered here before, of a function on the thread's own stack. */
@@ -66,6 +67,11 @@ static const struct hg_recorder_ recorder = {
 	.enter_name = enter_name,
 	.leave = leave,
 	.mark = mark,
+	.pool_new = pool_new,
+	.pool_alloc = pool_alloc,
+	.pool_resize = pool_resize,
+	.pool_free = pool_free,
+	.pool_clear = pool_clear,
 };
 
 EXPORT size_t confstr(int name, char *buffer, size_t bytes)

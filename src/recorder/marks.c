@@ -145,7 +145,7 @@ static void save_records(struct slot *slot, struct live_mark *mark)
 
 void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
 {
-	uint32_t tag = name != NULL ? tags_name(slot, name) : 0;
+	uint32_t tag = name != NULL ? tags_name(slot, LIVE_TAG_SCOPE, name) : 0;
 	uint64_t id = memory_append(LIVE_MARKS, 1, sizeof(struct live_mark));
 
 	if (id == UINT64_MAX) {

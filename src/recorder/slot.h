@@ -16,6 +16,7 @@ struct walk;
 struct memo;
 struct stack_ranges;
 struct cfi_scratch;
+struct lock;
 
 /* A scope that the thread is in. One whose function was left by longjmp is known by its frame: that lies deeper than the
  * stack is now, or a word of it has changed. */
@@ -43,6 +44,7 @@ struct slot {
 	struct memo *
 		quick; /* the memo where a block belongs to its stack alone; NULL: there is more to it */
 	struct slot_tags *tags;
+	struct lock *pool_lock;		  /* that this slot holds or waits for: pools.c */
 	struct scope_kept *scope;	  /* the innermost one that is kept */
 	uintptr_t stack_low, stack_bytes; /* of the thread's own stack, as far as scopes know it */
 	struct table records;		  /* of sites, by key */

@@ -25,6 +25,7 @@
 #include "recorder/maps.h"
 #include "recorder/marks.h"
 #include "recorder/own.h"
+#include "recorder/pools.h"
 #include "recorder/rules.h"
 #include "recorder/sampled.h"
 #include "recorder/starts.h"
@@ -259,6 +260,7 @@ static void reset_all(void)
 	modules_reset();
 	tags_reset();
 	marks_reset();
+	pools_reset();
 }
 
 /* The mapped profile becomes an empty one. */

@@ -105,26 +105,27 @@ static uint32_t add(const struct live_tag *tag, uint64_t hash)
 }
 
 /* The tag of a name below the root; 0 = there is none. Under the lock. */
-static uint32_t find_name(const char *text, uint64_t hash)
+static uint32_t find_name(enum live_tag_kind kind, const char *text, uint64_t hash)
 {
 	uint32_t tag = table_tag(hash), place = tag, id;
 
 	do
 		id = table_next(&tags, tag, &place);
-	while (id != 0 && (memory_tag(id)->parent != 0 || !text_is(id, text)));
+	while (id != 0 &&
+	       (memory_tag(id)->parent != 0 || memory_tag(id)->kind != kind || !text_is(id, text)));
 	return id;
 }
 
 /* The same, made if need be; 0 = no memory. The text is stored before the lock is taken again: if two threads make the same
  * name at once, one text is stored in vain. */
-uint32_t tags_name(struct slot *slot, const char *text)
+uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 {
 	uint32_t bytes = text_bytes(text), id = 0;
 	uint64_t hash = text_hash(text, bytes);
 
 	if (!make_room(slot) || !lock_take(&tags_lock, slot->id))
 		return 0;
-	id = find_name(text, hash);
+	id = find_name(kind, text, hash);
 	lock_give(&tags_lock);
 	if (id != 0)
 		return id;
@@ -135,11 +136,12 @@ uint32_t tags_name(struct slot *slot, const char *text)
 	__builtin_memcpy(memory.region[LIVE_STRINGS] + at, text, bytes);
 	if (!lock_take(&tags_lock, slot->id))
 		return 0;
-	id = find_name(text, hash);
+	id = find_name(kind, text, hash);
 	if (id == 0)
 		id = add(&(struct live_tag){ .text_at = (uint32_t)at,
 					     .text_bytes = bytes,
-					     .depth = 1 },
+					     .depth = 1,
+					     .kind = kind },
 			 hash);
 	lock_give(&tags_lock);
 	return id;
@@ -167,7 +169,8 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 					     .name = name,
 					     .text_at = named->text_at,
 					     .text_bytes = named->text_bytes,
-					     .depth = above->depth + 1 },
+					     .depth = above->depth + 1,
+					     .kind = named->kind },
 			 hash);
 	lock_give(&tags_lock);
 	return id;
@@ -242,6 +245,13 @@ static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t 
 	return near;
 }
 
+uint32_t tags_below(struct slot *slot, uint32_t parent, uint32_t name)
+{
+	const struct tag_near *near = furnish(slot) ? bring_near(slot, parent, name) : NULL;
+
+	return near != NULL ? near->tag : 0;
+}
+
 static uint32_t computed_name(struct slot *slot, const char *text)
 {
 	uint64_t place = ((uintptr_t)text * UINT64_C(0x9e3779b97f4a7c15)) >> 58;
@@ -249,7 +259,7 @@ static uint32_t computed_name(struct slot *slot, const char *text)
 
 	if (slot->tags->names[place].text == text && text_is(name, text))
 		return name;
-	name = tags_name(slot, text);
+	name = tags_name(slot, LIVE_TAG_SCOPE, text);
 	if (name != 0) {
 		slot->tags->names[place].text = text;
 		slot->tags->names[place].name = name;
@@ -267,7 +277,7 @@ static uint32_t name_to_enter(struct slot *slot, struct hg_tag *tag, const char 
 	uint32_t id = __atomic_load_n(&tag->id, __ATOMIC_RELAXED);
 
 	if (id == 0 || id >= memory.head->used[LIVE_TAGS]) {
-		id = tag->name != NULL ? tags_name(slot, tag->name) : 0;
+		id = tag->name != NULL ? tags_name(slot, LIVE_TAG_SCOPE, tag->name) : 0;
 		__atomic_store_n(&tag->id, id, __ATOMIC_RELAXED);
 	}
 	return id;
@@ -380,6 +390,7 @@ static void take_all(const struct tags_kept *kept)
 		const char *text = texts + tag.text_at;
 		uint64_t hash = child_hash(tag.parent, tag.name);
 
+		tag.pool = 0; /* the parent's counters */
 		if (tag.name == i) {
 			uint64_t at = memory_append(LIVE_STRINGS, tag.text_bytes, 1);
 

@@ -112,6 +112,7 @@ static inline void made_start(struct made *made, struct live_header *head)
 		made_node(made, 0, made_frame(made, live_frame_pack(0, mark, 0)));
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_HEAP);
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_MMAP);
+	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_POOL);
 	made_append(made, LIVE_SLOTS, 1);
 	__atomic_store_n(&head->ready, 1, __ATOMIC_RELEASE);
 }

@@ -150,12 +150,13 @@ export const FILTERS: readonly FilterWord[] = [
 	{ name: 'ignore', label: 'not function or file', help: 'no stacks with a function or file that matches', many: true, typed: '-' },
 	{ name: 'module', label: 'module', help: 'only what a matching module asked for', many: true, typed: 'module:' },
 	{ name: 'not-module', label: 'not module', help: 'not what a matching module asked for', many: true, typed: '-module:' },
+	{ name: 'pool', label: 'pool', help: "only blocks from a matching allocator of the program's own", many: true, typed: 'pool:' },
 	{ name: 'tag', label: 'tag', help: 'only what a matching tag of the program holds', many: true, typed: 'tag:' },
 	{ name: 'thread', label: 'thread', help: 'only threads with this number or a matching name', many: false, typed: 'thread:' },
 	{ name: 'process', label: 'process', help: 'only processes with this number or a matching command', many: false, typed: 'process:' },
 	{ name: 'min-size', label: 'at least', help: 'only sites that ask for at least this much on average', many: false, typed: 'size>' },
 	{ name: 'max-size', label: 'at most', help: 'only sites that ask for at most this much on average', many: false, typed: 'size<' },
-	{ name: 'kind', label: 'kind', help: 'heap, mmap or all', many: false, typed: 'kind:' },
+	{ name: 'kind', label: 'kind', help: 'heap, mmap, pool or all', many: false, typed: 'kind:' },
 ];
 
 export interface Axis {

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools: what allocators of the program's own give out, beside the memory that they have from malloc."""
+
+import csv
+import pathlib
+import subprocess
+
+import pytest
+
+from compiled import compile_c, losses
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
+KEYS = ("calls", "total_bytes", "frees", "live_bytes", "live_blocks", "max_bytes", "pools")
+
+
+def pools_of(report_json, path, *options):
+    return {row["pool"]: row for row in report_json(path, "pools", *options)["pools"]}
+
+
+def truth_of(run):
+    lines = (line[5:].split("|") for line in run.stdout.splitlines() if line.startswith("POOL "))
+    return {name: dict(zip(KEYS, map(int, numbers))) for name, *numbers in lines}
+
+
+@pytest.fixture
+def recorded(target, record):
+    return record([target("t_pools")])
+
+
+def test_every_pool_has_what_it_gave_out(recorded, report_json):
+    truth = truth_of(recorded)
+    assert len(truth) == 8
+    pools = pools_of(report_json, recorded.path)
+    assert {name: {key: row[key] for key in KEYS} for name, row in pools.items()} == truth
+    assert not losses(report_json(recorded.path)["processes"][0])
+
+
+def test_pools_are_not_added_to_what_they_lie_in(recorded, report_json):
+    whole = report_json(recorded.path)["processes"][0]
+    arenas = sum(site["calls"] for site in report_json(recorded.path, "sites", "--focus", "arena_open")["sites"])
+    assert arenas == 5003
+    assert whole["calls"] < 2 * arenas
+    heap = report_json(recorded.path, "sites", "--kind", "heap", "--cost", "total")["sites"]
+    both = report_json(recorded.path, "sites", "--kind", "all", "--cost", "total")["sites"]
+    assert sum(site["calls"] for site in heap) == whole["calls"]
+    assert {site["kind"] for site in both} <= {"heap", "mmap"}
+    assert sum(site["total_bytes"] for site in both if site["kind"] == "heap") == sum(
+        site["total_bytes"] for site in heap
+    )
+
+
+def test_by_pool_and_filter_by_pool(recorded, report_json):
+    truth = truth_of(recorded)
+    by_pool = report_json(recorded.path, "functions", "--by", "pool", "--cost", "total")["pools"]
+    assert {row["pool"]: row["total_bytes"] for row in by_pool} == {
+        name: numbers["total_bytes"] for name, numbers in truth.items()
+    }
+    sites = report_json(recorded.path, "sites", "--pool", "^scoped$")["sites"]
+    assert {(site["tag"], site["pool"], site["kind"], site["total_bytes"]) for site in sites} == {
+        ("parser", "scoped", "pool", 1000),
+        ("parser", "scoped", "pool", 500),
+        (None, "scoped", "pool", 250),
+    }
+    assert all(site["stack"][0]["function"] in ("hg_pool_alloc", "arena_take") for site in sites)
+    tagged = report_json(recorded.path, "sites", "--kind", "pool", "--tag", "^parser$")["sites"]
+    assert sum(site["total_bytes"] for site in tagged) == 1500
+    threads = report_json(recorded.path, "functions", "--by", "thread", "--pool", "slabs", "--cost", "calls")
+    assert sum(row["calls"] for row in threads["threads"]) == 16000
+    assert all(row["calls"] % 2000 == 0 for row in threads["threads"])
+
+
+def test_a_resize_is_counted_as_one(recorded, report_json):
+    (last,) = (s for s in report_json(recorded.path, "sites", "--pool", "grows")["sites"] if s["live_bytes"])
+    moves = [s["realloc"] for s in report_json(recorded.path, "sites", "--pool", "grows")["sites"]]
+    assert last["live_bytes"] == 300
+    assert sum(m["calls"] for m in moves) == 2
+    assert sum(m["moved_calls"] for m in moves) == 1
+    assert sum(m["moved_bytes"] for m in moves) == 100
+
+
+FORK = """
+#include <heapgauge/heapgauge.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char room[100];
+int main(void)
+{
+    hg_pool pool = hg_pool_new("both");
+    hg_pool_alloc(pool, room, 10);
+    if (fork() == 0) {
+        hg_pool_free(pool, room);
+        hg_pool_alloc(pool, room + 50, 7);
+        hg_pool own = hg_pool_new("child");
+        hg_pool_alloc(own, room, 5);
+        _exit(0);
+    }
+    wait(NULL);
+    return 0;
+}
+"""
+
+
+def test_a_forks_child_goes_on_with_its_parents_pools(scratch, record, report_json):
+    run = record([compile_c(scratch, "forks", FORK, f"-I{INCLUDE}")])
+    rows = report_json(run.path, "pools")["pools"]
+    parent = min(row["process"] for row in rows)
+    got = {(row["process"] == parent, row["pool"]): (row["live_bytes"], row["pools"]) for row in rows}
+    assert got == {(True, "both"): (10, 1), (False, "both"): (7, 0), (False, "child"): (5, 1)}
+    assert not any(losses(process) for process in report_json(run.path)["processes"])
+
+
+def test_sampled_pools_are_estimated(target, record, report_json):
+    run = record([target("t_pools")], "--mode", "sample", "--interval", "1000")
+    many = pools_of(report_json, run.path)["many"]
+    assert abs(many["total_bytes"] - 720000) < 6 * (1000 * 720000) ** 0.5
+    assert abs(many["live_bytes"] - 240000) < 6 * (1000 * 240000) ** 0.5
+    assert not losses(report_json(run.path)["processes"][0])
+
+
+def test_exports_keep_pools_apart(recorded, heapgauge, scratch):
+    out = scratch / "run.csv"
+    subprocess.run([heapgauge, "export", recorded.path, "-f", "csv", "-o", out, "--kind", "pool"], check=True)
+    with out.open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert {row["kind"] for row in rows} == {"pool"}
+    assert {row["pool"] for row in rows} >= {"kept", "slabs"}
