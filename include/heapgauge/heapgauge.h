@@ -78,14 +78,111 @@ static inline void hg_left_(const struct hg_scope *scope)
 	const struct hg_scope HG_JOIN_(hg_scope_, n) HG_UNTIL_END_ =                               \
 		hg_enter_name_at_(name, HG_FRAME_())
 
+#define HG_LABEL__(key, value, n)                                                                  \
+	const struct hg_scope HG_JOIN_(hg_scope_, n) HG_UNTIL_END_ =                               \
+		hg_label_at_(key, value, HG_FRAME_())
+
 /* To the end of the block, however it is left: by return, break, goto, exception, or longjmp. HG_SCOPE takes a literal,
  * HG_SCOPE_NAME any text. */
 #define HG_SCOPE(name) HG_SCOPE__(name, __COUNTER__)
 #define HG_SCOPE_NAME(name) HG_SCOPE_NAME__(name, __COUNTER__)
+/* The same for a label; see below. */
+#define HG_LABEL(key, value) HG_LABEL__(key, value, __COUNTER__)
 #else
 #define HG_SCOPE(name) ((void)0)
 #define HG_SCOPE_NAME(name) ((void)(name))
+#define HG_LABEL(key, value) ((void)(key), (void)(value))
 #endif
+
+/* ---- contexts: what a thread is in, to be carried along a queue, to a coroutine, into a pool of threads ---- */
+
+typedef struct {
+	uint32_t v;
+} hg_context;
+
+HG_INLINE_ hg_context hg_context_get(void)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+	hg_context context = { 0 };
+
+	if (HG_HAS_(recorder, context_get))
+		context.v = recorder->context_get();
+	return context;
+}
+
+/* The thread is in that context from now on; a scope that it leaves later goes back to what was before that scope. */
+HG_INLINE_ void hg_context_set(hg_context context)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, context_set))
+		recorder->context_set(context.v);
+}
+
+/* ---- labels: a request, a tenant, a phase. A key has one value at a time. Of 64 keys 1024 values each are told apart; what
+ * comes later is counted as "other" ---- */
+
+/* Until another value is set, or the scope ends in which this was called; NULL takes it away. */
+HG_INLINE_ void hg_label(const char *key, const char *value)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, label))
+		recorder->label(key, value);
+}
+
+HG_INLINE_ struct hg_scope hg_label_at_(const char *key, const char *value, const void *frame)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+	struct hg_scope none = { 0, 0 };
+
+	return HG_HAS_(recorder, label_enter) ? recorder->label_enter(key, value, frame) : none;
+}
+
+/* A pair with hg_leave, where HG_LABEL is not to be had. */
+HG_INLINE_ struct hg_scope hg_enter_label(const char *key, const char *value)
+{
+	return hg_label_at_(key, value, NULL);
+}
+
+/* ---- control. What was allocated while nothing was recorded counts nowhere, also when it is freed later; what was
+ * recorded ends when it is freed, whatever the mode is by then. Other threads follow within a MiB of their own
+ * allocations ---- */
+
+HG_INLINE_ void hg_stop(enum hg_where where)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, go))
+		recorder->go(0, where);
+}
+
+/* Goes on as before hg_stop; a program that began dormant, as whoever records said. */
+HG_INLINE_ void hg_start(enum hg_where where)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, go))
+		recorder->go(1, where);
+}
+
+/* For the whole process. */
+HG_INLINE_ void hg_mode(enum hg_mode mode)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, turn))
+		recorder->turn((int)mode);
+}
+
+/* Stacks only of blocks of [least, most] bytes; the others are counted without one. 0 and SIZE_MAX: of all. */
+HG_INLINE_ void hg_stacks(size_t least, size_t most)
+{
+	const struct hg_recorder_ *recorder = hg_recorder_get_();
+
+	if (HG_HAS_(recorder, stacks))
+		recorder->stacks(least, most);
+}
 
 /* ---- moments: `heapgauge report --at snap:NAME`, and the view snapshots ---- */
 

@@ -33,6 +33,22 @@ struct hg_recorder_ {
 	void (*pool_resize)(uint64_t pool, const void *old, const void *address, size_t bytes);
 	void (*pool_free)(uint64_t pool, const void *address);
 	void (*pool_clear)(uint64_t pool, int end);
+	uint32_t (*context_get)(void);
+	void (*context_set)(uint32_t context);
+	void (*label)(const char *key, const char *value);
+	struct hg_scope (*label_enter)(const char *key, const char *value, const void *frame);
+	void (*turn)(int mode);
+	void (*go)(int on, int where);
+	void (*stacks)(size_t least, size_t most);
+};
+
+enum hg_where { HG_PROCESS, HG_THREAD };
+enum hg_mode {
+	HG_DORMANT = 0,	 /* nothing is recorded */
+	HG_TAGS = 1,	 /* every block is counted by its tag, without a stack */
+	HG_SAMPLE = 2,	 /* some blocks with their stacks; numbers are estimates */
+	HG_EXACT = 3,	 /* every block with its stack */
+	HG_AS_TOLD = 255 /* as whoever records says */
 };
 
 enum { HG_QUESTION_ = 0x48474131, HG_MARK_ = 0, HG_SNAPSHOT_ = 1 };

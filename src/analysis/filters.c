@@ -4,18 +4,34 @@
  * compiled once, suppressions are read once. What they are compared with is places.c's and
  * selection.c's business.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/query.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 #include "util/units.h"
+
+/* What a label is compared with as a whole; the caller's, NULL if out of memory. */
+static char *label_regex(const char *text)
+{
+	char *regex = NULL;
+
+	if (asprintf(&regex, strchr(text, '=') ? "^(%s)$" : "^(%s)=", text) < 0)
+		return NULL;
+	return regex;
+}
 
 int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 		struct error *error)
 {
 	struct rule rule = { .kind = kind };
-	int status = regcomp(&rule.regex, regex, REG_EXTENDED | REG_NOSUB);
+	AUTO_FREE char *whole = kind == RULE_LABEL ? label_regex(regex) : strdup(regex);
+
+	if (!whole)
+		return error_set(error, "out of memory");
+	int status = regcomp(&rule.regex, whole, REG_EXTENDED | REG_NOSUB);
 
 	if (status != 0) {
 		char why[120];
@@ -32,15 +48,29 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 	return 0;
 }
 
-bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *path)
+static bool matches_any(const struct rule *rule, const char *const *texts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (regexec(&rule->regex, texts[i], 0, NULL, 0) == 0)
+			return true;
+	return false;
+}
+
+bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *const *texts,
+		      size_t count)
 {
 	for (size_t i = 0; i < filters->rules.count; i++) {
 		const struct rule *rule = &filters->rules.at[i];
 
-		if (rule->kind == kind && regexec(&rule->regex, path, 0, NULL, 0) != 0)
+		if (rule->kind == kind && !matches_any(rule, texts, count))
 			return false;
 	}
 	return true;
+}
+
+static bool is_about_tags(enum rule_kind kind)
+{
+	return kind == RULE_TAG || kind == RULE_POOL || kind == RULE_LABEL;
 }
 
 bool filters_look_at(const struct filters *filters, enum rule_kind kind)
@@ -54,7 +84,7 @@ bool filters_look_at(const struct filters *filters, enum rule_kind kind)
 bool filters_look_at_stacks(const struct filters *filters)
 {
 	for (size_t i = 0; i < filters->rules.count; i++) {
-		if (filters->rules.at[i].kind != RULE_TAG && filters->rules.at[i].kind != RULE_POOL)
+		if (!is_about_tags(filters->rules.at[i].kind))
 			return true;
 	}
 	return filters->suppressions.count > 0;
@@ -86,6 +116,7 @@ const char *filters_text(const struct filters *f, struct arena *arena)
 		[RULE_FOCUS] = "focus",	  [RULE_IGNORE] = "ignore",
 		[RULE_MODULE] = "module", [RULE_NOT_MODULE] = "not-module",
 		[RULE_TAG] = "tag",	  [RULE_POOL] = "pool",
+		[RULE_LABEL] = "label",
 	};
 	const char *text = "";
 

@@ -235,14 +235,22 @@ static bool add_types(struct grouping *g)
 
 static const char *tag_words(const struct grouping *g, const struct entry *e, struct arena *arena)
 {
-	return g->by == AXIS_POOL ? profile_tag_pool(e->process, e->site->tag)
-				  : profile_tag_path(e->process, e->site->tag, arena);
+	switch (g->by) {
+	case AXIS_POOL:
+		return profile_tag_pool(e->process, e->site->tag);
+	case AXIS_LABEL:
+		return profile_tag_labels(e->process, e->site->tag, arena);
+	default:
+		return profile_tag_path(e->process, e->site->tag, arena);
+	}
 }
 
-/* What the program called it, by path or by pool, whatever the process. */
+/* What the program called it, by path, pool or labels, whatever the process. */
 static bool add_tags(struct grouping *g)
 {
-	const char *none = g->by == AXIS_POOL ? "(no pool)" : "(no tag)";
+	const char *none = g->by == AXIS_POOL	 ? "(no pool)"
+			   : g->by == AXIS_LABEL ? "(no label)"
+						 : "(no tag)";
 	const struct selection *s = &g->selection;
 	AUTO(intern_release) struct intern paths = INTERN_INIT;
 	bool done = true;
@@ -307,7 +315,7 @@ static int collect(struct grouping *g, struct error *error)
 		done = add_stacks(g);
 	else if (g->by == AXIS_TYPE)
 		done = add_types(g);
-	else if (g->by == AXIS_TAG || g->by == AXIS_POOL)
+	else if (g->by == AXIS_TAG || g->by == AXIS_POOL || g->by == AXIS_LABEL)
 		done = add_tags(g);
 	else
 		for (size_t i = 0; i < s->count && done; i++)
@@ -527,11 +535,11 @@ static struct result *group_view(const char *name, enum axis_id by, const struct
 	bool done = false;
 
 	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE && g.by != AXIS_TAG &&
-	    g.by != AXIS_POOL) {
+	    g.by != AXIS_POOL && g.by != AXIS_LABEL) {
 		error_set(
 			error,
 			"recordings have no %s in common: compare by function, line, file, module, "
-			"type, tag or pool",
+			"type, tag, label or pool",
 			axis_rows[g.by].plural);
 		return NULL;
 	}

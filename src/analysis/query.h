@@ -21,6 +21,7 @@ enum rule_kind {
 	RULE_NOT_MODULE, /* it does not */
 	RULE_TAG,	 /* the tag's path matches; that of no tag is empty */
 	RULE_POOL,	 /* the pool's name matches */
+	RULE_LABEL,	 /* a label matches, from its key to its end */
 	RULE_KINDS,
 };
 
@@ -45,13 +46,16 @@ struct filters {
 	uint64_t min_size, max_size;  /* of a site's mean request; max 0: no limit */
 };
 
+/* Of RULE_LABEL: KEY, or KEY=REGEX. */
 int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 		struct error *error);
 /* Reads LeakSanitizer's syntax: "leak:PATTERN" lines, # comments. */
 int filters_suppress(struct filters *filters, const char *path, struct error *error);
 void filters_release(struct filters *filters);
-/* Whether every rule about tags or pools (`kind`) holds for a tag's path or a pool's name. */
-bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *path);
+/* Whether every rule about tags, pools or labels (`kind`) holds for some of the texts: the tag's path, the pool's name, or the
+ * labels in force. */
+bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *const *texts,
+		      size_t count);
 /* Whether some rule is about what is on the stack. */
 bool filters_look_at_stacks(const struct filters *filters);
 bool filters_look_at(const struct filters *filters, enum rule_kind kind);

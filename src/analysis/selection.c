@@ -158,9 +158,13 @@ static bool tag_fits(struct maker *m, const struct entry *e)
 
 	if (!path)
 		m->failed = true;
-	return path && filters_tag_fits(&m->query->filters, RULE_TAG, path) &&
-	       filters_tag_fits(&m->query->filters, RULE_POOL,
-				profile_tag_pool(e->process, e->site->tag));
+	const char *pool = profile_tag_pool(e->process, e->site->tag);
+	const char *labels[PROFILE_LABELS_MAX];
+	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+
+	return path && filters_tag_fits(&m->query->filters, RULE_TAG, &path, 1) &&
+	       filters_tag_fits(&m->query->filters, RULE_POOL, &pool, 1) &&
+	       filters_tag_fits(&m->query->filters, RULE_LABEL, labels, count);
 }
 
 static enum verdict judge_stack(struct maker *m, const struct entry *e)
@@ -195,6 +199,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 			[RULE_NOT_MODULE] = !(module & bit),
 			[RULE_TAG] = true, /* asked before */
 			[RULE_POOL] = true,
+			[RULE_LABEL] = true,
 		};
 
 		if (!holds[f->rules.at[i].kind])
@@ -475,8 +480,9 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			   .kinds = query->kinds	      ? query->kinds
 				    : query_asks_pools(query) ? KINDS_POOL
 							      : ask.kinds,
-			   .by_tag =
-				   filters_look_at(f, RULE_TAG) || filters_look_at(f, RULE_POOL) };
+			   .by_tag = filters_look_at(f, RULE_TAG) ||
+				     filters_look_at(f, RULE_POOL) ||
+				     filters_look_at(f, RULE_LABEL) };
 	int status = -1;
 
 	*selection = (struct selection){ .profile = profile,

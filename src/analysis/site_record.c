@@ -8,6 +8,8 @@
  */
 #include "analysis/site_record.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/tags.h"
@@ -23,6 +25,7 @@ const struct source_column site_columns[SITE_COLUMNS] = {
 	[SITE_KIND] = { { "kind", "KIND", UNIT_TEXT }, OWN },
 	[SITE_TAG] = { { "tag", "TAG", UNIT_TEXT }, OWN },
 	[SITE_POOL] = { { "pool", "POOL", UNIT_TEXT }, OWN },
+	[SITE_LABELS] = { { "labels", NULL, UNIT_FIELDS }, OWN },
 	[SITE_STATE] = { { "state", "STATE", UNIT_TEXT }, OWN },
 	[SITE_SHARE] = { { NULL, "SHARE", UNIT_PERCENT }, OWN },
 	[SITE_LIVE_BYTES] = { { "live_bytes", "LIVE", UNIT_BYTES }, OWN },
@@ -94,6 +97,25 @@ static bool realloc_value(struct result *result, const struct realloc_numbers *r
 
 	*ret = (struct result_value){ .unit = UNIT_FIELDS, .fields = { kept, ARRAY_SIZE(fields) } };
 	return kept != NULL;
+}
+
+/* Each as a key and its value. */
+static bool labels_value(struct result *result, const struct entry *e, struct result_value *ret)
+{
+	const char *labels[PROFILE_LABELS_MAX];
+	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+	struct result_field *fields = ARENA_ARRAY(&result->arena, struct result_field, count);
+
+	for (size_t i = 0; i < count && fields; i++) {
+		size_t key = strcspn(labels[i], "=");
+
+		fields[i].name = arena_string(&result->arena, span_of(labels[i], key));
+		fields[i].value = value_text(arena_strdup(&result->arena, labels[i] + key + 1));
+		if (!fields[i].name || !fields[i].value.text)
+			return false;
+	}
+	*ret = (struct result_value){ .unit = UNIT_FIELDS, .fields = { fields, count } };
+	return fields != NULL;
 }
 
 static bool bars_value(struct result *result, enum result_unit unit, struct profile_bars from,
@@ -242,7 +264,8 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_SHARE] = value_percent(magnitude_of(s->selection, &e->m), s->whole[e->site->kind]);
 	fill_numbers(s, e, &n, row);
 	row[SITE_LABEL] = value_text(stack_label(s->result, s->places, p, e->site->node));
-	return row[SITE_LABEL].text && fill_distributions(s, e, &n, row) && fill_ages(s, e, row) &&
+	return row[SITE_LABEL].text && labels_value(s->result, e, &row[SITE_LABELS]) &&
+	       fill_distributions(s, e, &n, row) && fill_ages(s, e, row) &&
 	       realloc_value(s->result, &n.reallocs, &row[SITE_REALLOC]) &&
 	       stack_value(s->result, s->places, p, e->site->node, &row[SITE_STACK]);
 }

@@ -18,8 +18,9 @@ enum site_column {
 	SITE_KIND,
 	SITE_TAG,
 	SITE_POOL,
-	SITE_STATE, /* whether what is left is "leaked", or "live" because the process goes on */
-	SITE_SHARE, /* of the cost; for people only, like all without a name */
+	SITE_LABELS, /* of the program, by key */
+	SITE_STATE,  /* whether what is left is "leaked", or "live" because the process goes on */
+	SITE_SHARE,  /* of the cost; for people only, like all without a name */
 	SITE_LIVE_BYTES, /* at the moment asked for, or the end */
 	SITE_LIVE_BLOCKS,
 	SITE_PEAK_BYTES,

@@ -67,11 +67,14 @@ static bool want_visited(const struct selection *s, const struct query *query,
 		AUTO(arena_release) struct arena scratch = ARENA_INIT;
 		struct profile_visits visits = profile_visits(p, i);
 		const char *path = profile_tag_path(p, visits.tag, &scratch);
+		const char *labels[PROFILE_LABELS_MAX];
+		size_t count = profile_tag_label_list(p, visits.tag, labels);
 
 		if (!path)
 			return false;
 		visited[i] = (!slots || (visits.slot < slot_count && slots[visits.slot])) &&
-			     filters_tag_fits(&query->filters, RULE_TAG, path);
+			     filters_tag_fits(&query->filters, RULE_TAG, &path, 1) &&
+			     filters_tag_fits(&query->filters, RULE_LABEL, labels, count);
 	}
 	return true;
 }

@@ -54,6 +54,8 @@ const struct axis_row axis_rows[AXIS_COUNT + 1] = {
 	[AXIS_SIZE] = { "size", "the size that was asked for", "sizes", "SIZE", false },
 	[AXIS_TYPE] = { "type", "the C++ or Rust type or container", "types", "TYPE", false },
 	[AXIS_PROCESS] = { "process", "a process of the tree", "processes", "PROCESS", false },
+	[AXIS_LABEL] = { "label", "the labels that the program gave it by hg_label", "labels",
+			 "LABEL", false },
 	[AXIS_TAG] = { "tag", "what the program called it by HG_SCOPE", "tags", "TAG", false },
 	[AXIS_POOL] = { "pool", "allocators of the program's own, by hg_pool_new or --wrap",
 			"pools", "POOL", false },

@@ -81,6 +81,7 @@ enum axis_id {
 	AXIS_PROCESS,
 	AXIS_TAG,
 	AXIS_POOL,
+	AXIS_LABEL,
 	AXIS_COUNT,
 };
 

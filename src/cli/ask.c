@@ -132,6 +132,7 @@ static int take_rule(struct query *q, enum ask_option option, const char *value,
 		[ASK_FOCUS] = RULE_FOCUS,   [ASK_IGNORE] = RULE_IGNORE,
 		[ASK_MODULE] = RULE_MODULE, [ASK_NOT_MODULE] = RULE_NOT_MODULE,
 		[ASK_TAG] = RULE_TAG,	    [ASK_POOL] = RULE_POOL,
+		[ASK_LABEL] = RULE_LABEL,
 	};
 
 	return filters_add(&q->filters, kinds[option], value, error);
@@ -157,6 +158,7 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	case ASK_NOT_MODULE:
 	case ASK_TAG:
 	case ASK_POOL:
+	case ASK_LABEL:
 		return take_rule(q, option, value, error);
 	case ASK_THREAD:
 		q->filters.thread = value;

@@ -31,6 +31,7 @@ enum ask_option {
 	ASK_PROCESS,
 	ASK_TAG,
 	ASK_POOL,
+	ASK_LABEL,
 	ASK_MIN_SIZE,
 	ASK_MAX_SIZE,
 	ASK_KIND,
@@ -63,6 +64,7 @@ enum ask_option {
 	[ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
 	[ASK_TAG] = { "tag", 0, "REGEX", "only what a matching tag holds: server/parser", .group = "Which stacks" }, \
 	[ASK_POOL] = { "pool", 0, "REGEX", "only blocks from a matching pool", .group = "Which stacks" }, \
+	[ASK_LABEL] = { "label", 0, "KEY=REGEX", "only what was allocated under that label: tenant=acme", .group = "Which stacks" }, \
 	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
 	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
 	[ASK_KIND] = { "kind", 0, "KIND", "heap, what the program mapped itself, or its pools, which lie inside those", .group = "Which stacks", .choices = WORDS(kind_words) }, \

@@ -30,6 +30,9 @@ enum {
 	OPT_RANKS,
 	OPT_MODE,
 	OPT_INTERVAL,
+	OPT_START,
+	OPT_STACKS_FROM,
+	OPT_STACKS_TO,
 	OPT_DEPTH,
 	OPT_BUDGET,
 	OPT_CHECK,
@@ -50,7 +53,16 @@ static const char *const children_names[] = {
 
 enum { WRITE_LIMIT = 10, WRITE_LIMIT_MAX = 100000 };
 enum { INTERVAL_MIN = 256, INTERVAL_MAX = 16 << 20, INTERVAL_DEFAULT = 512 << 10 };
-static const char *const mode_names[] = { "exact", "sample", NULL };
+static const struct mode_word {
+	const char *name, *help;
+	enum live_mode mode;
+} mode_words[] = {
+	{ "exact", "every block with its stack", LIVE_MODE_EXACT },
+	{ "tags", "every block by its tag, without stacks", LIVE_MODE_TAGS },
+	{ "sample", "some, at next to no cost; numbers are estimates", LIVE_MODE_SAMPLE },
+	{ NULL, NULL, LIVE_MODE_EXACT },
+};
+static const char *const start_names[] = { "now", "dormant", NULL };
 
 static const struct option_row rows[] = {
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE",
@@ -63,10 +75,17 @@ static const struct option_row rows[] = {
 	[OPT_RANKS] = { "ranks", 0, "LIST",
 			"of a parallel job (MPI, SLURM) record only these ranks, e.g. 0,3-5",
 			.fallback = "all" },
-	[OPT_MODE] = { "mode", 0, "MODE", "which blocks are recorded", .choices = WORDS(mode_names),
-		       .fallback = "exact" },
+	[OPT_MODE] = { "mode", 0, "MODE", "which blocks are recorded",
+		       .choices = WORDS_WITH_HELP(mode_words), .fallback = "exact" },
 	[OPT_INTERVAL] = { "interval", 0, "SIZE", "mean distance of samples",
 			   .fallback = "512KiB" },
+	[OPT_START] = { "start", 0, "WHEN",
+			"begin now, or dormant, until the program says hg_start or hg_mode",
+			.choices = WORDS(start_names), .fallback = "now" },
+	[OPT_STACKS_FROM] = { "stacks-from", 0, "SIZE",
+			      "count blocks that are smaller without their stack" },
+	[OPT_STACKS_TO] = { "stacks-to", 0, "SIZE",
+			    "count blocks that are larger without their stack" },
 	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
 			.fallback = "256" },
 	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take, e.g. 64MiB",
@@ -92,10 +111,8 @@ static const struct option_row rows[] = {
 struct arguments {
 	struct collect_options collect;
 	bool quiet;
-	bool sampled;
-	uint64_t typed;	   /* options that were, by number */
-	pid_t pid;	   /* 0: a program is run */
-	uint64_t interval; /* of samples */
+	uint64_t typed; /* options that were, by number */
+	pid_t pid;	/* 0: a program is run */
 	struct budgets
 		budgets; /* read before the program runs: a mistake in them must not cost a run */
 	bool checks;
@@ -162,6 +179,19 @@ static void say(void *context, bool problem, const char *sentence)
 	cli_error("%s", sentence);
 }
 
+static int take_stacks(struct collect_options *collect, int option, const char *value,
+		       struct error *error)
+{
+	uint64_t number;
+
+	if (!units_parse_bytes(value, &number) || number == 0)
+		return error_set(error, "--%s takes a size such as 128 or 4KiB, not %s",
+				 rows[option].name, value);
+	*(option == OPT_STACKS_FROM ? &collect->stack_least_bytes : &collect->stack_most_bytes) =
+		number;
+	return 0;
+}
+
 static int take_option(struct arguments *arguments, int option, const char *value,
 		       struct error *error)
 {
@@ -184,14 +214,22 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_RANKS:
 		return ranks_parse(value, &arguments->collect.ranks, error);
 	case OPT_MODE:
-		arguments->sampled = strcmp(value, "sample") == 0;
+		for (size_t i = 0; mode_words[i].name; i++)
+			if (strcmp(value, mode_words[i].name) == 0)
+				arguments->collect.mode = mode_words[i].mode;
 		return 0;
 	case OPT_INTERVAL:
 		if (!units_parse_bytes(value, &number) || number < INTERVAL_MIN ||
 		    number > INTERVAL_MAX)
 			return error_set(error, "--interval takes 256B to 16MiB, not %s", value);
-		arguments->interval = number;
+		arguments->collect.interval = number;
 		return 0;
+	case OPT_START:
+		arguments->collect.begins_dormant = strcmp(value, "dormant") == 0;
+		return 0;
+	case OPT_STACKS_FROM:
+	case OPT_STACKS_TO:
+		return take_stacks(&arguments->collect, option, value, error);
 	case OPT_DEPTH:
 		if (options_number("depth", value, &number, error) < 0)
 			return -1;
@@ -251,6 +289,9 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 		{ OPT_CHILDREN,
 		  "descendants of a process that records itself do so too: record --pid each" },
 		{ OPT_RANKS, "one process is recorded, whatever its rank is" },
+		{ OPT_START, "it is turned up for as long as it is recorded" },
+		{ OPT_STACKS_FROM, "it was chosen when the process began" },
+		{ OPT_STACKS_TO, "it was chosen when the process began" },
 		{ OPT_DEPTH, "it was chosen when the process began: set HEAPGAUGE_DEPTH there" },
 		{ OPT_BUDGET, "it was chosen when the process began: set HEAPGAUGE_BUDGET there" },
 	};
@@ -264,7 +305,7 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 
 static int check(const struct arguments *arguments, struct error *error)
 {
-	if (is_typed(arguments, OPT_INTERVAL) && !arguments->sampled)
+	if (is_typed(arguments, OPT_INTERVAL) && arguments->collect.mode != LIVE_MODE_SAMPLE)
 		return error_set(error, "--interval goes with --mode sample");
 	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))
 		return error_set(error, "--write-limit goes with --write-on CONDITION");
@@ -288,8 +329,6 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			return cli_usage_error("record", "record needs a program to run");
 		if (got == OPTIONS_END || got == OPTIONS_WORD) {
 			arguments->collect.argv = argv + options.at - 1;
-			if (arguments->sampled)
-				arguments->collect.interval = arguments->interval;
 			return check(arguments, &error) < 0
 				       ? cli_usage_error("record", "%s", error.message)
 				       : -1;
@@ -389,7 +428,8 @@ static int run_attached(struct arguments *arguments, struct progress_line *line)
 		.output = arguments->collect.output,
 		.version = HEAPGAUGE_VERSION,
 		.turn = is_typed(arguments, OPT_MODE),
-		.interval = arguments->sampled ? arguments->interval : 0,
+		.mode = arguments->collect.mode,
+		.interval = arguments->collect.interval,
 		.triggers = &arguments->collect.triggers,
 		.write_limit = arguments->collect.write_limit,
 		.say = say,
@@ -413,10 +453,11 @@ static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
 						    .depth_limit = LIVE_DEPTH_DEFAULT,
+						    .mode = LIVE_MODE_EXACT,
+						    .interval = INTERVAL_DEFAULT,
 						    .write_limit = WRITE_LIMIT,
 						    .say = say,
-						    .version = HEAPGAUGE_VERSION },
-				       .interval = INTERVAL_DEFAULT };
+						    .version = HEAPGAUGE_VERSION } };
 	AUTO(collect_result_release) struct collect_result result = { 0 };
 	AUTO_FREE char *recorder = NULL;
 	struct progress_line line = { 0 };

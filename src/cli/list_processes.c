@@ -43,13 +43,18 @@ static const char *kept_in(uint32_t kept)
 	return kept < ARRAY_SIZE(words) ? words[kept] : NULL;
 }
 
-/* "exact", "sample 512.0 KiB", "dormant": what the dial says now. */
+/* "exact", "tags", "sample 512.0 KiB", "dormant": what the dial says now. */
 static void name_mode(const struct live_control *control, char *to, size_t room)
 {
+	static const char *const words[] = { [LIVE_MODE_DORMANT] = "dormant",
+					     [LIVE_MODE_TAGS] = "tags",
+					     [LIVE_MODE_EXACT] = "exact" };
+
 	if (control->mode == LIVE_MODE_SAMPLE)
 		snprintf(to, room, "sample %s", units_bytes(control->interval).text);
 	else
-		snprintf(to, room, "%s", control->mode == LIVE_MODE_EXACT ? "exact" : "dormant");
+		snprintf(to, room, "%s",
+			 control->mode < ARRAY_SIZE(words) ? words[control->mode] : "?");
 }
 
 /* One that has ended meanwhile, or is a fork without a profile of its own, is not listed. */

@@ -100,7 +100,7 @@ static int turn_up(struct attached *a, struct error *error)
 			"the mode of process %d is that of the 'heapgauge record' which runs "
 			"it: leave --mode out",
 			(int)o->pid);
-	a->turned = write_dial(a, o->interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT, o->interval);
+	a->turned = write_dial(a, o->mode, o->interval);
 	if (!a->turned)
 		return error_set(error,
 				 "process %d may be read but not turned up: run this as root",
@@ -118,7 +118,7 @@ static void turn_back(const struct attached *a)
 static uint64_t interval_of(const struct attached *a)
 {
 	if (a->turned)
-		return a->options->interval;
+		return a->options->mode == LIVE_MODE_SAMPLE ? a->options->interval : 0;
 	return a->before.mode == LIVE_MODE_SAMPLE ? a->before.interval : 0;
 }
 

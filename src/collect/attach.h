@@ -9,8 +9,9 @@ struct attach_options {
 	pid_t pid;
 	const char *output;  /* NULL = heapgauge.PROGRAM.PID.hg */
 	const char *version; /* of heapgauge */
-	bool turn; /* the dial, to `interval`, for as long as it takes; a dormant one is turned anyway */
-	uint64_t interval;		 /* of samples; 0 = every block */
+	bool turn; /* the dial, to `mode`, for as long as it takes; a dormant one is turned anyway */
+	enum live_mode mode;
+	uint64_t interval;		 /* of samples */
 	const struct triggers *triggers; /* when to take snapshots, or to write */
 	unsigned write_limit;		 /* how many recordings they may write */
 	collect_say *say;		 /* NULL = nobody listens */

@@ -490,7 +490,8 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 	if (options->self && stat(options->self, &c.self) < 0)
 		c.self.st_ino = 0;
 	cgroups_init(&c.cgroups, "");
-	if (collector_check_triggers(&options->triggers, &c.cgroups, getpid(), options->interval,
+	if (collector_check_triggers(&options->triggers, &c.cgroups, getpid(),
+				     options->mode == LIVE_MODE_SAMPLE ? options->interval : 0,
 				     options->say, options->context, error) < 0) {
 		cgroups_release(&c.cgroups);
 		return -1;

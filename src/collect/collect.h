@@ -13,6 +13,7 @@
 
 #include "collect/ranks.h"
 #include "collect/triggers.h"
+#include "format/live_header.h"
 #include "util/error.h"
 
 /* What the progress line shows: all living processes together. */
@@ -46,7 +47,11 @@ struct collect_options {
 	uint64_t budget_bytes; /* 0 = what budget.h says */
 	enum collect_children children;
 	struct ranks ranks;
-	uint64_t interval;	  /* of sampling, in bytes; 0: every block is recorded */
+	enum live_mode mode;
+	bool begins_dormant; /* until the program, or somebody else, turns it to `mode` */
+	uint64_t interval;   /* of samples, in bytes; 0 = the recorder's default */
+	uint64_t stack_least_bytes,
+		stack_most_bytes; /* smaller and larger blocks have no stack; most 0 = no limit */
 	struct triggers triggers; /* the caller's: when to take snapshots, or to write */
 	unsigned write_limit;	  /* how many recordings they may write */
 	collect_say *say;	  /* NULL = nobody listens */

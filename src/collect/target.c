@@ -31,8 +31,11 @@
 static void fill_control(struct live_control *control, const struct collect_options *options)
 {
 	control->depth_limit = options->depth_limit;
-	control->mode = options->interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT;
+	control->mode = options->begins_dormant ? LIVE_MODE_DORMANT : options->mode;
+	control->mode_on = options->mode;
 	control->interval = options->interval;
+	control->stack_least_bytes = options->stack_least_bytes;
+	control->stack_most_bytes = options->stack_most_bytes;
 	/* A fork's child must be followed too where only programs are wanted: it may become one. */
 	control->follow_fork = options->children != COLLECT_CHILDREN_NONE;
 	control->follow_exec = options->children == COLLECT_CHILDREN_ALL ||

@@ -30,7 +30,8 @@
 	X(clock_stopped,                                                                              \
 	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short") \
 	X(unkept,                                                                                     \
-	  "profile not kept in HEAPGAUGE_DIR (no tmpfs, room or right): gone with its process")
+	  "profile not kept in HEAPGAUGE_DIR (no tmpfs, room or right): gone with its process")       \
+	X(other_labels, "labels counted as \"other\": more values of a key than are told apart")
 
 enum health_counter {
 #define HEALTH_ENUM(name, text) HEALTH_##name,

@@ -82,7 +82,12 @@ _Static_assert(sizeof(struct live_header) % LIVE_PAGE == 0, "regions begin on a 
 
 /* doc: live_control: one page of its own, written by the collector, read-only in the target. Without a collector it lies
  * behind the profile, and is the target's. */
-enum live_mode { LIVE_MODE_DORMANT = 0, LIVE_MODE_SAMPLE = 2, LIVE_MODE_EXACT = 3 };
+enum live_mode {
+	LIVE_MODE_DORMANT = 0,
+	LIVE_MODE_TAGS = 1, /* every block by its tag, without stacks */
+	LIVE_MODE_SAMPLE = 2,
+	LIVE_MODE_EXACT = 3,
+};
 struct live_control {
 	char magic[8];	      /* LIVE_CONTROL_MAGIC */
 	uint32_t clock_ms;    /* since the process' profile was made; about 1 kHz */
@@ -96,9 +101,12 @@ struct live_control {
 	uint32_t follow_fork;	     /* 1: a fork's child asks for a profile of its own */
 	uint32_t
 		follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
-	uint64_t interval;   /* of LIVE_MODE_SAMPLE: mean distance of samples in bytes */
+	uint64_t interval; /* of LIVE_MODE_SAMPLE: mean distance of samples in bytes; 0 = default */
 	uint64_t saved_read; /* of LIVE_SAVED: what lies before may be written over */
-	uint32_t pad[14];
+	uint64_t stack_least_bytes,
+		stack_most_bytes; /* smaller and larger blocks have no stack; most 0 = no limit */
+	uint32_t mode_on;	  /* what a dormant program turns itself to; 0 = exact */
+	uint32_t pad[9];
 };
 _Static_assert(sizeof(struct live_control) == 128, "on-disk size");
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"

@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct live_own) == 1024, "on-disk size");
 #define LIVE_ENV_DIR "HEAPGAUGE_DIR"
 #define LIVE_ENV_KEEP                                                                              \
 	"HEAPGAUGE_KEEP" /* "1": the file stays also if the process ends in good order */
-#define LIVE_ENV_MODE "HEAPGAUGE_MODE" /* exact (if it is not set), sample or dormant */
+#define LIVE_ENV_MODE "HEAPGAUGE_MODE" /* exact (if it is not set), tags, sample or dormant */
 #define LIVE_ENV_INTERVAL "HEAPGAUGE_INTERVAL"
 #define LIVE_ENV_DEPTH "HEAPGAUGE_DEPTH"
 #define LIVE_ENV_BUDGET "HEAPGAUGE_BUDGET"

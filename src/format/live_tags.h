@@ -8,7 +8,7 @@
 /* doc: live_tag: a name below another. Entry 0 is the root. Each name is there once below the root, whether or not
  * anything was ever entered by it there: other tags of the name refer to that one. */
 enum { LIVE_TAG_TEXT_MAX = 255, LIVE_TAG_DEPTH_MAX = 128 };
-enum live_tag_kind { LIVE_TAG_SCOPE, LIVE_TAG_POOL, LIVE_TAG_KINDS };
+enum live_tag_kind { LIVE_TAG_SCOPE, LIVE_TAG_POOL, LIVE_TAG_LABEL, LIVE_TAG_KINDS };
 struct live_tag {
 	uint32_t parent;	      /* less than its own number */
 	uint32_t name;		      /* the tag of this name below the root: itself there */

@@ -5,6 +5,7 @@
  */
 #include "model/tags.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -15,7 +16,9 @@ enum { PATH_BYTES = 1024 };
 const char *profile_tag_kind_name(enum profile_tag_kind kind)
 {
 	static const char *const names[PROFILE_TAG_KINDS] = {
-		[PROFILE_TAG_SCOPE] = "scope", [PROFILE_TAG_POOL] = "pool"
+		[PROFILE_TAG_SCOPE] = "scope",
+		[PROFILE_TAG_POOL] = "pool",
+		[PROFILE_TAG_LABEL] = "label",
 	};
 
 	return names[kind];
@@ -68,6 +71,53 @@ const char *profile_tag_path(const struct profile_process *p, tag_id tag, struct
 		tag = t.parent;
 	}
 	return arena_strdup(arena, path + at);
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static bool has_key_of(const char *const *labels, size_t count, const char *label)
+{
+	size_t key = strcspn(label, "=");
+
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(labels[i], label, key) == 0 && labels[i][key] == label[key])
+			return true;
+	return false;
+}
+
+size_t profile_tag_label_list(const struct profile_process *p, tag_id tag,
+			      const char *labels[PROFILE_LABELS_MAX])
+{
+	size_t count = 0, kept = 0;
+
+	for (; tag.v != 0 && count < PROFILE_LABELS_MAX; tag = profile_tag(p, tag).parent) {
+		struct profile_tag t = profile_tag(p, tag);
+
+		if (t.kind == PROFILE_TAG_LABEL && !has_key_of(labels, count, t.name))
+			labels[count++] = t.name;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const char *value = strchr(labels[i], '=');
+
+		if (value && value[1]) /* else it was taken away */
+			labels[kept++] = labels[i];
+	}
+	if (kept > 1)
+		qsort(labels, kept, sizeof *labels, compare_texts);
+	return kept;
+}
+
+const char *profile_tag_labels(const struct profile_process *p, tag_id tag, struct arena *arena)
+{
+	const char *labels[PROFILE_LABELS_MAX], *text = "";
+	size_t count = profile_tag_label_list(p, tag, labels);
+
+	for (size_t i = 0; i < count && text; i++)
+		text = arena_printf(arena, "%s%s%s", text, i ? " " : "", labels[i]);
+	return text;
 }
 
 size_t profile_visits_count(const struct profile_process *p)

@@ -5,8 +5,8 @@
 
 #include "model/profile.h"
 
-enum profile_tag_kind { PROFILE_TAG_SCOPE, PROFILE_TAG_POOL, PROFILE_TAG_KINDS };
-const char *profile_tag_kind_name(enum profile_tag_kind kind); /* "scope", "pool" */
+enum profile_tag_kind { PROFILE_TAG_SCOPE, PROFILE_TAG_POOL, PROFILE_TAG_LABEL, PROFILE_TAG_KINDS };
+const char *profile_tag_kind_name(enum profile_tag_kind kind); /* "scope", "pool", "label" */
 
 struct profile_tag {
 	tag_id parent; /* less than its own */
@@ -27,6 +27,14 @@ const char *profile_tag_pool(const struct profile_process *process, tag_id tag);
  * memory. */
 const char *profile_tag_path(const struct profile_process *process, tag_id tag,
 			     struct arena *arena);
+
+/* The labels in force, sorted: "phase=load", "tenant=acme"; of each key the innermost. Returns how many. */
+enum { PROFILE_LABELS_MAX = 16 };
+size_t profile_tag_label_list(const struct profile_process *process, tag_id tag,
+			      const char *labels[PROFILE_LABELS_MAX]);
+/* The same as one text: "phase=load tenant=acme"; "" for none. In the arena; NULL if out of memory. */
+const char *profile_tag_labels(const struct profile_process *process, tag_id tag,
+			       struct arena *arena);
 
 /* How often threads of a slot entered a tag; one row for each such pair. */
 struct profile_visits {

@@ -6,14 +6,30 @@
 #include "recorder/dial.h"
 
 #include "recorder/gate.h"
+#include "recorder/own.h"
 
 enum {
 	DORMANT_BYTES = 1 << 20, /* that a dormant thread allocates between two looks at the dial */
 };
 #define NO_MODE UINT32_MAX
+#define FOR_EVER (UINT64_MAX / 2)
 
 uint32_t dial_exact = NO_MODE;
 bool dial_was_turned;
+const volatile uint32_t *dial_mode;
+/* What the program said last, if it has; where it lies if the control page is not ours; what it was before hg_stop. */
+static bool is_own;
+static uint32_t own_mode, before_stop = NO_MODE;
+/* Of what the program limits; 0 and UINT64_MAX: nothing. */
+static uint64_t stack_least, stack_most = UINT64_MAX;
+
+/* Whether every block has its stack. */
+static bool has_no_limits(void)
+{
+	return __atomic_load_n(&stack_least, __ATOMIC_SEQ_CST) == 0 &&
+	       __atomic_load_n(&stack_most, __ATOMIC_SEQ_CST) == UINT64_MAX &&
+	       memory.control->stack_least_bytes == 0 && memory.control->stack_most_bytes == 0;
+}
 
 /* Nothing is moved any more from here on: blocks that are recorded exactly do not go through the gate. */
 static void turn_exact(void)
@@ -23,20 +39,45 @@ static void turn_exact(void)
 	sample_no_filter();
 	if (entered)
 		gate_leave_as_guest();
-	__atomic_store_n(&dial_exact, LIVE_MODE_EXACT, __ATOMIC_RELEASE);
+	if (!has_no_limits())
+		return;
+	__atomic_store_n(&dial_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);
+	if (!has_no_limits()) /* another thread has limited them meanwhile */
+		__atomic_store_n(&dial_exact, NO_MODE, __ATOMIC_SEQ_CST);
+}
+
+/* A thread that was stopped lets everything pass and never looks. */
+static void look_again(struct thread_state *self)
+{
+	self->left = self->stopped ? FOR_EVER : 0;
+	self->interval = self->stopped;
+}
+
+static bool counts_all(uint32_t mode)
+{
+	return mode == LIVE_MODE_EXACT || mode == LIVE_MODE_TAGS;
+}
+
+/* Where the word lies that counts. One that is ours is in the control page too, so that others may turn it again. */
+static void follow(void)
+{
+	bool elsewhere = is_own && !own_turn(own_mode);
+
+	__atomic_store_n(&dial_mode, elsewhere ? &own_mode : &memory.control->mode,
+			 __ATOMIC_RELEASE);
 }
 
 void dial_start(void)
 {
-	bool exact = memory.control->mode == LIVE_MODE_EXACT;
+	follow();
+	bool all = counts_all(*dial_mode);
 
 	dial_exact = NO_MODE;
-	dial_was_turned = !exact;
-	sample_start(!exact);
-	if (exact)
+	dial_was_turned = !all;
+	sample_start(!all);
+	if (all)
 		turn_exact();
-	thread_state.left = 0;
-	thread_state.interval = 0;
+	look_again(&thread_state);
 }
 
 static uint64_t *random_of(struct thread_state *self)
@@ -61,23 +102,26 @@ static int64_t draw(struct thread_state *self)
 	return MIN(distance, most);
 }
 
-/* Begins what the dial says. True: the next block is to be recorded exactly. */
+/* Begins what the dial says. True: the next block is to be counted, with or without its stack. */
 static bool begin(struct thread_state *self)
 {
-	uint32_t mode = memory.control->mode;
+	uint32_t mode = *dial_mode;
 	uint64_t interval = memory.control->interval;
 
 	self->interval = 0;
 	self->left = 0;
-	if (mode == LIVE_MODE_EXACT) {
+	if (counts_all(mode)) {
 		turn_exact();
 		return true;
 	}
 	__atomic_store_n(&dial_was_turned, true, __ATOMIC_RELAXED);
+	self->slot->last_block = NULL; /* what comes between it and its end is not seen */
 	if (mode != LIVE_MODE_SAMPLE) {
 		self->left = DORMANT_BYTES;
 		return false;
 	}
+	if (interval == 0)
+		interval = SAMPLE_INTERVAL_DEFAULT;
 	self->interval =
 		MIN(MAX(interval, (uint64_t)SAMPLE_INTERVAL_MIN), (uint64_t)SAMPLE_INTERVAL_MAX);
 	self->left = (uint64_t)draw(self) + 1;
@@ -97,18 +141,105 @@ static bool is_sample(struct thread_state *self, uint64_t size)
 	return rest < 0;
 }
 
+/* With or without its stack. The collector's limits: 0 is none. */
+static uint64_t judge_stack(uint64_t size)
+{
+	uint64_t most = memory.control->stack_most_bytes;
+
+	if (*dial_mode == LIVE_MODE_TAGS || size < stack_least || size > stack_most ||
+	    size < memory.control->stack_least_bytes || (most != 0 && size > most))
+		return DIAL_WITHOUT_STACK;
+	return DIAL_EXACTLY;
+}
+
 NOINLINE uint64_t dial_judge(uint64_t size)
 {
 	struct thread_state *self = &thread_state;
 
+	if (self->stopped)
+		return DIAL_NOT;
 	if (self->interval == 0 &&
 	    begin(self)) /* from another mode: the first block under the new one */
-		return DIAL_EXACTLY;
+		return judge_stack(size);
 	uint64_t interval = self->interval;
 
 	if (interval == 0 || !is_sample(self, size))
 		return DIAL_NOT;
-	if (self->left == 0 || memory.control->mode != LIVE_MODE_SAMPLE)
+	if (self->left == 0 || *dial_mode != LIVE_MODE_SAMPLE)
 		begin(self);
 	return interval;
+}
+
+uint64_t dial_judge_map(void)
+{
+	if (thread_state.stopped || *dial_mode == LIVE_MODE_DORMANT) {
+		__atomic_store_n(&dial_was_turned, true, __ATOMIC_RELAXED);
+		return DIAL_NOT;
+	}
+	return *dial_mode == LIVE_MODE_TAGS ? DIAL_WITHOUT_STACK : DIAL_EXACTLY;
+}
+
+/* ---- by the program ---- */
+
+static void turn(uint32_t mode)
+{
+	own_mode = mode;
+	is_own = true;
+	follow();
+	look_again(&thread_state);
+}
+
+void dial_turn(uint32_t mode)
+{
+	before_stop = NO_MODE;
+	if (mode <= LIVE_MODE_EXACT) {
+		turn(mode);
+	} else if (mode == DIAL_FOLLOW) {
+		is_own = false;
+		(void)own_turn(DIAL_FOLLOW);
+		follow();
+		look_again(&thread_state);
+	}
+}
+
+void dial_stop(bool of_thread)
+{
+	struct thread_state *self = &thread_state;
+
+	__atomic_store_n(&dial_was_turned, true, __ATOMIC_RELAXED);
+	if (of_thread) {
+		self->stopped = true;
+		self->slot->last_block = NULL;
+		look_again(self);
+		return;
+	}
+	if (*dial_mode != LIVE_MODE_DORMANT)
+		before_stop = *dial_mode;
+	turn(LIVE_MODE_DORMANT);
+}
+
+void dial_go_on(bool of_thread)
+{
+	struct thread_state *self = &thread_state;
+	uint32_t asked = memory.control->mode_on;
+
+	if (of_thread) {
+		self->stopped = false;
+		look_again(self);
+		return;
+	}
+	if (*dial_mode != LIVE_MODE_DORMANT)
+		return;
+	if (before_stop != NO_MODE)
+		asked = before_stop;
+	before_stop = NO_MODE;
+	turn(asked != LIVE_MODE_DORMANT && asked <= LIVE_MODE_EXACT ? asked : LIVE_MODE_EXACT);
+}
+
+void dial_limit_stacks(uint64_t least, uint64_t most)
+{
+	__atomic_store_n(&stack_least, least, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&stack_most, most, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&dial_exact, NO_MODE, __ATOMIC_SEQ_CST); /* until somebody looks */
+	look_again(&thread_state);
 }

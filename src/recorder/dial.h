@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dial: exact, sampled, dormant; turned from outside at any time, by a word in the control page.
+/* The dial: exact, by tags without stacks, sampled, dormant; turned at any time, from outside by a word in the control page,
+ * or by the program itself. Who turns it last is followed, where the control page is the process' own; where it is a
+ * collector's, which never turns it again, the program is.
  *
  * A hook that allocates first looks at thread_state.left. A call for less is taken from it and forwarded, and nothing else
  * happens: that is all that a dormant or sampled program pays. In the exact mode it is 0. When sampling it is the distance to
@@ -16,6 +18,8 @@
 
 /* LIVE_MODE_EXACT once frees look for every block, else no mode at all. */
 extern HIDDEN uint32_t dial_exact;
+/* What the dial says: the control page's word, or the program's own. */
+extern HIDDEN const volatile uint32_t *dial_mode;
 /* There were calls that were not recorded: a free of an unknown block tells nothing. */
 extern HIDDEN bool dial_was_turned;
 
@@ -37,13 +41,29 @@ static ALWAYS_INLINE bool dial_passes(uint64_t size)
 /* Whether a block may have to be recorded otherwise than exactly. */
 static ALWAYS_INLINE bool dial_is_turned(void)
 {
-	return UNLIKELY(memory.control->mode != dial_exact || thread_state.interval != 0);
+	return UNLIKELY(*dial_mode != dial_exact || thread_state.interval != 0);
 }
 
 /* A process begins, or a fork's child. */
 void dial_start(void);
 
-/* What becomes of a new block of `size` bytes that was not let pass. Sets up what comes after it. Returns the interval that it is a sample of, DIAL_EXACTLY, or DIAL_NOT. */
-enum { DIAL_NOT = 0, DIAL_EXACTLY = 1 };
+/* What becomes of a new block of `size` bytes that was not let pass. Sets up what comes after it. Returns the interval that
+ * it is a sample of, or one of these. Inside a hook. */
+enum { DIAL_NOT = 0, DIAL_EXACTLY = 1, DIAL_WITHOUT_STACK = 2 };
 uint64_t dial_judge(uint64_t size);
+
+/* What becomes of an anonymous mapping: DIAL_NOT, DIAL_EXACTLY or DIAL_WITHOUT_STACK. */
+uint64_t dial_judge_map(void);
+
+/* The program turns it; DIAL_FOLLOW: back to what whoever records says. Other threads learn of it when they next look. Inside
+ * a hook, as are those below. */
+enum { DIAL_FOLLOW = 255 };
+void dial_turn(uint32_t mode);
+
+/* hg_stop and hg_start, of the whole process or of the calling thread. */
+void dial_stop(bool of_thread);
+void dial_go_on(bool of_thread);
+
+/* Stacks only of blocks of [least, most] bytes; the others are counted without one. */
+void dial_limit_stacks(uint64_t least, uint64_t most);
 #endif

@@ -186,15 +186,23 @@ NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
 
 NOINLINE uint32_t record_of_map(struct slot *slot, const uintptr_t *frame)
 {
-	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
+	uint64_t verdict = dial_judge_map();
+
+	if (verdict == DIAL_NOT)
+		return 0;
+	uint32_t id = verdict == DIAL_WITHOUT_STACK
+			      ? sites_record_unasked(slot, LIVE_KIND_MMAP)
+			      : sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
 
 	return tagged(slot, id, frame);
 }
 
-NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name)
+NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name,
+				 bool stack)
 {
 	own_tick(slot);
-	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_POOL);
+	uint32_t id = stack ? sites_record(slot, walk_stack(slot, frame), LIVE_KIND_POOL)
+			    : sites_record_unasked(slot, LIVE_KIND_POOL);
 
 	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
 		tags_settle(slot, (uintptr_t)frame);
@@ -337,6 +345,19 @@ NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struc
 	gate_leave(slot);
 }
 
+/* A block whose stack nobody wants. */
+static struct live_record *record_unasked(struct slot *slot, void *block, uint64_t size,
+					  uint64_t slack, const uintptr_t *frame)
+{
+	uint32_t id = tagged(slot, sites_record_unasked(slot, LIVE_KIND_HEAP), frame);
+	struct live_record *record = memory_record(id);
+
+	record_put(slot, block, size, id);
+	account_alloc(slot, record, size, slack, 1);
+	slot->last_block = block;
+	return record;
+}
+
 NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint64_t size,
 					    uint64_t slack, const uintptr_t *frame)
 {
@@ -346,6 +367,8 @@ NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint
 		return NULL;
 	if (interval == DIAL_EXACTLY)
 		return record_block(slot, block, size, slack, frame);
+	if (interval == DIAL_WITHOUT_STACK)
+		return record_unasked(slot, block, size, slack, frame);
 	if (!gate_enter(slot)) {
 		health_add(HEALTH_lost_samples);
 		return NULL;

@@ -141,10 +141,10 @@ static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 
 /* The slot's record of the stack above the hook and of the thread's tag, in whatever way. */
 uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame);
-/* The same of an anonymous mapping. */
+/* The same of an anonymous mapping; 0: it is not to be recorded. */
 uint32_t record_of_map(struct slot *slot, const uintptr_t *frame);
 /* The same of a block from a pool; its name is a tag below the thread's. */
-uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name);
+uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
 
 /* The same, from memory if it is remembered. */
 static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)

@@ -12,6 +12,24 @@
 #include "recorder/pools.h"
 #include "recorder/tags.h"
 
+/* The same for a pair of calls, whose frame is not known: with that of the scope outside. */
+static NOINLINE struct hg_scope enter_unframed(struct hg_tag *tag)
+{
+	struct thread_state *self = &thread_state;
+	const struct slot *slot = self->slot;
+	uint64_t key = tags_key(self->tag, __atomic_load_n(&tag->id, __ATOMIC_RELAXED));
+	const struct tag_near *near = tags_near(slot, key);
+
+	if (UNLIKELY(near->key != key || slot->scope == &slot->scopes[SCOPES_KEPT] ||
+		     tags_is_stale(slot->scope, 0)))
+		return tags_enter_slow(tag, NULL, 0);
+	struct hg_scope here = tags_here(self);
+
+	tags_keep_scope(self, slot->scope->at, slot->scope->word_at);
+	tags_begin(self, near);
+	return here;
+}
+
 /* The quick way: a tag that this slot has entered here before, of a function on the thread's own stack. */
 static struct hg_scope enter(struct hg_tag *tag, const void *frame)
 {
@@ -27,7 +45,7 @@ static struct hg_scope enter(struct hg_tag *tag, const void *frame)
 
 	if (UNLIKELY(near->key != key || at - slot->stack_low >= slot->stack_bytes ||
 		     slot->scope == &slot->scopes[SCOPES_KEPT] || tags_is_stale(slot->scope, at)))
-		return tags_enter_slow(tag, NULL, at);
+		return at == 0 ? enter_unframed(tag) : tags_enter_slow(tag, NULL, at);
 	struct hg_scope here = tags_here(self);
 
 	tags_keep_scope(self, at, (const uintptr_t *)frame + 1);
@@ -60,6 +78,49 @@ static void mark(int kind, const char *name)
 	hook_leave();
 }
 
+static void label(const char *key, const char *value)
+{
+	tags_label(key, value, 0, false);
+}
+
+static struct hg_scope label_enter(const char *key, const char *value, const void *frame)
+{
+	return tags_label(key, value, (uintptr_t)frame, true);
+}
+
+/* What needs a started recorder and nothing else of a hook. */
+static bool begin(const uintptr_t *frame)
+{
+	return hook_enter(frame) != NULL;
+}
+
+static void turn(int mode)
+{
+	if (!begin(HOOK_FRAME()))
+		return;
+	dial_turn((uint32_t)mode);
+	hook_leave();
+}
+
+static void go(int on, int where)
+{
+	if (!begin(HOOK_FRAME()))
+		return;
+	if (on)
+		dial_go_on(where == HG_THREAD);
+	else
+		dial_stop(where == HG_THREAD);
+	hook_leave();
+}
+
+static void stacks(size_t least, size_t most)
+{
+	if (!begin(HOOK_FRAME()))
+		return;
+	dial_limit_stacks(least, most);
+	hook_leave();
+}
+
 static const struct hg_recorder_ recorder = {
 	.version = 1,
 	.bytes = sizeof recorder,
@@ -72,6 +133,13 @@ static const struct hg_recorder_ recorder = {
 	.pool_resize = pool_resize,
 	.pool_free = pool_free,
 	.pool_clear = pool_clear,
+	.context_get = tags_context,
+	.context_set = tags_set_context,
+	.label = label,
+	.label_enter = label_enter,
+	.turn = turn,
+	.go = go,
+	.stacks = stacks,
 };
 
 EXPORT size_t confstr(int name, char *buffer, size_t bytes)

@@ -44,9 +44,10 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 			maps_remove(slot, (uintptr_t)at, whole_pages(bytes));
 			stack_memory_gone((uintptr_t)at, whole_pages(bytes));
 		}
-		if (flags & MAP_ANONYMOUS)
-			maps_add(slot, (uintptr_t)at, whole_pages(bytes),
-				 record_of_map(slot, frame));
+		uint32_t record = flags & MAP_ANONYMOUS ? record_of_map(slot, frame) : 0;
+
+		if (record != 0)
+			maps_add(slot, (uintptr_t)at, whole_pages(bytes), record);
 		gate_leave(slot);
 	}
 	hook_leave();

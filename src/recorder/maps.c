@@ -176,6 +176,6 @@ void maps_move(struct slot *slot, uintptr_t from, uint64_t from_bytes, uintptr_t
 
 	if (to != from)
 		remove_locked(slot, to, to + to_bytes);
-	if (known > 0)
+	if (known > 0 && record != 0)
 		add_locked(slot, to, to_bytes, record);
 }

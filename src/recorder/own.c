@@ -22,6 +22,7 @@
 #include "recorder/lookup.h"
 #include "recorder/memory.h"
 #include "recorder/room.h"
+#include "recorder/sample.h"
 #include "recorder/sys.h"
 
 enum {
@@ -40,9 +41,6 @@ enum {
 	STOPPED_MS = 250,	   /* as the collector has it */
 	STOPPED_OPERATIONS = 1000, /* that were given a wrong time */
 };
-#define INTERVAL_MIN 256u
-#define INTERVAL_MAX (16ull << 20)
-#define INTERVAL_DEFAULT (512ull << 10)
 #define FOLDER_MIN_BYTES (8ull << 20)
 #define NS_PER_MS 1000000u
 
@@ -79,11 +77,19 @@ static uint64_t size_of(const char *text)
 	return *text == 0 ? value : 0;
 }
 
+/* By their first letters: no two are alike. */
 static uint32_t mode_of(const char *name)
 {
-	/* By their first letters: no two are alike. */
-	return name[0] == 's' ? LIVE_MODE_SAMPLE
-			      : (name[0] == 'd' ? LIVE_MODE_DORMANT : LIVE_MODE_EXACT);
+	switch (name[0]) {
+	case 'd':
+		return LIVE_MODE_DORMANT;
+	case 't':
+		return LIVE_MODE_TAGS;
+	case 's':
+		return LIVE_MODE_SAMPLE;
+	default:
+		return LIVE_MODE_EXACT;
+	}
 }
 
 static const char *variable(const char *name)
@@ -108,8 +114,8 @@ static void read_settings(void)
 	settings.budget_bytes = size_of(variable(LIVE_ENV_BUDGET));
 	settings.mode = mode_of(variable(LIVE_ENV_MODE));
 	settings.interval = size_of(variable(LIVE_ENV_INTERVAL));
-	if (settings.interval < INTERVAL_MIN || settings.interval > INTERVAL_MAX)
-		settings.interval = INTERVAL_DEFAULT;
+	if (settings.interval < SAMPLE_INTERVAL_MIN || settings.interval > SAMPLE_INTERVAL_MAX)
+		settings.interval = SAMPLE_INTERVAL_DEFAULT;
 	settings.keep = variable(LIVE_ENV_KEEP)[0] == '1';
 	settings.depth =
 		(uint32_t)(depth >= 1 && depth <= LIVE_DEPTH_MAX ? depth : LIVE_DEPTH_DEFAULT);
@@ -341,7 +347,7 @@ static void fill_control(struct room room, uint64_t folder_room)
 {
 	__builtin_memcpy(control->magic, LIVE_CONTROL_MAGIC, sizeof control->magic);
 	control->mode = settings.mode;
-	control->interval = settings.mode == LIVE_MODE_SAMPLE ? settings.interval : 0;
+	control->interval = settings.interval;
 	control->depth_limit = settings.depth;
 	control->follow_fork = 1;
 	control->budget_bytes = MIN(room.budget_bytes, folder_room);
@@ -376,6 +382,15 @@ bool own_make(bool forked)
 		 no_file);
 	coarse_clock = (clock_fn *)lookup_vdso("__vdso_clock_gettime");
 	own_clock = coarse_clock != NULL;
+	return true;
+}
+
+bool own_turn(uint32_t mode)
+{
+	if (memory.control != control)
+		return false;
+	__atomic_store_n(&control->mode, mode <= LIVE_MODE_EXACT ? mode : settings.mode,
+			 __ATOMIC_RELEASE);
 	return true;
 }
 

@@ -11,6 +11,9 @@
 /* Makes, maps and opens it. False: stay off. Once per process, single caller; `forked` as in start_recording. */
 bool own_make(bool forked);
 
+/* Turns the dial in its control page; an unknown mode: as the environment says. False: the page is a collector's. */
+bool own_turn(uint32_t mode);
+
 /* It could not be used after all. Before its memory is released. */
 void own_give_up(void);
 

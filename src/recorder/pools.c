@@ -358,15 +358,18 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 static uint32_t record_for(struct slot *slot, uint64_t pool, uint64_t bytes, uint64_t *ret_interval,
 			   const uintptr_t *frame)
 {
-	*ret_interval = DIAL_EXACTLY;
+	uint64_t verdict = DIAL_EXACTLY;
+
 	if (dial_passes(bytes))
 		return 0;
 	if (dial_is_turned())
-		*ret_interval = dial_judge(bytes);
-	if (*ret_interval == DIAL_NOT)
+		verdict = dial_judge(bytes);
+	if (verdict == DIAL_NOT)
 		return 0;
-	uint32_t id = record_of_pool(slot, frame, name_of(pool));
+	bool stack = verdict != DIAL_WITHOUT_STACK;
+	uint32_t id = record_of_pool(slot, frame, name_of(pool), stack);
 
+	*ret_interval = stack ? verdict : (uint64_t)DIAL_EXACTLY;
 	return *ret_interval == DIAL_EXACTLY ? id
 					     : sites_record_of_interval(slot, id, *ret_interval);
 }
@@ -390,7 +393,7 @@ static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_bl
 uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
 		   const uintptr_t *frame)
 {
-	uint64_t interval;
+	uint64_t interval = DIAL_NOT;
 	uint32_t id = record_for(slot, pool, bytes, &interval, frame);
 	struct pool_block block = { address, bytes, id, clock_birth() };
 	struct live_record *record = memory_record(id);

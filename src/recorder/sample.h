@@ -15,7 +15,11 @@
 
 #include "recorder/memory.h"
 
-enum { SAMPLE_INTERVAL_MIN = 256, SAMPLE_INTERVAL_MAX = 16 << 20 };
+enum {
+	SAMPLE_INTERVAL_MIN = 256,
+	SAMPLE_INTERVAL_MAX = 16 << 20,
+	SAMPLE_INTERVAL_DEFAULT = 512 << 10, /* where nobody says */
+};
 
 /* A draw of the bytes until the next sample. random: the thread's, never 0. */
 int64_t sample_draw(uint64_t *random, uint64_t interval);

@@ -120,7 +120,7 @@ static uint32_t site_add(uint64_t key, struct live_site site)
 bool sites_start(void)
 {
 	uint64_t first_node =
-		memory_append(LIVE_NODES, LIVE_FRAME_OTHER + 1, sizeof(struct live_node));
+		memory_append(LIVE_NODES, LIVE_FRAME_UNASKED + 1, sizeof(struct live_node));
 	uint64_t first_site = memory_append(LIVE_SITES, LIVE_SITE_FIRST, sizeof(struct live_site));
 	uint64_t first_record = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record));
 	uint64_t first_unit = memory_append(LIVE_POOL, 1, LIVE_POOL_UNIT);
@@ -131,7 +131,7 @@ bool sites_start(void)
 	sites = table_new(TABLE_FIRST);
 	if (nodes.entry == NULL || sites.entry == NULL)
 		return false;
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_OTHER; mark++)
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_UNASKED; mark++)
 		*memory_node(mark) = (struct live_node){ 0, mark }; /* asked for by nobody */
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
@@ -256,6 +256,18 @@ uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 
 	like.tag = tag;
 	return record_like(slot, like, key);
+}
+
+uint32_t sites_record_unasked(struct slot *slot, enum live_kind kind)
+{
+	uint64_t key = sites_key(UINT64_C(0x756e61736b6564), kind);
+	uint32_t found = slot_find(slot, key);
+
+	return LIKELY(found != 0)
+		       ? found
+		       : record_like(slot,
+				     (struct live_site){ .node = LIVE_FRAME_UNASKED, .kind = kind },
+				     key);
 }
 
 uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval)

@@ -22,6 +22,9 @@ uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
 /* The slot's record of the same stack and tag as `base`'s, for samples of an interval. 0: no memory. */
 uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval);
 
+/* The slot's record of what has no stack because nobody asked for it. Never 0. */
+uint32_t sites_record_unasked(struct slot *slot, enum live_kind kind);
+
 /* This slot's record for a block that another slot allocated. */
 uint32_t sites_record_of_site(struct slot *slot, uint32_t site);
 

@@ -25,7 +25,7 @@ struct scope_kept {
 	const uintptr_t *
 		word_at; /* its return address, on a stack of the thread's own, or a word that never changes */
 	uintptr_t word;
-	uint32_t before; /* the tag outside */
+	uint32_t before; /* the tag outside, or what the thread was given since: hg_context_set */
 };
 enum { SCOPES_KEPT = 16 }; /* deeper ones are not looked for after a longjmp */
 
@@ -66,6 +66,7 @@ struct thread_state {
 	uint64_t interval; /* of the sample that comes next; 0: `left` is not a distance to one */
 	uint64_t random;   /* of samples; 0: not begun */
 	bool left_is_part; /* of the distance: no sample at its end */
+	bool stopped;	   /* by the program: nothing is recorded */
 	uint64_t
 		token; /* equals *fork_token while `slot` is this thread's in this process; never 0, as a wiped one is */
 	struct slot *slot;

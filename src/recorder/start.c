@@ -22,6 +22,7 @@
 #include "recorder/exec.h"
 #include "recorder/gate.h"
 #include "recorder/hook.h"
+#include "recorder/labels.h"
 #include "recorder/maps.h"
 #include "recorder/marks.h"
 #include "recorder/own.h"
@@ -261,6 +262,7 @@ static void reset_all(void)
 	tags_reset();
 	marks_reset();
 	pools_reset();
+	labels_reset();
 }
 
 /* The mapped profile becomes an empty one. */

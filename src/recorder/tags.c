@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "recorder/hook.h"
+#include "recorder/labels.h"
 #include "recorder/lock.h"
 #include "recorder/sys.h"
 
@@ -68,6 +69,24 @@ static bool text_is(uint32_t id, const char *text)
 	return tag->text_bytes == LIVE_TAG_TEXT_MAX || text[tag->text_bytes] == 0;
 }
 
+static bool furnish(struct slot *slot)
+{
+	struct slot_tags *own;
+
+	if (slot->tags != &tags_none)
+		return true;
+	own = memory_scratch(sizeof *own);
+	if (own == NULL)
+		return false;
+	own->visits = table_new(TABLE_FIRST);
+	if (own->visits.entry == NULL)
+		return false;
+	for (int i = 0; i < TAGS_NEAR; i++)
+		own->near[i].key = TAGS_NOTHING;
+	slot->tags = own;
+	return true;
+}
+
 /* Room for one more, before the lock is taken; and for those that other threads may be about to make. */
 static bool make_room(struct slot *slot)
 {
@@ -116,17 +135,31 @@ static uint32_t find_name(enum live_tag_kind kind, const char *text, uint64_t ha
 	return id;
 }
 
-/* The same, made if need be; 0 = no memory. The text is stored before the lock is taken again: if two threads make the same
- * name at once, one text is stored in vain. */
-uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
+uint32_t tags_known_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 {
-	uint32_t bytes = text_bytes(text), id = 0;
-	uint64_t hash = text_hash(text, bytes);
+	uint64_t hash = text_hash(text, text_bytes(text));
+	uint64_t place = hash >> 58;
+	uint32_t id = furnish(slot) ? slot->tags->hashed[place] : 0;
 
+	if (id != 0 && memory_tag(id)->kind == kind && text_is(id, text))
+		return id;
 	if (!make_room(slot) || !lock_take(&tags_lock, slot->id))
 		return 0;
 	id = find_name(kind, text, hash);
 	lock_give(&tags_lock);
+	if (id != 0 && slot->tags != &tags_none)
+		slot->tags->hashed[place] = id;
+	return id;
+}
+_Static_assert(TAGS_NAMES == 1 << 6, "what tags_known_name shifts by");
+
+/* The same, made if need be; 0 = no memory. The text is stored before the lock is taken again: if two threads make the same
+ * name at once, one text is stored in vain. */
+uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
+{
+	uint32_t id = tags_known_name(slot, kind, text), bytes = text_bytes(text);
+	uint64_t hash = text_hash(text, bytes);
+
 	if (id != 0)
 		return id;
 	uint64_t at = memory_append(LIVE_STRINGS, bytes, 1);
@@ -147,8 +180,7 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 	return id;
 }
 
-/* The tag of a name below another, made if need be; 0 = no memory, or too deep. */
-static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
+uint32_t tags_child(struct slot *slot, uint32_t parent, uint32_t name)
 {
 	const struct live_tag *above = memory_tag(parent), *named = memory_tag(name);
 	uint64_t hash = child_hash(parent, name);
@@ -177,24 +209,6 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 }
 
 /* ---- what a slot has looked up ---- */
-
-static bool furnish(struct slot *slot)
-{
-	struct slot_tags *own;
-
-	if (slot->tags != &tags_none)
-		return true;
-	own = memory_scratch(sizeof *own);
-	if (own == NULL)
-		return false;
-	own->visits = table_new(TABLE_FIRST);
-	if (own->visits.entry == NULL)
-		return false;
-	for (int i = 0; i < TAGS_NEAR; i++)
-		own->near[i].key = TAGS_NOTHING;
-	slot->tags = own;
-	return true;
-}
 
 /* The slot's counter of visits; 0, which is nobody's, without memory. */
 static uint32_t visits_of(struct slot *slot, uint32_t tag)
@@ -233,7 +247,7 @@ static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t 
 
 	if (near->key == key)
 		return near;
-	uint32_t tag = child_of(slot, parent, name);
+	uint32_t tag = tags_child(slot, parent, name);
 
 	if (tag == 0)
 		return NULL;
@@ -295,6 +309,13 @@ static const uintptr_t *word_of(struct slot *slot, uintptr_t at)
 	return (const uintptr_t *)at + 1;
 }
 
+static void keep_scope(struct slot *slot, uintptr_t at)
+{
+	if (slot->scope < &slot->scopes[SCOPES_KEPT])
+		tags_keep_scope(&thread_state, at != 0 ? at : slot->scope->at,
+				at != 0 ? word_of(slot, at) : slot->scope->word_at);
+}
+
 NOINLINE struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, uintptr_t at)
 {
 	struct thread_state *self = &thread_state;
@@ -315,11 +336,10 @@ NOINLINE struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, u
 		near = bring_near(slot, self->tag, id);
 	if (near == NULL)
 		health_add(HEALTH_lost_tags);
-	if (near != NULL && slot->scope < &slot->scopes[SCOPES_KEPT])
-		tags_keep_scope(self, at != 0 ? at : slot->scope->at,
-				at != 0 ? word_of(slot, at) : slot->scope->word_at);
-	if (near != NULL)
+	if (near != NULL) {
+		keep_scope(slot, at);
 		tags_begin(self, near);
+	}
 	hook_leave();
 	return here;
 }
@@ -339,6 +359,75 @@ NOINLINE void tags_settle(struct slot *slot, uintptr_t at)
 	}
 	if (thread_state.tag == 0)
 		slot->quick = slot->memo;
+}
+
+/* ---- contexts and labels ---- */
+
+static void give_tag(struct slot *slot, uint32_t tag)
+{
+	thread_state.tag = tag;
+	slot->quick = tag != 0 ? NULL : slot->memo;
+}
+
+NOINLINE uint32_t tags_context(void)
+{
+	const struct thread_state *self = &thread_state;
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = NULL;
+
+	if (self->tag != 0 && self->token == *fork_token &&
+	    UNLIKELY(tags_is_stale(self->slot->scope, (uintptr_t)frame)))
+		slot = hook_enter(frame);
+	if (slot != NULL) {
+		hook_record(frame);
+		tags_settle(slot, (uintptr_t)frame);
+		hook_leave();
+	}
+	return self->tag;
+}
+
+NOINLINE void tags_set_context(uint32_t tag)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return;
+	tag = tag < memory.head->used[LIVE_TAGS] ? tag : 0;
+	give_tag(slot, tag);
+	/* A scope that turns out to be left by longjmp does not take away what was given meanwhile. */
+	for (struct scope_kept *scope = slot->scope; scope > slot->scopes; scope--)
+		scope->before = tag;
+	hook_leave();
+}
+
+NOINLINE struct hg_scope tags_label(const char *key, const char *value, uintptr_t at, bool scoped)
+{
+	struct thread_state *self = &thread_state;
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = key != NULL ? hook_enter(frame) : NULL;
+	struct hg_scope here;
+
+	if (slot == NULL)
+		return self->token == *fork_token ? tags_here(self)
+						  : (struct hg_scope){ self->tag, 0 };
+	hook_record(frame);
+	if (tags_is_stale(slot->scope, at))
+		tags_settle(slot, at);
+	here = tags_here(self);
+	uint32_t tag = self->tag;
+
+	if (!furnish(slot) || !labels_with(slot, &tag, key, value)) {
+		health_add(HEALTH_lost_tags);
+	} else if (tag != self->tag) {
+		if (scoped)
+			keep_scope(slot, at);
+		give_tag(slot, tag);
+		if (value != NULL && *value)
+			count(&memory_visits(visits_of(slot, tag))->count, 1);
+	}
+	hook_leave();
+	return here;
 }
 
 /* ---- fork ---- */

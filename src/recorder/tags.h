@@ -26,7 +26,8 @@ struct slot_tags {
 		const char *text; /* where a computed name lay; it may be another by now */
 		uint32_t name;
 	} names[TAGS_NAMES];
-	struct table visits; /* of the slot, by tag */
+	uint32_t hashed[TAGS_NAMES]; /* names by their hash */
+	struct table visits;	     /* of the slot, by tag */
 };
 #define TAGS_NOTHING UINT64_MAX
 /* Nothing looked up yet: slot.c. */
@@ -45,6 +46,10 @@ void tags_recover(struct slot *slot);
 uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text);
 /* The tag of a name below another, from memory if it is remembered; 0 = no memory, or too deep. */
 uint32_t tags_below(struct slot *slot, uint32_t parent, uint32_t name);
+/* The same if there is one already. */
+uint32_t tags_known_name(struct slot *slot, enum live_tag_kind kind, const char *text);
+/* The tag of a name below another, made if need be; 0 = no memory, or too deep. */
+uint32_t tags_child(struct slot *slot, uint32_t parent, uint32_t name);
 
 /* A name below a tag, and its place in `near`. */
 static ALWAYS_INLINE uint64_t tags_key(uint32_t parent, uint32_t name)
@@ -123,4 +128,9 @@ static ALWAYS_INLINE void tags_keep_scope(struct thread_state *self, uintptr_t a
 	kept->word = *word_at;
 	kept->before = self->tag;
 }
+
+/* hg_context_get and hg_context_set, hg_label. */
+uint32_t tags_context(void);
+void tags_set_context(uint32_t tag);
+struct hg_scope tags_label(const char *key, const char *value, uintptr_t at, bool scoped);
 #endif

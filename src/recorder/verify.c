@@ -85,7 +85,7 @@ static int frames_of(uint32_t record, uint32_t *ret_mark)
 	uint32_t node = memory_site(memory_record(record)->site)->node;
 	int count = 0;
 
-	for (; node > LIVE_FRAME_OTHER && count < FRAMES_MAX; node = memory_node(node)->parent) {
+	for (; node > LIVE_FRAME_UNASKED && count < FRAMES_MAX; node = memory_node(node)->parent) {
 		uint64_t frame = *memory_frame(memory_node(node)->frame);
 		uint32_t module = live_frame_module(frame);
 
@@ -117,7 +117,7 @@ void verify_stack(const uintptr_t *frame, uint32_t record, bool by_memo)
 		first++;
 	__atomic_add_fetch(&checked, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&remembered, by_memo, __ATOMIC_RELAXED);
-	if (mark == LIVE_FRAME_OTHER)
+	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_UNASKED)
 		return; /* no memory: neither right nor wrong */
 	while (equal < our_count && first + equal < count &&
 	       (uintptr_t)theirs[first + equal] == ours[equal])

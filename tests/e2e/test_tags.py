@@ -352,3 +352,185 @@ def test_a_comparison_by_tag(scratch, record, heapgauge):
         check=True,
     )
     assert {row["tag"]: row["total_bytes"] for row in json.loads(done.stdout)["tags"]} == {"b": 10}
+
+
+LABELS = """
+#include <heapgauge/heapgauge.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+static void *volatile kept;
+__attribute__((noinline)) static void take(size_t n) { kept = malloc(n); }
+static hg_context carried;
+static void *worker(void *unused) {
+    take(1);
+    hg_context before = hg_context_get();
+    hg_context_set(carried);
+    take(10);
+    {
+        HG_SCOPE("step");
+        take(20);
+    }
+    take(40);
+    hg_context_set(before);
+    take(2);
+    return unused;
+}
+static ucontext_t main_context, other;
+static char stack[256 << 10];
+static void coroutine(void) {
+    HG_SCOPE("coroutine");
+    take(1000);
+    hg_context mine = hg_context_get();
+    hg_context_set(carried);
+    swapcontext(&other, &main_context);
+    hg_context_set(mine);
+    take(2000);
+}
+int main(void) {
+    pthread_t thread;
+    errno = 9;
+    {
+        HG_SCOPE("request");
+        HG_LABEL("tenant", "acme");
+        take(100);
+        carried = hg_context_get();
+        pthread_create(&thread, 0, worker, 0);
+        pthread_join(thread, 0);
+        hg_label("phase", "load");
+        take(200);
+        hg_label("tenant", "other one");
+        take(400);
+        hg_label("phase", NULL);
+        take(800);
+        getcontext(&other);
+        other.uc_stack.ss_sp = stack;
+        other.uc_stack.ss_size = sizeof stack;
+        other.uc_link = &main_context;
+        makecontext(&other, coroutine, 0);
+        hg_context here = hg_context_get();
+        swapcontext(&main_context, &other);
+        hg_context_set(here);
+        take(3000);
+        swapcontext(&main_context, &other);
+    }
+    take(7);
+    for (int i = 0; i < 2000; i++) {
+        char number[16];
+        sprintf(number, "%d", i);
+        HG_LABEL("id", number);
+        take(16);
+    }
+    return errno == 9 ? 0 : 1;
+}
+"""
+
+
+def test_contexts_travel_and_labels_are_bounded(scratch, record, report_json):
+    program = compile_c(scratch, "labels", LABELS, "-pthread", f"-I{INCLUDE}")
+    assert subprocess.run([program], check=False).returncode == 0
+    run = record([program])
+    assert run.returncode == 0, run.stderr
+    by = lambda axis: {
+        row[axis]: row["total_bytes"]
+        for row in report_json(run.path, "functions", "--by", axis, "--cost", "total", "--focus", "take")[f"{axis}s"]
+    }
+    tags = by("tag")
+    ids = {tag: size for tag, size in tags.items() if tag.startswith("id=")}
+    assert {tag: size for tag, size in tags.items() if tag not in ids} == {
+        "(no tag)": 1 + 2 + 7,
+        "request/tenant=acme": 100 + 10 + 40,
+        "request/tenant=acme/step": 20,
+        "request/tenant=acme/phase=load": 200,
+        "request/tenant=other one/phase=load": 400,
+        "request/tenant=other one": 800 + 3000,
+        "request/tenant=other one/coroutine": 1000 + 2000,
+    }
+    assert len(ids) == 1025 and ids.pop("id=other") == 16 * (2000 - 1024) and set(ids.values()) == {16}
+    labels = by("label")
+    assert labels["tenant=acme"] == 170
+    assert labels["phase=load tenant=acme"] == 200
+    assert labels["tenant=other one"] == 6800
+    assert labels["(no label)"] == 10
+    lost = losses(report_json(run.path)["processes"][0])
+    lost.pop("stacks_stopped", None)  # where makecontext's stack begins
+    assert lost == {"other_labels": 2000 - 1024}
+    only = lambda *options: sum(site["total_bytes"] for site in report_json(run.path, "sites", "--focus", "take", *options)["sites"])
+    assert only("--label", "tenant=acme") == 370
+    assert only("--label", "tenant=acme", "--label", "phase=load") == 200
+    assert only("--label", "tenant=other one") == 400 + 6800
+    assert only("--label", "tenant=other") == 0
+    assert only("--label", "tenant") == 370 + 400 + 6800
+    assert only("--label", "id=1.*", "--label", "id=.*7") == 16 * (1 + 10 + 2)  # 17, 1x7, 1007, 1017
+    sites = report_json(run.path, "sites", "--label", "phase")["sites"]
+    assert [site["labels"] for site in sites] == [
+        {"phase": "load", "tenant": "other one"},
+        {"phase": "load", "tenant": "acme"},
+    ]
+    visits = {row["tag"]: row["visits"] for row in report_json(run.path, "tags", "--label", "phase=load")["tags"]}
+    assert visits["request/tenant=acme/phase=load"] == 1 and not any(tag.startswith("id=") for tag in visits if tag)
+    kinds = {row["tag"]: row["kind"] for row in report_json(run.path, "tags")["tags"]}
+    assert kinds["request"] == "scope" and kinds["request/tenant=acme"] == "label"
+
+
+HIDING = """
+#include <heapgauge/heapgauge.h>
+#include <setjmp.h>
+#include <stdlib.h>
+static void *volatile kept;
+static jmp_buf back;
+__attribute__((noinline)) static void take(size_t n) { kept = malloc(n); }
+__attribute__((noinline)) static void leaves(hg_context to) {
+    HG_SCOPE("left");
+    take(1000);
+    hg_context_set(to);
+    longjmp(back, 1);
+}
+__attribute__((noinline)) static void leaves_too(void) {
+    HG_SCOPE("left too");
+    hg_label("tenant", "gone with it");
+    take(2000);
+    longjmp(back, 1);
+}
+int main(void) {
+    hg_context request;
+    hg_label("tenant", "acme");
+    {
+        HG_SCOPE("request");
+        request = hg_context_get();
+        hg_label("tenant", NULL); /* set outside of the scope */
+        take(1);
+        hg_label("tenant", "beta");
+        take(2);
+        hg_label("tenant", "");
+        hg_label("nothing", NULL);
+        take(4);
+    }
+    take(8);
+    hg_label("tenant", NULL);
+    take(16);
+    if (setjmp(back) == 0)
+        leaves(request);
+    take(32); /* what was given stays, though the scope is gone */
+    hg_context_set((hg_context){ 0 });
+    if (setjmp(back) == 0)
+        leaves_too();
+    take(64); /* nothing was given */
+    return 0;
+}
+"""
+
+
+def test_labels_are_hidden_and_contexts_survive_longjmp(scratch, record, report_json):
+    run = record([compile_c(scratch, "hiding", HIDING, f"-I{INCLUDE}")])
+    assert run.returncode == 0, run.stderr
+    rows = report_json(run.path, "functions", "--by", "label", "--cost", "total", "--focus", "take")["labels"]
+    assert {row["label"]: row["total_bytes"] for row in rows} == {
+        "(no label)": 1 + 4 + 16 + 1000 + 64,
+        "tenant=beta": 2,
+        "tenant=acme": 8 + 32,
+        "tenant=gone with it": 2000,
+    }
+    assert losses(report_json(run.path)["processes"][0]) == {}

@@ -254,9 +254,12 @@ static struct collect_options options_for(const char *what, const char *path)
 	argv[1] = (char *)"client";
 	argv[2] = (char *)what;
 	argv[3] = NULL;
-	return (struct collect_options){
-		.argv = argv, .output = path, .recorder = "", .version = "test", .depth_limit = 64
-	};
+	return (struct collect_options){ .argv = argv,
+					 .output = path,
+					 .recorder = "",
+					 .version = "test",
+					 .depth_limit = 64,
+					 .mode = LIVE_MODE_EXACT };
 }
 
 static struct collect_result collect(const char *what)

@@ -19,6 +19,8 @@ static struct live_control control = { .budget_bytes = UINT64_MAX,
 				       .mode = LIVE_MODE_SAMPLE,
 				       .interval = INTERVAL };
 
+static struct slot slot;
+
 static int make_profile(void **state)
 {
 	struct live_header *head =
@@ -28,6 +30,8 @@ static int make_profile(void **state)
 	if (head == MAP_FAILED || live_header_init(head, TOTAL_BYTES) != 0)
 		return -1;
 	memory_use(head, &control);
+	thread_state.slot = &slot;
+	dial_start();
 	return 0;
 }
 
@@ -202,6 +206,71 @@ static void the_dial_turns_in_every_direction(void **state)
 	control.interval = INTERVAL;
 }
 
+static uint64_t judged(uint64_t size)
+{
+	if (dial_passes(size))
+		return DIAL_NOT;
+	return dial_is_turned() ? dial_judge(size) : DIAL_EXACTLY;
+}
+
+/* By the program, whose control page is a collector's here: its own word counts until it gives it back. */
+static void a_program_turns_the_dial_itself(void **state)
+{
+	(void)state;
+	control.mode = LIVE_MODE_EXACT;
+	control.interval = 0;
+	dial_start();
+	assert_int_equal(judged(10), DIAL_EXACTLY);
+	dial_turn(LIVE_MODE_TAGS);
+	assert_int_equal(judged(10), DIAL_WITHOUT_STACK);
+	dial_limit_stacks(16, 64);
+	assert_int_equal(judged(32), DIAL_WITHOUT_STACK);
+	dial_turn(LIVE_MODE_EXACT);
+	assert_int_equal(judged(15), DIAL_WITHOUT_STACK);
+	assert_int_equal(judged(16), DIAL_EXACTLY);
+	assert_int_equal(judged(64), DIAL_EXACTLY);
+	assert_int_equal(judged(65), DIAL_WITHOUT_STACK);
+	dial_limit_stacks(0, UINT64_MAX);
+	assert_int_equal(judged(15), DIAL_EXACTLY);
+	assert_false(dial_is_turned());
+	control.stack_most_bytes = 100;
+	dial_start();
+	assert_int_equal(judged(101), DIAL_WITHOUT_STACK);
+	assert_int_equal(judged(100), DIAL_EXACTLY);
+	control.stack_most_bytes = 0;
+	dial_turn(LIVE_MODE_SAMPLE);
+	assert_int_equal(judged(SAMPLE_INTERVAL_DEFAULT), SAMPLE_INTERVAL_DEFAULT);
+	dial_stop(false);
+	assert_int_equal(judged(1 << 20), DIAL_NOT);
+	assert_int_equal(dial_judge_map(), DIAL_NOT);
+	dial_go_on(false);
+	assert_int_equal(judged(SAMPLE_INTERVAL_DEFAULT), SAMPLE_INTERVAL_DEFAULT);
+	dial_turn(DIAL_FOLLOW);
+	assert_int_equal(judged(10), DIAL_EXACTLY);
+	dial_stop(true);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(judged(UINT64_C(1) << 50), DIAL_NOT);
+	dial_turn(LIVE_MODE_EXACT);
+	assert_int_equal(judged(10), DIAL_NOT);
+	dial_go_on(true);
+	assert_int_equal(judged(10), DIAL_EXACTLY);
+	dial_turn(77);
+	assert_int_equal(judged(10), DIAL_EXACTLY);
+	dial_turn(DIAL_FOLLOW);
+	control.mode = LIVE_MODE_DORMANT;
+	control.mode_on = LIVE_MODE_TAGS;
+	dial_start();
+	assert_int_equal(judged(10), DIAL_NOT);
+	dial_go_on(false);
+	dial_go_on(false);
+	assert_int_equal(judged(10), DIAL_WITHOUT_STACK);
+	dial_turn(DIAL_FOLLOW);
+	assert_int_equal(judged(10), DIAL_NOT);
+	control.mode = LIVE_MODE_SAMPLE;
+	control.interval = INTERVAL;
+	dial_start();
+}
+
 /* Recorded blocks are always found; after the last of a place is gone, its frees pass again. */
 static void the_filter_never_misses(void **state)
 {
@@ -240,6 +309,7 @@ int main(void)
 		cmocka_unit_test(draws_are_exponential),
 		cmocka_unit_test(intervals_cover_the_truth),
 		cmocka_unit_test(the_dial_turns_in_every_direction),
+		cmocka_unit_test(a_program_turns_the_dial_itself),
 		cmocka_unit_test(the_filter_never_misses),
 	};
 

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every mode turned to every other, by the program and from outside: the numbers stay right."""
+
+import itertools
+import json
+import subprocess
+
+import pytest
+
+from alone import preloaded
+from compiled import WAIT_SECONDS, compile_c, losses, wait_for
+from reading import with_frames
+from test_attach import attach, mode_of  # noqa: F401 (fixtures)
+from test_control import INCLUDE
+
+MODES = {"dormant": 0, "tags": 1, "sample": 2, "exact": 3}
+NO_STACK = "[no stack asked for]"
+BLOCKS, SIZE = 10, 300  # more than the interval: a sample of every one of them, which stands for itself
+INTERVAL = 256
+
+# Each step allocates BLOCKS under a tag of its own, after it has ended most of the step before's: five by itself, two by
+# another thread, one by a realloc; two stay. The first word of a line is 't' to turn the dial to the second, or 's' for a step.
+PROGRAM = r"""
+#include <heapgauge/heapgauge.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { BLOCKS = 10 };
+static void *block[64][BLOCKS + 1];
+static void *other(void *before) { void **b = before; free(b[5]); free(b[6]); return NULL; }
+__attribute__((noinline)) static void *take(size_t size) { void *p = malloc(size); __asm__ volatile("" : "+r"(p)); return p; }
+/* So much that a thread that lets everything pass looks at the dial. */
+__attribute__((noinline)) static void settle(void) { HG_SCOPE("settle"); free(take(2 << 20)); free(take(2 << 20)); }
+static void step(int n)
+{
+	char name[16];
+	pthread_t thread;
+	settle();
+	sprintf(name, "step %d", n);
+	HG_SCOPE_NAME(name);
+	for (int i = 0; i < BLOCKS; i++)
+		block[n][i] = take(300 + n);
+	if (n == 0)
+		return;
+	for (int i = 0; i < 5; i++)
+		free(block[n - 1][i]);
+	{ hg_context here = hg_context_get(); hg_context_set((hg_context){ 0 });
+	  pthread_create(&thread, NULL, other, block[n - 1]);
+	  hg_context_set(here); }
+	pthread_join(thread, NULL);
+	block[n][BLOCKS] = realloc(block[n - 1][7], 1000 + n);
+}
+int main(void)
+{
+	static char in[64], out[64];
+	int word;
+	setvbuf(stdin, in, _IOFBF, sizeof in);
+	setvbuf(stdout, out, _IOFBF, sizeof out);
+	alarm(100);
+	for (int n = 0; (word = getchar()) != EOF && word != 'q';) {
+		if (word == 't')
+			hg_mode((enum hg_mode)(getchar() - '0'));
+		if (word == 's')
+			step(n++);
+		printf("%d\n", getpid());
+		fflush(stdout);
+	}
+	return 0;
+}
+"""
+
+
+def euler():
+    """A walk over the modes that makes every turn once."""
+    left = {mode: [other for other in MODES if other != mode] for mode in MODES}
+    path, walk = ["exact"], []
+    while path:
+        if left[path[-1]]:
+            path.append(left[path[-1]].pop())
+        else:
+            walk.append(path.pop())
+    assert len(set(itertools.pairwise(walk))) == 12
+    return walk[::-1]
+
+
+def expected(modes):
+    """By step: (calls, bytes, frees, freed bytes), of what the mode says is recorded."""
+    rows = {}
+    for n, mode in enumerate(modes):
+        if mode == "dormant":
+            continue
+        calls, bytes_, ended = BLOCKS, BLOCKS * (SIZE + n), 8 if n + 1 < len(modes) else 0
+        if n > 0:  # the realloc
+            calls, bytes_ = calls + 1, bytes_ + 1000 + n
+        rows[f"step {n}"] = (calls, bytes_, ended, ended * (SIZE + n))
+    return rows
+
+
+def numbers(sites):
+    rows, stacks = {}, {}
+    for site in sites:
+        before = rows.get(site["tag"], (0, 0, 0, 0))
+        keys = ("calls", "total_bytes", "frees", "freed_bytes")
+        rows[site["tag"]] = tuple(b + site[key] for b, key in zip(before, keys))
+        stacks.setdefault(site["tag"], set()).add(site["stack"][0]["function"])
+    return rows, stacks
+
+
+def check(modes, sites, process):
+    rows, stacks = numbers([site for site in sites if (site["tag"] or "").startswith("step")])
+    assert rows == expected(modes)
+    for n, mode in enumerate(modes):
+        if mode != "dormant":
+            wanted = {NO_STACK} if mode == "tags" else {"take", "step"} if n > 0 else {"take"}
+            assert stacks[f"step {n}"] == wanted, (n, mode)
+    assert losses(process) == {}
+
+
+@pytest.fixture
+def program(scratch):
+    return compile_c(scratch, "modes", PROGRAM, "-pthread", f"-I{INCLUDE}")
+
+
+def test_every_turn_by_the_program(program, record, report_json, scratch):
+    modes = euler()
+    words = scratch / "words"
+    words.write_text("".join(f"t{MODES[mode]}s" for mode in modes))
+    with words.open() as stdin:
+        run = record([program], "--mode", "sample", "--interval", str(INTERVAL), stdin=stdin)
+    assert run.returncode == 0, run.stderr
+    check(modes, report_json(run.path, "sites")["sites"], report_json(run.path)["processes"][0])
+
+
+def test_every_turn_by_a_program_that_records_itself(program, build, clean_env, heapgauge):
+    """The control page is its own: who reads it sees what the program said."""
+    modes = euler()
+    env = preloaded(build, clean_env, HEAPGAUGE_MODE="dormant", HEAPGAUGE_INTERVAL=str(INTERVAL))
+    with talking(program, env) as say:
+        for mode in modes:
+            say(f"t{MODES[mode]}")
+            say("s")
+        check(modes, *read(heapgauge, clean_env, say.pid))
+
+
+@pytest.mark.parametrize("first", MODES)
+@pytest.mark.parametrize("then", ["exact", "tags", "sample"])
+def test_every_turn_from_outside(first, then, program, build, clean_env, heapgauge, attach, mode_of):  # noqa: F811
+    if first == then:
+        pytest.skip("no turn")
+    env = preloaded(build, clean_env, HEAPGAUGE_MODE=first, HEAPGAUGE_INTERVAL=str(INTERVAL))
+    with talking(program, env) as say:
+        say("s")
+        options = ["--interval", str(INTERVAL)] if then == "sample" else []
+        with attach(say.pid, "--mode", then, *options) as recorder:
+            wait_for(lambda: mode_of(say.pid).split()[0] == then, "the dial")
+            say("s")
+        assert recorder.returncode == 0, recorder.err
+        assert mode_of(say.pid).split()[0] == first
+        say("s")
+        check([first, then, first], *read(heapgauge, clean_env, say.pid))
+
+
+def test_who_turns_last_is_followed(program, build, clean_env, attach, mode_of):  # noqa: F811
+    with talking(program, preloaded(build, clean_env)) as say:
+        say("t1")
+        assert mode_of(say.pid) == "tags"
+        with attach(say.pid, "--mode", "sample", "--interval", "64KiB"):
+            wait_for(lambda: mode_of(say.pid) == "sample 64.0 KiB", "the dial")
+            say("t0")
+            assert mode_of(say.pid) == "dormant"
+
+
+class talking:
+    """The program, told to do things one by one."""
+
+    def __init__(self, program, env):
+        self.run = subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        self.pid = self("x")
+        return self
+
+    def __call__(self, words):
+        self.run.stdin.write(words)
+        self.run.stdin.flush()
+        return int(self.run.stdout.readline())
+
+    def __exit__(self, *_):
+        self.run.stdin.close()
+        self.run.stdout.close()
+        assert self.run.wait(WAIT_SECONDS) == 0
+
+
+def read(heapgauge, env, pid):
+    """What the process holds: (sites, its row)."""
+
+    def ask(view):
+        argv = [heapgauge, "report", "--pid", str(pid), "--view", view, "--format", "json"]
+        return with_frames(json.loads(subprocess.run(argv, env=env, capture_output=True, check=True).stdout))
+
+    return ask("sites")["sites"], ask("summary")["processes"][0]
