@@ -47,22 +47,26 @@ static const struct result_column columns[ADVICE_COLUMNS] = {
 /* All that the rule looked at, whatever rule it was. */
 static bool evidence_value(struct result *result, const struct tally *t, struct result_value *ret)
 {
+	const struct site_numbers *n = &t->sums;
 	const struct result_field fields[] = {
-		{ "calls", value_number(UNIT_COUNT, t->calls) },
-		{ "total_bytes", value_number(UNIT_BYTES, t->bytes) },
-		{ "frees", value_number(UNIT_COUNT, t->frees) },
-		{ "temporary_calls", value_number(UNIT_COUNT, t->temporary) },
-		{ "waste_bytes", value_number(UNIT_BYTES, t->slack_bytes) },
-		{ "peak_bytes", value_number(UNIT_BYTES, t->peak_bytes) },
-		{ "peak_blocks", value_number(UNIT_COUNT, t->peak_blocks) },
-		{ "leaked_bytes", value_number(UNIT_BYTES, t->live_bytes) },
-		{ "leaked_blocks", value_number(UNIT_COUNT, t->live_blocks) },
-		{ "lifetime_ms", value_number(UNIT_COUNT, t->lifetime_ms) },
-		{ "grown_calls", value_number(UNIT_COUNT, t->reallocs.grown_calls) },
-		{ "copied_bytes", value_number(UNIT_BYTES, t->reallocs.moved_bytes) },
-		{ "regrown_calls", value_number(UNIT_COUNT, t->regrown_calls) },
-		{ "regrown_bytes", value_number(UNIT_BYTES, t->regrown_bytes) },
-		{ "freed_elsewhere", value_number(UNIT_COUNT, t->elsewhere) },
+		{ "calls", value_part(UNIT_COUNT, t->calls, VARIANCE_CALLS, n) },
+		{ "total_bytes", value_part(UNIT_BYTES, t->bytes, VARIANCE_BYTES, n) },
+		{ "frees", value_part(UNIT_COUNT, t->frees, VARIANCE_FREES, n) },
+		{ "temporary_calls", value_part(UNIT_COUNT, t->temporary, VARIANCE_CALLS, n) },
+		{ "waste_bytes", value_part(UNIT_BYTES, t->slack_bytes, VARIANCE_WASTE, n) },
+		{ "peak_bytes", value_part(UNIT_BYTES, t->peak_bytes, VARIANCE_PEAK_BYTES, n) },
+		{ "peak_blocks", value_part(UNIT_COUNT, t->peak_blocks, VARIANCE_PEAK_BLOCKS, n) },
+		{ "leaked_bytes", value_part(UNIT_BYTES, t->live_bytes, VARIANCE_LIVE_BYTES, n) },
+		{ "leaked_blocks",
+		  value_part(UNIT_COUNT, t->live_blocks, VARIANCE_LIVE_BLOCKS, n) },
+		{ "lifetime_ms", value_part(UNIT_COUNT, t->lifetime_ms, VARIANCE_LIFETIME, n) },
+		{ "grown_calls",
+		  value_part(UNIT_COUNT, t->reallocs.grown_calls, VARIANCE_CALLS, n) },
+		{ "copied_bytes",
+		  value_part(UNIT_BYTES, t->reallocs.moved_bytes, VARIANCE_BYTES, n) },
+		{ "regrown_calls", value_part(UNIT_COUNT, t->regrown_calls, VARIANCE_CALLS, n) },
+		{ "regrown_bytes", value_part(UNIT_BYTES, t->regrown_bytes, VARIANCE_BYTES, n) },
+		{ "freed_elsewhere", value_part(UNIT_COUNT, t->elsewhere, VARIANCE_FREES, n) },
 		{ "bytes_per_second", value_change(UNIT_BYTES_RATE, t->growing_per_second) },
 		{ "confidence_per_mille", value_number(UNIT_COUNT, t->confidence_per_mille) },
 	};
@@ -76,36 +80,40 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 		     struct result_value *row)
 {
 	const struct saving *s = &f->saving;
+	const struct site_numbers *n = &f->tally.sums;
 
 	row[ADVICE_RULE] = value_text(f->rule->name);
 	row[ADVICE_TITLE] = value_text(f->rule->title);
 	row[ADVICE_PROCESS] = value_number(UNIT_ID, f->process->pid);
 	row[ADVICE_SITE] = value_number(UNIT_ID, f->site->id.v);
 	row[ADVICE_SITES] = value_number(UNIT_COUNT, f->tally.sites);
-	row[ADVICE_SAVING_PEAK] = value_number(UNIT_BYTES, s->peak_bytes);
-	row[ADVICE_SAVING_COPIED] = value_number(UNIT_BYTES, s->copied_bytes);
-	row[ADVICE_SAVING_LEAKED] = value_number(UNIT_BYTES, s->leaked_bytes);
+	row[ADVICE_SAVING_PEAK] = value_part(UNIT_BYTES, s->peak_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_SAVING_COPIED] = value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_SAVING_LEAKED] = value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_SAVING_RATE] = value_change(UNIT_BYTES_RATE, s->bytes_per_second);
-	row[ADVICE_SAVING_CALLS] = value_number(UNIT_COUNT, s->calls);
-	row[ADVICE_SAVING_FOREIGN] = value_number(UNIT_COUNT, s->foreign_frees);
+	row[ADVICE_SAVING_CALLS] = value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n);
+	row[ADVICE_SAVING_FOREIGN] = value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n);
 	row[ADVICE_TODO] = value_text(f->rule->todo);
 	return evidence_value(result, &f->tally, &row[ADVICE_EVIDENCE]) &&
 	       stack_value(result, places, f->process, f->site->node, &row[ADVICE_STACK]);
 }
 
 /* "saves 2.1 GiB of copying, 45,120 calls" */
-static void say_saving(struct words *w, const struct saving *s)
+static void say_saving(struct words *w, const struct saving *s, const struct site_numbers *n)
 {
 	const struct {
 		struct result_value value;
 		bool there;
 		const char *of;
 	} parts[] = {
-		{ value_number(UNIT_BYTES, s->peak_bytes), s->peak_bytes, " at the peak" },
-		{ value_number(UNIT_BYTES, s->copied_bytes), s->copied_bytes, " of copying" },
-		{ value_number(UNIT_BYTES, s->leaked_bytes), s->leaked_bytes, " that leaked" },
-		{ value_number(UNIT_COUNT, s->calls), s->calls, " calls" },
-		{ value_number(UNIT_COUNT, s->foreign_frees), s->foreign_frees,
+		{ value_part(UNIT_BYTES, s->peak_bytes, VARIANCE_BYTES, n), s->peak_bytes,
+		  " at the peak" },
+		{ value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n), s->copied_bytes,
+		  " of copying" },
+		{ value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_BYTES, n), s->leaked_bytes,
+		  " that leaked" },
+		{ value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n), s->calls, " calls" },
+		{ value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n), s->foreign_frees,
 		  " frees in another thread" },
 	};
 	const char *before = "saves ";
@@ -124,7 +132,7 @@ static void say_finding(struct sentences *s, const struct finding *f)
 {
 	struct words saving = { 0 }, where = { 0 }, evidence = { 0 }, todo = { 0 };
 
-	say_saving(&saving, &f->saving);
+	say_saving(&saving, &f->saving, &f->tally.sums);
 	words_text(&where, place_label(s->result, f->owner));
 	sentences_add(s, f->rule->name, &saving, &where);
 	words_text(&evidence, f->rule->title);

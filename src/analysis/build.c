@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "util/units.h"
 
 void result_free(struct result *result)
 {
@@ -46,6 +47,23 @@ struct result_value source_value(const struct source_column *column, const void 
 		break;
 	}
 	return value;
+}
+
+struct result_value source_estimate(const struct source_column *column, const void *base,
+				    const struct site_numbers *numbers)
+{
+	struct result_value value = source_value(column, base);
+
+	return column->rule == VARIANCE_NONE
+		       ? value
+		       : value_estimate(value,
+					estimate_variance(numbers, column->rule, value.number));
+}
+
+struct result_value value_part(enum result_unit unit, uint64_t number, enum variance_rule rule,
+			       const struct site_numbers *numbers)
+{
+	return value_estimate(value_number(unit, number), estimate_variance(numbers, rule, number));
 }
 
 static struct result_value fields_value(const struct result_field *fields, size_t count)
@@ -83,6 +101,40 @@ static bool run_value(struct result *result, const struct profile *p, struct res
 	return kept != NULL;
 }
 
+struct sampling {
+	uint64_t samples, interval, bias_bytes;
+};
+
+static struct sampling sampling_of(const struct profile *profile)
+{
+	struct sampling s = { 0 };
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		s.samples = saturating_add(s.samples, p->samples);
+		s.interval = MAX(s.interval, p->interval);
+		s.bias_bytes = MAX(s.bias_bytes, p->peak_bias_bytes);
+	}
+	return s;
+}
+
+/* Unknown, which is null in JSON, where every block was recorded. */
+static bool sampling_value(struct result *result, const struct profile *profile,
+			   struct result_value *ret)
+{
+	struct sampling s = sampling_of(profile);
+	const struct result_field fields[] = {
+		{ "interval_bytes", value_number(UNIT_BYTES, s.interval) },
+		{ "samples", value_number(UNIT_COUNT, s.samples) },
+		{ "peak_bias_bytes", value_number(UNIT_BYTES, s.bias_bytes) },
+	};
+	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
+
+	*ret = s.interval ? fields_value(kept, ARRAY_SIZE(fields)) : value_unknown();
+	return kept != NULL;
+}
+
 void result_head_add(struct result *result, const char *name, struct result_value value)
 {
 	/* The room was asked for in result_begin. */
@@ -94,9 +146,9 @@ void result_head_add(struct result *result, const char *name, struct result_valu
 struct result *result_begin(const char *view, const struct profile *profile,
 			    const struct query *query, size_t extra_fields)
 {
-	enum { COMMON_FIELDS = 6 };
+	enum { COMMON_FIELDS = 7 };
 	struct result *result = calloc(1, sizeof *result);
-	struct result_value run, warnings;
+	struct result_value run, warnings, sampling;
 
 	if (!result)
 		return NULL;
@@ -104,16 +156,20 @@ struct result *result_begin(const char *view, const struct profile *profile,
 	result->head.at =
 		ARENA_ARRAY(&result->arena, struct result_field, COMMON_FIELDS + extra_fields);
 	if (!result->head.at || !run_value(result, profile, &run) ||
-	    !notes_value(result, profile->warnings, &warnings)) {
+	    !notes_value(result, profile->warnings, &warnings) ||
+	    !sampling_value(result, profile, &sampling)) {
 		result_free(result);
 		return NULL;
 	}
 	result_head_add(result, "view", value_text(view));
 	result_head_add(result, "file", value_text(query->file));
 	result_head_add(result, "run", run);
-	result_head_add(result, "peak_bytes_all", value_number(UNIT_BYTES, profile->peak_bytes));
+	result_head_add(result, "peak_bytes_all",
+			value_estimate(value_number(UNIT_BYTES, profile->peak_bytes),
+				       profile_peak_variance(profile)));
 	result_head_add(result, "peak_at_ns_all", value_number(UNIT_NS, profile->peak_at_ns));
 	result_head_add(result, "warnings", warnings);
+	result_head_add(result, "sampling", sampling);
 	ASSERT(result->head.count == COMMON_FIELDS);
 	return result;
 }
@@ -150,6 +206,29 @@ static bool add_notes(note_vector *notes, struct profile_notes from)
 	return true;
 }
 
+/* What it means that numbers are estimates: under every view, as no number alone can say it. */
+static bool add_sampling(note_vector *notes, struct result *result, const struct profile *profile)
+{
+	struct sampling s = sampling_of(profile);
+
+	if (!s.interval)
+		return true;
+	const char *text = arena_printf(
+		&result->arena,
+		"samples, one for each %s or less on average: numbers are estimates, with their "
+		"standard error beside them; the truth is within twice that in 95 of 100 cases",
+		units_bytes(s.interval).text);
+	const char *peak =
+		s.bias_bytes && result->shows_peak
+			? arena_printf(&result->arena,
+				       "the peak is the largest of many estimates and thereby too "
+				       "high on average, here by %s at most",
+				       units_bytes(s.bias_bytes).text)
+			: NULL;
+
+	return text && add_note(notes, s.samples, text) && (!peak || add_note(notes, 0, peak));
+}
+
 bool result_notes(struct result *result, const struct profile *profile, const char *first,
 		  struct profile_notes last)
 {
@@ -158,7 +237,7 @@ bool result_notes(struct result *result, const struct profile *profile, const ch
 
 	for (size_t i = 0; done && i < profile->process_count; i++)
 		done = add_notes(&notes, profile->processes[i].health);
-	done = done && add_notes(&notes, last);
+	done = done && add_notes(&notes, last) && add_sampling(&notes, result, profile);
 	if (done) {
 		result->notes =
 			arena_copy(&result->arena, notes.at, notes.count * sizeof *notes.at);
@@ -252,6 +331,13 @@ const struct profile_process *process_largest(const struct profile *profile)
 void words_count(struct words *words, uint64_t count, const char *singular, const char *plural)
 {
 	words_add(words, value_number(UNIT_COUNT, count));
+	words_text(words, count == 1 ? singular : plural);
+}
+
+void words_estimate(struct words *words, uint64_t count, double variance, const char *singular,
+		    const char *plural)
+{
+	words_add(words, value_estimate(value_number(UNIT_COUNT, count), variance));
 	words_text(words, count == 1 ? singular : plural);
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/analyses.h"
 #include "analysis/result.h"
+#include "model/estimates.h"
 #include "util/vector.h"
 
 /* A column whose values lie in a struct of the model. */
@@ -22,10 +23,17 @@ struct source_column {
 	struct result_column column;
 	enum source_type type;
 	size_t offset;
+	enum variance_rule rule; /* of a number: how far it may be off if it is an estimate */
 };
 
 /* The value of a column in the struct at base; nothing for FROM_VIEW. */
 struct result_value source_value(const struct source_column *column, const void *base);
+/* The same with its standard error, as a part of these numbers. */
+struct result_value source_estimate(const struct source_column *column, const void *base,
+				    const struct site_numbers *numbers);
+/* A number with its standard error, as such a part. */
+struct result_value value_part(enum result_unit unit, uint64_t number, enum variance_rule rule,
+			       const struct site_numbers *numbers);
 
 /*
  * A result with its head: file, run, the peak of all processes and the warnings. Both are keys of
@@ -107,6 +115,9 @@ const struct profile_process *process_largest(const struct profile *profile);
 void words_headline(struct words *words, struct result *result, const struct profile *profile);
 /* A number and what it counts: "1 block" of " block" and " blocks". */
 void words_count(struct words *words, uint64_t count, const char *singular, const char *plural);
+/* The same of a number with a variance. */
+void words_estimate(struct words *words, uint64_t count, double variance, const char *singular,
+		    const char *plural);
 
 /* Collects the sentences of a result. Zeroed but for `result` is empty. */
 struct sentences {

@@ -3,7 +3,8 @@
  * Judges a recording by budgets.
  *
  * A process that lost allocations cannot be said to keep a budget: what was not counted may be what
- * breaks it. It can still be said to break one.
+ * breaks it. It can still be said to break one. Nor can an estimate tell where the limit is within what
+ * chance makes of it.
  */
 #include "analysis/check.h"
 
@@ -17,7 +18,9 @@
 #include "analysis/comparison.h"
 #include "analysis/selection.h"
 #include "analysis/trend.h"
+#include "base/checked.h"
 #include "base/compiler.h"
+#include "base/confidence.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/units.h"
@@ -71,7 +74,17 @@ static struct query question(const struct judge *j, enum check_measure measure, 
 	return q;
 }
 
-static int growth_of(const struct profile_process *p, int64_t *ret, const char **ret_why,
+/* A measure, and how far it may be off if it is an estimate. */
+struct measured {
+	int64_t value;
+	bool estimate;
+	double error,
+		factor; /* the standard error, and how many of them hold the truth in 95 of 100 cases */
+	double bias;   /* by how much it is too high on average, at most */
+	double unseen; /* what may be there without a single sample */
+};
+
+static int growth_of(const struct profile_process *p, struct measured *ret, const char **ret_why,
 		     struct error *error)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
@@ -79,7 +92,8 @@ static int growth_of(const struct profile_process *p, int64_t *ret, const char *
 
 	if (trends_make(p, &scratch, &trends) < 0)
 		return error_set(error, "out of memory");
-	*ret = trends.heap.verdict == TREND_GROWING ? trends.heap.per_second : 0;
+	/* A verdict is one that chance makes once in twenty times, whatever made the numbers waver. */
+	ret->value = trends.heap.verdict == TREND_GROWING ? trends.heap.per_second : 0;
 	if (trends.heap.verdict == TREND_UNKNOWN)
 		*ret_why = "the run is too short to tell growth";
 	return 0;
@@ -87,9 +101,11 @@ static int growth_of(const struct profile_process *p, int64_t *ret, const char *
 
 /* The measure of one process. */
 static int measure(const struct judge *j, const struct profile *profile,
-		   const struct profile_process *p, enum check_measure which, int64_t *ret,
+		   const struct profile_process *p, enum check_measure which, struct measured *ret,
 		   const char **ret_why)
 {
+	/* Nothing of n intervals is sampled with a probability of exp(-n). */
+	enum { UNSEEN_INTERVALS = 3 };
 	struct selection s;
 	char pid[16];
 
@@ -100,7 +116,15 @@ static int measure(const struct judge *j, const struct profile *profile,
 
 	if (selection_make(&s, profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
 		return -1;
-	*ret = selection_cost(&s, &s.sum);
+	*ret = (struct measured){
+		.value = selection_cost(&s, &s.sum),
+		.estimate = p->interval != 0,
+		.error = sqrt(fabs(cost_variance(s.cost, &s.sum, s.duration_ns))),
+		.factor = confidence_factor((uint64_t)s.sum.variance.samples),
+		.bias = which == CHECK_PEAK ? (double)p->peak_bias_bytes : 0,
+	};
+	if (ret->value == 0)
+		ret->unseen = (double)p->interval * UNSEEN_INTERVALS;
 	selection_release(&s);
 	return 0;
 }
@@ -181,17 +205,39 @@ static int push(struct judge *j, const struct check_row *row)
 	return 0;
 }
 
+/* Where the truth is in 95 of 100 cases: of the value, or if the limit comes from an estimate, of the difference. */
+static void set_interval(struct check_row *row, const struct measured *m)
+{
+	double below = row->limit_error, error = hypot(m->error, below);
+	double most = (m->factor > 0 ? m->factor : 1.96) * error;
+
+	row->estimate = m->estimate || below > 0;
+	row->error = m->error;
+	row->low = saturating_i64((double)m->value - most - m->bias);
+	row->high = saturating_i64((double)m->value + most + m->unseen);
+	if (row->low < 0 && row->measure != CHECK_GROWTH)
+		row->low = 0;
+}
+
 static int judge_row(struct judge *j, const struct profile_process *p, struct check_row *row)
 {
-	if (measure(j, j->profile, p, row->measure, &row->value, &row->why) < 0)
+	struct measured m = { 0 };
+
+	if (measure(j, j->profile, p, row->measure, &m, &row->why) < 0)
 		return -1;
-	if (row->value > row->limit) {
+	row->value = m.value;
+	set_interval(row, &m);
+	if ((row->estimate ? row->low : row->value) > row->limit) {
 		row->verdict = CHECK_BROKEN;
 		row->why = NULL;
 		if (blame(j, p, row) < 0)
 			return -1;
 	} else if (row->why) {
 		row->verdict = CHECK_UNKNOWN;
+	} else if (row->estimate && row->high > row->limit) {
+		row->verdict = CHECK_UNKNOWN;
+		row->why = "samples are too few to tell: record with a smaller --interval, or "
+			   "exactly";
 	} else if (lost_calls(p)) {
 		row->verdict = CHECK_UNKNOWN;
 		row->why = "some allocations were not recorded: heapgauge report --view health";
@@ -215,8 +261,12 @@ static int judge_baseline(struct judge *j, const struct profile_process *p,
 		.program = program_of(p), .pid = p->pid, .measure = which, .has_baseline = true
 	};
 
-	if (measure(j, j->options->baseline, old, which, &row.baseline, &row.why) < 0)
+	struct measured before = { 0 };
+
+	if (measure(j, j->options->baseline, old, which, &before, &row.why) < 0)
 		return -1;
+	row.baseline = before.value;
+	row.limit_error = before.error * (1 + j->options->tolerance);
 	row.limit = (int64_t)floor((double)row.baseline * (1 + j->options->tolerance));
 	return judge_row(j, p, &row);
 }

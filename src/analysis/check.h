@@ -56,9 +56,15 @@ struct check_row {
 	enum check_measure measure;
 	enum check_verdict verdict;
 	int64_t value, limit;
+	/* Of an estimate: its standard error, and between what the truth is in 95 of 100 cases. A limit that lies there is
+	 * neither kept nor broken. Against a baseline that is an estimate too, of the difference. */
+	bool estimate;
+	double error;
+	int64_t low, high;
 	bool has_baseline; /* the limit is made from it */
 	int64_t baseline;
-	const char *why; /* UNKNOWN: the reason */
+	double limit_error; /* of a limit that comes from an estimate */
+	const char *why;    /* UNKNOWN: the reason */
 	/* BROKEN: the stacks that hold most, or that grew most since the baseline. */
 	struct {
 		const char *label;

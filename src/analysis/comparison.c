@@ -11,11 +11,13 @@
  */
 #include "analysis/comparison.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/same_stacks.h"
 #include "base/compiler.h"
+#include "base/confidence.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 #include "util/intern.h"
@@ -42,6 +44,8 @@ static int64_t scaled(int64_t value, int64_t factor)
 
 static struct measures times(const struct measures *m, int64_t factor)
 {
+	float square = (float)factor * (float)factor;
+
 	return (struct measures){
 		.live_bytes = scaled(m->live_bytes, factor),
 		.live_blocks = scaled(m->live_blocks, factor),
@@ -54,6 +58,20 @@ static struct measures times(const struct measures *m, int64_t factor)
 		.lifetime_ms = scaled(m->lifetime_ms, factor),
 		.copied_bytes = scaled(m->copied_bytes, factor),
 		.realloc_calls = scaled(m->realloc_calls, factor),
+		.variance = {
+			.live_bytes = m->variance.live_bytes * square,
+			.live_blocks = m->variance.live_blocks * square,
+			.total_bytes = m->variance.total_bytes * square,
+			.calls = m->variance.calls * square,
+			.frees = m->variance.frees * square,
+			.temporary = m->variance.temporary * square,
+			.max_bytes = m->variance.max_bytes * square,
+			.waste_bytes = m->variance.waste_bytes * square,
+			.lifetime_ms = m->variance.lifetime_ms * square,
+			.copied_bytes = m->variance.copied_bytes * square,
+			.realloc_calls = m->variance.realloc_calls * square,
+			.samples = m->variance.samples,
+		},
 	};
 }
 
@@ -100,7 +118,8 @@ static struct entry *merged_entry(struct comparing *x, uint32_t **of_node, size_
 
 	*added = (struct entry){ .process = e->process, .site = e->site };
 	added->runs = ARENA_ARRAY(&s->arena, int64_t, x->part_count);
-	if (!added->runs)
+	added->variances = ARENA_ARRAY(&s->arena, double, x->part_count);
+	if (!added->runs || !added->variances)
 		return NULL;
 	*known = (uint32_t)++s->count;
 	return added;
@@ -130,6 +149,8 @@ static bool merge(struct comparing *x, size_t node_count)
 		/* ARENA_ARRAY gave it to us to write. */
 		((int64_t *)(uintptr_t)e->runs)[x->run_of[i]] +=
 			cost_of(s->cost, &x->all[i].m, s->duration_ns);
+		((double *)(uintptr_t)e->variances)[x->run_of[i]] +=
+			cost_variance(s->cost, &x->all[i].m, s->duration_ns);
 		/* Shown with the names of the newest run that has it. */
 		e->process = x->all[i].process;
 		e->site = x->all[i].site;
@@ -274,8 +295,18 @@ static int64_t mean(const int64_t *runs, size_t count, uint64_t per, int64_t *re
 	return all > 0 ? sum / all : 0;
 }
 
+/* Of the mean of so many runs, per unit. */
+static double mean_error(const double *variances, size_t count, uint64_t per)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += fabs(variances[i]);
+	return sqrt(sum) / ((double)MAX(count, (size_t)1) * (double)MAX(per, UINT64_C(1)));
+}
+
 static struct compared compare_runs(const struct selection *s, const int64_t *runs,
-				    const struct measures *change)
+				    const double *variances, const struct measures *change)
 {
 	const struct comparison *c = s->against;
 	int64_t before_range, after_range;
@@ -283,28 +314,62 @@ static struct compared compare_runs(const struct selection *s, const int64_t *ru
 		.before = mean(runs, c->before_count, c->per, &before_range),
 		.after = mean(runs + c->before_count, c->after_count, c->per, &after_range),
 		.change = selection_cost(s, change),
+		.before_error = mean_error(variances, c->before_count, c->per),
+		.after_error = mean_error(variances + c->before_count, c->after_count, c->per),
+		.change_error =
+			selection_shown_error(s, s->cost, selection_raw_variance(s->cost, change)),
 	};
+	double most = confidence_factor((uint64_t)change->variance.samples) * ret.change_error;
 
 	ret.spread = MAX(before_range, after_range);
 	ret.within_spread =
 		(c->before_count > 1 || c->after_count > 1) && llabs(ret.change) <= ret.spread;
+	ret.within_noise = ret.change_error > 0 && fabs((double)ret.change) <= most;
 	return ret;
+}
+
+/* Sampling may have missed all of a stack on the side where it is not: nothing of three intervals is sampled once in
+ * twenty times. */
+static bool may_be_unseen(const struct selection *s, const struct entry *e,
+			  const struct compared *c)
+{
+	enum { UNSEEN_INTERVALS = 3 };
+	size_t first = c->before == 0 ? 0 : s->against->before_count;
+	size_t count = c->before == 0 ? s->against->before_count : s->against->after_count;
+	uint64_t interval = 0;
+
+	if (c->before && c->after)
+		return false;
+	for (size_t i = first; i < first + count; i++) {
+		const struct profile *profile = profile_of(s->against, i);
+
+		for (size_t j = 0; j < profile->process_count; j++)
+			interval = MAX(interval, profile->processes[j].interval);
+	}
+	return fabs((double)e->m.total_bytes) / (double)s->divisor <=
+	       (double)interval * UNSEEN_INTERVALS;
 }
 
 struct compared comparison_of(const struct selection *s, const struct entry *e)
 {
-	return compare_runs(s, e->runs, &e->m);
+	struct compared ret = compare_runs(s, e->runs, e->variances, &e->m);
+
+	ret.within_noise |= may_be_unseen(s, e, &ret);
+	return ret;
 }
 
 struct compared comparison_whole(const struct selection *s)
 {
 	size_t runs = s->against->before_count + s->against->after_count;
 	AUTO_FREE int64_t *sums = calloc(runs, sizeof *sums);
+	AUTO_FREE double *variances = calloc(runs, sizeof *variances);
 
-	if (!sums)
+	if (!sums || !variances)
 		return (struct compared){ .change = selection_cost(s, &s->sum) };
 	for (size_t i = 0; i < s->count; i++)
-		for (size_t j = 0; j < runs; j++)
+		for (size_t j = 0; j < runs; j++) {
 			sums[j] += s->entries[i].runs[j];
-	return compare_runs(s, sums, &s->sum);
+			variances[j] += s->entries[i].variances[j];
+		}
+	return compare_runs(s, sums, variances, &s->sum);
 }

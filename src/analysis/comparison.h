@@ -23,6 +23,10 @@ struct compared {
 	int64_t before, after, change; /* means, per unit */
 	int64_t spread;		       /* the larger difference among the runs of one side */
 	bool within_spread;	       /* several runs, and the change is no larger */
+	/* Of estimates: standard errors, and whether there may well be no change at all: it is no larger than what chance
+	 * makes of two equal ones in 95 of 100 cases. */
+	double before_error, after_error, change_error;
+	bool within_noise;
 };
 
 /* Instead of selection_make if the query compares. */

@@ -17,6 +17,7 @@ enum summary_column {
 	SUMMARY_CHANGE,
 	SUMMARY_SPREAD,
 	SUMMARY_WITHIN,
+	SUMMARY_NOISE,
 	SUMMARY_COLUMNS,
 };
 
@@ -36,27 +37,32 @@ static const struct {
 	{ "waste", COST_WASTE, MOMENT_DEFAULT },
 };
 
-static struct result_value of_unit(enum result_unit unit, int64_t number)
+static struct result_value of_unit(enum result_unit unit, int64_t number, double error)
 {
-	if (unit == UNIT_BYTES_CHANGE || unit == UNIT_COUNT_CHANGE || unit == UNIT_NS_CHANGE)
-		return value_change(unit, number);
-	return value_number(unit, number > 0 ? (uint64_t)number : 0);
+	bool change =
+		unit == UNIT_BYTES_CHANGE || unit == UNIT_COUNT_CHANGE || unit == UNIT_NS_CHANGE;
+
+	return value_estimate(change ? value_change(unit, number)
+				     : value_number(unit, number > 0 ? (uint64_t)number : 0),
+			      error * error);
 }
 
 static void words_compared(struct words *w, const struct selection *s, struct compared c)
 {
 	enum result_unit plain = cost_unit(s->cost, false), change = cost_unit(s->cost, true);
 
-	words_add(w, of_unit(change, c.change));
+	words_add(w, of_unit(change, c.change, c.change_error));
 	words_text(w, " (");
-	words_add(w, of_unit(plain, c.before));
+	words_add(w, of_unit(plain, c.before, c.before_error));
 	words_text(w, " -> ");
-	words_add(w, of_unit(plain, c.after));
+	words_add(w, of_unit(plain, c.after, c.after_error));
 	words_text(w, ")");
 	if (c.within_spread) {
 		words_text(w, ", within the spread of the runs, ");
-		words_add(w, of_unit(plain, c.spread));
+		words_add(w, of_unit(plain, c.spread, 0));
 	}
+	if (c.within_noise)
+		words_text(w, ", within the noise of sampling");
 }
 
 static bool say_question(struct sentences *sentences, size_t i, struct places *places,
@@ -77,11 +83,12 @@ static bool say_question(struct sentences *sentences, size_t i, struct places *p
 	words_compared(&w, &s, c);
 	sentences_add(sentences, questions[i].name, &w, NULL);
 	row[SUMMARY_NAME] = value_text(questions[i].name);
-	row[SUMMARY_BEFORE] = value_change(UNIT_COUNT_CHANGE, c.before);
-	row[SUMMARY_AFTER] = value_change(UNIT_COUNT_CHANGE, c.after);
-	row[SUMMARY_CHANGE] = value_change(UNIT_COUNT_CHANGE, c.change);
+	row[SUMMARY_BEFORE] = of_unit(UNIT_COUNT_CHANGE, c.before, c.before_error);
+	row[SUMMARY_AFTER] = of_unit(UNIT_COUNT_CHANGE, c.after, c.after_error);
+	row[SUMMARY_CHANGE] = of_unit(UNIT_COUNT_CHANGE, c.change, c.change_error);
 	row[SUMMARY_SPREAD] = value_change(UNIT_COUNT_CHANGE, c.spread);
 	row[SUMMARY_WITHIN] = value_flag(c.within_spread);
+	row[SUMMARY_NOISE] = value_flag(c.within_noise);
 	selection_release(&s);
 	return true;
 }
@@ -106,6 +113,7 @@ struct result *comparison_summary(struct places *places, const struct query *que
 		{ "change", "CHANGE", UNIT_COUNT_CHANGE },
 		{ "spread", "SPREAD", UNIT_COUNT_CHANGE },
 		{ "within_spread", NULL, UNIT_FLAG },
+		{ "within_noise", NULL, UNIT_FLAG },
 	};
 	struct result *result = result_begin("summary", query->against->after[0], query, 0);
 	struct sentences sentences = { .result = result };
@@ -115,6 +123,7 @@ struct result *comparison_summary(struct places *places, const struct query *que
 	error_set(error, "out of memory");
 	if (!done)
 		return NULL;
+	result->shows_peak = true;
 	struct result_value *values = ARENA_ARRAY(&result->arena, struct result_value,
 						  ARRAY_SIZE(questions) * SUMMARY_COLUMNS);
 
@@ -145,6 +154,7 @@ enum stack_column {
 	STACK_AFTER,
 	STACK_SPREAD,
 	STACK_WITHIN,
+	STACK_NOISE,
 	STACK_VERDICT,
 	STACK_CALLS,
 	STACK_LABEL,
@@ -172,15 +182,17 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 	enum result_unit plain = cost_unit(s->cost, false);
 	struct compared c = comparison_of(s, e);
 
-	row[STACK_CHANGE] = of_unit(cost_unit(s->cost, true), c.change);
-	row[STACK_BEFORE] = of_unit(plain, c.before);
-	row[STACK_AFTER] = of_unit(plain, c.after);
-	row[STACK_SPREAD] = of_unit(plain, c.spread);
+	row[STACK_CHANGE] = of_unit(cost_unit(s->cost, true), c.change, c.change_error);
+	row[STACK_BEFORE] = of_unit(plain, c.before, c.before_error);
+	row[STACK_AFTER] = of_unit(plain, c.after, c.after_error);
+	row[STACK_SPREAD] = of_unit(plain, c.spread, 0);
 	row[STACK_WITHIN] = value_flag(c.within_spread);
-	row[STACK_VERDICT] = value_text(c.within_spread ? "within spread"
-					: c.before == 0 ? "new"
-					: c.after == 0	? "gone"
-							: "");
+	row[STACK_NOISE] = value_flag(c.within_noise);
+	row[STACK_VERDICT] = value_text(c.within_spread	 ? "within spread"
+					: c.within_noise ? "within noise"
+					: c.before == 0	 ? "new"
+					: c.after == 0	 ? "gone"
+							 : "");
 	row[STACK_CALLS] = selection_value_of(s, COST_CALLS, &e->m);
 	row[STACK_LABEL] = value_text(stack_label(result, places, e->process, e->site->node));
 	return row[STACK_LABEL].text &&
@@ -225,6 +237,7 @@ static bool fill_stacks(struct result *result, struct places *places, const stru
 		[STACK_AFTER] = { "after", "AFTER", plain },
 		[STACK_SPREAD] = { "spread", several ? "SPREAD" : NULL, plain },
 		[STACK_WITHIN] = { "within_spread", NULL, UNIT_FLAG },
+		[STACK_NOISE] = { "within_noise", NULL, UNIT_FLAG },
 		[STACK_VERDICT] = { NULL, "", UNIT_TEXT },
 		[STACK_CALLS] = { "calls_change", NULL, cost_unit(COST_CALLS, true) },
 		[STACK_LABEL] = { NULL, "FROM", UNIT_TEXT },

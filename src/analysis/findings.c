@@ -75,6 +75,7 @@ static void add_site(struct tally *t, const struct advised *of, const struct pro
 	struct trend trend = trend_of_site(&of->trends, site);
 
 	t->sites++;
+	estimates_add(&t->sums, n);
 	t->calls = saturating_add(t->calls, n->calls);
 	t->bytes = saturating_add(t->bytes, n->bytes);
 	t->frees = saturating_add(t->frees, n->frees);

@@ -35,6 +35,7 @@ struct tally {
 	unsigned confidence_per_mille; /* the least of the sites that grow */
 	uint64_t most_without;	       /* what was live beside them, at most, at the kept moments */
 	const struct tally_site *members;
+	struct site_numbers sums; /* of them, with their variances */
 };
 struct tally_site {
 	const struct tally_site *next;

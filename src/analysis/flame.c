@@ -28,6 +28,7 @@ struct flame {
 	int32_t *lines; /* by node of the tree: its place below */
 	int32_t *name, *parent;
 	int64_t *value, *self, *before;
+	float *value_error, *self_error; /* NULL: nothing is an estimate */
 	size_t count;
 };
 
@@ -41,6 +42,7 @@ static struct heavy_amount amount_of(const struct selection *s, const struct ent
 	struct heavy_amount a = { .value = selection_raw(s->cost, &e->m) };
 
 	a.weight = magnitude(a.value);
+	a.variance = (float)selection_raw_variance(s->cost, &e->m);
 	if (s->against) {
 		a.also[BEFORE] = comparison_of(s, e).before;
 		int64_t after =
@@ -69,7 +71,7 @@ static int32_t name_of(struct flame *f, const struct heavy_node *n)
 }
 
 static void push(struct flame *f, int32_t name, int32_t parent, const struct heavy_amount *amount,
-		 int64_t self)
+		 int64_t self, float self_variance)
 {
 	size_t at = f->count++;
 
@@ -79,6 +81,12 @@ static void push(struct flame *f, int32_t name, int32_t parent, const struct hea
 	f->self[at] = selection_shown(f->selection, f->selection->cost, self);
 	if (f->before)
 		f->before[at] = amount->also[BEFORE];
+	if (f->value_error) {
+		f->value_error[at] = (float)selection_shown_error(f->selection, f->selection->cost,
+								  amount->variance);
+		f->self_error[at] = (float)selection_shown_error(f->selection, f->selection->cost,
+								 self_variance);
+	}
 }
 
 /* A node's line before those of its children, and behind them one for those that are not shown. */
@@ -88,11 +96,12 @@ static void visit(void *context, uint32_t node, bool leaves)
 	const struct heavy_node *n = &f->tree->nodes[node];
 
 	if (leaves && n->folded_count) {
-		push(f, -1, f->lines[node], &n->folded, n->folded.value);
+		push(f, -1, f->lines[node], &n->folded, n->folded.value, n->folded.variance);
 	} else if (!leaves) {
 		f->lines[node] = node ? (int32_t)f->count : -1;
 		if (node)
-			push(f, name_of(f, n), f->lines[n->parent], &n->amount, n->self);
+			push(f, name_of(f, n), f->lines[n->parent], &n->amount, n->self,
+			     n->self_variance);
 	}
 }
 
@@ -112,6 +121,12 @@ static bool fill_table(struct flame *f, struct result *r)
 	f->value = ARENA_ARRAY(arena, int64_t, most);
 	f->self = ARENA_ARRAY(arena, int64_t, most);
 	f->before = f->selection->against ? ARENA_ARRAY(arena, int64_t, most) : NULL;
+	if (f->selection->sum.variance.samples > 0) {
+		f->value_error = ARENA_ARRAY(arena, float, most);
+		f->self_error = ARENA_ARRAY(arena, float, most);
+		if (!f->value_error || !f->self_error)
+			return false;
+	}
 	if (!name_of_key || !lines || !nodes || !f->names || !f->name || !f->parent || !f->value ||
 	    !f->self || (f->selection->against && !f->before))
 		return false;
@@ -123,6 +138,8 @@ static bool fill_table(struct flame *f, struct result *r)
 					.value = f->value,
 					.self = f->self,
 					.before = f->before,
+					.value_error = f->value_error,
+					.self_error = f->self_error,
 					.count = f->count };
 	r->table = (struct result_table){
 		.name = "nodes", .shape = RESULT_TREE, .nodes = nodes, .machines_only = true

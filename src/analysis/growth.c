@@ -141,9 +141,19 @@ static bool judge_all(struct maker *m)
 	return done;
 }
 
-static struct result_value not_below_0(int64_t bytes)
+static uint64_t not_below_0(int64_t bytes)
 {
-	return value_number(UNIT_BYTES, bytes > 0 ? (uint64_t)bytes : 0);
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* 95 % of the slopes that fit are between the slowest and the fastest; what is an estimate wavers by that already. */
+static struct result_value slope(const struct trend *t, bool estimate)
+{
+	const double widths = 2 * 1.96;
+	double error = ((double)t->fastest - (double)t->slowest) / widths;
+
+	return value_estimate(value_change(UNIT_BYTES_RATE, t->per_second),
+			      estimate ? error * error : 0);
 }
 
 static bool fill_row(struct maker *m, const struct site_trend *t, struct result_value *row)
@@ -157,18 +167,18 @@ static bool fill_row(struct maker *m, const struct site_trend *t, struct result_
 	row[GROWTH_PROCESS] = value_number(UNIT_ID, p->pid);
 	row[GROWTH_SITE] = value_number(UNIT_ID, site->id.v);
 	row[GROWTH_VERDICT] = value_text(trend_name(trend->verdict));
-	row[GROWTH_PER_SECOND] = value_change(UNIT_BYTES_RATE, trend->per_second);
+	row[GROWTH_PER_SECOND] = slope(trend, n->samples != 0);
 	row[GROWTH_SLOWEST] = value_change(UNIT_BYTES_RATE, trend->slowest);
 	row[GROWTH_FASTEST] = value_change(UNIT_BYTES_RATE, trend->fastest);
 	row[GROWTH_CONFIDENCE] = value_number(UNIT_COUNT, trend->confidence_per_mille);
 	row[GROWTH_SURE] = value_percent(trend->confidence_per_mille,
 					 trend->verdict == TREND_GROWING ? 1000 : 0);
-	row[GROWTH_FIRST] = not_below_0(trend->first);
-	row[GROWTH_LAST] = not_below_0(trend->last);
-	row[GROWTH_LIVE] = value_number(UNIT_BYTES, n->live_bytes);
-	row[GROWTH_LIVE_BLOCKS] = value_number(UNIT_COUNT, n->live_blocks);
-	row[GROWTH_CALLS] = value_number(UNIT_COUNT, n->calls);
-	row[GROWTH_FREES] = value_number(UNIT_COUNT, n->frees);
+	row[GROWTH_FIRST] = value_part(UNIT_BYTES, not_below_0(trend->first), VARIANCE_BYTES, n);
+	row[GROWTH_LAST] = value_part(UNIT_BYTES, not_below_0(trend->last), VARIANCE_BYTES, n);
+	row[GROWTH_LIVE] = value_part(UNIT_BYTES, n->live_bytes, VARIANCE_LIVE_BYTES, n);
+	row[GROWTH_LIVE_BLOCKS] = value_part(UNIT_COUNT, n->live_blocks, VARIANCE_LIVE_BLOCKS, n);
+	row[GROWTH_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
+	row[GROWTH_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
 	row[GROWTH_MOMENTS] = value_number(UNIT_COUNT, trend->moments);
 	row[GROWTH_FROM_NS] = value_number(UNIT_NS, trend->from_ns);
 	row[GROWTH_TO_NS] = value_number(UNIT_NS, trend->to_ns);
@@ -214,7 +224,7 @@ static bool say_all(struct maker *m)
 	words_headline(&w, m->result, m->profile);
 	if (m->verdicts[TREND_GROWING]) {
 		words_text(&w, "growing ");
-		words_add(&w, not_below_0(m->growing_per_second));
+		words_add(&w, value_number(UNIT_BYTES, not_below_0(m->growing_per_second)));
 		words_text(&w, "/s in ");
 		words_count(&w, m->verdicts[TREND_GROWING], " site", " sites");
 	} else {
@@ -232,7 +242,7 @@ static bool say_all(struct maker *m)
 	} else {
 		words_text(&heap, trend_name(m->heap.verdict));
 		words_text(&heap, ", ");
-		words_add(&heap, value_change(UNIT_BYTES_RATE, m->heap.per_second));
+		words_add(&heap, slope(&m->heap, m->selection.sum.variance.samples > 0));
 		words_text(&heap, ", judged from ");
 		words_count(&heap, m->heap.moments, " kept moment", " kept moments");
 		words_text(&heap, " between ");
@@ -255,7 +265,7 @@ static void fill_head(struct maker *m)
 	result_head_add(r, "unknown_sites", value_number(UNIT_COUNT, m->verdicts[TREND_UNKNOWN]));
 	result_head_add(r, "heap_verdict", value_text(trend_name(m->heap.verdict)));
 	result_head_add(r, "heap_bytes_per_second",
-			value_change(UNIT_BYTES_RATE, m->heap.per_second));
+			slope(&m->heap, m->selection.sum.variance.samples > 0));
 }
 
 static int check(const struct query *query, struct error *error)

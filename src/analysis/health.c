@@ -23,11 +23,14 @@ enum health_column {
 };
 
 static const struct source_column columns[HEALTH_COLUMNS] = {
-	[HEALTH_PROCESS] = { { "process", "PID", UNIT_ID }, FROM_VIEW, 0 },
-	[HEALTH_ABOUT] = { { "about", "ABOUT", UNIT_TEXT }, FROM_VIEW, 0 },
-	[HEALTH_NAME] = { { "name", NULL, UNIT_TEXT }, FROM_VIEW, 0 },
-	[HEALTH_COUNTED] = { { "count", "COUNT", UNIT_COUNT }, FROM_VIEW, 0 },
-	[HEALTH_MEANING] = { { "meaning", "WHAT IT MEANS", UNIT_TEXT }, FROM_VIEW, 0 },
+	[HEALTH_PROCESS] = { { "process", "PID", UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_ABOUT] = { { "about", "ABOUT", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_NAME] = { { "name", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_COUNTED] = { { "count", "COUNT", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_MEANING] = { { "meaning", "WHAT IT MEANS", UNIT_TEXT },
+			     FROM_VIEW,
+			     0,
+			     VARIANCE_NONE },
 };
 
 struct maker {

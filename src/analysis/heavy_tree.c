@@ -80,6 +80,21 @@ static void add(struct heavy_amount *sum, const struct heavy_amount *part)
 	for (size_t i = 0; i < ARRAY_SIZE(sum->also); i++)
 		sum->also[i] = saturating_add_signed(sum->also[i], part->also[i]);
 	sum->weight = saturating_add(sum->weight, part->weight);
+	sum->variance += part->variance;
+	for (size_t i = 0; i < ARRAY_SIZE(sum->also); i++)
+		sum->also_variance[i] += part->also_variance[i];
+}
+
+/* What ends at a node. */
+struct own {
+	int64_t value;
+	float variance;
+};
+
+static void add_own(struct own *sum, const struct heavy_amount *part)
+{
+	sum->value = saturating_add_signed(sum->value, part->value);
+	sum->variance += part->variance;
 }
 
 static void grower_release(struct grower *g)
@@ -178,7 +193,7 @@ static bool push_next(struct grower *g, struct cursor cursor, struct place_chain
 }
 
 /* The cursors behind this one, to `next`. What ends here is added to *self. */
-static bool step_in(struct grower *g, const struct cursor *c, int64_t *self)
+static bool step_in(struct grower *g, const struct cursor *c, struct own *self)
 {
 	const struct stacks *s = &g->stacks.at[c->stacks];
 
@@ -188,7 +203,7 @@ static bool step_in(struct grower *g, const struct cursor *c, int64_t *self)
 		inner.place--;
 		return push_next(g, inner, chain_at(g, c));
 	}
-	*self = saturating_add_signed(*self, s->own[c->at].value);
+	add_own(self, &s->own[c->at]);
 	for (uint32_t child = s->first_child[c->at]; child; child = s->next_sibling[child]) {
 		struct cursor inner = { c->stacks, child, child, 0 };
 		struct place_chain chain = chain_at(g, &inner);
@@ -200,7 +215,7 @@ static bool step_in(struct grower *g, const struct cursor *c, int64_t *self)
 	return true;
 }
 
-static bool step_out(struct grower *g, const struct cursor *c, int64_t *self)
+static bool step_out(struct grower *g, const struct cursor *c, struct own *self)
 {
 	const struct stacks *s = &g->stacks.at[c->stacks];
 	struct place_chain chain = chain_at(g, c);
@@ -215,17 +230,17 @@ static bool step_out(struct grower *g, const struct cursor *c, int64_t *self)
 	outer.at = profile_node(s->process, (node_id){ c->at }).parent.v;
 	if (outer.at)
 		return push_next(g, outer, chain_at(g, &outer));
-	*self = saturating_add_signed(*self, s->own[c->origin].value);
+	add_own(self, &s->own[c->origin]);
 	return true;
 }
 
-static bool step_on(struct grower *g, const struct cursor *c, int64_t *self)
+static bool step_on(struct grower *g, const struct cursor *c, struct own *self)
 {
 	return g->options.callees_first ? step_out(g, c, self) : step_in(g, c, self);
 }
 
 /* The root's cursors are the ends of all stacks, one step before their first frame. */
-static bool step_from_root(struct grower *g, int64_t *self)
+static bool step_from_root(struct grower *g, struct own *self)
 {
 	for (uint32_t i = 0; i < g->stacks.count; i++) {
 		const struct stacks *s = &g->stacks.at[i];
@@ -235,7 +250,7 @@ static bool step_from_root(struct grower *g, int64_t *self)
 				return false;
 			continue;
 		}
-		*self = saturating_add_signed(*self, s->own[0].value);
+		add_own(self, &s->own[0]);
 		for (uint32_t at = 1; at < s->process->node_count; at++) {
 			const struct cursor leaf = { i, at, at, 0 };
 
@@ -289,7 +304,7 @@ static bool sort_step(struct grower *g, uint32_t parent, uint32_t key, const str
 }
 
 /* Takes what is in `next`, and whatever follows it while recursion is folded. */
-static bool sort_next(struct grower *g, uint32_t parent, int64_t *self)
+static bool sort_next(struct grower *g, uint32_t parent, struct own *self)
 {
 	const struct heavy_node node = g->nodes.at[parent];
 
@@ -377,13 +392,14 @@ static bool keep_buds(struct grower *g, const struct heavy_node *parent)
 
 static bool open_node(struct grower *g, uint32_t node, const struct bud *bud)
 {
-	int64_t self = 0;
+	struct own self = { 0 };
 	bool done = bud ? step_on(g, &bud->one, &self) : step_from_root(g, &self);
 
 	for (size_t i = 0; bud && i < bud->more.count && done; i++)
 		done = step_on(g, &bud->more.at[i], &self);
 	done = done && sort_next(g, node, &self);
-	g->nodes.at[node].self = self;
+	g->nodes.at[node].self = self.value;
+	g->nodes.at[node].self_variance = self.variance;
 	return done && keep_buds(g, &(struct heavy_node){ .depth = g->nodes.at[node].depth });
 }
 

@@ -17,6 +17,7 @@ struct heavy_amount {
 	int64_t value;	 /* the cost asked for */
 	int64_t also[2]; /* whatever else is wanted */
 	uint64_t weight; /* how much it is worth to be shown: without a sign */
+	float variance, also_variance[2];
 };
 typedef struct heavy_amount heavy_amount_of(const struct selection *selection,
 					    const struct entry *entry);
@@ -31,7 +32,8 @@ struct heavy_node {
 	struct heavy_amount folded; /* ... and what they have */
 	struct heavy_amount amount; /* through here */
 	int64_t self;		    /* ending here, of the cost */
-	bool many_lines;	    /* not all its places are on the same line */
+	float self_variance;
+	bool many_lines; /* not all its places are on the same line */
 };
 
 struct heavy_tree {

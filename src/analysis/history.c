@@ -157,6 +157,20 @@ static bool follow_all(struct maker *m)
 	return m->courses != NULL;
 }
 
+/* How far each of a site's numbers may be off; NULL if nothing is an estimate, or out of memory. */
+static const float *course_errors(struct maker *m, const struct entry *e, const int64_t *course)
+{
+	float *errors = e->site->numbers.samples
+				? ARENA_ARRAY(&m->result->arena, float, m->moment_count)
+				: NULL;
+
+	for (size_t i = 0; errors && i < m->moment_count; i++)
+		errors[i] = value_part(UNIT_BYTES, course[i] > 0 ? (uint64_t)course[i] : 0,
+				       VARIANCE_BYTES, &e->site->numbers)
+				    .error;
+	return errors;
+}
+
 static bool fill_row(struct maker *m, size_t index, struct result_value *row)
 {
 	const struct entry *e = &m->selection.entries[index];
@@ -168,9 +182,11 @@ static bool fill_row(struct maker *m, size_t index, struct result_value *row)
 	row[HISTORY_PROCESS] = value_number(UNIT_ID, e->process->pid);
 	row[HISTORY_SITE] = value_number(UNIT_ID, e->site->id.v);
 	row[HISTORY_COST] = selection_value(&m->selection, &e->m);
-	row[HISTORY_MOST] = value_number(UNIT_BYTES, (uint64_t)most);
+	row[HISTORY_MOST] =
+		value_part(UNIT_BYTES, (uint64_t)most, VARIANCE_BYTES, &e->site->numbers);
 	row[HISTORY_COURSE] = (struct result_value){ .unit = UNIT_COURSE,
-						     .numbers = { course, m->moment_count } };
+						     .numbers = { course, m->moment_count,
+								  course_errors(m, e, course) } };
 	row[HISTORY_LABEL] =
 		value_text(stack_label(m->result, m->places, e->process, e->site->node));
 	return row[HISTORY_LABEL].text &&
@@ -217,7 +233,7 @@ static bool make(struct maker *m)
 		return false;
 	result_head_add(m->result, "moments",
 			(struct result_value){ .unit = UNIT_COURSE,
-					       .numbers = { m->moments, m->moment_count } });
+					       .numbers = { m->moments, m->moment_count, NULL } });
 	selection_sort(&m->selection, m->query->limit);
 	return follow_all(m) && fill_table(m) &&
 	       selection_headline(m->result, m->profile, m->query, &m->selection) &&

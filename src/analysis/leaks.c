@@ -18,7 +18,7 @@ enum { AGE_BUCKETS = 65 };
 
 /* Of the selected sites by age; index i is [2^(i-1), 2^i) ms. False if out of memory. */
 static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS],
-		     uint64_t blocks[AGE_BUCKETS])
+		     uint64_t blocks[AGE_BUCKETS], double variances[AGE_BUCKETS])
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	size_t processes = s->profile->process_count;
@@ -40,13 +40,16 @@ static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS],
 
 			bytes[bucket] = saturating_add(bytes[bucket], ages->at[j].bytes);
 			blocks[bucket] = saturating_add(blocks[bucket], ages->at[j].blocks);
+			variances[bucket] += estimate_variance(&e->site->numbers, VARIANCE_CALLS,
+							       ages->at[j].blocks);
 		}
 	}
 	return true;
 }
 
 /* Blocks of all of them by age, in the head. */
-static void tell_ages(struct sentences *sentences, const uint64_t blocks[AGE_BUCKETS])
+static void tell_ages(struct sentences *sentences, const uint64_t blocks[AGE_BUCKETS],
+		      const double variances[AGE_BUCKETS])
 {
 	struct result_bar *bars =
 		ARENA_ARRAY(&sentences->result->arena, struct result_bar, AGE_BUCKETS);
@@ -62,6 +65,7 @@ static void tell_ages(struct sentences *sentences, const uint64_t blocks[AGE_BUC
 				i ? UINT64_C(1) << (i - 1) : 0,
 				i < AGE_BUCKETS - 1 ? UINT64_C(1) << i : UINT64_MAX,
 				blocks[i],
+				(float)sqrt(variances[i]),
 			};
 	result_head_add(sentences->result, "ages",
 			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
@@ -71,13 +75,14 @@ static void tell_ages(struct sentences *sentences, const uint64_t blocks[AGE_BUC
 static void say_age(struct sentences *sentences, const struct selection *s)
 {
 	uint64_t bytes[AGE_BUCKETS] = { 0 }, blocks[AGE_BUCKETS] = { 0 }, total = 0, older = 0;
+	double variances[AGE_BUCKETS] = { 0 };
 	struct words w = { 0 };
 
 	if (s->slots || s->asked.kind != MOMENT_END || s->change)
 		return; /* ages are of whole sites, at the end */
-	if (!add_ages(s, bytes, blocks))
+	if (!add_ages(s, bytes, blocks, variances))
 		sentences->failed = true;
-	tell_ages(sentences, blocks);
+	tell_ages(sentences, blocks, variances);
 	for (size_t i = 0; i < AGE_BUCKETS; i++)
 		total = saturating_add(total, bytes[i]);
 	if (total == 0)

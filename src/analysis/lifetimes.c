@@ -6,6 +6,7 @@
  * into asking for memory and giving it back. Classes are powers of two of milliseconds; for people
  * two of them make one bar.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,30 +27,41 @@ static unsigned class_of(uint64_t low_ms)
 	return low_ms ? 64u - (unsigned)__builtin_clzll(low_ms) : 0;
 }
 
+/* How many lived so long, and how sure that is. */
+struct class
+{
+	uint64_t count;
+	double variance;
+};
+
 static void add_lifetimes(const struct selection *s, const struct entry *e,
-			  uint64_t counts[CLASSES])
+			  struct class counts[CLASSES])
 {
 	const struct profile_process *p = e->process;
 	const bool *slots = selection_slots(s, p);
 
 	for (size_t i = 0; i < profile_cell_count(p, e->site->id); i++) {
-		if (slots && !slots[profile_cell(p, e->site->id, i).slot])
+		struct profile_cell cell = profile_cell(p, e->site->id, i);
+
+		if (slots && !slots[cell.slot])
 			continue;
 		for (size_t j = 0; j < profile_cell_lifetime_count(p, e->site->id, i); j++) {
 			struct profile_bar bar = profile_cell_lifetime(p, e->site->id, i, j);
-			uint64_t *count = &counts[class_of(bar.low)];
+			struct class *class = &counts[class_of(bar.low)];
 
-			*count = saturating_add(*count, bar.count);
+			class->count = saturating_add(class->count, bar.count);
+			class->variance +=
+				fabs(estimate_variance(&cell.numbers, VARIANCE_FREES, bar.count));
 		}
 	}
 }
 
 static uint64_t brief_frees(const struct selection *s, const struct entry *e)
 {
-	uint64_t counts[CLASSES] = { 0 };
+	struct class counts[CLASSES] = { 0 };
 
 	add_lifetimes(s, e, counts);
-	return counts[0];
+	return counts[0].count;
 }
 
 /* "4.0 - 16.0 ms": classes from `first` to before `end`. */
@@ -66,9 +78,10 @@ static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
 			    units_duration(high * 1000000).text);
 }
 
-static void say_bar(struct sentences *sentences, const char *label, uint64_t count, uint64_t total,
-		    uint64_t largest)
+static void say_bar(struct sentences *sentences, const char *label, struct class class,
+		    uint64_t total, uint64_t largest)
 {
+	uint64_t count = class.count;
 	struct arena *arena = &sentences->result->arena;
 	char bar[BAR_CHARACTERS + 1] = { 0 };
 	/* The smallest number still has a mark. */
@@ -76,8 +89,9 @@ static void say_bar(struct sentences *sentences, const char *label, uint64_t cou
 	struct words w = { 0 }, more = { 0 };
 
 	memset(bar, '#', MAX(length, (size_t)(count > 0)));
-	words_text(&w, arena_printf(arena, "%7s  %11s", units_percent(count, total).text,
-				    units_count(count).text));
+	words_text(&w, arena_printf(arena, "%7s  %*s", units_percent(count, total).text,
+				    11 - (int)strlen(units_count(count).text), ""));
+	words_add(&w, value_estimate(value_number(UNIT_COUNT, count), class.variance));
 	words_text(&more, arena_strdup(arena, bar));
 	sentences_add(sentences, label, &w, &more);
 }
@@ -88,7 +102,7 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	const struct measures *m = &s->sum;
 	struct words w = { 0 };
 
-	words_count(&w, (uint64_t)m->frees, " block", " blocks");
+	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
 	if (m->frees > 0) {
 		words_text(&w, ", alive for ");
 		words_add(&w, value_number(UNIT_NS,
@@ -98,13 +112,14 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	}
 	if (m->live_blocks > 0) {
 		words_text(&w, "; ");
-		words_count(&w, (uint64_t)m->live_blocks, " block is left", " blocks are left");
+		words_estimate(&w, (uint64_t)m->live_blocks, m->variance.live_blocks,
+			       " block is left", " blocks are left");
 	}
 	sentences_add(sentences, "freed", &w, NULL);
 }
 
 /* All of them in the head, in their own classes. */
-static void tell_all(struct sentences *sentences, const uint64_t counts[CLASSES])
+static void tell_all(struct sentences *sentences, const struct class counts[CLASSES])
 {
 	struct result_bar *bars =
 		ARENA_ARRAY(&sentences->result->arena, struct result_bar, CLASSES);
@@ -115,11 +130,12 @@ static void tell_all(struct sentences *sentences, const uint64_t counts[CLASSES]
 		return;
 	}
 	for (unsigned i = 0; i < CLASSES; i++)
-		if (counts[i])
+		if (counts[i].count)
 			bars[count++] = (struct result_bar){
 				i ? UINT64_C(1) << (i - 1) : 0,
 				i < CLASSES - 1 ? UINT64_C(1) << i : UINT64_MAX,
-				counts[i],
+				counts[i].count,
+				(float)sqrt(counts[i].variance),
 			};
 	result_head_add(sentences->result, "lifetimes",
 			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
@@ -127,7 +143,8 @@ static void tell_all(struct sentences *sentences, const uint64_t counts[CLASSES]
 
 static void say_bars(struct sentences *sentences, const struct selection *s)
 {
-	uint64_t counts[CLASSES] = { 0 }, bars[CLASSES] = { 0 }, total = 0, largest = 0;
+	struct class counts[CLASSES] = { 0 }, bars[CLASSES] = { 0 };
+	uint64_t total = 0, largest = 0;
 	unsigned last = 0;
 
 	say_mean(sentences, s);
@@ -138,10 +155,11 @@ static void say_bars(struct sentences *sentences, const struct selection *s)
 		/* 0 alone; then 1 and 2, 3 and 4, ... */
 		unsigned bar = (i + 1) / 2;
 
-		bars[bar] = saturating_add(bars[bar], counts[i]);
-		total = saturating_add(total, counts[i]);
-		largest = MAX(largest, bars[bar]);
-		if (counts[i])
+		bars[bar].count = saturating_add(bars[bar].count, counts[i].count);
+		bars[bar].variance += counts[i].variance;
+		total = saturating_add(total, counts[i].count);
+		largest = MAX(largest, bars[bar].count);
+		if (counts[i].count)
 			last = bar;
 	}
 	for (unsigned i = 0; total && i <= last; i++)

@@ -20,8 +20,6 @@ enum column {
 	COMMAND,
 	MODE,
 	LIVE,
-	LIVE_ERROR,
-	LIVE_ERROR_SHARE,
 	BLOCKS,
 	PEAK,
 	CALLS,
@@ -41,8 +39,6 @@ static const struct result_column columns[COLUMNS] = {
 	[COMMAND] = { "command", NULL, UNIT_TEXT },
 	[MODE] = { "mode", "MODE", UNIT_TEXT },
 	[LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
-	[LIVE_ERROR] = { "live_bytes_error", NULL, UNIT_BYTES },
-	[LIVE_ERROR_SHARE] = { NULL, "+-", UNIT_PERCENT },
 	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
 	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
 	[CALLS] = { "calls", NULL, UNIT_COUNT },
@@ -108,7 +104,7 @@ static int fill_top(struct listing *listing, const struct listed *one, struct re
 	if (top && top->m.live_bytes > 0) {
 		row[TOP] = keep(listing, stack_label(&listing->result, one->places, top->process,
 						     top->site->node));
-		row[TOP_BYTES] = value_number(UNIT_BYTES, (uint64_t)top->m.live_bytes);
+		row[TOP_BYTES] = selection_value(&selection, &top->m);
 	}
 	selection_release(&selection);
 	return 0;
@@ -120,14 +116,12 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 	const struct profile_process *process = &one->profile->processes[0];
 
 	row[MODE] = keep(listing, one->mode ? one->mode : process->mode);
-	row[LIVE] = value_number(UNIT_BYTES, process->live_bytes);
-	row[LIVE_ERROR] = value_number(UNIT_BYTES, process->error.live_bytes);
-	if (process->error.live_bytes)
-		row[LIVE_ERROR_SHARE] =
-			value_percent(process->error.live_bytes, process->live_bytes);
-	row[BLOCKS] = value_number(UNIT_COUNT, process->live_blocks);
-	row[PEAK] = value_number(UNIT_BYTES, process->peak_bytes);
-	row[CALLS] = value_number(UNIT_COUNT, process->calls);
+	const struct site_numbers *n = &process->sums;
+
+	row[LIVE] = value_part(UNIT_BYTES, process->live_bytes, VARIANCE_LIVE_BYTES, n);
+	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
+	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
+	row[CALLS] = value_part(UNIT_COUNT, process->calls, VARIANCE_CALLS, n);
 	row[RSS] = value_number(UNIT_BYTES, process->peak_rss_bytes);
 	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
 	return fill_top(listing, one, row, error);

@@ -9,6 +9,8 @@
  * Resident and requested are different things: a program may ask for pages that it never touches.
  * Where the parts of the heap are more than its resident pages, the difference is shown as such.
  */
+#include <math.h>
+
 #include "analysis/build.h"
 #include "analysis/moments.h"
 #include "analysis/selection.h"
@@ -26,21 +28,37 @@ struct sheet {
 	uint64_t mapped_bytes;	  /* of them the program's own mappings, at most what is resident */
 	uint64_t untouched_bytes; /* asked for and not resident */
 	uint64_t rest_bytes;	  /* of the RSS, in no class */
+	/* Of estimates: of what is live, its rounding, and what is the RSS less both. */
+	float live_error, slack_error, rest_error;
 };
+
+/* Numbers that are made of what the kernel counts and what is live. */
+static float error_of(const struct sheet *s, size_t offset)
+{
+	if (offset == offsetof(struct sheet, m.live_bytes))
+		return s->live_error;
+	if (offset == offsetof(struct sheet, m.slack_bytes))
+		return s->slack_error;
+	if (offset == offsetof(struct sheet, m.beyond_bytes) ||
+	    offset == offsetof(struct sheet, untouched_bytes))
+		return s->rest_error;
+	return 0;
+}
 
 #define KEPT(name)                                                                                 \
 	{                                                                                          \
-		{ #name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, m.name)              \
+		{ #name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, m.name),             \
+			VARIANCE_NONE                                                              \
 	}
 #define DERIVED(name)                                                                              \
 	{                                                                                          \
-		{ #name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, name)                \
+		{ #name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, name), VARIANCE_NONE \
 	}
 
 /* The words are the same as in the summary. */
 static const struct source_column columns[] = {
-	{ { "at_ns", NULL, UNIT_NS }, FROM_U64, offsetof(struct sheet, at_ns) },
-	{ { "process", NULL, UNIT_ID }, FROM_U32, offsetof(struct sheet, pid) },
+	{ { "at_ns", NULL, UNIT_NS }, FROM_U64, offsetof(struct sheet, at_ns), VARIANCE_NONE },
+	{ { "process", NULL, UNIT_ID }, FROM_U32, offsetof(struct sheet, pid), VARIANCE_NONE },
 	KEPT(live_bytes),
 	KEPT(slack_bytes),
 	KEPT(map_live_bytes),
@@ -77,6 +95,9 @@ static struct sheet make_sheet(const struct profile_process *p, struct profile_m
 	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
 		sum = saturating_add(sum, classes[i]);
 	s.rest_bytes = saturating_sub(m.rss_bytes, sum);
+	s.live_error = value_part(UNIT_BYTES, m.live_bytes, VARIANCE_BYTES, &p->sums).error;
+	s.slack_error = value_part(UNIT_BYTES, m.slack_bytes, VARIANCE_LIVE_WASTE, &p->sums).error;
+	s.rest_error = hypotf(s.live_error, s.slack_error);
 	return s;
 }
 
@@ -109,11 +130,13 @@ static bool nearest_sheet(const struct profile_process *p, uint64_t at_ns, struc
 	return profile_memory_count(p) > 0;
 }
 
-static void add_line(struct sentences *s, const char *label, uint64_t bytes, const char *meaning)
+static void add_line(struct sentences *s, const char *label, uint64_t bytes, float error,
+		     const char *meaning)
 {
+	struct result_value value = { .unit = UNIT_BYTES, .number = bytes, .error = error };
 	struct words w = { 0 }, more = { 0 };
 
-	words_add(&w, value_number(UNIT_BYTES, bytes));
+	words_add(&w, value);
 	words_text(&more, meaning);
 	sentences_add(s, label, &w, &more);
 	if (s->list.count)
@@ -128,27 +151,31 @@ static void say_sheet(struct sentences *s, const struct sheet *t)
 		uint64_t bytes;
 		bool always; /* also if it is 0 */
 		const char *meaning;
+		float error;
 	} lines[] = {
-		{ "requested", m->live_bytes, true, "allocated and not freed" },
-		{ "+ rounding", m->slack_bytes, true, "usable beyond what was asked for" },
-		{ "+ mapped", t->mapped_bytes, false, "the program's own mmap" },
+		{ "requested", m->live_bytes, true, "allocated and not freed", t->live_error },
+		{ "+ rounding", m->slack_bytes, true, "usable beyond what was asked for",
+		  t->slack_error },
+		{ "+ mapped", t->mapped_bytes, false, "the program's own mmap", 0 },
 		{ "+ held", m->beyond_bytes, true,
-		  "by the allocator: freed and not given back, headers, never handed out" },
+		  "by the allocator: freed and not given back, headers, never handed out",
+		  t->rest_error },
 		{ "- untouched", t->untouched_bytes, false,
-		  "asked for, but its pages were never written" },
-		{ "= private", t->private_bytes, true, "heap and other anonymous memory" },
-		{ "+ stacks", m->stack_bytes, true, "of all threads" },
-		{ "+ files", m->file_bytes, true, "programs, libraries, mapped files" },
-		{ "+ shared", m->shared_bytes, false, "with other processes" },
-		{ "+ recorder", m->own_bytes, true, "what recording costs" },
-		{ "+ rest", t->rest_bytes, false, "in no class" },
-		{ "= RSS", m->rss_bytes, true, "resident, as the kernel counts it" },
-		{ "swap", m->swap_bytes, false, "not resident any more" },
+		  "asked for, but its pages were never written", t->rest_error },
+		{ "= private", t->private_bytes, true, "heap and other anonymous memory", 0 },
+		{ "+ stacks", m->stack_bytes, true, "of all threads", 0 },
+		{ "+ files", m->file_bytes, true, "programs, libraries, mapped files", 0 },
+		{ "+ shared", m->shared_bytes, false, "with other processes", 0 },
+		{ "+ recorder", m->own_bytes, true, "what recording costs", 0 },
+		{ "+ rest", t->rest_bytes, false, "in no class", 0 },
+		{ "= RSS", m->rss_bytes, true, "resident, as the kernel counts it", 0 },
+		{ "swap", m->swap_bytes, false, "not resident any more", 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		if (lines[i].bytes || lines[i].always)
-			add_line(s, lines[i].label, lines[i].bytes, lines[i].meaning);
+			add_line(s, lines[i].label, lines[i].bytes,
+				 lines[i].bytes ? lines[i].error : 0, lines[i].meaning);
 }
 
 static void say_group(struct sentences *s, const struct profile_memory *m)
@@ -209,8 +236,10 @@ static bool fill_table(struct result *result, const struct profile *profile, con
 		for (size_t j = 0; wanted[i] && j < profile_memory_count(p); j++) {
 			struct sheet sheet = make_sheet(p, profile_memory_at(p, j));
 
-			for (size_t k = 0; k < ARRAY_SIZE(columns); k++)
-				values[at++] = source_value(&columns[k], &sheet);
+			for (size_t k = 0; k < ARRAY_SIZE(columns); k++) {
+				values[at] = source_value(&columns[k], &sheet);
+				values[at++].error = error_of(&sheet, columns[k].offset);
+			}
 		}
 	}
 	result->table = (struct result_table){ .name = "memory",

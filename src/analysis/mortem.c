@@ -25,7 +25,6 @@ enum column {
 	CAUSE,
 	ENDED,
 	LIVE,
-	LIVE_ERROR,
 	BLOCKS,
 	PEAK,
 	LIMIT,
@@ -52,7 +51,6 @@ static const struct result_column columns[COLUMNS] = {
 	[CAUSE] = { "cause", NULL, UNIT_TEXT },
 	[ENDED] = { "ended_real_ns", NULL, UNIT_NS },
 	[LIVE] = { "live_bytes", NULL, UNIT_BYTES },
-	[LIVE_ERROR] = { "live_bytes_error", NULL, UNIT_BYTES },
 	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
 	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
 	[LIMIT] = { "cgroup_limit_bytes", NULL, UNIT_BYTES },
@@ -178,7 +176,7 @@ static int find_top(struct mortems *m, const struct mortem *one, struct result_v
 	if (top && top->m.live_bytes > 0) {
 		row[TOP] = keep(
 			m, stack_label(&m->result, one->places, top->process, top->site->node));
-		row[TOP_BYTES] = value_number(UNIT_BYTES, (uint64_t)top->m.live_bytes);
+		row[TOP_BYTES] = selection_value(&selection, &top->m);
 	}
 	selection_release(&selection);
 	return 0;
@@ -194,13 +192,14 @@ static int fill_row(struct mortems *m, const struct mortem *one, struct result_v
 		return error_set(error, "out of memory");
 	row[PID] = value_number(UNIT_ID, process->pid);
 	row[COMMAND] = keep(m, process->command);
-	row[LIVE] = value_number(UNIT_BYTES, process->live_bytes);
-	row[LIVE_ERROR] = value_number(UNIT_BYTES, process->error.live_bytes);
-	row[BLOCKS] = value_number(UNIT_COUNT, process->live_blocks);
-	row[PEAK] = value_number(UNIT_BYTES, process->peak_bytes);
+	const struct site_numbers *n = &process->sums;
+
+	row[LIVE] = value_part(UNIT_BYTES, process->live_bytes, VARIANCE_LIVE_BYTES, n);
+	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
+	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
 	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
 	if (young.bytes) {
-		row[YOUNG_BYTES] = value_number(UNIT_BYTES, young.bytes);
+		row[YOUNG_BYTES] = value_part(UNIT_BYTES, young.bytes, VARIANCE_BYTES, n);
 		row[YOUNG_WITHIN] = value_number(UNIT_NS, young.within_ms * 1000000);
 	}
 	return find_top(m, one, row, error);
@@ -232,13 +231,9 @@ static void say_state(struct mortems *m, const struct mortem *one, const struct 
 	struct words live = { 0 }, from = { 0 }, young = { 0 }, next = { 0 };
 
 	words_add(&live, row[LIVE]);
-	if (one->profile->processes[0].error.live_bytes) {
-		words_text(&live, " +-");
-		words_add(&live, value_percent(one->profile->processes[0].error.live_bytes,
-					       row[LIVE].number));
-	}
 	words_text(&live, " in ");
-	words_count(&live, row[BLOCKS].number, " block", " blocks");
+	words_add(&live, row[BLOCKS]);
+	words_text(&live, row[BLOCKS].number == 1 ? " block" : " blocks");
 	if (one->limit_bytes) {
 		words_text(&live, ", ");
 		words_add(&live, value_percent(row[LIVE].number, one->limit_bytes));

@@ -86,7 +86,9 @@ static unsigned weigh_temporary(const struct facts *f)
 static void say_temporary(struct words *w, const struct facts *f)
 {
 	words_text(w, "what makes the churn of ");
-	words_count(w, f->p->temporary_calls, " temporary", " temporaries");
+	words_estimate(w, f->p->temporary_calls,
+		       estimate_variance(&f->p->sums, VARIANCE_CALLS, f->p->temporary_calls),
+		       " temporary", " temporaries");
 }
 
 /* Most of what the process takes is not what the program asked for. */

@@ -10,26 +10,33 @@
 
 #include "base/compiler.h"
 
-#define U64(field) FROM_U64, offsetof(struct profile_process, field)
-#define U32(field) FROM_U32, offsetof(struct profile_process, field)
-#define TEXT(field) FROM_TEXT, offsetof(struct profile_process, field)
+#define U64(field) FROM_U64, offsetof(struct profile_process, field), VARIANCE_NONE
+#define PART(field, rule) FROM_U64, offsetof(struct profile_process, field), VARIANCE_##rule
+#define U32(field) FROM_U32, offsetof(struct profile_process, field), VARIANCE_NONE
+#define TEXT(field) FROM_TEXT, offsetof(struct profile_process, field), VARIANCE_NONE
 
 const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_PID] = { { "pid", "PID", UNIT_ID }, U32(pid) },
 	[PROCESS_PPID] = { { "ppid", NULL, UNIT_ID }, U32(ppid) },
-	[PROCESS_RANK] = { { "rank", NULL, UNIT_ID }, FROM_VIEW, 0 },
-	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES }, U64(peak_bytes) },
-	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES }, U64(live_bytes) },
-	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, U64(calls) },
-	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, U64(bytes) },
-	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, U64(frees) },
-	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT }, U64(peak_blocks) },
+	[PROCESS_RANK] = { { "rank", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES },
+				 PART(peak_bytes, PEAK_BYTES) },
+	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES },
+				   PART(live_bytes, LIVE_BYTES) },
+	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, PART(calls, CALLS) },
+	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, PART(bytes, BYTES) },
+	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, PART(frees, FREES) },
+	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT },
+				  PART(peak_blocks, PEAK_BLOCKS) },
 	[PROCESS_PEAK_BOUND_BYTES] = { { "peak_bound_bytes", NULL, UNIT_BYTES },
 				       U64(peak_bound_bytes) },
+	[PROCESS_PEAK_BIAS_BYTES] = { { "peak_bias_bytes", NULL, UNIT_BYTES },
+				      U64(peak_bias_bytes) },
 	[PROCESS_PEAK_AT_NS] = { { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns) },
-	[PROCESS_LEAKED_BLOCKS] = { { "leaked_blocks", NULL, UNIT_COUNT }, U64(live_blocks) },
+	[PROCESS_LEAKED_BLOCKS] = { { "leaked_blocks", NULL, UNIT_COUNT },
+				    PART(live_blocks, LIVE_BLOCKS) },
 	[PROCESS_TEMPORARY_CALLS] = { { "temporary_calls", NULL, UNIT_COUNT },
-				      U64(temporary_calls) },
+				      PART(temporary_calls, CALLS) },
 	[PROCESS_MMAP_BYTES] = { { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes) },
 	[PROCESS_MMAP_CALLS] = { { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls) },
 	[PROCESS_MMAP_PEAK_BYTES] = { { "mmap_peak_bytes", NULL, UNIT_BYTES },
@@ -42,56 +49,50 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_MODE] = { { "mode", NULL, UNIT_TEXT }, TEXT(mode) },
 	[PROCESS_INTERVAL] = { { "sample_interval_bytes", NULL, UNIT_BYTES }, U64(interval) },
 	[PROCESS_SAMPLES] = { { "samples", NULL, UNIT_COUNT }, U64(samples) },
-	[PROCESS_CALLS_ERROR] = { { "calls_error", NULL, UNIT_COUNT }, U64(error.calls) },
-	[PROCESS_BYTES_ERROR] = { { "bytes_error", NULL, UNIT_BYTES }, U64(error.bytes) },
-	[PROCESS_LEAKED_BLOCKS_ERROR] = { { "leaked_blocks_error", NULL, UNIT_COUNT },
-					  U64(error.live_blocks) },
-	[PROCESS_LEAKED_BYTES_ERROR] = { { "leaked_bytes_error", NULL, UNIT_BYTES },
-					 U64(error.live_bytes) },
-	[PROCESS_PEAK_BYTES_ERROR] = { { "peak_bytes_error", NULL, UNIT_BYTES },
-				       U64(error.peak_bytes) },
-	[PROCESS_END_SHORT] = { { NULL, "END", UNIT_TEXT }, FROM_VIEW, 0 },
-	[PROCESS_END] = { { "end", NULL, UNIT_TEXT }, FROM_VIEW, 0 },
-	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0 },
+	[PROCESS_END_SHORT] = { { NULL, "END", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_END] = { { "end", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
 	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
 	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", NULL, UNIT_BYTES }, U64(peak_rss_bytes) },
-	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
-	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0 },
-	[PROCESS_COMMAND_SHORT] = { { NULL, "COMMAND", UNIT_TEXT }, FROM_VIEW, 0 },
+	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_COMMAND_SHORT] = { { NULL, "COMMAND", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_COMMAND] = { { "command", NULL, UNIT_TEXT }, TEXT(command) },
 };
 
-#define MEMORY(name)                                                                               \
+#define MEMORY(name, rule)                                                                         \
 	{                                                                                          \
-#name, UNIT_BYTES, offsetof(struct profile_memory, name)                           \
+#name, UNIT_BYTES, offsetof(struct profile_memory, name), VARIANCE_##rule          \
 	}
 
 /* Every number of it; an empty record if there is none. */
-static bool memory_value(struct result *result, const struct profile_memory *memory,
+static bool memory_value(struct result *result, const struct profile_process *p,
 			 struct result_value *ret)
 {
 	static const struct {
 		const char *name;
 		enum result_unit unit;
 		size_t offset;
+		enum variance_rule rule;
 	} sources[] = {
-		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns) },
-		MEMORY(live_bytes),
-		MEMORY(slack_bytes),
-		MEMORY(beyond_bytes),
-		MEMORY(map_live_bytes),
-		MEMORY(rss_bytes),
-		MEMORY(swap_bytes),
-		MEMORY(heap_bytes),
-		MEMORY(anonymous_bytes),
-		MEMORY(stack_bytes),
-		MEMORY(file_bytes),
-		MEMORY(shared_bytes),
-		MEMORY(own_bytes),
-		MEMORY(cgroup_limit_bytes),
-		MEMORY(cgroup_usage_bytes),
+		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns), VARIANCE_NONE },
+		MEMORY(live_bytes, BYTES),
+		MEMORY(slack_bytes, LIVE_WASTE),
+		MEMORY(beyond_bytes, BYTES),
+		MEMORY(map_live_bytes, NONE),
+		MEMORY(rss_bytes, NONE),
+		MEMORY(swap_bytes, NONE),
+		MEMORY(heap_bytes, NONE),
+		MEMORY(anonymous_bytes, NONE),
+		MEMORY(stack_bytes, NONE),
+		MEMORY(file_bytes, NONE),
+		MEMORY(shared_bytes, NONE),
+		MEMORY(own_bytes, NONE),
+		MEMORY(cgroup_limit_bytes, NONE),
+		MEMORY(cgroup_usage_bytes, NONE),
 	};
+	const struct profile_memory *memory = &p->memory;
 	struct result_field *fields =
 		ARENA_ARRAY(&result->arena, struct result_field, ARRAY_SIZE(sources));
 
@@ -102,7 +103,8 @@ static bool memory_value(struct result *result, const struct profile_memory *mem
 
 		memcpy(&number, (const char *)memory + sources[i].offset, sizeof number);
 		fields[i] = (struct result_field){ sources[i].name,
-						   value_number(sources[i].unit, number) };
+						   value_part(sources[i].unit, number,
+							      sources[i].rule, &p->sums) };
 	}
 	*ret = (struct result_value){
 		.unit = UNIT_FIELDS, .fields = { fields, memory->known ? ARRAY_SIZE(sources) : 0 }
@@ -130,7 +132,7 @@ static const char *command_of(struct arena *arena, const struct profile_process 
 bool process_row(struct result *result, const struct profile_process *p, struct result_value *row)
 {
 	for (size_t i = 0; i < PROCESS_COLUMNS; i++)
-		row[i] = source_value(&process_columns[i], p);
+		row[i] = source_estimate(&process_columns[i], p, &p->sums);
 	row[PROCESS_END_SHORT] = value_text(end_short(&result->arena, p));
 	row[PROCESS_END] = value_text(profile_end_name(p->end));
 	row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end) ? value_number(UNIT_ID, p->exit_code)
@@ -139,5 +141,5 @@ bool process_row(struct result *result, const struct profile_process *p, struct 
 	row[PROCESS_COMMAND_SHORT] = value_text(command_of(&result->arena, p));
 	return row[PROCESS_END_SHORT].text && row[PROCESS_COMMAND_SHORT].text &&
 	       notes_value(result, p->health, &row[PROCESS_HEALTH]) &&
-	       memory_value(result, &p->memory, &row[PROCESS_MEMORY]);
+	       memory_value(result, p, &row[PROCESS_MEMORY]);
 }

@@ -186,7 +186,8 @@ static bool say_all(struct result *result, const struct family *f)
 	words_text(&w, "  ");
 	words_count(&w, f->profile->process_count, " process", " processes");
 	words_text(&w, ", peak together ");
-	words_add(&w, value_number(UNIT_BYTES, f->profile->peak_bytes));
+	words_add(&w, value_estimate(value_number(UNIT_BYTES, f->profile->peak_bytes),
+				     profile_peak_variance(f->profile)));
 	words_text(&w, " at ");
 	words_add(&w, value_number(UNIT_NS, f->profile->peak_at_ns));
 	words_text(&w, " of ");
@@ -207,6 +208,8 @@ struct result *analyse_processes(const struct profile *profile, struct places *p
 		goto fail;
 	error_set(error, "out of memory");
 	result = result_begin("processes", profile, query, 0);
+	if (result)
+		result->shows_peak = true;
 	if (!result || !family_make(&f, query->limit) || !fill_table(result, &f, query->limit) ||
 	    !say_all(result, &f) ||
 	    !result_notes(result, profile, NULL, (struct profile_notes){ 0 }))

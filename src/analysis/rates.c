@@ -7,6 +7,7 @@
  */
 #include "analysis/rates.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/build.h"
@@ -68,7 +69,13 @@ static int compare_sites(const void *left, const void *right)
 struct now {
 	size_t entry; /* of the selection */
 	int64_t calls, growth, weight;
+	double calls_error, growth_error;
 };
+
+static double rate_error(double variance, uint64_t elapsed_ns)
+{
+	return elapsed_ns ? sqrt(fabs(variance)) * 1e9 / (double)elapsed_ns : 0;
+}
 
 static void fill_now(struct now *now, const struct entry *entry, const struct reading *before,
 		     uint64_t elapsed_ns)
@@ -85,6 +92,14 @@ static void fill_now(struct now *now, const struct entry *entry, const struct re
 		found = &nothing;
 	now->calls = rate_of((int64_t)saturating_sub(numbers->calls, found->calls), elapsed_ns);
 	now->growth = rate_of((int64_t)(numbers->live_bytes - found->live_bytes), elapsed_ns);
+	now->calls_error =
+		rate_error(estimate_variance(numbers, VARIANCE_CALLS,
+					     saturating_sub(numbers->calls, found->calls)),
+			   elapsed_ns);
+	now->growth_error = rate_error(
+		estimate_variance(numbers, VARIANCE_BYTES,
+				  saturating_add(numbers->live_bytes, found->live_bytes)),
+		elapsed_ns);
 }
 
 static int compare_weights(const void *left, const void *right)
@@ -171,9 +186,12 @@ static bool fill_table(struct result *result, const struct selection *s, struct 
 		row[COST] = selection_value(s, &e->m);
 		row[SHARE] = value_percent((uint64_t)MAX(part, (int64_t)0),
 					   (uint64_t)MAX(whole, (int64_t)0));
-		row[BLOCKS] = value_number(UNIT_COUNT, e->site->numbers.live_blocks);
+		row[BLOCKS] = value_part(UNIT_COUNT, e->site->numbers.live_blocks,
+					 VARIANCE_LIVE_BLOCKS, &e->site->numbers);
 		row[CALLS] = value_number(UNIT_RATE, (uint64_t)list[i].calls);
+		row[CALLS].error = (float)list[i].calls_error;
 		row[GROWTH] = value_change(UNIT_BYTES_RATE, list[i].growth);
+		row[GROWTH].error = (float)list[i].growth_error;
 		row[SITE] = value_text(label);
 		if (!label)
 			return false;

@@ -16,24 +16,27 @@ static bool reallocates(const struct entry *e)
 static void say_steps(struct sentences *sentences, const struct selection *s)
 {
 	struct realloc_numbers sum = { 0 };
+	double calls = 0, moved = 0, grown = 0, shrunk = 0; /* variances */
 	struct words w = { 0 };
 
 	for (size_t i = 0; i < s->count; i++) {
-		struct realloc_numbers r = selection_numbers(s, &s->entries[i]).reallocs;
+		struct site_numbers n = selection_numbers(s, &s->entries[i]);
+		struct realloc_numbers r = n.reallocs;
 
 		sum.calls = saturating_add(sum.calls, r.calls);
 		sum.moved_calls = saturating_add(sum.moved_calls, r.moved_calls);
 		sum.grown_calls = saturating_add(sum.grown_calls, r.grown_calls);
 		sum.shrunk_calls = saturating_add(sum.shrunk_calls, r.shrunk_calls);
+		calls += estimate_variance(&n, VARIANCE_CALLS, r.calls);
+		moved += estimate_variance(&n, VARIANCE_CALLS, r.moved_calls);
+		grown += estimate_variance(&n, VARIANCE_CALLS, r.grown_calls);
+		shrunk += estimate_variance(&n, VARIANCE_CALLS, r.shrunk_calls);
 	}
-	words_count(&w, sum.calls, " realloc at ", " reallocs at ");
+	words_estimate(&w, sum.calls, calls, " realloc at ", " reallocs at ");
 	words_count(&w, s->count, " site: ", " sites: ");
-	words_add(&w, value_number(UNIT_COUNT, sum.moved_calls));
-	words_text(&w, " moved the block, ");
-	words_add(&w, value_number(UNIT_COUNT, sum.grown_calls));
-	words_text(&w, " grew it, ");
-	words_add(&w, value_number(UNIT_COUNT, sum.shrunk_calls));
-	words_text(&w, " shrank it");
+	words_estimate(&w, sum.moved_calls, moved, " moved the block, ", " moved the block, ");
+	words_estimate(&w, sum.grown_calls, grown, " grew it, ", " grew it, ");
+	words_estimate(&w, sum.shrunk_calls, shrunk, " shrank it", " shrank it");
 	sentences_add(sentences, "steps", &w, NULL);
 }
 

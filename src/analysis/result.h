@@ -19,6 +19,7 @@
 #define ANALYSIS_RESULT_H
 
 #include <stdbool.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,6 +64,7 @@ struct result_frames {
 
 struct result_bar {
 	uint64_t low, high, count;
+	float error; /* of the count, as result_value.error */
 };
 struct result_bars {
 	const struct result_bar *at;
@@ -72,6 +74,7 @@ struct result_bars {
 struct result_numbers {
 	const int64_t *at;
 	size_t count;
+	const float *errors; /* of each, as result_value.error; NULL: none */
 };
 
 struct result_share {
@@ -86,6 +89,9 @@ struct result_fields {
 
 struct result_value {
 	enum result_unit unit;
+	/* Of an estimate: its standard error, in the same unit; 0: it was counted. Renderers show it beside the number, to
+	 * programs under the number's name with "_error" behind it. */
+	float error;
 	union {
 		const char *text;	   /* TEXT; NULL: unknown */
 		uint64_t number;	   /* ID, COUNT, BYTES, NS, RATE */
@@ -123,6 +129,7 @@ struct result_nodes {
 	const int32_t *parent;	     /* by node; -1: none */
 	const int64_t *value, *self; /* by node: through it, and its own */
 	const int64_t *before;	     /* of a comparison: what value was; else NULL */
+	const float *value_error, *self_error; /* standard errors, of estimates; else NULL */
 	size_t count;
 };
 
@@ -166,6 +173,7 @@ struct result {
 	struct result_table table;
 	const struct result_note *notes;
 	size_t note_count;
+	bool shows_peak; /* of which an estimate has a bias that is worth a note */
 };
 
 void result_free(struct result *result);
@@ -186,6 +194,12 @@ static inline struct result_value value_number(enum result_unit unit, uint64_t n
 static inline struct result_value value_change(enum result_unit unit, int64_t change)
 {
 	return (struct result_value){ .unit = unit, .change = change };
+}
+/* A number with what is known of its variance. A sum of several threads' may be less than 0: model/estimates.h. */
+static inline struct result_value value_estimate(struct result_value value, double variance)
+{
+	value.error = (float)sqrt(fabs(variance));
+	return value;
 }
 static inline struct result_value value_flag(bool flag)
 {

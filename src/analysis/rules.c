@@ -43,14 +43,21 @@ static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t pea
 		     : 0;
 }
 
-static void words_bytes(struct words *w, uint64_t bytes)
+/* Of each, or for each second. */
+static void words_mean(struct words *w, uint64_t bytes)
 {
 	words_add(w, value_number(UNIT_BYTES, bytes));
 }
 
-static void words_number(struct words *w, uint64_t count)
+/* Some of the tally's bytes, and of its blocks. */
+static void words_bytes(struct words *w, const struct tally *t, uint64_t bytes)
 {
-	words_add(w, value_number(UNIT_COUNT, count));
+	words_add(w, value_part(UNIT_BYTES, bytes, VARIANCE_BYTES, &t->sums));
+}
+
+static void words_number(struct words *w, const struct tally *t, uint64_t count)
+{
+	words_add(w, value_part(UNIT_COUNT, count, VARIANCE_CALLS, &t->sums));
 }
 
 /* Growth step by step. */
@@ -88,19 +95,19 @@ static void reserve_say(struct words *w, const struct advised *of, const struct 
 	(void)of;
 	if (t->reallocs.grown_calls) {
 		words_text(w, "realloc made blocks larger ");
-		words_number(w, t->reallocs.grown_calls);
+		words_number(w, t, t->reallocs.grown_calls);
 		words_text(w, " times, from ");
-		words_bytes(w, mean(t->reallocs.old_bytes, t->reallocs.calls));
+		words_mean(w, mean(t->reallocs.old_bytes, t->reallocs.calls));
 		words_text(w, " to ");
-		words_bytes(w, mean(t->reallocs.new_bytes, t->reallocs.calls));
+		words_mean(w, mean(t->reallocs.new_bytes, t->reallocs.calls));
 		words_text(w, " on average, and copied ");
-		words_bytes(w, t->reallocs.moved_bytes);
+		words_bytes(w, t, t->reallocs.moved_bytes);
 		return;
 	}
 	words_text(w, "a container took a larger block ");
-	words_number(w, t->regrown_calls);
+	words_number(w, t, t->regrown_calls);
 	words_text(w, " times, ");
-	words_bytes(w, t->regrown_bytes);
+	words_bytes(w, t, t->regrown_bytes);
 	words_text(w, " in all, and copied about half of that");
 }
 
@@ -125,11 +132,11 @@ static void reuse_say(struct words *w, const struct advised *of, const struct ta
 {
 	double seconds = (double)of->process->duration_ns / 1e9;
 
-	words_number(w, t->temporary);
+	words_number(w, t, t->temporary);
 	words_text(w, " of ");
-	words_number(w, t->calls);
+	words_number(w, t, t->calls);
 	words_text(w, " blocks of ");
-	words_bytes(w, mean(t->bytes, t->calls));
+	words_mean(w, mean(t->bytes, t->calls));
 	words_text(w, " on average were freed before the thread's next call, ");
 	words_add(w,
 		  value_number(UNIT_RATE,
@@ -173,11 +180,11 @@ static bool pool_holds(const struct advised *of, const struct tally *t, struct s
 
 static void pool_say(struct words *w, const struct advised *of, const struct tally *t)
 {
-	words_number(w, t->peak_blocks);
+	words_number(w, t, t->peak_blocks);
 	words_text(w, " blocks of ");
-	words_bytes(w, mean(t->bytes, t->calls));
+	words_mean(w, mean(t->bytes, t->calls));
 	words_text(w, " on average at the peak, each with ");
-	words_bytes(w, mean(overhead_at_peak(of, t), t->peak_blocks));
+	words_mean(w, mean(overhead_at_peak(of, t), t->peak_blocks));
 	words_text(w, " of rounding and header");
 }
 
@@ -208,11 +215,11 @@ static void rounding_say(struct words *w, const struct advised *of, const struct
 {
 	(void)of;
 	words_text(w, "blocks of ");
-	words_bytes(w, mean(t->bytes, t->calls));
+	words_mean(w, mean(t->bytes, t->calls));
 	words_text(w, " on average are rounded up by ");
-	words_bytes(w, mean(t->slack_bytes, t->calls));
+	words_mean(w, mean(t->slack_bytes, t->calls));
 	words_text(w, "; ");
-	words_number(w, t->peak_blocks);
+	words_number(w, t, t->peak_blocks);
 	words_text(w, " of them at the peak");
 }
 
@@ -240,9 +247,9 @@ static void leak_say(struct words *w, const struct advised *of, const struct tal
 {
 	(void)of;
 	words_text(w, "none of ");
-	words_number(w, t->calls);
+	words_number(w, t, t->calls);
 	words_text(w, " blocks was freed, and they grew by ");
-	words_bytes(w, (uint64_t)t->growing_per_second);
+	words_mean(w, (uint64_t)t->growing_per_second);
 	words_text(w, "/s, ");
 	words_add(w, value_percent(t->confidence_per_mille, 1000));
 	words_text(w, " sure");
@@ -277,11 +284,11 @@ static bool burst_holds(const struct advised *of, const struct tally *t, struct 
 
 static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
 {
-	words_bytes(w, t->peak_bytes);
+	words_bytes(w, t, t->peak_bytes);
 	words_text(w, " of the peak, ");
 	words_add(w, value_percent(t->peak_bytes, of->process->peak_bytes));
 	words_text(w, ", is in ");
-	words_number(w, t->peak_blocks);
+	words_number(w, t, t->peak_blocks);
 	words_text(w, " blocks that live for ");
 	if (t->lifetime_ms < t->frees)
 		words_text(w, "less than 1 ms");
@@ -312,9 +319,9 @@ static void elsewhere_say(struct words *w, const struct advised *of, const struc
 {
 	(void)of;
 	words_text(w, "at least ");
-	words_number(w, t->elsewhere);
+	words_number(w, t, t->elsewhere);
 	words_text(w, " of ");
-	words_number(w, t->frees);
+	words_number(w, t, t->frees);
 	words_text(w, " blocks were freed by a thread that did not allocate them");
 }
 

@@ -9,12 +9,14 @@
 #include "analysis/selection.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/comparison.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/estimates.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 
@@ -215,9 +217,31 @@ static bool size_fits(const struct filters *f, const struct site_numbers *n)
 	return mean >= f->min_size && (f->max_size == 0 || mean <= f->max_size);
 }
 
+/* Rules for what is not a cost of its own: see model/estimates.h. */
+static void set_variances(struct measures *m, const struct site_numbers *n)
+{
+	m->variance.samples = n->samples ? (float)n->samples : 1;
+	m->variance.total_bytes = (float)estimate_variance(n, VARIANCE_BYTES, n->bytes);
+	m->variance.calls = (float)estimate_variance(n, VARIANCE_CALLS, n->calls);
+	m->variance.frees = (float)estimate_variance(n, VARIANCE_FREES, n->frees);
+	m->variance.temporary = (float)estimate_variance(n, VARIANCE_CALLS, n->temporary_calls);
+	m->variance.max_bytes = (float)estimate_variance(n, VARIANCE_BYTES, n->max_bytes);
+	m->variance.waste_bytes = (float)estimate_variance(n, VARIANCE_WASTE, n->slack_bytes);
+	m->variance.lifetime_ms =
+		(float)estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum);
+	m->variance.copied_bytes =
+		(float)estimate_variance(n, VARIANCE_BYTES, n->reallocs.moved_bytes);
+	m->variance.realloc_calls = (float)estimate_variance(n, VARIANCE_CALLS, n->reallocs.calls);
+}
+
+static bool is_estimate(const struct site_numbers *n)
+{
+	return n->samples || n->calls_variance != n->live_blocks_variance;
+}
+
 static void add_numbers(struct measures *m, const struct site_numbers *n)
 {
-	const struct measures part = {
+	struct measures part = {
 		.total_bytes = (int64_t)n->bytes,
 		.calls = (int64_t)n->calls,
 		.frees = (int64_t)n->frees,
@@ -229,7 +253,14 @@ static void add_numbers(struct measures *m, const struct site_numbers *n)
 		.realloc_calls = (int64_t)n->reallocs.calls,
 	};
 
+	if (is_estimate(n))
+		set_variances(&part, n);
 	measures_add(m, &part);
+}
+
+static uint64_t magnitude(int64_t value)
+{
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
 /* A file may hold any numbers. */
@@ -238,14 +269,28 @@ static int64_t negated(int64_t value)
 	return value == INT64_MIN ? INT64_MAX : -value;
 }
 
-static void add_live(struct measures *m, struct site_live live, int sign)
+/* Blocks that are live at both of two moments are in both variances and in neither of the difference: an upper bound. */
+static void add_live(struct measures *m, struct site_live live, const struct site_numbers *n,
+		     const struct kept_moment *at, int sign)
 {
-	const struct measures part = {
+	struct measures part = {
 		.live_bytes = sign < 0 ? negated(live.bytes) : live.bytes,
 		.live_blocks = sign < 0 ? negated(live.blocks) : live.blocks,
 	};
 
 	measures_add(m, &part);
+	if (!is_estimate(n) || at->kind == KEPT_NOTHING)
+		return;
+	bool end = at->kind == KEPT_END;
+	uint64_t bytes = magnitude(live.bytes), blocks = magnitude(live.blocks);
+	/* Threads that only free: what they hold for others is less than nothing. */
+	enum variance_rule of_bytes = n->bytes ? VARIANCE_BYTES : VARIANCE_FREED_BYTES;
+	enum variance_rule of_blocks = n->calls ? VARIANCE_CALLS : VARIANCE_FREES;
+
+	m->variance.live_bytes +=
+		(float)estimate_variance(n, end ? VARIANCE_LIVE_BYTES : of_bytes, bytes);
+	m->variance.live_blocks +=
+		(float)estimate_variance(n, end ? VARIANCE_LIVE_BLOCKS : of_blocks, blocks);
 }
 
 static struct site_live cell_live(const struct profile_cell *cell, const struct kept_moment *at)
@@ -268,9 +313,10 @@ struct measures selection_cell(const struct selection *s, const struct profile_p
 	struct measures sum = { 0 };
 
 	add_numbers(&sum, &cell->numbers);
-	add_live(&sum, cell_live(cell, &s->at[index]), 1);
+	add_live(&sum, cell_live(cell, &s->at[index]), &cell->numbers, &s->at[index], 1);
 	if (s->minus)
-		add_live(&sum, cell_live(cell, &s->minus[index]), -1);
+		add_live(&sum, cell_live(cell, &s->minus[index]), &cell->numbers, &s->minus[index],
+			 -1);
 	return sum;
 }
 
@@ -281,9 +327,10 @@ static struct measures measure_all(const struct selection *s, const struct profi
 	struct measures sum = { 0 };
 
 	add_numbers(&sum, &site->numbers);
-	add_live(&sum, moment_live(&s->at[index], site), 1);
+	add_live(&sum, moment_live(&s->at[index], site), &site->numbers, &s->at[index], 1);
 	if (s->minus)
-		add_live(&sum, moment_live(&s->minus[index], site), -1);
+		add_live(&sum, moment_live(&s->minus[index], site), &site->numbers,
+			 &s->minus[index], -1);
 	return sum;
 }
 
@@ -343,7 +390,7 @@ static void take_site(struct maker *m, const struct profile_process *p,
 		      const struct profile_site *site, bool wanted)
 {
 	struct selection *s = m->selection;
-	struct entry e = { p, site, measure(s, p, site), NULL };
+	struct entry e = { .process = p, .site = site, .m = measure(s, p, site) };
 	struct measures all = s->slots ? measure_all(s, p, site) : e.m;
 
 	measures_add(&s->whole, &all);
@@ -551,6 +598,18 @@ int64_t selection_raw(enum cost_id cost, const struct measures *measures)
 	return cost_of(cost == COST_RATE ? COST_CALLS : cost, measures, 0);
 }
 
+double selection_raw_variance(enum cost_id cost, const struct measures *measures)
+{
+	return cost_variance(cost == COST_RATE ? COST_CALLS : cost, measures, 0);
+}
+
+double selection_shown_error(const struct selection *s, enum cost_id cost, double raw_variance)
+{
+	double error = sqrt(fabs(raw_variance)) / (double)s->divisor;
+
+	return cost == COST_RATE && s->duration_ns ? error * 1e9 / (double)s->duration_ns : error;
+}
+
 int64_t selection_shown(const struct selection *s, enum cost_id cost, int64_t raw)
 {
 	if (cost == COST_RATE)
@@ -558,21 +617,25 @@ int64_t selection_shown(const struct selection *s, enum cost_id cost, int64_t ra
 	return raw / s->divisor;
 }
 
-struct result_value selection_number(const struct selection *s, enum cost_id cost, int64_t raw)
+struct result_value selection_number(const struct selection *s, enum cost_id cost, int64_t raw,
+				     double raw_variance)
 {
 	int64_t number = selection_shown(s, cost, raw);
 	/* Calls and the like have a sign only where recordings are compared. */
 	bool change = s->against || (s->change && cost_rows[cost].of_moment);
+	struct result_value value =
+		change ? value_change(cost_unit(cost, true), number)
+		       : value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
 
-	if (change)
-		return value_change(cost_unit(cost, true), number);
-	return value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
+	value.error = (float)selection_shown_error(s, cost, raw_variance);
+	return value;
 }
 
 struct result_value selection_value_of(const struct selection *s, enum cost_id cost,
 				       const struct measures *measures)
 {
-	return selection_number(s, cost, selection_raw(cost, measures));
+	return selection_number(s, cost, selection_raw(cost, measures),
+				selection_raw_variance(cost, measures));
 }
 
 enum profile_kind selection_kind(const struct selection *s)

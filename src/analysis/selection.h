@@ -18,7 +18,8 @@ struct entry {
 	const struct profile_process *process;
 	const struct profile_site *site;
 	struct measures m;
-	const int64_t *runs; /* of a comparison: the cost in each run; else NULL */
+	const int64_t *runs;	 /* of a comparison: the cost in each run; else NULL */
+	const double *variances; /* the same of that cost */
 };
 
 struct selection {
@@ -87,9 +88,12 @@ struct result_value selection_value_of(const struct selection *selection, enum c
  * rounded numbers is no sum, so rates and means are made of it at the end.
  */
 int64_t selection_raw(enum cost_id cost, const struct measures *measures);
+double selection_raw_variance(enum cost_id cost, const struct measures *measures);
 int64_t selection_shown(const struct selection *selection, enum cost_id cost, int64_t raw);
+double selection_shown_error(const struct selection *selection, enum cost_id cost,
+			     double raw_variance);
 struct result_value selection_number(const struct selection *selection, enum cost_id cost,
-				     int64_t raw);
+				     int64_t raw, double raw_variance);
 
 /* The kind of memory that people are told of first: the heap, if there is any; kinds are never added up for them. */
 enum profile_kind selection_kind(const struct selection *selection);

@@ -10,6 +10,7 @@
 
 bool selection_fields(struct result *result, const struct selection *s)
 {
+	result->shows_peak |= s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK;
 	result_head_add(result, "cost", value_text(cost_rows[s->cost].name));
 	result_head_add(result, "moment", value_text(arena_strdup(&result->arena, s->moment)));
 	result_head_add(result, "shown", selection_value(s, &s->sum));

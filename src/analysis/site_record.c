@@ -8,16 +8,17 @@
  */
 #include "analysis/site_record.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/tags.h"
 
-#define NUMBER(field) FROM_U64, offsetof(struct site_numbers, field)
-#define OWN FROM_VIEW, 0
+#define NUMBER(field, rule) FROM_U64, offsetof(struct site_numbers, field), VARIANCE_##rule
+#define OWN FROM_VIEW, 0, VARIANCE_NONE
 
-enum { NS_IN_MS = 1000000 };
+#define NS_IN_MS UINT64_C(1000000)
 
 const struct source_column site_columns[SITE_COLUMNS] = {
 	[SITE_PROCESS] = { { "process", "PID", UNIT_ID }, OWN },
@@ -30,26 +31,32 @@ const struct source_column site_columns[SITE_COLUMNS] = {
 	[SITE_SHARE] = { { NULL, "SHARE", UNIT_PERCENT }, OWN },
 	[SITE_LIVE_BYTES] = { { "live_bytes", "LIVE", UNIT_BYTES }, OWN },
 	[SITE_LIVE_BLOCKS] = { { "live_blocks", "BLOCKS", UNIT_COUNT }, OWN },
-	[SITE_PEAK_BYTES] = { { "peak_bytes", "AT PEAK", UNIT_BYTES }, NUMBER(peak_bytes) },
-	[SITE_PEAK_BLOCKS] = { { "peak_blocks", "BLOCKS", UNIT_COUNT }, NUMBER(peak_blocks) },
-	[SITE_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES }, NUMBER(live_bytes) },
-	[SITE_LEAKED_BLOCKS] = { { "leaked_blocks", "LEFT", UNIT_COUNT }, NUMBER(live_blocks) },
-	[SITE_TOTAL_BYTES] = { { "total_bytes", "TOTAL", UNIT_BYTES }, NUMBER(bytes) },
-	[SITE_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, NUMBER(calls) },
+	[SITE_PEAK_BYTES] = { { "peak_bytes", "AT PEAK", UNIT_BYTES },
+			      NUMBER(peak_bytes, PEAK_BYTES) },
+	[SITE_PEAK_BLOCKS] = { { "peak_blocks", "BLOCKS", UNIT_COUNT },
+			       NUMBER(peak_blocks, PEAK_BLOCKS) },
+	[SITE_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES },
+				NUMBER(live_bytes, LIVE_BYTES) },
+	[SITE_LEAKED_BLOCKS] = { { "leaked_blocks", "LEFT", UNIT_COUNT },
+				 NUMBER(live_blocks, LIVE_BLOCKS) },
+	[SITE_TOTAL_BYTES] = { { "total_bytes", "TOTAL", UNIT_BYTES }, NUMBER(bytes, BYTES) },
+	[SITE_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, NUMBER(calls, CALLS) },
 	[SITE_RATE] = { { "calls_per_second", "RATE", UNIT_RATE }, OWN },
 	[SITE_MEAN_BYTES] = { { "mean_bytes", "MEAN SIZE", UNIT_BYTES }, OWN },
 	[SITE_TEMPORARY_CALLS] = { { "temporary_calls", "TEMPORARY", UNIT_COUNT },
-				   NUMBER(temporary_calls) },
+				   NUMBER(temporary_calls, CALLS) },
 	[SITE_TEMPORARY_SHARE] = { { NULL, "OF ITS CALLS", UNIT_PERCENT }, OWN },
-	[SITE_FREES] = { { "frees", "FREED", UNIT_COUNT }, NUMBER(frees) },
-	[SITE_FREED_BYTES] = { { "freed_bytes", "FREED", UNIT_BYTES }, NUMBER(freed_bytes) },
-	[SITE_MAX_BYTES] = { { "max_bytes", "OWN MAX", UNIT_BYTES }, NUMBER(max_bytes) },
+	[SITE_FREES] = { { "frees", "FREED", UNIT_COUNT }, NUMBER(frees, FREES) },
+	[SITE_FREED_BYTES] = { { "freed_bytes", "FREED", UNIT_BYTES },
+			       NUMBER(freed_bytes, FREED_BYTES) },
+	[SITE_MAX_BYTES] = { { "max_bytes", "OWN MAX", UNIT_BYTES }, NUMBER(max_bytes, BYTES) },
 	[SITE_MAX_EXACT] = { { "max_exact", NULL, UNIT_FLAG },
 			     FROM_BOOL,
-			     offsetof(struct site_numbers, max_exact) },
-	[SITE_WASTE_BYTES] = { { "waste_bytes", "WASTE", UNIT_BYTES }, NUMBER(slack_bytes) },
+			     offsetof(struct site_numbers, max_exact),
+			     VARIANCE_NONE },
+	[SITE_WASTE_BYTES] = { { "waste_bytes", "WASTE", UNIT_BYTES }, NUMBER(slack_bytes, WASTE) },
 	[SITE_LEAKED_WASTE_BYTES] = { { "leaked_waste_bytes", "WASTE", UNIT_BYTES },
-				      NUMBER(live_slack_bytes) },
+				      NUMBER(live_slack_bytes, LIVE_WASTE) },
 	[SITE_LIFETIME_NS] = { { "lifetime_ns", "LIFETIME", UNIT_NS }, OWN },
 	[SITE_MEAN_LIFETIME_NS] = { { "mean_lifetime_ns", "MEAN LIFE", UNIT_NS }, OWN },
 	[SITE_BRIEF_FREES] = { { "brief_frees", "WITHIN 1 MS", UNIT_COUNT }, OWN },
@@ -61,12 +68,13 @@ const struct source_column site_columns[SITE_COLUMNS] = {
 	[SITE_OLDEST_NS] = { { "oldest_ns", "OLDEST", UNIT_NS }, OWN },
 	[SITE_AGES] = { { "ages", NULL, UNIT_LIFETIMES }, OWN },
 	[SITE_COPIED_BYTES] = { { "copied_bytes", "COPIED", UNIT_BYTES },
-				NUMBER(reallocs.moved_bytes) },
+				NUMBER(reallocs.moved_bytes, BYTES) },
 	[SITE_REALLOC] = { { "realloc", NULL, UNIT_FIELDS }, OWN },
-	[SITE_REALLOC_CALLS] = { { NULL, "REALLOCS", UNIT_COUNT }, NUMBER(reallocs.calls) },
+	[SITE_REALLOC_CALLS] = { { NULL, "REALLOCS", UNIT_COUNT }, NUMBER(reallocs.calls, CALLS) },
 	[SITE_MOVED_SHARE] = { { NULL, "MOVED", UNIT_PERCENT }, OWN },
-	[SITE_GROWN_CALLS] = { { NULL, "GROWN", UNIT_COUNT }, NUMBER(reallocs.grown_calls) },
-	[SITE_SHRUNK_CALLS] = { { NULL, "SHRUNK", UNIT_COUNT }, NUMBER(reallocs.shrunk_calls) },
+	[SITE_GROWN_CALLS] = { { NULL, "GROWN", UNIT_COUNT }, NUMBER(reallocs.grown_calls, CALLS) },
+	[SITE_SHRUNK_CALLS] = { { NULL, "SHRUNK", UNIT_COUNT },
+				NUMBER(reallocs.shrunk_calls, CALLS) },
 	[SITE_GROWTH] = { { NULL, "NEW/OLD", UNIT_TEXT }, OWN },
 	[SITE_SIZES] = { { "sizes", NULL, UNIT_SIZES }, OWN },
 	[SITE_LIFETIMES] = { { "lifetimes", NULL, UNIT_LIFETIMES }, OWN },
@@ -81,17 +89,18 @@ static struct result_value ns_of_ms(uint64_t ms)
 	return value_number(UNIT_NS, checked_mul(ms, NS_IN_MS, &ns) ? ns : UINT64_MAX);
 }
 
-static bool realloc_value(struct result *result, const struct realloc_numbers *r,
+static bool realloc_value(struct result *result, const struct site_numbers *n,
 			  struct result_value *ret)
 {
+	const struct realloc_numbers *r = &n->reallocs;
 	const struct result_field fields[] = {
-		{ "calls", value_number(UNIT_COUNT, r->calls) },
-		{ "moved_calls", value_number(UNIT_COUNT, r->moved_calls) },
-		{ "moved_bytes", value_number(UNIT_BYTES, r->moved_bytes) },
-		{ "grown_calls", value_number(UNIT_COUNT, r->grown_calls) },
-		{ "shrunk_calls", value_number(UNIT_COUNT, r->shrunk_calls) },
-		{ "old_bytes", value_number(UNIT_BYTES, r->old_bytes) },
-		{ "new_bytes", value_number(UNIT_BYTES, r->new_bytes) },
+		{ "calls", value_part(UNIT_COUNT, r->calls, VARIANCE_CALLS, n) },
+		{ "moved_calls", value_part(UNIT_COUNT, r->moved_calls, VARIANCE_CALLS, n) },
+		{ "moved_bytes", value_part(UNIT_BYTES, r->moved_bytes, VARIANCE_BYTES, n) },
+		{ "grown_calls", value_part(UNIT_COUNT, r->grown_calls, VARIANCE_CALLS, n) },
+		{ "shrunk_calls", value_part(UNIT_COUNT, r->shrunk_calls, VARIANCE_CALLS, n) },
+		{ "old_bytes", value_part(UNIT_BYTES, r->old_bytes, VARIANCE_BYTES, n) },
+		{ "new_bytes", value_part(UNIT_BYTES, r->new_bytes, VARIANCE_BYTES, n) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
 
@@ -118,15 +127,27 @@ static bool labels_value(struct result *result, const struct entry *e, struct re
 	return fields != NULL;
 }
 
+/* Of a count of one size the variance is known; of those that lived so long, their share of it. */
+static float bar_error(enum result_unit unit, const struct profile_bar *bar,
+		       const struct site_numbers *n, uint64_t interval)
+{
+	double variance = unit == UNIT_SIZES
+				  ? (double)bar->count * estimate_size_variance(*bar, interval)
+				  : estimate_variance(n, VARIANCE_FREES, bar->count);
+
+	return (float)sqrt(fabs(variance));
+}
+
 static bool bars_value(struct result *result, enum result_unit unit, struct profile_bars from,
-		       struct result_value *ret)
+		       const struct site_numbers *n, uint64_t interval, struct result_value *ret)
 {
 	struct result_bar *bars = ARENA_ARRAY(&result->arena, struct result_bar, from.count);
 
 	if (!bars)
 		return false;
 	for (size_t i = 0; i < from.count; i++)
-		bars[i] = (struct result_bar){ from.at[i].low, from.at[i].high, from.at[i].count };
+		bars[i] = (struct result_bar){ from.at[i].low, from.at[i].high, from.at[i].count,
+					       bar_error(unit, &from.at[i], n, interval) };
 	*ret = (struct result_value){ .unit = unit, .bars = { bars, from.count } };
 	return true;
 }
@@ -164,12 +185,29 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 		return false;
 	fill_within(lifetimes, row);
 	row[SITE_BRIEF_SHARE] = value_percent(row[SITE_BRIEF_FREES].number, n->frees);
-	return bars_value(s->result, UNIT_SIZES, sizes, &row[SITE_SIZES]) &&
-	       bars_value(s->result, UNIT_LIFETIMES, lifetimes, &row[SITE_LIFETIMES]);
+	row[SITE_BRIEF_FREES] =
+		value_part(UNIT_COUNT, row[SITE_BRIEF_FREES].number, VARIANCE_FREES, n);
+	row[SITE_MEAN_BYTES] = value_estimate(
+		row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, e->site->interval, sizes));
+	row[SITE_MEAN_LIFETIME_NS] =
+		value_estimate(row[SITE_MEAN_LIFETIME_NS],
+			       estimate_mean_life_variance(n, lifetimes) * NS_IN_MS * NS_IN_MS);
+	return bars_value(s->result, UNIT_SIZES, sizes, n, e->site->interval, &row[SITE_SIZES]) &&
+	       bars_value(s->result, UNIT_LIFETIMES, lifetimes, n, e->site->interval,
+			  &row[SITE_LIFETIMES]);
+}
+
+/* Some of those that are left. */
+static float age_error(const struct site_numbers *n, uint64_t blocks)
+{
+	return n->live_blocks ? (float)sqrt(fabs(n->live_blocks_variance) * (double)blocks /
+					    (double)n->live_blocks)
+			      : 0;
 }
 
 /* Ages are of sites, not of threads: with some threads left out they would be false. */
-static bool fill_ages(struct site_source *s, const struct entry *e, struct result_value *row)
+static bool fill_ages(struct site_source *s, const struct entry *e, const struct site_numbers *n,
+		      struct result_value *row)
 {
 	struct profile_ages *ages = NULL;
 	uint32_t first = 0, count = 0;
@@ -190,7 +228,8 @@ static bool fill_ages(struct site_source *s, const struct entry *e, struct resul
 	for (uint32_t i = 0; i < count; i++) {
 		const struct profile_age *age = &ages->at[first + i];
 
-		bars[i] = (struct result_bar){ age->low_ms, age->high_ms, age->blocks };
+		bars[i] = (struct result_bar){ age->low_ms, age->high_ms, age->blocks,
+					       age_error(n, age->blocks) };
 		bytes = saturating_add(bytes, age->bytes);
 	}
 	for (uint32_t i = count; i > 0; i--) {
@@ -216,7 +255,9 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 	row[SITE_LIVE_BYTES] = cost_value(COST_LIVE, &e->m, sel->duration_ns, sel->change);
 	row[SITE_LIVE_BLOCKS] = cost_value(COST_BLOCKS, &e->m, sel->duration_ns, sel->change);
 	row[SITE_RATE] = cost_value(COST_RATE, &e->m, sel->duration_ns, false);
-	row[SITE_LIFETIME_NS] = ns_of_ms(n->lifetime_ms_sum);
+	row[SITE_LIFETIME_NS] = value_estimate(
+		ns_of_ms(n->lifetime_ms_sum),
+		estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum) * NS_IN_MS * NS_IN_MS);
 	row[SITE_MEAN_BYTES] =
 		n->calls ? value_number(UNIT_BYTES, n->bytes / n->calls) : value_unknown();
 	row[SITE_MEAN_LIFETIME_NS] =
@@ -254,7 +295,7 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	struct site_numbers n = selection_numbers(s->selection, e);
 
 	for (size_t i = 0; i < SITE_COLUMNS; i++)
-		row[i] = source_value(&site_columns[i], &n);
+		row[i] = source_estimate(&site_columns[i], &n, &n);
 	row[SITE_PROCESS] = value_number(UNIT_ID, p->pid);
 	row[SITE_ID] = value_number(UNIT_ID, e->site->id.v);
 	row[SITE_KIND] = value_text(profile_kind_name(e->site->kind));
@@ -265,7 +306,7 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	fill_numbers(s, e, &n, row);
 	row[SITE_LABEL] = value_text(stack_label(s->result, s->places, p, e->site->node));
 	return row[SITE_LABEL].text && labels_value(s->result, e, &row[SITE_LABELS]) &&
-	       fill_distributions(s, e, &n, row) && fill_ages(s, e, row) &&
-	       realloc_value(s->result, &n.reallocs, &row[SITE_REALLOC]) &&
+	       fill_distributions(s, e, &n, row) && fill_ages(s, e, &n, row) &&
+	       realloc_value(s->result, &n, &row[SITE_REALLOC]) &&
 	       stack_value(s->result, s->places, p, e->site->node, &row[SITE_STACK]);
 }

@@ -287,21 +287,13 @@ static struct result_column *title_columns(const struct table_maker *m,
 	return columns;
 }
 
-static struct result_value kind_value(const struct selection *s, int64_t sum)
-{
-	enum result_unit unit = cost_unit(s->cost, s->change);
-
-	return s->change ? value_change(unit, sum)
-			 : value_number(unit, sum > 0 ? (uint64_t)sum : 0);
-}
-
 /* "... 118 more sites with 2.1 MiB, 1.0 % of peak (--limit N shows more)" */
 static bool say_left_out(struct table_maker *m)
 {
 	const struct selection *s = &m->selection;
 	struct result *result = m->source.result;
 	enum profile_kind first = selection_kind(s);
-	int64_t sums[PROFILE_KINDS] = { 0 };
+	struct measures sums[PROFILE_KINDS] = { 0 };
 	bool mapped = false, limited = m->rows == m->query->limit;
 	struct words w = { 0 };
 
@@ -311,23 +303,19 @@ static bool say_left_out(struct table_maker *m)
 		return result_left_out(result, s->count - m->rows, " more site", " more sites");
 	for (size_t i = m->rows; i < s->count; i++) {
 		const struct entry *e = &s->entries[i];
-		int64_t sum;
 
-		if (checked_add(sums[e->site->kind], selection_cost(s, &e->m), &sum))
-			sums[e->site->kind] = sum;
+		measures_add(&sums[e->site->kind], &e->m);
 		mapped |= e->site->kind != first;
 	}
 	words_count(&w, s->count - m->rows, " more site with ", " more sites with ");
-	words_add(&w, kind_value(s, sums[first]));
+	words_add(&w, selection_value(s, &sums[first]));
 	words_text(&w, ", ");
-	words_add(&w,
-		  value_percent(sums[first] < 0 ? 0 - (uint64_t)sums[first] : (uint64_t)sums[first],
-				m->source.whole[first]));
+	words_add(&w, value_percent(magnitude_of(s, &sums[first]), m->source.whole[first]));
 	words_text(&w, s->filtered ? " of what is shown"
 				   : arena_printf(&result->arena, " of %s", s->cost_word));
-	if (mapped && sums[PROFILE_MMAP]) {
+	if (mapped && selection_cost(s, &sums[PROFILE_MMAP])) {
 		words_text(&w, "; of mappings ");
-		words_add(&w, kind_value(s, sums[PROFILE_MMAP]));
+		words_add(&w, selection_value(s, &sums[PROFILE_MMAP]));
 	}
 	words_text(&w, limited ? " (--limit N shows more)" : " (--threshold P shows more)");
 	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);

@@ -97,15 +97,17 @@ static void fill_row(const struct size_maker *m, const struct split_group *g,
 	row[SIZE_LOW] = value_number(UNIT_BYTES, g->low);
 	row[SIZE_HIGH] = value_number(UNIT_BYTES, g->high);
 	row[SIZE_EXACT] = value_flag(g->low == g->high);
-	row[SIZE_CALLS] = value_number(UNIT_COUNT, calls);
+	row[SIZE_CALLS] = cost_value(COST_CALLS, &g->m, 0, false);
 	row[SIZE_CALLS_SHARE] = value_percent(calls, (uint64_t)sum->calls);
-	row[SIZE_TOTAL] = value_number(UNIT_BYTES, bytes);
+	row[SIZE_TOTAL] = cost_value(COST_TOTAL, &g->m, 0, false);
 	row[SIZE_TOTAL_SHARE] = value_percent(bytes, (uint64_t)sum->total_bytes);
 	row[SIZE_WASTE_EACH] = g->waste_calls
 				       ? value_number(UNIT_BYTES, g->waste_bytes / g->waste_calls)
 				       : value_unknown();
-	row[SIZE_WASTE_BYTES] = value_number(UNIT_BYTES, g->waste_bytes);
-	row[SIZE_WASTE_CALLS] = value_number(UNIT_COUNT, g->waste_calls);
+	row[SIZE_WASTE_BYTES] =
+		value_estimate(value_number(UNIT_BYTES, g->waste_bytes), g->waste_bytes_variance);
+	row[SIZE_WASTE_CALLS] =
+		value_estimate(value_number(UNIT_COUNT, g->waste_calls), g->waste_calls_variance);
 }
 
 static bool say_left_out(struct size_maker *m)
@@ -113,6 +115,7 @@ static bool say_left_out(struct size_maker *m)
 	const struct selection *s = &m->selection;
 	struct result_table *t = &m->result->table;
 	uint64_t calls = 0, bytes = 0;
+	struct measures rest = { 0 };
 	struct words w = { 0 };
 
 	if (m->rows == m->count)
@@ -120,12 +123,14 @@ static bool say_left_out(struct size_maker *m)
 	for (size_t i = m->rows; i < m->count; i++) {
 		calls = saturating_add(calls, (uint64_t)m->groups[i].m.calls);
 		bytes = saturating_add(bytes, (uint64_t)m->groups[i].m.total_bytes);
+		measures_add(&rest, &m->groups[i].m);
 	}
 	words_count(&w, m->count - m->rows, " more size: ", " more sizes: ");
-	words_count(&w, calls, " call, ", " calls, ");
+	words_add(&w, cost_value(COST_CALLS, &rest, 0, false));
+	words_text(&w, calls == 1 ? " call, " : " calls, ");
 	words_add(&w, value_percent(calls, (uint64_t)s->sum.calls));
 	words_text(&w, " of calls; ");
-	words_add(&w, value_number(UNIT_BYTES, bytes));
+	words_add(&w, cost_value(COST_TOTAL, &rest, 0, false));
 	words_text(&w, ", ");
 	words_add(&w, value_percent(bytes, (uint64_t)s->sum.total_bytes));
 	words_text(&w, m->rows == m->query->limit ? " of total (--limit N shows more)"
@@ -161,11 +166,11 @@ static void say_rounding(struct sentences *sentences, const struct size_maker *m
 
 	for (size_t i = 0; i < m->count; i++)
 		known = saturating_add(known, m->groups[i].waste_calls);
-	words_add(&w, value_number(UNIT_BYTES, (uint64_t)sum->waste_bytes));
+	words_add(&w, cost_value(COST_WASTE, sum, 0, false));
 	words_text(&w, ", ");
 	words_add(&w, value_percent((uint64_t)sum->waste_bytes, (uint64_t)sum->total_bytes));
 	words_text(&w, " on top of the ");
-	words_add(&w, value_number(UNIT_BYTES, (uint64_t)sum->total_bytes));
+	words_add(&w, cost_value(COST_TOTAL, sum, 0, false));
 	words_text(&w, " asked for; known by size for ");
 	words_add(&w, value_percent(known, calls));
 	words_text(&w, " of calls");
@@ -197,11 +202,9 @@ static bool make(struct size_maker *m, struct places *places)
 	if (!m->result || !selection_fields(m->result, s) ||
 	    split_sizes(s, &m->result->arena, &m->groups, &m->count, NULL) < 0)
 		return false;
-	result_head_add(m->result, "calls", value_number(UNIT_COUNT, (uint64_t)s->sum.calls));
-	result_head_add(m->result, "total_bytes",
-			value_number(UNIT_BYTES, (uint64_t)s->sum.total_bytes));
-	result_head_add(m->result, "waste_bytes",
-			value_number(UNIT_BYTES, (uint64_t)s->sum.waste_bytes));
+	result_head_add(m->result, "calls", cost_value(COST_CALLS, &s->sum, 0, false));
+	result_head_add(m->result, "total_bytes", cost_value(COST_TOTAL, &s->sum, 0, false));
+	result_head_add(m->result, "waste_bytes", cost_value(COST_WASTE, &s->sum, 0, false));
 	if (m->count)
 		qsort_r(m->groups, m->count, sizeof *m->groups, compare_groups, s);
 	choose_rows(m);

@@ -93,6 +93,14 @@ struct course {
 	bool begun;
 };
 
+/* What is live at both is in both variances: an upper bound. */
+static struct result_value change_since(uint64_t before, const struct profile_snapshot *snap,
+					const struct site_numbers *sums, double variance)
+{
+	return value_estimate(value_change(UNIT_BYTES_CHANGE, (int64_t)(snap->live_bytes - before)),
+			      variance + estimate_variance(sums, VARIANCE_BYTES, before));
+}
+
 static void push_row(struct snaps *s, const struct moment_event *e, uint64_t number,
 		     struct course *course)
 {
@@ -112,15 +120,16 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 	if (e->snapshot) {
 		struct profile_snapshot snap = profile_snapshot(e->process, e->snapshot - 1);
 
-		row[SNAP_LIVE] = value_number(UNIT_BYTES, snap.live_bytes);
-		row[SNAP_BLOCKS] = value_number(UNIT_COUNT, snap.live_blocks);
+		const struct site_numbers *sums = &e->process->sums;
+		double variance = estimate_variance(sums, VARIANCE_BYTES, snap.live_bytes);
+
+		row[SNAP_LIVE] = value_part(UNIT_BYTES, snap.live_bytes, VARIANCE_BYTES, sums);
+		row[SNAP_BLOCKS] = value_part(UNIT_COUNT, snap.live_blocks, VARIANCE_CALLS, sums);
 		if (snap.rss_bytes)
 			row[SNAP_RSS] = value_number(UNIT_BYTES, snap.rss_bytes);
 		if (course->begun) {
-			row[SNAP_CHANGE] = value_change(UNIT_BYTES_CHANGE,
-							(int64_t)(snap.live_bytes - course->last));
-			row[SNAP_SINCE_FIRST] = value_change(
-				UNIT_BYTES_CHANGE, (int64_t)(snap.live_bytes - course->first));
+			row[SNAP_CHANGE] = change_since(course->last, &snap, sums, variance);
+			row[SNAP_SINCE_FIRST] = change_since(course->first, &snap, sums, variance);
 		} else {
 			course->first = snap.live_bytes;
 		}

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/estimates.h"
 #include "util/units.h"
 #include "util/vector.h"
 
@@ -114,9 +115,24 @@ static uint64_t room(struct profile_bar bar)
 	return product(high - bar.low, bar.count);
 }
 
+/* Of blocks of one size, or nearly so, bytes and rounding are as many times the blocks as they are. */
+static void set_variances(struct split_group *g, double each)
+{
+	double calls = (double)g->m.calls, bytes = (double)g->m.total_bytes;
+	double waste = (double)g->waste_bytes;
+
+	if (g->m.calls <= 0)
+		return;
+	g->m.variance.samples = 1; /* or more: who asks wants to know whether there are any */
+	g->m.variance.calls = (float)(calls * each);
+	g->m.variance.total_bytes = (float)(calls * each * (bytes / calls) * (bytes / calls));
+	g->waste_calls_variance = g->waste_calls ? g->m.variance.calls : 0;
+	g->waste_bytes_variance = (float)(calls * each * (waste / calls) * (waste / calls));
+}
+
 /* Adds the bars of a cell; its bytes are distributed over the classes. False if out of memory. */
 static bool add_sizes(group_vector *groups, const struct profile_process *p, site_id site,
-		      size_t index)
+		      uint64_t interval, size_t index)
 {
 	struct profile_cell cell = profile_cell(p, site, index);
 	size_t count = profile_cell_size_count(p, site, index);
@@ -146,6 +162,8 @@ static bool add_sizes(group_vector *groups, const struct profile_process *p, sit
 			group.waste_calls = bar.count;
 			group.waste_bytes = cell.numbers.slack_bytes;
 		}
+		if (interval)
+			set_variances(&group, estimate_size_variance(bar, interval));
 		if (!vector_push(groups, group))
 			return false;
 	}
@@ -177,6 +195,8 @@ static size_t merge_sizes(struct split_group *groups, size_t count)
 		measures_add(&last->m, &groups[i].m);
 		last->waste_calls = saturating_add(last->waste_calls, groups[i].waste_calls);
 		last->waste_bytes = saturating_add(last->waste_bytes, groups[i].waste_bytes);
+		last->waste_calls_variance += groups[i].waste_calls_variance;
+		last->waste_bytes_variance += groups[i].waste_bytes_variance;
 	}
 	return kept;
 }
@@ -204,7 +224,7 @@ static bool collect_sizes(const struct selection *s, group_vector *groups)
 		for (size_t j = 0; j < profile_cell_count(e->process, e->site->id); j++) {
 			if (slots && !slots[profile_cell(e->process, e->site->id, j).slot])
 				continue;
-			if (!add_sizes(groups, e->process, e->site->id, j))
+			if (!add_sizes(groups, e->process, e->site->id, e->site->interval, j))
 				return false;
 		}
 		if (groups->count > merge_at) {

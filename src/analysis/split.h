@@ -17,6 +17,7 @@ struct split_group {
 	uint64_t low, high; /* of sizes: what was asked for is in [low, high] */
 	/* Of sizes: rounding is known by size only where a site asks for one size alone. */
 	uint64_t waste_calls, waste_bytes;
+	float waste_calls_variance, waste_bytes_variance;
 };
 
 /*

@@ -57,20 +57,12 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 	sentences_add(&s->sentences, NULL, &w, NULL);
 }
 
-/* "+-3.1 %" behind an estimate. */
-static void words_error(struct words *w, uint64_t error, uint64_t value)
-{
-	if (!error || !value)
-		return;
-	words_text(w, " +-");
-	words_add(w, value_percent(error, value));
-}
-
 static void say_together(struct writer_state *s, const struct profile *profile)
 {
 	struct words w = { 0 };
 
-	words_add(&w, value_number(UNIT_BYTES, profile->peak_bytes));
+	words_add(&w, value_estimate(value_number(UNIT_BYTES, profile->peak_bytes),
+				     profile_peak_variance(profile)));
 	words_text(&w, " at one moment in ");
 	words_add(&w, value_number(UNIT_COUNT, profile->process_count));
 	words_text(&w, " processes; the lines below are of the largest, pid ");
@@ -101,14 +93,13 @@ static void say_peak(struct writer_state *s)
 	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, peak_bytes));
 	struct words w = { 0 }, more = { 0 };
 
-	words_add(&w, value_number(UNIT_BYTES, p->peak_bytes));
-	words_error(&w, p->error.peak_bytes, p->peak_bytes);
+	words_add(&w, value_part(UNIT_BYTES, p->peak_bytes, VARIANCE_PEAK_BYTES, &p->sums));
 	if (p->peak_bound_bytes) {
 		words_text(&w, " within ");
 		words_add(&w, value_number(UNIT_BYTES, p->peak_bound_bytes));
 	}
 	words_text(&w, " in ");
-	words_add(&w, value_number(UNIT_COUNT, p->peak_blocks));
+	words_add(&w, value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
 	words_text(&w, p->peak_blocks == 1 ? " block" : " blocks");
 	words_time(&w, p->peak_at_ns);
 	if (top)
@@ -123,10 +114,9 @@ static void say_leaked(struct writer_state *s)
 	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, live_bytes));
 	struct words w = { 0 }, more = { 0 };
 
-	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
-	words_error(&w, p->error.live_bytes, p->live_bytes);
+	words_add(&w, value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums));
 	words_text(&w, " in ");
-	words_add(&w, value_number(UNIT_COUNT, p->live_blocks));
+	words_add(&w, value_part(UNIT_COUNT, p->live_blocks, VARIANCE_LIVE_BLOCKS, &p->sums));
 	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
 	if (top)
 		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
@@ -147,11 +137,9 @@ static void say_churn(struct writer_state *s)
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	words_add(&w, value_number(UNIT_COUNT, p->calls));
-	words_error(&w, p->error.calls, p->calls);
+	words_add(&w, value_part(UNIT_COUNT, p->calls, VARIANCE_CALLS, &p->sums));
 	words_text(&w, " allocations of ");
-	words_add(&w, value_number(UNIT_BYTES, p->bytes));
-	words_error(&w, p->error.bytes, p->bytes);
+	words_add(&w, value_part(UNIT_BYTES, p->bytes, VARIANCE_BYTES, &p->sums));
 	words_text(&w, ", ");
 	words_add(&w, value_percent(p->temporary_calls, p->calls));
 	words_text(&w, " of them freed before the next one");
@@ -191,10 +179,11 @@ static void say_rss(struct writer_state *s)
 		words_text(&w, " at most");
 	}
 	words_text(&w, "; live heap ");
-	words_add(&w, value_number(UNIT_BYTES, p->live_bytes));
+	words_add(&w, value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums));
 	if (p->memory.known) {
 		words_text(&w, ", held beyond ");
-		words_add(&w, value_number(UNIT_BYTES, p->memory.beyond_bytes));
+		words_add(&w,
+			  value_part(UNIT_BYTES, p->memory.beyond_bytes, VARIANCE_BYTES, &p->sums));
 	}
 	words_text(&w, ", recorder ");
 	words_add(&w, value_number(UNIT_BYTES, p->own_bytes));
@@ -306,6 +295,9 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 		return comparison_summary(places, query, error);
 	struct result *result = result_begin("summary", profile, query, 0);
 	const struct profile_process *largest = process_largest(profile);
+
+	if (result)
+		result->shows_peak = true;
 	const char *first = nothing_recorded(profile) ? NOTHING_RECORDED : NULL;
 
 	if (!result || !fill_table(result, profile, query->limit) ||

@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/estimates.h"
 #include "util/cleanup.h"
 #include "util/intern.h"
 
@@ -48,12 +49,15 @@ static uint32_t child_of(struct growing *g, uint32_t parent, struct profile_tag 
 	return node;
 }
 
-static void numbers_add(struct tag_numbers *sum, const struct tag_numbers *part)
+void tag_numbers_add(struct tag_numbers *sum, const struct tag_numbers *part)
 {
 	measures_add(&sum->m, &part->m);
 	sum->freed_bytes = saturating_add(sum->freed_bytes, part->freed_bytes);
 	sum->peak_bytes = saturating_add(sum->peak_bytes, part->peak_bytes);
 	sum->leaked_bytes = saturating_add(sum->leaked_bytes, part->leaked_bytes);
+	sum->freed_variance += part->freed_variance;
+	sum->peak_variance += part->peak_variance;
+	sum->leaked_variance += part->leaked_variance;
 }
 
 /* Marks the tags of visits that were asked for. False if out of memory. */
@@ -119,10 +123,18 @@ static bool add_process(struct growing *g, const struct selection *s, const stru
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		struct site_numbers n = selection_numbers(s, &entries[i]);
-		struct tag_numbers part = { entries[i].m, n.freed_bytes, n.peak_bytes,
-					    n.live_bytes };
+		struct tag_numbers part = {
+			.m = entries[i].m,
+			.freed_bytes = n.freed_bytes,
+			.peak_bytes = n.peak_bytes,
+			.leaked_bytes = n.live_bytes,
+			.freed_variance =
+				(float)estimate_variance(&n, VARIANCE_FREED_BYTES, n.freed_bytes),
+			.peak_variance = (float)n.peak_bytes_variance,
+			.leaked_variance = (float)n.live_bytes_variance,
+		};
 
-		numbers_add(&g->nodes.at[node_of[entries[i].site->tag.v]].self, &part);
+		tag_numbers_add(&g->nodes.at[node_of[entries[i].site->tag.v]].self, &part);
 	}
 	for (size_t i = 0; i < profile_visits_count(p); i++) {
 		struct profile_visits visits = profile_visits(p, i);
@@ -158,9 +170,9 @@ int tag_tree_build(struct tag_tree *tree, const struct selection *s, const struc
 	for (size_t i = g.nodes.count; i > 0; i--) {
 		struct tag_node *n = &g.nodes.at[i - 1];
 
-		numbers_add(&n->total, &n->self);
+		tag_numbers_add(&n->total, &n->self);
 		if (i > 1)
-			numbers_add(&g.nodes.at[n->parent].total, &n->total);
+			tag_numbers_add(&g.nodes.at[n->parent].total, &n->total);
 	}
 	*tree = (struct tag_tree){ g.nodes.at, g.nodes.count };
 	return 0;

@@ -11,7 +11,10 @@ struct tag_numbers {
 	struct measures m;
 	uint64_t freed_bytes;
 	uint64_t peak_bytes, leaked_bytes;
+	float freed_variance, peak_variance, leaked_variance;
 };
+
+void tag_numbers_add(struct tag_numbers *sum, const struct tag_numbers *part);
 
 struct tag_node {
 	uint32_t parent, first_child, next_sibling; /* 0: none; node 0 is the root */

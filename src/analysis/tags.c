@@ -99,19 +99,24 @@ static bool choose(struct tags_maker *t)
 	return true;
 }
 
-static struct result_value count_of(int64_t number)
+static struct result_value count_of(int64_t number, double variance)
 {
-	return value_number(UNIT_COUNT, number > 0 ? (uint64_t)number : 0);
+	return value_estimate(value_number(UNIT_COUNT, number > 0 ? (uint64_t)number : 0),
+			      variance);
 }
 
-static struct result_value bytes_of(int64_t number)
+static struct result_value bytes_of(uint64_t number, double variance)
 {
-	return value_number(UNIT_BYTES, number > 0 ? (uint64_t)number : 0);
+	return value_estimate(value_number(UNIT_BYTES, number), variance);
 }
 
+/* Visits are counted, whatever the mode. */
 static struct result_value per_visit(const struct measures *m, uint64_t visits)
 {
-	return visits ? value_number(UNIT_BYTES, bytes_of(m->total_bytes).number / visits)
+	double times = (double)visits;
+
+	return visits ? bytes_of(cost_value(COST_TOTAL, m, 0, false).number / visits,
+				 m->variance.total_bytes / (times * times))
 		      : value_unknown();
 }
 
@@ -124,20 +129,20 @@ static void push(struct tags_maker *t, const struct tag_numbers *total,
 					magnitude(selection_cost(s, &s->sum)));
 	row[TAGS_VALUE] = selection_value(s, &total->m);
 	row[TAGS_SELF_VALUE] = selection_value(s, &self->m);
-	row[TAGS_TOTAL] = bytes_of(total->m.total_bytes);
-	row[TAGS_SELF_TOTAL] = bytes_of(self->m.total_bytes);
-	row[TAGS_CALLS] = count_of(total->m.calls);
-	row[TAGS_SELF_CALLS] = count_of(self->m.calls);
-	row[TAGS_REALLOCS] = count_of(total->m.realloc_calls);
-	row[TAGS_SELF_REALLOCS] = count_of(self->m.realloc_calls);
-	row[TAGS_FREES] = count_of(total->m.frees);
-	row[TAGS_SELF_FREES] = count_of(self->m.frees);
-	row[TAGS_FREED] = value_number(UNIT_BYTES, total->freed_bytes);
-	row[TAGS_SELF_FREED] = value_number(UNIT_BYTES, self->freed_bytes);
-	row[TAGS_PEAK] = value_number(UNIT_BYTES, total->peak_bytes);
-	row[TAGS_SELF_PEAK] = value_number(UNIT_BYTES, self->peak_bytes);
-	row[TAGS_LEAKED] = value_number(UNIT_BYTES, total->leaked_bytes);
-	row[TAGS_SELF_LEAKED] = value_number(UNIT_BYTES, self->leaked_bytes);
+	row[TAGS_TOTAL] = cost_value(COST_TOTAL, &total->m, 0, false);
+	row[TAGS_SELF_TOTAL] = cost_value(COST_TOTAL, &self->m, 0, false);
+	row[TAGS_CALLS] = cost_value(COST_CALLS, &total->m, 0, false);
+	row[TAGS_SELF_CALLS] = cost_value(COST_CALLS, &self->m, 0, false);
+	row[TAGS_REALLOCS] = count_of(total->m.realloc_calls, total->m.variance.realloc_calls);
+	row[TAGS_SELF_REALLOCS] = count_of(self->m.realloc_calls, self->m.variance.realloc_calls);
+	row[TAGS_FREES] = count_of(total->m.frees, total->m.variance.frees);
+	row[TAGS_SELF_FREES] = count_of(self->m.frees, self->m.variance.frees);
+	row[TAGS_FREED] = bytes_of(total->freed_bytes, total->freed_variance);
+	row[TAGS_SELF_FREED] = bytes_of(self->freed_bytes, self->freed_variance);
+	row[TAGS_PEAK] = bytes_of(total->peak_bytes, total->peak_variance);
+	row[TAGS_SELF_PEAK] = bytes_of(self->peak_bytes, self->peak_variance);
+	row[TAGS_LEAKED] = bytes_of(total->leaked_bytes, total->leaked_variance);
+	row[TAGS_SELF_LEAKED] = bytes_of(self->leaked_bytes, self->leaked_variance);
 	for (size_t i = 0; i < TAGS_COLUMNS && !t->failed; i++)
 		t->failed = !vector_push(&t->values, row[i]);
 }
@@ -184,14 +189,6 @@ static void push_other(struct tags_maker *t, uint32_t depth, const char *label, 
 	push(t, numbers, numbers, row);
 }
 
-static void numbers_add(struct tag_numbers *sum, const struct tag_numbers *part)
-{
-	measures_add(&sum->m, &part->m);
-	sum->freed_bytes += part->freed_bytes;
-	sum->peak_bytes += part->peak_bytes;
-	sum->leaked_bytes += part->leaked_bytes;
-}
-
 /* The shown children, heaviest first, into `order`; the others are added up. */
 static size_t sort_children(struct tags_maker *t, uint32_t node, uint32_t *order,
 			    size_t *ret_hidden, struct tag_numbers *ret_sum)
@@ -206,7 +203,7 @@ static size_t sort_children(struct tags_maker *t, uint32_t node, uint32_t *order
 			order[count++] = c;
 		} else {
 			(*ret_hidden)++;
-			numbers_add(ret_sum, &tree->nodes[c].total);
+			tag_numbers_add(ret_sum, &tree->nodes[c].total);
 		}
 	}
 	if (count > 1)

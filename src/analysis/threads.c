@@ -63,10 +63,11 @@ struct slot {
 	uint32_t first, threads; /* its first thread, and how many */
 	uint64_t bytes, freed_bytes;
 	uint64_t by_blocks, by_bytes, for_blocks, for_bytes;
-	uint32_t owners;	     /* of blocks that it freed */
-	uint64_t most_bytes;	     /* of one owner ... */
-	uint32_t most_owner;	     /* ... this one */
-	struct result_field *fields; /* {slot of the owner: {blocks, bytes}} */
+	uint32_t owners;		 /* of blocks that it freed */
+	uint64_t most_bytes;		 /* of one owner ... */
+	uint32_t most_owner;		 /* ... this one */
+	struct result_field *fields;	 /* {slot of the owner: {blocks, bytes}} */
+	const struct site_numbers *sums; /* what it counted: for errors */
 };
 
 struct row {
@@ -85,6 +86,8 @@ struct thread_maker {
 	size_t count, shown;
 	uint64_t shown_calls, shown_bytes;
 	uint64_t calls, total_bytes, frees, foreign_blocks, foreign_bytes, unknown_blocks;
+	double calls_variance, bytes_variance, shown_calls_variance, shown_bytes_variance;
+	double foreign_blocks_variance, foreign_bytes_variance;
 	bool several; /* processes */
 };
 
@@ -101,8 +104,8 @@ static bool foreign_fields(struct thread_maker *m, struct slot *s, uint32_t owne
 {
 	struct arena *arena = &m->result->arena;
 	const struct result_field pair[] = {
-		{ "blocks", value_number(UNIT_COUNT, f->blocks) },
-		{ "bytes", value_number(UNIT_BYTES, f->bytes) },
+		{ "blocks", value_part(UNIT_COUNT, f->blocks, VARIANCE_FREES, s->sums) },
+		{ "bytes", value_part(UNIT_BYTES, f->bytes, VARIANCE_FREED_BYTES, s->sums) },
 	};
 	const struct result_field *kept = arena_copy(arena, pair, sizeof pair);
 	const char *name =
@@ -157,6 +160,9 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 		}
 		m->foreign_blocks = saturating_add(m->foreign_blocks, f.blocks);
 		m->foreign_bytes = saturating_add(m->foreign_bytes, f.bytes);
+		m->foreign_blocks_variance += estimate_variance(s->sums, VARIANCE_FREES, f.blocks);
+		m->foreign_bytes_variance +=
+			estimate_variance(s->sums, VARIANCE_FREED_BYTES, f.bytes);
 		if (!foreign_fields(m, s, f.owner, &f))
 			return false;
 	}
@@ -167,8 +173,11 @@ static bool add_process(struct thread_maker *m, const struct profile_process *p,
 {
 	size_t slot_count = profile_slot_count(p);
 	struct slot *slots = ARENA_ARRAY(&m->result->arena, struct slot, slot_count);
+	const struct site_numbers *sums = profile_slot_sums(p, &m->result->arena);
 
-	if (!slots || !add_foreign(m, p, slots, slot_count))
+	for (size_t i = 0; slots && sums && i < slot_count; i++)
+		slots[i].sums = &sums[i];
+	if (!slots || !sums || !add_foreign(m, p, slots, slot_count))
 		return false;
 	for (uint32_t i = 0; i < profile_thread_count(p); i++) {
 		struct profile_thread t = profile_thread(p, i);
@@ -181,8 +190,15 @@ static bool add_process(struct thread_maker *m, const struct profile_process *p,
 		m->calls = saturating_add(m->calls, t.calls);
 		m->total_bytes = saturating_add(m->total_bytes, t.bytes);
 		m->frees = saturating_add(m->frees, t.frees);
+		double calls_variance = estimate_variance(s->sums, VARIANCE_CALLS, t.calls);
+		double bytes_variance = estimate_variance(s->sums, VARIANCE_BYTES, t.bytes);
+
+		m->calls_variance += calls_variance;
+		m->bytes_variance += bytes_variance;
 		if (wanted && !wanted[i])
 			continue;
+		m->shown_calls_variance += calls_variance;
+		m->shown_bytes_variance += bytes_variance;
 		m->shown_calls = saturating_add(m->shown_calls, t.calls);
 		m->shown_bytes = saturating_add(m->shown_bytes, t.bytes);
 		m->several |= m->count && m->rows[m->count - 1].process != p;
@@ -235,11 +251,14 @@ static void fill_slot(struct thread_maker *m, const struct row *r, struct result
 {
 	const struct slot *s = r->slot;
 
-	row[THREAD_HELD] = value_number(UNIT_BYTES, held_bytes(s));
-	row[THREAD_BY_OTHERS_BLOCKS] = value_number(UNIT_COUNT, s->by_blocks);
-	row[THREAD_BY_OTHERS] = value_number(UNIT_BYTES, s->by_bytes);
-	row[THREAD_FOR_OTHERS_BLOCKS] = value_number(UNIT_COUNT, s->for_blocks);
-	row[THREAD_FOR_OTHERS] = value_number(UNIT_BYTES, s->for_bytes);
+	row[THREAD_HELD] = value_part(UNIT_BYTES, held_bytes(s), VARIANCE_BYTES, s->sums);
+	row[THREAD_BY_OTHERS_BLOCKS] =
+		value_part(UNIT_COUNT, s->by_blocks, VARIANCE_CALLS, s->sums);
+	row[THREAD_BY_OTHERS] = value_part(UNIT_BYTES, s->by_bytes, VARIANCE_BYTES, s->sums);
+	row[THREAD_FOR_OTHERS_BLOCKS] =
+		value_part(UNIT_COUNT, s->for_blocks, VARIANCE_FREES, s->sums);
+	row[THREAD_FOR_OTHERS] =
+		value_part(UNIT_BYTES, s->for_bytes, VARIANCE_FREED_BYTES, s->sums);
 	row[THREAD_MOSTLY] = mostly(m, r);
 	row[THREAD_FREED_OF] =
 		(struct result_value){ .unit = UNIT_FIELDS, .fields = { s->fields, s->owners } };
@@ -257,11 +276,14 @@ static void fill_row(struct thread_maker *m, const struct row *r, struct result_
 	row[THREAD_SLOT] = value_number(UNIT_ID, t->slot);
 	row[THREAD_SLOT_THREADS] = value_number(UNIT_COUNT, r->slot->threads);
 	row[THREAD_STARTED] = value_number(UNIT_NS, t->started_ns);
-	row[THREAD_CALLS] = value_number(UNIT_COUNT, t->calls);
+	const struct site_numbers *sums = r->slot->sums;
+
+	row[THREAD_CALLS] = value_part(UNIT_COUNT, t->calls, VARIANCE_CALLS, sums);
 	row[THREAD_SHARE] = value_percent(t->calls, m->calls);
-	row[THREAD_TOTAL] = value_number(UNIT_BYTES, t->bytes);
-	row[THREAD_FREES] = value_number(UNIT_COUNT, t->frees);
-	row[THREAD_FREED_BYTES] = value_number(UNIT_BYTES, t->freed_bytes);
+	row[THREAD_TOTAL] = value_part(UNIT_BYTES, t->bytes, VARIANCE_BYTES, sums);
+	row[THREAD_FREES] = value_part(UNIT_COUNT, t->frees, VARIANCE_FREES, sums);
+	row[THREAD_FREED_BYTES] =
+		value_part(UNIT_BYTES, t->freed_bytes, VARIANCE_FREED_BYTES, sums);
 	if (r->first)
 		fill_slot(m, r, row);
 }
@@ -318,13 +340,13 @@ static bool say(struct thread_maker *m)
 
 	words_headline(&w, m->result, m->profile);
 	words_count(&w, m->count, " thread with ", " threads with ");
-	words_count(&w, m->shown_calls, " call for ", " calls for ");
-	words_add(&w, value_number(UNIT_BYTES, m->shown_bytes));
+	words_estimate(&w, m->shown_calls, m->shown_calls_variance, " call for ", " calls for ");
+	words_add(&w, value_estimate(value_number(UNIT_BYTES, m->shown_bytes),
+				     m->shown_bytes_variance));
 	sentences_add(&sentences, NULL, &w, NULL);
 	if (m->query->filters.thread || m->query->filters.process) {
-		words_add(&shown, value_number(UNIT_COUNT, m->shown_calls));
-		words_text(&shown, " of ");
-		words_count(&shown, m->calls, " call: ", " calls: ");
+		words_estimate(&shown, m->shown_calls, m->shown_calls_variance, " of ", " of ");
+		words_estimate(&shown, m->calls, m->calls_variance, " call: ", " calls: ");
 		words_text(&shown, filters_text(&m->query->filters, &m->result->arena));
 		sentences_add(&sentences, "shown", &shown, NULL);
 	}
@@ -332,8 +354,10 @@ static bool say(struct thread_maker *m)
 		words_add(&hands, value_percent(m->foreign_blocks, m->frees));
 		words_text(&hands, " of freed blocks were freed by another thread than asked for "
 				   "them: ");
-		words_count(&hands, m->foreign_blocks, " block, ", " blocks, ");
-		words_add(&hands, value_number(UNIT_BYTES, m->foreign_bytes));
+		words_estimate(&hands, m->foreign_blocks, m->foreign_blocks_variance, " block, ",
+			       " blocks, ");
+		words_add(&hands, value_estimate(value_number(UNIT_BYTES, m->foreign_bytes),
+						 m->foreign_bytes_variance));
 		sentences_add(&sentences, "passed on", &hands, NULL);
 	}
 	return sentences_end(&sentences);
@@ -372,10 +396,17 @@ static bool make(struct thread_maker *m, const bool *processes, bool *const *thr
 	if (m->count)
 		qsort_r(m->rows, m->count, sizeof *m->rows, compare_rows, m);
 	result_head_add(m->result, "thread_count", value_number(UNIT_COUNT, m->count));
-	result_head_add(m->result, "calls", value_number(UNIT_COUNT, m->calls));
-	result_head_add(m->result, "total_bytes", value_number(UNIT_BYTES, m->total_bytes));
-	result_head_add(m->result, "passed_on_blocks", value_number(UNIT_COUNT, m->foreign_blocks));
-	result_head_add(m->result, "passed_on_bytes", value_number(UNIT_BYTES, m->foreign_bytes));
+	result_head_add(m->result, "calls",
+			value_estimate(value_number(UNIT_COUNT, m->calls), m->calls_variance));
+	result_head_add(
+		m->result, "total_bytes",
+		value_estimate(value_number(UNIT_BYTES, m->total_bytes), m->bytes_variance));
+	result_head_add(m->result, "passed_on_blocks",
+			value_estimate(value_number(UNIT_COUNT, m->foreign_blocks),
+				       m->foreign_blocks_variance));
+	result_head_add(m->result, "passed_on_bytes",
+			value_estimate(value_number(UNIT_BYTES, m->foreign_bytes),
+				       m->foreign_bytes_variance));
 	return fill_table(m) && say(m) && notes(m);
 }
 

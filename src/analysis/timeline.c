@@ -28,10 +28,16 @@ struct event {
 	size_t index;
 };
 
+/* Of estimates; parts of what each process has over its whole life. */
+struct point_variance {
+	double live_bytes, live_blocks, calls, bytes, frees;
+};
+
 /* One row: sums over the processes that run then, or ran until then. */
 struct point {
 	uint64_t at_ns;
 	struct profile_sample sum;
+	struct point_variance variance;
 	size_t snapshot, last_snapshot; /* numbers of kept moments here; 0: none */
 	bool peak;
 };
@@ -45,8 +51,10 @@ struct sweep {
 	VECTOR(struct point) points;
 	struct profile_sample *now; /* by process */
 	struct profile_sample sum;
+	struct point_variance *variances, variance; /* by process, and their sum */
 	size_t snapshots;
 	uint64_t peak_bytes, peak_at_ns;
+	double peak_variance;
 	bool failed;
 };
 
@@ -82,9 +90,11 @@ static void add_peak(struct sweep *s)
 		only = s->wanted[i] ? &s->profile->processes[i] : only;
 	if (only && s->wanted_count == 1) {
 		s->peak_bytes = only->peak_bytes;
+		s->peak_variance = only->sums.peak_bytes_variance;
 		s->peak_at_ns = saturating_add(only->started_offset_ns, only->peak_at_ns);
 	} else if (s->wanted_count == s->profile->process_count) {
 		s->peak_bytes = s->profile->peak_bytes;
+		s->peak_variance = profile_peak_variance(s->profile);
 		s->peak_at_ns = s->profile->peak_at_ns;
 	}
 	if (s->peak_bytes)
@@ -141,6 +151,27 @@ static void take_end(struct sweep *s, const struct event *e)
 	replace(&s->sum.own_bytes, &now->own_bytes, 0);
 }
 
+/* What the process has now is what it has at this point: its part of the sum's variance. */
+static void take_variance(struct sweep *s, const struct profile_process *p)
+{
+	const struct profile_sample *now = &s->now[p - s->profile->processes];
+	struct point_variance *old = &s->variances[p - s->profile->processes];
+	const struct point_variance new = {
+		.live_bytes = estimate_variance(&p->sums, VARIANCE_BYTES, now->live_bytes),
+		.live_blocks = estimate_variance(&p->sums, VARIANCE_CALLS, now->live_blocks),
+		.calls = estimate_variance(&p->sums, VARIANCE_CALLS, now->calls),
+		.bytes = estimate_variance(&p->sums, VARIANCE_BYTES, now->bytes),
+		.frees = estimate_variance(&p->sums, VARIANCE_FREES, now->frees),
+	};
+
+	s->variance.live_bytes += new.live_bytes - old->live_bytes;
+	s->variance.live_blocks += new.live_blocks - old->live_blocks;
+	s->variance.calls += new.calls - old->calls;
+	s->variance.bytes += new.bytes - old->bytes;
+	s->variance.frees += new.frees - old->frees;
+	*old = new;
+}
+
 static struct point *point_at(struct sweep *s, uint64_t at_ns)
 {
 	if (s->points.count && s->points.at[s->points.count - 1].at_ns == at_ns)
@@ -169,7 +200,9 @@ static void take_snapshot(struct sweep *s, const struct event *e)
 	replace(&s->sum.live_bytes, &s->now[process].live_bytes, snapshot.live_bytes);
 	replace(&s->sum.live_blocks, &s->now[process].live_blocks, snapshot.live_blocks);
 	replace(&s->sum.rss_bytes, &s->now[process].rss_bytes, snapshot.rss_bytes);
+	take_variance(s, e->process);
 	p->sum = s->sum;
+	p->variance = s->variance;
 }
 
 static void take_event(struct sweep *s, const struct event *e)
@@ -182,23 +215,30 @@ static void take_event(struct sweep *s, const struct event *e)
 		take_sample(s, e);
 	else if (e->kind == EVENT_END)
 		take_end(s, e);
+	if (e->kind != EVENT_PEAK)
+		take_variance(s, e->process);
 	struct point *p = point_at(s, e->at_ns);
 
 	if (!p)
 		return;
 	p->sum = s->sum;
+	p->variance = s->variance;
 	if (e->kind == EVENT_PEAK) {
 		p->peak = true;
 		p->sum.live_bytes = s->peak_bytes;
-		if (s->wanted_count == 1)
+		p->variance.live_bytes = s->peak_variance;
+		if (s->wanted_count == 1) {
 			p->sum.live_blocks = e->process->peak_blocks;
+			p->variance.live_blocks = e->process->sums.peak_blocks_variance;
+		}
 	}
 }
 
 static bool sweep(struct sweep *s)
 {
 	s->now = ARENA_ARRAY(&s->arena, struct profile_sample, s->profile->process_count);
-	if (!s->now)
+	s->variances = ARENA_ARRAY(&s->arena, struct point_variance, s->profile->process_count);
+	if (!s->now || !s->variances)
 		return false;
 	for (size_t i = 0; i < s->profile->process_count; i++) {
 		s->wanted_count += s->wanted[i];
@@ -273,33 +313,51 @@ enum timeline_column {
 	TIMELINE_COLUMNS,
 };
 
-#define SUM(field) FROM_U64, offsetof(struct point, sum.field)
+#define SUM(field) FROM_U64, offsetof(struct point, sum.field), VARIANCE_NONE
 
 static const struct source_column columns[TIMELINE_COLUMNS] = {
-	[TIMELINE_AT_NS] = { { "at_ns", "AT", UNIT_NS }, FROM_U64, offsetof(struct point, at_ns) },
+	[TIMELINE_AT_NS] = { { "at_ns", "AT", UNIT_NS },
+			     FROM_U64,
+			     offsetof(struct point, at_ns),
+			     VARIANCE_NONE },
 	[TIMELINE_LIVE_BYTES] = { { "live_bytes", "LIVE", UNIT_BYTES }, SUM(live_bytes) },
-	[TIMELINE_BAR] = { { NULL, "", UNIT_BAR }, FROM_VIEW, 0 },
+	[TIMELINE_BAR] = { { NULL, "", UNIT_BAR }, FROM_VIEW, 0, VARIANCE_NONE },
 	[TIMELINE_LIVE_BLOCKS] = { { "live_blocks", NULL, UNIT_COUNT }, SUM(live_blocks) },
 	[TIMELINE_RSS_BYTES] = { { "rss_bytes", "RSS", UNIT_BYTES }, SUM(rss_bytes) },
-	[TIMELINE_CALLS_RATE] = { { "calls_per_second", "CALLS", UNIT_RATE }, FROM_VIEW, 0 },
-	[TIMELINE_BYTES_RATE] = { { "bytes_per_second", NULL, UNIT_RATE }, FROM_VIEW, 0 },
-	[TIMELINE_FREES_RATE] = { { "frees_per_second", NULL, UNIT_RATE }, FROM_VIEW, 0 },
+	[TIMELINE_CALLS_RATE] = { { "calls_per_second", "CALLS", UNIT_RATE },
+				  FROM_VIEW,
+				  0,
+				  VARIANCE_NONE },
+	[TIMELINE_BYTES_RATE] = { { "bytes_per_second", NULL, UNIT_RATE },
+				  FROM_VIEW,
+				  0,
+				  VARIANCE_NONE },
+	[TIMELINE_FREES_RATE] = { { "frees_per_second", NULL, UNIT_RATE },
+				  FROM_VIEW,
+				  0,
+				  VARIANCE_NONE },
 	[TIMELINE_THREADS] = { { "threads", "THREADS", UNIT_COUNT }, SUM(threads) },
 	[TIMELINE_MAP_LIVE_BYTES] = { { "map_live_bytes", NULL, UNIT_BYTES }, SUM(map_live_bytes) },
 	[TIMELINE_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, SUM(own_bytes) },
 	[TIMELINE_CALLS] = { { "calls", NULL, UNIT_COUNT }, SUM(calls) },
 	[TIMELINE_BYTES] = { { "bytes", NULL, UNIT_BYTES }, SUM(bytes) },
 	[TIMELINE_FREES] = { { "frees", NULL, UNIT_COUNT }, SUM(frees) },
-	[TIMELINE_SNAPSHOT] = { { "snapshot", NULL, UNIT_ID }, FROM_VIEW, 0 },
-	[TIMELINE_PEAK] = { { "peak", NULL, UNIT_FLAG }, FROM_BOOL, offsetof(struct point, peak) },
-	[TIMELINE_MARK] = { { NULL, "", UNIT_TEXT }, FROM_VIEW, 0 },
+	[TIMELINE_SNAPSHOT] = { { "snapshot", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
+	[TIMELINE_PEAK] = { { "peak", NULL, UNIT_FLAG },
+			    FROM_BOOL,
+			    offsetof(struct point, peak),
+			    VARIANCE_NONE },
+	[TIMELINE_MARK] = { { NULL, "", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
 };
 
-static struct result_value rate(uint64_t before, uint64_t now, uint64_t ns)
+/* What came since is made of other blocks than what was before: its variance is the difference. */
+static struct result_value rate(uint64_t before, uint64_t now, uint64_t ns, double variance)
 {
-	double per_second = ns ? (double)saturating_sub(now, before) * 1e9 / (double)ns : 0;
+	double factor = ns ? 1e9 / (double)ns : 0;
+	double per_second = (double)saturating_sub(now, before) * factor;
 
-	return value_number(UNIT_RATE, saturating_u64(per_second + 0.5));
+	return value_estimate(value_number(UNIT_RATE, saturating_u64(per_second + 0.5)),
+			      MAX(variance, 0.0) * factor * factor);
 }
 
 /* "peak  snap:3-7" */
@@ -325,9 +383,16 @@ static bool fill_row(struct result *result, const struct sweep *s, size_t i, uin
 	for (size_t j = 0; j < TIMELINE_COLUMNS; j++)
 		row[j] = source_value(&columns[j], p);
 	row[TIMELINE_BAR] = value_bar(p->sum.live_bytes, most);
-	row[TIMELINE_CALLS_RATE] = rate(before->sum.calls, p->sum.calls, ns);
-	row[TIMELINE_BYTES_RATE] = rate(before->sum.bytes, p->sum.bytes, ns);
-	row[TIMELINE_FREES_RATE] = rate(before->sum.frees, p->sum.frees, ns);
+	const struct point_variance *v = &p->variance, *u = &before->variance;
+
+	row[TIMELINE_LIVE_BYTES] = value_estimate(row[TIMELINE_LIVE_BYTES], v->live_bytes);
+	row[TIMELINE_LIVE_BLOCKS] = value_estimate(row[TIMELINE_LIVE_BLOCKS], v->live_blocks);
+	row[TIMELINE_CALLS] = value_estimate(row[TIMELINE_CALLS], v->calls);
+	row[TIMELINE_BYTES] = value_estimate(row[TIMELINE_BYTES], v->bytes);
+	row[TIMELINE_FREES] = value_estimate(row[TIMELINE_FREES], v->frees);
+	row[TIMELINE_CALLS_RATE] = rate(before->sum.calls, p->sum.calls, ns, v->calls - u->calls);
+	row[TIMELINE_BYTES_RATE] = rate(before->sum.bytes, p->sum.bytes, ns, v->bytes - u->bytes);
+	row[TIMELINE_FREES_RATE] = rate(before->sum.frees, p->sum.frees, ns, v->frees - u->frees);
 	row[TIMELINE_SNAPSHOT] = p->snapshot ? value_number(UNIT_ID, p->snapshot) : value_unknown();
 	row[TIMELINE_MARK] = value_text(mark_text(result, p));
 	return row[TIMELINE_MARK].text != NULL;
@@ -366,7 +431,7 @@ static void say_top_sites(struct sentences *s, struct places *places, struct sel
 
 		if (e->m.live_bytes <= 0)
 			break;
-		words_add(&w, value_number(UNIT_BYTES, (uint64_t)e->m.live_bytes));
+		words_add(&w, selection_value(selection, &e->m));
 		words_add(&more, value_percent((uint64_t)e->m.live_bytes,
 					       (uint64_t)selection->sum.live_bytes));
 		words_text(&more, " of it from ");
@@ -385,7 +450,8 @@ static bool say_all(struct result *result, struct places *places, const struct s
 
 	words_headline(&w, result, sweep->profile);
 	words_text(&w, "peak ");
-	words_add(&w, value_number(UNIT_BYTES, sweep->peak_bytes));
+	words_add(&w, value_estimate(value_number(UNIT_BYTES, sweep->peak_bytes),
+				     sweep->peak_variance));
 	words_text(&w, " at ");
 	words_add(&w, value_number(UNIT_NS, sweep->peak_at_ns));
 	words_text(&w, " of ");
@@ -420,6 +486,7 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	result = result_begin("timeline", profile, query, 1);
 	if (!result || !sweep(&s))
 		goto end;
+	result->shows_peak = true;
 	result_head_add(result, "point_count", value_number(UNIT_COUNT, s.points.count));
 	thin(&s, query->limit);
 	done = fill_table(result, &s) && say_all(result, places, &s, &selection) &&

@@ -55,6 +55,9 @@ static struct heavy_amount amount_of(const struct selection *s, const struct ent
 					    [CALLS] = selection_raw(COST_CALLS, &e->m) } };
 
 	a.weight = magnitude(a.value);
+	a.variance = (float)selection_raw_variance(s->cost, &e->m);
+	a.also_variance[BLOCKS] = (float)selection_raw_variance(COST_BLOCKS, &e->m);
+	a.also_variance[CALLS] = (float)selection_raw_variance(COST_CALLS, &e->m);
 	return a;
 }
 
@@ -90,16 +93,18 @@ static void push_row(struct grower *g, const struct result_value row[TREE_COLUMN
 }
 
 static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS],
-			 const struct heavy_amount *total, int64_t self)
+			 const struct heavy_amount *total, int64_t self, float self_variance)
 {
 	const struct selection *s = g->selection;
 
 	row[TREE_SHARE] = value_percent(magnitude(selection_shown(s, s->cost, total->value)),
 					magnitude(selection_cost(s, &s->sum)));
-	row[TREE_TOTAL] = selection_number(s, s->cost, total->value);
-	row[TREE_SELF] = selection_number(s, s->cost, self);
-	row[TREE_BLOCKS] = selection_number(s, COST_BLOCKS, total->also[BLOCKS]);
-	row[TREE_CALLS] = selection_number(s, COST_CALLS, total->also[CALLS]);
+	row[TREE_TOTAL] = selection_number(s, s->cost, total->value, total->variance);
+	row[TREE_SELF] = selection_number(s, s->cost, self, self_variance);
+	row[TREE_BLOCKS] =
+		selection_number(s, COST_BLOCKS, total->also[BLOCKS], total->also_variance[BLOCKS]);
+	row[TREE_CALLS] =
+		selection_number(s, COST_CALLS, total->also[CALLS], total->also_variance[CALLS]);
 }
 
 static void push_node(struct grower *g, const struct heavy_node *n)
@@ -118,7 +123,7 @@ static void push_node(struct grower *g, const struct heavy_node *n)
 
 	if (!row[TREE_NAME].text)
 		g->failed = true;
-	fill_numbers(g, row, &n->amount, n->self);
+	fill_numbers(g, row, &n->amount, n->self, n->self_variance);
 	push_row(g, row);
 }
 
@@ -141,7 +146,7 @@ static void push_hidden(struct grower *g, const struct heavy_node *n)
 
 	if (!row[TREE_NAME].text)
 		g->failed = true;
-	fill_numbers(g, row, &n->folded, 0);
+	fill_numbers(g, row, &n->folded, 0, 0);
 	push_row(g, row);
 }
 

@@ -82,6 +82,20 @@ void measures_add(struct measures *sum, const struct measures *part)
 	sum->lifetime_ms = saturating_add_signed(sum->lifetime_ms, part->lifetime_ms);
 	sum->copied_bytes = saturating_add_signed(sum->copied_bytes, part->copied_bytes);
 	sum->realloc_calls = saturating_add_signed(sum->realloc_calls, part->realloc_calls);
+	if (part->variance.samples == 0)
+		return;
+	sum->variance.live_bytes += part->variance.live_bytes;
+	sum->variance.live_blocks += part->variance.live_blocks;
+	sum->variance.total_bytes += part->variance.total_bytes;
+	sum->variance.calls += part->variance.calls;
+	sum->variance.frees += part->variance.frees;
+	sum->variance.temporary += part->variance.temporary;
+	sum->variance.max_bytes += part->variance.max_bytes;
+	sum->variance.waste_bytes += part->variance.waste_bytes;
+	sum->variance.lifetime_ms += part->variance.lifetime_ms;
+	sum->variance.copied_bytes += part->variance.copied_bytes;
+	sum->variance.realloc_calls += part->variance.realloc_calls;
+	sum->variance.samples += part->variance.samples;
 }
 
 static int64_t scaled(int64_t value, uint64_t by, uint64_t through)
@@ -122,6 +136,37 @@ int64_t cost_of(enum cost_id cost, const struct measures *m, uint64_t duration_n
 	return 0;
 }
 
+double cost_variance(enum cost_id cost, const struct measures *m, uint64_t duration_ns)
+{
+	const double ns_in_ms = 1e6, per_second = duration_ns ? 1e9 / (double)duration_ns : 1;
+
+	switch (cost) {
+	case COST_LIVE:
+		return m->variance.live_bytes;
+	case COST_BLOCKS:
+		return m->variance.live_blocks;
+	case COST_TOTAL:
+		return m->variance.total_bytes;
+	case COST_CALLS:
+		return m->variance.calls;
+	case COST_TEMPORARY:
+		return m->variance.temporary;
+	case COST_MAX:
+		return m->variance.max_bytes;
+	case COST_WASTE:
+		return m->variance.waste_bytes;
+	case COST_LIFETIME:
+		return m->variance.lifetime_ms * ns_in_ms * ns_in_ms;
+	case COST_REALLOC:
+		return m->variance.copied_bytes;
+	case COST_RATE:
+		return m->variance.calls * per_second * per_second;
+	case COST_COUNT:
+		break;
+	}
+	return 0;
+}
+
 enum result_unit cost_unit(enum cost_id cost, bool change)
 {
 	enum result_unit unit = cost_rows[cost].unit;
@@ -142,10 +187,11 @@ struct result_value cost_value(enum cost_id cost, const struct measures *m, uint
 			       bool change)
 {
 	int64_t number = cost_of(cost, m, duration_ns);
+	struct result_value value =
+		change ? value_change(cost_unit(cost, true), number)
+		       : value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
 
-	if (change)
-		return value_change(cost_unit(cost, true), number);
-	return value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
+	return value_estimate(value, cost_variance(cost, m, duration_ns));
 }
 
 int cost_parse(const char *text, enum cost_id *ret_cost, struct moment *ret_at, struct error *error)

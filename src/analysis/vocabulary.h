@@ -24,6 +24,14 @@ struct measures {
 	int64_t lifetime_ms;  /* sum over the freed blocks */
 	int64_t copied_bytes; /* by realloc, to where the block moved */
 	int64_t realloc_calls;
+	/* Of estimates; 0 of what was counted. They add up, as the numbers do. */
+	struct {
+		float live_bytes, live_blocks;
+		float total_bytes, calls, frees;
+		float temporary, max_bytes, waste_bytes;
+		float lifetime_ms, copied_bytes, realloc_calls;
+		float samples; /* how many there are; not a variance */
+	} variance;
 };
 void measures_add(struct measures *sum, const struct measures *part);
 
@@ -63,6 +71,8 @@ extern const struct cost_word cost_words[];
 
 /* The number of a cost; `duration_ns` is what a rate is over. */
 int64_t cost_of(enum cost_id cost, const struct measures *measures, uint64_t duration_ns);
+/* The variance of that number. */
+double cost_variance(enum cost_id cost, const struct measures *measures, uint64_t duration_ns);
 /* The same as a value; with its sign shown if `change`. */
 struct result_value cost_value(enum cost_id cost, const struct measures *measures,
 			       uint64_t duration_ns, bool change);

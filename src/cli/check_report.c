@@ -7,6 +7,7 @@
 #include "cli/check_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,13 @@ static void print_row(FILE *out, const struct check_row *row)
 		fprintf(out, "%s: %s", row->program, row->why);
 		return;
 	}
-	fprintf(out, "%s  %s %s %s %s", row->program, name,
-		check_text(row->measure, row->value).text,
-		row->verdict == CHECK_BROKEN ? ">" : "<=",
-		check_text(row->measure, row->limit).text);
+	fprintf(out, "%s  %s %s", row->program, name, check_text(row->measure, row->value).text);
+	if (row->estimate)
+		fprintf(out, " (%s to %s in 95 of 100 cases)",
+			check_text(row->measure, row->low).text,
+			check_text(row->measure, row->high).text);
+	fprintf(out, " %s %s",
+		row->value > row->limit ? ">" : "<=", check_text(row->measure, row->limit).text);
 	if (row->has_baseline)
 		fprintf(out, " (baseline %s)", check_text(row->measure, row->baseline).text);
 	if (row->verdict == CHECK_UNKNOWN)
@@ -127,6 +131,11 @@ int check_print_json(FILE *out, const struct check *check)
 		json_field_string(&j, "verdict", verdict_name(row->verdict));
 		json_field_i64(&j, "value", row->value);
 		json_field_i64(&j, "limit", row->limit);
+		if (row->estimate) {
+			json_field_double(&j, "value_error", round(row->error));
+			json_field_i64(&j, "low", row->low);
+			json_field_i64(&j, "high", row->high);
+		}
 		if (row->has_baseline)
 			json_field_i64(&j, "baseline", row->baseline);
 		json_field_string(&j, "why", row->why);

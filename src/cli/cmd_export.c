@@ -198,12 +198,17 @@ static int export_recording(struct export_command *c, struct error *error)
 		c->asked.query.limit = SIZE_MAX;
 	c->asked.query.file = recording;
 	int status = export_profile(c, profile, output, error);
+	bool sampled = false;
 
+	for (size_t i = 0; i < profile->process_count; i++)
+		sampled |= profile->processes[i].interval != 0;
 	profile_free(profile);
 	if (status == 0 && strcmp(output, "-") != 0)
 		fprintf(stderr, "heapgauge: wrote %s\n", output);
 	if (status == 0 && c->exporter->lost)
 		fprintf(stderr, "heapgauge: %s\n", c->exporter->lost);
+	if (status == 0 && sampled)
+		fprintf(stderr, "heapgauge: %s\n", c->exporter->errors);
 	return status;
 }
 

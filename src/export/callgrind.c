@@ -20,7 +20,7 @@ struct writer {
 	const struct graph *graph;
 	struct numbering files, modules;
 	VECTOR(bool) named; /* functions whose name was written */
-	bool failed;
+	bool estimated, failed;
 };
 
 static void put_name(struct writer *w, const char *key, struct numbering *names, const char *name)
@@ -60,6 +60,15 @@ static const char *module_of(const struct writer *w, uint32_t function)
 	return w->graph->functions.at[function].place->frame.module;
 }
 
+/* Of a sampled recording the second event is the variance: it adds up as the first does. */
+static void put_cost(struct writer *w, uint32_t line, int64_t cost, double variance)
+{
+	fprintf(w->out, "%" PRIu32 " %" PRId64, line, cost);
+	if (w->estimated)
+		fprintf(w->out, " %" PRId64, whole_variance(variance));
+	fputc('\n', w->out);
+}
+
 static void put_call(struct writer *w, const struct graph_edge *e)
 {
 	/* Said only where it differs: callgrind_annotate makes file names shorter, but not that of a callee. */
@@ -69,8 +78,8 @@ static void put_call(struct writer *w, const struct graph_edge *e)
 		put_name(w, "cfi", &w->files, file_of(w, e->callee));
 	put_function(w, "cfn", e->callee);
 	/* A cost behind no calls would be the caller's own. */
-	fprintf(w->out, "calls=%" PRId64 " 0\n%" PRIu32 " %" PRId64 "\n", MAX(e->calls, (int64_t)1),
-		e->caller_line, e->entering);
+	fprintf(w->out, "calls=%" PRId64 " 0\n", MAX(e->calls, (int64_t)1));
+	put_cost(w, e->caller_line, e->entering, e->entering_variance);
 }
 
 static void put_functions(struct writer *w)
@@ -85,8 +94,8 @@ static void put_functions(struct writer *w)
 		put_name(w, "fl", &w->files, file_of(w, i));
 		put_function(w, "fn", i);
 		for (; line < g->lines.count && g->lines.at[line].function == i; line++)
-			fprintf(w->out, "%" PRIu32 " %" PRId64 "\n", g->lines.at[line].line,
-				g->lines.at[line].self);
+			put_cost(w, g->lines.at[line].line, g->lines.at[line].self,
+				 g->lines.at[line].variance);
 		for (; edge < g->edges.count && g->edges.at[edge].caller == i; edge++)
 			put_call(w, &g->edges.at[edge]);
 		fputc('\n', w->out);
@@ -99,17 +108,25 @@ int export_callgrind(const struct export_input *in, FILE *out, struct error *err
 
 	if (graph_build(&graph, in, true) < 0)
 		return no_memory(error);
-	struct writer w = { .out = out, .graph = &graph };
+	struct writer w = { .out = out, .graph = &graph, .estimated = is_estimated(in) };
+	const char *key = cost_rows[in->selection->cost].key;
 
 	for (size_t i = 0; i < graph.functions.count && !w.failed; i++)
 		w.failed = !vector_push(&w.named, false);
 	fprintf(out, "# callgrind format\nversion: 1\ncreator: heapgauge\npid: %u\ncmd: ",
 		in->profile->process_count ? in->profile->processes[0].pid : 0);
 	write_safe(out, in->profile->command, "", '?');
-	fprintf(out, "\npositions: line\nevents: %s\nsummary: %" PRId64 "\n\n",
-		cost_rows[in->selection->cost].key, graph.whole);
+	fprintf(out, "\npositions: line\nevents: %s", key);
+	if (w.estimated)
+		fprintf(out, " %s_variance\nsummary: %" PRId64 " %" PRId64 "\n\n", key, graph.whole,
+			whole_variance(graph.whole_variance));
+	else
+		fprintf(out, "\nsummary: %" PRId64 "\n\n", graph.whole);
 	put_functions(&w);
-	fprintf(out, "totals: %" PRId64 "\n", graph.whole);
+	fprintf(out, "totals: %" PRId64, graph.whole);
+	if (w.estimated)
+		fprintf(out, " %" PRId64, whole_variance(graph.whole_variance));
+	fputc('\n', out);
 	numbering_release(&w.files);
 	numbering_release(&w.modules);
 	vector_release(&w.named);

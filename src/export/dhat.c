@@ -210,8 +210,11 @@ static void put_points(struct json *j, const struct points *p, FILE *out)
 	json_end_array(j);
 }
 
-static void put_head(struct json *j, const struct profile *profile)
+static void put_head(struct json *j, const struct export_input *in, struct buffer *command)
 {
+	const struct profile *profile = in->profile;
+
+	buffer_printf(command, "%s%s", profile->command, estimate_words(in).text);
 	json_field_u64(j, "dhatFileVersion", 2);
 	json_field_string(j, "mode", "heap");
 	json_field_string(j, "verb", "Allocated");
@@ -220,7 +223,7 @@ static void put_head(struct json *j, const struct profile *profile)
 	json_field_string(j, "tu", "µs");
 	json_field_string(j, "Mtu", "s");
 	json_field_u64(j, "tuth", 10);
-	json_field_string(j, "cmd", profile->command);
+	json_field_string(j, "cmd", buffer_string(command));
 	json_field_u64(j, "pid", profile->process_count ? profile->processes[0].pid : 0);
 	json_field_u64(j, "tg", profile->peak_at_ns / 1000);
 	json_field_u64(j, "te", profile->duration_ns / 1000);
@@ -228,7 +231,7 @@ static void put_head(struct json *j, const struct profile *profile)
 
 int export_dhat(const struct export_input *in, FILE *out, struct error *error)
 {
-	struct buffer buffer = BUFFER_INIT;
+	struct buffer buffer = BUFFER_INIT, command = BUFFER_INIT;
 	struct json j = json_to(&buffer, JSON_COMPACT);
 	struct points points = { 0 };
 	bool done = collect(&points, in);
@@ -236,14 +239,15 @@ int export_dhat(const struct export_input *in, FILE *out, struct error *error)
 	if (done) {
 		merge_points(&points);
 		json_object(&j);
-		put_head(&j, in->profile);
+		put_head(&j, in, &command);
 		put_points(&j, &points, out);
 		json_end_object(&j);
 		buffer_char(&buffer, '\n');
-		done = !buffer.failed;
+		done = !buffer.failed && !command.failed;
 		flush(&buffer, out, 1);
 	}
 	buffer_release(&buffer);
+	buffer_release(&command);
 	vector_release(&points.list);
 	vector_release(&points.frames);
 	vector_release(&points.text_of);

@@ -25,11 +25,11 @@ static void put_function(FILE *out, const struct export_input *in, const struct 
 		write_safe(out, path_base(frame->file), "\"\\", '\'');
 	}
 	fputs("\\n", out);
-	graphviz_value(out, in, f->total);
+	graphviz_value(out, in, f->total, f->total_variance);
 	fprintf(out, " (%.1f%%)", 100 * graphviz_share(f->total, g->whole));
 	if (f->self) {
 		fputs("\\nself ", out);
-		graphviz_value(out, in, f->self);
+		graphviz_value(out, in, f->self, f->self_variance);
 	}
 	fputs("\", tooltip=\"", out);
 	write_safe(out, frame->full, "\"\\", '\'');
@@ -86,7 +86,7 @@ static void put_edges(FILE *out, const struct export_input *in, const struct gra
 		double hot = graphviz_share(e->total, g->whole);
 
 		fprintf(out, "  f%" PRIu32 " -> f%" PRIu32 " [label=\"", e->caller, e->callee);
-		graphviz_value(out, in, e->total);
+		graphviz_value(out, in, e->total, e->total_variance);
 		fprintf(out, "\", tooltip=\"%" PRId64 "\", penwidth=%.1f, color=", e->total,
 			1 + 5 * (hot < 0 ? 0 : hot));
 		graphviz_colour(out, hot);
@@ -104,15 +104,18 @@ int export_dot(const struct export_input *in, FILE *out, struct error *error)
 
 	if (shown) {
 		int64_t left_out = 0;
+		double left_variance = 0;
 
-		for (uint32_t i = 0; i < g.functions.count; i++)
+		for (uint32_t i = 0; i < g.functions.count; i++) {
 			left_out += shown[i] ? 0 : g.functions.at[i].self;
+			left_variance += shown[i] ? 0 : g.functions.at[i].self_variance;
+		}
 		fputs("digraph heapgauge {\n  label=\"", out);
 		write_safe(out, in->profile->command, "\"\\", '\'');
 		fprintf(out, "\\n%s ", in->selection->cost_word);
-		graphviz_value(out, in, g.whole);
+		graphviz_value(out, in, g.whole, g.whole_variance);
 		fprintf(out, " %s; not shown ", in->selection->moment);
-		graphviz_value(out, in, left_out);
+		graphviz_value(out, in, left_out, left_variance);
 		fputs("\";\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n", out);
 		for (uint32_t i = 0; i < g.functions.count; i++)
 			if (shown[i])

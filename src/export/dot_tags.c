@@ -42,11 +42,11 @@ static void put_tag(FILE *out, const struct export_input *in, const struct tag_t
 	fprintf(out, "  t%" PRIu32 " [label=\"", i);
 	write_safe(out, i ? n->name : in->profile->command, "\"\\", '\'');
 	fputs("\\n", out);
-	graphviz_value(out, in, total);
+	graphviz_value(out, in, total, entry_variance(in, &n->total.m));
 	fprintf(out, " (%.1f%%)", 100 * graphviz_share(total, whole));
 	if (self) {
 		fputs(i ? "\\nself " : "\\nno tag ", out);
-		graphviz_value(out, in, self);
+		graphviz_value(out, in, self, entry_variance(in, &n->self.m));
 	}
 	fprintf(out, "\\ntotal %s in %s calls", units_bytes(asked).text,
 		units_count(n->total.m.calls > 0 ? (uint64_t)n->total.m.calls : 0).text);
@@ -72,17 +72,20 @@ int export_dot_tags(const struct export_input *in, FILE *out, struct error *erro
 	if (tag_tree_build(&tree, in->selection, in->query) < 0)
 		return no_memory(error);
 	int64_t whole = selection_cost(in->selection, &tree.nodes[0].total.m), left_out = 0;
+	double left_variance = 0;
 	bool *shown = choose(&tree, in, whole);
 
-	for (uint32_t i = 0; shown && i < tree.count; i++)
+	for (uint32_t i = 0; shown && i < tree.count; i++) {
 		left_out += shown[i] ? 0 : selection_cost(in->selection, &tree.nodes[i].self.m);
+		left_variance += shown[i] ? 0 : entry_variance(in, &tree.nodes[i].self.m);
+	}
 	if (shown) {
 		fputs("digraph heapgauge {\n  label=\"", out);
 		write_safe(out, in->profile->command, "\"\\", '\'');
 		fprintf(out, "\\n%s ", in->selection->cost_word);
-		graphviz_value(out, in, whole);
+		graphviz_value(out, in, whole, entry_variance(in, &tree.nodes[0].total.m));
 		fprintf(out, " %s; not shown ", in->selection->moment);
-		graphviz_value(out, in, left_out);
+		graphviz_value(out, in, left_out, left_variance);
 		fputs("\";\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n", out);
 		for (uint32_t i = 0; i < tree.count; i++)
 			if (shown[i])

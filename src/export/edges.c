@@ -44,6 +44,8 @@ static void merge_edges(struct graph *g)
 			last->total += e->total;
 			last->entering += e->entering;
 			last->calls += e->calls;
+			last->total_variance += e->total_variance;
+			last->entering_variance += e->entering_variance;
 		} else {
 			g->edges.at[kept++] = *e;
 		}
@@ -60,10 +62,12 @@ static void merge_lines(struct graph *g)
 	for (size_t i = 0; i < g->lines.count; i++) {
 		struct graph_line *l = &g->lines.at[i], *last = &g->lines.at[kept ? kept - 1 : 0];
 
-		if (kept && compare_lines(l, last) == 0)
+		if (kept && compare_lines(l, last) == 0) {
 			last->self += l->self;
-		else
+			last->variance += l->variance;
+		} else {
 			g->lines.at[kept++] = *l;
+		}
 	}
 	g->lines.count = kept;
 }
@@ -77,9 +81,15 @@ struct builder {
 	VECTOR(bool) recursive; /* by frame of the stack: its function is on it further out */
 };
 
+/* What a stack has. */
+struct amount {
+	int64_t value, calls;
+	double variance;
+};
+
 /* Outermost frames first. */
-static bool add_function(struct builder *b, const struct place *place, int64_t self, int64_t value,
-			 bool *ret_recursive)
+static bool add_function(struct builder *b, const struct place *place, bool innermost,
+			 const struct amount *amount, bool *ret_recursive)
 {
 	static const struct graph_function none = { 0 };
 	struct graph *g = b->graph;
@@ -97,8 +107,10 @@ static bool add_function(struct builder *b, const struct place *place, int64_t s
 	*met = b->stack;
 	if (!f->place)
 		f->place = place;
-	f->self += self;
-	f->total += *ret_recursive ? 0 : value;
+	f->self += innermost ? amount->value : 0;
+	f->self_variance += innermost ? amount->variance : 0;
+	f->total += *ret_recursive ? 0 : amount->value;
+	f->total_variance += *ret_recursive ? 0 : amount->variance;
 	return true;
 }
 
@@ -125,7 +137,7 @@ static bool edge_before(struct place_chain stack, size_t at, bool lines)
 	return false;
 }
 
-static bool add_edges(struct builder *b, struct place_chain stack, int64_t value, int64_t calls)
+static bool add_edges(struct builder *b, struct place_chain stack, const struct amount *amount)
 {
 	for (size_t i = 0; i + 1 < stack.count; i++) {
 		struct graph_edge edge = edge_at(stack, i, b->lines);
@@ -133,30 +145,34 @@ static bool add_edges(struct builder *b, struct place_chain stack, int64_t value
 
 		if (recursive && edge_before(stack, i, b->lines))
 			continue;
-		edge.total = value;
-		edge.entering = recursive ? 0 : value;
-		edge.calls = calls;
+		edge.total = amount->value;
+		edge.total_variance = amount->variance;
+		edge.entering = recursive ? 0 : amount->value;
+		edge.entering_variance = recursive ? 0 : amount->variance;
+		edge.calls = amount->calls;
 		if (!vector_push(&b->graph->edges, edge))
 			return false;
 	}
 	return true;
 }
 
-static bool add_stack(struct builder *b, struct place_chain stack, int64_t value, int64_t calls)
+static bool add_stack(struct builder *b, struct place_chain stack, const struct amount *amount)
 {
-	b->graph->whole += value;
+	b->graph->whole += amount->value;
+	b->graph->whole_variance += amount->variance;
 	b->stack++;
 	if (stack.count == 0)
 		return true;
-	const struct graph_line line = { stack.at[0]->function, stack.at[0]->frame.line, value };
+	const struct graph_line line = { stack.at[0]->function, stack.at[0]->frame.line,
+					 amount->value, amount->variance };
 
 	b->recursive.count = 0;
 	if (!vector_push(&b->graph->lines, line) || !vector_reserve(&b->recursive, stack.count))
 		return false;
 	for (size_t i = stack.count; i-- > 0;)
-		if (!add_function(b, stack.at[i], i == 0 ? value : 0, value, &b->recursive.at[i]))
+		if (!add_function(b, stack.at[i], i == 0, amount, &b->recursive.at[i]))
 			return false;
-	return add_edges(b, stack, value, calls);
+	return add_edges(b, stack, amount);
 }
 
 int graph_build(struct graph *g, const struct export_input *in, bool lines)
@@ -169,13 +185,13 @@ int graph_build(struct graph *g, const struct export_input *in, bool lines)
 	*g = (struct graph){ 0 };
 	for (size_t i = 0; i < in->selection->count && done; i++) {
 		const struct entry *e = &in->selection->entries[i];
-		int64_t value = selection_cost(in->selection, &e->m);
+		const struct amount amount = { selection_cost(in->selection, &e->m), e->m.calls,
+					       entry_variance(in, &e->m) };
 		struct place_chain stack;
 
-		if (value == 0)
+		if (amount.value == 0)
 			continue;
-		done = entry_stack(in, e, &scratch, &stack) == 0 &&
-		       add_stack(&b, stack, value, e->m.calls);
+		done = entry_stack(in, e, &scratch, &stack) == 0 && add_stack(&b, stack, &amount);
 		if (g->edges.count > MERGE_AT)
 			merge_edges(g);
 	}

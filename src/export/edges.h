@@ -8,6 +8,7 @@
 struct graph_function {
 	const struct place *place;
 	int64_t self, total; /* a recursion is counted once for each stack */
+	double self_variance, total_variance;
 };
 
 /* From a line of one function into another. */
@@ -17,12 +18,14 @@ struct graph_edge {
 	int64_t total;		 /* of the stacks that go along it */
 	int64_t entering;	 /* of those among them that were not in the callee already */
 	int64_t calls;
+	double total_variance, entering_variance;
 };
 
 /* What a function asked for itself, by line. */
 struct graph_line {
 	uint32_t function, line;
 	int64_t self;
+	double variance;
 };
 
 struct graph {
@@ -31,6 +34,7 @@ struct graph {
 	VECTOR(struct graph_edge) edges; /* by caller, line, callee */
 	VECTOR(struct graph_line) lines; /* by function, line */
 	int64_t whole;
+	double whole_variance;
 };
 
 /* -1 if out of memory. */

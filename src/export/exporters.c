@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The TABLE of exporters. The row's words are what `heapgauge export --format` accepts and its help
- * shows; `lost` is printed beside the file, because a format that is silent about what it leaves out
- * is taken for the whole.
+ * shows; `lost`, and of a sampled recording `errors`, are printed beside the file, because a format that
+ * is silent about what it leaves out is taken for the whole.
  */
 #include "export/exporters.h"
 
@@ -10,36 +10,53 @@
 
 const struct exporter exporters[] = {
 	{ "pprof", "pprof, Pyroscope, Parca, Grafana, Speedscope", export_pprof, ".pb.gz", NULL,
+	  .errors =
+		  "variances, the squares of standard errors, are sample types of their own: they add up",
 	  .takes = TAKES_COST | TAKES_MOMENT },
 	{ "folded", "flamegraph.pl, inferno, Speedscope: one stack to a line", export_folded,
 	  ".folded", "folded stacks carry one number: choose it with --cost",
+	  .errors =
+		  "folded stacks have no place for how far the estimates may be off: the report has it",
 	  .takes = TAKES_COST | TAKES_MOMENT },
 	{ "speedscope", "speedscope.app", export_speedscope, ".speedscope.json", NULL,
+	  .errors = "how far the estimates may be off stands behind the name of each profile",
 	  .takes = TAKES_COST | TAKES_MOMENT },
 	{ "dot", "Graphviz: the call graph, hot path coloured", export_dot, ".dot",
 	  "the graph shows what --threshold (1 %) and --limit leave",
+	  .errors = "behind +- is the standard error of each estimate",
 	  .takes = TAKES_COST | TAKES_MOMENT | TAKES_LIMIT | TAKES_THRESHOLD },
 	{ "dot-tags", "Graphviz: the tree of tags, see the view tags", export_dot_tags, ".tags.dot",
 	  "a tree of tags has no stacks",
+	  .errors = "behind +- is the standard error of each estimate",
 	  .takes = TAKES_COST | TAKES_MOMENT | TAKES_LIMIT | TAKES_THRESHOLD },
 	{ "gprof2dot", "gprof2dot -f json", export_gprof2dot, ".gprof2dot.json",
 	  "gprof2dot has no files and lines, and shares out a recursion its own way",
+	  .errors =
+		  "how far the estimates may be off stands behind the name of the cost, for all together",
 	  .takes = TAKES_COST | TAKES_MOMENT },
 	{ "callgrind", "callgrind_annotate, KCachegrind", export_callgrind, ".callgrind",
 	  "a call into a function that is on the stack already has no cost of its own",
+	  .errors = "a second event is the variance, the square of the standard error: it adds up",
 	  .takes = TAKES_COST | TAKES_MOMENT },
 	{ "massif", "ms_print, massif-visualizer", export_massif, ".massif",
-	  "massif has one process, and stacks of its peak alone", .takes = TAKES_THRESHOLD },
+	  "massif has one process, and stacks of its peak alone",
+	  .errors = "how far the estimates may be off stands in desc, for all together",
+	  .takes = TAKES_THRESHOLD },
 	{ "dhat", "valgrind's dh_view.html", export_dhat, ".dhat.json",
-	  "DHAT has reads and writes of blocks, which are not recorded", .takes = 0 },
+	  "DHAT has reads and writes of blocks, which are not recorded",
+	  .errors = "how far the estimates may be off stands behind the command, for all together",
+	  .takes = 0 },
 	{ "heaptrack", "heaptrack_print, heaptrack_gui: peak and leaks", export_heaptrack,
 	  ".heaptrack",
 	  "heaptrack replays single calls: peak and leaks are kept, the calls between "
 	  "are not",
+	  .errors = "how far the estimates may be off stands behind the command, for all together",
 	  .takes = 0 },
 	{ "csv", "spreadsheets, DuckDB: one row for each site", export_csv, ".csv", NULL,
+	  .errors = "columns that end in _error are the standard errors of the estimates",
 	  .takes = TAKES_MOMENT, .kinds = KINDS_ALL },
 	{ "jsonl", "jq, databases: one object for each site", export_jsonl, ".jsonl", NULL,
+	  .errors = "keys that end in _error are the standard errors of the estimates",
 	  .takes = TAKES_MOMENT, .kinds = KINDS_ALL },
 	{ NULL },
 };

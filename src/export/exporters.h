@@ -34,8 +34,10 @@ struct exporter {
 	const char *name;
 	const char *help; /* one line, no full stop: what opens it */
 	exporter_run *run;
-	const char *suffix;	/* of a file's name, with its dot */
-	const char *lost;	/* what the format cannot carry, as a sentence; NULL: nothing */
+	const char *suffix; /* of a file's name, with its dot */
+	const char *lost;   /* what the format cannot carry, as a sentence; NULL: nothing */
+	const char *
+		errors; /* of a sampled recording: where the errors of its estimates are, as a sentence */
 	unsigned takes;		/* enum export_takes */
 	enum query_kinds kinds; /* where the question says nothing; DEFAULT: heap */
 };

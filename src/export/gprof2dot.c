@@ -57,7 +57,11 @@ int export_gprof2dot(const struct export_input *in, FILE *out, struct error *err
 	json_key(&j, "costs");
 	json_array(&j);
 	json_object(&j);
-	json_field_string(&j, "description", in->selection->cost_word);
+	char description[256];
+
+	snprintf(description, sizeof description, "%s%s", in->selection->cost_word,
+		 estimate_words(in).text);
+	json_field_string(&j, "description", description);
 	json_field_string(&j, "unit", cost_unit_word(in->selection->cost));
 	json_end_object(&j);
 	json_end_array(&j);

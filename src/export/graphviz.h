@@ -19,14 +19,17 @@ static inline void graphviz_colour(FILE *out, double hot)
 		(unsigned)(220 - 180 * hot));
 }
 
-/* A number of the cost asked for. */
-static inline void graphviz_value(FILE *out, const struct export_input *in, int64_t value)
+/* A number of the cost asked for, and of an estimate its standard error. */
+static inline void graphviz_value(FILE *out, const struct export_input *in, int64_t value,
+				  double variance)
 {
 	uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 
 	fprintf(out, "%s%s", value < 0 ? "-" : "",
 		cost_rows[in->selection->cost].unit == UNIT_BYTES ? units_bytes(size).text
 								  : units_count(size).text);
+	if (variance != 0 && size)
+		fprintf(out, " +-%.1f%%", 100 * sqrt(fabs(variance)) / (double)size);
 }
 
 #endif

@@ -181,7 +181,7 @@ int export_heaptrack(const struct export_input *in, FILE *out, struct error *err
 	if (make_traces(&w)) {
 		fputs("v 10400 3\nX ", out);
 		write_safe(out, in->profile->command, "", '?');
-		fputs("\nI 1000 0\n", out);
+		fprintf(out, "%s\nI 1000 0\n", estimate_words(in).text);
 		play(&w, RISE);
 		fprintf(out, "c %" PRIx64 "\n", in->profile->peak_at_ns / 1000000);
 		play(&w, FALL);

@@ -237,7 +237,7 @@ int export_massif(const struct export_input *in, FILE *out, struct error *error)
 		return -1;
 	m.root = gather(&m, &peak, p);
 	m.least = m.percent / 100 * (double)m.root.bytes;
-	fputs("desc: heapgauge export\ncmd: ", out);
+	fprintf(out, "desc: heapgauge export%s\ncmd: ", estimate_words(in).text);
 	write_safe(out, p->command, COMMENT, '\'');
 	fputs("\ntime_unit: ms\n", out);
 	if (!m.failed)

@@ -9,8 +9,12 @@
  *
  * Sample types are those of every heap profile: alloc_objects, alloc_space, inuse_objects,
  * inuse_space; the last two of the moment asked for. A cost that is none of them is a fifth.
+ *
+ * Of a sampled recording each has its variance as one more type: standard errors do not add up, as a reader does with
+ * whatever the values of a function are, but their squares do.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +46,7 @@ enum {
 struct sample_type {
 	const char *name;
 	enum cost_id cost;
+	const char *variance; /* the name of its variance's type; NULL: every block was recorded */
 };
 
 enum { TYPES_MAX = 5 };
@@ -183,6 +188,9 @@ static void put_sample(struct writer *w, const struct entry *e)
 	for (size_t i = 0; i < w->type_count; i++)
 		push_id(w,
 			(uint64_t)cost_of(w->types[i].cost, &e->m, w->in->selection->duration_ns));
+	for (size_t i = 0; i < w->type_count && w->types[i].variance; i++)
+		push_id(w, (uint64_t)whole_variance(fabs(cost_variance(
+				   w->types[i].cost, &e->m, w->in->selection->duration_ns))));
 	put_packed(w, 2);
 	if (w->in->profile->process_count > 1)
 		put_label(w, "pid", e->process->pid);
@@ -311,10 +319,10 @@ static void put_strings(struct writer *w)
 static void put_types(struct writer *w)
 {
 	static const struct sample_type usual[] = {
-		{ "alloc_objects", COST_CALLS },
-		{ "alloc_space", COST_TOTAL },
-		{ "inuse_objects", COST_BLOCKS },
-		{ "inuse_space", COST_LIVE },
+		{ "alloc_objects", COST_CALLS, "alloc_objects_variance" },
+		{ "alloc_space", COST_TOTAL, "alloc_space_variance" },
+		{ "inuse_objects", COST_BLOCKS, "inuse_objects_variance" },
+		{ "inuse_space", COST_LIVE, "inuse_space_variance" },
 	};
 	enum cost_id cost = w->in->selection->cost;
 
@@ -324,10 +332,27 @@ static void put_types(struct writer *w)
 		if (usual[i].cost == cost)
 			w->asked = i;
 	if (w->asked == w->type_count)
-		w->types[w->type_count++] = (struct sample_type){ cost_rows[cost].key, cost };
+		w->types[w->type_count++] =
+			(struct sample_type){ cost_rows[cost].key, cost, "variance" };
 	for (size_t i = 0; i < w->type_count; i++)
 		put_value_type(w, PROFILE_SAMPLE_TYPE, w->types[i].name,
 			       cost_unit_word(w->types[i].cost));
+	for (size_t i = 0; i < w->type_count; i++) {
+		if (!is_estimated(w->in))
+			w->types[i].variance = NULL;
+		else
+			put_value_type(w, PROFILE_SAMPLE_TYPE, w->types[i].variance, "variance");
+	}
+}
+
+/* One for each byte, or for each so many on average. */
+static uint64_t period_of(const struct profile *profile)
+{
+	uint64_t period = 1;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		period = MAX(period, profile->processes[i].interval);
+	return period;
 }
 
 static void put_all(struct writer *w, struct arena *arena)
@@ -344,9 +369,12 @@ static void put_all(struct writer *w, struct arena *arena)
 	put_number(&w->bytes, PROFILE_TIME_NANOS, profile->started_real_ns);
 	put_number(&w->bytes, PROFILE_DURATION_NANOS, profile->duration_ns);
 	put_value_type(w, PROFILE_PERIOD_TYPE, "space", "bytes");
-	put_number(&w->bytes, PROFILE_PERIOD, 1); /* every byte was counted */
+	put_number(&w->bytes, PROFILE_PERIOD, period_of(profile));
 	put_number(&w->bytes, PROFILE_COMMENT, text_id(w, profile->command));
 	put_number(&w->bytes, PROFILE_COMMENT, text_id(w, live_moment(w->in->selection)));
+	if (is_estimated(w->in))
+		put_number(&w->bytes, PROFILE_COMMENT,
+			   text_id(w, arena_strdup(arena, estimate_words(w->in).text + 1)));
 	put_number(&w->bytes, PROFILE_DEFAULT_SAMPLE_TYPE, text_id(w, w->types[w->asked].name));
 	put_strings(w);
 	w->failed |= w->bytes.failed;

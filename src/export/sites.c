@@ -4,9 +4,11 @@
  * to a line. The columns are the same in both, and so are their names everywhere else.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "export/stacks.h"
+#include "model/estimates.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 #include "util/json.h"
@@ -55,31 +57,70 @@ static const char *const number_names[NUMBERS] = {
 
 struct numbers {
 	int64_t at[NUMBERS];
+	double errors[NUMBERS]; /* standard errors of estimates */
 };
+
+/* What each is a part of; the others are of the selection. */
+static const enum variance_rule rules[NUMBERS] = {
+	[CALLS] = VARIANCE_CALLS,
+	[TOTAL_BYTES] = VARIANCE_BYTES,
+	[FREES] = VARIANCE_FREES,
+	[FREED_BYTES] = VARIANCE_FREED_BYTES,
+	[LEAKED_BYTES] = VARIANCE_LIVE_BYTES,
+	[LEAKED_BLOCKS] = VARIANCE_LIVE_BLOCKS,
+	[PEAK_BYTES] = VARIANCE_PEAK_BYTES,
+	[PEAK_BLOCKS] = VARIANCE_PEAK_BLOCKS,
+	[MAX_BYTES] = VARIANCE_BYTES,
+	[TEMPORARY_CALLS] = VARIANCE_CALLS,
+	[WASTE_BYTES] = VARIANCE_WASTE,
+	[REALLOC_CALLS] = VARIANCE_CALLS,
+	[MOVED_CALLS] = VARIANCE_CALLS,
+	[COPIED_BYTES] = VARIANCE_BYTES,
+};
+
+static void fill_errors(struct numbers *numbers, const struct selection *s, const struct entry *e,
+			const struct site_numbers *n)
+{
+	for (size_t i = 0; i < NUMBERS; i++) {
+		double variance = estimate_variance(n, rules[i], (uint64_t)numbers->at[i]);
+
+		if (i == LIVE_BYTES)
+			variance = e->m.variance.live_bytes;
+		else if (i == LIVE_BLOCKS)
+			variance = e->m.variance.live_blocks;
+		else if (i == LIFETIME_NS)
+			variance = cost_variance(COST_LIFETIME, &e->m, s->duration_ns);
+		numbers->errors[i] = sqrt(fabs(variance));
+	}
+}
 
 static struct numbers numbers_of(const struct selection *s, const struct entry *e)
 {
 	const struct site_numbers n = selection_numbers(s, e);
 
-	return (struct numbers){ {
-		[CALLS] = (int64_t)n.calls,
-		[TOTAL_BYTES] = (int64_t)n.bytes,
-		[FREES] = (int64_t)n.frees,
-		[FREED_BYTES] = (int64_t)n.freed_bytes,
-		[LIVE_BYTES] = e->m.live_bytes,
-		[LIVE_BLOCKS] = e->m.live_blocks,
-		[LEAKED_BYTES] = (int64_t)n.live_bytes,
-		[LEAKED_BLOCKS] = (int64_t)n.live_blocks,
-		[PEAK_BYTES] = (int64_t)n.peak_bytes,
-		[PEAK_BLOCKS] = (int64_t)n.peak_blocks,
-		[MAX_BYTES] = (int64_t)n.max_bytes,
-		[TEMPORARY_CALLS] = (int64_t)n.temporary_calls,
-		[WASTE_BYTES] = (int64_t)n.slack_bytes,
-		[LIFETIME_NS] = cost_of(COST_LIFETIME, &e->m, s->duration_ns),
-		[REALLOC_CALLS] = (int64_t)n.reallocs.calls,
-		[MOVED_CALLS] = (int64_t)n.reallocs.moved_calls,
-		[COPIED_BYTES] = (int64_t)n.reallocs.moved_bytes,
-	} };
+	struct numbers numbers = { .at = {
+					   [CALLS] = (int64_t)n.calls,
+					   [TOTAL_BYTES] = (int64_t)n.bytes,
+					   [FREES] = (int64_t)n.frees,
+					   [FREED_BYTES] = (int64_t)n.freed_bytes,
+					   [LIVE_BYTES] = e->m.live_bytes,
+					   [LIVE_BLOCKS] = e->m.live_blocks,
+					   [LEAKED_BYTES] = (int64_t)n.live_bytes,
+					   [LEAKED_BLOCKS] = (int64_t)n.live_blocks,
+					   [PEAK_BYTES] = (int64_t)n.peak_bytes,
+					   [PEAK_BLOCKS] = (int64_t)n.peak_blocks,
+					   [MAX_BYTES] = (int64_t)n.max_bytes,
+					   [TEMPORARY_CALLS] = (int64_t)n.temporary_calls,
+					   [WASTE_BYTES] = (int64_t)n.slack_bytes,
+					   [LIFETIME_NS] =
+						   cost_of(COST_LIFETIME, &e->m, s->duration_ns),
+					   [REALLOC_CALLS] = (int64_t)n.reallocs.calls,
+					   [MOVED_CALLS] = (int64_t)n.reallocs.moved_calls,
+					   [COPIED_BYTES] = (int64_t)n.reallocs.moved_bytes,
+				   } };
+
+	fill_errors(&numbers, s, e, &n);
+	return numbers;
 }
 
 /* Inside quotes: a quote is two of them. A ; is what separates the frames of a stack. */
@@ -114,13 +155,17 @@ static void put_csv_row(FILE *out, const struct selection *s, const struct entry
 	const struct numbers numbers = numbers_of(s, e);
 	const struct place *owner = places_owner(stack);
 	const struct result_frame *f = owner ? &owner->frame : NULL;
+	bool estimated = s->sum.variance.samples > 0;
 
 	fprintf(out, "%u,%u,%s,", e->process->pid, e->site->id.v, profile_kind_name(e->site->kind));
 	put_quoted(out, tag);
 	fputc(',', out);
 	put_quoted(out, profile_tag_pool(e->process, e->site->tag));
-	for (size_t i = 0; i < NUMBERS; i++)
+	for (size_t i = 0; i < NUMBERS; i++) {
 		fprintf(out, ",%" PRId64, numbers.at[i]);
+		if (estimated)
+			fprintf(out, ",%.0f", numbers.errors[i]);
+	}
 	fputc(',', out);
 	put_quoted(out, f ? f->function : "");
 	fputc(',', out);
@@ -144,7 +189,8 @@ int export_csv(const struct export_input *in, FILE *out, struct error *error)
 
 	fputs("process,site,kind,tag,pool", out);
 	for (size_t i = 0; i < NUMBERS; i++)
-		fprintf(out, ",%s", number_names[i]);
+		fprintf(out, is_estimated(in) ? ",%s,%s_error" : ",%s", number_names[i],
+			number_names[i]);
 	fputs(",function,file,line,module,stack\n", out);
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
 		const struct entry *e = &in->selection->entries[i];
@@ -173,8 +219,14 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 	json_field_string(j, "kind", profile_kind_name(e->site->kind));
 	json_field_string(j, "tag", *tag ? tag : NULL);
 	json_field_string(j, "pool", *pool ? pool : NULL);
-	for (size_t i = 0; i < NUMBERS; i++)
+	for (size_t i = 0; i < NUMBERS; i++) {
+		char key[32];
+
 		json_field_i64(j, number_names[i], numbers.at[i]);
+		snprintf(key, sizeof key, "%s_error", number_names[i]);
+		if (s->sum.variance.samples > 0)
+			json_field_double(j, key, round(numbers.errors[i]));
+	}
 	json_field_string(j, "function", f ? f->function : NULL);
 	json_field_string(j, "file", f ? f->file : NULL);
 	json_field_u64(j, "line", f ? f->line : 0);

@@ -6,6 +6,7 @@
  */
 #include "export/stacks.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -27,6 +28,35 @@ static int64_t value_of(const struct export_input *in, const struct question *q,
 	const struct site_numbers n = selection_numbers(in->selection, e);
 
 	return (int64_t)(q->at == MOMENT_PEAK ? n.peak_bytes : n.live_bytes);
+}
+
+static double variance_of(const struct export_input *in, const struct question *q,
+			  const struct entry *e)
+{
+	if (q->at == MOMENT_DEFAULT)
+		return cost_variance(q->cost, &e->m, in->selection->duration_ns);
+	const struct site_numbers n = selection_numbers(in->selection, e);
+
+	return q->at == MOMENT_PEAK ? n.peak_bytes_variance : n.live_bytes_variance;
+}
+
+/* "peak", and of estimates how far their sum may be off: "peak +-1.2 %". */
+static void write_name(const struct export_input *in, struct json *j, const struct question *q)
+{
+	char name[128];
+	double sum = 0, variance = 0;
+
+	for (size_t i = 0; i < in->selection->count; i++) {
+		int64_t value = value_of(in, q, &in->selection->entries[i]);
+
+		sum += value > 0 ? (double)value : 0;
+		variance += fabs(variance_of(in, q, &in->selection->entries[i]));
+	}
+	snprintf(name, sizeof name, "%s", q->name);
+	if (variance > 0 && sum > 0)
+		snprintf(name, sizeof name, "%s \u00b1%.1f %%", q->name,
+			 100 * sqrt(variance) / sum);
+	json_field_string(j, "name", name);
 }
 
 static void flush(struct buffer *b, FILE *out, bool all)
@@ -153,7 +183,7 @@ static int write_questions(const struct export_input *in, struct json *j,
 
 		json_object(j);
 		json_field_string(j, "type", "sampled");
-		json_field_string(j, "name", q->name);
+		write_name(in, j, q);
 		json_field_string(j, "unit", unit_of(q->cost));
 		json_field_u64(j, "startValue", 0);
 		status = write_samples(in, j, frames, q, out);

@@ -3,9 +3,12 @@
 #include "export/stacks.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
+#include "model/estimates.h"
 #include "util/files.h"
 #include "util/utf8.h"
 
@@ -188,4 +191,46 @@ void write_valgrind_frame(FILE *out, const struct place *place, const char *bad)
 		write_safe(out, f->module[0] ? f->module : "unknown", bad, '\'');
 	}
 	fputc(')', out);
+}
+
+bool is_estimated(const struct export_input *in)
+{
+	return in->selection->sum.variance.samples > 0;
+}
+
+double entry_variance(const struct export_input *in, const struct measures *measures)
+{
+	return fabs(cost_variance(in->selection->cost, measures, in->selection->duration_ns));
+}
+
+int64_t whole_variance(double variance)
+{
+	return saturating_i64(round(variance));
+}
+
+static double percent(double variance, uint64_t number)
+{
+	return number ? 100 * sqrt(fabs(variance)) / (double)number : 0;
+}
+
+struct estimate_words estimate_words(const struct export_input *in)
+{
+	struct estimate_words words = { "" };
+	struct site_numbers sum = { 0 };
+
+	if (!is_estimated(in))
+		return words;
+	for (size_t i = 0; i < in->selection->count; i++) {
+		const struct site_numbers n =
+			selection_numbers(in->selection, &in->selection->entries[i]);
+
+		estimates_add(&sum, &n);
+	}
+	snprintf(words.text, sizeof words.text,
+		 " (estimates from %" PRIu64
+		 " samples; standard errors: total %.1f %%, peak %.1f %%, left %.1f %%)",
+		 sum.samples, percent(sum.bytes_variance, sum.bytes),
+		 percent(sum.peak_bytes_variance, sum.peak_bytes),
+		 percent(sum.live_bytes_variance, sum.live_bytes));
+	return words;
 }

@@ -55,6 +55,20 @@ const char *live_moment(const struct selection *selection);
 /* "bytes", "count" or "nanoseconds". */
 const char *cost_unit_word(enum cost_id cost);
 
+/*
+ * Of a sampled recording, for formats with room for a sentence but not for errors of their numbers: " (estimates from 7075
+ * samples; standard errors: total 1.1 %, peak 1.2 %, left 1.1 %)". Else empty.
+ */
+struct estimate_words {
+	char text[160];
+};
+struct estimate_words estimate_words(const struct export_input *input);
+/* Whether any number is an estimate. */
+bool is_estimated(const struct export_input *input);
+/* The variance of the cost, of some part of the selection; as an integer, which is what formats add up. */
+double entry_variance(const struct export_input *input, const struct measures *measures);
+int64_t whole_variance(double variance);
+
 /* "0x401136: main (main.c:12)", as massif and DHAT have it; characters of `bad` become quotes. */
 void write_valgrind_frame(FILE *out, const struct place *place, const char *bad);
 

@@ -545,7 +545,6 @@ static void read_process(struct reading *reading)
 
 	memcpy(allocator, header->allocator, sizeof allocator);
 	process->pid = LIVE_LOAD(header->pid);
-	process->mode = LIVE_MODE_EXACT;
 	process->granule_bytes =
 		1ull << MIN(LIVE_LOAD(header->granule_shift), (uint32_t)LIVE_SMALL_SHIFT);
 	process->depth_limit = LIVE_LOAD(header->depth_limit);
@@ -559,6 +558,15 @@ static void read_process(struct reading *reading)
 	process->command = new_text(reading, "", 0);
 	process->exe = new_text(reading, "", 0);
 	process->allocator = new_text(reading, allocator, strnlen(allocator, sizeof allocator));
+}
+
+/* The dial is not part of the profile; the youngest site was made under the mode that it showed last. */
+static uint32_t last_mode(const struct process_rows *rows)
+{
+	for (size_t i = rows->site_count; i > LIVE_SITE_FIRST; i--)
+		if (rows->sites[i - 1].kind == LIVE_KIND_HEAP)
+			return rows->sites[i - 1].interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT;
+	return LIVE_MODE_EXACT;
 }
 
 int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_rows *ret,
@@ -586,6 +594,7 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_row
 		return fail(error, "no memory left for the rows");
 	}
 	sum_cells(&rows);
+	rows.process.mode = last_mode(&rows);
 	*ret = rows;
 	return 0;
 }

@@ -11,13 +11,12 @@
  */
 #include "model/build.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "base/confidence.h"
+#include "model/estimates.h"
 #include "model/history.h"
 #include "model/missed.h"
 #include "model/site_sums.h"
@@ -224,7 +223,6 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->exe = text_or_empty(row->exe);
 	p->allocator = text_or_empty(row->allocator);
 	p->linked_in = text_or_empty(row->linked_in);
-	p->mode = row->mode == LIVE_MODE_EXACT ? "exact" : "dormant";
 	p->end = end_of(row->end);
 	p->exit_code = row->exit_code;
 	p->started_real_ns = row->started_real_ns;
@@ -259,39 +257,38 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 		p->end_rss_bytes = rows->series[i - 1].rss_bytes;
 }
 
-static uint64_t half_width(double variance, uint64_t samples)
+/* A mode that was turned while the program ran leaves sites of several. What found no room for a site of its own says
+ * nothing about the mode. */
+static const char *mode_of(const struct profile_process *p, uint32_t at_end)
 {
-	return variance > 0 ? (uint64_t)(confidence_factor(samples) * sqrt(variance)) : 0;
-}
-
-/* At the peak the estimate is as good as that of all bytes is, for as many. It is the largest of many estimates, and so
- * rather too high. */
-static void take_errors(struct profile_process *p)
-{
-	struct site_numbers sum = { 0 };
+	bool exact = false;
 
 	for (size_t i = 0; i < p->site_count; i++) {
-		const struct site_numbers *n = &p->sites[i].numbers;
+		const struct profile_site *site = &p->sites[i];
 
-		p->interval = MAX(p->interval, p->sites[i].interval);
-		sum.samples += n->samples;
-		sum.calls_variance += n->calls_variance;
-		sum.bytes_variance += n->bytes_variance;
-		sum.live_blocks_variance += n->live_blocks_variance;
-		sum.live_bytes_variance += n->live_bytes_variance;
+		exact |= site->kind == PROFILE_HEAP && site->interval == 0 &&
+			 profile_node(p, site->node).frame.mark != MARK_OTHER;
 	}
-	if (p->interval == 0)
-		return;
-	p->mode = "sampled";
-	p->samples = sum.samples;
-	p->error.calls = half_width(sum.calls_variance, sum.samples);
-	p->error.bytes = half_width(sum.bytes_variance, sum.samples);
-	p->error.live_blocks = half_width(sum.live_blocks_variance, sum.samples);
-	p->error.live_bytes = half_width(sum.live_bytes_variance, sum.samples);
-	if (p->bytes)
-		p->error.peak_bytes =
-			half_width(sum.bytes_variance * ((double)p->peak_bytes / (double)p->bytes),
-				   sum.samples);
+	if (p->interval)
+		return exact ? "mixed" : "sampled";
+	if (exact)
+		return "exact";
+	/* Nothing was recorded: what it would have been by. */
+	return at_end == LIVE_MODE_SAMPLE  ? "sampled"
+	       : at_end == LIVE_MODE_EXACT ? "exact"
+					   : "dormant";
+}
+
+static void sum_sites(struct profile_process *p)
+{
+	for (size_t i = 0; i < p->site_count; i++) {
+		if (p->sites[i].kind != PROFILE_HEAP)
+			continue;
+		p->interval = MAX(p->interval, p->sites[i].interval);
+		estimates_add(&p->sums, &p->sites[i].numbers);
+	}
+	p->samples = p->sums.samples;
+	p->peak_bias_bytes = estimate_peak_bias(&p->sums);
 }
 
 static int build_process(struct profile_process *p, struct process_rows *rows, struct arena *arena,
@@ -311,7 +308,8 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
 	    site_sums_build(p, arena) < 0)
 		return -1;
-	take_errors(p);
+	sum_sites(p);
+	p->mode = mode_of(p, rows->process.mode);
 
 	uint64_t calls = 0;
 

@@ -50,6 +50,7 @@ struct site_numbers {
 	/* Of estimates; 0 where every block was recorded. */
 	uint64_t samples;
 	double calls_variance, bytes_variance, live_blocks_variance, live_bytes_variance;
+	double peak_blocks_variance, peak_bytes_variance; /* of others: model/estimates.h */
 };
 
 struct profile_site {
@@ -137,18 +138,17 @@ struct profile_process {
 	uint32_t rank; /* in a parallel job, + 1; 0 = none */
 	const char *command, *exe, *allocator;
 	const char *linked_in; /* an allocator in the executable that was not recorded; "" = none */
-	const char *mode;      /* "exact", "sampled", "dormant" */
+	const char *mode;      /* "exact", "sampled", "mixed" of both, "dormant" */
 	enum profile_end end;
 	uint32_t exit_code; /* status, or the signal's number */
 	uint64_t started_real_ns, duration_ns;
 	uint64_t started_offset_ns; /* after the start of the recording */
 
-	/* Of a sampled process, whose numbers are estimates: the widest interval, and how far the truth is from them at most
-	 * in 95 of 100 cases. */
-	uint64_t interval, samples;
-	struct {
-		uint64_t calls, bytes, live_blocks, live_bytes, peak_bytes;
-	} error;
+	/* Of a sampled process, whose numbers are estimates: the widest interval, and by how much the peak is too high on
+	 * average, at most. */
+	uint64_t interval, samples, peak_bias_bytes;
+	/* Over its sites on the heap: calls, bytes, frees, what is live and at the peak, and their variances. */
+	struct site_numbers sums;
 
 	/* heap */
 	uint64_t calls, bytes, frees, freed_bytes;

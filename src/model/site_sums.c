@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/rows.h"
+#include "model/estimates.h"
 #include "model/threads.h"
 
 /* Cells grouped by site: a counting sort. Site 0 is no site. */
@@ -79,6 +80,12 @@ void site_numbers_add(struct site_numbers *n, const struct cell_row *c)
 	add_samples(n, &c->samples);
 }
 
+void site_numbers_peak(struct site_numbers *n)
+{
+	n->peak_blocks_variance = estimate_variance(n, VARIANCE_CALLS, n->peak_blocks);
+	n->peak_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->peak_bytes);
+}
+
 /* The sums over the site's cells in the slots; NULL: all. */
 static struct site_numbers sum_cells(const struct profile_process *p,
 				     const struct profile_site *site, const bool *slots)
@@ -105,6 +112,7 @@ static struct site_numbers sum_cells(const struct profile_process *p,
 	n.live_slack_bytes = saturating_sub(n.slack_bytes, freed_slack);
 	n.peak_bytes = not_negative((int64_t)peak_bytes);
 	n.peak_blocks = not_negative((int64_t)peak_blocks);
+	site_numbers_peak(&n);
 	n.max_exact = cells <= 1;
 	if (!n.max_exact && site->kind == PROFILE_HEAP) {
 		uint64_t peak = saturating_add(p->peak_bytes, p->peak_bound_bytes);

@@ -16,4 +16,7 @@ int site_sums_build(struct profile_process *process, struct arena *arena);
 struct cell_row;
 void site_numbers_add(struct site_numbers *numbers, const struct cell_row *cell);
 
+/* The variances at the peak, when all cells have been added and the peak is there. */
+void site_numbers_peak(struct site_numbers *numbers);
+
 #endif

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/rows.h"
+#include "model/estimates.h"
 #include "model/site_sums.h"
 
 size_t profile_thread_count(const struct profile_process *p)
@@ -74,5 +75,23 @@ struct profile_cell profile_cell(const struct profile_process *p, site_id site, 
 	n->live_slack_bytes = saturating_sub(c->slack, c->freed_slack);
 	n->peak_bytes = c->peak_bytes > 0 ? (uint64_t)c->peak_bytes : 0;
 	n->peak_blocks = c->peak_blocks > 0 ? (uint64_t)c->peak_blocks : 0;
+	site_numbers_peak(n);
 	return cell;
+}
+
+struct site_numbers *profile_slot_sums(const struct profile_process *p, struct arena *arena)
+{
+	struct site_numbers *sums = ARENA_ARRAY(arena, struct site_numbers, profile_slot_count(p));
+
+	for (size_t i = 0; sums && i < p->site_count; i++) {
+		const struct profile_site *site = &p->sites[i];
+
+		for (size_t j = 0;
+		     site->kind == PROFILE_HEAP && j < profile_cell_count(p, site->id); j++) {
+			struct profile_cell cell = profile_cell(p, site->id, j);
+
+			estimates_add(&sums[cell.slot], &cell.numbers);
+		}
+	}
+	return sums;
 }

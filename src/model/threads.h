@@ -45,6 +45,9 @@ struct profile_cell profile_cell(const struct profile_process *process, site_id 
 struct site_numbers profile_slots_numbers(const struct profile_process *process,
 					  const struct profile_site *site, const bool *slots);
 
+/* What each slot counted on the heap, by slot, as estimates_add does; in the arena. NULL if out of memory. */
+struct site_numbers *profile_slot_sums(const struct profile_process *process, struct arena *arena);
+
 /* The bars of one cell: exact sizes or classes, and lifetimes. */
 size_t profile_cell_size_count(const struct profile_process *process, site_id site, size_t cell);
 struct profile_bar profile_cell_size(const struct profile_process *process, site_id site,

@@ -2,13 +2,15 @@
 /*
  * Results as CSV (RFC 4180 with plain newlines): the table alone, one line of names, then one line for each row. What
  * is a list or a record in JSON becomes one cell: a stack from the outermost frame inwards with ';' between, bars
- * as low-high:count, records as name=value. Numbers have all their digits.
+ * as low-high:count, records as name=value. Numbers have all their digits. A column of estimates is followed by one of
+ * their standard errors, called NAME_error; of a bar it is behind a '~'.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "render/renderers.h"
+#include "util/cleanup.h"
 
 /* A text in quotes where it needs them; a quote in it is doubled. */
 static void append_quoted(struct buffer *b, const char *text)
@@ -39,9 +41,29 @@ static void append_frames(struct buffer *b, struct result_frames frames)
 
 static void append_bars(struct buffer *b, struct result_bars bars)
 {
-	for (size_t i = 0; i < bars.count; i++)
+	for (size_t i = 0; i < bars.count; i++) {
 		buffer_printf(b, "%s%" PRIu64 "-%" PRIu64 ":%" PRIu64, i ? ";" : "", bars.at[i].low,
 			      bars.at[i].high, bars.at[i].count);
+		if (bars.at[i].error > 0)
+			buffer_printf(b, "~%.3g", (double)bars.at[i].error);
+	}
+}
+
+static void append_error(struct buffer *b, float error)
+{
+	buffer_printf(b, error >= 1000 ? "%.0f" : "%.3g", (double)error);
+}
+
+static void append_errors(struct buffer *b, const struct result_value *v)
+{
+	if (v->unit != UNIT_COURSE) {
+		append_error(b, v->error);
+		return;
+	}
+	for (size_t i = 0; v->numbers.errors && i < v->numbers.count; i++) {
+		buffer_text(b, i ? ";" : "");
+		append_error(b, v->numbers.errors[i]);
+	}
 }
 
 static void append_plain(struct buffer *b, const struct result_value *v)
@@ -77,6 +99,10 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 		for (size_t i = 0; i < v->fields.count; i++) {
 			buffer_printf(b, "%s%s=", i ? ";" : "", v->fields.at[i].name);
 			append_plain(b, &v->fields.at[i].value);
+			if (v->fields.at[i].value.error > 0) {
+				buffer_printf(b, ";%s_error=", v->fields.at[i].name);
+				append_error(b, v->fields.at[i].value.error);
+			}
 		}
 		break;
 	case UNIT_COURSE:
@@ -95,12 +121,20 @@ static int render_nodes(const struct result_nodes *n, struct render_output *out,
 {
 	struct buffer *b = &out->buffer;
 
-	buffer_text(b, "node,parent,value,self,function,file,line,module\n");
+	buffer_text(b, "node,parent,value,self,");
+	buffer_text(b, n->value_error ? "value_error,self_error," : "");
+	buffer_text(b, "function,file,line,module\n");
 	for (size_t i = 0; i < n->count; i++) {
 		const struct result_frame *f = n->name[i] < 0 ? NULL : &n->names[n->name[i]];
 
 		buffer_printf(b, "%zu,%" PRId32 ",%" PRId64 ",%" PRId64 ",", i, n->parent[i],
 			      n->value[i], n->self[i]);
+		if (n->value_error) {
+			append_error(b, n->value_error[i]);
+			buffer_char(b, ',');
+			append_error(b, n->self_error[i]);
+			buffer_char(b, ',');
+		}
 		append_quoted(b, f ? f->function : "");
 		buffer_char(b, ',');
 		append_quoted(b, f && f->file ? f->file : "");
@@ -123,9 +157,18 @@ int render_csv(const struct result *result, const struct render_options *options
 	(void)options;
 	if (t->nodes)
 		return render_nodes(t->nodes, out, error);
-	for (size_t i = 0, shown = 0; i < t->column_count; i++)
-		if (t->columns[i].name)
-			buffer_printf(b, "%s%s", shown++ ? "," : "", t->columns[i].name);
+	AUTO_FREE bool *estimated = render_estimated(t);
+
+	if (!estimated)
+		return error_set(error, "out of memory");
+	for (size_t i = 0, shown = 0; i < t->column_count; i++) {
+		const char *name = t->columns[i].name;
+
+		if (name)
+			buffer_printf(b, "%s%s", shown++ ? "," : "", name);
+		if (name && estimated[i])
+			buffer_printf(b, ",%s_error", name);
+	}
 	buffer_char(b, '\n');
 	for (size_t row = 0; row < t->row_count && status == 0; row++) {
 		for (size_t i = 0, shown = 0; i < t->column_count; i++) {
@@ -138,6 +181,10 @@ int render_csv(const struct result *result, const struct render_options *options
 			if (shown++)
 				buffer_char(b, ',');
 			append_quoted(b, text ? text : "");
+			if (estimated[i]) {
+				buffer_char(b, ',');
+				append_errors(b, &t->values[row * t->column_count + i]);
+			}
 		}
 		buffer_char(b, '\n');
 		status = render_flush(out, false, error);

@@ -2,13 +2,16 @@
 /*
  * Results as JSON: the head's fields, then the table as a list of objects under its name. Keys are
  * the names of fields and columns; a column without a name is for people only and left out, and so
- * are the sentences. Numbers are integers with all their digits.
+ * are the sentences. Numbers are integers with all their digits; the standard error of an estimate is
+ * behind it under its name and "_error", in every row of a column that has one anywhere.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "render/renderers.h"
+#include "util/cleanup.h"
 #include "util/json.h"
 #include "util/vector.h"
 
@@ -90,6 +93,22 @@ static int write_frame_table(struct writer *w, struct render_output *out, struct
 	return 0;
 }
 
+/* Three digits say all that a standard error can. */
+static void write_error(struct json *j, double error)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, error >= 1000 ? "%.0f" : "%.3g", error);
+	json_double(j, strtod(text, NULL));
+}
+
+static void write_error_of(struct writer *w, const char *name, const struct result_value *value);
+
+static bool has_error(const struct result_value *v)
+{
+	return v->unit == UNIT_COURSE ? v->numbers.errors != NULL : v->error > 0;
+}
+
 static void write_bars(struct json *j, struct result_bars bars, const char *low, const char *high)
 {
 	json_array(j);
@@ -98,6 +117,10 @@ static void write_bars(struct json *j, struct result_bars bars, const char *low,
 		json_field_u64(j, low, bars.at[i].low);
 		json_field_u64(j, high, bars.at[i].high);
 		json_field_u64(j, "count", bars.at[i].count);
+		if (bars.at[i].error > 0) {
+			json_key(j, "count_error");
+			write_error(j, bars.at[i].error);
+		}
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -111,6 +134,8 @@ static void write_fields(struct writer *w, struct result_fields fields)
 	for (size_t i = 0; i < fields.count; i++) {
 		json_key(j, fields.at[i].name);
 		write_value(w, &fields.at[i].value);
+		if (has_error(&fields.at[i].value))
+			write_error_of(w, fields.at[i].name, &fields.at[i].value);
 	}
 	json_end_object(j);
 }
@@ -164,6 +189,24 @@ static void write_value(struct writer *w, const struct result_value *value)
 	}
 }
 
+/* The name is a key of this object, with "_error" behind it. */
+static void write_error_of(struct writer *w, const char *name, const struct result_value *value)
+{
+	struct json *j = &w->json;
+	char key[80];
+
+	snprintf(key, sizeof key, "%s_error", name);
+	json_key(j, key);
+	if (value->unit != UNIT_COURSE) {
+		write_error(j, value->error);
+		return;
+	}
+	json_array(j);
+	for (size_t i = 0; i < value->numbers.count && value->numbers.errors; i++)
+		write_error(j, value->numbers.errors[i]);
+	json_end_array(j);
+}
+
 static bool has_frames(const struct result_table *t)
 {
 	for (size_t i = 0; i < t->column_count; i++)
@@ -176,7 +219,10 @@ static int write_table(struct writer *w, const struct result_table *t, struct re
 		       struct error *error)
 {
 	struct json *j = &w->json;
+	AUTO_FREE bool *estimated = render_estimated(t);
 
+	if (!estimated)
+		return error_set(error, "out of memory");
 	json_key(j, t->name);
 	json_array(j);
 	for (size_t row = 0; row < t->row_count; row++) {
@@ -186,6 +232,9 @@ static int write_table(struct writer *w, const struct result_table *t, struct re
 				continue;
 			json_key(j, t->columns[i].name);
 			write_value(w, &t->values[row * t->column_count + i]);
+			if (estimated[i])
+				write_error_of(w, t->columns[i].name,
+					       &t->values[row * t->column_count + i]);
 		}
 		json_end_object(j);
 		if (w->failed)
@@ -213,6 +262,22 @@ static void write_names(struct json *j, const struct result_nodes *n)
 		json_end_object(j);
 	}
 	json_end_array(j);
+}
+
+static int write_errors(struct writer *w, const char *key, const float *errors, size_t count,
+			struct render_output *out, struct error *error)
+{
+	if (!errors)
+		return 0;
+	json_key(&w->json, key);
+	json_array(&w->json);
+	for (size_t i = 0; i < count; i++) {
+		write_error(&w->json, errors[i]);
+		if (i % 1024 == 0 && render_flush(out, false, error) < 0)
+			return -1;
+	}
+	json_end_array(&w->json);
+	return 0;
 }
 
 /* One of both, by node. */
@@ -244,7 +309,9 @@ static int write_nodes(struct writer *w, const struct result_table *t, struct re
 	    write_numbers(w, "parent", n->parent, NULL, n->count, out, error) < 0 ||
 	    write_numbers(w, "value", NULL, n->value, n->count, out, error) < 0 ||
 	    write_numbers(w, "self", NULL, n->self, n->count, out, error) < 0 ||
-	    (n->before && write_numbers(w, "before", NULL, n->before, n->count, out, error) < 0))
+	    (n->before && write_numbers(w, "before", NULL, n->before, n->count, out, error) < 0) ||
+	    write_errors(w, "value_error", n->value_error, n->count, out, error) < 0 ||
+	    write_errors(w, "self_error", n->self_error, n->count, out, error) < 0)
 		return -1;
 	json_end_object(&w->json);
 	return 0;
@@ -259,6 +326,8 @@ static int write_result(struct writer *w, const struct result *result, struct re
 	for (size_t i = 0; i < result->head.count; i++) {
 		json_key(j, result->head.at[i].name);
 		write_value(w, &result->head.at[i].value);
+		if (has_error(&result->head.at[i].value))
+			write_error_of(w, result->head.at[i].name, &result->head.at[i].value);
 	}
 	const struct result_table *t = &result->table;
 

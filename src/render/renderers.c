@@ -8,6 +8,7 @@
 #include "render/renderers.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FLUSH_BYTES = 256 * 1024 };
@@ -39,4 +40,17 @@ int render_flush(struct render_output *out, bool all, struct error *error)
 
 	buffer_clear(&out->buffer);
 	return status;
+}
+
+bool *render_estimated(const struct result_table *t)
+{
+	bool *ret = calloc(t->column_count + 1, sizeof *ret);
+
+	for (size_t i = 0; ret && i < t->row_count * t->column_count; i++) {
+		const struct result_value *v = &t->values[i];
+
+		ret[i % t->column_count] |=
+			v->error > 0 || (v->unit == UNIT_COURSE && v->numbers.errors);
+	}
+	return ret;
 }

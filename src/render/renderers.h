@@ -31,6 +31,10 @@ struct render_output {
 /* Hands on what is in the buffer if that is much, or if `all`. 0, or -1 if writing or memory failed. */
 int render_flush(struct render_output *out, bool all, struct error *error);
 
+/* By column: whether any of its values is an estimate, so that all rows show how far it may be off. For free(); NULL if
+ * out of memory. */
+bool *render_estimated(const struct result_table *table);
+
 typedef int renderer_run(const struct result *result, const struct render_options *options,
 			 struct render_output *out, struct error *error);
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/compiler.h"
 #include "render/bar.h"
 #include "render/branches.h"
@@ -136,11 +137,51 @@ static void append_value(struct buffer *b, const struct result_value *v,
 	}
 }
 
+/* The standard error behind an estimate: of a difference as such, else as a share of the number. */
+static void append_error(struct buffer *b, const struct result_value *v,
+			 const struct render_options *o)
+{
+	struct result_value error = { .unit = v->unit, .number = saturating_u64(v->error + 0.5) };
+
+	if (!(v->error > 0))
+		return;
+	buffer_text(b, o->utf8 ? " \u00b1" : " +-");
+	switch (v->unit) {
+	case UNIT_COUNT_CHANGE:
+		error.unit = UNIT_COUNT;
+		break;
+	case UNIT_BYTES_CHANGE:
+		error.unit = UNIT_BYTES;
+		break;
+	case UNIT_NS_CHANGE:
+		error.unit = UNIT_NS;
+		break;
+	case UNIT_BYTES_RATE:
+		error.unit = UNIT_BYTES;
+		break;
+	default:
+		if (v->number)
+			buffer_printf(b, "%.*f %%", v->error < 0.1 * (double)v->number ? 1 : 0,
+				      100.0 * v->error / (double)v->number);
+		if (v->number)
+			return;
+	}
+	append_value(b, &error, o);
+}
+
+/* A number of a sentence, and how far it may be off. */
+static void append_value_error(struct buffer *b, const struct result_value *v,
+			       const struct render_options *o)
+{
+	append_value(b, v, o);
+	append_error(b, v, o);
+}
+
 static void append_values(struct buffer *b, const struct result_value *values, size_t count,
 			  const struct render_options *o)
 {
 	for (size_t i = 0; i < count; i++)
-		append_value(b, &values[i], o);
+		append_value_error(b, &values[i], o);
 }
 
 static size_t line_width(const struct buffer *b, size_t from)
@@ -196,7 +237,7 @@ static size_t aligned_width(const struct result *r, const struct render_options 
 		if (!r->sentences[i].aligned || !r->sentences[i].value_count)
 			continue;
 		buffer_clear(&number);
-		append_value(&number, &r->sentences[i].values[0], o);
+		append_value_error(&number, &r->sentences[i].values[0], o);
 		if (number.size)
 			widest = MAX(widest, line_width(&number, 0));
 	}
@@ -209,7 +250,7 @@ static void append_aligned(struct buffer *b, const struct result_value *value, s
 {
 	struct buffer number = BUFFER_INIT;
 
-	append_value(&number, value, o);
+	append_value_error(&number, value, o);
 	size_t own = number.size ? line_width(&number, 0) : 0;
 
 	if (own < width)
@@ -268,9 +309,14 @@ static bool in_line(const struct result_column *c)
 	       c->unit != UNIT_LIFETIMES && c->unit != UNIT_FIELDS;
 }
 
+/* How wide the cells of a column are: as a whole, and of that the errors, which stand below each other. */
+struct widths {
+	size_t whole, error;
+};
+
 /* A command or a name at the end of a row may be longer than any screen. */
 static void limit_last(const struct result_table *t, const struct render_options *o,
-		       size_t widths[COLUMNS_MAX])
+		       struct widths widths[COLUMNS_MAX])
 {
 	size_t last = t->column_count, before = 0, room = LAST_COLUMN_MAX;
 
@@ -278,7 +324,7 @@ static void limit_last(const struct result_table *t, const struct render_options
 		if (!in_line(&t->columns[i]))
 			continue;
 		if (last < t->column_count)
-			before += widths[last] + INDENT;
+			before += widths[last].whole + INDENT;
 		last = i;
 	}
 	if (last == t->column_count || t->columns[last].unit != UNIT_TEXT)
@@ -286,7 +332,7 @@ static void limit_last(const struct result_table *t, const struct render_options
 	if (o->columns)
 		room = o->columns > before + INDENT + LAST_COLUMN_MIN ? o->columns - before - INDENT
 								      : LAST_COLUMN_MIN;
-	widths[last] = MIN(widths[last], room);
+	widths[last].whole = MIN(widths[last].whole, room);
 }
 
 /* The last text of a row, which in a tree is behind the lines that lead to it; column_count: none. */
@@ -300,28 +346,53 @@ static size_t name_column(const struct result_table *t)
 	return name;
 }
 
+static size_t error_width(const struct result_value *v, const struct render_options *o)
+{
+	struct buffer b = BUFFER_INIT;
+
+	append_error(&b, v, o);
+	size_t width = b.size ? line_width(&b, 0) : 0;
+
+	buffer_release(&b);
+	return width;
+}
+
 static void append_table_value(struct buffer *b, const struct result_table *t, size_t row,
-			       size_t column, struct branches *branches,
+			       size_t column, struct branches *branches, size_t error,
 			       const struct render_options *o)
 {
+	const struct result_value *v = &t->values[row * t->column_count + column];
+
 	if (branches && column == name_column(t))
 		branches_append(branches, t, row, b);
-	append_value(b, &t->values[row * t->column_count + column], o);
+	append_value(b, v, o);
+	if (error) {
+		append_error(b, v, o);
+		buffer_fill(b, ' ', error - error_width(v, o));
+	}
 }
 
 /* The width of every column that is shown in a line. */
 static void measure(const struct result_table *t, struct branches *branches,
-		    const struct render_options *o, size_t widths[COLUMNS_MAX])
+		    const struct render_options *o, struct widths widths[COLUMNS_MAX])
 {
 	struct buffer cell = BUFFER_INIT;
 
 	for (size_t i = 0; i < t->column_count; i++) {
-		widths[i] = in_line(&t->columns[i]) ? strlen(t->columns[i].title) : 0;
-		for (size_t row = 0; in_line(&t->columns[i]) && row < t->row_count; row++) {
+		struct widths *w = &widths[i];
+		bool shown = in_line(&t->columns[i]);
+
+		*w = (struct widths){ .whole = shown ? strlen(t->columns[i].title) : 0 };
+		for (size_t row = 0; shown && row < t->row_count; row++) {
+			const struct result_value *v = &t->values[row * t->column_count + i];
+
+			w->error = MAX(w->error, v->error > 0 ? error_width(v, o) : 0);
+		}
+		for (size_t row = 0; shown && row < t->row_count; row++) {
 			buffer_clear(&cell);
-			append_table_value(&cell, t, row, i, branches, o);
+			append_table_value(&cell, t, row, i, branches, w->error, o);
 			if (cell.size)
-				widths[i] = MAX(widths[i], line_width(&cell, 0));
+				w->whole = MAX(w->whole, line_width(&cell, 0));
 		}
 	}
 	buffer_release(&cell);
@@ -371,7 +442,7 @@ static void cut_cell(struct buffer *cell, size_t width)
 }
 
 static void append_row(struct buffer *b, const struct result_table *t, size_t row,
-		       struct branches *branches, const size_t widths[COLUMNS_MAX],
+		       struct branches *branches, const struct widths widths[COLUMNS_MAX],
 		       const struct render_options *o)
 {
 	struct buffer cell = BUFFER_INIT;
@@ -380,12 +451,12 @@ static void append_row(struct buffer *b, const struct result_table *t, size_t ro
 		if (!in_line(&t->columns[i]))
 			continue;
 		buffer_clear(&cell);
-		append_table_value(&cell, t, row, i, branches, o);
+		append_table_value(&cell, t, row, i, branches, widths[i].error, o);
 		if (t->columns[i].unit == UNIT_TEXT)
-			cut_cell(&cell, widths[i]);
+			cut_cell(&cell, widths[i].whole);
 		const char *text = buffer_string(&cell);
 
-		append_cell(b, text ? text : "", t->columns[i].unit, widths[i]);
+		append_cell(b, text ? text : "", t->columns[i].unit, widths[i].whole);
 	}
 	buffer_release(&cell);
 	end_line(b);
@@ -436,13 +507,13 @@ static void append_stack(struct buffer *b, struct result_frames frames,
 }
 
 static void append_headings(struct buffer *b, const struct result_table *t,
-			    const size_t widths[COLUMNS_MAX], const struct render_options *o)
+			    const struct widths widths[COLUMNS_MAX], const struct render_options *o)
 {
 	buffer_char(b, '\n');
 	begin_style(b, o, "1");
 	for (size_t i = 0; i < t->column_count; i++)
 		if (in_line(&t->columns[i]))
-			append_cell(b, t->columns[i].title, t->columns[i].unit, widths[i]);
+			append_cell(b, t->columns[i].title, t->columns[i].unit, widths[i].whole);
 	take_back_spaces(b);
 	end_style(b, o);
 	buffer_char(b, '\n');
@@ -453,7 +524,7 @@ static int append_rows(struct render_output *out, const struct result_table *t,
 		       struct error *error)
 {
 	struct buffer *b = &out->buffer;
-	size_t widths[COLUMNS_MAX];
+	struct widths widths[COLUMNS_MAX];
 
 	ASSERT(t->column_count <= COLUMNS_MAX);
 	measure(t, branches, o, widths);

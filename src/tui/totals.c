@@ -5,6 +5,7 @@
  */
 #include "tui/totals.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ static void append_chart(const struct totals *t, enum chart chart, bool utf8, st
 	buffer_fill(out, ' ', TOTALS_POINTS - t->count);
 	size_t before = out->size;
 
-	course_append(out, (struct result_numbers){ values, t->count }, &options);
+	course_append(out, (struct result_numbers){ values, t->count, NULL }, &options);
 	if (out->size == before)
 		buffer_fill(out, ' ', t->count); /* all of it is nothing */
 }
@@ -89,9 +90,10 @@ void totals_line(const struct totals *t, const struct profile_process *p, size_t
 	case 0:
 		buffer_printf(out, " live  %15s  ", bytes_text(p->live_bytes, exact).text);
 		append_chart(t, CHART_LIVE, utf8, out);
-		if (p->error.live_bytes && p->live_bytes)
-			buffer_printf(out, "  +-%s",
-				      units_percent(p->error.live_bytes, p->live_bytes).text);
+		if (p->sums.live_bytes_variance > 0 && p->live_bytes)
+			buffer_printf(out, "  +-%.1f %%",
+				      100 * sqrt(p->sums.live_bytes_variance) /
+					      (double)p->live_bytes);
 		buffer_printf(out, "  peak %s  %s blocks", bytes_text(p->peak_bytes, exact).text,
 			      units_count(p->live_blocks).text);
 		break;

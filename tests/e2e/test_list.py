@@ -81,11 +81,11 @@ def test_a_recorded_process_is_listed_with_the_numbers_of_its_report(keeper, row
 def test_the_table_for_people(keeper, run_list):
     lines = run_list().splitlines()
     head = next(line for line in lines if "PROGRAM" in line)
-    assert head.split() == ["PID", "PROGRAM", "MODE", "LIVE", "+-", "TOP", "SITE", "CONTAINER"]
+    assert head.split() == ["PID", "PROGRAM", "MODE", "LIVE", "TOP", "SITE", "CONTAINER"]
     line = next(line for line in lines if line.split()[:1] == [str(keeper.target)])
-    assert re.search(r"keeper +exact +175\.8 KiB +- +keep \(keeper\.c:\d+\) +-$", line)
+    assert re.search(r"keeper +exact +175\.8 KiB +keep \(keeper\.c:\d+\) +-$", line)
     line = next(x for x in run_list("--bytes", "--no-symbols").splitlines() if x.split()[:1] == [str(keeper.target)])
-    assert re.search(r"keeper +exact +180,000 B +- +keeper\+0x[0-9a-f]+ +-$", line)
+    assert re.search(r"keeper +exact +180,000 B +keeper\+0x[0-9a-f]+ +-$", line)
 
 
 def test_it_lists_what_is_there_now(keeper, rows):
@@ -118,7 +118,7 @@ def test_a_recorded_process_that_may_not_be_read_is_shown_with_the_reason(keeper
     assert row["program"] == "keeper" and row["live_bytes"] is None and row["top_site"] is None
     assert f"process {keeper.target} may not be read" in row["problem"]
     text = run_list(argv=wrapper)
-    assert re.search(rf"^ *{keeper.target} +keeper +- +- +- +- +-$", text, re.M)
+    assert re.search(rf"^ *{keeper.target} +keeper +- +- +- +-$", text, re.M)
     assert f"! process {keeper.target} may not be read" in text
 
 

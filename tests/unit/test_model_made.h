@@ -143,4 +143,27 @@ static inline struct recording made_recording(size_t processes)
 	return r;
 }
 
+/* The server with an interval of sampling for its first site, and one for the others on the heap; 0: exact. */
+static inline struct recording mixed_recording(uint64_t first, uint64_t second)
+{
+	struct recording r = made_recording(1);
+	struct process_rows *rows = &r.processes[0];
+
+	rows->sites[3].interval = first;
+	for (size_t i = 4; i < rows->site_count; i++)
+		if (rows->sites[i].kind == LIVE_KIND_HEAP)
+			rows->sites[i].interval = second;
+	for (size_t i = 0; i < rows->cell_count; i++)
+		if (rows->sites[rows->cells[i].site].interval)
+			rows->cells[i].samples = (struct live_samples){
+				.taken = 4,
+				.given = 1,
+				.calls_variance = 40 << LIVE_VARIANCE_SHIFT,
+				.frees_variance = 10 << LIVE_VARIANCE_SHIFT,
+				.bytes_variance = 100,
+				.freed_variance = 36,
+			};
+	return r;
+}
+
 #endif

@@ -203,9 +203,32 @@ static void large_output_leaves_in_pieces_and_a_full_disk_is_told(void **state)
 	free(values);
 }
 
+static void estimates_stand_beside_their_errors(void **state)
+{
+	const struct render_options people = { .utf8 = true }, ascii = { 0 };
+	static const char *const views[] = { "summary", "sites", "tree", "threads", "tags" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++) {
+		char name[64];
+
+		snprintf(name, sizeof name, "sampled-%s.txt", views[i]);
+		compare_golden(render_view(mixed_recording(0, 4096), views[i], "text",
+					   i % 2 ? ascii : people, 20),
+			       name);
+	}
+	compare_golden(render_view(mixed_recording(0, 4096), "flame", "json", people, SIZE_MAX),
+		       "sampled-flame.json");
+	compare_golden(render_view(mixed_recording(0, 4096), "sites", "json", people, SIZE_MAX),
+		       "sampled-sites.json");
+	compare_golden(render_view(mixed_recording(0, 4096), "sizes", "csv", people, SIZE_MAX),
+		       "sampled-sizes.csv");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(estimates_stand_beside_their_errors),
 		cmocka_unit_test(summary_text),
 		cmocka_unit_test(summary_of_a_short_run_with_missed_programs),
 		cmocka_unit_test(sites_text),

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Variances of estimates: see estimates.h and docs/estimates.md.
+ *
+ * A block of s bytes is a sample with probability p = 1 - exp(-s / interval) and then stands for w = 1/p blocks, rounded
+ * to a whole number at random. Of n such blocks the estimate has the variance n (w - 1), and what rounding adds.
+ *
+ * Pure; any thread.
+ */
+#include "model/estimates.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+
+static double share(double variance, uint64_t part, uint64_t whole)
+{
+	return whole ? variance * ((double)part / (double)whole) : 0;
+}
+
+static double square(double x)
+{
+	return x * x;
+}
+
+/* Relative to the square of the number. */
+static double relative(double variance, uint64_t number)
+{
+	return number ? fabs(variance) / square((double)number) : 0;
+}
+
+double estimate_variance(const struct site_numbers *n, enum variance_rule rule, uint64_t number)
+{
+	double frees = n->calls_variance - n->live_blocks_variance;
+	double freed = n->bytes_variance - n->live_bytes_variance;
+
+	if (n->samples == 0 && n->calls_variance == 0 && frees == 0)
+		return 0;
+	switch (rule) {
+	case VARIANCE_NONE:
+		break;
+	case VARIANCE_CALLS:
+		return share(n->calls_variance, number, n->calls);
+	case VARIANCE_BYTES:
+		return share(n->bytes_variance, number, n->bytes);
+	case VARIANCE_FREES:
+		return share(frees, number, n->frees);
+	case VARIANCE_FREED_BYTES:
+		return share(freed, number, n->freed_bytes);
+	case VARIANCE_LIVE_BLOCKS:
+		return n->live_blocks_variance;
+	case VARIANCE_LIVE_BYTES:
+		return n->live_bytes_variance;
+	case VARIANCE_PEAK_BLOCKS:
+		return n->peak_blocks_variance;
+	case VARIANCE_PEAK_BYTES:
+		return n->peak_bytes_variance;
+	case VARIANCE_WASTE:
+		/* Blocks of one size have the same; where sizes differ, what is rounded up does as well. */
+		return square((double)number) * MAX(relative(n->calls_variance, n->calls),
+						    relative(n->bytes_variance, n->bytes));
+	case VARIANCE_LIVE_WASTE:
+		return square((double)number) *
+		       MAX(relative(n->live_blocks_variance, n->live_blocks),
+			   relative(n->live_bytes_variance, n->live_bytes));
+	case VARIANCE_LIFETIME:
+		/* As if they ended by chance: the mean of the squares is twice the square of the mean. */
+		return 2 * square((double)number) * relative(frees, n->frees);
+	}
+	return 0;
+}
+
+void estimates_add(struct site_numbers *sum, const struct site_numbers *n)
+{
+	sum->calls = saturating_add(sum->calls, n->calls);
+	sum->bytes = saturating_add(sum->bytes, n->bytes);
+	sum->frees = saturating_add(sum->frees, n->frees);
+	sum->freed_bytes = saturating_add(sum->freed_bytes, n->freed_bytes);
+	sum->live_blocks = saturating_add(sum->live_blocks, n->live_blocks);
+	sum->live_bytes = saturating_add(sum->live_bytes, n->live_bytes);
+	sum->peak_blocks = saturating_add(sum->peak_blocks, n->peak_blocks);
+	sum->peak_bytes = saturating_add(sum->peak_bytes, n->peak_bytes);
+	sum->samples = saturating_add(sum->samples, n->samples);
+	sum->calls_variance += n->calls_variance;
+	sum->bytes_variance += n->bytes_variance;
+	sum->live_blocks_variance += n->live_blocks_variance;
+	sum->live_bytes_variance += n->live_bytes_variance;
+	sum->peak_blocks_variance += n->peak_blocks_variance;
+	sum->peak_bytes_variance += n->peak_bytes_variance;
+}
+
+double estimate_block_variance(uint64_t size, uint64_t interval)
+{
+	if (size >= interval)
+		return 0;
+	double weight = -1 / expm1(-(double)MAX(size, UINT64_C(1)) / (double)interval);
+	double part = weight - floor(weight);
+
+	return weight - 1 + part * (1 - part) / weight;
+}
+
+/* In the middle of a class. */
+static double middle(struct profile_bar bar)
+{
+	double high = bar.high == UINT64_MAX ? 2 * (double)bar.low : (double)bar.high;
+
+	return ((double)bar.low + high) / 2;
+}
+
+double estimate_size_variance(struct profile_bar size, uint64_t interval)
+{
+	return estimate_block_variance(saturating_u64(middle(size)), interval);
+}
+
+double estimate_mean_size_variance(const struct site_numbers *n, uint64_t interval,
+				   struct profile_bars sizes)
+{
+	double sum = 0, mean = n->calls ? (double)n->bytes / (double)n->calls : 0;
+
+	for (size_t i = 0; interval && n->calls && i < sizes.count; i++) {
+		double size = middle(sizes.at[i]);
+
+		sum += (double)sizes.at[i].count * square(size - mean) *
+		       estimate_block_variance(saturating_u64(size), interval);
+	}
+	return n->calls ? sum / square((double)n->calls) : 0;
+}
+
+double estimate_mean_life_variance(const struct site_numbers *n, struct profile_bars lifetimes)
+{
+	double each =
+		n->frees ? (n->calls_variance - n->live_blocks_variance) / (double)n->frees : 0;
+	double sum = 0, mean = n->frees ? (double)n->lifetime_ms_sum / (double)n->frees : 0;
+
+	for (size_t i = 0; n->samples && n->frees && i < lifetimes.count; i++) {
+		/* Those of less than a tick are added up as none. */
+		double life = lifetimes.at[i].low ? middle(lifetimes.at[i]) : 0;
+
+		sum += (double)lifetimes.at[i].count * square(life - mean) * fabs(each);
+	}
+	return n->frees ? sum / square((double)n->frees) : 0;
+}
+
+uint64_t estimate_peak_bias(const struct site_numbers *sums)
+{
+	/* How often the samples that were there at the peak were replaced: how many estimates there were that know little of
+	 * each other, in whatever order blocks are freed. The largest of k has a mean of at most sqrt(2 ln k) errors. */
+	enum { PER_TURN = 8 };
+	double turns = sums->peak_bytes_variance > 0
+			       ? sums->bytes_variance / sums->peak_bytes_variance - 1
+			       : 0;
+
+	if (turns <= 0)
+		return 0;
+	return saturating_u64(sqrt(sums->peak_bytes_variance * 2 * log(1 + PER_TURN * turns)));
+}
+
+double profile_peak_variance(const struct profile *profile)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		sum += profile->processes[i].sums.peak_bytes_variance;
+	return sum;
+}
