@@ -21,6 +21,10 @@ struct hg_scope {
 	uint32_t before, kept;
 };
 
+struct hg_stats;
+struct hg_tag_stats;
+struct hg_site_stats;
+
 /* What the recorder offers; a later one has more at its end. For the functions below. */
 struct hg_recorder_ {
 	uint32_t version, bytes;
@@ -40,6 +44,10 @@ struct hg_recorder_ {
 	void (*turn)(int mode);
 	void (*go)(int on, int where);
 	void (*stacks)(size_t least, size_t most);
+	int (*stats)(struct hg_stats *ret, size_t bytes);
+	int (*tag_stats)(const char *path, struct hg_tag_stats *ret);
+	size_t (*tags)(struct hg_tag_stats *ret, size_t count);
+	size_t (*sites)(struct hg_site_stats *ret, size_t count, int order);
 };
 
 enum hg_where { HG_PROCESS, HG_THREAD };

@@ -17,6 +17,7 @@
 #include "recorder/rules.h"
 #include "recorder/sampled.h"
 #include "recorder/start.h"
+#include "recorder/stats.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
 
@@ -92,6 +93,7 @@ static void recover(struct slot *slot, bool forwarding)
 	sites_recover(slot);
 	tags_recover(slot);
 	marks_recover(slot);
+	stats_recover(slot);
 	pools_recover(slot);
 	account_recover(slot);
 	maps_recover(slot);

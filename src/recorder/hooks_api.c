@@ -10,6 +10,7 @@
 #include "recorder/hook.h"
 #include "recorder/marks.h"
 #include "recorder/pools.h"
+#include "recorder/stats.h"
 #include "recorder/tags.h"
 
 /* The same for a pair of calls, whose frame is not known: with that of the scope outside. */
@@ -121,6 +122,64 @@ static void stacks(size_t least, size_t most)
 	hook_leave();
 }
 
+/* An older program's struct may be shorter, a newer one's longer. */
+static int read_stats(struct hg_stats *ret, size_t bytes)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return 0;
+	hook_record(frame);
+	struct hg_stats stats = stats_read(slot);
+
+	__builtin_memcpy(ret, &stats, MIN(bytes, sizeof stats));
+	hook_leave();
+	return 1;
+}
+
+static int read_tag(const char *path, struct hg_tag_stats *ret)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return 0;
+	hook_record(frame);
+	int found = stats_of_tag(slot, path, ret);
+
+	hook_leave();
+	return found;
+}
+
+static size_t read_tags(struct hg_tag_stats *ret, size_t count)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return 0;
+	hook_record(frame);
+	size_t found = stats_of_tags(slot, ret, count);
+
+	hook_leave();
+	return found;
+}
+
+static size_t read_sites(struct hg_site_stats *ret, size_t count, int order)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return 0;
+	hook_record(frame);
+	size_t found = stats_of_sites(slot, ret, count, (enum hg_order)order);
+
+	hook_leave();
+	return found;
+}
+
 static const struct hg_recorder_ recorder = {
 	.version = 1,
 	.bytes = sizeof recorder,
@@ -140,6 +199,10 @@ static const struct hg_recorder_ recorder = {
 	.turn = turn,
 	.go = go,
 	.stacks = stacks,
+	.stats = read_stats,
+	.tag_stats = read_tag,
+	.tags = read_tags,
+	.sites = read_sites,
 };
 
 EXPORT size_t confstr(int name, char *buffer, size_t bytes)

@@ -30,6 +30,7 @@
 #include "recorder/rules.h"
 #include "recorder/sampled.h"
 #include "recorder/starts.h"
+#include "recorder/stats.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
 
@@ -263,6 +264,7 @@ static void reset_all(void)
 	marks_reset();
 	pools_reset();
 	labels_reset();
+	stats_reset();
 }
 
 /* The mapped profile becomes an empty one. */
