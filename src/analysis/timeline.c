@@ -40,6 +40,7 @@ struct point {
 	struct point_variance variance;
 	size_t snapshot, last_snapshot; /* numbers of kept moments here; 0: none */
 	bool peak;
+	bool counted; /* calls, bytes and frees are of this moment, not of one before it */
 };
 
 struct sweep {
@@ -223,6 +224,7 @@ static void take_event(struct sweep *s, const struct event *e)
 		return;
 	p->sum = s->sum;
 	p->variance = s->variance;
+	p->counted = p->counted || e->kind != EVENT_PEAK;
 	if (e->kind == EVENT_PEAK) {
 		p->peak = true;
 		p->sum.live_bytes = s->peak_bytes;
@@ -373,26 +375,47 @@ static const char *mark_text(struct result *result, const struct point *p)
 			    p->last_snapshot);
 }
 
+/* The nearest point that was counted, from i on by steps; NULL: there is none. */
+static const struct point *counted(const struct sweep *s, size_t i, int step)
+{
+	while (i < s->points.count && !s->points.at[i].counted)
+		i += (size_t)step;
+	return i < s->points.count ? &s->points.at[i] : NULL;
+}
+
+/* Between the counts around a point: those of a peak are older than itself, and the next would have all at once. */
+static void fill_rates(const struct sweep *s, size_t i, struct result_value *row)
+{
+	static const struct point start = { 0 };
+	const struct point *before = i ? counted(s, i - 1, -1) : NULL, *now = counted(s, i, 1);
+
+	before = before ? before : &start;
+	now = now ? now : &s->points.at[i];
+	uint64_t ns = now->at_ns - before->at_ns;
+
+	const struct point_variance *v = &now->variance, *u = &before->variance;
+
+	row[TIMELINE_CALLS_RATE] = rate(before->sum.calls, now->sum.calls, ns, v->calls - u->calls);
+	row[TIMELINE_BYTES_RATE] = rate(before->sum.bytes, now->sum.bytes, ns, v->bytes - u->bytes);
+	row[TIMELINE_FREES_RATE] = rate(before->sum.frees, now->sum.frees, ns, v->frees - u->frees);
+}
+
 static bool fill_row(struct result *result, const struct sweep *s, size_t i, uint64_t most,
 		     struct result_value *row)
 {
-	static const struct point start = { 0 };
-	const struct point *p = &s->points.at[i], *before = i ? p - 1 : &start;
-	uint64_t ns = p->at_ns - before->at_ns;
+	const struct point *p = &s->points.at[i];
 
 	for (size_t j = 0; j < TIMELINE_COLUMNS; j++)
 		row[j] = source_value(&columns[j], p);
 	row[TIMELINE_BAR] = value_bar(p->sum.live_bytes, most);
-	const struct point_variance *v = &p->variance, *u = &before->variance;
+	const struct point_variance *v = &p->variance;
 
 	row[TIMELINE_LIVE_BYTES] = value_estimate(row[TIMELINE_LIVE_BYTES], v->live_bytes);
 	row[TIMELINE_LIVE_BLOCKS] = value_estimate(row[TIMELINE_LIVE_BLOCKS], v->live_blocks);
 	row[TIMELINE_CALLS] = value_estimate(row[TIMELINE_CALLS], v->calls);
 	row[TIMELINE_BYTES] = value_estimate(row[TIMELINE_BYTES], v->bytes);
 	row[TIMELINE_FREES] = value_estimate(row[TIMELINE_FREES], v->frees);
-	row[TIMELINE_CALLS_RATE] = rate(before->sum.calls, p->sum.calls, ns, v->calls - u->calls);
-	row[TIMELINE_BYTES_RATE] = rate(before->sum.bytes, p->sum.bytes, ns, v->bytes - u->bytes);
-	row[TIMELINE_FREES_RATE] = rate(before->sum.frees, p->sum.frees, ns, v->frees - u->frees);
+	fill_rates(s, i, row);
 	row[TIMELINE_SNAPSHOT] = p->snapshot ? value_number(UNIT_ID, p->snapshot) : value_unknown();
 	row[TIMELINE_MARK] = value_text(mark_text(result, p));
 	return row[TIMELINE_MARK].text != NULL;

@@ -19,14 +19,18 @@
 #include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/web.h"
+#include "collect/container.h"
 #include "serve/page.h"
 #include "serve/serve.h"
 #include "util/cleanup.h"
 #include "util/vector.h"
 
-enum view_option { OPT_AGAINST = ASK_COUNT, OPT_NO_OPEN, OPT_PORT, OPT_HOST, OPT_SOCKET };
+enum { NICENESS = 10 };
+enum view_option { OPT_PID = ASK_COUNT, OPT_AGAINST, OPT_NO_OPEN, OPT_PORT, OPT_HOST, OPT_SOCKET };
 
 static const struct option_row option_rows[] = {
+	[OPT_PID] = { "pid", 'p', "PID", "show the running process PID, live, instead of a FILE",
+		      .scope = OPTION_TYPED_ONLY },
 	[OPT_AGAINST] = { "against", 0, "FILE",
 			  "compare with this recording, which is the older one",
 			  .scope = OPTION_TYPED_ONLY },
@@ -43,11 +47,25 @@ static const struct option_row option_rows[] = {
 struct view_command {
 	VECTOR(const char *) paths;
 	const char *against;
+	pid_t pid;  /* 0: recordings */
+	char *root; /* of its container */
 	bool no_open, tcp_given;
 	struct serve_options serve;
 	struct asked asked;
 	struct web web;
 };
+
+static int take_pid(struct view_command *c, const char *value, struct error *error)
+{
+	uint64_t pid;
+
+	if (options_number("pid", value, &pid, error) < 0)
+		return -1;
+	if (pid == 0 || pid > INT32_MAX)
+		return error_set(error, "--pid takes the number of a process, not %s", value);
+	c->pid = (pid_t)pid;
+	return 0;
+}
 
 static int take_port(struct view_command *c, const char *value, struct error *error)
 {
@@ -67,6 +85,8 @@ static int take_option(struct view_command *c, int option, const char *value, st
 	switch (option) {
 	case OPTIONS_WORD:
 		return vector_push(&c->paths, value) ? 0 : error_set(error, "out of memory");
+	case OPT_PID:
+		return take_pid(c, value, error);
 	case OPT_AGAINST:
 		c->against = value;
 		return 0;
@@ -102,6 +122,8 @@ static int take_options(struct view_command *c, struct options *options, struct 
 	}
 	if (c->serve.socket_path && c->tcp_given)
 		return error_set(error, "either --socket, or --port and --host");
+	if (c->pid && c->paths.count)
+		return error_set(error, "either --pid or recordings, not both");
 	return 0;
 }
 
@@ -196,7 +218,13 @@ static int show(struct view_command *c, struct error *error)
 {
 	if (!page_is_built())
 		return error_set(error, WEB_NO_PAGE);
-	if (web_open(&c->web, c->paths.at, c->paths.count, c->against, error) < 0)
+	if (c->pid) {
+		c->root = container_root(c->pid);
+		c->asked.names.root = c->root;
+		(void)!nice(NICENESS); /* what is looked at goes first */
+	}
+	if (c->pid ? web_watch(&c->web, c->pid, c->against, error) < 0
+		   : web_open(&c->web, c->paths.at, c->paths.count, c->against, error) < 0)
 		return -1;
 	c->web.asked = &c->asked;
 	c->serve.handler = web_answer;
@@ -221,6 +249,7 @@ static int run_view(int argc, char **argv)
 	}
 	web_release(&c.web);
 	ask_release(&c.asked);
+	free(c.root);
 	vector_release(&c.paths);
 	return status;
 }
@@ -230,6 +259,8 @@ static const char *const examples[] = {
 	"the newest recording in this folder, in the browser",
 	"heapgauge view new.hg --against old.hg",
 	"every view can also show what changed since old.hg",
+	"heapgauge view --pid 4711",
+	"a running process, read anew every second",
 	"heapgauge view run.hg --socket /tmp/view.sock",
 	"for 'ssh -L 8080:/tmp/view.sock HOST' from another machine",
 	NULL,
@@ -237,7 +268,7 @@ static const char *const examples[] = {
 
 const struct command command_view = {
 	.name = "view",
-	.usage = "[FILE...] [options]",
+	.usage = "[FILE... | --pid PID] [options]",
 	.help = "look at a recording in the browser",
 	.run = run_view,
 	.group = COMMANDS_LOOK,
@@ -247,6 +278,8 @@ const struct command command_view = {
 	.about =
 		"Opens a page in the browser that answers questions about the recordings, or about the newest one in this "
 		"folder, until Ctrl-C.\n\n"
+		"With --pid it shows a running process that is recorded, as 'heapgauge list' has them: it is read anew about every "
+		"second while somebody looks, and neither stopped nor written to. The page keeps its last state when it has ended.\n\n"
 		"The page comes from heapgauge itself, which listens on 127.0.0.1 only and lets in only who has the token of the "
 		"printed URL. Nothing leaves the machine.",
 	.examples = examples,

@@ -18,7 +18,7 @@
 #include "util/files.h"
 #include "util/json.h"
 
-static int open_file(struct web_file *file, const char *path, struct error *error)
+int web_open_file(struct web_file *file, const char *path, struct error *error)
 {
 	file->path = recording_path(path, error);
 	file->profile = file->path ? recording_open(file->path, error) : NULL;
@@ -31,10 +31,10 @@ int web_open(struct web *web, const char *const *paths, size_t count, const char
 	for (size_t i = 0; i < MAX(count, (size_t)1); i++) {
 		if (!vector_push(&web->files, (struct web_file){ 0 }))
 			return error_set(error, "out of memory");
-		if (open_file(&web->files.at[i], count ? paths[i] : NULL, error) < 0)
+		if (web_open_file(&web->files.at[i], count ? paths[i] : NULL, error) < 0)
 			return -1;
 	}
-	return before_path ? open_file(&web->before, before_path, error) : 0;
+	return before_path ? web_open_file(&web->before, before_path, error) : 0;
 }
 
 int web_adopt(struct web *web, struct profile *profile, const char *name, struct error *error)
@@ -64,6 +64,7 @@ void web_release(struct web *web)
 		release_file(&web->files.at[i]);
 	vector_release(&web->files);
 	release_file(&web->before);
+	web_live_free(web->live);
 	buffer_release(&web->first);
 	intern_release(&web->sources);
 }
@@ -117,7 +118,7 @@ static void say_files(struct json *j, const struct web *web)
 	json_array(j);
 	for (size_t i = 0; i < web->files.count; i++) {
 		const char *path = web->files.at[i].path;
-		AUTO_FREE char *command = report_again(path, 0);
+		AUTO_FREE char *command = report_again(path, web->files.at[i].pid);
 
 		json_object(j);
 		json_field_u64(j, "index", i);
@@ -129,6 +130,7 @@ static void say_files(struct json *j, const struct web *web)
 	json_end_array(j);
 	json_field_bool(j, "compare", web->before.profile);
 	json_field_string(j, "before", web->before.path);
+	json_field_u64(j, "live_pid", web->live ? (uint64_t)web->files.at[0].pid : 0);
 }
 
 static void say_views(struct json *j)
@@ -183,7 +185,7 @@ static void say_options(struct json *j)
 void web_about(const struct web *web, struct buffer *out)
 {
 	struct json j = json_to(out, JSON_PRETTY);
-	AUTO_FREE char *command = report_again(web->files.at[0].path, 0);
+	AUTO_FREE char *command = report_again(web->files.at[0].path, web->files.at[0].pid);
 
 	json_object(&j);
 	json_field_string(&j, "version", HEAPGAUGE_VERSION);
@@ -199,14 +201,15 @@ void web_about(const struct web *web, struct buffer *out)
 
 /* ---- what can be asked for ---- */
 
-/* What the first picture needs comes with the page, and is the same for every visit. */
+/* What the first picture needs comes with the page, and is the same for every visit, unless it is of a running process. */
 static int make_first(struct web *web, struct error *error)
 {
 	static const struct serve_param summary = { "view", "summary" };
 	AUTO(buffer_release) struct buffer data = BUFFER_INIT;
 
-	if (web->first.size)
+	if (web->first.size && !web->live)
 		return 0;
+	buffer_release(&web->first);
 	buffer_text(&data, "{\"about\":");
 	web_about(web, &data);
 	buffer_text(&data, ",\"results\":{\"view=summary\":");
@@ -245,7 +248,7 @@ static void answer_result(struct web *web, const struct serve_request *request,
 {
 	struct error error = ERROR_INIT;
 
-	answer->keep = true;
+	answer->keep = !web->live;
 	if (web_result(web, request->params, request->param_count, &answer->body, &error) < 0)
 		serve_refuse(answer, 400, "%s", error.message);
 }
@@ -260,6 +263,7 @@ static const struct route {
 	{ "/api/about", answer_about },
 	{ "/api/result", answer_result },
 	{ "/api/source", web_source },
+	{ "/api/live", web_live },
 };
 
 void web_answer(void *context, const struct serve_request *request, struct serve_answer *answer)

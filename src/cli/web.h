@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "cli/ask.h"
 #include "model/names.h"
@@ -21,7 +22,8 @@
 enum { WEB_STYLES = NAMES_RAW + 1 };
 
 struct web_file {
-	char *path;
+	char *path; /* of a process: a name for it */
+	pid_t pid;  /* 0: a recording */
 	struct profile *profile;
 	/* By style, of it alone and of comparisons; stay known from one question to the next. NULL: not asked for yet. */
 	struct names *names[2][WEB_STYLES];
@@ -34,11 +36,15 @@ struct web {
 	struct buffer first;	   /* what the page begins with; empty: not made yet */
 	struct intern sources;	   /* every source file that a frame names ... */
 	bool sources_known;	   /* ... once somebody has asked */
+	struct web_live *live;	   /* of the first file, if that is a running process; else NULL */
 };
 
 /* Opens the recordings. `before_path` may be NULL. -1 with the error set; web_release either way. */
 int web_open(struct web *web, const char *const *paths, size_t count, const char *before_path,
 	     struct error *error);
+/* Begins to watch the process; it is the only file. The same. */
+int web_watch(struct web *web, pid_t pid, const char *before_path, struct error *error);
+int web_open_file(struct web_file *file, const char *path, struct error *error);
 /* Takes a profile that is there already, and the name it goes by. The same. */
 int web_adopt(struct web *web, struct profile *profile, const char *name, struct error *error);
 void web_release(struct web *web);
@@ -61,6 +67,9 @@ int web_save(struct web *web, struct buffer *out, struct error *error);
 /* Its names in that style; the web's. NULL if out of memory. */
 struct names *web_names(const struct web *web, struct web_file *file, bool compare,
 			enum name_style style);
+/* web_live.c: who looks asks for the newest state, and it is read if the last one is old enough; the answer says which it is. */
+void web_live(struct web *web, const struct serve_request *request, struct serve_answer *answer);
+void web_live_free(struct web_live *live);
 /* The lines of a source file that the recordings name; any other is refused. */
 void web_source(struct web *web, const struct serve_request *request, struct serve_answer *answer);
 

@@ -89,6 +89,9 @@ static int take_param(struct web *web, struct question *q, const struct serve_pa
 	char *argv[] = { (char[]){ "view" }, NULL, NULL };
 	const char *value;
 
+	/* Which state is meant: there is only the newest, but the question is another one. */
+	if (web->live && strcmp(param->name, "reading") == 0)
+		return 0;
 	if (is_common(param->name))
 		return error_set(error, "there is no option --%s", param->name);
 	if (asprintf(room, "--%s=%s", param->name, param->value) < 0) {
@@ -129,7 +132,7 @@ static struct places *places_for(const struct web *web, const struct question *q
 static int answer(struct web *web, struct question *q, const char *title,
 		  const struct comparison *against, struct buffer *out, struct error *error)
 {
-	AUTO_FREE char *again = report_again(q->file->path, 0);
+	AUTO_FREE char *again = report_again(q->file->path, q->file->pid);
 	struct places *places = places_for(web, q);
 	struct render_output output = { .write = write_buffer, .context = out };
 	struct query *query = &q->asked.query;

@@ -10,22 +10,18 @@
  */
 #include "collect/attach.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "collect/collector.h"
-#include "collect/copied.h"
 #include "collect/launch.h"
-#include "collect/procfs.h"
+#include "collect/other.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -37,14 +33,10 @@ enum { FILE_MODE = 0666 }; /* less the umask */
 
 struct attached {
 	const struct attach_options *options;
-	struct recorded recorded;
-	struct copied copied;
-	struct copied
-		spare; /* where nothing is held: a copy that is cut off by the end replaces none that is whole */
-	struct target *target;
+	struct other other;
+	struct target *target; /* the other's */
 	struct worker *sampler;
 	struct dumps *dumps; /* NULL = no condition asks for any */
-	struct cgroups cgroups;
 	int signal_fd;
 	bool stop;
 	uint64_t control_at; /* of the control page in the process; 0 = somebody else's */
@@ -62,7 +54,7 @@ static bool write_control(const struct attached *a, size_t offset, const void *f
 	struct iovec remote = { (void *)(uintptr_t)(a->control_at + offset), bytes };
 
 	return a->control_at &&
-	       process_vm_writev(a->recorded.pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+	       process_vm_writev(a->other.recorded.pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
 static void write_clock(struct attached *a, uint64_t now_ns)
@@ -91,7 +83,7 @@ static int turn_up(struct attached *a, struct error *error)
 {
 	const struct attach_options *o = a->options;
 
-	a->before = a->copied.control;
+	a->before = a->other.copied.control;
 	if (!o->turn && (!a->control_at || a->before.mode != LIVE_MODE_DORMANT))
 		return 0;
 	if (!a->control_at)
@@ -122,81 +114,6 @@ static uint64_t interval_of(const struct attached *a)
 	return a->before.mode == LIVE_MODE_SAMPLE ? a->before.interval : 0;
 }
 
-/* ---- the target ---- */
-
-/* The loop's clock and budget go to a page that only we see; write_clock passes the clock on. */
-static struct live_control *new_control(const struct live_control *as)
-{
-	struct live_control *page =
-		mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return NULL;
-	*page = *as;
-	return page;
-}
-
-static struct target *new_target(struct attached *a, uint64_t now_ns, struct error *error)
-{
-	const struct live_header *head = copied_head(&a->copied);
-	pid_t pid = a->recorded.pid;
-	struct target *target = calloc(1, sizeof *target);
-
-	if (!target) {
-		error_set(error, "no memory left");
-		return NULL;
-	}
-	target->number = 1;
-	target->pid = pid;
-	target->started_ns = MIN(head->started_mono_ns, now_ns);
-	target->profile = PROFILE_INIT;
-	target->profile.control = new_control(&a->copied.control);
-	target->cgroups = &a->cgroups;
-	target->memory_bytes = target_machine_memory();
-	series_init(&target->series);
-	snapshots_init(&target->snapshots);
-	memories_init(&target->memories);
-	target->statm_fd = procfs_statm_open(pid);
-	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	target->known = (struct process_row){ .pid = (uint32_t)pid,
-					      .ppid = (uint32_t)procfs_parent(pid),
-					      .command = procfs_command(pid),
-					      .exe = procfs_exe(pid),
-					      .depth_limit = head->depth_limit };
-	if (!target->profile.control) {
-		error_set(error, "no memory left");
-		target_free(target);
-		return NULL;
-	}
-	/* It has run before: that is no time in which a clock of ours stood still. */
-	target->profile.control->clock_ms = (uint32_t)((now_ns - target->started_ns) / NS_PER_MS);
-	return target;
-}
-
-/* The copy is what the target's memory is, until it is encoded. */
-static void lend_copy(struct attached *a)
-{
-	a->target->profile.memory = a->copied.memory;
-	a->target->profile.bytes = a->copied.bytes;
-}
-
-static bool take_copy(struct attached *a, enum copied_parts parts)
-{
-	struct error error = ERROR_INIT;
-	bool held = a->copied.fd >= 0;
-
-	if (copied_take(held ? &a->copied : &a->spare, &a->recorded, parts, &error) < 0)
-		return false;
-	if (!held) {
-		struct copied last = a->copied;
-
-		a->copied = a->spare;
-		a->spare = last;
-	}
-	lend_copy(a);
-	return true;
-}
-
 /* ---- the loop ---- */
 
 static void do_sample(void *context, const struct worker_job *job)
@@ -219,7 +136,7 @@ static void dump(struct attached *a, uint64_t now_ns)
 	struct error error = ERROR_INIT;
 	struct target *clone;
 
-	if (!condition || copied_take(&copied, &a->recorded, COPIED_ALL, &error) < 0)
+	if (!condition || copied_take(&copied, &a->other.recorded, COPIED_ALL, &error) < 0)
 		return;
 	clone = target_clone(a->target, copied.memory, copied.bytes);
 	if (!clone)
@@ -236,7 +153,7 @@ static void look(struct attached *a, uint64_t now_ns)
 
 	if (target_is_sampling(target))
 		return;
-	if (!take_copy(a, COPIED_COUNTERS))
+	if (!other_copy(&a->other, COPIED_COUNTERS))
 		return; /* it is about to end, or another program by now: the descriptor will tell */
 	dump(a, now_ns); /* what was asked for in the last turn */
 	a->next_copy_ns = now_ns + MAX(COPY_INTERVAL_NS, (collector_now() - now_ns) * COPY_SHARE);
@@ -282,21 +199,6 @@ static void read_signals(struct attached *a)
 	}
 }
 
-/* All of it once more, with the blocks: from what we hold of it, or, while it lives, from itself. Without either, the last
- * copy stays. */
-static void take_last(struct attached *a, bool gone)
-{
-	struct error error = ERROR_INIT;
-
-	worker_finish(a->sampler);
-	if (!gone) {
-		(void)take_copy(a, COPIED_ALL);
-	} else if (a->copied.fd >= 0) {
-		(void)copied_take_held(&a->copied, COPIED_ALL, &error);
-		lend_copy(a);
-	}
-}
-
 static void run_loop(struct attached *a)
 {
 	struct target *target = a->target;
@@ -311,9 +213,9 @@ static void run_loop(struct attached *a)
 
 		if (polls[0].revents)
 			read_signals(a);
-		if (polls[1].revents ||
-		    (target->pid_fd < 0 && kill(target->pid, 0) < 0 && errno == ESRCH)) {
-			take_last(a, true);
+		if (polls[1].revents || (target->pid_fd < 0 && other_is_gone(&a->other))) {
+			worker_finish(a->sampler);
+			other_copy_last(&a->other, true);
 			collector_end_other(target, now_ns);
 			return;
 		}
@@ -323,7 +225,8 @@ static void run_loop(struct attached *a)
 		dumps_tell(a->dumps);
 		show_progress(a, now_ns);
 	}
-	take_last(a, false);
+	worker_finish(a->sampler);
+	other_copy_last(&a->other, false);
 	/* What was asked for at the last moment. */
 	(void)target_sample(target, collector_now(), 0, false);
 	if (target->sampling || target_is_asked(target, collector_now()))
@@ -353,8 +256,9 @@ static int write_recording(struct attached *a, struct collect_result *ret, struc
 	if (!path)
 		return error_set(error, "no memory left");
 	/* Both go: the memory is the target's from now on. */
-	a->copied.memory = NULL;
-	a->copied.bytes = 0;
+	a->other.copied.memory = NULL;
+	a->other.copied.bytes = 0;
+	a->other.target = NULL;
 	if (collector_encode_one(TAKE(a->target), collector_now(), a->options->version, &bytes,
 				 error) < 0 ||
 	    file_write_atomic(path, buffer_span(&bytes), FILE_MODE, error) < 0)
@@ -380,27 +284,20 @@ static void begin_dumps(struct attached *a)
 
 static int begin(struct attached *a, struct error *error)
 {
-	uint64_t now_ns = collector_now();
 	const struct live_header *head;
 
-	if (recorded_find(a->options->pid, &a->recorded, error) < 0)
+	if (other_begin(&a->other, a->options->pid, error) < 0)
 		return -1;
-	copied_hold(&a->copied, &a->recorded);
-	if (copied_take(&a->copied, &a->recorded, COPIED_COUNTERS, error) < 0)
-		return -1;
-	head = copied_head(&a->copied);
+	a->target = a->other.target;
+	head = copied_head(&a->other.copied);
 	if (head->own.control_at)
-		a->control_at = a->recorded.profile + head->own.control_at;
-	a->target = new_target(a, now_ns, error);
-	if (!a->target)
-		return -1;
-	lend_copy(a);
+		a->control_at = a->other.recorded.profile + head->own.control_at;
 	a->sampler = worker_new(do_sample, NULL);
 	if (!a->sampler)
 		return error_set(error, "no memory left");
 	if (turn_up(a, error) < 0)
 		return -1;
-	if (collector_check_triggers(a->options->triggers, &a->cgroups, a->options->pid,
+	if (collector_check_triggers(a->options->triggers, &a->other.cgroups, a->options->pid,
 				     interval_of(a), a->options->say, a->options->context,
 				     error) < 0) {
 		turn_back(a);
@@ -413,9 +310,7 @@ static int begin(struct attached *a, struct error *error)
 int collect_attach(const struct attach_options *options, struct collect_result *ret,
 		   struct error *error)
 {
-	struct attached a = {
-		.options = options, .copied = COPIED_INIT, .spare = COPIED_INIT, .signal_fd = -1
-	};
+	struct attached a = { .options = options, .other = OTHER_INIT, .signal_fd = -1 };
 	struct launch_signals saved;
 	int status;
 
@@ -423,7 +318,6 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 	a.signal_fd = launch_signals_take(&saved, options->triggers, error);
 	if (a.signal_fd < 0)
 		return -1;
-	cgroups_init(&a.cgroups, "");
 	status = begin(&a, error);
 	if (status == 0) {
 		run_loop(&a);
@@ -436,13 +330,7 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 		status = write_recording(&a, ret, error);
 	}
 	worker_free(a.sampler);
-	if (a.target) {
-		a.target->profile.memory = NULL; /* the copy's */
-		target_free(a.target);
-	}
-	copied_release(&a.copied);
-	copied_release(&a.spare);
-	cgroups_release(&a.cgroups);
+	other_release(&a.other);
 	close(a.signal_fd);
 	launch_signals_give_back(&saved);
 	return status;

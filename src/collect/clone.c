@@ -59,6 +59,7 @@ struct target *target_clone(const struct target *target, void *memory, uint64_t 
 	clone->totals = target->totals;
 	clone->peak_rss_bytes = target->peak_rss_bytes;
 	clone->stopped_ms = target->stopped_ms;
+	clone->marks_read = target->marks_read;
 	if (!copy_known(clone, target) || !copy_marks(clone, target) ||
 	    !COPY_VECTOR(&clone->series.points, &target->series.points) ||
 	    !COPY_VECTOR(&clone->snapshots.rows, &target->snapshots.rows) ||

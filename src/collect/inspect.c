@@ -83,8 +83,8 @@ static char *host_of(const struct copied *c, const struct utsname *name)
 	return own->host[0] ? strndup(own->host, sizeof own->host) : strdup(name->nodename);
 }
 
-static int fill_run(const struct copied *c, const struct process_row *process, const char *version,
-		    struct run_row *run, struct error *error)
+int inspect_run(const struct copied *c, const struct process_row *process, const char *version,
+		struct run_row *run, struct error *error)
 {
 	struct utsname name;
 
@@ -148,7 +148,7 @@ static int fill(const struct copied *copied, enum copied_parts parts, bool runni
 	if (parts == COPIED_ALL)
 		name_linked_in(&rows->process); /* reads its file */
 	note_clock(copied, &rows->process);
-	return fill_run(copied, &rows->process, version, &recording->run, error);
+	return inspect_run(copied, &rows->process, version, &recording->run, error);
 }
 
 int inspect_recorded(struct copied *copied, const struct recorded *recorded,

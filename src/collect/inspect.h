@@ -29,6 +29,10 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 /* When such a process was last seen, as CLOCK_REALTIME; 0 if the file does not tell. Reads little of it. */
 uint64_t inspect_file_seen(const char *path);
 
+/* What a recording of that process alone says of the run. */
+int inspect_run(const struct copied *copied, const struct process_row *process, const char *version,
+		struct run_row *run, struct error *error);
+
 /* The same of a profile whose recorded is known, as often as one likes: `copied` keeps the room for it. Returns what
  * copied_take does. */
 int inspect_recorded(struct copied *copied, const struct recorded *recorded,

@@ -8,6 +8,7 @@ import { asking, CopyButton, Toast } from './parts/copy';
 import { RunFacts } from './parts/badge';
 import { FilterBar } from './parts/filters';
 import { Keys, keysShown } from './parts/keys';
+import { Live } from './parts/live';
 import { QuestionPick } from './parts/question';
 import { Strip } from './parts/strip';
 import { StartView } from './views/start';
@@ -72,6 +73,7 @@ function Bar() {
 			</span>
 			<Tabs />
 			<div class="right">
+				<Live />
 				<CopyButton />
 				<button type="button" class="plain" onClick={switchTheme} aria-label={dark ? 'Light colours' : 'Dark colours'} title="d">
 					{dark ? '☀' : '☾'}

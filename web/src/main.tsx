@@ -7,6 +7,7 @@ import './style/views.css';
 import { render } from 'preact';
 import { App } from './app';
 import { loadAbout, readEmbedded } from './model/source';
+import { startLive } from './model/live';
 import { startState } from './model/state';
 import { startTheme } from './model/theme';
 import { startKeys } from './parts/keys';
@@ -19,4 +20,4 @@ const page = document.getElementById('page')!;
 page.textContent = '';
 render(<App />, page);
 /* Without it the page still works: only the names of the files are missing. */
-loadAbout().catch(() => undefined);
+loadAbout().then(startLive, () => undefined);

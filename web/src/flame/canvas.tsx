@@ -25,6 +25,8 @@ export interface FlameCanvasProps {
 	upwards?: boolean;
 	/** The node that fills the width. */
 	zoom: number;
+	/** Another tree is a newer one of the same: what is in sight of the zoomed node stays. */
+	keepPart?: boolean;
 	chosen: number;
 	/** What the chosen node is, for those who do not see it. */
 	chosenText: string;
@@ -67,6 +69,12 @@ class Painting {
 	private zoomTo(): number {
 		const { tree, zoom } = this.props;
 		return (tree.start[zoom] ?? 0) + (tree.weight[zoom] ?? tree.weight[0] ?? 1);
+	}
+
+	/** From where to where of the zoomed node is in sight: [0, 1] is all of it. */
+	part(): [number, number] {
+		const width = this.zoomTo() - this.zoomFrom() || 1;
+		return [(this.from - this.zoomFrom()) / width, (this.to - this.zoomFrom()) / width];
 	}
 
 	/** All rows, at least as high as what is in sight. */
@@ -242,11 +250,15 @@ export function FlameCanvas(props: FlameCanvasProps) {
 	useLayoutEffect(() => {
 		const at = painting.current!;
 		const moved = at.props.zoom !== props.zoom;
+		const part = at.part();
 		at.props = props;
 		if (shownTree.current !== props.tree || !moved) {
 			if (shownTree.current !== props.tree) {
-				at.from = props.tree.start[props.zoom] ?? 0;
-				at.to = at.from + (props.tree.weight[props.zoom] ?? 1);
+				/* A newer tree of the same: the same part of what is zoomed. */
+				const [from, to] = props.keepPart && shownTree.current ? part : [0, 1];
+				const width = props.tree.weight[props.zoom] ?? 1;
+				at.from = (props.tree.start[props.zoom] ?? 0) + from * width;
+				at.to = at.from + (to - from) * width;
 			}
 			shownTree.current = props.tree;
 			at.draw();

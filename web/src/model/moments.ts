@@ -11,16 +11,22 @@ export interface Moment {
 	kind: 'peak' | 'end' | 'kept';
 }
 
-export function momentsOf(timeline: TimelineResult): Moment[] {
+/** Of a running process moments are thinned out as it goes on, and their numbers change: their times do not. */
+export function momentsOf(timeline: TimelineResult, live = false): Moment[] {
 	const points = timeline.timeline;
 	const list: Moment[] = [];
 	for (const point of points) {
 		if (point.snapshot !== null)
-			list.push({ at: point.at_ns, word: `snap:${point.snapshot}`, label: `${duration(point.at_ns)}`, kind: 'kept' });
+			list.push({
+				at: point.at_ns,
+				word: live ? `time:${point.at_ns / 1e9}s` : `snap:${point.snapshot}`,
+				label: `${duration(point.at_ns)}`,
+				kind: 'kept',
+			});
 		if (point.peak) list.push({ at: point.at_ns, word: 'peak', label: `the peak, ${duration(point.at_ns)}`, kind: 'peak' });
 	}
 	const end = points[points.length - 1]?.at_ns ?? timeline.run.duration_ns;
-	list.push({ at: end, word: 'end', label: `the end, ${duration(end)}`, kind: 'end' });
+	list.push({ at: end, word: 'end', label: `${live ? 'now' : 'the end'}, ${duration(end)}`, kind: 'end' });
 	return list;
 }
 

@@ -88,12 +88,13 @@ export function shellWord(word: string): string {
 const FLAGS = new Set(['callees', 'fold-recursion']);
 
 /** The line that prints the same numbers. `before` is the older recording of a comparison. */
-export function command(files: readonly string[], before: string | undefined, view: string, params: Params): string {
+export function command(files: readonly string[], before: string | undefined, view: string, params: Params, livePid = 0): string {
 	const compares = params.some(([key]) => key === 'compare');
 	const index = Number(params.find(([key]) => key === 'file')?.[1] ?? 0);
 	const file = files[index] ?? files[0] ?? 'FILE';
 	const named = compares ? [before ?? 'OLD', file] : [file];
-	const words = ['heapgauge', compares ? 'diff' : 'report', ...named.map(shellWord), '--view', view];
+	const whose = livePid && !compares ? ['--pid', String(livePid)] : named.map(shellWord);
+	const words = ['heapgauge', compares ? 'diff' : 'report', ...whose, '--view', view];
 	for (const [key, value] of params) {
 		if (key === 'compare' || key === 'file') continue;
 		words.push(`--${key}`);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where answers come from: the page itself, or the server. Each question is asked once; an answer is never changed, so
-// that it can be kept as long as there is room.
+// that it can be kept as long as there is room. Of a running process each state that is read is another one to ask about.
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { About, Embedded } from './types';
@@ -14,6 +14,8 @@ export interface Answer<T> {
 	error?: string;
 	/** The question is not answered in a saved page. */
 	absent?: boolean;
+	/** The question that `data` answers. */
+	of?: string | null;
 }
 
 export class AskError extends Error {
@@ -34,8 +36,28 @@ let embedded: Embedded = {};
 
 export const about = signal<About | undefined>(undefined);
 export const saved = signal(false);
-/** Questions that are being answered now. */
+/** Questions that are being answered now and that somebody waits for. */
 export const waiting = signal(0);
+/** Which state of a running process is asked about; 0: the one that came with the page, or a recording. */
+export const reading = signal(0);
+
+/** From now on another state is asked about. What is on screen stays until its answers are there. */
+export function readAnew(number: number): void {
+	if (number === reading.peek()) return;
+	answers.clear();
+	reading.value = number;
+}
+
+/** Whether something is being asked. */
+export function busy(): boolean {
+	return asked.size > 0;
+}
+
+function nameOf(path: string, key: string): string {
+	const state = path === '/api/result' && reading.value ? `reading=${reading.value}` : '';
+	const query = [key, state].filter(Boolean).join('&');
+	return query ? `${path}?${query}` : path;
+}
 
 export function readEmbedded(text: string): void {
 	embedded = (JSON.parse(text) as Embedded | null) ?? {};
@@ -64,7 +86,7 @@ function keep(key: string, answer: unknown): void {
 	}
 }
 
-async function fetchJson(path: string): Promise<unknown> {
+export async function fetchJson(path: string): Promise<unknown> {
 	let response: Response;
 	try {
 		response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json' } });
@@ -78,25 +100,26 @@ async function fetchJson(path: string): Promise<unknown> {
 
 /** Answers that are at hand, without waiting. */
 function atHand(path: string, key: string): unknown {
-	return answers.get(`${path}?${key}`) ?? (path === '/api/result' ? inPage(key) : undefined);
+	return answers.get(nameOf(path, key)) ?? (path === '/api/result' && !reading.value ? inPage(key) : undefined);
 }
 
-export function load(path: string, key: string): Promise<unknown> {
-	const name = `${path}?${key}`;
+/** `quiet`: something is on screen already, and nobody waits. */
+export function load(path: string, key: string, quiet = false): Promise<unknown> {
+	const name = nameOf(path, key);
 	const known = atHand(path, key);
 	if (known !== undefined) return Promise.resolve(known);
 	if (saved.value) return Promise.reject(new AskError(NOT_SAVED, true));
 	const running = asked.get(name);
 	if (running) return running;
-	waiting.value++;
-	const promise = fetchJson(key ? name : path)
+	if (!quiet) waiting.value++;
+	const promise = fetchJson(name)
 		.then((answer) => {
 			keep(name, answer);
 			return answer;
 		})
 		.finally(() => {
 			asked.delete(name);
-			waiting.value--;
+			if (!quiet) waiting.value--;
 		});
 	asked.set(name, promise);
 	return promise;
@@ -119,16 +142,20 @@ export function useAnswer<T>(key: string | null, path = '/api/result'): Answer<T
 	});
 	const wanted = useRef(key);
 	wanted.current = key;
+	const last = useRef<{ key: string | null; data: T } | undefined>(undefined);
 	const known = key === null ? undefined : (atHand(path, key) as T | undefined);
+	if (known !== undefined) last.current = { key, data: known };
 
 	useEffect(() => {
 		if (key === null || known !== undefined) return;
-		load(path, key).then(
+		const again = last.current?.key === key;
+		load(path, key, again).then(
 			(data) => {
-				if (wanted.current === key) setAnswer({ key, answer: { status: 'ready', data: data as T, stale: false } });
+				if (wanted.current === key) setAnswer({ key, answer: { status: 'ready', data: data as T, stale: false, of: key } });
 			},
 			(error: Error) => {
-				if (wanted.current === key)
+				/* Of a state before there is an answer: it stays. */
+				if (wanted.current === key && !again)
 					setAnswer({
 						key,
 						answer: {
@@ -140,13 +167,14 @@ export function useAnswer<T>(key: string | null, path = '/api/result'): Answer<T
 					});
 			},
 		);
-	}, [key, path, known === undefined]);
+	}, [key, path, nameOf(path, key ?? ''), known === undefined]);
 
-	const last = useRef<T | undefined>(undefined);
-	if (known !== undefined) {
-		last.current = known;
-		return { status: 'ready', data: known, stale: false };
-	}
+	if (known !== undefined) return { status: 'ready', data: known, stale: false, of: key };
+	if (last.current && last.current.key === key) return { status: 'ready', data: last.current.data, stale: false, of: key };
 	if (answer.key === key && answer.answer.status !== 'loading') return answer.answer;
-	return { status: 'loading', data: last.current, stale: last.current !== undefined };
+	return {
+		status: 'loading',
+		stale: last.current !== undefined,
+		...(last.current ? { data: last.current.data, of: last.current.key } : {}),
+	};
 }

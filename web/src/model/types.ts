@@ -396,6 +396,8 @@ export interface About {
 	compare: boolean;
 	/** The older recording of a comparison. */
 	before?: string | null;
+	/** The running process that is shown; 0: recordings are. */
+	live_pid?: number;
 	views: { name: string; help: string; compares: boolean }[];
 	costs: { name: string; help: string; unit: string }[];
 	axes: { name: string; help: string }[];

@@ -12,7 +12,7 @@ export const asking = signal<{ view: string; params: Params }>({ view: 'summary'
 
 export function currentCommand(): string {
 	const files = about.value?.files.map((file) => file.path) ?? [];
-	return command(files, about.value?.before ?? undefined, asking.value.view, asking.value.params);
+	return command(files, about.value?.before ?? undefined, asking.value.view, asking.value.params, about.value?.live_pid);
 }
 
 async function put(text: string): Promise<void> {

@@ -2,6 +2,7 @@
 // Keys that work in every view, and the list of all of them.
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { switchPause } from '../model/live';
 import { go, set, value, VIEW_NAMES, type ViewName } from '../model/state';
 import { switchTheme } from '../model/theme';
 import { QUESTIONS } from '../model/words';
@@ -16,6 +17,7 @@ const LIST: readonly [string, string][] = [
 	['f', 'search in this view'],
 	['t', 'to the time strip; ← → then step through the kept moments, with Shift a range'],
 	['c', 'copy as command'],
+	['l', 'pause, and go on, where a running process is shown'],
 	['d', 'dark or light'],
 	['Esc', 'leave a box; close what is open'],
 	['↑ ↓  j k', 'move in a table or in the flame graph'],
@@ -73,6 +75,9 @@ function onKey(event: KeyboardEvent): boolean {
 			return focus('.strip[tabindex]');
 		case 'c':
 			copyCommand();
+			return true;
+		case 'l':
+			switchPause();
 			return true;
 		case 'd':
 			switchTheme();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The question: which number, of which moment; and the answer in one line.
+import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
 import { comparing, question, set, state, value } from '../model/state';
@@ -76,7 +77,7 @@ function Sum({ asked }: { asked: Question }) {
 export function QuestionPick() {
 	const asked = question.value;
 	const timeline = useTimeline().data;
-	const moments = timeline ? momentsOf(timeline) : [];
+	const moments = timeline ? momentsOf(timeline, isLive.value) : [];
 	const name = value('cost') ?? 'peak';
 	return (
 		<div class="question">

@@ -2,6 +2,7 @@
 // The time strip above every view: live heap and RSS over the run. A click asks for that moment, a drag for what grew
 // between two. What is answered is the nearest kept moment, and the strip says so.
 import type { TargetedKeyboardEvent } from 'preact';
+import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
 import { set, state, value } from '../model/state';
@@ -77,7 +78,7 @@ export function Strip() {
 				<span class="words">too short to show over time</span>
 			</div>
 		);
-	const moments = momentsOf(answer.data!);
+	const moments = momentsOf(answer.data!, isLive.value);
 	const most = Math.max(...timeline.map((point) => point.live_bytes));
 	/* Beside an RSS many times as large the heap would be a flat line: its shape is what people steer by here. */
 	const withRss = Math.max(...timeline.map((point) => point.rss_bytes)) < 4 * most;

@@ -7,7 +7,8 @@ import { FlameCanvas, nodeName } from '../flame/canvas';
 import { findMatches, matcherOf, matchNames } from '../flame/search';
 import { calleesOf, callersOf, outermost } from '../flame/pivot';
 import { ratios } from '../flame/match';
-import { addressOf, nodeOfAddress } from '../flame/steps';
+import { usePlace, useSuccessor } from '../flame/place';
+import { addressOf } from '../flame/steps';
 import type { FlameTree } from '../flame/tree';
 import { useFlame } from '../flame/data';
 import { placeOf, shortName } from '../model/frames';
@@ -128,6 +129,7 @@ function useMatches(tree: FlameTree | undefined, names: readonly FlameName[] | u
 /** One canvas with its own choice of node. */
 function Half({
 	data,
+	of,
 	tree,
 	rootLabel,
 	label,
@@ -138,6 +140,7 @@ function Half({
 	main,
 }: {
 	data: FlameResult;
+	of: string | null | undefined;
 	tree: FlameTree;
 	rootLabel: string;
 	label: string;
@@ -148,9 +151,17 @@ function Half({
 	main: boolean;
 }) {
 	const dark = theme.value === 'dark';
-	const [own, setOwn] = useState({ zoom: 0, chosen: -1 });
-	const zoom = main ? nodeOfAddress(tree, value('zoom')) : Math.min(own.zoom, tree.count - 1);
-	const chosen = main ? (value('node') === undefined ? -1 : nodeOfAddress(tree, value('node'))) : own.chosen;
+	const drawn = { tree, names: data.names, of };
+	const successor = useSuccessor(drawn);
+	const zoomed = usePlace(drawn, 'zoom', successor);
+	const noted = usePlace(drawn, 'node', successor);
+	const [kept, setOwn] = useState({ zoom: 0, chosen: -1 });
+	const own = successor && !main ? { zoom: successor(kept.zoom), chosen: successor(kept.chosen) } : kept;
+	useEffect(() => {
+		if (own !== kept) setOwn(own);
+	}, [tree]);
+	const zoom = main ? Math.max(0, zoomed) : Math.min(own.zoom, tree.count - 1);
+	const chosen = main ? noted : own.chosen;
 	const paint = useMemo(() => (matches ? onlyMatches(tree, matches, dark) : colouring.painterOf(tree)), [tree, colouring, matches, dark]);
 	const choose = (node: number) =>
 		main ? note({ node: node < 0 ? null : addressOf(tree, node) || '0*0' }) : setOwn({ ...own, chosen: node });
@@ -168,6 +179,7 @@ function Half({
 				dark={dark}
 				{...(upwards ? { upwards } : {})}
 				zoom={zoom}
+				keepPart={successor !== undefined}
 				chosen={chosen}
 				chosenText={describe(tree, data.names, chosen, rootLabel)}
 				onZoom={zoomTo}
@@ -289,6 +301,7 @@ export function FlameView() {
 					<Half
 						main
 						data={data}
+						of={answer.of}
 						tree={tree}
 						rootLabel="all"
 						label={`Flame graph ${callees ? 'from the allocating functions' : 'from main'}. Arrows move, Enter zooms.`}
@@ -311,6 +324,7 @@ export function FlameView() {
 						main={false}
 						upwards
 						data={data}
+						of={`${answer.of ?? ''} ${pivot}`}
 						tree={sandwich.callers}
 						rootLabel={shortName(pivot)}
 						label="Callers. Arrows move, Enter zooms."
@@ -330,6 +344,7 @@ export function FlameView() {
 					<Half
 						main={false}
 						data={data}
+						of={`${answer.of ?? ''} ${pivot}`}
 						tree={sandwich.callees}
 						rootLabel={shortName(pivot)}
 						label="Callees. Arrows move, Enter zooms."

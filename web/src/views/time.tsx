@@ -2,6 +2,7 @@
 // Time: what was live, resident and asked for over the run; the heaviest sites as layers. A drag chooses a range for all
 // views that know one.
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { isLive } from '../model/live';
 import { layersOf, type Layer } from '../model/layers';
 import { momentsOf } from '../model/moments';
 import { ratesOf, type Rates } from '../model/rates';
@@ -162,7 +163,7 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 	const most = useMemo(() => Math.max(...points.map((point) => point.live_bytes)), [points]);
 	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes, point.map_live_bytes))), [points]);
 	const withRss = value('rss') ? value('rss') === '1' : mostRss < 4 * most;
-	const moments = useMemo(() => momentsOf(data), [data]);
+	const moments = useMemo(() => momentsOf(data, isLive.value), [data]);
 	const common = {
 		times,
 		marks: marksOf(moments),

@@ -4,7 +4,8 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useFlame } from '../flame/data';
 import { nodeName } from '../flame/canvas';
 import { firstOpen, neighboursOf, openRows, withPath, type Neighbour } from '../flame/rows';
-import { addressOf, nodeOfAddress } from '../flame/steps';
+import { usePlace, useSuccessor } from '../flame/place';
+import { addressOf } from '../flame/steps';
 import { OTHERS_NAME, type FlameTree } from '../flame/tree';
 import { placeOf, shortName } from '../model/frames';
 import { comparing, note, question, set, value } from '../model/state';
@@ -195,9 +196,27 @@ function Beside({ wanted, fold }: { wanted: string; fold: boolean }) {
 	return tree && answer.data ? <Neighbours tree={tree} data={answer.data} wanted={wanted} /> : null;
 }
 
-function Opened({ tree, data, stale, fold }: { tree: FlameTree; data: FlameResult; stale: boolean; fold: boolean }) {
-	const [open, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree, FIRST_SHARE, FIRST_ROWS));
-	const chosen = value('node') === undefined ? -1 : nodeOfAddress(tree, value('node'));
+function Opened({
+	tree,
+	data,
+	of,
+	stale,
+	fold,
+}: {
+	tree: FlameTree;
+	data: FlameResult;
+	of: string | null | undefined;
+	stale: boolean;
+	fold: boolean;
+}) {
+	const drawn = { tree, names: data.names, of };
+	const successor = useSuccessor(drawn);
+	const [kept, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree, FIRST_SHARE, FIRST_ROWS));
+	const open = useMemo(() => (successor ? new Set([...kept].map(successor)) : kept), [tree, kept]);
+	useEffect(() => {
+		if (open !== kept) setOpen(open);
+	}, [tree]);
+	const chosen = usePlace(drawn, 'node', successor);
 	useEffect(() => {
 		if (chosen > 0) setOpen(withPath(tree, open, chosen));
 	}, [chosen]);
@@ -279,7 +298,7 @@ export function TreeView() {
 				</Empty>
 			)}
 			{tree && answer.data && tree.count > 1 && (
-				<Opened key={`${tree.count}.${tree.value[0]}.${callees}`} tree={tree} data={answer.data} stale={answer.stale} fold={fold} />
+				<Opened key={answer.of} tree={tree} data={answer.data} of={answer.of} stale={answer.stale} fold={fold} />
 			)}
 		</div>
 	);
