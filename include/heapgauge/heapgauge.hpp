@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <heapgauge/heapgauge.h> for C++17 and later: a memory resource that tags, and scopes around one call.
+/* <heapgauge/heapgauge.h> for C++17 and later: a memory resource that tags, scopes around one call, and the rest of it as
+ * objects that end with their block.
  *
  * Everything costs what the C functions cost, and nothing counts twice: a resource passes on to another, and what that one
  * takes from malloc or operator new is recorded there. */
@@ -8,6 +9,7 @@
 
 #include <cstddef>
 #include <memory_resource>
+#include <optional>
 #include <utility>
 
 #include <heapgauge/heapgauge.h>
@@ -74,6 +76,94 @@ template <typename F> decltype(auto) in(const char *name, F &&f)
 	scope entered{ name };
 
 	return std::forward<F>(f)();
+}
+
+/* A label to the end of the block. */
+class label
+{
+      public:
+	label(const char *key, const char *value) noexcept : scope_(hg_enter_label(key, value))
+	{
+	}
+	~label()
+	{
+		hg_leave(scope_);
+	}
+	label(const label &) = delete;
+	label &operator=(const label &) = delete;
+
+      private:
+	hg_scope scope_;
+};
+
+/* The thread is in another context to the end of the block, and then in its own again. */
+class in_context
+{
+      public:
+	explicit in_context(hg_context context) noexcept : before_(hg_context_get())
+	{
+		hg_context_set(context);
+	}
+	~in_context()
+	{
+		hg_context_set(before_);
+	}
+	in_context(const in_context &) = delete;
+	in_context &operator=(const in_context &) = delete;
+
+      private:
+	hg_context before_;
+};
+
+/* f, to be called wherever and whenever: it runs in the context of whoever called this.
+ *	queue.push(heapgauge::carry([=] { handle(request); })); */
+template <typename F> auto carry(F &&f)
+{
+	return [context = hg_context_get(),
+		f = std::forward<F>(f)](auto &&...with) mutable -> decltype(auto) {
+		in_context in{ context };
+
+		return f(std::forward<decltype(with)>(with)...);
+	};
+}
+
+/* What this thread allocates to the end of the block is not recorded. Inside another one it means nothing. */
+class pause
+{
+      public:
+	pause() noexcept
+	{
+		struct hg_stats now;
+
+		stops_ = hg_stats(&now) && now.mode != HG_DORMANT;
+		if (stops_)
+			hg_stop(HG_THREAD);
+	}
+	~pause()
+	{
+		if (stops_)
+			hg_start(HG_THREAD);
+	}
+	pause(const pause &) = delete;
+	pause &operator=(const pause &) = delete;
+
+      private:
+	bool stops_;
+};
+
+/* hg_stats and hg_tag_stats; nothing without the recorder, or if nobody was in the tag yet. */
+inline std::optional<struct hg_stats> stats() noexcept
+{
+	struct hg_stats now;
+
+	return hg_stats(&now) ? std::optional{ now } : std::nullopt;
+}
+
+inline std::optional<struct hg_tag_stats> tag_stats(const char *path) noexcept
+{
+	struct hg_tag_stats now;
+
+	return hg_tag_stats(path, &now) ? std::optional{ now } : std::nullopt;
 }
 
 } // namespace heapgauge

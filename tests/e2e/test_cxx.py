@@ -87,3 +87,71 @@ def test_a_memory_resource_that_tags(compiler, flags, scratch, record, report_js
         "reference": (1, 0, 0, 0, 0),
         "nothing": (1, 0, 0, 0, 0),
     }
+
+
+CONTROL = r"""
+#include <heapgauge/heapgauge.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+static void *kept[20];
+__attribute__((noinline)) static void *take(std::size_t n) { void *p = std::malloc(n); __asm__ volatile("" : "+r"(p)); return p; }
+int main() {
+    std::vector<std::function<int(int)>> queue;
+    queue.reserve(1);
+    {
+        heapgauge::scope request{"request"};
+        heapgauge::label tenant{"tenant", "acme"};
+        kept[0] = take(100);
+        queue.push_back(heapgauge::carry([](int bytes) { kept[1] = take(bytes); return bytes; }));
+    }
+    std::thread worker([&] {
+        heapgauge::scope own{"worker"};
+        if (queue[0](200) != 200) std::abort();
+        kept[2] = take(300); /* its own again */
+    });
+    worker.join();
+    hg_snapshot("one");
+    {
+        heapgauge::pause quiet;
+        kept[3] = take(4000);
+        { heapgauge::pause inside; }
+        kept[4] = take(4000);
+    }
+    kept[5] = take(500);
+    hg_mode(HG_TAGS);
+    { HG_SCOPE("tags"); kept[6] = take(600); }
+    hg_mode(HG_AS_TOLD);
+    std::free(kept[0]);
+    hg_mark("between");
+    hg_snapshot("two");
+    auto all = heapgauge::stats();
+    auto request = heapgauge::tag_stats("request"), none = heapgauge::tag_stats("nobody");
+    if (!hg_is_recorded()) return all || request ? 1 : 0;
+    if (!all || all->mode != HG_EXACT || all->heap.live_bytes > all->peak_bytes) return 2;
+    if (!request || none || std::strcmp(request->name, "request") != 0) return 3;
+    /* the function object of the queue is the request's, too */
+    if (request->total.calls < 2 || request->total.freed_bytes != 100) return 4;
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_contexts_labels_control_moments_and_numbers(compiler, scratch, record, report_json):
+    (scratch / "control.cc").write_text(CONTROL)
+    argv = [compiler, "-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread", f"-I{INCLUDE}"]
+    subprocess.run([*argv, "control.cc", "-o", "control"], cwd=scratch, check=True)
+    assert subprocess.run([scratch / "control"], check=False).returncode == 0
+    run = record([scratch / "control"])
+    assert run.returncode == 0, run.stderr
+    rows = report_json(run.path, "functions", "--by", "tag", "--cost", "total", "--focus", "^take")["tags"]
+    assert {row["tag"]: row["total_bytes"] for row in rows} == {"request/tenant=acme": 300, "worker": 300, "(no tag)": 500}
+    tags = {row["tag"]: (row["self_calls"], row["self_total_bytes"]) for row in report_json(run.path, "tags")["tags"]}
+    assert tags["tags"] == (1, 600)
+    snapshots = report_json(run.path, "snapshots")["snapshots"]
+    assert [row["name"] for row in snapshots] == ["one", "between", "two"]
+    assert snapshots[2]["live_bytes"] - snapshots[0]["live_bytes"] == 500 + 600 - 100

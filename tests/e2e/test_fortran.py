@@ -10,6 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODULE = ROOT / "bindings" / "fortran" / "heapgauge.f90"
 SCOPES = pathlib.Path(__file__).parent / "bindings" / "scopes.f90"
+CONTROL = SCOPES.with_name("control.f90")
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
@@ -36,3 +37,18 @@ def test_scopes_of_a_fortran_program(level, scratch, record, report_json):
     }
     outside = report_json(run.path, "sites", "--tag", "^$")["sites"]
     assert 123457 in [site["total_bytes"] for site in outside]
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_contexts_labels_control_moments_and_numbers(level, scratch, record, report_json):
+    program = scratch / "control"
+    flags = ["-std=f2018", "-Wall", "-Wextra", "-Werror", "-g", level]
+    subprocess.run(["gfortran", *flags, MODULE, CONTROL, "-o", program], cwd=scratch, check=True)
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "alone\n"
+    run = record([program])
+    assert (run.returncode, run.stdout) == (0, "solver 1 200 3 700 1 600 3 0\n"), run.stderr
+    tags = {row["tag"]: (row["self_calls"], row["self_total_bytes"]) for row in report_json(run.path, "tags")["tags"] if row["tag"]}
+    assert tags == {"solver": (1, 200), "solver/phase=load": (2, 500), "control": (2, 5000)}
+    snapshots = report_json(run.path, "snapshots")["snapshots"]
+    assert [row["name"] for row in snapshots] == ["one", "between", "two"]
+    assert snapshots[2]["live_bytes"] - snapshots[0]["live_bytes"] == 5000 - 100

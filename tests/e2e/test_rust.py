@@ -11,6 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CRATE = ROOT / "bindings" / "rust"
 SCOPES = pathlib.Path(__file__).parent / "bindings" / "scopes.rs"
+CONTROL = SCOPES.with_name("control.rs")
 LONG_NAME = "x" * 255
 
 
@@ -31,10 +32,10 @@ def library(rustc, tmp_path_factory):
     return folder / "libheapgauge.rlib"
 
 
-def build(rustc, library, folder, *flags):
-    program = folder / "scopes"
+def build(rustc, library, folder, *flags, source=SCOPES):
+    program = folder / source.stem
     argv = [rustc, "--edition=2021", "-Dwarnings", "-O", "-g", "--extern", f"heapgauge={library}", *flags]
-    subprocess.run([*argv, SCOPES, "-o", program], check=True)
+    subprocess.run([*argv, source, "-o", program], check=True)
     return program
 
 
@@ -88,6 +89,25 @@ def test_the_allocator_tags_what_rust_allocates_and_counts_nothing_twice(rustc, 
     assert [whole[0][key] for key in keys] == [whole[1][key] for key in keys]
 
 
+def test_contexts_labels_control_moments_and_numbers(rustc, library, scratch, record, report_json):
+    program = build(rustc, library, scratch, source=CONTROL)
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "8\n"
+    run = record([program])
+    assert (run.returncode, run.stdout) == (0, "8\n"), run.stderr
+    held = {path: row[1:3] for path, row in tags_of(report_json, run.path).items() if row[1]}
+    assert held == {
+        "request/tenant=acme": (1, 100),
+        "request/tenant=acme/step": (1, 200),
+        "phases/phase=load": (1, 1000),
+        "phases": (1, 2000),
+        "control": (3, 4000 + 5999 + 6000),
+    }
+    snapshots = report_json(run.path, "snapshots")["snapshots"]
+    assert [row["name"] for row in snapshots] == ["loaded", "half", "done"]
+    # From one to the next: what control took, and the 100 bytes that were dropped.
+    assert snapshots[2]["live_bytes"] - snapshots[0]["live_bytes"] == 4000 + 5999 + 6000 - 100
+
+
 def test_the_crate_builds_and_its_examples_run_without_a_registry(scratch):
     if not shutil.which("cargo"):
         pytest.skip("cargo is not installed")
@@ -95,4 +115,4 @@ def test_the_crate_builds_and_its_examples_run_without_a_registry(scratch):
     copy = scratch / "crate"
     shutil.copytree(CRATE, copy)
     done = subprocess.run(["cargo", "test", "--offline", "-q"], cwd=copy, env=env, capture_output=True, text=True)
-    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr

@@ -20,9 +20,13 @@
 #![no_std]
 
 mod alloc;
+mod control;
 mod recorder;
+mod stats;
 
 pub use alloc::Alloc;
+pub use control::{label, mark, set_mode, set_stacks, snapshot, start, stop, Context, InContext, Label, Mode, Place};
+pub use stats::{sites, stats, tag_stats, tags, Numbers, Order, SiteStats, Stats, TagStats};
 
 use core::ffi::c_void;
 use core::marker::PhantomData;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the recorder is found: libc's `confstr` is asked for a name that nobody else knows, and the recorder, if it is
 //! there, answers with the address of its table of functions. The layout is that of `struct hg_recorder_` in
-//! `<heapgauge/heapgauge.h>`; a later recorder has more at its end.
+//! `<heapgauge/recorder.h>`; a later recorder has more at its end.
 
+use crate::stats::{SiteStats, Stats, TagStats};
 use crate::Tag;
 use core::ffi::c_void;
 
@@ -25,6 +26,25 @@ pub struct Recorder {
     pub enter: unsafe extern "C" fn(tag: *const Tag, frame: *const c_void) -> Entered,
     pub enter_name: unsafe extern "C" fn(name: *const u8, frame: *const c_void) -> Entered,
     pub leave: unsafe extern "C" fn(scope: Entered),
+    pub mark: unsafe extern "C" fn(kind: i32, name: *const u8),
+    pool_functions: [usize; 5],
+    pub context_get: unsafe extern "C" fn() -> u32,
+    pub context_set: unsafe extern "C" fn(context: u32),
+    pub label: unsafe extern "C" fn(key: *const u8, value: *const u8),
+    pub label_enter: unsafe extern "C" fn(key: *const u8, value: *const u8, frame: *const c_void) -> Entered,
+    pub turn: unsafe extern "C" fn(mode: i32),
+    pub go: unsafe extern "C" fn(on: i32, place: i32),
+    pub stacks: unsafe extern "C" fn(least: usize, most: usize),
+    pub stats: unsafe extern "C" fn(ret: *mut Stats, bytes: usize) -> i32,
+    pub tag_stats: unsafe extern "C" fn(path: *const u8, ret: *mut TagStats) -> i32,
+    pub tags: unsafe extern "C" fn(ret: *mut TagStats, count: usize) -> usize,
+    pub sites: unsafe extern "C" fn(ret: *mut SiteStats, count: usize, order: i32) -> usize,
+}
+
+/// A recorder that has all of these: one that is older than this crate may have the scopes alone.
+#[inline]
+pub fn get_whole() -> Option<&'static Recorder> {
+    get().filter(|recorder| recorder.bytes as usize >= core::mem::size_of::<Recorder>())
 }
 
 #[cfg(target_os = "linux")]
