@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Twenty who look at a process at once neither stop nor slow it: it does the same instructions, and never waits for them."""
 
+import concurrent.futures
 import contextlib
 import pathlib
 import re
@@ -10,6 +11,7 @@ import subprocess
 import pytest
 
 from compiled import WAIT_SECONDS, compile_c, wait_for
+from serving import Server
 from terminal import Terminal
 
 READERS = 20
@@ -50,33 +52,83 @@ int main(int argc, char **argv)
 """
 
 
+class Top:
+    """heapgauge top in a terminal of its own."""
+
+    def __init__(self, heapgauge, env, pid):
+        argv = [heapgauge, "top", str(pid), "--no-symbols", "--every", "0.1"]
+        self.terminal = Terminal(argv, env | {"TERM": "xterm", "LC_ALL": "C.UTF-8"}, "/")
+
+    def begin(self):
+        self.terminal.read_until(lambda: b"RSS" in self.terminal.shown)
+
+    def look(self):
+        before = len(self.terminal.shown)
+        self.terminal.read_until(lambda: len(self.terminal.shown) > before)
+
+    def end(self):
+        self.terminal.press(b"q")
+        assert self.terminal.end().returncode == 0
+
+
+class View:
+    """heapgauge view --pid, and who asks it for the newest state, over HTTP as the page does."""
+
+    def __init__(self, heapgauge, env, pid):
+        self.server = Server(heapgauge, "--pid", pid, "--no-open", "--no-symbols", env=env, cwd="/")
+
+    def begin(self):
+        self.reading = self.server.get("/api/live").json()["reading"]
+
+    def look(self):
+        state = wait_for(lambda: (s := self.server.get("/api/live").json())["reading"] > self.reading and s, "a newer state")
+        self.reading = state["reading"]
+        rows = self.server.result(("view", "sites"), ("cost", "live"), ("limit", "5"), ("reading", self.reading)).json()["sites"]
+        assert len(rows) == 5 and rows[0]["calls"] > 0
+
+    def end(self):
+        assert self.server.end()[0] == 0
+
+
+class Report:
+    """heapgauge report --pid, once for each look."""
+
+    def __init__(self, heapgauge, env, pid):
+        self.argv, self.env = [heapgauge, "report", "--pid", str(pid), "--view", "sites", "--no-symbols", "--format", "json"], env
+
+    def begin(self):
+        self.look()
+
+    def look(self):
+        done = subprocess.run(self.argv, env=self.env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+        assert done.returncode == 0 and '"sites"' in done.stdout, done.stderr
+
+    def end(self):
+        pass
+
+
+KINDS = (Top, View, Report)
+
+
 @contextlib.contextmanager
 def looking(heapgauge, env, pid, count):
-    """That many `heapgauge top`, each in a terminal of its own, all of which have shown the process."""
-    tops = [
-        Terminal(
-            [heapgauge, "top", str(pid), "--no-symbols", "--every", "0.1"],
-            env | {"TERM": "xterm", "LC_ALL": "C.UTF-8"}, "/",
-        )
-        for _ in range(count)
-    ]
+    """That many readers of all kinds, all of which have looked at the process."""
+    readers = []
     try:
-        for top in tops:
-            top.read_until(lambda top=top: b"RSS" in top.shown)
-        yield tops
+        for i in range(count):
+            readers.append(KINDS[i % len(KINDS)](heapgauge, env, pid))
+        for reader in readers:
+            reader.begin()
+        yield readers
     finally:
-        for top in tops:
-            top.press(b"q")
-        for top in tops:
-            assert top.end().returncode == 0
+        for reader in readers:
+            reader.end()
 
 
-def count_pictures(tops):
-    """How many have drawn something new from now on: all, or it fails."""
-    for top in tops:
-        before = len(top.shown)
-        top.read_until(lambda top=top, before=before: len(top.shown) > before)
-    return len(tops)
+def look_all(readers):
+    """All at once: how many have seen something new from now on; all, or it fails."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, len(readers))) as pool:
+        return len([done.result() for done in [pool.submit(reader.look) for reader in readers]])
 
 
 def tracer(pid):
@@ -88,10 +140,10 @@ def work(argv, env, heapgauge, readers, scratch):
     with subprocess.Popen(argv, env=env, cwd=scratch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
         pid = int(run.stdout.readline())
         wait_for(lambda: "heapgauge-profile" in pathlib.Path(f"/proc/{pid}/maps").read_text(), "the recorder")
-        with looking(heapgauge, env, pid, readers) as tops:
+        with looking(heapgauge, env, pid, readers) as looked:
             run.stdin.write("\n")
             run.stdin.flush()
-            saw = count_pictures(tops) if readers else 0
+            saw = look_all(looked)
             assert not readers or not select.select([run.stdout], [], [], 0)[0], "it was done before all had looked"
             assert tracer(pid) == 0
             said = run.stdout.readline()
@@ -125,8 +177,8 @@ def test_a_process_executes_the_same_instructions(heapgauge, build, scratch, cle
     for readers in (0, READERS):
         output = scratch / f"counts{readers}"
         tool = [TOOL, "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={output}"]
-        _, saw, rest = work([*collector, *tool, worker, "600000"], env, heapgauge, readers, scratch)
-        assert saw == readers and re.search(r"^calls 30\d{4} ", rest, re.M), rest
+        _, saw, rest = work([*collector, *tool, worker, "3000000"], env, heapgauge, readers, scratch)
+        assert saw == readers and re.search(r"^calls 150\d{4} ", rest, re.M), rest
         counts.append(int(re.search(r"^summary: (\d+)", output.read_text(), re.M)[1]))
     assert counts[0] > 10_000_000
     # printf of a pid with more digits, or of more waits, is a handful.
