@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "base/compiler.h"
+#include "serve/http.h"
 #include "util/cleanup.h"
 
 const char reply_json[] = "application/json";
@@ -46,12 +47,12 @@ static char *policy_of(const char *type, const char *nonce)
 
 static bool add_headers(struct MHD_Response *response, const char *type, const char *policy)
 {
-	bool added = MHD_add_response_header(response, "Content-Type", type) &&
-		     MHD_add_response_header(response, "Content-Security-Policy", policy);
+	bool added = http.MHD_add_response_header(response, "Content-Type", type) &&
+		     http.MHD_add_response_header(response, "Content-Security-Policy", policy);
 
 	for (size_t i = 0; i < ARRAY_SIZE(harmless_headers) && added; i++)
-		added = MHD_add_response_header(response, harmless_headers[i][0],
-						harmless_headers[i][1]);
+		added = http.MHD_add_response_header(response, harmless_headers[i][0],
+						     harmless_headers[i][1]);
 	return added;
 }
 
@@ -62,14 +63,15 @@ static struct MHD_Response *response_of(struct buffer *body, const char *type, c
 	struct MHD_Response *response;
 
 	*body = BUFFER_INIT;
-	response = MHD_create_response_from_buffer(taken.size, taken.data, MHD_RESPMEM_MUST_FREE);
+	response =
+		http.MHD_create_response_from_buffer(taken.size, taken.data, MHD_RESPMEM_MUST_FREE);
 	if (!response) {
 		buffer_release(&taken);
 		return NULL;
 	}
 	if (add_headers(response, type, policy))
 		return response;
-	MHD_destroy_response(response);
+	http.MHD_destroy_response(response);
 	return NULL;
 }
 
@@ -90,7 +92,7 @@ bool reply_make(struct reply *reply, unsigned status, const char *type, const ch
 
 bool reply_header(struct reply *reply, const char *name, const char *value)
 {
-	return MHD_add_response_header(reply->plain, name, value) == MHD_YES;
+	return http.MHD_add_response_header(reply->plain, name, value) == MHD_YES;
 }
 
 /* False if out of memory. */
@@ -133,11 +135,11 @@ static void make_packed(struct reply *reply)
 	reply->packed = response_of(&packed, reply->type, reply->policy);
 	if (!reply->packed)
 		return;
-	if (MHD_add_response_header(reply->packed, "Content-Encoding", "gzip") == MHD_YES) {
+	if (http.MHD_add_response_header(reply->packed, "Content-Encoding", "gzip") == MHD_YES) {
 		reply->packed_bytes = bytes;
 		return;
 	}
-	MHD_destroy_response(reply->packed);
+	http.MHD_destroy_response(reply->packed);
 	reply->packed = NULL;
 }
 
@@ -146,7 +148,7 @@ enum MHD_Result reply_send(struct reply *reply, struct MHD_Connection *connectio
 {
 	if (accepts && strstr(accepts, "gzip"))
 		make_packed(reply);
-	return MHD_queue_response(
+	return http.MHD_queue_response(
 		connection, reply->status,
 		reply->packed && accepts && strstr(accepts, "gzip") ? reply->packed : reply->plain);
 }
@@ -154,9 +156,9 @@ enum MHD_Result reply_send(struct reply *reply, struct MHD_Connection *connectio
 void reply_release(struct reply *reply)
 {
 	if (reply->plain)
-		MHD_destroy_response(reply->plain);
+		http.MHD_destroy_response(reply->plain);
 	if (reply->packed)
-		MHD_destroy_response(reply->packed);
+		http.MHD_destroy_response(reply->packed);
 	free(reply->policy);
 	*reply = (struct reply){ 0 };
 }

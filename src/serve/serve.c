@@ -8,7 +8,6 @@
  */
 #include "serve/serve.h"
 
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <string.h>
 
 #include "serve/guard.h"
+#include "serve/http.h"
 #include "serve/kept.h"
 #include "serve/listen.h"
 #include "serve/reply.h"
@@ -64,7 +64,7 @@ void serve_refuse(struct serve_answer *answer, unsigned status, const char *form
 
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+	return http.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 static enum MHD_Result send_once(struct MHD_Connection *connection, struct reply *reply)
@@ -102,7 +102,7 @@ static size_t unescape(void *context, struct MHD_Connection *connection, char *t
 {
 	(void)context;
 	(void)connection;
-	return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+	return strstr(text, "%00") ? strlen(text) : http.MHD_http_unescape(text);
 }
 
 struct gathered {
@@ -213,9 +213,9 @@ static enum guard_verdict check(struct server *server, struct MHD_Connection *co
 				   .host = header(connection, "Host"),
 				   .origin = header(connection, "Origin"),
 				   .fetch_site = header(connection, "Sec-Fetch-Site"),
-				   .cookie = MHD_lookup_connection_value(
+				   .cookie = http.MHD_lookup_connection_value(
 					   connection, MHD_COOKIE_KIND, server->guard.cookie_name),
-				   .token = MHD_lookup_connection_value(
+				   .token = http.MHD_lookup_connection_value(
 					   connection, MHD_GET_ARGUMENT_KIND, "token"),
 			   });
 }
@@ -269,7 +269,7 @@ static enum MHD_Result take_request(void *context, struct MHD_Connection *connec
 		*upload_bytes = 0;
 		return MHD_YES;
 	}
-	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, gather, &g);
+	http.MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, gather, &g);
 	result = g.failed ? MHD_NO : answer_get(server, connection, path, &g.params);
 	vector_release(&g.params);
 	return result;
@@ -308,7 +308,7 @@ static int open_socket(struct server *server, const struct serve_options *o, boo
 /* Takes the descriptor. */
 static int start_daemon(struct server *server, int fd, struct error *error)
 {
-	server->daemon = MHD_start_daemon(
+	server->daemon = http.MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
 		take_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
@@ -323,9 +323,11 @@ static int start_daemon(struct server *server, int fd, struct error *error)
 
 struct server *serve_start(const struct serve_options *options, struct error *error)
 {
-	struct server *server = calloc(1, sizeof *server);
+	struct server *server = http_load(error) == 0 ? calloc(1, sizeof *server) : NULL;
 	bool any_address = false;
 
+	if (!http.MHD_start_daemon)
+		return NULL;
 	if (!server) {
 		error_set(error, "out of memory");
 		return NULL;
@@ -356,7 +358,7 @@ struct server *serve_start(const struct serve_options *options, struct error *er
 void serve_stop(struct server *server)
 {
 	if (server->daemon)
-		MHD_stop_daemon(server->daemon);
+		http.MHD_stop_daemon(server->daemon);
 	if (server->daemon && server->socket_path)
 		unlink(server->socket_path);
 	kept_release(&server->kept);

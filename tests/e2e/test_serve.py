@@ -571,3 +571,22 @@ def test_a_saved_page_is_whole_or_nothing(command, recordings):
     assert not (recordings / "no.html").exists()
     assert b"--against" in command("diff", "old.hg", "run.hg", "--format", "html").stderr
     assert command("report", "run.hg", "--format", "html", HEAPGAUGE_LIMIT="1").stdout.startswith(b"<!doctype html>")
+
+
+# ---- the library behind it ----
+
+
+def test_no_other_command_loads_a_server(heapgauge):
+    """It would bring a TLS library along, whose start costs more than all of `heapgauge --version`."""
+    needed = subprocess.run(["ldd", heapgauge], capture_output=True, text=True, check=True).stdout
+    assert "libc.so.6" in needed
+    assert "microhttpd" not in needed and "gnutls" not in needed
+
+
+def test_a_server_that_cannot_be_loaded(heapgauge, tmp_path, env, folder, recordings):
+    (tmp_path / "libmicrohttpd.so.12").write_text("no library")
+    done = subprocess.run(
+        [heapgauge, "view", "--no-open"], cwd=folder, env=env | {"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True, timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 1 and "needs libmicrohttpd.so.12, which cannot be loaded" in done.stderr, done.stderr

@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "serve/guard.h"
+#include "serve/http.h"
 #include "serve/kept.h"
 #include "serve/page.h"
 #include "serve/serve.h"
@@ -180,6 +181,7 @@ static struct reply made_reply(size_t bytes)
 	struct reply reply;
 
 	buffer_fill(&body, 'x', bytes);
+	assert_int_equal(http_load(NULL), 0);
 	assert_true(reply_make(&reply, 200, reply_json, NULL, &body));
 	return reply;
 }
