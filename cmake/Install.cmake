@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# bin/heapgauge, lib/heapgauge/libheapgauge.so (to be preloaded, not linked), headers, documents, man pages and shell completion. A part that is not built yet is left out.
+# bin/heapgauge, lib/heapgauge/libheapgauge.so (to be preloaded or linked) and libheapgauge.a (to be linked in), headers, documents, man pages and shell completion. A part that is not built yet is left out.
 
 foreach(target heapgauge heapgauge-recorder)
 	if(TARGET ${target})
@@ -9,6 +9,8 @@ foreach(target heapgauge heapgauge-recorder)
 			LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heapgauge")
 	endif()
 endforeach()
+
+install(FILES "${CMAKE_BINARY_DIR}/libheapgauge.a" DESTINATION "${CMAKE_INSTALL_LIBDIR}/heapgauge")
 
 if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/include/heapgauge")
 	install(DIRECTORY include/heapgauge DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")

@@ -70,6 +70,7 @@ static void take_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 		if (header->sh_type != SHT_DYNSYM)
 			continue;
 		facts->defines_malloc |= strcmp(name, "malloc") == 0;
+		facts->has_recorder |= strcmp(name, "confstr") == 0;
 		facts->defines_new |= strcmp(name, "_Znwm") == 0;
 	}
 }
@@ -175,6 +176,9 @@ bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 	bool has_symbols = take_sections(elf, bytes, ret, &constants);
 
 	elf_end(elf);
+	/* A recorder that is linked in passes all on. */
+	if (ret->has_recorder)
+		ret->defines_malloc = ret->defines_new = false;
 	/* A program may speak of an allocator that it does not have, so its words are the last resort. */
 	if (!ret->linked_in && (ret->defines_malloc || !has_symbols))
 		ret->linked_in = allocator_of_words(constants);

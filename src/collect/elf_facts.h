@@ -12,6 +12,7 @@ struct elf_facts {
 	uint8_t build_id[64];
 	size_t build_id_bytes; /* 0: none */
 	bool has_unwind;       /* .eh_frame_hdr: stacks can be walked through its code */
+	bool has_recorder;     /* libheapgauge.a is linked in: nobody else defines confstr */
 	bool defines_malloc;   /* for everybody, so that libraries and the recorder come second */
 	bool defines_new;      /* operator new, likewise */
 	bool links_cxx;	       /* libstdc++ or libc++ */

@@ -55,7 +55,10 @@ static struct slot *register_thread(void)
 		bring_up(RUNNING, true); /* a fork's child */
 	now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (now != RUNNING) {
-		if (now != OFF)
+		if (now == OFF)
+			thread_state.left =
+				INT64_MAX; /* from now on hooks jump to where they forward */
+		else
 			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
@@ -124,8 +127,10 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 {
 	struct slot *slot = thread_state.slot;
 
-	if (UNLIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF))
+	if (UNLIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF)) {
+		thread_state.left = INT64_MAX;
 		return NULL;
+	}
 	if (thread_state.guard & GUARD_NESTS) {
 		if (thread_state.taken == NULL && operators_call(frame[1]))
 			return NULL;

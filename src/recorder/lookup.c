@@ -176,12 +176,15 @@ static bool is_needed(const struct link_map *map)
 	return by != map;
 }
 
+/* Linked into a program without ld.so there is none: next.c then says so. */
+extern Elf64_Dyn own_dynamic[] __asm__("_DYNAMIC") __attribute__((weak, visibility("hidden")));
+
 /* The executable, if we are in another name space. */
 static const struct link_map *own_map(void)
 {
 	const struct link_map *map = _r_debug.r_map;
 
-	while (map != NULL && map->l_ld != _DYNAMIC)
+	while (map != NULL && map->l_ld != own_dynamic)
 		map = map->l_next;
 	return map != NULL ? map : _r_debug.r_map;
 }
@@ -237,7 +240,9 @@ void *lookup_first(const char *name)
 
 void *lookup_next(const char *name)
 {
-	return find_from(own_map()->l_next, name);
+	const struct link_map *own = own_map();
+
+	return own != NULL ? find_from(own->l_next, name) : NULL;
 }
 
 void *lookup_vdso(const char *name)

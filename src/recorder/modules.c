@@ -39,13 +39,23 @@ void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_by
 	*ret_bytes = (uintptr_t)object.dlfo_map_end - *ret_start;
 }
 
+static void find_recorder(void)
+{
+	if (modules_is_linked_in()) {
+		recorder_start = (uintptr_t)recorder_code_begin;
+		recorder_bytes = (uintptr_t)(recorder_code_end - recorder_code_begin);
+		return;
+	}
+	modules_extent((const void *)(uintptr_t)modules_find_loader, &recorder_start,
+		       &recorder_bytes);
+}
+
 void modules_find_loader(void)
 {
 	find_object = (find_object_fn *)lookup_first("_dl_find_object");
 	/* A function that is ld.so's own. */
 	modules_extent(lookup_first("__tls_get_addr"), &loader_start, &loader_bytes);
-	modules_extent((const void *)(uintptr_t)modules_find_loader, &recorder_start,
-		       &recorder_bytes);
+	find_recorder();
 }
 
 bool modules_same(const void *a, const void *b)

@@ -34,6 +34,15 @@ void modules_start(void);
 /* Whether two functions are of one object. False if one is NULL. */
 bool modules_same(const void *a, const void *b);
 
+/* Where the recorder's code is a part of the executable: linked_in.ld. */
+extern const char recorder_code_begin[] __attribute__((weak, visibility("hidden")));
+extern const char recorder_code_end[] __attribute__((weak, visibility("hidden")));
+
+static inline bool modules_is_linked_in(void)
+{
+	return recorder_code_begin != NULL;
+}
+
 /* The recorder's own code. */
 extern uintptr_t recorder_start, recorder_bytes;
 

@@ -6,10 +6,13 @@
  * Invariant: once next_is_found is set, every word of `next` has its value for good. */
 #include "recorder/next.h"
 
+#include <sys/syscall.h>
+
 #include "recorder/allocator.h"
 #include "recorder/lookup.h"
 #include "recorder/modules.h"
 #include "recorder/operators.h"
+#include "recorder/sys.h"
 #include "recorder/withdraw.h"
 
 struct next next;
@@ -67,7 +70,9 @@ static void look_up(struct next *found)
 	found->setrlimit = lookup_next("setrlimit");
 	found->prlimit = lookup_next("prlimit");
 	found->other_malloc = lookup_first("malloc");
-	if (modules_same(found->other_malloc, (void *)next_find))
+	/* The executable's may be ours, or that of a recorder which leaves the work to us. */
+	if (modules_same(found->other_malloc, (void *)next_find) ||
+	    modules_same(found->other_malloc, lookup_first("confstr")))
 		found->other_malloc = NULL;
 	check_usable(found);
 }
@@ -90,12 +95,37 @@ static void withdraw_others(void)
 	withdraw_end();
 }
 
+/* The one thing that cannot be passed through: a program that was linked with us and without ld.so (-static). Its libc's
+ * malloc is in one object with functions that libc itself needs, so that ours cannot take its place and call it as well.
+ * There is no allocator, and no program that could be harmed. */
+static COLD void give_up(void)
+{
+	static const char why[] =
+		"heapgauge: this program is linked statically (-static), so the recorder in it finds no "
+		"allocator to call: link it dynamically, or without libheapgauge.a\n";
+
+	sys_call3(SYS_write, 2, (long)why, sizeof why - 1);
+	for (;;)
+		sys_call3(SYS_exit_group, 127, 0, 0);
+}
+
+/* Whether another recorder is behind us, as where heapgauge record starts a program that is linked with one: one is
+ * enough, and the collector knows that one better. Nobody else but libc defines both. */
+static bool is_recorder_behind(const struct next *found)
+{
+	return modules_same((void *)found->confstr, (void *)found->malloc) &&
+	       !modules_same((void *)found->confstr, lookup_next("getauxval"));
+}
+
 COLD void next_find(void)
 {
 	struct next found = { .usable_in_header = next.usable_in_header };
 
 	modules_find_loader();
 	look_up(&found);
+	if (found.malloc == NULL)
+		give_up();
+	found.is_recorder = is_recorder_behind(&found);
 	next = found;
 	operators_look_up();
 	allocator_look_up();

@@ -27,6 +27,7 @@ struct next {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
+	bool is_recorder;	  /* all of this is another recorder's: ours stays off */
 	const void *other_malloc; /* what the program calls, if not ours: the executable's own */
 	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
 	bool usable_in_header; /* it is the word before the block, as in glibc, unless USABLE_FLAGS are set there */

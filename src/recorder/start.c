@@ -43,6 +43,7 @@ bool start_was_forked;
 void start_failed(void)
 {
 	fork_token = &no_token;
+	sample_start(true); /* no block is recorded */
 }
 
 static void pause_ms(int ms)
@@ -285,7 +286,7 @@ static bool furnish(bool forked)
 
 bool start_recording(bool forked)
 {
-	if (forked && !memory.control->follow_fork)
+	if (next.is_recorder || (forked && !memory.control->follow_fork))
 		return false;
 	struct tags_kept *kept = NULL;
 	uint64_t ticket;

@@ -5,7 +5,8 @@
  *
  * A name is withdrawn by making its entry in our own symbol table an undefined one, which ld.so passes over. The table is
  * read-only memory of ours that holds no code. What the objects of the start were bound to before stays as it is: a weak
- * reference, since nothing else starts without a definition. */
+ * reference, since nothing else starts without a definition. Where we are a part of the executable nothing is withdrawn: it
+ * shows to others only what libraries define as well, and its table may lie in one page with its code. */
 #include "recorder/withdraw.h"
 
 #include <stdbool.h>
@@ -13,6 +14,7 @@
 
 #include "format/live.h"
 #include "recorder/lookup.h"
+#include "recorder/modules.h"
 #include "recorder/sys.h"
 
 static bool can_write;
@@ -30,7 +32,7 @@ static bool protect(int protection)
 
 void withdraw_begin(void)
 {
-	can_write = protect(PROT_READ | PROT_WRITE);
+	can_write = !modules_is_linked_in() && protect(PROT_READ | PROT_WRITE);
 }
 
 void withdraw_end(void)
