@@ -51,6 +51,7 @@ def recordings(command, target):
     command("record", "-q", "-o", "old.hg", "--", "sqlite3", ":memory:", STATEMENTS % 60000)
     command("record", "-q", "-o", "new.hg", "--", "sqlite3", ":memory:", STATEMENTS % 90000)
     command("record", "-q", "-o", "threads.hg", "--", target("t_threads_cross_free"))
+    command("record", "-q", "--mode", "sample", "--interval", "4KiB", "-o", "sampled.hg", "--", target("t_course"))
     command("report", "new.hg", "--format", "html", "-o", "saved.html")
 
 
@@ -82,9 +83,10 @@ def source(report):
 @pytest.fixture(scope="module")
 def seen(heapgauge, env, folder, recordings, source):
     """What the browser saw."""
-    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "compared": ["new.hg", "--against", "old.hg"]}
+    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "sampled": ["sampled.hg"], "compared": ["new.hg", "--against", "old.hg"]}
     servers = {name: Server(heapgauge, *words, "--no-open", env=env, cwd=folder) for name, words in arguments.items()}
     plan = {name: server.url for name, server in servers.items()} | {"source": source, "saved": (folder / "saved.html").as_uri()}
+    plan["shots"] = os.environ.get("HEAPGAUGE_SHOTS", "")  # a folder for pictures to look at
     (folder / "plan.json").write_text(json.dumps(plan))
     try:
         done = subprocess.run(
@@ -417,3 +419,59 @@ def test_troubles_are_said_in_words(scene):
     troubles = scene("troubles")
     assert "is no regular expression" in troubles["broken"]
     assert "Start it again" in troubles["gone"]
+
+
+# ---- estimates ----
+
+
+def error_of(cell):
+    """What a tooltip has behind the ±; 0 if nothing."""
+    title = cell["title"] if isinstance(cell, dict) else cell
+    found = re.search(r" ± ([\d,]+)", title)
+    return int(found.group(1).replace(",", "")) if found else 0
+
+
+def near(shown, error):
+    """The error as the report has it, to its last digit."""
+    return abs(shown - error) <= 1
+
+
+def test_estimates_have_their_errors_beside_them(scene, report):
+    seen = scene("sampled")
+    process = report("summary", file="sampled.hg")["processes"][0]
+    assert process["mode"] == "sampled"
+    peak, leaked, churn, *_ = seen["start"]["figures"]
+    assert "±" in peak["text"] and "±" in churn["text"] and digits(peak) == process["peak_bytes"]
+    assert "samples" in seen["start"]["note"] and "too high on average" in seen["start"]["note"]
+    assert seen["start"]["badge"].startswith("sampled 1 in 4 KiB, ±")
+    assert "±" in seen["start"]["sum"]["text"] and near(error_of(seen["start"]["sum"]), process["peak_bytes_error"])
+    sites = report("sites", "--cost", "total", "--kind", "heap", file="sampled.hg")["sites"]
+    for row, site in zip(seen["sites"], sites):
+        for title, key in {"Total": "total_bytes", "Calls": "calls", "At peak": "peak_bytes", "At end": "leaked_bytes"}.items():
+            assert digits(row[title]) == site[key] and near(error_of(row[title]), site[f"{key}_error"])
+            assert ("±" in row[title]["text"]) == (site[f"{key}_error"] > 0)
+    assert any(error_of(fact) for fact in seen["facts"]) and seen["whiskers"] > 0
+    functions = report("functions", "--cost", "total", file="sampled.hg")["functions"]
+    for row, group in zip(seen["functions"], functions):
+        assert near(error_of(row["Self"]), group["self_error"]) and near(error_of(row["With callees"]), group["total_bytes_error"])
+
+
+def test_trees_sizes_threads_and_tags_have_errors_too(scene, report):
+    seen = scene("sampled")
+    tree = report("tree", "--cost", "total", "--threshold", "0", file="sampled.hg")["tree"]
+    assert near(error_of(seen["tree"][0]["Total"]), tree[0]["total_bytes_error"]) and tree[0]["total_bytes_error"] > 0
+    assert near(error_of(seen["flame"]), tree[0]["total_bytes_error"]) and "±" in seen["tip"]
+    for row, size in zip(seen["sizes"], report("sizes", file="sampled.hg")["sizes"]):
+        assert near(error_of(row["Calls"]), size["calls_error"])
+    threads = report("threads", file="sampled.hg")["threads"]
+    assert near(error_of(seen["threads"][0]["Calls"]), threads[0]["calls_error"]) and threads[0]["calls_error"] > 0
+    tags = report("tags", file="sampled.hg")["tags"]
+    for row, tag in zip(seen["tags"], tags):
+        assert near(error_of(row["Total"]), tag["total_bytes_error"])
+    assert any("±" in row["Total"]["text"] for row in seen["tags"])
+
+
+def test_lines_over_time_have_a_band(scene):
+    seen = scene("sampled")
+    assert any("±" in one["text"] for one in seen["reading"])
+    assert seen["band"] > 1000

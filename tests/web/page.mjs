@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // node page.mjs PLAN.json: looks at the page as PLAN says and prints what was seen, by scene, as one JSON object.
-// PLAN: { url, threads, compared: servers of three recordings, source: a file of the second, saved: a page on disk }
+// PLAN: { url, threads, sampled, compared: servers of four recordings, source: a file of the second, saved: a page on disk }
 import { readFileSync } from "node:fs";
 import { hashOf, launch, open, show, texts, wrongs } from "./page/browser.mjs";
 import { DOINGS } from "./page/doings.mjs";
-import { COMPARED_VIEWS, THREAD_VIEWS, VIEWS } from "./page/views.mjs";
+import {
+  COMPARED_VIEWS,
+  SAMPLED_VIEWS,
+  THREAD_VIEWS,
+  VIEWS,
+} from "./page/views.mjs";
 
 const plan = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const browser = await launch();
@@ -107,6 +112,7 @@ async function lookAtTroubles() {
 
 await playAll("main", plan.url, { ...VIEWS, ...DOINGS });
 await playAll("threads", plan.threads, THREAD_VIEWS);
+await playAll("sampled", plan.sampled, SAMPLED_VIEWS);
 await playAll("compared", plan.compared, COMPARED_VIEWS);
 for (const theme of ["light", "dark"])
   await check(plan.compared, theme, "served");

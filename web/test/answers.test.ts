@@ -26,6 +26,10 @@ describe('classes', () => {
 		expect(classes[0]!.index).toBe(0);
 		expect(classes[classes.length - 1]!.index).toBe(12);
 	});
+	it('have the root of the sum of squares of their errors', () => {
+		const rows = [3, 4].map((error) => ({ low: 20, high: 20, calls: 10, total_bytes: 200, calls_error: error })) as unknown as SizeRow[];
+		expect(Math.sqrt(sizeClasses(rows)[0]!.callsVariance)).toBe(5);
+	});
 	it('against each other keep the number of freed blocks', () => {
 		const sites = [
 			{

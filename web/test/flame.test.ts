@@ -7,7 +7,7 @@ import { calleesOf, callersOf, inverted, outermost } from '../src/flame/pivot';
 import { firstOpen, neighboursOf, openRows, withPath } from '../src/flame/rows';
 import { findMatches, matcherOf, matchNames } from '../src/flame/search';
 import { addressOf, nodeOfAddress, step } from '../src/flame/steps';
-import { nodeAt, pathTo, treeOf, type FlameTree } from '../src/flame/tree';
+import { errorAt, nodeAt, pathTo, selfErrorAt, treeOf, type FlameTree } from '../src/flame/tree';
 import type { FlameName } from '../src/model/types';
 
 const NAMES: FlameName[] = ['main', 'parse', 'grow', 'malloc'].map((name) => ({
@@ -259,5 +259,47 @@ describe('the opened tree', () => {
 		expect(openRows(tree, new Set([1, 5]))).toEqual([1, 2, 5, 6]);
 		expect([...firstOpen(tree, 0.5, 100)]).toEqual([1, 2]);
 		expect([...withPath(tree, new Set(), 6)]).toEqual([5, 1]);
+	});
+});
+
+describe('errors of estimates', () => {
+	/** As small(), sampled: the variances of what each asked for itself are 9, 16 (grow in parse), 0, 25 (malloc in grow). */
+	const sampled = () =>
+		treeOf(
+			{
+				name: [0, 1, 2, 3, 2, 3],
+				parent: [-1, 0, 1, 1, 0, 4],
+				value: [100, 70, 50, 20, 20, 20],
+				self: [10, 0, 50, 20, 0, 20],
+				value_error: [Math.sqrt(50), 4, 4, 0, 5, 5],
+			},
+			100,
+		);
+	it('add up by their squares', () => {
+		const tree = sampled();
+		expect(errorAt(tree, 0)).toBeCloseTo(Math.sqrt(50));
+		expect(selfErrorAt(tree, 1)).toBeCloseTo(3);
+		expect([2, 3, 4, 5, 6].map((node) => selfErrorAt(tree, node))).toEqual([0, 4, 0, 0, 5]);
+	});
+	it('go with the numbers when the tree is turned round or cut', () => {
+		const tree = sampled();
+		const turned = inverted(tree, NAMES.length);
+		const malloc = turned.name.indexOf(3);
+		expect(turned.value[malloc]).toBe(40);
+		expect(errorAt(turned, malloc)).toBeCloseTo(5);
+		expect(errorAt(turned, 0)).toBeCloseTo(Math.sqrt(50));
+		const grow = outermost(tree, Uint8Array.from([0, 0, 1, 0]));
+		expect(errorAt(calleesOf(tree, grow, NAMES.length), 0)).toBeCloseTo(Math.sqrt(41));
+		const callers = callersOf(tree, grow, NAMES.length);
+		const parse = callers.name.indexOf(1);
+		expect(errorAt(callers, parse)).toBeCloseTo(4);
+		const found = neighboursOf(tree, NAMES, 'grow')!;
+		expect(found.variance).toBeCloseTo(41);
+		expect(found.callers.map((one) => one.variance).sort()).toEqual([16, 25]);
+	});
+	it('are none where every block was recorded', () => {
+		const tree = small();
+		expect(errorAt(tree, 1)).toBe(0);
+		expect(selfErrorAt(tree, 1)).toBe(0);
 	});
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { bytes, change, count, countShort, duration, exact, percent } from '../src/model/units';
+import { bytes, change, count, countShort, duration, exact, percent, spread } from '../src/model/units';
 
 describe('quantities are written as the terminal writes them', () => {
 	it.each([
@@ -45,6 +45,14 @@ describe('quantities are written as the terminal writes them', () => {
 		expect(change(1024, 'bytes')).toBe('+1.0 KiB');
 		expect(change(-3, 'count')).toBe('−3');
 		expect(change(0, 'bytes')).toBe('0 B');
+	});
+	it('says how far an estimate may be off, and nothing of what was counted', () => {
+		expect(spread(113512, 10787488)).toBe('±1.1 %');
+		expect(spread(2365, 16406)).toBe('±14 %');
+		expect(spread(128, 0)).toBe('±128');
+		expect(spread(128000, 2048, 'bytes')).toBe('±125.0 KiB');
+		expect(spread(0, 5)).toBe('');
+		expect(spread(undefined, 5)).toBe('');
 	});
 	it('has all digits on demand', () => expect(exact(13598029, 'bytes')).toBe('13,598,029 B'));
 });

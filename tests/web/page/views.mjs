@@ -141,6 +141,87 @@ export const THREAD_VIEWS = {
   },
 };
 
+/** Of a sampled recording: numbers with their errors. */
+export const SAMPLED_VIEWS = {
+  async sampled(page, plan) {
+    const shots = plan.shots
+      ? (name) => page.screenshot({ path: `${plan.shots}/${name}.png` })
+      : async () => {};
+    await show(page, "start");
+    const start = {
+      figures: await texts(page, ".card .figure"),
+      note: (await texts(page, "[role=note]"))[0]?.text,
+      badge: (await texts(page, ".badge"))[0].text,
+      balance: await plain(page, ".balance"),
+      sum: (await texts(page, ".question .answer strong"))[0],
+    };
+    await shots("sampled-start");
+    await show(page, "sites?cost=total");
+    const sites = await grid(page, "Sites");
+    await page.locator("[role=grid] .line").first().click();
+    await idle(page);
+    const facts = await texts(page, ".side .facts dd");
+    const whiskers = await page.locator(".side .whisker").count();
+    await shots("sampled-sites");
+    await show(page, "sites?cost=total&by=function");
+    const functions = await grid(page, "Sites");
+    await show(page, "tree?cost=total");
+    const tree = await grid(page, "Call tree");
+    await show(page, "flame?cost=total");
+    await page.locator(".flame-scroll").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.waitForTimeout(50);
+    const flame = (await texts(page, ".flame-foot .numbers b"))[0];
+    await page
+      .locator(".flame-scroll canvas")
+      .hover({ position: { x: 200, y: 8 } });
+    await page.waitForSelector(".tip");
+    const tip = (await texts(page, ".tip"))[0].text;
+    await shots("sampled-flame");
+    await show(page, "time");
+    const reading = await texts(page, ".reading dd");
+    const band = await bandAbove(page);
+    await shots("sampled-time");
+    await show(page, "sizes");
+    const sizes = await grid(page, "Sizes");
+    await shots("sampled-sizes");
+    await show(page, "threads");
+    const threads = await grid(page, "Threads");
+    await show(page, "threads?tab=tags");
+    const tags = await grid(page, "Tags");
+    await shots("sampled-tags");
+    return {
+      start,
+      sites,
+      facts,
+      whiskers,
+      functions,
+      tree,
+      flame,
+      tip,
+      reading,
+      band,
+      sizes,
+      threads,
+      tags,
+    };
+  },
+};
+
+/** How many pixels of the first chart have the tint of a band: paler than its line. */
+function bandAbove(page) {
+  return page.evaluate(() => {
+    const canvas = document.querySelector(".charts canvas");
+    const { data, width, height } = canvas
+      .getContext("2d")
+      .getImageData(0, 0, canvas.width, canvas.height);
+    let tinted = 0;
+    for (let i = 0; i < width * height; i++)
+      tinted += data[i * 4 + 3] > 60 && data[i * 4 + 3] < 100;
+    return tinted;
+  });
+}
+
 /** Of a server that compares. */
 export const COMPARED_VIEWS = {
   async compare(page) {

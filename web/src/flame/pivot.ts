@@ -7,12 +7,20 @@ interface Growing {
 	parent: number[];
 	value: number[];
 	before: number[] | undefined;
+	variance: number[] | undefined;
 	/** (parent, name) to node. */
 	known: Map<number, number>;
 }
 
-function begin(root: number, compared: boolean): Growing {
-	return { name: [root], parent: [-1], value: [0], before: compared ? [0] : undefined, known: new Map() };
+function begin(root: number, from: FlameTree): Growing {
+	return {
+		name: [root],
+		parent: [-1],
+		value: [0],
+		before: from.before ? [0] : undefined,
+		variance: from.variance ? [0] : undefined,
+		known: new Map(),
+	};
 }
 
 function childOf(tree: Growing, parent: number, name: number, names: number): number {
@@ -25,6 +33,7 @@ function childOf(tree: Growing, parent: number, name: number, names: number): nu
 		tree.parent.push(parent);
 		tree.value.push(0);
 		tree.before?.push(0);
+		tree.variance?.push(0);
 	}
 	return node;
 }
@@ -46,13 +55,14 @@ function finish(tree: Growing): FlameTree {
 		const list = lists[node]!.sort((a, b) => tree.value[a]! - tree.value[b]!);
 		for (const child of list) todo.push(child);
 	}
-	const before = tree.before;
+	const { before, variance } = tree;
 	return layOut({
 		name: Int32Array.from(order, (node) => tree.name[node]!),
 		parent: Int32Array.from(order, (node) => (node === 0 ? -1 : place[tree.parent[node]!]!)),
 		value: Float64Array.from(order, (node) => tree.value[node]!),
 		self: Float64Array.from(order, (node) => self[node]!),
 		before: before && Float64Array.from(order, (node) => before[node]!),
+		variance: variance && Float64Array.from(order, (node) => variance[node]!),
 	});
 }
 
@@ -96,13 +106,14 @@ function subtree(tree: FlameTree, from: number): FlameTree {
 	parents.forEach((parent, i) => {
 		if (parent >= 0) self[parent]! -= tree.value[kept[i]!]!;
 	});
-	const before = tree.before;
+	const { before, variance } = tree;
 	return layOut({
 		name: Int32Array.from(kept, (node, i) => (i === 0 ? ROOT_NAME : tree.name[node]!)),
 		parent: Int32Array.from(parents),
 		value: Float64Array.from(kept, (node) => tree.value[node]!),
 		self: Float64Array.from(self),
 		before: before && Float64Array.from(kept, (node) => before[node]!),
+		variance: variance && Float64Array.from(kept, (node) => variance[node]!),
 	});
 }
 
@@ -152,8 +163,10 @@ function grow(
 				const value = valueOf(child, top);
 				made.value[found.to]! += value;
 				size += Math.abs(value);
+				const of = tree.depth[child]! < tree.depth[top]! ? top : child;
+				if (made.variance) made.variance[found.to]! += tree.variance![of]!;
 				if (made.before) {
-					const before = tree.before![tree.depth[child]! < tree.depth[top]! ? top : child]!;
+					const before = tree.before![of]!;
 					made.before[found.to]! += before;
 					size += Math.abs(before);
 				}
@@ -164,8 +177,9 @@ function grow(
 }
 
 function beginWith(tree: FlameTree, nodes: readonly number[]): Growing {
-	const made = begin(ROOT_NAME, tree.before !== undefined);
+	const made = begin(ROOT_NAME, tree);
 	for (const top of nodes) {
+		if (made.variance) made.variance[0]! += tree.variance![top]!;
 		made.value[0]! += tree.value[top]!;
 		if (made.before) made.before[0]! += tree.before![top]!;
 	}
@@ -195,7 +209,9 @@ export function callersOf(tree: FlameTree, nodes: readonly number[], names: numb
 
 /** From the allocating functions outwards: for each function what it asked for itself, and below it its callers. */
 export function inverted(tree: FlameTree, names: number): FlameTree {
-	const made = begin(ROOT_NAME, tree.before !== undefined);
+	const made = begin(ROOT_NAME, tree);
+	const ownVariance = tree.variance && Float64Array.from(tree.variance);
+	for (let node = tree.count - 1; ownVariance && node > 0; node--) ownVariance[tree.parent[node]!]! -= tree.variance![node]!;
 	const own = tree.before && Float64Array.from(tree.before);
 	for (let node = tree.count - 1; own && node > 0; node--) own[tree.parent[node]!]! -= tree.before![node]!;
 	for (let node = 0; node < tree.count; node++) {
@@ -204,11 +220,14 @@ export function inverted(tree: FlameTree, names: number): FlameTree {
 		if (!value && !before) continue;
 		let to = 0;
 		made.value[0]! += value;
+		const variance = Math.max(0, ownVariance?.[node] ?? 0);
 		if (made.before) made.before[0]! += before;
+		if (made.variance) made.variance[0]! += variance;
 		for (let at = node; at > 0; at = tree.parent[at]!) {
 			to = childOf(made, to, tree.name[at]!, names);
 			made.value[to]! += value;
 			if (made.before) made.before[to]! += before;
+			if (made.variance) made.variance[to]! += variance;
 		}
 	}
 	return finish(made);

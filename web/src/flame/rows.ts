@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of an opened tree, and what stands directly above and below one function.
 import { outermost } from './pivot';
-import type { FlameTree } from './tree';
+import { selfErrorAt, type FlameTree } from './tree';
 import type { FlameName } from '../model/types';
 
 /** Nodes in sight: the children of all that is open, in pre-order. */
@@ -49,18 +49,20 @@ export interface Neighbour {
 	name: number;
 	value: number;
 	before: number;
+	variance: number;
 }
 
 class Sums {
 	private readonly by = new Map<number, Neighbour>();
 
-	add(name: number, value: number, before: number): void {
+	add(name: number, value: number, before: number, variance: number): void {
 		const known = this.by.get(name);
 		if (known) {
 			known.value += value;
 			known.before += before;
+			known.variance += variance;
 		} else {
-			this.by.set(name, { name, value, before });
+			this.by.set(name, { name, value, before, variance });
 		}
 	}
 
@@ -72,6 +74,8 @@ class Sums {
 export interface Neighbours {
 	total: number;
 	self: number;
+	variance: number;
+	selfVariance: number;
 	callers: Neighbour[];
 	callees: Neighbour[];
 }
@@ -87,14 +91,19 @@ export function neighboursOf(tree: FlameTree, names: readonly FlameName[], wante
 	const callees = new Sums();
 	let total = 0;
 	let self = 0;
+	let variance = 0;
+	let selfVariance = 0;
 	for (const node of nodes) {
 		total += tree.value[node]!;
 		self += tree.self[node]!;
-		if (tree.parent[node]! > 0) callers.add(tree.name[tree.parent[node]!]!, tree.value[node]!, tree.before?.[node] ?? 0);
+		variance += tree.variance?.[node] ?? 0;
+		selfVariance += selfErrorAt(tree, node) ** 2;
+		if (tree.parent[node]! > 0)
+			callers.add(tree.name[tree.parent[node]!]!, tree.value[node]!, tree.before?.[node] ?? 0, tree.variance?.[node] ?? 0);
 		for (let i = tree.childFrom[node]!; i < tree.childFrom[node + 1]!; i++) {
 			const child = tree.children[i]!;
-			callees.add(tree.name[child]!, tree.value[child]!, tree.before?.[child] ?? 0);
+			callees.add(tree.name[child]!, tree.value[child]!, tree.before?.[child] ?? 0, tree.variance?.[child] ?? 0);
 		}
 	}
-	return { total, self, callers: callers.list(), callees: callees.list() };
+	return { total, self, variance, selfVariance, callers: callers.list(), callees: callees.list() };
 }

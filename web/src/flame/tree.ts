@@ -14,6 +14,7 @@ export interface FlatNodes {
 	value: ArrayLike<number>;
 	self: ArrayLike<number>;
 	before?: ArrayLike<number>;
+	value_error?: ArrayLike<number>;
 }
 
 export interface FlameTree {
@@ -26,6 +27,8 @@ export interface FlameTree {
 	self: Float64Array;
 	/** Only with a comparison. */
 	before: Float64Array | undefined;
+	/** Only of estimates: squares of the standard errors of value, which add up as values do. */
+	variance: Float64Array | undefined;
 	/** The width. */
 	weight: Float64Array;
 	start: Float64Array;
@@ -106,6 +109,7 @@ export function layOut(nodes: {
 	value: Float64Array;
 	self: Float64Array;
 	before?: Float64Array | undefined;
+	variance?: Float64Array | undefined;
 }): FlameTree {
 	const count = nodes.name.length;
 	const before = nodes.before;
@@ -113,6 +117,7 @@ export function layOut(nodes: {
 	return {
 		...nodes,
 		before,
+		variance: nodes.variance,
 		count,
 		weight,
 		...place({ parent: nodes.parent, weight, count }),
@@ -129,6 +134,7 @@ export function treeOf(nodes: FlatNodes, total: number): FlameTree {
 	const value = new Float64Array(count);
 	const self = new Float64Array(count);
 	const before = nodes.before && new Float64Array(count);
+	const variance = nodes.value_error && new Float64Array(count);
 	name[0] = ROOT_NAME;
 	parent[0] = -1;
 	value[0] = total;
@@ -139,12 +145,14 @@ export function treeOf(nodes: FlatNodes, total: number): FlameTree {
 		value[i] = nodes.value[i - 1]!;
 		self[i] = nodes.self[i - 1]!;
 		if (before) before[i] = nodes.before![i - 1]!;
+		if (variance) variance[i] = nodes.value_error![i - 1]! ** 2;
 		if (parent[i] === 0) {
 			self[0]! -= value[i]!;
 			if (before) before[0]! += before[i]!;
+			if (variance) variance[0]! += variance[i]!;
 		}
 	}
-	return layOut({ name, parent, value, self, before });
+	return layOut({ name, parent, value, self, before, variance });
 }
 
 /** The first child whose right edge is behind x, as an index into `children`. */
@@ -179,4 +187,17 @@ export function pathTo(tree: FlameTree, node: number): number[] {
 	const path: number[] = [];
 	for (let at = node; at > 0; at = tree.parent[at]!) path.push(at);
 	return path.reverse();
+}
+
+/** Standard errors: of what is through a node, and of what is its own. 0: it was counted. */
+export function errorAt(tree: FlameTree, node: number): number {
+	return Math.sqrt(Math.max(0, tree.variance?.[node] ?? 0));
+}
+
+export function selfErrorAt(tree: FlameTree, node: number): number {
+	if (!tree.variance) return 0;
+	let own = tree.variance[node]!;
+	for (let i = tree.childFrom[node]!; i < tree.childFrom[node + 1]!; i++) own -= tree.variance[tree.children[i]!]!;
+	/* What is left of rounding is not an error. */
+	return own > tree.variance[node]! * 1e-3 ? Math.sqrt(own) : 0;
 }

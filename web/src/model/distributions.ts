@@ -15,6 +15,13 @@ export interface SizeClass {
 	index: number;
 	calls: number;
 	bytes: number;
+	/** Of estimates. */
+	callsVariance: number;
+	bytesVariance: number;
+}
+
+function none(index: number): SizeClass {
+	return { index, calls: 0, bytes: 0, callsVariance: 0, bytesVariance: 0 };
 }
 
 /** Exact sizes and classes alike go where their middle is. */
@@ -22,12 +29,15 @@ export function sizeClasses(rows: readonly SizeRow[]): SizeClass[] {
 	const classes: SizeClass[] = [];
 	for (const row of rows) {
 		const index = classOf((row.low + Math.min(row.high, row.low * 2)) / 2);
-		const known = (classes[index] ??= { index, calls: 0, bytes: 0 });
+		const known = (classes[index] ??= none(index));
+		const errors = row as unknown as Record<string, number | undefined>;
 		known.calls += row.calls;
 		known.bytes += row.total_bytes;
+		known.callsVariance += (errors.calls_error ?? 0) ** 2;
+		known.bytesVariance += (errors.total_bytes_error ?? 0) ** 2;
 	}
 	const last = classes.length;
-	return Array.from({ length: last }, (_, index) => classes[index] ?? { index, calls: 0, bytes: 0 }).slice(classes.findIndex(Boolean));
+	return Array.from({ length: last }, (_, index) => classes[index] ?? none(index)).slice(classes.findIndex(Boolean));
 }
 
 export interface Heat {

@@ -11,6 +11,8 @@ export interface Layer {
 	colour: string;
 	/** By point of the timeline. */
 	values: number[];
+	/** Standard errors of estimates, likewise. */
+	errors?: number[] | undefined;
 	/** The upper edge: this layer and all below it. */
 	tops: number[];
 	site?: HistorySite;
@@ -46,6 +48,7 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 				.join('\n'),
 			colour: LAYER_COLOURS[i % LAYER_COLOURS.length]!,
 			values,
+			errors: site.history_error && stepped(history.moments, site.history_error, times),
 			tops: [...tops],
 			site,
 		};

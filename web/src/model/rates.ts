@@ -7,6 +7,12 @@ export interface Rates {
 	calls: number[];
 	frees: number[];
 	bytes: number[];
+	/** Standard errors of estimates. */
+	errors: { calls: number[]; frees: number[]; bytes: number[] };
+}
+
+function errorOf(point: Point | undefined, key: string): number {
+	return (point as unknown as Record<string, number | undefined> | undefined)?.[`${key}_error`] ?? 0;
 }
 
 function isBetween(point: Point, before: Point | undefined): boolean {
@@ -14,18 +20,25 @@ function isBetween(point: Point, before: Point | undefined): boolean {
 }
 
 export function ratesOf(points: readonly Point[]): Rates {
-	const rates: Rates = { calls: [], frees: [], bytes: [] };
+	const rates: Rates = { calls: [], frees: [], bytes: [], errors: { calls: [], frees: [], bytes: [] } };
 	let last: Point | undefined;
 	let filled = 0;
 	points.forEach((point, i) => {
 		if (isBetween(point, points[i - 1]) && i + 1 < points.length) return;
 		const seconds = (point.at_ns - (last?.at_ns ?? 0)) / 1e9;
 		const rate = (key: 'calls' | 'frees' | 'bytes') => (seconds > 0 ? Math.max(0, (point[key] - (last?.[key] ?? 0)) / seconds) : 0);
+		/* What came since is made of other blocks than what was before: variances differ by its own. */
+		const error = (key: 'calls' | 'frees' | 'bytes') =>
+			seconds > 0 ? Math.sqrt(Math.max(0, errorOf(point, key) ** 2 - errorOf(last, key) ** 2)) / seconds : 0;
 		const [calls, frees, bytes] = [rate('calls'), rate('frees'), rate('bytes')];
+		const errors = { calls: error('calls'), frees: error('frees'), bytes: error('bytes') };
 		for (; filled <= i; filled++) {
 			rates.calls.push(calls);
 			rates.frees.push(frees);
 			rates.bytes.push(bytes);
+			rates.errors.calls.push(errors.calls);
+			rates.errors.frees.push(errors.frees);
+			rates.errors.bytes.push(errors.bytes);
 		}
 		last = point;
 	});

@@ -31,6 +31,8 @@ export interface Head {
 	peak_bytes_all: number;
 	peak_at_ns_all: number;
 	warnings: Record<string, number>;
+	/** null: every block was recorded. Else numbers are estimates: NAME_error is the standard error of NAME, if it is not 0. */
+	sampling?: { interval_bytes: number; samples: number; peak_bias_bytes: number } | null;
 }
 
 /** Of views that answer a question. */
@@ -47,12 +49,14 @@ export interface SizeBar {
 	low: number;
 	high: number;
 	count: number;
+	count_error?: number;
 }
 
 export interface TimeBar {
 	low_ms: number;
 	high_ms: number;
 	count: number;
+	count_error?: number;
 }
 
 export interface ReallocNumbers {
@@ -93,6 +97,7 @@ export interface ChangedStack {
 	after: number;
 	spread: number;
 	within_spread: boolean;
+	within_noise?: boolean;
 	calls_change: number;
 	stack: number[];
 }
@@ -109,6 +114,8 @@ export interface Measure {
 	change: number;
 	spread: number;
 	within_spread: boolean;
+	/** Of estimates: chance makes as much of two equal ones. */
+	within_noise?: boolean;
 }
 
 export interface ChangesResult extends Head {
@@ -164,12 +171,13 @@ export interface Process {
 	started_offset_ns: number;
 	duration_ns: number;
 	mode: string;
-	/** Only of a sampled process: the mean distance of samples, and how far off numbers may be, 95 times of 100. */
+	/** Only of a sampled process: the mean distance of samples. */
 	sample_interval_bytes?: number;
-	peak_bytes_error?: number;
-	leaked_bytes_error?: number;
-	calls_error?: number;
-	bytes_error?: number;
+	samples?: number;
+	/** By how much the peak is too high on average, at most. */
+	peak_bias_bytes?: number;
+	/** In a parallel job. */
+	rank?: number | null;
 	end: string;
 	exit_code: number | null;
 	allocator: string;
@@ -212,6 +220,7 @@ export interface HistorySite {
 	most_bytes: number;
 	/** By moment. */
 	history: number[];
+	history_error?: number[];
 	stack: number[];
 }
 
@@ -338,7 +347,7 @@ export interface Thread {
 	freed_by_others_bytes: number | null;
 	freed_for_others_blocks: number | null;
 	freed_for_others_bytes: number | null;
-	freed_of: Record<string, { blocks: number; bytes: number }> | null;
+	freed_of: Record<string, { blocks: number; bytes: number; blocks_error?: number; bytes_error?: number }> | null;
 }
 
 export interface ThreadsResult extends Head {
@@ -380,7 +389,7 @@ export interface FlameResult extends Answered {
 	unit: string;
 	total: number;
 	names: FlameName[];
-	nodes: { name: number[]; parent: number[]; value: number[]; self: number[]; before?: number[] };
+	nodes: { name: number[]; parent: number[]; value: number[]; self: number[]; before?: number[]; value_error?: number[] };
 }
 
 export interface SourceFile {

@@ -64,9 +64,12 @@ export function percent(part: number, whole: number): string {
 	return `${part < 0 ? '\u2212' : ''}${Math.floor(tenths / 10)}.${tenths % 10} %`;
 }
 
-/** "±3.1 %" of an estimate; nothing of an exact number. */
-export function spread(error: number | undefined, value: number): string {
-	return error ? `±${percent(error, value)}` : '';
+/** "±3.1 %" of an estimate, or of a difference its error as such; nothing of an exact number. As the terminal writes it. */
+export function spread(error: number | undefined, value: number, unit?: Unit): string {
+	if (!error) return '';
+	if (unit || !value) return `±${quantity(Math.round(error), unit ?? 'count')}`;
+	const part = (100 * error) / Math.abs(value);
+	return `±${part.toFixed(part < 10 ? 1 : 0)} %`;
 }
 
 export function quantity(value: number, unit: Unit): string {

@@ -6,6 +6,7 @@ import { go, set, state, value } from '../model/state';
 import { ask as askParams, canonical } from '../model/query';
 import type { ProcessesResult } from '../model/types';
 import { bytes, duration, percent, plural, spread } from '../model/units';
+import { errorOf } from './amount';
 
 export function useSummary() {
 	const params = askParams({ ...state.value, values: { file: state.value.values.file ?? [] } }, 'summary');
@@ -35,7 +36,7 @@ export function trustOf(summary: ProcessesResult): Trust {
 		summary.processes[0]!,
 	);
 	const sampled = largest?.sample_interval_bytes
-		? `sampled 1 in ${bytes(largest.sample_interval_bytes).replace('.0 ', ' ')}, ${spread(largest.peak_bytes_error, largest.peak_bytes)}`
+		? `${largest.mode} 1 in ${bytes(largest.sample_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(largest, 'peak_bytes'), largest.peak_bytes)}`
 		: (largest?.mode ?? 'empty');
 	return { mode: sampled, losses: names.size, ownBytes: sum('own_bytes'), rssBytes: sum('peak_rss_bytes') };
 }

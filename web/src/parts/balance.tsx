@@ -1,29 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // The balance sheet of a process: from what the program asked for to what the kernel counts; the lines add up.
 import type { Memory } from '../model/types';
-import { bytes, duration, exact } from '../model/units';
+import { bytes, duration } from '../model/units';
+import { Amount, errorOf, hintOf } from './amount';
 
 interface Line {
 	sign: '' | '+' | '−' | '=';
 	label: string;
 	meaning: string;
 	value: (m: Memory) => number;
+	/** The name of the number, if it may be an estimate. */
+	key?: string;
 	/** Shown also if it is 0. */
 	always: boolean;
 }
 
 const LINES: readonly Line[] = [
-	{ sign: '', label: 'requested', meaning: 'allocated and not freed', value: (m) => m.live_bytes, always: true },
-	{ sign: '+', label: 'rounding', meaning: 'usable beyond what was asked for', value: (m) => m.slack_bytes, always: true },
+	{ sign: '', label: 'requested', meaning: 'allocated and not freed', value: (m) => m.live_bytes, key: 'live_bytes', always: true },
+	{
+		sign: '+',
+		label: 'rounding',
+		meaning: 'usable beyond what was asked for',
+		value: (m) => m.slack_bytes,
+		key: 'slack_bytes',
+		always: true,
+	},
 	{ sign: '+', label: 'mapped', meaning: "the program's own mmap", value: (m) => m.mapped_bytes, always: false },
 	{
 		sign: '+',
 		label: 'held',
 		meaning: 'by the allocator: freed and not given back, headers, never handed out',
 		value: (m) => m.beyond_bytes,
+		key: 'beyond_bytes',
 		always: true,
 	},
-	{ sign: '−', label: 'untouched', meaning: 'asked for, but its pages were never written', value: (m) => m.untouched_bytes, always: false },
+	{
+		sign: '−',
+		label: 'untouched',
+		meaning: 'asked for, but its pages were never written',
+		value: (m) => m.untouched_bytes,
+		key: 'untouched_bytes',
+		always: false,
+	},
 	{ sign: '=', label: 'private', meaning: 'heap and other anonymous memory', value: (m) => m.private_bytes, always: true },
 	{ sign: '+', label: 'stacks', meaning: 'of all threads', value: (m) => m.stack_bytes, always: true },
 	{ sign: '+', label: 'files', meaning: 'programs, libraries, mapped files', value: (m) => m.file_bytes, always: true },
@@ -54,8 +72,8 @@ export function BalanceSheet({ rows }: { rows: readonly Memory[] }) {
 						<tr key={line.label} class={line.sign === '=' ? 'sum' : ''}>
 							<td class="sign">{line.sign}</td>
 							<td>{line.label}</td>
-							<td class="number" title={exact(line.value(sheet), 'bytes')}>
-								{bytes(line.value(sheet))}
+							<td class="number" title={hintOf(line.value(sheet), 'bytes', errorOf(sheet, line.key ?? ''))}>
+								<Amount value={line.value(sheet)} unit="bytes" error={errorOf(sheet, line.key ?? '')} />
 							</td>
 							<td class="measure">
 								<i style={{ width: `${(line.value(sheet) / most) * 100}%` }} />

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small pictures: bars with their numbers, and a line without axes.
 import type { ComponentChildren } from 'preact';
-import { bytes, count, duration, percent } from '../model/units';
+import { bytes, duration, percent } from '../model/units';
+import { Amount } from './amount';
 import type { SizeBar, TimeBar } from '../model/types';
 
 export interface Bar {
 	label: ComponentChildren;
 	value: number;
-	text: string;
+	text: ComponentChildren;
+	/** Of an estimate: the standard error of the value. */
+	error?: number;
+}
+
+/** A line from one standard error below to one above. */
+function Whisker({ value, error, most }: { value: number; error: number; most: number }) {
+	const low = Math.max(0, value - error);
+	return <b class="whisker" style={{ left: `${(low / most) * 100}%`, width: `${((value + error - low) / most) * 100}%` }} />;
 }
 
 export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
-	const most = Math.max(1, ...bars.map((bar) => Math.abs(bar.value)));
+	const most = Math.max(1, ...bars.map((bar) => Math.abs(bar.value) + (bar.error ?? 0)));
 	return (
 		<div class="bars" role="list" aria-label={label}>
 			{bars.map((bar, i) => (
@@ -19,6 +28,7 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
 					<span class="number">{bar.label}</span>
 					<span class="track">
 						<i style={{ width: `${(Math.abs(bar.value) / most) * 100}%` }} />
+						{bar.error ? <Whisker value={Math.abs(bar.value)} error={bar.error} most={most} /> : null}
 					</span>
 					<span class="number">{bar.text}</span>
 				</div>
@@ -41,19 +51,31 @@ export function timeLabel(bar: TimeBar): string {
 	return `${duration(bar.low_ms * 1e6)} – ${duration(bar.high_ms * 1e6)}`;
 }
 
-function shares(counts: readonly number[]): (value: number) => string {
-	const sum = counts.reduce((a, b) => a + b, 0);
-	return (value) => `${count(value)}  ${percent(value, sum)}`;
+function counted(
+	bars: readonly { count: number; count_error?: number }[],
+): (bar: { count: number; count_error?: number }) => Omit<Bar, 'label'> {
+	const sum = bars.reduce((total, bar) => total + bar.count, 0);
+	return (bar) => ({
+		value: bar.count,
+		error: bar.count_error ?? 0,
+		text: (
+			<>
+				<Amount value={bar.count} unit="count" error={bar.count_error ?? 0} />
+				{'  '}
+				{percent(bar.count, sum)}
+			</>
+		),
+	});
 }
 
 export function SizeBars({ bars, label }: { bars: readonly SizeBar[]; label: string }) {
-	const text = shares(bars.map((bar) => bar.count));
-	return <Bars label={label} bars={bars.map((bar) => ({ label: sizeLabel(bar), value: bar.count, text: text(bar.count) }))} />;
+	const rest = counted(bars);
+	return <Bars label={label} bars={bars.map((bar) => ({ label: sizeLabel(bar), ...rest(bar) }))} />;
 }
 
 export function TimeBars({ bars, label }: { bars: readonly TimeBar[]; label: string }) {
-	const text = shares(bars.map((bar) => bar.count));
-	return <Bars label={label} bars={bars.map((bar) => ({ label: timeLabel(bar), value: bar.count, text: text(bar.count) }))} />;
+	const rest = counted(bars);
+	return <Bars label={label} bars={bars.map((bar) => ({ label: timeLabel(bar), ...rest(bar) }))} />;
 }
 
 /** Heights over time; xs and ys are of the same length. */

@@ -17,6 +17,8 @@ export interface Line {
 	/** Values stay until the next one. */
 	steps?: boolean;
 	scale?: 'y' | 'right';
+	/** Standard errors of estimates: a band of two to either side holds the truth 95 times of 100. */
+	errors?: readonly number[] | undefined;
 }
 
 export interface Mark {
@@ -88,7 +90,25 @@ function series(props: ChartProps): uPlot.Series[] {
 			...(line.steps ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
 		};
 	});
-	return [{}, ...lines];
+	const edge: uPlot.Series = { stroke: 'transparent', width: 0, points: { show: false } };
+	return [{}, ...lines, ...banded(props).flatMap(() => [edge, edge])];
+}
+
+/* Two more series for each line with errors, behind all lines: the edges of its band. */
+function banded(props: ChartProps): readonly Line[] {
+	return props.lines.filter((line) => line.errors?.some((error) => error > 0));
+}
+
+function bands(props: ChartProps): uPlot.Band[] {
+	const first = props.lines.length + 1;
+	return banded(props).map((line, i) => ({
+		series: [first + 2 * i, first + 2 * i + 1],
+		fill: `${line.colour.startsWith('#') ? line.colour : colourOf(line.colour)}4d`,
+	}));
+}
+
+function edges(line: Line, sign: number): (number | null)[] {
+	return line.values.map((value, i) => (value === null ? null : Math.max(0, value + sign * 2 * (line.errors![i] ?? 0))));
 }
 
 function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
@@ -152,6 +172,7 @@ function optionsOf(current: { props: ChartProps }, width: number): uPlot.Options
 		scales: { x: { time: false }, y: { range: (_, __, max) => [0, (max || 1) * 1.06] } },
 		axes: axes(props),
 		series: series(props),
+		bands: bands(props),
 		cursor: {
 			drag: { x: props.onRange !== undefined, y: false, setScale: false },
 			y: false,
@@ -180,7 +201,8 @@ function optionsOf(current: { props: ChartProps }, width: number): uPlot.Options
 }
 
 function dataOf(props: ChartProps): uPlot.AlignedData {
-	return [props.times, ...props.lines.map((line) => line.values)] as unknown as uPlot.AlignedData;
+	const around = banded(props).flatMap((line) => [edges(line, 1), edges(line, -1)]);
+	return [props.times, ...props.lines.map((line) => line.values), ...around] as unknown as uPlot.AlignedData;
 }
 
 export function Chart(props: ChartProps) {
@@ -188,7 +210,7 @@ export function Chart(props: ChartProps) {
 	const plot = useRef<uPlot | undefined>(undefined);
 	const current = useRef({ props });
 	current.current.props = props;
-	const shape = props.lines.map((line) => line.label + line.colour).join('|');
+	const shape = props.lines.map((line) => line.label + line.colour + (line.errors ? '±' : '')).join('|');
 
 	useEffect(() => {
 		const at = element.current!;

@@ -5,7 +5,8 @@ import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
 import { comparing, question, set, state, value } from '../model/state';
 import type { Answered } from '../model/types';
-import { change, exact, percent, quantity } from '../model/units';
+import { percent } from '../model/units';
+import { Amount, amountText, errorOf, hintOf } from './amount';
 import { QUESTIONS, type Question } from '../model/words';
 import { findMoment, momentsOf, type Moment } from '../model/moments';
 import { useTimeline } from './strip';
@@ -59,15 +60,15 @@ function Sum({ asked }: { asked: Question }) {
 			</span>
 		);
 	if (!data) return <span class="soft">…</span>;
-	const text = comparing.value || asked.name === 'grown' ? change : quantity;
+	const signed = comparing.value || asked.name === 'grown';
 	const part = data.shown !== data.whole;
 	return (
 		<>
-			<strong class={answer.stale ? 'stale' : ''} title={exact(data.shown, asked.unit)}>
-				{text(data.shown, asked.unit)}
+			<strong class={answer.stale ? 'stale' : ''} title={hintOf(data.shown, asked.unit, errorOf(data, 'shown'))}>
+				<Amount value={data.shown} unit={asked.unit} error={errorOf(data, 'shown')} signed={signed} />
 			</strong>
 			<span class="soft cut" title={data.moment}>
-				{part ? `${percent(data.shown, data.whole)} of ${text(data.whole, asked.unit)}, ` : ''}
+				{part ? `${percent(data.shown, data.whole)} of ${amountText(data.whole, asked.unit, errorOf(data, 'whole'), signed)}, ` : ''}
 				{data.moment}
 			</span>
 		</>

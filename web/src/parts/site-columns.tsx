@@ -3,8 +3,9 @@
 import { base, ownerOf, placeOf, shortName } from '../model/frames';
 import { MEASURES, type MeasureWord } from '../model/measures';
 import type { Answered, Frame, GroupsResult, Site, SitesResult } from '../model/types';
-import { change, exact, percent, quantity, type Unit } from '../model/units';
+import { percent, quantity, type Unit } from '../model/units';
 import type { Axis, Question } from '../model/words';
+import { Amount, ERROR_WIDTH, errorOf, hintOf } from './amount';
 import { Spark } from './bars';
 import type { Column } from './table';
 
@@ -32,29 +33,37 @@ interface NumberColumn {
 	optional?: boolean;
 	/** What a full bar stands for. */
 	whole?: number;
+	/** Numbers are estimates: room for their errors. */
+	estimated?: boolean;
 }
 
 export function numberColumn(options: NumberColumn): Column<SiteRow> {
 	const { key, unit, whole } = options;
-	const text = options.signed ? change : quantity;
 	return {
 		key,
 		title: options.title,
 		number: true,
-		width: options.width ?? 92,
+		width: (options.width ?? 92) + (options.estimated ? ERROR_WIDTH : 0),
 		...(options.help ? { help: options.help } : {}),
 		...(options.optional ? { optional: true } : {}),
 		...(whole ? { fill: (row: SiteRow) => Math.abs(numberOf(row, key) ?? 0) / whole } : {}),
 		sort: (row) => numberOf(row, key),
 		hint: (row) => {
 			const value = numberOf(row, key);
-			return value === null ? undefined : exact(value, unit);
+			return value === null ? undefined : hintOf(value, unit, errorOf(row.values, key));
 		},
 		cell: (row) => {
 			const value = numberOf(row, key);
 			if (value === null) return <span class="soft">–</span>;
 			const sign = options.signed ? (value > 0 ? 'grew' : value < 0 ? 'shrank' : 'soft') : value === 0 ? 'soft' : '';
-			return sign ? <span class={sign}>{text(value, unit)}</span> : text(value, unit);
+			const error = errorOf(row.values, key);
+			const amount = (
+				<>
+					<Amount value={value} unit={unit} error={error} signed={options.signed ?? false} />
+					{options.estimated && !error && <small class="error" />}
+				</>
+			);
+			return sign ? <span class={sign}>{amount}</span> : amount;
 		},
 	};
 }
@@ -121,14 +130,17 @@ export function stackName(): Column<SiteRow> {
 	return STACK_NAME;
 }
 
-function measureColumn(measure: MeasureWord): Column<SiteRow> {
-	return numberColumn({ ...measure, optional: !measure.shown });
+/** Whether a column of the rows has an error anywhere. */
+function estimatedIn(rows: readonly object[]): (key: string) => boolean {
+	return (key) => rows.some((row) => errorOf(row, key) > 0);
 }
 
 /** The number that was asked for comes first, with its share; then all that is known. */
 export function siteColumns(asked: Question, result: SitesResult, courses: Courses | undefined): Column<SiteRow>[] {
 	const most = Math.max(1, ...result.sites.map((site) => Math.abs(Number(site[asked.key]) || 0)));
+	const estimated = result.sampling ? estimatedIn(result.sites) : () => false;
 	const main = numberColumn({
+		estimated: estimated(asked.key),
 		key: asked.key,
 		title: asked.title,
 		unit: asked.unit,
@@ -159,7 +171,9 @@ export function siteColumns(asked: Question, result: SitesResult, courses: Cours
 		shareColumn(asked.key, result.shown, '%'),
 		...(courses ? [courseColumn(courses)] : []),
 		STACK_NAME,
-		...MEASURES.filter((measure) => measure.key !== asked.key).map(measureColumn),
+		...MEASURES.filter((measure) => measure.key !== asked.key).map((measure: MeasureWord) =>
+			numberColumn({ ...measure, optional: !measure.shown, estimated: estimated(measure.key) }),
+		),
 		several,
 		kind,
 	];
@@ -191,11 +205,22 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 	const rows = (result[axis.rows] ?? []) as Record<string, number>[];
 	const whole = Math.max(1, ...rows.map((row) => Math.abs(row[key] ?? 0)));
 	const columns: Column<SiteRow>[] = [];
+	const has = result.sampling ? estimatedIn(rows) : () => false;
+	const estimated = has(key);
 	/* What grew and what shrank are no parts of a whole. */
 	const share = (of: string, title: string) => (compared ? [] : [shareColumn(of, result.shown, title)]);
 	if (axis.ofFrames) {
 		columns.push(
-			numberColumn({ key: 'self', title: 'Self', unit: asked.unit, help: 'Asked for right there', width: 104, whole, signed }),
+			numberColumn({
+				key: 'self',
+				title: 'Self',
+				unit: asked.unit,
+				help: 'Asked for right there',
+				width: 104,
+				whole,
+				signed,
+				estimated: has('self'),
+			}),
 			...share('self', '%'),
 		);
 		columns.push(
@@ -207,17 +232,20 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 				width: 104,
 				whole,
 				signed,
+				estimated,
 			}),
 			...share(key, '% '),
 		);
 	} else {
 		columns.push(
-			numberColumn({ key, title: asked.title, unit: asked.unit, help: asked.help, width: 104, whole, signed }),
+			numberColumn({ key, title: asked.title, unit: asked.unit, help: asked.help, width: 104, whole, signed, estimated }),
 			...share(key, '%'),
 		);
 	}
-	if (asked.ofMoment && asked.unit === 'bytes') columns.push(numberColumn({ key: 'live_blocks', title: 'Blocks', unit: 'count', signed }));
-	if (asked.name !== 'calls') columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count', signed: compared }));
+	if (asked.ofMoment && asked.unit === 'bytes')
+		columns.push(numberColumn({ key: 'live_blocks', title: 'Blocks', unit: 'count', signed, estimated: has('live_blocks') }));
+	if (asked.name !== 'calls')
+		columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count', signed: compared, estimated: has('calls') }));
 	columns.push({
 		key: 'name',
 		title: axis.label,
@@ -247,19 +275,45 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 export function changedColumns(asked: Question, result: Answered): Column<SiteRow>[] {
 	const stacks = (result as unknown as { stacks: { change: number }[] }).stacks;
 	const most = Math.abs(stacks[0]?.change ?? 1) || 1;
+	const has = estimatedIn(stacks);
 	return [
-		numberColumn({ key: 'change', title: 'Change', unit: asked.unit, help: 'After minus before', width: 112, signed: true, whole: most }),
-		numberColumn({ key: 'before', title: 'Before', unit: asked.unit, width: 104 }),
-		numberColumn({ key: 'after', title: 'After', unit: asked.unit, width: 104 }),
+		numberColumn({
+			estimated: has('change'),
+			key: 'change',
+			title: 'Change',
+			unit: asked.unit,
+			help: 'After minus before',
+			width: 112,
+			signed: true,
+			whole: most,
+		}),
+		numberColumn({ key: 'before', title: 'Before', unit: asked.unit, width: 104, estimated: has('before') }),
+		numberColumn({ key: 'after', title: 'After', unit: asked.unit, width: 104, estimated: has('after') }),
 		numberColumn({ key: 'spread', title: 'Spread', unit: asked.unit, width: 96, optional: true, help: 'Of several runs on a side' }),
-		numberColumn({ key: 'calls_change', title: 'Calls', unit: 'count', width: 104, signed: true, help: 'Allocations, after minus before' }),
+		numberColumn({
+			estimated: has('calls_change'),
+			key: 'calls_change',
+			title: 'Calls',
+			unit: 'count',
+			width: 104,
+			signed: true,
+			help: 'Allocations, after minus before',
+		}),
 		{
 			key: 'verdict',
 			title: 'Note',
 			width: 96,
 			cell: (row) => (
 				<span class="soft">
-					{row.values.within_spread ? 'within spread' : row.values.before === 0 ? 'new' : row.values.after === 0 ? 'gone' : ''}
+					{row.values.within_spread
+						? 'within spread'
+						: row.values.within_noise
+							? 'within noise'
+							: row.values.before === 0
+								? 'new'
+								: row.values.after === 0
+									? 'gone'
+									: ''}
 				</span>
 			),
 		},

@@ -2,7 +2,7 @@
 // All that is known of one site: its numbers, sizes, lifetimes, and its stack.
 import { ownerOf, shortName } from '../model/frames';
 import { MEASURES } from '../model/measures';
-import { exact, quantity } from '../model/units';
+import { Amount, errorOf, hintOf } from './amount';
 import { SizeBars, TimeBars } from './bars';
 import type { SiteRow } from './site-columns';
 import { Stack } from './stack';
@@ -50,8 +50,8 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 						return (
 							<>
 								<dt title={measure.help}>{measure.title}</dt>
-								<dd title={typeof value === 'number' ? exact(value, measure.unit) : undefined}>
-									{typeof value === 'number' ? quantity(value, measure.unit) : '–'}
+								<dd title={typeof value === 'number' ? hintOf(value, measure.unit, errorOf(site, key)) : undefined}>
+									{typeof value === 'number' ? <Amount value={value} unit={measure.unit} error={errorOf(site, key)} /> : '–'}
 								</dd>
 							</>
 						);

@@ -9,6 +9,7 @@ import { set, state, value } from '../model/state';
 import type { TimelineResult } from '../model/types';
 import { findMoment, momentsOf, nearestMoment, type Moment } from '../model/moments';
 import { bytes } from '../model/units';
+import { errorOf } from './amount';
 import { Chart, type Mark } from './chart';
 
 export const TIMELINE_POINTS = '1000';
@@ -102,7 +103,13 @@ export function Strip() {
 				times={timeline.map((point) => point.at_ns)}
 				lines={[
 					...(withRss ? [{ label: 'RSS', colour: 'series-rss', values: timeline.map((point) => point.rss_bytes || null), width: 1 }] : []),
-					{ label: 'live', colour: 'series-live', values: timeline.map((point) => point.live_bytes), fill: 'pale' },
+					{
+						label: 'live',
+						colour: 'series-live',
+						values: timeline.map((point) => point.live_bytes),
+						errors: answer.data!.sampling ? timeline.map((point) => errorOf(point, 'live_bytes')) : undefined,
+						fill: 'pale',
+					},
 				]}
 				marks={marksOf(moments)}
 				range={chosenRange(moments)}

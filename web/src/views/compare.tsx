@@ -6,7 +6,8 @@ import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
 import { go, note, question, set, state, value, type State } from '../model/state';
 import type { ChangesResult, Measure, StacksResult } from '../model/types';
-import { change, exact, percent, quantity, type Unit } from '../model/units';
+import { percent, type Unit } from '../model/units';
+import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
 import { onRowKey } from '../parts/row-keys';
 import { changedColumns, type SiteRow } from '../parts/site-columns';
@@ -82,14 +83,14 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 									{row.measure}
 								</button>
 							</td>
-							<td class="number" title={exact(row.before, asked.measured)}>
-								{quantity(row.before, asked.measured)}
+							<td class="number" title={hintOf(row.before, asked.measured, errorOf(row, 'before'))}>
+								<Amount value={row.before} unit={asked.measured} error={errorOf(row, 'before')} />
 							</td>
-							<td class="number" title={exact(row.after, asked.measured)}>
-								{quantity(row.after, asked.measured)}
+							<td class="number" title={hintOf(row.after, asked.measured, errorOf(row, 'after'))}>
+								<Amount value={row.after} unit={asked.measured} error={errorOf(row, 'after')} />
 							</td>
-							<td class={`number ${sign}`} title={exact(row.change, asked.measured)}>
-								{change(row.change, asked.measured)}
+							<td class={`number ${sign}`} title={hintOf(row.change, asked.measured, errorOf(row, 'change'))}>
+								<Amount value={row.change} unit={asked.measured} error={errorOf(row, 'change')} signed />
 							</td>
 							<td class={`number ${sign}`}>
 								{row.before ? (row.change > 0 ? '+' : '') + percent(row.change, row.before) : row.after ? 'new' : ''}
@@ -97,7 +98,9 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 							<td class="wide">
 								<Swing measure={row} />
 							</td>
-							<td class="soft">{row.within_spread ? 'within the spread of the runs' : ''}</td>
+							<td class="soft">
+								{row.within_spread ? 'within the spread of the runs' : row.within_noise ? 'within the noise of sampling' : ''}
+							</td>
 						</tr>
 					);
 				})}

@@ -9,13 +9,14 @@ import { calleesOf, callersOf, outermost } from '../flame/pivot';
 import { ratios } from '../flame/match';
 import { usePlace, useSuccessor } from '../flame/place';
 import { addressOf } from '../flame/steps';
-import type { FlameTree } from '../flame/tree';
+import { errorAt, selfErrorAt, type FlameTree } from '../flame/tree';
 import { useFlame } from '../flame/data';
 import { placeOf, shortName } from '../model/frames';
 import { comparing, note, question, set, value } from '../model/state';
 import { theme } from '../model/theme';
 import type { FlameName, FlameResult } from '../model/types';
-import { change, exact, percent, plural, quantity } from '../model/units';
+import { percent, plural, quantity } from '../model/units';
+import { amountText, hintOf } from '../parts/amount';
 import { onSubjectKey } from '../parts/row-keys';
 import { Empty, Failed, Loading } from '../parts/states';
 
@@ -26,8 +27,8 @@ interface Hovered {
 	y: number;
 }
 
-function text(value: number): string {
-	return comparing.value || question.value.name === 'grown' ? change(value, question.value.unit) : quantity(value, question.value.unit);
+function text(value: number, error = 0): string {
+	return amountText(value, question.value.unit, error, comparing.value || question.value.name === 'grown');
 }
 
 /** One line about a node, for the foot of the view and for the screen reader. */
@@ -38,9 +39,9 @@ function describe(tree: FlameTree, names: readonly FlameName[], node: number, ro
 	const self = tree.self[node]!;
 	return [
 		`${name?.inlined ? 'inlined ' : ''}${nodeName(tree, names, node, rootLabel)}${where ? `, ${where}` : ''}`,
-		`${text(tree.value[node]!)}, ${percent(tree.value[node]!, tree.value[0]!)}`,
+		`${text(tree.value[node]!, errorAt(tree, node))}, ${percent(tree.value[node]!, tree.value[0]!)}`,
 		...(tree.before ? [`before ${quantity(tree.before[node]!, question.value.unit)}`] : []),
-		...(self && self !== tree.value[node] ? [`itself ${text(self)}`] : []),
+		...(self && self !== tree.value[node] ? [`itself ${text(self, selfErrorAt(tree, node))}`] : []),
 	].join('; ');
 }
 
@@ -64,10 +65,10 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 			</span>
 			{node >= 0 && (
 				<span class="numbers">
-					<b title={exact(tree.value[node]!, question.value.unit)}>{text(tree.value[node]!)}</b>
+					<b title={hintOf(tree.value[node]!, question.value.unit, errorAt(tree, node))}>{text(tree.value[node]!, errorAt(tree, node))}</b>
 					<span>{percent(tree.value[node]!, tree.value[0]!)}</span>
 					{tree.before && <span class="soft">before {quantity(tree.before[node]!, question.value.unit)}</span>}
-					{tree.self[node] !== 0 && <span class="soft">itself {text(tree.self[node]!)}</span>}
+					{tree.self[node] !== 0 && <span class="soft">itself {text(tree.self[node]!, selfErrorAt(tree, node))}</span>}
 				</span>
 			)}
 			{subject && (
@@ -113,7 +114,7 @@ function Tip({ hovered, names, rootLabel }: { hovered: Hovered; names: readonly 
 		<div class="tip" style={{ left: `${left}px`, top: `${top}px` }} aria-hidden="true">
 			<div class="code cut">{nodeName(tree, names, node, rootLabel)}</div>
 			<div>
-				{text(tree.value[node]!)} <span class="soft">{percent(tree.value[node]!, tree.value[0]!)}</span>
+				{text(tree.value[node]!, errorAt(tree, node))} <span class="soft">{percent(tree.value[node]!, tree.value[0]!)}</span>
 			</div>
 		</div>
 	);
@@ -337,7 +338,7 @@ export function FlameView() {
 							{shortName(pivot)}
 						</b>
 						<span>
-							<b>{text(sandwich.callees.value[0]!)}</b> {percent(sandwich.callees.value[0]!, tree!.value[0]!)}{' '}
+							<b>{text(sandwich.callees.value[0]!, errorAt(sandwich.callees, 0))}</b> {percent(sandwich.callees.value[0]!, tree!.value[0]!)}{' '}
 							<span class="soft">in {plural(sandwich.places, 'place')}; callers above, callees below</span>
 						</span>
 					</div>

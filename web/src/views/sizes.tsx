@@ -8,6 +8,7 @@ import { useAnswer } from '../model/source';
 import { note, question, set, state, value } from '../model/state';
 import type { ReallocNumbers, Site, SitesResult, SizeRow, SizesResult } from '../model/types';
 import { bytes, count, exact, percent, quantity } from '../model/units';
+import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
 import { Bars, sizeLabel, TimeBars } from '../parts/bars';
 import { asking } from '../parts/copy';
 import { HeatMap } from '../parts/heat';
@@ -35,6 +36,7 @@ function onSort(by: Sorting): void {
 function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 	const most = Math.max(1, ...data.sizes.map((row) => row.calls));
 	const mostBytes = Math.max(1, ...data.sizes.map((row) => row.total_bytes));
+	const more = data.sampling ? ERROR_WIDTH : 0;
 	return [
 		{
 			key: 'size',
@@ -49,21 +51,22 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			key: 'calls',
 			title: 'Calls',
 			number: true,
-			width: 120,
+			width: 120 + more,
 			sort: (row) => row.calls,
 			fill: (row) => row.calls / most,
-			cell: (row) => count(row.calls),
+			hint: (row) => hintOf(row.calls, 'count', errorOf(row, 'calls')),
+			cell: (row) => <Amount value={row.calls} unit="count" error={errorOf(row, 'calls')} />,
 		},
 		{ key: 'calls_share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
 		{
 			key: 'total',
 			title: 'Total',
 			number: true,
-			width: 110,
+			width: 110 + more,
 			sort: (row) => row.total_bytes,
 			fill: (row) => row.total_bytes / mostBytes,
-			hint: (row) => exact(row.total_bytes, 'bytes'),
-			cell: (row) => bytes(row.total_bytes),
+			hint: (row) => hintOf(row.total_bytes, 'bytes', errorOf(row, 'total_bytes')),
+			cell: (row) => <Amount value={row.total_bytes} unit="bytes" error={errorOf(row, 'total_bytes')} />,
 		},
 		{
 			key: 'total_share',
@@ -85,9 +88,10 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			key: 'waste',
 			title: 'Waste',
 			number: true,
-			width: 92,
+			width: 92 + more,
 			sort: (row) => row.waste_bytes,
-			cell: (row) => (row.waste_bytes ? bytes(row.waste_bytes) : <span class="soft">–</span>),
+			cell: (row) =>
+				row.waste_bytes ? <Amount value={row.waste_bytes} unit="bytes" error={errorOf(row, 'waste_bytes')} /> : <span class="soft">–</span>,
 		},
 		{
 			key: 'name',
@@ -129,8 +133,9 @@ function Sizes() {
 			<aside class="side" aria-label="By classes" tabIndex={0}>
 				<section>
 					<p>
-						{bytes(data.waste_bytes)} of rounding, {percent(data.waste_bytes, data.total_bytes)} on top of the {bytes(data.total_bytes)}{' '}
-						asked for.
+						<Amount value={data.waste_bytes} unit="bytes" error={errorOf(data, 'waste_bytes')} /> of rounding,{' '}
+						{percent(data.waste_bytes, data.total_bytes)} on top of the{' '}
+						<Amount value={data.total_bytes} unit="bytes" error={errorOf(data, 'total_bytes')} /> asked for.
 					</p>
 				</section>
 				<section>
@@ -140,7 +145,12 @@ function Sizes() {
 						bars={classes.map((one) => ({
 							label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '),
 							value: one.calls,
-							text: `${count(one.calls)}  ${percent(one.calls, data.calls)}`,
+							error: Math.sqrt(one.callsVariance),
+							text: (
+								<>
+									<Amount value={one.calls} unit="count" error={Math.sqrt(one.callsVariance)} /> {percent(one.calls, data.calls)}
+								</>
+							),
 						}))}
 					/>
 				</section>
@@ -151,7 +161,12 @@ function Sizes() {
 						bars={classes.map((one) => ({
 							label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '),
 							value: one.bytes,
-							text: `${bytes(one.bytes)}  ${percent(one.bytes, data.total_bytes)}`,
+							error: Math.sqrt(one.bytesVariance),
+							text: (
+								<>
+									<Amount value={one.bytes} unit="bytes" error={Math.sqrt(one.bytesVariance)} /> {percent(one.bytes, data.total_bytes)}
+								</>
+							),
 						}))}
 					/>
 				</section>
@@ -210,6 +225,7 @@ function Lifetimes() {
 		asking.value = { view: 'lifetimes', params: params.filter(([key]) => key !== 'limit') };
 	}, [canonical('lifetimes', params)]);
 	const columns = useMemo((): Column<SiteRow>[] => {
+		const estimated = Boolean(answer.data?.sampling);
 		const most = Math.max(1, ...(answer.data?.sites ?? []).map((site) => Number(site.brief_frees)));
 		return [
 			numberColumn({
@@ -219,12 +235,13 @@ function Lifetimes() {
 				whole: most,
 				width: 112,
 				help: 'Blocks freed within a millisecond',
+				estimated,
 			}),
-			numberColumn({ key: 'frees', title: 'Freed', unit: 'count' }),
-			numberColumn({ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns' }),
+			numberColumn({ key: 'frees', title: 'Freed', unit: 'count', estimated }),
+			numberColumn({ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', estimated }),
 			numberColumn({ key: 'half_within_ns', title: 'Half within', unit: 'ns' }),
 			numberColumn({ key: 'all_within_ns', title: 'All within', unit: 'ns' }),
-			numberColumn({ key: 'leaked_blocks', title: 'Left', unit: 'count', help: 'Blocks never freed' }),
+			numberColumn({ key: 'leaked_blocks', title: 'Left', unit: 'count', help: 'Blocks never freed', estimated }),
 			stackName(),
 		];
 	}, [answer.data]);
@@ -287,15 +304,15 @@ function reallocOf(row: SiteRow): ReallocNumbers | undefined {
 	return (row.values as Site).realloc;
 }
 
-function reallocColumn(key: keyof ReallocNumbers, title: string, help: string): Column<SiteRow> {
+function reallocColumn(key: keyof ReallocNumbers, title: string, help: string, estimated: boolean): Column<SiteRow> {
 	return {
 		key,
 		title,
 		number: true,
-		width: 92,
+		width: 92 + (estimated ? ERROR_WIDTH : 0),
 		help,
 		sort: (row) => reallocOf(row)?.[key] ?? null,
-		cell: (row) => count(reallocOf(row)?.[key] ?? 0),
+		cell: (row) => <Amount value={reallocOf(row)?.[key] ?? 0} unit="count" error={errorOf(reallocOf(row), key)} />,
 	};
 }
 
@@ -306,6 +323,7 @@ function Reallocs() {
 		asking.value = { view: 'reallocs', params: params.filter(([key]) => key !== 'limit') };
 	}, [canonical('reallocs', params)]);
 	const columns = useMemo((): Column<SiteRow>[] => {
+		const estimated = Boolean(answer.data?.sampling);
 		const most = Math.max(1, ...(answer.data?.sites ?? []).map((site) => Number(site.copied_bytes)));
 		return [
 			numberColumn({
@@ -315,8 +333,9 @@ function Reallocs() {
 				whole: most,
 				width: 112,
 				help: 'Bytes copied because the block had to move',
+				estimated,
 			}),
-			reallocColumn('calls', 'Reallocs', 'Calls of realloc that changed a block'),
+			reallocColumn('calls', 'Reallocs', 'Calls of realloc that changed a block', estimated),
 			{
 				key: 'moved',
 				title: 'Moved',
@@ -329,8 +348,8 @@ function Reallocs() {
 				},
 				cell: (row) => percent(reallocOf(row)?.moved_calls ?? 0, reallocOf(row)?.calls ?? 0),
 			},
-			reallocColumn('grown_calls', 'Grown', 'Reallocs to a larger size'),
-			reallocColumn('shrunk_calls', 'Shrunk', 'Reallocs to a smaller size'),
+			reallocColumn('grown_calls', 'Grown', 'Reallocs to a larger size', estimated),
+			reallocColumn('shrunk_calls', 'Shrunk', 'Reallocs to a smaller size', estimated),
 			{
 				key: 'factor',
 				title: 'New/old',
@@ -361,7 +380,7 @@ function Reallocs() {
 					return r?.calls ? quantity(Math.round((r.new_bytes - r.old_bytes) / r.calls), 'bytes') : '–';
 				},
 			},
-			numberColumn({ key: 'max_bytes', title: 'Own max', unit: 'bytes' }),
+			numberColumn({ key: 'max_bytes', title: 'Own max', unit: 'bytes', estimated }),
 			stackName(),
 		];
 	}, [answer.data]);

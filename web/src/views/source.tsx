@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: the lines of a file with what was asked for on them, inlined functions each for themselves.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { base, shortName } from '../model/frames';
 import { highlightLines } from '../model/highlight';
@@ -7,7 +8,8 @@ import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { comparing, go, note, question, set, state, value } from '../model/state';
 import type { GroupsResult, SourceFile } from '../model/types';
-import { change, count, exact, percent, quantity } from '../model/units';
+import { count, percent } from '../model/units';
+import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
 import { questionOf, type Question } from '../model/words';
 import { asking } from '../parts/copy';
 import { escapeRegex } from '../parts/row-keys';
@@ -17,6 +19,8 @@ import { Table, type Column } from '../parts/table';
 interface LineCost {
 	self: number;
 	total: number;
+	self_error: number;
+	total_error: number;
 }
 
 interface CodeLine {
@@ -33,6 +37,8 @@ interface Listed {
 	line: number;
 	self: number;
 	total: number;
+	self_error: number;
+	total_error: number;
 }
 
 const LINES = '20000';
@@ -46,11 +52,16 @@ function rowsOf(result: GroupsResult, key: string): Record<string, unknown>[] {
 	return (result[key] ?? []) as Record<string, unknown>[];
 }
 
+function costOf(row: Record<string, unknown>, asked: Question): LineCost {
+	const key = costKey(asked);
+	return { self: Number(row.self), total: Number(row[key]), self_error: errorOf(row, 'self'), total_error: errorOf(row, key) };
+}
+
 /** Costs by line of one file. */
 export function lineCosts(result: GroupsResult, path: string, asked: Question): Map<number, LineCost> {
 	const costs = new Map<number, LineCost>();
 	for (const row of rowsOf(result, 'lines')) {
-		if (row.source_file === path) costs.set(Number(row.source_line), { self: Number(row.self), total: Number(row[costKey(asked)]) });
+		if (row.source_file === path) costs.set(Number(row.source_line), costOf(row, asked));
 	}
 	return costs;
 }
@@ -67,35 +78,35 @@ function listOf(result: GroupsResult, axis: 'function' | 'file', asked: Question
 						place: axis === 'file' ? path.slice(0, path.lastIndexOf('/')) : base(path),
 						path,
 						line: Number(row.source_line ?? 0),
-						self: Number(row.self),
-						total: Number(row[costKey(asked)]),
+						...costOf(row, asked),
 					},
 				]
 			: [];
 	});
 }
 
-function text(number: number, asked: Question): string {
-	return comparing.value || asked.name === 'grown' ? change(number, asked.unit) : quantity(number, asked.unit);
+function text(cost: LineCost, key: 'self' | 'total', asked: Question): ComponentChildren {
+	return <Amount value={cost[key]} unit={asked.unit} error={errorOf(cost, key)} signed={comparing.value || asked.name === 'grown'} />;
 }
 
-function listColumns(asked: Question, most: number): Column<Listed>[] {
+function listColumns(asked: Question, most: number, estimated: boolean): Column<Listed>[] {
+	const more = estimated ? ERROR_WIDTH : 0;
 	return [
 		{
 			key: 'total',
 			title: 'With callees',
 			number: true,
-			width: 96,
+			width: 96 + more,
 			fill: (row) => Math.abs(row.total) / most,
-			cell: (row) => text(row.total, asked),
-			hint: (row) => exact(row.total, asked.unit),
+			cell: (row) => text(row, 'total', asked),
+			hint: (row) => hintOf(row.total, asked.unit, row.total_error),
 		},
 		{
 			key: 'self',
 			title: 'Self',
 			number: true,
-			width: 84,
-			cell: (row) => (row.self ? text(row.self, asked) : <span class="soft">–</span>),
+			width: 84 + more,
+			cell: (row) => (row.self ? text(row, 'self', asked) : <span class="soft">–</span>),
 		},
 		{
 			key: 'name',
@@ -133,7 +144,7 @@ function List({ path }: { path: string | undefined }) {
 		[all, search],
 	);
 	const most = Math.max(1, ...rows.slice(0, 50).map((row) => Math.abs(row.total)));
-	const columns = useMemo(() => listColumns(asked, most), [asked, most]);
+	const columns = useMemo(() => listColumns(asked, most, Boolean(answer.data?.sampling)), [asked, most, answer.data]);
 	const open = (index: number) => {
 		const row = rows[index];
 		if (row)
@@ -189,28 +200,29 @@ function List({ path }: { path: string | undefined }) {
 	);
 }
 
-function codeColumns(asked: Question, most: number): Column<CodeLine>[] {
-	const cell = (number: number | undefined) => (number ? text(number, asked) : '');
+function codeColumns(asked: Question, most: number, estimated: boolean): Column<CodeLine>[] {
+	const cell = (cost: LineCost | undefined, key: 'self' | 'total') => (cost?.[key] ? text(cost, key, asked) : '');
+	const more = estimated ? ERROR_WIDTH : 0;
 	return [
 		{
 			key: 'self',
 			title: 'Self',
 			number: true,
-			width: 88,
+			width: 88 + more,
 			help: 'Asked for on this line',
 			fill: (row) => Math.abs(row.cost?.self ?? 0) / most,
-			hint: (row) => (row.cost ? exact(row.cost.self, asked.unit) : undefined),
-			cell: (row) => cell(row.cost?.self),
+			hint: (row) => (row.cost ? hintOf(row.cost.self, asked.unit, row.cost.self_error) : undefined),
+			cell: (row) => cell(row.cost, 'self'),
 		},
 		{
 			key: 'total',
 			title: 'With callees',
 			number: true,
-			width: 96,
+			width: 96 + more,
 			help: 'Asked for on this line or in anything called from it',
 			fill: (row) => Math.abs(row.cost?.total ?? 0) / most,
-			hint: (row) => (row.cost ? exact(row.cost.total, asked.unit) : undefined),
-			cell: (row) => cell(row.cost?.total),
+			hint: (row) => (row.cost ? hintOf(row.cost.total, asked.unit, row.cost.total_error) : undefined),
+			cell: (row) => cell(row.cost, 'total'),
 		},
 		{ key: 'number', title: 'Line', number: true, width: 56, cell: (row) => <span class="soft">{row.number}</span> },
 		{ key: 'code', title: 'Source', cell: (row) => <code class="hljs" dangerouslySetInnerHTML={{ __html: row.html || ' ' }} /> },
@@ -256,8 +268,8 @@ function LineNumber({ path, line, name }: { path: string; line: number; name: st
 	return (
 		<tr>
 			<td>{asked.label}</td>
-			<td class="number">{cost ? text(cost.self, asked) : answer.data ? '–' : '…'}</td>
-			<td class="number">{cost ? text(cost.total, asked) : answer.data ? '–' : '…'}</td>
+			<td class="number">{cost ? text(cost, 'self', asked) : answer.data ? '–' : '…'}</td>
+			<td class="number">{cost ? text(cost, 'total', asked) : answer.data ? '–' : '…'}</td>
 			<td class="number soft">{cost && answer.data ? percent(cost.total, answer.data.whole) : ''}</td>
 		</tr>
 	);
@@ -282,7 +294,7 @@ function Code({ path }: { path: string }) {
 	const html = useMemo(() => (file.data ? highlightLines(path, file.data.lines) : []), [file.data, path]);
 	const rows = useMemo(() => html.map((line, i): CodeLine => ({ number: i + 1, html: line, cost: costs.get(i + 1) })), [html, costs]);
 	const most = Math.max(1, ...[...costs.values()].map((cost) => Math.max(Math.abs(cost.total), Math.abs(cost.self))));
-	const columns = useMemo(() => codeColumns(asked, most), [asked, most]);
+	const columns = useMemo(() => codeColumns(asked, most, Boolean(answer.data?.sampling)), [asked, most, answer.data]);
 	const heaviest = [...costs.entries()].sort((a, b) => Math.abs(b[1].total) - Math.abs(a[1].total))[0]?.[0] ?? 1;
 	const line = Number(value('line') ?? heaviest);
 	const missing = file.status === 'error';
@@ -319,8 +331,8 @@ function Code({ path }: { path: string }) {
 							{only.map(([number, cost]) => (
 								<tr key={number}>
 									<td class="number">line {number}</td>
-									<td class="number">{text(cost.self, asked)}</td>
-									<td class="number">{text(cost.total, asked)}</td>
+									<td class="number">{text(cost, 'self', asked)}</td>
+									<td class="number">{text(cost, 'total', asked)}</td>
 								</tr>
 							))}
 						</tbody>

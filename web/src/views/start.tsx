@@ -6,7 +6,7 @@ import { base, ownerOf, placeOf, shortName } from '../model/frames';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { go, state } from '../model/state';
-import type { AdviceResult, GrowthResult, MemoryResult, Process, SitesResult } from '../model/types';
+import type { AdviceResult, GrowthResult, MemoryResult, Process, ProcessesResult, SitesResult } from '../model/types';
 import { bytes, count, duration, exact, percent, plural, quantity, spread } from '../model/units';
 import { questionOf, type QuestionName } from '../model/words';
 import { asking } from '../parts/copy';
@@ -15,6 +15,7 @@ import { Answered, Empty, Loading } from '../parts/states';
 import { BalanceSheet } from '../parts/balance';
 import { savingsOf } from '../model/advice';
 import { escapeRegex } from '../parts/row-keys';
+import { Amount, errorOf, hintOf } from '../parts/amount';
 
 export const TOP_ROWS = '300';
 const LISTED = 7;
@@ -71,7 +72,12 @@ function Card({
 			</h2>
 			<div class="figure" title={hint}>
 				{value}
-				{error && <small title="95 times of 100 the true number is within this"> {error}</small>}
+				{error && (
+					<small class="error" title="Standard error: 95 times of 100 the true number is within twice this">
+						{' '}
+						{error}
+					</small>
+				)}
 			</div>
 			<div class="soft">{children}</div>
 		</section>
@@ -95,6 +101,21 @@ function growthFigure(growth: GrowthResult): string {
 	return growth.bounded_sites ? 'none' : 'not known';
 }
 
+/** What it means that numbers are estimates: no number alone can say it. */
+function Sampled({ data }: { data: ProcessesResult }) {
+	const sampling = data.sampling;
+	if (!sampling) return null;
+	return (
+		<p class="line-of-words soft" role="note">
+			Estimates from {plural(sampling.samples, 'sample')}, one for each {bytes(sampling.interval_bytes)} on average. Behind ± is the
+			standard error: 95 times of 100 the truth is within twice that.
+			{sampling.peak_bias_bytes > 0 && (
+				<> The peak is the largest of many estimates and thereby too high on average, by {bytes(sampling.peak_bias_bytes)} at most.</>
+			)}
+		</p>
+	);
+}
+
 function Cards({ process, growth }: { process: Process; growth: GrowthResult | undefined }) {
 	const rss = process.memory.rss_bytes;
 	const ended = process.end !== 'running';
@@ -104,28 +125,31 @@ function Cards({ process, growth }: { process: Process; growth: GrowthResult | u
 				title="Peak"
 				value={bytes(process.peak_bytes)}
 				hint={exact(process.peak_bytes, 'bytes')}
-				error={spread(process.peak_bytes_error, process.peak_bytes)}
+				error={spread(errorOf(process, 'peak_bytes'), process.peak_bytes)}
 				onOpen={() => go('flame', { cost: null })}
 			>
-				{plural(process.peak_blocks, 'block')}
+				<Amount value={process.peak_blocks} unit="count" error={errorOf(process, 'peak_blocks')} />{' '}
+				{process.peak_blocks === 1 ? 'block' : 'blocks'}
 				{process.peak_at_ns ? ` at ${duration(process.peak_at_ns)}` : ' within the first tick'}
 			</Card>
 			<Card
 				title={ended ? 'Leaked' : 'Live at the end'}
 				value={bytes(process.leaked_bytes)}
 				hint={exact(process.leaked_bytes, 'bytes')}
-				error={spread(process.leaked_bytes_error, process.leaked_bytes)}
+				error={spread(errorOf(process, 'leaked_bytes'), process.leaked_bytes)}
 				onOpen={() => go('sites', { cost: 'leaked' })}
 			>
-				{plural(process.leaked_blocks, 'block')}, {percent(process.leaked_bytes, process.peak_bytes)} of the peak
+				<Amount value={process.leaked_blocks} unit="count" error={errorOf(process, 'leaked_blocks')} />{' '}
+				{process.leaked_blocks === 1 ? 'block' : 'blocks'}, {percent(process.leaked_bytes, process.peak_bytes)} of the peak
 			</Card>
 			<Card
 				title="Churn"
 				value={`${count(process.calls)} calls`}
-				error={spread(process.calls_error, process.calls)}
+				error={spread(errorOf(process, 'calls'), process.calls)}
 				onOpen={() => go('sites', { cost: 'calls' })}
 			>
-				{bytes(process.bytes)} asked for, {percent(process.temporary_calls, process.calls)} temporary
+				<Amount value={process.bytes} unit="bytes" error={errorOf(process, 'bytes')} /> asked for,{' '}
+				{percent(process.temporary_calls, process.calls)} temporary
 			</Card>
 			<Card title="Growth" value={growth ? growthFigure(growth) : '…'} onOpen={() => go('time')}>
 				{growth ? growthWords(growth) : ''}
@@ -216,8 +240,8 @@ function TopList({ name, title }: { name: QuestionName; title: string }) {
 									const value = Number(site[asked.key]);
 									return (
 										<tr key={`${site.process}.${site.site}`}>
-											<td class="number" title={exact(value, asked.unit)}>
-												{quantity(value, asked.unit)}
+											<td class="number" title={hintOf(value, asked.unit, errorOf(site, asked.key))}>
+												<Amount value={value} unit={asked.unit} error={errorOf(site, asked.key)} />
 											</td>
 											<td class="number soft">{percent(value, data.whole)}</td>
 											<td class="name" title={owner?.function}>
@@ -298,6 +322,7 @@ export function StartView() {
 	return (
 		<div class="view start" tabIndex={0} role="region" aria-label="Start here">
 			<Headline processes={data.processes} process={process} />
+			<Sampled data={data} />
 			<Cards process={process} growth={growth.data} />
 			<div class="columns">
 				<div>

@@ -7,7 +7,8 @@ import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { note, question, set, state, value } from '../model/state';
 import type { Process, ProcessesResult, Tag, TagsResult, Thread, ThreadsResult } from '../model/types';
-import { bytes, count, countShort, duration, exact, percent, plural, type Unit, quantity } from '../model/units';
+import { count, countShort, duration, percent, plural, type Unit, quantity } from '../model/units';
+import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
 import { addFilter } from '../parts/filters';
 import { asking } from '../parts/copy';
 import { escapeRegex } from '../parts/row-keys';
@@ -23,7 +24,14 @@ function onSort(by: Sorting): void {
 	note({ sort: by.down ? `-${by.key}` : by.key });
 }
 
-function numbers<Row>(key: keyof Row & string, title: string, unit: Unit, help: string, whole?: number, width = 100): Column<Row> {
+function numbers<Row extends object>(
+	key: keyof Row & string,
+	title: string,
+	unit: Unit,
+	help: string,
+	whole?: number,
+	width = 100,
+): Column<Row> {
 	const of = (row: Row) => row[key] as unknown as number | null;
 	return {
 		key,
@@ -35,19 +43,32 @@ function numbers<Row>(key: keyof Row & string, title: string, unit: Unit, help: 
 		...(whole ? { fill: (row: Row) => (of(row) ?? 0) / whole } : {}),
 		hint: (row) => {
 			const number = of(row);
-			return number === null ? undefined : exact(number, unit);
+			return number === null || number === undefined ? undefined : hintOf(number, unit, errorOf(row, key));
 		},
 		cell: (row) => {
 			const number = of(row);
-			return number === null ? (
+			return number === null || number === undefined ? (
 				<span class="soft">–</span>
 			) : number === 0 ? (
 				<span class="soft">{quantity(0, unit)}</span>
 			) : (
-				quantity(number, unit)
+				<Amount value={number} unit={unit} error={errorOf(row, key)} />
 			);
 		},
 	};
+}
+
+/** Columns wide enough for errors, where rows have some. */
+function widened<Row extends object>(columns: Column<Row>[], rows: readonly Row[]): Column<Row>[] {
+	return columns.map((column) =>
+		column.width && rows.some((row) => errorOf(row, column.key))
+			? {
+					...column,
+					width: column.width + ERROR_WIDTH,
+					cell: (row: Row) => (errorOf(row, column.key) ? column.cell(row) : [column.cell(row), <small class="error" />]),
+				}
+			: column,
+	);
 }
 
 function threadColumns(data: ThreadsResult): Column<Thread>[] {
@@ -81,7 +102,7 @@ function useThreads() {
 function Threads() {
 	const answer = useThreads();
 	const sorting = sortingOf('calls');
-	const columns = useMemo(() => (answer.data ? threadColumns(answer.data) : []), [answer.data]);
+	const columns = useMemo(() => (answer.data ? widened(threadColumns(answer.data), answer.data.threads) : []), [answer.data]);
 	const rows = useMemo(
 		() => (answer.data ? (value('sort') ? sortRows(answer.data.threads, columns, sorting) : answer.data.threads) : []),
 		[answer.data, columns, value('sort')],
@@ -124,8 +145,10 @@ function Handover() {
 	return (
 		<div class="both">
 			<p class="soft">
-				{plural(answer.data.passed_on_blocks, 'block')}, {bytes(answer.data.passed_on_bytes)}: freed by another thread than asked for{' '}
-				{answer.data.passed_on_blocks === 1 ? 'it' : 'them'}.
+				<Amount value={answer.data.passed_on_blocks} unit="count" error={errorOf(answer.data, 'passed_on_blocks')} />{' '}
+				{answer.data.passed_on_blocks === 1 ? 'block' : 'blocks'},{' '}
+				<Amount value={answer.data.passed_on_bytes} unit="bytes" error={errorOf(answer.data, 'passed_on_bytes')} />: freed by another thread
+				than asked for {answer.data.passed_on_blocks === 1 ? 'it' : 'them'}.
 				{matrix.cut ? ` The ${count(matrix.freers.length)} threads that free most are shown.` : ''}
 			</p>
 			<div class="heat" tabIndex={0} role="region" aria-label="Bytes by who allocated and who freed">
@@ -149,11 +172,11 @@ function Handover() {
 										key={column}
 										style={{ '--s': cell ? 0.12 + 0.88 * Math.sqrt(cell.bytes / matrix.most) : 0 }}
 										class={cell ? 'full' : ''}
-										title={cell ? `${exact(cell.bytes, 'bytes')} in ${plural(cell.blocks, 'block')}` : undefined}
+										title={cell ? `${hintOf(cell.bytes, 'bytes', errorOf(cell, 'bytes'))} in ${plural(cell.blocks, 'block')}` : undefined}
 									>
 										{cell ? (
 											<>
-												{bytes(cell.bytes)}
+												<Amount value={cell.bytes} unit="bytes" error={errorOf(cell, 'bytes')} />
 												<br />
 												<span class="soft">{countShort(cell.blocks)}</span>
 											</>
@@ -208,7 +231,7 @@ function Processes() {
 	useEffect(() => {
 		asking.value = { view: 'processes', params };
 	}, [canonical('processes', params)]);
-	const columns = useMemo(() => (answer.data ? processColumns(answer.data) : []), [answer.data]);
+	const columns = useMemo(() => (answer.data ? widened(processColumns(answer.data), answer.data.processes) : []), [answer.data]);
 	const text = value('sort');
 	const rows = useMemo(
 		() =>
@@ -228,7 +251,8 @@ function Processes() {
 	return (
 		<>
 			<p class="line-of-words soft">
-				{plural(answer.data.processes.length, 'process', 'processes')}, at most {bytes(answer.data.peak_bytes_all)} live in all of them
+				{plural(answer.data.processes.length, 'process', 'processes')}, at most{' '}
+				<Amount value={answer.data.peak_bytes_all} unit="bytes" error={errorOf(answer.data, 'peak_bytes_all')} /> live in all of them
 				together, at {duration(answer.data.peak_at_ns_all)}.{' '}
 				{text ? (
 					<button type="button" class="link" onClick={() => note({ sort: null })}>
@@ -296,7 +320,7 @@ function Tags() {
 	useEffect(() => {
 		asking.value = { view: 'tags', params };
 	}, [canonical('tags', params)]);
-	const columns = useMemo(() => (answer.data ? tagColumns(answer.data) : []), [answer.data, question.value]);
+	const columns = useMemo(() => (answer.data ? widened(tagColumns(answer.data), answer.data.tags) : []), [answer.data, question.value]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!answer.data) return <Loading what="Adding up tags" />;
 	const rows = answer.data.tags;

@@ -11,6 +11,7 @@ import { useAnswer } from '../model/source';
 import { go, note, state, value } from '../model/state';
 import type { GrowthResult, HistoryResult, Point, TimelineResult } from '../model/types';
 import { bytes, count, duration, exact, plural, quantity, type Unit } from '../model/units';
+import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
 import { Chart, type Line } from '../parts/chart';
 import { ownerLabel } from '../model/frames';
@@ -21,6 +22,11 @@ const LAYERS = '9';
 
 function column(points: readonly Point[], key: keyof Point): (number | null)[] {
 	return points.map((point) => point[key] as number | null);
+}
+
+/** Of estimates; none of a recording that is exact. */
+function errorsOf(points: readonly Point[], key: keyof Point): number[] | undefined {
+	return points.some((point) => errorOf(point, key)) ? points.map((point) => errorOf(point, key)) : undefined;
 }
 
 function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss: boolean): Line[] {
@@ -36,6 +42,7 @@ function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss
 		label: 'live heap',
 		colour: 'series-live',
 		values: column(points, 'live_bytes'),
+		errors: errorsOf(points, 'live_bytes'),
 		...(layers.length ? {} : { fill: 'pale' as const }),
 	});
 	if (withRss && points.some((point) => point.map_live_bytes))
@@ -45,14 +52,14 @@ function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss
 }
 
 function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean; rates: Rates; at: number }) {
-	const facts: [string, number, Unit][] = [
-		['live', shown.live_bytes, 'bytes'],
-		['blocks', shown.live_blocks, 'count'],
-		['RSS', shown.rss_bytes, 'bytes'],
-		['allocations', Math.round(rates.calls[at]!), 'rate'],
-		['frees', Math.round(rates.frees[at]!), 'rate'],
-		['asked for', Math.round(rates.bytes[at]!), 'bytes-rate'],
-		['threads', shown.threads, 'count'],
+	const facts: [string, number, Unit, number][] = [
+		['live', shown.live_bytes, 'bytes', errorOf(shown, 'live_bytes')],
+		['blocks', shown.live_blocks, 'count', errorOf(shown, 'live_blocks')],
+		['RSS', shown.rss_bytes, 'bytes', 0],
+		['allocations', Math.round(rates.calls[at]!), 'rate', rates.errors.calls[at] ?? 0],
+		['frees', Math.round(rates.frees[at]!), 'rate', rates.errors.frees[at] ?? 0],
+		['asked for', Math.round(rates.bytes[at]!), 'bytes-rate', rates.errors.bytes[at] ?? 0],
+		['threads', shown.threads, 'count', 0],
 	];
 	return (
 		<dl class="reading" aria-label={pointed ? 'At the pointer' : 'At the peak'}>
@@ -60,10 +67,12 @@ function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean
 				<dt>{pointed ? 'at' : 'peak'}</dt>
 				<dd title={exact(shown.at_ns, 'ns')}>{duration(shown.at_ns)}</dd>
 			</div>
-			{facts.map(([name, number, unit]) => (
+			{facts.map(([name, number, unit, error]) => (
 				<div key={name}>
 					<dt>{name}</dt>
-					<dd title={exact(number, unit)}>{quantity(number, unit)}</dd>
+					<dd title={hintOf(number, unit, error)}>
+						<Amount value={number} unit={unit} error={error} />
+					</dd>
 				</div>
 			))}
 		</dl>
@@ -82,8 +91,8 @@ function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[];
 								<td>
 									<i style={{ background: layer.colour }} />
 								</td>
-								<td class="number" title={exact(layer.values[at] ?? 0, 'bytes')}>
-									{bytes(layer.values[at] ?? 0)}
+								<td class="number" title={hintOf(layer.values[at] ?? 0, 'bytes', layer.errors?.[at] ?? 0)}>
+									<Amount value={layer.values[at] ?? 0} unit="bytes" error={layer.errors?.[at] ?? 0} />
 								</td>
 								<td class="name" title={layer.hint}>
 									{layer.site ? (
@@ -127,7 +136,9 @@ function Growing() {
 								<tbody>
 									{rows.map((site) => (
 										<tr key={`${site.process}.${site.site}`}>
-											<td class="number grew">+{quantity(site.bytes_per_second ?? 0, 'bytes-rate')}</td>
+											<td class="number grew">
+												<Amount value={site.bytes_per_second ?? 0} unit="bytes-rate" error={errorOf(site, 'bytes_per_second')} signed />
+											</td>
 											<td class="name">
 												<button
 													type="button"
@@ -221,7 +232,15 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 						label="Live blocks over time"
 						unit="count"
 						height={96}
-						lines={[{ label: 'blocks', colour: 'series-live', values: column(points, 'live_blocks'), fill: 'pale' }]}
+						lines={[
+							{
+								label: 'blocks',
+								colour: 'series-live',
+								values: column(points, 'live_blocks'),
+								errors: errorsOf(points, 'live_blocks'),
+								fill: 'pale',
+							},
+						]}
 					/>
 					<h2>Threads started</h2>
 					<Chart

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tree: the call tree as a table that opens, and beside it the callers and callees of the chosen function.
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useFlame } from '../flame/data';
 import { nodeName } from '../flame/canvas';
 import { firstOpen, neighboursOf, openRows, withPath, type Neighbour } from '../flame/rows';
 import { usePlace, useSuccessor } from '../flame/place';
 import { addressOf } from '../flame/steps';
-import { OTHERS_NAME, type FlameTree } from '../flame/tree';
+import { errorAt, OTHERS_NAME, selfErrorAt, type FlameTree } from '../flame/tree';
 import { placeOf, shortName } from '../model/frames';
 import { comparing, note, question, set, value } from '../model/state';
 import type { FlameName, FlameResult } from '../model/types';
-import { change, count, exact, percent, quantity } from '../model/units';
+import { count, percent, quantity } from '../model/units';
+import { Amount, ERROR_WIDTH, hintOf } from '../parts/amount';
 import { onSubjectKey } from '../parts/row-keys';
 import { Empty, Failed, Loading } from '../parts/states';
 import { Table, type Column } from '../parts/table';
@@ -18,9 +20,9 @@ import { Table, type Column } from '../parts/table';
 const FIRST_SHARE = 0.08;
 const FIRST_ROWS = 400;
 
-function text(number: number): string {
+function text(number: number, error = 0): ComponentChildren {
 	const asked = question.value;
-	return comparing.value || asked.name === 'grown' ? change(number, asked.unit) : quantity(number, asked.unit);
+	return <Amount value={number} unit={asked.unit} error={error} signed={comparing.value || asked.name === 'grown'} />;
 }
 
 function tone(number: number): string {
@@ -35,16 +37,17 @@ function columnsOf(
 ): Column<number>[] {
 	const asked = question.value;
 	const whole = tree.value[0]!;
+	const more = tree.variance ? ERROR_WIDTH : 0;
 	const columns: Column<number>[] = [
 		{
 			key: 'total',
 			title: asked.title,
 			number: true,
-			width: 110,
+			width: 110 + more,
 			help: `${asked.help} Here and in what is called from here.`,
 			fill: (node) => tree.weight[node]! / tree.weight[0]!,
-			hint: (node) => exact(tree.value[node]!, asked.unit),
-			cell: (node) => <span class={tone(tree.value[node]!)}>{text(tree.value[node]!)}</span>,
+			hint: (node) => hintOf(tree.value[node]!, asked.unit, errorAt(tree, node)),
+			cell: (node) => <span class={tone(tree.value[node]!)}>{text(tree.value[node]!, errorAt(tree, node))}</span>,
 		},
 		...(comparing.value
 			? [
@@ -69,10 +72,10 @@ function columnsOf(
 			key: 'self',
 			title: 'Itself',
 			number: true,
-			width: 100,
+			width: 100 + more,
 			help: 'Asked for right here',
-			hint: (node) => exact(tree.self[node]!, asked.unit),
-			cell: (node) => (tree.self[node] ? text(tree.self[node]!) : <span class="soft">–</span>),
+			hint: (node) => hintOf(tree.self[node]!, asked.unit, selfErrorAt(tree, node)),
+			cell: (node) => (tree.self[node] ? text(tree.self[node]!, selfErrorAt(tree, node)) : <span class="soft">–</span>),
 		},
 		{
 			key: 'name',
@@ -127,7 +130,7 @@ function NeighbourList({
 						const name = names[one.name];
 						return (
 							<tr key={one.name}>
-								<td class={`number ${tone(one.value)}`}>{text(one.value)}</td>
+								<td class={`number ${tone(one.value)}`}>{text(one.value, Math.sqrt(one.variance))}</td>
 								<td class="number soft">{percent(one.value, whole)}</td>
 								<td class="name" title={name?.function}>
 									{name ? (
@@ -171,11 +174,11 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 					<section>
 						<dl class="facts">
 							<dt>With callees</dt>
-							<dd>{text(found.total)}</dd>
+							<dd>{text(found.total, Math.sqrt(found.variance))}</dd>
 							<dt>of all</dt>
 							<dd>{percent(found.total, tree.value[0]!)}</dd>
 							<dt>Itself</dt>
-							<dd>{text(found.self)}</dd>
+							<dd>{text(found.self, Math.sqrt(found.selfVariance))}</dd>
 							<dt>of all</dt>
 							<dd>{percent(found.self, tree.value[0]!)}</dd>
 						</dl>

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number and, where it is an estimate, its standard error beside it: every number of the page is shown by this.
+import { change, exact, quantity, spread, type Unit } from '../model/units';
+
+/** The error that the report has beside a number, under its name and "_error"; 0: it was counted. */
+export function errorOf(row: object | undefined, key: string): number {
+	const error = (row as Record<string, unknown> | undefined)?.[`${key}_error`];
+	return typeof error === 'number' ? error : 0;
+}
+
+/** All digits, for tooltips. */
+export function hintOf(value: number, unit: Unit, error: number): string {
+	return error ? `${exact(value, unit)} ± ${exact(error, unit)} (standard error)` : exact(value, unit);
+}
+
+export function Amount({ value, unit, error = 0, signed = false }: { value: number; unit: Unit; error?: number; signed?: boolean }) {
+	const text = signed ? change(value, unit) : quantity(value, unit);
+	if (!error) return <>{text}</>;
+	return (
+		<>
+			{text} <small class="error">{spread(error, value, signed ? unit : undefined)}</small>
+		</>
+	);
+}
+
+/** The same as plain text: for labels and for what is drawn. */
+export function amountText(value: number, unit: Unit, error: number, signed = false): string {
+	const text = signed ? change(value, unit) : quantity(value, unit);
+	return error ? `${text} ${spread(error, value, signed ? unit : undefined)}` : text;
+}
+
+/** Pixels that a column of numbers is wider where it has errors. */
+export const ERROR_WIDTH = 52;
