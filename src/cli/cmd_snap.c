@@ -72,7 +72,8 @@ const struct command command_snap = {
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_NONE,
 	.about =
-		"Tells whoever records the process to take a snapshot: what every stack holds now. The process is "
-		"not stopped and knows nothing of it. The view snapshots lists them.",
+		"Tells whoever records the process, 'heapgauge record PROGRAM' or 'heapgauge record --pid PID', to take a "
+		"snapshot: what every stack holds now. The process is not stopped and knows nothing of it. The view "
+		"snapshots lists them.",
 	.examples = examples,
 };

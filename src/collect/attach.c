@@ -28,7 +28,9 @@
 #define NS_PER_MS 1000000ull
 #define COPY_INTERVAL_NS (100 * NS_PER_MS)
 #define PROGRESS_NS (200 * NS_PER_MS)
-enum { COPY_SHARE = 20 };  /* copying takes at most this part of the time */
+enum { COPY_SHARE = 20 }; /* copying takes at most this part of the time */
+#define REQUEST_PATIENCE_NS (1000 * NS_PER_MS)
+enum { REQUESTS_MAX = 64 };
 enum { FILE_MODE = 0666 }; /* less the umask */
 
 struct attached {
@@ -36,7 +38,9 @@ struct attached {
 	struct other other;
 	struct target *target; /* the other's */
 	struct worker *sampler;
-	struct dumps *dumps; /* NULL = no condition asks for any */
+	struct dumps *dumps;	  /* NULL = no condition asks for any */
+	struct listener listener; /* for requests; closed: somebody else has the name */
+	VECTOR(struct pending) pending;
 	int signal_fd;
 	bool stop;
 	uint64_t control_at; /* of the control page in the process; 0 = somebody else's */
@@ -199,13 +203,43 @@ static void read_signals(struct attached *a)
 	}
 }
 
+/* Those who ask for a snapshot. */
+static void serve_requests(struct attached *a, uint64_t now_ns)
+{
+	struct pending pending = { .since_ns = now_ns };
+	size_t kept = 0;
+
+	while ((pending.fd = handover_accept(a->listener.fd[0], &pending.pid)) >= 0) {
+		if (a->pending.count >= REQUESTS_MAX || !vector_push(&a->pending, pending))
+			close(pending.fd);
+	}
+	for (size_t i = 0; i < a->pending.count; i++) {
+		union handover_message message;
+
+		pending = a->pending.at[i];
+		enum handover_state state = handover_receive(pending.fd, &message);
+
+		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < REQUEST_PATIENCE_NS) {
+			a->pending.at[kept++] = pending;
+			continue;
+		}
+		if (state == HANDOVER_REQUEST) {
+			target_wish(a->target, message.request.name);
+			handover_reply(pending.fd, true);
+		}
+		close(pending.fd);
+	}
+	a->pending.count = kept;
+}
+
 static void run_loop(struct attached *a)
 {
 	struct target *target = a->target;
 
 	while (!a->stop && target->ended_ns == 0) {
 		struct pollfd polls[] = { { .fd = a->signal_fd, .events = POLLIN },
-					  { .fd = target->pid_fd, .events = POLLIN } };
+					  { .fd = target->pid_fd, .events = POLLIN },
+					  { .fd = a->listener.fd[0], .events = POLLIN } };
 		struct timespec timeout = { .tv_nsec = (long)NS_PER_MS };
 
 		(void)ppoll(polls, ARRAY_SIZE(polls), &timeout, NULL);
@@ -220,6 +254,8 @@ static void run_loop(struct attached *a)
 			return;
 		}
 		write_clock(a, now_ns);
+		if (polls[2].revents || a->pending.count > 0)
+			serve_requests(a, now_ns);
 		if (now_ns >= a->next_copy_ns)
 			look(a, now_ns);
 		dumps_tell(a->dumps);
@@ -304,13 +340,17 @@ static int begin(struct attached *a, struct error *error)
 		return -1;
 	}
 	begin_dumps(a);
+	/* Somebody else may have it: then that one is asked. */
+	(void)listener_open_for(&a->listener, a->options->pid, NULL);
 	return 0;
 }
 
 int collect_attach(const struct attach_options *options, struct collect_result *ret,
 		   struct error *error)
 {
-	struct attached a = { .options = options, .other = OTHER_INIT, .signal_fd = -1 };
+	struct attached a = {
+		.options = options, .other = OTHER_INIT, .listener = LISTENER_INIT, .signal_fd = -1
+	};
 	struct launch_signals saved;
 	int status;
 
@@ -331,6 +371,10 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 	}
 	worker_free(a.sampler);
 	other_release(&a.other);
+	listener_close(&a.listener);
+	for (size_t i = 0; i < a.pending.count; i++)
+		close(a.pending.at[i].fd);
+	vector_release(&a.pending);
 	close(a.signal_fd);
 	launch_signals_give_back(&saved);
 	return status;

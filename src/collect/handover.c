@@ -42,25 +42,43 @@ static int listen_at(const struct sockaddr_un *address, size_t bytes, struct err
 	return TAKE_FD(fd);
 }
 
+/* An abstract name begins with a zero byte, and does not end with one. */
+static int listen_abstract(const char *path, struct error *error)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = strlen(path);
+
+	memcpy(address.sun_path + 1, path, length);
+	return listen_at(&address, 1 + length, error);
+}
+
+void listener_name_for(char name[64], pid_t pid)
+{
+	snprintf(name, 64, "@" P_tmpdir "/heapgauge-process-%d", (int)pid);
+}
+
+int listener_open_for(struct listener *listener, pid_t pid, struct error *error)
+{
+	listener_name_for(listener->name, pid);
+	listener->fd[0] = listen_abstract(listener->name + 1, error);
+	return listener->fd[0] < 0 ? -1 : 0;
+}
+
 int listener_open(struct listener *listener, struct error *error)
 {
-	struct sockaddr_un abstract = { .sun_family = AF_UNIX }, file = abstract;
+	struct sockaddr_un file = { .sun_family = AF_UNIX };
 	const char *path = listener->name + 1;
 	uint64_t nonce = 0;
-	size_t length;
 
 	if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
 		return error_errno(error, "cannot get random bytes");
 	snprintf(listener->name, sizeof listener->name, "@" P_tmpdir "/heapgauge-%d-%016llx",
 		 (int)getpid(), (unsigned long long)nonce);
-	length = strlen(path);
-	/* An abstract name begins with a zero byte, and does not end with one. */
-	memcpy(abstract.sun_path + 1, path, length);
-	listener->fd[0] = listen_at(&abstract, 1 + length, error);
+	listener->fd[0] = listen_abstract(path, error);
 	if (listener->fd[0] < 0)
 		return -1;
-	memcpy(file.sun_path, path, length + 1);
-	listener->fd[1] = listen_at(&file, length + 1, NULL);
+	memcpy(file.sun_path, path, strlen(path) + 1);
+	listener->fd[1] = listen_at(&file, strlen(path) + 1, NULL);
 	/* Root's programs may be of other users; anybody else's are their own. */
 	if (listener->fd[1] >= 0)
 		(void)chmod(path, geteuid() == 0 ? 0666 : 0600);

@@ -21,6 +21,9 @@ struct listener {
 };
 #define LISTENER_INIT ((struct listener){ .fd = { -1, -1 } })
 int listener_open(struct listener *listener, struct error *error);
+/* The one where whoever has taken that process over can be asked, under a name that follows from its number; abstract alone. */
+int listener_open_for(struct listener *listener, pid_t pid, struct error *error);
+void listener_name_for(char name[64], pid_t pid);
 void listener_close(struct listener *listener);
 
 /* The memory of one process. */

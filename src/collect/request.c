@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live profile of a process names the socket of its collector; who may read that may ask. The collector takes the
- * request in its next turn: the recorded process has no part in it. No state. Any thread.
+ * The live profile of a process names the socket of its collector; who has taken over a process that records itself listens
+ * under a name made of its number. Whoever may reach that may ask, and it is heard in the next turn: the recorded process has no
+ * part in it. A collector in a container has its socket, and its own numbers, there.
+ *
+ * No state. Any thread.
  */
 #include "collect/request.h"
 
@@ -15,31 +18,59 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "collect/handover.h"
+#include "collect/procfs.h"
 #include "collect/recorded.h"
 #include "format/live.h"
 #include "util/cleanup.h"
 
 enum { PATIENCE_MS = 5000 };
 
-/* As the recorder does: "@PATH" is the abstract socket, or else the file. */
-static int connect_to(const char *name)
+/* Any user can listen under a name that can be guessed: only our own and root are told anything. */
+static bool is_trusted(int fd)
 {
-	for (int as_file = 0; as_file < 2; as_file++) {
-		struct sockaddr_un address = { .sun_family = AF_UNIX };
-		size_t length = strlen(name + 1);
-		AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct ucred peer;
+	socklen_t length = sizeof peer;
 
-		if (fd < 0)
-			return -1;
-		memcpy(address.sun_path + !as_file, name + 1, length);
-		if (connect(fd, (const struct sockaddr *)&address,
-			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) == 0)
-			return TAKE_FD(fd);
-	}
-	return -1;
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	       (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0);
 }
 
-static int read_collector(pid_t pid, char name[64], struct error *error)
+static int connect_at(const struct sockaddr_un *address, size_t bytes)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)address,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
+		return -1;
+	if (!is_trusted(fd)) {
+		errno = EPERM;
+		return -1;
+	}
+	return TAKE_FD(fd);
+}
+
+/* As the recorder does: "@PATH" is the abstract socket, or else the file; of a process in a container, its file. */
+static int connect_to(const char *name, pid_t pid)
+{
+	struct sockaddr_un abstract = { .sun_family = AF_UNIX }, file = abstract, inside = abstract;
+	size_t length = strlen(name + 1);
+	int fd, needed;
+
+	memcpy(abstract.sun_path + 1, name + 1, length);
+	memcpy(file.sun_path, name + 1, length + 1);
+	needed = snprintf(inside.sun_path, sizeof inside.sun_path, "/proc/%d/root%s", (int)pid,
+			  name + 1);
+	fd = connect_at(&abstract, 1 + length);
+	if (fd < 0)
+		fd = connect_at(&file, length + 1);
+	if (fd < 0 && needed < (int)sizeof inside.sun_path)
+		fd = connect_at(&inside, (size_t)needed + 1);
+	return fd;
+}
+
+/* *ret_own: the process has one that it was started by, or else it may have been taken over. */
+static int find_collector(pid_t pid, char name[64], bool *ret_own, struct error *error)
 {
 	struct recorded recorded;
 	struct iovec here = { .iov_base = name, .iov_len = 64 }, there;
@@ -53,23 +84,19 @@ static int read_collector(pid_t pid, char name[64], struct error *error)
 	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != 64)
 		return recorded_failed(pid, errno, error);
 	name[63] = '\0';
-	if (name[0] != '@')
-		return error_set(error, "process %d has no collector that could be asked",
-				 (int)pid);
+	*ret_own = name[0] == '@';
+	if (!*ret_own)
+		listener_name_for(name, pid);
 	return 0;
 }
 
-int request_snapshot(pid_t pid, const char *name, struct error *error)
+/* 1: it will be taken; 0: there is no such process for the collector; -1: with the error set. */
+static int ask(const char *collector, pid_t pid, pid_t number, const char *name,
+	       struct error *error)
 {
-	struct live_request request = { .pid = (uint32_t)pid };
+	struct live_request request = { .pid = (uint32_t)number };
 	struct live_welcome answer = { 0 };
-	char collector[64];
-
-	if (strlen(name) >= sizeof request.name)
-		return error_set(error, "a name has at most %zu bytes", sizeof request.name - 1);
-	if (read_collector(pid, collector, error) < 0)
-		return -1;
-	AUTO_CLOSE int fd = connect_to(collector);
+	AUTO_CLOSE int fd = connect_to(collector, pid);
 
 	if (fd < 0)
 		return error_errno(error, "the collector of process %d cannot be reached",
@@ -86,7 +113,31 @@ int request_snapshot(pid_t pid, const char *name, struct error *error)
 			"the collector of process %d does not answer: it is of another user, "
 			"or is stopped",
 			(int)pid);
-	if (answer.total_bytes == 0)
+	return answer.total_bytes != 0;
+}
+
+int request_snapshot(pid_t pid, const char *name, struct error *error)
+{
+	char collector[64];
+	bool own = false;
+	int taken;
+
+	if (strlen(name) >= sizeof((struct live_request *)0)->name)
+		return error_set(error, "a name has at most %zu bytes",
+				 sizeof((struct live_request *)0)->name - 1);
+	if (find_collector(pid, collector, &own, error) < 0)
+		return -1;
+	taken = ask(collector, pid, pid, name, error);
+	/* In a container, its number is another one. */
+	if (taken == 0 && procfs_own_pid(pid) > 0 && procfs_own_pid(pid) != pid)
+		taken = ask(collector, pid, procfs_own_pid(pid), name, error);
+	if (taken < 0 && !own)
+		return error_set(
+			error,
+			"nobody records process %d, which records itself: a snapshot needs "
+			"'heapgauge record --pid %d', running",
+			(int)pid, (int)pid);
+	if (taken == 0)
 		return error_set(error, "process %d has just ended", (int)pid);
-	return 0;
+	return taken < 0 ? -1 : 0;
 }

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from alone import folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, compile_c, losses, wait_for
 from running import again, compile_keeper, keeping
+from serving import Server
 
 # Takes a block, waits 20 ms, frees it: always from one place, so that nothing slow happens that could move a clock.
 SLOW = r"""
@@ -209,3 +211,95 @@ def test_what_cannot_be_taken_over(heapgauge, clean_env, scratch):
         done = subprocess.run([heapgauge, "record", "--pid", *words], env=clean_env, cwd=scratch, capture_output=True, text=True)
         assert done.returncode == status and message in done.stderr, done.stderr
     assert list(scratch.iterdir()) == []
+
+
+def snap(heapgauge, env, pid, name, status=0):
+    done = subprocess.run([heapgauge, "snap", str(pid), "--name", name], env=env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == status, done.stderr
+    return done.stderr
+
+
+def snapshots(report_json, path):
+    return [(row["name"], row["live_blocks"]) for row in report_json(path, "snapshots")["snapshots"]]
+
+
+def test_it_can_be_asked_for_snapshots(keeper, attach, heapgauge, clean_env, report_json):
+    said = snap(heapgauge, clean_env, keeper.target, "nobody", status=1)
+    assert f"a snapshot needs 'heapgauge record --pid {keeper.target}'" in said
+    with attach(keeper.target) as recorder:
+        snap(heapgauge, clean_env, keeper.target, "first")
+        time.sleep(0.3)
+        again(keeper)
+        with attach(keeper.target, "-o", os.devnull):  # the name is the first one's
+            snap(heapgauge, clean_env, keeper.target, "second")
+            time.sleep(0.3)
+    assert recorder.returncode == 0, recorder.err
+    assert snapshots(report_json, recorder.path) == [("first", 900), ("second", 1800)]
+    assert "a snapshot needs" in snap(heapgauge, clean_env, keeper.target, "nobody", status=1)
+
+
+# ---- containers ----
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for name spaces")
+CONTAINER = ["unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--fork", "--mount-proc"]
+
+
+def outside(pid_inside, above):
+    """The number that a process in a container has here: a descendant of `above` that is pid_inside there."""
+    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            numbers = re.search(r"^NSpid:\s*(.*)$", status.read_text(), re.M)[1].split()
+            if len(numbers) > 1 and numbers[-1] == str(pid_inside) and is_below(int(status.parent.name), above):
+                return int(status.parent.name)
+    raise AssertionError("it is not there")
+
+
+def is_below(pid, above):
+    while pid > 1 and pid != above:
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid == above
+
+
+@as_root
+def test_in_a_container(heapgauge, build, scratch, clean_env, attach, report_json):
+    """Seen from outside: mount, process, network and host name spaces of its own, and a root that has the program alone."""
+    keeper = compile_keeper(scratch)
+    script = f"mount -t tmpfs none /mnt && cp {keeper} /mnt/boxed && exec env LD_PRELOAD=$RECORDER /mnt/boxed"
+    env = clean_env | {"RECORDER": str(build / "libheapgauge.so")}
+    with keeping([*CONTAINER, "sh", "-c", script], env) as run:
+        assert run.target == 1
+        pid = outside(1, run.pid)
+        with attach(pid, "--write-on", "calls>1500", "--on", "signal=USR1") as recorder:
+            snap(heapgauge, clean_env, pid, "asked")
+            time.sleep(0.3)
+            again(run)
+            wait_for(lambda: (scratch / f"attached{pid}.1.hg").exists(), "the recording")
+        assert recorder.returncode == 0, recorder.err
+        names = snapshots(report_json, recorder.path)
+        assert ("asked", 900) in names and ("calls>1500", 1800) in names
+        for path, calls in ((recorder.path, 2000), (scratch / f"attached{pid}.1.hg", 2000)):
+            process = report_json(path)["processes"][0]
+            assert (process["pid"], process["calls"]) == (pid, calls)
+        text = subprocess.run([heapgauge, "report", "--pid", str(pid), "--view", "sites"], env=clean_env, capture_output=True, text=True)
+        assert "keep" in text.stdout and "keeper.c" in text.stdout, "names from the container's own files"
+        server = Server(heapgauge, "--pid", pid, "--no-open", env=clean_env, cwd=scratch)
+        try:
+            page = server.result(("view", "functions"), ("by", "function"), ("cost", "live")).json()
+        finally:
+            server.end()
+        assert "keep" in [row["function"] for row in page["functions"]], page
+
+
+@as_root
+def test_a_collector_in_a_container_hears_from_outside(heapgauge, build, scratch, clean_env, report_json):
+    """Its socket is a file in there, since the network name space is another; its numbers are those of in there."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        for file in (heapgauge, build / "libheapgauge.so", compile_keeper(scratch)):
+            shutil.copy(file, place)
+        script = f"mount -t tmpfs none /tmp && exec {place}/heapgauge record -q -o {place}/boxed.hg -- {place}/keeper"
+        with keeping([*CONTAINER, "sh", "-c", script], clean_env) as run:
+            pid = outside(run.target, run.pid)
+            assert pid != run.target
+            snap(heapgauge, clean_env, pid, "from outside")
+            time.sleep(0.3)
+        assert snapshots(report_json, pathlib.Path(place) / "boxed.hg") == [("from outside", 900)]
