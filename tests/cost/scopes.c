@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the calls of <heapgauge/heapgauge.h> cost: `scopes N` enters and leaves N scopes, two deep; `scopes N snapshots` takes
- * N snapshots of a program with 64 stacks. */
+ * N snapshots of a program with 64 stacks; `scopes N churn EVERY` makes and frees N blocks from 1024 stacks, with a snapshot after
+ * every so many. */
 #include <heapgauge/heapgauge.h>
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ static void __attribute__((noinline)) inner(void)
 	work++;
 }
 
-/* Each path is one of 64 stacks. */
+/* Each path is another stack. */
 static void __attribute__((noinline)) even(unsigned path, unsigned depth);
 static void __attribute__((noinline)) odd(unsigned path, unsigned depth)
 {
@@ -31,10 +32,24 @@ static void __attribute__((noinline)) even(unsigned path, unsigned depth)
 	work++;
 }
 
+static void churn(long rounds, long every)
+{
+	for (long i = 1; i <= rounds; i++) {
+		odd((unsigned)i % 1024, 10);
+		free(block);
+		if (every != 0 && i % every == 0)
+			hg_snapshot("again");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	long rounds = argc > 1 ? atol(argv[1]) : 0;
 
+	if (argc > 3) {
+		churn(rounds, atol(argv[3]));
+		return 0;
+	}
 	if (argc > 2) {
 		for (unsigned i = 0; i < 64; i++)
 			odd(i, 6);
