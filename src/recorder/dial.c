@@ -37,6 +37,7 @@ static void turn_exact(void)
 	bool entered = sample_filters && gate_enter_as_guest();
 
 	sample_no_filter();
+	memory_kept_back = 0;
 	if (entered)
 		gate_leave_as_guest();
 	if (!has_no_limits())

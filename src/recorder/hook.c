@@ -7,6 +7,7 @@
 #include "recorder/hook.h"
 
 #include "recorder/allocator.h"
+#include "recorder/evict.h"
 #include "recorder/gate.h"
 #include "recorder/lock.h"
 #include "recorder/maps.h"
@@ -376,6 +377,8 @@ NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint
 		return record_block(slot, block, size, slack, frame);
 	if (interval == DIAL_WITHOUT_STACK)
 		return record_unasked(slot, block, size, slack, frame);
+	if (UNLIKELY(evict_is_due()) && slot->inside == 0)
+		evict();
 	if (!gate_enter(slot)) {
 		health_add(HEALTH_lost_samples);
 		return NULL;

@@ -35,6 +35,15 @@ void marks_recover(struct slot *slot)
 	lock_recover(&marks_lock, slot->id);
 }
 
+void marks_moved(void)
+{
+	struct live_mark *mark = (struct live_mark *)(void *)memory.region[LIVE_MARKS];
+
+	for (uint64_t i = 0; i < memory.head->used[LIVE_MARKS]; i++)
+		__atomic_store_n(&mark[i].saved_count, 0, __ATOMIC_RELAXED);
+	saved_from = saved_until;
+}
+
 /* Without leave to ask the clock: the collector's, which is a millisecond coarse. */
 static uint64_t now_ns(void)
 {

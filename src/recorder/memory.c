@@ -19,6 +19,8 @@ enum {
 };
 
 struct memory memory;
+bool memory_is_shrunk;
+uint64_t memory_kept_back;
 unsigned sys_forbidden;
 
 void memory_use(struct live_header *head, const volatile struct live_control *control)
@@ -67,6 +69,7 @@ void memory_shrink(uint64_t limit_bytes)
 	};
 	const uint64_t kept_part = 16;
 
+	memory_is_shrunk = true;
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		struct live_span *region = &memory.head->region[i];
 		uint64_t kept = __atomic_load_n(&memory.head->opened[i], __ATOMIC_ACQUIRE);
@@ -114,18 +117,16 @@ static uint64_t live_bytes(void)
  * at here. Threads that open the same piece at once may all ask: only the one whose piece counts is charged. */
 static bool has_room(uint64_t bytes)
 {
-	uint64_t wanted = __atomic_load_n(&memory.head->opened_bytes, __ATOMIC_RELAXED) + bytes;
+	uint64_t wanted = __atomic_load_n(&memory.head->opened_bytes, __ATOMIC_RELAXED) + bytes +
+			  __atomic_load_n(&memory_kept_back, __ATOMIC_RELAXED);
 
 	return wanted <= __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED) ||
 	       (wanted <= __atomic_load_n(&memory.control->budget_limit_bytes, __ATOMIC_RELAXED) &&
 		wanted <= live_bytes() / LIVE_HEAP_SHARE);
 }
 
-static bool make_writable(enum live_region region, uint64_t from, uint64_t to)
+bool memory_open_at(char *at, uint64_t bytes)
 {
-	char *at = memory.region[region] + from;
-	uint64_t bytes = to - from;
-
 	if (!sys_may(SYS_MEMORY) || !has_room(bytes) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
@@ -140,10 +141,10 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
 	while (from < bytes && bytes <= memory.head->region[region].bytes) {
 		uint64_t to = piece_end(region, from, bytes);
 
-		if (!make_writable(region, from, to)) {
+		if (!memory_open_at(memory.region[region] + from, to - from)) {
 			to = (bytes + LIVE_PAGE - 1) &
 			     ~(uint64_t)(LIVE_PAGE - 1); /* perhaps just what is needed */
-			if (!make_writable(region, from, to))
+			if (!memory_open_at(memory.region[region] + from, to - from))
 				break;
 		}
 		uint64_t added = to - from;

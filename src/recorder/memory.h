@@ -30,12 +30,20 @@ void memory_release(void);
 /* The program limits its address space: gives back what is reserved and not open, but for a sixteenth of the limit. */
 void memory_shrink(uint64_t limit_bytes);
 
+extern HIDDEN bool memory_is_shrunk; /* that was done */
+
 /* The program is about to give up system calls: opens some memory ahead, the last that there will be. */
 void memory_open_ahead(void);
 
 /* Makes [0, bytes) of the region writable. False when the budget, the region or the kernel says no; then nothing
  * changed but a health counter. Any thread. */
 bool memory_open(enum live_region region, uint64_t bytes);
+
+/* Of the budget, for making room: evict.c. */
+extern HIDDEN uint64_t memory_kept_back;
+
+/* Makes pages of the mapping writable, if the budget allows; whoever asks tells the head. */
+bool memory_open_at(char *at, uint64_t bytes);
 
 /* Appends `count` entries of `entry_bytes` to a region: returns the first index, or UINT64_MAX. The entries are zero
  * and count as used from now on: a reader may see them before they are filled. Any thread. */

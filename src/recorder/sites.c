@@ -143,6 +143,25 @@ bool sites_start(void)
 	return true;
 }
 
+static void clear(struct table *table)
+{
+	__builtin_memset(table->entry, 0, (table->mask + 1ull) * sizeof *table->entry);
+	table->used = 0;
+}
+
+void sites_moved(void)
+{
+	clear(&nodes);
+	clear(&sites);
+	sites_entered = LIVE_SITE_OTHER_HEAP;
+	for (uint32_t id = LIVE_FRAME_OTHER + 1; id < memory.head->used[LIVE_NODES]; id++) {
+		const struct live_node *node = memory_node(id);
+
+		if (node->parent + 1 != id) /* as node_child does */
+			table_put(&nodes, table_tag(node_hash(node->parent, node->frame)), id);
+	}
+}
+
 void sites_reset(void)
 {
 	nodes = sites = (struct table){ 0 };
@@ -169,17 +188,17 @@ static bool is_shared(void)
 }
 
 /* A site that another slot has made; 0: none. *ret_failed: no memory to tell. Under the lock. */
-static uint32_t site_of_others(uint64_t key, bool *ret_failed)
+static uint32_t site_of_others(uint64_t key, bool shared, bool *ret_failed)
 {
-	*ret_failed = is_shared() && !enter_sites();
-	return is_shared() && !*ret_failed ? site_find(key) : 0;
+	*ret_failed = shared && !enter_sites();
+	return shared && !*ret_failed ? site_find(key) : 0;
 }
 
 /* The site of the stack in the walk, made if there is none. 0: no memory. Under the lock. */
-static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kind)
+static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kind, bool shared)
 {
 	bool failed;
-	uint32_t site = site_of_others(key, &failed), node;
+	uint32_t site = site_of_others(key, shared, &failed), node;
 
 	if (site != 0 || failed || (node = node_of_walk(walk)) == 0)
 		return site;
@@ -190,24 +209,37 @@ static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kin
 }
 
 /* The site like another one but for its tag or interval. As above. */
-static uint32_t site_like(struct live_site like, uint64_t key)
+static uint32_t site_like(struct live_site like, uint64_t key, bool shared)
 {
 	bool failed;
-	uint32_t site = site_of_others(key, &failed);
+	uint32_t site = site_of_others(key, shared, &failed);
 
 	return site != 0 || failed ? site : site_add(key, like);
 }
 
 /* Memory for a site and its record, before the lock is taken. Without a record a site would be made again at the next
  * call. */
-static bool make_room(struct slot *slot)
+static bool make_room(struct slot *slot, bool shared)
 {
 	uint64_t used = memory.head->used[LIVE_SITES];
 
 	memory_open(LIVE_SITES, (used + 64) * sizeof(struct live_site));
-	if (is_shared())
+	if (shared)
 		grow(slot, &sites, used - sites_entered + 64);
 	return slot_reserve(slot);
+}
+
+/* Takes the lock with that room. *ret_shared: whether other slots may have made sites before. */
+static bool take_with_room(struct slot *slot, bool *ret_shared)
+{
+	for (;;) {
+		*ret_shared = is_shared();
+		if (!make_room(slot, *ret_shared) || !lock_take(&sites_lock, slot->id))
+			return false;
+		if (is_shared() == *ret_shared)
+			return true;
+		lock_give(&sites_lock); /* the second slot has come just now */
+	}
 }
 
 static uint32_t record_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind)
@@ -222,12 +254,13 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 {
 	struct walk *walk = slot->walk;
 	uint32_t site = 0;
+	bool shared;
 
 	memory_open(LIVE_NODES,
 		    (memory.head->used[LIVE_NODES] + 2 * walk->limit) * sizeof(struct live_node));
 	grow(slot, &nodes, 64);
-	if (make_room(slot) && lock_take(&sites_lock, slot->id)) {
-		site = site_of_walk(walk, key, kind);
+	if (take_with_room(slot, &shared)) {
+		site = site_of_walk(walk, key, kind, shared);
 		lock_give(&sites_lock);
 	}
 	return record_of(slot, key, site, kind);
@@ -236,9 +269,10 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint64_t key)
 {
 	uint32_t site = 0;
+	bool shared;
 
-	if (make_room(slot) && lock_take(&sites_lock, slot->id)) {
-		site = site_like(like, key);
+	if (take_with_room(slot, &shared)) {
+		site = site_like(like, key, shared);
 		lock_give(&sites_lock);
 	}
 	return record_of(slot, key, site, (enum live_kind)like.kind);

@@ -60,6 +60,13 @@ static struct slot **place_of(uint32_t id)
 	return &have[id % SLOT_STRIDE];
 }
 
+struct slot *slot_at(uint32_t id)
+{
+	struct slot **place = place_of(id);
+
+	return place != NULL ? __atomic_load_n(place, __ATOMIC_ACQUIRE) : NULL;
+}
+
 static bool is_gone(uint32_t tid, int my_tid)
 {
 	if (tid == (uint32_t)my_tid)

@@ -88,6 +88,9 @@ void slot_reset(void);
 /* Gives the calling thread a slot: a dead thread's or a new one. NULL: none to be had (counted). */
 struct slot *slot_acquire(void);
 
+/* The slot with a number; NULL: none yet. */
+struct slot *slot_at(uint32_t id);
+
 /* Room for one more record, so that slot_record will not fail for want of it unless another slot is faster. */
 bool slot_reserve(struct slot *slot);
 

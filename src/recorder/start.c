@@ -19,6 +19,7 @@
 
 #include "recorder/allocator.h"
 #include "recorder/dial.h"
+#include "recorder/evict.h"
 #include "recorder/exec.h"
 #include "recorder/gate.h"
 #include "recorder/hook.h"
@@ -279,6 +280,7 @@ static bool furnish(bool forked)
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
 	dial_start();
+	evict_start();
 	stack_start();
 	allocator_probe();
 	return rules_start() && sites_start();
