@@ -327,14 +327,16 @@ static void begin_dumps(struct attached *a)
 		a->dumps = dumps_new(&dumps);
 }
 
-/* From now on its records keep their numbers. If they are being moved at this moment, that is over soon. */
+/* From now on its records keep their numbers. If they are being moved at this moment, which only one that samples does, that
+ * is over soon. */
 static void hold_records(struct attached *a)
 {
 	uint32_t until = a->other.copied.control.clock_ms + HOLD_MS;
 	const struct timespec wait = { .tv_nsec = MOVE_MS * (long)NS_PER_MS };
 
 	if (!a->control_at ||
-	    !write_control(a, offsetof(struct live_control, hold_until_ms), &until, sizeof until))
+	    !write_control(a, offsetof(struct live_control, hold_until_ms), &until, sizeof until) ||
+	    a->other.copied.control.mode != LIVE_MODE_SAMPLE)
 		return;
 	nanosleep(&wait, NULL);
 	other_copy(&a->other, COPIED_COUNTERS);
