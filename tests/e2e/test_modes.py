@@ -200,3 +200,89 @@ def read(heapgauge, env, pid):
         return with_frames(json.loads(subprocess.run(argv, env=env, capture_output=True, check=True).stdout))
 
     return ask("sites")["sites"], ask("summary")["processes"][0]
+
+
+# Four threads take, grow and free blocks, also each other's, while one turns the dial and another reads the numbers.
+STORM = r"""
+#include <heapgauge/heapgauge.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { THREADS = 4, PLACES = 512, ROUNDS = 60000 };
+static void *place[PLACES];
+static int done;
+static unsigned next(unsigned *seed) { return *seed = *seed * 1664525u + 1013904223u; }
+static void swap(void *block, unsigned n) { free(__atomic_exchange_n(&place[n % PLACES], block, __ATOMIC_ACQ_REL)); }
+static void *churn(void *number)
+{
+	unsigned seed = (unsigned)(long)number;
+	char text[16];
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned n = next(&seed) >> 8;
+		snprintf(text, sizeof text, "%u", n % 40);
+		HG_SCOPE("work");
+		HG_LABEL("n", text);
+		void *block = n % 3 ? malloc(n % 2000) : calloc(1, n % 300);
+		if (n % 5 == 0) block = realloc(block, n % 4000 + 1);
+		if (n % 97 == 0) { hg_stop(HG_THREAD); swap(malloc(n % 100), n / 7); hg_start(HG_THREAD); }
+		swap(block, n);
+	}
+	return NULL;
+}
+static void *turn(void *unused)
+{
+	static struct hg_site_stats top[8];
+	unsigned seed = 99;
+	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+		unsigned n = next(&seed) >> 8;
+		struct hg_stats all;
+		hg_mode((enum hg_mode)(n % 4));
+		if (n % 11 == 0) { hg_stop(HG_PROCESS); hg_start(HG_PROCESS); }
+		if (n % 13 == 0) hg_stacks(n % 200, n % 2 ? SIZE_MAX : 1000);
+		if (n % 17 == 0) hg_snapshot("storm");
+		if (n % 7 == 0 && hg_stats(&all) && all.heap.live_bytes > (1u << 30)) _exit(3);
+		if (n % 19 == 0) hg_sites(top, 8, HG_BY_LIVE_BYTES);
+		usleep(200);
+	}
+	return unused;
+}
+static void on_signal(int unused) { HG_SCOPE("signal"); hg_label("from", "signal"); hg_mode(HG_TAGS); hg_snapshot("signal"); }
+int main(void)
+{
+	pthread_t thread[THREADS], turner;
+	struct hg_stats all;
+	signal(SIGALRM, on_signal);
+	ualarm(3000, 3000);
+	pthread_create(&turner, NULL, turn, NULL);
+	for (long i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, churn, (void *)(i + 1));
+	for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	pthread_join(turner, NULL);
+	ualarm(0, 0);
+	hg_mode(HG_DORMANT);
+	if (fork() == 0) _exit(hg_stats(&all) && all.mode == HG_DORMANT && all.heap.calls == 0 ? 0 : 4);
+	int status;
+	wait(&status);
+	for (int i = 0; i < PLACES; i++) free(place[i]);
+	return hg_is_recorded() ? WEXITSTATUS(status) : 0;
+}
+"""
+
+
+@pytest.mark.parametrize("allocator", ["glibc", "jemalloc"])
+def test_a_storm_of_turns_loses_no_block(allocator, scratch, record, report_json):
+    program = compile_c(scratch, "storm", STORM, "-pthread", f"-I{INCLUDE}")
+    env = {"LD_PRELOAD": "libjemalloc.so.2"} if allocator == "jemalloc" else {}
+    run = record([program], "--mode", "sample", "--interval", "4KiB", env=env)
+    assert run.returncode == 0, run.stderr
+    parent = max(report_json(run.path, "processes")["processes"], key=lambda process: process["calls"])
+    sites = [s for s in report_json(run.path, "sites", "--cost", "total")["sites"] if (s["tag"] or "").startswith("work")]
+    assert sum(site["calls"] for site in sites) > 1000
+    # Whatever was recorded has ended: by whomever, in whatever mode.
+    assert {(site["leaked_bytes"], site["leaked_blocks"]) for site in sites} == {(0, 0)}
+    assert all(site["frees"] == site["calls"] for site in sites)
+    lost = losses(parent)
+    assert set(lost) <= {"reentrant_calls", "late_snapshots"}, lost
