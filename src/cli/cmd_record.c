@@ -52,6 +52,7 @@ static const char *const children_names[] = {
 };
 
 enum { WRITE_LIMIT = 10, WRITE_LIMIT_MAX = 100000 };
+_Static_assert(LIVE_DEPTH_MAX == 1024, "as the sentence about --depth says");
 enum { INTERVAL_MIN = 256, INTERVAL_MAX = 16 << 20, INTERVAL_DEFAULT = 512 << 10 };
 static const struct mode_word {
 	const char *name, *help;
@@ -179,99 +180,113 @@ static void say(void *context, bool problem, const char *sentence)
 	cli_error("%s", sentence);
 }
 
-static int take_stacks(struct collect_options *collect, int option, const char *value,
-		       struct error *error)
+static int take_size(int option, const char *value, const char *example, uint64_t *ret,
+		     struct error *error)
 {
-	uint64_t number;
-
-	if (!units_parse_bytes(value, &number) || number == 0)
-		return error_set(error, "--%s takes a size such as 128 or 4KiB, not %s",
-				 rows[option].name, value);
-	*(option == OPT_STACKS_FROM ? &collect->stack_least_bytes : &collect->stack_most_bytes) =
-		number;
+	if (!units_parse_bytes(value, ret) || *ret == 0)
+		return error_set(error, "--%s takes a size such as %s, not %s", rows[option].name,
+				 example, value);
 	return 0;
 }
 
+static int take_interval(const char *value, uint64_t *ret, struct error *error)
+{
+	if (!units_parse_bytes(value, ret) || *ret < INTERVAL_MIN || *ret > INTERVAL_MAX)
+		return error_set(error, "--interval takes 256B to 16MiB, not %s", value);
+	return 0;
+}
+
+/* A number of 1 to most; `what` it is, if it is not one. */
+static int take_number(int option, const char *value, uint64_t most, const char *what,
+		       uint64_t *ret, struct error *error)
+{
+	if (options_number(rows[option].name, value, ret, error) < 0)
+		return -1;
+	if (*ret < 1 || *ret > most)
+		return error_set(error, "--%s takes %s, not %s", rows[option].name, what, value);
+	return 0;
+}
+
+static enum live_mode mode_of(const char *name)
+{
+	const struct mode_word *word = mode_words;
+
+	while (word->name && strcmp(name, word->name) != 0)
+		word++;
+	return word->mode;
+}
+
+static enum collect_children children_of(const char *name)
+{
+	size_t i = 0;
+
+	while (children_names[i] && strcmp(name, children_names[i]) != 0)
+		i++;
+	return (enum collect_children)i;
+}
+
+/* Values that are one of a few words were looked at by options_next. */
 static int take_option(struct arguments *arguments, int option, const char *value,
 		       struct error *error)
 {
-	uint64_t number;
+	struct collect_options *collect = &arguments->collect;
+	uint64_t number = 0;
+	int status = 0;
 
 	if (option >= 0 && !options_origin())
 		arguments->typed |= 1ull << option;
 	switch (option) {
 	case OPT_OUTPUT:
-		arguments->collect.output = value;
-		return 0;
+		collect->output = value;
+		break;
 	case OPT_QUIET:
 		arguments->quiet = true;
-		return 0;
+		break;
 	case OPT_CHILDREN:
-		for (size_t i = 0; children_names[i]; i++)
-			if (strcmp(value, children_names[i]) == 0)
-				arguments->collect.children = (enum collect_children)i;
-		return 0;
+		collect->children = children_of(value);
+		break;
 	case OPT_RANKS:
-		return ranks_parse(value, &arguments->collect.ranks, error);
+		return ranks_parse(value, &collect->ranks, error);
 	case OPT_MODE:
-		for (size_t i = 0; mode_words[i].name; i++)
-			if (strcmp(value, mode_words[i].name) == 0)
-				arguments->collect.mode = mode_words[i].mode;
-		return 0;
+		collect->mode = mode_of(value);
+		break;
 	case OPT_INTERVAL:
-		if (!units_parse_bytes(value, &number) || number < INTERVAL_MIN ||
-		    number > INTERVAL_MAX)
-			return error_set(error, "--interval takes 256B to 16MiB, not %s", value);
-		arguments->collect.interval = number;
-		return 0;
+		return take_interval(value, &collect->interval, error);
 	case OPT_START:
-		arguments->collect.begins_dormant = strcmp(value, "dormant") == 0;
-		return 0;
+		collect->begins_dormant = strcmp(value, "dormant") == 0;
+		break;
 	case OPT_STACKS_FROM:
+		return take_size(option, value, "128", &collect->stack_least_bytes, error);
 	case OPT_STACKS_TO:
-		return take_stacks(&arguments->collect, option, value, error);
+		return take_size(option, value, "4KiB", &collect->stack_most_bytes, error);
 	case OPT_DEPTH:
-		if (options_number("depth", value, &number, error) < 0)
-			return -1;
-		if (number < 1 || number > LIVE_DEPTH_MAX)
-			return error_set(error, "--depth takes 1 to %d frames, not %s",
-					 LIVE_DEPTH_MAX, value);
-		arguments->collect.depth_limit = (uint32_t)number;
-		return 0;
+		status = take_number(option, value, LIVE_DEPTH_MAX, "1 to 1024 frames", &number,
+				     error);
+		collect->depth_limit = (uint32_t)number;
+		break;
 	case OPT_BUDGET:
-		if (!units_parse_bytes(value, &number) || number == 0)
-			return error_set(error, "--budget takes a size such as 64MiB, not %s",
-					 value);
-		arguments->collect.budget_bytes = number;
-		return 0;
+		return take_size(option, value, "64MiB", &collect->budget_bytes, error);
 	case OPT_PID:
-		if (options_number("pid", value, &number, error) < 0)
-			return -1;
-		if (number == 0 || number > INT32_MAX)
-			return error_set(error, "--pid takes the number of a process, not %s",
-					 value);
+		status = take_number(option, value, INT32_MAX, "the number of a process", &number,
+				     error);
 		arguments->pid = (pid_t)number;
-		return 0;
+		break;
 	case OPT_CHECK:
 		arguments->checks = true;
 		return budgets_read(&arguments->budgets, value, error);
 	case OPT_EVERY:
-		return triggers_every(&arguments->collect.triggers, value, error);
+		return triggers_every(&collect->triggers, value, error);
 	case OPT_ON:
-		return triggers_on(&arguments->collect.triggers, value, false, error);
 	case OPT_WRITE_ON:
-		return triggers_on(&arguments->collect.triggers, value, true, error);
+		return triggers_on(&collect->triggers, value, option == OPT_WRITE_ON, error);
 	case OPT_WRITE_LIMIT:
-		if (options_number("write-limit", value, &number, error) < 0)
-			return -1;
-		if (number < 1 || number > WRITE_LIMIT_MAX)
-			return error_set(error, "--write-limit takes 1 to %d, not %s",
-					 WRITE_LIMIT_MAX, value);
-		arguments->collect.write_limit = (unsigned)number;
-		return 0;
+		status = take_number(option, value, WRITE_LIMIT_MAX, "1 to 100000", &number, error);
+		collect->write_limit = (unsigned)number;
+		break;
 	default:
 		return error_set(error, "an option without a meaning");
 	}
+	return status;
 }
 
 static bool is_typed(const struct arguments *arguments, int option)
