@@ -34,7 +34,7 @@ struct pool_row {
 	const char *name;
 	uint64_t pools, most_bytes;
 	int64_t cost; /* by which they are sorted */
-	uint64_t live_bytes, live_blocks, peak_bytes, total_bytes, calls, frees;
+	struct site_numbers sums;
 };
 
 struct pools_view {
@@ -71,12 +71,7 @@ static bool add_entry(struct pools_view *v, const struct entry *e)
 	if (!row)
 		return false;
 	row->cost = saturating_add_signed(row->cost, selection_cost(v->selection, &e->m));
-	row->live_bytes = saturating_add(row->live_bytes, n.live_bytes);
-	row->live_blocks = saturating_add(row->live_blocks, n.live_blocks);
-	row->peak_bytes = saturating_add(row->peak_bytes, n.peak_bytes);
-	row->total_bytes = saturating_add(row->total_bytes, n.bytes);
-	row->calls = saturating_add(row->calls, n.calls);
-	row->frees = saturating_add(row->frees, n.frees);
+	estimates_add(&row->sums, &n);
 	return true;
 }
 
@@ -103,8 +98,8 @@ static int compare_rows(const void *left, const void *right)
 
 	if (a->cost != b->cost)
 		return a->cost < b->cost ? 1 : -1;
-	if (a->total_bytes != b->total_bytes)
-		return a->total_bytes < b->total_bytes ? 1 : -1;
+	if (a->sums.bytes != b->sums.bytes)
+		return a->sums.bytes < b->sums.bytes ? 1 : -1;
 	if (a->process != b->process)
 		return a->process < b->process ? -1 : 1;
 	return strcmp(a->name, b->name);
@@ -150,14 +145,17 @@ static bool fill_table(struct pools_view *v, size_t limit)
 
 		to[POOL_NAME] = value_text(row->name);
 		to[POOL_PROCESS] = value_number(UNIT_ID, row->process->pid);
-		to[POOL_LIVE] = value_number(UNIT_BYTES, row->live_bytes);
-		to[POOL_BLOCKS] = value_number(UNIT_COUNT, row->live_blocks);
+		const struct site_numbers *n = &row->sums;
+
+		to[POOL_LIVE] = value_part(UNIT_BYTES, n->live_bytes, VARIANCE_LIVE_BYTES, n);
+		to[POOL_BLOCKS] = value_part(UNIT_COUNT, n->live_blocks, VARIANCE_LIVE_BLOCKS, n);
 		to[POOL_MOST] = v->selection->filtered ? value_unknown()
-						       : value_number(UNIT_BYTES, row->most_bytes);
-		to[POOL_AT_PEAK] = value_number(UNIT_BYTES, row->peak_bytes);
-		to[POOL_TOTAL] = value_number(UNIT_BYTES, row->total_bytes);
-		to[POOL_CALLS] = value_number(UNIT_COUNT, row->calls);
-		to[POOL_FREES] = value_number(UNIT_COUNT, row->frees);
+						       : value_part(UNIT_BYTES, row->most_bytes,
+								    VARIANCE_BYTES, n);
+		to[POOL_AT_PEAK] = value_part(UNIT_BYTES, n->peak_bytes, VARIANCE_PEAK_BYTES, n);
+		to[POOL_TOTAL] = value_part(UNIT_BYTES, n->bytes, VARIANCE_BYTES, n);
+		to[POOL_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
+		to[POOL_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
 		to[POOL_COUNT] = value_number(UNIT_COUNT, row->pools);
 	}
 	r->table = (struct result_table){

@@ -52,6 +52,7 @@ def recordings(command, target):
     command("record", "-q", "-o", "new.hg", "--", "sqlite3", ":memory:", STATEMENTS % 90000)
     command("record", "-q", "-o", "threads.hg", "--", target("t_threads_cross_free"))
     command("record", "-q", "--mode", "sample", "--interval", "4KiB", "-o", "sampled.hg", "--", target("t_course"))
+    command("record", "-q", "-o", "tagged.hg", "--", target("t_called"))
     command("report", "new.hg", "--format", "html", "-o", "saved.html")
 
 
@@ -83,7 +84,7 @@ def source(report):
 @pytest.fixture(scope="module")
 def seen(heapgauge, env, folder, recordings, source):
     """What the browser saw."""
-    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "sampled": ["sampled.hg"], "compared": ["new.hg", "--against", "old.hg"]}
+    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "sampled": ["sampled.hg"], "tagged": ["tagged.hg"], "compared": ["new.hg", "--against", "old.hg"]}
     servers = {name: Server(heapgauge, *words, "--no-open", env=env, cwd=folder) for name, words in arguments.items()}
     plan = {name: server.url for name, server in servers.items()} | {"source": source, "saved": (folder / "saved.html").as_uri()}
     plan["shots"] = os.environ.get("HEAPGAUGE_SHOTS", "")  # a folder for pictures to look at
@@ -318,7 +319,7 @@ def test_every_question_has_the_sum_of_the_report(scene, report):
 
 def test_keys_lead_to_views_and_questions(scene):
     keys = scene("keys")
-    names = ["flame", "sites", "tree", "source", "time", "sizes", "threads", "compare", "run", "start"]
+    names = ["flame", "sites", "tree", "source", "time", "sizes", "threads", "compare", "run", "tags", "start"]
     assert keys["views"] == [f"#/{name}" for name in names]
     assert keys["asked"] == ["#/start?cost=leaked", "#/start?cost=total", "#/start?cost=leaked"]
     assert keys["listed"] > 10 and keys["closed"] == 0
@@ -475,3 +476,51 @@ def test_lines_over_time_have_a_band(scene):
     seen = scene("sampled")
     assert any("±" in one["text"] for one in seen["reading"])
     assert seen["band"] > 1000
+
+
+# ---- what the program says of its memory ----
+
+
+def test_tags_are_a_tree_with_self_and_total(scene, report):
+    seen = scene("tags")
+    tags = report("tags", "--cost", "total", file="tagged.hg")["tags"]
+    columns = {
+        "Total": "value", "Itself": "self_value", "Calls": "calls", "At peak": "peak_bytes", "At end": "leaked_bytes",
+    }  # fmt: skip
+    for row, tag in zip(seen["rows"], tags, strict=True):
+        assert {title: digits(row[title]) for title in columns} == {title: tag[key] for title, key in columns.items()}
+        assert row["Tag"]["title"] == (tag["tag"] or "")
+        if tag["visits"]:
+            assert digits(row["Visits"]) == tag["visits"] and digits(row["For each visit"]) == tag["bytes_per_visit"]
+    deeper = [a["depth"] < b["depth"] for a, b in zip(tags, tags[1:])] + [False]
+    assert seen["levels"] == [[str(tag["depth"]), "true" if inner else None] for tag, inner in zip(tags, deeper)]
+    # Shut, the first tag hides what is inside it.
+    assert [row["Tag"]["title"] for row in seen["shut"]] == [tag["tag"] or "" for tag in tags if not (tag["tag"] or "").startswith("serve/")]
+    # By visits, the fewest first among siblings.
+    visits = {tag["tag"]: tag["visits"] for tag in tags}
+    inside = [row["Tag"]["title"] for row in seen["sorted"] if row["Tag"]["title"].startswith("serve/tenant=acme/")]
+    assert len(inside) == 2 and visits[inside[0]] < visits[inside[1]]
+
+
+def test_a_chosen_tag_shows_all_its_numbers(scene, report):
+    tag = report("tags", "--cost", "total", file="tagged.hg")["tags"][0]
+    rows = {row[0]["text"]: [digits(cell) for cell in row[1:]] for row in scene("tags")["detail"] if row[0]["text"] in ("Total", "Calls", "At end")}
+    assert rows == {
+        "Total": [tag["total_bytes"], tag["self_total_bytes"]],
+        "Calls": [tag["calls"], tag["self_calls"]],
+        "At end": [tag["leaked_bytes"], tag["self_leaked_bytes"]],
+    }
+
+
+def test_tags_labels_and_pools_filter_every_view(scene, report):
+    seen = scene("tags")
+    assert "tag=" in seen["filtered"]["hash"]
+    assert digits(seen["filtered"]["sum"]) == report("sites", "--cost", "total", "--tag", "^serve(/|$)", file="tagged.hg")["shown"]
+    assert all(chips == ["^serve(/|$)"] for chips in seen["sums"].values())
+    labels = report("functions", "--by", "label", "--cost", "total", file="tagged.hg")["labels"]
+    assert [(row["Label"]["text"], digits(row["Total"])) for row in seen["labels"]] == [(one["label"], one["total_bytes"]) for one in labels]
+    assert digits(seen["labelled"]) == labels[0]["total_bytes"]
+    (pool,) = report("pools", file="tagged.hg")["pools"]
+    (row,) = seen["pools"]
+    assert (row["Pool"]["text"], digits(row["Live at the end"]), digits(row["Calls"])) == ("arena", pool["live_bytes"], pool["calls"])
+    assert {"acme", "globex"} & {one["text"] for one in seen["named"]}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // node page.mjs PLAN.json: looks at the page as PLAN says and prints what was seen, by scene, as one JSON object.
-// PLAN: { url, threads, sampled, compared: servers of four recordings, source: a file of the second, saved: a page on disk }
+// PLAN: { url, threads, sampled, tagged, compared: servers of five recordings, source: a file of the second, saved: a page on disk }
 import { readFileSync } from "node:fs";
 import { hashOf, launch, open, show, texts, wrongs } from "./page/browser.mjs";
 import { DOINGS } from "./page/doings.mjs";
 import {
   COMPARED_VIEWS,
   SAMPLED_VIEWS,
+  TAG_VIEWS,
   THREAD_VIEWS,
   VIEWS,
 } from "./page/views.mjs";
@@ -28,8 +29,10 @@ const ADDRESSES = [
   "sizes?tab=reallocs",
   "threads",
   "threads?tab=handover",
-  "threads?tab=tags",
   "threads?tab=processes",
+  "tags",
+  "tags?tab=labels",
+  "tags?tab=pools",
   "compare?compare=1",
   "flame?compare=1",
   "run",
@@ -113,6 +116,7 @@ async function lookAtTroubles() {
 await playAll("main", plan.url, { ...VIEWS, ...DOINGS });
 await playAll("threads", plan.threads, THREAD_VIEWS);
 await playAll("sampled", plan.sampled, SAMPLED_VIEWS);
+await playAll("tagged", plan.tagged, TAG_VIEWS);
 await playAll("compared", plan.compared, COMPARED_VIEWS);
 for (const theme of ["light", "dark"])
   await check(plan.compared, theme, "served");

@@ -19,6 +19,7 @@ import { SitesView } from './views/sites';
 import { SourceView } from './views/source';
 import { SizesView } from './views/sizes';
 import { RunView } from './views/run';
+import { TagsView } from './views/tags';
 import { ThreadsView } from './views/threads';
 import { TimeView } from './views/time';
 
@@ -37,6 +38,7 @@ export const VIEWS: readonly View[] = [
 	{ name: 'time', label: 'Time', component: TimeView },
 	{ name: 'sizes', label: 'Sizes', component: SizesView },
 	{ name: 'threads', label: 'Threads', component: ThreadsView },
+	{ name: 'tags', label: 'Tags', component: TagsView },
 	{ name: 'compare', label: 'Compare', component: CompareView },
 	{ name: 'run', label: 'Run', component: RunView },
 ];

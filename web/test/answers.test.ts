@@ -7,7 +7,8 @@ import { matrixOf } from '../src/model/handover';
 import { layersOf, stepped } from '../src/model/layers';
 import { findMoment, momentsOf, nearestMoment } from '../src/model/moments';
 import { ratesOf } from '../src/model/rates';
-import type { Finding, HistoryResult, Point, Site, SizeRow, Thread, TimelineResult } from '../src/model/types';
+import { tagRows } from '../src/model/tags';
+import type { Finding, HistoryResult, Point, Site, SizeRow, Tag, Thread, TimelineResult } from '../src/model/types';
 
 describe('classes', () => {
 	it('are powers of two', () => {
@@ -145,4 +146,32 @@ it('a saving is said in the words of the terminal', () => {
 		saving_foreign_frees: 0,
 	} as Finding;
 	expect(savingsOf(finding)).toBe('saves 2.0 KiB at the peak, 1,200 calls');
+});
+
+describe('tags', () => {
+	const tag = (path: string | null, depth: number, visits: number | null, hidden = 0) =>
+		({ tag: path, name: path, depth, visits, hidden }) as unknown as Tag;
+	const tags = [tag('a', 1, 5), tag('a/x', 2, 1), tag('a/y', 2, 9), tag(null, 2, null, 3), tag('b', 1, 7), tag(null, 1, null)];
+	it('open and shut as a tree', () => {
+		expect(tagRows(tags, new Set()).map((row) => [row.key, row.open])).toEqual([
+			['a', true],
+			['a/x', undefined],
+			['a/y', undefined],
+			['a/ hidden', undefined],
+			['b', undefined],
+			['/ none', undefined],
+		]);
+		expect(tagRows(tags, new Set(['a'])).map((row) => row.key)).toEqual(['a', 'b', '/ none']);
+	});
+	it('are sorted among siblings, what has no number last', () => {
+		expect(tagRows(tags, new Set(), (one) => one.visits).map((row) => row.key)).toEqual(['b', 'a', 'a/y', 'a/x', 'a/ hidden', '/ none']);
+		expect(tagRows(tags, new Set(), (one) => one.visits, false).map((row) => row.key)).toEqual([
+			'a',
+			'a/x',
+			'a/y',
+			'a/ hidden',
+			'b',
+			'/ none',
+		]);
+	});
 });

@@ -13,7 +13,7 @@ export const DOINGS = {
     await show(page, "start");
     await page.evaluate(() => document.activeElement?.blur());
     const views = [];
-    for (const key of ["2", "3", "4", "5", "6", "7", "8", "9", "0", "1"])
+    for (const key of ["2", "3", "4", "5", "6", "7", "8", "9", "0", "g", "1"])
       views.push(await press(page, key));
     const asked = [
       await press(page, "q"),

@@ -187,7 +187,7 @@ export const SAMPLED_VIEWS = {
     await shots("sampled-sizes");
     await show(page, "threads");
     const threads = await grid(page, "Threads");
-    await show(page, "threads?tab=tags");
+    await show(page, "tags");
     const tags = await grid(page, "Tags");
     await shots("sampled-tags");
     return {
@@ -204,6 +204,69 @@ export const SAMPLED_VIEWS = {
       sizes,
       threads,
       tags,
+    };
+  },
+};
+
+/** Of a program that has tags, labels and pools. */
+export const TAG_VIEWS = {
+  async tags(page, plan) {
+    await show(page, "tags?cost=total");
+    const rows = await grid(page, "Tags", 40);
+    const levels = await page.evaluate(() =>
+      [...document.querySelectorAll("[role=treegrid] .line")].map((line) => [
+        line.ariaLevel,
+        line.ariaExpanded,
+      ]),
+    );
+    await page.locator("[role=treegrid] .line").first().click();
+    await idle(page);
+    const detail = await plain(page, ".side table");
+    if (plan.shots) await page.screenshot({ path: `${plan.shots}/tags.png` });
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForTimeout(100);
+    const shut = await grid(page, "Tags", 40);
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Escape");
+    await show(page, "tags?cost=total&sort=visits");
+    const sorted = await grid(page, "Tags", 40);
+    await show(page, "tags?cost=total");
+    await page.locator("[role=treegrid] .line").first().dblclick();
+    await idle(page);
+    const filtered = {
+      hash: await page.evaluate(() => location.hash),
+      chips: await texts(page, ".chip"),
+      sum: (await texts(page, ".question .answer strong"))[0],
+    };
+    const sums = {};
+    for (const view of ["flame", "sites", "tree", "sizes", "time"]) {
+      await page.locator(`nav a[href*="#/${view}"]`).click();
+      await idle(page);
+      sums[view] = (await texts(page, ".chip code")).map((one) => one.text);
+    }
+    await show(page, "tags?tab=labels&cost=total");
+    const labels = await grid(page, "Labels");
+    await page.locator("[role=grid] .line").first().dblclick();
+    await idle(page);
+    const labelled = (await texts(page, ".question .answer strong"))[0];
+    await show(page, "tags?tab=pools");
+    const pools = await grid(page, "Pools");
+    await show(page, "sites?cost=total");
+    await page.locator("[role=grid] .line").first().click();
+    await idle(page);
+    const named = await texts(page, ".side .facts button");
+    return {
+      rows,
+      levels,
+      detail,
+      shut,
+      sorted,
+      filtered,
+      sums,
+      labels,
+      labelled,
+      pools,
+      named,
     };
   },
 };

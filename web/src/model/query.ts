@@ -50,8 +50,8 @@ export function filterParams(state: State, view: string): Params {
 	const params = FILTERS.flatMap((filter) =>
 		takes === 'all' || takes.includes(filter.name) ? (state.values[filter.name] ?? []).map((value) => [filter.name, value] as const) : [],
 	);
-	/* Alone of all views sites adds mappings to the heap, unless it is told not to. */
-	return view === 'sites' && !state.values.kind ? [...params, ['kind', 'heap']] : params;
+	/* Alone of all views sites adds mappings to the heap, unless it is told not to. A pool is neither. */
+	return view === 'sites' && !state.values.kind && !state.values.pool ? [...params, ['kind', 'heap']] : params;
 }
 
 /** Filters that are set and that the view does not take. */

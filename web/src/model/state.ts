@@ -4,9 +4,22 @@
 import { computed, signal } from '@preact/signals';
 import { FILTERS, questionOf, type Question } from './words';
 
-export type ViewName = 'start' | 'flame' | 'sites' | 'tree' | 'source' | 'time' | 'sizes' | 'threads' | 'compare' | 'run';
+export type ViewName = 'start' | 'flame' | 'sites' | 'tree' | 'source' | 'time' | 'sizes' | 'threads' | 'tags' | 'compare' | 'run';
 
-export const VIEW_NAMES: readonly ViewName[] = ['start', 'flame', 'sites', 'tree', 'source', 'time', 'sizes', 'threads', 'compare', 'run'];
+/** The first ten by their keys. */
+export const VIEW_NAMES: readonly ViewName[] = [
+	'start',
+	'flame',
+	'sites',
+	'tree',
+	'source',
+	'time',
+	'sizes',
+	'threads',
+	'compare',
+	'run',
+	'tags',
+];
 
 export interface State {
 	view: ViewName;

@@ -78,6 +78,9 @@ export interface Site {
 	sizes?: SizeBar[];
 	lifetimes?: TimeBar[];
 	realloc?: ReallocNumbers;
+	/** What the program called it: the path of a tag, and its labels by key. */
+	tag?: string | null;
+	labels?: Record<string, string>;
 	[column: string]: unknown;
 }
 
@@ -361,20 +364,56 @@ export interface ThreadsResult extends Head {
 
 export interface Tag {
 	depth: number;
+	/** What was asked about: of the tag and all inside it, and of it alone. */
 	value: number;
 	self_value: number;
+	/** null: no tag, but what has none or is not shown. */
 	visits: number | null;
 	total_bytes: number;
+	self_total_bytes: number;
 	bytes_per_visit: number | null;
+	self_bytes_per_visit: number | null;
 	calls: number;
+	self_calls: number;
+	realloc_calls: number;
+	self_realloc_calls: number;
+	frees: number;
+	self_frees: number;
+	freed_bytes: number;
+	self_freed_bytes: number;
 	peak_bytes: number;
+	self_peak_bytes: number;
 	leaked_bytes: number;
+	self_leaked_bytes: number;
 	name: string | null;
+	/** Its path: server/parser. */
 	tag: string | null;
+	/** scope, label, pool; null: no tag. */
+	kind: string | null;
+	/** Tags that this row stands for. */
+	hidden: number;
 }
 
 export interface TagsResult extends Answered {
 	tags: Tag[];
+}
+
+export interface Pool {
+	pool: string;
+	process: number;
+	live_bytes: number;
+	live_blocks: number;
+	/** null: filters leave out some of it. */
+	max_bytes: number | null;
+	peak_bytes: number;
+	total_bytes: number;
+	calls: number;
+	frees: number;
+	pools: number;
+}
+
+export interface PoolsResult extends Answered {
+	pools: Pool[];
 }
 
 export interface FlameName {

@@ -44,7 +44,7 @@ function Chip({ word, value }: { word: FilterWord; value: string }) {
 	);
 }
 
-const FOCUS_HINT = 'Filter: function or file, -not this, module:x, thread:x, size>1k';
+const FOCUS_HINT = 'Filter: function or file, -not this, module:x, tag:x, thread:x, size>1k';
 
 export function FilterBar({ reportView }: { reportView: string }) {
 	const [text, setText] = useState('');

@@ -12,6 +12,7 @@ export const keysShown = signal(false);
 
 const LIST: readonly [string, string][] = [
 	['1 … 9, 0', 'Start, Flame, Sites, Tree, Source, Time, Sizes, Threads, Compare, Run'],
+	['g', 'Tags'],
 	['q  Q', 'next, previous question'],
 	['/', 'type a filter'],
 	['f', 'search in this view'],
@@ -73,6 +74,9 @@ function onKey(event: KeyboardEvent): boolean {
 			return focus('#search');
 		case 't':
 			return focus('.strip[tabindex]');
+		case 'g':
+			go('tags');
+			return true;
 		case 'c':
 			copyCommand();
 			return true;

@@ -166,11 +166,27 @@ export function siteColumns(asked: Question, result: SitesResult, courses: Cours
 		sort: (row: SiteRow) => String(row.values.kind),
 		cell: (row: SiteRow) => String(row.values.kind),
 	};
+	/* What the program calls it, where it says anything. */
+	const named = (key: 'tag' | 'pool', title: string): Column<SiteRow>[] =>
+		result.sites.some((site) => site[key])
+			? [
+					{
+						key,
+						title,
+						width: 140,
+						sort: (row) => String(row.values[key] ?? ''),
+						hint: (row) => (row.values[key] as string | null) ?? undefined,
+						cell: (row) => <span class="fn">{(row.values[key] as string | null) ?? ''}</span>,
+					},
+				]
+			: [];
 	return [
 		main,
 		shareColumn(asked.key, result.shown, '%'),
 		...(courses ? [courseColumn(courses)] : []),
 		STACK_NAME,
+		...named('tag', 'Tag'),
+		...named('pool', 'Pool'),
 		...MEASURES.filter((measure) => measure.key !== asked.key).map((measure: MeasureWord) =>
 			numberColumn({ ...measure, optional: !measure.shown, estimated: estimated(measure.key) }),
 		),

@@ -5,7 +5,10 @@ import { MEASURES } from '../model/measures';
 import { Amount, errorOf, hintOf } from './amount';
 import { SizeBars, TimeBars } from './bars';
 import type { SiteRow } from './site-columns';
+import { addFilter } from './filters';
+import { escapeRegex } from './row-keys';
 import { Stack } from './stack';
+import type { Site } from '../model/types';
 
 const FACTS = [
 	'peak_bytes',
@@ -23,6 +26,38 @@ const FACTS = [
 	'copied_bytes',
 	'frees',
 ];
+
+/** What the program calls it: a click filters to the same. */
+function Named({ site }: { site: Site }) {
+	const pool = site.pool as string | null | undefined;
+	const words: [string, string, string, string][] = [
+		...(site.tag ? [['Tag', site.tag, 'tag', `^${escapeRegex(site.tag)}(/|$)`] as [string, string, string, string]] : []),
+		...(pool ? [['Pool', pool, 'pool', `^${escapeRegex(pool)}$`] as [string, string, string, string]] : []),
+		...Object.entries(site.labels ?? {}).map(([key, text]): [string, string, string, string] => [
+			key,
+			text,
+			'label',
+			`${key}=${escapeRegex(text)}`,
+		]),
+	];
+	if (!words.length) return null;
+	return (
+		<section>
+			<dl class="facts">
+				{words.map(([title, text, name, value]) => (
+					<>
+						<dt>{title}</dt>
+						<dd>
+							<button type="button" class="link code" title="Only this" onClick={() => addFilter({ name, value })}>
+								{text}
+							</button>
+						</dd>
+					</>
+				))}
+			</dl>
+		</section>
+	);
+}
 
 export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: () => void; onFlame: (name: string) => void }) {
 	const owner = ownerOf(row.stack ?? [], row.frames ?? []);
@@ -58,6 +93,7 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 					})}
 				</dl>
 			</section>
+			<Named site={site} />
 			<section>
 				<h2>Stack, innermost first</h2>
 				<Stack stack={row.stack ?? []} frames={row.frames ?? []} />

@@ -5,71 +5,15 @@ import { base } from '../model/frames';
 import { matrixOf } from '../model/handover';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
-import { note, question, set, state, value } from '../model/state';
-import type { Process, ProcessesResult, Tag, TagsResult, Thread, ThreadsResult } from '../model/types';
-import { count, countShort, duration, percent, plural, type Unit, quantity } from '../model/units';
-import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
+import { note, set, state, value } from '../model/state';
+import type { Process, ProcessesResult, Thread, ThreadsResult } from '../model/types';
+import { count, countShort, duration, percent, plural } from '../model/units';
+import { Amount, errorOf, hintOf } from '../parts/amount';
 import { addFilter } from '../parts/filters';
 import { asking } from '../parts/copy';
-import { escapeRegex } from '../parts/row-keys';
 import { Empty, Failed, Loading } from '../parts/states';
-import { sortRows, Table, type Column, type Sorting } from '../parts/table';
-
-function sortingOf(fallback: string): Sorting {
-	const text = value('sort');
-	return text ? { key: text.replace(/^-/, ''), down: text.startsWith('-') } : { key: fallback, down: true };
-}
-
-function onSort(by: Sorting): void {
-	note({ sort: by.down ? `-${by.key}` : by.key });
-}
-
-function numbers<Row extends object>(
-	key: keyof Row & string,
-	title: string,
-	unit: Unit,
-	help: string,
-	whole?: number,
-	width = 100,
-): Column<Row> {
-	const of = (row: Row) => row[key] as unknown as number | null;
-	return {
-		key,
-		title,
-		help,
-		number: true,
-		width,
-		sort: of,
-		...(whole ? { fill: (row: Row) => (of(row) ?? 0) / whole } : {}),
-		hint: (row) => {
-			const number = of(row);
-			return number === null || number === undefined ? undefined : hintOf(number, unit, errorOf(row, key));
-		},
-		cell: (row) => {
-			const number = of(row);
-			return number === null || number === undefined ? (
-				<span class="soft">–</span>
-			) : number === 0 ? (
-				<span class="soft">{quantity(0, unit)}</span>
-			) : (
-				<Amount value={number} unit={unit} error={errorOf(row, key)} />
-			);
-		},
-	};
-}
-
-/** Columns wide enough for errors, where rows have some. */
-function widened<Row extends object>(columns: Column<Row>[], rows: readonly Row[]): Column<Row>[] {
-	return columns.map((column) =>
-		column.width && rows.some((row) => errorOf(row, column.key))
-			? {
-					...column,
-					width: column.width + ERROR_WIDTH,
-					cell: (row: Row) => (errorOf(row, column.key) ? column.cell(row) : [column.cell(row), <small class="error" />]),
-				}
-			: column,
-	);
-}
+import { numbers, onSort, sortingOf, widened } from '../parts/numbers';
+import { sortRows, Table, type Column } from '../parts/table';
 
 function threadColumns(data: ThreadsResult): Column<Thread>[] {
 	const several = new Set(data.threads.map((thread) => thread.process)).size > 1;
@@ -210,6 +154,9 @@ function processColumns(data: ProcessesResult): Column<Process>[] {
 			width: 92,
 			cell: (row) => (row.exit_code !== null && row.end.startsWith('exit') ? `exit ${row.exit_code}` : row.end),
 		},
+		...(data.processes.some((process) => typeof process.rank === 'number')
+			? [numbers<Process>('rank', 'Rank', 'id', 'In the parallel job', undefined, 64)]
+			: []),
 		numbers<Process>('pid', 'PID', 'id', 'Number of the process', undefined, 72),
 		{
 			key: 'name',
@@ -281,75 +228,9 @@ function Processes() {
 	);
 }
 
-function tagColumns(data: TagsResult): Column<Tag>[] {
-	const asked = question.value;
-	return [
-		{
-			...numbers<Tag>(
-				'value',
-				asked.title,
-				asked.unit,
-				`${asked.help} In the tag and in those inside it.`,
-				Math.max(1, ...data.tags.map((tag) => tag.value)),
-				112,
-			),
-		},
-		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.value, data.shown)}</span> },
-		numbers<Tag>('self_value', 'Itself', asked.unit, 'While this tag was the innermost one'),
-		numbers<Tag>('visits', 'Visits', 'count', 'How often the program entered it'),
-		numbers<Tag>('bytes_per_visit', 'For each visit', 'bytes', 'Bytes asked for, divided by visits', undefined, 112),
-		numbers<Tag>('total_bytes', 'Total', 'bytes', 'Bytes asked for'),
-		numbers<Tag>('calls', 'Calls', 'count', 'Allocations'),
-		numbers<Tag>('leaked_bytes', 'At end', 'bytes', 'Never freed'),
-		{
-			key: 'name',
-			title: 'Tag',
-			hint: (row) => row.tag ?? undefined,
-			cell: (row) => (
-				<span class="fn" style={{ paddingLeft: `${(row.depth - 1) * 16}px` }}>
-					{row.name ?? <span class="soft">outside of all tags</span>}
-				</span>
-			),
-		},
-	];
-}
-
-function Tags() {
-	const params = askParams(state.value, 'tags');
-	const answer = useAnswer<TagsResult>(canonical('tags', params));
-	useEffect(() => {
-		asking.value = { view: 'tags', params };
-	}, [canonical('tags', params)]);
-	const columns = useMemo(() => (answer.data ? widened(tagColumns(answer.data), answer.data.tags) : []), [answer.data, question.value]);
-	if (answer.status === 'error') return <Failed answer={answer} />;
-	if (!answer.data) return <Loading what="Adding up tags" />;
-	const rows = answer.data.tags;
-	if (!rows.some((tag) => tag.tag !== null))
-		return (
-			<Empty title="The program sets no tags">
-				<p>
-					Tags say what a program was doing when it asked for memory. HG_SCOPE("name") of heapgauge/heapgauge.h sets one for a block of
-					code.
-				</p>
-			</Empty>
-		);
-	return (
-		<Table
-			label="Tags"
-			columns={columns}
-			rows={rows}
-			chosen={Number(value('row') ?? -1)}
-			onChoose={(index) => note({ row: String(index) })}
-			onOpen={(index) => rows[index]?.tag && addFilter({ name: 'tag', value: `^${escapeRegex(rows[index].tag)}(/|$)` })}
-			tree={{ level: (tag) => tag.depth, open: () => undefined }}
-		/>
-	);
-}
-
 const TABS = [
 	['threads', 'Threads'],
 	['handover', 'Who frees what'],
-	['tags', 'Tags'],
 	['processes', 'Processes'],
 ] as const;
 
@@ -372,7 +253,7 @@ export function ThreadsView() {
 				</div>
 				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the chosen one'}</span>
 			</div>
-			{tab === 'handover' ? <Handover /> : tab === 'tags' ? <Tags /> : tab === 'processes' ? <Processes /> : <Threads />}
+			{tab === 'handover' ? <Handover /> : tab === 'processes' ? <Processes /> : <Threads />}
 		</div>
 	);
 }
