@@ -41,6 +41,7 @@ struct snaps {
 	struct result *result;
 	const struct profile *profile;
 	const bool *wanted;
+	struct live_variance **variances; /* by process, by snapshot */
 	VECTOR(struct moment_event) events;
 	VECTOR(struct result_value) values;
 	bool failed;
@@ -90,15 +91,16 @@ static int compare_events(const void *left, const void *right)
 /* The live bytes of the process' first named snapshot, and of the last one so far. */
 struct course {
 	uint64_t first, last;
+	double first_variance, last_variance;
 	bool begun;
 };
 
 /* What is live at both is in both variances: an upper bound. */
-static struct result_value change_since(uint64_t before, const struct profile_snapshot *snap,
-					const struct site_numbers *sums, double variance)
+static struct result_value change_since(uint64_t before, double before_variance,
+					const struct profile_snapshot *snap, double variance)
 {
 	return value_estimate(value_change(UNIT_BYTES_CHANGE, (int64_t)(snap->live_bytes - before)),
-			      variance + estimate_variance(sums, VARIANCE_BYTES, before));
+			      variance + before_variance);
 }
 
 static void push_row(struct snaps *s, const struct moment_event *e, uint64_t number,
@@ -120,21 +122,27 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 	if (e->snapshot) {
 		struct profile_snapshot snap = profile_snapshot(e->process, e->snapshot - 1);
 
-		const struct site_numbers *sums = &e->process->sums;
-		double variance = estimate_variance(sums, VARIANCE_BYTES, snap.live_bytes);
+		struct live_variance variance =
+			s->variances[e->process - s->profile->processes][e->snapshot - 1];
 
-		row[SNAP_LIVE] = value_part(UNIT_BYTES, snap.live_bytes, VARIANCE_BYTES, sums);
-		row[SNAP_BLOCKS] = value_part(UNIT_COUNT, snap.live_blocks, VARIANCE_CALLS, sums);
+		row[SNAP_LIVE] =
+			value_estimate(value_number(UNIT_BYTES, snap.live_bytes), variance.bytes);
+		row[SNAP_BLOCKS] =
+			value_estimate(value_number(UNIT_COUNT, snap.live_blocks), variance.blocks);
 		if (snap.rss_bytes)
 			row[SNAP_RSS] = value_number(UNIT_BYTES, snap.rss_bytes);
 		if (course->begun) {
-			row[SNAP_CHANGE] = change_since(course->last, &snap, sums, variance);
-			row[SNAP_SINCE_FIRST] = change_since(course->first, &snap, sums, variance);
+			row[SNAP_CHANGE] = change_since(course->last, course->last_variance, &snap,
+							variance.bytes);
+			row[SNAP_SINCE_FIRST] = change_since(course->first, course->first_variance,
+							     &snap, variance.bytes);
 		} else {
 			course->first = snap.live_bytes;
+			course->first_variance = variance.bytes;
 		}
 		course->begun = true;
 		course->last = snap.live_bytes;
+		course->last_variance = variance.bytes;
 	}
 	for (size_t i = 0; i < SNAP_COLUMNS; i++)
 		s->failed |= !vector_push(&s->values, row[i]);
@@ -220,6 +228,12 @@ struct result *analyse_snapshots(const struct profile *profile, struct places *p
 	if (!s.wanted)
 		return NULL;
 	s.result = result_begin("snapshots", profile, query, 0);
+	s.variances = ARENA_ARRAY(&arena, struct live_variance *, profile->process_count);
+	for (size_t i = 0; i < profile->process_count; i++) {
+		if (s.variances)
+			s.variances[i] = profile_snapshot_variances(&profile->processes[i], &arena);
+		s.failed |= !s.variances || !s.variances[i];
+	}
 	for (size_t i = 0; i < profile->process_count; i++)
 		add_process(&s, &profile->processes[i]);
 	bool done = s.result && !s.failed && fill_rows(&s) && fill_table(&s, query->limit) &&

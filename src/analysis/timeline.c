@@ -53,6 +53,9 @@ struct sweep {
 	struct profile_sample *now; /* by process */
 	struct profile_sample sum;
 	struct point_variance *variances, variance; /* by process, and their sum */
+	struct live_variance **kept; /* by process, by snapshot; NULL: nothing is an estimate */
+	struct live_variance
+		*ratios; /* by process: of each byte and block at the last of them; 0: none yet */
 	size_t snapshots;
 	uint64_t peak_bytes, peak_at_ns;
 	double peak_variance;
@@ -157,9 +160,15 @@ static void take_variance(struct sweep *s, const struct profile_process *p)
 {
 	const struct profile_sample *now = &s->now[p - s->profile->processes];
 	struct point_variance *old = &s->variances[p - s->profile->processes];
+	const struct live_variance *ratio = &s->ratios[p - s->profile->processes];
+	/* What is live between kept moments is like what was at the last one, or at first, like all there was. */
 	const struct point_variance new = {
-		.live_bytes = estimate_variance(&p->sums, VARIANCE_BYTES, now->live_bytes),
-		.live_blocks = estimate_variance(&p->sums, VARIANCE_CALLS, now->live_blocks),
+		.live_bytes = ratio->bytes > 0 ? ratio->bytes * (double)now->live_bytes
+					       : estimate_variance(&p->sums, VARIANCE_BYTES,
+								   now->live_bytes),
+		.live_blocks = ratio->blocks > 0 ? ratio->blocks * (double)now->live_blocks
+						 : estimate_variance(&p->sums, VARIANCE_CALLS,
+								     now->live_blocks),
 		.calls = estimate_variance(&p->sums, VARIANCE_CALLS, now->calls),
 		.bytes = estimate_variance(&p->sums, VARIANCE_BYTES, now->bytes),
 		.frees = estimate_variance(&p->sums, VARIANCE_FREES, now->frees),
@@ -201,6 +210,11 @@ static void take_snapshot(struct sweep *s, const struct event *e)
 	replace(&s->sum.live_bytes, &s->now[process].live_bytes, snapshot.live_bytes);
 	replace(&s->sum.live_blocks, &s->now[process].live_blocks, snapshot.live_blocks);
 	replace(&s->sum.rss_bytes, &s->now[process].rss_bytes, snapshot.rss_bytes);
+	if (s->kept[process] && snapshot.live_bytes && snapshot.live_blocks)
+		s->ratios[process] = (struct live_variance){
+			s->kept[process][e->index].bytes / (double)snapshot.live_bytes,
+			s->kept[process][e->index].blocks / (double)snapshot.live_blocks,
+		};
 	take_variance(s, e->process);
 	p->sum = s->sum;
 	p->variance = s->variance;
@@ -240,8 +254,17 @@ static bool sweep(struct sweep *s)
 {
 	s->now = ARENA_ARRAY(&s->arena, struct profile_sample, s->profile->process_count);
 	s->variances = ARENA_ARRAY(&s->arena, struct point_variance, s->profile->process_count);
-	if (!s->now || !s->variances)
+	s->kept = ARENA_ARRAY(&s->arena, struct live_variance *, s->profile->process_count);
+	s->ratios = ARENA_ARRAY(&s->arena, struct live_variance, s->profile->process_count);
+	if (!s->now || !s->variances || !s->kept || !s->ratios)
 		return false;
+	for (size_t i = 0; i < s->profile->process_count; i++) {
+		const struct profile_process *p = &s->profile->processes[i];
+
+		s->kept[i] = p->samples ? profile_snapshot_variances(p, &s->arena) : NULL;
+		if (p->samples && !s->kept[i])
+			return false;
+	}
 	for (size_t i = 0; i < s->profile->process_count; i++) {
 		s->wanted_count += s->wanted[i];
 		add_process(s, &s->profile->processes[i], s->wanted[i]);

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "model/estimates.h"
 #include "util/files.h"
+#include "util/units.h"
 #include "util/utf8.h"
 
 int no_memory(struct error *error)
@@ -228,9 +229,11 @@ struct estimate_words estimate_words(const struct export_input *in)
 	}
 	snprintf(words.text, sizeof words.text,
 		 " (estimates from %" PRIu64
-		 " samples; standard errors: total %.1f %%, peak %.1f %%, left %.1f %%)",
+		 " samples; standard errors: total %.1f %%, peak %.1f %%, left %.1f %%; "
+		 "the peak is too high on average, by %s at most)",
 		 sum.samples, percent(sum.bytes_variance, sum.bytes),
 		 percent(sum.peak_bytes_variance, sum.peak_bytes),
-		 percent(sum.live_bytes_variance, sum.live_bytes));
+		 percent(sum.live_bytes_variance, sum.live_bytes),
+		 units_bytes(estimate_peak_bias(&sum)).text);
 	return words;
 }

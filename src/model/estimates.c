@@ -13,6 +13,8 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/history.h"
+#include "util/cleanup.h"
 
 static double share(double variance, uint64_t part, uint64_t whole)
 {
@@ -163,4 +165,41 @@ double profile_peak_variance(const struct profile *profile)
 	for (size_t i = 0; i < profile->process_count; i++)
 		sum += profile->processes[i].sums.peak_bytes_variance;
 	return sum;
+}
+
+struct live_variance *profile_snapshot_variances(const struct profile_process *p,
+						 struct arena *arena)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	size_t ids = profile_site_ids(p);
+	struct live_variance *all =
+		ARENA_ARRAY(arena, struct live_variance, profile_snapshot_count(p));
+	struct live_variance *of = ARENA_ARRAY(&scratch, struct live_variance, ids), sum = { 0 };
+	const struct profile_site **sites = ARENA_ARRAY(&scratch, const struct profile_site *, ids);
+
+	if (!all || !of || !sites)
+		return NULL;
+	for (size_t i = 0; i < p->site_count; i++)
+		if (p->sites[i].kind == PROFILE_HEAP)
+			sites[p->sites[i].id.v] = &p->sites[i];
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		for (size_t j = 0; j < profile_snapshot(p, i).change_count; j++) {
+			struct profile_change change = profile_change(p, i, j);
+			const struct profile_site *site = sites[change.site.v];
+			struct live_variance *old = &of[change.site.v], now = { 0 };
+
+			if (site && change.live.bytes > 0)
+				now.bytes = estimate_variance(&site->numbers, VARIANCE_BYTES,
+							      (uint64_t)change.live.bytes);
+			if (site && change.live.blocks > 0)
+				now.blocks = estimate_variance(&site->numbers, VARIANCE_CALLS,
+							       (uint64_t)change.live.blocks);
+			sum.bytes += now.bytes - old->bytes;
+			sum.blocks += now.blocks - old->blocks;
+			*old = now;
+		}
+		/* What is left of rounding is not a variance. */
+		all[i] = (struct live_variance){ MAX(sum.bytes, 0.0), MAX(sum.blocks, 0.0) };
+	}
+	return all;
 }

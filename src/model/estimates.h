@@ -42,6 +42,13 @@ double estimate_mean_size_variance(const struct site_numbers *n, uint64_t interv
 				   struct profile_bars sizes);
 double estimate_mean_life_variance(const struct site_numbers *n, struct profile_bars lifetimes);
 
+/* Of what was live at each kept moment, by snapshot: the sum over its sites. In the arena; NULL if out of memory. */
+struct live_variance {
+	double bytes, blocks;
+};
+struct live_variance *profile_snapshot_variances(const struct profile_process *process,
+						 struct arena *arena);
+
 /* Of the peak of all processes at one moment, or an upper bound of it. */
 double profile_peak_variance(const struct profile *profile);
 
