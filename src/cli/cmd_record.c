@@ -464,6 +464,48 @@ static int run_attached(struct arguments *arguments, struct progress_line *line)
 	return tell(arguments, &result);
 }
 
+static int run_started(struct arguments *arguments, struct progress_line *line)
+{
+	struct collect_options *collect = &arguments->collect;
+	AUTO(collect_result_release) struct collect_result result = { 0 };
+	struct error error = ERROR_INIT;
+	AUTO_FREE char *recorder = recorder_find(&error);
+	int status;
+
+	if (!recorder || preflight_recorder(recorder, &error) < 0 ||
+	    preflight_program(collect->argv[0], &error) < 0) {
+		cli_error("%s", error.message);
+		return CLI_NOTHING_RECORDED;
+	}
+	if (!arguments->quiet)
+		say_linked_in(collect->argv[0]);
+	collect->recorder = recorder;
+	collect->self = "/proc/self/exe";
+	collect->context = line;
+	if (!arguments->quiet)
+		collect->lives_on = say_lives_on;
+	if (!arguments->quiet && terminal_of(STDERR_FILENO).redraws)
+		collect->progress = draw;
+	status = collect_run(collect, &result, &error);
+	erase(line);
+	if (status < 0) {
+		cli_error("%s", error.message);
+		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
+	}
+	return tell(arguments, &result);
+}
+
+static int run(struct arguments *arguments)
+{
+	struct progress_line line = { .quiet = arguments->quiet };
+
+	if (arguments->pid)
+		return run_attached(arguments, &line);
+	if (rank_own() != RANK_NONE && !ranks_have(&arguments->collect.ranks, rank_own()))
+		return run_untouched(arguments->collect.argv);
+	return run_started(arguments, &line);
+}
+
 static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = { .collect = { .argv = argv,
@@ -473,45 +515,10 @@ static int run_record(int argc, char **argv)
 						    .write_limit = WRITE_LIMIT,
 						    .say = say,
 						    .version = HEAPGAUGE_VERSION } };
-	AUTO(collect_result_release) struct collect_result result = { 0 };
-	AUTO_FREE char *recorder = NULL;
-	struct progress_line line = { 0 };
-	struct error error = ERROR_INIT;
 	int status = parse(argc, argv, &arguments);
 
-	if (status >= 0)
-		return status;
-	line.quiet = arguments.quiet;
-	if (arguments.pid) {
-		status = run_attached(&arguments, &line);
-		budgets_release(&arguments.budgets);
-		triggers_release(&arguments.collect.triggers);
-		return status;
-	}
-	if (rank_own() != RANK_NONE && !ranks_have(&arguments.collect.ranks, rank_own()))
-		return run_untouched(arguments.collect.argv);
-	recorder = recorder_find(&error);
-	if (!recorder || preflight_recorder(recorder, &error) < 0 ||
-	    preflight_program(arguments.collect.argv[0], &error) < 0) {
-		cli_error("%s", error.message);
-		return CLI_NOTHING_RECORDED;
-	}
-	if (!arguments.quiet)
-		say_linked_in(arguments.collect.argv[0]);
-	arguments.collect.recorder = recorder;
-	arguments.collect.self = "/proc/self/exe";
-	arguments.collect.context = &line;
-	if (!arguments.quiet)
-		arguments.collect.lives_on = say_lives_on;
-	if (!arguments.quiet && terminal_of(STDERR_FILENO).redraws)
-		arguments.collect.progress = draw;
-	status = collect_run(&arguments.collect, &result, &error);
-	erase(&line);
-	if (status < 0) {
-		cli_error("%s", error.message);
-		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
-	}
-	status = tell(&arguments, &result);
+	if (status < 0)
+		status = run(&arguments);
 	budgets_release(&arguments.budgets);
 	triggers_release(&arguments.collect.triggers);
 	return status;

@@ -149,11 +149,18 @@ static void dump(struct attached *a, uint64_t now_ns)
 	struct error error = ERROR_INIT;
 	struct target *clone;
 
-	if (!condition || copied_take(&copied, &a->other.recorded, COPIED_ALL, &error) < 0)
+	if (!condition)
 		return;
+	if (copied_take(&copied, &a->other.recorded, COPIED_ALL, &error) < 0) {
+		dumps_fail(a->dumps, condition, &error);
+		return;
+	}
 	clone = target_clone(a->target, copied.memory, copied.bytes);
-	if (!clone)
+	if (!clone) {
+		error_set(&error, "out of memory");
+		dumps_fail(a->dumps, condition, &error);
 		return;
+	}
 	copied.memory = NULL;
 	copied.bytes = 0;
 	dumps_give(a->dumps, clone, condition, now_ns);

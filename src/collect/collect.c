@@ -181,6 +181,7 @@ static void sample(struct collector *c, struct target *target, uint64_t now_ns)
 static void dump(struct collector *c, struct target *target, uint64_t now_ns)
 {
 	const char *condition = dumps_ready(c->dumps) ? target_take_dump(target) : NULL;
+	struct error error = ERROR_INIT;
 	struct target *clone;
 	void *twin;
 
@@ -188,11 +189,19 @@ static void dump(struct collector *c, struct target *target, uint64_t now_ns)
 		return;
 	/* Of no bytes: another mapping of the same memory. */
 	twin = mremap(target->profile.memory, 0, target->profile.bytes, MREMAP_MAYMOVE);
-	clone = twin != MAP_FAILED ? target_clone(target, twin, target->profile.bytes) : NULL;
-	if (clone)
+	if (twin == MAP_FAILED) {
+		error_errno(&error, "the profile cannot be mapped again");
+		dumps_fail(c->dumps, condition, &error);
+		return;
+	}
+	clone = target_clone(target, twin, target->profile.bytes);
+	if (clone) {
 		dumps_give(c->dumps, clone, condition, now_ns);
-	else if (twin != MAP_FAILED)
+	} else {
 		munmap(twin, target->profile.bytes);
+		error_set(&error, "out of memory");
+		dumps_fail(c->dumps, condition, &error);
+	}
 }
 
 static void tick(struct collector *c, uint64_t now_ns)

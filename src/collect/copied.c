@@ -287,7 +287,8 @@ static int open_file(struct copied *c, const struct recorded *recorded)
 static int look_at_head(struct copied *c, const struct recorded *recorded, uint64_t *ret_bytes,
 			struct error *error)
 {
-	AUTO_FREE struct live_header *head = malloc(sizeof *head);
+	AUTO_FREE struct live_header *head =
+		aligned_alloc(_Alignof(struct live_header), sizeof *head);
 	int number = head ? copy(c, 0, head, sizeof *head) : ENOMEM;
 	struct stat st;
 

@@ -135,6 +135,14 @@ void dumps_give(struct dumps *d, struct target *clone, const char *condition, ui
 	}
 }
 
+void dumps_fail(struct dumps *d, const char *condition, const struct error *error)
+{
+	ASSERT(dumps_ready(d));
+	d->condition = condition;
+	d->problem = *error;
+	__atomic_store_n(&d->state, WRITTEN, __ATOMIC_RELAXED);
+}
+
 static bool was_last(const struct dumps *d)
 {
 	for (unsigned i = 1; i <= d->options.limit; i++) {

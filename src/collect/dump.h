@@ -29,6 +29,8 @@ void dumps_free(struct dumps *dumps);
 bool dumps_ready(const struct dumps *dumps);
 /* Takes the target, which is a clone; the condition's text must outlive it. */
 void dumps_give(struct dumps *dumps, struct target *clone, const char *condition, uint64_t now_ns);
+/* There is nothing to give. */
+void dumps_fail(struct dumps *dumps, const char *condition, const struct error *error);
 /* Tells what was written since. Called by the loop in every turn: cheap. */
 void dumps_tell(struct dumps *dumps);
 
