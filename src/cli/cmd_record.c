@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/summary.h"
+#include "cli/wrap_option.h"
 #include "collect/attach.h"
 #include "collect/collect.h"
 #include "collect/preflight.h"
@@ -40,6 +41,8 @@ enum {
 	OPT_ON,
 	OPT_WRITE_ON,
 	OPT_WRITE_LIMIT,
+	OPT_WRAP,
+	OPT_WRAP_PREFIX,
 	OPT_PID,
 };
 
@@ -104,6 +107,13 @@ static const struct option_row rows[] = {
 	[OPT_WRITE_LIMIT] = { "write-limit", 0, "N",
 			      "at most N of these: FILE.1.hg to FILE.N.hg; none is ever replaced",
 			      .group = "Snapshots", .fallback = "10" },
+	[OPT_WRAP] = { "wrap", 0, "LIST",
+		       "record functions of malloc's shape as a pool: malloc:my_alloc,free:my_free, with "
+		       "NAME= in front if it is to have a name; may be repeated",
+		       .group = "Allocators of the program's own" },
+	[OPT_WRAP_PREFIX] = { "wrap-prefix", 0, "PREFIX",
+			      "the same of PREFIXmalloc, PREFIXfree and all others; may be repeated",
+			      .group = "Allocators of the program's own" },
 	[OPT_PID] = { "pid", 'p', "PID",
 		      "record the running process PID, which records itself, until Ctrl-C or its end",
 		      .scope = OPTION_TYPED_ONLY },
@@ -117,6 +127,7 @@ struct arguments {
 	struct budgets
 		budgets; /* read before the program runs: a mistake in them must not cost a run */
 	bool checks;
+	struct wrap_option wraps;
 };
 
 /* The progress line: redrawn in place, erased at the end. */
@@ -271,6 +282,10 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 				     error);
 		arguments->pid = (pid_t)number;
 		break;
+	case OPT_WRAP:
+	case OPT_WRAP_PREFIX:
+		collect->wraps = arguments->wraps.text;
+		return wrap_option_add(&arguments->wraps, value, option == OPT_WRAP_PREFIX, error);
 	case OPT_CHECK:
 		arguments->checks = true;
 		return budgets_read(&arguments->budgets, value, error);
@@ -307,6 +322,9 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 		{ OPT_START, "it is turned up for as long as it is recorded" },
 		{ OPT_STACKS_FROM, "it was chosen when the process began" },
 		{ OPT_STACKS_TO, "it was chosen when the process began" },
+		{ OPT_WRAP, "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
+		{ OPT_WRAP_PREFIX,
+		  "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
 		{ OPT_DEPTH, "it was chosen when the process began: set HEAPGAUGE_DEPTH there" },
 		{ OPT_BUDGET, "it was chosen when the process began: set HEAPGAUGE_BUDGET there" },
 	};

@@ -52,6 +52,8 @@ struct collect_options {
 	uint64_t interval;   /* of samples, in bytes; 0 = the recorder's default */
 	uint64_t stack_least_bytes,
 		stack_most_bytes; /* smaller and larger blocks have no stack; most 0 = no limit */
+	const char *
+		wraps; /* functions to record as pools: format/wraps.h, at most WRAPS_TEXT_MAX bytes; NULL = none */
 	struct triggers triggers; /* the caller's: when to take snapshots, or to write */
 	unsigned write_limit;	  /* how many recordings they may write */
 	collect_say *say;	  /* NULL = nobody listens */

@@ -36,6 +36,8 @@ static void fill_control(struct live_control *control, const struct collect_opti
 	control->interval = options->interval;
 	control->stack_least_bytes = options->stack_least_bytes;
 	control->stack_most_bytes = options->stack_most_bytes;
+	if (options->wraps)
+		memcpy((char *)control + LIVE_WRAPS_AT, options->wraps, strlen(options->wraps) + 1);
 	/* A fork's child must be followed too where only programs are wanted: it may become one. */
 	control->follow_fork = options->children != COLLECT_CHILDREN_NONE;
 	control->follow_exec = options->children == COLLECT_CHILDREN_ALL ||

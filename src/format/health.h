@@ -25,6 +25,8 @@
 	X(untracked_maps, "mmap ranges beyond the table: their unmapping is not seen")                \
 	X(lost_samples, "samples that could not be kept (memory budget): estimates are too low")      \
 	X(lost_tags, "scopes entered without a tag of their own (memory budget, or too deep)")        \
+	X(unreached_wraps,                                                                            \
+	  "functions of --wrap that no object calls by way of the loader: not recorded")              \
 	X(lost_pools, "pools that could not be made (memory budget): their blocks are missing")       \
 	X(late_snapshots, "snapshots taken a moment later than the program asked for them")           \
 	X(clock_stopped,                                                                              \

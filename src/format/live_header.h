@@ -122,6 +122,12 @@ struct live_control {
 	uint32_t pad[7];
 };
 _Static_assert(sizeof(struct live_control) == 128, "on-disk size");
+/* Behind it in the page: which functions are wrapped, as format/wraps.h reads it; ends with a zero. */
+enum { LIVE_WRAPS_AT = 1024 };
+static inline const char *live_control_wraps(const struct live_control *control)
+{
+	return (const char *)control + LIVE_WRAPS_AT;
+}
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
 enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024, LIVE_HEAP_SHARE = 3 };
 

@@ -38,5 +38,6 @@ _Static_assert(sizeof(struct live_own) == 1024, "on-disk size");
 #define LIVE_ENV_INTERVAL "HEAPGAUGE_INTERVAL"
 #define LIVE_ENV_DEPTH "HEAPGAUGE_DEPTH"
 #define LIVE_ENV_BUDGET "HEAPGAUGE_BUDGET"
+#define LIVE_ENV_WRAP "HEAPGAUGE_WRAP" /* format/wraps.h */
 
 #endif

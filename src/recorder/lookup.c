@@ -25,7 +25,7 @@ struct tables {
 
 /* ld.so has added where the object lies to an address here, unless it could not write to it: what is closer to the section
  * is meant. */
-static const void *place(const struct link_map *map, const Elf64_Dyn *entry)
+const void *lookup_place(const struct link_map *map, const Elf64_Dyn *entry)
 {
 	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, moved = at + map->l_addr;
 	uintptr_t distance = at > here ? at - here : here - at;
@@ -39,7 +39,7 @@ static bool find_tables(const struct link_map *map, struct tables *ret)
 	*ret = (struct tables){ 0 };
 	for (const Elf64_Dyn *entry = map->l_ld; entry != NULL && entry->d_tag != DT_NULL;
 	     entry++) {
-		const void *at = place(map, entry);
+		const void *at = lookup_place(map, entry);
 
 		if (entry->d_tag == DT_SYMTAB)
 			ret->symbols = at;
@@ -116,7 +116,7 @@ static const Elf64_Sym *by_turn(const struct tables *tables, const char *name)
 	return NULL;
 }
 
-static const Elf64_Sym *find_in(const struct link_map *map, const char *name)
+const Elf64_Sym *lookup_in(const struct link_map *map, const char *name)
 {
 	struct tables tables;
 
@@ -191,7 +191,7 @@ static const struct link_map *own_map(void)
 
 /* Whether the program was started with this object. Preloaded ones are needed by nobody, but stand before the first that
  * we need ourselves, libc. Behind it, the first that is needed by none before it came by dlopen. */
-static bool was_there_at_start(const struct link_map *map)
+bool lookup_was_there_at_start(const struct link_map *map)
 {
 	static const struct link_map
 		*known; /* it and all before it were; any value that it ever had will do */
@@ -220,10 +220,10 @@ static void *find_from(const struct link_map *map, const char *name)
 	const Elf64_Sym *symbol = NULL;
 
 	for (; map != NULL; map = map->l_next) {
-		if ((vdso == 0 || map->l_addr != vdso) && (symbol = find_in(map, name)) != NULL)
+		if ((vdso == 0 || map->l_addr != vdso) && (symbol = lookup_in(map, name)) != NULL)
 			break;
 	}
-	if (symbol == NULL || !was_there_at_start(map))
+	if (symbol == NULL || !lookup_was_there_at_start(map))
 		return NULL;
 	uintptr_t at = map->l_addr + symbol->st_value;
 
@@ -252,14 +252,14 @@ void *lookup_vdso(const char *name)
 
 	while (map != NULL && (vdso == 0 || map->l_addr != vdso))
 		map = map->l_next;
-	const Elf64_Sym *symbol = map != NULL ? find_in(map, name) : NULL;
+	const Elf64_Sym *symbol = map != NULL ? lookup_in(map, name) : NULL;
 
 	return symbol != NULL ? (void *)(vdso + symbol->st_value) : NULL;
 }
 
 const Elf64_Sym *lookup_own(const char *name)
 {
-	return find_in(own_map(), name);
+	return lookup_in(own_map(), name);
 }
 
 /* It lies in front of the names. */

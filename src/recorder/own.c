@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/checked.h"
+#include "format/wraps.h"
 #include "recorder/exec.h"
 #include "recorder/lookup.h"
 #include "recorder/memory.h"
@@ -58,6 +59,7 @@ static struct {
 	uint64_t budget_bytes; /* 0 = not said */
 	uint64_t interval;     /* of samples */
 	uint32_t depth;
+	char wraps[WRAPS_TEXT_MAX + 1];
 	uint32_t mode; /* enum live_mode */
 	bool keep;     /* the file, whatever the end */
 } settings;
@@ -119,7 +121,11 @@ static void read_settings(void)
 	settings.keep = variable(LIVE_ENV_KEEP)[0] == '1';
 	settings.depth =
 		(uint32_t)(depth >= 1 && depth <= LIVE_DEPTH_MAX ? depth : LIVE_DEPTH_DEFAULT);
-	size_t bytes = __builtin_strlen(dir);
+	const char *wraps = variable(LIVE_ENV_WRAP);
+	size_t wraps_bytes = __builtin_strlen(wraps), bytes = __builtin_strlen(dir);
+
+	if (wraps_bytes <= WRAPS_TEXT_MAX)
+		__builtin_memcpy(settings.wraps, wraps, wraps_bytes);
 
 	if (bytes < DIR_BYTES)
 		__builtin_memcpy(settings.dir, dir, bytes);
@@ -350,6 +356,7 @@ static void fill_control(struct room room, uint64_t folder_room)
 	control->interval = settings.interval;
 	control->depth_limit = settings.depth;
 	control->follow_fork = 1;
+	append_text((char *)control + LIVE_WRAPS_AT, 0, sizeof settings.wraps, settings.wraps);
 	control->budget_bytes = MIN(room.budget_bytes, folder_room);
 	control->budget_limit_bytes = MIN(room.budget_limit_bytes, folder_room);
 	if (settings.budget_bytes != 0)

@@ -447,7 +447,7 @@ void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old,
 		pools_end_block(slot, pool, old);
 	uint32_t id = pools_add(slot, pool, address, bytes, frame);
 
-	if (old->record != 0 && id != 0) {
+	if (old->address != 0 && id != 0) {
 		struct pool_block block = { .address = address, .bytes = bytes };
 
 		account_realloc(memory_record(id), old->bytes, bytes, old->address != address,

@@ -32,7 +32,7 @@ uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t
 struct pool_block pools_take(struct slot *slot, uint64_t pool, uintptr_t address);
 void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *block);
 void pools_put_back(struct slot *slot, uint64_t pool, const struct pool_block *block);
-/* The block that was taken out is now at another place, or of another size. */
+/* The block that was taken out, and may have ended already (record 0), is now at another place, or of another size. */
 void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,
 		 uint64_t bytes, const uintptr_t *frame);
 

@@ -70,9 +70,10 @@ struct thread_state {
 	uint64_t
 		token; /* equals *fork_token while `slot` is this thread's in this process; never 0, as a wiped one is */
 	struct slot *slot;
-	uintptr_t guard;   /* frame of the hook that is running, with GUARD_* bits; 0 = none */
-	uint32_t patience; /* calls left before this thread asks for a slot again */
-	uint32_t tag;	   /* what the thread allocates belongs to; 0 = none: tags.h */
+	uintptr_t guard;    /* frame of the hook that is running, with GUARD_* bits; 0 = none */
+	uint32_t patience;  /* calls left before this thread asks for a slot again */
+	uintptr_t wrapping; /* frame of the outermost wrapped call; 0 = none: hooks_wrap.c */
+	uint32_t tag;	    /* what the thread allocates belongs to; 0 = none: tags.h */
 	/* What the running operator new has taken from malloc, and nobody has recorded yet; NULL = nothing. */
 	void *taken;
 	uint64_t taken_bytes;

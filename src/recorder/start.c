@@ -34,6 +34,7 @@
 #include "recorder/stats.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
+#include "recorder/wraps.h"
 
 enum { PATIENCE_MS = 5000, CONNECT_TRIES = 200, TRY_AGAIN_MS = 5 };
 
@@ -316,6 +317,8 @@ bool start_recording(bool forked)
 	if (begun && forked)
 		tags_take_back(kept);
 	tags_drop(kept);
+	if (begun && !forked)
+		wraps_start();
 	if (begun)
 		__atomic_store_n(&memory.head->ready, 1, __ATOMIC_RELEASE);
 	return begun;
