@@ -43,6 +43,7 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 				      U64(mmap_peak_bytes) },
 	[PROCESS_THREADS] = { { "threads", NULL, UNIT_COUNT }, U64(threads) },
 	[PROCESS_STACKS] = { { "stacks", NULL, UNIT_COUNT }, U64(stacks) },
+	[PROCESS_DEPTH_LIMIT] = { { "depth_limit", NULL, UNIT_COUNT }, U64(depth_limit) },
 	[PROCESS_STARTED_OFFSET_NS] = { { "started_offset_ns", "START", UNIT_NS },
 					U64(started_offset_ns) },
 	[PROCESS_DURATION_NS] = { { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns) },

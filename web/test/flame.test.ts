@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree and its picture, against the slow and simple way to get the same.
 import { describe, expect, it } from 'vitest';
+import { colouringOf } from '../src/flame/colours';
 import { drawScanlines, type Frame } from '../src/flame/draw';
 import { matchNodes, ratios } from '../src/flame/match';
 import { calleesOf, callersOf, inverted, outermost } from '../src/flame/pivot';
@@ -296,6 +297,12 @@ describe('errors of estimates', () => {
 		const found = neighboursOf(tree, NAMES, 'grow')!;
 		expect(found.variance).toBeCloseTo(41);
 		expect(found.callers.map((one) => one.variance).sort()).toEqual([16, 25]);
+	});
+	it('colour what is sure otherwise than a guess', () => {
+		const tree = sampled();
+		const painter = colouringOf('error', tree, NAMES).painterOf(tree);
+		expect(painter(4)).not.toBe(painter(5)); // malloc in parse is exact, grow in main is off by 25 %
+		expect(painter(5)).toBe(painter(6));
 	});
 	it('are none where every block was recorded', () => {
 		const tree = small();

@@ -3,10 +3,10 @@
 // text on them can be read in both themes.
 import { shortName } from '../model/frames';
 import type { FlameName } from '../model/types';
-import { ROOT_NAME, type FlameTree } from './tree';
+import { errorAt, ROOT_NAME, type FlameTree } from './tree';
 import type { Painter } from './draw';
 
-export type ColourBy = 'module' | 'package' | 'life' | 'change';
+export type ColourBy = 'module' | 'package' | 'life' | 'change' | 'error';
 
 export interface LegendEntry {
 	label: string;
@@ -146,8 +146,30 @@ export function byLife(lives: Float64Array): Colouring {
 	};
 }
 
+const SURE: readonly { below: number; label: string; colour: string }[] = [
+	{ below: 0.02, label: 'below ±2 %', colour: '#63aebe' },
+	{ below: 0.05, label: '±5 %', colour: '#84c9ac' },
+	{ below: 0.1, label: '±10 %', colour: '#bfdc9e' },
+	{ below: 0.25, label: '±25 %', colour: '#f4e3a1' },
+	{ below: 0.5, label: '±50 %', colour: '#f0c39a' },
+	{ below: Infinity, label: 'a guess', colour: '#d9a5a0' },
+];
+
+/** By how far an estimate may be off, as a share of it. */
+function byError(): Colouring {
+	const colours = SURE.map((one) => rgba(one.colour));
+	return {
+		legend: SURE.map((one) => ({ label: one.label, colour: one.colour, value: 0 })),
+		painterOf: (drawn) => (node) => {
+			const part = drawn.value[node] ? errorAt(drawn, node) / Math.abs(drawn.value[node]!) : 0;
+			return colours[SURE.findIndex((one) => part < one.below)] ?? colours[colours.length - 1]!;
+		},
+	};
+}
+
 export function colouringOf(by: ColourBy, tree: FlameTree, names: readonly FlameName[]): Colouring {
 	if (by === 'change' && tree.before) return byChange(tree);
+	if (by === 'error' && tree.variance) return byError();
 	return byGroup(tree, names, by === 'package' ? packageOf : shortModule);
 }
 

@@ -179,6 +179,8 @@ export interface Process {
 	samples?: number;
 	/** By how much the peak is too high on average, at most. */
 	peak_bias_bytes?: number;
+	/** Frames of a stack that are kept. */
+	depth_limit?: number;
 	/** In a parallel job. */
 	rank?: number | null;
 	end: string;

@@ -262,6 +262,7 @@ export function FlameView() {
 						<option value="module">module</option>
 						<option value="package">name</option>
 						{!comparing.value && !pivot && <option value="life">lifetime</option>}
+						{tree?.variance && <option value="error">standard error</option>}
 						{comparing.value && <option value="change">change</option>}
 					</select>
 				</label>

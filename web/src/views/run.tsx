@@ -15,6 +15,14 @@ function when(ns: number): string {
 	return ns ? new Date(ns / 1e6).toLocaleString() : 'not known';
 }
 
+/** "exact", or how it was sampled. */
+function countedBy(data: ProcessesResult, process: Process): string {
+	const sampling = data.sampling;
+	if (!sampling || !process.sample_interval_bytes) return process.mode;
+	const bias = process.peak_bias_bytes ? `; the peak is too high on average, by ${bytes(process.peak_bias_bytes)} at most` : '';
+	return `${process.mode}, one block for each ${bytes(process.sample_interval_bytes)} on average, ${plural(process.samples ?? 0, 'sample')}${bias}`;
+}
+
 function Facts({ data, process }: { data: ProcessesResult; process: Process | undefined }) {
 	const run = data.run;
 	const facts: [string, string][] = [
@@ -26,7 +34,8 @@ function Facts({ data, process }: { data: ProcessesResult; process: Process | un
 		['Processes', count(data.processes.length)],
 		['Threads', count(data.processes.reduce((sum, one) => sum + one.threads, 0))],
 		['Stacks', count(data.processes.reduce((sum, one) => sum + one.stacks, 0))],
-		['Counted', process?.mode ?? 'not known'],
+		['Counted', process ? countedBy(data, process) : 'not known'],
+		...(process?.depth_limit ? [['Stacks kept', `${count(process.depth_limit)} frames at most`] as [string, string]] : []),
 		['Allocator', process?.allocator || 'not known'],
 		['Host', run.host],
 		['Kernel', run.kernel],
@@ -61,7 +70,12 @@ function Cost({ data, health }: { data: ProcessesResult; health: HealthResult | 
 }
 
 function Health({ data }: { data: HealthResult }) {
-	if (!data.health.length) return <p class="soft">Every allocation was counted, every stack is whole, and every frame has a name.</p>;
+	if (!data.health.length)
+		return (
+			<p class="soft">
+				{data.sampling ? 'No sample was lost' : 'Every allocation was counted'}, every stack is whole, and every frame has a name.
+			</p>
+		);
 	const several = data.health.some((row) => row.process !== null);
 	return (
 		<table class="plain">
