@@ -143,7 +143,7 @@ static bool fill_table(struct pools_view *v, size_t limit)
 		const struct pool_row *row = &v->rows.at[i];
 		struct result_value *to = &values[i * POOL_COLUMNS];
 
-		to[POOL_NAME] = value_text(row->name);
+		to[POOL_NAME] = value_text(*row->name ? row->name : "(no pool)");
 		to[POOL_PROCESS] = value_number(UNIT_ID, row->process->pid);
 		const struct site_numbers *n = &row->sums;
 

@@ -113,6 +113,8 @@ void move_count(struct move *move)
 		if (move_has(&move->records, i))
 			move->pool_units += units_of(memory_record(i));
 	}
+	for (uint32_t i = 1; i < used(LIVE_TAGS); i++)
+		move->pool_units += memory_tag(i)->pool != 0 ? UNITS(struct live_pool) : 0;
 }
 
 uint64_t move_bytes(const struct move *move, enum live_region region)
@@ -322,5 +324,8 @@ void move_all(struct move *move)
 		if (!move_has(&move->records, i))
 			add_to_other(move, memory_record(i));
 	}
+	for (uint32_t i = 1; i < used(LIVE_TAGS); i++)
+		memory_tag(i)->pool =
+			copy_units(move, memory_tag(i)->pool, UNITS(struct live_pool));
 	move_sampled(move);
 }

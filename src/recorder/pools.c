@@ -11,6 +11,7 @@
 #include "recorder/pools.h"
 
 #include "base/hash.h"
+#include "recorder/evict.h"
 #include "recorder/gate.h"
 #include "recorder/hook.h"
 #include "recorder/lock.h"
@@ -498,6 +499,8 @@ struct slot *pools_begin(const uintptr_t *frame)
 	if (slot == NULL)
 		return NULL;
 	hook_record(frame);
+	if (UNLIKELY(sample_filters) && slot->inside == 0 && evict_is_due())
+		evict();
 	if (gate_enter(slot))
 		return slot;
 	hook_leave();

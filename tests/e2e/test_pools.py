@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from alone import folder_on_tmpfs, preloaded
 from compiled import compile_c, losses
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
@@ -115,6 +116,59 @@ def test_sampled_pools_are_estimated(target, record, report_json):
     assert abs(many["total_bytes"] - 720000) < 6 * (1000 * 720000) ** 0.5
     assert abs(many["live_bytes"] - 240000) < 6 * (1000 * 240000) ** 0.5
     assert not losses(report_json(run.path)["processes"][0])
+
+
+EVICTS = """
+#include <heapgauge/heapgauge.h>
+#include <unistd.h>
+enum { BLOCK = 100000, STACKS = 40000 };
+static hg_pool kept, passing;
+static char *at = (char *)(1L << 40); /* nobody looks there */
+static int way;
+static void step_0(int depth);
+static void step_1(int depth);
+__attribute__((noinline)) static void go(int depth)
+{
+    if (depth == 16) {
+        hg_pool_alloc(passing, at, BLOCK);
+        hg_pool_free(passing, at);
+    } else if (way >> depth & 1)
+        step_1(depth + 1);
+    else
+        step_0(depth + 1);
+    __asm__ volatile("");
+}
+__attribute__((noinline)) static void step_0(int depth) { go(depth); __asm__ volatile(""); }
+__attribute__((noinline)) static void step_1(int depth) { go(depth); __asm__ volatile(""); }
+int main(void)
+{
+    kept = hg_pool_new("kept");
+    passing = hg_pool_new("passing");
+    for (long i = 1; i <= 50; i++)
+        hg_pool_alloc(kept, at + i * BLOCK, BLOCK);
+    for (way = 0; way < STACKS; way++)
+        go(0);
+    for (long i = 1; i <= 20; i++)
+        hg_pool_free(kept, at + i * BLOCK);
+    return 0;
+}
+"""
+
+
+def test_pools_stay_right_when_stacks_make_room(scratch, build, clean_env, report_json):
+    program = compile_c(scratch, "evicts", EVICTS, f"-I{INCLUDE}")
+    own = {"HEAPGAUGE_MODE": "sample", "HEAPGAUGE_INTERVAL": "64KiB", "HEAPGAUGE_BUDGET": "16MiB", "HEAPGAUGE_KEEP": "1"}
+    with folder_on_tmpfs() as folder:
+        subprocess.run([program], env=preloaded(build, clean_env, folder, **own), check=True, timeout=60)
+        (live,) = pathlib.Path(folder).glob("*.live")
+        pools = pools_of(report_json, live)
+        process = report_json(live)["processes"][0]
+    assert process["health"]["evicted_stacks"] > 1000
+    kept, passing = ({key: pools[name][key] for key in KEYS} for name in ("kept", "passing"))
+    assert kept == dict(zip(KEYS, (50, 5_000_000, 20, 3_000_000, 30, 5_000_000, 1)))
+    # Those whose stacks went are counted as [other], and so in no pool.
+    assert passing["live_blocks"] == 0 and 0 < passing["calls"] <= 40000
+    assert (passing["max_bytes"], passing["pools"]) == (100_000, 1)
 
 
 def test_exports_keep_pools_apart(recorded, heapgauge, scratch):
