@@ -102,7 +102,7 @@ static const struct option_row rows[] = {
 		     "take one when it comes true: " TRIGGER_WORDS " to heapgauge; may be repeated",
 		     .group = "Snapshots" },
 	[OPT_WRITE_ON] = { "write-on", 0, "CONDITION",
-			   "write a recording then, and go on; may be repeated",
+			   "write a recording of the process then, and go on; may be repeated",
 			   .group = "Snapshots" },
 	[OPT_WRITE_LIMIT] = { "write-limit", 0, "N",
 			      "at most N of these: FILE.1.hg to FILE.N.hg; none is ever replaced",

@@ -249,9 +249,10 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 {
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
-	target->conditions = triggers;
-	if (!target->triggers)
+	if (!target->triggers) {
+		target->conditions = triggers;
 		target->triggers = calloc(triggers->list.count + 1, sizeof *target->triggers);
+	}
 	follow_pressure(target, at_ns);
 	struct trigger_input input = {
 		.at_ns = at_ns,

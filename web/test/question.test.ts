@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an address to a question, and back.
 import { describe, expect, it } from 'vitest';
+import { findMoment, momentsOf } from '../src/model/moments';
 import { ask, canonical, command, costParams, ignoredFilters, shellWord } from '../src/model/query';
 import { parseFilter } from '../src/parts/filters';
 import { changed, formatState, moved, parseState } from '../src/model/state';
+import type { TimelineResult } from '../src/model/types';
 
 describe('the address holds the state', () => {
 	it.each(['#/start', '#/sites?cost=leaked&focus=a%2Bb&focus=c&sort=-calls', '#/flame?cost=live&at=snap%3A3&minus=snap%3A1&zoom=0*12.3'])(
@@ -114,5 +116,25 @@ describe('the filter box', () => {
 	it('does nothing with nothing', () => {
 		expect(parseFilter('  ')).toBeUndefined();
 		expect(parseFilter('module:')).toBeUndefined();
+	});
+});
+
+describe('a running process', () => {
+	it('is named by its number in a command, and a comparison by the page alone', () => {
+		expect(command(['process 47'], undefined, 'sites', [['cost', 'live']], 47)).toBe('heapgauge report --pid 47 --view sites --cost live');
+		expect(command(['process 47'], 'old.hg', 'sites', [['compare', '1']], 47)).toBe('heapgauge view --pid 47 --against old.hg');
+	});
+	it('has moments by their time, since their numbers change when some are thinned out', () => {
+		const timeline = {
+			run: { duration_ns: 3e9 },
+			timeline: [
+				{ at_ns: 1.5e9, snapshot: 1, peak: false },
+				{ at_ns: 2.5e9, snapshot: 2, peak: false },
+			],
+		} as unknown as TimelineResult;
+		const words = (live: boolean) => momentsOf(timeline, live).map((moment) => moment.word);
+		expect(words(true)).toEqual(['time:1.5s', 'time:2.5s', 'end']);
+		expect(words(false)).toEqual(['snap:1', 'snap:2', 'end']);
+		expect(findMoment(momentsOf(timeline, true), 'time:1.4s')?.at).toBe(1.5e9);
 	});
 });

@@ -93,7 +93,9 @@ export function command(files: readonly string[], before: string | undefined, vi
 	const index = Number(params.find(([key]) => key === 'file')?.[1] ?? 0);
 	const file = files[index] ?? files[0] ?? 'FILE';
 	const named = compares ? [before ?? 'OLD', file] : [file];
-	const whose = livePid && !compares ? ['--pid', String(livePid)] : named.map(shellWord);
+	/* Only the page compares a running process. */
+	if (livePid && compares) return ['heapgauge view --pid', livePid, '--against', shellWord(before ?? 'OLD')].join(' ');
+	const whose = livePid ? ['--pid', String(livePid)] : named.map(shellWord);
 	const words = ['heapgauge', compares ? 'diff' : 'report', ...whose, '--view', view];
 	for (const [key, value] of params) {
 		if (key === 'compare' || key === 'file') continue;
