@@ -70,6 +70,91 @@ class tagged_resource : public std::pmr::memory_resource
 	std::pmr::memory_resource *upstream_;
 };
 
+/* An allocator of the program's own, which tells what it gives out: hg_pool_alloc and the others, with all blocks ending
+ * when it does. */
+class pool
+{
+      public:
+	explicit pool(const char *name) noexcept : pool_(hg_pool_new(name))
+	{
+	}
+	~pool()
+	{
+		hg_pool_end(pool_);
+	}
+	pool(const pool &) = delete;
+	pool &operator=(const pool &) = delete;
+
+	void alloc(const void *address, std::size_t bytes) const noexcept
+	{
+		hg_pool_alloc(pool_, address, bytes);
+	}
+	void resize(const void *old, const void *address, std::size_t bytes) const noexcept
+	{
+		hg_pool_resize(pool_, old, address, bytes);
+	}
+	void free(const void *address) const noexcept
+	{
+		hg_pool_free(pool_, address);
+	}
+	void reset() const noexcept
+	{
+		hg_pool_reset(pool_);
+	}
+
+      private:
+	hg_pool pool_;
+};
+
+/* In front of a resource that keeps memory for itself, such as a pool or a monotonic buffer: each block that it gives out is
+ * one of a pool of that name, beside the memory that it takes in turn.
+ *
+ *	std::pmr::monotonic_buffer_resource buffer;
+ *	heapgauge::pool_resource requests{"requests", &buffer};
+ *	std::pmr::vector<int> numbers{&requests}; */
+class pool_resource : public std::pmr::memory_resource
+{
+      public:
+	explicit pool_resource(
+		const char *name,
+		std::pmr::memory_resource *upstream = std::pmr::get_default_resource()) noexcept
+	    : pool_(name), upstream_(upstream)
+	{
+	}
+
+	std::pmr::memory_resource *upstream_resource() const noexcept
+	{
+		return upstream_;
+	}
+	/* The resource behind it was released: all blocks are gone. */
+	void released() const noexcept
+	{
+		pool_.reset();
+	}
+
+      private:
+	void *do_allocate(std::size_t bytes, std::size_t alignment) override
+	{
+		void *block = upstream_->allocate(bytes, alignment);
+
+		pool_.alloc(block, bytes);
+		return block;
+	}
+	void do_deallocate(void *block, std::size_t bytes, std::size_t alignment) override
+	{
+		pool_.free(block);
+		upstream_->deallocate(block, bytes, alignment);
+	}
+	/* What one gave out, another would not know. */
+	bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+	{
+		return this == &other;
+	}
+
+	pool pool_;
+	std::pmr::memory_resource *upstream_;
+};
+
 /* Calls f in a scope and returns what it returns: `auto tree = heapgauge::in("parser", [&] { return parse(text); });` */
 template <typename F> decltype(auto) in(const char *name, F &&f)
 {

@@ -3,6 +3,7 @@
 
 import csv
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -178,3 +179,82 @@ def test_exports_keep_pools_apart(recorded, heapgauge, scratch):
         rows = list(csv.DictReader(lines))
     assert {row["kind"] for row in rows} == {"pool"}
     assert {row["pool"] for row in rows} >= {"kept", "slabs"}
+
+
+RUST = """
+fn take(pool: &heapgauge::Pool, room: &[u8], at: usize, bytes: usize) {
+    pool.alloc(room[at..].as_ptr(), bytes);
+}
+fn main() {
+    let room = vec![0u8; 1000];
+    let kept = heapgauge::Pool::new("kept");
+    for i in 0..10 {
+        take(&kept, &room, i * 50, 50);
+    }
+    kept.free(room.as_ptr());
+    kept.resize(room[50..].as_ptr(), room[900..].as_ptr(), 70);
+    {
+        let over = heapgauge::Pool::new("over");
+        take(&over, &room, 0, 1000);
+        over.reset();
+        take(&over, &room, 0, 500);
+    }
+    std::mem::forget(kept);
+}
+"""
+
+
+def test_pools_in_rust(scratch, record, report_json):
+    if not shutil.which("rustc"):
+        pytest.skip("no rustc")
+    crate = [*"rustc --edition=2021 --crate-type=rlib --crate-name=heapgauge -O -Dwarnings -Wmissing_docs".split()]
+    subprocess.run([*crate, INCLUDE.parent / "bindings/rust/src/lib.rs"], cwd=scratch, check=True)
+    (scratch / "a.rs").write_text(RUST)
+    rustc = [*"rustc --edition=2021 -Dwarnings -g --extern heapgauge=libheapgauge.rlib a.rs -o program".split()]
+    subprocess.run(rustc, cwd=scratch, check=True)
+    subprocess.run([scratch / "program"], check=True)
+    pools = pools_of(report_json, record([scratch / "program"]).path)
+    got = {name: tuple(row[key] for key in KEYS) for name, row in pools.items()}
+    assert got == {"kept": (11, 570, 2, 470, 9, 500, 1), "over": (2, 1500, 2, 0, 0, 1000, 1)}
+
+
+CXX = """
+#include <heapgauge/heapgauge.hpp>
+#include <list>
+#include <vector>
+int main()
+{
+    std::pmr::monotonic_buffer_resource buffer;
+    heapgauge::pool_resource requests{"requests", &buffer};
+    auto *numbers = new std::pmr::vector<int>{&requests};
+    numbers->reserve(100);
+    {
+        std::pmr::list<long> list{&requests};
+        for (int i = 0; i < 5; i++)
+            list.push_back(i);
+    }
+    {
+        heapgauge::pool over{"over"};
+        over.alloc(numbers, 10);
+        over.resize(numbers, numbers, 20);
+        over.alloc(&over, 3);
+        over.free(&over);
+    }
+    hg_snapshot("end");
+    return 0;
+}
+"""
+
+
+def test_pools_in_cxx(scratch, record, report_json):
+    (scratch / "a.cc").write_text(CXX)
+    strict = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-g"]
+    subprocess.run(["g++", *strict, f"-I{INCLUDE}", scratch / "a.cc", "-o", scratch / "program"], check=True)
+    subprocess.run([scratch / "program"], check=True)
+    run = record([scratch / "program"])
+    pools = pools_of(report_json, run.path)
+    # The resource ends with main, and its blocks with it.
+    assert [pools["requests"][key] for key in ("calls", "total_bytes", "frees", "live_bytes")] == [6, 400 + 5 * 24, 6, 0]
+    assert tuple(pools["over"][key] for key in KEYS) == (3, 33, 3, 0, 0, 23, 1)
+    at_snapshot = report_json(run.path, "sites", "--pool", "requests", "--at", "snap:end")["sites"]
+    assert sum(site["live_bytes"] for site in at_snapshot) == 400

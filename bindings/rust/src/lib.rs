@@ -21,11 +21,13 @@
 
 mod alloc;
 mod control;
+mod pool;
 mod recorder;
 mod stats;
 
 pub use alloc::Alloc;
 pub use control::{label, mark, set_mode, set_stacks, snapshot, start, stop, Context, InContext, Label, Mode, Place};
+pub use pool::Pool;
 pub use stats::{sites, stats, tag_stats, tags, Numbers, Order, SiteStats, Stats, TagStats};
 
 use core::ffi::c_void;
