@@ -115,9 +115,8 @@ class pool
 class pool_resource : public std::pmr::memory_resource
 {
       public:
-	explicit pool_resource(
-		const char *name,
-		std::pmr::memory_resource *upstream = std::pmr::get_default_resource()) noexcept
+	explicit pool_resource(const char *name, std::pmr::memory_resource *upstream =
+							 std::pmr::get_default_resource()) noexcept
 	    : pool_(name), upstream_(upstream)
 	{
 	}
