@@ -42,6 +42,11 @@ static void wild_cells(struct process_rows *rows, uint64_t *random)
 		WILD(c->reallocs.grown_calls);
 		WILD(c->reallocs.old_bytes);
 		WILD(c->reallocs.new_bytes);
+		WILD(c->samples.taken);
+		WILD(c->samples.calls_variance);
+		WILD(c->samples.frees_variance);
+		WILD(c->samples.bytes_variance);
+		WILD(c->samples.freed_variance);
 	}
 	for (size_t i = 0; i < rows->bar_count; i++)
 		WILD(rows->bars[i].count);
@@ -97,8 +102,10 @@ static void wild_process(struct process_rows *rows, uint64_t *random)
 	WILD(p->map_calls);
 	WILD(p->map_bytes);
 	WILD(p->health[unit_random(random) % HEALTH_COUNT]);
-	for (size_t i = 0; i < rows->site_count; i++)
+	for (size_t i = 0; i < rows->site_count; i++) {
 		WILD(rows->sites[i].born_ns);
+		WILD(rows->sites[i].interval);
+	}
 }
 
 static struct recording wild_recording(uint64_t *random)
