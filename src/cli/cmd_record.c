@@ -92,7 +92,9 @@ static const struct option_row rows[] = {
 			    "count blocks that are larger without their stack" },
 	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
 			.fallback = "256" },
-	[OPT_BUDGET] = { "budget", 0, "SIZE", "memory the recorder may take, e.g. 64MiB",
+	[OPT_BUDGET] = { "budget", 0, "BUDGET",
+			 "memory the recorder may take, e.g. 64MiB; or the processor's time that samples may take, "
+			 "e.g. 0.5%: their interval grows until they do; may be repeated",
 			 .fallback = "a tenth of the free memory or a third of the live heap" },
 	[OPT_CHECK] = { "check", 0, "FILE",
 			"hold it to the budgets in FILE at the end, as `heapgauge check --budgets` does" },
@@ -191,6 +193,30 @@ static void say(void *context, bool problem, const char *sentence)
 	cli_error("%s", sentence);
 }
 
+/* Memory, or a share of the processor's time. */
+static int take_budget(struct collect_options *collect, const char *value, struct error *error)
+{
+	uint64_t bytes;
+	char *end;
+	double percent = strtod(value, &end);
+
+	if (end != value && strcmp(end, "%") == 0) {
+		if (!(percent > 0 && percent <= 100))
+			return error_set(error,
+					 "--budget takes more than 0%% and at most 100%%, not %s",
+					 value);
+		collect->cpu_millionths = (uint32_t)(percent * 1e4) + 1;
+		return 0;
+	}
+	if (!units_parse_bytes(value, &bytes) || bytes == 0)
+		return error_set(
+			error,
+			"--budget takes a size such as 64MiB, or a share such as 0.5%%, not %s",
+			value);
+	collect->budget_bytes = bytes;
+	return 0;
+}
+
 static int take_size(int option, const char *value, const char *example, uint64_t *ret,
 		     struct error *error)
 {
@@ -276,7 +302,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		collect->depth_limit = (uint32_t)number;
 		break;
 	case OPT_BUDGET:
-		return take_size(option, value, "64MiB", &collect->budget_bytes, error);
+		return take_budget(collect, value, error);
 	case OPT_PID:
 		status = take_number(option, value, INT32_MAX, "the number of a process", &number,
 				     error);
@@ -340,6 +366,8 @@ static int check(const struct arguments *arguments, struct error *error)
 {
 	if (is_typed(arguments, OPT_INTERVAL) && arguments->collect.mode != LIVE_MODE_SAMPLE)
 		return error_set(error, "--interval goes with --mode sample");
+	if (arguments->collect.cpu_millionths && arguments->collect.mode != LIVE_MODE_SAMPLE)
+		return error_set(error, "a budget in percent is about samples: add --mode sample");
 	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))
 		return error_set(error, "--write-limit goes with --write-on CONDITION");
 	return arguments->pid ? check_pid(arguments, error) : 0;

@@ -41,10 +41,11 @@ struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL at the end; argv[0] is not NULL */
 	const char *
 		output; /* NULL = heapgauge.PROGRAM.PID.hg, of a rank heapgauge.PROGRAM.rankN.PID.hg */
-	const char *recorder;  /* path of libheapgauge.so, as recorder_find gives it */
-	const char *version;   /* of heapgauge */
-	uint32_t depth_limit;  /* frames kept; 1..LIVE_DEPTH_MAX */
-	uint64_t budget_bytes; /* 0 = what budget.h says */
+	const char *recorder;	 /* path of libheapgauge.so, as recorder_find gives it */
+	const char *version;	 /* of heapgauge */
+	uint32_t depth_limit;	 /* frames kept; 1..LIVE_DEPTH_MAX */
+	uint32_t cpu_millionths; /* of its processor time that samples may take; 0 = not limited */
+	uint64_t budget_bytes;	 /* 0 = what budget.h says */
 	enum collect_children children;
 	struct ranks ranks;
 	enum live_mode mode;

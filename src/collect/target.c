@@ -34,6 +34,7 @@ static void fill_control(struct live_control *control, const struct collect_opti
 	control->mode = options->begins_dormant ? LIVE_MODE_DORMANT : options->mode;
 	control->mode_on = options->mode;
 	control->interval = options->interval;
+	control->cpu_millionths = options->cpu_millionths;
 	control->stack_least_bytes = options->stack_least_bytes;
 	control->stack_most_bytes = options->stack_most_bytes;
 	if (options->wraps)

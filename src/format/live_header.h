@@ -104,9 +104,9 @@ struct live_control {
 	uint32_t birth_code; /* live_birth_code(clock_ms), kept beside it */
 	uint32_t
 		hold_until_ms; /* before that nothing is moved: somebody outside goes by the numbers of records */
-	uint32_t mode;	      /* enum live_mode */
-	uint32_t depth_limit; /* frames kept; 1..LIVE_DEPTH_MAX */
-	uint32_t pad0;
+	uint32_t mode;		 /* enum live_mode */
+	uint32_t depth_limit;	 /* frames kept; 1..LIVE_DEPTH_MAX */
+	uint32_t cpu_millionths; /* of processor time that samples may take; 0 = not limited */
 	uint64_t budget_bytes;
 	uint64_t budget_limit_bytes; /* up to this, at least live heap / LIVE_HEAP_SHARE */
 	uint32_t profile;	     /* the collector's number of this profile; half of a ticket */

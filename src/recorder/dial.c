@@ -7,6 +7,7 @@
 
 #include "recorder/gate.h"
 #include "recorder/own.h"
+#include "recorder/pace.h"
 
 enum {
 	DORMANT_BYTES = 1 << 20, /* that a dormant thread allocates between two looks at the dial */
@@ -103,11 +104,20 @@ static int64_t draw(struct thread_state *self)
 	return MIN(distance, most);
 }
 
+/* The interval of the samples to come. */
+static uint64_t interval_now(void)
+{
+	uint64_t asked = memory.control->interval;
+
+	asked = asked != 0 ? MAX(asked, (uint64_t)SAMPLE_INTERVAL_MIN) : SAMPLE_INTERVAL_DEFAULT;
+	asked <<= __atomic_load_n(&pace_doublings, __ATOMIC_RELAXED);
+	return MIN(asked, (uint64_t)SAMPLE_INTERVAL_MAX);
+}
+
 /* Begins what the dial says. True: the next block is to be counted, with or without its stack. */
 static bool begin(struct thread_state *self)
 {
 	uint32_t mode = *dial_mode;
-	uint64_t interval = memory.control->interval;
 
 	self->interval = 0;
 	self->left = 0;
@@ -121,10 +131,7 @@ static bool begin(struct thread_state *self)
 		self->left = DORMANT_BYTES;
 		return false;
 	}
-	if (interval == 0)
-		interval = SAMPLE_INTERVAL_DEFAULT;
-	self->interval =
-		MIN(MAX(interval, (uint64_t)SAMPLE_INTERVAL_MIN), (uint64_t)SAMPLE_INTERVAL_MAX);
+	self->interval = interval_now();
 	self->left = (uint64_t)draw(self) + 1;
 	return false;
 }
@@ -166,7 +173,8 @@ NOINLINE uint64_t dial_judge(uint64_t size)
 
 	if (interval == 0 || !is_sample(self, size))
 		return DIAL_NOT;
-	if (self->left == 0 || *dial_mode != LIVE_MODE_SAMPLE)
+	/* A distance may be drawn anew at any time. */
+	if (self->left == 0 || interval != interval_now() || *dial_mode != LIVE_MODE_SAMPLE)
 		begin(self);
 	return interval;
 }

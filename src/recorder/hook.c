@@ -14,6 +14,7 @@
 #include "recorder/marks.h"
 #include "recorder/operators.h"
 #include "recorder/own.h"
+#include "recorder/pace.h"
 #include "recorder/pools.h"
 #include "recorder/rules.h"
 #include "recorder/sampled.h"
@@ -251,6 +252,8 @@ COLD void record_unknown_free(const void *block)
 
 NOINLINE bool record_free_sample(struct slot *slot, void *block)
 {
+	uint64_t began = pace_now();
+
 	if (!sampled_may_have(block) || !gate_enter(slot))
 		return false;
 	struct block entry = sampled_take(slot, (uintptr_t)block);
@@ -259,6 +262,7 @@ NOINLINE bool record_free_sample(struct slot *slot, void *block)
 		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
 			     slot->last_block == block);
 	gate_leave(slot);
+	pace_took_since(began);
 	return entry.record != 0;
 }
 
@@ -321,6 +325,8 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 	struct live_samples *samples = id != 0 ? sample_errors(record) : NULL;
 	uint64_t weight = sample_weight(size, interval);
 	uint64_t times = sample_times(weight, (uintptr_t)block);
+
+	own_tick(slot);
 	const struct block entry = { id, clock_birth(), size };
 
 	if (samples == NULL || !put_sample(slot, block, &entry, times)) {
@@ -377,6 +383,8 @@ NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint
 		return record_block(slot, block, size, slack, frame);
 	if (interval == DIAL_WITHOUT_STACK)
 		return record_unasked(slot, block, size, slack, frame);
+	uint64_t began = pace_now();
+
 	if (UNLIKELY(evict_is_due()) && slot->inside == 0)
 		evict();
 	if (!gate_enter(slot)) {
@@ -386,6 +394,7 @@ NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint
 	struct live_record *record = record_sample(slot, block, size, slack, interval, frame);
 
 	gate_leave(slot);
+	pace_took_since(began);
 	return record;
 }
 

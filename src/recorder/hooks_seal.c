@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prctl and syscall, for one request: a program that gives up system calls by seccomp. Strict seccomp leaves four, none of
+/* prctl and syscall, for few requests: a program that does without the time-stamp counter (pace.h); and one that gives up system calls by seccomp. Strict seccomp leaves four, none of
  * which is ours; a filter is asked what it would do to each of ours (filter.h). What would harm the program is not called
  * from then on; if that is opening memory, some is opened ahead. Everything is forwarded as it is. */
 #include <linux/seccomp.h>
@@ -10,6 +10,7 @@
 
 #include "recorder/filter.h"
 #include "recorder/hook.h"
+#include "recorder/pace.h"
 #include "recorder/sys.h"
 
 /* The next definition of syscall; NULL: not looked up yet. */
@@ -42,6 +43,8 @@ EXPORT int prctl(int option, ...)
 	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_FILTER)
 		before_seccomp(HOOK_FRAME(),
 			       filter_forbids((const struct sock_fprog *)argument[1]));
+	if (option == PR_SET_TSC)
+		pace_stop();
 	return next_found()->prctl(option, argument[0], argument[1], argument[2], argument[3]);
 }
 

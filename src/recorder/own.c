@@ -30,6 +30,7 @@ enum {
 	DIR_BYTES = 256,
 	FILE_BYTES = DIR_BYTES + 128,
 	NAME_BYTES = 48,
+	MILLIONTHS_OF_PERCENT = 10000,
 	FILE_TRIES = 64,
 	FILE_MODE = 0600,
 	FILE_FLAGS = 02 | 0100 | 0200 | 0400000 | 02000000, /* RDWR CREAT EXCL NOFOLLOW CLOEXEC */
@@ -57,7 +58,8 @@ static clock_fn *coarse_clock;
 static struct {
 	char dir[DIR_BYTES];
 	uint64_t budget_bytes; /* 0 = not said */
-	uint64_t interval;     /* of samples */
+	uint32_t cpu_millionths;
+	uint64_t interval; /* of samples */
 	uint32_t depth;
 	char wraps[WRAPS_TEXT_MAX + 1];
 	uint32_t mode; /* enum live_mode */
@@ -76,7 +78,31 @@ static uint64_t size_of(const char *text)
 		if ((*text & ~32) == units[i])
 			return value << 10 * (i + 1);
 	}
-	return *text == 0 ? value : 0;
+	return *text == 0 || *text == ',' ? value : 0;
+}
+
+/* "16MiB", "0.5%", or both with a comma between them. */
+static void take_budget(const char *text)
+{
+	while (*text) {
+		uint64_t millionths = 0, unit = MILLIONTHS_OF_PERCENT;
+		const char *at = text;
+
+		for (; *at >= '0' && *at <= '9' && millionths < 1u << 30; at++)
+			millionths =
+				millionths * 10 + (uint64_t)(*at - '0') * MILLIONTHS_OF_PERCENT;
+		if (*at == '.')
+			at++;
+		for (; *at >= '0' && *at <= '9'; at++)
+			millionths += (uint64_t)(*at - '0') * (unit /= 10);
+		if (*at == '%')
+			settings.cpu_millionths = (uint32_t)MIN(millionths, (uint64_t)UINT32_MAX);
+		else
+			settings.budget_bytes = size_of(text);
+		while (*at && *at != ',')
+			at++;
+		text = *at ? at + 1 : at;
+	}
 }
 
 /* By their first letters: no two are alike. */
@@ -113,7 +139,7 @@ static void read_settings(void)
 	const char *dir = variable(LIVE_ENV_DIR);
 	uint64_t depth = size_of(variable(LIVE_ENV_DEPTH));
 
-	settings.budget_bytes = size_of(variable(LIVE_ENV_BUDGET));
+	take_budget(variable(LIVE_ENV_BUDGET));
 	settings.mode = mode_of(variable(LIVE_ENV_MODE));
 	settings.interval = size_of(variable(LIVE_ENV_INTERVAL));
 	if (settings.interval < SAMPLE_INTERVAL_MIN || settings.interval > SAMPLE_INTERVAL_MAX)
@@ -355,6 +381,7 @@ static void fill_control(struct room room, uint64_t folder_room)
 	control->mode = settings.mode;
 	control->interval = settings.interval;
 	control->depth_limit = settings.depth;
+	control->cpu_millionths = settings.cpu_millionths;
 	control->follow_fork = 1;
 	append_text((char *)control + LIVE_WRAPS_AT, 0, sizeof settings.wraps, settings.wraps);
 	control->budget_bytes = MIN(room.budget_bytes, folder_room);

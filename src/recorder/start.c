@@ -27,6 +27,7 @@
 #include "recorder/maps.h"
 #include "recorder/marks.h"
 #include "recorder/own.h"
+#include "recorder/pace.h"
 #include "recorder/pools.h"
 #include "recorder/rules.h"
 #include "recorder/sampled.h"
@@ -282,6 +283,7 @@ static bool furnish(bool forked)
 	start_was_forked = forked;
 	dial_start();
 	evict_start();
+	pace_start();
 	stack_start();
 	allocator_probe();
 	return rules_start() && sites_start();
