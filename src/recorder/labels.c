@@ -126,7 +126,7 @@ bool labels_with(struct slot *slot, uint32_t *tag, const char *key, const char *
 		count -= count > 0;
 		if (below == 0)
 			continue;
-		at = tags_child(slot, at, below);
+		at = tags_below(slot, at, below);
 		if (at == 0)
 			return false;
 	}

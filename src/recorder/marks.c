@@ -47,7 +47,7 @@ void marks_moved(void)
 /* Without leave to ask the clock: the collector's, which is a millisecond coarse. */
 static uint64_t now_ns(void)
 {
-	struct timespec now;
+	struct timespec now = { 0 };
 
 	if (!sys_may(SYS_OTHERS) ||
 	    sys_failed(sys_call3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0)))

@@ -180,7 +180,8 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 	return id;
 }
 
-uint32_t tags_child(struct slot *slot, uint32_t parent, uint32_t name)
+/* The tag of a name below another, made if need be; 0 = no memory, or too deep. */
+static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 {
 	const struct live_tag *above = memory_tag(parent), *named = memory_tag(name);
 	uint64_t hash = child_hash(parent, name);
@@ -247,7 +248,7 @@ static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t 
 
 	if (near->key == key)
 		return near;
-	uint32_t tag = tags_child(slot, parent, name);
+	uint32_t tag = child_of(slot, parent, name);
 
 	if (tag == 0)
 		return NULL;

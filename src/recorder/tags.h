@@ -44,12 +44,10 @@ void tags_recover(struct slot *slot);
 
 /* The tag of a name below the root; 0 = no memory. Inside a hook. */
 uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text);
-/* The tag of a name below another, from memory if it is remembered; 0 = no memory, or too deep. */
-uint32_t tags_below(struct slot *slot, uint32_t parent, uint32_t name);
 /* The same if there is one already. */
 uint32_t tags_known_name(struct slot *slot, enum live_tag_kind kind, const char *text);
-/* The tag of a name below another, made if need be; 0 = no memory, or too deep. */
-uint32_t tags_child(struct slot *slot, uint32_t parent, uint32_t name);
+/* The tag of a name below another, from memory if it is remembered; 0 = no memory, or too deep. */
+uint32_t tags_below(struct slot *slot, uint32_t parent, uint32_t name);
 
 /* A name below a tag, and its place in `near`. */
 static ALWAYS_INLINE uint64_t tags_key(uint32_t parent, uint32_t name)
