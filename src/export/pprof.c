@@ -162,6 +162,24 @@ static void put_word(struct writer *w, const char *key, const char *word)
 	buffer_release(&label);
 }
 
+/* What the program gave by hg_label, by its own keys. */
+static void put_labels(struct writer *w, const struct entry *e)
+{
+	const char *labels[PROFILE_LABELS_MAX];
+	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+
+	for (size_t i = 0; i < count; i++) {
+		AUTO(arena_release) struct arena arena = ARENA_INIT;
+		size_t length = strcspn(labels[i], "=");
+		const char *key = arena_string(&arena, span_of(labels[i], length));
+
+		key = key ? intern_text(&w->tags, key) : NULL;
+		w->failed |= !key;
+		if (key)
+			put_word(w, key, labels[i] + length + 1);
+	}
+}
+
 /* A tag as a label: pprof -tagfocus, -tags and -tagroot know it. */
 static void put_tag(struct writer *w, const struct entry *e)
 {
@@ -173,6 +191,7 @@ static void put_tag(struct writer *w, const struct entry *e)
 		put_word(w, "tag", path);
 	if (*pool)
 		put_word(w, "pool", pool);
+	put_labels(w, e);
 }
 
 static void put_sample(struct writer *w, const struct entry *e)

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from exports import output_of, scene, tool  # noqa: F401
+from compiled import compile_c
+from exports import ROOT, output_of, scene, tool  # noqa: F401
 
 TYPES = {"alloc_objects": "calls", "alloc_space": "total", "inuse_objects": "blocks", "inuse_space": "live"}
 ALL_NODES = ["-nodefraction=0", "-edgefraction=0", "-nodecount=1000000", "-unit=B"]
@@ -51,8 +52,9 @@ def raw(path):
             stack = [name for at in values[2].split() for name in names[int(at)]]
             samples.append((dict(zip(types, map(int, values[1].split()))), stack, {}))
         else:
-            key, value = re.fullmatch(r" +(\w+):\[(.*)\]", line).groups()
-            samples[-1][2][key] = value
+            labels = re.findall(r" (\w+):\[(.*?)\](?= |$)", line)
+            assert labels, line
+            samples[-1][2].update(labels)
     return samples, mappings
 
 
@@ -149,6 +151,35 @@ def test_pprof_has_the_program_first_and_build_ids(scene):
     assert first[2].endswith("/exported")
     notes = output_of("readelf", "-n", first[2])
     assert f"Build ID: {first[3]}" in notes
+
+
+LABELLED = """
+#include <heapgauge/heapgauge.h>
+#include <stdlib.h>
+static void *volatile kept;
+static __attribute__((noinline)) void take(size_t n) { kept = malloc(n); }
+int main(void) {
+    HG_SCOPE("request");
+    { HG_LABEL("tenant", "acme"); take(100); { HG_LABEL("phase", "load"); take(20); } }
+    { HG_LABEL("tenant", "initech"); take(3000); }
+    return 0;
+}
+"""
+
+
+def test_labels_of_the_program_are_labels_of_pprof(scratch, record, heapgauge):
+    run = record([compile_c(scratch, "labelled", LABELLED, f"-I{ROOT / 'include'}")])
+    path = scratch / "labelled.pb.gz"
+    output_of(heapgauge, "export", run.path, "--format", "pprof", "-o", path)
+    samples, _ = raw(path)
+    held = {tuple(sorted(labels.items())): values["inuse_space"] for values, stack, labels in samples if "take" in stack}
+    assert held == {
+        (("tag", "request/tenant=acme"), ("tenant", "acme")): 100,
+        (("phase", "load"), ("tag", "request/tenant=acme/phase=load"), ("tenant", "acme")): 20,
+        (("tag", "request/tenant=initech"), ("tenant", "initech")): 3000,
+    }
+    text = pprof("-top", "-tagfocus=tenant=acme", "-sample_index=inuse_space", *ALL_NODES, path)
+    assert "of 120B total" in text or re.search(r"\b120B\b", text)
 
 
 def test_pprof_of_several_processes_labels_them(scene):
