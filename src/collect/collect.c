@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collector's loop: one thread that waits in one poll for recorders that connect, for ends and for signals, and
- * wakes about every millisecond to move the clock of every living process. A wake costs a poll, a clock read and two
+ * wakes about every millisecond (ten, if it samples) to move the clock of every living process. A wake costs a poll, a clock read and two
  * stores per process; totals and series come on top every 10 ms and more. Whatever may take milliseconds is a worker's:
  * snapshots (sample.c) and the encoding of processes that have ended (encoder.c).
  *
@@ -35,6 +35,7 @@
 #define PROGRESS_NS (200 * NS_PER_MS)
 /* Nobody to keep time for. */
 #define IDLE_NS (50 * NS_PER_MS)
+#define SAMPLED_TICK_NS (10 * NS_PER_MS)
 #define LIVES_ON_NS (300 * NS_PER_MS)
 
 uint64_t collector_now(void)
@@ -295,6 +296,15 @@ static bool is_over(struct collector *c, uint64_t now_ns)
 	return c->silent_count == 0;
 }
 
+/* How long until the clocks move again. A millisecond, for lifetimes; that is some percent of a processor, which would be most of
+ * what sampling costs. */
+static uint64_t tick_ns(const struct collector *c)
+{
+	if (c->targets.count == 0 && c->pending.count == 0)
+		return IDLE_NS;
+	return c->options->mode == LIVE_MODE_SAMPLE ? SAMPLED_TICK_NS : NS_PER_MS;
+}
+
 static void run_loop(struct collector *c)
 {
 	uint64_t next_ns = collector_now();
@@ -310,12 +320,10 @@ static void run_loop(struct collector *c)
 		if (ready > 0 && count > 0)
 			handle_polls(c, count, now_ns);
 		if (now_ns >= next_ns || ready > 0) {
-			bool busy = c->targets.count > 0 || c->pending.count > 0;
-
 			tick(c, now_ns);
 			dumps_tell(c->dumps);
 			collector_pass_on(c, now_ns, false);
-			next_ns = now_ns + (busy ? NS_PER_MS : IDLE_NS);
+			next_ns = now_ns + tick_ns(c);
 		}
 		show_progress(c, now_ns);
 		if (is_over(c, now_ns))

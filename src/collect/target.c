@@ -26,6 +26,8 @@
 
 #define NS_PER_MS 1000000ull
 #define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
+enum { SAMPLED_MEMORIES = 10 };
+#define BUDGET_FAR_NS (500 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
 
 static void fill_control(struct live_control *control, const struct collect_options *options)
@@ -57,7 +59,10 @@ static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t 
 					budget_free_memory());
 	__atomic_store_n(&control->budget_limit_bytes, budget.limit_bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&control->budget_bytes, budget.bytes, __ATOMIC_RELAXED);
-	target->next_budget_ns = at_ns + BUDGET_INTERVAL_NS;
+	/* The kernel's files are dear to read: seldom, while the recorder is far from its budget. */
+	target->next_budget_ns =
+		at_ns +
+		(target->totals.own_bytes < budget.bytes / 4 ? BUDGET_FAR_NS : BUDGET_INTERVAL_NS);
 }
 
 uint64_t target_machine_memory(void)
@@ -86,6 +91,8 @@ struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *h
 	series_init(&target->series);
 	snapshots_init(&target->snapshots);
 	memories_init(&target->memories);
+	if (options->mode == LIVE_MODE_SAMPLE) /* the kernel walks all pages for each */
+		target->memories.interval_ns *= SAMPLED_MEMORIES;
 	target->cgroups = cgroups;
 	target->memory_bytes = target_machine_memory();
 	if (profile_make(&target->profile, hello->address_limit, collector, error) < 0) {
