@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sites with their cost, and beside it how often each is called and how fast it grows at this moment. Site ids of a running
- * process are never used again, so that two readings meet by id; a site that was not there before had nothing.
+ * process are never used again, so that two readings meet by id; a site that was not there before had nothing. But where stacks were
+ * given up meanwhile, all ids are others, and there are no rates until the next reading.
  *
  * A reading owns its counters and knows nothing of the profile it was made from. Pure otherwise.
  */
@@ -9,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/build.h"
 #include "analysis/selection.h"
@@ -21,9 +23,19 @@ struct counted {
 
 struct reading {
 	uint64_t at_ns; /* since the start of the process */
+	uint64_t evicted;
 	size_t count;
 	struct counted sites[]; /* by id */
 };
+
+static uint64_t evicted_stacks(const struct profile_process *process)
+{
+	for (size_t i = 0; i < process->health.count; i++) {
+		if (strcmp(process->health.at[i].name, "evicted_stacks") == 0)
+			return process->health.at[i].count;
+	}
+	return 0;
+}
 
 struct reading *reading_keep(const struct profile *profile)
 {
@@ -34,6 +46,7 @@ struct reading *reading_keep(const struct profile *profile)
 	if (!reading)
 		return NULL;
 	reading->at_ns = process->duration_ns;
+	reading->evicted = evicted_stacks(process);
 	reading->count = process->site_count;
 	for (size_t i = 0; i < process->site_count; i++) {
 		const struct profile_site *site = &process->sites[i];
@@ -212,6 +225,8 @@ struct result *rates_sites(const struct profile *profile, struct places *places,
 
 	if (selection_make(&selection, profile, places, query, ask, error) < 0)
 		return NULL;
+	if (before && before->evicted != evicted_stacks(&profile->processes[0]))
+		before = NULL;
 	struct result *result = calloc(1, sizeof *result);
 	const struct now *list = result ? sort_now(&selection, before, order) : NULL;
 
