@@ -39,18 +39,16 @@ static bool find_tables(const struct link_map *map, struct tables *ret)
 	*ret = (struct tables){ 0 };
 	for (const Elf64_Dyn *entry = map->l_ld; entry != NULL && entry->d_tag != DT_NULL;
 	     entry++) {
-		const void *at = lookup_place(map, entry);
-
 		if (entry->d_tag == DT_SYMTAB)
-			ret->symbols = at;
+			ret->symbols = lookup_place(map, entry);
 		else if (entry->d_tag == DT_STRTAB)
-			ret->names = at;
+			ret->names = lookup_place(map, entry);
 		else if (entry->d_tag == DT_VERSYM)
-			ret->versions = at;
+			ret->versions = lookup_place(map, entry);
 		else if (entry->d_tag == DT_GNU_HASH)
-			ret->gnu_hash = at;
+			ret->gnu_hash = lookup_place(map, entry);
 		else if (entry->d_tag == DT_HASH)
-			ret->sysv_hash = at;
+			ret->sysv_hash = lookup_place(map, entry);
 	}
 	return ret->symbols != NULL && ret->names != NULL;
 }

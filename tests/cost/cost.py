@@ -54,6 +54,7 @@ def workloads(build, scratch):
         "sqlite": [["/usr/bin/sqlite3", ":memory:", f".read {write_rows(scratch / f'{n}.sql', n)}"] for n in (600, 2400)],
         "python": [["/usr/bin/python3", "-S", HERE / "documents.py", str(n)] for n in (2, 5)],
         "scopes": [[build / "tests" / "cost-scopes", str(n)] for n in SCOPES],
+        "pools": [[build / "tests" / "cost-scopes", str(n), "pools"] for n in SCOPES],
         "snapshot": [[build / "tests" / "cost-scopes", str(n), "snapshots"] for n in SNAPSHOTS],
         "snapshot under churn": [[build / "tests" / "cost-scopes", str(CHURN), "churn", str(n)] for n in (0, CHURN_EVERY)],
         "paths, sampled": [[paths, "1", str(n)] for n in (100_000, 300_000)],

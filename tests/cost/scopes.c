@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the calls of <heapgauge/heapgauge.h> cost: `scopes N` enters and leaves N scopes, two deep; `scopes N snapshots` takes
- * N snapshots of a program with 64 stacks; `scopes N churn EVERY` makes and frees N blocks from 1024 stacks, with a snapshot after
+ * N snapshots of a program with 64 stacks; `scopes N pools` takes N blocks from a pool and gives them back; `scopes N churn EVERY` makes and frees N blocks from 1024 stacks, with a snapshot after
  * every so many. */
 #include <heapgauge/heapgauge.h>
 #include <stdlib.h>
@@ -42,12 +42,27 @@ static void churn(long rounds, long every)
 	}
 }
 
+static void __attribute__((noinline)) pairs(long rounds)
+{
+	hg_pool pool = hg_pool_new("pairs");
+	static char room[64 * 16];
+
+	for (long i = 0; i < rounds; i++) {
+		hg_pool_alloc(pool, &room[i % 64 * 16], 16);
+		hg_pool_free(pool, &room[i % 64 * 16]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	long rounds = argc > 1 ? atol(argv[1]) : 0;
 
 	if (argc > 3) {
 		churn(rounds, atol(argv[3]));
+		return 0;
+	}
+	if (argc > 2 && argv[2][0] == 'p') {
+		pairs(rounds);
 		return 0;
 	}
 	if (argc > 2) {

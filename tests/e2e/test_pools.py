@@ -181,6 +181,69 @@ def test_exports_keep_pools_apart(recorded, heapgauge, scratch):
     assert {row["pool"] for row in rows} >= {"kept", "slabs"}
 
 
+STORM = """
+#define _GNU_SOURCE
+#include <heapgauge/heapgauge.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/time.h>
+static hg_pool inside, kept;
+static char *room = (char *)(1L << 40); /* nobody looks there */
+static sigjmp_buf back;
+static volatile int may_jump;
+static volatile unsigned long storms;
+static void storm(int signal)
+{
+    hg_pool_alloc(inside, room, 5);
+    hg_pool_free(inside, room);
+    hg_pool_reset(inside);
+    storms++;
+    if (may_jump)
+        siglongjmp(back, 1);
+}
+int main(void)
+{
+    struct itimerval often = { { 0, 200 }, { 0, 200 } };
+    inside = hg_pool_new("inside");
+    kept = hg_pool_new("kept");
+    signal(SIGALRM, storm);
+    setitimer(ITIMER_REAL, &often, 0);
+    for (long i = 1; i <= 20000 || storms < 200; i++) {
+        hg_pool_alloc(kept, room + i * 3, 3);
+        hg_pool_free(kept, room + i * 3);
+    }
+    /* Left by siglongjmp at any instruction: what is lost is counted, nothing hangs. */
+    unsigned long until = storms + 300;
+    hg_pool torn = hg_pool_new("torn");
+    while (storms < until) {
+        if (sigsetjmp(back, 1) == 0)
+            may_jump = 1;
+        for (long i = 1; i < 1000 && storms < until; i++) {
+            hg_pool_alloc(torn, room + i * 3, 3);
+            hg_pool_free(torn, room + i * 3);
+        }
+        may_jump = 0;
+    }
+    may_jump = 0;
+    hg_pool_end(torn);
+    hg_pool last = hg_pool_new("last");
+    hg_pool_alloc(last, room, 11);
+    return 0;
+}
+"""
+
+
+def test_signals_at_any_instruction(scratch, record, report_json):
+    run = record([compile_c(scratch, "storm", STORM, f"-I{INCLUDE}")])
+    assert run.returncode == 0
+    pools = pools_of(report_json, run.path)
+    assert (pools["kept"]["live_bytes"], pools["kept"]["live_blocks"]) == (0, 0)
+    assert pools["kept"]["calls"] == pools["kept"]["frees"] >= 20000
+    assert pools["last"]["live_bytes"] == 11
+    lost = losses(report_json(run.path)["processes"][0])
+    assert set(lost) <= {"reentrant_calls", "abandoned_hooks", "repaired_blocks", "unknown_frees"}
+
+
 RUST = """
 fn take(pool: &heapgauge::Pool, room: &[u8], at: usize, bytes: usize) {
     pool.alloc(room[at..].as_ptr(), bytes);
