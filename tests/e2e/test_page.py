@@ -258,6 +258,19 @@ def test_reallocs_are_those_of_the_report(scene, report):
         assert (words(row["Reallocs"]), words(row["Grown"])) == (site["realloc"]["calls"], site["realloc"]["grown_calls"])
 
 
+def test_the_map_of_reallocs_holds_every_one(scene, report):
+    calls = sum(site["realloc"]["calls"] for site in report("reallocs", "--limit", "300")["sites"])
+    assert calls > 0 and sum(words({"text": cell["title"]}) for cell in scene("sizes")["steps"]) == calls
+
+
+def test_the_map_over_time_adds_up_what_sites_held(scene, report):
+    history = report("history", "--cost", "peak", "--limit", "300")
+    columns = list(zip(*scene("sizes")["course"]))
+    assert digits(columns[0][0]) >= 0 and len(columns) <= 18
+    held = [sum(max(0, site["history"][i]) for site in history["sites"]) for i in range(len(history["moments"]))]
+    assert {sum(digits(cell) for cell in column) for column in columns} <= set(held)
+
+
 def test_the_heat_map_holds_every_freed_block(scene, report):
     freed = sum(bar["count"] for bar in report("lifetimes")["lifetimes"])
     assert abs(sum(words({"text": cell["title"]}) for cell in scene("sizes")["heat"]) - freed) <= len(scene("sizes")["heat"])

@@ -26,6 +26,7 @@ const ADDRESSES = [
   "sizes",
   "sizes?tab=lifetimes",
   "sizes?tab=both",
+  "sizes?tab=course",
   "sizes?tab=reallocs",
   "threads",
   "threads?tab=handover",

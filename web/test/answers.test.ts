@@ -2,7 +2,7 @@
 // What is made of answers: layers, classes, matrices, moments, filters.
 import { describe, expect, it } from 'vitest';
 import { savingsOf } from '../src/model/advice';
-import { classOf, classRange, heatOf, sizeClasses } from '../src/model/distributions';
+import { classOf, classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../src/model/distributions';
 import { matrixOf } from '../src/model/handover';
 import { layersOf, stepped } from '../src/model/layers';
 import { findMoment, momentsOf, nearestMoment } from '../src/model/moments';
@@ -173,5 +173,38 @@ describe('tags', () => {
 			'b',
 			'/ none',
 		]);
+	});
+});
+
+describe('pictures of sizes', () => {
+	it('have every realloc where the means of its site are', () => {
+		const site = (calls: number, old: number, now: number) =>
+			({ realloc: { calls, old_bytes: calls * old, new_bytes: calls * now } }) as unknown as Site;
+		const grid = reallocGrid([site(10, 16, 64), site(5, 20, 100), site(1, 100, 16), { realloc: { calls: 0 } } as unknown as Site]);
+		expect(grid.total).toBe(16);
+		expect(grid.rows).toEqual([5, 6, 7]);
+		expect(grid.columns).toEqual([5, 6, 7]);
+		expect(grid.cells).toEqual([
+			[0, 0, 15],
+			[0, 0, 0],
+			[1, 0, 0],
+		]);
+		expect(reallocGrid([]).cells).toEqual([]);
+	});
+	it('add up what sites held over time by the size of their blocks', () => {
+		const history = {
+			moments: [0, 10, 20],
+			sites: [
+				{ process: 1, site: 1, history: [5, 6, 7] },
+				{ process: 1, site: 2, history: [100, -3, 50] },
+				{ process: 1, site: 3, history: [1, 1, 1] },
+			],
+		} as unknown as HistoryResult;
+		const sites = [64, 1000, 70].map((mean, i) => ({ process: 1, site: i + 1, mean_bytes: mean })) as unknown as Site[];
+		const grid = courseGrid(history, sites);
+		expect(grid.columns).toEqual([0, 10, 20]);
+		expect(grid.rows).toEqual([10, 9, 8, 7]);
+		expect(grid.cells[0]).toEqual([100, 0, 50]);
+		expect(grid.cells[3]).toEqual([6, 7, 8]);
 	});
 });

@@ -93,8 +93,17 @@ export const VIEWS = {
     const bars = await texts(page, ".side .bars [role=listitem]");
     await show(page, "sizes?tab=reallocs");
     const reallocs = await grid(page, "Sites by copied bytes");
+    const steps = await texts(page, ".heat td.full");
+    await show(page, "sizes?tab=course&cost=peak");
+    const course = await page.evaluate(() =>
+      [...document.querySelectorAll(".heat tbody tr")].map((row) =>
+        [...row.querySelectorAll("td")].map((cell) => cell.title),
+      ),
+    );
     await show(page, "sizes?tab=both");
     return {
+      steps,
+      course,
       sizes,
       lifetimes,
       bars,

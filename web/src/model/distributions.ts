@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes and lifetimes by classes of powers of two, over all sites or against each other.
-import type { Site, SizeRow } from './types';
+import type { HistoryResult, Site, SizeRow } from './types';
 
 /** 0 for 0, else the number of bits: 1, 2-3, 4-7, 8-15, ... */
 export function classOf(value: number): number {
@@ -46,6 +46,8 @@ export interface Heat {
 	times: number[];
 	/** By time, then by size. */
 	cells: number[][];
+	/** Of estimates: standard errors, by time, then by size. */
+	errors: number[][];
 	most: number;
 	total: number;
 }
@@ -56,6 +58,7 @@ export interface Heat {
  */
 export function heatOf(sites: readonly Site[]): Heat {
 	const cells = new Map<number, number>();
+	const variances = new Map<number, number>();
 	const sizes = new Set<number>();
 	const times = new Set<number>();
 	for (const site of sites) {
@@ -68,6 +71,7 @@ export function heatOf(sites: readonly Site[]): Heat {
 				sizes.add(at);
 				const key = time * 128 + at;
 				cells.set(key, (cells.get(key) ?? 0) + (life.count * size.count) / calls);
+				variances.set(key, (variances.get(key) ?? 0) + (((life.count_error ?? 0) * size.count) / calls) ** 2);
 			}
 		}
 	}
@@ -82,7 +86,86 @@ export function heatOf(sites: readonly Site[]): Heat {
 		sizes: columns,
 		times: rows,
 		cells: table,
+		errors: rows.map((time) => columns.map((size) => Math.sqrt(variances.get(time * 128 + size) ?? 0))),
 		most: Math.max(1, ...table.flat()),
 		total: table.flat().reduce((sum, value) => sum + value, 0),
 	};
+}
+
+/** Any numbers by two things; a cell by its row, then by its column. */
+export interface Grid {
+	columns: number[];
+	rows: number[];
+	cells: number[][];
+	/** Of estimates: standard errors, likewise. */
+	errors: number[][];
+	most: number;
+	total: number;
+}
+
+/** A sum and its variance. */
+interface Sum {
+	value: number;
+	variance: number;
+}
+
+class Sums {
+	private readonly by = new Map<string, Sum>();
+
+	add(column: number, row: number, value: number, error: number): void {
+		const key = `${column}.${row}`;
+		const known = this.by.get(key) ?? { value: 0, variance: 0 };
+		this.by.set(key, { value: known.value + value, variance: known.variance + error ** 2 });
+	}
+
+	at(column: number, row: number): Sum {
+		return this.by.get(`${column}.${row}`) ?? { value: 0, variance: 0 };
+	}
+}
+
+function gridOf(columns: number[], rows: number[], sums: Sums): Grid {
+	const cells = rows.map((row) => columns.map((column) => sums.at(column, row).value));
+	const errors = rows.map((row) => columns.map((column) => Math.sqrt(sums.at(column, row).variance)));
+	return { columns, rows, cells, errors, most: Math.max(1, ...cells.flat()), total: cells.flat().reduce((sum, value) => sum + value, 0) };
+}
+
+function span(classes: Iterable<number>): number[] {
+	const all = [...classes];
+	const low = Math.min(...all);
+	return all.length ? Array.from({ length: Math.max(...all) - low + 1 }, (_, i) => low + i) : [];
+}
+
+/** Reallocs by what blocks had before and after: a site's calls stand where its means are. */
+export function reallocGrid(sites: readonly Site[]): Grid {
+	const calls = new Sums();
+	const olds = new Set<number>();
+	const news = new Set<number>();
+	for (const { realloc } of sites) {
+		if (!realloc?.calls) continue;
+		const old = classOf(realloc.old_bytes / realloc.calls);
+		const now = classOf(realloc.new_bytes / realloc.calls);
+		olds.add(old);
+		news.add(now);
+		calls.add(now, old, realloc.calls, realloc.calls_error ?? 0);
+	}
+	return gridOf(span(news), span(olds), calls);
+}
+
+const MOST_MOMENTS = 16;
+
+/** What was live over time, by the mean size of the site's blocks; largest sizes on top. */
+export function courseGrid(history: HistoryResult, sites: readonly Site[]): Grid {
+	const size = new Map(sites.map((site) => [`${site.process}.${site.site}`, classOf(Number(site.mean_bytes) || 0)]));
+	const step = Math.max(1, Math.ceil(history.moments.length / MOST_MOMENTS));
+	const moments = history.moments.map((_, i) => i).filter((i) => i % step === 0 || i === history.moments.length - 1);
+	const sums = new Sums();
+	const sizes = new Set<number>();
+	for (const site of history.sites) {
+		const at = size.get(`${site.process}.${site.site}`);
+		if (at === undefined) continue;
+		sizes.add(at);
+		for (const moment of moments) sums.add(moment, at, Math.max(0, site.history[moment] ?? 0), site.history_error?.[moment] ?? 0);
+	}
+	const grid = gridOf(moments, span(sizes).reverse(), sums);
+	return { ...grid, columns: moments.map((moment) => history.moments[moment]!) };
 }

@@ -61,6 +61,7 @@ export interface TimeBar {
 
 export interface ReallocNumbers {
 	calls: number;
+	calls_error?: number;
 	moved_calls: number;
 	moved_bytes: number;
 	grown_calls: number;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heat map as a table: each cell's ground says how many, and its number stands in it where there is room.
-import { classRange, type Heat } from '../model/distributions';
-import { bytes, count, countShort, duration, percent } from '../model/units';
+// Heat maps as tables: each cell's ground says how many, and its number stands in it where there is room.
+import { classRange, type Grid, type Heat } from '../model/distributions';
+import { bytes, countShort, duration, percent, type Unit } from '../model/units';
+import { hintOf } from './amount';
 
 function sizeTitle(index: number): string {
 	return bytes(classRange(index).low).replace('.0 ', ' ');
+}
+
+function sizeRange(index: number): string {
+	const { low, high } = classRange(index);
+	return `${bytes(low)} – ${bytes(high)}`;
 }
 
 function timeTitle(index: number): string {
@@ -13,37 +19,57 @@ function timeTitle(index: number): string {
 	return `${duration(low * 1e6)} – ${duration((high + 1) * 1e6)}`.replaceAll('.0 ', ' ');
 }
 
-export function HeatMap({ heat }: { heat: Heat }) {
-	/* By powers: one cell is often a thousand times another. */
-	const depth = (value: number) => (value < 1 ? 0 : 0.12 + 0.88 * (Math.log(1 + value) / Math.log(1 + heat.most)));
+function HeatTable({
+	grid,
+	label,
+	corner,
+	columnTitle,
+	rowTitle,
+	text,
+	hint,
+	unit,
+	depth = Math.sqrt,
+}: {
+	grid: Grid;
+	label: string;
+	corner: string;
+	columnTitle: (column: number) => string;
+	rowTitle: (row: number) => string;
+	text: (value: number) => string;
+	hint: (value: string, part: string, column: number, row: number) => string;
+	unit: Unit;
+	/** How deep the ground is, of a part of the most: by powers, if one cell is often a thousand times another. */
+	depth?: (part: number) => number;
+}) {
+	const ground = (value: number) => (value < 1 ? 0 : 0.12 + 0.88 * depth(value / grid.most));
 	return (
-		<div class="heat" tabIndex={0} role="region" aria-label="Freed blocks by size and lifetime">
+		<div class="heat" tabIndex={0} role="region" aria-label={label}>
 			<table>
 				<thead>
 					<tr>
-						<th>lived \ size</th>
-						{heat.sizes.map((size) => (
-							<th key={size} class="number">
-								{sizeTitle(size)}
+						<th>{corner}</th>
+						{grid.columns.map((column) => (
+							<th key={column} class="number">
+								{columnTitle(column)}
 							</th>
 						))}
 					</tr>
 				</thead>
 				<tbody>
-					{heat.times.map((time, row) => (
-						<tr key={time}>
-							<th class="number">{timeTitle(time)}</th>
-							{heat.cells[row]!.map((value, column) => {
-								const strength = depth(value);
-								const size = classRange(heat.sizes[column]!);
+					{grid.rows.map((row, i) => (
+						<tr key={row}>
+							<th class="number">{rowTitle(row)}</th>
+							{grid.cells[i]!.map((value, j) => {
+								const strength = ground(value);
+								const error = grid.errors[i]![j]!;
 								return (
 									<td
-										key={column}
+										key={j}
 										class={strength ? 'full' : ''}
 										style={{ '--s': strength.toFixed(3) }}
-										title={`${count(value)} blocks, ${percent(value, heat.total)}: ${bytes(size.low)} – ${bytes(size.high)}, lived ${timeTitle(time)}`}
+										title={hint(hintOf(Math.round(value), unit, Math.round(error)), percent(value, grid.total), grid.columns[j]!, row)}
 									>
-										{value >= 1 ? countShort(value) : ''}
+										{value >= 1 ? text(value) : ''}
 									</td>
 								);
 							})}
@@ -52,5 +78,53 @@ export function HeatMap({ heat }: { heat: Heat }) {
 				</tbody>
 			</table>
 		</div>
+	);
+}
+
+export function LifeMap({ heat }: { heat: Heat }) {
+	return (
+		<HeatTable
+			grid={{ ...heat, columns: heat.sizes, rows: heat.times }}
+			unit="count"
+			depth={(part) => Math.log(1 + part * heat.most) / Math.log(1 + heat.most)}
+			label="Freed blocks by size and lifetime"
+			corner="lived \ size"
+			columnTitle={sizeTitle}
+			rowTitle={timeTitle}
+			text={countShort}
+			hint={(blocks, part, size, time) => `${blocks} blocks, ${part}: ${sizeRange(size)}, lived ${timeTitle(time)}`}
+		/>
+	);
+}
+
+/** Live bytes by size of block, at moments of the run. */
+export function CourseMap({ grid }: { grid: Grid }) {
+	return (
+		<HeatTable
+			grid={grid}
+			label="Live bytes by size over time"
+			corner="mean size \ at"
+			columnTitle={(at) => duration(at).replace('.0 ', ' ')}
+			rowTitle={sizeTitle}
+			text={(value) => bytes(value).replace('.0 ', ' ')}
+			unit="bytes"
+			hint={(held, _, at, size) => `${held} live at ${duration(at)} in blocks of ${sizeRange(size)}`}
+		/>
+	);
+}
+
+/** Calls of realloc by the size before and the size after. */
+export function ReallocMap({ grid }: { grid: Grid }) {
+	return (
+		<HeatTable
+			grid={grid}
+			label="Reallocs by old and new size"
+			corner="old \ new"
+			columnTitle={sizeTitle}
+			rowTitle={sizeTitle}
+			text={countShort}
+			unit="count"
+			hint={(calls, part, now, old) => `${calls} reallocs, ${part}: from ${sizeRange(old)} to ${sizeRange(now)} on average`}
+		/>
 	);
 }

@@ -2,16 +2,16 @@
 // Sizes, lifetimes, reallocs: how much is asked for at a time, how long it lives, and what growing step by step costs.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { classRange, heatOf, sizeClasses } from '../model/distributions';
+import { classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../model/distributions';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { note, question, set, state, value } from '../model/state';
-import type { ReallocNumbers, Site, SitesResult, SizeRow, SizesResult } from '../model/types';
+import type { HistoryResult, ReallocNumbers, Site, SitesResult, SizeRow, SizesResult } from '../model/types';
 import { bytes, count, exact, percent, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
 import { Bars, sizeLabel, TimeBars } from '../parts/bars';
 import { asking } from '../parts/copy';
-import { HeatMap } from '../parts/heat';
+import { CourseMap, LifeMap, ReallocMap } from '../parts/heat';
 import { onRowKey } from '../parts/row-keys';
 import { numberColumn, stackName, type SiteRow } from '../parts/site-columns';
 import { Empty, Failed, Loading } from '../parts/states';
@@ -21,6 +21,7 @@ const TABS = [
 	['sizes', 'Sizes'],
 	['lifetimes', 'Lifetimes'],
 	['both', 'Size × lifetime'],
+	['course', 'Size × time'],
 	['reallocs', 'Reallocs'],
 ] as const;
 
@@ -295,7 +296,38 @@ function Both() {
 				{answer.data.site_count > answer.data.sites.length ? ` of the ${count(answer.data.sites.length)} sites with the most calls` : ''}.
 				Sizes and lifetimes are counted for each site; where a site asks for several sizes, its lifetimes are divided among them.
 			</p>
-			<HeatMap heat={heat} />
+			<LifeMap heat={heat} />
+		</div>
+	);
+}
+
+/** The heaviest sites are enough for a picture, and have a history. */
+const DRAWN = '300';
+
+function Course() {
+	const params = askParams(state.value, 'history', [['limit', DRAWN]]);
+	const history = useAnswer<HistoryResult>(canonical('history', params));
+	const sites = useAnswer<SitesResult>(canonical('sites', askParams(state.value, 'sites', [['limit', DRAWN]])));
+	useEffect(() => {
+		asking.value = { view: 'history', params };
+	}, [canonical('history', params)]);
+	const grid = useMemo(
+		() => (history.data && sites.data ? courseGrid(history.data, sites.data.sites) : undefined),
+		[history.data, sites.data],
+	);
+	if (history.status === 'error') return <Failed answer={history} />;
+	if (sites.status === 'error') return <Failed answer={sites} />;
+	if (!grid || !history.data) return <Loading what="Adding up what was live" />;
+	if (!grid.total)
+		return (
+			<Empty title="Nothing was live">
+				<p>No site that answers this question held anything at a kept moment.</p>
+			</Empty>
+		);
+	return (
+		<div class="both">
+			<p class="soft">What the {count(history.data.sites.length)} heaviest sites held at kept moments, by the mean size of their blocks.</p>
+			<CourseMap grid={grid} />
 		</div>
 	);
 }
@@ -393,7 +425,21 @@ function Reallocs() {
 				<p>Nothing that answers this question was resized.</p>
 			</Empty>
 		);
-	return <SiteTable data={data} columns={columns} label="Sites by copied bytes" fallback="copied_bytes" />;
+	return (
+		<SiteTable
+			data={data}
+			columns={columns}
+			label="Sites by copied bytes"
+			fallback="copied_bytes"
+			side={
+				<section>
+					<h2>Old size × new size</h2>
+					<p class="soft">Calls, each site's where its means are.</p>
+					<ReallocMap grid={reallocGrid(data.sites)} />
+				</section>
+			}
+		/>
+	);
 }
 
 export function SizesView() {
@@ -414,9 +460,19 @@ export function SizesView() {
 						</button>
 					))}
 				</div>
-				{moment && <span class="soft">over the whole run: sizes and lifetimes are not kept by moment</span>}
+				{moment && tab !== 'course' && <span class="soft">over the whole run: sizes and lifetimes are not kept by moment</span>}
 			</div>
-			{tab === 'lifetimes' ? <Lifetimes /> : tab === 'both' ? <Both /> : tab === 'reallocs' ? <Reallocs /> : <Sizes />}
+			{tab === 'lifetimes' ? (
+				<Lifetimes />
+			) : tab === 'both' ? (
+				<Both />
+			) : tab === 'course' ? (
+				<Course />
+			) : tab === 'reallocs' ? (
+				<Reallocs />
+			) : (
+				<Sizes />
+			)}
 		</div>
 	);
 }
