@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from alone import folder_on_tmpfs
+
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 
 
@@ -75,6 +77,30 @@ def test_pkg_config_and_cmake_find_it(build, scratch, clean_env):
     argv = ["cmake", "-S", scratch, "-B", scratch / "out", f"-DCMAKE_PREFIX_PATH={prefix}"]
     done = subprocess.run(argv, env=clean_env, capture_output=True, text=True)
     assert done.returncode == 0 and "recorder of" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_program_is_linked_with_the_recorder_as_the_page_says(build, scratch, clean_env, report_json):
+    prefix = scratch / "prefix"
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
+    (scratch / "a.c").write_text('#include <string.h>\nint main(void) { return strdup("kept") == 0; }\n')
+    env = clean_env | {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    argv = ["pkg-config", f"--define-variable=prefix={prefix}", "--variable=linked_in", "heapgauge"]
+    flags = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.split()
+    subprocess.run(["cc", scratch / "a.c", "-o", scratch / "by-pkg-config", *flags], check=True)
+    (scratch / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(user LANGUAGES C)\nfind_package(heapgauge 0.1 REQUIRED)\n"
+        "add_executable(by-cmake a.c)\ntarget_link_libraries(by-cmake PRIVATE heapgauge::linked_in)\n"
+    )
+    argv = ["cmake", "-S", scratch, "-B", scratch / "out", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    subprocess.run(argv, env=clean_env, check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", scratch / "out"], env=clean_env, check=True, capture_output=True)
+    for program in scratch / "by-pkg-config", scratch / "out" / "by-cmake":
+        with folder_on_tmpfs() as folder:
+            own = {"HEAPGAUGE_DIR": str(folder), "HEAPGAUGE_KEEP": "1"}
+            subprocess.run([program], env=clean_env | own, check=True)
+            (live,) = folder.glob("*.live")
+            sites = report_json(live, "sites", "--focus", "strdup")["sites"]
+            assert [(site["calls"], site["total_bytes"]) for site in sites] == [(1, 5)]
 
 
 @pytest.mark.skipif(not LONG, reason="a whole Debian: HEAPGAUGE_LONG=1")
