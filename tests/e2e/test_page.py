@@ -51,8 +51,8 @@ def recordings(command, target):
     command("record", "-q", "-o", "old.hg", "--", "sqlite3", ":memory:", STATEMENTS % 60000)
     command("record", "-q", "-o", "new.hg", "--", "sqlite3", ":memory:", STATEMENTS % 90000)
     command("record", "-q", "-o", "threads.hg", "--", target("t_threads_cross_free"))
-    command("record", "-q", "--mode", "sample", "--interval", "4KiB", "-o", "sampled.hg", "--", target("t_course"))
-    command("record", "-q", "-o", "tagged.hg", "--", target("t_called"))
+    command("record", "-q", "--mode", "sample", "--interval", "4KiB", "-o", "sampled.hg", "--", target("shown_course"))
+    command("record", "-q", "-o", "tagged.hg", "--", target("shown_called"))
     command("report", "new.hg", "--format", "html", "-o", "saved.html")
 
 
