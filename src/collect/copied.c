@@ -240,7 +240,7 @@ static int copy_profile(struct copied *c, enum copied_parts parts, struct error 
 	bool is_moved = false;
 
 	for (int i = 0; i < COPIES_MAX; i++) {
-		uint32_t state;
+		uint32_t state = 0;
 		uint64_t before = 0, after = 0;
 		int number =
 			copy(c, offsetof(struct live_header, generation), &before, sizeof before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flags: -O1 -fno-ipa-icf -fno-optimize-sibling-calls -pthread */
+/* flags: -O1 -fno-optimize-sibling-calls -pthread */
 /* Ever new stacks: each block comes by a path of 16 calls of four functions, chosen at random. 1000 blocks are alive at a time,
  * each is freed by whoever takes its place. The path stands in the block's first word.
  * new_stacks BLOCKS THREADS [wait]: prints how many there were, and the path of each that is alive at the end; with `wait` it
@@ -22,17 +22,20 @@ static unsigned long wanted;
 
 static void *go_on(uint64_t path, int depth);
 
-#define STEP(name)                                                                                 \
+/* No two alike, or the compiler makes one of them. */
+static volatile unsigned char been[4];
+#define STEP(name, number)                                                                         \
 	__attribute__((noinline)) static void *name(uint64_t path, int depth)                      \
 	{                                                                                          \
+		been[number] = 1;                                                                  \
 		void *block = go_on(path, depth);                                                  \
 		KEEP(block);                                                                       \
 		return block;                                                                      \
 	}
-STEP(step_a)
-STEP(step_b)
-STEP(step_c)
-STEP(step_d)
+STEP(step_a, 0)
+STEP(step_b, 1)
+STEP(step_c, 2)
+STEP(step_d, 3)
 
 __attribute__((noinline)) static void *go_on(uint64_t path, int depth)
 {
