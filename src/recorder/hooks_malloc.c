@@ -90,9 +90,7 @@ static NOINLINE void free_seen(void *block)
 
 EXPORT void free(void *block)
 {
-	if (sample_passes(block))
-		next.free(block);
-	else if (UNLIKELY(sample_filters) && !sampled_may_have(block))
+	if (sample_passes(block) || (UNLIKELY(sample_filters) && !sampled_may_have(block)))
 		next.free(block);
 	else
 		free_seen(block);
