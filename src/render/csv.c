@@ -147,6 +147,43 @@ static int render_nodes(const struct result_nodes *n, struct render_output *out,
 	return render_flush(out, true, error);
 }
 
+static void append_names(struct buffer *b, const struct result_table *t, const bool *estimated)
+{
+	for (size_t i = 0, shown = 0; i < t->column_count; i++) {
+		const char *name = t->columns[i].name;
+
+		if (name)
+			buffer_printf(b, "%s%s", shown++ ? "," : "", name);
+		if (name && estimated[i])
+			buffer_printf(b, ",%s_error", name);
+	}
+	buffer_char(b, '\n');
+}
+
+/* `cell` is room for one value after the other. */
+static void append_row(struct buffer *b, const struct result_table *t, size_t row,
+		       const bool *estimated, struct buffer *cell)
+{
+	for (size_t i = 0, shown = 0; i < t->column_count; i++) {
+		const struct result_value *value = &t->values[row * t->column_count + i];
+
+		if (!t->columns[i].name)
+			continue;
+		buffer_clear(cell);
+		append_plain(cell, value);
+		const char *text = buffer_string(cell);
+
+		if (shown++)
+			buffer_char(b, ',');
+		append_quoted(b, text ? text : "");
+		if (estimated[i]) {
+			buffer_char(b, ',');
+			append_errors(b, value);
+		}
+	}
+	buffer_char(b, '\n');
+}
+
 int render_csv(const struct result *result, const struct render_options *options,
 	       struct render_output *out, struct error *error)
 {
@@ -161,32 +198,9 @@ int render_csv(const struct result *result, const struct render_options *options
 
 	if (!estimated)
 		return error_set(error, "out of memory");
-	for (size_t i = 0, shown = 0; i < t->column_count; i++) {
-		const char *name = t->columns[i].name;
-
-		if (name)
-			buffer_printf(b, "%s%s", shown++ ? "," : "", name);
-		if (name && estimated[i])
-			buffer_printf(b, ",%s_error", name);
-	}
-	buffer_char(b, '\n');
+	append_names(b, t, estimated);
 	for (size_t row = 0; row < t->row_count && status == 0; row++) {
-		for (size_t i = 0, shown = 0; i < t->column_count; i++) {
-			if (!t->columns[i].name)
-				continue;
-			buffer_clear(&cell);
-			append_plain(&cell, &t->values[row * t->column_count + i]);
-			const char *text = buffer_string(&cell);
-
-			if (shown++)
-				buffer_char(b, ',');
-			append_quoted(b, text ? text : "");
-			if (estimated[i]) {
-				buffer_char(b, ',');
-				append_errors(b, &t->values[row * t->column_count + i]);
-			}
-		}
-		buffer_char(b, '\n');
+		append_row(b, t, row, estimated, &cell);
 		status = render_flush(out, false, error);
 	}
 	if (cell.failed)

@@ -289,7 +289,7 @@ static int write_numbers(struct writer *w, const char *key, const int32_t *small
 	json_key(&w->json, key);
 	json_array(&w->json);
 	for (size_t i = 0; i < count; i++) {
-		json_i64(&w->json, small ? small[i] : large[i]);
+		json_i64(&w->json, small ? small[i] : large ? large[i] : 0);
 		if (i % 1024 == 0 && render_flush(out, false, error) < 0)
 			return -1;
 	}
