@@ -434,7 +434,10 @@ function Reallocs() {
 			side={
 				<section>
 					<h2>Old size × new size</h2>
-					<p class="soft">Calls, each site's where its means are.</p>
+					<p class="soft">
+						Calls, each site's where its means are.
+						{data.sampling ? ' Of a sampled recording lower bounds: the block must be a sample both before and after.' : ''}
+					</p>
 					<ReallocMap grid={reallocGrid(data.sites)} />
 				</section>
 			}
