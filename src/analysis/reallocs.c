@@ -38,13 +38,6 @@ static void say_steps(struct sentences *sentences, const struct selection *s)
 	words_estimate(&w, sum.grown_calls, grown, " grew it, ", " grew it, ");
 	words_estimate(&w, sum.shrunk_calls, shrunk, " shrank it", " shrank it");
 	sentences_add(sentences, "steps", &w, NULL);
-	if (s->sum.variance.samples > 0) {
-		struct words few = { 0 };
-
-		words_text(&few, "reallocs count only where the block was a sample both before and "
-				 "after: these numbers are lower bounds, not estimates");
-		sentences_add(sentences, "sampled", &few, NULL);
-	}
 }
 
 struct result *analyse_reallocs(const struct profile *profile, struct places *places,

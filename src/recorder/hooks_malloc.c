@@ -138,6 +138,9 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	bool sample =
 		UNLIKELY(old.record == 0) && block != NULL && record_take_sample(slot, block, &old);
 	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
+	/* Of a block that is no sample its usable size is the best that is known. */
+	uint64_t old_size =
+		old.record != 0 ? old.size_bytes : (block != NULL ? slack_of(block, 0) : 0);
 	void *moved = next.realloc(block, size);
 	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
 
@@ -159,9 +162,11 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	if (LIKELY(moved != NULL)) {
 		struct live_record *record = record_new(slot, moved, size, new_slack, frame);
 
-		if (old.record != 0 && LIKELY(record != NULL))
+		/* A call stands for as many as the block that it gives, whether or not the one that it had is a sample. */
+		if (LIKELY(record != NULL) &&
+		    (old.record != 0 || UNLIKELY(block != NULL && record->samples != 0)))
 			account_realloc(
-				record, old.size_bytes, size, moved != block,
+				record, old_size, size, moved != block,
 				sample_times(record_weight(record, size), (uintptr_t)moved));
 	}
 	if (UNLIKELY(sample))

@@ -102,6 +102,20 @@ def test_what_is_given_back_is_gone_to_the_last_byte(sampled):
     assert abs(process["bytes"] - truth["bytes"]) < truth["bytes"] / 10
 
 
+def test_reallocs_are_estimates_too(record, report_json, scratch):
+    """Whether or not the block was a sample before: 12,000 of them, most of blocks that were none."""
+    program = compile_c(scratch, "reallocs", PROGRAM, "-DSEED=1u", "-DGIVE_BACK=0", "-pthread", "-O1")
+    exact, sampled = (
+        report_json(record([program], *mode).path, "reallocs")["sites"][0]["realloc"]
+        for mode in ([], ["--mode", "sample", "--interval", "4KiB"])
+    )
+    assert exact["calls"] == 12000
+    for name in ("calls", "moved_calls", "moved_bytes", "grown_calls", "shrunk_calls", "new_bytes"):
+        assert 0 < abs(sampled[name] - exact[name]) <= 5 * sampled[name + "_error"]
+    # With what the allocator rounded up.
+    assert exact["old_bytes"] * 0.9 < sampled["old_bytes"] < exact["old_bytes"] * 1.3
+
+
 def test_blocks_as_large_as_the_interval_are_exact(record, report_json, scratch):
     source = "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 300; i++) { char *p = malloc(5000 + i); p[0] = 1; } }"
     done = record([compile_c(scratch, "large", source, "-O0")], "--mode", "sample", "--interval", "4KiB")

@@ -434,10 +434,7 @@ function Reallocs() {
 			side={
 				<section>
 					<h2>Old size × new size</h2>
-					<p class="soft">
-						Calls, each site's where its means are.
-						{data.sampling ? ' Of a sampled recording lower bounds: the block must be a sample both before and after.' : ''}
-					</p>
+					<p class="soft">Calls, each site's where its means are.</p>
 					<ReallocMap grid={reallocGrid(data.sites)} />
 				</section>
 			}
