@@ -90,16 +90,18 @@ static struct result_value ns_of_ms(uint64_t ms)
 }
 
 static bool realloc_value(struct result *result, const struct site_numbers *n,
-			  struct result_value *ret)
+			  struct profile_bars sizes, struct result_value *ret)
 {
 	const struct realloc_numbers *r = &n->reallocs;
+	double old_variance = estimate_old_bytes_variance(n, sizes);
 	const struct result_field fields[] = {
 		{ "calls", value_part(UNIT_COUNT, r->calls, VARIANCE_CALLS, n) },
 		{ "moved_calls", value_part(UNIT_COUNT, r->moved_calls, VARIANCE_CALLS, n) },
 		{ "moved_bytes", value_part(UNIT_BYTES, r->moved_bytes, VARIANCE_BYTES, n) },
 		{ "grown_calls", value_part(UNIT_COUNT, r->grown_calls, VARIANCE_CALLS, n) },
 		{ "shrunk_calls", value_part(UNIT_COUNT, r->shrunk_calls, VARIANCE_CALLS, n) },
-		{ "old_bytes", value_part(UNIT_BYTES, r->old_bytes, VARIANCE_BYTES, n) },
+		{ "old_bytes",
+		  value_estimate(value_number(UNIT_BYTES, r->old_bytes), old_variance) },
 		{ "new_bytes", value_part(UNIT_BYTES, r->new_bytes, VARIANCE_BYTES, n) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
@@ -194,7 +196,8 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 			       estimate_mean_life_variance(n, lifetimes) * NS_IN_MS * NS_IN_MS);
 	return bars_value(s->result, UNIT_SIZES, sizes, n, e->site->interval, &row[SITE_SIZES]) &&
 	       bars_value(s->result, UNIT_LIFETIMES, lifetimes, n, e->site->interval,
-			  &row[SITE_LIFETIMES]);
+			  &row[SITE_LIFETIMES]) &&
+	       realloc_value(s->result, n, sizes, &row[SITE_REALLOC]);
 }
 
 /* Some of those that are left. */
@@ -307,6 +310,5 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_LABEL] = value_text(stack_label(s->result, s->places, p, e->site->node));
 	return row[SITE_LABEL].text && labels_value(s->result, e, &row[SITE_LABELS]) &&
 	       fill_distributions(s, e, &n, row) && fill_ages(s, e, &n, row) &&
-	       realloc_value(s->result, &n, &row[SITE_REALLOC]) &&
 	       stack_value(s->result, s->places, p, e->site->node, &row[SITE_STACK]);
 }

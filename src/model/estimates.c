@@ -129,6 +129,25 @@ double estimate_mean_size_variance(const struct site_numbers *n, uint64_t interv
 	return n->calls ? sum / square((double)n->calls) : 0;
 }
 
+/* That of the calls, times the mean square of a size; old sizes are taken to differ as much as those of the site do. */
+double estimate_old_bytes_variance(const struct site_numbers *n, struct profile_bars sizes)
+{
+	const struct realloc_numbers *r = &n->reallocs;
+	double count = 0, sum = 0, squares = 0;
+
+	for (size_t i = 0; i < sizes.count; i++) {
+		double size = middle(sizes.at[i]), blocks = (double)sizes.at[i].count;
+
+		count += blocks;
+		sum += blocks * size;
+		squares += blocks * size * size;
+	}
+	if (r->calls == 0 || sum <= 0)
+		return 0;
+	return estimate_variance(n, VARIANCE_CALLS, r->calls) *
+	       square((double)r->old_bytes / (double)r->calls) * squares * count / square(sum);
+}
+
 double estimate_mean_life_variance(const struct site_numbers *n, struct profile_bars lifetimes)
 {
 	double each =

@@ -37,6 +37,9 @@ void estimates_add(struct site_numbers *sum, const struct site_numbers *part);
 double estimate_block_variance(uint64_t size, uint64_t interval);
 double estimate_size_variance(struct profile_bar size, uint64_t interval);
 
+/* The variance of the sizes before realloc, which have nothing to do with how likely a call is seen. */
+double estimate_old_bytes_variance(const struct site_numbers *n, struct profile_bars sizes);
+
 /* The variance of a mean of n's blocks: their sizes, or how long they lived. */
 double estimate_mean_size_variance(const struct site_numbers *n, uint64_t interval,
 				   struct profile_bars sizes);
