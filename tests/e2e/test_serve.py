@@ -586,7 +586,7 @@ def test_no_other_command_loads_a_server(heapgauge):
 def test_a_server_that_cannot_be_loaded(heapgauge, tmp_path, env, folder, recordings):
     (tmp_path / "libmicrohttpd.so.12").write_text("no library")
     done = subprocess.run(
-        [heapgauge, "view", "--no-open"], cwd=folder, env=env | {"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True, timeout=SECONDS,
+        [heapgauge, "view", "run.hg", "--no-open"], cwd=folder, env=env | {"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True, timeout=SECONDS,
         check=False,
     )
     assert done.returncode == 1 and "needs libmicrohttpd.so.12, which cannot be loaded" in done.stderr, done.stderr
