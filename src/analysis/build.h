@@ -75,6 +75,11 @@ const char *place_label(struct result *result, const struct place *place);
 const char *stack_label(struct result *result, struct places *places,
 			const struct profile_process *process, node_id node);
 
+/* The site that holds most now: its label and what it holds. Both stay as they are if none holds anything. -1 with the error
+ * set. */
+int top_live(struct result *result, const struct profile *profile, struct places *places,
+	     struct result_value *ret_label, struct result_value *ret_bytes, struct error *error);
+
 /* What every view of a selection says of it: which cost, which moment, how much is shown of how much. */
 struct selection;
 enum { SELECTION_FIELDS = 6 }; /* extra fields of the head */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "analysis/build.h"
-#include "analysis/selection.h"
 #include "util/vector.h"
 
 enum column {
@@ -88,28 +87,6 @@ static void add_note(struct listing *listing, uint64_t count, const char *text)
 	listing->failed = !vector_push(&listing->notes, note) || listing->failed;
 }
 
-/* The site that holds most. */
-static int fill_top(struct listing *listing, const struct listed *one, struct result_value *row,
-		    struct error *error)
-{
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
-	const struct query query = { 0 };
-	struct selection selection;
-
-	if (selection_make(&selection, one->profile, one->places, &query, ask, error) < 0)
-		return -1;
-	selection_sort(&selection, 1);
-	const struct entry *top = selection.count ? &selection.entries[0] : NULL;
-
-	if (top && top->m.live_bytes > 0) {
-		row[TOP] = keep(listing, stack_label(&listing->result, one->places, top->process,
-						     top->site->node));
-		row[TOP_BYTES] = selection_value(&selection, &top->m);
-	}
-	selection_release(&selection);
-	return 0;
-}
-
 static int fill_numbers(struct listing *listing, const struct listed *one, struct result_value *row,
 			struct error *error)
 {
@@ -124,7 +101,8 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 	row[CALLS] = value_part(UNIT_COUNT, process->calls, VARIANCE_CALLS, n);
 	row[RSS] = value_number(UNIT_BYTES, process->peak_rss_bytes);
 	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
-	return fill_top(listing, one, row, error);
+	return top_live(&listing->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES],
+			error);
 }
 
 int listing_add(struct listing *listing, const struct listed *one, struct error *error)

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "analysis/build.h"
-#include "analysis/selection.h"
 #include "base/checked.h"
 #include "model/ages.h"
 #include "util/cleanup.h"
@@ -161,27 +160,6 @@ static int find_young(const struct profile_process *process, struct young *ret)
 	return 0;
 }
 
-static int find_top(struct mortems *m, const struct mortem *one, struct result_value *row,
-		    struct error *error)
-{
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
-	const struct query query = { 0 };
-	struct selection selection;
-
-	if (selection_make(&selection, one->profile, one->places, &query, ask, error) < 0)
-		return -1;
-	selection_sort(&selection, 1);
-	const struct entry *top = selection.count ? &selection.entries[0] : NULL;
-
-	if (top && top->m.live_bytes > 0) {
-		row[TOP] = keep(
-			m, stack_label(&m->result, one->places, top->process, top->site->node));
-		row[TOP_BYTES] = selection_value(&selection, &top->m);
-	}
-	selection_release(&selection);
-	return 0;
-}
-
 static int fill_row(struct mortems *m, const struct mortem *one, struct result_value *row,
 		    struct error *error)
 {
@@ -202,7 +180,7 @@ static int fill_row(struct mortems *m, const struct mortem *one, struct result_v
 		row[YOUNG_BYTES] = value_part(UNIT_BYTES, young.bytes, VARIANCE_BYTES, n);
 		row[YOUNG_WITHIN] = value_number(UNIT_NS, young.within_ms * 1000000);
 	}
-	return find_top(m, one, row, error);
+	return top_live(&m->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES], error);
 }
 
 /* ---- words ---- */

@@ -11,6 +11,7 @@
 
 #include "analysis/build.h"
 #include "analysis/plumbing.h"
+#include "analysis/selection.h"
 #include "analysis/type_names.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
@@ -128,4 +129,24 @@ const char *stack_label(struct result *result, struct places *places,
 	if (places_stack(places, process, node, &scratch, &stack) < 0)
 		return NULL;
 	return place_label(result, places_owner(stack));
+}
+
+int top_live(struct result *result, const struct profile *profile, struct places *places,
+	     struct result_value *ret_label, struct result_value *ret_bytes, struct error *error)
+{
+	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
+	const struct query query = { 0 };
+	struct selection selection;
+
+	if (selection_make(&selection, profile, places, &query, ask, error) < 0)
+		return -1;
+	selection_sort(&selection, 1);
+	const struct entry *top = selection.count ? &selection.entries[0] : NULL;
+
+	if (top && top->m.live_bytes > 0) {
+		*ret_label = value_text(stack_label(result, places, top->process, top->site->node));
+		*ret_bytes = selection_value(&selection, &top->m);
+	}
+	selection_release(&selection);
+	return 0;
 }

@@ -7,8 +7,8 @@
 #include "analysis/listing.h"
 #include "cli/commands.h"
 #include "cli/list_processes.h"
+#include "cli/open.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "render/renderers.h"
 #include "util/cleanup.h"
 
@@ -25,13 +25,6 @@ static const struct option_row rows[] = {
 static void free_listing(struct listing **listing)
 {
 	listing_free(*listing);
-}
-
-static int write_file(void *context, struct span bytes, struct error *error)
-{
-	if (fwrite(bytes.data, 1, bytes.size, context) != bytes.size)
-		return error_errno(error, "cannot write the list");
-	return 0;
 }
 
 struct wishes {
@@ -52,16 +45,7 @@ static int show_list(const struct wishes *wishes, const struct common_options *c
 		error_set(error, "out of memory");
 	if (!result)
 		return -1;
-	struct output output = output_open(common);
-	struct render_output out = { .write = write_file, .context = output.file };
-	const struct render_options options = { .exact_bytes = wishes->exact_bytes,
-						.columns = output.cut_columns,
-						.colours = output.colours,
-						.utf8 = output.utf8 };
-	int status = wishes->renderer->run(result, &options, &out, error);
-
-	buffer_release(&out.buffer);
-	return output_close(&output, status, error);
+	return show_answer(result, wishes->renderer, wishes->exact_bytes, common, error);
 }
 
 static int run_list(int argc, char **argv)

@@ -15,7 +15,6 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "collect/cgroup.h"
 #include "collect/inspect.h"
 #include "collect/oom.h"
@@ -242,28 +241,6 @@ static void free_mortems(struct mortems **mortems)
 	mortems_free(*mortems);
 }
 
-static int write_file(void *context, struct span bytes, struct error *error)
-{
-	if (fwrite(bytes.data, 1, bytes.size, context) != bytes.size)
-		return error_errno(error, "cannot write the answer");
-	return 0;
-}
-
-static int show(const struct result *result, const struct wishes *wishes,
-		const struct common_options *common, struct error *error)
-{
-	struct output output = output_open(common);
-	struct render_output out = { .write = write_file, .context = output.file };
-	const struct render_options options = { .exact_bytes = wishes->exact_bytes,
-						.columns = output.cut_columns,
-						.colours = output.colours,
-						.utf8 = output.utf8 };
-	int status = wishes->renderer->run(result, &options, &out, error);
-
-	buffer_release(&out.buffer);
-	return output_close(&output, status, error);
-}
-
 static int examine(const struct wishes *wishes, const struct common_options *common,
 		   struct error *error)
 {
@@ -293,7 +270,8 @@ static int examine(const struct wishes *wishes, const struct common_options *com
 	}
 	const struct result *result = mortems_end(mortems, wishes->folder, running, error);
 
-	if (!result || show(result, wishes, common, error) < 0)
+	if (!result ||
+	    show_answer(result, wishes->renderer, wishes->exact_bytes, common, error) < 0)
 		return -1;
 	/* Only what was told of, and only when that has been written. */
 	for (size_t i = 0; wishes->remove && i < ended.count; i++)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/output.h"
 #include "collect/inspect.h"
 #include "format/live.h"
 #include "model/build.h"
@@ -129,6 +130,21 @@ int show_result(struct render_output *out, const struct profile *profile, struct
 
 	result_free(result);
 	return status;
+}
+
+int show_answer(const struct result *result, const struct renderer *renderer, bool exact_bytes,
+		const struct common_options *common, struct error *error)
+{
+	struct output output = output_open(common);
+	struct render_output out = { .write = write_file, .context = output.file };
+	const struct render_options options = { .exact_bytes = exact_bytes,
+						.columns = output.cut_columns,
+						.colours = output.colours,
+						.utf8 = output.utf8 };
+	int status = renderer->run(result, &options, &out, error);
+
+	buffer_release(&out.buffer);
+	return output_close(&output, status, error);
 }
 
 int show_profile(FILE *out, const struct profile *profile, const struct show *show,

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "analysis/analyses.h"
+#include "cli/options.h"
 #include "model/profile.h"
 #include "render/renderers.h"
 #include "util/buffer.h"
@@ -42,6 +43,9 @@ struct show {
 /* The result alone, with names that are known already; to wherever `out` writes. */
 int show_result(struct render_output *out, const struct profile *profile, struct places *places,
 		const struct show *show, struct error *error);
+/* A result that is there already, to where answers go: list, post-mortem. */
+int show_answer(const struct result *result, const struct renderer *renderer, bool exact_bytes,
+		const struct common_options *common, struct error *error);
 int show_profile(FILE *out, const struct profile *profile, const struct show *show,
 		 struct error *error);
 

@@ -276,9 +276,7 @@ static void tell_slots(void)
 			renumber(&slot->record_of_other[kind]);
 		slot->walk->stamp = 0;
 		memo_forget(slot);
-		__builtin_memset(slot->records.entry, 0,
-				 (slot->records.mask + 1ull) * sizeof *slot->records.entry);
-		slot->records.used = 0;
+		table_clear(&slot->records);
 	}
 	for (uint32_t i = 1; i < memory.head->used[LIVE_RECORDS]; i++) {
 		const struct live_record *record = memory_record(i);

@@ -113,8 +113,7 @@ static void rebuild(void)
 
 	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	__builtin_memset(to->entry, 0, (to->mask + 1ull) * sizeof *to->entry);
-	to->used = 0;
+	table_clear(to);
 	for (uint64_t i = 0; from->entry != NULL && i <= from->mask; i++) {
 		if (from->entry[i].id != 0 && from->entry[i].id != GONE)
 			enter(to, from->entry[i].tag, from->entry[i].id);

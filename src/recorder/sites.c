@@ -143,16 +143,10 @@ bool sites_start(void)
 	return true;
 }
 
-static void clear(struct table *table)
-{
-	__builtin_memset(table->entry, 0, (table->mask + 1ull) * sizeof *table->entry);
-	table->used = 0;
-}
-
 void sites_moved(void)
 {
-	clear(&nodes);
-	clear(&sites);
+	table_clear(&nodes);
+	table_clear(&sites);
 	sites_entered = LIVE_SITE_OTHER_HEAP;
 	for (uint32_t id = LIVE_FRAME_OTHER + 1; id < memory.head->used[LIVE_NODES]; id++) {
 		const struct live_node *node = memory_node(id);

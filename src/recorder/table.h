@@ -28,6 +28,13 @@ static inline struct table table_new(uint64_t size)
 			       .mask = (uint32_t)(size - 1) };
 }
 
+/* Empties it, in its place. */
+static inline void table_clear(struct table *table)
+{
+	__builtin_memset(table->entry, 0, (table->mask + 1ull) * sizeof *table->entry);
+	table->used = 0;
+}
+
 static inline uint32_t table_tag(uint64_t hash)
 {
 	return (uint32_t)(hash >> 32);

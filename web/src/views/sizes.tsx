@@ -5,7 +5,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../model/distributions';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
-import { note, question, set, state, value } from '../model/state';
+import { note, question, state, value } from '../model/state';
 import type { HistoryResult, ReallocNumbers, Site, SitesResult, SizeRow, SizesResult } from '../model/types';
 import { bytes, count, exact, percent, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
@@ -16,6 +16,7 @@ import { onRowKey } from '../parts/row-keys';
 import { numberColumn, stackName, type SiteRow } from '../parts/site-columns';
 import { Empty, Failed, Loading } from '../parts/states';
 import { sortRows, Table, type Column, type Sorting } from '../parts/table';
+import { chosenTab, Tabs } from '../parts/tabs';
 
 const TABS = [
 	['sizes', 'Sizes'],
@@ -443,23 +444,12 @@ function Reallocs() {
 }
 
 export function SizesView() {
-	const tab = value('tab') ?? 'sizes';
+	const tab = chosenTab(TABS);
 	const moment = question.value.ofMoment;
 	return (
 		<div class="view fixed">
 			<div class="toolbar">
-				<div class="segments" role="group" aria-label="What">
-					{TABS.map(([name, label]) => (
-						<button
-							key={name}
-							type="button"
-							aria-pressed={tab === name}
-							onClick={() => set({ tab: name === 'sizes' ? null : name, sort: null, row: null, site: null })}
-						>
-							{label}
-						</button>
-					))}
-				</div>
+				<Tabs tabs={TABS} also={['site']} />
 				{moment && tab !== 'course' && <span class="soft">over the whole run: sizes and lifetimes are not kept by moment</span>}
 			</div>
 			{tab === 'lifetimes' ? (

@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { useAnswer } from '../model/source';
-import { go, note, question, set, state, value, type ViewName } from '../model/state';
+import { go, note, question, state, value, type ViewName } from '../model/state';
 import { tagRows, type TagRow } from '../model/tags';
 import type { GroupsResult, Pool, PoolsResult, Tag, TagsResult } from '../model/types';
 import { percent, type Unit } from '../model/units';
@@ -19,6 +19,7 @@ import { escapeRegex } from '../parts/row-keys';
 import { groupColumns, type SiteRow } from '../parts/site-columns';
 import { Empty, Failed, Loading } from '../parts/states';
 import { sortRows, Table, type Column } from '../parts/table';
+import { chosenTab, Tabs } from '../parts/tabs';
 
 function useAsked<T>(view: string, more: Params = []) {
 	const params = askParams(state.value, view, more);
@@ -390,22 +391,11 @@ const TABS = [
 ] as const;
 
 export function TagsView() {
-	const tab = value('tab') ?? 'tags';
+	const tab = chosenTab(TABS);
 	return (
 		<div class="view fixed">
 			<div class="toolbar">
-				<div class="segments" role="group" aria-label="What">
-					{TABS.map(([name, label]) => (
-						<button
-							key={name}
-							type="button"
-							aria-pressed={tab === name}
-							onClick={() => set({ tab: name === 'tags' ? null : name, sort: null, row: null, cols: null })}
-						>
-							{label}
-						</button>
-					))}
-				</div>
+				<Tabs tabs={TABS} also={['cols']} />
 			</div>
 			{tab === 'labels' ? <Labels /> : tab === 'pools' ? <Pools /> : <Tags />}
 		</div>

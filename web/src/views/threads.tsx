@@ -5,7 +5,7 @@ import { base } from '../model/frames';
 import { matrixOf } from '../model/handover';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
-import { note, set, state, value } from '../model/state';
+import { note, state, value } from '../model/state';
 import type { Process, ProcessesResult, Thread, ThreadsResult } from '../model/types';
 import { count, countShort, duration, percent, plural } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
@@ -14,6 +14,7 @@ import { asking } from '../parts/copy';
 import { Empty, Failed, Loading } from '../parts/states';
 import { numbers, onSort, sortingOf, widened } from '../parts/numbers';
 import { sortRows, Table, type Column } from '../parts/table';
+import { chosenTab, Tabs } from '../parts/tabs';
 
 function threadColumns(data: ThreadsResult): Column<Thread>[] {
 	const several = new Set(data.threads.map((thread) => thread.process)).size > 1;
@@ -235,22 +236,11 @@ const TABS = [
 ] as const;
 
 export function ThreadsView() {
-	const tab = value('tab') ?? 'threads';
+	const tab = chosenTab(TABS);
 	return (
 		<div class="view fixed">
 			<div class="toolbar">
-				<div class="segments" role="group" aria-label="What">
-					{TABS.map(([name, label]) => (
-						<button
-							key={name}
-							type="button"
-							aria-pressed={tab === name}
-							onClick={() => set({ tab: name === 'threads' ? null : name, sort: null, row: null })}
-						>
-							{label}
-						</button>
-					))}
-				</div>
+				<Tabs tabs={TABS} />
 				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the chosen one'}</span>
 			</div>
 			{tab === 'handover' ? <Handover /> : tab === 'processes' ? <Processes /> : <Threads />}
