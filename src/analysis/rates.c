@@ -23,19 +23,9 @@ struct counted {
 
 struct reading {
 	uint64_t at_ns; /* since the start of the process */
-	uint64_t evicted;
 	size_t count;
 	struct counted sites[]; /* by id */
 };
-
-static uint64_t evicted_stacks(const struct profile_process *process)
-{
-	for (size_t i = 0; i < process->health.count; i++) {
-		if (strcmp(process->health.at[i].name, "evicted_stacks") == 0)
-			return process->health.at[i].count;
-	}
-	return 0;
-}
 
 struct reading *reading_keep(const struct profile *profile)
 {
@@ -46,7 +36,6 @@ struct reading *reading_keep(const struct profile *profile)
 	if (!reading)
 		return NULL;
 	reading->at_ns = process->duration_ns;
-	reading->evicted = evicted_stacks(process);
 	reading->count = process->site_count;
 	for (size_t i = 0; i < process->site_count; i++) {
 		const struct profile_site *site = &process->sites[i];
@@ -225,8 +214,6 @@ struct result *rates_sites(const struct profile *profile, struct places *places,
 
 	if (selection_make(&selection, profile, places, query, ask, error) < 0)
 		return NULL;
-	if (before && before->evicted != evicted_stacks(&profile->processes[0]))
-		before = NULL;
 	struct result *result = calloc(1, sizeof *result);
 	const struct now *list = result ? sort_now(&selection, before, order) : NULL;
 

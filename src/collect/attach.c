@@ -33,7 +33,6 @@ enum { COPY_SHARE = 20 }; /* copying takes at most this part of the time */
 #define REQUEST_PATIENCE_NS (1000 * NS_PER_MS)
 enum { REQUESTS_MAX = 64 };
 enum { FILE_MODE = 0666 }; /* less the umask */
-enum { HOLD_MS = 3000, MOVE_MS = 30 };
 
 struct attached {
 	const struct attach_options *options;
@@ -66,16 +65,14 @@ static bool write_control(const struct attached *a, size_t offset, const void *f
 static void write_clock(struct attached *a, uint64_t now_ns)
 {
 	struct target *target = a->target;
-	uint32_t words[3];
+	uint32_t words[2];
 
 	target_tick(target, now_ns);
 	words[0] = target->profile.control->clock_ms;
 	words[1] = target->profile.control->birth_code;
-	/* Should we be killed, it is soon free to move its records again. */
-	words[2] = words[0] + HOLD_MS;
-	_Static_assert(offsetof(struct live_control, hold_until_ms) ==
-			       offsetof(struct live_control, clock_ms) + 2 * sizeof words[0],
-		       "all in one write");
+	_Static_assert(offsetof(struct live_control, birth_code) ==
+			       offsetof(struct live_control, clock_ms) + sizeof words[0],
+		       "both in one write");
 	/* If not, the process keeps its own as before. */
 	(void)write_control(a, offsetof(struct live_control, clock_ms), words, sizeof words);
 }
@@ -110,11 +107,6 @@ static int turn_up(struct attached *a, struct error *error)
 
 static void turn_back(const struct attached *a)
 {
-	const uint32_t now = 0;
-
-	if (a->target->ended_ns == 0)
-		(void)write_control(a, offsetof(struct live_control, hold_until_ms), &now,
-				    sizeof now);
 	if (a->turned && a->target->ended_ns == 0)
 		(void)write_dial(a, a->before.mode, a->before.interval);
 }
@@ -334,21 +326,6 @@ static void begin_dumps(struct attached *a)
 		a->dumps = dumps_new(&dumps);
 }
 
-/* From now on its records keep their numbers. If they are being moved at this moment, which only one that samples does, that
- * is over soon. */
-static void hold_records(struct attached *a)
-{
-	uint32_t until = a->other.copied.control.clock_ms + HOLD_MS;
-	const struct timespec wait = { .tv_nsec = MOVE_MS * (long)NS_PER_MS };
-
-	if (!a->control_at ||
-	    !write_control(a, offsetof(struct live_control, hold_until_ms), &until, sizeof until) ||
-	    a->other.copied.control.mode != LIVE_MODE_SAMPLE)
-		return;
-	nanosleep(&wait, NULL);
-	other_copy(&a->other, COPIED_COUNTERS);
-}
-
 static int begin(struct attached *a, struct error *error)
 {
 	const struct live_header *head;
@@ -359,7 +336,6 @@ static int begin(struct attached *a, struct error *error)
 	head = copied_head(&a->other.copied);
 	if (head->own.control_at)
 		a->control_at = a->other.recorded.profile + head->own.control_at;
-	hold_records(a);
 	a->sampler = worker_new(do_sample, NULL);
 	if (!a->sampler)
 		return error_set(error, "no memory left");

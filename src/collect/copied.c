@@ -175,22 +175,10 @@ static int copy_regions(struct copied *c, enum copied_parts parts)
 	return number;
 }
 
-/* A change that was being made when the head was copied, or that its process did not live to end, counts as made. */
-static void end_change(struct live_header *head)
-{
-	if (!(head->generation & 1))
-		return;
-	memcpy(head->region, head->change.region, sizeof head->region);
-	memcpy(head->used, head->change.used, sizeof head->used);
-	memcpy(head->opened, head->change.opened, sizeof head->opened);
-}
-
 /* Checks what came, and cuts what it claims to have opened: it is another process' word. */
 static int check_head(const struct copied *c, struct error *error)
 {
 	struct live_header *head = head_of(c);
-
-	end_change(head);
 	const char *reason = live_header_check(head, c->bytes);
 
 	if (reason)
@@ -233,20 +221,13 @@ static int failed(const struct copied *c, int number, struct error *error)
 	return gone ? COPIED_NOTHING : COPIED_FAILED;
 }
 
-/* Copies the head, then all regions, until the peak did not move meanwhile or it has been tried often enough; what was moved
- * to another place meanwhile is not taken at all. */
+/* Copies the head, then all regions, until the peak did not move meanwhile or it has been tried often enough. */
 static int copy_profile(struct copied *c, enum copied_parts parts, struct error *error)
 {
-	bool is_moved = false;
-
 	for (int i = 0; i < COPIES_MAX; i++) {
 		uint32_t state = 0;
-		uint64_t before = 0, after = 0;
-		int number =
-			copy(c, offsetof(struct live_header, generation), &before, sizeof before);
+		int number = copy(c, 0, c->memory, sizeof *head_of(c));
 
-		if (number == 0)
-			number = copy(c, 0, c->memory, sizeof *head_of(c));
 		if (number == 0 && check_head(c, error) < 0)
 			return COPIED_FAILED;
 		if (number == 0)
@@ -254,17 +235,12 @@ static int copy_profile(struct copied *c, enum copied_parts parts, struct error 
 		if (number == 0)
 			number = copy(c, offsetof(struct live_header, peak.state), &state,
 				      sizeof state);
-		if (number == 0)
-			number = copy(c, offsetof(struct live_header, generation), &after,
-				      sizeof after);
 		if (number != 0)
 			return failed(c, number, error);
-		is_moved = before != after || before != head_of(c)->generation;
-		if (state == head_of(c)->peak.state && !is_moved)
+		if (state == head_of(c)->peak.state)
 			break;
 	}
-	return is_moved ? error_set(error, "the recorder makes room again and again: try once more")
-			: 0;
+	return 0;
 }
 
 /* What is said about a process is said of which. */

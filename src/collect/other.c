@@ -78,20 +78,8 @@ static void lend_copy(struct other *other)
 	other->target->profile.bytes = other->copied.bytes;
 }
 
-/* Its sites have other numbers now: what was kept of each is of no use any more. */
-static void forget_sites(struct other *other)
-{
-	struct snapshots *snapshots = &other->target->snapshots;
-	uint64_t next_ns = snapshots->next_ns;
-
-	snapshots_release(snapshots);
-	snapshots_init(snapshots);
-	snapshots->next_ns = next_ns;
-}
-
 bool other_copy(struct other *other, enum copied_parts parts)
 {
-	uint64_t generation = copied_head(&other->copied)->generation;
 	struct error error = ERROR_INIT;
 	bool held = other->copied.fd >= 0;
 
@@ -104,8 +92,6 @@ bool other_copy(struct other *other, enum copied_parts parts)
 		other->spare = last;
 	}
 	lend_copy(other);
-	if (copied_head(&other->copied)->generation != generation)
-		forget_sites(other);
 	return true;
 }
 

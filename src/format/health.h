@@ -31,8 +31,6 @@
 	X(late_snapshots, "snapshots taken a moment later than the program asked for them")           \
 	X(clock_stopped,                                                                              \
 	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short") \
-	X(evicted_stacks,                                                                             \
-	  "stacks without a living block, given up to stay in the budget: now part of [other]")       \
 	X(unkept,                                                                                     \
 	  "profile not kept in HEAPGAUGE_DIR (no tmpfs, room or right): gone with its process")       \
 	X(other_labels, "labels counted as \"other\": more values of a key than are told apart")

@@ -43,12 +43,6 @@ struct live_start {
 };
 _Static_assert(sizeof(struct live_start) == 256, "whole cache lines");
 
-/* doc: live_change: the regions after the change that is being made. */
-struct live_change {
-	struct live_span region[LIVE_REGIONS];
-	uint64_t used[LIVE_REGIONS], opened[LIVE_REGIONS];
-};
-
 /* doc: live_header: at offset 0. The part up to `region` is written by whoever makes the memory. */
 struct live_header {
 	char magic[8];
@@ -80,10 +74,6 @@ struct live_header {
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
 	_Alignas(64) struct live_start start[LIVE_STARTS];
 	struct live_own own; /* at start-up, as the second part */
-	/* Entries of some regions are moved to another place, where only those are that still matter. Odd: `change` holds
-	 * what `region`, `used` and `opened` are about to be, and is to be taken instead. */
-	uint64_t generation;
-	struct live_change change;
 
 	/* doc: live_top: the block map's top level: area number + 1 for each 4 GiB */
 	_Alignas(4096) uint32_t top[LIVE_TOP_ENTRIES];
@@ -102,8 +92,7 @@ struct live_control {
 	char magic[8];	     /* LIVE_CONTROL_MAGIC */
 	uint32_t clock_ms;   /* since the process' profile was made; about 1 kHz */
 	uint32_t birth_code; /* live_birth_code(clock_ms), kept beside it */
-	uint32_t
-		hold_until_ms; /* before that nothing is moved: somebody outside goes by the numbers of records */
+	uint32_t pad1;
 	uint32_t mode;		 /* enum live_mode */
 	uint32_t depth_limit;	 /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint32_t cpu_millionths; /* of processor time that samples may take; 0 = not limited */

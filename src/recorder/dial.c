@@ -5,7 +5,6 @@
  * that stays so, since any block may be such a one from then on. */
 #include "recorder/dial.h"
 
-#include "recorder/gate.h"
 #include "recorder/own.h"
 #include "recorder/pace.h"
 
@@ -32,15 +31,9 @@ static bool has_no_limits(void)
 	       memory.control->stack_least_bytes == 0 && memory.control->stack_most_bytes == 0;
 }
 
-/* Nothing is moved any more from here on: blocks that are recorded exactly do not go through the gate. */
 static void turn_exact(void)
 {
-	bool entered = sample_filters && gate_enter_as_guest();
-
 	sample_no_filter();
-	memory_kept_back = 0;
-	if (entered)
-		gate_leave_as_guest();
 	if (!has_no_limits())
 		return;
 	__atomic_store_n(&dial_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);

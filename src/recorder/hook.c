@@ -7,8 +7,6 @@
 #include "recorder/hook.h"
 
 #include "recorder/allocator.h"
-#include "recorder/evict.h"
-#include "recorder/gate.h"
 #include "recorder/lock.h"
 #include "recorder/maps.h"
 #include "recorder/marks.h"
@@ -93,7 +91,6 @@ static void recover(struct slot *slot, bool forwarding)
 	if (!forwarding)
 		health_add(HEALTH_abandoned_hooks);
 	lock_recover(&rules_lock, slot->id);
-	gate_recover(slot);
 	sampled_recover(slot);
 	sites_recover(slot);
 	tags_recover(slot);
@@ -254,14 +251,13 @@ NOINLINE bool record_free_sample(struct slot *slot, void *block)
 {
 	uint64_t began = pace_now();
 
-	if (!sampled_may_have(block) || !gate_enter(slot))
+	if (!sampled_may_have(block))
 		return false;
 	struct block entry = sampled_take(slot, (uintptr_t)block);
 
 	if (entry.record != 0)
 		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
 			     slot->last_block == block);
-	gate_leave(slot);
 	pace_took_since(began);
 	return entry.record != 0;
 }
@@ -316,7 +312,7 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 	return true;
 }
 
-/* A block that stands for several. Inside the gate. */
+/* A block that stands for several. */
 static struct live_record *record_sample(struct slot *slot, void *block, uint64_t size,
 					 uint64_t slack, uint64_t interval, const uintptr_t *frame)
 {
@@ -342,11 +338,9 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 
 NOINLINE bool record_take_sample(struct slot *slot, const void *block, struct block *ret)
 {
-	if (!sampled_may_have(block) || !gate_enter(slot))
+	if (!sampled_may_have(block))
 		return false;
 	*ret = sampled_take(slot, (uintptr_t)block);
-	if (ret->record == 0)
-		gate_leave(slot);
 	return ret->record != 0;
 }
 
@@ -356,7 +350,6 @@ NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struc
 	struct block none;
 
 	sampled_put(slot, (uintptr_t)block, entry, sample_times(weight, (uintptr_t)block), &none);
-	gate_leave(slot);
 }
 
 /* A block whose stack nobody wants. */
@@ -385,15 +378,8 @@ NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint
 		return record_unasked(slot, block, size, slack, frame);
 	uint64_t began = pace_now();
 
-	if (UNLIKELY(evict_is_due()) && slot->inside == 0)
-		evict();
-	if (!gate_enter(slot)) {
-		health_add(HEALTH_lost_samples);
-		return NULL;
-	}
 	struct live_record *record = record_sample(slot, block, size, slack, interval, frame);
 
-	gate_leave(slot);
 	pace_took_since(began);
 	return record;
 }

@@ -110,7 +110,7 @@ void record_unknown_free(const void *block);
 void record_free_of_unknown(struct slot *slot, void *block);
 /* The end of a block that may be a sample; false: it is none. */
 bool record_free_sample(struct slot *slot, void *block);
-/* realloc of a sample: takes it out of the list, and enters the gate; false: neither. And back, and left. */
+/* realloc of a sample: takes it out of the list; false: it is none. And back. */
 bool record_take_sample(struct slot *slot, const void *block, struct block *ret);
 void record_put_sample_back(struct slot *slot, void *block, const struct block *entry);
 /* The freeing slot's record for a block of another slot. */

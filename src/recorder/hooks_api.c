@@ -146,7 +146,7 @@ static int read_tag(const char *path, struct hg_tag_stats *ret)
 	if (slot == NULL)
 		return 0;
 	hook_record(frame);
-	int found = stats_of_tag(slot, path, ret);
+	int found = stats_of_tag(path, ret);
 
 	hook_leave();
 	return found;
@@ -160,7 +160,7 @@ static size_t read_tags(struct hg_tag_stats *ret, size_t count)
 	if (slot == NULL)
 		return 0;
 	hook_record(frame);
-	size_t found = stats_of_tags(slot, ret, count);
+	size_t found = stats_of_tags(ret, count);
 
 	hook_leave();
 	return found;

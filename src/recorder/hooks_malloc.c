@@ -6,7 +6,6 @@
  * that its frame takes the place of the hook's. */
 #include <errno.h>
 
-#include "recorder/gate.h"
 #include "recorder/hook.h"
 #include "recorder/sampled.h"
 
@@ -169,8 +168,6 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 				record, old_size, size, moved != block,
 				sample_times(record_weight(record, size), (uintptr_t)moved));
 	}
-	if (UNLIKELY(sample))
-		gate_leave(slot);
 	hook_leave();
 	return moved;
 }

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "recorder/allocator.h"
-#include "recorder/gate.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
 
@@ -39,7 +38,7 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 	void *at = next.mmap(address, bytes, protection, flags, fd, offset);
 
 	hook_record(frame);
-	if (at != MAP_FAILED && gate_enter(slot)) {
+	if (at != MAP_FAILED) {
 		if (flags & MAP_FIXED) {
 			maps_remove(slot, (uintptr_t)at, whole_pages(bytes));
 			stack_memory_gone((uintptr_t)at, whole_pages(bytes));
@@ -48,7 +47,6 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 
 		if (record != 0)
 			maps_add(slot, (uintptr_t)at, whole_pages(bytes), record);
-		gate_leave(slot);
 	}
 	hook_leave();
 	return at;
@@ -73,10 +71,8 @@ EXPORT int munmap(void *address, size_t bytes)
 		return next_found()->munmap(address, bytes);
 	hook_record(frame);
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
-	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0 && gate_enter(slot)) {
+	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0)
 		maps_remove(slot, (uintptr_t)address, whole_pages(bytes));
-		gate_leave(slot);
-	}
 	stack_memory_gone((uintptr_t)address, whole_pages(bytes));
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	int status = next.munmap(address, bytes);
@@ -99,9 +95,8 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	if (slot == NULL)
 		return next_found()->mremap(address, old_bytes, new_bytes, flags, target);
 	hook_record(frame);
-	bool entered = gate_enter(slot);
-	uint32_t record = entered ? record_of_map(slot, frame) : 0;
-	bool begun = entered && maps_begin(slot);
+	uint32_t record = record_of_map(slot, frame);
+	bool begun = maps_begin(slot);
 	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
 
 	if (begun && at != MAP_FAILED)
@@ -109,8 +104,6 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 			  whole_pages(new_bytes), record);
 	if (begun)
 		maps_end();
-	if (entered)
-		gate_leave(slot);
 	stack_memory_gone((uintptr_t)address, whole_pages(old_bytes));
 	hook_leave();
 	return at;

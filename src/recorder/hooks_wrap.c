@@ -53,7 +53,7 @@ static void *took(uint32_t target, void *block, size_t bytes, const uintptr_t *f
 
 	if (slot != NULL) {
 		pools_add(slot, pool_for(slot, target), (uintptr_t)block, bytes, frame);
-		pools_end(slot);
+		hook_leave();
 	}
 	return block;
 }
@@ -72,7 +72,7 @@ static struct pool_block gives(uint32_t target, const void *block, const uintptr
 	if (old.record != 0)
 		pools_end_block(slot, pool, &old);
 	old.record = 0; /* it has ended: what follows is about its place and size */
-	pools_end(slot);
+	hook_leave();
 	return old;
 }
 
@@ -169,7 +169,7 @@ static void *moved(uint32_t target, struct pool_block old, bool had_block, void 
 		pools_add(slot, pool, old.address, old.bytes, frame);
 	else
 		pools_moved(slot, pool, &old, (uintptr_t)block, size, frame);
-	pools_end(slot);
+	hook_leave();
 	return block;
 }
 

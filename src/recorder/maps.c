@@ -33,12 +33,6 @@ void maps_recover(struct slot *slot)
 	lock_recover(&maps_lock, slot->id);
 }
 
-void maps_visit_records(void (*visit)(uint32_t *record))
-{
-	for (uint32_t i = 0; i < used; i++)
-		visit(&table[i].record);
-}
-
 /* Takes the lock with room for two more ranges. */
 static bool take_with_room(struct slot *slot)
 {

@@ -6,8 +6,6 @@
 #include "recorder/slot.h"
 
 void maps_reset(void);
-/* The record of each range, to be read or changed. Nobody else is at work. */
-void maps_visit_records(void (*visit)(uint32_t *record));
 void maps_recover(struct slot *slot);
 
 /* [start, start + bytes) was mapped by the site of `record`. */

@@ -9,7 +9,6 @@
 
 #include <time.h>
 
-#include "recorder/gate.h"
 #include "recorder/lock.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
@@ -33,15 +32,6 @@ void marks_reset(void)
 void marks_recover(struct slot *slot)
 {
 	lock_recover(&marks_lock, slot->id);
-}
-
-void marks_moved(void)
-{
-	struct live_mark *mark = (struct live_mark *)(void *)memory.region[LIVE_MARKS];
-
-	for (uint64_t i = 0; i < memory.head->used[LIVE_MARKS]; i++)
-		__atomic_store_n(&mark[i].saved_count, 0, __ATOMIC_RELAXED);
-	saved_from = saved_until;
 }
 
 /* Without leave to ask the clock: the collector's, which is a millisecond coarse. */
@@ -168,10 +158,7 @@ void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
 	mark->at_ms = clock_ms();
 	mark->mono_ns = now_ns();
 	if (kind == LIVE_MARK_SNAPSHOT) {
-		if (gate_enter(slot)) {
-			save_records(slot, mark);
-			gate_leave(slot);
-		}
+		save_records(slot, mark);
 		if (mark->saved_count == 0)
 			health_add(HEALTH_late_snapshots);
 	}

@@ -6,8 +6,6 @@
 #include "recorder/slot.h"
 
 void marks_reset(void);
-/* Records have other numbers now: what was saved is of no use. Nobody else is at work. */
-void marks_moved(void);
 void marks_recover(struct slot *slot);
 
 /* Notes the moment; of a snapshot also what every record holds now. Inside a hook. */

@@ -16,11 +16,10 @@
 enum {
 	SLAB_MIN = 64 * 1024,
 	SLAB_MAX = 2 * 1024 * 1024,
+	RESERVE_DEN = 8, /* of the budget: the part that new stacks may not take */
 };
 
 struct memory memory;
-bool memory_is_shrunk;
-uint64_t memory_kept_back;
 unsigned sys_forbidden;
 
 void memory_use(struct live_header *head, const volatile struct live_control *control)
@@ -69,7 +68,6 @@ void memory_shrink(uint64_t limit_bytes)
 	};
 	const uint64_t kept_part = 16;
 
-	memory_is_shrunk = true;
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		struct live_span *region = &memory.head->region[i];
 		uint64_t kept = __atomic_load_n(&memory.head->opened[i], __ATOMIC_ACQUIRE);
@@ -113,27 +111,29 @@ static uint64_t live_bytes(void)
 	return live > 0 ? (uint64_t)live : 0;
 }
 
-/* Whether the budget has room for more. A heap may grow faster than the collector can follow, so that its share is looked
- * at here. Threads that open the same piece at once may all ask: only the one whose piece counts is charged. */
-static bool has_room(uint64_t bytes)
+/* Whether the budget has room for more, without its last part if `reserve`. A heap may grow faster than the collector can
+ * follow, so that its share is looked at here. Threads that open the same piece at once may all ask: only the one whose
+ * piece counts is charged. */
+static bool has_room(uint64_t bytes, bool reserve)
 {
+	uint64_t budget = __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED);
 	uint64_t wanted = __atomic_load_n(&memory.head->opened_bytes, __ATOMIC_RELAXED) + bytes +
-			  __atomic_load_n(&memory_kept_back, __ATOMIC_RELAXED);
+			  (reserve ? budget / RESERVE_DEN : 0);
 
-	return wanted <= __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED) ||
+	return wanted <= budget ||
 	       (wanted <= __atomic_load_n(&memory.control->budget_limit_bytes, __ATOMIC_RELAXED) &&
 		wanted <= live_bytes() / LIVE_HEAP_SHARE);
 }
 
-bool memory_open_at(char *at, uint64_t bytes)
+static bool open_pages(char *at, uint64_t bytes, bool reserve)
 {
-	if (!sys_may(SYS_MEMORY) || !has_room(bytes) ||
+	if (!sys_may(SYS_MEMORY) || !has_room(bytes, reserve) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
 	return sys_populate(at, bytes);
 }
 
-COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
+COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool reserve)
 {
 	uint64_t *opened = &memory.head->opened[region];
 	uint64_t from = __atomic_load_n(opened, __ATOMIC_ACQUIRE);
@@ -141,10 +141,10 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
 	while (from < bytes && bytes <= memory.head->region[region].bytes) {
 		uint64_t to = piece_end(region, from, bytes);
 
-		if (!memory_open_at(memory.region[region] + from, to - from)) {
+		if (!open_pages(memory.region[region] + from, to - from, true)) {
 			to = (bytes + LIVE_PAGE - 1) &
 			     ~(uint64_t)(LIVE_PAGE - 1); /* perhaps just what is needed */
-			if (!memory_open_at(memory.region[region] + from, to - from))
+			if (!open_pages(memory.region[region] + from, to - from, reserve))
 				break;
 		}
 		uint64_t added = to - from;
@@ -164,7 +164,13 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes)
 bool memory_open(enum live_region region, uint64_t bytes)
 {
 	return LIKELY(bytes <= __atomic_load_n(&memory.head->opened[region], __ATOMIC_ACQUIRE)) ||
-	       memory_open_slow(region, bytes);
+	       memory_open_slow(region, bytes, false);
+}
+
+bool memory_open_above_reserve(enum live_region region, uint64_t bytes)
+{
+	return LIKELY(bytes <= __atomic_load_n(&memory.head->opened[region], __ATOMIC_ACQUIRE)) ||
+	       memory_open_slow(region, bytes, true);
 }
 
 uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes)
@@ -178,6 +184,15 @@ uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_b
 	} while (!__atomic_compare_exchange_n(used, &first, first + count, true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_RELAXED));
 	return first;
+}
+
+void *memory_scratch_above_reserve(uint64_t bytes)
+{
+	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_SCRATCH], __ATOMIC_RELAXED);
+
+	return memory_open_above_reserve(LIVE_SCRATCH, used + ((bytes + 63) & ~63ull))
+		       ? memory_scratch(bytes)
+		       : NULL;
 }
 
 void *memory_scratch(uint64_t bytes)

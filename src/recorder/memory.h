@@ -30,8 +30,6 @@ void memory_release(void);
 /* The program limits its address space: gives back what is reserved and not open, but for a sixteenth of the limit. */
 void memory_shrink(uint64_t limit_bytes);
 
-extern HIDDEN bool memory_is_shrunk; /* that was done */
-
 /* The program is about to give up system calls: opens some memory ahead, the last that there will be. */
 void memory_open_ahead(void);
 
@@ -39,11 +37,9 @@ void memory_open_ahead(void);
  * changed but a health counter. Any thread. */
 bool memory_open(enum live_region region, uint64_t bytes);
 
-/* Of the budget, for making room: evict.c. */
-extern HIDDEN uint64_t memory_kept_back;
-
-/* Makes pages of the mapping writable, if the budget allows; whoever asks tells the head. */
-bool memory_open_at(char *at, uint64_t bytes);
+/* The same without the reserve, the last eighth of the budget. For new stacks: once there is no memory for them they are
+ * counted as [other], and that, living blocks and new threads must find some. */
+bool memory_open_above_reserve(enum live_region region, uint64_t bytes);
 
 /* Appends `count` entries of `entry_bytes` to a region: returns the first index, or UINT64_MAX. The entries are zero
  * and count as used from now on: a reader may see them before they are filled. Any thread. */
@@ -51,6 +47,7 @@ uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_b
 
 /* Memory of the recorder's own, zeroed, 64-byte aligned, never given back. NULL when there is none. Any thread. */
 void *memory_scratch(uint64_t bytes);
+void *memory_scratch_above_reserve(uint64_t bytes);
 
 static inline void health_add(enum health_counter counter)
 {

@@ -11,8 +11,6 @@
 #include "recorder/pools.h"
 
 #include "base/hash.h"
-#include "recorder/evict.h"
-#include "recorder/gate.h"
 #include "recorder/hook.h"
 #include "recorder/lock.h"
 #include "recorder/own.h"
@@ -472,24 +470,6 @@ static void clear_shard(struct slot *slot, uint64_t handle, struct shard *shard)
 	table_drop(slot, table);
 }
 
-void pools_visit_records(void (*visit)(uint32_t *record))
-{
-	for (uint32_t i = 0; i < PAGES * PAGE_POOLS; i++) {
-		struct pool *page = pages[i / PAGE_POOLS];
-
-		if (page == NULL)
-			return;
-		for (int j = 0; j < SHARDS; j++) {
-			struct blocks_table *table = &page[i % PAGE_POOLS].shard[j].table;
-
-			for (uint64_t k = 0; k < table_places(table); k++) {
-				if (table->at[k].address != 0)
-					visit(&table->at[k].record);
-			}
-		}
-	}
-}
-
 /* ---- what programs call ---- */
 
 struct slot *pools_begin(const uintptr_t *frame)
@@ -499,18 +479,7 @@ struct slot *pools_begin(const uintptr_t *frame)
 	if (slot == NULL)
 		return NULL;
 	hook_record(frame);
-	if (UNLIKELY(sample_filters) && slot->inside == 0 && evict_is_due())
-		evict();
-	if (gate_enter(slot))
-		return slot;
-	hook_leave();
-	return NULL;
-}
-
-void pools_end(struct slot *slot)
-{
-	gate_leave(slot);
-	hook_leave();
+	return slot;
 }
 
 uint64_t pool_new(const char *name)
@@ -521,7 +490,7 @@ uint64_t pool_new(const char *name)
 		return 0;
 	uint64_t handle = pools_make(slot, name);
 
-	pools_end(slot);
+	hook_leave();
 	return handle;
 }
 
@@ -533,7 +502,7 @@ void pool_alloc(uint64_t pool, const void *address, size_t bytes)
 	if (slot == NULL)
 		return;
 	pools_add(slot, pool, (uintptr_t)address, bytes, frame);
-	pools_end(slot);
+	hook_leave();
 }
 
 void pool_resize(uint64_t pool, const void *old, const void *address, size_t bytes)
@@ -547,7 +516,7 @@ void pool_resize(uint64_t pool, const void *old, const void *address, size_t byt
 	if (old != NULL)
 		block = pools_take(slot, pool, (uintptr_t)old);
 	pools_moved(slot, pool, &block, (uintptr_t)address, bytes, frame);
-	pools_end(slot);
+	hook_leave();
 }
 
 void pool_free(uint64_t pool, const void *address)
@@ -560,7 +529,7 @@ void pool_free(uint64_t pool, const void *address)
 
 	if (block.record != 0)
 		pools_end_block(slot, pool, &block);
-	pools_end(slot);
+	hook_leave();
 }
 
 void pool_clear(uint64_t handle, int end)
@@ -581,5 +550,5 @@ void pool_clear(uint64_t handle, int end)
 		}
 		lock_give(&spare_lock);
 	}
-	pools_end(slot);
+	hook_leave();
 }

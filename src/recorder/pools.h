@@ -36,12 +36,8 @@ void pools_put_back(struct slot *slot, uint64_t pool, const struct pool_block *b
 void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,
 		 uint64_t bytes, const uintptr_t *frame);
 
-/* Every block's record, for who renumbers them: behind the closed gate, where nobody else is. */
-void pools_visit_records(void (*visit)(uint32_t *record));
-
-/* Enters and leaves a hook that is about a pool; NULL: nothing can be recorded. */
+/* Enters a hook that is about a pool; NULL: nothing can be recorded. hook_leave ends it. */
 struct slot *pools_begin(const uintptr_t *frame);
-void pools_end(struct slot *slot);
 
 /* What programs call. */
 uint64_t pool_new(const char *name);

@@ -22,10 +22,10 @@ static uint64_t node_hash(uint32_t parent, uint32_t frame)
 }
 
 /* Room for `more` further ids. */
-static void grow(struct slot *slot, struct table *table, uint64_t more)
+static void grow(struct slot *slot, struct table *table, uint64_t more, table_scratch *scratch)
 {
 	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
-	struct table larger = table_larger(table, more);
+	struct table larger = table_larger(table, more, scratch);
 
 	if (larger.entry == NULL || !lock_take(&sites_lock, slot->id))
 		return;
@@ -143,19 +143,6 @@ bool sites_start(void)
 	return true;
 }
 
-void sites_moved(void)
-{
-	table_clear(&nodes);
-	table_clear(&sites);
-	sites_entered = LIVE_SITE_OTHER_HEAP;
-	for (uint32_t id = LIVE_FRAME_OTHER + 1; id < memory.head->used[LIVE_NODES]; id++) {
-		const struct live_node *node = memory_node(id);
-
-		if (node->parent + 1 != id) /* as node_child does */
-			table_put(&nodes, table_tag(node_hash(node->parent, node->frame)), id);
-	}
-}
-
 void sites_reset(void)
 {
 	nodes = sites = (struct table){ 0 };
@@ -212,23 +199,24 @@ static uint32_t site_like(struct live_site like, uint64_t key, bool shared)
 }
 
 /* Memory for a site and its record, before the lock is taken. Without a record a site would be made again at the next
- * call. */
-static bool make_room(struct slot *slot, bool shared)
+ * call. Above the reserve, unless `must`; so the tables of sites, which are as large as the sites, may use it. */
+static bool make_room(struct slot *slot, bool shared, bool must)
 {
 	uint64_t used = memory.head->used[LIVE_SITES];
 
-	memory_open(LIVE_SITES, (used + 64) * sizeof(struct live_site));
+	(must ? memory_open : memory_open_above_reserve)(LIVE_SITES,
+							 (used + 64) * sizeof(struct live_site));
 	if (shared)
-		grow(slot, &sites, used - sites_entered + 64);
-	return slot_reserve(slot);
+		grow(slot, &sites, used - sites_entered + 64, memory_scratch);
+	return slot_reserve(slot, must);
 }
 
 /* Takes the lock with that room. *ret_shared: whether other slots may have made sites before. */
-static bool take_with_room(struct slot *slot, bool *ret_shared)
+static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 {
 	for (;;) {
 		*ret_shared = is_shared();
-		if (!make_room(slot, *ret_shared) || !lock_take(&sites_lock, slot->id))
+		if (!make_room(slot, *ret_shared, must) || !lock_take(&sites_lock, slot->id))
 			return false;
 		if (is_shared() == *ret_shared)
 			return true;
@@ -236,10 +224,11 @@ static bool take_with_room(struct slot *slot, bool *ret_shared)
 	}
 }
 
-static uint32_t record_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind)
+static uint32_t record_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+			  bool must)
 {
 	if (site != 0)
-		return slot_record(slot, key, site, kind);
+		return slot_record(slot, key, site, kind, must);
 	health_add(HEALTH_unsited_calls);
 	return slot->record_of_other[kind];
 }
@@ -250,26 +239,27 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 	uint32_t site = 0;
 	bool shared;
 
-	memory_open(LIVE_NODES,
-		    (memory.head->used[LIVE_NODES] + 2 * walk->limit) * sizeof(struct live_node));
-	grow(slot, &nodes, 64);
-	if (take_with_room(slot, &shared)) {
+	memory_open_above_reserve(LIVE_NODES, (memory.head->used[LIVE_NODES] + 2 * walk->limit) *
+						      sizeof(struct live_node));
+	grow(slot, &nodes, 64, memory_scratch_above_reserve);
+	if (take_with_room(slot, &shared, false)) {
 		site = site_of_walk(walk, key, kind, shared);
 		lock_give(&sites_lock);
 	}
-	return record_of(slot, key, site, kind);
+	return record_of(slot, key, site, kind, false);
 }
 
+/* A site without a stack of its own is where those go that find no memory: it must be had. */
 static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint64_t key)
 {
+	bool must = like.node <= LIVE_FRAME_UNASKED, shared;
 	uint32_t site = 0;
-	bool shared;
 
-	if (take_with_room(slot, &shared)) {
+	if (take_with_room(slot, &shared, must)) {
 		site = site_like(like, key, shared);
 		lock_give(&sites_lock);
 	}
-	return record_of(slot, key, site, (enum live_kind)like.kind);
+	return record_of(slot, key, site, (enum live_kind)like.kind, must);
 }
 
 uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
@@ -281,9 +271,11 @@ uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 	if (LIKELY(found != 0))
 		return found;
 	struct live_site like = *memory_site(record->site);
+	uint32_t other = slot->record_of_other[like.kind];
 
 	like.tag = tag;
-	return record_like(slot, like, key);
+	found = record_like(slot, like, key);
+	return found == other && base != other ? sites_record_of_tag(slot, other, tag) : found;
 }
 
 uint32_t sites_record_unasked(struct slot *slot, enum live_kind kind)
@@ -298,7 +290,8 @@ uint32_t sites_record_unasked(struct slot *slot, enum live_kind kind)
 				     key);
 }
 
-uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
+/* 0: no memory. */
+static uint32_t find_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
 {
 	const struct live_record *record = memory_record(base);
 	uint64_t key =
@@ -314,6 +307,20 @@ uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t int
 	return memory_site(memory_record(found)->site)->interval == interval ? found : 0;
 }
 
+uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
+{
+	uint32_t found = find_of_interval(slot, base, interval);
+
+	if (LIKELY(found != 0))
+		return found;
+	const struct live_site *site = memory_site(memory_record(base)->site);
+	uint32_t other = slot->record_of_other[site->kind];
+
+	if (site->tag != 0)
+		other = sites_record_of_tag(slot, other, site->tag);
+	return find_of_interval(slot, other, interval);
+}
+
 uint32_t sites_record_of_site(struct slot *slot, uint32_t site)
 {
 	uint64_t key = memory_site(site)->key;
@@ -321,5 +328,6 @@ uint32_t sites_record_of_site(struct slot *slot, uint32_t site)
 
 	if (LIKELY(record != 0))
 		return record;
-	return slot_record(slot, key, site, (enum live_kind)memory_site(site)->kind);
+	/* A free that is counted elsewhere would leave its block alive for ever. */
+	return slot_record(slot, key, site, (enum live_kind)memory_site(site)->kind, true);
 }

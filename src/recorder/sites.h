@@ -10,9 +10,6 @@
 bool sites_start(void);
 void sites_reset(void);
 
-/* Sites and nodes have other numbers now: the tables are made anew, in their place. Nobody else is at work. */
-void sites_moved(void);
-
 /* After an abandoned hook. */
 void sites_recover(struct slot *slot);
 

@@ -12,7 +12,6 @@
 
 #include "recorder/account.h"
 #include "recorder/cfi.h"
-#include "recorder/gate.h"
 #include "recorder/memo.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
@@ -58,13 +57,6 @@ static struct slot **place_of(uint32_t id)
 			have = made;
 	}
 	return &have[id % SLOT_STRIDE];
-}
-
-struct slot *slot_at(uint32_t id)
-{
-	struct slot **place = place_of(id);
-
-	return place != NULL ? __atomic_load_n(place, __ATOMIC_ACQUIRE) : NULL;
 }
 
 static bool is_gone(uint32_t tid, int my_tid)
@@ -136,15 +128,9 @@ static struct slot *make(int my_tid)
 		return NULL;
 	slot->id = (uint32_t)id;
 	slot->live = memory_slot(slot->id);
-	if (!gate_enter_as_guest())
-		return NULL;
-	bool furnished = furnish(slot, memory.head->depth_limit);
-
-	if (furnished)
-		__atomic_store_n(place, slot, __ATOMIC_RELEASE);
-	gate_leave_as_guest();
-	if (!furnished)
+	if (!furnish(slot, memory.head->depth_limit))
 		return NULL; /* the slot stays empty: tid 0 */
+	__atomic_store_n(place, slot, __ATOMIC_RELEASE);
 	account_join(slot);
 	__atomic_store_n(&slot->live->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
 	return slot;
@@ -191,20 +177,23 @@ COLD struct slot *slot_acquire(void)
 	return slot;
 }
 
-bool slot_reserve(struct slot *slot)
+bool slot_reserve(struct slot *slot, bool must)
 {
 	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_RELAXED);
-	struct table larger = table_larger(&slot->records, 1);
+	struct table larger = table_larger(&slot->records, 1,
+					   must ? memory_scratch : memory_scratch_above_reserve);
 
 	if (larger.entry != NULL)
 		table_move(&slot->records, larger);
 	return !table_is_full(&slot->records) && used >> LIVE_SMALL_RECORD_BITS == 0 &&
-	       memory_open(LIVE_RECORDS, (used + 1) * sizeof(struct live_record));
+	       (must ? memory_open : memory_open_above_reserve)(
+		       LIVE_RECORDS, (used + 1) * sizeof(struct live_record));
 }
 
-COLD uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind)
+COLD uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+			  bool must)
 {
-	uint64_t id = slot_reserve(slot)
+	uint64_t id = slot_reserve(slot, must)
 			      ? memory_append(LIVE_RECORDS, 1, sizeof(struct live_record))
 			      : UINT64_MAX;
 

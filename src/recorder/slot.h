@@ -52,7 +52,6 @@ struct slot {
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
 	bool cfi_nested_busy;
-	uint32_t inside;		  /* the gate, so many times: gate.h */
 	uint64_t operations_at_tick;	  /* of a process that keeps its own clock: own.c */
 	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
@@ -89,14 +88,13 @@ void slot_reset(void);
 /* Gives the calling thread a slot: a dead thread's or a new one. NULL: none to be had (counted). */
 struct slot *slot_acquire(void);
 
-/* The slot with a number; NULL: none yet. */
-struct slot *slot_at(uint32_t id);
-
-/* Room for one more record, so that slot_record will not fail for want of it unless another slot is faster. */
-bool slot_reserve(struct slot *slot);
+/* Room for one more record, so that slot_record will not fail for want of it unless another slot is faster. Above the
+ * reserve of memory, unless `must`. */
+bool slot_reserve(struct slot *slot, bool must);
 
 /* The slot's record of a site that it has none of yet. Never 0: falls back to the record of [other]. */
-uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind);
+uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+		     bool must);
 
 /* The slot's record for a site's key; 0 = none. */
 static ALWAYS_INLINE uint32_t slot_find(const struct slot *slot, uint64_t key)

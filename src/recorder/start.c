@@ -19,9 +19,7 @@
 
 #include "recorder/allocator.h"
 #include "recorder/dial.h"
-#include "recorder/evict.h"
 #include "recorder/exec.h"
-#include "recorder/gate.h"
 #include "recorder/hook.h"
 #include "recorder/labels.h"
 #include "recorder/maps.h"
@@ -261,7 +259,6 @@ static void reset_all(void)
 	account_reset();
 	blocks_reset();
 	sampled_reset();
-	gate_reset();
 	maps_reset();
 	modules_reset();
 	tags_reset();
@@ -282,7 +279,6 @@ static bool furnish(bool forked)
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
 	dial_start();
-	evict_start();
 	pace_start();
 	stack_start();
 	allocator_probe();

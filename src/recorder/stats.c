@@ -7,7 +7,6 @@
 #include "recorder/stats.h"
 
 #include "recorder/dial.h"
-#include "recorder/gate.h"
 #include "recorder/lock.h"
 
 enum { MORE_SITES = 1024 };
@@ -113,10 +112,8 @@ static void add_record(struct hg_numbers *n, const struct live_record *record, b
 /* Calls add for every record of heap blocks, with its frees and then with the rest. */
 typedef void add_fn(void *to, const struct live_record *record, const struct live_site *site,
 		    bool frees);
-static bool add_all(struct slot *slot, add_fn *add, void *to)
+static void add_all(add_fn *add, void *to)
 {
-	if (!gate_enter(slot))
-		return false;
 	for (int frees = 1; frees >= 0; frees--) {
 		for (uint64_t i = 1; i < used(LIVE_RECORDS); i++) {
 			struct live_site site;
@@ -127,8 +124,6 @@ static bool add_all(struct slot *slot, add_fn *add, void *to)
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	}
-	gate_leave(slot);
-	return true;
 }
 
 /* ---- tags ---- */
@@ -171,7 +166,7 @@ static void name_tag(struct hg_tag_stats *ret, uint32_t id)
 }
 
 /* *s has the tags, zeroed. */
-static bool sum_tags(struct slot *slot, struct tag_sums *s)
+static void sum_tags(struct tag_sums *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (s->first + i > 0)
@@ -185,22 +180,21 @@ static bool sum_tags(struct slot *slot, struct tag_sums *s)
 		if (in != NULL)
 			in->visits += load(&visits->count);
 	}
-	if (!add_all(slot, add_to_tags, s))
-		return false;
+	add_all(add_to_tags, s);
 	for (uint32_t i = 0; i < s->count; i++) {
 		settle(&s->tag[i].self);
 		settle(&s->tag[i].total);
 	}
-	return true;
 }
 
-size_t stats_of_tags(struct slot *slot, struct hg_tag_stats *ret, size_t count)
+size_t stats_of_tags(struct hg_tag_stats *ret, size_t count)
 {
 	struct tag_sums s = { ret, 0,
 			      (uint32_t)MIN((uint64_t)count, MAX(used(LIVE_TAGS), UINT64_C(1))) };
 
 	__builtin_memset(ret, 0, s.count * sizeof *ret);
-	return sum_tags(slot, &s) ? s.count : 0;
+	sum_tags(&s);
+	return s.count;
 }
 
 /* Whether the path is the tag's: its name behind a slash, and before that those outside. */
@@ -222,15 +216,17 @@ static bool path_is(uint32_t id, const char *path, size_t bytes)
 	return bytes == 0;
 }
 
-bool stats_of_tag(struct slot *slot, const char *path, struct hg_tag_stats *ret)
+bool stats_of_tag(const char *path, struct hg_tag_stats *ret)
 {
 	size_t bytes = path != NULL ? __builtin_strlen(path) : 0;
 
 	for (uint64_t i = 1; i < used(LIVE_TAGS); i++) {
 		struct tag_sums s = { ret, (uint32_t)i, 1 };
 
-		if (path_is((uint32_t)i, path, bytes))
-			return sum_tags(slot, &s) && (ret->visits > 0 || ret->total.calls > 0);
+		if (path_is((uint32_t)i, path, bytes)) {
+			sum_tags(&s);
+			return ret->visits > 0 || ret->total.calls > 0;
+		}
 	}
 	return false;
 }
@@ -294,7 +290,6 @@ static size_t insert(struct hg_site_stats *ret, size_t found, size_t count, uint
 	return MIN(found + 1, count);
 }
 
-/* Inside the gate, where numbers stay what they are. */
 static size_t choose(struct hg_site_stats *ret, size_t count, uint64_t sites, enum hg_order order)
 {
 	size_t found = 0;
@@ -334,17 +329,14 @@ size_t stats_of_sites(struct slot *slot, struct hg_site_stats *ret, size_t count
 {
 	size_t found = 0;
 
-	if (!gate_enter(slot))
-		return 0;
 	if (make_room(slot)) {
 		struct site_sums s = { MIN(used(LIVE_SITES), sums_room) };
 
 		for (uint64_t i = 0; i < s.count; i++)
 			sums[i] = (struct hg_numbers){ 0 };
-		if (add_all(slot, add_to_site, &s))
-			found = choose(ret, count, s.count, order);
+		add_all(add_to_site, &s);
+		found = choose(ret, count, s.count, order);
 		lock_give(&stats_lock);
 	}
-	gate_leave(slot);
 	return found;
 }

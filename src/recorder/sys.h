@@ -105,31 +105,15 @@ static inline int sys_getpid(void)
 	return (int)sys_call3(SYS_getpid, 0, 0, 0);
 }
 
-/* The calling thread's signals wait until they are let through again. */
-enum { SYS_SIGSET_BYTES = 8, SYS_SIG_SETMASK = 2 };
-static inline uint64_t sys_hold_signals(void)
-{
-	const uint64_t all = ~UINT64_C(0);
-	uint64_t before = 0;
-
-	sys_call6(SYS_rt_sigprocmask, SYS_SIG_SETMASK, (long)&all, (long)&before, SYS_SIGSET_BYTES,
-		  0, 0);
-	return before;
-}
-static inline void sys_let_signals(uint64_t before)
-{
-	sys_call6(SYS_rt_sigprocmask, SYS_SIG_SETMASK, (long)&before, 0, SYS_SIGSET_BYTES, 0, 0);
-}
-
 /* Whether the page at `address` can be read, without touching it: the kernel reads the new mask before it looks at
  * `how`, which no kernel knows. EFAULT = not readable, EINVAL = readable. */
 static inline int sys_readable(uintptr_t address)
 {
-	enum { EINVAL_ = 22 };
+	enum { EINVAL_ = 22, SIGSET_BYTES = 8 };
 	if (!sys_may(SYS_PROBE))
 		return 0;
 	long ret = sys_call6(SYS_rt_sigprocmask, ~0L, (long)(address & ~(uintptr_t)7), 0,
-			     SYS_SIGSET_BYTES, 0, 0);
+			     SIGSET_BYTES, 0, 0);
 
 	return ret == -EINVAL_;
 }

@@ -69,8 +69,10 @@ static inline bool table_is_full(const struct table *table)
 }
 
 /* A larger table for `more` further ids, which table_move then fills; its entry is NULL if there is no need, or no
- * memory. Two steps, because memory is had before a lock is taken. */
-static inline struct table table_larger(const struct table *table, uint64_t more)
+ * memory, which comes from `scratch`. Two steps, because memory is had before a lock is taken. */
+typedef void *table_scratch(uint64_t bytes);
+static inline struct table table_larger(const struct table *table, uint64_t more,
+					table_scratch *scratch)
 {
 	uint64_t size = (uint64_t)table->mask + 1;
 
@@ -78,7 +80,8 @@ static inline struct table table_larger(const struct table *table, uint64_t more
 		return (struct table){ 0 };
 	while (table->used + more > size / 4 * 3)
 		size *= 2;
-	return table_new(size);
+	return (struct table){ .entry = scratch(size * sizeof(struct table_entry)),
+			       .mask = (uint32_t)(size - 1) };
 }
 
 static inline void table_move(struct table *table, struct table larger)

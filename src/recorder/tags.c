@@ -91,7 +91,8 @@ static bool furnish(struct slot *slot)
 static bool make_room(struct slot *slot)
 {
 	uint32_t mask = __atomic_load_n(&tags.mask, __ATOMIC_RELAXED);
-	struct table larger = mask == 0 ? table_new(MAKERS * 4) : table_larger(&tags, MAKERS);
+	struct table larger =
+		mask == 0 ? table_new(MAKERS * 4) : table_larger(&tags, MAKERS, memory_scratch);
 
 	if (!memory_open(LIVE_TAGS,
 			 (memory.head->used[LIVE_TAGS] + MAKERS) * sizeof(struct live_tag)))
@@ -224,7 +225,7 @@ static uint32_t visits_of(struct slot *slot, uint32_t tag)
 	while (id != 0 && memory_visits(id)->tag != tag);
 	if (id != 0)
 		return id;
-	larger = table_larger(&own->visits, 1);
+	larger = table_larger(&own->visits, 1, memory_scratch);
 	if (larger.entry != NULL)
 		table_move(&own->visits, larger);
 	do

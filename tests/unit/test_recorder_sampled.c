@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "recorder/gate.h"
 #include "recorder/sampled.h"
 #include "unit.h"
 
@@ -120,31 +119,11 @@ static void who_looks_while_the_index_is_made_anew_misses_nothing(void **state)
 	assert_int_equal(missed, 0);
 }
 
-static void nobody_is_inside_a_closed_gate(void **state)
-{
-	(void)state;
-	gate_reset();
-	sample_start(true);
-	assert_true(gate_enter(&slots[0]));
-	assert_true(gate_enter(&slots[0]));
-	gate_leave(&slots[0]);
-	assert_false(gate_close());
-	gate_leave(&slots[0]);
-	assert_true(gate_close());
-	assert_false(gate_close());
-	gate_open();
-	assert_true(gate_enter(&slots[1]));
-	gate_recover(&slots[1]);
-	assert_true(gate_close());
-	gate_open();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_put_is_there_until_it_is_taken),
 		cmocka_unit_test(who_looks_while_the_index_is_made_anew_misses_nothing),
-		cmocka_unit_test(nobody_is_inside_a_closed_gate),
 	};
 
 	return cmocka_run_group_tests(tests, make_profile, NULL);
