@@ -10,12 +10,12 @@
  */
 #include "collect/attach.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@
 #define PROGRESS_NS (200 * NS_PER_MS)
 enum { COPY_SHARE = 20 }; /* copying takes at most this part of the time */
 #define REQUEST_PATIENCE_NS (1000 * NS_PER_MS)
-enum { REQUESTS_MAX = 64 };
+enum { REQUESTS_MAX = 64, LEASE_MS = 3000 };
 enum { FILE_MODE = 0666 }; /* less the umask */
 
 struct attached {
@@ -44,7 +44,8 @@ struct attached {
 	VECTOR(struct pending) pending;
 	int signal_fd;
 	bool stop;
-	uint64_t control_at; /* of the control page in the process; 0 = somebody else's */
+	int memory_fd;	     /* the process' memory, as it was when we began; -1 = not to be had */
+	uint64_t control_at; /* of the control page there; 0 = somebody else's */
 	struct live_control before;
 	bool turned;
 	uint64_t next_copy_ns, next_progress_ns, progress_ns, progress_calls;
@@ -52,36 +53,67 @@ struct attached {
 
 /* ---- the control page ---- */
 
-/* What may be read may be written, unless it is only its file that may be read. */
+/* Through a descriptor of the memory that was looked at: should the process become another program, that memory is gone, and
+ * nothing is written to the new one. */
 static bool write_control(const struct attached *a, size_t offset, const void *from, size_t bytes)
 {
-	struct iovec local = { (void *)(uintptr_t)from, bytes };
-	struct iovec remote = { (void *)(uintptr_t)(a->control_at + offset), bytes };
-
 	return a->control_at &&
-	       process_vm_writev(a->other.recorded.pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+	       pwrite(a->memory_fd, from, bytes, (off_t)(a->control_at + offset)) == (ssize_t)bytes;
+}
+
+#define WRITE(a, field, value)                                                                     \
+	write_control((a), offsetof(struct live_control, field), &(value), sizeof(value))
+
+/* The page behind the profile, if it is the process' own to follow. What is there is read through the same descriptor. */
+static void find_control(struct attached *a)
+{
+	const struct live_header *head = copied_head(&a->other.copied);
+	uint64_t at = a->other.recorded.profile + head->total_bytes;
+	struct live_header *there = aligned_alloc(_Alignof(struct live_header), sizeof *there);
+	char magic[sizeof((struct live_control *)0)->magic];
+	const size_t front = offsetof(struct live_header, used);
+
+	if (there && a->memory_fd >= 0 && head->own.kept != LIVE_KEPT_COLLECTOR &&
+	    pread(a->memory_fd, there, front, (off_t)a->other.recorded.profile) == (ssize_t)front &&
+	    memcmp(there, head, offsetof(struct live_header, region)) == 0 &&
+	    pread(a->memory_fd, magic, sizeof magic, (off_t)at) == (ssize_t)sizeof magic &&
+	    memcmp(magic, LIVE_CONTROL_MAGIC, sizeof magic) == 0)
+		a->control_at = at;
+	free(there);
 }
 
 static void write_clock(struct attached *a, uint64_t now_ns)
 {
 	struct target *target = a->target;
-	uint32_t words[2];
+	uint32_t words[2], until;
 
 	target_tick(target, now_ns);
-	words[0] = target->profile.control->clock_ms;
-	words[1] = target->profile.control->birth_code;
+	words[0] = target->profile.control.clock_ms;
+	words[1] = target->profile.control.birth_code;
 	_Static_assert(offsetof(struct live_control, birth_code) ==
 			       offsetof(struct live_control, clock_ms) + sizeof words[0],
 		       "both in one write");
 	/* If not, the process keeps its own as before. */
-	(void)write_control(a, offsetof(struct live_control, clock_ms), words, sizeof words);
+	(void)WRITE(a, clock_ms, words);
+	until = words[0] + LEASE_MS;
+	if (a->turned)
+		(void)WRITE(a, lease_until_ms, until);
 }
 
-static bool write_dial(const struct attached *a, uint32_t mode, uint64_t interval)
+/* On loan: should we be killed, the process goes back to what it was by itself. */
+static bool lend_mode(const struct attached *a, uint32_t mode, uint64_t interval)
 {
-	return write_control(a, offsetof(struct live_control, interval), &interval,
-			     sizeof interval) &&
-	       write_control(a, offsetof(struct live_control, mode), &mode, sizeof mode);
+	const struct live_control *before = &a->before;
+	uint32_t until = before->clock_ms + LEASE_MS;
+
+	/* Somebody else's loan, which may have run out. */
+	uint32_t mode_after = before->lease_until_ms ? before->mode_after : before->mode;
+	uint64_t interval_after =
+		before->lease_until_ms ? before->interval_after : before->interval;
+
+	return WRITE(a, mode_after, mode_after) && WRITE(a, interval_after, interval_after) &&
+	       WRITE(a, lease_until_ms, until) && WRITE(a, interval, interval) &&
+	       WRITE(a, mode, mode);
 }
 
 static int turn_up(struct attached *a, struct error *error)
@@ -91,13 +123,13 @@ static int turn_up(struct attached *a, struct error *error)
 	a->before = a->other.copied.control;
 	if (!o->turn && (!a->control_at || a->before.mode != LIVE_MODE_DORMANT))
 		return 0;
-	if (!a->control_at)
+	if (!a->control_at && copied_head(&a->other.copied)->own.kept == LIVE_KEPT_COLLECTOR)
 		return error_set(
 			error,
 			"the mode of process %d is that of the 'heapgauge record' which runs "
 			"it: leave --mode out",
 			(int)o->pid);
-	a->turned = write_dial(a, o->mode, o->interval);
+	a->turned = lend_mode(a, o->mode, o->interval);
 	if (!a->turned)
 		return error_set(error,
 				 "process %d may be read but not turned up: run this as root",
@@ -107,8 +139,13 @@ static int turn_up(struct attached *a, struct error *error)
 
 static void turn_back(const struct attached *a)
 {
-	if (a->turned && a->target->ended_ns == 0)
-		(void)write_dial(a, a->before.mode, a->before.interval);
+	const uint32_t none = 0;
+
+	if (!a->turned || a->target->ended_ns != 0)
+		return;
+	(void)WRITE(a, lease_until_ms, none);
+	(void)WRITE(a, interval, a->before.interval);
+	(void)WRITE(a, mode, a->before.mode);
 }
 
 /* That it is recorded by now; 0 = every block. */
@@ -147,14 +184,13 @@ static void dump(struct attached *a, uint64_t now_ns)
 		dumps_fail(a->dumps, condition, &error);
 		return;
 	}
-	clone = target_clone(a->target, copied.memory, copied.bytes);
+	clone = target_clone(a->target);
 	if (!clone) {
 		error_set(&error, "out of memory");
 		dumps_fail(a->dumps, condition, &error);
 		return;
 	}
-	copied.memory = NULL;
-	copied.bytes = 0;
+	live_profile_keep(&clone->profile, &copied);
 	dumps_give(a->dumps, clone, condition, now_ns);
 }
 
@@ -217,15 +253,18 @@ static void serve_requests(struct attached *a, uint64_t now_ns)
 	struct pending pending = { .since_ns = now_ns };
 	size_t kept = 0;
 
-	while ((pending.fd = handover_accept(a->listener.fd[0], &pending.pid)) >= 0) {
+	while ((pending.fd = handover_accept(a->listener.fd[0], &pending.pid, &pending.pid_fd)) >=
+	       0) {
 		if (a->pending.count >= REQUESTS_MAX || !vector_push(&a->pending, pending))
-			close(pending.fd);
+			pending_close(&pending);
 	}
 	for (size_t i = 0; i < a->pending.count; i++) {
 		union handover_message message;
+		int fd;
 
 		pending = a->pending.at[i];
-		enum handover_state state = handover_receive(pending.fd, &message);
+		enum handover_state state =
+			handover_receive(pending.fd, &a->listener.secret, &message, &fd);
 
 		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < REQUEST_PATIENCE_NS) {
 			a->pending.at[kept++] = pending;
@@ -233,9 +272,11 @@ static void serve_requests(struct attached *a, uint64_t now_ns)
 		}
 		if (state == HANDOVER_REQUEST) {
 			target_wish(a->target, message.request.name);
-			handover_reply(pending.fd, true);
+			handover_answer(pending.fd, true);
 		}
-		close(pending.fd);
+		if (fd >= 0)
+			close(fd);
+		pending_close(&pending);
 	}
 	a->pending.count = kept;
 }
@@ -300,8 +341,7 @@ static int write_recording(struct attached *a, struct collect_result *ret, struc
 	if (!path)
 		return error_set(error, "no memory left");
 	/* Both go: the memory is the target's from now on. */
-	a->other.copied.memory = NULL;
-	a->other.copied.bytes = 0;
+	live_profile_keep(&a->target->profile, &a->other.copied);
 	a->other.target = NULL;
 	if (collector_encode_one(TAKE(a->target), collector_now(), a->options->version, &bytes,
 				 error) < 0 ||
@@ -328,14 +368,15 @@ static void begin_dumps(struct attached *a)
 
 static int begin(struct attached *a, struct error *error)
 {
-	const struct live_header *head;
+	char path[64];
 
+	/* Before anything is looked at: this is the memory that counts, whatever the process becomes. */
+	snprintf(path, sizeof path, "/proc/%d/mem", (int)a->options->pid);
+	a->memory_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (other_begin(&a->other, a->options->pid, error) < 0)
 		return -1;
 	a->target = a->other.target;
-	head = copied_head(&a->other.copied);
-	if (head->own.control_at)
-		a->control_at = a->other.recorded.profile + head->own.control_at;
+	find_control(a);
 	a->sampler = worker_new(do_sample, NULL);
 	if (!a->sampler)
 		return error_set(error, "no memory left");
@@ -349,7 +390,8 @@ static int begin(struct attached *a, struct error *error)
 	}
 	begin_dumps(a);
 	/* Somebody else may have it: then that one is asked. */
-	(void)listener_open_for(&a->listener, a->options->pid, NULL);
+	(void)listener_open_for(&a->listener, a->options->pid,
+				copied_head(&a->other.copied)->own.secret, NULL);
 	return 0;
 }
 
@@ -357,7 +399,11 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 		   struct error *error)
 {
 	struct attached a = {
-		.options = options, .other = OTHER_INIT, .listener = LISTENER_INIT, .signal_fd = -1
+		.options = options,
+		.other = OTHER_INIT,
+		.listener = LISTENER_INIT,
+		.signal_fd = -1,
+		.memory_fd = -1,
 	};
 	struct launch_signals saved;
 	int status;
@@ -379,9 +425,11 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 	}
 	worker_free(a.sampler);
 	other_release(&a.other);
+	if (a.memory_fd >= 0)
+		close(a.memory_fd);
 	listener_close(&a.listener);
 	for (size_t i = 0; i < a.pending.count; i++)
-		close(a.pending.at[i].fd);
+		pending_close(&a.pending.at[i]);
 	vector_release(&a.pending);
 	close(a.signal_fd);
 	launch_signals_give_back(&saved);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A target that is read while the first one goes on: everything that its rows are made of is copied, but for the profile
- * itself, of which the caller brings another mapping or a copy.
+ * itself, of which the caller brings a twin or a copy.
  *
  * The loop's thread, while no worker has the target. The clone is the caller's, then the encoder's.
  */
@@ -45,16 +45,16 @@ static bool copy_known(struct target *to, const struct target *from)
 	return (to->known.command || !known->command) && (to->known.exe || !known->exe);
 }
 
-struct target *target_clone(const struct target *target, void *memory, uint64_t bytes)
+struct target *target_clone(const struct target *target)
 {
 	struct target *clone = calloc(1, sizeof *clone);
 
 	if (!clone)
 		return NULL;
-	clone->number = target->number;
+	clone->id = target->id;
 	clone->pid = target->pid;
 	clone->pid_fd = clone->statm_fd = -1;
-	clone->profile = PROFILE_INIT;
+	clone->profile = LIVE_PROFILE_INIT;
 	clone->started_ns = target->started_ns;
 	clone->totals = target->totals;
 	clone->peak_rss_bytes = target->peak_rss_bytes;
@@ -69,7 +69,5 @@ struct target *target_clone(const struct target *target, void *memory, uint64_t 
 		target_free(clone);
 		return NULL;
 	}
-	clone->profile.memory = memory;
-	clone->profile.bytes = bytes;
 	return clone;
 }

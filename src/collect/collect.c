@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "collect/budget.h"
 #include "collect/collector.h"
 #include "collect/explain.h"
 #include "collect/launch.h"
@@ -139,6 +139,7 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 		read_signals(c);
 	collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
+	collector_search_folder(c, now_ns);
 	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. It may have come in this very turn. */
 	collector_reap(c, collector_now());
 }
@@ -184,24 +185,18 @@ static void dump(struct collector *c, struct target *target, uint64_t now_ns)
 	const char *condition = dumps_ready(c->dumps) ? target_take_dump(target) : NULL;
 	struct error error = ERROR_INIT;
 	struct target *clone;
-	void *twin;
 
 	if (!condition || target->left_out || !target_is_ready(target))
 		return;
-	/* Of no bytes: another mapping of the same memory. */
-	twin = mremap(target->profile.memory, 0, target->profile.bytes, MREMAP_MAYMOVE);
-	if (twin == MAP_FAILED) {
-		error_errno(&error, "the profile cannot be mapped again");
-		dumps_fail(c->dumps, condition, &error);
-		return;
-	}
-	clone = target_clone(target, twin, target->profile.bytes);
-	if (clone) {
-		dumps_give(c->dumps, clone, condition, now_ns);
-	} else {
-		munmap(twin, target->profile.bytes);
+	clone = target_clone(target);
+	if (!clone) {
 		error_set(&error, "out of memory");
 		dumps_fail(c->dumps, condition, &error);
+	} else if (live_profile_twin(&target->profile, &clone->profile, &error) < 0) {
+		target_free(clone);
+		dumps_fail(c->dumps, condition, &error);
+	} else {
+		dumps_give(c->dumps, clone, condition, now_ns);
 	}
 }
 
@@ -286,7 +281,8 @@ static void tell_lives_on(struct collector *c, uint64_t now_ns)
 /* Whether everybody has ended; who is known, and who was not heard from yet. */
 static bool is_over(struct collector *c, uint64_t now_ns)
 {
-	if (!c->child_ended || c->targets.count > 0 || c->pending.count > 0) {
+	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. */
+	if (!c->child_ended || c->targets.count > 0) {
 		c->silent_count = 0; /* looked for again when nobody else is left */
 		return false;
 	}
@@ -294,6 +290,18 @@ static bool is_over(struct collector *c, uint64_t now_ns)
 	if (c->options->children != COLLECT_CHILDREN_NONE)
 		c->silent_count = silent_count(&c->silent, c->listener.name, now_ns);
 	return c->silent_count == 0;
+}
+
+/* Whether somebody has handed over since who was looked for last, and has ended since. */
+static bool hears_last(struct collector *c)
+{
+	uint64_t now_ns = collector_now();
+
+	c->next_folder_ns = 0;
+	collector_accept(c, now_ns);
+	collector_serve(c, now_ns);
+	collector_search_folder(c, now_ns);
+	return c->targets.count > 0;
 }
 
 /* How long until the clocks move again. A millisecond, for lifetimes; that is some percent of a processor, which would be most of
@@ -320,13 +328,14 @@ static void run_loop(struct collector *c)
 		if (ready > 0 && count > 0)
 			handle_polls(c, count, now_ns);
 		if (now_ns >= next_ns || ready > 0) {
+			collector_search_folder(c, now_ns);
 			tick(c, now_ns);
 			dumps_tell(c->dumps);
 			collector_pass_on(c, now_ns, false);
 			next_ns = now_ns + tick_ns(c);
 		}
 		show_progress(c, now_ns);
-		if (is_over(c, now_ns))
+		if (is_over(c, now_ns) && !hears_last(c))
 			break;
 		tell_lives_on(c, now_ns);
 	}
@@ -438,16 +447,48 @@ static void begin_dumps(struct collector *c)
 		c->dumps = dumps_new(&dumps);
 }
 
+/* What every process of the recording begins with. */
+static void fill_settings(struct collector *c)
+{
+	const struct collect_options *options = c->options;
+	struct cgroup_memory cgroup = cgroups_memory(&c->cgroups, getpid());
+	struct budget budget = { options->budget_bytes, options->budget_bytes };
+	struct live_settings *s = &c->settings;
+
+	if (!options->budget_bytes)
+		budget = budget_default(&cgroup, 0, budget_free_memory());
+	*s = (struct live_settings){
+		.secret = c->listener.secret,
+		.mode = options->begins_dormant ? LIVE_MODE_DORMANT : options->mode,
+		.mode_on = options->mode,
+		.interval = options->interval,
+		.depth_limit = options->depth_limit,
+		.cpu_millionths = options->cpu_millionths,
+		.budget_bytes = budget.bytes,
+		.budget_limit_bytes = budget.limit_bytes,
+		.stack_least_bytes = options->stack_least_bytes,
+		.stack_most_bytes = options->stack_most_bytes,
+		/* A fork's child must be followed too where only programs are wanted: it may become one. */
+		.follow_fork = options->children != COLLECT_CHILDREN_NONE,
+		.follow_exec = options->children == COLLECT_CHILDREN_ALL ||
+			       options->children == COLLECT_CHILDREN_EXEC,
+	};
+	snprintf(s->collector, sizeof s->collector, "%s", c->listener.name);
+	snprintf(s->folder, sizeof s->folder, "%s", c->listener.folder);
+	snprintf(s->wraps, sizeof s->wraps, "%s", options->wraps ? options->wraps : "");
+}
+
 static int run(struct collector *c, struct launch_signals *saved, struct error *error)
 {
 	struct launch launch = { .argv = c->options->argv,
 				 .recorder = c->options->recorder,
+				 .settings = &c->settings,
 				 .signals = saved };
 	int status;
 
 	if (listener_open(&c->listener, error) < 0)
 		return -1;
-	launch.socket_name = c->listener.name;
+	fill_settings(c);
 	c->start_ns = c->progress_ns = collector_now();
 	c->encoder = encoder_new(c->start_ns);
 	c->sampler = worker_new(do_sample, NULL);
@@ -475,7 +516,7 @@ static void collector_release(struct collector *c)
 	worker_free(c->sampler);
 	listener_close(&c->listener);
 	for (size_t i = 0; i < c->pending.count; i++)
-		close(c->pending.at[i].fd);
+		pending_close(&c->pending.at[i]);
 	for (size_t i = 0; i < c->targets.count; i++)
 		target_free(c->targets.at[i]);
 	encoder_free(c->encoder);
@@ -483,6 +524,7 @@ static void collector_release(struct collector *c)
 	starts_release(&c->starts);
 	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);
+	vector_release(&c->taken);
 	vector_release(&c->targets);
 	vector_release(&c->polls);
 	if (c->signal_fd >= 0)

@@ -5,6 +5,7 @@
 #define COLLECT_COLLECTOR_H
 
 #include <poll.h>
+#include <time.h>
 #include <sys/stat.h>
 
 #include "collect/collect.h"
@@ -18,12 +19,13 @@
 #include "util/buffer.h"
 #include "util/vector.h"
 
-/* A connection whose hello has not come yet. */
+/* A connection whose message has not come yet. */
 struct pending {
-	int fd;
+	int fd, pid_fd; /* pid_fd -1: not known */
 	pid_t pid;
 	uint64_t since_ns;
 };
+void pending_close(struct pending *pending);
 
 struct collector {
 	const struct collect_options *options;
@@ -32,7 +34,7 @@ struct collector {
 	int signal_fd;
 	pid_t child;
 	bool child_ended;
-	uint64_t child_ended_ns;
+	uint64_t child_ended_ns, child_max_rss_bytes;
 	bool told_lives_on;
 	bool left; /* asked twice to stop */
 	int left_signal;
@@ -46,13 +48,17 @@ struct collector {
 	struct silent
 		silent; /* descendants that were not heard from yet; only looked for when no target is left */
 	size_t silent_count;
-	struct starts starts; /* who was announced, and who of them was missed */
-	uint32_t numbers;     /* of profiles, that were given out */
-	size_t welcomed;      /* processes that were given memory */
-	size_t other_ranks;   /* processes of ranks that are not wanted */
-	bool recorded;	      /* the recorder began in one of them */
-	uint64_t ended_calls; /* of processes that were given to the encoder */
-	struct stat self;     /* heapgauge's own file: st_ino 0 = not known */
+	struct starts starts;	       /* who was announced, and who of them was missed */
+	struct live_settings settings; /* that processes begin with */
+	size_t welcomed;	       /* processes that handed a profile over */
+	VECTOR(uint64_t) taken;	       /* the ids of their profiles */
+	uint64_t next_folder_ns;       /* when the folder is looked at again */
+	struct timespec folder_mtime;
+	bool folder_is_unsettled; /* there is a file that was not taken over yet */
+	size_t other_ranks;	  /* processes of ranks that are not wanted */
+	bool recorded;		  /* the recorder began in one of them */
+	uint64_t ended_calls;	  /* of processes that were given to the encoder */
+	struct stat self;	  /* heapgauge's own file: st_ino 0 = not known */
 	VECTOR(struct pollfd) polls;
 	uint64_t start_ns, end_ns;    /* CLOCK_MONOTONIC */
 	uint64_t peak_bytes, peak_ns; /* of all processes together, as sampled */
@@ -64,14 +70,18 @@ uint64_t collector_now(void);
 
 /* ---- connect.c: processes that connect ---- */
 
-/* Takes connections, and the hellos that have come; answers those. */
+/* Takes connections, and the messages that have come. */
 void collector_accept(struct collector *c, uint64_t now_ns);
 void collector_serve(struct collector *c, uint64_t now_ns);
+/* Takes over the profiles that were left in the folder. */
+void collector_search_folder(struct collector *c, uint64_t now_ns);
 
 /* ---- ends.c: processes that end ---- */
 
 /* The program itself, if it has ended. */
 void collector_reap(struct collector *c, uint64_t now_ns);
+/* Its target, once it was reaped. */
+void collector_end_child(struct collector *c, struct target *target, uint64_t now_ns);
 /* A process that is not our child has ended: how, if the kernel tells. */
 void collector_end_other(struct target *target, uint64_t now_ns);
 /* Gives those who have ended to the encoder; with everyone, also those who live on. */

@@ -78,7 +78,7 @@ static int copy(const struct copied *c, uint64_t from, void *to, uint64_t bytes)
 			  : copy_memory(c->pid, c->at + from, to, bytes);
 }
 
-static void release_memory(struct copied *copied)
+void copied_release_memory(struct copied *copied)
 {
 	if (copied->memory)
 		munmap(copied->memory, copied->bytes);
@@ -88,7 +88,7 @@ static void release_memory(struct copied *copied)
 
 void copied_release(struct copied *copied)
 {
-	release_memory(copied);
+	copied_release_memory(copied);
 	if (copied->fd >= 0)
 		close(copied->fd);
 	*copied = COPIED_INIT;
@@ -144,6 +144,12 @@ static bool is_wanted(enum live_region region, enum copied_parts parts)
 	switch (region) {
 	case LIVE_SCRATCH: /* the recorder's own */
 		return false;
+	case LIVE_FRAMES:
+	case LIVE_NODES:
+	case LIVE_MODULES:
+	case LIVE_POOL:
+	case LIVE_VISITS:
+		return parts != COPIED_LIVE;
 	case LIVE_SAMPLED:
 	case LIVE_AREAS:
 	case LIVE_LEAVES:
@@ -157,20 +163,23 @@ static int copy_regions(struct copied *c, enum copied_parts parts)
 {
 	AUTO_FREE struct live_record *records = NULL;
 	AUTO_FREE struct live_slot *slots = NULL;
-	int number = copy_region(c, LIVE_RECORDS);
+	int number = 0;
 
-	if (number == 0)
-		number = copy_region(c, LIVE_SLOTS);
-	if (number != 0)
-		return number;
-	records = kept(c, LIVE_RECORDS);
-	slots = kept(c, LIVE_SLOTS);
-	if (!records || !slots)
-		return ENOMEM;
+	if (!c->still) {
+		number = copy_region(c, LIVE_RECORDS);
+		if (number == 0)
+			number = copy_region(c, LIVE_SLOTS);
+		if (number != 0)
+			return number;
+		records = kept(c, LIVE_RECORDS);
+		slots = kept(c, LIVE_SLOTS);
+		if (!records || !slots)
+			return ENOMEM;
+	}
 	for (int i = 0; i < LIVE_REGIONS && number == 0; i++)
 		if (is_wanted((enum live_region)i, parts))
 			number = copy_region(c, (enum live_region)i);
-	if (number == 0)
+	if (number == 0 && records)
 		take_frees(c, records, slots);
 	return number;
 }
@@ -195,7 +204,7 @@ static int make_room(struct copied *c, uint64_t bytes, struct error *error)
 {
 	if (c->memory && c->bytes == bytes)
 		return 0;
-	release_memory(c);
+	copied_release_memory(c);
 	c->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (c->memory == MAP_FAILED) {
@@ -289,16 +298,11 @@ static int look_at_head(struct copied *c, const struct recorded *recorded, uint6
 	return 0;
 }
 
-/* With a collector it is a mapping of its own, else it lies behind the profile. */
-static void copy_control(struct copied *c, uint64_t at)
+/* The page behind the profile. */
+static void copy_control(struct copied *c)
 {
-	uint64_t own = head_of(c)->own.control_at;
-
 	c->control = (struct live_control){ 0 };
-	if (own)
-		(void)copy(c, own, &c->control, sizeof c->control);
-	else if (at)
-		(void)copy_memory(c->pid, at, &c->control, sizeof c->control);
+	(void)copy(c, head_of(c)->total_bytes, &c->control, sizeof c->control);
 }
 
 static int take(struct copied *c, const struct recorded *recorded, enum copied_parts parts,
@@ -312,7 +316,7 @@ static int take(struct copied *c, const struct recorded *recorded, enum copied_p
 	if (status == 0)
 		status = copy_profile(c, parts, error);
 	if (status == 0)
-		copy_control(c, recorded ? recorded->control : 0);
+		copy_control(c);
 	return of_process(c, status, error);
 }
 
@@ -359,6 +363,7 @@ bool copied_hold(struct copied *c, const struct recorded *recorded)
 
 int copied_take_held(struct copied *c, enum copied_parts parts, struct error *error)
 {
-	c->pid = 0;
-	return c->fd < 0 ? error_set(error, "nothing is held of it") : take(c, NULL, parts, error);
+	if (c->fd >= 0)
+		c->pid = 0;
+	return take(c, NULL, parts, error);
 }

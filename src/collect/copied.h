@@ -14,6 +14,7 @@
 #include "util/error.h"
 
 enum copied_parts {
+	COPIED_LIVE,	 /* what sites hold, threads, marks: no stacks */
 	COPIED_COUNTERS, /* all but the block map, which may be large: no ages */
 	COPIED_ALL,
 };
@@ -26,6 +27,7 @@ struct copied {
 	/* inner */
 	uint64_t at; /* the profile in the process */
 	int fd;	     /* the file that it is read from; -1 = the process' memory */
+	bool still;  /* nobody writes to it any more */
 };
 #define COPIED_INIT ((struct copied){ .fd = -1 })
 
@@ -42,9 +44,11 @@ int copied_take_file(struct copied *copied, const char *path, enum copied_parts 
 /* Gets hold of the profile itself, so that it can be read when the process is gone: its file, or, for the privileged, its
  * memory. What is taken from now on is read there. False: it cannot be had. */
 bool copied_hold(struct copied *copied, const struct recorded *recorded);
-/* Takes what is held, whether the process lives or not. */
+/* Takes what is held, whether the process lives or not; where nothing is, the memory of the process. */
 int copied_take_held(struct copied *copied, enum copied_parts parts, struct error *error);
 void copied_release(struct copied *copied);
+/* The copy alone; it can be taken again. */
+void copied_release_memory(struct copied *copied);
 
 static inline const struct live_header *copied_head(const struct copied *copied)
 {

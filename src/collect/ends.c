@@ -35,20 +35,25 @@ void collector_reap(struct collector *c, uint64_t now_ns)
 		return;
 	c->child_ended = true;
 	c->child_ended_ns = now_ns;
+	c->child_max_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
 	c->result->end = WIFSIGNALED(status) ? COLLECT_SIGNALLED : COLLECT_EXITED;
 	c->result->number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 	target = living_target(c, c->child);
-	if (!target)
-		return;
+	if (target)
+		collector_end_child(c, target, now_ns);
+}
+
+void collector_end_child(struct collector *c, struct target *target, uint64_t now_ns)
+{
+	uint32_t number = (uint32_t)c->result->number;
+
 	/* The kernel's maximum is that of the largest descendant, if there was one. */
 	if (c->welcomed == 1 && c->options->children == COLLECT_CHILDREN_ALL)
-		target->peak_rss_bytes =
-			MAX(target->peak_rss_bytes, (uint64_t)usage.ru_maxrss * 1024);
-	if (WIFSIGNALED(status))
-		target_ended(target, now_ns, WTERMSIG(status) == SIGKILL ? END_KILLED : END_SIGNAL,
-			     (uint32_t)WTERMSIG(status));
+		target->peak_rss_bytes = MAX(target->peak_rss_bytes, c->child_max_rss_bytes);
+	if (c->result->end == COLLECT_SIGNALLED)
+		target_ended(target, now_ns, number == SIGKILL ? END_KILLED : END_SIGNAL, number);
 	else
-		target_ended(target, now_ns, END_EXIT, (uint32_t)WEXITSTATUS(status));
+		target_ended(target, now_ns, END_EXIT, number);
 }
 
 void collector_end_other(struct target *target, uint64_t now_ns)

@@ -1,32 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets, memfds and seals. The sockets' name is random, and the peer's user is checked, since anybody may connect to an
- * abstract one. Nothing here blocks: a recorder that is killed or stopped
- * in the middle of its hello must not stop the clock of the others.
+ * Sockets and the folder. Names are random, the peer's user is checked, and what it sends must hold the secret, since anybody
+ * may connect to an abstract name and the folder's name can be seen. Nothing here blocks: somebody who is killed or stopped in the
+ * middle of a message must not stop the clock of the others.
  *
- * Invariant: the profile's memfd is sealed against every change of size before anybody else sees it, so that no one
- * can raise SIGBUS in its readers; the target cannot write the control page.
+ * Few are queued: a descriptor in a queue counts against the limit of open files of the user who sent it.
  */
 #include "collect/handover.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
 
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
+enum { BACKLOG = 64 };
+#define TMPFS_TYPE 0x01021994
+#define SHARED_MEMORY "/dev/shm"
+#define PREFIX "heapgauge-"
+#define SOCKET_FILE "/socket"
+
+/* ---- names ---- */
 
 static int listen_at(const struct sockaddr_un *address, size_t bytes, struct error *error)
 {
@@ -37,7 +45,7 @@ static int listen_at(const struct sockaddr_un *address, size_t bytes, struct err
 	if (bind(fd, (const struct sockaddr *)address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
 		return error_errno(error, "cannot name a socket");
-	if (listen(fd, 1024) < 0)
+	if (listen(fd, BACKLOG) < 0)
 		return error_errno(error, "cannot listen on a socket");
 	return TAKE_FD(fd);
 }
@@ -52,16 +60,69 @@ static int listen_abstract(const char *path, struct error *error)
 	return listen_at(&address, 1 + length, error);
 }
 
-void listener_name_for(char name[64], pid_t pid)
+void listener_name_for(char name[static LIVE_SOCKET_BYTES], pid_t pid)
 {
-	snprintf(name, 64, "@" P_tmpdir "/heapgauge-process-%d", (int)pid);
+	snprintf(name, LIVE_SOCKET_BYTES, "@" P_tmpdir "/heapgauge-process-%d", (int)pid);
 }
 
-int listener_open_for(struct listener *listener, pid_t pid, struct error *error)
+int listener_open_for(struct listener *listener, pid_t pid, struct live_secret secret,
+		      struct error *error)
 {
 	listener_name_for(listener->name, pid);
+	listener->secret = secret;
 	listener->fd[0] = listen_abstract(listener->name + 1, error);
 	return listener->fd[0] < 0 ? -1 : 0;
+}
+
+/* ---- the folder ---- */
+
+/* "heapgauge-PID-NONCE" of a collector that is gone: its socket goes. What it left of profiles stays, and so does the folder. */
+static void sweep_one(const char *name)
+{
+	char path[LIVE_SOCKET_BYTES + sizeof SOCKET_FILE], *rest;
+	pid_t pid = (pid_t)strtol(name + strlen(PREFIX), &rest, 10);
+	struct stat st;
+
+	if (pid <= 0 || *rest != '-' || strlen(rest) != 17 || kill(pid, 0) == 0 || errno != ESRCH)
+		return;
+	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s", name);
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return;
+	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s" SOCKET_FILE, name);
+	(void)unlink(path);
+	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s", name);
+	(void)rmdir(path);
+}
+
+static void sweep(void)
+{
+	DIR *folder = opendir(SHARED_MEMORY);
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
+			sweep_one(entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* Root's programs may be of other users, who may leave a file there but not see others'; anybody else's are their own. */
+static void make_folder(struct listener *listener, unsigned long long nonce)
+{
+	struct statfs system;
+	char path[LIVE_SOCKET_BYTES];
+	bool root = geteuid() == 0;
+
+	snprintf(path, sizeof path, SHARED_MEMORY "/" PREFIX "%d-%016llx", (int)getpid(), nonce);
+	if (statfs(SHARED_MEMORY, &system) < 0 || system.f_type != TMPFS_TYPE ||
+	    mkdir(path, 0700) < 0)
+		return;
+	if (root && chmod(path, 01733) < 0) {
+		(void)rmdir(path);
+		return;
+	}
+	memcpy(listener->folder, path, sizeof path);
 }
 
 int listener_open(struct listener *listener, struct error *error)
@@ -70,19 +131,40 @@ int listener_open(struct listener *listener, struct error *error)
 	const char *path = listener->name + 1;
 	uint64_t nonce = 0;
 
-	if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+	if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce ||
+	    getrandom(&listener->secret, sizeof listener->secret, 0) !=
+		    (ssize_t)sizeof listener->secret)
 		return error_errno(error, "cannot get random bytes");
-	snprintf(listener->name, sizeof listener->name, "@" P_tmpdir "/heapgauge-%d-%016llx",
-		 (int)getpid(), (unsigned long long)nonce);
+	sweep();
+	make_folder(listener, (unsigned long long)nonce);
+	if (listener->folder[0])
+		snprintf(listener->name, sizeof listener->name, "@%.80s" SOCKET_FILE,
+			 listener->folder);
+	else
+		snprintf(listener->name, sizeof listener->name,
+			 "@" P_tmpdir "/" PREFIX "%d-%016llx", (int)getpid(),
+			 (unsigned long long)nonce);
 	listener->fd[0] = listen_abstract(path, error);
 	if (listener->fd[0] < 0)
 		return -1;
 	memcpy(file.sun_path, path, strlen(path) + 1);
 	listener->fd[1] = listen_at(&file, strlen(path) + 1, NULL);
-	/* Root's programs may be of other users; anybody else's are their own. */
 	if (listener->fd[1] >= 0)
 		(void)chmod(path, geteuid() == 0 ? 0666 : 0600);
 	return 0;
+}
+
+/* What was left there by processes that were never taken over. */
+static void remove_folder(const char *path)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		(void)unlinkat(dirfd(folder), entry->d_name, 0);
+	if (folder)
+		closedir(folder);
+	(void)rmdir(path);
 }
 
 void listener_close(struct listener *listener)
@@ -93,9 +175,23 @@ void listener_close(struct listener *listener)
 		if (listener->fd[i] >= 0)
 			close(TAKE_FD(listener->fd[i]));
 	}
+	if (listener->folder[0])
+		remove_folder(listener->folder);
+	listener->folder[0] = '\0';
 }
 
-int handover_accept(int listening, pid_t *ret_pid)
+/* ---- messages ---- */
+
+/* By the connection itself; before Linux 6.5, and for one that has ended, the caller has to see to it. */
+static int pid_fd_of(int connection)
+{
+	int fd = -1;
+	socklen_t length = sizeof fd;
+
+	return getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 ? fd : -1;
+}
+
+int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd)
 {
 	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred peer;
@@ -110,183 +206,84 @@ int handover_accept(int listening, pid_t *ret_pid)
 		return -1;
 	}
 	*ret_pid = peer.pid;
+	*ret_pid_fd = pid_fd_of(fd);
 	return fd;
 }
 
-enum handover_state handover_receive(int connection, union handover_message *ret)
+/* The one descriptor that came along; -1: none. Any more are closed. */
+static int take_descriptor(struct msghdr *message)
 {
-	ssize_t got = recv(connection, ret, sizeof *ret, MSG_DONTWAIT);
+	int taken = -1;
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return HANDOVER_WAIT;
-	if (got == (ssize_t)sizeof ret->hello &&
-	    memcmp(ret->hello.magic, LIVE_HELLO_MAGIC, sizeof ret->hello.magic) == 0)
-		return HANDOVER_HELLO;
-	if (got == (ssize_t)sizeof ret->request &&
-	    memcmp(ret->request.magic, LIVE_REQUEST_MAGIC, sizeof ret->request.magic) == 0 &&
-	    ret->request.name[sizeof ret->request.name - 1] == '\0')
-		return HANDOVER_REQUEST;
-	return HANDOVER_BAD;
-}
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
+	     part = CMSG_NXTHDR(message, part)) {
+		size_t bytes = part->cmsg_len - CMSG_LEN(0);
 
-/* How large the memory may be: sparse, so as large as both sides can map. */
-static uint64_t total_for(uint64_t address_limit)
-{
-	uint64_t total = LIVE_TOTAL_DEFAULT;
-	struct rlimit limit;
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof taken <= bytes; at += sizeof taken) {
+			int fd;
 
-	if (address_limit != UINT64_MAX)
-		total = MIN(total, address_limit / 4);
-	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		total = MIN(total, (uint64_t)limit.rlim_cur / 4);
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		total = MIN(total, (uint64_t)limit.rlim_cur);
-	return MAX(total & ~(uint64_t)(LIVE_PAGE - 1), LIVE_TOTAL_MIN);
-}
-
-/* Sizes the memory, writes its head and maps it for reading. */
-static int fill_memory(struct profile *profile, const char *collector, struct error *error)
-{
-	struct live_header *header;
-
-	if (ftruncate(profile->memory_fd, (off_t)profile->bytes) < 0)
-		return error_errno(error, "cannot size the profile to %llu bytes",
-				   (unsigned long long)profile->bytes);
-	header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, profile->memory_fd,
-		      0);
-	if (header == MAP_FAILED)
-		return error_errno(error, "cannot map the profile");
-	live_header_init(header, profile->bytes);
-	snprintf(header->collector, sizeof header->collector, "%s", collector);
-	munmap(header, sizeof *header);
-	profile->memory = mmap(NULL, profile->bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE,
-			       profile->memory_fd, 0);
-	if (profile->memory == MAP_FAILED) {
-		profile->memory = NULL;
-		return error_errno(error, "cannot map %llu bytes for the profile",
-				   (unsigned long long)profile->bytes);
+			memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
+			if (taken < 0)
+				taken = fd;
+			else
+				close(fd);
+		}
 	}
-	return 0;
+	return taken;
 }
 
-/* The same page read-only. Without /proc the seal alone keeps the target from writing. */
-static int read_only_twin(int fd)
+static bool is_hello(const union handover_message *message, ssize_t got,
+		     const struct live_secret *secret)
 {
-	char path[64];
-	int twin;
+	const struct live_hello *hello = &message->hello;
 
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	twin = open(path, O_RDONLY | O_CLOEXEC);
-	return twin >= 0 ? twin : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return got == (ssize_t)sizeof *hello &&
+	       memcmp(hello->magic, LIVE_HELLO_MAGIC, sizeof hello->magic) == 0 &&
+	       live_secret_equal(&hello->secret, secret);
 }
 
-static int make_control(struct profile *profile, struct error *error)
+static bool is_request(const union handover_message *message, ssize_t got,
+		       const struct live_secret *secret)
 {
-	AUTO_CLOSE int fd = memfd_create("heapgauge-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const struct live_request *request = &message->request;
 
-	if (fd < 0 || ftruncate(fd, LIVE_PAGE) < 0)
-		return error_errno(error, "cannot make the control page");
-	profile->control = mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (profile->control == MAP_FAILED) {
-		profile->control = NULL;
-		return error_errno(error, "cannot map the control page");
-	}
-	memcpy(profile->control->magic, LIVE_CONTROL_MAGIC, sizeof profile->control->magic);
-	/* Kernels before 5.1 do not know it: there the read-only descriptor has to do. */
-	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return error_errno(error, "cannot seal the control page");
-	profile->control_fd = read_only_twin(fd);
-	if (profile->control_fd < 0)
-		return error_errno(error, "cannot open the control page again");
-	return 0;
+	return got == (ssize_t)sizeof *request &&
+	       memcmp(request->magic, LIVE_REQUEST_MAGIC, sizeof request->magic) == 0 &&
+	       live_secret_equal(&request->secret, secret) &&
+	       request->name[sizeof request->name - 1] == '\0';
 }
 
-int profile_make(struct profile *profile, uint64_t address_limit, const char *collector,
-		 struct error *error)
+enum handover_state handover_receive(int connection, const struct live_secret *secret,
+				     union handover_message *ret, int *ret_fd)
 {
-	*profile = PROFILE_INIT;
-	profile->bytes = total_for(address_limit);
-	profile->memory_fd = memfd_create("heapgauge-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (profile->memory_fd < 0)
-		return error_errno(error, "cannot make shared memory");
-	if (fill_memory(profile, collector, error) < 0 || make_control(profile, error) < 0) {
-		profile_release(profile);
-		return -1;
-	}
-	if (fcntl(profile->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
-		error_errno(error, "cannot seal the profile");
-		profile_release(profile);
-		return -1;
-	}
-	return 0;
-}
-
-static void close_descriptors(struct profile *profile)
-{
-	if (profile->memory_fd >= 0)
-		close(TAKE_FD(profile->memory_fd));
-	if (profile->control_fd >= 0)
-		close(TAKE_FD(profile->control_fd));
-}
-
-void profile_release(struct profile *profile)
-{
-	close_descriptors(profile);
-	if (profile->memory)
-		munmap(profile->memory, profile->bytes);
-	if (profile->control)
-		munmap(profile->control, LIVE_PAGE);
-	*profile = PROFILE_INIT;
-}
-
-uint64_t profile_inode(const struct profile *profile)
-{
-	struct stat st;
-
-	return fstat(profile->memory_fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
-}
-
-/* One answer; descriptor -1: none. */
-static int send_welcome(int connection, uint64_t total_bytes, int descriptor, struct error *error)
-{
-	struct live_welcome welcome = { .total_bytes = total_bytes };
-	struct iovec part = { .iov_base = &welcome, .iov_len = sizeof welcome };
+	struct iovec part = { .iov_base = ret, .iov_len = sizeof *ret };
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
 		struct cmsghdr align;
-	} room = { { 0 } };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	} room;
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = room.bytes,
+				  .msg_controllen = sizeof room.bytes };
+	ssize_t got = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
-	memcpy(welcome.magic, LIVE_HELLO_MAGIC, sizeof welcome.magic);
-	if (descriptor >= 0) {
-		struct cmsghdr *control;
-
-		message.msg_control = room.bytes;
-		message.msg_controllen = sizeof room.bytes;
-		control = CMSG_FIRSTHDR(&message);
-		control->cmsg_level = SOL_SOCKET;
-		control->cmsg_type = SCM_RIGHTS;
-		control->cmsg_len = CMSG_LEN(sizeof descriptor);
-		memcpy(CMSG_DATA(control), &descriptor, sizeof descriptor);
-	}
-	if (sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof welcome)
-		return error_errno(error, "cannot answer the recorder");
-	return 0;
+	*ret_fd = -1;
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? HANDOVER_WAIT : HANDOVER_BAD;
+	*ret_fd = take_descriptor(&message);
+	if (is_hello(ret, got, secret))
+		return HANDOVER_HELLO;
+	if (*ret_fd >= 0)
+		close(TAKE_FD(*ret_fd));
+	return is_request(ret, got, secret) ? HANDOVER_REQUEST : HANDOVER_BAD;
 }
 
-int handover_answer(int connection, struct profile *profile, struct error *error)
+void handover_answer(int connection, bool granted)
 {
-	if (!profile)
-		return send_welcome(connection, 0, -1, error);
-	if (send_welcome(connection, profile->bytes, profile->memory_fd, error) < 0 ||
-	    send_welcome(connection, profile->bytes, profile->control_fd, error) < 0)
-		return -1;
-	close_descriptors(profile);
-	return 0;
-}
+	struct live_answer answer = { .granted = granted };
 
-void handover_reply(int connection, bool granted)
-{
-	(void)send_welcome(connection, granted, -1, NULL);
+	memcpy(answer.magic, LIVE_REQUEST_MAGIC, sizeof answer.magic);
+	(void)!send(connection, &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

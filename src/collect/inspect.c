@@ -17,7 +17,6 @@
 #include "collect/copied.h"
 #include "collect/linked_in.h"
 #include "collect/procfs.h"
-#include "collect/ranks.h"
 #include "collect/target.h"
 #include "format/live_read.h"
 #include "util/cleanup.h"
@@ -50,7 +49,7 @@ static void fill_process(const struct copied *c, uint64_t now_ns, struct process
 	row->exe = procfs_exe(c->pid);
 	row->pid = (uint32_t)c->pid;
 	row->ppid = (uint32_t)procfs_parent(c->pid);
-	row->rank = (uint32_t)(rank_of(c->pid) + 1);
+	row->rank = copied_head(c)->own.rank;
 	row->end = END_RUNNING;
 	row->duration_ns = saturating_sub(now_ns, copied_head(c)->started_mono_ns);
 	row->started_real_ns = clock_ns(CLOCK_REALTIME) - row->duration_ns;
@@ -203,11 +202,14 @@ uint64_t inspect_file_seen(const char *path)
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct live_control control;
 	struct live_own own;
+	uint64_t total;
 
 	if (fd < 0 ||
-	    pread(fd, &own, sizeof own, offsetof(struct live_header, own)) != (ssize_t)sizeof own)
+	    pread(fd, &own, sizeof own, offsetof(struct live_header, own)) != (ssize_t)sizeof own ||
+	    pread(fd, &total, sizeof total, offsetof(struct live_header, total_bytes)) !=
+		    (ssize_t)sizeof total)
 		return 0;
-	if (pread(fd, &control, sizeof control, (off_t)own.control_at) != (ssize_t)sizeof control)
+	if (pread(fd, &control, sizeof control, (off_t)total) != (ssize_t)sizeof control)
 		return 0;
 	return saturating_add(own.started_real_ns, control.clock_ms * NS_PER_MS);
 }

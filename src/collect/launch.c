@@ -66,21 +66,25 @@ static bool is_variable(const char *entry, const char *name)
 
 struct environment {
 	char **entries; /* NULL at the end; the first two are ours, the others belong to environ */
-	char *preload, *socket;
+	char *preload, *handover;
 };
 
 static void environment_release(struct environment *env)
 {
 	free(env->entries);
 	free(env->preload);
-	free(env->socket);
+	free(env->handover);
 }
 
 static int environment_init(struct environment *env, const struct launch *launch,
 			    struct error *error)
 {
 	const char *before = getenv("LD_PRELOAD");
+	char ticket[LIVE_TICKET_TEXT + 1] = "", settings[LIVE_SETTINGS_TEXT + 1];
 	size_t count = 0, used = 0;
+
+	live_ticket_write(ticket, (struct live_ticket){ 0 });
+	live_settings_write(settings, launch->settings);
 
 	while (environ && environ[count])
 		count++;
@@ -88,15 +92,15 @@ static int environment_init(struct environment *env, const struct launch *launch
 	if (!env->entries ||
 	    asprintf(&env->preload, "LD_PRELOAD=%s%s%s", launch->recorder,
 		     before && *before ? ":" : "", before && *before ? before : "") < 0 ||
-	    asprintf(&env->socket, "%s=%s", LIVE_ENV_SOCKET, launch->socket_name) < 0)
+	    asprintf(&env->handover, "%s=%s,%s", LIVE_ENV_HANDOVER, ticket, settings) < 0)
 		return error_set(error, "no memory left");
 	for (size_t i = 0; i < count; i++) {
-		if (!is_variable(environ[i], LIVE_ENV_SOCKET))
+		if (!is_variable(environ[i], LIVE_ENV_HANDOVER))
 			env->entries[used++] = environ[i];
 	}
 	/* Last: that is the one ld.so takes, and the recorder leaves the rest as it was. */
 	env->entries[used++] = env->preload;
-	env->entries[used++] = env->socket;
+	env->entries[used++] = env->handover;
 	return 0;
 }
 

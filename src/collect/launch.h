@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "collect/triggers.h"
+#include "format/live_handover.h"
 #include "util/error.h"
 
 /* What the collector changes for itself and the program gets back. */
@@ -24,7 +25,7 @@ void launch_signals_give_back(const struct launch_signals *saved);
 struct launch {
 	char *const *argv;
 	const char *recorder;
-	const char *socket_name; /* as in LIVE_ENV_SOCKET */
+	const struct live_settings *settings;
 	const struct launch_signals *signals;
 };
 

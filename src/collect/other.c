@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,18 +20,6 @@
 #include "util/cleanup.h"
 
 #define NS_PER_MS 1000000ull
-
-/* The loop's clock and budget go to a page that only we see. */
-static struct live_control *new_control(const struct live_control *as)
-{
-	struct live_control *page =
-		mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return NULL;
-	*page = *as;
-	return page;
-}
 
 static struct target *new_target(struct other *other, uint64_t now_ns, struct error *error)
 {
@@ -44,11 +31,11 @@ static struct target *new_target(struct other *other, uint64_t now_ns, struct er
 		error_set(error, "no memory left");
 		return NULL;
 	}
-	target->number = 1;
+	target->id = head->own.id;
 	target->pid = pid;
 	target->started_ns = MIN(head->started_mono_ns, now_ns);
-	target->profile = PROFILE_INIT;
-	target->profile.control = new_control(&other->copied.control);
+	target->profile = LIVE_PROFILE_INIT;
+	target->profile.control = other->copied.control;
 	target->cgroups = &other->cgroups;
 	target->memory_bytes = target_machine_memory();
 	series_init(&target->series);
@@ -61,21 +48,16 @@ static struct target *new_target(struct other *other, uint64_t now_ns, struct er
 					      .command = procfs_command(pid),
 					      .exe = procfs_exe(pid),
 					      .depth_limit = head->depth_limit };
-	if (!target->profile.control) {
-		error_set(error, "no memory left");
-		target_free(target);
-		return NULL;
-	}
+	target->seen_exe = procfs_exe(pid);
 	/* It has run before: that is no time in which a clock of ours stood still. */
-	target->profile.control->clock_ms = (uint32_t)((now_ns - target->started_ns) / NS_PER_MS);
+	target->profile.control.clock_ms = (uint32_t)((now_ns - target->started_ns) / NS_PER_MS);
 	return target;
 }
 
 /* The copy is what the target's memory is, until it is encoded. */
 static void lend_copy(struct other *other)
 {
-	other->target->profile.memory = other->copied.memory;
-	other->target->profile.bytes = other->copied.bytes;
+	live_profile_lend(&other->target->profile, &other->copied);
 }
 
 bool other_copy(struct other *other, enum copied_parts parts)
@@ -133,10 +115,7 @@ int other_begin(struct other *other, pid_t pid, struct error *error)
 
 void other_release(struct other *other)
 {
-	if (other->target) {
-		other->target->profile.memory = NULL; /* the copy's */
-		target_free(TAKE(other->target));
-	}
+	target_free(TAKE(other->target));
 	copied_release(&other->copied);
 	copied_release(&other->spare);
 	cgroups_release(&other->cgroups);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/buffer.h"
@@ -94,6 +95,27 @@ pid_t procfs_parent(pid_t pid)
 	const char *fields = read_stat(pid, text, sizeof text);
 
 	return fields ? (pid_t)strtol(fields + 2, NULL, 10) : 0;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+bool procfs_started_after(pid_t pid, uint64_t mono_ns)
+{
+	enum { STARTED_FIELD = 19 }; /* behind the state */
+	const uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC) + mono_ns;
+	char text[1024];
+	const char *at = read_stat(pid, text, sizeof text);
+
+	for (int i = 0; at && i < STARTED_FIELD; i++)
+		at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+	return !at || strtoull(at, NULL, 10) * tick_ns > boot_ns + 2 * tick_ns;
 }
 
 pid_t procfs_own_pid(pid_t pid)

@@ -22,6 +22,8 @@ char *procfs_exe(pid_t pid);
 /* Whether it runs the very file that `file` is. */
 bool procfs_exe_is(pid_t pid, const struct stat *file);
 pid_t procfs_parent(pid_t pid);
+/* Whether it surely began after that moment of CLOCK_MONOTONIC, or is gone. */
+bool procfs_started_after(pid_t pid, uint64_t mono_ns);
 /* Its number as it sees itself, which in a container is another one. 0 if it is gone. */
 pid_t procfs_own_pid(pid_t pid);
 /* How a process ended that its parent has not waited for yet, as wait(2) says it. False if it does not tell. */

@@ -13,20 +13,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
-#include "collect/procfs.h"
-#include "util/cleanup.h"
+#include "format/live_handover.h"
 
 static const struct {
 	const char *name, *only_with;
-} variables[] = {
-	{ "PMIX_RANK", NULL },
-	{ "OMPI_COMM_WORLD_RANK", NULL },
-	{ "PMI_RANK", NULL },
-	{ "SLURM_PROCID", "SLURM_STEP_ID" },
-};
+} variables[] = { LIVE_RANK_VARIABLES };
 
 /* Digits up to one of `ends`, which *text is moved to; RANK_NONE if there are none, or too many. */
 static int parse_number(const char **text, const char *ends)
@@ -80,51 +73,14 @@ bool ranks_have(const struct ranks *ranks, int rank)
 	return ranks->count == 0;
 }
 
-/* The texts lie one behind the other, up to an empty one. */
-static const char *find_in(const char *texts, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (; *texts; texts += strlen(texts) + 1) {
-		if (strncmp(texts, name, length) == 0 && texts[length] == '=')
-			return texts + length + 1;
-	}
-	return NULL;
-}
-
-/* texts NULL: our own environment. */
-static int find_rank(const char *texts)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
-		const char *name = variables[i].name, *with = variables[i].only_with;
-		const char *value = texts ? find_in(texts, name) : getenv(name);
-		int rank = value ? parse_number(&value, "") : RANK_NONE;
-
-		if (rank == RANK_NONE || (with && !(texts ? find_in(texts, with) : getenv(with))))
-			continue;
-		return rank;
-	}
-	return RANK_NONE;
-}
-
 int rank_own(void)
 {
-	return find_rank(NULL);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		const char *value = getenv(variables[i].name), *with = variables[i].only_with;
+		int rank = value ? parse_number(&value, "") : RANK_NONE;
 
-int rank_of(pid_t pid)
-{
-	size_t bytes = 0;
-	AUTO_FREE char *texts = procfs_file(pid, "environ", &bytes);
-	char *whole;
-
-	if (!texts)
-		return RANK_NONE;
-	/* A program may have written over its environment: what is there need not end. */
-	whole = realloc(texts, bytes + 2);
-	if (!whole)
-		return RANK_NONE;
-	texts = whole;
-	texts[bytes] = texts[bytes + 1] = '\0';
-	return find_rank(texts);
+		if (rank != RANK_NONE && (!with || getenv(with)))
+			return rank;
+	}
+	return RANK_NONE;
 }

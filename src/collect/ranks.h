@@ -23,8 +23,7 @@ struct ranks {
 int ranks_parse(const char *text, struct ranks *ret, struct error *error);
 bool ranks_have(const struct ranks *ranks, int rank);
 
-/* Of this process, and of another; RANK_NONE if it has none, is gone, or may not be read. */
+/* Of this process; RANK_NONE if it has none. */
 int rank_own(void);
-int rank_of(pid_t pid);
 
 #endif

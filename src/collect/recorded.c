@@ -131,8 +131,6 @@ static void find_mappings(const char *maps, struct recorded *ret)
 		if (map_line_parse(line, &map) && map.offset == 0) {
 			if (is_profile(ret->pid, &map))
 				take_profile(ret, &map);
-			else if (begins(&map, "/memfd:heapgauge-control"))
-				ret->control = map.start;
 		}
 		line = *end ? end + 1 : end;
 	}

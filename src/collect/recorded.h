@@ -18,7 +18,6 @@ enum { RECORDED_PATH = 400 };
 struct recorded {
 	pid_t pid;
 	uint64_t profile, profile_end; /* the mapping that begins with its head */
-	uint64_t control; /* of its control page, if that is a mapping of its own; else 0 */
 	char file
 		[RECORDED_PATH]; /* that the profile is kept in, by the process' name for it; "" = none */
 };

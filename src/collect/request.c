@@ -69,34 +69,44 @@ static int connect_to(const char *name, pid_t pid)
 	return fd;
 }
 
-/* *ret_own: the process has one that it was started by, or else it may have been taken over. */
-static int find_collector(pid_t pid, char name[64], bool *ret_own, struct error *error)
+struct asked {
+	char name[LIVE_SOCKET_BYTES];
+	struct live_secret secret;
+	bool own; /* the process has one that it was started by; else it may have been taken over */
+};
+
+static int find_collector(pid_t pid, struct asked *ret, struct error *error)
 {
 	struct recorded recorded;
-	struct iovec here = { .iov_base = name, .iov_len = 64 }, there;
 
 	if (recorded_find(pid, &recorded, error) < 0)
 		return -1;
-	there = (struct iovec){ .iov_base = (void *)(uintptr_t)(recorded.profile +
-								offsetof(struct live_header,
-									 collector)),
-				.iov_len = 64 };
-	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != 64)
+	struct iovec here[] = { { ret->name, sizeof ret->name },
+				{ &ret->secret, sizeof ret->secret } };
+	struct iovec there[] = {
+		{ (void *)(uintptr_t)(recorded.profile + offsetof(struct live_header, collector)),
+		  sizeof ret->name },
+		{ (void *)(uintptr_t)(recorded.profile + offsetof(struct live_header, own.secret)),
+		  sizeof ret->secret },
+	};
+
+	if (process_vm_readv(pid, here, 2, there, 2, 0) !=
+	    (ssize_t)(sizeof ret->name + sizeof ret->secret))
 		return recorded_failed(pid, errno, error);
-	name[63] = '\0';
-	*ret_own = name[0] == '@';
-	if (!*ret_own)
-		listener_name_for(name, pid);
+	ret->name[sizeof ret->name - 1] = '\0';
+	ret->own = ret->name[0] == '@';
+	if (!ret->own)
+		listener_name_for(ret->name, pid);
 	return 0;
 }
 
 /* 1: it will be taken; 0: there is no such process for the collector; -1: with the error set. */
-static int ask(const char *collector, pid_t pid, pid_t number, const char *name,
+static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *name,
 	       struct error *error)
 {
-	struct live_request request = { .pid = (uint32_t)number };
-	struct live_welcome answer = { 0 };
-	AUTO_CLOSE int fd = connect_to(collector, pid);
+	struct live_request request = { .pid = (uint32_t)number, .secret = asked->secret };
+	struct live_answer answer = { 0 };
+	AUTO_CLOSE int fd = connect_to(asked->name, pid);
 
 	if (fd < 0)
 		return error_errno(error, "the collector of process %d cannot be reached",
@@ -113,25 +123,24 @@ static int ask(const char *collector, pid_t pid, pid_t number, const char *name,
 			"the collector of process %d does not answer: it is of another user, "
 			"or is stopped",
 			(int)pid);
-	return answer.total_bytes != 0;
+	return answer.granted != 0;
 }
 
 int request_snapshot(pid_t pid, const char *name, struct error *error)
 {
-	char collector[64];
-	bool own = false;
+	struct asked asked;
 	int taken;
 
 	if (strlen(name) >= sizeof((struct live_request *)0)->name)
 		return error_set(error, "a name has at most %zu bytes",
 				 sizeof((struct live_request *)0)->name - 1);
-	if (find_collector(pid, collector, &own, error) < 0)
+	if (find_collector(pid, &asked, error) < 0)
 		return -1;
-	taken = ask(collector, pid, pid, name, error);
+	taken = ask(&asked, pid, pid, name, error);
 	/* In a container, its number is another one. */
 	if (taken == 0 && procfs_own_pid(pid) > 0 && procfs_own_pid(pid) != pid)
-		taken = ask(collector, pid, procfs_own_pid(pid), name, error);
-	if (taken < 0 && !own)
+		taken = ask(&asked, pid, procfs_own_pid(pid), name, error);
+	if (taken < 0 && !asked.own)
 		return error_set(
 			error,
 			"nobody records process %d, which records itself: a snapshot needs "

@@ -70,9 +70,8 @@ static uint64_t not_before_last(const struct target *target, uint64_t at_ns)
 	return count > 0 ? MAX(at_ns, target->snapshots.rows.at[count - 1].at_ns) : at_ns;
 }
 
-static void take_snapshot(struct target *target)
+static void take_snapshot(struct target *target, uint64_t began_ns)
 {
-	uint64_t began_ns = mono_ns();
 	struct snapshot_site *sites;
 	size_t count;
 
@@ -106,7 +105,7 @@ static uint32_t add_mark(struct target *target, enum live_mark_kind kind, uint64
 static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 		       const struct live_mark_read *saved)
 {
-	const struct profile *profile = &target->profile;
+	const struct live_profile *profile = &target->profile;
 	struct snapshot_row row = target->sample.snapshot;
 	struct snapshot_site *sites;
 	size_t count;
@@ -126,7 +125,7 @@ static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 /* Before a usual moment is taken, so that they come in the order of time. */
 static void take_marks(struct target *target)
 {
-	const struct profile *profile = &target->profile;
+	struct live_profile *profile = &target->profile;
 	struct live_mark_read mark;
 
 	for (size_t i = target->marks_read;
@@ -140,8 +139,7 @@ static void take_marks(struct target *target)
 		if (number != 0 && mark.kind == LIVE_MARK_SNAPSHOT)
 			take_asked(target, at_ns, number, mark.saved ? &mark : NULL);
 		if (mark.saved)
-			__atomic_store_n(&profile->control->saved_read,
-					 mark.saved_at + mark.saved_count, __ATOMIC_RELEASE);
+			live_profile_write_saved(profile, mark.saved_at + mark.saved_count);
 		__atomic_store_n(&target->marks_read, i + 1, __ATOMIC_RELAXED);
 	}
 }
@@ -157,7 +155,8 @@ static void wish(struct target *target, const struct trigger *trigger)
 }
 
 /* A mapping is no stack's heap. */
-static void leave_heap(const struct profile *profile, struct snapshot_site *sites, size_t count)
+static void leave_heap(const struct live_profile *profile, struct snapshot_site *sites,
+		       size_t count)
 {
 	struct live_view view;
 	const struct live_site *all;
@@ -174,7 +173,7 @@ static void leave_heap(const struct profile *profile, struct snapshot_site *site
 static void look_at_sites(struct target *target)
 {
 	uint64_t began_ns = mono_ns(), at_ns = saturating_sub(began_ns, target->started_ns);
-	const struct profile *profile = &target->profile;
+	const struct live_profile *profile = &target->profile;
 	AUTO_FREE struct snapshot_site *sites = NULL;
 	size_t count;
 
@@ -259,15 +258,21 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
 
 void target_sample_run(struct target *target)
 {
-	take_marks(target);
-	if (target->sample.looks)
-		look_at_sites(target);
-	take_wishes(target);
-	if (target->sample.usual) {
-		read_names(target);
-		take_snapshot(target);
-		read_memory(target);
+	uint64_t began_ns = mono_ns();
+
+	if (live_profile_load(&target->profile, COPIED_LIVE, false, NULL) == 0) {
+		take_marks(target);
+		if (target->sample.looks)
+			look_at_sites(target);
+		take_wishes(target);
+		if (target->sample.usual) {
+			read_names(target);
+			take_snapshot(target, began_ns);
+		}
+		live_profile_unload(&target->profile);
 	}
+	if (target->sample.usual)
+		read_memory(target);
 	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);
 }
 
@@ -275,5 +280,5 @@ void target_sample_last(struct target *target)
 {
 	target_sample_prepare(target, target->ended_ns - target->started_ns, true);
 	take_marks(target);
-	take_snapshot(target);
+	take_snapshot(target, mono_ns());
 }

@@ -25,7 +25,7 @@ struct silent {
 };
 void silent_release(struct silent *silent);
 
-/* How many there are now; looks at most every few milliseconds. `socket_name` as in LIVE_ENV_SOCKET. */
+/* How many there are now; looks at most every few milliseconds. `socket_name`: of the listener, in the environment of what begins. */
 size_t silent_count(struct silent *silent, const char *socket_name, uint64_t now_ns);
 
 #endif

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "format/live_view.h"
 #include "util/cleanup.h"
 
 enum { PENDING_MAX = 4096, MISSED_MAX = 1000 };
@@ -65,28 +64,17 @@ void starts_miss(struct starts *starts, enum missed_reason reason, const char *p
 
 /* ---- reading the ring ---- */
 
-static bool copy_entry(const struct live_header *head, uint32_t serial, struct live_start *ret)
-{
-	const struct live_start *entry = &head->start[serial % LIVE_STARTS];
-
-	if (__atomic_load_n(&entry->serial, __ATOMIC_ACQUIRE) != serial)
-		return false;
-	memcpy(ret, entry, sizeof *ret);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&entry->serial, __ATOMIC_RELAXED) == serial;
-}
-
 static void add_pending(struct starts *starts, const struct target *target,
 			const struct live_start *entry, uint32_t serial)
 {
-	const struct live_header *head = target->profile.memory;
+	const struct live_header *head = target->profile.head;
 	/* A child is known by the program that it is a copy of. */
 	bool child = entry->reason == MISSED_child;
 	struct start start = {
-		.ticket = live_ticket(target->number, serial),
+		.ticket = { .profile = target->id, .serial = serial },
 		.reason = entry->reason < MISSED_COUNT ? (enum missed_reason)entry->reason
 						       : MISSED_unheard,
-		.becomes = entry->pid != 0 && entry->pid == LIVE_LOAD(head->pid),
+		.becomes = entry->pid != 0 && entry->pid == head->pid,
 		.path = child ? strdup(target->known.exe ? target->known.exe : "")
 			      : strndup(entry->path,
 					MIN(entry->path_bytes, (uint32_t)LIVE_START_PATH)),
@@ -98,22 +86,23 @@ static void add_pending(struct starts *starts, const struct target *target,
 	}
 }
 
-/* Each entry of the ring has numbers of its own, LIVE_STARTS apart: one that was skipped was overwritten. */
+/* Each entry of the ring has numbers of its own, LIVE_STARTS apart: one that was skipped was overwritten. The newest of an entry
+ * is that of the last LIVE_STARTS numbers. */
 static void read_new(struct starts *starts, struct target *target)
 {
-	const struct live_header *head = target->profile.memory;
+	uint64_t newest = target->profile.head->starts;
 
-	for (uint32_t i = 0; i < LIVE_STARTS; i++) {
+	for (uint32_t i = 0; i < LIVE_STARTS && newest > i; i++) {
+		uint32_t serial = (uint32_t)(newest - i), at = serial % LIVE_STARTS;
 		uint64_t next =
-			target->starts_next[i] ? target->starts_next[i] : (i ? i : LIVE_STARTS);
-		uint32_t serial = LIVE_LOAD(head->start[i].serial);
+			target->starts_next[at] ? target->starts_next[at] : (at ? at : LIVE_STARTS);
 		struct live_start entry;
 
-		if (serial < next || serial % LIVE_STARTS != i || !copy_entry(head, serial, &entry))
+		if (serial < next || !live_profile_read_start(&target->profile, serial, &entry))
 			continue;
 		starts->unnamed += (serial - next) / LIVE_STARTS;
 		target->starts_read += (serial - next) / LIVE_STARTS + 1;
-		target->starts_next[i] = (uint64_t)serial + LIVE_STARTS;
+		target->starts_next[at] = (uint64_t)serial + LIVE_STARTS;
 		if (!entry.failed)
 			add_pending(starts, target, &entry, serial);
 	}
@@ -127,16 +116,16 @@ static bool is_expected(enum missed_reason reason)
 
 /* Drops those of the target that were taken back; those that nobody expects to hear from are missed once they cannot be
  * taken back any more. */
-static void settle(struct starts *starts, const struct target *target, bool over)
+static void settle(struct starts *starts, struct target *target, bool over)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < starts->pending.count; i++) {
 		struct start *start = &starts->pending.at[i];
-		bool ours = start->ticket >> 32 == target->number;
+		bool ours = start->ticket.profile == target->id;
 		struct live_start entry;
-		bool there =
-			ours && copy_entry(target->profile.memory, (uint32_t)start->ticket, &entry);
+		bool there = ours && live_profile_read_start(&target->profile, start->ticket.serial,
+							     &entry);
 		bool taken_back = there && entry.failed;
 		bool is_final = ours && (over || !there) && !is_expected(start->reason);
 
@@ -167,9 +156,8 @@ static void make_room(struct starts *starts)
 
 void starts_read(struct starts *starts, struct target *target)
 {
-	const struct live_header *head = target->profile.memory;
-
-	if (__atomic_load_n(&head->starts, __ATOMIC_ACQUIRE) == target->starts_read)
+	if (!live_profile_poll(&target->profile) ||
+	    target->profile.head->starts == target->starts_read)
 		return;
 	read_new(starts, target);
 	if (starts->pending.count >= PENDING_MAX)
@@ -183,14 +171,15 @@ void starts_look(struct starts *starts, struct target *target, bool over)
 		settle(starts, target, over);
 }
 
-void starts_heard(struct starts *starts, uint64_t ticket)
+void starts_heard(struct starts *starts, struct live_ticket ticket)
 {
-	if (ticket == 0)
+	if (ticket.profile == 0)
 		return;
 	for (size_t i = 0; i < starts->pending.count; i++) {
 		struct start *start = &starts->pending.at[i];
 
-		if (start->ticket != ticket)
+		if (start->ticket.profile != ticket.profile ||
+		    start->ticket.serial != ticket.serial)
 			continue;
 		start_release(start);
 		starts->pending.count--;
@@ -205,7 +194,7 @@ bool starts_becomes(const struct starts *starts, const struct target *target)
 	for (size_t i = 0; i < starts->pending.count; i++) {
 		const struct start *start = &starts->pending.at[i];
 
-		if (start->ticket >> 32 == target->number && start->becomes)
+		if (start->ticket.profile == target->id && start->becomes)
 			return true;
 	}
 	return false;

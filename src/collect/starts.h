@@ -16,7 +16,7 @@
 
 /* Announced, and not heard from yet. */
 struct start {
-	uint64_t ticket;
+	struct live_ticket ticket;
 	enum missed_reason reason; /* if it never is */
 	bool becomes;		   /* the announcing process itself turns into it */
 	char *path;
@@ -35,8 +35,8 @@ void starts_read(struct starts *starts, struct target *target);
 /* The same, and what it has taken back; over: it will not take back anything any more. */
 void starts_look(struct starts *starts, struct target *target, bool over);
 
-/* Somebody said hello with this ticket; 0 = without one. Those of its announcer are to have been looked at. */
-void starts_heard(struct starts *starts, uint64_t ticket);
+/* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been looked at. */
+void starts_heard(struct starts *starts, struct live_ticket ticket);
 
 /* Whether the target has announced to become another program, and this program was not heard from. */
 bool starts_becomes(const struct starts *starts, const struct target *target);

@@ -29,36 +29,18 @@
 enum { SAMPLED_MEMORIES = 10 };
 #define BUDGET_FAR_NS (500 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
-
-static void fill_control(struct live_control *control, const struct collect_options *options)
-{
-	control->depth_limit = options->depth_limit;
-	control->mode = options->begins_dormant ? LIVE_MODE_DORMANT : options->mode;
-	control->mode_on = options->mode;
-	control->interval = options->interval;
-	control->cpu_millionths = options->cpu_millionths;
-	control->stack_least_bytes = options->stack_least_bytes;
-	control->stack_most_bytes = options->stack_most_bytes;
-	if (options->wraps)
-		memcpy((char *)control + LIVE_WRAPS_AT, options->wraps, strlen(options->wraps) + 1);
-	/* A fork's child must be followed too where only programs are wanted: it may become one. */
-	control->follow_fork = options->children != COLLECT_CHILDREN_NONE;
-	control->follow_exec = options->children == COLLECT_CHILDREN_ALL ||
-			       options->children == COLLECT_CHILDREN_EXEC;
-}
+#define START_PLAUSIBLE_NS (60000 * NS_PER_MS)
 
 /* Room that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
 static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t at_ns)
 {
-	struct live_control *control = target->profile.control;
 	struct budget budget = { fixed_bytes, fixed_bytes };
 
 	target->cgroup = cgroups_memory(target->cgroups, target->pid);
 	if (!fixed_bytes)
 		budget = budget_default(&target->cgroup, target->totals.own_bytes,
 					budget_free_memory());
-	__atomic_store_n(&control->budget_limit_bytes, budget.limit_bytes, __ATOMIC_RELAXED);
-	__atomic_store_n(&control->budget_bytes, budget.bytes, __ATOMIC_RELAXED);
+	live_profile_write_budget(&target->profile, budget.bytes, budget.limit_bytes);
 	/* The kernel's files are dear to read: seldom, while the recorder is far from its budget. */
 	target->next_budget_ns =
 		at_ns +
@@ -70,24 +52,53 @@ uint64_t target_machine_memory(void)
 	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
+/* Its own start, if its clock is ours: in another time name space it is not. */
+static uint64_t start_of(const struct live_header *head, uint64_t now_ns)
+{
+	uint64_t started_ns = head->started_mono_ns;
+
+	return started_ns <= now_ns && now_ns - started_ns < START_PLAUSIBLE_NS ? started_ns
+										: now_ns;
+}
+
+/* What it says of itself: it may be gone by now. */
+static void describe(struct target *target, const struct collect_options *options)
+{
+	const struct live_own *own = &target->profile.head->own;
+	bool same_numbers = target->pid == 0 || (uint32_t)target->pid == target->profile.head->pid;
+
+	target->known = (struct process_row){
+		.pid = target->pid ? (uint32_t)target->pid : target->profile.head->pid,
+		.ppid = same_numbers ? own->ppid : (uint32_t)procfs_parent(target->pid),
+		.command = strndup(own->command, sizeof own->command),
+		.exe = strndup(own->exe, sizeof own->exe),
+		.rank = own->rank,
+		.depth_limit = options->depth_limit,
+	};
+	target->seen_exe = target->pid ? procfs_exe(target->pid) : NULL;
+}
+
+struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 			  const struct collect_options *options, const struct cgroups *cgroups,
-			  const char *collector, uint64_t now_ns, struct error *error)
+			  uint64_t now_ns, struct error *error)
 {
 	struct target *target = calloc(1, sizeof *target);
 
 	if (!target) {
+		live_profile_release(profile);
+		if (pid_fd >= 0)
+			close(pid_fd);
 		error_set(error, "no memory left");
 		return NULL;
 	}
-	target->number = number;
+	target->profile = *profile;
+	*profile = LIVE_PROFILE_INIT;
+	target->id = target->profile.head->own.id;
 	target->pid = pid;
-	target->statm_fd = -1;
-	target->pid_fd = -1;
-	target->profile = PROFILE_INIT;
-	target->started_ns = now_ns;
-	target->left_out =
-		options->children == COLLECT_CHILDREN_EXEC && hello->reason == LIVE_HELLO_FORK;
+	target->pid_fd = pid_fd;
+	target->started_ns = start_of(target->profile.head, now_ns);
+	target->left_out = options->children == COLLECT_CHILDREN_EXEC &&
+			   target->profile.head->own.begin == LIVE_BEGIN_FORK;
 	series_init(&target->series);
 	snapshots_init(&target->snapshots);
 	memories_init(&target->memories);
@@ -95,22 +106,12 @@ struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *h
 		target->memories.interval_ns *= SAMPLED_MEMORIES;
 	target->cgroups = cgroups;
 	target->memory_bytes = target_machine_memory();
-	if (profile_make(&target->profile, hello->address_limit, collector, error) < 0) {
-		target_free(target);
-		return NULL;
-	}
-	fill_control(target->profile.control, options);
-	target->profile.control->profile = number;
 	follow_budget(target, options->budget_bytes, 0);
-	target->statm_fd = procfs_statm_open(pid);
-	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	target->known = (struct process_row){
-		.pid = (uint32_t)pid,
-		.ppid = (uint32_t)procfs_parent(pid),
-		.command = procfs_command(pid),
-		.exe = procfs_exe(pid),
-		.depth_limit = options->depth_limit,
-	};
+	target->statm_fd = pid ? procfs_statm_open(pid) : -1;
+	describe(target, options);
+	/* Nobody kept its clock so far: that is no time in which ours stood still. */
+	target->profile.control.clock_ms =
+		(uint32_t)(saturating_sub(now_ns, target->started_ns) / NS_PER_MS);
 	return target;
 }
 
@@ -118,7 +119,7 @@ void target_free(struct target *target)
 {
 	if (!target)
 		return;
-	profile_release(&target->profile);
+	live_profile_release(&target->profile);
 	series_release(&target->series);
 	snapshots_release(&target->snapshots);
 	memories_release(&target->memories);
@@ -133,6 +134,7 @@ void target_free(struct target *target)
 	free(target->triggers);
 	free(target->known.command);
 	free(target->known.exe);
+	free(target->seen_exe);
 	if (target->pid_fd >= 0)
 		close(target->pid_fd);
 	if (target->statm_fd >= 0)
@@ -144,14 +146,11 @@ void target_tick(struct target *target, uint64_t now_ns)
 {
 	/* A loop's idea of now may be older than a target that came in the same turn. */
 	uint64_t ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
-	uint64_t gap_ms = saturating_sub(ms, target->profile.control->clock_ms);
+	uint64_t gap_ms = saturating_sub(ms, target->profile.control.clock_ms);
 
 	if (gap_ms >= STOPPED_MS)
 		target->stopped_ms += gap_ms;
-	/* Relaxed: the recorder reads one of the two, and a tick more or less does not matter. */
-	__atomic_store_n(&target->profile.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
-	__atomic_store_n(&target->profile.control->birth_code, live_birth_code(ms),
-			 __ATOMIC_RELAXED);
+	live_profile_write_clock(&target->profile, (uint32_t)ms);
 }
 
 bool target_is_due(const struct target *target, uint64_t now_ns)
@@ -163,7 +162,7 @@ static void read_totals(struct target *target)
 {
 	struct live_totals totals;
 
-	if (live_read_totals(target->profile.memory, target->profile.bytes, &totals) == 0)
+	if (live_profile_read_totals(&target->profile, &totals))
 		target->totals = totals;
 	if (target->ended_ns == 0) {
 		target->rss_bytes = procfs_rss(target->statm_fd);
@@ -204,13 +203,13 @@ void target_ended(struct target *target, uint64_t now_ns, enum process_end end, 
 	add_point(target, at_ns);
 }
 
-/* Whether it runs another program by now, into which the recorder did not come: else it would have said hello. */
+/* Whether it runs another program by now, into which the recorder did not come: else it would have handed over again. */
 static bool has_become_another(const struct target *target)
 {
-	AUTO_FREE char *exe = procfs_exe(target->pid);
+	AUTO_FREE char *exe = target->pid ? procfs_exe(target->pid) : NULL;
 
-	return exe && exe[0] && target->known.exe && target->known.exe[0] &&
-	       strcmp(exe, target->known.exe) != 0;
+	return exe && exe[0] && target->seen_exe && target->seen_exe[0] &&
+	       strcmp(exe, target->seen_exe) != 0;
 }
 
 bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes)
@@ -316,8 +315,7 @@ const char *target_take_dump(struct target *target)
 
 bool target_is_asked(struct target *target, uint64_t now_ns)
 {
-	const struct live_header *header = target->profile.memory;
-	uint64_t marks = __atomic_load_n(&header->used[LIVE_MARKS], __ATOMIC_RELAXED);
+	uint64_t marks = target->profile.head->used[LIVE_MARKS];
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
 	if (target_is_sampling(target))
@@ -368,11 +366,10 @@ void target_ask_end(struct target *target)
 	}
 }
 
-bool target_is_ready(const struct target *target)
+bool target_is_ready(struct target *target)
 {
-	const struct live_header *header = target->profile.memory;
-
-	return __atomic_load_n(&header->ready, __ATOMIC_ACQUIRE) != 0;
+	return live_profile_is_ready(&target->profile) ||
+	       (live_profile_poll(&target->profile) && live_profile_is_ready(&target->profile));
 }
 
 static int compare_marks(const void *left, const void *right)
@@ -455,6 +452,8 @@ int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 	uint32_t end_ms = (uint32_t)((end_ns - target->started_ns) / NS_PER_MS);
 	struct format_error reason = { "" };
 
+	if (live_profile_load(&target->profile, COPIED_ALL, target->ended_ns != 0, error) < 0)
+		return -1;
 	if (target->ended_ns != 0)
 		target_sample_last(target);
 	if (live_read_rows(target->profile.memory, target->profile.bytes, ret, &reason) < 0)

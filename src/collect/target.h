@@ -8,7 +8,7 @@
 
 #include "collect/cgroup.h"
 #include "collect/collect.h"
-#include "collect/handover.h"
+#include "collect/live_profile.h"
 #include "collect/series.h"
 #include "collect/triggers.h"
 #include "format/live_read.h"
@@ -38,12 +38,12 @@ struct target_moment {
 };
 
 struct target {
-	uint32_t number; /* of its profile; never 0, never used again */
-	pid_t pid;	 /* as the collector sees it */
+	uint64_t id; /* of its profile, as it chose it; never 0 */
+	pid_t pid;   /* as the collector sees it; 0 = not known */
 	bool left_out; /* followed for the programs that it may become, but no part of the recording */
 	bool end_known; /* else the kernel may still tell how it ended */
-	struct profile profile;
-	uint64_t started_ns; /* CLOCK_MONOTONIC, when it was welcomed: the zero of its clock */
+	struct live_profile profile;
+	uint64_t started_ns; /* CLOCK_MONOTONIC: the zero of its clock */
 	uint64_t ended_ns;   /* 0 while it lives */
 	int pid_fd;	     /* readable when it has ended; -1 = not known */
 	int statm_fd;
@@ -72,21 +72,23 @@ struct target {
 	uint64_t starts_read;		  /* announcements that were looked at, or lost: starts.c */
 	uint64_t starts_next
 		[LIVE_STARTS]; /* by entry of the ring: the least number not looked at; 0 = none was */
-	struct process_row known; /* pid, ppid, command, exe, end, exit code: what only we know */
+	struct process_row known; /* pid, ppid, command, exe, end, exit code */
+	char *seen_exe;		  /* its file as /proc names it: another one is another program */
 };
 
-/* Makes a target of a process that said hello; number is to be a new one. Its memory is ready to be handed over. `cgroups` outlives it. */
-struct target *target_new(uint32_t number, pid_t pid, const struct live_hello *hello,
+/* Makes a target of a process that handed its profile over, which is then the target's; also on failure. pid 0, and pid_fd -1: it is
+ * gone. `cgroups` outlives it. */
+struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 			  const struct collect_options *options, const struct cgroups *cgroups,
-			  const char *collector, uint64_t now_ns, struct error *error);
+			  uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
 uint64_t target_machine_memory(void);
 
-/* A target of its own for the same process, as it is now, to be given to an encoder; `memory` becomes its. Only while nothing
- * is sampled. NULL, and the memory stays the caller's, if out of memory. */
-struct target *target_clone(const struct target *target, void *memory, uint64_t bytes);
+/* A target of its own for the same process, as it is now, to be given to an encoder; it has no profile yet. Only while nothing
+ * is sampled. NULL if out of memory. */
+struct target *target_clone(const struct target *target);
 
-/* Stores the clock. Cheap: two stores. */
+/* Moves the clock. Cheap: one write. */
 void target_tick(struct target *target, uint64_t now_ns);
 
 /* Asks for a snapshot; it is taken as soon as a worker has time. */
@@ -127,7 +129,7 @@ void target_ended(struct target *target, uint64_t now_ns, enum process_end end, 
 void target_ask_end(struct target *target);
 
 /* Whether its recorder got as far as recording. */
-bool target_is_ready(const struct target *target);
+bool target_is_ready(struct target *target);
 
 /* Everything about it as rows. run_start_ns is CLOCK_MONOTONIC, real_offset_ns CLOCK_REALTIME minus that. */
 int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,

@@ -61,7 +61,7 @@ static int read_it(struct watch *w, uint64_t now_ns, struct error *error)
 	struct target *target = w->other.target;
 
 	/* Nobody keeps its clock here: that is no harm done to it. */
-	target->profile.control->clock_ms =
+	target->profile.control.clock_ms =
 		(uint32_t)(saturating_sub(now_ns, target->started_ns) / NS_PER_MS);
 	if (other_is_gone(&w->other)) {
 		other_copy_last(&w->other, true);
@@ -79,18 +79,15 @@ static int make_rows(struct watch *w, uint64_t now_ns, struct process_rows *ret,
 		     struct error *error)
 {
 	struct target *target = w->other.target;
-	struct target *from =
-		w->ended ? target
-			 : target_clone(target, target->profile.memory, target->profile.bytes);
+	struct target *from = w->ended ? target : target_clone(target);
 	int status;
 
 	if (!from)
 		return error_set(error, "no memory left");
+	live_profile_lend(&from->profile, &w->other.copied);
 	status = target_rows(from, now_ns, target->started_ns, w->real_offset_ns, ret, error);
-	if (from != target) {
-		from->profile.memory = NULL; /* the target's */
+	if (from != target)
 		target_free(from);
-	}
 	return status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "format/health.h"
 #include "format/live.h"
+#include "format/live_handover.h"
 #include "format/live_own.h"
 #include "format/missed.h"
 
@@ -43,7 +44,7 @@ struct live_start {
 };
 _Static_assert(sizeof(struct live_start) == 256, "whole cache lines");
 
-/* doc: live_header: at offset 0. The part up to `region` is written by whoever makes the memory. */
+/* doc: live_header: at offset 0. The part up to `region` is written when the memory is made. */
 struct live_header {
 	char magic[8];
 	uint16_t major, minor;
@@ -51,7 +52,8 @@ struct live_header {
 	uint64_t incompatible; /* a reader that does not know a bit set here must refuse */
 	uint64_t compatible;
 	uint64_t total_bytes;
-	char collector[64]; /* as LIVE_ENV_SOCKET names it: who to ask for a snapshot */
+	char collector
+		[LIVE_SOCKET_BYTES]; /* its socket, as in live_settings: who to ask for a snapshot */
 	struct live_span region[LIVE_REGIONS];
 
 	/* by the target, at start-up */
@@ -80,8 +82,8 @@ struct live_header {
 };
 _Static_assert(sizeof(struct live_header) % LIVE_PAGE == 0, "regions begin on a page");
 
-/* doc: live_control: one page of its own, written by the collector, read-only in the target. Without a collector it lies
- * behind the profile, and is the target's. */
+/* doc: live_control: the page behind the profile, at total_bytes. The target fills it when it begins; then the collector writes
+ * clock, budget and mode through its descriptor, or the target alone where there is none. */
 enum live_mode {
 	LIVE_MODE_DORMANT = 0,
 	LIVE_MODE_TAGS = 1, /* every block by its tag, without stacks */
@@ -98,9 +100,9 @@ struct live_control {
 	uint32_t cpu_millionths; /* of processor time that samples may take; 0 = not limited */
 	uint64_t budget_bytes;
 	uint64_t budget_limit_bytes; /* up to this, at least live heap / LIVE_HEAP_SHARE */
-	uint32_t profile;	     /* the collector's number of this profile; half of a ticket */
-	uint32_t exact_peak;	     /* 1: exact peak with several threads too, at a price */
-	uint32_t follow_fork;	     /* 1: a fork's child asks for a profile of its own */
+	uint32_t pad2;
+	uint32_t exact_peak;  /* 1: exact peak with several threads too, at a price */
+	uint32_t follow_fork; /* 1: a fork's child asks for a profile of its own */
 	uint32_t
 		follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
 	uint64_t interval; /* of LIVE_MODE_SAMPLE: mean distance of samples in bytes; 0 = default */
@@ -108,7 +110,12 @@ struct live_control {
 	uint64_t stack_least_bytes,
 		stack_most_bytes; /* smaller and larger blocks have no stack; most 0 = no limit */
 	uint32_t mode_on;	  /* what a dormant program turns itself to; 0 = exact */
-	uint32_t pad[7];
+	/* A mode that somebody outside has set is a loan: at lease_until_ms, unless that is moved on, it ends. 0 = none. */
+	uint32_t lease_until_ms;
+	uint32_t mode_after;
+	uint32_t pad;
+	uint64_t interval_after;
+	uint64_t pad3;
 };
 _Static_assert(sizeof(struct live_control) == 128, "on-disk size");
 /* Behind it in the page: which functions are wrapped, as format/wraps.h reads it; ends with a zero. */
@@ -132,46 +139,4 @@ const char *live_header_check(const struct live_header *header, uint64_t mapped_
 /* The part of it about regions, for a reader that has copied them: the target may write the head at any time. */
 const char *live_regions_check(const struct live_span region[LIVE_REGIONS], uint64_t header_bytes,
 			       uint64_t mapped_bytes);
-
-/* doc: live_hello: what the recorder sends to the collector's socket (SOCK_SEQPACKET), and the answers, two of them,
- * which carry a descriptor each by SCM_RIGHTS: the profile (read-write, sealed), then the control page (read-only). One
- * at a time: the target may have no more than one to spare. */
-#define LIVE_HELLO_MAGIC "HGHELLO1"
-enum live_hello_reason { LIVE_HELLO_START = 0, LIVE_HELLO_FORK = 1 };
-struct live_hello {
-	char magic[8];
-	uint32_t pid, ppid; /* as the target sees them */
-	uint32_t reason;    /* enum live_hello_reason */
-	uint32_t pad;
-	uint64_t
-		address_limit; /* RLIMIT_AS less what is in use is for the collector to guess; ~0 = none */
-	uint64_t start_mono_ns;
-	uint64_t ticket; /* live_ticket() of the start that announced it; 0 = none */
-};
-struct live_welcome {
-	char magic[8];	      /* LIVE_HELLO_MAGIC */
-	uint64_t total_bytes; /* size of the profile; 0 = not recorded: stay dormant */
-};
-
-/* doc: live_request: what somebody else asks of the collector over the same socket; the answer is a live_welcome whose
- * size is 1 if it will be done. */
-#define LIVE_REQUEST_MAGIC "HGSNAP01"
-enum { LIVE_REQUEST_NAME = 64 };
-struct live_request {
-	char magic[8];
-	uint32_t pid;		      /* of a recorded process; 0 = all of them */
-	char name[LIVE_REQUEST_NAME]; /* of the snapshot; ends with a zero */
-	uint32_t pad;
-};
-
-static inline uint64_t live_ticket(uint32_t profile, uint32_t serial)
-{
-	return (uint64_t)profile << 32 | serial;
-}
-
-/* Environment variables between collector and recorder. The collector appends LD_PRELOAD (with what was there before
- * behind its own) and this as the last two entries: for ld.so the last one counts. The recorder takes both out of the
- * program's environment at start-up and gives them to programs it starts. */
-#define LIVE_ENV_SOCKET                                                                            \
-	"HEAPGAUGE_SOCKET" /* "@PATH[,TICKET]": the abstract socket PATH, or else the file of that name; TICKET in hexadecimal */
 #endif

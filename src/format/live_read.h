@@ -4,6 +4,7 @@
 #ifndef FORMAT_LIVE_READ_H
 #define FORMAT_LIVE_READ_H
 
+#include "format/live.h"
 #include "format/recording.h"
 
 struct live_totals {
@@ -16,6 +17,10 @@ struct live_totals {
 
 /* Sums over the slots: cheap, for the time series. Frees are loaded before allocations. */
 int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_totals *ret);
+/* The same in steps, of copies: the frees of slots that were read first, the rest of slots that were read later, the head. */
+void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slots, size_t count);
+void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slots, size_t count);
+void live_totals_add_head(struct live_totals *sum, const struct live_header *head);
 
 /* Everything but ages, series, snapshots and what only the collector knows (end, command, rss, later thread names). */
 int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_rows *ret,

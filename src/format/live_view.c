@@ -61,36 +61,50 @@ const void *live_view_pool(const struct live_view *view, size_t used, uint32_t r
 	return (const char *)live_view_at(view, LIVE_POOL) + (size_t)reference * LIVE_POOL_UNIT;
 }
 
+void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slots, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		sum->frees += LIVE_LOAD(slots[i].frees);
+		sum->freed_bytes += LIVE_LOAD(slots[i].freed_bytes);
+		sum->freed_slack += LIVE_LOAD(slots[i].freed_slack);
+	}
+}
+
+void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slots, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		sum->calls += LIVE_LOAD(slots[i].calls);
+		sum->bytes += LIVE_LOAD(slots[i].bytes);
+		sum->temporary += LIVE_LOAD(slots[i].temporary);
+		sum->slack += LIVE_LOAD(slots[i].slack);
+	}
+	sum->slots = (uint32_t)count;
+}
+
+void live_totals_add_head(struct live_totals *sum, const struct live_header *head)
+{
+	uint64_t threads = head->region[LIVE_THREADS].bytes / sizeof(struct live_thread);
+
+	sum->map_live_bytes = LIVE_LOAD(head->map_live_bytes);
+	sum->own_bytes = LIVE_LOAD(head->opened_bytes);
+	sum->peak_bytes = LIVE_LOAD(head->peak.peak_bytes);
+	sum->threads = (uint32_t)MIN(LIVE_LOAD(head->used[LIVE_THREADS]), threads);
+}
+
 int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_totals *ret)
 {
 	struct live_view view;
 	const struct live_slot *slots;
 	struct live_totals sum = { 0 };
-	size_t count;
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
 	slots = live_view_at(&view, LIVE_SLOTS);
-	count = live_view_used(&view, LIVE_SLOTS);
-	for (size_t i = 0; i < count; i++) {
-		sum.frees += LIVE_LOAD(slots[i].frees);
-		sum.freed_bytes += LIVE_LOAD(slots[i].freed_bytes);
-		sum.freed_slack += LIVE_LOAD(slots[i].freed_slack);
-	}
+	live_totals_add_frees(&sum, slots, live_view_used(&view, LIVE_SLOTS));
 	live_view_fence();
 	/* A slot made meanwhile may hold the allocation of a block whose free was just counted. */
-	count = live_view_used(&view, LIVE_SLOTS);
-	for (size_t i = 0; i < count; i++) {
-		sum.calls += LIVE_LOAD(slots[i].calls);
-		sum.bytes += LIVE_LOAD(slots[i].bytes);
-		sum.temporary += LIVE_LOAD(slots[i].temporary);
-		sum.slack += LIVE_LOAD(slots[i].slack);
-	}
-	sum.map_live_bytes = LIVE_LOAD(view.header->map_live_bytes);
-	sum.own_bytes = LIVE_LOAD(view.header->opened_bytes);
-	sum.peak_bytes = LIVE_LOAD(view.header->peak.peak_bytes);
-	sum.slots = (uint32_t)count;
-	sum.threads = (uint32_t)live_view_used(&view, LIVE_THREADS);
+	live_totals_add_calls(&sum, slots, live_view_used(&view, LIVE_SLOTS));
+	live_totals_add_head(&sum, view.header);
 	*ret = sum;
 	return 0;
 }

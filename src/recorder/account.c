@@ -13,8 +13,8 @@
  * Other slots' counters are read while they run: what an operation in progress does may be seen late. */
 #include "recorder/account.h"
 
+#include "recorder/clock.h"
 #include "recorder/lock.h"
-#include "recorder/own.h"
 
 enum {
 	BATCH_MIN = 512,
@@ -138,7 +138,7 @@ NOINLINE void account_above(struct slot *slot)
 {
 	struct live_peak *peak = &memory.head->peak;
 
-	own_tick(slot);
+	clock_tick(slot);
 	if (!peak->shared) {
 		new_peak(peak, account_live(slot->live));
 		set_limits(slot, peak->peak_bytes + 1, peak->peak_bytes);
@@ -157,7 +157,7 @@ NOINLINE void account_below(struct slot *slot, uint64_t size)
 {
 	struct live_peak *peak = &memory.head->peak;
 
-	own_tick(slot);
+	clock_tick(slot);
 	if (!peak->shared) {
 		end_rising(peak);
 		set_limits(slot, INT64_MIN, peak->peak_bytes);

@@ -5,8 +5,8 @@
  * that stays so, since any block may be such a one from then on. */
 #include "recorder/dial.h"
 
-#include "recorder/own.h"
 #include "recorder/pace.h"
+#include "recorder/settings.h"
 
 enum {
 	DORMANT_BYTES = 1 << 20, /* that a dormant thread allocates between two looks at the dial */
@@ -17,7 +17,7 @@ enum {
 uint32_t dial_exact = NO_MODE;
 bool dial_was_turned;
 const volatile uint32_t *dial_mode;
-/* What the program said last, if it has; where it lies if the control page is not ours; what it was before hg_stop. */
+/* What the program said last, if it has: a fork's child begins with that; what it was before hg_stop. */
 static bool is_own;
 static uint32_t own_mode, before_stop = NO_MODE;
 /* Of what the program limits; 0 and UINT64_MAX: nothing. */
@@ -53,13 +53,12 @@ static bool counts_all(uint32_t mode)
 	return mode == LIVE_MODE_EXACT || mode == LIVE_MODE_TAGS;
 }
 
-/* Where the word lies that counts. One that is ours is in the control page too, so that others may turn it again. */
+/* The word that counts is in the control page, so that others may turn it again. */
 static void follow(void)
 {
-	bool elsewhere = is_own && !own_turn(own_mode);
-
-	__atomic_store_n(&dial_mode, elsewhere ? &own_mode : &memory.control->mode,
-			 __ATOMIC_RELEASE);
+	if (is_own)
+		__atomic_store_n(&memory.control->mode, own_mode, __ATOMIC_RELEASE);
+	__atomic_store_n(&dial_mode, &memory.control->mode, __ATOMIC_RELEASE);
 }
 
 void dial_start(void)
@@ -198,7 +197,7 @@ void dial_turn(uint32_t mode)
 		turn(mode);
 	} else if (mode == DIAL_FOLLOW) {
 		is_own = false;
-		(void)own_turn(DIAL_FOLLOW);
+		__atomic_store_n(&memory.control->mode, (uint32_t)settings.mode, __ATOMIC_RELEASE);
 		follow();
 		look_again(&thread_state);
 	}

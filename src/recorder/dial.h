@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dial: exact, by tags without stacks, sampled, dormant; turned at any time, from outside by a word in the control page,
- * or by the program itself. Who turns it last is followed, where the control page is the process' own; where it is a
- * collector's, which never turns it again, the program is.
+ * or by the program itself. Who turns it last is followed.
  *
  * A hook that allocates first looks at thread_state.left. A call for less is taken from it and forwarded, and nothing else
  * happens: that is all that a dormant or sampled program pays. In the exact mode it is 0. When sampling it is the distance to

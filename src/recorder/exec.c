@@ -16,13 +16,12 @@
 #include "recorder/sys.h"
 
 #define PRELOAD "LD_PRELOAD="
-#define SOCKET LIVE_ENV_SOCKET "="
+#define HANDOVER LIVE_ENV_HANDOVER "="
 #define TRACE "LD_TRACE_LOADED_OBJECTS="
 
 enum {
 	PATH_MAX_ = 4096,
-	SOCKET_MAX = 160,
-	TICKET_BYTES = 1 + 16, /* ",0123456789abcdef" */
+	HANDOVER_BYTES = sizeof HANDOVER - 1 + LIVE_TICKET_TEXT + 1 + LIVE_SETTINGS_TEXT + 1,
 	SCRIPTS_MAX = 4,
 	AT_CWD = -100,
 	FORKED_BYTES = 64 * 1024,
@@ -33,7 +32,8 @@ extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
 static char
 	own_preload[PATH_MAX_ +
 		    sizeof PRELOAD]; /* "LD_PRELOAD=/path/libheapgauge.so"; empty = do not follow */
-static char own_socket[SOCKET_MAX];  /* "HEAPGAUGE_SOCKET=NAME", without a ticket */
+static char
+	own_handover[HANDOVER_BYTES]; /* "HEAPGAUGE_HANDOVER=TICKET,SETTINGS", the ticket all 0 */
 
 static bool begins(const char *text, const char *with)
 {
@@ -61,15 +61,40 @@ char **exec_environ(void)
 	return environ != NULL ? environ : (char **)(argument_count + 1 + *argument_count + 1);
 }
 
-const char *exec_socket(void)
+const char *exec_variable(const char *name)
 {
-	if (own_socket[0] != 0)
-		return own_socket + sizeof SOCKET - 1;
+	size_t bytes = length(name);
+
 	for (char **entry = exec_environ(); *entry != NULL; entry++) {
-		if (begins(*entry, SOCKET))
-			return *entry + sizeof SOCKET - 1;
+		if (begins(*entry, name) && (*entry)[bytes] == '=')
+			return *entry + bytes + 1;
+	}
+	return "";
+}
+
+/* The value of the hidden variable, hidden or not; NULL: there is none. */
+static char *handover_value(void)
+{
+	if (own_handover[0] != 0)
+		return own_handover + sizeof HANDOVER - 1;
+	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+		if (begins(*entry, HANDOVER))
+			return *entry + sizeof HANDOVER - 1;
 	}
 	return NULL;
+}
+
+const char *exec_handover(void)
+{
+	const char *value = handover_value();
+	struct live_ticket ticket;
+
+	if (value == NULL)
+		return NULL;
+	/* What is not ours is no settings either. */
+	return live_ticket_read(value, &ticket) && value[LIVE_TICKET_TEXT] == ','
+		       ? value + LIVE_TICKET_TEXT + 1
+		       : "";
 }
 
 /* Keeps the first path of "LD_PRELOAD=a:b". */
@@ -86,47 +111,26 @@ static bool keep_preload(const char *entry)
 	return true;
 }
 
-static size_t length_to(const char *text, char end)
+static bool keep_handover(const char *entry)
 {
-	size_t n = 0;
+	size_t n = length(entry);
 
-	while (text[n] && text[n] != end)
-		n++;
-	return n;
-}
-
-static bool keep_socket(const char *entry)
-{
-	size_t n = length_to(entry, ',');
-
-	if (n >= sizeof own_socket)
+	if (n >= sizeof own_handover)
 		return false;
-	__builtin_memcpy(own_socket, entry, n);
-	own_socket[n] = 0;
+	__builtin_memcpy(own_handover, entry, n + 1);
 	return true;
 }
 
-uint64_t exec_take_ticket(void)
+struct live_ticket exec_take_ticket(void)
 {
-	char *at = (char *)(uintptr_t)exec_socket();
-	uint64_t ticket = 0;
+	static const struct live_ticket none;
+	struct live_ticket ticket = none;
+	char *value = handover_value();
 
-	if (at == NULL)
-		return 0;
-	at += length_to(at, ',');
-	for (char *digit = at + (*at == ','); *digit; digit++)
-		ticket = ticket << 4 | (unsigned)((*digit <= '9' ? *digit : *digit + 9) & 15);
-	*at = 0; /* a program that inherits our variables as they are is another one */
+	/* A program that inherits our variables as they are is another one. */
+	if (value != NULL && live_ticket_read(value, &ticket))
+		live_ticket_write(value, none);
 	return ticket;
-}
-
-/* ",TICKET"; to: TICKET_BYTES and a zero. */
-static void write_ticket(char *to, uint64_t ticket)
-{
-	*to++ = ',';
-	for (int shift = 60; shift >= 0; shift -= 4)
-		*to++ = "0123456789abcdef"[ticket >> shift & 15];
-	*to = 0;
 }
 
 /* Two entries less: what stands behind the environment, the auxiliary vector, must still stand right behind it for
@@ -151,8 +155,8 @@ void exec_hide(void)
 	while (*end != NULL)
 		end++;
 	/* As the collector put them; anything else is somebody else's doing and stays. */
-	if (end - start < 2 || !begins(end[-2], PRELOAD) || !begins(end[-1], SOCKET) ||
-	    !keep_preload(end[-2]) || !keep_socket(end[-1])) {
+	if (end - start < 2 || !begins(end[-2], PRELOAD) || !begins(end[-1], HANDOVER) ||
+	    !keep_preload(end[-2]) || !keep_handover(end[-1])) {
 		own_preload[0] = 0;
 		return;
 	}
@@ -322,7 +326,7 @@ static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_be
 
 	*ret_before = NULL;
 	for (; envp[n] != NULL; n++) {
-		if (begins(envp[n], TRACE) || begins(envp[n], SOCKET))
+		if (begins(envp[n], TRACE) || begins(envp[n], HANDOVER))
 			none = true; /* ldd, or another collector's */
 		else if (begins(envp[n], PRELOAD))
 			*ret_before = envp[n] + sizeof PRELOAD - 1;
@@ -333,16 +337,16 @@ static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_be
 
 /* Our two variables behind the program's own, in an area laid out as exec_begin says. */
 static char *const *add_variables(char *area, char *const *envp, size_t count, const char *before,
-				  uint64_t ticket)
+				  struct live_ticket ticket)
 {
-	size_t own_bytes = length(own_preload), socket_bytes = length(own_socket);
+	size_t own_bytes = length(own_preload);
 	char **entries = (char **)(void *)(area + PATH_MAX_);
 	char *name = (char *)(entries + count + 3);
-	char *preload = name + SOCKET_MAX + TICKET_BYTES;
+	char *preload = name + HANDOVER_BYTES;
 
 	__builtin_memcpy(entries, envp, count * sizeof *entries);
-	__builtin_memcpy(name, own_socket, socket_bytes);
-	write_ticket(name + socket_bytes, ticket);
+	__builtin_memcpy(name, own_handover, length(own_handover) + 1);
+	live_ticket_write(name + sizeof HANDOVER - 1, ticket);
 	__builtin_memcpy(preload, own_preload, own_bytes + 1);
 	if (before != NULL && before[0] != 0) {
 		preload[own_bytes] = ':';
@@ -378,8 +382,8 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 		start.number = starts_announce(MISSED_sealed, "", becomes);
 		return start;
 	}
-	/* Room for: a path, the entries, the socket with its ticket, the preload list. */
-	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + SOCKET_MAX + TICKET_BYTES +
+	/* Room for: a path, the entries, the hidden variable, the preload list. */
+	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + HANDOVER_BYTES +
 		      length(own_preload) + (before != NULL ? length(before) : 0) + 2;
 	char *area = slot != NULL ? area_of(&slot->exec_area, &slot->exec_bytes, need)
 				  : forked_area(need);

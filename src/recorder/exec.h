@@ -7,14 +7,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "format/live_handover.h"
 #include "format/missed.h"
 #include "recorder/slot.h"
 
 /* The program's environment, also before libc has been initialised. Never NULL. */
 char **exec_environ(void);
 
-/* The collector's socket, hidden or not; NULL: there is none. */
-const char *exec_socket(void);
+/* A variable of it; "" if it is not set. */
+const char *exec_variable(const char *name);
+
+/* The settings of the collector, as live_settings_read reads them, hidden or not; NULL: there is none. */
+const char *exec_handover(void);
 
 /* Takes our variables out of the environment. Once, at start-up, before anything else can have kept a copy. */
 void exec_hide(void);
@@ -34,8 +38,8 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 /* Announces a program that is not given the recorder, if it would be followed; see starts_announce. */
 uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes);
 
-/* What announced this program; 0 = nothing. Once, before exec_hide. */
-uint64_t exec_take_ticket(void);
+/* What announced this program; all 0 = nothing. Once, before exec_hide. */
+struct live_ticket exec_take_ticket(void);
 
 /* Room for the arguments of a program, apart from the environment's; NULL: none. */
 char **exec_arguments(struct slot *slot, size_t bytes);

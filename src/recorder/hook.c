@@ -7,11 +7,11 @@
 #include "recorder/hook.h"
 
 #include "recorder/allocator.h"
+#include "recorder/clock.h"
 #include "recorder/lock.h"
 #include "recorder/maps.h"
 #include "recorder/marks.h"
 #include "recorder/operators.h"
-#include "recorder/own.h"
 #include "recorder/pace.h"
 #include "recorder/pools.h"
 #include "recorder/rules.h"
@@ -163,7 +163,7 @@ static uint32_t walked(struct slot *slot, const uintptr_t *frame)
 {
 	bool by_loader = modules_is_loader(frame[1]);
 
-	own_tick(slot);
+	clock_tick(slot);
 	if (by_loader)
 		modules_loader_allocates(slot);
 	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
@@ -206,7 +206,7 @@ NOINLINE uint32_t record_of_map(struct slot *slot, const uintptr_t *frame)
 NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name,
 				 bool stack)
 {
-	own_tick(slot);
+	clock_tick(slot);
 	uint32_t id = stack ? sites_record(slot, walk_stack(slot, frame), LIVE_KIND_POOL)
 			    : sites_record_unasked(slot, LIVE_KIND_POOL);
 
@@ -221,7 +221,7 @@ NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint
 
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)
 {
-	own_tick(slot);
+	clock_tick(slot);
 	struct block entry = { record, clock_birth(), size }, old;
 
 	blocks_put(&slot->near, (uintptr_t)block, &entry, &old);
@@ -282,7 +282,7 @@ NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live
 {
 	struct live_slot *live = slot->live;
 
-	own_tick(slot);
+	clock_tick(slot);
 	count(&live->foreign_frees, times);
 	count(&live->foreign_bytes, size * times);
 	for (int i = 0; i < LIVE_FROM; i++) {
@@ -322,7 +322,7 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 	uint64_t weight = sample_weight(size, interval);
 	uint64_t times = sample_times(weight, (uintptr_t)block);
 
-	own_tick(slot);
+	clock_tick(slot);
 	const struct block entry = { id, clock_birth(), size };
 
 	if (samples == NULL || !put_sample(slot, block, &entry, times)) {

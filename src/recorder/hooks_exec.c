@@ -13,7 +13,7 @@
 
 #include "recorder/exec.h"
 #include "recorder/hook.h"
-#include "recorder/own.h"
+#include "recorder/profile.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
 
@@ -28,7 +28,7 @@ static struct exec_start begin(const uintptr_t *frame, const char *path, int how
 	bool search = how & SEARCH, becomes = how & BECOMES;
 
 	if (becomes)
-		own_becomes(path, search);
+		profile_becomes(path, search);
 	if (hook_in_new_child())
 		return exec_begin(NULL, path, search, becomes, envp);
 	struct slot *slot = hook_enter(frame);
@@ -153,7 +153,7 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 	va_list again;
 	size_t count = 0;
 
-	own_becomes(path, kind == LIST_SEARCH);
+	profile_becomes(path, kind == LIST_SEARCH);
 
 	va_copy(again, rest);
 	for (const char *word = first; word != NULL; word = va_arg(again, const char *))

@@ -2,7 +2,7 @@
 /* The end in good order: exit, which runs our destructor, and those which do not. What is left of a process that
  * is killed is for who asks why; of one that ends by itself nothing is to be left. The data never depends on this. */
 #include "recorder/hook.h"
-#include "recorder/own.h"
+#include "recorder/profile.h"
 
 /* The names themselves may not be called in here. */
 EXPORT __attribute__((noreturn)) void hook_exit_now(int status) __asm__("_exit");
@@ -11,26 +11,26 @@ EXPORT __attribute__((noreturn)) void hook_exit_quickly(int status) __asm__("qui
 
 void hook_exit_now(int status)
 {
-	own_end();
+	profile_end();
 	next_found()->exit_now(status);
 	__builtin_unreachable();
 }
 
 void hook_exit_as_c99(int status)
 {
-	own_end();
+	profile_end();
 	next_found()->exit_now(status);
 	__builtin_unreachable();
 }
 
 void hook_exit_quickly(int status)
 {
-	own_end();
+	profile_end();
 	next_found()->exit_quickly(status);
 	__builtin_unreachable();
 }
 
 __attribute__((destructor)) static void end(void)
 {
-	own_end();
+	profile_end();
 }

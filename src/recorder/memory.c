@@ -22,7 +22,7 @@ enum {
 struct memory memory;
 unsigned sys_forbidden;
 
-void memory_use(struct live_header *head, const volatile struct live_control *control)
+void memory_use(struct live_header *head, struct live_control *control)
 {
 	memory.head = head;
 	memory.control = control;

@@ -16,13 +16,13 @@
 /* Addresses inside the mapping, fixed while it is in use. Written at start-up and after fork, else read only. */
 struct memory {
 	struct live_header *head;
-	const volatile struct live_control *control;
+	struct live_control *control;
 	char *region[LIVE_REGIONS];
 };
 extern HIDDEN struct memory memory;
 
 /* Takes over a mapping of head->total_bytes whose head page(s) are open. */
-void memory_use(struct live_header *head, const volatile struct live_control *control);
+void memory_use(struct live_header *head, struct live_control *control);
 
 /* Unmaps it and its control page. */
 void memory_release(void);

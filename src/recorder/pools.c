@@ -13,7 +13,6 @@
 #include "base/hash.h"
 #include "recorder/hook.h"
 #include "recorder/lock.h"
-#include "recorder/own.h"
 #include "recorder/start.h"
 #include "recorder/tags.h"
 

@@ -140,16 +140,28 @@ static bool take_group(const char *lines, const char *mark, struct live_own *own
 	return true;
 }
 
+/* Where version 1 has the controller, version 2 has none. */
+static const struct names *find_group(struct live_own *own)
+{
+	const char *lines = read_text("/proc/self/cgroup");
+
+	if (take_group(lines, ":memory:", own))
+		return &first;
+	return take_group(lines, "0::", own) ? &second : NULL;
+}
+
+void room_group(struct live_own *own)
+{
+	own->oom_kills = UINT64_MAX;
+	(void)find_group(own);
+}
+
 static uint64_t room_of_groups(struct live_own *own)
 {
-	const struct names *names = &first;
-	uint64_t room = UINT64_MAX;
+	const struct names *names = find_group(own);
+	uint64_t room = names != NULL ? room_below(names, own->cgroup, own) : UINT64_MAX;
 
-	own->oom_kills = UINT64_MAX;
-	if (take_group(read_text("/proc/self/cgroup"), ":memory:", own))
-		room = room_below(names, own->cgroup, own);
-	/* Where version 1 has the controller, version 2 has none. */
-	if (own->cgroup_limit_bytes == 0 &&
+	if (own->cgroup_limit_bytes == 0 && names == &first &&
 	    take_group(read_text("/proc/self/cgroup"), "0::", own)) {
 		names = &second;
 		room = room_below(names, own->cgroup, own);

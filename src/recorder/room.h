@@ -12,6 +12,9 @@ struct room {
 	uint64_t budget_bytes, budget_limit_bytes; /* as in struct live_control */
 };
 
+/* Which control group the process is in, and no more. */
+void room_group(struct live_own *own);
+
 /* Fills what `own` says of the control group. */
 struct room room_find(struct live_own *own);
 

@@ -52,8 +52,9 @@ struct slot {
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
 	bool cfi_nested_busy;
-	uint64_t operations_at_tick;	  /* of a process that keeps its own clock: own.c */
-	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
+	uint64_t operations_at_tick;	    /* clock.c */
+	uint32_t clock_seen_ms, clock_seen; /* the last time that it saw, and how often */
+	char *exec_area, *arguments_area;   /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	struct blocks_near near;
 	struct scope_kept scopes[SCOPES_KEPT + 1]; /* [0] is no scope: it ends with the thread */

@@ -55,7 +55,9 @@ void starts_take_back(uint32_t number)
 		__atomic_store_n(&entry->failed, 1, __ATOMIC_RELEASE);
 }
 
-uint64_t starts_ticket(uint32_t number)
+struct live_ticket starts_ticket(uint32_t number)
 {
-	return number != 0 ? live_ticket(memory.control->profile, number) : 0;
+	return number != 0
+		       ? (struct live_ticket){ .profile = memory.head->own.id, .serial = number }
+		       : (struct live_ticket){ 0 };
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "format/live_handover.h"
 #include "format/missed.h"
 
 /* Returns the announcement's number; 0 = there is no profile to write to. path: NULL = a child. becomes: the calling
@@ -18,5 +19,5 @@ uint32_t starts_announce(enum missed_reason reason, const char *path, bool becom
 void starts_take_back(uint32_t number);
 
 /* What a process says to be known as the announced one. */
-uint64_t starts_ticket(uint32_t number);
+struct live_ticket starts_ticket(uint32_t number);
 #endif

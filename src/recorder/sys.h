@@ -58,6 +58,12 @@ enum {
 	SYS_POPULATE_WRITE = 23,     /* madvise, Linux 5.14 */
 	SYS_WIPE_ON_FORK = 18,	     /* madvise, Linux 4.14 */
 	SYS_READ_QUIETLY = 02004400, /* O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY */
+	SYS_MAKE_FILE =
+		02 | 0100 | 0200 | 0400000 | 02000000, /* RDWR CREAT EXCL NOFOLLOW CLOEXEC */
+	SYS_MEMFD_FLAGS = 1 | 2,		       /* CLOEXEC, ALLOW_SEALING */
+	SYS_MEMFD_NOEXEC = 8,			       /* NOEXEC_SEAL, Linux 6.3 */
+	SYS_ADD_SEALS = 1033,			       /* fcntl */
+	SYS_SEALS = 1 | 2 | 4,			       /* SEAL, SHRINK, GROW */
 };
 
 static inline long sys_mmap(void *at, size_t bytes, int protection, int flags, int fd, long offset)

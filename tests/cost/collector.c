@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collect/handover.h"
+#include "collect/live_profile.h"
 #include "format/live_read.h"
 
 static int fail(const struct error *error)
@@ -22,14 +23,27 @@ static int fail(const struct error *error)
 	return 2;
 }
 
+static enum live_mode mode_asked(void);
+
 static pid_t start(const struct listener *listener, char **argv)
 {
+	struct live_settings settings = { .secret = listener->secret,
+					  .mode = mode_asked(),
+					  .interval = 512 << 10,
+					  .depth_limit = LIVE_DEPTH_DEFAULT,
+					  .budget_bytes = 2ull << 30,
+					  .total_bytes = 4ull << 30 };
+	char text[LIVE_TICKET_TEXT + 1 + LIVE_SETTINGS_TEXT + 1] = "";
 	pid_t pid = fork();
 
 	if (pid != 0)
 		return pid;
+	snprintf(settings.collector, sizeof settings.collector, "%s", listener->name);
+	live_ticket_write(text, (struct live_ticket){ 0 });
+	text[LIVE_TICKET_TEXT] = ',';
+	live_settings_write(text + LIVE_TICKET_TEXT + 1, &settings);
 	setenv("LD_PRELOAD", argv[1], 1);
-	setenv(LIVE_ENV_SOCKET, listener->name, 1);
+	setenv(LIVE_ENV_HANDOVER, text, 1);
 	execvp(argv[2], argv + 2);
 	_exit(127);
 }
@@ -44,38 +58,28 @@ static enum live_mode mode_asked(void)
 	return asked && strcmp(asked, "dormant") == 0 ? LIVE_MODE_DORMANT : LIVE_MODE_EXACT;
 }
 
-/* Hands a profile over to whoever connects first. */
-static int hand_over(const struct listener *listener, struct profile *profile, struct error *error)
+/* Takes the profile of whoever connects first. */
+static int take(const struct listener *listener, struct live_profile *profile, struct error *error)
 {
-	const uint64_t limit = 16ull << 30; /* a profile of 4 GiB */
 	union handover_message message;
+	int fd = -1, pid_fd;
 	pid_t pid;
-	int connection = handover_accept(listener->fd[0], &pid);
+	int connection = handover_accept(listener->fd[0], &pid, &pid_fd);
 
 	if (connection < 0)
 		return 0;
-	while (handover_receive(connection, &message) == HANDOVER_WAIT)
+	while (handover_receive(connection, &listener->secret, &message, &fd) == HANDOVER_WAIT)
 		usleep(100);
-	if (profile->memory == NULL) {
-		if (profile_make(profile, limit, "", error) < 0)
-			return -1;
-		profile->control->mode = mode_asked();
-		profile->control->interval = 512 << 10;
-		profile->control->depth_limit = LIVE_DEPTH_DEFAULT;
-		profile->control->budget_bytes = 2ull << 30;
-		if (handover_answer(connection, profile, error) < 0)
-			return -1;
-	} else if (handover_answer(connection, NULL, error) < 0) {
-		return -1;
-	}
 	close(connection);
-	return 0;
+	if (fd < 0 || profile->head)
+		return 0;
+	return live_profile_take(profile, fd, error);
 }
 
 int main(int argc, char **argv)
 {
 	struct listener listener = LISTENER_INIT;
-	struct profile profile = PROFILE_INIT;
+	struct live_profile profile = LIVE_PROFILE_INIT;
 	struct error error = { 0 };
 	struct format_error format_error;
 	struct process_rows rows;
@@ -90,15 +94,17 @@ int main(int argc, char **argv)
 	while (waitpid(child, &status, WNOHANG) == 0) {
 		struct pollfd waiting = { .fd = listener.fd[0], .events = POLLIN };
 
-		if (poll(&waiting, 1, 20) > 0 && hand_over(&listener, &profile, &error) < 0)
+		if (poll(&waiting, 1, 20) > 0 && take(&listener, &profile, &error) < 0)
 			return fail(&error);
 	}
 	listener_close(&listener);
-	if (profile.memory == NULL || status != 0) {
+	if (!profile.head || status != 0) {
 		fprintf(stderr, "collector: %s\n",
 			status ? "the program failed" : "nothing was recorded");
 		return 2;
 	}
+	if (live_profile_load(&profile, COPIED_ALL, true, &error) < 0)
+		return fail(&error);
 	if (live_read_rows(profile.memory, profile.bytes, &rows, &format_error) < 0) {
 		fprintf(stderr, "collector: %s\n", format_error.message);
 		return 2;

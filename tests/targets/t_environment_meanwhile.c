@@ -37,7 +37,7 @@ static void check_clean(void)
 		size_t name = strcspn(*entry, "=");
 
 		CHECK(name > 0 && (*entry)[name] == '=');
-		CHECK(strncmp(*entry, "HEAPGAUGE_SOCKET", 16) != 0);
+		CHECK(strncmp(*entry, "HEAPGAUGE_HANDOVER", 18) != 0);
 		CHECK(strncmp(*entry, "LD_PRELOAD=", 11) != 0);
 		for (char **other = environ; other != entry; other++)
 			CHECK(strncmp(*other, *entry, name + 1) != 0);

@@ -2,7 +2,7 @@
 /* links: collect format util base */
 /*
  * The collector against a client that speaks the recorder's side by hand: this very program, started again with the
- * word "client". It says hello, maps what it is given, writes a few records and ends in the way that it is told.
+ * word "client". It makes a profile, hands it over, writes a few records and ends in the way that it is told.
  */
 #include "unit.h"
 
@@ -31,78 +31,114 @@ static char folder[] = "/tmp/test_collect.XXXXXX";
 
 /* ---- the client ---- */
 
-static int client_connect(void)
+enum { CLIENT_BYTES = 64 << 20 };
+
+/* What a hostile one would do otherwise. */
+struct deviation {
+	bool unsealed, wrong_secret, wrong_size, huge_pages, read_only;
+};
+
+static int client_connect(const struct live_settings *settings)
 {
-	const char *name = getenv(LIVE_ENV_SOCKET);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = strlen(settings->collector);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	if (!name || name[0] != '@')
-		return -1;
-	memcpy(address.sun_path + 1, name + 1, strlen(name) - 1);
+	memcpy(address.sun_path + 1, settings->collector + 1, length - 1);
 	if (connect(fd, (struct sockaddr *)&address,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))) < 0)
-		return -1;
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+		_exit(50);
 	return fd;
 }
 
 struct client {
 	struct made made;
-	const volatile struct live_control *control;
-	int memory_fd, control_fd;
+	volatile struct live_control *control;
 };
 
-/* One answer: its descriptor. */
-static int client_hear(int connection, struct live_welcome *welcome)
+static void client_send(const struct live_settings *settings, int fd, const struct deviation *how)
 {
-	struct iovec part = { welcome, sizeof *welcome };
+	struct live_hello hello = { .secret = settings->secret };
+	struct iovec part = { &hello, sizeof hello };
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} room;
+		struct cmsghdr head;
+	} rights = { .head = { .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS,
+			       .cmsg_len = CMSG_LEN(sizeof fd) } };
 	struct msghdr message = { .msg_iov = &part,
 				  .msg_iovlen = 1,
-				  .msg_control = room.bytes,
-				  .msg_controllen = sizeof room.bytes };
-	int fd;
+				  .msg_control = rights.bytes,
+				  .msg_controllen = sizeof rights.bytes };
+	int connection = client_connect(settings);
 
-	if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *welcome ||
-	    !CMSG_FIRSTHDR(&message))
+	memcpy(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic);
+	hello.secret.word[1] ^= how->wrong_secret;
+	memcpy(CMSG_DATA(&rights.head), &fd, sizeof fd);
+	if (sendmsg(connection, &message, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
 		_exit(51);
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+	/* Nobody answers. */
+	close(connection);
+	close(fd);
+}
+
+static int client_memory(const struct deviation *how)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	unsigned huge = how->huge_pages ? MFD_HUGETLB : 0;
+	int fd = memfd_create("heapgauge-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING | huge);
+
+	if (fd < 0 && how->huge_pages)
+		_exit(7); /* none on this machine */
+	if (fd < 0 || ftruncate(fd, CLIENT_BYTES + (huge ? 2 << 20 : LIVE_PAGE)) < 0 ||
+	    (!how->unsealed && fcntl(fd, F_ADD_SEALS, seals) < 0))
+		_exit(52);
 	return fd;
 }
 
-/* Hello, welcome, map. Exits with a number of its own if something is not as docs/format.md says. */
-static void client_start(struct client *client, uint64_t address_limit)
+/* Makes a profile and hands it over. Exits with a number of its own if something is not as docs/format.md says. */
+static void client_start_as(struct client *client, const struct deviation *how)
 {
-	struct live_hello hello = { .pid = (uint32_t)getpid(), .address_limit = address_limit };
-	struct live_welcome welcome = { .total_bytes = 0 };
-	int fds[2], connection = client_connect();
-	struct stat st;
-	void *memory;
+	const char *text = getenv(LIVE_ENV_HANDOVER);
+	struct live_settings settings;
+	int fd = client_memory(how);
+	char *memory;
 
-	memcpy(hello.magic, LIVE_HELLO_MAGIC, sizeof hello.magic);
-	if (connection < 0 ||
-	    send(connection, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
-		_exit(50);
-	for (int i = 0; i < 2; i++)
-		fds[i] = client_hear(connection, &welcome);
-	if (fstat(fds[0], &st) < 0 || (uint64_t)st.st_size != welcome.total_bytes)
-		_exit(52);
-	memory = mmap(NULL, welcome.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-		      fds[0], 0);
-	client->control = mmap(NULL, LIVE_PAGE, PROT_READ, MAP_SHARED, fds[1], 0);
-	if (memory == MAP_FAILED || client->control == MAP_FAILED)
+	if (!text || strlen(text) < LIVE_TICKET_TEXT ||
+	    !live_settings_read(text + LIVE_TICKET_TEXT + 1, &settings) ||
+	    settings.mode != LIVE_MODE_EXACT || settings.depth_limit == 0)
 		_exit(53);
-	if (live_header_check(memory, welcome.total_bytes) ||
-	    memcmp((const void *)client->control->magic, LIVE_CONTROL_MAGIC, 8) != 0 ||
-	    client->control->mode != LIVE_MODE_EXACT || client->control->depth_limit == 0)
-		_exit(54);
-	client->memory_fd = fds[0];
-	client->control_fd = fds[1];
-	close(connection);
-	made_start(&client->made, memory);
+	memory = mmap(NULL, CLIENT_BYTES + LIVE_PAGE, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (memory == MAP_FAILED)
+		_exit(how->huge_pages ? 7 : 54);
+	client->made.head = (struct live_header *)(void *)memory;
+	client->control = (struct live_control *)(void *)(memory + CLIENT_BYTES);
+	live_header_init(client->made.head, CLIENT_BYTES + (how->wrong_size ? LIVE_PAGE : 0));
+	struct live_own *own = &client->made.head->own;
+
+	for (int i = 0; i < LIVE_REGIONS; i++)
+		client->made.head->opened[i] = client->made.head->region[i].bytes;
+	own->id = (uint64_t)getpid();
+	own->ppid = (uint32_t)getppid();
+	own->secret = settings.secret;
+	snprintf(own->command, sizeof own->command, "%.200s client", self);
+	if (readlink("/proc/self/exe", own->exe, sizeof own->exe) < 0)
+		_exit(55);
+	client->made.head->pid = (uint32_t)getpid();
+	if (how->read_only) {
+		char path[64];
+
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		fd = open(path, O_RDONLY);
+	}
+	client_send(&settings, fd, how);
+	made_start(&client->made, client->made.head);
+}
+
+static void client_start(struct client *client)
+{
+	client_start_as(client, &(struct deviation){ 0 });
 }
 
 static void client_work(struct client *client, uint64_t blocks)
@@ -131,16 +167,6 @@ static void nap(long ms)
 	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
 
 	nanosleep(&time, NULL);
-}
-
-/* What the target must not be able to do with what it was given. */
-static void client_probe(const struct client *client)
-{
-	if (ftruncate(client->memory_fd, 4096) == 0 || ftruncate(client->memory_fd, 1ll << 40) == 0)
-		_exit(60);
-	if (mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, client->control_fd, 0) !=
-	    MAP_FAILED)
-		_exit(61);
 }
 
 static _Noreturn void client_clock(const struct client *client)
@@ -204,11 +230,13 @@ static int client_main(const char *what)
 		return client_signals();
 	if (strcmp(what, "descriptors") == 0)
 		return client_descriptors();
-	client_start(&client, strcmp(what, "limited") == 0 ? 256ull << 20 : UINT64_MAX);
-	if (strcmp(what, "limited") == 0)
-		return client.made.head->total_bytes == 64ull << 20 ? 0 : 63;
-	if (strcmp(what, "probe") == 0)
-		client_probe(&client);
+	client_start_as(&client, &(struct deviation){
+					 .unsealed = strcmp(what, "unsealed") == 0,
+					 .wrong_secret = strcmp(what, "stranger") == 0,
+					 .wrong_size = strcmp(what, "larger") == 0,
+					 .huge_pages = strcmp(what, "huge") == 0,
+					 .read_only = strcmp(what, "readonly") == 0,
+				 });
 	if (strcmp(what, "clock") == 0)
 		client_clock(&client);
 	client_work(&client, 100);
@@ -226,14 +254,14 @@ static int client_main(const char *what)
 		struct client child;
 
 		/* Outlives its parent. */
-		client_start(&child, UINT64_MAX);
+		client_start(&child);
 		client_work(&child, 50);
 		nap(150);
 		_exit(9);
 	}
 	if (strcmp(what, "family") == 0)
 		nap(50);
-	return strcmp(what, "probe") == 0 ? 0 : 7;
+	return 7;
 }
 
 /* ---- the tests ---- */
@@ -311,7 +339,7 @@ static void a_program_that_exits_is_recorded_whole(void **state)
 	assert_int_equal(recording.run.peak_bytes, 99 * 32);
 	assert_int_equal(recording.run.peak_bound_bytes, 0);
 	assert_int_equal(p->process.ppid, getpid());
-	assert_non_null(strstr(p->process.command, "client exits"));
+	assert_non_null(strstr(p->process.command, "client"));
 	assert_string_equal(p->process.exe, self);
 	assert_string_equal(p->modules[1].path, "/bin/client");
 	assert_int_equal(p->age_count, 1);
@@ -396,22 +424,26 @@ static void expect_client_agrees(const char *what)
 	collect_result_release(&result);
 }
 
-static void the_target_cannot_resize_its_memory_nor_write_the_control_page(void **state)
+/* H1, H7: memory that could be taken away under its reader, and people who were not asked. */
+static void memory_that_no_recorder_would_send_is_refused(void **state)
 {
+	static const char *const kinds[] = { "unsealed", "stranger", "larger", "huge", "readonly" };
+
 	(void)state;
-	expect_client_agrees("probe");
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct collect_result result = collect(kinds[i]);
+
+		assert_int_equal(result.number, 7);
+		assert_false(result.recorded);
+		assert_null(result.path);
+		collect_result_release(&result);
+	}
 }
 
 static void the_clock_runs(void **state)
 {
 	(void)state;
 	expect_client_agrees("clock");
-}
-
-static void a_limit_on_addresses_makes_the_memory_smaller(void **state)
-{
-	(void)state;
-	expect_client_agrees("limited");
 }
 
 static void no_descriptor_is_left_to_the_program(void **state)
@@ -531,9 +563,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_child_that_outlives_the_program_is_waited_for),
 		cmocka_unit_test(a_later_thread_name_replaces_the_first),
 		cmocka_unit_test(a_program_that_never_connects_is_told_of),
-		cmocka_unit_test(the_target_cannot_resize_its_memory_nor_write_the_control_page),
+		cmocka_unit_test(memory_that_no_recorder_would_send_is_refused),
 		cmocka_unit_test(the_clock_runs),
-		cmocka_unit_test(a_limit_on_addresses_makes_the_memory_smaller),
 		cmocka_unit_test(no_descriptor_is_left_to_the_program),
 		cmocka_unit_test(the_program_finds_the_signals_as_we_did),
 		cmocka_unit_test(a_signal_to_the_collector_alone_is_passed_on),
@@ -541,9 +572,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126),
 		cmocka_unit_test(a_folder_that_cannot_be_written_is_said_before_the_program_runs),
 	};
-	static const char *const names[] = { "exits",	 "killed",    "family",	 "named",
-					     "probe",	 "clock",     "limited", "descriptors",
-					     "stubborn", "terminated" };
+	static const char *const names[] = { "exits", "killed",	     "family",	 "named",
+					     "clock", "descriptors", "stubborn", "terminated" };
 	int status;
 
 	if (argc == 3 && strcmp(argv[1], "client") == 0)

@@ -19,12 +19,14 @@ struct stage {
 
 static void stage_init(struct stage *s)
 {
-	*s = (struct stage){ .target = { .number = NUMBER } };
+	*s = (struct stage){ .target = { .id = NUMBER } };
 	s->head = aligned_alloc(LIVE_PAGE, sizeof *s->head);
 	assert_non_null(s->head);
 	memset(s->head, 0, sizeof *s->head);
 	s->head->pid = PID;
-	s->target.profile.memory = s->head;
+	s->target.profile = LIVE_PROFILE_INIT;
+	s->target.profile.head = s->head;
+	s->target.profile.is_lent = true;
 	s->target.known.exe = (char *)"/bin/parent";
 }
 
@@ -34,8 +36,14 @@ static void stage_release(struct stage *s)
 	free(s->head);
 }
 
+static struct live_ticket ticket_of(uint32_t number)
+{
+	return (struct live_ticket){ .profile = NUMBER, .serial = number };
+}
+
 /* As the recorder does it. Returns the ticket. */
-static uint64_t announce(struct stage *s, enum missed_reason reason, const char *path, uint32_t pid)
+static struct live_ticket announce(struct stage *s, enum missed_reason reason, const char *path,
+				   uint32_t pid)
 {
 	uint32_t number = (uint32_t)++s->head->starts;
 	struct live_start *entry = &s->head->start[number % LIVE_STARTS];
@@ -44,7 +52,7 @@ static uint64_t announce(struct stage *s, enum missed_reason reason, const char 
 		.serial = number, .reason = reason, .pid = pid, .path_bytes = (uint32_t)strlen(path)
 	};
 	memcpy(entry->path, path, strlen(path));
-	return live_ticket(NUMBER, number);
+	return ticket_of(number);
 }
 
 static struct run_row finish(struct stage *s)
@@ -59,7 +67,7 @@ static void who_is_heard_from_is_not_missed(void **state)
 {
 	struct stage s;
 	struct run_row run;
-	uint64_t first, second;
+	struct live_ticket first, second;
 
 	(void)state;
 	stage_init(&s);
@@ -70,12 +78,12 @@ static void who_is_heard_from_is_not_missed(void **state)
 	assert_int_equal(s.starts.pending.count, 2);
 	starts_heard(&s.starts, second);
 	starts_heard(&s.starts, second); /* a ticket is good for one */
-	starts_heard(&s.starts, 0);
+	starts_heard(&s.starts, (struct live_ticket){ 0 });
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 1);
 	assert_string_equal(run.missed[0].path, "/bin/one");
 	assert_int_equal(run.missed[0].count, 1);
-	assert_int_equal(first, live_ticket(NUMBER, 1));
+	assert_int_equal(first.serial, 1);
 	run_row_release(&run);
 	stage_release(&s);
 }
@@ -114,7 +122,7 @@ static void a_target_that_has_ended_takes_nothing_back(void **state)
 	starts_look(&s.starts, &s.target, true);
 	assert_int_equal(s.starts.pending.count, 1); /* a hello may still come */
 	assert_int_equal(s.starts.missed.count, 1);
-	starts_heard(&s.starts, live_ticket(NUMBER, 3));
+	starts_heard(&s.starts, ticket_of(3));
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 1);
 	assert_string_equal(run.missed[0].path, "/bin/still");
@@ -164,7 +172,8 @@ static void what_was_overwritten_is_counted_without_a_name(void **state)
 	enum { ALL = 5 * LIVE_STARTS + 3 };
 	struct stage s;
 	struct run_row run;
-	uint64_t named = 0, unnamed = 0, tickets[ALL];
+	struct live_ticket tickets[ALL];
+	uint64_t named = 0, unnamed = 0;
 
 	(void)state;
 	stage_init(&s);

@@ -10,6 +10,7 @@
 
 #include "base/confidence.h"
 #include "recorder/dial.h"
+#include "recorder/settings.h"
 #include "unit.h"
 
 enum { TOTAL_BYTES = 64 << 20, INTERVAL = 512 << 10 };
@@ -213,11 +214,11 @@ static uint64_t judged(uint64_t size)
 	return dial_is_turned() ? dial_judge(size) : DIAL_EXACTLY;
 }
 
-/* By the program, whose control page is a collector's here: its own word counts until it gives it back. */
+/* By the program: its own word counts until it gives it back to what the settings say. */
 static void a_program_turns_the_dial_itself(void **state)
 {
 	(void)state;
-	control.mode = LIVE_MODE_EXACT;
+	settings.mode = control.mode = LIVE_MODE_EXACT;
 	control.interval = 0;
 	dial_start();
 	assert_int_equal(judged(10), DIAL_EXACTLY);
@@ -257,7 +258,7 @@ static void a_program_turns_the_dial_itself(void **state)
 	dial_turn(77);
 	assert_int_equal(judged(10), DIAL_EXACTLY);
 	dial_turn(DIAL_FOLLOW);
-	control.mode = LIVE_MODE_DORMANT;
+	settings.mode = control.mode = LIVE_MODE_DORMANT;
 	control.mode_on = LIVE_MODE_TAGS;
 	dial_start();
 	assert_int_equal(judged(10), DIAL_NOT);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CLOCK_MONOTONIC_COARSE from the vdso: no system call, and no time-stamp counter is read.
+ *
+ * Owns: what the vdso offers. Any thread moves the clock, and so does a collector; it never goes back. */
+#include "recorder/clock.h"
+
+#include <time.h>
+
+#include "base/checked.h"
+#include "recorder/lookup.h"
+#include "recorder/settings.h"
+
+enum {
+	STOPPED_MS = 250,	   /* as the collector has it */
+	STOPPED_OPERATIONS = 1000, /* that were given a wrong time */
+	COLLECTOR_PATIENCE = 16,
+};
+#define NS_PER_MS 1000000u
+
+typedef int clock_fn(clockid_t, struct timespec *);
+static clock_fn *coarse_clock;
+uint32_t clock_patience;
+
+void clock_start(void)
+{
+	if (coarse_clock == NULL)
+		coarse_clock = (clock_fn *)lookup_vdso("__vdso_clock_gettime");
+	clock_patience = settings_of_collector ? COLLECTOR_PATIENCE : 1;
+	if (coarse_clock == NULL)
+		clock_patience = UINT32_MAX;
+}
+
+/* It may stand still while nothing slow is done. Many operations meanwhile: their times are too short, which is said. */
+static void note_gap(struct slot *slot, uint64_t gap_ms)
+{
+	uint64_t operations = slot->live->calls + slot->live->frees;
+
+	if (gap_ms >= STOPPED_MS && operations - slot->operations_at_tick > STOPPED_OPERATIONS)
+		__atomic_add_fetch(&memory.head->health[HEALTH_clock_stopped], gap_ms,
+				   __ATOMIC_RELAXED);
+	slot->operations_at_tick = operations;
+}
+
+/* Whoever lent the mode is gone, or would have moved the lease on. */
+static void end_lease(uint32_t now_ms)
+{
+	struct live_control *control = memory.control;
+	uint32_t until = __atomic_load_n(&control->lease_until_ms, __ATOMIC_ACQUIRE);
+
+	if (LIKELY(until == 0) || now_ms < until ||
+	    !__atomic_compare_exchange_n(&control->lease_until_ms, &until, 0, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&control->interval, control->interval_after, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->mode, control->mode_after, __ATOMIC_RELEASE);
+}
+
+NOINLINE void clock_tick_slow(struct slot *slot)
+{
+	struct timespec now;
+
+	slot->clock_seen = 0;
+	if (coarse_clock == NULL || coarse_clock(CLOCK_MONOTONIC_COARSE, &now) != 0)
+		return;
+	uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	uint64_t ms = saturating_sub(ns, memory.head->started_mono_ns) / NS_PER_MS;
+	uint32_t before = __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
+
+	/* Another thread may have been faster, or somebody outside keeps a finer one: never back. */
+	if (ms <= before)
+		return;
+	note_gap(slot, ms - before);
+	__atomic_store_n(&memory.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
+	__atomic_store_n(&memory.control->birth_code, live_birth_code(ms), __ATOMIC_RELAXED);
+	end_lease((uint32_t)ms);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handing the profile over to the collector: one message that nobody answers. */
+#ifndef RECORDER_HANDOVER_H
+#define RECORDER_HANDOVER_H
+
+#include <stdint.h>
+
+enum handover {
+	HANDOVER_SENT,	 /* queued: the collector gets it even if this process ends now */
+	HANDOVER_BUSY,	 /* it cannot be sent now: no descriptor to spare, or too many are queued */
+	HANDOVER_NOBODY, /* nobody listens who may know of this process */
+};
+
+/* Sends the descriptor of the profile; fd -1: only where it lies, `at`. Never waits. */
+enum handover handover_send(int fd, const void *at);
+#endif
