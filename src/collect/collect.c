@@ -475,6 +475,7 @@ static void fill_settings(struct collector *c)
 	};
 	snprintf(s->collector, sizeof s->collector, "%s", c->listener.name);
 	snprintf(s->folder, sizeof s->folder, "%s", c->listener.folder);
+	ranks_write(&options->ranks, s->ranks, sizeof s->ranks);
 	snprintf(s->wraps, sizeof s->wraps, "%s", options->wraps ? options->wraps : "");
 }
 

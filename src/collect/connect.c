@@ -81,12 +81,11 @@ static bool is_unwanted(struct collector *c, pid_t pid, const struct live_profil
 {
 	int rank = (int)profile->head->own.rank - 1;
 
-	if (c->self.st_ino != 0 && pid != 0 && procfs_exe_is(pid, &c->self))
+	if (rank != RANK_NONE && !ranks_have(&c->options->ranks, rank)) {
+		c->other_ranks++;
 		return true;
-	if (rank == RANK_NONE || ranks_have(&c->options->ranks, rank))
-		return false;
-	c->other_ranks++;
-	return true;
+	}
+	return c->self.st_ino != 0 && pid != 0 && procfs_exe_is(pid, &c->self);
 }
 
 /* Takes the profile over; it is of the recording. pid 0: the process is gone. pid_fd becomes the target's. */
@@ -144,6 +143,11 @@ static void take_hello(struct collector *c, struct pending *pending, const struc
 	struct error error = ERROR_INIT;
 	bool gone;
 
+	if (fd < 0 && hello->at == 0) { /* of a rank that is not wanted */
+		c->other_ranks++;
+		settle_ticket(c, hello->ticket);
+		return;
+	}
 	if ((fd >= 0 ? live_profile_take(&profile, fd, &error)
 		     : live_profile_take_memory(&profile, pending->pid, hello->at, &error)) < 0) {
 		give_up(c, pending->pid, MISSED_no_room, &error);

@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,23 @@ bool ranks_have(const struct ranks *ranks, int rank)
 			return true;
 	}
 	return ranks->count == 0;
+}
+
+void ranks_write(const struct ranks *ranks, char *to, size_t room)
+{
+	size_t used = 0;
+
+	to[0] = '\0';
+	for (unsigned i = 0; i < ranks->count; i++) {
+		int length = snprintf(to + used, room - used, "%d-%d;", ranks->range[i].first,
+				      ranks->range[i].last);
+
+		if (length < 0 || (size_t)length >= room - used) {
+			to[0] = '\0';
+			return;
+		}
+		used += (size_t)length;
+	}
 }
 
 int rank_own(void)

@@ -4,6 +4,7 @@
 #define COLLECT_RANKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,6 +23,8 @@ struct ranks {
 /* "0,3-5". On failure `ret` is as it was. */
 int ranks_parse(const char *text, struct ranks *ret, struct error *error);
 bool ranks_have(const struct ranks *ranks, int rank);
+/* As live_settings has them; "" if there are too many to say: then whoever asks has to judge. */
+void ranks_write(const struct ranks *ranks, char *to, size_t room);
 
 /* Of this process; RANK_NONE if it has none. */
 int rank_own(void);

@@ -92,8 +92,8 @@ static void read_new(struct starts *starts, struct target *target)
 {
 	uint64_t newest = target->profile.head->starts;
 
-	for (uint32_t i = 0; i < LIVE_STARTS && newest > i; i++) {
-		uint32_t serial = (uint32_t)(newest - i), at = serial % LIVE_STARTS;
+	for (uint64_t n = newest > LIVE_STARTS ? newest - LIVE_STARTS + 1 : 1; n <= newest; n++) {
+		uint32_t serial = (uint32_t)n, at = serial % LIVE_STARTS;
 		uint64_t next =
 			target->starts_next[at] ? target->starts_next[at] : (at ? at : LIVE_STARTS);
 		struct live_start entry;

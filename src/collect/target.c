@@ -61,6 +61,13 @@ static uint64_t start_of(const struct live_header *head, uint64_t now_ns)
 										: now_ns;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
 /* What it says of itself: it may be gone by now. */
 static void describe(struct target *target, const struct collect_options *options)
 {
@@ -76,6 +83,12 @@ static void describe(struct target *target, const struct collect_options *option
 		.depth_limit = options->depth_limit,
 	};
 	target->seen_exe = target->pid ? procfs_exe(target->pid) : NULL;
+	/* In a chroot /proc knows it by a longer path. Else it is another program already. */
+	if (target->seen_exe && target->known.exe &&
+	    !ends_with(target->seen_exe, target->known.exe)) {
+		free(target->seen_exe);
+		target->seen_exe = strdup(target->known.exe);
+	}
 }
 
 struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings and tickets as text: hexadecimal numbers with a comma behind each, then socket, folder and the wrapped functions,
- * which may hold commas and so come last.
+ * Settings and tickets as text: hexadecimal numbers with a comma behind each, then socket, folder, ranks and the wrapped
+ * functions, which may hold commas and so come last.
  *
  * Compiled into the recorder too: no libc, no allocation. Pure functions, any thread.
  */
@@ -91,6 +91,7 @@ void live_settings_write(char to[static LIVE_SETTINGS_TEXT + 1],
 	}
 	to = write_text(to, settings->collector, ',');
 	to = write_text(to, settings->folder, ',');
+	to = write_text(to, settings->ranks, ',');
 	(void)write_text(to, settings->wraps, 0);
 }
 
@@ -121,5 +122,7 @@ bool live_settings_read(const char *from, struct live_settings *ret)
 	from = read_text(from, ret->collector, sizeof ret->collector, ',');
 	if (from != NULL)
 		from = read_text(from, ret->folder, sizeof ret->folder, ',');
+	if (from != NULL)
+		from = read_text(from, ret->ranks, sizeof ret->ranks, ',');
 	return from != NULL && read_text(from, ret->wraps, sizeof ret->wraps, 0) != NULL;
 }

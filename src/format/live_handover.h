@@ -23,7 +23,7 @@ struct live_secret {
 };
 
 /* doc: live_settings: how a process is to be recorded. */
-enum { LIVE_SOCKET_BYTES = 96, LIVE_FOLDER_BYTES = 256 };
+enum { LIVE_SOCKET_BYTES = 96, LIVE_FOLDER_BYTES = 256, LIVE_RANKS_BYTES = 512 };
 struct live_settings {
 	struct live_secret secret; /* whoever shows it belongs to this recording */
 	uint64_t mode, mode_on;	   /* enum live_mode; see live_control */
@@ -35,6 +35,8 @@ struct live_settings {
 	char collector
 		[LIVE_SOCKET_BYTES]; /* its socket, "@PATH": the abstract socket, or else the file of that name */
 	char folder[LIVE_FOLDER_BYTES]; /* for profiles that cannot be sent; "" = there is none */
+	char ranks
+		[LIVE_RANKS_BYTES]; /* of a parallel job that are recorded, "0-0;3-5;"; "" = all */
 	char wraps[WRAPS_TEXT_MAX + 1];
 };
 
@@ -45,7 +47,8 @@ struct live_settings {
 #define LIVE_ENV_HANDOVER "HEAPGAUGE_HANDOVER"
 enum {
 	LIVE_TICKET_TEXT = 24, /* 16 hexadecimal digits of the profile, 8 of the serial */
-	LIVE_SETTINGS_TEXT = 20 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + WRAPS_TEXT_MAX + 3,
+	LIVE_SETTINGS_TEXT = 20 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + LIVE_RANKS_BYTES +
+			     WRAPS_TEXT_MAX + 3,
 };
 void live_ticket_write(char to[static LIVE_TICKET_TEXT], struct live_ticket ticket);
 /* False: not LIVE_TICKET_TEXT digits. */
@@ -67,6 +70,8 @@ struct live_hello {
 	char magic[8];
 	struct live_secret secret;
 	uint64_t at; /* of the profile in the process, if no descriptor comes along; else 0 */
+	struct live_ticket
+		ticket; /* its own; with neither descriptor nor `at`: it is not recorded, on purpose */
 };
 
 /* doc: live_request: what somebody else asks of the collector over the same socket, and the answer. */

@@ -30,9 +30,11 @@ static bool is_trusted(int fd)
 	       (peer.uid == 0 || (long)peer.uid == sys_call3(SYS_geteuid, 0, 0, 0));
 }
 
-static enum handover send_on(int connection, int fd, const void *at)
+static enum handover send_on(int connection, int fd, const void *at, struct live_ticket ticket)
 {
-	struct live_hello hello = { .magic = LIVE_HELLO_MAGIC_CHARS, .secret = settings.secret };
+	struct live_hello hello = { .magic = LIVE_HELLO_MAGIC_CHARS,
+				    .secret = settings.secret,
+				    .ticket = ticket };
 	struct iovec part = { &hello, sizeof hello };
 	union {
 		struct cmsghdr head;
@@ -56,7 +58,7 @@ static enum handover send_on(int connection, int fd, const void *at)
 }
 
 static enum handover send_to(const struct sockaddr_un *address, size_t bytes, int fd,
-			     const void *at)
+			     const void *at, struct live_ticket ticket)
 {
 	long connection =
 		sys_call3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -68,13 +70,13 @@ static enum handover send_to(const struct sockaddr_un *address, size_t bytes, in
 	enum handover done = ret == -EAGAIN || ret == -EINTR ? HANDOVER_BUSY : HANDOVER_NOBODY;
 
 	if (!sys_failed(ret) && is_trusted((int)connection))
-		done = send_on((int)connection, fd, at);
+		done = send_on((int)connection, fd, at, ticket);
 	sys_close((int)connection);
 	return done;
 }
 
 /* The abstract socket belongs to a network name space; in another one the file is reached. */
-enum handover handover_send(int fd, const void *at)
+enum handover handover_send(int fd, const void *at, struct live_ticket ticket)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t bytes = __builtin_strlen(settings.collector);
@@ -82,10 +84,10 @@ enum handover handover_send(int fd, const void *at)
 	if (bytes < 2 || settings.collector[0] != '@' || bytes >= sizeof address.sun_path)
 		return HANDOVER_NOBODY;
 	__builtin_memcpy(address.sun_path + 1, settings.collector + 1, bytes - 1);
-	enum handover done = send_to(&address, bytes, fd, at);
+	enum handover done = send_to(&address, bytes, fd, at, ticket);
 
 	if (done != HANDOVER_NOBODY)
 		return done;
 	__builtin_memcpy(address.sun_path, settings.collector + 1, bytes);
-	return send_to(&address, bytes, fd, at);
+	return send_to(&address, bytes, fd, at, ticket);
 }

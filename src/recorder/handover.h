@@ -5,12 +5,15 @@
 
 #include <stdint.h>
 
+#include "format/live_handover.h"
+
 enum handover {
 	HANDOVER_SENT,	 /* queued: the collector gets it even if this process ends now */
 	HANDOVER_BUSY,	 /* it cannot be sent now: no descriptor to spare, or too many are queued */
 	HANDOVER_NOBODY, /* nobody listens who may know of this process */
 };
 
-/* Sends the descriptor of the profile; fd -1: only where it lies, `at`. Never waits. */
-enum handover handover_send(int fd, const void *at);
+/* Sends the descriptor of the profile; fd -1: only where it lies, `at`; NULL: that this process is not to be recorded. Never
+ * waits. */
+enum handover handover_send(int fd, const void *at, struct live_ticket ticket);
 #endif

@@ -134,6 +134,27 @@ static uint32_t rank_of_environment(void)
 	return 0;
 }
 
+/* Of "0-0;3-5;": whether the rank is one of them. A process that has none may start those who have. */
+static bool rank_is_wanted(uint32_t rank)
+{
+	const char *at = settings.ranks;
+
+	if (*at == 0 || rank == 0)
+		return true;
+	while (*at) {
+		uint64_t number[2] = { 0, 0 };
+
+		for (int i = 0; i < 2; i++) {
+			for (; *at >= '0' && *at <= '9'; at++)
+				number[i] = number[i] * 10 + (uint64_t)(*at - '0');
+			at += *at != 0;
+		}
+		if (rank - 1 >= number[0] && rank - 1 <= number[1])
+			return true;
+	}
+	return false;
+}
+
 /* What stays as it is in forks. */
 static void describe_program(void)
 {
@@ -349,13 +370,18 @@ static bool make_for_collector(void)
 {
 	const struct room room = { settings.budget_bytes, settings.budget_limit_bytes };
 	enum handover done = HANDOVER_BUSY;
+
+	if (!rank_is_wanted(self.rank)) {
+		handover_send(-1, NULL, self.ticket);
+		return false;
+	}
 	long fd = make_memfd();
 
 	if (!sys_failed(fd)) {
 		bool made = make_in((int)fd, LIVE_KEPT_COLLECTOR, &room, 0);
 
 		if (made)
-			done = handover_send((int)fd, NULL);
+			done = handover_send((int)fd, NULL, self.ticket);
 		sys_close((int)fd);
 		if (done == HANDOVER_SENT)
 			return true;
@@ -369,7 +395,7 @@ static bool make_for_collector(void)
 		return true;
 	if (!make_in(-1, LIVE_KEPT_MEMORY, &room, 0))
 		return false;
-	if (handover_send(-1, memory.head) == HANDOVER_SENT)
+	if (handover_send(-1, memory.head, self.ticket) == HANDOVER_SENT)
 		return true;
 	memory_release();
 	return false;
