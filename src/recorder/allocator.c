@@ -110,7 +110,7 @@ void allocator_probe(void)
 {
 	static bool probed, tight;
 	const void *malloc_of_program =
-		next.other_malloc != NULL ? next.other_malloc : (void *)next.malloc;
+		(void *)(next.other_malloc != NULL ? next.other_malloc : next.malloc);
 	const char *path = modules_file_of(malloc_of_program);
 
 	allocator_is_libc = is_named(path, "libc.so.6");

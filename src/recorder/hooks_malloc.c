@@ -101,10 +101,19 @@ EXPORT void cfree(void *block)
 	free_seen(block);
 }
 
+/* Where nobody else defines a sized free: only a weak reference leads here, and means whatever free it would call. */
+COLD static void free_of_program(void *block)
+{
+	if (next.other_free != NULL)
+		next.other_free(block);
+	else
+		free_seen(block);
+}
+
 EXPORT void free_sized(void *block, size_t size)
 {
 	if (next_found()->free_sized == NULL) {
-		free_seen(block);
+		free_of_program(block);
 		return;
 	}
 	bool entered = free_begin(block, HOOK_FRAME());
@@ -117,7 +126,7 @@ EXPORT void free_sized(void *block, size_t size)
 EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
 	if (next_found()->free_aligned_sized == NULL) {
-		free_seen(block);
+		free_of_program(block);
 		return;
 	}
 	bool entered = free_begin(block, HOOK_FRAME());
@@ -172,10 +181,8 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	return moved;
 }
 
-EXPORT void *realloc(void *block, size_t size)
+static ALWAYS_INLINE void *realloc_common(void *block, size_t size, const uintptr_t *frame)
 {
-	const uintptr_t *frame = HOOK_FRAME();
-
 	if (sample_passes(block) && dial_passes(size))
 		return next.realloc(block, size);
 	struct slot *slot = hook_enter_free(frame);
@@ -185,22 +192,23 @@ EXPORT void *realloc(void *block, size_t size)
 	return realloc_recorded(slot, block, size, frame);
 }
 
+EXPORT void *realloc(void *block, size_t size)
+{
+	return realloc_common(block, size, HOOK_FRAME());
+}
+
+/* glibc's own calls realloc by its name, and so reaches that of a program which brings an allocator without this one. */
 EXPORT void *reallocarray(void *block, size_t count, size_t size)
 {
-	const uintptr_t *frame = HOOK_FRAME();
 	size_t bytes;
 
 	if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes))) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	if (sample_passes(block) && dial_passes(bytes))
-		return next.realloc(block, bytes);
-	struct slot *slot = hook_enter_free(frame);
-
-	if (UNLIKELY(slot == NULL))
-		return next_found()->realloc(block, bytes);
-	return realloc_recorded(slot, block, bytes, frame);
+	if (UNLIKELY(next_found()->other_realloc != NULL))
+		return next.other_realloc(block, bytes);
+	return realloc_common(block, bytes, HOOK_FRAME());
 }
 
 EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)

@@ -34,6 +34,16 @@ static void check_usable(struct next *found)
 		found->usable = NULL; /* the operators hand out its blocks */
 }
 
+/* The executable's may be ours, or that of a recorder which leaves the work to us. */
+static void *lookup_before(const char *name)
+{
+	void *first = lookup_first(name);
+	bool is_ours = modules_same(first, (void *)next_find) ||
+		       modules_same(first, lookup_first("confstr"));
+
+	return is_ours || first == lookup_next(name) ? NULL : first;
+}
+
 static void look_up(struct next *found)
 {
 	found->syscall = lookup_next("syscall");
@@ -42,7 +52,6 @@ static void look_up(struct next *found)
 	found->free = lookup_next("free");
 	found->calloc = lookup_next("calloc");
 	found->realloc = lookup_next("realloc");
-	found->reallocarray = lookup_next("reallocarray");
 	found->posix_memalign = lookup_next("posix_memalign");
 	found->aligned_alloc = lookup_next("aligned_alloc");
 	found->memalign = lookup_next("memalign");
@@ -69,11 +78,10 @@ static void look_up(struct next *found)
 	found->mlockall = lookup_next("mlockall");
 	found->setrlimit = lookup_next("setrlimit");
 	found->prlimit = lookup_next("prlimit");
-	found->other_malloc = lookup_first("malloc");
-	/* The executable's may be ours, or that of a recorder which leaves the work to us. */
-	if (modules_same(found->other_malloc, (void *)next_find) ||
-	    modules_same(found->other_malloc, lookup_first("confstr")))
-		found->other_malloc = NULL;
+	found->other_malloc = lookup_before("malloc");
+	found->other_realloc = lookup_before("realloc");
+	found->other_aligned_alloc = lookup_before("aligned_alloc");
+	found->other_free = lookup_before("free");
 	check_usable(found);
 }
 

@@ -21,14 +21,18 @@ struct next {
 	void (*free)(void *);
 	void *(*calloc)(size_t, size_t);
 	void *(*realloc)(void *, size_t);
-	void *(*reallocarray)(void *, size_t, size_t);
 	int (*posix_memalign)(void **, size_t, size_t);
 	void *(*aligned_alloc)(size_t, size_t);
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
-	bool is_recorder;	  /* all of this is another recorder's: ours stays off */
-	const void *other_malloc; /* what the program calls, if not ours: the executable's own */
+	bool is_recorder; /* all of this is another recorder's: ours stays off */
+	/* What the program and libc itself reach by these names if a definition stands before ours, as the executable's does;
+	 * NULL: ours. */
+	void *(*other_malloc)(size_t);
+	void *(*other_realloc)(void *, size_t);
+	void *(*other_aligned_alloc)(size_t, size_t);
+	void (*other_free)(void *);
 	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
 	bool usable_in_header; /* it is the word before the block, as in glibc, unless USABLE_FLAGS are set there */
 	size_t (*malloc_usable_size)(void *);

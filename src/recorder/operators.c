@@ -3,7 +3,7 @@
  *
  * Where there is none, our name is withdrawn: in a C program whose plugin brings C++, that plugin's references lead where
  * they would lead without us, and its operators reach malloc. Only a weak reference of an object that was there at the
- * start may still lead to ours; it gets malloc and free. Owns: the two tables, written at start-up. */
+ * start may still lead to ours; it gets the program's malloc and free. Owns: the two tables, written at start-up. */
 #include "recorder/operators.h"
 
 #include "recorder/lookup.h"
@@ -23,17 +23,25 @@ bool operator_of_allocator[OPERATORS];
 
 static void *plain_new(uintptr_t size, UNUSED uintptr_t b, UNUSED uintptr_t c)
 {
-	return next_found()->malloc(size ? size : 1);
+	const struct next *n = next_found();
+
+	return (n->other_malloc != NULL ? n->other_malloc : n->malloc)(size ? size : 1);
 }
 
 static void *plain_aligned_new(uintptr_t size, uintptr_t alignment, UNUSED uintptr_t c)
 {
-	return next_found()->aligned_alloc(alignment, (size + alignment - 1) & -alignment);
+	const struct next *n = next_found();
+	uintptr_t bytes = (size + alignment - 1) & -alignment;
+
+	return (n->other_aligned_alloc != NULL ? n->other_aligned_alloc
+					       : n->aligned_alloc)(alignment, bytes);
 }
 
 static void *plain_delete(uintptr_t block, UNUSED uintptr_t b, UNUSED uintptr_t c)
 {
-	next_found()->free((void *)block);
+	const struct next *n = next_found();
+
+	(n->other_free != NULL ? n->other_free : n->free)((void *)block);
 	return NULL;
 }
 
