@@ -25,7 +25,7 @@
 	X(unreadable, PROGRAM,                                                                     \
 	  "its file is no ELF program, or cannot be read, or there was no free descriptor")        \
 	X(sealed, PROCESS, "a seccomp filter forbids what the recorder needs")                     \
-	X(busy, PROGRAM, "started out of the recorder itself, or without memory for its variables")
+	X(busy, PROGRAM, "started out of the recorder itself, or without room for its variables")
 
 enum missed_reason {
 #define MISSED_ENUM(name, who, why) MISSED_##name,

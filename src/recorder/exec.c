@@ -297,7 +297,7 @@ static const char *search_path(const char *name, char *to)
 		if (*at == '/')
 			return name;
 	}
-	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
 		if (begins(*entry, "PATH="))
 			path = *entry + 5;
 	}
@@ -371,11 +371,14 @@ uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp)
 {
+	static char *const empty[] = { NULL };
 	struct exec_start start = { .envp = envp };
 	const char *before;
 	size_t count;
 
-	if (!follows() || envp == NULL || path == NULL || wants_none(envp, &count, &before))
+	if (envp == NULL)
+		envp = empty; /* for the kernel it is */
+	if (!follows() || path == NULL || wants_none(envp, &count, &before))
 		return start;
 	if (!sys_may(
 		    SYS_OTHERS)) { /* its name could be anything: that it can be read is not known */

@@ -11,7 +11,8 @@
 #include "format/missed.h"
 #include "recorder/slot.h"
 
-/* The program's environment, also before libc has been initialised. Never NULL. */
+/* The program's environment at start-up, also before libc has been initialised. Never NULL, where `environ` is after
+ * clearenv. */
 char **exec_environ(void);
 
 /* A variable of it; "" if it is not set. */
@@ -31,7 +32,7 @@ struct exec_start {
 };
 
 /* path: the program's file; NULL = unknown. With search, it is looked up as execvp does. becomes: the caller itself turns
- * into it. slot: NULL in a fork's child that has no profile and, becoming another program, needs none. */
+ * into it. envp: NULL = empty. slot: NULL in a fork's child that has no profile and, becoming another program, needs none. */
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp);
 

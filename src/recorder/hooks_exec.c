@@ -2,7 +2,7 @@
 /* exec, posix_spawn, system, popen: forwarded with an environment in which a program that can be recorded finds the
  * recorder. The hook is left before the call: it may not come back, and a vfork's child shares its parent's guard.
  * Where there is no slot, the call is forwarded as it is. Whatever begins is announced before; if the call comes back
- * with an error, that is taken back. */
+ * with an error, that is taken back. An environment of NULL is an empty one, as for the kernel. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -57,32 +57,57 @@ static int started(struct exec_start start, int error)
 	return error;
 }
 
+/* The arguments fit without our variables only: then the program goes without us. */
+static bool is_too_long(struct exec_start *start, int error, const char *path, bool becomes,
+			char *const *envp)
+{
+	if (error != E2BIG || start->envp == envp)
+		return false;
+	starts_take_back(start->number);
+	*start = (struct exec_start){ envp, exec_announce(MISSED_busy, path, becomes) };
+	return true;
+}
+
+static int execute(const uintptr_t *frame, const char *path, char *const argv[], char *const envp[])
+{
+	struct exec_start start = begin(frame, path, BECOMES, envp);
+	int status;
+
+	do
+		status = next_found()->execve(path, argv, start.envp);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
+}
+
+static int search(const uintptr_t *frame, const char *file, char *const argv[], char *const envp[])
+{
+	struct exec_start start = begin(frame, file, SEARCH | BECOMES, envp);
+	int status;
+
+	do
+		status = next_found()->execvpe(file, argv, start.envp);
+	while (is_too_long(&start, errno, file, true, envp));
+	return came_back(start, status);
+}
+
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
-
-	return came_back(start, next_found()->execve(path, argv, start.envp));
+	return execute(HOOK_FRAME(), path, argv, envp);
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
-	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, exec_environ());
-
-	return came_back(start, next_found()->execve(path, argv, start.envp));
+	return execute(HOOK_FRAME(), path, argv, environ);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH | BECOMES, envp);
-
-	return came_back(start, next_found()->execvpe(file, argv, start.envp));
+	return search(HOOK_FRAME(), file, argv, envp);
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH | BECOMES, exec_environ());
-
-	return came_back(start, next_found()->execvpe(file, argv, start.envp));
+	return search(HOOK_FRAME(), file, argv, environ);
 }
 
 /* "/proc/self/fd/N": the file that a descriptor names. */
@@ -104,11 +129,17 @@ static void path_of(int fd, char ret[static 32])
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
 	char path[32];
+	int status;
 
+	if (envp == NULL) /* libc says no, where the kernel would not */
+		return next_found()->fexecve(fd, argv, envp);
 	path_of(fd, path);
 	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
 
-	return came_back(start, next_found()->fexecve(fd, argv, start.envp));
+	do
+		status = next_found()->fexecve(fd, argv, start.envp);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
@@ -120,10 +151,16 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
 		      : (struct exec_start){ envp, exec_announce(MISSED_unreadable,
 								 readable ? path : NULL, true) };
 
-	if (next_found()->execveat != NULL)
-		return came_back(start, next.execveat(folder, path, argv, start.envp, flags));
-	errno = ENOSYS;
-	return came_back(start, -1);
+	int status = -1;
+
+	if (next_found()->execveat == NULL) {
+		errno = ENOSYS;
+		return came_back(start, status);
+	}
+	do
+		status = next.execveat(folder, path, argv, start.envp, flags);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
 }
 
 /* Room for the arguments of execl and its kin as an array. Without a slot: in memory that the next program takes with
@@ -149,9 +186,11 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 {
 	bool new_child = hook_in_new_child();
 	struct slot *slot = new_child ? NULL : hook_enter(frame);
-	struct exec_start start = { .envp = exec_environ() };
+	char *const *envp = environ;
+	struct exec_start start = { .envp = envp };
 	va_list again;
 	size_t count = 0;
+	int status = -1;
 
 	profile_becomes(path, kind == LIST_SEARCH);
 
@@ -168,20 +207,23 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 			argv[n++] = (char *)(uintptr_t)word;
 		argv[n] = NULL;
 		if (kind == LIST_WITH_ENVIRONMENT)
-			start.envp = va_arg(rest, char *const *);
+			start.envp = envp = va_arg(rest, char *const *);
 	}
 	if (slot != NULL || new_child)
-		start = exec_begin(slot, path, kind == LIST_SEARCH, true, start.envp);
+		start = exec_begin(slot, path, kind == LIST_SEARCH, true, envp);
 	else
 		start.number = exec_announce(MISSED_busy, "", true);
 	if (slot != NULL)
 		hook_leave();
 	if (argv == NULL) {
 		errno = ENOMEM;
-		return came_back(start, -1);
+		return came_back(start, status);
 	}
-	return came_back(start, kind == LIST_SEARCH ? next_found()->execvpe(path, argv, start.envp)
-						    : next_found()->execve(path, argv, start.envp));
+	do
+		status = kind == LIST_SEARCH ? next_found()->execvpe(path, argv, start.envp)
+					     : next_found()->execve(path, argv, start.envp);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
 }
 
 EXPORT int execl(const char *path, const char *first, ...)
@@ -217,30 +259,38 @@ EXPORT int execle(const char *path, const char *first, ...)
 	return status;
 }
 
+static int spawn(spawn_fn *forward, struct exec_start start, pid_t *pid, const char *path,
+		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+		 char *const argv[], char *const envp[])
+{
+	int error;
+
+	do
+		error = forward(pid, path, actions, attributes, argv, start.envp);
+	while (is_too_long(&start, error, path, false, envp));
+	return started(start, error);
+}
+
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		       const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
-	struct exec_start start =
-		begin(HOOK_FRAME(), path, 0, envp != NULL ? envp : exec_environ());
+	struct exec_start start = begin(HOOK_FRAME(), path, 0, envp);
 
-	return started(start,
-		       next_found()->posix_spawn(pid, path, actions, attributes, argv, start.envp));
+	return spawn(next_found()->posix_spawn, start, pid, path, actions, attributes, argv, envp);
 }
 
 EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
-	struct exec_start start =
-		begin(HOOK_FRAME(), file, SEARCH, envp != NULL ? envp : exec_environ());
+	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH, envp);
 
-	return started(start, next_found()->posix_spawnp(pid, file, actions, attributes, argv,
-							 start.envp));
+	return spawn(next_found()->posix_spawnp, start, pid, file, actions, attributes, argv, envp);
 }
 
 /* libc starts the shell itself, with `environ`: ours are in it for as long as that takes. */
 struct loan {
 	struct exec_start start;
-	char **before; /* of `count` entries */
+	char **before; /* of `count` entries; NULL: none */
 	size_t count;
 	const char *ours[2]; /* the entries that are too many */
 };
@@ -251,7 +301,7 @@ static struct loan lend_environment(const uintptr_t *frame)
 
 	if (loan.start.envp == loan.before)
 		return loan;
-	while (loan.before[loan.count] != NULL)
+	while (loan.before != NULL && loan.before[loan.count] != NULL)
 		loan.count++;
 	loan.ours[0] = loan.start.envp[loan.count];
 	loan.ours[1] = loan.start.envp[loan.count + 1];
@@ -266,27 +316,37 @@ static void take_back(const struct loan *loan, bool failed)
 	char **now = environ, **to = now == loan->start.envp ? loan->before : now;
 	size_t n = 0;
 
-	for (size_t i = 0; loan->ours[0] != NULL && now[i] != NULL; i++) {
+	for (size_t i = 0; loan->ours[0] != NULL && now != NULL && now[i] != NULL; i++) {
 		/* Whoever has replaced ours by his own has one more than fits. */
 		if (now[i] != loan->ours[0] && now[i] != loan->ours[1] &&
 		    (to != loan->before || n < loan->count))
 			to[n++] = now[i];
 	}
 	if (loan->ours[0] != NULL) {
-		to[n] = NULL;
+		if (to != NULL)
+			to[n] = NULL;
 		environ = to;
 	}
 	if (failed)
 		starts_take_back(loan->start.number);
 }
 
+/* A shell that cannot be started has ended with 127, for whoever calls system: errno tells the difference. */
 EXPORT int system(const char *command)
 {
+	enum { NOT_FOUND = 127 << 8 };
+	int before = errno;
 	struct loan loan = lend_environment(HOOK_FRAME());
+
+	errno = 0;
 	int status = next_found()->system(command);
 
-	take_back(&loan, status == -1);
-	return status;
+	bool too_long = status == NOT_FOUND && errno == E2BIG;
+
+	take_back(&loan, status == -1 || too_long);
+	if (errno == 0 || too_long)
+		errno = before;
+	return too_long && loan.ours[0] != NULL ? next.system(command) : status;
 }
 
 EXPORT FILE *popen(const char *command, const char *mode)
@@ -295,5 +355,6 @@ EXPORT FILE *popen(const char *command, const char *mode)
 	FILE *stream = next_found()->popen(command, mode);
 
 	take_back(&loan, stream == NULL);
-	return stream;
+	/* Why it failed is not told; perhaps our variables were too much. */
+	return stream == NULL && loan.ours[0] != NULL ? next.popen(command, mode) : stream;
 }

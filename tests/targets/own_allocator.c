@@ -3,6 +3,7 @@
 /* R5: a program with an allocator of its own, of which it defines malloc, free, realloc, calloc and, by -D, more of the family.
  * Prints whose block each function gives, also those of libc that call malloc by its name; ends with 99 if its free is
  * given a block of another allocator. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -135,6 +136,7 @@ static void tell_weak(void)
 
 static void tell_all(void)
 {
+	volatile size_t huge = (size_t)1 << 40;
 	char *text = NULL, *line = NULL;
 	size_t bytes = 0;
 	void *aligned = NULL;
@@ -145,7 +147,7 @@ static void tell_all(void)
 	tell("reallocarray", reallocarray(NULL, 5, 7));
 	tell_grown("reallocarray", reallocarray(strdup("text"), 500, 7));
 	errno = 0;
-	tell("too much", reallocarray(NULL, (size_t)1 << 40, (size_t)1 << 40));
+	tell("too much", reallocarray(NULL, huge, huge));
 	printf("errno %d\n", errno == ENOMEM);
 	tell("strdup", strdup("text"));
 	tell("strndup", strndup("text", 2));
