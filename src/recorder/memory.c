@@ -26,16 +26,38 @@ void memory_use(struct live_header *head, struct live_control *control)
 {
 	memory.head = head;
 	memory.control = control;
-	for (int i = 0; i < LIVE_REGIONS; i++)
+	memory.total_bytes = head->total_bytes;
+	for (int i = 0; i < LIVE_REGIONS; i++) {
 		memory.region[i] = (char *)head + head->region[i].at;
+		memory.reserved_bytes[i] = memory.kept_bytes[i] = head->region[i].bytes;
+	}
+}
+
+/* The region of which the first piece from `at` on was given back; -1: nothing was. */
+static int given_back_from(const char *at)
+{
+	int first = -1;
+
+	for (int i = 0; i < LIVE_REGIONS; i++) {
+		if (memory.kept_bytes[i] < memory.reserved_bytes[i] && memory.region[i] >= at &&
+		    (first < 0 || memory.region[i] < memory.region[first]))
+			first = i;
+	}
+	return first;
 }
 
 void memory_release(void)
 {
-	/* Piece by piece: what was given back before may be the program's by now. */
-	for (int i = 0; i < LIVE_REGIONS; i++)
-		sys_munmap(memory.region[i], memory.head->region[i].bytes);
-	sys_munmap(memory.head, sizeof *memory.head);
+	char *at = (char *)memory.head, *end = at + memory.total_bytes;
+
+	while (at < end) {
+		int shrunk = given_back_from(at);
+		char *stop = shrunk < 0 ? end : memory.region[shrunk] + memory.kept_bytes[shrunk];
+
+		if (at < stop)
+			sys_munmap(at, (size_t)(stop - at));
+		at = shrunk < 0 ? end : memory.region[shrunk] + memory.reserved_bytes[shrunk];
+	}
 	sys_munmap((void *)(uintptr_t)memory.control, LIVE_PAGE);
 	memory = (struct memory){ 0 };
 }
@@ -57,6 +79,22 @@ void memory_open_ahead(void)
 		memory_open(ahead[i].region, memory.head->opened[ahead[i].region] + ahead[i].bytes);
 }
 
+/* Only one of several threads gives back a piece: it may be the program's the next moment. Noted before it is done: a child
+ * that is forked in between may keep some of it, but takes nothing from the program. */
+static void give_back(int region, uint64_t kept)
+{
+	uint64_t *bytes = &memory.kept_bytes[region];
+	uint64_t had = __atomic_load_n(bytes, __ATOMIC_RELAXED);
+
+	while (kept < had && !__atomic_compare_exchange_n(bytes, &had, kept, false,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	if (kept >= had)
+		return;
+	__atomic_store_n(&memory.head->region[region].bytes, kept, __ATOMIC_RELAXED);
+	sys_munmap(memory.region[region] + kept, had - kept);
+}
+
 /* Of what is kept for later, in 64ths. Somebody who opens a piece at this very moment fails, and counts that. */
 void memory_shrink(uint64_t limit_bytes)
 {
@@ -69,17 +107,10 @@ void memory_shrink(uint64_t limit_bytes)
 	const uint64_t kept_part = 16;
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
-		struct live_span *region = &memory.head->region[i];
 		uint64_t kept = __atomic_load_n(&memory.head->opened[i], __ATOMIC_ACQUIRE);
 
 		kept += limit_bytes / kept_part / 64 * share[i];
-		kept = (kept + LIVE_LEAF_UNIT - 1) & ~(uint64_t)(LIVE_LEAF_UNIT - 1);
-		if (kept < region->bytes) {
-			uint64_t rest = region->bytes - kept;
-
-			__atomic_store_n(&region->bytes, kept, __ATOMIC_RELAXED);
-			sys_munmap(memory.region[i] + kept, rest);
-		}
+		give_back(i, (kept + LIVE_LEAF_UNIT - 1) & ~(uint64_t)(LIVE_LEAF_UNIT - 1));
 	}
 }
 

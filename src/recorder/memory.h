@@ -18,13 +18,16 @@ struct memory {
 	struct live_header *head;
 	struct live_control *control;
 	char *region[LIVE_REGIONS];
+	uint64_t total_bytes;
+	/* Of each region when it was mapped, and what memory_shrink has left of it: what lies between may be the program's by now. */
+	uint64_t reserved_bytes[LIVE_REGIONS], kept_bytes[LIVE_REGIONS];
 };
 extern HIDDEN struct memory memory;
 
 /* Takes over a mapping of head->total_bytes whose head page(s) are open. */
 void memory_use(struct live_header *head, struct live_control *control);
 
-/* Unmaps it and its control page. */
+/* Unmaps all of it that was not given back, and its control page. */
 void memory_release(void);
 
 /* The program limits its address space: gives back what is reserved and not open, but for a sixteenth of the limit. */

@@ -80,12 +80,53 @@ static void the_limit_bounds_that_share(void **state)
 	done(head);
 }
 
+static bool is_mapped(const void *page)
+{
+	unsigned char there;
+
+	return mincore((void *)(uintptr_t)page, LIVE_PAGE, &there) == 0;
+}
+
+/* R13: what lies behind the last region stayed, and with it all of the parent's profile. */
+static void all_is_released_but_what_was_given_back(void **state)
+{
+	char *head = (char *)fresh(2 * MIB, 2 * MIB), *page = NULL;
+	void *own_control = mmap(NULL, LIVE_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t mapped = 0, given_back = 0;
+
+	(void)state;
+	memory.control = own_control;
+	memory_shrink(1ull << 30);
+	memory_shrink(1ull << 28);
+	for (uint64_t at = 0; at < TOTAL; at += LIVE_PAGE) {
+		bool there = is_mapped(head + at);
+
+		mapped += there;
+		given_back += !there;
+		if (!there && given_back % 1000 == 1) { /* the program's from now on */
+			page = mmap(head + at, LIVE_PAGE, PROT_READ,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+			assert_ptr_equal(page, head + at);
+		}
+	}
+	assert_true(mapped > 100 && given_back > 1000);
+	memory_release();
+	assert_null(memory.head);
+	assert_false(is_mapped(own_control));
+	mapped = 0;
+	for (uint64_t at = 0; at < TOTAL; at += LIVE_PAGE)
+		mapped += is_mapped(head + at);
+	assert_int_equal(mapped, (given_back + 999) / 1000);
+	done((struct live_header *)(void *)head);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_budget_is_kept_to_the_page),
 		cmocka_unit_test(a_third_of_the_heap_is_had_without_the_collectors_word),
 		cmocka_unit_test(the_limit_bounds_that_share),
+		cmocka_unit_test(all_is_released_but_what_was_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

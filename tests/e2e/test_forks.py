@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Children that fork makes.
+
+R13: a child left a part of its parent's profile mapped, which kept all of it in memory for as long as the child lived.
+"""
+
+import subprocess
+
+import pytest
+
+from alone import folder_on_tmpfs, preloaded
+from compiled import WAIT_SECONDS
+
+
+@pytest.fixture
+def chain(target, clean_env):
+    """chain(env, *arguments): what the last of 20 generations prints."""
+
+    def run(*arguments, env=None, under=()):
+        argv = [*under, target("fork_chain"), *arguments]
+        done = subprocess.run(
+            argv, env=env or clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split(", ")
+
+    return run
+
+
+# In MiB of address space: the recorder gives back what it has reserved.
+@pytest.mark.parametrize("limit", [(), ("2000",), ("500",)])
+def test_a_child_keeps_nothing_of_its_parents_profile(limit, chain, heapgauge, build, clean_env, scratch):
+    """R13: and takes nothing from the program, which has what was given back."""
+    _, expected = chain(*limit)
+    gaps, mappings = chain(*limit, under=(heapgauge, "record", "-q", "-o", scratch / "run.hg"))
+    assert mappings == expected
+    assert (gaps != "gaps 0") == bool(limit)
+    assert chain(*limit, env=preloaded(build, clean_env)) == [gaps, expected]
+    with folder_on_tmpfs() as folder:
+        assert chain(*limit, env=preloaded(build, clean_env, folder)) == [gaps, expected]
