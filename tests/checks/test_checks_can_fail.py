@@ -178,7 +178,8 @@ def test_headers_finds_a_cxx_keyword_in_a_public_header(tree):
 # check-fence
 
 
-GOOD_LINK = ["-shared", "-fPIC", "-O2", "-fno-plt", "-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,--version-script=src/recorder/exports.map"]
+GOOD_LINK = ["-shared", "-fPIC", "-O2", "-fno-plt", "-fcf-protection=full", "-nostartfiles", "-Wl,-z,now", "-Wl,-z,nodelete"]
+GOOD_LINK += ["-Wl,--version-script=src/recorder/exports.map"]
 GOOD_SOURCE = "#include <string.h>\nsize_t hg_length(const char *s) { return strlen(s); }\nvoid malloc_x(void) {}\n"
 
 
@@ -227,6 +228,30 @@ def test_fence_finds_a_library(tree):
 def test_fence_finds_a_missing_flag(tree, flag, instead, words):
     link = [x for x in GOOD_LINK if x != flag] + ([instead] if instead else [])
     assert words in only_finding(fenced(tree, link=link))
+
+
+@pytest.mark.parametrize("flag, mark", [("-fcf-protection=branch", "SHSTK"), ("-fcf-protection=return", "IBT")])
+def test_fence_finds_a_missing_mark(tree, flag, mark):
+    """R14"""
+    status, lines = fenced(tree, link=[flag if x == "-fcf-protection=full" else x for x in GOOD_LINK])
+    assert status == 1 and f"libheapgauge.so: has no {mark} mark (-fcf-protection=full)" in lines
+    assert any("does not begin with endbr64" in line for line in lines) == (mark == "IBT")
+
+
+def test_fence_looks_into_the_archive(tree):
+    """R14"""
+    passes(fenced(tree))
+    tree.run("gcc", "-c", "-fcf-protection=return", "a.c", "-o", "one.o")
+    tree.run("gcc", "-c", "-fcf-protection=full", "a.c", "-o", "two.o")
+    tree.run("ar", "rc", "libheapgauge.a", "one.o", "two.o")
+    finding = only_finding(tree.check("check-fence", "--build", "."))
+    assert finding == "libheapgauge.a(one.o): has no IBT mark (-fcf-protection=full)"
+
+
+def test_fence_finds_an_entry_that_may_not_be_jumped_to(tree):
+    """R14"""
+    source = GOOD_SOURCE + '__asm__(".globl hg_bare\\n.type hg_bare, @function\\nhg_bare: ret\\n");\n'
+    assert only_finding(fenced(tree, source)) == "libheapgauge.so: hg_bare does not begin with endbr64"
 
 
 def test_fence_skips_only_what_is_not_built(tree):
