@@ -13,11 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/elf.h"
+#include "base/privilege.h"
 #include "collect/elf_facts.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -41,26 +44,55 @@ static struct subject subject_of(const char *program, const char *interpreter)
 	return subject;
 }
 
-/* The loader ignores LD_PRELOAD where a program gets more rights than its caller has. */
-static int check_privileges(const char *path, const char *subject, struct error *error)
+static enum privilege privilege_of_file(const char *path)
 {
+	struct privilege_facts facts = {
+		.uid = getuid(), .euid = geteuid(), .gid = getgid(), .egid = getegid()
+	};
+	struct statvfs mount = { 0 };
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return 0;
-	if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
-	    ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getegid()))
+		return PRIVILEGE_NONE;
+	facts.mode = st.st_mode;
+	facts.file_uid = st.st_uid;
+	facts.file_gid = st.st_gid;
+	facts.capable = getxattr(path, "security.capability", NULL, 0) > 0;
+	facts.held_down = (statvfs(path, &mount) == 0 && mount.f_flag & ST_NOSUID) ||
+			  prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+	return privilege_of(&facts);
+}
+
+/* The loader ignores LD_PRELOAD where a program gets other rights than its caller has. */
+static int check_privileges(const char *path, const char *subject, struct error *error)
+{
+	enum privilege privilege = privilege_of_file(path);
+
+	switch (privilege) {
+	case PRIVILEGE_SET_USER_ID:
+	case PRIVILEGE_SET_GROUP_ID:
 		return error_set(
 			error,
 			"%s is %s: the loader keeps the recorder out of it.\n"
-			"  Record a copy without that bit (cp does not keep it), or run heapgauge as its owner.",
-			subject, st.st_mode & S_ISUID ? "set-user-id" : "set-group-id");
-	if (geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0)
+			"  Record a copy without that bit (cp does not keep it), or run heapgauge as its %s.",
+			subject,
+			privilege == PRIVILEGE_SET_USER_ID ? "set-user-id" : "set-group-id",
+			privilege == PRIVILEGE_SET_USER_ID ? "owner" : "group");
+	case PRIVILEGE_CAPABILITIES:
 		return error_set(
 			error,
 			"%s has file capabilities: the loader keeps the recorder out of it.\n"
 			"  Record a copy without them (cp does not keep them), or run heapgauge as root.",
 			subject);
+	case PRIVILEGE_OF_CALLER:
+		return error_set(
+			error,
+			"%s would run with an effective user or group that is not the real one, as heapgauge does: the loader keeps the recorder out of it.\n"
+			"  Run heapgauge itself without set-user-id, or with real and effective ids alike.",
+			subject);
+	case PRIVILEGE_NONE:
+		break;
+	}
 	return 0;
 }
 

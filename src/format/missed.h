@@ -16,7 +16,9 @@
 	X(bypassed, PROGRAM, "started by a system call that the recorder does not see")            \
 	X(recorder, PROGRAM,                                                                       \
 	  "cannot read the recorder's file there: a chroot, or another user's program")            \
-	X(privileged, PROGRAM, "set-user-id, or with file capabilities")                           \
+	X(privileged, PROGRAM,                                                                     \
+	  "privileged: set-user-id, set-group-id, with file capabilities, "                        \
+	  "or an effective user or group that is not the real one")                                \
 	X(static, PROGRAM, "statically linked")                                                    \
 	X(other_class, PROGRAM, "32-bit")                                                          \
 	X(other_machine, PROGRAM, "built for another processor")                                   \

@@ -8,10 +8,13 @@
 
 #include <elf.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/elf.h"
+#include "base/privilege.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
 
@@ -193,13 +196,35 @@ char **exec_arguments(struct slot *slot, size_t bytes)
 	return (char **)(void *)area_of(&slot->arguments_area, &slot->arguments_bytes, bytes);
 }
 
-/* Privileged programs are not given the recorder by ld.so; those of root, started by root, are not privileged. */
+/* Whether what the file grants counts for nothing. */
+static bool is_held_down(int fd)
+{
+	enum { NOSUID = 2 };
+	struct statfs facts = { 0 };
+
+	sys_call3(SYS_fstatfs, fd, (long)&facts, 0);
+	return facts.f_flags & NOSUID || sys_call3(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0) == 1;
+}
+
+/* Privileged programs are not given the recorder by ld.so. */
 static bool is_privileged(int fd, const struct stat *status)
 {
-	if (sys_call3(SYS_geteuid, 0, 0, 0) == 0)
+	struct privilege_facts facts = {
+		.uid = (uint32_t)sys_call3(SYS_getuid, 0, 0, 0),
+		.euid = (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0),
+		.gid = (uint32_t)sys_call3(SYS_getgid, 0, 0, 0),
+		.egid = (uint32_t)sys_call3(SYS_getegid, 0, 0, 0),
+		.mode = status->st_mode,
+		.file_uid = status->st_uid,
+		.file_gid = status->st_gid,
+	};
+
+	facts.capable = facts.uid != 0 &&
+			sys_call6(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
+	if (privilege_of(&facts) == PRIVILEGE_NONE)
 		return false;
-	return status->st_mode & (S_ISUID | S_ISGID) ||
-	       sys_call6(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
+	facts.held_down = is_held_down(fd);
+	return privilege_of(&facts) != PRIVILEGE_NONE;
 }
 
 enum { NOTHING_THERE = -1 }; /* no file that can be executed: no program will begin */
@@ -236,8 +261,6 @@ static int judge_open(int fd, char ret_next[static 256])
 	ret_next[0] = 0;
 	if (sys_failed(sys_call3(SYS_fstat, fd, (long)&status, 0)) || !S_ISREG(status.st_mode))
 		return MISSED_unreadable;
-	if (is_privileged(fd, &status))
-		return MISSED_privileged;
 	size_t bytes = (size_t)status.st_size;
 	long at = sys_mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 
@@ -249,6 +272,9 @@ static int judge_open(int fd, char ret_next[static 256])
 		ret_next[judgement.path_bytes] = 0;
 	}
 	sys_munmap((void *)at, bytes);
+	/* The rights of a script do not count. */
+	if (judgement.verdict != ELF_SCRIPT && is_privileged(fd, &status))
+		return MISSED_privileged;
 	return reason_of(judgement.verdict);
 }
 

@@ -190,6 +190,71 @@ def test_a_bare_program_of_nobody_is_recorded(open_folder, clean_env):
     assert (open_folder / "work" / "run.hg").exists()
 
 
+# Takes over ids as argv[1] says, and starts argv[2].
+STARTER = r"""
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int status = 0, failed = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (strcmp(argv[1], "euid") == 0) failed = seteuid(65534);
+		if (strcmp(argv[1], "egid") == 0) failed = setegid(65534);
+		if (strcmp(argv[1], "nobody") == 0) failed = setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534);
+		if (strcmp(argv[1], "held") == 0) failed = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		if (!failed) execv(argv[2], argv + 2);
+		_exit(99);
+	}
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
+}
+"""
+SECURE = r"""
+#include <stdlib.h>
+#include <sys/auxv.h>
+int main(void) { void *volatile block = malloc(10); return getauxval(AT_SECURE) != 0 ? 5 : 6; }
+"""
+OWNERS = {"root": (0, 0), "other user": (NOBODY, 0), "other group": (0, NOBODY)}
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o755, 0o4755, 0o2755, 0o2745])
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("ids", ["same", "euid", "egid", "nobody", "held"])
+def test_a_child_is_missed_as_privileged_where_the_kernel_calls_it_so(ids, owner, mode, open_folder, clean_env, report_json):
+    """C13: a set-group-id program that root starts "never reached heapgauge"."""
+    starter, program = (compile_c(open_folder, name, text) for name, text in (("starter", STARTER), ("secure", SECURE)))
+    os.chown(program, *OWNERS[owner])
+    program.chmod(mode)
+    path = open_folder / "work" / "run.hg"
+    done = subprocess.run(
+        [open_folder / "heapgauge", "record", "-q", "-o", path, starter, ids, program],
+        env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
+    )
+    if done.returncode == 99:
+        pytest.skip("whoever that is may not execute it at all")
+    summary = report_json(path)
+    recorded = [process for process in summary["processes"] if process["exit_code"] in (5, 6) and process["calls"] == 1]
+    assert done.returncode in (5, 6), done.stderr
+    assert summary["warnings"] == ({"missed_privileged": 1} if done.returncode == 5 else {})
+    assert len(recorded) == (done.returncode == 6)
+
+
+@needs_root
+def test_a_set_group_id_program_is_told_to_root_too(open_folder, record, scratch):
+    """C13"""
+    program = compile_c(open_folder, "lifted", TELLTALE)
+    os.chown(program, 0, NOBODY)
+    program.chmod(0o2755)
+    done = record([program])
+    assert done.returncode == 125 and "is set-group-id" in done.stderr and "as its group" in done.stderr
+
+
 # ---- the recorder ----
 
 
