@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -469,7 +470,7 @@ static void say_linked_in(const char *program)
 			  name, program);
 }
 
-/* A rank that is not wanted: the program instead of us, as if we had not been there. */
+/* A rank that is not wanted, or switched off: the program instead of us, as if we had not been there. */
 static int run_untouched(char *const *argv)
 {
 	execvp(argv[0], argv);
@@ -547,6 +548,13 @@ static int run(struct arguments *arguments)
 
 	if (arguments->pid)
 		return run_attached(arguments, &line);
+	if (live_is_disabled(getenv(LIVE_ENV_DISABLE))) {
+		cli_error("nothing is recorded, because " LIVE_ENV_DISABLE
+			  " is set: %s runs by itself.\n"
+			  "  Unset it to record.",
+			  arguments->collect.argv[0]);
+		return run_untouched(arguments->collect.argv);
+	}
 	if (rank_own() != RANK_NONE && !ranks_have(&arguments->collect.ranks, rank_own()))
 		return run_untouched(arguments->collect.argv);
 	return run_started(arguments, &line);

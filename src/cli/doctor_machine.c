@@ -23,6 +23,7 @@
 #include "collect/collect.h"
 #include "collect/preflight.h"
 #include "collect/procfs.h"
+#include "format/live.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/units.h"
@@ -252,7 +253,10 @@ void doctor_machine(struct doctor *doctor)
 	judge_kernel(doctor);
 	judge_libc(doctor);
 	recorder = find_recorder(doctor);
-	if (recorder)
+	if (live_is_disabled(getenv(LIVE_ENV_DISABLE)))
+		doctor_add(doctor, "switch", DOCTOR_NO, "unset " LIVE_ENV_DISABLE,
+			   LIVE_ENV_DISABLE " is set, which switches every recording off");
+	else if (recorder)
 		try_recording(doctor);
 	judge_preload(doctor);
 	judge_live(doctor);

@@ -257,6 +257,9 @@ static const struct {
 	{ "HEAPGAUGE_PAGER",
 	  "The pager; without it PAGER, without both less. Empty or cat: none. LESS is set to FRX "
 	  "if it is not set" },
+	{ "HEAPGAUGE_DISABLE",
+	  "1: nothing is recorded. heapgauge record runs the program without a recorder, and a recorder that is "
+	  "preloaded or linked in does nothing" },
 	{ "HEAPGAUGE_RECORDER", "The recorder, if it is not where heapgauge was installed" },
 	{ "NO_COLOR", "If not empty: no colours, unless --color asks for them" },
 	{ "COLUMNS", "The width of output that goes to no terminal" },

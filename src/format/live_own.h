@@ -4,6 +4,8 @@
 #ifndef FORMAT_LIVE_OWN_H
 #define FORMAT_LIVE_OWN_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "format/live_handover.h"
@@ -41,6 +43,14 @@ _Static_assert(sizeof(struct live_own) == 2048, "on-disk size");
 /* Files of profiles: heapgauge.PROGRAM.PID.SECONDS.live, where SECONDS is when it began. */
 #define LIVE_FILE_PREFIX "heapgauge."
 #define LIVE_FILE_SUFFIX ".live"
+#define LIVE_ENV_DISABLE                                                                           \
+	"HEAPGAUGE_DISABLE" /* set, and neither empty nor "0": nothing is recorded */
+/* value: of that variable; NULL: not set. */
+static inline bool live_is_disabled(const char *value)
+{
+	return value != NULL && value[0] != 0 && !(value[0] == '0' && value[1] == 0);
+}
+
 #define LIVE_ENV_DIR "HEAPGAUGE_DIR"
 #define LIVE_ENV_KEEP                                                                              \
 	"HEAPGAUGE_KEEP" /* "1": the file stays also if the process ends in good order */

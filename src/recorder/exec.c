@@ -21,6 +21,7 @@
 #define PRELOAD "LD_PRELOAD="
 #define HANDOVER LIVE_ENV_HANDOVER "="
 #define TRACE "LD_TRACE_LOADED_OBJECTS="
+#define DISABLE LIVE_ENV_DISABLE "="
 
 enum {
 	PATH_MAX_ = 4096,
@@ -62,6 +63,20 @@ char **exec_environ(void)
 	const uintptr_t *argument_count = __libc_stack_end;
 
 	return environ != NULL ? environ : (char **)(argument_count + 1 + *argument_count + 1);
+}
+
+static bool disables(const char *entry)
+{
+	return begins(entry, DISABLE) && live_is_disabled(entry + sizeof DISABLE - 1);
+}
+
+bool exec_is_disabled(void)
+{
+	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+		if (disables(*entry))
+			return true;
+	}
+	return false;
 }
 
 const char *exec_variable(const char *name)
@@ -352,8 +367,8 @@ static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_be
 
 	*ret_before = NULL;
 	for (; envp[n] != NULL; n++) {
-		if (begins(envp[n], TRACE) || begins(envp[n], HANDOVER))
-			none = true; /* ldd, or another collector's */
+		if (begins(envp[n], TRACE) || begins(envp[n], HANDOVER) || disables(envp[n]))
+			none = true; /* ldd, another collector's, or switched off */
 		else if (begins(envp[n], PRELOAD))
 			*ret_before = envp[n] + sizeof PRELOAD - 1;
 	}

@@ -21,6 +21,9 @@ const char *exec_variable(const char *name);
 /* The settings of the collector, as live_settings_read reads them, hidden or not; NULL: there is none. */
 const char *exec_handover(void);
 
+/* Whether the environment says that nothing is to be recorded. At start-up. */
+bool exec_is_disabled(void);
+
 /* Takes our variables out of the environment. Once, at start-up, before anything else can have kept a copy. */
 void exec_hide(void);
 

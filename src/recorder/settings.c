@@ -98,7 +98,7 @@ static void read_environment(void)
 
 bool settings_read(void)
 {
-	if (getauxval(AT_SECURE) != 0)
+	if (getauxval(AT_SECURE) != 0 || exec_is_disabled())
 		return false;
 	const char *handover = exec_handover();
 
