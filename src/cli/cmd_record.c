@@ -29,6 +29,7 @@ enum {
 	OPT_OUTPUT,
 	OPT_QUIET,
 	OPT_CHILDREN,
+	OPT_WAIT,
 	OPT_RANKS,
 	OPT_MODE,
 	OPT_INTERVAL,
@@ -77,6 +78,10 @@ static const struct option_row rows[] = {
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
 	[OPT_CHILDREN] = { "children", 0, "WHICH", "record which descendants too",
 			   .choices = WORDS(children_names), .fallback = "all" },
+	[OPT_WAIT] = { "wait", 0, "TIME",
+		       "when the program has ended, go on recording descendants that live on for TIME, or, if it is "
+		       "'all', until they have ended",
+		       .fallback = "end with the program" },
 	[OPT_RANKS] = { "ranks", 0, "LIST",
 			"of a parallel job (MPI, SLURM) record only these ranks, e.g. 0,3-5",
 			.fallback = "all" },
@@ -136,6 +141,7 @@ struct arguments {
 /* The progress line: redrawn in place, erased at the end. */
 struct progress_line {
 	bool shown, quiet;
+	uint64_t wait_ns;
 };
 
 static void draw(void *context, const struct collect_progress *progress)
@@ -171,16 +177,51 @@ static void erase(const struct progress_line *line)
 	}
 }
 
-/* Said once, with or without a terminal: else nobody knows what is being waited for. */
-static void say_lives_on(void *context, pid_t program, uint64_t processes)
+/* "2 descendants live on: gpg-agent (4711), dirmngr (4713)" */
+static void put_survivors(const struct collect_survivors *who, const char *one, const char *many)
 {
-	erase(context);
-	fprintf(stderr,
-		"heapgauge: pid %d has ended, %llu %s on: recording until %s (Ctrl-C twice stops "
-		"recording)\n",
-		(int)program, (unsigned long long)processes,
-		processes == 1 ? "descendant lives" : "descendants live",
-		processes == 1 ? "it has ended" : "they have ended");
+	enum { SHOWN = 8 };
+
+	fprintf(stderr, "%zu %s on: ", who->count, who->count == 1 ? one : many);
+	for (size_t i = 0; i < who->count && i < SHOWN; i++)
+		fprintf(stderr, "%s%s (%d)", i > 0 ? ", " : "", who->at[i].name,
+			(int)who->at[i].pid);
+	if (who->count > SHOWN)
+		fprintf(stderr, " and %zu more", who->count - SHOWN);
+}
+
+/* Said once, with or without a terminal: else nobody knows what is being waited for. */
+static void say_lives_on(void *context, pid_t program, const struct collect_survivors *who)
+{
+	const struct progress_line *line = context;
+
+	erase(line);
+	fprintf(stderr, "heapgauge: pid %d has ended, ", (int)program);
+	put_survivors(who, "descendant lives", "descendants live");
+	fprintf(stderr, ".\n  Recording until %s",
+		who->count == 1 ? "it has ended" : "they have ended");
+	if (line->wait_ns != COLLECT_WAIT_ALL)
+		fprintf(stderr, ", for at most %s", units_duration(line->wait_ns).text);
+	fputs("; Ctrl-C twice stops it.\n", stderr);
+}
+
+/* Who was let go. */
+static void say_let_go(const struct collect_result *result)
+{
+	const struct collect_survivors *who = &result->survivors;
+	bool one = who->count == 1;
+
+	if (who->count == 0)
+		return;
+	fputs("heapgauge: ", stderr);
+	if (result->end == COLLECT_LEFT)
+		put_survivors(who, "process lives", "processes live");
+	else
+		put_survivors(who, "descendant lives", "descendants live");
+	fprintf(stderr, ".\n  The recording has %s as %s now; %s not recorded any more.%s\n",
+		one ? "it" : "them", one ? "it is" : "they are", one ? "it is" : "they are",
+		result->end == COLLECT_LEFT ? ""
+					    : " '--wait all' records until the last has ended.");
 }
 
 /* Problems are said whatever else is not to be. */
@@ -224,6 +265,15 @@ static int take_size(int option, const char *value, const char *example, uint64_
 	if (!units_parse_bytes(value, ret) || *ret == 0)
 		return error_set(error, "--%s takes a size such as %s, not %s", rows[option].name,
 				 example, value);
+	return 0;
+}
+
+static int take_wait(const char *value, uint64_t *ret, struct error *error)
+{
+	if (strcmp(value, "all") == 0)
+		*ret = COLLECT_WAIT_ALL;
+	else if (!units_parse_duration(value, ret))
+		return error_set(error, "--wait takes a time such as 10s, or all, not %s", value);
 	return 0;
 }
 
@@ -283,6 +333,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_CHILDREN:
 		collect->children = children_of(value);
 		break;
+	case OPT_WAIT:
+		return take_wait(value, &collect->wait_ns, error);
 	case OPT_RANKS:
 		return ranks_parse(value, &collect->ranks, error);
 	case OPT_MODE:
@@ -345,6 +397,7 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 	} others[] = {
 		{ OPT_CHILDREN,
 		  "descendants of a process that records itself do so too: record --pid each" },
+		{ OPT_WAIT, "descendants of the process are not recorded" },
 		{ OPT_RANKS, "one process is recorded, whatever its rank is" },
 		{ OPT_START, "it is turned up for as long as it is recorded" },
 		{ OPT_STACKS_FROM, "it was chosen when the process began" },
@@ -529,6 +582,7 @@ static int run_started(struct arguments *arguments, struct progress_line *line)
 	collect->recorder = recorder;
 	collect->self = "/proc/self/exe";
 	collect->context = line;
+	line->wait_ns = collect->wait_ns;
 	if (!arguments->quiet)
 		collect->lives_on = say_lives_on;
 	if (!arguments->quiet && terminal_of(STDERR_FILENO).redraws)
@@ -539,6 +593,8 @@ static int run_started(struct arguments *arguments, struct progress_line *line)
 		cli_error("%s", error.message);
 		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
 	}
+	if (!arguments->quiet)
+		say_let_go(&result);
 	return tell(arguments, &result);
 }
 
@@ -612,8 +668,10 @@ const struct command command_record = {
 		"the full call stack. What heapgauge prints goes to stderr; the program's input "
 		"and output stay its own.\n\n"
 		"The recording survives any end of the program: exit, signal, SIGKILL, the OOM "
-		"killer. When the program has ended and descendants live on, recording goes on "
-		"until they have ended; Ctrl-C twice stops it.\n\n"
+		"killer.\n\n"
+		"Recording ends when PROGRAM ends. Descendants that live on, such as daemons, are named; the recording "
+		"has them as they are then, still running, and they go on without being recorded, as does what they start "
+		"later. With --wait all recording goes on until they have ended; Ctrl-C twice stops it.\n\n"
 		"In a parallel job a process has the rank that PMIX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, or, "
 		"in a step, SLURM_PROCID says. 'mpirun heapgauge record ...' makes a recording of each rank, "
 		"which 'heapgauge merge' makes one of; 'heapgauge record mpirun ...' makes one of all ranks of "

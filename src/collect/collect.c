@@ -28,6 +28,7 @@
 #include "collect/explain.h"
 #include "collect/launch.h"
 #include "collect/procfs.h"
+#include "collect/survivors.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -36,6 +37,7 @@
 /* Nobody to keep time for. */
 #define IDLE_NS (50 * NS_PER_MS)
 #define SAMPLED_TICK_NS (10 * NS_PER_MS)
+/* Most who outlive the program are on their way out. */
 #define LIVES_ON_NS (300 * NS_PER_MS)
 
 uint64_t collector_now(void)
@@ -263,24 +265,39 @@ static void show_progress(struct collector *c, uint64_t now_ns)
 	c->options->progress(c->options->context, &progress);
 }
 
-/* Not at once: most who outlive the program by a moment are on their way out. */
-static void tell_lives_on(struct collector *c, uint64_t now_ns)
+/* Of the program. A loop's idea of now may be older than that. */
+static uint64_t since_end(const struct collector *c, uint64_t now_ns)
 {
-	uint64_t living;
-
-	if (!c->child_ended || c->told_lives_on || now_ns - c->child_ended_ns < LIVES_ON_NS)
-		return;
-	living = count_living(c) + c->silent_count;
-	if (living == 0)
-		return;
-	c->told_lives_on = true;
-	if (c->options->lives_on)
-		c->options->lives_on(c->options->context, c->child, living);
+	return saturating_sub(now_ns, c->child_ended_ns);
 }
 
-/* Whether everybody has ended; who is known, and who was not heard from yet. */
+static void tell_lives_on(struct collector *c, uint64_t now_ns)
+{
+	struct collect_survivors who = { 0 };
+
+	if (!c->child_ended || c->told_lives_on || since_end(c, now_ns) < LIVES_ON_NS ||
+	    count_living(c) + c->silent_count == 0)
+		return;
+	c->told_lives_on = true;
+	survivors_list(c, now_ns, &who);
+	if (c->options->lives_on && who.count > 0)
+		c->options->lives_on(c->options->context, c->child, &who);
+	vector_release(&who);
+}
+
+/* Whether its descendants have had their time. */
+static bool has_waited(const struct collector *c, uint64_t now_ns)
+{
+	return c->child_ended &&
+	       since_end(c, now_ns) >= MAX(c->options->wait_ns, (uint64_t)LIVES_ON_NS);
+}
+
+/* Whether the program has ended and its descendants too, who are known and who were not heard from yet, or have had their
+ * time. */
 static bool is_over(struct collector *c, uint64_t now_ns)
 {
+	if (has_waited(c, now_ns))
+		return true;
 	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. */
 	if (!c->child_ended || c->targets.count > 0) {
 		c->silent_count = 0; /* looked for again when nobody else is left */
@@ -296,12 +313,13 @@ static bool is_over(struct collector *c, uint64_t now_ns)
 static bool hears_last(struct collector *c)
 {
 	uint64_t now_ns = collector_now();
+	size_t before = c->welcomed;
 
 	c->next_folder_ns = 0;
 	collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
 	collector_search_folder(c, now_ns);
-	return c->targets.count > 0;
+	return c->welcomed != before;
 }
 
 /* How long until the clocks move again. A millisecond, for lifetimes; that is some percent of a processor, which would be most of
@@ -335,7 +353,7 @@ static void run_loop(struct collector *c)
 			next_ns = now_ns + tick_ns(c);
 		}
 		show_progress(c, now_ns);
-		if (is_over(c, now_ns) && !hears_last(c))
+		if (is_over(c, now_ns) && (!hears_last(c) || has_waited(c, now_ns)))
 			break;
 		tell_lives_on(c, now_ns);
 	}
@@ -507,6 +525,8 @@ static int run(struct collector *c, struct launch_signals *saved, struct error *
 	run_loop(c);
 	dumps_free(TAKE(c->dumps));
 	c->end_ns = collector_now();
+	survivors_list(c, c->end_ns, &c->result->survivors);
+	survivors_let_go(c);
 	/* Nobody who comes later is answered. */
 	listener_close(&c->listener);
 	return finish(c, error);
@@ -571,4 +591,5 @@ void collect_result_release(struct collect_result *result)
 {
 	free(result->path);
 	result->path = NULL;
+	vector_release(&result->survivors);
 }

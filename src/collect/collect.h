@@ -34,8 +34,20 @@ enum collect_children {
 	COLLECT_CHILDREN_NONE,
 };
 
+/* A process that lives on. */
+struct collect_survivor {
+	pid_t pid;
+	char name[32]; /* of its program's file */
+};
+struct collect_survivors {
+	struct collect_survivor *at;
+	size_t count, capacity;
+};
+
 /* A sentence about what happens meanwhile. A problem is worth telling to those who want to hear nothing else. */
 typedef void collect_say(void *context, bool problem, const char *sentence);
+
+#define COLLECT_WAIT_ALL UINT64_MAX
 
 struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL at the end; argv[0] is not NULL */
@@ -62,8 +74,10 @@ struct collect_options {
 		self; /* path of heapgauge's own program, which is never recorded; NULL = does not matter */
 	/* Called about five times a second; NULL = never. */
 	void (*progress)(void *context, const struct collect_progress *progress);
-	/* Called once, when the program has ended and this many processes that are recorded live on; NULL = never. */
-	void (*lives_on)(void *context, pid_t program, uint64_t processes);
+	uint64_t
+		wait_ns; /* for descendants, when the program has ended; COLLECT_WAIT_ALL = until they have */
+	/* Called once, when the program has ended and these are waited for; NULL = never. */
+	void (*lives_on)(void *context, pid_t program, const struct collect_survivors *who);
 	void *context;
 };
 
@@ -81,6 +95,7 @@ struct collect_result {
 	bool recorded;		 /* else `reason` says why nothing was, and there is no file */
 	char *path;		 /* of the recording; NULL if none was written */
 	uint64_t lost_processes; /* that were recorded but could not be written */
+	struct collect_survivors survivors; /* recorded as they were at the end, and let go */
 	char reason[ERROR_MESSAGE_BYTES];
 };
 

@@ -91,12 +91,19 @@ static bool furnish(bool forked)
 	return rules_start() && sites_start();
 }
 
-/* A fork's child: the parent's memory goes, but for what is kept of its tags. False: it cannot be recorded. */
+/* A fork's child: the parent's memory goes, but for what is kept of its tags. False: it cannot be recorded, or is not to be. */
 static bool leave_parent(struct live_ticket *ret_ticket, struct tags_kept **ret_kept)
 {
+	bool wanted = memory.control->follow_fork;
+
 	if (!sys_may(SYS_OTHERS)) {
-		starts_announce(MISSED_sealed, NULL, false);
+		if (wanted)
+			starts_announce(MISSED_sealed, NULL, false);
 		return false; /* what is the parent's stays mapped: giving it back is a system call */
+	}
+	if (!wanted) {
+		memory_release();
+		return false;
 	}
 	*ret_ticket = starts_ticket(starts_announce(MISSED_child, NULL, false));
 	*ret_kept = tags_keep();
@@ -110,7 +117,7 @@ bool start_recording(bool forked)
 	struct tags_kept *kept = NULL;
 	struct live_ticket ticket = { 0 };
 
-	if (next.is_recorder || (forked && !memory.control->follow_fork))
+	if (next.is_recorder)
 		return false;
 	if (forked) {
 		if (!leave_parent(&ticket, &kept))

@@ -133,9 +133,9 @@ def start(heapgauge, path, argv, env, *options):
     )
 
 
-def test_a_daemon_is_waited_for_and_that_is_said(heapgauge, clean_env, scratch, report_json):
+def test_a_daemon_is_waited_for_if_asked_and_that_is_said(heapgauge, clean_env, scratch, report_json):
     path = scratch / "daemon.hg"
-    with start(heapgauge, path, [compile_c(scratch, "daemon", DAEMON), "1000"], clean_env) as run:
+    with start(heapgauge, path, [compile_c(scratch, "daemon", DAEMON), "1000"], clean_env, "--wait", "all") as run:
         output, errors = run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 7, "the status of the program that was started"
     assert "1 descendant lives on" in errors.splitlines()[0]
@@ -147,17 +147,17 @@ def test_a_daemon_is_waited_for_and_that_is_said(heapgauge, clean_env, scratch, 
 
 
 def test_quiet_does_not_speak_of_descendants(record, scratch):
-    run = record([compile_c(scratch, "daemon", DAEMON), "600"])
+    run = record([compile_c(scratch, "daemon", DAEMON), "600"], "--wait", "all")
     assert run.stderr == ""
 
 
 def test_a_second_signal_leaves_the_descendants_running(heapgauge, clean_env, scratch, report_json):
     """The daemon has left the group, so that no ^C reaches it; heapgauge goes, and what there is stays."""
     path = scratch / "left.hg"
-    with start(heapgauge, path, [compile_c(scratch, "daemon", DAEMON), "60000"], clean_env) as run:
+    with start(heapgauge, path, [compile_c(scratch, "daemon", DAEMON), "60000"], clean_env, "--wait", "all") as run:
         pid = int(run.stdout.readline())
         try:
-            assert "lives on" in run.stderr.readline()
+            assert "lives on" in run.stderr.readline() and "Ctrl-C" in run.stderr.readline()
             os.kill(run.pid, signal.SIGINT)  # there is no program left that it could be passed on to
             assert run.wait(WAIT_SECONDS) == 7
             assert is_alive(pid)

@@ -287,7 +287,8 @@ static struct collect_options options_for(const char *what, const char *path)
 					 .recorder = "",
 					 .version = "test",
 					 .depth_limit = 64,
-					 .mode = LIVE_MODE_EXACT };
+					 .mode = LIVE_MODE_EXACT,
+					 .wait_ns = COLLECT_WAIT_ALL };
 }
 
 static struct collect_result collect(const char *what)
