@@ -3,7 +3,7 @@
  * message to a socket that was not accepted yet is queued with its descriptor, which outlives the sender.
  *
  * Anybody can listen on an abstract name, or take one over whose owner has died. So the listener's user is asked before
- * anything is sent: root, or our own. A user that is not mapped into our user name space appears as 65534 and is nobody.
+ * anything is sent: root, or our own. 65534 may be anybody who is not mapped into our user name space, also if it is our own.
  *
  * No state. Once per process, raw system calls only. */
 #include "recorder/handover.h"
@@ -18,16 +18,18 @@
 
 enum { UNMAPPED_USER = 65534 };
 
-static bool is_trusted(int fd)
+/* SENT: it may know of us. BUSY: nobody can tell, and only a file that a stranger cannot read may be left. */
+static enum handover judge_listener(int fd)
 {
 	struct ucred peer = { .uid = UNMAPPED_USER };
 	int bytes = sizeof peer;
 
 	if (sys_failed(sys_call6(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, (long)&peer,
-				 (long)&bytes, 0)))
-		return false;
-	return peer.uid != UNMAPPED_USER &&
-	       (peer.uid == 0 || (long)peer.uid == sys_call3(SYS_geteuid, 0, 0, 0));
+				 (long)&bytes, 0)) ||
+	    peer.uid == UNMAPPED_USER)
+		return HANDOVER_BUSY;
+	return peer.uid == 0 || (long)peer.uid == sys_call3(SYS_geteuid, 0, 0, 0) ? HANDOVER_SENT
+										  : HANDOVER_NOBODY;
 }
 
 static enum handover send_on(int connection, int fd, const void *at, struct live_ticket ticket)
@@ -69,7 +71,9 @@ static enum handover send_to(const struct sockaddr_un *address, size_t bytes, in
 			     (long)(offsetof(struct sockaddr_un, sun_path) + bytes));
 	enum handover done = ret == -EAGAIN || ret == -EINTR ? HANDOVER_BUSY : HANDOVER_NOBODY;
 
-	if (!sys_failed(ret) && is_trusted((int)connection))
+	if (!sys_failed(ret))
+		done = judge_listener((int)connection);
+	if (done == HANDOVER_SENT)
 		done = send_on((int)connection, fd, at, ticket);
 	sys_close((int)connection);
 	return done;
