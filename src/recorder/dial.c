@@ -5,11 +5,13 @@
  * that stays so, since any block may be such a one from then on. */
 #include "recorder/dial.h"
 
+#include "recorder/clock.h"
 #include "recorder/pace.h"
 #include "recorder/settings.h"
 
 enum {
 	DORMANT_BYTES = 1 << 20, /* that a dormant thread allocates between two looks at the dial */
+	LENT_CALLS = 64,	 /* between two looks at the clock, while the mode is lent */
 };
 #define NO_MODE UINT32_MAX
 #define FOR_EVER (UINT64_MAX / 2)
@@ -31,10 +33,16 @@ static bool has_no_limits(void)
 	       memory.control->stack_least_bytes == 0 && memory.control->stack_most_bytes == 0;
 }
 
+/* Whether somebody outside has set the mode for a while: then every call is judged, so that its end is seen. */
+static bool is_lent(void)
+{
+	return __atomic_load_n(&memory.control->lease_until_ms, __ATOMIC_RELAXED) != 0;
+}
+
 static void turn_exact(void)
 {
 	sample_no_filter();
-	if (!has_no_limits())
+	if (!has_no_limits() || is_lent())
 		return;
 	__atomic_store_n(&dial_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);
 	if (!has_no_limits()) /* another thread has limited them meanwhile */
@@ -156,6 +164,8 @@ NOINLINE uint64_t dial_judge(uint64_t size)
 {
 	struct thread_state *self = &thread_state;
 
+	if (UNLIKELY(is_lent()) && ++self->slot->lent_calls % LENT_CALLS == 0)
+		clock_tick_slow(self->slot);
 	if (self->stopped)
 		return DIAL_NOT;
 	if (self->interval == 0 &&

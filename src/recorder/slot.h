@@ -54,6 +54,7 @@ struct slot {
 	bool cfi_nested_busy;
 	uint64_t operations_at_tick;	    /* clock.c */
 	uint32_t clock_seen_ms, clock_seen; /* the last time that it saw, and how often */
+	uint32_t lent_calls;		    /* dial.c */
 	char *exec_area, *arguments_area;   /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	struct blocks_near near;
