@@ -220,6 +220,18 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 
 /* ---- the folder ---- */
 
+/* The process whose profile a file is; 0: it is gone. Its own word counts where its numbers are ours; else all are asked. */
+static pid_t owner_of(const struct live_profile *profile, const struct stat *file)
+{
+	pid_t pid = (pid_t)profile->head->pid;
+	struct stat space;
+
+	if (stat("/proc/self/ns/pid", &space) < 0 ||
+	    (uint64_t)space.st_ino != profile->head->own.pid_namespace)
+		return recorded_by(file);
+	return recorded_maps(pid, file) ? pid : 0;
+}
+
 /* A profile that its process has finished making. False: not yet, or it is none of ours. */
 static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 {
@@ -246,7 +258,7 @@ static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 		live_profile_release(&profile);
 		return known;
 	}
-	pid = recorded_by(&st);
+	pid = owner_of(&profile, &st);
 	welcome(c, &profile, pid, pid_fd_by_number(pid, &profile), now_ns);
 	return true;
 }

@@ -221,6 +221,13 @@ static bool maps_file(const char *maps, const struct stat *file)
 	return false;
 }
 
+bool recorded_maps(pid_t pid, const struct stat *file)
+{
+	AUTO_FREE char *maps = pid > 0 ? procfs_file(pid, "maps", NULL) : NULL;
+
+	return maps && maps_file(maps, file);
+}
+
 pid_t recorded_by(const struct stat *file)
 {
 	DIR *folder = opendir("/proc");
@@ -229,9 +236,8 @@ pid_t recorded_by(const struct stat *file)
 
 	while (folder && found == 0 && (entry = readdir(folder))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		AUTO_FREE char *maps = pid > 0 ? procfs_file(pid, "maps", NULL) : NULL;
 
-		if (maps && maps_file(maps, file))
+		if (recorded_maps(pid, file))
 			found = pid;
 	}
 	if (folder)

@@ -33,6 +33,8 @@ struct recorded_list {
 int recorded_list(struct recorded_list *ret, struct error *error);
 void recorded_list_release(struct recorded_list *list);
 
+/* Whether that process has this file mapped as its profile. */
+bool recorded_maps(pid_t pid, const struct stat *file);
 /* The process that has this file mapped as its profile; 0 if none does that may be looked into. */
 pid_t recorded_by(const struct stat *file);
 

@@ -32,7 +32,8 @@ struct live_own {
 	uint64_t started_real_ns;    /* CLOCK_REALTIME */
 	uint64_t cgroup_limit_bytes; /* the tightest at start-up; 0 = none, or not known */
 	uint64_t oom_kills;	     /* in its control group before; ~0 = not known */
-	uint64_t pad[3];
+	uint64_t pid_namespace;	     /* the inode of /proc/self/ns/pid; 0 = not known */
+	uint64_t pad[2];
 	char host[64];
 	char cgroup[192];   /* path of its group, as it sees it */
 	char exe[512];	    /* the program's file */

@@ -5,7 +5,8 @@
  * populated; opened[r] only grows. Two threads may open the same piece at the same time: mprotect and populate are
  * idempotent, and opened[] moves by compare-and-swap to the larger value, so no lock is held over a system call.
  *
- * MADV_POPULATE_WRITE (Linux 5.14) turns "no memory" into an error here, instead of SIGBUS at the first touch. */
+ * MADV_POPULATE_WRITE (Linux 5.14) turns "no room" in a file's tmpfs into an error here, instead of SIGBUS at the first touch; of
+ * other memory it spares faults. */
 #include "recorder/memory.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 enum {
 	SLAB_MIN = 64 * 1024,
 	SLAB_MAX = 2 * 1024 * 1024,
+	POPULATE_MIN = 256 * 1024,
 	RESERVE_DEN = 8, /* of the budget: the part that new stacks may not take */
 };
 
@@ -161,7 +163,9 @@ static bool open_pages(char *at, uint64_t bytes, bool reserve)
 	if (!sys_may(SYS_MEMORY) || !has_room(bytes, reserve) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
-	return sys_populate(at, bytes);
+	/* Only a file's pages can be refused. Small pieces of others come as they are touched: most of them never are. */
+	return (memory.head->own.kept != LIVE_KEPT_FILE && bytes < POPULATE_MIN) ||
+	       sys_populate(at, bytes);
 }
 
 COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool reserve)

@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -169,6 +170,11 @@ static void describe_program(void)
 			at = append_text(self.command, at, sizeof self.command, " ");
 		at = append_text(self.command, at, sizeof self.command, *word);
 	}
+	struct stat space = { 0 };
+
+	if (!sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)"/proc/self/ns/pid", (long)&space,
+				  0, 0, 0)))
+		self.pid_namespace = space.st_ino;
 	self.rank = rank_of_environment();
 	self.secret = settings.secret;
 	room_group(&self);
