@@ -276,6 +276,8 @@ int mortems_add(struct mortems *m, const struct mortem *one, struct error *error
 	struct result_value *row =
 		vector_reserve(&m->values, COLUMNS) ? m->values.at + m->values.count : NULL;
 
+	bool told = !one->problem && m->count < m->shown;
+
 	if (!row)
 		return error_set(error, "out of memory");
 	for (size_t i = 0; i < COLUMNS; i++)
@@ -297,7 +299,7 @@ int mortems_add(struct mortems *m, const struct mortem *one, struct error *error
 		if (fill_row(m, one, row, error) < 0)
 			return -1;
 		fill_group(m, one, row);
-		if (m->count < m->shown) {
+		if (told) {
 			say_end(m, one, row);
 			say_group(m, one, row);
 			say_state(m, one, row);
@@ -305,7 +307,7 @@ int mortems_add(struct mortems *m, const struct mortem *one, struct error *error
 		m->count++;
 	}
 	m->values.count += COLUMNS;
-	return 0;
+	return told;
 }
 
 static void add_note(struct mortems *m, uint64_t count, const char *text)

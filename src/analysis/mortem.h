@@ -42,7 +42,7 @@ struct mortems;
 struct mortems *mortems_new(size_t shown);
 void mortems_free(struct mortems *mortems);
 
-/* Keeps nothing of what it is given. -1 with the error set. */
+/* Keeps nothing of what it is given. 1 if sentences tell of it, else 0; -1 with the error set. */
 int mortems_add(struct mortems *mortems, const struct mortem *one, struct error *error);
 
 /* running: processes that have a profile in the folder and live. The result is the mortems'. NULL if out of memory. */

@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
 	[OPT_LIMIT] = { "limit", 'n', "N", "tell of the N that ended last", .fallback = "3" },
-	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles of those who have ended",
+	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles that were reported",
 			 .scope = OPTION_TYPED_ONLY },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
@@ -43,10 +43,13 @@ struct wishes {
 	bool exact_bytes, remove;
 };
 
-/* A profile that was found, and what it is sorted by. */
+enum left_state { LEFT_REPORTED, LEFT_NOT_SHOWN, LEFT_RUNNING, LEFT_UNREADABLE };
+
+/* A profile that was found, what it is sorted by, and what became of it. */
 struct left {
 	char *path;
 	uint64_t seen_ns;
+	enum left_state state;
 };
 typedef VECTOR(struct left) left_list;
 
@@ -195,29 +198,40 @@ static int add_profile(struct mortems *mortems, struct mortem *one, const struct
 	return status;
 }
 
-/* Returns 1 if its process runs, else 0; -1 with the error set. */
-static int add_left(struct mortems *mortems, const char *path, const struct wishes *wishes,
+/* Reads the file. NULL with the error set. */
+static struct profile *read_left(const char *path, struct inspect_left *ret_left,
+				 struct error *error)
+{
+	struct recording recording = { 0 };
+	struct profile *profile = NULL;
+
+	if (inspect_file(path, HEAPGAUGE_VERSION, &recording, ret_left, error) == 0)
+		profile = profile_new(&recording, error);
+	if (!profile)
+		error_wrap(error, "%s", path);
+	return profile;
+}
+
+/* Tells of it, unless its process runs. -1 with the error set. */
+static int add_left(struct mortems *mortems, struct left *file, const struct wishes *wishes,
 		    const struct witnesses *witnesses, struct error *error)
 {
-	AUTO_FREE char *again = report_again(path, 0);
-	struct mortem one = { .path = path, .again = again };
-	struct recording recording = { 0 };
+	AUTO_FREE char *again = report_again(file->path, 0);
+	struct mortem one = { .path = file->path, .again = again };
 	struct error problem = ERROR_INIT;
 	struct inspect_left left;
 	char group[sizeof left.own.cgroup + 1] = "", host[sizeof left.own.host + 1] = "", when[64];
+	struct profile *profile = read_left(file->path, &left, &problem);
 
-	if (inspect_file(path, HEAPGAUGE_VERSION, &recording, &left, &problem) < 0) {
-		error_wrap(&problem, "%s", path);
+	if (!profile) {
+		file->state = LEFT_UNREADABLE;
 		one.problem = problem.message;
 		return mortems_add(mortems, &one, error);
 	}
-	struct profile *profile = profile_new(&recording, error);
-
-	if (!profile)
-		return -1;
 	const struct profile_process *process = &profile->processes[0];
-	int status = 1;
+	int status = 0;
 
+	file->state = LEFT_RUNNING;
 	if (process->end != PROFILE_RUNNING) {
 		snprintf(group, sizeof group, "%.*s", (int)sizeof left.own.cgroup, left.own.cgroup);
 		snprintf(host, sizeof host, "%.*s", (int)sizeof left.own.host, left.own.host);
@@ -229,6 +243,9 @@ static int add_left(struct mortems *mortems, const char *path, const struct wish
 		one.host = host;
 		one.ended = when;
 		status = add_profile(mortems, &one, wishes, error);
+		/* Programs are given all of them. */
+		file->state = status == 1 || wishes->renderer != &renderers[0] ? LEFT_REPORTED
+									       : LEFT_NOT_SHOWN;
 	}
 	profile_free(profile);
 	return status;
@@ -241,11 +258,31 @@ static void free_mortems(struct mortems **mortems)
 	mortems_free(*mortems);
 }
 
+/* Only what was reported, and only when that has been written. The others stay, and it is said which and why. */
+static int remove_reported(const left_list *left, struct error *error)
+{
+	static const char *const reasons[] = {
+		[LEFT_NOT_SHOWN] = "it is not among those shown (--limit)",
+		[LEFT_RUNNING] = "its process runs",
+		[LEFT_UNREADABLE] = "it cannot be read",
+	};
+	int status = 0;
+
+	for (size_t i = 0; i < left->count; i++) {
+		const struct left *file = &left->at[i];
+
+		if (file->state != LEFT_REPORTED)
+			cli_error("kept %s: %s", file->path, reasons[file->state]);
+		else if (unlink(file->path) < 0)
+			status = error_errno(error, "cannot remove %s", file->path);
+	}
+	return status;
+}
+
 static int examine(const struct wishes *wishes, const struct common_options *common,
 		   struct error *error)
 {
 	AUTO(left_release) left_list left = { 0 };
-	AUTO(left_release) left_list ended = { 0 }; /* paths are taken from `left` */
 	AUTO(free_mortems) struct mortems *mortems = mortems_new(wishes->limit);
 	AUTO(oom_log_release) struct oom_log log = { 0 };
 	AUTO(cgroups_release) struct cgroups groups = { 0 };
@@ -260,24 +297,16 @@ static int examine(const struct wishes *wishes, const struct common_options *com
 	const struct witnesses witnesses = { groups, log };
 
 	for (size_t i = 0; i < left.count; i++) {
-		int status = add_left(mortems, left.at[i].path, wishes, &witnesses, error);
-
-		if (status < 0)
+		if (add_left(mortems, &left.at[i], wishes, &witnesses, error) < 0)
 			return -1;
-		running += status == 1;
-		if (status == 0 && vector_push(&ended, left.at[i]))
-			left.at[i].path = NULL;
+		running += left.at[i].state == LEFT_RUNNING;
 	}
 	const struct result *result = mortems_end(mortems, wishes->folder, running, error);
 
 	if (!result ||
 	    show_answer(result, wishes->renderer, wishes->exact_bytes, common, error) < 0)
 		return -1;
-	/* Only what was told of, and only when that has been written. */
-	for (size_t i = 0; wishes->remove && i < ended.count; i++)
-		if (unlink(ended.at[i].path) < 0)
-			return error_errno(error, "cannot remove %s", ended.at[i].path);
-	return 0;
+	return wishes->remove ? remove_reported(&left, error) : 0;
 }
 
 static int take(struct wishes *wishes, int option, const char *value, struct error *error)

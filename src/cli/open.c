@@ -135,6 +135,10 @@ int show_result(struct render_output *out, const struct profile *profile, struct
 int show_answer(const struct result *result, const struct renderer *renderer, bool exact_bytes,
 		const struct common_options *common, struct error *error)
 {
+	if (!renderer->run)
+		return error_set(error,
+				 "only a report is written as %s: heapgauge report --format %s",
+				 renderer->name, renderer->name);
 	struct output output = output_open(common);
 	struct render_output out = { .write = write_file, .context = output.file };
 	const struct render_options options = { .exact_bytes = exact_bytes,

@@ -20,6 +20,7 @@
 #include "collect/target.h"
 #include "format/live_read.h"
 #include "util/cleanup.h"
+#include "util/files.h"
 
 #define NS_PER_MS 1000000ull
 
@@ -184,9 +185,13 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 	struct recording recording = { 0 };
 	struct stat st;
 
-	if (copied_take_file(&copied, path, COPIED_ALL, error) < 0 || fstat(copied.fd, &st) < 0)
+	/* Before it is copied: what is said to have ended is copied as it was at its end. */
+	bool running = stat(path, &st) == 0 && recorded_by(&st) != 0;
+
+	if (copied_take_file(&copied, path, COPIED_ALL, error) < 0)
 		return -1;
-	if (fill(&copied, COPIED_ALL, recorded_by(&st) != 0, version, &recording, error) < 0) {
+	running = running || file_has_writer(copied.fd);
+	if (fill(&copied, COPIED_ALL, running, version, &recording, error) < 0) {
 		recording_release(&recording);
 		return -1;
 	}

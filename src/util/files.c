@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,18 @@ int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct e
 			return error_set(err, "read %s: more than %zu bytes", path, limit_bytes);
 		out->size += (size_t)got;
 	}
+}
+
+bool file_has_writer(int fd)
+{
+	/* Who wants to write while we hold the lease makes the kernel signal us: SIGIO would end us, SIGURG is ignored. */
+	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
+		return false;
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+		fcntl(fd, F_SETLEASE, F_UNLCK);
+		return false;
+	}
+	return errno == EAGAIN;
 }
 
 int file_write_all(int fd, struct span bytes, const char *path, struct error *err)

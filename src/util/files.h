@@ -6,6 +6,7 @@
 #ifndef UTIL_FILES_H
 #define UTIL_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -39,6 +40,12 @@ int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct e
  * written to.
  */
 int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err);
+
+/*
+ * Whether anybody has the file open, or mapped, for writing: also who is in another pid namespace or hides its /proc. Asks for
+ * a read lease, so it is only known to the file's owner and to root; false if it is not known.
+ */
+bool file_has_writer(int fd);
 
 /* Writes all bytes, however many calls it takes. path is for the message only. */
 int file_write_all(int fd, struct span bytes, const char *path, struct error *err);

@@ -182,6 +182,67 @@ def test_those_who_run_are_not_among_them_and_removing_leaves_them(build, greedy
     assert files(folder) == []
 
 
+def test_removing_takes_only_what_was_reported(ender_folder, heapgauge, clean_env):
+    """H4: neither what cannot be read nor what --limit left out, and both are named."""
+    folder, count = ender_folder
+    unreadable = sorted(folder.iterdir())[0]
+    os.truncate(unreadable, 5000)
+    argv = [heapgauge, "post-mortem", folder, "--no-symbols", "--remove"]
+    done = subprocess.run([*argv, "--limit", "1"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
+    (reported,) = re.findall(r"^ *next +heapgauge report (\S+)", done.stdout, re.M)
+    kept = dict(re.findall(r"^heapgauge: kept (\S+): (.*)$", done.stderr, re.M))
+    assert set(kept) == {str(path) for path in folder.iterdir()} and len(kept) == count - 1
+    assert reported not in kept and kept.pop(str(unreadable)) == "it cannot be read"
+    assert set(kept.values()) == {"it is not among those shown (--limit)"}
+    # Programs are given all that can be read.
+    subprocess.run([*argv, "--format", "json"], env=clean_env, capture_output=True, timeout=WAIT_SECONDS, check=True)
+    assert files(folder) == [unreadable.name]
+
+
+HIDDEN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	alarm(100);
+	free(malloc(100));
+	prctl(PR_SET_DUMPABLE, 0);
+	puts("ready");
+	fflush(stdout);
+	getchar();
+}
+"""
+
+
+@as_root
+def test_removing_leaves_the_profile_of_a_process_that_hides_itself(build, clean_env, folder, heapgauge):
+    """H4: a process that is not dumpable cannot be found in /proc by its own user."""
+    nobody = ["setpriv", "--reuid=4321", "--regid=4321", "--clear-groups"]
+    folder.chmod(0o777)
+    program = compile_c(folder, "hidden", HIDDEN)
+    env = preloaded(build, clean_env, folder)
+    preload = f"LD_PRELOAD={env.pop('LD_PRELOAD')}"
+    hidden = subprocess.Popen([*nobody, "env", preload, program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert hidden.stdout.readline() == "ready\n"
+        (profile,) = folder.glob("heapgauge.*.live")
+        done = subprocess.run(
+            [*nobody, heapgauge, "post-mortem", folder, "--remove"],
+            env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True,
+        )
+        assert f"kept {profile}: its process runs" in done.stderr and profile.exists()
+    finally:
+        hidden.communicate("q", timeout=WAIT_SECONDS)
+
+
+def test_a_format_for_reports_alone_is_refused(mortem, folder, heapgauge, clean_env):
+    assert "heapgauge report --format html" in mortem(folder, "--format", "html", status=1)
+    done = subprocess.run([heapgauge, "list", "--format", "html"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 1 and "heapgauge report --format html" in done.stderr
+
+
 def test_many_are_told_newest_first_and_counted(ender_folder, mortem):
     folder, count = ender_folder
     text = mortem(folder, "--no-symbols", "--limit", "2")
