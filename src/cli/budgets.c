@@ -70,7 +70,7 @@ int budgets_read(struct budgets *budgets, const char *path, struct error *error)
 {
 	struct buffer text = BUFFER_INIT;
 	struct ini ini;
-	int status = file_read(path, BUDGETS_MAX_BYTES, &text, error);
+	int status = file_read_stream(path, BUDGETS_MAX_BYTES, &text, error);
 
 	if (status == 0)
 		status = ini_parse(&ini, buffer_span(&text), path, &budgets->arena, error);

@@ -79,7 +79,7 @@ char *report_again(const char *path, pid_t pid)
 static bool is_live(const char *path)
 {
 	char magic[sizeof LIVE_MAGIC - 1];
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = file_open_regular(path, NULL, NULL);
 
 	return fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
 	       memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;

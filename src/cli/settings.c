@@ -186,19 +186,24 @@ static int check_entry(const struct file *file, const struct ini_entry *entry, s
 	return 0;
 }
 
-/* False if it is to be passed over: it is not there, it is behind somebody else's door, or it is none of ours. */
-static bool is_trusted(const struct file *file)
+/* False if it is to be passed over: there is no such file, or it is behind somebody else's door. */
+static bool is_there(const struct file *file)
 {
-	const char *reason = NULL;
 	struct stat status;
 
 	if (stat(file->path, &status) < 0)
 		return errno != ENOENT && errno != ENOTDIR && errno != EACCES;
-	if (!S_ISREG(status.st_mode))
-		return false;
-	if (file->of_folder && status.st_uid != geteuid() && status.st_uid != 0)
+	return S_ISREG(status.st_mode);
+}
+
+/* False if it is to be passed over: it is none of ours. */
+static bool is_trusted(const struct file *file, const struct stat *status)
+{
+	const char *reason = NULL;
+
+	if (file->of_folder && status->st_uid != geteuid() && status->st_uid != 0)
 		reason = "it belongs to somebody else";
-	else if (file->of_folder && (status.st_mode & S_IWOTH))
+	else if (file->of_folder && (status->st_mode & S_IWOTH))
 		reason = "anybody can write to it";
 	if (reason)
 		cli_error("%s is not read: %s", file->shown, reason);
@@ -208,10 +213,15 @@ static bool is_trusted(const struct file *file)
 static int file_load(struct file *file, struct error *error)
 {
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
+	struct stat status;
 
-	if (!file->path || !is_trusted(file))
+	if (!file->path || !is_there(file))
 		return 0;
-	if (file_read(file->path, FILE_MAX_BYTES, &text, error) < 0)
+	AUTO_CLOSE int fd = file_open_regular(file->path, &status, error);
+
+	if (fd >= 0 && !is_trusted(file, &status))
+		return 0;
+	if (fd < 0 || file_read_all(fd, FILE_MAX_BYTES, file->path, &text, error) < 0)
 		return error_wrap(error, "cannot read the settings");
 	if (ini_parse(&file->ini, buffer_span(&text), file->shown, &kept, error) < 0)
 		return -1;

@@ -7,7 +7,6 @@
  * has, it is believed and the disk is not.
  */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/compiler.h"
 #include "cli/web.h"
@@ -103,10 +102,7 @@ static void find_bundled(struct web_file *file, const char *name, struct bundled
 /* The file's text with its lines ended by NULs. False if there is no such text file. */
 static bool read_lines(const char *file, struct buffer *text, line_vector *lines)
 {
-	struct stat status;
-
-	if (file[0] != '/' || stat(file, &status) < 0 || !S_ISREG(status.st_mode) ||
-	    file_read(file, FILE_MAX_BYTES, text, NULL) < 0)
+	if (file[0] != '/' || file_read(file, FILE_MAX_BYTES, text, NULL) < 0)
 		return false;
 	if (memchr(text->data ? text->data : (const uint8_t *)"", 0, text->size))
 		return false;

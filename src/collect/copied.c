@@ -22,6 +22,7 @@
 #include "collect/container.h"
 #include "collect/procfs.h"
 #include "util/cleanup.h"
+#include "util/files.h"
 
 enum { COPIES_MAX = 5 };
 #define COPY_BYTES (16ull << 20)
@@ -333,16 +334,13 @@ int copied_take(struct copied *c, const struct recorded *recorded, enum copied_p
 int copied_take_file(struct copied *c, const char *path, enum copied_parts parts,
 		     struct error *error)
 {
-	struct stat st;
-
 	if (c->fd >= 0)
 		close(TAKE_FD(c->fd));
 	c->pid = 0;
-	c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	c->fd = file_open_regular(path, NULL, NULL);
 	if (c->fd < 0)
-		return error_errno(error, "it cannot be opened");
-	if (fstat(c->fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return error_set(error, "it is not a regular file");
+		return errno == EINVAL ? error_set(error, "it is not a regular file")
+				       : error_errno(error, "it cannot be opened");
 	return take(c, NULL, parts, error);
 }
 
@@ -357,7 +355,7 @@ bool copied_hold(struct copied *c, const struct recorded *recorded)
 		return true;
 	snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)recorded->pid,
 		 (unsigned long long)recorded->profile, (unsigned long long)recorded->profile_end);
-	c->fd = open(path, O_RDONLY | O_CLOEXEC);
+	c->fd = file_open_regular(path, NULL, NULL);
 	return c->fd >= 0;
 }
 

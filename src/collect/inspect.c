@@ -51,6 +51,7 @@ static void fill_process(const struct copied *c, uint64_t now_ns, struct process
 	row->pid = (uint32_t)c->pid;
 	row->ppid = (uint32_t)procfs_parent(c->pid);
 	row->rank = copied_head(c)->own.rank;
+	row->uid = procfs_user(c->pid);
 	row->end = END_RUNNING;
 	row->duration_ns = saturating_sub(now_ns, copied_head(c)->started_mono_ns);
 	row->started_real_ns = clock_ns(CLOCK_REALTIME) - row->duration_ns;
@@ -64,6 +65,7 @@ static void fill_left(const struct copied *c, bool running, struct process_rows 
 {
 	const struct live_own *own = &copied_head(c)->own;
 	struct process_row *row = &rows->process;
+	struct stat st;
 
 	free(row->command);
 	free(row->exe);
@@ -71,6 +73,8 @@ static void fill_left(const struct copied *c, bool running, struct process_rows 
 	/* The first object that is known is the program itself. */
 	row->exe = strdup(rows->module_count > 1 ? rows->modules[1].path : "");
 	row->pid = copied_head(c)->pid;
+	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
+					  : 0; /* the file is as much its user's as the map is */
 	row->end = running ? END_RUNNING : END_UNKNOWN;
 	row->duration_ns = c->control.clock_ms * NS_PER_MS;
 	row->started_real_ns = own->started_real_ns;
@@ -204,7 +208,7 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 
 uint64_t inspect_file_seen(const char *path)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = file_open_regular(path, NULL, NULL);
 	struct live_control control;
 	struct live_own own;
 	uint64_t total;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "collect/procfs.h"
 #include "util/cleanup.h"
 
 #define TMPFS_TYPE 0x01021994
@@ -245,6 +246,15 @@ uint64_t live_profile_inode(const struct live_profile *profile)
 	struct stat st;
 
 	return profile->held.fd >= 0 && fstat(profile->held.fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+uint32_t live_profile_user(const struct live_profile *profile, pid_t pid)
+{
+	struct stat st;
+
+	if (profile->held.fd >= 0 && fstat(profile->held.fd, &st) == 0)
+		return st.st_uid + 1;
+	return pid ? procfs_user(pid) : 0;
 }
 
 /* ---- the image ---- */

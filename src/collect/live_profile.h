@@ -48,6 +48,8 @@ void live_profile_release(struct live_profile *profile);
 
 /* The number by which /proc/PID/maps names its memory; 0 = none. */
 uint64_t live_profile_inode(const struct live_profile *profile);
+/* 1 + the user who made it; 0 = not known. */
+uint32_t live_profile_user(const struct live_profile *profile, pid_t pid);
 
 /* Reads the part of the head anew that changes often: used, opened, peak, starts. False: it cannot be read. */
 bool live_profile_poll(struct live_profile *profile);

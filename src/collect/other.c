@@ -44,6 +44,7 @@ static struct target *new_target(struct other *other, uint64_t now_ns, struct er
 	target->statm_fd = procfs_statm_open(pid);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	target->known = (struct process_row){ .pid = (uint32_t)pid,
+					      .uid = procfs_user(pid),
 					      .ppid = (uint32_t)procfs_parent(pid),
 					      .command = procfs_command(pid),
 					      .exe = procfs_exe(pid),

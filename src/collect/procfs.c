@@ -131,6 +131,16 @@ pid_t procfs_own_pid(pid_t pid)
 	return own;
 }
 
+uint32_t procfs_user(pid_t pid)
+{
+	static const char field[] = "\nUid:\t"; /* real, effective, ... */
+	AUTO_FREE char *status = procfs_file(pid, "status", NULL);
+	const char *at = status ? strstr(status, field) : NULL;
+
+	at = at ? strchr(at + sizeof field - 1, '\t') : NULL;
+	return at ? (uint32_t)strtoul(at, NULL, 10) + 1 : 0;
+}
+
 /* Whether the kernel lets us see the status: else the field reads 0 (proc(5), "exit_code"). */
 static bool may_see(pid_t pid)
 {

@@ -24,6 +24,8 @@ bool procfs_exe_is(pid_t pid, const struct stat *file);
 pid_t procfs_parent(pid_t pid);
 /* Whether it surely began after that moment of CLOCK_MONOTONIC, or is gone. */
 bool procfs_started_after(pid_t pid, uint64_t mono_ns);
+/* 1 + its effective user; 0 if it is gone. */
+uint32_t procfs_user(pid_t pid);
 /* Its number as it sees itself, which in a container is another one. 0 if it is gone. */
 pid_t procfs_own_pid(pid_t pid);
 /* How a process ended that its parent has not waited for yet, as wait(2) says it. False if it does not tell. */

@@ -80,6 +80,7 @@ static void describe(struct target *target, const struct collect_options *option
 		.command = strndup(own->command, sizeof own->command),
 		.exe = strndup(own->exe, sizeof own->exe),
 		.rank = own->rank,
+		.uid = live_profile_user(&target->profile, target->pid),
 		.depth_limit = options->depth_limit,
 	};
 	target->seen_exe = target->pid ? procfs_exe(target->pid) : NULL;
@@ -436,6 +437,7 @@ static void give_known(struct target *target, uint64_t end_ns, uint64_t run_star
 	row->pid = target->known.pid;
 	row->ppid = target->known.ppid;
 	row->rank = target->known.rank;
+	row->uid = target->known.uid;
 	row->end = target->known.end;
 	row->exit_code = target->known.exit_code;
 	row->started_real_ns = target->started_ns + real_offset_ns;

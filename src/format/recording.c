@@ -23,7 +23,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 5,
+	RECORDING_MINOR = 6,
 	HEAD_BYTES = 40, /* magic, size, major, minor, two words of flags, checksum */
 	HEAD_CHECKED_BYTES = 32,
 	CHUNK_HEAD_BYTES =

@@ -161,6 +161,7 @@ struct process_row {
 	uint32_t
 		exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: the signal's number; else 0 */
 	uint32_t rank;	   /* in a parallel job, + 1; 0 = none */
+	uint32_t uid;	   /* effective, + 1; 0 = not known */
 	uint64_t started_real_ns;   /* CLOCK_REALTIME */
 	uint64_t started_offset_ns; /* after the start of the recording */
 	uint64_t duration_ns;

@@ -219,6 +219,7 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->pid = row->pid;
 	p->ppid = row->ppid;
 	p->rank = row->rank;
+	p->uid = row->uid;
 	p->command = text_or_empty(row->command);
 	p->exe = text_or_empty(row->exe);
 	p->allocator = text_or_empty(row->allocator);

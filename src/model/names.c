@@ -158,7 +158,7 @@ static const char *place_name(struct names *names, const struct profile_frame *f
 /* What is in no module may be code that a runtime made while running. */
 static symbol_module_id jit_of(struct names *names, const struct profile_process *p)
 {
-	struct perf_map_life life = { .started_real_ns = p->started_real_ns };
+	struct perf_map_life life = { .started_real_ns = p->started_real_ns, .uid = p->uid };
 
 	if (p->end != PROFILE_RUNNING)
 		life.ended_real_ns = saturating_add(p->started_real_ns, p->duration_ns);

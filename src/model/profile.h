@@ -136,6 +136,7 @@ struct profile_memory {
 struct profile_process {
 	uint32_t pid, ppid;
 	uint32_t rank; /* in a parallel job, + 1; 0 = none */
+	uint32_t uid;  /* effective, + 1; 0 = not known */
 	const char *command, *exe, *allocator;
 	const char *linked_in; /* an allocator in the executable that was not recorded; "" = none */
 	const char *mode;      /* "exact", "sampled", "mixed" of both, "dormant" */

@@ -12,9 +12,8 @@
 struct debug_fetch;
 
 struct debug_search {
-	char **folders; /* in the order of the search */
+	char **folders; /* in the order of the search; the last is the system's */
 	size_t folder_count;
-	char *list; /* the same, in libdwfl's words */
 	const char
 		*root; /* modules are looked for below it first; NULL: nowhere else; the caller's */
 	struct debug_fetch *fetch; /* NULL: servers are not asked; the caller's */
@@ -35,5 +34,21 @@ void debug_search_release(struct debug_search *search);
  */
 char *debug_search_path(const struct debug_search *search, size_t folder, struct span build_id,
 			const char *suffix);
+
+/* A file that belongs to another one. */
+struct debug_wanted {
+	const char *beside;   /* the file that it belongs to */
+	const char *name;     /* that the other file knows it by */
+	struct span build_id; /* that it must have; empty: its checksum counts */
+	uint32_t checksum;    /* of .gnu_debuglink; 0: none */
+	bool is_common;	      /* dwz's, of several files: its name may be a path */
+};
+
+/*
+ * Opens it: only a regular file that is the wanted one, without waiting for anybody. *ret_path is the caller's (free).
+ * -1: it is nowhere.
+ */
+int debug_search_open(const struct debug_search *search, const struct debug_wanted *wanted,
+		      char **ret_path);
 
 #endif

@@ -12,6 +12,7 @@
 #include "symbols/dwarf_index.h"
 
 #include <dwarf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@
 #include "symbols/scope_names.h"
 #include "symbols/split_package.h"
 #include "symbols/unit_map.h"
+#include "util/cleanup.h"
+#include "util/files.h"
 #include "util/vector.h"
 
 enum { TREE_MAX_DEPTH = 128 };
@@ -40,6 +43,7 @@ struct unit {
 
 struct dwarf_index {
 	Dwarf *dwarf;
+	const char *file;
 	const struct unit_map *map;
 	struct split_package *package; /* may be NULL */
 	struct scope_names *names;
@@ -47,7 +51,7 @@ struct dwarf_index {
 	bool lacks_units;
 };
 
-struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const struct unit_map *map,
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const char *file, const struct unit_map *map,
 				    struct split_package *package)
 {
 	struct dwarf_index *index = calloc(1, sizeof *index);
@@ -55,6 +59,7 @@ struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const struct unit_map *map,
 	if (!index)
 		return NULL;
 	index->dwarf = dwarf;
+	index->file = file;
 	index->map = map;
 	index->package = package;
 	index->names = scope_names_new();
@@ -131,6 +136,32 @@ static const char *string_attribute(Dwarf_Die *die, unsigned name)
 	return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
 }
 
+static bool is_irregular(const char *folder, const char *inner, const char *name)
+{
+	AUTO_FREE char *middle = inner[0] == '/' ? strdup(inner) : path_join(folder, inner);
+	AUTO_FREE char *path = name[0] == '/' ? strdup(name)
+			       : middle	      ? path_join(middle, name)
+					      : NULL;
+
+	return !path || file_is_irregular(path);
+}
+
+/* Whether libdw may look for the split unit: it opens the file itself, and would wait at a pipe of that name. */
+static bool may_look_for_body(const struct dwarf_index *index, struct unit *unit)
+{
+	AUTO_FREE char *folder = path_folder(index->file), *package = NULL;
+	const char *compiled_in = string_attribute(&unit->die, DW_AT_comp_dir);
+	const char *name = string_attribute(&unit->die, DW_AT_dwo_name);
+
+	if (!name)
+		name = string_attribute(&unit->die, DW_AT_GNU_dwo_name);
+	/* Newer ones also open the package. */
+	if (!folder || asprintf(&package, "%s.dwp", index->file) < 0)
+		return false;
+	return !name || !(is_irregular(folder, "", name) || file_is_irregular(package) ||
+			  (compiled_in && is_irregular(folder, compiled_in, name)));
+}
+
 /* Finds the split unit of a skeleton: beside the program, where it was compiled, or in the package. */
 static void load_body(struct dwarf_index *index, struct unit *unit)
 {
@@ -138,10 +169,12 @@ static void load_body(struct dwarf_index *index, struct unit *unit)
 	uint8_t type;
 
 	unit->body = unit->die;
-	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &body, NULL, NULL, NULL) != 0 ||
+	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) != 0 ||
 	    type != DW_UT_skeleton)
 		return;
-	if (dwarf_tag(&body) != DW_TAG_invalid) {
+	if (may_look_for_body(index, unit) &&
+	    dwarf_cu_info(unit->die.cu, NULL, NULL, NULL, &body, NULL, NULL, NULL) == 0 &&
+	    dwarf_tag(&body) != DW_TAG_invalid) {
 		unit->body = body;
 	} else if (index->package && split_package_find(index->package, unit->die.cu, &body)) {
 		unit->body = body;

@@ -29,10 +29,11 @@ struct split_package;
 struct unit_map;
 
 /*
- * `map` is of this DWARF, whichever handle it was made with; `package` (may be NULL) has the split
- * units that libdw does not find. All three must outlive the index. NULL if out of memory.
+ * `file` is where the DWARF is. `map` is of this DWARF, whichever handle it was made with; `package`
+ * (may be NULL) has the split units that libdw does not find. All must outlive the index. NULL if out
+ * of memory.
  */
-struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const struct unit_map *map,
+struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const char *file, const struct unit_map *map,
 				    struct split_package *package);
 void dwarf_index_free(struct dwarf_index *index);
 

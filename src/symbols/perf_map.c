@@ -5,7 +5,7 @@
  *
  * So a map may be of an earlier process with the same number. It counts only if it was last written
  * while the process ran; what a runtime writes as it ends may be a little later. And as /tmp is
- * everybody's, it must be ours or root's, as perf demands; root reads all.
+ * everybody's, it must be a regular file that belongs to the user of the process, or to root.
  *
  * The file is read whole and not mapped: its writer may cut it at any time.
  */
@@ -19,6 +19,7 @@
 #include "base/compiler.h"
 #include "symbols/ranges.h"
 #include "util/buffer.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 #include "util/vector.h"
 
@@ -33,16 +34,13 @@ struct perf_map {
 	VECTOR(struct span) names;
 };
 
-static bool fits(const char *path, struct perf_map_life life)
+static bool fits(const struct stat *file, struct perf_map_life life)
 {
-	struct stat status;
-
-	if (stat(path, &status) != 0)
-		return false;
 	uint64_t written_ns =
-		(uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+		(uint64_t)file->st_mtim.tv_sec * 1000000000u + (uint64_t)file->st_mtim.tv_nsec;
+	uid_t owner = life.uid ? life.uid - 1 : geteuid();
 
-	if (geteuid() != 0 && status.st_uid != geteuid() && status.st_uid != 0)
+	if (file->st_uid != owner && file->st_uid != 0)
 		return false;
 	return written_ns + TICK_NS >= life.started_real_ns &&
 	       (life.ended_real_ns == 0 || written_ns <= life.ended_real_ns + AFTER_END_NS);
@@ -111,15 +109,17 @@ struct perf_map *perf_map_open(const char *path, struct perf_map_life life,
 			       enum perf_map_state *ret_state)
 {
 	struct perf_map *map = calloc(1, sizeof *map);
+	struct stat file;
+	AUTO_CLOSE int fd = map ? file_open_regular(path, &file, NULL) : -1;
 
 	*ret_state = PERF_MAP_MISSING;
-	if (!map)
-		return NULL;
-	if (file_read(path, FILE_MAX_BYTES, &map->text, NULL) == 0) {
-		*ret_state = fits(path, life) ? PERF_MAP_READ : PERF_MAP_STRANGE;
-		if (*ret_state == PERF_MAP_READ && read_lines(map))
-			return map;
-	}
+	if (fd >= 0)
+		*ret_state = fits(&file, life) ? PERF_MAP_READ : PERF_MAP_STRANGE;
+	if (*ret_state == PERF_MAP_READ &&
+	    file_read_all(fd, FILE_MAX_BYTES, path, &map->text, NULL) == 0 && read_lines(map))
+		return map;
+	if (*ret_state == PERF_MAP_READ)
+		*ret_state = PERF_MAP_MISSING;
 	perf_map_free(map);
 	return NULL;
 }

@@ -15,9 +15,10 @@ enum perf_map_state {
 	PERF_MAP_STRANGE, /* of another run of that process id, or of somebody else */
 };
 
-/* When the process began and ended, by the real-time clock; end 0: it runs. */
+/* When the process began and ended, by the real-time clock (end 0: it runs), and whose it was. */
 struct perf_map_life {
 	uint64_t started_real_ns, ended_real_ns;
+	uint32_t uid; /* 1 + its user; 0: not known, then taken to be ours */
 };
 
 /* NULL if it gives nothing; *ret_state says why. */

@@ -16,12 +16,10 @@
  */
 #include "symbols/symbol_module.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <elfutils/libdwelf.h>
@@ -41,8 +39,9 @@ struct symbol_module {
 	uint64_t file_bias;  /* libdwfl's address minus the file's */
 	uint64_t dwarf_bias; /* libdwfl's address minus the debug file's */
 	Dwarf *dwarf;	     /* libdwfl's; NULL: none */
-	Dwarf *fetched_alt;  /* dwz's common file, if a server had it; NULL: none */
-	int fetched_fd;
+	Dwarf *common;	     /* dwz's common file; NULL: none */
+	int common_fd;
+	char *dwarf_file; /* that has the DWARF, without symbolic links */
 	struct unit_map units;
 	char **packages; /* where the package of the split units may be */
 	size_t package_count;
@@ -77,20 +76,10 @@ static bool same_build_id(Dwfl_Module *module, struct span wanted)
 	return span_equal(span_of(bits, kept), wanted);
 }
 
-/* Never blocks and never opens a device: the path comes from the recording. */
-static int open_regular(const char *path)
+static Dwfl_Module *report_file(const struct debug_search *search, Dwfl *dwfl, const char *path)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat status;
-
-	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
-		return -1;
-	return TAKE_FD(fd);
-}
-
-static Dwfl_Module *report_file(Dwfl *dwfl, const char *path)
-{
-	int fd = open_regular(path);
+	int fd = file_open_regular(path, NULL, NULL);
+	void **context;
 
 	if (fd < 0)
 		return NULL;
@@ -100,6 +89,8 @@ static Dwfl_Module *report_file(Dwfl *dwfl, const char *path)
 		close(fd); /* libdwfl owns it only on success */
 		return NULL;
 	}
+	dwfl_module_info(module, &context, NULL, NULL, NULL, NULL, NULL, NULL);
+	*context = (void *)(uintptr_t)search; /* for its find_debuginfo */
 	return dwfl_report_end(dwfl, NULL, NULL) == 0 ? module : NULL;
 }
 
@@ -107,15 +98,12 @@ static Dwfl_Module *report_file(Dwfl *dwfl, const char *path)
 static void find_packages(struct symbol_module *m, const struct debug_search *search,
 			  const char *path, struct span build_id)
 {
-	const char *debug = NULL;
-
 	m->packages = calloc(2 + 2 * search->folder_count, sizeof *m->packages);
 	if (!m->packages)
 		return;
-	dwfl_module_info(m->file, NULL, NULL, NULL, NULL, NULL, NULL, &debug);
 	if (asprintf(&m->packages[m->package_count], "%s.dwp", path) >= 0)
 		m->package_count++;
-	if (debug && asprintf(&m->packages[m->package_count], "%s.dwp", debug) >= 0)
+	if (asprintf(&m->packages[m->package_count], "%s.dwp", m->dwarf_file) >= 0)
 		m->package_count++;
 	for (size_t i = 0; i < search->folder_count; i++) {
 		char **next = &m->packages[m->package_count];
@@ -138,27 +126,44 @@ static const struct elf_symbols *symbols_of(struct symbol_module *m)
 	return &m->symbols; /* from here on only read */
 }
 
-/* dwz put parts into a common file. False if it is not to be had. */
+/* The file that libdwfl took the DWARF from. */
+static char *find_dwarf_file(const struct symbol_module *m, const char *path)
+{
+	const char *debug = NULL;
+
+	dwfl_module_info(m->file, NULL, NULL, NULL, NULL, NULL, NULL, &debug);
+	return realpath(debug ? debug : path, NULL);
+}
+
+/* dwz may have put parts into a common file. False if the DWARF cannot be used: libdw itself would open something at that name
+ * that may keep it waiting. */
 static bool find_common_file(struct symbol_module *m, const struct debug_search *search,
 			     Dwarf *dwarf)
 {
-	const char *name;
+	struct debug_wanted wanted = { .beside = m->dwarf_file, .is_common = true };
 	const void *build_id;
-	ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
+	ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &wanted.name, &build_id);
+	AUTO_FREE char *path = NULL;
 
-	if (bytes <= 0 || dwarf_getalt(dwarf))
+	if (bytes <= 0)
 		return true;
-	AUTO_FREE char *path =
-		search->fetch ? debug_fetch_find(search->fetch, span_of(build_id, (size_t)bytes))
-			      : NULL;
+	wanted.build_id = span_of(build_id, (size_t)bytes);
+	m->common_fd = debug_search_open(search, &wanted, &path);
+	if (m->common_fd < 0 && search->fetch) {
+		path = debug_fetch_find(search->fetch, wanted.build_id);
+		m->common_fd = path ? file_open_regular(path, NULL, NULL) : -1;
+	}
+	m->common = m->common_fd < 0 ? NULL : dwarf_begin(m->common_fd, DWARF_C_READ);
+	if (m->common) {
+		dwarf_setalt(dwarf, m->common);
+		return true;
+	}
+	m->incomplete = true;
+	AUTO_FREE char *folder = path_folder(m->dwarf_file);
+	AUTO_FREE char *libdws = folder && wanted.name[0] != '/' ? path_join(folder, wanted.name)
+								 : strdup(wanted.name);
 
-	if (!path)
-		return false;
-	m->fetched_fd = open_regular(path);
-	m->fetched_alt = m->fetched_fd < 0 ? NULL : dwarf_begin(m->fetched_fd, DWARF_C_READ);
-	if (m->fetched_alt)
-		dwarf_setalt(dwarf, m->fetched_alt);
-	return m->fetched_alt != NULL;
+	return libdws && !file_is_irregular(libdws);
 }
 
 static enum symbol_source load(struct symbol_module *m, const struct debug_search *search,
@@ -176,10 +181,11 @@ static enum symbol_source load(struct symbol_module *m, const struct debug_searc
 		return SYMBOLS_CHANGED;
 	Dwarf *dwarf = dwfl_module_getdwarf(m->file, &bias);
 
-	if (dwarf && unit_map_init(&m->units, dwarf)) {
+	m->dwarf_file = dwarf ? find_dwarf_file(m, path) : NULL;
+	if (m->dwarf_file && find_common_file(m, search, dwarf) &&
+	    unit_map_init(&m->units, dwarf)) {
 		m->dwarf = dwarf;
 		m->dwarf_bias = bias;
-		m->incomplete = !find_common_file(m, search, dwarf);
 		find_packages(m, search, path, build_id);
 		return SYMBOLS_DWARF;
 	}
@@ -195,9 +201,9 @@ static struct symbol_module *open_file(const struct debug_search *search, const 
 	if (!m)
 		return NULL;
 	pthread_mutex_init(&m->lock, NULL);
-	m->fetched_fd = -1;
+	m->common_fd = -1;
 	m->dwfl = dwfl_begin(&search->callbacks);
-	m->file = m->dwfl ? report_file(m->dwfl, path) : NULL;
+	m->file = m->dwfl ? report_file(search, m->dwfl, path) : NULL;
 	if (m->file)
 		*ret_source = load(m, search, path, build_id);
 	if (*ret_source >= SYMBOLS_ELF)
@@ -268,10 +274,11 @@ void symbol_module_free(struct symbol_module *m)
 	elf_symbols_release(&m->symbols);
 	if (m->dwfl)
 		dwfl_end(m->dwfl);
-	if (m->fetched_alt)
-		dwarf_end(m->fetched_alt);
-	if (m->fetched_fd >= 0)
-		close(m->fetched_fd);
+	if (m->common)
+		dwarf_end(m->common);
+	if (m->common_fd >= 0)
+		close(m->common_fd);
+	free(m->dwarf_file);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
@@ -299,16 +306,14 @@ uint32_t symbol_module_unit(const struct symbol_module *m, uint64_t address)
 }
 
 /* Another handle for the files that libdwfl has found and opened. */
-static bool begin_dwarf(struct symbol_reader *r, Dwarf *found)
+static bool begin_dwarf(struct symbol_reader *r, const struct symbol_module *m)
 {
-	Dwarf *alt = dwarf_getalt(found);
-
-	r->dwarf = dwarf_begin_elf(dwarf_getelf(found), DWARF_C_READ, NULL);
-	if (r->dwarf && alt)
-		r->alt = dwarf_begin_elf(dwarf_getelf(alt), DWARF_C_READ, NULL);
+	r->dwarf = dwarf_begin_elf(dwarf_getelf(m->dwarf), DWARF_C_READ, NULL);
+	if (r->dwarf && m->common)
+		r->alt = dwarf_begin_elf(dwarf_getelf(m->common), DWARF_C_READ, NULL);
 	if (r->alt)
 		dwarf_setalt(r->dwarf, r->alt);
-	return r->dwarf && (r->alt || !alt);
+	return r->dwarf && (r->alt || !m->common);
 }
 
 struct symbol_reader *symbol_reader_new(struct symbol_module *m)
@@ -321,12 +326,12 @@ struct symbol_reader *symbol_reader_new(struct symbol_module *m)
 	if (!m->dwarf)
 		return r;
 	pthread_mutex_lock(&m->lock);
-	bool begun = begin_dwarf(r, m->dwarf);
+	bool begun = begin_dwarf(r, m);
 
 	pthread_mutex_unlock(&m->lock);
 	if (begun) {
 		r->package = split_package_new(m->packages, m->package_count);
-		r->index = dwarf_index_new(r->dwarf, &m->units, r->package);
+		r->index = dwarf_index_new(r->dwarf, m->dwarf_file, &m->units, r->package);
 	}
 	if (r->index)
 		return r;

@@ -47,19 +47,41 @@ char *path_join(const char *folder, const char *name)
 	return asprintf(&joined, "%s%s%s", folder, slash, name) < 0 ? NULL : joined;
 }
 
-int file_map_open(struct file_map *map, const char *path, struct error *err)
+int file_open_regular(const char *path, struct stat *ret_status, struct error *err)
 {
 	/* Without O_NONBLOCK a pipe of that name would keep us waiting for a writer. */
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
-	void *data;
 
 	if (fd < 0)
 		return error_errno(err, "open %s", path);
 	if (fstat(fd, &st) < 0)
 		return error_errno(err, "stat %s", path);
-	if (!S_ISREG(st.st_mode))
-		return error_set(err, "%s is not a regular file", path);
+	if (!S_ISREG(st.st_mode)) {
+		error_set(err, "%s is not a regular file", path);
+		errno = EINVAL;
+		return -1;
+	}
+	if (ret_status)
+		*ret_status = st;
+	return TAKE_FD(fd);
+}
+
+bool file_is_irregular(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+int file_map_open(struct file_map *map, const char *path, struct error *err)
+{
+	struct stat st;
+	AUTO_CLOSE int fd = file_open_regular(path, &st, err);
+	void *data;
+
+	if (fd < 0)
+		return -1;
 	*map = FILE_MAP_INIT;
 	if (st.st_size == 0)
 		return 0;
@@ -77,13 +99,11 @@ void file_map_release(struct file_map *map)
 	*map = FILE_MAP_INIT;
 }
 
-int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct error *err)
+int file_read_all(int fd, size_t limit_bytes, const char *path, struct buffer *out,
+		  struct error *err)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t total = 0;
 
-	if (fd < 0)
-		return error_errno(err, "open %s", path);
 	for (;;) {
 		enum { STEP = 65536 };
 		void *room = buffer_reserve(out, STEP);
@@ -103,6 +123,22 @@ int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct e
 			return error_set(err, "read %s: more than %zu bytes", path, limit_bytes);
 		out->size += (size_t)got;
 	}
+}
+
+int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct error *err)
+{
+	AUTO_CLOSE int fd = file_open_regular(path, NULL, err);
+
+	return fd < 0 ? -1 : file_read_all(fd, limit_bytes, path, out, err);
+}
+
+int file_read_stream(const char *path, size_t limit_bytes, struct buffer *out, struct error *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0)
+		return error_errno(err, "open %s", path);
+	return file_read_all(fd, limit_bytes, path, out, err);
 }
 
 bool file_has_writer(int fd)

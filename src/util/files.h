@@ -8,11 +8,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/span.h"
 #include "util/buffer.h"
 #include "util/error.h"
+
+/*
+ * Opens a regular file for reading and fails for everything else. It never waits, as opening or reading a pipe of that name would, and
+ * becomes nobody's terminal. *ret_status (may be NULL) is the status of what was opened: who asks about its owner must ask there,
+ * since the path may lead to another file by now. Returns the descriptor; -1 with err and errno set.
+ */
+int file_open_regular(const char *path, struct stat *ret_status, struct error *err);
+
+/* There is something at the path and it is no regular file: what a library that opens paths itself must not be let near. */
+bool file_is_irregular(const char *path);
 
 /*
  * A file mapped read-only. If somebody else makes the file shorter meanwhile, reading its tail
@@ -29,10 +40,15 @@ int file_map_open(struct file_map *map, const char *path, struct error *err);
 void file_map_release(struct file_map *map);
 
 /*
- * Appends the whole file to out; works for /proc too, where sizes are unknown. A file of more than
+ * Appends the whole regular file to out; works for /proc too, where sizes are unknown. A file of more than
  * limit_bytes is an error: what was asked for was a file of that kind, not a disk image.
  */
 int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct error *err);
+/* The same of what the user has named: also a pipe, and then waits for who writes to it. `budgets=<(make-budgets)` */
+int file_read_stream(const char *path, size_t limit_bytes, struct buffer *out, struct error *err);
+/* The same of an open file; `path` is for the message only. */
+int file_read_all(int fd, size_t limit_bytes, const char *path, struct buffer *out,
+		  struct error *err);
 
 /*
  * Replaces path by a file with these bytes, or leaves it alone: a reader sees the old file or the

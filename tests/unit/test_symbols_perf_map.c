@@ -133,6 +133,31 @@ static void map_of_another_life_is_refused(void **state)
 	assert_int_equal(map_state, PERF_MAP_MISSING);
 }
 
+/* H8: /tmp is everybody's. */
+static void map_of_another_user_is_refused(void **state)
+{
+	struct perf_map_life ours = life, others = life;
+	enum perf_map_state map_state;
+
+	(void)state;
+	ours.uid = (uint32_t)geteuid() + 1;
+	others.uid = (uint32_t)geteuid() + 100;
+	write_map("1000 10 f\n", 1500 * second_ns);
+	struct perf_map *map = perf_map_open(path, ours, &map_state);
+
+	assert_non_null(map);
+	perf_map_free(map);
+	map = perf_map_open(path, others, &map_state); /* root's are believed */
+	assert_int_equal(map_state, geteuid() == 0 ? PERF_MAP_READ : PERF_MAP_STRANGE);
+	perf_map_free(map);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 4321, (gid_t)-1), 0);
+		assert_null(perf_map_open(path, life, &map_state));
+		assert_int_equal(map_state, PERF_MAP_STRANGE);
+		assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+	}
+}
+
 static void map_is_found_by_process_id(void **state)
 {
 	/* Above what the kernel gives out: no process has it. */
@@ -169,6 +194,7 @@ int main(void)
 		cmocka_unit_test(later_line_counts),
 		cmocka_unit_test(rubbish_is_left_out),
 		cmocka_unit_test(map_of_another_life_is_refused),
+		cmocka_unit_test(map_of_another_user_is_refused),
 		cmocka_unit_test(map_is_found_by_process_id),
 	};
 

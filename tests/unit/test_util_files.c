@@ -242,6 +242,43 @@ static void paths_are_taken_apart_and_joined(void **state)
 	assert_string_equal(rooted, "/x.hg");
 }
 
+/* H8 */
+static void only_regular_files_are_opened_and_nobody_waits(void **state)
+{
+	AUTO(buffer_release) struct buffer b = BUFFER_INIT;
+	struct error err = ERROR_INIT;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_int_equal(file_open_regular("pipe", NULL, &err), -1);
+	assert_string_equal(err.message, "pipe is not a regular file");
+	assert_int_equal(file_open_regular("/dev/null", NULL, NULL), -1);
+	assert_int_equal(file_open_regular(".", NULL, NULL), -1);
+	assert_int_equal(file_read("pipe", 100, &b, NULL), -1);
+	assert_true(file_is_irregular("pipe") && file_is_irregular("."));
+	assert_false(file_is_irregular("nothing"));
+	put("file", "text");
+	assert_false(file_is_irregular("file"));
+	AUTO_CLOSE int fd = file_open_regular("file", &st, NULL);
+
+	assert_true(fd >= 0);
+	assert_int_equal(st.st_size, 4);
+}
+
+/* H4 */
+static void a_writer_is_known_while_it_has_the_file(void **state)
+{
+	(void)state;
+	put("file", "text");
+	AUTO_CLOSE int fd = file_open_regular("file", NULL, NULL);
+	int writer = open("file", O_RDWR | O_CLOEXEC);
+
+	assert_true(file_has_writer(fd));
+	close(writer);
+	assert_false(file_has_writer(fd));
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
 int main(void)
@@ -259,6 +296,8 @@ int main(void)
 		IN_FOLDER(the_newest_recording_is_found),
 		IN_FOLDER(a_missing_folder_is_an_error),
 		IN_FOLDER(paths_are_taken_apart_and_joined),
+		IN_FOLDER(only_regular_files_are_opened_and_nobody_waits),
+		IN_FOLDER(a_writer_is_known_while_it_has_the_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
