@@ -18,7 +18,6 @@
 #include "base/compiler.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
-#include "util/files.h"
 
 static const char system_folder[] = "/usr/lib/debug";
 
@@ -108,22 +107,32 @@ static int try_by_name(const struct debug_search *search, const char *module,
 	return fd;
 }
 
-static int try_common(const struct debug_search *search, const struct debug_wanted *wanted,
-		      char **ret_path)
+static int try_common(const char *beside, const struct debug_wanted *wanted, char **ret_path)
 {
-	AUTO_FREE char *folder = path_folder(wanted->beside);
-	const char *base = path_base(wanted->name);
+	AUTO_FREE char *folder = path_folder(beside);
 
 	if (!folder)
 		return -1;
-	int fd = try_file(wanted->name[0] == '/' ? strdup(wanted->name)
-						 : path_join(folder, wanted->name),
-			  wanted, ret_path);
+	int fd = try_file(path_join(folder, wanted->name), wanted, ret_path);
+
+	return fd >= 0 ? fd
+		       : try_file(join3(folder, ".dwz", path_base(wanted->name)), wanted, ret_path);
+}
+
+static int try_all_common(const struct debug_search *search, const struct debug_wanted *wanted,
+			  char **ret_path)
+{
+	/* In .build-id the debug file may be a link to where the other one is. */
+	AUTO_FREE char *real = realpath(wanted->beside, NULL);
+	int fd = wanted->name[0] == '/' ? try_file(strdup(wanted->name), wanted, ret_path) : -1;
 
 	if (fd < 0)
-		fd = try_file(join3(folder, ".dwz", base), wanted, ret_path);
+		fd = try_common(wanted->beside, wanted, ret_path);
+	if (fd < 0 && real)
+		fd = try_common(real, wanted, ret_path);
 	for (size_t i = 0; fd < 0 && i < search->folder_count; i++)
-		fd = try_file(join3(search->folders[i], ".dwz", base), wanted, ret_path);
+		fd = try_file(join3(search->folders[i], ".dwz", path_base(wanted->name)), wanted,
+			      ret_path);
 	return fd;
 }
 
@@ -136,7 +145,7 @@ int debug_search_open(const struct debug_search *search, const struct debug_want
 		fd = try_file(debug_search_path(search, i, wanted->build_id, ".debug"), wanted,
 			      ret_path);
 	if (fd < 0 && wanted->is_common)
-		return try_common(search, wanted, ret_path);
+		return try_all_common(search, wanted, ret_path);
 	if (fd < 0)
 		fd = try_by_name(search, wanted->beside, wanted, ret_path);
 	if (fd < 0) {
@@ -148,31 +157,45 @@ int debug_search_open(const struct debug_search *search, const struct debug_want
 	return fd;
 }
 
+int debug_search_debug_file(const struct debug_search *search, const char *module_path,
+			    struct span build_id, const char *link, uint32_t checksum,
+			    char **ret_path)
+{
+	AUTO_FREE char *made_up = NULL;
+
+	if (!link && asprintf(&made_up, "%s.debug", path_base(module_path)) < 0)
+		return -1;
+	const struct debug_wanted wanted = {
+		.beside = module_path,
+		.name = link ? path_base(link) : made_up,
+		.build_id = build_id,
+		.checksum = checksum,
+	};
+
+	return debug_search_open(search, &wanted, ret_path);
+}
+
 /* What libdwfl asks when a module has no DWARF itself. */
-static int find_debuginfo(Dwfl_Module *module, void **search, const char *module_name,
+static int find_debuginfo(Dwfl_Module *module, void **user_data, const char *module_name,
 			  Dwarf_Addr base, const char *path, const char *link, GElf_Word checksum,
 			  char **ret_path)
 {
+	struct debug_question *question = *user_data;
 	const unsigned char *id = NULL;
 	GElf_Addr address;
 	int id_bytes = dwfl_module_build_id(module, &id, &address);
-	AUTO_FREE char *made_up = NULL;
 
 	(void)module_name;
 	(void)base;
 	/* With a name and no checksum it wants dwz's common file: symbol_module.c finds that. */
 	if (!path || (link && checksum == 0))
 		return -1;
-	if (!link && asprintf(&made_up, "%s.debug", path_base(path)) < 0)
-		return -1;
-	const struct debug_wanted wanted = {
-		.beside = path,
-		.name = link ? path_base(link) : made_up,
-		.build_id = span_of(id, id_bytes > 0 ? (size_t)id_bytes : 0),
-		.checksum = checksum,
-	};
+	int fd = debug_search_debug_file(question->search, path,
+					 span_of(id, id_bytes > 0 ? (size_t)id_bytes : 0), link,
+					 checksum, ret_path);
 
-	return debug_search_open(*search, &wanted, ret_path);
+	question->found = file_identity(fd);
+	return fd;
 }
 
 /* ---- the search ---- */

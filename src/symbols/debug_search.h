@@ -8,6 +8,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "base/span.h"
+#include "util/files.h"
 
 struct debug_fetch;
 
@@ -18,6 +19,12 @@ struct debug_search {
 		*root; /* modules are looked for below it first; NULL: nowhere else; the caller's */
 	struct debug_fetch *fetch; /* NULL: servers are not asked; the caller's */
 	Dwfl_Callbacks callbacks;
+};
+
+/* What the user data of a Dwfl_Module points to. */
+struct debug_question {
+	const struct debug_search *search;
+	struct file_identity found; /* the debug file that libdwfl was given; all zero: none */
 };
 
 /*
@@ -34,6 +41,13 @@ void debug_search_release(struct debug_search *search);
  */
 char *debug_search_path(const struct debug_search *search, size_t folder, struct span build_id,
 			const char *suffix);
+
+/*
+ * Opens the debug file of a module: `link` (NULL: none) and `checksum` are what its .gnu_debuglink says. As debug_search_open.
+ */
+int debug_search_debug_file(const struct debug_search *search, const char *module_path,
+			    struct span build_id, const char *link, uint32_t checksum,
+			    char **ret_path);
 
 /* A file that belongs to another one. */
 struct debug_wanted {

@@ -48,7 +48,6 @@ struct dwarf_index {
 	struct split_package *package; /* may be NULL */
 	struct scope_names *names;
 	struct unit *units; /* as many as the map has */
-	bool lacks_units;
 };
 
 struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const char *file, const struct unit_map *map,
@@ -82,11 +81,6 @@ void dwarf_index_free(struct dwarf_index *index)
 	free(index->units);
 	scope_names_free(index->names);
 	free(index);
-}
-
-bool dwarf_index_lacks_units(const struct dwarf_index *index)
-{
-	return index->lacks_units;
 }
 
 /* Whether a function with code of its own can be below it. */
@@ -180,8 +174,6 @@ static void load_body(struct dwarf_index *index, struct unit *unit)
 		unit->body = body;
 		if (dwarf_lowpc(&unit->die, &unit->base) != 0)
 			unit->base = 0;
-	} else {
-		index->lacks_units = true;
 	}
 }
 

@@ -29,7 +29,7 @@ struct split_package;
 struct unit_map;
 
 /*
- * `file` is where the DWARF is. `map` is of this DWARF, whichever handle it was made with; `package`
+ * `file` is where the DWARF is, without symbolic links. `map` is of this DWARF, whichever handle it was made with; `package`
  * (may be NULL) has the split units that libdw does not find. All must outlive the index. NULL if out
  * of memory.
  */
@@ -43,8 +43,5 @@ void dwarf_index_free(struct dwarf_index *index);
  * and no name. Strings live as long as the index.
  */
 size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_frame *frames);
-
-/* Whether a split unit was not found: what was said of it may be better another time. */
-bool dwarf_index_lacks_units(const struct dwarf_index *index);
 
 #endif

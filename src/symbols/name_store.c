@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of one build, in a file that is mapped and searched as it is.
+ * The names of one module, in a file that is mapped and searched as it is.
  *
- *	magic, version, build-id (40 bytes with its length), counts, checksum of all the rest
+ *	magic, version, 4 bytes of padding, content key, counts, checksum of all the rest
  *	entries   {address, first frame, number of frames}, by address
  *	frames    {name, arguments, file, line, flags}; texts as offsets, 0 = none
  *	texts     each ended by a NUL; the first is empty
@@ -34,12 +34,11 @@
 #include "util/vector.h"
 
 enum {
-	VERSION = 2,
-	BUILD_ID_MAX_BYTES = 36,
+	VERSION = 3,
 	ENTRY_BYTES = 16,
 	FRAME_BYTES = 20,
-	CHECKSUM_AT = 64,
-	HEAD_BYTES = 72,
+	CHECKSUM_AT = 44,
+	HEAD_BYTES = 52,
 	FLAG_INLINED = 1,
 	/* Larger than that the old entries are dropped. */
 	FILE_MAX_BYTES = 128 << 20,
@@ -48,6 +47,7 @@ enum {
 
 static const char magic[8] = "hgnames";
 static const char suffix[] = ".names";
+static const char secret_name[] = "secret";
 
 struct name_store {
 	struct file_map map; /* empty if somebody else has the bytes */
@@ -55,13 +55,13 @@ struct name_store {
 	size_t entry_count;
 };
 
-static char *store_path(const char *folder, struct span build_id)
+static char *store_path(const char *folder, const struct content_key *name)
 {
 	AUTO(buffer_release) struct buffer path = BUFFER_INIT;
 
 	buffer_printf(&path, "%s/", folder);
-	for (size_t i = 0; i < build_id.size; i++)
-		buffer_printf(&path, "%02x", build_id.data[i]);
+	for (size_t i = 0; i < sizeof name->bytes; i++)
+		buffer_printf(&path, "%02x", name->bytes[i]);
 	buffer_text(&path, suffix);
 	return buffer_take_string(&path);
 }
@@ -82,18 +82,18 @@ static uint64_t checksum(struct span file)
 	return XXH64(file.data + HEAD_BYTES, file.size - HEAD_BYTES, head);
 }
 
-static bool read_head(struct name_store *store, struct span file, struct span build_id)
+static bool read_head(struct name_store *store, struct span file, const struct content_key *content)
 {
 	struct cursor c = cursor_over(file);
 	struct span kind = cursor_bytes(&c, sizeof magic);
 	uint32_t version = cursor_u32(&c);
-	uint32_t id_bytes = cursor_u32(&c);
-	struct span id = cursor_bytes(&c, BUILD_ID_MAX_BYTES);
+	(void)cursor_u32(&c);
+	struct span key = cursor_bytes(&c, sizeof *content);
 	uint32_t entries = cursor_u32(&c), frames = cursor_u32(&c), texts = cursor_u32(&c);
 	uint64_t sum = cursor_u64(&c);
 
 	if (c.failed || memcmp(kind.data, magic, sizeof magic) != 0 || version != VERSION ||
-	    id_bytes != build_id.size || memcmp(id.data, build_id.data, build_id.size) != 0)
+	    (content && memcmp(key.data, content, sizeof *content) != 0))
 		return false;
 	store->entry_count = entries;
 	store->entries = cursor_bytes(&c, (size_t)entries * ENTRY_BYTES);
@@ -112,24 +112,25 @@ static void touch(const char *path)
 		(void)utimensat(AT_FDCWD, path, NULL, 0);
 }
 
-struct name_store *name_store_read(struct span file, struct span build_id)
+struct name_store *name_store_read(struct span file, const struct content_key *content)
 {
 	struct name_store *store = calloc(1, sizeof *store);
 
-	if (store && build_id.size <= BUILD_ID_MAX_BYTES && read_head(store, file, build_id))
+	if (store && read_head(store, file, content))
 		return store;
 	free(store);
 	return NULL;
 }
 
-struct name_store *name_store_open(const char *folder, struct span build_id)
+struct name_store *name_store_open(const char *folder, const struct content_key *name,
+				   const struct content_key *content)
 {
-	AUTO_FREE char *path = build_id.size > 0 ? store_path(folder, build_id) : NULL;
+	AUTO_FREE char *path = store_path(folder, name);
 	struct file_map map = FILE_MAP_INIT;
 
 	if (!path || !is_ours(folder) || !is_ours(path) || file_map_open(&map, path, NULL) < 0)
 		return NULL;
-	struct name_store *store = name_store_read(map.bytes, build_id);
+	struct name_store *store = name_store_read(map.bytes, content);
 
 	if (!store) {
 		file_map_release(&map);
@@ -299,16 +300,14 @@ static void write_all(struct writer *w, const struct name_store *old, struct nam
 		write_old(w, old, entry_at(old, i));
 }
 
-static void join(struct writer *w, struct span build_id, struct buffer *out)
+static void join(struct writer *w, const struct content_key *content, struct buffer *out)
 {
-	static const uint8_t none[BUILD_ID_MAX_BYTES];
 	uint64_t sum;
 
 	buffer_append(out, magic, sizeof magic);
 	buffer_u32(out, VERSION);
-	buffer_u32(out, (uint32_t)build_id.size);
-	buffer_append(out, build_id.data, build_id.size);
-	buffer_append(out, none, BUILD_ID_MAX_BYTES - build_id.size);
+	buffer_u32(out, 0);
+	buffer_append(out, content, sizeof *content);
 	buffer_u32(out, w->entry_count);
 	buffer_u32(out, w->frame_count);
 	buffer_u32(out, (uint32_t)w->texts.bytes.size);
@@ -382,21 +381,22 @@ static void make_folder(const char *folder)
 	(void)mkdir(folder, 0700);
 }
 
-int name_store_save(const char *folder, struct span build_id, const struct name_store *old,
+int name_store_save(const char *folder, const struct content_key *name,
+		    const struct content_key *content, const struct name_store *old,
 		    struct name_entry *entries, size_t count, uint64_t limit_bytes)
 {
 	struct writer w = { 0 };
 	AUTO(buffer_release) struct buffer out = BUFFER_INIT;
-	AUTO_FREE char *path = store_path(folder, build_id);
+	AUTO_FREE char *path = store_path(folder, name);
 	int status = -1;
 
-	if (build_id.size == 0 || build_id.size > BUILD_ID_MAX_BYTES || !path)
+	if (!path)
 		return -1;
 	if (old && old->map.bytes.size > FILE_MAX_BYTES)
 		old = NULL;
 	write_all(&w, old, entries, count);
 	if (!w.entries.failed && !w.frames.failed && !w.texts.bytes.failed)
-		join(&w, build_id, &out);
+		join(&w, content, &out);
 	writer_release(&w);
 	if (out.size == 0 || out.failed)
 		return -1;
@@ -406,6 +406,30 @@ int name_store_save(const char *folder, struct span build_id, const struct name_
 	if (status == 0)
 		prune(folder, limit_bytes);
 	return status;
+}
+
+/* Whether the file has one, and is nobody else's to read. */
+static bool read_secret(const char *path, struct content_secret *ret)
+{
+	struct stat status;
+	AUTO_CLOSE int fd = file_open_regular(path, &status, NULL);
+
+	return fd >= 0 && status.st_uid == geteuid() && (status.st_mode & 0077) == 0 &&
+	       status.st_size == sizeof *ret && read(fd, ret, sizeof *ret) == sizeof *ret;
+}
+
+bool name_store_secret(const char *folder, struct content_secret *ret)
+{
+	AUTO_FREE char *path = path_join(folder, secret_name);
+
+	if (path && is_ours(folder) && read_secret(path, ret))
+		return true;
+	if (!path || getentropy(ret, sizeof *ret) != 0)
+		return false;
+	make_folder(folder);
+	if (is_ours(folder))
+		(void)file_write_atomic(path, span_of(ret, sizeof *ret), 0600, NULL);
+	return true;
 }
 
 char *name_store_folder(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names on disk, one file for each build-id: what was found once is not looked for again. A build-id
- * stands for the bytes of a program, so that its names never grow old; what is in a store is right
- * whatever lies at the program's path by now.
+ * Names on disk, one file for each module: what was found once is not looked for again. Its name stands
+ * for the module's path and build-id; inside it says of which contents the names are (content_key.h). So they
+ * are known to be right while the module is there, and still serve when it was rebuilt or removed: as the names
+ * that were read at that very path, not as those of whatever claimed that build-id.
  */
 #ifndef SYMBOLS_NAME_STORE_H
 #define SYMBOLS_NAME_STORE_H
@@ -12,15 +13,17 @@
 #include <stdint.h>
 
 #include "base/span.h"
+#include "symbols/content_key.h"
 #include "symbols/dwarf_index.h"
 #include "symbols/symbolizer.h"
 
 struct name_store;
 
-/* What the folder has for the build-id; NULL if that is nothing, damaged, or not ours. */
-struct name_store *name_store_open(const char *folder, struct span build_id);
+/* What the folder has under the name, if it is of that content (NULL: of any); NULL if that is nothing, damaged, or not ours. */
+struct name_store *name_store_open(const char *folder, const struct content_key *name,
+				   const struct content_key *content);
 /* The same from the bytes of a file, which must outlive the store. */
-struct name_store *name_store_read(struct span file, struct span build_id);
+struct name_store *name_store_read(struct span file, const struct content_key *content);
 void name_store_free(struct name_store *store);
 
 /*
@@ -41,8 +44,13 @@ struct name_entry {
  * name again. Then removes the oldest files until the folder holds no more than limit_bytes. 0, or -1
  * if nothing could be written.
  */
-int name_store_save(const char *folder, struct span build_id, const struct name_store *old,
+int name_store_save(const char *folder, const struct content_key *name,
+		    const struct content_key *content, const struct name_store *old,
 		    struct name_entry *entries, size_t count, uint64_t limit_bytes);
+
+/* The secret of the folder, which is made when it is first asked for; if it cannot be kept there, one that fits nothing that is
+ * there. False if there is none to be had. */
+bool name_store_secret(const char *folder, struct content_secret *ret);
 
 /*
  * Where a user's names are kept: $XDG_CACHE_HOME/heapgauge/names, or ~/.cache/heapgauge/names. The

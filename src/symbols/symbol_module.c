@@ -41,13 +41,17 @@ struct symbol_module {
 	Dwarf *dwarf;	     /* libdwfl's; NULL: none */
 	Dwarf *common;	     /* dwz's common file; NULL: none */
 	int common_fd;
-	char *dwarf_file; /* that has the DWARF, without symbolic links */
+	char *dwarf_file; /* that has the DWARF */
+	char *real_file;  /* the same without symbolic links, as libdw knows it */
 	struct unit_map units;
 	char **packages; /* where the package of the split units may be */
 	size_t package_count;
 
+	struct debug_question question;
+	struct file_identity module_file, common_file;
+	bool lacks_common;
+
 	pthread_mutex_t lock;
-	bool incomplete;     /* lock: some of the debug information is missing */
 	bool symbols_loaded; /* lock: not before they are needed, as there may be a million */
 	struct elf_symbols symbols;
 };
@@ -59,39 +63,34 @@ struct symbol_reader {
 	struct dwarf_index *index; /* NULL: no DWARF */
 };
 
-/* The recording keeps at most 32 bytes of a build-id; more than that is compared as far as kept. */
 static bool same_build_id(Dwfl_Module *module, struct span wanted)
 {
-	enum { KEPT_MAX_BYTES = 32 };
-	const unsigned char *bits;
+	const unsigned char *bits = NULL;
 	GElf_Addr address;
 	int length = dwfl_module_build_id(module, &bits, &address);
 
-	if (wanted.size == 0)
-		return true;
-	if (length <= 0)
-		return false;
-	size_t kept = MIN((size_t)length, (size_t)KEPT_MAX_BYTES);
-
-	return span_equal(span_of(bits, kept), wanted);
+	return content_same_build_id(span_of(bits, length > 0 ? (size_t)length : 0), wanted);
 }
 
-static Dwfl_Module *report_file(const struct debug_search *search, Dwfl *dwfl, const char *path)
+static Dwfl_Module *report_file(struct symbol_module *m, const struct debug_search *search,
+				const char *path)
 {
 	int fd = file_open_regular(path, NULL, NULL);
-	void **context;
+	void **user_data;
 
 	if (fd < 0)
 		return NULL;
-	Dwfl_Module *module = dwfl_report_offline(dwfl, path, path, fd);
+	m->module_file = file_identity(fd);
+	Dwfl_Module *module = dwfl_report_offline(m->dwfl, path, path, fd);
 
 	if (!module) {
 		close(fd); /* libdwfl owns it only on success */
 		return NULL;
 	}
-	dwfl_module_info(module, &context, NULL, NULL, NULL, NULL, NULL, NULL);
-	*context = (void *)(uintptr_t)search; /* for its find_debuginfo */
-	return dwfl_report_end(dwfl, NULL, NULL) == 0 ? module : NULL;
+	m->question.search = search;
+	dwfl_module_info(module, &user_data, NULL, NULL, NULL, NULL, NULL, NULL);
+	*user_data = &m->question;
+	return dwfl_report_end(m->dwfl, NULL, NULL) == 0 ? module : NULL;
 }
 
 /* Notes where the package of the split units may be; out of memory gives fewer places. */
@@ -126,13 +125,17 @@ static const struct elf_symbols *symbols_of(struct symbol_module *m)
 	return &m->symbols; /* from here on only read */
 }
 
-/* The file that libdwfl took the DWARF from. */
-static char *find_dwarf_file(const struct symbol_module *m, const char *path)
+/* The file that libdwfl took the DWARF from. False if out of memory. */
+static bool find_dwarf_file(struct symbol_module *m, const char *path)
 {
 	const char *debug = NULL;
 
 	dwfl_module_info(m->file, NULL, NULL, NULL, NULL, NULL, NULL, &debug);
-	return realpath(debug ? debug : path, NULL);
+	m->dwarf_file = strdup(debug ? debug : path);
+	m->real_file = m->dwarf_file ? realpath(m->dwarf_file, NULL) : NULL;
+	if (m->dwarf_file && !m->real_file)
+		m->real_file = strdup(m->dwarf_file);
+	return m->real_file != NULL;
 }
 
 /* dwz may have put parts into a common file. False if the DWARF cannot be used: libdw itself would open something at that name
@@ -153,13 +156,14 @@ static bool find_common_file(struct symbol_module *m, const struct debug_search 
 		path = debug_fetch_find(search->fetch, wanted.build_id);
 		m->common_fd = path ? file_open_regular(path, NULL, NULL) : -1;
 	}
+	m->common_file = file_identity(m->common_fd);
 	m->common = m->common_fd < 0 ? NULL : dwarf_begin(m->common_fd, DWARF_C_READ);
 	if (m->common) {
 		dwarf_setalt(dwarf, m->common);
 		return true;
 	}
-	m->incomplete = true;
-	AUTO_FREE char *folder = path_folder(m->dwarf_file);
+	m->lacks_common = true;
+	AUTO_FREE char *folder = path_folder(m->real_file);
 	AUTO_FREE char *libdws = folder && wanted.name[0] != '/' ? path_join(folder, wanted.name)
 								 : strdup(wanted.name);
 
@@ -181,8 +185,7 @@ static enum symbol_source load(struct symbol_module *m, const struct debug_searc
 		return SYMBOLS_CHANGED;
 	Dwarf *dwarf = dwfl_module_getdwarf(m->file, &bias);
 
-	m->dwarf_file = dwarf ? find_dwarf_file(m, path) : NULL;
-	if (m->dwarf_file && find_common_file(m, search, dwarf) &&
+	if (dwarf && find_dwarf_file(m, path) && find_common_file(m, search, dwarf) &&
 	    unit_map_init(&m->units, dwarf)) {
 		m->dwarf = dwarf;
 		m->dwarf_bias = bias;
@@ -203,7 +206,7 @@ static struct symbol_module *open_file(const struct debug_search *search, const 
 	pthread_mutex_init(&m->lock, NULL);
 	m->common_fd = -1;
 	m->dwfl = dwfl_begin(&search->callbacks);
-	m->file = m->dwfl ? report_file(search, m->dwfl, path) : NULL;
+	m->file = m->dwfl ? report_file(m, search, path) : NULL;
 	if (m->file)
 		*ret_source = load(m, search, path, build_id);
 	if (*ret_source >= SYMBOLS_ELF)
@@ -279,17 +282,21 @@ void symbol_module_free(struct symbol_module *m)
 	if (m->common_fd >= 0)
 		close(m->common_fd);
 	free(m->dwarf_file);
+	free(m->real_file);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
 
-bool symbol_module_is_incomplete(struct symbol_module *m)
+bool symbol_module_is_of(const struct symbol_module *m, const struct content *content)
 {
-	pthread_mutex_lock(&m->lock);
-	bool incomplete = m->incomplete;
+	const struct file_identity opened[CONTENT_FILES] = {
+		[CONTENT_MODULE] = m->module_file,
+		[CONTENT_DEBUG] = m->question.found,
+		[CONTENT_COMMON] = m->common_file,
+	};
 
-	pthread_mutex_unlock(&m->lock);
-	return incomplete;
+	return m->dwarf && !m->lacks_common && !m->units.has_split_units &&
+	       memcmp(opened, content->files, sizeof opened) == 0;
 }
 
 static uint64_t dwarf_address(const struct symbol_module *m, uint64_t address)
@@ -331,7 +338,7 @@ struct symbol_reader *symbol_reader_new(struct symbol_module *m)
 	pthread_mutex_unlock(&m->lock);
 	if (begun) {
 		r->package = split_package_new(m->packages, m->package_count);
-		r->index = dwarf_index_new(r->dwarf, m->dwarf_file, &m->units, r->package);
+		r->index = dwarf_index_new(r->dwarf, m->real_file, &m->units, r->package);
 	}
 	if (r->index)
 		return r;
@@ -343,11 +350,6 @@ void symbol_reader_free(struct symbol_reader *r)
 {
 	if (!r)
 		return;
-	if (r->index && dwarf_index_lacks_units(r->index)) {
-		pthread_mutex_lock(&r->module->lock);
-		r->module->incomplete = true;
-		pthread_mutex_unlock(&r->module->lock);
-	}
 	dwarf_index_free(r->index);
 	split_package_free(r->package);
 	if (r->dwarf)

@@ -4,6 +4,7 @@
 #define SYMBOLS_SYMBOL_MODULE_H
 
 #include "base/span.h"
+#include "symbols/content_key.h"
 #include "symbols/debug_search.h"
 #include "symbols/dwarf_index.h"
 #include "symbols/symbolizer.h"
@@ -18,9 +19,11 @@ struct symbol_module *symbol_module_open(const struct debug_search *search, cons
 					 struct span build_id, enum symbol_source *ret_source);
 void symbol_module_free(struct symbol_module *module);
 
-/* Something whose absence cost names was not there: what was found is not to be kept for ever. */
-bool symbol_module_is_incomplete(struct symbol_module *module);
-
+/*
+ * Whether its names are of that content, and may be kept as such: they come from the file at its path and what belongs to that, and from
+ * no others (split units), and none are missing.
+ */
+bool symbol_module_is_of(const struct symbol_module *module, const struct content *content);
 /* The number of the unit that covers the instruction; UINT32_MAX if none does. Any thread. */
 uint32_t symbol_module_unit(const struct symbol_module *module, uint64_t address);
 

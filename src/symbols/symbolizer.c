@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From questions about frames to answers: first what was found before, in this run or (by build-id) in
- * an earlier one; then the module's own file, which is opened only then. Every frame is resolved once,
+ * From questions about frames to answers: first what was found before, in this run or (in the same
+ * file) in an earlier one; then the module's own file, which is opened only then. Every frame is resolved once,
  * and its strings are interned until the symbolizer goes.
  *
  * Nothing here fails: out of memory, like every other trouble, gives a frame without a name. The threads
@@ -17,6 +17,7 @@
 
 #include "base/compiler.h"
 #include "symbols/batch.h"
+#include "symbols/content_key.h"
 #include "symbols/debug_search.h"
 #include "symbols/demangle.h"
 #include "symbols/dwarf_index.h"
@@ -26,6 +27,7 @@
 #include "util/arena.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
+#include "util/files.h"
 #include "util/intern.h"
 #include "util/vector.h"
 
@@ -40,6 +42,9 @@ struct module_entry {
 	struct perf_map *map; /* NULL: not read, or nothing to get */
 	bool store_asked;
 	struct name_store *store; /* NULL: not asked, or there is none */
+	struct content_key store_name;
+	bool has_content;
+	struct content content; /* of what is at its path */
 	size_t frames, unnamed;
 	size_t unsaved; /* of the frames, those that the store does not have */
 };
@@ -60,6 +65,7 @@ struct symbolizer {
 	unsigned workers;
 	char *store_folder; /* NULL: no store */
 	uint64_t store_limit_bytes;
+	struct content_secret secret; /* of the store */
 };
 
 #define STORE_LIMIT_BYTES (UINT64_C(512) << 20)
@@ -88,7 +94,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 	s->workers = options->workers ? options->workers : cpu_count();
 	s->store_limit_bytes =
 		options->store_limit_bytes ? options->store_limit_bytes : STORE_LIMIT_BYTES;
-	if (options->store_folder)
+	if (options->store_folder && name_store_secret(options->store_folder, &s->secret))
 		s->store_folder = strdup(options->store_folder);
 	if (!debug_search_init(&s->search, options->debug_folders, options->debug_folder_count) ||
 	    !vector_push(&s->modules, ((struct module_entry){ .path = "" }))) {
@@ -282,6 +288,29 @@ static void add_entry(struct symbolizer *s, symbol_module_id id, uint64_t addres
 	(void)frame_cache_add(&s->cache, (struct frame_entry){ address, id, stored, list });
 }
 
+/* As symbol_module_open looks for files: below the other root first. What is there has a path that is not this machine's, and
+ * is known by its content alone. */
+static void open_store(struct symbolizer *s, struct module_entry *m)
+{
+	AUTO_FREE char *inside = NULL;
+
+	m->store_asked = true;
+	if (!s->store_folder || m->is_jit || m->build_id.size == 0)
+		return;
+	if (s->search.root && m->path[0] == '/')
+		inside = path_join(s->search.root, m->path + 1);
+	if (inside && content_find(&s->search, inside, m->build_id, &s->secret, &m->content)) {
+		m->has_content = true;
+		m->store_name = m->content.key;
+	} else {
+		m->has_content =
+			content_find(&s->search, m->path, m->build_id, &s->secret, &m->content);
+		m->store_name = content_key_of_path(m->path, m->build_id, &s->secret);
+	}
+	m->store = name_store_open(s->store_folder, &m->store_name,
+				   m->has_content ? &m->content.key : NULL);
+}
+
 static bool find_stored(struct symbolizer *s, symbol_module_id id, uint64_t address,
 			struct symbol_list *ret)
 {
@@ -289,9 +318,8 @@ static bool find_stored(struct symbolizer *s, symbol_module_id id, uint64_t addr
 	struct dwarf_frame found[DWARF_CHAIN_MAX];
 	size_t count;
 
-	if (!m->store_asked && s->store_folder && !m->is_jit)
-		m->store = name_store_open(s->store_folder, m->build_id);
-	m->store_asked = true;
+	if (!m->store_asked)
+		open_store(s, m);
 	if (!m->store || !name_store_find(m->store, address, found, &count))
 		return false;
 	*ret = keep_list(s, found, count);
@@ -438,14 +466,15 @@ static bool save_module(struct symbolizer *s, struct module_entry *m, symbol_mod
 		entries[count++] = (struct name_entry){ e->address, e->list };
 		e->stored = true;
 	}
-	bool saved = entries && name_store_save(s->store_folder, m->build_id, m->store, entries,
-						count, s->store_limit_bytes) == 0;
+	m->unsaved = 0;
+	bool saved =
+		entries && name_store_save(s->store_folder, &m->store_name, &m->content.key,
+					   m->store, entries, count, s->store_limit_bytes) == 0;
 
 	free(entries);
-	m->unsaved = 0;
 	if (saved) {
 		name_store_free(m->store);
-		m->store = name_store_open(s->store_folder, m->build_id);
+		m->store = name_store_open(s->store_folder, &m->store_name, &m->content.key);
 	}
 	return saved;
 }
@@ -457,13 +486,9 @@ size_t symbolizer_save(struct symbolizer *s)
 	for (uint32_t i = 1; s->store_folder && i < s->modules.count; i++) {
 		struct module_entry *m = &s->modules.at[i];
 
-		/* A symbol table may get better (by a debug package), DWARF does not; and the reader
-		 * says whether any was missing only when it goes. */
-		if (m->source != SYMBOLS_DWARF || m->build_id.size == 0 || m->unsaved == 0)
-			continue;
-		symbol_reader_free(m->reader);
-		m->reader = NULL;
-		if (!symbol_module_is_incomplete(m->file))
+		/* A symbol table may get better (by a debug package), DWARF does not. */
+		if (m->source == SYMBOLS_DWARF && m->unsaved > 0 && m->has_content &&
+		    symbol_module_is_of(m->file, &m->content))
 			failed += !save_module(s, m, (symbol_module_id){ i });
 	}
 	return failed;

@@ -33,6 +33,8 @@ bool unit_map_init(struct unit_map *map, Dwarf *dwarf)
 			continue;
 		uint32_t item = (uint32_t)map->units.count;
 
+		map->has_split_units |= type == DW_UT_skeleton;
+
 		if (!vector_push(&map->units, dwarf_dieoffset(&die)) ||
 		    !die_ranges_add(&map->ranges, &die, item)) {
 			unit_map_release(map);

@@ -20,6 +20,7 @@ struct unit_map {
 		Dwarf_Off *at; /* of the unit's DIE */
 		size_t count, capacity;
 	} units;
+	bool has_split_units; /* of some there is only a skeleton: the rest is in other files */
 };
 
 /* False if out of memory. */

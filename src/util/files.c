@@ -67,6 +67,16 @@ int file_open_regular(const char *path, struct stat *ret_status, struct error *e
 	return TAKE_FD(fd);
 }
 
+struct file_identity file_identity(int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return (struct file_identity){ 0 };
+	return (struct file_identity){ st.st_dev, st.st_ino, (uint64_t)st.st_size, st.st_mtim,
+				       st.st_ctim };
+}
+
 bool file_is_irregular(const char *path)
 {
 	struct stat st;

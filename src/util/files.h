@@ -8,8 +8,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/span.h"
 #include "util/buffer.h"
@@ -21,6 +23,14 @@
  * since the path may lead to another file by now. Returns the descriptor; -1 with err and errno set.
  */
 int file_open_regular(const char *path, struct stat *ret_status, struct error *err);
+
+/* Tells a file from every other, and from what it becomes when it is written to. */
+struct file_identity {
+	uint64_t device, inode, bytes;
+	struct timespec modified, changed;
+};
+/* All zero if there is none. */
+struct file_identity file_identity(int fd);
 
 /* There is something at the path and it is no regular file: what a library that opens paths itself must not be let near. */
 bool file_is_irregular(const char *path);

@@ -166,3 +166,37 @@ def test_pipes_in_place_of_other_files_are_passed_over_or_refused(scratch, heapg
     budgets = ["bash", "-c", 'exec "$0" check "$1" --budgets <(echo max-peak = 1GiB)', heapgauge, done.path]
     kept = subprocess.run(budgets, cwd=scratch, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert kept.returncode == 0, kept.stderr
+
+
+# ---- H9: names that are kept ----
+
+NAMED = """
+#include <stdlib.h>
+void *volatile kept;
+__attribute__((noinline)) void NAME(void) { kept = malloc(4321); }
+int main(void) { NAME(); return 0; }
+"""
+
+
+def owner_of(rows):
+    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low"] == 4321]
+    return site["stack"][0]["function"]
+
+
+@pytest.mark.parametrize("stripped", [False, True], ids=["debug-information-inside", "separate-debug-file"])
+def test_a_file_that_claims_anothers_build_id_does_not_name_it(stripped, scratch, record, report_json):
+    """H9: a crafted recording leads to a file with the build-id of another; later reports have the right names all the same."""
+    recordings = {}
+    for name in ("helper", "hostile"):
+        folder = scratch / name
+        folder.mkdir()
+        program = compile_c(folder, "program", NAMED, f"-DNAME={name}", "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567")
+        recordings[name] = record([program]).path
+        if stripped:
+            run("objcopy", "--only-keep-debug", program, folder / "program.debug")
+            run("strip", "-g", program)
+            run("objcopy", f"--add-gnu-debuglink={folder / 'program.debug'}", program)
+    if stripped:  # the very program, with other debug information beside it
+        shutil.copy(scratch / "helper" / "program", scratch / "hostile" / "program")
+    for name in ("hostile", "helper", "hostile"):
+        assert owner_of(report_json(recordings[name], "sites")) == name

@@ -231,7 +231,7 @@ def test_a_module_that_changed_on_disk_is_refused(heapgauge, scratch, record, re
     assert "scenes+0x...: the file changed since it was recorded" in text
 
 
-def test_names_that_were_found_once_are_kept_by_build_id(clean_env, scratch, record, report_json):
+def test_names_that_were_found_once_are_kept_for_that_build_at_that_path(clean_env, scratch, record, report_json):
     """Also when the program is another by now, or gone: the names are of the one that was recorded."""
     program = build_scenes(scratch, "g++", "-O2")
     done = record([program])

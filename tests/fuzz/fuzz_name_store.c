@@ -13,12 +13,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { HEAD = 72, SUM_AT = 64, COUNTS_AT = 52 };
-static const uint8_t build_id[4] = { 1, 2, 3, 4 };
+enum { HEAD = 52, SUM_AT = 44, COUNTS_AT = 32 };
+static const struct content_key key = { { 1, 2, 3, 4 } };
 
 static void ask(struct span file)
 {
-	struct name_store *store = name_store_read(file, span_of(build_id, sizeof build_id));
+	struct name_store *store = name_store_read(file, &key);
 	struct dwarf_frame frames[DWARF_CHAIN_MAX];
 	size_t length = 0;
 	size_t count;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 4)
 		return 0;
 	uint8_t *file = calloc(1, HEAD + size);
-	uint32_t version = 2, id_bytes = sizeof build_id;
+	uint32_t version = 3;
 	uint32_t entries = data[1] % 16, frames = data[2] % 32, texts;
 	uint64_t sum;
 
@@ -58,8 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size -= 3;
 	memcpy(file, "hgnames", 8);
 	memcpy(file + 8, &version, 4);
-	memcpy(file + 12, &id_bytes, 4);
-	memcpy(file + 16, build_id, sizeof build_id);
+	memcpy(file + 16, &key, sizeof key);
 	uint32_t rows = entries * 16 + frames * 20;
 
 	texts = size > rows ? (uint32_t)size - rows : 0;

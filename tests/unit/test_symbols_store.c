@@ -24,9 +24,8 @@
 
 static char folder[] = "/tmp/test_symbols_store.XXXXXX";
 static char store[64], program[512];
-static const uint8_t build_id[20] = { 0xab, 0xcd, 1, 2, 3, 4, 5 };
-
-#define BUILD_ID span_of(build_id, sizeof build_id)
+static const struct content_key key = { { 0xab, 0xcd, 1, 2, 3, 4, 5 } };
+static const struct content_key content = { { 9, 8, 7 } };
 
 static int shell(const char *format, ...) PRINTF_LIKE(1, 2);
 static int shell(const char *format, ...)
@@ -64,7 +63,7 @@ static int empty_store(void **state)
 
 static char *store_file(void)
 {
-	return path_join(store, "abcd010203040500000000000000000000000000.names");
+	return path_join(store, "abcd0102030405000000000000000000.names");
 }
 
 /* Frames that tell their address; every third has an inlined one, every tenth is unknown. */
@@ -107,7 +106,7 @@ static int save(const struct name_store *old, uint64_t first, uint64_t end, uint
 								       made[count].texts) };
 		count++;
 	}
-	int status = name_store_save(store, BUILD_ID, old, entries, count, limit);
+	int status = name_store_save(store, &key, &content, old, entries, count, limit);
 
 	free(made);
 	free(entries);
@@ -144,9 +143,9 @@ static void what_goes_in_comes_out(void **state)
 	size_t count;
 
 	(void)state;
-	assert_null(name_store_open(store, BUILD_ID));
+	assert_null(name_store_open(store, &key, &content));
 	assert_int_equal(save(NULL, 1000, 3000, 2, 1 << 20), 0);
-	struct name_store *first = name_store_open(store, BUILD_ID);
+	struct name_store *first = name_store_open(store, &key, &content);
 
 	assert_non_null(first);
 	for (uint64_t a = 1000; a < 3000; a += 2)
@@ -157,7 +156,7 @@ static void what_goes_in_comes_out(void **state)
 
 	/* More is added to what there is; some of it was known. */
 	assert_int_equal(save(first, 2000, 5000, 3, 1 << 20), 0);
-	struct name_store *second = name_store_open(store, BUILD_ID);
+	struct name_store *second = name_store_open(store, &key, &content);
 
 	for (uint64_t a = 1000; a < 3000; a += 2)
 		assert_known(second, a);
@@ -169,24 +168,20 @@ static void what_goes_in_comes_out(void **state)
 	name_store_free(second);
 }
 
-static void other_build_has_another_store(void **state)
+static void other_content_has_another_store(void **state)
 {
-	uint8_t other[20];
+	struct content_key other = content;
+	struct name_store *s;
 
 	(void)state;
-	memcpy(other, build_id, sizeof other);
-	other[19] ^= 1;
+	other.bytes[15] ^= 1;
 	assert_int_equal(save(NULL, 1000, 1100, 1, 1 << 20), 0);
-	assert_null(name_store_open(store, span_of(other, sizeof other)));
-	assert_null(name_store_open(store, span_of(build_id, 8)));
-	assert_null(name_store_open(store, span_of(build_id, 0)));
-	/* Not even under a false name. */
-	char *path = store_file();
-
-	assert_int_equal(
-		shell("cp %s %s/abcd010203040500000000000000000000000001.names", path, store), 0);
-	assert_null(name_store_open(store, span_of(other, sizeof other)));
-	free(path);
+	assert_null(name_store_open(store, &key, &other));
+	assert_null(name_store_open(store, &content, &content));
+	/* Of what is gone nobody knows the content. */
+	s = name_store_open(store, &key, NULL);
+	assert_non_null(s);
+	name_store_free(s);
 }
 
 static void damaged_store_is_no_store(void **state)
@@ -199,11 +194,11 @@ static void damaged_store_is_no_store(void **state)
 	assert_int_equal(file_read(path, 1 << 20, &file, NULL), 0);
 	for (size_t i = 0; i < file.size; i++) {
 		file.data[i] ^= 0x10;
-		assert_null(name_store_read(buffer_span(&file), BUILD_ID));
+		assert_null(name_store_read(buffer_span(&file), &content));
 		file.data[i] ^= 0x10;
-		assert_null(name_store_read(span_of(file.data, i), BUILD_ID));
+		assert_null(name_store_read(span_of(file.data, i), &content));
 	}
-	struct name_store *whole = name_store_read(buffer_span(&file), BUILD_ID);
+	struct name_store *whole = name_store_read(buffer_span(&file), &content);
 
 	assert_non_null(whole);
 	name_store_free(whole);
@@ -216,20 +211,20 @@ static void what_others_may_write_is_not_believed(void **state)
 	(void)state;
 	assert_int_equal(save(NULL, 1000, 1030, 1, 1 << 20), 0);
 	assert_int_equal(chmod(path, 0666), 0);
-	assert_null(name_store_open(store, BUILD_ID));
+	assert_null(name_store_open(store, &key, &content));
 	assert_int_equal(chmod(path, 0600), 0);
 	assert_int_equal(chmod(store, 0777), 0);
-	assert_null(name_store_open(store, BUILD_ID));
+	assert_null(name_store_open(store, &key, &content));
 	assert_int_equal(save(NULL, 1000, 1030, 1, 1 << 20), -1);
 	assert_int_equal(chmod(store, 0700), 0);
-	struct name_store *s = name_store_open(store, BUILD_ID);
+	struct name_store *s = name_store_open(store, &key, &content);
 
 	assert_non_null(s);
 	name_store_free(s);
 	/* A place where nothing can be written. */
 	struct name_entry none = { 0 };
 
-	assert_int_equal(name_store_save("/proc/no/such", BUILD_ID, NULL, &none, 0, 1), -1);
+	assert_int_equal(name_store_save("/proc/no/such", &key, &content, NULL, &none, 0, 1), -1);
 }
 
 static void oldest_stores_go_when_the_folder_is_full(void **state)
@@ -260,7 +255,7 @@ static void oldest_stores_go_when_the_folder_is_full(void **state)
 	assert_int_not_equal(stat(path, &status), 0);
 	snprintf(path, sizeof path, "%s/other", store);
 	assert_int_equal(stat(path, &status), 0);
-	struct name_store *s = name_store_open(store, BUILD_ID);
+	struct name_store *s = name_store_open(store, &key, &content);
 
 	assert_non_null(s);
 	name_store_free(s);
@@ -368,7 +363,7 @@ static struct span own_build_id(void)
 	return span_of(bytes, count);
 }
 
-/* The second time nothing is opened: the program may be gone. */
+/* The second time no debug information is read. */
 static void names_are_known_the_next_time(void **state)
 {
 	char copy[128];
@@ -387,7 +382,6 @@ static void names_are_known_the_next_time(void **state)
 	for (size_t i = ASKED / 2; i < ASKED; i++)
 		symbolizer_find(cold, id, requests[i].address, requests[i].exact);
 	assert_int_equal(symbolizer_save(cold), 0);
-	unlink(copy);
 	struct symbolizer *warm = symbolizer_with(2, store);
 
 	assert_int_equal(symbolizer_module(warm, copy, id_span).v, id.v);
@@ -398,21 +392,111 @@ static void names_are_known_the_next_time(void **state)
 	assert_int_equal(symbolizer_module_state(warm, id).source, SYMBOLS_UNASKED);
 	/* What was not asked before is not there. */
 	assert_null(symbolizer_find(warm, id, 0x7000000, false).at[0].function);
-	assert_int_equal(symbolizer_module_state(warm, id).source, SYMBOLS_MISSING);
+	assert_int_equal(symbolizer_module_state(warm, id).source, SYMBOLS_DWARF);
 	symbolizer_free(warm);
+	unlink(copy);
 	symbolizer_free(cold);
 	free(requests);
+}
+
+static int keep_files(void **state)
+{
+	(void)state;
+	return shell(
+		"mkdir -p %s/real %s/false && cd %s && "
+		"echo 'int helper(int x) { return x * 3; } int main(int c, char **v) { return helper(c) + !v; }' >real.c && "
+		"sed 's/helper/hostile/g' real.c >false.c && "
+		"for n in real false; do gcc -g -O0 -Wl,--build-id=0xabcdef0123456789 -o $n/program $n.c || exit 1; done; "
+		"for n in real false; do objcopy --only-keep-debug $n/program $n.debug && cp $n/program $n/stripped && "
+		"strip -g $n/stripped && objcopy --add-gnu-debuglink=$n.debug $n/stripped && mv $n.debug $n/; done && "
+		/* the real program, and beside it what another one was made of */
+		"mkdir mixed && cp real/stripped mixed/ && cp false/false.debug mixed/real.debug",
+		folder, folder, folder);
+}
+
+/* The function of a program that both know by another name. */
+static const char *name_in(const char *path)
+{
+	static const uint8_t id[] = { 0xab, 0xcd, 0xef, 1, 0x23, 0x45, 0x67, 0x89 };
+	static char name[64];
+	char full[128];
+	uint64_t address = 0;
+
+	snprintf(full, sizeof full, "nm %s/false/program | awk '/ hostile$/{print $1}'", folder);
+	FILE *pipe = popen(full, "r");
+
+	assert_int_equal(fscanf(pipe, "%" SCNx64, &address), 1);
+	pclose(pipe);
+	snprintf(full, sizeof full, "%s/%s", folder, path);
+	struct symbolizer *s = symbolizer_with(1, store);
+	const char *found = symbolizer_find(s, symbolizer_module(s, full, span_of(id, sizeof id)),
+					    address, true)
+				    .at[0]
+				    .function;
+
+	snprintf(name, sizeof name, "%s", found ? found : "");
+	symbolizer_free(s);
+	return name;
+}
+
+static size_t kept_stores(void)
+{
+	AUTO_FREE char *command = NULL;
+	size_t count = 0;
+
+	assert_true(asprintf(&command, "ls %s | grep -c names", store) > 0);
+	FILE *pipe = popen(command, "r");
+
+	assert_int_equal(fscanf(pipe, "%zu", &count), 1);
+	pclose(pipe);
+	return count;
+}
+
+/* H9: a build-id is what a file claims. */
+static void what_claims_the_same_build_id_does_not_name_others(void **state)
+{
+	(void)state;
+	assert_int_equal(keep_files(state), 0);
+	assert_string_equal(name_in("false/program"), "hostile");
+	assert_string_equal(name_in("real/program"), "helper");
+	assert_string_equal(name_in("false/program"), "hostile");
+	/* The same program, with a debug file that claims to be its. */
+	assert_string_equal(name_in("mixed/stripped"), "hostile");
+	assert_string_equal(name_in("real/stripped"), "helper");
+	assert_string_equal(name_in("mixed/stripped"), "hostile");
+	assert_int_equal(kept_stores(), 4);
+	/* What is gone keeps the names that it had there; what was never there has none. */
+	assert_int_equal(shell("cd %s && mv real/program real/gone", folder), 0);
+	assert_string_equal(name_in("real/program"), "helper");
+	assert_string_equal(name_in("real/never"), "");
+	/* And what is another one by now, whatever it claims, has its own. */
+	assert_int_equal(shell("cd %s && cp false/program real/program", folder), 0);
+	assert_string_equal(name_in("real/program"), "hostile");
+}
+
+/* H9: two users have two keys for one file, and who does not know the secret cannot look for another file with the same. */
+static void keys_depend_on_the_secret(void **state)
+{
+	struct content_secret first, again, other;
+	char path[128];
+	struct stat status;
+
+	(void)state;
+	assert_true(name_store_secret(store, &first) && name_store_secret(store, &again));
+	assert_memory_equal(&first, &again, sizeof first);
+	snprintf(path, sizeof path, "%s/secret", store);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_true(name_store_secret(store, &other));
+	assert_memory_not_equal(&first, &other, sizeof first);
 }
 
 static void store_that_cannot_be_written_is_counted(void **state)
 {
 	struct symbolizer *s = symbolizer_with(1, "/proc/no/such");
-	/* Trusted, as it cannot be compared; and then there is no key to store it under. */
-	symbol_module_id nameless = symbolizer_module(s, program, span_of(NULL, 0));
 
 	(void)state;
-	symbolizer_find(s, nameless, 0x4000, true);
-	assert_int_equal(symbolizer_save(s), 0);
 	struct span id = own_build_id();
 
 	symbolizer_find(s, symbolizer_module(s, program, id), 0x4000, true);
@@ -424,12 +508,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(what_goes_in_comes_out, empty_store),
-		cmocka_unit_test_setup(other_build_has_another_store, empty_store),
+		cmocka_unit_test_setup(other_content_has_another_store, empty_store),
 		cmocka_unit_test_setup(damaged_store_is_no_store, empty_store),
 		cmocka_unit_test_setup(what_others_may_write_is_not_believed, empty_store),
 		cmocka_unit_test_setup(oldest_stores_go_when_the_folder_is_full, empty_store),
 		cmocka_unit_test(many_at_once_are_the_same_as_one_by_one),
 		cmocka_unit_test_setup(names_are_known_the_next_time, empty_store),
+		cmocka_unit_test_setup(what_claims_the_same_build_id_does_not_name_others,
+				       empty_store),
+		cmocka_unit_test_setup(keys_depend_on_the_secret, empty_store),
 		cmocka_unit_test(store_that_cannot_be_written_is_counted),
 	};
 
