@@ -13,18 +13,21 @@
 
 #include "util/buffer.h"
 #include "util/json.h"
+#include "util/printable.h"
 #include "util/units.h"
 
 static void print_row(FILE *out, const struct check_row *row)
 {
 	const char *name = check_measures[row->measure].name;
 
+	print_printable(out, row->program);
 	if (row->verdict == CHECK_UNKNOWN && row->why && row->limit == 0 && row->value == 0 &&
 	    row->pid == 0) {
-		fprintf(out, "%s: %s", row->program, row->why);
+		fputs(": ", out);
+		print_printable(out, row->why);
 		return;
 	}
-	fprintf(out, "%s  %s %s", row->program, name, check_text(row->measure, row->value).text);
+	fprintf(out, "  %s %s", name, check_text(row->measure, row->value).text);
 	if (row->estimate)
 		fprintf(out, " (%s to %s in 95 of 100 cases)",
 			check_text(row->measure, row->low).text,
@@ -33,12 +36,16 @@ static void print_row(FILE *out, const struct check_row *row)
 		row->value > row->limit ? ">" : "<=", check_text(row->measure, row->limit).text);
 	if (row->has_baseline)
 		fprintf(out, " (baseline %s)", check_text(row->measure, row->baseline).text);
-	if (row->verdict == CHECK_UNKNOWN)
-		fprintf(out, ", but %s", row->why);
-	if (row->guilty_count)
-		fprintf(out, ", %s%s %s %s", row->has_baseline ? "+" : "",
+	if (row->verdict == CHECK_UNKNOWN) {
+		fputs(", but ", out);
+		print_printable(out, row->why);
+	}
+	if (row->guilty_count) {
+		fprintf(out, ", %s%s %s ", row->has_baseline ? "+" : "",
 			check_text(row->measure, row->guilty[0].value).text,
-			row->has_baseline ? "in" : "of it from", row->guilty[0].label);
+			row->has_baseline ? "in" : "of it from");
+		print_printable(out, row->guilty[0].label);
+	}
 }
 
 void check_print_text(FILE *out, const struct check *check)
@@ -59,10 +66,12 @@ void check_print_text(FILE *out, const struct check *check)
 		fputs(row->verdict == CHECK_OK ? "  ok  " : "  !   ", out);
 		print_row(out, row);
 		fputc('\n', out);
-		for (size_t k = 1; k < row->guilty_count; k++)
-			fprintf(out, "        %s %s\n",
-				check_text(row->measure, row->guilty[k].value).text,
-				row->guilty[k].label);
+		for (size_t k = 1; k < row->guilty_count; k++) {
+			fprintf(out, "        %s ",
+				check_text(row->measure, row->guilty[k].value).text);
+			print_printable(out, row->guilty[k].label);
+			fputc('\n', out);
+		}
 	}
 }
 

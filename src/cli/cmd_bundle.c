@@ -7,6 +7,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/compiler.h"
 #include "cli/ask.h"
@@ -14,11 +17,14 @@
 #include "cli/open.h"
 #include "model/bundle.h"
 #include "util/cleanup.h"
+#include "util/files.h"
 #include "util/units.h"
+#include "util/vector.h"
 
 enum bundle_option {
 	OPT_OUTPUT,
 	OPT_SOURCES,
+	OPT_SOURCE_FOLDER,
 	OPT_DEBUG_FOLDER,
 	OPT_DEBUGINFOD,
 	OPT_DEBUGINFOD_DEADLINE,
@@ -32,6 +38,11 @@ static const struct option_row option_rows[] = {
 			  "take N lines of source along, before and behind each line that is named",
 			  .fallback = "0: no source leaves this machine",
 			  .scope = OPTION_TYPED_ONLY },
+	[OPT_SOURCE_FOLDER] = { "source-folder", 0, "FOLDER",
+				"take source from files below it; may be repeated",
+				.fallback =
+					"the git repository that this folder is in, else this folder",
+				.scope = OPTION_TYPED_ONLY },
 	[OPT_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER",
 			       "look there for debug information first; may be repeated",
 			       .group = "Names" },
@@ -49,8 +60,50 @@ static const struct option_row option_rows[] = {
 struct bundle_command {
 	const char *path, *output;
 	struct bundle_options bundle;
+	VECTOR(const char *) source_folders; /* each for free() */
 	struct asked asked;
 };
+
+static int add_source_folder(struct bundle_command *c, const char *folder, struct error *error)
+{
+	AUTO_FREE char *real = realpath(folder, NULL);
+
+	if (!real)
+		return error_errno(error, "cannot look into %s", folder);
+	if (!vector_push(&c->source_folders, real))
+		return error_set(error, "out of memory");
+	(void)TAKE(real);
+	return 0;
+}
+
+/* A repository that somebody else made around us would open their choice of folders. */
+static bool is_repository(const char *folder)
+{
+	AUTO_FREE char *git = path_join(folder, ".git");
+	struct stat status;
+
+	return git && lstat(git, &status) == 0 &&
+	       (status.st_uid == geteuid() || status.st_uid == 0);
+}
+
+/* The project that is being worked on: the repository around this folder, else the folder; never the whole machine. */
+static int add_project(struct bundle_command *c, struct error *error)
+{
+	AUTO_FREE char *here = realpath(".", NULL);
+	AUTO_FREE char *at = here ? strdup(here) : NULL;
+
+	while (at && strcmp(at, "/") != 0 && !is_repository(at)) {
+		char *above = path_folder(at);
+
+		free(at);
+		at = above;
+	}
+	if (!at)
+		return error_errno(error, "cannot tell which folder this is");
+	const char *project = strcmp(at, "/") != 0 ? at : here;
+
+	return strcmp(project, "/") == 0 ? 0 : add_source_folder(c, project, error);
+}
 
 static int take_option(struct bundle_command *c, int option, const char *value, struct error *error)
 {
@@ -71,6 +124,8 @@ static int take_option(struct bundle_command *c, int option, const char *value, 
 			return -1;
 		c->bundle.source_lines = (unsigned)MIN(lines, (uint64_t)1000);
 		return 0;
+	case OPT_SOURCE_FOLDER:
+		return add_source_folder(c, value, error);
 	case OPT_DEBUG_FOLDER:
 		return ask_take(&c->asked, ASK_DEBUG_FOLDER, value, error);
 	case OPT_DEBUGINFOD:
@@ -100,12 +155,16 @@ static int take_options(struct bundle_command *c, struct options *options, struc
 
 static void say(const struct bundle_counts *counts, const char *output)
 {
-	fprintf(stderr, "heapgauge: %s of %s frames are named in %s",
-		units_count(counts->named).text, units_count(counts->frames).text, output);
-	if (counts->source_lines)
-		fprintf(stderr, ", with %s lines of source",
-			units_count(counts->source_lines).text);
-	fputc('\n', stderr);
+	cli_error("%s of %s frames are named in %s%s%s%s", units_count(counts->named).text,
+		  units_count(counts->frames).text, output, counts->source_lines ? ", with " : "",
+		  counts->source_lines ? units_count(counts->source_lines).text : "",
+		  counts->source_lines ? " lines of source" : "");
+	if (counts->outside_files)
+		cli_error(
+			"no source was taken of %s %s outside of the project; --source-folder FOLDER "
+			"takes what is below it",
+			units_count(counts->outside_files).text,
+			counts->outside_files == 1 ? "file" : "files");
 }
 
 static int bundle(struct bundle_command *c, struct error *error)
@@ -117,6 +176,12 @@ static int bundle(struct bundle_command *c, struct error *error)
 
 	if (!profile)
 		return -1;
+	if (c->source_folders.count == 0 && add_project(c, error) < 0) {
+		profile_free(profile);
+		return -1;
+	}
+	c->bundle.source_folders = c->source_folders.at;
+	c->bundle.source_folder_count = c->source_folders.count;
 	/* The style is the reader's choice: what travels is what all styles are made of. */
 	c->asked.names.style = NAMES_RAW;
 	const char *output = c->output ? c->output : recording;
@@ -148,6 +213,9 @@ static int run_bundle(int argc, char **argv)
 		cli_error("%s", error.message);
 		status = CLI_FAILED;
 	}
+	for (size_t i = 0; i < c.source_folders.count; i++)
+		free((char *)(uintptr_t)c.source_folders.at[i]);
+	vector_release(&c.source_folders);
 	ask_release(&c.asked);
 	return status;
 }
@@ -172,6 +240,7 @@ const struct command command_bundle = {
 	.about =
 		"Looks up the names of all frames here, where the programs are, and writes them into the recording "
 		"FILE, or the newest one in this folder. It can then be read anywhere.\n\n"
-		"Source code is taken along only if --sources asks for it.",
+		"Source code is taken along only if --sources asks for it, and only of files in the git repository that this "
+		"folder is in, else in this folder, or below a --source-folder.",
 	.examples = examples,
 };

@@ -165,6 +165,7 @@ static int show_difference(struct diff_command *c, const struct common_options *
 	c->show.render.columns = output.cut_columns;
 	c->show.render.colours = output.colours;
 	c->show.render.utf8 = output.utf8;
+	c->show.render.terminal = output.is_tty;
 	c->show.render.stack_frames = 8;
 	int status = show_profile(output.file, c->after.at[0], &c->show, error);
 

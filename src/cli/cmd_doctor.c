@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "util/cleanup.h"
 #include "util/json.h"
+#include "util/printable.h"
 
 enum { OPT_FORMAT };
 
@@ -95,18 +96,11 @@ enum doctor_verdict doctor_worst(const struct doctor *doctor)
 
 /* ---- text ---- */
 
-/* Texts hold names of files: what would move the cursor is shown as '?'. */
-static void put_safe(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
-}
-
 static void put_lines(const struct output *output, const char *title, const struct doctor *doctor)
 {
 	FILE *out = output->file;
 
-	put_safe(out, title);
+	print_printable(out, title);
 	fputc('\n', out);
 	for (size_t i = 0; i < doctor->lines.count; i++) {
 		const struct doctor_line *line = &doctor->lines.at[i];
@@ -115,11 +109,11 @@ static void put_lines(const struct output *output, const char *title, const stru
 			output->colours ? verdicts[line->verdict].colour : "",
 			verdicts[line->verdict].word, output->colours ? "\033[0m" : "",
 			line->check);
-		put_safe(out, line->found);
+		print_printable(out, line->found);
 		fputc('\n', out);
 		if (line->way_out) {
 			fprintf(out, "  %4s  %-12s  -> ", "", "");
-			put_safe(out, line->way_out);
+			print_printable(out, line->way_out);
 			fputc('\n', out);
 		}
 	}
@@ -132,7 +126,7 @@ static void put_text(const struct output *output, const struct doctor *machine, 
 	put_lines(output, "this machine", machine);
 	if (name)
 		put_lines(output, name, program);
-	put_safe(output->file, name ? name : "programs");
+	print_printable(output->file, name ? name : "programs");
 	fprintf(output->file, " %s be recorded%s\n", recordable ? "can" : "cannot",
 		recordable ? "" : "; 'no' above says why");
 }

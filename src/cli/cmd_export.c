@@ -18,6 +18,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/printable.h"
 
 enum export_option { OPT_FORMAT = ASK_COUNT, OPT_OUTPUT };
 
@@ -135,10 +136,35 @@ static char *output_name(const char *recording, const char *suffix, struct error
 	return name;
 }
 
+/* Formats of other tools are not made for people's eyes: names in them may hold anything. */
+static int write_to_terminal(const struct export_command *c, const struct export_input *input,
+			     struct error *error)
+{
+	AUTO(buffer_release) struct buffer shown = BUFFER_INIT;
+	AUTO_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+	int status =
+		memory ? c->exporter->run(input, memory, error) : error_set(error, "out of memory");
+
+	if (memory && fclose(memory) != 0 && status == 0)
+		status = error_set(error, "out of memory");
+	if (status < 0)
+		return -1;
+	buffer_printable_lines(&shown, span_of(text, size));
+	if (shown.failed || fwrite(shown.data, 1, shown.size, stdout) != shown.size ||
+	    fflush(stdout) != 0)
+		return error_errno(error, "cannot write to stdout");
+	return 0;
+}
+
 static int write_to(const struct export_command *c, const struct export_input *input,
 		    const char *path, struct error *error)
 {
 	bool to_stdout = strcmp(path, "-") == 0;
+
+	if (to_stdout && isatty(STDOUT_FILENO))
+		return write_to_terminal(c, input, error);
 	FILE *out = to_stdout ? stdout : fopen(path, "we");
 
 	if (!out)
@@ -204,11 +230,11 @@ static int export_recording(struct export_command *c, struct error *error)
 		sampled |= profile->processes[i].interval != 0;
 	profile_free(profile);
 	if (status == 0 && strcmp(output, "-") != 0)
-		fprintf(stderr, "heapgauge: wrote %s\n", output);
+		cli_error("wrote %s", output);
 	if (status == 0 && c->exporter->lost)
-		fprintf(stderr, "heapgauge: %s\n", c->exporter->lost);
+		cli_error("%s", c->exporter->lost);
 	if (status == 0 && sampled)
-		fprintf(stderr, "heapgauge: %s\n", c->exporter->errors);
+		cli_error("%s", c->exporter->errors);
 	return status;
 }
 

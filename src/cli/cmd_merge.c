@@ -54,8 +54,8 @@ static int write_merged(const char *path, const struct recording *merged, struct
 		return error_set(error, "%s", reason.message);
 	if (file_write_atomic(path, span_of(bytes, length), 0644, error) < 0)
 		return -1;
-	fprintf(stderr, "heapgauge: wrote %s (%s) with %s processes\n", path,
-		units_bytes(length).text, units_count(merged->process_count).text);
+	cli_error("wrote %s (%s) with %s processes", path, units_bytes(length).text,
+		  units_count(merged->process_count).text);
 	return 0;
 }
 

@@ -518,9 +518,10 @@ static void say_linked_in(const char *program)
 	const char *name = preflight_linked_in(program);
 
 	if (name)
-		cli_error("%s is linked statically into %s: what it hands out cannot be recorded.\n"
-			  "  Link it as a shared library, or use the C library's malloc.",
-			  name, program);
+		cli_error(
+			"%s is linked statically into %s: what it hands out cannot be recorded. Link "
+			"it as a shared library, or use the C library's malloc.",
+			name, program);
 }
 
 /* A rank that is not wanted, or switched off: the program instead of us, as if we had not been there. */

@@ -190,6 +190,7 @@ static int write_to_output(struct report *report, const struct profile *profile,
 	report->show.render.columns = output.cut_columns;
 	report->show.render.colours = output.colours;
 	report->show.render.utf8 = output.utf8;
+	report->show.render.terminal = output.is_tty;
 	int status = show_profile(output.file, profile, &report->show, error);
 
 	return output_close(&output, status, error);

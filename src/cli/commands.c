@@ -9,7 +9,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "util/cleanup.h"
+#include "util/printable.h"
 
 /* clang-format off */
 const struct command *const commands[] = {
@@ -49,6 +53,15 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
+/* Messages name files and programs. */
+static void print_message(const char *format, va_list args)
+{
+	AUTO_FREE char *text = NULL;
+
+	if (vasprintf(&text, format, args) >= 0)
+		print_printable(stderr, text);
+}
+
 void cli_error(const char *format, ...)
 {
 	va_list args;
@@ -56,7 +69,7 @@ void cli_error(const char *format, ...)
 	fflush(stdout);
 	fputs("heapgauge: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	print_message(format, args);
 	va_end(args);
 	fputc('\n', stderr);
 }
@@ -69,9 +82,11 @@ int cli_usage_error(const char *command, const char *format, ...)
 	fflush(stdout);
 	fputs("heapgauge: ", stderr);
 	if (origin)
-		fprintf(stderr, "%s: ", origin);
+		print_printable(stderr, origin);
+	if (origin)
+		fputs(": ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	print_message(format, args);
 	va_end(args);
 	fprintf(stderr, "\n  heapgauge help%s%s shows what there is.\n", command ? " " : "",
 		command ? command : "");

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "collect/inspect.h"
 #include "format/live.h"
@@ -39,7 +40,7 @@ char *recording_path(const char *path, struct error *error)
 	}
 	const char *name = strncmp(found, "./", 2) == 0 ? found + 2 : found;
 
-	fprintf(stderr, "heapgauge: reading %s, the newest recording here\n", name);
+	cli_error("reading %s, the newest recording here", name);
 	return found;
 }
 
@@ -144,7 +145,8 @@ int show_answer(const struct result *result, const struct renderer *renderer, bo
 	const struct render_options options = { .exact_bytes = exact_bytes,
 						.columns = output.cut_columns,
 						.colours = output.colours,
-						.utf8 = output.utf8 };
+						.utf8 = output.utf8,
+						.terminal = output.is_tty };
 	int status = renderer->run(result, &options, &out, error);
 
 	buffer_release(&out.buffer);

@@ -12,6 +12,7 @@
 #include "serve/page.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
+#include "util/printable.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -30,8 +31,11 @@ static int print_end(FILE *out, const char *path, struct error *error)
 	}
 	const char *picture = buffer_string(&view);
 
-	fprintf(out, "\n  wrote %s (%s)%s\n", path, units_bytes((uint64_t)status.st_size).text,
-		picture ? picture : "");
+	fputs("\n  wrote ", out);
+	print_printable(out, path);
+	fprintf(out, " (%s)", units_bytes((uint64_t)status.st_size).text);
+	print_printable(out, picture ? picture : "");
+	fputc('\n', out);
 	return 0;
 }
 
@@ -51,7 +55,8 @@ int summary_print(FILE *out, const char *path, struct error *error)
 		.names = { .use_symbols = true, .style = NAMES_SHORT },
 		.render = { .columns = terminal.columns_given ? terminal.columns : 0,
 			    .colours = terminal.colours,
-			    .utf8 = terminal.utf8 },
+			    .utf8 = terminal.utf8,
+			    .terminal = terminal.is_tty },
 	};
 
 	fputs("heapgauge: ", out);

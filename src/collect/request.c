@@ -24,26 +24,35 @@
 #include "format/live.h"
 #include "util/cleanup.h"
 
-enum { PATIENCE_MS = 5000 };
+enum {
+	PATIENCE_MS = 5000,
+	OVERFLOW_UID = 65534, /* anybody who has no number in this user namespace */
+};
 
-/* Any user can listen under a name that can be guessed: only our own and root are told anything. */
-static bool is_trusted(int fd)
+/* Any user can listen under a name that can be guessed: only root and our own are believed, and, if we are root, the user of
+ * the process. */
+static bool is_trusted(int fd, pid_t pid)
 {
 	struct ucred peer;
 	socklen_t length = sizeof peer;
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-	       (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.uid == OVERFLOW_UID)
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid() ||
+	       (geteuid() == 0 && peer.uid + 1 == procfs_user(pid));
 }
 
-static int connect_at(const struct sockaddr_un *address, size_t bytes)
+static int connect_at(const struct sockaddr_un *address, size_t bytes, pid_t pid)
 {
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
 
-	if (fd < 0 || connect(fd, (const struct sockaddr *)address,
-			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
+	/* Where too many wait already, connecting waits too. */
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+	    connect(fd, (const struct sockaddr *)address,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
 		return -1;
-	if (!is_trusted(fd)) {
+	if (!is_trusted(fd, pid)) {
 		errno = EPERM;
 		return -1;
 	}
@@ -61,11 +70,15 @@ static int connect_to(const char *name, pid_t pid)
 	memcpy(file.sun_path, name + 1, length + 1);
 	needed = snprintf(inside.sun_path, sizeof inside.sun_path, "/proc/%d/root%s", (int)pid,
 			  name + 1);
-	fd = connect_at(&abstract, 1 + length);
+	fd = connect_at(&abstract, 1 + length, pid);
+	bool is_strange = fd < 0 && errno == EPERM;
+
 	if (fd < 0)
-		fd = connect_at(&file, length + 1);
+		fd = connect_at(&file, length + 1, pid);
 	if (fd < 0 && needed < (int)sizeof inside.sun_path)
-		fd = connect_at(&inside, (size_t)needed + 1);
+		fd = connect_at(&inside, (size_t)needed + 1, pid);
+	if (fd < 0 && is_strange)
+		errno = EPERM;
 	return fd;
 }
 
@@ -100,7 +113,8 @@ static int find_collector(pid_t pid, struct asked *ret, struct error *error)
 	return 0;
 }
 
-/* 1: it will be taken; 0: there is no such process for the collector; -1: with the error set. */
+enum { ASK_FAILED = -1, ASK_STRANGER = -2 };
+/* 1: it will be taken; 0: there is no such process for the collector; else one of the above with the error set. */
 static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *name,
 	       struct error *error)
 {
@@ -108,6 +122,13 @@ static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *n
 	struct live_answer answer = { 0 };
 	AUTO_CLOSE int fd = connect_to(asked->name, pid);
 
+	if (fd < 0 && errno == EPERM) {
+		error_set(
+			error,
+			"another user listens in place of the collector of process %d: it is not asked",
+			(int)pid);
+		return ASK_STRANGER;
+	}
 	if (fd < 0)
 		return error_errno(error, "the collector of process %d cannot be reached",
 				   (int)pid);
@@ -140,7 +161,7 @@ int request_snapshot(pid_t pid, const char *name, struct error *error)
 	/* In a container, its number is another one. */
 	if (taken == 0 && procfs_own_pid(pid) > 0 && procfs_own_pid(pid) != pid)
 		taken = ask(&asked, pid, procfs_own_pid(pid), name, error);
-	if (taken < 0 && !asked.own)
+	if (taken == ASK_FAILED && !asked.own)
 		return error_set(
 			error,
 			"nobody records process %d, which records itself: a snapshot needs "

@@ -10,9 +10,12 @@
  */
 #include "model/bundle.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/compiler.h"
 #include "format/recording.h"
@@ -134,13 +137,47 @@ static size_t read_lines(struct bundle *b, struct span text, size_t first, size_
 	return kept;
 }
 
+/* Whether the open file is below one of the folders, wherever the path that led to it may lead by now. */
+static bool is_below(int fd, const struct bundle_options *options)
+{
+	char link[64], path[PATH_MAX];
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	ssize_t length = readlink(link, path, sizeof path - 1);
+
+	path[MAX(length, (ssize_t)0)] = '\0';
+	for (size_t i = 0; i < options->source_folder_count; i++) {
+		size_t prefix = strlen(options->source_folders[i]);
+
+		if (strncmp(path, options->source_folders[i], prefix) == 0 && path[prefix] == '/')
+			return true;
+	}
+	return false;
+}
+
+/* False if there is no such file, or it is not to be taken. */
+static bool read_source(const char *path, const struct bundle_options *options,
+			struct bundle_counts *counts, struct buffer *text)
+{
+	AUTO_CLOSE int fd = file_open_regular(path, NULL, NULL);
+
+	if (fd < 0)
+		return false;
+	if (!is_below(fd, options)) {
+		counts->outside_files++;
+		return false;
+	}
+	return file_read_all(fd, SOURCE_FILE_MAX_BYTES, path, text, NULL) == 0;
+}
+
 /* What cannot be read is left out. */
-static void add_sources(struct bundle *b, unsigned around)
+static void add_sources(struct bundle *b, const struct bundle_options *options,
+			struct bundle_counts *counts)
 {
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
 	size_t kept = 0;
 
-	collect_places(b, around);
+	collect_places(b, options->source_lines);
 	for (size_t i = 0, end; i < b->sources.count && !b->failed; i = end) {
 		uint32_t file = b->sources.at[i].file;
 
@@ -150,7 +187,7 @@ static void add_sources(struct bundle *b, unsigned around)
 		/* The path is copied: reading lines adds texts, and they may move. */
 		AUTO_FREE char *path = strdup((const char *)b->texts.bytes.data + file);
 
-		if (!path || file_read(path, SOURCE_FILE_MAX_BYTES, &text, NULL) < 0)
+		if (!path || !read_source(path, options, counts, &text))
 			continue;
 		size_t behind = read_lines(b, buffer_span(&text), i, end);
 
@@ -213,7 +250,7 @@ int bundle_write(struct profile *profile, struct names *names, const struct bund
 
 		add_names(&b, names, &profile->processes[i], ret);
 		if (options->source_lines)
-			add_sources(&b, options->source_lines);
+			add_sources(&b, options, ret);
 		if (b.failed)
 			return error_set(error, "out of memory");
 		ret->source_lines += b.sources.count;

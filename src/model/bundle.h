@@ -17,12 +17,17 @@ struct bundle_options {
 	/* Lines of source before and behind each line that a name has. They are somebody's source code:
 	 * with 0 none are taken. */
 	unsigned source_lines;
+	/* Only of files below these: debug information can name any file, and what it names leaves this machine. Without symbolic links. */
+	const char *const *source_folders;
+	size_t source_folder_count;
 };
 
 struct bundle_counts {
 	uint64_t frames;       /* in the recording */
 	uint64_t named;	       /* of these, with a function */
 	uint64_t source_lines; /* taken along */
+	uint64_t
+		outside_files; /* with lines that were not, because they are not below the folders */
 };
 
 /*

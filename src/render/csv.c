@@ -191,7 +191,7 @@ int render_csv(const struct result *result, const struct render_options *options
 	struct buffer *b = &out->buffer, cell = BUFFER_INIT;
 	int status = 0;
 
-	(void)options;
+	out->printable = options->terminal;
 	if (t->nodes)
 		return render_nodes(t->nodes, out, error);
 	AUTO_FREE bool *estimated = render_estimated(t);

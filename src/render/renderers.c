@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/printable.h"
+
 enum { FLUSH_BYTES = 256 * 1024 };
 
 const struct renderer renderers[] = {
@@ -36,8 +38,16 @@ int render_flush(struct render_output *out, bool all, struct error *error)
 		return error_set(error, "out of memory");
 	if (out->buffer.size == 0 || (!all && out->buffer.size < FLUSH_BYTES))
 		return 0;
-	int status = out->write(out->context, buffer_span(&out->buffer), error);
+	struct buffer shown = BUFFER_INIT;
 
+	if (out->printable)
+		buffer_printable_lines(&shown, buffer_span(&out->buffer));
+	int status = shown.failed ? error_set(error, "out of memory")
+				  : out->write(out->context,
+					       buffer_span(out->printable ? &shown : &out->buffer),
+					       error);
+
+	buffer_release(&shown);
 	buffer_clear(&out->buffer);
 	return status;
 }

@@ -18,11 +18,13 @@ struct render_options {
 	size_t stack_frames; /* of a stack shown to people; 0: all */
 	bool colours;	     /* escape sequences are understood */
 	bool utf8;	     /* else ASCII only, but for what stands in names */
+	bool terminal; /* the output goes to one as it is: nothing in it may do more than be seen */
 };
 
 /* Where the output goes, piece by piece: a result may be far larger than its text should be in memory. */
 struct render_output {
 	struct buffer buffer;
+	bool printable; /* what is not text is replaced as it leaves: for formats without colours */
 	/* Writes all bytes; 0, or -1 with the error set. */
 	int (*write)(void *context, struct span bytes, struct error *error);
 	void *context;

@@ -23,6 +23,7 @@
 #include "render/branches.h"
 #include "render/renderers.h"
 #include "util/files.h"
+#include "util/printable.h"
 #include "util/units.h"
 #include "util/utf8.h"
 
@@ -48,14 +49,10 @@ static size_t text_width(const char *text, size_t bytes)
 	return width;
 }
 
-/* Names come from other people's binaries: what would move the cursor is shown as '?'. */
-static void append_safe(struct buffer *b, const char *text)
+/* Names come from other people's binaries. */
+static void append_safe(struct buffer *b, const char *text, const struct render_options *o)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		buffer_char(b, c < 0x20 || c == 0x7f ? '?' : *text);
-	}
+	buffer_printable(b, text, o->terminal && !o->utf8);
 }
 
 static uint64_t magnitude(int64_t change)
@@ -74,7 +71,7 @@ static void append_value(struct buffer *b, const struct result_value *v,
 {
 	switch (v->unit) {
 	case UNIT_TEXT:
-		append_safe(b, v->text ? v->text : "-");
+		append_safe(b, v->text ? v->text : "-", o);
 		break;
 	case UNIT_ID:
 		buffer_printf(b, "%llu", (unsigned long long)v->number);
@@ -283,7 +280,7 @@ static void append_sentences(struct buffer *b, const struct result *r,
 		if (s->label) {
 			buffer_fill(b, ' ', INDENT);
 			begin_style(b, o, "1");
-			buffer_text(b, s->label);
+			append_safe(b, s->label, o);
 			end_style(b, o);
 			buffer_fill(b, ' ', label + 2 - strlen(s->label));
 		}
@@ -468,7 +465,7 @@ static void append_frame(struct buffer *b, const struct result_frame *f,
 	size_t start = b->size;
 
 	buffer_fill(b, ' ', STACK_INDENT);
-	append_safe(b, f->function);
+	append_safe(b, f->function, o);
 	/* The place is what a person looks for: a name of a thousand characters must not hide it. */
 	if (o->columns > 40 && b->size - start > o->columns - 30) {
 		b->size = start + o->columns - 33;
@@ -480,12 +477,12 @@ static void append_frame(struct buffer *b, const struct result_frame *f,
 		buffer_text(b, "  (inlined)");
 	if (f->file) {
 		buffer_text(b, "  ");
-		append_safe(b, path_base(f->file));
+		append_safe(b, path_base(f->file), o);
 		if (f->line)
 			buffer_printf(b, ":%u", f->line);
 	} else if (f->module[0] && !strstr(f->function, "+0x")) {
 		buffer_text(b, "  ");
-		append_safe(b, path_base(f->module));
+		append_safe(b, path_base(f->module), o);
 	}
 	buffer_char(b, '\n');
 }
@@ -511,9 +508,17 @@ static void append_headings(struct buffer *b, const struct result_table *t,
 {
 	buffer_char(b, '\n');
 	begin_style(b, o, "1");
-	for (size_t i = 0; i < t->column_count; i++)
-		if (in_line(&t->columns[i]))
-			append_cell(b, t->columns[i].title, t->columns[i].unit, widths[i].whole);
+	for (size_t i = 0; i < t->column_count; i++) {
+		struct buffer title = BUFFER_INIT;
+
+		if (!in_line(&t->columns[i]))
+			continue;
+		append_safe(&title, t->columns[i].title, o);
+		const char *text = buffer_string(&title);
+
+		append_cell(b, text ? text : "", t->columns[i].unit, widths[i].whole);
+		buffer_release(&title);
+	}
 	take_back_spaces(b);
 	end_style(b, o);
 	buffer_char(b, '\n');
@@ -576,7 +581,7 @@ static void append_notes(struct buffer *b, const struct result *r, const struct 
 		buffer_text(b, "! ");
 		if (r->notes[i].count)
 			buffer_printf(b, "%s ", units_count(r->notes[i].count).text);
-		append_safe(b, r->notes[i].text);
+		append_safe(b, r->notes[i].text, o);
 		end_style(b, o);
 		buffer_char(b, '\n');
 	}

@@ -21,6 +21,7 @@
 #include <wchar.h>
 
 #include "base/compiler.h"
+#include "util/printable.h"
 #include "util/terminal.h"
 
 enum {
@@ -110,7 +111,7 @@ static void put(const struct screen *s, size_t row, const char *text, attr_t loo
 			state = (mbstate_t){ 0 };
 			wide[count] = L'?';
 		}
-		if (wide[count] < L' ' || wide[count] == 0x7f)
+		if (!printable_character((uint32_t)wide[count]))
 			wide[count] = L'?';
 		count++;
 		text += step;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "util/printable.h"
 #include "util/utf8.h"
 
 struct json json_to(struct buffer *out, enum json_style style)
@@ -123,24 +124,18 @@ void json_end_array(struct json *j)
 	close_level(j, false);
 }
 
-static void write_escaped(struct buffer *out, uint8_t c)
+static void write_escaped(struct buffer *out, uint32_t c)
 {
 	static const char from[] = "\"\\\b\f\n\r\t";
 	static const char to[] = "\"\\bfnrt";
-	const char *found = c ? strchr(from, c) : NULL;
+	const char *found = c && c < 0x80 ? strchr(from, (int)c) : NULL;
 
 	if (found) {
 		buffer_char(out, '\\');
 		buffer_char(out, to[found - from]);
 	} else {
-		buffer_printf(out, "\\u%04x", c);
+		buffer_printf(out, "\\u%04x", c); /* none of them is above U+FFFF */
 	}
-}
-
-static bool needs_escape(uint8_t c)
-{
-	/* DEL is legal in JSON, but no terminal should get it raw. */
-	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
 }
 
 static void write_string(struct buffer *out, struct span text)
@@ -150,18 +145,20 @@ static void write_string(struct buffer *out, struct span text)
 
 	buffer_char(out, '"');
 	while (at < text.size) {
-		size_t length = utf8_sequence(span_of(text.data + at, text.size - at));
+		struct span rest = span_of(text.data + at, text.size - at);
+		bool printable; /* much else is legal in JSON, but no terminal should get it raw */
+		size_t length = printable_step(rest, &printable);
 
-		if (length > 0 && !needs_escape(text.data[at])) {
+		if (printable && rest.data[0] != '"' && rest.data[0] != '\\') {
 			at += length;
 			continue;
 		}
 		buffer_append(out, text.data + plain, at - plain);
-		if (length == 0)
+		if (utf8_sequence(rest) == 0)
 			buffer_text(out, UTF8_REPLACEMENT);
 		else
-			write_escaped(out, text.data[at]);
-		plain = ++at;
+			write_escaped(out, utf8_code_point(rest.data, length));
+		plain = at += length;
 	}
 	if (at > plain)
 		buffer_append(out, text.data + plain, at - plain);

@@ -41,3 +41,12 @@ size_t utf8_sequence(struct span text)
 			return 0;
 	return lead->length;
 }
+
+uint32_t utf8_code_point(const uint8_t *sequence, size_t length)
+{
+	uint32_t code = length == 1 ? sequence[0] : sequence[0] & (0x7fu >> length);
+
+	for (size_t i = 1; i < length; i++)
+		code = code << 6 | (sequence[i] & 0x3f);
+	return code;
+}

@@ -7,6 +7,7 @@
 #define UTIL_UTF8_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/span.h"
 
@@ -14,5 +15,7 @@
 
 /* Bytes of the sequence at the start of text: 1 to 4, or 0 if there is no valid one. */
 size_t utf8_sequence(struct span text);
+/* What such a sequence stands for. */
+uint32_t utf8_code_point(const uint8_t *sequence, size_t length);
 
 #endif

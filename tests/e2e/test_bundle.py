@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from test_names import JIT, build_scenes, check_golden, compile_c, is_place, of_program, run
+from test_names import JIT, SOURCES, build_scenes, check_golden, compile_c, is_place, of_program, run
 
 
 def bundle(heapgauge, clean_env, *argv):
@@ -74,7 +74,7 @@ def test_source_is_taken_only_if_wanted(heapgauge, clean_env, scratch, record):
     done = record([program])
     near, far = b"lambdas(); // @1002.4 main", b"// Stacks whose functions and lines are known."
     for argv, found in (([], False), (["--sources", "2"], True)):
-        made = bundle(heapgauge, clean_env, done.path, *argv, "-o", scratch / "out.hg")
+        made = bundle(heapgauge, clean_env, done.path, *argv, "--source-folder", SOURCES, "-o", scratch / "out.hg")
         assert made.returncode == 0, made.stderr
         assert ("lines of source" in made.stderr) == found
         unpacked = unpack((scratch / "out.hg").read_bytes())

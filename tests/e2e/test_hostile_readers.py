@@ -3,13 +3,19 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import pytest
 
+from alone import preloaded
 from compiled import compile_c
+from running import compile_keeper, keeping
+from terminal import Terminal
+from test_bundle import unpack
 from test_names import JIT, SPLIT, build_scenes, dwz_together, run, strip_with_link
 
 ROOT = os.geteuid() == 0
@@ -200,3 +206,129 @@ def test_a_file_that_claims_anothers_build_id_does_not_name_it(stripped, scratch
         shutil.copy(scratch / "helper" / "program", scratch / "hostile" / "program")
     for name in ("hostile", "helper", "hostile"):
         assert owner_of(report_json(recordings[name], "sites")) == name
+
+
+# ---- H10: who is asked, what is taken, what a terminal gets ----
+
+# Answers every request for a snapshot with yes, in the name of somebody's collector.
+SQUATTER = """
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(b"\\0/tmp/heapgauge-process-" + sys.argv[1].encode())
+s.listen(8)
+print("ready", flush=True)
+while True:
+    c, _ = s.accept()
+    c.send(struct.pack("=8sQ", b"HGHELLO1", 1))
+    c.recv(200)
+"""
+
+
+@needs_root
+def test_a_stranger_is_not_asked_for_a_snapshot(scratch, build, heapgauge, clean_env):
+    """H10: it said yes, and root believed that there was a snapshot."""
+    with keeping([compile_keeper(scratch)], preloaded(build, clean_env)) as keeper:
+        squatter = subprocess.Popen(
+            as_stranger(sys.executable, "-c", SQUATTER, str(keeper.target)), stdout=subprocess.PIPE, text=True, cwd="/"
+        )
+        try:
+            assert squatter.stdout.readline() == "ready\n"
+            done = subprocess.run([heapgauge, "snap", str(keeper.target)], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+        finally:
+            squatter.kill()
+            squatter.wait()
+    assert done.returncode == 1
+    assert f"another user listens in place of the collector of process {keeper.target}" in done.stderr
+
+
+def test_source_is_taken_from_the_project_alone(scratch, heapgauge, clean_env, record):
+    """H10: debug information names any file that its author likes, and root can read them all."""
+    project, elsewhere = scratch / "project", scratch / "elsewhere"
+    for folder in (project / ".git", project / "src", project / "build", elsewhere):
+        folder.mkdir(parents=True)
+    secret = elsewhere / "secret.txt"
+    secret.write_text("".join(f"secret line {i}\n" for i in range(9)))
+    (project / "src" / "lines.c").write_text("".join(f"line of the project {i}\n" for i in range(9)))
+    (project / "src" / "link.c").symlink_to(secret)
+    source = "#include <stdlib.h>\nvoid *volatile p;\n"
+    for number, path in enumerate((secret, project / "src" / "lines.c", project / "src" / "link.c")):
+        source += f'__attribute__((noinline)) void take{number}(void) {{\n#line 4 "{path}"\np = malloc({number} + 70); }}\n'
+    source += "int main(void) { take0(); take1(); take2(); return 0; }\n"
+    done = record([compile_c(project / "build", "program", source)])
+
+    def taken(cwd, *options):
+        argv = [heapgauge, "bundle", done.path, "--sources", "1", "-o", scratch / "out.hg", *options]
+        bundled = subprocess.run(argv, cwd=cwd, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+        assert bundled.returncode == 0, bundled.stderr
+        inside = unpack((scratch / "out.hg").read_bytes())
+        found = b"line of the project 3" in inside, b"secret line 3" in inside
+        assert ("outside of the project" in bundled.stderr) == (not all(found))
+        return found
+
+    assert taken(project / "build") == (True, False)  # the repository around
+    assert taken(project / "src") == (True, False)
+    assert taken("/") == (False, False)
+    assert taken(elsewhere) == (False, True)  # no repository: the folder itself
+    assert taken("/", "--source-folder", project, "--source-folder", elsewhere) == (True, True)
+
+
+# Of everything that a terminal acts on: a title, a colour (C1 in UTF-8 and as a byte), an override of direction, a bell, a backspace.
+NASTY = "x\x1b]0;owned\x07\x9b31m\u202egnp.exe\u2066\x08"
+NASTY_BYTES = "x\x1b]0;owned\x07".encode() + b"\x9b32m" + "\x9b31m\u202egnp.exe\u2066\x08".encode()
+MEEK = """
+#include <stdio.h>
+#include <stdlib.h>
+void *volatile p;
+__attribute__((noinline)) void meek(void) { for (int i = 0; i < 100; i++) p = malloc(777); }
+int main(void) { meek(); puts("1"); fflush(stdout); getchar(); return 0; }
+"""
+ACTS = re.compile(rb"\x1b|[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xd8\x9c|(?<![\xc2-\xf4\x80-\xbf])[\x80-\xbf]")
+KINDLY = re.compile(rb"\x1b\[[0-9;]*[mK]|\r")  # colours and the progress line are our own
+
+
+@pytest.fixture
+def on_terminal(heapgauge, clean_env, scratch):
+    """on_terminal(*argv): the bytes that a terminal gets from the command; checked to be harmless."""
+
+    def run_there(*argv, status=(0,), **env):
+        there = Terminal([heapgauge, *argv], clean_env | {"TERM": "xterm", "PAGER": "cat", "LANG": "C.UTF-8"} | env, scratch, columns=200)
+        ended = there.end()
+        assert ended.returncode in status, ended.text
+        bad = ACTS.search(KINDLY.sub(b"", there.shown))
+        assert not bad, f"{argv}: {there.shown[max(0, bad.start() - 40) : bad.end() + 40]!r}"
+        return there.shown
+
+    return run_there
+
+
+def test_nothing_in_a_name_acts_on_the_terminal(scratch, build, record, clean_env, on_terminal, heapgauge):
+    """H10: names of programs, files, functions, tags and recordings, in every command and format."""
+    program = os.path.join(os.fsencode(scratch), NASTY_BYTES)
+    source = scratch / "nasty.c"
+    source.write_text(MEEK)
+    subprocess.run(["gcc", "-O1", "-w", source, "-o", scratch / "meek"], check=True, timeout=WAIT_SECONDS)
+    subprocess.run(["objcopy", "--redefine-sym", b"meek=" + NASTY_BYTES, scratch / "meek", program], check=True, timeout=WAIT_SECONDS)
+    recording = os.path.join(os.fsencode(scratch), NASTY_BYTES + b".hg")
+    subprocess.run([heapgauge, "record", "-q", "-o", recording, "--", program, NASTY], env=clean_env, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, check=True, timeout=WAIT_SECONDS)
+    for view in ("summary", "sites", "tree", "modules", "processes", "threads"):
+        for form in ("text", "json", "csv"):
+            assert b"owned" in on_terminal("report", recording, "--view", view, "--format", form) or view in ("threads", "summary")
+    assert b"?" in on_terminal("report", recording, "--view", "sites", LANG="C", LC_ALL="C")
+    on_terminal("diff", recording, recording)
+    on_terminal("export", recording, "--format", "folded", "-o", "-")
+    on_terminal("bundle", recording, "-o", recording + b"2")
+    on_terminal("merge", recording, recording + b"2", "-o", recording + b"3")
+    on_terminal("check", recording, "--max-peak", "1B", status=(1,))
+    on_terminal("doctor", program, status=(0, 1))
+    on_terminal("report", recording + b".gone", status=(1,))
+    on_terminal("report", NASTY, "--" + NASTY, status=(2,))
+    on_terminal(NASTY, status=(2,))
+    on_terminal("record", "-o", scratch / "again.hg", "--", "sh", "-c", 'exec "$0" </dev/null', program)
+    with keeping([program, NASTY], preloaded(build, clean_env)):
+        assert b"owned" in on_terminal("list")
+        top = Terminal([heapgauge, "top"], clean_env | {"TERM": "xterm", "LANG": "C.UTF-8"}, scratch, columns=200)
+        top.read_until(lambda: b"owned" in top.shown)
+        top.press(b"q")
+        top.end()
+        assert not re.search(rb"\x1b\]0;owned|\xc2[\x80-\x9f]|\xe2\x80\xae|\xe2\x81\xa6|(?<![\xc2-\xf4\x80-\xbf])[\x80-\xbf]", top.shown)

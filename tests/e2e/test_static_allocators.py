@@ -142,7 +142,7 @@ def test_record_says_before_and_after_what_it_cannot_see(archive, heapgauge, cle
     name = archive.name.removeprefix("lib").partition("malloc")[0] + "malloc"
     program = hold(scratch, archive, *FLAGS)
     said, path = summary_of(heapgauge, program, clean_env, scratch)
-    before = f"heapgauge: {name} is linked statically into {program}: what it hands out cannot be recorded.\n"
+    before = f"heapgauge: {name} is linked statically into {program}: what it hands out cannot be recorded. "
     assert said.startswith(before), said
     note = rf"  ! 1 process has an allocator linked in statically, which was not recorded: {name} in {re.escape(str(program))}"
     found = re.search(note + r", (\d+\.\d) % of its heap and anonymous memory is in no recorded block\n", said)

@@ -11,6 +11,8 @@
 #include "model/build.h"
 #include "model/bundle.h"
 #include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
 
 static int here_line;
 
@@ -75,7 +77,11 @@ static struct names *new_names(enum name_style style)
 static void names_and_source_come_back_from_the_file(void **state)
 {
 	char path[] = "/tmp/test_model_bundle.XXXXXX";
-	struct bundle_options options = { .source_lines = 1 };
+	AUTO_FREE char *folder = path_folder(__FILE__);
+	AUTO_FREE char *project = realpath(folder, NULL);
+	struct bundle_options options = { .source_lines = 1,
+					  .source_folders = (const char *[]){ project },
+					  .source_folder_count = 1 };
 	struct bundle_counts counts;
 	struct error error = ERROR_INIT;
 	struct names *names = new_names(NAMES_RAW);
