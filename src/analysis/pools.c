@@ -167,7 +167,7 @@ static bool fill_table(struct pools_view *v, size_t limit)
 		.row_count = shown,
 	};
 	return r->table.columns && values &&
-	       result_left_out(r, v->rows.count - shown, "pool", "pools");
+	       result_left_out(r, v->rows.count - shown, " more pool", " more pools");
 }
 
 static bool say(struct pools_view *v, const struct query *query)

@@ -196,7 +196,7 @@ static bool fill_table(struct snaps *s, size_t limit)
 		.row_count = shown,
 	};
 	return r->table.columns && r->table.values &&
-	       result_left_out(r, rows - shown, "snapshot", "snapshots");
+	       result_left_out(r, rows - shown, " more snapshot", " more snapshots");
 }
 
 static bool say(struct snaps *s)

@@ -175,13 +175,17 @@ static void say_where(const struct view_command *c, const struct server *server)
 	printf("%s%s\n", socket ? "http://localhost:8080" : "", serve_url(server));
 	fflush(stdout);
 	if (socket)
-		fprintf(stderr,
-			"heapgauge: that URL works where 'ssh -L 8080:%s THIS-MACHINE' runs\n",
-			socket);
+		cli_error("that URL works where 'ssh -L 8080:%s THIS-MACHINE' runs", socket);
 	else if (getenv("SSH_CONNECTION") && !c->serve.host)
 		fprintf(stderr,
 			"heapgauge: on the machine you sit at, first 'ssh -L %u:127.0.0.1:%u THIS-MACHINE'\n",
 			serve_port(server), serve_port(server));
+	if (serve_is_public(server))
+		cli_error(
+			"warning: other machines can reach port %u (--host %s); who sees the URL, also on its "
+			"way, as it is not encrypted, can read the recording and its source files. Without "
+			"--host only this machine can: 'ssh -L %u:127.0.0.1:%u THIS-MACHINE' leads there",
+			serve_port(server), c->serve.host, serve_port(server), serve_port(server));
 	fprintf(stderr, "heapgauge: Ctrl-C ends it\n");
 }
 

@@ -74,7 +74,8 @@ static inline uint32_t live_birth_code(uint64_t ms)
 }
 static inline uint64_t live_birth_ms(uint32_t code)
 {
-	unsigned e = code >> 20;
+	/* Large and sampled blocks have more bits for it than a code has, and a target may write anything there. */
+	unsigned e = (code & ((1u << LIVE_SMALL_BIRTH_BITS) - 1)) >> 20;
 	uint64_t m = code & ((1u << 20) - 1);
 	return e ? (m | 1u << 20) << (e - 1) : m;
 }

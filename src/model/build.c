@@ -185,11 +185,16 @@ static int take_health(struct profile_process *p, const struct process_row *row,
 
 	if (!notes)
 		return -1;
-	for (size_t i = 0; i < HEALTH_COUNT; i++)
-		if (row->health[i])
-			notes[count++] =
-				(struct profile_note){ health_rows[i].name, health_rows[i].text,
-						       row->health[i] };
+	for (size_t i = 0; i < HEALTH_COUNT; i++) {
+		uint64_t lost = row->health[i];
+
+		/* Each thread of a process that keeps its own clock counts the same gap. */
+		if (i == HEALTH_clock_stopped)
+			lost = MIN(lost, row->duration_ns / 1000000);
+		if (lost)
+			notes[count++] = (struct profile_note){ health_rows[i].name,
+								health_rows[i].text, lost };
+	}
 	p->health = (struct profile_notes){ notes, count };
 	return 0;
 }

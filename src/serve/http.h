@@ -14,6 +14,7 @@
 	FUNCTION(MHD_add_response_header)                                                          \
 	FUNCTION(MHD_create_response_from_buffer)                                                  \
 	FUNCTION(MHD_destroy_response)                                                             \
+	FUNCTION(MHD_get_connection_info)                                                          \
 	FUNCTION(MHD_get_connection_values)                                                        \
 	FUNCTION(MHD_http_unescape)                                                                \
 	FUNCTION(MHD_lookup_connection_value)                                                      \

@@ -26,20 +26,23 @@ static void free_addresses(struct addrinfo **list)
 		freeaddrinfo(*list);
 }
 
-static bool is_any(const struct sockaddr *address)
+static enum listen_reach reach_of(const struct sockaddr *address)
 {
-	static const struct in6_addr any6 = IN6ADDR_ANY_INIT;
-
 	if (address->sa_family == AF_INET) {
 		struct sockaddr_in in;
 
 		memcpy(&in, address, sizeof in);
-		return in.sin_addr.s_addr == INADDR_ANY;
+		if (in.sin_addr.s_addr == INADDR_ANY)
+			return LISTEN_ANY;
+		return ntohl(in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET ? LISTEN_HERE
+									 : LISTEN_OTHERS;
 	}
 	struct sockaddr_in6 in6;
 
 	memcpy(&in6, address, sizeof in6);
-	return memcmp(&in6.sin6_addr, &any6, sizeof any6) == 0;
+	if (IN6_IS_ADDR_UNSPECIFIED(&in6.sin6_addr))
+		return LISTEN_ANY;
+	return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) ? LISTEN_HERE : LISTEN_OTHERS;
 }
 
 static uint16_t port_of(int fd)
@@ -74,7 +77,7 @@ static int bind_tcp(const struct addrinfo *address, const char *host, uint16_t p
 	return TAKE_FD(fd);
 }
 
-int listen_tcp(const char *host, uint16_t port, uint16_t *ret_port, bool *ret_any_address,
+int listen_tcp(const char *host, uint16_t port, uint16_t *ret_port, enum listen_reach *ret_reach,
 	       struct error *error)
 {
 	const struct addrinfo wanted = { .ai_family = AF_UNSPEC,
@@ -94,7 +97,7 @@ int listen_tcp(const char *host, uint16_t port, uint16_t *ret_port, bool *ret_an
 	if (fd < 0)
 		return -1;
 	*ret_port = port_of(fd);
-	*ret_any_address = is_any(list->ai_addr);
+	*ret_reach = reach_of(list->ai_addr);
 	return fd;
 }
 

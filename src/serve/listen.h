@@ -8,8 +8,14 @@
 
 #include "util/error.h"
 
+enum listen_reach {
+	LISTEN_HERE,   /* this machine alone */
+	LISTEN_OTHERS, /* an address that others may reach */
+	LISTEN_ANY,    /* every address that this machine has */
+};
+
 /* Listens on the host's first address. Port 0: a free one. The descriptor, or -1 with the error set. */
-int listen_tcp(const char *host, uint16_t port, uint16_t *ret_port, bool *ret_any_address,
+int listen_tcp(const char *host, uint16_t port, uint16_t *ret_port, enum listen_reach *ret_reach,
 	       struct error *error);
 
 /* A Unix socket that only its owner may use. What an ended server left at the path is replaced; nothing else is. */

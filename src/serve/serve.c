@@ -19,12 +19,14 @@
 #include "serve/kept.h"
 #include "serve/listen.h"
 #include "serve/reply.h"
+#include "serve/strangers.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/vector.h"
 
 enum {
 	CONNECTIONS = 256,
+	STRANGERS = 64,		       /* of these, who have not shown the token or the cookie */
 	REQUEST_BYTES = 64 * 1024,     /* URL and headers */
 	SILENCE_SECONDS = 600,	       /* longer than any answer takes */
 	KEPT_BYTES = 256 * 1024 * 1024 /* of answers */
@@ -39,7 +41,9 @@ struct server {
 	void *context;
 	pthread_mutex_t handling; /* held while the handler runs */
 	struct kept_answers kept;
+	struct strangers strangers;
 	uint16_t port;
+	enum listen_reach reach;
 	char *host, *socket_path;
 	char *url, *url_once;
 };
@@ -220,6 +224,28 @@ static enum guard_verdict check(struct server *server, struct MHD_Connection *co
 			   });
 }
 
+static void note_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+			    enum MHD_ConnectionNotificationCode code)
+{
+	struct server *server = context;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*socket_context = strangers_enter(
+			&server->strangers,
+			http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+				->connect_fd);
+	else
+		strangers_leave(&server->strangers, *socket_context);
+}
+
+/* Who has passed the guard stays as long as it likes. */
+static void welcome(struct server *server, struct MHD_Connection *connection)
+{
+	strangers_know(&server->strangers,
+		       http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+			       ->socket_context);
+}
+
 static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *connection,
 				  const char *path, const param_vector *params)
 {
@@ -227,6 +253,7 @@ static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *
 
 	switch (check(server, connection, path)) {
 	case GUARD_ENTER:
+		welcome(server, connection);
 		return let_in(server, connection, params);
 	case GUARD_STRANGER:
 		return refuse(
@@ -239,7 +266,7 @@ static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *
 			"This server answers under its own name and to its own page only: open "
 			"the URL that 'heapgauge view' printed.");
 	case GUARD_PASS:
-		break;
+		welcome(server, connection);
 	}
 	if (!guard_secret(nonce))
 		return MHD_NO;
@@ -288,8 +315,7 @@ static char *url_of(const struct server *server, const char *token)
 	return buffer_take_string(&out);
 }
 
-static int open_socket(struct server *server, const struct serve_options *o, bool *ret_any,
-		       struct error *error)
+static int open_socket(struct server *server, const struct serve_options *o, struct error *error)
 {
 	const char *host = o->host ? o->host : "127.0.0.1";
 
@@ -298,10 +324,10 @@ static int open_socket(struct server *server, const struct serve_options *o, boo
 		return server->socket_path ? listen_unix(o->socket_path, error)
 					   : error_set(error, "out of memory");
 	}
-	int fd = listen_tcp(host, o->port, &server->port, ret_any, error);
+	int fd = listen_tcp(host, o->port, &server->port, &server->reach, error);
 
 	if (fd >= 0)
-		server->host = strdup(*ret_any ? "localhost" : host);
+		server->host = strdup(server->reach == LISTEN_ANY ? "localhost" : host);
 	return fd;
 }
 
@@ -313,8 +339,8 @@ static int start_daemon(struct server *server, int fd, struct error *error)
 		take_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
-		MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_CONNECTION, note_connection, server, MHD_OPTION_STRICT_FOR_CLIENT,
+		1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
 	if (server->daemon)
 		return 0;
 	close(fd);
@@ -324,7 +350,6 @@ static int start_daemon(struct server *server, int fd, struct error *error)
 struct server *serve_start(const struct serve_options *options, struct error *error)
 {
 	struct server *server = http_load(error) == 0 ? calloc(1, sizeof *server) : NULL;
-	bool any_address = false;
 
 	if (!http.MHD_start_daemon)
 		return NULL;
@@ -336,9 +361,10 @@ struct server *serve_start(const struct serve_options *options, struct error *er
 	server->context = options->context;
 	pthread_mutex_init(&server->handling, NULL);
 	kept_init(&server->kept, KEPT_BYTES);
-	int fd = open_socket(server, options, &any_address, error);
+	strangers_init(&server->strangers, STRANGERS);
+	int fd = open_socket(server, options, error);
 
-	if (fd >= 0 && !guard_init(&server->guard, server->host, any_address)) {
+	if (fd >= 0 && !guard_init(&server->guard, server->host, server->reach == LISTEN_ANY)) {
 		close(fd);
 		fd = error_set(error, "there are no random numbers to make a token of");
 	}
@@ -362,6 +388,7 @@ void serve_stop(struct server *server)
 	if (server->daemon && server->socket_path)
 		unlink(server->socket_path);
 	kept_release(&server->kept);
+	strangers_release(&server->strangers);
 	pthread_mutex_destroy(&server->handling);
 	free(server->socket_path);
 	free(server->host);
@@ -383,4 +410,9 @@ const char *serve_url_once(const struct server *server)
 uint16_t serve_port(const struct server *server)
 {
 	return server->port;
+}
+
+bool serve_is_public(const struct server *server)
+{
+	return server->reach != LISTEN_HERE;
 }

@@ -64,5 +64,7 @@ const char *serve_url(const struct server *server);
 const char *serve_url_once(const struct server *server);
 /* Where TCP listens; 0: a socket. */
 uint16_t serve_port(const struct server *server);
+/* Whether other machines can reach it. */
+bool serve_is_public(const struct server *server);
 
 #endif

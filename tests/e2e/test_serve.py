@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import gzip
+import http.client
 import json
 import os
 import random
@@ -189,6 +190,43 @@ def test_only_this_machine_can_reach_it(server):
     assert where == {"0100007F"}
     listening = [line.split() for line in open("/proc/net/tcp6").read().splitlines()[1:]]
     assert not [words for words in listening if words[3] == "0A" and int(words[1].split(":")[1], 16) == server.port]
+
+
+def test_a_host_that_others_can_reach_is_warned_of(start):
+    """H12: the URL was printed as for any other."""
+    status, said = start("run.hg", "--no-open", "--host", "0.0.0.0").end()
+    assert status == 0 and re.search(r"warning: other machines can reach port \d+ \(--host 0\.0\.0\.0\)", said), said
+    assert "warning" not in start("run.hg", "--no-open", "--host", "127.0.0.2").end()[1]
+
+
+def test_connections_that_only_drip_keep_nobody_out(start):
+    """H12: 256 of them were all that there may be, and each byte kept them alive."""
+    view = start("run.hg", "--no-open")
+    view.enter()
+    held = http.client.HTTPConnection(view.host, view.port, timeout=SECONDS)  # a browser that was there before
+    held.request("GET", "/api/about", headers={"Cookie": view.cookie})
+    assert held.getresponse().read()
+    drips = []
+    try:
+        for _ in range(400):
+            one = socket.create_connection((view.host, view.port), timeout=SECONDS)
+            one.sendall(b"GET / HT")
+            drips.append(one)
+        sent = 0
+        for one in drips:
+            try:
+                one.sendall(b"T")
+                sent += 1
+            except ConnectionError:
+                pass  # sent away
+        assert sent > 0
+        assert view.get("/api/about").status == 200
+        held.request("GET", "/api/about", headers={"Cookie": view.cookie})
+        assert held.getresponse().status == 200
+    finally:
+        for one in drips:
+            one.close()
+        held.close()
 
 
 def test_a_host_that_was_asked_for_is_known_by_its_name(start):

@@ -2,6 +2,7 @@
 """Moments that have a name: asked for by the program, by a person, or by a condition."""
 
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -82,6 +83,13 @@ def test_a_name_that_is_not_there_is_said(scratch, record, heapgauge):
     run = record([compile_c(scratch, "trail", MEMTRAIL, f"-I{INCLUDE}")])
     done = subprocess.run([heapgauge, "report", run.path, "--at", "snap:nowhere"], capture_output=True, text=True, check=False)
     assert done.returncode != 0 and "no snapshot 'nowhere'" in done.stderr
+
+
+def test_what_the_limit_leaves_out_is_counted_in_words(scratch, record, heapgauge):
+    """H12: "79snapshots"."""
+    run = record([compile_c(scratch, "trail", MEMTRAIL, f"-I{INCLUDE}")])
+    done = subprocess.run([heapgauge, "report", run.path, "--view", "snapshots", "--limit", "1"], capture_output=True, text=True, check=True)
+    assert re.search(r"^  \.\.\. \d+ more snapshots", done.stdout, re.M), done.stdout
 
 
 THREADS = """

@@ -139,6 +139,9 @@ static void a_birth_is_exact_for_17_minutes_and_within_two_millionths_later(void
 		last = code;
 	}
 	assert_int_equal(live_birth_code(UINT64_MAX), (1u << LIVE_SMALL_BIRTH_BITS) - 1);
+	/* H12: a hostile one is no shift by more than there are bits. */
+	assert_int_equal(live_birth_ms(UINT32_MAX),
+			 live_birth_ms((1u << LIVE_SMALL_BIRTH_BITS) - 1));
 }
 
 static void a_size_bucket_begins_at_its_floor(void **state)

@@ -344,9 +344,31 @@ static void file_that_is_no_recording_is_an_error(void **state)
 	assert_non_null(strstr(error.message, "/no/such/file.hg"));
 }
 
+/* H12: "3,913,450 ms without a tick" of a run of 7 s. */
+static void a_clock_stands_still_no_longer_than_the_process_runs(void **state)
+{
+	struct recording made = made_recording(1);
+
+	(void)state;
+	made.processes[0].process.health[HEALTH_clock_stopped] = 3913450;
+	struct profile *profile = profile_new(&made, NULL);
+	const struct profile_process *p = &profile->processes[0];
+	size_t found = 0;
+
+	for (size_t i = 0; i < p->health.count; i++) {
+		if (strcmp(p->health.at[i].name, "clock_stopped") != 0)
+			continue;
+		assert_int_equal(p->health.at[i].count, p->duration_ns / 1000000);
+		found++;
+	}
+	assert_int_equal(found, 1);
+	profile_free(profile);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_clock_stands_still_no_longer_than_the_process_runs),
 		cmocka_unit_test(totals_are_taken_over),
 		cmocka_unit_test(site_is_the_sum_of_its_cells),
 		cmocka_unit_test(distributions_of_cells_are_merged),
