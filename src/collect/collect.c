@@ -428,6 +428,7 @@ static int finish(struct collector *c, struct error *error)
 		return error_set(error, "no memory left");
 	if (collector_write(c, path, error) < 0)
 		return -1;
+	encoder_drop_kept(c->encoder);
 	c->result->path = TAKE(path);
 	return 0;
 }
@@ -522,6 +523,10 @@ static int run(struct collector *c, struct launch_signals *saved, struct error *
 	}
 	lift_limits();
 	begin_dumps(c);
+	AUTO_FREE char *path = output_path(c->options, c->child);
+
+	if (path)
+		encoder_keep(c->encoder, path);
 	run_loop(c);
 	dumps_free(TAKE(c->dumps));
 	c->end_ns = collector_now();

@@ -43,24 +43,27 @@ static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
 	return 0;
 }
 
-/* How much of [from, from + bytes) is a hole; that is zero, and takes no memory here either. */
-static uint64_t hole_at(int fd, uint64_t from, uint64_t bytes)
+/* How much of [from, from + bytes) there is before the next data, or the next hole: SEEK_DATA, SEEK_HOLE. */
+static uint64_t until(int fd, uint64_t from, uint64_t bytes, int what)
 {
-	off_t data = lseek(fd, (off_t)from, SEEK_DATA);
+	off_t at = lseek(fd, (off_t)from, what);
 
-	if (data < 0)
-		return errno == ENXIO ? bytes : 0;
-	return MIN((uint64_t)data - from, bytes);
+	if (at < 0) /* there is no more data, or the kernel does not tell */
+		return what == SEEK_HOLE || errno == ENXIO ? bytes : 0;
+	return MIN((uint64_t)at - from, bytes);
 }
 
-/* Not mapped: its owner may make it shorter, which would be a signal here. */
+/* Not mapped: its owner may make it shorter, which would be a signal here. Holes are zero, and take no memory here either. */
 static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes)
 {
-	for (uint64_t done = 0; done < bytes;) {
-		done += hole_at(fd, from + done, bytes - done);
+	for (uint64_t done = 0, data = 0; done < bytes;) {
+		if (data == 0) {
+			done += until(fd, from + done, bytes - done, SEEK_DATA);
+			data = until(fd, from + done, bytes - done, SEEK_HOLE);
+		}
 		if (done == bytes)
 			return 0;
-		ssize_t got = pread(fd, (char *)to + done, MIN(bytes - done, COPY_BYTES),
+		ssize_t got = pread(fd, (char *)to + done, MIN(data, COPY_BYTES),
 				    (off_t)(from + done));
 
 		if (got < 0 && errno == EINTR)
@@ -68,6 +71,7 @@ static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes)
 		if (got <= 0)
 			return got < 0 ? errno : ENODATA;
 		done += (uint64_t)got;
+		data -= (uint64_t)got;
 	}
 	return 0;
 }
@@ -273,14 +277,15 @@ static int open_file(struct copied *c, const struct recorded *recorded)
 static int look_at_head(struct copied *c, const struct recorded *recorded, uint64_t *ret_bytes,
 			struct error *error)
 {
+	const uint64_t front = offsetof(struct live_header, top);
 	AUTO_FREE struct live_header *head =
 		aligned_alloc(_Alignof(struct live_header), sizeof *head);
-	int number = head ? copy(c, 0, head, sizeof *head) : ENOMEM;
+	int number = head ? copy(c, 0, memset(head, 0, front), front) : ENOMEM;
 	struct stat st;
 
 	if ((number == EPERM || number == EACCES || number == ENOSYS) && recorded &&
 	    open_file(c, recorded) >= 0)
-		number = copy(c, 0, head, sizeof *head);
+		number = copy(c, 0, head, front);
 	if (number != 0)
 		return failed(c, number, error);
 	if (live_header_check(head, head->total_bytes) || head->total_bytes > TOTAL_MAX)

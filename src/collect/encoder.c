@@ -8,9 +8,12 @@
  */
 #include "collect/encoder.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "collect/linked_in.h"
@@ -25,6 +28,10 @@ struct encoder {
 	struct linked_in linked_in;
 	struct encoder_sums sums;
 	struct error error; /* the first */
+	char *kept_path;    /* NULL = nothing is kept */
+	int kept_fd;
+	size_t kept_bytes;
+	bool keeps_no_more; /* atomic: the loop says so */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -74,6 +81,29 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 	return 0;
 }
 
+/* What has come since. Without room for it there is nothing to keep. */
+static void keep(struct encoder *encoder)
+{
+	size_t length;
+	const char *bytes = recording_writer_bytes(encoder->writer, &length);
+
+	if (!encoder->kept_path || __atomic_load_n(&encoder->keeps_no_more, __ATOMIC_RELAXED))
+		return;
+	if (encoder->kept_fd < 0) {
+		(void)unlink(encoder->kept_path); /* of another run that was killed */
+		encoder->kept_fd = open(encoder->kept_path,
+					O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	}
+	while (encoder->kept_fd >= 0 && encoder->kept_bytes < length) {
+		ssize_t put = pwrite(encoder->kept_fd, bytes + encoder->kept_bytes,
+				     length - encoder->kept_bytes, (off_t)encoder->kept_bytes);
+
+		if (put <= 0)
+			return;
+		encoder->kept_bytes += (size_t)put;
+	}
+}
+
 static void do_job(void *context, const struct worker_job *job)
 {
 	struct encoder *encoder = context;
@@ -81,7 +111,27 @@ static void do_job(void *context, const struct worker_job *job)
 
 	if (encode(encoder, job, &error) < 0 && encoder->sums.lost++ == 0)
 		encoder->error = error;
+	else
+		keep(encoder);
+	/* After it was kept: a profile in a file goes with its target. */
 	target_free(job->target);
+}
+
+void encoder_keep(struct encoder *encoder, const char *path)
+{
+	if (asprintf(&encoder->kept_path, "%s.unfinished", path) < 0)
+		encoder->kept_path = NULL;
+}
+
+void encoder_keep_no_more(struct encoder *encoder)
+{
+	__atomic_store_n(&encoder->keeps_no_more, true, __ATOMIC_RELAXED);
+}
+
+void encoder_drop_kept(struct encoder *encoder)
+{
+	if (encoder->kept_fd >= 0)
+		(void)unlink(encoder->kept_path);
 }
 
 struct encoder *encoder_new(uint64_t run_start_ns)
@@ -90,6 +140,7 @@ struct encoder *encoder_new(uint64_t run_start_ns)
 
 	if (!encoder)
 		return NULL;
+	encoder->kept_fd = -1;
 	encoder->writer = recording_writer_new();
 	encoder->worker = worker_new(do_job, encoder);
 	if (!encoder->writer || !encoder->worker) {
@@ -135,5 +186,8 @@ void encoder_free(struct encoder *encoder)
 	worker_free(encoder->worker);
 	recording_writer_free(encoder->writer);
 	linked_in_release(&encoder->linked_in);
+	if (encoder->kept_fd >= 0)
+		close(encoder->kept_fd);
+	free(encoder->kept_path);
 	free(encoder);
 }

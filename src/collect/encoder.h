@@ -27,6 +27,14 @@ uint64_t encoder_real_offset(const struct encoder *encoder);
 /* Takes the target, which the caller does not touch again. One that lives on ends, for the recording, at now_ns. */
 void encoder_give(struct encoder *encoder, struct target *target, uint64_t now_ns);
 
+/* What is encoded while the run goes on is also kept in a file of this name, so that it is there should we be killed: a recording
+ * without its end. Before anything is given. */
+void encoder_keep(struct encoder *encoder, const char *path);
+/* The run is about to end: no more is kept. */
+void encoder_keep_no_more(struct encoder *encoder);
+/* The recording is written: what was kept goes. After encoder_finish. */
+void encoder_drop_kept(struct encoder *encoder);
+
 /* Waits for everything that was given. The error is set if something was lost. */
 struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error);
 

@@ -255,6 +255,12 @@ int recording_writer_add(struct recording_writer *writer, const struct process_r
 	return writer->out.failed ? fail(error, "no memory left for the recording") : 0;
 }
 
+const void *recording_writer_bytes(const struct recording_writer *writer, size_t *ret_length)
+{
+	*ret_length = writer->out.failed ? 0 : writer->out.size;
+	return writer->out.data;
+}
+
 int recording_writer_finish(struct recording_writer *writer, const struct run_row *run,
 			    void **ret_bytes, size_t *ret_length, struct format_error *error)
 {

@@ -40,6 +40,8 @@ struct recording_writer *recording_writer_new(void);
 void recording_writer_free(struct recording_writer *writer);
 int recording_writer_add(struct recording_writer *writer, const struct process_rows *rows,
 			 struct format_error *error);
+/* What was written so far, which is a recording without its end; valid until the next call. */
+const void *recording_writer_bytes(const struct recording_writer *writer, size_t *ret_length);
 int recording_writer_finish(struct recording_writer *writer, const struct run_row *run,
 			    void **ret_bytes, size_t *ret_length, struct format_error *error);
 #endif

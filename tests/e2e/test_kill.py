@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from compiled import compile_c, wait_for
+
 MOMENTS = 50 if os.environ.get("HEAPGAUGE_LONG") == "1" else 20
 WAIT_SECONDS = 60
 
@@ -136,3 +138,65 @@ def test_a_stopped_collector_blocks_nobody_and_loses_nothing(
     assert stopped_ms - 100 < process["health"]["clock_stopped"] < stopped_ms + 1000
     done = subprocess.run([heapgauge, "report", path], capture_output=True, text=True, check=True)
     assert re.search(r"^  ! [\d,]+ ms without a tick of the clock", done.stdout, re.M), done.stdout
+
+
+STARTS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	void *volatile p = malloc(10);
+	for (int i = 0; i < 5; i++) {
+		if (fork() == 0) {
+			for (int j = 0; j < 100; j++) p = malloc(50);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	for (int j = 0; j < 700; j++) p = malloc(50);
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	char byte;
+	return read(0, &byte, 1) != 0;
+}
+"""
+
+
+def test_a_killed_collector_leaves_who_had_ended_and_the_others_can_be_saved(heapgauge, clean_env, scratch, report_json):
+    """C13: SIGKILL of the collector. Its unfinished recording holds the processes that had ended; one that lives is saved by a
+    second recording, and goes on as if nothing had happened."""
+    program, path = compile_c(scratch, "starts", STARTS), scratch / "run.hg"
+    run = subprocess.Popen(
+        [heapgauge, "record", "-q", "-o", path, "--", program],
+        env=clean_env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )
+    try:
+        pid = int(run.stdout.readline())
+        unfinished = scratch / "run.hg.unfinished"
+
+        def ended():
+            return unfinished.exists() and len(report_json(unfinished)["processes"]) == 5
+
+        wait_for(ended, "the five children in the unfinished recording")
+        run.kill()
+        assert run.wait(timeout=WAIT_SECONDS) == -signal.SIGKILL
+        assert [p["calls"] for p in report_json(unfinished)["processes"]] == [100] * 5
+        assert not path.exists()
+        second = subprocess.Popen([heapgauge, "record", "-q", "--pid", str(pid), "-o", scratch / "second.hg"], env=clean_env)
+        links = pathlib.Path(f"/proc/{second.pid}/fd")
+        wait_for(lambda: f"/proc/{pid}/mem" in map(os.readlink, links.iterdir()), "the second recording")
+        run.stdin.close()
+        assert second.wait(timeout=WAIT_SECONDS) == 0
+        (saved,) = report_json(scratch / "second.hg")["processes"]
+        assert saved["calls"] >= 701
+    finally:
+        run.kill()
+        run.wait(timeout=WAIT_SECONDS)
+
+
+def test_a_recording_that_ends_leaves_nothing_unfinished(record, scratch):
+    run = record([compile_c(scratch, "starts", STARTS)])
+    assert run.returncode == 0
+    assert not list(scratch.glob("*.unfinished"))
