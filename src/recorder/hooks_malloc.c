@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "recorder/hook.h"
+#include "recorder/lookup.h"
 #include "recorder/sampled.h"
 
 /* New in C23: headers before glibc 2.43 do not declare them. */
@@ -104,8 +105,10 @@ EXPORT void cfree(void *block)
 /* Where nobody else defines a sized free: only a weak reference leads here, and means whatever free it would call. */
 COLD static void free_of_program(void *block)
 {
-	if (next.other_free != NULL)
-		next.other_free(block);
+	void (*other)(void *) = (void (*)(void *))lookup_before("free");
+
+	if (other != NULL)
+		other(block);
 	else
 		free_seen(block);
 }

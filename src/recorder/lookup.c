@@ -212,12 +212,13 @@ bool lookup_was_there_at_start(const struct link_map *map)
 	return last == map;
 }
 
-static void *find_from(const struct link_map *map, const char *name)
+/* Up to `end`, which is not searched; NULL: all. */
+static void *find_between(const struct link_map *map, const struct link_map *end, const char *name)
 {
 	uintptr_t vdso = getauxval(AT_SYSINFO_EHDR); /* in the list, but not searched */
 	const Elf64_Sym *symbol = NULL;
 
-	for (; map != NULL; map = map->l_next) {
+	for (; map != end; map = map->l_next) {
 		if ((vdso == 0 || map->l_addr != vdso) && (symbol = lookup_in(map, name)) != NULL)
 			break;
 	}
@@ -233,14 +234,19 @@ static void *find_from(const struct link_map *map, const char *name)
 
 void *lookup_first(const char *name)
 {
-	return find_from(_r_debug.r_map, name);
+	return find_between(_r_debug.r_map, NULL, name);
+}
+
+void *lookup_before(const char *name)
+{
+	return find_between(_r_debug.r_map, own_map(), name);
 }
 
 void *lookup_next(const char *name)
 {
 	const struct link_map *own = own_map();
 
-	return own != NULL ? find_from(own->l_next, name) : NULL;
+	return own != NULL ? find_between(own->l_next, NULL, name) : NULL;
 }
 
 void *lookup_vdso(const char *name)

@@ -11,6 +11,9 @@
 /* The first definition in the order of search; NULL: none. */
 void *lookup_first(const char *name);
 
+/* The same among the objects before ours, which are there for good: at any time. */
+void *lookup_before(const char *name);
+
 /* The first one behind ours: what RTLD_NEXT means. */
 void *lookup_next(const char *name);
 

@@ -34,14 +34,16 @@ static void check_usable(struct next *found)
 		found->usable = NULL; /* the operators hand out its blocks */
 }
 
-/* The executable's may be ours, or that of a recorder which leaves the work to us. */
-static void *lookup_before(const char *name)
+/* An executable with a recorder linked in leaves the work to us. */
+static void look_before(struct next *found)
 {
-	void *first = lookup_first(name);
-	bool is_ours = modules_same(first, (void *)next_find) ||
-		       modules_same(first, lookup_first("confstr"));
-
-	return is_ours || first == lookup_next(name) ? NULL : first;
+	found->other_malloc = lookup_before("malloc");
+	found->other_realloc = lookup_before("realloc");
+	if ((found->other_malloc != NULL || found->other_realloc != NULL) &&
+	    lookup_before("confstr") != NULL) {
+		found->other_malloc = NULL;
+		found->other_realloc = NULL;
+	}
 }
 
 static void look_up(struct next *found)
@@ -78,10 +80,7 @@ static void look_up(struct next *found)
 	found->mlockall = lookup_next("mlockall");
 	found->setrlimit = lookup_next("setrlimit");
 	found->prlimit = lookup_next("prlimit");
-	found->other_malloc = lookup_before("malloc");
-	found->other_realloc = lookup_before("realloc");
-	found->other_aligned_alloc = lookup_before("aligned_alloc");
-	found->other_free = lookup_before("free");
+	look_before(found);
 	check_usable(found);
 }
 

@@ -31,8 +31,6 @@ struct next {
 	 * NULL: ours. */
 	void *(*other_malloc)(size_t);
 	void *(*other_realloc)(void *, size_t);
-	void *(*other_aligned_alloc)(size_t, size_t);
-	void (*other_free)(void *);
 	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
 	bool usable_in_header; /* it is the word before the block, as in glibc, unless USABLE_FLAGS are set there */
 	size_t (*malloc_usable_size)(void *);

@@ -23,25 +23,24 @@ bool operator_of_allocator[OPERATORS];
 
 static void *plain_new(uintptr_t size, UNUSED uintptr_t b, UNUSED uintptr_t c)
 {
-	const struct next *n = next_found();
+	void *(*other)(size_t) = next_found()->other_malloc;
 
-	return (n->other_malloc != NULL ? n->other_malloc : n->malloc)(size ? size : 1);
+	return (other != NULL ? other : next.malloc)(size ? size : 1);
 }
 
 static void *plain_aligned_new(uintptr_t size, uintptr_t alignment, UNUSED uintptr_t c)
 {
-	const struct next *n = next_found();
-	uintptr_t bytes = (size + alignment - 1) & -alignment;
+	void *(*other)(size_t, size_t) = (void *(*)(size_t, size_t))lookup_before("aligned_alloc");
 
-	return (n->other_aligned_alloc != NULL ? n->other_aligned_alloc
-					       : n->aligned_alloc)(alignment, bytes);
+	return (other != NULL ? other : next_found()->aligned_alloc)(
+		alignment, (size + alignment - 1) & -alignment);
 }
 
 static void *plain_delete(uintptr_t block, UNUSED uintptr_t b, UNUSED uintptr_t c)
 {
-	const struct next *n = next_found();
+	void (*other)(void *) = (void (*)(void *))lookup_before("free");
 
-	(n->other_free != NULL ? n->other_free : n->free)((void *)block);
+	(other != NULL ? other : next_found()->free)((void *)block);
 	return NULL;
 }
 
