@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 from terminal import Terminal
 
 SOURCE = "#include <stdlib.h>\nint main(void) { void *volatile p = malloc(99); free(p); return 0; }\n"
@@ -244,12 +244,14 @@ def test_an_allocator_that_comes_as_a_library(doctor, scratch, calls_of):
     assert calls_of(program) >= 1  # and what libstdc++ takes at its start
 
 
-def test_go(doctor):
-    """Its own command is a Go program."""
-    program = shutil.which("go")
-    if not program:
+def test_go(doctor, scratch):
+    """Without cgo a Go program is statically linked."""
+    if not shutil.which("go"):
         pytest.skip("go is not here")
-    status, lines, _ = doctor(os.path.realpath(program))
+    (scratch / "hello.go").write_text('package main\n\nfunc main() { println("hello") }\n')
+    env = os.environ | {"CGO_ENABLED": "0"}
+    subprocess.run(["go", "build", "-o", "hello", "hello.go"], cwd=scratch, env=env, check=True, timeout=WAIT_SECONDS)
+    status, lines, _ = doctor("./hello")
     assert "Go" in lines["language"]["found"]
     assert status == 1 and "statically linked" in lines["recorder"]["found"]
 

@@ -296,7 +296,8 @@ def test_pressure_of_a_control_group(how, watch, limited, report_json, scratch):
         while float(re.search(r"some avg10=([\d.]+)", pressure.read_text())[1]) <= 1 and time.monotonic() < deadline:
             run.do("t 128")
         run.hears("run.1.hg")
-    assert names_of(report_json, run.path) == ["pressure>1%"]
+    # The average may fall below 1 % and rise again.
+    assert set(names_of(report_json, run.path)) == {"pressure>1%"}
 
 
 @as_root
