@@ -17,7 +17,7 @@ import traceback
 import pytest
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
-LIMIT_SECONDS = float(os.environ.get("HEAPGAUGE_TEST_SECONDS", 3600 if LONG else 600))
+LIMIT_SECONDS = float(os.environ.get("HEAPGAUGE_TEST_SECONDS", 7200 if LONG else 1800))
 AGAIN_SECONDS = 5  # between attempts to end a phase: its way out may wait too
 EXIT_SECONDS = 60  # for threads that tests left running
 IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}  # subprocess restores these
