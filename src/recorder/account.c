@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rare parts of accounting: the process' total and its peak, distributions, reallocs.
  *
- * Owns: head->peak (under peak_lock once it is shared), the slots' limits, and the pool. peak.total_bytes is the sum of
- * what the slots have told. With several slots:
+ * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have told. With several
+ * slots:
  *
  * - While rising each slot stays within a batch of what it has told, so the total is right within a batch for each.
  * - Else a slot may fall as it likes, and rise to its ceiling; the ceilings are such that if all slots were there, the
  *   total would exceed the peak by a batch for each at most. A slot that comes to its ceiling brings what all others
  *   hold up to date, and either there is a new peak, or there is room below it to be shared out anew.
  * - Where there are so many slots that asking all would take long, all stay within a batch at all times.
+ *
+ * Nobody waits: with hundreds of threads this is where nearly every operation comes. Telling is atomic (told, total, peak and
+ * state, each by itself); asking all is one slot's at a time, and who finds another at it tells for itself alone. The
+ * lock is waited for by a new slot, and in the serial mode. Few slots begin to rise under the lock, because then all limits
+ * have to follow; any slot may end it.
  *
  * Other slots' counters are read while they run: what an operation in progress does may be seen late. */
 #include "recorder/account.h"
@@ -21,11 +26,12 @@ enum {
 	BATCH_MAX = 64 * 1024,
 	PEAK_SHARE = 512, /* all batches together are this part of the peak */
 	SLOTS_FEW = 64,
+	TRIES = 4,
 };
 
 bool account_serial;
 static struct lock peak_lock;
-static struct slot *slots; /* all of them; under the lock */
+static struct slot *slots; /* all of them; they only become more */
 static uint32_t slot_count;
 
 void account_reset(void)
@@ -47,91 +53,208 @@ static void set_limits(struct slot *slot, int64_t floor, int64_t ceiling)
 	__atomic_store_n(&slot->ceiling, ceiling, __ATOMIC_RELAXED);
 }
 
-static void new_peak(struct live_peak *peak, int64_t bytes)
+/* ---- several slots ---- */
+
+static bool are_many(void)
 {
-	peak->peak_bytes = bytes;
-	peak->peak_ms = clock_ms();
-	if (!(peak->state & 1))
-		__atomic_store_n(&peak->state, peak->state | 1, __ATOMIC_RELAXED);
+	return __atomic_load_n(&slot_count, __ATOMIC_RELAXED) > SLOTS_FEW;
 }
 
+static bool is_rising(const struct live_peak *peak)
+{
+	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
+}
+
+/* What the slot has told becomes `live`. */
+static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
+{
+	int64_t told = __atomic_exchange_n(&slot->told, live, __ATOMIC_RELAXED);
+
+	if (live != told)
+		__atomic_fetch_add(&peak->total_bytes, live - told, __ATOMIC_RELAXED);
+}
+
+static void tell(struct live_peak *peak, struct slot *slot)
+{
+	tell_as(peak, slot, account_live(slot->live));
+}
+
+/* Whether what the slot has not told yet makes a new maximum. */
+static bool would_be_peak(const struct live_peak *peak, const struct slot *slot)
+{
+	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) + account_live(slot->live) -
+		       __atomic_load_n(&slot->told, __ATOMIC_RELAXED) >
+	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+}
+
+static bool is_new_peak(const struct live_peak *peak)
+{
+	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) >
+	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+}
+
+/* Raises the maximum to the total of now: one from a moment ago would not be what the records hold. True: there is a new one. */
+static bool raise_peak(struct live_peak *peak)
+{
+	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
+	int64_t most = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+
+	do
+		if (total <= most)
+			return false;
+	while (!__atomic_compare_exchange_n(&peak->peak_bytes, &most, total, true, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED));
+	__atomic_store_n(&peak->peak_ms, clock_ms(), __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Begins to rise if the total is above the maximum. State before maximum: a slot that shrinks in between finds either the
+ * new maximum still to be noted, and notes it, or the process rising. */
+static void rise(struct live_peak *peak)
+{
+	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+
+	while (is_new_peak(peak) && !(state & 1) &&
+	       !__atomic_compare_exchange_n(&peak->state, &state, state | 1, true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	raise_peak(peak);
+}
+
+/* A slot is about to shrink: what all hold now is the peak if the process is rising, or if this is a new maximum. Then an
+ * epoch begins. */
 static void end_rising(struct live_peak *peak)
 {
-	if (peak->state & 1)
-		__atomic_store_n(&peak->state, peak->state + 1, __ATOMIC_RELAXED);
+	bool at_peak = raise_peak(peak);
+	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+
+	while ((state & 1 || at_peak) &&
+	       !__atomic_compare_exchange_n(&peak->state, &state, (state | 1) + 1, true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
 }
 
 /* How far a slot may be from what it has told: a small share of the peak. */
 static int64_t set_batch(struct live_peak *peak)
 {
-	uint64_t batch = (uint64_t)peak->peak_bytes / ((uint64_t)PEAK_SHARE * slot_count);
+	uint64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
+	uint64_t most = (uint64_t)__atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+	uint64_t batch = most / (PEAK_SHARE * count);
 
 	batch = account_serial ? 0 : MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
-	peak->batch_bytes = batch;
 	/* When the peak is reached, and when the epoch begins. */
-	peak->bound_bytes = 2 * (uint64_t)slot_count * batch;
+	uint64_t bound = 2 * count * batch;
+
+	if (__atomic_load_n(&peak->bound_bytes, __ATOMIC_RELAXED) != bound) {
+		__atomic_store_n(&peak->batch_bytes, batch, __ATOMIC_RELAXED);
+		__atomic_store_n(&peak->bound_bytes, bound, __ATOMIC_RELAXED);
+	}
 	return (int64_t)batch;
 }
 
-static void tell(struct live_peak *peak, struct slot *slot)
+/* The slot stays within a batch of what it has told; `falls`: unless the process is not rising, and it may. */
+static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
 {
-	int64_t live = account_live(slot->live);
+	int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED), batch = set_batch(peak);
 
-	peak->total_bytes += live - slot->told;
-	slot->told = live;
+	set_limits(slot, falls ? INT64_MIN : told - batch, told + batch);
 }
 
 /* Brings every slot up to date, and shares the room below the peak out: a quarter for who asks, since one that grows will
- * go on. */
+ * go on. Under the lock. */
 static void gather(struct live_peak *peak, struct slot *asking)
 {
-	for (struct slot *slot = slots; slot != NULL; slot = slot->next)
+	struct slot *all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+
+	for (struct slot *slot = all; slot != NULL; slot = slot->next)
 		tell(peak, slot);
-	if (peak->total_bytes > peak->peak_bytes)
-		new_peak(peak, peak->total_bytes);
-	int64_t batch = set_batch(peak), room = peak->peak_bytes - peak->total_bytes;
-	bool closely = peak->state & 1 || slot_count > SLOTS_FEW;
+	rise(peak);
+	int64_t batch = set_batch(peak);
+	int64_t room = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED) -
+		       __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
+	int64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
+	bool closely = are_many() || is_rising(peak) || room < 0;
 
-	for (struct slot *slot = slots; slot != NULL; slot = slot->next) {
-		int64_t share = slot == asking ? room / 4 : room * 3 / 4 / (int64_t)slot_count;
+	for (struct slot *slot = all; slot != NULL; slot = slot->next) {
+		int64_t share = slot == asking ? room / 4 : room * 3 / 4 / count;
+		int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
 
-		set_limits(slot, closely ? slot->told - batch : INT64_MIN,
-			   slot->told + batch + (closely ? 0 : share));
+		set_limits(slot, closely ? told - batch : INT64_MIN,
+			   told + batch + (closely ? 0 : share));
 	}
 }
 
-/* A slot that stays within a batch of what it has told. */
-static void tell_closely(struct live_peak *peak, struct slot *slot)
+static void above_shared(struct live_peak *peak, struct slot *slot)
 {
 	tell(peak, slot);
-	if (peak->total_bytes > peak->peak_bytes)
-		new_peak(peak, peak->total_bytes);
-	int64_t batch = set_batch(peak);
-
-	set_limits(slot, slot->told - batch, slot->told + batch);
+	if (are_many()) {
+		rise(peak);
+		stay_close(peak, slot, false);
+	} else if (is_rising(peak)) {
+		raise_peak(peak);
+		stay_close(peak, slot, false);
+	} else if (lock_try(&peak_lock, slot->id)) {
+		gather(peak, slot);
+		lock_give(&peak_lock);
+	} /* else: it comes again with its next operation */
 }
+
+/* If others begin to rise while this slot takes its free off the total, the new maximum may or may not have the block, which
+ * the records still have: then again, with the block. */
+static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t size)
+{
+	bool many = are_many();
+
+	for (int i = 0; i < TRIES; i++) {
+		/* What the slot has not told belongs to the total before this free. */
+		if (is_rising(peak) || would_be_peak(peak, slot)) {
+			tell(peak, slot);
+			end_rising(peak);
+		}
+		tell_as(peak, slot, account_live(slot->live) - (int64_t)size);
+		stay_close(peak, slot, !many);
+		/* gather begins to rise before it sets limits: they came later than these here, or that is seen now. */
+		if (!many)
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (LIKELY(!is_rising(peak)))
+			return;
+	}
+	stay_close(peak, slot, false);
+}
+
+/* ---- what slots call ---- */
 
 /* The only slot there is begins with what it has; its limits follow the peak to the byte. */
 COLD void account_join(struct slot *slot)
 {
 	struct live_peak *peak = &memory.head->peak;
 
-	if (!lock_take(&peak_lock, slot->id))
-		return; /* its limits are 0: it tells of all it does, once the lock is back */
-	slot->next = slots;
-	slots = slot;
-	slot_count++;
-	if (slot_count == 2) {
+	slot->next = __atomic_load_n(&slots, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	uint32_t count = __atomic_add_fetch(&slot_count, 1, __ATOMIC_RELAXED);
+
+	if (count == 1) {
+		set_limits(slot, 1, 0); /* rising, at nothing: the first free of all ends that */
+		return;
+	}
+	if (count == 2) {
 		account_serial = memory.control->exact_peak;
 		__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
 	}
-	if (slot_count == 1)
-		set_limits(slot, 1, 0); /* rising, at nothing: the first free of all ends that */
-	else if (slot_count <= SLOTS_FEW + 1)
+	if (count <= SLOTS_FEW + 1 && lock_take(&peak_lock, slot->id)) {
 		gather(peak, slot);
-	else
-		tell_closely(peak, slot);
-	lock_give(&peak_lock);
+		lock_give(&peak_lock);
+	} else {
+		stay_close(peak, slot, false);
+	}
+}
+
+/* Whether the slot is the only one. Then its thread alone writes. */
+static bool is_alone(const struct live_peak *peak)
+{
+	return !__atomic_load_n(&peak->shared, __ATOMIC_ACQUIRE);
 }
 
 NOINLINE void account_above(struct slot *slot)
@@ -139,18 +262,16 @@ NOINLINE void account_above(struct slot *slot)
 	struct live_peak *peak = &memory.head->peak;
 
 	clock_tick(slot);
-	if (!peak->shared) {
-		new_peak(peak, account_live(slot->live));
+	if (is_alone(peak)) {
+		peak->peak_bytes = account_live(slot->live);
+		peak->peak_ms = clock_ms();
+		if (!(peak->state & 1))
+			__atomic_store_n(&peak->state, peak->state | 1, __ATOMIC_RELAXED);
 		set_limits(slot, peak->peak_bytes + 1, peak->peak_bytes);
-		return;
+		if (LIKELY(is_alone(peak)))
+			return;
 	}
-	if (!lock_take(&peak_lock, slot->id))
-		return;
-	if (peak->state & 1 || slot_count > SLOTS_FEW)
-		tell_closely(peak, slot);
-	else
-		gather(peak, slot);
-	lock_give(&peak_lock);
+	above_shared(peak, slot);
 }
 
 NOINLINE void account_below(struct slot *slot, uint64_t size)
@@ -158,22 +279,14 @@ NOINLINE void account_below(struct slot *slot, uint64_t size)
 	struct live_peak *peak = &memory.head->peak;
 
 	clock_tick(slot);
-	if (!peak->shared) {
-		end_rising(peak);
+	if (is_alone(peak)) {
+		if (peak->state & 1)
+			__atomic_store_n(&peak->state, peak->state + 1, __ATOMIC_RELAXED);
 		set_limits(slot, INT64_MIN, peak->peak_bytes);
-		return;
+		if (LIKELY(is_alone(peak)))
+			return;
 	}
-	if (!lock_take(&peak_lock, slot->id))
-		return;
-	/* What the slot has not told belongs to the total before this free, which begins the epoch if it is rising. */
-	tell_closely(peak, slot);
-	end_rising(peak);
-	slot->told -= (int64_t)size;
-	peak->total_bytes -= (int64_t)size;
-	set_limits(slot,
-		   slot_count > SLOTS_FEW ? slot->told - (int64_t)peak->batch_bytes : INT64_MIN,
-		   slot->told + (int64_t)peak->batch_bytes);
-	lock_give(&peak_lock);
+	below_shared(peak, slot, size);
 }
 
 NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size,
@@ -184,12 +297,10 @@ NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, 
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	account_add(slot, record, size, times);
-	if (!locked)
-		return;
 	tell(peak, slot);
-	if (peak->total_bytes > peak->peak_bytes)
-		new_peak(peak, peak->total_bytes);
-	lock_give(&peak_lock);
+	rise(peak);
+	if (locked)
+		lock_give(&peak_lock);
 }
 
 NOINLINE void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size,
@@ -201,10 +312,9 @@ NOINLINE void account_remove_serial(struct slot *slot, struct live_record *recor
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	end_rising(peak);
 	account_remove(slot, record, size, times);
-	if (!locked)
-		return;
 	tell(peak, slot);
-	lock_give(&peak_lock);
+	if (locked)
+		lock_give(&peak_lock);
 }
 
 uint32_t account_pool(uint64_t units)

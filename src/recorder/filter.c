@@ -7,6 +7,7 @@
 #include "recorder/filter.h"
 
 #include <linux/audit.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -33,6 +34,9 @@ static const struct question questions[] = {
 	{ SYS_getpid, SYS_THREADS, { 0 } },
 	{ SYS_tgkill, SYS_THREADS, { 1000, 1000, 0 } },
 	{ SYS_prctl, SYS_THREADS, { PR_GET_NAME, ADDRESS } },
+	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAIT_PRIVATE, 1, ADDRESS } },
+	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAKE_PRIVATE, 1 } },
+	{ SYS_restart_syscall, SYS_WAIT, { 0 } }, /* the kernel's, where a stop cuts a wait short */
 	/* a program that is looked at, a limit, a library */
 	{ SYS_newfstatat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, ADDRESS } },
 	{ SYS_openat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, SYS_READ_QUIETLY } },

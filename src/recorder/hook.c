@@ -253,7 +253,7 @@ NOINLINE bool record_free_sample(struct slot *slot, void *block)
 
 	if (!sampled_may_have(block))
 		return false;
-	struct block entry = sampled_take(slot, (uintptr_t)block);
+	struct block entry = sampled_take((uintptr_t)block);
 
 	if (entry.record != 0)
 		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
@@ -336,20 +336,25 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 	return record;
 }
 
-NOINLINE bool record_take_sample(struct slot *slot, const void *block, struct block *ret)
+NOINLINE bool record_take_sample(const void *block, struct block *ret)
 {
 	if (!sampled_may_have(block))
 		return false;
-	*ret = sampled_take(slot, (uintptr_t)block);
+	*ret = sampled_take((uintptr_t)block);
 	return ret->record != 0;
 }
 
-NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struct block *entry)
+NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
+				     uint64_t slack)
 {
 	uint64_t weight = record_weight(memory_record(entry->record), entry->size_bytes);
+	uint64_t times = sample_times(weight, (uintptr_t)block);
 	struct block none;
 
-	sampled_put(slot, (uintptr_t)block, entry, sample_times(weight, (uintptr_t)block), &none);
+	if (sampled_put(slot, (uintptr_t)block, entry, times, &none))
+		return;
+	health_add(HEALTH_lost_samples); /* its end would not be found: it ends here */
+	record_end(slot, block, entry, slack, false);
 }
 
 /* A block whose stack nobody wants. */

@@ -111,8 +111,9 @@ void record_free_of_unknown(struct slot *slot, void *block);
 /* The end of a block that may be a sample; false: it is none. */
 bool record_free_sample(struct slot *slot, void *block);
 /* realloc of a sample: takes it out of the list; false: it is none. And back. */
-bool record_take_sample(struct slot *slot, const void *block, struct block *ret);
-void record_put_sample_back(struct slot *slot, void *block, const struct block *entry);
+bool record_take_sample(const void *block, struct block *ret);
+void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
+			    uint64_t slack);
 /* The freeing slot's record for a block of another slot. */
 struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
 				   uint64_t size, uint64_t times);

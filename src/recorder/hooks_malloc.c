@@ -146,8 +146,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 {
 	struct block old =
 		block != NULL ? blocks_take(&slot->near, (uintptr_t)block) : (struct block){ 0 };
-	bool sample =
-		UNLIKELY(old.record == 0) && block != NULL && record_take_sample(slot, block, &old);
+	bool sample = UNLIKELY(old.record == 0) && block != NULL && record_take_sample(block, &old);
 	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
 	/* Of a block that is no sample its usable size is the best that is known. */
 	uint64_t old_size =
@@ -160,7 +159,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 		struct block none;
 
 		if (UNLIKELY(sample))
-			record_put_sample_back(slot, block, &old);
+			record_put_sample_back(slot, block, &old, slack);
 		else if (old.record != 0)
 			blocks_put(&slot->near, (uintptr_t)block, &old, &none);
 		hook_leave();

@@ -1,54 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spin locks of the recorder. Held for a few hundred instructions, never over a system call or the allocator.
+/* Locks of the recorder. One is held for a few hundred instructions, never over a system call or a call of the allocator,
+ * and no thread holds two: there is no order to keep.
  *
- * A lock knows its owner, so that a hook which was left by longjmp or an exception can give back what it held. If an
- * owner vanished for good (asynchronous cancellation), waiters give up after a while, count it, and from then on hardly
- * wait: the target must not hang because of us. */
+ * The owner may lose its processor all the same. A waiter spins shortly and then sleeps in the kernel, if the program's
+ * seccomp filter lets it, LOCK_WAITS times LOCK_WAIT_NS at most. Then it gives up and counts that: the target must not hang
+ * because of us, even if the owner has vanished (asynchronous cancellation). Until that owner gives the lock back, others
+ * only spin. What giving up means is the caller's affair; the end of a block is kept for later (late.h).
+ *
+ * A lock knows its owner, so that a hook which was left by longjmp or an exception can give back what it held. */
 #ifndef RECORDER_LOCK_H
 #define RECORDER_LOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "recorder/memory.h"
+#include "base/compiler.h"
 
-struct lock {
-	uint32_t owner; /* slot + 1; 0 = free. Acquire on taking, release on giving back */
-	uint32_t broken;
+enum {
+	LOCK_SPINS = 100,
+	LOCK_WAITS =
+		25, /* 100 ms in all, also if each was cut short because the lock was free for a moment */
+	LOCK_WAIT_NS = 4 * 1000 * 1000,
 };
 
-/* Lock ranks, outermost first: modules, rules; sites; peak; maps. A thread holds one at a time, except that rules are
- * made under the modules' lock. */
-enum { LOCK_SPINS = 1 << 24, LOCK_SPINS_BROKEN = 1 << 6 };
+struct lock {
+	uint32_t
+		word; /* 0 = free; else the owner's slot + 1 and flags. Acquire on taking, release on giving back */
+};
 
+#define LOCK_WAITED (UINT32_C(1) << 31) /* somebody may be asleep: to be woken */
+#define LOCK_BROKEN (UINT32_C(1) << 30) /* somebody has given up on this owner */
+#define LOCK_OWNER (LOCK_BROKEN - 1)
+
+/* For builds that check that a thread holds one lock at a time, and calls nobody meanwhile. */
+#ifndef LOCK_CHECK
+#define LOCK_CHECK(lock, taken) ((void)(lock))
+#endif
+
+/* The slow sides. */
+bool lock_wait(struct lock *lock, uint32_t slot);
+void lock_wake(struct lock *lock);
+
+/* Takes it if that needs no waiting. */
+static inline bool lock_try(struct lock *lock, uint32_t slot)
+{
+	uint32_t free = 0;
+
+	if (UNLIKELY(!__atomic_compare_exchange_n(&lock->word, &free, slot + 1, false,
+						  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+		return false;
+	LOCK_CHECK(lock, true);
+	return true;
+}
+
+/* False: not to be had, which is counted. */
 static inline bool lock_take(struct lock *lock, uint32_t slot)
 {
-	uint32_t spins = UNLIKELY(lock->broken) ? LOCK_SPINS_BROKEN : LOCK_SPINS;
-
-	for (uint32_t i = 0; i < spins; i++) {
-		uint32_t free = 0;
-
-		if (LIKELY(__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == 0) &&
-		    __atomic_compare_exchange_n(&lock->owner, &free, slot + 1, false,
-						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-			lock->broken = 0;
-			return true;
-		}
-		__builtin_ia32_pause();
-	}
-	lock->broken = 1;
-	health_add(HEALTH_lock_timeouts);
-	return false;
+	return LIKELY(lock_try(lock, slot)) || lock_wait(lock, slot);
 }
 
 static inline void lock_give(struct lock *lock)
 {
-	__atomic_store_n(&lock->owner, 0, __ATOMIC_RELEASE);
+	LOCK_CHECK(lock, false);
+	if (UNLIKELY(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) & LOCK_WAITED))
+		lock_wake(lock);
+}
+
+static inline bool lock_is_mine(const struct lock *lock, uint32_t slot)
+{
+	return (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) & LOCK_OWNER) == slot + 1;
 }
 
 /* After an abandoned hook of `slot`. */
 static inline void lock_recover(struct lock *lock, uint32_t slot)
 {
-	if (__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == slot + 1)
+	if (lock_is_mine(lock, slot))
 		lock_give(lock);
 }
 #endif

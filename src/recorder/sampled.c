@@ -1,20 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sampled.h.
  *
- * Owns: LIVE_SAMPLED, whose entries stay where they are, and the index, two tables in scratch memory of which one is in use.
- * Changed under a lock, for which memory is had before. The index is looked at without it: one that fills up is made anew in
- * the other table, and who finds nothing while that goes on takes it for "perhaps".
- * Invariant: an entry of the list has an address if and only if the index leads there. */
+ * Owns: LIVE_SAMPLED, whose entries stay where they are, and the index, an open-addressing hash table in scratch memory.
+ * Entering a block changes the index under a lock, for which memory is had before. Removing one takes no lock, so that the
+ * end of a sample is never lost: whoever clears an entry's address by compare-and-swap has the block.
+ *
+ * An index that fills up is built anew in another table, the spare one, and the two swap. A reader that was interrupted over
+ * two such rebuilds may have looked at a table that was being cleared: `version` tells, and it looks again.
+ * Invariant: the index leads to every entry with an address. It may lead to others too: an entry that was removed while the
+ * index was being copied is left there until the next copy, so what counts is the address in the entry. */
 #include "recorder/sampled.h"
 
 #include "recorder/lock.h"
-#include "recorder/table.h"
 
-enum { GONE = UINT32_MAX }; /* id of a place that is free again, but others lie behind it */
+enum {
+	PLACES_FIRST = 256,
+	GONE = UINT32_MAX, /* id of a place that is free again, but others lie behind it */
+};
 
-static struct table tables[2];
-static uint32_t current, live, first_free; /* of the tables; entries; number of an entry + 1 */
-static uint32_t version;		   /* odd: the index is being made anew */
+/* A place is a tag of the address (high half) and the number of an entry + 1; 0 = empty. */
+struct index {
+	uint32_t mask; /* for ever */
+	uint32_t used; /* places that are not empty; under the lock */
+	uint64_t place[];
+};
+
+static struct index *current, *spare;
+static uint32_t live;	      /* entries with an address, or a little more */
+static uint32_t version;      /* odd: the index is being built anew */
+static uint64_t free_entries; /* a stack of ids; the high half counts changes */
 static struct lock sampled_lock;
 
 static struct live_sampled *entry_of(uint32_t id)
@@ -24,14 +38,15 @@ static struct live_sampled *entry_of(uint32_t id)
 
 void sampled_reset(void)
 {
-	tables[0] = tables[1] = (struct table){ 0 };
-	current = live = first_free = version = 0;
+	current = spare = NULL;
+	live = version = 0;
+	free_entries = 0;
 	sampled_lock = (struct lock){ 0 };
 }
 
 void sampled_recover(struct slot *slot)
 {
-	if (__atomic_load_n(&sampled_lock.owner, __ATOMIC_RELAXED) != slot->id + 1)
+	if (!lock_is_mine(&sampled_lock, slot->id))
 		return;
 	/* A table that was being made is not in use yet. */
 	__atomic_store_n(&version, (version + 1) & ~1u, __ATOMIC_RELEASE);
@@ -49,195 +64,237 @@ static uint32_t place_of(uint32_t tag)
 	return (uint32_t)(tag * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
+static uint64_t word_of(uint32_t tag, uint32_t id)
+{
+	return (uint64_t)tag << 32 | id;
+}
+
+/* ---- the index ---- */
+
 bool sampled_may_have(const void *address)
 {
 	uint32_t before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
-	const struct table *table = &tables[__atomic_load_n(&current, __ATOMIC_ACQUIRE)];
-	const struct table_entry *entry = __atomic_load_n(&table->entry, __ATOMIC_ACQUIRE);
-	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
+	const struct index *index = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 	uint32_t tag = tag_of((uintptr_t)address), place = place_of(tag);
 
-	if (before & 1)
-		return true;
-	if (entry == NULL)
+	if (index == NULL)
 		return false;
-	for (uint32_t looks = 0; looks <= mask; looks++, place++) {
-		uint32_t id = __atomic_load_n(&entry[place & mask].id, __ATOMIC_ACQUIRE);
+	for (uint32_t looks = 0; looks <= index->mask; looks++, place++) {
+		uint64_t word =
+			__atomic_load_n(&index->place[place & index->mask], __ATOMIC_ACQUIRE);
 
-		if (id == 0)
+		if (word == 0)
 			break;
-		if (id != GONE && entry[place & mask].tag == tag)
+		if (word >> 32 == tag && (uint32_t)word != GONE)
 			return true;
 	}
 	return __atomic_load_n(&version, __ATOMIC_ACQUIRE) != before;
 }
 
-/* The place of an address in the index; NULL: none. Under the lock. */
-static struct table_entry *find(uintptr_t address)
+/* The place that leads to the entry of an address, and what it holds; NULL: none. */
+static uint64_t *find(struct index *index, uintptr_t address, uint64_t *ret_word)
 {
-	const struct table *table = &tables[current];
 	uint32_t tag = tag_of(address), place = place_of(tag);
 
-	for (; table->entry != NULL; place++) {
-		struct table_entry *at = &table->entry[place & table->mask];
+	for (uint32_t looks = 0; index != NULL && looks <= index->mask; looks++, place++) {
+		uint64_t *at = &index->place[place & index->mask];
 
-		if (at->id == 0)
-			return NULL;
-		if (at->id != GONE && at->tag == tag && entry_of(at->id)->address == address)
+		*ret_word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+		if (*ret_word == 0)
+			break;
+		if (*ret_word >> 32 == tag && (uint32_t)*ret_word != GONE &&
+		    __atomic_load_n(&entry_of((uint32_t)*ret_word)->address, __ATOMIC_ACQUIRE) ==
+			    address)
 			return at;
 	}
 	return NULL;
 }
 
-/* Pre: there is room. */
-static void enter(struct table *table, uint32_t tag, uint32_t id)
+/* Pre: there is room. Under the lock. */
+static void enter(struct index *index, uint64_t word)
 {
-	uint32_t place = place_of(tag);
+	uint32_t place = place_of((uint32_t)(word >> 32));
+	uint64_t there;
 
-	while (table->entry[place & table->mask].id != 0)
+	while ((there = index->place[place & index->mask]) != 0) {
+		if (there == word)
+			return; /* from when the entry had the same address before */
 		place++;
-	table->entry[place & table->mask].tag = tag;
-	__atomic_store_n(&table->entry[place & table->mask].id, id, __ATOMIC_RELEASE);
-	table->used++;
+	}
+	__atomic_store_n(&index->place[place & index->mask], word, __ATOMIC_RELEASE);
+	__atomic_store_n(&index->used, index->used + 1, __ATOMIC_RELAXED);
 }
 
-static bool is_full(const struct table *table)
+static bool is_full(const struct index *index)
 {
-	return table->entry == NULL || table->used >= (table->mask + 1) / 4 * 3;
+	return index == NULL ||
+	       __atomic_load_n(&index->used, __ATOMIC_RELAXED) >= (index->mask + 1) / 4 * 3;
 }
 
-/* The index anew in the other table, which is large enough. Under the lock. */
+static bool leads_to_a_block(uint64_t word)
+{
+	if (word == 0 || (uint32_t)word == GONE)
+		return false;
+	uint64_t address = __atomic_load_n(&entry_of((uint32_t)word)->address, __ATOMIC_RELAXED);
+
+	return address != 0 && tag_of(address) == word >> 32;
+}
+
+/* The index anew in the spare table, which is large enough. Under the lock. */
 static void rebuild(void)
 {
-	struct table *from = &tables[current], *to = &tables[!current];
+	struct index *from = current, *to = spare;
 
 	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	table_clear(to);
-	for (uint64_t i = 0; from->entry != NULL && i <= from->mask; i++) {
-		if (from->entry[i].id != 0 && from->entry[i].id != GONE)
-			enter(to, from->entry[i].tag, from->entry[i].id);
+	__builtin_memset(to->place, 0, (to->mask + 1ull) * sizeof *to->place);
+	to->used = 0;
+	for (uint64_t i = 0; from != NULL && i <= from->mask; i++) {
+		uint64_t word = __atomic_load_n(&from->place[i], __ATOMIC_RELAXED);
+
+		if (leads_to_a_block(word))
+			enter(to, word);
 	}
-	__atomic_store_n(&current, !current, __ATOMIC_RELEASE);
+	spare = from;
+	__atomic_store_n(&current, to, __ATOMIC_RELEASE);
 	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
 }
 
-/* A table with twice the room that there is need for, if the one that is not in use has not got that. Before the lock is
- * taken. */
-static struct table make_spare(void)
+static bool is_larger(const struct index *a, const struct index *b)
 {
-	uint64_t size = TABLE_FIRST;
+	return a != NULL && (b == NULL || a->mask > b->mask);
+}
 
-	if (!is_full(&tables[current]))
-		return (struct table){ 0 };
-	while (size < live * UINT64_C(3) + 2)
+/* A table with three times the room that there is need for, if the spare one has not got that. Before the lock is taken. */
+static struct index *make_spare(void)
+{
+	const struct index *have = __atomic_load_n(&spare, __ATOMIC_ACQUIRE);
+	uint64_t size = PLACES_FIRST;
+
+	if (!is_full(__atomic_load_n(&current, __ATOMIC_ACQUIRE)))
+		return NULL;
+	while (size < __atomic_load_n(&live, __ATOMIC_RELAXED) * UINT64_C(3) + 2)
 		size *= 2;
-	const struct table *spare = &tables[!current];
+	if (have != NULL && have->mask + 1ull >= size)
+		return NULL;
+	struct index *made = memory_scratch(sizeof *made + size * sizeof *made->place);
 
-	return spare->entry == NULL || spare->mask + 1ull < size ? table_new(size)
-								 : (struct table){ 0 };
+	if (made != NULL)
+		made->mask = (uint32_t)(size - 1);
+	return made;
 }
 
 /* Takes the lock with room for one more in the index. */
 static bool take_with_room(struct slot *slot)
 {
-	struct table made = make_spare();
+	struct index *made = make_spare();
 
 	if (!lock_take(&sampled_lock, slot->id))
 		return false;
-	if (is_full(&tables[current])) {
-		if (made.entry != NULL && made.mask > tables[!current].mask)
-			tables[!current] = made;
-		if (tables[!current].entry != NULL && live < (tables[!current].mask + 1) / 4 * 3)
+	if (is_full(current)) {
+		if (is_larger(made, spare))
+			__atomic_store_n(&spare, made, __ATOMIC_RELEASE);
+		if (spare != NULL && live < (spare->mask + 1) / 4 * 3)
 			rebuild();
 	}
-	if (!is_full(&tables[current]))
+	if (!is_full(current))
 		return true;
 	lock_give(&sampled_lock);
 	return false;
 }
 
-/* A free entry; 0 = no memory. */
-static uint32_t new_entry(struct slot *slot)
-{
-	uint32_t id = 0;
+/* ---- entries ---- */
 
-	if (__atomic_load_n(&first_free, __ATOMIC_RELAXED) != 0 &&
-	    lock_take(&sampled_lock, slot->id)) {
-		id = first_free;
-		if (id != 0)
-			first_free = (uint32_t)entry_of(id)->size_bytes;
-		lock_give(&sampled_lock);
+/* A free entry; 0 = no memory. */
+static uint32_t new_entry(void)
+{
+	uint64_t first = __atomic_load_n(&free_entries, __ATOMIC_ACQUIRE);
+
+	while ((uint32_t)first != 0) {
+		/* Another thread may have it by now: then this is nonsense, and `first` has changed. */
+		uint32_t next = (uint32_t)__atomic_load_n(&entry_of((uint32_t)first)->size_bytes,
+							  __ATOMIC_RELAXED);
+
+		if (__atomic_compare_exchange_n(&free_entries, &first,
+						word_of((uint32_t)(first >> 32) + 1, next), false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return (uint32_t)first;
 	}
-	if (id != 0)
-		return id;
 	uint64_t added = memory_append(LIVE_SAMPLED, 1, sizeof(struct live_sampled));
 
 	return added < GONE - 1 ? (uint32_t)added + 1 : 0;
 }
 
-/* Under the lock. */
 static void let_go(uint32_t id)
 {
-	struct live_sampled *entry = entry_of(id);
+	uint64_t first = __atomic_load_n(&free_entries, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
-	entry->size_bytes = first_free;
-	first_free = id;
+	do
+		__atomic_store_n(&entry_of(id)->size_bytes, (uint32_t)first, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&free_entries, &first,
+					    word_of((uint32_t)(first >> 32) + 1, id), false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+/* Removes the entry that a place leads to; record 0: somebody else was faster. */
+static struct block remove_entry(uint64_t *place, uint64_t word, uintptr_t address)
+{
+	uint32_t id = (uint32_t)word;
+	struct live_sampled *entry = entry_of(id);
+	struct block block = { entry->record, entry->birth_code, entry->size_bytes };
+	uint64_t there = address;
+
+	if (!__atomic_compare_exchange_n(&entry->address, &there, 0, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return (struct block){ 0 };
+	__atomic_compare_exchange_n(place, &word, word | GONE, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
+	let_go(id);
+	__atomic_fetch_sub(&live, 1, __ATOMIC_RELAXED);
+	return block;
 }
 
 bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block, uint64_t times,
 		 struct block *ret_old)
 {
-	uint32_t id = new_entry(slot);
-	bool there = id != 0 && take_with_room(slot);
+	uint32_t id = new_entry();
 
 	ret_old->record = 0;
-	if (!there) {
-		if (id != 0 && lock_take(&sampled_lock, slot->id)) {
-			let_go(id);
-			lock_give(&sampled_lock);
-		}
+	if (id == 0)
+		return false;
+	if (!take_with_room(slot)) {
+		let_go(id);
 		return false;
 	}
 	struct live_sampled *entry = entry_of(id);
-	struct table_entry *before = find(address);
+	uint64_t word, *before = find(current, address, &word);
 
-	if (before != NULL) { /* its free was missed */
-		const struct live_sampled *old = entry_of(before->id);
-
-		*ret_old = (struct block){ old->record, old->birth_code, old->size_bytes };
-		let_go(before->id);
-		before->id = GONE;
-		live--;
-	}
+	if (before != NULL) /* its free was missed */
+		*ret_old = remove_entry(before, word, address);
 	entry->size_bytes = block->size_bytes;
 	entry->record = block->record;
 	entry->birth_code = block->birth_code;
 	entry->times = times;
+	__atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
-	enter(&tables[current], tag_of(address), id);
-	live++;
+	enter(current, word_of(tag_of(address), id));
 	lock_give(&sampled_lock);
 	return true;
 }
 
-struct block sampled_take(struct slot *slot, uintptr_t address)
+struct block sampled_take(uintptr_t address)
 {
-	struct block block = { 0 };
+	uint32_t before;
+	uint64_t word;
 
-	if (!sampled_may_have((const void *)address) || !lock_take(&sampled_lock, slot->id))
-		return block;
-	struct table_entry *at = find(address);
+	do {
+		before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
+		uint64_t *at = find(__atomic_load_n(&current, __ATOMIC_ACQUIRE), address, &word);
 
-	if (at != NULL) {
-		const struct live_sampled *entry = entry_of(at->id);
-
-		block = (struct block){ entry->record, entry->birth_code, entry->size_bytes };
-		let_go(at->id);
-		__atomic_store_n(&at->id, (uint32_t)GONE, __ATOMIC_RELEASE);
-		live--;
-	}
-	lock_give(&sampled_lock);
-	return block;
+		if (at != NULL)
+			return remove_entry(at, word, address);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		/* One step on it is still the table that it was: a rebuild writes to the other one. */
+	} while (__atomic_load_n(&version, __ATOMIC_RELAXED) - before > 1);
+	return (struct block){ 0 };
 }

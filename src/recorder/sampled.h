@@ -10,12 +10,12 @@
 /* Whether an address is almost certainly one, or perhaps. False: certainly not. No lock, any thread, outside of hooks too. */
 bool sampled_may_have(const void *address);
 
-/* Enters a block that stands for `times`. ret_old: as blocks_put. False: no memory. */
+/* Enters a block that stands for `times`. ret_old: as blocks_put. False: no memory, or the lock was not to be had. */
 bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block, uint64_t times,
 		 struct block *ret_old);
 
-/* Removes and returns an entry; record 0 = none. */
-struct block sampled_take(struct slot *slot, uintptr_t address);
+/* Removes and returns an entry; record 0 = none. No lock, any thread. */
+struct block sampled_take(uintptr_t address);
 
 void sampled_reset(void);
 void sampled_recover(struct slot *slot);

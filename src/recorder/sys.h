@@ -13,9 +13,16 @@
 #error "the recorder knows x86-64 only so far: system calls here, registers in cfi.h and slow_walk.c"
 #endif
 
+/* For builds that check that no lock is held meanwhile. */
+#ifndef SYS_CHECK
+#define SYS_CHECK(number) ((void)(number))
+#endif
+
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long ret;
+
+	SYS_CHECK(nr);
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
@@ -44,7 +51,8 @@ enum sys_group {
 	SYS_PROBE = 2,	 /* whether a page can be read */
 	SYS_THREADS = 4, /* what a thread's first call needs */
 	SYS_OTHERS = 8,	 /* programs that it starts, children, libraries, limits */
-	SYS_ALL = 15,
+	SYS_WAIT = 16,	 /* for a lock whose owner has no processor */
+	SYS_ALL = 31,
 };
 extern unsigned sys_forbidden;
 

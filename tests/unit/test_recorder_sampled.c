@@ -68,7 +68,7 @@ static void what_is_put_is_there_until_it_is_taken(void **state)
 			live += model[i].record == 0;
 			model[i] = block;
 		} else {
-			struct block block = sampled_take(&slots[0], address_of(i));
+			struct block block = sampled_take(address_of(i));
 
 			assert_memory_equal(&block, &model[i], sizeof block);
 			live -= model[i].record != 0;
@@ -83,7 +83,7 @@ static void what_is_put_is_there_until_it_is_taken(void **state)
 	assert_int_equal(listed(), live);
 	assert_true(memory.head->used[LIVE_SAMPLED] <= most + 1);
 	for (uint32_t i = 0; i < ADDRESSES; i++)
-		sampled_take(&slots[0], address_of(i));
+		sampled_take(address_of(i));
 	assert_int_equal(listed(), 0);
 	for (uint32_t i = 0; i < ADDRESSES; i++)
 		assert_false(sampled_may_have((const void *)address_of(i)));
@@ -112,7 +112,7 @@ static void who_looks_while_the_index_is_made_anew_misses_nothing(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, look, &missed), 0);
 	for (uint32_t i = 0; i < 300000; i++) {
 		sampled_put(&slots[1], address_of(i % 200), &block, 1, &old);
-		sampled_take(&slots[1], address_of(i % 200));
+		sampled_take(address_of(i % 200));
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);

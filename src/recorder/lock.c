@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for a lock. See lock.h.
+ *
+ * The word is the futex. Who goes to sleep sets LOCK_WAITED first, and whoever has slept keeps it set on taking the lock,
+ * since others may be asleep still: so no owner gives the lock back without waking one of them. The timeout is there for
+ * owners that vanish, and for a filter that forbids the waking while somebody sleeps. */
+#include "recorder/lock.h"
+
+#include <linux/futex.h>
+#include <time.h>
+
+#include "recorder/memory.h"
+#include "recorder/sys.h"
+
+/* 0: it is ours now, as `mine`. Else what the word was last. */
+static uint32_t spin(struct lock *lock, uint32_t mine)
+{
+	uint32_t seen = 1;
+
+	for (unsigned i = 0; i < LOCK_SPINS && seen != 0; i++) {
+		__builtin_ia32_pause();
+		seen = __atomic_load_n(&lock->word, __ATOMIC_RELAXED);
+		if (seen == 0)
+			__atomic_compare_exchange_n(&lock->word, &seen, mine, false,
+						    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	}
+	return seen;
+}
+
+/* Sleeps while the word is `seen`, with the flag that somebody does. */
+static void sleep_while(struct lock *lock, uint32_t seen)
+{
+	const struct timespec most = { .tv_nsec = LOCK_WAIT_NS };
+
+	if (!(seen & LOCK_WAITED) &&
+	    !__atomic_compare_exchange_n(&lock->word, &seen, seen | LOCK_WAITED, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	sys_call6(SYS_futex, (long)&lock->word, FUTEX_WAIT_PRIVATE, (long)(seen | LOCK_WAITED),
+		  (long)&most, 0, 0);
+}
+
+COLD bool lock_wait(struct lock *lock, uint32_t slot)
+{
+	uint32_t mine = slot + 1, seen;
+
+	for (unsigned waits = 0; (seen = spin(lock, mine)) != 0; waits++) {
+		if (waits == LOCK_WAITS || seen & LOCK_BROKEN || !sys_may(SYS_WAIT)) {
+			/* A wake-up that was ours is the next one's. */
+			__atomic_compare_exchange_n(&lock->word, &seen,
+						    seen | LOCK_BROKEN | (mine & LOCK_WAITED),
+						    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+			health_add(HEALTH_lock_timeouts);
+			return false;
+		}
+		sleep_while(lock, seen);
+		mine = (slot + 1) | LOCK_WAITED;
+	}
+	LOCK_CHECK(lock, true);
+	return true;
+}
+
+COLD void lock_wake(struct lock *lock)
+{
+	if (sys_may(SYS_WAIT))
+		sys_call3(SYS_futex, (long)&lock->word, FUTEX_WAKE_PRIVATE, 1);
+}
