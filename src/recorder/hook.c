@@ -43,6 +43,20 @@ static void bring_up(int from, bool forked)
 	__atomic_store_n(&state, started ? RUNNING : OFF, __ATOMIC_RELEASE);
 }
 
+/* Gives back the locks that a slot holds, whose hook was left without its end. */
+static void give_back_locks(struct slot *slot)
+{
+	lock_recover(&rules_lock, slot->id);
+	sampled_recover(slot);
+	sites_recover(slot);
+	tags_recover(slot);
+	marks_recover(slot);
+	stats_recover(slot);
+	pools_recover(slot);
+	account_recover(slot);
+	maps_recover(slot);
+}
+
 /* A thread without a slot of this process. */
 static struct slot *register_thread(void)
 {
@@ -78,6 +92,8 @@ static struct slot *register_thread(void)
 		thread_state.patience = ours ? PATIENCE : 0;
 		return NULL;
 	}
+	give_back_locks(
+		slot); /* of a thread that ended inside a hook, and left its slot to this one */
 	thread_state.slot = slot;
 	thread_state.token = *fork_token;
 	thread_state.taken = thread_state.deleted = NULL;
@@ -85,20 +101,12 @@ static struct slot *register_thread(void)
 }
 
 /* A hook was left without its end: longjmp out of a signal handler, or an exception from the forwarded call, which then
- * gave no block. What the hook held is given back. */
+ * gave no block. */
 static void recover(struct slot *slot, bool forwarding)
 {
 	if (!forwarding)
 		health_add(HEALTH_abandoned_hooks);
-	lock_recover(&rules_lock, slot->id);
-	sampled_recover(slot);
-	sites_recover(slot);
-	tags_recover(slot);
-	marks_recover(slot);
-	stats_recover(slot);
-	pools_recover(slot);
-	account_recover(slot);
-	maps_recover(slot);
+	give_back_locks(slot);
 	slot->walk->stamp = 0;
 	memo_forget(slot);
 	slot->last_block = NULL;

@@ -96,14 +96,12 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 		return next_found()->mremap(address, old_bytes, new_bytes, flags, target);
 	hook_record(frame);
 	uint32_t record = record_of_map(slot, frame);
-	bool begun = maps_begin(slot);
+	uint64_t until = maps_before_move(slot, (uintptr_t)address, whole_pages(old_bytes));
 	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
 
-	if (begun && at != MAP_FAILED)
-		maps_move(slot, (uintptr_t)address, whole_pages(old_bytes), (uintptr_t)at,
+	if (at != MAP_FAILED)
+		maps_move(slot, until, (uintptr_t)address, whole_pages(old_bytes), (uintptr_t)at,
 			  whole_pages(new_bytes), record);
-	if (begun)
-		maps_end();
 	stack_memory_gone((uintptr_t)address, whole_pages(old_bytes));
 	hook_leave();
 	return at;

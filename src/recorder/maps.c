@@ -2,58 +2,50 @@
 /* The table of mapped ranges: sorted by address, without overlap, in scratch memory, under maps_lock.
  *
  * A mapping that loses its middle becomes two pieces; the one at the lower end stands for the call, so that a mapping
- * counts as freed once. Cold: mapping is a system call anyway; so, unlike the other locks, this one may be held while a
- * record's memory is opened, and over mremap. */
+ * counts as freed once. What leaves the table is counted after the lock was given back, since its record may need memory.
+ * A removal that does not get the lock is done by whoever gets it next (late.h). */
 #include "recorder/maps.h"
 
 #include "recorder/account.h"
+#include "recorder/late.h"
 #include "recorder/lock.h"
 #include "recorder/sites.h"
 
 struct range {
 	uintptr_t start, end;
+	uint64_t added; /* when: counts additions */
 	uint32_t record;
 	bool counts; /* its end is the end of the mapping */
 };
 static struct range *table;
 static uint32_t used, capacity;
+static uint64_t additions = 1;
 static struct lock maps_lock;
+static struct late late; /* start and bytes */
 
-enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20 };
+enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20, PIECES = 16 };
+
+/* What has left the table and is not counted yet. */
+struct pieces {
+	struct piece {
+		uint64_t bytes;
+		uint32_t record;
+		bool whole;
+	} piece[PIECES];
+	uint32_t count;
+};
 
 void maps_reset(void)
 {
 	table = NULL;
 	used = capacity = 0;
 	maps_lock = (struct lock){ 0 };
+	late_reset(&late);
 }
 
 void maps_recover(struct slot *slot)
 {
 	lock_recover(&maps_lock, slot->id);
-}
-
-/* Takes the lock with room for two more ranges. */
-static bool take_with_room(struct slot *slot)
-{
-	struct range *larger = NULL;
-	uint32_t have = __atomic_load_n(&capacity, __ATOMIC_RELAXED);
-
-	if (used + 2 > have && have < CAPACITY_MAX)
-		larger = memory_scratch((have ? 2ull * have : CAPACITY_FIRST) * sizeof *table);
-	if (!lock_take(&maps_lock, slot->id))
-		return false;
-	if (larger != NULL && capacity == have) {
-		if (used > 0)
-			__builtin_memcpy(larger, table, used * sizeof *table);
-		table = larger;
-		capacity = have ? 2 * have : CAPACITY_FIRST;
-	}
-	if (used + 2 <= capacity)
-		return true;
-	lock_give(&maps_lock);
-	health_add(HEALTH_untracked_maps);
-	return false;
 }
 
 /* The first range that ends above `address`. */
@@ -76,106 +68,188 @@ static void insert(uint32_t at, struct range range)
 {
 	__builtin_memmove(&table[at + 1], &table[at], (used - at) * sizeof *table);
 	table[at] = range;
-	used++;
+	__atomic_store_n(&used, used + 1, __ATOMIC_RELAXED);
 }
 
 static void erase(uint32_t at)
 {
-	used--;
+	__atomic_store_n(&used, used - 1, __ATOMIC_RELAXED);
 	__builtin_memmove(&table[at], &table[at + 1], (used - at) * sizeof *table);
 }
 
-static void count_gone(struct slot *slot, const struct range *range, uint64_t bytes, bool whole)
+/* Takes the part of a range that lies in [start, end) out of the table. Returns the place to go on at. */
+static uint32_t cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 {
-	struct live_record *record = memory_record(range->record);
+	struct range range = table[i], tail = range;
+	uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
 
-	if (record->slot != slot->id)
-		record = memory_record(sites_record_of_site(slot, record->site));
-	count(&record->frees, whole);
-	count(&record->freed_bytes, bytes);
-	count(&slot->live->unmap_calls, whole);
-	count(&slot->live->unmap_bytes, bytes);
-	count(&memory.head->map_live_bytes, -bytes);
+	if (low > range.start && high < range.end && used == capacity) {
+		health_add(HEALTH_untracked_maps); /* no room for two: what is behind goes too */
+		high = range.end;
+	}
+	gone->piece[gone->count++] =
+		(struct piece){ high - low, range.record,
+				low == range.start && high == range.end && range.counts };
+	count(&memory.head->map_live_bytes, low - high);
+	tail.start = high;
+	tail.counts = range.counts && low == range.start;
+	if (low > range.start)
+		table[i++].end = low;
+	else
+		erase(i);
+	if (high < range.end)
+		insert(i++, tail);
+	return i;
 }
 
-static void add_locked(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t record_id)
+/* Takes out what is known of [start, end) and was added before `until`. False: `gone` is full, and there may be more. */
+static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *gone)
 {
-	struct live_record *record = memory_record(record_id);
+	for (uint32_t i = find(start); i < used && table[i].start < end;) {
+		if (table[i].added >= until)
+			i++;
+		else if (gone->count == PIECES)
+			return false;
+		else
+			i = cut(i, start, end, gone);
+	}
+	return true;
+}
+
+/* Catches up on what is late. False: `gone` is full. */
+static bool remove_late(struct pieces *gone)
+{
+	struct late_end end;
+
+	for (uint32_t at = 0; !late_is_empty(&late) && late_next(&late, &at, &end); at++) {
+		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, gone))
+			return false;
+		late_done(&late, at);
+	}
+	return true;
+}
+
+static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
+{
 	struct live_header *head = memory.head;
 
 	if (used == capacity) {
 		health_add(HEALTH_untracked_maps);
-		return;
+		return false;
 	}
-	insert(find(start), (struct range){ start, start + bytes, record_id, true });
+	insert(find(start),
+	       (struct range){ start, start + bytes, additions, record, .counts = true });
+	__atomic_store_n(&additions, additions + 1, __ATOMIC_RELAXED);
+	count(&head->map_live_bytes, bytes);
+	if (head->map_live_bytes > head->map_peak_bytes)
+		head->map_peak_bytes = head->map_live_bytes;
+	return true;
+}
+
+static void count_gone(struct slot *slot, const struct pieces *gone)
+{
+	for (uint32_t i = 0; i < gone->count; i++) {
+		const struct piece *piece = &gone->piece[i];
+		struct live_record *record = memory_record(piece->record);
+
+		if (record->slot != slot->id)
+			record = memory_record(sites_record_of_site(slot, record->site));
+		count(&record->frees, piece->whole);
+		count(&record->freed_bytes, piece->bytes);
+		count(&slot->live->unmap_calls, piece->whole);
+		count(&slot->live->unmap_bytes, piece->bytes);
+	}
+}
+
+static void count_added(struct slot *slot, uint64_t bytes, uint32_t record_id)
+{
+	struct live_record *record = memory_record(record_id);
+
 	account_record_add(record, bytes, 1);
 	if (record->first_size != bytes)
 		account_size(record, bytes, 1);
 	count(&slot->live->map_calls, 1);
 	count(&slot->live->map_bytes, bytes);
-	count(&head->map_live_bytes, bytes);
-	if (head->map_live_bytes > head->map_peak_bytes)
-		head->map_peak_bytes = head->map_live_bytes;
 }
 
-static uint64_t remove_locked(struct slot *slot, uintptr_t start, uintptr_t end)
+/* Takes the lock, with room for two more ranges if there is memory. */
+static bool take_with_room(struct slot *slot)
 {
-	uint64_t gone = 0;
+	struct range *larger = NULL;
+	uint32_t have = __atomic_load_n(&capacity, __ATOMIC_RELAXED);
 
-	for (uint32_t i = find(start); i < used && table[i].start < end;) {
-		struct range range = table[i];
-		uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
-		struct range tail = { high, range.end, range.record,
-				      range.counts && low == range.start };
-		bool whole = low == range.start && high == range.end && range.counts;
-
-		count_gone(slot, &range, high - low, whole);
-		gone += high - low;
-		if (low > range.start)
-			table[i++].end = low;
-		else
-			erase(i);
-		if (high < range.end)
-			insert(i++, tail);
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) + 2 > have && have < CAPACITY_MAX)
+		larger = memory_scratch((have ? 2ull * have : CAPACITY_FIRST) * sizeof *table);
+	if (!lock_take(&maps_lock, slot->id))
+		return false;
+	if (larger != NULL && capacity == have) {
+		if (used > 0)
+			__builtin_memcpy(larger, table, used * sizeof *table);
+		table = larger;
+		__atomic_store_n(&capacity, have ? 2 * have : CAPACITY_FIRST, __ATOMIC_RELAXED);
 	}
-	return gone;
+	return true;
 }
 
-bool maps_begin(struct slot *slot)
+/* Removes a range as remove_range, and adds it with a record, if that is not 0. False: the lock was not to be had. */
+static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t until,
+		   uint32_t record)
 {
-	return take_with_room(slot);
-}
+	for (bool done = false; !done;) {
+		struct pieces gone = { .count = 0 };
+		bool added = false;
 
-void maps_end(void)
-{
-	lock_give(&maps_lock);
+		if (!take_with_room(slot))
+			return false;
+		done = remove_late(&gone) && remove_range(start, start + bytes, until, &gone);
+		if (done && record != 0)
+			added = add_range(start, bytes, record);
+		lock_give(&maps_lock);
+		count_gone(slot, &gone);
+		if (added)
+			count_added(slot, bytes, record);
+	}
+	return true;
 }
 
 void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t record)
 {
-	if (!maps_begin(slot))
-		return;
-	remove_locked(slot, start,
-		      start + bytes); /* unmapped unseen: the kernel would not give it twice */
-	add_locked(slot, start, bytes, record);
-	maps_end();
+	/* What is known there was unmapped unseen: the kernel would not give it twice. */
+	change(slot, start, bytes, UINT64_MAX, record);
 }
 
 void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes)
 {
-	if (used == 0 || !maps_begin(slot))
-		return;
-	remove_locked(slot, start, start + bytes);
-	maps_end();
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) != 0 &&
+	    !change(slot, start, bytes, UINT64_MAX, 0))
+		late_add(&late, start, bytes);
 }
 
-void maps_move(struct slot *slot, uintptr_t from, uint64_t from_bytes, uintptr_t to,
+uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)
+{
+	uint64_t until = 0;
+
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) == 0)
+		return 0;
+	if (!lock_take(&maps_lock, slot->id)) {
+		health_add(HEALTH_unknown_ends);
+		return 0;
+	}
+	uint32_t i = find(start);
+
+	if (i < used && table[i].start < start + bytes)
+		until = additions;
+	lock_give(&maps_lock);
+	return until;
+}
+
+void maps_move(struct slot *slot, uint64_t until, uintptr_t from, uint64_t from_bytes, uintptr_t to,
 	       uint64_t to_bytes, uint32_t record)
 {
-	uint64_t known = remove_locked(slot, from, from + from_bytes);
-
-	if (to != from)
-		remove_locked(slot, to, to + to_bytes);
-	if (known > 0 && record != 0)
-		add_locked(slot, to, to_bytes, record);
+	if (until != 0 && !change(slot, from, from_bytes, until, 0))
+		health_add(HEALTH_unknown_ends);
+	if (until != 0 && record != 0)
+		maps_add(slot, to, to_bytes, record);
+	else if (to != from)
+		maps_remove(slot, to, to_bytes);
 }

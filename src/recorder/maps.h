@@ -14,10 +14,9 @@ void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t recor
 /* What is known of [start, start + bytes) is gone: counted as freed at the records that mapped it. */
 void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes);
 
-/* Around mremap: the table stands still, so that nobody enters the old place before it is taken out. Between begin
- * (which may fail) and end, maps_move tells what became of the range. */
-bool maps_begin(struct slot *slot);
-void maps_move(struct slot *slot, uintptr_t from, uint64_t from_bytes, uintptr_t to,
+/* Before mremap: nothing is known of the range (0), or which of it may be taken out afterwards: what comes there meanwhile
+ * is another thread's. Then what became of it, if the call has succeeded. */
+uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes);
+void maps_move(struct slot *slot, uint64_t until, uintptr_t from, uint64_t from_bytes, uintptr_t to,
 	       uint64_t to_bytes, uint32_t record);
-void maps_end(void);
 #endif

@@ -2,7 +2,8 @@
 /* The module log. See modules.h.
  *
  * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its link map, its unwind table, and the
- * segment that this is in.
+ * segment that this is in. What has to be asked of the kernel about an object is asked before the lock is taken; under it
+ * the object must be there still, because ld.so may have unloaded it meanwhile.
  * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
  * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
 #include "recorder/modules.h"
@@ -187,10 +188,9 @@ static char *write_hex(char *to, uintptr_t number)
 }
 
 /* The whole path of an object that was opened by a relative one, which the working folder of that time belongs to: the
- * kernel knows it. NULL: it cannot be asked. Under the rules' lock. */
-static const char *path_of_mapping(const struct dl_find_object *object)
+ * kernel knows it. NULL: it cannot be asked. */
+static const char *path_of_mapping(struct slot *slot, const struct dl_find_object *object)
 {
-	static char path[PATH_BYTES];
 	char link[64] = "/proc/self/map_files/";
 	uintptr_t start = (uintptr_t)object->dlfo_map_start, end = 0;
 	unsigned count;
@@ -205,7 +205,11 @@ static const char *path_of_mapping(const struct dl_find_object *object)
 
 	*to++ = '-';
 	*write_hex(to, (end + LIVE_PAGE - 1) & ~(uintptr_t)(LIVE_PAGE - 1)) = 0;
-	if (end == 0 || !sys_may(SYS_OTHERS))
+	if (slot->path_area == NULL)
+		slot->path_area = memory_scratch(PATH_BYTES);
+	char *path = slot->path_area;
+
+	if (end == 0 || path == NULL || !sys_may(SYS_OTHERS))
 		return NULL;
 	long bytes = sys_call3(SYS_readlink, (long)link, (long)path, PATH_BYTES - 1);
 
@@ -213,18 +217,19 @@ static const char *path_of_mapping(const struct dl_find_object *object)
 	return path[0] == '/' ? path : NULL;
 }
 
-static void store_path(struct live_module *module, const struct dl_find_object *object)
+static void store_path(struct slot *slot, struct live_module *module,
+		       const struct dl_find_object *object)
 {
 	const char *path = object->dlfo_link_map->l_name, *whole;
 	uint32_t bytes = 0;
 
 	if (path == NULL || path[0] == 0)
 		path = executable;
-	if (path[0] != '/' && (whole = path_of_mapping(object)) != NULL)
+	if (path[0] != '/' && (whole = path_of_mapping(slot, object)) != NULL)
 		path = whole;
 	while (bytes < PATH_BYTES && path[bytes])
 		bytes++;
-	uint64_t at = memory_append(LIVE_STRINGS, bytes, 1); /* opened before the lock was taken */
+	uint64_t at = memory_append(LIVE_STRINGS, bytes, 1);
 
 	if (at == UINT64_MAX)
 		return; /* no memory: the object stays without a name */
@@ -280,35 +285,10 @@ static bool same_object(const struct live_module *a, const struct live_module *b
 	       __builtin_memcmp(a->build_id, b->build_id, a->build_id_bytes) == 0;
 }
 
-/* An entry for an object seen for the first time, or seen again. Its range may hold rules of addresses that had no
- * object before: those are withdrawn. 0: no memory. */
-static uint32_t add(const struct dl_find_object *object)
+static bool is_of(const struct live_module *known, const struct dl_find_object *object)
 {
-	uint64_t used = memory.head->used[LIVE_MODULES];
-	struct live_module module;
-
-	describe(&module, object);
-	rules_withdraw(module.start, module.end, true);
-	for (uint32_t id = 1; id < used; id++) {
-		struct live_module *known = memory_module(id);
-
-		if (known->unmapped_ms != 0 && same_object(known, &module)) {
-			/* The unwind table is where it was: the same object at the same place. */
-			known->own[OWN_LINK_MAP] = module.own[OWN_LINK_MAP];
-			__atomic_store_n(&known->unmapped_ms, 0, __ATOMIC_RELEASE);
-			return id;
-		}
-	}
-	if (used == 0)
-		used = 1; /* module 0 is no module */
-	if (used >= MODULE_IDS || (used + 1) * sizeof module > memory.head->opened[LIVE_MODULES]) {
-		health_add(HEALTH_lost_modules);
-		return 0;
-	}
-	store_path(&module, object);
-	*memory_module((uint32_t)used) = module;
-	__atomic_store_n(&memory.head->used[LIVE_MODULES], used + 1, __ATOMIC_RELEASE);
-	return (uint32_t)used;
+	return __atomic_load_n(&known->unmapped_ms, __ATOMIC_ACQUIRE) == 0 &&
+	       known->own[OWN_LINK_MAP] == (uintptr_t)object->dlfo_link_map;
 }
 
 /* The entry of an object that is in the log; 0: it is not. */
@@ -317,13 +297,82 @@ static uint32_t known_object(const struct dl_find_object *object)
 	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_MODULES], __ATOMIC_ACQUIRE);
 
 	for (uint32_t id = 1; id < used; id++) {
-		const struct live_module *known = memory_module(id);
-
-		if (__atomic_load_n(&known->unmapped_ms, __ATOMIC_ACQUIRE) == 0 &&
-		    known->own[OWN_LINK_MAP] == (uintptr_t)object->dlfo_link_map)
+		if (is_of(memory_module(id), object))
 			return id;
 	}
 	return 0;
+}
+
+/* The entry of an object that is back at its old place; 0: none. */
+static uint32_t take_up_again(const struct live_module *module)
+{
+	for (uint32_t id = 1; id < memory.head->used[LIVE_MODULES]; id++) {
+		struct live_module *known = memory_module(id);
+
+		if (known->unmapped_ms != 0 && same_object(known, module)) {
+			/* The unwind table is where it was: the same object at the same place. */
+			known->own[OWN_LINK_MAP] = module->own[OWN_LINK_MAP];
+			__atomic_store_n(&known->unmapped_ms, 0, __ATOMIC_RELEASE);
+			return id;
+		}
+	}
+	return 0;
+}
+
+/* A new entry; 0: no memory. */
+static uint32_t append(const struct live_module *module)
+{
+	uint64_t used = MAX(memory.head->used[LIVE_MODULES], UINT64_C(1)); /* 0 is no module */
+
+	if (used >= MODULE_IDS || (used + 1) * sizeof *module > memory.head->opened[LIVE_MODULES]) {
+		health_add(HEALTH_lost_modules);
+		return 0;
+	}
+	*memory_module((uint32_t)used) = *module;
+	__atomic_store_n(&memory.head->used[LIVE_MODULES], used + 1, __ATOMIC_RELEASE);
+	return (uint32_t)used;
+}
+
+static bool is_there_still(uintptr_t pc, const struct dl_find_object *object)
+{
+	struct dl_find_object now;
+
+	return find_object((void *)pc, &now) == 0 && now.dlfo_link_map == object->dlfo_link_map &&
+	       now.dlfo_map_start == object->dlfo_map_start;
+}
+
+/* The entry for the object at pc: another thread's, the one that it had, or, if it has its path, a new one. Its range may hold
+ * rules of addresses that had no object before: those are withdrawn. 0: none, or no memory. */
+static uint32_t enter(struct slot *slot, uintptr_t pc, const struct dl_find_object *object,
+		      const struct live_module *module, bool has_path)
+{
+	uint32_t id = 0;
+
+	if (!lock_take(&rules_lock, slot->id))
+		return 0;
+	if (is_there_still(pc, object) && (id = known_object(object)) == 0) {
+		rules_withdraw(module->start, module->end, true);
+		id = take_up_again(module);
+		if (id == 0 && has_path)
+			id = append(module);
+	}
+	lock_give(&rules_lock);
+	return id;
+}
+
+/* If two threads add the same object at once, one path is stored in vain. */
+static uint32_t add(struct slot *slot, uintptr_t pc, const struct dl_find_object *object)
+{
+	struct live_module module;
+
+	describe(&module, object);
+	uint32_t id = enter(slot, pc, object, &module, false);
+
+	if (id != 0)
+		return id;
+	memory_open(LIVE_MODULES, (memory.head->used[LIVE_MODULES] + 8) * sizeof module);
+	store_path(slot, &module, object);
+	return enter(slot, pc, object, &module, true);
 }
 
 static struct cfi_table unwind_table_of(uint32_t id)
@@ -334,7 +383,7 @@ static struct cfi_table unwind_table_of(uint32_t id)
 				   (const uint8_t *)own[OWN_START], (const uint8_t *)own[OWN_END] };
 }
 
-void modules_find(uintptr_t pc, struct module_found *ret)
+void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret)
 {
 	struct dl_find_object object;
 
@@ -343,11 +392,20 @@ void modules_find(uintptr_t pc, struct module_found *ret)
 		return;
 	ret->id = known_object(&object);
 	if (ret->id == 0)
-		ret->id = add(&object);
+		ret->id = add(slot, pc, &object);
 	if (ret->id == 0)
 		return;
 	ret->unwind = unwind_table_of(ret->id);
 	ret->bias = object.dlfo_link_map->l_addr;
+}
+
+bool modules_is_of(uintptr_t pc, uint32_t id)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return id == 0;
+	return id != 0 ? is_of(memory_module(id), &object) : known_object(&object) == 0;
 }
 
 struct cfi_table modules_unwind_table(uintptr_t pc)

@@ -59,8 +59,11 @@ struct module_found {
 	struct cfi_table unwind;
 	uint64_t bias;
 };
-/* Who owns pc. Under the rules' lock. */
-void modules_find(uintptr_t pc, struct module_found *ret);
+/* Who owns pc. Takes the rules' lock for an object that is not in the log. */
+void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret);
+
+/* Whether an answer of modules_find still holds. Until the rules' lock is given back, if it is held. */
+bool modules_is_of(uintptr_t pc, uint32_t id);
 
 /* The unwind information of the object that holds pc, without touching the log: no lock, any moment. */
 struct cfi_table modules_unwind_table(uintptr_t pc);

@@ -6,12 +6,16 @@
  * a pool inside another one's block has that one's. Blocks may be packed as closely as the program likes, so this is a hash
  * table and no map of the address space. Four tables for each pool, with a lock each.
  *
- * Tables that were outgrown or emptied are used again, so that an arena for each request costs what the largest number of
- * them at one time needs. */
+ * A table that was outgrown empties itself into the next one a little with each operation, so that the lock is never held for
+ * long. Then, and when its pool is emptied, it is used again: an arena for each request costs what the largest number of
+ * them at one time needs.
+ *
+ * A free that does not get the lock is done by whoever gets it next (late.h). */
 #include "recorder/pools.h"
 
 #include "base/hash.h"
 #include "recorder/hook.h"
+#include "recorder/late.h"
 #include "recorder/lock.h"
 #include "recorder/start.h"
 #include "recorder/tags.h"
@@ -23,16 +27,19 @@ enum {
 	PAGE_POOLS = 64,
 	PAGES = 4096,
 	TRIES = 3,
+	STEP = 8, /* places of an outgrown table that are emptied with each operation */
 };
 
 struct blocks_table {
-	struct pool_block *at; /* address 0 = an empty place */
 	uint32_t shift, used;
+	struct pool_block at[]; /* address 0 = an empty place */
 };
 
 struct shard {
 	struct lock lock;
-	struct blocks_table table;
+	uint32_t emptied; /* up to which place of `old` */
+	struct blocks_table *table;
+	struct blocks_table *old; /* what is left of the one before; NULL = nothing */
 };
 
 struct pool {
@@ -46,7 +53,8 @@ static uint32_t made; /* numbers given out; goes on in a fork's child, which has
 /* Under the lock: */
 static struct lock spare_lock;
 static uint32_t spare_pool;
-static struct pool_block *spare_table[SHIFTS]; /* the next one's address is in its first place */
+static struct blocks_table *spare_table[SHIFTS]; /* the next one's address is in its first place */
+static struct late late; /* the address of a block, or key_of_shard; and the pool */
 
 void pools_reset(void)
 {
@@ -56,6 +64,7 @@ void pools_reset(void)
 		spare_table[i] = NULL;
 	spare_lock = (struct lock){ 0 };
 	spare_pool = 0;
+	late_reset(&late);
 }
 
 /* What a hook that was left without its end may hold. */
@@ -67,58 +76,54 @@ void pools_recover(struct slot *slot)
 	slot->pool_lock = NULL;
 }
 
-static bool take_lock(struct slot *slot, struct lock *lock)
-{
-	slot->pool_lock = lock;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return lock_take(lock, slot->id);
-}
-
-static void give_lock(struct slot *slot, struct lock *lock)
-{
-	lock_give(lock);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	slot->pool_lock = NULL;
-}
-
 /* ---- tables ---- */
 
-static uint32_t table_places(const struct blocks_table *table)
-{
-	return table->at != NULL ? UINT32_C(1) << table->shift : 0;
-}
-
 /* An empty table; NULL: no memory. */
-static struct pool_block *table_make(struct slot *slot, uint32_t shift)
+static struct blocks_table *table_make(struct slot *slot, uint32_t shift)
 {
-	struct pool_block *at = NULL;
+	struct blocks_table *table = NULL;
 
 	if (shift >= SHIFTS - 1)
 		return NULL;
 	if (__atomic_load_n(&spare_table[shift], __ATOMIC_RELAXED) != NULL &&
 	    lock_take(&spare_lock, slot->id)) {
-		at = spare_table[shift];
-		if (at != NULL)
-			spare_table[shift] = (struct pool_block *)at->address;
+		table = spare_table[shift];
+		if (table != NULL)
+			spare_table[shift] = (struct blocks_table *)table->at[0].address;
 		lock_give(&spare_lock);
 	}
-	if (at == NULL)
-		return memory_scratch(sizeof *at << shift);
-	__builtin_memset(at, 0, sizeof *at << shift);
-	return at;
+	if (table != NULL)
+		__builtin_memset(table->at, 0, sizeof table->at[0] << shift);
+	else
+		table = memory_scratch(sizeof *table + (sizeof table->at[0] << shift));
+	if (table != NULL) {
+		table->shift = shift;
+		table->used = 0;
+	}
+	return table;
 }
 
-static void table_drop(struct slot *slot, struct blocks_table table)
+static void table_drop(struct slot *slot, struct blocks_table *table)
 {
-	if (table.at == NULL || !lock_take(&spare_lock, slot->id))
+	if (table == NULL || !lock_take(&spare_lock, slot->id))
 		return;
-	table.at->address = (uintptr_t)spare_table[table.shift];
-	__atomic_store_n(&spare_table[table.shift], table.at, __ATOMIC_RELAXED);
+	table->at[0].address = (uintptr_t)spare_table[table->shift];
+	__atomic_store_n(&spare_table[table->shift], table, __ATOMIC_RELAXED);
 	lock_give(&spare_lock);
 }
 
+static uint32_t table_places(const struct blocks_table *table)
+{
+	return table != NULL ? UINT32_C(1) << table->shift : 0;
+}
+
+static uint32_t table_used(const struct blocks_table *table)
+{
+	return table != NULL ? table->used : 0;
+}
+
 /* The place of an address, or the empty one where it would be. */
-static struct pool_block *place_of(const struct blocks_table *table, uintptr_t address)
+static struct pool_block *place_of(struct blocks_table *table, uintptr_t address)
 {
 	uint64_t mask = table_places(table) - 1, i = hash_mix(address);
 
@@ -144,61 +149,202 @@ static void table_erase(struct blocks_table *table, struct pool_block *place)
 	table->used--;
 }
 
-/* Moves all into an empty table. */
-static void table_move_to(struct blocks_table *table, struct blocks_table larger)
+/* Takes a block out of a table, which may be none; false: it is not there. */
+static bool table_take(struct blocks_table *table, uintptr_t address, struct pool_block *ret)
 {
-	for (uint64_t i = 0; i < table_places(table); i++) {
-		if (table->at[i].address != 0)
-			*place_of(&larger, table->at[i].address) = table->at[i];
-	}
-	larger.used = table->used;
-	*table = larger;
+	struct pool_block *place = table != NULL ? place_of(table, address) : NULL;
+
+	if (place == NULL || place->address == 0)
+		return false;
+	*ret = *place;
+	table_erase(table, place);
+	return true;
 }
+
+/* ---- shards, under their lock ---- */
 
 /* Whether one more would fill more than three quarters. */
-static bool table_is_tight(const struct blocks_table *table)
+static bool shard_is_tight(const struct shard *shard)
 {
-	return table->used + 1 > table_places(table) / 4 * 3;
+	return table_used(shard->table) + table_used(shard->old) + 1 >
+	       table_places(shard->table) / 4 * 3;
 }
 
-/* Enters a block where there is room. ret_old: one that was still there. Under the lock. */
-static bool table_put_block(struct blocks_table *table, const struct pool_block *block,
-			    struct pool_block *ret_old)
+/* A larger table takes the place of one that was outgrown. False: that one is still not empty, or another thread was faster. */
+static bool shard_grow(struct shard *shard, struct blocks_table *larger)
 {
-	if (table->used >= table_places(table) / 8 * 7)
+	if (larger == NULL || shard->old != NULL || !shard_is_tight(shard) ||
+	    table_places(larger) <= table_places(shard->table))
 		return false;
-	struct pool_block *place = place_of(table, block->address);
+	shard->emptied = 0;
+	shard->old = shard->table;
+	__atomic_store_n(&shard->table, larger, __ATOMIC_RELAXED);
+	return true;
+}
 
-	*ret_old = *place;
-	table->used += place->address == 0;
+/* Goes on with emptying what was outgrown. Returns it once it is empty, else NULL. */
+static struct blocks_table *shard_step(struct shard *shard)
+{
+	struct blocks_table *old = shard->old;
+
+	if (LIKELY(old == NULL))
+		return NULL;
+	if (old == shard->table) { /* a hook was left in shard_grow */
+		shard->old = NULL;
+		return NULL;
+	}
+	for (int i = 0; i < STEP && old->used > 0; i++) {
+		struct pool_block *from = &old->at[shard->emptied & (table_places(old) - 1)];
+
+		if (from->address == 0) {
+			shard->emptied++;
+			continue;
+		}
+		struct pool_block *to = place_of(shard->table, from->address);
+
+		shard->table->used += to->address == 0;
+		*to = *from;
+		table_erase(old, from); /* another one may have come here */
+	}
+	if (old->used > 0)
+		return NULL;
+	shard->old = NULL;
+	return old;
+}
+
+/* Takes a block out; false: it is not there. */
+static bool shard_erase(struct shard *shard, uintptr_t address, struct pool_block *ret)
+{
+	bool there = table_take(shard->table, address, ret);
+
+	return (UNLIKELY(shard->old != NULL) && table_take(shard->old, address, ret)) || there;
+}
+
+/* Enters a block where there is room. ret_old: one that was still there. */
+static bool shard_enter(struct shard *shard, const struct pool_block *block,
+			struct pool_block *ret_old)
+{
+	if (table_used(shard->table) + table_used(shard->old) >= table_places(shard->table) / 8 * 7)
+		return false;
+	if (UNLIKELY(shard->old != NULL))
+		table_take(shard->old, block->address, ret_old);
+	struct pool_block *place = place_of(shard->table, block->address);
+
+	if (place->address != 0)
+		*ret_old = *place;
+	shard->table->used += place->address == 0;
 	*place = *block;
 	return true;
 }
 
-/* The same, with memory that is had before the lock is taken. False: no memory. */
-static bool shard_put(struct slot *slot, struct shard *shard, const struct pool_block *block,
-		      struct pool_block *ret_old)
+/* ---- locks ---- */
+
+static void give_lock(struct slot *slot, struct shard *shard)
 {
+	lock_give(&shard->lock);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	slot->pool_lock = NULL;
+}
+
+/* The key of a late end that is the end of all blocks of a shard. No block has such an address. */
+static uint64_t key_of_shard(const struct pool *pool, const struct shard *shard)
+{
+	return (uint64_t)(shard - pool->shard) + 1;
+}
+
+static struct shard *shard_of(struct pool *pool, uintptr_t address)
+{
+	return &pool->shard[hash_mix(address) >> 62];
+}
+_Static_assert(SHARDS == 1 << 2, "what shard_of shifts by");
+
+/* The next end that is late in a shard, taken from the list; false: there is none. The pool's number may be another one's by
+ * now, but nothing has been entered since. */
+static bool take_late(uint64_t handle, struct pool *pool, const struct shard *shard,
+		      struct late_end *ret)
+{
+	for (uint32_t at = 0; late_next(&late, &at, ret); at++) {
+		if ((uint32_t)ret->value == (uint32_t)handle &&
+		    (ret->key == key_of_shard(pool, shard) ||
+		     (ret->key > SHARDS && shard_of(pool, ret->key) == shard))) {
+			late_done(&late, at);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void end_all(struct slot *slot, uint64_t handle, struct blocks_table *table)
+{
+	for (uint64_t i = 0; i < table_places(table); i++) {
+		if (table->at[i].address != 0)
+			pools_end_block(slot, handle, &table->at[i]);
+	}
+	table_drop(slot, table);
+}
+
+/* Ends all blocks of a shard whose lock is held, and gives that back. */
+static void clear_and_give(struct slot *slot, uint64_t handle, struct shard *shard)
+{
+	struct blocks_table *table = shard->table, *old = shard->old;
+
+	shard->old = NULL;
+	__atomic_store_n(&shard->table, NULL, __ATOMIC_RELAXED);
+	give_lock(slot, shard);
+	end_all(slot, handle, table);
+	if (old != table)
+		end_all(slot, handle, old);
+}
+
+/* Takes the lock of a shard in which no end is late. */
+static bool take_lock(struct slot *slot, uint64_t handle, struct pool *pool, struct shard *shard)
+{
+	for (;;) {
+		slot->pool_lock = &shard->lock;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (!lock_take(&shard->lock, slot->id))
+			return false;
+		struct pool_block block;
+		struct late_end end;
+
+		if (late_is_empty(&late) || !take_late(handle, pool, shard, &end))
+			return true;
+		if (end.key <= SHARDS) {
+			clear_and_give(slot, end.value, shard);
+			continue;
+		}
+		bool there = shard_erase(shard, end.key, &block);
+
+		give_lock(slot, shard);
+		if (there)
+			pools_end_block(slot, end.value, &block);
+	}
+}
+
+/* Enters a block, with memory that is had without the lock. False: no memory, or the lock was not to be had. */
+static bool shard_put(struct slot *slot, uint64_t handle, struct pool *pool,
+		      const struct pool_block *block, struct pool_block *ret_old)
+{
+	struct shard *shard = shard_of(pool, block->address);
+	struct blocks_table *larger = NULL, *empty;
 	bool done = false;
 
-	for (int i = 0; i < TRIES && !done; i++) { /* another thread may empty it meanwhile */
-		struct blocks_table had = shard->table, other = { 0 };
+	for (int i = 0; i < TRIES && !done && take_lock(slot, handle, pool, shard); i++) {
+		if (shard_grow(shard, larger))
+			larger = NULL;
+		if (!shard_is_tight(shard) || i > 0)
+			done = shard_enter(shard, block, ret_old);
+		uint32_t shift = shard->table != NULL ? shard->table->shift + 1 : FIRST_SHIFT;
 
-		if (table_is_tight(&had)) {
-			other.shift = had.at != NULL ? had.shift + 1 : FIRST_SHIFT;
-			other.at = table_make(slot, other.shift);
+		empty = shard_step(shard);
+		give_lock(slot, shard);
+		table_drop(slot, empty);
+		if (!done) {
+			table_drop(slot, larger);
+			larger = table_make(slot, shift);
 		}
-		if (take_lock(slot, &shard->lock)) {
-			if (other.at != NULL && shard->table.at == had.at) {
-				had = shard->table;
-				table_move_to(&shard->table, other);
-				other = had;
-			}
-			done = table_put_block(&shard->table, block, ret_old);
-			give_lock(slot, &shard->lock);
-		}
-		table_drop(slot, other);
 	}
+	table_drop(slot, larger);
 	return done;
 }
 
@@ -238,12 +384,6 @@ static struct pool *pool_of(uint64_t handle)
 	return page != NULL ? &page[(number - 1) % PAGE_POOLS] : NULL;
 }
 
-static struct shard *shard_of(struct pool *pool, uintptr_t address)
-{
-	return &pool->shard[hash_mix(address) >> 62];
-}
-_Static_assert(SHARDS == 1 << 2, "what shard_of shifts by");
-
 /* The counters of a name, shared by all pools that have it; NULL: no memory. */
 static struct live_pool *counters_of(uint32_t name)
 {
@@ -281,8 +421,9 @@ static uint32_t number_new(struct slot *slot)
 	if (__atomic_load_n(&spare_pool, __ATOMIC_RELAXED) != 0 &&
 	    lock_take(&spare_lock, slot->id)) {
 		number = spare_pool;
-		if (number != 0)
-			spare_pool = page_of(number)[(number - 1) % PAGE_POOLS].next;
+		if (number != 0) /* its page is there */
+			spare_pool =
+				pages[(number - 1) / PAGE_POOLS][(number - 1) % PAGE_POOLS].next;
 		lock_give(&spare_lock);
 	}
 	if (number == 0 && __atomic_load_n(&made, __ATOMIC_RELAXED) < PAGES * PAGE_POOLS)
@@ -377,7 +518,7 @@ static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_bl
 	struct pool *pool = pool_of(handle);
 	struct pool_block old = { 0 };
 
-	if (pool == NULL || !shard_put(slot, shard_of(pool, block->address), block, &old)) {
+	if (pool == NULL || !shard_put(slot, handle, pool, block, &old)) {
 		health_add(HEALTH_untracked_blocks);
 		return false;
 	}
@@ -404,7 +545,8 @@ uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t
 		health_add(HEALTH_lost_samples);
 		return 0;
 	}
-	enter_block(slot, pool, &block);
+	if (!enter_block(slot, pool, &block))
+		return 0; /* its end would not be found */
 	account_pool_block(record, name_of(pool), bytes, times_of(record, &block));
 	if (samples != NULL)
 		sample_took(samples, bytes, sample_weight(bytes, interval));
@@ -416,26 +558,22 @@ struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t addre
 	struct pool *pool = pool_of(handle);
 	struct shard *shard = pool != NULL ? shard_of(pool, address) : NULL;
 	struct pool_block block = { 0 };
+	bool there = false;
 
-	if (shard != NULL && take_lock(slot, &shard->lock)) {
-		struct pool_block *place =
-			shard->table.at != NULL ? place_of(&shard->table, address) : &block;
-
-		if (place->address != 0) {
-			block = *place;
-			table_erase(&shard->table, place);
-		}
-		give_lock(slot, &shard->lock);
+	if (shard != NULL && !take_lock(slot, handle, pool, shard)) {
+		late_add(&late, address, handle);
+		return block;
 	}
-	if (block.record == 0 && address != 0)
+	if (shard != NULL) {
+		there = shard_erase(shard, address, &block);
+		struct blocks_table *empty = shard_step(shard);
+
+		give_lock(slot, shard);
+		table_drop(slot, empty);
+	}
+	if (!there && address != 0)
 		record_unknown_free((const void *)address);
 	return block;
-}
-
-void pools_put_back(struct slot *slot, uint64_t pool, const struct pool_block *block)
-{
-	if (block->record != 0)
-		enter_block(slot, pool, block);
 }
 
 void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,
@@ -453,20 +591,14 @@ void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old,
 	}
 }
 
-static void clear_shard(struct slot *slot, uint64_t handle, struct shard *shard)
+static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, struct shard *shard)
 {
-	struct blocks_table table;
-
-	if (shard->table.at == NULL || !take_lock(slot, &shard->lock))
+	if (__atomic_load_n(&shard->table, __ATOMIC_RELAXED) == NULL)
 		return;
-	table = shard->table;
-	shard->table = (struct blocks_table){ 0 };
-	give_lock(slot, &shard->lock);
-	for (uint64_t i = 0; i < table_places(&table); i++) {
-		if (table.at[i].address != 0)
-			pools_end_block(slot, handle, &table.at[i]);
-	}
-	table_drop(slot, table);
+	if (take_lock(slot, handle, pool, shard))
+		clear_and_give(slot, handle, shard);
+	else
+		late_add(&late, key_of_shard(pool, shard), handle);
 }
 
 /* ---- what programs call ---- */
@@ -540,7 +672,7 @@ void pool_clear(uint64_t handle, int end)
 	struct pool *pool = pool_of(handle);
 
 	for (int i = 0; pool != NULL && i < SHARDS; i++)
-		clear_shard(slot, handle, &pool->shard[i]);
+		clear_shard(slot, handle, pool, &pool->shard[i]);
 	if (end && pool != NULL && lock_take(&spare_lock, slot->id)) {
 		if (!pool->ended) {
 			pool->ended = true;

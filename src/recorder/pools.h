@@ -28,10 +28,9 @@ uint64_t pools_make(struct slot *slot, const char *name);
 /* The pool has given out a block; `frame` is the hook's. Returns its record, or 0: it is not recorded. */
 uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
 		   const uintptr_t *frame);
-/* Takes a block out of the pool without counting it. Then either it ends, or it comes back. */
+/* Takes a block out of the pool without counting it: then it ends. */
 struct pool_block pools_take(struct slot *slot, uint64_t pool, uintptr_t address);
 void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *block);
-void pools_put_back(struct slot *slot, uint64_t pool, const struct pool_block *block);
 /* The block that was taken out, and may have ended already (record 0), is now at another place, or of another size. */
 void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,
 		 uint64_t bytes, const uintptr_t *frame);

@@ -8,7 +8,7 @@
 #include "recorder/cfi.h"
 #include "recorder/modules.h"
 
-enum { TABLE_BITS_FIRST = 12, FRAME_IDS = 1 << 24 };
+enum { TABLE_BITS_FIRST = 12, FRAME_IDS = 1 << 24, TRIES = 3 };
 
 struct rule_table *rule_table;
 struct lock rules_lock;
@@ -157,53 +157,68 @@ static uint32_t frame_of(uint32_t previous, uint64_t frame)
 	return (uint32_t)id;
 }
 
-static uint64_t compute(struct slot *slot, uintptr_t pc, bool exact, uint32_t previous)
-{
-	uintptr_t lookup = exact ? pc : pc - 1;
-	struct module_found module;
-	struct cfi_entry entry;
-	enum rule_kind kind = RULE_STOP;
-	int64_t cfa = 0, rbp = 0;
+/* How to get from a pc to its caller. */
+struct way {
+	enum rule_kind kind;
+	int64_t cfa, rbp;
+};
 
-	modules_find(lookup, &module);
-	if (module.id == 0)
-		orphan_rules++;
-	else if (cfi_find(&module.unwind, lookup, &entry) && cfi_run(&entry, lookup, slot->cfi))
-		kind = classify(&entry, &slot->cfi->state, &cfa, &rbp);
-	return pack(kind, frame_of(previous, live_frame_pack(module.id, pc - module.bias, exact)),
-		    cfa, rbp);
+static struct way way_of(struct slot *slot, const struct module_found *module, uintptr_t lookup)
+{
+	struct way way = { .kind = RULE_STOP };
+	struct cfi_entry entry;
+
+	if (module->id != 0 && cfi_find(&module->unwind, lookup, &entry) &&
+	    cfi_run(&entry, lookup, slot->cfi))
+		way.kind = classify(&entry, &slot->cfi->state, &way.cfa, &way.rbp);
+	return way;
 }
 
+/* Keeps the rule, unless another thread was faster. Under the lock. */
+static uint64_t keep(uint64_t key, const struct way *way, uint64_t frame)
+{
+	struct rule_table *table = rule_table;
+	struct rule_entry *entry = rules_entry(table, key);
+	bool had = entry->key == key;
+
+	if (had && rule_kind(entry->rule) != RULE_DEAD)
+		return entry->rule;
+	uint64_t rule = pack(way->kind, frame_of(had ? rule_frame(entry->rule) : 0, frame),
+			     way->cfa, way->rbp);
+
+	if (had) {
+		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
+	} else if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
+		entry->rule = rule;
+		__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
+		table->used++;
+	}
+	orphan_rules += live_frame_module(frame) == 0;
+	return rule;
+}
+
+/* All is found out before the lock is taken; if the object is another one by then, again. */
 COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 {
-	uint64_t key = rules_key(pc, exact);
-	uint64_t rule = pack(RULE_STOP, LIVE_FRAME_OTHER, 0, 0);
+	uintptr_t lookup = exact ? pc : pc - 1;
+	uint64_t rule = 0;
 
 	grow(slot);
 	memory_open(LIVE_FRAMES, (memory.head->used[LIVE_FRAMES] + 64) * sizeof(uint64_t));
-	memory_open(LIVE_MODULES,
-		    (memory.head->used[LIVE_MODULES] + 8) * sizeof(struct live_module));
-	memory_open(LIVE_STRINGS, memory.head->used[LIVE_STRINGS] + 8 * LIVE_PAGE);
-	if (!lock_take(&rules_lock, slot->id))
-		return rule;
-	struct rule_table *table = rule_table;
-	struct rule_entry *entry = rules_entry(table, key);
+	for (int i = 0; i < TRIES && rule == 0; i++) {
+		struct module_found module;
 
-	if (entry->key == key && rule_kind(entry->rule) != RULE_DEAD) {
-		rule = entry->rule; /* another thread was faster */
-	} else if (entry->key == key) {
-		rule = compute(slot, pc, exact, rule_frame(entry->rule));
-		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
-	} else {
-		rule = compute(slot, pc, exact, 0);
-		if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
-			entry->rule = rule;
-			__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
-			table->used++;
-		}
+		modules_find(slot, lookup, &module);
+		struct way way = way_of(slot, &module, lookup);
+
+		if (!lock_take(&rules_lock, slot->id))
+			break;
+		if (modules_is_of(lookup, module.id))
+			rule = keep(rules_key(pc, exact), &way,
+				    live_frame_pack(module.id, pc - module.bias, exact));
+		lock_give(&rules_lock);
 	}
-	lock_give(&rules_lock);
-	return rule;
+	return rule != 0 ? rule : pack(RULE_STOP, LIVE_FRAME_OTHER, 0, 0);
 }
 
 void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only)

@@ -57,6 +57,7 @@ struct slot {
 	uint32_t lent_calls;		    /* dial.c */
 	char *exec_area, *arguments_area;   /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
+	char *path_area; /* for the path of an object: modules.c */
 	struct blocks_near near;
 	struct scope_kept scopes[SCOPES_KEPT + 1]; /* [0] is no scope: it ends with the thread */
 };
