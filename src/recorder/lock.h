@@ -66,6 +66,11 @@ static inline void lock_give(struct lock *lock)
 		lock_wake(lock);
 }
 
+static inline bool lock_is_held(const struct lock *lock)
+{
+	return __atomic_load_n(&lock->word, __ATOMIC_ACQUIRE) != 0;
+}
+
 static inline bool lock_is_mine(const struct lock *lock, uint32_t slot)
 {
 	return (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) & LOCK_OWNER) == slot + 1;

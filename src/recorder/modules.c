@@ -285,22 +285,28 @@ static bool same_object(const struct live_module *a, const struct live_module *b
 	       __builtin_memcmp(a->build_id, b->build_id, a->build_id_bytes) == 0;
 }
 
-static bool is_of(const struct live_module *known, const struct dl_find_object *object)
+static bool is_of(const struct live_module *known, const void *link_map)
 {
 	return __atomic_load_n(&known->unmapped_ms, __ATOMIC_ACQUIRE) == 0 &&
-	       known->own[OWN_LINK_MAP] == (uintptr_t)object->dlfo_link_map;
+	       known->own[OWN_LINK_MAP] == (uintptr_t)link_map;
+}
+
+/* The entry of the object that has a link map, from an id on; 0: none. */
+static uint32_t object_of(const void *link_map, uint32_t id)
+{
+	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_MODULES], __ATOMIC_ACQUIRE);
+
+	for (; id < used; id++) {
+		if (is_of(memory_module(id), link_map))
+			return id;
+	}
+	return 0;
 }
 
 /* The entry of an object that is in the log; 0: it is not. */
 static uint32_t known_object(const struct dl_find_object *object)
 {
-	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_MODULES], __ATOMIC_ACQUIRE);
-
-	for (uint32_t id = 1; id < used; id++) {
-		if (is_of(memory_module(id), object))
-			return id;
-	}
-	return 0;
+	return object_of(object->dlfo_link_map, 1);
 }
 
 /* The entry of an object that is back at its old place; 0: none. */
@@ -405,7 +411,8 @@ bool modules_is_of(uintptr_t pc, uint32_t id)
 
 	if (find_object == NULL || find_object((void *)pc, &object) != 0)
 		return id == 0;
-	return id != 0 ? is_of(memory_module(id), &object) : known_object(&object) == 0;
+	return id != 0 ? is_of(memory_module(id), object.dlfo_link_map)
+		       : known_object(&object) == 0;
 }
 
 struct cfi_table modules_unwind_table(uintptr_t pc)
@@ -419,9 +426,16 @@ struct cfi_table modules_unwind_table(uintptr_t pc)
 	return id != 0 ? unwind_table_of(id) : read_unwind_table(&object);
 }
 
+/* Whether somebody may be adding rules or objects just now, who does not know yet what the loader has done. */
+static bool is_being_added_to(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return lock_is_held(&rules_lock);
+}
+
 COLD void modules_loader_allocates(struct slot *slot)
 {
-	if (!lock_take(&rules_lock, slot->id))
+	if ((!is_being_added_to() && !rules_have_orphans()) || !lock_take(&rules_lock, slot->id))
 		return;
 	rules_withdraw(0, UINTPTR_MAX, true);
 	lock_give(&rules_lock);
@@ -429,15 +443,11 @@ COLD void modules_loader_allocates(struct slot *slot)
 
 COLD void modules_loader_frees(struct slot *slot, const void *block)
 {
-	if (!lock_take(&rules_lock, slot->id))
+	if ((!is_being_added_to() && object_of(block, 1) == 0) || !lock_take(&rules_lock, slot->id))
 		return;
-	uint64_t used = memory.head->used[LIVE_MODULES];
-
-	for (uint32_t id = 1; id < used; id++) {
+	for (uint32_t id = 0; (id = object_of(block, id + 1)) != 0;) {
 		struct live_module *known = memory_module(id);
 
-		if (known->unmapped_ms != 0 || known->own[OWN_LINK_MAP] != (uintptr_t)block)
-			continue;
 		known->unmapped_ms = MAX(clock_ms(), 1u);
 		rules_withdraw(known->start, known->end, false);
 	}

@@ -193,7 +193,8 @@ static uint64_t keep(uint64_t key, const struct way *way, uint64_t frame)
 		__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
 		table->used++;
 	}
-	orphan_rules += live_frame_module(frame) == 0;
+	if (live_frame_module(frame) == 0)
+		__atomic_store_n(&orphan_rules, orphan_rules + 1, __ATOMIC_RELAXED);
 	return rule;
 }
 
@@ -221,6 +222,11 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 	return rule != 0 ? rule : pack(RULE_STOP, LIVE_FRAME_OTHER, 0, 0);
 }
 
+bool rules_have_orphans(void)
+{
+	return __atomic_load_n(&orphan_rules, __ATOMIC_RELAXED) != 0;
+}
+
 void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only)
 {
 	struct rule_table *table = rule_table;
@@ -239,6 +245,6 @@ void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only)
 		__atomic_store_n(&entry->rule, dead, __ATOMIC_RELAXED);
 	}
 	if (orphans_only)
-		orphan_rules = 0;
+		__atomic_store_n(&orphan_rules, 0, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
 }

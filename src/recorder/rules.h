@@ -60,6 +60,9 @@ void rules_reset(void);
 /* Computes and keeps the rule for a pc that the table does not hold. */
 uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact);
 
+/* Whether there are rules of addresses without an object. */
+bool rules_have_orphans(void);
+
 /* Withdraws the rules of [start, end); with orphans_only just those of addresses without an object.
  * Under rules_lock. */
 void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only);

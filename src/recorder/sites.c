@@ -2,7 +2,8 @@
 /* The stack trie and the table of sites.
  *
  * Owns: LIVE_NODES, LIVE_SITES and two hash tables of ids in scratch memory, all changed under sites_lock; memory for
- * them is opened before the lock is taken. An outgrown table is left behind: together less than the living one.
+ * them is opened before the lock is taken. A site that there is already is mostly found without it. An outgrown table is left
+ * behind: together less than the living one.
  * Invariant: a node is reached from the root by exactly one chain of frames; a key leads to one site.
  *
  * While there is one slot its own table tells which sites there are: the table of sites is filled when another comes. */
@@ -92,15 +93,23 @@ static bool enter_sites(void)
 	return sites_entered == used;
 }
 
-/* Under the lock; 0 = none. */
-static uint32_t site_find(uint64_t key)
+/* 0 = none; without the lock also if there is one. */
+static uint32_t site_find(const struct table *table, uint64_t key)
 {
 	uint32_t tag = table_tag(key), place = tag, id;
 
 	do
-		id = table_next(&sites, tag, &place);
+		id = table_next(table, tag, &place);
 	while (id != 0 && memory_site(id)->key != key);
 	return id;
+}
+
+/* A site that another slot has made, mostly: threads have their stacks in common. */
+static uint32_t site_find_quickly(uint64_t key)
+{
+	struct table look = table_look(&sites);
+
+	return site_find(&look, key);
 }
 
 /* A site without its key and its time. */
@@ -172,7 +181,7 @@ static bool is_shared(void)
 static uint32_t site_of_others(uint64_t key, bool shared, bool *ret_failed)
 {
 	*ret_failed = shared && !enter_sites();
-	return shared && !*ret_failed ? site_find(key) : 0;
+	return shared && !*ret_failed ? site_find(&sites, key) : 0;
 }
 
 /* The site of the stack in the walk, made if there is none. 0: no memory. Under the lock. */
@@ -216,8 +225,12 @@ static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 {
 	for (;;) {
 		*ret_shared = is_shared();
-		if (!make_room(slot, *ret_shared, must) || !lock_take(&sites_lock, slot->id))
+		if (!make_room(slot, *ret_shared, must))
 			return false;
+		if (!lock_take(&sites_lock, slot->id)) {
+			slot->walk->stamp = 0; /* the stack is asked for again with the next call */
+			return false;
+		}
 		if (is_shared() == *ret_shared)
 			return true;
 		lock_give(&sites_lock); /* the second slot has come just now */
@@ -236,9 +249,11 @@ static uint32_t record_of(struct slot *slot, uint64_t key, uint32_t site, enum l
 COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind)
 {
 	struct walk *walk = slot->walk;
-	uint32_t site = 0;
+	uint32_t site = site_find_quickly(key);
 	bool shared;
 
+	if (site != 0)
+		return record_of(slot, key, site, kind, false);
 	memory_open_above_reserve(LIVE_NODES, (memory.head->used[LIVE_NODES] + 2 * walk->limit) *
 						      sizeof(struct live_node));
 	grow(slot, &nodes, 64, memory_scratch_above_reserve);
@@ -253,9 +268,9 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint64_t key)
 {
 	bool must = like.node <= LIVE_FRAME_UNASKED, shared;
-	uint32_t site = 0;
+	uint32_t site = site_find_quickly(key);
 
-	if (take_with_room(slot, &shared, must)) {
+	if (site == 0 && take_with_room(slot, &shared, must)) {
 		site = site_like(like, key, shared);
 		lock_give(&sites_lock);
 	}

@@ -44,12 +44,22 @@ static inline uint32_t table_tag(uint64_t hash)
 static ALWAYS_INLINE uint32_t table_next(const struct table *table, uint32_t tag, uint32_t *place)
 {
 	for (;;) {
-		struct table_entry entry = table->entry[*place & table->mask];
+		const struct table_entry *entry = &table->entry[*place & table->mask];
+		uint32_t id = __atomic_load_n(&entry->id, __ATOMIC_ACQUIRE);
 
 		++*place;
-		if (entry.id == 0 || entry.tag == tag)
-			return entry.id;
+		if (id == 0 || entry->tag == tag)
+			return id;
 	}
+}
+
+/* A table that another thread may be changing, to look into: what is not found there may be in the table all the same. */
+static inline struct table table_look(const struct table *table)
+{
+	struct table look = { .mask = __atomic_load_n(&table->mask, __ATOMIC_ACQUIRE) };
+
+	look.entry = __atomic_load_n(&table->entry, __ATOMIC_ACQUIRE);
+	return look;
 }
 
 static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
@@ -58,7 +68,8 @@ static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
 
 	while (table->entry[i].id != 0)
 		i = (i + 1) & table->mask;
-	table->entry[i] = (struct table_entry){ tag, id };
+	table->entry[i].tag = tag;
+	__atomic_store_n(&table->entry[i].id, id, __ATOMIC_RELEASE);
 	table->used++;
 }
 
@@ -84,12 +95,20 @@ static inline struct table table_larger(const struct table *table, uint64_t more
 			       .mask = (uint32_t)(size - 1) };
 }
 
+/* The mask last: who looks without a lock never has one that is larger than its entries are many. */
+static inline void table_replace(struct table *table, struct table larger)
+{
+	__atomic_store_n(&table->entry, larger.entry, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->used, larger.used, __ATOMIC_RELAXED);
+	__atomic_store_n(&table->mask, larger.mask, __ATOMIC_RELEASE);
+}
+
 static inline void table_move(struct table *table, struct table larger)
 {
 	for (uint64_t i = 0; i <= table->mask; i++) {
 		if (table->entry[i].id != 0)
 			table_put(&larger, table->entry[i].tag, table->entry[i].id);
 	}
-	*table = larger;
+	table_replace(table, larger);
 }
 #endif

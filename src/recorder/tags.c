@@ -102,7 +102,7 @@ static bool make_room(struct slot *slot)
 	if (!lock_take(&tags_lock, slot->id))
 		return false;
 	if (tags.mask == mask && mask == 0)
-		tags = larger;
+		table_replace(&tags, larger);
 	else if (tags.mask == mask) /* nobody was faster */
 		table_move(&tags, larger);
 	lock_give(&tags_lock);
@@ -124,15 +124,28 @@ static uint32_t add(const struct live_tag *tag, uint64_t hash)
 	return (uint32_t)used;
 }
 
-/* The tag of a name below the root; 0 = there is none. Under the lock. */
+/* The tag of a name below the root; 0 = there is none. Without the lock also if there is one. */
 static uint32_t find_name(enum live_tag_kind kind, const char *text, uint64_t hash)
 {
 	uint32_t tag = table_tag(hash), place = tag, id;
+	struct table look = table_look(&tags);
 
 	do
-		id = table_next(&tags, tag, &place);
+		id = look.entry != NULL ? table_next(&look, tag, &place) : 0;
 	while (id != 0 &&
 	       (memory_tag(id)->parent != 0 || memory_tag(id)->kind != kind || !text_is(id, text)));
+	return id;
+}
+
+/* The same of a name below another tag. */
+static uint32_t find_child(uint32_t parent, uint32_t name, uint64_t hash)
+{
+	uint32_t tag = table_tag(hash), place = tag, id;
+	struct table look = table_look(&tags);
+
+	do
+		id = look.entry != NULL ? table_next(&look, tag, &place) : 0;
+	while (id != 0 && (memory_tag(id)->parent != parent || memory_tag(id)->name != name));
 	return id;
 }
 
@@ -144,17 +157,14 @@ uint32_t tags_known_name(struct slot *slot, enum live_tag_kind kind, const char 
 
 	if (id != 0 && memory_tag(id)->kind == kind && text_is(id, text))
 		return id;
-	if (!make_room(slot) || !lock_take(&tags_lock, slot->id))
-		return 0;
 	id = find_name(kind, text, hash);
-	lock_give(&tags_lock);
 	if (id != 0 && slot->tags != &tags_none)
 		slot->tags->hashed[place] = id;
 	return id;
 }
 _Static_assert(TAGS_NAMES == 1 << 6, "what tags_known_name shifts by");
 
-/* The same, made if need be; 0 = no memory. The text is stored before the lock is taken again: if two threads make the same
+/* The same, made if need be; 0 = no memory. The text is stored before the lock is taken: if two threads make the same
  * name at once, one text is stored in vain. */
 uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 {
@@ -163,7 +173,7 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 
 	if (id != 0)
 		return id;
-	uint64_t at = memory_append(LIVE_STRINGS, bytes, 1);
+	uint64_t at = make_room(slot) ? memory_append(LIVE_STRINGS, bytes, 1) : UINT64_MAX;
 
 	if (at == UINT64_MAX)
 		return 0;
@@ -186,18 +196,19 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 {
 	const struct live_tag *above = memory_tag(parent), *named = memory_tag(name);
 	uint64_t hash = child_hash(parent, name);
-	uint32_t tag = table_tag(hash), place = tag, id;
 
 	if (parent == 0)
 		return name;
 	if (above->name == name)
 		return parent;
+	uint32_t id = find_child(parent, name, hash);
+
+	if (id != 0)
+		return id;
 	if (above->depth >= LIVE_TAG_DEPTH_MAX || !make_room(slot) ||
 	    !lock_take(&tags_lock, slot->id))
 		return 0;
-	do
-		id = table_next(&tags, tag, &place);
-	while (id != 0 && (memory_tag(id)->parent != parent || memory_tag(id)->name != name));
+	id = find_child(parent, name, hash);
 	if (id == 0)
 		id = add(&(struct live_tag){ .parent = parent,
 					     .name = name,
