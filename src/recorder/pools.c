@@ -103,9 +103,9 @@ static struct blocks_table *table_make(struct slot *slot, uint32_t shift)
 	return table;
 }
 
-static void table_drop(struct slot *slot, struct blocks_table *table)
+static COLD void table_drop(struct slot *slot, struct blocks_table *table)
 {
-	if (table == NULL || !lock_take(&spare_lock, slot->id))
+	if (!lock_take(&spare_lock, slot->id))
 		return;
 	table->at[0].address = (uintptr_t)spare_table[table->shift];
 	__atomic_store_n(&spare_table[table->shift], table, __ATOMIC_RELAXED);
@@ -166,14 +166,14 @@ static bool table_take(struct blocks_table *table, uintptr_t address, struct poo
 /* Whether one more would fill more than three quarters. */
 static bool shard_is_tight(const struct shard *shard)
 {
-	return table_used(shard->table) + table_used(shard->old) + 1 >
-	       table_places(shard->table) / 4 * 3;
+	return shard->table == NULL ||
+	       shard->table->used + table_used(shard->old) + 1 > table_places(shard->table) / 4 * 3;
 }
 
 /* A larger table takes the place of one that was outgrown. False: that one is still not empty, or another thread was faster. */
 static bool shard_grow(struct shard *shard, struct blocks_table *larger)
 {
-	if (larger == NULL || shard->old != NULL || !shard_is_tight(shard) ||
+	if (shard->old != NULL || !shard_is_tight(shard) ||
 	    table_places(larger) <= table_places(shard->table))
 		return false;
 	shard->emptied = 0;
@@ -183,12 +183,10 @@ static bool shard_grow(struct shard *shard, struct blocks_table *larger)
 }
 
 /* Goes on with emptying what was outgrown. Returns it once it is empty, else NULL. */
-static struct blocks_table *shard_step(struct shard *shard)
+static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 {
 	struct blocks_table *old = shard->old;
 
-	if (LIKELY(old == NULL))
-		return NULL;
 	if (old == shard->table) { /* a hook was left in shard_grow */
 		shard->old = NULL;
 		return NULL;
@@ -280,7 +278,8 @@ static void end_all(struct slot *slot, uint64_t handle, struct blocks_table *tab
 		if (table->at[i].address != 0)
 			pools_end_block(slot, handle, &table->at[i]);
 	}
-	table_drop(slot, table);
+	if (table != NULL)
+		table_drop(slot, table);
 }
 
 /* Ends all blocks of a shard whose lock is held, and gives that back. */
@@ -296,29 +295,53 @@ static void clear_and_give(struct slot *slot, uint64_t handle, struct shard *sha
 		end_all(slot, handle, old);
 }
 
-/* Takes the lock of a shard in which no end is late. */
-static bool take_lock(struct slot *slot, uint64_t handle, struct pool *pool, struct shard *shard)
+static bool take_lock_once(struct slot *slot, struct shard *shard)
 {
-	for (;;) {
-		slot->pool_lock = &shard->lock;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (!lock_take(&shard->lock, slot->id))
-			return false;
-		struct pool_block block;
-		struct late_end end;
+	slot->pool_lock = &shard->lock;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return lock_take(&shard->lock, slot->id);
+}
 
-		if (late_is_empty(&late) || !take_late(handle, pool, shard, &end))
-			return true;
+/* Catches up on what is late in a shard whose lock is held. That lock is given back and taken again; false: it was not to be
+ * had again. */
+static COLD bool catch_up(struct slot *slot, uint64_t handle, struct pool *pool,
+			  struct shard *shard)
+{
+	struct pool_block block;
+	struct late_end end;
+
+	while (take_late(handle, pool, shard, &end)) {
 		if (end.key <= SHARDS) {
 			clear_and_give(slot, end.value, shard);
-			continue;
-		}
-		bool there = shard_erase(shard, end.key, &block);
+		} else {
+			bool there = shard_erase(shard, end.key, &block);
 
-		give_lock(slot, shard);
-		if (there)
-			pools_end_block(slot, end.value, &block);
+			give_lock(slot, shard);
+			if (there)
+				pools_end_block(slot, end.value, &block);
+		}
+		if (!take_lock_once(slot, shard))
+			return false;
 	}
+	return true;
+}
+
+/* Takes the lock of a shard in which no end is late. */
+static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *pool,
+			     struct shard *shard)
+{
+	return take_lock_once(slot, shard) &&
+	       (late_is_empty(&late) || catch_up(slot, handle, pool, shard));
+}
+
+/* Gives the lock back after an operation, and goes on with what was outgrown. */
+static inline void give_lock_after(struct slot *slot, struct shard *shard)
+{
+	struct blocks_table *empty = UNLIKELY(shard->old != NULL) ? shard_step(shard) : NULL;
+
+	give_lock(slot, shard);
+	if (UNLIKELY(empty != NULL))
+		table_drop(slot, empty);
 }
 
 /* Enters a block, with memory that is had without the lock. False: no memory, or the lock was not to be had. */
@@ -326,25 +349,21 @@ static bool shard_put(struct slot *slot, uint64_t handle, struct pool *pool,
 		      const struct pool_block *block, struct pool_block *ret_old)
 {
 	struct shard *shard = shard_of(pool, block->address);
-	struct blocks_table *larger = NULL, *empty;
+	struct blocks_table *larger = NULL;
 	bool done = false;
 
 	for (int i = 0; i < TRIES && !done && take_lock(slot, handle, pool, shard); i++) {
-		if (shard_grow(shard, larger))
+		if (UNLIKELY(larger != NULL) && shard_grow(shard, larger))
 			larger = NULL;
-		if (!shard_is_tight(shard) || i > 0)
-			done = shard_enter(shard, block, ret_old);
+		done = (!shard_is_tight(shard) || i > 0) && shard_enter(shard, block, ret_old);
 		uint32_t shift = shard->table != NULL ? shard->table->shift + 1 : FIRST_SHIFT;
 
-		empty = shard_step(shard);
-		give_lock(slot, shard);
-		table_drop(slot, empty);
-		if (!done) {
-			table_drop(slot, larger);
+		give_lock_after(slot, shard);
+		if (UNLIKELY(!done && larger == NULL))
 			larger = table_make(slot, shift);
-		}
 	}
-	table_drop(slot, larger);
+	if (UNLIKELY(larger != NULL))
+		table_drop(slot, larger);
 	return done;
 }
 
@@ -566,10 +585,7 @@ struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t addre
 	}
 	if (shard != NULL) {
 		there = shard_erase(shard, address, &block);
-		struct blocks_table *empty = shard_step(shard);
-
-		give_lock(slot, shard);
-		table_drop(slot, empty);
+		give_lock_after(slot, shard);
 	}
 	if (!there && address != 0)
 		record_unknown_free((const void *)address);
