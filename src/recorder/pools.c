@@ -191,7 +191,8 @@ static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 		shard->old = NULL;
 		return NULL;
 	}
-	for (int i = 0; i < STEP && old->used > 0; i++) {
+	/* Twice around, in case that a hook was left between counting a block and entering it. */
+	for (int i = 0; i < STEP && old->used > 0 && shard->emptied >> old->shift < 2; i++) {
 		struct pool_block *from = &old->at[shard->emptied & (table_places(old) - 1)];
 
 		if (from->address == 0) {
@@ -204,7 +205,7 @@ static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 		*to = *from;
 		table_erase(old, from); /* another one may have come here */
 	}
-	if (old->used > 0)
+	if (old->used > 0 && shard->emptied >> old->shift < 2)
 		return NULL;
 	shard->old = NULL;
 	return old;
