@@ -2,7 +2,9 @@
 /* links: recorder-parts format base */
 /* The state at the peak without a trace: random histories through the recorder's accounting, read by the reader that
  * reports use, against brute force that keeps a copy of every site at each new maximum. One slot: to the byte. Several:
- * within the bound that is told, and without writing what they share while they are below the peak. */
+ * within the bound that is told, and without writing what they share while they are below the peak. Threads (H3): the same
+ * although nobody waits for anybody. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -296,12 +298,107 @@ static void slots_that_keep_to_themselves_share_no_writes(void **state)
 	}
 }
 
+/* Threads that grow together, wait for each other, and shrink: at each barrier the sum is known, and the largest of them
+ * is neither the last nor any thread's own largest. On the way each frees some of what it has just taken. */
+enum { PHASES = 10, HELD_MAX = 600, SIZE_MAX_HERE = 400 };
+
+static struct crowd {
+	unsigned threads;
+	pthread_barrier_t step;
+	int64_t total, peak;
+} crowd;
+
+static unsigned wanted(unsigned thread, unsigned phase)
+{
+	static const unsigned least[PHASES] = { 20, 150, 40, 300, 500, 100, 470, 10, 490, 0 };
+
+	return least[phase] + (thread * 37 + phase * 11) % 60;
+}
+
+static void crowd_take(unsigned me, struct block_made *block, uint64_t *seed)
+{
+	*block = (struct block_made){ (unsigned)(unit_random(seed) % SITES_MAX),
+				      1 + unit_random(seed) % SIZE_MAX_HERE };
+	account_alloc(&many[me], record_of(me, block->site), block->size, 0, 1);
+	__atomic_fetch_add(&crowd.total, (int64_t)block->size, __ATOMIC_RELAXED);
+}
+
+static void crowd_drop(unsigned me, const struct block_made *block)
+{
+	account_free(&many[me], record_of(me, block->site), block->size, 0, 0, false, 1);
+	__atomic_fetch_sub(&crowd.total, (int64_t)block->size, __ATOMIC_RELAXED);
+}
+
+static void *crowd_body(void *arg)
+{
+	unsigned me = (unsigned)(uintptr_t)arg, have = 0;
+	uint64_t seed = 1234567 + me;
+	struct block_made block[HELD_MAX];
+
+	account_join(&many[me]);
+	for (unsigned phase = 0; phase < PHASES; phase++) {
+		pthread_barrier_wait(&crowd.step);
+		while (have < wanted(me, phase)) {
+			crowd_take(me, &block[have++], &seed);
+			if (have % 8 == 0)
+				crowd_drop(me, &block[--have]);
+			if (have % 8 == 7)
+				crowd_take(me, &block[have++], &seed);
+		}
+		pthread_barrier_wait(&crowd.step);
+		if (me == 0)
+			crowd.peak = MAX(crowd.peak, crowd.total);
+		pthread_barrier_wait(&crowd.step);
+		while (have > (phase + 1 < PHASES ? wanted(me, phase + 1) : 0))
+			crowd_drop(me, &block[--have]);
+	}
+	return NULL;
+}
+
+static void crowd_run(unsigned threads)
+{
+	static pthread_t thread[SLOTS_MAX];
+	struct process_rows rows;
+	struct format_error error;
+
+	forget();
+	crowd = (struct crowd){ .threads = threads };
+	pthread_barrier_init(&crowd.step, NULL, threads);
+	for (uintptr_t i = 0; i < threads; i++) {
+		many[i] = (struct slot){ .id = (uint32_t)i, .live = memory_slot((uint32_t)i) };
+		assert_int_equal(pthread_create(&thread[i], NULL, crowd_body, (void *)i), 0);
+	}
+	for (unsigned i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	pthread_barrier_destroy(&crowd.step);
+	assert_int_equal(crowd.total, 0);
+	assert_int_equal(live_read_rows(head, TOTAL_BYTES, &rows, &error), 0);
+	uint64_t bound = rows.process.peak_bound_bytes, peak = (uint64_t)crowd.peak;
+
+	assert_in_range(bound, 1, MAX(peak / 100, 2048ull * threads));
+	assert_in_range(rows.process.peak_bytes, peak - bound, peak + bound);
+	assert_in_range(head->peak.peak_bytes, peak - bound, peak + bound);
+	process_rows_release(&rows);
+}
+
+static void peak_of_threads_is_within_its_bound(void **state)
+{
+	static const unsigned threads[] = { 2, 3, 8, 40, SLOTS_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		for (int round = 0; round < 10; round++)
+			crowd_run(threads[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(peak_of_every_site_equals_brute_force, make_profile),
 		cmocka_unit_test_setup(peak_of_several_slots_is_within_its_bound, make_profile),
 		cmocka_unit_test_setup(slots_that_keep_to_themselves_share_no_writes, make_profile),
+		cmocka_unit_test_setup(peak_of_threads_is_within_its_bound, make_profile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: recorder-parts format base */
+/* The blocks of pools against an array of all addresses, while tables grow and are emptied; and what becomes of a free that
+ * does not get its lock (H3). The hooks that pools.c calls are played here: every block has one stack. */
+#include <string.h>
+#include <sys/mman.h>
+
+/* First, so that the next one's names shadow nothing. */
+#include "unit.h"
+
+#include "recorder/pools.c"
+
+enum { TOTAL_BYTES = 256 << 20, ADDRESSES = 20000, STEPS = 400000 };
+
+static struct live_control control = { .budget_bytes = UINT64_MAX, .depth_limit = 16 };
+static struct slot slots[2];
+static uint64_t unknown_frees, generation = 1;
+const volatile uint64_t *fork_token = &generation;
+bool start_was_forked;
+
+struct slot *hook_enter_slow(const uintptr_t *frame)
+{
+	(void)frame;
+	return NULL;
+}
+
+void record_unknown_free(const void *block)
+{
+	(void)block;
+	unknown_frees++;
+}
+
+uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack)
+{
+	(void)frame, (void)name, (void)stack;
+	return sites_record_of_site(slot, LIVE_SITE_OTHER_HEAP + LIVE_KIND_POOL);
+}
+
+static int make_profile(void **state)
+{
+	struct live_header *head =
+		mmap(NULL, TOTAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	if (head == MAP_FAILED || live_header_init(head, TOTAL_BYTES) != 0)
+		return -1;
+	memory_use(head, &control);
+	control.mode = LIVE_MODE_EXACT;
+	dial_start();
+	if (!sites_start())
+		return -1;
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t id = memory_append(LIVE_SLOTS, 1, sizeof(struct live_slot));
+
+		slots[i] = (struct slot){ .id = (uint32_t)id, .live = memory_slot((uint32_t)id) };
+		slots[i].records = table_new(TABLE_FIRST);
+		slots[i].tags = (struct slot_tags *)&tags_none;
+	}
+	return 0;
+}
+
+static struct live_record *record_of(uint32_t slot)
+{
+	return memory_record(record_of_pool(&slots[slot], NULL, 0, true));
+}
+
+static uint64_t live_blocks(void)
+{
+	return record_of(0)->calls + record_of(1)->calls - record_of(0)->frees -
+	       record_of(1)->frees;
+}
+
+static void end(uint32_t slot, uint64_t pool, uintptr_t address)
+{
+	struct pool_block block = pools_take(&slots[slot], pool, address);
+
+	if (block.record != 0)
+		pools_end_block(&slots[slot], pool, &block);
+}
+
+static void clear(uint32_t slot, uint64_t handle)
+{
+	struct pool *pool = pool_of(handle);
+
+	for (int i = 0; i < SHARDS; i++)
+		clear_shard(&slots[slot], handle, pool, &pool->shard[i]);
+}
+
+/* Fuller and emptier in turn, so that tables are outgrown, emptied in passing, and used again. */
+static void what_is_added_is_there_until_it_ends(void **state)
+{
+	static uint64_t model[ADDRESSES];
+	uint64_t pool = pools_make(&slots[0], "model"), seed = 88172645463325252u, live = 0;
+
+	(void)state;
+	assert_int_not_equal(pool, 0);
+	for (uint32_t step = 0; step < STEPS; step++) {
+		uint32_t i = (uint32_t)(unit_random(&seed) % ADDRESSES);
+		uintptr_t address = 0x1000 + 3 * i;
+		bool put = unit_random(&seed) % 8 < (step / 50000 % 2 ? 2 : 6);
+
+		if (put && model[i] == 0) {
+			model[i] = 1 + unit_random(&seed) % 100;
+			assert_int_not_equal(
+				pools_add(&slots[step % 2], pool, address, model[i], NULL), 0);
+			live++;
+		} else if (!put) {
+			struct pool_block block = pools_take(&slots[0], pool, address);
+
+			assert_int_equal(block.bytes, model[i]);
+			if (model[i] != 0)
+				pools_end_block(&slots[0], pool, &block);
+			live -= model[i] != 0;
+			model[i] = 0;
+		}
+		if (step % 100000 == 99999)
+			assert_int_equal(live_blocks(), live);
+	}
+	clear(1, pool);
+	assert_int_equal(live_blocks(), 0);
+	assert_int_equal(counters_of(name_of(pool))->live_bytes, 0);
+}
+
+static uint64_t unknown_ends(void)
+{
+	return memory.head->health[HEALTH_unknown_ends];
+}
+
+static void hold_all(uint64_t handle, bool hold)
+{
+	for (int i = 0; i < SHARDS; i++)
+		pool_of(handle)->shard[i].lock.word = hold ? 7 | LOCK_BROKEN : 0;
+}
+
+static void a_free_without_the_lock_is_made_up_for(void **state)
+{
+	uint64_t pool = pools_make(&slots[0], "late"), before = unknown_frees;
+
+	(void)state;
+	for (uintptr_t i = 1; i <= 100; i++)
+		pools_add(&slots[0], pool, 0x1000 + i * 16, 10, NULL);
+	hold_all(pool, true); /* by somebody who has vanished */
+	for (uintptr_t i = 1; i <= 50; i++)
+		end(1, pool, 0x1000 + i * 16);
+	assert_int_equal(unknown_ends(), 50);
+	assert_int_equal(live_blocks(), 100);
+	/* What is added meanwhile is not recorded, or it would never end. */
+	assert_int_equal(pools_add(&slots[0], pool, 0x1000 + 16, 10, NULL), 0);
+	assert_int_equal(live_blocks(), 100);
+	hold_all(pool, false);
+	/* At the address of one that ended there is a new one: that one stays. */
+	for (uintptr_t i = 1; i <= 50; i++)
+		assert_int_not_equal(pools_add(&slots[0], pool, 0x1000 + i * 16, 20, NULL), 0);
+	assert_int_equal(unknown_ends(), 0);
+	assert_int_equal(live_blocks(), 100);
+	assert_int_equal(counters_of(name_of(pool))->live_bytes, 50 * 10 + 50 * 20);
+	for (uintptr_t i = 1; i <= 100; i++)
+		end(0, pool, 0x1000 + i * 16);
+	assert_int_equal(live_blocks(), 0);
+	assert_int_equal(unknown_frees, before);
+}
+
+static void a_pool_that_ends_without_its_locks_ends_later(void **state)
+{
+	uint64_t pool = pools_make(&slots[0], "cleared");
+
+	(void)state;
+	for (uintptr_t i = 1; i <= 100; i++)
+		pools_add(&slots[0], pool, 0x1000 + i * 16, 10, NULL);
+	hold_all(pool, true);
+	end(1, pool, 0x1000 + 16);
+	clear(1, pool);
+	assert_int_equal(live_blocks(), 100);
+	hold_all(pool, false);
+	/* Its number may be another pool's now. */
+	uint64_t heir =
+		(uint64_t)tags_name(&slots[0], LIVE_TAG_POOL, "heir") << 32 | (uint32_t)pool;
+
+	for (uintptr_t i = 1; i <= 100; i++)
+		pools_add(&slots[0], heir, 0x1000 + i * 16, 20, NULL);
+	assert_int_equal(unknown_ends(), 0);
+	assert_int_equal(live_blocks(), 100);
+	assert_int_equal(counters_of(name_of(pool))->live_bytes, 0);
+	assert_int_equal(counters_of(name_of(heir))->live_bytes, 100 * 20);
+	clear(0, heir);
+	assert_int_equal(live_blocks(), 0);
+}
+
+/* What does not fit into the list stays counted. */
+static void more_ends_than_can_be_kept_are_told(void **state)
+{
+	enum { MANY = LATE_ENDS + 100 };
+	uint64_t pool = pools_make(&slots[0], "many");
+
+	(void)state;
+	for (uintptr_t i = 1; i <= MANY; i++)
+		pools_add(&slots[0], pool, 0x1000 + i * 16, 10, NULL);
+	hold_all(pool, true);
+	for (uintptr_t i = 1; i <= MANY; i++)
+		end(0, pool, 0x1000 + i * 16);
+	hold_all(pool, false);
+	clear(0, pool);
+	assert_int_equal(unknown_ends(), MANY - LATE_ENDS);
+	assert_int_equal(live_blocks(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_added_is_there_until_it_ends),
+		cmocka_unit_test(a_free_without_the_lock_is_made_up_for),
+		cmocka_unit_test(a_pool_that_ends_without_its_locks_ends_later),
+		cmocka_unit_test(more_ends_than_can_be_kept_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, make_profile, NULL);
+}
