@@ -119,6 +119,9 @@ def test_a_stopped_collector_blocks_nobody_and_loses_nothing(
     with start(heapgauge, path, [target("kill_me")], env) as collector:
         output = collector.stdout.readline()
         victim = child_of(collector.pid)
+        # Before that it keeps nobody's clock.
+        held = pathlib.Path(f"/proc/{collector.pid}/fd")
+        wait_for(lambda: any("heapgauge-profile" in os.readlink(fd) for fd in held.iterdir()), "the collector to hold the profile")
         collector.send_signal(signal.SIGSTOP)
         stopped = time.monotonic()
         try:
