@@ -14,8 +14,8 @@ struct live_span {
 };
 
 /* doc: live_peak
- * The process' live total and its maximum. In a process with one slot its thread alone writes here; later one
- * thread at a time, under a lock of the recorder's. state = epoch * 2 + rising. docs/format.md tells how the sites' values at the peak are read. */
+ * The process' live total and its maximum. In a process with one slot its thread alone writes here; later any
+ * thread, each field by atomic operations. state = epoch * 2 + rising. docs/format.md tells how the sites' values at the peak are read. */
 struct live_peak {
 	int64_t total_bytes; /* that slots have told, once it is shared; the recorder's own */
 	int64_t peak_bytes;
