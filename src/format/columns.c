@@ -26,7 +26,7 @@ enum column_mode {
 	COLUMN_SPARSE = 5, /* number of values that are not 0, the zeros before each, the values */
 };
 
-enum { TABLE_COLUMNS_MAX = 255, TRIED_VALUES = 1 << 15 };
+enum { TABLE_COLUMNS_MAX = 255, TRIED_VALUES = 1 << 15, FEW_BYTES = 64 };
 
 static uint64_t common_divisor(const uint64_t *values, size_t count)
 {
@@ -120,9 +120,11 @@ static void put_mode(struct bytes *out, enum column_mode mode, const uint64_t *v
 		put_values(out, mode, values, count);
 }
 
-/* What is left of the bytes when the chunk is compressed, roughly. */
+/* What is left of the bytes when the chunk is compressed, roughly. Of a few it is not worth asking. */
 static size_t packed_size(const struct bytes *bytes)
 {
+	if (bytes->size <= FEW_BYTES)
+		return bytes->size;
 	size_t bound = ZSTD_compressBound(bytes->size);
 	uint8_t *packed = malloc(bound);
 	size_t size =

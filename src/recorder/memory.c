@@ -17,7 +17,7 @@
 enum {
 	SLAB_MIN = 64 * 1024,
 	SLAB_MAX = 2 * 1024 * 1024,
-	POPULATE_MIN = 256 * 1024,
+	POPULATE_MIN = 1024 * 1024,
 	RESERVE_DEN = 8, /* of the budget: the part that new stacks may not take */
 };
 
