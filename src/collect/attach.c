@@ -46,7 +46,7 @@ struct attached {
 	bool stop;
 	int memory_fd;	     /* the process' memory, as it was when we began; -1 = not to be had */
 	uint64_t control_at; /* of the control page there; 0 = somebody else's */
-	struct live_control before;
+	uint32_t mode;	     /* the program's own */
 	bool turned;
 	uint64_t next_copy_ns, next_progress_ns, progress_ns, progress_calls;
 };
@@ -82,10 +82,44 @@ static void find_control(struct attached *a)
 	free(there);
 }
 
+static bool read_control(const struct attached *a, struct live_control *ret)
+{
+	return a->control_at &&
+	       pread(a->memory_fd, ret, sizeof *ret, (off_t)a->control_at) == (ssize_t)sizeof *ret;
+}
+
+/* On loan: should we be killed, the process goes back to what it was by itself. Where somebody else's loan still stands, what comes
+ * after it is known already. The clock of a dormant process may have stood for hours: ours counts. */
+static bool lend_mode(const struct attached *a)
+{
+	uint32_t until = a->target->profile.control.clock_ms + LEASE_MS, mode = a->options->mode;
+	struct live_control now;
+
+	return read_control(a, &now) &&
+	       (now.lease_until_ms != 0 ||
+		(WRITE(a, mode_after, now.mode) && WRITE(a, interval_after, now.interval))) &&
+	       WRITE(a, lease_until_ms, until) && WRITE(a, interval, a->options->interval) &&
+	       WRITE(a, mode, mode);
+}
+
+/* If there is none, another lender has left and turned the process back, or we were stopped for too long. */
+static void extend_loan(const struct attached *a)
+{
+	uint32_t until = a->target->profile.control.clock_ms + LEASE_MS;
+	struct live_control now;
+
+	if (!a->turned || !read_control(a, &now))
+		return;
+	if (now.lease_until_ms == 0)
+		(void)lend_mode(a);
+	else
+		(void)WRITE(a, lease_until_ms, until);
+}
+
 static void write_clock(struct attached *a, uint64_t now_ns)
 {
 	struct target *target = a->target;
-	uint32_t words[2], until;
+	uint32_t words[2];
 
 	target_tick(target, now_ns);
 	words[0] = target->profile.control.clock_ms;
@@ -95,33 +129,16 @@ static void write_clock(struct attached *a, uint64_t now_ns)
 		       "both in one write");
 	/* If not, the process keeps its own as before. */
 	(void)WRITE(a, clock_ms, words);
-	until = words[0] + LEASE_MS;
-	if (a->turned)
-		(void)WRITE(a, lease_until_ms, until);
-}
-
-/* On loan: should we be killed, the process goes back to what it was by itself. */
-static bool lend_mode(const struct attached *a, uint32_t mode, uint64_t interval)
-{
-	const struct live_control *before = &a->before;
-	uint32_t until = before->clock_ms + LEASE_MS;
-
-	/* Somebody else's loan, which may have run out. */
-	uint32_t mode_after = before->lease_until_ms ? before->mode_after : before->mode;
-	uint64_t interval_after =
-		before->lease_until_ms ? before->interval_after : before->interval;
-
-	return WRITE(a, mode_after, mode_after) && WRITE(a, interval_after, interval_after) &&
-	       WRITE(a, lease_until_ms, until) && WRITE(a, interval, interval) &&
-	       WRITE(a, mode, mode);
+	extend_loan(a);
 }
 
 static int turn_up(struct attached *a, struct error *error)
 {
 	const struct attach_options *o = a->options;
+	const struct live_control *now = &a->other.copied.control;
 
-	a->before = a->other.copied.control;
-	if (!o->turn && (!a->control_at || a->before.mode != LIVE_MODE_DORMANT))
+	a->mode = now->lease_until_ms ? now->mode_after : now->mode;
+	if (!o->turn && (!a->control_at || a->mode != LIVE_MODE_DORMANT))
 		return 0;
 	if (!a->control_at && copied_head(&a->other.copied)->own.kept == LIVE_KEPT_COLLECTOR)
 		return error_set(
@@ -129,7 +146,7 @@ static int turn_up(struct attached *a, struct error *error)
 			"the mode of process %d is that of the 'heapgauge record' which runs "
 			"it: leave --mode out",
 			(int)o->pid);
-	a->turned = lend_mode(a, o->mode, o->interval);
+	a->turned = lend_mode(a);
 	if (!a->turned)
 		return error_set(error,
 				 "process %d may be read but not turned up: run this as root",
@@ -137,15 +154,18 @@ static int turn_up(struct attached *a, struct error *error)
 	return 0;
 }
 
+/* To what the program may have said meanwhile. The loan goes last: who finds none takes the mode for the program's own. */
 static void turn_back(const struct attached *a)
 {
 	const uint32_t none = 0;
+	struct live_control now;
 
-	if (!a->turned || a->target->ended_ns != 0)
+	if (!a->turned || a->target->ended_ns != 0 || !read_control(a, &now) ||
+	    now.lease_until_ms == 0)
 		return;
+	(void)WRITE(a, interval, now.interval_after);
+	(void)WRITE(a, mode, now.mode_after);
 	(void)WRITE(a, lease_until_ms, none);
-	(void)WRITE(a, interval, a->before.interval);
-	(void)WRITE(a, mode, a->before.mode);
 }
 
 /* That it is recorded by now; 0 = every block. */
@@ -153,7 +173,7 @@ static uint64_t interval_of(const struct attached *a)
 {
 	if (a->turned)
 		return a->options->mode == LIVE_MODE_SAMPLE ? a->options->interval : 0;
-	return a->before.mode == LIVE_MODE_SAMPLE ? a->before.interval : 0;
+	return a->mode == LIVE_MODE_SAMPLE ? a->other.copied.control.interval : 0;
 }
 
 /* ---- the loop ---- */

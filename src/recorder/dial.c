@@ -61,11 +61,24 @@ static bool counts_all(uint32_t mode)
 	return mode == LIVE_MODE_EXACT || mode == LIVE_MODE_TAGS;
 }
 
-/* The word that counts is in the control page, so that others may turn it again. */
+/* What the program has, or has again when the loan ends. */
+static uint32_t mode_unlent(void)
+{
+	return is_lent() ? memory.control->mode_after : *dial_mode;
+}
+
+/* The word that counts is in the control page, so that others may turn it again. What the program says ends no loan, but it
+ * outlives it. */
+static void set_mode(uint32_t mode)
+{
+	__atomic_store_n(&memory.control->mode_after, mode, __ATOMIC_RELEASE);
+	__atomic_store_n(&memory.control->mode, mode, __ATOMIC_RELEASE);
+}
+
 static void follow(void)
 {
 	if (is_own)
-		__atomic_store_n(&memory.control->mode, own_mode, __ATOMIC_RELEASE);
+		set_mode(own_mode);
 	__atomic_store_n(&dial_mode, &memory.control->mode, __ATOMIC_RELEASE);
 }
 
@@ -207,7 +220,7 @@ void dial_turn(uint32_t mode)
 		turn(mode);
 	} else if (mode == DIAL_FOLLOW) {
 		is_own = false;
-		__atomic_store_n(&memory.control->mode, (uint32_t)settings.mode, __ATOMIC_RELEASE);
+		set_mode((uint32_t)settings.mode);
 		follow();
 		look_again(&thread_state);
 	}
@@ -224,8 +237,8 @@ void dial_stop(bool of_thread)
 		look_again(self);
 		return;
 	}
-	if (*dial_mode != LIVE_MODE_DORMANT)
-		before_stop = *dial_mode;
+	if (mode_unlent() != LIVE_MODE_DORMANT)
+		before_stop = mode_unlent();
 	turn(LIVE_MODE_DORMANT);
 }
 
@@ -239,7 +252,7 @@ void dial_go_on(bool of_thread)
 		look_again(self);
 		return;
 	}
-	if (*dial_mode != LIVE_MODE_DORMANT)
+	if (mode_unlent() != LIVE_MODE_DORMANT)
 		return;
 	if (before_stop != NO_MODE)
 		asked = before_stop;

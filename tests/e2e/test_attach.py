@@ -175,6 +175,84 @@ def test_a_mode_that_is_asked_for_is_for_that_time(keeper, attach, mode_of):
         assert mode_of(keeper.target) == "exact"
 
 
+# Allocates all the time. Each line of its input is a word of the program's own about its mode.
+TIGHT = r"""
+#include <heapgauge/heapgauge.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+	char word;
+	alarm(100);
+	fcntl(0, F_SETFL, O_NONBLOCK);
+	write(1, "begun\n", 6);
+	for (;;) {
+		for (int i = 0; i < 1000; i++) {
+			void *volatile p = malloc(1000);
+			free(p);
+		}
+		if (read(0, &word, 1) != 1) continue;
+		if (word == '+') hg_start(HG_PROCESS);
+		if (word == '-') hg_stop(HG_PROCESS);
+		write(1, "said\n", 5);
+	}
+}
+"""
+
+
+@pytest.fixture
+def tight(build, clean_env, scratch):
+    """A dormant program that is busy."""
+    program = compile_c(scratch, "tight", TIGHT, f"-I{pathlib.Path(__file__).parents[2] / 'include'}")
+    env = preloaded(build, clean_env, HEAPGAUGE_MODE="dormant")
+    with subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as run:
+        try:
+            assert run.stdout.readline() == "begun\n"
+            yield run
+        finally:
+            run.kill()
+
+
+def test_a_process_that_was_dormant_for_long_is_recorded(tight, attach, report_json):
+    """V1: nothing moves the clock of a dormant process. What was lent by that clock had ended before it began."""
+    time.sleep(4)  # longer than a loan
+    with attach(tight.pid, "--mode", "exact") as recorder:
+        time.sleep(0.5)
+    assert recorder.returncode == 0, recorder.err
+    assert report_json(recorder.path)["processes"][0]["calls"] > 1000
+
+
+@pytest.mark.parametrize("options", [(), ("--mode", "exact")])
+def test_of_two_who_lend_a_mode_the_second_to_leave_turns_it_back(options, tight, attach, mode_of):
+    """V2: the first to leave does not silence the other, and the mode that the second found is not the program's own."""
+    with attach(tight.pid, *options) as first:
+        wait_for(lambda: mode_of(tight.pid) == "exact", "the first")
+        with attach(tight.pid, *options) as second:
+            time.sleep(0.3)
+            first.send_signal(signal.SIGINT)
+            first.wait(timeout=WAIT_SECONDS)
+            wait_for(lambda: mode_of(tight.pid) == "exact", "the second")
+        assert (first.returncode, second.returncode) == (0, 0)
+    assert mode_of(tight.pid) == "dormant"
+
+
+def test_what_the_program_says_meanwhile_outlives_the_loan(tight, attach, mode_of):
+    """V3: a dormant program that is turned up, and goes on by itself."""
+    with attach(tight.pid) as recorder:
+        wait_for(lambda: mode_of(tight.pid) == "exact", "the loan")
+        tight.stdin.write("+")
+        tight.stdin.flush()
+        assert tight.stdout.readline() == "said\n"
+    assert recorder.returncode == 0 and mode_of(tight.pid) == "exact"
+    with attach(tight.pid, "--mode", "tags"):
+        wait_for(lambda: mode_of(tight.pid) == "tags", "the loan")
+        tight.stdin.write("-")
+        tight.stdin.flush()
+        assert tight.stdout.readline() == "said\n"
+    assert mode_of(tight.pid) == "dormant"
+
+
 def test_its_clock_is_kept_meanwhile(build, scratch, clean_env, attach, report_json):
     slow = compile_c(scratch, "slow", SLOW)
     with subprocess.Popen([slow], env=preloaded(build, clean_env), stdout=subprocess.PIPE, text=True) as run:
