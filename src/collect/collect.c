@@ -115,10 +115,11 @@ static size_t fill_polls(struct collector *c)
 		return 0;
 	c->polls.at[count++] = (struct pollfd){ .fd = c->signal_fd, .events = POLLIN };
 	for (size_t i = 0; i < LISTENER_SOCKETS; i++)
-		c->polls.at[count++] = (struct pollfd){ .fd = c->listener.fd[i], .events = POLLIN };
+		c->polls.at[count++] = (struct pollfd){ .fd = c->is_full ? -1 : c->listener.fd[i],
+							.events = POLLIN };
 	for (size_t i = 0; i < c->pending.count; i++)
-		c->polls.at[count++] =
-			(struct pollfd){ .fd = c->pending.at[i].fd, .events = POLLIN };
+		c->polls.at[count++] = (struct pollfd){ .fd = c->is_full ? -1 : c->pending.at[i].fd,
+							.events = POLLIN };
 	for (size_t i = 0; i < c->targets.count; i++) {
 		const struct target *target = c->targets.at[i];
 		bool watched = target->ended_ns == 0 && target->pid != c->child;
@@ -285,10 +286,10 @@ static void tell_lives_on(struct collector *c, uint64_t now_ns)
 	vector_release(&who);
 }
 
-/* Whether its descendants have had their time. */
+/* Whether its descendants have had their time. Those who have ended and wait for a descriptor of ours need none of it. */
 static bool has_waited(const struct collector *c, uint64_t now_ns)
 {
-	return c->child_ended &&
+	return c->child_ended && !(c->is_full && count_living(c) == 0) &&
 	       since_end(c, now_ns) >= MAX(c->options->wait_ns, (uint64_t)LIVES_ON_NS);
 }
 
@@ -298,8 +299,9 @@ static bool is_over(struct collector *c, uint64_t now_ns)
 {
 	if (has_waited(c, now_ns))
 		return true;
-	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. */
-	if (!c->child_ended || c->targets.count > 0) {
+	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. Where there is no
+	 * descriptor to receive it with, the encoder is about to close some. */
+	if (!c->child_ended || c->targets.count > 0 || c->is_full) {
 		c->silent_count = 0; /* looked for again when nobody else is left */
 		return false;
 	}
@@ -309,7 +311,7 @@ static bool is_over(struct collector *c, uint64_t now_ns)
 	return c->silent_count == 0;
 }
 
-/* Whether somebody has handed over since who was looked for last, and has ended since. */
+/* Whether somebody has handed over since who was looked for last, and has ended since, or cannot be taken yet. */
 static bool hears_last(struct collector *c)
 {
 	uint64_t now_ns = collector_now();
@@ -319,14 +321,14 @@ static bool hears_last(struct collector *c)
 	collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
 	collector_search_folder(c, now_ns);
-	return c->welcomed != before;
+	return c->welcomed != before || c->is_full;
 }
 
 /* How long until the clocks move again. A millisecond, for lifetimes; that is some percent of a processor, which would be most of
  * what sampling costs. */
 static uint64_t tick_ns(const struct collector *c)
 {
-	if (c->targets.count == 0 && c->pending.count == 0)
+	if (c->targets.count == 0 && c->pending.count == 0 && !c->is_full)
 		return IDLE_NS;
 	return c->options->mode == LIVE_MODE_SAMPLE ? SAMPLED_TICK_NS : NS_PER_MS;
 }
@@ -343,7 +345,7 @@ static void run_loop(struct collector *c)
 		int ready = ppoll(c->polls.at, count, &timeout, NULL);
 
 		now_ns = collector_now();
-		if (ready > 0 && count > 0)
+		if ((ready > 0 || c->is_full) && count > 0)
 			handle_polls(c, count, now_ns);
 		if (now_ns >= next_ns || ready > 0) {
 			collector_search_folder(c, now_ns);

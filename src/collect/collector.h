@@ -54,6 +54,7 @@ struct collector {
 	VECTOR(uint64_t) taken;	       /* the ids of their profiles */
 	uint64_t next_folder_ns;       /* when the folder is looked at again */
 	struct timespec folder_mtime;
+	bool is_full; /* no descriptors are left: who connects has to wait until others have ended */
 	bool folder_is_unsettled; /* there is a file that was not taken over yet */
 	size_t other_ranks;	  /* processes of ranks that are not wanted */
 	bool recorded;		  /* the recorder began in one of them */

@@ -24,6 +24,7 @@
 
 #define NS_PER_MS 1000000ull
 #define MESSAGE_PATIENCE_NS (1000 * NS_PER_MS)
+#define FULL_PATIENCE_NS (10000 * NS_PER_MS)
 #define FOLDER_NS (20 * NS_PER_MS)
 enum { PENDING_MAX = 256, FOLDER_MAX = 4096, PATH_BYTES = 512 };
 
@@ -150,6 +151,7 @@ static void take_hello(struct collector *c, struct pending *pending, const struc
 	}
 	if ((fd >= 0 ? live_profile_take(&profile, fd, &error)
 		     : live_profile_take_memory(&profile, pending->pid, hello->at, &error)) < 0) {
+		settle_ticket(c, hello->ticket);
 		give_up(c, pending->pid, MISSED_no_room, &error);
 		return;
 	}
@@ -161,6 +163,16 @@ static void take_hello(struct collector *c, struct pending *pending, const struc
 		pending->pid_fd = pid_fd_by_number(pending->pid, &profile);
 	gone = pending->pid_fd < 0 && pending->pid != c->child;
 	welcome(c, &profile, gone ? 0 : pending->pid, TAKE_FD(pending->pid_fd), now_ns);
+}
+
+/* There was no descriptor left for the one that came. */
+static void lose_hello(struct collector *c, pid_t pid, const struct live_hello *hello)
+{
+	struct error error = ERROR_INIT;
+
+	error_set(&error, "heapgauge has no descriptor left for it: raise the limit (ulimit -n)");
+	settle_ticket(c, hello->ticket);
+	give_up(c, pid, MISSED_no_memory, &error);
 }
 
 /* A snapshot of one process, or of all. Whether there is such a one. */
@@ -184,12 +196,14 @@ void collector_accept(struct collector *c, uint64_t now_ns)
 {
 	struct pending pending = { .since_ns = now_ns };
 
+	c->is_full = !handover_has_room(&c->listener, HANDOVER_NEEDED);
 	for (size_t i = 0; i < LISTENER_SOCKETS; i++) {
-		while (c->pending.count < PENDING_MAX &&
+		while (c->pending.count < PENDING_MAX && !c->is_full &&
 		       (pending.fd = handover_accept(c->listener.fd[i], &pending.pid,
 						     &pending.pid_fd)) >= 0) {
 			if (!vector_push(&c->pending, pending))
 				pending_close(&pending);
+			c->is_full = !handover_has_room(&c->listener, HANDOVER_NEEDED);
 		}
 	}
 }
@@ -202,6 +216,13 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 		struct pending pending = c->pending.at[i];
 		union handover_message message;
 		int fd;
+
+		if (!handover_has_room(&c->listener, HANDOVER_NEEDED / 2) &&
+		    now_ns - pending.since_ns < FULL_PATIENCE_NS) {
+			c->is_full = true;
+			c->pending.at[kept++] = pending;
+			continue;
+		}
 		enum handover_state state =
 			handover_receive(pending.fd, &c->listener.secret, &message, &fd);
 
@@ -209,6 +230,8 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 			c->pending.at[kept++] = pending;
 			continue;
 		}
+		if (state == HANDOVER_LOST)
+			lose_hello(c, pending.pid, &message.hello);
 		if (state == HANDOVER_HELLO)
 			take_hello(c, &pending, &message.hello, fd, now_ns);
 		if (state == HANDOVER_REQUEST)
@@ -292,7 +315,11 @@ void collector_search_folder(struct collector *c, uint64_t now_ns)
 		char path[PATH_BYTES];
 
 		snprintf(path, sizeof path, "%s/%s", c->listener.folder, entry->d_name);
-		if (recorded_file_name(path) && !take_file(c, path, now_ns))
+		if (!recorded_file_name(path))
+			continue;
+		if (!handover_has_room(&c->listener, HANDOVER_NEEDED))
+			c->is_full = c->folder_is_unsettled = true;
+		else if (!take_file(c, path, now_ns))
 			c->folder_is_unsettled = true;
 	}
 	if (folder)

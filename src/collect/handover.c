@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "util/cleanup.h"
 
 #ifndef SO_PEERPIDFD
@@ -273,11 +275,26 @@ enum handover_state handover_receive(int connection, const struct live_secret *s
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? HANDOVER_WAIT : HANDOVER_BAD;
 	*ret_fd = take_descriptor(&message);
+	/* The kernel has dropped a descriptor for which there was no room. */
 	if (is_hello(ret, got, secret))
-		return HANDOVER_HELLO;
+		return message.msg_flags & MSG_CTRUNC && *ret_fd < 0 ? HANDOVER_LOST
+								     : HANDOVER_HELLO;
 	if (*ret_fd >= 0)
 		close(TAKE_FD(*ret_fd));
 	return is_request(ret, got, secret) ? HANDOVER_REQUEST : HANDOVER_BAD;
+}
+
+bool handover_has_room(const struct listener *listener, size_t needed)
+{
+	int fd[HANDOVER_NEEDED];
+	size_t count = 0;
+
+	ASSERT(needed <= ARRAY_SIZE(fd));
+	while (count < needed && (fd[count] = fcntl(listener->fd[0], F_DUPFD_CLOEXEC, 0)) >= 0)
+		count++;
+	for (size_t i = 0; i < count; i++)
+		close(fd[i]);
+	return count == needed;
 }
 
 void handover_answer(int connection, bool granted)

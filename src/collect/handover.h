@@ -35,7 +35,17 @@ void listener_close(struct listener *listener);
 /* Accepts one connection of our own user (or of anybody, for root). -1: there is none to accept now. ret_pid_fd: -1 = not known. */
 int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd);
 
-enum handover_state { HANDOVER_WAIT, HANDOVER_HELLO, HANDOVER_REQUEST, HANDOVER_BAD };
+/* Whether so many descriptors can be had: what is sent while they cannot is lost, so it is left in the queue. */
+enum { HANDOVER_NEEDED = 8 }; /* for a process, with some for who reads files meanwhile */
+bool handover_has_room(const struct listener *listener, size_t needed);
+
+enum handover_state {
+	HANDOVER_WAIT,
+	HANDOVER_HELLO,
+	HANDOVER_LOST, /* a hello whose descriptor could not be taken */
+	HANDOVER_REQUEST,
+	HANDOVER_BAD
+};
 union handover_message {
 	struct live_hello hello;
 	struct live_request request;

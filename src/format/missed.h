@@ -12,7 +12,7 @@
 	X(child, CHILD, "never reached heapgauge: no free descriptor, or killed at once")          \
 	X(no_room, PROCESS,                                                                        \
 	  "its limits leave no room for the recorder: see ulimit -v and ulimit -n")                \
-	X(no_memory, PROCESS, "heapgauge could not make its profile")                              \
+	X(no_memory, PROCESS, "heapgauge had no memory or descriptor for it")                      \
 	X(bypassed, PROGRAM, "started by a system call that the recorder does not see")            \
 	X(recorder, PROGRAM,                                                                       \
 	  "cannot read the recorder's file there: a chroot, or another user's program")            \
