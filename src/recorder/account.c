@@ -33,6 +33,7 @@ bool account_serial;
 static struct lock peak_lock;
 static struct slot *slots; /* all of them; they only become more */
 static uint32_t slot_count;
+static uint64_t tells_begun, tells_done; /* only counted where it is checked */
 
 void account_reset(void)
 {
@@ -68,10 +69,14 @@ static bool is_rising(const struct live_peak *peak)
 /* What the slot has told becomes `live`. */
 static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 {
+	if (CHECKED)
+		__atomic_fetch_add(&tells_begun, 1, __ATOMIC_SEQ_CST);
 	int64_t told = __atomic_exchange_n(&slot->told, live, __ATOMIC_RELAXED);
 
 	if (live != told)
 		__atomic_fetch_add(&peak->total_bytes, live - told, __ATOMIC_RELAXED);
+	if (CHECKED)
+		__atomic_fetch_add(&tells_done, 1, __ATOMIC_SEQ_CST);
 }
 
 static void tell(struct live_peak *peak, struct slot *slot)
@@ -184,6 +189,23 @@ static void gather(struct live_peak *peak, struct slot *asking)
 	}
 }
 
+/* The total is the sum of what the slots have told, if nobody tells meanwhile. Under the lock. */
+static void check_total(const struct live_peak *peak)
+{
+	static struct check_pace pace;
+	uint64_t done = __atomic_load_n(&tells_done, __ATOMIC_SEQ_CST), count = 0;
+	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), told = 0;
+	const struct slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+
+	if (!check_is_due(&pace))
+		return;
+	for (; slot != NULL; slot = slot->next, count++)
+		told += __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+	RECORDER_CHECK(count <= memory.head->used[LIVE_SLOTS]);
+	RECORDER_CHECK(told == total || __atomic_load_n(&tells_begun, __ATOMIC_SEQ_CST) != done);
+	check_done(&pace, count);
+}
+
 static void above_shared(struct live_peak *peak, struct slot *slot)
 {
 	tell(peak, slot);
@@ -195,6 +217,8 @@ static void above_shared(struct live_peak *peak, struct slot *slot)
 		stay_close(peak, slot, false);
 	} else if (lock_try(&peak_lock, slot->id)) {
 		gather(peak, slot);
+		if (CHECKED)
+			check_total(peak);
 		lock_give(&peak_lock);
 	} /* else: it comes again with its next operation */
 }

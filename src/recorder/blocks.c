@@ -243,6 +243,8 @@ NOINLINE void blocks_put(struct blocks_near *near, uintptr_t address, const stru
 			 struct block *ret_old)
 {
 	ret_old->record = 0;
+	if (CHECKED)
+		check_block(block);
 	if (block->size_bytes >= LIVE_SMALL_LIMIT)
 		put_large(near, address, block, ret_old);
 	else

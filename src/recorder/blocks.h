@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "recorder/check.h"
 #include "recorder/memory.h"
 
 struct block {
@@ -106,6 +107,7 @@ static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_
 	if (UNLIKELY(word == NULL || (taken = *word) == 0 ||
 		     live_small_place(taken) != live_small_place_of(address)))
 		return blocks_take_slow(address);
+	RECORDER_CHECK(live_small_size(taken) >= blocks_tiny_limit);
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	return blocks_unpack(taken);
 }

@@ -121,7 +121,12 @@ static bool inside_hook(const uintptr_t *frame)
 
 	if (thread_state.token != *fork_token || slot == NULL)
 		return true; /* starting up, or a fork inside a hook: cannot tell more */
-	if (walk_is_running(slot, (uintptr_t)frame, guard)) {
+	const struct lock *held = CHECKED ? check_lock_set_aside() : NULL;
+	bool running = walk_is_running(slot, (uintptr_t)frame, guard);
+
+	if (CHECKED)
+		check_lock_put_back(held);
+	if (running) {
 		if (!forwarding || allocator_is_libc) /* others may call themselves */
 			health_add(HEALTH_reentrant_calls);
 		return true;
@@ -176,6 +181,8 @@ static uint32_t walked(struct slot *slot, const uintptr_t *frame)
 		modules_loader_allocates(slot);
 	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
 
+	if (CHECKED)
+		check_walk(slot->walk);
 	if (!by_loader && id != slot->record_of_other[LIVE_KIND_HEAP])
 		memo_add(slot, frame, id);
 	return id;

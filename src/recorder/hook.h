@@ -8,6 +8,7 @@
 
 #include "recorder/account.h"
 #include "recorder/blocks.h"
+#include "recorder/check.h"
 #include "recorder/dial.h"
 #include "recorder/memo.h"
 #include "recorder/modules.h"
@@ -57,6 +58,7 @@ static ALWAYS_INLINE struct slot *hook_enter_or(const uintptr_t *frame,
 		return otherwise(frame);
 	struct slot *slot = self->slot;
 
+	RECORDER_CHECK(slot->owner == self);
 	__atomic_store_n(&self->guard, (uintptr_t)frame | GUARD_FORWARDING, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return slot;
@@ -81,6 +83,8 @@ static ALWAYS_INLINE void hook_record(const uintptr_t *frame)
 
 static ALWAYS_INLINE void hook_leave(void)
 {
+	if (CHECKED)
+		check_leaving();
 	hook_guard(0);
 }
 
@@ -153,6 +157,8 @@ static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t
 	uint32_t remembered = memo_find(slot, slot->quick, frame);
 	uint32_t id = LIKELY(remembered != 0) ? remembered : record_of_walk(slot, frame);
 
+	if (CHECKED)
+		check_record(slot, id);
 	verify_stack(frame, id, remembered != 0);
 	return id;
 }
@@ -187,6 +193,8 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 {
 	struct live_record *record = memory_record(block->record);
 
+	if (CHECKED)
+		check_block(block);
 	if (UNLIKELY(record->samples != 0)) {
 		record_sample_end(slot, address, block, slack, temporary);
 		return;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "recorder/check.h"
 
 enum {
 	LOCK_SPINS = 100,
@@ -32,9 +33,13 @@ struct lock {
 #define LOCK_BROKEN (UINT32_C(1) << 30) /* somebody has given up on this owner */
 #define LOCK_OWNER (LOCK_BROKEN - 1)
 
-/* For builds that check that a thread holds one lock at a time, and calls nobody meanwhile. */
+/* That a thread holds one lock at a time, and calls nobody meanwhile. A test may have its own. */
 #ifndef LOCK_CHECK
-#define LOCK_CHECK(lock, taken) ((void)(lock))
+#define LOCK_CHECK(lock, taken)                                                                    \
+	do {                                                                                       \
+		if (CHECKED)                                                                       \
+			((taken) ? check_lock_taken : check_lock_released)(lock);                  \
+	} while (0)
 #endif
 
 /* The slow sides. */
@@ -79,7 +84,10 @@ static inline bool lock_is_mine(const struct lock *lock, uint32_t slot)
 /* After an abandoned hook of `slot`. */
 static inline void lock_recover(struct lock *lock, uint32_t slot)
 {
-	if (lock_is_mine(lock, slot))
-		lock_give(lock);
+	if (!lock_is_mine(lock, slot))
+		return;
+	if (CHECKED)
+		check_lock_recovered(lock);
+	lock_give(lock);
 }
 #endif

@@ -172,6 +172,33 @@ static void count_added(struct slot *slot, uint64_t bytes, uint32_t record_id)
 	count(&slot->live->map_bytes, bytes);
 }
 
+/* Sorted, without overlap, and together what is mapped. Under the lock. */
+static void check_maps(void)
+{
+	static struct check_pace pace;
+	uint64_t sum = 0;
+
+	if (!check_is_due(&pace))
+		return;
+	RECORDER_CHECK(used <= capacity);
+	for (uint32_t i = 0; i < used; i++) {
+		const struct range *range = &table[i];
+
+		RECORDER_CHECK(range->start < range->end);
+		RECORDER_CHECK(range->start % LIVE_PAGE == 0 && range->end % LIVE_PAGE == 0);
+		RECORDER_CHECK(i == 0 || table[i - 1].end <= range->start);
+		RECORDER_CHECK(range->added < additions);
+		RECORDER_CHECK(range->record != 0 &&
+			       range->record < memory.head->used[LIVE_RECORDS]);
+		RECORDER_CHECK(memory_site(memory_record(range->record)->site)->kind ==
+			       LIVE_KIND_MMAP);
+		sum += range->end - range->start;
+	}
+	RECORDER_CHECK(sum == memory.head->map_live_bytes);
+	RECORDER_CHECK(sum <= memory.head->map_peak_bytes);
+	check_done(&pace, used);
+}
+
 /* Takes the lock, with room for two more ranges if there is memory. */
 static bool take_with_room(struct slot *slot)
 {
@@ -204,6 +231,8 @@ static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t 
 		done = remove_late(&gone) && remove_range(start, start + bytes, until, &gone);
 		if (done && record != 0)
 			added = add_range(start, bytes, record);
+		if (CHECKED)
+			check_maps();
 		lock_give(&maps_lock);
 		count_gone(slot, &gone);
 		if (added)

@@ -133,6 +133,7 @@ static void save_records(struct slot *slot, struct live_mark *mark)
 	uint64_t at = room_for(count);
 
 	if (at != UINT64_MAX) {
+		RECORDER_CHECK(at >= saved_until && at % size + count <= size);
 		mark->records = save_at_once(
 			(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, count);
 		mark->saved_at = at;

@@ -67,15 +67,6 @@ void pools_reset(void)
 	late_reset(&late);
 }
 
-/* What a hook that was left without its end may hold. */
-void pools_recover(struct slot *slot)
-{
-	lock_recover(&spare_lock, slot->id);
-	if (slot->pool_lock != NULL)
-		lock_recover(slot->pool_lock, slot->id);
-	slot->pool_lock = NULL;
-}
-
 /* ---- tables ---- */
 
 /* An empty table; NULL: no memory. */
@@ -161,6 +152,32 @@ static bool table_take(struct blocks_table *table, uintptr_t address, struct poo
 	return true;
 }
 
+/* Counts what is there: a hook that was left while blocks were moved about has left some of them twice. With fewer counted
+ * than there are, the table would fill up and a search in it never end. */
+static void table_recount(struct blocks_table *table)
+{
+	uint32_t filled = 0;
+
+	for (uint64_t i = 0; i < table_places(table); i++)
+		filled += table->at[i].address != 0;
+	if (table != NULL)
+		table->used = filled;
+}
+
+/* What a hook that was left without its end may hold. */
+void pools_recover(struct slot *slot)
+{
+	struct lock *lock = slot->pool_lock;
+
+	lock_recover(&spare_lock, slot->id);
+	slot->pool_lock = NULL;
+	if (lock == NULL || !lock_is_mine(lock, slot->id))
+		return;
+	table_recount(CONTAINER_OF(lock, struct shard, lock)->table);
+	table_recount(CONTAINER_OF(lock, struct shard, lock)->old);
+	lock_recover(lock, slot->id);
+}
+
 /* ---- shards, under their lock ---- */
 
 /* Whether one more would fill more than three quarters. */
@@ -201,7 +218,8 @@ static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 		}
 		struct pool_block *to = place_of(shard->table, from->address);
 
-		shard->table->used += to->address == 0;
+		shard->table->used += to->address == 0; /* first, as in table_put */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		*to = *from;
 		table_erase(old, from); /* another one may have come here */
 	}
@@ -231,7 +249,8 @@ static bool shard_enter(struct shard *shard, const struct pool_block *block,
 
 	if (place->address != 0)
 		*ret_old = *place;
-	shard->table->used += place->address == 0;
+	shard->table->used += place->address == 0; /* first, as in table_put */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*place = *block;
 	return true;
 }
@@ -335,11 +354,46 @@ static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *po
 	       (late_is_empty(&late) || catch_up(slot, handle, pool, shard));
 }
 
+/* Every block lies where it is looked for. Under the lock. */
+static void check_blocks(struct blocks_table *table)
+{
+	uint32_t filled = 0;
+
+	for (uint64_t i = 0; i < table_places(table); i++) {
+		const struct pool_block *block = &table->at[i];
+
+		if (block->address == 0)
+			continue;
+		filled++;
+		RECORDER_CHECK(place_of(table, block->address) == block);
+		RECORDER_CHECK(block->record != 0 &&
+			       block->record < memory.head->used[LIVE_RECORDS]);
+		RECORDER_CHECK(memory_site(memory_record(block->record)->site)->kind ==
+			       LIVE_KIND_POOL);
+	}
+	RECORDER_CHECK(filled == table_used(table));
+}
+
+static void check_shard(struct shard *shard)
+{
+	static struct check_pace pace; /* of all of them: it need not be exact */
+
+	if (!check_is_due(&pace))
+		return;
+	check_blocks(shard->table);
+	check_blocks(shard->old);
+	RECORDER_CHECK(table_used(shard->table) + table_used(shard->old) <=
+		       table_places(shard->table) / 8 * 7);
+	check_done(&pace, table_places(shard->table));
+}
+
 /* Gives the lock back after an operation, and goes on with what was outgrown. */
 static inline void give_lock_after(struct slot *slot, struct shard *shard)
 {
 	struct blocks_table *empty = UNLIKELY(shard->old != NULL) ? shard_step(shard) : NULL;
 
+	if (CHECKED)
+		check_shard(shard);
 	give_lock(slot, shard);
 	if (UNLIKELY(empty != NULL))
 		table_drop(slot, empty);

@@ -189,13 +189,36 @@ static uint64_t keep(uint64_t key, const struct way *way, uint64_t frame)
 	if (had) {
 		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
 	} else if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
+		table->used++; /* first, as in table_put */
 		entry->rule = rule;
 		__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
-		table->used++;
 	}
 	if (live_frame_module(frame) == 0)
 		__atomic_store_n(&orphan_rules, orphan_rules + 1, __ATOMIC_RELAXED);
 	return rule;
+}
+
+/* Every rule is found by its key and is of a frame that there is. Under the lock. */
+static void check_rules(void)
+{
+	static struct check_pace pace;
+	uint64_t places = (uint64_t)1 << (64 - rule_table->shift), filled = 0;
+
+	if (!check_is_due(&pace))
+		return;
+	for (uint64_t i = 0; i < places; i++) {
+		const struct rule_entry *entry = &rule_table->entry[i];
+
+		if (entry->key == 0)
+			continue;
+		filled++;
+		RECORDER_CHECK(rules_entry(rule_table, entry->key) == entry);
+		RECORDER_CHECK(rule_kind(entry->rule) <= RULE_DEAD);
+		RECORDER_CHECK(rule_frame(entry->rule) != 0 &&
+			       rule_frame(entry->rule) < memory.head->used[LIVE_FRAMES]);
+	}
+	RECORDER_CHECK(filled == rule_table->used && filled <= places / 8 * 7);
+	check_done(&pace, places);
 }
 
 /* All is found out before the lock is taken; if the object is another one by then, again. */
@@ -217,6 +240,8 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 		if (modules_is_of(lookup, module.id))
 			rule = keep(rules_key(pc, exact), &way,
 				    live_frame_pack(module.id, pc - module.bias, exact));
+		if (CHECKED)
+			check_rules();
 		lock_give(&rules_lock);
 	}
 	return rule != 0 ? rule : pack(RULE_STOP, LIVE_FRAME_OTHER, 0, 0);

@@ -121,8 +121,9 @@ static void enter(struct index *index, uint64_t word)
 			return; /* from when the entry had the same address before */
 		place++;
 	}
+	__atomic_store_n(&index->used, index->used + 1,
+			 __ATOMIC_RELAXED); /* first, as in table_put */
 	__atomic_store_n(&index->place[place & index->mask], word, __ATOMIC_RELEASE);
-	__atomic_store_n(&index->used, index->used + 1, __ATOMIC_RELAXED);
 }
 
 static bool is_full(const struct index *index)
@@ -254,6 +255,45 @@ static struct block remove_entry(uint64_t *place, uint64_t word, uintptr_t addre
 	return block;
 }
 
+/* The free entries are no others, and do not lead in a circle. Where there is one slot, so that nobody takes or frees one. */
+static void check_free(uint64_t entries)
+{
+	uint64_t listed = 0;
+
+	for (uint32_t id = (uint32_t)free_entries; id != 0;
+	     id = (uint32_t)entry_of(id)->size_bytes) {
+		RECORDER_CHECK(id <= entries && entry_of(id)->address == 0);
+		RECORDER_CHECK(++listed <= entries);
+	}
+}
+
+/* The index leads to every entry with an address; others may remove some meanwhile. Under the lock. */
+static void check_sampled(void)
+{
+	static struct check_pace pace;
+	uint64_t entries = __atomic_load_n(&memory.head->used[LIVE_SAMPLED], __ATOMIC_ACQUIRE);
+	uint64_t filled = 0, there = 0, most = __atomic_load_n(&live, __ATOMIC_ACQUIRE), word;
+
+	if (!check_is_due(&pace))
+		return;
+	RECORDER_CHECK(!(version & 1));
+	for (uint64_t i = 0; i <= current->mask; i++)
+		filled += current->place[i] != 0;
+	RECORDER_CHECK(filled == current->used);
+	for (uint32_t id = 1; id <= entries; id++) {
+		const uint64_t *place = &entry_of(id)->address;
+		uint64_t address = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+		there += address != 0;
+		RECORDER_CHECK(address == 0 || find(current, address, &word) != NULL ||
+			       __atomic_load_n(place, __ATOMIC_ACQUIRE) != address);
+	}
+	RECORDER_CHECK(there <= most);
+	if (memory.head->used[LIVE_SLOTS] == 1)
+		check_free(entries);
+	check_done(&pace, current->mask + 2 * entries);
+}
+
 bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block, uint64_t times,
 		 struct block *ret_old)
 {
@@ -278,6 +318,8 @@ bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block
 	__atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
 	enter(current, word_of(tag_of(address), id));
+	if (CHECKED)
+		check_sampled();
 	lock_give(&sampled_lock);
 	return true;
 }

@@ -207,6 +207,40 @@ static uint32_t site_like(struct live_site like, uint64_t key, bool shared)
 	return site != 0 || failed ? site : site_add(key, like);
 }
 
+/* The node that a chain leads to by one more frame; 0 = none. Under the lock. */
+static uint32_t node_find(uint32_t parent, uint32_t frame)
+{
+	const struct live_node *next = memory_node(parent + 1);
+	uint32_t tag = table_tag(node_hash(parent, frame)), place = tag, id;
+
+	if (parent + 1 < memory.head->used[LIVE_NODES] && next->parent == parent &&
+	    next->frame == frame)
+		return parent + 1;
+	do
+		id = table_next(&nodes, tag, &place);
+	while (id != 0 && (memory_node(id)->parent != parent || memory_node(id)->frame != frame));
+	return id;
+}
+
+/* A chain of frames leads to one node, a key to one site. Under the lock. */
+static void check_sites(void)
+{
+	static struct check_pace pace;
+	uint64_t used = memory.head->used[LIVE_NODES];
+
+	if (!check_is_due(&pace))
+		return;
+	RECORDER_CHECK(sites_entered <= memory.head->used[LIVE_SITES]);
+	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
+	RECORDER_CHECK(table_check(&nodes));
+	RECORDER_CHECK(table_check(&sites));
+	for (uint32_t i = LIVE_FRAME_UNASKED + 1; i < used; i++)
+		RECORDER_CHECK(node_find(memory_node(i)->parent, memory_node(i)->frame) == i);
+	for (uint32_t i = LIVE_SITE_OTHER_HEAP; i < sites_entered; i++)
+		RECORDER_CHECK(site_find(&sites, memory_site(i)->key) == i);
+	check_done(&pace, used + sites_entered + nodes.mask + sites.mask);
+}
+
 /* Memory for a site and its record, before the lock is taken. Without a record a site would be made again at the next
  * call. Above the reserve, unless `must`; so the tables of sites, which are as large as the sites, may use it. */
 static bool make_room(struct slot *slot, bool shared, bool must)
@@ -259,6 +293,8 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 	grow(slot, &nodes, 64, memory_scratch_above_reserve);
 	if (take_with_room(slot, &shared, false)) {
 		site = site_of_walk(walk, key, kind, shared);
+		if (CHECKED)
+			check_sites();
 		lock_give(&sites_lock);
 	}
 	return record_of(slot, key, site, kind, false);
@@ -272,6 +308,8 @@ static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint6
 
 	if (site == 0 && take_with_room(slot, &shared, must)) {
 		site = site_like(like, key, shared);
+		if (CHECKED)
+			check_sites();
 		lock_give(&sites_lock);
 	}
 	return record_of(slot, key, site, (enum live_kind)like.kind, must);

@@ -167,6 +167,7 @@ COLD struct slot *slot_acquire(void)
 		slot = make(my_tid);
 	if (slot == NULL)
 		return NULL;
+	slot->owner = &thread_state;
 	slot->last_block = NULL;
 	slot->cfi_nested_busy = false;
 	slot->quick = thread_state.tag == 0 ? slot->memo : NULL;

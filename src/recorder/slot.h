@@ -17,6 +17,7 @@ struct memo;
 struct stack_ranges;
 struct cfi_scratch;
 struct lock;
+struct thread_state;
 
 /* A scope that the thread is in. One whose function was left by longjmp is known by its frame: that lies deeper than the
  * stack is now, or a word of it has changed. */
@@ -60,6 +61,7 @@ struct slot {
 	char *path_area; /* for the path of an object: modules.c */
 	struct blocks_near near;
 	struct scope_kept scopes[SCOPES_KEPT + 1]; /* [0] is no scope: it ends with the thread */
+	const struct thread_state *owner;	   /* the thread's, for checks */
 };
 
 /* The thread-local block: plain data, initial-exec, no destructor. */

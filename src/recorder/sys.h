@@ -9,13 +9,19 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "recorder/check.h"
+
 #if !defined(__x86_64__)
 #error "the recorder knows x86-64 only so far: system calls here, registers in cfi.h and slow_walk.c"
 #endif
 
-/* For builds that check that no lock is held meanwhile. */
+/* That no lock is held meanwhile. A test may have its own. */
 #ifndef SYS_CHECK
-#define SYS_CHECK(number) ((void)(number))
+#define SYS_CHECK(number)                                                                          \
+	do {                                                                                       \
+		if (CHECKED)                                                                       \
+			check_system_call();                                                       \
+	} while (0)
 #endif
 
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)

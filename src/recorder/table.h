@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "recorder/check.h"
 #include "recorder/memory.h"
 
 struct table_entry {
@@ -66,11 +67,32 @@ static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
 {
 	uint32_t i = tag & table->mask;
 
+	RECORDER_CHECK(id != 0 && table->used < table->mask);
 	while (table->entry[i].id != 0)
 		i = (i + 1) & table->mask;
+	/* A hook may be left in between (siglongjmp): with fewer counted than there are, the table would fill up and a search
+	 * in it never end. */
+	table->used++;
 	table->entry[i].tag = tag;
 	__atomic_store_n(&table->entry[i].id, id, __ATOMIC_RELEASE);
-	table->used++;
+}
+
+/* Whether every entry is reached from where its tag belongs, and there are as many as are counted. */
+static inline bool table_check(const struct table *table)
+{
+	uint32_t filled = 0;
+
+	for (uint64_t i = 0; i <= table->mask; i++) {
+		const struct table_entry *entry = &table->entry[i];
+		uint32_t place = entry->tag;
+
+		filled += entry->id != 0;
+		while (entry->id != 0 && (place & table->mask) != i) {
+			if (table->entry[place++ & table->mask].id == 0)
+				return false;
+		}
+	}
+	return filled == table->used && filled <= table->mask;
 }
 
 /* Three quarters are filled; without memory seven eighths. */

@@ -191,6 +191,25 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 	return id;
 }
 
+/* Every tag is found where it was entered. Under the lock. */
+static void check_tags(void)
+{
+	static struct check_pace pace;
+	uint64_t used = memory.head->used[LIVE_TAGS];
+
+	if (used == 0 || !check_is_due(&pace))
+		return;
+	RECORDER_CHECK(table_check(&tags));
+	RECORDER_CHECK(tags.used + 1 == used);
+	for (uint32_t i = 1; i < used; i++) {
+		uint32_t parent = memory_tag(i)->parent, name = memory_tag(i)->name;
+
+		RECORDER_CHECK(parent == 0 ||
+			       find_child(parent, name, child_hash(parent, name)) == i);
+	}
+	check_done(&pace, used + tags.mask);
+}
+
 /* The tag of a name below another, made if need be; 0 = no memory, or too deep. */
 static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 {
@@ -217,6 +236,8 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 					     .depth = above->depth + 1,
 					     .kind = named->kind },
 			 hash);
+	if (CHECKED)
+		check_tags();
 	lock_give(&tags_lock);
 	return id;
 }

@@ -10,6 +10,8 @@ import tempfile
 
 import pytest
 
+import recorder
+
 SHARED_MEMORY = pathlib.Path("/dev/shm")
 
 
@@ -28,7 +30,7 @@ def folder_on_tmpfs():
 
 def preloaded(build, env, folder=None, **more):
     """The environment of a program that records itself."""
-    own = {"LD_PRELOAD": str(build / "libheapgauge.so")}
+    own = {"LD_PRELOAD": str(recorder.library(build))}
     if folder:
         own["HEAPGAUGE_DIR"] = str(folder)
     return env | own | more

@@ -2,6 +2,7 @@
 """Fixtures for the end-to-end tests: the built binaries, and the two commands that every test needs.
 
 The build to test comes from the environment: HEAPGAUGE_BUILD=build/release pytest tests/e2e
+With HEAPGAUGE_CHECKED=1 its checking recorder is what programs are recorded by.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ import subprocess
 
 import pytest
 
+import recorder
 from reading import with_frames
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -66,10 +68,10 @@ def scratch(tmp_path):
 
 
 @pytest.fixture
-def clean_env(tmp_path_factory):
+def clean_env(build, tmp_path_factory):
     """The environment without what would change a run: our own variables, the loader's, and names kept by other runs."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
-    return own | {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+    return own | {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))} | recorder.chosen(build)
 
 
 @pytest.fixture
@@ -92,6 +94,7 @@ def record(heapgauge, scratch, clean_env):
             errors="replace",
             timeout=timeout,
         )
+        assert recorder.FAILED_CHECK not in done.stderr, done.stderr
         return Recording(done.returncode, done.stdout, done.stderr, path)
 
     return run

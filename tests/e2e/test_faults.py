@@ -7,11 +7,13 @@ import subprocess
 
 import pytest
 
+import recorder
+
 
 def run_preloaded(build, argv, env, **more):
     return subprocess.run(
         argv,
-        env=env | {"LD_PRELOAD": str(build / "libheapgauge.so")},
+        env=env | {"LD_PRELOAD": str(recorder.library(build))},
         capture_output=True,
         text=True,
         timeout=120,
@@ -73,7 +75,7 @@ def test_limits_of_the_program_do_not_end_it_nor_hide_it(option, value, target, 
 
 
 def test_recorder_that_is_preloaded_twice_counts_once(build, target, clean_env):
-    library = str(build / "libheapgauge.so")
+    library = str(recorder.library(build))
     env = clean_env | {"LD_PRELOAD": f"{library}:{library}"}
     run = subprocess.run([target("t_c_entry_points")], env=env, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr

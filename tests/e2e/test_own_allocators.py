@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import recorder
 from compiled import WAIT_SECONDS
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "targets" / "own_allocator.c"
@@ -42,7 +43,7 @@ def compile_source(path, source, *flags):
 def runs_as_bare(program, build, record, clean_env):
     """Compares every mode, under record and preloaded, with the program alone."""
     bare = run([program], clean_env)
-    library = str(build / "libheapgauge.so")
+    library = str(recorder.library(build))
     for name, more in ALONE.items():
         assert run([program], clean_env | more | {"LD_PRELOAD": library}) == bare, f"preloaded, {name}"
     for name, options in RECORD.items():
@@ -71,7 +72,7 @@ def test_the_same_of_a_library_that_stands_before_the_recorder(build, clean_env,
     bare = run([main], clean_env | {"LD_PRELOAD": str(own)})
     assert bare == (4, "done\n", "")
     for more in ALONE.values():
-        assert run([main], clean_env | more | {"LD_PRELOAD": f"{own}:{build / 'libheapgauge.so'}"}) == bare
+        assert run([main], clean_env | more | {"LD_PRELOAD": f"{own}:{recorder.library(build)}"}) == bare
 
 
 FAMILY = """

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+import recorder
 from compiled import WAIT_SECONDS, compile_c
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "targets" / "show_environment.c"
@@ -37,7 +38,7 @@ def test_every_way_to_start_a_program_passes_what_it_is_given(shown, target, rec
     assert "execl, a cleared environment:\n  2 arguments word, environment, in its place\n" in expected
     done = record(argv)
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
-    assert bare(argv, clean_env | {"LD_PRELOAD": str(build / "libheapgauge.so")}, scratch) == expected
+    assert bare(argv, clean_env | {"LD_PRELOAD": str(recorder.library(build))}, scratch) == expected
 
 
 SPAWNS = r"""

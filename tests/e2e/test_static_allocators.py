@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+import recorder
+
 C_SOURCE = """
 #include <pthread.h>
 #include <stdio.h>
@@ -90,7 +92,7 @@ def test_it_runs_as_without_us(program, record, build, clean_env):
     assert (alone.returncode, alone.stdout) == (3, "7\n")
     preloaded = subprocess.run(
         [program],
-        env=clean_env | {"LD_PRELOAD": str(build / "libheapgauge.so")},
+        env=clean_env | {"LD_PRELOAD": str(recorder.library(build))},
         capture_output=True,
         text=True,
         timeout=SECONDS,
