@@ -54,7 +54,7 @@ const struct command *command_find(const char *name)
 }
 
 /* Messages name files and programs. */
-static void print_message(const char *format, va_list args)
+static PRINTF_LIKE(1, 0) void print_message(const char *format, va_list args)
 {
 	AUTO_FREE char *text = NULL;
 
