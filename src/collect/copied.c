@@ -16,9 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "collect/container.h"
 #include "collect/procfs.h"
 #include "util/cleanup.h"
@@ -27,6 +30,8 @@
 enum { COPIES_MAX = 5 };
 #define COPY_BYTES (16ull << 20)
 #define TOTAL_MAX (1ull << 46)
+#define TMPFS_TYPE 0x01021994
+#define UNTOUCHED_MAX (64ull << 20) /* a piece of each region, and what is opened ahead */
 
 static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
 {
@@ -63,8 +68,8 @@ static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes)
 		}
 		if (done == bytes)
 			return 0;
-		ssize_t got = pread(fd, (char *)to + done, MIN(data, COPY_BYTES),
-				    (off_t)(from + done));
+		ssize_t got =
+			pread(fd, (char *)to + done, MIN(data, COPY_BYTES), (off_t)(from + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -189,7 +194,36 @@ static int copy_regions(struct copied *c, enum copied_parts parts)
 	return number;
 }
 
-/* Checks what came, and cuts what it claims to have opened: it is another process' word. */
+/* Bytes that the memory really holds; of other file systems than tmpfs nobody can tell. */
+static uint64_t held_bytes(const struct copied *c)
+{
+	struct statfs system;
+	struct stat st;
+
+	if (c->fd < 0 || fstatfs(c->fd, &system) < 0 || system.f_type != TMPFS_TYPE ||
+	    fstat(c->fd, &st) < 0)
+		return UINT64_MAX;
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* What is claimed to be opened is another process' word: readers see no more of a region than that, and it is no more than there is, but
+ * for pieces that nobody has touched yet. The block map is left out: it may be sparse, and is only looked at where it points. */
+static bool cut_regions(const struct copied *c)
+{
+	struct live_header *head = head_of(c);
+	uint64_t opened = 0;
+
+	for (int i = 0; i < LIVE_REGIONS; i++) {
+		head->opened[i] = MIN(head->opened[i], head->region[i].bytes) & ~(LIVE_PAGE - 1ull);
+		if (i != LIVE_SAVED) /* a ring: its size is a part of its numbers */
+			head->region[i].bytes = head->opened[i];
+		if (i != LIVE_SCRATCH && i != LIVE_AREAS && i != LIVE_LEAVES)
+			opened = saturating_add(opened, head->opened[i]);
+	}
+	return opened <= saturating_add(held_bytes(c), UNTOUCHED_MAX);
+}
+
+/* Checks what came: it is another process' word. */
 static int check_head(const struct copied *c, struct error *error)
 {
 	struct live_header *head = head_of(c);
@@ -199,8 +233,9 @@ static int check_head(const struct copied *c, struct error *error)
 		return error_set(error, "the profile cannot be read: %s", reason);
 	if (!head->ready)
 		return error_set(error, "the recorder has not begun yet: try again");
-	for (int i = 0; i < LIVE_REGIONS; i++)
-		head->opened[i] = MIN(head->opened[i], head->region[i].bytes);
+	if (!cut_regions(c))
+		return error_set(error,
+				 "the profile cannot be read: it claims to hold more than it does");
 	return 0;
 }
 

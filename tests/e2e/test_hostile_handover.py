@@ -281,6 +281,71 @@ def test_a_collector_without_descriptors_loses_nobody(heapgauge, clean_env, scra
     assert len(report["processes"]) > 60
 
 
+# Hands over a second profile, of its own making: all regions are said to be in use, and nothing is there.
+BRAGGART = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "format/live.h"
+static char environment[1 << 20];
+int main(void)
+{
+	const uint64_t total = 64ull << 30;
+	struct live_settings settings;
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	void *volatile block = malloc(10);
+	int file = open("/proc/self/environ", O_RDONLY), fd = memfd_create("heapgauge-profile", MFD_ALLOW_SEALING);
+	ssize_t bytes = read(file, environment, sizeof environment - 1);
+	const char *variable = memmem(environment, bytes, "HEAPGAUGE_HANDOVER=", 19);
+	if (!variable || !live_settings_read(variable + 19 + LIVE_TICKET_TEXT + 1, &settings)) return 1;
+	if (ftruncate(fd, total + LIVE_PAGE)) return 2;
+	struct live_header *head = mmap(NULL, sizeof *head, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	live_header_init(head, total);
+	head->own.id = 1234567;
+	head->pid = getpid();
+	head->ready = 1;
+	memset(head->used, 0xff, sizeof head->used);
+	memset(head->opened, 0xff, sizeof head->opened);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	struct live_hello hello = { .magic = LIVE_HELLO_MAGIC_CHARS, .secret = settings.secret };
+	char rights[CMSG_SPACE(sizeof fd)] = { 0 };
+	struct iovec part = { &hello, sizeof hello };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = rights, .msg_controllen = sizeof rights };
+	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){ CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS };
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof fd);
+	size_t length = strlen(settings.collector);
+	memcpy(name.sun_path + 1, settings.collector + 1, length - 1);
+	int s = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	if (connect(s, (void *)&name, offsetof(struct sockaddr_un, sun_path) + length) ||
+	    sendmsg(s, &message, 0) != sizeof hello) return 3;
+	sleep(1); /* snapshots are taken */
+	return 0;
+}
+"""
+
+
+def test_a_profile_costs_what_it_holds(heapgauge, clean_env, scratch, report_json):
+    """V5: 64 GiB that are said to be full of entries took as many gigabytes as the machine had."""
+    source = pathlib.Path(__file__).resolve().parents[2] / "src"
+    program = compile_c(
+        scratch, "braggart", BRAGGART, f"-I{source}", source / "format/live_layout.c", source / "format/live_handover.c"
+    )
+    limited = ["sh", "-c", 'ulimit -t 60; exec "$@"', "sh", heapgauge, "record", "-q", "-o", scratch / "run.hg", "--", program]
+    run = subprocess.Popen(limited, env=clean_env, stderr=subprocess.PIPE, text=True)
+    _, status, usage = os.wait4(run.pid, 0)
+    run.returncode = os.waitstatus_to_exitcode(status)
+    assert (run.returncode, usage.ru_maxrss < 512 << 10) == (0, True), run.stderr.read()
+    run.stderr.close()
+    assert [process["calls"] for process in report_json(scratch / "run.hg")["processes"]][:1] == [1]
+
+
 STARTER = r"""
 #include <stdio.h>
 #include <stdlib.h>
