@@ -47,16 +47,6 @@ static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
 	}
 }
 
-/* It is heard from: what announced it is settled. */
-static void settle_ticket(struct collector *c, struct live_ticket ticket)
-{
-	for (size_t i = 0; i < c->targets.count; i++) {
-		if (c->targets.at[i]->id == ticket.profile)
-			starts_read(&c->starts, c->targets.at[i]);
-	}
-	starts_heard(&c->starts, ticket);
-}
-
 /* Whether that profile was taken over before: nobody is recorded twice. */
 static bool is_known(const struct collector *c, uint64_t id)
 {
@@ -65,6 +55,19 @@ static bool is_known(const struct collector *c, uint64_t id)
 			return true;
 	}
 	return false;
+}
+
+/* It is heard from: what announced it is settled. */
+static void settle_ticket(struct collector *c, struct live_ticket ticket)
+{
+	for (size_t i = 0; i < c->targets.count; i++) {
+		if (c->targets.at[i]->id == ticket.profile)
+			starts_read(&c->starts, c->targets.at[i]);
+	}
+	if (is_known(c, ticket.profile))
+		starts_heard(&c->starts, ticket);
+	else
+		starts_heard_early(&c->starts, ticket);
 }
 
 /* It was to be recorded and is not. */

@@ -74,11 +74,11 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 	       (target->end_known || saturating_sub(now_ns, target->ended_ns) > END_PATIENCE_NS);
 }
 
-/* If it had announced to become another program, which was not heard from, the end was that program's. */
+/* If it had announced to become another program, which was not heard from, or before it, the end was that program's. */
 static void settle_starts(struct collector *c, struct target *target)
 {
 	starts_look(&c->starts, target, false);
-	if (target->ended_ns != 0 && starts_becomes(&c->starts, target)) {
+	if (target->ended_ns != 0 && (target->has_become || starts_becomes(&c->starts, target))) {
 		target->known.end = END_EXEC;
 		target->known.exit_code = 0;
 	}

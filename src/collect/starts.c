@@ -31,6 +31,7 @@ void starts_release(struct starts *starts)
 		free(starts->missed.at[i].path);
 	vector_release(&starts->pending);
 	vector_release(&starts->missed);
+	vector_release(&starts->early);
 }
 
 /* ---- missed ---- */
@@ -64,7 +65,19 @@ void starts_miss(struct starts *starts, enum missed_reason reason, const char *p
 
 /* ---- reading the ring ---- */
 
-static void add_pending(struct starts *starts, const struct target *target,
+static bool was_heard_early(struct starts *starts, struct live_ticket ticket)
+{
+	for (size_t i = 0; i < starts->early.count; i++) {
+		if (starts->early.at[i].profile == ticket.profile &&
+		    starts->early.at[i].serial == ticket.serial) {
+			starts->early.at[i] = starts->early.at[--starts->early.count];
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_pending(struct starts *starts, struct target *target,
 			const struct live_start *entry, uint32_t serial)
 {
 	const struct live_header *head = target->profile.head;
@@ -80,6 +93,11 @@ static void add_pending(struct starts *starts, const struct target *target,
 					MIN(entry->path_bytes, (uint32_t)LIVE_START_PATH)),
 	};
 
+	if (was_heard_early(starts, start.ticket)) {
+		target->has_become |= start.becomes;
+		start_release(&start);
+		return;
+	}
 	if (!start.path || !vector_push(&starts->pending, start)) {
 		start_release(&start);
 		starts->unnamed++;
@@ -187,6 +205,12 @@ void starts_heard(struct starts *starts, struct live_ticket ticket)
 		return;
 	}
 	starts->unnamed -= starts->unnamed > 0;
+}
+
+void starts_heard_early(struct starts *starts, struct live_ticket ticket)
+{
+	if (ticket.profile != 0 && starts->early.count < PENDING_MAX)
+		(void)vector_push(&starts->early, ticket);
 }
 
 bool starts_becomes(const struct starts *starts, const struct target *target)

@@ -25,6 +25,7 @@ struct start {
 struct starts {
 	VECTOR(struct start) pending;	  /* by the order of being read */
 	VECTOR(struct missed_row) missed; /* each reason and path once */
+	VECTOR(struct live_ticket) early; /* heard from before their announcer was */
 	uint64_t unnamed; /* announced faster than they could be read, and not heard from */
 };
 void starts_release(struct starts *starts);
@@ -37,6 +38,9 @@ void starts_look(struct starts *starts, struct target *target, bool over);
 
 /* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been looked at. */
 void starts_heard(struct starts *starts, struct live_ticket ticket);
+
+/* The same, of an announcer that has not handed over itself yet: its file may be found later than its child's. */
+void starts_heard_early(struct starts *starts, struct live_ticket ticket);
 
 /* Whether the target has announced to become another program, and this program was not heard from. */
 bool starts_becomes(const struct starts *starts, const struct target *target);

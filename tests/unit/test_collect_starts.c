@@ -88,6 +88,29 @@ static void who_is_heard_from_is_not_missed(void **state)
 	stage_release(&s);
 }
 
+/* V7: files are found in any order, so that a child may be heard from before its parent is. */
+static void who_is_heard_from_before_its_announcer_is_not_missed(void **state)
+{
+	struct stage s;
+	struct run_row run;
+
+	(void)state;
+	stage_init(&s);
+	starts_heard_early(&s.starts, ticket_of(2));
+	starts_heard_early(&s.starts, (struct live_ticket){ 0 });
+	announce(&s, MISSED_unheard, "/bin/one", 0);
+	announce(&s, MISSED_unheard, "/bin/two", s.head->pid);
+	starts_look(&s.starts, &s.target, true);
+	assert_int_equal(s.starts.pending.count, 1);
+	assert_int_equal(s.starts.early.count, 0);
+	assert_true(s.target.has_become);
+	run = finish(&s);
+	assert_int_equal(run.missed_count, 1);
+	assert_string_equal(run.missed[0].path, "/bin/one");
+	run_row_release(&run);
+	stage_release(&s);
+}
+
 static void what_was_taken_back_before_or_after_a_look_is_not_missed(void **state)
 {
 	struct stage s;
@@ -267,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_heard_from_is_not_missed),
+		cmocka_unit_test(who_is_heard_from_before_its_announcer_is_not_missed),
 		cmocka_unit_test(what_was_taken_back_before_or_after_a_look_is_not_missed),
 		cmocka_unit_test(a_target_that_has_ended_takes_nothing_back),
 		cmocka_unit_test(a_child_is_known_by_its_parents_program),
