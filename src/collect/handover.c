@@ -78,6 +78,17 @@ int listener_open_for(struct listener *listener, pid_t pid, struct live_secret s
 
 /* ---- the folder ---- */
 
+/* Whether somebody listens. Its number may be one of another name space, where nobody here has it. */
+static bool is_answered(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+	return fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ||
+	       errno == EAGAIN;
+}
+
 /* "heapgauge-PID-NONCE" of a collector that is gone: its socket goes. What it left of profiles stays, and so does the folder. */
 static void sweep_one(const char *name)
 {
@@ -91,6 +102,8 @@ static void sweep_one(const char *name)
 	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 		return;
 	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s" SOCKET_FILE, name);
+	if (is_answered(path))
+		return;
 	(void)unlink(path);
 	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s", name);
 	(void)rmdir(path);

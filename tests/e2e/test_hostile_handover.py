@@ -346,6 +346,32 @@ def test_a_profile_costs_what_it_holds(heapgauge, clean_env, scratch, report_jso
     assert [process["calls"] for process in report_json(scratch / "run.hg")["processes"]][:1] == [1]
 
 
+SWEPT = """
+set -e
+mount -t tmpfs none /dev/shm
+"$1" record -q -o "$2/first.hg" -- sh -c 'echo begun > "$0/begun"; read line' "$2" < "$2/fifo" &
+exec 3> "$2/fifo"
+for i in $(seq 600); do [ -e "$2/begun" ] && break; sleep 0.1; done
+unshare --pid --fork --mount-proc "$1" record -q -o "$2/second.hg" -- true
+ls /dev/shm/heapgauge-*/socket
+echo >&3
+wait
+"""
+
+
+@needs_root
+def test_a_collector_of_another_pid_name_space_is_left_alone(heapgauge, clean_env, scratch):
+    """V8: in a container that shares /dev/shm nobody has the number of a collector outside, which listens all the same."""
+    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True).returncode != 0:
+        pytest.skip("no name spaces here")
+    os.mkfifo(scratch / "fifo")
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", SWEPT, "sh", heapgauge, scratch],
+        env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS,
+    )
+    assert (done.returncode, done.stdout.count("/socket")) == (0, 1), done.stderr
+
+
 STARTER = r"""
 #include <stdio.h>
 #include <stdlib.h>
