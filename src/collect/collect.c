@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collector's loop: one thread that waits in one poll for recorders that connect, for ends and for signals, and
- * wakes about every millisecond (ten, if it samples) to move the clock of every living process. A wake costs a poll, a clock read and two
- * stores per process; totals and series come on top every 10 ms and more. Whatever may take milliseconds is a worker's:
+ * wakes about every millisecond (ten, if it samples) to move the clock of every living process. A wake costs a poll, a clock read, and for
+ * each process a pwrite and a pread; totals and series come on top every 10 ms and more. Whatever may take milliseconds is a worker's:
  * snapshots (sample.c) and the encoding of processes that have ended (encoder.c).
  *
  * Owns the listener, the connections whose hello has not come yet, and the targets. The program that was started is

@@ -267,7 +267,8 @@ int live_profile_load(struct live_profile *profile, enum copied_parts parts, boo
 	if (profile->is_lent)
 		return 0;
 	profile->held.still = still;
-	status = copied_take_held(&profile->held, parts, error);
+	/* Memory that goes with its process: any image may be the last. */
+	status = copied_take_held(&profile->held, profile->held.fd < 0 ? COPIED_ALL : parts, error);
 	/* Of memory that is gone with its process, the last image has to do. */
 	if (status < 0 && !(profile->held.fd < 0 && profile->held.memory))
 		return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recorded process has the head of its profile mapped for writing; a collector, which has it too, only for reading.
+ * A recorded process has the head of its profile mapped for writing; nobody else has it mapped but its forks.
  * No state. Any thread.
  */
 #include "collect/recorded.h"

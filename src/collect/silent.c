@@ -31,7 +31,7 @@ void silent_release(struct silent *silent)
 	vector_release(&silent->found);
 }
 
-static bool is_handed_out(const struct silent *silent, uint64_t inode)
+static bool is_taken_over(const struct silent *silent, uint64_t inode)
 {
 	for (size_t i = silent->inodes.count; i-- > 0;) {
 		if (silent->inodes.at[i] == inode)
@@ -52,7 +52,7 @@ static bool maps_profile(const struct silent *silent, pid_t pid)
 			end--;
 		while (end > text && end[-1] >= '0' && end[-1] <= '9')
 			end--;
-		if (is_handed_out(silent, strtoull(end, NULL, 10)))
+		if (is_taken_over(silent, strtoull(end, NULL, 10)))
 			return true;
 	}
 	return false;

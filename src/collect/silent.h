@@ -18,7 +18,7 @@ struct silent_process {
 };
 
 struct silent {
-	VECTOR(uint64_t) inodes; /* of the profiles that were handed out, ascending by time */
+	VECTOR(uint64_t) inodes; /* of the profiles that were taken over, ascending by time */
 	VECTOR(struct silent_process) found;
 	uint64_t since_ns;   /* when it was first looked for; 0 = not yet */
 	uint64_t checked_ns; /* when it was last looked for */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the collector knows of one process. The target writes its memory at any time; all reading goes through
- * format/live_read, which takes it as hostile. What runs on every tick is two stores; totals are summed every 10 ms
+ * format/live_read, which takes it as hostile. What runs on every tick is one pwrite; totals are summed every 10 ms
  * (less often with many slots), RSS is one pread. What takes longer is sample.c's.
  *
  * Owned by the collector's loop, then by the encoder.
- * Invariant: the memory stays mapped until target_free, also when the process is long dead: that is the recording.
+ * Invariant: the memory stays held until target_free, also when the process is long dead: that is the recording.
  */
 #include "collect/target.h"
 

@@ -8,6 +8,10 @@ import subprocess
 import pytest
 
 import recorder
+from compiled import compile_c
+
+# What a collector would hand over: a ticket, how to record, its socket; no folder, no ranks, no wrapped functions.
+HANDOVER = "0" * 24 + ",1,2,3,3,1000,40,0,4000000,4000000,0,0,1,1,0,0,{},,,"
 
 
 def run_preloaded(build, argv, env, **more):
@@ -32,7 +36,7 @@ def truth_lines(text):
     "socket", [None, "", "@no-such-abstract-name", "/nowhere/at/all", "@" + "x" * 300, "/" + "x" * 5000]
 )
 def test_without_a_collector_the_program_runs_as_ever(socket, build, target, clean_env):
-    env = clean_env if socket is None else clean_env | {"HEAPGAUGE_SOCKET": socket}
+    env = clean_env if socket is None else clean_env | {"HEAPGAUGE_HANDOVER": HANDOVER.format(socket)}
     bare = subprocess.run([target("t_c_entry_points")], env=clean_env, capture_output=True, text=True, check=True)
     run = run_preloaded(build, [target("t_c_entry_points")], env)
     assert (run.returncode, run.stdout, run.stderr) == (0, bare.stdout, bare.stderr)
@@ -175,3 +179,33 @@ def test_locking_all_memory_under_a_limit_works_as_ever(target, record, clean_en
     run = record([program, "limit"])
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[0] == bare.stdout.splitlines()[0]
+
+
+UNHURRIED = r"""
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) static void take(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		void *volatile p = malloc(64);
+		(void)p;
+	}
+}
+int main(void)
+{
+	for (int i = 0; i < 20; i++) {
+		take();
+		usleep(50000);
+	}
+	return 0;
+}
+"""
+
+
+def test_memory_that_goes_with_its_process_is_copied_with_its_stacks(scratch, record, report_json):
+    """V6: no file may be made, so the process tells where its memory is. The last copy of it is the recording."""
+    program = compile_c(scratch, "unhurried", UNHURRIED)
+    run = record(["sh", "-c", f"ulimit -f 0; exec {program}"])
+    sites = report_json(run.path, "sites")["sites"]
+    most = max(sites, key=lambda site: site["calls"])
+    assert most["calls"] >= 1000 and [frame["function"] for frame in most["stack"]][:2] == ["take", "main"]
