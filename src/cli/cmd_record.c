@@ -607,8 +607,7 @@ static int run(struct arguments *arguments)
 		return run_attached(arguments, &line);
 	if (live_is_disabled(getenv(LIVE_ENV_DISABLE))) {
 		cli_error("nothing is recorded, because " LIVE_ENV_DISABLE
-			  " is set: %s runs by itself.\n"
-			  "  Unset it to record.",
+			  " is set: %s runs by itself. Unset it to record.",
 			  arguments->collect.argv[0]);
 		return run_untouched(arguments->collect.argv);
 	}

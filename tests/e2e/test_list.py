@@ -101,7 +101,7 @@ def test_neither_the_collector_nor_a_child_without_a_profile_is_listed(heapgauge
     parent = compile_c(scratch, "parent", PARENT)
     with keeping([heapgauge, "record", "-q", "-o", scratch / "p.hg", "--", parent], clean_env, start_new_session=True) as run:
         child = int(pathlib.Path(f"/proc/{run.target}/task/{run.target}/children").read_text())
-        assert "heapgauge-profile" in pathlib.Path(f"/proc/{run.pid}/maps").read_text()
+        assert "heapgauge-profile" not in pathlib.Path(f"/proc/{run.pid}/maps").read_text()
         assert "heapgauge-profile" in pathlib.Path(f"/proc/{child}/maps").read_text()
         found = rows()
         assert {run.target, run.pid, child} & found.keys() == {run.target}
