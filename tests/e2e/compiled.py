@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs that a test brings along as text, and what several tests ask about running ones."""
 
+import contextlib
+import os
 import pathlib
 import subprocess
 import time
@@ -39,3 +41,12 @@ def is_alive(pid):
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def open_files(pid):
+    """What its descriptors lead to; some may be closed meanwhile."""
+    links = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(link))
+    return links

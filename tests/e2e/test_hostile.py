@@ -324,7 +324,7 @@ def test_heapgauge_without_standard_streams_records(streams, heapgauge, hostile,
     is_exact(done, report_json)
 
 
-@pytest.mark.parametrize("limit", ["-n 16", "-n 6", "-n 4", "-s 256", "-s 128", "-s 64", "-c 0", "-l 0", "-u 1000"])
+@pytest.mark.parametrize("limit", ["-n 16", "-n 6", "-s 256", "-s 128", "-s 64", "-c 0", "-l 0", "-u 1000"])
 def test_target_below_a_limit_is_recorded(limit, hostile, both, report_json):
     is_exact(both(shell(f"ulimit {limit}; exec {hostile}")), report_json)
 
@@ -361,6 +361,11 @@ def test_target_without_room_for_the_recorder_is_missed_aloud(heapgauge, hostile
     assert profiles_of(report_json(run.path)) == []
     [said] = notes_of(heapgauge, run.path)
     assert said.startswith("1 program was not recorded") and str(hostile) in said
+
+
+def test_target_with_one_descriptor_is_recorded_in_a_file(hostile, both, report_json):
+    """It cannot send one while it holds another: the collector finds its file."""
+    is_accounted_for(both(shell(f"ulimit -n 4; exec {hostile}")), report_json)
 
 
 def test_target_with_one_descriptor_beside_the_socket_is_recorded(hostile, both, report_json):

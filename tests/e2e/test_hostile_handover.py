@@ -16,7 +16,7 @@ import time
 import pytest
 
 from alone import folder_on_tmpfs, preloaded
-from compiled import WAIT_SECONDS, compile_c, wait_for
+from compiled import WAIT_SECONDS, compile_c, open_files, wait_for
 
 STRANGER = 12345
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to be another user")
@@ -69,8 +69,7 @@ def recording(heapgauge, env, argv, path, *options):
 
 def socket_of(collector):
     """The abstract name that a collector listens on, as /proc shows it to everybody."""
-    links = pathlib.Path(f"/proc/{collector}/fd").iterdir()
-    mine = {m[1] for link in links if (m := re.match(r"socket:\[(\d+)\]", os.readlink(link)))}
+    mine = {m[1] for link in open_files(collector) if (m := re.match(r"socket:\[(\d+)\]", link))}
     for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
         fields = line.split()
         if fields[6] in mine and len(fields) > 7 and fields[7].startswith("@"):
@@ -475,8 +474,7 @@ def test_nothing_is_written_into_what_a_process_becomes(heapgauge, build, clean_
     )
     try:
         # It holds the memory of the process: from now on it writes there every millisecond.
-        links = pathlib.Path(f"/proc/{recorder.pid}/fd")
-        wait_for(lambda: f"/proc/{target.pid}/mem" in map(os.readlink, links.iterdir()), "the recorder")
+        wait_for(lambda: f"/proc/{target.pid}/mem" in open_files(recorder.pid), "the recorder")
         time.sleep(0.1)
         target.stdin.write("x")
         target.stdin.flush()

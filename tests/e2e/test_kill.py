@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from compiled import compile_c, wait_for
+from compiled import compile_c, open_files, wait_for
 
 MOMENTS = 50 if os.environ.get("HEAPGAUGE_LONG") == "1" else 20
 WAIT_SECONDS = 60
@@ -120,8 +120,7 @@ def test_a_stopped_collector_blocks_nobody_and_loses_nothing(
         output = collector.stdout.readline()
         victim = child_of(collector.pid)
         # Before that it keeps nobody's clock.
-        held = pathlib.Path(f"/proc/{collector.pid}/fd")
-        wait_for(lambda: any("heapgauge-profile" in os.readlink(fd) for fd in held.iterdir()), "the collector to hold the profile")
+        wait_for(lambda: any("heapgauge-profile" in link for link in open_files(collector.pid)), "the collector to hold the profile")
         collector.send_signal(signal.SIGSTOP)
         stopped = time.monotonic()
         try:
@@ -188,8 +187,7 @@ def test_a_killed_collector_leaves_who_had_ended_and_the_others_can_be_saved(hea
         assert [p["calls"] for p in report_json(unfinished)["processes"]] == [100] * 5
         assert not path.exists()
         second = subprocess.Popen([heapgauge, "record", "-q", "--pid", str(pid), "-o", scratch / "second.hg"], env=clean_env)
-        links = pathlib.Path(f"/proc/{second.pid}/fd")
-        wait_for(lambda: f"/proc/{pid}/mem" in map(os.readlink, links.iterdir()), "the second recording")
+        wait_for(lambda: f"/proc/{pid}/mem" in open_files(second.pid), "the second recording")
         run.stdin.close()
         assert second.wait(timeout=WAIT_SECONDS) == 0
         (saved,) = report_json(scratch / "second.hg")["processes"]
