@@ -342,7 +342,7 @@ static int look_at_folder(uint64_t *ret_room)
 /* 0, or why not. */
 static int make_file(struct room room)
 {
-	uint64_t folder_room, seconds = self.started_real_ns / NS_PER_S;
+	uint64_t folder_room = UINT64_MAX, seconds = self.started_real_ns / NS_PER_S;
 	int why = look_at_folder(&folder_room);
 	long fd = -EEXIST;
 
