@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/compiler.h"
 #include "util/cleanup.h"
 
 const char *path_base(const char *path)
@@ -86,7 +85,7 @@ bool file_is_irregular(const char *path)
 
 int file_map_open(struct file_map *map, const char *path, struct error *err)
 {
-	struct stat st;
+	struct stat st = { 0 };
 	AUTO_CLOSE int fd = file_open_regular(path, &st, err);
 	void *data;
 
@@ -231,9 +230,8 @@ int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct e
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return write_in_place(path, bytes, err);
 	fd = open_temporary(path, mode, &temporary, err);
-	if (fd < 0)
+	if (fd < 0 || !temporary)
 		return -1;
-	ASSERT(temporary != NULL);
 	if (write_and_rename(fd, temporary, path, bytes, err) < 0) {
 		unlink(temporary);
 		return -1;
