@@ -108,8 +108,9 @@ static void client_start_as(struct client *client, const struct deviation *how)
 	    !live_settings_read(text + LIVE_TICKET_TEXT + 1, &settings) ||
 	    settings.mode != LIVE_MODE_EXACT || settings.depth_limit == 0)
 		_exit(53);
+	/* Huge pages are reserved, so that a machine without any refuses them here and not by a SIGBUS. */
 	memory = mmap(NULL, CLIENT_BYTES + LIVE_PAGE, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_NORESERVE, fd, 0);
+		      MAP_SHARED | (how->huge_pages ? 0 : MAP_NORESERVE), fd, 0);
 	if (memory == MAP_FAILED)
 		_exit(how->huge_pages ? 7 : 54);
 	client->made.head = (struct live_header *)(void *)memory;
