@@ -98,6 +98,25 @@ static bool is_new_peak(const struct live_peak *peak)
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
+/* How far a slot may be from what it has told: a small share of the peak. After either the peak or the number of slots has
+ * changed. */
+static void set_batch(struct live_peak *peak)
+{
+	uint64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
+	uint64_t most = (uint64_t)__atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+	uint64_t batch = most / (PEAK_SHARE * count);
+
+	batch = account_serial ? 0 : MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
+	__atomic_store_n(&peak->batch_bytes, batch, __ATOMIC_RELAXED);
+	/* When the peak is reached, and when the epoch begins. */
+	__atomic_store_n(&peak->bound_bytes, 2 * count * batch, __ATOMIC_RELAXED);
+}
+
+static int64_t batch_of(const struct live_peak *peak)
+{
+	return (int64_t)__atomic_load_n(&peak->batch_bytes, __ATOMIC_RELAXED);
+}
+
 /* Raises the maximum to the total of now: one from a moment ago would not be what the records hold. True: there is a new one. */
 static bool raise_peak(struct live_peak *peak)
 {
@@ -110,6 +129,7 @@ static bool raise_peak(struct live_peak *peak)
 	while (!__atomic_compare_exchange_n(&peak->peak_bytes, &most, total, true, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED));
 	__atomic_store_n(&peak->peak_ms, clock_ms(), __ATOMIC_RELAXED);
+	set_batch(peak);
 	return true;
 }
 
@@ -139,28 +159,10 @@ static void end_rising(struct live_peak *peak)
 		;
 }
 
-/* How far a slot may be from what it has told: a small share of the peak. */
-static int64_t set_batch(struct live_peak *peak)
-{
-	uint64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
-	uint64_t most = (uint64_t)__atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
-	uint64_t batch = most / (PEAK_SHARE * count);
-
-	batch = account_serial ? 0 : MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
-	/* When the peak is reached, and when the epoch begins. */
-	uint64_t bound = 2 * count * batch;
-
-	if (__atomic_load_n(&peak->bound_bytes, __ATOMIC_RELAXED) != bound) {
-		__atomic_store_n(&peak->batch_bytes, batch, __ATOMIC_RELAXED);
-		__atomic_store_n(&peak->bound_bytes, bound, __ATOMIC_RELAXED);
-	}
-	return (int64_t)batch;
-}
-
 /* The slot stays within a batch of what it has told; `falls`: unless the process is not rising, and it may. */
 static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
 {
-	int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED), batch = set_batch(peak);
+	int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED), batch = batch_of(peak);
 
 	set_limits(slot, falls ? INT64_MIN : told - batch, told + batch);
 }
@@ -174,7 +176,7 @@ static void gather(struct live_peak *peak, struct slot *asking)
 	for (struct slot *slot = all; slot != NULL; slot = slot->next)
 		tell(peak, slot);
 	rise(peak);
-	int64_t batch = set_batch(peak);
+	int64_t batch = batch_of(peak);
 	int64_t room = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED) -
 		       __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
 	int64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
@@ -269,6 +271,7 @@ COLD void account_join(struct slot *slot)
 		account_serial = memory.control->exact_peak;
 		__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
 	}
+	set_batch(peak);
 	if (count <= SLOTS_FEW + 1 && lock_take(&peak_lock, slot->id)) {
 		gather(peak, slot);
 		lock_give(&peak_lock);

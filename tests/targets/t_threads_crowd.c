@@ -69,8 +69,8 @@ int main(int argc, char **argv)
 	struct sums left = { 0 };
 	pthread_attr_t small;
 
-	turns = argc > 1 ? atol(argv[1]) : long_form(8000, 100000);
-	threads = argc > 2 ? (unsigned)atoi(argv[2]) : THREADS_USUAL;
+	turns = argc > 1 ? strtol(argv[1], NULL, 10) : long_form(8000, 100000);
+	threads = argc > 2 ? (unsigned)strtol(argv[2], NULL, 10) : THREADS_USUAL;
 	CHECK(threads <= THREADS_MAX);
 	pthread_barrier_init(&all_here, NULL, threads);
 	pthread_attr_init(&small);

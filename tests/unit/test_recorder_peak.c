@@ -333,7 +333,7 @@ static void *crowd_body(void *arg)
 {
 	unsigned me = (unsigned)(uintptr_t)arg, have = 0;
 	uint64_t seed = 1234567 + me;
-	struct block_made block[HELD_MAX];
+	struct block_made block[HELD_MAX] = { { 0 } };
 
 	account_join(&many[me]);
 	for (unsigned phase = 0; phase < PHASES; phase++) {
