@@ -40,16 +40,31 @@ static void sleep_while(struct lock *lock, uint32_t seen)
 		  (long)&most, 0, 0);
 }
 
+static uint32_t give_ups(uint32_t seen)
+{
+	return (seen & ~LOCK_WAITED) / LOCK_GIVEN_UP;
+}
+
+/* How often one may sleep for the owner. */
+static unsigned waits_for(uint32_t seen)
+{
+	if (!sys_may(SYS_WAIT) || give_ups(seen) >= LOCK_GIVE_UPS)
+		return 0;
+	return give_ups(seen) == 0 ? LOCK_WAITS : 1;
+}
+
 COLD bool lock_wait(struct lock *lock, uint32_t slot)
 {
 	uint32_t mine = slot + 1, seen;
 
 	for (unsigned waits = 0; (seen = spin(lock, mine)) != 0; waits++) {
-		if (waits == LOCK_WAITS || seen & LOCK_BROKEN || !sys_may(SYS_WAIT)) {
+		if (waits >= waits_for(seen)) {
+			uint32_t more = give_ups(seen) < LOCK_GIVE_UPS ? LOCK_GIVEN_UP : 0;
+
 			/* A wake-up that was ours is the next one's. */
 			__atomic_compare_exchange_n(&lock->word, &seen,
-						    seen | LOCK_BROKEN | (mine & LOCK_WAITED),
-						    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+						    (seen + more) | (mine & LOCK_WAITED), false,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 			health_add(HEALTH_lock_timeouts);
 			return false;
 		}

@@ -5,7 +5,8 @@
  * The owner may lose its processor all the same. A waiter spins shortly and then sleeps in the kernel, if the program's
  * seccomp filter lets it, LOCK_WAITS times LOCK_WAIT_NS at most. Then it gives up and counts that: the target must not hang
  * because of us, even if the owner has vanished (asynchronous cancellation). Until that owner gives the lock back, others
- * only spin. What giving up means is the caller's affair; the end of a block is kept for later (late.h).
+ * sleep once, and after LOCK_GIVE_UPS of them not at all. What giving up means is the caller's affair; the end of a block is
+ * kept for later (late.h).
  *
  * A lock knows its owner, so that a hook which was left by longjmp or an exception can give back what it held. */
 #ifndef RECORDER_LOCK_H
@@ -22,6 +23,7 @@ enum {
 	LOCK_WAITS =
 		25, /* 100 ms in all, also if each was cut short because the lock was free for a moment */
 	LOCK_WAIT_NS = 4 * 1000 * 1000,
+	LOCK_GIVE_UPS = 256,
 };
 
 struct lock {
@@ -30,8 +32,10 @@ struct lock {
 };
 
 #define LOCK_WAITED (UINT32_C(1) << 31) /* somebody may be asleep: to be woken */
-#define LOCK_BROKEN (UINT32_C(1) << 30) /* somebody has given up on this owner */
-#define LOCK_OWNER (LOCK_BROKEN - 1)
+#define LOCK_GIVEN_UP                                                                              \
+	(UINT32_C(1)                                                                               \
+	 << 20) /* in units: how often on this owner; LOCK_GIVE_UPS is where that ends */
+#define LOCK_OWNER (LOCK_GIVEN_UP - 1)
 
 /* That a thread holds one lock at a time, and calls nobody meanwhile. A test may have its own. */
 #ifndef LOCK_CHECK
