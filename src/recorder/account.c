@@ -18,6 +18,7 @@
  * Other slots' counters are read while they run: what an operation in progress does may be seen late. */
 #include "recorder/account.h"
 
+#include "recorder/chaos.h"
 #include "recorder/clock.h"
 #include "recorder/lock.h"
 
@@ -73,6 +74,7 @@ static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 		__atomic_fetch_add(&tells_begun, 1, __ATOMIC_SEQ_CST);
 	int64_t told = __atomic_exchange_n(&slot->told, live, __ATOMIC_RELAXED);
 
+	CHAOS_DELAY();
 	if (live != told)
 		__atomic_fetch_add(&peak->total_bytes, live - told, __ATOMIC_RELAXED);
 	if (CHECKED)
@@ -297,6 +299,7 @@ NOINLINE void account_above(struct slot *slot)
 		if (!(peak->state & 1))
 			__atomic_store_n(&peak->state, peak->state | 1, __ATOMIC_RELAXED);
 		set_limits(slot, peak->peak_bytes + 1, peak->peak_bytes);
+		CHAOS_DELAY();
 		if (LIKELY(is_alone(peak)))
 			return;
 	}

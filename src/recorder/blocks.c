@@ -6,6 +6,8 @@
  * the page they begin in and hold their exact address, because smaller ones may begin in the same page. */
 #include "recorder/blocks.h"
 
+#include "recorder/chaos.h"
+
 uint64_t blocks_tiny_limit, blocks_small_span = LIVE_SMALL_LIMIT;
 static uint32_t spare_area, spare_unit, spare_large; /* numbers; 0 = none */
 static uint32_t
@@ -41,6 +43,7 @@ static uint32_t number_at(uint32_t *place, uint32_t *spare, enum live_region reg
 			return 0;
 		made = (uint32_t)first + 1;
 	}
+	CHAOS_DELAY();
 	if (__atomic_compare_exchange_n(place, &number, made, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return made;

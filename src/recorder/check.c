@@ -5,6 +5,7 @@
 #include "recorder/check.h"
 
 #include "recorder/account.h"
+#include "recorder/chaos.h"
 #include "recorder/hook.h"
 #include "recorder/lock.h"
 #include "recorder/slot.h"
@@ -17,8 +18,7 @@ static __thread struct {
 
 void check_failed(const char *line, size_t bytes)
 {
-	self.held = NULL; /* or this very call would be one with a lock */
-	sys_call3(SYS_write, 2, (long)line, (long)bytes);
+	sys_raw(SYS_write, 2, (long)line, (long)bytes, 0, 0, 0);
 	__builtin_trap();
 }
 
@@ -30,12 +30,14 @@ void check_lock_taken(const struct lock *lock)
 	/* Else the hook of a signal handler could wait for the very thread that it has interrupted. */
 	RECORDER_CHECK(thread_state.guard != 0);
 	self.held = lock;
+	chaos_delay();
 }
 
 void check_lock_released(const struct lock *lock)
 {
 	RECORDER_CHECK(self.held == lock);
 	RECORDER_CHECK(lock_is_held(lock));
+	chaos_delay();
 	self.held = NULL;
 }
 

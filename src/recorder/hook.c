@@ -152,6 +152,7 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 	}
 	if (thread_state.guard != 0 && inside_hook(frame))
 		return NULL;
+	CHAOS_DELAY();
 	if (thread_state.token != *fork_token) {
 		hook_guard((uintptr_t)frame);
 		slot = register_thread();

@@ -21,6 +21,8 @@ static void before_seccomp(const uintptr_t *frame, unsigned forbidden)
 {
 	struct slot *slot = hook_enter(frame);
 
+	if (CHECKED)
+		chaos_seal();
 	if (slot != NULL && forbidden & SYS_MEMORY)
 		memory_open_ahead();
 	__atomic_or_fetch(&sys_forbidden, forbidden, __ATOMIC_RELAXED);

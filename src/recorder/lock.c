@@ -57,6 +57,10 @@ COLD bool lock_wait(struct lock *lock, uint32_t slot)
 {
 	uint32_t mine = slot + 1, seen;
 
+	if (CHECKED && chaos_refuses_lock()) {
+		health_add(HEALTH_lock_timeouts);
+		return false;
+	}
 	for (unsigned waits = 0; (seen = spin(lock, mine)) != 0; waits++) {
 		if (waits >= waits_for(seen)) {
 			uint32_t more = give_ups(seen) < LOCK_GIVE_UPS ? LOCK_GIVEN_UP : 0;

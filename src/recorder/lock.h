@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "recorder/chaos.h"
 #include "recorder/check.h"
 
 enum {
@@ -55,6 +56,8 @@ static inline bool lock_try(struct lock *lock, uint32_t slot)
 {
 	uint32_t free = 0;
 
+	if (CHECKED && chaos_makes_busy())
+		return false;
 	if (UNLIKELY(!__atomic_compare_exchange_n(&lock->word, &free, slot + 1, false,
 						  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
 		return false;

@@ -173,6 +173,10 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 	uint64_t *opened = &memory.head->opened[region];
 	uint64_t from = __atomic_load_n(opened, __ATOMIC_ACQUIRE);
 
+	if (CHECKED && chaos_refuses_pages()) {
+		health_add(HEALTH_slab_failures);
+		return false;
+	}
 	while (from < bytes && bytes <= memory.head->region[region].bytes) {
 		uint64_t to = piece_end(region, from, bytes);
 
@@ -213,6 +217,7 @@ uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_b
 	uint64_t *used = &memory.head->used[region];
 	uint64_t first = __atomic_load_n(used, __ATOMIC_RELAXED);
 
+	CHAOS_DELAY();
 	do {
 		if (!memory_open(region, (first + count) * entry_bytes))
 			return UINT64_MAX;

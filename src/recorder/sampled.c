@@ -11,6 +11,7 @@
  * index was being copied is left there until the next copy, so what counts is the address in the entry. */
 #include "recorder/sampled.h"
 
+#include "recorder/chaos.h"
 #include "recorder/lock.h"
 
 enum {
@@ -157,6 +158,7 @@ static void rebuild(void)
 			enter(to, word);
 	}
 	spare = from;
+	CHAOS_DELAY();
 	__atomic_store_n(&current, to, __ATOMIC_RELEASE);
 	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
 }
@@ -245,6 +247,7 @@ static struct block remove_entry(uint64_t *place, uint64_t word, uintptr_t addre
 	struct block block = { entry->record, entry->birth_code, entry->size_bytes };
 	uint64_t there = address;
 
+	CHAOS_DELAY();
 	if (!__atomic_compare_exchange_n(&entry->address, &there, 0, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return (struct block){ 0 };

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 
 #include "recorder/account.h"
+#include "recorder/chaos.h"
 #include "recorder/cfi.h"
 #include "recorder/memo.h"
 #include "recorder/sys.h"
@@ -79,6 +80,7 @@ static struct slot *inherit(int my_tid)
 
 		if (tid == 0 || place == NULL || *place == NULL || !is_gone(tid, my_tid))
 			continue;
+		CHAOS_DELAY();
 		if (__atomic_compare_exchange_n(&live->tid, &tid, (uint32_t)my_tid, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return *place;

@@ -117,6 +117,8 @@ bool start_recording(bool forked)
 	struct tags_kept *kept = NULL;
 	struct live_ticket ticket = { 0 };
 
+	if (CHECKED && !forked)
+		chaos_start();
 	if (next.is_recorder)
 		return false;
 	if (forked) {

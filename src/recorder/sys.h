@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "recorder/chaos.h"
 #include "recorder/check.h"
 
 #if !defined(__x86_64__)
@@ -24,11 +25,9 @@
 	} while (0)
 #endif
 
-static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
+static inline long sys_raw(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long ret;
-
-	SYS_CHECK(nr);
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
@@ -38,6 +37,16 @@ static inline long sys_call6(long nr, long a, long b, long c, long d, long e, lo
 			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
 			 : "rcx", "r11", "memory");
 	return ret;
+}
+
+static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long refused = 0;
+
+	SYS_CHECK(nr);
+	if (CHECKED)
+		refused = chaos_refuses_call(nr);
+	return refused != 0 ? refused : sys_raw(nr, a, b, c, d, e, f);
 }
 
 static inline long sys_call3(long nr, long a, long b, long c)

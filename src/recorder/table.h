@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "recorder/check.h"
+#include "recorder/chaos.h"
 #include "recorder/memory.h"
 
 struct table_entry {
@@ -121,6 +121,7 @@ static inline struct table table_larger(const struct table *table, uint64_t more
 static inline void table_replace(struct table *table, struct table larger)
 {
 	__atomic_store_n(&table->entry, larger.entry, __ATOMIC_RELEASE);
+	CHAOS_DELAY();
 	__atomic_store_n(&table->used, larger.used, __ATOMIC_RELAXED);
 	__atomic_store_n(&table->mask, larger.mask, __ATOMIC_RELEASE);
 }
