@@ -15,10 +15,12 @@ static void before_limit(const uintptr_t *frame, int resource, const struct rlim
 		return;
 	struct slot *slot = hook_enter(frame);
 
-	if (slot == NULL)
-		return;
-	memory_shrink(limit->rlim_cur);
-	hook_leave();
+	/* Also if there was no slot for this thread. */
+	if (memory.head != NULL && !hook_in_new_child() &&
+	    __atomic_load_n(&memory.head->ready, __ATOMIC_ACQUIRE))
+		memory_shrink(limit->rlim_cur);
+	if (slot != NULL)
+		hook_leave();
 }
 
 EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)

@@ -244,8 +244,8 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 
 /* ---- what a slot has looked up ---- */
 
-/* The slot's counter of visits; 0, which is nobody's, without memory. */
-static uint32_t visits_of(struct slot *slot, uint32_t tag)
+/* The slot's counter of visits; one that nobody reads, without memory. */
+static uint64_t *visits_of(struct slot *slot, uint32_t tag)
 {
 	struct slot_tags *own = slot->tags;
 	uint64_t hash = hash_mix(tag), made;
@@ -256,7 +256,7 @@ static uint32_t visits_of(struct slot *slot, uint32_t tag)
 		id = table_next(&own->visits, mark, &place);
 	while (id != 0 && memory_visits(id)->tag != tag);
 	if (id != 0)
-		return id;
+		return &memory_visits(id)->count;
 	larger = table_larger(&own->visits, 1, memory_scratch);
 	if (larger.entry != NULL)
 		table_move(&own->visits, larger);
@@ -266,11 +266,11 @@ static uint32_t visits_of(struct slot *slot, uint32_t tag)
 			       : memory_append(LIVE_VISITS, 1, sizeof(struct live_visits));
 	while (made == 0);
 	if (made > UINT32_MAX)
-		return 0;
+		return &own->uncounted;
 	memory_visits((uint32_t)made)->slot = slot->id;
 	__atomic_store_n(&memory_visits((uint32_t)made)->tag, tag, __ATOMIC_RELEASE);
 	table_put(&own->visits, mark, (uint32_t)made);
-	return (uint32_t)made;
+	return &memory_visits((uint32_t)made)->count;
 }
 
 /* Looks (parent, name) up and puts it into `near`; NULL: no memory. */
@@ -287,7 +287,7 @@ static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t 
 		return NULL;
 	near->key = TAGS_NOTHING; /* a signal handler may look */
 	near->tag = tag;
-	near->visits = &memory_visits(visits_of(slot, tag))->count;
+	near->visits = visits_of(slot, tag);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	near->key = key;
 	return near;
@@ -458,7 +458,7 @@ NOINLINE struct hg_scope tags_label(const char *key, const char *value, uintptr_
 			keep_scope(slot, at);
 		give_tag(slot, tag);
 		if (value != NULL && *value)
-			count(&memory_visits(visits_of(slot, tag))->count, 1);
+			count(visits_of(slot, tag), 1);
 	}
 	hook_leave();
 	return here;

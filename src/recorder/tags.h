@@ -28,6 +28,7 @@ struct slot_tags {
 	} names[TAGS_NAMES];
 	uint32_t hashed[TAGS_NAMES]; /* names by their hash */
 	struct table visits;	     /* of the slot, by tag */
+	uint64_t uncounted;	     /* visits without memory for a counter */
 };
 #define TAGS_NOTHING UINT64_MAX
 /* Nothing looked up yet: slot.c. */
