@@ -272,6 +272,7 @@ int live_profile_load(struct live_profile *profile, enum copied_parts parts, boo
 	/* Of memory that is gone with its process, the last image has to do. */
 	if (status < 0 && !(profile->held.fd < 0 && profile->held.memory))
 		return -1;
+	profile->is_old = status < 0;
 	profile->memory = profile->held.memory;
 	profile->bytes = profile->held.bytes;
 	return 0;

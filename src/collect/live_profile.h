@@ -27,6 +27,7 @@ struct live_profile {
 	size_t slot_room;
 	char *file;   /* that it lies in, removed with the profile; NULL = none */
 	bool is_lent; /* head and memory are the lender's */
+	bool is_old; /* the image is from before the end of the process, whose memory went with it */
 };
 #define LIVE_PROFILE_INIT ((struct live_profile){ .held = COPIED_INIT })
 

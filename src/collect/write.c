@@ -79,7 +79,9 @@ int collector_encode(struct collector *c, struct buffer *ret, struct error *erro
 	sums = encoder_finish(c->encoder, &lost);
 	c->result->lost_processes = sums.lost;
 	if (sums.processes == 0)
-		return error_set(error, "%s", lost.message);
+		return error_set(error,
+				 "nothing was recorded: no process could be read to its end: %s",
+				 lost.message);
 	if (fill_run(c, &run, error) < 0)
 		return -1;
 	fill_peak(c, &sums, &run);

@@ -34,7 +34,10 @@
 	X(unkept,                                                                                     \
 	  "profile not kept in HEAPGAUGE_DIR (no tmpfs, room or right): gone with its process")       \
 	X(other_labels, "labels counted as \"other\": more values of a key than are told apart")      \
-	X(unknown_ends, "pool blocks and mappings whose end could not be recorded: maybe not live")
+	X(unknown_ends,                                                                               \
+	  "pool blocks and mappings whose end could not be recorded: maybe not live")                 \
+	X(lost_end,                                                                                   \
+	  "profile only in the process' own memory: what came after the last copy of it is missing")
 
 enum health_counter {
 #define HEALTH_ENUM(name, text) HEALTH_##name,

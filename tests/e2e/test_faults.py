@@ -9,6 +9,7 @@ import pytest
 
 import recorder
 from compiled import compile_c
+from running import without
 
 # What a collector would hand over: a ticket, how to record, its socket; no folder, no ranks, no wrapped functions.
 HANDOVER = "0" * 24 + ",1,2,3,3,1000,40,0,4000000,4000000,0,0,1,1,0,0,{},,,"
@@ -209,3 +210,35 @@ def test_memory_that_goes_with_its_process_is_copied_with_its_stacks(scratch, re
     sites = report_json(run.path, "sites")["sites"]
     most = max(sites, key=lambda site: site["calls"])
     assert most["calls"] >= 1000 and [frame["function"] for frame in most["stack"]][:2] == ["take", "main"]
+
+
+# Allocates for as long as it is given, in rounds of 1000 blocks, tells how many, and is gone at once.
+IN_ROUNDS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(void)
+{
+	struct timespec now, begun;
+	long calls = 0;
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	do {
+		for (int i = 0; i < 1000; i++, calls++) { void *block = malloc(100); __asm__("" : "+r"(block)); free(block); }
+		usleep(1000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec - begun.tv_sec < 3);
+	dprintf(1, "%ld\n", calls);
+	_exit(0);
+}
+"""
+
+
+def test_what_was_not_copied_before_the_end_is_told(scratch, record, report_json):
+    """A process that can make neither memory with a descriptor nor a file keeps its profile in memory that goes with it."""
+    program = compile_c(scratch, "in_rounds", IN_ROUNDS)
+    run = record([without(scratch, "memfd_create"), without(scratch, "statfs"), program])
+    assert run.returncode == 0, run.stderr
+    process = next(p for p in report_json(run.path)["processes"] if p["command"] == str(program))
+    assert process["health"].get("lost_end") == 1
+    assert process["calls"] <= int(run.stdout)
