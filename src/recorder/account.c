@@ -67,6 +67,13 @@ static bool is_rising(const struct live_peak *peak)
 	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
 }
 
+/* Of any slot, whose thread may be counting. */
+static int64_t live_of(const struct slot *slot)
+{
+	return (int64_t)(__atomic_load_n(&slot->live->bytes, __ATOMIC_RELAXED) -
+			 __atomic_load_n(&slot->live->freed_bytes, __ATOMIC_RELAXED));
+}
+
 /* What the slot has told becomes `live`. */
 static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 {
@@ -83,7 +90,7 @@ static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 
 static void tell(struct live_peak *peak, struct slot *slot)
 {
-	tell_as(peak, slot, account_live(slot->live));
+	tell_as(peak, slot, live_of(slot));
 }
 
 /* Whether what the slot has not told yet makes a new maximum. */
@@ -207,7 +214,7 @@ static void check_total(const struct live_peak *peak)
 		return;
 	for (; slot != NULL; slot = slot->next, count++)
 		told += __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
-	RECORDER_CHECK(count <= memory.head->used[LIVE_SLOTS]);
+	RECORDER_CHECK(count <= memory_used(LIVE_SLOTS));
 	RECORDER_CHECK(told == total || __atomic_load_n(&tells_begun, __ATOMIC_SEQ_CST) != done);
 	check_done(&pace, count);
 }

@@ -58,7 +58,7 @@ static ALWAYS_INLINE void account_save(struct live_record *record, uint32_t stat
  * makes three of a relaxed atomic load and store, and moves plain ones about. */
 static ALWAYS_INLINE void count(uint64_t *counter, uint64_t by)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which does not see into this */
 	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "er"(by) : "cc");
 #else
 	__atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);

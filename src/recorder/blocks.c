@@ -195,8 +195,10 @@ static void put_large(struct blocks_near *near, uintptr_t address, const struct 
 	struct live_large *entry = large_entry(address, true);
 	uint64_t *word = blocks_small_word(near, address);
 
-	if (word != NULL && *word != 0) { /* a small block whose free was missed */
-		*ret_old = blocks_unpack(*word);
+	uint64_t missed = word != NULL ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;
+
+	if (missed != 0) { /* a small block whose free was missed */
+		*ret_old = blocks_unpack(missed);
 		__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	}
 	if (entry == NULL) {
@@ -259,7 +261,9 @@ static struct live_large *find_large(uintptr_t address)
 {
 	struct live_large *entry = large_entry(address, false);
 
-	return entry != NULL && entry->address == address ? entry : NULL;
+	return entry != NULL && __atomic_load_n(&entry->address, __ATOMIC_ACQUIRE) == address
+		       ? entry
+		       : NULL;
 }
 
 struct block blocks_take_slow(uintptr_t address)

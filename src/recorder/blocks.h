@@ -9,6 +9,7 @@
 
 #include "recorder/check.h"
 #include "recorder/memory.h"
+#include "recorder/order.h"
 
 struct block {
 	uint32_t record; /* 0 = the address is not known */
@@ -89,7 +90,7 @@ static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t
 static ALWAYS_INLINE bool blocks_put_quickly(uint64_t *word, uintptr_t address, uint32_t record,
 					     uint32_t birth_code, uint64_t size)
 {
-	if (UNLIKELY(word == NULL || *word != 0))
+	if (UNLIKELY(word == NULL || ORDER_LOAD(*word) != 0))
 		return false;
 	__atomic_store_n(
 		word,
@@ -104,7 +105,7 @@ static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_
 	uint64_t *word = blocks_small_word(near, address);
 	uint64_t taken;
 
-	if (UNLIKELY(word == NULL || (taken = *word) == 0 ||
+	if (UNLIKELY(word == NULL || (taken = ORDER_LOAD(*word)) == 0 ||
 		     live_small_place(taken) != live_small_place_of(address)))
 		return blocks_take_slow(address);
 	RECORDER_CHECK(live_small_size(taken) >= blocks_tiny_limit);

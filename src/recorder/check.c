@@ -69,28 +69,25 @@ void check_system_call(void)
 void check_record(const struct slot *slot, uint32_t id)
 {
 	RECORDER_CHECK(id != 0);
-	RECORDER_CHECK(id < __atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_ACQUIRE));
+	RECORDER_CHECK(id < memory_used(LIVE_RECORDS));
 	const struct live_record *record = memory_record(id);
 
 	RECORDER_CHECK(record->slot == slot->id);
 	RECORDER_CHECK(record->site != 0);
-	RECORDER_CHECK(record->site <
-		       __atomic_load_n(&memory.head->used[LIVE_SITES], __ATOMIC_ACQUIRE));
+	RECORDER_CHECK(record->site < memory_used(LIVE_SITES));
 	RECORDER_CHECK(record->key == memory_site(record->site)->key);
 }
 
 void check_block(const struct block *block)
 {
 	RECORDER_CHECK(block->record != 0);
-	RECORDER_CHECK(block->record <
-		       __atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_ACQUIRE));
+	RECORDER_CHECK(block->record < memory_used(LIVE_RECORDS));
 	RECORDER_CHECK(block->birth_code >> LIVE_SMALL_BIRTH_BITS == 0);
 	const struct live_record *record = memory_record(block->record);
 
 	RECORDER_CHECK(record->site != 0);
 	RECORDER_CHECK(memory_site(record->site)->kind == LIVE_KIND_HEAP);
-	RECORDER_CHECK(record->slot <
-		       __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE));
+	RECORDER_CHECK(record->slot < memory_used(LIVE_SLOTS));
 	RECORDER_CHECK(__atomic_load_n(&memory_slot(record->slot)->tid, __ATOMIC_ACQUIRE) != 0);
 }
 

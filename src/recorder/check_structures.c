@@ -12,14 +12,9 @@
 #include "recorder/rules.h"
 #include "recorder/slot.h"
 
-static uint64_t used(enum live_region region)
-{
-	return __atomic_load_n(&memory.head->used[region], __ATOMIC_ACQUIRE);
-}
-
 static bool is_alone(void)
 {
-	return used(LIVE_SLOTS) == 1;
+	return memory_used(LIVE_SLOTS) == 1;
 }
 
 /* ---- memory ---- */
@@ -51,7 +46,7 @@ static void check_memory(void)
 	uint64_t sum = sizeof *head + LIVE_PAGE;
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
-		uint64_t bytes = used((enum live_region)i) * entry_bytes[i];
+		uint64_t bytes = memory_used((enum live_region)i) * entry_bytes[i];
 		uint64_t opened = __atomic_load_n(&head->opened[i], __ATOMIC_ACQUIRE);
 
 		RECORDER_CHECK(memory.region[i] == (const char *)head + head->region[i].at);
@@ -68,7 +63,7 @@ static void check_memory(void)
 
 static uint64_t check_nodes(void)
 {
-	uint64_t nodes = used(LIVE_NODES), frames = used(LIVE_FRAMES);
+	uint64_t nodes = memory_used(LIVE_NODES), frames = memory_used(LIVE_FRAMES);
 
 	for (uint32_t i = 1; i < nodes; i++) {
 		const struct live_node *node = memory_node(i);
@@ -83,8 +78,8 @@ static uint64_t check_nodes(void)
 
 static uint64_t check_sites(void)
 {
-	uint64_t sites = used(LIVE_SITES), nodes = used(LIVE_NODES);
-	uint64_t tags = MAX(used(LIVE_TAGS), UINT64_C(1));
+	uint64_t sites = memory_used(LIVE_SITES), nodes = memory_used(LIVE_NODES);
+	uint64_t tags = MAX(memory_used(LIVE_TAGS), UINT64_C(1));
 
 	for (uint32_t i = 1; i < sites; i++) {
 		const struct live_site *site = memory_site(i);
@@ -100,7 +95,8 @@ static uint64_t check_sites(void)
 
 static uint64_t check_frames(void)
 {
-	uint64_t frames = used(LIVE_FRAMES), modules = MAX(used(LIVE_MODULES), UINT64_C(1));
+	uint64_t frames = memory_used(LIVE_FRAMES),
+		 modules = MAX(memory_used(LIVE_MODULES), UINT64_C(1));
 
 	for (uint32_t i = 1; i < frames; i++)
 		RECORDER_CHECK(live_frame_module(*memory_frame(i)) < modules);
@@ -163,7 +159,7 @@ static uint64_t check_memo(const struct slot *slot)
 
 static uint64_t check_tags(void)
 {
-	uint64_t tags = used(LIVE_TAGS), texts = used(LIVE_STRINGS);
+	uint64_t tags = memory_used(LIVE_TAGS), texts = memory_used(LIVE_STRINGS);
 
 	for (uint32_t i = 1; i < tags; i++) {
 		const struct live_tag *tag = memory_tag(i), *parent = memory_tag(tag->parent);
@@ -184,7 +180,8 @@ static uint64_t check_tags(void)
 
 static uint64_t check_visits(void)
 {
-	uint64_t visits = used(LIVE_VISITS), tags = used(LIVE_TAGS), slots = used(LIVE_SLOTS);
+	uint64_t visits = memory_used(LIVE_VISITS), tags = memory_used(LIVE_TAGS),
+		 slots = memory_used(LIVE_SLOTS);
 
 	for (uint32_t i = 1; i < visits; i++) {
 		uint32_t tag = __atomic_load_n(&memory_visits(i)->tag, __ATOMIC_ACQUIRE);
@@ -196,7 +193,7 @@ static uint64_t check_visits(void)
 
 static uint64_t check_slots(const struct slot *own)
 {
-	uint64_t slots = used(LIVE_SLOTS), threads = used(LIVE_THREADS);
+	uint64_t slots = memory_used(LIVE_SLOTS), threads = memory_used(LIVE_THREADS);
 	uint32_t tid = own->live->tid, thread = own->live->thread;
 
 	RECORDER_CHECK(own->id < slots);
@@ -230,7 +227,7 @@ static void add_record(struct sums *sums, uint32_t id, const struct live_record 
 
 static void check_details(const struct live_record *record)
 {
-	uint64_t units = used(LIVE_POOL);
+	uint64_t units = memory_used(LIVE_POOL);
 
 	RECORDER_CHECK((record->sizes & ~LIVE_SIZES_MANY) < units);
 	RECORDER_CHECK(record->lifetimes < units);
@@ -252,7 +249,7 @@ static bool is_of_other(const struct slot *slot, uint32_t id)
 /* The slot's records: each is found by its key, and together they are what the slot has counted. */
 static uint64_t check_records(const struct slot *slot, struct sums *heap, struct sums *maps)
 {
-	uint64_t records = used(LIVE_RECORDS);
+	uint64_t records = memory_used(LIVE_RECORDS);
 
 	for (uint32_t i = 1; i < records; i++) {
 		const struct live_record *record = memory_record(i);
@@ -306,7 +303,7 @@ static void check_words(struct found *found, uint64_t unit, uint64_t bytes, bool
 {
 	const uint64_t *word = (const uint64_t *)(const void *)(memory.region[LIVE_LEAVES] + unit);
 
-	RECORDER_CHECK(unit + bytes <= used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
+	RECORDER_CHECK(unit + bytes <= memory_used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
 	found->entries += bytes / sizeof *word / 8; /* most are empty: these are quick */
 	for (uint64_t i = 0; i < bytes / sizeof *word; i++) {
 		struct block block = blocks_unpack(word[i]);
@@ -326,7 +323,7 @@ static void check_large_leaf(struct found *found, uint64_t unit, uintptr_t start
 	const struct live_large *entry =
 		(const struct live_large *)(const void *)(memory.region[LIVE_LEAVES] + unit);
 
-	RECORDER_CHECK(unit + ENTRIES * sizeof *entry <= used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
+	RECORDER_CHECK(unit + ENTRIES * sizeof *entry <= memory_used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
 	found->entries += ENTRIES / 8;
 	for (uint64_t i = 0; i < ENTRIES; i++) {
 		const struct block block = { entry[i].record, entry[i].birth_code,
@@ -348,7 +345,7 @@ static void check_tiny_table(struct found *found, uint32_t number)
 		(const uint32_t *)(const void *)(memory.region[LIVE_LEAVES] +
 						 (uint64_t)(number - 1) * LIVE_LEAF_UNIT);
 
-	RECORDER_CHECK(number <= used(LIVE_LEAVES));
+	RECORDER_CHECK(number <= memory_used(LIVE_LEAVES));
 	for (uint64_t i = 0; i < LIVE_LEAF_UNIT / sizeof *page; i++) {
 		if (page[i] != 0)
 			check_words(found, (uint64_t)(page[i] - 1) * LIVE_PAGE, LIVE_PAGE, true);
@@ -361,7 +358,7 @@ static void check_area(struct found *found, uint32_t number, uintptr_t start)
 	const struct live_area *area =
 		(const struct live_area *)(const void *)memory.region[LIVE_AREAS] + (number - 1);
 
-	RECORDER_CHECK(number <= used(LIVE_AREAS));
+	RECORDER_CHECK(number <= memory_used(LIVE_AREAS));
 	for (uint32_t i = 0; i < ARRAY_SIZE(area->small); i++) {
 		if (area->small[i] != 0)
 			check_words(found, (uint64_t)(area->small[i] - 1) * LIVE_LEAF_UNIT,
@@ -391,7 +388,7 @@ static void check_blocks(struct found *found)
 static void check_samples(struct found *found)
 {
 	const struct live_sampled *entry = (const void *)memory.region[LIVE_SAMPLED];
-	uint64_t entries = used(LIVE_SAMPLED);
+	uint64_t entries = memory_used(LIVE_SAMPLED);
 
 	for (uint64_t i = 0; i < entries; i++) {
 		const struct block block = { entry[i].record, entry[i].birth_code,

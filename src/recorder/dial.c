@@ -18,10 +18,10 @@ enum {
 
 uint32_t dial_exact = NO_MODE;
 bool dial_was_turned;
-const volatile uint32_t *dial_mode;
-/* What the program said last, if it has: a fork's child begins with that; what it was before hg_stop. */
-static bool is_own;
-static uint32_t own_mode, before_stop = NO_MODE;
+const uint32_t *dial_mode;
+/* What the program said last, if it has: a fork's child begins with that; what it was before hg_stop. Relaxed: of threads that
+ * turn it at once any may be the last. */
+static uint32_t own_mode = NO_MODE, before_stop = NO_MODE;
 /* Of what the program limits; 0 and UINT64_MAX: nothing. */
 static uint64_t stack_least, stack_most = UINT64_MAX;
 
@@ -64,7 +64,8 @@ static bool counts_all(uint32_t mode)
 /* What the program has, or has again when the loan ends. */
 static uint32_t mode_unlent(void)
 {
-	return is_lent() ? memory.control->mode_after : *dial_mode;
+	return is_lent() ? __atomic_load_n(&memory.control->mode_after, __ATOMIC_RELAXED)
+			 : dial_now();
 }
 
 /* The word that counts is in the control page, so that others may turn it again. What the program says ends no loan, but it
@@ -77,15 +78,18 @@ static void set_mode(uint32_t mode)
 
 static void follow(void)
 {
-	if (is_own)
-		set_mode(own_mode);
-	__atomic_store_n(&dial_mode, &memory.control->mode, __ATOMIC_RELEASE);
+	uint32_t own = __atomic_load_n(&own_mode, __ATOMIC_RELAXED);
+
+	if (own != NO_MODE)
+		set_mode(own);
+	if (dial_mode != &memory.control->mode) /* a process begins */
+		__atomic_store_n(&dial_mode, &memory.control->mode, __ATOMIC_RELEASE);
 }
 
 void dial_start(void)
 {
 	follow();
-	bool all = counts_all(*dial_mode);
+	bool all = counts_all(dial_now());
 
 	dial_exact = NO_MODE;
 	dial_was_turned = !all;
@@ -130,7 +134,7 @@ static uint64_t interval_now(void)
 /* Begins what the dial says. True: the next block is to be counted, with or without its stack. */
 static bool begin(struct thread_state *self)
 {
-	uint32_t mode = *dial_mode;
+	uint32_t mode = dial_now();
 
 	self->interval = 0;
 	self->left = 0;
@@ -167,7 +171,7 @@ static uint64_t judge_stack(uint64_t size)
 {
 	uint64_t most = memory.control->stack_most_bytes;
 
-	if (*dial_mode == LIVE_MODE_TAGS || size < stack_least || size > stack_most ||
+	if (dial_now() == LIVE_MODE_TAGS || size < stack_least || size > stack_most ||
 	    size < memory.control->stack_least_bytes || (most != 0 && size > most))
 		return DIAL_WITHOUT_STACK;
 	return DIAL_EXACTLY;
@@ -189,37 +193,36 @@ NOINLINE uint64_t dial_judge(uint64_t size)
 	if (interval == 0 || !is_sample(self, size))
 		return DIAL_NOT;
 	/* A distance may be drawn anew at any time. */
-	if (self->left == 0 || interval != interval_now() || *dial_mode != LIVE_MODE_SAMPLE)
+	if (self->left == 0 || interval != interval_now() || dial_now() != LIVE_MODE_SAMPLE)
 		begin(self);
 	return interval;
 }
 
 uint64_t dial_judge_map(void)
 {
-	if (thread_state.stopped || *dial_mode == LIVE_MODE_DORMANT) {
+	if (thread_state.stopped || dial_now() == LIVE_MODE_DORMANT) {
 		__atomic_store_n(&dial_was_turned, true, __ATOMIC_RELAXED);
 		return DIAL_NOT;
 	}
-	return *dial_mode == LIVE_MODE_TAGS ? DIAL_WITHOUT_STACK : DIAL_EXACTLY;
+	return dial_now() == LIVE_MODE_TAGS ? DIAL_WITHOUT_STACK : DIAL_EXACTLY;
 }
 
 /* ---- by the program ---- */
 
 static void turn(uint32_t mode)
 {
-	own_mode = mode;
-	is_own = true;
+	__atomic_store_n(&own_mode, mode, __ATOMIC_RELAXED);
 	follow();
 	look_again(&thread_state);
 }
 
 void dial_turn(uint32_t mode)
 {
-	before_stop = NO_MODE;
+	__atomic_store_n(&before_stop, NO_MODE, __ATOMIC_RELAXED);
 	if (mode <= LIVE_MODE_EXACT) {
 		turn(mode);
 	} else if (mode == DIAL_FOLLOW) {
-		is_own = false;
+		__atomic_store_n(&own_mode, NO_MODE, __ATOMIC_RELAXED);
 		set_mode((uint32_t)settings.mode);
 		follow();
 		look_again(&thread_state);
@@ -237,8 +240,10 @@ void dial_stop(bool of_thread)
 		look_again(self);
 		return;
 	}
-	if (mode_unlent() != LIVE_MODE_DORMANT)
-		before_stop = mode_unlent();
+	uint32_t now = mode_unlent();
+
+	if (now != LIVE_MODE_DORMANT)
+		__atomic_store_n(&before_stop, now, __ATOMIC_RELAXED);
 	turn(LIVE_MODE_DORMANT);
 }
 
@@ -254,9 +259,10 @@ void dial_go_on(bool of_thread)
 	}
 	if (mode_unlent() != LIVE_MODE_DORMANT)
 		return;
-	if (before_stop != NO_MODE)
-		asked = before_stop;
-	before_stop = NO_MODE;
+	uint32_t before = __atomic_exchange_n(&before_stop, NO_MODE, __ATOMIC_RELAXED);
+
+	if (before != NO_MODE)
+		asked = before;
 	turn(asked != LIVE_MODE_DORMANT && asked <= LIVE_MODE_EXACT ? asked : LIVE_MODE_EXACT);
 }
 

@@ -12,15 +12,21 @@
 #ifndef RECORDER_DIAL_H
 #define RECORDER_DIAL_H
 
+#include "recorder/order.h"
 #include "recorder/sample.h"
 #include "recorder/slot.h"
 
 /* LIVE_MODE_EXACT once frees look for every block, else no mode at all. */
 extern HIDDEN uint32_t dial_exact;
 /* What the dial says: the control page's word, or the program's own. */
-extern HIDDEN const volatile uint32_t *dial_mode;
+extern HIDDEN const uint32_t *dial_mode;
 /* There were calls that were not recorded: a free of an unknown block tells nothing. */
 extern HIDDEN bool dial_was_turned;
+
+static ALWAYS_INLINE uint32_t dial_now(void)
+{
+	return __atomic_load_n(dial_mode, __ATOMIC_RELAXED);
+}
 
 /* Whether a call for `size` bytes will be forwarded and forgotten, here or in another hook inside it. */
 static ALWAYS_INLINE bool dial_would_pass(uint64_t size)
@@ -40,7 +46,7 @@ static ALWAYS_INLINE bool dial_passes(uint64_t size)
 /* Whether a block may have to be recorded otherwise than exactly. */
 static ALWAYS_INLINE bool dial_is_turned(void)
 {
-	return UNLIKELY(*dial_mode != dial_exact || thread_state.interval != 0);
+	return UNLIKELY(dial_now() != ORDER_LOAD(dial_exact) || thread_state.interval != 0);
 }
 
 /* A process begins, or a fork's child. */

@@ -21,6 +21,9 @@
 #include "recorder/sys.h"
 #include "recorder/tags.h"
 
+#ifdef __SANITIZE_THREAD__
+char order_page[1 << 16];
+#endif
 enum { NEW, STARTING, RUNNING, OFF };
 static int state;
 static uint64_t early_calls; /* before the profile existed */
@@ -255,7 +258,7 @@ COLD void record_unknown_free(const void *block)
 		thread_state.taken = NULL;
 		return;
 	}
-	if (dial_was_turned)
+	if (__atomic_load_n(&dial_was_turned, __ATOMIC_RELAXED))
 		return; /* there are blocks that were never recorded */
 	if (start_was_forked)
 		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);

@@ -13,6 +13,7 @@
 #include "recorder/memo.h"
 #include "recorder/modules.h"
 #include "recorder/next.h"
+#include "recorder/order.h"
 #include "recorder/sites.h"
 #include "recorder/slot.h"
 #include "recorder/verify.h"
@@ -182,6 +183,7 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 static ALWAYS_INLINE struct live_record *record_new(struct slot *slot, void *block, uint64_t size,
 						    uint64_t slack, const uintptr_t *frame)
 {
+	ORDER_GETS(block);
 	if (dial_is_turned())
 		return record_dialled(slot, block, size, slack, frame);
 	return record_block(slot, block, size, slack, frame);
@@ -224,11 +226,11 @@ static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uint
 		modules_loader_frees(slot, block);
 	struct block entry = blocks_take(&slot->near, (uintptr_t)block);
 
-	if (UNLIKELY(entry.record == 0)) {
+	if (UNLIKELY(entry.record == 0))
 		record_free_of_unknown(slot, block);
-		return;
-	}
-	record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
-		     slot->last_block == block);
+	else
+		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+			     slot->last_block == block);
+	ORDER_GIVES(block);
 }
 #endif

@@ -90,7 +90,7 @@ static NOINLINE void free_seen(void *block)
 
 EXPORT void free(void *block)
 {
-	if (sample_passes(block) || (UNLIKELY(sample_filters) && !sampled_may_have(block)))
+	if (sample_passes(block) || (UNLIKELY(sample_is_filtering()) && !sampled_may_have(block)))
 		next.free(block);
 	else
 		free_seen(block);
@@ -151,6 +151,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	/* Of a block that is no sample its usable size is the best that is known. */
 	uint64_t old_size =
 		old.record != 0 ? old.size_bytes : (block != NULL ? slack_of(block, 0) : 0);
+	ORDER_GIVES(block);
 	void *moved = next.realloc(block, size);
 	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
 

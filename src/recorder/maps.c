@@ -188,8 +188,7 @@ static void check_maps(void)
 		RECORDER_CHECK(range->start % LIVE_PAGE == 0 && range->end % LIVE_PAGE == 0);
 		RECORDER_CHECK(i == 0 || table[i - 1].end <= range->start);
 		RECORDER_CHECK(range->added < additions);
-		RECORDER_CHECK(range->record != 0 &&
-			       range->record < memory.head->used[LIVE_RECORDS]);
+		RECORDER_CHECK(range->record != 0 && range->record < memory_used(LIVE_RECORDS));
 		RECORDER_CHECK(memory_site(memory_record(range->record)->site)->kind ==
 			       LIVE_KIND_MMAP);
 		sum += range->end - range->start;

@@ -62,7 +62,7 @@ static uint64_t room_for(uint64_t count)
 		saved_from = at;
 	done = MAX(done, saved_from);
 	if (at + count - done > size ||
-	    (at % size + count) * sizeof(struct live_saved) > memory.head->opened[LIVE_SAVED])
+	    (at % size + count) * sizeof(struct live_saved) > memory_opened(LIVE_SAVED))
 		return UINT64_MAX;
 	return at;
 }
@@ -70,8 +70,7 @@ static uint64_t room_for(uint64_t count)
 /* Frees first, so that nothing is less than empty because of a block that was freed meanwhile. */
 static uint32_t save(struct live_saved *to, uint64_t most)
 {
-	uint64_t first =
-		MIN(__atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_ACQUIRE), most);
+	uint64_t first = MIN(memory_used(LIVE_RECORDS), most);
 
 	for (uint32_t i = 0; i < most; i++)
 		to[i] = (struct live_saved){ 0, 0 };
@@ -82,8 +81,7 @@ static uint32_t save(struct live_saved *to, uint64_t most)
 		to[i].bytes = 0 - __atomic_load_n(&record->freed_bytes, __ATOMIC_RELAXED);
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	uint64_t now =
-		MIN(__atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_ACQUIRE), most);
+	uint64_t now = MIN(memory_used(LIVE_RECORDS), most);
 
 	for (uint32_t i = 1; i < now; i++) {
 		const struct live_record *record = memory_record(i);
@@ -97,7 +95,7 @@ static uint32_t save(struct live_saved *to, uint64_t most)
 /* What all threads have done so far, about. */
 static uint64_t operations(void)
 {
-	uint64_t slots = __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE), sum = 0;
+	uint64_t slots = memory_used(LIVE_SLOTS), sum = 0;
 
 	for (uint32_t i = 0; i < slots; i++)
 		sum += __atomic_load_n(&memory_slot(i)->calls, __ATOMIC_RELAXED) +
@@ -121,13 +119,15 @@ static uint32_t save_at_once(struct live_saved *to, uint64_t most)
 static void save_records(struct slot *slot, struct live_mark *mark)
 {
 	uint64_t size = memory.head->region[LIVE_SAVED].bytes / sizeof(struct live_saved);
-	uint64_t first = __atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_ACQUIRE);
+	uint64_t first = memory_used(LIVE_RECORDS);
 	uint64_t count = first + MORE;
 
 	/* All of the ring that this may need, since its place is found under the lock. */
 	if (count > size ||
-	    !memory_open(LIVE_SAVED,
-			 MIN(saved_until % size + 2 * count, size) * sizeof(struct live_saved)) ||
+	    !memory_open(
+		    LIVE_SAVED,
+		    MIN(__atomic_load_n(&saved_until, __ATOMIC_RELAXED) % size + 2 * count, size) *
+			    sizeof(struct live_saved)) ||
 	    !lock_take(&marks_lock, slot->id))
 		return;
 	uint64_t at = room_for(count);
@@ -138,7 +138,7 @@ static void save_records(struct slot *slot, struct live_mark *mark)
 			(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, count);
 		mark->saved_at = at;
 		mark->saved_count = (uint32_t)count;
-		saved_until = at + count;
+		__atomic_store_n(&saved_until, at + count, __ATOMIC_RELAXED);
 	}
 	lock_give(&marks_lock);
 }

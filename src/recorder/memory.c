@@ -78,7 +78,7 @@ void memory_open_ahead(void)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++)
-		memory_open(ahead[i].region, memory.head->opened[ahead[i].region] + ahead[i].bytes);
+		memory_open(ahead[i].region, memory_opened(ahead[i].region) + ahead[i].bytes);
 }
 
 /* Only one of several threads gives back a piece: it may be the program's the next moment. Noted before it is done: a child
@@ -109,7 +109,7 @@ void memory_shrink(uint64_t limit_bytes)
 	const uint64_t kept_part = 16;
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
-		uint64_t kept = __atomic_load_n(&memory.head->opened[i], __ATOMIC_ACQUIRE);
+		uint64_t kept = memory_opened(i);
 
 		kept += limit_bytes / kept_part / 64 * share[i];
 		give_back(i, (kept + LIVE_LEAF_UNIT - 1) & ~(uint64_t)(LIVE_LEAF_UNIT - 1));
@@ -132,7 +132,7 @@ static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t byt
 /* Of the program's heap, about: other threads are counting. */
 static uint64_t live_bytes(void)
 {
-	uint64_t slots = __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE);
+	uint64_t slots = memory_used(LIVE_SLOTS);
 	int64_t live = 0;
 
 	for (uint32_t i = 0; i < slots; i++) {
@@ -202,14 +202,12 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 
 bool memory_open(enum live_region region, uint64_t bytes)
 {
-	return LIKELY(bytes <= __atomic_load_n(&memory.head->opened[region], __ATOMIC_ACQUIRE)) ||
-	       memory_open_slow(region, bytes, false);
+	return LIKELY(bytes <= memory_opened(region)) || memory_open_slow(region, bytes, false);
 }
 
 bool memory_open_above_reserve(enum live_region region, uint64_t bytes)
 {
-	return LIKELY(bytes <= __atomic_load_n(&memory.head->opened[region], __ATOMIC_ACQUIRE)) ||
-	       memory_open_slow(region, bytes, true);
+	return LIKELY(bytes <= memory_opened(region)) || memory_open_slow(region, bytes, true);
 }
 
 uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes)
@@ -228,7 +226,7 @@ uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_b
 
 void *memory_scratch_above_reserve(uint64_t bytes)
 {
-	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_SCRATCH], __ATOMIC_RELAXED);
+	uint64_t used = memory_used(LIVE_SCRATCH);
 
 	return memory_open_above_reserve(LIVE_SCRATCH, used + ((bytes + 63) & ~63ull))
 		       ? memory_scratch(bytes)

@@ -52,6 +52,16 @@ uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_b
 void *memory_scratch(uint64_t bytes);
 void *memory_scratch_above_reserve(uint64_t bytes);
 
+/* How many entries of a region there are, and how many bytes of it are open. Whatever they cover can be read. */
+static ALWAYS_INLINE uint64_t memory_used(enum live_region region)
+{
+	return __atomic_load_n(&memory.head->used[region], __ATOMIC_ACQUIRE);
+}
+static ALWAYS_INLINE uint64_t memory_opened(enum live_region region)
+{
+	return __atomic_load_n(&memory.head->opened[region], __ATOMIC_ACQUIRE);
+}
+
 static inline void health_add(enum health_counter counter)
 {
 	__atomic_fetch_add(&memory.head->health[counter], 1, __ATOMIC_RELAXED);

@@ -294,7 +294,7 @@ static bool is_of(const struct live_module *known, const void *link_map)
 /* The entry of the object that has a link map, from an id on; 0: none. */
 static uint32_t object_of(const void *link_map, uint32_t id)
 {
-	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_MODULES], __ATOMIC_ACQUIRE);
+	uint64_t used = memory_used(LIVE_MODULES);
 
 	for (; id < used; id++) {
 		if (is_of(memory_module(id), link_map))
@@ -312,7 +312,7 @@ static uint32_t known_object(const struct dl_find_object *object)
 /* The entry of an object that is back at its old place; 0: none. */
 static uint32_t take_up_again(const struct live_module *module)
 {
-	for (uint32_t id = 1; id < memory.head->used[LIVE_MODULES]; id++) {
+	for (uint32_t id = 1; id < memory_used(LIVE_MODULES); id++) {
 		struct live_module *known = memory_module(id);
 
 		if (known->unmapped_ms != 0 && same_object(known, module)) {
@@ -328,9 +328,9 @@ static uint32_t take_up_again(const struct live_module *module)
 /* A new entry; 0: no memory. */
 static uint32_t append(const struct live_module *module)
 {
-	uint64_t used = MAX(memory.head->used[LIVE_MODULES], UINT64_C(1)); /* 0 is no module */
+	uint64_t used = MAX(memory_used(LIVE_MODULES), UINT64_C(1)); /* 0 is no module */
 
-	if (used >= MODULE_IDS || (used + 1) * sizeof *module > memory.head->opened[LIVE_MODULES]) {
+	if (used >= MODULE_IDS || (used + 1) * sizeof *module > memory_opened(LIVE_MODULES)) {
 		health_add(HEALTH_lost_modules);
 		return 0;
 	}
@@ -376,7 +376,7 @@ static uint32_t add(struct slot *slot, uintptr_t pc, const struct dl_find_object
 
 	if (id != 0)
 		return id;
-	memory_open(LIVE_MODULES, (memory.head->used[LIVE_MODULES] + 8) * sizeof module);
+	memory_open(LIVE_MODULES, (memory_used(LIVE_MODULES) + 8) * sizeof module);
 	store_path(slot, &module, object);
 	return enter(slot, pc, object, &module, true);
 }

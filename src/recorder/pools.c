@@ -366,8 +366,7 @@ static void check_blocks(struct blocks_table *table)
 			continue;
 		filled++;
 		RECORDER_CHECK(place_of(table, block->address) == block);
-		RECORDER_CHECK(block->record != 0 &&
-			       block->record < memory.head->used[LIVE_RECORDS]);
+		RECORDER_CHECK(block->record != 0 && block->record < memory_used(LIVE_RECORDS));
 		RECORDER_CHECK(memory_site(memory_record(block->record)->site)->kind ==
 			       LIVE_KIND_POOL);
 	}
@@ -451,7 +450,7 @@ static struct pool *pool_of(uint64_t handle)
 	uint32_t number = (uint32_t)handle, name = name_of(handle);
 
 	if (number == 0 || number > PAGES * PAGE_POOLS || name == 0 ||
-	    name >= memory.head->used[LIVE_TAGS] || memory_tag(name)->kind != LIVE_TAG_POOL)
+	    name >= memory_used(LIVE_TAGS) || memory_tag(name)->kind != LIVE_TAG_POOL)
 		return NULL;
 	struct pool *page = page_of(number);
 

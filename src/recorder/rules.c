@@ -59,7 +59,7 @@ static void grow(struct slot *slot)
 	struct rule_table *old = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
 	unsigned bits = 64 - old->shift;
 
-	if (old->used < (uint32_t)1 << (bits - 1))
+	if (__atomic_load_n(&old->used, __ATOMIC_RELAXED) < (uint32_t)1 << (bits - 1))
 		return;
 	struct rule_table *table = rules_table(bits + 1);
 
@@ -150,7 +150,7 @@ static uint32_t frame_of(uint32_t previous, uint64_t frame)
 	uint64_t id = *used;
 
 	/* opened by rules_make before the lock was taken */
-	if (id >= FRAME_IDS || (id + 1) * sizeof(uint64_t) > memory.head->opened[LIVE_FRAMES])
+	if (id >= FRAME_IDS || (id + 1) * sizeof(uint64_t) > memory_opened(LIVE_FRAMES))
 		return LIVE_FRAME_OTHER;
 	*memory_frame((uint32_t)id) = frame;
 	__atomic_store_n(used, id + 1, __ATOMIC_RELEASE);
@@ -189,7 +189,8 @@ static uint64_t keep(uint64_t key, const struct way *way, uint64_t frame)
 	if (had) {
 		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
 	} else if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
-		table->used++; /* first, as in table_put */
+		/* first, as in table_put */
+		__atomic_store_n(&table->used, table->used + 1, __ATOMIC_RELAXED);
 		entry->rule = rule;
 		__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
 	}
@@ -215,7 +216,7 @@ static void check_rules(void)
 		RECORDER_CHECK(rules_entry(rule_table, entry->key) == entry);
 		RECORDER_CHECK(rule_kind(entry->rule) <= RULE_DEAD);
 		RECORDER_CHECK(rule_frame(entry->rule) != 0 &&
-			       rule_frame(entry->rule) < memory.head->used[LIVE_FRAMES]);
+			       rule_frame(entry->rule) < memory_used(LIVE_FRAMES));
 	}
 	RECORDER_CHECK(filled == rule_table->used && filled <= places / 8 * 7);
 	check_done(&pace, places);
@@ -228,7 +229,7 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 	uint64_t rule = 0;
 
 	grow(slot);
-	memory_open(LIVE_FRAMES, (memory.head->used[LIVE_FRAMES] + 64) * sizeof(uint64_t));
+	memory_open(LIVE_FRAMES, (memory_used(LIVE_FRAMES) + 64) * sizeof(uint64_t));
 	for (int i = 0; i < TRIES && rule == 0; i++) {
 		struct module_found module;
 

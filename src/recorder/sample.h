@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "recorder/memory.h"
+#include "recorder/order.h"
 
 enum {
 	SAMPLE_INTERVAL_MIN = 256,
@@ -36,6 +37,11 @@ enum { SAMPLE_PLACES = 1 << 14 };
 extern HIDDEN uint8_t sample_filter[SAMPLE_PLACES];
 extern HIDDEN uint8_t sample_filters;
 
+static ALWAYS_INLINE bool sample_is_filtering(void)
+{
+	return ORDER_LOAD(sample_filters) != 0;
+}
+
 static ALWAYS_INLINE uint8_t *sample_place(const void *block)
 {
 	return &sample_filter[((uintptr_t)block >> 4) % SAMPLE_PLACES];
@@ -44,7 +50,7 @@ static ALWAYS_INLINE uint8_t *sample_place(const void *block)
 /* Whether a block is certainly not recorded. */
 static ALWAYS_INLINE bool sample_passes(const void *block)
 {
-	return UNLIKELY(sample_filters) && LIKELY(*sample_place(block) == 0);
+	return UNLIKELY(sample_is_filtering()) && LIKELY(ORDER_LOAD(*sample_place(block)) == 0);
 }
 
 void sample_remember(const void *block);

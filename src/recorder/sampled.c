@@ -117,7 +117,8 @@ static void enter(struct index *index, uint64_t word)
 	uint32_t place = place_of((uint32_t)(word >> 32));
 	uint64_t there;
 
-	while ((there = index->place[place & index->mask]) != 0) {
+	while ((there = __atomic_load_n(&index->place[place & index->mask], __ATOMIC_RELAXED)) !=
+	       0) {
 		if (there == word)
 			return; /* from when the entry had the same address before */
 		place++;
@@ -157,7 +158,7 @@ static void rebuild(void)
 		if (leads_to_a_block(word))
 			enter(to, word);
 	}
-	spare = from;
+	__atomic_store_n(&spare, from, __ATOMIC_RELEASE);
 	CHAOS_DELAY();
 	__atomic_store_n(&current, to, __ATOMIC_RELEASE);
 	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
@@ -197,7 +198,8 @@ static bool take_with_room(struct slot *slot)
 	if (is_full(current)) {
 		if (is_larger(made, spare))
 			__atomic_store_n(&spare, made, __ATOMIC_RELEASE);
-		if (spare != NULL && live < (spare->mask + 1) / 4 * 3)
+		if (spare != NULL &&
+		    __atomic_load_n(&live, __ATOMIC_RELAXED) < (spare->mask + 1) / 4 * 3)
 			rebuild();
 	}
 	if (!is_full(current))
@@ -274,7 +276,7 @@ static void check_free(uint64_t entries)
 static void check_sampled(void)
 {
 	static struct check_pace pace;
-	uint64_t entries = __atomic_load_n(&memory.head->used[LIVE_SAMPLED], __ATOMIC_ACQUIRE);
+	uint64_t entries = memory_used(LIVE_SAMPLED);
 	uint64_t filled = 0, there = 0, most = __atomic_load_n(&live, __ATOMIC_ACQUIRE), word;
 
 	(void)most; /* read by the checking build alone */
@@ -293,7 +295,7 @@ static void check_sampled(void)
 			       __atomic_load_n(place, __ATOMIC_ACQUIRE) != address);
 	}
 	RECORDER_CHECK(there <= most);
-	if (memory.head->used[LIVE_SLOTS] == 1)
+	if (memory_used(LIVE_SLOTS) == 1)
 		check_free(entries);
 	check_done(&pace, current->mask + 2 * entries);
 }
@@ -315,7 +317,8 @@ bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block
 
 	if (before != NULL) /* its free was missed */
 		*ret_old = remove_entry(before, word, address);
-	entry->size_bytes = block->size_bytes;
+	/* As new_entry reads it, if it comes too late for this one. */
+	__atomic_store_n(&entry->size_bytes, block->size_bytes, __ATOMIC_RELAXED);
 	entry->record = block->record;
 	entry->birth_code = block->birth_code;
 	entry->times = times;

@@ -41,7 +41,7 @@ static void grow(struct slot *slot, struct table *table, uint64_t more, table_sc
  * and is not in the table. */
 static uint32_t node_child(uint32_t parent, uint32_t frame)
 {
-	uint64_t used = memory.head->used[LIVE_NODES];
+	uint64_t used = memory_used(LIVE_NODES);
 	const struct live_node *next = memory_node(parent + 1);
 	bool follows = parent + 1 == used;
 
@@ -55,7 +55,7 @@ static uint32_t node_child(uint32_t parent, uint32_t frame)
 		if (node->parent == parent && node->frame == frame)
 			return id;
 	}
-	if ((used + 1) * sizeof(struct live_node) > memory.head->opened[LIVE_NODES] ||
+	if ((used + 1) * sizeof(struct live_node) > memory_opened(LIVE_NODES) ||
 	    table_is_full(&nodes))
 		return 0;
 	*memory_node((uint32_t)used) = (struct live_node){ parent, frame };
@@ -86,9 +86,10 @@ static uint32_t node_of_walk(struct walk *walk)
 /* Enters the sites that were made while there was one slot. False: no memory. Under the lock. */
 static bool enter_sites(void)
 {
-	uint64_t used = memory.head->used[LIVE_SITES];
+	uint64_t used = memory_used(LIVE_SITES);
 
-	for (; sites_entered < used && !table_is_full(&sites); sites_entered++)
+	for (; sites_entered < used && !table_is_full(&sites);
+	     __atomic_store_n(&sites_entered, sites_entered + 1, __ATOMIC_RELAXED))
 		table_put(&sites, table_tag(memory_site(sites_entered)->key), sites_entered);
 	return sites_entered == used;
 }
@@ -115,9 +116,9 @@ static uint32_t site_find_quickly(uint64_t key)
 /* A site without its key and its time. */
 static uint32_t site_add(uint64_t key, struct live_site site)
 {
-	uint64_t used = memory.head->used[LIVE_SITES];
+	uint64_t used = memory_used(LIVE_SITES);
 
-	if ((used + 1) * sizeof(struct live_site) > memory.head->opened[LIVE_SITES])
+	if ((used + 1) * sizeof(struct live_site) > memory_opened(LIVE_SITES))
 		return 0;
 	site.key = key;
 	site.born_ms = clock_ms();
@@ -174,7 +175,7 @@ static void count_mark(const struct walk *walk)
 /* Whether other slots may have made sites. A slot is there before it makes its first. */
 static bool is_shared(void)
 {
-	return __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE) > 1;
+	return memory_used(LIVE_SLOTS) > 1;
 }
 
 /* A site that another slot has made; 0: none. *ret_failed: no memory to tell. Under the lock. */
@@ -213,8 +214,7 @@ static uint32_t node_find(uint32_t parent, uint32_t frame)
 	const struct live_node *next = memory_node(parent + 1);
 	uint32_t tag = table_tag(node_hash(parent, frame)), place = tag, id;
 
-	if (parent + 1 < memory.head->used[LIVE_NODES] && next->parent == parent &&
-	    next->frame == frame)
+	if (parent + 1 < memory_used(LIVE_NODES) && next->parent == parent && next->frame == frame)
 		return parent + 1;
 	do
 		id = table_next(&nodes, tag, &place);
@@ -226,11 +226,11 @@ static uint32_t node_find(uint32_t parent, uint32_t frame)
 static void check_sites(void)
 {
 	static struct check_pace pace;
-	uint64_t used = memory.head->used[LIVE_NODES];
+	uint64_t used = memory_used(LIVE_NODES);
 
 	if (!check_is_due(&pace))
 		return;
-	RECORDER_CHECK(sites_entered <= memory.head->used[LIVE_SITES]);
+	RECORDER_CHECK(sites_entered <= memory_used(LIVE_SITES));
 	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
 	RECORDER_CHECK(table_check(&nodes));
 	RECORDER_CHECK(table_check(&sites));
@@ -245,12 +245,13 @@ static void check_sites(void)
  * call. Above the reserve, unless `must`; so the tables of sites, which are as large as the sites, may use it. */
 static bool make_room(struct slot *slot, bool shared, bool must)
 {
-	uint64_t used = memory.head->used[LIVE_SITES];
+	uint64_t used = memory_used(LIVE_SITES);
 
 	(must ? memory_open : memory_open_above_reserve)(LIVE_SITES,
 							 (used + 64) * sizeof(struct live_site));
 	if (shared)
-		grow(slot, &sites, used - sites_entered + 64, memory_scratch);
+		grow(slot, &sites, used - __atomic_load_n(&sites_entered, __ATOMIC_RELAXED) + 64,
+		     memory_scratch);
 	return slot_reserve(slot, must);
 }
 
@@ -288,7 +289,7 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 
 	if (site != 0)
 		return record_of(slot, key, site, kind, false);
-	memory_open_above_reserve(LIVE_NODES, (memory.head->used[LIVE_NODES] + 2 * walk->limit) *
+	memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + 2 * walk->limit) *
 						      sizeof(struct live_node));
 	grow(slot, &nodes, 64, memory_scratch_above_reserve);
 	if (take_with_room(slot, &shared, false)) {

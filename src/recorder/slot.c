@@ -70,7 +70,7 @@ static bool is_gone(uint32_t tid, int my_tid)
 /* A slot whose thread has ended, claimed for the caller; NULL: none found in a few looks. */
 static struct slot *inherit(int my_tid)
 {
-	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_SLOTS], __ATOMIC_ACQUIRE);
+	uint64_t used = memory_used(LIVE_SLOTS);
 
 	for (int look = 0; look < LOOKS_PER_THREAD && look < (int)used; look++) {
 		uint32_t id = __atomic_fetch_add(&hand, 1, __ATOMIC_RELAXED) % (uint32_t)used;
@@ -182,7 +182,7 @@ COLD struct slot *slot_acquire(void)
 
 bool slot_reserve(struct slot *slot, bool must)
 {
-	uint64_t used = __atomic_load_n(&memory.head->used[LIVE_RECORDS], __ATOMIC_RELAXED);
+	uint64_t used = memory_used(LIVE_RECORDS);
 	struct table larger = table_larger(&slot->records, 1,
 					   must ? memory_scratch : memory_scratch_above_reserve);
 

@@ -32,11 +32,6 @@ static uint64_t load(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static uint64_t used(enum live_region region)
-{
-	return __atomic_load_n(&memory.head->used[region], __ATOMIC_ACQUIRE);
-}
-
 /* Once all is summed up. */
 static void settle(struct hg_numbers *n)
 {
@@ -63,22 +58,24 @@ static void add_slot(struct hg_stats *ret, const struct live_slot *slot, bool fr
 
 struct hg_stats stats_read(struct slot *slot)
 {
-	struct hg_stats ret = { .mode = thread_state.stopped ? LIVE_MODE_DORMANT : *dial_mode,
-				.estimated = used(LIVE_SAMPLED) > 0,
-				.tags = MAX(used(LIVE_TAGS), UINT64_C(1)),
-				.sites = used(LIVE_SITES),
+	struct hg_stats ret = { .mode = thread_state.stopped ? LIVE_MODE_DORMANT : dial_now(),
+				.estimated = memory_used(LIVE_SAMPLED) > 0,
+				.tags = MAX(memory_used(LIVE_TAGS), UINT64_C(1)),
+				.sites = memory_used(LIVE_SITES),
 				.recorder_bytes = load(&memory.head->opened_bytes) };
 	const struct live_peak *peak = &memory.head->peak;
 
 	(void)slot;
 	for (int frees = 1; frees >= 0; frees--) {
-		for (uint64_t i = 0; i < used(LIVE_SLOTS); i++)
+		for (uint64_t i = 0; i < memory_used(LIVE_SLOTS); i++)
 			add_slot(&ret, memory_slot((uint32_t)i), frees);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	}
 	settle(&ret.heap);
 	settle(&ret.mapped);
-	ret.peak_bytes = peak->peak_bytes > 0 ? (uint64_t)peak->peak_bytes : 0;
+	int64_t most = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+
+	ret.peak_bytes = most > 0 ? (uint64_t)most : 0;
 	ret.peak_bytes = MAX(ret.peak_bytes, ret.heap.live_bytes);
 	ret.peak_bound_bytes = load(&peak->bound_bytes);
 	return ret;
@@ -92,7 +89,7 @@ static const struct live_record *heap_record(uint64_t id, struct live_site *ret_
 	const struct live_record *record = memory_record((uint32_t)id);
 	uint32_t site = __atomic_load_n(&record->site, __ATOMIC_ACQUIRE);
 
-	if (site == 0 || site >= used(LIVE_SITES))
+	if (site == 0 || site >= memory_used(LIVE_SITES))
 		return NULL;
 	*ret_site = *memory_site(site);
 	return ret_site->kind == LIVE_KIND_HEAP ? record : NULL;
@@ -115,7 +112,7 @@ typedef void add_fn(void *to, const struct live_record *record, const struct liv
 static void add_all(add_fn *add, void *to)
 {
 	for (int frees = 1; frees >= 0; frees--) {
-		for (uint64_t i = 1; i < used(LIVE_RECORDS); i++) {
+		for (uint64_t i = 1; i < memory_used(LIVE_RECORDS); i++) {
 			struct live_site site;
 			const struct live_record *record = heap_record(i, &site);
 
@@ -172,7 +169,7 @@ static void sum_tags(struct tag_sums *s)
 		if (s->first + i > 0)
 			name_tag(&s->tag[i], s->first + i);
 	}
-	for (uint64_t i = 1; i < used(LIVE_VISITS); i++) {
+	for (uint64_t i = 1; i < memory_used(LIVE_VISITS); i++) {
 		const struct live_visits *visits = memory_visits((uint32_t)i);
 		uint32_t tag = __atomic_load_n(&visits->tag, __ATOMIC_ACQUIRE);
 		struct hg_tag_stats *in = tag != 0 ? tag_in(s, tag) : NULL;
@@ -189,8 +186,9 @@ static void sum_tags(struct tag_sums *s)
 
 size_t stats_of_tags(struct hg_tag_stats *ret, size_t count)
 {
-	struct tag_sums s = { ret, 0,
-			      (uint32_t)MIN((uint64_t)count, MAX(used(LIVE_TAGS), UINT64_C(1))) };
+	struct tag_sums s = {
+		ret, 0, (uint32_t)MIN((uint64_t)count, MAX(memory_used(LIVE_TAGS), UINT64_C(1)))
+	};
 
 	__builtin_memset(ret, 0, s.count * sizeof *ret);
 	sum_tags(&s);
@@ -220,7 +218,7 @@ bool stats_of_tag(const char *path, struct hg_tag_stats *ret)
 {
 	size_t bytes = path != NULL ? __builtin_strlen(path) : 0;
 
-	for (uint64_t i = 1; i < used(LIVE_TAGS); i++) {
+	for (uint64_t i = 1; i < memory_used(LIVE_TAGS); i++) {
 		struct tag_sums s = { ret, (uint32_t)i, 1 };
 
 		if (path_is((uint32_t)i, path, bytes)) {
@@ -308,10 +306,10 @@ static size_t choose(struct hg_site_stats *ret, size_t count, uint64_t sites, en
  * faster with is lost. */
 static bool make_room(struct slot *slot)
 {
-	uint64_t wanted = used(LIVE_SITES) + MORE_SITES;
+	uint64_t wanted = memory_used(LIVE_SITES) + MORE_SITES;
 	struct hg_numbers *more = NULL;
 
-	if (__atomic_load_n(&sums_room, __ATOMIC_RELAXED) < used(LIVE_SITES)) {
+	if (__atomic_load_n(&sums_room, __ATOMIC_RELAXED) < memory_used(LIVE_SITES)) {
 		wanted += wanted / 2;
 		more = memory_scratch(wanted * sizeof *more);
 	}
@@ -330,7 +328,7 @@ size_t stats_of_sites(struct slot *slot, struct hg_site_stats *ret, size_t count
 	size_t found = 0;
 
 	if (make_room(slot)) {
-		struct site_sums s = { MIN(used(LIVE_SITES), sums_room) };
+		struct site_sums s = { MIN(memory_used(LIVE_SITES), sums_room) };
 
 		for (uint64_t i = 0; i < s.count; i++)
 			sums[i] = (struct hg_numbers){ 0 };

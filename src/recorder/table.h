@@ -72,7 +72,7 @@ static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
 		i = (i + 1) & table->mask;
 	/* A hook may be left in between (siglongjmp): with fewer counted than there are, the table would fill up and a search
 	 * in it never end. */
-	table->used++;
+	__atomic_store_n(&table->used, table->used + 1, __ATOMIC_RELAXED);
 	table->entry[i].tag = tag;
 	__atomic_store_n(&table->entry[i].id, id, __ATOMIC_RELEASE);
 }
@@ -107,11 +107,12 @@ typedef void *table_scratch(uint64_t bytes);
 static inline struct table table_larger(const struct table *table, uint64_t more,
 					table_scratch *scratch)
 {
-	uint64_t size = (uint64_t)table->mask + 1;
+	uint64_t size = (uint64_t)__atomic_load_n(&table->mask, __ATOMIC_RELAXED) + 1;
+	uint64_t wanted = __atomic_load_n(&table->used, __ATOMIC_RELAXED) + more;
 
-	if (table->used + more <= size / 4 * 3)
+	if (wanted <= size / 4 * 3)
 		return (struct table){ 0 };
-	while (table->used + more > size / 4 * 3)
+	while (wanted > size / 4 * 3)
 		size *= 2;
 	return (struct table){ .entry = scratch(size * sizeof(struct table_entry)),
 			       .mask = (uint32_t)(size - 1) };

@@ -94,8 +94,7 @@ static bool make_room(struct slot *slot)
 	struct table larger =
 		mask == 0 ? table_new(MAKERS * 4) : table_larger(&tags, MAKERS, memory_scratch);
 
-	if (!memory_open(LIVE_TAGS,
-			 (memory.head->used[LIVE_TAGS] + MAKERS) * sizeof(struct live_tag)))
+	if (!memory_open(LIVE_TAGS, (memory_used(LIVE_TAGS) + MAKERS) * sizeof(struct live_tag)))
 		return false;
 	if (larger.entry == NULL)
 		return mask != 0;
@@ -112,9 +111,9 @@ static bool make_room(struct slot *slot)
 /* Under the lock; 0 = no memory. */
 static uint32_t add(const struct live_tag *tag, uint64_t hash)
 {
-	uint64_t used = MAX(memory.head->used[LIVE_TAGS], (uint64_t)1); /* 0 is the root */
+	uint64_t used = MAX(memory_used(LIVE_TAGS), (uint64_t)1); /* 0 is the root */
 
-	if ((used + 1) * sizeof *tag > memory.head->opened[LIVE_TAGS] || table_is_full(&tags))
+	if ((used + 1) * sizeof *tag > memory_opened(LIVE_TAGS) || table_is_full(&tags))
 		return 0;
 	*memory_tag((uint32_t)used) = *tag;
 	if (tag->parent == 0)
@@ -195,7 +194,7 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 static void check_tags(void)
 {
 	static struct check_pace pace;
-	uint64_t used = memory.head->used[LIVE_TAGS];
+	uint64_t used = memory_used(LIVE_TAGS);
 
 	if (used == 0 || !check_is_due(&pace))
 		return;
@@ -324,7 +323,7 @@ static uint32_t name_to_enter(struct slot *slot, struct hg_tag *tag, const char 
 		return computed_name(slot, name);
 	uint32_t id = __atomic_load_n(&tag->id, __ATOMIC_RELAXED);
 
-	if (id == 0 || id >= memory.head->used[LIVE_TAGS]) {
+	if (id == 0 || id >= memory_used(LIVE_TAGS)) {
 		id = tag->name != NULL ? tags_name(slot, LIVE_TAG_SCOPE, tag->name) : 0;
 		__atomic_store_n(&tag->id, id, __ATOMIC_RELAXED);
 	}
@@ -427,7 +426,7 @@ NOINLINE void tags_set_context(uint32_t tag)
 
 	if (slot == NULL)
 		return;
-	tag = tag < memory.head->used[LIVE_TAGS] ? tag : 0;
+	tag = tag < memory_used(LIVE_TAGS) ? tag : 0;
 	give_tag(slot, tag);
 	/* A scope that turns out to be left by longjmp does not take away what was given meanwhile. */
 	for (struct scope_kept *scope = slot->scope; scope > slot->scopes; scope--)
@@ -478,8 +477,8 @@ static const struct live_tag *kept_tags(const struct tags_kept *kept)
 
 COLD struct tags_kept *tags_keep(void)
 {
-	uint64_t count = memory.head->used[LIVE_TAGS];
-	uint64_t texts = memory.head->used[LIVE_STRINGS];
+	uint64_t count = memory_used(LIVE_TAGS);
+	uint64_t texts = memory_used(LIVE_STRINGS);
 	uint64_t bytes = sizeof(struct tags_kept) + count * sizeof(struct live_tag) + texts;
 	long at = count == 0 ? -1
 			     : sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -535,7 +534,7 @@ COLD void tags_take_back(const struct tags_kept *kept)
 {
 	if (kept != NULL)
 		take_all(kept);
-	if (thread_state.tag >= memory.head->used[LIVE_TAGS])
+	if (thread_state.tag >= memory_used(LIVE_TAGS))
 		thread_state.tag = 0;
 }
 

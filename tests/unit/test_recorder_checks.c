@@ -311,7 +311,7 @@ static struct lock lock, other;
 	X(0, large_entry()->address += 4096, "LIVE_LARGE_GRANULE_SHIFT == i")                      \
 	X(0, large_entry()->size_bytes = 100, "block.size_bytes >= LIVE_SMALL_LIMIT")              \
 	X(0, large_entry()->birth_code = 1u << 31, "block->birth_code")                            \
-	X(0, memory.head->top[1] = last(LIVE_AREAS) + 2, "number <= used(LIVE_AREAS)")             \
+	X(0, memory.head->top[1] = last(LIVE_AREAS) + 2, "number <= memory_used(LIVE_AREAS)")             \
 	/* the peak */                                                                             \
 	X(0, thread_state.slot->ceiling += 8, "slot->ceiling == peak->peak_bytes")                 \
 	X(0, thread_state.slot->floor = 0, "slot->floor == ")                                      \
