@@ -6,6 +6,9 @@
  * The target writes while it is copied. Two rules of docs/format.md are kept: of records and slots the frees are taken
  * from an earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile,
  * all is copied again.
+ *
+ * What it says of its own size is another process' word: only pages that are really there are copied, and each table is cut to
+ * what is there of it, so that all that is made of the copy is bounded by it.
  */
 #include "collect/copied.h"
 
@@ -23,11 +26,23 @@
 
 #include "base/checked.h"
 #include "collect/container.h"
+#include "collect/pagemap.h"
 #include "collect/procfs.h"
+#include "format/live_view.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { COPIES_MAX = 5 };
+enum {
+	COPIES_MAX = 5,
+	/* So much of a process is copied without asking which pages are there: most profiles are smaller. */
+	EASY_BYTES = 8 << 20,
+	/* Not all that is opened is touched: in a table, of its last piece; in the block map, of each leaf. */
+	TABLE_SLACK = 256 << 10,
+	LEAF_UNITS_MAX = 4,
+	/* How much more it may have opened than it has touched, and than was not swapped out. */
+	UNTOUCHED_MAX = 128,
+	SWAPPED_MAX = 16,
+};
 #define COPY_BYTES (16ull << 20)
 #define TOTAL_MAX (1ull << 46)
 #define TMPFS_TYPE 0x01021994
@@ -59,7 +74,7 @@ static uint64_t until(int fd, uint64_t from, uint64_t bytes, int what)
 }
 
 /* Not mapped: its owner may make it shorter, which would be a signal here. Holes are zero, and take no memory here either. */
-static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes)
+static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes, uint64_t *data_bytes)
 {
 	for (uint64_t done = 0, data = 0; done < bytes;) {
 		if (data == 0) {
@@ -77,15 +92,59 @@ static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes)
 			return got < 0 ? errno : ENODATA;
 		done += (uint64_t)got;
 		data -= (uint64_t)got;
+		*data_bytes += (uint64_t)got;
 	}
 	return 0;
 }
 
-/* Returns 0, or an errno. */
+/* Only the pages that are there. */
+static int copy_present(const struct copied *c, int pagemap, uint64_t from, char *to,
+			uint64_t bytes, uint64_t *data_bytes)
+{
+	uint64_t at = c->at + from, end = at + bytes, run, run_bytes;
+	int number = 0;
+
+	for (; number == 0 && pagemap_next(pagemap, at, end, &run, &run_bytes);
+	     at = run + run_bytes) {
+		number = copy_memory(c->pid, run, to + (run - c->at - from), run_bytes);
+		*data_bytes += run_bytes;
+	}
+	return number;
+}
+
+/* Adds what was there to *data_bytes; pagemap -1: all of a process' memory is. Returns 0, or an errno. */
+static int copy_data(const struct copied *c, int pagemap, uint64_t from, void *to, uint64_t bytes,
+		     uint64_t *data_bytes)
+{
+	if (c->fd >= 0)
+		return copy_file(c->fd, from, to, bytes, data_bytes);
+	if (pagemap >= 0)
+		return copy_present(c, pagemap, from, to, bytes, data_bytes);
+	*data_bytes += bytes;
+	return copy_memory(c->pid, c->at + from, to, bytes);
+}
+
+/* Of the head and the page behind the profile, which are small. */
 static int copy(const struct copied *c, uint64_t from, void *to, uint64_t bytes)
 {
-	return c->fd >= 0 ? copy_file(c->fd, from, to, bytes)
+	uint64_t data = 0;
+
+	return c->fd >= 0 ? copy_file(c->fd, from, to, bytes, &data)
 			  : copy_memory(c->pid, c->at + from, to, bytes);
+}
+
+uint64_t copied_data_bytes(const struct copied *c, uint64_t from, uint64_t bytes)
+{
+	uint64_t at = from, sum = 0;
+
+	while (c->fd >= 0 && at < from + bytes) {
+		at += until(c->fd, at, from + bytes - at, SEEK_DATA);
+		uint64_t data = until(c->fd, at, from + bytes - at, SEEK_HOLE);
+
+		sum += data;
+		at += data;
+	}
+	return c->fd >= 0 ? sum : bytes;
 }
 
 void copied_release_memory(struct copied *copied)
@@ -109,11 +168,35 @@ static struct live_header *head_of(const struct copied *c)
 	return (struct live_header *)(void *)c->memory;
 }
 
-static int copy_region(struct copied *c, enum live_region region)
+/* How large a region can be of which so much is there. */
+static uint64_t most_of(enum live_region region, uint64_t data_bytes)
 {
-	uint64_t at = head_of(c)->region[region].at;
+	uint64_t pages = data_bytes / LIVE_PAGE;
 
-	return copy(c, at, c->memory + at, head_of(c)->opened[region]);
+	switch (region) {
+	case LIVE_LEAVES: /* of each leaf at least a page was touched */
+		return (pages + 1) * LEAF_UNITS_MAX * LIVE_LEAF_UNIT;
+	case LIVE_AREAS:
+		return (pages + 1) * sizeof(struct live_area);
+	case LIVE_SAVED: /* a ring: its size is what places in it are counted by, and it is never large */
+		return UINT64_MAX;
+	default:
+		return data_bytes + TABLE_SLACK;
+	}
+}
+
+static int copy_region(struct copied *c, int pagemap, enum live_region region)
+{
+	struct live_span *span = &head_of(c)->region[region];
+	uint64_t data = 0;
+	int number = copy_data(c, pagemap, span->at, c->memory + span->at,
+			       head_of(c)->opened[region], &data);
+	uint64_t most = most_of(region, data) & ~(uint64_t)(LIVE_PAGE - 1);
+
+	/* Readers look no farther than the region's end, whatever `used` says. */
+	span->bytes = MIN(span->bytes, most);
+	head_of(c)->opened[region] = MIN(head_of(c)->opened[region], span->bytes);
+	return number;
 }
 
 /* Takes the frees of an earlier copy of the same tables. */
@@ -169,16 +252,87 @@ static bool is_wanted(enum live_region region, enum copied_parts parts)
 	}
 }
 
-static int copy_regions(struct copied *c, enum copied_parts parts)
+static uint64_t rss_of(pid_t pid)
+{
+	AUTO_CLOSE int statm = procfs_statm_open(pid);
+
+	return procfs_rss(statm);
+}
+
+static uint64_t present_bytes(const struct copied *c, int pagemap, enum copied_parts parts)
+{
+	const struct live_header *head = head_of(c);
+	uint64_t sum = 0, run, run_bytes;
+
+	for (int i = 0; i < LIVE_REGIONS; i++) {
+		uint64_t at = c->at + head->region[i].at, end = at + head->opened[i];
+
+		for (; is_wanted((enum live_region)i, parts) &&
+		       pagemap_next(pagemap, at, end, &run, &run_bytes);
+		     at = run + run_bytes)
+			sum += run_bytes;
+	}
+	return sum;
+}
+
+/* Of a process' profile that is not small, it is asked which pages are there: reading the others would make them. *ret_pagemap is
+ * the caller's; -1: all are. Sets the error if it says that it holds far more than it can. */
+static int ask_present(const struct copied *c, enum copied_parts parts, int *ret_pagemap,
+		       struct error *error)
+{
+	const struct live_header *head = head_of(c);
+	uint64_t wanted = 0, there;
+
+	for (int i = 0; i < LIVE_REGIONS; i++)
+		wanted += is_wanted((enum live_region)i, parts) ? head->opened[i] : 0;
+	if (c->fd >= 0 || wanted <= EASY_BYTES)
+		return 0;
+	there = rss_of(c->pid);
+	if (wanted / UNTOUCHED_MAX <= there) {
+		AUTO_CLOSE int pagemap = pagemap_open(c->pid);
+
+		if (pagemap < 0)
+			return error_errno(error, "cannot ask which of its pages are there");
+		if (!pagemap_is_swap_used()) {
+			*ret_pagemap = TAKE_FD(pagemap);
+			return 0;
+		}
+		/* It does not tell what was swapped out: all is copied, if it can be that much. */
+		there = present_bytes(c, pagemap, parts);
+		if (wanted / SWAPPED_MAX <= there)
+			return 0;
+	}
+	return error_set(
+		error,
+		"the profile cannot be read: it says that it holds %llu MiB, and %llu MiB are in "
+		"memory; it is damaged, or was swapped out",
+		(unsigned long long)(wanted >> 20), (unsigned long long)(there >> 20));
+}
+
+/* What was cut off is said under every report. */
+static void note_damage(struct copied *c, enum copied_parts parts)
+{
+	struct live_header *head = head_of(c);
+
+	for (int i = 0; i < LIVE_REGIONS; i++) {
+		enum live_region region = (enum live_region)i;
+
+		head->health[HEALTH_damaged_tables] +=
+			is_wanted(region, parts) && region != LIVE_SAVED &&
+			head->used[i] > head->region[i].bytes / live_entry_bytes(region);
+	}
+}
+
+static int copy_regions(struct copied *c, int pagemap, enum copied_parts parts)
 {
 	AUTO_FREE struct live_record *records = NULL;
 	AUTO_FREE struct live_slot *slots = NULL;
 	int number = 0;
 
 	if (!c->still) {
-		number = copy_region(c, LIVE_RECORDS);
+		number = copy_region(c, pagemap, LIVE_RECORDS);
 		if (number == 0)
-			number = copy_region(c, LIVE_SLOTS);
+			number = copy_region(c, pagemap, LIVE_SLOTS);
 		if (number != 0)
 			return number;
 		records = kept(c, LIVE_RECORDS);
@@ -188,9 +342,10 @@ static int copy_regions(struct copied *c, enum copied_parts parts)
 	}
 	for (int i = 0; i < LIVE_REGIONS && number == 0; i++)
 		if (is_wanted((enum live_region)i, parts))
-			number = copy_region(c, (enum live_region)i);
+			number = copy_region(c, pagemap, (enum live_region)i);
 	if (number == 0 && records)
 		take_frees(c, records, slots);
+	note_damage(c, parts);
 	return number;
 }
 
@@ -242,8 +397,11 @@ static int check_head(const struct copied *c, struct error *error)
 /* Room for a profile of that size, if there is none yet. */
 static int make_room(struct copied *c, uint64_t bytes, struct error *error)
 {
+	/* What is a hole now may have been data before. But of memory that goes with its process, the last copy has to do. */
 	if (c->memory && c->bytes == bytes)
-		return 0;
+		return c->fd < 0 || madvise(c->memory, bytes, MADV_DONTNEED) == 0
+			       ? 0
+			       : error_errno(error, "cannot make room for the profile");
 	copied_release_memory(c);
 	c->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -274,13 +432,15 @@ static int failed(const struct copied *c, int number, struct error *error)
 static int copy_profile(struct copied *c, enum copied_parts parts, struct error *error)
 {
 	for (int i = 0; i < COPIES_MAX; i++) {
+		AUTO_CLOSE int pagemap = -1;
 		uint32_t state = 0;
 		int number = copy(c, 0, c->memory, sizeof *head_of(c));
 
-		if (number == 0 && check_head(c, error) < 0)
+		if (number == 0 &&
+		    (check_head(c, error) < 0 || ask_present(c, parts, &pagemap, error) < 0))
 			return COPIED_FAILED;
 		if (number == 0)
-			number = copy_regions(c, parts);
+			number = copy_regions(c, pagemap, parts);
 		if (number == 0)
 			number = copy(c, offsetof(struct live_header, peak.state), &state,
 				      sizeof state);

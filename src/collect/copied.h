@@ -46,6 +46,8 @@ int copied_take_file(struct copied *copied, const char *path, enum copied_parts 
 bool copied_hold(struct copied *copied, const struct recorded *recorded);
 /* Takes what is held, whether the process lives or not; where nothing is, the memory of the process. */
 int copied_take_held(struct copied *copied, enum copied_parts parts, struct error *error);
+/* How much of that part of the profile is data and no hole; of a process' memory, all of it. */
+uint64_t copied_data_bytes(const struct copied *copied, uint64_t from, uint64_t bytes);
 void copied_release(struct copied *copied);
 /* The copy alone; it can be taken again. */
 void copied_release_memory(struct copied *copied);

@@ -70,14 +70,19 @@ bool live_profile_read_start(struct live_profile *profile, uint32_t serial, stru
 	       again == serial;
 }
 
-/* How many slots there are, and where. */
-static size_t slots_of(const struct live_header *head, uint64_t *ret_at)
+/* How many slots there are, and where. The target's word, but for more than a few it is asked whether they are there. */
+static size_t slots_of(const struct live_profile *profile, uint64_t *ret_at)
 {
+	enum { FEW_BYTES = 1 << 20 };
+	const struct live_header *head = profile->head;
 	struct live_span span = head->region[LIVE_SLOTS];
 	uint64_t room = MIN(span.bytes / sizeof(struct live_slot), (uint64_t)LIVE_SLOTS_MAX);
+	uint64_t bytes = MIN(head->used[LIVE_SLOTS], room) * sizeof(struct live_slot);
 
 	*ret_at = span.at;
-	return (size_t)MIN(head->used[LIVE_SLOTS], room);
+	if (bytes > FEW_BYTES)
+		bytes = MIN(bytes, copied_data_bytes(&profile->held, span.at, bytes));
+	return (size_t)(bytes / sizeof(struct live_slot));
 }
 
 static bool read_slots(struct live_profile *profile, uint64_t at, size_t count)
@@ -95,7 +100,7 @@ bool live_profile_read_totals(struct live_profile *profile, struct live_totals *
 		return live_read_totals(profile->memory, profile->bytes, ret) == 0;
 	if (!read_front(profile))
 		return false;
-	count = slots_of(profile->head, &at);
+	count = slots_of(profile, &at);
 	if (count > profile->slot_room) {
 		struct live_slot *more = realloc(profile->slots, count * sizeof *more);
 

@@ -37,7 +37,8 @@
 	X(unknown_ends,                                                                               \
 	  "pool blocks and mappings whose end could not be recorded: maybe not live")                 \
 	X(lost_end,                                                                                   \
-	  "profile only in the process' own memory: what came after the last copy of it is missing")
+	  "profile only in the process' own memory: what came after the last copy of it is missing")  \
+	X(damaged_tables, "tables that say they hold more than is there: the profile is damaged")
 
 enum health_counter {
 #define HEALTH_ENUM(name, text) HEALTH_##name,

@@ -21,6 +21,8 @@
 
 #define NS_PER_MS 1000000ull
 
+enum { PATH_BYTES_MAX = 4096 };
+
 struct reading {
 	struct live_view view;
 	struct process_rows *rows;
@@ -76,7 +78,9 @@ static void read_modules(struct reading *reading)
 
 		if (i > 0)
 			memcpy(&from, &modules[i], sizeof from);
-		if (!range_within(from.path_at, from.path_bytes, string_bytes))
+		/* The same text may be the path of all modules. */
+		if (from.path_bytes > PATH_BYTES_MAX ||
+		    !range_within(from.path_at, from.path_bytes, string_bytes))
 			from.path_bytes = 0;
 		*row = (struct module_row){
 			.path = new_text(reading, from.path_bytes ? strings + from.path_at : "",
@@ -110,19 +114,28 @@ static void read_frames(struct reading *reading, size_t count)
 	rows->frame_count = reading->no_memory ? 0 : count;
 }
 
-/* A node whose parent is not older than itself becomes a child of the root: no circle survives this. */
+/* A node whose parent is not older than itself becomes a child of the root: no circle survives this. So does one that is deeper than
+ * any stack is kept: whoever walks the stacks of all sites would walk the square of what there is. */
 static void read_nodes(struct reading *reading, size_t count, size_t frame_count)
 {
+	enum {
+		DEEPEST = LIVE_DEPTH_MAX + 2
+	}; /* with what says that it was cut, and that it ended early */
 	struct process_rows *rows = reading->rows;
 	const struct live_node *nodes = live_view_at(&reading->view, LIVE_NODES);
+	uint16_t *depth = new_rows(reading, count, sizeof *depth);
 
 	rows->nodes = new_rows(reading, count, sizeof *rows->nodes);
 	for (size_t i = 1; i < count && !reading->no_memory; i++) {
 		uint32_t parent = LIVE_LOAD(nodes[i].parent), frame = LIVE_LOAD(nodes[i].frame);
 
-		rows->nodes[i].parent = parent < i ? parent : 0;
+		if (parent >= i || depth[parent] >= DEEPEST)
+			parent = 0;
+		depth[i] = (uint16_t)(depth[parent] + 1);
+		rows->nodes[i].parent = parent;
 		rows->nodes[i].frame = frame < frame_count ? frame : 0;
 	}
+	free(depth);
 	rows->node_count = reading->no_memory ? 0 : count;
 }
 

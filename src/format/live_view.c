@@ -33,6 +33,11 @@ static const size_t entry_bytes[LIVE_REGIONS] = {
 	[LIVE_SCRATCH] = 1,
 };
 
+size_t live_entry_bytes(enum live_region region)
+{
+	return entry_bytes[region];
+}
+
 const char *live_view_init(struct live_view *view, const void *memory, uint64_t mapped_bytes)
 {
 	const char *reason = live_header_check(memory, mapped_bytes);

@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 
-from alone import preloaded
+from alone import folder_on_tmpfs, preloaded
 from compiled import compile_c
 from running import compile_keeper, keeping
 from terminal import Terminal
@@ -332,3 +333,114 @@ def test_nothing_in_a_name_acts_on_the_terminal(scratch, build, record, clean_en
         top.press(b"q")
         top.end()
         assert not re.search(rb"\x1b\]0;owned|\xc2[\x80-\x9f]|\xe2\x80\xae|\xe2\x81\xa6|(?<![\xc2-\xf4\x80-\xbf])[\x80-\xbf]", top.shown)
+
+
+# ---- H5: profiles that claim more than they hold ----
+
+PLENTY_KIB = 400 << 10  # of memory, for whoever reads something that holds 20 MiB at most
+HOSTILE = ["opened", "opened used", "opened used far", "used far", "deep", "paths", "slots used"]
+
+
+@pytest.fixture
+def bounded(heapgauge, clean_env, scratch):
+    """bounded(*argv): runs the command, and looks at how much memory it took; status, stdout and stderr."""
+
+    def run_it(*argv, status=(0,)):
+        with open(scratch / "said", "w+b") as said, open(scratch / "shown", "w+b") as shown:
+            process = subprocess.Popen([heapgauge, *argv], env=clean_env, stdout=shown, stderr=said, stdin=subprocess.DEVNULL)
+            limit = threading.Timer(WAIT_SECONDS, process.kill)
+            limit.start()
+            _, code, usage = os.wait4(process.pid, 0)
+            limit.cancel()
+            process.returncode = os.waitstatus_to_exitcode(code)
+            said.seek(0), shown.seek(0)
+            text = shown.read().decode(), said.read().decode()
+        assert process.returncode in status, (argv, process.returncode, text)
+        assert usage.ru_maxrss < PLENTY_KIB, (argv, usage.ru_maxrss)
+        return text
+
+    return run_it
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_file_that_claims_40_gib_costs_what_it_holds(how, build, bounded):
+    """H5: it took list, report and post-mortem to the OOM killer."""
+    with folder_on_tmpfs() as folder:
+        path = folder / "heapgauge.hostile.1.1.live"
+        subprocess.run([build / "made" / "make_hostile_profile", path, "40", *how.split()], check=True, timeout=WAIT_SECONDS)
+        assert path.stat().st_size > 40 << 30 and path.stat().st_blocks * 512 < 32 << 20
+        shown, _ = bounded("report", path, "--no-symbols")
+        assert ("the profile is damaged" in shown) == ("used" in how or how == "paths"), shown
+        for view in ("sites", "tree", "threads", "modules"):
+            bounded("report", path, "--view", view, "--no-symbols")
+        shown, _ = bounded("post-mortem", folder, "--no-symbols")
+        assert "hostile" in shown
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_process_that_claims_40_gib_costs_what_it_holds(how, build, bounded):
+    """H5: nor is its own memory filled by who reads it."""
+    process = subprocess.Popen([build / "made" / "make_hostile_profile", "memory", "40", *how.split()], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        pid = process.stdout.readline().strip()
+        shown, _ = bounded("list")
+        assert pid in shown
+        _, said = bounded("report", "--pid", pid, "--no-symbols", status=(0, 1))
+        if "opened" in how:
+            assert "it says that it holds" in said and "it is damaged" in said
+        held = re.search(r"RssShmem:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
+        assert int(held[1]) < 64 << 10
+    finally:
+        process.communicate("q", timeout=WAIT_SECONDS)
+
+
+# Writes rubbish over what it is recorded in while it is recorded: over the tables, over how full they are, or over where they are.
+SCRIBBLER = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "format/live.h"
+static char maps[1 << 20];
+static unsigned long seed;
+static unsigned dice(void) { seed = seed * 6364136223846793005 + 1442695040888963407; return seed >> 33; }
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 3000; i++) { void *volatile p = malloc(i % 700); if (i % 3) free(p); }
+	int fd = open("/proc/self/maps", O_RDONLY), at = 0, got;
+	while ((got = read(fd, maps + at, sizeof maps - 1 - at)) > 0) at += got;
+	char *line = strstr(maps, "heapgauge-profile");
+	if (!line) return 9;
+	while (line > maps && line[-1] != '\n') line--;
+	struct live_header *head = (void *)strtoul(line, NULL, 16), before = *head;
+	seed = atoi(argv[1]);
+	for (int round = 0; round < 150; round++, usleep(10000))
+		for (int i = 0; i < 200; i++) {
+			int region = dice() % LIVE_REGIONS;
+			unsigned long place = before.opened[region] ? dice() % before.opened[region] & ~7ul : 0;
+			if (strstr(argv[2], "tables") && place)
+				*(unsigned *)((char *)head + before.region[region].at + place) = dice() & 1 ? dice() : dice() >> 20;
+			if (strstr(argv[2], "used")) {
+				head->used[region] = dice() & 1 ? (unsigned long)dice() << 10 : before.used[region];
+				head->opened[region] = dice() & 1 ? before.region[region].bytes : before.opened[region];
+			}
+			if (strstr(argv[2], "places"))
+				((unsigned *)head->region)[dice() % (sizeof head->region / 4)] = dice() & 1 ? dice() : ((unsigned *)before.region)[0];
+		}
+	_exit(0);
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["tables", "used", "tables used", "places"])
+def test_a_target_that_scribbles_on_its_profile_is_recorded_within_bounds(what, scratch, bounded):
+    """H5: the collector went past 6 GiB or 40 s."""
+    program = compile_c(scratch, "scribbler", SCRIBBLER, f"-I{pathlib.Path(__file__).parents[2] / 'src'}")
+    for seed in range(3):
+        path = scratch / f"{seed}.hg"
+        bounded("record", "-q", "-o", path, "--", program, str(seed), what, status=(0, 1, 125))
+        if path.exists():
+            bounded("report", path, "--no-symbols", status=(0, 1))

@@ -518,10 +518,35 @@ static void a_million_records_take_well_under_a_second(void **state)
 	stop(&made);
 }
 
+/* H5: the stacks of all sites together are no longer than what was written allows. */
+static void a_stack_without_end_is_cut(void **state)
+{
+	enum { DEEP = 5000 };
+	struct made made;
+	uint32_t node = 0, depth = 0;
+
+	(void)state;
+	start(&made, LIVE_TOTAL_MIN);
+	uint32_t frame = made_frame(&made, live_frame_pack(0, 0x10, 0));
+
+	for (int i = 0; i < DEEP; i++)
+		node = made_node(&made, node, frame);
+	made_counts(&made, made_site(&made, node, LIVE_KIND_HEAP), 0, 64, 1, 0);
+	struct process_rows rows = read_rows(&made);
+
+	for (uint32_t at = node; at; at = rows.nodes[at].parent)
+		depth++;
+	assert_in_range(depth, 1, LIVE_DEPTH_MAX + 2);
+	assert_encodes(&rows);
+	process_rows_release(&rows);
+	stop(&made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_become_cells_and_heap_totals),
+		cmocka_unit_test(a_stack_without_end_is_cut),
 		cmocka_unit_test(the_peak_is_what_lives_now_while_it_rises),
 		cmocka_unit_test(the_peak_is_what_was_saved_in_this_epoch),
 		cmocka_unit_test(what_was_saved_in_an_older_epoch_is_not_the_peak),
