@@ -176,7 +176,7 @@ static int bundle(struct bundle_command *c, struct error *error)
 
 	if (!profile)
 		return -1;
-	if (c->source_folders.count == 0 && add_project(c, error) < 0) {
+	if (c->bundle.source_lines && c->source_folders.count == 0 && add_project(c, error) < 0) {
 		profile_free(profile);
 		return -1;
 	}
