@@ -21,7 +21,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -37,7 +36,7 @@ enum {
 	/* So much of a process is copied without asking which pages are there: most profiles are smaller. */
 	EASY_BYTES = 8 << 20,
 	/* Not all that is opened is touched: in a table, of its last piece; in the block map, of each leaf. */
-	TABLE_SLACK = 256 << 10,
+	TABLE_SLACK = 1 << 20,
 	LEAF_UNITS_MAX = 4,
 	/* How much more it may have opened than it has touched, and than was not swapped out. */
 	UNTOUCHED_MAX = 128,
@@ -45,8 +44,6 @@ enum {
 };
 #define COPY_BYTES (16ull << 20)
 #define TOTAL_MAX (1ull << 46)
-#define TMPFS_TYPE 0x01021994
-#define UNTOUCHED_MAX (64ull << 20) /* a piece of each region, and what is opened ahead */
 
 static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
 {
@@ -349,33 +346,16 @@ static int copy_regions(struct copied *c, int pagemap, enum copied_parts parts)
 	return number;
 }
 
-/* Bytes that the memory really holds; of other file systems than tmpfs nobody can tell. */
-static uint64_t held_bytes(const struct copied *c)
-{
-	struct statfs system;
-	struct stat st;
-
-	if (c->fd < 0 || fstatfs(c->fd, &system) < 0 || system.f_type != TMPFS_TYPE ||
-	    fstat(c->fd, &st) < 0)
-		return UINT64_MAX;
-	return (uint64_t)st.st_blocks * 512;
-}
-
-/* What is claimed to be opened is another process' word: readers see no more of a region than that, and it is no more than there is, but
- * for pieces that nobody has touched yet. The block map is left out: it may be sparse, and is only looked at where it points. */
-static bool cut_regions(const struct copied *c)
+/* Readers see no more of a region than was opened. */
+static void cut_regions(const struct copied *c)
 {
 	struct live_header *head = head_of(c);
-	uint64_t opened = 0;
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		head->opened[i] = MIN(head->opened[i], head->region[i].bytes) & ~(LIVE_PAGE - 1ull);
 		if (i != LIVE_SAVED) /* a ring: its size is a part of its numbers */
 			head->region[i].bytes = head->opened[i];
-		if (i != LIVE_SCRATCH && i != LIVE_AREAS && i != LIVE_LEAVES)
-			opened = saturating_add(opened, head->opened[i]);
 	}
-	return opened <= saturating_add(held_bytes(c), UNTOUCHED_MAX);
 }
 
 /* Checks what came: it is another process' word. */
@@ -388,9 +368,7 @@ static int check_head(const struct copied *c, struct error *error)
 		return error_set(error, "the profile cannot be read: %s", reason);
 	if (!head->ready)
 		return error_set(error, "the recorder has not begun yet: try again");
-	if (!cut_regions(c))
-		return error_set(error,
-				 "the profile cannot be read: it claims to hold more than it does");
+	cut_regions(c);
 	return 0;
 }
 
