@@ -105,9 +105,9 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
 	if (m->frees > 0) {
 		words_text(&w, ", alive for ");
-		words_add(&w, value_number(UNIT_NS,
-					   (uint64_t)cost_of(COST_LIFETIME, m, s->duration_ns) /
-						   (uint64_t)m->frees));
+		words_add(&w, value_number(UNIT_NS, mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms,
+										   (int64_t)0),
+								     (uint64_t)m->frees)));
 		words_text(&w, " on average");
 	}
 	if (m->live_blocks > 0) {

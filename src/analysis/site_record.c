@@ -264,7 +264,7 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 	row[SITE_MEAN_BYTES] =
 		n->calls ? value_number(UNIT_BYTES, n->bytes / n->calls) : value_unknown();
 	row[SITE_MEAN_LIFETIME_NS] =
-		n->frees ? value_number(UNIT_NS, row[SITE_LIFETIME_NS].number / n->frees)
+		n->frees ? value_number(UNIT_NS, mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
 			 : value_unknown();
 	row[SITE_TEMPORARY_SHARE] = value_percent(n->temporary_calls, n->calls);
 	row[SITE_MOVED_SHARE] = value_percent(r->moved_calls, r->calls);

@@ -107,6 +107,13 @@ static int64_t scaled(int64_t value, uint64_t by, uint64_t through)
 	return wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
 }
 
+uint64_t mean_lifetime_ns(uint64_t sum_ms, uint64_t frees)
+{
+	__extension__ unsigned __int128 mean = (unsigned __int128)sum_ms * 1000000 / frees;
+
+	return mean < UINT64_MAX ? (uint64_t)mean : UINT64_MAX;
+}
+
 int64_t cost_of(enum cost_id cost, const struct measures *m, uint64_t duration_ns)
 {
 	switch (cost) {

@@ -71,7 +71,9 @@ extern const struct cost_word cost_words[];
 
 /* The number of a cost; `duration_ns` is what a rate is over. */
 int64_t cost_of(enum cost_id cost, const struct measures *measures, uint64_t duration_ns);
-/* The variance of that number. */
+/* The mean of lifetimes whose sum may be more than 64 bits of ns: a thousand million blocks of ten seconds are. frees > 0. */
+uint64_t mean_lifetime_ns(uint64_t sum_ms, uint64_t frees);
+/* The variance of what cost_of tells. */
 double cost_variance(enum cost_id cost, const struct measures *measures, uint64_t duration_ns);
 /* The same as a value; with its sign shown if `change`. */
 struct result_value cost_value(enum cost_id cost, const struct measures *measures,

@@ -92,7 +92,8 @@ static bool read_control(const struct attached *a, struct live_control *ret)
  * after it is known already. The clock of a dormant process may have stood for hours: ours counts. */
 static bool lend_mode(const struct attached *a)
 {
-	uint32_t until = a->target->profile.control.clock_ms + LEASE_MS, mode = a->options->mode;
+	uint64_t until = a->target->profile.control.clock_ms + LEASE_MS;
+	uint32_t mode = a->options->mode;
 	struct live_control now;
 
 	return read_control(a, &now) &&
@@ -105,7 +106,7 @@ static bool lend_mode(const struct attached *a)
 /* If there is none, another lender has left and turned the process back, or we were stopped for too long. */
 static void extend_loan(const struct attached *a)
 {
-	uint32_t until = a->target->profile.control.clock_ms + LEASE_MS;
+	uint64_t until = a->target->profile.control.clock_ms + LEASE_MS;
 	struct live_control now;
 
 	if (!a->turned || !read_control(a, &now))
@@ -118,17 +119,12 @@ static void extend_loan(const struct attached *a)
 
 static void write_clock(struct attached *a, uint64_t now_ns)
 {
-	struct target *target = a->target;
-	uint32_t words[2];
+	const struct live_control *control = &a->target->profile.control;
 
-	target_tick(target, now_ns);
-	words[0] = target->profile.control.clock_ms;
-	words[1] = target->profile.control.birth_code;
-	_Static_assert(offsetof(struct live_control, birth_code) ==
-			       offsetof(struct live_control, clock_ms) + sizeof words[0],
-		       "both in one write");
+	target_tick(a->target, now_ns);
 	/* If not, the process keeps its own as before. */
-	(void)WRITE(a, clock_ms, words);
+	(void)WRITE(a, clock_ms, control->clock_ms);
+	(void)WRITE(a, birth_code, control->birth_code);
 	extend_loan(a);
 }
 
@@ -157,7 +153,7 @@ static int turn_up(struct attached *a, struct error *error)
 /* To what the program may have said meanwhile. The loan goes last: who finds none takes the mode for the program's own. */
 static void turn_back(const struct attached *a)
 {
-	const uint32_t none = 0;
+	const uint64_t none = 0;
 	struct live_control now;
 
 	if (!a->turned || a->target->ended_ns != 0 || !read_control(a, &now) ||

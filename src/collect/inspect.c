@@ -76,7 +76,7 @@ static void fill_left(const struct copied *c, bool running, struct process_rows 
 	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
 					  : 0; /* the file is as much its user's as the map is */
 	row->end = running ? END_RUNNING : END_UNKNOWN;
-	row->duration_ns = c->control.clock_ms * NS_PER_MS;
+	row->duration_ns = saturating_mul(c->control.clock_ms, NS_PER_MS);
 	row->started_real_ns = own->started_real_ns;
 }
 
@@ -121,13 +121,13 @@ static void note_clock(const struct copied *c, struct process_row *process)
 }
 
 /* What is now, by the clock that births are told by. */
-static uint32_t clock_of(const struct copied *c)
+static uint64_t clock_of(const struct copied *c)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 	if (!c->pid || copied_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
 		return c->control.clock_ms;
-	return (uint32_t)(saturating_sub(now_ns, copied_head(c)->started_mono_ns) / NS_PER_MS);
+	return saturating_sub(now_ns, copied_head(c)->started_mono_ns) / NS_PER_MS;
 }
 
 /* Everything but the rows is what /proc says now. */
@@ -220,5 +220,5 @@ uint64_t inspect_file_seen(const char *path)
 		return 0;
 	if (pread(fd, &control, sizeof control, (off_t)total) != (ssize_t)sizeof control)
 		return 0;
-	return saturating_add(own.started_real_ns, control.clock_ms * NS_PER_MS);
+	return saturating_add(own.started_real_ns, saturating_mul(control.clock_ms, NS_PER_MS));
 }

@@ -306,14 +306,15 @@ static void write_control(const struct live_profile *profile, size_t offset, siz
 	write_control((profile), offsetof(struct live_control, field),                             \
 		      sizeof((struct live_control *)0)->field)
 
-void live_profile_write_clock(struct live_profile *profile, uint32_t ms)
+void live_profile_write_clock(struct live_profile *profile, uint64_t ms)
 {
 	_Static_assert(offsetof(struct live_control, birth_code) ==
 			       offsetof(struct live_control, clock_ms) + sizeof ms,
 		       "both in one write");
 	profile->control.clock_ms = ms;
 	profile->control.birth_code = live_birth_code(ms);
-	write_control(profile, offsetof(struct live_control, clock_ms), 2 * sizeof ms);
+	write_control(profile, offsetof(struct live_control, clock_ms),
+		      sizeof ms + sizeof profile->control.birth_code);
 }
 
 void live_profile_write_budget(struct live_profile *profile, uint64_t bytes, uint64_t limit_bytes)

@@ -65,7 +65,7 @@ int live_profile_load(struct live_profile *profile, enum copied_parts parts, boo
 void live_profile_unload(struct live_profile *profile);
 
 /* What goes to the control page. Where there is no descriptor to write to, the process has to do by itself. */
-void live_profile_write_clock(struct live_profile *profile, uint32_t ms);
+void live_profile_write_clock(struct live_profile *profile, uint64_t ms);
 void live_profile_write_budget(struct live_profile *profile, uint64_t bytes, uint64_t limit_bytes);
 void live_profile_write_saved(struct live_profile *profile, uint64_t saved_read);
 /* It is not, or no longer, part of the recording: dormant from now on, and so is what it starts. */

@@ -51,7 +51,7 @@ static struct target *new_target(struct other *other, uint64_t now_ns, struct er
 					      .depth_limit = head->depth_limit };
 	target->seen_exe = procfs_exe(pid);
 	/* It has run before: that is no time in which a clock of ours stood still. */
-	target->profile.control.clock_ms = (uint32_t)((now_ns - target->started_ns) / NS_PER_MS);
+	target->profile.control.clock_ms = (now_ns - target->started_ns) / NS_PER_MS;
 	return target;
 }
 

@@ -131,7 +131,7 @@ static void take_marks(struct target *target)
 	for (size_t i = target->marks_read;
 	     live_mark_get(profile->memory, profile->bytes, i, &mark); i++) {
 		uint64_t at_ns = mark.mono_ns ? saturating_sub(mark.mono_ns, target->started_ns)
-					      : mark.at_ms * 1000000ull;
+					      : saturating_mul(mark.at_ms, 1000000ull);
 
 		at_ns = not_before_last(target, at_ns);
 		uint32_t number = add_mark(target, mark.kind, at_ns, mark.name);

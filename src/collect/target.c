@@ -124,8 +124,7 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 	target->statm_fd = pid ? procfs_statm_open(pid) : -1;
 	describe(target, options);
 	/* Nobody kept its clock so far: that is no time in which ours stood still. */
-	target->profile.control.clock_ms =
-		(uint32_t)(saturating_sub(now_ns, target->started_ns) / NS_PER_MS);
+	target->profile.control.clock_ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
 	return target;
 }
 
@@ -164,7 +163,7 @@ void target_tick(struct target *target, uint64_t now_ns)
 
 	if (gap_ms >= STOPPED_MS)
 		target->stopped_ms += gap_ms;
-	live_profile_write_clock(&target->profile, (uint32_t)ms);
+	live_profile_write_clock(&target->profile, ms);
 }
 
 bool target_is_due(const struct target *target, uint64_t now_ns)
@@ -465,7 +464,7 @@ int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 		uint64_t real_offset_ns, struct process_rows *ret, struct error *error)
 {
 	uint64_t end_ns = target->ended_ns ? target->ended_ns : MAX(now_ns, target->started_ns);
-	uint32_t end_ms = (uint32_t)((end_ns - target->started_ns) / NS_PER_MS);
+	uint64_t end_ms = (end_ns - target->started_ns) / NS_PER_MS;
 	struct format_error reason = { "" };
 
 	if (live_profile_load(&target->profile, COPIED_ALL, target->ended_ns != 0, error) < 0)

@@ -61,8 +61,7 @@ static int read_it(struct watch *w, uint64_t now_ns, struct error *error)
 	struct target *target = w->other.target;
 
 	/* Nobody keeps its clock here: that is no harm done to it. */
-	target->profile.control.clock_ms =
-		(uint32_t)(saturating_sub(now_ns, target->started_ns) / NS_PER_MS);
+	target->profile.control.clock_ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
 	if (other_is_gone(&w->other)) {
 		other_copy_last(&w->other, true);
 		collector_end_other(target, now_ns);

@@ -75,14 +75,14 @@ enum {
 struct live_module {
 	uint64_t start, end;		 /* addresses that belong to it */
 	uint64_t bias;			 /* address minus ELF virtual address */
-	uint32_t mapped_ms, unmapped_ms; /* clock; unmapped_ms is 0 while mapped */
+	uint64_t mapped_ms, unmapped_ms; /* clock; unmapped_ms is 0 while mapped */
 	uint32_t path_at, path_bytes;	 /* in LIVE_STRINGS */
 	uint8_t build_id[32];
 	uint32_t build_id_bytes;
 	uint32_t pad;
 	uint64_t own[4]; /* the recorder's: means nothing outside the target */
 };
-_Static_assert(sizeof(struct live_module) == 112, "on-disk size");
+_Static_assert(sizeof(struct live_module) == 120, "on-disk size");
 
 /* doc: live_node */
 struct live_node {
@@ -103,10 +103,11 @@ struct live_site {
 	uint32_t node; /* innermost frame */
 	uint32_t tag;  /* 0 = none */
 	uint32_t kind; /* enum live_kind */
-	uint32_t born_ms;
+	uint32_t pad;
+	uint64_t born_ms;
 	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
 };
-_Static_assert(sizeof(struct live_site) == 32, "on-disk size");
+_Static_assert(sizeof(struct live_site) == 40, "on-disk size");
 
 /* Site 0 does not exist. Sites 1.. LIVE_SITE_FIRST-1 are made at start-up: what could not be given a site of its own
  * (no memory left in the budget) is counted there, so that totals stay exact. */
@@ -220,7 +221,7 @@ _Static_assert(sizeof(struct live_slot) == 512, "on-disk size");
  * The slot's totals when the thread took it: the difference to the next owner's (or to the slot) is the thread's. */
 struct live_thread {
 	uint32_t tid, slot;
-	uint32_t started_ms, pad;
+	uint64_t started_ms;
 	uint64_t calls, bytes, frees, freed_bytes;
 	char name[16]; /* comm when it registered; the collector knows later ones */
 	uint64_t pad2[8];

@@ -24,7 +24,7 @@ struct walk {
 	struct live_view view;
 	size_t area_count, leaf_count; /* published */
 	unsigned granule_shift;
-	uint32_t now_ms;
+	uint64_t now_ms;
 	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte each */
 	uint32_t *cell_of;			    /* by record */
 	size_t record_count;
@@ -33,7 +33,7 @@ struct walk {
 	bool no_memory;
 };
 
-static uint32_t age_bucket(uint32_t now_ms, uint32_t birth_code)
+static uint32_t age_bucket(uint64_t now_ms, uint32_t birth_code)
 {
 	uint64_t age = saturating_sub(now_ms, live_birth_ms(birth_code));
 
@@ -209,7 +209,7 @@ static int compare_ages(const void *a, const void *b)
 	return x->bucket < y->bucket ? -1 : x->bucket > y->bucket;
 }
 
-static bool walk_init(struct walk *walk, uint32_t now_ms)
+static bool walk_init(struct walk *walk, uint64_t now_ms)
 {
 	const struct live_header *header = walk->view.header;
 
@@ -260,7 +260,7 @@ static int fail(struct format_error *error, const char *reason)
 	return -1;
 }
 
-int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms,
+int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error)
 {
 	struct walk walk = { 0 };

@@ -19,11 +19,12 @@ struct live_span {
 struct live_peak {
 	int64_t total_bytes; /* that slots have told, once it is shared; the recorder's own */
 	int64_t peak_bytes;
-	uint32_t peak_ms;
-	uint32_t shared; /* 1: more than one slot exists, totals are batched */
+	uint64_t peak_ms;
 	uint64_t batch_bytes;
 	uint64_t bound_bytes; /* the peak is right within this; 0 = exact */
-	uint64_t pad[3];
+	uint32_t shared;      /* 1: more than one slot exists, totals are batched */
+	uint32_t pad0;
+	uint64_t pad[2];
 	/* a line of its own: read by every operation, written when an epoch begins */
 	uint32_t state;
 	uint32_t pad2[15];
@@ -91,10 +92,9 @@ enum live_mode {
 	LIVE_MODE_EXACT = 3,
 };
 struct live_control {
-	char magic[8];	     /* LIVE_CONTROL_MAGIC */
-	uint32_t clock_ms;   /* since the process' profile was made; about 1 kHz */
-	uint32_t birth_code; /* live_birth_code(clock_ms), kept beside it */
-	uint32_t pad1;
+	char magic[8];		 /* LIVE_CONTROL_MAGIC */
+	uint64_t clock_ms;	 /* since the process' profile was made; about 1 kHz */
+	uint32_t birth_code;	 /* live_birth_code(clock_ms), kept beside it */
 	uint32_t mode;		 /* enum live_mode */
 	uint32_t depth_limit;	 /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint32_t cpu_millionths; /* of processor time that samples may take; 0 = not limited */
@@ -110,10 +110,9 @@ struct live_control {
 	uint64_t stack_least_bytes,
 		stack_most_bytes; /* smaller and larger blocks have no stack; most 0 = no limit */
 	uint32_t mode_on;	  /* what a dormant program turns itself to; 0 = exact */
-	/* A mode that somebody outside has set is a loan: at lease_until_ms, unless that is moved on, it ends. 0 = none. */
-	uint32_t lease_until_ms;
 	uint32_t mode_after;
-	uint32_t pad;
+	/* A mode that somebody outside has set is a loan: at lease_until_ms, unless that is moved on, it ends. 0 = none. */
+	uint64_t lease_until_ms;
 	uint64_t interval_after;
 	uint64_t pad3;
 };

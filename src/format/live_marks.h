@@ -11,7 +11,7 @@ struct live_mark_read {
 	enum live_mark_kind kind;
 	char name[LIVE_TAG_TEXT_MAX + 1];
 	uint64_t mono_ns; /* 0 = not known */
-	uint32_t at_ms;
+	uint64_t at_ms;
 	/* SNAPSHOT: what was saved */
 	bool saved;
 	uint64_t saved_at;

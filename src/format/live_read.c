@@ -23,6 +23,12 @@
 
 enum { PATH_BYTES_MAX = 4096 };
 
+/* Of a clock that says anything. */
+static uint64_t ns_of(uint64_t ms)
+{
+	return saturating_mul(ms, NS_PER_MS);
+}
+
 struct reading {
 	struct live_view view;
 	struct process_rows *rows;
@@ -88,8 +94,8 @@ static void read_modules(struct reading *reading)
 			.start = from.start,
 			.end = MAX(from.start, from.end),
 			.bias = from.bias,
-			.mapped_ns = from.mapped_ms * NS_PER_MS,
-			.unmapped_ns = from.unmapped_ms * NS_PER_MS,
+			.mapped_ns = ns_of(from.mapped_ms),
+			.unmapped_ns = ns_of(from.unmapped_ms),
 			.build_id_bytes = MIN(from.build_id_bytes, (uint32_t)sizeof row->build_id),
 		};
 		memcpy(row->build_id, from.build_id, row->build_id_bytes);
@@ -159,7 +165,7 @@ static void read_sites(struct reading *reading, size_t count, size_t node_count)
 			.node = node < node_count ? node : 0,
 			.tag = site_tag(&sites[i], rows),
 			.kind = kind < LIVE_KINDS ? kind : LIVE_KIND_HEAP,
-			.born_ns = LIVE_LOAD(sites[i].born_ms) * NS_PER_MS,
+			.born_ns = ns_of(LIVE_LOAD(sites[i].born_ms)),
 			.interval = LIVE_LOAD(sites[i].interval),
 		};
 	}
@@ -469,7 +475,7 @@ static void read_thread(const struct live_thread *from, struct slot_totals *unti
 	*row = (struct thread_row){
 		.tid = from->tid,
 		.slot = from->slot,
-		.started_ns = from->started_ms * NS_PER_MS,
+		.started_ns = ns_of(from->started_ms),
 		.calls = saturating_sub(until->calls, at.calls),
 		.bytes = saturating_sub(until->bytes, at.bytes),
 		.frees = saturating_sub(until->frees, at.frees),
@@ -563,7 +569,7 @@ static void read_process(struct reading *reading)
 	process->depth_limit = LIVE_LOAD(header->depth_limit);
 	process->own_bytes = LIVE_LOAD(header->opened_bytes);
 	process->map_peak_bytes = LIVE_LOAD(header->map_peak_bytes);
-	process->peak_at_ns = LIVE_LOAD(header->peak.peak_ms) * NS_PER_MS;
+	process->peak_at_ns = ns_of(LIVE_LOAD(header->peak.peak_ms));
 	process->peak_bound_bytes =
 		LIVE_LOAD(header->peak.shared) ? LIVE_LOAD(header->peak.bound_bytes) : 0;
 	for (size_t i = 0; i < HEALTH_COUNT; i++)

@@ -27,7 +27,7 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_row
 		   struct format_error *error);
 
 /* Adds ages: walks the block map; now_ms is the clock. */
-int live_read_ages(const void *memory, uint64_t mapped_bytes, uint32_t now_ms,
+int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error);
 
 /* Live bytes and blocks by site (index = site id; ret arrays are malloc'd, *ret_count sites). */

@@ -39,15 +39,15 @@ _Static_assert(sizeof(struct live_pool) == 64, "pool units");
 /* doc: live_mark: a moment that the program named, in the order in which they came. */
 enum live_mark_kind { LIVE_MARK_POINT, LIVE_MARK_SNAPSHOT, LIVE_MARK_KINDS };
 struct live_mark {
-	uint32_t there;	  /* 1 once all of it is written, release */
-	uint32_t kind;	  /* enum live_mark_kind */
-	uint32_t name;	  /* of LIVE_TAGS; 0 = none */
-	uint32_t at_ms;	  /* clock */
+	uint32_t there; /* 1 once all of it is written, release */
+	uint32_t kind;	/* enum live_mark_kind */
+	uint32_t name;	/* of LIVE_TAGS; 0 = none */
+	uint32_t pad;
 	uint64_t mono_ns; /* CLOCK_MONOTONIC; 0 = not known */
 	/* SNAPSHOT: what the records [0, records) held, in the ring; saved_count 0 = nothing was saved */
 	uint64_t saved_at; /* counted for ever: the place is that modulo the size of the ring */
 	uint32_t saved_count, records;
-	uint64_t pad;
+	uint64_t at_ms; /* clock */
 };
 _Static_assert(sizeof(struct live_mark) == 48, "on-disk size");
 

@@ -42,10 +42,10 @@ static void note_gap(struct slot *slot, uint64_t gap_ms)
 }
 
 /* Whoever lent the mode is gone, or would have moved the lease on. */
-static void end_lease(uint32_t now_ms)
+static void end_lease(uint64_t now_ms)
 {
 	struct live_control *control = memory.control;
-	uint32_t until = __atomic_load_n(&control->lease_until_ms, __ATOMIC_ACQUIRE);
+	uint64_t until = __atomic_load_n(&control->lease_until_ms, __ATOMIC_ACQUIRE);
 
 	if (LIKELY(until == 0) || now_ms < until ||
 	    !__atomic_compare_exchange_n(&control->lease_until_ms, &until, 0, false,
@@ -64,13 +64,13 @@ NOINLINE void clock_tick_slow(struct slot *slot)
 		return;
 	uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	uint64_t ms = saturating_sub(ns, memory.head->started_mono_ns) / NS_PER_MS;
-	uint32_t before = __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
+	uint64_t before = __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
 
 	/* Another thread may have been faster, or somebody outside keeps a finer one: never back. */
 	if (ms <= before)
 		return;
 	note_gap(slot, ms - before);
-	__atomic_store_n(&memory.control->clock_ms, (uint32_t)ms, __ATOMIC_RELAXED);
+	__atomic_store_n(&memory.control->clock_ms, ms, __ATOMIC_RELAXED);
 	__atomic_store_n(&memory.control->birth_code, live_birth_code(ms), __ATOMIC_RELAXED);
-	end_lease((uint32_t)ms);
+	end_lease(ms);
 }

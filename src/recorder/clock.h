@@ -15,7 +15,7 @@ void clock_tick_slow(struct slot *slot);
 
 static ALWAYS_INLINE void clock_tick(struct slot *slot)
 {
-	uint32_t now = clock_ms();
+	uint64_t now = clock_ms();
 
 	if (LIKELY(now != slot->clock_seen_ms)) {
 		slot->clock_seen_ms = now;

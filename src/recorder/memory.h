@@ -107,7 +107,7 @@ static ALWAYS_INLINE void *memory_pool(uint32_t unit)
 {
 	return memory.region[LIVE_POOL] + (uint64_t)unit * LIVE_POOL_UNIT;
 }
-static ALWAYS_INLINE uint32_t clock_ms(void)
+static ALWAYS_INLINE uint64_t clock_ms(void)
 {
 	return __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
 }

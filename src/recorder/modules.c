@@ -448,7 +448,7 @@ COLD void modules_loader_frees(struct slot *slot, const void *block)
 	for (uint32_t id = 0; (id = object_of(block, id + 1)) != 0;) {
 		struct live_module *known = memory_module(id);
 
-		known->unmapped_ms = MAX(clock_ms(), 1u);
+		known->unmapped_ms = MAX(clock_ms(), (uint64_t)1);
 		rules_withdraw(known->start, known->end, false);
 	}
 	lock_give(&rules_lock);

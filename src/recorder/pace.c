@@ -21,7 +21,7 @@ bool pace_is_kept;
 uint32_t pace_doublings;
 
 static uint64_t spent; /* ticks, in this period */
-static uint32_t next_ms;
+static uint64_t next_ms;
 static struct moment {
 	uint64_t ticks, wall_ns, cpu_ns;
 } before;
@@ -94,11 +94,11 @@ static void adjust(void)
 
 NOINLINE void pace_spent(uint64_t ticks)
 {
-	uint32_t now = clock_ms(), due = __atomic_load_n(&next_ms, __ATOMIC_RELAXED);
+	uint64_t now = clock_ms(), due = __atomic_load_n(&next_ms, __ATOMIC_RELAXED);
 
 	__atomic_add_fetch(&spent, ticks, __ATOMIC_RELAXED);
 	if (now >= due && sys_may(SYS_OTHERS) &&
-	    __atomic_compare_exchange_n(&next_ms, &due, UINT32_MAX, false, __ATOMIC_ACQUIRE,
+	    __atomic_compare_exchange_n(&next_ms, &due, UINT64_MAX, false, __ATOMIC_ACQUIRE,
 					__ATOMIC_RELAXED)) {
 		adjust();
 		__atomic_store_n(&next_ms, now + PERIOD_MS, __ATOMIC_RELEASE);

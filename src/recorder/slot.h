@@ -53,10 +53,11 @@ struct slot {
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
 	bool cfi_nested_busy;
-	uint64_t operations_at_tick;	    /* clock.c */
-	uint32_t clock_seen_ms, clock_seen; /* the last time that it saw, and how often */
-	uint32_t lent_calls;		    /* dial.c */
-	char *exec_area, *arguments_area;   /* for a program that is started: exec.c */
+	uint64_t operations_at_tick;	  /* clock.c */
+	uint64_t clock_seen_ms;		  /* the last time that it saw */
+	uint32_t clock_seen;		  /* how often */
+	uint32_t lent_calls;		  /* dial.c */
+	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	char *path_area; /* for the path of an object: modules.c */
 	struct blocks_near near;

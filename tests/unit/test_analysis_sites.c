@@ -352,6 +352,18 @@ static int compare_numbers(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
+/* R10: the sum of what long-lived processes free is more than 64 bits of nanoseconds; the mean is not. */
+static void a_mean_lifetime_is_right_where_the_sum_is_too_large_for_ns(void **state)
+{
+	const uint64_t year_ms = 365 * 24 * 3600 * UINT64_C(1000);
+
+	(void)state;
+	assert_int_equal(mean_lifetime_ns(1000000 * year_ms, 1000000), year_ms * 1000000);
+	assert_int_equal(mean_lifetime_ns(UINT64_MAX, UINT64_MAX), 1000000);
+	assert_int_equal(mean_lifetime_ns(3, 2), 1500000);
+	assert_int_equal(mean_lifetime_ns(UINT64_MAX, 1), UINT64_MAX);
+}
+
 static void lifetimes_bound_the_median_and_the_longest(void **state)
 {
 	(void)state;
@@ -610,6 +622,7 @@ int main(void)
 		cmocka_unit_test(what_focus_shows_and_ignore_shows_is_the_whole),
 		cmocka_unit_test(limits_and_thresholds_hide_what_they_say),
 		cmocka_unit_test(each_question_has_the_sites_that_answer_it),
+		cmocka_unit_test(a_mean_lifetime_is_right_where_the_sum_is_too_large_for_ns),
 		cmocka_unit_test(lifetimes_bound_the_median_and_the_longest),
 		cmocka_unit_test(leaks_tell_how_old_they_are),
 		cmocka_unit_test(threads_pass_on_what_the_blocks_say),

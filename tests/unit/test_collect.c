@@ -172,7 +172,7 @@ static void nap(long ms)
 
 static _Noreturn void client_clock(const struct client *client)
 {
-	uint32_t before = client->control->clock_ms, after;
+	uint64_t before = client->control->clock_ms, after;
 
 	nap(50);
 	after = client->control->clock_ms;
