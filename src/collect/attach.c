@@ -124,7 +124,6 @@ static void write_clock(struct attached *a, uint64_t now_ns)
 	target_tick(a->target, now_ns);
 	/* If not, the process keeps its own as before. */
 	(void)WRITE(a, clock_ms, control->clock_ms);
-	(void)WRITE(a, birth_code, control->birth_code);
 	extend_loan(a);
 }
 

@@ -243,6 +243,8 @@ static bool is_wanted(enum live_region region, enum copied_parts parts)
 	case LIVE_SAMPLED:
 	case LIVE_AREAS:
 	case LIVE_LEAVES:
+	case LIVE_LEAF_ERAS:
+	case LIVE_ERAS:
 		return parts == COPIED_ALL;
 	default:
 		return true;

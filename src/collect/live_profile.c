@@ -308,13 +308,8 @@ static void write_control(const struct live_profile *profile, size_t offset, siz
 
 void live_profile_write_clock(struct live_profile *profile, uint64_t ms)
 {
-	_Static_assert(offsetof(struct live_control, birth_code) ==
-			       offsetof(struct live_control, clock_ms) + sizeof ms,
-		       "both in one write");
-	profile->control.clock_ms = ms;
-	profile->control.birth_code = live_birth_code(ms);
-	write_control(profile, offsetof(struct live_control, clock_ms),
-		      sizeof ms + sizeof profile->control.birth_code);
+	profile->control.clock_ms = live_clock(ms);
+	WRITE(profile, clock_ms);
 }
 
 void live_profile_write_budget(struct live_profile *profile, uint64_t bytes, uint64_t limit_bytes)

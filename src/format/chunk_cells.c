@@ -70,10 +70,12 @@ static struct bar size_bounds(unsigned bucket)
 					     : UINT64_MAX };
 }
 
+/* The classes of lifetimes that have a number here; the last one is open. Those of recorders since go on: they are stored by their bounds. */
+enum { LIFETIME_BUCKETS = 32 };
 static struct bar lifetime_bounds(unsigned bucket)
 {
 	return (struct bar){ .low = bucket ? 1ull << (bucket - 1) : 0,
-			     .high = bucket < LIVE_LIFETIME_BUCKETS ? 1ull << bucket : UINT64_MAX };
+			     .high = bucket + 1 < LIFETIME_BUCKETS ? 1ull << bucket : UINT64_MAX };
 }
 
 /* The kinds of distribution that a cell has. */
@@ -82,7 +84,7 @@ struct bars_kind {
 	unsigned buckets;
 };
 static const struct bars_kind size_kind = { size_bounds, LIVE_SIZE_BUCKETS };
-static const struct bars_kind lifetime_kind = { lifetime_bounds, LIVE_LIFETIME_BUCKETS + 1 };
+static const struct bars_kind lifetime_kind = { lifetime_bounds, LIFETIME_BUCKETS };
 
 /* What part / calls of a total comes to. */
 static uint64_t share_of(uint64_t total, uint64_t calls, uint64_t part)

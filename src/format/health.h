@@ -17,7 +17,7 @@
 	X(stacks_unreadable, "stacks that end early: their memory could not be read")                 \
 	X(untracked_blocks, "blocks without a map entry (memory budget): their free is not seen")     \
 	X(unsited_calls, "calls counted as [other] (memory budget)")                                  \
-	X(lost_details, "size, lifetime or realloc details not kept (memory budget)")                 \
+	X(lost_details, "sizes, lifetimes, ages or reallocs not kept (memory budget)")                \
 	X(slab_failures, "refused requests for more recorder memory")                                 \
 	X(lock_timeouts, "operations given up because a lock was not released")                       \
 	X(unregistered_calls, "calls of threads that could not be given a slot: not recorded")        \

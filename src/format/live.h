@@ -50,6 +50,8 @@ enum live_region {
 	LIVE_SAMPLED, /* struct live_sampled [entries] */
 	LIVE_AREAS,   /* struct live_area, the block map's middle level [entries] */
 	LIVE_LEAVES,  /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
+	LIVE_LEAF_ERAS, /* uint32_t: of each unit of leaves, the number of its unit of eras + 1; 0 = none [entries] */
+	LIVE_ERAS, /* uint16_t: the upper bits of births, one for each word of a unit of leaves [units of LIVE_ERA_UNIT bytes] */
 	LIVE_SCRATCH, /* the recorder's own tables: no reader looks here [bytes] */
 	LIVE_REGIONS,
 };
@@ -57,6 +59,7 @@ enum live_region {
 enum {
 	LIVE_POOL_UNIT = 64,
 	LIVE_LEAF_UNIT = 256 * 1024,
+	LIVE_ERA_UNIT = LIVE_LEAF_UNIT / 4,
 	LIVE_AREA_SHIFT = 32, /* one area is 4 GiB of the target's address space */
 	LIVE_TOP_ENTRIES = 1 << (47 - LIVE_AREA_SHIFT),
 	LIVE_SMALL_SHIFT = 20,	 /* one small leaf covers 1 MiB */
@@ -168,12 +171,12 @@ _Static_assert(sizeof(struct live_sizes_many) == 12 * LIVE_POOL_UNIT, "pool unit
 
 /* doc: live_lifetimes: freed blocks that lived at least one tick, by powers of two of milliseconds:
  * count[i] for [2^i, 2^(i+1)); the last bucket is open. */
-enum { LIVE_LIFETIME_BUCKETS = 31 };
+enum { LIVE_LIFETIME_BUCKETS = 39 };
 struct live_lifetimes {
 	uint64_t sum_ms;
 	uint64_t count[LIVE_LIFETIME_BUCKETS];
 };
-_Static_assert(sizeof(struct live_lifetimes) == 4 * LIVE_POOL_UNIT, "pool units");
+_Static_assert(sizeof(struct live_lifetimes) == 5 * LIVE_POOL_UNIT, "pool units");
 
 /* doc: live_reallocs: of calls of realloc and reallocarray that had a block, counted at the site of the call. */
 struct live_reallocs {

@@ -22,7 +22,7 @@ enum { UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE };
 
 struct walk {
 	struct live_view view;
-	size_t area_count, leaf_count; /* published */
+	size_t area_count, leaf_count, era_unit_count, era_count; /* published */
 	unsigned granule_shift;
 	uint64_t now_ms;
 	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte each */
@@ -33,9 +33,9 @@ struct walk {
 	bool no_memory;
 };
 
-static uint32_t age_bucket(uint64_t now_ms, uint32_t birth_code)
+static uint32_t age_bucket(uint64_t now_ms, uint64_t birth_ms)
 {
-	uint64_t age = saturating_sub(now_ms, live_birth_ms(birth_code));
+	uint64_t age = saturating_sub(now_ms, birth_ms);
 
 	return age ? 64 - (uint32_t)__builtin_clzll(age) : 0;
 }
@@ -69,14 +69,14 @@ static void grow(struct walk *walk)
 }
 
 /* times: how many blocks this one stands for. */
-static void add(struct walk *walk, uint32_t record, uint32_t birth_code, uint64_t size_bytes,
+static void add(struct walk *walk, uint32_t record, uint64_t birth_ms, uint64_t size_bytes,
 		uint64_t times)
 {
 	uint32_t cell = record < walk->record_count ? walk->cell_of[record] : NO_CELL;
-	uint32_t bucket = age_bucket(walk->now_ms, birth_code);
+	uint32_t bucket = age_bucket(walk->now_ms, birth_ms);
 	struct age_row *row;
 
-	if (cell == NO_CELL || walk->no_memory || times == 0)
+	if (cell == NO_CELL || walk->no_memory || times == 0 || !live_birth_is_known(birth_ms))
 		return;
 	row = find(walk->table, walk->mask, cell, bucket);
 	walk->used += row->blocks == 0;
@@ -104,14 +104,32 @@ static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
 	       (size_t)(number - 1) * LIVE_LEAF_UNIT;
 }
 
+/* When the block of a word was born. Its era may have been made since the lengths were read: then that is not known. */
+static uint64_t birth_of(const struct walk *walk, const uint64_t *at, uint64_t word)
+{
+	size_t offset =
+		(size_t)((const char *)at - (const char *)live_view_at(&walk->view, LIVE_LEAVES));
+	size_t unit = offset / LIVE_LEAF_UNIT, place = offset % LIVE_LEAF_UNIT / sizeof *at;
+	const uint32_t *units = live_view_at(&walk->view, LIVE_LEAF_ERAS);
+	const uint16_t *eras = live_view_at(&walk->view, LIVE_ERAS);
+	uint32_t number = unit < walk->era_unit_count ? LIVE_LOAD(units[unit]) : 0;
+
+	if (number == 0)
+		return live_small_birth(word);
+	if (number > walk->era_count)
+		return LIVE_BIRTH_UNKNOWN;
+	eras += (size_t)(number - 1) * (LIVE_ERA_UNIT / sizeof *eras);
+	return live_birth(LIVE_LOAD(eras[place]), live_small_birth(word));
+}
+
 /* One word per block: of a small leaf or a tiny one. */
 static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 {
 	for (size_t i = 0; leaf && i < words; i++) {
-		uint64_t word = LIVE_LOAD(leaf[i]);
+		uint64_t word = __atomic_load_n(&leaf[i], __ATOMIC_ACQUIRE);
 
 		if (word != 0)
-			add(walk, live_small_record(word), live_small_birth(word),
+			add(walk, live_small_record(word), birth_of(walk, &leaf[i], word),
 			    live_small_size(word), 1);
 	}
 }
@@ -152,7 +170,7 @@ static void walk_large(struct walk *walk, uint32_t number)
 
 	for (size_t i = 0; leaf && i < entries; i++) {
 		if (__atomic_load_n(&leaf[i].address, __ATOMIC_ACQUIRE) != 0)
-			add(walk, LIVE_LOAD(leaf[i].record), LIVE_LOAD(leaf[i].birth_code),
+			add(walk, LIVE_LOAD(leaf[i].record), LIVE_LOAD(leaf[i].birth_ms),
 			    LIVE_LOAD(leaf[i].size_bytes), 1);
 	}
 }
@@ -180,7 +198,7 @@ static void walk_sampled(struct walk *walk)
 
 	for (size_t i = 0; i < count; i++) {
 		if (__atomic_load_n(&sampled[i].address, __ATOMIC_ACQUIRE) != 0)
-			add(walk, LIVE_LOAD(sampled[i].record), LIVE_LOAD(sampled[i].birth_code),
+			add(walk, LIVE_LOAD(sampled[i].record), LIVE_LOAD(sampled[i].birth_ms),
 			    LIVE_LOAD(sampled[i].size_bytes), LIVE_LOAD(sampled[i].times));
 	}
 }
@@ -217,6 +235,8 @@ static bool walk_init(struct walk *walk, uint64_t now_ms)
 	walk->now_ms = now_ms;
 	walk->area_count = live_view_used(&walk->view, LIVE_AREAS);
 	walk->leaf_count = live_view_used(&walk->view, LIVE_LEAVES);
+	walk->era_unit_count = live_view_used(&walk->view, LIVE_LEAF_ERAS);
+	walk->era_count = live_view_used(&walk->view, LIVE_ERAS);
 	walk->record_count = live_view_used(&walk->view, LIVE_RECORDS);
 	walk->seen_area = calloc(walk->area_count + 1, 1);
 	walk->seen_leaf = calloc(walk->leaf_count + 1, 1);

@@ -3,6 +3,7 @@
 #ifndef FORMAT_LIVE_CODES_H
 #define FORMAT_LIVE_CODES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "format/live.h"
@@ -45,9 +46,9 @@ static inline uint32_t live_small_birth(uint64_t word)
 struct live_large {
 	uint64_t address; /* 0 = none */
 	uint64_t size_bytes;
+	uint64_t birth_ms;
 	uint32_t record;
-	uint32_t birth_code;
-	uint64_t pad;
+	uint32_t pad;
 };
 _Static_assert(sizeof(struct live_large) == 32, "on-disk size");
 
@@ -55,29 +56,34 @@ _Static_assert(sizeof(struct live_large) == 32, "on-disk size");
 struct live_sampled {
 	uint64_t address;    /* 0 = none */
 	uint64_t size_bytes; /* without an address: the recorder's own */
-	uint32_t record;
-	uint32_t birth_code;
+	uint64_t birth_ms;
 	uint64_t times; /* how many blocks it stands for */
+	uint32_t record;
+	uint32_t pad;
 };
-_Static_assert(sizeof(struct live_sampled) == 32, "on-disk size");
+_Static_assert(sizeof(struct live_sampled) == 40, "on-disk size");
 
-/* The birth of a block in 25 bits: milliseconds exactly up to 2^20 (17 minutes), then with 20 bits of mantissa:
- * 128 ms after a day, 4 s after a month. Computed once per tick by whoever keeps the clock. */
-static inline uint32_t live_birth_code(uint64_t ms)
+/* The birth of a block is the clock's milliseconds. A word has their lower 25 bits, which begin anew every 9.3 hours; the rest is
+ * the era, in LIVE_ERAS: 16 bits, so that births are exact for 69 years. A word whose code has all bits set is of a block whose era could
+ * not be kept: its birth is not known. So that no other block has that code, the clock never shows such a time. */
+#define LIVE_BIRTH_MASK ((1u << LIVE_SMALL_BIRTH_BITS) - 1)
+#define LIVE_BIRTH_UNKNOWN LIVE_BIRTH_MASK
+static inline uint64_t live_era(uint64_t birth_ms)
 {
-	if (ms < (1u << 20))
-		return (uint32_t)ms;
-	unsigned e = 63u - (unsigned)__builtin_clzll(ms) - 19; /* 1.. */
-	if (e > 31)
-		return (1u << LIVE_SMALL_BIRTH_BITS) - 1;
-	return (uint32_t)(e << 20) | ((uint32_t)(ms >> (e - 1)) & ((1u << 20) - 1));
+	return birth_ms >> LIVE_SMALL_BIRTH_BITS;
 }
-static inline uint64_t live_birth_ms(uint32_t code)
+static inline uint64_t live_birth(uint64_t era, uint32_t code)
 {
-	/* Large and sampled blocks have more bits for it than a code has, and a target may write anything there. */
-	unsigned e = (code & ((1u << LIVE_SMALL_BIRTH_BITS) - 1)) >> 20;
-	uint64_t m = code & ((1u << 20) - 1);
-	return e ? (m | 1u << 20) << (e - 1) : m;
+	return era << LIVE_SMALL_BIRTH_BITS | code;
+}
+static inline bool live_birth_is_known(uint64_t birth_ms)
+{
+	return (birth_ms & LIVE_BIRTH_MASK) != LIVE_BIRTH_UNKNOWN;
+}
+/* What the clock shows `ms` after the profile was made. */
+static inline uint64_t live_clock(uint64_t ms)
+{
+	return live_birth_is_known(ms) ? ms : ms - 1;
 }
 
 /* Half octaves: 0 -> 0, 1 -> 1, then two buckets for each power of two; the last is open. */

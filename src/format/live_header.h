@@ -92,9 +92,10 @@ enum live_mode {
 	LIVE_MODE_EXACT = 3,
 };
 struct live_control {
-	char magic[8];		 /* LIVE_CONTROL_MAGIC */
-	uint64_t clock_ms;	 /* since the process' profile was made; about 1 kHz */
-	uint32_t birth_code;	 /* live_birth_code(clock_ms), kept beside it */
+	char magic[8]; /* LIVE_CONTROL_MAGIC */
+	uint64_t
+		clock_ms; /* live_clock of the time since the process' profile was made; about 1 kHz */
+	uint32_t pad1;
 	uint32_t mode;		 /* enum live_mode */
 	uint32_t depth_limit;	 /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint32_t cpu_millionths; /* of processor time that samples may take; 0 = not limited */

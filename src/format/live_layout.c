@@ -44,6 +44,8 @@ static const struct share {
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },
 	[LIVE_LEAVES] = { 0, 16 * LIVE_LEAF_UNIT,
 			  (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it takes the rest */
+	[LIVE_LEAF_ERAS] = { 15, KIB(4), GIB(1) }, /* for as many units as the whole has room for */
+	[LIVE_ERAS] = { 4, 16 * LIVE_ERA_UNIT, (uint64_t)LIVE_ERA_UNIT << 31 },
 	[LIVE_SCRATCH] = { 3, MIB(2), GIB(16) },
 };
 

@@ -30,6 +30,8 @@ static const size_t entry_bytes[LIVE_REGIONS] = {
 	[LIVE_SAMPLED] = sizeof(struct live_sampled),
 	[LIVE_AREAS] = sizeof(struct live_area),
 	[LIVE_LEAVES] = LIVE_LEAF_UNIT,
+	[LIVE_LEAF_ERAS] = sizeof(uint32_t),
+	[LIVE_ERAS] = LIVE_ERA_UNIT,
 	[LIVE_SCRATCH] = 1,
 };
 

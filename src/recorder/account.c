@@ -18,6 +18,7 @@
  * Other slots' counters are read while they run: what an operation in progress does may be seen late. */
 #include "recorder/account.h"
 
+#include "base/checked.h"
 #include "recorder/chaos.h"
 #include "recorder/clock.h"
 #include "recorder/lock.h"
@@ -425,12 +426,11 @@ NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t t
 	count(&many->count[live_size_bucket(size)], times);
 }
 
-NOINLINE void account_lifetime(struct live_record *record, uint32_t birth_code, uint64_t times)
+NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, uint64_t times)
 {
-	uint64_t born = live_birth_ms(birth_code), now = clock_ms();
-	uint64_t lived = now > born ? now - born : 0;
+	uint64_t lived = saturating_sub(clock_ms(), birth_ms);
 
-	if (lived == 0)
+	if (lived == 0 || !live_birth_is_known(birth_ms))
 		return;
 	if (record->lifetimes == 0) {
 		uint32_t unit = account_pool(sizeof(struct live_lifetimes) / LIVE_POOL_UNIT);

@@ -37,7 +37,7 @@ uint32_t account_pool(uint64_t units);
 /* A call whose size is not the record's first_size: the first one, or one of several sizes. */
 void account_size(struct live_record *record, uint64_t size, uint64_t times);
 /* A block that lived at least one tick of the clock. */
-void account_lifetime(struct live_record *record, uint32_t birth_code, uint64_t times);
+void account_lifetime(struct live_record *record, uint64_t birth_ms, uint64_t times);
 
 /* A realloc that had a block: counted at the record of the new one. */
 void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size, bool moved,
@@ -133,15 +133,15 @@ static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *r
 }
 
 static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
-				       uint64_t slack, uint32_t birth_code, bool temporary,
+				       uint64_t slack, uint64_t birth_ms, bool temporary,
 				       uint64_t times)
 {
 	if (UNLIKELY(account_serial))
 		account_remove_serial(slot, record, size, times);
 	else
 		account_remove(slot, record, size, times);
-	if (UNLIKELY(birth_code != clock_birth()))
-		account_lifetime(record, birth_code, times);
+	if (UNLIKELY(birth_ms != clock_ms()))
+		account_lifetime(record, birth_ms, times);
 	count(&record->freed_slack, slack * times);
 	count(&slot->live->freed_slack, slack * times);
 	if (temporary) {

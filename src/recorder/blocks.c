@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The block map's upper levels and its large blocks.
  *
- * Owns: top[], LIVE_AREAS, LIVE_LEAVES. A level is made on first use and published by compare-and-swap; who loses the
- * race keeps what it made for the next one to need. Invariant: blocks of LIVE_SMALL_LIMIT bytes or more are entered by
- * the page they begin in and hold their exact address, because smaller ones may begin in the same page. */
+ * Owns: top[], LIVE_AREAS, LIVE_LEAVES, LIVE_LEAF_ERAS, LIVE_ERAS. A level is made on first use and published by
+ * compare-and-swap; who loses the race keeps what it made for the next one to need. Invariant: blocks of LIVE_SMALL_LIMIT bytes
+ * or more are entered by the page they begin in and hold their exact address, because smaller ones may begin in the same page.
+ *
+ * Eras are made for a unit of leaves when the first block of a later era than 0 is entered there: a process that ends on its
+ * first day has none. */
 #include "recorder/blocks.h"
 
 #include "recorder/chaos.h"
 
 uint64_t blocks_tiny_limit, blocks_small_span = LIVE_SMALL_LIMIT;
-static uint32_t spare_area, spare_unit, spare_large; /* numbers; 0 = none */
+bool blocks_have_eras;
+static uint32_t spare_area, spare_unit, spare_large, spare_eras; /* numbers; 0 = none */
 static uint32_t
 	page_next; /* of the unit that tiny leaves are cut from; a multiple of UNIT_PAGES = none left */
 
@@ -85,15 +89,81 @@ static uint64_t *leaf_of(uintptr_t address)
 
 uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address)
 {
-	uintptr_t mib = address >> LIVE_SMALL_SHIFT;
+	struct blocks_leaf *leaf = blocks_near_leaf(near, address);
 	uint64_t *words = leaf_of(address);
 
 	if (words != NULL) {
-		/* A signal handler's hooks pass through, so nobody sees one half of this. */
-		near->leaf[mib % BLOCKS_NEAR].mib = mib;
-		near->leaf[mib % BLOCKS_NEAR].words = words;
+		/* A signal handler's hooks pass through; should it leave by longjmp, there is no leaf here. */
+		leaf->mib = 0;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		leaf->words = words;
+		leaf->eras = 0;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		leaf->mib = address >> LIVE_SMALL_SHIFT;
 	}
 	return words;
+}
+
+/* Where the number of the eras of a unit of leaves is; NULL: there are none, or no memory. */
+static uint32_t *eras_place(uint64_t unit, bool make)
+{
+	uint64_t *used = &memory.head->used[LIVE_LEAF_ERAS];
+	uint64_t covered = __atomic_load_n(used, __ATOMIC_ACQUIRE);
+
+	if (unit >= covered) {
+		if (!make || !memory_open(LIVE_LEAF_ERAS, (unit + 1) * sizeof(uint32_t)))
+			return NULL;
+		while (covered <= unit &&
+		       !__atomic_compare_exchange_n(used, &covered, unit + 1, false,
+						    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			;
+	}
+	return (uint32_t *)(void *)memory.region[LIVE_LEAF_ERAS] + unit;
+}
+
+/* The era of a word of a small or tiny leaf, made if need be and wanted; NULL: none, which is 0. */
+static uint16_t *era_of(const uint64_t *word, bool make)
+{
+	uint64_t offset = (uint64_t)((const char *)word - memory.region[LIVE_LEAVES]);
+	uint32_t *place = eras_place(offset / LIVE_LEAF_UNIT, make), number = 0;
+
+	if (place != NULL)
+		number = make ? number_at(place, &spare_eras, LIVE_ERAS, 1, LIVE_ERA_UNIT)
+			      : __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	if (number == 0)
+		return NULL;
+	if (make)
+		__atomic_store_n(&blocks_have_eras, true, __ATOMIC_RELAXED);
+	uint16_t *eras = (uint16_t *)(void *)(memory.region[LIVE_ERAS] +
+					      (uint64_t)(number - 1) * LIVE_ERA_UNIT);
+
+	return eras + offset % LIVE_LEAF_UNIT / sizeof *word;
+}
+
+/* From now on the thread knows where the eras of a leaf are. */
+static void keep_eras(struct blocks_leaf *leaf, const uint64_t *word, const uint16_t *era)
+{
+	leaf->eras = (uintptr_t)era - ((uintptr_t)word >> 2);
+}
+
+NOINLINE const uint16_t *blocks_find_era(struct blocks_leaf *leaf, const uint64_t *word)
+{
+	const uint16_t *era = era_of(word, false);
+
+	if (era != NULL)
+		keep_eras(leaf, word, era);
+	return era;
+}
+
+struct block blocks_unpack(const uint64_t *word)
+{
+	const uint16_t *era = ORDER_LOAD(blocks_have_eras) ? era_of(word, false) : NULL;
+	uint64_t value = ORDER_LOAD(*word);
+
+	return (struct block){ live_small_record(value),
+			       live_birth(era != NULL ? ORDER_LOAD(*era) : 0,
+					  live_small_birth(value)),
+			       live_small_size(value) };
 }
 
 /* One unit that *place names, made if need be and wanted; NULL: none. */
@@ -195,10 +265,9 @@ static void put_large(struct blocks_near *near, uintptr_t address, const struct 
 	struct live_large *entry = large_entry(address, true);
 	uint64_t *word = blocks_small_word(near, address);
 
-	uint64_t missed = word != NULL ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;
-
-	if (missed != 0) { /* a small block whose free was missed */
-		*ret_old = blocks_unpack(missed);
+	if (word != NULL && __atomic_load_n(word, __ATOMIC_RELAXED) !=
+				    0) { /* a small block whose free was missed */
+		*ret_old = blocks_unpack(word);
 		__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	}
 	if (entry == NULL) {
@@ -206,13 +275,31 @@ static void put_large(struct blocks_near *near, uintptr_t address, const struct 
 		return;
 	}
 	if (entry->address != 0) {
-		*ret_old = (struct block){ entry->record, entry->birth_code, entry->size_bytes };
+		*ret_old = (struct block){ entry->record, entry->birth_ms, entry->size_bytes };
 		__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
 	}
 	entry->size_bytes = block->size_bytes;
 	entry->record = block->record;
-	entry->birth_code = block->birth_code;
+	entry->birth_ms = block->birth_ms;
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
+}
+
+/* Notes when the block of a word was born. Returns what the word has to say of it. */
+static uint32_t put_era(struct blocks_near *near, uintptr_t address, const uint64_t *word,
+			const struct block *block)
+{
+	uint64_t era = live_era(block->birth_ms);
+	uint16_t *place = era != 0 || ORDER_LOAD(blocks_have_eras) ? era_of(word, era != 0) : NULL;
+
+	if (place != NULL) {
+		__atomic_store_n(place, (uint16_t)era, __ATOMIC_RELAXED);
+		if (block->size_bytes >= blocks_tiny_limit)
+			keep_eras(blocks_near_leaf(near, address), word, place);
+	} else if (era != 0) {
+		health_add(HEALTH_lost_details);
+		return LIVE_BIRTH_UNKNOWN;
+	}
+	return (uint32_t)block->birth_ms & LIVE_BIRTH_MASK;
 }
 
 /* A small or tiny block whose leaf may not be there yet, or a tiny one. */
@@ -237,11 +324,13 @@ static void put_word(struct blocks_near *near, uintptr_t address, const struct b
 		return;
 	}
 	if (*word != 0)
-		*ret_old = blocks_unpack(*word);
+		*ret_old = blocks_unpack(word);
+	uint32_t birth_code = put_era(near, address, word, block);
+
 	__atomic_store_n(word,
-			 live_small_pack(block->record, (uint32_t)block->size_bytes,
-					 block->birth_code, live_small_place_of(address)),
-			 __ATOMIC_RELAXED);
+			 live_small_pack(block->record, (uint32_t)block->size_bytes, birth_code,
+					 live_small_place_of(address)),
+			 __ATOMIC_RELEASE);
 }
 
 NOINLINE void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
@@ -273,10 +362,10 @@ struct block blocks_take_slow(uintptr_t address)
 	struct block block = { 0 };
 
 	if (tiny != NULL) {
-		block = blocks_unpack(*tiny);
+		block = blocks_unpack(tiny);
 		__atomic_store_n(tiny, 0, __ATOMIC_RELAXED);
 	} else if (entry != NULL) {
-		block = (struct block){ entry->record, entry->birth_code, entry->size_bytes };
+		block = (struct block){ entry->record, entry->birth_ms, entry->size_bytes };
 		__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
 	}
 	return block;
@@ -290,10 +379,10 @@ struct block blocks_find(uintptr_t address)
 	if (word == NULL || *word == 0 || live_small_place(*word) != live_small_place_of(address))
 		word = find_tiny(address);
 	if (word != NULL)
-		return blocks_unpack(*word);
+		return blocks_unpack(word);
 	const struct live_large *entry = find_large(address);
 
-	return entry != NULL ? (struct block){ entry->record, entry->birth_code, entry->size_bytes }
+	return entry != NULL ? (struct block){ entry->record, entry->birth_ms, entry->size_bytes }
 			     : (struct block){ 0 };
 }
 
@@ -305,5 +394,6 @@ void blocks_start(bool packed_tightly)
 
 void blocks_reset(void)
 {
-	spare_area = spare_unit = spare_large = page_next = 0;
+	spare_area = spare_unit = spare_large = spare_eras = page_next = 0;
+	blocks_have_eras = false;
 }

@@ -13,17 +13,21 @@
 
 struct block {
 	uint32_t record; /* 0 = the address is not known */
-	uint32_t birth_code;
+	uint64_t birth_ms;
 	uint64_t size_bytes;
 };
 
 /* The leaves that a thread used last: a leaf never moves, so the upper levels need not be asked again. */
 enum { BLOCKS_NEAR = 64 };
+struct blocks_leaf {
+	uintptr_t mib; /* address >> LIVE_SMALL_SHIFT; 0 = none */
+	uint64_t *words;
+	uintptr_t
+		eras; /* of a word at w: at eras + w / 4; 0 = not asked for yet, or there are none */
+	uintptr_t pad;
+};
 struct blocks_near {
-	struct {
-		uintptr_t mib; /* address >> LIVE_SMALL_SHIFT; 0 = none */
-		uint64_t *words;
-	} leaf[BLOCKS_NEAR];
+	struct blocks_leaf leaf[BLOCKS_NEAR];
 };
 
 /* Requests of [limit, LIVE_SMALL_LIMIT) bytes are in small leaves; smaller ones in tiny leaves. The limit is
@@ -41,6 +45,14 @@ void blocks_put(struct blocks_near *near, uintptr_t address, const struct block 
 		struct block *ret_old);
 struct block blocks_take_slow(uintptr_t address);
 
+/* Whether any block is of a later era than 0. Not the clock's word: that may be set back by a tick. */
+extern HIDDEN bool blocks_have_eras;
+/* Where the era of a word of a small leaf is; NULL: there is none, which is era 0. */
+const uint16_t *blocks_find_era(struct blocks_leaf *leaf, const uint64_t *word);
+
+/* What a word of a small or tiny leaf says; it is not 0. */
+struct block blocks_unpack(const uint64_t *word);
+
 /* The entry of an address, which stays; record 0 = none. */
 struct block blocks_find(uintptr_t address);
 
@@ -52,13 +64,19 @@ static ALWAYS_INLINE size_t blocks_granule(uintptr_t address)
 	return (address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> BLOCKS_GRANULE_SHIFT;
 }
 
+static ALWAYS_INLINE struct blocks_leaf *blocks_near_leaf(struct blocks_near *near,
+							  uintptr_t address)
+{
+	return &near->leaf[(address >> LIVE_SMALL_SHIFT) % BLOCKS_NEAR];
+}
+
 /* The word of a small block's granule. NULL: no leaf there yet. */
 static ALWAYS_INLINE uint64_t *blocks_small_word(struct blocks_near *near, uintptr_t address)
 {
-	uintptr_t mib = address >> LIVE_SMALL_SHIFT;
-	uint64_t *words = near->leaf[mib % BLOCKS_NEAR].words;
+	const struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+	uint64_t *words = leaf->words;
 
-	if (UNLIKELY(near->leaf[mib % BLOCKS_NEAR].mib != mib)) {
+	if (UNLIKELY(leaf->mib != address >> LIVE_SMALL_SHIFT)) {
 		words = blocks_leaf(near, address);
 		if (words == NULL)
 			return NULL;
@@ -66,10 +84,9 @@ static ALWAYS_INLINE uint64_t *blocks_small_word(struct blocks_near *near, uintp
 	return words + blocks_granule(address);
 }
 
-static ALWAYS_INLINE struct block blocks_unpack(uint64_t word)
+static ALWAYS_INLINE uint16_t *blocks_era(const struct blocks_leaf *leaf, const uint64_t *word)
 {
-	return (struct block){ live_small_record(word), live_small_birth(word),
-			       live_small_size(word) };
+	return (uint16_t *)(leaf->eras + ((uintptr_t)word >> 2));
 }
 
 /* The same for a block that is about to be entered: seldom in the cache, and the way there is long. NULL: large or tiny,
@@ -87,15 +104,26 @@ static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t
 }
 
 /* Enters a small block where nothing stands in the way; false: blocks_put is needed. word: of blocks_expect. */
-static ALWAYS_INLINE bool blocks_put_quickly(uint64_t *word, uintptr_t address, uint32_t record,
-					     uint32_t birth_code, uint64_t size)
+static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t *word,
+					     uintptr_t address, uint32_t record, uint64_t birth_ms,
+					     uint64_t size)
 {
 	if (UNLIKELY(word == NULL || ORDER_LOAD(*word) != 0))
 		return false;
-	__atomic_store_n(
-		word,
-		live_small_pack(record, (uint32_t)size, birth_code, live_small_place_of(address)),
-		__ATOMIC_RELAXED);
+	if (UNLIKELY(birth_ms > LIVE_BIRTH_MASK)) {
+		const struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+
+		if (UNLIKELY(leaf->eras == 0))
+			return false;
+		__atomic_store_n(blocks_era(leaf, word), (uint16_t)live_era(birth_ms),
+				 __ATOMIC_RELAXED);
+		birth_ms &= LIVE_BIRTH_MASK;
+	}
+	/* After its era. */
+	__atomic_store_n(word,
+			 live_small_pack(record, (uint32_t)size, (uint32_t)birth_ms,
+					 live_small_place_of(address)),
+			 __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -109,7 +137,17 @@ static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_
 		     live_small_place(taken) != live_small_place_of(address)))
 		return blocks_take_slow(address);
 	RECORDER_CHECK(live_small_size(taken) >= blocks_tiny_limit);
+	uint64_t birth_ms = live_small_birth(taken);
+
+	if (UNLIKELY(ORDER_LOAD(blocks_have_eras))) {
+		struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+		const uint16_t *era = LIKELY(leaf->eras != 0) ? blocks_era(leaf, word)
+							      : blocks_find_era(leaf, word);
+
+		if (era != NULL)
+			birth_ms = live_birth(ORDER_LOAD(*era), (uint32_t)birth_ms);
+	}
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	return blocks_unpack(taken);
+	return (struct block){ live_small_record(taken), birth_ms, live_small_size(taken) };
 }
 #endif

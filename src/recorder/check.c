@@ -82,7 +82,7 @@ void check_block(const struct block *block)
 {
 	RECORDER_CHECK(block->record != 0);
 	RECORDER_CHECK(block->record < memory_used(LIVE_RECORDS));
-	RECORDER_CHECK(block->birth_code >> LIVE_SMALL_BIRTH_BITS == 0);
+	RECORDER_CHECK(live_era(block->birth_ms) <= UINT16_MAX);
 	const struct live_record *record = memory_record(block->record);
 
 	RECORDER_CHECK(record->site != 0);

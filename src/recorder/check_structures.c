@@ -36,6 +36,8 @@ static const uint32_t entry_bytes[LIVE_REGIONS] = {
 	[LIVE_SAMPLED] = sizeof(struct live_sampled),
 	[LIVE_AREAS] = sizeof(struct live_area),
 	[LIVE_LEAVES] = LIVE_LEAF_UNIT,
+	[LIVE_LEAF_ERAS] = sizeof(uint32_t),
+	[LIVE_ERAS] = LIVE_ERA_UNIT,
 	[LIVE_SCRATCH] = 1,
 };
 
@@ -306,10 +308,10 @@ static void check_words(struct found *found, uint64_t unit, uint64_t bytes, bool
 	RECORDER_CHECK(unit + bytes <= memory_used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
 	found->entries += bytes / sizeof *word / 8; /* most are empty: these are quick */
 	for (uint64_t i = 0; i < bytes / sizeof *word; i++) {
-		struct block block = blocks_unpack(word[i]);
-
 		if (word[i] == 0)
 			continue;
+		const struct block block = blocks_unpack(&word[i]);
+
 		check_block(&block);
 		RECORDER_CHECK((block.size_bytes < blocks_tiny_limit) == tiny);
 		RECORDER_CHECK(!tiny || live_small_place(word[i]) == i % 4);
@@ -326,7 +328,7 @@ static void check_large_leaf(struct found *found, uint64_t unit, uintptr_t start
 	RECORDER_CHECK(unit + ENTRIES * sizeof *entry <= memory_used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
 	found->entries += ENTRIES / 8;
 	for (uint64_t i = 0; i < ENTRIES; i++) {
-		const struct block block = { entry[i].record, entry[i].birth_code,
+		const struct block block = { entry[i].record, entry[i].birth_ms,
 					     entry[i].size_bytes };
 
 		if (entry[i].address == 0)
@@ -376,8 +378,21 @@ static void check_area(struct found *found, uint32_t number, uintptr_t start)
 	found->entries += ARRAY_SIZE(area->small) / 8;
 }
 
+/* Before a birth is looked at. */
+static void check_eras(struct found *found)
+{
+	const uint32_t *unit = (const uint32_t *)(const void *)memory.region[LIVE_LEAF_ERAS];
+	uint64_t units = memory_used(LIVE_LEAF_ERAS);
+
+	RECORDER_CHECK(units <= memory_used(LIVE_LEAVES));
+	for (uint64_t i = 0; i < units; i++)
+		RECORDER_CHECK(unit[i] <= memory_used(LIVE_ERAS));
+	found->entries += units;
+}
+
 static void check_blocks(struct found *found)
 {
+	check_eras(found);
 	for (uintptr_t i = 0; i < LIVE_TOP_ENTRIES; i++) {
 		if (memory.head->top[i] != 0)
 			check_area(found, memory.head->top[i], i << LIVE_AREA_SHIFT);
@@ -391,7 +406,7 @@ static void check_samples(struct found *found)
 	uint64_t entries = memory_used(LIVE_SAMPLED);
 
 	for (uint64_t i = 0; i < entries; i++) {
-		const struct block block = { entry[i].record, entry[i].birth_code,
+		const struct block block = { entry[i].record, entry[i].birth_ms,
 					     entry[i].size_bytes };
 
 		if (entry[i].address == 0)

@@ -63,14 +63,15 @@ NOINLINE void clock_tick_slow(struct slot *slot)
 	if (coarse_clock == NULL || coarse_clock(CLOCK_MONOTONIC_COARSE, &now) != 0)
 		return;
 	uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	uint64_t ms = saturating_sub(ns, memory.head->started_mono_ns) / NS_PER_MS;
+	uint64_t ms = live_clock(saturating_sub(ns, memory.head->started_mono_ns) / NS_PER_MS);
 	uint64_t before = __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
 
 	/* Another thread may have been faster, or somebody outside keeps a finer one: never back. */
 	if (ms <= before)
 		return;
+	if (!__atomic_compare_exchange_n(&memory.control->clock_ms, &before, ms, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
 	note_gap(slot, ms - before);
-	__atomic_store_n(&memory.control->clock_ms, ms, __ATOMIC_RELAXED);
-	__atomic_store_n(&memory.control->birth_code, live_birth_code(ms), __ATOMIC_RELAXED);
 	end_lease(ms);
 }

@@ -241,7 +241,7 @@ NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)
 {
 	clock_tick(slot);
-	struct block entry = { record, clock_birth(), size }, old;
+	struct block entry = { record, clock_ms(), size }, old;
 
 	blocks_put(&slot->near, (uintptr_t)block, &entry, &old);
 	if (LIKELY(old.record == 0))
@@ -342,7 +342,7 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 	uint64_t times = sample_times(weight, (uintptr_t)block);
 
 	clock_tick(slot);
-	const struct block entry = { id, clock_birth(), size };
+	const struct block entry = { id, clock_ms(), size };
 
 	if (samples == NULL || !put_sample(slot, block, &entry, times)) {
 		health_add(HEALTH_lost_samples);
@@ -420,7 +420,7 @@ NOINLINE void record_sample_end(struct slot *slot, const void *address, const st
 	sample_forget(address);
 	if (foreign)
 		record = record_foreign(slot, record, block->size_bytes, times);
-	account_free(slot, record, block->size_bytes, slack, block->birth_code,
+	account_free(slot, record, block->size_bytes, slack, block->birth_ms,
 		     temporary && !foreign && thread_state.left == slot->last_left, times);
 	struct live_samples *samples = sample_errors(record);
 

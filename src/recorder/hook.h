@@ -172,7 +172,8 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 	uint32_t id = record_of_stack(slot, frame);
 	struct live_record *record = memory_record(id);
 
-	if (UNLIKELY(!blocks_put_quickly(word, (uintptr_t)block, id, clock_birth(), size)))
+	if (UNLIKELY(
+		    !blocks_put_quickly(&slot->near, word, (uintptr_t)block, id, clock_ms(), size)))
 		record_put(slot, block, size, id);
 	account_alloc(slot, record, size, slack, 1);
 	slot->last_block = block;
@@ -205,7 +206,7 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 		record = record_foreign(slot, record, block->size_bytes, 1);
 		temporary = false; /* the address came back from another thread */
 	}
-	account_free(slot, record, block->size_bytes, slack, block->birth_code, temporary, 1);
+	account_free(slot, record, block->size_bytes, slack, block->birth_ms, temporary, 1);
 }
 
 /* The same of one whose memory is about to go. */

@@ -70,11 +70,11 @@ void memory_open_ahead(void)
 		enum live_region region;
 		uint64_t bytes;
 	} ahead[] = {
-		{ LIVE_LEAVES, 12 << 20 },  { LIVE_RECORDS, 4 << 20 }, { LIVE_SCRATCH, 4 << 20 },
-		{ LIVE_POOL, 2 << 20 },	    { LIVE_NODES, 1 << 20 },   { LIVE_SITES, 1 << 20 },
-		{ LIVE_FRAMES, 256 << 10 }, { LIVE_AREAS, 128 << 10 }, { LIVE_MODULES, 16 << 10 },
-		{ LIVE_STRINGS, 32 << 10 }, { LIVE_TAGS, 32 << 10 },   { LIVE_VISITS, 32 << 10 },
-		{ LIVE_SAMPLED, 64 << 10 },
+		{ LIVE_LEAVES, 12 << 20 },  { LIVE_RECORDS, 4 << 20 },	 { LIVE_SCRATCH, 4 << 20 },
+		{ LIVE_POOL, 2 << 20 },	    { LIVE_NODES, 1 << 20 },	 { LIVE_SITES, 1 << 20 },
+		{ LIVE_FRAMES, 256 << 10 }, { LIVE_AREAS, 128 << 10 },	 { LIVE_MODULES, 16 << 10 },
+		{ LIVE_STRINGS, 32 << 10 }, { LIVE_TAGS, 32 << 10 },	 { LIVE_VISITS, 32 << 10 },
+		{ LIVE_SAMPLED, 64 << 10 }, { LIVE_LEAF_ERAS, 4 << 10 }, { LIVE_ERAS, 3 << 20 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++)
@@ -104,7 +104,8 @@ void memory_shrink(uint64_t limit_bytes)
 		[LIVE_LEAVES] = 30, [LIVE_RECORDS] = 8, [LIVE_SCRATCH] = 8, [LIVE_POOL] = 4,
 		[LIVE_NODES] = 4,   [LIVE_SITES] = 2,	[LIVE_AREAS] = 2,   [LIVE_FRAMES] = 1,
 		[LIVE_SLOTS] = 1,   [LIVE_THREADS] = 1, [LIVE_MODULES] = 1, [LIVE_STRINGS] = 1,
-		[LIVE_TAGS] = 1,    [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1,
+		[LIVE_TAGS] = 1,    [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1, [LIVE_LEAF_ERAS] = 1,
+		[LIVE_ERAS] = 7,
 	};
 	const uint64_t kept_part = 16;
 
@@ -123,7 +124,8 @@ static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t byt
 	uint64_t step = MIN(MAX(opened, (uint64_t)SLAB_MIN), (uint64_t)SLAB_MAX);
 	uint64_t end = MAX(bytes, opened + step);
 
-	if (region == LIVE_LEAVES || region == LIVE_AREAS || region == LIVE_SLOTS)
+	if (region == LIVE_LEAVES || region == LIVE_AREAS || region == LIVE_SLOTS ||
+	    region == LIVE_LEAF_ERAS || region == LIVE_ERAS)
 		end = bytes;
 	end = (end + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
 	return MIN(end, memory.head->region[region].bytes);

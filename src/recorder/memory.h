@@ -111,8 +111,4 @@ static ALWAYS_INLINE uint64_t clock_ms(void)
 {
 	return __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
 }
-static ALWAYS_INLINE uint32_t clock_birth(void)
-{
-	return __atomic_load_n(&memory.control->birth_code, __ATOMIC_RELAXED);
-}
 #endif

@@ -557,8 +557,8 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 		account_save(record, state);
 	count(&record->frees, times);
 	count(&record->freed_bytes, block->bytes * times);
-	if (block->birth_code != clock_birth())
-		account_lifetime(record, block->birth_code, times);
+	if (block->birth_ms != clock_ms())
+		account_lifetime(record, block->birth_ms, times);
 	struct live_samples *samples = sample ? sample_errors(record) : NULL;
 
 	if (samples != NULL)
@@ -607,7 +607,7 @@ uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t
 {
 	uint64_t interval = DIAL_NOT;
 	uint32_t id = record_for(slot, pool, bytes, &interval, frame);
-	struct pool_block block = { address, bytes, id, clock_birth() };
+	struct pool_block block = { address, bytes, id, clock_ms() };
 	struct live_record *record = memory_record(id);
 
 	if (id == 0 || address == 0)

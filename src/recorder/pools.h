@@ -11,13 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "format/live.h"
+
 struct slot;
 
 /* A block that a pool has or had; record 0 = the address is not known there. */
 struct pool_block {
 	uintptr_t address;
 	uint64_t bytes;
-	uint32_t record, birth_code;
+	uint64_t record : LIVE_SMALL_RECORD_BITS, birth_ms : 64 - LIVE_SMALL_RECORD_BITS;
 };
 
 void pools_reset(void);

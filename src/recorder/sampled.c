@@ -246,7 +246,7 @@ static struct block remove_entry(uint64_t *place, uint64_t word, uintptr_t addre
 {
 	uint32_t id = (uint32_t)word;
 	struct live_sampled *entry = entry_of(id);
-	struct block block = { entry->record, entry->birth_code, entry->size_bytes };
+	struct block block = { entry->record, entry->birth_ms, entry->size_bytes };
 	uint64_t there = address;
 
 	CHAOS_DELAY();
@@ -320,7 +320,7 @@ bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block
 	/* As new_entry reads it, if it comes too late for this one. */
 	__atomic_store_n(&entry->size_bytes, block->size_bytes, __ATOMIC_RELAXED);
 	entry->record = block->record;
-	entry->birth_code = block->birth_code;
+	entry->birth_ms = block->birth_ms;
 	entry->times = times;
 	__atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);

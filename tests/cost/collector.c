@@ -5,7 +5,7 @@
  *
  * `heapgauge record` cannot stand here: valgrind's own program is static, so the recorder's variables would not be
  * handed on to it, and what it runs may map no 64 GiB. The clock stands still, so that two runs count the same
- * instructions. */
+ * instructions: at COST_CLOCK_MS, or at the beginning. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,13 @@ static int take(const struct listener *listener, struct live_profile *profile, s
 	close(connection);
 	if (fd < 0 || profile->head)
 		return 0;
-	return live_profile_take(profile, fd, error);
+	const char *clock_ms = getenv("COST_CLOCK_MS");
+
+	if (live_profile_take(profile, fd, error) < 0)
+		return -1;
+	if (clock_ms)
+		live_profile_write_clock(profile, strtoull(clock_ms, NULL, 10));
+	return 0;
 }
 
 int main(int argc, char **argv)

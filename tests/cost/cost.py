@@ -51,6 +51,7 @@ def workloads(build, scratch):
         "paths": [[paths, "1", str(n)] for n in (20_000, 80_000)],
         "paths, frame pointers": [[paths_fp, "1", str(n)] for n in (20_000, 60_000)],
         "paths, 16 threads": [[paths, "16", str(n)] for n in (160_000, 320_000)],
+        "paths, ten days old": [[paths, "1", str(n)] for n in (20_000, 80_000)],
         "sqlite": [["/usr/bin/sqlite3", ":memory:", f".read {write_rows(scratch / f'{n}.sql', n)}"] for n in (600, 2400)],
         "python": [["/usr/bin/python3", "-S", HERE / "documents.py", str(n)] for n in (2, 5)],
         "scopes": [[build / "tests" / "cost-scopes", str(n)] for n in SCOPES],
@@ -64,15 +65,16 @@ def workloads(build, scratch):
 
 
 MODES = {"paths, sampled": "sample", "paths, dormant": "dormant"}  # else exact
+CLOCKS = {"paths, ten days old": 10 * 24 * 3600 * 1000}  # ms at which the clock stands; else it began just now
 
 
-def count(argv, recorder, scratch, mode="exact"):
+def count(argv, recorder, scratch, mode="exact", clock_ms=0):
     """(instructions, allocations recorded) of one run."""
     output = scratch / "counts"
     # The tool itself and not `valgrind`, which would be recorded too.
     tool = [TOOL, "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={output}"]
     env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
-    env |= {"COST_MODE": mode, "VALGRIND_LIB": str(TOOL.parent), "VALGRIND_LAUNCHER": "/usr/bin/valgrind"}
+    env |= {"COST_MODE": mode, "COST_CLOCK_MS": str(clock_ms), "VALGRIND_LIB": str(TOOL.parent), "VALGRIND_LAUNCHER": "/usr/bin/valgrind"}
     done = subprocess.run(
         [*recorder, *tool, *argv], env=env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -83,8 +85,8 @@ def count(argv, recorder, scratch, mode="exact"):
     return instructions, int(recorded[1]) if recorded else 0
 
 
-def measure(sizes, recorder, scratch, mode):
-    with_us = [count(argv, recorder, scratch, mode) for argv in sizes]
+def measure(sizes, recorder, scratch, mode, clock_ms):
+    with_us = [count(argv, recorder, scratch, mode, clock_ms) for argv in sizes]
     without = [count(argv, [], scratch) for argv in sizes]
     added = [a[0] - b[0] for a, b in zip(with_us, without)]
     if len(sizes) == 1:
@@ -120,7 +122,7 @@ def main():
     for name, sizes in workloads(build, scratch).items():
         if args.workload and name not in args.workload:
             continue
-        cost = measure(sizes, recorder, scratch, MODES.get(name, "exact"))
+        cost = measure(sizes, recorder, scratch, MODES.get(name, "exact"), CLOCKS.get(name, 0))
         line = f"| {name} | {cost:,.0f} |"
         if args.check:
             line += f"  recorded: {figures[name]:,}"

@@ -117,9 +117,24 @@ static inline void made_start(struct made *made, struct live_header *head)
 	__atomic_store_n(&head->ready, 1, __ATOMIC_RELEASE);
 }
 
+/* The era of a word of a leaf, which is made. */
+static inline uint16_t *made_era(struct made *made, const uint64_t *word)
+{
+	uint64_t offset = (uint64_t)((const char *)word - (char *)made_at(made, LIVE_LEAVES));
+	uint32_t *number = (uint32_t *)made_at(made, LIVE_LEAF_ERAS) + offset / LIVE_LEAF_UNIT;
+
+	if (made->head->used[LIVE_LEAF_ERAS] <= offset / LIVE_LEAF_UNIT)
+		made->head->used[LIVE_LEAF_ERAS] = offset / LIVE_LEAF_UNIT + 1;
+	if (*number == 0)
+		*number = made_append(made, LIVE_ERAS, 1) + 1;
+	return (uint16_t *)(void *)((char *)made_at(made, LIVE_ERAS) +
+				    (uint64_t)(*number - 1) * LIVE_ERA_UNIT) +
+	       offset % LIVE_LEAF_UNIT / sizeof *word;
+}
+
 /* Puts a small block into the map; address below 4 GiB. */
 static inline void made_small_block(struct made *made, uint64_t address, uint32_t record,
-				    uint32_t size, uint32_t birth_code)
+				    uint32_t size, uint64_t birth_ms)
 {
 	struct live_area *area = made_at(made, LIVE_AREAS);
 	uint64_t *leaf;
@@ -131,8 +146,11 @@ static inline void made_small_block(struct made *made, uint64_t address, uint32_
 	leaf = (uint64_t *)(void *)((char *)made_at(made, LIVE_LEAVES) +
 				    (uint64_t)(area->small[address >> LIVE_SMALL_SHIFT] - 1) *
 					    LIVE_LEAF_UNIT);
-	leaf[(address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift] =
-		live_small_pack(record, size, birth_code, live_small_place_of(address));
+	leaf += (address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift;
+	if (live_era(birth_ms) != 0)
+		*made_era(made, leaf) = (uint16_t)live_era(birth_ms);
+	*leaf = live_small_pack(record, size, (uint32_t)birth_ms & LIVE_BIRTH_MASK,
+				live_small_place_of(address));
 }
 
 #endif

@@ -60,6 +60,10 @@ static void assert_encodes(const struct process_rows *rows)
 	if (rows->cell_count)
 		assert_memory_equal(back.processes[0].cells, rows->cells,
 				    rows->cell_count * sizeof *rows->cells);
+	assert_int_equal(back.processes[0].bar_count, rows->bar_count);
+	if (rows->bar_count)
+		assert_memory_equal(back.processes[0].bars, rows->bars,
+				    rows->bar_count * sizeof *rows->bars);
 	recording_release(&back);
 	free(bytes);
 }
@@ -295,24 +299,28 @@ static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 	(void)state;
 	start(&made, TOTAL);
 	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 48, 9, 9);
-	unit = made_append(&made, LIVE_POOL, 5);
+	unit = made_append(&made, LIVE_POOL, sizeof *lifetimes / LIVE_POOL_UNIT + 1);
 	lifetimes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
 	lifetimes->count[0] = 2;
 	lifetimes->count[30] = 1;
+	lifetimes->count[38] = 1; /* R10: eight years and more */
 	lifetimes->sum_ms = 1000;
 	reallocs = (void *)(lifetimes + 1);
 	reallocs->calls = 4;
 	reallocs->moved_bytes = 99;
 	made_record(&made, record)->lifetimes = unit;
-	made_record(&made, record)->reallocs = unit + 4;
+	made_record(&made, record)->reallocs = unit + sizeof *lifetimes / LIVE_POOL_UNIT;
 	rows = read_rows(&made);
-	assert_int_equal(rows.cells[0].lifetimes_count, 3);
+	assert_int_equal(rows.cells[0].lifetimes_count, 4);
 	assert_int_equal(rows.cells[0].lifetime_ms_sum, 1000);
 	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].low, 0);
 	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].high, 1);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].count, 6);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].count, 5);
 	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 1].low, 1);
 	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 2].low, 1 << 30);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 2].high, 1ull << 31);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 3].low, 1ull << 38);
+	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 3].high, UINT64_MAX);
 	assert_int_equal(rows.cells[0].reallocs.calls, 4);
 	assert_int_equal(rows.cells[0].reallocs.moved_bytes, 99);
 	assert_encodes(&rows);
@@ -419,19 +427,18 @@ static void blocks_of_the_map_have_an_age(void **state)
 	start(&made, TOTAL);
 	made_counts(&made, 0, 0, 1, 1, 1); /* a record that is no cell: ids shift */
 	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4);
-	made_small_block(&made, 0x1000, record, 64, live_birth_code(1000));
-	made_small_block(&made, 0x1040, record, 64, live_birth_code(997));
-	made_small_block(&made, 0x300000, record, 64, live_birth_code(1000));
+	made_small_block(&made, 0x1000, record, 64, 1000);
+	made_small_block(&made, 0x1040, record, 64, 997);
+	made_small_block(&made, 0x300000, record, 64, 1000);
 	made_small_block(&made, 0x1080, 99999, 64, 0); /* no such record */
 	area = made_at(&made, LIVE_AREAS);
 	leaf = made_append(&made, LIVE_LEAVES, 4);
 	area->large[0] = leaf + 1;
 	area->large[1] = leaf + 1; /* damage: must not count twice */
 	large = (void *)((char *)made_at(&made, LIVE_LEAVES) + (size_t)leaf * LIVE_LEAF_UNIT);
-	large[5] = (struct live_large){ .address = 0x5000,
-					.size_bytes = 1 << 20,
-					.record = record,
-					.birth_code = live_birth_code(0) };
+	large[5] = (struct live_large){
+		.address = 0x5000, .size_bytes = 1 << 20, .record = record, .birth_ms = 0
+	};
 	rows = read_rows(&made);
 	assert_int_equal(live_read_ages(made.head, TOTAL, 1000, &rows, NULL), 0);
 	assert_int_equal(rows.age_count, 3);

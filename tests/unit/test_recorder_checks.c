@@ -174,6 +174,14 @@ static uint64_t *small_word(void)
 	return blocks_small_word(&slot->near, (uintptr_t)small);
 }
 
+/* Of the first unit of leaves, which has none. */
+static uint32_t *made_up_eras(void)
+{
+	memory_open(LIVE_LEAF_ERAS, sizeof(uint32_t));
+	memory.head->used[LIVE_LEAF_ERAS] = 1;
+	return (void *)memory.region[LIVE_LEAF_ERAS];
+}
+
 static struct live_large *large_entry(void)
 {
 	uint32_t leaf = area_of(large)->large[(uintptr_t)large >> LIVE_LARGE_SHIFT & 31];
@@ -310,7 +318,8 @@ static struct lock lock, other;
 	X(0, *small_leaf() = last(LIVE_LEAVES) + 2, "used(LIVE_LEAVES)")                           \
 	X(0, large_entry()->address += 4096, "LIVE_LARGE_GRANULE_SHIFT == i")                      \
 	X(0, large_entry()->size_bytes = 100, "block.size_bytes >= LIVE_SMALL_LIMIT")              \
-	X(0, large_entry()->birth_code = 1u << 31, "block->birth_code")                            \
+	X(0, large_entry()->birth_ms = UINT64_C(1) << 63, "live_era(block->birth_ms)")             \
+	X(0, *made_up_eras() = last(LIVE_ERAS) + 2, "unit[i] <= memory_used(LIVE_ERAS)")                  \
 	X(0, memory.head->top[1] = last(LIVE_AREAS) + 2, "number <= memory_used(LIVE_AREAS)")             \
 	/* the peak */                                                                             \
 	X(0, thread_state.slot->ceiling += 8, "slot->ceiling == peak->peak_bytes")                 \
