@@ -143,8 +143,8 @@ struct live_record {
 	uint64_t temporary; /* freed by the same thread before its next allocation */
 	uint64_t slack;	    /* usable minus requested, all calls */
 	uint64_t freed_slack;
-	uint64_t key; /* of its site; the recorder's own */
-	uint64_t pad2;
+	uint64_t key;	       /* of its site; the recorder's own */
+	uint64_t unaged_frees; /* of blocks whose birth is not known: in no class of lifetimes */
 };
 _Static_assert(sizeof(struct live_record) == 128, "on-disk size");
 

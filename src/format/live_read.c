@@ -289,7 +289,7 @@ static void read_lifetimes(struct reading *reading, const struct live_record *re
 	const struct live_lifetimes *lifetimes =
 		live_view_pool(&reading->view, reading->pool_used, reference, sizeof *lifetimes);
 	uint64_t count[LIVE_LIFETIME_BUCKETS] = { 0 };
-	uint64_t rest = cell->frees;
+	uint64_t rest = saturating_sub(cell->frees, LIVE_LOAD(record->unaged_frees));
 	size_t at = reading->rows->bar_count;
 
 	cell->lifetimes_at = (uint32_t)at;

@@ -430,7 +430,11 @@ NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, ui
 {
 	uint64_t lived = saturating_sub(clock_ms(), birth_ms);
 
-	if (lived == 0 || !live_birth_is_known(birth_ms))
+	if (!live_birth_is_known(birth_ms)) {
+		count(&record->unaged_frees, times);
+		return;
+	}
+	if (lived == 0)
 		return;
 	if (record->lifetimes == 0) {
 		uint32_t unit = account_pool(sizeof(struct live_lifetimes) / LIVE_POOL_UNIT);

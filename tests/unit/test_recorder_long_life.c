@@ -289,6 +289,8 @@ static void without_memory_for_eras_a_birth_is_not_known(void **state)
 	assert_int_equal(shown.ages[class_of(100)], 1);
 	assert_int_equal(shown.ages[class_of(10 * DAY_MS)], 1);
 	assert_int_equal(shown.lifetime_ms_sum, live_clock(10 * DAY_MS)); /* of the first one */
+	for (unsigned i = 0; i < CLASSES; i++)
+		assert_int_equal(shown.lifetimes[i], i == class_of(10 * DAY_MS));
 	end();
 }
 
