@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { WINDOW = 4096, HEAD_WINDOW = 4096, LEAF_UNITS = 4 };
 #define TOTAL                                                                                      \
 	(sizeof(struct live_header) + (size_t)LIVE_REGIONS * WINDOW + sizeof(struct live_area) +   \
-	 (size_t)LEAF_UNITS * LIVE_LEAF_UNIT)
+	 (size_t)LEAF_UNITS * LIVE_LEAF_UNIT + LIVE_ERA_UNIT)
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -98,6 +98,7 @@ static void lay_out(struct live_header *clean)
 	for (unsigned i = 0; i < LIVE_REGIONS; i++) {
 		uint64_t bytes = i == LIVE_LEAVES  ? (uint64_t)LEAF_UNITS * LIVE_LEAF_UNIT
 				 : i == LIVE_AREAS ? sizeof(struct live_area)
+				 : i == LIVE_ERAS  ? LIVE_ERA_UNIT
 						   : WINDOW;
 
 		clean->region[i] = (struct live_span){ at, bytes };
