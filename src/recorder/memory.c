@@ -110,10 +110,10 @@ void memory_shrink(uint64_t limit_bytes)
 	const uint64_t kept_part = 16;
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
-		uint64_t kept = memory_opened(i);
+		uint64_t kept = memory_opened(i) + limit_bytes / kept_part / 64 * share[i];
+		uint64_t unit = i == LIVE_LEAVES ? LIVE_LEAF_UNIT : LIVE_PAGE;
 
-		kept += limit_bytes / kept_part / 64 * share[i];
-		give_back(i, (kept + LIVE_LEAF_UNIT - 1) & ~(uint64_t)(LIVE_LEAF_UNIT - 1));
+		give_back(i, (kept + unit - 1) & ~(unit - 1));
 	}
 }
 
