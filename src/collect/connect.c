@@ -60,14 +60,18 @@ static bool is_known(const struct collector *c, uint64_t id)
 /* It is heard from: what announced it is settled. */
 static void settle_ticket(struct collector *c, struct live_ticket ticket)
 {
+	struct target *announcer = NULL;
+
 	for (size_t i = 0; i < c->targets.count; i++) {
 		if (c->targets.at[i]->id == ticket.profile)
-			starts_read(&c->starts, c->targets.at[i]);
+			announcer = c->targets.at[i];
 	}
-	if (is_known(c, ticket.profile))
-		starts_heard(&c->starts, ticket);
-	else
+	if (announcer)
+		starts_read(&c->starts, announcer);
+	if (!is_known(c, ticket.profile))
 		starts_heard_early(&c->starts, ticket);
+	else if (starts_heard(&c->starts, ticket) && announcer)
+		announcer->has_become = true;
 }
 
 /* It was to be recorded and is not. */

@@ -189,22 +189,25 @@ void starts_look(struct starts *starts, struct target *target, bool over)
 		settle(starts, target, over);
 }
 
-void starts_heard(struct starts *starts, struct live_ticket ticket)
+bool starts_heard(struct starts *starts, struct live_ticket ticket)
 {
 	if (ticket.profile == 0)
-		return;
+		return false;
 	for (size_t i = 0; i < starts->pending.count; i++) {
 		struct start *start = &starts->pending.at[i];
 
 		if (start->ticket.profile != ticket.profile ||
 		    start->ticket.serial != ticket.serial)
 			continue;
+		bool becomes = start->becomes;
+
 		start_release(start);
 		starts->pending.count--;
 		memmove(start, start + 1, (starts->pending.count - i) * sizeof *start);
-		return;
+		return becomes;
 	}
 	starts->unnamed -= starts->unnamed > 0;
+	return false;
 }
 
 void starts_heard_early(struct starts *starts, struct live_ticket ticket)

@@ -36,8 +36,9 @@ void starts_read(struct starts *starts, struct target *target);
 /* The same, and what it has taken back; over: it will not take back anything any more. */
 void starts_look(struct starts *starts, struct target *target, bool over);
 
-/* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been looked at. */
-void starts_heard(struct starts *starts, struct live_ticket ticket);
+/* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been looked at. Returns whether it is
+ * what the announcer has become. */
+bool starts_heard(struct starts *starts, struct live_ticket ticket);
 
 /* The same, of an announcer that has not handed over itself yet: its file may be found later than its child's. */
 void starts_heard_early(struct starts *starts, struct live_ticket ticket);

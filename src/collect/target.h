@@ -70,7 +70,7 @@ struct target {
 	size_t marks_read; /* of the program's own; atomic: the loop looks whether there are more */
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
 	uint64_t starts_read;		  /* announcements that were looked at, or lost: starts.c */
-	bool has_become;		  /* another program, which was heard from before */
+	bool has_become;		  /* another program, which was heard from */
 	uint64_t starts_next
 		[LIVE_STARTS]; /* by entry of the ring: the least number not looked at; 0 = none was */
 	struct process_row known; /* pid, ppid, command, exe, end, exit code */

@@ -4,7 +4,7 @@
 import subprocess
 
 TREE = """
-for i in 1 2; do
+for i in 1 2 3 4 5 6 7 8 9 10; do
     bash -c '/bin/true; exec /bin/echo inner' &
 done
 wait
@@ -25,7 +25,7 @@ def test_the_tree_is_who_started_whom(record, report_json):
             assert parent["started_offset_ns"] <= row["started_offset_ns"]
         path.append(row)
     echoes = [row for row in rows if row["command"] == "/bin/echo inner"]
-    assert len(echoes) == 2 and all(row["depth"] >= 2 for row in echoes)
+    assert len(echoes) == 10 and all(row["depth"] >= 2 for row in echoes)
     summary = report_json(run.path)["processes"]
     assert sorted(row["calls"] for row in rows) == sorted(row["calls"] for row in summary)
 
