@@ -359,6 +359,8 @@ static void check_blocks(struct blocks_table *table)
 {
 	uint32_t filled = 0;
 
+	if (table == NULL)
+		return;
 	for (uint64_t i = 0; i < table_places(table); i++) {
 		const struct pool_block *block = &table->at[i];
 

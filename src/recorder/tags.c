@@ -190,6 +190,13 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 	return id;
 }
 
+static bool can_be_found(uint32_t tag)
+{
+	uint32_t parent = memory_tag(tag)->parent, name = memory_tag(tag)->name;
+
+	return parent == 0 || find_child(parent, name, child_hash(parent, name)) == tag;
+}
+
 /* Every tag is found where it was entered. Under the lock. */
 static void check_tags(void)
 {
@@ -200,12 +207,8 @@ static void check_tags(void)
 		return;
 	RECORDER_CHECK(table_check(&tags));
 	RECORDER_CHECK(tags.used + 1 == used);
-	for (uint32_t i = 1; i < used; i++) {
-		uint32_t parent = memory_tag(i)->parent, name = memory_tag(i)->name;
-
-		RECORDER_CHECK(parent == 0 ||
-			       find_child(parent, name, child_hash(parent, name)) == i);
-	}
+	for (uint32_t i = 1; i < used; i++)
+		RECORDER_CHECK(can_be_found(i));
 	check_done(&pace, used + tags.mask);
 }
 
