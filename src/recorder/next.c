@@ -117,15 +117,13 @@ static COLD void give_up(void)
 }
 
 /* Whether another recorder is behind us, as where heapgauge record starts a program that is linked with one: one is
- * enough, and the collector knows that one better. Nobody else but libc defines both. */
+ * enough, and the collector knows that one better. Nobody else defines both but libc and the sanitizers' runtimes. */
 static bool is_recorder_behind(const struct next *found)
 {
-#ifdef __SANITIZE_THREAD__
-	return (void)found,
-	       false; /* but for its runtime, where a test watches the recorder itself */
-#endif
 	return modules_same((void *)found->confstr, (void *)found->malloc) &&
-	       !modules_same((void *)found->confstr, lookup_next("getauxval"));
+	       !modules_same((void *)found->confstr, lookup_next("getauxval")) &&
+	       !modules_same((void *)found->confstr,
+			     lookup_next("__sanitizer_set_death_callback"));
 }
 
 COLD void next_find(void)

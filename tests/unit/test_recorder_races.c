@@ -153,7 +153,8 @@ static void operate(uint64_t random)
 	case 14:
 	case 15:
 	case 16:
-		exchange(random >> 20, hooked_realloc(exchange(random >> 20, NULL), size + 1));
+		hooked_free(exchange(random >> 20,
+				     hooked_realloc(exchange(random >> 20, NULL), size + 1)));
 		break;
 	default:
 		take_deep((int)(random >> 16) % DEPTHS, random >> 20, size);
