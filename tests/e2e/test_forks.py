@@ -2,6 +2,8 @@
 """Children that fork makes.
 
 R13: a child left a part of its parent's profile mapped, which kept all of it in memory for as long as the child lived.
+H11: every process took 64 GiB of the collector's address space, so that 2,046 could be recorded at once.
+C12: every child of a fork populated a profile of its own, whatever it allocated.
 """
 
 import subprocess
@@ -38,3 +40,20 @@ def test_a_child_keeps_nothing_of_its_parents_profile(limit, chain, heapgauge, b
     assert chain(*limit, env=preloaded(build, clean_env)) == [gaps, expected]
     with folder_on_tmpfs() as folder:
         assert chain(*limit, env=preloaded(build, clean_env, folder)) == [gaps, expected]
+
+
+def test_more_processes_at_once_than_fit_into_an_address_space(target, record, report_json):
+    """H11."""
+    run = record([target("many_forks"), "together", "2200"])
+    assert run.returncode == 0, run.stderr
+    assert len(report_json(run.path, "processes")["processes"]) == 2201
+
+
+def test_a_child_that_allocates_little_touches_little(target, record, clean_env):
+    """C12: counted in page faults; what a child takes from the machine beside them is its own."""
+    program = target("many_forks")
+    argv = [program, "in-turn", "100"]
+    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
+    run = record(argv)
+    faults = [int(text.split()[1]) for text in (bare.stdout, run.stdout)]
+    assert faults[1] - faults[0] <= 100, faults

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: recorder-checked format base */
-/* The checking build notices what it is for: each of its structures is corrupted in one place, in a child of its own, and the
+/* R16: the checking build notices what it is for: each of its structures is corrupted in one place, in a child of its own, and the
  * child must trap with the line of the check that was meant. Without a corruption all of them pass.
  *
  * The recorder in the child is whole and has recorded something of every kind. Tables that are private to a file are found

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: recorder-hooked format base */
-/* The whole recorder under its test names, called by eight threads that come and go, hand their blocks to each other, change the mode,
+/* R16: the whole recorder under its test names, called by eight threads that come and go, hand their blocks to each other, change the mode,
  * enter scopes, use pools, map memory, read statistics and fork. In the preset tsan ThreadSanitizer watches; in the others it is
  * one more storm. */
 #include <pthread.h>
