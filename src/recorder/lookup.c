@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/auxv.h>
+
+#include "recorder/sys.h"
 
 struct tables {
 	const Elf64_Sym *symbols;
@@ -215,7 +216,7 @@ bool lookup_was_there_at_start(const struct link_map *map)
 /* Up to `end`, which is not searched; NULL: all. */
 static void *find_between(const struct link_map *map, const struct link_map *end, const char *name)
 {
-	uintptr_t vdso = getauxval(AT_SYSINFO_EHDR); /* in the list, but not searched */
+	uintptr_t vdso = sys_auxiliary(AT_SYSINFO_EHDR); /* in the list, but not searched */
 	const Elf64_Sym *symbol = NULL;
 
 	for (; map != end; map = map->l_next) {
@@ -251,7 +252,7 @@ void *lookup_next(const char *name)
 
 void *lookup_vdso(const char *name)
 {
-	uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+	uintptr_t vdso = sys_auxiliary(AT_SYSINFO_EHDR);
 	const struct link_map *map = _r_debug.r_map;
 
 	while (map != NULL && (vdso == 0 || map->l_addr != vdso))

@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <sys/auxv.h>
 
 #include "recorder/lookup.h"
 #include "recorder/rules.h"
@@ -87,7 +86,7 @@ void modules_start(void)
 		sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES - 1);
 
 	executable[sys_failed(bytes) ? 0 : bytes] = 0;
-	if (getauxval(AT_BASE) == 0)
+	if (sys_auxiliary(AT_BASE) == 0)
 		name_from_arguments();
 }
 
@@ -141,11 +140,11 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
 static const Elf64_Phdr *program_headers(const struct dl_find_object *object, unsigned *ret_count)
 {
 	const struct link_map *map = object->dlfo_link_map;
-	uintptr_t base = (uintptr_t)object->dlfo_map_start, at = getauxval(AT_PHDR);
-	uint64_t count = getauxval(AT_PHNUM), bytes = getauxval(AT_PHENT);
+	uintptr_t base = (uintptr_t)object->dlfo_map_start, at = sys_auxiliary(AT_PHDR);
+	uint64_t count = sys_auxiliary(AT_PHNUM), bytes = sys_auxiliary(AT_PHENT);
 
 	*ret_count = 0;
-	if (getauxval(AT_BASE) == 0 || map->l_prev != NULL || map->l_name[0] != 0) {
+	if (sys_auxiliary(AT_BASE) == 0 || map->l_prev != NULL || map->l_name[0] != 0) {
 		const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
 
 		if (!readable(base, sizeof *elf) ||

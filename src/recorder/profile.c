@@ -12,7 +12,6 @@
 #include "recorder/profile.h"
 
 #include <errno.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -183,7 +182,7 @@ static void describe_program(void)
 static void describe(bool forked, struct live_ticket ticket)
 {
 	uint64_t random = 0;
-	const void *seed = (const void *)getauxval(AT_RANDOM);
+	const void *seed = (const void *)sys_auxiliary(AT_RANDOM);
 
 	if (!forked)
 		describe_program();

@@ -4,10 +4,9 @@
  * Owns: the settings, which a fork's child inherits. */
 #include "recorder/settings.h"
 
-#include <sys/auxv.h>
-
 #include "recorder/exec.h"
 #include "recorder/sample.h"
+#include "recorder/sys.h"
 
 enum { MILLIONTHS_OF_PERCENT = 10000 };
 
@@ -98,7 +97,7 @@ static void read_environment(void)
 
 bool settings_read(void)
 {
-	if (getauxval(AT_SECURE) != 0 || exec_is_disabled())
+	if (sys_auxiliary(AT_SECURE) != 0 || exec_is_disabled())
 		return false;
 	const char *handover = exec_handover();
 

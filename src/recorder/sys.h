@@ -4,9 +4,11 @@
 #ifndef RECORDER_SYS_H
 #define RECORDER_SYS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 
 #include "recorder/chaos.h"
@@ -52,6 +54,16 @@ static inline long sys_call6(long nr, long a, long b, long c, long d, long e, lo
 static inline long sys_call3(long nr, long a, long b, long c)
 {
 	return sys_call6(nr, a, b, c, 0, 0, 0);
+}
+
+/* What the kernel told the process at its start; 0: nothing, which libc makes an error of. */
+static inline uintptr_t sys_auxiliary(unsigned long type)
+{
+	int before = errno;
+	uintptr_t value = getauxval(type);
+
+	errno = before;
+	return value;
 }
 
 static inline int sys_failed(long ret)

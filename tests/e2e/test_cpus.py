@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from alone import folder_on_tmpfs, preloaded
+from compiled import compile_c
 from test_targets import TIMEOUT_SECONDS, compare, inconsistencies, parse
 
 MODELS = {
@@ -49,3 +50,11 @@ def test_target_runs_on_any_cpu(name, model, target, build, run_on, report_json)
     assert truth.expectations and truth.output == parse(bare.stdout).output
     wrong = compare(truth, process, sites) + inconsistencies(process, sites)
     assert not wrong, "\n".join(wrong)
+
+
+def test_errno_is_as_ever_where_the_kernel_tells_less(build, run_on, scratch):
+    """qemu-user gives no vDSO, of which libc makes an error."""
+    program = compile_c(scratch, "first_errno", "#include <errno.h>\nint main(void) { return errno; }\n")
+    assert run_on("qemu64", program, {}).returncode == 0
+    with folder_on_tmpfs() as folder:
+        assert run_on("qemu64", program, preloaded(build, {}, folder)).returncode == 0
