@@ -160,10 +160,10 @@ struct block blocks_unpack(const uint64_t *word)
 	const uint16_t *era = ORDER_LOAD(blocks_have_eras) ? era_of(word, false) : NULL;
 	uint64_t value = ORDER_LOAD(*word);
 
-	return (struct block){ live_small_record(value),
-			       live_birth(era != NULL ? ORDER_LOAD(*era) : 0,
-					  live_small_birth(value)),
-			       live_small_size(value) };
+	return (struct block){ .record = live_small_record(value),
+			       .birth_ms = live_birth(era != NULL ? ORDER_LOAD(*era) : 0,
+						      live_small_birth(value)),
+			       .size_bytes = live_small_size(value) };
 }
 
 /* One unit that *place names, made if need be and wanted; NULL: none. */
@@ -241,6 +241,13 @@ static uint64_t *find_tiny(uintptr_t address)
 	return word != NULL && *word != 0 ? word : NULL;
 }
 
+static struct block of_large(const struct live_large *entry)
+{
+	return (struct block){ .record = entry->record,
+			       .birth_ms = entry->birth_ms,
+			       .size_bytes = entry->size_bytes };
+}
+
 static struct live_large *large_entry(uintptr_t address, bool make)
 {
 	struct live_area *area = area_of(address, make);
@@ -275,7 +282,7 @@ static void put_large(struct blocks_near *near, uintptr_t address, const struct 
 		return;
 	}
 	if (entry->address != 0) {
-		*ret_old = (struct block){ entry->record, entry->birth_ms, entry->size_bytes };
+		*ret_old = of_large(entry);
 		__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
 	}
 	entry->size_bytes = block->size_bytes;
@@ -365,7 +372,7 @@ struct block blocks_take_slow(uintptr_t address)
 		block = blocks_unpack(tiny);
 		__atomic_store_n(tiny, 0, __ATOMIC_RELAXED);
 	} else if (entry != NULL) {
-		block = (struct block){ entry->record, entry->birth_ms, entry->size_bytes };
+		block = of_large(entry);
 		__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
 	}
 	return block;
@@ -382,8 +389,7 @@ struct block blocks_find(uintptr_t address)
 		return blocks_unpack(word);
 	const struct live_large *entry = find_large(address);
 
-	return entry != NULL ? (struct block){ entry->record, entry->birth_ms, entry->size_bytes }
-			     : (struct block){ 0 };
+	return entry != NULL ? of_large(entry) : (struct block){ 0 };
 }
 
 void blocks_start(bool packed_tightly)

@@ -13,6 +13,7 @@
 
 struct block {
 	uint32_t record; /* 0 = the address is not known */
+	uint32_t times;	 /* a sample: how many blocks it stands for; else not used */
 	uint64_t birth_ms;
 	uint64_t size_bytes;
 };
@@ -148,6 +149,8 @@ static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_
 			birth_ms = live_birth(ORDER_LOAD(*era), (uint32_t)birth_ms);
 	}
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	return (struct block){ live_small_record(taken), birth_ms, live_small_size(taken) };
+	return (struct block){ .record = live_small_record(taken),
+			       .birth_ms = birth_ms,
+			       .size_bytes = live_small_size(taken) };
 }
 #endif

@@ -328,7 +328,7 @@ static void check_large_leaf(struct found *found, uint64_t unit, uintptr_t start
 	RECORDER_CHECK(unit + ENTRIES * sizeof *entry <= memory_used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
 	found->entries += ENTRIES / 8;
 	for (uint64_t i = 0; i < ENTRIES; i++) {
-		const struct block block = { entry[i].record, entry[i].birth_ms,
+		const struct block block = { entry[i].record, 1, entry[i].birth_ms,
 					     entry[i].size_bytes };
 
 		if (entry[i].address == 0)
@@ -406,7 +406,7 @@ static void check_samples(struct found *found)
 	uint64_t entries = memory_used(LIVE_SAMPLED);
 
 	for (uint64_t i = 0; i < entries; i++) {
-		const struct block block = { entry[i].record, entry[i].birth_ms,
+		const struct block block = { entry[i].record, 1, entry[i].birth_ms,
 					     entry[i].size_bytes };
 
 		if (entry[i].address == 0)

@@ -110,6 +110,11 @@ static uint64_t *random_of(struct thread_state *self)
 	return &self->random;
 }
 
+uint32_t dial_round(uint64_t weight)
+{
+	return sample_round(random_of(&thread_state), weight);
+}
+
 /* A distance to the next sample, or the first part of it: never so much that a block as large as the interval would pass.
  * What is left of a distance is distributed as a whole one is. */
 static int64_t draw(struct thread_state *self)

@@ -57,6 +57,9 @@ void dial_start(void);
 enum { DIAL_NOT = 0, DIAL_EXACTLY = 1, DIAL_WITHOUT_STACK = 2 };
 uint64_t dial_judge(uint64_t size);
 
+/* How many blocks a sample of that weight stands for, by the thread's random numbers. */
+uint32_t dial_round(uint64_t weight);
+
 /* What becomes of an anonymous mapping: DIAL_NOT, DIAL_EXACTLY or DIAL_WITHOUT_STACK. */
 uint64_t dial_judge_map(void);
 

@@ -241,7 +241,7 @@ NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)
 {
 	clock_tick(slot);
-	struct block entry = { record, clock_ms(), size }, old;
+	struct block entry = { .record = record, .birth_ms = clock_ms(), .size_bytes = size }, old;
 
 	blocks_put(&slot->near, (uintptr_t)block, &entry, &old);
 	if (LIKELY(old.record == 0))
@@ -317,11 +317,11 @@ NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live
 }
 
 /* Enters a sample, and ends one whose free was not seen. */
-static bool put_sample(struct slot *slot, void *block, const struct block *entry, uint64_t times)
+static bool put_sample(struct slot *slot, void *block, const struct block *entry)
 {
 	struct block old;
 
-	if (!sampled_put(slot, (uintptr_t)block, entry, times, &old))
+	if (!sampled_put(slot, (uintptr_t)block, entry, &old))
 		return false;
 	sample_remember(block);
 	if (UNLIKELY(old.record != 0)) {
@@ -339,18 +339,18 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 	struct live_record *record = memory_record(id);
 	struct live_samples *samples = id != 0 ? sample_errors(record) : NULL;
 	uint64_t weight = sample_weight(size, interval);
-	uint64_t times = sample_times(weight, (uintptr_t)block);
 
 	clock_tick(slot);
-	const struct block entry = { id, clock_ms(), size };
+	const struct block entry = { id, dial_round(weight), clock_ms(), size };
 
-	if (samples == NULL || !put_sample(slot, block, &entry, times)) {
+	if (samples == NULL || !put_sample(slot, block, &entry)) {
 		health_add(HEALTH_lost_samples);
 		return NULL;
 	}
-	account_alloc(slot, record, size, slack, times);
+	account_alloc(slot, record, size, slack, entry.times);
 	sample_took(samples, size, weight);
 	slot->last_block = block;
+	slot->last_times = entry.times;
 	slot->last_left = thread_state.left;
 	return record;
 }
@@ -366,11 +366,9 @@ NOINLINE bool record_take_sample(const void *block, struct block *ret)
 NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
 				     uint64_t slack)
 {
-	uint64_t weight = record_weight(memory_record(entry->record), entry->size_bytes);
-	uint64_t times = sample_times(weight, (uintptr_t)block);
 	struct block none;
 
-	if (sampled_put(slot, (uintptr_t)block, entry, times, &none))
+	if (sampled_put(slot, (uintptr_t)block, entry, &none))
 		return;
 	health_add(HEALTH_lost_samples); /* its end would not be found: it ends here */
 	record_end(slot, block, entry, slack, false);
@@ -413,8 +411,7 @@ NOINLINE void record_sample_end(struct slot *slot, const void *address, const st
 				uint64_t slack, bool temporary)
 {
 	struct live_record *record = memory_record(block->record);
-	uint64_t weight = record_weight(record, block->size_bytes);
-	uint64_t times = sample_times(weight, (uintptr_t)address);
+	uint64_t weight = record_weight(record, block->size_bytes), times = block->times;
 	bool foreign = record->slot != slot->id;
 
 	sample_forget(address);

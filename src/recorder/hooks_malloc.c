@@ -176,9 +176,8 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 		/* A call stands for as many as the block that it gives, whether or not the one that it had is a sample. */
 		if (LIKELY(record != NULL) &&
 		    (old.record != 0 || UNLIKELY(block != NULL && record->samples != 0)))
-			account_realloc(
-				record, old_size, size, moved != block,
-				sample_times(record_weight(record, size), (uintptr_t)moved));
+			account_realloc(record, old_size, size, moved != block,
+					record->samples != 0 ? slot->last_times : 1);
 	}
 	hook_leave();
 	return moved;

@@ -542,7 +542,7 @@ static void account_pool_block(struct live_record *record, uint32_t name, uint64
 
 static uint64_t times_of(const struct live_record *record, const struct pool_block *block)
 {
-	return sample_times(record_weight(record, block->bytes), block->address);
+	return (record_weight(record, block->bytes) >> 32) + block->rounded_up;
 }
 
 void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *block)
@@ -604,16 +604,23 @@ static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_bl
 	return true;
 }
 
-uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
-		   const uintptr_t *frame)
+/* As pools_add. ret_times: how many blocks it stands for. */
+static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
+			  const uintptr_t *frame, uint64_t *ret_times)
 {
 	uint64_t interval = DIAL_NOT;
 	uint32_t id = record_for(slot, pool, bytes, &interval, frame);
-	struct pool_block block = { address, bytes, id, clock_ms() };
+	struct pool_block block = {
+		.address = address, .bytes = bytes, .record = id, .birth_ms = clock_ms()
+	};
 	struct live_record *record = memory_record(id);
 
 	if (id == 0 || address == 0)
 		return 0;
+	uint64_t weight = sample_weight(bytes, interval != DIAL_EXACTLY ? interval : 0);
+
+	*ret_times = dial_round(weight);
+	block.rounded_up = *ret_times > weight >> 32;
 	struct live_samples *samples = interval != DIAL_EXACTLY ? sample_errors(record) : NULL;
 
 	if (interval != DIAL_EXACTLY && samples == NULL) {
@@ -622,10 +629,18 @@ uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t
 	}
 	if (!enter_block(slot, pool, &block))
 		return 0; /* its end would not be found */
-	account_pool_block(record, name_of(pool), bytes, times_of(record, &block));
+	account_pool_block(record, name_of(pool), bytes, *ret_times);
 	if (samples != NULL)
-		sample_took(samples, bytes, sample_weight(bytes, interval));
+		sample_took(samples, bytes, weight);
 	return id;
+}
+
+uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
+		   const uintptr_t *frame)
+{
+	uint64_t times;
+
+	return add_block(slot, pool, address, bytes, frame, &times);
 }
 
 struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t address)
@@ -653,14 +668,12 @@ void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old,
 {
 	if (old->record != 0)
 		pools_end_block(slot, pool, old);
-	uint32_t id = pools_add(slot, pool, address, bytes, frame);
+	uint64_t times;
+	uint32_t id = add_block(slot, pool, address, bytes, frame, &times);
 
-	if (old->address != 0 && id != 0) {
-		struct pool_block block = { .address = address, .bytes = bytes };
-
+	if (old->address != 0 && id != 0)
 		account_realloc(memory_record(id), old->bytes, bytes, old->address != address,
-				times_of(memory_record(id), &block));
-	}
+				times);
 }
 
 static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, struct shard *shard)

@@ -18,7 +18,8 @@ struct slot;
 /* A block that a pool has or had; record 0 = the address is not known there. */
 struct pool_block {
 	uintptr_t address;
-	uint64_t bytes;
+	uint64_t bytes : 63,
+		rounded_up : 1; /* a sample: it stands for one block more than its weight */
 	uint64_t record : LIVE_SMALL_RECORD_BITS, birth_ms : 64 - LIVE_SMALL_RECORD_BITS;
 };
 

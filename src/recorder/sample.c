@@ -74,12 +74,11 @@ uint64_t sample_weight(uint64_t size, uint64_t interval)
 	       product(cube, square) / 30240;
 }
 
-uint64_t sample_times(uint64_t weight, uintptr_t address)
+uint32_t sample_round(uint64_t *random, uint64_t weight)
 {
-	uint64_t hash = (address >> 3) * UINT64_C(0x9e3779b97f4a7c15);
-
-	hash = (hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-	return (weight >> 32) + (hash >> 32 < (weight & (ONE - 1)));
+	if ((weight & (ONE - 1)) == 0)
+		return (uint32_t)(weight >> 32);
+	return (uint32_t)(weight >> 32) + (next_random(random) >> 32 < (weight & (ONE - 1)));
 }
 
 void sample_remember(const void *block)

@@ -4,8 +4,9 @@
  * A block at least as large as the interval is recorded always, and stands for itself. For the others a thread counts down a
  * number of bytes, drawn from an exponential distribution with the interval as its mean. The block that brings it below zero
  * is recorded: one of s bytes with probability p = 1 - exp(-s / interval), whatever came before. It stands for 1/p blocks;
- * that is rounded to a whole number by the block's address, up or down so that the mean is right, and is the same again when
- * the block is freed. So every counter is an estimate without bias.
+ * that is rounded to a whole number, up or down by chance so that the mean is right, and kept with the block for when it is
+ * freed. So every counter is an estimate without bias. Not by the block's address: a buffer that is allocated again and again
+ * would always be rounded the same way.
  *
  * Integers only: the recorder has no floating point. */
 #ifndef RECORDER_SAMPLE_H
@@ -28,8 +29,8 @@ int64_t sample_draw(uint64_t *random, uint64_t interval);
 /* 1/p with 32 binary places; 1 if the interval is 0, as that of what is no sample. */
 uint64_t sample_weight(uint64_t size, uint64_t interval);
 
-/* How many blocks of that weight the one at `address` stands for. */
-uint64_t sample_times(uint64_t weight, uintptr_t address);
+/* How many blocks one of that weight stands for: as many, up or down so that the mean is right. */
+uint32_t sample_round(uint64_t *random, uint64_t weight);
 
 /* Frees of blocks that are not recorded need not look for them. One byte for each place that addresses fall on counts the
  * recorded blocks there; 255 stays. While every block is recorded (sample_filters = 0) nobody asks. */

@@ -246,7 +246,8 @@ static struct block remove_entry(uint64_t *place, uint64_t word, uintptr_t addre
 {
 	uint32_t id = (uint32_t)word;
 	struct live_sampled *entry = entry_of(id);
-	struct block block = { entry->record, entry->birth_ms, entry->size_bytes };
+	struct block block = { entry->record, (uint32_t)entry->times, entry->birth_ms,
+			       entry->size_bytes };
 	uint64_t there = address;
 
 	CHAOS_DELAY();
@@ -300,7 +301,7 @@ static void check_sampled(void)
 	check_done(&pace, current->mask + 2 * entries);
 }
 
-bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block, uint64_t times,
+bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block,
 		 struct block *ret_old)
 {
 	uint32_t id = new_entry();
@@ -321,7 +322,7 @@ bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block
 	__atomic_store_n(&entry->size_bytes, block->size_bytes, __ATOMIC_RELAXED);
 	entry->record = block->record;
 	entry->birth_ms = block->birth_ms;
-	entry->times = times;
+	entry->times = block->times;
 	__atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
 	enter(current, word_of(tag_of(address), id));

@@ -10,8 +10,8 @@
 /* Whether an address is almost certainly one, or perhaps. False: certainly not. No lock, any thread, outside of hooks too. */
 bool sampled_may_have(const void *address);
 
-/* Enters a block that stands for `times`. ret_old: as blocks_put. False: no memory, or the lock was not to be had. */
-bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block, uint64_t times,
+/* Enters a block with its `times`. ret_old: as blocks_put. False: no memory, or the lock was not to be had. */
+bool sampled_put(struct slot *slot, uintptr_t address, const struct block *block,
 		 struct block *ret_old);
 
 /* Removes and returns an entry; record 0 = none. No lock, any thread. */

@@ -35,10 +35,11 @@ struct slot {
 	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
 	int64_t floor,
-		ceiling;    /* live bytes at which the process' total has to be told: account.h */
-	int64_t told;	    /* of this slot's live bytes, in that total; under account.c's lock */
-	struct slot *next;  /* account.c */
-	uint64_t last_left; /* thread_state.left when it was a sample */
+		ceiling;     /* live bytes at which the process' total has to be told: account.h */
+	int64_t told;	     /* of this slot's live bytes, in that total; under account.c's lock */
+	struct slot *next;   /* account.c */
+	uint64_t last_left;  /* thread_state.left when it was a sample */
+	uint32_t last_times; /* of the last sample */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
 	struct memo *memo; /* NULL: no memory for one */

@@ -68,7 +68,7 @@ static void put(uintptr_t address, uint64_t size)
 	uint64_t *word = blocks_expect(&slot.near, address, size);
 
 	if (!blocks_put_quickly(&slot.near, word, address, RECORD, clock_ms(), size)) {
-		struct block entry = { RECORD, clock_ms(), size }, old;
+		struct block entry = { RECORD, 1, clock_ms(), size }, old;
 
 		blocks_put(&slot.near, address, &entry, &old);
 		assert_int_equal(old.record, 0);

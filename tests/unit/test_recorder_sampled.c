@@ -49,6 +49,7 @@ static uint32_t listed(void)
 static void assert_same(const struct block *a, const struct block *b)
 {
 	assert_int_equal(a->record, b->record);
+	assert_int_equal(a->times, b->times);
 	assert_int_equal(a->birth_ms, b->birth_ms);
 	assert_int_equal(a->size_bytes, b->size_bytes);
 }
@@ -67,11 +68,11 @@ static void what_is_put_is_there_until_it_is_taken(void **state)
 
 		if (put) {
 			/* R11: in the tenth year, too */
-			struct block block = { 1 + random % 1000, step * UINT64_C(999983),
+			struct block block = { 1 + random % 1000, 7, step * UINT64_C(999983),
 					       1 + random % 5000 },
 				     old;
 
-			assert_true(sampled_put(&slots[0], address_of(i), &block, 7, &old));
+			assert_true(sampled_put(&slots[0], address_of(i), &block, &old));
 			assert_int_equal(old.record, model[i].record);
 			if (model[i].record != 0)
 				assert_same(&old, &model[i]);
@@ -113,15 +114,15 @@ static void *look(void *missed)
 
 static void who_looks_while_the_index_is_made_anew_misses_nothing(void **state)
 {
-	struct block block = { 1, 0, 100 }, old;
+	struct block block = { 1, 1, 0, 100 }, old;
 	pthread_t thread;
 	uint64_t missed = 0;
 
 	(void)state;
-	assert_true(sampled_put(&slots[1], 0x1000, &block, 1, &old));
+	assert_true(sampled_put(&slots[1], 0x1000, &block, &old));
 	assert_int_equal(pthread_create(&thread, NULL, look, &missed), 0);
 	for (uint32_t i = 0; i < 300000; i++) {
-		sampled_put(&slots[1], address_of(i % 200), &block, 1, &old);
+		sampled_put(&slots[1], address_of(i % 200), &block, &old);
 		sampled_take(address_of(i % 200));
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -138,7 +139,7 @@ static void *put_and_take(void *arg)
 {
 	uintptr_t me = (uintptr_t)arg, wrong = 0;
 	struct slot slot = { .id = (uint32_t)me };
-	struct block block = { 1 + (uint32_t)me, 0, 100 }, old;
+	struct block block = { 1 + (uint32_t)me, 1, 0, 100 }, old;
 	bool there[OWN] = { false };
 
 	for (uint32_t step = 0, random = (uint32_t)me; step < TAKER_STEPS; step++) {
@@ -149,7 +150,7 @@ static void *put_and_take(void *arg)
 		if (there[i])
 			wrong += sampled_take(address).record != block.record;
 		else
-			wrong += !sampled_put(&slot, address, &block, 1, &old) || old.record != 0;
+			wrong += !sampled_put(&slot, address, &block, &old) || old.record != 0;
 		there[i] = !there[i];
 		wrong += there[i] != sampled_may_have((const void *)address) && there[i];
 		uintptr_t mine = __atomic_exchange_n(&handed[me], 0, __ATOMIC_ACQ_REL);
@@ -161,7 +162,7 @@ static void *put_and_take(void *arg)
 		address = 0x20000000 + (me * TAKER_STEPS + step) * 32;
 		if (step % 16 != 0 || __atomic_load_n(other, __ATOMIC_RELAXED) != 0)
 			continue;
-		wrong += !sampled_put(&slot, address, &block, 1, &old);
+		wrong += !sampled_put(&slot, address, &block, &old);
 		if (!__atomic_compare_exchange_n(other, &none, address, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
 			wrong += sampled_take(address).record == 0;
@@ -201,20 +202,20 @@ static void threads_that_take_while_others_put_lose_nothing(void **state)
 
 static void a_sample_ends_although_the_lock_is_not_given_back(void **state)
 {
-	struct block block = { 9, 0, 100 }, old;
+	struct block block = { 9, 1, 0, 100 }, old;
 	uint32_t before = listed();
 
 	(void)state;
 	for (uint32_t i = 0; i < 100; i++)
-		assert_true(sampled_put(&slots[0], address_of(i), &block, 1, &old));
+		assert_true(sampled_put(&slots[0], address_of(i), &block, &old));
 	sampled_lock.word = 7; /* whose owner has vanished */
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(sampled_take(address_of(i)).record, 9);
 	assert_int_equal(listed(), before);
-	assert_false(sampled_put(&slots[0], address_of(0), &block, 1, &old));
+	assert_false(sampled_put(&slots[0], address_of(0), &block, &old));
 	assert_int_equal(listed(), before);
 	sampled_lock.word = 0;
-	assert_true(sampled_put(&slots[0], address_of(0), &block, 1, &old));
+	assert_true(sampled_put(&slots[0], address_of(0), &block, &old));
 	assert_int_equal(old.record, 0);
 	assert_int_equal(sampled_take(address_of(0)).record, 9);
 }
