@@ -216,8 +216,8 @@ struct result *analyse_advice(const struct profile *profile, struct places *plac
 	bool done = result && findings_make(&findings, &selection, places) == 0 &&
 		    fill(result, profile, places, &findings, query->limit) &&
 		    names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
-		    result_notes(result, profile, selection.whole.calls ? NULL : NOTHING_RECORDED,
-				 unnamed);
+		    result_notes(result, profile,
+				 selection.whole.calls ? NULL : nothing_recorded(profile), unnamed);
 
 	if (done)
 		result_head_add(result, "finding_count", value_number(UNIT_COUNT, findings.count));

@@ -71,6 +71,24 @@ static struct result_value fields_value(const struct result_field *fields, size_
 	return (struct result_value){ .unit = UNIT_FIELDS, .fields = { fields, count } };
 }
 
+const char *nothing_recorded(const struct profile *profile)
+{
+	bool sampled = profile->process_count > 0, dormant = sampled;
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		sampled &= strcmp(profile->processes[i].mode, "sampled") == 0;
+		dormant &= strcmp(profile->processes[i].mode, "dormant") == 0;
+	}
+	if (sampled)
+		return "0 ALLOCATIONS SAMPLED: the program allocates little, measured by the interval of "
+		       "the samples; --mode exact records every one, --interval more of them";
+	if (dormant)
+		return "0 ALLOCATIONS RECORDED: the recorder was dormant all the time; --mode exact or "
+		       "--mode sample records, and so does hg_start in the program";
+	return "0 ALLOCATIONS RECORDED: no call reached the recorder (the program allocates nothing, or "
+	       "has an allocator linked in statically)";
+}
+
 bool notes_value(struct result *result, struct profile_notes notes, struct result_value *ret)
 {
 	struct result_field *fields = ARENA_ARRAY(&result->arena, struct result_field, notes.count);

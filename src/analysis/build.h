@@ -51,10 +51,8 @@ struct result_column *result_columns(struct result *result, const struct source_
 /* Fields for notes: {name: count}. False if out of memory. */
 bool notes_value(struct result *result, struct profile_notes notes, struct result_value *ret);
 
-/* The first note where no call was recorded at all. */
-#define NOTHING_RECORDED                                                                           \
-	"0 ALLOCATIONS RECORDED: no call reached the recorder (the program allocates nothing, or " \
-	"has an allocator linked in statically)"
+/* The first note where no call was recorded at all: why that may be. */
+const char *nothing_recorded(const struct profile *profile);
 
 /* "... 3 more sites (--limit N shows more)"; nothing if the count is 0. False if out of memory. */
 bool result_left_out(struct result *result, size_t count, const char *singular, const char *plural);

@@ -292,8 +292,8 @@ struct result *analyse_growth(const struct profile *profile, struct places *plac
 	m.result = result_begin("growth", profile, query, 6);
 	if (!m.result || !judge_all(&m) || !fill_table(&m) || !say_all(&m) ||
 	    names_notes(places_names(places), &m.result->arena, &unnamed) < 0 ||
-	    !result_notes(m.result, profile, m.selection.whole.calls ? NULL : NOTHING_RECORDED,
-			  unnamed))
+	    !result_notes(m.result, profile,
+			  m.selection.whole.calls ? NULL : nothing_recorded(profile), unnamed))
 		error_set(error, "out of memory");
 	else
 		fill_head(&m);

@@ -109,7 +109,7 @@ bool selection_notes(struct result *result, const struct profile *profile, struc
 	if (names_notes(places_names(places), &result->arena, &unnamed) < 0)
 		return false;
 	if (s->whole.calls == 0 && s->whole.frees == 0)
-		first = NOTHING_RECORDED;
+		first = nothing_recorded(profile);
 	else if (!cost_rows[s->cost].adds_up)
 		first = "each site had its maximum at a time of its own: sums of them are upper bounds";
 	return result_notes(result, profile, first, unnamed);

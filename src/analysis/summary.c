@@ -280,12 +280,12 @@ static bool fill_table(struct result *result, const struct profile *profile, siz
 			       " more processes");
 }
 
-static bool nothing_recorded(const struct profile *profile)
+static bool is_anything_recorded(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->process_count; i++)
 		if (profile->processes[i].calls || profile->processes[i].mmap_calls)
-			return false;
-	return true;
+			return true;
+	return false;
 }
 
 struct result *analyse_summary(const struct profile *profile, struct places *places,
@@ -298,7 +298,7 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 
 	if (result)
 		result->shows_peak = true;
-	const char *first = nothing_recorded(profile) ? NOTHING_RECORDED : NULL;
+	const char *first = is_anything_recorded(profile) ? NULL : nothing_recorded(profile);
 
 	if (!result || !fill_table(result, profile, query->limit) ||
 	    (largest && !say_all(result, places, profile, largest, query)) ||

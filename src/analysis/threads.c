@@ -374,7 +374,7 @@ static bool notes(struct thread_maker *m)
 		if (m->rows[i].slot->threads > 1)
 			first = "threads that came later took the place of ended ones: what a place "
 				"holds and passes on stands at the first of them";
-	return result_notes(m->result, m->profile, m->calls ? first : NOTHING_RECORDED,
+	return result_notes(m->result, m->profile, m->calls ? first : nothing_recorded(m->profile),
 			    (struct profile_notes){ 0 });
 }
 

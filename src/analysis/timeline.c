@@ -537,7 +537,8 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	thin(&s, query->limit);
 	done = fill_table(result, &s) && say_all(result, places, &s, &selection) &&
 	       names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
-	       result_notes(result, profile, s.points.count ? NULL : NOTHING_RECORDED, unnamed);
+	       result_notes(result, profile, s.points.count ? NULL : nothing_recorded(profile),
+			    unnamed);
 end:
 	vector_release(&s.events);
 	vector_release(&s.points);

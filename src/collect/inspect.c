@@ -141,7 +141,8 @@ static int fill(const struct copied *copied, enum copied_parts parts, bool runni
 		return error_set(error, "no memory left");
 	recording->processes = rows;
 	recording->process_count = 1;
-	if (live_read_rows(copied->memory, copied->bytes, rows, &reason) < 0 ||
+	if (live_read_rows(copied->memory, copied->bytes, copied->control.mode, rows, &reason) <
+		    0 ||
 	    (parts == COPIED_ALL &&
 	     live_read_ages(copied->memory, copied->bytes, clock_of(copied), rows, &reason) < 0))
 		return error_set(error, "the profile cannot be read: %s", reason.message);

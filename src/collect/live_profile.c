@@ -283,6 +283,11 @@ int live_profile_load(struct live_profile *profile, enum copied_parts parts, boo
 	return 0;
 }
 
+uint32_t live_profile_mode(const struct live_profile *profile)
+{
+	return profile->is_lent ? profile->control.mode : profile->held.control.mode;
+}
+
 void live_profile_unload(struct live_profile *profile)
 {
 	if (profile->is_lent || profile->held.fd < 0)

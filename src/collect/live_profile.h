@@ -63,6 +63,8 @@ bool live_profile_read_totals(struct live_profile *profile, struct live_totals *
 int live_profile_load(struct live_profile *profile, enum copied_parts parts, bool still,
 		      struct error *error);
 void live_profile_unload(struct live_profile *profile);
+/* How it records, or would: the image's word. */
+uint32_t live_profile_mode(const struct live_profile *profile);
 
 /* What goes to the control page. Where there is no descriptor to write to, the process has to do by itself. */
 void live_profile_write_clock(struct live_profile *profile, uint64_t ms);

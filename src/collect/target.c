@@ -471,7 +471,8 @@ int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 		return -1;
 	if (target->ended_ns != 0)
 		target_sample_last(target);
-	if (live_read_rows(target->profile.memory, target->profile.bytes, ret, &reason) < 0)
+	if (live_read_rows(target->profile.memory, target->profile.bytes,
+			   live_profile_mode(&target->profile), ret, &reason) < 0)
 		return error_set(error, "reading the profile of process %d: %s", (int)target->pid,
 				 reason.message);
 	if (live_read_ages(target->profile.memory, target->profile.bytes, end_ms, ret, &reason) <

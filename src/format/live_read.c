@@ -579,17 +579,17 @@ static void read_process(struct reading *reading)
 	process->allocator = new_text(reading, allocator, strnlen(allocator, sizeof allocator));
 }
 
-/* The dial is not part of the profile; the youngest site was made under the mode that it showed last. */
-static uint32_t last_mode(const struct process_rows *rows)
+/* The youngest site was made under the mode that was the last to record anything. */
+static uint32_t last_mode(const struct process_rows *rows, uint32_t mode_now)
 {
 	for (size_t i = rows->site_count; i > LIVE_SITE_FIRST; i--)
 		if (rows->sites[i - 1].kind == LIVE_KIND_HEAP)
 			return rows->sites[i - 1].interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT;
-	return LIVE_MODE_EXACT;
+	return mode_now;
 }
 
-int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_rows *ret,
-		   struct format_error *error)
+int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
+		   struct process_rows *ret, struct format_error *error)
 {
 	struct process_rows rows = { 0 };
 	struct reading reading = { .rows = &rows };
@@ -613,7 +613,7 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, struct process_row
 		return fail(error, "no memory left for the rows");
 	}
 	sum_cells(&rows);
-	rows.process.mode = last_mode(&rows);
+	rows.process.mode = last_mode(&rows, mode_now);
 	*ret = rows;
 	return 0;
 }

@@ -167,3 +167,13 @@ def test_children_are_sampled_too(record, report_json, scratch):
     for child in processes[1:]:
         assert abs(child["bytes"] - 10_000_000) < 4 * child["bytes_error"]
         assert child["leaked_bytes"] == 0
+
+
+def test_a_sampled_program_without_a_sample_is_sampled(record, report_json, heapgauge, clean_env):
+    """C3, N21: it was called exact, and said to have an allocator of its own."""
+    run = record(["/bin/echo", "hi"], "--mode", "sample")
+    (process,) = report_json(run.path)["processes"]
+    assert process["mode"] == "sampled"
+    report = [heapgauge, "report", run.path]
+    text = subprocess.run(report, env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert "0 ALLOCATIONS SAMPLED" in text and "allocator" not in text and "exact," not in text

@@ -72,7 +72,7 @@ static void read_all(struct live_header *head)
 			free(sites);
 		}
 	}
-	if (live_read_rows(head, TOTAL, &rows, NULL) == 0) {
+	if (live_read_rows(head, TOTAL, LIVE_MODE_EXACT, &rows, NULL) == 0) {
 		struct recording recording = { .processes = &rows, .process_count = 1 }, back;
 		void *bytes;
 		size_t length;

@@ -38,7 +38,8 @@ static struct process_rows read_rows(struct made *made)
 	struct process_rows rows = { 0 };
 	struct format_error error = { "" };
 
-	if (live_read_rows(made->head, made->head->total_bytes, &rows, &error) != 0)
+	if (live_read_rows(made->head, made->head->total_bytes, LIVE_MODE_EXACT, &rows, &error) !=
+	    0)
 		fail_msg("%s", error.message);
 	return rows;
 }
