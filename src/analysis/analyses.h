@@ -18,16 +18,27 @@
 typedef struct result *analysis_run(const struct profile *profile, struct places *places,
 				    const struct query *query, struct error *error);
 
+/* Parts of a query that are no filters. */
+enum analysis_takes {
+	VIEW_TAKES_COST = 1,
+	VIEW_TAKES_MOMENT = 2,
+	VIEW_TAKES_BY = 4,
+	VIEW_TAKES_KIND = 8
+};
+
 struct analysis {
 	const char *name;
 	const char *help; /* one line, no full stop */
 	analysis_run *run;
-	bool compares; /* it can answer what changed between recordings */
+	unsigned takes; /* of enum analysis_takes */
+	bool compares;	/* it can answer what changed between recordings */
 };
 
 /* Ends with a row whose name is NULL; the first is the default. */
 extern const struct analysis analyses[];
 const struct analysis *analysis_find(const char *name);
+/* -1 with the error set if the query has a part that the view would ignore. Filters are checked by the views themselves. */
+int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error);
 
 analysis_run analyse_summary;
 analysis_run analyse_sites;

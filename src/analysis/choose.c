@@ -74,7 +74,7 @@ bool *choose_processes(const struct profile *profile, const char *filter, struct
 		some = some || all[i];
 	}
 	matcher_release(&matcher);
-	if (!some) {
+	if (filter && !some) {
 		error_set(error,
 			  "no process has the number or matches '%s'; '--view processes' "
 			  "lists them",
@@ -127,7 +127,7 @@ bool *processes_choose(const struct profile *profile, const struct query *query,
 {
 	const struct filters *f = &query->filters;
 
-	if (f->rules.count || f->suppressions.count || f->thread || f->min_size || f->max_size) {
+	if (filters_are_finer_than_processes(f)) {
 		error_set(error, "this view is about whole processes: of the filters, only "
 				 "--process goes with it");
 		return NULL;

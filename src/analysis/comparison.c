@@ -220,6 +220,7 @@ static int select_parts(struct comparing *x, struct places *places, const struct
 	struct query alone = *query;
 
 	alone.against = NULL;
+	alone.must_match = false; /* it may match in one of them alone */
 	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
 	if (!x->parts)
 		return error_set(error, "out of memory");
@@ -261,6 +262,8 @@ int comparison_select(struct selection *selection, struct places *places, const 
 	x.ret->against = c;
 	x.ret->change = true;
 	x.ret->divisor = (int64_t)(c->before_count * c->after_count * MAX(c->per, UINT64_C(1)));
+	if (selection_check(x.ret, query, error) < 0)
+		goto done;
 	*selection = *x.ret;
 	*x.ret = (struct selection){ 0 };
 	status = 0;

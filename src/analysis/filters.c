@@ -102,6 +102,11 @@ void filters_release(struct filters *filters)
 	filters->suppression_text = NULL;
 }
 
+bool filters_are_finer_than_processes(const struct filters *f)
+{
+	return f->rules.count || f->suppressions.count || f->thread || f->min_size || f->max_size;
+}
+
 static const char *join(struct arena *arena, const char *before, const char *option,
 			const char *value)
 {

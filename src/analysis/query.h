@@ -59,6 +59,8 @@ bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const 
 /* Whether some rule is about what is on the stack. */
 bool filters_look_at_stacks(const struct filters *filters);
 bool filters_look_at(const struct filters *filters, enum rule_kind kind);
+/* Whether they leave out parts of a process. */
+bool filters_are_finer_than_processes(const struct filters *filters);
 /* "--focus Cache --min-size 1.0 KiB": all of them as they would be typed; in the arena, NULL if out of memory. */
 const char *filters_text(const struct filters *filters, struct arena *arena);
 /* Whether the pattern is somewhere in the text, as LeakSanitizer understands it. */
@@ -81,6 +83,7 @@ struct query {
 	enum axis_id by;
 	enum query_kinds kinds; /* DEFAULT: heap, or what the view says */
 	struct filters filters;
+	bool must_match; /* filters that leave nothing are an error, not an empty answer */
 
 	double threshold_percent; /* rows below are folded */
 	size_t depth;		  /* of a tree; 0: all */

@@ -511,6 +511,22 @@ bool query_asks_pools(const struct query *query)
 	       filters_look_at(&query->filters, RULE_POOL);
 }
 
+int selection_check(const struct selection *s, const struct query *query, struct error *error)
+{
+	struct arena arena = { 0 };
+
+	if (!query->must_match || !s->filtered || s->count || s->suppressed_count)
+		return 0;
+	error_set(error,
+		  query->kinds
+			  ? "nothing of that kind matches %s: '--view sites' lists what there is"
+			  : "nothing in the heap matches %s: '--view sites' lists what there "
+			    "is, and --kind all looks at mappings and pools too",
+		  filters_text(&query->filters, &arena));
+	arena_release(&arena);
+	return -1;
+}
+
 int selection_make(struct selection *selection, const struct profile *profile,
 		   struct places *places, const struct query *query, struct ask ask,
 		   struct error *error)
@@ -559,7 +575,7 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	selection->share_title = upper(&selection->arena, "of ",
 				       selection->filtered ? "shown" : selection->cost_word);
 	status = selection->title && selection->share_title && take_all(&m)
-			 ? 0
+			 ? selection_check(selection, query, error)
 			 : error_set(error, "out of memory");
 done:
 	vector_release(&m.answers);

@@ -64,6 +64,9 @@ int selection_make(struct selection *selection, const struct profile *profile,
 		   struct places *places, const struct query *query, struct ask ask,
 		   struct error *error);
 void selection_release(struct selection *selection);
+/* -1 with the error set if filters left nothing, and that is an error. */
+int selection_check(const struct selection *selection, const struct query *query,
+		    struct error *error);
 
 /* The slots of the process that count, by slot; NULL: all. */
 const bool *selection_slots(const struct selection *selection,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/choose.h"
 #include "analysis/comparison.h"
 #include "analysis/next.h"
 #include "analysis/process_rows.h"
@@ -219,7 +220,7 @@ static bool say_all(struct result *result, struct places *places, const struct p
 	if (findings_make_all(&s.findings, profile, places) < 0)
 		return false;
 	say_headline(&s, profile);
-	if (profile->process_count > 1)
+	if (profile->process_count > 1 && !query->filters.process)
 		say_together(&s, profile);
 	say_peak(&s);
 	say_leaked(&s);
@@ -242,32 +243,53 @@ static int compare_peaks(const void *left, const void *right)
 	return a < b ? -1 : a > b; /* earlier ones first */
 }
 
-/* All in the order of their start, or the heaviest if not all are wanted. In the arena. */
-static const struct profile_process **pick_processes(struct result *result,
-						     const struct profile *profile, size_t limit)
-{
-	const struct profile_process **all =
-		ARENA_ARRAY(&result->arena, const struct profile_process *, profile->process_count);
+/* Those that were asked for. */
+struct picked {
+	const struct profile_process **at; /* in the arena */
+	size_t count;
+};
 
-	for (size_t i = 0; all && i < profile->process_count; i++)
-		all[i] = &profile->processes[i];
-	if (all && limit < profile->process_count)
-		qsort(all, profile->process_count, sizeof *all, compare_peaks);
-	return all;
+static int pick_processes(struct result *result, const struct profile *profile,
+			  const struct query *query, struct picked *ret, struct error *error)
+{
+	const bool *wanted = processes_choose(profile, query, &result->arena, error);
+
+	if (!wanted)
+		return -1;
+	ret->at =
+		ARENA_ARRAY(&result->arena, const struct profile_process *, profile->process_count);
+	if (!ret->at)
+		return error_set(error, "out of memory");
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (wanted[i])
+			ret->at[ret->count++] = &profile->processes[i];
+	return 0;
 }
 
-static bool fill_table(struct result *result, const struct profile *profile, size_t limit)
+static const struct profile_process *largest_of(const struct picked *picked)
 {
-	size_t rows = MIN(profile->process_count, limit);
-	const struct profile_process **picked = pick_processes(result, profile, limit);
+	const struct profile_process *largest = NULL;
+
+	for (size_t i = 0; i < picked->count; i++)
+		if (!largest || picked->at[i]->peak_bytes > largest->peak_bytes)
+			largest = picked->at[i];
+	return largest;
+}
+
+/* In the order of their start, or the heaviest if there are more than the limit. */
+static bool fill_table(struct result *result, struct picked *picked, size_t limit)
+{
+	size_t rows = MIN(picked->count, limit);
 	struct result_column *shown = result_columns(result, process_columns, PROCESS_COLUMNS);
 	struct result_value *values =
 		ARENA_ARRAY(&result->arena, struct result_value, rows * PROCESS_COLUMNS);
 
-	if (!picked || !shown || !values)
+	if (!shown || !values)
 		return false;
+	if (limit < picked->count)
+		qsort(picked->at, picked->count, sizeof *picked->at, compare_peaks);
 	for (size_t i = 0; i < rows; i++)
-		if (!process_row(result, picked[i], &values[i * PROCESS_COLUMNS]))
+		if (!process_row(result, picked->at[i], &values[i * PROCESS_COLUMNS]))
 			return false;
 	result->table = (struct result_table){ .name = "processes",
 					       .shape = RESULT_TABLE,
@@ -275,15 +297,14 @@ static bool fill_table(struct result *result, const struct profile *profile, siz
 					       .column_count = PROCESS_COLUMNS,
 					       .values = values,
 					       .row_count = rows,
-					       .machines_only = profile->process_count < 2 };
-	return result_left_out(result, profile->process_count - rows, " more process",
-			       " more processes");
+					       .machines_only = picked->count < 2 };
+	return result_left_out(result, picked->count - rows, " more process", " more processes");
 }
 
-static bool is_anything_recorded(const struct profile *profile)
+static bool is_anything_recorded(const struct picked *picked)
 {
-	for (size_t i = 0; i < profile->process_count; i++)
-		if (profile->processes[i].calls || profile->processes[i].mmap_calls)
+	for (size_t i = 0; i < picked->count; i++)
+		if (picked->at[i]->calls || picked->at[i]->mmap_calls)
 			return true;
 	return false;
 }
@@ -294,13 +315,18 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 	if (query->against)
 		return comparison_summary(places, query, error);
 	struct result *result = result_begin("summary", profile, query, 0);
-	const struct profile_process *largest = process_largest(profile);
+	struct picked picked = { 0 };
 
+	if (result && pick_processes(result, profile, query, &picked, error) < 0) {
+		result_free(result);
+		return NULL;
+	}
 	if (result)
 		result->shows_peak = true;
-	const char *first = is_anything_recorded(profile) ? NULL : nothing_recorded(profile);
+	const struct profile_process *largest = largest_of(&picked);
+	const char *first = is_anything_recorded(&picked) ? NULL : nothing_recorded(profile);
 
-	if (!result || !fill_table(result, profile, query->limit) ||
+	if (!result || !fill_table(result, &picked, query->limit) ||
 	    (largest && !say_all(result, places, profile, largest, query)) ||
 	    !result_notes(result, profile, first, (struct profile_notes){ 0 })) {
 		result_free(result);

@@ -154,6 +154,7 @@ static int show_difference(struct diff_command *c, const struct common_options *
 		return error_set(error, "out of memory");
 	struct output output = output_open(wishes);
 
+	c->asked.query.must_match = true;
 	c->asked.query.file = title;
 	c->asked.query.against = &against;
 	if (!c->asked.limit_given)

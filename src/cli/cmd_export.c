@@ -222,6 +222,7 @@ static int export_recording(struct export_command *c, struct error *error)
 		return -1;
 	if (!c->asked.limit_given)
 		c->asked.query.limit = SIZE_MAX;
+	c->asked.query.must_match = true;
 	c->asked.query.file = recording;
 	int status = export_profile(c, profile, output, error);
 	bool sampled = false;

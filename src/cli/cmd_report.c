@@ -36,7 +36,7 @@ enum report_option {
 static const struct option_row option_rows[] = {
 	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer",
 		       .choices = WORDS_WITH_HELP(analyses),
-		       .fallback = "summary; sites with --cost; functions with --by" },
+		       .fallback = "summary; sites with --cost or a filter; functions with --by" },
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE instead of stdout",
@@ -196,6 +196,16 @@ static int write_to_output(struct report *report, const struct profile *profile,
 	return output_close(&output, status, error);
 }
 
+/* The summary is of whole processes. */
+static const struct analysis *default_view(const struct asked *asked)
+{
+	const struct analysis *view = ask_default_view(asked);
+
+	return view == &analyses[0] && filters_are_finer_than_processes(&asked->query.filters)
+		       ? analysis_find("sites")
+		       : view;
+}
+
 static int show_report(struct report *report, const struct common_options *wishes,
 		       struct error *error)
 {
@@ -208,7 +218,7 @@ static int show_report(struct report *report, const struct common_options *wishe
 	if (!report->show.renderer->run)
 		return write_page(report, profile, name, error);
 	if (!report->view_given)
-		report->show.view = ask_default_view(&report->asked);
+		report->show.view = default_view(&report->asked);
 	if (!report->asked.limit_given)
 		report->asked.query.limit = report->show.renderer->default_limit;
 	report->show.names = report->asked.names;
@@ -216,9 +226,14 @@ static int show_report(struct report *report, const struct common_options *wishe
 	if (!report->asked.style_given && report->show.renderer == &renderers[0])
 		report->show.names.style = NAMES_SHORT;
 	report->asked.query.file = name;
+	report->asked.query.must_match = true;
 	report->asked.query.again = again;
 	report->show.query = &report->asked.query;
 	report->show.render.stack_frames = TEXT_STACK_FRAMES;
+	if (analysis_check(report->show.view, report->show.query, error) < 0) {
+		profile_free(profile);
+		return -1;
+	}
 	int status = report->output ? write_to_file(report, profile, error)
 				    : write_to_output(report, profile, wishes, error);
 
