@@ -99,6 +99,11 @@ static int growth_of(const struct profile_process *p, struct measured *ret, cons
 	return 0;
 }
 
+static bool is_sampled(const struct profile_process *p)
+{
+	return p->interval != 0 || strcmp(p->mode, "sampled") == 0;
+}
+
 /* The measure of one process. */
 static int measure(const struct judge *j, const struct profile *profile,
 		   const struct profile_process *p, enum check_measure which, struct measured *ret,
@@ -118,13 +123,15 @@ static int measure(const struct judge *j, const struct profile *profile,
 		return -1;
 	*ret = (struct measured){
 		.value = selection_cost(&s, &s.sum),
-		.estimate = p->interval != 0,
+		.estimate = is_sampled(p),
 		.error = sqrt(fabs(cost_variance(s.cost, &s.sum, s.duration_ns))),
 		.factor = confidence_factor((uint64_t)s.sum.variance.samples),
 		.bias = which == CHECK_PEAK ? (double)p->peak_bias_bytes : 0,
 	};
-	if (ret->value == 0)
-		ret->unseen = (double)p->interval * UNSEEN_INTERVALS;
+	/* Blocks that are never sampled are small, and each may be one byte. Without a sample not even the interval is known. */
+	if (ret->estimate)
+		ret->unseen =
+			p->interval ? (double)p->interval * UNSEEN_INTERVALS : (double)INT64_MAX;
 	selection_release(&s);
 	return 0;
 }
@@ -139,24 +146,27 @@ static int by_cost(const void *left, const void *right, void *context)
 }
 
 /* The stacks to blame: those that grew most since the baseline if there is one, else the heaviest. */
-static int blame(const struct judge *j, const struct profile_process *p, struct check_row *row)
+static int blame(const struct judge *j, const struct profile_process *p,
+		 const struct profile_process *old, struct check_row *row)
 {
+	struct selection s;
+	char pid[16], old_pid[16];
 	const struct comparison against = { .before = &j->options->baseline,
 					    .before_count = 1,
 					    .after = &j->profile,
-					    .after_count = 1 };
-	bool compares = row->has_baseline && j->profile->process_count == 1;
-	struct selection s;
-	char pid[16];
+					    .after_count = 1,
+					    .before_process = old_pid,
+					    .after_process = pid };
 	/* A label is made as for a result: in an arena, which is the check's here. */
 	struct result words = { .arena = j->check->arena };
 
 	if (row->measure == CHECK_GROWTH)
 		return 0;
 	snprintf(pid, sizeof pid, "%u", p->pid);
-	struct query q = question(j, row->measure, compares ? NULL : pid);
+	snprintf(old_pid, sizeof old_pid, "%u", old ? old->pid : 0);
+	struct query q = question(j, row->measure, pid);
 
-	q.against = compares ? &against : NULL;
+	q.against = old ? &against : NULL;
 	if (selection_make(&s, j->profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
 		return -1;
 	if (s.count)
@@ -219,7 +229,9 @@ static void set_interval(struct check_row *row, const struct measured *m)
 		row->low = 0;
 }
 
-static int judge_row(struct judge *j, const struct profile_process *p, struct check_row *row)
+/* old: the process of the baseline; NULL: none. */
+static int judge_row(struct judge *j, const struct profile_process *p,
+		     const struct profile_process *old, struct check_row *row)
 {
 	struct measured m = { 0 };
 
@@ -230,7 +242,7 @@ static int judge_row(struct judge *j, const struct profile_process *p, struct ch
 	if ((row->estimate ? row->low : row->value) > row->limit) {
 		row->verdict = CHECK_BROKEN;
 		row->why = NULL;
-		if (blame(j, p, row) < 0)
+		if (blame(j, p, old, row) < 0)
 			return -1;
 	} else if (row->why) {
 		row->verdict = CHECK_UNKNOWN;
@@ -268,7 +280,7 @@ static int judge_baseline(struct judge *j, const struct profile_process *p,
 	row.baseline = before.value;
 	row.limit_error = before.error * (1 + j->options->tolerance);
 	row.limit = (int64_t)floor((double)row.baseline * (1 + j->options->tolerance));
-	return judge_row(j, p, &row);
+	return judge_row(j, p, old, &row);
 }
 
 static int judge_process(struct judge *j, const struct profile_process *p,
@@ -280,7 +292,7 @@ static int judge_process(struct judge *j, const struct profile_process *p,
 					 .measure = m,
 					 .limit = budget->limit[m] };
 
-		if (budget->has[m] && judge_row(j, p, &row) < 0)
+		if (budget->has[m] && judge_row(j, p, NULL, &row) < 0)
 			return -1;
 	}
 	return 0;
@@ -326,12 +338,33 @@ static int judge_all_baselines(struct judge *j)
 	return 0;
 }
 
+/* A filter that matches no stack of any process would keep every budget. */
+static int expect_sites(const struct judge *j)
+{
+	struct query q = question(j, CHECK_CALLS, NULL);
+	struct selection s;
+
+	if (q.filters.rules.count == 0)
+		return 0;
+	q.kinds = KINDS_ALL;
+	if (selection_make(&s, j->profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
+		return -1;
+	bool some = s.count > 0;
+
+	selection_release(&s);
+	return some ? 0
+		    : error_set(j->error, "no stack matches --site: 'heapgauge report --view "
+					  "sites' lists what there is");
+}
+
 int check_run(struct check *check, const struct profile *profile, struct places *places,
 	      const struct check_options *options, struct error *error)
 {
 	struct judge j = { check, profile, places, options, error };
 
 	*check = (struct check){ 0 };
+	if (expect_sites(&j) < 0)
+		return -1;
 	for (size_t i = 0; i < options->budget_count; i++)
 		if (judge_budget(&j, &options->budgets[i]) < 0)
 			goto fail;

@@ -225,6 +225,11 @@ static int select_parts(struct comparing *x, struct places *places, const struct
 	if (!x->parts)
 		return error_set(error, "out of memory");
 	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
+		const char *process =
+			i < x->c->before_count ? x->c->before_process : x->c->after_process;
+
+		if (process)
+			alone.filters.process = process;
 		if (selection_make(&x->parts[i], profile_of(x->c, i), places, &alone, ask, error) <
 		    0)
 			return -1;
@@ -349,8 +354,8 @@ static bool may_be_unseen(const struct selection *s, const struct entry *e,
 		for (size_t j = 0; j < profile->process_count; j++)
 			interval = MAX(interval, profile->processes[j].interval);
 	}
-	return fabs((double)e->m.total_bytes) / (double)s->divisor <=
-	       (double)interval * UNSEEN_INTERVALS;
+	return interval > 0 && fabs((double)e->m.total_bytes) / (double)s->divisor <=
+				       (double)interval * UNSEEN_INTERVALS;
 }
 
 struct compared comparison_of(const struct selection *s, const struct entry *e)

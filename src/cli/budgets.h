@@ -27,6 +27,7 @@ void budgets_release(struct budgets *budgets);
  * cannot be told.
  */
 struct check_command {
+	char *sites; /* one regex of all that count; NULL: all stacks do */
 	const char *recording, *baseline, *junit; /* the last two may be NULL */
 	const char *format;			  /* "text", "json", "github" */
 	double tolerance;

@@ -42,7 +42,7 @@ static const struct option_row option_rows[] = {
 			   "peak, leaks and calls may not exceed that recording's" },
 	[OPT_TOLERANCE] = { "tolerance", 0, "PERCENT", "... by more than this", .fallback = "0" },
 	[OPT_SITE] = { "site", 0, "REGEX",
-		       "count only stacks with a matching function or file; may be repeated" },
+		       "count only stacks with a matching function or file; repeated: with any of them" },
 	[OPT_SUPPRESSIONS] = { "suppressions", 0, "FILE",
 			       "do not count stacks that FILE names, in LeakSanitizer's syntax" },
 	[OPT_JUNIT] = { "junit", 0, "FILE", "write the result as JUnit XML too" },
@@ -61,6 +61,25 @@ static int take_tolerance(struct check_command *c, const char *value, struct err
 		return error_set(error, "--tolerance needs a percentage, not '%s'", value);
 	c->tolerance = percent / 100;
 	return 0;
+}
+
+/* A stack counts if it matches any of them. */
+static int add_site(struct check_command *c, const char *regex, struct error *error)
+{
+	struct filters alone = { 0 };
+	char *before = c->sites;
+	int status =
+		filters_add(&alone, RULE_FOCUS, regex, error); /* the sentence is about this one */
+
+	filters_release(&alone);
+	if (status < 0)
+		return -1;
+	if (asprintf(&c->sites, before ? "%s|(%s)" : "%s(%s)", before ? before : "", regex) < 0) {
+		c->sites = NULL;
+		status = error_set(error, "out of memory");
+	}
+	free(before);
+	return status;
 }
 
 static int take_option(struct check_command *c, int option, const char *value, struct error *error)
@@ -84,7 +103,7 @@ static int take_option(struct check_command *c, int option, const char *value, s
 	case OPT_TOLERANCE:
 		return take_tolerance(c, value, error);
 	case OPT_SITE:
-		return filters_add(&c->query.filters, RULE_FOCUS, value, error);
+		return add_site(c, value, error);
 	case OPT_SUPPRESSIONS:
 		return filters_suppress(&c->query.filters, value, error);
 	case OPT_JUNIT:
@@ -109,6 +128,8 @@ static int take_options(struct check_command *c, struct options *options, struct
 		if (take_option(c, option, value, error) < 0)
 			return -1;
 	}
+	if (c->sites && filters_add(&c->query.filters, RULE_FOCUS, c->sites, error) < 0)
+		return -1;
 	if (!c->budgets->has_given && c->budgets->list.count == 0 && !c->baseline)
 		return error_set(error, "nothing to check: give a budget such as --max-peak 64MiB, "
 					"--budgets FILE or --baseline FILE");
@@ -145,6 +166,7 @@ static int run_check_command(int argc, char **argv)
 		}
 	}
 	filters_release(&c.query.filters);
+	free(c.sites);
 	budgets_release(&budgets);
 	return status;
 }

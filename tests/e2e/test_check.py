@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What heapgauge check and diff say of recordings whose truth is known."""
+
+import json
+import subprocess
+
+import pytest
+
+from compiled import WAIT_SECONDS, compile_c
+
+TINY = r"""
+#include <stdlib.h>
+static void *volatile block;
+int main(void)
+{
+	for (int i = 0; i < 20200; i++)
+		block = malloc(8);
+	for (int i = 0; i < 30; i++)
+		free(block = malloc(300000));
+}
+"""
+GROWS = r"""
+#include <stdlib.h>
+static void *volatile block;
+static __attribute__((noinline)) void grow(long n) { block = malloc(n); }
+static __attribute__((noinline)) void other(long n) { block = malloc(n); }
+int main(int argc, char **argv) { grow(atol(argv[1])); other(5000); }
+"""
+
+
+@pytest.fixture
+def check(heapgauge, clean_env):
+    """check(path, option...): status, and what it says as JSON; of status 2 maybe None, and the sentence."""
+
+    def run(path, *options):
+        argv = [heapgauge, "check", path, "--format", "json", *options]
+        done = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+        return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
+
+    return run
+
+
+def test_a_budget_of_counts_is_not_kept_by_chance(check, record, scratch):
+    """N5: 20,200 blocks were leaked; 35 of 60 sampled runs kept a limit of 1,000."""
+    program = compile_c(scratch, "tiny", TINY)
+    for _ in range(10):
+        run = record([program], "--mode", "sample")
+        assert check(run.path, "--max-leaked-blocks", "1000")[0] == 2
+    assert check(record([program]).path, "--max-leaked-blocks", "1000")[0] == 1
+
+
+def test_nothing_is_told_without_a_sample(check, record):
+    """N5, C3: it was taken for an exact recording of a program that allocates nothing."""
+    run = record(["/bin/echo", "hi"], "--mode", "sample")
+    assert check(run.path, "--max-peak", "100MiB")[0] == 2
+
+
+def test_a_site_that_matches_nothing_keeps_no_budget(check, record, scratch):
+    """N6: and of several sites a stack need match only one."""
+    run = record([compile_c(scratch, "grows", GROWS), "100000"])
+    status, _, said = check(run.path, "--max-leaked", "0", "--site", "nosuch")
+    assert status == 2 and "no stack matches --site" in said
+    assert check(run.path, "--max-leaked", "100000", "--site", "^grow$")[0] == 0
+    assert check(run.path, "--max-leaked", "104999", "--site", "^grow$", "--site", "^other$")[0] == 1
+    assert check(run.path, "--max-leaked", "105000", "--site", "^grow$", "--site", "^other$")[0] == 0
+
+
+def test_the_guilty_of_several_processes_are_told_by_their_change(check, record, scratch):
+    """N7: with several processes it named all that a stack holds as what it has more."""
+    program = compile_c(scratch, "grows", GROWS)
+    old, new = (
+        record(["sh", "-c", f"{program} {bytes}; {program} 50; true"]) for bytes in (100000, 120000)
+    )  # fmt: skip
+    status, answer, _ = check(new.path, "--baseline", old.path)
+    (row,) = [row for row in answer["budgets"] if row["verdict"] == "broken" and row["measure"] == "leaked"]
+    assert status == 1
+    assert [(guilty["from"].split()[0], guilty["value"]) for guilty in row["guilty"]] == [("grow", 20000)]
+
+
+def test_a_leak_that_came_is_not_noise(heapgauge, clean_env, record, scratch):
+    """N8: of exact recordings, where all that is allocated stayed the same."""
+    source = GROWS.replace("grow(atol(argv[1]));", "grow(1000); if (atol(argv[1])) free(block);")
+    program = compile_c(scratch, "leaks", source)
+    old, new = (record([program, frees]).path for frees in ("1", "0"))
+    argv = [heapgauge, "diff", old, new, "--cost", "leaked"]
+    done = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
+    assert "grow" in done.stdout and "noise" not in done.stdout, done.stdout
