@@ -111,7 +111,8 @@ void memory_shrink(uint64_t limit_bytes)
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		uint64_t kept = memory_opened(i) + limit_bytes / kept_part / 64 * share[i];
-		uint64_t unit = i == LIVE_LEAVES ? LIVE_LEAF_UNIT : LIVE_PAGE;
+		/* Room for a few areas at least: each block far from the others needs one. */
+		uint64_t unit = i == LIVE_LEAVES || i == LIVE_AREAS ? LIVE_LEAF_UNIT : LIVE_PAGE;
 
 		give_back(i, (kept + unit - 1) & ~(unit - 1));
 	}

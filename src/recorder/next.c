@@ -122,8 +122,7 @@ static bool is_recorder_behind(const struct next *found)
 {
 	return modules_same((void *)found->confstr, (void *)found->malloc) &&
 	       !modules_same((void *)found->confstr, lookup_next("getauxval")) &&
-	       !modules_same((void *)found->confstr,
-			     lookup_next("__sanitizer_set_death_callback"));
+	       !modules_same((void *)found->confstr, lookup_next("__sanitizer_set_death_callback"));
 }
 
 COLD void next_find(void)

@@ -19,6 +19,7 @@ int main(void)
 		block = malloc(300000);
 }
 """
+ONE = "#include <stdlib.h>\nint main(void) { void *volatile block = malloc(16); }\n"
 GROWS = r"""
 #include <stdlib.h>
 static void *volatile block;
@@ -49,9 +50,9 @@ def test_a_budget_of_counts_is_not_kept_by_chance(check, record, scratch):
     assert check(record([program]).path, "--max-leaked-blocks", "1000")[0] == 1
 
 
-def test_nothing_is_told_without_a_sample(check, record):
+def test_nothing_is_told_without_a_sample(check, record, scratch):
     """N5, C3: it was taken for an exact recording of a program that allocates nothing."""
-    run = record(["/bin/echo", "hi"], "--mode", "sample")
+    run = record([compile_c(scratch, "one", ONE)], "--mode", "sample", "--interval", "16MiB")
     assert check(run.path, "--max-peak", "100MiB")[0] == 2
 
 

@@ -169,9 +169,10 @@ def test_children_are_sampled_too(record, report_json, scratch):
         assert child["leaked_bytes"] == 0
 
 
-def test_a_sampled_program_without_a_sample_is_sampled(record, report_json, heapgauge, clean_env):
+def test_a_sampled_program_without_a_sample_is_sampled(record, report_json, heapgauge, clean_env, scratch):
     """C3, N21: it was called exact, and said to have an allocator of its own."""
-    run = record(["/bin/echo", "hi"], "--mode", "sample")
+    source = "#include <stdlib.h>\nint main(void) { void *volatile block = malloc(16); }\n"
+    run = record([compile_c(scratch, "one", source)], "--mode", "sample", "--interval", "16MiB")
     (process,) = report_json(run.path)["processes"]
     assert process["mode"] == "sampled"
     report = [heapgauge, "report", run.path]

@@ -319,8 +319,8 @@ static struct lock lock, other;
 	X(0, large_entry()->address += 4096, "LIVE_LARGE_GRANULE_SHIFT == i")                      \
 	X(0, large_entry()->size_bytes = 100, "block.size_bytes >= LIVE_SMALL_LIMIT")              \
 	X(0, large_entry()->birth_ms = UINT64_C(1) << 63, "live_era(block->birth_ms)")             \
-	X(0, *made_up_eras() = last(LIVE_ERAS) + 2, "unit[i] <= memory_used(LIVE_ERAS)")                  \
-	X(0, memory.head->top[1] = last(LIVE_AREAS) + 2, "number <= memory_used(LIVE_AREAS)")             \
+	X(0, *made_up_eras() = last(LIVE_ERAS) + 2, "unit[i] <= memory_used(LIVE_ERAS)")           \
+	X(0, memory.head->top[1] = last(LIVE_AREAS) + 2, "number <= memory_used(LIVE_AREAS)")      \
 	/* the peak */                                                                             \
 	X(0, thread_state.slot->ceiling += 8, "slot->ceiling == peak->peak_bytes")                 \
 	X(0, thread_state.slot->floor = 0, "slot->floor == ")                                      \
