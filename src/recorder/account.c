@@ -367,11 +367,22 @@ uint32_t account_pool(uint64_t units)
 	return 0;
 }
 
+/* The same for what a record can do without: not of the reserve, which is for records. */
+static uint32_t new_details(uint64_t bytes)
+{
+	uint64_t units = bytes / LIVE_POOL_UNIT;
+
+	if (memory_open_above_reserve(LIVE_POOL, (memory_used(LIVE_POOL) + units) * LIVE_POOL_UNIT))
+		return account_pool(units);
+	health_add(HEALTH_lost_details);
+	return 0;
+}
+
 /* More sizes than can be told apart: all go into half octaves. `calls` holds the current ones already. */
 static void sizes_to_many(struct live_record *record, const struct live_sizes_few *few,
 			  uint64_t times)
 {
-	uint32_t unit = account_pool(sizeof(struct live_sizes_many) / LIVE_POOL_UNIT);
+	uint32_t unit = new_details(sizeof(struct live_sizes_many));
 	uint64_t first = record->calls - times;
 
 	if (unit == 0)
@@ -396,7 +407,7 @@ NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t t
 		return;
 	}
 	if (ref == 0) {
-		ref = account_pool(sizeof(struct live_sizes_few) / LIVE_POOL_UNIT);
+		ref = new_details(sizeof(struct live_sizes_few));
 		if (ref == 0)
 			return;
 		__atomic_store_n(&record->sizes, ref, __ATOMIC_RELEASE);
@@ -437,7 +448,7 @@ NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, ui
 	if (lived == 0)
 		return;
 	if (record->lifetimes == 0) {
-		uint32_t unit = account_pool(sizeof(struct live_lifetimes) / LIVE_POOL_UNIT);
+		uint32_t unit = new_details(sizeof(struct live_lifetimes));
 
 		if (unit == 0)
 			return;
@@ -454,7 +465,7 @@ NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uin
 			      bool moved, uint64_t times)
 {
 	if (record->reallocs == 0) {
-		uint32_t unit = account_pool(sizeof(struct live_reallocs) / LIVE_POOL_UNIT);
+		uint32_t unit = new_details(sizeof(struct live_reallocs));
 
 		if (unit == 0)
 			return;

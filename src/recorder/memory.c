@@ -18,7 +18,7 @@ enum {
 	SLAB_MIN = 64 * 1024,
 	SLAB_MAX = 2 * 1024 * 1024,
 	POPULATE_MIN = 1024 * 1024,
-	RESERVE_DEN = 8, /* of the budget: the part that new stacks may not take */
+	RESERVE_DEN = 8,
 };
 
 struct memory memory;
@@ -147,6 +147,16 @@ static uint64_t live_bytes(void)
 	return live > 0 ? (uint64_t)live : 0;
 }
 
+/* What new stacks and details may not take: an eighth of the budget. Where there are threads, also a record for each site once more, with
+ * what belongs to it: for the thread that frees what another one has allocated. */
+static uint64_t reserve_bytes(uint64_t budget)
+{
+	enum { FREES_BYTES = sizeof(struct live_record) + sizeof(struct live_samples) + 32 };
+	uint64_t frees = memory_used(LIVE_SLOTS) > 1 ? memory_used(LIVE_SITES) * FREES_BYTES : 0;
+
+	return MAX(budget / RESERVE_DEN, frees);
+}
+
 /* Whether the budget has room for more, without its last part if `reserve`. A heap may grow faster than the collector can
  * follow, so that its share is looked at here. Threads that open the same piece at once may all ask: only the one whose
  * piece counts is charged. */
@@ -154,7 +164,7 @@ static bool has_room(uint64_t bytes, bool reserve)
 {
 	uint64_t budget = __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED);
 	uint64_t wanted = __atomic_load_n(&memory.head->opened_bytes, __ATOMIC_RELAXED) + bytes +
-			  (reserve ? budget / RESERVE_DEN : 0);
+			  (reserve ? reserve_bytes(budget) : 0);
 
 	return wanted <= budget ||
 	       (wanted <= __atomic_load_n(&memory.control->budget_limit_bytes, __ATOMIC_RELAXED) &&
