@@ -116,6 +116,8 @@ void sample_start(bool filters)
 
 struct live_samples *sample_errors(struct live_record *record)
 {
+	if (memory_site(record->site)->interval == 0)
+		return NULL; /* [other], which has taken the free of a sample */
 	if (record->samples == 0) {
 		uint64_t unit = account_pool(sizeof(struct live_samples) / LIVE_POOL_UNIT);
 

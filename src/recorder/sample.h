@@ -61,7 +61,7 @@ void sample_no_filter(void);
 /* A process that begins: nothing is recorded yet. */
 void sample_start(bool filters);
 
-/* What a sample adds to the errors of its record. */
+/* What a sample adds to the errors of its record; NULL: no memory, or the record is of no samples. */
 struct live_samples *sample_errors(struct live_record *record);
 void sample_took(struct live_samples *samples, uint64_t size, uint64_t weight);
 void sample_gave(struct live_samples *samples, uint64_t size, uint64_t weight);

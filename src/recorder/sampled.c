@@ -188,23 +188,33 @@ static struct index *make_spare(void)
 	return made;
 }
 
-/* Takes the lock with room for one more in the index. */
+/* Under the lock. */
+static void rebuild_if_full(struct index *made)
+{
+	if (!is_full(current))
+		return;
+	if (is_larger(made, spare))
+		__atomic_store_n(&spare, made, __ATOMIC_RELEASE);
+	if (spare != NULL && __atomic_load_n(&live, __ATOMIC_RELAXED) < (spare->mask + 1) / 4 * 3)
+		rebuild();
+}
+
+/* Takes the lock with room for one more in the index. A thread that was held up on the way may find that the spare table it had seen
+ * is full by now, and the one before too small. */
 static bool take_with_room(struct slot *slot)
 {
-	struct index *made = make_spare();
+	enum { TRIES = 8 };
 
-	if (!lock_take(&sampled_lock, slot->id))
-		return false;
-	if (is_full(current)) {
-		if (is_larger(made, spare))
-			__atomic_store_n(&spare, made, __ATOMIC_RELEASE);
-		if (spare != NULL &&
-		    __atomic_load_n(&live, __ATOMIC_RELAXED) < (spare->mask + 1) / 4 * 3)
-			rebuild();
+	for (int i = 0; i < TRIES; i++) {
+		struct index *made = make_spare();
+
+		if (!lock_take(&sampled_lock, slot->id))
+			return false;
+		rebuild_if_full(made);
+		if (!is_full(current))
+			return true;
+		lock_give(&sampled_lock);
 	}
-	if (!is_full(current))
-		return true;
-	lock_give(&sampled_lock);
 	return false;
 }
 

@@ -111,7 +111,8 @@ def test_ever_new_stacks_stay_within_the_budget_and_the_numbers_right(threads, b
     assert lines[0] == f"blocks {blocks} of {BLOCK}\n"
     kept_stacks_hold_only_what_is_alive(sites, collections.Counter(line.split()[1] for line in lines[1:]))
     total = sums(site for site in sites if path_of(site) or is_other(site))
-    assert (total["calls"], total["total_bytes"]) == (blocks, blocks * BLOCK)
+    strange = [site for site in sites if not path_of(site) and not is_other(site)]
+    assert (total["calls"], total["total_bytes"]) == (blocks, blocks * BLOCK), (process["health"], strange)
     assert process["health"]["unsited_calls"] > 0
     assert {key for key, value in process["health"].items() if value} <= EXPECTED
     known = [site for site in sites if path_of(site)]
