@@ -14,9 +14,11 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -297,13 +299,29 @@ enum handover_state handover_receive(int connection, const struct live_secret *s
 	return is_request(ret, got, secret) ? HANDOVER_REQUEST : HANDOVER_BAD;
 }
 
-bool handover_has_room(const struct listener *listener, size_t needed)
+/* The kernel gives the lowest number that is free: as long as that has always been a low one, there are plenty. */
+static bool has_plenty(struct listener *listener, int lowest)
 {
-	int fd[HANDOVER_NEEDED];
-	size_t count = 0;
+	struct rlimit limit;
+
+	if (listener->descriptors == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		listener->descriptors = (int)MIN(limit.rlim_cur, (rlim_t)INT_MAX);
+	listener->is_tight |= lowest >= listener->descriptors / 2;
+	return !listener->is_tight;
+}
+
+bool handover_has_room(struct listener *listener, size_t needed)
+{
+	int fd[HANDOVER_NEEDED] = { fcntl(listener->fd[0], F_DUPFD_CLOEXEC, 0) };
+	size_t count = fd[0] >= 0;
 
 	ASSERT(needed <= ARRAY_SIZE(fd));
-	while (count < needed && (fd[count] = fcntl(listener->fd[0], F_DUPFD_CLOEXEC, 0)) >= 0)
+	if (count && has_plenty(listener, fd[0])) {
+		close(fd[0]);
+		return true;
+	}
+	while (count && count < needed &&
+	       (fd[count] = fcntl(listener->fd[0], F_DUPFD_CLOEXEC, 0)) >= 0)
 		count++;
 	for (size_t i = 0; i < count; i++)
 		close(fd[i]);

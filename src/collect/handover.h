@@ -21,6 +21,8 @@ struct listener {
 	char folder
 		[LIVE_SOCKET_BYTES]; /* on a tmpfs, of this recording alone; "" = there is none */
 	struct live_secret secret;
+	int descriptors; /* the limit of them; 0 = not asked yet */
+	bool is_tight;	 /* more than half of them were in use once */
 };
 #define LISTENER_INIT ((struct listener){ .fd = { -1, -1 } })
 int listener_open(struct listener *listener, struct error *error);
@@ -37,7 +39,7 @@ int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd);
 
 /* Whether so many descriptors can be had: what is sent while they cannot is lost, so it is left in the queue. */
 enum { HANDOVER_NEEDED = 8 }; /* for a process, with some for who reads files meanwhile */
-bool handover_has_room(const struct listener *listener, size_t needed);
+bool handover_has_room(struct listener *listener, size_t needed);
 
 enum handover_state {
 	HANDOVER_WAIT,

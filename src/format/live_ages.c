@@ -30,6 +30,8 @@ struct walk {
 	size_t record_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
+	uint64_t
+		left; /* blocks that are alive and were not found yet: when there are none, the rest of the map is empty */
 	bool no_memory;
 };
 
@@ -76,6 +78,7 @@ static void add(struct walk *walk, uint32_t record, uint64_t birth_ms, uint64_t 
 	uint32_t bucket = age_bucket(walk->now_ms, birth_ms);
 	struct age_row *row;
 
+	walk->left = saturating_sub(walk->left, times);
 	if (cell == NO_CELL || walk->no_memory || times == 0 || !live_birth_is_known(birth_ms))
 		return;
 	row = find(walk->table, walk->mask, cell, bucket);
@@ -125,7 +128,7 @@ static uint64_t birth_of(const struct walk *walk, const uint64_t *at, uint64_t w
 /* One word per block: of a small leaf or a tiny one. */
 static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 {
-	for (size_t i = 0; leaf && i < words; i++) {
+	for (size_t i = 0; leaf && i < words && walk->left; i++) {
 		uint64_t word = __atomic_load_n(&leaf[i], __ATOMIC_ACQUIRE);
 
 		if (word != 0)
@@ -158,7 +161,7 @@ static void walk_tiny(struct walk *walk, uint32_t number)
 	size_t leaves = (size_t)1 << (LIVE_TINY_TABLE_SHIFT - LIVE_TINY_SHIFT);
 	const uint32_t *table = take_leaf(walk, number, leaves * sizeof *table);
 
-	for (size_t i = 0; table && i < leaves; i++)
+	for (size_t i = 0; table && i < leaves && walk->left; i++)
 		add_words(walk, take_page(walk, __atomic_load_n(&table[i], __ATOMIC_ACQUIRE)),
 			  LIVE_PAGE / sizeof(uint64_t));
 }
@@ -168,7 +171,7 @@ static void walk_large(struct walk *walk, uint32_t number)
 	size_t entries = (size_t)1 << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT);
 	const struct live_large *leaf = take_leaf(walk, number, entries * sizeof *leaf);
 
-	for (size_t i = 0; leaf && i < entries; i++) {
+	for (size_t i = 0; leaf && i < entries && walk->left; i++) {
 		if (__atomic_load_n(&leaf[i].address, __ATOMIC_ACQUIRE) != 0)
 			add(walk, LIVE_LOAD(leaf[i].record), LIVE_LOAD(leaf[i].birth_ms),
 			    LIVE_LOAD(leaf[i].size_bytes), 1);
@@ -183,11 +186,11 @@ static void walk_area(struct walk *walk, uint32_t number)
 		return;
 	walk->seen_area[number - 1] = 1;
 	area += number - 1;
-	for (size_t i = 0; i < ARRAY_SIZE(area->small); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(area->small) && walk->left; i++)
 		walk_small(walk, __atomic_load_n(&area->small[i], __ATOMIC_ACQUIRE));
-	for (size_t i = 0; i < ARRAY_SIZE(area->tiny); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(area->tiny) && walk->left; i++)
 		walk_tiny(walk, __atomic_load_n(&area->tiny[i], __ATOMIC_ACQUIRE));
-	for (size_t i = 0; i < ARRAY_SIZE(area->large); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(area->large) && walk->left; i++)
 		walk_large(walk, __atomic_load_n(&area->large[i], __ATOMIC_ACQUIRE));
 }
 
@@ -208,14 +211,22 @@ static void match_cells(struct walk *walk, const struct process_rows *rows)
 {
 	const struct live_record *records = live_view_at(&walk->view, LIVE_RECORDS);
 	size_t cell = 0;
+	int64_t alive = 0;
 
 	for (size_t i = 0; i < walk->record_count; i++) {
+		uint32_t site = LIVE_LOAD(records[i].site);
+
+		/* Of another thread's blocks a record has the frees alone. */
+		if (site < rows->site_count && rows->sites[site].kind == LIVE_KIND_HEAP)
+			alive += (int64_t)(LIVE_LOAD(records[i].calls) -
+					   LIVE_LOAD(records[i].frees));
 		walk->cell_of[i] = NO_CELL;
 		if (cell < rows->cell_count &&
 		    LIVE_LOAD(records[i].site) == rows->cells[cell].site &&
 		    LIVE_LOAD(records[i].slot) == rows->cells[cell].slot)
 			walk->cell_of[i] = (uint32_t)cell++;
 	}
+	walk->left = alive >= 0 ? (uint64_t)alive : UINT64_MAX;
 }
 
 static int compare_ages(const void *a, const void *b)
@@ -292,10 +303,10 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	/* Granules from 8 bytes to a page; anything else was not written by a recorder. */
 	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
 		match_cells(&walk, rows);
-		for (size_t i = 0; i < LIVE_TOP_ENTRIES; i++)
+		walk_sampled(&walk);
+		for (size_t i = 0; i < LIVE_TOP_ENTRIES && walk.left; i++)
 			walk_area(&walk,
 				  __atomic_load_n(&walk.view.header->top[i], __ATOMIC_ACQUIRE));
-		walk_sampled(&walk);
 	}
 	if (!walk.no_memory)
 		take_rows(&walk, rows);

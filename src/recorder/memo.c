@@ -35,8 +35,11 @@ void memo_forget(struct slot *slot)
 
 	if (memo == NULL)
 		return;
-	__builtin_memset(memo->place, 0, sizeof memo->place);
-	__builtin_memset(memo->row, 0, sizeof memo->row);
+	if (memo->is_touched) { /* else a process that allocates once would have all of its pages */
+		__builtin_memset(memo->place, 0, sizeof memo->place);
+		__builtin_memset(memo->row, 0, sizeof memo->row);
+	}
+	memo->is_touched = false;
 	memo->used = sizeof(struct memo_entry);
 	memo->added = memo->missed = 0;
 	memo->calls = slot->live->calls;
@@ -153,6 +156,8 @@ NOINLINE void memo_add(struct slot *slot, const uintptr_t *frame, uint32_t recor
 		memo_forget(slot);
 	memo->generation = walk->generation;
 	memo->epoch = epoch;
+	memo->is_touched = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	uintptr_t at = (uintptr_t)(frame + 1);
 	struct memo_row *row = row_for(memo, walk, at, frame[1]);
 	struct memo_entry *entry = memo_entry(memo, memo->used);

@@ -53,6 +53,7 @@ struct memo {
 	uint32_t rest;	/* walks to let pass before the next one is added */
 	uint64_t calls; /* the slot's calls when the ring was empty */
 	char *ring;
+	bool is_touched; /* something was entered, or begun to be */
 };
 
 /* A memo for a slot; NULL: no memory, or so many slots that they go without. */
