@@ -71,6 +71,8 @@ static struct query question(const struct judge *j, enum check_measure measure, 
 	q.at = (struct moment){ .kind = questions[measure].at };
 	q.minus = (struct moment){ 0 };
 	q.filters.process = process;
+	/* What libraries keep is part of any other measure. */
+	q.filters.builtin &= measure == CHECK_LEAKED || measure == CHECK_LEAKED_BLOCKS;
 	return q;
 }
 

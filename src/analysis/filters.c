@@ -87,7 +87,7 @@ bool filters_look_at_stacks(const struct filters *filters)
 		if (!is_about_tags(filters->rules.at[i].kind))
 			return true;
 	}
-	return filters->suppressions.count > 0;
+	return filters->suppressions.count > 0 || filters->builtin;
 }
 
 void filters_release(struct filters *filters)
@@ -104,7 +104,8 @@ void filters_release(struct filters *filters)
 
 bool filters_are_finer_than_processes(const struct filters *f)
 {
-	return f->rules.count || f->suppressions.count || f->thread || f->min_size || f->max_size;
+	return f->rules.count || f->suppressions.count || f->builtin || f->thread || f->min_size ||
+	       f->max_size;
 }
 
 static const char *join(struct arena *arena, const char *before, const char *option,
@@ -135,6 +136,8 @@ const char *filters_text(const struct filters *f, struct arena *arena)
 		text = join(arena, text, "min-size", units_bytes(f->min_size).text);
 	if (f->max_size)
 		text = join(arena, text, "max-size", units_bytes(f->max_size).text);
+	if (f->builtin)
+		text = join(arena, text, "suppressions", "builtin");
 	if (f->suppression_path)
 		text = join(arena, text, "suppressions", f->suppression_path);
 	return text;
@@ -155,6 +158,10 @@ int filters_suppress(struct filters *filters, const char *path, struct error *er
 {
 	struct file_map map = FILE_MAP_INIT;
 
+	if (strcmp(path, "builtin") == 0 || strcmp(path, "none") == 0) {
+		filters->builtin = path[0] == 'b';
+		return 0;
+	}
 	if (filters->suppression_text)
 		return error_set(error, "one file of suppressions at a time");
 	if (file_map_open(&map, path, error) < 0)

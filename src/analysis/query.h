@@ -41,6 +41,7 @@ struct filters {
 	VECTOR(struct suppression) suppressions;
 	char *suppression_text;	      /* the file; patterns point into it */
 	const char *suppression_path; /* the caller's */
+	bool builtin;		      /* leave out what libraries keep by design: see builtin.h */
 	const char *thread;	      /* a tid, or an extended regex on the name; NULL: all */
 	const char *process;	      /* a pid, or an extended regex on the command; NULL: all */
 	uint64_t min_size, max_size;  /* of a site's mean request; max 0: no limit */
@@ -49,7 +50,7 @@ struct filters {
 /* Of RULE_LABEL: KEY, or KEY=REGEX. */
 int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 		struct error *error);
-/* Reads LeakSanitizer's syntax: "leak:PATTERN" lines, # comments. */
+/* Reads LeakSanitizer's syntax: "leak:PATTERN" lines, # comments. builtin: those of builtin.h too; none: not those. */
 int filters_suppress(struct filters *filters, const char *path, struct error *error);
 void filters_release(struct filters *filters);
 /* Whether every rule about tags, pools or labels (`kind`) holds for some of the texts: the tag's path, the pool's name, or the

@@ -15,6 +15,7 @@
 
 #include "analysis/comparison.h"
 #include "base/checked.h"
+#include "analysis/builtin.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
 #include "model/tags.h"
@@ -24,7 +25,7 @@ enum { RULES_MAX = 32 };
 
 /* Which rules a place matches; asked once for each place. */
 struct place_answer {
-	bool known, suppressed;
+	bool known, suppressed, beyond_runtime;
 	uint32_t names, module; /* a bit for each rule */
 };
 
@@ -71,6 +72,10 @@ static struct place_answer ask_place(struct maker *m, const struct place *place)
 				    (frame->file && suppression_matches(pattern, frame->file)) ||
 				    suppression_matches(pattern, frame->module);
 	}
+	if (f->builtin) {
+		answer.suppressed |= builtin_suppresses(frame);
+		answer.beyond_runtime = !builtin_is_runtime(frame);
+	}
 	return answer;
 }
 
@@ -91,7 +96,7 @@ static struct place_answer place_answer(struct maker *m, const struct place *pla
 
 /* Which rules a stack matches: those of its caller and of its innermost frame. */
 struct stack_answer {
-	bool known, suppressed;
+	bool known, suppressed, beyond_runtime, has_frames;
 	uint32_t names;			     /* a bit for each rule */
 	const struct place *named, *unnamed; /* the innermost of those that can be the owner */
 };
@@ -109,6 +114,8 @@ static int ask_stack(struct maker *m, node_id node, const struct stack_answer *c
 
 		answer.names |= asked.names;
 		answer.suppressed |= asked.suppressed;
+		answer.beyond_runtime |= asked.beyond_runtime;
+		answer.has_frames = true;
 		if (!place_can_own(place))
 			continue;
 		if (place->nameless)
@@ -207,7 +214,9 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 		if (!holds[f->rules.at[i].kind])
 			return LEFT_OUT;
 	}
-	return answer->suppressed ? SUPPRESSED : KEPT;
+	if (answer->suppressed || (f->builtin && answer->has_frames && !answer->beyond_runtime))
+		return SUPPRESSED;
+	return KEPT;
 }
 
 static bool size_fits(const struct filters *f, const struct site_numbers *n)
@@ -552,8 +561,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 					 .cost = query->has_cost ? query->cost : ask.cost,
 					 .duration_ns = profile->duration_ns,
 					 .divisor = 1 };
-	selection->filtered = f->rules.count || f->suppressions.count || f->thread || f->process ||
-			      f->min_size || f->max_size;
+	selection->filtered = f->rules.count || f->suppressions.count || f->builtin || f->thread ||
+			      f->process || f->min_size || f->max_size;
 	if (!at.kind)
 		at.kind = query->has_cost ? MOMENT_END : ask.at;
 	if (!m.kinds)

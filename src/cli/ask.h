@@ -77,7 +77,7 @@ enum ask_option {
 
 /* What reads files of the machine, or the network: a page may not ask for it. */
 #define ASK_MACHINE_ROWS \
-	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax", .group = "Which stacks" }, \
+	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax; builtin: what libraries keep by design", .group = "Which stacks" }, \
 	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "frames as module+offset: nothing is looked up", .group = "Names" }, \
 	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }, \
 	[ASK_NO_CACHE] = { "no-cache", 0, NULL, "neither use nor keep the names below ~/.cache/heapgauge", .group = "Names" }, \

@@ -44,7 +44,9 @@ static const struct option_row option_rows[] = {
 	[OPT_SITE] = { "site", 0, "REGEX",
 		       "count only stacks with a matching function or file; repeated: with any of them" },
 	[OPT_SUPPRESSIONS] = { "suppressions", 0, "FILE",
-			       "do not count stacks that FILE names, in LeakSanitizer's syntax" },
+			       "do not count stacks that FILE names, in LeakSanitizer's syntax; none: "
+			       "count as leaked also what libraries keep by design",
+			       .fallback = "builtin" },
 	[OPT_JUNIT] = { "junit", 0, "FILE", "write the result as JUnit XML too" },
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to print it", .choices = WORDS(formats),
 			 .fallback = "text" },
@@ -147,6 +149,8 @@ static int run_check_command(int argc, char **argv)
 	};
 	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
 	struct error error = ERROR_INIT;
+
+	c.query.filters.builtin = true;
 	int status = take_options(&c, &options, &error);
 
 	if (status == OPTIONS_HELP) {

@@ -86,3 +86,34 @@ def test_a_leak_that_came_is_not_noise(heapgauge, clean_env, record, scratch):
     argv = [heapgauge, "diff", old, new, "--cost", "leaked"]
     done = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
     assert "grow" in done.stdout and "noise" not in done.stdout, done.stdout
+
+
+HELLO = {
+    "c": (["gcc"], "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { LEAK puts(\"hello\"); }\n", "void *volatile p = malloc(1);"),
+    "cc": (
+        ["g++"],
+        "#include <iostream>\n#include <string>\nint main() { LEAK std::cout << std::string(100, 'x') << std::endl; }\n",
+        "auto *volatile p = new char;",
+    ),
+    "rs": (["rustc"], "fn main() { LEAK println!(\"hello\"); }\n", "std::mem::forget(std::hint::black_box(Box::new(1u8)));"),
+    "f90": (
+        ["gfortran"],
+        "program hello\nuse iso_c_binding\ninterface\nfunction malloc(n) bind(c)\nimport\ntype(c_ptr) :: malloc\n"
+        "integer(c_size_t), value :: n\nend function\nend interface\ntype(c_ptr) :: p\nLEAK\nprint *, 'hello'\nend program\n",
+        "p = malloc(1_c_size_t)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", HELLO)
+def test_hello_world_leaks_nothing_and_one_byte_is_seen(language, check, record, scratch):
+    """N16: stdio's buffer, libstdc++'s pool and the like failed the README's own example."""
+    compiler, source, leak = HELLO[language]
+    for name, text in (("hello", ""), ("leaky", leak)):
+        (scratch / f"{name}.{language}").write_text(source.replace("LEAK", text))
+        argv = [*compiler, "-g", scratch / f"{name}.{language}", "-o", scratch / name]
+        subprocess.run(argv, check=True, timeout=WAIT_SECONDS, cwd=scratch)
+        run = record([scratch / name])
+        status, answer, _ = check(run.path, "--max-leaked", "0")
+        assert (status, answer["budgets"][0]["value"]) == ((1, 1) if text else (0, 0)), answer
+    assert check(run.path, "--max-leaked", "0", "--suppressions", "none")[1]["budgets"][0]["value"] > 1
