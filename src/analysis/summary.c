@@ -64,6 +64,11 @@ static void say_together(struct writer_state *s, const struct profile *profile)
 
 	words_add(&w, value_estimate(value_number(UNIT_BYTES, profile->peak_bytes),
 				     profile_peak_variance(profile)));
+	if (profile->peak_bound_bytes) {
+		words_text(&w, " or up to ");
+		words_add(&w, value_number(UNIT_BYTES, profile->peak_bound_bytes));
+		words_text(&w, " more");
+	}
 	words_text(&w, " at one moment in ");
 	words_add(&w, value_number(UNIT_COUNT, profile->process_count));
 	words_text(&w, " processes; the lines below are of the largest, pid ");

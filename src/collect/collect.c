@@ -233,7 +233,6 @@ static void tick(struct collector *c, uint64_t now_ns)
 	}
 	if (sampled && live > c->peak_bytes) {
 		c->peak_bytes = live;
-		c->peak_ns = now_ns;
 	}
 }
 

@@ -61,8 +61,8 @@ struct collector {
 	uint64_t ended_calls;	  /* of processes that were given to the encoder */
 	struct stat self;	  /* heapgauge's own file: st_ino 0 = not known */
 	VECTOR(struct pollfd) polls;
-	uint64_t start_ns, end_ns;    /* CLOCK_MONOTONIC */
-	uint64_t peak_bytes, peak_ns; /* of all processes together, as sampled */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+	uint64_t peak_bytes;	   /* of all processes together, as sampled: for the progress */
 	uint64_t next_progress_ns, progress_ns, progress_calls;
 	char last_error[ERROR_MESSAGE_BYTES]; /* why a recorder was sent away */
 };

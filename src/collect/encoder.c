@@ -17,6 +17,7 @@
 
 #include "base/checked.h"
 #include "collect/linked_in.h"
+#include "collect/together.h"
 #include "collect/worker.h"
 #include "util/cleanup.h"
 
@@ -27,6 +28,7 @@ struct encoder {
 	struct recording_writer *writer;
 	struct linked_in linked_in;
 	struct encoder_sums sums;
+	struct together together;
 	struct error error; /* the first */
 	char *kept_path;    /* NULL = nothing is kept */
 	int kept_fd;
@@ -47,15 +49,9 @@ uint64_t encoder_real_offset(const struct encoder *encoder)
 	return encoder->real_offset_ns;
 }
 
-static void note_peak(struct encoder_sums *sums, const struct process_row *process)
+void encoder_peak(struct encoder *encoder, struct run_row *run)
 {
-	sums->processes++;
-	sums->peak_sum_bytes = saturating_add(sums->peak_sum_bytes, process->peak_bytes);
-	sums->peak_bound_bytes = process->peak_bound_bytes;
-	if (process->peak_bytes >= sums->peak_bytes) {
-		sums->peak_bytes = process->peak_bytes;
-		sums->peak_at_ns = process->started_offset_ns + process->peak_at_ns;
-	}
+	(void)together_find(&encoder->together, run);
 }
 
 /* Without memory for a word, the process is recorded without it. */
@@ -77,7 +73,8 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 	name_linked_in(encoder, &rows.process);
 	if (recording_writer_add(encoder->writer, &rows, &reason) < 0)
 		return error_set(error, "%s", reason.message);
-	note_peak(&encoder->sums, &rows.process);
+	encoder->sums.processes++;
+	(void)together_add(&encoder->together, &rows);
 	return 0;
 }
 
@@ -186,6 +183,7 @@ void encoder_free(struct encoder *encoder)
 	worker_free(encoder->worker);
 	recording_writer_free(encoder->writer);
 	linked_in_release(&encoder->linked_in);
+	together_release(&encoder->together);
 	if (encoder->kept_fd >= 0)
 		close(encoder->kept_fd);
 	free(encoder->kept_path);

@@ -12,8 +12,6 @@
 /* What the processes tell about the run as a whole. */
 struct encoder_sums {
 	size_t processes, lost; /* lost: could not be read or kept; `error` of finish says why */
-	uint64_t peak_sum_bytes, peak_bytes, peak_at_ns; /* the largest one's, and the sum of all */
-	uint64_t peak_bound_bytes; /* of the last one: for a run with one process */
 };
 
 struct encoder;
@@ -37,6 +35,9 @@ void encoder_drop_kept(struct encoder *encoder);
 
 /* Waits for everything that was given. The error is set if something was lost. */
 struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error);
+
+/* After encoder_finish: the most that all processes held at one moment. */
+void encoder_peak(struct encoder *encoder, struct run_row *run);
 
 /* After encoder_finish: what to finish the recording with. */
 struct recording_writer *encoder_writer(struct encoder *encoder);

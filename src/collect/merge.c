@@ -3,9 +3,7 @@
  * Merges recordings: of ranks, of hosts, of one service's restarts.
  *
  * Each recording knows when it began by the clock of its host; the earliest is the start of the whole,
- * and processes move by the difference. What all processes held at one moment is found by playing their
- * time series together; between two looks nobody knows more, so the difference to the sum of all peaks
- * is said as the bound.
+ * and processes move by the difference.
  */
 #include "collect/merge.h"
 
@@ -15,67 +13,17 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/vector.h"
+#include "collect/together.h"
 
-/* A process has `live_bytes` from here on. */
-struct step {
-	uint64_t at_ns, live_bytes;
-	size_t process;
-};
-typedef VECTOR(struct step) step_vector;
-
-static int compare_steps(const void *left, const void *right)
-{
-	const struct step *a = left, *b = right;
-
-	return a->at_ns < b->at_ns ? -1 : a->at_ns > b->at_ns;
-}
-
-static bool add_steps(step_vector *steps, const struct process_rows *rows, size_t process)
-{
-	const struct process_row *p = &rows->process;
-	uint64_t start = p->started_offset_ns;
-
-	for (size_t i = 0; i < rows->series_count; i++) {
-		const struct step step = { saturating_add(start, rows->series[i].at_ns),
-					   rows->series[i].live_bytes, process };
-
-		if (!vector_push(steps, step))
-			return false;
-	}
-	const struct step peak = { saturating_add(start, p->peak_at_ns), p->peak_bytes, process };
-	const struct step end = { saturating_add(start, p->duration_ns), 0, process };
-
-	return vector_push(steps, peak) && vector_push(steps, end);
-}
-
-/* The most that was live together at any moment that is known. */
 static bool find_peak(const struct recording *merged, struct run_row *run)
 {
-	step_vector steps = { 0 };
-	uint64_t *live = calloc(merged->process_count + 1, sizeof *live);
-	uint64_t sum = 0, peaks = 0;
-	bool done = live != NULL;
+	struct together together = { 0 };
+	bool done = true;
 
-	for (size_t i = 0; i < merged->process_count && done; i++) {
-		done = add_steps(&steps, &merged->processes[i], i);
-		peaks = saturating_add(peaks, merged->processes[i].process.peak_bytes);
-	}
-	if (done && steps.count)
-		qsort(steps.at, steps.count, sizeof *steps.at, compare_steps);
-	for (size_t i = 0; i < steps.count && done; i++) {
-		const struct step *s = &steps.at[i];
-
-		sum = saturating_add(sum - live[s->process], s->live_bytes);
-		live[s->process] = s->live_bytes;
-		if (sum > run->peak_bytes) {
-			run->peak_bytes = sum;
-			run->peak_at_ns = s->at_ns;
-		}
-	}
-	run->peak_bound_bytes = saturating_sub(peaks, run->peak_bytes);
-	vector_release(&steps);
-	free(live);
+	for (size_t i = 0; i < merged->process_count && done; i++)
+		done = together_add(&together, &merged->processes[i]);
+	done = done && together_find(&together, run);
+	together_release(&together);
 	return done;
 }
 

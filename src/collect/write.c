@@ -19,24 +19,6 @@
 
 enum { FILE_MODE = 0666 }; /* less the umask */
 
-/* One process: its own peak, exactly as known. Several: what was sampled of the sum, or the largest alone if that is
- * more; what lies between two samples is at most the sum of all peaks. */
-static void fill_peak(const struct collector *c, const struct encoder_sums *sums,
-		      struct run_row *run)
-{
-	run->peak_bytes = sums->peak_bytes;
-	run->peak_at_ns = sums->peak_at_ns;
-	if (sums->processes == 1) {
-		run->peak_bound_bytes = sums->peak_bound_bytes;
-		return;
-	}
-	if (c->peak_bytes > run->peak_bytes) {
-		run->peak_bytes = c->peak_bytes;
-		run->peak_at_ns = c->peak_ns - c->start_ns;
-	}
-	run->peak_bound_bytes = saturating_sub(sums->peak_sum_bytes, run->peak_bytes);
-}
-
 static char *joined(char *const *argv)
 {
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
@@ -84,7 +66,7 @@ int collector_encode(struct collector *c, struct buffer *ret, struct error *erro
 				 lost.message);
 	if (fill_run(c, &run, error) < 0)
 		return -1;
-	fill_peak(c, &sums, &run);
+	encoder_peak(c->encoder, &run);
 	starts_finish(&c->starts, &run);
 	if (recording_writer_finish(encoder_writer(c->encoder), &run, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", reason.message);

@@ -3,6 +3,8 @@
 
 import subprocess
 
+from compiled import compile_c
+
 TREE = """
 for i in 1 2 3 4 5 6 7 8 9 10; do
     bash -c '/bin/true; exec /bin/echo inner' &
@@ -59,3 +61,36 @@ def test_what_is_lost_is_said(record, report_json, target):
     assert result["nothing_lost"] is False
     counted = {row["name"]: row for row in result["health"]}
     assert counted["stacks_cut"]["count"] > 0 and "deeper" in counted["stacks_cut"]["meaning"]
+
+
+PEAKS = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile block;
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		block = memset(malloc(100000000), 1, 100000000);
+		free(block);
+		return 0;
+	}
+	block = memset(malloc(50000000), 1, 50000000);
+	for (int i = 0; i < 3; i++) {
+		if (fork() == 0)
+			execl("/proc/self/exe", argv[0], "child", (char *)0);
+		wait(NULL);
+	}
+}
+"""
+
+
+def test_what_processes_hold_together_is_what_they_hold_at_one_moment(record, report_json, heapgauge, clean_env, scratch):
+    """N4: the largest alone was said, and that it was exact."""
+    run = record([compile_c(scratch, "peaks", PEAKS)])
+    answer = report_json(run.path)
+    assert answer["peak_bytes_all"] <= 150_010_000 <= answer["peak_bytes_all"] + answer["run"]["peak_bound_bytes"] + 20_000
+    assert answer["peak_bytes_all"] >= 150_000_000
+    text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert "together  143.1 MiB" in text, text
