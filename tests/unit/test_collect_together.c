@@ -32,7 +32,7 @@ static void make(struct history *h, struct process_rows *rows, uint64_t *random)
 			(struct series_row){ .at_ns = (t - h->start) * MS,
 					     .live_bytes = h->held[t] };
 	rows->process = (struct process_row){ .started_offset_ns = h->start * MS,
-					      .duration_ns = (h->end - h->start) * MS,
+					      .duration_ns = (h->end - h->start) * MS - 1,
 					      .peak_bytes = h->held[h->peak_at],
 					      .peak_at_ns = (h->peak_at - h->start) * MS };
 }
