@@ -280,14 +280,14 @@ void words_text(struct words *words, const char *text)
 		words_add(words, value_text(text));
 }
 
-void words_time(struct words *words, uint64_t at_ns)
+void words_time(struct words *words, const struct profile_process *process, uint64_t at_ns)
 {
 	if (at_ns == 0) {
 		words_text(words, " within the first tick");
 		return;
 	}
 	words_text(words, " at ");
-	words_add(words, value_number(UNIT_NS, at_ns));
+	words_add(words, value_number(UNIT_NS, saturating_add(process->started_offset_ns, at_ns)));
 }
 
 const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count)

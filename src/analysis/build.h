@@ -103,8 +103,9 @@ struct words {
 };
 void words_add(struct words *words, struct result_value value);
 void words_text(struct words *words, const char *text);
-/* " at 2.0 ms". The clock of a process ticks every millisecond: what came before its first tick has no time. */
-void words_time(struct words *words, uint64_t at_ns);
+/* " at 2.0 ms" since the start of the recording, as all times that people are told. The clock of a process ticks every millisecond: what came
+ * before its first tick has no time. at_ns: since the process' start. */
+void words_time(struct words *words, const struct profile_process *process, uint64_t at_ns);
 /* Moves the values into the arena; NULL if out of memory. */
 const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count);
 /* A command for a line of text: its beginning if it is long. In the arena; NULL if out of memory. */

@@ -17,11 +17,6 @@
 #include "util/vector.h"
 
 /* Of one process alone, time is its own; else it is the recording's. */
-static uint64_t start_of(const struct profile *profile, const struct profile_process *p)
-{
-	return profile->process_count == 1 ? 0 : p->started_offset_ns;
-}
-
 static int compare_times(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
@@ -40,7 +35,7 @@ static int snapshot_time(const struct profile *profile, uint64_t number, uint64_
 		const struct profile_process *p = &profile->processes[i];
 
 		for (size_t j = 0; j < profile_snapshot_count(p); j++)
-			if (!vector_push(&times, saturating_add(start_of(profile, p),
+			if (!vector_push(&times, saturating_add(p->started_offset_ns,
 								profile_snapshot(p, j).at_ns))) {
 				error_set(error, "out of memory");
 				goto done;
@@ -82,7 +77,7 @@ static int named_time(const struct profile *profile, const char *name, uint64_t 
 			seen += counted;
 			if (strcmp(mark.name, name) != 0 && !(counted && seen == wanted))
 				continue;
-			*ret_ns = saturating_add(start_of(profile, p), mark.at_ns);
+			*ret_ns = saturating_add(p->started_offset_ns, mark.at_ns);
 			found = true;
 		}
 	}
@@ -103,7 +98,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 static int nearest_moment(const struct profile *profile, const struct profile_process *p,
 			  uint64_t at_ns, struct arena *arena, struct kept_moment *ret)
 {
-	uint64_t start = start_of(profile, p), end = saturating_add(start, p->duration_ns);
+	uint64_t start = p->started_offset_ns, end = saturating_add(start, p->duration_ns);
 	uint64_t peak = saturating_add(start, p->peak_at_ns);
 	size_t best = SIZE_MAX;
 
@@ -144,10 +139,10 @@ struct kept_moment *moments_resolve(const struct profile *profile, struct moment
 
 		if (moment.kind == MOMENT_PEAK) {
 			all[i].kind = KEPT_PEAK;
-			all[i].at_ns = saturating_add(start_of(profile, p), p->peak_at_ns);
+			all[i].at_ns = saturating_add(p->started_offset_ns, p->peak_at_ns);
 		} else if (moment.kind == MOMENT_END || moment.kind == MOMENT_DEFAULT) {
 			all[i].kind = KEPT_END;
-			all[i].at_ns = saturating_add(start_of(profile, p), p->duration_ns);
+			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
 		} else if (nearest_moment(profile, p, at_ns, arena, &all[i]) < 0) {
 			goto no_memory;
 		}

@@ -55,7 +55,7 @@ static void add_event(struct snaps *s, struct moment_event event)
 /* Every kept moment counts for the numbers; only those with a name are shown. */
 static void add_process(struct snaps *s, const struct profile_process *p)
 {
-	uint64_t start = s->profile->process_count == 1 ? 0 : p->started_offset_ns;
+	uint64_t start = p->started_offset_ns;
 	AUTO_FREE const char **names = calloc(profile_snapshot_count(p) + 1, sizeof *names);
 
 	if (!names) {

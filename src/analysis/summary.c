@@ -107,7 +107,7 @@ static void say_peak(struct writer_state *s)
 	words_text(&w, " in ");
 	words_add(&w, value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
 	words_text(&w, p->peak_blocks == 1 ? " block" : " blocks");
-	words_time(&w, p->peak_at_ns);
+	words_time(&w, p, p->peak_at_ns);
 	if (top)
 		words_top_site(&more, s, top, top->numbers.peak_bytes, p->peak_bytes);
 	sentences_add(&s->sentences, "peak", &w, top ? &more : NULL);

@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from compiled import compile_c
+
 MS = 1_000_000
 
 
@@ -215,3 +217,18 @@ def test_text_json_and_csv_say_the_same(view, recorded, heapgauge, report_json):
     for row in rows:
         assert f"{row[column]:,}" in text
     assert len([line for line in text.splitlines() if re.match(r"  \S|  +\d", line)]) >= len(rows)
+
+
+def test_one_clock(record, heapgauge, clean_env, scratch):
+    """N18: the summary told the time of the peak since the start of the process, the timeline since that of the recording."""
+    source = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) { void *volatile p; usleep(150000); p = malloc(5000000); usleep(50000); free(p); }\n"
+    run = record([compile_c(scratch, "late", source)])
+
+    def said(view, pattern):
+        argv = [heapgauge, "report", run.path, "--view", view]
+        text = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True, timeout=60).stdout
+        return re.search(pattern, text).group(1)
+
+    at = said("summary", r"peak .* at ([\d.]+ m?s)")
+    assert said("peak", r"at the peak, ([\d.]+ m?s)") == at
+    assert said("timeline", r"peak .* at ([\d.]+ m?s)") == at
