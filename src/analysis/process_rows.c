@@ -39,8 +39,10 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 				      PART(temporary_calls, CALLS) },
 	[PROCESS_MMAP_BYTES] = { { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes) },
 	[PROCESS_MMAP_CALLS] = { { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls) },
-	[PROCESS_MMAP_PEAK_BYTES] = { { "mmap_peak_bytes", NULL, UNIT_BYTES },
+	[PROCESS_MMAP_PEAK_BYTES] = { { "mmap_peak_bytes", "MAPPED", UNIT_BYTES },
 				      U64(mmap_peak_bytes) },
+	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", "MAX RSS", UNIT_BYTES },
+				     U64(peak_rss_bytes) },
 	[PROCESS_THREADS] = { { "threads", NULL, UNIT_COUNT }, U64(threads) },
 	[PROCESS_STACKS] = { { "stacks", NULL, UNIT_COUNT }, U64(stacks) },
 	[PROCESS_DEPTH_LIMIT] = { { "depth_limit", NULL, UNIT_COUNT }, U64(depth_limit) },
@@ -55,7 +57,6 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
 	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
-	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", NULL, UNIT_BYTES }, U64(peak_rss_bytes) },
 	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_COMMAND_SHORT] = { { NULL, "COMMAND", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
@@ -138,6 +139,8 @@ bool process_row(struct result *result, const struct profile_process *p, struct 
 	row[PROCESS_END] = value_text(profile_end_name(p->end));
 	row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end) ? value_number(UNIT_ID, p->exit_code)
 							      : value_unknown();
+	if (p->peak_rss_bytes == 0) /* nobody had looked before it ended */
+		row[PROCESS_PEAK_RSS_BYTES] = value_unknown();
 	row[PROCESS_RANK] = p->rank ? value_number(UNIT_ID, p->rank - 1) : value_unknown();
 	row[PROCESS_COMMAND_SHORT] = value_text(command_of(&result->arena, p));
 	return row[PROCESS_END_SHORT].text && row[PROCESS_COMMAND_SHORT].text &&

@@ -58,7 +58,8 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 	sentences_add(&s->sentences, NULL, &w, NULL);
 }
 
-static void say_together(struct writer_state *s, const struct profile *profile)
+static void say_together(struct writer_state *s, const struct profile *profile,
+			 const struct profile_process *largest)
 {
 	struct words w = { 0 };
 
@@ -71,8 +72,12 @@ static void say_together(struct writer_state *s, const struct profile *profile)
 	}
 	words_text(&w, " at one moment in ");
 	words_add(&w, value_number(UNIT_COUNT, profile->process_count));
-	words_text(&w, " processes; the lines below are of the largest, pid ");
+	words_text(&w, " processes; the lines below are of pid ");
 	words_add(&w, value_number(UNIT_ID, s->process->pid));
+	if (largest != s->process) {
+		words_text(&w, ", the largest heap was that of pid ");
+		words_add(&w, value_number(UNIT_ID, largest->pid));
+	}
 	sentences_add(&s->sentences, "together", &w, NULL);
 }
 
@@ -215,25 +220,25 @@ static void say_allocator(struct writer_state *s)
 }
 
 static bool say_all(struct result *result, struct places *places, const struct profile *profile,
-		    const struct profile_process *largest, const struct query *query)
+		    const struct profile_process *first, const struct query *query)
 {
 	struct writer_state s = { .sentences = { .result = result },
 				  .result = result,
 				  .places = places,
-				  .process = largest };
+				  .process = first };
 
 	if (findings_make_all(&s.findings, profile, places) < 0)
 		return false;
 	say_headline(&s, profile);
 	if (profile->process_count > 1 && !query->filters.process)
-		say_together(&s, profile);
+		say_together(&s, profile, process_largest(profile));
 	say_peak(&s);
 	say_leaked(&s);
 	say_churn(&s);
 	say_mapped(&s);
 	say_rss(&s);
 	say_allocator(&s);
-	next_say(&s.sentences, profile, largest, &s.findings, query);
+	next_say(&s.sentences, profile, first, &s.findings, query);
 	findings_release(&s.findings);
 	return sentences_end(&s.sentences);
 }
@@ -271,14 +276,15 @@ static int pick_processes(struct result *result, const struct profile *profile,
 	return 0;
 }
 
-static const struct profile_process *largest_of(const struct picked *picked)
+/* The one that was started; if that has become another program, the last that it has become. */
+static const struct profile_process *first_of(const struct picked *picked)
 {
-	const struct profile_process *largest = NULL;
+	const struct profile_process *first = picked->count ? picked->at[0] : NULL;
 
-	for (size_t i = 0; i < picked->count; i++)
-		if (!largest || picked->at[i]->peak_bytes > largest->peak_bytes)
-			largest = picked->at[i];
-	return largest;
+	for (size_t i = 1; i < picked->count && first->end == PROFILE_BECAME; i++)
+		if (picked->at[i]->pid == first->pid)
+			first = picked->at[i];
+	return first;
 }
 
 /* In the order of their start, or the heaviest if there are more than the limit. */
@@ -328,12 +334,12 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 	}
 	if (result)
 		result->shows_peak = true;
-	const struct profile_process *largest = largest_of(&picked);
-	const char *first = is_anything_recorded(&picked) ? NULL : nothing_recorded(profile);
+	const struct profile_process *first = first_of(&picked);
+	const char *why = is_anything_recorded(&picked) ? NULL : nothing_recorded(profile);
 
 	if (!result || !fill_table(result, &picked, query->limit) ||
-	    (largest && !say_all(result, places, profile, largest, query)) ||
-	    !result_notes(result, profile, first, (struct profile_notes){ 0 })) {
+	    (first && !say_all(result, places, profile, first, query)) ||
+	    !result_notes(result, profile, why, (struct profile_notes){ 0 })) {
 		result_free(result);
 		error_set(error, "out of memory");
 		return NULL;

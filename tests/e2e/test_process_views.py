@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The views of whole processes on real trees: processes, memory, health."""
 
+import re
 import subprocess
 
 from compiled import compile_c
@@ -94,3 +95,15 @@ def test_what_processes_hold_together_is_what_they_hold_at_one_moment(record, re
     assert answer["peak_bytes_all"] >= 150_000_000
     text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
     assert "together  143.1 MiB" in text, text
+
+
+def test_the_summary_is_of_what_was_started(record, heapgauge, clean_env, scratch):
+    """C10: it was of the process with the largest heap, whoever that was; what is mapped and resident is in the table."""
+    program = compile_c(scratch, "peaks", PEAKS)
+    run = record([program])
+    text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert "peak      47.7 MiB" in text and "the largest heap was that of pid" in text, text
+    assert re.search(r"MAPPED +MAX RSS", text)
+    became = record(["sh", "-c", f"true; exec {program} child"])
+    text = subprocess.run([heapgauge, "report", became.path], env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert text.startswith(f"{program} child "), text

@@ -188,7 +188,7 @@ export interface Process {
 	exit_code: number | null;
 	allocator: string;
 	own_bytes: number;
-	peak_rss_bytes: number;
+	peak_rss_bytes: number | null;
 	memory: Partial<Memory>;
 	health: Record<string, number>;
 	command: string;
@@ -300,7 +300,7 @@ export interface HealthRow {
 
 export interface HealthResult extends Head {
 	own_bytes: number;
-	peak_rss_bytes: number;
+	peak_rss_bytes: number | null;
 	nothing_lost: boolean;
 	health: HealthRow[];
 }
