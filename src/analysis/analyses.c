@@ -12,7 +12,8 @@
 #include "base/compiler.h"
 
 /* What most views take beside filters; they refuse themselves what makes no sense for them. */
-#define ADDS_UP (VIEW_TAKES_COST | VIEW_TAKES_MOMENT | VIEW_TAKES_KIND)
+#define ADDS_UP (VIEW_TAKES_COST | VIEW_TAKES_MOMENT | VIEW_TAKES_KIND | VIEW_TAKES_BY)
+#define OVER_TIME (ADDS_UP & ~(unsigned)VIEW_TAKES_BY)
 
 const struct analysis analyses[] = {
 	{ "summary", "what happened: peak, leaks, churn, and what was not recorded",
@@ -40,7 +41,7 @@ const struct analysis analyses[] = {
 	{ "modules", "programs and libraries, by build-id, and how far they have names",
 	  analyse_modules, 0 },
 	{ "functions", "functions by what they asked for, or what --by says", analyse_functions,
-	  ADDS_UP | VIEW_TAKES_BY, true },
+	  ADDS_UP, true },
 	{ "types", "C++ and Rust types and containers, as far as names tell", analyse_types,
 	  ADDS_UP, true },
 	{ "tree", "who called whom", analyse_tree, ADDS_UP, true },
@@ -53,8 +54,8 @@ const struct analysis analyses[] = {
 	  0 },
 	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
 	  analyse_timeline, 0 },
-	{ "history", "what the heaviest sites held over time", analyse_history, ADDS_UP },
-	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth, ADDS_UP },
+	{ "history", "what the heaviest sites held over time", analyse_history, OVER_TIME },
+	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth, OVER_TIME },
 	{ NULL, NULL, NULL },
 };
 

@@ -209,13 +209,16 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	return -1;
 }
 
-const struct analysis *ask_default_view(const struct asked *asked)
+const struct analysis *ask_default_view(const struct asked *asked, bool compares)
 {
 	const struct query *q = &asked->query;
 
 	if (q->has_axis && q->by != AXIS_SITE)
 		return analysis_find("functions");
 	if (q->has_cost || q->at.kind || q->minus.kind || q->has_axis)
+		return analysis_find("sites");
+	/* The summary of one recording is of whole processes. */
+	if (!compares && filters_are_finer_than_processes(&q->filters))
 		return analysis_find("sites");
 	return &analyses[0];
 }

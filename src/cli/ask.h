@@ -99,7 +99,7 @@ struct asked ask_init(void);
 
 /* What to show where no view was named: grouped it is a list of groups, a question about a cost or a moment is one of sites, and
  * no question gets the summary. */
-const struct analysis *ask_default_view(const struct asked *asked);
+const struct analysis *ask_default_view(const struct asked *asked, bool compares);
 
 /* -1 with the error set. Texts of the query point to the values. */
 int ask_take(struct asked *asked, enum ask_option option, const char *value, struct error *error);

@@ -115,7 +115,7 @@ static int take_options(struct diff_command *c, struct options *options, struct 
 				 "%s' shows it in the browser",
 				 c->after_paths.at[0], c->before_paths.at[0]);
 	if (!c->view_given)
-		c->show.view = ask_default_view(&c->asked);
+		c->show.view = ask_default_view(&c->asked, true);
 	if (!c->show.view->compares)
 		return error_set(error, "the view %s does not compare recordings",
 				 c->show.view->name);

@@ -196,16 +196,6 @@ static int write_to_output(struct report *report, const struct profile *profile,
 	return output_close(&output, status, error);
 }
 
-/* The summary is of whole processes. */
-static const struct analysis *default_view(const struct asked *asked)
-{
-	const struct analysis *view = ask_default_view(asked);
-
-	return view == &analyses[0] && filters_are_finer_than_processes(&asked->query.filters)
-		       ? analysis_find("sites")
-		       : view;
-}
-
 static int show_report(struct report *report, const struct common_options *wishes,
 		       struct error *error)
 {
@@ -218,7 +208,7 @@ static int show_report(struct report *report, const struct common_options *wishe
 	if (!report->show.renderer->run)
 		return write_page(report, profile, name, error);
 	if (!report->view_given)
-		report->show.view = default_view(&report->asked);
+		report->show.view = ask_default_view(&report->asked, false);
 	if (!report->asked.limit_given)
 		report->asked.query.limit = report->show.renderer->default_limit;
 	report->show.names = report->asked.names;

@@ -186,7 +186,9 @@ static int ask(struct web *web, struct question *q, const struct serve_param *pa
 		if (take_param(web, q, &params[i], &rooms[i], error) < 0)
 			return -1;
 	if (!q->view)
-		q->view = ask_default_view(&q->asked);
+		q->view = ask_default_view(&q->asked, q->compare);
+	if (!q->compare && analysis_check(q->view, &q->asked.query, error) < 0)
+		return -1;
 	return q->compare ? answer_compared(web, q, out, error)
 			  : answer(web, q, q->file->path, NULL, out, error);
 }

@@ -19,7 +19,7 @@ COMMANDS = sorted(set(m.replace("\\|", "|") for m in re.findall(r"`(heapgauge [a
 COMMANDS.remove("heapgauge record")  # the name alone, in a sentence
 SECTIONS = {s.split("\n", 1)[0]: s for s in re.split(r"^## ", PAGE, flags=re.M)[1:]}
 # Names of somebody's own program: a filter that matches nothing may be an error.
-OWN_NAMES = re.compile(r"--(focus|ignore|module|not-module|thread|site)\b")
+OWN_NAMES = re.compile(r"--(focus|ignore|module|not-module|thread|site|process)\b")
 
 # What each of them has, from its own documentation.
 THEIRS = {

@@ -275,7 +275,7 @@ def test_about_has_the_words_of_the_help(server, command):
 QUESTIONS = [
     "cost=leaked", "cost=calls&limit=3", "view=tree&cost=total&threshold=0", "view=tree&callees=1&depth=3&cost=calls",
     "view=functions&by=module", "view=functions&by=line&cost=total", "view=functions&by=thread&cost=calls", "by=file", "by=size&cost=calls",
-    "view=sites&focus=grows&focus=descend", "view=sites&ignore=even", "view=sites&module=exported", "view=sites&not-module=libstdc",
+    "view=sites&focus=grows&focus=main", "view=sites&ignore=even", "view=sites&module=exported", "view=sites&not-module=libstdc",
     "view=sites&min-size=100&max-size=1KiB", "view=sites&kind=all", "view=flame&cost=calls&fold-recursion=1", "view=flame&callees=1",
     "view=flame&threshold=5", "view=flame&limit=7&cost=total", "view=flame&by=line&depth=4", "view=sites&at=peak&minus=end", "view=sites&names=short",
     "view=sites&names=raw", "view=sites&callees=0", "view=tree&fold-recursion=no", "view=flame&cost=rate",

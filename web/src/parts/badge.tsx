@@ -30,7 +30,7 @@ export interface Trust {
 export function trustOf(summary: ProcessesResult): Trust {
 	const names = new Set(Object.keys(summary.warnings));
 	for (const process of summary.processes) for (const name of Object.keys(process.health)) names.add(name);
-	const sum = (key: 'own_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + process[key], 0);
+	const sum = (key: 'own_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + (process[key] ?? 0), 0);
 	const largest = summary.processes.reduce(
 		(best, process) => (process.peak_bytes > best.peak_bytes ? process : best),
 		summary.processes[0]!,

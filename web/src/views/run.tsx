@@ -58,7 +58,7 @@ function Facts({ data, process }: { data: ProcessesResult; process: Process | un
 
 function Cost({ data, health }: { data: ProcessesResult; health: HealthResult | undefined }) {
 	const own = data.processes.reduce((sum, one) => sum + one.own_bytes, 0);
-	const rss = data.processes.reduce((sum, one) => sum + one.peak_rss_bytes, 0);
+	const rss = data.processes.reduce((sum, one) => sum + (one.peak_rss_bytes ?? 0), 0);
 	const stacks = data.processes.reduce((sum, one) => sum + one.stacks, 0);
 	return (
 		<p>

@@ -157,7 +157,7 @@ function Cards({ process, growth }: { process: Process; growth: GrowthResult | u
 			<Card
 				title="RSS"
 				value={process.peak_rss_bytes ? bytes(process.peak_rss_bytes) : 'not known'}
-				hint={exact(process.peak_rss_bytes, 'bytes')}
+				hint={exact(process.peak_rss_bytes ?? 0, 'bytes')}
 				onOpen={() => go('time')}
 			>
 				{rss ? (
