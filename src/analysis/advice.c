@@ -15,12 +15,15 @@ enum advice_column {
 	ADVICE_PROCESS,
 	ADVICE_SITE,
 	ADVICE_SITES,
+	ADVICE_PROCESSES,
 	ADVICE_SAVING_PEAK,
 	ADVICE_SAVING_COPIED,
 	ADVICE_SAVING_LEAKED,
 	ADVICE_SAVING_RATE,
 	ADVICE_SAVING_CALLS,
 	ADVICE_SAVING_FOREIGN,
+	ADVICE_SAVING_RESERVED,
+	ADVICE_SAVING_RESIDENT,
 	ADVICE_EVIDENCE,
 	ADVICE_TODO,
 	ADVICE_STACK,
@@ -33,12 +36,15 @@ static const struct result_column columns[ADVICE_COLUMNS] = {
 	[ADVICE_PROCESS] = { "process", NULL, UNIT_ID },
 	[ADVICE_SITE] = { "site", NULL, UNIT_ID },
 	[ADVICE_SITES] = { "sites", NULL, UNIT_COUNT },
+	[ADVICE_PROCESSES] = { "processes", NULL, UNIT_COUNT },
 	[ADVICE_SAVING_PEAK] = { "saving_peak_bytes", NULL, UNIT_BYTES },
 	[ADVICE_SAVING_COPIED] = { "saving_copied_bytes", NULL, UNIT_BYTES },
 	[ADVICE_SAVING_LEAKED] = { "saving_leaked_bytes", NULL, UNIT_BYTES },
 	[ADVICE_SAVING_RATE] = { "saving_bytes_per_second", NULL, UNIT_BYTES_RATE },
 	[ADVICE_SAVING_CALLS] = { "saving_calls", NULL, UNIT_COUNT },
 	[ADVICE_SAVING_FOREIGN] = { "saving_foreign_frees", NULL, UNIT_COUNT },
+	[ADVICE_SAVING_RESERVED] = { "saving_reserved_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_RESIDENT] = { "saving_resident_bytes", NULL, UNIT_BYTES },
 	[ADVICE_EVIDENCE] = { "evidence", NULL, UNIT_FIELDS },
 	[ADVICE_TODO] = { "todo", NULL, UNIT_TEXT },
 	[ADVICE_STACK] = { "stack", NULL, UNIT_FRAMES },
@@ -87,12 +93,15 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 	row[ADVICE_PROCESS] = value_number(UNIT_ID, f->process->pid);
 	row[ADVICE_SITE] = value_number(UNIT_ID, f->site->id.v);
 	row[ADVICE_SITES] = value_number(UNIT_COUNT, f->tally.sites);
+	row[ADVICE_PROCESSES] = value_number(UNIT_COUNT, f->tally.processes);
 	row[ADVICE_SAVING_PEAK] = value_part(UNIT_BYTES, s->peak_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_SAVING_COPIED] = value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n);
-	row[ADVICE_SAVING_LEAKED] = value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_SAVING_LEAKED] = value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n);
 	row[ADVICE_SAVING_RATE] = value_change(UNIT_BYTES_RATE, s->bytes_per_second);
 	row[ADVICE_SAVING_CALLS] = value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n);
 	row[ADVICE_SAVING_FOREIGN] = value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n);
+	row[ADVICE_SAVING_RESERVED] = value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_SAVING_RESIDENT] = value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_TODO] = value_text(f->rule->todo);
 	return evidence_value(result, &f->tally, &row[ADVICE_EVIDENCE]) &&
 	       stack_value(result, places, f->process, f->site->node, &row[ADVICE_STACK]);
@@ -110,8 +119,12 @@ static void say_saving(struct words *w, const struct saving *s, const struct sit
 		  " at the peak" },
 		{ value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n), s->copied_bytes,
 		  " of copying" },
-		{ value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_BYTES, n), s->leaked_bytes,
-		  " that leaked" },
+		{ value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n), s->leaked_bytes,
+		  " that was not freed" },
+		{ value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n), s->reserved_bytes,
+		  " of address space" },
+		{ value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n), s->resident_bytes,
+		  " of RSS" },
 		{ value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n), s->calls, " calls" },
 		{ value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n), s->foreign_frees,
 		  " frees in another thread" },
@@ -134,6 +147,10 @@ static void say_finding(struct sentences *s, const struct finding *f)
 
 	say_saving(&saving, &f->saving, &f->tally.sums);
 	words_text(&where, place_label(s->result, f->owner));
+	if (f->tally.processes > 1) {
+		words_text(&where, " in ");
+		words_count(&where, f->tally.processes, " process", " processes");
+	}
 	sentences_add(s, f->rule->name, &saving, &where);
 	words_text(&evidence, f->rule->title);
 	words_text(&evidence, ": ");

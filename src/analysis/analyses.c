@@ -16,10 +16,10 @@
 #define OVER_TIME (ADDS_UP & ~(unsigned)VIEW_TAKES_BY)
 
 const struct analysis analyses[] = {
-	{ "summary", "what happened: peak, leaks, churn, and what was not recorded",
+	{ "summary", "what happened: peak, what was not freed, churn, and what was not recorded",
 	  analyse_summary, 0, true },
 	{ "peak", "who held the memory when there was most of it", analyse_peak, ADDS_UP, true },
-	{ "leaks", "what was never freed, and how old it is", analyse_leaks, ADDS_UP, true },
+	{ "leaks", "what was not freed at exit, and how old it is", analyse_leaks, ADDS_UP, true },
 	{ "temporary", "blocks freed before the next was asked for", analyse_temporary, ADDS_UP,
 	  true },
 	{ "lifetimes", "how long blocks live, over all and by site", analyse_lifetimes, ADDS_UP,
@@ -34,7 +34,7 @@ const struct analysis analyses[] = {
 	{ "advice", "what could be done better, with the evidence and the saving", analyse_advice,
 	  ADDS_UP },
 	{ "memory", "the balance sheet: requested, held by the allocator, stacks, files, RSS",
-	  analyse_memory, 0 },
+	  analyse_memory, VIEW_TAKES_AT },
 	{ "processes", "who started whom, and what each did", analyse_processes, 0 },
 	{ "health", "how far the numbers can be trusted, and what the recorder cost",
 	  analyse_health, 0 },
@@ -75,7 +75,7 @@ int analysis_check(const struct analysis *analysis, const struct query *query, s
 		const char *option;
 	} parts[] = {
 		{ VIEW_TAKES_COST, query->has_cost, "--cost" },
-		{ VIEW_TAKES_MOMENT, query->at.kind != MOMENT_DEFAULT, "--at" },
+		{ VIEW_TAKES_MOMENT | VIEW_TAKES_AT, query->at.kind != MOMENT_DEFAULT, "--at" },
 		{ VIEW_TAKES_MOMENT, query->minus.kind != MOMENT_DEFAULT, "--minus" },
 		{ VIEW_TAKES_BY, query->has_axis, "--by" },
 		{ VIEW_TAKES_KIND, query->kinds != KINDS_DEFAULT, "--kind" },

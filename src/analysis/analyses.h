@@ -23,7 +23,8 @@ enum analysis_takes {
 	VIEW_TAKES_COST = 1,
 	VIEW_TAKES_MOMENT = 2,
 	VIEW_TAKES_BY = 4,
-	VIEW_TAKES_KIND = 8
+	VIEW_TAKES_KIND = 8,
+	VIEW_TAKES_AT = 16, /* one moment, but no difference of two */
 };
 
 struct analysis {

@@ -122,6 +122,9 @@ void words_count(struct words *words, uint64_t count, const char *singular, cons
 /* The same of a number with a variance. */
 void words_estimate(struct words *words, uint64_t count, double variance, const char *singular,
 		    const char *plural);
+/* "853.1 KiB/s in 2 sites" */
+struct growth;
+void words_growth(struct words *words, const struct growth *growth);
 
 /* Collects the sentences of a result. Zeroed but for `result` is empty. */
 struct sentences {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the runtime of a language keeps until the end by design: the buffers of stdio, the dynamic linker's tables, libstdc++'s
- * emergency pool, what an interpreter sets up once. A program that prints a line has some of it, and it is no leak of the program's.
+ * emergency pool, what an interpreter sets up once. A program that prints a line has some of it, and it is none of the program's.
  */
 #ifndef ANALYSIS_BUILTIN_H
 #define ANALYSIS_BUILTIN_H

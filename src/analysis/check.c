@@ -26,13 +26,14 @@
 #include "util/units.h"
 
 const struct check_measure_row check_measures[CHECK_MEASURES + 1] = {
-	[CHECK_PEAK] = { "peak", "max-peak", UNIT_BYTES },
-	[CHECK_LEAKED] = { "leaked", "max-leaked", UNIT_BYTES },
-	[CHECK_LEAKED_BLOCKS] = { "leaked blocks", "max-leaked-blocks", UNIT_COUNT },
-	[CHECK_CALLS] = { "calls", "max-calls", UNIT_COUNT },
-	[CHECK_TOTAL] = { "total", "max-total", UNIT_BYTES },
-	[CHECK_TEMPORARY] = { "temporary", "max-temporary", UNIT_COUNT },
-	[CHECK_GROWTH] = { "growth", "max-growth", UNIT_BYTES_RATE },
+	[CHECK_PEAK] = { "peak", "max-peak", "peak", UNIT_BYTES },
+	[CHECK_LEAKED] = { "leaked", "max-leaked", "not freed at exit", UNIT_BYTES },
+	[CHECK_LEAKED_BLOCKS] = { "leaked blocks", "max-leaked-blocks", "blocks not freed at exit",
+				  UNIT_COUNT },
+	[CHECK_CALLS] = { "calls", "max-calls", "calls", UNIT_COUNT },
+	[CHECK_TOTAL] = { "total", "max-total", "total", UNIT_BYTES },
+	[CHECK_TEMPORARY] = { "temporary", "max-temporary", "temporary", UNIT_COUNT },
+	[CHECK_GROWTH] = { "growth", "max-growth", "growth", UNIT_BYTES_RATE },
 };
 
 /* Which question gives a measure; growth has none. */
@@ -95,8 +96,8 @@ static int growth_of(const struct profile_process *p, struct measured *ret, cons
 	if (trends_make(p, &scratch, &trends) < 0)
 		return error_set(error, "out of memory");
 	/* A verdict is one that chance makes once in twenty times, whatever made the numbers waver. */
-	ret->value = trends.heap.verdict == TREND_GROWING ? trends.heap.per_second : 0;
-	if (trends.heap.verdict == TREND_UNKNOWN)
+	ret->value = trends_growth(&trends).per_second;
+	if (trends.heap.moments < TREND_MOMENTS)
 		*ret_why = "the run is too short to tell growth";
 	return 0;
 }
@@ -111,8 +112,6 @@ static int measure(const struct judge *j, const struct profile *profile,
 		   const struct profile_process *p, enum check_measure which, struct measured *ret,
 		   const char **ret_why)
 {
-	/* Nothing of n intervals is sampled with a probability of exp(-n). */
-	enum { UNSEEN_INTERVALS = 3 };
 	struct selection s;
 	char pid[16];
 
@@ -132,8 +131,17 @@ static int measure(const struct judge *j, const struct profile *profile,
 	};
 	/* Blocks that are never sampled are small, and each may be one byte. Without a sample not even the interval is known. */
 	if (ret->estimate)
-		ret->unseen =
-			p->interval ? (double)p->interval * UNSEEN_INTERVALS : (double)INT64_MAX;
+		ret->unseen = p->interval ? (double)p->interval * CONFIDENCE_UNSEEN_INTERVALS
+					  : (double)INT64_MAX;
+	/* Counted, not estimated. */
+	if (p->counts_all && !filters_are_finer_than_processes(&q.filters)) {
+		if (which == CHECK_CALLS)
+			*ret = (struct measured){ .value = (int64_t)MIN(p->all_calls,
+									(uint64_t)INT64_MAX) };
+		if (which == CHECK_TOTAL)
+			*ret = (struct measured){ .value = (int64_t)MIN(p->all_bytes,
+									(uint64_t)INT64_MAX) };
+	}
 	selection_release(&s);
 	return 0;
 }

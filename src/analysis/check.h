@@ -29,6 +29,7 @@ enum check_measure {
 /* What they are called: the word, the option and key of a budget, whether it is in bytes. Ends with a NULL name. */
 struct check_measure_row {
 	const char *name, *key;
+	const char *words; /* for people */
 	enum result_unit unit;
 };
 extern const struct check_measure_row check_measures[CHECK_MEASURES + 1];

@@ -336,12 +336,10 @@ static struct compared compare_runs(const struct selection *s, const int64_t *ru
 	return ret;
 }
 
-/* Sampling may have missed all of a stack on the side where it is not: nothing of three intervals is sampled once in
- * twenty times. */
+/* Sampling may have missed all of a stack on the side where it is not. */
 static bool may_be_unseen(const struct selection *s, const struct entry *e,
 			  const struct compared *c)
 {
-	enum { UNSEEN_INTERVALS = 3 };
 	size_t first = c->before == 0 ? 0 : s->against->before_count;
 	size_t count = c->before == 0 ? s->against->before_count : s->against->after_count;
 	uint64_t interval = 0;
@@ -355,7 +353,7 @@ static bool may_be_unseen(const struct selection *s, const struct entry *e,
 			interval = MAX(interval, profile->processes[j].interval);
 	}
 	return interval > 0 && fabs((double)e->m.total_bytes) / (double)s->divisor <=
-				       (double)interval * UNSEEN_INTERVALS;
+				       (double)interval * CONFIDENCE_UNSEEN_INTERVALS;
 }
 
 struct compared comparison_of(const struct selection *s, const struct entry *e)

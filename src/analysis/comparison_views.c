@@ -23,18 +23,18 @@ enum summary_column {
 
 /* The rows of the summary: a question each. Columns have one unit: bytes and counts take turns. */
 static const struct {
-	const char *name;
+	const char *name, *words; /* for programs and for people */
 	enum cost_id cost;
 	enum moment_kind at;
 } questions[] = {
-	{ "peak", COST_LIVE, MOMENT_PEAK },
-	{ "leaked", COST_LIVE, MOMENT_END },
-	{ "leaked blocks", COST_BLOCKS, MOMENT_END },
-	{ "total", COST_TOTAL, MOMENT_DEFAULT },
-	{ "calls", COST_CALLS, MOMENT_DEFAULT },
-	{ "temporary", COST_TEMPORARY, MOMENT_DEFAULT },
-	{ "copied by realloc", COST_REALLOC, MOMENT_DEFAULT },
-	{ "waste", COST_WASTE, MOMENT_DEFAULT },
+	{ "peak", "peak", COST_LIVE, MOMENT_PEAK },
+	{ "leaked", "not freed", COST_LIVE, MOMENT_END },
+	{ "leaked blocks", "blocks not freed", COST_BLOCKS, MOMENT_END },
+	{ "total", "total", COST_TOTAL, MOMENT_DEFAULT },
+	{ "calls", "calls", COST_CALLS, MOMENT_DEFAULT },
+	{ "temporary", "temporary", COST_TEMPORARY, MOMENT_DEFAULT },
+	{ "copied by realloc", "copied by realloc", COST_REALLOC, MOMENT_DEFAULT },
+	{ "waste", "waste", COST_WASTE, MOMENT_DEFAULT },
 };
 
 static struct result_value of_unit(enum result_unit unit, int64_t number, double error)
@@ -81,7 +81,7 @@ static bool say_question(struct sentences *sentences, size_t i, struct places *p
 	struct compared c = comparison_whole(&s);
 
 	words_compared(&w, &s, c);
-	sentences_add(sentences, questions[i].name, &w, NULL);
+	sentences_add(sentences, questions[i].words, &w, NULL);
 	row[SUMMARY_NAME] = value_text(questions[i].name);
 	row[SUMMARY_BEFORE] = of_unit(UNIT_COUNT_CHANGE, c.before, c.before_error);
 	row[SUMMARY_AFTER] = of_unit(UNIT_COUNT_CHANGE, c.after, c.after_error);

@@ -3,18 +3,23 @@
  * Sites -> findings.
  *
  * One pass over the sites asks each rule whether a site may have it; those that may are added up by
- * rule and by the line of the program that owns them, and then the rule decides. The sites are in the
- * order of their process, so that what a rule knows of a process is made once.
+ * rule and by the function that owns them, and then the rule decides. The sites are in the order of
+ * their process, so that what a rule knows of a process is made once. Processes are judged each for
+ * themselves; what the same rule says of the same function in several of them is one finding.
  */
 #include "analysis/findings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/builtin.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
 #include "model/threads.h"
+
+/* A standard error of a fifth or less: nothing is said of what is known worse. */
+enum { LEAST_SAMPLES = 30 };
 
 typedef VECTOR(struct finding) finding_vector;
 
@@ -51,67 +56,116 @@ static uint64_t freed_elsewhere(const struct profile_process *p, site_id site)
 	for (size_t i = 0; i < profile_cell_count(p, site); i++) {
 		struct profile_cell cell = profile_cell(p, site, i);
 
-		count = saturating_add(count,
-				       saturating_sub(cell.numbers.frees, cell.numbers.calls));
+		count = saturating_add(count, saturating_sub(cell.frees_made, cell.numbers.calls));
 	}
 	return count;
 }
 
-static void add_reallocs(struct realloc_numbers *sum, const struct realloc_numbers *part)
+static void add(uint64_t *sum, uint64_t part)
 {
-	sum->calls = saturating_add(sum->calls, part->calls);
-	sum->moved_calls = saturating_add(sum->moved_calls, part->moved_calls);
-	sum->moved_bytes = saturating_add(sum->moved_bytes, part->moved_bytes);
-	sum->grown_calls = saturating_add(sum->grown_calls, part->grown_calls);
-	sum->shrunk_calls = saturating_add(sum->shrunk_calls, part->shrunk_calls);
-	sum->old_bytes = saturating_add(sum->old_bytes, part->old_bytes);
-	sum->new_bytes = saturating_add(sum->new_bytes, part->new_bytes);
+	*sum = saturating_add(*sum, part);
 }
 
-static void add_site(struct tally *t, const struct advised *of, const struct profile_site *site,
-		     struct place_chain stack)
+static void add_reallocs(struct realloc_numbers *sum, const struct realloc_numbers *part)
+{
+	add(&sum->calls, part->calls);
+	add(&sum->moved_calls, part->moved_calls);
+	add(&sum->moved_bytes, part->moved_bytes);
+	add(&sum->grown_calls, part->grown_calls);
+	add(&sum->shrunk_calls, part->shrunk_calls);
+	add(&sum->old_bytes, part->old_bytes);
+	add(&sum->new_bytes, part->new_bytes);
+}
+
+static struct tally tally_of(const struct advised *of, const struct profile_site *site,
+			     struct place_chain stack)
 {
 	const struct site_numbers *n = &site->numbers;
 	struct trend trend = trend_of_site(&of->trends, site);
+	struct site_live held = advised_held(of, site);
+	bool regrown = regrows(stack), growing = trend.verdict == TREND_GROWING;
 
-	t->sites++;
-	estimates_add(&t->sums, n);
-	t->calls = saturating_add(t->calls, n->calls);
-	t->bytes = saturating_add(t->bytes, n->bytes);
-	t->frees = saturating_add(t->frees, n->frees);
-	t->temporary = saturating_add(t->temporary, n->temporary_calls);
-	t->slack_bytes = saturating_add(t->slack_bytes, n->slack_bytes);
-	t->live_bytes = saturating_add(t->live_bytes, n->live_bytes);
-	t->live_blocks = saturating_add(t->live_blocks, n->live_blocks);
-	t->peak_bytes = saturating_add(t->peak_bytes, n->peak_bytes);
-	t->peak_blocks = saturating_add(t->peak_blocks, n->peak_blocks);
-	t->lifetime_ms = saturating_add(t->lifetime_ms, n->lifetime_ms_sum);
-	add_reallocs(&t->reallocs, &n->reallocs);
-	if (regrows(stack)) {
-		t->regrown_calls = saturating_add(t->regrown_calls, n->calls);
-		t->regrown_bytes = saturating_add(t->regrown_bytes, n->bytes);
-	}
-	t->elsewhere = saturating_add(t->elsewhere, freed_elsewhere(of->process, site->id));
-	if (trend.verdict == TREND_GROWING) {
-		t->growing_per_second =
-			saturating_add_signed(t->growing_per_second, trend.per_second);
-		if (!t->confidence_per_mille ||
-		    trend.confidence_per_mille < t->confidence_per_mille)
-			t->confidence_per_mille = trend.confidence_per_mille;
-	}
+	return (struct tally){
+		.sites = 1,
+		.calls = n->calls,
+		.bytes = n->bytes,
+		.frees = n->frees,
+		.temporary = n->temporary_calls,
+		.slack_bytes = n->slack_bytes,
+		.live_bytes = n->live_bytes,
+		.live_blocks = n->live_blocks,
+		.peak_bytes = n->peak_bytes,
+		.peak_blocks = n->peak_blocks,
+		.lifetime_ms = n->lifetime_ms_sum,
+		.reallocs = n->reallocs,
+		.regrown_calls = regrown ? n->calls : 0,
+		.regrown_bytes = regrown ? n->bytes : 0,
+		.elsewhere = freed_elsewhere(of->process, site->id),
+		.growing_per_second = growing ? trend.per_second : 0,
+		.confidence_per_mille = growing ? trend.confidence_per_mille : 0,
+		.held_bytes = (uint64_t)held.bytes,
+		.held_blocks = (uint64_t)held.blocks,
+		.sums = *n,
+	};
 }
 
-/* The finding of the rule at the line, or a new one; NULL if out of memory. */
+static void add_tally(struct tally *sum, const struct tally *t)
+{
+	sum->sites += t->sites;
+	sum->processes += t->processes;
+	add(&sum->process_peak_bytes, t->process_peak_bytes);
+	add(&sum->process_ns, t->process_ns);
+	add(&sum->calls, t->calls);
+	add(&sum->bytes, t->bytes);
+	add(&sum->frees, t->frees);
+	add(&sum->temporary, t->temporary);
+	add(&sum->slack_bytes, t->slack_bytes);
+	add(&sum->live_bytes, t->live_bytes);
+	add(&sum->live_blocks, t->live_blocks);
+	add(&sum->peak_bytes, t->peak_bytes);
+	add(&sum->peak_blocks, t->peak_blocks);
+	add(&sum->lifetime_ms, t->lifetime_ms);
+	add_reallocs(&sum->reallocs, &t->reallocs);
+	add(&sum->regrown_calls, t->regrown_calls);
+	add(&sum->regrown_bytes, t->regrown_bytes);
+	add(&sum->elsewhere, t->elsewhere);
+	sum->growing_per_second =
+		saturating_add_signed(sum->growing_per_second, t->growing_per_second);
+	if (t->confidence_per_mille &&
+	    (!sum->confidence_per_mille || t->confidence_per_mille < sum->confidence_per_mille))
+		sum->confidence_per_mille = t->confidence_per_mille;
+	add(&sum->held_bytes, t->held_bytes);
+	add(&sum->held_blocks, t->held_blocks);
+	estimates_add(&sum->sums, &t->sums);
+}
+
+/* What libc, the loader and the runtimes do on their own is nothing that the program's author can change. */
+static bool is_runtimes_own(struct place_chain stack)
+{
+	bool beyond_runtime = false;
+
+	for (size_t i = 0; i < stack.count; i++) {
+		if (builtin_suppresses(&stack.at[i]->frame))
+			return true;
+		beyond_runtime |= !builtin_is_runtime(&stack.at[i]->frame);
+	}
+	return !beyond_runtime;
+}
+
+/* The finding of the rule in the function, or a new one; NULL if out of memory. */
 static struct finding *finding_at(struct maker *m, const struct rule_row *rule,
 				  const struct advised *of, const struct place *owner)
 {
 	for (size_t i = 0; i < m->open.count; i++)
-		if (m->open.at[i].rule == rule && m->open.at[i].owner->line == owner->line &&
-		    m->open.at[i].owner->function == owner->function)
+		if (m->open.at[i].rule == rule && m->open.at[i].owner->function == owner->function)
 			return &m->open.at[i];
-	const struct finding added = {
-		.rule = rule, .process = of->process, .owner = owner, .of = of
-	};
+	const struct finding added = { .rule = rule,
+				       .process = of->process,
+				       .owner = owner,
+				       .tally = { .processes = 1,
+						  .process_peak_bytes = of->process->peak_bytes,
+						  .process_ns = of->process->duration_ns },
+				       .of = of };
 
 	return vector_push(&m->open, added) ? &m->open.at[m->open.count - 1] : NULL;
 }
@@ -125,7 +179,7 @@ static bool take_site(struct maker *m, const struct advised *of, const struct ru
 		return false;
 	const struct place *owner = places_owner(stack);
 
-	if (!owner)
+	if (!owner || is_runtimes_own(stack))
 		return true;
 	struct finding *f = finding_at(m, rule, of, owner);
 
@@ -137,9 +191,13 @@ static bool take_site(struct maker *m, const struct advised *of, const struct ru
 		return false;
 	*member = (struct tally_site){ f->tally.members, site->id };
 	f->tally.members = member;
-	if (!f->site || site->numbers.bytes > f->site->numbers.bytes)
+	if (!f->site || site->numbers.bytes > f->site->numbers.bytes) {
 		f->site = site;
-	add_site(&f->tally, of, site, stack);
+		f->owner = owner;
+	}
+	const struct tally one = tally_of(of, site, stack);
+
+	add_tally(&f->tally, &one);
 	return true;
 }
 
@@ -174,12 +232,19 @@ static bool look_back(struct maker *m, struct finding *f)
 	return true;
 }
 
+static bool has_enough_samples(const struct tally *t)
+{
+	return t->sums.samples == 0 || t->sums.samples >= LEAST_SAMPLES;
+}
+
 /* The process is through: what holds is kept. */
 static bool close_process(struct maker *m)
 {
 	for (size_t i = 0; i < m->open.count; i++) {
 		struct finding *f = &m->open.at[i];
 
+		if (!has_enough_samples(&f->tally))
+			continue;
 		if (f->rule->looks_back && !look_back(m, f))
 			return false;
 		f->tally.members = NULL; /* they go with the process */
@@ -191,42 +256,210 @@ static bool close_process(struct maker *m)
 	return true;
 }
 
+struct site_live advised_held(const struct advised *of, const struct profile_site *site)
+{
+	struct site_live none = { 0 };
+
+	if (!of->held)
+		return none;
+	const struct site_live *held = &of->held[site->id.v];
+
+	/* Read in the middle of a call it may be less than nothing. */
+	return held->bytes > 0 && held->blocks > 0 ? *held : none;
+}
+
+/* The kept moment that is nearest to when the memory was last looked at. Pre: there is one. */
+static size_t nearest_snapshot(const struct profile_process *p)
+{
+	size_t nearest = 0;
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		uint64_t at_ns = profile_snapshot(p, i).at_ns;
+		uint64_t distance = MAX(at_ns, p->memory.at_ns) - MIN(at_ns, p->memory.at_ns);
+
+		if (distance < least) {
+			least = distance;
+			nearest = i;
+		}
+	}
+	return nearest;
+}
+
+/* Whether the heap had been that small for long enough: what was freed just now is about to be used, or returned. */
+static bool is_settled(const struct profile_process *p)
+{
+	static const uint64_t least_ns = 300000000;
+	const struct profile_memory *m = &p->memory;
+	uint64_t large_at_ns = p->peak_at_ns;
+
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		struct profile_snapshot s = profile_snapshot(p, i);
+
+		if (s.live_bytes / 3 > m->live_bytes / 2 && s.at_ns <= m->at_ns)
+			large_at_ns = MAX(large_at_ns, s.at_ns);
+	}
+	return m->at_ns >= least_ns && m->at_ns - least_ns >= large_at_ns;
+}
+
+/* Whether no more pages came into use for a while, but for blocks that did: what is not used by now is not about to be. */
+static bool is_touched_no_more(const struct profile_process *p)
+{
+	static const uint64_t least_ns = 300000000, noise_bytes = 128 * 1024;
+	const struct profile_memory *last = &p->memory;
+
+	for (size_t i = profile_memory_count(p); i > 0; i--) {
+		struct profile_memory m = profile_memory_at(p, i - 1);
+		uint64_t before = saturating_add(m.heap_bytes, m.anonymous_bytes);
+		uint64_t grown = saturating_sub(last->live_bytes, m.live_bytes);
+
+		if (m.at_ns <= saturating_sub(last->at_ns, least_ns))
+			return last->heap_bytes + last->anonymous_bytes <=
+			       before + grown + noise_bytes;
+	}
+	return false;
+}
+
+/* Large blocks are anonymous mappings; the others are in glibc's main heap, or in mappings too. */
+static bool look_at_memory(struct advised *of, struct arena *arena)
+{
+	const struct profile_process *p = of->process;
+	const struct profile_memory *m = &p->memory;
+	uint64_t usable = saturating_add(m->live_bytes, m->slack_bytes);
+
+	if (!m->known || profile_snapshot_count(p) == 0)
+		return true;
+	of->held = profile_live_at(p, nearest_snapshot(p), arena);
+	if (!of->held)
+		return false;
+	for (size_t i = 0; i < p->site_count; i++)
+		if (p->sites[i].kind == PROFILE_HEAP && site_blocks_are_large(&p->sites[i].numbers))
+			add(&of->large_bytes, (uint64_t)advised_held(of, &p->sites[i]).bytes);
+	if (is_touched_no_more(p))
+		of->untouched_bytes = saturating_sub(
+			of->large_bytes, saturating_add(m->anonymous_bytes, m->swap_bytes));
+	if (is_settled(p))
+		of->unused_bytes =
+			MAX(m->beyond_bytes,
+			    saturating_sub(m->heap_bytes, saturating_sub(usable, of->large_bytes)));
+	return true;
+}
+
+static struct advised *new_process(struct maker *m, const struct profile_process *process)
+{
+	struct arena *arena = &m->findings->arena;
+	struct advised *of = ARENA_NEW(arena, struct advised);
+
+	if (!of || trends_make(process, arena, &of->trends) < 0 ||
+	    profile_ages(process, NULL, arena, &of->ages) < 0)
+		return NULL;
+	of->process = process;
+	of->before = m->findings->last;
+	return look_at_memory(of, arena) ? of : NULL;
+}
+
 /* Sites come process by process. */
 static bool visit(struct maker *m, const struct profile_process *process,
 		  const struct profile_site *site)
 {
 	if (!m->of || m->of->process != process) {
-		struct advised *of = ARENA_NEW(&m->findings->arena, struct advised);
+		struct advised *of = close_process(m) ? new_process(m, process) : NULL;
 
-		if (!of || !close_process(m) ||
-		    trends_make(process, &m->findings->arena, &of->trends) < 0)
+		if (!of)
 			return false;
-		of->process = process;
-		of->before = m->findings->last;
 		m->findings->last = m->of = of;
 	}
-	struct trend trend = trend_of_site(&m->of->trends, site);
-
-	if (trend.verdict == TREND_GROWING)
-		m->of->growing_per_second =
-			saturating_add_signed(m->of->growing_per_second, trend.per_second);
 	for (size_t i = 0; i < rule_count; i++)
 		if (rule_rows[i].may(m->of, site) && !take_site(m, m->of, &rule_rows[i], site))
 			return false;
 	return true;
 }
 
+static uint64_t saved_memory(const struct saving *s)
+{
+	uint64_t unused = saturating_add(s->reserved_bytes, s->resident_bytes);
+
+	return saturating_add(saturating_add(s->peak_bytes, s->leaked_bytes), unused);
+}
+
+static int descending(uint64_t a, uint64_t b)
+{
+	return (a < b) - (a > b);
+}
+
+static int compare_savings(const struct saving *a, const struct saving *b)
+{
+	int order = descending(saved_memory(a), saved_memory(b));
+
+	if (!order)
+		order = descending(a->copied_bytes, b->copied_bytes);
+	return order ? order
+		     : descending(saturating_add(a->calls, a->foreign_frees),
+				  saturating_add(b->calls, b->foreign_frees));
+}
+
 static int compare_findings(const void *left, const void *right)
 {
 	const struct finding *a = left, *b = right;
+	int order = compare_savings(&a->saving, &b->saving);
 
-	if (a->saving.share != b->saving.share)
-		return a->saving.share < b->saving.share ? 1 : -1;
+	if (order)
+		return order;
 	if (a->rule != b->rule)
 		return a->rule < b->rule ? -1 : 1;
 	if (a->process != b->process)
 		return a->process < b->process ? -1 : 1;
 	return a->site->id.v < b->site->id.v ? -1 : 1;
+}
+
+static void add_saving(struct saving *sum, const struct saving *s)
+{
+	add(&sum->peak_bytes, s->peak_bytes);
+	add(&sum->copied_bytes, s->copied_bytes);
+	add(&sum->leaked_bytes, s->leaked_bytes);
+	add(&sum->calls, s->calls);
+	add(&sum->foreign_frees, s->foreign_frees);
+	add(&sum->reserved_bytes, s->reserved_bytes);
+	add(&sum->resident_bytes, s->resident_bytes);
+	sum->bytes_per_second = saturating_add_signed(sum->bytes_per_second, s->bytes_per_second);
+}
+
+/* Findings of one rule in one function, those of one rule being together. */
+static int compare_subjects(const void *left, const void *right)
+{
+	const struct finding *a = left, *b = right;
+
+	if (a->owner->function != b->owner->function)
+		return a->owner->function < b->owner->function ? -1 : 1;
+	if (a->rule != b->rule)
+		return a->rule < b->rule ? -1 : 1;
+	return compare_findings(a, b);
+}
+
+/* Into one of each rule and function. What is not freed is not told how to be stored better: it should not be there. */
+static void merge(finding_vector *v)
+{
+	size_t kept = 0;
+	const struct finding *leak = NULL;
+
+	if (v->count)
+		qsort(v->at, v->count, sizeof *v->at, compare_subjects);
+	for (size_t i = 0; i < v->count; i++) {
+		struct finding *f = &v->at[i], *last = kept ? &v->at[kept - 1] : NULL;
+
+		if (last && last->rule == f->rule && last->owner->function == f->owner->function) {
+			add_tally(&last->tally, &f->tally);
+			add_saving(&last->saving, &f->saving);
+			continue;
+		}
+		if (leak && f->rule->is_of_storage && leak->owner->function == f->owner->function)
+			continue;
+		v->at[kept] = *f;
+		if (f->rule == &rule_rows[RULE_LEAK])
+			leak = &v->at[kept];
+		kept++;
+	}
+	v->count = kept;
 }
 
 /* What is left to do once all were visited, or one could not be. */
@@ -236,6 +469,7 @@ static int finish(struct maker *m, bool visited)
 	int status = -1;
 
 	if (visited && close_process(m)) {
+		merge(&m->done);
 		findings->at = arena_copy(&findings->arena, m->done.at,
 					  m->done.count * sizeof *m->done.at);
 		findings->count = m->done.count;
@@ -288,21 +522,6 @@ const struct advised *findings_of(const struct findings *findings,
 	while (of && of->process != process)
 		of = of->before;
 	return of;
-}
-
-uint64_t advised_growth(const struct advised *of)
-{
-	const struct trend *heap = &of->trends.heap;
-	double seconds = (double)of->process->duration_ns / 1e9;
-
-	if (heap->verdict == TREND_GROWING)
-		return (uint64_t)heap->per_second;
-	/* What comes and goes beside it may hide a site that only grows. */
-	double grown = (double)of->growing_per_second * seconds;
-
-	return grown >= 4096 && grown >= (double)of->process->live_bytes / 100
-		       ? (uint64_t)of->growing_per_second
-		       : 0;
 }
 
 void findings_release(struct findings *findings)

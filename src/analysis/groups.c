@@ -4,6 +4,7 @@
  *
  * `self` is what was asked for right there, `total` what was asked for there or in anything called
  * from there; a function that is on a stack twice is counted once. Sums of `self` equal the whole.
+ * Blocks and calls are of `total`, like the cost; what is of `self` says so in its name.
  * Axes that are no part of a stack (thread, size, type, process) have only the one number.
  */
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct group {
 	const char *label;	   /* the others */
 	const struct profile_process *process;
 	bool many_lines;
+	bool unknown; /* threads: the cost was not measured by thread */
 };
 
 struct grouping {
@@ -34,7 +36,6 @@ struct grouping {
 	const struct query *query;
 	struct selection selection;
 	enum axis_id by;
-	bool no_shares;
 	VECTOR(struct group) groups;
 };
 
@@ -286,9 +287,6 @@ static int add_split(struct grouping *g, struct error *error)
 	struct arena *arena = &g->result->arena;
 	struct split_group *parts;
 	size_t count;
-	/* Who frees for others has less than nothing live: with its sign, and no share of the whole. */
-	if (g->by == AXIS_THREAD && cost_rows[g->selection.cost].of_moment)
-		g->selection.change = g->no_shares = true;
 	int status = g->by == AXIS_THREAD
 			     ? split_by_thread(&g->selection, arena, &parts, &count, error)
 			     : split_by_size(&g->selection, arena, &parts, &count, error);
@@ -296,10 +294,12 @@ static int add_split(struct grouping *g, struct error *error)
 	for (size_t i = 0; status == 0 && i < count; i++) {
 		const struct group group = { .label = parts[i].label,
 					     .self = parts[i].m,
-					     .total = parts[i].m };
+					     .total = parts[i].m,
+					     .unknown = parts[i].unknown };
 
 		if (!vector_push(&g->groups, group))
 			return error_set(error, "out of memory");
+		g->selection.unknown_threads += parts[i].unknown;
 	}
 	return status;
 }
@@ -332,6 +332,9 @@ static int compare_groups(const void *left, const void *right, void *context)
 {
 	const struct selection *s = context;
 	const struct group *a = left, *b = right;
+
+	if (a->unknown != b->unknown)
+		return a->unknown ? 1 : -1;
 	uint64_t x = magnitude(selection_cost(s, &a->self));
 	uint64_t y = magnitude(selection_cost(s, &b->self));
 
@@ -356,7 +359,7 @@ static void order(struct grouping *g)
 	for (size_t i = 0; i < g->groups.count; i++) {
 		const struct group *group = &g->groups.at[i];
 
-		if (selection_cost(&g->selection, &group->total) ||
+		if (group->unknown || selection_cost(&g->selection, &group->total) ||
 		    selection_cost(&g->selection, &group->self))
 			g->groups.at[kept++] = *group;
 	}
@@ -372,6 +375,8 @@ enum group_column {
 	GROUP_TOTAL,
 	GROUP_BLOCKS,
 	GROUP_CALLS,
+	GROUP_SELF_BLOCKS,
+	GROUP_SELF_CALLS,
 	GROUP_NAME,
 	GROUP_LABEL,
 	GROUP_FILE,
@@ -438,15 +443,20 @@ static void fill_names(struct grouping *g, const struct group *group, struct res
 static void fill_row(struct grouping *g, const struct group *group, struct result_value *row)
 {
 	const struct selection *s = &g->selection;
-	const struct measures *counted = axis_rows[g->by].of_frames ? &group->self : &group->total;
-	uint64_t whole = g->no_shares ? 0 : magnitude(selection_cost(s, &s->sum));
+	uint64_t whole = magnitude(selection_cost(s, &s->sum));
 
 	row[GROUP_SHARE] = value_percent(magnitude(selection_cost(s, &group->self)), whole);
 	row[GROUP_SELF] = selection_value(s, &group->self);
 	row[GROUP_TOTAL_SHARE] = value_percent(magnitude(selection_cost(s, &group->total)), whole);
 	row[GROUP_TOTAL] = selection_value(s, &group->total);
-	row[GROUP_BLOCKS] = selection_value_of(s, COST_BLOCKS, counted);
-	row[GROUP_CALLS] = selection_value_of(s, COST_CALLS, counted);
+	row[GROUP_BLOCKS] = selection_value_of(s, COST_BLOCKS, &group->total);
+	row[GROUP_CALLS] = selection_value_of(s, COST_CALLS, &group->total);
+	row[GROUP_SELF_BLOCKS] = selection_value_of(s, COST_BLOCKS, &group->self);
+	row[GROUP_SELF_CALLS] = selection_value_of(s, COST_CALLS, &group->self);
+	if (group->unknown) {
+		row[GROUP_SHARE] = row[GROUP_SELF] = row[GROUP_TOTAL_SHARE] = value_unknown();
+		row[GROUP_TOTAL] = row[GROUP_BLOCKS] = row[GROUP_SELF_BLOCKS] = value_unknown();
+	}
 	fill_names(g, group, row);
 }
 
@@ -474,9 +484,7 @@ static const struct result_column *make_columns(struct grouping *g)
 	enum result_unit unit = cost_unit(s->cost, s->change);
 	bool frames = axis->of_frames, moment = cost->of_moment;
 	const struct result_column columns[GROUP_COLUMNS] = {
-		[GROUP_SHARE] = { NULL,
-				  g->no_shares || s->against ? NULL
-							     : title_of(g->result, s->share_title),
+		[GROUP_SHARE] = { NULL, s->against ? NULL : title_of(g->result, s->share_title),
 				  UNIT_PERCENT },
 		[GROUP_SELF] = { frames ? "self" : cost->key,
 				 frames ? "SELF" : title_of(g->result, s->title), unit },
@@ -488,6 +496,10 @@ static const struct result_column *make_columns(struct grouping *g)
 		[GROUP_CALLS] = { s->cost == COST_CALLS ? NULL : "calls",
 				  !moment && s->cost != COST_CALLS ? "CALLS" : NULL,
 				  cost_unit(COST_CALLS, s->against != NULL) },
+		[GROUP_SELF_BLOCKS] = { frames ? "self_live_blocks" : NULL, NULL,
+					cost_unit(COST_BLOCKS, s->change) },
+		[GROUP_SELF_CALLS] = { frames ? "self_calls" : NULL, NULL,
+				       cost_unit(COST_CALLS, s->against != NULL) },
 		[GROUP_NAME] = { NULL, axis->title, UNIT_TEXT },
 		[GROUP_LABEL] = { axis->name, NULL, UNIT_TEXT },
 		[GROUP_FILE] = { frames && g->by != AXIS_MODULE && g->by != AXIS_FILE

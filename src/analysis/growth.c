@@ -3,8 +3,8 @@
  * The view `growth`: how fast each site grows, and whether it ever stops, as far as the kept moments
  * tell. How it is judged stands in trend.h.
  *
- * Growing sites come first, the fastest at the top; then those that cannot be judged, by how much
- * they grew; then what is bounded, by what it holds.
+ * Growing sites come first, the fastest at the top; then what is bounded, by what it holds. Sites that
+ * cannot be judged are a number, not rows: there is nothing to say about each.
  */
 #include <stdlib.h>
 
@@ -72,34 +72,19 @@ struct maker {
 	struct selection selection;
 	VECTOR(struct site_trend) list;
 	size_t verdicts[TREND_GROWING + 1];
-	int64_t growing_per_second; /* of all growing sites */
-	struct trend heap;	    /* of the largest process */
+	struct growth growth; /* of all processes */
+	struct trend time;    /* of the process that was judged from most moments */
 };
-
-static int64_t weight(const struct site_trend *t)
-{
-	switch (t->trend.verdict) {
-	case TREND_GROWING:
-		return t->trend.per_second;
-	case TREND_UNKNOWN:
-		return saturating_i64((double)t->trend.last - (double)t->trend.first);
-	case TREND_BOUNDED:
-		break;
-	}
-	return t->trend.last;
-}
 
 static int compare_trends(const void *left, const void *right)
 {
-	static const int order[] = {
-		[TREND_GROWING] = 0, [TREND_UNKNOWN] = 1, [TREND_BOUNDED] = 2
-	};
 	const struct site_trend *a = left, *b = right;
-	int difference = order[a->trend.verdict] - order[b->trend.verdict];
-	int64_t x = weight(a), y = weight(b);
+	bool grows = a->trend.verdict == TREND_GROWING;
+	int64_t x = grows ? a->trend.per_second : a->trend.last;
+	int64_t y = grows ? b->trend.per_second : b->trend.last;
 
-	if (difference)
-		return difference;
+	if (a->trend.verdict != b->trend.verdict)
+		return grows ? -1 : 1;
 	if (x != y)
 		return x < y ? 1 : -1;
 	if (a->entry->m.live_bytes != b->entry->m.live_bytes)
@@ -107,34 +92,47 @@ static int compare_trends(const void *left, const void *right)
 	return a->entry < b->entry ? -1 : 1; /* by process and site */
 }
 
+/* The process is through. Of a part of its sites the heap says nothing. */
+static void close_process(struct maker *m, const struct trends *trends, struct growth *growth)
+{
+	if (!filters_are_finer_than_processes(&m->query->filters))
+		growth_end(growth, trends);
+	m->growth.sites += growth->sites;
+	m->growth.per_second = saturating_add_signed(m->growth.per_second, growth->per_second);
+	if (trends->heap.moments > m->time.moments)
+		m->time = trends->heap;
+	*growth = (struct growth){ 0 };
+}
+
 /* Entries come process by process. */
 static bool judge_all(struct maker *m)
 {
 	const struct selection *s = &m->selection;
-	const struct profile_process *largest = process_largest(m->profile);
 	struct arena scratch = ARENA_INIT;
 	struct trends trends = { 0 };
+	struct growth growth = { 0 };
 	bool done = true;
 
 	for (size_t i = 0; done && i < s->count; i++) {
 		const struct entry *e = &s->entries[i];
 
 		if (e->process != trends.process) {
+			if (trends.process)
+				close_process(m, &trends, &growth);
 			arena_release(&scratch);
 			done = trends_make(e->process, &scratch, &trends) == 0;
-			if (done && e->process == largest)
-				m->heap = trends.heap;
 		}
 		if (!done)
 			break;
 		struct site_trend t = { e, trend_of_site(&trends, e->site) };
 
+		growth_add(&growth, e->site, &t.trend);
 		m->verdicts[t.trend.verdict]++;
-		if (t.trend.verdict == TREND_GROWING)
-			m->growing_per_second =
-				saturating_add_signed(m->growing_per_second, t.trend.per_second);
-		done = vector_push(&m->list, t);
+		if (t.trend.verdict != TREND_UNKNOWN)
+			done = vector_push(&m->list, t);
 	}
+	if (done && trends.process)
+		close_process(m, &trends, &growth);
 	arena_release(&scratch);
 	if (done && m->list.count)
 		qsort(m->list.at, m->list.count, sizeof *m->list.at, compare_trends);
@@ -162,7 +160,6 @@ static bool fill_row(struct maker *m, const struct site_trend *t, struct result_
 	const struct profile_site *site = t->entry->site;
 	const struct site_numbers *n = &site->numbers;
 	const struct trend *trend = &t->trend;
-	bool judged = trend->verdict != TREND_UNKNOWN;
 
 	row[GROWTH_PROCESS] = value_number(UNIT_ID, p->pid);
 	row[GROWTH_SITE] = value_number(UNIT_ID, site->id.v);
@@ -183,11 +180,6 @@ static bool fill_row(struct maker *m, const struct site_trend *t, struct result_
 	row[GROWTH_FROM_NS] = value_number(UNIT_NS, trend->from_ns);
 	row[GROWTH_TO_NS] = value_number(UNIT_NS, trend->to_ns);
 	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->places, p, site->node));
-	if (!judged)
-		row[GROWTH_PER_SECOND] = row[GROWTH_SLOWEST] = row[GROWTH_FASTEST] =
-			value_unknown();
-	if (trend->moments < TREND_MOMENTS)
-		row[GROWTH_FIRST] = row[GROWTH_LAST] = value_unknown();
 	return row[GROWTH_LABEL].text &&
 	       stack_value(m->result, m->places, p, site->node, &row[GROWTH_STACK]);
 }
@@ -212,45 +204,82 @@ static bool fill_table(struct maker *m)
 					       .columns = shown,
 					       .column_count = GROWTH_COLUMNS,
 					       .values = values,
-					       .row_count = rows };
+					       .row_count = rows,
+					       .machines_only = rows == 0 };
 	return result_left_out(result, m->list.count - rows, " more site", " more sites");
+}
+
+static enum trend_verdict verdict(const struct maker *m)
+{
+	if (m->growth.per_second > 0)
+		return TREND_GROWING;
+	return m->verdicts[TREND_BOUNDED] ? TREND_BOUNDED : TREND_UNKNOWN;
+}
+
+/* "not enough data: 3 kept moments in the last two thirds, and a verdict needs 8; record for longer" */
+static void words_unknown(struct words *w, const struct maker *m)
+{
+	words_text(w, "not enough data to tell what grows: ");
+	if (m->time.moments >= TREND_MOMENTS) {
+		words_text(w, "every site changed by a few blocks, or in a few steps");
+		return;
+	}
+	words_count(w, m->time.moments, " kept moment", " kept moments");
+	words_text(w, arena_printf(&m->result->arena,
+				   " in the last two thirds, and a verdict needs %d; record for "
+				   "longer",
+				   TREND_MOMENTS));
+}
+
+static void say_judged(struct sentences *s, const struct maker *m)
+{
+	struct words from = { 0 }, unknown = { 0 };
+
+	words_text(&from, "from ");
+	words_count(&from, m->time.moments, " kept moment", " kept moments");
+	words_text(&from, " between ");
+	words_add(&from, value_number(UNIT_NS, m->time.from_ns));
+	words_text(&from, " and ");
+	words_add(&from, value_number(UNIT_NS, m->time.to_ns));
+	sentences_add(s, "judged", &from, NULL);
+	if (!m->verdicts[TREND_UNKNOWN])
+		return;
+	words_count(&unknown, m->verdicts[TREND_UNKNOWN], " site", " sites");
+	words_text(&unknown, " came too late, or changed by too few blocks, to be judged");
+	sentences_add(s, "unknown", &unknown, NULL);
+}
+
+void words_growth(struct words *w, const struct growth *growth)
+{
+	words_add(w, value_number(UNIT_BYTES, not_below_0(growth->per_second)));
+	words_text(w, "/s in ");
+	if (growth->sites)
+		words_count(w, growth->sites, " site", " sites");
+	else
+		words_text(w, "very many sites, of which none is sure to");
 }
 
 static bool say_all(struct maker *m)
 {
 	struct sentences s = { .result = m->result };
-	struct words w = { 0 }, heap = { 0 };
+	struct words w = { 0 };
 
 	words_headline(&w, m->result, m->profile);
-	if (m->verdicts[TREND_GROWING]) {
+	switch (verdict(m)) {
+	case TREND_GROWING:
 		words_text(&w, "growing ");
-		words_add(&w, value_number(UNIT_BYTES, not_below_0(m->growing_per_second)));
-		words_text(&w, "/s in ");
-		words_count(&w, m->verdicts[TREND_GROWING], " site", " sites");
-	} else {
-		words_text(&w, m->verdicts[TREND_BOUNDED] ? "no site grows"
-							  : "not enough data to tell what grows");
+		words_growth(&w, &m->growth);
+		break;
+	case TREND_BOUNDED:
+		words_text(&w, "no site grows");
+		break;
+	case TREND_UNKNOWN:
+		words_unknown(&w, m);
+		break;
 	}
 	sentences_add(&s, NULL, &w, NULL);
-	if (m->heap.moments < TREND_MOMENTS) {
-		words_text(&heap, "not enough data: ");
-		words_count(&heap, m->heap.moments, " kept moment", " kept moments");
-		words_text(&heap, arena_printf(&m->result->arena,
-					       " in the last two thirds, and a verdict needs %d; "
-					       "record for longer",
-					       TREND_MOMENTS));
-	} else {
-		words_text(&heap, trend_name(m->heap.verdict));
-		words_text(&heap, ", ");
-		words_add(&heap, slope(&m->heap, m->selection.sum.variance.samples > 0));
-		words_text(&heap, ", judged from ");
-		words_count(&heap, m->heap.moments, " kept moment", " kept moments");
-		words_text(&heap, " between ");
-		words_add(&heap, value_number(UNIT_NS, m->heap.from_ns));
-		words_text(&heap, " and ");
-		words_add(&heap, value_number(UNIT_NS, m->heap.to_ns));
-	}
-	sentences_add(&s, "heap", &heap, NULL);
+	if (verdict(m) != TREND_UNKNOWN)
+		say_judged(&s, m);
 	return sentences_end(&s);
 }
 
@@ -259,13 +288,11 @@ static void fill_head(struct maker *m)
 	struct result *r = m->result;
 
 	result_head_add(r, "growing_bytes_per_second",
-			value_change(UNIT_BYTES_RATE, m->growing_per_second));
+			value_change(UNIT_BYTES_RATE, m->growth.per_second));
 	result_head_add(r, "growing_sites", value_number(UNIT_COUNT, m->verdicts[TREND_GROWING]));
 	result_head_add(r, "bounded_sites", value_number(UNIT_COUNT, m->verdicts[TREND_BOUNDED]));
 	result_head_add(r, "unknown_sites", value_number(UNIT_COUNT, m->verdicts[TREND_UNKNOWN]));
-	result_head_add(r, "heap_verdict", value_text(trend_name(m->heap.verdict)));
-	result_head_add(r, "heap_bytes_per_second",
-			slope(&m->heap, m->selection.sum.variance.samples > 0));
+	result_head_add(r, "heap_verdict", value_text(trend_name(verdict(m))));
 }
 
 static int check(const struct query *query, struct error *error)
@@ -289,7 +316,7 @@ struct result *analyse_growth(const struct profile *profile, struct places *plac
 	if (check(query, error) < 0 ||
 	    selection_make(&m.selection, profile, places, query, ask, error) < 0)
 		return NULL;
-	m.result = result_begin("growth", profile, query, 6);
+	m.result = result_begin("growth", profile, query, 5);
 	if (!m.result || !judge_all(&m) || !fill_table(&m) || !say_all(&m) ||
 	    names_notes(places_names(places), &m.result->arena, &unnamed) < 0 ||
 	    !result_notes(m.result, profile,
@@ -297,7 +324,7 @@ struct result *analyse_growth(const struct profile *profile, struct places *plac
 		error_set(error, "out of memory");
 	else
 		fill_head(&m);
-	bool done = m.result && m.result->head.count > 6;
+	bool done = m.result && m.result->head.count > 5;
 
 	vector_release(&m.list);
 	selection_release(&m.selection);

@@ -7,7 +7,7 @@
  * Other views say what concerns the rows they show; this one looks at every stack there is, which
  * is why it may take longer than they do.
  */
-#include "analysis/build.h"
+#include "analysis/coverage.h"
 #include "analysis/selection.h"
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -75,6 +75,18 @@ static bool name_everything(const struct maker *m, struct places *places)
 	return true;
 }
 
+/* What was in the process' memory and is not in the recording. */
+static void add_coverage(struct maker *m, const struct profile_process *p)
+{
+	struct coverage c = coverage_of_process(m->profile, p);
+	const struct profile_note note = { "unrecorded_memory",
+					   "bytes of anonymous memory are in no recorded block",
+					   c.anonymous_bytes - c.explained_bytes };
+
+	if (coverage_is_low(&c))
+		add_notes(m, p->pid, "process", (struct profile_notes){ &note, 1 });
+}
+
 static bool fill_table(struct maker *m, struct places *places, size_t limit)
 {
 	struct result *result = m->result;
@@ -85,10 +97,13 @@ static bool fill_table(struct maker *m, struct places *places, size_t limit)
 	    names_notes(places_names(places), &result->arena, &unnamed) < 0)
 		return false;
 	add_notes(m, 0, "file", m->profile->warnings);
-	for (size_t i = 0; i < m->profile->process_count; i++)
-		if (m->wanted[i])
-			add_notes(m, m->profile->processes[i].pid, "process",
-				  m->profile->processes[i].health);
+	for (size_t i = 0; i < m->profile->process_count; i++) {
+		if (!m->wanted[i])
+			continue;
+		add_notes(m, m->profile->processes[i].pid, "process",
+			  m->profile->processes[i].health);
+		add_coverage(m, &m->profile->processes[i]);
+	}
 	m->lost = m->values.count / HEALTH_COLUMNS;
 	add_notes(m, 0, "names", unnamed);
 	if (m->failed)

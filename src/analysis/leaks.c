@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `leaks`: what was allocated and never freed, with how old it was at the end.
+ * The view `leaks`: what was not freed at exit, with how old it was then. Whether the program could still
+ * reach it is not known, so nothing is called leaked.
  *
- * Of a process that was still running nothing is leaked yet: its rows say "live".
+ * Of a process that was still running the rows say "live".
  */
 #include "analysis/site_table.h"
 #include "base/checked.h"
@@ -30,7 +31,8 @@ static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS],
 		const struct entry *e = &s->entries[i];
 		struct profile_ages *ages = &all[e->process - s->profile->processes];
 
-		if (!ages->first && profile_ages(e->process, &scratch, ages) < 0)
+		if (!ages->first &&
+		    profile_ages(e->process, selection_slots(s, e->process), &scratch, ages) < 0)
 			return false;
 		uint32_t end = ages->first[e->site->id.v + 1];
 
@@ -105,8 +107,8 @@ struct result *analyse_leaks(const struct profile *profile, struct places *place
 			     const struct query *query, struct error *error)
 {
 	static const enum site_column columns[] = {
-		SITE_MEAN_BYTES,    SITE_CALLS, SITE_BORN_NS, SITE_OLDEST_NS,
-		SITE_HALF_OLDER_NS, SITE_AGES,	SITE_COLUMNS,
+		SITE_LEAKED_MEAN_BYTES, SITE_CALLS, SITE_BORN_NS, SITE_OLDEST_NS,
+		SITE_HALF_OLDER_NS,	SITE_AGES,  SITE_COLUMNS,
 	};
 	static const struct site_view view = {
 		.name = "leaks",

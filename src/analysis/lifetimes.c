@@ -177,7 +177,7 @@ struct result *analyse_lifetimes(const struct profile *profile, struct places *p
 	};
 	static const struct site_view view = {
 		.name = "lifetimes",
-		.ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP },
+		.ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP, .lifetimes = true },
 		.columns = columns,
 		.wanted = frees_something,
 		.weight = brief_frees,

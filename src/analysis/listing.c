@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/build.h"
+#include "analysis/process_rows.h"
 #include "util/vector.h"
 
 enum column {
@@ -98,7 +99,7 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 	row[LIVE] = value_part(UNIT_BYTES, process->live_bytes, VARIANCE_LIVE_BYTES, n);
 	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
 	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
-	row[CALLS] = value_part(UNIT_COUNT, process->calls, VARIANCE_CALLS, n);
+	row[CALLS] = value_all_calls(process);
 	row[RSS] = value_number(UNIT_BYTES, process->peak_rss_bytes);
 	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
 	return top_live(&listing->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES],

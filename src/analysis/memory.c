@@ -4,30 +4,28 @@
  * to what the kernel counts. Its lines add up; what does not is a line of its own.
  *
  * For people it is one moment of the largest process: the last that was looked at, or the nearest to
- * --at. For machines every moment that was kept, one row each.
+ * --at, and how far that is away. For machines every moment that was kept, one row each.
  *
  * Resident and requested are different things: a program may ask for pages that it never touches.
- * Where the parts of the heap are more than its resident pages, the difference is shown as such.
+ * Which part of the resident memory is whose was found out when it was read (collect/sheet.c); what was not is "unknown".
  */
 #include <math.h>
 
-#include "analysis/build.h"
+#include "analysis/coverage.h"
 #include "analysis/moments.h"
 #include "analysis/selection.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
 #include "util/cleanup.h"
+#include "util/units.h"
 
 /* A kept row with what is derived from it. */
 struct sheet {
 	uint32_t pid;
 	uint64_t at_ns; /* since the start of the recording */
 	struct profile_memory m;
-	uint64_t private_bytes;	  /* heap and anonymous, resident */
-	uint64_t mapped_bytes;	  /* of them the program's own mappings, at most what is resident */
-	uint64_t untouched_bytes; /* asked for and not resident */
-	uint64_t rest_bytes;	  /* of the RSS, in no class */
+	uint64_t rest_bytes; /* of the RSS, in no class */
 	/* Of estimates: of what is live, its rounding, and what is the RSS less both. */
 	float live_error, slack_error, rest_error;
 };
@@ -40,20 +38,18 @@ static float error_of(const struct sheet *s, size_t offset)
 	if (offset == offsetof(struct sheet, m.slack_bytes))
 		return s->slack_error;
 	if (offset == offsetof(struct sheet, m.beyond_bytes) ||
-	    offset == offsetof(struct sheet, untouched_bytes))
+	    offset == offsetof(struct sheet, m.untouched_bytes))
 		return s->rest_error;
 	return 0;
 }
 
-#define KEPT(name)                                                                                 \
+#define NUMBER(name, member)                                                                       \
 	{                                                                                          \
-		{ #name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, m.name),             \
+		{ name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, member),              \
 			VARIANCE_NONE                                                              \
 	}
-#define DERIVED(name)                                                                              \
-	{                                                                                          \
-		{ #name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, name), VARIANCE_NONE \
-	}
+#define KEPT(name) NUMBER(#name, m.name)
+#define DERIVED(name) NUMBER(#name, name)
 
 /* The words are the same as in the summary. */
 static const struct source_column columns[] = {
@@ -62,10 +58,14 @@ static const struct source_column columns[] = {
 	KEPT(live_bytes),
 	KEPT(slack_bytes),
 	KEPT(map_live_bytes),
-	DERIVED(mapped_bytes),
+	KEPT(mapped_bytes),
+	KEPT(mapped_untouched_bytes),
 	KEPT(beyond_bytes),
-	DERIVED(untouched_bytes),
-	DERIVED(private_bytes),
+	KEPT(inherited_bytes),
+	KEPT(static_bytes),
+	KEPT(unrecorded_bytes),
+	KEPT(untouched_bytes),
+	KEPT(private_bytes),
 	KEPT(heap_bytes),
 	KEPT(anonymous_bytes),
 	KEPT(stack_bytes),
@@ -79,6 +79,13 @@ static const struct source_column columns[] = {
 	KEPT(cgroup_limit_bytes),
 };
 
+/* Null where the sheet has no parts. */
+static bool is_part(size_t offset)
+{
+	return offset >= offsetof(struct sheet, m.mapped_bytes) &&
+	       offset <= offsetof(struct sheet, m.mapped_untouched_bytes);
+}
+
 static struct sheet make_sheet(const struct profile_process *p, struct profile_memory m)
 {
 	struct sheet s = { .pid = p->pid, .m = m };
@@ -87,11 +94,6 @@ static struct sheet make_sheet(const struct profile_process *p, struct profile_m
 	uint64_t sum = 0;
 
 	s.at_ns = saturating_add(p->started_offset_ns, m.at_ns);
-	s.private_bytes = saturating_add(m.heap_bytes, m.anonymous_bytes);
-	s.mapped_bytes = MIN(m.map_live_bytes, m.anonymous_bytes);
-	s.untouched_bytes = saturating_sub(
-		saturating_add(saturating_add(m.live_bytes, m.slack_bytes), s.mapped_bytes),
-		s.private_bytes);
 	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
 		sum = saturating_add(sum, classes[i]);
 	s.rest_bytes = saturating_sub(m.rss_bytes, sum);
@@ -130,52 +132,83 @@ static bool nearest_sheet(const struct profile_process *p, uint64_t at_ns, struc
 	return profile_memory_count(p) > 0;
 }
 
-static void add_line(struct sentences *s, const char *label, uint64_t bytes, float error,
-		     const char *meaning)
+static void add_aligned(struct sentences *s, const char *label, struct words *w,
+			const char *meaning)
 {
-	struct result_value value = { .unit = UNIT_BYTES, .number = bytes, .error = error };
-	struct words w = { 0 }, more = { 0 };
+	struct words more = { 0 };
 
-	words_add(&w, value);
 	words_text(&more, meaning);
-	sentences_add(s, label, &w, &more);
+	sentences_add(s, label, w, &more);
 	if (s->list.count)
 		s->list.at[s->list.count - 1].aligned = true;
+}
+
+/* What the program mapped is there as far as it was touched. */
+static const char *mapped_meaning(struct sentences *s, const struct sheet *t)
+{
+	const char *text = "the program's own mmap";
+
+	if (!t->m.mapped_untouched_bytes)
+		return text;
+	return arena_printf(&s->result->arena, "%s; %s more of it are not resident", text,
+			    units_bytes(t->m.mapped_untouched_bytes).text);
 }
 
 static void say_sheet(struct sentences *s, const struct sheet *t)
 {
 	const struct profile_memory *m = &t->m;
+	const bool parts = m->has_parts;
 	const struct {
 		const char *label;
 		uint64_t bytes;
 		bool always; /* also if it is 0 */
+		bool known;
 		const char *meaning;
 		float error;
 	} lines[] = {
-		{ "requested", m->live_bytes, true, "allocated and not freed", t->live_error },
-		{ "+ rounding", m->slack_bytes, true, "usable beyond what was asked for",
+		{ "requested", m->live_bytes, true, true, "allocated and not freed",
+		  t->live_error },
+		{ "+ rounding", m->slack_bytes, true, true, "usable beyond what was asked for",
 		  t->slack_error },
-		{ "+ mapped", t->mapped_bytes, false, "the program's own mmap", 0 },
-		{ "+ held", m->beyond_bytes, true,
+		{ "- untouched", m->untouched_bytes, false, parts,
+		  m->swap_bytes ? "of these: never written, or swapped out"
+				: "of these: in pages that were never written",
+		  t->rest_error },
+		{ "+ mapped", m->mapped_bytes,
+		  m->mapped_untouched_bytes || (!parts && m->map_live_bytes), parts,
+		  mapped_meaning(s, t), 0 },
+		{ "+ held", m->beyond_bytes, true, parts,
 		  "by the allocator: freed and not given back, headers, never handed out",
 		  t->rest_error },
-		{ "- untouched", t->untouched_bytes, false,
-		  "asked for, but its pages were never written", t->rest_error },
-		{ "= private", t->private_bytes, true, "heap and other anonymous memory", 0 },
-		{ "+ stacks", m->stack_bytes, true, "of all threads", 0 },
-		{ "+ files", m->file_bytes, true, "programs, libraries, mapped files", 0 },
-		{ "+ shared", m->shared_bytes, false, "with other processes", 0 },
-		{ "+ recorder", m->own_bytes, true, "what recording costs", 0 },
-		{ "+ rest", t->rest_bytes, false, "in no class", 0 },
-		{ "= RSS", m->rss_bytes, true, "resident, as the kernel counts it", 0 },
-		{ "swap", m->swap_bytes, false, "not resident any more", 0 },
+		{ "+ inherited", m->inherited_bytes, false, parts,
+		  "by fork: there before its own first allocation", 0 },
+		{ "+ static data", m->static_bytes, false, parts, "variables that begin as zero",
+		  0 },
+		{ "+ not recorded", m->unrecorded_bytes, true, parts,
+		  "explained by no allocation or mmap that was recorded", 0 },
+		{ "= private", m->private_bytes, true, true, "heap and other anonymous memory", 0 },
+		{ "+ stacks", m->stack_bytes, true, true, "of all threads", 0 },
+		{ "+ files", m->file_bytes, true, true, "programs, libraries, mapped files", 0 },
+		{ "+ shared", m->shared_bytes, false, true, "with other processes", 0 },
+		{ "+ recorder", m->own_bytes, true, true, "what recording costs", 0 },
+		{ "+ rest", t->rest_bytes, false, true, "in no class", 0 },
+		{ "= RSS", m->rss_bytes, true, true, "resident, as the kernel counts it", 0 },
+		{ "swap", m->swap_bytes, false, true, "not resident any more", 0 },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		if (lines[i].bytes || lines[i].always)
-			add_line(s, lines[i].label, lines[i].bytes,
-				 lines[i].bytes ? lines[i].error : 0, lines[i].meaning);
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct words w = { 0 };
+
+		if (!lines[i].bytes && !lines[i].always)
+			continue;
+		words_add(&w, !lines[i].known
+				      ? value_text("unknown")
+				      : (struct result_value){
+						.unit = UNIT_BYTES,
+						.number = lines[i].bytes,
+						.error = lines[i].bytes ? lines[i].error : 0 });
+		add_aligned(s, lines[i].label, &w, lines[i].meaning);
+	}
 }
 
 static void say_group(struct sentences *s, const struct profile_memory *m)
@@ -192,6 +225,34 @@ static void say_group(struct sentences *s, const struct profile_memory *m)
 	sentences_add(s, "control group", &w, &more);
 	if (s->list.count)
 		s->list.at[s->list.count - 1].aligned = true;
+}
+
+/* How far the sheet is from the moment that was asked for; of the peak, also by how much less was live. */
+static void words_distance(struct words *w, const struct profile_process *p,
+			   const struct sheet *sheet, struct moment at)
+{
+	uint64_t wanted = wanted_ns(p, at);
+	const char *name = at.kind == MOMENT_PEAK ? "the peak" : "what was asked for";
+
+	if (wanted == UINT64_MAX) {
+		wanted = saturating_add(p->started_offset_ns, p->duration_ns);
+		name = p->end == PROFILE_RUNNING ? "now" : "the end";
+	}
+	if (wanted == sheet->at_ns)
+		return;
+	words_text(w, ", ");
+	words_add(w, value_number(UNIT_NS, wanted > sheet->at_ns ? wanted - sheet->at_ns
+								 : sheet->at_ns - wanted));
+	words_text(w, wanted > sheet->at_ns ? " before " : " after ");
+	words_text(w, name);
+	if (at.kind == MOMENT_PEAK) {
+		bool less = sheet->m.live_bytes <= p->peak_bytes;
+
+		words_text(w, " and ");
+		words_add(w, value_number(UNIT_BYTES, less ? p->peak_bytes - sheet->m.live_bytes
+							   : sheet->m.live_bytes - p->peak_bytes));
+		words_text(w, less ? " of live heap below it" : " of live heap above it");
+	}
 }
 
 static bool say_all(struct result *result, const struct profile *profile,
@@ -212,34 +273,52 @@ static bool say_all(struct result *result, const struct profile *profile,
 					    command_short(&result->arena, p->command)));
 	words_text(&w, "where the memory was at ");
 	words_add(&w, value_number(UNIT_NS, sheet.at_ns));
+	words_distance(&w, p, &sheet, at);
 	sentences_add(&s, NULL, &w, NULL);
 	say_sheet(&s, &sheet);
 	say_group(&s, &sheet.m);
+	struct coverage coverage = coverage_of(&sheet.m);
+
+	coverage_say(&s, p, &coverage);
 	return sentences_end(&s);
 }
 
-static bool fill_table(struct result *result, const struct profile *profile, const bool *wanted)
+static void put_row(struct result_value *values, const struct sheet *sheet)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+		values[i] = is_part(columns[i].offset) && !sheet->m.has_parts
+				    ? value_unknown()
+				    : source_value(&columns[i], sheet);
+		values[i].error = error_of(sheet, columns[i].offset);
+	}
+}
+
+/* Every sheet, or of each process the nearest to the moment that was asked for. */
+static bool fill_table(struct result *result, const struct profile *profile, const bool *wanted,
+		       struct moment at)
 {
 	struct result_column *shown = result_columns(result, columns, ARRAY_SIZE(columns));
-	size_t rows = 0, at = 0;
+	size_t most = 0, rows = 0;
 
 	for (size_t i = 0; i < profile->process_count; i++)
-		rows += wanted[i] ? profile_memory_count(&profile->processes[i]) : 0;
+		most += wanted[i] ? profile_memory_count(&profile->processes[i]) : 0;
 	struct result_value *values =
-		ARENA_ARRAY(&result->arena, struct result_value, rows * ARRAY_SIZE(columns));
+		ARENA_ARRAY(&result->arena, struct result_value, most * ARRAY_SIZE(columns));
 
 	if (!shown || !values)
 		return false;
 	for (size_t i = 0; i < profile->process_count; i++) {
 		const struct profile_process *p = &profile->processes[i];
+		struct sheet sheet = { 0 };
 
+		if (wanted[i] && at.kind != MOMENT_DEFAULT) {
+			if (nearest_sheet(p, wanted_ns(p, at), &sheet))
+				put_row(&values[rows++ * ARRAY_SIZE(columns)], &sheet);
+			continue;
+		}
 		for (size_t j = 0; wanted[i] && j < profile_memory_count(p); j++) {
-			struct sheet sheet = make_sheet(p, profile_memory_at(p, j));
-
-			for (size_t k = 0; k < ARRAY_SIZE(columns); k++) {
-				values[at] = source_value(&columns[k], &sheet);
-				values[at++].error = error_of(&sheet, columns[k].offset);
-			}
+			sheet = make_sheet(p, profile_memory_at(p, j));
+			put_row(&values[rows++ * ARRAY_SIZE(columns)], &sheet);
 		}
 	}
 	result->table = (struct result_table){ .name = "memory",
@@ -292,7 +371,7 @@ struct result *analyse_memory(const struct profile *profile, struct places *plac
 		return NULL;
 	struct result *result = result_begin("memory", profile, query, 0);
 
-	if (!result || !fill_table(result, profile, wanted) ||
+	if (!result || !fill_table(result, profile, wanted, at) ||
 	    !say_all(result, profile, largest_wanted(profile, wanted), at) ||
 	    !result_notes(result, profile, NULL, (struct profile_notes){ 0 })) {
 		result_free(result);

@@ -136,7 +136,7 @@ static int find_young(const struct profile_process *process, struct young *ret)
 	uint64_t bytes = 0;
 
 	*ret = (struct young){ 0 };
-	if (profile_ages(process, &scratch, &ages) < 0)
+	if (profile_ages(process, NULL, &scratch, &ages) < 0)
 		return -1;
 	size_t count = ages.first[ages.site_count];
 	struct profile_age *sorted = arena_copy(&scratch, ages.at, count * sizeof *sorted);

@@ -14,7 +14,7 @@ struct facts {
 	const struct profile *profile;
 	const struct profile_process *p;
 	const struct findings *findings;
-	uint64_t growth; /* bytes per second */
+	struct growth growth;
 };
 
 static unsigned percent(uint64_t part, uint64_t whole)
@@ -39,14 +39,13 @@ static void say_advice(struct words *w, const struct facts *f)
 /* A server's slow growth matters more than what was there from the start. */
 static unsigned weigh_growth(const struct facts *f)
 {
-	return f->growth ? 80 : 0;
+	return f->growth.per_second > 0 ? 80 : 0;
 }
 
 static void say_growth(struct words *w, const struct facts *f)
 {
 	words_text(w, "growing ");
-	words_add(w, value_number(UNIT_BYTES, f->growth));
-	words_text(w, "/s");
+	words_growth(w, &f->growth);
 }
 
 static unsigned weigh_leaks(const struct facts *f)
@@ -176,7 +175,7 @@ void next_say(struct sentences *sentences, const struct profile *profile,
 	bool said[ARRAY_SIZE(steps)] = { false };
 
 	if (of)
-		facts.growth = advised_growth(of);
+		facts.growth = trends_growth(&of->trends);
 	for (size_t n = 0; n < STEPS; n++) {
 		size_t best = ARRAY_SIZE(steps);
 		unsigned most = 0;

@@ -157,6 +157,10 @@ static bool fill_table(struct pools_view *v, size_t limit)
 		to[POOL_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
 		to[POOL_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
 		to[POOL_COUNT] = value_number(UNIT_COUNT, row->pools);
+		if (n->passed)
+			to[POOL_AT_PEAK] = value_unknown();
+		if (n->live_unknown)
+			to[POOL_LIVE] = to[POOL_BLOCKS] = to[POOL_FREES] = value_unknown();
 	}
 	r->table = (struct result_table){
 		.name = "pools",

@@ -21,10 +21,10 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_RANK] = { { "rank", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES },
 				 PART(peak_bytes, PEAK_BYTES) },
-	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES },
+	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "NOT FREED", UNIT_BYTES },
 				   PART(live_bytes, LIVE_BYTES) },
-	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, PART(calls, CALLS) },
-	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, PART(bytes, BYTES) },
+	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, PART(frees, FREES) },
 	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT },
 				  PART(peak_blocks, PEAK_BLOCKS) },
@@ -81,7 +81,6 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns), VARIANCE_NONE },
 		MEMORY(live_bytes, BYTES),
 		MEMORY(slack_bytes, LIVE_WASTE),
-		MEMORY(beyond_bytes, BYTES),
 		MEMORY(map_live_bytes, NONE),
 		MEMORY(rss_bytes, NONE),
 		MEMORY(swap_bytes, NONE),
@@ -93,6 +92,14 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 		MEMORY(own_bytes, NONE),
 		MEMORY(cgroup_limit_bytes, NONE),
 		MEMORY(cgroup_usage_bytes, NONE),
+		/* From here on, null where they are not known. */
+		MEMORY(mapped_bytes, NONE),
+		MEMORY(mapped_untouched_bytes, NONE),
+		MEMORY(beyond_bytes, BYTES),
+		MEMORY(inherited_bytes, NONE),
+		MEMORY(static_bytes, NONE),
+		MEMORY(unrecorded_bytes, NONE),
+		MEMORY(untouched_bytes, BYTES),
 	};
 	const struct profile_memory *memory = &p->memory;
 	struct result_field *fields =
@@ -104,9 +111,13 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 		uint64_t number;
 
 		memcpy(&number, (const char *)memory + sources[i].offset, sizeof number);
+		bool known = memory->has_parts ||
+			     sources[i].offset < offsetof(struct profile_memory, mapped_bytes);
+
 		fields[i] = (struct result_field){ sources[i].name,
-						   value_part(sources[i].unit, number,
-							      sources[i].rule, &p->sums) };
+						   known ? value_part(sources[i].unit, number,
+								      sources[i].rule, &p->sums)
+							 : value_unknown() };
 	}
 	*ret = (struct result_value){
 		.unit = UNIT_FIELDS, .fields = { fields, memory->known ? ARRAY_SIZE(sources) : 0 }
@@ -131,10 +142,24 @@ static const char *command_of(struct arena *arena, const struct profile_process 
 	return p->rank ? arena_printf(arena, "rank %u: %s", p->rank - 1, p->command) : p->command;
 }
 
+struct result_value value_all_calls(const struct profile_process *p)
+{
+	return p->counts_all ? value_number(UNIT_COUNT, p->all_calls)
+			     : value_part(UNIT_COUNT, p->calls, VARIANCE_CALLS, &p->sums);
+}
+
+struct result_value value_all_bytes(const struct profile_process *p)
+{
+	return p->counts_all ? value_number(UNIT_BYTES, p->all_bytes)
+			     : value_part(UNIT_BYTES, p->bytes, VARIANCE_BYTES, &p->sums);
+}
+
 bool process_row(struct result *result, const struct profile_process *p, struct result_value *row)
 {
 	for (size_t i = 0; i < PROCESS_COLUMNS; i++)
 		row[i] = source_estimate(&process_columns[i], p, &p->sums);
+	row[PROCESS_CALLS] = value_all_calls(p);
+	row[PROCESS_BYTES] = value_all_bytes(p);
 	row[PROCESS_END_SHORT] = value_text(end_short(&result->arena, p));
 	row[PROCESS_END] = value_text(profile_end_name(p->end));
 	row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end) ? value_number(UNIT_ID, p->exit_code)

@@ -50,4 +50,7 @@ extern const struct source_column process_columns[PROCESS_COLUMNS];
 bool process_row(struct result *result, const struct profile_process *process,
 		 struct result_value *row);
 
+/* All allocations of a process on the heap, and their bytes: by counting, where that is known. */
+struct result_value value_all_calls(const struct profile_process *p);
+struct result_value value_all_bytes(const struct profile_process *p);
 #endif

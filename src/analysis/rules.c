@@ -11,19 +11,22 @@
 #include "base/compiler.h"
 
 enum {
-	LEAST_CALLS = 1000,
-	LEAST_BYTES = 64 * 1024,
-	LEAST_GROWTHS = 64,
+	MIB = 1 << 20,
+	LEAST_BYTES = MIB,	 /* of memory, or of copying */
+	LEAST_LEFT = 128 * 1024, /* that was not freed: it may be the beginning */
+	LEAST_GROWTHS = 64,	 /* calls that copy */
+	LEAST_CALLS = 1000,	 /* of realloc that do not */
+	LEAST_TEMPORARY = 1000000,
+	PAIR_NS = 50, /* about what a call and its free cost */
+	LEAST_ELSEWHERE = 50000,
 	LEAST_SMALL_BLOCKS = 10000,
 	SMALL_BYTES = 64,
 	HEADER_BYTES = 8,	  /* glibc's, in front of each block */
 	LEAST_RUN_NS = 200000000, /* lifetimes are counted in milliseconds */
+	LARGE_BYTES = 128 * 1024, /* glibc gives each a mapping of its own */
+	LEAST_UNUSED = 8 * MIB,
+	LEAST_UNTOUCHED_NS = 300000000, /* what was asked for just now is about to be used */
 };
-
-static double share_of(uint64_t part, uint64_t whole)
-{
-	return whole ? (double)part / (double)whole : 0;
-}
 
 /* At least one in `one_in`, and the floor. */
 static bool counts(uint64_t part, uint64_t whole, uint64_t one_in, uint64_t floor)
@@ -34,6 +37,11 @@ static bool counts(uint64_t part, uint64_t whole, uint64_t one_in, uint64_t floo
 static uint64_t mean(uint64_t sum, uint64_t count)
 {
 	return count ? sum / count : 0;
+}
+
+bool site_blocks_are_large(const struct site_numbers *n)
+{
+	return mean(n->bytes, n->calls) >= LARGE_BYTES;
 }
 
 /* What is rounded up in the blocks that were there at the peak: as in all calls on average. */
@@ -68,25 +76,32 @@ static uint64_t copied_bytes(const struct tally *t)
 	return saturating_add(t->reallocs.moved_bytes, t->regrown_bytes / 2);
 }
 
+/* Where blocks grow without moving, each step still is a call. */
+static bool is_mostly_growing(uint64_t growths, uint64_t all_calls)
+{
+	return counts(growths, all_calls, 4, LEAST_CALLS);
+}
+
 static bool reserve_may(const struct advised *of, const struct profile_site *site)
 {
 	const struct site_numbers *n = &site->numbers;
 
 	/* Whether a container grows is known by names: only sites that would matter are asked. */
-	return counts(n->reallocs.moved_bytes, of->process->bytes, 400, LEAST_BYTES / 8) ||
+	return counts(n->reallocs.moved_bytes, of->process->bytes, 80, LEAST_BYTES / 4) ||
+	       counts(n->reallocs.grown_calls, of->process->calls, 16, LEAST_CALLS / 4) ||
 	       (n->reallocs.calls == 0 && n->calls >= LEAST_GROWTHS / 8 &&
-		counts(n->bytes, of->process->bytes, 200, LEAST_BYTES / 4));
+		counts(n->bytes, of->process->bytes, 80, LEAST_BYTES / 4));
 }
 
 static bool reserve_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t copied = copied_bytes(t), growths = t->reallocs.grown_calls + t->regrown_calls;
 
-	if (growths < LEAST_GROWTHS || !counts(copied, of->process->bytes, 100, LEAST_BYTES))
+	if (!is_mostly_growing(growths, of->process->calls) &&
+	    (growths < LEAST_GROWTHS || !counts(copied, of->process->bytes, 20, LEAST_BYTES)))
 		return false;
 	ret->copied_bytes = copied;
 	ret->calls = growths;
-	ret->share = share_of(copied, of->process->bytes);
 	return true;
 }
 
@@ -115,23 +130,24 @@ static void reserve_say(struct words *w, const struct advised *of, const struct 
 
 static bool reuse_may(const struct advised *of, const struct profile_site *site)
 {
-	return counts(site->numbers.temporary_calls, of->process->calls, 200, LEAST_CALLS / 4);
+	return counts(site->numbers.temporary_calls, of->process->calls, 40, LEAST_TEMPORARY / 4);
 }
 
 static bool reuse_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	if (!counts(t->temporary, of->process->calls, 100, LEAST_CALLS) ||
-	    t->temporary < t->calls / 2)
+	/* A hundredth of the time, and half of what is allocated here. */
+	if (!counts(t->temporary, of->process->calls, 10, LEAST_TEMPORARY) ||
+	    t->temporary < of->process->duration_ns / PAIR_NS / 100 || t->temporary < t->calls / 2)
 		return false;
 	ret->calls = t->temporary;
-	ret->share = share_of(t->temporary, of->process->calls);
 	return true;
 }
 
 static void reuse_say(struct words *w, const struct advised *of, const struct tally *t)
 {
-	double seconds = (double)of->process->duration_ns / 1e9;
+	double seconds = (double)t->process_ns / 1e9;
 
+	(void)of;
 	words_number(w, t, t->temporary);
 	words_text(w, " of ");
 	words_number(w, t, t->calls);
@@ -164,17 +180,16 @@ static bool pool_may(const struct advised *of, const struct profile_site *site)
 
 	return n->peak_blocks >= LEAST_SMALL_BLOCKS / 4 &&
 	       mean(n->bytes, n->calls) <= SMALL_BYTES &&
-	       counts(n->peak_bytes, of->process->peak_bytes, 200, LEAST_BYTES / 8);
+	       counts(n->peak_bytes, of->process->peak_bytes, 40, LEAST_BYTES / 4);
 }
 
 static bool pool_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t saved = overhead_at_peak(of, t);
 
-	if (!is_small(t) || !counts(saved, of->process->peak_bytes, 100, LEAST_BYTES))
+	if (!is_small(t) || !counts(saved, of->process->peak_bytes, 10, LEAST_BYTES))
 		return false;
 	ret->peak_bytes = saved;
-	ret->share = share_of(saved, of->process->peak_bytes);
 	return true;
 }
 
@@ -195,7 +210,7 @@ static bool rounding_may(const struct advised *of, const struct profile_site *si
 	const struct site_numbers *n = &site->numbers;
 
 	return counts(slack_at_peak(n->slack_bytes, n->calls, n->peak_blocks),
-		      of->process->peak_bytes, 400, LEAST_BYTES / 8);
+		      of->process->peak_bytes, 40, LEAST_BYTES / 4);
 }
 
 static bool rounding_holds(const struct advised *of, const struct tally *t, struct saving *ret)
@@ -204,10 +219,9 @@ static bool rounding_holds(const struct advised *of, const struct tally *t, stru
 
 	/* What is small is the other rule's: a better size does not take the headers away. */
 	if (is_small(t) || t->slack_bytes < t->bytes / 8 ||
-	    !counts(saved, of->process->peak_bytes, 100, LEAST_BYTES))
+	    !counts(saved, of->process->peak_bytes, 10, LEAST_BYTES))
 		return false;
 	ret->peak_bytes = saved;
-	ret->share = share_of(saved, of->process->peak_bytes);
 	return true;
 }
 
@@ -223,36 +237,156 @@ static void rounding_say(struct words *w, const struct advised *of, const struct
 	words_text(w, " of them at the peak");
 }
 
-/* Never freed, and more and more of it. */
+/* Not freed, and more and more of it. Whether the program can still reach it is not known. */
+
+/* How many of the bytes that are left are younger, or at least as old, as far as classes of ages tell. */
+static uint64_t left_bytes(const struct advised *of, site_id site, uint64_t ms, bool younger)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = of->ages.first[site.v]; i < of->ages.first[site.v + 1]; i++) {
+		const struct profile_age *age = &of->ages.at[i];
+
+		if (younger ? age->high_ms <= ms : age->low_ms >= ms)
+			bytes = saturating_add(bytes, age->bytes);
+	}
+	return bytes;
+}
+
+/* A run too short for a trend, but not for the clock, which may tick every 10 ms only: what was taken up at the start and kept does not pile up, and where some blocks are
+ * freed, those that are left must have outlived them by far. */
+static bool piles_up(const struct advised *of, const struct profile_site *site)
+{
+	static const uint64_t shortest_ms = 64, patience = 8;
+	const struct site_numbers *n = &site->numbers;
+	uint64_t run_ms = of->process->duration_ns / 1000000;
+
+	if (run_ms >= shortest_ms && left_bytes(of, site->id, run_ms / 2, true) < n->live_bytes / 8)
+		return false;
+	return n->frees == 0 ||
+	       left_bytes(of, site->id, patience * (1 + mean(n->lifetime_ms_sum, n->frees)),
+			  false) >= n->live_bytes / 2;
+}
 
 static bool leak_may(const struct advised *of, const struct profile_site *site)
 {
-	return site->numbers.frees == 0 &&
-	       counts(site->numbers.live_bytes, of->process->live_bytes, 200, LEAST_BYTES / 64) &&
-	       trend_of_site(&of->trends, site).verdict == TREND_GROWING;
+	const struct site_numbers *n = &site->numbers;
+
+	switch (trend_of_site(&of->trends, site).verdict) {
+	case TREND_GROWING:
+		return counts(n->live_bytes, of->process->live_bytes, 200, LEAST_LEFT / 32);
+	case TREND_UNKNOWN:
+		return profile_end_leaks(of->process->end) &&
+		       counts(n->live_bytes, of->process->peak_bytes, 40, LEAST_LEFT / 4) &&
+		       piles_up(of, site);
+	case TREND_BOUNDED:
+		break;
+	}
+	return false;
 }
 
 static bool leak_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	if (t->frees || t->growing_per_second <= 0 ||
-	    !counts(t->live_bytes, of->process->live_bytes, 100, LEAST_BYTES / 16))
+	uint64_t peak = of->process->peak_bytes;
+	bool many = t->live_blocks >= 256 && counts(t->live_bytes, peak, 8, LEAST_LEFT);
+	bool much = t->live_blocks >= 64 && counts(t->live_bytes, peak, 2, LEAST_LEFT);
+	bool grows = t->growing_per_second > 0 &&
+		     counts(t->live_bytes, of->process->live_bytes, 100, LEAST_LEFT / 8);
+
+	if (!grows && !many && !much)
 		return false;
 	ret->leaked_bytes = t->live_bytes;
 	ret->bytes_per_second = t->growing_per_second;
-	ret->share = share_of(t->live_bytes, of->process->peak_bytes);
 	return true;
 }
 
 static void leak_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_text(w, "none of ");
-	words_number(w, t, t->calls);
-	words_text(w, " blocks was freed, and they grew by ");
-	words_mean(w, (uint64_t)t->growing_per_second);
-	words_text(w, "/s, ");
-	words_add(w, value_percent(t->confidence_per_mille, 1000));
-	words_text(w, " sure");
+	if (t->frees == 0) {
+		words_text(w, "none of ");
+		words_number(w, t, t->calls);
+		words_text(w, " blocks was freed");
+	} else {
+		words_number(w, t, t->live_blocks);
+		words_text(w, " of ");
+		words_number(w, t, t->calls);
+		words_text(w, " blocks were not freed, long after the others were");
+	}
+	if (t->growing_per_second > 0) {
+		words_text(w, ", and they grew by ");
+		words_mean(w, (uint64_t)t->growing_per_second);
+		words_text(w, "/s, ");
+		words_add(w, value_percent(t->confidence_per_mille, 1000));
+		words_text(w, " sure");
+	} else {
+		words_text(w, ", ");
+		words_add(w, value_percent(t->live_bytes, t->process_peak_bytes));
+		words_text(w, " of the peak");
+	}
+}
+
+/* Asked for and never written to. */
+
+static bool untouched_may(const struct advised *of, const struct profile_site *site)
+{
+	return of->untouched_bytes && site_blocks_are_large(&site->numbers) &&
+	       of->process->memory.at_ns >= site->born_ns + LEAST_UNTOUCHED_NS &&
+	       (uint64_t)advised_held(of, site).bytes >= of->untouched_bytes / 8;
+}
+
+static bool untouched_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	/* Even if no other large block has a page either, so much of these has none. */
+	uint64_t others = saturating_sub(of->large_bytes, t->held_bytes);
+	uint64_t saved = saturating_sub(of->untouched_bytes, others);
+
+	if (saved < LEAST_UNUSED || saved < t->held_bytes - t->held_bytes / 16)
+		return false;
+	ret->reserved_bytes = saved;
+	return true;
+}
+
+static void untouched_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_text(w, "of ");
+	words_bytes(w, t, t->held_bytes);
+	words_text(w, " in large blocks, almost nothing was ever written to");
+}
+
+/* Pages that are held by the few blocks that are left in them. */
+
+static bool fragmented_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+	struct site_live held = advised_held(of, site);
+
+	return of->unused_bytes >= LEAST_UNUSED && !site_blocks_are_large(n) && held.blocks &&
+	       saturating_sub(n->peak_bytes, (uint64_t)held.bytes) >= of->unused_bytes / 16;
+}
+
+static bool fragmented_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t gone = saturating_sub(t->peak_bytes, t->held_bytes);
+	uint64_t saved = MIN(of->unused_bytes, gone);
+
+	if (gone < of->unused_bytes / 2 ||
+	    !counts(saved, of->process->memory.rss_bytes, 4, LEAST_UNUSED))
+		return false;
+	ret->resident_bytes = saved;
+	return true;
+}
+
+static void fragmented_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_number(w, t, t->held_blocks);
+	words_text(w, " blocks with ");
+	words_bytes(w, t, t->held_bytes);
+	words_text(w, " were left of ");
+	words_bytes(w, t, t->peak_bytes);
+	words_text(w, " at the peak, and kept the pages of the others from being returned");
 }
 
 /* Short-lived blocks that make the peak. */
@@ -262,7 +396,7 @@ static bool burst_may(const struct advised *of, const struct profile_site *site)
 	const struct site_numbers *n = &site->numbers;
 
 	return n->frees > 0 &&
-	       counts(n->peak_bytes, of->process->peak_bytes, 50, LEAST_BYTES / 4) &&
+	       counts(n->peak_bytes, of->process->peak_bytes, 40, LEAST_BYTES / 4) &&
 	       n->lifetime_ms_sum / n->frees < of->process->duration_ns / 1000000 / 20;
 }
 
@@ -278,15 +412,15 @@ static bool burst_holds(const struct advised *of, const struct tally *t, struct 
 	    t->live_blocks > t->calls / 100 || !counts(saved, p->peak_bytes, 10, LEAST_BYTES))
 		return false;
 	ret->peak_bytes = saved;
-	ret->share = share_of(saved, p->peak_bytes);
 	return true;
 }
 
 static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
 {
+	(void)of;
 	words_bytes(w, t, t->peak_bytes);
 	words_text(w, " of the peak, ");
-	words_add(w, value_percent(t->peak_bytes, of->process->peak_bytes));
+	words_add(w, value_percent(t->peak_bytes, t->process_peak_bytes));
 	words_text(w, ", is in ");
 	words_number(w, t, t->peak_blocks);
 	words_text(w, " blocks that live for ");
@@ -302,16 +436,15 @@ static void burst_say(struct words *w, const struct advised *of, const struct ta
 static bool elsewhere_may(const struct advised *of, const struct profile_site *site)
 {
 	return of->process->threads > 1 &&
-	       counts(site->numbers.frees, of->process->frees, 200, LEAST_CALLS / 4);
+	       counts(site->numbers.frees, of->process->frees, 40, LEAST_ELSEWHERE / 4);
 }
 
 static bool elsewhere_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	if (!counts(t->elsewhere, of->process->frees, 100, LEAST_CALLS) ||
+	if (!counts(t->elsewhere, of->process->frees, 10, LEAST_ELSEWHERE) ||
 	    t->elsewhere < t->frees / 2)
 		return false;
 	ret->foreign_frees = t->elsewhere;
-	ret->share = share_of(t->elsewhere, of->process->frees);
 	return true;
 }
 
@@ -326,12 +459,24 @@ static void elsewhere_say(struct words *w, const struct advised *of, const struc
 }
 
 const struct rule_row rule_rows[] = {
-	{ .name = "leak",
-	  .title = "never freed, and growing",
-	  .todo = "find who should free it",
-	  .may = leak_may,
-	  .holds = leak_holds,
-	  .say = leak_say },
+	[RULE_LEAK] = { .name = "leak",
+			.title = "not freed",
+			.todo = "find who should free it",
+			.may = leak_may,
+			.holds = leak_holds,
+			.say = leak_say },
+	{ .name = "untouched",
+	  .title = "asked for and never used",
+	  .todo = "ask for less, or when it is needed",
+	  .may = untouched_may,
+	  .holds = untouched_holds,
+	  .say = untouched_say },
+	{ .name = "fragmented",
+	  .title = "resident, but no block uses it",
+	  .todo = "keep what lives long apart from what goes soon, in an arena of its own; malloc_trim() returns whole pages",
+	  .may = fragmented_may,
+	  .holds = fragmented_holds,
+	  .say = fragmented_say },
 	{ .name = "burst",
 	  .title = "short-lived blocks make the peak",
 	  .todo = "work in smaller batches, or free earlier",
@@ -356,12 +501,14 @@ const struct rule_row rule_rows[] = {
 	  .todo = "put many into one block: an array, an arena, a pool",
 	  .may = pool_may,
 	  .holds = pool_holds,
+	  .is_of_storage = true,
 	  .say = pool_say },
 	{ .name = "rounding",
 	  .title = "sizes that are rounded up",
 	  .todo = "choose a size that the allocator has",
 	  .may = rounding_may,
 	  .holds = rounding_holds,
+	  .is_of_storage = true,
 	  .say = rounding_say },
 	{ .name = "elsewhere",
 	  .title = "freed in another thread",

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/builtin.h"
 #include "analysis/comparison.h"
 #include "base/checked.h"
-#include "analysis/builtin.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
 #include "model/tags.h"
@@ -292,22 +292,20 @@ static void add_live(struct measures *m, struct site_live live, const struct sit
 		return;
 	bool end = at->kind == KEPT_END;
 	uint64_t bytes = magnitude(live.bytes), blocks = magnitude(live.blocks);
-	/* Threads that only free: what they hold for others is less than nothing. */
-	enum variance_rule of_bytes = n->bytes ? VARIANCE_BYTES : VARIANCE_FREED_BYTES;
-	enum variance_rule of_blocks = n->calls ? VARIANCE_CALLS : VARIANCE_FREES;
 
 	m->variance.live_bytes +=
-		(float)estimate_variance(n, end ? VARIANCE_LIVE_BYTES : of_bytes, bytes);
+		(float)estimate_variance(n, end ? VARIANCE_LIVE_BYTES : VARIANCE_BYTES, bytes);
 	m->variance.live_blocks +=
-		(float)estimate_variance(n, end ? VARIANCE_LIVE_BLOCKS : of_blocks, blocks);
+		(float)estimate_variance(n, end ? VARIANCE_LIVE_BLOCKS : VARIANCE_CALLS, blocks);
 }
 
-static struct site_live cell_live(const struct profile_cell *cell, const struct kept_moment *at)
+/* Of some threads: other moments than these are kept for sites alone. */
+static struct site_live live_then(const struct site_numbers *n, const struct kept_moment *at)
 {
 	if (at->kind == KEPT_PEAK)
-		return (struct site_live){ cell->peak_bytes, cell->peak_blocks };
+		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
 	ASSERT(at->kind == KEPT_END);
-	return (struct site_live){ cell->live_bytes, cell->live_blocks };
+	return (struct site_live){ (int64_t)n->live_bytes, (int64_t)n->live_blocks };
 }
 
 const bool *selection_slots(const struct selection *s, const struct profile_process *p)
@@ -315,18 +313,34 @@ const bool *selection_slots(const struct selection *s, const struct profile_proc
 	return s->slots ? s->slots[p - s->profile->processes] : NULL;
 }
 
-struct measures selection_cell(const struct selection *s, const struct profile_process *p,
-			       const struct profile_cell *cell)
+static struct measures measure_numbers(const struct selection *s, const struct profile_process *p,
+				       const struct site_numbers *n)
 {
 	size_t index = (size_t)(p - s->profile->processes);
 	struct measures sum = { 0 };
 
-	add_numbers(&sum, &cell->numbers);
-	add_live(&sum, cell_live(cell, &s->at[index]), &cell->numbers, &s->at[index], 1);
+	add_numbers(&sum, n);
+	add_live(&sum, live_then(n, &s->at[index]), n, &s->at[index], 1);
 	if (s->minus)
-		add_live(&sum, cell_live(cell, &s->minus[index]), &cell->numbers, &s->minus[index],
-			 -1);
+		add_live(&sum, live_then(n, &s->minus[index]), n, &s->minus[index], -1);
 	return sum;
+}
+
+struct measures selection_cell(const struct selection *s, const struct profile_process *p,
+			       const struct profile_cell *cell)
+{
+	return measure_numbers(s, p, &cell->numbers);
+}
+
+bool selection_knows(const struct selection *s, const struct site_numbers *n)
+{
+	if (s->cost == COST_LIFETIME)
+		return !n->passed;
+	if (!cost_rows[s->cost].of_moment)
+		return true;
+	if (s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK)
+		return !n->passed;
+	return !n->live_unknown;
 }
 
 static struct measures measure_all(const struct selection *s, const struct profile_process *p,
@@ -346,53 +360,22 @@ static struct measures measure_all(const struct selection *s, const struct profi
 static struct measures measure(const struct selection *s, const struct profile_process *p,
 			       const struct profile_site *site)
 {
-	const bool *slots = selection_slots(s, p);
-	struct measures sum = { 0 };
+	const struct entry e = { .process = p, .site = site };
 
-	if (!slots)
+	if (!s->slots)
 		return measure_all(s, p, site);
-	for (size_t i = 0; i < profile_cell_count(p, site->id); i++) {
-		struct profile_cell cell = profile_cell(p, site->id, i);
-		struct measures part = selection_cell(s, p, &cell);
+	struct site_numbers n = selection_numbers(s, &e);
 
-		if (slots[cell.slot])
-			measures_add(&sum, &part);
-	}
-	return sum;
+	return measure_numbers(s, p, &n);
 }
 
-static bool kind_fits(enum query_kinds kinds, enum profile_kind kind)
+bool query_kinds_fit(enum query_kinds kinds, enum profile_kind kind)
 {
 	static const enum query_kinds one[PROFILE_KINDS] = { [PROFILE_HEAP] = KINDS_HEAP,
 							     [PROFILE_MMAP] = KINDS_MMAP,
 							     [PROFILE_POOL] = KINDS_POOL };
 
 	return kinds == one[kind] || (kinds == KINDS_ALL && kind != PROFILE_POOL);
-}
-
-/* Slots of the threads that are wanted, in the arena. */
-static int choose_slots(struct maker *m, const char *filter, struct error *error)
-{
-	struct arena *arena = &m->selection->arena;
-	size_t count = m->profile->process_count;
-	bool **threads = choose_threads(m->profile, filter, arena, error);
-	const bool **all = ARENA_ARRAY(arena, const bool *, count);
-
-	if (!threads)
-		return -1;
-	for (size_t i = 0; all && i < count; i++) {
-		const struct profile_process *p = &m->profile->processes[i];
-		bool *slots = ARENA_ARRAY(arena, bool, profile_slot_count(p) + 1);
-
-		for (size_t j = 0; slots && j < profile_thread_count(p); j++)
-			if (threads[i][j])
-				slots[profile_thread(p, j).slot] = true;
-		all[i] = slots;
-		if (!slots)
-			return error_set(error, "out of memory");
-	}
-	m->selection->slots = all;
-	return all ? 0 : error_set(error, "out of memory");
 }
 
 static void take_site(struct maker *m, const struct profile_process *p,
@@ -405,11 +388,12 @@ static void take_site(struct maker *m, const struct profile_process *p,
 	measures_add(&s->whole, &all);
 	if (!wanted || !size_fits(&m->query->filters, &site->numbers))
 		return;
-	if (s->slots && e.m.calls == 0 && e.m.frees == 0)
-		return;
+	if (s->slots && e.m.calls == 0)
+		return; /* none of its blocks is theirs */
 	switch (judge_stack(m, &e)) {
 	case KEPT:
 		s->entries[s->count++] = e;
+		s->unknown_sites += s->slots && selection_numbers(s, &e).live_unknown;
 		measures_add(&s->sum, &e.m);
 		measures_add(&s->sum_of[site->kind], &e.m);
 		break;
@@ -437,7 +421,7 @@ static bool take_all(struct maker *m)
 		bool wanted = m->processes[i];
 
 		for (size_t j = 0; j < p->site_count; j++)
-			if (kind_fits(m->kinds, p->sites[j].kind))
+			if (query_kinds_fit(m->kinds, p->sites[j].kind))
 				take_site(m, p, &p->sites[j], wanted);
 	}
 	return !m->failed;
@@ -485,7 +469,7 @@ static int resolve_moments(struct maker *m, struct moment at, struct error *erro
 	return s->moment ? 0 : error_set(error, "out of memory");
 }
 
-/* What a process that goes on holds is not leaked. */
+/* What a process that goes on holds is not left. */
 static bool some_leak(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->process_count; i++)
@@ -502,7 +486,7 @@ static const char *cost_word(const struct selection *s)
 		return cost_rows[s->cost].name;
 	if (s->asked.kind == MOMENT_PEAK)
 		return "peak";
-	return s->asked.kind == MOMENT_END && some_leak(s->profile) ? "leaked" : "live";
+	return s->at_exit ? "not freed" : "live";
 }
 
 static const char *upper(struct arena *arena, const char *before, const char *word)
@@ -522,18 +506,16 @@ bool query_asks_pools(const struct query *query)
 
 int selection_check(const struct selection *s, const struct query *query, struct error *error)
 {
-	struct arena arena = { 0 };
+	AUTO(arena_release) struct arena arena = ARENA_INIT;
 
 	if (!query->must_match || !s->filtered || s->count || s->suppressed_count)
 		return 0;
-	error_set(error,
-		  query->kinds
-			  ? "nothing of that kind matches %s: '--view sites' lists what there is"
-			  : "nothing in the heap matches %s: '--view sites' lists what there "
-			    "is, and --kind all looks at mappings and pools too",
-		  filters_text(&query->filters, &arena));
-	arena_release(&arena);
-	return -1;
+	return error_set(
+		error,
+		query->kinds ? "nothing of that kind matches %s: '--view sites' lists what there is"
+			     : "nothing in the heap matches %s: '--view sites' lists what there "
+			       "is, and --kind all looks at mappings and pools too",
+		filters_text(&query->filters, &arena));
 }
 
 int selection_make(struct selection *selection, const struct profile *profile,
@@ -561,24 +543,25 @@ int selection_make(struct selection *selection, const struct profile *profile,
 					 .cost = query->has_cost ? query->cost : ask.cost,
 					 .duration_ns = profile->duration_ns,
 					 .divisor = 1 };
-	selection->filtered = f->rules.count || f->suppressions.count || f->builtin || f->thread ||
-			      f->process || f->min_size || f->max_size;
+	selection->filtered = f->process || filters_are_finer_than_processes(f);
 	if (!at.kind)
 		at.kind = query->has_cost ? MOMENT_END : ask.at;
 	if (!m.kinds)
 		m.kinds = KINDS_HEAP;
 	m.processes = choose_processes(profile, f->process, &selection->arena, error);
-	if (!m.processes || check(query, selection, error) < 0 ||
-	    resolve_moments(&m, at, error) < 0 ||
-	    (f->thread && choose_slots(&m, f->thread, error) < 0))
-		goto done;
 	selection->processes = m.processes;
+	if (!m.processes || check(query, selection, error) < 0 ||
+	    selection_choose_threads(selection, query, m.kinds, error) < 0 ||
+	    selection_choose_known(selection, query, m.kinds, ask, &at, error) < 0 ||
+	    resolve_moments(&m, at, error) < 0)
+		goto done;
 	if (cost_rows[selection->cost].of_moment) {
-		/* A thread that frees for others has less than nothing. */
-		selection->change = query->minus.kind || f->thread;
+		selection->change = query->minus.kind;
 		selection->asked = at;
 		selection->since = query->minus;
 	}
+	selection->at_exit = selection->cost == COST_LIVE && !selection->change &&
+			     selection->asked.kind == MOMENT_END && some_leak(profile);
 	selection->cost_word = cost_word(selection);
 	selection->title = upper(&selection->arena, "", selection->cost_word);
 	selection->share_title = upper(&selection->arena, "of ",
@@ -605,7 +588,10 @@ struct site_numbers selection_numbers(const struct selection *s, const struct en
 {
 	const bool *slots = selection_slots(s, e->process);
 
-	return slots ? profile_slots_numbers(e->process, e->site, slots) : e->site->numbers;
+	if (!slots)
+		return e->site->numbers;
+	return profile_slots_numbers(e->process, e->site, slots,
+				     s->closed[e->process - s->profile->processes][e->site->kind]);
 }
 
 int64_t selection_cost(const struct selection *s, const struct measures *measures)

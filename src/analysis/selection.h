@@ -33,20 +33,27 @@ struct selection {
 	struct measures suppressed; /* what suppressions left out */
 	size_t suppressed_count;
 	bool filtered; /* something was asked to be left out */
+	bool at_exit; /* it is about what was not freed, and not about what is live in a process that goes on */
 
 	enum cost_id cost;
-	bool change;	      /* of two moments, or of some threads: what is live has a sign */
+	bool change;	      /* of two moments: what is live has a sign */
 	uint64_t duration_ns; /* what a rate is over */
 	int64_t divisor; /* of a comparison: measures are that many times what they mean; else 1 */
 	const struct comparison *against; /* NULL: one recording */
 	const char
 		*moment; /* "at the peak, 9.1 s"; of costs without a moment "over the whole run" */
-	const char *cost_word;		 /* what the value is called: "peak", "leaked", "calls" */
+	const char *cost_word; /* what the value is called: "peak", "not freed", "calls" */
 	const char *title, *share_title; /* of columns: "PEAK", "OF PEAK" */
 	struct moment asked, since;	 /* the moments of the cost; kind DEFAULT: it has none */
 	const struct kept_moment *at, *minus; /* by process; minus NULL: none */
 	const bool *processes;		      /* by process: whether it was asked for */
 	const bool *const *slots; /* by process, by slot: the threads asked for; NULL: all */
+	const bool (*closed)[PROFILE_KINDS]; /* by process: profile_slots_closed() of those */
+	bool passed;	      /* blocks of a kind asked for went between those threads and others */
+	size_t unknown_sites; /* those of which it is not known what these threads hold: counted as 0 */
+	size_t unknown_threads; /* of threads as groups: those of which the cost is not known */
+	bool end_for_peak;	/* it would have been the peak, had it been known */
+	size_t shared_count; /* threads that match and are left out: their counters are others' too */
 };
 
 /* Whether the question is about pools, though it does not say of what kind of memory. */
@@ -57,7 +64,19 @@ struct ask {
 	enum cost_id cost;
 	enum moment_kind at;
 	enum query_kinds kinds;
+	bool lifetimes; /* the view is about them */
 };
+
+/* Whether the kind is among them. */
+bool query_kinds_fit(enum query_kinds kinds, enum profile_kind kind);
+
+/* For selection_make. The threads that the query asks for. Then what is not known of them is refused; or, if it is the peak and the
+ * query did not ask for it itself, *at becomes the end. Pre: `processes` was chosen. */
+int selection_choose_threads(struct selection *selection, const struct query *query,
+			     enum query_kinds kinds, struct error *error);
+int selection_choose_known(struct selection *selection, const struct query *query,
+			   enum query_kinds kinds, struct ask ask, struct moment *at,
+			   struct error *error);
 
 /* -1 with the error set if the question makes no sense, or out of memory. */
 int selection_make(struct selection *selection, const struct profile *profile,
@@ -71,10 +90,11 @@ int selection_check(const struct selection *selection, const struct query *query
 /* The slots of the process that count, by slot; NULL: all. */
 const bool *selection_slots(const struct selection *selection,
 			    const struct profile_process *process);
-/* What one slot has of a site. Pre: the moments asked for are the peak or the end. */
+/* What one slot has of a site; whether the cost is known of it. Pre: the moments asked for are the peak or the end. */
 struct measures selection_cell(const struct selection *selection,
 			       const struct profile_process *process,
 			       const struct profile_cell *cell);
+bool selection_knows(const struct selection *selection, const struct site_numbers *numbers);
 /* A site's numbers as far as the threads asked for made them. */
 struct site_numbers selection_numbers(const struct selection *selection, const struct entry *entry);
 

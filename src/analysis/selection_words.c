@@ -53,7 +53,7 @@ static void say_what(struct words *w, struct result *result, const struct profil
 				   s->against ? query->file : path_base(query->file),
 				   profile->command, mode, s->cost_word));
 	say_sum(w, s, heap);
-	words_text(w, arena_printf(&result->arena, " %s", s->moment));
+	words_text(w, s->at_exit ? " at exit" : arena_printf(&result->arena, " %s", s->moment));
 	if (heap != mapped &&
 	    (selection_cost(s, mapped) || (s->cost == COST_LIVE && mapped->live_blocks))) {
 		words_text(w, "; mappings ");
@@ -112,5 +112,28 @@ bool selection_notes(struct result *result, const struct profile *profile, struc
 		first = nothing_recorded(profile);
 	else if (!cost_rows[s->cost].adds_up)
 		first = "each site had its maximum at a time of its own: sums of them are upper bounds";
+	else if (s->end_for_peak)
+		first = "what these threads held at the peak is not known, because others freed some "
+			"of their blocks, or they freed blocks of others: this is the end";
+	else if (s->unknown_threads)
+		first = "this was not measured for threads whose blocks others freed, or who freed "
+			"blocks of others (-): the end (--cost leaked), calls and total were";
+	if (s->unknown_sites) {
+		first = arena_printf(
+			&result->arena,
+			"of %zu sites it is not known what these threads hold, because "
+			"others freed some of their blocks: counted as nothing%s%s",
+			s->unknown_sites, first ? "; " : "", first ? first : "");
+		if (!first)
+			return false;
+	}
+	if (s->shared_count) {
+		first = arena_printf(&result->arena,
+				     "%zu of the threads asked for were counted together with "
+				     "others, because there were very many: left out%s%s",
+				     s->shared_count, first ? "; " : "", first ? first : "");
+		if (!first)
+			return false;
+	}
 	return result_notes(result, profile, first, unnamed);
 }

@@ -35,7 +35,7 @@ const struct source_column site_columns[SITE_COLUMNS] = {
 			      NUMBER(peak_bytes, PEAK_BYTES) },
 	[SITE_PEAK_BLOCKS] = { { "peak_blocks", "BLOCKS", UNIT_COUNT },
 			       NUMBER(peak_blocks, PEAK_BLOCKS) },
-	[SITE_LEAKED_BYTES] = { { "leaked_bytes", "LEAKED", UNIT_BYTES },
+	[SITE_LEAKED_BYTES] = { { "leaked_bytes", "NOT FREED", UNIT_BYTES },
 				NUMBER(live_bytes, LIVE_BYTES) },
 	[SITE_LEAKED_BLOCKS] = { { "leaked_blocks", "LEFT", UNIT_COUNT },
 				 NUMBER(live_blocks, LIVE_BLOCKS) },
@@ -57,15 +57,17 @@ const struct source_column site_columns[SITE_COLUMNS] = {
 	[SITE_WASTE_BYTES] = { { "waste_bytes", "WASTE", UNIT_BYTES }, NUMBER(slack_bytes, WASTE) },
 	[SITE_LEAKED_WASTE_BYTES] = { { "leaked_waste_bytes", "WASTE", UNIT_BYTES },
 				      NUMBER(live_slack_bytes, LIVE_WASTE) },
+	[SITE_LEAKED_MEAN_BYTES] = { { "leaked_mean_bytes", "MEAN SIZE", UNIT_BYTES }, OWN },
 	[SITE_LIFETIME_NS] = { { "lifetime_ns", "LIFETIME", UNIT_NS }, OWN },
 	[SITE_MEAN_LIFETIME_NS] = { { "mean_lifetime_ns", "MEAN LIFE", UNIT_NS }, OWN },
 	[SITE_BRIEF_FREES] = { { "brief_frees", "WITHIN 1 MS", UNIT_COUNT }, OWN },
 	[SITE_BRIEF_SHARE] = { { NULL, "OF FREED", UNIT_PERCENT }, OWN },
 	[SITE_HALF_WITHIN_NS] = { { "half_within_ns", "HALF WITHIN", UNIT_NS }, OWN },
 	[SITE_ALL_WITHIN_NS] = { { "all_within_ns", "ALL WITHIN", UNIT_NS }, OWN },
+	[SITE_SAMPLES] = { { "samples", NULL, UNIT_COUNT }, NUMBER(samples, NONE) },
 	[SITE_BORN_NS] = { { "born_ns", "FIRST SEEN", UNIT_NS }, OWN },
 	[SITE_HALF_OLDER_NS] = { { "half_older_ns", "HALF OLDER", UNIT_NS }, OWN },
-	[SITE_OLDEST_NS] = { { "oldest_ns", "OLDEST", UNIT_NS }, OWN },
+	[SITE_OLDEST_NS] = { { "oldest_ns", "OLDEST AT LEAST", UNIT_NS }, OWN },
 	[SITE_AGES] = { { "ages", NULL, UNIT_LIFETIMES }, OWN },
 	[SITE_COPIED_BYTES] = { { "copied_bytes", "COPIED", UNIT_BYTES },
 				NUMBER(reallocs.moved_bytes, BYTES) },
@@ -191,6 +193,11 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 		value_part(UNIT_COUNT, row[SITE_BRIEF_FREES].number, VARIANCE_FREES, n);
 	row[SITE_MEAN_BYTES] = value_estimate(
 		row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, e->site->interval, sizes));
+	if (n->live_blocks)
+		row[SITE_LEAKED_MEAN_BYTES] =
+			value_estimate(value_number(UNIT_BYTES, n->live_bytes / n->live_blocks),
+				       estimate_mean_size_variance(n, e->site->interval, sizes) *
+					       (double)n->calls / (double)n->live_blocks);
 	row[SITE_MEAN_LIFETIME_NS] =
 		value_estimate(row[SITE_MEAN_LIFETIME_NS],
 			       estimate_mean_life_variance(n, lifetimes) * NS_IN_MS * NS_IN_MS);
@@ -208,7 +215,16 @@ static float age_error(const struct site_numbers *n, uint64_t blocks)
 			      : 0;
 }
 
-/* Ages are of sites, not of threads: with some threads left out they would be false. */
+/* Not more than a bound, if it may be any block; where none was freed it is the first one, whose birth is known. */
+static struct result_value oldest_ns(const struct entry *e, const struct profile_age *age)
+{
+	uint64_t first_ms = saturating_sub(e->process->duration_ns, e->site->born_ns) / NS_IN_MS;
+	bool is_first =
+		e->site->numbers.frees == 0 && first_ms >= age->low_ms && first_ms < age->high_ms;
+
+	return ns_of_ms(is_first ? first_ms : age->low_ms);
+}
+
 static bool fill_ages(struct site_source *s, const struct entry *e, const struct site_numbers *n,
 		      struct result_value *row)
 {
@@ -217,9 +233,11 @@ static bool fill_ages(struct site_source *s, const struct entry *e, const struct
 	uint64_t bytes = 0, older = 0;
 
 	row[SITE_HALF_OLDER_NS] = row[SITE_OLDEST_NS] = value_unknown();
-	if (s->ages && !selection_slots(s->selection, e->process)) {
+	if (s->ages) {
 		ages = &s->ages[e->process - s->selection->profile->processes];
-		if (!ages->first && profile_ages(e->process, &s->result->arena, ages) < 0)
+		if (!ages->first &&
+		    profile_ages(e->process, selection_slots(s->selection, e->process),
+				 &s->result->arena, ages) < 0)
 			return false;
 		first = ages->first[e->site->id.v];
 		count = ages->first[e->site->id.v + 1] - first;
@@ -243,7 +261,7 @@ static bool fill_ages(struct site_source *s, const struct entry *e, const struct
 		if (!had_half && older >= bytes - bytes / 2)
 			row[SITE_HALF_OLDER_NS] = ns_of_ms(age->low_ms);
 		if (i == count)
-			row[SITE_OLDEST_NS] = ns_of_ms(age->low_ms);
+			row[SITE_OLDEST_NS] = oldest_ns(e, age);
 	}
 	row[SITE_AGES] = (struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } };
 	return true;
@@ -263,6 +281,7 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 		estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum) * NS_IN_MS * NS_IN_MS);
 	row[SITE_MEAN_BYTES] =
 		n->calls ? value_number(UNIT_BYTES, n->bytes / n->calls) : value_unknown();
+	row[SITE_LEAKED_MEAN_BYTES] = value_unknown();
 	row[SITE_MEAN_LIFETIME_NS] =
 		n->frees ? value_number(UNIT_NS, mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
 			 : value_unknown();
@@ -292,6 +311,32 @@ static bool fill_tag(struct site_source *s, const struct entry *e, struct result
 	return path;
 }
 
+static const char *state_of(const struct profile_process *p, const struct site_numbers *n)
+{
+	if (n->live_blocks == 0)
+		return "freed";
+	return profile_end_leaks(p->end) ? "not freed at exit" : "live";
+}
+
+/* What was not measured of the threads that the question is about. */
+static void forget_unknown(const struct site_numbers *n, struct result_value *row)
+{
+	static const enum site_column of_passed[] = {
+		SITE_PEAK_BYTES,  SITE_PEAK_BLOCKS,	 SITE_LEAKED_WASTE_BYTES,
+		SITE_LIFETIME_NS, SITE_MEAN_LIFETIME_NS, SITE_BRIEF_FREES,
+		SITE_BRIEF_SHARE, SITE_HALF_WITHIN_NS,	 SITE_ALL_WITHIN_NS,
+		SITE_LIFETIMES,
+	};
+	static const enum site_column of_live[] = { SITE_LIVE_BYTES,   SITE_LIVE_BLOCKS,
+						    SITE_LEAKED_BYTES, SITE_LEAKED_BLOCKS,
+						    SITE_FREES,	       SITE_FREED_BYTES };
+
+	for (size_t i = 0; n->passed && i < ARRAY_SIZE(of_passed); i++)
+		row[of_passed[i]] = value_unknown();
+	for (size_t i = 0; n->live_unknown && i < ARRAY_SIZE(of_live); i++)
+		row[of_live[i]] = value_unknown();
+}
+
 bool site_record(struct site_source *s, const struct entry *e, struct result_value *row)
 {
 	const struct profile_process *p = e->process;
@@ -304,11 +349,13 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_KIND] = value_text(profile_kind_name(e->site->kind));
 	if (!fill_tag(s, e, row))
 		return false;
-	row[SITE_STATE] = value_text(profile_end_leaks(p->end) ? "leaked" : "live");
+	row[SITE_STATE] = value_text(state_of(p, &n));
 	row[SITE_SHARE] = value_percent(magnitude_of(s->selection, &e->m), s->whole[e->site->kind]);
 	fill_numbers(s, e, &n, row);
 	row[SITE_LABEL] = value_text(stack_label(s->result, s->places, p, e->site->node));
-	return row[SITE_LABEL].text && labels_value(s->result, e, &row[SITE_LABELS]) &&
-	       fill_distributions(s, e, &n, row) && fill_ages(s, e, &n, row) &&
-	       stack_value(s->result, s->places, p, e->site->node, &row[SITE_STACK]);
+	if (!row[SITE_LABEL].text || !labels_value(s->result, e, &row[SITE_LABELS]) ||
+	    !fill_distributions(s, e, &n, row) || !fill_ages(s, e, &n, row))
+		return false;
+	forget_unknown(&n, row);
+	return stack_value(s->result, s->places, p, e->site->node, &row[SITE_STACK]);
 }

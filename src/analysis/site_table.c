@@ -195,18 +195,25 @@ static void choose_rows(struct table_maker *m)
 	}
 }
 
-static const char *leaked_title(const struct selection *s, size_t rows)
+/* Of how many of the processes shown what is left is so at exit. */
+static size_t exits_shown(const struct table_maker *m)
 {
-	bool leaks = false, goes_on = false;
+	size_t count = 0;
 
-	for (size_t i = 0; i < rows; i++)
-		if (profile_end_leaks(s->entries[i].process->end))
-			leaks = true;
-		else
-			goes_on = true;
-	if (leaks && goes_on)
-		return "AT END";
-	return goes_on ? "LIVE" : "LEAKED";
+	for (size_t i = 0; i < m->rows; i++)
+		count += profile_end_leaks(m->selection.entries[i].process->end);
+	return count;
+}
+
+/* What is there at the end, perhaps beside what is live at the moment that was asked for. */
+static const char *leaked_title(const struct table_maker *m)
+{
+	size_t exits = exits_shown(m);
+
+	if (exits == m->rows)
+		return "NOT FREED";
+	return exits || m->cost == SITE_LIVE_BYTES || m->partner == SITE_LIVE_BYTES ? "AT END"
+										    : "LIVE";
 }
 
 static bool all_equal(const struct table_maker *m, const struct result_value *values, size_t column)
@@ -244,7 +251,7 @@ static bool says_something(const struct table_maker *m, const struct result_valu
 	case SITE_PROCESS:
 		return !all_equal(m, values, column);
 	case SITE_STATE:
-		return leaked_title(s, m->rows)[0] == 'A';
+		return exits_shown(m) && exits_shown(m) < m->rows;
 	case SITE_KIND:
 		for (size_t i = 0; i < m->rows; i++)
 			if (s->entries[i].site->kind != PROFILE_HEAP)
@@ -276,10 +283,11 @@ static struct result_column *title_columns(const struct table_maker *m,
 			 (m->cost == SITE_LEAKED_BLOCKS || m->partner == SITE_LEAKED_BLOCKS))
 			c->title = "BLOCKS";
 		else if (m->order[i] == SITE_LEAKED_BYTES)
-			c->title = leaked_title(s, m->rows);
-		else if (m->order[i] == SITE_LIVE_BYTES)
+			c->title = leaked_title(m);
+		else if (m->order[i] == SITE_LIVE_BYTES) {
 			c->unit = cost_unit(COST_LIVE, s->change);
-		else if (m->order[i] == SITE_LIVE_BLOCKS)
+			c->title = s->since.kind ? "CHANGE" : c->title;
+		} else if (m->order[i] == SITE_LIVE_BLOCKS)
 			c->unit = cost_unit(COST_BLOCKS, s->change);
 		if (i < m->shown ? !says_something(m, values, i) : m->order[i] != SITE_STACK)
 			c->title = NULL;

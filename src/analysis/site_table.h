@@ -19,8 +19,8 @@ enum site_column {
 	SITE_TAG,
 	SITE_POOL,
 	SITE_LABELS, /* of the program, by key */
-	SITE_STATE,  /* whether what is left is "leaked", or "live" because the process goes on */
-	SITE_SHARE,  /* of the cost; for people only, like all without a name */
+	SITE_STATE, /* of what is left: "not freed at exit", or "live" because the process goes on; "freed": nothing is */
+	SITE_SHARE, /* of the cost; for people only, like all without a name */
 	SITE_LIVE_BYTES, /* at the moment asked for, or the end */
 	SITE_LIVE_BLOCKS,
 	SITE_PEAK_BYTES,
@@ -39,12 +39,14 @@ enum site_column {
 	SITE_MAX_EXACT,
 	SITE_WASTE_BYTES,
 	SITE_LEAKED_WASTE_BYTES,
+	SITE_LEAKED_MEAN_BYTES,
 	SITE_LIFETIME_NS,
 	SITE_MEAN_LIFETIME_NS,
 	SITE_BRIEF_FREES, /* within a millisecond */
 	SITE_BRIEF_SHARE, /* of its own frees */
 	SITE_HALF_WITHIN_NS,
 	SITE_ALL_WITHIN_NS,
+	SITE_SAMPLES,
 	SITE_BORN_NS,
 	SITE_HALF_OLDER_NS, /* of the bytes that are left; only in views that list it, as the next two */
 	SITE_OLDEST_NS,

@@ -27,10 +27,11 @@ static void add_cells(const struct selection *s, const struct entry *e, struct s
 		struct split_group *group = &groups[cell.slot];
 		struct measures part = selection_cell(s, p, &cell);
 
-		if (slots && !slots[cell.slot])
+		if ((slots && !slots[cell.slot]) || cell.numbers.calls == 0)
 			continue;
 		group->process = p;
 		group->slot = cell.slot;
+		group->unknown |= !selection_knows(s, &cell.numbers);
 		measures_add(&group->m, &part);
 	}
 }

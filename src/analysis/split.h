@@ -14,6 +14,7 @@ struct split_group {
 	const struct profile_process *process; /* of a thread; NULL for a size */
 	struct measures m;
 	uint32_t slot;	    /* of threads */
+	bool unknown;	    /* of threads: what they hold, or held, was not measured */
 	uint64_t low, high; /* of sizes: what was asked for is in [low, high] */
 	/* Of sizes: rounding is known by size only where a site asks for one size alone. */
 	uint64_t waste_calls, waste_bytes;

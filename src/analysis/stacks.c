@@ -46,11 +46,16 @@ static bool begins_with_any(const char *text, const char *const *beginnings, siz
 	return false;
 }
 
-/* "<str as alloc::borrow::ToOwned>::to_owned": a trait of the library for a type that has no path. */
+/* "<str as alloc::borrow::ToOwned>::to_owned", "<str>::repeat", "<[T]>::to_vec": the library's, for types that have no path. */
 static bool is_builtin_method(const char *name)
 {
 	const char *as = name[0] == '<' ? strstr(name, " as ") : NULL;
 
+	if (name[0] == '<' && !as) {
+		size_t type = strcspn(name, ":>");
+
+		return name[1] == '[' || name[type] == '>';
+	}
 	if (!as || memchr(name, ':', (size_t)(as - name)))
 		return false;
 	as += strlen(" as ");
@@ -58,23 +63,122 @@ static bool is_builtin_method(const char *name)
 	       strncmp(as, "std::", 5) == 0;
 }
 
+/* "<heapgauge::alloc::Alloc as core::alloc::global::GlobalAlloc>::alloc": an allocator, whoever wrote it. */
+static bool is_allocator_method(const char *name)
+{
+	const char *as = name[0] == '<' ? strstr(name, " as core::alloc::") : NULL;
+
+	return as && strstr(as, "Alloc");
+}
+
+/* sqlite3DbMallocRawNN, sqlite3_realloc64 and another dozen. */
+static bool is_of_sqlite(const char *name)
+{
+	return strncmp(name, "sqlite3", 7) == 0 &&
+	       (strcasestr(name, "alloc") || strcasestr(name, "strdup"));
+}
+
+/* Of languages, and our own. */
+static const char *const runtimes[] = {
+	"std::",  "__gnu_cxx::", "operator new", "alloc::",	"core::",
+	"<alloc", "<core",	 "<std::",	 "hashbrown::", "<hashbrown",
+	"__rust", "_start",	 "hg_pool_",	 "heapgauge::", "<heapgauge::",
+};
+
+/* What programs, libraries and interpreters put around malloc. */
+static const char *const wrappers[] = {
+	"xmalloc",
+	"xcalloc",
+	"xrealloc",
+	"xstrdup",
+	"xstrndup",
+	"xmemdup",
+	"xzalloc",
+	"xnmalloc",
+	"xnrealloc",
+	"xpalloc",
+	"x2realloc",
+	"x2nrealloc",
+	"ximalloc",
+	"xinmalloc",
+	"xicalloc",
+	"xirealloc",
+	"xcharalloc",
+	"sh_xmalloc",
+	"sh_xrealloc",
+	"zmalloc",
+	"zcalloc",
+	"zrealloc",
+	"ztrymalloc",
+	"ztrycalloc",
+	"ztryrealloc",
+	"zstrdup",
+	"_obstack_newchunk",
+	"_obstack_begin",
+	"_obstack_allocate",
+	"rpl_malloc",
+	"rpl_calloc",
+	"rpl_realloc",
+	"g_malloc",
+	"g_try_malloc",
+	"g_realloc",
+	"g_strdup",
+	"g_memdup",
+	"g_slice_",
+	"CRYPTO_malloc",
+	"CRYPTO_zalloc",
+	"CRYPTO_realloc",
+	"CRYPTO_strdup",
+	"av_malloc",
+	"av_realloc",
+	"av_calloc",
+	"apr_palloc",
+	"apr_pcalloc",
+	"dbMallocRaw",
+	"pcache1Alloc",
+	"jv_mem_",
+	"ngx_alloc",
+	"ngx_calloc",
+	"ngx_palloc",
+	"ngx_pcalloc",
+	"palloc",
+	"AllocSet",
+	"MemoryContextAlloc",
+	"PyMem_",
+	"_PyMem_",
+	"PyObject_Malloc",
+	"PyObject_Calloc",
+	"PyObject_Realloc",
+	"_PyObject_Malloc",
+	"_PyObject_Calloc",
+	"_PyObject_Realloc",
+	"_PyObject_GC_",
+	"_PyObject_Arena",
+	"_PyObject_New",
+	"PyType_GenericAlloc",
+	"_PyType_Alloc",
+	"pymalloc_",
+	"Perl_safesys",
+	"ruby_xmalloc",
+	"ruby_xcalloc",
+	"ruby_xrealloc",
+	"objspace_x",
+	"luaM_",
+};
+
+static const char *const modules[] = {
+	"libc.so",     "libc-2.",  "libstdc++.so", "libc++.so",
+	"libgcc_s.so", "ld-linux", "ld-musl",	   "libheapgauge.so",
+};
+
 bool is_plumbing(const struct result_frame *f)
 {
-	static const char *const functions[] = {
-		"std::",	   "__gnu_cxx::", "operator new",    "alloc::",	   "core::",
-		"<alloc",	   "<core",	  "hashbrown::",     "<hashbrown", "__rust_",
-		"_start",	   "xmalloc",	  "xcalloc",	     "xrealloc",   "xstrdup",
-		"g_malloc",	   "g_realloc",	  "g_strdup",	     "g_slice_",   "PyMem_",
-		"PyObject_Malloc", "hg_pool_",	  "heapgauge::pool",
-	};
-	static const char *const modules[] = {
-		"libc.so",     "libc-2.",  "libstdc++.so", "libc++.so",
-		"libgcc_s.so", "ld-linux", "ld-musl",	   "libheapgauge.so",
-	};
 	/* The rest of the text stands behind the name: it is a string. */
 	const char *name = (const char *)name_qualified(f->full).data;
 
-	return is_builtin_method(name) || begins_with_any(name, functions, ARRAY_SIZE(functions)) ||
+	return is_builtin_method(name) || is_allocator_method(name) || is_of_sqlite(name) ||
+	       begins_with_any(name, runtimes, ARRAY_SIZE(runtimes)) ||
+	       begins_with_any(name, wrappers, ARRAY_SIZE(wrappers)) ||
 	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
 }
 

@@ -11,6 +11,7 @@
 
 #include "analysis/choose.h"
 #include "analysis/comparison.h"
+#include "analysis/coverage.h"
 #include "analysis/next.h"
 #include "analysis/process_rows.h"
 #include "base/checked.h"
@@ -36,11 +37,13 @@ static void words_top_site(struct words *w, struct writer_state *s, const struct
 static void say_headline(struct writer_state *s, const struct profile *profile)
 {
 	const struct profile_process *p = s->process;
-	bool whole = profile->warnings.count == 0;
+	bool whole = profile->warnings.count == 0, supported = true;
 	struct words w = { 0 };
 
-	for (size_t i = 0; i < profile->process_count; i++)
+	for (size_t i = 0; i < profile->process_count; i++) {
 		whole = whole && profile->processes[i].health.count == 0;
+		supported = supported && coverage_supports(profile, &profile->processes[i]);
+	}
 	words_text(&w,
 		   arena_printf(&s->result->arena, "%s (%spid %u) %s after ",
 				command_short(&s->result->arena, p->command),
@@ -54,7 +57,9 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 		words_add(&w, value_number(UNIT_BYTES, p->interval));
 		words_text(&w, " on average, ");
 	}
-	words_text(&w, whole ? "nothing lost" : "but see ! below");
+	words_text(&w, !whole	   ? "but see ! below"
+		       : supported ? "nothing lost"
+				   : "no call lost, coverage unknown");
 	sentences_add(&s->sentences, NULL, &w, NULL);
 }
 
@@ -118,10 +123,9 @@ static void say_peak(struct writer_state *s)
 	sentences_add(&s->sentences, "peak", &w, top ? &more : NULL);
 }
 
-static void say_leaked(struct writer_state *s)
+static void say_left(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
-	const struct advised *of = findings_of(&s->findings, p);
 	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, live_bytes));
 	struct words w = { 0 }, more = { 0 };
 
@@ -131,16 +135,26 @@ static void say_leaked(struct writer_state *s)
 	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
 	if (top)
 		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
-	uint64_t growth = of ? advised_growth(of) : 0;
-
-	if (top && growth) {
-		words_text(&more, ", growing ");
-		words_add(&more, value_number(UNIT_BYTES, growth));
-		words_text(&more, "/s");
-	}
 	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
 
-	sentences_add(&s->sentences, alive ? "live" : "leaked", &w, top ? &more : NULL);
+	if (!alive)
+		words_text(&w, " at exit");
+	sentences_add(&s->sentences, alive ? "live" : "not freed", &w, top ? &more : NULL);
+}
+
+static void say_growth(struct writer_state *s)
+{
+	const struct advised *of = findings_of(&s->findings, s->process);
+	struct growth growth = of ? trends_growth(&of->trends) : (struct growth){ 0 };
+	struct words w = { 0 }, more = { 0 };
+
+	if (growth.per_second <= 0)
+		return;
+	words_growth(&w, &growth);
+	if (growth.most)
+		words_top_site(&more, s, growth.most, (uint64_t)growth.most_per_second,
+			       (uint64_t)growth.per_second);
+	sentences_add(&s->sentences, "growth", &w, growth.most ? &more : NULL);
 }
 
 static void say_churn(struct writer_state *s)
@@ -148,9 +162,9 @@ static void say_churn(struct writer_state *s)
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	words_add(&w, value_part(UNIT_COUNT, p->calls, VARIANCE_CALLS, &p->sums));
+	words_add(&w, value_all_calls(p));
 	words_text(&w, " allocations of ");
-	words_add(&w, value_part(UNIT_BYTES, p->bytes, VARIANCE_BYTES, &p->sums));
+	words_add(&w, value_all_bytes(p));
 	words_text(&w, ", ");
 	words_add(&w, value_percent(p->temporary_calls, p->calls));
 	words_text(&w, " of them freed before the next one");
@@ -173,37 +187,47 @@ static void say_mapped(struct writer_state *s)
 	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
 
+/* "32.5 MiB at 1.95 s, 50.0 ms before the end": of one sheet, as the parts that follow. */
+static void words_sheet(struct words *w, const struct profile_process *p)
+{
+	const struct profile_memory *m = &p->memory;
+
+	words_add(w, value_number(UNIT_BYTES, m->rss_bytes));
+	words_time(w, p, m->at_ns);
+	if (m->at_ns < p->duration_ns) {
+		words_text(w, ", ");
+		words_add(w, value_number(UNIT_NS, p->duration_ns - m->at_ns));
+		words_text(w, " before the end");
+	}
+	words_text(w, ": live heap ");
+	words_add(w, value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
+	words_text(w, ", held by the allocator ");
+	words_add(w, m->has_parts
+			     ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
+			     : value_text("unknown"));
+	words_text(w, ", recorder ");
+	words_add(w, value_number(UNIT_BYTES, m->own_bytes));
+	if (m->cgroup_limit_bytes) {
+		words_text(w, "; control group ");
+		words_add(w, value_number(UNIT_BYTES, m->cgroup_usage_bytes));
+		words_text(w, " of ");
+		words_add(w, value_number(UNIT_BYTES, m->cgroup_limit_bytes));
+	}
+}
+
 static void say_rss(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	if (!p->end_rss_bytes && !p->peak_rss_bytes)
+	if (!p->peak_rss_bytes && !p->memory.known)
 		return;
-	if (p->end_rss_bytes) {
-		words_add(&w, value_number(UNIT_BYTES, p->end_rss_bytes));
-		words_text(&w, " at the end");
-	}
 	if (p->peak_rss_bytes) {
-		words_text(&w, p->end_rss_bytes ? ", " : "");
 		words_add(&w, value_number(UNIT_BYTES, p->peak_rss_bytes));
-		words_text(&w, " at most");
+		words_text(&w, p->memory.known ? " at most; " : " at most");
 	}
-	words_text(&w, "; live heap ");
-	words_add(&w, value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums));
-	if (p->memory.known) {
-		words_text(&w, ", held beyond ");
-		words_add(&w,
-			  value_part(UNIT_BYTES, p->memory.beyond_bytes, VARIANCE_BYTES, &p->sums));
-	}
-	words_text(&w, ", recorder ");
-	words_add(&w, value_number(UNIT_BYTES, p->own_bytes));
-	if (p->memory.cgroup_limit_bytes) {
-		words_text(&w, "; control group ");
-		words_add(&w, value_number(UNIT_BYTES, p->memory.cgroup_usage_bytes));
-		words_text(&w, " of ");
-		words_add(&w, value_number(UNIT_BYTES, p->memory.cgroup_limit_bytes));
-	}
+	if (p->memory.known)
+		words_sheet(&w, p);
 	sentences_add(&s->sentences, "RSS", &w, NULL);
 }
 
@@ -233,10 +257,14 @@ static bool say_all(struct result *result, struct places *places, const struct p
 	if (profile->process_count > 1 && !query->filters.process)
 		say_together(&s, profile, process_largest(profile));
 	say_peak(&s);
-	say_leaked(&s);
+	say_left(&s);
+	say_growth(&s);
 	say_churn(&s);
 	say_mapped(&s);
 	say_rss(&s);
+	struct coverage coverage = coverage_of_process(profile, first);
+
+	coverage_say(&s.sentences, first, &coverage);
 	say_allocator(&s);
 	next_say(&s.sentences, profile, first, &s.findings, query);
 	findings_release(&s.findings);

@@ -3,9 +3,8 @@
  * The view `threads`: what each thread asked for and freed, and which blocks change hands: allocated
  * by one thread, freed by another.
  *
- * A thread's own counters are exact. Who freed whose blocks is counted by slot, and a slot may have
- * had several threads, one after the other: its numbers then stand at the first of them, and are
- * unknown of the others. So every column adds up.
+ * A thread's own counters are exact, and what it holds is counted in the block map. Where there were very many threads some
+ * share a slot: what it holds and passes on is then unknown of each of them.
  */
 #include <stdlib.h>
 
@@ -61,7 +60,6 @@ static const struct result_column columns[THREAD_COLUMNS] = {
 /* What is known by slot. */
 struct slot {
 	uint32_t first, threads; /* its first thread, and how many */
-	uint64_t bytes, freed_bytes;
 	uint64_t by_blocks, by_bytes, for_blocks, for_bytes;
 	uint32_t owners;		 /* of blocks that it freed */
 	uint64_t most_bytes;		 /* of one owner ... */
@@ -74,7 +72,6 @@ struct row {
 	const struct profile_process *process;
 	struct profile_thread thread;
 	struct slot *slot;
-	bool first; /* of its slot */
 };
 
 struct thread_maker {
@@ -90,14 +87,6 @@ struct thread_maker {
 	double foreign_blocks_variance, foreign_bytes_variance;
 	bool several; /* processes */
 };
-
-static uint64_t held_bytes(const struct slot *s)
-{
-	/* What it allocated, less its own frees of its own, less what others freed of it. */
-	uint64_t kept = saturating_add(s->bytes, s->for_bytes);
-
-	return saturating_sub(kept, saturating_add(s->freed_bytes, s->by_bytes));
-}
 
 static bool foreign_fields(struct thread_maker *m, struct slot *s, uint32_t owner,
 			   const struct profile_foreign *f)
@@ -127,7 +116,7 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 	for (size_t i = 0; i < count; i++) {
 		struct profile_foreign f = profile_foreign(p, i);
 
-		if (f.freer < slot_count)
+		if (f.freer < slot_count && f.kind == PROFILE_HEAP)
 			slots[f.freer].owners++;
 	}
 	for (size_t i = 0; i < slot_count; i++) {
@@ -140,7 +129,7 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 	for (size_t i = 0; i < count; i++) {
 		struct profile_foreign f = profile_foreign(p, i);
 
-		if (f.freer >= slot_count || f.blocks == 0)
+		if (f.freer >= slot_count || f.kind != PROFILE_HEAP || f.blocks == 0)
 			continue;
 		struct slot *s = &slots[f.freer];
 
@@ -169,6 +158,16 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 	return true;
 }
 
+static enum variance_rule calls_rule(const struct profile_thread *t)
+{
+	return t->counts_all ? VARIANCE_NONE : VARIANCE_CALLS;
+}
+
+static enum variance_rule bytes_rule(const struct profile_thread *t)
+{
+	return t->counts_all ? VARIANCE_NONE : VARIANCE_BYTES;
+}
+
 static bool add_process(struct thread_maker *m, const struct profile_process *p, const bool *wanted)
 {
 	size_t slot_count = profile_slot_count(p);
@@ -185,13 +184,11 @@ static bool add_process(struct thread_maker *m, const struct profile_process *p,
 
 		if (s->threads++ == 0)
 			s->first = i;
-		s->bytes = saturating_add(s->bytes, t.bytes);
-		s->freed_bytes = saturating_add(s->freed_bytes, t.freed_bytes);
 		m->calls = saturating_add(m->calls, t.calls);
 		m->total_bytes = saturating_add(m->total_bytes, t.bytes);
 		m->frees = saturating_add(m->frees, t.frees);
-		double calls_variance = estimate_variance(s->sums, VARIANCE_CALLS, t.calls);
-		double bytes_variance = estimate_variance(s->sums, VARIANCE_BYTES, t.bytes);
+		double calls_variance = estimate_variance(s->sums, calls_rule(&t), t.calls);
+		double bytes_variance = estimate_variance(s->sums, bytes_rule(&t), t.bytes);
 
 		m->calls_variance += calls_variance;
 		m->bytes_variance += bytes_variance;
@@ -202,9 +199,14 @@ static bool add_process(struct thread_maker *m, const struct profile_process *p,
 		m->shown_calls = saturating_add(m->shown_calls, t.calls);
 		m->shown_bytes = saturating_add(m->shown_bytes, t.bytes);
 		m->several |= m->count && m->rows[m->count - 1].process != p;
-		m->rows[m->count++] = (struct row){ p, t, s, s->first == i };
+		m->rows[m->count++] = (struct row){ p, t, s };
 	}
 	return true;
+}
+
+static bool is_held_known(const struct slot *s)
+{
+	return s->threads == 1 && !s->sums->live_unknown;
 }
 
 static uint64_t weight(const struct thread_maker *m, const struct row *r)
@@ -213,7 +215,7 @@ static uint64_t weight(const struct thread_maker *m, const struct row *r)
 	case COST_TOTAL:
 		return r->thread.bytes;
 	case COST_LIVE:
-		return r->first ? held_bytes(r->slot) : 0;
+		return is_held_known(r->slot) ? r->slot->sums->live_bytes : 0;
 	default:
 		return r->thread.calls;
 	}
@@ -251,7 +253,10 @@ static void fill_slot(struct thread_maker *m, const struct row *r, struct result
 {
 	const struct slot *s = r->slot;
 
-	row[THREAD_HELD] = value_part(UNIT_BYTES, held_bytes(s), VARIANCE_BYTES, s->sums);
+	if (is_held_known(s))
+		row[THREAD_HELD] =
+			value_part(UNIT_BYTES, s->sums->live_bytes,
+				   s->sums->passed ? VARIANCE_BYTES : VARIANCE_LIVE_BYTES, s->sums);
 	row[THREAD_BY_OTHERS_BLOCKS] =
 		value_part(UNIT_COUNT, s->by_blocks, VARIANCE_CALLS, s->sums);
 	row[THREAD_BY_OTHERS] = value_part(UNIT_BYTES, s->by_bytes, VARIANCE_BYTES, s->sums);
@@ -278,13 +283,13 @@ static void fill_row(struct thread_maker *m, const struct row *r, struct result_
 	row[THREAD_STARTED] = value_number(UNIT_NS, t->started_ns);
 	const struct site_numbers *sums = r->slot->sums;
 
-	row[THREAD_CALLS] = value_part(UNIT_COUNT, t->calls, VARIANCE_CALLS, sums);
+	row[THREAD_CALLS] = value_part(UNIT_COUNT, t->calls, calls_rule(t), sums);
 	row[THREAD_SHARE] = value_percent(t->calls, m->calls);
-	row[THREAD_TOTAL] = value_part(UNIT_BYTES, t->bytes, VARIANCE_BYTES, sums);
+	row[THREAD_TOTAL] = value_part(UNIT_BYTES, t->bytes, bytes_rule(t), sums);
 	row[THREAD_FREES] = value_part(UNIT_COUNT, t->frees, VARIANCE_FREES, sums);
 	row[THREAD_FREED_BYTES] =
 		value_part(UNIT_BYTES, t->freed_bytes, VARIANCE_FREED_BYTES, sums);
-	if (r->first)
+	if (r->slot->threads == 1)
 		fill_slot(m, r, row);
 }
 
@@ -369,11 +374,11 @@ static bool notes(struct thread_maker *m)
 
 	if (m->unknown_blocks)
 		first = "some blocks were freed by threads that free for very many others: whose "
-			"they were is not kept, and what those hold is an upper bound";
+			"they were is not kept";
 	for (size_t i = 0; i < m->shown && !first; i++)
 		if (m->rows[i].slot->threads > 1)
-			first = "threads that came later took the place of ended ones: what a place "
-				"holds and passes on stands at the first of them";
+			first = "there were very many threads: some were counted together with "
+				"earlier ones, and what those hold and pass on is not known";
 	return result_notes(m->result, m->profile, m->calls ? first : nothing_recorded(m->profile),
 			    (struct profile_notes){ 0 });
 }

@@ -6,8 +6,9 @@
  * held what the first of them said. The pass over all snapshots keeps the current value of every
  * site, and floors only of those that change in the time that counts; the others are flat.
  *
- * The last snapshot of a process that ended is left out: many programs free everything on their way
- * out, and what they held until then is the question.
+ * The end of a process is left out: many programs free everything on their way out, and what they held
+ * until then is the question. That is the last snapshot, and those before it, in the last eighth of the
+ * run, from which on the heap only became smaller.
  */
 #include "analysis/trend.h"
 
@@ -16,7 +17,6 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "model/history.h"
 #include "util/cleanup.h"
 #include "util/vector.h"
 
@@ -106,6 +106,8 @@ static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviat
 	const size_t half = TREND_PARTS / 2;
 	double early = (double)f[half - 1].bytes - (double)f[0].bytes;
 	double late = (double)f[TREND_PARTS - 1].bytes - (double)f[half].bytes;
+	double last = (double)f[TREND_PARTS - 1].bytes - (double)f[TREND_PARTS - 2].bytes;
+	double all = (double)f[TREND_PARTS - 1].bytes - (double)f[0].bytes;
 
 	/* 19 of 20 times there is no such trend by chance. */
 	if (deviations < 1.96)
@@ -114,7 +116,10 @@ static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviat
 	if (late <= 0 || late < early / 4)
 		return TREND_BOUNDED;
 	/* A few large steps: a doubling table looks like this, and so does a rare leak. */
-	return rises(f) < TREND_PARTS / 2 ? TREND_UNKNOWN : TREND_GROWING;
+	if (rises(f) < TREND_PARTS / 2)
+		return TREND_UNKNOWN;
+	/* It stopped not long ago: a quarter of its rate is not left. */
+	return last < all / (TREND_PARTS - 1) / 4 ? TREND_BOUNDED : TREND_GROWING;
 }
 
 struct trend trend_fit(const struct floor floors[TREND_PARTS])
@@ -133,8 +138,9 @@ struct trend trend_fit(const struct floor floors[TREND_PARTS])
 struct course {
 	uint64_t from_ns, to_ns;
 	size_t part; /* the last whose floor is known, perhaps not to its end */
-	int64_t now;
+	struct site_live now;
 	struct floor floors[TREND_PARTS];
+	const struct profile_site *site; /* NULL: the heap */
 };
 
 struct pass {
@@ -157,13 +163,15 @@ static size_t part_of(const struct course *c, uint64_t at_ns)
 static void hold(struct course *c, size_t part)
 {
 	for (; c->part <= part; c->part++)
-		if (c->now < c->floors[c->part].bytes)
-			c->floors[c->part].bytes = c->now;
+		if (c->now.bytes < c->floors[c->part].bytes) {
+			c->floors[c->part].bytes = c->now.bytes;
+			c->floors[c->part].blocks = c->now.blocks;
+		}
 	c->part = part;
 }
 
 /* Until the snapshot before it held what it holds now; from this one on, the new value. */
-static void change(struct course *c, uint64_t before_ns, uint64_t at_ns, int64_t value)
+static void change(struct course *c, uint64_t before_ns, uint64_t at_ns, struct site_live value)
 {
 	size_t part = part_of(c, at_ns);
 
@@ -175,8 +183,8 @@ static void change(struct course *c, uint64_t before_ns, uint64_t at_ns, int64_t
 		c->part = part;
 	}
 	c->now = value;
-	if (at_ns >= c->from_ns && value < c->floors[part].bytes)
-		c->floors[part] = (struct floor){ at_ns, value };
+	if (at_ns >= c->from_ns && value.bytes < c->floors[part].bytes)
+		c->floors[part] = (struct floor){ at_ns, value.bytes, value.blocks };
 }
 
 /* Of what came late, its own last two thirds count. */
@@ -187,13 +195,17 @@ static uint64_t counts_from(const struct trends *t, uint64_t born_ns)
 	return MAX(t->from_ns, born_ns + (t->to_ns - born_ns) / 3);
 }
 
-static struct course course_from(const struct trends *t, uint64_t born_ns, int64_t now)
+static struct course course_from(const struct trends *t, const struct profile_site *site,
+				 struct site_live now)
 {
-	struct course c = { .from_ns = counts_from(t, born_ns), .to_ns = t->to_ns, .now = now };
+	struct course c = { .from_ns = counts_from(t, site ? site->born_ns : 0),
+			    .to_ns = t->to_ns,
+			    .now = now,
+			    .site = site };
 
 	for (size_t i = 0; i < TREND_PARTS; i++)
 		c.floors[i] = (struct floor){ c.from_ns + (c.to_ns - c.from_ns) / TREND_PARTS * i,
-					      INT64_MAX };
+					      INT64_MAX, 0 };
 	return c;
 }
 
@@ -213,14 +225,31 @@ static size_t moments_from(const struct trends *t, uint64_t from_ns)
 	return t->snapshots - low;
 }
 
+/* Whether it rose by enough blocks: a few say nothing about the next one. A buffer that realloc makes larger and larger
+ * is one block. */
+static bool has_enough_steps(const struct course *c)
+{
+	int64_t steps = c->floors[TREND_PARTS - 1].blocks - c->floors[0].blocks;
+
+	if (!c->site)
+		return steps >= TREND_STEPS;
+	const struct site_numbers *n = &c->site->numbers;
+
+	if (n->samples && n->samples < TREND_STEPS)
+		return false;
+	return steps >= TREND_STEPS || n->reallocs.grown_calls >= TREND_STEPS;
+}
+
 static struct trend course_trend(const struct trends *t, struct course *c)
 {
-	struct trend trend = { .first = c->now, .last = c->now };
+	struct trend trend = { .first = c->now.bytes, .last = c->now.bytes };
 	size_t moments = moments_from(t, c->from_ns);
 
 	if (moments >= TREND_MOMENTS) {
 		hold(c, TREND_PARTS - 1);
 		trend = trend_fit(c->floors);
+		if (trend.verdict == TREND_GROWING && !has_enough_steps(c))
+			trend.verdict = TREND_UNKNOWN;
 	}
 	trend.moments = moments;
 	trend.from_ns = c->from_ns;
@@ -235,13 +264,13 @@ struct trend trend_of_site(const struct trends *t, const struct profile_site *si
 
 	if (number)
 		return t->changing[number - 1];
-	flat.first = flat.last = t->values[site->id.v];
+	flat.first = flat.last = t->values[site->id.v].bytes;
 	flat.moments = moments_from(t, flat.from_ns);
 	flat.verdict = flat.moments < TREND_MOMENTS ? TREND_UNKNOWN : TREND_BOUNDED;
 	return flat;
 }
 
-static uint64_t born_ns(const struct profile_process *p, site_id site)
+static const struct profile_site *site_of(const struct profile_process *p, site_id site)
 {
 	size_t low = 0, high = p->site_count;
 
@@ -253,7 +282,7 @@ static uint64_t born_ns(const struct profile_process *p, site_id site)
 		else
 			high = middle;
 	}
-	return low < p->site_count && p->sites[low].id.v == site.v ? p->sites[low].born_ns : 0;
+	return low < p->site_count && p->sites[low].id.v == site.v ? &p->sites[low] : NULL;
 }
 
 static bool take_change(struct pass *pass, struct profile_change now, uint64_t before_ns,
@@ -261,20 +290,20 @@ static bool take_change(struct pass *pass, struct profile_change now, uint64_t b
 {
 	struct trends *t = pass->trends;
 	uint32_t *number = &t->number[now.site.v];
-	int64_t *value = &t->values[now.site.v];
+	struct site_live *value = &t->values[now.site.v];
 
 	if (at_ns < t->from_ns) {
-		*value = now.live.bytes;
+		*value = now.live;
 		return true;
 	}
 	if (!*number) {
-		uint64_t born = born_ns(t->process, now.site);
+		const struct profile_site *site = site_of(t->process, now.site);
 
-		if (!vector_push(&pass->courses, course_from(t, born, *value)))
+		if (!vector_push(&pass->courses, course_from(t, site, *value)))
 			return false;
 		*number = (uint32_t)pass->courses.count;
 	}
-	*value = now.live.bytes;
+	*value = now.live;
 	change(&pass->courses.at[*number - 1], before_ns, at_ns, *value);
 	return true;
 }
@@ -290,7 +319,8 @@ static bool run_pass(struct pass *pass)
 		for (size_t j = 0; j < s.change_count; j++)
 			if (!take_change(pass, profile_change(p, i, j), before_ns, s.at_ns))
 				return false;
-		change(&pass->heap, before_ns, s.at_ns, (int64_t)s.live_bytes);
+		change(&pass->heap, before_ns, s.at_ns,
+		       (struct site_live){ (int64_t)s.live_bytes, (int64_t)s.live_blocks });
 		before_ns = s.at_ns;
 	}
 	return true;
@@ -305,6 +335,11 @@ static void choose_time(struct trends *t)
 	if (count > 1 && p->end != PROFILE_RUNNING &&
 	    profile_snapshot(p, count - 1).at_ns >= p->duration_ns)
 		count--;
+	while (count > 1 && p->end != PROFILE_RUNNING &&
+	       profile_snapshot(p, count - 1).at_ns >= p->duration_ns - p->duration_ns / 8 &&
+	       profile_snapshot(p, count - 1).live_bytes <
+		       profile_snapshot(p, count - 2).live_bytes)
+		count--;
 	t->snapshots = count;
 	t->to_ns = count ? profile_snapshot(p, count - 1).at_ns : 0;
 	t->from_ns = t->to_ns / 3;
@@ -317,12 +352,12 @@ int trends_make(const struct profile_process *process, struct arena *arena, stru
 	int status = -1;
 
 	*ret = (struct trends){ .process = process,
-				.values = ARENA_ARRAY(arena, int64_t, sites),
+				.values = ARENA_ARRAY(arena, struct site_live, sites),
 				.number = ARENA_ARRAY(arena, uint32_t, sites) };
 	if (!ret->values || !ret->number)
 		return -1;
 	choose_time(ret);
-	pass.heap = course_from(ret, 0, 0);
+	pass.heap = course_from(ret, NULL, (struct site_live){ 0 });
 	if (!run_pass(&pass))
 		goto done;
 	ret->changing = ARENA_ARRAY(arena, struct trend, pass.courses.count);
@@ -335,4 +370,38 @@ int trends_make(const struct profile_process *process, struct arena *arena, stru
 done:
 	vector_release(&pass.courses);
 	return status;
+}
+
+void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend)
+{
+	if (trend->verdict != TREND_GROWING)
+		return;
+	growth->sites++;
+	growth->per_second = saturating_add_signed(growth->per_second, trend->per_second);
+	if (!growth->most || trend->per_second > growth->most_per_second) {
+		growth->most = site;
+		growth->most_per_second = trend->per_second;
+	}
+}
+
+void growth_end(struct growth *growth, const struct trends *trends)
+{
+	if (growth->sites == 0 && trends->heap.verdict == TREND_GROWING)
+		growth->per_second = trends->heap.per_second;
+}
+
+struct growth trends_growth(const struct trends *trends)
+{
+	const struct profile_process *p = trends->process;
+	struct growth growth = { 0 };
+
+	for (size_t i = 0; i < p->site_count; i++) {
+		if (p->sites[i].kind != PROFILE_HEAP)
+			continue;
+		const struct trend trend = trend_of_site(trends, &p->sites[i]);
+
+		growth_add(&growth, &p->sites[i], &trend);
+	}
+	growth_end(&growth, trends);
+	return growth;
 }

@@ -29,7 +29,7 @@ const struct cost_row cost_rows[COST_COUNT] = {
 
 const struct cost_word cost_words[] = {
 	{ "peak", "bytes live at the peak: live --at peak", COST_LIVE, MOMENT_PEAK },
-	{ "leaked", "bytes never freed: live --at end", COST_LIVE, MOMENT_END },
+	{ "leaked", "bytes not freed at exit: live --at end", COST_LIVE, MOMENT_END },
 	{ "live", "bytes allocated and not freed at the moment of --at", COST_LIVE, 0 },
 	{ "blocks", "blocks allocated and not freed at the moment of --at", COST_BLOCKS, 0 },
 	{ "total", "bytes asked for over the whole run", COST_TOTAL, 0 },

@@ -12,4 +12,7 @@ static inline double confidence_factor(uint64_t samples)
 			   : 1.96 + 2.4 / ((double)samples - 1) +
 				     8.3 / ((double)samples * (double)samples);
 }
+
+/* Nothing of so many intervals is sampled with a probability of exp(-3), once in twenty times: what has no sample may be so much. */
+enum { CONFIDENCE_UNSEEN_INTERVALS = 3 };
 #endif

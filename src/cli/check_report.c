@@ -18,7 +18,7 @@
 
 static void print_row(FILE *out, const struct check_row *row)
 {
-	const char *name = check_measures[row->measure].name;
+	const char *name = check_measures[row->measure].words;
 
 	print_printable(out, row->program);
 	if (row->verdict == CHECK_UNKNOWN && row->why && row->limit == 0 && row->value == 0 &&

@@ -30,7 +30,7 @@ static const char *const formats[] = { "text", "json", "github", NULL };
 
 static const struct option_row option_rows[] = {
 	[CHECK_PEAK] = { "max-peak", 0, "SIZE", "the most that may be live at once" },
-	[CHECK_LEAKED] = { "max-leaked", 0, "SIZE", "the most that may be left at the end" },
+	[CHECK_LEAKED] = { "max-leaked", 0, "SIZE", "the most that may not be freed at exit" },
 	[CHECK_LEAKED_BLOCKS] = { "max-leaked-blocks", 0, "N", "the same in blocks" },
 	[CHECK_CALLS] = { "max-calls", 0, "N", "the most allocations" },
 	[CHECK_TOTAL] = { "max-total", 0, "SIZE", "the most bytes asked for in all" },
@@ -39,13 +39,13 @@ static const struct option_row option_rows[] = {
 	[OPT_BUDGETS] = { "budgets", 0, "FILE",
 			  "budgets for each program's name, as [NAME] max-peak = 64MiB" },
 	[OPT_BASELINE] = { "baseline", 0, "FILE",
-			   "peak, leaks and calls may not exceed that recording's" },
+			   "peak, bytes not freed and calls may not exceed that recording's" },
 	[OPT_TOLERANCE] = { "tolerance", 0, "PERCENT", "... by more than this", .fallback = "0" },
 	[OPT_SITE] = { "site", 0, "REGEX",
 		       "count only stacks with a matching function or file; repeated: with any of them" },
 	[OPT_SUPPRESSIONS] = { "suppressions", 0, "FILE",
 			       "do not count stacks that FILE names, in LeakSanitizer's syntax; none: "
-			       "count as leaked also what libraries keep by design",
+			       "count also what libraries keep by design",
 			       .fallback = "builtin" },
 	[OPT_JUNIT] = { "junit", 0, "FILE", "write the result as JUnit XML too" },
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to print it", .choices = WORDS(formats),

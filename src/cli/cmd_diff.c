@@ -212,7 +212,7 @@ static int run_diff(int argc, char **argv)
 
 static const char *const examples[] = {
 	"heapgauge diff old.hg new.hg",
-	"what changed: peak, leaks, calls",
+	"what changed: peak, bytes not freed at exit, calls",
 	"heapgauge diff old.hg new.hg --view tree --cost peak",
 	"where the peak grew or shrank",
 	"heapgauge diff old1.hg old2.hg old3.hg --to new1.hg new2.hg new3.hg --cost leaked",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doctor about one program, from files alone: whether the recorder gets in, whether it sees the allocator, whether
- * stacks can be walked and frames named. The first is collect/preflight.h's judgement and the last symbols/'s own
+ * The doctor about one program, from files alone: whether the recorder gets in, whether it sees the allocator, what in it and its
+ * libraries may hide memory, whether stacks can be walked and frames named. The first is collect/preflight.h's judgement and the last symbols/'s own
  * search, so that the doctor cannot say otherwise than recording and reporting will.
  */
 #include "cli/doctor.h"
@@ -13,7 +13,9 @@
 
 #include "base/elf.h"
 #include "collect/elf_facts.h"
+#include "collect/needed.h"
 #include "collect/preflight.h"
+#include "format/unseen.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -69,15 +71,47 @@ static void judge_allocator(struct doctor *doctor, const struct elf_facts *facts
 			   facts->shared ? facts->shared : "the C library's");
 }
 
-static void judge_language(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+/* What everybody has, and what takes the place of the C library's malloc. */
+static bool is_expected(const char *path, const struct elf_facts *program)
 {
-	if (facts->is_go)
-		doctor_add(doctor, "language", DOCTOR_WARN, "use go tool pprof for Go's own heap",
-			   "Go: its heap is not malloc's; only what C code allocates is recorded");
-	if (strncmp(path_base(path), "python", 6) == 0)
-		doctor_add(doctor, "language", DOCTOR_WARN,
-			   "set PYTHONMALLOC=malloc while recording",
-			   "Python keeps small objects in pools of its own");
+	const char *base = path_base(path);
+
+	return strncmp(base, "libc.so", 7) == 0 || strncmp(base, "ld-linux", 8) == 0 ||
+	       strncmp(base, "libheapgauge", 12) == 0 ||
+	       (program->shared && strncmp(base, "lib", 3) == 0 &&
+		strncasecmp(base + 3, program->shared, strlen(program->shared)) == 0);
+}
+
+static void judge_unseen(struct doctor *doctor, const char *path, uint64_t found)
+{
+	/* Many ask sbrk only where the heap ends, and have libc's name for other reasons. */
+	found &= ~(UNSEEN_BIT(sbrk) | UNSEEN_BIT(dlsym_libc));
+	for (uint64_t left = unseen_most_specific(found); left; left &= left - 1) {
+		enum unseen is = (enum unseen)__builtin_ctzll(left);
+		char text[UNSEEN_SENTENCE_MAX];
+
+		unseen_say(is, path, text);
+		doctor_add(doctor, "unseen", DOCTOR_WARN, unseen_words[is].remedy, "%s", text);
+	}
+}
+
+/* What the program and its libraries hold that may hide memory. Whether it does shows only when it runs: a report says so. */
+static void judge_loaded(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+{
+	AUTO(needed_release) struct needed needed = { 0 };
+
+	/* An allocator in the program itself has a line of its own. */
+	judge_unseen(doctor, path, facts->unseen & ~unseen_of_class(UNSEEN_ALLOCATOR));
+	needed_find(&needed, path);
+	for (size_t i = 1; i < needed.files.count; i++) {
+		AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+		struct elf_facts of;
+
+		if (!is_expected(needed.files.at[i], facts) &&
+		    file_map_open(&map, needed.files.at[i], NULL) == 0 &&
+		    elf_facts_of(map.bytes, &of))
+			judge_unseen(doctor, needed.files.at[i], of.unseen);
+	}
 }
 
 static void judge_file(struct doctor *doctor, const char *path, const struct elf_facts *facts)
@@ -197,7 +231,7 @@ void doctor_program(struct doctor *doctor, const char *program)
 	else
 		doctor_add(doctor, "recorder", DOCTOR_OK, NULL, "can be loaded into it");
 	if (is_elf)
-		judge_language(doctor, path, &facts);
+		judge_loaded(doctor, path, &facts);
 	if (gets_in && is_elf)
 		judge_file(doctor, path, &facts);
 }

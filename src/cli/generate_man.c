@@ -283,11 +283,12 @@ static void main_page(FILE *out)
 {
 	put_header(out, "heapgauge", "an exact heap profiler for Linux");
 	fputs("\\fBheapgauge\\fR \\fICOMMAND\\fR [options] ...\n.SH DESCRIPTION\n", out);
-	put_text(out,
-		 "Counts every allocation of a program with its full call stack, exactly, and "
-		 "answers questions about it: what was live at the peak, what leaked, what "
-		 "churns. The program needs no change; built with -g its frames have names and "
-		 "lines.");
+	put_text(
+		out,
+		"Counts every allocation of a program with its full call stack, exactly, and "
+		"answers questions about it: what was live at the peak, what was not freed at exit, what "
+		"churns. The program needs no change; built with -g its frames have names and "
+		"lines.");
 	fputs("\n.SH COMMANDS\n", out);
 	for (size_t group = 0; group < ARRAY_SIZE(command_group_titles); group++) {
 		bool begun = false;

@@ -6,6 +6,7 @@
  * (view first, then by name), because that is how it looks them up; of the limit it takes whatever is there. What
  * would make the file larger than people like to mail is left out, and the page says so where it is asked for.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ static const char *const questions[] = {
 	"view=sites&cost=peak&kind=heap&limit=300",
 	"view=flame&cost=peak&limit=3000",
 	"view=timeline&limit=400",
+	"view=snapshots",
 	"view=advice",
 	"view=memory",
 	"view=growth&limit=100",
@@ -30,6 +32,7 @@ static const char *const questions[] = {
 	"view=sites&cost=calls&kind=heap&limit=300",
 	"view=sites&cost=temporary&kind=heap&limit=300",
 	"view=sites&cost=total&kind=heap&limit=300",
+	"view=sites&cost=max&kind=mmap&limit=300",
 	"view=health",
 	"view=modules",
 	"view=processes",
@@ -71,6 +74,21 @@ static const char *const questions[] = {
 	"view=history&cost=temporary&limit=9",
 	"view=flame&cost=calls&limit=2000",
 	"view=flame&cost=temporary&limit=2000",
+};
+
+/* Of several processes Start shows the one that was started: these once more of it alone. */
+static const char *const started_questions[] = {
+	"view=summary",
+	"view=timeline&limit=400",
+	"view=snapshots",
+	"view=sites&cost=peak&kind=heap&limit=300",
+	"view=memory",
+	"view=advice",
+	"view=growth&limit=100",
+	"view=sites&cost=leaked&kind=heap&limit=300",
+	"view=sites&cost=calls&kind=heap&limit=300",
+	"view=sites&cost=temporary&kind=heap&limit=300",
+	"view=sites&cost=max&kind=mmap&limit=300",
 };
 
 /* Cuts "a=b&c=d" into its parts; none of the words above needs to be decoded. */
@@ -127,6 +145,18 @@ static void add_answer(struct web *web, const char *question, struct buffer *dat
 		data->size = before;
 }
 
+static void add_started(struct web *web, struct buffer *data)
+{
+	const struct profile *profile = web->files.at[0].profile;
+	char question[QUESTION_MAX_BYTES];
+
+	for (size_t i = 0; profile->process_count > 1 && i < ARRAY_SIZE(started_questions); i++) {
+		snprintf(question, sizeof question, "%s&process=%u", started_questions[i],
+			 profile->processes[0].pid);
+		add_answer(web, question, data);
+	}
+}
+
 int web_save(struct web *web, struct buffer *out, struct error *error)
 {
 	AUTO(buffer_release) struct buffer data = BUFFER_INIT;
@@ -137,6 +167,7 @@ int web_save(struct web *web, struct buffer *out, struct error *error)
 	buffer_text(&data, "{\"saved\":true,\"about\":");
 	append_packed(&data, buffer_span(&about));
 	buffer_text(&data, ",\"results\":{");
+	add_started(web, &data);
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
 		add_answer(web, questions[i], &data);
 	buffer_text(&data, "}}");

@@ -138,11 +138,12 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 		if (c->polls.at[first_target + i].revents)
 			collector_end_other(c->targets.at[i], now_ns);
 	}
-	if (c->polls.at[POLL_SIGNALS].revents)
-		read_signals(c);
 	collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
 	collector_search_folder(c, now_ns);
+	/* After these: a signal that asks for a snapshot means also who handed over just before it. */
+	if (c->polls.at[POLL_SIGNALS].revents)
+		read_signals(c);
 	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. It may have come in this very turn. */
 	collector_reap(c, collector_now());
 }
@@ -231,9 +232,8 @@ static void tick(struct collector *c, uint64_t now_ns)
 		if (!target->left_out)
 			live += (uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
 	}
-	if (sampled && live > c->peak_bytes) {
-		c->peak_bytes = live;
-	}
+	if (sampled)
+		c->peak_bytes = MAX(c->peak_bytes, live);
 }
 
 static void show_progress(struct collector *c, uint64_t now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about an executable, from its headers, its symbol tables and, if these are stripped, from what its allocator
- * would say. libelf reads the structure and checks every offset; strings of its tables are asked for by index and never
+ * Facts about a program or library, from its headers, its symbol tables and, if these are stripped, from what its allocator
+ * would say (signs.h). libelf reads the structure and checks every offset; strings of its tables are asked for by index and never
  * reached by our own arithmetic. No state.
  */
 #include "collect/elf_facts.h"
@@ -10,27 +10,32 @@
 #include <libelf.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/compiler.h"
+#include "collect/raw_mmap.h"
+#include "collect/signs.h"
+#include "format/unseen.h"
 
-/* How an allocator is known: by a function that only it has, by words that only it says, by its library. */
-static const struct known {
-	const char *name;
-	const char *functions[6];
-	const char *words;
-	const char *library;
-} known[] = {
-	{ "jemalloc",
-	  { "mallocx", "je_malloc", "_rjem_malloc", "je_mallocx", "_rjem_mallocx" },
-	  "<jemalloc>: ",
-	  "libjemalloc.so" },
-	{ "tcmalloc",
-	  { "tc_malloc", "TCMallocInternalMalloc" },
-	  "tcmalloc.pageheap_unmapped_bytes",
-	  "libtcmalloc" },
-	{ "mimalloc", { "mi_malloc", "_mi_malloc_generic" }, "mimalloc: warning: ", "libmimalloc" },
-	{ "snmalloc", { "sn_rust_alloc", "snmalloc_alloc" }, NULL, "libsnmalloc" },
-	{ "rpmalloc", { "rpmalloc" }, NULL, "librpmalloc" },
-	{ "Scudo", { "__scudo_get_stack_depot_addr" }, "Scudo ERROR", "libscudo" },
+/* Allocators that come as a library in place of the C library's. */
+static const struct library {
+	const char *file, *name;
+} libraries[] = {
+	{ "libjemalloc.so", "jemalloc" }, { "libtcmalloc", "tcmalloc" },
+	{ "libmimalloc", "mimalloc" },	  { "libsnmalloc", "snmalloc" },
+	{ "librpmalloc", "rpmalloc" },	  { "libscudo", "Scudo" },
+};
+
+static const char *const system_calling[] = { "syscall", NULL };
+
+/* What the walk over the sections leaves for later. */
+struct walk {
+	Elf *elf;
+	struct span bytes;
+	bool has_symbols, has_constants;
+	bool asks_dlsym;
+	uint64_t by_words, sure;
+	struct elf_slots syscalls;
+	struct code code;
 };
 
 static bool begins_with(const char *text, const char *start)
@@ -38,16 +43,13 @@ static bool begins_with(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
-static const char *allocator_of_function(const char *name)
+static void take_import(const char *name, struct walk *walk, struct elf_facts *facts)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		for (size_t j = 0; j < ARRAY_SIZE(known[i].functions); j++)
-			if (known[i].functions[j] && strcmp(name, known[i].functions[j]) == 0)
-				return known[i].name;
-	return NULL;
+	facts->unseen |= signs_of_import(name);
+	walk->asks_dlsym |= strcmp(name, "dlsym") == 0;
 }
 
-static void take_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+static void take_symbols(struct walk *walk, Elf_Scn *section, const GElf_Shdr *header,
 			 struct elf_facts *facts)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
@@ -56,17 +58,21 @@ static void take_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 	if (!data || header->sh_entsize == 0)
 		return;
 	for (size_t i = 0; i < header->sh_size / header->sh_entsize && i < INT32_MAX; i++) {
-		const char *name, *allocator;
+		const char *name;
 
 		if (!gelf_getsym(data, (int)i, &symbol))
 			return;
-		name = elf_strptr(elf, header->sh_link, symbol.st_name);
-		if (symbol.st_shndx == SHN_UNDEF || !name ||
-		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+		name = elf_strptr(walk->elf, header->sh_link, symbol.st_name);
+		if (!name)
 			continue;
-		allocator = allocator_of_function(name);
-		if (allocator)
-			facts->linked_in = allocator;
+		if (symbol.st_shndx == SHN_UNDEF) {
+			if (header->sh_type == SHT_DYNSYM)
+				take_import(name, walk, facts);
+			continue;
+		}
+		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+			continue;
+		facts->unseen |= signs_of_function(name);
 		if (header->sh_type != SHT_DYNSYM)
 			continue;
 		facts->defines_malloc |= strcmp(name, "malloc") == 0;
@@ -75,23 +81,23 @@ static void take_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 	}
 }
 
-static void take_needed(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+static void take_needed(struct walk *walk, Elf_Scn *section, const GElf_Shdr *header,
 			struct elf_facts *facts)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Dyn entry;
 
 	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
-		const char *name = entry.d_tag == DT_NEEDED
-					   ? elf_strptr(elf, header->sh_link, entry.d_un.d_val)
-					   : NULL;
+		const char *name = entry.d_tag == DT_NEEDED ? elf_strptr(walk->elf, header->sh_link,
+									 entry.d_un.d_val)
+							    : NULL;
 
 		if (!name)
 			continue;
 		facts->links_cxx |= begins_with(name, "libstdc++") || begins_with(name, "libc++");
-		for (size_t k = 0; k < ARRAY_SIZE(known); k++)
-			if (begins_with(name, known[k].library))
-				facts->shared = known[k].name;
+		for (size_t k = 0; k < ARRAY_SIZE(libraries); k++)
+			if (begins_with(name, libraries[k].file))
+				facts->shared = libraries[k].name;
 	}
 }
 
@@ -113,48 +119,83 @@ static void take_notes(Elf_Scn *section, struct elf_facts *facts)
 	}
 }
 
-/* Whether there is a full symbol table. *ret_constants: where the program's words are, if that can be told. */
-static bool take_sections(Elf *elf, struct span bytes, struct elf_facts *facts,
-			  struct span *ret_constants)
+/* Constants and code, for what has no name. */
+static void take_contents(struct walk *walk, const char *name, const GElf_Shdr *header)
 {
-	bool has_symbols = false;
+	struct span contents;
+
+	if (header->sh_type != SHT_PROGBITS ||
+	    !span_part(walk->bytes, header->sh_offset, header->sh_size, &contents))
+		return;
+	if (begins_with(name, ".rodata")) {
+		walk->has_constants = true;
+		walk->by_words |= signs_of_words(contents, &walk->sure);
+	} else if (header->sh_flags & SHF_EXECINSTR && walk->code.count < CODE_SECTIONS_MAX) {
+		walk->code.sections[walk->code.count++] =
+			(struct code_section){ contents, header->sh_addr };
+	}
+}
+
+static void take_section(struct walk *walk, Elf_Scn *section, const char *name,
+			 const GElf_Shdr *header, struct elf_facts *facts)
+{
+	facts->has_unwind |= strcmp(name, ".eh_frame_hdr") == 0;
+	facts->is_go |= strcmp(name, ".gopclntab") == 0 || strcmp(name, ".note.go.buildid") == 0;
+	walk->has_symbols |= header->sh_type == SHT_SYMTAB;
+	if (header->sh_type == SHT_NOBITS && header->sh_flags & SHF_ALLOC &&
+	    !(header->sh_flags & SHF_TLS))
+		facts->zeroed_bytes = saturating_add(facts->zeroed_bytes, header->sh_size);
+	if (header->sh_type == SHT_SYMTAB || header->sh_type == SHT_DYNSYM)
+		take_symbols(walk, section, header, facts);
+	else if (header->sh_type == SHT_DYNAMIC)
+		take_needed(walk, section, header, facts);
+	else if (header->sh_type == SHT_NOTE)
+		take_notes(section, facts);
+	else
+		take_contents(walk, name, header);
+	elf_slots_take(walk->elf, section, system_calling, &walk->syscalls);
+}
+
+static void take_sections(struct walk *walk, struct elf_facts *facts)
+{
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 	size_t names;
 
-	if (elf_getshdrstrndx(elf, &names) != 0)
-		return false;
-	while ((section = elf_nextscn(elf, section))) {
+	if (elf_getshdrstrndx(walk->elf, &names) != 0)
+		return;
+	while ((section = elf_nextscn(walk->elf, section))) {
 		const char *name = gelf_getshdr(section, &header)
-					   ? elf_strptr(elf, names, header.sh_name)
+					   ? elf_strptr(walk->elf, names, header.sh_name)
 					   : NULL;
 
-		if (!name)
-			continue;
-		facts->has_unwind |= strcmp(name, ".eh_frame_hdr") == 0;
-		facts->is_go |=
-			strcmp(name, ".gopclntab") == 0 || strcmp(name, ".note.go.buildid") == 0;
-		has_symbols |= header.sh_type == SHT_SYMTAB;
-		if (strcmp(name, ".rodata") == 0 && header.sh_offset <= bytes.size &&
-		    header.sh_size <= bytes.size - header.sh_offset)
-			*ret_constants = span_of(bytes.data + header.sh_offset, header.sh_size);
-		if (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM)
-			take_symbols(elf, section, &header, facts);
-		else if (header.sh_type == SHT_DYNAMIC)
-			take_needed(elf, section, &header, facts);
-		else if (header.sh_type == SHT_NOTE)
-			take_notes(section, facts);
+		if (name)
+			take_section(walk, section, name, &header, facts);
 	}
-	return has_symbols;
 }
 
-static const char *allocator_of_words(struct span bytes)
+/* The name of an allocator among the bits; NULL: there is none. */
+static const char *allocator_of(uint64_t unseen)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (known[i].words &&
-		    memmem(bytes.data, bytes.size, known[i].words, strlen(known[i].words)))
-			return known[i].name;
-	return NULL;
+	unseen &= unseen_of_class(UNSEEN_ALLOCATOR);
+	return unseen ? unseen_words[__builtin_ctzll(unseen)].title : NULL;
+}
+
+/* A program may speak of an allocator that it does not have, so its words are the last resort. */
+static void believe_words(const struct walk *walk, struct elf_facts *facts)
+{
+	uint64_t allocators = unseen_of_class(UNSEEN_ALLOCATOR);
+	uint64_t believed = walk->sure;
+
+	if (!walk->has_symbols)
+		believed = walk->by_words;
+	else if (facts->defines_malloc && !(facts->unseen & allocators))
+		believed |= walk->by_words & allocators;
+	if (walk->asks_dlsym)
+		believed |= walk->by_words & UNSEEN_BIT(dlsym_libc);
+	else
+		believed &= ~UNSEEN_BIT(dlsym_libc);
+	facts->unseen |= believed;
 }
 
 bool elf_facts_of(struct span bytes, struct elf_facts *ret)
@@ -171,16 +212,21 @@ bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 		elf_end(elf);
 		return false;
 	}
-	ret->entry = header.e_entry;
-	struct span constants = bytes;
-	bool has_symbols = take_sections(elf, bytes, ret, &constants);
+	struct walk walk = { .elf = elf, .bytes = bytes };
 
+	ret->entry = header.e_entry;
+	take_sections(&walk, ret);
 	elf_end(elf);
+	if (header.e_machine == EM_X86_64 && raw_mmap_is_in(&walk.code, &walk.syscalls))
+		ret->unseen |= UNSEEN_BIT(raw_mmap);
+	if (!walk.has_constants)
+		walk.by_words = signs_of_words(bytes, &walk.sure);
 	/* A recorder that is linked in passes all on. */
 	if (ret->has_recorder)
 		ret->defines_malloc = ret->defines_new = false;
-	/* A program may speak of an allocator that it does not have, so its words are the last resort. */
-	if (!ret->linked_in && (ret->defines_malloc || !has_symbols))
-		ret->linked_in = allocator_of_words(constants);
+	believe_words(&walk, ret);
+	if (ret->is_go)
+		ret->unseen |= UNSEEN_BIT(go);
+	ret->linked_in = allocator_of(ret->unseen);
 	return true;
 }

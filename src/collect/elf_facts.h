@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an executable's file tells about how well it can be recorded. */
+/* What the file of a program or library tells about how well it can be recorded. */
 #ifndef COLLECT_ELF_FACTS_H
 #define COLLECT_ELF_FACTS_H
 
@@ -17,7 +17,9 @@ struct elf_facts {
 	bool defines_new;      /* operator new, likewise */
 	bool links_cxx;	       /* libstdc++ or libc++ */
 	bool is_go;
-	uint64_t entry; /* where it begins */
+	uint64_t entry;	       /* where it begins */
+	uint64_t unseen;       /* what may hide memory: bits of enum unseen */
+	uint64_t zeroed_bytes; /* static data that is not in the file */
 	/* The name of an allocator that is not the C library's; NULL: none was found. Literals. */
 	const char *linked_in; /* its code is in this file */
 	const char *shared;    /* it comes as a library */

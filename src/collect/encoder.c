@@ -49,17 +49,9 @@ uint64_t encoder_real_offset(const struct encoder *encoder)
 	return encoder->real_offset_ns;
 }
 
-void encoder_peak(struct encoder *encoder, struct run_row *run)
+bool encoder_peak(struct encoder *encoder, struct run_row *run)
 {
-	(void)together_find(&encoder->together, run);
-}
-
-/* Without memory for a word, the process is recorded without it. */
-static void name_linked_in(struct encoder *encoder, struct process_row *process)
-{
-	const char *name = linked_in_find(&encoder->linked_in, process->exe, process->allocator);
-
-	process->linked_in = name ? strdup(name) : NULL;
+	return together_find(&encoder->together, run);
 }
 
 static int encode(struct encoder *encoder, const struct worker_job *job, struct error *error)
@@ -70,11 +62,11 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 	if (target_rows(job->target, job->now_ns, encoder->run_start_ns, encoder->real_offset_ns,
 			&rows, error) < 0)
 		return -1;
-	name_linked_in(encoder, &rows.process);
+	linked_in_find(&encoder->linked_in, &rows);
 	if (recording_writer_add(encoder->writer, &rows, &reason) < 0)
 		return error_set(error, "%s", reason.message);
 	encoder->sums.processes++;
-	(void)together_add(&encoder->together, &rows);
+	together_add(&encoder->together, &rows);
 	return 0;
 }
 

@@ -36,8 +36,8 @@ void encoder_drop_kept(struct encoder *encoder);
 /* Waits for everything that was given. The error is set if something was lost. */
 struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error);
 
-/* After encoder_finish: the most that all processes held at one moment. */
-void encoder_peak(struct encoder *encoder, struct run_row *run);
+/* After encoder_finish: the most that all processes held at one moment. False if there is no memory to tell. */
+bool encoder_peak(struct encoder *encoder, struct run_row *run);
 
 /* After encoder_finish: what to finish the recording with. */
 struct recording_writer *encoder_writer(struct encoder *encoder);

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "collect/copied.h"
 #include "collect/linked_in.h"
+#include "collect/marks.h"
 #include "collect/procfs.h"
 #include "collect/target.h"
 #include "format/live_read.h"
@@ -32,12 +33,11 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-static void name_linked_in(struct process_row *row)
+static void name_linked_in(struct process_rows *rows)
 {
 	AUTO(linked_in_release) struct linked_in files = { 0 };
-	const char *name = linked_in_find(&files, row->exe, row->allocator);
 
-	row->linked_in = name ? strdup(name) : NULL;
+	linked_in_find(&files, rows);
 }
 
 static void fill_process(const struct copied *c, uint64_t now_ns, struct process_row *row)
@@ -146,12 +146,14 @@ static int fill(const struct copied *copied, enum copied_parts parts, bool runni
 	    (parts == COPIED_ALL &&
 	     live_read_ages(copied->memory, copied->bytes, clock_of(copied), rows, &reason) < 0))
 		return error_set(error, "the profile cannot be read: %s", reason.message);
+	if (parts == COPIED_ALL)
+		mark_rows_of_copy(copied, rows);
 	if (copied->pid)
 		fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
 	else
 		fill_left(copied, running, rows);
 	if (parts == COPIED_ALL)
-		name_linked_in(&rows->process); /* reads its file */
+		name_linked_in(rows); /* reads its file */
 	note_clock(copied, &rows->process);
 	return inspect_run(copied, &rows->process, version, &recording->run, error);
 }

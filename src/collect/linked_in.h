@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocators that are linked into executables: calls of these do not pass the recorder, and a report has to say so. */
+/* What the files of a process hold that may hide memory from the recorder: a report has to be able to say so. */
 #ifndef COLLECT_LINKED_IN_H
 #define COLLECT_LINKED_IN_H
 
+#include "collect/elf_facts.h"
+#include "format/rows.h"
 #include "util/vector.h"
 
-/* Executables that were looked at: each once, since a run may start the same one a thousand times. */
+/* Files that were looked at: each once, since a run may start the same program a thousand times. */
 struct linked_in {
 	VECTOR(struct linked_in_file {
-		char *exe;
-		const char *name;
+		char *path;
+		struct elf_facts facts;
 	})
 	files;
 };
 void linked_in_release(struct linked_in *linked_in);
 
-/* The allocator in the executable, "an allocator" if its name is not known, NULL: none. A literal. `malloc_of` is who
- * defines malloc by the recorder's word. Either may be NULL. */
-const char *linked_in_find(struct linked_in *linked_in, const char *exe, const char *malloc_of);
+/* Names the allocator in the executable, if its calls do not pass the recorder, and fills in what the loaded files hold; those that
+ * hold nothing are left out. Without memory for a word, the process is recorded without it. */
+void linked_in_find(struct linked_in *linked_in, struct process_rows *rows);
 
 #endif

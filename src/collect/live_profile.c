@@ -120,6 +120,39 @@ bool live_profile_read_totals(struct live_profile *profile, struct live_totals *
 	return true;
 }
 
+bool live_profile_read(const struct live_profile *profile, uint64_t at, void *to, size_t bytes)
+{
+	return range_within(at, bytes, profile->head->total_bytes) &&
+	       read_at(profile, at, to, bytes);
+}
+
+bool live_profile_reader(const struct live_profile *profile, struct live_profile *ret)
+{
+	struct live_profile reader = LIVE_PROFILE_INIT;
+
+	reader.held.fd = profile->held.fd;
+	reader.held.pid = profile->held.pid;
+	reader.held.at = profile->held.at;
+	reader.head = aligned_alloc(_Alignof(struct live_header), sizeof *reader.head);
+	if (!reader.head)
+		return false;
+	memset(reader.head, 0, sizeof *reader.head);
+	if (!read_front(&reader) || reader.head->total_bytes > TOTAL_MAX ||
+	    live_header_check(reader.head, reader.head->total_bytes)) {
+		live_profile_reader_release(&reader);
+		return false;
+	}
+	*ret = reader;
+	return true;
+}
+
+void live_profile_reader_release(struct live_profile *reader)
+{
+	free(reader->head);
+	free(reader->slots);
+	*reader = LIVE_PROFILE_INIT;
+}
+
 /* ---- taking over ---- */
 
 static int take(struct live_profile *profile, struct error *error)
@@ -222,6 +255,9 @@ int live_profile_twin(const struct live_profile *profile, struct live_profile *r
 void live_profile_lend(struct live_profile *profile, const struct copied *copied)
 {
 	profile->is_lent = true;
+	/* What the copy leaves out is read from the process; the descriptor stays the lender's. */
+	profile->held.pid = copied->pid;
+	profile->held.at = copied->at;
 	profile->memory = copied->memory;
 	profile->bytes = copied->bytes;
 	profile->head = (struct live_header *)(void *)copied->memory;

@@ -59,6 +59,13 @@ bool live_profile_read_start(struct live_profile *profile, uint32_t serial, stru
 /* Sums over the slots, as live_read_totals. */
 bool live_profile_read_totals(struct live_profile *profile, struct live_totals *ret);
 
+/* A reader of the same profile with a head of its own, as it is now, so that another thread can read beside the loop. Valid as long as
+ * the profile is; released by live_profile_reader_release alone. False: it cannot be read. */
+bool live_profile_reader(const struct live_profile *profile, struct live_profile *ret);
+void live_profile_reader_release(struct live_profile *reader);
+/* Bytes at a place of the profile. Whether all of them could be read. */
+bool live_profile_read(const struct live_profile *profile, uint64_t at, void *to, size_t bytes);
+
 /* Makes the image, if there is none; still: the process has ended, and nobody writes any more. */
 int live_profile_load(struct live_profile *profile, enum copied_parts parts, bool still,
 		      struct error *error);

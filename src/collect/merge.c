@@ -18,11 +18,10 @@
 static bool find_peak(const struct recording *merged, struct run_row *run)
 {
 	struct together together = { 0 };
-	bool done = true;
+	for (size_t i = 0; i < merged->process_count; i++)
+		together_add(&together, &merged->processes[i]);
+	bool done = together_find(&together, run);
 
-	for (size_t i = 0; i < merged->process_count && done; i++)
-		done = together_add(&together, &merged->processes[i]);
-	done = done && together_find(&together, run);
 	together_release(&together);
 	return done;
 }

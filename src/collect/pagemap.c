@@ -15,6 +15,7 @@
 #include "format/live.h"
 
 #define IS_THERE (3ull << 62)
+#define IS_IN_MEMORY (1ull << 63)
 enum { ENTRIES = 2048 };
 
 int pagemap_open(pid_t pid)
@@ -29,19 +30,26 @@ int pagemap_open(pid_t pid)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/* The entries of [at, end), or of its beginning. Returns how many; 0: none can be read. */
+static size_t read_entries(int fd, uint64_t at, uint64_t end, uint64_t entries[static ENTRIES])
+{
+	size_t count = MIN((end - at) / LIVE_PAGE, (uint64_t)ENTRIES);
+	ssize_t got = pread(fd, entries, count * sizeof *entries,
+			    (off_t)(at / LIVE_PAGE * sizeof *entries));
+
+	return got > 0 ? (size_t)got / sizeof *entries : 0;
+}
+
 bool pagemap_next(int fd, uint64_t from, uint64_t end, uint64_t *ret_at, uint64_t *ret_bytes)
 {
 	uint64_t entries[ENTRIES];
 
 	*ret_bytes = 0;
 	for (uint64_t at = from; at < end;) {
-		size_t count = MIN((end - at) / LIVE_PAGE, (uint64_t)ENTRIES);
-		ssize_t got = pread(fd, entries, count * sizeof *entries,
-				    (off_t)(at / LIVE_PAGE * sizeof *entries));
+		size_t count = read_entries(fd, at, end, entries);
 
-		if (got < (ssize_t)sizeof *entries)
+		if (count == 0)
 			break;
-		count = (size_t)got / sizeof *entries;
 		for (size_t i = 0; i < count; i++, at += LIVE_PAGE) {
 			bool is_there = entries[i] & IS_THERE;
 
@@ -53,6 +61,23 @@ bool pagemap_next(int fd, uint64_t from, uint64_t end, uint64_t *ret_at, uint64_
 		}
 	}
 	return *ret_bytes != 0;
+}
+
+void pagemap_bits(int fd, uint64_t from, uint64_t end, uint64_t *bits)
+{
+	uint64_t entries[ENTRIES];
+
+	for (uint64_t at = from; at < end;) {
+		size_t count = read_entries(fd, at, end, entries);
+
+		if (count == 0)
+			return;
+		for (size_t i = 0; i < count; i++, at += LIVE_PAGE) {
+			uint64_t page = (at - from) / LIVE_PAGE;
+
+			bits[page / 64] |= (uint64_t) !!(entries[i] & IS_IN_MEMORY) << page % 64;
+		}
+	}
 }
 
 bool pagemap_is_swap_used(void)

@@ -22,6 +22,7 @@
 #include "base/elf.h"
 #include "base/privilege.h"
 #include "collect/elf_facts.h"
+#include "format/unseen.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -185,7 +186,10 @@ const char *preflight_linked_in(const char *program)
 
 	if (!path || file_map_open(&map, path, NULL) < 0 || !elf_facts_of(map.bytes, &facts))
 		return NULL;
-	return facts.linked_in || !facts.defines_malloc ? facts.linked_in : "an allocator";
+	if (facts.defines_malloc)
+		return facts.linked_in ? facts.linked_in : "an allocator";
+	/* A runtime may bring an allocator that it uses for some of its objects, or for none. */
+	return facts.unseen & unseen_of_class(UNSEEN_RUNTIME) ? NULL : facts.linked_in;
 }
 
 int preflight_recorder(const char *recorder, struct error *error)

@@ -15,21 +15,24 @@
 
 #include "base/checked.h"
 #include "collect/procfs.h"
-#include "collect/smaps.h"
 #include "collect/target.h"
-#include "format/live_marks.h"
 #include "format/live_view.h"
 #include "util/cleanup.h"
 
 #define LOOK_INTERVAL_NS 100000000ull
 enum { LOOK_SHARE = 50 }; /* looking at stacks takes this part of the time at most */
 
-static uint64_t mono_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t mono_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
@@ -83,24 +86,6 @@ static void take_snapshot(struct target *target, uint64_t began_ns)
 
 /* ---- what has a name ---- */
 
-enum { MARKS_MAX = 65536 }; /* for each process; a program that marks more is heard no longer */
-
-/* The number of the mark, from 1; 0: there is no room for it. */
-static uint32_t add_mark(struct target *target, enum live_mark_kind kind, uint64_t at_ns,
-			 const char *name)
-{
-	struct mark_row row = { .at_ns = at_ns, .kind = kind };
-
-	if (target->marks.count >= MARKS_MAX)
-		return 0;
-	row.name = strdup(name);
-	if (!row.name || !vector_push(&target->marks, row)) {
-		free(row.name);
-		return 0;
-	}
-	return (uint32_t)target->marks.count;
-}
-
 /* What was saved when the program asked, or what is there now. */
 static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 		       const struct live_mark_read *saved)
@@ -130,11 +115,8 @@ static void take_marks(struct target *target)
 
 	for (size_t i = target->marks_read;
 	     live_mark_get(profile->memory, profile->bytes, i, &mark); i++) {
-		uint64_t at_ns = mark.mono_ns ? saturating_sub(mark.mono_ns, target->started_ns)
-					      : saturating_mul(mark.at_ms, 1000000ull);
-
-		at_ns = not_before_last(target, at_ns);
-		uint32_t number = add_mark(target, mark.kind, at_ns, mark.name);
+		uint64_t at_ns = not_before_last(target, mark_at_ns(&mark, target->started_ns));
+		uint32_t number = mark_rows_add(&target->marks, mark.kind, at_ns, mark.name);
 
 		if (number != 0 && mark.kind == LIVE_MARK_SNAPSHOT)
 			take_asked(target, at_ns, number, mark.saved ? &mark : NULL);
@@ -193,9 +175,10 @@ static void look_at_sites(struct target *target)
 static void take_wishes(struct target *target)
 {
 	for (size_t i = 0; i < target->sample.wishes.count; i++) {
-		uint64_t at_ns = not_before_last(target, mono_ns() - target->started_ns);
-		uint32_t number = add_mark(target, LIVE_MARK_SNAPSHOT, at_ns,
-					   target->sample.wishes.at[i].name);
+		uint64_t now_ns = target->ended_ns ? target->ended_ns : mono_ns();
+		uint64_t at_ns = not_before_last(target, now_ns - target->started_ns);
+		uint32_t number = mark_rows_add(&target->marks, LIVE_MARK_SNAPSHOT, at_ns,
+						target->sample.wishes.at[i].name);
 
 		if (number != 0)
 			take_asked(target, at_ns, number, NULL);
@@ -203,21 +186,49 @@ static void take_wishes(struct target *target)
 	target->sample.wishes.count = 0;
 }
 
-static void read_memory(struct target *target)
+/* What an allocator says of a block's size may change while it lives: less than none is none. */
+static uint64_t live_slack(const struct live_totals *totals)
 {
-	uint64_t began_ns = mono_ns();
-	struct memory_row row = target->sample.memory;
-	AUTO_FREE char *smaps = NULL;
+	int64_t slack = (int64_t)(totals->slack - totals->freed_slack);
 
-	if (row.at_ns < target->memories.next_ns)
+	return (uint64_t)MAX(slack, (int64_t)0);
+}
+
+/* What is live now, not when the sample was prepared: a worker may have had to wait. */
+static void read_live(struct live_profile *reader, struct memory_row *row)
+{
+	struct live_totals totals;
+
+	if (!live_profile_read_totals(reader, &totals))
 		return;
-	smaps = procfs_file(target->pid, "smaps", NULL);
-	if (!smaps)
+	row->live_bytes = saturating_sub(totals.bytes, totals.freed_bytes);
+	row->slack_bytes = live_slack(&totals);
+	row->map_live_bytes = totals.map_live_bytes;
+}
+
+static void read_memory(struct target *target, bool asked)
+{
+	/* What it costs is processor time: a busy machine lets it wait, which takes from nobody. */
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct memory_row row = target->sample.memory;
+	AUTO(block_map_release) struct block_map map = { .pagemap = -1 };
+	AUTO(smaps_release) struct smaps list = { 0 };
+	AUTO_FREE char *smaps = procfs_file(target->pid, "smaps", NULL);
+	bool is_known;
+
+	row.at_ns = saturating_sub(mono_ns(), target->started_ns);
+	row.asked = asked;
+	if (!smaps || !smaps_parse(smaps, &list))
 		return;
-	smaps_sum(smaps, &row);
+	is_known = block_map_read(&target->profile, &map);
+	if (is_known)
+		read_live(&map.reader, &row);
+	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
 	/* Without us it is about to end, or another program by now. */
 	if (row.own_bytes > 0)
-		memories_add(&target->memories, &row, mono_ns() - began_ns);
+		memories_add(&target->memories, &row, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	if (row.own_bytes > 0 && loaded_is_due(&row))
+		loaded_look(&target->loaded, target->pid);
 }
 
 bool target_look_is_due(const struct target *target, uint64_t at_ns)
@@ -226,12 +237,13 @@ bool target_look_is_due(const struct target *target, uint64_t at_ns)
 	       triggers_ask_sites(target->conditions);
 }
 
-void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
+void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory)
 {
 	const struct live_totals *totals = &target->totals;
 	uint64_t live_bytes = saturating_sub(totals->bytes, totals->freed_bytes);
 
 	target->sample.usual = usual;
+	target->sample.reads_memory = reads_memory;
 	target->sample.looks = target_look_is_due(target, at_ns);
 	if (target->sample.looks)
 		target->next_look_ns =
@@ -239,6 +251,9 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
 	for (size_t i = 0; i < target->wishes.count; i++)
 		(void)vector_push(&target->sample.wishes, target->wishes.at[i]);
 	target->wishes.count = 0;
+	target->sample.reads_image = usual || target->sample.looks ||
+				     target->sample.wishes.count > 0 ||
+				     target->profile.head->used[LIVE_MARKS] > target->marks_read;
 	target->sample.snapshot = (struct snapshot_row){
 		.at_ns = at_ns,
 		.live_bytes = live_bytes,
@@ -248,7 +263,7 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
 	target->sample.memory = (struct memory_row){
 		.at_ns = at_ns,
 		.live_bytes = live_bytes,
-		.slack_bytes = saturating_sub(totals->slack, totals->freed_slack),
+		.slack_bytes = live_slack(totals),
 		.map_live_bytes = totals->map_live_bytes,
 		.cgroup_limit_bytes = target->cgroup.limit_bytes,
 		.cgroup_usage_bytes = target->cgroup.usage_bytes,
@@ -259,8 +274,10 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual)
 void target_sample_run(struct target *target)
 {
 	uint64_t began_ns = mono_ns();
+	size_t marks = target->marks.count;
 
-	if (live_profile_load(&target->profile, COPIED_LIVE, false, NULL) == 0) {
+	if (target->sample.reads_image &&
+	    live_profile_load(&target->profile, COPIED_LIVE, false, NULL) == 0) {
 		take_marks(target);
 		if (target->sample.looks)
 			look_at_sites(target);
@@ -271,14 +288,15 @@ void target_sample_run(struct target *target)
 		}
 		live_profile_unload(&target->profile);
 	}
-	if (target->sample.usual)
-		read_memory(target);
+	if (target->sample.reads_memory)
+		read_memory(target, target->marks.count > marks);
 	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);
 }
 
 void target_sample_last(struct target *target)
 {
-	target_sample_prepare(target, target->ended_ns - target->started_ns, true);
+	target_sample_prepare(target, target->ended_ns - target->started_ns, true, false);
 	take_marks(target);
+	take_wishes(target);
 	take_snapshot(target, mono_ns());
 }

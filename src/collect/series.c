@@ -11,6 +11,9 @@
 
 #include "base/compiler.h"
 
+#define MEMORY_INTERVAL_MAX_NS 1000000000ull
+enum { MEMORY_SHARE = 100 };
+
 void series_init(struct series *series)
 {
 	*series = (struct series){ .interval_ns = SERIES_INTERVAL_NS };
@@ -42,7 +45,8 @@ void series_add(struct series *series, const struct series_row *row)
 
 void memories_init(struct memories *memories)
 {
-	*memories = (struct memories){ .interval_ns = SNAPSHOT_INTERVAL_NS };
+	*memories = (struct memories){ .interval_ns = SNAPSHOT_INTERVAL_NS,
+				       .earliest_ns = MEMORY_FIRST_NS };
 }
 
 void memories_release(struct memories *memories)
@@ -50,18 +54,72 @@ void memories_release(struct memories *memories)
 	vector_release(&memories->rows);
 }
 
+/* More than it ever was; a growing process is not read for every page. */
+static bool is_new_maximum(uint64_t bytes, uint64_t most)
+{
+	return bytes > most + most / 64;
+}
+
+bool memories_is_due(const struct memories *memories, uint64_t at_ns, uint64_t rss_bytes,
+		     uint64_t live_bytes)
+{
+	if (at_ns < memories->earliest_ns)
+		return false;
+	return at_ns >= memories->next_ns || is_new_maximum(rss_bytes, memories->most_rss_bytes) ||
+	       is_new_maximum(live_bytes, memories->most_live_bytes);
+}
+
+static bool has_most(const struct memories *memories, const struct memory_row *row)
+{
+	return row->asked || row->at_ns == memories->most_rss_ns ||
+	       row->at_ns == memories->most_live_ns;
+}
+
+static void note_most(uint64_t *most, uint64_t *most_ns, uint64_t bytes, uint64_t at_ns)
+{
+	if (bytes > *most) {
+		*most = bytes;
+		*most_ns = at_ns;
+	}
+}
+
+static void memories_thin(struct memories *memories)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < memories->rows.count; i++)
+		if (i % 2 || has_most(memories, &memories->rows.at[i]))
+			memories->rows.at[kept++] = memories->rows.at[i];
+	memories->rows.count = kept;
+	memories->interval_ns *= 2;
+}
+
+/* The last row gives way if it is too near to the one before it. */
+static bool is_last_dispensable(const struct memories *memories)
+{
+	if (memories->rows.count < 2)
+		return false;
+	const struct memory_row *last = memories->rows.at + memories->rows.count - 1;
+
+	return !has_most(memories, last) && last->at_ns < last[-1].at_ns + memories->interval_ns;
+}
+
 void memories_add(struct memories *memories, const struct memory_row *row, uint64_t took_ns)
 {
-	if (memories->rows.count >= MEMORIES_MAX) {
-		size_t kept = 0;
-
-		for (size_t i = 1; i < memories->rows.count; i += 2)
-			memories->rows.at[kept++] = memories->rows.at[i];
-		memories->rows.count = kept;
-		memories->interval_ns *= 2;
+	note_most(&memories->most_rss_bytes, &memories->most_rss_ns, row->rss_bytes, row->at_ns);
+	note_most(&memories->most_live_bytes, &memories->most_live_ns, row->live_bytes, row->at_ns);
+	if (is_last_dispensable(memories))
+		memories->rows.count--;
+	if (memories->rows.count - memories->named >= MEMORIES_MAX)
+		memories_thin(memories);
+	if (vector_push(&memories->rows, *row) && row->asked) {
+		if (memories->named < MEMORIES_MAX)
+			memories->named++;
+		else
+			memories->rows.at[memories->rows.count - 1].asked = 0;
 	}
-	(void)vector_push(&memories->rows, *row);
-	memories->next_ns = row->at_ns + MAX(memories->interval_ns, took_ns * 100);
+	memories->earliest_ns = row->at_ns + took_ns * MEMORY_SHARE;
+	memories->next_ns = row->at_ns + MIN(memories->interval_ns, MEMORY_INTERVAL_MAX_NS);
 }
 
 void snapshots_init(struct snapshots *snapshots)

@@ -21,6 +21,7 @@ enum {
 };
 #define SERIES_INTERVAL_NS 10000000ull
 #define SNAPSHOT_INTERVAL_NS 100000000ull
+#define MEMORY_FIRST_NS 10000000ull /* most who end earlier are not worth the look */
 
 struct series {
 	VECTOR(struct series_row) points;
@@ -32,13 +33,22 @@ void series_release(struct series *series);
 /* Adds a point and says when the next is due. Out of memory: the point is left out. */
 void series_add(struct series *series, const struct series_row *row);
 
-/* Where the memory is: rows as the snapshots, thinned alike, and never more than a hundredth of the time. */
+/* Where the memory is: read at least once a second and at new maxima, never for more than a hundredth of the time. Rows that
+ * stay are interval_ns apart and thinned as the snapshots are; the last one, the ones with the most resident and live bytes, and
+ * those of named snapshots stay. */
 struct memories {
 	VECTOR(struct memory_row) rows;
-	uint64_t interval_ns, next_ns;
+	uint64_t interval_ns;
+	uint64_t next_ns;     /* when one is due */
+	uint64_t earliest_ns; /* and when one may be read because there is a reason */
+	uint64_t most_rss_bytes, most_live_bytes; /* of all that were read */
+	uint64_t most_rss_ns, most_live_ns;	  /* and the rows that had it first */
+	size_t named; /* of the rows, those of named snapshots: as many as others at most */
 };
 void memories_init(struct memories *memories);
 void memories_release(struct memories *memories);
+bool memories_is_due(const struct memories *memories, uint64_t at_ns, uint64_t rss_bytes,
+		     uint64_t live_bytes);
 /* took_ns: how long it took to read. */
 void memories_add(struct memories *memories, const struct memory_row *row, uint64_t took_ns);
 

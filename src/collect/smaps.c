@@ -4,7 +4,8 @@
  * is told by shape:
  *   a thread's stack   writable, with a guard (no access, small) right below it
  *   an arena of glibc  begins at a multiple of 64 MiB, and its unused rest (no access) follows right behind it
- * What looks like neither is other anonymous memory: large blocks, the program's own mappings, zeroed data, and the
+ *   static data        follows right behind the writable part of a module: what the loader maps for zeroed variables
+ * What looks like none of them is other anonymous memory: large blocks, the program's own mappings, and the
  * arenas of other allocators. Pure; the text is another process' word, but the kernel's writing.
  */
 #include "collect/smaps.h"
@@ -19,14 +20,11 @@
 #define ARENA_BYTES (64ull << 20)
 #define GUARD_MAX_BYTES (1ull << 20)
 
-enum kind { NONE, HEAP, ANONYMOUS, STACK, FILES, SHARED, OWN, KINDS };
-
-struct mapping {
-	uint64_t start, end;
+/* A mapping as its first line tells it. */
+struct head {
+	struct map_line line;
 	bool no_access, shared;
-	const char *name; /* "" = anonymous */
-	enum kind kind;	  /* where its pages are counted */
-	uint64_t rss_bytes;
+	bool code, data; /* private, of a file: can be run, can be written */
 };
 
 static bool begins(const char *text, const char *with)
@@ -34,50 +32,71 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-static bool parse_head(const char *line, struct mapping *ret)
+static bool is_unnamed(const struct head *m)
+{
+	return m->line.name && m->line.name[0] == '\0';
+}
+
+static bool parse_head(const char *text, struct head *ret)
 {
 	struct map_line map;
 
-	if (!map_line_parse(line, &map))
+	if (!map_line_parse(text, &map))
 		return false;
-	*ret = (struct mapping){ .start = map.start,
-				 .end = map.end,
-				 .no_access = begins(map.permissions, "---"),
-				 .shared = map.permissions[3] == 's',
-				 .name = map.name };
+	*ret = (struct head){ .line = map,
+			      .no_access = begins(map.permissions, "---"),
+			      .shared = map.permissions[3] == 's',
+			      .code = begins(map.permissions, "r-xp") && map.inode != 0,
+			      .data = begins(map.permissions, "rw-p") && map.inode != 0 };
 	return true;
 }
 
-static bool is_stack(const struct mapping *m, const struct mapping *below)
+static bool is_stack(const struct head *m, const struct head *below)
 {
-	if (begins(m->name, "[stack") || begins(m->name, "[anon: glibc: pthread stack"))
+	if (begins(m->line.name, "[stack") || begins(m->line.name, "[anon: glibc: pthread stack"))
 		return true;
-	return m->name[0] == '\0' && !m->no_access && below->name && below->name[0] == '\0' &&
-	       below->no_access && below->end == m->start && m->start % ARENA_BYTES != 0 &&
-	       below->end - below->start <= GUARD_MAX_BYTES;
+	return is_unnamed(m) && !m->no_access && is_unnamed(below) && below->no_access &&
+	       below->line.end == m->line.start &&
+	       below->line.end - below->line.start <= GUARD_MAX_BYTES;
 }
 
-static enum kind kind_of(const struct mapping *m, const struct mapping *below)
+static enum mapping_kind kind_of(const struct head *m, const struct head *below)
 {
-	if (begins(m->name, "/memfd:heapgauge") || (m->shared && recorded_file_name(m->name)))
-		return OWN;
+	const char *name = m->line.name;
+
+	if (begins(name, "/memfd:heapgauge") || (m->shared && recorded_file_name(name)))
+		return MAPPING_OWN;
 	if (m->shared)
-		return SHARED;
-	if (strcmp(m->name, "[heap]") == 0 || begins(m->name, "[anon: glibc: malloc"))
-		return HEAP;
+		return MAPPING_SHARED;
+	if (strcmp(name, "[heap]") == 0 || begins(name, "[anon: glibc: malloc"))
+		return MAPPING_HEAP;
 	if (is_stack(m, below))
-		return STACK;
-	if (m->name[0] == '\0' || begins(m->name, "[anon"))
-		return ANONYMOUS;
-	return FILES; /* also what the kernel maps: [vdso] and the like */
+		return MAPPING_STACK;
+	if (is_unnamed(m) || begins(name, "[anon"))
+		return MAPPING_ANONYMOUS;
+	return MAPPING_FILES; /* also what the kernel maps: [vdso] and the like */
 }
 
-/* The unused rest of an arena tells what stands before it. */
-static bool is_rest_of_arena(const struct mapping *rest, const struct mapping *below)
+/* Of a module, which has code too: a runtime may map its heap behind a file as well. */
+static bool is_static(const struct head *m, const struct head *below, const struct head *code)
 {
-	return rest->no_access && rest->name[0] == '\0' && below->kind == ANONYMOUS &&
-	       below->end == rest->start && below->start % ARENA_BYTES == 0 &&
-	       rest->end <= below->start + ARENA_BYTES;
+	return is_unnamed(m) && begins(m->line.permissions, "rw-p") && below->data &&
+	       below->line.end == m->line.start && below->line.inode == code->line.inode &&
+	       below->line.device == code->line.device;
+}
+
+/* The unused rest of an arena tells what stands before it. An arena right behind a small rest of another looks like a stack, and
+ * a stack may begin where an arena would: then the guard of the next stack is no rest, which reaches to the arena's end. */
+static bool is_rest_of_arena(const struct head *rest, const struct mapping *below)
+{
+	uint64_t end = below->start + ARENA_BYTES;
+
+	if (!rest->no_access || !is_unnamed(rest) || below->end != rest->line.start ||
+	    below->start % ARENA_BYTES != 0)
+		return false;
+	return below->kind == MAPPING_STACK
+		       ? rest->line.end == end
+		       : below->kind == MAPPING_ANONYMOUS && rest->line.end <= end;
 }
 
 static uint64_t kib(const char *text)
@@ -85,34 +104,60 @@ static uint64_t kib(const char *text)
 	return strtoull(text, NULL, 10) * 1024;
 }
 
-void smaps_sum(char *text, struct memory_row *row)
+bool smaps_parse(char *text, struct smaps *ret)
 {
-	uint64_t sums[KINDS] = { 0 }, rss = 0, swap = 0;
-	struct mapping now = { 0 }, next;
+	struct head now = { 0 }, code = { 0 }, next;
+	struct mapping *last = NULL;
 	char *rest = text, *line;
 
+	*ret = (struct smaps){ 0 };
 	while ((line = strsep(&rest, "\n")) != NULL) {
-		if (begins(line, "Rss:") && now.kind != NONE) {
-			now.rss_bytes = kib(line + 4);
-			sums[now.kind] += now.rss_bytes;
-			rss += now.rss_bytes;
-		} else if (begins(line, "Swap:")) {
-			swap += kib(line + 5);
+		if (last && begins(line, "Rss:")) {
+			last->rss_bytes = kib(line + 4);
+		} else if (last && begins(line, "Swap:")) {
+			last->swap_bytes = kib(line + 5);
 		} else if (parse_head(line, &next)) {
-			if (is_rest_of_arena(&next, &now)) {
-				sums[ANONYMOUS] -= now.rss_bytes;
-				sums[HEAP] += now.rss_bytes;
+			struct mapping mapping = { next.line.start, next.line.end,
+						   kind_of(&next, &now), 0, 0 };
+
+			if (last && is_rest_of_arena(&next, last))
+				last->kind = MAPPING_HEAP;
+			if (mapping.kind == MAPPING_ANONYMOUS && is_static(&next, &now, &code))
+				mapping.kind = MAPPING_STATIC;
+			if (next.code)
+				code = next;
+			if (!vector_push(&ret->list, mapping)) {
+				smaps_release(ret);
+				return false;
 			}
-			next.kind = kind_of(&next, &now);
+			last = &ret->list.at[ret->list.count - 1];
 			now = next;
 		}
 	}
-	row->rss_bytes = rss;
-	row->swap_bytes = swap;
-	row->heap_bytes = sums[HEAP];
-	row->anonymous_bytes = sums[ANONYMOUS];
-	row->stack_bytes = sums[STACK];
-	row->file_bytes = sums[FILES];
-	row->shared_bytes = sums[SHARED];
-	row->own_bytes = sums[OWN];
+	return true;
+}
+
+void smaps_release(struct smaps *smaps)
+{
+	vector_release(&smaps->list);
+}
+
+void smaps_sum(const struct smaps *smaps, struct memory_row *row)
+{
+	uint64_t sums[MAPPING_KINDS] = { 0 };
+
+	row->rss_bytes = row->swap_bytes = 0;
+	for (size_t i = 0; i < smaps->list.count; i++) {
+		const struct mapping *m = &smaps->list.at[i];
+
+		sums[m->kind] += m->rss_bytes;
+		row->rss_bytes += m->rss_bytes;
+		row->swap_bytes += m->swap_bytes;
+	}
+	row->heap_bytes = sums[MAPPING_HEAP];
+	row->anonymous_bytes = sums[MAPPING_ANONYMOUS] + sums[MAPPING_STATIC];
+	row->stack_bytes = sums[MAPPING_STACK];
+	row->file_bytes = sums[MAPPING_FILES];
+	row->shared_bytes = sums[MAPPING_SHARED];
+	row->own_bytes = sums[MAPPING_OWN];
 }

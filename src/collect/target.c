@@ -28,6 +28,8 @@
 #define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
 enum { SAMPLED_MEMORIES = 10 };
 #define BUDGET_FAR_NS (500 * NS_PER_MS)
+/* What a child inherited is best seen before it has made and freed much itself. */
+#define FORK_FIRST_NS (3 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
 #define START_PLAUSIBLE_NS (60000 * NS_PER_MS)
 
@@ -118,6 +120,10 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 	memories_init(&target->memories);
 	if (options->mode == LIVE_MODE_SAMPLE) /* the kernel walks all pages for each */
 		target->memories.interval_ns *= SAMPLED_MEMORIES;
+	if (target->profile.head->own.begin == LIVE_BEGIN_FORK) {
+		target->inherited.is_wanted = true;
+		target->memories.earliest_ns = FORK_FIRST_NS;
+	}
 	target->cgroups = cgroups;
 	target->memory_bytes = target_machine_memory();
 	follow_budget(target, options->budget_bytes, 0);
@@ -136,10 +142,10 @@ void target_free(struct target *target)
 	series_release(&target->series);
 	snapshots_release(&target->snapshots);
 	memories_release(&target->memories);
+	vector_release(&target->inherited.list);
 	vector_release(&target->names);
-	for (size_t i = 0; i < target->marks.count; i++)
-		free(target->marks.at[i].name);
-	vector_release(&target->marks);
+	loaded_release(&target->loaded);
+	mark_rows_release(&target->marks);
 	vector_release(&target->wishes);
 	vector_release(&target->sample.wishes);
 	for (size_t i = 0; target->triggers && i < target->conditions->list.count; i++)
@@ -155,13 +161,22 @@ void target_free(struct target *target)
 	free(target);
 }
 
+/* Whether blocks came or went since the totals were last read, or may have: what stands still meanwhile is their time. */
+static bool has_operated(struct target *target)
+{
+	struct live_totals now;
+
+	return !live_profile_read_totals(&target->profile, &now) ||
+	       now.calls != target->totals.calls || now.frees != target->totals.frees;
+}
+
 void target_tick(struct target *target, uint64_t now_ns)
 {
 	/* A loop's idea of now may be older than a target that came in the same turn. */
 	uint64_t ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
 	uint64_t gap_ms = saturating_sub(ms, target->profile.control.clock_ms);
 
-	if (gap_ms >= STOPPED_MS)
+	if (gap_ms >= STOPPED_MS && has_operated(target))
 		target->stopped_ms += gap_ms;
 	live_profile_write_clock(&target->profile, ms);
 }
@@ -228,9 +243,13 @@ static bool has_become_another(const struct target *target)
 bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes)
 {
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
-	bool due = !target_is_sampling(target) && at_ns >= target->snapshots.next_ns;
+	bool is_free = !target_is_sampling(target);
+	bool due = is_free && at_ns >= target->snapshots.next_ns, reads_memory;
 
 	read_totals(target);
+	reads_memory = is_free && memories_is_due(&target->memories, at_ns, target->rss_bytes,
+						  saturating_sub(target->totals.bytes,
+								 target->totals.freed_bytes));
 	if (at_ns >= target->next_budget_ns)
 		follow_budget(target, budget_bytes, at_ns);
 	/* Summing many slots costs: 64 of them are 32 KiB to read. */
@@ -241,9 +260,9 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 		target_ended(target, now_ns, END_EXEC, 0);
 		return false;
 	}
-	if (due)
-		target_sample_prepare(target, at_ns, true);
-	return due;
+	if (due || reads_memory)
+		target_sample_prepare(target, at_ns, due, reads_memory);
+	return due || reads_memory;
 }
 
 void target_wish(struct target *target, const char *name)
@@ -336,7 +355,7 @@ bool target_is_asked(struct target *target, uint64_t now_ns)
 	if (!target_look_is_due(target, at_ns) && target->wishes.count == 0 &&
 	    marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED))
 		return false;
-	target_sample_prepare(target, at_ns, false);
+	target_sample_prepare(target, at_ns, false, at_ns >= target->memories.earliest_ns);
 	return true;
 }
 
@@ -385,40 +404,20 @@ bool target_is_ready(struct target *target)
 	       (live_profile_poll(&target->profile) && live_profile_is_ready(&target->profile));
 }
 
-static int compare_marks(const void *left, const void *right)
-{
-	const struct mark_row *a = left, *b = right;
-
-	if (a->at_ns != b->at_ns)
-		return a->at_ns < b->at_ns ? -1 : 1;
-	return a->snapshot < b->snapshot ? -1 : a->snapshot > b->snapshot;
-}
-
 /* Moves the time series and snapshots over to the rows, which are released by others. */
 static void give_times(struct target *target, struct process_rows *rows)
 {
 	rows->series = target->series.points.at;
 	rows->series_count = target->series.points.count;
-	rows->snapshots = target->snapshots.rows.at;
-	rows->snapshot_count = target->snapshots.rows.count;
-	rows->snapshot_sites = target->snapshots.sites.at;
-	rows->snapshot_site_count = target->snapshots.sites.count;
 	rows->memory = target->memories.rows.at;
 	rows->memory_count = target->memories.rows.count;
-	rows->marks = target->marks.at;
-	rows->mark_count = target->marks.count;
-	for (size_t i = 0; i < rows->snapshot_count; i++) {
-		if (rows->snapshots[i].mark != 0)
-			rows->marks[rows->snapshots[i].mark - 1].snapshot = (uint32_t)i + 1;
-	}
-	if (rows->mark_count > 0)
-		qsort(rows->marks, rows->mark_count, sizeof *rows->marks, compare_marks);
-	target->marks.at = NULL;
-	target->marks.count = 0;
+	loaded_give(&target->loaded, rows);
+	/* smaps counts pages, the series the kernel's rough counter. */
+	for (size_t i = 0; i < rows->memory_count; i++)
+		target->peak_rss_bytes = MAX(target->peak_rss_bytes, rows->memory[i].rss_bytes);
+	mark_rows_give(&target->marks, &target->snapshots, rows);
 	target->memories = (struct memories){ 0 };
 	target->series = (struct series){ 0 };
-	target->snapshots.rows.at = NULL;
-	target->snapshots.sites.at = NULL;
 	for (size_t i = 0; i < rows->thread_count && i < target->names.count; i++) {
 		if (target->names.at[i].text[0])
 			memcpy(rows->threads[i].name, target->names.at[i].text,

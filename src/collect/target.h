@@ -9,13 +9,16 @@
 #include "collect/cgroup.h"
 #include "collect/collect.h"
 #include "collect/live_profile.h"
+#include "collect/loaded.h"
+#include "collect/marks.h"
 #include "collect/series.h"
+#include "collect/sheet.h"
 #include "collect/triggers.h"
 #include "format/live_read.h"
 #include "util/error.h"
 
 /* A busy machine lets the loop wait for tens of milliseconds; if the clock stands still for longer, it was stopped. */
-enum { STOPPED_MS = 250 };
+enum { STOPPED_MS = 50 };
 
 struct target_name {
 	char text[16]; /* empty = not known */
@@ -29,6 +32,8 @@ struct target_wish {
 /* What is known at the moment of a sample; the rest of it takes time to read. */
 struct target_moment {
 	bool usual; /* a kept moment is due; else only what the program or somebody else asked for */
+	bool reads_memory;  /* a sheet is due */
+	bool reads_image;   /* else the sheet is all */
 	bool looks;	    /* at what each stack holds, for the conditions that ask that */
 	const char *dump;   /* the condition that asked for a recording meanwhile; NULL: none */
 	uint64_t looked_ns; /* how long that took */
@@ -66,7 +71,9 @@ struct target {
 	struct target_moment sample;
 	struct snapshots snapshots;
 	struct memories memories;
-	VECTOR(struct mark_row) marks;
+	struct loaded loaded;
+	struct inherited inherited; /* of a fork */
+	mark_rows marks;
 	size_t marks_read; /* of the program's own; atomic: the loop looks whether there are more */
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
 	uint64_t starts_read;		  /* announcements that were looked at, or lost: starts.c */
@@ -115,7 +122,7 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 /* sample.c: whether conditions are to ask what stacks hold; the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
  * ended. */
 bool target_look_is_due(const struct target *target, uint64_t at_ns);
-void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual);
+void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory);
 void target_sample_run(struct target *target);
 void target_sample_last(struct target *target);
 static inline bool target_is_sampling(const struct target *target)

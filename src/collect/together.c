@@ -25,7 +25,7 @@ static bool push(struct together *t, uint64_t at_ns, uint64_t low, uint64_t high
 	return vector_push(&t->steps, step);
 }
 
-bool together_add(struct together *t, const struct process_rows *rows)
+void together_add(struct together *t, const struct process_rows *rows)
 {
 	const struct process_row *p = &rows->process;
 	uint64_t start = p->started_offset_ns;
@@ -46,7 +46,7 @@ bool together_add(struct together *t, const struct process_rows *rows)
 	done = done && push(t, peak_at, p->peak_bytes, most) && push(t, peak_at, before, most) &&
 	       push(t, end, 0, 0);
 	t->processes++;
-	return done;
+	t->failed |= !done;
 }
 
 static int compare(const void *left, const void *right)
@@ -65,8 +65,10 @@ bool together_find(struct together *t, struct run_row *run)
 	struct together_step *now = calloc(t->processes + 1, sizeof *now);
 	uint64_t low = 0, high = 0, most = 0;
 
-	if (!now)
+	if (!now || t->failed) {
+		free(now);
 		return false;
+	}
 	run->peak_bytes = run->peak_at_ns = 0;
 	if (t->steps.count)
 		qsort(t->steps.at, t->steps.count, sizeof *t->steps.at, compare);

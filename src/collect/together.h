@@ -21,11 +21,12 @@ struct together_step {
 struct together {
 	VECTOR(struct together_step) steps;
 	size_t processes;
+	bool failed; /* there was no memory for one of them */
 };
 
-/* False if out of memory. */
-bool together_add(struct together *together, const struct process_rows *rows);
-/* Sets the peak, its moment and its bound. False if out of memory. */
+/* Without memory for it, together_find tells. */
+void together_add(struct together *together, const struct process_rows *rows);
+/* Sets the peak, its moment and its bound. False if there was no memory: then they are not known. */
 bool together_find(struct together *together, struct run_row *run);
 void together_release(struct together *together);
 

@@ -95,7 +95,6 @@ int watch_take(struct watch *w, const char *version, struct recording *ret, bool
 {
 	struct recording recording = { 0 };
 	uint64_t now_ns = collector_now();
-	const char *linked_in;
 
 	if (w->ended)
 		return error_set(error, "process %d has ended", (int)w->other.recorded.pid);
@@ -112,8 +111,7 @@ int watch_take(struct watch *w, const char *version, struct recording *ret, bool
 		recording_release(&recording);
 		return -1;
 	}
-	linked_in = linked_in_find(&w->linked_in, process->exe, process->allocator);
-	process->linked_in = linked_in ? strdup(linked_in) : NULL;
+	linked_in_find(&w->linked_in, recording.processes);
 	*ret = recording;
 	*ret_ended = w->ended;
 	return 0;

@@ -234,6 +234,9 @@ int export_dhat(const struct export_input *in, FILE *out, struct error *error)
 	struct buffer buffer = BUFFER_INIT, command = BUFFER_INIT;
 	struct json j = json_to(&buffer, JSON_COMPACT);
 	struct points points = { 0 };
+
+	if (export_wants_peak(in, error) < 0)
+		return -1;
 	bool done = collect(&points, in);
 
 	if (done) {

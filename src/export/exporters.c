@@ -46,9 +46,9 @@ const struct exporter exporters[] = {
 	  "DHAT has reads and writes of blocks, which are not recorded",
 	  .errors = "how far the estimates may be off stands behind the command, for all together",
 	  .takes = 0 },
-	{ "heaptrack", "heaptrack_print, heaptrack_gui: peak and leaks", export_heaptrack,
-	  ".heaptrack",
-	  "heaptrack replays single calls: peak and leaks are kept, the calls between "
+	{ "heaptrack", "heaptrack_print, heaptrack_gui: peak, and what was not freed at exit",
+	  export_heaptrack, ".heaptrack",
+	  "heaptrack replays single calls: peak and what was not freed are kept, the calls between "
 	  "are not",
 	  .errors = "how far the estimates may be off stands behind the command, for all together",
 	  .takes = 0 },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heaptrack's text format (version 3, as its 1.3 to 1.5 read it), as a play in three acts that has the
- * right peak and the right leaks: everything that was live at the peak is allocated, then freed, then
- * everything that leaked is allocated. What happened between is not in a recording call by call. A
+ * right peak and the right rest: everything that was live at the peak is allocated, then freed, then
+ * everything that was not freed is allocated. What happened between is not in a recording call by call. A
  * site that holds the same at both moments is left alone between them.
  *
  * Strings, instruction pointers, traces and allocation sizes are numbered from 1 (sizes from 0) in the
@@ -178,6 +178,8 @@ int export_heaptrack(const struct export_input *in, FILE *out, struct error *err
 {
 	struct writer w = { .in = in, .out = out };
 
+	if (export_wants_peak(in, error) < 0)
+		return -1;
 	if (make_traces(&w)) {
 		fputs("v 10400 3\nX ", out);
 		write_safe(out, in->profile->command, "", '?');

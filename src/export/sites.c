@@ -58,6 +58,7 @@ static const char *const number_names[NUMBERS] = {
 struct numbers {
 	int64_t at[NUMBERS];
 	double errors[NUMBERS]; /* standard errors of estimates */
+	bool unknown[NUMBERS];	/* not measured for the threads asked for */
 };
 
 /* What each is a part of; the others are of the selection. */
@@ -119,6 +120,11 @@ static struct numbers numbers_of(const struct selection *s, const struct entry *
 					   [COPIED_BYTES] = (int64_t)n.reallocs.moved_bytes,
 				   } };
 
+	numbers.unknown[PEAK_BYTES] = numbers.unknown[PEAK_BLOCKS] = numbers.unknown[LIFETIME_NS] =
+		n.passed;
+	numbers.unknown[LIVE_BYTES] = numbers.unknown[LIVE_BLOCKS] = numbers.unknown[LEAKED_BYTES] =
+		numbers.unknown[LEAKED_BLOCKS] = numbers.unknown[FREES] =
+			numbers.unknown[FREED_BYTES] = n.live_unknown;
 	fill_errors(&numbers, s, e, &n);
 	return numbers;
 }
@@ -162,6 +168,10 @@ static void put_csv_row(FILE *out, const struct selection *s, const struct entry
 	fputc(',', out);
 	put_quoted(out, profile_tag_pool(e->process, e->site->tag));
 	for (size_t i = 0; i < NUMBERS; i++) {
+		if (numbers.unknown[i]) {
+			fputs(estimated ? ",," : ",", out);
+			continue;
+		}
 		fprintf(out, ",%" PRId64, numbers.at[i]);
 		if (estimated)
 			fprintf(out, ",%.0f", numbers.errors[i]);
@@ -222,6 +232,11 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 	for (size_t i = 0; i < NUMBERS; i++) {
 		char key[32];
 
+		if (numbers.unknown[i]) {
+			json_key(j, number_names[i]);
+			json_null(j);
+			continue;
+		}
 		json_field_i64(j, number_names[i], numbers.at[i]);
 		snprintf(key, sizeof key, "%s_error", number_names[i]);
 		if (s->sum.variance.samples > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's file format: a table of frames and one sampled profile for each question, so that its
- * selector switches between peak, leaks, churn and calls. The one that was asked for is shown first.
+ * selector switches between peak, what was not freed, churn and calls. The one that was asked for is shown first.
  * A frame is a function: lines of their own would split its box in the flame graph.
  */
 #include "export/stacks.h"
@@ -143,17 +143,18 @@ static size_t choose(const struct selection *s, struct question *list, size_t *r
 {
 	const struct question all[] = {
 		{ "peak", COST_LIVE, MOMENT_PEAK },
-		{ "leaked", COST_LIVE, MOMENT_END },
+		{ "not freed at exit", COST_LIVE, MOMENT_END },
 		{ "total", COST_TOTAL, MOMENT_DEFAULT },
 		{ "calls", COST_CALLS, MOMENT_DEFAULT },
 		{ "temporary", COST_TEMPORARY, MOMENT_DEFAULT },
 	};
-	size_t count = ARRAY_SIZE(all);
+	size_t begin = s->passed; /* the peak is not known of these threads */
+	size_t count = ARRAY_SIZE(all) - begin;
 
-	memcpy(list, all, sizeof all);
+	memcpy(list, all + begin, count * sizeof *all);
 	*ret_asked = count;
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (all[i].cost == s->cost && all[i].at == s->asked.kind && !s->change)
+	for (size_t i = 0; i < count; i++)
+		if (list[i].cost == s->cost && list[i].at == s->asked.kind && !s->change)
 			*ret_asked = i;
 	if (*ret_asked == count)
 		list[count++] = (struct question){ s->cost == COST_LIVE ? s->moment : s->cost_word,

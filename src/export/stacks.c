@@ -237,3 +237,13 @@ struct estimate_words estimate_words(const struct export_input *in)
 		 units_bytes(estimate_peak_bias(&sum)).text);
 	return words;
 }
+
+int export_wants_peak(const struct export_input *in, struct error *error)
+{
+	if (!in->selection->passed)
+		return 0;
+	return error_set(error,
+			 "the format needs what these threads held at the peak, which is not "
+			 "known: others freed some of their blocks, or they freed blocks of "
+			 "others; export csv or jsonl, or without --thread");
+}

@@ -74,5 +74,7 @@ int64_t whole_variance(double variance);
 void write_valgrind_frame(FILE *out, const struct place *place, const char *bad);
 
 int no_memory(struct error *error); /* "out of memory", -1 */
+/* For formats that cannot do without the peak: -1 with the error set if it is not known of the threads asked for. */
+int export_wants_peak(const struct export_input *in, struct error *error);
 
 #endif

@@ -101,7 +101,9 @@ static const struct field process_fields[] = {
 	PROCESS_FIELD(own_bytes),
 	PROCESS_FIELD(granule_bytes),
 	PROCESS_FIELD(depth_limit),
-	PROCESS_FIELD(uid), /* since 1.6 */
+	PROCESS_FIELD(uid),	  /* since 1.6 */
+	PROCESS_FIELD(all_calls), /* since 1.7 */
+	PROCESS_FIELD(all_bytes),
 };
 
 void chunk_process_put(struct payload *out, const struct process_rows *rows)

@@ -14,11 +14,17 @@ struct thread_columns {
 	uint64_t name[2];
 };
 static const struct field thread_fields[] = {
-	FIELD(struct thread_columns, row.tid),	       FIELD(struct thread_columns, row.slot),
-	FIELD(struct thread_columns, row.started_ns),  FIELD(struct thread_columns, row.calls),
-	FIELD(struct thread_columns, row.bytes),       FIELD(struct thread_columns, row.frees),
-	FIELD(struct thread_columns, row.freed_bytes), FIELD(struct thread_columns, name[0]),
+	FIELD(struct thread_columns, row.tid),
+	FIELD(struct thread_columns, row.slot),
+	FIELD(struct thread_columns, row.started_ns),
+	FIELD(struct thread_columns, row.calls),
+	FIELD(struct thread_columns, row.bytes),
+	FIELD(struct thread_columns, row.frees),
+	FIELD(struct thread_columns, row.freed_bytes),
+	FIELD(struct thread_columns, name[0]),
 	FIELD(struct thread_columns, name[1]),
+	FIELD(struct thread_columns, row.all_calls), /* since 1.7 */
+	FIELD(struct thread_columns, row.all_bytes),
 };
 
 void chunk_threads_put(struct payload *out, const struct process_rows *rows)
@@ -70,10 +76,9 @@ void chunk_threads_get(struct source *in, struct process_rows *rows)
 
 /* doc: chunk_foreign */
 static const struct field foreign_fields[] = {
-	FIELD(struct foreign_row, freer),
-	FIELD(struct foreign_row, owner),
-	FIELD(struct foreign_row, blocks),
-	FIELD(struct foreign_row, bytes),
+	FIELD(struct foreign_row, freer),  FIELD(struct foreign_row, owner),
+	FIELD(struct foreign_row, blocks), FIELD(struct foreign_row, bytes),
+	FIELD(struct foreign_row, kind),
 };
 
 void chunk_foreign_put(struct payload *out, const struct process_rows *rows)
@@ -89,7 +94,7 @@ void chunk_foreign_get(struct source *in, struct process_rows *rows)
 		table_get(in, TABLE_SHAPE(struct foreign_row, foreign_fields), &count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (foreign[i].freer >= LIVE_SLOTS_MAX ||
+		if (foreign[i].freer >= LIVE_SLOTS_MAX || foreign[i].kind >= LIVE_KINDS ||
 		    (foreign[i].owner >= LIVE_SLOTS_MAX && foreign[i].owner != UINT32_MAX)) {
 			cursor_fail(&in->cursor);
 			free(foreign);

@@ -211,6 +211,14 @@ static const struct field memory_fields[] = {
 	FIELD(struct memory_row, own_bytes),
 	FIELD(struct memory_row, cgroup_limit_bytes),
 	FIELD(struct memory_row, cgroup_usage_bytes),
+	FIELD(struct memory_row, sheet),
+	FIELD(struct memory_row, mapped_bytes),
+	FIELD(struct memory_row, held_bytes),
+	FIELD(struct memory_row, inherited_bytes),
+	FIELD(struct memory_row, static_bytes),
+	FIELD(struct memory_row, unrecorded_bytes),
+	FIELD(struct memory_row, untouched_bytes),
+	FIELD(struct memory_row, mapped_shared_bytes),
 };
 
 void chunk_memory_put(struct payload *out, const struct process_rows *rows)

@@ -46,6 +46,8 @@ void chunk_memory_get(struct source *in, struct process_rows *rows);
 
 void chunk_marks_put(struct payload *out, const struct process_rows *rows);
 void chunk_marks_get(struct source *in, struct process_rows *rows);
+void chunk_unseen_put(struct payload *out, const struct process_rows *rows);
+void chunk_unseen_get(struct source *in, struct process_rows *rows);
 void chunk_names_put(struct payload *out, const struct process_rows *rows);
 void chunk_names_get(struct source *in, struct process_rows *rows);
 

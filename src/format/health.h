@@ -29,6 +29,10 @@
 	  "functions of --wrap that no object calls by way of the loader: not recorded")              \
 	X(lost_pools, "pools that could not be made (memory budget): their blocks are missing")       \
 	X(late_snapshots, "snapshots taken a moment later than the program asked for them")           \
+	X(lost_snapshots,                                                                             \
+	  "snapshots that the program asked for and nobody kept: no room, or the collector has them") \
+	X(unapplied_settings,                                                                         \
+	  "HEAPGAUGE_EVERY, _OUTPUT, _ON, _WRITE_ON: no effect if a program records itself")          \
 	X(clock_stopped,                                                                              \
 	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short") \
 	X(unkept,                                                                                     \
@@ -38,6 +42,8 @@
 	  "pool blocks and mappings whose end could not be recorded: maybe not live")                 \
 	X(lost_end,                                                                                   \
 	  "profile only in the process' own memory: what came after the last copy of it is missing")  \
+	X(unlogged_threads,                                                                           \
+	  "threads counted as the one before them in their slot: the log of threads is full")         \
 	X(damaged_tables, "tables that say they hold more than is there: the profile is damaged")
 
 enum health_counter {

@@ -7,8 +7,8 @@
  *   node     a frame under a caller: the stack trie; node 0 is the root
  *   tag      a name that the program gave to what it does, below another: a tree; tag 0 is the root, no tag at all
  *   site     node x tag x kind x interval of sampling: what a block belongs to
- *   slot     a counter table; one living thread owns it, a later thread may inherit it from a dead one
- *   record   the counters of one site in one slot; a site's numbers are the sums over its records
+ *   slot     the totals of one living thread, and what it works with; a later thread may inherit it from a dead one
+ *   record   the counters of one site in one thread; a site's numbers are the sums over its records
  *   thread   one entry of the thread log; ids count up and are never reused
  *
  * Invariants
@@ -27,7 +27,7 @@
 
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
-	LIVE_MAJOR = 4,
+	LIVE_MAJOR = 5,
 	LIVE_MINOR = 0,
 	LIVE_PAGE = 4096,
 };
@@ -124,8 +124,8 @@ enum {
 /* doc: live_record
  * Two cache lines: the first is touched by every operation. Blocks and bytes live = allocated - freed. */
 struct live_record {
-	uint32_t site; /* stored last, release: 0 = not there yet */
-	uint32_t slot;
+	uint32_t site;	 /* stored last, release: 0 = not there yet */
+	uint32_t thread; /* whose counters these are: live_thread.counters */
 	uint64_t calls, bytes;
 	uint64_t frees, freed_bytes;
 	int64_t peak_bytes; /* live bytes when epoch `epoch` began; see docs/format.md */
@@ -199,38 +199,7 @@ struct live_samples {
 };
 _Static_assert(sizeof(struct live_samples) == LIVE_POOL_UNIT, "pool units");
 
-/* doc: live_slot
- * Totals of the thread(s) that owned it. `from` counts blocks that this slot freed and another slot allocated. */
-enum { LIVE_FROM = 16, LIVE_SLOTS_MAX = 1 << 20 };
-struct live_slot {
-	uint64_t calls, bytes, frees, freed_bytes; /* LIVE_KIND_HEAP */
-	uint64_t slack, freed_slack;
-	uint64_t temporary;
-	uint64_t pad0;
-	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes; /* LIVE_KIND_MMAP */
-	uint32_t tid;	 /* of the owner; changes when the slot is inherited */
-	uint32_t thread; /* index of the owner's live_thread */
-	uint32_t pad[2];
-	uint64_t foreign_frees,
-		foreign_bytes; /* all frees of blocks of other slots, also those not in `from` */
-	struct {
-		uint32_t slot, pad;
-		uint64_t blocks, bytes;
-	} from[LIVE_FROM]; /* slot + 1; 0 = unused */
-};
-_Static_assert(sizeof(struct live_slot) == 512, "on-disk size");
-
-/* doc: live_thread
- * The slot's totals when the thread took it: the difference to the next owner's (or to the slot) is the thread's. */
-struct live_thread {
-	uint32_t tid, slot;
-	uint64_t started_ms;
-	uint64_t calls, bytes, frees, freed_bytes;
-	char name[16]; /* comm when it registered; the collector knows later ones */
-	uint64_t pad2[8];
-};
-_Static_assert(sizeof(struct live_thread) == 128, "on-disk size");
-
+#include "format/live_threads.h"
 #include "format/live_tags.h"
 
 /* doc: live_area: the block map's middle level. Entries are leaf numbers (first LIVE_LEAVES unit + 1); 0 = none. */

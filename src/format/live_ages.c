@@ -206,7 +206,7 @@ static void walk_sampled(struct walk *walk)
 	}
 }
 
-/* Cells were made from the records in order, leaving some out; a record is the only one of its site and slot. */
+/* Cells were made from the records in order, leaving some out; a record is the only one of its site and thread. */
 static void match_cells(struct walk *walk, const struct process_rows *rows)
 {
 	const struct live_record *records = live_view_at(&walk->view, LIVE_RECORDS);
@@ -223,7 +223,7 @@ static void match_cells(struct walk *walk, const struct process_rows *rows)
 		walk->cell_of[i] = NO_CELL;
 		if (cell < rows->cell_count &&
 		    LIVE_LOAD(records[i].site) == rows->cells[cell].site &&
-		    LIVE_LOAD(records[i].slot) == rows->cells[cell].slot)
+		    LIVE_LOAD(records[i].thread) == rows->cells[cell].slot)
 			walk->cell_of[i] = (uint32_t)cell++;
 	}
 	walk->left = alive >= 0 ? (uint64_t)alive : UINT64_MAX;

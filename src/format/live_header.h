@@ -45,6 +45,20 @@ struct live_start {
 };
 _Static_assert(sizeof(struct live_start) == 256, "whole cache lines");
 
+/* doc: live_maps: the anonymous mappings that the program made itself, sorted by address, without overlap. Changed under a lock
+ * of the recorder's: `serial` is odd meanwhile, and another one afterwards. */
+struct live_map_range {
+	uint64_t start, end;
+	uint64_t added; /* when: the recorder's own count */
+	uint32_t record;
+	uint32_t counts; /* the recorder's: its end is the end of the mapping */
+};
+_Static_assert(sizeof(struct live_map_range) == 32, "on-disk size");
+struct live_maps {
+	uint64_t serial;
+	uint64_t at, used; /* place of the first in the profile; how many */
+};
+
 /* doc: live_header: at offset 0. The part up to `region` is written when the memory is made. */
 struct live_header {
 	char magic[8];
@@ -77,6 +91,7 @@ struct live_header {
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
 	_Alignas(64) struct live_start start[LIVE_STARTS];
 	struct live_own own; /* at start-up, as the second part */
+	struct live_maps maps;
 
 	/* doc: live_top: the block map's top level: area number + 1 for each 4 GiB */
 	_Alignas(4096) uint32_t top[LIVE_TOP_ENTRIES];
@@ -132,6 +147,8 @@ enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024, LIVE_HEAP_SHARE = 3 };
 #define LIVE_TOTAL_MIN (16ull << 20)
 #define LIVE_TOTAL_DEFAULT (64ull << 30)
 int live_header_init(struct live_header *header, uint64_t total_bytes);
+/* The size of the region's entries: of what `used` counts. */
+size_t live_entry_bytes(enum live_region region);
 
 /* Whether a head that came from elsewhere can be trusted as far as its own size and regions go: magic, version, flags,
  * every region inside [header_bytes, mapped_bytes) and none overlapping. Returns NULL or a reason in words. */

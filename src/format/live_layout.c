@@ -33,8 +33,8 @@ static const struct share {
 	[LIVE_RECORDS] = { 4, MIB(2), sizeof(struct live_record) << LIVE_SMALL_RECORD_BITS },
 	[LIVE_POOL] = { 3, MIB(2),
 			(uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
-	[LIVE_SLOTS] = { 13, KIB(64), LIVE_SLOTS_MAX * sizeof(struct live_slot) },
-	[LIVE_THREADS] = { 9, KIB(128), GIB(1) },
+	[LIVE_SLOTS] = { 15, KIB(64), LIVE_SLOTS_MAX * sizeof(struct live_slot) },
+	[LIVE_THREADS] = { 9, KIB(128), LIVE_SLOTS_MAX * sizeof(struct live_thread) },
 	[LIVE_TAGS] = { 11, KIB(64), GIB(1) },
 	[LIVE_VISITS] = { 11, KIB(64), GIB(1) },
 	[LIVE_MARKS] = { 12, KIB(64), GIB(1) },
@@ -57,6 +57,33 @@ static uint64_t region_bytes(enum live_region region, uint64_t total_bytes)
 	bytes = MAX(bytes, share->min_bytes);
 	bytes = MIN(bytes, share->max_bytes);
 	return bytes & ~(uint64_t)(LIVE_PAGE - 1);
+}
+
+static const size_t entry_bytes[LIVE_REGIONS] = {
+	[LIVE_MODULES] = sizeof(struct live_module),
+	[LIVE_STRINGS] = 1,
+	[LIVE_FRAMES] = sizeof(uint64_t),
+	[LIVE_NODES] = sizeof(struct live_node),
+	[LIVE_SITES] = sizeof(struct live_site),
+	[LIVE_RECORDS] = sizeof(struct live_record),
+	[LIVE_POOL] = LIVE_POOL_UNIT,
+	[LIVE_SLOTS] = sizeof(struct live_slot),
+	[LIVE_THREADS] = sizeof(struct live_thread),
+	[LIVE_TAGS] = sizeof(struct live_tag),
+	[LIVE_VISITS] = sizeof(struct live_visits),
+	[LIVE_MARKS] = sizeof(struct live_mark),
+	[LIVE_SAVED] = sizeof(struct live_saved),
+	[LIVE_SAMPLED] = sizeof(struct live_sampled),
+	[LIVE_AREAS] = sizeof(struct live_area),
+	[LIVE_LEAVES] = LIVE_LEAF_UNIT,
+	[LIVE_LEAF_ERAS] = sizeof(uint32_t),
+	[LIVE_ERAS] = LIVE_ERA_UNIT,
+	[LIVE_SCRATCH] = 1,
+};
+
+size_t live_entry_bytes(enum live_region region)
+{
+	return entry_bytes[region];
 }
 
 int live_header_init(struct live_header *header, uint64_t total_bytes)

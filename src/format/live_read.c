@@ -369,7 +369,7 @@ static void load_calls(const struct live_record *records, size_t count, struct l
 		struct cell_row *cell = &cells[i];
 
 		cell->site = __atomic_load_n(&record->site, __ATOMIC_ACQUIRE);
-		cell->slot = LIVE_LOAD(record->slot);
+		cell->slot = LIVE_LOAD(record->thread);
 		cell->calls = LIVE_LOAD(record->calls);
 		cell->bytes = LIVE_LOAD(record->bytes);
 		cell->temporary = LIVE_LOAD(record->temporary);
@@ -465,22 +465,64 @@ static void sum_cells(struct process_rows *rows)
  * when a thread came is the thread's own. */
 struct slot_totals {
 	uint64_t calls, bytes, frees, freed_bytes;
+	uint64_t passed_calls, passed_bytes;
+	bool passed_known;
 };
+
+/* The countdown may be changed meanwhile, or have been when the process was killed. */
+static void read_passed(const struct live_countdown *countdown, struct slot_totals *totals)
+{
+	enum { TRIES = 100 };
+
+	for (int i = 0; i < TRIES && !totals->passed_known; i++) {
+		uint64_t changes = __atomic_load_n(&countdown->changes, __ATOMIC_ACQUIRE);
+
+		totals->passed_calls = LIVE_LOAD(countdown->calls);
+		totals->passed_bytes = LIVE_LOAD(countdown->allotted) - LIVE_LOAD(countdown->left);
+		live_view_fence();
+		totals->passed_known = changes % 2 == 0 && changes == LIVE_LOAD(countdown->changes);
+	}
+}
+
+static void sum_passed(struct process_row *process, const struct slot_totals *slots, size_t count)
+{
+	bool known = true;
+
+	process->all_calls = process->calls;
+	process->all_bytes = process->bytes;
+	for (size_t i = 0; i < count; i++) {
+		known &= slots[i].passed_known;
+		process->all_calls += slots[i].passed_calls;
+		process->all_bytes += slots[i].passed_bytes;
+	}
+	if (!known)
+		process->all_calls = process->all_bytes = 0;
+}
 
 static void read_thread(const struct live_thread *from, struct slot_totals *until,
 			struct thread_row *row)
 {
-	struct slot_totals at = { from->calls, from->bytes, from->frees, from->freed_bytes };
+	struct slot_totals at = { .calls = from->calls,
+				  .bytes = from->bytes,
+				  .frees = from->frees,
+				  .freed_bytes = from->freed_bytes,
+				  .passed_calls = from->passed_calls,
+				  .passed_bytes = from->passed_bytes,
+				  .passed_known = true };
 
 	*row = (struct thread_row){
 		.tid = from->tid,
-		.slot = from->slot,
+		.slot = from->counters < LIVE_SLOTS_MAX ? from->counters : 0,
 		.started_ns = ns_of(from->started_ms),
 		.calls = saturating_sub(until->calls, at.calls),
 		.bytes = saturating_sub(until->bytes, at.bytes),
 		.frees = saturating_sub(until->frees, at.frees),
 		.freed_bytes = saturating_sub(until->freed_bytes, at.freed_bytes),
 	};
+	if (until->passed_known) {
+		row->all_calls = row->calls + (until->passed_calls - at.passed_calls);
+		row->all_bytes = row->bytes + (until->passed_bytes - at.passed_bytes);
+	}
 	memcpy(row->name, from->name, strnlen(from->name, sizeof row->name - 1));
 	*until = at;
 }
@@ -496,20 +538,24 @@ static void read_threads(struct reading *reading)
 
 	rows->threads = new_rows(reading, count, sizeof *rows->threads);
 	if (!reading->no_memory) {
-		for (size_t i = 0; i < slot_count; i++)
-			until[i] = (struct slot_totals){ LIVE_LOAD(slots[i].calls),
-							 LIVE_LOAD(slots[i].bytes),
-							 LIVE_LOAD(slots[i].frees),
-							 LIVE_LOAD(slots[i].freed_bytes) };
+		for (size_t i = 0; i < slot_count; i++) {
+			until[i] = (struct slot_totals){ .calls = LIVE_LOAD(slots[i].calls),
+							 .bytes = LIVE_LOAD(slots[i].bytes),
+							 .frees = LIVE_LOAD(slots[i].frees),
+							 .freed_bytes =
+								 LIVE_LOAD(slots[i].freed_bytes) };
+			read_passed(&slots[i].countdown, &until[i]);
+		}
+		sum_passed(&rows->process, until, slot_count);
 		for (size_t i = count; i-- > 0;) {
 			struct live_thread from;
 			struct slot_totals none = { 0 };
 			size_t slot;
 
 			memcpy(&from, &threads[i], sizeof from);
+			if (from.tid == 0)
+				continue; /* not there yet */
 			slot = from.slot;
-			if (slot >= slot_count)
-				from.slot = 0;
 			read_thread(&from, slot < slot_count ? &until[slot] : &none,
 				    &rows->threads[i]);
 		}
@@ -518,41 +564,63 @@ static void read_threads(struct reading *reading)
 	free(until);
 }
 
-static void read_foreign(struct reading *reading)
+/* Of one thread's frees of others' blocks of a kind: a row for each owner, and one for what has none. */
+static void read_remote(struct reading *reading, const struct live_thread *freer, uint32_t number,
+			uint32_t kind)
 {
 	struct process_rows *rows = reading->rows;
-	const struct live_slot *slots = live_view_at(&reading->view, LIVE_SLOTS);
-	size_t slot_count = live_view_used(&reading->view, LIVE_SLOTS);
+	const struct live_owners *owners = live_view_pool(&reading->view, reading->pool_used,
+							  LIVE_LOAD(freer->owners), sizeof *owners);
+	struct foreign_row rest = { .freer = number,
+				    .owner = UINT32_MAX,
+				    .kind = kind,
+				    .blocks = LIVE_LOAD(freer->remote[kind].blocks),
+				    .bytes = LIVE_LOAD(freer->remote[kind].bytes) };
+
+	for (unsigned i = 0; owners && i < LIVE_OWNERS; i++) {
+		struct foreign_row row = { .freer = number,
+					   .owner = LIVE_LOAD(owners->entry[i].thread) - 1,
+					   .kind = LIVE_LOAD(owners->entry[i].kind),
+					   .blocks = LIVE_LOAD(owners->entry[i].blocks),
+					   .bytes = LIVE_LOAD(owners->entry[i].bytes) };
+
+		if (row.kind != kind || row.owner >= LIVE_SLOTS_MAX || (!row.blocks && !row.bytes))
+			continue;
+		rows->foreign[rows->foreign_count++] = row;
+		rest.blocks = saturating_sub(rest.blocks, row.blocks);
+		rest.bytes = saturating_sub(rest.bytes, row.bytes);
+	}
+	if (rest.blocks || rest.bytes)
+		rows->foreign[rows->foreign_count++] = rest;
+}
+
+static bool freed_for_others(const struct live_thread *thread)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++)
+		sum |= LIVE_LOAD(thread->remote[kind].blocks) |
+		       LIVE_LOAD(thread->remote[kind].bytes);
+	return sum != 0;
+}
+
+static void read_foreign(struct reading *reading)
+{
+	enum { MOST = LIVE_KINDS * (LIVE_OWNERS + 1) };
+	struct process_rows *rows = reading->rows;
+	const struct live_thread *threads = live_view_at(&reading->view, LIVE_THREADS);
+	size_t count = MIN(live_view_used(&reading->view, LIVE_THREADS), (size_t)LIVE_SLOTS_MAX);
 	size_t room = 0;
 
-	for (size_t i = 0; i < slot_count; i++)
-		room += LIVE_LOAD(slots[i].foreign_frees) ? LIVE_FROM + 1 : 0;
+	for (size_t i = 0; i < count; i++)
+		room += freed_for_others(&threads[i]) ? MOST : 0;
 	rows->foreign = new_rows(reading, room, sizeof *rows->foreign);
-	for (size_t i = 0;
-	     i < slot_count && !reading->no_memory && rows->foreign_count + LIVE_FROM < room; i++) {
-		uint64_t blocks = LIVE_LOAD(slots[i].foreign_frees),
-			 bytes = LIVE_LOAD(slots[i].foreign_bytes);
-
-		if (blocks == 0)
+	for (size_t i = 0; i < count && !reading->no_memory; i++) {
+		if (!freed_for_others(&threads[i]))
 			continue;
-		for (unsigned j = 0; j < LIVE_FROM; j++) {
-			struct foreign_row row = { .freer = (uint32_t)i,
-						   .owner = LIVE_LOAD(slots[i].from[j].slot) - 1,
-						   .blocks = LIVE_LOAD(slots[i].from[j].blocks),
-						   .bytes = LIVE_LOAD(slots[i].from[j].bytes) };
-
-			if (row.owner >= slot_count || row.blocks == 0)
-				continue;
-			rows->foreign[rows->foreign_count++] = row;
-			blocks = saturating_sub(blocks, row.blocks);
-			bytes = saturating_sub(bytes, row.bytes);
-		}
-		if (blocks)
-			rows->foreign[rows->foreign_count++] =
-				(struct foreign_row){ .freer = (uint32_t)i,
-						      .owner = UINT32_MAX,
-						      .blocks = blocks,
-						      .bytes = bytes };
+		for (uint32_t kind = 0;
+		     kind < LIVE_KINDS && rows->foreign_count + LIVE_OWNERS < room; kind++)
+			read_remote(reading, &threads[i], (uint32_t)i, kind);
 	}
 }
 
@@ -605,6 +673,8 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 	if (!reading.no_memory)
 		read_cells(&reading, records);
 	if (!reading.no_memory)
+		sum_cells(&rows);
+	if (!reading.no_memory)
 		read_threads(&reading);
 	if (!reading.no_memory)
 		read_foreign(&reading);
@@ -612,7 +682,6 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 		process_rows_release(&rows);
 		return fail(error, "no memory left for the rows");
 	}
-	sum_cells(&rows);
 	rows.process.mode = last_mode(&rows, mode_now);
 	*ret = rows;
 	return 0;

@@ -46,7 +46,7 @@ static int read_visits(const struct live_view *view, struct process_rows *rows)
 		return -1;
 	for (size_t i = 1; i < count; i++) {
 		struct visits_row row = { __atomic_load_n(&visits[i].tag, __ATOMIC_ACQUIRE),
-					  LIVE_LOAD(visits[i].slot), LIVE_LOAD(visits[i].count) };
+					  LIVE_LOAD(visits[i].thread), LIVE_LOAD(visits[i].count) };
 
 		if (row.tag != 0 && row.tag < rows->tag_count && row.slot < LIVE_SLOTS_MAX &&
 		    row.count != 0)

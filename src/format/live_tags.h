@@ -22,8 +22,8 @@ _Static_assert(sizeof(struct live_tag) == 32, "on-disk size");
 
 /* doc: live_visits: how often the threads of one slot entered a tag. */
 struct live_visits {
-	uint32_t tag; /* stored last, release: 0 = not there yet */
-	uint32_t slot;
+	uint32_t tag;	 /* stored last, release: 0 = not there yet */
+	uint32_t thread; /* live_thread.counters */
 	uint64_t count;
 };
 _Static_assert(sizeof(struct live_visits) == 16, "on-disk size");

@@ -13,33 +13,6 @@
 #include "base/checked.h"
 #include "format/live_read.h"
 
-static const size_t entry_bytes[LIVE_REGIONS] = {
-	[LIVE_MODULES] = sizeof(struct live_module),
-	[LIVE_STRINGS] = 1,
-	[LIVE_FRAMES] = sizeof(uint64_t),
-	[LIVE_NODES] = sizeof(struct live_node),
-	[LIVE_SITES] = sizeof(struct live_site),
-	[LIVE_RECORDS] = sizeof(struct live_record),
-	[LIVE_POOL] = LIVE_POOL_UNIT,
-	[LIVE_SLOTS] = sizeof(struct live_slot),
-	[LIVE_THREADS] = sizeof(struct live_thread),
-	[LIVE_TAGS] = sizeof(struct live_tag),
-	[LIVE_VISITS] = sizeof(struct live_visits),
-	[LIVE_MARKS] = sizeof(struct live_mark),
-	[LIVE_SAVED] = sizeof(struct live_saved),
-	[LIVE_SAMPLED] = sizeof(struct live_sampled),
-	[LIVE_AREAS] = sizeof(struct live_area),
-	[LIVE_LEAVES] = LIVE_LEAF_UNIT,
-	[LIVE_LEAF_ERAS] = sizeof(uint32_t),
-	[LIVE_ERAS] = LIVE_ERA_UNIT,
-	[LIVE_SCRATCH] = 1,
-};
-
-size_t live_entry_bytes(enum live_region region)
-{
-	return entry_bytes[region];
-}
-
 const char *live_view_init(struct live_view *view, const void *memory, uint64_t mapped_bytes)
 {
 	const char *reason = live_header_check(memory, mapped_bytes);
@@ -55,7 +28,7 @@ const char *live_view_init(struct live_view *view, const void *memory, uint64_t 
 size_t live_view_used(const struct live_view *view, enum live_region region)
 {
 	uint64_t used = __atomic_load_n(&view->header->used[region], __ATOMIC_ACQUIRE);
-	uint64_t room = view->region[region].bytes / entry_bytes[region];
+	uint64_t room = view->region[region].bytes / live_entry_bytes(region);
 
 	return (size_t)MIN(used, room);
 }

@@ -23,9 +23,6 @@ struct live_view {
 /* Returns NULL, or why this is no live profile. */
 const char *live_view_init(struct live_view *view, const void *memory, uint64_t mapped_bytes);
 
-/* The size of the region's entries; of what `used` counts. */
-size_t live_entry_bytes(enum live_region region);
-
 /* Entries of the region that are published, at most what fits into it. Acquire: the entries are visible. */
 size_t live_view_used(const struct live_view *view, enum live_region region);
 

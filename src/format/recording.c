@@ -23,7 +23,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 6,
+	RECORDING_MINOR = 7,
 	HEAD_BYTES = 40, /* magic, size, major, minor, two words of flags, checksum */
 	HEAD_CHECKED_BYTES = 32,
 	CHUNK_HEAD_BYTES =
@@ -51,6 +51,7 @@ enum chunk_type {
 	CHUNK_NAMES = 15,
 	CHUNK_TAGS = 16,
 	CHUNK_MARKS = 17,
+	CHUNK_UNSEEN = 18,
 	CHUNK_TYPES,
 };
 enum chunk_flags {
@@ -87,6 +88,7 @@ static const struct chunk_kind {
 	{ CHUNK_SNAPSHOTS, 1u << CHUNK_CELLS, chunk_snapshots_put, chunk_snapshots_get },
 	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
 	{ CHUNK_MARKS, 1u << CHUNK_PROCESS, chunk_marks_put, chunk_marks_get },
+	{ CHUNK_UNSEEN, 1u << CHUNK_PROCESS, chunk_unseen_put, chunk_unseen_get },
 	{ CHUNK_NAMES, 1u << CHUNK_FRAMES, chunk_names_put, chunk_names_get },
 };
 
@@ -220,7 +222,8 @@ static void put_process(struct recording_writer *writer, const struct process_ro
 		/* Only bundled recordings have names, and only some programs tags and marks. */
 		if ((kinds[i].type == CHUNK_NAMES && rows->name_count == 0) ||
 		    (kinds[i].type == CHUNK_TAGS && rows->tag_count == 0) ||
-		    (kinds[i].type == CHUNK_MARKS && rows->mark_count == 0))
+		    (kinds[i].type == CHUNK_MARKS && rows->mark_count == 0) ||
+		    (kinds[i].type == CHUNK_UNSEEN && rows->unseen_count == 0))
 			continue;
 		kinds[i].put(&payload, rows);
 		put_chunk(&writer->out, kinds[i].type, writer->process_count, &payload);

@@ -35,6 +35,9 @@ void process_rows_release(struct process_rows *rows)
 		free(rows->marks[i].name);
 	free(rows->marks);
 	free(rows->memory);
+	for (size_t i = 0; i < rows->unseen_count; i++)
+		free(rows->unseen[i].path);
+	free(rows->unseen);
 	free(rows->names);
 	free(rows->sources);
 	free(rows->texts);

@@ -11,6 +11,7 @@
 #include "format/health.h"
 #include "format/live.h"
 #include "format/missed.h"
+#include "format/unseen.h"
 
 /* doc: chunk_modules. Row 0 is "no module". */
 struct module_row {
@@ -53,7 +54,8 @@ struct bar {
 	uint64_t low, high, count;
 };
 
-/* doc: chunk_cells: the counters of one site in one slot (live_record, read). */
+/* doc: chunk_cells: the counters of one site in one slot (live_record, read). A slot here is a set of counters: those of one
+ * thread, or of several that shared them (live_thread.counters). */
 struct cell_row {
 	uint32_t site, slot;
 	uint64_t calls, bytes, frees, freed_bytes;
@@ -77,13 +79,14 @@ struct age_row {
 struct thread_row {
 	uint32_t tid, slot;
 	uint64_t started_ns;
-	uint64_t calls, bytes, frees, freed_bytes; /* of this thread alone */
+	uint64_t calls, bytes, frees, freed_bytes, all_calls, all_bytes; /* as of a process */
 	char name[16];
 };
 
 /* doc: chunk_foreign: blocks that `freer` freed and `owner` allocated (slots). owner UINT32_MAX = not kept apart. */
 struct foreign_row {
 	uint32_t freer, owner;
+	uint32_t kind; /* enum live_kind */
 	uint64_t blocks, bytes;
 };
 
@@ -127,6 +130,24 @@ struct memory_row {
 	uint64_t rss_bytes, swap_bytes;
 	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0 = none */
+	uint64_t sheet; /* 1: the parts below are known; 0: the block map could not be read */
+	/* Resident parts of heap and anonymous; with live + slack - untouched they add up to that. */
+	uint64_t mapped_bytes;	      /* by the program itself */
+	uint64_t held_bytes;	      /* the allocator's, beyond the usable live bytes */
+	uint64_t inherited_bytes;     /* there before a forked child's first own allocation */
+	uint64_t static_bytes;	      /* zeroed variables of modules */
+	uint64_t unrecorded_bytes;    /* explained by nothing that was recorded */
+	uint64_t untouched_bytes;     /* of live blocks, not resident */
+	uint64_t mapped_shared_bytes; /* by the program itself, of shared_bytes */
+	uint32_t
+		asked; /* the collector's: a snapshot with a name was taken with it. Not in a file */
+};
+
+/* doc: chunk_unseen: a file that the process had loaded, and what in it may hide memory from the recorder. */
+struct unseen_row {
+	char *path;
+	uint64_t found;	       /* bits of enum unseen */
+	uint64_t zeroed_bytes; /* static data that is in no file: anonymous, but no allocation */
 };
 
 /* doc: chunk_names: what a frame is called. Rows ascend by frame; several of one frame are what was inlined there,
@@ -166,6 +187,7 @@ struct process_row {
 	uint64_t started_offset_ns; /* after the start of the recording */
 	uint64_t duration_ns;
 	uint64_t calls, bytes, frees, freed_bytes, temporary, slack, freed_slack; /* heap */
+	uint64_t all_calls, all_bytes; /* counted, never estimates; 0: not known */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
 	uint64_t peak_rss_bytes;
@@ -196,13 +218,14 @@ struct process_rows {
 	struct snapshot_site *snapshot_sites;
 	struct mark_row *marks;
 	struct memory_row *memory;
+	struct unseen_row *unseen;
 	struct name_row *names; /* none, unless the recording was bundled */
 	struct source_row *sources;
 	char *texts; /* of names and sources, each ended by a NUL; the first is empty */
 	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
 		cell_count, bar_count, age_count, thread_count, foreign_count, series_count,
-		snapshot_count, snapshot_site_count, mark_count, memory_count, name_count,
-		source_count, text_bytes;
+		snapshot_count, snapshot_site_count, mark_count, memory_count, unseen_count,
+		name_count, source_count, text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
 

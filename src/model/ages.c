@@ -47,7 +47,13 @@ static uint32_t merge(struct profile_age *at, uint32_t begin, uint32_t end, uint
 	return to;
 }
 
-int profile_ages(const struct profile_process *p, struct arena *arena, struct profile_ages *ret)
+static bool is_of(const struct process_rows *rows, size_t age, const bool *slots)
+{
+	return !slots || slots[rows->cells[rows->ages[age].cell].slot];
+}
+
+int profile_ages(const struct profile_process *p, const bool *slots, struct arena *arena,
+		 struct profile_ages *ret)
 {
 	const struct process_rows *rows = p->rows;
 	uint32_t *first = ARENA_ARRAY(arena, uint32_t, rows->site_count + 2);
@@ -56,11 +62,12 @@ int profile_ages(const struct profile_process *p, struct arena *arena, struct pr
 	if (!first || !at)
 		return -1;
 	for (size_t i = 0; i < rows->age_count; i++)
-		first[rows->cells[rows->ages[i].cell].site + 1]++;
+		first[rows->cells[rows->ages[i].cell].site + 1] += is_of(rows, i, slots);
 	for (size_t i = 0; i < rows->site_count; i++)
 		first[i + 1] += first[i];
 	for (size_t i = 0; i < rows->age_count; i++)
-		at[first[rows->cells[rows->ages[i].cell].site]++] = age_of(&rows->ages[i]);
+		if (is_of(rows, i, slots))
+			at[first[rows->cells[rows->ages[i].cell].site]++] = age_of(&rows->ages[i]);
 	/* Each start has moved to its end, which is where the next began. */
 	uint32_t begin = 0, to = 0;
 

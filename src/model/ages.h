@@ -19,10 +19,10 @@ struct profile_ages {
 };
 
 /*
- * Of all sites of the process, in the arena. A recording of a process that was not looked at in its
+ * Of all sites of the process, of what these slots (by slot; NULL: all) allocated, in the arena. A recording of a process that was not looked at in its
  * end has none: a site may hold blocks without an age. -1 if out of memory.
  */
-int profile_ages(const struct profile_process *process, struct arena *arena,
+int profile_ages(const struct profile_process *process, const bool *slots, struct arena *arena,
 		 struct profile_ages *ret);
 
 #endif

@@ -20,6 +20,8 @@
 #include "model/history.h"
 #include "model/missed.h"
 #include "model/site_sums.h"
+#include "model/threads.h"
+#include "model/unseen.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -114,15 +116,24 @@ static void check_slots(struct process_rows *rows, struct damage *damage)
 			rows->cells[i].slot = 0;
 			damage->rows++;
 		}
-	for (size_t i = 0; i < rows->thread_count; i++)
-		if (rows->threads[i].slot >= LIVE_SLOTS_MAX) {
-			rows->threads[i].slot = 0;
+	size_t threads = 0;
+
+	for (size_t i = 0; i < rows->thread_count; i++) {
+		struct thread_row thread = rows->threads[i];
+
+		if (thread.tid == 0)
+			continue; /* it was about to register */
+		if (thread.slot >= LIVE_SLOTS_MAX) {
+			thread.slot = 0;
 			damage->rows++;
 		}
+		rows->threads[threads++] = thread;
+	}
+	rows->thread_count = threads;
 	for (size_t i = 0; i < rows->foreign_count; i++) {
 		struct foreign_row *f = &rows->foreign[i];
 
-		if (f->freer >= LIVE_SLOTS_MAX ||
+		if (f->freer >= LIVE_SLOTS_MAX || f->kind >= LIVE_KINDS ||
 		    (f->owner >= LIVE_SLOTS_MAX && f->owner != UINT32_MAX)) {
 			*f = (struct foreign_row){ 0 };
 			damage->rows++;
@@ -237,6 +248,9 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 
 	p->calls = row->calls;
 	p->bytes = row->bytes;
+	p->counts_all = row->all_calls != 0;
+	p->all_calls = p->counts_all ? row->all_calls : row->calls;
+	p->all_bytes = p->counts_all ? row->all_bytes : row->bytes;
 	p->frees = row->frees;
 	p->freed_bytes = row->freed_bytes;
 	p->live_blocks = saturating_sub(row->calls, row->frees);
@@ -258,9 +272,6 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->frame_count = rows->frame_count;
 	p->node_count = MAX(rows->node_count, (size_t)1);
 	p->depth_limit = row->depth_limit;
-	/* The last moment may be after the process' memory was gone. */
-	for (size_t i = rows->series_count; i > 0 && p->end_rss_bytes == 0; i--)
-		p->end_rss_bytes = rows->series[i - 1].rss_bytes;
 }
 
 /* A mode that was turned while the program ran leaves sites of several. What found no room for a site of its own says
@@ -312,7 +323,7 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	if (rows->memory_count)
 		p->memory = profile_memory_at(p, rows->memory_count - 1);
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
-	    site_sums_build(p, arena) < 0)
+	    site_sums_build(p, arena) < 0 || threads_build(p, arena) < 0)
 		return -1;
 	sum_sites(p);
 	p->mode = mode_of(p, rows->process.mode);
@@ -346,12 +357,13 @@ static int take_warnings(struct profile *profile, const struct damage *damage)
 		  damage->unbalanced_calls },
 	};
 	struct profile_note *notes = ARENA_ARRAY(&profile->arena, struct profile_note,
-						 ARRAY_SIZE(all) + MISSED_COUNT + 1);
+						 ARRAY_SIZE(all) + MISSED_COUNT + 2);
 	ptrdiff_t linked = notes ? linked_in_note(profile, &profile->arena, notes) : -1;
-	ptrdiff_t missed = linked < 0 ? -1
+	ptrdiff_t unseen = linked < 0 ? -1 : unseen_note(profile, &profile->arena, notes + linked);
+	ptrdiff_t missed = unseen < 0 ? -1
 				      : missed_notes(&profile->recording->run, &profile->arena,
-						     notes + linked);
-	size_t count = (size_t)(linked + missed);
+						     notes + linked + unseen);
+	size_t count = (size_t)(linked + unseen + missed);
 
 	if (missed < 0)
 		return -1;

@@ -84,6 +84,8 @@ void estimates_add(struct site_numbers *sum, const struct site_numbers *n)
 	sum->peak_blocks = saturating_add(sum->peak_blocks, n->peak_blocks);
 	sum->peak_bytes = saturating_add(sum->peak_bytes, n->peak_bytes);
 	sum->samples = saturating_add(sum->samples, n->samples);
+	sum->passed |= n->passed;
+	sum->live_unknown |= n->live_unknown;
 	sum->calls_variance += n->calls_variance;
 	sum->bytes_variance += n->bytes_variance;
 	sum->live_blocks_variance += n->live_blocks_variance;

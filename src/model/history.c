@@ -105,18 +105,16 @@ struct profile_memory profile_memory_at(const struct profile_process *p, size_t 
 {
 	ASSERT(index < p->rows->memory_count);
 	const struct memory_row *m = &p->rows->memory[index];
-	uint64_t private_bytes = saturating_add(m->heap_bytes, m->anonymous_bytes);
-	uint64_t wanted = saturating_add(m->live_bytes, m->slack_bytes);
+	uint64_t mapped = saturating_add(m->mapped_bytes, m->mapped_shared_bytes);
+	bool known = m->sheet != 0;
 
-	/* The program's own mappings may be there without a page: no more than there is. */
-	wanted = saturating_add(wanted, MIN(m->map_live_bytes, m->anonymous_bytes));
 	return (struct profile_memory){
 		.known = true,
+		.has_parts = known,
 		.at_ns = m->at_ns,
 		.live_bytes = m->live_bytes,
 		.slack_bytes = m->slack_bytes,
 		.map_live_bytes = m->map_live_bytes,
-		.beyond_bytes = saturating_sub(private_bytes, wanted),
 		.rss_bytes = m->rss_bytes,
 		.swap_bytes = m->swap_bytes,
 		.heap_bytes = m->heap_bytes,
@@ -125,7 +123,15 @@ struct profile_memory profile_memory_at(const struct profile_process *p, size_t 
 		.file_bytes = m->file_bytes,
 		.shared_bytes = m->shared_bytes,
 		.own_bytes = m->own_bytes,
+		.private_bytes = saturating_add(m->heap_bytes, m->anonymous_bytes),
 		.cgroup_limit_bytes = m->cgroup_limit_bytes,
 		.cgroup_usage_bytes = m->cgroup_usage_bytes,
+		.mapped_bytes = m->mapped_bytes,
+		.beyond_bytes = m->held_bytes,
+		.inherited_bytes = m->inherited_bytes,
+		.static_bytes = m->static_bytes,
+		.unrecorded_bytes = m->unrecorded_bytes,
+		.untouched_bytes = m->untouched_bytes,
+		.mapped_untouched_bytes = known ? saturating_sub(m->map_live_bytes, mapped) : 0,
 	};
 }

@@ -83,6 +83,15 @@ static bool ran_before(const struct profile *profile, size_t index)
 	return false;
 }
 
+bool linked_in_is_malloc(const struct profile_process *p)
+{
+	const char *slash = strrchr(p->exe, '/'), *base = slash ? slash + 1 : p->exe;
+
+	/* The recorder has room for the beginning of a long name. */
+	return p->linked_in[0] && p->allocator[0] &&
+	       strncmp(base, p->allocator, strlen(p->allocator)) == 0;
+}
+
 ptrdiff_t linked_in_note(const struct profile *profile, struct arena *arena,
 			 struct profile_note *ret)
 {
@@ -92,7 +101,7 @@ ptrdiff_t linked_in_note(const struct profile *profile, struct arena *arena,
 	for (size_t i = 0; names && i < profile->process_count; i++) {
 		const struct profile_process *p = &profile->processes[i];
 
-		if (!p->linked_in[0])
+		if (!linked_in_is_malloc(p))
 			continue;
 		count++;
 		if (named > NAMED || ran_before(profile, i))

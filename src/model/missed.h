@@ -10,7 +10,10 @@
  * memory. */
 ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct profile_note *notes);
 
-/* The note on allocators that are linked into executables, if there are any. Returns how many notes, or -1 if out of
+/* Whether the executable defines malloc itself, so that the recorder sees no call of it. */
+bool linked_in_is_malloc(const struct profile_process *process);
+
+/* The note on executables that define malloc themselves, if there are any. Returns how many notes, or -1 if out of
  * memory. */
 ptrdiff_t linked_in_note(const struct profile *profile, struct arena *arena,
 			 struct profile_note *ret);

@@ -7,7 +7,7 @@
  *   site    a stack, a tag and a kind of memory: what a block belongs to
  *   cell    the counters of one site in one slot (thread); a site's numbers are the sums over them
  *   node    a stack: a frame and the node of its caller; node 0 is the empty stack
- *   live    allocated and not freed; at the end of the recording that is what leaked
+ *   live    allocated and not freed; at the end of the recording that is what was not freed at exit
  *
  * Everything belongs to the profile and lives as long as it. Reading needs no lock.
  */
@@ -51,6 +51,10 @@ struct site_numbers {
 	uint64_t samples;
 	double calls_variance, bytes_variance, live_blocks_variance, live_bytes_variance;
 	double peak_blocks_variance, peak_bytes_variance; /* of others: model/estimates.h */
+	/* Of some threads, if others freed blocks of theirs, or they of others: the peak, lifetimes and live_slack_bytes are
+	 * not known, max_bytes is a bound. What is live was counted in the block map: */
+	bool passed;
+	bool live_unknown; /* ... but for these: live_* and frees are not known either */
 };
 
 struct profile_site {
@@ -122,15 +126,25 @@ bool profile_end_leaks(enum profile_end end);
 /* Whether exit_code means something. */
 bool profile_end_has_code(enum profile_end end);
 
-/* Where the memory was when it was last looked at. Classes are resident bytes and add up to rss_bytes. */
+/* Where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
 struct profile_memory {
 	bool known; /* else all is 0: the process ended before it was looked at */
+	bool has_parts; /* else the parts below are not known: an older recording, or it could not be read */
 	uint64_t at_ns;
 	uint64_t live_bytes, slack_bytes, map_live_bytes;
-	uint64_t beyond_bytes; /* about what the allocator holds beyond the usable live bytes */
 	uint64_t rss_bytes, swap_bytes;
 	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
+	uint64_t private_bytes;				 /* heap and anonymous */
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0: none */
+
+	/* Parts of private_bytes, resident: these and live + slack - untouched add up to it. */
+	uint64_t mapped_bytes;		 /* the program's own mmap */
+	uint64_t beyond_bytes;		 /* what the allocator holds beyond the usable live bytes */
+	uint64_t inherited_bytes;	 /* by a fork */
+	uint64_t static_bytes;		 /* zeroed variables */
+	uint64_t unrecorded_bytes;	 /* explained by nothing that was recorded */
+	uint64_t untouched_bytes;	 /* of live blocks, not resident */
+	uint64_t mapped_untouched_bytes; /* of the program's own mmap, not resident */
 };
 
 struct profile_process {
@@ -153,6 +167,10 @@ struct profile_process {
 
 	/* heap */
 	uint64_t calls, bytes, frees, freed_bytes;
+	/* Every allocation, counted whether or not it was recorded; estimates only if !counts_all: of an older version, or
+	 * killed in the middle. Beside it `calls` and `bytes` are what the sites add up to. */
+	uint64_t all_calls, all_bytes;
+	bool counts_all;
 	uint64_t live_bytes, live_blocks; /* at the end */
 	uint64_t temporary_calls;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns;
@@ -161,11 +179,10 @@ struct profile_process {
 	uint64_t mmap_calls, mmap_bytes, mmap_live_bytes, mmap_peak_bytes;
 
 	uint64_t peak_rss_bytes;
-	uint64_t end_rss_bytes; /* 0: not known */
-	uint64_t own_bytes;	/* the recorder's memory */
-	struct profile_memory memory;
-	uint64_t threads; /* over the whole life */
-	uint64_t stacks;  /* distinct ones */
+	uint64_t own_bytes;	      /* the recorder's memory */
+	struct profile_memory memory; /* when it was last looked at */
+	uint64_t threads;	      /* over the whole life */
+	uint64_t stacks;	      /* distinct ones */
 	uint64_t depth_limit;
 
 	const struct profile_site *sites; /* those with a call or a free; by id */
@@ -178,6 +195,8 @@ struct profile_process {
 	const struct process_rows *rows; /* for the model's own functions */
 	const uint32_t *cells_of;   /* site id -> first place in cell_order; one more at the end */
 	const uint32_t *cell_order; /* cells grouped by site */
+	const struct cell_live *cell_live; /* by cell: model/threads.c */
+	const uint8_t *passed;		   /* by slot: a bit for each kind */
 };
 
 struct profile {

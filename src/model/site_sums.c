@@ -3,7 +3,8 @@
  * Sums the cells of each site.
  *
  * One cell alone may be negative (a thread that only frees what others allocated), so sums are made
- * first and differences last. A site's own maximum is exact if one cell saw all of its life. With
+ * first and differences last. Of some cells alone, between which and others blocks were passed, that makes no sense:
+ * what they hold is taken from the block map, and what it does not tell is unknown. A site's own maximum is exact if one cell saw all of its life. With
  * several, each cell's maximum was at a time of its own and knows nothing of frees by other threads:
  * their sum is an upper bound, and so is the peak of the whole process; the smaller is taken.
  */
@@ -86,19 +87,40 @@ void site_numbers_peak(struct site_numbers *n)
 	n->peak_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->peak_bytes);
 }
 
-/* The sums over the site's cells in the slots; NULL: all. */
-static struct site_numbers sum_cells(const struct profile_process *p,
-				     const struct profile_site *site, const bool *slots)
+/* Some of a site's cells: those of the slots, or one; neither: all. */
+struct choice {
+	const bool *slots;
+	const struct cell_row *one;
+};
+
+static bool is_chosen(struct choice choice, const struct cell_row *c)
+{
+	return choice.slots ? choice.slots[c->slot] : !choice.one || choice.one == c;
+}
+
+/* A maximum that is a bound; 0 bytes at the peak where that is not known. */
+static void bound_max(const struct profile_process *p, enum profile_kind kind,
+		      struct site_numbers *n)
+{
+	uint64_t peak = saturating_add(p->peak_bytes, p->peak_bound_bytes);
+
+	n->max_exact = false;
+	if (kind == PROFILE_HEAP)
+		n->max_bytes = MIN(n->max_bytes, MAX(peak, n->peak_bytes));
+}
+
+static struct site_numbers sum_cells(const struct profile_process *p, site_id site,
+				     enum profile_kind kind, struct choice choice)
 {
 	const struct process_rows *rows = p->rows;
 	struct site_numbers n = { 0 };
 	uint64_t peak_bytes = 0, peak_blocks = 0, freed_slack = 0;
 	size_t cells = 0;
 
-	for (uint32_t i = p->cells_of[site->id.v]; i < p->cells_of[site->id.v + 1]; i++) {
+	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++) {
 		const struct cell_row *c = &rows->cells[p->cell_order[i]];
 
-		if (slots && !slots[c->slot])
+		if (!is_chosen(choice, c))
 			continue;
 		cells++;
 		site_numbers_add(&n, c);
@@ -113,19 +135,61 @@ static struct site_numbers sum_cells(const struct profile_process *p,
 	n.peak_bytes = not_negative((int64_t)peak_bytes);
 	n.peak_blocks = not_negative((int64_t)peak_blocks);
 	site_numbers_peak(&n);
-	n.max_exact = cells <= 1;
-	if (!n.max_exact && site->kind == PROFILE_HEAP) {
-		uint64_t peak = saturating_add(p->peak_bytes, p->peak_bound_bytes);
-
-		n.max_bytes = MIN(n.max_bytes, MAX(peak, n.peak_bytes));
-	}
+	n.max_exact = true;
+	if (cells > 1)
+		bound_max(p, kind, &n);
 	return n;
 }
 
-struct site_numbers profile_slots_numbers(const struct profile_process *p,
-					  const struct profile_site *site, const bool *slots)
+/* Of cells between which and others blocks were passed: what they hold, and what is not known. */
+static void recount(const struct profile_process *p, site_id site, enum profile_kind kind,
+		    struct choice choice, struct site_numbers *n)
 {
-	return sum_cells(p, site, slots);
+	n->passed = true;
+	n->live_blocks = n->live_bytes = 0;
+	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++) {
+		const struct cell_live *live = &p->cell_live[p->cell_order[i]];
+
+		if (!is_chosen(choice, &p->rows->cells[p->cell_order[i]]))
+			continue;
+		n->live_unknown |= !live->known;
+		n->live_blocks = saturating_add(n->live_blocks, live->blocks);
+		n->live_bytes = saturating_add(n->live_bytes, live->bytes);
+	}
+	if (n->live_unknown)
+		n->live_blocks = n->live_bytes = 0;
+	n->frees = n->live_unknown ? 0 : saturating_sub(n->calls, n->live_blocks);
+	n->freed_bytes = n->live_unknown ? 0 : saturating_sub(n->bytes, n->live_bytes);
+	n->live_blocks_variance = estimate_variance(n, VARIANCE_CALLS, n->live_blocks);
+	n->live_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->live_bytes);
+	n->peak_blocks = n->peak_bytes = n->lifetime_ms_sum = n->live_slack_bytes = 0;
+	n->peak_blocks_variance = n->peak_bytes_variance = 0;
+	n->max_bytes = n->bytes;
+	bound_max(p, kind, n);
+}
+
+struct site_numbers profile_slots_numbers(const struct profile_process *p,
+					  const struct profile_site *site, const bool *slots,
+					  bool closed)
+{
+	struct choice choice = { .slots = slots };
+	struct site_numbers n = sum_cells(p, site->id, site->kind, choice);
+
+	if (!closed)
+		recount(p, site->id, site->kind, choice, &n);
+	return n;
+}
+
+struct site_numbers site_numbers_of_cell(const struct profile_process *p, site_id site,
+					 enum profile_kind kind, const struct cell_row *cell,
+					 bool closed)
+{
+	struct choice choice = { .one = cell };
+	struct site_numbers n = sum_cells(p, site, kind, choice);
+
+	if (!closed)
+		recount(p, site, kind, choice, &n);
+	return n;
 }
 
 static uint64_t count_stacks(const struct profile_process *p, struct arena *arena)
@@ -175,7 +239,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 			.born_ns = row->born_ns,
 			.interval = row->interval,
 		};
-		site->numbers = sum_cells(p, site, NULL);
+		site->numbers = sum_cells(p, site->id, site->kind, (struct choice){ 0 });
 		/* Made at start-up and never used, like those for what finds no memory. */
 		if (site->numbers.calls || site->numbers.frees)
 			at++;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows about threads, in the model's own words.
+ * The rows about threads, in the model's own words, and which of their numbers are known.
  *
- * Slots were checked by build.c. A cell alone is shown with its sign; the unsigned numbers beside it
- * are for what only grows.
+ * Slots and kinds were checked by build.c.
  */
 #include "model/threads.h"
 
@@ -23,8 +22,17 @@ struct profile_thread profile_thread(const struct profile_process *p, size_t ind
 	ASSERT(index < p->rows->thread_count);
 	const struct thread_row *t = &p->rows->threads[index];
 
-	return (struct profile_thread){ t->tid,	  t->slot,  t->started_ns,  t->calls,
-					t->bytes, t->frees, t->freed_bytes, t->name };
+	bool counts_all = t->all_calls != 0;
+
+	return (struct profile_thread){ .tid = t->tid,
+					.slot = t->slot,
+					.started_ns = t->started_ns,
+					.calls = counts_all ? t->all_calls : t->calls,
+					.bytes = counts_all ? t->all_bytes : t->bytes,
+					.frees = t->frees,
+					.freed_bytes = t->freed_bytes,
+					.name = t->name,
+					.counts_all = counts_all };
 }
 
 size_t profile_slot_count(const struct profile_process *p)
@@ -48,7 +56,8 @@ struct profile_foreign profile_foreign(const struct profile_process *p, size_t i
 	ASSERT(index < p->rows->foreign_count);
 	const struct foreign_row *f = &p->rows->foreign[index];
 
-	return (struct profile_foreign){ f->freer, f->owner, f->blocks, f->bytes };
+	return (struct profile_foreign){ f->freer, f->owner, (enum profile_kind)f->kind, f->blocks,
+					 f->bytes };
 }
 
 size_t profile_cell_count(const struct profile_process *p, site_id site)
@@ -56,27 +65,43 @@ size_t profile_cell_count(const struct profile_process *p, site_id site)
 	return p->cells_of[site.v + 1] - p->cells_of[site.v];
 }
 
+_Static_assert((int)PROFILE_HEAP == (int)LIVE_KIND_HEAP &&
+		       (int)PROFILE_MMAP == (int)LIVE_KIND_MMAP &&
+		       (int)PROFILE_POOL == (int)LIVE_KIND_POOL,
+	       "one order");
+
+static enum profile_kind kind_of(const struct profile_process *p, site_id site)
+{
+	return (enum profile_kind)p->rows->sites[site.v].kind;
+}
+
 struct profile_cell profile_cell(const struct profile_process *p, site_id site, size_t index)
 {
 	const struct cell_row *c = &p->rows->cells[p->cell_order[p->cells_of[site.v] + index]];
-	struct profile_cell cell = {
-		.slot = c->slot,
-		.live_bytes = (int64_t)(c->bytes - c->freed_bytes),
-		.live_blocks = (int64_t)(c->calls - c->frees),
-		.peak_bytes = c->peak_bytes,
-		.peak_blocks = c->peak_blocks,
-	};
-	struct site_numbers *n = &cell.numbers;
+	enum profile_kind kind = kind_of(p, site);
+	bool closed = !(p->passed[c->slot] >> kind & 1);
 
-	site_numbers_add(n, c);
-	n->max_exact = profile_cell_count(p, site) == 1;
-	n->live_blocks = saturating_sub(c->calls, c->frees);
-	n->live_bytes = saturating_sub(c->bytes, c->freed_bytes);
-	n->live_slack_bytes = saturating_sub(c->slack, c->freed_slack);
-	n->peak_bytes = c->peak_bytes > 0 ? (uint64_t)c->peak_bytes : 0;
-	n->peak_blocks = c->peak_blocks > 0 ? (uint64_t)c->peak_blocks : 0;
-	site_numbers_peak(n);
-	return cell;
+	return (struct profile_cell){ .slot = c->slot,
+				      .frees_made = c->frees,
+				      .freed_made_bytes = c->freed_bytes,
+				      .numbers = site_numbers_of_cell(p, site, kind, c, closed) };
+}
+
+bool profile_slots_closed(const struct profile_process *p, enum profile_kind kind,
+			  const bool *slots)
+{
+	size_t count = profile_slot_count(p);
+
+	for (size_t i = 0; i < p->rows->foreign_count; i++) {
+		const struct foreign_row *f = &p->rows->foreign[i];
+
+		if (f->kind != (uint32_t)kind || (!f->blocks && !f->bytes))
+			continue;
+		/* Blocks of nobody knows whom may be of these. */
+		if (f->owner >= count || f->freer >= count || slots[f->freer] != slots[f->owner])
+			return false;
+	}
+	return true;
 }
 
 struct site_numbers *profile_slot_sums(const struct profile_process *p, struct arena *arena)
@@ -89,9 +114,73 @@ struct site_numbers *profile_slot_sums(const struct profile_process *p, struct a
 		for (size_t j = 0;
 		     site->kind == PROFILE_HEAP && j < profile_cell_count(p, site->id); j++) {
 			struct profile_cell cell = profile_cell(p, site->id, j);
+			struct site_numbers *sum = &sums[cell.slot];
 
-			estimates_add(&sums[cell.slot], &cell.numbers);
+			cell.numbers.frees = cell.frees_made;
+			cell.numbers.freed_bytes = cell.freed_made_bytes;
+			estimates_add(sum, &cell.numbers);
 		}
 	}
 	return sums;
+}
+
+/* Which slots passed blocks of which kinds on, or took such. */
+static int find_passed(struct profile_process *p, struct arena *arena)
+{
+	const struct process_rows *rows = p->rows;
+	size_t count = profile_slot_count(p);
+	uint8_t *passed = ARENA_ARRAY(arena, uint8_t, count + 1);
+	uint8_t of_unknown = 0;
+
+	if (!passed)
+		return -1;
+	for (size_t i = 0; i < rows->foreign_count; i++) {
+		const struct foreign_row *f = &rows->foreign[i];
+		uint8_t bit = f->blocks || f->bytes ? (uint8_t)(1u << f->kind) : 0;
+
+		if (f->freer < count)
+			passed[f->freer] |= bit;
+		if (f->owner < count)
+			passed[f->owner] |= bit;
+		else
+			of_unknown |= bit;
+	}
+	for (size_t i = 0; i < count; i++)
+		passed[i] |= of_unknown;
+	p->passed = passed;
+	return 0;
+}
+
+/* Blocks that are alive, by the cell that allocated them. It is known where they are all there: as many as the counters of the
+ * site say. While the process runs, both move. */
+int threads_build(struct profile_process *p, struct arena *arena)
+{
+	const struct process_rows *rows = p->rows;
+	struct cell_live *live = ARENA_ARRAY(arena, struct cell_live, rows->cell_count + 1);
+
+	if (!live || find_passed(p, arena) < 0)
+		return -1;
+	for (size_t i = 0; i < rows->age_count; i++) {
+		struct cell_live *cell = &live[rows->ages[i].cell];
+
+		cell->blocks = saturating_add(cell->blocks, rows->ages[i].blocks);
+		cell->bytes = saturating_add(cell->bytes, rows->ages[i].bytes);
+	}
+	for (size_t i = 0; i < p->site_count; i++) {
+		const struct profile_site *site = &p->sites[i];
+		uint64_t blocks = 0, bytes = 0;
+		bool moves = p->end == PROFILE_RUNNING && rows->age_count > 0;
+
+		for (uint32_t j = p->cells_of[site->id.v]; j < p->cells_of[site->id.v + 1]; j++) {
+			blocks = saturating_add(blocks, live[p->cell_order[j]].blocks);
+			bytes = saturating_add(bytes, live[p->cell_order[j]].bytes);
+		}
+		for (uint32_t j = p->cells_of[site->id.v]; j < p->cells_of[site->id.v + 1]; j++)
+			live[p->cell_order[j]].known =
+				site->kind == PROFILE_HEAP &&
+				(moves || (blocks == site->numbers.live_blocks &&
+					   bytes == site->numbers.live_bytes));
+	}
+	p->cell_live = live;
+	return 0;
 }

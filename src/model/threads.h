@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads. Counters are kept by slot: a slot belongs to one thread at a time, and to the next when
- * that one has ended. A free is counted in the slot of the thread that freed, so what one slot has
- * live may be negative; sums over all slots are not.
+ * Threads. Counters are kept by slot: those of one thread, or of several that shared them where there were very many. A
+ * recorder counts a free where the thread that freed counts; numbers here are those of the blocks that a thread allocated,
+ * whoever freed them. What cannot be known then says so: struct site_numbers.
  */
 #ifndef MODEL_THREADS_H
 #define MODEL_THREADS_H
@@ -15,6 +15,7 @@ struct profile_thread {
 	uint64_t started_ns;
 	uint64_t calls, bytes, frees, freed_bytes; /* of this thread alone */
 	const char *name;
+	bool counts_all; /* calls and bytes are no estimates */
 };
 size_t profile_thread_count(const struct profile_process *process);
 struct profile_thread profile_thread(const struct profile_process *process, size_t index);
@@ -26,27 +27,36 @@ size_t profile_slot_count(const struct profile_process *process);
 enum { PROFILE_OWNER_UNKNOWN = UINT32_MAX };
 struct profile_foreign {
 	uint32_t freer, owner;
+	enum profile_kind kind;
 	uint64_t blocks, bytes;
 };
 size_t profile_foreign_count(const struct profile_process *process);
 struct profile_foreign profile_foreign(const struct profile_process *process, size_t index);
 
-/* The part of a site that one slot counted. Pre: index < profile_cell_count(). */
+/* Whether no block of the kind went from these slots (by slot) to others, or from others to them. */
+bool profile_slots_closed(const struct profile_process *process, enum profile_kind kind,
+			  const bool *slots);
+
+/* The part of a site that one slot allocated. Pre: index < profile_cell_count(). */
 struct profile_cell {
 	uint32_t slot;
-	int64_t live_bytes, live_blocks;
-	int64_t peak_bytes, peak_blocks;
-	struct site_numbers numbers; /* live and peak there are 0 where they would be negative */
+	uint64_t frees_made, freed_made_bytes; /* of the site's blocks, whoever allocated them */
+	struct site_numbers numbers;
 };
 size_t profile_cell_count(const struct profile_process *process, site_id site);
 struct profile_cell profile_cell(const struct profile_process *process, site_id site, size_t index);
 
-/* The part of a site that these slots (by slot) counted; what is live there is 0 where it would be negative. */
+/* The part of a site that these slots (by slot) allocated; closed: profile_slots_closed() of its kind. */
 struct site_numbers profile_slots_numbers(const struct profile_process *process,
-					  const struct profile_site *site, const bool *slots);
+					  const struct profile_site *site, const bool *slots,
+					  bool closed);
 
-/* What each slot counted on the heap, by slot, as estimates_add does; in the arena. NULL if out of memory. */
+/* What each slot allocated on the heap, by slot, as estimates_add does, but for frees, which are those that it made; in the
+ * arena. NULL if out of memory. */
 struct site_numbers *profile_slot_sums(const struct profile_process *process, struct arena *arena);
+
+/* For build.c: the process' cell_live and passed. -1 if out of memory. */
+int threads_build(struct profile_process *process, struct arena *arena);
 
 /* The bars of one cell: exact sizes or classes, and lifetimes. */
 size_t profile_cell_size_count(const struct profile_process *process, site_id site, size_t cell);

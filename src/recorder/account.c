@@ -68,13 +68,6 @@ static bool is_rising(const struct live_peak *peak)
 	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
 }
 
-/* Of any slot, whose thread may be counting. */
-static int64_t live_of(const struct slot *slot)
-{
-	return (int64_t)(__atomic_load_n(&slot->live->bytes, __ATOMIC_RELAXED) -
-			 __atomic_load_n(&slot->live->freed_bytes, __ATOMIC_RELAXED));
-}
-
 /* What the slot has told becomes `live`. */
 static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 {
@@ -91,7 +84,7 @@ static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 
 static void tell(struct live_peak *peak, struct slot *slot)
 {
-	tell_as(peak, slot, live_of(slot));
+	tell_as(peak, slot, memory_live_of(slot->live));
 }
 
 /* Whether what the slot has not told yet makes a new maximum. */

@@ -72,7 +72,7 @@ void check_record(const struct slot *slot, uint32_t id)
 	RECORDER_CHECK(id < memory_used(LIVE_RECORDS));
 	const struct live_record *record = memory_record(id);
 
-	RECORDER_CHECK(record->slot == slot->id);
+	RECORDER_CHECK(record->thread == slot->thread);
 	RECORDER_CHECK(record->site != 0);
 	RECORDER_CHECK(record->site < memory_used(LIVE_SITES));
 	RECORDER_CHECK(record->key == memory_site(record->site)->key);
@@ -87,8 +87,8 @@ void check_block(const struct block *block)
 
 	RECORDER_CHECK(record->site != 0);
 	RECORDER_CHECK(memory_site(record->site)->kind == LIVE_KIND_HEAP);
-	RECORDER_CHECK(record->slot < memory_used(LIVE_SLOTS));
-	RECORDER_CHECK(__atomic_load_n(&memory_slot(record->slot)->tid, __ATOMIC_ACQUIRE) != 0);
+	RECORDER_CHECK(record->thread < memory_used(LIVE_THREADS));
+	RECORDER_CHECK(__atomic_load_n(&memory_thread(record->thread)->tid, __ATOMIC_ACQUIRE) != 0);
 }
 
 /* ---- whole structures ---- */

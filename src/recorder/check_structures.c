@@ -19,28 +19,6 @@ static bool is_alone(void)
 
 /* ---- memory ---- */
 
-static const uint32_t entry_bytes[LIVE_REGIONS] = {
-	[LIVE_MODULES] = sizeof(struct live_module),
-	[LIVE_STRINGS] = 1,
-	[LIVE_FRAMES] = sizeof(uint64_t),
-	[LIVE_NODES] = sizeof(struct live_node),
-	[LIVE_SITES] = sizeof(struct live_site),
-	[LIVE_RECORDS] = sizeof(struct live_record),
-	[LIVE_POOL] = LIVE_POOL_UNIT,
-	[LIVE_SLOTS] = sizeof(struct live_slot),
-	[LIVE_THREADS] = sizeof(struct live_thread),
-	[LIVE_TAGS] = sizeof(struct live_tag),
-	[LIVE_VISITS] = sizeof(struct live_visits),
-	[LIVE_MARKS] = sizeof(struct live_mark),
-	[LIVE_SAVED] = 0, /* a ring */
-	[LIVE_SAMPLED] = sizeof(struct live_sampled),
-	[LIVE_AREAS] = sizeof(struct live_area),
-	[LIVE_LEAVES] = LIVE_LEAF_UNIT,
-	[LIVE_LEAF_ERAS] = sizeof(uint32_t),
-	[LIVE_ERAS] = LIVE_ERA_UNIT,
-	[LIVE_SCRATCH] = 1,
-};
-
 /* [0, opened) of a region is ours, and what is used lies there. */
 static void check_memory(void)
 {
@@ -48,7 +26,10 @@ static void check_memory(void)
 	uint64_t sum = sizeof *head + LIVE_PAGE;
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
-		uint64_t bytes = memory_used((enum live_region)i) * entry_bytes[i];
+		enum live_region region = (enum live_region)i;
+		/* What is used of a ring goes round it. */
+		uint64_t bytes =
+			region == LIVE_SAVED ? 0 : memory_used(region) * live_entry_bytes(region);
 		uint64_t opened = __atomic_load_n(&head->opened[i], __ATOMIC_ACQUIRE);
 
 		RECORDER_CHECK(memory.region[i] == (const char *)head + head->region[i].at);
@@ -183,12 +164,12 @@ static uint64_t check_tags(void)
 static uint64_t check_visits(void)
 {
 	uint64_t visits = memory_used(LIVE_VISITS), tags = memory_used(LIVE_TAGS),
-		 slots = memory_used(LIVE_SLOTS);
+		 threads = memory_used(LIVE_THREADS);
 
 	for (uint32_t i = 1; i < visits; i++) {
 		uint32_t tag = __atomic_load_n(&memory_visits(i)->tag, __ATOMIC_ACQUIRE);
 
-		RECORDER_CHECK(tag == 0 || (tag < tags && memory_visits(i)->slot < slots));
+		RECORDER_CHECK(tag == 0 || (tag < tags && memory_visits(i)->thread < threads));
 	}
 	return visits;
 }
@@ -248,7 +229,8 @@ static bool is_of_other(const struct slot *slot, uint32_t id)
 	return false;
 }
 
-/* The slot's records: each is found by its key, and together they are what the slot has counted. */
+/* The slot's records: each of its thread's is found by its key, and with those of the threads before they are what the slot
+ * has counted. */
 static uint64_t check_records(const struct slot *slot, struct sums *heap, struct sums *maps)
 {
 	uint64_t records = memory_used(LIVE_RECORDS);
@@ -257,11 +239,13 @@ static uint64_t check_records(const struct slot *slot, struct sums *heap, struct
 		const struct live_record *record = memory_record(i);
 
 		if (__atomic_load_n(&record->site, __ATOMIC_ACQUIRE) == 0 ||
-		    record->slot != slot->id)
+		    memory_thread(record->thread)->slot != slot->id)
 			continue; /* another's, or not whole yet */
-		check_record(slot, i);
+		if (record->thread == slot->thread) {
+			check_record(slot, i);
+			RECORDER_CHECK(slot_find(slot, record->key) == i || is_of_other(slot, i));
+		}
 		check_details(record);
-		RECORDER_CHECK(slot_find(slot, record->key) == i || is_of_other(slot, i));
 		if (memory_site(record->site)->kind == LIVE_KIND_HEAP)
 			add_record(heap, i, record);
 		else if (memory_site(record->site)->kind == LIVE_KIND_MMAP)

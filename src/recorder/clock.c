@@ -11,7 +11,7 @@
 #include "recorder/settings.h"
 
 enum {
-	STOPPED_MS = 250,	   /* as the collector has it */
+	STOPPED_MS = 250,
 	STOPPED_OPERATIONS = 1000, /* that were given a wrong time */
 	COLLECTOR_PATIENCE = 16,
 };

@@ -52,7 +52,10 @@ static void turn_exact(void)
 /* A thread that was stopped lets everything pass and never looks. */
 static void look_again(struct thread_state *self)
 {
-	self->left = self->stopped ? FOR_EVER : 0;
+	if (self->stopped)
+		countdown_own(FOR_EVER);
+	else
+		countdown_none();
 	self->interval = self->stopped;
 }
 
@@ -142,7 +145,7 @@ static bool begin(struct thread_state *self)
 	uint32_t mode = dial_now();
 
 	self->interval = 0;
-	self->left = 0;
+	countdown_none();
 	if (counts_all(mode)) {
 		turn_exact();
 		return true;
@@ -150,11 +153,11 @@ static bool begin(struct thread_state *self)
 	__atomic_store_n(&dial_was_turned, true, __ATOMIC_RELAXED);
 	self->slot->last_block = NULL; /* what comes between it and its end is not seen */
 	if (mode != LIVE_MODE_SAMPLE) {
-		self->left = DORMANT_BYTES;
+		countdown_own(DORMANT_BYTES);
 		return false;
 	}
 	self->interval = interval_now();
-	self->left = (uint64_t)draw(self) + 1;
+	countdown_shared(self->slot, (uint64_t)draw(self) + 1);
 	return false;
 }
 
@@ -163,11 +166,11 @@ static bool is_sample(struct thread_state *self, uint64_t size)
 {
 	if (size >= self->interval)
 		return true; /* always: the distance is that of the others */
-	int64_t rest = (int64_t)self->left - 1 - (int64_t)size;
+	int64_t rest = (int64_t)countdown_now()->left - 1 - (int64_t)size;
 
 	while (rest < 0 && self->left_is_part)
 		rest += draw(self);
-	self->left = rest < 0 ? 0 : (uint64_t)rest + 1;
+	countdown_shared(self->slot, rest < 0 ? 0 : (uint64_t)rest + 1);
 	return rest < 0;
 }
 
@@ -198,7 +201,8 @@ NOINLINE uint64_t dial_judge(uint64_t size)
 	if (interval == 0 || !is_sample(self, size))
 		return DIAL_NOT;
 	/* A distance may be drawn anew at any time. */
-	if (self->left == 0 || interval != interval_now() || dial_now() != LIVE_MODE_SAMPLE)
+	if (countdown_now()->left == 0 || interval != interval_now() ||
+	    dial_now() != LIVE_MODE_SAMPLE)
 		begin(self);
 	return interval;
 }

@@ -2,16 +2,16 @@
 /* The dial: exact, by tags without stacks, sampled, dormant; turned at any time, from outside by a word in the control page,
  * or by the program itself. Who turns it last is followed.
  *
- * A hook that allocates first looks at thread_state.left. A call for less is taken from it and forwarded, and nothing else
- * happens: that is all that a dormant or sampled program pays. In the exact mode it is 0. When sampling it is the distance to
- * the next sample, and dormant threads look at the dial again after a MiB; so a thread learns of a turn when it next comes
- * here.
+ * A hook that allocates first asks the thread's countdown. In the exact mode nothing is left of it. When sampling it is the
+ * distance to the next sample, and dormant threads look at the dial again after a MiB; so a thread learns of a turn when it next
+ * comes here.
  *
  * A block that is not recorded is never looked for again, and one that is ends under the weight it began with, whatever the
  * dial says by then. */
 #ifndef RECORDER_DIAL_H
 #define RECORDER_DIAL_H
 
+#include "recorder/countdown.h"
 #include "recorder/order.h"
 #include "recorder/sample.h"
 #include "recorder/slot.h"
@@ -28,25 +28,16 @@ static ALWAYS_INLINE uint32_t dial_now(void)
 	return __atomic_load_n(dial_mode, __ATOMIC_RELAXED);
 }
 
-/* Whether a call for `size` bytes will be forwarded and forgotten, here or in another hook inside it. */
-static ALWAYS_INLINE bool dial_would_pass(uint64_t size)
-{
-	return UNLIKELY(size < thread_state.left);
-}
-
-/* The same here, with what belongs to it. */
-static ALWAYS_INLINE bool dial_passes(uint64_t size)
-{
-	if (!dial_would_pass(size))
-		return false;
-	thread_state.left -= size;
-	return true;
-}
-
 /* Whether a block may have to be recorded otherwise than exactly. */
 static ALWAYS_INLINE bool dial_is_turned(void)
 {
 	return UNLIKELY(dial_now() != ORDER_LOAD(dial_exact) || thread_state.interval != 0);
+}
+
+/* Whether the calling thread's blocks are samples, or would be. */
+static inline bool dial_is_sampling(void)
+{
+	return thread_state.interval != 0 && !thread_state.stopped;
 }
 
 /* A process begins, or a fork's child. */

@@ -15,6 +15,7 @@
 
 #include "base/elf.h"
 #include "base/privilege.h"
+#include "recorder/memory.h"
 #include "recorder/starts.h"
 #include "recorder/sys.h"
 
@@ -187,7 +188,7 @@ void exec_hide(void)
 static char *area_of(char **area, size_t *have, size_t bytes)
 {
 	if (*have < bytes) {
-		size_t size = (bytes + LIVE_PAGE - 1) & ~(size_t)(LIVE_PAGE - 1);
+		size_t size = memory_pages(bytes);
 		char *larger = memory_scratch(size);
 
 		if (larger == NULL)

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "base/compiler.h"
+#include "recorder/countdown.h"
 #include "recorder/sys.h"
 
 struct question {
@@ -75,8 +76,11 @@ static const struct question questions[] = {
 	{ SYS_prlimit64, SYS_OTHERS, { 0, RLIMIT_FSIZE, 0, ADDRESS } },
 	{ SYS_mmap, SYS_OTHERS, { 0, 1ull << 36, PROT_NONE, SHARED | MAP_ANONYMOUS } },
 	{ SYS_mmap, SYS_OTHERS, { 0, 1ull << 36, PROT_NONE, SHARED } },
-	{ SYS_mmap, SYS_OTHERS, { 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS } },
-	{ SYS_madvise, SYS_OTHERS, { ADDRESS, 4096, SYS_WIPE_ON_FORK } },
+	{ SYS_mmap,
+	  SYS_OTHERS,
+	  { 0, COUNTDOWN_BYTES, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE } },
+	{ SYS_madvise, SYS_OTHERS, { ADDRESS, COUNTDOWN_BYTES, SYS_WIPE_ON_FORK } },
 	{ SYS_madvise, SYS_OTHERS, { ADDRESS, 4096, MADV_DONTDUMP } },
 };
 

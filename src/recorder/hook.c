@@ -73,8 +73,7 @@ static struct slot *register_thread(void)
 	now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (now != RUNNING) {
 		if (now == OFF)
-			thread_state.left =
-				INT64_MAX; /* from now on hooks jump to where they forward */
+			countdown_own(INT64_MAX); /* from now on hooks jump to where they forward */
 		else
 			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
 		return NULL;
@@ -99,6 +98,7 @@ static struct slot *register_thread(void)
 		slot); /* of a thread that ended inside a hook, and left its slot to this one */
 	thread_state.slot = slot;
 	thread_state.token = *fork_token;
+	countdown_none(); /* a parent's led to the word of a slot that another thread may get here */
 	thread_state.taken = thread_state.deleted = NULL;
 	return slot;
 }
@@ -143,7 +143,7 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 	struct slot *slot = thread_state.slot;
 
 	if (UNLIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == OFF)) {
-		thread_state.left = INT64_MAX;
+		countdown_own(INT64_MAX);
 		return NULL;
 	}
 	if (thread_state.guard & GUARD_NESTS) {
@@ -299,20 +299,8 @@ NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
 NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
 					    uint64_t size, uint64_t times)
 {
-	struct live_slot *live = slot->live;
-
 	clock_tick(slot);
-	count(&live->foreign_frees, times);
-	count(&live->foreign_bytes, size * times);
-	for (int i = 0; i < LIVE_FROM; i++) {
-		if (live->from[i].slot == 0)
-			__atomic_store_n(&live->from[i].slot, owner->slot + 1, __ATOMIC_RELEASE);
-		if (live->from[i].slot == owner->slot + 1) {
-			count(&live->from[i].blocks, times);
-			count(&live->from[i].bytes, size * times);
-			break;
-		}
-	}
+	slot_freed_for(slot, owner, times, size * times);
 	return memory_record(sites_record_of_site(slot, owner->site));
 }
 
@@ -348,10 +336,11 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 		return NULL;
 	}
 	account_alloc(slot, record, size, slack, entry.times);
+	countdown_add(slot, -(uint64_t)entry.times, -(uint64_t)entry.times * size);
 	sample_took(samples, size, weight);
 	slot->last_block = block;
 	slot->last_times = entry.times;
-	slot->last_left = thread_state.left;
+	slot->last_calls = countdown_now()->calls;
 	return record;
 }
 
@@ -392,33 +381,37 @@ NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint
 {
 	uint64_t interval = dial_judge(size);
 
-	if (interval == DIAL_NOT)
+	if (interval == DIAL_NOT) {
+		if (dial_is_sampling())
+			countdown_add(slot, 1, size);
 		return NULL;
+	}
 	if (interval == DIAL_EXACTLY)
 		return record_block(slot, block, size, slack, frame);
 	if (interval == DIAL_WITHOUT_STACK)
 		return record_unasked(slot, block, size, slack, frame);
 	uint64_t began = pace_now();
 
+	countdown_add(slot, 1, size);
 	struct live_record *record = record_sample(slot, block, size, slack, interval, frame);
 
 	pace_took_since(began);
 	return record;
 }
 
-/* Freed before the next allocation: that would have moved `left`. */
+/* Freed before the next allocation: that would have been counted. */
 NOINLINE void record_sample_end(struct slot *slot, const void *address, const struct block *block,
 				uint64_t slack, bool temporary)
 {
 	struct live_record *record = memory_record(block->record);
 	uint64_t weight = record_weight(record, block->size_bytes), times = block->times;
-	bool foreign = record->slot != slot->id;
+	bool foreign = record->thread != slot->thread;
 
 	sample_forget(address);
 	if (foreign)
 		record = record_foreign(slot, record, block->size_bytes, times);
 	account_free(slot, record, block->size_bytes, slack, block->birth_ms,
-		     temporary && !foreign && thread_state.left == slot->last_left, times);
+		     temporary && !foreign && countdown_now()->calls == slot->last_calls, times);
 	struct live_samples *samples = sample_errors(record);
 
 	if (samples != NULL)

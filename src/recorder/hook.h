@@ -55,9 +55,12 @@ static ALWAYS_INLINE struct slot *hook_enter_or(const uintptr_t *frame,
 	struct thread_state *self = &thread_state;
 
 	__asm__("" : "+r"(self)); /* or the compiler asks for the address again at each use */
-	if (UNLIKELY(self->guard != 0 || self->token != *fork_token))
+	if (UNLIKELY((self->guard | (self->token ^ *fork_token)) != 0))
 		return otherwise(frame);
 	struct slot *slot = self->slot;
+
+	if (slot == NULL) /* a thread with the token has one: callers need not ask */
+		__builtin_unreachable();
 
 	RECORDER_CHECK(slot->owner == self);
 	__atomic_store_n(&self->guard, (uintptr_t)frame | GUARD_FORWARDING, __ATOMIC_RELAXED);
@@ -119,7 +122,7 @@ bool record_free_sample(struct slot *slot, void *block);
 bool record_take_sample(const void *block, struct block *ret);
 void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
 			    uint64_t slack);
-/* The freeing slot's record for a block of another slot. */
+/* The freeing thread's record for a block of another thread. */
 struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
 				   uint64_t size, uint64_t times);
 /* What record_new does where the dial is not at exact. */
@@ -142,7 +145,10 @@ static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 
 	if (LIKELY(next.usable_in_header && !(*header & USABLE_FLAGS)))
 		return (*header & ~(uint64_t)7) - sizeof *header - size;
-	return next.usable != NULL ? next.usable(block) - size : 0;
+	size_t usable = next.usable != NULL ? next.usable(block) : 0;
+
+	/* An allocator that is still starting may not know its own blocks: tcmalloc says 0. */
+	return usable > size ? usable - size : 0;
 }
 
 /* The slot's record of the stack above the hook and of the thread's tag, in whatever way. */
@@ -202,7 +208,7 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 		record_sample_end(slot, address, block, slack, temporary);
 		return;
 	}
-	if (UNLIKELY(record->slot != slot->id)) {
+	if (UNLIKELY(record->thread != slot->thread)) {
 		record = record_foreign(slot, record, block->size_bytes, 1);
 		temporary = false; /* the address came back from another thread */
 	}

@@ -2,7 +2,7 @@
 /* The malloc family. Each hook: enter, forward, record, leave; a free is recorded before it is forwarded, because from
  * then on another thread may get the address. Without a slot it only forwards. Any thread, any moment.
  *
- * A call that the dial lets pass is forwarded by a jump. What does more is a function of its own, also reached by a jump, so
+ * A call that the countdown lets pass is forwarded by a jump. What does more is a function of its own, also reached by a jump, so
  * that its frame takes the place of the hook's. */
 #include <errno.h>
 
@@ -42,7 +42,7 @@ static NOINLINE void *malloc_seen(size_t size)
 
 EXPORT void *malloc(size_t size)
 {
-	return dial_passes(size) ? next.malloc(size) : malloc_seen(size);
+	return countdown_passes(size) ? next.malloc(size) : malloc_seen(size);
 }
 
 static NOINLINE void *calloc_seen(size_t count, size_t size)
@@ -60,7 +60,11 @@ static NOINLINE void *calloc_seen(size_t count, size_t size)
 
 EXPORT void *calloc(size_t count, size_t size)
 {
-	return dial_passes(count * size) ? next.calloc(count, size) : calloc_seen(count, size);
+	size_t bytes;
+
+	return !__builtin_mul_overflow(count, size, &bytes) && countdown_passes(bytes)
+		       ? next.calloc(count, size)
+		       : calloc_seen(count, size);
 }
 
 /* Records the end of a block; true if the caller must leave the hook after it has forwarded. */
@@ -80,6 +84,10 @@ static NOINLINE void free_seen(void *block)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
+	if (UNLIKELY(sample_is_filtering()) && !sampled_may_have(block)) {
+		next.free(block);
+		return;
+	}
 	if (UNLIKELY(!free_begin(block, frame))) {
 		next_found()->free(block);
 		return;
@@ -90,7 +98,7 @@ static NOINLINE void free_seen(void *block)
 
 EXPORT void free(void *block)
 {
-	if (sample_passes(block) || (UNLIKELY(sample_is_filtering()) && !sampled_may_have(block)))
+	if (sample_passes(block))
 		next.free(block);
 	else
 		free_seen(block);
@@ -185,7 +193,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 
 static ALWAYS_INLINE void *realloc_common(void *block, size_t size, const uintptr_t *frame)
 {
-	if (sample_passes(block) && dial_passes(size))
+	if (sample_passes(block) && size != 0 && countdown_passes(size)) /* 0: a free */
 		return next.realloc(block, size);
 	struct slot *slot = hook_enter_free(frame);
 
@@ -217,7 +225,7 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (dial_passes(size))
+	if (countdown_passes(size))
 		return next.posix_memalign(ret, alignment, size);
 	struct slot *slot = hook_enter(frame);
 
@@ -239,7 +247,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (dial_passes(size))
+	if (countdown_passes(size))
 		return next.aligned_alloc(alignment, size);
 	struct slot *slot = hook_enter(frame);
 
@@ -255,7 +263,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (dial_passes(size))
+	if (countdown_passes(size))
 		return next.memalign(alignment, size);
 	struct slot *slot = hook_enter(frame);
 
@@ -271,7 +279,7 @@ EXPORT void *valloc(size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (dial_passes(size))
+	if (countdown_passes(size))
 		return next.valloc(size);
 	struct slot *slot = hook_enter(frame);
 
@@ -287,7 +295,7 @@ EXPORT void *pvalloc(size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (dial_passes(size))
+	if (countdown_passes(size))
 		return next.pvalloc(size);
 	struct slot *slot = hook_enter(frame);
 

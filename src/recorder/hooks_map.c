@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mmap, munmap, mremap: anonymous memory, in numbers of its own. What an allocator or the loader maps for itself is not
+/* mmap, munmap, mremap, sbrk, brk: anonymous memory, in numbers of its own. What an allocator or the loader maps for itself is not
  * the program's: calls inside a hook, and calls from the code of whoever defines malloc or of ld.so, are not counted.
  * A range leaves the table before the system call that may let another thread have it. */
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "recorder/allocator.h"
 #include "recorder/hook.h"
 #include "recorder/maps.h"
-
-static uint64_t whole_pages(size_t bytes)
-{
-	return (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
-}
 
 /* Only when it is known what we forward to, and with that, who is the allocator. */
 static bool by_program(uintptr_t caller)
@@ -40,13 +36,13 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 	hook_record(frame);
 	if (at != MAP_FAILED) {
 		if (flags & MAP_FIXED) {
-			maps_remove(slot, (uintptr_t)at, whole_pages(bytes));
-			stack_memory_gone((uintptr_t)at, whole_pages(bytes));
+			maps_remove(slot, (uintptr_t)at, memory_pages(bytes));
+			stack_memory_gone((uintptr_t)at, memory_pages(bytes));
 		}
 		uint32_t record = flags & MAP_ANONYMOUS ? record_of_map(slot, frame) : 0;
 
 		if (record != 0)
-			maps_add(slot, (uintptr_t)at, whole_pages(bytes), record);
+			maps_add(slot, (uintptr_t)at, memory_pages(bytes), record);
 	}
 	hook_leave();
 	return at;
@@ -72,8 +68,8 @@ EXPORT int munmap(void *address, size_t bytes)
 	hook_record(frame);
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
 	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0)
-		maps_remove(slot, (uintptr_t)address, whole_pages(bytes));
-	stack_memory_gone((uintptr_t)address, whole_pages(bytes));
+		maps_remove(slot, (uintptr_t)address, memory_pages(bytes));
+	stack_memory_gone((uintptr_t)address, memory_pages(bytes));
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	int status = next.munmap(address, bytes);
 
@@ -96,13 +92,64 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 		return next_found()->mremap(address, old_bytes, new_bytes, flags, target);
 	hook_record(frame);
 	uint32_t record = record_of_map(slot, frame);
-	uint64_t until = maps_before_move(slot, (uintptr_t)address, whole_pages(old_bytes));
+	uint64_t until = maps_before_move(slot, (uintptr_t)address, memory_pages(old_bytes));
 	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
 
 	if (at != MAP_FAILED)
-		maps_move(slot, until, (uintptr_t)address, whole_pages(old_bytes), (uintptr_t)at,
-			  whole_pages(new_bytes), record);
-	stack_memory_gone((uintptr_t)address, whole_pages(old_bytes));
+		maps_move(slot, until, (uintptr_t)address, memory_pages(old_bytes), (uintptr_t)at,
+			  memory_pages(new_bytes), record);
+	stack_memory_gone((uintptr_t)address, memory_pages(old_bytes));
 	hook_leave();
 	return at;
+}
+
+/* What the program takes at the break itself. glibc's malloc does not come by these names. The break need not be a page's border: a
+ * page belongs to the call that reaches it first. */
+static void move_break(struct slot *slot, uintptr_t from, uintptr_t to, const uintptr_t *frame)
+{
+	uintptr_t low = memory_pages(MIN(from, to)), high = memory_pages(MAX(from, to));
+	uint32_t record;
+
+	if (low == high)
+		return;
+	if (to < from) {
+		maps_remove(slot, low, high - low);
+		return;
+	}
+	record = record_of_map(slot, frame);
+	if (record != 0)
+		maps_add(slot, low, high - low, record);
+}
+
+EXPORT void *sbrk(intptr_t bytes)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = bytes != 0 && by_program(frame[1]) ? hook_enter(frame) : NULL;
+
+	if (slot == NULL)
+		return next_found()->sbrk(bytes);
+	uintptr_t at = (uintptr_t)next.sbrk(bytes);
+
+	hook_record(frame);
+	if (at != (uintptr_t)-1)
+		move_break(slot, at, at + (uintptr_t)bytes, frame);
+	hook_leave();
+	return (void *)at;
+}
+
+EXPORT int brk(void *to)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = by_program(frame[1]) ? hook_enter(frame) : NULL;
+
+	if (slot == NULL)
+		return next_found()->brk(to);
+	uintptr_t from = (uintptr_t)next.sbrk(0);
+	int status = next.brk(to);
+
+	hook_record(frame);
+	if (status == 0)
+		move_break(slot, from, (uintptr_t)to, frame);
+	hook_leave();
+	return status;
 }

@@ -96,7 +96,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 
 	if (UNLIKELY(blocks_are == PARTS))
 		return forward(size, b, c);
-	if (blocks_are == MALLOCS ? dial_would_pass(size) : dial_passes(size))
+	if (blocks_are == MALLOCS ? countdown_would_pass(size) : countdown_passes(size))
 		return forward(size, b, c);
 	struct slot *slot = hook_enter(frame);
 	uintptr_t guard = (uintptr_t)frame | GUARD_FORWARDING | GUARD_NESTS;

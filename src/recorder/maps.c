@@ -11,13 +11,7 @@
 #include "recorder/lock.h"
 #include "recorder/sites.h"
 
-struct range {
-	uintptr_t start, end;
-	uint64_t added; /* when: counts additions */
-	uint32_t record;
-	bool counts; /* its end is the end of the mapping */
-};
-static struct range *table;
+static struct live_map_range *table;
 static uint32_t used, capacity;
 static uint64_t additions = 1;
 static struct lock maps_lock;
@@ -64,7 +58,7 @@ static uint32_t find(uintptr_t address)
 	return low;
 }
 
-static void insert(uint32_t at, struct range range)
+static void insert(uint32_t at, struct live_map_range range)
 {
 	__builtin_memmove(&table[at + 1], &table[at], (used - at) * sizeof *table);
 	table[at] = range;
@@ -80,7 +74,7 @@ static void erase(uint32_t at)
 /* Takes the part of a range that lies in [start, end) out of the table. Returns the place to go on at. */
 static uint32_t cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 {
-	struct range range = table[i], tail = range;
+	struct live_map_range range = table[i], tail = range;
 	uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
 
 	if (low > range.start && high < range.end && used == capacity) {
@@ -138,7 +132,7 @@ static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
 		return false;
 	}
 	insert(find(start),
-	       (struct range){ start, start + bytes, additions, record, .counts = true });
+	       (struct live_map_range){ start, start + bytes, additions, record, .counts = true });
 	__atomic_store_n(&additions, additions + 1, __ATOMIC_RELAXED);
 	count(&head->map_live_bytes, bytes);
 	if (head->map_live_bytes > head->map_peak_bytes)
@@ -152,8 +146,10 @@ static void count_gone(struct slot *slot, const struct pieces *gone)
 		const struct piece *piece = &gone->piece[i];
 		struct live_record *record = memory_record(piece->record);
 
-		if (record->slot != slot->id)
+		if (record->thread != slot->thread) {
+			slot_freed_for(slot, record, piece->whole, piece->bytes);
 			record = memory_record(sites_record_of_site(slot, record->site));
+		}
 		count(&record->frees, piece->whole);
 		count(&record->freed_bytes, piece->bytes);
 		count(&slot->live->unmap_calls, piece->whole);
@@ -182,7 +178,7 @@ static void check_maps(void)
 		return;
 	RECORDER_CHECK(used <= capacity);
 	for (uint32_t i = 0; i < used; i++) {
-		const struct range *range = &table[i];
+		const struct live_map_range *range = &table[i];
 
 		RECORDER_CHECK(range->start < range->end);
 		RECORDER_CHECK(range->start % LIVE_PAGE == 0 && range->end % LIVE_PAGE == 0);
@@ -201,7 +197,7 @@ static void check_maps(void)
 /* Takes the lock, with room for two more ranges if there is memory. */
 static bool take_with_room(struct slot *slot)
 {
-	struct range *larger = NULL;
+	struct live_map_range *larger = NULL;
 	uint32_t have = __atomic_load_n(&capacity, __ATOMIC_RELAXED);
 
 	if (__atomic_load_n(&used, __ATOMIC_RELAXED) + 2 > have && have < CAPACITY_MAX)
@@ -217,6 +213,24 @@ static bool take_with_room(struct slot *slot)
 	return true;
 }
 
+/* For readers, around every change of the table: doc: live_maps. One who died in between leaves an odd number. */
+static void begin_change(void)
+{
+	struct live_maps *maps = &memory.head->maps;
+
+	__atomic_store_n(&maps->serial, maps->serial | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void end_change(void)
+{
+	struct live_maps *maps = &memory.head->maps;
+
+	maps->at = table != NULL ? (uint64_t)((char *)table - (char *)memory.head) : 0;
+	maps->used = used;
+	__atomic_store_n(&maps->serial, (maps->serial | 1) + 1, __ATOMIC_RELEASE);
+}
+
 /* Removes a range as remove_range, and adds it with a record, if that is not 0. False: the lock was not to be had. */
 static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t until,
 		   uint32_t record)
@@ -227,9 +241,11 @@ static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t 
 
 		if (!take_with_room(slot))
 			return false;
+		begin_change();
 		done = remove_late(&gone) && remove_range(start, start + bytes, until, &gone);
 		if (done && record != 0)
 			added = add_range(start, bytes, record);
+		end_change();
 		if (CHECKED)
 			check_maps();
 		lock_give(&maps_lock);

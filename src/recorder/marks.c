@@ -4,12 +4,14 @@
  * Owns: LIVE_MARKS and LIVE_SAVED, a ring. The collector takes snapshots out of the ring and says how far it has read, in the
  * control page. A snapshot is what the records held when the program asked for it: they are copied, which takes some ten
  * instructions for each, and nobody waits. Where the ring has no room (the collector is behind, or there are too many
- * records) the mark says that nothing was saved, and the collector takes what it finds when it sees it. */
+ * records) the mark says that nothing was saved, and the collector takes what it finds when it sees it. Without a collector
+ * the ring is kept until it is full: whoever reads the profile finds all that was saved. */
 #include "recorder/marks.h"
 
 #include <time.h>
 
 #include "recorder/lock.h"
+#include "recorder/settings.h"
 #include "recorder/sys.h"
 #include "recorder/tags.h"
 
@@ -161,7 +163,8 @@ void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
 	if (kind == LIVE_MARK_SNAPSHOT) {
 		save_records(slot, mark);
 		if (mark->saved_count == 0)
-			health_add(HEALTH_late_snapshots);
+			health_add(settings_of_collector ? HEALTH_late_snapshots
+							 : HEALTH_lost_snapshots);
 	}
 	__atomic_store_n(&mark->there, 1, __ATOMIC_RELEASE);
 }

@@ -128,8 +128,7 @@ static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t byt
 	if (region == LIVE_LEAVES || region == LIVE_AREAS || region == LIVE_SLOTS ||
 	    region == LIVE_LEAF_ERAS || region == LIVE_ERAS)
 		end = bytes;
-	end = (end + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
-	return MIN(end, memory.head->region[region].bytes);
+	return MIN(memory_pages(end), memory.head->region[region].bytes);
 }
 
 /* Of the program's heap, about: other threads are counting. */
@@ -138,12 +137,8 @@ static uint64_t live_bytes(void)
 	uint64_t slots = memory_used(LIVE_SLOTS);
 	int64_t live = 0;
 
-	for (uint32_t i = 0; i < slots; i++) {
-		const struct live_slot *slot = memory_slot(i);
-
-		live += (int64_t)(__atomic_load_n(&slot->bytes, __ATOMIC_RELAXED) -
-				  __atomic_load_n(&slot->freed_bytes, __ATOMIC_RELAXED));
-	}
+	for (uint32_t i = 0; i < slots; i++)
+		live += memory_live_of(memory_slot(i));
 	return live > 0 ? (uint64_t)live : 0;
 }
 
@@ -194,8 +189,7 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 		uint64_t to = piece_end(region, from, bytes);
 
 		if (!open_pages(memory.region[region] + from, to - from, true)) {
-			to = (bytes + LIVE_PAGE - 1) &
-			     ~(uint64_t)(LIVE_PAGE - 1); /* perhaps just what is needed */
+			to = memory_pages(bytes); /* perhaps just what is needed */
 			if (!open_pages(memory.region[region] + from, to - from, reserve))
 				break;
 		}
@@ -221,6 +215,14 @@ bool memory_open(enum live_region region, uint64_t bytes)
 bool memory_open_above_reserve(enum live_region region, uint64_t bytes)
 {
 	return LIKELY(bytes <= memory_opened(region)) || memory_open_slow(region, bytes, true);
+}
+
+bool memory_open_of_parent(enum live_region region, uint64_t bytes)
+{
+	uint64_t pages = memory_pages(bytes);
+
+	return pages <= memory.kept_bytes[region] &&
+	       !sys_failed(sys_mprotect(memory.region[region], pages, PROT_READ | PROT_WRITE));
 }
 
 uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes)

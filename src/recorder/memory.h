@@ -24,6 +24,12 @@ struct memory {
 };
 extern HIDDEN struct memory memory;
 
+/* Whole pages. */
+static inline uint64_t memory_pages(uint64_t bytes)
+{
+	return (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
+}
+
 /* Takes over a mapping of head->total_bytes whose head page(s) are open. */
 void memory_use(struct live_header *head, struct live_control *control);
 
@@ -43,6 +49,10 @@ bool memory_open(enum live_region region, uint64_t bytes);
 /* The same without the reserve, the last eighth of the budget. For new stacks: once there is no memory for them they are
  * counted as [other], and that, living blocks and new threads must find some. */
 bool memory_open_above_reserve(enum live_region region, uint64_t bytes);
+
+/* In a fork's child, of its parent's memory: makes readable what the parent has opened since. The pages are shared, and what a process may
+ * do with them is not: without this, what the parent counts as used need not be readable here. */
+bool memory_open_of_parent(enum live_region region, uint64_t bytes);
 
 /* Appends `count` entries of `entry_bytes` to a region: returns the first index, or UINT64_MAX. The entries are zero
  * and count as used from now on: a reader may see them before they are filled. Any thread. */
@@ -90,6 +100,13 @@ static ALWAYS_INLINE struct live_module *memory_module(uint32_t id)
 static ALWAYS_INLINE struct live_slot *memory_slot(uint32_t id)
 {
 	return (struct live_slot *)(void *)memory.region[LIVE_SLOTS] + id;
+}
+
+/* What any slot holds, whose thread may be counting. */
+static inline int64_t memory_live_of(const struct live_slot *slot)
+{
+	return (int64_t)(__atomic_load_n(&slot->bytes, __ATOMIC_RELAXED) -
+			 __atomic_load_n(&slot->freed_bytes, __ATOMIC_RELAXED));
 }
 static ALWAYS_INLINE struct live_thread *memory_thread(uint32_t id)
 {

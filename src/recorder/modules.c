@@ -203,7 +203,7 @@ static const char *path_of_mapping(struct slot *slot, const struct dl_find_objec
 	char *to = write_hex(link + sizeof "/proc/self/map_files/" - 1, start);
 
 	*to++ = '-';
-	*write_hex(to, (end + LIVE_PAGE - 1) & ~(uintptr_t)(LIVE_PAGE - 1)) = 0;
+	*write_hex(to, memory_pages(end)) = 0;
 	if (slot->path_area == NULL)
 		slot->path_area = memory_scratch(PATH_BYTES);
 	char *path = slot->path_area;

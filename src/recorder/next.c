@@ -66,6 +66,8 @@ static void look_up(struct next *found)
 	found->mmap = lookup_next("mmap");
 	found->munmap = lookup_next("munmap");
 	found->mremap = lookup_next("mremap");
+	found->sbrk = lookup_next("sbrk");
+	found->brk = lookup_next("brk");
 	found->execve = lookup_next("execve");
 	found->execvpe = lookup_next("execvpe");
 	found->fexecve = lookup_next("fexecve");

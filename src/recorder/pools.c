@@ -551,8 +551,10 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 	uint64_t times = times_of(record, block);
 	bool sample = record->samples != 0;
 
-	if (record->slot != slot->id)
+	if (record->thread != slot->thread) {
+		slot_freed_for(slot, record, times, block->bytes * times);
 		record = memory_record(sites_record_of_site(slot, record->site));
+	}
 	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
 	if (!(state & 1))
@@ -574,7 +576,7 @@ static uint32_t record_for(struct slot *slot, uint64_t pool, uint64_t bytes, uin
 {
 	uint64_t verdict = DIAL_EXACTLY;
 
-	if (dial_passes(bytes))
+	if (countdown_skips(slot, bytes))
 		return 0;
 	if (dial_is_turned())
 		verdict = dial_judge(bytes);

@@ -430,7 +430,12 @@ bool profile_make(bool forked, struct live_ticket ticket)
 {
 	file[0] = 0;
 	describe(forked, ticket);
-	return settings_of_collector ? make_for_collector() : make_self_hosted();
+	if (settings_of_collector)
+		return make_for_collector();
+	if (!make_self_hosted())
+		return false;
+	memory.head->health[HEALTH_unapplied_settings] = settings_unapplied;
+	return true;
 }
 
 void profile_give_up(void)

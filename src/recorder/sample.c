@@ -8,8 +8,8 @@
 
 #define ONE (UINT64_C(1) << 32)
 
-uint8_t sample_filter[SAMPLE_PLACES];
-uint8_t sample_filters;
+uint8_t sample_filter[SAMPLE_PLACES] = { UINT8_MAX };
+uint32_t sample_mask;
 static bool used; /* the filter was */
 
 /* xorshift64*: Marsaglia's, with Vigna's multiplier. */
@@ -103,7 +103,8 @@ void sample_forget(const void *block)
 
 void sample_no_filter(void)
 {
-	__atomic_store_n(&sample_filters, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&sample_filter[0], UINT8_MAX, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&sample_mask, 0, __ATOMIC_SEQ_CST);
 }
 
 void sample_start(bool filters)
@@ -111,7 +112,10 @@ void sample_start(bool filters)
 	if (used)
 		__builtin_memset(sample_filter, 0, sizeof sample_filter);
 	used = filters;
-	__atomic_store_n(&sample_filters, filters, __ATOMIC_SEQ_CST);
+	if (filters)
+		__atomic_store_n(&sample_mask, SAMPLE_PLACES - 1, __ATOMIC_SEQ_CST);
+	else
+		sample_no_filter();
 }
 
 struct live_samples *sample_errors(struct live_record *record)

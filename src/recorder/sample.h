@@ -33,25 +33,26 @@ uint64_t sample_weight(uint64_t size, uint64_t interval);
 uint32_t sample_round(uint64_t *random, uint64_t weight);
 
 /* Frees of blocks that are not recorded need not look for them. One byte for each place that addresses fall on counts the
- * recorded blocks there; 255 stays. While every block is recorded (sample_filters = 0) nobody asks. */
+ * recorded blocks there; 255 stays. While every block is recorded (sample_mask = 0) all fall on the first, which has 255: so there
+ * is one question on the way of every free, not two. */
 enum { SAMPLE_PLACES = 1 << 14 };
 extern HIDDEN uint8_t sample_filter[SAMPLE_PLACES];
-extern HIDDEN uint8_t sample_filters;
+extern HIDDEN uint32_t sample_mask;
 
 static ALWAYS_INLINE bool sample_is_filtering(void)
 {
-	return ORDER_LOAD(sample_filters) != 0;
+	return ORDER_LOAD(sample_mask) != 0;
 }
 
 static ALWAYS_INLINE uint8_t *sample_place(const void *block)
 {
-	return &sample_filter[((uintptr_t)block >> 4) % SAMPLE_PLACES];
+	return &sample_filter[(uint32_t)((uintptr_t)block >> 4) & ORDER_LOAD(sample_mask)];
 }
 
 /* Whether a block is certainly not recorded. */
 static ALWAYS_INLINE bool sample_passes(const void *block)
 {
-	return UNLIKELY(sample_is_filtering()) && LIKELY(ORDER_LOAD(*sample_place(block)) == 0);
+	return UNLIKELY(ORDER_LOAD(*sample_place(block)) == 0);
 }
 
 void sample_remember(const void *block);

@@ -12,6 +12,7 @@ enum { MILLIONTHS_OF_PERCENT = 10000 };
 
 struct live_settings settings;
 bool settings_of_collector, settings_keep;
+uint32_t settings_unapplied;
 
 /* "64MiB", "64M", "65536": as the command line takes it, but for fractions. 0: not understood. */
 static uint64_t size_of(const char *text)
@@ -80,6 +81,9 @@ static bool take_text(char *to, size_t room, const char *text)
 
 static void read_environment(void)
 {
+	/* What a collector does, and nobody does here. */
+	static const char *const of_record[] = { "HEAPGAUGE_EVERY", "HEAPGAUGE_OUTPUT",
+						 "HEAPGAUGE_ON", "HEAPGAUGE_WRITE_ON" };
 	uint64_t depth = size_of(exec_variable(LIVE_ENV_DEPTH));
 
 	take_budget(exec_variable(LIVE_ENV_BUDGET));
@@ -90,6 +94,9 @@ static void read_environment(void)
 	settings.depth_limit = depth >= 1 && depth <= LIVE_DEPTH_MAX ? depth : LIVE_DEPTH_DEFAULT;
 	settings.follow_fork = 1;
 	settings_keep = exec_variable(LIVE_ENV_KEEP)[0] == '1';
+	settings_unapplied = 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(of_record); i++)
+		settings_unapplied += exec_variable(of_record[i])[0] != 0;
 	take_text(settings.wraps, sizeof settings.wraps, exec_variable(LIVE_ENV_WRAP));
 	if (!take_text(settings.folder, sizeof settings.folder, exec_variable(LIVE_ENV_DIR)))
 		settings.folder[0] = '?'; /* no absolute path: it is not used, and that is said */

@@ -11,7 +11,9 @@
 
 extern HIDDEN struct live_settings settings;
 extern HIDDEN bool settings_of_collector; /* else of the environment */
-extern HIDDEN bool settings_keep;	  /* the file of the profile stays, whatever the end */
+extern HIDDEN uint32_t
+	settings_unapplied;	  /* variables that are for a collector, and there is none */
+extern HIDDEN bool settings_keep; /* the file of the profile stays, whatever the end */
 
 /* Once, at start-up: the program may do with its environment what it likes. False: the process is not to be recorded. */
 bool settings_read(void);

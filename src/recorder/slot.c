@@ -2,9 +2,10 @@
 /* Slots and the thread log.
  *
  * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread is
- * gone is inherited whole by the next thread that needs one, so that 10^4 short threads cost a handful of slots and
- * no destructor is needed. Invariant: a slot is its
- * owner's from the swap of live_slot.tid on. */
+ * gone is inherited by the next thread that needs one, so that 10^4 short threads cost a handful of slots and no
+ * destructor is needed. Counters are the thread's own: an heir begins with no records. Where there are very many
+ * threads, or no memory, it goes on with the counters of the thread before, and the log says so.
+ * Invariant: a slot is its owner's from the swap of live_slot.tid on. */
 #include "recorder/slot.h"
 
 #include <errno.h>
@@ -21,7 +22,9 @@
 enum {
 	LOOKS_PER_THREAD = 4, /* slots asked whether their thread still lives, when one registers */
 	SLOT_STRIDE = 4096,   /* pointers per page of the directory */
-	SLOT_PAGES = 16,
+	SLOT_PAGES = SLOT_LIMIT / SLOT_STRIDE,
+	OWN_COUNTERS = 1024, /* so many threads have counters of their own ... */
+	OWN_NAMED = 8192,    /* ... and so many if the thread before has another name */
 };
 
 __thread struct thread_state thread_state
@@ -46,7 +49,7 @@ static struct slot **place_of(uint32_t id)
 	struct slot ***page = &directory[id / SLOT_STRIDE % SLOT_PAGES];
 	struct slot **have = __atomic_load_n(page, __ATOMIC_ACQUIRE);
 
-	if (id >= SLOT_STRIDE * SLOT_PAGES)
+	if (id >= SLOT_LIMIT)
 		return NULL;
 	if (have == NULL) {
 		struct slot **made = memory_scratch(SLOT_STRIDE * sizeof *made);
@@ -88,6 +91,25 @@ static struct slot *inherit(int my_tid)
 	return NULL;
 }
 
+/* Records of a thread for what finds no place elsewhere. */
+static bool make_others(struct slot *slot, uint32_t thread)
+{
+	uint64_t first = memory_append(LIVE_RECORDS, LIVE_KINDS, sizeof(struct live_record));
+
+	if (first == UINT64_MAX || (first + LIVE_KINDS) >> LIVE_SMALL_RECORD_BITS != 0)
+		return false;
+	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
+		struct live_record *record = memory_record((uint32_t)first + kind);
+
+		slot->record_of_other[kind] = (uint32_t)first + kind;
+		record->thread = thread;
+		record->key = memory_site(LIVE_SITE_OTHER_HEAP + kind)->key;
+		__atomic_store_n(&record->site, LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
+	}
+	slot->thread = thread;
+	return true;
+}
+
 static bool furnish(struct slot *slot, uint32_t limit)
 {
 	void *walk = memory_scratch(walk_bytes(limit));
@@ -102,26 +124,25 @@ static bool furnish(struct slot *slot, uint32_t limit)
 	slot->walk = walk_place(walk, limit);
 	slot->memo = memo_new(slot->id);
 	slot->tags = (struct slot_tags *)&tags_none; /* never written: nothing in it is found */
-	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
-		uint64_t record = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record));
-
-		if (record == UINT64_MAX || record >> LIVE_SMALL_RECORD_BITS != 0)
-			return false;
-		slot->record_of_other[kind] = (uint32_t)record;
-		memory_record((uint32_t)record)->slot = slot->id;
-		memory_record((uint32_t)record)->key =
-			memory_site(LIVE_SITE_OTHER_HEAP + kind)->key;
-		__atomic_store_n(&memory_record((uint32_t)record)->site,
-				 LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
-	}
 	return true;
+}
+
+/* The next number of the thread log; UINT64_MAX: there is none. Half of the log is for new slots, who cannot do without:
+ * there are fewer of them than that. */
+static uint64_t next_number(bool heir)
+{
+	uint64_t room = memory.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread);
+
+	if (heir && memory_used(LIVE_THREADS) >= room / 2)
+		return UINT64_MAX;
+	return memory_append(LIVE_THREADS, 1, sizeof(struct live_thread));
 }
 
 static struct slot *make(int my_tid)
 {
 	struct slot *slot = memory_scratch(sizeof *slot);
 	struct slot **place;
-	uint64_t id;
+	uint64_t id, number;
 
 	if (slot == NULL)
 		return NULL;
@@ -130,7 +151,8 @@ static struct slot *make(int my_tid)
 		return NULL;
 	slot->id = (uint32_t)id;
 	slot->live = memory_slot(slot->id);
-	if (!furnish(slot, memory.head->depth_limit))
+	if (!furnish(slot, memory.head->depth_limit) ||
+	    (number = next_number(false)) == UINT64_MAX || !make_others(slot, (uint32_t)number))
 		return NULL; /* the slot stays empty: tid 0 */
 	__atomic_store_n(place, slot, __ATOMIC_RELEASE);
 	account_join(slot);
@@ -138,14 +160,38 @@ static struct slot *make(int my_tid)
 	return slot;
 }
 
-static void log_thread(struct slot *slot, int my_tid)
+/* Whether an heir may have counters of its own. */
+static bool may_begin_anew(const struct slot *slot, uint32_t number)
+{
+	const char *name = memory_thread(number)->name;
+	uint64_t records = memory_used(LIVE_RECORDS) + LIVE_KINDS;
+
+	if (number >= OWN_NAMED ||
+	    (number >= OWN_COUNTERS &&
+	     __builtin_memcmp(memory_thread(slot->thread)->name, name, LIVE_NAME_BYTES) == 0))
+		return false;
+	return memory_open_above_reserve(LIVE_RECORDS, records * sizeof(struct live_record));
+}
+
+/* Everything that leads to the records of the thread before. */
+static void forget_records(struct slot *slot)
+{
+	table_clear(&slot->records);
+	memo_forget(slot);
+	tags_forget_visits(slot);
+}
+
+/* An heir's counters. */
+static void inherit_counters(struct slot *slot, uint32_t number)
+{
+	if (may_begin_anew(slot, number) && make_others(slot, number))
+		forget_records(slot);
+}
+
+static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool heir)
 {
 	const struct live_slot *live = slot->live;
-	uint64_t id = memory_append(LIVE_THREADS, 1, sizeof(struct live_thread));
-
-	if (id == UINT64_MAX)
-		return;
-	struct live_thread *thread = memory_thread((uint32_t)id);
+	struct live_thread *thread = memory_thread(number);
 
 	*thread = (struct live_thread){
 		.slot = slot->id,
@@ -154,21 +200,29 @@ static void log_thread(struct slot *slot, int my_tid)
 		.bytes = live->bytes,
 		.frees = live->frees,
 		.freed_bytes = live->freed_bytes,
+		.passed_calls = live->countdown.calls,
+		.passed_bytes = live->countdown.allotted - live->countdown.left,
 	};
 	sys_call6(SYS_prctl, PR_GET_NAME, (long)thread->name, 0, 0, 0, 0);
+	if (heir)
+		inherit_counters(slot, number);
+	thread->counters = slot->thread;
 	__atomic_store_n(&thread->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
-	slot->live->thread = (uint32_t)id;
+	slot->live->thread = number;
 }
 
 COLD struct slot *slot_acquire(void)
 {
 	int my_tid = sys_gettid();
 	struct slot *slot = inherit(my_tid);
+	bool heir = slot != NULL;
 
 	if (slot == NULL)
 		slot = make(my_tid);
 	if (slot == NULL)
 		return NULL;
+	uint64_t number = heir ? next_number(true) : slot->thread;
+
 	slot->owner = &thread_state;
 	slot->last_block = NULL;
 	slot->cfi_nested_busy = false;
@@ -176,7 +230,10 @@ COLD struct slot *slot_acquire(void)
 	tags_forget_scopes(slot);
 	slot->walk->stamp = 0;
 	stack_forget(slot);
-	log_thread(slot, my_tid);
+	if (number != UINT64_MAX)
+		log_thread(slot, my_tid, (uint32_t)number, heir);
+	else
+		health_add(HEALTH_unlogged_threads);
 	return slot;
 }
 
@@ -206,9 +263,47 @@ COLD uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum l
 	}
 	struct live_record *record = memory_record((uint32_t)id);
 
-	record->slot = slot->id;
+	record->thread = slot->thread;
 	record->key = key;
 	__atomic_store_n(&record->site, site, __ATOMIC_RELEASE);
 	table_put(&slot->records, table_tag(key), (uint32_t)id);
 	return (uint32_t)id;
+}
+
+/* The counters of whose block it is. NULL: there are no more places, or no memory. */
+static uint64_t *count_of_owner(struct live_thread *freer, uint32_t owner, uint32_t kind)
+{
+	if (freer->owners == 0) {
+		uint32_t unit = account_pool(sizeof(struct live_owners) / LIVE_POOL_UNIT);
+
+		if (unit == 0)
+			return NULL;
+		__atomic_store_n(&freer->owners, unit, __ATOMIC_RELEASE);
+	}
+	struct live_owners *owners = memory_pool(freer->owners);
+
+	for (int i = 0; i < LIVE_OWNERS; i++) {
+		if (owners->entry[i].thread == 0) {
+			owners->entry[i].kind = kind;
+			__atomic_store_n(&owners->entry[i].thread, owner + 1, __ATOMIC_RELEASE);
+		}
+		if (owners->entry[i].thread == owner + 1 && owners->entry[i].kind == kind)
+			return &owners->entry[i].blocks;
+	}
+	return NULL;
+}
+
+void slot_freed_for(struct slot *slot, const struct live_record *owner, uint64_t blocks,
+		    uint64_t bytes)
+{
+	struct live_thread *freer = memory_thread(slot->thread);
+	uint32_t kind = memory_site(owner->site)->kind;
+	uint64_t *of_owner = count_of_owner(freer, owner->thread, kind);
+
+	count(&freer->remote[kind].blocks, blocks);
+	count(&freer->remote[kind].bytes, bytes);
+	if (of_owner != NULL) {
+		count(&of_owner[0], blocks);
+		count(&of_owner[1], bytes);
+	}
 }

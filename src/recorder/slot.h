@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a recorded thread works with: its slot, and the thread-local block that leads there.
  *
- * A slot outlives its thread; a later thread inherits it whole (slot.c). Everything here is touched by the owning
+ * A slot outlives its thread; a later thread inherits it (slot.c). Everything here is touched by the owning
  * thread alone. The walk's arrays lie behind the struct, sized by the depth limit. */
 #ifndef RECORDER_SLOT_H
 #define RECORDER_SLOT_H
@@ -19,6 +19,8 @@ struct cfi_scratch;
 struct lock;
 struct thread_state;
 
+enum { SLOT_LIMIT = 1 << 16 };
+
 /* A scope that the thread is in. One whose function was left by longjmp is known by its frame: that lies deeper than the
  * stack is now, or a word of it has changed. */
 struct scope_kept {
@@ -32,13 +34,14 @@ enum { SCOPES_KEPT = 16 }; /* deeper ones are not looked for after a longjmp */
 
 struct slot {
 	uint32_t id;
+	uint32_t thread; /* whose counters its records are: live_thread.counters */
 	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
 	int64_t floor,
 		ceiling;     /* live bytes at which the process' total has to be told: account.h */
 	int64_t told;	     /* of this slot's live bytes, in that total; under account.c's lock */
 	struct slot *next;   /* account.c */
-	uint64_t last_left;  /* thread_state.left when it was a sample */
+	uint64_t last_calls; /* of the countdown when it was a sample */
 	uint32_t last_times; /* of the last sample */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
@@ -68,8 +71,9 @@ struct slot {
 
 /* The thread-local block: plain data, initial-exec, no destructor. */
 struct thread_state {
-	uint64_t left;	   /* a call that takes less is not looked at; 0: every call is. dial.h */
-	uint64_t interval; /* of the sample that comes next; 0: `left` is not a distance to one */
+	uintptr_t countdown; /* distance of the word that leads to the thread's: countdown.h */
+	uint64_t
+		interval; /* of the sample that comes next; 0: the countdown is not a distance to one */
 	uint64_t random;   /* of samples; 0: not begun */
 	bool left_is_part; /* of the distance: no sample at its end */
 	bool stopped;	   /* by the program: nothing is recorded */
@@ -86,6 +90,8 @@ struct thread_state {
 	/* What the running operator delete gives back, and its entry; record 0 = accounted for. */
 	void *deleted;
 	struct block deleted_entry;
+	uintptr_t own_word; /* countdown.c */
+	struct live_countdown own_countdown;
 };
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 
@@ -102,6 +108,10 @@ bool slot_reserve(struct slot *slot, bool must);
 /* The slot's record of a site that it has none of yet. Never 0: falls back to the record of [other]. */
 uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
 		     bool must);
+
+/* The slot's thread frees what belongs to another's record. */
+void slot_freed_for(struct slot *slot, const struct live_record *owner, uint64_t blocks,
+		    uint64_t bytes);
 
 /* The slot's record for a site's key; 0 = none. */
 static ALWAYS_INLINE uint32_t slot_find(const struct slot *slot, uint64_t key)

@@ -10,6 +10,7 @@
 
 #include "recorder/allocator.h"
 #include "recorder/clock.h"
+#include "recorder/countdown.h"
 #include "recorder/dial.h"
 #include "recorder/exec.h"
 #include "recorder/hook.h"
@@ -42,22 +43,11 @@ void start_failed(void)
 static bool make_token(void)
 {
 	static uint64_t count;
-	static uint64_t *word; /* the same page again in every generation of children */
 
-	if (word == NULL) {
-		long page = sys_mmap(NULL, LIVE_PAGE, PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (sys_failed(page))
-			return false;
-		if (sys_failed(sys_madvise((void *)page, LIVE_PAGE, SYS_WIPE_ON_FORK))) {
-			sys_munmap((void *)page, LIVE_PAGE);
-			return false;
-		}
-		word = (uint64_t *)page;
-	}
-	*word = ++count;
-	fork_token = word;
+	if (!countdown_start())
+		return false;
+	*countdown_token() = ++count;
+	fork_token = countdown_token();
 	return true;
 }
 

@@ -269,7 +269,7 @@ static uint64_t *visits_of(struct slot *slot, uint32_t tag)
 	while (made == 0);
 	if (made > UINT32_MAX)
 		return &own->uncounted;
-	memory_visits((uint32_t)made)->slot = slot->id;
+	memory_visits((uint32_t)made)->thread = slot->thread;
 	__atomic_store_n(&memory_visits((uint32_t)made)->tag, tag, __ATOMIC_RELEASE);
 	table_put(&own->visits, mark, (uint32_t)made);
 	return &memory_visits((uint32_t)made)->count;
@@ -483,9 +483,11 @@ COLD struct tags_kept *tags_keep(void)
 	uint64_t count = memory_used(LIVE_TAGS);
 	uint64_t texts = memory_used(LIVE_STRINGS);
 	uint64_t bytes = sizeof(struct tags_kept) + count * sizeof(struct live_tag) + texts;
-	long at = count == 0 ? -1
-			     : sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (count == 0 || !memory_open_of_parent(LIVE_TAGS, count * sizeof(struct live_tag)) ||
+	    !memory_open_of_parent(LIVE_STRINGS, texts))
+		return NULL;
+	long at = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (sys_failed(at))
 		return NULL;
@@ -496,6 +498,16 @@ COLD struct tags_kept *tags_keep(void)
 	__builtin_memcpy((char *)(kept + 1) + count * sizeof(struct live_tag),
 			 memory.region[LIVE_STRINGS], texts);
 	return kept;
+}
+
+/* A tag that the parent was still making when it was copied: it is nobody's here. */
+static bool is_unfinished(const struct tags_kept *kept, uint32_t i)
+{
+	const struct live_tag *tag = &kept_tags(kept)[i];
+	uint64_t texts = kept->bytes - sizeof *kept - kept->count * sizeof *tag;
+
+	return tag->name == 0 || tag->name > i || tag->parent >= i ||
+	       (uint64_t)tag->text_at + tag->text_bytes > texts;
 }
 
 /* Without a lock: the child has one thread. */
@@ -511,6 +523,8 @@ static void take_all(const struct tags_kept *kept)
 	    memory_append(LIVE_TAGS, kept->count, sizeof(struct live_tag)) != 0)
 		return;
 	for (uint32_t i = 1; i < kept->count; i++) {
+		if (is_unfinished(kept, i))
+			continue;
 		struct live_tag tag = kept_tags(kept)[i];
 		const char *text = texts + tag.text_at;
 		uint64_t hash = child_hash(tag.parent, tag.name);

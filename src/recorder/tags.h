@@ -70,6 +70,16 @@ void tags_settle(struct slot *slot, uintptr_t at);
 /* A word that never changes: 0. */
 static const uintptr_t tags_no_word;
 
+/* The slot's thread has counters of its own from now on. */
+static inline void tags_forget_visits(struct slot *slot)
+{
+	if (slot->tags == &tags_none)
+		return;
+	for (int i = 0; i < TAGS_NEAR; i++)
+		slot->tags->near[i].key = TAGS_NOTHING;
+	table_clear(&slot->tags->visits);
+}
+
 /* A thread takes the slot. Scopes that it entered before, which a fork's child may have, are not looked for. */
 static inline void tags_forget_scopes(struct slot *slot)
 {

@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -11,6 +12,29 @@ import subprocess
 import urllib.parse
 
 SECONDS = 60
+
+
+def page_env(folder):
+    """Nothing of the tester's settings, and a cache of its own."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}
+    return own | {"XDG_CACHE_HOME": str(folder / "cache")}
+
+
+def commander(heapgauge, env, folder):
+    """run("report", ...): what it printed; it must succeed."""
+
+    def run(*arguments):
+        done = subprocess.run([heapgauge, *map(str, arguments)], env=env, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def digits(cell):
+    """"12,411,096 B" of a tooltip, with its sign."""
+    title = cell["title"] if isinstance(cell, dict) else cell
+    return int(re.match(r"[−\d,]+", title).group().replace(",", "").replace("−", "-"))
 
 
 class Answer:

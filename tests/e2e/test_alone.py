@@ -442,3 +442,93 @@ def test_a_damaged_file_is_refused_with_words(heapgauge, ender, build, clean_env
         file.write(b"\xff" * 400)
     done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "damaged, or of another version" in done.stderr
+
+
+# ---- what the program names, and what is for heapgauge record ----
+
+NAMING = r"""
+#include <heapgauge/heapgauge.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *kept[8];
+__attribute__((noinline)) static void *hold(size_t n) { void *p = malloc(n); __asm__ volatile("" : "+r"(p)); return p; }
+int main(int argc, char **argv) {
+    static char in[64], out[64];
+    setvbuf(stdin, in, _IOFBF, sizeof in);
+    setvbuf(stdout, out, _IOFBF, sizeof out);
+    alarm(100);
+    kept[0] = hold(1000);
+    hg_snapshot("start");
+    hg_mark("half way");
+    kept[1] = hold(200);
+    hg_snapshot("more");
+    free(kept[0]);
+    hg_snapshot("less");
+    for (int i = 0; argc > 1 && i < atoi(argv[1]); i++) hg_snapshot("many");
+    printf("%d\n", getpid());
+    fflush(stdout);
+    getchar();
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def naming(scratch):
+    return compile_c(scratch, "naming", NAMING, f"-I{pathlib.Path(__file__).resolve().parents[2] / 'include'}")
+
+
+def named(rows, kind):
+    return [(row["name"], row["live_bytes"]) for row in rows if row["kind"] == kind]
+
+
+def check_named(report, *where):
+    rows = report(*where, view="snapshots")["snapshots"]
+    assert named(rows, "snapshot") == [("start", 1000), ("more", 1200), ("less", 200)]
+    assert [name for name, _ in named(rows, "mark")] == ["half way"]
+    then = report(*where, "--at", "snap:more", "--cost", "live", view="sites")["sites"]
+    assert sum(site["live_bytes"] for site in then) == 1200
+    assert not losses(report(*where)["processes"][0])
+
+
+def test_snapshots_and_marks_of_a_program_that_records_itself(naming, build, clean_env, folder, report):
+    """N13: while it runs, and in what it leaves."""
+    with keeping([naming], preloaded(build, clean_env, folder)) as run:
+        pid = run.target
+        check_named(report, "--pid", pid)
+        file = file_of(folder, pid)
+        os.kill(pid, 9)
+    check_named(report, file)
+
+
+def test_snapshots_that_find_no_room_are_counted(naming, build, clean_env, folder, report):
+    """N13: what is not kept is said. There is room for some of 200,000."""
+    with keeping([naming, "200000"], preloaded(build, clean_env, folder, HEAPGAUGE_BUDGET="4MiB")) as run:
+        pid = run.target
+        rows = named(report("--pid", pid, "--limit", "1000000", view="snapshots")["snapshots"], "snapshot")
+        lost = losses(report("--pid", pid)["processes"][0])
+    kept = [row for row in rows if row[1] is not None]
+    assert kept[:3] == [("start", 1000), ("more", 1200), ("less", 200)]
+    assert 0 < lost["lost_snapshots"] <= 200000
+
+
+def test_snapshots_of_a_process_with_a_collector(naming, heapgauge, clean_env, scratch, report):
+    """N13: report --pid shows them, or says that the collector has them; the recording has them all."""
+    with keeping([heapgauge, "record", "-q", "-o", scratch / "run.hg", naming], clean_env) as run:
+        pid = run.target
+        answer = report("--pid", pid, view="snapshots")["snapshots"]
+        shown = [name for name, live in named(answer, "snapshot") if live is not None]
+        lost = losses(report("--pid", pid)["processes"][0]).get("lost_snapshots", 0)
+        assert [row[0] for row in named(answer, "mark")] == ["half way"]
+        assert len(shown) + lost >= 3
+    rows = report(scratch / "run.hg", view="snapshots")["snapshots"]
+    assert named(rows, "snapshot") == [("start", 1000), ("more", 1200), ("less", 200)]
+
+
+def test_settings_of_record_are_said_to_have_no_effect(naming, build, clean_env, folder, report):
+    """N13: HEAPGAUGE_EVERY and HEAPGAUGE_OUTPUT were ignored without a word."""
+    more = {"HEAPGAUGE_EVERY": "1s", "HEAPGAUGE_OUTPUT": "x.hg"}
+    with keeping([naming], preloaded(build, clean_env, folder, **more)) as run:
+        pid = run.target
+        assert losses(report("--pid", pid)["processes"][0]) == {"unapplied_settings": 2}

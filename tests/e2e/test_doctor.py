@@ -244,6 +244,52 @@ def test_an_allocator_that_comes_as_a_library(doctor, scratch, calls_of):
     assert calls_of(program) >= 1  # and what libstdc++ takes at its start
 
 
+LIBRARY = """
+#include <stdlib.h>
+void *mi_malloc(size_t n) { return calloc(1, n); }
+"""
+
+
+def test_what_a_library_of_the_program_hides_is_told_before_the_run(doctor, scratch):
+    """C1: also a library that only a library asks for, found by the file's own folders."""
+    (scratch / "sub").mkdir()
+    compile_c(scratch / "sub", "libinner.so", LIBRARY, "-shared", "-fPIC")
+    inner = [scratch / "sub" / "libinner.so", "-Wl,-rpath,$ORIGIN/sub"]
+    compile_c(scratch, "libouter.so", "", "-shared", "-fPIC", "-Wl,--no-as-needed", *inner)
+    outer = ["-Wl,--no-as-needed", scratch / "libouter.so", "-Wl,-rpath,$ORIGIN", "-Wl,--allow-shlib-undefined"]
+    status, lines, _ = doctor(compile_c(scratch, "asks", SOURCE, *outer))
+    assert status == 0 and lines["allocator"]["verdict"] == "ok"
+    assert lines["unseen"]["verdict"] == "warn" and "mimalloc inside libinner.so" in lines["unseen"]["found"]
+    assert "system's malloc" in lines["unseen"]["way_out"]
+
+
+CALLS = {
+    "__libc_malloc": ("void *__libc_malloc(unsigned long); void *f(void) { return __libc_malloc(9); }", "calls __libc_malloc"),
+    "dlmopen": ("void *dlmopen(long, const char *, int); void *f(void) { return dlmopen(-1, \"x\", 2); }", "by dlmopen"),
+    "mmap": ("long syscall(long, ...); long f(void) { return syscall(9, 0, 4096, 3, 34, -1, 0L); }", "the system call itself"),
+    "mallocx": ("void *mallocx(unsigned long, int); void *f(void) { return mallocx(9, 0); }", "by names of its own"),
+}
+
+
+@pytest.mark.parametrize("bound", ["-fplt", "-fno-plt"])
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_past_the_recorder_are_told_before_the_run(call, bound, doctor, scratch):
+    """C2, C5"""
+    source, found = CALLS[call]
+    library = compile_c(scratch, "libcalls.so", source, "-shared", "-fPIC", bound)
+    flags = ["-Wl,--no-as-needed", library, f"-Wl,-rpath,{scratch}", "-Wl,--unresolved-symbols=ignore-all"]
+    status, lines, _ = doctor(compile_c(scratch, "calls", SOURCE, *flags))
+    assert status == 0 and lines["unseen"]["found"].startswith("libcalls.so ") and found in lines["unseen"]["found"]
+
+
+def test_the_number_nine_is_no_system_call(doctor, scratch):
+    """C5: other calls of syscall(), and other functions that are given a nine, are not taken for mmap."""
+    source = "long syscall(long, ...); int abs(int); long f(void) { return syscall(39) + abs(9); }"
+    library = compile_c(scratch, "libcalls.so", source, "-shared", "-fPIC", "-fno-builtin")
+    _, lines, _ = doctor(compile_c(scratch, "calls", SOURCE, "-Wl,--no-as-needed", library, f"-Wl,-rpath,{scratch}"))
+    assert "unseen" not in lines
+
+
 def test_go(doctor, scratch):
     """Without cgo a Go program is statically linked."""
     if not shutil.which("go"):
@@ -252,7 +298,7 @@ def test_go(doctor, scratch):
     env = os.environ | {"CGO_ENABLED": "0"}
     subprocess.run(["go", "build", "-o", "hello", "hello.go"], cwd=scratch, env=env, check=True, timeout=WAIT_SECONDS)
     status, lines, _ = doctor("./hello")
-    assert "Go" in lines["language"]["found"]
+    assert "Go (hello) keeps objects" in lines["unseen"]["found"] and "pprof" in lines["unseen"]["way_out"]
     assert status == 1 and "statically linked" in lines["recorder"]["found"]
 
 

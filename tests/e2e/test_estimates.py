@@ -150,7 +150,7 @@ def dict_of_numbers(row, prefix=""):
 
 def test_every_view(pair, report_json):
     exact, sampled = pair
-    questions = [(view, ()) for view in SITE_VIEWS + ["summary", "processes", "sizes", "threads", "tags", "tree", "growth"]]
+    questions = [(view, ()) for view in SITE_VIEWS + ["summary", "processes", "sizes", "threads", "tags", "tree"]]
     questions += [("functions", ("--by", axis)) for axis in AXES] + [("functions", ("--by", "function", "--cost", "total"))]
     questions += [("sites", ("--at", "snap:built")), ("sites", ("--cost", "waste")), ("tree", ("--cost", "calls"))]
     for view, options in questions:
@@ -255,13 +255,19 @@ def test_budgets_do_not_take_noise_for_truth(pair, heapgauge):
         (row,) = json.loads(done.stdout)["budgets"]
         return done.returncode, row
 
-    status, row = check("--max-total", "1GiB")
+    status, row = check("--max-leaked", "1GiB")
     assert (status, row["verdict"]) == (0, "ok") and row["low"] < row["value"] < row["high"] < 1 << 30
     assert row["value_error"] > 0
-    assert check("--max-total", str(row["high"] + 1))[0] == 0
-    assert check("--max-total", str(row["value"] + 1))[0] == 2
-    assert check("--max-total", str(row["value"] - 1))[0] == 2
-    assert check("--max-total", str(row["low"] - 1))[0] == 1
+    assert check("--max-leaked", str(row["high"] + 1))[0] == 0
+    assert check("--max-leaked", str(row["value"] + 1))[0] == 2
+    assert check("--max-leaked", str(row["value"] - 1))[0] == 2
+    assert check("--max-leaked", str(row["low"] - 1))[0] == 1
+    # Calls and bytes are counted, unless some sites are asked for.
+    status, row = check("--max-total", "1GiB")
+    assert (status, row["verdict"]) == (0, "ok") and "low" not in row and "value_error" not in row
+    assert check("--max-total", str(row["value"]))[0] == 0
+    assert check("--max-total", str(row["value"] - 1))[0] == 1
+    assert check("--max-total", "1GiB", "--site", "main")[1]["value_error"] > 0
     # Nothing was sampled of it: that is not to say that there is nothing.
     status, row = check("--max-leaked", "0", "--site", "churn")
     assert (status, row["verdict"], row["value"]) == (2, "unknown", 0) and row["high"] == 3 * 16384

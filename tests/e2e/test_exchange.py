@@ -147,7 +147,7 @@ def test_record_and_check_in_one_step(heapgauge, clean_env, scratch, program):
     assert "all 3 budgets kept" in kept.stderr
     broken = step("[parse_test]\nmax-leaked = 1000\n[http_test]\nmax-leaked = 0\n")
     assert broken.returncode == 1
-    assert "http_test  leaked 300 B > 0 B" in broken.stderr
+    assert "http_test  not freed at exit 300 B > 0 B" in broken.stderr
     wrong = step("[parse_test]\nmax-leeked = 1000\n")
     assert wrong.returncode == 2 and "did you mean 'max-leaked'" in wrong.stderr and "budgets.ini:2" in wrong.stderr
 

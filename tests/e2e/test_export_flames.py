@@ -9,7 +9,7 @@ import pytest
 
 from exports import LONG, ODD_NAMES, browser, output_of, safe, scene, tool  # noqa: F401
 
-PROFILES = ["peak", "leaked", "total", "calls", "temporary"]
+PROFILES = {"peak": "peak", "leaked": "not freed at exit", "total": "total", "calls": "calls", "temporary": "temporary"}
 
 
 def bytes_shown(value):
@@ -45,10 +45,9 @@ def functions_of(it, *options):
 def test_speedscope_shows_every_function_of_every_question(scene):
     its = [scene(name) for name in ("plain", "tree", "odd", "bare")]
     for it, page in zip(its, browser("speedscope", *(it.export("speedscope") for it in its))):
-        assert [p["name"] for p in page["profiles"]] == PROFILES
-        assert page["shown"] == 1, "what was leaked comes first"
-        for profile in page["profiles"]:
-            cost = profile["name"]
+        assert [p["name"] for p in page["profiles"]] == list(PROFILES.values())
+        assert page["shown"] == 1, "what was not freed comes first"
+        for cost, profile in zip(PROFILES, page["profiles"]):
             shown = bytes_shown if cost in ("peak", "leaked", "total") else count_shown
             expected = collections.Counter(
                 (" ".join(name.split()), shown(own), shown(total)) for name, own, total in functions_of(it, "--cost", cost)
@@ -60,8 +59,8 @@ def test_speedscope_shows_every_function_of_every_question(scene):
 def test_speedscope_file_adds_up(scene, name):
     it = scene(name)
     file = json.loads(it.export("speedscope").read_text())
-    for profile in file["profiles"]:
-        assert sum(profile["weights"]) == profile["endValue"] == it.whole("--cost", profile["name"])
+    for cost, profile in zip(PROFILES, file["profiles"], strict=True):
+        assert sum(profile["weights"]) == profile["endValue"] == it.whole("--cost", cost)
         assert len(profile["weights"]) == len(profile["samples"])
 
 

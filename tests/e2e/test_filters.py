@@ -84,7 +84,8 @@ FILTERS = {
 
 
 # The same answer may be the right one: it is what they are about in any case, or all that they are about is in one place.
-SAME = {("leaks", "cost"), ("temporary", "cost")} | {(view, name) for view in ("reallocs", "advice") for name in FILTERS}
+# A process that was looked at once has one sheet, whatever moment is asked for.
+SAME = {("leaks", "cost"), ("temporary", "cost"), ("memory", "at")} | {(view, name) for view in ("reallocs", "advice") for name in FILTERS}
 ADDING_UP = ["sites", "tree", "functions", "flame", "types", "tags"]
 COSTS = {"total": "total_bytes", "calls": "calls", "peak": "live_bytes", "leaked": "live_bytes", "temporary": "temporary_calls"}
 

@@ -6,12 +6,13 @@ H11: every process took 64 GiB of the collector's address space, so that 2,046 c
 C12: every child of a fork populated a profile of its own, whatever it allocated.
 """
 
+import pathlib
 import subprocess
 
 import pytest
 
 from alone import folder_on_tmpfs, preloaded
-from compiled import WAIT_SECONDS
+from compiled import WAIT_SECONDS, compile_c
 
 
 @pytest.fixture
@@ -57,3 +58,49 @@ def test_a_child_that_allocates_little_touches_little(target, record, clean_env)
     run = record(argv)
     faults = [int(text.split()[1]) for text in (bare.stdout, run.stdout)]
     assert faults[1] - faults[0] <= 100, faults
+
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
+NAMES_AFTER_FORK = r"""
+#include <heapgauge/heapgauge.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	int ready[2], status;
+	kept = malloc(100);
+	pipe(ready);
+	for (int i = 0; i < 2; i++)
+		if (fork() == 0) {
+			char byte;
+			read(ready[0], &byte, 1); /* until the parent's table of names has grown */
+			for (int j = 0; j < 100; j++) kept = malloc(1000);
+			_exit(0);
+		}
+	for (int i = 0; i < 5000; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "name %d", i);
+		HG_SCOPE_NAME(name);
+		kept = malloc(50);
+	}
+	write(ready[1], "xx", 2);
+	for (int i = 0; i < 2; i++) {
+		wait(&status);
+		if (!WIFEXITED(status)) return 1;
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["exact", "sample"])
+def test_a_child_is_not_hurt_by_names_that_its_parent_gives_after_the_fork(mode, record, report_json, scratch):
+    """What the parent opened of its tables since the fork was not readable in the child, which crashed with its first allocation."""
+    program = compile_c(scratch, "names", NAMES_AFTER_FORK, f"-I{INCLUDE}")
+    run = record([program], "--mode", mode)
+    assert run.returncode == 0
+    processes = report_json(run.path)["processes"]
+    assert [(p["calls"], p["bytes"]) for p in processes[1:]] == [(100, 100_000)] * 2

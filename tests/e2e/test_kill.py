@@ -142,6 +142,33 @@ def test_a_stopped_collector_blocks_nobody_and_loses_nothing(
     assert re.search(r"^  ! [\d,]+ ms without a tick of the clock", done.stdout, re.M), done.stdout
 
 
+STALLS = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) static void *held(void) { void *p = malloc(100000); __asm__ volatile("" : "+r"(p)); return p; }
+int main(void)
+{
+	void *v[100];
+	usleep(300000);
+	kill(getppid(), SIGSTOP);
+	for (int i = 0; i < 100; i++) v[i] = held();
+	usleep(150000);
+	for (int i = 0; i < 100; i++) free(v[i]);
+	kill(getppid(), SIGCONT);
+	usleep(300000);
+	return 0;
+}
+"""
+
+
+def test_a_short_stall_of_the_collector_is_said(scratch, record, report_json):
+    """N17: lifetimes are too short while the collector has no processor, and stalls below 250 ms were not said."""
+    run = record([compile_c(scratch, "stalls", STALLS)])
+    assert run.returncode == 0, run.stderr
+    assert report_json(run.path, "summary", clock=True)["processes"][0]["health"]["clock_stopped"] >= 100
+
+
 STARTS = r"""
 #include <stdio.h>
 #include <stdlib.h>

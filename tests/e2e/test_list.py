@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from compiled import WAIT_SECONDS, compile_c
+from compiled import WAIT_SECONDS, compile_c, wait_for
 from running import again, compile_keeper, keeping, without
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else or to make a container")
@@ -97,12 +97,15 @@ def test_it_lists_what_is_there_now(keeper, rows):
     assert keeper.target not in rows()
 
 
+def holds_profile(pid):
+    return any("heapgauge-profile" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+
+
 def test_neither_the_collector_nor_a_child_without_a_profile_is_listed(heapgauge, scratch, clean_env, rows):
     parent = compile_c(scratch, "parent", PARENT)
     with keeping([heapgauge, "record", "-q", "-o", scratch / "p.hg", "--", parent], clean_env, start_new_session=True) as run:
         child = int(pathlib.Path(f"/proc/{run.target}/task/{run.target}/children").read_text())
-        held = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{run.pid}/fd").iterdir()]
-        assert any("heapgauge-profile" in name for name in held), held
+        wait_for(lambda: holds_profile(run.pid), "the collector to take the profile")
         assert "heapgauge-profile" in pathlib.Path(f"/proc/{child}/maps").read_text()
         found = rows()
         assert {run.target, run.pid, child} & found.keys() == {run.target}

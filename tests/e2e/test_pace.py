@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A budget in percent: samples come as often as they may cost, each with the weight of its interval, and the totals stay right."""
 
+import math
 import os
 import re
 import subprocess
@@ -61,7 +62,9 @@ def looked_at(report_json, path):
 def check(process, sites, blocks):
     total = sum(site["total_bytes"] for site in sites)
     # One in 16,000 is further off than four standard errors.
-    assert abs(total - blocks * 1024) <= 4 * process["bytes_error"] + 64 * 1024
+    error = math.sqrt(sum(site["total_bytes_error"] ** 2 for site in sites))
+    assert abs(total - blocks * 1024) <= 4 * error + 64 * 1024
+    assert blocks * 1024 <= process["bytes"] < blocks * 1024 + 64 * 1024
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["collector", "alone"])

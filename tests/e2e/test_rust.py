@@ -116,3 +116,36 @@ def test_the_crate_builds_and_its_examples_run_without_a_registry(scratch):
     shutil.copytree(CRATE, copy)
     done = subprocess.run(["cargo", "test", "--offline", "-q"], cwd=copy, env=env, capture_output=True, text=True)
     assert done.returncode == 0 and "5 passed" in done.stdout, done.stdout + done.stderr
+
+
+WRAPPED = """
+use std::alloc::System;
+#[global_allocator]
+static ALLOCATOR: heapgauge::Alloc<System> = heapgauge::Alloc::new(System, heapgauge::tag!("rust"));
+pub struct Blob {
+    pub words: [u64; 12],
+}
+#[inline(never)]
+fn fill(blobs: &mut Vec<Box<Blob>>) {
+    for i in 0..1000 {
+        blobs.push(Box::new(Blob { words: [i; 12] }));
+    }
+}
+fn main() {
+    let mut blobs = Vec::new();
+    fill(&mut blobs);
+    assert!(blobs.iter().map(|blob| blob.words[0]).sum::<u64>() > 0);
+    std::mem::forget(blobs);
+}
+"""
+
+
+def test_n20_our_own_allocator_is_not_blamed(rustc, library, scratch, record, report_json, heapgauge):
+    """N20: every site was said to be std::alloc::System's, and no type was known."""
+    source = scratch / "wrapped.rs"
+    source.write_text(WRAPPED)
+    run = record([build(rustc, library, scratch, source=source)])
+    summary = subprocess.run([heapgauge, "report", run.path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "of it from wrapped::fill (wrapped.rs" in summary and "alloc::" not in summary
+    types = report_json(run.path, "types")["types"]
+    assert (types[0]["type"], types[0]["live_blocks"]) == ("Box<wrapped::Blob>", 1000)

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """record --mode sample: estimates with intervals that hold the truth, whatever the program does with its blocks."""
 
+import math
+import pathlib
+import signal
 import subprocess
 
 import pytest
 
 from compiled import compile_c, losses
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
 
 # Prints what it asked for and what it keeps: sizes on both sides of the interval, reallocs, frees by another thread.
 PROGRAM = r"""
@@ -58,9 +63,19 @@ int main(void)
 """
 
 
+def of_program(site):
+    """Not what libc keeps for a thread that has ended, which may be a sample too."""
+    return not any("pthread_create" in frame["function"] for frame in site["stack"])
+
+
+def estimate(sites, name):
+    """The sum of a number over sites, and its standard error."""
+    return sum(site[name] for site in sites), math.sqrt(sum(site.get(name + "_error", 0) ** 2 for site in sites))
+
+
 @pytest.fixture
 def sampled(record, report_json, scratch):
-    """sampled(seed, interval, give_back): (truth, the one process of the recording)."""
+    """sampled(seed, interval, give_back): (truth, the one process of the recording, the program's own sites)."""
 
     def run(seed, interval, give_back=0):
         flags = [f"-DSEED={seed}u", f"-DGIVE_BACK={give_back}", "-pthread", "-O1"]
@@ -72,7 +87,7 @@ def sampled(record, report_json, scratch):
         (process,) = report_json(done.path)["processes"]
         assert process["mode"] == "sampled"
         assert losses(process) == {}
-        return truth, process
+        return truth, process, [row for row in report_json(done.path, "sites")["sites"] if of_program(row)]
 
     return run
 
@@ -81,15 +96,12 @@ def test_intervals_hold_the_truth(sampled):
     """Of 12 runs, each with three intervals of 95 %: 30 or more of 36 hold it, which fails once in 10,000 by chance."""
     held = 0
     for seed in range(12):
-        truth, process = sampled(seed, "64KiB")
+        truth, process, sites = sampled(seed, "64KiB")
         assert process["sample_interval_bytes"] == 64 << 10
         assert process["samples"] > 500
         factor = 1.96 + 2.4 / (process["samples"] - 1)  # Student's
-        for name, value, error in (
-            ("calls", process["calls"], process["calls_error"]),
-            ("bytes", process["bytes"], process["bytes_error"]),
-            ("kept", process["leaked_bytes"], process["leaked_bytes_error"]),
-        ):
+        for name, column in (("calls", "calls"), ("bytes", "total_bytes"), ("kept", "leaked_bytes")):
+            value, error = estimate(sites, column)
             assert 0 < error < value
             held += abs(value - truth[name]) <= factor * error
     assert held >= 30
@@ -97,9 +109,9 @@ def test_intervals_hold_the_truth(sampled):
 
 def test_what_is_given_back_is_gone_to_the_last_byte(sampled):
     """The frees of what was recorded are all seen: in other threads, by realloc, at any size."""
-    truth, process = sampled(3, "4KiB", give_back=1)
-    assert (process["leaked_bytes"], process["leaked_blocks"]) == (0, 0)
-    assert abs(process["bytes"] - truth["bytes"]) < truth["bytes"] / 10
+    truth, _, sites = sampled(3, "4KiB", give_back=1)
+    assert estimate(sites, "leaked_bytes")[0] == estimate(sites, "leaked_blocks")[0] == 0
+    assert abs(estimate(sites, "total_bytes")[0] - truth["bytes"]) < truth["bytes"] / 10
 
 
 def test_reallocs_are_estimates_too(record, report_json, scratch):
@@ -150,7 +162,9 @@ def test_cxx_operators(record, report_json, scratch):
     assert losses(process) == {}
     # make_unique's string, its text, the vector's array.
     truth = 200000 * (32 + 101) + sum(4 * (i % 50 + 1) for i in range(200000))
-    assert abs(process["bytes"] - truth - 72704) < 4 * process["bytes_error"] + 80000
+    value, error = estimate(report_json(done.path, "sites")["sites"], "total_bytes")
+    assert abs(value - truth - 72704) < 4 * error + 80000
+    assert truth <= process["bytes"] < truth + 80000  # counted, and what libc took
     assert process["leaked_bytes"] <= 72704 + 16384  # libstdc++'s emergency pool
 
 
@@ -165,7 +179,7 @@ def test_children_are_sampled_too(record, report_json, scratch):
     processes = report_json(done.path)["processes"]
     assert len(processes) == 4 and all(p["mode"] == "sampled" and losses(p) == {} for p in processes)
     for child in processes[1:]:
-        assert abs(child["bytes"] - 10_000_000) < 4 * child["bytes_error"]
+        assert (child["calls"], child["bytes"]) == (20_000, 10_000_000)
         assert child["leaked_bytes"] == 0
 
 
@@ -178,3 +192,102 @@ def test_a_sampled_program_without_a_sample_is_sampled(record, report_json, heap
     report = [heapgauge, "report", run.path]
     text = subprocess.run(report, env=clean_env, capture_output=True, text=True, check=True).stdout
     assert "0 ALLOCATIONS SAMPLED" in text and "allocator" not in text and "exact," not in text
+
+
+# Small blocks of four threads, a few large ones, reallocs, and at the end children that allocate next to nothing.
+COUNTED = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static unsigned long calls[4], bytes[4];
+static void *work(void *number)
+{
+	long t = (long)number;
+	unsigned seed = 77 * (unsigned)t + 1;
+	for (int i = 0; i < 20000; i++) {
+		seed = seed * 1103515245 + 12345;
+		size_t n = i % 5000 == 0 ? 700000 : 1 + (seed >> 16) % 200;
+		void *volatile p = i % 7 == 0 ? calloc(1, n) : malloc(n);
+		calls[t]++, bytes[t] += n;
+		if (i % 11 == 0) {
+			p = realloc(p, 2 * n);
+			calls[t]++, bytes[t] += 2 * n;
+		}
+		if (i % 3) free(p);
+	}
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread[4];
+	setvbuf(stdout, NULL, _IONBF, 0);
+	for (long i = 0; i < 4; i++) pthread_create(&thread[i], NULL, work, (void *)i);
+	for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+	for (int i = 0; i < 4; i++) printf("%lu %lu\n", calls[i], bytes[i]);
+	if (argc > 1) kill(getpid(), SIGKILL);
+	for (int i = 0; i < 3; i++)
+		if (fork() == 0) {
+			void *volatile p = malloc(10 + i);
+			free(p);
+			_exit(0);
+		}
+	while (wait(NULL) > 0) ;
+	return 0;
+}
+"""
+
+
+def counted(process):
+    return process["calls"], process["bytes"]
+
+
+@pytest.mark.parametrize("killed", [[], ["killed"]], ids=["exits", "killed"])
+@pytest.mark.parametrize("interval", ["256B", "4KiB", "512KiB", "16MiB"])
+def test_all_calls_and_bytes_are_counted(interval, killed, record, report_json, scratch):
+    """C4: the number of calls was estimated, and off by more than its error said wherever most blocks are small."""
+    program = compile_c(scratch, "counted", COUNTED, "-pthread")
+    exact = record([program, *killed])
+    sampled = record([program, *killed], "--mode", "sample", "--interval", interval)
+    assert exact.returncode == sampled.returncode == (-signal.SIGKILL if killed else 0)
+    first, second = (report_json(run.path)["processes"] for run in (exact, sampled))
+    assert second[0]["mode"] == "sampled" and "calls_error" not in second[0] and "bytes_error" not in second[0]
+    assert losses(second[0]) == {}
+    assert counted(first[0]) == counted(second[0])
+    truth = [tuple(map(int, line.split())) for line in sampled.stdout.split("\n") if line]
+    threads = report_json(sampled.path, "threads")["threads"]
+    assert sorted(truth) == sorted((t["calls"], t["total_bytes"]) for t in threads if t["calls"] > 100)
+    main = (second[0]["calls"] - sum(t[0] for t in truth), second[0]["bytes"] - sum(t[1] for t in truth))
+    assert main == (4, main[1]) and main[1] < 2000  # four threads
+
+
+def test_a_child_without_a_sample_is_recorded_too(record, report_json, scratch):
+    """C11: a process in which nothing was sampled was left out without a word."""
+    program = compile_c(scratch, "counted", COUNTED, "-pthread")
+    processes = report_json(record([program], "--mode", "sample").path)["processes"]
+    assert sorted(map(counted, processes[1:])) == [(1, 10), (1, 11), (1, 12)]
+    assert all(p["mode"] == "sampled" and p["samples"] == 0 for p in processes[1:])
+
+
+def test_stopped_calls_are_not_counted(heapgauge, clean_env, report_json, scratch):
+    source = (
+        "#include <heapgauge/heapgauge.h>\n#include <stdlib.h>\n"
+        "static void take(int n) { for (int i = 0; i < n; i++) { void *volatile p = malloc(100); free(p); } }\n"
+        "int main(void) { take(1000); hg_stop(HG_PROCESS); take(50000); hg_start(HG_PROCESS); take(2000); }\n"
+    )
+    program = compile_c(scratch, "stops", source, f"-I{INCLUDE}")
+    path = scratch / "stops.hg"
+    subprocess.run([heapgauge, "record", "-q", "--mode", "sample", "-o", path, program], env=clean_env, check=True, timeout=60)
+    (process,) = report_json(path)["processes"]
+    assert counted(process) == (3000, 300000)
+
+
+def test_budgets_of_calls_and_bytes_can_be_told(heapgauge, clean_env, record, scratch):
+    """C4, N5: what is counted is no estimate."""
+    program = compile_c(scratch, "counted", COUNTED, "-pthread")
+    path = record([program, "killed"], "--mode", "sample").path
+    for limit, status in (("87279", 1), ("87280", 0)):
+        done = subprocess.run([heapgauge, "check", path, "--max-calls", limit], env=clean_env, capture_output=True, text=True)
+        assert done.returncode == status, done.stdout + done.stderr

@@ -156,8 +156,8 @@ def test_record_says_before_and_after_what_it_cannot_see(archive, heapgauge, cle
 def test_an_allocator_under_names_of_its_own_is_told_too(heapgauge, clean_env, scratch, report_json):
     said, path = summary_of(heapgauge, hold(scratch, "-DPREFIXED"), clean_env, scratch)
     assert "heapgauge: jemalloc is linked statically into " in said
-    assert "which was not recorded: jemalloc in " in said
-    assert report_json(path)["warnings"] == {"unrecorded_allocators": 1}
+    assert "memory that was not recorded: " in said and "jemalloc inside holder hands out memory" in said
+    assert report_json(path)["warnings"] == {"unseen_memory": 1}
 
 
 def test_quiet_is_quiet_and_an_ordinary_program_gets_no_warning(heapgauge, clean_env, scratch, report_json):
@@ -168,9 +168,19 @@ def test_quiet_is_quiet_and_an_ordinary_program_gets_no_warning(heapgauge, clean
     assert report_json(path)["warnings"] == {}
 
 
-def test_processes_of_one_program_are_counted_and_named_once(record, clean_env, scratch, report_json):
-    program = hold(scratch, "-DPREFIXED")
+def test_processes_of_one_program_are_counted_and_named_once(record, archive, clean_env, scratch, report_json):
+    program = hold(scratch, archive, *FLAGS)
     run = record(["sh", "-c", f"{program} & {program} & wait"])
     assert run.returncode == 0 and report_json(run.path)["warnings"] == {"unrecorded_allocators": 2}
     [note] = [w for w in report_json(run.path, "health")["health"] if w["name"] == "unrecorded_allocators"]
     assert note["meaning"].count(str(program)) == 1 and note["meaning"].startswith("processes have an allocator")
+
+
+def test_an_allocator_that_is_not_used_is_not_warned_of(heapgauge, clean_env, scratch, report_json):
+    """C1: what is in a file is no loss by itself."""
+    source = scratch / "unused.c"
+    source.write_text(HOLDER.replace("#define malloc je_malloc", ""))
+    program = scratch / "unused"
+    subprocess.run(["gcc", "-O1", "-w", "-fno-builtin", "-DPREFIXED", source, "-o", program], check=True)
+    said, path = summary_of(heapgauge, program, clean_env, scratch)
+    assert "nothing lost" in said and report_json(path)["warnings"] == {}

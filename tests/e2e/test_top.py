@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """heapgauge top, in a real terminal, beside what `report --pid` says of the same process."""
 
+import contextlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -158,25 +161,37 @@ def test_the_numbers_move_with_the_process(keeper, top, report):
         screen.until(lambda lines: " 0/s" in lines[3], "the rate to go back to nothing")
 
 
-def test_rates_of_a_process_that_works(target, heapgauge, clean_env, scratch, top):
-    with subprocess.Popen(
-        [heapgauge, "record", "-q", "-o", scratch / "busy.hg", "--", target("kill_me")],
-        env=clean_env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-    ) as run:
-        try:
-            with top("--every", "0.2") as screen:  # the only one: it need not be named
-                screen.until_shown("SITE")
-                screen.press("N")
-                lines = screen.until(
-                    lambda lines: "by now" in lines[4] and any(re.search(r"[1-9][\d.]* [kM]/s", x) for x in lines[6:-1]), "a rate"
-                )
-                assert re.search(r"calls +[\d.]+ [kM]/s", lines[3]), "and the sum of them above"
-                assert re.search(r"[▁▂▃▄▅▆▇█]{2}", screen.until(lambda x: re.search("[▁▂▃▄▅▆▇█]{2}", x[3]), "a chart")[3])
-                screen.press("q")
-                assert screen.until_ended() == 0
-        finally:
-            subprocess.run(["pkill", "-9", "-P", str(run.pid)], check=False)
-            run.wait(WAIT_SECONDS)
+@pytest.fixture
+def alone(heapgauge, clean_env, scratch):
+    """alone(program): records it where it is the only process but for heapgauge; yields the command that enters there."""
+
+    @contextlib.contextmanager
+    def run(program):
+        inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", heapgauge, "record", "-q", "-o", scratch / "alone.hg"]
+        with subprocess.Popen([*inside, program], env=clean_env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout.readline()
+                threading.Thread(target=process.stdout.read, daemon=True).start()
+                first = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+                yield ["nsenter", "--pid", "--mount", "--target", first]
+            finally:
+                process.kill()
+
+    return run
+
+
+def test_rates_of_a_process_that_works(target, heapgauge, clean_env, alone):
+    with alone(target("kill_me")) as enter:
+        with Tmux([*enter, heapgauge, "top", "--every", "0.2"], clean_env) as screen:  # the only one: it need not be named
+            screen.until_shown("SITE")
+            screen.press("N")
+            lines = screen.until(
+                lambda lines: "by now" in lines[4] and any(re.search(r"[1-9][\d.]* [kM]/s", x) for x in lines[6:-1]), "a rate"
+            )
+            assert re.search(r"calls +[\d.]+ [kM]/s", lines[3]), "and the sum of them above"
+            assert re.search(r"[▁▂▃▄▅▆▇█]{2}", screen.until(lambda x: re.search("[▁▂▃▄▅▆▇█]{2}", x[3]), "a chart")[3])
+            screen.press("q")
+            assert screen.until_ended() == 0
 
 
 def test_a_filter(two, top):

@@ -62,7 +62,7 @@ def test_leaks_have_their_blocks_and_their_age(recorded, report_json):
         assert total(rows, "leaked_bytes") == truth["live_bytes"]
         assert total(rows, "leaked_blocks") == truth["live_blocks"]
         assert sum(bar["count"] for row in rows for bar in row["ages"]) == truth["live_blocks"]
-        assert {row["state"] for row in rows} == {"leaked"}
+        assert {row["state"] for row in rows} == {"not freed at exit"}
     # 550 ms lie between them; ages are powers of two of milliseconds.
     assert all(row["half_older_ns"] >= 512 * MS for row in early)
     assert all(row["half_older_ns"] <= row["oldest_ns"] for row in early + late)
@@ -232,3 +232,92 @@ def test_one_clock(record, heapgauge, clean_env, scratch):
     at = said("summary", r"peak .* at ([\d.]+ m?s)")
     assert said("peak", r"at the peak, ([\d.]+ m?s)") == at
     assert said("timeline", r"peak .* at ([\d.]+ m?s)") == at
+
+
+KEEPS_SOME = """
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept;
+__attribute__((noinline)) void *take(size_t n) { return kept = malloc(n); }
+__attribute__((noinline)) void *take_all(size_t n) { return kept = malloc(n); }
+__attribute__((noinline)) void *outer(size_t n) { void *p = take(n); kept = malloc(10); return p; }
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < 90; i++)
+        free(take(10));
+    for (int i = 0; i < 10; i++)
+        outer(1000);
+    for (int i = 0; i < 7; i++)
+        free(take_all(64));
+    if (argc > 1) {
+        usleep(700000);
+        outer(500);
+        usleep(700000);
+    }
+    _exit(0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def keeps_some(tmp_path_factory):
+    return compile_c(tmp_path_factory.mktemp("keeps"), "keeps", KEEPS_SOME)
+
+
+def test_n19_what_holds_nothing_is_freed(record, report_json, keeps_some):
+    """N19: the state of every site of an ended process was "leaked", at 0 B too."""
+    path = record([keeps_some]).path
+    states = {(row["leaked_blocks"] > 0, row["state"]) for row in report_json(path, "sites")["sites"]}
+    assert states == {(True, "not freed at exit"), (False, "freed")}
+
+
+def test_n19_the_mean_size_is_of_the_blocks_that_are_left(record, report_json, heapgauge, keeps_some):
+    """N19: ninety of a hundred blocks were small and are gone."""
+    path = record([keeps_some]).path
+    rows = report_json(path, "leaks")["sites"]
+    assert {row["leaked_mean_bytes"] for row in rows} == {1000, 10}
+    for row in rows:
+        assert row["leaked_mean_bytes"] * row["leaked_blocks"] == row["leaked_bytes"]
+
+
+def test_n19_function_rows_are_inclusive_throughout(record, report_json, keeps_some):
+    """N19: bytes were of a function and all that it calls, calls and blocks of itself."""
+    path = record([keeps_some]).path
+    rows = {row["function"]: row for row in report_json(path, "functions", "--cost", "total")["functions"]}
+    assert (rows["outer"]["total_bytes"], rows["outer"]["calls"], rows["outer"]["self_calls"]) == (10 * 1010, 20, 10)
+    assert rows["main"]["calls"] == 90 + 20 + 7 and rows["main"]["self_calls"] == rows["main"]["self"] == 0
+    left = {row["function"]: row for row in report_json(path, "functions", "--cost", "leaked")["functions"]}
+    assert (left["outer"]["live_bytes"], left["outer"]["live_blocks"], left["outer"]["self_live_blocks"]) == (10 * 1010, 20, 10)
+
+
+def test_n19_no_two_columns_have_one_name(record, heapgauge, keeps_some):
+    """N19: --minus had two columns LIVE. And OLDEST, which is known to a power of two, says that it is a bound."""
+    path = record([keeps_some, "slowly"]).path
+    ask = {"stdout": subprocess.PIPE, "text": True, "check": True}
+    command = [heapgauge, "report", path]
+    text = subprocess.run([*command, "--at", "time:1.2s", "--minus", "time:100ms", "--view", "sites"], **ask).stdout
+    titles = re.split(r"  +", text.splitlines()[2].strip())
+    assert len(titles) == len(set(titles)) and "CHANGE" in titles
+    leaks = subprocess.run([*command, "--view", "leaks"], **ask).stdout
+    assert "OLDEST AT LEAST" in leaks and " not freed " in leaks.splitlines()[0] and leaks.splitlines()[0].endswith("at exit")
+
+
+def test_n19_the_age_of_the_first_block_is_known(record, report_json, keeps_some):
+    """N19: where nothing was freed the oldest block is the first; else its age is told by a class, which is a power of two."""
+    (row,) = [
+        row for row in report_json(record([keeps_some, "slowly"]).path, "leaks")["sites"] if row["leaked_bytes"] == 100
+    ]
+    assert row["frees"] == 0 and row["oldest_ns"] >= 1400 * MS
+
+
+def test_unfreed_memory_is_not_called_leaked(record, heapgauge, keeps_some):
+    """Until it is known what the program can reach: in no view, and in no help."""
+    path = record([keeps_some]).path
+    ask = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    texts = [subprocess.run([heapgauge, "report", path, "--view", view], **ask).stdout for view in ("summary", "leaks", "sites", "peak")]
+    texts += [subprocess.run([heapgauge, "help", command], **ask).stdout for command in ("report", "check", "diff", "export")]
+    texts += [subprocess.run([heapgauge, "check", path, "--max-leaked", "0"], **ask).stdout]
+    names = r"--max-leaked(-blocks)?|max-leaked|--view leaks|--cost leaked|-c leaked|leaks\.\w+|LeakSanitizer|^ *leak(s|ed)  .*|leak(s|ed),$|leak(s|ed), "
+    for text in texts:
+        said = re.sub(names, "", text, flags=re.M)
+        assert not re.search(r"leak", said, re.I), re.search(r".*leak.*", said, re.I).group()

@@ -4,7 +4,7 @@
 
 #include "target.h"
 
-enum { ROUNDS = 5, BLOCKS = 100, BLOCK_BYTES = 10000, BASE_BYTES = 300000 };
+enum { ROUNDS = 5, BLOCKS = 200, BLOCK_BYTES = 10000, BASE_BYTES = 300000 };
 
 static void *blocks[ROUNDS * BLOCKS], *base;
 
@@ -37,6 +37,8 @@ int main(int argc, char **argv)
 			free(round[j]);
 		nanosleep(&pause, NULL);
 	}
+	for (int i = 0; !bad && i < ROUNDS * BLOCKS; i++)
+		free(blocks[i]);
 	if (bad)
 		say("ADVICE rule=burst site=take saving_peak_bytes=%d\n", BLOCKS * BLOCK_BYTES);
 	return 0;

@@ -5,7 +5,7 @@
 
 #include "target.h"
 
-enum { BLOCKS = 5000 };
+enum { BLOCKS = 100000 };
 
 static void *blocks[BLOCKS];
 static pthread_barrier_t barrier;

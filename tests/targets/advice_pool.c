@@ -4,7 +4,7 @@
 
 #include "target.h"
 
-enum { BLOCKS = 30000, BLOCK_BYTES = 20, HEADER_BYTES = 8 };
+enum { BLOCKS = 100000, BLOCK_BYTES = 20, HEADER_BYTES = 8 };
 
 static void *blocks[BLOCKS];
 static unsigned long rounded;
@@ -26,6 +26,8 @@ int main(int argc, char **argv)
 			blocks[i] = take(BLOCK_BYTES);
 	else
 		blocks[0] = take((size_t)BLOCKS * BLOCK_BYTES);
+	for (int i = 0; i < BLOCKS; i++)
+		free(blocks[i]);
 	if (bad)
 		say("ADVICE rule=pool site=take saving_peak_bytes=%lu\n",
 		    rounded + (unsigned long)BLOCKS * HEADER_BYTES);

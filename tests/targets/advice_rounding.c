@@ -4,7 +4,7 @@
 
 #include "target.h"
 
-enum { BLOCKS = 8000, BAD_BYTES = 73, GOOD_BYTES = 72 };
+enum { BLOCKS = 80000, BAD_BYTES = 73, GOOD_BYTES = 72 };
 
 static void *blocks[BLOCKS];
 static unsigned long rounded;
@@ -23,6 +23,8 @@ int main(int argc, char **argv)
 
 	for (int i = 0; i < BLOCKS; i++)
 		blocks[i] = take(bad ? BAD_BYTES : GOOD_BYTES);
+	for (int i = 0; i < BLOCKS; i++)
+		free(blocks[i]);
 	if (bad)
 		say("ADVICE rule=rounding site=take saving_peak_bytes=%lu\n", rounded);
 	return 0;

@@ -83,7 +83,7 @@ static inline uint32_t made_counts(struct made *made, uint32_t site, uint32_t sl
 	uint32_t id = made_append(made, LIVE_RECORDS, 1);
 	struct live_record *record = made_record(made, id);
 
-	*record = (struct live_record){ .slot = slot,
+	*record = (struct live_record){ .thread = slot,
 					.calls = calls,
 					.bytes = calls * size,
 					.frees = frees,

@@ -138,17 +138,20 @@ static inline void random_ages(const struct random_world *w, unsigned process,
 static inline void random_foreign(const struct random_world *w, unsigned process,
 				  struct process_rows *rows)
 {
-	rows->foreign = calloc((size_t)RANDOM_SLOTS * RANDOM_SLOTS, sizeof *rows->foreign);
-	for (uint32_t freer = 0; freer < RANDOM_SLOTS; freer++)
-		for (uint32_t owner = 0; owner < RANDOM_SLOTS; owner++) {
-			struct foreign_row f = { .freer = freer, .owner = owner };
+	enum { PAIRS = RANDOM_SLOTS * RANDOM_SLOTS };
+
+	rows->foreign = calloc(PAIRS * (size_t)LIVE_KINDS, sizeof *rows->foreign);
+	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++)
+		for (uint32_t pair = 0; pair < PAIRS; pair++) {
+			uint32_t freer = pair / RANDOM_SLOTS, owner = pair % RANDOM_SLOTS;
+			struct foreign_row f = { .freer = freer, .owner = owner, .kind = kind };
 
 			for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
 				const struct random_block *b = &w->blocks[i];
 
 				if (b->process == process && block_freed(b) && b->freer == freer &&
 				    b->slot == owner && freer != owner &&
-				    random_kind(b->site) == LIVE_KIND_HEAP) {
+				    random_kind(b->site) == kind) {
 					f.blocks++;
 					f.bytes += b->size;
 				}

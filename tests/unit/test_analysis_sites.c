@@ -437,7 +437,7 @@ static void leaks_tell_how_old_they_are(void **state)
 			assert_in_range(oldest, cell(r, row, "oldest_ns")->number,
 					2 * cell(r, row, "oldest_ns")->number);
 			assert_true(2 * older >= bytes);
-			assert_string_equal(cell(r, row, "state")->text, "leaked");
+			assert_string_equal(cell(r, row, "state")->text, "not freed at exit");
 		}
 		result_free(r);
 		end();
@@ -558,10 +558,10 @@ static const char *title(const struct result *r, const char *column)
 	return "none";
 }
 
-static void what_still_runs_has_nothing_leaked(void **state)
+static void what_still_runs_is_not_at_its_exit(void **state)
 {
 	(void)state;
-	static const char *const titles[] = { "LEAKED", "AT END", "LIVE" };
+	static const char *const titles[] = { "NOT FREED", "AT END", "LIVE" };
 	struct query query = whole_query();
 
 	for (size_t running = 0; running < 3; running++) {
@@ -582,7 +582,7 @@ static void what_still_runs_has_nothing_leaked(void **state)
 			assert_string_equal(cell(result, i, "state")->text,
 					    cell(result, i, "process")->number / 100 <= running
 						    ? "live"
-						    : "leaked");
+						    : "not freed at exit");
 		result_free(result);
 		end();
 	}
@@ -628,7 +628,7 @@ int main(void)
 		cmocka_unit_test(threads_pass_on_what_the_blocks_say),
 		cmocka_unit_test(sizes_add_up_to_the_calls_and_bytes),
 		cmocka_unit_test(suppressions_are_told_and_taken_away),
-		cmocka_unit_test(what_still_runs_has_nothing_leaked),
+		cmocka_unit_test(what_still_runs_is_not_at_its_exit),
 		cmocka_unit_test(what_makes_no_sense_is_refused_in_words),
 	};
 

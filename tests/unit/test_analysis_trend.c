@@ -35,6 +35,10 @@ static int64_t full_at_half(int64_t i)
 {
 	return 1000 * (i < 4 ? i : 4);
 }
+static int64_t full_at_three_quarters(int64_t i)
+{
+	return 1000 * (i < 6 ? i : 6);
+}
 static int64_t levelling(int64_t i)
 {
 	return (int64_t)(100000 * (1 - exp(-0.7 * (double)i)));
@@ -83,6 +87,7 @@ static void what_stops_or_returns_is_bounded(void **state)
 	assert_int_equal(fit(falling).verdict, TREND_BOUNDED);
 	assert_int_equal(fit(falling).per_second, -1024);
 	assert_int_equal(fit(full_at_half).verdict, TREND_BOUNDED);
+	assert_int_equal(fit(full_at_three_quarters).verdict, TREND_BOUNDED); /* N14 */
 	assert_int_equal(fit(levelling).verdict, TREND_BOUNDED);
 	assert_int_equal(fit(saw).verdict, TREND_BOUNDED);
 	assert_int_equal(fit(late_break).verdict, TREND_BOUNDED);
@@ -188,6 +193,28 @@ static void sites_are_judged_from_their_snapshots(void **state)
 	profile_free(profile);
 }
 
+/* C13: the floors rise by four blocks, however large they are. */
+static void a_few_blocks_are_no_trend(void **state)
+{
+	struct recording r = made_course(1);
+	struct process_rows *rows = &r.processes[0];
+	struct arena arena = ARENA_INIT;
+	struct trends trends;
+
+	(void)state;
+	for (size_t i = 0; i < rows->snapshot_site_count; i++)
+		if (rows->snapshot_sites[i].site == 3)
+			rows->snapshot_sites[i].blocks = rows->snapshot_sites[i].bytes / 4096;
+	struct profile *profile = profile_new(&r, NULL);
+	const struct profile_process *p = &profile->processes[0];
+
+	assert_int_equal(trends_make(p, &arena, &trends), 0);
+	assert_int_equal(trend_of_site(&trends, &p->sites[0]).verdict, TREND_UNKNOWN);
+	assert_int_equal(trends_growth(&trends).sites, 0);
+	arena_release(&arena);
+	profile_free(profile);
+}
+
 /* A program that frees everything at its end still grew. */
 static void the_last_breath_does_not_count(void **state)
 {
@@ -237,6 +264,7 @@ int main(void)
 		cmocka_unit_test(noise_rarely_looks_like_growth),
 		cmocka_unit_test(huge_numbers_do_no_harm),
 		cmocka_unit_test(sites_are_judged_from_their_snapshots),
+		cmocka_unit_test(a_few_blocks_are_no_trend),
 		cmocka_unit_test(the_last_breath_does_not_count),
 		cmocka_unit_test(no_snapshots_no_verdict),
 	};

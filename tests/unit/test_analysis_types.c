@@ -162,6 +162,41 @@ static void a_return_type_hides_no_library(void **state)
 	assert_false(plumbing("<app::Blob as core::clone::Clone>::clone"));
 }
 
+/* N20: lists are headed by who asked for memory, not by what handed it out. */
+static void wrappers_of_malloc_are_no_owners(void **state)
+{
+	static const char *const wrappers[] = {
+		"zmalloc_usable",
+		"ztrymalloc_usable_internal",
+		"sqlite3Malloc",
+		"sqlite3DbMallocRawNN",
+		"sqlite3_realloc64",
+		"_obstack_newchunk",
+		"xmalloc",
+		"xmallocz",
+		"xpalloc",
+		"_PyObject_Malloc",
+		"_PyMem_RawMalloc",
+		"<std::alloc::System as core::alloc::global::GlobalAlloc>::alloc",
+		"<heapgauge::alloc::Alloc<std::alloc::System> as core::alloc::global::GlobalAlloc>::alloc",
+		"<app::Counting as core::alloc::global::GlobalAlloc>::alloc",
+		"__rustc::__rust_alloc",
+		"<alloc::alloc::Global>::alloc_impl",
+		"<str>::repeat",
+		"<[app::Blob]>::to_vec",
+	};
+	static const char *const owners[] = {
+		"sqlite3BtreeInsert", "xml_parse",	  "zadd",
+		"PyList_Append",      "<app::Blob>::new", "app::alloc_buffers",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
+		assert_true(plumbing(wrappers[i]));
+	for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
+		assert_false(plumbing(owners[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +206,7 @@ int main(void)
 		cmocka_unit_test(types_are_written_as_people_do),
 		cmocka_unit_test(endless_nesting_ends),
 		cmocka_unit_test(a_return_type_hides_no_library),
+		cmocka_unit_test(wrappers_of_malloc_are_no_owners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

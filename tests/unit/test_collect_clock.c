@@ -82,7 +82,8 @@ static void every_time_of_a_profile_is_read_as_it_was_written(void **state)
 	((struct live_module *)made_at(&made, LIVE_MODULES))[module].unmapped_ms = ms + 1;
 	((struct live_site *)made_at(&made, LIVE_SITES))[site].born_ms = ms + 2;
 	made_append(&made, LIVE_THREADS, 1);
-	((struct live_thread *)made_at(&made, LIVE_THREADS))->started_ms = ms + 3;
+	*(struct live_thread *)made_at(&made, LIVE_THREADS) =
+		(struct live_thread){ .tid = 1, .started_ms = ms + 3 };
 	head->peak.peak_ms = ms + 4;
 	made_append(&made, LIVE_MARKS, 1);
 	*(struct live_mark *)made_at(&made, LIVE_MARKS) =

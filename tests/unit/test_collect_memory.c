@@ -26,7 +26,11 @@ static struct memory_row sum(const char *text)
 	char *copy = strdup(text);
 	struct memory_row row = { 0 };
 
-	smaps_sum(copy, &row);
+	struct smaps smaps;
+
+	assert_true(smaps_parse(copy, &smaps));
+	smaps_sum(&smaps, &row);
+	smaps_release(&smaps);
 	free(copy);
 	return row;
 }
@@ -60,6 +64,48 @@ static void every_page_is_in_one_class(void **state)
 						row.file_bytes + row.shared_bytes + row.own_bytes);
 }
 
+/* Zeroed variables stand behind the data of a module; SBCL maps its heap behind its core (C5). */
+static void static_data_is_behind_a_module(void **state)
+{
+	char text[] =
+		"55d000000000-55d000001000 r-xp 00000000 08:01 77   /usr/bin/tool\nRss:  4 kB\n"
+		"55d000001000-55d000002000 rw-p 00001000 08:01 77   /usr/bin/tool\nRss:  4 kB\n"
+		"55d000002000-55d000004000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		"7f1000000000-7f1000001000 rw-p 00000000 08:01 78   /usr/lib/sbcl.core\nRss:  4 kB\n"
+		"7f1000001000-7f1000003000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		"7f1000003000-7f1000006000 rw-p 00000000 00:00 0 \nRss:  8 kB\n";
+	const enum mapping_kind kinds[] = { MAPPING_FILES, MAPPING_FILES,     MAPPING_STATIC,
+					    MAPPING_FILES, MAPPING_ANONYMOUS, MAPPING_ANONYMOUS };
+	struct smaps smaps;
+
+	(void)state;
+	assert_true(smaps_parse(text, &smaps));
+	assert_int_equal(smaps.list.count, ARRAY_SIZE(kinds));
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		assert_int_equal(smaps.list.at[i].kind, kinds[i]);
+	smaps_release(&smaps);
+}
+
+/* The kernel places large mappings at huge pages, so that one stack of 32 begins where an arena would. */
+static void a_stack_may_begin_where_an_arena_would(void **state)
+{
+	char text[] = "7f0ffffff000-7f1000000000 ---p 00000000 00:00 0 \nRss:  0 kB\n"
+		      "7f1000000000-7f1000800000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		      "7f1000800000-7f1000801000 ---p 00000000 00:00 0 \nRss:  0 kB\n"
+		      "7f1000801000-7f1001001000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		      "7f1007fff000-7f1008000000 ---p 00000000 00:00 0 \nRss:  0 kB\n"
+		      "7f1008000000-7f1008021000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		      "7f1008021000-7f100c000000 ---p 00000000 00:00 0 \nRss:  0 kB\n";
+	struct smaps smaps;
+
+	(void)state;
+	assert_true(smaps_parse(text, &smaps));
+	assert_int_equal(smaps.list.at[1].kind, MAPPING_STACK);
+	assert_int_equal(smaps.list.at[3].kind, MAPPING_STACK);
+	assert_int_equal(smaps.list.at[5].kind, MAPPING_HEAP);
+	smaps_release(&smaps);
+}
+
 static void text_that_is_no_smaps_counts_nothing(void **state)
 {
 	static const char *const texts[] = { "", "\n\n", "Rss: 5 kB\n", "zz-11 rw-p\nRss: 5 kB\n",
@@ -80,26 +126,57 @@ static void reading_takes_at_most_a_hundredth_of_the_time(void **state)
 	(void)state;
 	memories_init(&memories);
 	memories_add(&memories, &row, 50000000); /* 50 ms */
-	assert_int_equal(memories.next_ns, 1000 + 5000000000);
+	assert_int_equal(memories.earliest_ns, 1000 + 5000000000);
+	assert_false(memories_is_due(&memories, 1000 + 4999999999, 1 << 30, 1 << 30));
+	assert_true(memories_is_due(&memories, 1000 + 5000000000, 0, 0));
 	memories_add(&memories, &row, 10);
 	assert_int_equal(memories.next_ns, 1000 + SNAPSHOT_INTERVAL_NS);
 	memories_release(&memories);
 }
 
-static void many_rows_are_thinned_and_the_newest_stays(void **state)
+static void a_new_maximum_is_read_at_once(void **state)
 {
 	struct memories memories;
+	struct memory_row row = { .at_ns = 20000000, .rss_bytes = 100 * MIB, .live_bytes = MIB };
 
 	(void)state;
 	memories_init(&memories);
-	for (uint64_t i = 0; i < 1000; i++) {
-		struct memory_row row = { .at_ns = i };
+	assert_false(memories_is_due(&memories, MEMORY_FIRST_NS - 1, 0, 0));
+	assert_true(memories_is_due(&memories, MEMORY_FIRST_NS, 0, 0));
+	memories_add(&memories, &row, 1000);
+	assert_false(memories_is_due(&memories, 30000000, 101 * MIB, MIB)); /* hardly more */
+	assert_true(memories_is_due(&memories, 30000000, 110 * MIB, MIB));
+	assert_true(memories_is_due(&memories, 30000000, 100 * MIB, 2 * MIB));
+	memories_release(&memories);
+}
+
+/* Also if they are read much more often than they are kept; and so do the largest. */
+static void many_rows_are_thinned_and_the_newest_stays(void **state)
+{
+	enum { MOST_AT = 5003, ASKED_AT = 6007, STEP_NS = 3000000 };
+	struct memories memories;
+	bool has_most = false, has_asked = false;
+
+	(void)state;
+	memories_init(&memories);
+	for (uint64_t i = 0; i < 20000; i++) {
+		struct memory_row row = { .at_ns = i * STEP_NS,
+					  .rss_bytes = i == MOST_AT ? 9 : 1,
+					  .live_bytes = i == MOST_AT ? 9 : 1,
+					  .asked = i == ASKED_AT };
 
 		memories_add(&memories, &row, 0);
-		assert_true(memories.rows.count <= MEMORIES_MAX);
-		assert_int_equal(memories.rows.at[memories.rows.count - 1].at_ns, i);
+		assert_true(memories.rows.count <= MEMORIES_MAX + 1);
+		assert_int_equal(memories.rows.at[memories.rows.count - 1].at_ns, i * STEP_NS);
 	}
 	assert_true(memories.interval_ns > SNAPSHOT_INTERVAL_NS);
+	assert_true(memories.rows.count >= MEMORIES_MAX / 2);
+	for (size_t i = 0; i < memories.rows.count; i++) {
+		has_most |= memories.rows.at[i].rss_bytes == 9;
+		has_asked |= memories.rows.at[i].asked;
+		assert_true(i == 0 || memories.rows.at[i].at_ns > memories.rows.at[i - 1].at_ns);
+	}
+	assert_true(has_most && has_asked);
 	memories_release(&memories);
 }
 
@@ -389,8 +466,11 @@ int main(void)
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, drop_root)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_page_is_in_one_class),
+		cmocka_unit_test(static_data_is_behind_a_module),
+		cmocka_unit_test(a_stack_may_begin_where_an_arena_would),
 		cmocka_unit_test(text_that_is_no_smaps_counts_nothing),
 		cmocka_unit_test(reading_takes_at_most_a_hundredth_of_the_time),
+		cmocka_unit_test(a_new_maximum_is_read_at_once),
 		cmocka_unit_test(many_rows_are_thinned_and_the_newest_stays),
 		WITH_ROOT(version_2_counts_without_the_files_that_can_go),
 		WITH_ROOT(the_tightest_group_above_counts),

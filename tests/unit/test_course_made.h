@@ -82,6 +82,7 @@ static inline void course_memory(struct process_rows *rows)
 {
 	enum { MIB = 1 << 20 };
 
+	/* The first as an older version wrote it. */
 	MADE(rows, memory, memory_count,
 	     { .at_ns = 1 * (uint64_t)MADE_SECOND,
 	       .live_bytes = 3 * MIB,
@@ -104,7 +105,15 @@ static inline void course_memory(struct process_rows *rows)
 	       .shared_bytes = MIB / 2,
 	       .own_bytes = 2 * MIB,
 	       .cgroup_usage_bytes = 20 * MIB,
-	       .cgroup_limit_bytes = 64 * MIB });
+	       .cgroup_limit_bytes = 64 * MIB,
+	       .sheet = 1,
+	       .mapped_bytes = MIB,
+	       .mapped_shared_bytes = MIB / 4,
+	       .held_bytes = MIB - MIB / 4,
+	       .inherited_bytes = MIB / 4,
+	       .static_bytes = MIB / 2,
+	       .unrecorded_bytes = MIB,
+	       .untouched_bytes = 3 * MIB });
 }
 
 static inline struct recording made_course(size_t processes)

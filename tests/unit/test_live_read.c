@@ -333,43 +333,58 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 {
 	struct made made;
 	struct live_thread *threads;
+	struct live_owners *owners;
 	struct process_rows rows;
 
 	(void)state;
 	start(&made, TOTAL);
 	made_append(&made, LIVE_SLOTS, 1);
-	made_append(&made, LIVE_THREADS, 3);
+	made_append(&made, LIVE_THREADS, 4);
 	threads = made_at(&made, LIVE_THREADS);
 	threads[0] = (struct live_thread){ .tid = 10, .slot = 0, .name = "main" };
 	threads[1] = (struct live_thread){
-		.tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters"
+		.tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters", .counters = 1
 	};
 	threads[2] = (struct live_thread){
-		.tid = 12, .slot = 1, .calls = 5, .bytes = 50, .frees = 2, .freed_bytes = 20
+		.tid = 12,
+		.slot = 1,
+		.calls = 5,
+		.bytes = 50,
+		.frees = 2,
+		.freed_bytes = 20,
+		.counters = 2,
+		.remote = { [LIVE_KIND_HEAP] = { 7, 70 }, [LIVE_KIND_POOL] = { 1, 8 } },
+		.owners = made_append(&made, LIVE_POOL, 6)
 	};
+	owners = (void *)((char *)made_at(&made, LIVE_POOL) +
+			  (size_t)threads[2].owners * LIVE_POOL_UNIT);
+	owners->entry[0].thread = 1;
+	owners->entry[0].blocks = 4;
+	owners->entry[0].bytes = 40;
 	*made_slot(&made, 0) = (struct live_slot){ .calls = 100, .bytes = 1000 };
 	*made_slot(&made, 1) =
-		(struct live_slot){ .calls = 8,
-				    .bytes = 80,
-				    .frees = 8,
-				    .freed_bytes = 80,
-				    .foreign_frees = 7,
-				    .foreign_bytes = 70,
-				    .from = { { .slot = 1, .blocks = 4, .bytes = 40 } } };
+		(struct live_slot){ .calls = 8, .bytes = 80, .frees = 8, .freed_bytes = 80 };
 	rows = read_rows(&made);
-	assert_int_equal(rows.thread_count, 3);
+	assert_int_equal(rows.thread_count, 4);
+	assert_int_equal(rows.threads[3].tid, 0); /* it is not there yet, and has nothing */
+	assert_int_equal(rows.threads[3].calls, 0);
 	assert_int_equal(rows.threads[0].calls, 100);
 	assert_int_equal(rows.threads[1].calls, 5);
 	assert_int_equal(rows.threads[1].started_ns, 4000000);
 	assert_string_equal(rows.threads[1].name, "fifteen letters");
 	assert_int_equal(rows.threads[2].calls, 3);
 	assert_int_equal(rows.threads[2].freed_bytes, 60);
-	assert_int_equal(rows.foreign_count, 2);
-	assert_int_equal(rows.foreign[0].freer, 1);
+	assert_int_equal(rows.threads[1].slot,
+			 1); /* N10: counters are the thread's, not the slot's */
+	assert_int_equal(rows.threads[2].slot, 2);
+	assert_int_equal(rows.foreign_count, 3);
+	assert_int_equal(rows.foreign[0].freer, 2);
 	assert_int_equal(rows.foreign[0].owner, 0);
 	assert_int_equal(rows.foreign[0].blocks, 4);
 	assert_int_equal(rows.foreign[1].owner, UINT32_MAX);
 	assert_int_equal(rows.foreign[1].bytes, 30);
+	assert_int_equal(rows.foreign[2].kind, LIVE_KIND_POOL);
+	assert_int_equal(rows.foreign[2].blocks, 1);
 	process_rows_release(&rows);
 	stop(&made);
 }
@@ -475,7 +490,10 @@ static void damage_is_kept_within_bounds(void **state)
 	((struct live_site *)made_at(&made, LIVE_SITES))[site].kind = 77;
 	made_frame(&made, live_frame_pack(60000, 1, 1));
 	made.head->used[LIVE_THREADS] = 1;
+	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].tid = 1;
 	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].slot = 0xfffffff0;
+	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].counters = 0xfffffff0;
+	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].owners = 0xfffffff0;
 	memset(((struct live_thread *)made_at(&made, LIVE_THREADS))[0].name, 'x', 16);
 	made.head->granule_shift = 200;
 	rows = read_rows(&made);

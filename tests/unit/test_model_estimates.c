@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "analysis/analyses.h"
+#include "base/confidence.h"
 #include "model/build.h"
 #include "model/estimates.h"
 #include "util/cleanup.h"
@@ -244,6 +245,43 @@ static void exact_sites_of_a_mixed_recording_have_no_error(void **state)
 	profile_free(profile);
 }
 
+static unsigned poisson(uint64_t *random, double expected)
+{
+	double product = uniform(random), least = exp(-expected);
+	unsigned count = 0;
+
+	for (; product > least; product *= uniform(random))
+		count++;
+	return count;
+}
+
+/* N19: of sites that were sampled at all. "Twice the error" was said of all of them, and untrue of a few samples. */
+static void the_interval_holds_the_truth_for_few_samples_too(void **state)
+{
+	static const double expected[] = { 0.3, 0.5, 1, 2, 3, 5, 8, 12, 20, 40 };
+	enum { RUNS = 20000 };
+	uint64_t random = 11;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+		unsigned seen = 0, held = 0, twice = 0;
+
+		for (size_t run = 0; run < RUNS; run++) {
+			unsigned n = poisson(&random, expected[i]);
+			double off = fabs(n - expected[i]);
+
+			if (n == 0)
+				continue;
+			seen++;
+			held += off <= confidence_factor(n) * sqrt(n);
+			twice += off <= 2 * sqrt(n);
+		}
+		assert_true(held >= 0.945 * seen);
+		if (expected[i] == 5)
+			assert_true(twice < 0.9 * seen);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_mean_of_one_size_is_exact_and_of_two_is_not),
 		cmocka_unit_test(a_peak_is_too_high_by_no_more_than_its_bias),
 		cmocka_unit_test(the_mode_is_what_the_sites_say),
+		cmocka_unit_test(the_interval_holds_the_truth_for_few_samples_too),
 		cmocka_unit_test(exact_sites_of_a_mixed_recording_have_no_error),
 	};
 

@@ -121,7 +121,7 @@ static struct live_record *record_of(uint32_t kind)
 {
 	for (uint32_t i = 1; i < memory.head->used[LIVE_RECORDS]; i++) {
 		if (memory_record(i)->calls > 0 &&
-		    memory_record(i)->slot == thread_state.slot->id &&
+		    memory_record(i)->thread == thread_state.slot->thread &&
 		    memory_site(memory_record(i)->site)->kind == kind)
 			return memory_record(i);
 	}

@@ -55,7 +55,7 @@ static void forget(void)
 	head->peak = (struct live_peak){ .state = 1 << 1 | 1 };
 	for (uint32_t i = 0; i < SLOTS_MAX * SITES_MAX; i++) {
 		memory_record(FIRST + i)->site = FIRST + i % SITES_MAX;
-		memory_record(FIRST + i)->slot = i / SITES_MAX;
+		memory_record(FIRST + i)->thread = i / SITES_MAX;
 	}
 	account_reset();
 }

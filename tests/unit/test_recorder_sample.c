@@ -20,7 +20,8 @@ static struct live_control control = { .budget_bytes = UINT64_MAX,
 				       .mode = LIVE_MODE_SAMPLE,
 				       .interval = INTERVAL };
 
-static struct slot slot;
+static struct live_slot live;
+static struct slot slot = { .live = &live };
 
 static int make_profile(void **state)
 {
@@ -28,7 +29,7 @@ static int make_profile(void **state)
 		mmap(NULL, TOTAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)state;
-	if (head == MAP_FAILED || live_header_init(head, TOTAL_BYTES) != 0)
+	if (head == MAP_FAILED || live_header_init(head, TOTAL_BYTES) != 0 || !countdown_start())
 		return -1;
 	memory_use(head, &control);
 	thread_state.slot = &slot;
@@ -98,13 +99,18 @@ static void run(uint64_t size, uint64_t blocks, struct covered *ret)
 {
 	struct live_samples samples = { 0 };
 	double bytes = 0, freed = 0, unit = 1 << LIVE_VARIANCE_SHIFT;
+	const struct live_countdown *countdown = &thread_state.slot->live->countdown;
+	uint64_t looked_at = 0, calls_before = countdown->calls,
+		 bytes_before = countdown->allotted - countdown->left;
 
-	thread_state.left = 0;
+	countdown_none();
 	thread_state.interval = 0;
 	for (uint64_t i = 0; i < blocks; i++) {
-		uint64_t interval = dial_passes(size) ? DIAL_NOT : dial_judge(size);
+		bool passes = countdown_passes(size);
+		uint64_t interval = passes ? DIAL_NOT : dial_judge(size);
 		uint64_t weight = sample_weight(size, interval);
 
+		looked_at += !passes;
 		if (interval == DIAL_NOT)
 			continue;
 		assert_int_equal(interval, INTERVAL);
@@ -117,6 +123,11 @@ static void run(uint64_t size, uint64_t blocks, struct covered *ret)
 			sample_gave(&samples, size, weight);
 		}
 	}
+	/* C4: all are counted, to the byte. */
+	countdown_add(thread_state.slot, looked_at, looked_at * size);
+	assert_int_equal(countdown->calls - calls_before, blocks);
+	assert_int_equal(countdown->allotted - countdown->left - bytes_before, blocks * size);
+	assert_int_equal(countdown->changes % 2, 0);
 	double error =
 		confidence_factor(samples.taken) * sqrt((double)samples.bytes_variance * unit);
 	double live_error = confidence_factor(samples.taken - samples.given) *
@@ -161,7 +172,7 @@ static void intervals_cover_the_truth(void **state)
 static void the_dial_turns_in_every_direction(void **state)
 {
 	(void)state;
-	thread_state.left = 0;
+	countdown_none();
 	thread_state.interval = 0;
 	thread_state.random = 99;
 	control.mode = LIVE_MODE_EXACT;
@@ -170,39 +181,39 @@ static void the_dial_turns_in_every_direction(void **state)
 	assert_false(sample_passes((void *)4096));
 	control.mode = LIVE_MODE_DORMANT;
 	assert_true(dial_is_turned());
-	assert_false(dial_passes(100));
+	assert_false(countdown_passes(100));
 	assert_int_equal(dial_judge(100), DIAL_NOT);
 	uint64_t passed = 0;
 
-	while (dial_passes(1000))
+	while (countdown_passes(1000))
 		passed++;
 	assert_true(passed > 1000 && passed < 1100); /* about a MiB between two looks */
 	assert_int_equal(dial_judge(1000), DIAL_NOT);
 	control.mode = LIVE_MODE_EXACT;
-	while (dial_passes(1000))
+	while (countdown_passes(1000))
 		;
 	assert_int_equal(dial_judge(1000), DIAL_EXACTLY);
 	for (int i = 0; i < 100; i++) {
-		assert_false(dial_passes(1000));
+		assert_false(countdown_passes(1000));
 		assert_false(dial_is_turned());
 	}
 	control.mode = LIVE_MODE_SAMPLE;
-	assert_false(dial_passes(INTERVAL));
+	assert_false(countdown_passes(INTERVAL));
 	assert_int_equal(dial_judge(INTERVAL), INTERVAL);
 	control.interval = 4096;
 	uint64_t first = 0;
 
 	while (first == 0) /* a sample that was begun under the old interval ends under it */
-		first = dial_passes(64) ? 0 : dial_judge(64);
+		first = countdown_passes(64) ? 0 : dial_judge(64);
 	assert_int_equal(first, INTERVAL);
 	for (first = 0; first == 0;)
-		first = dial_passes(64) ? 0 : dial_judge(64);
+		first = countdown_passes(64) ? 0 : dial_judge(64);
 	assert_int_equal(first, 4096);
 	control.mode = LIVE_MODE_EXACT;
 	for (first = 0; first == 0;)
-		first = dial_passes(64) ? 0 : dial_judge(64);
+		first = countdown_passes(64) ? 0 : dial_judge(64);
 	assert_int_equal(first, 4096);
-	assert_false(dial_passes(64));
+	assert_false(countdown_passes(64));
 	assert_false(dial_is_turned());
 	control.mode = LIVE_MODE_SAMPLE;
 	control.interval = INTERVAL;
@@ -210,7 +221,7 @@ static void the_dial_turns_in_every_direction(void **state)
 
 static uint64_t judged(uint64_t size)
 {
-	if (dial_passes(size))
+	if (countdown_passes(size))
 		return DIAL_NOT;
 	return dial_is_turned() ? dial_judge(size) : DIAL_EXACTLY;
 }

@@ -212,7 +212,9 @@ static void fill_time(struct process_rows *p, size_t scale)
 		p->memory[i] =
 			(struct memory_row){ i * 100000000, number(), number(), number(), number(),
 					     number(),	    number(), number(), number(), number(),
-					     number(),	    number(), number(), number() };
+					     number(),	    number(), number(), number(), number(),
+					     number(),	    number(), number(), number(), number(),
+					     number(),	    number() };
 	p->snapshot_count = below(10);
 	p->snapshots = rows_of(p->snapshot_count, sizeof *p->snapshots);
 	p->snapshot_sites = rows_of(p->snapshot_count * p->site_count, sizeof *p->snapshot_sites);
@@ -304,6 +306,14 @@ static void fill_marks(struct process_rows *p)
 						 (uint32_t)below(p->snapshot_count + 1), text() };
 }
 
+static void fill_unseen(struct process_rows *p)
+{
+	p->unseen_count = below(5);
+	p->unseen = rows_of(p->unseen_count, sizeof *p->unseen);
+	for (size_t i = 0; i < p->unseen_count; i++)
+		p->unseen[i] = (struct unseen_row){ text(), rnd(), number() };
+}
+
 static void fill_process(struct process_rows *p, size_t scale)
 {
 	p->process = (struct process_row){
@@ -350,6 +360,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 	fill_names(p);
 	fill_tags(p, scale);
 	fill_marks(p);
+	fill_unseen(p);
 }
 
 static struct recording random_recording(uint64_t with_seed, size_t processes, size_t scale)
@@ -412,6 +423,12 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
+	assert_int_equal(a->unseen_count, b->unseen_count);
+	for (size_t i = 0; i < a->unseen_count; i++) {
+		assert_string_equal(a->unseen[i].path, b->unseen[i].path);
+		assert_int_equal(a->unseen[i].found, b->unseen[i].found);
+		assert_int_equal(a->unseen[i].zeroed_bytes, b->unseen[i].zeroed_bytes);
+	}
 	assert_int_equal(a->mark_count, b->mark_count);
 	for (size_t i = 0; i < a->mark_count; i++) {
 		assert_int_equal(a->marks[i].at_ns, b->marks[i].at_ns);

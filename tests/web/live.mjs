@@ -161,10 +161,13 @@ async function pause() {
   await page.keyboard.press("l");
   await newer();
   words.push(await stateText());
-  return {
-    words,
-    ticks: [rows, same, bytesOf(await grid(page, "Sites", 20), "tick")],
-  };
+  // The program goes on when it is scheduled.
+  let later = same;
+  for (let turn = 0; turn < 100 && later === same; turn++) {
+    await page.waitForTimeout(200);
+    later = bytesOf(await grid(page, "Sites", 20), "tick");
+  }
+  return { words, ticks: [rows, same, later] };
 }
 
 async function time() {

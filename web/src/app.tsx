@@ -7,6 +7,7 @@ import { switchTheme, theme } from './model/theme';
 import { asking, CopyButton, Toast } from './parts/copy';
 import { RunFacts } from './parts/badge';
 import { FilterBar } from './parts/filters';
+import { Guard, Unexpected } from './parts/guard';
 import { Keys, keysShown } from './parts/keys';
 import { Live } from './parts/live';
 import { QuestionPick } from './parts/question';
@@ -103,18 +104,27 @@ export function App() {
 		<div class="app">
 			<Bar />
 			<section class="asking" aria-label="Question, time and recording">
-				<QuestionPick />
-				<Strip />
-				<RunFacts />
+				<Guard what="the question">
+					<QuestionPick />
+				</Guard>
+				<Guard what="the strip">
+					<Strip />
+				</Guard>
+				<Guard what="the recording's name">
+					<RunFacts />
+				</Guard>
 			</section>
-			<FilterBar reportView={asking.value.view} />
+			<FilterBar asked={asking.value} />
 			<main style={{ position: 'relative', minHeight: 0, display: 'grid' }} aria-label={view.label}>
 				<h1 class="hidden-words">{view.label}</h1>
 				{waiting.value > 0 && <div class="progress" />}
-				<Shown key={view.name} />
+				<Guard key={view.name} what={`the view "${view.label}"`}>
+					<Shown />
+				</Guard>
 			</main>
 			<Keys />
 			<Toast />
+			<Unexpected />
 		</div>
 	);
 }

@@ -10,10 +10,12 @@ import { loadAbout, readEmbedded } from './model/source';
 import { startLive } from './model/live';
 import { startState } from './model/state';
 import { startTheme } from './model/theme';
+import { startGuard } from './parts/guard';
 import { startKeys } from './parts/keys';
 
 readEmbedded(document.getElementById('heapgauge-data')?.textContent ?? 'null');
 startTheme();
+startGuard();
 startState();
 startKeys();
 const page = document.getElementById('page')!;

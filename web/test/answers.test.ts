@@ -2,13 +2,14 @@
 // What is made of answers: layers, classes, matrices, moments, filters.
 import { describe, expect, it } from 'vitest';
 import { savingsOf } from '../src/model/advice';
+import { growthFigure, growthWords } from '../src/model/growth';
 import { classOf, classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../src/model/distributions';
 import { matrixOf } from '../src/model/handover';
 import { layersOf, stepped } from '../src/model/layers';
-import { findMoment, momentsOf, nearestMoment } from '../src/model/moments';
+import { eventsOf, findMoment, momentsOf, nearestMoment } from '../src/model/moments';
 import { ratesOf } from '../src/model/rates';
 import { tagRows } from '../src/model/tags';
-import type { Finding, HistoryResult, Point, Site, SizeRow, Tag, Thread, TimelineResult } from '../src/model/types';
+import type { Finding, GrowthResult, HistoryResult, Point, Site, SizeRow, SnapshotsResult, Tag, Thread, TimelineResult } from '../src/model/types';
 
 describe('classes', () => {
 	it('are powers of two', () => {
@@ -110,6 +111,21 @@ describe('kept moments', () => {
 		expect(findMoment(moments, 'time:0.000000011s')?.word).toBe('snap:2');
 		expect(findMoment(moments, 'snap:9')).toBeUndefined();
 	});
+	it('have their names, and numbers that tell them apart (P7)', () => {
+		const snapshots = [
+			{ snap: 1, at_ns: 5, name: 'warm' },
+			{ snap: null, at_ns: 7, name: 'half' },
+			{ snap: 3, at_ns: 12, name: 'done' },
+		];
+		const named = { snapshots } as SnapshotsResult;
+		expect(momentsOf(timeline, false, named).map((moment) => moment.label)).toEqual([
+			'warm, 5 ns, snap:1',
+			'the peak, 9 ns',
+			'done, 12 ns, snap:2',
+			'the end, 20 ns',
+		]);
+		expect(eventsOf(named)).toEqual([{ at: 7, name: 'half' }]);
+	});
 });
 
 it('a matrix has a row for who frees and a column for whose it was', () => {
@@ -146,6 +162,16 @@ it('a saving is said in the words of the terminal', () => {
 		saving_foreign_frees: 0,
 	} as Finding;
 	expect(savingsOf(finding)).toBe('saves 2.0 KiB at the peak, 1,200 calls');
+});
+
+it('growth is what the view says it is, whichever sites it is of (N14)', () => {
+	const growth = (heap_verdict: string, growing_bytes_per_second: number, growing_sites: number) =>
+		({ heap_verdict, growing_bytes_per_second, growing_sites, bounded_sites: 3 }) as GrowthResult;
+	expect(growthFigure(growth('growing', 2048, 2))).toBe('2.0 KiB/s');
+	expect(growthWords(growth('growing', 2048, 2))).toBe('in 2 sites that keep growing');
+	expect(growthFigure(growth('growing', 2048, 0))).toBe('2.0 KiB/s');
+	expect(growthFigure(growth('bounded', 0, 0))).toBe('none');
+	expect(growthFigure(growth('not enough data', 0, 0))).toBe('not known');
 });
 
 describe('tags', () => {

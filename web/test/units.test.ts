@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { bytes, change, count, countShort, duration, exact, percent, spread } from '../src/model/units';
+import { bytes, change, count, countShort, duration, exact, percent, relative, share, spread } from '../src/model/units';
 
 describe('quantities are written as the terminal writes them', () => {
 	it.each([
@@ -39,7 +39,21 @@ describe('quantities are written as the terminal writes them', () => {
 		expect(percent(612, 1000)).toBe('61.2 %');
 		expect(percent(5, 10000)).toBe('0.1 %');
 		expect(percent(1, 0)).toBe('–');
-		expect(percent(-1, 4)).toBe('−25.0 %');
+		expect(share(4, 4)).toBe('100.0 %');
+	});
+	it('has no share of what is no part of the whole (P1, P5)', () => {
+		expect(share(5, 4)).toBeUndefined();
+		expect(share(-1, 4)).toBeUndefined();
+		expect(share(1, -4)).toBeUndefined();
+		expect(share(-1, -4)).toBeUndefined();
+		expect(share(1, undefined)).toBeUndefined();
+		expect(percent(5, 4)).toBe('–');
+	});
+	it('relates a change to what there was, which it may exceed', () => {
+		expect(relative(6, 4)).toBe('+150.0 %');
+		expect(relative(-1, 4)).toBe('−25.0 %');
+		expect(relative(0, 4)).toBe('0.0 %');
+		expect(relative(1, 0)).toBe('–');
 	});
 	it('puts a sign before what changed', () => {
 		expect(change(1024, 'bytes')).toBe('+1.0 KiB');

@@ -294,6 +294,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
 			role="application"
 			aria-label={props.label}
 			aria-roledescription="flame graph"
+			data-whole={props.tree.value[0]}
 			onScroll={() => painting.current?.draw()}
 			onMouseMove={onMove}
 			onMouseLeave={() => {

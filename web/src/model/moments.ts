@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kept moments: the only ones of which every site is known. A time that a person points at stands for the nearest.
-import type { TimelineResult } from './types';
+import type { SnapshotsResult, TimelineResult } from './types';
 import { duration } from './units';
 
 export interface Moment {
@@ -9,20 +9,39 @@ export interface Moment {
 	word: string;
 	label: string;
 	kind: 'peak' | 'end' | 'kept';
+	/** What the program or a person called it. */
+	name?: string | undefined;
+}
+
+/** A name that the program gave a moment of which nothing else is kept. */
+export interface Event {
+	at: number;
+	name: string;
+}
+
+export function eventsOf(named: SnapshotsResult | undefined): Event[] {
+	return (named?.snapshots ?? []).flatMap((row) => (row.snap === null && row.name ? [{ at: row.at_ns, name: row.name }] : []));
+}
+
+/** Names of the snapshots from one number to another: those that one row of the timeline stands for. */
+function nameOf(named: SnapshotsResult | undefined, from: number, to: number): string | undefined {
+	const names = (named?.snapshots ?? []).filter((row) => row.snap !== null && row.snap >= from && row.snap < to && row.name);
+	return names.length ? names.map((row) => row.name).join(', ') : undefined;
 }
 
 /** Of a running process moments are thinned out as it goes on, and their numbers change: their times do not. */
-export function momentsOf(timeline: TimelineResult, live = false): Moment[] {
+export function momentsOf(timeline: TimelineResult, live = false, named?: SnapshotsResult): Moment[] {
 	const points = timeline.timeline;
+	const numbers = points.flatMap((point) => (point.snapshot === null ? [] : [point.snapshot]));
 	const list: Moment[] = [];
 	for (const point of points) {
-		if (point.snapshot !== null)
-			list.push({
-				at: point.at_ns,
-				word: live ? `time:${point.at_ns / 1e9}s` : `snap:${point.snapshot}`,
-				label: `${duration(point.at_ns)}`,
-				kind: 'kept',
-			});
+		if (point.snapshot !== null) {
+			const next = numbers.find((number) => number > point.snapshot!) ?? Infinity;
+			const name = nameOf(named, point.snapshot, next);
+			/* Several processes have moments at nearly the same time: the number tells them apart. */
+			const label = [name, duration(point.at_ns), live ? '' : `snap:${point.snapshot}`].filter(Boolean).join(', ');
+			list.push({ at: point.at_ns, word: live ? `time:${point.at_ns / 1e9}s` : `snap:${point.snapshot}`, label, kind: 'kept', name });
+		}
 		if (point.peak) list.push({ at: point.at_ns, word: 'peak', label: `the peak, ${duration(point.at_ns)}`, kind: 'peak' });
 	}
 	const end = points[points.length - 1]?.at_ns ?? timeline.run.duration_ns;

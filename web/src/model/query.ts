@@ -54,6 +54,11 @@ export function filterParams(state: State, view: string): Params {
 	return view === 'sites' && !state.values.kind && !state.values.pool ? [...params, ['kind', 'heap']] : params;
 }
 
+/** Names of the filters that are set. */
+export function filtersOf(state: State): string[] {
+	return FILTERS.map((filter) => filter.name).filter((name) => state.values[name]);
+}
+
 /** Filters that are set and that the view does not take. */
 export function ignoredFilters(state: State, view: string): string[] {
 	const takes = REPORT_VIEWS[view]?.filters ?? [];
@@ -66,6 +71,11 @@ function scopeParams(state: State, view: string): Params {
 	const file = first(state, 'file');
 	if (file && file !== '0') params.push(['file', file]);
 	return params;
+}
+
+/** The same of the newer recording alone: for what has no differences. */
+export function alone(state: State): State {
+	return { ...state, values: { ...state.values, compare: [] } };
 }
 
 /** What a view of the report is asked in this state. */

@@ -7,15 +7,13 @@ import type { About, Embedded } from './types';
 
 export interface Answer<T> {
 	status: 'loading' | 'ready' | 'error';
-	/** While the next one is loading, the one before. */
+	/** The question that this is about, as `canonical` writes it. */
+	of: string | null;
+	/** What answers that question, never another one. While loading: the same with fewer rows. */
 	data?: T;
-	/** `data` is of the question before. */
-	stale: boolean;
 	error?: string;
 	/** The question is not answered in a saved page. */
 	absent?: boolean;
-	/** The question that `data` answers. */
-	of?: string | null;
 }
 
 export class AskError extends Error {
@@ -48,6 +46,11 @@ export function readAnew(number: number): void {
 	reading.value = number;
 }
 
+/** What was answered is asked anew: something in it could not be drawn. */
+export function forgetAnswers(): void {
+	answers.clear();
+}
+
 /** Whether something is being asked. */
 export function busy(): boolean {
 	return asked.size > 0;
@@ -67,13 +70,18 @@ export function readEmbedded(text: string): void {
 
 const LIMIT = /(^|&)limit=\d+/;
 
+/** A limit says how many rows are wanted, not of what. */
+function withoutLimit(key: string | null): string | null {
+	return key === null ? null : key.replace(LIMIT, '');
+}
+
 /** What the page itself holds: that very question, or the same with another limit. */
 function inPage(key: string): unknown {
 	const results = embedded.results;
 	if (!results) return undefined;
 	if (results[key] !== undefined || !saved.value) return results[key];
-	const bare = key.replace(LIMIT, '');
-	const near = Object.keys(results).find((name) => name.replace(LIMIT, '') === bare);
+	const bare = withoutLimit(key);
+	const near = Object.keys(results).find((name) => withoutLimit(name) === bare);
 	return near === undefined ? undefined : results[near];
 }
 
@@ -134,47 +142,36 @@ export async function loadAbout(): Promise<void> {
 	about.value = (await load('/api/about', '')) as About;
 }
 
-/** The answer to a question; null asks nothing. */
+function failed<T>(of: string, error: Error): Answer<T> {
+	return { status: 'error', of, error: error.message, absent: error instanceof AskError && error.absent };
+}
+
+/**
+ * The answer to a question; null asks nothing. What arrives for an earlier question is kept for whoever asks that again, and
+ * not shown. Of a running process the answer about the state before stays until the next one is there.
+ */
 export function useAnswer<T>(key: string | null, path = '/api/result'): Answer<T> {
-	const [answer, setAnswer] = useState<{ key: string | null; answer: Answer<T> }>({
-		key: null,
-		answer: { status: 'loading', stale: false },
-	});
-	const wanted = useRef(key);
-	wanted.current = key;
-	const last = useRef<{ key: string | null; data: T } | undefined>(undefined);
+	const [arrived, setArrived] = useState<Answer<T>>({ status: 'loading', of: null });
+	const last = useRef<Answer<T>>({ status: 'loading', of: null });
 	const known = key === null ? undefined : (atHand(path, key) as T | undefined);
-	if (known !== undefined) last.current = { key, data: known };
+	if (known !== undefined) last.current = { status: 'ready', of: key, data: known };
 
 	useEffect(() => {
-		if (key === null || known !== undefined) return;
-		const again = last.current?.key === key;
+		if (key === null || known !== undefined) return undefined;
+		let wanted = true;
+		const again = last.current.of === key;
 		load(path, key, again).then(
-			(data) => {
-				if (wanted.current === key) setAnswer({ key, answer: { status: 'ready', data: data as T, stale: false, of: key } });
-			},
-			(error: Error) => {
-				/* Of a state before there is an answer: it stays. */
-				if (wanted.current === key && !again)
-					setAnswer({
-						key,
-						answer: {
-							status: 'error',
-							stale: false,
-							error: error.message,
-							absent: error instanceof AskError && error.absent,
-						},
-					});
-			},
+			(data) => wanted && setArrived({ status: 'ready', of: key, data: data as T }),
+			(error: Error) => wanted && !again && setArrived(failed(key, error)),
 		);
+		return () => {
+			wanted = false;
+		};
 	}, [key, path, nameOf(path, key ?? ''), known === undefined]);
 
-	if (known !== undefined) return { status: 'ready', data: known, stale: false, of: key };
-	if (last.current && last.current.key === key) return { status: 'ready', data: last.current.data, stale: false, of: key };
-	if (answer.key === key && answer.answer.status !== 'loading') return answer.answer;
-	return {
-		status: 'loading',
-		stale: last.current !== undefined,
-		...(last.current ? { data: last.current.data, of: last.current.key } : {}),
-	};
+	if (key === null) return { status: 'loading', of: null };
+	if (last.current.of === key) return last.current;
+	if (arrived.of === key) return arrived;
+	const fewer = withoutLimit(last.current.of) === withoutLimit(key) ? last.current.data : undefined;
+	return { status: 'loading', of: key, ...(fewer === undefined ? {} : { data: fewer }) };
 }

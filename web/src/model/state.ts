@@ -117,4 +117,8 @@ export const question = computed<Question>(() => {
 	return { ...asked, unit: 'count', key: asked.key.replace('_bytes', '_blocks') };
 });
 
-export const comparing = computed<boolean>(() => value('compare') === '1');
+/** Start is of the newer recording, whatever the switch says. */
+export const comparing = computed<boolean>(() => value('compare') === '1' && state.value.view !== 'start');
+
+/** Numbers are differences: what grew and what shrank are no parts of a whole. */
+export const differing = computed<boolean>(() => comparing.value || question.value.name === 'grown');

@@ -132,9 +132,14 @@ export interface Memory {
 	live_bytes: number;
 	slack_bytes: number;
 	map_live_bytes: number;
-	mapped_bytes: number;
-	beyond_bytes: number;
-	untouched_bytes: number;
+	/** From here to untouched_bytes null: the recording does not say whose the memory was. */
+	mapped_bytes: number | null;
+	mapped_untouched_bytes: number | null;
+	beyond_bytes: number | null;
+	inherited_bytes: number | null;
+	static_bytes: number | null;
+	unrecorded_bytes: number | null;
+	untouched_bytes: number | null;
 	private_bytes: number;
 	heap_bytes: number;
 	anonymous_bytes: number;
@@ -220,6 +225,19 @@ export interface TimelineResult extends Head {
 	timeline: Point[];
 }
 
+/** Moments that have a name. */
+export interface SnapshotsResult extends Head {
+	snapshots: {
+		/** null: only the name was kept. */
+		snap: number | null;
+		at_ns: number;
+		process: number;
+		kind: string;
+		live_bytes: number | null;
+		name: string | null;
+	}[];
+}
+
 export interface HistorySite {
 	process: number;
 	site: number;
@@ -242,12 +260,15 @@ export interface Finding {
 	process: number;
 	site: number;
 	sites: number;
+	processes: number;
 	saving_peak_bytes: number;
 	saving_copied_bytes: number;
 	saving_leaked_bytes: number;
 	saving_bytes_per_second: number;
 	saving_calls: number;
 	saving_foreign_frees: number;
+	saving_reserved_bytes: number;
+	saving_resident_bytes: number;
 	evidence: Record<string, number>;
 	todo: string;
 	stack: number[];
@@ -285,7 +306,6 @@ export interface GrowthResult extends Head {
 	bounded_sites: number;
 	unknown_sites: number;
 	heap_verdict: string;
-	heap_bytes_per_second: number;
 	sites: GrowingSite[];
 	frames: Frame[];
 }

@@ -58,10 +58,25 @@ export function duration(ns: number): string {
 	return signed(ns, (size) => (tenthsOf(size, SECOND) < 600 ? scaled(Math.round(size), 1000, ' ns', TIMES) : longTime(size)));
 }
 
-export function percent(part: number, whole: number): string {
-	if (!whole) return '\u2013';
-	const tenths = Math.floor((Math.abs(part) * 1000 + Math.abs(whole) / 2) / Math.abs(whole));
-	return `${part < 0 ? '\u2212' : ''}${Math.floor(tenths / 10)}.${tenths % 10} %`;
+function tenthsOfPercent(part: number, whole: number): string {
+	const tenths = Math.floor((part * 1000 + whole / 2) / whole);
+	return `${Math.floor(tenths / 10)}.${tenths % 10} %`;
+}
+
+/** "12.5 %". What is negative or more than the whole is no part of it, and gets no percentage. */
+export function share(part: number, whole: number | undefined): string | undefined {
+	return whole === undefined || whole <= 0 || part < 0 || part > whole ? undefined : tenthsOfPercent(part, whole);
+}
+
+/** The same for a cell of a table, which must not be empty. */
+export function percent(part: number, whole: number | undefined): string {
+	return share(part, whole) ?? '\u2013';
+}
+
+/** "+150.0 %": a change in relation to what there was. It may be more than there was. */
+export function relative(difference: number, before: number): string {
+	const sign = difference > 0 ? '+' : difference < 0 ? '\u2212' : '';
+	return before > 0 ? sign + tenthsOfPercent(Math.abs(difference), before) : '\u2013';
 }
 
 /** "±3.1 %" of an estimate, or of a difference its error as such; nothing of an exact number. As the terminal writes it. */

@@ -32,8 +32,8 @@ export const QUESTIONS: readonly Question[] = [
 	},
 	{
 		name: 'leaked',
-		label: 'Left at the end',
-		help: 'Bytes never freed: leaked, if the program has ended.',
+		label: 'Not freed at exit',
+		help: 'Bytes not freed at exit; of a program that runs, live at the end of the recording.',
 		ofMoment: true,
 		unit: 'bytes',
 		key: 'leaked_bytes',
@@ -200,7 +200,7 @@ const ALL: Takes = { costs: 'all', filters: 'all', compares: true };
 const NO_THREADS = FILTERS.map((f) => f.name).filter((name) => name !== 'thread');
 
 export const REPORT_VIEWS: Readonly<Record<string, Takes>> = {
-	summary: { costs: 'none', filters: [], compares: true },
+	summary: { costs: 'none', filters: ['process'], compares: true },
 	sites: ALL,
 	functions: ALL,
 	types: ALL,
@@ -220,4 +220,5 @@ export const REPORT_VIEWS: Readonly<Record<string, Takes>> = {
 	modules: { costs: 'none', filters: ['process'], compares: false },
 	health: { costs: 'none', filters: ['process'], compares: false },
 	timeline: { costs: 'none', filters: ['process'], compares: false },
+	snapshots: { costs: 'none', filters: ['process'], compares: false },
 };

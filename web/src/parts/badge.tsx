@@ -4,10 +4,12 @@ import { base } from '../model/frames';
 import { useAnswer, about } from '../model/source';
 import { go, set, state, value } from '../model/state';
 import { ask as askParams, canonical } from '../model/query';
+import { startedOf } from '../model/processes';
 import type { ProcessesResult } from '../model/types';
-import { bytes, duration, percent, plural, spread } from '../model/units';
+import { bytes, duration, plural, share, spread } from '../model/units';
 import { errorOf } from './amount';
 
+/** Of all processes, whatever the filters. */
 export function useSummary() {
 	const params = askParams({ ...state.value, values: { file: state.value.values.file ?? [] } }, 'summary');
 	return useAnswer<ProcessesResult>(
@@ -31,13 +33,10 @@ export function trustOf(summary: ProcessesResult): Trust {
 	const names = new Set(Object.keys(summary.warnings));
 	for (const process of summary.processes) for (const name of Object.keys(process.health)) names.add(name);
 	const sum = (key: 'own_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + (process[key] ?? 0), 0);
-	const largest = summary.processes.reduce(
-		(best, process) => (process.peak_bytes > best.peak_bytes ? process : best),
-		summary.processes[0]!,
-	);
-	const sampled = largest?.sample_interval_bytes
-		? `${largest.mode} 1 in ${bytes(largest.sample_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(largest, 'peak_bytes'), largest.peak_bytes)}`
-		: (largest?.mode ?? 'empty');
+	const first = startedOf(summary.processes);
+	const sampled = first?.sample_interval_bytes
+		? `${first.mode} 1 in ${bytes(first.sample_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(first, 'peak_bytes'), first.peak_bytes)}`
+		: (first?.mode ?? 'empty');
 	return { mode: sampled, losses: names.size, ownBytes: sum('own_bytes'), rssBytes: sum('peak_rss_bytes') };
 }
 
@@ -46,7 +45,8 @@ export function Badge() {
 	if (!summary) return <span class="badge soft">…</span>;
 	const trust = trustOf(summary);
 	const lost = trust.losses ? plural(trust.losses, 'thing to know', 'things to know') : 'nothing lost';
-	const cost = `The recorder took ${bytes(trust.ownBytes)}, ${percent(trust.ownBytes, trust.rssBytes)} of the largest RSS.`;
+	const part = share(trust.ownBytes, trust.rssBytes);
+	const cost = `The recorder took ${bytes(trust.ownBytes)}${part ? `, ${part} of the largest RSS` : ''}.`;
 	return (
 		<button
 			type="button"

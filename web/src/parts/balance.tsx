@@ -8,7 +8,8 @@ interface Line {
 	sign: '' | '+' | '−' | '=';
 	label: string;
 	meaning: string;
-	value: (m: Memory) => number;
+	/** Null: not known. */
+	value: (m: Memory) => number | null;
 	/** The name of the number, if it may be an estimate. */
 	key?: string;
 	/** Shown also if it is 0. */
@@ -25,7 +26,15 @@ const LINES: readonly Line[] = [
 		key: 'slack_bytes',
 		always: true,
 	},
-	{ sign: '+', label: 'mapped', meaning: "the program's own mmap", value: (m) => m.mapped_bytes, always: false },
+	{
+		sign: '−',
+		label: 'untouched',
+		meaning: 'of these: in pages that were never written, or swapped out',
+		value: (m) => m.untouched_bytes,
+		key: 'untouched_bytes',
+		always: false,
+	},
+	{ sign: '+', label: 'mapped', meaning: "the program's own mmap, as far as it is resident", value: (m) => m.mapped_bytes, always: false },
 	{
 		sign: '+',
 		label: 'held',
@@ -35,12 +44,19 @@ const LINES: readonly Line[] = [
 		always: true,
 	},
 	{
-		sign: '−',
-		label: 'untouched',
-		meaning: 'asked for, but its pages were never written',
-		value: (m) => m.untouched_bytes,
-		key: 'untouched_bytes',
+		sign: '+',
+		label: 'inherited',
+		meaning: 'by fork: there before its own first allocation',
+		value: (m) => m.inherited_bytes,
 		always: false,
+	},
+	{ sign: '+', label: 'static data', meaning: 'variables that begin as zero', value: (m) => m.static_bytes, always: false },
+	{
+		sign: '+',
+		label: 'not recorded',
+		meaning: 'explained by no allocation or mmap that was recorded',
+		value: (m) => m.unrecorded_bytes,
+		always: true,
 	},
 	{ sign: '=', label: 'private', meaning: 'heap and other anonymous memory', value: (m) => m.private_bytes, always: true },
 	{ sign: '+', label: 'stacks', meaning: 'of all threads', value: (m) => m.stack_bytes, always: true },
@@ -52,37 +68,42 @@ const LINES: readonly Line[] = [
 	{ sign: '', label: 'swap', meaning: 'not resident any more', value: (m) => m.swap_bytes, always: false },
 ];
 
-/** The last moment that was looked at, of the process with the most in memory. */
-export function lastSheet(rows: readonly Memory[]): Memory | undefined {
-	const last = new Map<number, Memory>();
-	for (const row of rows) last.set(row.process ?? 0, row);
-	return [...last.values()].reduce<Memory | undefined>((best, row) => (!best || row.rss_bytes > best.rss_bytes ? row : best), undefined);
+/** The last moment of the process that was looked at: all its numbers are of that moment. */
+export function lastSheet(rows: readonly Memory[], pid: number): Memory | undefined {
+	return rows.filter((row) => row.process === undefined || row.process === pid).at(-1);
 }
 
-export function BalanceSheet({ rows }: { rows: readonly Memory[] }) {
-	const sheet = lastSheet(rows);
+/** `several`: the recording has more than this process. */
+export function BalanceSheet({ rows, pid, several }: { rows: readonly Memory[]; pid: number; several: boolean }) {
+	const sheet = lastSheet(rows, pid);
 	if (!sheet) return <p class="soft">Not known: the program ended before it was looked at. A longer run tells.</p>;
 	const most = Math.max(1, sheet.rss_bytes, sheet.live_bytes);
 	return (
 		<>
 			<table class="plain balance">
-				<caption class="soft">at {duration(sheet.at_ns)}, the last moment that was looked at</caption>
+				<caption class="soft">
+					{several ? `process ${pid} ` : ''}at {duration(sheet.at_ns)}, the last moment that was looked at
+				</caption>
 				<tbody>
-					{LINES.filter((line) => line.always || line.value(sheet)).map((line) => (
-						<tr key={line.label} class={line.sign === '=' ? 'sum' : ''}>
-							<td class="sign">{line.sign}</td>
-							<td>{line.label}</td>
-							<td class="number" title={hintOf(line.value(sheet), 'bytes', errorOf(sheet, line.key ?? ''))}>
-								<Amount value={line.value(sheet)} unit="bytes" error={errorOf(sheet, line.key ?? '')} />
-							</td>
-							<td class="measure">
-								<i style={{ width: `${(line.value(sheet) / most) * 100}%` }} />
-							</td>
-							<td class="soft meaning" title={line.meaning}>
-								{line.meaning}
-							</td>
-						</tr>
-					))}
+					{LINES.filter((line) => line.always || line.value(sheet)).map((line) => {
+						const value = line.value(sheet);
+						const error = errorOf(sheet, line.key ?? '');
+						return (
+							<tr key={line.label} class={line.sign === '=' ? 'sum' : ''}>
+								<td class="sign">{line.sign}</td>
+								<td>{line.label}</td>
+								<td class="number" title={value === null ? 'unknown' : hintOf(value, 'bytes', error)}>
+									{value === null ? 'unknown' : <Amount value={value} unit="bytes" error={error} />}
+								</td>
+								<td class="measure">
+									<i style={{ width: `${((value ?? 0) / most) * 100}%` }} />
+								</td>
+								<td class="soft meaning" title={line.meaning}>
+									{line.meaning}
+								</td>
+							</tr>
+						);
+					})}
 				</tbody>
 			</table>
 			{sheet.cgroup_limit_bytes > 0 && (
@@ -91,5 +112,37 @@ export function BalanceSheet({ rows }: { rows: readonly Memory[] }) {
 				</p>
 			)}
 		</>
+	);
+}
+
+/** Of several processes one line each: they were looked at at different moments. */
+export function BalanceLines({ rows, pids }: { rows: readonly Memory[]; pids: readonly number[] }) {
+	return (
+		<table class="plain">
+			<caption class="soft">each process at the last moment that it was looked at</caption>
+			<thead>
+				<tr>
+					<th class="number">PID</th>
+					<th class="number">At</th>
+					<th class="number">Requested</th>
+					<th class="number">Mapped</th>
+					<th class="number">RSS</th>
+				</tr>
+			</thead>
+			<tbody>
+				{pids.map((pid) => {
+					const sheet = lastSheet(rows, pid);
+					return (
+						<tr key={pid}>
+							<td class="number">{pid}</td>
+							<td class="number">{sheet ? duration(sheet.at_ns) : 'not known'}</td>
+							<td class="number">{sheet ? bytes(sheet.live_bytes) : '–'}</td>
+							<td class="number">{sheet ? bytes(sheet.map_live_bytes) : '–'}</td>
+							<td class="number">{sheet ? bytes(sheet.rss_bytes) : '–'}</td>
+						</tr>
+					);
+				})}
+			</tbody>
+		</table>
 	);
 }

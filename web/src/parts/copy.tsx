@@ -15,7 +15,7 @@ export function currentCommand(): string {
 	return command(files, about.value?.before ?? undefined, asking.value.view, asking.value.params, about.value?.live_pid);
 }
 
-async function put(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
 	try {
 		await navigator.clipboard.writeText(text);
 	} catch {
@@ -31,7 +31,7 @@ async function put(text: string): Promise<void> {
 
 export function copyCommand(): void {
 	const line = currentCommand();
-	void put(line).then(() => {
+	void copyText(line).then(() => {
 		told.value = line;
 		clearTimeout(timer);
 		timer = setTimeout(() => {

@@ -3,9 +3,8 @@
 import { useState } from 'preact/hooks';
 import { set, state, values } from '../model/state';
 import { FILTERS, type FilterWord } from '../model/words';
-import { ignoredFilters } from '../model/query';
+import { ignoredFilters, type Params } from '../model/query';
 import { about, saved } from '../model/source';
-import { comparing } from '../model/state';
 
 export interface TypedFilter {
 	name: string;
@@ -46,10 +45,14 @@ function Chip({ word, value }: { word: FilterWord; value: string }) {
 
 const FOCUS_HINT = 'Filter: function or file, -not this, module:x, tag:x, thread:x, size>1k';
 
-export function FilterBar({ reportView }: { reportView: string }) {
+/** `asked`: what the view on screen asks. */
+export function FilterBar({ asked }: { asked: { view: string; params: Params } }) {
 	const [text, setText] = useState('');
 	const chips = FILTERS.flatMap((word) => values(word.name).map((value) => <Chip key={word.name + value} word={word} value={value} />));
-	const ignored = ignoredFilters(state.value, reportView);
+	/* Of Start each part says for itself what it does not take. */
+	const ignored = state.value.view === 'start' ? [] : ignoredFilters(state.value, asked.view);
+	const compared = values('compare').includes('1');
+	if (compared && !asked.params.some(([name]) => name === 'compare')) ignored.push('comparison');
 	return (
 		<div class="filters" role="search">
 			<form
@@ -83,11 +86,7 @@ export function FilterBar({ reportView }: { reportView: string }) {
 				{ignored.length > 0 && <span class="soft">{ignored.join(', ')}: not for this view</span>}
 				{about.value?.compare && !saved.value && (
 					<label class="check">
-						<input
-							type="checkbox"
-							checked={comparing.value}
-							onChange={(event) => set({ compare: event.currentTarget.checked ? '1' : null })}
-						/>
+						<input type="checkbox" checked={compared} onChange={(event) => set({ compare: event.currentTarget.checked ? '1' : null })} />
 						Compare
 					</label>
 				)}

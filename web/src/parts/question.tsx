@@ -3,13 +3,14 @@
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
-import { comparing, question, set, state, value } from '../model/state';
+import { differing, question, set, value } from '../model/state';
 import type { Answered } from '../model/types';
-import { percent } from '../model/units';
+import { share } from '../model/units';
 import { Amount, amountText, errorOf, hintOf } from './amount';
 import { QUESTIONS, type Question } from '../model/words';
 import { findMoment, momentsOf, type Moment } from '../model/moments';
-import { useTimeline } from './strip';
+import { useScope } from './scope';
+import { useNamed, useTimeline } from './strip';
 
 const MOMENT_NAMES = new Set(['live', 'grown']);
 
@@ -50,8 +51,8 @@ function options(ofMoment: boolean) {
 
 /** The sum of what is shown, and of what it is a part. */
 function Sum({ asked }: { asked: Question }) {
-	const params = askParams(state.value, 'sites', [['limit', '300']]);
-	const answer = useAnswer<Answered>(canonical('sites', params));
+	const scope = useScope();
+	const answer = useAnswer<Answered>(scope.state ? canonical('sites', askParams(scope.state, 'sites', [['limit', '300']])) : null);
 	const data = answer.data;
 	if (answer.status === 'error')
 		return (
@@ -60,16 +61,26 @@ function Sum({ asked }: { asked: Question }) {
 			</span>
 		);
 	if (!data) return <span class="soft">…</span>;
-	const signed = comparing.value || asked.name === 'grown';
-	const part = data.shown !== data.whole;
+	const signed = differing.value;
+	const part = !signed && share(data.shown, data.whole);
+	const words = [
+		...(scope.started !== undefined
+			? [`process ${scope.started}`]
+			: scope.count > 1 && !value('process')
+				? [`${scope.count} processes`]
+				: []),
+		...(part && scope.started === undefined && data.shown !== data.whole
+			? [`${part} of ${amountText(data.whole, asked.unit, errorOf(data, 'whole'))}`]
+			: []),
+		data.moment,
+	].join(', ');
 	return (
 		<>
-			<strong class={answer.stale ? 'stale' : ''} title={hintOf(data.shown, asked.unit, errorOf(data, 'shown'))}>
+			<strong title={hintOf(data.shown, asked.unit, errorOf(data, 'shown'))}>
 				<Amount value={data.shown} unit={asked.unit} error={errorOf(data, 'shown')} signed={signed} />
 			</strong>
-			<span class="soft cut" title={data.moment}>
-				{part ? `${percent(data.shown, data.whole)} of ${amountText(data.whole, asked.unit, errorOf(data, 'whole'), signed)}, ` : ''}
-				{data.moment}
+			<span class="soft cut" title={words}>
+				{words}
 			</span>
 		</>
 	);
@@ -78,7 +89,8 @@ function Sum({ asked }: { asked: Question }) {
 export function QuestionPick() {
 	const asked = question.value;
 	const timeline = useTimeline().data;
-	const moments = timeline ? momentsOf(timeline, isLive.value) : [];
+	const named = useNamed();
+	const moments = timeline ? momentsOf(timeline, isLive.value, named) : [];
 	const name = value('cost') ?? 'peak';
 	return (
 		<div class="question">

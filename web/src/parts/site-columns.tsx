@@ -4,6 +4,7 @@ import { base, ownerOf, placeOf, shortName } from '../model/frames';
 import { MEASURES, type MeasureWord } from '../model/measures';
 import type { Answered, Frame, GroupsResult, Site, SitesResult } from '../model/types';
 import { percent, quantity, type Unit } from '../model/units';
+import { differing } from '../model/state';
 import type { Axis, Question } from '../model/words';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from './amount';
 import { Spark } from './bars';
@@ -68,16 +69,20 @@ export function numberColumn(options: NumberColumn): Column<SiteRow> {
 	};
 }
 
-function shareColumn(key: string, whole: number, title: string): Column<SiteRow> {
-	return {
-		key: `${key}_share`,
-		title,
-		number: true,
-		width: 74,
-		help: 'Share of what is shown',
-		sort: (row) => Math.abs(numberOf(row, key) ?? 0),
-		cell: (row) => <span class="soft">{percent(numberOf(row, key) ?? 0, whole)}</span>,
-	};
+/** `whole` is what the same number adds up to over all rows; undefined: not known. Without a whole there is no column. */
+function shareColumns(rows: readonly object[], key: string, whole: number | undefined, title: string): Column<SiteRow>[] {
+	if (differing.value || rows.some((row) => Number((row as Record<string, unknown>)[key]) < 0)) return [];
+	return [
+		{
+			key: `${key}_share`,
+			title,
+			number: true,
+			width: 74,
+			help: 'Share of what is shown',
+			sort: (row) => numberOf(row, key),
+			cell: (row) => <span class="soft">{percent(numberOf(row, key) ?? 0, whole)}</span>,
+		},
+	];
 }
 
 export function ownerOfRow(row: SiteRow): Frame | undefined {
@@ -135,8 +140,16 @@ function estimatedIn(rows: readonly object[]): (key: string) => boolean {
 	return (key) => rows.some((row) => errorOf(row, key) > 0);
 }
 
-/** The number that was asked for comes first, with its share; then all that is known. */
-export function siteColumns(asked: Question, result: SitesResult, courses: Courses | undefined): Column<SiteRow>[] {
+/**
+ * The number that was asked for comes first, with its share of `whole`; then all that is known. `result` may be in the order of
+ * another number, and its own sum of that one.
+ */
+export function siteColumns(
+	asked: Question,
+	result: SitesResult,
+	whole: number | undefined,
+	courses: Courses | undefined,
+): Column<SiteRow>[] {
 	const most = Math.max(1, ...result.sites.map((site) => Math.abs(Number(site[asked.key]) || 0)));
 	const estimated = result.sampling ? estimatedIn(result.sites) : () => false;
 	const main = numberColumn({
@@ -182,7 +195,7 @@ export function siteColumns(asked: Question, result: SitesResult, courses: Cours
 			: [];
 	return [
 		main,
-		shareColumn(asked.key, result.shown, '%'),
+		...shareColumns(result.sites, asked.key, whole, '%'),
 		...(courses ? [courseColumn(courses)] : []),
 		STACK_NAME,
 		...named('tag', 'Tag'),
@@ -223,8 +236,7 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 	const columns: Column<SiteRow>[] = [];
 	const has = result.sampling ? estimatedIn(rows) : () => false;
 	const estimated = has(key);
-	/* What grew and what shrank are no parts of a whole. */
-	const share = (of: string, title: string) => (compared ? [] : [shareColumn(of, result.shown, title)]);
+	const share = (of: string, title: string) => shareColumns(rows, of, result.shown, title);
 	if (axis.ofFrames) {
 		columns.push(
 			numberColumn({

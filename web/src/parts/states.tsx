@@ -41,7 +41,7 @@ export function Failed({ answer }: { answer: Answer<unknown> }) {
 	);
 }
 
-/** Shows the answer when it is there; the one before it, paler, while the next is on its way. */
+/** Shows the answer when it is there. */
 export function Answered<T>({ answer, what, children }: { answer: Answer<T>; what: string; children: (data: T) => ComponentChildren }) {
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (answer.data === undefined) return <Loading what={what} />;

@@ -5,29 +5,41 @@ import type { TargetedKeyboardEvent } from 'preact';
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
-import { set, state, value } from '../model/state';
-import type { TimelineResult } from '../model/types';
-import { findMoment, momentsOf, nearestMoment, type Moment } from '../model/moments';
+import { set, value } from '../model/state';
+import type { SnapshotsResult, TimelineResult } from '../model/types';
+import { eventsOf, findMoment, momentsOf, nearestMoment, type Event, type Moment } from '../model/moments';
 import { bytes } from '../model/units';
 import { errorOf } from './amount';
 import { Chart, type Mark } from './chart';
+import { useScope } from './scope';
 
 export const TIMELINE_POINTS = '1000';
 
 /** The one question about time that the whole page shares. */
 export function useTimeline() {
-	return useAnswer<TimelineResult>(canonical('timeline', askParams(state.value, 'timeline', [['limit', TIMELINE_POINTS]])));
+	const scope = useScope().state;
+	return useAnswer<TimelineResult>(scope ? canonical('timeline', askParams(scope, 'timeline', [['limit', TIMELINE_POINTS]])) : null);
 }
 
-export function marksOf(moments: readonly Moment[]): Mark[] {
-	return moments
-		.filter((moment) => moment.kind !== 'end')
-		.map((moment) => ({
-			at: moment.at,
-			label: moment.kind === 'peak' ? 'peak' : '',
-			colour: moment.kind === 'peak' ? 'series-a' : 'soft',
-			tall: moment.kind === 'peak',
-		}));
+/** Moments that have a name. Without them the page works: names are missing. */
+export function useNamed(): SnapshotsResult | undefined {
+	const scope = useScope().state;
+	return useAnswer<SnapshotsResult>(scope ? canonical('snapshots', askParams(scope, 'snapshots')) : null).data;
+}
+
+/** Names that find room above a chart. */
+const NAMES = 12;
+
+/** The peak is drawn last, over the others. */
+export function marksOf(moments: readonly Moment[], events: readonly Event[]): Mark[] {
+	const kept = moments.filter((moment) => moment.kind === 'kept');
+	const peaks = moments.filter((moment) => moment.kind === 'peak');
+	const room = events.length + kept.filter((moment) => moment.name !== undefined).length <= NAMES;
+	return [
+		...events.map(({ at, name }) => ({ at, label: name, colour: 'soft', tall: room })),
+		...kept.map(({ at, name }) => ({ at, label: name ?? '', colour: 'soft', tall: room && name !== undefined })),
+		...peaks.map(({ at }) => ({ at, label: 'peak', colour: 'series-a', tall: true })),
+	];
 }
 
 /** The moments of the question, as a range; of one moment from and to are the same. */
@@ -71,6 +83,7 @@ function onKey(event: TargetedKeyboardEvent<HTMLElement>, moments: readonly Mome
 
 export function Strip() {
 	const answer = useTimeline();
+	const named = useNamed();
 	const timeline = answer.data?.timeline;
 	if (!timeline) return <div class="strip soft">{answer.status === 'error' ? 'No timeline: ' + (answer.error ?? '') : ''}</div>;
 	if (timeline.length < 2)
@@ -79,7 +92,7 @@ export function Strip() {
 				<span class="words">too short to show over time</span>
 			</div>
 		);
-	const moments = momentsOf(answer.data!, isLive.value);
+	const moments = momentsOf(answer.data!, isLive.value, named);
 	const most = Math.max(...timeline.map((point) => point.live_bytes));
 	/* Beside an RSS many times as large the heap would be a flat line: its shape is what people steer by here. */
 	const withRss = Math.max(...timeline.map((point) => point.rss_bytes)) < 4 * most;
@@ -111,7 +124,7 @@ export function Strip() {
 						fill: 'pale',
 					},
 				]}
-				marks={marksOf(moments)}
+				marks={marksOf(moments, eventsOf(named))}
 				range={chosenRange(moments)}
 				onPoint={(at) => choosePoint(moments, at)}
 				onRange={(from, to) => chooseRange(moments, from, to)}

@@ -6,7 +6,7 @@ import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
 import { go, note, question, set, state, value, type State } from '../model/state';
 import type { ChangesResult, Measure, StacksResult } from '../model/types';
-import { percent, type Unit } from '../model/units';
+import { relative, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
 import { onRowKey } from '../parts/row-keys';
@@ -19,12 +19,14 @@ interface Asked {
 	cost: string;
 	unit?: string;
 	measured: Unit;
+	/** Where the key is not what people are told. */
+	words?: string;
 }
 
 const QUESTIONS: Readonly<Record<string, Asked>> = {
 	peak: { cost: 'peak', measured: 'bytes' },
-	leaked: { cost: 'leaked', measured: 'bytes' },
-	'leaked blocks': { cost: 'leaked', unit: 'blocks', measured: 'count' },
+	leaked: { cost: 'leaked', measured: 'bytes', words: 'not freed' },
+	'leaked blocks': { cost: 'leaked', unit: 'blocks', measured: 'count', words: 'blocks not freed' },
 	total: { cost: 'total', measured: 'bytes' },
 	calls: { cost: 'calls', measured: 'count' },
 	temporary: { cost: 'temporary', measured: 'count' },
@@ -70,7 +72,7 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 			</thead>
 			<tbody>
 				{changes.map((row) => {
-					const asked = QUESTIONS[row.measure] ?? { cost: 'peak', measured: 'count' as Unit };
+					const asked: Asked = QUESTIONS[row.measure] ?? { cost: 'peak', measured: 'count' };
 					const sign = row.change > 0 ? 'grew' : row.change < 0 ? 'shrank' : 'soft';
 					return (
 						<tr key={row.measure} class={chosen(row) ? 'chosen' : ''}>
@@ -80,7 +82,7 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 									class="link"
 									onClick={() => set({ cost: asked.cost === 'peak' ? null : asked.cost, unit: asked.unit ?? null, at: null, minus: null })}
 								>
-									{row.measure}
+									{asked.words ?? row.measure}
 								</button>
 							</td>
 							<td class="number" title={hintOf(row.before, asked.measured, errorOf(row, 'before'))}>
@@ -92,9 +94,7 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 							<td class={`number ${sign}`} title={hintOf(row.change, asked.measured, errorOf(row, 'change'))}>
 								<Amount value={row.change} unit={asked.measured} error={errorOf(row, 'change')} signed />
 							</td>
-							<td class={`number ${sign}`}>
-								{row.before ? (row.change > 0 ? '+' : '') + percent(row.change, row.before) : row.after ? 'new' : ''}
-							</td>
+							<td class={`number ${sign}`}>{row.before ? relative(row.change, row.before) : row.after ? 'new' : ''}</td>
 							<td class="wide">
 								<Swing measure={row} />
 							</td>
@@ -138,7 +138,7 @@ function Stacks() {
 		);
 	const row = sorted[chosen];
 	return (
-		<div class={`split ${answer.stale ? 'stale' : ''}`}>
+		<div class="split">
 			<Table
 				label="Stacks that changed"
 				columns={columns}

@@ -12,10 +12,10 @@ import { addressOf } from '../flame/steps';
 import { errorAt, selfErrorAt, type FlameTree } from '../flame/tree';
 import { useFlame } from '../flame/data';
 import { placeOf, shortName } from '../model/frames';
-import { comparing, note, question, set, value } from '../model/state';
+import { comparing, differing, note, question, set, value } from '../model/state';
 import { theme } from '../model/theme';
 import type { FlameName, FlameResult } from '../model/types';
-import { percent, plural, quantity } from '../model/units';
+import { plural, quantity, share } from '../model/units';
 import { amountText, hintOf } from '../parts/amount';
 import { onSubjectKey } from '../parts/row-keys';
 import { Empty, Failed, Loading } from '../parts/states';
@@ -28,7 +28,12 @@ interface Hovered {
 }
 
 function text(value: number, error = 0): string {
-	return amountText(value, question.value.unit, error, comparing.value || question.value.name === 'grown');
+	return amountText(value, question.value.unit, error, differing.value);
+}
+
+/** "12.5 %" of the whole graph; nothing where there is no whole. */
+function partOf(part: number, tree: FlameTree): string {
+	return differing.value ? '' : (share(part, tree.value[0]!) ?? '');
 }
 
 /** One line about a node, for the foot of the view and for the screen reader. */
@@ -39,7 +44,7 @@ function describe(tree: FlameTree, names: readonly FlameName[], node: number, ro
 	const self = tree.self[node]!;
 	return [
 		`${name?.inlined ? 'inlined ' : ''}${nodeName(tree, names, node, rootLabel)}${where ? `, ${where}` : ''}`,
-		`${text(tree.value[node]!, errorAt(tree, node))}, ${percent(tree.value[node]!, tree.value[0]!)}`,
+		[text(tree.value[node]!, errorAt(tree, node)), partOf(tree.value[node]!, tree)].filter(Boolean).join(', '),
 		...(tree.before ? [`before ${quantity(tree.before[node]!, question.value.unit)}`] : []),
 		...(self && self !== tree.value[node] ? [`itself ${text(self, selfErrorAt(tree, node))}`] : []),
 	].join('; ');
@@ -66,7 +71,7 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 			{node >= 0 && (
 				<span class="numbers">
 					<b title={hintOf(tree.value[node]!, question.value.unit, errorAt(tree, node))}>{text(tree.value[node]!, errorAt(tree, node))}</b>
-					<span>{percent(tree.value[node]!, tree.value[0]!)}</span>
+					<span>{partOf(tree.value[node]!, tree)}</span>
 					{tree.before && <span class="soft">before {quantity(tree.before[node]!, question.value.unit)}</span>}
 					{tree.self[node] !== 0 && <span class="soft">itself {text(tree.self[node]!, selfErrorAt(tree, node))}</span>}
 				</span>
@@ -114,7 +119,7 @@ function Tip({ hovered, names, rootLabel }: { hovered: Hovered; names: readonly 
 		<div class="tip" style={{ left: `${left}px`, top: `${top}px` }} aria-hidden="true">
 			<div class="code cut">{nodeName(tree, names, node, rootLabel)}</div>
 			<div>
-				{text(tree.value[node]!, errorAt(tree, node))} <span class="soft">{percent(tree.value[node]!, tree.value[0]!)}</span>
+				{text(tree.value[node]!, errorAt(tree, node))} <span class="soft">{partOf(tree.value[node]!, tree)}</span>
 			</div>
 		</div>
 	);
@@ -283,7 +288,9 @@ export function FlameView() {
 					onInput={(event) => note({ search: event.currentTarget.value || null })}
 				/>
 				<span class="soft" role="status">
-					{matches && tree && `${percent(matches.value, tree.value[0]!)}, ${text(matches.value)} in ${plural(matches.count, 'place')}`}
+					{matches &&
+						tree &&
+						`${[partOf(matches.value, tree), text(matches.value)].filter(Boolean).join(', ')} in ${plural(matches.count, 'place')}`}
 				</span>
 				{(value('zoom') || pivot) && (
 					<button type="button" onClick={() => set({ zoom: null, node: null, pivot: null })}>
@@ -299,7 +306,7 @@ export function FlameView() {
 				</Empty>
 			)}
 			{tree && data && colouring && tree.weight[0]! > 0 && !pivot && (
-				<div class={`flame ${answer.stale ? 'stale' : ''}`}>
+				<div class="flame">
 					<Half
 						main
 						data={data}
@@ -339,7 +346,7 @@ export function FlameView() {
 							{shortName(pivot)}
 						</b>
 						<span>
-							<b>{text(sandwich.callees.value[0]!, errorAt(sandwich.callees, 0))}</b> {percent(sandwich.callees.value[0]!, tree!.value[0]!)}{' '}
+							<b>{text(sandwich.callees.value[0]!, errorAt(sandwich.callees, 0))}</b> {partOf(sandwich.callees.value[0]!, tree!)}{' '}
 							<span class="soft">in {plural(sandwich.places, 'place')}; callers above, callees below</span>
 						</span>
 					</div>

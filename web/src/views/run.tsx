@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run: what was recorded and how, how far it can be trusted, and where the names came from.
 import { useEffect } from 'preact/hooks';
+import { startedOf } from '../model/processes';
 import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
 import { state } from '../model/state';
 import type { HealthResult, ModulesResult, Process, ProcessesResult } from '../model/types';
-import { bytes, count, duration, exact, percent, plural } from '../model/units';
+import { bytes, count, duration, exact, percent, plural, share } from '../model/units';
 import { useSummary } from '../parts/badge';
 import { asking } from '../parts/copy';
 import { Answered } from '../parts/states';
-import { largest } from './start';
 
 function when(ns: number): string {
 	return ns ? new Date(ns / 1e6).toLocaleString() : 'not known';
@@ -60,11 +60,11 @@ function Cost({ data, health }: { data: ProcessesResult; health: HealthResult | 
 	const own = data.processes.reduce((sum, one) => sum + one.own_bytes, 0);
 	const rss = data.processes.reduce((sum, one) => sum + (one.peak_rss_bytes ?? 0), 0);
 	const stacks = data.processes.reduce((sum, one) => sum + one.stacks, 0);
+	const part = share(own, rss);
 	return (
 		<p>
 			The recorder took <b title={exact(own, 'bytes')}>{bytes(own)}</b> of memory for {plural(stacks, 'stack')}
-			{rss ? `, ${percent(own, rss)} of the ${bytes(rss)} of RSS at most` : ''}.{' '}
-			{health && (health.nothing_lost ? 'Nothing was lost.' : '')}
+			{part ? `, ${part} of the ${bytes(rss)} of RSS at most` : ''}. {health && (health.nothing_lost ? 'Nothing was lost.' : '')}
 		</p>
 	);
 }
@@ -149,7 +149,7 @@ export function RunView() {
 					<section class="panel">
 						<h2>Run</h2>
 						<Answered answer={summary} what="Reading the recording">
-							{(data) => <Facts data={data} process={largest(data.processes)} />}
+							{(data) => <Facts data={data} process={startedOf(data.processes)} />}
 						</Answered>
 					</section>
 				</div>

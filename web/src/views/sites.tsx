@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { saved, useAnswer } from '../model/source';
 import { comparing, note, question, set, state, value, type State } from '../model/state';
-import type { GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
+import type { Answered, GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
 import { count } from '../model/units';
 import { AXES, axisOf } from '../model/words';
 import { asking } from '../parts/copy';
@@ -55,7 +55,7 @@ interface Shown {
 }
 
 /** One of three tables, all with the same rows: sites, groups of them, or what changed. */
-function shownOf(data: unknown, axis: string, courses: Courses | undefined): Shown {
+function shownOf(data: unknown, axis: string, whole: number | undefined, courses: Courses | undefined): Shown {
 	const asked = question.value;
 	if (comparing.value && axis === 'site') {
 		const result = data as StacksResult;
@@ -76,7 +76,7 @@ function shownOf(data: unknown, axis: string, courses: Courses | undefined): Sho
 			frames: result.frames,
 			site,
 		}));
-		return { rows, columns: siteColumns(asked, result, courses), total: result.site_count };
+		return { rows, columns: siteColumns(asked, result, whole, courses), total: result.site_count };
 	}
 	const result = data as GroupsResult;
 	const list = (result[axisOf(axis).rows] ?? []) as Record<string, unknown>[];
@@ -116,10 +116,13 @@ export function SitesView() {
 	}, [question_]);
 	const answer = useAnswer<unknown>(canonical(view, [...params, ['limit', STEPS[step]!]]));
 
+	/* Rows may come in the order of another number; what they are parts of is the sum of the one that was asked for. */
+	const whole = useAnswer<Answered>(axis === 'site' ? canonical(view, askParams(state.value, view, [['limit', STEPS[0]!]])) : null).data
+		?.shown;
 	const courses = useCourses(axis === 'site' && !comparing.value);
 	const shown = useMemo(
-		() => (answer.data ? shownOf(answer.data, axis, courses) : undefined),
-		[answer.data, axis, question.value, comparing.value, courses],
+		() => (answer.data ? shownOf(answer.data, axis, whole, courses) : undefined),
+		[answer.data, axis, whole, question.value, comparing.value, courses],
 	);
 	const wanted = value('cols')?.split(',');
 	const columns = useMemo(
@@ -180,7 +183,7 @@ export function SitesView() {
 				</Empty>
 			)}
 			{shown && rows.length > 0 && (
-				<div class={`split ${answer.stale ? 'stale' : ''}`}>
+				<div class="split">
 					<Table
 						label="Sites"
 						columns={columns}

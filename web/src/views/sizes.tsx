@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../model/distributions';
-import { ask as askParams, canonical } from '../model/query';
+import { alone, ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { note, question, state, value } from '../model/state';
 import type { HistoryResult, ReallocNumbers, Site, SitesResult, SizeRow, SizesResult } from '../model/types';
@@ -136,7 +136,7 @@ function Sizes() {
 				<section>
 					<p>
 						<Amount value={data.waste_bytes} unit="bytes" error={errorOf(data, 'waste_bytes')} /> of rounding,{' '}
-						{percent(data.waste_bytes, data.total_bytes)} on top of the{' '}
+						{percent(data.waste_bytes, data.total_bytes + data.waste_bytes)} of what the allocator gave for the{' '}
 						<Amount value={data.total_bytes} unit="bytes" error={errorOf(data, 'total_bytes')} /> asked for.
 					</p>
 				</section>
@@ -243,7 +243,7 @@ function Lifetimes() {
 			numberColumn({ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', estimated }),
 			numberColumn({ key: 'half_within_ns', title: 'Half within', unit: 'ns' }),
 			numberColumn({ key: 'all_within_ns', title: 'All within', unit: 'ns' }),
-			numberColumn({ key: 'leaked_blocks', title: 'Left', unit: 'count', help: 'Blocks never freed', estimated }),
+			numberColumn({ key: 'leaked_blocks', title: 'Left', unit: 'count', help: 'Blocks not freed at exit', estimated }),
 			stackName(),
 		];
 	}, [answer.data]);
@@ -274,9 +274,8 @@ function Lifetimes() {
 }
 
 function Both() {
-	const params = askParams({ ...state.value, values: { ...state.value.values, cost: ['calls'], unit: [], at: [], minus: [] } }, 'sites', [
-		['limit', '5000'],
-	]);
+	const calls = alone({ ...state.value, values: { ...state.value.values, cost: ['calls'], unit: [], at: [], minus: [] } });
+	const params = askParams(calls, 'sites', [['limit', '5000']]);
 	const answer = useAnswer<SitesResult>(canonical('sites', params));
 	useEffect(() => {
 		asking.value = { view: 'sites', params };
@@ -308,7 +307,7 @@ const DRAWN = '300';
 function Course() {
 	const params = askParams(state.value, 'history', [['limit', DRAWN]]);
 	const history = useAnswer<HistoryResult>(canonical('history', params));
-	const sites = useAnswer<SitesResult>(canonical('sites', askParams(state.value, 'sites', [['limit', DRAWN]])));
+	const sites = useAnswer<SitesResult>(canonical('sites', askParams(alone(state.value), 'sites', [['limit', DRAWN]])));
 	useEffect(() => {
 		asking.value = { view: 'history', params };
 	}, [canonical('history', params)]);

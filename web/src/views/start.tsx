@@ -1,27 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start here: what happened, in one glance, and where to look next.
-import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { base, ownerOf, placeOf, shortName } from '../model/frames';
-import { ask as askParams, canonical } from '../model/query';
-import { useAnswer } from '../model/source';
-import { go, state } from '../model/state';
-import type { AdviceResult, GrowthResult, MemoryResult, Process, ProcessesResult, SitesResult } from '../model/types';
-import { bytes, count, duration, exact, percent, plural, quantity, spread } from '../model/units';
-import { questionOf, type QuestionName } from '../model/words';
-import { asking } from '../parts/copy';
-import { useSummary } from '../parts/badge';
-import { Answered, Empty, Loading } from '../parts/states';
-import { BalanceSheet } from '../parts/balance';
 import { savingsOf } from '../model/advice';
-import { escapeRegex } from '../parts/row-keys';
+import { base, ownerOf, placeOf, shortName } from '../model/frames';
+import { listedOf, pidsOf, startedOf } from '../model/processes';
+import { ask as askParams, canonical, filtersOf, ignoredFilters } from '../model/query';
+import { useAnswer, type Answer } from '../model/source';
+import { go, set, value, type Changes, type State } from '../model/state';
+import type { AdviceResult, GrowthResult, MemoryResult, Process, ProcessesResult, SitesResult } from '../model/types';
+import { bytes, duration, percent, plural } from '../model/units';
+import { questionOf, type QuestionName } from '../model/words';
 import { Amount, errorOf, hintOf } from '../parts/amount';
+import { useSummary } from '../parts/badge';
+import { BalanceLines, BalanceSheet, lastSheet } from '../parts/balance';
+import { Cards } from '../parts/cards';
+import { asking } from '../parts/copy';
+import { escapeRegex } from '../parts/row-keys';
+import { useScope, type Scope } from '../parts/scope';
+import { Answered, Empty, Failed, Loading } from '../parts/states';
+import { useTimeline } from '../parts/strip';
 
-export const TOP_ROWS = '300';
+const TOP_ROWS = '300';
 const LISTED = 7;
+/** As a filter: every command has some character. */
+const ALL = '.';
 
-export function largest(processes: readonly Process[]): Process | undefined {
-	return processes.reduce<Process | undefined>((best, p) => (!best || p.peak_bytes > best.peak_bytes ? p : best), undefined);
+/** The filter by process of what is shown, for what is opened from here: it is about the same. */
+function only(scope: State): Changes {
+	return { process: scope.values.process ?? null };
+}
+
+function Ignored({ scope, view }: { scope: State; view: string }) {
+	const ignored = ignoredFilters(scope, view);
+	return ignored.length ? <span class="soft">{ignored.join(', ')}: not for this</span> : null;
 }
 
 function endText(process: Process): string {
@@ -36,69 +47,97 @@ function shortCommand(command: string): string {
 	return [base(program), ...rest].join(' ');
 }
 
-function Headline({ processes, process }: { processes: readonly Process[]; process: Process }) {
+/** Another process is another question, of which the address says so. */
+function ProcessPick({ all, scope }: { all: readonly Process[]; scope: Scope }) {
+	const chosen = value('process') ?? '';
+	const pids = pidsOf(all);
+	const known = chosen === '' || chosen === ALL || pids.map(String).includes(chosen);
+	return (
+		<select aria-label="Process" value={chosen || String(scope.started)} onChange={(event) => set({ process: event.currentTarget.value })}>
+			{!known && <option value={chosen}>{chosen}</option>}
+			{pids.map((pid, i) => (
+				<option key={pid} value={String(pid)}>
+					{pid} {shortCommand(all.filter((process) => process.pid === pid).at(-1)!.command).slice(0, 60)}
+					{i === 0 ? ', the one that was started' : ''}
+				</option>
+			))}
+			<option value={ALL}>all {all.length}, each at its own peak</option>
+		</select>
+	);
+}
+
+function Headline({ all, shown, scope }: { all: readonly Process[]; shown: readonly Process[]; scope: Scope }) {
+	const process = startedOf(shown)!;
 	return (
 		<p class="headline">
-			<b class="code command cut" title={process.command}>
-				{shortCommand(process.command)}
-			</b>{' '}
-			(pid {process.pid}) {endText(process)} after {duration(process.duration_ns)}.
-			{processes.length > 1 && <> {plural(processes.length, 'process', 'processes')} in all; the numbers below are of the largest.</>}
+			{all.length > 1 && <ProcessPick all={all} scope={scope} />}{' '}
+			{pidsOf(shown).length > 1 ? (
+				<>All numbers are sums over {plural(shown.length, 'process', 'processes')}.</>
+			) : (
+				<>
+					<b class="code command cut" title={process.command}>
+						{shortCommand(process.command)}
+					</b>{' '}
+					(pid {process.pid}) {endText(process)} after {duration(process.duration_ns)}.
+					{shown.length > 1 && <> It was {plural(shown.length, 'program')}, one after the other; numbers are sums over them.</>}
+				</>
+			)}
 		</p>
 	);
 }
 
-function Card({
-	title,
-	value,
-	hint,
-	error,
-	children,
-	onOpen,
-}: {
-	title: string;
-	value: string;
-	hint?: string;
-	error?: string;
-	children?: ComponentChildren;
-	onOpen: () => void;
-}) {
+/** All processes of the recording: what they had together, and which of them to look at. */
+function Together({ data, shown }: { data: ProcessesResult; shown: readonly Process[] }) {
+	const rows = listedOf(data.processes, LISTED);
+	const chosen = new Set(pidsOf(shown));
 	return (
-		<section class="card" aria-label={title}>
-			<h2>
-				<button type="button" class="link" onClick={onOpen}>
-					{title}
-				</button>
+		<section class="panel" aria-labelledby="processes-title">
+			<h2 id="processes-title">
+				<button type="button" class="link" onClick={() => go('threads', { tab: 'processes' })}>
+					{plural(data.processes.length, 'process', 'processes')}
+				</button>{' '}
+				<span class="soft">
+					together at most <Amount value={data.peak_bytes_all} unit="bytes" error={errorOf(data, 'peak_bytes_all')} /> of heap at one
+					moment, at {duration(data.peak_at_ns_all)}
+					{data.run.peak_bound_bytes > 0 && <>, or up to {bytes(data.run.peak_bound_bytes)} more</>}
+				</span>
 			</h2>
-			<div class="figure" title={hint}>
-				{value}
-				{error && (
-					<small class="error" title="Standard error: 95 times of 100 the true number is within twice this">
-						{' '}
-						{error}
-					</small>
-				)}
-			</div>
-			<div class="soft">{children}</div>
+			<table class="plain together">
+				<thead>
+					<tr>
+						<th class="number">PID</th>
+						<th class="number">Peak</th>
+						<th class="number">At end</th>
+						<th class="number">Mapped</th>
+						<th class="number">Max RSS</th>
+						<th>Command</th>
+					</tr>
+				</thead>
+				<tbody>
+					{rows.map((process, i) => (
+						<tr key={i} class={chosen.has(process.pid) ? 'chosen' : ''}>
+							<td class="number">
+								<button type="button" class="link" onClick={() => set({ process: String(process.pid) })}>
+									{process.pid}
+								</button>
+							</td>
+							<td class="number">
+								<Amount value={process.peak_bytes} unit="bytes" error={errorOf(process, 'peak_bytes')} />
+							</td>
+							<td class="number">
+								<Amount value={process.leaked_bytes} unit="bytes" error={errorOf(process, 'leaked_bytes')} />
+							</td>
+							<td class="number">{bytes(process.mmap_peak_bytes)}</td>
+							<td class="number">{process.peak_rss_bytes ? bytes(process.peak_rss_bytes) : 'not known'}</td>
+							<td class="code cut" title={process.command}>
+								{shortCommand(process.command)}
+							</td>
+						</tr>
+					))}
+				</tbody>
+			</table>
 		</section>
 	);
-}
-
-function growthWords(growth: GrowthResult): ComponentChildren {
-	if (growth.growing_sites)
-		return (
-			<>
-				in {plural(growth.growing_sites, 'site')} that {growth.growing_sites === 1 ? 'keeps' : 'keep'} growing
-			</>
-		);
-	if (growth.heap_verdict === 'growing') return 'the heap as a whole; no single site is sure to';
-	return growth.bounded_sites ? 'no site keeps growing' : 'too few kept moments to tell: record for longer';
-}
-
-function growthFigure(growth: GrowthResult): string {
-	if (growth.growing_sites) return quantity(growth.growing_bytes_per_second, 'bytes-rate');
-	if (growth.heap_verdict === 'growing') return quantity(growth.heap_bytes_per_second, 'bytes-rate');
-	return growth.bounded_sites ? 'none' : 'not known';
 }
 
 /** What it means that numbers are estimates: no number alone can say it. */
@@ -108,7 +147,8 @@ function Sampled({ data }: { data: ProcessesResult }) {
 	return (
 		<p class="line-of-words soft" role="note">
 			Estimates from {plural(sampling.samples, 'sample')}, one for each {bytes(sampling.interval_bytes)} on average. Behind ± is the
-			standard error: 95 times of 100 the truth is within twice that.
+			standard error: 95 times of 100 the truth is within twice that if a number is made from 30 samples or more, within 3 times
+			with 5, 6 with 2, 13 with 1.
 			{sampling.peak_bias_bytes > 0 && (
 				<> The peak is the largest of many estimates and thereby too high on average, by {bytes(sampling.peak_bias_bytes)} at most.</>
 			)}
@@ -116,68 +156,14 @@ function Sampled({ data }: { data: ProcessesResult }) {
 	);
 }
 
-function Cards({ process, growth }: { process: Process; growth: GrowthResult | undefined }) {
-	const rss = process.memory.rss_bytes;
-	const ended = process.end !== 'running';
-	return (
-		<div class="card-row">
-			<Card
-				title="Peak"
-				value={bytes(process.peak_bytes)}
-				hint={exact(process.peak_bytes, 'bytes')}
-				error={spread(errorOf(process, 'peak_bytes'), process.peak_bytes)}
-				onOpen={() => go('flame', { cost: null })}
-			>
-				<Amount value={process.peak_blocks} unit="count" error={errorOf(process, 'peak_blocks')} />{' '}
-				{process.peak_blocks === 1 ? 'block' : 'blocks'}
-				{process.peak_at_ns ? ` at ${duration(process.peak_at_ns)}` : ' within the first tick'}
-			</Card>
-			<Card
-				title={ended ? 'Leaked' : 'Live at the end'}
-				value={bytes(process.leaked_bytes)}
-				hint={exact(process.leaked_bytes, 'bytes')}
-				error={spread(errorOf(process, 'leaked_bytes'), process.leaked_bytes)}
-				onOpen={() => go('sites', { cost: 'leaked' })}
-			>
-				<Amount value={process.leaked_blocks} unit="count" error={errorOf(process, 'leaked_blocks')} />{' '}
-				{process.leaked_blocks === 1 ? 'block' : 'blocks'}, {percent(process.leaked_bytes, process.peak_bytes)} of the peak
-			</Card>
-			<Card
-				title="Churn"
-				value={`${count(process.calls)} calls`}
-				error={spread(errorOf(process, 'calls'), process.calls)}
-				onOpen={() => go('sites', { cost: 'calls' })}
-			>
-				<Amount value={process.bytes} unit="bytes" error={errorOf(process, 'bytes')} /> asked for,{' '}
-				{percent(process.temporary_calls, process.calls)} temporary
-			</Card>
-			<Card title="Growth" value={growth ? growthFigure(growth) : '…'} onOpen={() => go('time')}>
-				{growth ? growthWords(growth) : ''}
-			</Card>
-			<Card
-				title="RSS"
-				value={process.peak_rss_bytes ? bytes(process.peak_rss_bytes) : 'not known'}
-				hint={exact(process.peak_rss_bytes ?? 0, 'bytes')}
-				onOpen={() => go('time')}
-			>
-				{rss ? (
-					<>
-						at most; {bytes(rss)} at the end, of it {percent(Math.min(process.leaked_bytes, rss), rss)} live heap
-					</>
-				) : (
-					'it ended before it was looked at'
-				)}
-				{process.mmap_calls > 0 && <>; {bytes(process.mmap_peak_bytes)} mapped by the program itself</>}
-			</Card>
-		</div>
-	);
-}
-
-function Findings() {
-	const answer = useAnswer<AdviceResult>(canonical('advice', askParams(state.value, 'advice')));
+function Findings({ scope }: { scope: State }) {
+	const answer = useAnswer<AdviceResult>(canonical('advice', askParams(scope, 'advice')));
 	return (
 		<section class="panel" aria-labelledby="findings-title">
-			<h2 id="findings-title">Advice {answer.data && <span class="soft">{plural(answer.data.finding_count, 'finding')}</span>}</h2>
+			<h2 id="findings-title">
+				Advice {answer.data && <span class="soft">{plural(answer.data.finding_count, 'finding')}</span>}
+				<Ignored scope={scope} view="advice" />
+			</h2>
 			<Answered answer={answer} what="Looking for what could be better">
 				{(advice) =>
 					advice.findings.length === 0 ? (
@@ -193,12 +179,17 @@ function Findings() {
 												type="button"
 												class="link code cut"
 												title={owner?.function}
-												onClick={() => go('sites', { focus: owner ? `^${escapeRegex(owner.function)}$` : null, sel: owner?.function })}
+												onClick={() =>
+													go('sites', { ...only(scope), focus: owner ? `^${escapeRegex(owner.function)}$` : null, sel: owner?.function })
+												}
 											>
 												{owner ? shortName(owner.function) : '[no stack]'}
 											</button>
 											<span class="soft cut">{owner ? placeOf(owner) : ''}</span>
-											<b>{savingsOf(finding)}</b>
+											<b>
+												{savingsOf(finding)}
+												{finding.processes > 1 && ` in ${plural(finding.processes, 'process', 'processes')}`}
+											</b>
 										</div>
 										<div>
 											{finding.title}. <span class="soft">{finding.todo}</span>
@@ -214,12 +205,27 @@ function Findings() {
 	);
 }
 
+/** The sites of the chosen processes by one number. */
+function useSites(scope: State | undefined, name: QuestionName, kind?: string) {
+	const of: Record<string, readonly string[]> = { ...scope?.values, cost: [name], unit: [], at: [], minus: [], compare: [] };
+	if (kind) of.kind = [kind];
+	return useAnswer<SitesResult>(scope ? canonical('sites', askParams({ ...scope, values: of }, 'sites', [['limit', TOP_ROWS]])) : null);
+}
+
 /** The heaviest sites by one number. Their whole list is behind the title. */
-function TopList({ name, title }: { name: QuestionName; title: string }) {
+function TopList({ scope, name, title, kind }: { scope: State; name: QuestionName; title: string; kind?: string }) {
 	const asked = questionOf(name);
-	const shown = { ...state.value, values: { ...state.value.values, cost: [name], unit: [], at: [], minus: [], compare: [] } };
-	const answer = useAnswer<SitesResult>(canonical('sites', askParams(shown, 'sites', [['limit', TOP_ROWS]])));
-	const open = () => go('sites', { cost: name === 'peak' ? null : name, at: null, minus: null });
+	const answer = useSites(scope, name, kind);
+	const there = {
+		...only(scope),
+		cost: name === 'peak' ? null : name,
+		unit: null,
+		at: null,
+		minus: null,
+		compare: null,
+		...(kind ? { kind } : {}),
+	};
+	const open = () => go('sites', there);
 	return (
 		<section class="panel top" aria-label={title}>
 			<h2>
@@ -243,19 +249,12 @@ function TopList({ name, title }: { name: QuestionName; title: string }) {
 											<td class="number" title={hintOf(value, asked.unit, errorOf(site, asked.key))}>
 												<Amount value={value} unit={asked.unit} error={errorOf(site, asked.key)} />
 											</td>
-											<td class="number soft">{percent(value, data.whole)}</td>
+											<td class="number soft">{percent(value, data.shown)}</td>
 											<td class="name" title={owner?.function}>
 												<button
 													type="button"
 													class="link code"
-													onClick={() =>
-														go('sites', {
-															cost: name === 'peak' ? null : name,
-															at: null,
-															minus: null,
-															site: `${site.process}.${site.site}`,
-														})
-													}
+													onClick={() => go('sites', { ...there, site: `${site.process}.${site.site}` })}
 												>
 													{owner ? shortName(owner.function) : '[no stack]'}
 												</button>
@@ -273,69 +272,126 @@ function TopList({ name, title }: { name: QuestionName; title: string }) {
 	);
 }
 
-function Balance() {
-	const answer = useAnswer<MemoryResult>(canonical('memory', askParams(state.value, 'memory')));
+function Balance({
+	scope,
+	answer,
+	pids,
+	several,
+}: {
+	scope: State;
+	answer: Answer<MemoryResult>;
+	pids: readonly number[];
+	several: boolean;
+}) {
 	return (
 		<section class="panel" aria-labelledby="balance-title">
-			<h2 id="balance-title">Where the memory was</h2>
+			<h2 id="balance-title">
+				Where the memory was
+				<Ignored scope={scope} view="memory" />
+			</h2>
 			<Answered answer={answer} what="Reading the balance sheet">
-				{(data) => <BalanceSheet rows={data.memory} />}
+				{(data) =>
+					pids.length > 1 ? (
+						<BalanceLines rows={data.memory} pids={pids} />
+					) : (
+						<BalanceSheet rows={data.memory} pid={pids[0]!} several={several} />
+					)
+				}
 			</Answered>
 		</section>
 	);
 }
 
+/** Of the chosen processes; `all` are those of the recording. */
+function Chosen({ scope, all, shown }: { scope: Scope & { state: State }; all: ProcessesResult; shown: readonly Process[] }) {
+	const of = scope.state;
+	const finer = filtersOf(of).some((name) => name !== 'process');
+	const sums = finer ? of : undefined;
+	const filtered = {
+		peak: useSites(sums, 'peak').data,
+		leaked: useSites(sums, 'leaked').data,
+		calls: useSites(sums, 'calls').data,
+		whole: !of.values.kind && !of.values.pool,
+	};
+	const growth = useAnswer<GrowthResult>(canonical('growth', askParams(of, 'growth', [['limit', TOP_ROWS]])));
+	const memory = useAnswer<MemoryResult>(canonical('memory', askParams(of, 'memory')));
+	const timeline = useTimeline().data;
+	const pids = pidsOf(shown);
+	const several = all.processes.length > 1;
+	const maps = shown.some((process) => process.mmap_calls > 0);
+	return (
+		<>
+			<Headline all={all.processes} shown={shown} scope={scope} />
+			<Sampled data={all} />
+			<Cards
+				processes={shown}
+				growth={growth.data}
+				timeline={timeline}
+				sheet={memory.data && pids.length === 1 ? lastSheet(memory.data.memory, pids[0]!) : undefined}
+				{...(finer ? { filtered } : {})}
+				open={(view, changes) => go(view, { ...only(of), at: null, minus: null, unit: null, ...changes })}
+			/>
+			<div class="columns">
+				<div>
+					<Findings scope={of} />
+					<TopList scope={of} name="peak" title="Most at the peak" />
+					<TopList scope={of} name="calls" title="Most allocations" />
+				</div>
+				<div>
+					{several && <Together data={all} shown={shown} />}
+					<Balance scope={of} answer={memory} pids={pids} several={several} />
+					{maps && !of.values.kind && <TopList scope={of} name="max" title="Most mapped" kind="mmap" />}
+					<TopList scope={of} name="leaked" title="Most not freed at exit" />
+					<TopList scope={of} name="temporary" title="Most temporary allocations" />
+				</div>
+			</div>
+		</>
+	);
+}
+
+function Nothing() {
+	return (
+		<Empty title="Nothing was allocated">
+			<p>
+				The program asked for no memory while it was recorded. If it is statically linked or brings an allocator of its own, this says why:
+			</p>
+			<code>heapgauge doctor PROGRAM</code>
+		</Empty>
+	);
+}
+
 export function StartView() {
+	const scope = useScope();
+	const all = useSummary();
+	const key = scope.state ? canonical('summary', askParams(scope.state, 'summary')) : null;
+	const chosen = useAnswer<ProcessesResult>(key);
 	useEffect(() => {
-		asking.value = { view: 'summary', params: askParams(state.value, 'summary').filter(([key]) => key !== 'compare') };
-	}, [state.value]);
-	const summary = useSummary();
-	const growth = useAnswer<GrowthResult>(canonical('growth', askParams(state.value, 'growth', [['limit', TOP_ROWS]])));
-	const data = summary.data;
-	const process = data && largest(data.processes);
-	if (summary.status === 'error')
+		if (scope.state) asking.value = { view: 'summary', params: askParams(scope.state, 'summary') };
+	}, [key]);
+	const of = scope.state;
+	const failed = all.status === 'error' ? all : chosen;
+	if (failed.status === 'error')
 		return (
 			<div class="view">
-				<Answered answer={summary} what="">
-					{() => null}
-				</Answered>
+				<Failed answer={failed} />
 			</div>
 		);
-	if (!data)
+	if (!all.data || !chosen.data || !of)
 		return (
 			<div class="view">
 				<Loading what="Reading the recording" />
 			</div>
 		);
-	if (!process || !process.calls)
+	const { processes } = all.data;
+	if (!processes.some((process) => process.calls || process.mmap_calls))
 		return (
 			<div class="view">
-				<Empty title="Nothing was allocated">
-					<p>
-						The program asked for no memory while it was recorded. If it is statically linked or brings an allocator of its own, this says
-						why:
-					</p>
-					<code>heapgauge doctor PROGRAM</code>
-				</Empty>
+				<Nothing />
 			</div>
 		);
 	return (
 		<div class="view start" tabIndex={0} role="region" aria-label="Start here">
-			<Headline processes={data.processes} process={process} />
-			<Sampled data={data} />
-			<Cards process={process} growth={growth.data} />
-			<div class="columns">
-				<div>
-					<Findings />
-					<TopList name="peak" title="Most at the peak" />
-					<TopList name="calls" title="Most allocations" />
-				</div>
-				<div>
-					<Balance />
-					<TopList name="leaked" title="Most left at the end" />
-					<TopList name="temporary" title="Most temporary allocations" />
-				</div>
-			</div>
+			<Chosen scope={{ ...scope, state: of }} all={all.data} shown={chosen.data.processes} />
 		</div>
 	);
 }

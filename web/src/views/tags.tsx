@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { useAnswer } from '../model/source';
-import { go, note, question, state, value, type ViewName } from '../model/state';
+import { comparing, differing, go, note, question, state, value, type ViewName } from '../model/state';
 import { tagRows, type TagRow } from '../model/tags';
 import type { GroupsResult, Pool, PoolsResult, Tag, TagsResult } from '../model/types';
 import { percent, type Unit } from '../model/units';
@@ -40,14 +40,18 @@ function tagColumns(data: TagsResult): Column<Tag>[] {
 	const most = Math.max(1, ...data.tags.map((tag) => Math.abs(tag.value)));
 	return [
 		numbers<Tag>('value', asked.title, asked.unit, `${asked.help} In the tag and in those inside it.`, most, 112),
-		{
-			key: 'share',
-			title: '%',
-			number: true,
-			width: 74,
-			sort: (row) => row.value,
-			cell: (row) => <span class="soft">{percent(row.value, data.shown)}</span>,
-		},
+		...(differing.value
+			? []
+			: [
+					{
+						key: 'share',
+						title: '%',
+						number: true,
+						width: 74,
+						sort: (row: Tag) => row.value,
+						cell: (row: Tag) => <span class="soft">{percent(row.value, data.shown)}</span>,
+					},
+				]),
 		of('self_value', 'Itself', asked.unit, 'While this tag was the innermost one'),
 		of('visits', 'Visits', 'count', 'How often the program entered it'),
 		{ ...of('bytes_per_visit', 'For each visit', 'bytes', 'Bytes asked for, divided by visits'), width: 112 },
@@ -58,7 +62,7 @@ function tagColumns(data: TagsResult): Column<Tag>[] {
 		of('self_calls', 'Itself, calls', 'count', 'Allocations while it was the innermost one', true),
 		of('peak_bytes', 'At peak', 'bytes', 'Live when the heap was largest', asked.name === 'peak'),
 		of('self_peak_bytes', 'Itself, at peak', 'bytes', 'The same of what was asked for while it was the innermost one', true),
-		of('leaked_bytes', 'At end', 'bytes', 'Never freed', asked.name === 'leaked'),
+		of('leaked_bytes', 'At end', 'bytes', 'Not freed at exit', asked.name === 'leaked'),
 		of('self_leaked_bytes', 'Itself, at end', 'bytes', 'The same of what was asked for while it was the innermost one', true),
 		of('frees', 'Freed', 'count', 'Blocks that were freed, wherever', true),
 		of('freed_bytes', 'Freed bytes', 'bytes', 'Bytes that were freed, wherever', true),
@@ -204,7 +208,7 @@ function Tags() {
 				<span class="grow" />
 				<ColumnPick columns={all} shown={shown.map((column) => column.key)} />
 			</div>
-			<div class={`split ${answer.stale ? 'stale' : ''}`}>
+			<div class="split">
 				<Table
 					label="Tags"
 					columns={columns}
@@ -271,7 +275,10 @@ function Labels() {
 	const axis = axisOf('label');
 	const answer = useAsked<GroupsResult>('functions', [['by', 'label']]);
 	const data = answer.data;
-	const columns = useMemo(() => (data ? groupColumns(question.value, axis, data, false) : []), [data, question.value]);
+	const columns = useMemo(
+		() => (data ? groupColumns(question.value, axis, data, comparing.value) : []),
+		[data, question.value, comparing.value],
+	);
 	const rows = useMemo(
 		() => ((data?.[axis.rows] ?? []) as Record<string, unknown>[]).map((row): SiteRow => ({ id: String(row.label), values: row })),
 		[data],

@@ -143,7 +143,7 @@ function processColumns(data: ProcessesResult): Column<Process>[] {
 	const most = Math.max(1, ...data.processes.map((process) => process.peak_bytes));
 	return [
 		numbers<Process>('peak_bytes', 'Peak', 'bytes', 'Live heap at its own peak', most, 112),
-		numbers<Process>('leaked_bytes', 'At end', 'bytes', 'Never freed'),
+		numbers<Process>('leaked_bytes', 'At end', 'bytes', 'Not freed at exit'),
 		numbers<Process>('calls', 'Calls', 'count', 'Allocations'),
 		numbers<Process>('bytes', 'Total', 'bytes', 'Bytes asked for'),
 		numbers<Process>('peak_rss_bytes', 'RSS', 'bytes', 'Resident at most'),

@@ -2,21 +2,22 @@
 // Time: what was live, resident and asked for over the run; the heaviest sites as layers. A drag chooses a range for all
 // views that know one.
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { growthFigure, growthWords } from '../model/growth';
 import { isLive } from '../model/live';
 import { layersOf, type Layer } from '../model/layers';
-import { momentsOf } from '../model/moments';
+import { eventsOf, momentsOf, type Event, type Moment } from '../model/moments';
 import { ratesOf, type Rates } from '../model/rates';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
-import { go, note, state, value } from '../model/state';
+import { go, note, set, state, value } from '../model/state';
 import type { GrowthResult, HistoryResult, Point, TimelineResult } from '../model/types';
-import { bytes, count, duration, exact, plural, quantity, type Unit } from '../model/units';
+import { bytes, count, duration, exact, plural, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
 import { Chart, type Line } from '../parts/chart';
 import { ownerLabel } from '../model/frames';
 import { Answered, Empty, Failed, Loading } from '../parts/states';
-import { chooseRange, choosePoint, chosenRange, marksOf, useTimeline } from '../parts/strip';
+import { chooseRange, choosePoint, chosenRange, marksOf, useNamed, useTimeline } from '../parts/strip';
 
 const LAYERS = '9';
 
@@ -116,6 +117,43 @@ function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[];
 	);
 }
 
+/** What the program or a person gave a name. Of a snapshot every site is known. */
+function Named({ moments, events }: { moments: readonly Moment[]; events: readonly Event[] }) {
+	const snapshots = moments.filter((moment) => moment.name !== undefined);
+	const rows = [
+		...snapshots.map((moment) => ({ at: moment.at, name: moment.name!, moment })),
+		...events.map((event) => ({ ...event, moment: undefined })),
+	];
+	if (!rows.length) return null;
+	return (
+		<section>
+			<h2>Named moments</h2>
+			<table class="plain layers named">
+				<tbody>
+					{rows
+						.sort((a, b) => a.at - b.at)
+						.map(({ at, name, moment }) => (
+							<tr key={`${at} ${name}`}>
+								<td class="number" title={exact(at, 'ns')}>
+									{duration(at)}
+								</td>
+								<td class="name">
+									{moment ? (
+										<button type="button" class="link" onClick={() => set({ cost: 'live', at: moment.word, minus: null })}>
+											{name}
+										</button>
+									) : (
+										<span title="Only the time was kept">{name}</span>
+									)}
+								</td>
+							</tr>
+						))}
+				</tbody>
+			</table>
+		</section>
+	);
+}
+
 function Growing() {
 	const answer = useAnswer<GrowthResult>(canonical('growth', askParams(state.value, 'growth', [['limit', '300']])));
 	return (
@@ -127,9 +165,8 @@ function Growing() {
 					return (
 						<>
 							<p class="soft">
-								The heap is {growth.heap_verdict === 'not enough data' ? 'seen too short to tell' : growth.heap_verdict}
-								{growth.heap_verdict === 'growing' ? `, ${quantity(growth.heap_bytes_per_second, 'bytes-rate')}` : ''}.{' '}
-								{plural(growth.growing_sites, 'site grows', 'sites grow')}, {count(growth.bounded_sites)} bounded,{' '}
+								Growth: {growthFigure(growth)}, {growthWords(growth)}.{' '}
+								{plural(growth.bounded_sites, 'site is', 'sites are')} bounded,{' '}
 								{count(growth.unknown_sites)} not known.
 							</p>
 							<table class="plain layers">
@@ -174,10 +211,12 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 	const most = useMemo(() => Math.max(...points.map((point) => point.live_bytes)), [points]);
 	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes, point.map_live_bytes))), [points]);
 	const withRss = value('rss') ? value('rss') === '1' : mostRss < 4 * most;
-	const moments = useMemo(() => momentsOf(data, isLive.value), [data]);
+	const named = useNamed();
+	const moments = useMemo(() => momentsOf(data, isLive.value, named), [data, named]);
+	const events = useMemo(() => eventsOf(named), [named]);
 	const common = {
 		times,
-		marks: marksOf(moments),
+		marks: marksOf(moments, events),
 		range: chosenRange(moments),
 		sync: 'time',
 		onHover: setIndex,
@@ -255,6 +294,7 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 					{history && layers.length > 0 && (
 						<LayerList layers={[...layers].reverse()} at={index ?? peak} pointed={index !== null} history={history} />
 					)}
+					<Named moments={moments} events={events} />
 					<Growing />
 				</aside>
 			</div>

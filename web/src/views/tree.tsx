@@ -9,7 +9,7 @@ import { usePlace, useSuccessor } from '../flame/place';
 import { addressOf } from '../flame/steps';
 import { errorAt, OTHERS_NAME, selfErrorAt, type FlameTree } from '../flame/tree';
 import { placeOf, shortName } from '../model/frames';
-import { comparing, note, question, set, value } from '../model/state';
+import { comparing, differing, note, question, set, value } from '../model/state';
 import type { FlameName, FlameResult } from '../model/types';
 import { count, percent, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, hintOf } from '../parts/amount';
@@ -22,7 +22,7 @@ const FIRST_ROWS = 400;
 
 function text(number: number, error = 0): ComponentChildren {
 	const asked = question.value;
-	return <Amount value={number} unit={asked.unit} error={error} signed={comparing.value || asked.name === 'grown'} />;
+	return <Amount value={number} unit={asked.unit} error={error} signed={differing.value} />;
 }
 
 function tone(number: number): string {
@@ -59,6 +59,9 @@ function columnsOf(
 						cell: (node: number) => quantity(tree.before?.[node] ?? 0, asked.unit),
 					},
 				]
+			: []),
+		...(differing.value
+			? []
 			: [
 					{
 						key: 'share',
@@ -131,7 +134,7 @@ function NeighbourList({
 						return (
 							<tr key={one.name}>
 								<td class={`number ${tone(one.value)}`}>{text(one.value, Math.sqrt(one.variance))}</td>
-								<td class="number soft">{percent(one.value, whole)}</td>
+								{!differing.value && <td class="number soft">{percent(one.value, whole)}</td>}
 								<td class="name" title={name?.function}>
 									{name ? (
 										<button type="button" class="link code" onClick={() => note({ sel: name.function })}>
@@ -148,6 +151,15 @@ function NeighbourList({
 			</table>
 			{list.length > 40 && <p class="soft">and {count(list.length - 40)} more</p>}
 		</section>
+	);
+}
+
+function OfAll({ part, tree }: { part: number; tree: FlameTree }) {
+	return (
+		<>
+			<dt>of all</dt>
+			<dd>{percent(part, tree.value[0]!)}</dd>
+		</>
 	);
 }
 
@@ -175,12 +187,10 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 						<dl class="facts">
 							<dt>With callees</dt>
 							<dd>{text(found.total, Math.sqrt(found.variance))}</dd>
-							<dt>of all</dt>
-							<dd>{percent(found.total, tree.value[0]!)}</dd>
+							{!differing.value && <OfAll part={found.total} tree={tree} />}
 							<dt>Itself</dt>
 							<dd>{text(found.self, Math.sqrt(found.selfVariance))}</dd>
-							<dt>of all</dt>
-							<dd>{percent(found.self, tree.value[0]!)}</dd>
+							{!differing.value && <OfAll part={found.self} tree={tree} />}
 						</dl>
 					</section>
 					<NeighbourList title="Called by" list={found.callers} names={data.names} whole={found.total} />
@@ -199,19 +209,7 @@ function Beside({ wanted, fold }: { wanted: string; fold: boolean }) {
 	return tree && answer.data ? <Neighbours tree={tree} data={answer.data} wanted={wanted} /> : null;
 }
 
-function Opened({
-	tree,
-	data,
-	of,
-	stale,
-	fold,
-}: {
-	tree: FlameTree;
-	data: FlameResult;
-	of: string | null | undefined;
-	stale: boolean;
-	fold: boolean;
-}) {
+function Opened({ tree, data, of, fold }: { tree: FlameTree; data: FlameResult; of: string | null | undefined; fold: boolean }) {
 	const drawn = { tree, names: data.names, of };
 	const successor = useSuccessor(drawn);
 	const [kept, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree, FIRST_SHARE, FIRST_ROWS));
@@ -251,7 +249,7 @@ function Opened({
 	};
 	const wanted = value('sel');
 	return (
-		<div class={`split ${stale ? 'stale' : ''}`}>
+		<div class="split">
 			<Table
 				label="Call tree"
 				columns={columns}
@@ -300,9 +298,7 @@ export function TreeView() {
 					<p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p>
 				</Empty>
 			)}
-			{tree && answer.data && tree.count > 1 && (
-				<Opened key={answer.of} tree={tree} data={answer.data} of={answer.of} stale={answer.stale} fold={fold} />
-			)}
+			{tree && answer.data && tree.count > 1 && <Opened key={answer.of} tree={tree} data={answer.data} of={answer.of} fold={fold} />}
 		</div>
 	);
 }

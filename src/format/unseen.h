@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why memory of a process may be in no recorded block: what a file that it loaded holds or does, with the words a person
+ * sees. Numbers are bits of unseen_row.found: a new row gets the next one, and a reader ignores those it does not know.
+ *   X(name, class, title, remedy)
+ * In the titles and remedies of a class: see unseen_class. */
+#ifndef FORMAT_UNSEEN_H
+#define FORMAT_UNSEEN_H
+
+#include <stdint.h>
+
+enum unseen_class {
+	UNSEEN_ALLOCATOR, /* "TITLE inside FILE hands out memory without calling malloc" */
+	UNSEEN_RUNTIME,	  /* "TITLE (FILE) keeps objects in a heap of its own" */
+	UNSEEN_BYPASS,	  /* "FILE TITLE" */
+};
+
+#define UNSEEN_SYSTEM_MALLOC                                                                       \
+	"build it with the system's malloc, or with the allocator as a shared library that "       \
+	"defines malloc"
+
+#define UNSEEN_LIST(X)                                                                             \
+	X(jemalloc, ALLOCATOR, "jemalloc", UNSEEN_SYSTEM_MALLOC)                                   \
+	X(mimalloc, ALLOCATOR, "mimalloc", UNSEEN_SYSTEM_MALLOC)                                   \
+	X(tcmalloc, ALLOCATOR, "tcmalloc", UNSEEN_SYSTEM_MALLOC)                                   \
+	X(snmalloc, ALLOCATOR, "snmalloc", UNSEEN_SYSTEM_MALLOC)                                   \
+	X(rpmalloc, ALLOCATOR, "rpmalloc", UNSEEN_SYSTEM_MALLOC)                                   \
+	X(scudo, ALLOCATOR, "Scudo", UNSEEN_SYSTEM_MALLOC)                                         \
+	X(dlmalloc, ALLOCATOR, "dlmalloc", UNSEEN_SYSTEM_MALLOC)                                   \
+	X(rust_jemalloc, ALLOCATOR, "jemalloc",                                                    \
+	  "build the Rust code without tikv-jemallocator (global_allocator = std::alloc::System)") \
+	X(arrow, ALLOCATOR, "Apache Arrow's memory pool", "set ARROW_DEFAULT_MEMORY_POOL=system")  \
+	X(jvm, RUNTIME, "the Java VM",                                                             \
+	  "see -XX:NativeMemoryTracking=summary with jcmd PID VM.native_memory, and heap dumps "   \
+	  "for objects")                                                                           \
+	X(v8, RUNTIME, "V8", "use node --heap-prof, or heap snapshots of the inspector")           \
+	X(go, RUNTIME, "Go", "use go tool pprof for Go's own heap")                                \
+	X(ghc, RUNTIME, "the Haskell runtime", "run it with +RTS -hT, or build it with -prof")     \
+	X(sbcl, RUNTIME, "SBCL", "use (room) and sb-sprof in :alloc mode")                         \
+	X(php, RUNTIME, "PHP", "set USE_ZEND_ALLOC=0")                                             \
+	X(luajit, RUNTIME, "LuaJIT", "build it with -DLUAJIT_USE_SYSMALLOC")                       \
+	X(mono, RUNTIME, "Mono", "use mono --profile=log:heapshot")                                \
+	X(boehm, RUNTIME, "the Boehm collector", "set GC_PRINT_STATS=1 for its own numbers")       \
+	X(cpython, RUNTIME, "Python", "set PYTHONMALLOC=malloc")                                   \
+	X(ocaml, RUNTIME, "OCaml", "use memtrace, or OCAMLRUNPARAM=v=0x400 for its own numbers")   \
+	X(ruby, RUNTIME, "Ruby", "use ObjectSpace.dump_all for its objects")                       \
+	X(dotnet, RUNTIME, ".NET", "use dotnet-gcdump or dotnet-trace")                            \
+	X(libc_malloc, BYPASS, "calls __libc_malloc, which the recorder does not see",             \
+	  "call malloc instead")                                                                   \
+	X(dlsym_libc, BYPASS, "looks malloc up in libc.so.6 by dlsym, past the recorder",          \
+	  "call malloc by its name, or look it up with RTLD_DEFAULT")                              \
+	X(dlmopen, BYPASS, "opens libraries by dlmopen, which have a C library of their own",      \
+	  "use dlopen while recording")                                                            \
+	X(sbrk, BYPASS, "takes memory by sbrk", "take it by mmap or malloc, or tell of its pool")  \
+	X(raw_mmap, BYPASS, "takes memory by the system call itself instead of mmap()",            \
+	  "call mmap() while recording")                                                           \
+	X(own_names, BYPASS,                                                                       \
+	  "calls an allocator by names of its own (mallocx, mi_malloc), past the recorder",        \
+	  "call malloc instead")                                                                   \
+	X(deepbind, BYPASS, "is bound to libc's malloc past the recorder (RTLD_DEEPBIND)",         \
+	  "open it without RTLD_DEEPBIND while recording")                                         \
+	X(namespace, BYPASS, "runs in a namespace of its own, with its own libc (dlmopen)",        \
+	  "open it by dlopen while recording")
+
+enum unseen {
+#define UNSEEN_ENUM(name, class, title, remedy) UNSEEN_##name,
+	UNSEEN_LIST(UNSEEN_ENUM)
+#undef UNSEEN_ENUM
+		UNSEEN_COUNT,
+};
+_Static_assert(UNSEEN_COUNT <= 64, "bits of one number");
+
+#define UNSEEN_BIT(name) (UINT64_C(1) << UNSEEN_##name)
+
+struct unseen_words {
+	const char *name, *title, *remedy;
+	enum unseen_class class;
+};
+extern const struct unseen_words unseen_words[UNSEEN_COUNT];
+
+/* The bits of a class. */
+uint64_t unseen_of_class(enum unseen_class class);
+/* Of what is in one file, the most specific: an allocator takes its memory by sbrk, and a runtime has an allocator. */
+uint64_t unseen_most_specific(uint64_t found);
+
+enum { UNSEEN_SENTENCE_MAX = 256 };
+/* "mimalloc inside libx.so hands out memory without calling malloc". `path` is of the file; its folder is not shown. */
+void unseen_say(enum unseen is, const char *path, char ret[UNSEEN_SENTENCE_MAX]);
+#endif

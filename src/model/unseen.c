@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Evidence, from strong to weak: a file with an allocator in it whose code has mapped a good part of what is missing; a file
+ * that was seen bound past the recorder; calls that a file could make. What a
+ * file holds is no evidence by itself: where all memory is accounted for, nothing is said, whatever is loaded.
+ *
+ * Pure; any thread.
+ */
+#include "model/unseen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "format/rows.h"
+#include "model/history.h"
+#include "model/missed.h"
+#include "util/units.h"
+
+#define LARGE_BYTES (4ull << 20)
+enum { LARGE_PART = 10, HEADER_BYTES = 16, REASONS_EXTRA = 2, NAMED = 3 };
+
+/* How likely a reason is. What was seen comes before what a file could do. */
+enum {
+	LIKELY_MAPPED = 1000, /* and up to 100 more by how much of it */
+	LIKELY_BOUND = 900,
+	LIKELY_OTHERWISE = 700, /* an allocator that takes its memory past mmap() */
+	LIKELY_CALLED = 600,
+	LIKELY_LATE = 550,
+	LIKELY_LOOKED_UP = 500,
+	LIKELY_TAKEN = 450,
+	LIKELY_HELD = 300, /* an allocator that has mapped little */
+	LIKELY_MERELY = 100,
+};
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Allocators and runtimes, whose mappings are not the program's. */
+static uint64_t heaps(void)
+{
+	return unseen_of_class(UNSEEN_ALLOCATOR) | unseen_of_class(UNSEEN_RUNTIME);
+}
+
+/* What was found in the file of a module; 0: nothing. */
+static uint64_t found_in(const struct profile_process *p, const char *path)
+{
+	for (size_t i = 0; i < p->rows->unseen_count; i++)
+		if (strcmp(p->rows->unseen[i].path, path) == 0)
+			return p->rows->unseen[i].found;
+	return 0;
+}
+
+/* The file whose code called mmap; "": not known. */
+static const char *mapper_of(const struct profile_process *p, const struct profile_site *site)
+{
+	struct profile_frame frame = profile_node(p, site->node).frame;
+
+	return frame.mark == MARK_NONE && frame.module.v < p->module_count
+		       ? p->modules[frame.module.v].path
+		       : "";
+}
+
+/* The most that was mapped by files that hold heaps, or by the others; at most, since maxima of sites add up to more. */
+static uint64_t mapped_by(const struct profile_process *p, bool with_heap)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->site_count; i++) {
+		const struct profile_site *site = &p->sites[i];
+
+		if (site->kind == PROFILE_MMAP &&
+		    ((found_in(p, mapper_of(p, site)) & heaps()) != 0) == with_heap)
+			sum = saturating_add(sum, site->numbers.max_bytes);
+	}
+	return sum;
+}
+
+static uint64_t mapped_by_file(const struct profile_process *p, const char *path)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->site_count; i++)
+		if (p->sites[i].kind == PROFILE_MMAP &&
+		    strcmp(mapper_of(p, &p->sites[i]), path) == 0)
+			sum = saturating_add(sum, p->sites[i].numbers.max_bytes);
+	return sum;
+}
+
+/* ---- how much ---- */
+
+/* What the allocator may have needed for all that was recorded, at its worst moment. */
+static uint64_t heap_needed(const struct profile_process *p)
+{
+	uint64_t slack = 0, spread = (uint64_t)(2 * sqrt(p->sums.peak_bytes_variance));
+	uint64_t headers = saturating_mul(p->peak_blocks, HEADER_BYTES);
+
+	for (size_t i = 0; i < profile_memory_count(p); i++)
+		slack = MAX(slack, profile_memory_at(p, i).slack_bytes);
+	return saturating_add(saturating_add(p->peak_bytes, spread),
+			      saturating_add(slack, headers));
+}
+
+/* The process that this one is a fork of; NULL: none that was recorded. */
+static const struct profile_process *forked_from(const struct profile *profile,
+						 const struct profile_process *p)
+{
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *q = &profile->processes[i];
+
+		if (q < p && q->pid == p->ppid && strcmp(q->exe, p->exe) == 0 &&
+		    strcmp(q->command, p->command) == 0)
+			return q;
+	}
+	return NULL;
+}
+
+/* What records account for at most: of the process, and of those whose memory it has by fork. */
+static uint64_t accounted_for(const struct profile *profile, const struct profile_process *p)
+{
+	uint64_t sum = 0;
+
+	/* Processes are by their start, so that each step leads to an earlier one. */
+	for (; p; p = forked_from(profile, p))
+		sum = saturating_add(sum, saturating_add(heap_needed(p), mapped_by(p, false)));
+	return sum;
+}
+
+/* The most that all sheets of a process have to be measured against. */
+struct most {
+	uint64_t accounted_for;	  /* by records, at any moment, and by static data */
+	uint64_t heap_needed;	  /* for what was recorded */
+	uint64_t mapped_by_heaps; /* on a sheet these mappings are the program's */
+};
+
+/* As the sheet itself has it. */
+static struct unseen_gap gap_on(const struct profile_memory *m, const struct most *most)
+{
+	uint64_t whole = saturating_sub(m->private_bytes, m->static_bytes);
+	uint64_t in_heaps = MIN(m->mapped_bytes, most->mapped_by_heaps);
+	uint64_t missing = MIN(saturating_add(m->unrecorded_bytes, in_heaps), whole);
+
+	return (struct unseen_gap){
+		.known = true,
+		.at_ns = m->at_ns,
+		.whole_bytes = whole,
+		.missing_bytes = missing,
+		.heap_bytes = MIN(missing, saturating_sub(m->heap_bytes, most->heap_needed)),
+	};
+}
+
+/* As far as nothing that was recorded, at any moment, could account for it. Pages and blocks of a sheet are read one after the
+ * other, so that it may show as missing what was allocated or freed in between; this does not. */
+static struct unseen_gap least_gap_on(const struct profile_memory *m, const struct most *most)
+{
+	struct unseen_gap gap = gap_on(m, most);
+	uint64_t whole = saturating_add(m->heap_bytes, m->anonymous_bytes);
+	uint64_t least = saturating_sub(whole, most->accounted_for);
+
+	if (!m->has_parts)
+		gap.whole_bytes = whole;
+	if (!m->has_parts || least < gap.missing_bytes)
+		gap.missing_bytes = least;
+	gap.heap_bytes = MIN(least, saturating_sub(m->heap_bytes, most->heap_needed));
+	return gap;
+}
+
+static struct most most_of(const struct profile *profile, const struct profile_process *p)
+{
+	struct most most = {
+		.accounted_for = accounted_for(profile, p),
+		.heap_needed = heap_needed(p),
+		.mapped_by_heaps = mapped_by(p, true),
+	};
+
+	for (size_t i = 0; i < p->rows->unseen_count; i++)
+		most.accounted_for =
+			saturating_add(most.accounted_for, p->rows->unseen[i].zeroed_bytes);
+	return most;
+}
+
+struct unseen_gap unseen_gap_of(const struct profile *profile, const struct profile_process *p)
+{
+	struct most most = most_of(profile, p);
+	struct unseen_gap gap = { 0 }, largest = { 0 }, second = { 0 };
+
+	if (strcmp(p->mode, "dormant") == 0)
+		return gap;
+	for (size_t i = 0; i < profile_memory_count(p); i++) {
+		struct profile_memory m = profile_memory_at(p, i);
+		struct unseen_gap least = least_gap_on(&m, &most), own = gap_on(&m, &most);
+
+		if (!gap.known || least.missing_bytes >= gap.missing_bytes)
+			gap = least;
+		if (!m.has_parts)
+			continue;
+		if (own.missing_bytes >= largest.missing_bytes) {
+			second = largest;
+			largest = own;
+		} else if (own.missing_bytes >= second.missing_bytes) {
+			second = own;
+		}
+	}
+	/* What two sheets miss is missing. */
+	second.is_certain = true;
+	return second.known && second.missing_bytes >= gap.missing_bytes ? second : gap;
+}
+
+bool unseen_gap_is_large(struct unseen_gap gap)
+{
+	return gap.missing_bytes > LARGE_BYTES && gap.missing_bytes > gap.whole_bytes / LARGE_PART;
+}
+
+/* ---- why ---- */
+
+static unsigned weigh_heap(uint64_t found, uint64_t mapped, const struct unseen_gap *gap)
+{
+	mapped = MIN(mapped, gap->missing_bytes);
+	if (mapped > 0 && mapped >= gap->missing_bytes / 4)
+		return LIKELY_MAPPED +
+		       (unsigned)(100 * (double)mapped / (double)gap->missing_bytes);
+	return found & (UNSEEN_BIT(sbrk) | UNSEEN_BIT(raw_mmap) | UNSEEN_BIT(go)) ? LIKELY_OTHERWISE
+										  : LIKELY_HELD;
+}
+
+static unsigned weigh_bypass(enum unseen is, const struct unseen_gap *gap)
+{
+	bool in_heap = gap->heap_bytes >= gap->missing_bytes / 2;
+
+	switch (is) {
+	case UNSEEN_deepbind:
+	case UNSEEN_namespace:
+		return LIKELY_BOUND;
+	case UNSEEN_libc_malloc:
+	case UNSEEN_own_names:
+		return LIKELY_CALLED;
+	case UNSEEN_dlsym_libc:
+		return LIKELY_LOOKED_UP;
+	case UNSEEN_sbrk:
+		return in_heap ? LIKELY_TAKEN : 0;
+	case UNSEEN_raw_mmap:
+		return in_heap ? 0 : LIKELY_TAKEN;
+	default:
+		return 0; /* that it could is no reason */
+	}
+}
+
+static const char *sentence(enum unseen is, const char *path, struct arena *arena)
+{
+	char text[UNSEEN_SENTENCE_MAX];
+
+	unseen_say(is, path, text);
+	return arena_printf(arena, "%s", text);
+}
+
+/* Room for the reasons is counted before. */
+struct list {
+	struct arena *arena;
+	struct unseen_reason *at;
+	size_t count;
+	bool failed;
+};
+
+static void add(struct list *list, struct unseen_reason reason)
+{
+	list->failed |= reason.text == NULL;
+	list->at[list->count++] = reason;
+}
+
+static void add_file(struct list *list, const struct profile_process *p,
+		     const struct unseen_row *row, const struct unseen_gap *gap)
+{
+	uint64_t mapped = mapped_by_file(p, row->path);
+
+	for (uint64_t left = unseen_most_specific(row->found); left; left &= left - 1) {
+		enum unseen is = (enum unseen)__builtin_ctzll(left);
+
+		if (is >= UNSEEN_COUNT)
+			continue;
+		unsigned likely = unseen_words[is].class == UNSEEN_BYPASS
+					  ? weigh_bypass(is, gap)
+					  : weigh_heap(row->found, mapped, gap);
+
+		if (likely == 0)
+			continue;
+		add(list, (struct unseen_reason){
+				  .name = unseen_words[is].name,
+				  .module = row->path,
+				  .text = sentence(is, row->path, list->arena),
+				  .remedy = unseen_words[is].remedy,
+				  .mapped_bytes = mapped,
+				  .likely = likely + (strcmp(row->path, p->exe) == 0),
+			  });
+	}
+}
+
+/* The last moment at which the process had such memory already, and had made no call that was recorded; 0: there was none. */
+static uint64_t began_late_ns(const struct profile_process *p, const struct unseen_gap *gap)
+{
+	uint64_t late_ns = 0;
+
+	if (p->calls == 0 || p->memory.inherited_bytes > 0)
+		return 0; /* a fork's child has its parent's memory from its start */
+	for (size_t i = 0; i < profile_sample_count(p); i++) {
+		struct profile_sample s = profile_sample(p, i);
+
+		if (s.calls > 0 || s.live_bytes > 0)
+			break;
+		if (saturating_sub(s.rss_bytes, s.own_bytes) > gap->missing_bytes / 2)
+			late_ns = s.at_ns;
+	}
+	return late_ns;
+}
+
+static void add_late(struct list *list, const struct profile_process *p,
+		     const struct unseen_gap *gap)
+{
+	uint64_t late_ns = began_late_ns(p, gap);
+
+	if (late_ns == 0)
+		return;
+	add(list,
+	    (struct unseen_reason){
+		    .name = "late",
+		    .module = "",
+		    .text = arena_printf(list->arena, "recording began when it had run for %s",
+					 units_duration(late_ns).text),
+		    .remedy = "record it from its start",
+		    .likely = LIKELY_LATE,
+	    });
+}
+
+static void add_unknown_frees(struct list *list, const struct profile_process *p)
+{
+	uint64_t count = p->rows->process.health[HEALTH_unknown_frees];
+
+	if (count == 0)
+		return;
+	add(list,
+	    (struct unseen_reason){
+		    .name = "unknown_frees",
+		    .module = "",
+		    .text = arena_printf(
+			    list->arena,
+			    "%llu freed blocks were never seen allocated, as by RTLD_DEEPBIND, "
+			    "dlmopen or dlsym on libc's handle",
+			    (unsigned long long)count),
+		    .remedy = "call malloc by its name in the libraries that it opens",
+		    .likely = LIKELY_MERELY,
+	    });
+}
+
+static int compare_reasons(const void *left, const void *right)
+{
+	const struct unseen_reason *a = left, *b = right;
+
+	if (a->likely != b->likely)
+		return a->likely < b->likely ? 1 : -1;
+	if (a->mapped_bytes != b->mapped_bytes)
+		return a->mapped_bytes < b->mapped_bytes ? 1 : -1;
+	return strcmp(a->module, b->module);
+}
+
+int unseen_reasons_of(const struct profile_process *p, struct unseen_gap gap, struct arena *arena,
+		      struct unseen_reasons *ret)
+{
+	struct list list = { .arena = arena };
+	size_t room = REASONS_EXTRA;
+
+	for (size_t i = 0; i < p->rows->unseen_count; i++)
+		room += (size_t)__builtin_popcountll(p->rows->unseen[i].found);
+	list.at = ARENA_ARRAY(arena, struct unseen_reason, room);
+	if (!list.at)
+		return -1;
+	for (size_t i = 0; i < p->rows->unseen_count; i++)
+		add_file(&list, p, &p->rows->unseen[i], &gap);
+	add_late(&list, p, &gap);
+	add_unknown_frees(&list, p);
+	qsort(list.at, list.count, sizeof *list.at, compare_reasons);
+	*ret = (struct unseen_reasons){ list.at, list.count };
+	return list.failed ? -1 : 0;
+}
+
+/* ---- as a note ---- */
+
+/* "61.0 MiB, 95.3 % of what a has, is in no recorded block: x inside y ...; do this"; "": there is nothing to say;
+ * NULL: out of memory. */
+static const char *explain(const struct profile *profile, const struct profile_process *p,
+			   struct arena *arena)
+{
+	struct unseen_gap gap = unseen_gap_of(profile, p);
+	struct unseen_reasons reasons;
+
+	if (!unseen_gap_is_large(gap) || linked_in_is_malloc(p))
+		return "";
+	if (unseen_reasons_of(p, gap, arena, &reasons) < 0)
+		return NULL;
+	if (reasons.count == 0 && !gap.is_certain)
+		return "";
+	return arena_printf(arena, "%s, %s of what %s has, is in no recorded block: %s; %s",
+			    units_bytes(gap.missing_bytes).text,
+			    units_percent(gap.missing_bytes, gap.whole_bytes).text, base_of(p->exe),
+			    reasons.count ? reasons.at[0].text : "why is not known",
+			    reasons.count ? reasons.at[0].remedy
+					  : "heapgauge report --view memory shows where it lies");
+}
+
+ptrdiff_t unseen_note(const struct profile *profile, struct arena *arena, struct profile_note *ret)
+{
+	const char *text = "";
+	size_t count = 0;
+
+	for (size_t i = 0; text && i < profile->process_count; i++) {
+		const char *why = explain(profile, &profile->processes[i], arena);
+
+		if (why && !why[0])
+			continue;
+		count++;
+		if (!why || count <= NAMED)
+			text = why ? arena_printf(arena, "%s%s%s", text, count > 1 ? ". " : "", why)
+				   : NULL;
+		else if (count == NAMED + 1)
+			text = arena_printf(arena, "%s. And others", text);
+	}
+	if (text && count == 0)
+		return 0;
+	text = text ? arena_printf(arena, "%s memory that was not recorded: %s",
+				   count == 1 ? "process has" : "processes have", text)
+		    : NULL;
+	*ret = (struct profile_note){ UNSEEN_NOTE, text, count };
+	return text ? 1 : -1;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What grows, by the one definition that the views growth and summary have.
+import { plural, quantity } from './units';
+import type { GrowthResult } from './types';
+
+export function growthFigure(growth: GrowthResult): string {
+	if (growth.heap_verdict === 'growing') return quantity(growth.growing_bytes_per_second, 'bytes-rate');
+	return growth.heap_verdict === 'bounded' ? 'none' : 'not known';
+}
+
+export function growthWords(growth: GrowthResult): string {
+	if (growth.growing_sites)
+		return `in ${plural(growth.growing_sites, 'site')} that ${growth.growing_sites === 1 ? 'keeps' : 'keep'} growing`;
+	if (growth.heap_verdict === 'growing') return 'in very many sites, of which none is sure to';
+	return growth.heap_verdict === 'bounded' ? 'no site keeps growing' : 'not enough data to tell: record for longer';
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several processes in one recording: which one comes first, and what several have together.
+import type { Process } from './types';
+
+/** The one that was started; if that has become another program, the last that it has become. As the summary in the terminal. */
+export function startedOf(processes: readonly Process[]): Process | undefined {
+	let first = processes[0];
+	for (const process of processes.slice(1)) if (first?.end === 'exec' && process.pid === first.pid) first = process;
+	return first;
+}
+
+export function pidsOf(processes: readonly Process[]): number[] {
+	return [...new Set(processes.map((process) => process.pid))];
+}
+
+const SUMMED = [
+	'peak_bytes',
+	'peak_blocks',
+	'leaked_bytes',
+	'leaked_blocks',
+	'calls',
+	'bytes',
+	'temporary_calls',
+	'mmap_calls',
+	'mmap_peak_bytes',
+	'peak_rss_bytes',
+] as const;
+
+export type Totals = Record<(typeof SUMMED)[number], number>;
+
+/** Sums, with the errors of sums of independent estimates. What has a moment is each process' own. */
+export function totalsOf(processes: readonly Process[]): Totals {
+	const sums: Record<string, number> = {};
+	for (const key of SUMMED) {
+		sums[key] = processes.reduce((sum, process) => sum + (process[key] ?? 0), 0);
+		const errors = processes.map((process) => (process as unknown as Record<string, number | undefined>)[`${key}_error`] ?? 0);
+		sums[`${key}_error`] = Math.hypot(...errors);
+	}
+	return sums as Totals;
+}
+
+/** The one that was started, then the others in the order of their start; of more than `limit` those with the most memory. */
+export function listedOf(processes: readonly Process[], limit: number): readonly Process[] {
+	if (processes.length <= limit) return processes;
+	const first = startedOf(processes)!;
+	const size = (process: Process) => process.peak_bytes + process.mmap_peak_bytes;
+	const others = processes.filter((process) => process !== first).sort((a, b) => size(b) - size(a));
+	return [first, ...others.slice(0, limit - 1)];
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cards of Start: the numbers of the chosen processes, each with the moment it is of.
+import type { ComponentChildren } from 'preact';
+import { totalsOf } from '../model/processes';
+import { growthFigure, growthWords } from '../model/growth';
+import type { GrowthResult, Memory, Process, SitesResult, TimelineResult } from '../model/types';
+import { bytes, count, duration, exact, plural, quantity, share, spread } from '../model/units';
+import { Amount, errorOf } from './amount';
+
+function Card({
+	title,
+	value,
+	hint,
+	error,
+	children,
+	onOpen,
+}: {
+	title: string;
+	value: string;
+	hint?: string;
+	error?: string;
+	children?: ComponentChildren;
+	onOpen: () => void;
+}) {
+	return (
+		<section class="card" aria-label={title}>
+			<h2>
+				<button type="button" class="link" onClick={onOpen}>
+					{title}
+				</button>
+			</h2>
+			<div class="figure" title={hint}>
+				{value}
+				{error && (
+					<small class="error" title="Standard error: of 30 samples or more, 95 times of 100 the true number is within twice this">
+						{' '}
+						{error}
+					</small>
+				)}
+			</div>
+			<div class="soft">{children}</div>
+		</section>
+	);
+}
+
+export interface CardNumbers {
+	processes: readonly Process[];
+	growth: GrowthResult | undefined;
+	timeline: TimelineResult | undefined;
+	/** The last moment that the process was looked at; undefined: there is none, or several processes are shown. */
+	sheet: Memory | undefined;
+	/** Where filters leave out parts of a process: what they leave. */
+	filtered?: {
+		peak: SitesResult | undefined;
+		leaked: SitesResult | undefined;
+		calls: SitesResult | undefined;
+		/** They are parts of the heap. */
+		whole: boolean;
+	};
+	open: (view: 'flame' | 'sites' | 'time', changes: Record<string, string | null>) => void;
+}
+
+function blocks(number: number, error: number): ComponentChildren {
+	return (
+		<>
+			<Amount value={number} unit="count" error={error} /> {number === 1 ? 'block' : 'blocks'}
+		</>
+	);
+}
+
+/** What filters leave of a number of the chosen processes. `whole` is that number without them; undefined: it is of another kind. */
+function FilteredCard({
+	title,
+	data,
+	unit,
+	whole,
+	open,
+}: {
+	title: string;
+	data: SitesResult | undefined;
+	unit: 'bytes' | 'count';
+	whole: number | undefined;
+	open: () => void;
+}) {
+	const part = data && share(data.shown, whole);
+	return (
+		<Card
+			title={title}
+			value={data ? `${quantity(data.shown, unit)}${unit === 'count' ? ' calls' : ''}` : '…'}
+			hint={data && exact(data.shown, unit)}
+			error={data && spread(errorOf(data, 'shown'), data.shown)}
+			onOpen={open}
+		>
+			{data && `${part ? `${part} of ${quantity(whole!, unit)}, ` : ''}${data.moment}`}
+		</Card>
+	);
+}
+
+function FilteredCards({ processes, filtered, open }: CardNumbers) {
+	const sum = totalsOf(processes);
+	const { peak, leaked, calls, whole } = filtered!;
+	return (
+		<>
+			<FilteredCard
+				title="Peak"
+				data={peak}
+				unit="bytes"
+				whole={whole ? sum.peak_bytes : undefined}
+				open={() => open('flame', { cost: null })}
+			/>
+			<FilteredCard
+				title="Left at the end"
+				data={leaked}
+				unit="bytes"
+				whole={whole ? sum.leaked_bytes : undefined}
+				open={() => open('sites', { cost: 'leaked' })}
+			/>
+			<FilteredCard
+				title="Churn"
+				data={calls}
+				unit="count"
+				whole={whole ? sum.calls : undefined}
+				open={() => open('sites', { cost: 'calls' })}
+			/>
+		</>
+	);
+}
+
+function HeapCards({ processes, timeline, open }: CardNumbers) {
+	const sum = totalsOf(processes);
+	const peak = processes.length === 1 ? timeline?.timeline.find((point) => point.peak) : undefined;
+	const bound = processes.length === 1 ? processes[0]!.peak_bound_bytes : 0;
+	const when = processes.length > 1 ? ', each process at its own peak' : peak ? ` at ${duration(peak.at_ns)}` : '';
+	const part = share(sum.leaked_bytes, sum.peak_bytes);
+	const temporary = share(sum.temporary_calls, sum.calls);
+	return (
+		<>
+			<Card
+				title="Peak"
+				value={bytes(sum.peak_bytes)}
+				hint={exact(sum.peak_bytes, 'bytes')}
+				error={spread(errorOf(sum, 'peak_bytes'), sum.peak_bytes)}
+				onOpen={() => open('flame', { cost: null })}
+			>
+				{blocks(sum.peak_blocks, errorOf(sum, 'peak_blocks'))}
+				{when}
+				{bound > 0 && `, within ${bytes(bound)}`}
+			</Card>
+			<Card
+				title={processes.every((process) => process.end !== 'running') ? 'Not freed at exit' : 'Live at the end'}
+				value={bytes(sum.leaked_bytes)}
+				hint={exact(sum.leaked_bytes, 'bytes')}
+				error={spread(errorOf(sum, 'leaked_bytes'), sum.leaked_bytes)}
+				onOpen={() => open('sites', { cost: 'leaked' })}
+			>
+				{blocks(sum.leaked_blocks, errorOf(sum, 'leaked_blocks'))}
+				{part && `, ${part} of the peak`}
+			</Card>
+			<Card
+				title="Churn"
+				value={`${count(sum.calls)} calls`}
+				error={spread(errorOf(sum, 'calls'), sum.calls)}
+				onOpen={() => open('sites', { cost: 'calls' })}
+			>
+				<Amount value={sum.bytes} unit="bytes" error={errorOf(sum, 'bytes')} /> asked for
+				{temporary && `, ${temporary} temporary`}
+			</Card>
+		</>
+	);
+}
+
+function KernelCards({ processes, sheet, open }: CardNumbers) {
+	const sum = totalsOf(processes);
+	const most = processes.length > 1 ? "each process' own maximum, added up" : 'at most';
+	return (
+		<>
+			<Card
+				title="RSS"
+				value={sum.peak_rss_bytes ? bytes(sum.peak_rss_bytes) : 'not known'}
+				hint={exact(sum.peak_rss_bytes, 'bytes')}
+				onOpen={() => open('time', {})}
+			>
+				{sum.peak_rss_bytes ? most : 'it ended before it was looked at'}
+				{sheet && (
+					<>
+						; {bytes(sheet.rss_bytes)} at {duration(sheet.at_ns)}, when{' '}
+						<Amount value={sheet.live_bytes} unit="bytes" error={errorOf(sheet, 'live_bytes')} /> of heap was live
+					</>
+				)}
+			</Card>
+			{sum.mmap_calls > 0 && (
+				<Card
+					title="Mapped"
+					value={bytes(sum.mmap_peak_bytes)}
+					hint={exact(sum.mmap_peak_bytes, 'bytes')}
+					onOpen={() => open('sites', { cost: 'max', kind: 'mmap' })}
+				>
+					{most}, by {plural(sum.mmap_calls, 'call')} of mmap of the program's own
+				</Card>
+			)}
+		</>
+	);
+}
+
+export function Cards(props: CardNumbers) {
+	const { growth, filtered, open } = props;
+	return (
+		<div class="card-row">
+			{filtered ? <FilteredCards {...props} /> : <HeapCards {...props} />}
+			<Card title="Growth" value={growth ? growthFigure(growth) : '…'} onOpen={() => open('time', {})}>
+				{growth ? growthWords(growth) : ''}
+			</Card>
+			{!filtered && <KernelCards {...props} />}
+		</div>
+	);
+}
