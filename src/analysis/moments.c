@@ -17,46 +17,60 @@
 #include "util/vector.h"
 
 /* Of one process alone, time is its own; else it is the recording's. */
-static int compare_times(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+/* A snapshot of the recording. Several may be of one time: one that was asked for and a usual one. */
+struct found {
+	uint64_t at_ns; /* the recording's */
+	const struct profile_process *process;
+	size_t snapshot;
+};
 
-	return a < b ? -1 : a > b;
+static int compare_found(const void *left, const void *right)
+{
+	const struct found *a = left, *b = right;
+
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->snapshot < b->snapshot ? -1 : 1;
 }
 
-/* The time of the n-th snapshot of the recording. */
-static int snapshot_time(const struct profile *profile, uint64_t number, uint64_t *ret_ns,
+/* The n-th snapshot of the recording. */
+static int find_numbered(const struct profile *profile, uint64_t number, struct found *ret,
 			 struct error *error)
 {
-	VECTOR(uint64_t) times = { 0 };
+	VECTOR(struct found) all = { 0 };
 	int status = -1;
 
 	for (size_t i = 0; i < profile->process_count; i++) {
 		const struct profile_process *p = &profile->processes[i];
 
-		for (size_t j = 0; j < profile_snapshot_count(p); j++)
-			if (!vector_push(&times, saturating_add(p->started_offset_ns,
-								profile_snapshot(p, j).at_ns))) {
+		for (size_t j = 0; j < profile_snapshot_count(p); j++) {
+			uint64_t at_ns = profile_snapshot(p, j).at_ns;
+			struct found found = { saturating_add(p->started_offset_ns, at_ns), p, j };
+
+			if (!vector_push(&all, found)) {
 				error_set(error, "out of memory");
 				goto done;
 			}
+		}
 	}
-	if (times.count)
-		qsort(times.at, times.count, sizeof *times.at, compare_times);
-	if (!times.at || number == 0 || number > times.count) {
+	if (all.count)
+		qsort(all.at, all.count, sizeof *all.at, compare_found);
+	if (!all.at || number == 0 || number > all.count) {
 		error_set(error, "snap:%llu is not there: the recording keeps %zu moments",
-			  (unsigned long long)number, times.count);
+			  (unsigned long long)number, all.count);
 		goto done;
 	}
-	*ret_ns = times.at[number - 1];
+	*ret = all.at[number - 1];
 	status = 0;
 done:
-	vector_release(&times);
+	vector_release(&all);
 	return status;
 }
 
 /* "name#2" is the second snapshot of that name, "name" the last. A name may hold a # itself. */
-static int named_time(const struct profile *profile, const char *name, uint64_t *ret_ns,
+static int find_named(const struct profile *profile, const char *name, struct found *ret,
 		      struct error *error)
 {
 	const char *hash = strrchr(name, '#');
@@ -77,7 +91,8 @@ static int named_time(const struct profile *profile, const char *name, uint64_t 
 			seen += counted;
 			if (strcmp(mark.name, name) != 0 && !(counted && seen == wanted))
 				continue;
-			*ret_ns = saturating_add(p->started_offset_ns, mark.at_ns);
+			*ret = (struct found){ saturating_add(p->started_offset_ns, mark.at_ns), p,
+					       mark.snapshot - 1 };
 			found = true;
 		}
 	}
@@ -92,6 +107,17 @@ static int named_time(const struct profile *profile, const char *name, uint64_t 
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
+}
+
+static int take_snapshot(const struct profile_process *p, size_t snapshot, struct arena *arena,
+			 struct kept_moment *ret)
+{
+	uint64_t at_ns = profile_snapshot(p, snapshot).at_ns;
+
+	*ret = (struct kept_moment){ .kind = KEPT_SNAPSHOT,
+				     .at_ns = saturating_add(p->started_offset_ns, at_ns),
+				     .live = profile_live_at(p, snapshot, arena) };
+	return ret->live ? 0 : -1;
 }
 
 /* The kept moment of the process nearest to the time, which is the recording's. -1 if out of memory. */
@@ -111,28 +137,24 @@ static int nearest_moment(const struct profile *profile, const struct profile_pr
 		uint64_t taken = saturating_add(start, profile_snapshot(p, i).at_ns);
 
 		if (distance(taken, at_ns) <= distance(ret->at_ns, at_ns)) {
-			*ret = (struct kept_moment){ .kind = KEPT_SNAPSHOT, .at_ns = taken };
+			ret->at_ns = taken;
 			best = i;
 		}
 	}
-	if (ret->kind == KEPT_SNAPSHOT) {
-		ret->live = profile_live_at(p, best, arena);
-		return ret->live ? 0 : -1;
-	}
-	return 0;
+	return best != SIZE_MAX ? take_snapshot(p, best, arena, ret) : 0;
 }
 
 struct kept_moment *moments_resolve(const struct profile *profile, struct moment moment,
 				    struct arena *arena, struct error *error)
 {
 	struct kept_moment *all = ARENA_ARRAY(arena, struct kept_moment, profile->process_count);
-	uint64_t at_ns = moment.at_ns;
+	struct found found = { .at_ns = moment.at_ns };
 
 	if (!all)
 		goto no_memory;
 	if (moment.kind == MOMENT_SNAP &&
-	    (moment.name ? named_time(profile, moment.name, &at_ns, error)
-			 : snapshot_time(profile, moment.number, &at_ns, error)) < 0)
+	    (moment.name ? find_named(profile, moment.name, &found, error)
+			 : find_numbered(profile, moment.number, &found, error)) < 0)
 		return NULL;
 	for (size_t i = 0; i < profile->process_count; i++) {
 		const struct profile_process *p = &profile->processes[i];
@@ -143,7 +165,9 @@ struct kept_moment *moments_resolve(const struct profile *profile, struct moment
 		} else if (moment.kind == MOMENT_END || moment.kind == MOMENT_DEFAULT) {
 			all[i].kind = KEPT_END;
 			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
-		} else if (nearest_moment(profile, p, at_ns, arena, &all[i]) < 0) {
+		} else if ((p == found.process ? take_snapshot(p, found.snapshot, arena, &all[i])
+					       : nearest_moment(profile, p, found.at_ns, arena,
+								&all[i])) < 0) {
 			goto no_memory;
 		}
 	}

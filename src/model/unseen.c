@@ -133,46 +133,16 @@ static uint64_t accounted_for(const struct profile *profile, const struct profil
 
 /* The most that all sheets of a process have to be measured against. */
 struct most {
-	uint64_t accounted_for;	  /* by records, at any moment, and by static data */
-	uint64_t heap_needed;	  /* for what was recorded */
+	uint64_t recorded;	  /* what its blocks and mappings needed, at any moment */
+	uint64_t accounted_for;	  /* this, what it has by fork, and static data */
+	uint64_t heap_needed;	  /* for its blocks alone */
 	uint64_t mapped_by_heaps; /* on a sheet these mappings are the program's */
 };
-
-/* As the sheet itself has it. */
-static struct unseen_gap gap_on(const struct profile_memory *m, const struct most *most)
-{
-	uint64_t whole = saturating_sub(m->private_bytes, m->static_bytes);
-	uint64_t in_heaps = MIN(m->mapped_bytes, most->mapped_by_heaps);
-	uint64_t missing = MIN(saturating_add(m->unrecorded_bytes, in_heaps), whole);
-
-	return (struct unseen_gap){
-		.known = true,
-		.at_ns = m->at_ns,
-		.whole_bytes = whole,
-		.missing_bytes = missing,
-		.heap_bytes = MIN(missing, saturating_sub(m->heap_bytes, most->heap_needed)),
-	};
-}
-
-/* As far as nothing that was recorded, at any moment, could account for it. Pages and blocks of a sheet are read one after the
- * other, so that it may show as missing what was allocated or freed in between; this does not. */
-static struct unseen_gap least_gap_on(const struct profile_memory *m, const struct most *most)
-{
-	struct unseen_gap gap = gap_on(m, most);
-	uint64_t whole = saturating_add(m->heap_bytes, m->anonymous_bytes);
-	uint64_t least = saturating_sub(whole, most->accounted_for);
-
-	if (!m->has_parts)
-		gap.whole_bytes = whole;
-	if (!m->has_parts || least < gap.missing_bytes)
-		gap.missing_bytes = least;
-	gap.heap_bytes = MIN(least, saturating_sub(m->heap_bytes, most->heap_needed));
-	return gap;
-}
 
 static struct most most_of(const struct profile *profile, const struct profile_process *p)
 {
 	struct most most = {
+		.recorded = saturating_add(heap_needed(p), mapped_by(p, false)),
 		.accounted_for = accounted_for(profile, p),
 		.heap_needed = heap_needed(p),
 		.mapped_by_heaps = mapped_by(p, true),
@@ -182,6 +152,41 @@ static struct most most_of(const struct profile *profile, const struct profile_p
 		most.accounted_for =
 			saturating_add(most.accounted_for, p->rows->unseen[i].zeroed_bytes);
 	return most;
+}
+
+static struct unseen_gap gap_of(const struct profile_memory *m, const struct most *most,
+				uint64_t whole, uint64_t missing)
+{
+	missing = MIN(missing, whole);
+	return (struct unseen_gap){
+		.known = true,
+		.at_ns = m->at_ns,
+		.whole_bytes = whole,
+		.missing_bytes = missing,
+		.heap_bytes = MIN(missing, saturating_sub(m->heap_bytes, most->heap_needed)),
+	};
+}
+
+/* As the sheet has it. What lies in the allocator's own mappings is held by it there, whoever allocated it. */
+static struct unseen_gap gap_on(const struct profile_memory *m, const struct most *most)
+{
+	uint64_t in_heaps = MIN(m->mapped_bytes, most->mapped_by_heaps);
+
+	return gap_of(m, most, saturating_sub(m->private_bytes, m->static_bytes),
+		      saturating_add(m->unrecorded_bytes, in_heaps));
+}
+
+/* As far as nothing that was recorded, at any moment, could account for it. Pages and blocks of a sheet are read one after the
+ * other, so that it may show as missing what was allocated or freed in between; this does not. */
+static struct unseen_gap least_gap_on(const struct profile_memory *m, const struct most *most)
+{
+	uint64_t whole = saturating_add(m->heap_bytes, m->anonymous_bytes);
+	uint64_t other = saturating_add(m->static_bytes, m->inherited_bytes);
+
+	if (!m->has_parts)
+		return gap_of(m, most, whole, saturating_sub(whole, most->accounted_for));
+	return gap_of(m, most, saturating_sub(whole, m->static_bytes),
+		      saturating_sub(whole, saturating_add(other, most->recorded)));
 }
 
 struct unseen_gap unseen_gap_of(const struct profile *profile, const struct profile_process *p)

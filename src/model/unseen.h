@@ -7,8 +7,8 @@
 #include "model/profile.h"
 
 /* Anonymous memory of a process, and how much of that no record accounts for, at the moment when that is most: as a sheet of
- * its memory says, if another one says at least as much; else at most what remains of the sheet after the most that blocks and mappings
- * ever took, static data, and what a fork's child has from its parent. Mappings of files with a heap inside count as missing. */
+ * its memory says, if another one says at least as much; or what is left of a sheet after the most that blocks and mappings ever took,
+ * static data, and what a fork's child has from its parent. Mappings of files with a heap inside count as missing. */
 struct unseen_gap {
 	bool known;		/* else all is 0: nobody has looked */
 	bool is_certain;	/* by sheets, not by what could have been there at most */

@@ -128,6 +128,12 @@ static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t 
 	return true;
 }
 
+/* A block of its own, for rare branches: one whose address is given away could not stay in registers. */
+static ALWAYS_INLINE struct block blocks_copy(struct block block)
+{
+	return (struct block){ block.record, block.times, block.birth_ms, block.size_bytes };
+}
+
 /* Removes and returns the entry of an address. */
 static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_t address)
 {
@@ -136,7 +142,7 @@ static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_
 
 	if (UNLIKELY(word == NULL || (taken = ORDER_LOAD(*word)) == 0 ||
 		     live_small_place(taken) != live_small_place_of(address)))
-		return blocks_take_slow(address);
+		return blocks_copy(blocks_take_slow(address));
 	RECORDER_CHECK(live_small_size(taken) >= blocks_tiny_limit);
 	uint64_t birth_ms = live_small_birth(taken);
 

@@ -205,7 +205,9 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 	if (CHECKED)
 		check_block(block);
 	if (UNLIKELY(record->samples != 0)) {
-		record_sample_end(slot, address, block, slack, temporary);
+		struct block sample = blocks_copy(*block);
+
+		record_sample_end(slot, address, &sample, slack, temporary);
 		return;
 	}
 	if (UNLIKELY(record->thread != slot->thread)) {

@@ -40,16 +40,25 @@ static bool find_tables(const struct link_map *map, struct tables *ret)
 	*ret = (struct tables){ 0 };
 	for (const Elf64_Dyn *entry = map->l_ld; entry != NULL && entry->d_tag != DT_NULL;
 	     entry++) {
-		if (entry->d_tag == DT_SYMTAB)
+		switch (entry->d_tag) {
+		case DT_SYMTAB:
 			ret->symbols = lookup_place(map, entry);
-		else if (entry->d_tag == DT_STRTAB)
+			break;
+		case DT_STRTAB:
 			ret->names = lookup_place(map, entry);
-		else if (entry->d_tag == DT_VERSYM)
+			break;
+		case DT_VERSYM:
 			ret->versions = lookup_place(map, entry);
-		else if (entry->d_tag == DT_GNU_HASH)
+			break;
+		case DT_GNU_HASH:
 			ret->gnu_hash = lookup_place(map, entry);
-		else if (entry->d_tag == DT_HASH)
+			break;
+		case DT_HASH:
 			ret->sysv_hash = lookup_place(map, entry);
+			break;
+		default:
+			break;
+		}
 	}
 	return ret->symbols != NULL && ret->names != NULL;
 }

@@ -619,15 +619,19 @@ static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, u
 
 	if (id == 0 || address == 0)
 		return 0;
-	uint64_t weight = sample_weight(bytes, interval != DIAL_EXACTLY ? interval : 0);
+	struct live_samples *samples = NULL;
+	uint64_t weight = 0;
 
-	*ret_times = dial_round(weight);
-	block.rounded_up = *ret_times > weight >> 32;
-	struct live_samples *samples = interval != DIAL_EXACTLY ? sample_errors(record) : NULL;
-
-	if (interval != DIAL_EXACTLY && samples == NULL) {
-		health_add(HEALTH_lost_samples);
-		return 0;
+	*ret_times = 1;
+	if (interval != DIAL_EXACTLY) {
+		weight = sample_weight(bytes, interval);
+		*ret_times = dial_round(weight);
+		block.rounded_up = *ret_times > weight >> 32;
+		samples = sample_errors(record);
+		if (samples == NULL) {
+			health_add(HEALTH_lost_samples);
+			return 0;
+		}
 	}
 	if (!enter_block(slot, pool, &block))
 		return 0; /* its end would not be found */

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "analysis/analyses.h"
+#include "analysis/moments.h"
 #include "analysis/trend.h"
 #include "model/build.h"
 
@@ -255,6 +256,40 @@ static void no_snapshots_no_verdict(void **state)
 	profile_free(profile);
 }
 
+/* A usual snapshot may be of the same time as one that was asked for, and hold what came later. */
+static void a_name_means_its_snapshot_and_not_its_time(void **state)
+{
+	struct recording r = made_course(1);
+	struct process_rows *rows = &r.processes[0];
+	struct arena arena = ARENA_INIT;
+	struct error error = ERROR_INIT;
+
+	(void)state;
+	rows->snapshots[5].at_ns = rows->snapshots[4].at_ns;
+	rows->snapshots[4].mark = 1;
+	rows->marks = calloc(1, sizeof *rows->marks);
+	assert_non_null(rows->marks);
+	rows->mark_count = 1;
+	rows->marks[0] = (struct mark_row){ .at_ns = rows->snapshots[4].at_ns,
+					    .kind = LIVE_MARK_SNAPSHOT,
+					    .snapshot = 5,
+					    .name = strdup("loaded") };
+	struct profile *profile = profile_new(&r, NULL);
+	const struct moment asked[] = { { .kind = MOMENT_SNAP, .name = "loaded" },
+					{ .kind = MOMENT_SNAP, .number = 5 },
+					{ .kind = MOMENT_SNAP, .number = 6 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		struct kept_moment *found = moments_resolve(profile, asked[i], &arena, &error);
+
+		assert_non_null(found);
+		assert_int_equal(found->kind, KEPT_SNAPSHOT);
+		assert_int_equal(found->live[3].bytes, course_bytes(3, i < 2 ? 4 : 5));
+	}
+	arena_release(&arena);
+	profile_free(profile);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +302,7 @@ int main(void)
 		cmocka_unit_test(a_few_blocks_are_no_trend),
 		cmocka_unit_test(the_last_breath_does_not_count),
 		cmocka_unit_test(no_snapshots_no_verdict),
+		cmocka_unit_test(a_name_means_its_snapshot_and_not_its_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
