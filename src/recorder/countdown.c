@@ -8,7 +8,10 @@
 
 #include "recorder/sys.h"
 
-enum { WORD_TOKEN = 6 }; /* behind the countdown of nothing; the slots' are behind both */
+enum {
+	WORD_TOKEN = 6,	   /* behind the countdown of nothing; the slots' are behind both */
+	GENERATION = 4099, /* slots of a child have others' words: by so many */
+};
 _Static_assert(sizeof(struct live_countdown) <= WORD_TOKEN * sizeof(uint64_t), "words");
 
 static uint64_t before_start[COUNTDOWN_WORDS];
@@ -51,11 +54,20 @@ void countdown_own(uint64_t left)
 	self->countdown = distance(&self->own_word);
 }
 
+/* The thread that has forked leads to its word of before until it is looked at. If that were the word of a slot that another
+ * thread of the child got first, both would count in one. */
+static uint64_t *word_of(const struct slot *slot)
+{
+	uint64_t number = (slot->id + *countdown_token() * GENERATION) % SLOT_LIMIT;
+
+	return (uint64_t *)(void *)countdown_base + COUNTDOWN_WORDS + number;
+}
+
 /* A reader adds `allotted` to what is not left: while one was changed and not the other it sees an odd number of changes. */
 void countdown_shared(struct slot *slot, uint64_t left)
 {
 	struct live_countdown *shared = &slot->live->countdown;
-	uint64_t *word = (uint64_t *)(void *)countdown_base + COUNTDOWN_WORDS + slot->id;
+	uint64_t *word = word_of(slot);
 	uint64_t changes = shared->changes | 1; /* odd already: a hook was left without its end */
 
 	countdown_none();
@@ -71,13 +83,15 @@ void countdown_shared(struct slot *slot, uint64_t left)
 bool countdown_skips(struct slot *slot, uint64_t size)
 {
 	struct live_countdown *now = countdown_now();
+	uint64_t left =
+		__atomic_load_n(&now->left, __ATOMIC_RELAXED); /* a signal handler takes of it */
 
-	if (size >= now->left)
+	if (size >= left)
 		return false;
 	if (now == &thread_state.own_countdown)
-		countdown_own(now->left - size);
+		countdown_own(left - size);
 	else
-		countdown_shared(slot, now->left - size);
+		countdown_shared(slot, left - size);
 	return true;
 }
 

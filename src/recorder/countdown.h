@@ -32,19 +32,37 @@ static ALWAYS_INLINE bool countdown_would_pass(uint64_t size)
 	return UNLIKELY(size < countdown_now()->left);
 }
 
-/* Counts a call and lets it pass, if it is for less than what is left. One instruction for each word: a signal handler that
- * allocates in between does no harm. */
+/* Takes so much from what is left, by one instruction. False: then it is less than nothing. */
+static ALWAYS_INLINE bool countdown_take(struct live_countdown *now, uint64_t size)
+{
+	bool below;
+
+#if defined __x86_64__ && !defined __SANITIZE_THREAD__
+	__asm__("subq %2, %0"
+		: "+m"(now->left), "=@ccs"(below)
+		: "r"(size)); /* the compiler takes two */
+#else
+	__atomic_store_n(&now->left, now->left - size, __ATOMIC_RELAXED);
+	below = (int64_t)now->left < 0;
+#endif
+	return LIKELY(!below);
+}
+
+/* Counts a call and lets it pass, if it is for less than what is left. A signal handler that allocates in between may have
+ * taken of it what this call was to have: then that is given back, and the call is looked at. */
 static ALWAYS_INLINE bool countdown_passes(uint64_t size)
 {
 	struct live_countdown *now = countdown_now();
 
 	if (!UNLIKELY(size < ORDER_LOAD(now->left)))
 		return false;
+	if (!countdown_take(now, size)) {
+		countdown_take(now, -size);
+		return false;
+	}
 #if defined __x86_64__ && !defined __SANITIZE_THREAD__
-	__asm__("subq %1, %0" : "+m"(now->left) : "r"(size) : "cc"); /* the compiler takes two */
 	now->calls++;
 #else
-	__atomic_store_n(&now->left, now->left - size, __ATOMIC_RELAXED);
 	__atomic_store_n(&now->calls, now->calls + 1, __ATOMIC_RELAXED);
 #endif
 	return true;
@@ -53,8 +71,8 @@ static ALWAYS_INLINE bool countdown_passes(uint64_t size)
 /* The words that fork wipes begin with a countdown of nothing, so that a distance of 0 leads to it. */
 enum { COUNTDOWN_WORDS = 8, COUNTDOWN_BYTES = (COUNTDOWN_WORDS + SLOT_LIMIT) * sizeof(uint64_t) };
 
-/* The words that fork wipes, of every slot and one more, which is countdown_token. False: there is no memory for them. Again in
- * a child. */
+/* The words that fork wipes, of every slot and one more, which is countdown_token: another number in each generation of children.
+ * False: there is no memory for them. Again in a child. */
 bool countdown_start(void);
 uint64_t *countdown_token(void);
 

@@ -291,3 +291,78 @@ def test_budgets_of_calls_and_bytes_can_be_told(heapgauge, clean_env, record, sc
     for limit, status in (("87279", 1), ("87280", 0)):
         done = subprocess.run([heapgauge, "check", path, "--max-calls", limit], env=clean_env, capture_output=True, text=True)
         assert done.returncode == status, done.stdout + done.stderr
+
+
+# The handler allocates after each instruction of the recorder.
+INTERRUPTED = r"""
+#include "interrupted.h"
+#include "single_step.h"
+static void on_step(int number, siginfo_t *info, void *context)
+{
+	if (interrupted_where(context) == IN_RECORDER) {
+		void *volatile p = malloc(3000);
+		free(p);
+	}
+}
+int main(void)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	interrupted_init();
+	sigaction(SIGTRAP, &action, NULL);
+	for (int i = 0; i < 50; i++) {
+		step_on();
+		void *volatile p = malloc(3500);
+		step_off();
+		free(p);
+	}
+	for (int i = 0; i < 20000; i++) {
+		void *volatile p = malloc(1000);
+		free(p);
+	}
+}
+"""
+
+
+def test_a_signal_handler_that_allocates_does_not_end_the_sampling(record, report_json, scratch):
+    """What it took of a countdown between the question and the answer made that less than nothing: 2^64 bytes to the next sample."""
+    program = compile_c(scratch, "interrupted", INTERRUPTED, "-D_GNU_SOURCE", f"-I{INCLUDE.parent / 'tests' / 'targets'}")
+    run = record([program], "--mode", "sample", "--interval", "4KiB")
+    assert run.returncode == 0
+    (process,) = report_json(run.path)["processes"]
+    assert process["calls"] >= 20000 and process["samples"] > 20000 * 1000 / 4096 / 2
+
+
+# In the child another thread allocates first, and gets the slot that the forking one had in its parent.
+SILENT = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void work(int count) { while (count--) { void *volatile p = malloc(100); free(p); } }
+static void *nothing(void *unused) { return unused; }
+static void *first(void *unused) { prctl(PR_SET_NAME, "first"); work(300); return unused; }
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, nothing, NULL);
+	pthread_join(thread, NULL);
+	work(10);
+	if (fork() == 0) {
+		prctl(PR_SET_NAME, "forker");
+		pthread_create(&thread, NULL, first, NULL); /* on the stack of the one before: allocates nothing */
+		pthread_join(thread, NULL);
+		work(200);
+		_exit(0);
+	}
+	wait(NULL);
+}
+"""
+
+
+def test_a_thread_that_forked_does_not_count_for_another(record, report_json, scratch):
+    """Its countdown led to the word of its slot in the parent, which another thread had got in the child."""
+    run = record([compile_c(scratch, "silent", SILENT, "-pthread")], "--mode", "sample")
+    threads = {thread["name"]: thread["calls"] for thread in report_json(run.path, "threads")["threads"]}
+    assert threads["first"] == 300 and threads["forker"] == 200
