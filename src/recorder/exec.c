@@ -422,8 +422,9 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 		envp = empty; /* for the kernel it is */
 	if (!follows() || path == NULL || wants_none(envp, &count, &before))
 		return start;
-	if (!sys_may(
-		    SYS_OTHERS)) { /* its name could be anything: that it can be read is not known */
+	/* The program will have the filter, and a recorder that does not know it. Its name could be anything: that it can be read
+	 * is not known. */
+	if (!sys_may(SYS_ALL)) {
 		start.number = starts_announce(MISSED_sealed, "", becomes);
 		return start;
 	}

@@ -86,7 +86,7 @@ static bool leave_parent(struct live_ticket *ret_ticket, struct tags_kept **ret_
 {
 	bool wanted = memory.control->follow_fork;
 
-	if (!sys_may(SYS_OTHERS)) {
+	if (!sys_may(SYS_OTHERS | SYS_MEMORY | SYS_THREADS)) {
 		if (wanted)
 			starts_announce(MISSED_sealed, NULL, false);
 		return false; /* what is the parent's stays mapped: giving it back is a system call */

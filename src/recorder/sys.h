@@ -83,9 +83,10 @@ enum sys_group {
 };
 extern unsigned sys_forbidden;
 
-static inline bool sys_may(enum sys_group group)
+/* groups: enum sys_group, as bits. */
+static inline bool sys_may(unsigned groups)
 {
-	return !(__atomic_load_n(&sys_forbidden, __ATOMIC_RELAXED) & group);
+	return !(__atomic_load_n(&sys_forbidden, __ATOMIC_RELAXED) & groups);
 }
 
 /* Not in the headers that we build with, or not under a name that can be used. */

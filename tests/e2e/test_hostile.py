@@ -20,6 +20,9 @@ from compiled import compile_c
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 NOT_RECORDED = ("unregistered_calls", "early_calls", "reentrant_calls")
 ROOT = os.geteuid() == 0
+CALL_NUMBERS = {
+    "mprotect": 10, "madvise": 28, "getpid": 39, "prctl": 157, "gettid": 186, "futex": 202, "clock_gettime": 228, "tgkill": 234
+}  # fmt: skip
 needs_root = pytest.mark.skipif(not ROOT, reason="needs root: name spaces, mounts, chroot, other users")
 
 # Takes 20,000 blocks from 50 stacks, frees two thirds, says so and ends with 4; the first argument is what it does before.
@@ -171,6 +174,18 @@ int main(int argc, char **argv)
 		child = fork();
 		if (child == 0) { execl(argv[0], argv[0], NULL); _exit(85); }
 		if (ended(child) != 4) _exit(84);
+	}
+	if (strcmp(mode, "kill one") == 0) { /* of which the child needs none itself; argv[2] is its number */
+		int denied = atoi(argv[2]);
+		grow_once();
+		never(&denied, 1);
+		pid_t child = fork();
+		if (child == 0) { work(500); _exit(7); }
+		if (ended(child) != 7) _exit(82);
+		child = argc > 3 ? fork() : 0;
+		if (child == 0 && argc > 3) { execl(argv[0], argv[0], NULL); _exit(85); }
+		if (argc > 3 && ended(child) != 4) _exit(81);
+		_exit(4);
 	}
 	if (strcmp(mode, "kill exec") == 0) { /* a child that looks at no file before it becomes a program */
 		static const int denied[] = { SYS_newfstatat, SYS_fgetxattr, SYS_geteuid, SYS_socket };
@@ -415,6 +430,15 @@ def test_filter_that_kills_for_a_socket_kills_no_child_and_those_are_missed_alou
     assert summary["warnings"] == {"missed_sealed": 2}
     [said] = notes_of(heapgauge, run.path)
     assert said.startswith("2 processes were not recorded (a seccomp filter forbids what the recorder needs)")
+
+
+@pytest.mark.parametrize("call", CALL_NUMBERS)
+def test_filter_that_kills_for_one_call_kills_no_child_and_no_program(call, hostile, both, report_json):
+    """What a child or a program needs to begin is asked for as well, whichever group of calls it is in."""
+    program = [] if call == "mprotect" else ["exec"]  # the loader itself needs it
+    run = both([hostile, "kill one", str(CALL_NUMBERS[call]), *program], "--mode", "sample", "--budget", "0.5%")
+    if call != "futex":
+        assert report_json(run.path)["warnings"] == {"missed_sealed": 1 + len(program)}
 
 
 def test_filter_that_kills_for_looking_at_files_leaves_the_parent_alone(hostile, both, report_json):
