@@ -71,8 +71,8 @@ static void erase(uint32_t at)
 	__builtin_memmove(&table[at], &table[at + 1], (used - at) * sizeof *table);
 }
 
-/* Takes the part of a range that lies in [start, end) out of the table. Returns the place to go on at. */
-static uint32_t cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
+/* Takes the part of a range that lies in [start, end) out of the table. */
+static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 {
 	struct live_map_range range = table[i], tail = range;
 	uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
@@ -92,20 +92,24 @@ static uint32_t cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *g
 	else
 		erase(i);
 	if (high < range.end)
-		insert(i++, tail);
-	return i;
+		insert(i, tail);
 }
 
-/* Takes out what is known of [start, end) and was added before `until`. False: `gone` is full, and there may be more. */
+/* Takes out what is known of [start, end) and was added before `until`, the last first: so that of many that go at once, as at the
+ * break, none moves those that go after it. False: `gone` is full, and there may be more. */
 static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *gone)
 {
-	for (uint32_t i = find(start); i < used && table[i].start < end;) {
-		if (table[i].added >= until)
-			i++;
-		else if (gone->count == PIECES)
+	uint32_t i = find(end - 1);
+
+	if (start >= end)
+		return true; /* no such range: it wraps */
+	i += i < used && table[i].start < end;
+	for (; i > 0 && table[i - 1].end > start; i--) {
+		if (table[i - 1].added >= until)
+			continue;
+		if (gone->count == PIECES)
 			return false;
-		else
-			i = cut(i, start, end, gone);
+		cut(i - 1, start, end, gone);
 	}
 	return true;
 }

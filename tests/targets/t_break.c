@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proves that what the program takes by sbrk and brk is counted like a mapping, in whole pages (C5): growing in pieces that are no
- * pages, shrinking, failing; and that what malloc takes there is not. */
+ * pages, shrinking, failing, in very many pieces; and that what malloc takes there is not. */
 #include "target.h"
 #include <unistd.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, PIECES = 500000 };
 static struct truth heap_truth = TRUTH(take_heap);
 
 static NOINLINE void take_heap(size_t n)
@@ -19,6 +19,13 @@ static NOINLINE char *grow(long n)
 	char *p = sbrk(n);
 	KEEP(p);
 	CHECK(p != (char *)-1);
+	return p;
+}
+
+static NOINLINE void *take_piece(void)
+{
+	void *p = sbrk(PAGE);
+	KEEP(p);
 	return p;
 }
 
@@ -45,6 +52,10 @@ int main(void)
 	CHECK(sbrk(0) == (void *)(at + 20 * PAGE));
 	CHECK(sbrk(1l << 60) == (void *)-1 && errno == ENOMEM);
 	CHECK(set((char *)(1l << 60)) == -1 && errno == ENOMEM);
+	/* As many pieces as there may be, given back by one call: each once, in time that is worth it. */
+	for (int i = 0; i < PIECES; i++)
+		CHECK(take_piece() != (void *)-1);
+	CHECK(brk(at + 20 * PAGE) == 0);
 	memset(at, 1, 20 * PAGE);
 	for (int i = 0; i < 1000; i++)
 		take_heap(1000);
@@ -52,6 +63,8 @@ int main(void)
 	/* 100,000 bytes are 25 pages, of which 12 (the last 50,000 bytes) were given back again; brk made them 20 of its own. */
 	say("EXPECT site=grow kind=mmap live_bytes=%d\n", 13 * PAGE);
 	say("EXPECT site=set kind=mmap calls=1 bytes=%d live_bytes=%d\n", 7 * PAGE, 7 * PAGE);
+	say("EXPECT site=take_piece kind=mmap calls=%d bytes=%ld live_bytes=0\n", PIECES,
+	    (long)PIECES * PAGE);
 	say("EXPECT site=take_heap kind=mmap calls=0 bytes=0\n");
 	return 0;
 }
