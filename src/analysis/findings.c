@@ -15,6 +15,7 @@
 #include "analysis/builtin.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/estimates.h"
 #include "model/history.h"
 #include "model/threads.h"
 
@@ -66,17 +67,6 @@ static void add(uint64_t *sum, uint64_t part)
 	*sum = saturating_add(*sum, part);
 }
 
-static void add_reallocs(struct realloc_numbers *sum, const struct realloc_numbers *part)
-{
-	add(&sum->calls, part->calls);
-	add(&sum->moved_calls, part->moved_calls);
-	add(&sum->moved_bytes, part->moved_bytes);
-	add(&sum->grown_calls, part->grown_calls);
-	add(&sum->shrunk_calls, part->shrunk_calls);
-	add(&sum->old_bytes, part->old_bytes);
-	add(&sum->new_bytes, part->new_bytes);
-}
-
 static struct tally tally_of(const struct advised *of, const struct profile_site *site,
 			     struct place_chain stack)
 {
@@ -125,7 +115,7 @@ static void add_tally(struct tally *sum, const struct tally *t)
 	add(&sum->peak_bytes, t->peak_bytes);
 	add(&sum->peak_blocks, t->peak_blocks);
 	add(&sum->lifetime_ms, t->lifetime_ms);
-	add_reallocs(&sum->reallocs, &t->reallocs);
+	reallocs_add(&sum->reallocs, &t->reallocs);
 	add(&sum->regrown_calls, t->regrown_calls);
 	add(&sum->regrown_bytes, t->regrown_bytes);
 	add(&sum->elsewhere, t->elsewhere);

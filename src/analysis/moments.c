@@ -117,7 +117,9 @@ static int take_snapshot(const struct profile_process *p, size_t snapshot, struc
 	*ret = (struct kept_moment){ .kind = KEPT_SNAPSHOT,
 				     .at_ns = saturating_add(p->started_offset_ns, at_ns),
 				     .live = profile_live_at(p, snapshot, arena) };
-	return ret->live ? 0 : -1;
+	if (p->interval)
+		ret->variances = profile_live_variances(p, snapshot, arena);
+	return ret->live && (ret->variances || !p->interval) ? 0 : -1;
 }
 
 /* The kept moment of the process nearest to the time, which is the recording's. -1 if out of memory. */
@@ -177,21 +179,42 @@ no_memory:
 	return NULL;
 }
 
+struct site_live moment_numbers_live(const struct kept_moment *moment, const struct site_numbers *n)
+{
+	ASSERT(moment->kind != KEPT_SNAPSHOT);
+	if (moment->kind == KEPT_PEAK)
+		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
+	if (moment->kind == KEPT_END)
+		return (struct site_live){ (int64_t)n->live_bytes, (int64_t)n->live_blocks };
+	return (struct site_live){ 0, 0 };
+}
+
+struct live_variance moment_numbers_variance(const struct kept_moment *moment,
+					     const struct site_numbers *n)
+{
+	ASSERT(moment->kind != KEPT_SNAPSHOT);
+	if (moment->kind == KEPT_PEAK)
+		return (struct live_variance){ n->peak_bytes_variance, n->peak_blocks_variance };
+	if (moment->kind == KEPT_END)
+		return (struct live_variance){ n->live_bytes_variance, n->live_blocks_variance };
+	return (struct live_variance){ 0, 0 };
+}
+
 struct site_live moment_live(const struct kept_moment *moment, const struct profile_site *site)
 {
-	const struct site_numbers *n = &site->numbers;
-
-	switch (moment->kind) {
-	case KEPT_PEAK:
-		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
-	case KEPT_END:
-		return (struct site_live){ (int64_t)n->live_bytes, (int64_t)n->live_blocks };
-	case KEPT_SNAPSHOT:
+	if (moment->kind == KEPT_SNAPSHOT)
 		return moment->live[site->id.v];
-	case KEPT_NOTHING:
-		break;
-	}
-	return (struct site_live){ 0, 0 };
+	return moment_numbers_live(moment, &site->numbers);
+}
+
+struct live_variance moment_variance(const struct kept_moment *moment,
+				     const struct profile_site *site)
+{
+	static const struct live_variance none = { 0 };
+
+	if (moment->kind == KEPT_SNAPSHOT)
+		return moment->variances ? moment->variances[site->id.v] : none;
+	return moment_numbers_variance(moment, &site->numbers);
 }
 
 const char *moment_text(const struct profile *profile, struct moment asked,

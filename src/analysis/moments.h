@@ -4,6 +4,7 @@
 #define ANALYSIS_MOMENTS_H
 
 #include "analysis/vocabulary.h"
+#include "model/estimates.h"
 #include "model/history.h"
 #include "model/profile.h"
 
@@ -16,7 +17,8 @@ struct kept_moment {
 		KEPT_SNAPSHOT
 	} kind;			/* NOTHING: it did not run then */
 	uint64_t at_ns;		/* since the start of the recording, or of the one process */
-	struct site_live *live; /* SNAPSHOT: by site id */
+	struct site_live *live; /* SNAPSHOT: by site id ... */
+	struct live_variance *variances; /* ... and of estimates; NULL: there are none */
 };
 
 /*
@@ -26,8 +28,16 @@ struct kept_moment {
 struct kept_moment *moments_resolve(const struct profile *profile, struct moment moment,
 				    struct arena *arena, struct error *error);
 
-/* What the site held. */
+/* What the site held, and its variance. */
 struct site_live moment_live(const struct kept_moment *moment, const struct profile_site *site);
+struct live_variance moment_variance(const struct kept_moment *moment,
+				     const struct profile_site *site);
+/* The same of numbers, which may be of some threads of the site. Pre: at the peak, at the end or of nothing: other moments are kept
+ * for sites alone. */
+struct site_live moment_numbers_live(const struct kept_moment *moment,
+				     const struct site_numbers *numbers);
+struct live_variance moment_numbers_variance(const struct kept_moment *moment,
+					     const struct site_numbers *numbers);
 
 /* "at the peak, 9.1 s"; in the arena; NULL if out of memory. */
 const char *moment_text(const struct profile *profile, struct moment asked,

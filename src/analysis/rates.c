@@ -19,6 +19,7 @@
 struct counted {
 	uint32_t site;
 	uint64_t calls, live_bytes;
+	double calls_variance, live_bytes_variance;
 };
 
 struct reading {
@@ -40,8 +41,10 @@ struct reading *reading_keep(const struct profile *profile)
 	for (size_t i = 0; i < process->site_count; i++) {
 		const struct profile_site *site = &process->sites[i];
 
-		reading->sites[i] = (struct counted){ site->id.v, site->numbers.calls,
-						      site->numbers.live_bytes };
+		reading->sites[i] =
+			(struct counted){ site->id.v, site->numbers.calls, site->numbers.live_bytes,
+					  site->numbers.calls_variance,
+					  site->numbers.live_bytes_variance };
 	}
 	return reading;
 }
@@ -94,14 +97,10 @@ static void fill_now(struct now *now, const struct entry *entry, const struct re
 		found = &nothing;
 	now->calls = rate_of((int64_t)saturating_sub(numbers->calls, found->calls), elapsed_ns);
 	now->growth = rate_of((int64_t)(numbers->live_bytes - found->live_bytes), elapsed_ns);
-	now->calls_error =
-		rate_error(estimate_variance(numbers, VARIANCE_CALLS,
-					     saturating_sub(numbers->calls, found->calls)),
-			   elapsed_ns);
+	/* What was live before may be live now: an upper bound. */
+	now->calls_error = rate_error(numbers->calls_variance - found->calls_variance, elapsed_ns);
 	now->growth_error = rate_error(
-		estimate_variance(numbers, VARIANCE_BYTES,
-				  saturating_add(numbers->live_bytes, found->live_bytes)),
-		elapsed_ns);
+		fabs(numbers->live_bytes_variance) + fabs(found->live_bytes_variance), elapsed_ns);
 }
 
 static int compare_weights(const void *left, const void *right)

@@ -267,11 +267,6 @@ static void add_numbers(struct measures *m, const struct site_numbers *n)
 	measures_add(m, &part);
 }
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 /* A file may hold any numbers. */
 static int64_t negated(int64_t value)
 {
@@ -279,8 +274,8 @@ static int64_t negated(int64_t value)
 }
 
 /* Blocks that are live at both of two moments are in both variances and in neither of the difference: an upper bound. */
-static void add_live(struct measures *m, struct site_live live, const struct site_numbers *n,
-		     const struct kept_moment *at, int sign)
+static void add_live(struct measures *m, struct site_live live, struct live_variance variance,
+		     int sign)
 {
 	struct measures part = {
 		.live_bytes = sign < 0 ? negated(live.bytes) : live.bytes,
@@ -288,24 +283,8 @@ static void add_live(struct measures *m, struct site_live live, const struct sit
 	};
 
 	measures_add(m, &part);
-	if (!is_estimate(n) || at->kind == KEPT_NOTHING)
-		return;
-	bool end = at->kind == KEPT_END;
-	uint64_t bytes = magnitude(live.bytes), blocks = magnitude(live.blocks);
-
-	m->variance.live_bytes +=
-		(float)estimate_variance(n, end ? VARIANCE_LIVE_BYTES : VARIANCE_BYTES, bytes);
-	m->variance.live_blocks +=
-		(float)estimate_variance(n, end ? VARIANCE_LIVE_BLOCKS : VARIANCE_CALLS, blocks);
-}
-
-/* Of some threads: other moments than these are kept for sites alone. */
-static struct site_live live_then(const struct site_numbers *n, const struct kept_moment *at)
-{
-	if (at->kind == KEPT_PEAK)
-		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
-	ASSERT(at->kind == KEPT_END);
-	return (struct site_live){ (int64_t)n->live_bytes, (int64_t)n->live_blocks };
+	m->variance.live_bytes += (float)variance.bytes;
+	m->variance.live_blocks += (float)variance.blocks;
 }
 
 const bool *selection_slots(const struct selection *s, const struct profile_process *p)
@@ -320,9 +299,11 @@ static struct measures measure_numbers(const struct selection *s, const struct p
 	struct measures sum = { 0 };
 
 	add_numbers(&sum, n);
-	add_live(&sum, live_then(n, &s->at[index]), n, &s->at[index], 1);
+	add_live(&sum, moment_numbers_live(&s->at[index], n),
+		 moment_numbers_variance(&s->at[index], n), 1);
 	if (s->minus)
-		add_live(&sum, live_then(n, &s->minus[index]), n, &s->minus[index], -1);
+		add_live(&sum, moment_numbers_live(&s->minus[index], n),
+			 moment_numbers_variance(&s->minus[index], n), -1);
 	return sum;
 }
 
@@ -350,10 +331,10 @@ static struct measures measure_all(const struct selection *s, const struct profi
 	struct measures sum = { 0 };
 
 	add_numbers(&sum, &site->numbers);
-	add_live(&sum, moment_live(&s->at[index], site), &site->numbers, &s->at[index], 1);
+	add_live(&sum, moment_live(&s->at[index], site), moment_variance(&s->at[index], site), 1);
 	if (s->minus)
-		add_live(&sum, moment_live(&s->minus[index], site), &site->numbers,
-			 &s->minus[index], -1);
+		add_live(&sum, moment_live(&s->minus[index], site),
+			 moment_variance(&s->minus[index], site), -1);
 	return sum;
 }
 

@@ -133,17 +133,16 @@ static bool labels_value(struct result *result, const struct entry *e, struct re
 
 /* Of a count of one size the variance is known; of those that lived so long, their share of it. */
 static float bar_error(enum result_unit unit, const struct profile_bar *bar,
-		       const struct site_numbers *n, uint64_t interval)
+		       const struct site_numbers *n)
 {
-	double variance = unit == UNIT_SIZES
-				  ? (double)bar->count * estimate_size_variance(*bar, interval)
-				  : estimate_variance(n, VARIANCE_FREES, bar->count);
+	double variance = unit == UNIT_SIZES ? bar->variance
+					     : estimate_variance(n, VARIANCE_FREES, bar->count);
 
 	return (float)sqrt(fabs(variance));
 }
 
 static bool bars_value(struct result *result, enum result_unit unit, struct profile_bars from,
-		       const struct site_numbers *n, uint64_t interval, struct result_value *ret)
+		       const struct site_numbers *n, struct result_value *ret)
 {
 	struct result_bar *bars = ARENA_ARRAY(&result->arena, struct result_bar, from.count);
 
@@ -151,7 +150,7 @@ static bool bars_value(struct result *result, enum result_unit unit, struct prof
 		return false;
 	for (size_t i = 0; i < from.count; i++)
 		bars[i] = (struct result_bar){ from.at[i].low, from.at[i].high, from.at[i].count,
-					       bar_error(unit, &from.at[i], n, interval) };
+					       bar_error(unit, &from.at[i], n) };
 	*ret = (struct result_value){ .unit = unit, .bars = { bars, from.count } };
 	return true;
 }
@@ -191,19 +190,18 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 	row[SITE_BRIEF_SHARE] = value_percent(row[SITE_BRIEF_FREES].number, n->frees);
 	row[SITE_BRIEF_FREES] =
 		value_part(UNIT_COUNT, row[SITE_BRIEF_FREES].number, VARIANCE_FREES, n);
-	row[SITE_MEAN_BYTES] = value_estimate(
-		row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, e->site->interval, sizes));
+	row[SITE_MEAN_BYTES] =
+		value_estimate(row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, sizes));
 	if (n->live_blocks)
 		row[SITE_LEAKED_MEAN_BYTES] =
 			value_estimate(value_number(UNIT_BYTES, n->live_bytes / n->live_blocks),
-				       estimate_mean_size_variance(n, e->site->interval, sizes) *
-					       (double)n->calls / (double)n->live_blocks);
+				       estimate_mean_size_variance(n, sizes) * (double)n->calls /
+					       (double)n->live_blocks);
 	row[SITE_MEAN_LIFETIME_NS] =
 		value_estimate(row[SITE_MEAN_LIFETIME_NS],
 			       estimate_mean_life_variance(n, lifetimes) * NS_IN_MS * NS_IN_MS);
-	return bars_value(s->result, UNIT_SIZES, sizes, n, e->site->interval, &row[SITE_SIZES]) &&
-	       bars_value(s->result, UNIT_LIFETIMES, lifetimes, n, e->site->interval,
-			  &row[SITE_LIFETIMES]) &&
+	return bars_value(s->result, UNIT_SIZES, sizes, n, &row[SITE_SIZES]) &&
+	       bars_value(s->result, UNIT_LIFETIMES, lifetimes, n, &row[SITE_LIFETIMES]) &&
 	       realloc_value(s->result, n, sizes, &row[SITE_REALLOC]);
 }
 

@@ -133,7 +133,7 @@ static void set_variances(struct split_group *g, double each)
 
 /* Adds the bars of a cell; its bytes are distributed over the classes. False if out of memory. */
 static bool add_sizes(group_vector *groups, const struct profile_process *p, site_id site,
-		      uint64_t interval, size_t index)
+		      size_t index)
 {
 	struct profile_cell cell = profile_cell(p, site, index);
 	size_t count = profile_cell_size_count(p, site, index);
@@ -163,8 +163,8 @@ static bool add_sizes(group_vector *groups, const struct profile_process *p, sit
 			group.waste_calls = bar.count;
 			group.waste_bytes = cell.numbers.slack_bytes;
 		}
-		if (interval)
-			set_variances(&group, estimate_size_variance(bar, interval));
+		if (cell.numbers.samples && bar.count)
+			set_variances(&group, bar.variance / (double)bar.count);
 		if (!vector_push(groups, group))
 			return false;
 	}
@@ -225,7 +225,7 @@ static bool collect_sizes(const struct selection *s, group_vector *groups)
 		for (size_t j = 0; j < profile_cell_count(e->process, e->site->id); j++) {
 			if (slots && !slots[profile_cell(e->process, e->site->id, j).slot])
 				continue;
-			if (!add_sizes(groups, e->process, e->site->id, e->site->interval, j))
+			if (!add_sizes(groups, e->process, e->site->id, j))
 				return false;
 		}
 		if (groups->count > merge_at) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "format/rows.h"
+#include "model/same_sites.h"
 
 static struct profile_age age_of(const struct age_row *row)
 {
@@ -47,6 +47,11 @@ static uint32_t merge(struct profile_age *at, uint32_t begin, uint32_t end, uint
 	return to;
 }
 
+static uint32_t site_of(const struct profile_process *p, size_t age)
+{
+	return same_site(p, p->rows->cells[p->rows->ages[age].cell].site);
+}
+
 static bool is_of(const struct process_rows *rows, size_t age, const bool *slots)
 {
 	return !slots || slots[rows->cells[rows->ages[age].cell].slot];
@@ -62,12 +67,12 @@ int profile_ages(const struct profile_process *p, const bool *slots, struct aren
 	if (!first || !at)
 		return -1;
 	for (size_t i = 0; i < rows->age_count; i++)
-		first[rows->cells[rows->ages[i].cell].site + 1] += is_of(rows, i, slots);
+		first[site_of(p, i) + 1] += is_of(rows, i, slots);
 	for (size_t i = 0; i < rows->site_count; i++)
 		first[i + 1] += first[i];
 	for (size_t i = 0; i < rows->age_count; i++)
 		if (is_of(rows, i, slots))
-			at[first[rows->cells[rows->ages[i].cell].site]++] = age_of(&rows->ages[i]);
+			at[first[site_of(p, i)]++] = age_of(&rows->ages[i]);
 	/* Each start has moved to its end, which is where the next began. */
 	uint32_t begin = 0, to = 0;
 

@@ -19,6 +19,7 @@
 #include "model/estimates.h"
 #include "model/history.h"
 #include "model/missed.h"
+#include "model/same_sites.h"
 #include "model/site_sums.h"
 #include "model/threads.h"
 #include "model/unseen.h"
@@ -283,7 +284,7 @@ static const char *mode_of(const struct profile_process *p, uint32_t at_end)
 	for (size_t i = 0; i < p->site_count; i++) {
 		const struct profile_site *site = &p->sites[i];
 
-		exact |= site->kind == PROFILE_HEAP && site->interval == 0 &&
+		exact |= site->kind == PROFILE_HEAP && site->has_exact &&
 			 profile_node(p, site->node).frame.mark != MARK_OTHER;
 	}
 	if (p->interval)
@@ -323,7 +324,8 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	if (rows->memory_count)
 		p->memory = profile_memory_at(p, rows->memory_count - 1);
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
-	    site_sums_build(p, arena) < 0 || threads_build(p, arena) < 0)
+	    same_sites_build(p, arena) < 0 || site_sums_build(p, arena) < 0 ||
+	    threads_build(p, arena) < 0)
 		return -1;
 	sum_sites(p);
 	p->mode = mode_of(p, rows->process.mode);

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/rows.h"
+#include "model/estimates.h"
 #include "model/threads.h"
 
 static int compare_bars(const void *left, const void *right)
@@ -22,6 +23,12 @@ static int compare_bars(const void *left, const void *right)
 		return a->low < b->low ? -1 : 1;
 	/* The wider first: it takes in the exact size that begins it. */
 	return (a->high < b->high) - (a->high > b->high);
+}
+
+static void merge_bar(struct profile_bar *sum, const struct profile_bar *part)
+{
+	sum->count = saturating_add(sum->count, part->count);
+	sum->variance += part->variance;
 }
 
 /* Pre: sorted. `open` is 1 if high is outside the bar. Returns the number left. */
@@ -36,7 +43,7 @@ static size_t merge_bars(struct profile_bar *bars, size_t count, uint64_t open)
 			continue;
 		if (last && bars[i].low >= last->low && bars[i].high <= last->high &&
 		    bars[i].low < saturating_add(last->high, 1 - open))
-			last->count = saturating_add(last->count, bars[i].count);
+			merge_bar(last, &bars[i]);
 		else
 			bars[kept++] = bars[i];
 	}
@@ -52,6 +59,19 @@ static struct slice cell_slice(const struct cell_row *cell, bool lifetimes)
 	if (lifetimes)
 		return (struct slice){ cell->lifetimes_at, cell->lifetimes_count };
 	return (struct slice){ cell->sizes_at, cell->sizes_count };
+}
+
+/* Samples of one size have the same weight, which depends on the interval of the cell's own site. */
+static struct profile_bar bar_of(const struct profile_process *p, const struct cell_row *cell,
+				 uint32_t index, bool lifetimes)
+{
+	const struct bar *b = &p->rows->bars[index];
+	struct profile_bar bar = { .low = b->low, .high = b->high, .count = b->count };
+	uint64_t interval = p->rows->sites[cell->site].interval;
+
+	if (!lifetimes && interval)
+		bar.variance = (double)bar.count * estimate_size_variance(bar, interval);
+	return bar;
 }
 
 static int merge_cells(const struct profile_process *p, site_id site, bool lifetimes,
@@ -72,11 +92,8 @@ static int merge_cells(const struct profile_process *p, site_id site, bool lifet
 
 		if (slots && !slots[cell->slot])
 			continue;
-		for (uint32_t j = 0; j < s.count; j++) {
-			const struct bar *b = &rows->bars[s.at + j];
-
-			bars[count++] = (struct profile_bar){ b->low, b->high, b->count };
-		}
+		for (uint32_t j = 0; j < s.count; j++)
+			bars[count++] = bar_of(p, cell, s.at + j, lifetimes);
 	}
 	if (count)
 		qsort(bars, count, sizeof *bars, compare_bars);
@@ -101,12 +118,13 @@ static const struct cell_row *cell_at(const struct profile_process *p, site_id s
 	return &p->rows->cells[p->cell_order[p->cells_of[site.v] + index]];
 }
 
-static struct profile_bar bar_at(const struct profile_process *p, struct slice s, size_t index)
+static struct profile_bar bar_at(const struct profile_process *p, const struct cell_row *cell,
+				 size_t index, bool lifetimes)
 {
-	ASSERT(index < s.count);
-	const struct bar *b = &p->rows->bars[s.at + index];
+	struct slice s = cell_slice(cell, lifetimes);
 
-	return (struct profile_bar){ b->low, b->high, b->count };
+	ASSERT(index < s.count);
+	return bar_of(p, cell, s.at + (uint32_t)index, lifetimes);
 }
 
 size_t profile_cell_size_count(const struct profile_process *p, site_id site, size_t cell)
@@ -117,7 +135,7 @@ size_t profile_cell_size_count(const struct profile_process *p, site_id site, si
 struct profile_bar profile_cell_size(const struct profile_process *p, site_id site, size_t cell,
 				     size_t index)
 {
-	return bar_at(p, cell_slice(cell_at(p, site, cell), false), index);
+	return bar_at(p, cell_at(p, site, cell), index, false);
 }
 
 size_t profile_cell_lifetime_count(const struct profile_process *p, site_id site, size_t cell)
@@ -128,5 +146,5 @@ size_t profile_cell_lifetime_count(const struct profile_process *p, site_id site
 struct profile_bar profile_cell_lifetime(const struct profile_process *p, site_id site, size_t cell,
 					 size_t index)
 {
-	return bar_at(p, cell_slice(cell_at(p, site, cell), true), index);
+	return bar_at(p, cell_at(p, site, cell), index, true);
 }

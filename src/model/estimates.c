@@ -14,6 +14,8 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
+#include "model/same_sites.h"
+#include "model/site_sums.h"
 #include "util/cleanup.h"
 
 static double share(double variance, uint64_t part, uint64_t whole)
@@ -94,6 +96,17 @@ void estimates_add(struct site_numbers *sum, const struct site_numbers *n)
 	sum->peak_bytes_variance += n->peak_bytes_variance;
 }
 
+void reallocs_add(struct realloc_numbers *sum, const struct realloc_numbers *r)
+{
+	sum->calls = saturating_add(sum->calls, r->calls);
+	sum->moved_calls = saturating_add(sum->moved_calls, r->moved_calls);
+	sum->moved_bytes = saturating_add(sum->moved_bytes, r->moved_bytes);
+	sum->grown_calls = saturating_add(sum->grown_calls, r->grown_calls);
+	sum->shrunk_calls = saturating_add(sum->shrunk_calls, r->shrunk_calls);
+	sum->old_bytes = saturating_add(sum->old_bytes, r->old_bytes);
+	sum->new_bytes = saturating_add(sum->new_bytes, r->new_bytes);
+}
+
 double estimate_block_variance(uint64_t size, uint64_t interval)
 {
 	if (size >= interval)
@@ -117,17 +130,12 @@ double estimate_size_variance(struct profile_bar size, uint64_t interval)
 	return estimate_block_variance(saturating_u64(middle(size)), interval);
 }
 
-double estimate_mean_size_variance(const struct site_numbers *n, uint64_t interval,
-				   struct profile_bars sizes)
+double estimate_mean_size_variance(const struct site_numbers *n, struct profile_bars sizes)
 {
 	double sum = 0, mean = n->calls ? (double)n->bytes / (double)n->calls : 0;
 
-	for (size_t i = 0; interval && n->calls && i < sizes.count; i++) {
-		double size = middle(sizes.at[i]);
-
-		sum += (double)sizes.at[i].count * square(size - mean) *
-		       estimate_block_variance(saturating_u64(size), interval);
-	}
+	for (size_t i = 0; n->calls && i < sizes.count; i++)
+		sum += sizes.at[i].variance * square(middle(sizes.at[i]) - mean);
 	return n->calls ? sum / square((double)n->calls) : 0;
 }
 
@@ -188,33 +196,71 @@ double profile_peak_variance(const struct profile *profile)
 	return sum;
 }
 
+/* Of a part of a site (model/same_sites.h): parts that were recorded at different intervals have different errors. */
+static struct live_variance live_variance_of(const struct site_numbers *part,
+					     const struct snapshot_site *live)
+{
+	struct live_variance variance = { 0 };
+
+	if (part && live->bytes > 0)
+		variance.bytes = estimate_variance(part, VARIANCE_BYTES, (uint64_t)live->bytes);
+	if (part && live->blocks > 0)
+		variance.blocks = estimate_variance(part, VARIANCE_CALLS, (uint64_t)live->blocks);
+	return variance;
+}
+
+struct live_variance *profile_live_variances(const struct profile_process *p, size_t snapshot,
+					     struct arena *arena)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	const struct process_rows *rows = p->rows;
+	struct live_variance *all = ARENA_ARRAY(arena, struct live_variance, rows->site_count + 1);
+	const struct snapshot_site **last =
+		ARENA_ARRAY(&scratch, const struct snapshot_site *, rows->site_count + 1);
+	const struct site_numbers **parts;
+
+	if (!all || !last || site_parts(p, &scratch, &parts) < 0)
+		return NULL;
+	for (size_t i = 0; i <= snapshot; i++)
+		for (size_t j = 0; j < rows->snapshots[i].sites_count; j++) {
+			const struct snapshot_site *live =
+				&rows->snapshot_sites[rows->snapshots[i].sites_at + j];
+
+			last[live->site] = live;
+		}
+	for (uint32_t i = 1; i < rows->site_count; i++) {
+		struct live_variance *of = &all[same_site(p, i)], now = { 0 };
+
+		if (last[i])
+			now = live_variance_of(parts[i], last[i]);
+		of->bytes += now.bytes;
+		of->blocks += now.blocks;
+	}
+	return all;
+}
+
 struct live_variance *profile_snapshot_variances(const struct profile_process *p,
 						 struct arena *arena)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
-	size_t ids = profile_site_ids(p);
+	const struct process_rows *rows = p->rows;
+	size_t ids = rows->site_count + 1;
 	struct live_variance *all =
 		ARENA_ARRAY(arena, struct live_variance, profile_snapshot_count(p));
 	struct live_variance *of = ARENA_ARRAY(&scratch, struct live_variance, ids), sum = { 0 };
-	const struct profile_site **sites = ARENA_ARRAY(&scratch, const struct profile_site *, ids);
+	const struct site_numbers **parts;
 
-	if (!all || !of || !sites)
+	if (!all || !of || site_parts(p, &scratch, &parts) < 0)
 		return NULL;
-	for (size_t i = 0; i < p->site_count; i++)
-		if (p->sites[i].kind == PROFILE_HEAP)
-			sites[p->sites[i].id.v] = &p->sites[i];
-	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
-		for (size_t j = 0; j < profile_snapshot(p, i).change_count; j++) {
-			struct profile_change change = profile_change(p, i, j);
-			const struct profile_site *site = sites[change.site.v];
-			struct live_variance *old = &of[change.site.v], now = { 0 };
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		for (size_t j = 0; j < rows->snapshots[i].sites_count; j++) {
+			const struct snapshot_site *live =
+				&rows->snapshot_sites[rows->snapshots[i].sites_at + j];
+			bool is_heap = rows->sites[live->site].kind == LIVE_KIND_HEAP;
+			struct live_variance *old = &of[live->site], now = { 0 };
 
-			if (site && change.live.bytes > 0)
-				now.bytes = estimate_variance(&site->numbers, VARIANCE_BYTES,
-							      (uint64_t)change.live.bytes);
-			if (site && change.live.blocks > 0)
-				now.blocks = estimate_variance(&site->numbers, VARIANCE_CALLS,
-							       (uint64_t)change.live.blocks);
+			if (is_heap)
+				now = live_variance_of(parts[live->site], live);
 			sum.bytes += now.bytes - old->bytes;
 			sum.blocks += now.blocks - old->blocks;
 			*old = now;

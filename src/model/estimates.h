@@ -32,6 +32,7 @@ double estimate_variance(const struct site_numbers *n, enum variance_rule rule, 
 
 /* Adds up calls, bytes, frees, what is live and at the peak, and their variances. */
 void estimates_add(struct site_numbers *sum, const struct site_numbers *part);
+void reallocs_add(struct realloc_numbers *sum, const struct realloc_numbers *part);
 
 /* What each block of a size, or of a class of sizes, adds to the variance of a count of them; interval 0: nothing. */
 double estimate_block_variance(uint64_t size, uint64_t interval);
@@ -41,14 +42,17 @@ double estimate_size_variance(struct profile_bar size, uint64_t interval);
 double estimate_old_bytes_variance(const struct site_numbers *n, struct profile_bars sizes);
 
 /* The variance of a mean of n's blocks: their sizes, or how long they lived. */
-double estimate_mean_size_variance(const struct site_numbers *n, uint64_t interval,
-				   struct profile_bars sizes);
+double estimate_mean_size_variance(const struct site_numbers *n, struct profile_bars sizes);
 double estimate_mean_life_variance(const struct site_numbers *n, struct profile_bars lifetimes);
 
-/* Of what was live at each kept moment, by snapshot: the sum over its sites. In the arena; NULL if out of memory. */
+/* Of what each site held at the snapshot, by site id. In the arena; NULL if out of memory. */
 struct live_variance {
 	double bytes, blocks;
 };
+struct live_variance *profile_live_variances(const struct profile_process *process, size_t snapshot,
+					     struct arena *arena);
+
+/* Of what was live at each kept moment, by snapshot: the sum over its sites on the heap. The same. */
 struct live_variance *profile_snapshot_variances(const struct profile_process *process,
 						 struct arena *arena);
 

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/rows.h"
+#include "model/same_sites.h"
 
 size_t profile_sample_count(const struct profile_process *p)
 {
@@ -44,9 +45,11 @@ struct profile_snapshot profile_snapshot(const struct profile_process *p, size_t
 {
 	ASSERT(index < p->rows->snapshot_count);
 	const struct snapshot_row *row = &p->rows->snapshots[index];
+	size_t changes = p->same ? p->same->changes_at[index + 1] - p->same->changes_at[index]
+				 : row->sites_count;
 
 	return (struct profile_snapshot){ row->at_ns, row->live_bytes, row->live_blocks,
-					  row->rss_bytes, row->sites_count };
+					  row->rss_bytes, changes };
 }
 
 size_t profile_site_ids(const struct profile_process *p)
@@ -57,10 +60,10 @@ size_t profile_site_ids(const struct profile_process *p)
 struct profile_change profile_change(const struct profile_process *p, size_t snapshot,
 				     size_t change)
 {
-	const struct snapshot_row *row = &p->rows->snapshots[snapshot];
-
-	ASSERT(snapshot < p->rows->snapshot_count && change < row->sites_count);
-	const struct snapshot_site *site = &p->rows->snapshot_sites[row->sites_at + change];
+	ASSERT(change < profile_snapshot(p, snapshot).change_count);
+	const struct snapshot_site *site =
+		p->same ? &p->same->changes[p->same->changes_at[snapshot] + change]
+			: &p->rows->snapshot_sites[p->rows->snapshots[snapshot].sites_at + change];
 
 	return (struct profile_change){ { site->site }, { site->bytes, site->blocks } };
 }
@@ -71,9 +74,9 @@ struct site_live *profile_live_at(const struct profile_process *p, size_t snapsh
 	struct site_live *live = ARENA_ARRAY(arena, struct site_live, p->rows->site_count + 1);
 
 	for (size_t i = 0; live && i <= snapshot; i++) {
-		const struct snapshot_row *row = &p->rows->snapshots[i];
+		size_t changes = profile_snapshot(p, i).change_count;
 
-		for (size_t j = 0; j < row->sites_count; j++) {
+		for (size_t j = 0; j < changes; j++) {
 			struct profile_change change = profile_change(p, i, j);
 
 			live[change.site.v] = change.live;

@@ -4,7 +4,8 @@
  * id in it is inside its table, so that nobody above has to ask again.
  *
  * Glossary
- *   site    a stack, a tag and a kind of memory: what a block belongs to
+ *   site    a stack, a tag and a kind of memory: what a block belongs to. The rows of a recording tell sites apart by the
+ *           sampling interval too: model/same_sites.h
  *   cell    the counters of one site in one slot (thread); a site's numbers are the sums over them
  *   node    a stack: a frame and the node of its caller; node 0 is the empty stack
  *   live    allocated and not freed; at the end of the recording that is what was not freed at exit
@@ -63,13 +64,16 @@ struct profile_site {
 	tag_id tag; /* what the program called it: model/tags.h */
 	enum profile_kind kind;
 	uint64_t born_ns;
-	uint64_t interval; /* of sampling, in bytes; 0: every block was recorded */
+	uint64_t
+		interval; /* of sampling, in bytes, the widest if it changed; 0: every block was recorded */
+	bool has_exact; /* every block was recorded, if only for a while */
 	struct site_numbers numbers;
 };
 
 /* One bar of a distribution: sizes [low, high] in bytes, lifetimes [low, high) in milliseconds. */
 struct profile_bar {
 	uint64_t low, high, count;
+	double variance; /* of a count of sizes; 0: no estimate */
 };
 struct profile_bars {
 	const struct profile_bar *at;
@@ -193,8 +197,9 @@ struct profile_process {
 	struct profile_notes health;
 
 	const struct process_rows *rows; /* for the model's own functions */
+	const struct same_sites *same;	 /* NULL: no two rows are one site */
 	const uint32_t *cells_of;   /* site id -> first place in cell_order; one more at the end */
-	const uint32_t *cell_order; /* cells grouped by site */
+	const uint32_t *cell_order; /* cells grouped by site, and there by the site of the rows */
 	const struct cell_live *cell_live; /* by cell: model/threads.c */
 	const uint8_t *passed;		   /* by slot: a bit for each kind */
 };

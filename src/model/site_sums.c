@@ -7,6 +7,8 @@
  * what they hold is taken from the block map, and what it does not tell is unknown. A site's own maximum is exact if one cell saw all of its life. With
  * several, each cell's maximum was at a time of its own and knows nothing of frees by other threads:
  * their sum is an upper bound, and so is the peak of the whole process; the smaller is taken.
+ *
+ * Where the sampling interval changed, each part of a site has variances of its own: parts are summed first, then added up.
  */
 #include "model/site_sums.h"
 
@@ -14,10 +16,12 @@
 #include "base/compiler.h"
 #include "format/rows.h"
 #include "model/estimates.h"
+#include "model/same_sites.h"
 #include "model/threads.h"
 
-/* Cells grouped by site: a counting sort. Site 0 is no site. */
-static int order_cells(struct profile_process *p, struct arena *arena)
+/* Cells grouped by site: a stable counting sort of the cells as they are, or in the order `from`. Site 0 is no site. */
+static int sort_cells(struct profile_process *p, const uint32_t *from, const uint32_t *site_of,
+		      struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
 	uint32_t *first = ARENA_ARRAY(arena, uint32_t, rows->site_count + 2);
@@ -25,12 +29,18 @@ static int order_cells(struct profile_process *p, struct arena *arena)
 
 	if (!first || !order)
 		return -1;
-	for (size_t i = 0; i < rows->cell_count; i++)
-		first[rows->cells[i].site + 1]++;
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		uint32_t site = rows->cells[i].site;
+
+		first[(site_of ? site_of[site] : site) + 1]++;
+	}
 	for (size_t i = 0; i < rows->site_count; i++)
 		first[i + 1] += first[i];
-	for (size_t i = 0; i < rows->cell_count; i++)
-		order[first[rows->cells[i].site]++] = (uint32_t)i;
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		uint32_t cell = from ? from[i] : (uint32_t)i, site = rows->cells[cell].site;
+
+		order[first[site_of ? site_of[site] : site]++] = cell;
+	}
 	/* Each start moved to its end, which is the next one's start: shift back. */
 	for (size_t i = rows->site_count; i > 0; i--)
 		first[i] = first[i - 1];
@@ -40,15 +50,22 @@ static int order_cells(struct profile_process *p, struct arena *arena)
 	return 0;
 }
 
-static void add_reallocs(struct realloc_numbers *sum, const struct live_reallocs *r)
+static int order_cells(struct profile_process *p, struct arena *arena)
 {
-	sum->calls = saturating_add(sum->calls, r->calls);
-	sum->moved_calls = saturating_add(sum->moved_calls, r->moved_calls);
-	sum->moved_bytes = saturating_add(sum->moved_bytes, r->moved_bytes);
-	sum->grown_calls = saturating_add(sum->grown_calls, r->grown_calls);
-	sum->shrunk_calls = saturating_add(sum->shrunk_calls, r->shrunk_calls);
-	sum->old_bytes = saturating_add(sum->old_bytes, r->old_bytes);
-	sum->new_bytes = saturating_add(sum->new_bytes, r->new_bytes);
+	if (sort_cells(p, NULL, NULL, arena) < 0)
+		return -1;
+	return p->same ? sort_cells(p, p->cell_order, p->same->of, arena) : 0;
+}
+
+static struct realloc_numbers reallocs_of(const struct live_reallocs *r)
+{
+	return (struct realloc_numbers){ .calls = r->calls,
+					 .moved_calls = r->moved_calls,
+					 .moved_bytes = r->moved_bytes,
+					 .grown_calls = r->grown_calls,
+					 .shrunk_calls = r->shrunk_calls,
+					 .old_bytes = r->old_bytes,
+					 .new_bytes = r->new_bytes };
 }
 
 static void add_samples(struct site_numbers *n, const struct live_samples *s)
@@ -67,8 +84,10 @@ static uint64_t not_negative(int64_t value)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-void site_numbers_add(struct site_numbers *n, const struct cell_row *c)
+static void add_cell(struct site_numbers *n, const struct cell_row *c)
 {
+	struct realloc_numbers reallocs = reallocs_of(&c->reallocs);
+
 	n->calls = saturating_add(n->calls, c->calls);
 	n->bytes = saturating_add(n->bytes, c->bytes);
 	n->frees = saturating_add(n->frees, c->frees);
@@ -77,11 +96,11 @@ void site_numbers_add(struct site_numbers *n, const struct cell_row *c)
 	n->temporary_calls = saturating_add(n->temporary_calls, c->temporary);
 	n->slack_bytes = saturating_add(n->slack_bytes, c->slack);
 	n->lifetime_ms_sum = saturating_add(n->lifetime_ms_sum, c->lifetime_ms_sum);
-	add_reallocs(&n->reallocs, &c->reallocs);
+	reallocs_add(&n->reallocs, &reallocs);
 	add_samples(n, &c->samples);
 }
 
-void site_numbers_peak(struct site_numbers *n)
+static void set_peak_variances(struct site_numbers *n)
 {
 	n->peak_blocks_variance = estimate_variance(n, VARIANCE_CALLS, n->peak_blocks);
 	n->peak_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->peak_bytes);
@@ -109,21 +128,41 @@ static void bound_max(const struct profile_process *p, enum profile_kind kind,
 		n->max_bytes = MIN(n->max_bytes, MAX(peak, n->peak_bytes));
 }
 
-static struct site_numbers sum_cells(const struct profile_process *p, site_id site,
-				     enum profile_kind kind, struct choice choice)
+/* Cells of one site that were recorded at one interval: a range of cell_order. */
+struct part {
+	uint32_t from, to;
+};
+
+static uint32_t part_site(const struct profile_process *p, uint32_t at)
+{
+	return p->rows->cells[p->cell_order[at]].site;
+}
+
+static struct part part_from(const struct profile_process *p, uint32_t from, uint32_t end)
+{
+	uint32_t to = from;
+
+	while (to < end && part_site(p, to) == part_site(p, from))
+		to++;
+	return (struct part){ from, to };
+}
+
+static struct site_numbers sum_cells(const struct profile_process *p, struct part part,
+				     enum profile_kind kind, struct choice choice,
+				     size_t *ret_cells)
 {
 	const struct process_rows *rows = p->rows;
 	struct site_numbers n = { 0 };
 	uint64_t peak_bytes = 0, peak_blocks = 0, freed_slack = 0;
 	size_t cells = 0;
 
-	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++) {
+	for (uint32_t i = part.from; i < part.to; i++) {
 		const struct cell_row *c = &rows->cells[p->cell_order[i]];
 
 		if (!is_chosen(choice, c))
 			continue;
 		cells++;
-		site_numbers_add(&n, c);
+		add_cell(&n, c);
 		freed_slack = saturating_add(freed_slack, c->freed_slack);
 		/* Modulo 2^64: negative cells cancel positive ones in whatever order. */
 		peak_bytes += (uint64_t)c->peak_bytes;
@@ -134,20 +173,22 @@ static struct site_numbers sum_cells(const struct profile_process *p, site_id si
 	n.live_slack_bytes = saturating_sub(n.slack_bytes, freed_slack);
 	n.peak_bytes = not_negative((int64_t)peak_bytes);
 	n.peak_blocks = not_negative((int64_t)peak_blocks);
-	site_numbers_peak(&n);
+	set_peak_variances(&n);
 	n.max_exact = true;
 	if (cells > 1)
 		bound_max(p, kind, &n);
+	if (ret_cells)
+		*ret_cells = cells;
 	return n;
 }
 
 /* Of cells between which and others blocks were passed: what they hold, and what is not known. */
-static void recount(const struct profile_process *p, site_id site, enum profile_kind kind,
+static void recount(const struct profile_process *p, struct part part, enum profile_kind kind,
 		    struct choice choice, struct site_numbers *n)
 {
 	n->passed = true;
 	n->live_blocks = n->live_bytes = 0;
-	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++) {
+	for (uint32_t i = part.from; i < part.to; i++) {
 		const struct cell_live *live = &p->cell_live[p->cell_order[i]];
 
 		if (!is_chosen(choice, &p->rows->cells[p->cell_order[i]]))
@@ -168,28 +209,84 @@ static void recount(const struct profile_process *p, site_id site, enum profile_
 	bound_max(p, kind, n);
 }
 
+/* Their maxima were at different times: the sum is a bound. */
+static void add_part(const struct profile_process *p, enum profile_kind kind,
+		     struct site_numbers *sum, const struct site_numbers *n)
+{
+	estimates_add(sum, n);
+	sum->max_bytes = saturating_add(sum->max_bytes, n->max_bytes);
+	sum->temporary_calls = saturating_add(sum->temporary_calls, n->temporary_calls);
+	sum->slack_bytes = saturating_add(sum->slack_bytes, n->slack_bytes);
+	sum->live_slack_bytes = saturating_add(sum->live_slack_bytes, n->live_slack_bytes);
+	sum->lifetime_ms_sum = saturating_add(sum->lifetime_ms_sum, n->lifetime_ms_sum);
+	reallocs_add(&sum->reallocs, &n->reallocs);
+	bound_max(p, kind, sum);
+}
+
+static struct site_numbers sum_parts(const struct profile_process *p, site_id site,
+				     enum profile_kind kind, struct choice choice, bool closed)
+{
+	struct site_numbers sum = { .max_exact = closed, .passed = !closed };
+	uint32_t end = p->cells_of[site.v + 1];
+	size_t parts = 0;
+
+	for (struct part part = part_from(p, p->cells_of[site.v], end); part.from < end;
+	     part = part_from(p, part.to, end)) {
+		size_t cells;
+		struct site_numbers n = sum_cells(p, part, kind, choice, &cells);
+
+		if (cells == 0)
+			continue;
+		if (!closed)
+			recount(p, part, kind, choice, &n);
+		if (parts++ == 0)
+			sum = n;
+		else
+			add_part(p, kind, &sum, &n);
+	}
+	return sum;
+}
+
 struct site_numbers profile_slots_numbers(const struct profile_process *p,
 					  const struct profile_site *site, const bool *slots,
 					  bool closed)
 {
-	struct choice choice = { .slots = slots };
-	struct site_numbers n = sum_cells(p, site->id, site->kind, choice);
-
-	if (!closed)
-		recount(p, site->id, site->kind, choice, &n);
-	return n;
+	return sum_parts(p, site->id, site->kind, (struct choice){ .slots = slots }, closed);
 }
 
 struct site_numbers site_numbers_of_cell(const struct profile_process *p, site_id site,
 					 enum profile_kind kind, const struct cell_row *cell,
 					 bool closed)
 {
-	struct choice choice = { .one = cell };
-	struct site_numbers n = sum_cells(p, site, kind, choice);
+	return sum_parts(p, site, kind, (struct choice){ .one = cell }, closed);
+}
 
-	if (!closed)
-		recount(p, site, kind, choice, &n);
-	return n;
+/* A stack of one interval has one part, and that is the site. */
+int site_parts(const struct profile_process *p, struct arena *arena,
+	       const struct site_numbers ***ret)
+{
+	const struct site_numbers **parts =
+		ARENA_ARRAY(arena, const struct site_numbers *, p->rows->site_count + 1);
+
+	for (size_t i = 0; parts && i < p->site_count; i++) {
+		const struct profile_site *site = &p->sites[i];
+		uint32_t at = p->cells_of[site->id.v], end = p->cells_of[site->id.v + 1];
+
+		for (struct part part = part_from(p, at, end); part.from < end;
+		     part = part_from(p, part.to, end)) {
+			bool whole = part.from == at && part.to == end;
+			struct site_numbers *n =
+				whole ? NULL : ARENA_NEW(arena, struct site_numbers);
+
+			if (n)
+				*n = sum_cells(p, part, site->kind, (struct choice){ 0 }, NULL);
+			else if (!whole)
+				return -1;
+			parts[part_site(p, part.from)] = whole ? &site->numbers : n;
+		}
+	}
+	*ret = parts;
+	return parts ? 0 : -1;
 }
 
 static uint64_t count_stacks(const struct profile_process *p, struct arena *arena)
@@ -206,6 +303,22 @@ static uint64_t count_stacks(const struct profile_process *p, struct arena *aren
 		seen[node / 64] |= bit;
 	}
 	return count;
+}
+
+/* What the parts that were used say of how their blocks were recorded. */
+static void set_intervals(const struct profile_process *p, struct profile_site *site)
+{
+	uint32_t end = p->cells_of[site->id.v + 1];
+
+	site->born_ns = UINT64_MAX;
+	for (uint32_t i = p->cells_of[site->id.v]; i < end; i++) {
+		const struct cell_row *cell = &p->rows->cells[p->cell_order[i]];
+		const struct site_row *row = &p->rows->sites[cell->site];
+
+		site->born_ns = MIN(site->born_ns, row->born_ns);
+		site->interval = MAX(site->interval, row->interval);
+		site->has_exact |= row->interval == 0 && (cell->calls || cell->frees);
+	}
 }
 
 int site_sums_build(struct profile_process *p, struct arena *arena)
@@ -236,10 +349,9 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 			.node = { row->node },
 			.tag = { row->tag },
 			.kind = kinds[row->kind],
-			.born_ns = row->born_ns,
-			.interval = row->interval,
 		};
-		site->numbers = sum_cells(p, site->id, site->kind, (struct choice){ 0 });
+		set_intervals(p, site);
+		site->numbers = sum_parts(p, site->id, site->kind, (struct choice){ 0 }, true);
 		/* Made at start-up and never used, like those for what finds no memory. */
 		if (site->numbers.calls || site->numbers.frees)
 			at++;

@@ -11,12 +11,8 @@
  */
 int site_sums_build(struct profile_process *process, struct arena *arena);
 
-/* Adds one cell's counters; what is live and at the peak is left to the caller, who knows the other
- * cells. */
-struct cell_row;
-void site_numbers_add(struct site_numbers *numbers, const struct cell_row *cell);
-
 /* One cell's; closed: none of its thread's blocks were freed by others, and it freed none of theirs. */
+struct cell_row;
 struct site_numbers site_numbers_of_cell(const struct profile_process *process, site_id site,
 					 enum profile_kind kind, const struct cell_row *cell,
 					 bool closed);
@@ -27,7 +23,9 @@ struct cell_live {
 	bool known;
 };
 
-/* The variances at the peak, when all cells have been added and the peak is there. */
-void site_numbers_peak(struct site_numbers *numbers);
+/* The numbers of each part of a site (model/same_sites.h), by the site id of the rows; NULL: it has none. In the arena; -1 if out
+ * of memory. */
+int site_parts(const struct profile_process *process, struct arena *arena,
+	       const struct site_numbers ***ret);
 
 #endif

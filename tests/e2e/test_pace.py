@@ -85,8 +85,8 @@ def test_samples_take_no_more_than_they_may(alone, busy, build, record, clean_en
         blocks = int(run.stdout)
         process, sites = looked_at(report_json, run.path)
     assert process["sample_interval_bytes"] >= 256 << 6  # the widest
-    # Each step of the interval is a site of its own; most came by when it was wide.
-    assert len(sites) > 4
+    # N21: one row, though each step of the interval is a site of its own in the recording; most came by when it was wide.
+    assert len(sites) == 1
     assert process["samples"] < blocks // 20
     check(process, sites, blocks)
 

@@ -88,10 +88,17 @@ static void a_part_has_its_share_and_what_is_left_its_own(void **state)
 		assert_true(estimate_variance(&exact, rule, 500) == 0);
 }
 
+static struct profile_bar sampled_bar(uint64_t size, uint64_t count, uint64_t interval)
+{
+	return (struct profile_bar){ size, size, count,
+				     (double)count * estimate_block_variance(size, interval) };
+}
+
 static void a_mean_of_one_size_is_exact_and_of_two_is_not(void **state)
 {
-	const struct profile_bar one[] = { { 64, 64, 900 } };
-	const struct profile_bar two[] = { { 64, 64, 900 }, { 1000, 1000, 100 } };
+	const struct profile_bar one[] = { sampled_bar(64, 900, 4096) };
+	const struct profile_bar two[] = { sampled_bar(64, 900, 4096),
+					   sampled_bar(1000, 100, 4096) };
 	const struct site_numbers of_one = { .calls = 900, .bytes = 57600, .samples = 5 };
 	const struct site_numbers of_two = { .calls = 1000, .bytes = 157600, .samples = 5 };
 	const double interval = 4096, rounds = 3000;
@@ -99,8 +106,7 @@ static void a_mean_of_one_size_is_exact_and_of_two_is_not(void **state)
 	uint64_t random = 11;
 
 	(void)state;
-	assert_true(estimate_mean_size_variance(&of_one, 4096, (struct profile_bars){ one, 1 }) ==
-		    0);
+	assert_true(estimate_mean_size_variance(&of_one, (struct profile_bars){ one, 1 }) == 0);
 	for (int i = 0; i < rounds; i++) {
 		double calls = 0, bytes = 0;
 
@@ -115,8 +121,7 @@ static void a_mean_of_one_size_is_exact_and_of_two_is_not(void **state)
 		squares += calls > 0 ? bytes / calls * (bytes / calls) : 0;
 	}
 	double variance = squares / rounds - sum / rounds * (sum / rounds);
-	double expected =
-		estimate_mean_size_variance(&of_two, 4096, (struct profile_bars){ two, 2 });
+	double expected = estimate_mean_size_variance(&of_two, (struct profile_bars){ two, 2 });
 
 	/* A ratio of two estimates: right to the first order. */
 	assert_true(variance / expected > 0.6 && variance / expected < 1.8);

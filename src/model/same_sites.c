@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the sites that differ by their sampling interval alone, and adds up what they held at the snapshots.
+ *
+ * Most recordings have one interval, and then nothing is made. The rows are left as they are: they may be written again.
+ *
+ * Invariant: of[i] <= i, and of[of[i]] == of[i].
+ */
+#include "model/same_sites.h"
+
+#include <stdlib.h>
+
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+struct key {
+	uint32_t node, tag, kind, id;
+};
+
+static int compare_keys(const void *left, const void *right)
+{
+	const struct key *a = left, *b = right;
+
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	if (a->tag != b->tag)
+		return a->tag < b->tag ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static bool has_intervals(const struct process_rows *rows)
+{
+	for (size_t i = 2; i < rows->site_count; i++)
+		if (rows->sites[i].interval != rows->sites[1].interval)
+			return true;
+	return false;
+}
+
+/* Returns how many sites are part of another; -1 if out of memory. Site 0 is no site. */
+static ptrdiff_t find_same(const struct process_rows *rows, uint32_t *of)
+{
+	AUTO_FREE struct key *keys = calloc(rows->site_count + 1, sizeof *keys);
+	ptrdiff_t found = 0;
+
+	if (!keys)
+		return -1;
+	for (size_t i = 1; i < rows->site_count; i++)
+		keys[i] = (struct key){ rows->sites[i].node, rows->sites[i].tag,
+					rows->sites[i].kind, (uint32_t)i };
+	qsort(keys + 1, rows->site_count - 1, sizeof *keys, compare_keys);
+	for (size_t i = 1; i < rows->site_count; i++) {
+		const struct key *key = &keys[i], *before = &keys[i - 1];
+		bool same = i > 1 && key->node == before->node && key->tag == before->tag &&
+			    key->kind == before->kind;
+
+		of[key->id] = same ? of[before->id] : key->id;
+		found += same;
+	}
+	return found;
+}
+
+/* Modulo 2^64: a file may hold any numbers. */
+static int64_t moved(int64_t sum, int64_t from, int64_t to)
+{
+	return (int64_t)((uint64_t)sum - (uint64_t)from + (uint64_t)to);
+}
+
+struct held {
+	struct snapshot_site own, sum; /* by the site of the rows; by the one that is shown */
+	uint32_t
+		change; /* of the sum in this snapshot: its place + 1; older ones are less than the snapshot's first */
+};
+
+static int add_changes(const struct process_rows *rows, struct same_sites *same,
+		       struct arena *arena)
+{
+	AUTO_FREE struct held *held = calloc(rows->site_count, sizeof *held);
+	size_t total = 0;
+	uint32_t used = 0;
+
+	/* Of a damaged file the changes of two snapshots may be the same rows. */
+	for (size_t i = 0; i < rows->snapshot_count; i++)
+		total += rows->snapshots[i].sites_count;
+	struct snapshot_site *changes = ARENA_ARRAY(arena, struct snapshot_site, total);
+	uint32_t *at = ARENA_ARRAY(arena, uint32_t, rows->snapshot_count + 1);
+
+	if (!held || !changes || !at || total >= UINT32_MAX)
+		return -1;
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		const struct snapshot_row *row = &rows->snapshots[i];
+
+		at[i] = used;
+		for (size_t j = 0; j < row->sites_count; j++) {
+			const struct snapshot_site *now = &rows->snapshot_sites[row->sites_at + j];
+			struct snapshot_site *own = &held[now->site].own;
+			struct held *shown = &held[same->of[now->site]];
+
+			shown->sum.bytes = moved(shown->sum.bytes, own->bytes, now->bytes);
+			shown->sum.blocks = moved(shown->sum.blocks, own->blocks, now->blocks);
+			shown->sum.site = same->of[now->site];
+			*own = *now;
+			if (shown->change <= at[i])
+				shown->change = ++used;
+			changes[shown->change - 1] = shown->sum;
+		}
+	}
+	at[rows->snapshot_count] = used;
+	same->changes = changes;
+	same->changes_at = at;
+	return 0;
+}
+
+int same_sites_build(struct profile_process *p, struct arena *arena)
+{
+	const struct process_rows *rows = p->rows;
+
+	if (!has_intervals(rows))
+		return 0;
+	struct same_sites *same = ARENA_NEW(arena, struct same_sites);
+	uint32_t *of = ARENA_ARRAY(arena, uint32_t, rows->site_count);
+	ptrdiff_t found = same && of ? find_same(rows, of) : -1;
+
+	if (found <= 0)
+		return found < 0 ? -1 : 0;
+	same->of = of;
+	p->same = same;
+	return add_changes(rows, same, arena);
+}
