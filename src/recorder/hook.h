@@ -26,6 +26,7 @@
 
 /* Points to a word that fork wipes: equal to thread_state.token for a registered thread of this process. */
 extern HIDDEN const volatile uint64_t *fork_token;
+extern HIDDEN const uint64_t fork_no_token; /* no thread has it */
 
 /* A fork's child that has called no hook yet: it has no profile. */
 static inline bool hook_in_new_child(void)

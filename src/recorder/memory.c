@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "recorder/hook.h"
 #include "recorder/sys.h"
 
 enum {
@@ -23,6 +24,8 @@ enum {
 
 struct memory memory;
 unsigned sys_forbidden;
+const uint64_t fork_no_token = ~0ull;
+const volatile uint64_t *fork_token = &fork_no_token;
 
 void memory_use(struct live_header *head, struct live_control *control)
 {
@@ -181,6 +184,9 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 	uint64_t *opened = &memory.head->opened[region];
 	uint64_t from = __atomic_load_n(opened, __ATOMIC_ACQUIRE);
 
+	/* A child goes on in the hook that it was forked in, by a signal handler: what it opens is not open in its parent. */
+	if (hook_in_new_child())
+		return false;
 	if (CHECKED && chaos_refuses_pages()) {
 		health_add(HEALTH_slab_failures);
 		return false;

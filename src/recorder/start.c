@@ -29,13 +29,11 @@
 #include "recorder/tags.h"
 #include "recorder/wraps.h"
 
-static const uint64_t no_token = ~0ull; /* no thread has it */
-const volatile uint64_t *fork_token = &no_token;
 bool start_was_forked;
 
 void start_failed(void)
 {
-	fork_token = &no_token;
+	fork_token = &fork_no_token;
 	sample_start(true); /* no block is recorded */
 }
 
@@ -122,9 +120,10 @@ bool start_recording(bool forked)
 		if (settings_of_collector)
 			exec_hide();
 	}
-	bool begun = profile_make(forked, ticket);
+	/* With a token it is no longer a child whose memory is its parent's. */
+	bool begun = make_token() && profile_make(forked, ticket);
 
-	if (begun && (!furnish(forked) || !make_token())) {
+	if (begun && !furnish(forked)) {
 		profile_give_up();
 		memory_release();
 		begun = false;

@@ -104,3 +104,55 @@ def test_a_child_is_not_hurt_by_names_that_its_parent_gives_after_the_fork(mode,
     assert run.returncode == 0
     processes = report_json(run.path)["processes"]
     assert [(p["calls"], p["bytes"]) for p in processes[1:]] == [(100, 100_000)] * 2
+
+
+# At each instruction of the recorder, once, a handler forks, and the child goes on where its parent was interrupted.
+FORKS_IN_HANDLER = r"""
+#include "interrupted.h"
+#include "single_step.h"
+#include <sys/wait.h>
+static int is_child;
+static void on_step(int number, siginfo_t *info, void *context)
+{
+	static char done[1 << 20];
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	char *here = &done[(registers[REG_RIP] - recorder_text.start) % sizeof done];
+	int status;
+
+	if (is_child || *here || interrupted_where(context) != IN_RECORDER)
+		return;
+	*here = 1;
+	pid_t child = fork();
+	if (child == 0) {
+		is_child = 1;
+		registers[REG_EFL] &= ~0x100;
+		void *volatile p = malloc(10);
+		free(p);
+		return;
+	}
+	waitpid(child, &status, 0);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+int main(void)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	interrupted_init();
+	CHECK(sigaction(SIGTRAP, &action, NULL) == 0);
+	step_on();
+	void *volatile p = malloc(100);
+	step_off();
+	for (int i = 0; i < 1000; i++)
+		p = malloc(100);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["exact", "sample"])
+def test_a_child_that_a_signal_handler_forks_out_of_the_recorder_hurts_nobody(mode, record, scratch):
+    """It went on in its parent's profile and opened some of it, which the parent then took for open, and crashed."""
+    program = compile_c(
+        scratch, "handler", FORKS_IN_HANDLER, "-D_GNU_SOURCE", f"-I{INCLUDE.parent / 'tests' / 'targets'}"
+    )
+    run = record([program], "--mode", mode)
+    assert (run.returncode, run.stderr) == (0, "")

@@ -14,8 +14,7 @@ enum { TOTAL_BYTES = 256 << 20, ADDRESSES = 20000, STEPS = 400000 };
 
 static struct live_control control = { .budget_bytes = UINT64_MAX, .depth_limit = 16 };
 static struct slot slots[2];
-static uint64_t unknown_frees, generation = 1;
-const volatile uint64_t *fork_token = &generation;
+static uint64_t unknown_frees;
 bool start_was_forked;
 
 struct slot *hook_enter_slow(const uintptr_t *frame)
