@@ -80,7 +80,7 @@ int top_live(struct result *result, const struct profile *profile, struct places
 
 /* What every view of a selection says of it: which cost, which moment, how much is shown of how much. */
 struct selection;
-enum { SELECTION_FIELDS = 6 }; /* extra fields of the head */
+enum { SELECTION_FIELDS = 9 }; /* extra fields of the head */
 bool selection_fields(struct result *result, const struct selection *selection);
 /* The first line: the file, the run, and the sum of the cost; a second one if filters hide something. */
 bool selection_headline(struct result *result, const struct profile *profile,

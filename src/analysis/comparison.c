@@ -214,16 +214,9 @@ static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
 	return true;
 }
 
-static int select_parts(struct comparing *x, struct places *places, const struct query *query,
-			struct ask ask, struct error *error)
+static int select_each(struct comparing *x, struct places *places, struct query alone,
+		       struct ask ask, struct error *error)
 {
-	struct query alone = *query;
-
-	alone.against = NULL;
-	alone.must_match = false; /* it may match in one of them alone */
-	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
-	if (!x->parts)
-		return error_set(error, "out of memory");
 	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
 		const char *process =
 			i < x->c->before_count ? x->c->before_process : x->c->after_process;
@@ -235,6 +228,40 @@ static int select_parts(struct comparing *x, struct places *places, const struct
 			return -1;
 		x->part_count++;
 	}
+	return 0;
+}
+
+static void release_parts(struct comparing *x)
+{
+	for (size_t i = 0; i < x->part_count; i++)
+		arena_release(&x->parts[i].arena);
+	x->part_count = 0;
+}
+
+/* If the peak is not known in one of them, they are all of the end. */
+static int select_parts(struct comparing *x, struct places *places, const struct query *query,
+			struct ask ask, struct error *error)
+{
+	struct query alone = *query;
+	size_t at_end = 0;
+
+	alone.against = NULL;
+	alone.must_match = false; /* it may match in one of them alone */
+	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
+	if (!x->parts)
+		return error_set(error, "out of memory");
+	if (select_each(x, places, alone, ask, error) < 0)
+		return -1;
+	for (size_t i = 0; i < x->part_count; i++)
+		at_end += x->parts[i].end_for_peak;
+	if (at_end == 0 || at_end == x->part_count)
+		return 0;
+	release_parts(x);
+	ask.at = MOMENT_END;
+	if (select_each(x, places, alone, ask, error) < 0)
+		return -1;
+	for (size_t i = 0; i < x->part_count; i++)
+		x->parts[i].end_for_peak = true;
 	return 0;
 }
 
@@ -273,8 +300,7 @@ int comparison_select(struct selection *selection, struct places *places, const 
 	*x.ret = (struct selection){ 0 };
 	status = 0;
 done:
-	for (size_t i = 0; i < x.part_count; i++)
-		arena_release(&x.parts[i].arena);
+	release_parts(&x);
 	free(x.parts);
 	free(x.all);
 	free(x.run_of);

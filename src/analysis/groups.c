@@ -559,12 +559,13 @@ static struct result *group_view(const char *name, enum axis_id by, const struct
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	g.result = result_begin(name, profile, query, SELECTION_FIELDS);
-	if (!g.result || !selection_fields(g.result, &g.selection))
+	if (!g.result)
 		goto no_memory;
 	if (collect(&g, error) < 0)
 		goto fail;
 	order(&g);
-	done = fill_table(&g) && selection_headline(g.result, profile, query, &g.selection) &&
+	done = selection_fields(g.result, &g.selection) && fill_table(&g) &&
+	       selection_headline(g.result, profile, query, &g.selection) &&
 	       selection_notes(g.result, profile, places, &g.selection);
 	if (done)
 		goto out;

@@ -485,18 +485,25 @@ bool query_asks_pools(const struct query *query)
 	       filters_look_at(&query->filters, RULE_POOL);
 }
 
-int selection_check(const struct selection *s, const struct query *query, struct error *error)
+int selection_check(struct selection *s, const struct query *query, struct error *error)
 {
-	AUTO(arena_release) struct arena arena = ARENA_INIT;
-
-	if (!query->must_match || !s->filtered || s->count || s->suppressed_count)
+	s->unmatched = NULL;
+	if (!s->filtered || s->count || s->suppressed_count)
 		return 0;
-	return error_set(
-		error,
-		query->kinds ? "nothing of that kind matches %s: '--view sites' lists what there is"
-			     : "nothing in the heap matches %s: '--view sites' lists what there "
-			       "is, and --kind all looks at mappings and pools too",
-		filters_text(&query->filters, &arena));
+	const char *filters = filters_text(&query->filters, &s->arena);
+
+	if (filters)
+		s->unmatched = arena_printf(
+			&s->arena,
+			query->kinds && query->kinds != KINDS_HEAP
+				? "nothing of that kind matches %s: '--view sites' lists what "
+				  "there is"
+				: "nothing in the heap matches %s: '--view sites' lists what "
+				  "there is, and --kind all looks at mappings and pools too",
+			filters);
+	if (!s->unmatched)
+		return error_set(error, "out of memory");
+	return query->must_match ? error_set(error, "%s", s->unmatched) : 0;
 }
 
 int selection_make(struct selection *selection, const struct profile *profile,

@@ -54,6 +54,7 @@ struct selection {
 	size_t unknown_threads; /* of threads as groups: those of which the cost is not known */
 	bool end_for_peak;	/* it would have been the peak, had it been known */
 	size_t shared_count; /* threads that match and are left out: their counters are others' too */
+	const char *unmatched; /* what to tell if filters left nothing; NULL: they left something */
 };
 
 /* Whether the question is about pools, though it does not say of what kind of memory. */
@@ -83,9 +84,10 @@ int selection_make(struct selection *selection, const struct profile *profile,
 		   struct places *places, const struct query *query, struct ask ask,
 		   struct error *error);
 void selection_release(struct selection *selection);
-/* -1 with the error set if filters left nothing, and that is an error. */
-int selection_check(const struct selection *selection, const struct query *query,
-		    struct error *error);
+/* Sets `unmatched`. -1 with the error set if filters left nothing, and that is an error; or out of memory. */
+int selection_check(struct selection *selection, const struct query *query, struct error *error);
+/* What a reader must know of the numbers, in one sentence; NULL: nothing. In the arena; false if out of memory. */
+bool selection_note(const struct selection *selection, struct arena *arena, const char **ret);
 
 /* The slots of the process that count, by slot; NULL: all. */
 const bool *selection_slots(const struct selection *selection,

@@ -17,6 +17,16 @@ bool selection_fields(struct result *result, const struct selection *s)
 	result_head_add(result, "whole", selection_value(s, &s->whole));
 	result_head_add(result, "suppressed", selection_value(s, &s->suppressed));
 	result_head_add(result, "suppressed_sites", value_number(UNIT_COUNT, s->suppressed_count));
+	const char *note;
+
+	if (!selection_note(s, &result->arena, &note))
+		return false;
+	if (note)
+		result_head_add(result, "note", value_text(note));
+	if (s->unmatched)
+		result_head_add(result, "unmatched", value_flag(true));
+	if (s->end_for_peak)
+		result_head_add(result, "end_for_peak", value_flag(true));
 	return true;
 }
 
@@ -100,40 +110,75 @@ bool selection_headline(struct result *result, const struct profile *profile,
 	return sentences_end(&sentences);
 }
 
+/* The whole alone does not tell: it may be of a kind of memory that was not asked for, or a difference. */
+static bool recorded_nothing(const struct selection *s)
+{
+	for (size_t i = 0; i < s->profile->process_count; i++)
+		if (s->profile->processes[i].calls)
+			return false;
+	return s->whole.calls == 0 && s->whole.frees == 0;
+}
+
+/* NULL: the numbers are what they seem. */
+static const char *note_of(const struct selection *s)
+{
+	if (recorded_nothing(s))
+		return nothing_recorded(s->profile);
+	if (s->unmatched)
+		return s->unmatched;
+	if (!cost_rows[s->cost].adds_up)
+		return "each site had its maximum at a time of its own: sums of them are upper bounds";
+	if (s->end_for_peak)
+		return "what these threads held at the peak is not known, because others freed some "
+		       "of their blocks, or they freed blocks of others: this is the end";
+	if (s->unknown_threads)
+		return "this was not measured for threads whose blocks others freed, or who freed "
+		       "blocks of others (-): the end (--cost leaked), calls and total were";
+	return NULL;
+}
+
+/* `first`, and what was there before. NULL if out of memory. */
+static const char *preceded(struct arena *arena, const char *first, const char *then)
+{
+	return first && then ? arena_printf(arena, "%s; %s", first, then) : first;
+}
+
+/* What is left out of the sum comes first. */
+bool selection_note(const struct selection *s, struct arena *arena, const char **ret)
+{
+	const char *note = note_of(s);
+	bool some = note || s->unknown_sites || s->shared_count;
+
+	if (note)
+		note = arena_strdup(arena, note);
+	if (s->unknown_sites)
+		note = preceded(
+			arena,
+			arena_printf(
+				arena,
+				"of %zu sites it is not known what these threads hold, because "
+				"others freed some of their blocks: counted as nothing",
+				s->unknown_sites),
+			note);
+	if (s->shared_count)
+		note = preceded(
+			arena,
+			arena_printf(arena,
+				     "%zu of the threads asked for were counted together with "
+				     "others, because there were very many: left out",
+				     s->shared_count),
+			note);
+	*ret = note;
+	return note || !some;
+}
+
 bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
 		     const struct selection *s)
 {
 	struct profile_notes unnamed = { 0 };
 	const char *first = NULL;
 
-	if (names_notes(places_names(places), &result->arena, &unnamed) < 0)
-		return false;
-	if (s->whole.calls == 0 && s->whole.frees == 0)
-		first = nothing_recorded(profile);
-	else if (!cost_rows[s->cost].adds_up)
-		first = "each site had its maximum at a time of its own: sums of them are upper bounds";
-	else if (s->end_for_peak)
-		first = "what these threads held at the peak is not known, because others freed some "
-			"of their blocks, or they freed blocks of others: this is the end";
-	else if (s->unknown_threads)
-		first = "this was not measured for threads whose blocks others freed, or who freed "
-			"blocks of others (-): the end (--cost leaked), calls and total were";
-	if (s->unknown_sites) {
-		first = arena_printf(
-			&result->arena,
-			"of %zu sites it is not known what these threads hold, because "
-			"others freed some of their blocks: counted as nothing%s%s",
-			s->unknown_sites, first ? "; " : "", first ? first : "");
-		if (!first)
-			return false;
-	}
-	if (s->shared_count) {
-		first = arena_printf(&result->arena,
-				     "%zu of the threads asked for were counted together with "
-				     "others, because there were very many: left out%s%s",
-				     s->shared_count, first ? "; " : "", first ? first : "");
-		if (!first)
-			return false;
-	}
-	return result_notes(result, profile, first, unnamed);
+	return names_notes(places_names(places), &result->arena, &unnamed) >= 0 &&
+	       selection_note(s, &result->arena, &first) &&
+	       result_notes(result, profile, first, unnamed);
 }

@@ -236,3 +236,42 @@ def test_leaks_have_the_ages_of_the_threads_blocks(recorded):
             continue
         sites = recorded.ask("--view", "leaks", "--thread", f"^{thread}$")["sites"]
         assert sum(bar["count"] for s in sites for bar in s["ages"]) == sum(s["leaked_blocks"] for s in sites)
+
+
+# The worker's blocks are freed by itself, or by main.
+COMPARED = HEAD + r"""
+static void *made[1000];
+__attribute__((noinline)) static void *make(long n) { void *p = malloc(n); KEEP(p); return p; }
+static void *work(void *passes)
+{
+	name("worker");
+	for (int i = 0; i < 1000; i++) made[i] = make(64);
+	for (int i = 0; i < 900 && !passes; i++) free(made[i]);
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t worker;
+	pthread_create(&worker, NULL, work, argc > 1 ? argv : NULL);
+	pthread_join(worker, NULL);
+	for (int i = 0; i < 800 && argc > 1; i++) free(made[i]);
+	_exit(0);
+}
+"""
+
+
+def test_a_comparison_is_of_one_moment_in_both(heapgauge, scratch, record):
+    """The peak of the one recording, which is known, was compared with the end of the other."""
+    program = compile_c(scratch, "compared", COMPARED, "-pthread")
+    alone, passing = record([program]).path, record([program, "pass"]).path
+
+    def diff(*files):
+        argv = [heapgauge, "diff", *files, "--view", "sites", "--thread", "worker", "--format", "json"]
+        return json.loads(subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True).stdout)
+
+    for files, change in (((alone, passing), 100 * 64), ((passing, alone), -100 * 64)):
+        answer = diff(*files)
+        assert answer["end_for_peak"] and answer["moment"] == "at the end" and answer["shown"] == change
+        (stack,) = [stack for stack in answer["stacks"] if stack["change"]]
+        assert {stack["before"], stack["after"]} == {100 * 64, 200 * 64}
+    assert "end_for_peak" not in diff(alone, alone)
