@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -76,11 +77,18 @@ def source(report):
 
 
 @pytest.fixture(scope="module")
-def seen(heapgauge, env, folder, recordings, source):
+def producer(report):
+    """A thread whose blocks others free."""
+    return max(report("threads", file="threads.hg")["threads"], key=lambda one: one["freed_by_others_bytes"] or 0)["tid"]
+
+
+@pytest.fixture(scope="module")
+def seen(heapgauge, env, folder, recordings, source, producer):
     """What the browser saw."""
     arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "sampled": ["sampled.hg"], "tagged": ["tagged.hg"], "compared": ["new.hg", "--against", "old.hg"]}
     servers = {name: Server(heapgauge, *words, "--no-open", env=env, cwd=folder) for name, words in arguments.items()}
     plan = {name: server.url for name, server in servers.items()} | {"source": source, "saved": (folder / "saved.html").as_uri()}
+    plan["producer"] = producer
     plan["shots"] = os.environ.get("HEAPGAUGE_SHOTS", "")  # a folder for pictures to look at
     (folder / "plan.json").write_text(json.dumps(plan))
     try:
@@ -272,6 +280,43 @@ def test_threads_are_those_of_the_report(scene, report):
     assert sum(digits(cell) for cell in scene("threads")["handover"]) == threads["passed_on_bytes"] > 0
     process = report("processes", file="threads.hg")["processes"][0]
     assert digits(scene("threads")["processes"][0]["Peak"]) == process["peak_bytes"]
+
+
+def test_the_end_is_shown_where_the_peak_of_threads_is_not_known_and_why(scene, report, producer):
+    """Decision 025: the page asked for the peak, which is refused, and every view was an error."""
+    peaks, filters = scene("peaks"), ("--thread", str(producer))
+    held = report("sites", "--cost", "leaked", "--kind", "heap", *filters, file="threads.hg")
+    assert held["shown"] > 0
+    for view in ("sites", "flame", "tree", "source", "tags", "start"):
+        shown = peaks[view]
+        assert (shown["alerts"], digits(shown["sum"]), shown["asked"]) == (0, held["shown"], "peak"), view
+        (why,) = shown["why"]
+        assert "peak is not known" in why["text"] and "This is the end" in why["text"] and why["title"] == report("sites", *filters, file="threads.hg")["note"]
+        assert "cost" not in shown["hash"], "what was asked for stays in the address"
+        assert view == "start" or "--cost leaked" in shown["command"]
+    assert peaks["start"]["lists"] == ["not known of these threads"] and peaks["start"]["card"] == "not known"
+    assert digits(peaks["blocks"]["sum"]) == report("sites", "--cost", "blocks", "--at", "end", "--kind", "heap", *filters, file="threads.hg")["shown"]
+    assert peaks["calls"]["alerts"] == 0 and peaks["calls"]["why"] == [], "another question is not about the peak"
+    rows = report("functions", "--by", "thread", "--cost", "leaked", file="threads.hg")["threads"]
+    assert [digits(row["At end"]) for row in peaks["each"]["rows"]] == [row["live_bytes"] for row in rows]
+    assert len(peaks["each"]["why"]) == 1
+    for known in ("all", "none"):
+        peak = report("sites", "--cost", "peak", "--kind", "heap", file="threads.hg")["shown"]
+        assert (digits(peaks[known]["sum"]), peaks[known]["why"]) == (peak, [])
+    assert peaks["wrong"] == [] and peaks["refused"] == [], "nothing was asked that is refused"
+
+
+def test_filters_that_match_nothing_say_what_the_command_line_says(scene, heapgauge, env, folder):
+    """An empty table said nothing, where the command line has a sentence."""
+    assert len(scene("unmatched")["seen"]) == 12
+    for address, shown in scene("unmatched")["seen"].items():
+        line = shlex.split(shown["command"])
+        done = subprocess.run([heapgauge, *line[1:]], env=env, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "--focus nobody" in done.stderr
+        sentence = done.stderr.strip().removeprefix("heapgauge: ")
+        assert f"Nothing matches{sentence}" in shown["states"], (address, shown)
+        assert shown["alerts"] == 0
+    assert len(scene("unmatched")["lists"]) >= 4 and all("matches --focus nobody" in text for text in scene("unmatched")["lists"])
 
 
 def test_source_lines_have_the_numbers_of_the_report(scene, report, source):

@@ -2,15 +2,17 @@
 // The frame of the page: what all views share, and the view that is shown.
 import type { FunctionComponent } from 'preact';
 import { about, waiting } from './model/source';
-import { formatState, go, moved, state, type ViewName } from './model/state';
+import { address, formatState, go, moved, state, type ViewName } from './model/state';
 import { switchTheme, theme } from './model/theme';
 import { asking, CopyButton, Toast } from './parts/copy';
 import { RunFacts } from './parts/badge';
 import { FilterBar } from './parts/filters';
 import { Guard, Unexpected } from './parts/guard';
 import { Keys, keysShown } from './parts/keys';
+import { useKnownPeak } from './parts/known';
 import { Live } from './parts/live';
 import { QuestionPick } from './parts/question';
+import { Loading } from './parts/states';
 import { Strip } from './parts/strip';
 import { StartView } from './views/start';
 import { CompareView } from './views/compare';
@@ -51,7 +53,7 @@ function Tabs() {
 				{VIEWS.map((view) => (
 					<li key={view.name}>
 						<a
-							href={formatState(moved(state.value, view.name))}
+							href={formatState(moved(address.value, view.name))}
 							aria-current={state.value.view === view.name ? 'page' : undefined}
 							onClick={(event) => {
 								event.preventDefault();
@@ -100,12 +102,13 @@ function Bar() {
 export function App() {
 	const view = VIEWS.find((known) => known.name === state.value.view) ?? VIEWS[0]!;
 	const Shown = view.component;
+	const known = useKnownPeak();
 	return (
 		<div class="app">
 			<Bar />
 			<section class="asking" aria-label="Question, time and recording">
 				<Guard what="the question">
-					<QuestionPick />
+					<QuestionPick known={known} />
 				</Guard>
 				<Guard what="the strip">
 					<Strip />
@@ -119,7 +122,7 @@ export function App() {
 				<h1 class="hidden-words">{view.label}</h1>
 				{waiting.value > 0 && <div class="progress" />}
 				<Guard key={view.name} what={`the view "${view.label}"`}>
-					<Shown />
+					{known ? <Shown /> : <Loading what="Finding out what is known of these threads" />}
 				</Guard>
 			</main>
 			<Keys />

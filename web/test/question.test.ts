@@ -2,9 +2,20 @@
 // From an address to a question, and back.
 import { describe, expect, it } from 'vitest';
 import { findMoment, momentsOf } from '../src/model/moments';
-import { ask, canonical, command, costParams, ignoredFilters, shellWord } from '../src/model/query';
+import { ask, canonical, command, costParams, ignoredFilters, peakQuestion, shellWord } from '../src/model/query';
 import { parseFilter } from '../src/parts/filters';
-import { changed, formatState, moved, parseState } from '../src/model/state';
+import {
+	address,
+	changed,
+	endForPeak,
+	formatState,
+	moved,
+	parseState,
+	peakUnknown,
+	question,
+	state as asked,
+	withEnd,
+} from '../src/model/state';
 import type { TimelineResult } from '../src/model/types';
 
 describe('the address holds the state', () => {
@@ -70,6 +81,39 @@ describe('the question of a view', () => {
 				['focus', 'a b'],
 			]),
 		).toBe('view=sites&cost=peak&focus=a+b&limit=3');
+	});
+});
+
+describe('the peak of threads', () => {
+	it.each([
+		['#/flame?thread=7&cost=calls&focus=f', 'view=sites&focus=f&kind=heap&limit=300&thread=7'],
+		['#/sites?by=thread', 'view=functions&by=thread&limit=300'],
+		['#/sites?by=thread&thread=7&file=1', 'view=functions&by=thread&file=1&limit=300&thread=7'],
+		['#/compare?thread=7', 'view=sites&compare=1&kind=heap&limit=300&thread=7'],
+	])('is asked about without a moment, so that the answer has what is known: %s', (from, question) =>
+		expect(peakQuestion(parseState(from))).toBe(question),
+	);
+	it('is asked about only where threads are', () => {
+		expect(peakQuestion(parseState('#/sites?by=function&focus=f'))).toBeNull();
+		expect(peakQuestion(parseState('#/flame?by=thread'))).toBeNull();
+	});
+	it('is the end where it is not known, in the same unit, and the address stays', () => {
+		const of = (hash: string) => costParams(withEnd(parseState(hash), true), 'sites');
+		expect(of('#/sites?thread=7')).toEqual([['cost', 'leaked']]);
+		expect(of('#/sites?thread=7&unit=blocks')).toEqual([
+			['cost', 'blocks'],
+			['at', 'end'],
+		]);
+		expect(of('#/sites?thread=7&cost=calls')).toEqual([['cost', 'calls']]);
+		expect(of('#/sites')).toEqual([['cost', 'peak']]);
+		address.value = parseState('#/sites?thread=7');
+		expect([question.value.name, endForPeak.value]).toEqual(['peak', false]);
+		peakUnknown.value = 'why';
+		expect([question.value.name, endForPeak.value]).toEqual(['leaked', true]);
+		expect(formatState(moved(address.value, 'flame'))).toBe('#/flame?thread=7');
+		address.value = parseState('#/sites?cost=leaked&thread=7');
+		expect([asked.value, endForPeak.value]).toEqual([address.value, false]);
+		peakUnknown.value = undefined;
 	});
 });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each view shows: enough of it to compare with the report.
-import { grid, idle, plain, show, texts } from "./browser.mjs";
+import { grid, hashOf, idle, plain, show, texts, wrongs } from "./browser.mjs";
 
 /** Name of a scene, and how it is looked at. */
 export const VIEWS = {
@@ -121,8 +121,75 @@ export const VIEWS = {
   },
 };
 
+async function answered(page, address) {
+  await show(page, address);
+  return {
+    hash: await hashOf(page),
+    states: (await texts(page, "main .state")).map((state) => state.text),
+    alerts: await page.locator("[role=alert]").count(),
+    why: await texts(page, ".question .why"),
+    asked: await page.locator("#question").inputValue(),
+    sum: (await texts(page, ".question .answer strong"))[0],
+    command: (await page.locator("#copy").getAttribute("title")).split("\n")[0],
+  };
+}
+
 /** Of a program with threads and with source. */
 export const THREAD_VIEWS = {
+  /** What threads held at the peak, where blocks were passed on. */
+  async peaks(page, plan) {
+    const before = page.seen.errors.length;
+    const seen = {};
+    for (const view of ["sites", "flame", "tree", "source", "tags", "start"])
+      seen[view] = await answered(page, `${view}?thread=${plan.producer}`);
+    seen.start.lists = (
+      await texts(page, "[aria-label='Most at the peak'] p")
+    ).map((text) => text.text);
+    seen.start.card = (await texts(page, ".card .figure"))[0].text;
+    seen.blocks = await answered(
+      page,
+      `sites?thread=${plan.producer}&unit=blocks`,
+    );
+    seen.calls = await answered(
+      page,
+      `sites?thread=${plan.producer}&cost=calls&sort=-peak_bytes`,
+    );
+    seen.each = {
+      ...(await answered(page, "sites?by=thread")),
+      rows: await grid(page, "Sites"),
+    };
+    seen.wrong = await wrongs(page);
+    /* All threads together: nothing was passed on to others, and nobody to ask about. */
+    seen.all = await answered(page, "sites?thread=.");
+    seen.none = await answered(page, "sites");
+    seen.refused = page.seen.errors.slice(before);
+    return seen;
+  },
+  /** Filters that leave nothing. */
+  async unmatched(page) {
+    const seen = {};
+    for (const address of [
+      "sites",
+      "sites?by=function",
+      "flame",
+      "tree",
+      "source",
+      "tags",
+      "tags?tab=labels",
+      "sizes",
+      "sizes?tab=lifetimes",
+      "sizes?tab=both",
+      "sizes?tab=course",
+      "sizes?tab=reallocs",
+    ])
+      seen[address] = await answered(
+        page,
+        `${address}${address.includes("?") ? "&" : "?"}focus=nobody`,
+      );
+    await show(page, "start?focus=nobody");
+    const lists = await texts(page, ".panel.top p");
+    return { seen, lists: lists.map((text) => text.text) };
+  },
   async threads(page) {
     await show(page, "threads");
     const threads = await grid(page, "Threads");

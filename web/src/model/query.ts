@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the state to what is asked, in two forms: the query that the server answers and saved pages are keyed by, and the
 // command that prints the same in a terminal.
-import type { State } from './state';
+import { asksThreads, type State } from './state';
 import { FILTERS, REPORT_VIEWS, questionOf } from './words';
 
 export type Params = readonly (readonly [string, string])[];
@@ -81,6 +81,15 @@ export function alone(state: State): State {
 /** What a view of the report is asked in this state. */
 export function ask(state: State, view: string, more: Params = []): Params {
 	return [...scopeParams(state, view), ...costParams(state, view), ...filterParams(state, view), ...more];
+}
+
+/** The question whose answer says whether the peak is known of the threads in question; null: there are none. */
+export function peakQuestion(state: State): string | null {
+	if (!asksThreads(state)) return null;
+	const view = first(state, 'by') === 'thread' && state.view === 'sites' ? 'functions' : 'sites';
+	const more: Params = view === 'functions' ? [['by', 'thread']] : [];
+	const of = state.view === 'compare' ? { ...state, values: { ...state.values, compare: ['1'] } } : state;
+	return canonical(view, [...scopeParams(of, view), ...filterParams(of, view), ...more, ['limit', '300']]);
 }
 
 /** view=V first, then by name: equal questions are equal texts. */

@@ -70,7 +70,28 @@ export function moved(state: State, view: ViewName, changes: Changes = {}): Stat
 	return changed({ view, values }, changes);
 }
 
-export const state = signal<State>({ view: 'start', values: {} });
+/** What the address says. */
+export const address = signal<State>({ view: 'start', values: {} });
+
+/** Why nobody knows what the threads in question held at the peak; undefined: it is known, or no threads are in question. */
+export const peakUnknown = signal<string | undefined>(undefined);
+
+/** Whether numbers of some threads are asked for, or of each. */
+export function asksThreads(of: State): boolean {
+	return of.values.thread !== undefined || (of.view === 'sites' && of.values.by?.[0] === 'thread');
+}
+
+/** The end is asked for where the peak is not known. */
+export function withEnd(of: State, unknown: boolean): State {
+	const peak = (of.values.cost?.[0] ?? 'peak') === 'peak';
+	return unknown && peak && asksThreads(of) ? changed(of, { cost: 'leaked' }) : of;
+}
+
+/** What the page asks: the address, as far as it can be answered. */
+export const state = computed<State>(() => withEnd(address.value, peakUnknown.value !== undefined));
+
+/** It would have been the peak. */
+export const endForPeak = computed<boolean>(() => state.value !== address.value);
 
 export function value(key: string): string | undefined {
 	return state.value.values[key]?.[0];
@@ -81,30 +102,30 @@ export function values(key: string): readonly string[] {
 }
 
 function show(next: State, keep: boolean): void {
-	const address = formatState(next);
-	if (address === formatState(state.peek())) return;
-	if (keep) history.pushState(null, '', address);
-	else history.replaceState(null, '', address);
-	state.value = next;
+	const text = formatState(next);
+	if (text === formatState(address.peek())) return;
+	if (keep) history.pushState(null, '', text);
+	else history.replaceState(null, '', text);
+	address.value = next;
 }
 
 /** A step that "back" undoes. */
 export function go(view: ViewName, changes: Changes = {}): void {
-	show(moved(state.peek(), view, changes), true);
+	show(moved(address.peek(), view, changes), true);
 }
 
 export function set(changes: Changes): void {
-	show(changed(state.peek(), changes), true);
+	show(changed(address.peek(), changes), true);
 }
 
 /** What is not worth a step back: a selected row, a sorted column. */
 export function note(changes: Changes): void {
-	show(changed(state.peek(), changes), false);
+	show(changed(address.peek(), changes), false);
 }
 
 export function startState(): void {
 	const read = () => {
-		state.value = parseState(location.hash);
+		address.value = parseState(location.hash);
 	};
 	read();
 	addEventListener('popstate', read);

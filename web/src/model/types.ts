@@ -43,6 +43,12 @@ export interface Answered extends Head {
 	whole: number;
 	suppressed: number;
 	suppressed_sites: number;
+	/** What must be known of the numbers; absent: nothing. */
+	note?: string;
+	/** Filters left nothing; the note says so. */
+	unmatched?: boolean;
+	/** It would have been the peak, had that been known of the threads. */
+	end_for_peak?: boolean;
 }
 
 export interface SizeBar {

@@ -52,6 +52,7 @@ export interface CardNumbers {
 	/** Where filters leave out parts of a process: what they leave. */
 	filtered?: {
 		peak: SitesResult | undefined;
+		peakUnknown: boolean;
 		leaked: SitesResult | undefined;
 		calls: SitesResult | undefined;
 		/** They are parts of the heap. */
@@ -75,9 +76,11 @@ function FilteredCard({
 	unit,
 	whole,
 	open,
+	unknown = false,
 }: {
 	title: string;
 	data: SitesResult | undefined;
+	unknown?: boolean;
 	unit: 'bytes' | 'count';
 	whole: number | undefined;
 	open: () => void;
@@ -86,11 +89,12 @@ function FilteredCard({
 	return (
 		<Card
 			title={title}
-			value={data ? `${quantity(data.shown, unit)}${unit === 'count' ? ' calls' : ''}` : '…'}
+			value={data ? `${quantity(data.shown, unit)}${unit === 'count' ? ' calls' : ''}` : unknown ? 'not known' : '…'}
 			hint={data && exact(data.shown, unit)}
 			error={data && spread(errorOf(data, 'shown'), data.shown)}
 			onOpen={open}
 		>
+			{unknown && 'of these threads: other threads freed some of the blocks'}
 			{data && `${part ? `${part} of ${quantity(whole!, unit)}, ` : ''}${data.moment}`}
 		</Card>
 	);
@@ -98,12 +102,13 @@ function FilteredCard({
 
 function FilteredCards({ processes, filtered, open }: CardNumbers) {
 	const sum = totalsOf(processes);
-	const { peak, leaked, calls, whole } = filtered!;
+	const { peak, peakUnknown, leaked, calls, whole } = filtered!;
 	return (
 		<>
 			<FilteredCard
 				title="Peak"
 				data={peak}
+				unknown={peakUnknown}
 				unit="bytes"
 				whole={whole ? sum.peak_bytes : undefined}
 				open={() => open('flame', { cost: null })}

@@ -3,7 +3,7 @@
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
-import { differing, question, set, value } from '../model/state';
+import { address, differing, endForPeak, peakUnknown, question, set, value } from '../model/state';
 import type { Answered } from '../model/types';
 import { share } from '../model/units';
 import { Amount, amountText, errorOf, hintOf } from './amount';
@@ -86,12 +86,13 @@ function Sum({ asked }: { asked: Question }) {
 	);
 }
 
-export function QuestionPick() {
+/** `known`: whether it can be asked. The pick shows what was chosen, and the answer what there is. */
+export function QuestionPick({ known }: { known: boolean }) {
 	const asked = question.value;
 	const timeline = useTimeline().data;
 	const named = useNamed();
 	const moments = timeline ? momentsOf(timeline, isLive.value, named) : [];
-	const name = value('cost') ?? 'peak';
+	const name = address.value.values.cost?.[0] ?? 'peak';
 	return (
 		<div class="question">
 			<div class="pick">
@@ -122,9 +123,12 @@ export function QuestionPick() {
 					<MomentPick label={name === 'grown' ? 'to' : 'at'} name="at" moments={moments} />
 				</div>
 			)}
-			<div class="answer">
-				<Sum asked={asked} />
-			</div>
+			<div class="answer">{known && <Sum asked={asked} />}</div>
+			{endForPeak.value && (
+				<div class="why soft" role="status" title={peakUnknown.value}>
+					The peak is not known: other threads freed some of these blocks. This is the end.
+				</div>
+			)}
 		</div>
 	);
 }

@@ -14,6 +14,15 @@ export function Empty({ title, children }: { title: string; children?: Component
 	);
 }
 
+/** No rows. If filters left none, it says what the command line says. */
+export function NoRows({ data, title = 'No rows' }: { data: { unmatched?: boolean; note?: string } | undefined; title?: string }) {
+	return (
+		<Empty title={data?.unmatched ? 'Nothing matches' : title}>
+			<p>{(data?.unmatched && data.note) || 'Nothing answers this question. Ask something else.'}</p>
+		</Empty>
+	);
+}
+
 export function Loading({ what }: { what: string }) {
 	return (
 		<div class="state" role="status">
@@ -41,8 +50,19 @@ export function Failed({ answer }: { answer: Answer<unknown> }) {
 	);
 }
 
-/** Shows the answer when it is there. */
-export function Answered<T>({ answer, what, children }: { answer: Answer<T>; what: string; children: (data: T) => ComponentChildren }) {
+/** Shows the answer when it is there. `instead`: why it is not asked for. */
+export function Answered<T>({
+	answer,
+	what,
+	instead,
+	children,
+}: {
+	answer: Answer<T>;
+	what: string;
+	instead?: string;
+	children: (data: T) => ComponentChildren;
+}) {
+	if (instead) return <p class="soft">{instead}</p>;
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (answer.data === undefined) return <Loading what={what} />;
 	return <>{children(answer.data)}</>;

@@ -12,7 +12,7 @@ import { asking } from '../parts/copy';
 import { onRowKey } from '../parts/row-keys';
 import { changedColumns, type SiteRow } from '../parts/site-columns';
 import { Stack } from '../parts/stack';
-import { Answered, Empty, Failed, Loading } from '../parts/states';
+import { Answered, Empty, Failed, Loading, NoRows } from '../parts/states';
 import { sortRows, Table } from '../parts/table';
 
 interface Asked {
@@ -130,6 +130,7 @@ function Stacks() {
 	const chosen = sorted.findIndex((row) => row.id === value('site'));
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!data) return <Loading what="Matching stacks" />;
+	if (data.unmatched) return <NoRows data={data} />;
 	if (!rows.length)
 		return (
 			<Empty title="Nothing changed">

@@ -18,7 +18,7 @@ import type { FlameName, FlameResult } from '../model/types';
 import { plural, quantity, share } from '../model/units';
 import { amountText, hintOf } from '../parts/amount';
 import { onSubjectKey } from '../parts/row-keys';
-import { Empty, Failed, Loading } from '../parts/states';
+import { Empty, Failed, Loading, NoRows } from '../parts/states';
 
 interface Hovered {
 	tree: FlameTree;
@@ -300,11 +300,7 @@ export function FlameView() {
 				<Legend legend={colouring?.legend ?? []} />
 			</div>
 			{!tree && <Loading what="Building the call tree" />}
-			{tree && tree.weight[0] === 0 && (
-				<Empty title="Nothing to draw">
-					<p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p>
-				</Empty>
-			)}
+			{tree && tree.weight[0] === 0 && <NoRows data={data} title="Nothing to draw" />}
 			{tree && data && colouring && tree.weight[0]! > 0 && !pivot && (
 				<div class="flame">
 					<Half

@@ -3,12 +3,12 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { saved, useAnswer } from '../model/source';
-import { comparing, note, question, set, state, value, type State } from '../model/state';
+import { comparing, note, peakUnknown, question, set, state, value, type State } from '../model/state';
 import type { Answered, GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
 import { count } from '../model/units';
 import { AXES, axisOf } from '../model/words';
 import { asking } from '../parts/copy';
-import { Empty, Failed, Loading } from '../parts/states';
+import { Failed, Loading, NoRows } from '../parts/states';
 import { sortRows, Table, type Column, type Sorting } from '../parts/table';
 import { ColumnPick } from '../parts/column-pick';
 import { SiteDetail } from '../parts/site-detail';
@@ -38,11 +38,15 @@ const ORDERS: Readonly<Record<string, string>> = {
 	copied_bytes: 'realloc',
 };
 
+/** What cannot be asked of threads whose peak is not known. */
+const UNKNOWN_ORDERS = new Set(['peak', 'lifetime']);
+
 /** The state to ask in: with the cost of the sorted column, if rows have the number of the question all the same. */
 function orderedState(axis: string): State {
 	const text = value('sort') ?? '';
 	const cost = text.startsWith('-') ? ORDERS[text.slice(1)] : undefined;
 	const name = question.value.name;
+	if (cost && peakUnknown.value !== undefined && UNKNOWN_ORDERS.has(cost)) return state.value;
 	if (!cost || axis !== 'site' || comparing.value || saved.value || name === 'live' || name === 'grown') return state.value;
 	return { ...state.value, values: { ...state.value.values, cost: [cost], unit: [], at: [], minus: [] } };
 }
@@ -174,14 +178,7 @@ export function SitesView() {
 				{shown && <ColumnPick columns={shown.columns} shown={columns.map((column) => column.key)} />}
 			</div>
 			{!shown && <Loading what="Adding up sites" />}
-			{shown && rows.length === 0 && (
-				<Empty title="No rows">
-					<p>
-						Nothing answers this question
-						{Object.keys(state.value.values).length ? ' with these filters: take one away, or ask something else' : ''}.
-					</p>
-				</Empty>
-			)}
+			{shown && rows.length === 0 && <NoRows data={answer.data as Answered} />}
 			{shown && rows.length > 0 && (
 				<div class="split">
 					<Table

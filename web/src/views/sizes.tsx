@@ -14,7 +14,7 @@ import { asking } from '../parts/copy';
 import { CourseMap, LifeMap, ReallocMap } from '../parts/heat';
 import { onRowKey } from '../parts/row-keys';
 import { numberColumn, stackName, type SiteRow } from '../parts/site-columns';
-import { Empty, Failed, Loading } from '../parts/states';
+import { Empty, Failed, Loading, NoRows } from '../parts/states';
 import { sortRows, Table, type Column, type Sorting } from '../parts/table';
 import { chosenTab, Tabs } from '../parts/tabs';
 
@@ -121,6 +121,7 @@ function Sizes() {
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	const data = answer.data;
 	if (!data) return <Loading what="Counting sizes" />;
+	if (data.unmatched) return <NoRows data={data} />;
 	return (
 		<div class="split">
 			<Table
@@ -250,6 +251,7 @@ function Lifetimes() {
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	const data = answer.data;
 	if (!data) return <Loading what="Adding up lifetimes" />;
+	if (data.unmatched) return <NoRows data={data} />;
 	if (!data.sites.length)
 		return (
 			<Empty title="Nothing was freed">
@@ -283,6 +285,7 @@ function Both() {
 	const heat = useMemo(() => (answer.data ? heatOf(answer.data.sites) : undefined), [answer.data]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!heat || !answer.data) return <Loading what="Adding up sizes and lifetimes" />;
+	if (answer.data.unmatched) return <NoRows data={answer.data} />;
 	if (!heat.total)
 		return (
 			<Empty title="Nothing was freed">
@@ -318,6 +321,7 @@ function Course() {
 	if (history.status === 'error') return <Failed answer={history} />;
 	if (sites.status === 'error') return <Failed answer={sites} />;
 	if (!grid || !history.data) return <Loading what="Adding up what was live" />;
+	if (history.data.unmatched) return <NoRows data={history.data} />;
 	if (!grid.total)
 		return (
 			<Empty title="Nothing was live">
@@ -419,6 +423,7 @@ function Reallocs() {
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	const data = answer.data;
 	if (!data) return <Loading what="Adding up reallocs" />;
+	if (data.unmatched) return <NoRows data={data} />;
 	if (!data.sites.length)
 		return (
 			<Empty title="No realloc">

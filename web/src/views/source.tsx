@@ -13,7 +13,7 @@ import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
 import { questionOf, type Question } from '../model/words';
 import { asking } from '../parts/copy';
 import { escapeRegex } from '../parts/row-keys';
-import { Empty, Failed, Loading } from '../parts/states';
+import { Empty, Failed, Loading, NoRows } from '../parts/states';
 import { Table, type Column } from '../parts/table';
 
 interface LineCost {
@@ -177,7 +177,8 @@ function List({ path }: { path: string | undefined }) {
 			</div>
 			{answer.status === 'error' && <Failed answer={answer} />}
 			{!answer.data && answer.status !== 'error' && <Loading what="Adding up" />}
-			{answer.data && rows.length === 0 && (
+			{answer.data?.unmatched && <NoRows data={answer.data} />}
+			{answer.data && !answer.data.unmatched && rows.length === 0 && (
 				<Empty title="No source is known">
 					<p>No frame has a file and line. Build with -g, or let heapgauge find debug information:</p>
 					<code>heapgauge doctor PROGRAM</code>

@@ -6,7 +6,7 @@ import { base, ownerOf, placeOf, shortName } from '../model/frames';
 import { listedOf, pidsOf, startedOf } from '../model/processes';
 import { ask as askParams, canonical, filtersOf, ignoredFilters } from '../model/query';
 import { useAnswer, type Answer } from '../model/source';
-import { go, set, value, type Changes, type State } from '../model/state';
+import { go, peakUnknown, set, value, type Changes, type State } from '../model/state';
 import type { AdviceResult, GrowthResult, MemoryResult, Process, ProcessesResult, SitesResult } from '../model/types';
 import { bytes, duration, percent, plural } from '../model/units';
 import { questionOf, type QuestionName } from '../model/words';
@@ -147,8 +147,8 @@ function Sampled({ data }: { data: ProcessesResult }) {
 	return (
 		<p class="line-of-words soft" role="note">
 			Estimates from {plural(sampling.samples, 'sample')}, one for each {bytes(sampling.interval_bytes)} on average. Behind ± is the
-			standard error: 95 times of 100 the truth is within twice that if a number is made from 30 samples or more, within 3 times
-			with 5, 6 with 2, 13 with 1.
+			standard error: 95 times of 100 the truth is within twice that if a number is made from 30 samples or more, within 3 times with 5, 6
+			with 2, 13 with 1.
 			{sampling.peak_bias_bytes > 0 && (
 				<> The peak is the largest of many estimates and thereby too high on average, by {bytes(sampling.peak_bias_bytes)} at most.</>
 			)}
@@ -215,7 +215,8 @@ function useSites(scope: State | undefined, name: QuestionName, kind?: string) {
 /** The heaviest sites by one number. Their whole list is behind the title. */
 function TopList({ scope, name, title, kind }: { scope: State; name: QuestionName; title: string; kind?: string }) {
 	const asked = questionOf(name);
-	const answer = useSites(scope, name, kind);
+	const unknown = name === 'peak' ? peakUnknown.value : undefined;
+	const answer = useSites(unknown === undefined ? scope : undefined, name, kind);
 	const there = {
 		...only(scope),
 		cost: name === 'peak' ? null : name,
@@ -233,11 +234,11 @@ function TopList({ scope, name, title, kind }: { scope: State; name: QuestionNam
 					{title}
 				</button>
 			</h2>
-			<Answered answer={answer} what="Adding up">
+			<Answered answer={answer} what="Adding up" {...(unknown === undefined ? {} : { instead: 'not known of these threads' })}>
 				{(data) => {
 					const rows = data.sites.slice(0, LISTED).filter((site) => Number(site[asked.key]) > 0);
 					return rows.length === 0 ? (
-						<p class="soft">none</p>
+						<p class="soft">{data.unmatched ? data.note : 'none'}</p>
 					) : (
 						<table class="plain">
 							<tbody>
@@ -308,7 +309,8 @@ function Chosen({ scope, all, shown }: { scope: Scope & { state: State }; all: P
 	const finer = filtersOf(of).some((name) => name !== 'process');
 	const sums = finer ? of : undefined;
 	const filtered = {
-		peak: useSites(sums, 'peak').data,
+		peak: useSites(peakUnknown.value === undefined ? sums : undefined, 'peak').data,
+		peakUnknown: peakUnknown.value !== undefined,
 		leaked: useSites(sums, 'leaked').data,
 		calls: useSites(sums, 'calls').data,
 		whole: !of.values.kind && !of.values.pool,

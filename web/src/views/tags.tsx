@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { useAnswer } from '../model/source';
-import { comparing, differing, go, note, question, state, value, type ViewName } from '../model/state';
+import { comparing, differing, go, note, question, state, value, values, type ViewName } from '../model/state';
 import { tagRows, type TagRow } from '../model/tags';
 import type { GroupsResult, Pool, PoolsResult, Tag, TagsResult } from '../model/types';
 import { percent, type Unit } from '../model/units';
@@ -17,7 +17,7 @@ import { addFilter } from '../parts/filters';
 import { numbers, onSort, sortingOf, widened } from '../parts/numbers';
 import { escapeRegex } from '../parts/row-keys';
 import { groupColumns, type SiteRow } from '../parts/site-columns';
-import { Empty, Failed, Loading } from '../parts/states';
+import { Empty, Failed, Loading, NoRows } from '../parts/states';
 import { sortRows, Table, type Column } from '../parts/table';
 import { chosenTab, Tabs } from '../parts/tabs';
 
@@ -166,6 +166,7 @@ function Tags() {
 	}, [data, shut, text, all]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!data) return <Loading what="Adding up tags" />;
+	if (data.unmatched) return <NoRows data={data} />;
 	if (!data.tags.some((tag) => tag.tag !== null))
 		return (
 			<Empty title="The program sets no tags">
@@ -287,6 +288,7 @@ function Labels() {
 	const sorted = useMemo(() => (text ? sortRows(rows, columns, sortingOf('')) : rows), [rows, columns, text]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!data) return <Loading what="Adding up labels" />;
+	if (data.unmatched) return <NoRows data={data} />;
 	if (!rows.some((row) => row.id.includes('=')))
 		return (
 			<Empty title="The program sets no labels">
@@ -336,6 +338,7 @@ function Pools() {
 	const rows = useMemo(() => (data ? (text ? sortRows(data.pools, columns, sortingOf('')) : data.pools) : []), [data, columns, text]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!data) return <Loading what="Adding up pools" />;
+	if (data.unmatched && values('pool').length) return <NoRows data={data} />;
 	if (!rows.length)
 		return (
 			<Empty title="No pools">

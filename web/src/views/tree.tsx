@@ -14,7 +14,7 @@ import type { FlameName, FlameResult } from '../model/types';
 import { count, percent, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, hintOf } from '../parts/amount';
 import { onSubjectKey } from '../parts/row-keys';
-import { Empty, Failed, Loading } from '../parts/states';
+import { Failed, Loading, NoRows } from '../parts/states';
 import { Table, type Column } from '../parts/table';
 
 const FIRST_SHARE = 0.08;
@@ -293,11 +293,7 @@ export function TreeView() {
 				<span class="soft">← → close and open, a click shows callers and callees</span>
 			</div>
 			{!tree && <Loading what="Building the call tree" />}
-			{tree && tree.count === 1 && (
-				<Empty title="Nothing to show">
-					<p>Nothing answers this question with these filters. Take a filter away, or ask something else.</p>
-				</Empty>
-			)}
+			{tree && tree.count === 1 && <NoRows data={answer.data} title="Nothing to show" />}
 			{tree && answer.data && tree.count > 1 && <Opened key={answer.of} tree={tree} data={answer.data} of={answer.of} fold={fold} />}
 		</div>
 	);
