@@ -4,7 +4,8 @@
  * by one thread, freed by another.
  *
  * A thread's own counters are exact, and what it holds is counted in the block map. Where there were very many threads some
- * share a slot: what it holds and passes on is then unknown of each of them.
+ * share a slot: what it holds and passes on is then unknown of each of them. A thread that frees for very many others does not
+ * know for whom: what others freed of a thread is then what is left of its blocks, less what it holds and freed itself.
  */
 #include <stdlib.h>
 
@@ -61,6 +62,8 @@ static const struct result_column columns[THREAD_COLUMNS] = {
 struct slot {
 	uint32_t first, threads; /* its first thread, and how many */
 	uint64_t by_blocks, by_bytes, for_blocks, for_bytes;
+	uint64_t unknown_bytes;		 /* for whom is not known */
+	bool by_unknown;		 /* by_blocks and by_bytes are not known */
 	uint32_t owners;		 /* of blocks that it freed */
 	uint64_t most_bytes;		 /* of one owner ... */
 	uint32_t most_owner;		 /* ... this one */
@@ -108,10 +111,23 @@ static bool foreign_fields(struct thread_maker *m, struct slot *s, uint32_t owne
 	return true;
 }
 
+/* By what is left: those that it asked for, less those that it holds and those of its own that it freed itself. */
+static void derive_by_others(struct slot *s)
+{
+	const struct site_numbers *n = s->sums;
+	uint64_t own_frees = saturating_sub(n->frees, s->for_blocks);
+	uint64_t own_freed = saturating_sub(n->freed_bytes, s->for_bytes);
+
+	s->by_unknown = n->live_unknown;
+	s->by_blocks = saturating_sub(saturating_sub(n->calls, n->live_blocks), own_frees);
+	s->by_bytes = saturating_sub(saturating_sub(n->bytes, n->live_bytes), own_freed);
+}
+
 static bool add_foreign(struct thread_maker *m, const struct profile_process *p, struct slot *slots,
 			size_t slot_count)
 {
 	size_t count = profile_foreign_count(p);
+	uint64_t unknown_blocks = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		struct profile_foreign f = profile_foreign(p, i);
@@ -145,7 +161,8 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 				s->most_owner = f.owner;
 			}
 		} else {
-			m->unknown_blocks = saturating_add(m->unknown_blocks, f.blocks);
+			unknown_blocks = saturating_add(unknown_blocks, f.blocks);
+			s->unknown_bytes = saturating_add(s->unknown_bytes, f.bytes);
 		}
 		m->foreign_blocks = saturating_add(m->foreign_blocks, f.blocks);
 		m->foreign_bytes = saturating_add(m->foreign_bytes, f.bytes);
@@ -155,6 +172,9 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 		if (!foreign_fields(m, s, f.owner, &f))
 			return false;
 	}
+	for (size_t i = 0; i < slot_count && unknown_blocks; i++)
+		derive_by_others(&slots[i]);
+	m->unknown_blocks = saturating_add(m->unknown_blocks, unknown_blocks);
 	return true;
 }
 
@@ -233,12 +253,12 @@ static int compare_rows(const void *left, const void *right, void *context)
 	return a->thread.tid < b->thread.tid ? -1 : a->thread.tid > b->thread.tid;
 }
 
-/* The thread whose blocks it freed most, by bytes. */
+/* The thread whose blocks it freed most, by bytes; it may be one that is not known. */
 static struct result_value mostly(struct thread_maker *m, const struct row *r)
 {
 	const struct slot *s = r->slot;
 
-	if (!s->most_bytes)
+	if (!s->most_bytes || s->unknown_bytes >= s->most_bytes)
 		return value_unknown();
 	const struct slot *owner = s - r->thread.slot + s->most_owner;
 
@@ -257,9 +277,12 @@ static void fill_slot(struct thread_maker *m, const struct row *r, struct result
 		row[THREAD_HELD] =
 			value_part(UNIT_BYTES, s->sums->live_bytes,
 				   s->sums->passed ? VARIANCE_BYTES : VARIANCE_LIVE_BYTES, s->sums);
-	row[THREAD_BY_OTHERS_BLOCKS] =
-		value_part(UNIT_COUNT, s->by_blocks, VARIANCE_CALLS, s->sums);
-	row[THREAD_BY_OTHERS] = value_part(UNIT_BYTES, s->by_bytes, VARIANCE_BYTES, s->sums);
+	if (!s->by_unknown) {
+		row[THREAD_BY_OTHERS_BLOCKS] =
+			value_part(UNIT_COUNT, s->by_blocks, VARIANCE_CALLS, s->sums);
+		row[THREAD_BY_OTHERS] =
+			value_part(UNIT_BYTES, s->by_bytes, VARIANCE_BYTES, s->sums);
+	}
 	row[THREAD_FOR_OTHERS_BLOCKS] =
 		value_part(UNIT_COUNT, s->for_blocks, VARIANCE_FREES, s->sums);
 	row[THREAD_FOR_OTHERS] =
@@ -370,15 +393,24 @@ static bool say(struct thread_maker *m)
 
 static bool notes(struct thread_maker *m)
 {
-	const char *first = NULL;
+	static const char *const of_shared =
+		"there were very many threads: some were counted together with earlier ones, and what "
+		"those hold and pass on is not known (-)";
+	static const char *const of_unknown =
+		"some blocks were freed by threads that free for very many others: whose they were is "
+		"not kept";
+	const char *first = m->unknown_blocks ? of_unknown : NULL;
+	size_t shared = 0;
 
-	if (m->unknown_blocks)
-		first = "some blocks were freed by threads that free for very many others: whose "
-			"they were is not kept";
-	for (size_t i = 0; i < m->shown && !first; i++)
-		if (m->rows[i].slot->threads > 1)
-			first = "there were very many threads: some were counted together with "
-				"earlier ones, and what those hold and pass on is not known";
+	for (size_t i = 0; i < m->count; i++)
+		shared += m->rows[i].slot->threads > 1;
+	if (shared)
+		first = first ? arena_printf(&m->result->arena, "%s; %s", of_shared, first)
+			      : of_shared;
+	if (shared && !first)
+		return false;
+	if (first)
+		result_head_add(m->result, "note", value_text(first));
 	return result_notes(m->result, m->profile, m->calls ? first : nothing_recorded(m->profile),
 			    (struct profile_notes){ 0 });
 }
@@ -437,7 +469,7 @@ static int check(const struct query *q, struct error *error)
 struct result *analyse_threads(const struct profile *profile, struct places *places,
 			       const struct query *query, struct error *error)
 {
-	enum { OWN_FIELDS = 5 };
+	enum { OWN_FIELDS = 6 };
 	const struct filters *f = &query->filters;
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct thread_maker m = { .profile = profile,

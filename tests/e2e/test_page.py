@@ -14,8 +14,10 @@ import subprocess
 
 import pytest
 
+from compiled import compile_c
 from reading import with_frames
 from serving import Server, commander, digits, page_env
+from test_threads_shared import PROGRAM as MANY_THREADS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STATEMENTS = """
@@ -42,10 +44,11 @@ def command(heapgauge, env, folder):
 
 
 @pytest.fixture(scope="module")
-def recordings(command, target):
+def recordings(command, target, folder):
     command("record", "-q", "-o", "old.hg", "--", "sqlite3", ":memory:", STATEMENTS % 60000)
     command("record", "-q", "-o", "new.hg", "--", "sqlite3", ":memory:", STATEMENTS % 90000)
     command("record", "-q", "-o", "threads.hg", "--", target("t_threads_cross_free"))
+    command("record", "-q", "-o", "crowd.hg", "--", compile_c(folder, "crowd", MANY_THREADS, "-pthread"))
     command("record", "-q", "--mode", "sample", "--interval", "4KiB", "-o", "sampled.hg", "--", target("shown_course"))
     command("record", "-q", "-o", "tagged.hg", "--", target("shown_called"))
     command("report", "new.hg", "--format", "html", "-o", "saved.html")
@@ -77,18 +80,25 @@ def source(report):
 
 
 @pytest.fixture(scope="module")
+def crowd(report):
+    """Rows of very many threads, and one of those that share counters."""
+    rows = report("threads", "--limit", "100000", file="crowd.hg")["threads"]
+    return {"rows": rows, "shared": next(row for row in rows if row["slot_threads"] > 1)}
+
+
+@pytest.fixture(scope="module")
 def producer(report):
     """A thread whose blocks others free."""
     return max(report("threads", file="threads.hg")["threads"], key=lambda one: one["freed_by_others_bytes"] or 0)["tid"]
 
 
 @pytest.fixture(scope="module")
-def seen(heapgauge, env, folder, recordings, source, producer):
+def seen(heapgauge, env, folder, recordings, source, producer, crowd):
     """What the browser saw."""
-    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "sampled": ["sampled.hg"], "tagged": ["tagged.hg"], "compared": ["new.hg", "--against", "old.hg"]}
+    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "crowd": ["crowd.hg"], "sampled": ["sampled.hg"], "tagged": ["tagged.hg"], "compared": ["new.hg", "--against", "old.hg"]}
     servers = {name: Server(heapgauge, *words, "--no-open", env=env, cwd=folder) for name, words in arguments.items()}
     plan = {name: server.url for name, server in servers.items()} | {"source": source, "saved": (folder / "saved.html").as_uri()}
-    plan["producer"] = producer
+    plan["producer"], plan["shared"] = producer, crowd["shared"]["tid"]
     plan["shots"] = os.environ.get("HEAPGAUGE_SHOTS", "")  # a folder for pictures to look at
     (folder / "plan.json").write_text(json.dumps(plan))
     try:
@@ -304,6 +314,28 @@ def test_the_end_is_shown_where_the_peak_of_threads_is_not_known_and_why(scene, 
         peak = report("sites", "--cost", "peak", "--kind", "heap", file="threads.hg")["shown"]
         assert (digits(peaks[known]["sum"]), peaks[known]["why"]) == (peak, [])
     assert peaks["wrong"] == [] and peaks["refused"] == [], "nothing was asked that is refused"
+
+
+def test_threads_that_share_counters_are_named(scene, report, crowd, heapgauge, env, folder):
+    shown, rows = scene("crowd"), {row["tid"]: row for row in crowd["rows"]}
+    assert any(note["text"] == report("threads", file="crowd.hg")["note"] for note in shown["notes"])
+    columns = {"Holds": "held_bytes", "Freed by others": "freed_by_others_bytes", "For others": "freed_for_others_bytes"}
+    together = 0
+    for row in shown["threads"]:
+        thread = rows[words(row["TID"])]
+        for title, key in columns.items():
+            assert (None if row[title]["text"] == "–" else digits(row[title])) == thread[key], (title, thread)
+        others = thread["slot_threads"] - 1
+        assert ("counted together with" in row["Thread"]["text"]) == (others > 0)
+        together += others > 0
+    assert together, "some of those in sight share counters"
+    done = subprocess.run(
+        [heapgauge, "report", "crowd.hg", "--view", "sites", "--cost", "peak", "--thread", str(crowd["shared"]["tid"])],
+        env=env, cwd=folder, capture_output=True, text=True, check=False,
+    )
+    assert done.returncode != 0 and any(done.stderr.strip().removeprefix("heapgauge: ") in state for state in shown["shared"]["states"])
+    assert shown["refused"] and all("status of 400" in text for text in shown["refused"])
+    assert any("later in its place" in row["Thread"]["text"] for row in shown["groups"])
 
 
 def test_filters_that_match_nothing_say_what_the_command_line_says(scene, heapgauge, env, folder):

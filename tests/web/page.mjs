@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // node page.mjs PLAN.json: looks at the page as PLAN says and prints what was seen, by scene, as one JSON object.
-// PLAN: { url, threads, sampled, tagged, compared: servers of five recordings, source: a file of the second, saved: a page on disk }
+// PLAN: { url, threads, crowd, sampled, tagged, compared: servers of six recordings, source: a file of the second, saved: a page on disk }
 import { readFileSync } from "node:fs";
 import { hashOf, launch, open, show, texts, wrongs } from "./page/browser.mjs";
 import { DOINGS } from "./page/doings.mjs";
 import {
   COMPARED_VIEWS,
+  CROWD_VIEWS,
   SAMPLED_VIEWS,
   TAG_VIEWS,
   THREAD_VIEWS,
@@ -116,6 +117,7 @@ async function lookAtTroubles() {
 
 await playAll("main", plan.url, { ...VIEWS, ...DOINGS });
 await playAll("threads", plan.threads, THREAD_VIEWS);
+await playAll("crowd", plan.crowd, CROWD_VIEWS);
 await playAll("sampled", plan.sampled, SAMPLED_VIEWS);
 await playAll("tagged", plan.tagged, TAG_VIEWS);
 await playAll("compared", plan.compared, COMPARED_VIEWS);

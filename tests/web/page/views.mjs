@@ -217,6 +217,25 @@ export const THREAD_VIEWS = {
   },
 };
 
+/** Of so many threads that some share counters. */
+export const CROWD_VIEWS = {
+  async crowd(page, plan) {
+    await show(page, "threads");
+    const threads = await grid(page, "Threads");
+    const notes = await texts(page, "main .toolbar .soft");
+    const shared = await answered(page, `sites?thread=${plan.shared}`);
+    const refused = page.seen.errors.splice(0);
+    await show(page, "sites?by=thread");
+    return {
+      threads,
+      notes,
+      shared,
+      refused,
+      groups: await grid(page, "Sites"),
+    };
+  },
+};
+
 /** Of a sampled recording: numbers with their errors. */
 export const SAMPLED_VIEWS = {
   async sampled(page, plan) {

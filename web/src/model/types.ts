@@ -388,6 +388,8 @@ export interface ThreadsResult extends Head {
 	total_bytes: number;
 	passed_on_blocks: number;
 	passed_on_bytes: number;
+	/** What is not known of some of them. */
+	note?: string;
 	threads: Thread[];
 }
 

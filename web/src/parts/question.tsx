@@ -49,10 +49,27 @@ function options(ofMoment: boolean) {
 	));
 }
 
-/** The sum of what is shown, and of what it is a part. */
-function Sum({ asked }: { asked: Question }) {
+function useSum() {
 	const scope = useScope();
 	const answer = useAnswer<Answered>(scope.state ? canonical('sites', askParams(scope.state, 'sites', [['limit', '300']])) : null);
+	return { scope, answer };
+}
+
+/** What must be known of the number: that it is of the end, or what is left out of it. */
+function Note() {
+	const { answer } = useSum();
+	const note = answer.data?.unmatched ? undefined : answer.data?.note;
+	if (!endForPeak.value && !note) return null;
+	return (
+		<div class="why soft" role="status" title={peakUnknown.value ?? note}>
+			{endForPeak.value ? 'The peak is not known: other threads freed some of these blocks. This is the end.' : note}
+		</div>
+	);
+}
+
+/** The sum of what is shown, and of what it is a part. */
+function Sum({ asked }: { asked: Question }) {
+	const { scope, answer } = useSum();
 	const data = answer.data;
 	if (answer.status === 'error')
 		return (
@@ -124,11 +141,7 @@ export function QuestionPick({ known }: { known: boolean }) {
 				</div>
 			)}
 			<div class="answer">{known && <Sum asked={asked} />}</div>
-			{endForPeak.value && (
-				<div class="why soft" role="status" title={peakUnknown.value}>
-					The peak is not known: other threads freed some of these blocks. This is the end.
-				</div>
-			)}
+			{known && <Note />}
 		</div>
 	);
 }

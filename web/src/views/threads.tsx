@@ -31,7 +31,18 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 		numbers<Thread>('started_ns', 'Started', 'ns', 'Since the start of its process', undefined, 84),
 		...(several ? [numbers<Thread>('process', 'PID', 'id', 'Process', undefined, 72)] : []),
 		numbers<Thread>('tid', 'TID', 'id', 'Number of the thread', undefined, 72),
-		{ key: 'name', title: 'Thread', sort: (row) => row.name, cell: (row) => <span class="fn">{row.name}</span> },
+		{
+			key: 'name',
+			title: 'Thread',
+			sort: (row) => row.name,
+			hint: (row) => (row.slot_threads > 1 ? data.note : undefined),
+			cell: (row) => (
+				<>
+					<span class="fn">{row.name}</span>
+					{row.slot_threads > 1 && <span class="where">counted together with {plural(row.slot_threads - 1, 'other')}</span>}
+				</>
+			),
+		},
 	];
 }
 
@@ -55,22 +66,29 @@ function Threads() {
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!answer.data) return <Loading what="Counting threads" />;
 	return (
-		<Table
-			label="Threads"
-			columns={columns}
-			rows={rows}
-			total={answer.data.thread_count}
-			sorting={sorting}
-			onSort={onSort}
-			chosen={Number(value('row') ?? -1)}
-			onChoose={(index) => note({ row: String(index) })}
-			onOpen={(index) => rows[index] && addFilter({ name: 'thread', value: String(rows[index].tid) })}
-			onKey={(event, index) => {
-				if (event.key !== '+' || !rows[index]) return false;
-				addFilter({ name: 'thread', value: String(rows[index].tid) });
-				return true;
-			}}
-		/>
+		<>
+			{answer.data.note && (
+				<div class="toolbar">
+					<span class="soft">{answer.data.note}</span>
+				</div>
+			)}
+			<Table
+				label="Threads"
+				columns={columns}
+				rows={rows}
+				total={answer.data.thread_count}
+				sorting={sorting}
+				onSort={onSort}
+				chosen={Number(value('row') ?? -1)}
+				onChoose={(index) => note({ row: String(index) })}
+				onOpen={(index) => rows[index] && addFilter({ name: 'thread', value: String(rows[index].tid) })}
+				onKey={(event, index) => {
+					if (event.key !== '+' || !rows[index]) return false;
+					addFilter({ name: 'thread', value: String(rows[index].tid) });
+					return true;
+				}}
+			/>
+		</>
 	);
 }
 
