@@ -66,12 +66,13 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* Signals belong to the loop's thread. */
+/* Signals belong to the loop's thread, but for SIGBUS: util/files.h. */
 static void start_thread(struct worker *worker)
 {
 	sigset_t all, before;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	worker->running = pthread_create(&worker->thread, NULL, work, worker) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -357,8 +357,9 @@ struct reader *reader_new(const struct top_source *source, const struct question
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* Signals are for who waits in the loop. */
+	/* Signals are for who waits in the loop, but for SIGBUS: util/files.h. */
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &saved);
 	errno = r->event_fd < 0 ? errno : pthread_create(&r->thread, NULL, run, r);
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);

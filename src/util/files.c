@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole-file helpers over the plain system calls. No state; every descriptor is closed where it was
+ * Whole-file helpers over the plain system calls. No state but what SIGBUS does; every descriptor is closed where it was
  * opened, and all are O_CLOEXEC because the collector starts other people's programs.
  */
 #include "util/files.h"
@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -83,14 +84,38 @@ bool file_is_irregular(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* A page behind the end of its file is another one from now on, of zeros: the bytes are hostile input in any case. */
+static void replace_page(int number, siginfo_t *info, void *context)
+{
+	const uintptr_t bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	void *page = (void *)((uintptr_t)info->si_addr & ~(bytes - 1));
+	int before = errno;
+
+	(void)context;
+	if (info->si_code != BUS_ADRERR ||
+	    mmap(page, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		    MAP_FAILED)
+		signal(number, SIG_DFL); /* it comes again */
+	errno = before;
+}
+
+static void survive_truncation(void)
+{
+	struct sigaction action = { .sa_sigaction = replace_page, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGBUS, &action, NULL);
+}
+
 int file_map_open(struct file_map *map, const char *path, struct error *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct stat st = { 0 };
 	AUTO_CLOSE int fd = file_open_regular(path, &st, err);
 	void *data;
 
 	if (fd < 0)
 		return -1;
+	pthread_once(&once, survive_truncation);
 	*map = FILE_MAP_INIT;
 	if (st.st_size == 0)
 		return 0;

@@ -36,8 +36,8 @@ struct file_identity file_identity(int fd);
 bool file_is_irregular(const char *path);
 
 /*
- * A file mapped read-only. If somebody else makes the file shorter meanwhile, reading its tail
- * raises SIGBUS.
+ * A file mapped read-only. If somebody else makes the file shorter meanwhile, its tail reads as zeros: by a handler of SIGBUS, so no
+ * thread that reads may block that.
  */
 struct file_map {
 	struct span bytes;

@@ -131,6 +131,22 @@ static void what_is_no_regular_file_is_written_in_place(void **state)
 	assert_true(S_ISCHR(st.st_mode));
 }
 
+/* First of all: cmocka sets its own handlers before each test, and the handler is set once. */
+static void a_mapped_file_that_becomes_shorter_reads_as_zeros(void **state)
+{
+	enum { PAGE = 4096, PAGES = 8 };
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	char bytes[PAGES * PAGE];
+
+	(void)state;
+	memset(bytes, 'x', sizeof bytes);
+	assert_int_equal(file_write_atomic("shorter", span_of(bytes, sizeof bytes), 0666, NULL), 0);
+	assert_int_equal(file_map_open(&map, "shorter", NULL), 0);
+	assert_int_equal(truncate("shorter", PAGE), 0);
+	for (size_t i = 0; i < map.bytes.size; i += PAGE)
+		assert_int_equal(map.bytes.data[i], i < PAGE ? 'x' : 0);
+}
+
 static void maps_refuse_what_they_cannot_map(void **state)
 {
 	struct file_map map = FILE_MAP_INIT;
@@ -284,6 +300,7 @@ static void a_writer_is_known_while_it_has_the_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		IN_FOLDER(a_mapped_file_that_becomes_shorter_reads_as_zeros),
 		IN_FOLDER(a_written_file_replaces_the_old_one_and_leaves_nothing_else),
 		IN_FOLDER(a_reader_of_the_old_file_keeps_it),
 		IN_FOLDER(a_written_file_obeys_the_umask),
