@@ -27,7 +27,7 @@ endif()
 
 # heapgauge_library(<folder> [DEPS <folder>...] [LIBS <external>...] [EXCLUDE <file>...])
 #
-# Makes the static library hg-<folder> of all *.c in the current folder. DEPS names other folders of src/,
+# Makes the static library hg-<folder> of all *.c in the current folder and its rooms. DEPS names other folders of src/,
 # LIBS anything else that target_link_libraries takes. The sources are also kept in the global property
 # HG_SOURCES_<folder>, so that the recorder can compile them a second time with flags of its own.
 function(heapgauge_library folder)
@@ -35,7 +35,7 @@ function(heapgauge_library folder)
 	if(arg_UNPARSED_ARGUMENTS)
 		message(FATAL_ERROR "heapgauge_library(${folder}): what is '${arg_UNPARSED_ARGUMENTS}'?")
 	endif()
-	file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
+	file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
 	foreach(file IN LISTS arg_EXCLUDE)
 		list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
 	endforeach()

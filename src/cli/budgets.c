@@ -13,7 +13,7 @@
 #include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/open.h"
-#include "cli/words.h"
+#include "cli/options/words.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/ini.h"

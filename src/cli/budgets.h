@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analysis/check.h"
+#include "analysis/advice/check.h"
 #include "util/arena.h"
 
 struct budgets {

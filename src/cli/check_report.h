@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analysis/check.h"
+#include "analysis/advice/check.h"
 
 /* Prints what is broken or cannot be told, or that everything is kept. */
 void check_print_text(FILE *out, const struct check *check);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 enum cli_exit {
 	CLI_OK = 0,

@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
-#include "collect/container.h"
-#include "collect/inspect.h"
-#include "collect/procfs.h"
+#include "collect/kernel/container.h"
+#include "collect/attach/inspect.h"
+#include "collect/kernel/procfs.h"
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"

@@ -3,7 +3,7 @@
 #ifndef CLI_LIST_PROCESSES_H
 #define CLI_LIST_PROCESSES_H
 
-#include "analysis/listing.h"
+#include "analysis/views/listing.h"
 #include "model/names.h"
 #include "util/error.h"
 

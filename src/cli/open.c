@@ -14,8 +14,8 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "collect/inspect.h"
-#include "format/live.h"
+#include "collect/attach/inspect.h"
+#include "format/live/live.h"
 #include "model/build.h"
 #include "model/names.h"
 #include "util/cleanup.h"

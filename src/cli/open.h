@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "analysis/analyses.h"
-#include "cli/options.h"
+#include "analysis/result/analyses.h"
+#include "cli/options/options.h"
 #include "model/profile.h"
 #include "render/renderers.h"
 #include "util/buffer.h"

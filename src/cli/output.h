@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "util/error.h"
 
 struct pager;

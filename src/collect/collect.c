@@ -23,12 +23,12 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "collect/budget.h"
-#include "collect/collector.h"
-#include "collect/explain.h"
-#include "collect/launch.h"
-#include "collect/procfs.h"
-#include "collect/survivors.h"
+#include "collect/process/budget.h"
+#include "collect/run/collector.h"
+#include "collect/run/explain.h"
+#include "collect/run/launch.h"
+#include "collect/kernel/procfs.h"
+#include "collect/run/survivors.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 

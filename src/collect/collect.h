@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "collect/ranks.h"
-#include "collect/triggers.h"
-#include "format/live_header.h"
+#include "collect/kernel/ranks.h"
+#include "collect/process/triggers.h"
+#include "format/live/live_header.h"
 #include "util/error.h"
 
 /* What the progress line shows: all living processes together. */

@@ -13,7 +13,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "collect/together.h"
+#include "collect/process/together.h"
 
 static bool find_peak(const struct recording *merged, struct run_row *run)
 {

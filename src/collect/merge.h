@@ -3,7 +3,7 @@
 #ifndef COLLECT_MERGE_H
 #define COLLECT_MERGE_H
 
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "util/error.h"
 
 /*

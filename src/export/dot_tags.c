@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analysis/tag_tree.h"
+#include "analysis/query/tag_tree.h"
 #include "base/compiler.h"
 #include "export/graphviz.h"
 #include "export/stacks.h"

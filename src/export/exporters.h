@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "analysis/places.h"
-#include "analysis/query.h"
-#include "analysis/selection.h"
+#include "analysis/result/places.h"
+#include "analysis/result/query.h"
+#include "analysis/query/selection.h"
 #include "model/profile.h"
 #include "util/error.h"
 

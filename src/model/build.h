@@ -3,7 +3,7 @@
 #ifndef MODEL_BUILD_H
 #define MODEL_BUILD_H
 
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "model/profile.h"
 #include "util/error.h"
 

@@ -6,7 +6,7 @@
  * A recording that was read only in part is refused: written again it would look whole, and what was
  * wrong with it would be told nobody any more.
  *
- * Invariant of the rows that are made: what format/chunk_names.c demands of rows that are read.
+ * Invariant of the rows that are made: what format/recording/chunk_names.c demands of rows that are read.
  */
 #include "model/bundle.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"

@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "format/rows.h"
+#include "format/recording/rows.h"
 #include "model/same_sites.h"
 
 size_t profile_sample_count(const struct profile_process *p)

@@ -3,7 +3,7 @@
 #ifndef MODEL_MISSED_H
 #define MODEL_MISSED_H
 
-#include "format/rows.h"
+#include "format/recording/rows.h"
 #include "model/profile.h"
 
 /* Appends at most MISSED_COUNT notes, one for each reason; their words are in the arena. Returns how many, or -1 if out of

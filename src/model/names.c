@@ -17,8 +17,8 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "format/rows.h"
-#include "symbols/name_store.h"
+#include "format/recording/rows.h"
+#include "symbols/names/name_store.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
 #include "util/files.h"

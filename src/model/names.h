@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "model/profile.h"
-#include "symbols/debug_fetch.h"
-#include "symbols/name_style.h"
+#include "symbols/debug/debug_fetch.h"
+#include "symbols/names/name_style.h"
 #include "util/arena.h"
 
 struct named_frame {

@@ -8,7 +8,7 @@
 #include "model/profile.h"
 
 #include "base/compiler.h"
-#include "format/rows.h"
+#include "format/recording/rows.h"
 
 const char *profile_kind_name(enum profile_kind kind)
 {

@@ -7,7 +7,7 @@
 #ifndef MODEL_SAME_SITES_H
 #define MODEL_SAME_SITES_H
 
-#include "format/rows.h"
+#include "format/recording/rows.h"
 #include "model/profile.h"
 
 struct same_sites {

@@ -14,7 +14,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "format/rows.h"
+#include "format/recording/rows.h"
 #include "model/estimates.h"
 #include "model/same_sites.h"
 #include "model/threads.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "format/rows.h"
+#include "format/recording/rows.h"
 
 enum { PATH_BYTES = 1024 };
 

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "format/rows.h"
+#include "format/recording/rows.h"
 #include "model/estimates.h"
 #include "model/site_sums.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "format/rows.h"
+#include "format/recording/rows.h"
 #include "model/history.h"
 #include "model/missed.h"
 #include "util/units.h"

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "recorder/lookup.h"
-#include "recorder/settings.h"
+#include "recorder/process/settings.h"
 
 enum {
 	STOPPED_MS = 250,

@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "recorder/chaos.h"
-#include "recorder/check.h"
+#include "recorder/checks/chaos.h"
+#include "recorder/checks/check.h"
 
 enum {
 	LOCK_SPINS = 100,

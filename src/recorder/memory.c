@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "recorder/hook.h"
+#include "recorder/hooks/hook.h"
 #include "recorder/sys.h"
 
 enum {

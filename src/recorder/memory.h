@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "format/live.h"
+#include "format/live/live.h"
 
 /* Addresses inside the mapping, fixed while it is in use. Written at start-up and after fork, else read only. */
 struct memory {

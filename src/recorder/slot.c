@@ -11,13 +11,13 @@
 #include <errno.h>
 #include <sys/prctl.h>
 
-#include "recorder/account.h"
-#include "recorder/chaos.h"
-#include "recorder/cfi.h"
-#include "recorder/memo.h"
+#include "recorder/counters/account.h"
+#include "recorder/checks/chaos.h"
+#include "recorder/unwind/cfi.h"
+#include "recorder/unwind/memo.h"
 #include "recorder/sys.h"
-#include "recorder/tags.h"
-#include "recorder/walk.h"
+#include "recorder/api/tags.h"
+#include "recorder/unwind/walk.h"
 
 enum {
 	LOOKS_PER_THREAD = 4, /* slots asked whether their thread still lives, when one registers */

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "recorder/blocks.h"
+#include "recorder/counters/blocks.h"
 #include "recorder/memory.h"
 #include "recorder/table.h"
 

@@ -11,8 +11,8 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
-#include "recorder/chaos.h"
-#include "recorder/check.h"
+#include "recorder/checks/chaos.h"
+#include "recorder/checks/check.h"
 
 #if !defined(__x86_64__)
 #error "the recorder knows x86-64 only so far: system calls here, registers in cfi.h and slow_walk.c"

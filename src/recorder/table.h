@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "recorder/chaos.h"
+#include "recorder/checks/chaos.h"
 #include "recorder/memory.h"
 
 struct table_entry {

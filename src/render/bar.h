@@ -3,7 +3,7 @@
 #ifndef RENDER_BAR_H
 #define RENDER_BAR_H
 
-#include "analysis/result.h"
+#include "analysis/result/result.h"
 #include "render/renderers.h"
 
 /* How wide the whole is on this screen. */

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/result.h"
+#include "analysis/result/result.h"
 #include "util/buffer.h"
 
 struct branches {

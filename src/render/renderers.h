@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analysis/result.h"
+#include "analysis/result/result.h"
 #include "base/span.h"
 #include "util/buffer.h"
 #include "util/error.h"

@@ -26,10 +26,10 @@
 #include <elfutils/libdwfl.h>
 
 #include "base/compiler.h"
-#include "symbols/debug_fetch.h"
-#include "symbols/elf_symbols.h"
-#include "symbols/split_package.h"
-#include "symbols/unit_map.h"
+#include "symbols/debug/debug_fetch.h"
+#include "symbols/debug/elf_symbols.h"
+#include "symbols/debug/split_package.h"
+#include "symbols/debug/unit_map.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 

@@ -4,9 +4,9 @@
 #define SYMBOLS_SYMBOL_MODULE_H
 
 #include "base/span.h"
-#include "symbols/content_key.h"
-#include "symbols/debug_search.h"
-#include "symbols/dwarf_index.h"
+#include "symbols/debug/content_key.h"
+#include "symbols/debug/debug_search.h"
+#include "symbols/debug/dwarf_index.h"
 #include "symbols/symbolizer.h"
 
 struct symbol_module;

@@ -15,9 +15,9 @@
 
 #include "base/ids.h"
 #include "base/span.h"
-#include "symbols/debug_fetch.h"
-#include "symbols/name_style.h"
-#include "symbols/perf_map.h"
+#include "symbols/debug/debug_fetch.h"
+#include "symbols/names/name_style.h"
+#include "symbols/debug/perf_map.h"
 
 /* Equal texts of one symbolizer are the same pointer. */
 struct symbol_frame {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/analyses.h"
+#include "analysis/result/analyses.h"
 #include "base/compiler.h"
 
 enum { ESCAPE = 27, RUBOUT = 127, CTRL_C = 3, CTRL_L = 12, CTRL_U = 21 };

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "analysis/query.h"
-#include "analysis/rates.h"
+#include "analysis/result/query.h"
+#include "analysis/views/rates.h"
 #include "tui/top.h"
 
 enum { QUESTION_TEXT = 128 };

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "analysis/listing.h"
+#include "analysis/views/listing.h"
 #include "model/names.h"
 #include "model/profile.h"
 #include "util/error.h"

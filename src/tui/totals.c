@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/rates.h"
+#include "analysis/views/rates.h"
 #include "base/checked.h"
 #include "render/bar.h"
 #include "util/units.h"

@@ -54,6 +54,28 @@ def test_layers_finds_a_relative_include(tree):
     assert 'write "error.h" as "folder/file.h"' in only_finding(tree.check("check-layers"))
 
 
+ROOMS = "model/low:\nmodel/high: low\nutil/plain/*.h:\n"
+
+
+def test_layers_orders_rooms(tree):
+    layered(tree)
+    tree.write("src/LAYERS", LAYERS + ROOMS)
+    tree.write("src/model/low/a.h", "")
+    tree.write("src/model/high/b.h", '#include "model/low/a.h"\n#include "model/model.h"\n')
+    tree.write("src/util/plain/c.h", '#include "util/error.h"\n')
+    tree.write("src/util/plain/c.c", '#include "util/other/d.h"\n')
+    passes(tree.check("check-layers"))
+    tree.write("src/model/low/a.h", '#include "model/high/b.h"\n')
+    assert only_finding(tree.check("check-layers")) == "src/model/low/a.h:1: model/low may not include model/high/b.h"
+
+
+def test_layers_orders_headers_of_rooms(tree):
+    layered(tree)
+    tree.write("src/LAYERS", LAYERS + ROOMS)
+    tree.write("src/util/plain/c.h", '#include "util/other/d.h"\n')
+    assert only_finding(tree.check("check-layers")) == "src/util/plain/c.h:1: util/plain may not include util/other/d.h"
+
+
 def test_layers_finds_a_way_round_by_dots(tree):
     layered(tree, base='#include "../model/model.h"\n')
     assert 'src/base/span.h:1: write "../model/model.h"' in only_finding(tree.check("check-layers"))
@@ -269,20 +291,20 @@ def test_fence_wants_its_lists(tree):
 
 
 def test_format_doc_accepts_a_described_record(tree):
-    tree.write("src/format/live.h", "/* doc: live_site */\nstruct live_site;\n/* The map; doc: map. */\n")
+    tree.write("src/format/live/live.h", "/* doc: live_site */\nstruct live_site;\n/* The map; doc: map. */\n")
     tree.write("docs/format.md", "# Format\n\n### `live_site`\n\n## The map\n")
     passes(tree.check("check-format-doc"))
 
 
 def test_format_doc_finds_a_record_without_a_section(tree):
-    tree.write("src/format/live.h", "\n/* doc: live_site */\n")
+    tree.write("src/format/live/live.h", "\n/* doc: live_site */\n")
     tree.write("docs/format.md", "# live_sites\n\nAbout live_site.\n")
-    expected = "src/format/live.h:2: live_site has no section in docs/format.md"
+    expected = "src/format/live/live.h:2: live_site has no section in docs/format.md"
     assert only_finding(tree.check("check-format-doc")) == expected
 
 
 def test_format_doc_finds_headers_without_any_marker(tree):
-    tree.write("src/format/live.h", "struct live_site;\n")
+    tree.write("src/format/live/live.h", "struct live_site;\n")
     tree.write("docs/format.md", "# Format\n")
     assert "no \"doc: NAME\" marker" in only_finding(tree.check("check-format-doc"))
 

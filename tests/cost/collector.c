@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collect/handover.h"
-#include "collect/live_profile.h"
-#include "format/live_read.h"
+#include "collect/run/handover.h"
+#include "collect/profile/live_profile.h"
+#include "format/live/live_read.h"
 
 static int fail(const struct error *error)
 {

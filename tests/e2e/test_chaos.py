@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recorder that is delayed, that waits in vain for locks and is refused memory and system calls, at random: the program does what
-it does alone, and what the recorder could not do is counted. The checking build does that to itself (src/recorder/chaos.h), and
+it does alone, and what the recorder could not do is counted. The checking build does that to itself (src/recorder/checks/chaos.h), and
 traps where one of its invariants breaks.
 
 Each seed runs one program; HEAPGAUGE_CHAOS_SEEDS=FIRST-LAST repeats some."""

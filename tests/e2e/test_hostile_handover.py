@@ -292,7 +292,7 @@ BRAGGART = r"""
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "format/live.h"
+#include "format/live/live.h"
 static char environment[1 << 20];
 int main(void)
 {
@@ -334,7 +334,7 @@ def test_a_profile_costs_what_it_holds(heapgauge, clean_env, scratch, report_jso
     """V5: 64 GiB that are said to be full of entries took as many gigabytes as the machine had."""
     source = pathlib.Path(__file__).resolve().parents[2] / "src"
     program = compile_c(
-        scratch, "braggart", BRAGGART, f"-I{source}", source / "format/live_layout.c", source / "format/live_handover.c"
+        scratch, "braggart", BRAGGART, f"-I{source}", source / "format/live/live_layout.c", source / "format/live/live_handover.c"
     )
     limited = ["sh", "-c", 'ulimit -t 60; exec "$@"', "sh", heapgauge, "record", "-q", "-o", scratch / "run.hg", "--", program]
     run = subprocess.Popen(limited, env=clean_env, stderr=subprocess.PIPE, text=True)

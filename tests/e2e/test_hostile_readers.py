@@ -403,7 +403,7 @@ SCRIBBLER = r"""
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "format/live.h"
+#include "format/live/live.h"
 static char maps[1 << 20];
 static unsigned long seed;
 static unsigned dice(void) { seed = seed * 6364136223846793005 + 1442695040888963407; return seed >> 33; }

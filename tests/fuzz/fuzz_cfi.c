@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recorder/cfi.c"
-#include "recorder/expression.c"
+#include "recorder/unwind/cfi.c"
+#include "recorder/unwind/expression.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "collect/elf_facts.h"
+#include "collect/binaries/elf_facts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "format/live_marks.h"
-#include "format/live_read.h"
+#include "format/live/live_marks.h"
+#include "format/live/live_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

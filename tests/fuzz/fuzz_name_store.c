@@ -9,7 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "symbols/name_store.h"
+#include "symbols/names/name_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/demangle.h"
-#include "symbols/name_style.h"
+#include "symbols/names/demangle.h"
+#include "symbols/names/name_style.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

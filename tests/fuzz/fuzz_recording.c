@@ -10,7 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "format/recording.h"
+#include "format/recording/recording.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

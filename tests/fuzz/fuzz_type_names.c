@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/type_names.h"
+#include "analysis/result/type_names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

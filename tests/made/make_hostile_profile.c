@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "format/live.h"
+#include "format/live/live.h"
 
 static void *region(struct live_header *head, enum live_region which)
 {

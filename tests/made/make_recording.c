@@ -19,7 +19,7 @@
 #include <gelf.h>
 
 #include "base/compiler.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 
 enum { FRAMES = 50000, BRANCHES = 20000, DEPTH = 28, SECOND = 1000000000 };
 

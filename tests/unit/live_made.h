@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "format/live.h"
+#include "format/live/live.h"
 
 struct made {
 	struct live_header *head;

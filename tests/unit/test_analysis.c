@@ -3,9 +3,9 @@
 /* The views as data: order, limits, keys, labels, and sums that must equal the totals. */
 #include "test_model_made.h"
 
-#include "analysis/analyses.h"
-#include "analysis/build.h"
-#include "analysis/plumbing.h"
+#include "analysis/result/analyses.h"
+#include "analysis/result/build.h"
+#include "analysis/result/plumbing.h"
 #include "model/build.h"
 
 struct fixture {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "unit.h"
 
 enum {

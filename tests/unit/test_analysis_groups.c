@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "analysis/analyses.h"
-#include "analysis/build.h"
+#include "analysis/result/analyses.h"
+#include "analysis/result/build.h"
 #include "model/build.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"

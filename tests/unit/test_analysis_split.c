@@ -3,7 +3,7 @@
 /* Selections split by thread and by size, against blocks that were counted one by one. */
 #include "test_analysis_random.h"
 
-#include "analysis/split.h"
+#include "analysis/query/split.h"
 #include "model/ages.h"
 #include "model/build.h"
 

@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-#include "analysis/analyses.h"
-#include "analysis/moments.h"
-#include "analysis/trend.h"
+#include "analysis/result/analyses.h"
+#include "analysis/query/moments.h"
+#include "analysis/advice/trend.h"
 #include "model/build.h"
 
 static struct trend fit(int64_t (*f)(int64_t part))

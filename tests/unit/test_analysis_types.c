@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/plumbing.h"
-#include "analysis/type_names.h"
+#include "analysis/result/plumbing.h"
+#include "analysis/result/type_names.h"
 #include "base/compiler.h"
 
 static void assert_span(struct span got, const char *want)

@@ -3,7 +3,7 @@
 /*
  * Which value of an option holds, of the command line, the environment and the two files; and what is refused.
  */
-#include "cli/settings.h"
+#include "cli/options/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>

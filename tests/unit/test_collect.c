@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "collect/collect.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "live_made.h"
 #include "util/files.h"
 

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "collect/target.h"
-#include "format/live_marks.h"
+#include "collect/process/target.h"
+#include "format/live/live_marks.h"
 #include "live_made.h"
 #include "unit.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: collect format util base */
 /* The names of containers in lines of /proc/PID/cgroup, as the runtimes write them. */
-#include "collect/container.h"
+#include "collect/kernel/container.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "collect/map_line.h"
-#include "collect/procfs.h"
-#include "collect/recorded.h"
+#include "collect/kernel/map_line.h"
+#include "collect/kernel/procfs.h"
+#include "collect/kernel/recorded.h"
 #include "unit.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

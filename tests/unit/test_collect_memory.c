@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "collect/budget.h"
-#include "collect/cgroup.h"
-#include "collect/oom.h"
-#include "collect/series.h"
-#include "collect/smaps.h"
+#include "collect/process/budget.h"
+#include "collect/kernel/cgroup.h"
+#include "collect/kernel/oom.h"
+#include "collect/profile/series.h"
+#include "collect/kernel/smaps.h"
 
 #define MIB (1ull << 20)
 

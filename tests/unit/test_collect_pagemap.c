@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "collect/pagemap.h"
-#include "format/live.h"
+#include "collect/kernel/pagemap.h"
+#include "format/live/live.h"
 
 enum { PAGES = 5000 }; /* more than are asked for at once */
 

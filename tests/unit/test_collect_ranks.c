@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "collect/ranks.h"
+#include "collect/kernel/ranks.h"
 
 static void lists_name_ranks(void **state)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/series.h"
+#include "collect/profile/series.h"
 
 static void the_series_thins_and_keeps_its_end(void **state)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "collect/sheet.h"
+#include "collect/process/sheet.h"
 
 #define MIB (1ull << 20)
 #define AT(mib) (0x7f0000000000ull + (mib)*MIB)

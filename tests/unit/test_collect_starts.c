@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/starts.h"
+#include "collect/run/starts.h"
 
 enum { NUMBER = 7, PID = 100 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "collect/together.h"
+#include "collect/process/together.h"
 #include "unit.h"
 
 enum { PROCESSES = 5, TICKS = 60, HISTORIES = 2000, MS = 1000000 };

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "collect/triggers.h"
+#include "collect/process/triggers.h"
 
 static struct trigger on(const char *text)
 {

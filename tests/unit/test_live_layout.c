@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "format/live.h"
+#include "format/live/live.h"
 
 static struct live_header *new_header(uint64_t total_bytes)
 {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "format/live_read.h"
+#include "format/live/live_read.h"
 #include "live_made.h"
 
 #define TOTAL (256ull << 20)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "unit.h"
 
 /* The rows of one array, copied: MADE(rows, cells, cell_count, { ... }, { ... }). */

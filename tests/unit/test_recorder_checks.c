@@ -16,11 +16,11 @@
 
 #include "base/hash.h"
 #include "hooked.h"
-#include "recorder/hook.h"
+#include "recorder/hooks/hook.h"
 #include "recorder/lock.h"
-#include "recorder/rules.h"
+#include "recorder/unwind/rules.h"
 #include "recorder/sys.h"
-#include "recorder/tags.h"
+#include "recorder/api/tags.h"
 #include "unit.h"
 
 enum { MAPPED = 8 * 4096, BLOCKS = 100, ROUNDS = 3000 };

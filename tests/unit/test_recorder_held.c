@@ -15,11 +15,11 @@ static void check_call(long number);
 /* clang-format off: the names of the last one's variables would shadow those inside the others */
 #include "recorder/memory.c"
 #include "recorder/lock.c"
-#include "recorder/modules.c"
-#include "recorder/rules.c"
-#include "recorder/sites.h"
-#include "recorder/walk.h"
-#include "recorder/maps.c"
+#include "recorder/unwind/modules.c"
+#include "recorder/unwind/rules.c"
+#include "recorder/counters/sites.h"
+#include "recorder/unwind/walk.h"
+#include "recorder/counters/maps.c"
 /* clang-format on */
 
 #include <stdio.h>

@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 
 #include "base/compiler.h"
-#include "format/live_read.h"
-#include "recorder/account.h"
-#include "recorder/blocks.h"
-#include "recorder/pools.h"
+#include "format/live/live_read.h"
+#include "recorder/counters/account.h"
+#include "recorder/counters/blocks.h"
+#include "recorder/api/pools.h"
 #include "unit.h"
 
 #define TOTAL_BYTES (256ull << 20)

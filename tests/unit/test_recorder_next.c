@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "recorder/next.h"
-#include "recorder/operators.h"
+#include "recorder/hooks/next.h"
+#include "recorder/hooks/operators.h"
 #include "unit.h"
 
 /* The hooks, which are not linked here, would be in this section. */

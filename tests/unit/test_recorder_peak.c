@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "format/live_read.h"
-#include "recorder/account.h"
+#include "format/live/live_read.h"
+#include "recorder/counters/account.h"
 #include "unit.h"
 
 enum {

@@ -8,7 +8,7 @@
 /* First, so that the next one's names shadow nothing. */
 #include "unit.h"
 
-#include "recorder/pools.c"
+#include "recorder/api/pools.c"
 
 enum { TOTAL_BYTES = 256 << 20, ADDRESSES = 20000, STEPS = 400000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: recorder-parts format base */
 /* What a recorder without a collector makes of the kernel's texts. */
-#include "recorder/room.h"
+#include "recorder/process/room.h"
 
 #include "unit.h"
 

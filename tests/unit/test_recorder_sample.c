@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "base/confidence.h"
-#include "recorder/dial.h"
-#include "recorder/settings.h"
+#include "recorder/sampling/dial.h"
+#include "recorder/process/settings.h"
 #include "unit.h"
 
 enum { TOTAL_BYTES = 64 << 20, INTERVAL = 512 << 10 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "recorder/sampled.c"
+#include "recorder/sampling/sampled.c"
 #include "unit.h"
 
 enum { TOTAL_BYTES = 128 << 20, ADDRESSES = 6000, STEPS = 400000 };

@@ -14,7 +14,7 @@
 
 #include "base/compiler.h"
 #include "base/hash.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 
 static uint64_t seed;
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/summary.h"
 #include "util/cleanup.h"
 #include "util/files.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "symbols/demangle.h"
+#include "symbols/names/demangle.h"
 #include "symbols/ranges.h"
 #include "symbols/symbolizer.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "symbols/demangle.h"
-#include "symbols/name_style.h"
+#include "symbols/names/demangle.h"
+#include "symbols/names/name_style.h"
 
 static void names_are_shortened(void **state)
 {

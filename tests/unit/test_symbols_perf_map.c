@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "symbols/perf_map.h"
+#include "symbols/debug/perf_map.h"
 #include "symbols/symbolizer.h"
 #include "util/files.h"
 

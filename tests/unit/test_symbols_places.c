@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "symbols/debug_search.h"
+#include "symbols/debug/debug_search.h"
 #include "symbols/symbolizer.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "symbols/name_store.h"
+#include "symbols/names/name_store.h"
 #include "symbols/symbolizer.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judges a recording by budgets.
+ *
+ * A process that lost allocations cannot be said to keep a budget: what was not counted may be what
+ * breaks it. It can still be said to break one. Nor can an estimate tell where the limit is within what
+ * chance makes of it.
+ */
+#include "analysis/advice/check.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/result/build.h"
+#include "analysis/query/comparison.h"
+#include "analysis/query/selection.h"
+#include "analysis/advice/trend.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "base/confidence.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/units.h"
+
+const struct check_measure_row check_measures[CHECK_MEASURES + 1] = {
+	[CHECK_PEAK] = { "peak", "max-peak", "peak", UNIT_BYTES },
+	[CHECK_LEAKED] = { "leaked", "max-leaked", "not freed at exit", UNIT_BYTES },
+	[CHECK_LEAKED_BLOCKS] = { "leaked blocks", "max-leaked-blocks", "blocks not freed at exit",
+				  UNIT_COUNT },
+	[CHECK_CALLS] = { "calls", "max-calls", "calls", UNIT_COUNT },
+	[CHECK_TOTAL] = { "total", "max-total", "total", UNIT_BYTES },
+	[CHECK_TEMPORARY] = { "temporary", "max-temporary", "temporary", UNIT_COUNT },
+	[CHECK_GROWTH] = { "growth", "max-growth", "growth", UNIT_BYTES_RATE },
+};
+
+/* Which question gives a measure; growth has none. */
+static const struct {
+	enum cost_id cost;
+	enum moment_kind at;
+} questions[CHECK_MEASURES] = {
+	[CHECK_PEAK] = { COST_LIVE, MOMENT_PEAK },
+	[CHECK_LEAKED] = { COST_LIVE, MOMENT_END },
+	[CHECK_LEAKED_BLOCKS] = { COST_BLOCKS, MOMENT_END },
+	[CHECK_CALLS] = { COST_CALLS, MOMENT_DEFAULT },
+	[CHECK_TOTAL] = { COST_TOTAL, MOMENT_DEFAULT },
+	[CHECK_TEMPORARY] = { COST_TEMPORARY, MOMENT_DEFAULT },
+};
+
+struct judge {
+	struct check *check;
+	const struct profile *profile;
+	struct places *places;
+	const struct check_options *options;
+	struct error *error;
+};
+
+static const char *program_of(const struct profile_process *p)
+{
+	return p->exe[0] ? path_base(p->exe) : "?";
+}
+
+static struct query question(const struct judge *j, enum check_measure measure, const char *process)
+{
+	struct query q = *j->options->query;
+
+	q.limit = SIZE_MAX;
+	q.has_cost = true;
+	q.cost = questions[measure].cost;
+	q.at = (struct moment){ .kind = questions[measure].at };
+	q.minus = (struct moment){ 0 };
+	q.filters.process = process;
+	/* What libraries keep is part of any other measure. */
+	q.filters.builtin &= measure == CHECK_LEAKED || measure == CHECK_LEAKED_BLOCKS;
+	return q;
+}
+
+/* A measure, and how far it may be off if it is an estimate. */
+struct measured {
+	int64_t value;
+	bool estimate;
+	double error,
+		factor; /* the standard error, and how many of them hold the truth in 95 of 100 cases */
+	double bias;   /* by how much it is too high on average, at most */
+	double unseen; /* what may be there without a single sample */
+};
+
+static int growth_of(const struct profile_process *p, struct measured *ret, const char **ret_why,
+		     struct error *error)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct trends trends;
+
+	if (trends_make(p, &scratch, &trends) < 0)
+		return error_set(error, "out of memory");
+	/* A verdict is one that chance makes once in twenty times, whatever made the numbers waver. */
+	ret->value = trends_growth(&trends).per_second;
+	if (trends.heap.moments < TREND_MOMENTS)
+		*ret_why = "the run is too short to tell growth";
+	return 0;
+}
+
+static bool is_sampled(const struct profile_process *p)
+{
+	return p->interval != 0 || strcmp(p->mode, "sampled") == 0;
+}
+
+/* The measure of one process. */
+static int measure(const struct judge *j, const struct profile *profile,
+		   const struct profile_process *p, enum check_measure which, struct measured *ret,
+		   const char **ret_why)
+{
+	struct selection s;
+	char pid[16];
+
+	if (which == CHECK_GROWTH)
+		return growth_of(p, ret, ret_why, j->error);
+	snprintf(pid, sizeof pid, "%u", p->pid);
+	struct query q = question(j, which, pid);
+
+	if (selection_make(&s, profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
+		return -1;
+	*ret = (struct measured){
+		.value = selection_cost(&s, &s.sum),
+		.estimate = is_sampled(p),
+		.error = sqrt(fabs(cost_variance(s.cost, &s.sum, s.duration_ns))),
+		.factor = confidence_factor((uint64_t)s.sum.variance.samples),
+		.bias = which == CHECK_PEAK ? (double)p->peak_bias_bytes : 0,
+	};
+	/* Blocks that are never sampled are small, and each may be one byte. Without a sample not even the interval is known. */
+	if (ret->estimate)
+		ret->unseen = p->interval ? (double)p->interval * CONFIDENCE_UNSEEN_INTERVALS
+					  : (double)INT64_MAX;
+	/* Counted, not estimated. */
+	if (p->counts_all && !filters_are_finer_than_processes(&q.filters)) {
+		if (which == CHECK_CALLS)
+			*ret = (struct measured){ .value = (int64_t)MIN(p->all_calls,
+									(uint64_t)INT64_MAX) };
+		if (which == CHECK_TOTAL)
+			*ret = (struct measured){ .value = (int64_t)MIN(p->all_bytes,
+									(uint64_t)INT64_MAX) };
+	}
+	selection_release(&s);
+	return 0;
+}
+
+static int by_cost(const void *left, const void *right, void *context)
+{
+	const struct selection *s = context;
+	int64_t a = selection_cost(s, &((const struct entry *)left)->m);
+	int64_t b = selection_cost(s, &((const struct entry *)right)->m);
+
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* The stacks to blame: those that grew most since the baseline if there is one, else the heaviest. */
+static int blame(const struct judge *j, const struct profile_process *p,
+		 const struct profile_process *old, struct check_row *row)
+{
+	struct selection s;
+	char pid[16], old_pid[16];
+	const struct comparison against = { .before = &j->options->baseline,
+					    .before_count = 1,
+					    .after = &j->profile,
+					    .after_count = 1,
+					    .before_process = old_pid,
+					    .after_process = pid };
+	/* A label is made as for a result: in an arena, which is the check's here. */
+	struct result words = { .arena = j->check->arena };
+
+	if (row->measure == CHECK_GROWTH)
+		return 0;
+	snprintf(pid, sizeof pid, "%u", p->pid);
+	snprintf(old_pid, sizeof old_pid, "%u", old ? old->pid : 0);
+	struct query q = question(j, row->measure, pid);
+
+	q.against = old ? &against : NULL;
+	if (selection_make(&s, j->profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
+		return -1;
+	if (s.count)
+		qsort_r(s.entries, s.count, sizeof *s.entries, by_cost, &s);
+	int status = 0;
+
+	for (size_t i = 0; i < s.count && row->guilty_count < CHECK_GUILTY; i++) {
+		const struct entry *e = &s.entries[i];
+		int64_t value = selection_cost(&s, &e->m);
+
+		if (value <= 0)
+			break;
+		const char *label = stack_label(&words, j->places, e->process, e->site->node);
+
+		if (!label)
+			status = error_set(j->error, "out of memory");
+		row->guilty[row->guilty_count].label = label ? label : "?";
+		row->guilty[row->guilty_count++].value = value;
+	}
+	j->check->arena = words.arena;
+	selection_release(&s);
+	return status;
+}
+
+/* Whether calls or frees were missed; notes about stacks, details or the clock do not touch a budget. */
+static bool lost_calls(const struct profile_process *p)
+{
+	static const char *const losses[] = {
+		"reentrant_calls",  "abandoned_hooks", "early_calls",	     "repaired_blocks",
+		"untracked_blocks", "lock_timeouts",   "unregistered_calls",
+	};
+
+	for (size_t i = 0; i < p->health.count; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(losses); k++)
+			if (strcmp(p->health.at[i].name, losses[k]) == 0)
+				return true;
+	return false;
+}
+
+static int push(struct judge *j, const struct check_row *row)
+{
+	if (!vector_push(&j->check->rows, *row))
+		return error_set(j->error, "out of memory");
+	j->check->broken += row->verdict == CHECK_BROKEN;
+	j->check->unknown += row->verdict == CHECK_UNKNOWN;
+	return 0;
+}
+
+/* Where the truth is in 95 of 100 cases: of the value, or if the limit comes from an estimate, of the difference. */
+static void set_interval(struct check_row *row, const struct measured *m)
+{
+	double below = row->limit_error, error = hypot(m->error, below);
+	double most = (m->factor > 0 ? m->factor : 1.96) * error;
+
+	row->estimate = m->estimate || below > 0;
+	row->error = m->error;
+	row->low = saturating_i64((double)m->value - most - m->bias);
+	row->high = saturating_i64((double)m->value + most + m->unseen);
+	if (row->low < 0 && row->measure != CHECK_GROWTH)
+		row->low = 0;
+}
+
+/* old: the process of the baseline; NULL: none. */
+static int judge_row(struct judge *j, const struct profile_process *p,
+		     const struct profile_process *old, struct check_row *row)
+{
+	struct measured m = { 0 };
+
+	if (measure(j, j->profile, p, row->measure, &m, &row->why) < 0)
+		return -1;
+	row->value = m.value;
+	set_interval(row, &m);
+	if ((row->estimate ? row->low : row->value) > row->limit) {
+		row->verdict = CHECK_BROKEN;
+		row->why = NULL;
+		if (blame(j, p, old, row) < 0)
+			return -1;
+	} else if (row->why) {
+		row->verdict = CHECK_UNKNOWN;
+	} else if (row->estimate && row->high > row->limit) {
+		row->verdict = CHECK_UNKNOWN;
+		row->why = "samples are too few to tell: record with a smaller --interval, or "
+			   "exactly";
+	} else if (lost_calls(p)) {
+		row->verdict = CHECK_UNKNOWN;
+		row->why = "some allocations were not recorded: heapgauge report --view health";
+	}
+	return push(j, row);
+}
+
+static const struct profile_process *same_program(const struct profile *profile,
+						  const struct profile_process *p)
+{
+	for (size_t i = 0; profile && i < profile->process_count; i++)
+		if (strcmp(program_of(&profile->processes[i]), program_of(p)) == 0)
+			return &profile->processes[i];
+	return NULL;
+}
+
+static int judge_baseline(struct judge *j, const struct profile_process *p,
+			  const struct profile_process *old, enum check_measure which)
+{
+	struct check_row row = {
+		.program = program_of(p), .pid = p->pid, .measure = which, .has_baseline = true
+	};
+
+	struct measured before = { 0 };
+
+	if (measure(j, j->options->baseline, old, which, &before, &row.why) < 0)
+		return -1;
+	row.baseline = before.value;
+	row.limit_error = before.error * (1 + j->options->tolerance);
+	row.limit = (int64_t)floor((double)row.baseline * (1 + j->options->tolerance));
+	return judge_row(j, p, old, &row);
+}
+
+static int judge_process(struct judge *j, const struct profile_process *p,
+			 const struct budget *budget)
+{
+	for (enum check_measure m = 0; m < CHECK_MEASURES; m++) {
+		struct check_row row = { .program = program_of(p),
+					 .pid = p->pid,
+					 .measure = m,
+					 .limit = budget->limit[m] };
+
+		if (budget->has[m] && judge_row(j, p, NULL, &row) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int judge_budget(struct judge *j, const struct budget *budget)
+{
+	size_t matched = 0;
+
+	for (size_t i = 0; i < j->profile->process_count; i++) {
+		const struct profile_process *p = &j->profile->processes[i];
+
+		if (budget->pattern && fnmatch(budget->pattern, program_of(p), 0) != 0)
+			continue;
+		/* What became another program by exec is that one's matter. */
+		if (p->end == PROFILE_BECAME && !budget->pattern)
+			continue;
+		matched++;
+		if (judge_process(j, p, budget) < 0)
+			return -1;
+	}
+	if (matched)
+		return 0;
+	const struct check_row row = { .program = budget->pattern ? budget->pattern : "?",
+				       .verdict = CHECK_UNKNOWN,
+				       .why = "no process of that name was recorded" };
+
+	return push(j, &row);
+}
+
+static int judge_all_baselines(struct judge *j)
+{
+	static const enum check_measure compared[] = { CHECK_PEAK, CHECK_LEAKED, CHECK_CALLS };
+
+	for (size_t i = 0; i < j->profile->process_count; i++) {
+		const struct profile_process *p = &j->profile->processes[i];
+		const struct profile_process *old = same_program(j->options->baseline, p);
+
+		for (size_t k = 0; old && k < ARRAY_SIZE(compared); k++)
+			if (judge_baseline(j, p, old, compared[k]) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+/* A filter that matches no stack of any process would keep every budget. */
+static int expect_sites(const struct judge *j)
+{
+	struct query q = question(j, CHECK_CALLS, NULL);
+	struct selection s;
+
+	if (q.filters.rules.count == 0)
+		return 0;
+	q.kinds = KINDS_ALL;
+	if (selection_make(&s, j->profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
+		return -1;
+	bool some = s.count > 0;
+
+	selection_release(&s);
+	return some ? 0
+		    : error_set(j->error, "no stack matches --site: 'heapgauge report --view "
+					  "sites' lists what there is");
+}
+
+int check_run(struct check *check, const struct profile *profile, struct places *places,
+	      const struct check_options *options, struct error *error)
+{
+	struct judge j = { check, profile, places, options, error };
+
+	*check = (struct check){ 0 };
+	if (expect_sites(&j) < 0)
+		return -1;
+	for (size_t i = 0; i < options->budget_count; i++)
+		if (judge_budget(&j, &options->budgets[i]) < 0)
+			goto fail;
+	if (!options->baseline || judge_all_baselines(&j) == 0)
+		return 0;
+fail:
+	check_release(check);
+	return -1;
+}
+
+void check_release(struct check *check)
+{
+	arena_release(&check->arena);
+	vector_release(&check->rows);
+}
+
+struct units check_text(enum check_measure measure, int64_t value)
+{
+	uint64_t size = value < 0 ? 0 : (uint64_t)value;
+	struct units text;
+
+	switch (check_measures[measure].unit) {
+	case UNIT_BYTES:
+		return units_bytes(size);
+	case UNIT_COUNT:
+		return units_count(size);
+	default:
+		snprintf(text.text, sizeof text.text, "%.30s/s", units_bytes(size).text);
+		return text;
+	}
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Explained is what lies in recorded blocks and mappings, what the allocator that hands them out holds around them, and what a forked child
+ * had from its parent. Static data is nobody's allocation and counts on neither side. Pure functions; any thread.
+ */
+#include "analysis/advice/coverage.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/history.h"
+#include "model/unseen.h"
+
+#define MIB (1ull << 20)
+enum { ENOUGH_PERCENT = 90 };
+/* Loaders, thread tables and the like take some hundred KiB of every process, also of one that allocates nothing. */
+#define FEW_BYTES (4 * MIB)
+/* With no sheet at all: so small a process has no room for much that was not seen. */
+#define SMALL_RSS_BYTES (32 * MIB)
+
+struct coverage coverage_of(const struct profile_memory *m)
+{
+	uint64_t anonymous = saturating_sub(m->private_bytes, m->static_bytes);
+
+	return (struct coverage){
+		.known = m->known && m->has_parts,
+		.at_ns = m->at_ns,
+		.anonymous_bytes = anonymous,
+		.explained_bytes = saturating_sub(anonymous, m->unrecorded_bytes),
+	};
+}
+
+static uint64_t missing(const struct coverage *c)
+{
+	return c->anonymous_bytes - c->explained_bytes;
+}
+
+bool coverage_is_low(const struct coverage *c)
+{
+	return c->known && missing(c) >= FEW_BYTES &&
+	       c->explained_bytes < c->anonymous_bytes / 100 * ENOUGH_PERCENT;
+}
+
+/* Whether a note tells of memory that was not recorded. */
+static bool is_told(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->warnings.count; i++)
+		if (strcmp(profile->warnings.at[i].name, UNSEEN_NOTE) == 0)
+			return true;
+	return false;
+}
+
+struct coverage coverage_of_process(const struct profile *profile, const struct profile_process *p)
+{
+	struct coverage last = coverage_of(&p->memory);
+	struct unseen_gap gap = unseen_gap_of(profile, p);
+
+	if (last.known && is_told(profile) && unseen_gap_is_large(gap))
+		return (struct coverage){ .known = true,
+					  .at_ns = gap.at_ns,
+					  .anonymous_bytes = gap.whole_bytes,
+					  .explained_bytes = gap.whole_bytes - gap.missing_bytes };
+	/* One sheet alone may be wrong: blocks and pages are not read at the same moment. */
+	for (size_t i = profile_memory_count(p); i > 0 && coverage_is_low(&last); i--) {
+		struct profile_memory memory = profile_memory_at(p, i - 1);
+		struct coverage c = coverage_of(&memory);
+
+		if (c.known && !coverage_is_low(&c))
+			last = c;
+	}
+	return last;
+}
+
+bool coverage_supports(const struct profile *profile, const struct profile_process *p)
+{
+	struct coverage c = coverage_of_process(profile, p);
+
+	if (c.known)
+		return !coverage_is_low(&c);
+	return saturating_sub(p->peak_rss_bytes, p->own_bytes) < SMALL_RSS_BYTES + p->peak_bytes;
+}
+
+void coverage_say(struct sentences *s, const struct profile_process *p, const struct coverage *c)
+{
+	struct words w = { 0 };
+
+	if (!c->known) {
+		words_text(&w, p->memory.known
+				       ? "unknown: the recording does not say whose its memory was"
+				       : "unknown: the process ended before its memory was read");
+	} else if (missing(c) == 0) {
+		words_text(&w, "all anonymous memory is explained by what was recorded");
+	} else if (missing(c) < FEW_BYTES) {
+		words_text(&w, "all but ");
+		words_add(&w, value_number(UNIT_BYTES, missing(c)));
+		words_text(&w, " of the anonymous memory is explained by what was recorded");
+	} else {
+		words_text(&w, coverage_is_low(c) ? "only " : "");
+		words_add(&w, value_percent(c->explained_bytes, c->anonymous_bytes));
+		words_text(&w, " of the anonymous memory is explained by what was recorded");
+		words_time(&w, p, c->at_ns);
+		words_text(&w, "; ");
+		words_add(&w, value_number(UNIT_BYTES, missing(c)));
+		words_text(&w, " are in no recorded block");
+	}
+	sentences_add(s, "coverage", &w, NULL);
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sites -> findings.
+ *
+ * One pass over the sites asks each rule whether a site may have it; those that may are added up by
+ * rule and by the function that owns them, and then the rule decides. The sites are in the order of
+ * their process, so that what a rule knows of a process is made once. Processes are judged each for
+ * themselves; what the same rule says of the same function in several of them is one finding.
+ */
+#include "analysis/advice/findings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/query/builtin.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/estimates.h"
+#include "model/history.h"
+#include "model/threads.h"
+
+/* A standard error of a fifth or less: nothing is said of what is known worse. */
+enum { LEAST_SAMPLES = 30 };
+
+typedef VECTOR(struct finding) finding_vector;
+
+struct maker {
+	struct findings *findings;
+	struct places *places;
+	struct advised *of;  /* the process at hand */
+	finding_vector open; /* of it */
+	finding_vector done;
+	struct arena scratch;
+};
+
+/* Functions in which a C++ container has no room left and takes a larger block. */
+static bool regrows(struct place_chain stack)
+{
+	static const char *const names[] = { "_M_realloc_insert", "_M_realloc_append",
+					     "__push_back_slow_path", "__emplace_back_slow_path" };
+
+	for (size_t i = 0; i < stack.count; i++) {
+		if (!stack.at[i]->plumbing)
+			return false;
+		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
+			if (strstr(stack.at[i]->frame.full, names[j]))
+				return true;
+	}
+	return false;
+}
+
+/* Blocks that a slot freed beyond those it allocated came from another. */
+static uint64_t freed_elsewhere(const struct profile_process *p, site_id site)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < profile_cell_count(p, site); i++) {
+		struct profile_cell cell = profile_cell(p, site, i);
+
+		count = saturating_add(count, saturating_sub(cell.frees_made, cell.numbers.calls));
+	}
+	return count;
+}
+
+static void add(uint64_t *sum, uint64_t part)
+{
+	*sum = saturating_add(*sum, part);
+}
+
+static struct tally tally_of(const struct advised *of, const struct profile_site *site,
+			     struct place_chain stack)
+{
+	const struct site_numbers *n = &site->numbers;
+	struct trend trend = trend_of_site(&of->trends, site);
+	struct site_live held = advised_held(of, site);
+	bool regrown = regrows(stack), growing = trend.verdict == TREND_GROWING;
+
+	return (struct tally){
+		.sites = 1,
+		.calls = n->calls,
+		.bytes = n->bytes,
+		.frees = n->frees,
+		.temporary = n->temporary_calls,
+		.slack_bytes = n->slack_bytes,
+		.live_bytes = n->live_bytes,
+		.live_blocks = n->live_blocks,
+		.peak_bytes = n->peak_bytes,
+		.peak_blocks = n->peak_blocks,
+		.lifetime_ms = n->lifetime_ms_sum,
+		.reallocs = n->reallocs,
+		.regrown_calls = regrown ? n->calls : 0,
+		.regrown_bytes = regrown ? n->bytes : 0,
+		.elsewhere = freed_elsewhere(of->process, site->id),
+		.growing_per_second = growing ? trend.per_second : 0,
+		.confidence_per_mille = growing ? trend.confidence_per_mille : 0,
+		.held_bytes = (uint64_t)held.bytes,
+		.held_blocks = (uint64_t)held.blocks,
+		.sums = *n,
+	};
+}
+
+static void add_tally(struct tally *sum, const struct tally *t)
+{
+	sum->sites += t->sites;
+	sum->processes += t->processes;
+	add(&sum->process_peak_bytes, t->process_peak_bytes);
+	add(&sum->process_ns, t->process_ns);
+	add(&sum->calls, t->calls);
+	add(&sum->bytes, t->bytes);
+	add(&sum->frees, t->frees);
+	add(&sum->temporary, t->temporary);
+	add(&sum->slack_bytes, t->slack_bytes);
+	add(&sum->live_bytes, t->live_bytes);
+	add(&sum->live_blocks, t->live_blocks);
+	add(&sum->peak_bytes, t->peak_bytes);
+	add(&sum->peak_blocks, t->peak_blocks);
+	add(&sum->lifetime_ms, t->lifetime_ms);
+	reallocs_add(&sum->reallocs, &t->reallocs);
+	add(&sum->regrown_calls, t->regrown_calls);
+	add(&sum->regrown_bytes, t->regrown_bytes);
+	add(&sum->elsewhere, t->elsewhere);
+	sum->growing_per_second =
+		saturating_add_signed(sum->growing_per_second, t->growing_per_second);
+	if (t->confidence_per_mille &&
+	    (!sum->confidence_per_mille || t->confidence_per_mille < sum->confidence_per_mille))
+		sum->confidence_per_mille = t->confidence_per_mille;
+	add(&sum->held_bytes, t->held_bytes);
+	add(&sum->held_blocks, t->held_blocks);
+	estimates_add(&sum->sums, &t->sums);
+}
+
+/* What libc, the loader and the runtimes do on their own is nothing that the program's author can change. */
+static bool is_runtimes_own(struct place_chain stack)
+{
+	bool beyond_runtime = false;
+
+	for (size_t i = 0; i < stack.count; i++) {
+		if (builtin_suppresses(&stack.at[i]->frame))
+			return true;
+		beyond_runtime |= !builtin_is_runtime(&stack.at[i]->frame);
+	}
+	return !beyond_runtime;
+}
+
+/* The finding of the rule in the function, or a new one; NULL if out of memory. */
+static struct finding *finding_at(struct maker *m, const struct rule_row *rule,
+				  const struct advised *of, const struct place *owner)
+{
+	for (size_t i = 0; i < m->open.count; i++)
+		if (m->open.at[i].rule == rule && m->open.at[i].owner->function == owner->function)
+			return &m->open.at[i];
+	const struct finding added = { .rule = rule,
+				       .process = of->process,
+				       .owner = owner,
+				       .tally = { .processes = 1,
+						  .process_peak_bytes = of->process->peak_bytes,
+						  .process_ns = of->process->duration_ns },
+				       .of = of };
+
+	return vector_push(&m->open, added) ? &m->open.at[m->open.count - 1] : NULL;
+}
+
+static bool take_site(struct maker *m, const struct advised *of, const struct rule_row *rule,
+		      const struct profile_site *site)
+{
+	struct place_chain stack;
+
+	if (places_stack(m->places, of->process, site->node, &m->scratch, &stack) < 0)
+		return false;
+	const struct place *owner = places_owner(stack);
+
+	if (!owner || is_runtimes_own(stack))
+		return true;
+	struct finding *f = finding_at(m, rule, of, owner);
+
+	if (!f)
+		return false;
+	struct tally_site *member = ARENA_NEW(&m->scratch, struct tally_site);
+
+	if (!member)
+		return false;
+	*member = (struct tally_site){ f->tally.members, site->id };
+	f->tally.members = member;
+	if (!f->site || site->numbers.bytes > f->site->numbers.bytes) {
+		f->site = site;
+		f->owner = owner;
+	}
+	const struct tally one = tally_of(of, site, stack);
+
+	add_tally(&f->tally, &one);
+	return true;
+}
+
+/* The most that the snapshots hold beside the tally's sites. */
+static bool look_back(struct maker *m, struct finding *f)
+{
+	const struct profile_process *p = f->process;
+	size_t sites = profile_site_ids(p);
+	bool *members = ARENA_ARRAY(&m->scratch, bool, sites);
+	int64_t *values = ARENA_ARRAY(&m->scratch, int64_t, sites);
+	double sum = 0;
+
+	if (!members || !values)
+		return false;
+	for (const struct tally_site *s = f->tally.members; s; s = s->next)
+		members[s->id.v] = true;
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		struct profile_snapshot snapshot = profile_snapshot(p, i);
+
+		for (size_t j = 0; j < snapshot.change_count; j++) {
+			struct profile_change change = profile_change(p, i, j);
+
+			if (!members[change.site.v])
+				continue;
+			sum += (double)change.live.bytes - (double)values[change.site.v];
+			values[change.site.v] = change.live.bytes;
+		}
+		uint64_t rest = saturating_sub(snapshot.live_bytes, saturating_u64(sum));
+
+		f->tally.most_without = MAX(f->tally.most_without, rest);
+	}
+	return true;
+}
+
+static bool has_enough_samples(const struct tally *t)
+{
+	return t->sums.samples == 0 || t->sums.samples >= LEAST_SAMPLES;
+}
+
+/* The process is through: what holds is kept. */
+static bool close_process(struct maker *m)
+{
+	for (size_t i = 0; i < m->open.count; i++) {
+		struct finding *f = &m->open.at[i];
+
+		if (!has_enough_samples(&f->tally))
+			continue;
+		if (f->rule->looks_back && !look_back(m, f))
+			return false;
+		f->tally.members = NULL; /* they go with the process */
+		if (f->rule->holds(f->of, &f->tally, &f->saving) && !vector_push(&m->done, *f))
+			return false;
+	}
+	m->open.count = 0;
+	arena_release(&m->scratch);
+	return true;
+}
+
+struct site_live advised_held(const struct advised *of, const struct profile_site *site)
+{
+	struct site_live none = { 0 };
+
+	if (!of->held)
+		return none;
+	const struct site_live *held = &of->held[site->id.v];
+
+	/* Read in the middle of a call it may be less than nothing. */
+	return held->bytes > 0 && held->blocks > 0 ? *held : none;
+}
+
+/* The kept moment that is nearest to when the memory was last looked at. Pre: there is one. */
+static size_t nearest_snapshot(const struct profile_process *p)
+{
+	size_t nearest = 0;
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		uint64_t at_ns = profile_snapshot(p, i).at_ns;
+		uint64_t distance = MAX(at_ns, p->memory.at_ns) - MIN(at_ns, p->memory.at_ns);
+
+		if (distance < least) {
+			least = distance;
+			nearest = i;
+		}
+	}
+	return nearest;
+}
+
+/* Whether the heap had been that small for long enough: what was freed just now is about to be used, or returned. */
+static bool is_settled(const struct profile_process *p)
+{
+	static const uint64_t least_ns = 300000000;
+	const struct profile_memory *m = &p->memory;
+	uint64_t large_at_ns = p->peak_at_ns;
+
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		struct profile_snapshot s = profile_snapshot(p, i);
+
+		if (s.live_bytes / 3 > m->live_bytes / 2 && s.at_ns <= m->at_ns)
+			large_at_ns = MAX(large_at_ns, s.at_ns);
+	}
+	return m->at_ns >= least_ns && m->at_ns - least_ns >= large_at_ns;
+}
+
+/* Whether no more pages came into use for a while, but for blocks that did: what is not used by now is not about to be. */
+static bool is_touched_no_more(const struct profile_process *p)
+{
+	static const uint64_t least_ns = 300000000, noise_bytes = 128 * 1024;
+	const struct profile_memory *last = &p->memory;
+
+	for (size_t i = profile_memory_count(p); i > 0; i--) {
+		struct profile_memory m = profile_memory_at(p, i - 1);
+		uint64_t before = saturating_add(m.heap_bytes, m.anonymous_bytes);
+		uint64_t grown = saturating_sub(last->live_bytes, m.live_bytes);
+
+		if (m.at_ns <= saturating_sub(last->at_ns, least_ns))
+			return last->heap_bytes + last->anonymous_bytes <=
+			       before + grown + noise_bytes;
+	}
+	return false;
+}
+
+/* Large blocks are anonymous mappings; the others are in glibc's main heap, or in mappings too. */
+static bool look_at_memory(struct advised *of, struct arena *arena)
+{
+	const struct profile_process *p = of->process;
+	const struct profile_memory *m = &p->memory;
+	uint64_t usable = saturating_add(m->live_bytes, m->slack_bytes);
+
+	if (!m->known || profile_snapshot_count(p) == 0)
+		return true;
+	of->held = profile_live_at(p, nearest_snapshot(p), arena);
+	if (!of->held)
+		return false;
+	for (size_t i = 0; i < p->site_count; i++)
+		if (p->sites[i].kind == PROFILE_HEAP && site_blocks_are_large(&p->sites[i].numbers))
+			add(&of->large_bytes, (uint64_t)advised_held(of, &p->sites[i]).bytes);
+	if (is_touched_no_more(p))
+		of->untouched_bytes = saturating_sub(
+			of->large_bytes, saturating_add(m->anonymous_bytes, m->swap_bytes));
+	if (is_settled(p))
+		of->unused_bytes =
+			MAX(m->beyond_bytes,
+			    saturating_sub(m->heap_bytes, saturating_sub(usable, of->large_bytes)));
+	return true;
+}
+
+static struct advised *new_process(struct maker *m, const struct profile_process *process)
+{
+	struct arena *arena = &m->findings->arena;
+	struct advised *of = ARENA_NEW(arena, struct advised);
+
+	if (!of || trends_make(process, arena, &of->trends) < 0 ||
+	    profile_ages(process, NULL, arena, &of->ages) < 0)
+		return NULL;
+	of->process = process;
+	of->before = m->findings->last;
+	return look_at_memory(of, arena) ? of : NULL;
+}
+
+/* Sites come process by process. */
+static bool visit(struct maker *m, const struct profile_process *process,
+		  const struct profile_site *site)
+{
+	if (!m->of || m->of->process != process) {
+		struct advised *of = close_process(m) ? new_process(m, process) : NULL;
+
+		if (!of)
+			return false;
+		m->findings->last = m->of = of;
+	}
+	for (size_t i = 0; i < rule_count; i++)
+		if (rule_rows[i].may(m->of, site) && !take_site(m, m->of, &rule_rows[i], site))
+			return false;
+	return true;
+}
+
+static uint64_t saved_memory(const struct saving *s)
+{
+	uint64_t unused = saturating_add(s->reserved_bytes, s->resident_bytes);
+
+	return saturating_add(saturating_add(s->peak_bytes, s->leaked_bytes), unused);
+}
+
+static int descending(uint64_t a, uint64_t b)
+{
+	return (a < b) - (a > b);
+}
+
+static int compare_savings(const struct saving *a, const struct saving *b)
+{
+	int order = descending(saved_memory(a), saved_memory(b));
+
+	if (!order)
+		order = descending(a->copied_bytes, b->copied_bytes);
+	return order ? order
+		     : descending(saturating_add(a->calls, a->foreign_frees),
+				  saturating_add(b->calls, b->foreign_frees));
+}
+
+static int compare_findings(const void *left, const void *right)
+{
+	const struct finding *a = left, *b = right;
+	int order = compare_savings(&a->saving, &b->saving);
+
+	if (order)
+		return order;
+	if (a->rule != b->rule)
+		return a->rule < b->rule ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->site->id.v < b->site->id.v ? -1 : 1;
+}
+
+static void add_saving(struct saving *sum, const struct saving *s)
+{
+	add(&sum->peak_bytes, s->peak_bytes);
+	add(&sum->copied_bytes, s->copied_bytes);
+	add(&sum->leaked_bytes, s->leaked_bytes);
+	add(&sum->calls, s->calls);
+	add(&sum->foreign_frees, s->foreign_frees);
+	add(&sum->reserved_bytes, s->reserved_bytes);
+	add(&sum->resident_bytes, s->resident_bytes);
+	sum->bytes_per_second = saturating_add_signed(sum->bytes_per_second, s->bytes_per_second);
+}
+
+/* Findings of one rule in one function, those of one rule being together. */
+static int compare_subjects(const void *left, const void *right)
+{
+	const struct finding *a = left, *b = right;
+
+	if (a->owner->function != b->owner->function)
+		return a->owner->function < b->owner->function ? -1 : 1;
+	if (a->rule != b->rule)
+		return a->rule < b->rule ? -1 : 1;
+	return compare_findings(a, b);
+}
+
+/* Into one of each rule and function. What is not freed is not told how to be stored better: it should not be there. */
+static void merge(finding_vector *v)
+{
+	size_t kept = 0;
+	const struct finding *leak = NULL;
+
+	if (v->count)
+		qsort(v->at, v->count, sizeof *v->at, compare_subjects);
+	for (size_t i = 0; i < v->count; i++) {
+		struct finding *f = &v->at[i], *last = kept ? &v->at[kept - 1] : NULL;
+
+		if (last && last->rule == f->rule && last->owner->function == f->owner->function) {
+			add_tally(&last->tally, &f->tally);
+			add_saving(&last->saving, &f->saving);
+			continue;
+		}
+		if (leak && f->rule->is_of_storage && leak->owner->function == f->owner->function)
+			continue;
+		v->at[kept] = *f;
+		if (f->rule == &rule_rows[RULE_LEAK])
+			leak = &v->at[kept];
+		kept++;
+	}
+	v->count = kept;
+}
+
+/* What is left to do once all were visited, or one could not be. */
+static int finish(struct maker *m, bool visited)
+{
+	struct findings *findings = m->findings;
+	int status = -1;
+
+	if (visited && close_process(m)) {
+		merge(&m->done);
+		findings->at = arena_copy(&findings->arena, m->done.at,
+					  m->done.count * sizeof *m->done.at);
+		findings->count = m->done.count;
+		status = findings->at ? 0 : -1;
+	}
+	if (status == 0 && findings->count)
+		qsort(findings->at, findings->count, sizeof *findings->at, compare_findings);
+	vector_release(&m->open);
+	vector_release(&m->done);
+	arena_release(&m->scratch);
+	if (status < 0)
+		findings_release(findings);
+	return status;
+}
+
+int findings_make(struct findings *findings, const struct selection *selection,
+		  struct places *places)
+{
+	struct maker m = { .findings = findings, .places = places };
+	bool done = true;
+
+	*findings = (struct findings){ 0 };
+	for (size_t i = 0; i < selection->count && done; i++)
+		done = visit(&m, selection->entries[i].process, selection->entries[i].site);
+	return finish(&m, done);
+}
+
+int findings_make_all(struct findings *findings, const struct profile *profile,
+		      struct places *places)
+{
+	struct maker m = { .findings = findings, .places = places };
+	bool done = true;
+
+	*findings = (struct findings){ 0 };
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 0; j < p->site_count && done; j++)
+			if (p->sites[j].kind == PROFILE_HEAP)
+				done = visit(&m, p, &p->sites[j]);
+	}
+	return finish(&m, done);
+}
+
+const struct advised *findings_of(const struct findings *findings,
+				  const struct profile_process *process)
+{
+	const struct advised *of = findings->last;
+
+	while (of && of->process != process)
+		of = of->before;
+	return of;
+}
+
+void findings_release(struct findings *findings)
+{
+	arena_release(&findings->arena);
+	*findings = (struct findings){ 0 };
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLE of rules. Each says only what the counters prove, with a saving that is computed and not
+ * guessed; where it is a bound or an estimate, the words say so. Thresholds are shares of what the
+ * process did, and floors below which nobody should be bothered.
+ */
+#include <string.h>
+
+#include "analysis/advice/findings.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+
+enum {
+	MIB = 1 << 20,
+	LEAST_BYTES = MIB,	 /* of memory, or of copying */
+	LEAST_LEFT = 128 * 1024, /* that was not freed: it may be the beginning */
+	LEAST_GROWTHS = 64,	 /* calls that copy */
+	LEAST_CALLS = 1000,	 /* of realloc that do not */
+	LEAST_TEMPORARY = 1000000,
+	PAIR_NS = 50, /* about what a call and its free cost */
+	LEAST_ELSEWHERE = 50000,
+	LEAST_SMALL_BLOCKS = 10000,
+	SMALL_BYTES = 64,
+	HEADER_BYTES = 8,	  /* glibc's, in front of each block */
+	LEAST_RUN_NS = 200000000, /* lifetimes are counted in milliseconds */
+	LARGE_BYTES = 128 * 1024, /* glibc gives each a mapping of its own */
+	LEAST_UNUSED = 8 * MIB,
+	LEAST_UNTOUCHED_NS = 300000000, /* what was asked for just now is about to be used */
+};
+
+/* At least one in `one_in`, and the floor. */
+static bool counts(uint64_t part, uint64_t whole, uint64_t one_in, uint64_t floor)
+{
+	return part >= floor && part >= whole / one_in;
+}
+
+static uint64_t mean(uint64_t sum, uint64_t count)
+{
+	return count ? sum / count : 0;
+}
+
+bool site_blocks_are_large(const struct site_numbers *n)
+{
+	return mean(n->bytes, n->calls) >= LARGE_BYTES;
+}
+
+/* What is rounded up in the blocks that were there at the peak: as in all calls on average. */
+static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t peak_blocks)
+{
+	return calls ? saturating_u64((double)slack_bytes / (double)calls * (double)peak_blocks)
+		     : 0;
+}
+
+/* Of each, or for each second. */
+static void words_mean(struct words *w, uint64_t bytes)
+{
+	words_add(w, value_number(UNIT_BYTES, bytes));
+}
+
+/* Some of the tally's bytes, and of its blocks. */
+static void words_bytes(struct words *w, const struct tally *t, uint64_t bytes)
+{
+	words_add(w, value_part(UNIT_BYTES, bytes, VARIANCE_BYTES, &t->sums));
+}
+
+static void words_number(struct words *w, const struct tally *t, uint64_t count)
+{
+	words_add(w, value_part(UNIT_COUNT, count, VARIANCE_CALLS, &t->sums));
+}
+
+/* Growth step by step. */
+
+static uint64_t copied_bytes(const struct tally *t)
+{
+	/* A container doubles: half of each new block is what was copied into it. */
+	return saturating_add(t->reallocs.moved_bytes, t->regrown_bytes / 2);
+}
+
+/* Where blocks grow without moving, each step still is a call. */
+static bool is_mostly_growing(uint64_t growths, uint64_t all_calls)
+{
+	return counts(growths, all_calls, 4, LEAST_CALLS);
+}
+
+static bool reserve_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	/* Whether a container grows is known by names: only sites that would matter are asked. */
+	return counts(n->reallocs.moved_bytes, of->process->bytes, 80, LEAST_BYTES / 4) ||
+	       counts(n->reallocs.grown_calls, of->process->calls, 16, LEAST_CALLS / 4) ||
+	       (n->reallocs.calls == 0 && n->calls >= LEAST_GROWTHS / 8 &&
+		counts(n->bytes, of->process->bytes, 80, LEAST_BYTES / 4));
+}
+
+static bool reserve_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t copied = copied_bytes(t), growths = t->reallocs.grown_calls + t->regrown_calls;
+
+	if (!is_mostly_growing(growths, of->process->calls) &&
+	    (growths < LEAST_GROWTHS || !counts(copied, of->process->bytes, 20, LEAST_BYTES)))
+		return false;
+	ret->copied_bytes = copied;
+	ret->calls = growths;
+	return true;
+}
+
+static void reserve_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	if (t->reallocs.grown_calls) {
+		words_text(w, "realloc made blocks larger ");
+		words_number(w, t, t->reallocs.grown_calls);
+		words_text(w, " times, from ");
+		words_mean(w, mean(t->reallocs.old_bytes, t->reallocs.calls));
+		words_text(w, " to ");
+		words_mean(w, mean(t->reallocs.new_bytes, t->reallocs.calls));
+		words_text(w, " on average, and copied ");
+		words_bytes(w, t, t->reallocs.moved_bytes);
+		return;
+	}
+	words_text(w, "a container took a larger block ");
+	words_number(w, t, t->regrown_calls);
+	words_text(w, " times, ");
+	words_bytes(w, t, t->regrown_bytes);
+	words_text(w, " in all, and copied about half of that");
+}
+
+/* Freed before the next one. */
+
+static bool reuse_may(const struct advised *of, const struct profile_site *site)
+{
+	return counts(site->numbers.temporary_calls, of->process->calls, 40, LEAST_TEMPORARY / 4);
+}
+
+static bool reuse_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	/* A hundredth of the time, and half of what is allocated here. */
+	if (!counts(t->temporary, of->process->calls, 10, LEAST_TEMPORARY) ||
+	    t->temporary < of->process->duration_ns / PAIR_NS / 100 || t->temporary < t->calls / 2)
+		return false;
+	ret->calls = t->temporary;
+	return true;
+}
+
+static void reuse_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	double seconds = (double)t->process_ns / 1e9;
+
+	(void)of;
+	words_number(w, t, t->temporary);
+	words_text(w, " of ");
+	words_number(w, t, t->calls);
+	words_text(w, " blocks of ");
+	words_mean(w, mean(t->bytes, t->calls));
+	words_text(w, " on average were freed before the thread's next call, ");
+	words_add(w,
+		  value_number(UNIT_RATE,
+			       seconds > 0 ? saturating_u64((double)t->temporary / seconds) : 0));
+}
+
+/* Small blocks of one kind. */
+
+static bool is_small(const struct tally *t)
+{
+	return mean(t->bytes, t->calls) <= SMALL_BYTES && t->peak_blocks >= LEAST_SMALL_BLOCKS;
+}
+
+static uint64_t overhead_at_peak(const struct advised *of, const struct tally *t)
+{
+	uint64_t headers =
+		strcmp(of->process->allocator, "glibc") == 0 ? HEADER_BYTES * t->peak_blocks : 0;
+
+	return saturating_add(headers, slack_at_peak(t->slack_bytes, t->calls, t->peak_blocks));
+}
+
+static bool pool_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	return n->peak_blocks >= LEAST_SMALL_BLOCKS / 4 &&
+	       mean(n->bytes, n->calls) <= SMALL_BYTES &&
+	       counts(n->peak_bytes, of->process->peak_bytes, 40, LEAST_BYTES / 4);
+}
+
+static bool pool_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t saved = overhead_at_peak(of, t);
+
+	if (!is_small(t) || !counts(saved, of->process->peak_bytes, 10, LEAST_BYTES))
+		return false;
+	ret->peak_bytes = saved;
+	return true;
+}
+
+static void pool_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	words_number(w, t, t->peak_blocks);
+	words_text(w, " blocks of ");
+	words_mean(w, mean(t->bytes, t->calls));
+	words_text(w, " on average at the peak, each with ");
+	words_mean(w, mean(overhead_at_peak(of, t), t->peak_blocks));
+	words_text(w, " of rounding and header");
+}
+
+/* Sizes that the allocator rounds up. */
+
+static bool rounding_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	return counts(slack_at_peak(n->slack_bytes, n->calls, n->peak_blocks),
+		      of->process->peak_bytes, 40, LEAST_BYTES / 4);
+}
+
+static bool rounding_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t saved = slack_at_peak(t->slack_bytes, t->calls, t->peak_blocks);
+
+	/* What is small is the other rule's: a better size does not take the headers away. */
+	if (is_small(t) || t->slack_bytes < t->bytes / 8 ||
+	    !counts(saved, of->process->peak_bytes, 10, LEAST_BYTES))
+		return false;
+	ret->peak_bytes = saved;
+	return true;
+}
+
+static void rounding_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_text(w, "blocks of ");
+	words_mean(w, mean(t->bytes, t->calls));
+	words_text(w, " on average are rounded up by ");
+	words_mean(w, mean(t->slack_bytes, t->calls));
+	words_text(w, "; ");
+	words_number(w, t, t->peak_blocks);
+	words_text(w, " of them at the peak");
+}
+
+/* Not freed, and more and more of it. Whether the program can still reach it is not known. */
+
+/* How many of the bytes that are left are younger, or at least as old, as far as classes of ages tell. */
+static uint64_t left_bytes(const struct advised *of, site_id site, uint64_t ms, bool younger)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = of->ages.first[site.v]; i < of->ages.first[site.v + 1]; i++) {
+		const struct profile_age *age = &of->ages.at[i];
+
+		if (younger ? age->high_ms <= ms : age->low_ms >= ms)
+			bytes = saturating_add(bytes, age->bytes);
+	}
+	return bytes;
+}
+
+/* A run too short for a trend, but not for the clock, which may tick every 10 ms only: what was taken up at the start and kept does not pile up, and where some blocks are
+ * freed, those that are left must have outlived them by far. */
+static bool piles_up(const struct advised *of, const struct profile_site *site)
+{
+	static const uint64_t shortest_ms = 64, patience = 8;
+	const struct site_numbers *n = &site->numbers;
+	uint64_t run_ms = of->process->duration_ns / 1000000;
+
+	if (run_ms >= shortest_ms && left_bytes(of, site->id, run_ms / 2, true) < n->live_bytes / 8)
+		return false;
+	return n->frees == 0 ||
+	       left_bytes(of, site->id, patience * (1 + mean(n->lifetime_ms_sum, n->frees)),
+			  false) >= n->live_bytes / 2;
+}
+
+static bool leak_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	switch (trend_of_site(&of->trends, site).verdict) {
+	case TREND_GROWING:
+		return counts(n->live_bytes, of->process->live_bytes, 200, LEAST_LEFT / 32);
+	case TREND_UNKNOWN:
+		return profile_end_leaks(of->process->end) &&
+		       counts(n->live_bytes, of->process->peak_bytes, 40, LEAST_LEFT / 4) &&
+		       piles_up(of, site);
+	case TREND_BOUNDED:
+		break;
+	}
+	return false;
+}
+
+static bool leak_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t peak = of->process->peak_bytes;
+	bool many = t->live_blocks >= 256 && counts(t->live_bytes, peak, 8, LEAST_LEFT);
+	bool much = t->live_blocks >= 64 && counts(t->live_bytes, peak, 2, LEAST_LEFT);
+	bool grows = t->growing_per_second > 0 &&
+		     counts(t->live_bytes, of->process->live_bytes, 100, LEAST_LEFT / 8);
+
+	if (!grows && !many && !much)
+		return false;
+	ret->leaked_bytes = t->live_bytes;
+	ret->bytes_per_second = t->growing_per_second;
+	return true;
+}
+
+static void leak_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	if (t->frees == 0) {
+		words_text(w, "none of ");
+		words_number(w, t, t->calls);
+		words_text(w, " blocks was freed");
+	} else {
+		words_number(w, t, t->live_blocks);
+		words_text(w, " of ");
+		words_number(w, t, t->calls);
+		words_text(w, " blocks were not freed, long after the others were");
+	}
+	if (t->growing_per_second > 0) {
+		words_text(w, ", and they grew by ");
+		words_mean(w, (uint64_t)t->growing_per_second);
+		words_text(w, "/s, ");
+		words_add(w, value_percent(t->confidence_per_mille, 1000));
+		words_text(w, " sure");
+	} else {
+		words_text(w, ", ");
+		words_add(w, value_percent(t->live_bytes, t->process_peak_bytes));
+		words_text(w, " of the peak");
+	}
+}
+
+/* Asked for and never written to. */
+
+static bool untouched_may(const struct advised *of, const struct profile_site *site)
+{
+	return of->untouched_bytes && site_blocks_are_large(&site->numbers) &&
+	       of->process->memory.at_ns >= site->born_ns + LEAST_UNTOUCHED_NS &&
+	       (uint64_t)advised_held(of, site).bytes >= of->untouched_bytes / 8;
+}
+
+static bool untouched_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	/* Even if no other large block has a page either, so much of these has none. */
+	uint64_t others = saturating_sub(of->large_bytes, t->held_bytes);
+	uint64_t saved = saturating_sub(of->untouched_bytes, others);
+
+	if (saved < LEAST_UNUSED || saved < t->held_bytes - t->held_bytes / 16)
+		return false;
+	ret->reserved_bytes = saved;
+	return true;
+}
+
+static void untouched_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_text(w, "of ");
+	words_bytes(w, t, t->held_bytes);
+	words_text(w, " in large blocks, almost nothing was ever written to");
+}
+
+/* Pages that are held by the few blocks that are left in them. */
+
+static bool fragmented_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+	struct site_live held = advised_held(of, site);
+
+	return of->unused_bytes >= LEAST_UNUSED && !site_blocks_are_large(n) && held.blocks &&
+	       saturating_sub(n->peak_bytes, (uint64_t)held.bytes) >= of->unused_bytes / 16;
+}
+
+static bool fragmented_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	uint64_t gone = saturating_sub(t->peak_bytes, t->held_bytes);
+	uint64_t saved = MIN(of->unused_bytes, gone);
+
+	if (gone < of->unused_bytes / 2 ||
+	    !counts(saved, of->process->memory.rss_bytes, 4, LEAST_UNUSED))
+		return false;
+	ret->resident_bytes = saved;
+	return true;
+}
+
+static void fragmented_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_number(w, t, t->held_blocks);
+	words_text(w, " blocks with ");
+	words_bytes(w, t, t->held_bytes);
+	words_text(w, " were left of ");
+	words_bytes(w, t, t->peak_bytes);
+	words_text(w, " at the peak, and kept the pages of the others from being returned");
+}
+
+/* Short-lived blocks that make the peak. */
+
+static bool burst_may(const struct advised *of, const struct profile_site *site)
+{
+	const struct site_numbers *n = &site->numbers;
+
+	return n->frees > 0 &&
+	       counts(n->peak_bytes, of->process->peak_bytes, 40, LEAST_BYTES / 4) &&
+	       n->lifetime_ms_sum / n->frees < of->process->duration_ns / 1000000 / 20;
+}
+
+static bool burst_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	const struct profile_process *p = of->process;
+	/* Without these blocks some other moment may be the peak. */
+	uint64_t saved = MIN(t->peak_bytes, saturating_sub(p->peak_bytes, t->most_without));
+
+	/* It lives a hundredth of the run, nothing stays, and the peak is higher for it. */
+	if (t->frees == 0 || p->duration_ns < LEAST_RUN_NS ||
+	    t->lifetime_ms / t->frees > p->duration_ns / 1000000 / 100 ||
+	    t->live_blocks > t->calls / 100 || !counts(saved, p->peak_bytes, 10, LEAST_BYTES))
+		return false;
+	ret->peak_bytes = saved;
+	return true;
+}
+
+static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_bytes(w, t, t->peak_bytes);
+	words_text(w, " of the peak, ");
+	words_add(w, value_percent(t->peak_bytes, t->process_peak_bytes));
+	words_text(w, ", is in ");
+	words_number(w, t, t->peak_blocks);
+	words_text(w, " blocks that live for ");
+	if (t->lifetime_ms < t->frees)
+		words_text(w, "less than 1 ms");
+	else
+		words_add(w, value_number(UNIT_NS, mean(t->lifetime_ms, t->frees) * 1000000));
+	words_text(w, " on average");
+}
+
+/* Allocated here, freed in another thread. */
+
+static bool elsewhere_may(const struct advised *of, const struct profile_site *site)
+{
+	return of->process->threads > 1 &&
+	       counts(site->numbers.frees, of->process->frees, 40, LEAST_ELSEWHERE / 4);
+}
+
+static bool elsewhere_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+{
+	if (!counts(t->elsewhere, of->process->frees, 10, LEAST_ELSEWHERE) ||
+	    t->elsewhere < t->frees / 2)
+		return false;
+	ret->foreign_frees = t->elsewhere;
+	return true;
+}
+
+static void elsewhere_say(struct words *w, const struct advised *of, const struct tally *t)
+{
+	(void)of;
+	words_text(w, "at least ");
+	words_number(w, t, t->elsewhere);
+	words_text(w, " of ");
+	words_number(w, t, t->frees);
+	words_text(w, " blocks were freed by a thread that did not allocate them");
+}
+
+const struct rule_row rule_rows[] = {
+	[RULE_LEAK] = { .name = "leak",
+			.title = "not freed",
+			.todo = "find who should free it",
+			.may = leak_may,
+			.holds = leak_holds,
+			.say = leak_say },
+	{ .name = "untouched",
+	  .title = "asked for and never used",
+	  .todo = "ask for less, or when it is needed",
+	  .may = untouched_may,
+	  .holds = untouched_holds,
+	  .say = untouched_say },
+	{ .name = "fragmented",
+	  .title = "resident, but no block uses it",
+	  .todo = "keep what lives long apart from what goes soon, in an arena of its own; malloc_trim() returns whole pages",
+	  .may = fragmented_may,
+	  .holds = fragmented_holds,
+	  .say = fragmented_say },
+	{ .name = "burst",
+	  .title = "short-lived blocks make the peak",
+	  .todo = "work in smaller batches, or free earlier",
+	  .may = burst_may,
+	  .holds = burst_holds,
+	  .looks_back = true,
+	  .say = burst_say },
+	{ .name = "reserve",
+	  .title = "grown step by step",
+	  .todo = "ask for the final size first: reserve()",
+	  .may = reserve_may,
+	  .holds = reserve_holds,
+	  .say = reserve_say },
+	{ .name = "reuse",
+	  .title = "a temporary in a loop",
+	  .todo = "keep one block and use it again",
+	  .may = reuse_may,
+	  .holds = reuse_holds,
+	  .say = reuse_say },
+	{ .name = "pool",
+	  .title = "many small blocks",
+	  .todo = "put many into one block: an array, an arena, a pool",
+	  .may = pool_may,
+	  .holds = pool_holds,
+	  .is_of_storage = true,
+	  .say = pool_say },
+	{ .name = "rounding",
+	  .title = "sizes that are rounded up",
+	  .todo = "choose a size that the allocator has",
+	  .may = rounding_may,
+	  .holds = rounding_holds,
+	  .is_of_storage = true,
+	  .say = rounding_say },
+	{ .name = "elsewhere",
+	  .title = "freed in another thread",
+	  .todo = "free where it was allocated, or hand over in batches",
+	  .may = elsewhere_may,
+	  .holds = elsewhere_holds,
+	  .say = elsewhere_say },
+};
+const size_t rule_count = ARRAY_SIZE(rule_rows);

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trends of sites. Pure.
+ *
+ * A snapshot says only what changed, so that a site's course is a staircase: between two changes it
+ * held what the first of them said. The pass over all snapshots keeps the current value of every
+ * site, and floors only of those that change in the time that counts; the others are flat.
+ *
+ * The end of a process is left out: many programs free everything on their way out, and what they held
+ * until then is the question. That is the last snapshot, and those before it, in the last eighth of the
+ * run, from which on the heap only became smaller.
+ */
+#include "analysis/advice/trend.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+#include "util/vector.h"
+
+enum { PAIRS = TREND_PARTS * (TREND_PARTS - 1) / 2 };
+
+const char *trend_name(enum trend_verdict verdict)
+{
+	static const char *const names[] = {
+		[TREND_UNKNOWN] = "not enough data",
+		[TREND_BOUNDED] = "bounded",
+		[TREND_GROWING] = "growing",
+	};
+
+	return names[verdict];
+}
+
+/* Kendall's S over the floors, in standard deviations; ties count for nothing and narrow the spread. */
+static double kendall(const struct floor floors[TREND_PARTS], double *ret_deviation)
+{
+	const double n = TREND_PARTS;
+	double s = 0, variance = n * (n - 1) * (2 * n + 5);
+
+	for (size_t i = 0; i < TREND_PARTS; i++) {
+		size_t equal = 0, before = 0;
+
+		for (size_t j = 0; j < TREND_PARTS; j++) {
+			equal += floors[j].bytes == floors[i].bytes;
+			before += j < i && floors[j].bytes == floors[i].bytes;
+			if (j > i)
+				s += (floors[j].bytes > floors[i].bytes) -
+				     (floors[j].bytes < floors[i].bytes);
+		}
+		if (before == 0) {
+			double t = (double)equal;
+
+			variance -= t * (t - 1) * (2 * t + 5);
+		}
+	}
+	*ret_deviation = sqrt(variance / 18);
+	if (variance <= 0 || s == 0)
+		return 0;
+	return (s - (s > 0 ? 1 : -1)) / *ret_deviation;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+static void fit_slope(const struct floor floors[TREND_PARTS], double deviation, struct trend *trend)
+{
+	double slopes[PAIRS];
+	size_t count = 0;
+
+	for (size_t i = 0; i < TREND_PARTS; i++)
+		for (size_t j = i + 1; j < TREND_PARTS; j++) {
+			double seconds = ((double)floors[j].at_ns - (double)floors[i].at_ns) / 1e9;
+
+			slopes[count++] =
+				seconds > 0 ? ((double)floors[j].bytes - (double)floors[i].bytes) /
+						      seconds
+					    : 0;
+		}
+	qsort(slopes, PAIRS, sizeof *slopes, compare_doubles);
+	double outside = (PAIRS - 1.96 * deviation) / 2;
+	size_t low = outside > 0 ? (size_t)outside : 0;
+
+	trend->per_second = saturating_i64(round((slopes[PAIRS / 2 - 1] + slopes[PAIRS / 2]) / 2));
+	trend->slowest = saturating_i64(round(slopes[low]));
+	trend->fastest = saturating_i64(round(slopes[PAIRS - 1 - low]));
+}
+
+/* How often the floor rose from one part to the next. */
+static unsigned rises(const struct floor floors[TREND_PARTS])
+{
+	unsigned count = 0;
+
+	for (size_t i = 1; i < TREND_PARTS; i++)
+		count += floors[i].bytes > floors[i - 1].bytes;
+	return count;
+}
+
+static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviations)
+{
+	const size_t half = TREND_PARTS / 2;
+	double early = (double)f[half - 1].bytes - (double)f[0].bytes;
+	double late = (double)f[TREND_PARTS - 1].bytes - (double)f[half].bytes;
+	double last = (double)f[TREND_PARTS - 1].bytes - (double)f[TREND_PARTS - 2].bytes;
+	double all = (double)f[TREND_PARTS - 1].bytes - (double)f[0].bytes;
+
+	/* 19 of 20 times there is no such trend by chance. */
+	if (deviations < 1.96)
+		return TREND_BOUNDED;
+	/* It rose and then stopped, or is about to: a cache that fills, a table that has its size. */
+	if (late <= 0 || late < early / 4)
+		return TREND_BOUNDED;
+	/* A few large steps: a doubling table looks like this, and so does a rare leak. */
+	if (rises(f) < TREND_PARTS / 2)
+		return TREND_UNKNOWN;
+	/* It stopped not long ago: a quarter of its rate is not left. */
+	return last < all / (TREND_PARTS - 1) / 4 ? TREND_BOUNDED : TREND_GROWING;
+}
+
+struct trend trend_fit(const struct floor floors[TREND_PARTS])
+{
+	struct trend trend = { .first = floors[0].bytes, .last = floors[TREND_PARTS - 1].bytes };
+	double deviation, deviations = kendall(floors, &deviation);
+
+	trend.verdict = judge(floors, deviations);
+	if (deviations > 0)
+		trend.confidence_per_mille = (unsigned)(1000 * erf(deviations / sqrt(2)));
+	fit_slope(floors, deviation, &trend);
+	return trend;
+}
+
+/* A site that changes in the time that counts. */
+struct course {
+	uint64_t from_ns, to_ns;
+	size_t part; /* the last whose floor is known, perhaps not to its end */
+	struct site_live now;
+	struct floor floors[TREND_PARTS];
+	const struct profile_site *site; /* NULL: the heap */
+};
+
+struct pass {
+	struct trends *trends;
+	VECTOR(struct course) courses;
+	struct course heap;
+};
+
+static size_t part_of(const struct course *c, uint64_t at_ns)
+{
+	uint64_t span = c->to_ns - c->from_ns;
+
+	if (at_ns <= c->from_ns || span == 0)
+		return 0;
+	return (size_t)MIN((double)(TREND_PARTS - 1),
+			   (double)(at_ns - c->from_ns) * TREND_PARTS / (double)span);
+}
+
+/* What it holds now it also held in all parts up to this one. */
+static void hold(struct course *c, size_t part)
+{
+	for (; c->part <= part; c->part++)
+		if (c->now.bytes < c->floors[c->part].bytes) {
+			c->floors[c->part].bytes = c->now.bytes;
+			c->floors[c->part].blocks = c->now.blocks;
+		}
+	c->part = part;
+}
+
+/* Until the snapshot before it held what it holds now; from this one on, the new value. */
+static void change(struct course *c, uint64_t before_ns, uint64_t at_ns, struct site_live value)
+{
+	size_t part = part_of(c, at_ns);
+
+	if (at_ns >= c->from_ns) {
+		if (before_ns >= c->from_ns && part_of(c, before_ns) == part)
+			hold(c, part);
+		else if (part > 0)
+			hold(c, part - 1);
+		c->part = part;
+	}
+	c->now = value;
+	if (at_ns >= c->from_ns && value.bytes < c->floors[part].bytes)
+		c->floors[part] = (struct floor){ at_ns, value.bytes, value.blocks };
+}
+
+/* Of what came late, its own last two thirds count. */
+static uint64_t counts_from(const struct trends *t, uint64_t born_ns)
+{
+	if (born_ns == 0 || born_ns >= t->to_ns)
+		return born_ns ? t->to_ns : t->from_ns;
+	return MAX(t->from_ns, born_ns + (t->to_ns - born_ns) / 3);
+}
+
+static struct course course_from(const struct trends *t, const struct profile_site *site,
+				 struct site_live now)
+{
+	struct course c = { .from_ns = counts_from(t, site ? site->born_ns : 0),
+			    .to_ns = t->to_ns,
+			    .now = now,
+			    .site = site };
+
+	for (size_t i = 0; i < TREND_PARTS; i++)
+		c.floors[i] = (struct floor){ c.from_ns + (c.to_ns - c.from_ns) / TREND_PARTS * i,
+					      INT64_MAX, 0 };
+	return c;
+}
+
+/* How many snapshots there are from then on. */
+static size_t moments_from(const struct trends *t, uint64_t from_ns)
+{
+	size_t low = 0, high = t->snapshots;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (profile_snapshot(t->process, middle).at_ns < from_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return t->snapshots - low;
+}
+
+/* Whether it rose by enough blocks: a few say nothing about the next one. A buffer that realloc makes larger and larger
+ * is one block. */
+static bool has_enough_steps(const struct course *c)
+{
+	int64_t steps = c->floors[TREND_PARTS - 1].blocks - c->floors[0].blocks;
+
+	if (!c->site)
+		return steps >= TREND_STEPS;
+	const struct site_numbers *n = &c->site->numbers;
+
+	if (n->samples && n->samples < TREND_STEPS)
+		return false;
+	return steps >= TREND_STEPS || n->reallocs.grown_calls >= TREND_STEPS;
+}
+
+static struct trend course_trend(const struct trends *t, struct course *c)
+{
+	struct trend trend = { .first = c->now.bytes, .last = c->now.bytes };
+	size_t moments = moments_from(t, c->from_ns);
+
+	if (moments >= TREND_MOMENTS) {
+		hold(c, TREND_PARTS - 1);
+		trend = trend_fit(c->floors);
+		if (trend.verdict == TREND_GROWING && !has_enough_steps(c))
+			trend.verdict = TREND_UNKNOWN;
+	}
+	trend.moments = moments;
+	trend.from_ns = c->from_ns;
+	trend.to_ns = c->to_ns;
+	return trend;
+}
+
+struct trend trend_of_site(const struct trends *t, const struct profile_site *site)
+{
+	uint32_t number = t->number[site->id.v];
+	struct trend flat = { .from_ns = counts_from(t, site->born_ns), .to_ns = t->to_ns };
+
+	if (number)
+		return t->changing[number - 1];
+	flat.first = flat.last = t->values[site->id.v].bytes;
+	flat.moments = moments_from(t, flat.from_ns);
+	flat.verdict = flat.moments < TREND_MOMENTS ? TREND_UNKNOWN : TREND_BOUNDED;
+	return flat;
+}
+
+static const struct profile_site *site_of(const struct profile_process *p, site_id site)
+{
+	size_t low = 0, high = p->site_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->sites[middle].id.v < site.v)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->site_count && p->sites[low].id.v == site.v ? &p->sites[low] : NULL;
+}
+
+static bool take_change(struct pass *pass, struct profile_change now, uint64_t before_ns,
+			uint64_t at_ns)
+{
+	struct trends *t = pass->trends;
+	uint32_t *number = &t->number[now.site.v];
+	struct site_live *value = &t->values[now.site.v];
+
+	if (at_ns < t->from_ns) {
+		*value = now.live;
+		return true;
+	}
+	if (!*number) {
+		const struct profile_site *site = site_of(t->process, now.site);
+
+		if (!vector_push(&pass->courses, course_from(t, site, *value)))
+			return false;
+		*number = (uint32_t)pass->courses.count;
+	}
+	*value = now.live;
+	change(&pass->courses.at[*number - 1], before_ns, at_ns, *value);
+	return true;
+}
+
+static bool run_pass(struct pass *pass)
+{
+	const struct profile_process *p = pass->trends->process;
+	uint64_t before_ns = 0;
+
+	for (size_t i = 0; i < pass->trends->snapshots; i++) {
+		struct profile_snapshot s = profile_snapshot(p, i);
+
+		for (size_t j = 0; j < s.change_count; j++)
+			if (!take_change(pass, profile_change(p, i, j), before_ns, s.at_ns))
+				return false;
+		change(&pass->heap, before_ns, s.at_ns,
+		       (struct site_live){ (int64_t)s.live_bytes, (int64_t)s.live_blocks });
+		before_ns = s.at_ns;
+	}
+	return true;
+}
+
+/* Which snapshots count, and the time between the first and the last of them. */
+static void choose_time(struct trends *t)
+{
+	const struct profile_process *p = t->process;
+	size_t count = profile_snapshot_count(p);
+
+	if (count > 1 && p->end != PROFILE_RUNNING &&
+	    profile_snapshot(p, count - 1).at_ns >= p->duration_ns)
+		count--;
+	while (count > 1 && p->end != PROFILE_RUNNING &&
+	       profile_snapshot(p, count - 1).at_ns >= p->duration_ns - p->duration_ns / 8 &&
+	       profile_snapshot(p, count - 1).live_bytes <
+		       profile_snapshot(p, count - 2).live_bytes)
+		count--;
+	t->snapshots = count;
+	t->to_ns = count ? profile_snapshot(p, count - 1).at_ns : 0;
+	t->from_ns = t->to_ns / 3;
+}
+
+int trends_make(const struct profile_process *process, struct arena *arena, struct trends *ret)
+{
+	struct pass pass = { .trends = ret };
+	size_t sites = profile_site_ids(process);
+	int status = -1;
+
+	*ret = (struct trends){ .process = process,
+				.values = ARENA_ARRAY(arena, struct site_live, sites),
+				.number = ARENA_ARRAY(arena, uint32_t, sites) };
+	if (!ret->values || !ret->number)
+		return -1;
+	choose_time(ret);
+	pass.heap = course_from(ret, NULL, (struct site_live){ 0 });
+	if (!run_pass(&pass))
+		goto done;
+	ret->changing = ARENA_ARRAY(arena, struct trend, pass.courses.count);
+	if (!ret->changing)
+		goto done;
+	for (size_t i = 0; i < pass.courses.count; i++)
+		ret->changing[i] = course_trend(ret, &pass.courses.at[i]);
+	ret->heap = course_trend(ret, &pass.heap);
+	status = 0;
+done:
+	vector_release(&pass.courses);
+	return status;
+}
+
+void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend)
+{
+	if (trend->verdict != TREND_GROWING)
+		return;
+	growth->sites++;
+	growth->per_second = saturating_add_signed(growth->per_second, trend->per_second);
+	if (!growth->most || trend->per_second > growth->most_per_second) {
+		growth->most = site;
+		growth->most_per_second = trend->per_second;
+	}
+}
+
+void growth_end(struct growth *growth, const struct trends *trends)
+{
+	if (growth->sites == 0 && trends->heap.verdict == TREND_GROWING)
+		growth->per_second = trends->heap.per_second;
+}
+
+struct growth trends_growth(const struct trends *trends)
+{
+	const struct profile_process *p = trends->process;
+	struct growth growth = { 0 };
+
+	for (size_t i = 0; i < p->site_count; i++) {
+		if (p->sites[i].kind != PROFILE_HEAP)
+			continue;
+		const struct trend trend = trend_of_site(trends, &p->sites[i]);
+
+		growth_add(&growth, &p->sites[i], &trend);
+	}
+	growth_end(&growth, trends);
+	return growth;
+}

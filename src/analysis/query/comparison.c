@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs before and after -> one selection of changes.
+ *
+ * Each run is selected on its own, with the same filters and the same moment. Their entries are then
+ * one list, of which the call tree finds the equal stacks: entries that end at one node are one. With
+ * n runs before and m after, measures are added as m times those after minus n times those before and
+ * divided by n x m when they are shown, so that nothing is rounded on the way.
+ *
+ * The result lives on the arena of the first run after, whose profile the views take for theirs.
+ */
+#include "analysis/query/comparison.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/query/same_stacks.h"
+#include "base/compiler.h"
+#include "base/confidence.h"
+#include "model/tags.h"
+#include "util/cleanup.h"
+#include "util/intern.h"
+
+struct comparing {
+	const struct comparison *c;
+	struct selection *parts; /* first those before */
+	size_t part_count;
+	struct entry *all; /* of all parts, unscaled */
+	uint32_t *run_of;  /* of each of these */
+	uint32_t *node_of; /* the stack of each */
+	size_t count;
+	struct selection *ret;
+};
+
+static int64_t scaled(int64_t value, int64_t factor)
+{
+	__extension__ __int128 wide = (__int128)value * factor;
+
+	if (wide > INT64_MAX)
+		return INT64_MAX;
+	return wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
+}
+
+static struct measures times(const struct measures *m, int64_t factor)
+{
+	float square = (float)factor * (float)factor;
+
+	return (struct measures){
+		.live_bytes = scaled(m->live_bytes, factor),
+		.live_blocks = scaled(m->live_blocks, factor),
+		.total_bytes = scaled(m->total_bytes, factor),
+		.calls = scaled(m->calls, factor),
+		.frees = scaled(m->frees, factor),
+		.temporary = scaled(m->temporary, factor),
+		.max_bytes = scaled(m->max_bytes, factor),
+		.waste_bytes = scaled(m->waste_bytes, factor),
+		.lifetime_ms = scaled(m->lifetime_ms, factor),
+		.copied_bytes = scaled(m->copied_bytes, factor),
+		.realloc_calls = scaled(m->realloc_calls, factor),
+		.variance = {
+			.live_bytes = m->variance.live_bytes * square,
+			.live_blocks = m->variance.live_blocks * square,
+			.total_bytes = m->variance.total_bytes * square,
+			.calls = m->variance.calls * square,
+			.frees = m->variance.frees * square,
+			.temporary = m->variance.temporary * square,
+			.max_bytes = m->variance.max_bytes * square,
+			.waste_bytes = m->variance.waste_bytes * square,
+			.lifetime_ms = m->variance.lifetime_ms * square,
+			.copied_bytes = m->variance.copied_bytes * square,
+			.realloc_calls = m->variance.realloc_calls * square,
+			.samples = m->variance.samples,
+		},
+	};
+}
+
+/* What a run's numbers are multiplied with. */
+static int64_t weight(const struct comparison *c, size_t run)
+{
+	return run < c->before_count ? -(int64_t)c->after_count : (int64_t)c->before_count;
+}
+
+static const struct profile *profile_of(const struct comparison *c, size_t run)
+{
+	return run < c->before_count ? c->before[run] : c->after[run - c->before_count];
+}
+
+static bool collect(struct comparing *x)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < x->part_count; i++)
+		total += x->parts[i].count;
+	x->all = calloc(total + 1, sizeof *x->all);
+	x->run_of = calloc(total + 1, sizeof *x->run_of);
+	x->node_of = calloc(total + 1, sizeof *x->node_of);
+	if (!x->all || !x->run_of || !x->node_of)
+		return false;
+	for (size_t i = 0; i < x->part_count; i++)
+		for (size_t j = 0; j < x->parts[i].count; j++) {
+			x->all[x->count] = x->parts[i].entries[j];
+			x->run_of[x->count++] = (uint32_t)i;
+		}
+	return true;
+}
+
+/* The entry of a node and kind that was met first; made if there is none. NULL if out of memory. */
+static struct entry *merged_entry(struct comparing *x, uint32_t **of_node, size_t i)
+{
+	struct selection *s = x->ret;
+	const struct entry *e = &x->all[i];
+	uint32_t *known = &of_node[e->site->kind][x->node_of[i]];
+
+	if (*known)
+		return &s->entries[*known - 1];
+	struct entry *added = &s->entries[s->count];
+
+	*added = (struct entry){ .process = e->process, .site = e->site };
+	added->runs = ARENA_ARRAY(&s->arena, int64_t, x->part_count);
+	added->variances = ARENA_ARRAY(&s->arena, double, x->part_count);
+	if (!added->runs || !added->variances)
+		return NULL;
+	*known = (uint32_t)++s->count;
+	return added;
+}
+
+static bool merge(struct comparing *x, size_t node_count)
+{
+	struct selection *s = x->ret;
+	uint32_t *of_node[PROFILE_KINDS] = { NULL };
+	bool done = true;
+
+	s->entries = ARENA_ARRAY(&s->arena, struct entry, x->count);
+	s->count = 0;
+	for (size_t k = 0; k < PROFILE_KINDS; k++) {
+		of_node[k] = calloc(node_count, sizeof **of_node);
+		done = done && of_node[k];
+	}
+	done = done && s->entries;
+	for (size_t i = 0; i < x->count && done; i++) {
+		struct entry *e = merged_entry(x, of_node, i);
+		struct measures part = times(&x->all[i].m, weight(x->c, x->run_of[i]));
+
+		done = e != NULL;
+		if (!done)
+			break;
+		measures_add(&e->m, &part);
+		/* ARENA_ARRAY gave it to us to write. */
+		((int64_t *)(uintptr_t)e->runs)[x->run_of[i]] +=
+			cost_of(s->cost, &x->all[i].m, s->duration_ns);
+		((double *)(uintptr_t)e->variances)[x->run_of[i]] +=
+			cost_variance(s->cost, &x->all[i].m, s->duration_ns);
+		/* Shown with the names of the newest run that has it. */
+		e->process = x->all[i].process;
+		e->site = x->all[i].site;
+	}
+	for (size_t k = 0; k < PROFILE_KINDS; k++)
+		free(of_node[k]);
+	return done;
+}
+
+static void add_sums(struct comparing *x)
+{
+	struct selection *s = x->ret; /* one of the parts: written when all have been read */
+	struct measures sum = { 0 }, whole = { 0 }, suppressed = { 0 };
+	struct measures sum_of[PROFILE_KINDS] = { 0 };
+	size_t suppressed_count = 0;
+
+	for (size_t i = 0; i < x->part_count; i++) {
+		const struct selection *part = &x->parts[i];
+		int64_t factor = weight(x->c, i);
+		struct measures more = times(&part->sum, factor);
+
+		measures_add(&sum, &more);
+		more = times(&part->whole, factor);
+		measures_add(&whole, &more);
+		more = times(&part->suppressed, factor);
+		measures_add(&suppressed, &more);
+		for (size_t k = 0; k < PROFILE_KINDS; k++) {
+			more = times(&part->sum_of[k], factor);
+			measures_add(&sum_of[k], &more);
+		}
+		suppressed_count += part->suppressed_count;
+	}
+	s->sum = sum;
+	s->whole = whole;
+	s->suppressed = suppressed;
+	s->suppressed_count = suppressed_count;
+	memcpy(s->sum_of, sum_of, sizeof sum_of);
+}
+
+/* Stacks of different tags are different: numbers for pairs of a stack and the path of a tag. */
+static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
+{
+	AUTO(intern_release) struct intern paths = INTERN_INIT, pairs = INTERN_INIT;
+
+	for (size_t i = 0; i < x->count; i++) {
+		const struct entry *e = &x->all[i];
+		AUTO(arena_release) struct arena scratch = ARENA_INIT;
+		const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
+		const void *pair[2] = { path ? intern_text(&paths, path) : NULL,
+					(const void *)(uintptr_t)x->node_of[i] };
+		struct intern_entry *known =
+			pair[0] ? intern_entry(&pairs, span_of(pair, sizeof pair)) : NULL;
+
+		if (!known)
+			return false;
+		if (!known->value)
+			known->value = (void *)(uintptr_t)pairs.used; /* counted from 1 */
+		x->node_of[i] = (uint32_t)(uintptr_t)known->value;
+	}
+	*ret_count = pairs.used + 1;
+	return true;
+}
+
+static int select_each(struct comparing *x, struct places *places, struct query alone,
+		       struct ask ask, struct error *error)
+{
+	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
+		const char *process =
+			i < x->c->before_count ? x->c->before_process : x->c->after_process;
+
+		if (process)
+			alone.filters.process = process;
+		if (selection_make(&x->parts[i], profile_of(x->c, i), places, &alone, ask, error) <
+		    0)
+			return -1;
+		x->part_count++;
+	}
+	return 0;
+}
+
+static void release_parts(struct comparing *x)
+{
+	for (size_t i = 0; i < x->part_count; i++)
+		arena_release(&x->parts[i].arena);
+	x->part_count = 0;
+}
+
+/* If the peak is not known in one of them, they are all of the end. */
+static int select_parts(struct comparing *x, struct places *places, const struct query *query,
+			struct ask ask, struct error *error)
+{
+	struct query alone = *query;
+	size_t at_end = 0;
+
+	alone.against = NULL;
+	alone.must_match = false; /* it may match in one of them alone */
+	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
+	if (!x->parts)
+		return error_set(error, "out of memory");
+	if (select_each(x, places, alone, ask, error) < 0)
+		return -1;
+	for (size_t i = 0; i < x->part_count; i++)
+		at_end += x->parts[i].end_for_peak;
+	if (at_end == 0 || at_end == x->part_count)
+		return 0;
+	release_parts(x);
+	ask.at = MOMENT_END;
+	if (select_each(x, places, alone, ask, error) < 0)
+		return -1;
+	for (size_t i = 0; i < x->part_count; i++)
+		x->parts[i].end_for_peak = true;
+	return 0;
+}
+
+int comparison_select(struct selection *selection, struct places *places, const struct query *query,
+		      struct ask ask, struct error *error)
+{
+	const struct comparison *c = query->against;
+	struct comparing x = { .c = c };
+	size_t nodes = 0;
+	int status = -1;
+
+	if ((query->has_cost ? query->cost : ask.cost) == COST_RATE)
+		return error_set(error,
+				 "rates are over runs of different length: compare --cost calls, "
+				 "with --per if the work differs");
+	places_match_by_base(places);
+	if (select_parts(&x, places, query, ask, error) < 0)
+		goto done;
+	x.ret = &x.parts[c->before_count];
+	if (!collect(&x) || same_stacks(x.all, x.count, places, x.node_of) < 0 ||
+	    !tell_tags_apart(&x, &nodes)) {
+		error_set(error, "out of memory");
+		goto done;
+	}
+	add_sums(&x);
+	if (!merge(&x, nodes)) {
+		error_set(error, "out of memory");
+		goto done;
+	}
+	x.ret->against = c;
+	x.ret->change = true;
+	x.ret->divisor = (int64_t)(c->before_count * c->after_count * MAX(c->per, UINT64_C(1)));
+	if (selection_check(x.ret, query, error) < 0)
+		goto done;
+	*selection = *x.ret;
+	*x.ret = (struct selection){ 0 };
+	status = 0;
+done:
+	release_parts(&x);
+	free(x.parts);
+	free(x.all);
+	free(x.run_of);
+	free(x.node_of);
+	return status;
+}
+
+static int64_t mean(const int64_t *runs, size_t count, uint64_t per, int64_t *ret_range)
+{
+	int64_t sum = 0, least = INT64_MAX, most = INT64_MIN;
+	int64_t parts = (int64_t)count, units = (int64_t)per;
+
+	*ret_range = 0;
+	if (parts <= 0)
+		return 0;
+	if (units <= 0)
+		units = 1;
+	for (size_t i = 0; i < count; i++) {
+		sum += runs[i];
+		least = MIN(least, runs[i]);
+		most = MAX(most, runs[i]);
+	}
+	*ret_range = (most - least) / units;
+	int64_t all = parts * units;
+
+	return all > 0 ? sum / all : 0;
+}
+
+/* Of the mean of so many runs, per unit. */
+static double mean_error(const double *variances, size_t count, uint64_t per)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += fabs(variances[i]);
+	return sqrt(sum) / ((double)MAX(count, (size_t)1) * (double)MAX(per, UINT64_C(1)));
+}
+
+static struct compared compare_runs(const struct selection *s, const int64_t *runs,
+				    const double *variances, const struct measures *change)
+{
+	const struct comparison *c = s->against;
+	int64_t before_range, after_range;
+	struct compared ret = {
+		.before = mean(runs, c->before_count, c->per, &before_range),
+		.after = mean(runs + c->before_count, c->after_count, c->per, &after_range),
+		.change = selection_cost(s, change),
+		.before_error = mean_error(variances, c->before_count, c->per),
+		.after_error = mean_error(variances + c->before_count, c->after_count, c->per),
+		.change_error =
+			selection_shown_error(s, s->cost, selection_raw_variance(s->cost, change)),
+	};
+	double most = confidence_factor((uint64_t)change->variance.samples) * ret.change_error;
+
+	ret.spread = MAX(before_range, after_range);
+	ret.within_spread =
+		(c->before_count > 1 || c->after_count > 1) && llabs(ret.change) <= ret.spread;
+	ret.within_noise = ret.change_error > 0 && fabs((double)ret.change) <= most;
+	return ret;
+}
+
+/* Sampling may have missed all of a stack on the side where it is not. */
+static bool may_be_unseen(const struct selection *s, const struct entry *e,
+			  const struct compared *c)
+{
+	size_t first = c->before == 0 ? 0 : s->against->before_count;
+	size_t count = c->before == 0 ? s->against->before_count : s->against->after_count;
+	uint64_t interval = 0;
+
+	if (c->before && c->after)
+		return false;
+	for (size_t i = first; i < first + count; i++) {
+		const struct profile *profile = profile_of(s->against, i);
+
+		for (size_t j = 0; j < profile->process_count; j++)
+			interval = MAX(interval, profile->processes[j].interval);
+	}
+	return interval > 0 && fabs((double)e->m.total_bytes) / (double)s->divisor <=
+				       (double)interval * CONFIDENCE_UNSEEN_INTERVALS;
+}
+
+struct compared comparison_of(const struct selection *s, const struct entry *e)
+{
+	struct compared ret = compare_runs(s, e->runs, e->variances, &e->m);
+
+	ret.within_noise |= may_be_unseen(s, e, &ret);
+	return ret;
+}
+
+struct compared comparison_whole(const struct selection *s)
+{
+	size_t runs = s->against->before_count + s->against->after_count;
+	AUTO_FREE int64_t *sums = calloc(runs, sizeof *sums);
+	AUTO_FREE double *variances = calloc(runs, sizeof *variances);
+
+	if (!sums || !variances)
+		return (struct compared){ .change = selection_cost(s, &s->sum) };
+	for (size_t i = 0; i < s->count; i++)
+		for (size_t j = 0; j < runs; j++) {
+			sums[j] += s->entries[i].runs[j];
+			variances[j] += s->entries[i].variances[j];
+		}
+	return compare_runs(s, sums, variances, &s->sum);
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Grows the tree from its root, heaviest first: see heavy_tree.h.
+ *
+ * A node is a set of cursors: places on stacks that have the same name and the same way to them. Opening it
+ * moves each cursor one frame on, from main inwards or from the allocating functions outwards, and sorts them by name: these are
+ * its buds. The heaviest bud of the whole tree becomes a node and is opened in turn, until there are enough; what is
+ * left of them is added up with their parents. A bud never weighs more than its parent, so no heavier one is ever missed.
+ *
+ * From main inwards a cursor stands for all stacks that begin with its own, which the recording has as a tree already;
+ * from the leaves outwards for one.
+ */
+#include "analysis/query/heavy_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+#include "util/vector.h"
+
+/* The stacks of one process, by their numbers. */
+struct stacks {
+	const struct profile_process *process;
+	struct heavy_amount *own;     /* of the stack itself */
+	struct heavy_amount *through; /* and of those that begin with it; NULL: not wanted */
+	uint32_t *first_child, *next_sibling; /* 0: none; NULL: not wanted */
+};
+
+struct cursor {
+	uint32_t stacks; /* whose */
+	uint32_t origin; /* the stack that is meant */
+	uint32_t at;	 /* the stack whose innermost frame it stands on */
+	uint32_t place;	 /* in the chain of what was inlined there */
+};
+
+typedef VECTOR(struct cursor) cursor_vector;
+
+/* A cursor, and what it stands on. */
+struct step {
+	struct cursor cursor;
+	const struct place *place;
+};
+
+/* What may become a node. Most have one cursor only. */
+struct bud {
+	const struct place *place;
+	uint32_t key, parent;
+	struct heavy_amount amount;
+	bool many_lines;
+	struct cursor one;
+	cursor_vector more; /* the others */
+};
+
+/* A bud in the order of its weight, and of equal ones of its age. */
+struct waiting {
+	uint64_t weight;
+	uint32_t age, bud;
+};
+
+struct grower {
+	struct heavy_options options;
+	struct places *places;
+	uint64_t least_weight; /* of a node */
+	VECTOR(struct stacks) stacks;
+	VECTOR(struct heavy_node) nodes;
+	VECTOR(struct bud) buds;
+	VECTOR(uint32_t) free_buds;
+	VECTOR(struct waiting) heap;
+	uint32_t age;
+	VECTOR(struct step) next;
+	VECTOR(uint32_t) opened;     /* the buds of the node at hand */
+	VECTOR(uint32_t) bud_of_key; /* by key: + 1; all 0 between openings */
+};
+
+static void add(struct heavy_amount *sum, const struct heavy_amount *part)
+{
+	sum->value = saturating_add_signed(sum->value, part->value);
+	for (size_t i = 0; i < ARRAY_SIZE(sum->also); i++)
+		sum->also[i] = saturating_add_signed(sum->also[i], part->also[i]);
+	sum->weight = saturating_add(sum->weight, part->weight);
+	sum->variance += part->variance;
+	for (size_t i = 0; i < ARRAY_SIZE(sum->also); i++)
+		sum->also_variance[i] += part->also_variance[i];
+}
+
+/* What ends at a node. */
+struct own {
+	int64_t value;
+	float variance;
+};
+
+static void add_own(struct own *sum, const struct heavy_amount *part)
+{
+	sum->value = saturating_add_signed(sum->value, part->value);
+	sum->variance += part->variance;
+}
+
+static void grower_release(struct grower *g)
+{
+	for (size_t i = 0; i < g->stacks.count; i++) {
+		free(g->stacks.at[i].own);
+		free(g->stacks.at[i].through);
+		free(g->stacks.at[i].first_child);
+		free(g->stacks.at[i].next_sibling);
+	}
+	for (size_t i = 0; i < g->buds.count; i++)
+		vector_release(&g->buds.at[i].more);
+	vector_release(&g->stacks);
+	vector_release(&g->nodes);
+	vector_release(&g->buds);
+	vector_release(&g->free_buds);
+	vector_release(&g->heap);
+	vector_release(&g->next);
+	vector_release(&g->opened);
+	vector_release(&g->bud_of_key);
+}
+
+/* ---- what each stack has ---- */
+
+static struct stacks *stacks_of(struct grower *g, const struct profile_process *process)
+{
+	for (size_t i = g->stacks.count; i > 0; i--)
+		if (g->stacks.at[i - 1].process == process)
+			return &g->stacks.at[i - 1];
+	struct stacks added = { .process = process,
+				.own = calloc(process->node_count + 1, sizeof *added.own) };
+
+	if (added.own && vector_push(&g->stacks, added))
+		return &g->stacks.at[g->stacks.count - 1];
+	free(added.own);
+	return NULL;
+}
+
+static bool add_entries(struct grower *g, const struct selection *s, uint64_t *ret_weight)
+{
+	*ret_weight = 0;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct heavy_amount a = g->options.amount_of(s, &s->entries[i]);
+		struct stacks *stacks = stacks_of(g, s->entries[i].process);
+
+		if (!stacks)
+			return false;
+		add(&stacks->own[s->entries[i].site->node.v], &a);
+		*ret_weight = saturating_add(*ret_weight, a.weight);
+	}
+	return true;
+}
+
+/* Callers come before callees, so one pass from the end adds up and links. */
+static bool add_callers(struct stacks *s)
+{
+	size_t count = s->process->node_count;
+
+	s->through = calloc(count + 1, sizeof *s->through);
+	s->first_child = calloc(count + 1, sizeof *s->first_child);
+	s->next_sibling = calloc(count + 1, sizeof *s->next_sibling);
+	if (!s->through || !s->first_child || !s->next_sibling)
+		return false;
+	for (uint32_t i = (uint32_t)count; i > 1; i--) {
+		uint32_t at = i - 1, parent = profile_node(s->process, (node_id){ at }).parent.v;
+
+		add(&s->through[at], &s->own[at]);
+		if (s->through[at].weight == 0)
+			continue;
+		add(&s->through[parent], &s->through[at]);
+		s->next_sibling[at] = s->first_child[parent];
+		s->first_child[parent] = at;
+	}
+	return true;
+}
+
+static const struct heavy_amount *amount_at(const struct grower *g, const struct cursor *c)
+{
+	const struct stacks *s = &g->stacks.at[c->stacks];
+
+	return g->options.callees_first ? &s->own[c->origin] : &s->through[c->origin];
+}
+
+static struct place_chain chain_at(struct grower *g, const struct cursor *c)
+{
+	return places_of(g->places, g->stacks.at[c->stacks].process, (node_id){ c->at });
+}
+
+/* ---- one frame on ---- */
+
+static bool push_next(struct grower *g, struct cursor cursor, struct place_chain chain)
+{
+	struct step step = { cursor, chain.at ? chain.at[cursor.place] : NULL };
+
+	return chain.at && vector_push(&g->next, step);
+}
+
+/* The cursors behind this one, to `next`. What ends here is added to *self. */
+static bool step_in(struct grower *g, const struct cursor *c, struct own *self)
+{
+	const struct stacks *s = &g->stacks.at[c->stacks];
+
+	if (c->at && c->place > 0) {
+		struct cursor inner = *c;
+
+		inner.place--;
+		return push_next(g, inner, chain_at(g, c));
+	}
+	add_own(self, &s->own[c->at]);
+	for (uint32_t child = s->first_child[c->at]; child; child = s->next_sibling[child]) {
+		struct cursor inner = { c->stacks, child, child, 0 };
+		struct place_chain chain = chain_at(g, &inner);
+
+		inner.place = (uint32_t)MAX(chain.count, (size_t)1) - 1;
+		if (!push_next(g, inner, chain))
+			return false;
+	}
+	return true;
+}
+
+static bool step_out(struct grower *g, const struct cursor *c, struct own *self)
+{
+	const struct stacks *s = &g->stacks.at[c->stacks];
+	struct place_chain chain = chain_at(g, c);
+	struct cursor outer = *c;
+
+	if (!chain.at)
+		return false;
+	outer.place++;
+	if (outer.place < chain.count)
+		return push_next(g, outer, chain);
+	outer.place = 0;
+	outer.at = profile_node(s->process, (node_id){ c->at }).parent.v;
+	if (outer.at)
+		return push_next(g, outer, chain_at(g, &outer));
+	add_own(self, &s->own[c->origin]);
+	return true;
+}
+
+static bool step_on(struct grower *g, const struct cursor *c, struct own *self)
+{
+	return g->options.callees_first ? step_out(g, c, self) : step_in(g, c, self);
+}
+
+/* The root's cursors are the ends of all stacks, one step before their first frame. */
+static bool step_from_root(struct grower *g, struct own *self)
+{
+	for (uint32_t i = 0; i < g->stacks.count; i++) {
+		const struct stacks *s = &g->stacks.at[i];
+
+		if (!g->options.callees_first) {
+			if (!step_in(g, &(struct cursor){ .stacks = i }, self))
+				return false;
+			continue;
+		}
+		add_own(self, &s->own[0]);
+		for (uint32_t at = 1; at < s->process->node_count; at++) {
+			const struct cursor leaf = { i, at, at, 0 };
+
+			if (s->own[at].weight && !push_next(g, leaf, chain_at(g, &leaf)))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* ---- sorting by name ---- */
+
+/* A new one; its number, or UINT32_MAX if out of memory. */
+static uint32_t new_bud(struct grower *g, struct bud bud)
+{
+	if (g->free_buds.count) {
+		uint32_t number = g->free_buds.at[--g->free_buds.count];
+
+		g->buds.at[number] = bud;
+		return number;
+	}
+	if (g->buds.count == UINT32_MAX || !vector_push(&g->buds, bud))
+		return UINT32_MAX;
+	return (uint32_t)g->buds.count - 1;
+}
+
+static bool sort_step(struct grower *g, uint32_t parent, uint32_t key, const struct step *step)
+{
+	while (g->bud_of_key.count <= key)
+		if (!vector_push(&g->bud_of_key, 0))
+			return false;
+	uint32_t known = g->bud_of_key.at[key];
+
+	if (known) {
+		struct bud *bud = &g->buds.at[known - 1];
+
+		bud->many_lines |= bud->place->line != step->place->line;
+		add(&bud->amount, amount_at(g, &step->cursor));
+		return vector_push(&bud->more, step->cursor);
+	}
+	uint32_t number = new_bud(g, (struct bud){ .place = step->place,
+						   .key = key,
+						   .parent = parent,
+						   .amount = *amount_at(g, &step->cursor),
+						   .one = step->cursor });
+
+	if (number == UINT32_MAX)
+		return false;
+	g->bud_of_key.at[key] = number + 1;
+	return vector_push(&g->opened, number);
+}
+
+/* Takes what is in `next`, and whatever follows it while recursion is folded. */
+static bool sort_next(struct grower *g, uint32_t parent, struct own *self)
+{
+	const struct heavy_node node = g->nodes.at[parent];
+
+	while (g->next.count) {
+		const struct step step = g->next.at[--g->next.count];
+		uint32_t key = place_key(step.place, g->options.by);
+		bool again = g->options.fold_recursion && node.place && node.key == key;
+
+		if (!(again ? step_on(g, &step.cursor, self) : sort_step(g, parent, key, &step)))
+			return false;
+	}
+	return true;
+}
+
+/* ---- which is next ---- */
+
+static bool goes_before(const struct waiting *a, const struct waiting *b)
+{
+	return a->weight != b->weight ? a->weight > b->weight : a->age < b->age;
+}
+
+static bool push_waiting(struct grower *g, struct waiting added)
+{
+	if (!vector_push(&g->heap, added))
+		return false;
+	size_t at = g->heap.count - 1;
+
+	for (; at > 0 && goes_before(&added, &g->heap.at[(at - 1) / 2]); at = (at - 1) / 2)
+		g->heap.at[at] = g->heap.at[(at - 1) / 2];
+	g->heap.at[at] = added;
+	return true;
+}
+
+static struct waiting pop_waiting(struct grower *g)
+{
+	struct waiting top = g->heap.at[0], last = g->heap.at[--g->heap.count];
+	size_t at = 0, count = g->heap.count;
+
+	while (at * 2 + 1 < count) {
+		size_t child = at * 2 + 1;
+
+		if (child + 1 < count && goes_before(&g->heap.at[child + 1], &g->heap.at[child]))
+			child++;
+		if (!goes_before(&g->heap.at[child], &last))
+			break;
+		g->heap.at[at] = g->heap.at[child];
+		at = child;
+	}
+	if (count)
+		g->heap.at[at] = last;
+	return top;
+}
+
+/* ---- opening a node ---- */
+
+static bool fold(struct grower *g, uint32_t number)
+{
+	struct bud *bud = &g->buds.at[number];
+	struct heavy_node *parent = &g->nodes.at[bud->parent];
+
+	add(&parent->folded, &bud->amount);
+	parent->folded_count++;
+	vector_release(&bud->more);
+	return vector_push(&g->free_buds, number);
+}
+
+/* What came of opening a node: buds that wait, or that are too light or too deep and never will be nodes. */
+static bool keep_buds(struct grower *g, const struct heavy_node *parent)
+{
+	bool deep = g->options.depth && parent->depth >= g->options.depth;
+
+	for (size_t i = 0; i < g->opened.count; i++) {
+		uint32_t number = g->opened.at[i];
+		uint64_t weight = g->buds.at[number].amount.weight;
+
+		g->bud_of_key.at[g->buds.at[number].key] = 0;
+		if (!(deep || weight < g->least_weight
+			      ? fold(g, number)
+			      : push_waiting(g, (struct waiting){ weight, g->age++, number })))
+			return false;
+	}
+	g->opened.count = 0;
+	return true;
+}
+
+static bool open_node(struct grower *g, uint32_t node, const struct bud *bud)
+{
+	struct own self = { 0 };
+	bool done = bud ? step_on(g, &bud->one, &self) : step_from_root(g, &self);
+
+	for (size_t i = 0; bud && i < bud->more.count && done; i++)
+		done = step_on(g, &bud->more.at[i], &self);
+	done = done && sort_next(g, node, &self);
+	g->nodes.at[node].self = self.value;
+	g->nodes.at[node].self_variance = self.variance;
+	return done && keep_buds(g, &(struct heavy_node){ .depth = g->nodes.at[node].depth });
+}
+
+static bool become_node(struct grower *g, uint32_t number)
+{
+	struct bud bud = g->buds.at[number];
+	const struct heavy_node node = { .place = bud.place,
+					 .key = bud.key,
+					 .parent = bud.parent,
+					 .depth = g->nodes.at[bud.parent].depth + 1,
+					 .amount = bud.amount,
+					 .many_lines = bud.many_lines };
+
+	g->buds.at[number].more = (cursor_vector){ 0 };
+	bool done = vector_push(&g->free_buds, number) && vector_push(&g->nodes, node) &&
+		    open_node(g, (uint32_t)g->nodes.count - 1, &bud);
+
+	vector_release(&bud.more);
+	return done;
+}
+
+/* Nodes came heaviest first, so that children linked from the last to the first are in that order. */
+static void link_nodes(struct grower *g)
+{
+	for (size_t i = g->nodes.count; i > 1; i--) {
+		struct heavy_node *node = &g->nodes.at[i - 1], *parent = &g->nodes.at[node->parent];
+
+		node->next_sibling = parent->first_child;
+		parent->first_child = (uint32_t)i - 1;
+	}
+}
+
+static bool grow(struct grower *g)
+{
+	size_t most = MIN(g->options.most_nodes, (size_t)HEAVY_TREE_MAX_NODES);
+
+	for (size_t i = 0; i < g->stacks.count && !g->options.callees_first; i++)
+		if (!add_callers(&g->stacks.at[i]))
+			return false;
+	if (!vector_push(&g->nodes, (struct heavy_node){ 0 }) || !open_node(g, 0, NULL))
+		return false;
+	while (g->heap.count) {
+		uint32_t bud = pop_waiting(g).bud;
+
+		if (!(g->nodes.count <= most ? become_node(g, bud) : fold(g, bud)))
+			return false;
+	}
+	link_nodes(g);
+	return true;
+}
+
+int heavy_tree_grow(struct heavy_tree *tree, const struct selection *selection,
+		    struct places *places, struct heavy_options options)
+{
+	AUTO(grower_release) struct grower g = { .options = options, .places = places };
+	uint64_t whole;
+
+	ASSERT(axis_rows[options.by].of_frames);
+	*tree = (struct heavy_tree){ 0 };
+	if (!add_entries(&g, selection, &whole))
+		return -1;
+	g.least_weight =
+		MAX(saturating_u64(options.threshold_percent / 100 * (double)whole), UINT64_C(1));
+	if (!grow(&g))
+		return -1;
+	*tree = (struct heavy_tree){ g.nodes.at, g.nodes.count, g.bud_of_key.count };
+	g.nodes.at = NULL;
+	return 0;
+}
+
+void heavy_tree_release(struct heavy_tree *tree)
+{
+	free(tree->nodes);
+	*tree = (struct heavy_tree){ 0 };
+}
+
+void heavy_tree_walk(const struct heavy_tree *tree, heavy_visit *visit, void *context)
+{
+	const struct heavy_node *nodes = tree->nodes;
+	uint32_t at = 0;
+
+	visit(context, 0, false);
+	for (;;) {
+		uint32_t next = nodes[at].first_child;
+
+		while (!next) {
+			visit(context, at, true);
+			if (at == 0)
+				return;
+			next = nodes[at].next_sibling;
+			if (!next)
+				at = nodes[at].parent;
+		}
+		at = next;
+		visit(context, at, false);
+	}
+}

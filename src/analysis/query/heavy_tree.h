@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The call tree of a selection, as far as it is worth to be shown: the heaviest nodes of all, and of each what its other
+ * children have together. A million stacks cost what is shown of them.
+ */
+#ifndef ANALYSIS_QUERY_HEAVY_TREE_H
+#define ANALYSIS_QUERY_HEAVY_TREE_H
+
+#include "analysis/result/places.h"
+#include "analysis/query/selection.h"
+
+/* More than any picture has pixels, and less than a browser chokes on. */
+enum { HEAVY_TREE_MAX_NODES = 1000000 };
+
+/* What a stack has; sums of these are made. Numbers are as selection_raw gives them. */
+struct heavy_amount {
+	int64_t value;	 /* the cost asked for */
+	int64_t also[2]; /* whatever else is wanted */
+	uint64_t weight; /* how much it is worth to be shown: without a sign */
+	float variance, also_variance[2];
+};
+typedef struct heavy_amount heavy_amount_of(const struct selection *selection,
+					    const struct entry *entry);
+
+struct heavy_node {
+	const struct place *place; /* one of those that are this node; NULL: the root */
+	uint32_t key;		   /* on the axis */
+	uint32_t parent, first_child,
+		next_sibling;	    /* 0: none; 0 is the root. The heaviest child first */
+	uint32_t depth;		    /* of the root 0 */
+	uint32_t folded_count;	    /* children that are not nodes ... */
+	struct heavy_amount folded; /* ... and what they have */
+	struct heavy_amount amount; /* through here */
+	int64_t self;		    /* ending here, of the cost */
+	float self_variance;
+	bool many_lines; /* not all its places are on the same line */
+};
+
+struct heavy_tree {
+	struct heavy_node *nodes;
+	size_t count;
+	size_t key_count; /* keys are below */
+};
+
+struct heavy_options {
+	heavy_amount_of *amount_of;
+	enum axis_id by;	  /* an axis of frames */
+	bool callees_first;	  /* the root's children are where memory was asked for */
+	bool fold_recursion;	  /* a node is never its own child */
+	size_t depth;		  /* of the deepest nodes; 0: any */
+	size_t most_nodes;	  /* never more than the maximum */
+	double threshold_percent; /* of all weight: nodes below are none */
+};
+
+/* -1 if out of memory. */
+int heavy_tree_grow(struct heavy_tree *tree, const struct selection *selection,
+		    struct places *places, struct heavy_options options);
+void heavy_tree_release(struct heavy_tree *tree);
+
+/* Preorder, the root first: each node when it is come to, and again, with `leaves`, when all below it has been visited. */
+typedef void heavy_visit(void *context, uint32_t node, bool leaves);
+void heavy_tree_walk(const struct heavy_tree *tree, heavy_visit *visit, void *context);
+
+#endif

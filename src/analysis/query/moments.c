@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moments. A recording keeps three kinds for each process: its peak, its end, and snapshots between;
+ * any other moment is answered with the nearest of these, and the answer says which it was.
+ *
+ * Snapshots are numbered over all processes by time, from 1: the other processes answer with their
+ * own nearest kept moment.
+ */
+#include "analysis/query/moments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/units.h"
+#include "util/vector.h"
+
+/* Of one process alone, time is its own; else it is the recording's. */
+/* A snapshot of the recording. Several may be of one time: one that was asked for and a usual one. */
+struct found {
+	uint64_t at_ns; /* the recording's */
+	const struct profile_process *process;
+	size_t snapshot;
+};
+
+static int compare_found(const void *left, const void *right)
+{
+	const struct found *a = left, *b = right;
+
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->snapshot < b->snapshot ? -1 : 1;
+}
+
+/* The n-th snapshot of the recording. */
+static int find_numbered(const struct profile *profile, uint64_t number, struct found *ret,
+			 struct error *error)
+{
+	VECTOR(struct found) all = { 0 };
+	int status = -1;
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 0; j < profile_snapshot_count(p); j++) {
+			uint64_t at_ns = profile_snapshot(p, j).at_ns;
+			struct found found = { saturating_add(p->started_offset_ns, at_ns), p, j };
+
+			if (!vector_push(&all, found)) {
+				error_set(error, "out of memory");
+				goto done;
+			}
+		}
+	}
+	if (all.count)
+		qsort(all.at, all.count, sizeof *all.at, compare_found);
+	if (!all.at || number == 0 || number > all.count) {
+		error_set(error, "snap:%llu is not there: the recording keeps %zu moments",
+			  (unsigned long long)number, all.count);
+		goto done;
+	}
+	*ret = all.at[number - 1];
+	status = 0;
+done:
+	vector_release(&all);
+	return status;
+}
+
+/* "name#2" is the second snapshot of that name, "name" the last. A name may hold a # itself. */
+static int find_named(const struct profile *profile, const char *name, struct found *ret,
+		      struct error *error)
+{
+	const char *hash = strrchr(name, '#');
+	uint64_t wanted = hash ? strtoull(hash + 1, NULL, 10) : 0, seen = 0;
+	size_t length = hash ? (size_t)(hash - name) : 0;
+	bool found = false;
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 0; j < profile_moment_count(p); j++) {
+			struct profile_moment mark = profile_moment(p, j);
+			bool counted = wanted && strlen(mark.name) == length &&
+				       strncmp(mark.name, name, length) == 0;
+
+			if (!mark.snapshot)
+				continue;
+			seen += counted;
+			if (strcmp(mark.name, name) != 0 && !(counted && seen == wanted))
+				continue;
+			*ret = (struct found){ saturating_add(p->started_offset_ns, mark.at_ns), p,
+					       mark.snapshot - 1 };
+			found = true;
+		}
+	}
+	return found ? 0
+		     : error_set(
+			       error,
+			       "there is no snapshot '%s': 'heapgauge report --view snapshots' lists "
+			       "them",
+			       name);
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static int take_snapshot(const struct profile_process *p, size_t snapshot, struct arena *arena,
+			 struct kept_moment *ret)
+{
+	uint64_t at_ns = profile_snapshot(p, snapshot).at_ns;
+
+	*ret = (struct kept_moment){ .kind = KEPT_SNAPSHOT,
+				     .at_ns = saturating_add(p->started_offset_ns, at_ns),
+				     .live = profile_live_at(p, snapshot, arena) };
+	if (p->interval)
+		ret->variances = profile_live_variances(p, snapshot, arena);
+	return ret->live && (ret->variances || !p->interval) ? 0 : -1;
+}
+
+/* The kept moment of the process nearest to the time, which is the recording's. -1 if out of memory. */
+static int nearest_moment(const struct profile *profile, const struct profile_process *p,
+			  uint64_t at_ns, struct arena *arena, struct kept_moment *ret)
+{
+	uint64_t start = p->started_offset_ns, end = saturating_add(start, p->duration_ns);
+	uint64_t peak = saturating_add(start, p->peak_at_ns);
+	size_t best = SIZE_MAX;
+
+	if (profile->process_count > 1 && (at_ns < start || at_ns > end))
+		return 0; /* it did not run then */
+	*ret = (struct kept_moment){ .kind = KEPT_END, .at_ns = end };
+	if (distance(peak, at_ns) < distance(ret->at_ns, at_ns))
+		*ret = (struct kept_moment){ .kind = KEPT_PEAK, .at_ns = peak };
+	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
+		uint64_t taken = saturating_add(start, profile_snapshot(p, i).at_ns);
+
+		if (distance(taken, at_ns) <= distance(ret->at_ns, at_ns)) {
+			ret->at_ns = taken;
+			best = i;
+		}
+	}
+	return best != SIZE_MAX ? take_snapshot(p, best, arena, ret) : 0;
+}
+
+struct kept_moment *moments_resolve(const struct profile *profile, struct moment moment,
+				    struct arena *arena, struct error *error)
+{
+	struct kept_moment *all = ARENA_ARRAY(arena, struct kept_moment, profile->process_count);
+	struct found found = { .at_ns = moment.at_ns };
+
+	if (!all)
+		goto no_memory;
+	if (moment.kind == MOMENT_SNAP &&
+	    (moment.name ? find_named(profile, moment.name, &found, error)
+			 : find_numbered(profile, moment.number, &found, error)) < 0)
+		return NULL;
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		if (moment.kind == MOMENT_PEAK) {
+			all[i].kind = KEPT_PEAK;
+			all[i].at_ns = saturating_add(p->started_offset_ns, p->peak_at_ns);
+		} else if (moment.kind == MOMENT_END || moment.kind == MOMENT_DEFAULT) {
+			all[i].kind = KEPT_END;
+			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
+		} else if ((p == found.process ? take_snapshot(p, found.snapshot, arena, &all[i])
+					       : nearest_moment(profile, p, found.at_ns, arena,
+								&all[i])) < 0) {
+			goto no_memory;
+		}
+	}
+	return all;
+no_memory:
+	error_set(error, "out of memory");
+	return NULL;
+}
+
+struct site_live moment_numbers_live(const struct kept_moment *moment, const struct site_numbers *n)
+{
+	ASSERT(moment->kind != KEPT_SNAPSHOT);
+	if (moment->kind == KEPT_PEAK)
+		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
+	if (moment->kind == KEPT_END)
+		return (struct site_live){ (int64_t)n->live_bytes, (int64_t)n->live_blocks };
+	return (struct site_live){ 0, 0 };
+}
+
+struct live_variance moment_numbers_variance(const struct kept_moment *moment,
+					     const struct site_numbers *n)
+{
+	ASSERT(moment->kind != KEPT_SNAPSHOT);
+	if (moment->kind == KEPT_PEAK)
+		return (struct live_variance){ n->peak_bytes_variance, n->peak_blocks_variance };
+	if (moment->kind == KEPT_END)
+		return (struct live_variance){ n->live_bytes_variance, n->live_blocks_variance };
+	return (struct live_variance){ 0, 0 };
+}
+
+struct site_live moment_live(const struct kept_moment *moment, const struct profile_site *site)
+{
+	if (moment->kind == KEPT_SNAPSHOT)
+		return moment->live[site->id.v];
+	return moment_numbers_live(moment, &site->numbers);
+}
+
+struct live_variance moment_variance(const struct kept_moment *moment,
+				     const struct profile_site *site)
+{
+	static const struct live_variance none = { 0 };
+
+	if (moment->kind == KEPT_SNAPSHOT)
+		return moment->variances ? moment->variances[site->id.v] : none;
+	return moment_numbers_variance(moment, &site->numbers);
+}
+
+const char *moment_text(const struct profile *profile, struct moment asked,
+			const struct kept_moment *moments, struct arena *arena)
+{
+	bool one = profile->process_count == 1;
+	struct units wanted = units_duration(asked.at_ns);
+
+	switch (asked.kind) {
+	case MOMENT_PEAK:
+		return one ? arena_printf(arena, "at the peak, %s",
+					  units_duration(moments[0].at_ns).text)
+			   : "at each process' own peak";
+	case MOMENT_TIME:
+		return one ? arena_printf(arena, "at %s, the kept moment nearest to %s",
+					  units_duration(moments[0].at_ns).text, wanted.text)
+			   : arena_printf(arena, "at the kept moments nearest to %s", wanted.text);
+	case MOMENT_SNAP:
+		if (asked.name)
+			return one ? arena_printf(arena, "at the snapshot '%s', %s", asked.name,
+						  units_duration(moments[0].at_ns).text)
+				   : arena_printf(arena, "at the moments nearest to '%s'",
+						  asked.name);
+		return one ? arena_printf(arena, "at kept moment %llu, %s",
+					  (unsigned long long)asked.number,
+					  units_duration(moments[0].at_ns).text)
+			   : arena_printf(arena, "at the moments nearest to kept moment %llu",
+					  (unsigned long long)asked.number);
+	case MOMENT_END:
+	case MOMENT_DEFAULT:
+		break;
+	}
+	return "at the end";
+}

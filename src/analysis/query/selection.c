@@ -1,0 +1,724 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Query and profile -> entries: filters are applied here and nowhere else, and so is the choice of
+ * the moment. What a filter leaves out is still in `whole`, so that a view can say of what its
+ * percentages are.
+ *
+ * Names are resolved only if a filter looks at them.
+ */
+#include "analysis/query/selection.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/query/builtin.h"
+#include "analysis/query/comparison.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/estimates.h"
+#include "model/tags.h"
+#include "util/cleanup.h"
+
+enum { RULES_MAX = 32 };
+
+/* Which rules a place matches; asked once for each place. */
+struct place_answer {
+	bool known, suppressed, beyond_runtime;
+	uint32_t names, module; /* a bit for each rule */
+};
+
+struct maker {
+	struct selection *selection;
+	const struct profile *profile;
+	struct places *places;
+	const struct query *query;
+	enum query_kinds kinds;
+	VECTOR(struct place_answer) answers;
+	const bool *processes;		       /* which are wanted */
+	const struct profile_process *process; /* the one at hand ... */
+	struct stack_answer *stacks;	       /* ... and by stack of it */
+	VECTOR(node_id) path;
+	bool by_tag; /* some rule asks for tags or pools */
+	bool failed;
+};
+
+static bool matches(const regex_t *regex, const char *text)
+{
+	return text && regexec(regex, text, 0, NULL, 0) == 0;
+}
+
+static struct place_answer ask_place(struct maker *m, const struct place *place)
+{
+	const struct filters *f = &m->query->filters;
+	const struct result_frame *frame = &place->frame;
+	struct place_answer answer = { .known = true };
+
+	for (size_t i = 0; i < f->rules.count; i++) {
+		const struct rule *rule = &f->rules.at[i];
+		uint32_t bit = UINT32_C(1) << i;
+
+		if (matches(&rule->regex, frame->full) || matches(&rule->regex, frame->function) ||
+		    matches(&rule->regex, frame->file))
+			answer.names |= bit;
+		if (matches(&rule->regex, frame->module))
+			answer.module |= bit;
+	}
+	for (size_t i = 0; i < f->suppressions.count && !answer.suppressed; i++) {
+		const char *pattern = f->suppressions.at[i].pattern;
+
+		answer.suppressed = suppression_matches(pattern, frame->full) ||
+				    (frame->file && suppression_matches(pattern, frame->file)) ||
+				    suppression_matches(pattern, frame->module);
+	}
+	if (f->builtin) {
+		answer.suppressed |= builtin_suppresses(frame);
+		answer.beyond_runtime = !builtin_is_runtime(frame);
+	}
+	return answer;
+}
+
+static struct place_answer place_answer(struct maker *m, const struct place *place)
+{
+	static const struct place_answer unknown = { 0 };
+	size_t id = place->frame.id;
+
+	while (m->answers.count <= id)
+		if (!vector_push(&m->answers, unknown)) {
+			m->failed = true;
+			return unknown;
+		}
+	if (!m->answers.at[id].known)
+		m->answers.at[id] = ask_place(m, place);
+	return m->answers.at[id];
+}
+
+/* Which rules a stack matches: those of its caller and of its innermost frame. */
+struct stack_answer {
+	bool known, suppressed, beyond_runtime, has_frames;
+	uint32_t names;			     /* a bit for each rule */
+	const struct place *named, *unnamed; /* the innermost of those that can be the owner */
+};
+
+/* -1 if out of memory. */
+static int ask_stack(struct maker *m, node_id node, const struct stack_answer *caller,
+		     struct stack_answer *ret)
+{
+	struct place_chain chain = places_of(m->places, m->process, node);
+	struct stack_answer answer = *caller;
+
+	for (size_t i = chain.count; i > 0; i--) {
+		const struct place *place = chain.at[i - 1];
+		struct place_answer asked = place_answer(m, place);
+
+		answer.names |= asked.names;
+		answer.suppressed |= asked.suppressed;
+		answer.beyond_runtime |= asked.beyond_runtime;
+		answer.has_frames = true;
+		if (!place_can_own(place))
+			continue;
+		if (place->nameless)
+			answer.unnamed = place;
+		else
+			answer.named = place;
+	}
+	answer.known = true;
+	*ret = answer;
+	return chain.at ? 0 : -1;
+}
+
+/* Stacks share their callers, so each caller is asked once: up to one that was, and down again. */
+static const struct stack_answer *stack_answer(struct maker *m, node_id node)
+{
+	struct stack_answer *answers = m->stacks;
+	node_id at = node;
+
+	m->path.count = 0;
+	for (; !answers[at.v].known; at = profile_node(m->process, at).parent)
+		if (!vector_push(&m->path, at))
+			return NULL;
+	for (size_t i = m->path.count; i > 0; i--) {
+		node_id next = m->path.at[i - 1];
+
+		if (ask_stack(m, next, &answers[at.v], &answers[next.v]) < 0)
+			return NULL;
+		at = next;
+	}
+	return &answers[node.v];
+}
+
+static bool begin_stacks(struct maker *m, const struct profile_process *process)
+{
+	free(m->stacks);
+	m->process = process;
+	m->stacks = calloc(process->node_count + 1, sizeof *m->stacks);
+	if (m->stacks)
+		m->stacks[0].known = true; /* the empty one matches nothing */
+	return m->stacks;
+}
+
+enum verdict { KEPT, LEFT_OUT, SUPPRESSED };
+
+static bool tag_fits(struct maker *m, const struct entry *e)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
+
+	if (!path)
+		m->failed = true;
+	const char *pool = profile_tag_pool(e->process, e->site->tag);
+	const char *labels[PROFILE_LABELS_MAX];
+	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+
+	return path && filters_tag_fits(&m->query->filters, RULE_TAG, &path, 1) &&
+	       filters_tag_fits(&m->query->filters, RULE_POOL, &pool, 1) &&
+	       filters_tag_fits(&m->query->filters, RULE_LABEL, labels, count);
+}
+
+static enum verdict judge_stack(struct maker *m, const struct entry *e)
+{
+	const struct filters *f = &m->query->filters;
+
+	if (m->by_tag && !tag_fits(m, e))
+		return LEFT_OUT;
+	if (!filters_look_at_stacks(f))
+		return KEPT;
+	const struct stack_answer *answer = m->process == e->process || begin_stacks(m, e->process)
+						    ? stack_answer(m, e->site->node)
+						    : NULL;
+
+	if (!answer) {
+		m->failed = true;
+		return LEFT_OUT;
+	}
+	struct place_chain innermost = places_of(m->places, e->process, e->site->node);
+	const struct place *owner = answer->named     ? answer->named
+				    : answer->unnamed ? answer->unnamed
+				    : innermost.count ? innermost.at[0]
+						      : NULL;
+	uint32_t module = owner ? place_answer(m, owner).module : 0;
+
+	for (size_t i = 0; i < f->rules.count; i++) {
+		uint32_t bit = UINT32_C(1) << i;
+		const bool holds[RULE_KINDS] = {
+			[RULE_FOCUS] = answer->names & bit,
+			[RULE_IGNORE] = !(answer->names & bit),
+			[RULE_MODULE] = module & bit,
+			[RULE_NOT_MODULE] = !(module & bit),
+			[RULE_TAG] = true, /* asked before */
+			[RULE_POOL] = true,
+			[RULE_LABEL] = true,
+		};
+
+		if (!holds[f->rules.at[i].kind])
+			return LEFT_OUT;
+	}
+	if (answer->suppressed || (f->builtin && answer->has_frames && !answer->beyond_runtime))
+		return SUPPRESSED;
+	return KEPT;
+}
+
+static bool size_fits(const struct filters *f, const struct site_numbers *n)
+{
+	uint64_t mean = n->calls ? n->bytes / n->calls : 0;
+
+	return mean >= f->min_size && (f->max_size == 0 || mean <= f->max_size);
+}
+
+/* Rules for what is not a cost of its own: see model/estimates.h. */
+static void set_variances(struct measures *m, const struct site_numbers *n)
+{
+	m->variance.samples = n->samples ? (float)n->samples : 1;
+	m->variance.total_bytes = (float)estimate_variance(n, VARIANCE_BYTES, n->bytes);
+	m->variance.calls = (float)estimate_variance(n, VARIANCE_CALLS, n->calls);
+	m->variance.frees = (float)estimate_variance(n, VARIANCE_FREES, n->frees);
+	m->variance.temporary = (float)estimate_variance(n, VARIANCE_CALLS, n->temporary_calls);
+	m->variance.max_bytes = (float)estimate_variance(n, VARIANCE_BYTES, n->max_bytes);
+	m->variance.waste_bytes = (float)estimate_variance(n, VARIANCE_WASTE, n->slack_bytes);
+	m->variance.lifetime_ms =
+		(float)estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum);
+	m->variance.copied_bytes =
+		(float)estimate_variance(n, VARIANCE_BYTES, n->reallocs.moved_bytes);
+	m->variance.realloc_calls = (float)estimate_variance(n, VARIANCE_CALLS, n->reallocs.calls);
+}
+
+static bool is_estimate(const struct site_numbers *n)
+{
+	return n->samples || n->calls_variance != n->live_blocks_variance;
+}
+
+static void add_numbers(struct measures *m, const struct site_numbers *n)
+{
+	struct measures part = {
+		.total_bytes = (int64_t)n->bytes,
+		.calls = (int64_t)n->calls,
+		.frees = (int64_t)n->frees,
+		.temporary = (int64_t)n->temporary_calls,
+		.max_bytes = (int64_t)n->max_bytes,
+		.waste_bytes = (int64_t)n->slack_bytes,
+		.lifetime_ms = (int64_t)n->lifetime_ms_sum,
+		.copied_bytes = (int64_t)n->reallocs.moved_bytes,
+		.realloc_calls = (int64_t)n->reallocs.calls,
+	};
+
+	if (is_estimate(n))
+		set_variances(&part, n);
+	measures_add(m, &part);
+}
+
+/* A file may hold any numbers. */
+static int64_t negated(int64_t value)
+{
+	return value == INT64_MIN ? INT64_MAX : -value;
+}
+
+/* Blocks that are live at both of two moments are in both variances and in neither of the difference: an upper bound. */
+static void add_live(struct measures *m, struct site_live live, struct live_variance variance,
+		     int sign)
+{
+	struct measures part = {
+		.live_bytes = sign < 0 ? negated(live.bytes) : live.bytes,
+		.live_blocks = sign < 0 ? negated(live.blocks) : live.blocks,
+	};
+
+	measures_add(m, &part);
+	m->variance.live_bytes += (float)variance.bytes;
+	m->variance.live_blocks += (float)variance.blocks;
+}
+
+const bool *selection_slots(const struct selection *s, const struct profile_process *p)
+{
+	return s->slots ? s->slots[p - s->profile->processes] : NULL;
+}
+
+static struct measures measure_numbers(const struct selection *s, const struct profile_process *p,
+				       const struct site_numbers *n)
+{
+	size_t index = (size_t)(p - s->profile->processes);
+	struct measures sum = { 0 };
+
+	add_numbers(&sum, n);
+	add_live(&sum, moment_numbers_live(&s->at[index], n),
+		 moment_numbers_variance(&s->at[index], n), 1);
+	if (s->minus)
+		add_live(&sum, moment_numbers_live(&s->minus[index], n),
+			 moment_numbers_variance(&s->minus[index], n), -1);
+	return sum;
+}
+
+struct measures selection_cell(const struct selection *s, const struct profile_process *p,
+			       const struct profile_cell *cell)
+{
+	return measure_numbers(s, p, &cell->numbers);
+}
+
+bool selection_knows(const struct selection *s, const struct site_numbers *n)
+{
+	if (s->cost == COST_LIFETIME)
+		return !n->passed;
+	if (!cost_rows[s->cost].of_moment)
+		return true;
+	if (s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK)
+		return !n->passed;
+	return !n->live_unknown;
+}
+
+static struct measures measure_all(const struct selection *s, const struct profile_process *p,
+				   const struct profile_site *site)
+{
+	size_t index = (size_t)(p - s->profile->processes);
+	struct measures sum = { 0 };
+
+	add_numbers(&sum, &site->numbers);
+	add_live(&sum, moment_live(&s->at[index], site), moment_variance(&s->at[index], site), 1);
+	if (s->minus)
+		add_live(&sum, moment_live(&s->minus[index], site),
+			 moment_variance(&s->minus[index], site), -1);
+	return sum;
+}
+
+static struct measures measure(const struct selection *s, const struct profile_process *p,
+			       const struct profile_site *site)
+{
+	const struct entry e = { .process = p, .site = site };
+
+	if (!s->slots)
+		return measure_all(s, p, site);
+	struct site_numbers n = selection_numbers(s, &e);
+
+	return measure_numbers(s, p, &n);
+}
+
+bool query_kinds_fit(enum query_kinds kinds, enum profile_kind kind)
+{
+	static const enum query_kinds one[PROFILE_KINDS] = { [PROFILE_HEAP] = KINDS_HEAP,
+							     [PROFILE_MMAP] = KINDS_MMAP,
+							     [PROFILE_POOL] = KINDS_POOL };
+
+	return kinds == one[kind] || (kinds == KINDS_ALL && kind != PROFILE_POOL);
+}
+
+static void take_site(struct maker *m, const struct profile_process *p,
+		      const struct profile_site *site, bool wanted)
+{
+	struct selection *s = m->selection;
+	struct entry e = { .process = p, .site = site, .m = measure(s, p, site) };
+	struct measures all = s->slots ? measure_all(s, p, site) : e.m;
+
+	measures_add(&s->whole, &all);
+	if (!wanted || !size_fits(&m->query->filters, &site->numbers))
+		return;
+	if (s->slots && e.m.calls == 0)
+		return; /* none of its blocks is theirs */
+	switch (judge_stack(m, &e)) {
+	case KEPT:
+		s->entries[s->count++] = e;
+		s->unknown_sites += s->slots && selection_numbers(s, &e).live_unknown;
+		measures_add(&s->sum, &e.m);
+		measures_add(&s->sum_of[site->kind], &e.m);
+		break;
+	case SUPPRESSED:
+		s->suppressed_count++;
+		measures_add(&s->suppressed, &e.m);
+		break;
+	case LEFT_OUT:
+		break;
+	}
+}
+
+static bool take_all(struct maker *m)
+{
+	struct selection *s = m->selection;
+	size_t count = 0;
+
+	for (size_t i = 0; i < m->profile->process_count; i++)
+		count += m->profile->processes[i].site_count;
+	s->entries = ARENA_ARRAY(&s->arena, struct entry, count);
+	if (!s->entries)
+		return false;
+	for (size_t i = 0; i < m->profile->process_count; i++) {
+		const struct profile_process *p = &m->profile->processes[i];
+		bool wanted = m->processes[i];
+
+		for (size_t j = 0; j < p->site_count; j++)
+			if (query_kinds_fit(m->kinds, p->sites[j].kind))
+				take_site(m, p, &p->sites[j], wanted);
+	}
+	return !m->failed;
+}
+
+static int check(const struct query *query, const struct selection *s, struct error *error)
+{
+	const struct cost_row *row = &cost_rows[s->cost];
+	const struct filters *f = &query->filters;
+	bool kept = query->at.kind >= MOMENT_TIME || query->minus.kind >= MOMENT_TIME;
+
+	if (!row->of_moment && (query->at.kind || query->minus.kind))
+		return error_set(
+			error,
+			"--at and --minus go with the costs live and blocks: %s is counted "
+			"over the whole run",
+			row->name);
+	if (f->thread && kept)
+		return error_set(error, "--thread goes with the peak and the end: other moments "
+					"are kept for sites, not for threads");
+	if (f->rules.count > RULES_MAX)
+		return error_set(error, "more than %d filters", RULES_MAX);
+	if (f->max_size && f->max_size < f->min_size)
+		return error_set(error, "--max-size is less than --min-size");
+	return 0;
+}
+
+static int resolve_moments(struct maker *m, struct moment at, struct error *error)
+{
+	struct selection *s = m->selection;
+	struct arena *arena = &s->arena;
+
+	s->at = moments_resolve(m->profile, at, arena, error);
+	if (!s->at)
+		return -1;
+	s->moment = cost_rows[s->cost].of_moment ? moment_text(m->profile, at, s->at, arena)
+						 : "over the whole run";
+	if (m->query->minus.kind) {
+		s->minus = moments_resolve(m->profile, m->query->minus, arena, error);
+		if (!s->minus)
+			return -1;
+		s->moment = arena_printf(arena, "%s, minus %s", s->moment,
+					 moment_text(m->profile, m->query->minus, s->minus, arena));
+	}
+	return s->moment ? 0 : error_set(error, "out of memory");
+}
+
+/* What a process that goes on holds is not left. */
+static bool some_leak(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (profile_end_leaks(profile->processes[i].end))
+			return true;
+	return profile->process_count == 0;
+}
+
+static const char *cost_word(const struct selection *s)
+{
+	if (s->cost == COST_REALLOC)
+		return "copied";
+	if (!cost_rows[s->cost].of_moment || s->change || s->cost != COST_LIVE)
+		return cost_rows[s->cost].name;
+	if (s->asked.kind == MOMENT_PEAK)
+		return "peak";
+	return s->at_exit ? "not freed" : "live";
+}
+
+static const char *upper(struct arena *arena, const char *before, const char *word)
+{
+	char *text = arena_printf(arena, "%s%s", before, word);
+
+	for (char *c = text; c && *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	return text;
+}
+
+bool query_asks_pools(const struct query *query)
+{
+	return (query->has_axis && query->by == AXIS_POOL) ||
+	       filters_look_at(&query->filters, RULE_POOL);
+}
+
+int selection_check(struct selection *s, const struct query *query, struct error *error)
+{
+	s->unmatched = NULL;
+	if (!s->filtered || s->count || s->suppressed_count)
+		return 0;
+	const char *filters = filters_text(&query->filters, &s->arena);
+
+	if (filters)
+		s->unmatched = arena_printf(
+			&s->arena,
+			query->kinds && query->kinds != KINDS_HEAP
+				? "nothing of that kind matches %s: '--view sites' lists what "
+				  "there is"
+				: "nothing in the heap matches %s: '--view sites' lists what "
+				  "there is, and --kind all looks at mappings and pools too",
+			filters);
+	if (!s->unmatched)
+		return error_set(error, "out of memory");
+	return query->must_match ? error_set(error, "%s", s->unmatched) : 0;
+}
+
+int selection_make(struct selection *selection, const struct profile *profile,
+		   struct places *places, const struct query *query, struct ask ask,
+		   struct error *error)
+{
+	const struct filters *f = &query->filters;
+	struct moment at = query->at;
+
+	if (query->against)
+		return comparison_select(selection, places, query, ask, error);
+	struct maker m = { .selection = selection,
+			   .profile = profile,
+			   .places = places,
+			   .query = query,
+			   .kinds = query->kinds	      ? query->kinds
+				    : query_asks_pools(query) ? KINDS_POOL
+							      : ask.kinds,
+			   .by_tag = filters_look_at(f, RULE_TAG) ||
+				     filters_look_at(f, RULE_POOL) ||
+				     filters_look_at(f, RULE_LABEL) };
+	int status = -1;
+
+	*selection = (struct selection){ .profile = profile,
+					 .cost = query->has_cost ? query->cost : ask.cost,
+					 .duration_ns = profile->duration_ns,
+					 .divisor = 1 };
+	selection->filtered = f->process || filters_are_finer_than_processes(f);
+	if (!at.kind)
+		at.kind = query->has_cost ? MOMENT_END : ask.at;
+	if (!m.kinds)
+		m.kinds = KINDS_HEAP;
+	m.processes = choose_processes(profile, f->process, &selection->arena, error);
+	selection->processes = m.processes;
+	if (!m.processes || check(query, selection, error) < 0 ||
+	    selection_choose_threads(selection, query, m.kinds, error) < 0 ||
+	    selection_choose_known(selection, query, m.kinds, ask, &at, error) < 0 ||
+	    resolve_moments(&m, at, error) < 0)
+		goto done;
+	if (cost_rows[selection->cost].of_moment) {
+		selection->change = query->minus.kind;
+		selection->asked = at;
+		selection->since = query->minus;
+	}
+	selection->at_exit = selection->cost == COST_LIVE && !selection->change &&
+			     selection->asked.kind == MOMENT_END && some_leak(profile);
+	selection->cost_word = cost_word(selection);
+	selection->title = upper(&selection->arena, "", selection->cost_word);
+	selection->share_title = upper(&selection->arena, "of ",
+				       selection->filtered ? "shown" : selection->cost_word);
+	status = selection->title && selection->share_title && take_all(&m)
+			 ? selection_check(selection, query, error)
+			 : error_set(error, "out of memory");
+done:
+	vector_release(&m.answers);
+	vector_release(&m.path);
+	free(m.stacks);
+	if (status < 0)
+		selection_release(selection);
+	return status;
+}
+
+void selection_release(struct selection *selection)
+{
+	arena_release(&selection->arena);
+	*selection = (struct selection){ 0 };
+}
+
+struct site_numbers selection_numbers(const struct selection *s, const struct entry *e)
+{
+	const bool *slots = selection_slots(s, e->process);
+
+	if (!slots)
+		return e->site->numbers;
+	return profile_slots_numbers(e->process, e->site, slots,
+				     s->closed[e->process - s->profile->processes][e->site->kind]);
+}
+
+int64_t selection_cost(const struct selection *s, const struct measures *measures)
+{
+	return cost_of(s->cost, measures, s->duration_ns) / s->divisor;
+}
+
+struct result_value selection_value(const struct selection *s, const struct measures *measures)
+{
+	return selection_value_of(s, s->cost, measures);
+}
+
+int64_t selection_raw(enum cost_id cost, const struct measures *measures)
+{
+	return cost_of(cost == COST_RATE ? COST_CALLS : cost, measures, 0);
+}
+
+double selection_raw_variance(enum cost_id cost, const struct measures *measures)
+{
+	return cost_variance(cost == COST_RATE ? COST_CALLS : cost, measures, 0);
+}
+
+double selection_shown_error(const struct selection *s, enum cost_id cost, double raw_variance)
+{
+	double error = sqrt(fabs(raw_variance)) / (double)s->divisor;
+
+	return cost == COST_RATE && s->duration_ns ? error * 1e9 / (double)s->duration_ns : error;
+}
+
+int64_t selection_shown(const struct selection *s, enum cost_id cost, int64_t raw)
+{
+	if (cost == COST_RATE)
+		raw = cost_of(COST_RATE, &(struct measures){ .calls = raw }, s->duration_ns);
+	return raw / s->divisor;
+}
+
+struct result_value selection_number(const struct selection *s, enum cost_id cost, int64_t raw,
+				     double raw_variance)
+{
+	int64_t number = selection_shown(s, cost, raw);
+	/* Calls and the like have a sign only where recordings are compared. */
+	bool change = s->against || (s->change && cost_rows[cost].of_moment);
+	struct result_value value =
+		change ? value_change(cost_unit(cost, true), number)
+		       : value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
+
+	value.error = (float)selection_shown_error(s, cost, raw_variance);
+	return value;
+}
+
+struct result_value selection_value_of(const struct selection *s, enum cost_id cost,
+				       const struct measures *measures)
+{
+	return selection_number(s, cost, selection_raw(cost, measures),
+				selection_raw_variance(cost, measures));
+}
+
+enum profile_kind selection_kind(const struct selection *s)
+{
+	for (enum profile_kind kind = 0; kind < PROFILE_KINDS; kind++)
+		if (s->sum_of[kind].calls)
+			return kind;
+	return PROFILE_HEAP;
+}
+
+struct sorting {
+	enum cost_id cost;
+	uint64_t duration_ns;
+	bool change;
+};
+
+static int compare_entries(const void *left, const void *right, void *context)
+{
+	const struct sorting *by = context;
+	const struct entry *a = left, *b = right;
+	int64_t x = cost_of(by->cost, &a->m, by->duration_ns);
+	int64_t y = cost_of(by->cost, &b->m, by->duration_ns);
+
+	if (x != y)
+		return x < y ? 1 : -1;
+	if (a->m.live_bytes != b->m.live_bytes)
+		return a->m.live_bytes < b->m.live_bytes ? 1 : -1;
+	if (a->m.total_bytes != b->m.total_bytes)
+		return a->m.total_bytes < b->m.total_bytes ? 1 : -1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->site->id.v < b->site->id.v ? -1 : a->site->id.v > b->site->id.v;
+}
+
+/* The last of the order stands on top, at 0. */
+static void sift_down(struct entry *heap, size_t count, struct sorting *by)
+{
+	size_t at = 0;
+
+	for (size_t child = 1; child < count; child = at * 2 + 1) {
+		if (child + 1 < count && compare_entries(&heap[child], &heap[child + 1], by) < 0)
+			child++;
+		if (compare_entries(&heap[at], &heap[child], by) >= 0)
+			return;
+		struct entry moved = heap[at];
+
+		heap[at] = heap[child];
+		heap[child] = moved;
+		at = child;
+	}
+}
+
+/* The first `wanted` of the order to the front, where they are a heap: each of the others has to be before its last. */
+static void bring_forward(struct selection *s, size_t wanted, struct sorting *by)
+{
+	struct entry *heap = s->entries;
+
+	/* Sorted from its last to its first, an array is such a heap. */
+	qsort_r(heap, wanted, sizeof *heap, compare_entries, by);
+	for (size_t i = 0; i < wanted / 2; i++) {
+		struct entry moved = heap[i];
+
+		heap[i] = heap[wanted - 1 - i];
+		heap[wanted - 1 - i] = moved;
+	}
+	for (size_t i = wanted; i < s->count; i++) {
+		struct entry moved = heap[i];
+
+		if (compare_entries(&moved, &heap[0], by) >= 0)
+			continue;
+		heap[i] = heap[0];
+		heap[0] = moved;
+		sift_down(heap, wanted, by);
+	}
+}
+
+void selection_sort(struct selection *s, size_t wanted)
+{
+	struct sorting by = { s->cost, s->duration_ns, s->change };
+
+	wanted = MIN(wanted, s->count);
+	if (wanted == 0)
+		return;
+	if (wanted < s->count)
+		bring_forward(s, wanted, &by);
+	qsort_r(s->entries, wanted, sizeof *s->entries, compare_entries, &by);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the views of a selection have in common in words: the head's fields, the first line and the
+ * notes. One place, so that all of them say the same things in the same order.
+ */
+#include "analysis/result/build.h"
+#include "analysis/query/selection.h"
+#include "base/compiler.h"
+#include "util/files.h"
+
+bool selection_fields(struct result *result, const struct selection *s)
+{
+	result->shows_peak |= s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK;
+	result_head_add(result, "cost", value_text(cost_rows[s->cost].name));
+	result_head_add(result, "moment", value_text(arena_strdup(&result->arena, s->moment)));
+	result_head_add(result, "shown", selection_value(s, &s->sum));
+	result_head_add(result, "whole", selection_value(s, &s->whole));
+	result_head_add(result, "suppressed", selection_value(s, &s->suppressed));
+	result_head_add(result, "suppressed_sites", value_number(UNIT_COUNT, s->suppressed_count));
+	const char *note;
+
+	if (!selection_note(s, &result->arena, &note))
+		return false;
+	if (note)
+		result_head_add(result, "note", value_text(note));
+	if (s->unmatched)
+		result_head_add(result, "unmatched", value_flag(true));
+	if (s->end_for_peak)
+		result_head_add(result, "end_for_peak", value_flag(true));
+	return true;
+}
+
+const char *title_of(struct result *result, const char *title)
+{
+	const char *kept = arena_strdup(&result->arena, title);
+
+	return kept ? kept : "?";
+}
+
+static void say_sum(struct words *w, const struct selection *s, const struct measures *sum)
+{
+	int64_t blocks = cost_of(COST_BLOCKS, sum, s->duration_ns) / s->divisor;
+
+	words_add(w, selection_value(s, sum));
+	if (s->cost == COST_LIVE) {
+		words_text(w, " in ");
+		words_add(w, selection_value_of(s, COST_BLOCKS, sum));
+		words_text(w, blocks == 1 ? " block" : " blocks");
+	}
+}
+
+/* "run.hg  ./server  exact  peak 214.0 MiB at the peak, 9.1 s" */
+static void say_what(struct words *w, struct result *result, const struct profile *profile,
+		     const struct query *query, const struct selection *s)
+{
+	const char *mode = s->against		    ? "compared"
+			   : profile->process_count ? profile->processes[0].mode
+						    : "empty";
+	const struct measures *mapped = &s->sum_of[PROFILE_MMAP];
+	const struct measures *heap = &s->sum_of[selection_kind(s)];
+
+	words_text(w, arena_printf(&result->arena, "%s  %.60s  %s  %s ",
+				   s->against ? query->file : path_base(query->file),
+				   profile->command, mode, s->cost_word));
+	say_sum(w, s, heap);
+	words_text(w, s->at_exit ? " at exit" : arena_printf(&result->arena, " %s", s->moment));
+	if (heap != mapped &&
+	    (selection_cost(s, mapped) || (s->cost == COST_LIVE && mapped->live_blocks))) {
+		words_text(w, "; mappings ");
+		say_sum(w, s, mapped);
+	}
+}
+
+static void say_hidden(struct words *w, struct result *result, const struct query *query,
+		       const struct selection *s)
+{
+	words_add(w, selection_value(s, &s->sum));
+	words_text(w, " of ");
+	words_add(w, selection_value(s, &s->whole));
+	words_text(w, ": ");
+	words_text(w, filters_text(&query->filters, &result->arena));
+	if (s->suppressed_count) {
+		words_text(w, "; suppressed ");
+		words_add(w, selection_value(s, &s->suppressed));
+		words_text(w, " in ");
+		words_count(w, s->suppressed_count, " site", " sites");
+	}
+}
+
+void selection_say(struct sentences *sentences, const struct query *query,
+		   const struct selection *s)
+{
+	struct words what = { 0 }, hidden = { 0 };
+
+	say_what(&what, sentences->result, s->profile, query, s);
+	sentences_add(sentences, NULL, &what, NULL);
+	if (!s->filtered)
+		return;
+	say_hidden(&hidden, sentences->result, query, s);
+	sentences_add(sentences, "shown", &hidden, NULL);
+}
+
+bool selection_headline(struct result *result, const struct profile *profile,
+			const struct query *query, const struct selection *s)
+{
+	struct sentences sentences = { .result = result };
+
+	(void)profile;
+	selection_say(&sentences, query, s);
+	return sentences_end(&sentences);
+}
+
+/* The whole alone does not tell: it may be of a kind of memory that was not asked for, or a difference. */
+static bool recorded_nothing(const struct selection *s)
+{
+	for (size_t i = 0; i < s->profile->process_count; i++)
+		if (s->profile->processes[i].calls)
+			return false;
+	return s->whole.calls == 0 && s->whole.frees == 0;
+}
+
+/* NULL: the numbers are what they seem. */
+static const char *note_of(const struct selection *s)
+{
+	if (recorded_nothing(s))
+		return nothing_recorded(s->profile);
+	if (s->unmatched)
+		return s->unmatched;
+	if (!cost_rows[s->cost].adds_up)
+		return "each site had its maximum at a time of its own: sums of them are upper bounds";
+	if (s->end_for_peak)
+		return "what these threads held at the peak is not known, because others freed some "
+		       "of their blocks, or they freed blocks of others: this is the end";
+	if (s->unknown_threads)
+		return "this was not measured for threads whose blocks others freed, or who freed "
+		       "blocks of others (-): the end (--cost leaked), calls and total were";
+	return NULL;
+}
+
+/* `first`, and what was there before. NULL if out of memory. */
+static const char *preceded(struct arena *arena, const char *first, const char *then)
+{
+	return first && then ? arena_printf(arena, "%s; %s", first, then) : first;
+}
+
+/* What is left out of the sum comes first. */
+bool selection_note(const struct selection *s, struct arena *arena, const char **ret)
+{
+	const char *note = note_of(s);
+	bool some = note || s->unknown_sites || s->shared_count;
+
+	if (note)
+		note = arena_strdup(arena, note);
+	if (s->unknown_sites)
+		note = preceded(
+			arena,
+			arena_printf(
+				arena,
+				"of %zu sites it is not known what these threads hold, because "
+				"others freed some of their blocks: counted as nothing",
+				s->unknown_sites),
+			note);
+	if (s->shared_count)
+		note = preceded(
+			arena,
+			arena_printf(arena,
+				     "%zu of the threads asked for were counted together with "
+				     "others, because there were very many: left out",
+				     s->shared_count),
+			note);
+	*ret = note;
+	return note || !some;
+}
+
+bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
+		     const struct selection *s)
+{
+	struct profile_notes unnamed = { 0 };
+	const char *first = NULL;
+
+	return names_notes(places_names(places), &result->arena, &unnamed) >= 0 &&
+	       selection_note(s, &result->arena, &first) &&
+	       result_notes(result, profile, first, unnamed);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that is known of a site, as the values of a row.
+ *
+ * Numbers are of the threads that the question is about. Times that come from classes are told by
+ * the bound that holds: half of the blocks were freed within the upper end of the middle class, and
+ * half of the bytes that are left are older than the lower end of theirs.
+ */
+#include "analysis/query/site_record.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/tags.h"
+
+#define NUMBER(field, rule) FROM_U64, offsetof(struct site_numbers, field), VARIANCE_##rule
+#define OWN FROM_VIEW, 0, VARIANCE_NONE
+
+#define NS_IN_MS UINT64_C(1000000)
+
+const struct source_column site_columns[SITE_COLUMNS] = {
+	[SITE_PROCESS] = { { "process", "PID", UNIT_ID }, OWN },
+	[SITE_ID] = { { "site", NULL, UNIT_ID }, OWN },
+	[SITE_KIND] = { { "kind", "KIND", UNIT_TEXT }, OWN },
+	[SITE_TAG] = { { "tag", "TAG", UNIT_TEXT }, OWN },
+	[SITE_POOL] = { { "pool", "POOL", UNIT_TEXT }, OWN },
+	[SITE_LABELS] = { { "labels", NULL, UNIT_FIELDS }, OWN },
+	[SITE_STATE] = { { "state", "STATE", UNIT_TEXT }, OWN },
+	[SITE_SHARE] = { { NULL, "SHARE", UNIT_PERCENT }, OWN },
+	[SITE_LIVE_BYTES] = { { "live_bytes", "LIVE", UNIT_BYTES }, OWN },
+	[SITE_LIVE_BLOCKS] = { { "live_blocks", "BLOCKS", UNIT_COUNT }, OWN },
+	[SITE_PEAK_BYTES] = { { "peak_bytes", "AT PEAK", UNIT_BYTES },
+			      NUMBER(peak_bytes, PEAK_BYTES) },
+	[SITE_PEAK_BLOCKS] = { { "peak_blocks", "BLOCKS", UNIT_COUNT },
+			       NUMBER(peak_blocks, PEAK_BLOCKS) },
+	[SITE_LEAKED_BYTES] = { { "leaked_bytes", "NOT FREED", UNIT_BYTES },
+				NUMBER(live_bytes, LIVE_BYTES) },
+	[SITE_LEAKED_BLOCKS] = { { "leaked_blocks", "LEFT", UNIT_COUNT },
+				 NUMBER(live_blocks, LIVE_BLOCKS) },
+	[SITE_TOTAL_BYTES] = { { "total_bytes", "TOTAL", UNIT_BYTES }, NUMBER(bytes, BYTES) },
+	[SITE_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, NUMBER(calls, CALLS) },
+	[SITE_RATE] = { { "calls_per_second", "RATE", UNIT_RATE }, OWN },
+	[SITE_MEAN_BYTES] = { { "mean_bytes", "MEAN SIZE", UNIT_BYTES }, OWN },
+	[SITE_TEMPORARY_CALLS] = { { "temporary_calls", "TEMPORARY", UNIT_COUNT },
+				   NUMBER(temporary_calls, CALLS) },
+	[SITE_TEMPORARY_SHARE] = { { NULL, "OF ITS CALLS", UNIT_PERCENT }, OWN },
+	[SITE_FREES] = { { "frees", "FREED", UNIT_COUNT }, NUMBER(frees, FREES) },
+	[SITE_FREED_BYTES] = { { "freed_bytes", "FREED", UNIT_BYTES },
+			       NUMBER(freed_bytes, FREED_BYTES) },
+	[SITE_MAX_BYTES] = { { "max_bytes", "OWN MAX", UNIT_BYTES }, NUMBER(max_bytes, BYTES) },
+	[SITE_MAX_EXACT] = { { "max_exact", NULL, UNIT_FLAG },
+			     FROM_BOOL,
+			     offsetof(struct site_numbers, max_exact),
+			     VARIANCE_NONE },
+	[SITE_WASTE_BYTES] = { { "waste_bytes", "WASTE", UNIT_BYTES }, NUMBER(slack_bytes, WASTE) },
+	[SITE_LEAKED_WASTE_BYTES] = { { "leaked_waste_bytes", "WASTE", UNIT_BYTES },
+				      NUMBER(live_slack_bytes, LIVE_WASTE) },
+	[SITE_LEAKED_MEAN_BYTES] = { { "leaked_mean_bytes", "MEAN SIZE", UNIT_BYTES }, OWN },
+	[SITE_LIFETIME_NS] = { { "lifetime_ns", "LIFETIME", UNIT_NS }, OWN },
+	[SITE_MEAN_LIFETIME_NS] = { { "mean_lifetime_ns", "MEAN LIFE", UNIT_NS }, OWN },
+	[SITE_BRIEF_FREES] = { { "brief_frees", "WITHIN 1 MS", UNIT_COUNT }, OWN },
+	[SITE_BRIEF_SHARE] = { { NULL, "OF FREED", UNIT_PERCENT }, OWN },
+	[SITE_HALF_WITHIN_NS] = { { "half_within_ns", "HALF WITHIN", UNIT_NS }, OWN },
+	[SITE_ALL_WITHIN_NS] = { { "all_within_ns", "ALL WITHIN", UNIT_NS }, OWN },
+	[SITE_SAMPLES] = { { "samples", NULL, UNIT_COUNT }, NUMBER(samples, NONE) },
+	[SITE_BORN_NS] = { { "born_ns", "FIRST SEEN", UNIT_NS }, OWN },
+	[SITE_HALF_OLDER_NS] = { { "half_older_ns", "HALF OLDER", UNIT_NS }, OWN },
+	[SITE_OLDEST_NS] = { { "oldest_ns", "OLDEST AT LEAST", UNIT_NS }, OWN },
+	[SITE_AGES] = { { "ages", NULL, UNIT_LIFETIMES }, OWN },
+	[SITE_COPIED_BYTES] = { { "copied_bytes", "COPIED", UNIT_BYTES },
+				NUMBER(reallocs.moved_bytes, BYTES) },
+	[SITE_REALLOC] = { { "realloc", NULL, UNIT_FIELDS }, OWN },
+	[SITE_REALLOC_CALLS] = { { NULL, "REALLOCS", UNIT_COUNT }, NUMBER(reallocs.calls, CALLS) },
+	[SITE_MOVED_SHARE] = { { NULL, "MOVED", UNIT_PERCENT }, OWN },
+	[SITE_GROWN_CALLS] = { { NULL, "GROWN", UNIT_COUNT }, NUMBER(reallocs.grown_calls, CALLS) },
+	[SITE_SHRUNK_CALLS] = { { NULL, "SHRUNK", UNIT_COUNT },
+				NUMBER(reallocs.shrunk_calls, CALLS) },
+	[SITE_GROWTH] = { { NULL, "NEW/OLD", UNIT_TEXT }, OWN },
+	[SITE_SIZES] = { { "sizes", NULL, UNIT_SIZES }, OWN },
+	[SITE_LIFETIMES] = { { "lifetimes", NULL, UNIT_LIFETIMES }, OWN },
+	[SITE_LABEL] = { { NULL, "FROM", UNIT_TEXT }, OWN },
+	[SITE_STACK] = { { "stack", "STACK", UNIT_FRAMES }, OWN },
+};
+
+static struct result_value ns_of_ms(uint64_t ms)
+{
+	uint64_t ns;
+
+	return value_number(UNIT_NS, checked_mul(ms, NS_IN_MS, &ns) ? ns : UINT64_MAX);
+}
+
+static bool realloc_value(struct result *result, const struct site_numbers *n,
+			  struct profile_bars sizes, struct result_value *ret)
+{
+	const struct realloc_numbers *r = &n->reallocs;
+	double old_variance = estimate_old_bytes_variance(n, sizes);
+	const struct result_field fields[] = {
+		{ "calls", value_part(UNIT_COUNT, r->calls, VARIANCE_CALLS, n) },
+		{ "moved_calls", value_part(UNIT_COUNT, r->moved_calls, VARIANCE_CALLS, n) },
+		{ "moved_bytes", value_part(UNIT_BYTES, r->moved_bytes, VARIANCE_BYTES, n) },
+		{ "grown_calls", value_part(UNIT_COUNT, r->grown_calls, VARIANCE_CALLS, n) },
+		{ "shrunk_calls", value_part(UNIT_COUNT, r->shrunk_calls, VARIANCE_CALLS, n) },
+		{ "old_bytes",
+		  value_estimate(value_number(UNIT_BYTES, r->old_bytes), old_variance) },
+		{ "new_bytes", value_part(UNIT_BYTES, r->new_bytes, VARIANCE_BYTES, n) },
+	};
+	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
+
+	*ret = (struct result_value){ .unit = UNIT_FIELDS, .fields = { kept, ARRAY_SIZE(fields) } };
+	return kept != NULL;
+}
+
+/* Each as a key and its value. */
+static bool labels_value(struct result *result, const struct entry *e, struct result_value *ret)
+{
+	const char *labels[PROFILE_LABELS_MAX];
+	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+	struct result_field *fields = ARENA_ARRAY(&result->arena, struct result_field, count);
+
+	for (size_t i = 0; i < count && fields; i++) {
+		size_t key = strcspn(labels[i], "=");
+
+		fields[i].name = arena_string(&result->arena, span_of(labels[i], key));
+		fields[i].value = value_text(arena_strdup(&result->arena, labels[i] + key + 1));
+		if (!fields[i].name || !fields[i].value.text)
+			return false;
+	}
+	*ret = (struct result_value){ .unit = UNIT_FIELDS, .fields = { fields, count } };
+	return fields != NULL;
+}
+
+/* Of a count of one size the variance is known; of those that lived so long, their share of it. */
+static float bar_error(enum result_unit unit, const struct profile_bar *bar,
+		       const struct site_numbers *n)
+{
+	double variance = unit == UNIT_SIZES ? bar->variance
+					     : estimate_variance(n, VARIANCE_FREES, bar->count);
+
+	return (float)sqrt(fabs(variance));
+}
+
+static bool bars_value(struct result *result, enum result_unit unit, struct profile_bars from,
+		       const struct site_numbers *n, struct result_value *ret)
+{
+	struct result_bar *bars = ARENA_ARRAY(&result->arena, struct result_bar, from.count);
+
+	if (!bars)
+		return false;
+	for (size_t i = 0; i < from.count; i++)
+		bars[i] = (struct result_bar){ from.at[i].low, from.at[i].high, from.at[i].count,
+					       bar_error(unit, &from.at[i], n) };
+	*ret = (struct result_value){ .unit = unit, .bars = { bars, from.count } };
+	return true;
+}
+
+/* The upper end of the class that the middle one, or the last one, is in. Open classes have none. */
+static void fill_within(struct profile_bars bars, struct result_value *row)
+{
+	uint64_t total = 0, below = 0;
+
+	row[SITE_HALF_WITHIN_NS] = row[SITE_ALL_WITHIN_NS] = value_unknown();
+	row[SITE_BRIEF_FREES] = value_number(UNIT_COUNT, 0);
+	for (size_t i = 0; i < bars.count; i++)
+		total = saturating_add(total, bars.at[i].count);
+	for (size_t i = 0; i < bars.count; i++) {
+		bool had_half = below >= total - total / 2;
+
+		below = saturating_add(below, bars.at[i].count);
+		if (!had_half && below >= total - total / 2)
+			row[SITE_HALF_WITHIN_NS] = ns_of_ms(bars.at[i].high);
+		row[SITE_ALL_WITHIN_NS] = ns_of_ms(bars.at[i].high);
+		if (bars.at[i].high <= 1)
+			row[SITE_BRIEF_FREES].number += bars.at[i].count;
+	}
+}
+
+static bool fill_distributions(const struct site_source *s, const struct entry *e,
+			       const struct site_numbers *n, struct result_value *row)
+{
+	const bool *slots = selection_slots(s->selection, e->process);
+	struct arena *arena = &s->result->arena;
+	struct profile_bars sizes, lifetimes;
+
+	if (profile_sizes(e->process, e->site->id, slots, arena, &sizes) < 0 ||
+	    profile_lifetimes(e->process, e->site->id, slots, arena, &lifetimes) < 0)
+		return false;
+	fill_within(lifetimes, row);
+	row[SITE_BRIEF_SHARE] = value_percent(row[SITE_BRIEF_FREES].number, n->frees);
+	row[SITE_BRIEF_FREES] =
+		value_part(UNIT_COUNT, row[SITE_BRIEF_FREES].number, VARIANCE_FREES, n);
+	row[SITE_MEAN_BYTES] =
+		value_estimate(row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, sizes));
+	if (n->live_blocks)
+		row[SITE_LEAKED_MEAN_BYTES] =
+			value_estimate(value_number(UNIT_BYTES, n->live_bytes / n->live_blocks),
+				       estimate_mean_size_variance(n, sizes) * (double)n->calls /
+					       (double)n->live_blocks);
+	row[SITE_MEAN_LIFETIME_NS] =
+		value_estimate(row[SITE_MEAN_LIFETIME_NS],
+			       estimate_mean_life_variance(n, lifetimes) * NS_IN_MS * NS_IN_MS);
+	return bars_value(s->result, UNIT_SIZES, sizes, n, &row[SITE_SIZES]) &&
+	       bars_value(s->result, UNIT_LIFETIMES, lifetimes, n, &row[SITE_LIFETIMES]) &&
+	       realloc_value(s->result, n, sizes, &row[SITE_REALLOC]);
+}
+
+/* Some of those that are left. */
+static float age_error(const struct site_numbers *n, uint64_t blocks)
+{
+	return n->live_blocks ? (float)sqrt(fabs(n->live_blocks_variance) * (double)blocks /
+					    (double)n->live_blocks)
+			      : 0;
+}
+
+/* Not more than a bound, if it may be any block; where none was freed it is the first one, whose birth is known. */
+static struct result_value oldest_ns(const struct entry *e, const struct profile_age *age)
+{
+	uint64_t first_ms = saturating_sub(e->process->duration_ns, e->site->born_ns) / NS_IN_MS;
+	bool is_first =
+		e->site->numbers.frees == 0 && first_ms >= age->low_ms && first_ms < age->high_ms;
+
+	return ns_of_ms(is_first ? first_ms : age->low_ms);
+}
+
+static bool fill_ages(struct site_source *s, const struct entry *e, const struct site_numbers *n,
+		      struct result_value *row)
+{
+	struct profile_ages *ages = NULL;
+	uint32_t first = 0, count = 0;
+	uint64_t bytes = 0, older = 0;
+
+	row[SITE_HALF_OLDER_NS] = row[SITE_OLDEST_NS] = value_unknown();
+	if (s->ages) {
+		ages = &s->ages[e->process - s->selection->profile->processes];
+		if (!ages->first &&
+		    profile_ages(e->process, selection_slots(s->selection, e->process),
+				 &s->result->arena, ages) < 0)
+			return false;
+		first = ages->first[e->site->id.v];
+		count = ages->first[e->site->id.v + 1] - first;
+	}
+	struct result_bar *bars = ARENA_ARRAY(&s->result->arena, struct result_bar, count);
+
+	if (!bars)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct profile_age *age = &ages->at[first + i];
+
+		bars[i] = (struct result_bar){ age->low_ms, age->high_ms, age->blocks,
+					       age_error(n, age->blocks) };
+		bytes = saturating_add(bytes, age->bytes);
+	}
+	for (uint32_t i = count; i > 0; i--) {
+		const struct profile_age *age = &ages->at[first + i - 1];
+		bool had_half = i < count && older >= bytes - bytes / 2;
+
+		older = saturating_add(older, age->bytes);
+		if (!had_half && older >= bytes - bytes / 2)
+			row[SITE_HALF_OLDER_NS] = ns_of_ms(age->low_ms);
+		if (i == count)
+			row[SITE_OLDEST_NS] = oldest_ns(e, age);
+	}
+	row[SITE_AGES] = (struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } };
+	return true;
+}
+
+static void fill_numbers(const struct site_source *s, const struct entry *e,
+			 const struct site_numbers *n, struct result_value *row)
+{
+	const struct selection *sel = s->selection;
+	const struct realloc_numbers *r = &n->reallocs;
+
+	row[SITE_LIVE_BYTES] = cost_value(COST_LIVE, &e->m, sel->duration_ns, sel->change);
+	row[SITE_LIVE_BLOCKS] = cost_value(COST_BLOCKS, &e->m, sel->duration_ns, sel->change);
+	row[SITE_RATE] = cost_value(COST_RATE, &e->m, sel->duration_ns, false);
+	row[SITE_LIFETIME_NS] = value_estimate(
+		ns_of_ms(n->lifetime_ms_sum),
+		estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum) * NS_IN_MS * NS_IN_MS);
+	row[SITE_MEAN_BYTES] =
+		n->calls ? value_number(UNIT_BYTES, n->bytes / n->calls) : value_unknown();
+	row[SITE_LEAKED_MEAN_BYTES] = value_unknown();
+	row[SITE_MEAN_LIFETIME_NS] =
+		n->frees ? value_number(UNIT_NS, mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
+			 : value_unknown();
+	row[SITE_TEMPORARY_SHARE] = value_percent(n->temporary_calls, n->calls);
+	row[SITE_MOVED_SHARE] = value_percent(r->moved_calls, r->calls);
+	row[SITE_BORN_NS] = value_number(UNIT_NS, e->site->born_ns);
+	row[SITE_GROWTH] = value_unknown();
+	if (r->old_bytes)
+		row[SITE_GROWTH] = value_text(arena_printf(
+			&s->result->arena, "%.2fx", (double)r->new_bytes / (double)r->old_bytes));
+}
+
+uint64_t magnitude_of(const struct selection *s, const struct measures *m)
+{
+	int64_t value = selection_cost(s, m);
+
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+static bool fill_tag(struct site_source *s, const struct entry *e, struct result_value *row)
+{
+	const char *pool = profile_tag_pool(e->process, e->site->tag);
+	const char *path = profile_tag_path(e->process, e->site->tag, &s->result->arena);
+
+	row[SITE_TAG] = value_text(path && *path ? path : NULL);
+	row[SITE_POOL] = value_text(*pool ? pool : NULL);
+	return path;
+}
+
+static const char *state_of(const struct profile_process *p, const struct site_numbers *n)
+{
+	if (n->live_blocks == 0)
+		return "freed";
+	return profile_end_leaks(p->end) ? "not freed at exit" : "live";
+}
+
+/* What was not measured of the threads that the question is about. */
+static void forget_unknown(const struct site_numbers *n, struct result_value *row)
+{
+	static const enum site_column of_passed[] = {
+		SITE_PEAK_BYTES,  SITE_PEAK_BLOCKS,	 SITE_LEAKED_WASTE_BYTES,
+		SITE_LIFETIME_NS, SITE_MEAN_LIFETIME_NS, SITE_BRIEF_FREES,
+		SITE_BRIEF_SHARE, SITE_HALF_WITHIN_NS,	 SITE_ALL_WITHIN_NS,
+		SITE_LIFETIMES,
+	};
+	static const enum site_column of_live[] = { SITE_LIVE_BYTES,   SITE_LIVE_BLOCKS,
+						    SITE_LEAKED_BYTES, SITE_LEAKED_BLOCKS,
+						    SITE_FREES,	       SITE_FREED_BYTES };
+
+	for (size_t i = 0; n->passed && i < ARRAY_SIZE(of_passed); i++)
+		row[of_passed[i]] = value_unknown();
+	for (size_t i = 0; n->live_unknown && i < ARRAY_SIZE(of_live); i++)
+		row[of_live[i]] = value_unknown();
+}
+
+bool site_record(struct site_source *s, const struct entry *e, struct result_value *row)
+{
+	const struct profile_process *p = e->process;
+	struct site_numbers n = selection_numbers(s->selection, e);
+
+	for (size_t i = 0; i < SITE_COLUMNS; i++)
+		row[i] = source_estimate(&site_columns[i], &n, &n);
+	row[SITE_PROCESS] = value_number(UNIT_ID, p->pid);
+	row[SITE_ID] = value_number(UNIT_ID, e->site->id.v);
+	row[SITE_KIND] = value_text(profile_kind_name(e->site->kind));
+	if (!fill_tag(s, e, row))
+		return false;
+	row[SITE_STATE] = value_text(state_of(p, &n));
+	row[SITE_SHARE] = value_percent(magnitude_of(s->selection, &e->m), s->whole[e->site->kind]);
+	fill_numbers(s, e, &n, row);
+	row[SITE_LABEL] = value_text(stack_label(s->result, s->places, p, e->site->node));
+	if (!row[SITE_LABEL].text || !labels_value(s->result, e, &row[SITE_LABELS]) ||
+	    !fill_distributions(s, e, &n, row) || !fill_ages(s, e, &n, row))
+		return false;
+	forget_unknown(&n, row);
+	return stack_value(s->result, s->places, p, e->site->node, &row[SITE_STACK]);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One site as a row: all that is known of it. Used by site_table.c only. */
+#ifndef ANALYSIS_QUERY_SITE_RECORD_H
+#define ANALYSIS_QUERY_SITE_RECORD_H
+
+#include "analysis/query/site_table.h"
+#include "model/ages.h"
+
+struct site_source {
+	struct result *result;
+	struct places *places;
+	const struct selection *selection;
+	struct profile_ages *ages;     /* by process, made when asked for; NULL: not wanted */
+	uint64_t whole[PROFILE_KINDS]; /* of the cost: what shares are of */
+};
+
+/* Name, usual title and unit of a column. */
+extern const struct source_column site_columns[SITE_COLUMNS];
+
+/* Fills a row of SITE_COLUMNS values. False if out of memory. */
+bool site_record(struct site_source *source, const struct entry *entry, struct result_value *row);
+
+/* What a share is made of: never negative. */
+uint64_t magnitude_of(const struct selection *selection, const struct measures *measures);
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a question to a table of sites.
+ *
+ * The cost comes first, with its share of what is shown and, where it is of a moment, the blocks or
+ * bytes beside it; then the view's own columns. What people do not see of a record is behind it, for
+ * programs. Names and distributions are made for the rows that are shown, not for all sites.
+ */
+#include "analysis/query/site_table.h"
+
+#include <stdlib.h>
+
+#include "analysis/query/comparison.h"
+#include "analysis/query/site_record.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+struct table_maker {
+	const struct site_view *view;
+	const struct query *query;
+	struct site_source source;
+	struct selection selection;
+	size_t rows;
+	enum site_column cost;	  /* the column of the cost */
+	enum site_column partner; /* blocks for bytes, bytes for blocks; SITE_COLUMNS: none */
+	bool by_weight;
+	enum site_column order[SITE_COLUMNS]; /* of the table's columns */
+	size_t shown;			      /* how many of them people see, but for the stack */
+	size_t columns;
+};
+
+static enum site_column of_moment(const struct selection *s, enum site_column live,
+				  enum site_column peak, enum site_column leaked)
+{
+	if (s->change || s->asked.kind >= MOMENT_TIME)
+		return live;
+	return s->asked.kind == MOMENT_PEAK ? peak : leaked;
+}
+
+static void choose_cost(struct table_maker *m)
+{
+	static const enum site_column columns[COST_COUNT] = {
+		[COST_TOTAL] = SITE_TOTAL_BYTES,	 [COST_CALLS] = SITE_CALLS,
+		[COST_TEMPORARY] = SITE_TEMPORARY_CALLS, [COST_MAX] = SITE_MAX_BYTES,
+		[COST_WASTE] = SITE_WASTE_BYTES,	 [COST_LIFETIME] = SITE_LIFETIME_NS,
+		[COST_REALLOC] = SITE_COPIED_BYTES,	 [COST_RATE] = SITE_RATE,
+	};
+	const struct selection *s = &m->selection;
+	enum site_column bytes = of_moment(s, SITE_LIVE_BYTES, SITE_PEAK_BYTES, SITE_LEAKED_BYTES);
+	enum site_column blocks =
+		of_moment(s, SITE_LIVE_BLOCKS, SITE_PEAK_BLOCKS, SITE_LEAKED_BLOCKS);
+
+	m->cost = columns[s->cost];
+	m->partner = SITE_COLUMNS;
+	if (s->cost == COST_LIVE) {
+		m->cost = bytes;
+		m->partner = blocks;
+	} else if (s->cost == COST_BLOCKS) {
+		m->cost = blocks;
+		m->partner = bytes;
+	}
+}
+
+static bool has_column(const struct table_maker *m, enum site_column column)
+{
+	for (size_t i = 0; i < m->columns; i++)
+		if (m->order[i] == column)
+			return true;
+	return false;
+}
+
+static void add_column(struct table_maker *m, enum site_column column)
+{
+	if (column != SITE_COLUMNS && !has_column(m, column))
+		m->order[m->columns++] = column;
+}
+
+static bool lists(const struct site_view *view, enum site_column column)
+{
+	for (const enum site_column *c = view->columns; *c != SITE_COLUMNS; c++)
+		if (*c == column)
+			return true;
+	return false;
+}
+
+static void choose_columns(struct table_maker *m)
+{
+	static const enum site_column only_listed[] = { SITE_HALF_OLDER_NS, SITE_OLDEST_NS,
+							SITE_AGES };
+
+	choose_cost(m);
+	add_column(m, SITE_PROCESS);
+	add_column(m, SITE_ID);
+	add_column(m, SITE_KIND);
+	add_column(m, SITE_STATE);
+	if (!m->by_weight) {
+		add_column(m, m->cost);
+		add_column(m, SITE_SHARE);
+		add_column(m, m->partner);
+	}
+	for (const enum site_column *c = m->view->columns; *c != SITE_COLUMNS; c++)
+		add_column(m, *c);
+	add_column(m, SITE_POOL);
+	add_column(m, SITE_TAG);
+	add_column(m, SITE_LABEL);
+	m->shown = m->columns;
+	for (enum site_column c = 0; c < SITE_COLUMNS; c++) {
+		bool wanted = site_columns[c].column.name != NULL;
+
+		for (size_t i = 0; i < ARRAY_SIZE(only_listed); i++)
+			wanted = wanted && (c != only_listed[i] || lists(m->view, SITE_AGES));
+		if (wanted)
+			add_column(m, c);
+	}
+}
+
+/* Shares are of the heap, or of the mappings where nothing else is shown: they are never added up. */
+static void choose_entries(struct table_maker *m)
+{
+	struct selection *s = &m->selection;
+	int64_t sums[PROFILE_KINDS] = { 0 };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct entry *e = &s->entries[i];
+		int64_t sum;
+
+		if (checked_add(sums[e->site->kind], selection_cost(s, &e->m), &sum))
+			sums[e->site->kind] = sum;
+		if (!m->view->wanted || m->view->wanted(e))
+			s->entries[kept++] = *e;
+	}
+	s->count = kept;
+	for (size_t i = 0; i < PROFILE_KINDS; i++)
+		m->source.whole[i] = sums[i] < 0 ? 0 - (uint64_t)sums[i] : (uint64_t)sums[i];
+	if (s->sum_of[PROFILE_HEAP].calls)
+		m->source.whole[PROFILE_MMAP] = 0;
+}
+
+struct weighed {
+	uint64_t weight;
+	struct entry entry;
+};
+
+static int compare_weights(const void *left, const void *right)
+{
+	const struct weighed *a = left, *b = right;
+
+	if (a->weight != b->weight)
+		return a->weight < b->weight ? 1 : -1;
+	if (a->entry.process != b->entry.process)
+		return a->entry.process < b->entry.process ? -1 : 1;
+	return a->entry.site->id.v < b->entry.site->id.v ? -1 : 1;
+}
+
+static bool sort_entries(struct table_maker *m)
+{
+	struct selection *s = &m->selection;
+
+	if (!m->by_weight) {
+		selection_sort(s, m->query->limit);
+		return true;
+	}
+	AUTO_FREE struct weighed *all = calloc(s->count + 1, sizeof *all);
+
+	if (!all)
+		return false;
+	for (size_t i = 0; i < s->count; i++)
+		all[i] = (struct weighed){ m->view->weight(s, &s->entries[i]), s->entries[i] };
+	if (s->count)
+		qsort(all, s->count, sizeof *all, compare_weights);
+	for (size_t i = 0; i < s->count; i++)
+		s->entries[i] = all[i].entry;
+	return true;
+}
+
+/* The limit, and the threshold: what is below is at the end. */
+static void choose_rows(struct table_maker *m)
+{
+	const struct selection *s = &m->selection;
+	double least = m->query->has_threshold ? m->query->threshold_percent / 100 : 0;
+
+	m->rows = MIN(s->count, m->query->limit);
+	if (m->by_weight || least <= 0)
+		return;
+	for (size_t i = 0; i < m->rows; i++) {
+		const struct entry *e = &s->entries[i];
+
+		if ((double)magnitude_of(s, &e->m) <
+		    least * (double)m->source.whole[e->site->kind]) {
+			m->rows = i;
+			return;
+		}
+	}
+}
+
+/* Of how many of the processes shown what is left is so at exit. */
+static size_t exits_shown(const struct table_maker *m)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < m->rows; i++)
+		count += profile_end_leaks(m->selection.entries[i].process->end);
+	return count;
+}
+
+/* What is there at the end, perhaps beside what is live at the moment that was asked for. */
+static const char *leaked_title(const struct table_maker *m)
+{
+	size_t exits = exits_shown(m);
+
+	if (exits == m->rows)
+		return "NOT FREED";
+	return exits || m->cost == SITE_LIVE_BYTES || m->partner == SITE_LIVE_BYTES ? "AT END"
+										    : "LIVE";
+}
+
+static bool all_equal(const struct table_maker *m, const struct result_value *values, size_t column)
+{
+	for (size_t i = 1; i < m->rows; i++)
+		if (values[i * m->columns + column].number != values[column].number)
+			return false;
+	return true;
+}
+
+static bool all_unknown(const struct table_maker *m, const struct result_value *values,
+			size_t column)
+{
+	for (size_t i = 0; i < m->rows; i++) {
+		const struct result_value *v = &values[i * m->columns + column];
+
+		if (v->unit != UNIT_TEXT || v->text)
+			return false;
+	}
+	return true;
+}
+
+static bool all_zero(const struct table_maker *m, const struct result_value *values, size_t column)
+{
+	return m->rows == 0 || (all_equal(m, values, column) && values[column].number == 0);
+}
+
+/* A column that says the same in every row, or nothing in all of them, says nothing. */
+static bool says_something(const struct table_maker *m, const struct result_value *values,
+			   size_t column)
+{
+	const struct selection *s = &m->selection;
+
+	switch (m->order[column]) {
+	case SITE_PROCESS:
+		return !all_equal(m, values, column);
+	case SITE_STATE:
+		return exits_shown(m) && exits_shown(m) < m->rows;
+	case SITE_KIND:
+		for (size_t i = 0; i < m->rows; i++)
+			if (s->entries[i].site->kind != PROFILE_HEAP)
+				return true;
+		return false;
+	case SITE_COPIED_BYTES:
+	case SITE_TEMPORARY_CALLS:
+		return m->order[column] == m->cost || !all_zero(m, values, column);
+	default:
+		return !all_unknown(m, values, column);
+	}
+}
+
+static struct result_column *title_columns(const struct table_maker *m,
+					   const struct result_value *values)
+{
+	const struct selection *s = &m->selection;
+	struct result *result = m->source.result;
+	struct result_column *columns =
+		ARENA_ARRAY(&result->arena, struct result_column, m->columns);
+
+	for (size_t i = 0; columns && i < m->columns; i++) {
+		struct result_column *c = &columns[i];
+
+		*c = site_columns[m->order[i]].column;
+		if (m->order[i] == SITE_SHARE)
+			c->title = title_of(result, s->share_title);
+		else if (m->order[i] == SITE_LEAKED_BLOCKS &&
+			 (m->cost == SITE_LEAKED_BLOCKS || m->partner == SITE_LEAKED_BLOCKS))
+			c->title = "BLOCKS";
+		else if (m->order[i] == SITE_LEAKED_BYTES)
+			c->title = leaked_title(m);
+		else if (m->order[i] == SITE_LIVE_BYTES) {
+			c->unit = cost_unit(COST_LIVE, s->change);
+			c->title = s->since.kind ? "CHANGE" : c->title;
+		} else if (m->order[i] == SITE_LIVE_BLOCKS)
+			c->unit = cost_unit(COST_BLOCKS, s->change);
+		if (i < m->shown ? !says_something(m, values, i) : m->order[i] != SITE_STACK)
+			c->title = NULL;
+	}
+	return columns;
+}
+
+/* "... 118 more sites with 2.1 MiB, 1.0 % of peak (--limit N shows more)" */
+static bool say_left_out(struct table_maker *m)
+{
+	const struct selection *s = &m->selection;
+	struct result *result = m->source.result;
+	enum profile_kind first = selection_kind(s);
+	struct measures sums[PROFILE_KINDS] = { 0 };
+	bool mapped = false, limited = m->rows == m->query->limit;
+	struct words w = { 0 };
+
+	if (m->rows == s->count)
+		return true;
+	if (m->by_weight)
+		return result_left_out(result, s->count - m->rows, " more site", " more sites");
+	for (size_t i = m->rows; i < s->count; i++) {
+		const struct entry *e = &s->entries[i];
+
+		measures_add(&sums[e->site->kind], &e->m);
+		mapped |= e->site->kind != first;
+	}
+	words_count(&w, s->count - m->rows, " more site with ", " more sites with ");
+	words_add(&w, selection_value(s, &sums[first]));
+	words_text(&w, ", ");
+	words_add(&w, value_percent(magnitude_of(s, &sums[first]), m->source.whole[first]));
+	words_text(&w, s->filtered ? " of what is shown"
+				   : arena_printf(&result->arena, " of %s", s->cost_word));
+	if (mapped && selection_cost(s, &sums[PROFILE_MMAP])) {
+		words_text(&w, "; of mappings ");
+		words_add(&w, selection_value(s, &sums[PROFILE_MMAP]));
+	}
+	words_text(&w, limited ? " (--limit N shows more)" : " (--threshold P shows more)");
+	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
+	return result->table.left_out != NULL;
+}
+
+static bool fill_table(struct table_maker *m)
+{
+	struct result *result = m->source.result;
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, m->rows * m->columns);
+	struct result_value record[SITE_COLUMNS];
+
+	if (!values)
+		return false;
+	for (size_t i = 0; i < m->rows; i++) {
+		if (!site_record(&m->source, &m->selection.entries[i], record))
+			return false;
+		for (size_t j = 0; j < m->columns; j++)
+			values[i * m->columns + j] = record[m->order[j]];
+	}
+	result->table = (struct result_table){ .name = "sites",
+					       .shape = RESULT_TABLE,
+					       .columns = title_columns(m, values),
+					       .column_count = m->columns,
+					       .values = values,
+					       .row_count = m->rows };
+	return result->table.columns && say_left_out(m);
+}
+
+static bool say(struct table_maker *m, struct places *places)
+{
+	struct result *result = m->source.result;
+	struct sentences sentences = { .result = result };
+
+	selection_say(&sentences, m->query, &m->selection);
+	if (m->view->say)
+		m->view->say(&sentences, &m->selection);
+	return sentences_end(&sentences) &&
+	       selection_notes(result, m->selection.profile, places, &m->selection);
+}
+
+static bool make(struct table_maker *m, struct places *places)
+{
+	struct result *result = m->source.result;
+	size_t processes = m->selection.profile->process_count;
+
+	if (!result || !selection_fields(result, &m->selection))
+		return false;
+	m->source.places = places;
+	m->source.selection = &m->selection;
+	if (lists(m->view, SITE_AGES)) {
+		m->source.ages = ARENA_ARRAY(&result->arena, struct profile_ages, processes);
+		if (!m->source.ages)
+			return false;
+	}
+	choose_entries(m);
+	choose_columns(m);
+	result_head_add(result, "site_count", value_number(UNIT_COUNT, m->selection.count));
+	if (!sort_entries(m))
+		return false;
+	choose_rows(m);
+	return fill_table(m) && say(m, places);
+}
+
+struct result *site_view_run(const struct site_view *view, const struct profile *profile,
+			     struct places *places, const struct query *query, struct error *error)
+{
+	if (query->against)
+		return comparison_stacks(view->name, places, query, view->ask, error);
+
+	struct table_maker m = { .view = view,
+				 .query = query,
+				 .by_weight = view->weight && !query->has_cost };
+
+	if (query->has_axis && query->by != AXIS_SITE) {
+		error_set(error,
+			  "the view %s lists whole stacks; --by %s goes with the view functions",
+			  view->name, axis_rows[query->by].name);
+		return NULL;
+	}
+	if (selection_make(&m.selection, profile, places, query, view->ask, error) < 0)
+		return NULL;
+	m.source.result = result_begin(view->name, profile, query, SELECTION_FIELDS + 2);
+	bool done = make(&m, places);
+
+	selection_release(&m.selection);
+	if (done)
+		return m.source.result;
+	result_free(m.source.result);
+	error_set(error, "out of memory");
+	return NULL;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cells of the selected sites -> groups, by slot or by size.
+ *
+ * A cell keeps up to eight exact sizes, or classes of half an octave if there were more. Of a cell
+ * with classes the bytes of each class are not known, but their sum is: each class gets its least
+ * possible bytes and a part of what is left, in proportion to how much it can take.
+ */
+#include "analysis/query/split.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/estimates.h"
+#include "util/units.h"
+#include "util/vector.h"
+
+/* Of one process, into `groups` by slot; a group that has a process was used. */
+static void add_cells(const struct selection *s, const struct entry *e, struct split_group *groups)
+{
+	const struct profile_process *p = e->process;
+	const bool *slots = selection_slots(s, p);
+
+	for (size_t i = 0; i < profile_cell_count(p, e->site->id); i++) {
+		struct profile_cell cell = profile_cell(p, e->site->id, i);
+		struct split_group *group = &groups[cell.slot];
+		struct measures part = selection_cell(s, p, &cell);
+
+		if ((slots && !slots[cell.slot]) || cell.numbers.calls == 0)
+			continue;
+		group->process = p;
+		group->slot = cell.slot;
+		group->unknown |= !selection_knows(s, &cell.numbers);
+		measures_add(&group->m, &part);
+	}
+}
+
+/* The groups of one process are called after the first thread that had the slot. */
+static bool label_threads(const struct profile_process *p, struct arena *arena,
+			  struct split_group *groups)
+{
+	size_t slots = profile_slot_count(p);
+	uint32_t *threads = ARENA_ARRAY(arena, uint32_t, slots);
+
+	if (!threads)
+		return false;
+	for (size_t i = 0; i < profile_thread_count(p); i++) {
+		struct profile_thread t = profile_thread(p, i);
+
+		if (threads[t.slot]++ == 0)
+			groups[t.slot].label =
+				arena_printf(arena, "%s (%u)", t.name[0] ? t.name : "?", t.tid);
+	}
+	for (size_t i = 0; i < slots; i++) {
+		if (threads[i] == 0)
+			groups[i].label = arena_printf(arena, "slot %zu", i);
+		else if (threads[i] > 1 && groups[i].label)
+			groups[i].label = arena_printf(arena, "%s and %u later in its place",
+						       groups[i].label, threads[i] - 1);
+		if (!groups[i].label)
+			return false;
+	}
+	return true;
+}
+
+int split_by_thread(const struct selection *s, struct arena *arena, struct split_group **ret,
+		    size_t *ret_count, struct error *error)
+{
+	const struct profile *profile = s->profile;
+	size_t *first = ARENA_ARRAY(arena, size_t, profile->process_count + 1);
+	size_t total = 0, kept = 0;
+
+	if (s->asked.kind >= MOMENT_TIME || s->since.kind >= MOMENT_TIME)
+		return error_set(error, "--by thread goes with the peak and the end: other moments "
+					"are kept for sites, not for threads");
+	for (size_t i = 0; first && i < profile->process_count; i++) {
+		first[i] = total;
+		total += profile_slot_count(&profile->processes[i]);
+	}
+	struct split_group *groups = ARENA_ARRAY(arena, struct split_group, total);
+
+	if (!first || !groups)
+		return error_set(error, "out of memory");
+	for (size_t i = 0; i < s->count; i++) {
+		size_t process = (size_t)(s->entries[i].process - profile->processes);
+
+		add_cells(s, &s->entries[i], groups + first[process]);
+	}
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (!label_threads(&profile->processes[i], arena, groups + first[i]))
+			return error_set(error, "out of memory");
+	for (size_t i = 0; i < total; i++)
+		if (groups[i].process)
+			groups[kept++] = groups[i];
+	*ret = groups;
+	*ret_count = kept;
+	return 0;
+}
+
+typedef VECTOR(struct split_group) group_vector;
+__extension__ typedef unsigned __int128 unsigned_wide;
+
+static uint64_t product(uint64_t a, uint64_t b)
+{
+	uint64_t result;
+
+	return checked_mul(a, b, &result) ? result : UINT64_MAX;
+}
+
+/* How much more than its least the class can have; the last class is open: twice its least. */
+static uint64_t room(struct profile_bar bar)
+{
+	uint64_t high = bar.high == UINT64_MAX ? product(bar.low, 2) : bar.high;
+
+	return product(high - bar.low, bar.count);
+}
+
+/* Of blocks of one size, or nearly so, bytes and rounding are as many times the blocks as they are. */
+static void set_variances(struct split_group *g, double each)
+{
+	double calls = (double)g->m.calls, bytes = (double)g->m.total_bytes;
+	double waste = (double)g->waste_bytes;
+
+	if (g->m.calls <= 0)
+		return;
+	g->m.variance.samples = 1; /* or more: who asks wants to know whether there are any */
+	g->m.variance.calls = (float)(calls * each);
+	g->m.variance.total_bytes = (float)(calls * each * (bytes / calls) * (bytes / calls));
+	g->waste_calls_variance = g->waste_calls ? g->m.variance.calls : 0;
+	g->waste_bytes_variance = (float)(calls * each * (waste / calls) * (waste / calls));
+}
+
+/* Adds the bars of a cell; its bytes are distributed over the classes. False if out of memory. */
+static bool add_sizes(group_vector *groups, const struct profile_process *p, site_id site,
+		      size_t index)
+{
+	struct profile_cell cell = profile_cell(p, site, index);
+	size_t count = profile_cell_size_count(p, site, index);
+	uint64_t least = 0, rooms = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct profile_bar bar = profile_cell_size(p, site, index, i);
+
+		least = saturating_add(least, product(bar.low, bar.count));
+		rooms = saturating_add(rooms, room(bar));
+	}
+	uint64_t rest = saturating_sub(cell.numbers.bytes, least);
+
+	for (size_t i = 0; i < count; i++) {
+		struct profile_bar bar = profile_cell_size(p, site, index, i);
+		uint64_t own = room(bar);
+		/* The share of what is still left among those still to come: the last takes all. */
+		uint64_t part = rooms ? (uint64_t)((unsigned_wide)rest * own / rooms) : 0;
+		uint64_t bytes = saturating_add(product(bar.low, bar.count), part);
+		struct split_group group = { .low = bar.low, .high = bar.high };
+
+		rest -= MIN(part, rest);
+		rooms = saturating_sub(rooms, own);
+		group.m.calls = (int64_t)MIN(bar.count, (uint64_t)INT64_MAX);
+		group.m.total_bytes = (int64_t)MIN(bytes, (uint64_t)INT64_MAX);
+		if (count == 1 && bar.low == bar.high) {
+			group.waste_calls = bar.count;
+			group.waste_bytes = cell.numbers.slack_bytes;
+		}
+		if (cell.numbers.samples && bar.count)
+			set_variances(&group, bar.variance / (double)bar.count);
+		if (!vector_push(groups, group))
+			return false;
+	}
+	return true;
+}
+
+static int compare_sizes(const void *left, const void *right)
+{
+	const struct split_group *a = left, *b = right;
+
+	if (a->low != b->low)
+		return a->low < b->low ? -1 : 1;
+	return a->high < b->high ? -1 : a->high > b->high;
+}
+
+static size_t merge_sizes(struct split_group *groups, size_t count)
+{
+	size_t kept = 0;
+
+	if (count)
+		qsort(groups, count, sizeof *groups, compare_sizes);
+	for (size_t i = 0; i < count; i++) {
+		struct split_group *last = kept ? &groups[kept - 1] : NULL;
+
+		if (!last || compare_sizes(last, &groups[i]) != 0) {
+			groups[kept++] = groups[i];
+			continue;
+		}
+		measures_add(&last->m, &groups[i].m);
+		last->waste_calls = saturating_add(last->waste_calls, groups[i].waste_calls);
+		last->waste_bytes = saturating_add(last->waste_bytes, groups[i].waste_bytes);
+		last->waste_calls_variance += groups[i].waste_calls_variance;
+		last->waste_bytes_variance += groups[i].waste_bytes_variance;
+	}
+	return kept;
+}
+
+const char *size_label(struct arena *arena, uint64_t low, uint64_t high)
+{
+	struct units from = units_bytes(low), to = units_bytes(high);
+
+	if (low == high)
+		return arena_strdup(arena, from.text);
+	if (high == UINT64_MAX)
+		return arena_printf(arena, "%s or more", from.text);
+	return arena_printf(arena, "%s - %s", from.text, to.text);
+}
+
+/* Puts equal sizes together before there are too many of them. */
+static bool collect_sizes(const struct selection *s, group_vector *groups)
+{
+	size_t merge_at = 1 << 16;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct entry *e = &s->entries[i];
+		const bool *slots = selection_slots(s, e->process);
+
+		for (size_t j = 0; j < profile_cell_count(e->process, e->site->id); j++) {
+			if (slots && !slots[profile_cell(e->process, e->site->id, j).slot])
+				continue;
+			if (!add_sizes(groups, e->process, e->site->id, j))
+				return false;
+		}
+		if (groups->count > merge_at) {
+			groups->count = merge_sizes(groups->at, groups->count);
+			merge_at = MAX(merge_at, groups->count * 2);
+		}
+	}
+	groups->count = merge_sizes(groups->at, groups->count);
+	return true;
+}
+
+int split_sizes(const struct selection *s, struct arena *arena, struct split_group **ret,
+		size_t *ret_count, struct error *error)
+{
+	group_vector groups = { 0 };
+	struct split_group *kept = NULL;
+
+	if (collect_sizes(s, &groups)) {
+		kept = arena_copy(arena, groups.at, groups.count * sizeof *groups.at);
+		for (size_t i = 0; kept && i < groups.count; i++) {
+			kept[i].label = size_label(arena, kept[i].low, kept[i].high);
+			if (!kept[i].label)
+				kept = NULL;
+		}
+	}
+	*ret_count = groups.count;
+	vector_release(&groups);
+	if (!kept)
+		return error_set(error, "out of memory");
+	*ret = kept;
+	return 0;
+}
+
+int split_by_size(const struct selection *s, struct arena *arena, struct split_group **ret,
+		  size_t *ret_count, struct error *error)
+{
+	if (s->cost != COST_CALLS && s->cost != COST_TOTAL)
+		return error_set(error,
+				 "of sizes only the costs calls and total are known: %s is counted "
+				 "for whole sites",
+				 cost_rows[s->cost].name);
+	return split_sizes(s, arena, ret, ret_count, error);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks in results: the frames themselves, and the one frame that stands for all of them in a
+ * sentence.
+ *
+ * No frame is ever hidden from a stack. Only the label skips what every program has in common: the
+ * insides of containers and allocators, libc and the loader, known by how their names begin.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/result/build.h"
+#include "analysis/result/plumbing.h"
+#include "analysis/query/selection.h"
+#include "analysis/result/type_names.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/utf8.h"
+
+enum { LABEL_MAX_BYTES = 56 };
+
+bool stack_value(struct result *result, struct places *places,
+		 const struct profile_process *process, node_id node, struct result_value *ret)
+{
+	struct place_chain stack;
+
+	if (places_stack(places, process, node, &result->arena, &stack) < 0)
+		return false;
+	const struct result_frame **frames =
+		ARENA_ARRAY(&result->arena, const struct result_frame *, stack.count);
+
+	if (!frames)
+		return false;
+	for (size_t i = 0; i < stack.count; i++)
+		frames[i] = &stack.at[i]->frame;
+	*ret = (struct result_value){ .unit = UNIT_FRAMES, .frames = { frames, stack.count } };
+	return true;
+}
+
+static bool begins_with_any(const char *text, const char *const *beginnings, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(text, beginnings[i], strlen(beginnings[i])) == 0)
+			return true;
+	return false;
+}
+
+/* "<str as alloc::borrow::ToOwned>::to_owned", "<str>::repeat", "<[T]>::to_vec": the library's, for types that have no path. */
+static bool is_builtin_method(const char *name)
+{
+	const char *as = name[0] == '<' ? strstr(name, " as ") : NULL;
+
+	if (name[0] == '<' && !as) {
+		size_t type = strcspn(name, ":>");
+
+		return name[1] == '[' || name[type] == '>';
+	}
+	if (!as || memchr(name, ':', (size_t)(as - name)))
+		return false;
+	as += strlen(" as ");
+	return strncmp(as, "alloc::", 7) == 0 || strncmp(as, "core::", 6) == 0 ||
+	       strncmp(as, "std::", 5) == 0;
+}
+
+/* "<heapgauge::alloc::Alloc as core::alloc::global::GlobalAlloc>::alloc": an allocator, whoever wrote it. */
+static bool is_allocator_method(const char *name)
+{
+	const char *as = name[0] == '<' ? strstr(name, " as core::alloc::") : NULL;
+
+	return as && strstr(as, "Alloc");
+}
+
+/* sqlite3DbMallocRawNN, sqlite3_realloc64 and another dozen. */
+static bool is_of_sqlite(const char *name)
+{
+	return strncmp(name, "sqlite3", 7) == 0 &&
+	       (strcasestr(name, "alloc") || strcasestr(name, "strdup"));
+}
+
+/* Of languages, and our own. */
+static const char *const runtimes[] = {
+	"std::",  "__gnu_cxx::", "operator new", "alloc::",	"core::",
+	"<alloc", "<core",	 "<std::",	 "hashbrown::", "<hashbrown",
+	"__rust", "_start",	 "hg_pool_",	 "heapgauge::", "<heapgauge::",
+};
+
+/* What programs, libraries and interpreters put around malloc. */
+static const char *const wrappers[] = {
+	"xmalloc",
+	"xcalloc",
+	"xrealloc",
+	"xstrdup",
+	"xstrndup",
+	"xmemdup",
+	"xzalloc",
+	"xnmalloc",
+	"xnrealloc",
+	"xpalloc",
+	"x2realloc",
+	"x2nrealloc",
+	"ximalloc",
+	"xinmalloc",
+	"xicalloc",
+	"xirealloc",
+	"xcharalloc",
+	"sh_xmalloc",
+	"sh_xrealloc",
+	"zmalloc",
+	"zcalloc",
+	"zrealloc",
+	"ztrymalloc",
+	"ztrycalloc",
+	"ztryrealloc",
+	"zstrdup",
+	"_obstack_newchunk",
+	"_obstack_begin",
+	"_obstack_allocate",
+	"rpl_malloc",
+	"rpl_calloc",
+	"rpl_realloc",
+	"g_malloc",
+	"g_try_malloc",
+	"g_realloc",
+	"g_strdup",
+	"g_memdup",
+	"g_slice_",
+	"CRYPTO_malloc",
+	"CRYPTO_zalloc",
+	"CRYPTO_realloc",
+	"CRYPTO_strdup",
+	"av_malloc",
+	"av_realloc",
+	"av_calloc",
+	"apr_palloc",
+	"apr_pcalloc",
+	"dbMallocRaw",
+	"pcache1Alloc",
+	"jv_mem_",
+	"ngx_alloc",
+	"ngx_calloc",
+	"ngx_palloc",
+	"ngx_pcalloc",
+	"palloc",
+	"AllocSet",
+	"MemoryContextAlloc",
+	"PyMem_",
+	"_PyMem_",
+	"PyObject_Malloc",
+	"PyObject_Calloc",
+	"PyObject_Realloc",
+	"_PyObject_Malloc",
+	"_PyObject_Calloc",
+	"_PyObject_Realloc",
+	"_PyObject_GC_",
+	"_PyObject_Arena",
+	"_PyObject_New",
+	"PyType_GenericAlloc",
+	"_PyType_Alloc",
+	"pymalloc_",
+	"Perl_safesys",
+	"ruby_xmalloc",
+	"ruby_xcalloc",
+	"ruby_xrealloc",
+	"objspace_x",
+	"luaM_",
+};
+
+static const char *const modules[] = {
+	"libc.so",     "libc-2.",  "libstdc++.so", "libc++.so",
+	"libgcc_s.so", "ld-linux", "ld-musl",	   "libheapgauge.so",
+};
+
+bool is_plumbing(const struct result_frame *f)
+{
+	/* The rest of the text stands behind the name: it is a string. */
+	const char *name = (const char *)name_qualified(f->full).data;
+
+	return is_builtin_method(name) || is_allocator_method(name) || is_of_sqlite(name) ||
+	       begins_with_any(name, runtimes, ARRAY_SIZE(runtimes)) ||
+	       begins_with_any(name, wrappers, ARRAY_SIZE(wrappers)) ||
+	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
+}
+
+bool is_nameless(const struct result_frame *f)
+{
+	return f->full[0] == '[' || strstr(f->full, "+0x") || f->full[0] == '0';
+}
+
+/* How much of a name is shown: whole characters only. */
+static size_t label_bytes(struct span name)
+{
+	size_t at = 0;
+
+	while (at < name.size) {
+		size_t step = utf8_sequence(span_of(name.data + at, name.size - at));
+
+		if (step == 0)
+			step = 1;
+		if (at + step > LABEL_MAX_BYTES)
+			break;
+		at += step;
+	}
+	return at;
+}
+
+const char *place_label(struct result *result, const struct place *place)
+{
+	if (!place)
+		return "[no stack]";
+	const struct result_frame *f = &place->frame;
+	bool nameless = is_nameless(f);
+	struct span name =
+		nameless ? span_of(f->function, strlen(f->function)) : name_qualified(f->function);
+	int bytes = (int)label_bytes(name);
+	const char *text = (const char *)name.data, *cut = (size_t)bytes < name.size ? "..." : "";
+
+	if (f->file && f->line)
+		return arena_printf(&result->arena, "%.*s%s (%s:%u)", bytes, text, cut,
+				    path_base(f->file), f->line);
+	if (!nameless && f->module[0])
+		return arena_printf(&result->arena, "%.*s%s (%s)", bytes, text, cut,
+				    path_base(f->module));
+	return arena_printf(&result->arena, "%.*s%s", bytes, text, cut);
+}
+
+const char *stack_label(struct result *result, struct places *places,
+			const struct profile_process *process, node_id node)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct place_chain stack;
+
+	if (places_stack(places, process, node, &scratch, &stack) < 0)
+		return NULL;
+	return place_label(result, places_owner(stack));
+}
+
+int top_live(struct result *result, const struct profile *profile, struct places *places,
+	     struct result_value *ret_label, struct result_value *ret_bytes, struct error *error)
+{
+	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
+	const struct query query = { 0 };
+	struct selection selection;
+
+	if (selection_make(&selection, profile, places, &query, ask, error) < 0)
+		return -1;
+	selection_sort(&selection, 1);
+	const struct entry *top = selection.count ? &selection.entries[0] : NULL;
+
+	if (top && top->m.live_bytes > 0) {
+		*ret_label = value_text(stack_label(result, places, top->process, top->site->node));
+		*ret_bytes = selection_value(&selection, &top->m);
+	}
+	selection_release(&selection);
+	return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLE of views.
+ *
+ * A new one is a file here that turns a profile into a result, and a row below; every renderer shows
+ * it at once, and the row's words are in `heapgauge help report`.
+ */
+#include "analysis/result/analyses.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+
+/* What most views take beside filters; they refuse themselves what makes no sense for them. */
+#define ADDS_UP (VIEW_TAKES_COST | VIEW_TAKES_MOMENT | VIEW_TAKES_KIND | VIEW_TAKES_BY)
+#define OVER_TIME (ADDS_UP & ~(unsigned)VIEW_TAKES_BY)
+
+const struct analysis analyses[] = {
+	{ "summary", "what happened: peak, what was not freed, churn, and what was not recorded",
+	  analyse_summary, 0, true },
+	{ "peak", "who held the memory when there was most of it", analyse_peak, ADDS_UP, true },
+	{ "leaks", "what was not freed at exit, and how old it is", analyse_leaks, ADDS_UP, true },
+	{ "temporary", "blocks freed before the next was asked for", analyse_temporary, ADDS_UP,
+	  true },
+	{ "lifetimes", "how long blocks live, over all and by site", analyse_lifetimes, ADDS_UP,
+	  true },
+	{ "sizes", "how much is asked for at a time, and what rounding adds", analyse_sizes,
+	  ADDS_UP },
+	{ "reallocs", "blocks that grow step by step, and what was copied", analyse_reallocs,
+	  ADDS_UP, true },
+	{ "threads", "what each thread asked for, and who frees what others allocated",
+	  analyse_threads, VIEW_TAKES_COST },
+	{ "sites", "every stack that allocated, heaviest first", analyse_sites, ADDS_UP, true },
+	{ "advice", "what could be done better, with the evidence and the saving", analyse_advice,
+	  ADDS_UP },
+	{ "memory", "the balance sheet: requested, held by the allocator, stacks, files, RSS",
+	  analyse_memory, VIEW_TAKES_AT },
+	{ "processes", "who started whom, and what each did", analyse_processes, 0 },
+	{ "health", "how far the numbers can be trusted, and what the recorder cost",
+	  analyse_health, 0 },
+	{ "modules", "programs and libraries, by build-id, and how far they have names",
+	  analyse_modules, 0 },
+	{ "functions", "functions by what they asked for, or what --by says", analyse_functions,
+	  ADDS_UP, true },
+	{ "types", "C++ and Rust types and containers, as far as names tell", analyse_types,
+	  ADDS_UP, true },
+	{ "tree", "who called whom", analyse_tree, ADDS_UP, true },
+	{ "flame", "the same for a picture, whole: see --format json", analyse_flame, ADDS_UP,
+	  true },
+	{ "tags", "what the program called it: a tree with visits", analyse_tags, ADDS_UP },
+	{ "pools", "the program's own allocators: live, most, total", analyse_pools,
+	  VIEW_TAKES_COST },
+	{ "snapshots", "moments that have a name, and what changed between them", analyse_snapshots,
+	  0 },
+	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
+	  analyse_timeline, 0 },
+	{ "history", "what the heaviest sites held over time", analyse_history, OVER_TIME },
+	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth, OVER_TIME },
+	{ NULL, NULL, NULL },
+};
+
+const struct analysis *analysis_find(const char *name)
+{
+	for (const struct analysis *a = analyses; a->name; a++)
+		if (strcmp(a->name, name) == 0)
+			return a;
+	return NULL;
+}
+
+int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error)
+{
+	const struct {
+		unsigned part;
+		bool given;
+		const char *option;
+	} parts[] = {
+		{ VIEW_TAKES_COST, query->has_cost, "--cost" },
+		{ VIEW_TAKES_MOMENT | VIEW_TAKES_AT, query->at.kind != MOMENT_DEFAULT, "--at" },
+		{ VIEW_TAKES_MOMENT, query->minus.kind != MOMENT_DEFAULT, "--minus" },
+		{ VIEW_TAKES_BY, query->has_axis, "--by" },
+		{ VIEW_TAKES_KIND, query->kinds != KINDS_DEFAULT, "--kind" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (parts[i].given && !(analysis->takes & parts[i].part))
+			return error_set(
+				error, "the view %s takes no %s: leave it out, or ask the view %s",
+				analysis->name, parts[i].option,
+				parts[i].part == VIEW_TAKES_BY ? "functions" : "sites");
+	return 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The columns of a process, their words and where each comes from. The names are keys of the JSON and
+ * of the CSV of every view that lists processes; the titles are what fits into a line.
+ */
+#include "analysis/result/process_rows.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+#define U64(field) FROM_U64, offsetof(struct profile_process, field), VARIANCE_NONE
+#define PART(field, rule) FROM_U64, offsetof(struct profile_process, field), VARIANCE_##rule
+#define U32(field) FROM_U32, offsetof(struct profile_process, field), VARIANCE_NONE
+#define TEXT(field) FROM_TEXT, offsetof(struct profile_process, field), VARIANCE_NONE
+
+const struct source_column process_columns[PROCESS_COLUMNS] = {
+	[PROCESS_PID] = { { "pid", "PID", UNIT_ID }, U32(pid) },
+	[PROCESS_PPID] = { { "ppid", NULL, UNIT_ID }, U32(ppid) },
+	[PROCESS_RANK] = { { "rank", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES },
+				 PART(peak_bytes, PEAK_BYTES) },
+	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "NOT FREED", UNIT_BYTES },
+				   PART(live_bytes, LIVE_BYTES) },
+	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, PART(frees, FREES) },
+	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT },
+				  PART(peak_blocks, PEAK_BLOCKS) },
+	[PROCESS_PEAK_BOUND_BYTES] = { { "peak_bound_bytes", NULL, UNIT_BYTES },
+				       U64(peak_bound_bytes) },
+	[PROCESS_PEAK_BIAS_BYTES] = { { "peak_bias_bytes", NULL, UNIT_BYTES },
+				      U64(peak_bias_bytes) },
+	[PROCESS_PEAK_AT_NS] = { { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns) },
+	[PROCESS_LEAKED_BLOCKS] = { { "leaked_blocks", NULL, UNIT_COUNT },
+				    PART(live_blocks, LIVE_BLOCKS) },
+	[PROCESS_TEMPORARY_CALLS] = { { "temporary_calls", NULL, UNIT_COUNT },
+				      PART(temporary_calls, CALLS) },
+	[PROCESS_MMAP_BYTES] = { { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes) },
+	[PROCESS_MMAP_CALLS] = { { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls) },
+	[PROCESS_MMAP_PEAK_BYTES] = { { "mmap_peak_bytes", "MAPPED", UNIT_BYTES },
+				      U64(mmap_peak_bytes) },
+	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", "MAX RSS", UNIT_BYTES },
+				     U64(peak_rss_bytes) },
+	[PROCESS_THREADS] = { { "threads", NULL, UNIT_COUNT }, U64(threads) },
+	[PROCESS_STACKS] = { { "stacks", NULL, UNIT_COUNT }, U64(stacks) },
+	[PROCESS_DEPTH_LIMIT] = { { "depth_limit", NULL, UNIT_COUNT }, U64(depth_limit) },
+	[PROCESS_STARTED_OFFSET_NS] = { { "started_offset_ns", "START", UNIT_NS },
+					U64(started_offset_ns) },
+	[PROCESS_DURATION_NS] = { { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns) },
+	[PROCESS_MODE] = { { "mode", NULL, UNIT_TEXT }, TEXT(mode) },
+	[PROCESS_INTERVAL] = { { "sample_interval_bytes", NULL, UNIT_BYTES }, U64(interval) },
+	[PROCESS_SAMPLES] = { { "samples", NULL, UNIT_COUNT }, U64(samples) },
+	[PROCESS_END_SHORT] = { { NULL, "END", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_END] = { { "end", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
+	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
+	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_COMMAND_SHORT] = { { NULL, "COMMAND", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_COMMAND] = { { "command", NULL, UNIT_TEXT }, TEXT(command) },
+};
+
+#define MEMORY(name, rule)                                                                         \
+	{                                                                                          \
+#name, UNIT_BYTES, offsetof(struct profile_memory, name), VARIANCE_##rule          \
+	}
+
+/* Every number of it; an empty record if there is none. */
+static bool memory_value(struct result *result, const struct profile_process *p,
+			 struct result_value *ret)
+{
+	static const struct {
+		const char *name;
+		enum result_unit unit;
+		size_t offset;
+		enum variance_rule rule;
+	} sources[] = {
+		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns), VARIANCE_NONE },
+		MEMORY(live_bytes, BYTES),
+		MEMORY(slack_bytes, LIVE_WASTE),
+		MEMORY(map_live_bytes, NONE),
+		MEMORY(rss_bytes, NONE),
+		MEMORY(swap_bytes, NONE),
+		MEMORY(heap_bytes, NONE),
+		MEMORY(anonymous_bytes, NONE),
+		MEMORY(stack_bytes, NONE),
+		MEMORY(file_bytes, NONE),
+		MEMORY(shared_bytes, NONE),
+		MEMORY(own_bytes, NONE),
+		MEMORY(cgroup_limit_bytes, NONE),
+		MEMORY(cgroup_usage_bytes, NONE),
+		/* From here on, null where they are not known. */
+		MEMORY(mapped_bytes, NONE),
+		MEMORY(mapped_untouched_bytes, NONE),
+		MEMORY(beyond_bytes, BYTES),
+		MEMORY(inherited_bytes, NONE),
+		MEMORY(static_bytes, NONE),
+		MEMORY(unrecorded_bytes, NONE),
+		MEMORY(untouched_bytes, BYTES),
+	};
+	const struct profile_memory *memory = &p->memory;
+	struct result_field *fields =
+		ARENA_ARRAY(&result->arena, struct result_field, ARRAY_SIZE(sources));
+
+	if (!fields)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		uint64_t number;
+
+		memcpy(&number, (const char *)memory + sources[i].offset, sizeof number);
+		bool known = memory->has_parts ||
+			     sources[i].offset < offsetof(struct profile_memory, mapped_bytes);
+
+		fields[i] = (struct result_field){ sources[i].name,
+						   known ? value_part(sources[i].unit, number,
+								      sources[i].rule, &p->sums)
+							 : value_unknown() };
+	}
+	*ret = (struct result_value){
+		.unit = UNIT_FIELDS, .fields = { fields, memory->known ? ARRAY_SIZE(sources) : 0 }
+	};
+	return true;
+}
+
+/* "exit 1", "SIGKILL", "exec": what fits into a column. */
+static const char *end_short(struct arena *arena, const struct profile_process *p)
+{
+	const char *signal = NULL;
+
+	if (p->end == PROFILE_EXITED)
+		return arena_printf(arena, "exit %u", p->exit_code);
+	if (p->end == PROFILE_SIGNALLED || p->end == PROFILE_KILLED)
+		signal = sigabbrev_np((int)p->exit_code);
+	return signal ? arena_printf(arena, "SIG%s", signal) : profile_end_name(p->end);
+}
+
+static const char *command_of(struct arena *arena, const struct profile_process *p)
+{
+	return p->rank ? arena_printf(arena, "rank %u: %s", p->rank - 1, p->command) : p->command;
+}
+
+struct result_value value_all_calls(const struct profile_process *p)
+{
+	return p->counts_all ? value_number(UNIT_COUNT, p->all_calls)
+			     : value_part(UNIT_COUNT, p->calls, VARIANCE_CALLS, &p->sums);
+}
+
+struct result_value value_all_bytes(const struct profile_process *p)
+{
+	return p->counts_all ? value_number(UNIT_BYTES, p->all_bytes)
+			     : value_part(UNIT_BYTES, p->bytes, VARIANCE_BYTES, &p->sums);
+}
+
+bool process_row(struct result *result, const struct profile_process *p, struct result_value *row)
+{
+	for (size_t i = 0; i < PROCESS_COLUMNS; i++)
+		row[i] = source_estimate(&process_columns[i], p, &p->sums);
+	row[PROCESS_CALLS] = value_all_calls(p);
+	row[PROCESS_BYTES] = value_all_bytes(p);
+	row[PROCESS_END_SHORT] = value_text(end_short(&result->arena, p));
+	row[PROCESS_END] = value_text(profile_end_name(p->end));
+	row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end) ? value_number(UNIT_ID, p->exit_code)
+							      : value_unknown();
+	if (p->peak_rss_bytes == 0) /* nobody had looked before it ended */
+		row[PROCESS_PEAK_RSS_BYTES] = value_unknown();
+	row[PROCESS_RANK] = p->rank ? value_number(UNIT_ID, p->rank - 1) : value_unknown();
+	row[PROCESS_COMMAND_SHORT] = value_text(command_of(&result->arena, p));
+	return row[PROCESS_END_SHORT].text && row[PROCESS_COMMAND_SHORT].text &&
+	       notes_value(result, p->health, &row[PROCESS_HEALTH]) &&
+	       memory_value(result, p, &row[PROCESS_MEMORY]);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a block is, from the functions on its stack: the C++ or Rust container that asked for it. One
+ * thread at a time.
+ */
+#ifndef ANALYSIS_RESULT_TYPES_H
+#define ANALYSIS_RESULT_TYPES_H
+
+#include "analysis/result/places.h"
+
+#define TYPE_UNKNOWN "(no type)"
+
+struct types;
+
+/* `places` must outlive it. NULL if out of memory. */
+struct types *types_new(struct places *places);
+void types_free(struct types *types);
+
+/*
+ * The number of what the stack's blocks are; equal types have equal numbers, 0 is TYPE_UNKNOWN: the
+ * names do not tell. -1 if out of memory.
+ */
+int types_of_stack(struct types *types, const struct profile_process *process, node_id node,
+		   uint32_t *ret);
+
+/* "std::vector<int>", "HashMap<u32, Blob>"; "inside Owner" for what a constructor asks for. Lives as long as `types`. */
+const char *types_name(const struct types *types, uint32_t number);
+
+#endif

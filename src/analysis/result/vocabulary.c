@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLES of costs and axes, and the words for moments. Pure.
+ *
+ * A cost is one number of struct measures; what is shown of it, and whether it may be added up, is
+ * said in its row and nowhere else.
+ */
+#include "analysis/result/vocabulary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/units.h"
+
+const struct cost_row cost_rows[COST_COUNT] = {
+	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, true, true },
+	[COST_BLOCKS] = { "blocks", "live_blocks", "BLOCKS", UNIT_COUNT, true, true },
+	[COST_TOTAL] = { "total", "total_bytes", "TOTAL", UNIT_BYTES, false, true },
+	[COST_CALLS] = { "calls", "calls", "CALLS", UNIT_COUNT, false, true },
+	[COST_TEMPORARY] = { "temporary", "temporary_calls", "TEMPORARY", UNIT_COUNT, false, true },
+	[COST_MAX] = { "max", "max_bytes", "MAX", UNIT_BYTES, false, false },
+	[COST_WASTE] = { "waste", "waste_bytes", "WASTE", UNIT_BYTES, false, true },
+	[COST_LIFETIME] = { "lifetime", "lifetime_ns", "LIFETIME", UNIT_NS, false, true },
+	[COST_REALLOC] = { "realloc", "copied_bytes", "COPIED", UNIT_BYTES, false, true },
+	[COST_RATE] = { "rate", "calls_per_second", "RATE", UNIT_RATE, false, true },
+};
+
+const struct cost_word cost_words[] = {
+	{ "peak", "bytes live at the peak: live --at peak", COST_LIVE, MOMENT_PEAK },
+	{ "leaked", "bytes not freed at exit: live --at end", COST_LIVE, MOMENT_END },
+	{ "live", "bytes allocated and not freed at the moment of --at", COST_LIVE, 0 },
+	{ "blocks", "blocks allocated and not freed at the moment of --at", COST_BLOCKS, 0 },
+	{ "total", "bytes asked for over the whole run", COST_TOTAL, 0 },
+	{ "calls", "allocations over the whole run", COST_CALLS, 0 },
+	{ "temporary", "allocations freed before the same thread's next one", COST_TEMPORARY, 0 },
+	{ "max", "the most that a site ever held; of a group, an upper bound", COST_MAX, 0 },
+	{ "waste", "bytes that the allocator rounded up, of all allocations", COST_WASTE, 0 },
+	{ "lifetime", "time that freed blocks were alive, added up", COST_LIFETIME, 0 },
+	{ "realloc", "bytes copied because realloc moved the block", COST_REALLOC, 0 },
+	{ "rate", "allocations per second of the run", COST_RATE, 0 },
+	{ NULL, NULL, 0, 0 },
+};
+
+const struct axis_row axis_rows[AXIS_COUNT + 1] = {
+	[AXIS_SITE] = { "site", "a whole stack", "sites", "SITE", false },
+	[AXIS_FUNCTION] = { "function", "a function, inlined ones too", "functions", "FUNCTION",
+			    true },
+	[AXIS_LINE] = { "line", "a line of the source", "lines", "LINE", true },
+	[AXIS_FILE] = { "file", "a source file", "files", "FILE", true },
+	[AXIS_MODULE] = { "module", "an executable or a library", "modules", "MODULE", true },
+	[AXIS_THREAD] = { "thread", "who called", "threads", "THREAD", false },
+	[AXIS_SIZE] = { "size", "the size that was asked for", "sizes", "SIZE", false },
+	[AXIS_TYPE] = { "type", "the C++ or Rust type or container", "types", "TYPE", false },
+	[AXIS_PROCESS] = { "process", "a process of the tree", "processes", "PROCESS", false },
+	[AXIS_LABEL] = { "label", "the labels that the program gave it by hg_label", "labels",
+			 "LABEL", false },
+	[AXIS_TAG] = { "tag", "what the program called it by HG_SCOPE", "tags", "TAG", false },
+	[AXIS_POOL] = { "pool", "allocators of the program's own, by hg_pool_new or --wrap",
+			"pools", "POOL", false },
+};
+
+const struct moment_word moment_words[] = {
+	{ "peak", "when the heap was largest" },
+	{ "end", "when the program ended, or was last seen" },
+	{ "time:", "the kept moment nearest to that time: time:12.5s" },
+	{ "snap:", "a kept moment by its number, or a snapshot by its name: snap:3" },
+	{ NULL, NULL },
+};
+
+void measures_add(struct measures *sum, const struct measures *part)
+{
+	sum->live_bytes = saturating_add_signed(sum->live_bytes, part->live_bytes);
+	sum->live_blocks = saturating_add_signed(sum->live_blocks, part->live_blocks);
+	sum->total_bytes = saturating_add_signed(sum->total_bytes, part->total_bytes);
+	sum->calls = saturating_add_signed(sum->calls, part->calls);
+	sum->frees = saturating_add_signed(sum->frees, part->frees);
+	sum->temporary = saturating_add_signed(sum->temporary, part->temporary);
+	sum->max_bytes = saturating_add_signed(sum->max_bytes, part->max_bytes);
+	sum->waste_bytes = saturating_add_signed(sum->waste_bytes, part->waste_bytes);
+	sum->lifetime_ms = saturating_add_signed(sum->lifetime_ms, part->lifetime_ms);
+	sum->copied_bytes = saturating_add_signed(sum->copied_bytes, part->copied_bytes);
+	sum->realloc_calls = saturating_add_signed(sum->realloc_calls, part->realloc_calls);
+	if (part->variance.samples == 0)
+		return;
+	sum->variance.live_bytes += part->variance.live_bytes;
+	sum->variance.live_blocks += part->variance.live_blocks;
+	sum->variance.total_bytes += part->variance.total_bytes;
+	sum->variance.calls += part->variance.calls;
+	sum->variance.frees += part->variance.frees;
+	sum->variance.temporary += part->variance.temporary;
+	sum->variance.max_bytes += part->variance.max_bytes;
+	sum->variance.waste_bytes += part->variance.waste_bytes;
+	sum->variance.lifetime_ms += part->variance.lifetime_ms;
+	sum->variance.copied_bytes += part->variance.copied_bytes;
+	sum->variance.realloc_calls += part->variance.realloc_calls;
+	sum->variance.samples += part->variance.samples;
+}
+
+static int64_t scaled(int64_t value, uint64_t by, uint64_t through)
+{
+	__extension__ __int128 wide = (__int128)value * by / (through ? through : 1);
+
+	if (wide > INT64_MAX)
+		return INT64_MAX;
+	return wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
+}
+
+uint64_t mean_lifetime_ns(uint64_t sum_ms, uint64_t frees)
+{
+	__extension__ unsigned __int128 mean = (unsigned __int128)sum_ms * 1000000 / frees;
+
+	return mean < UINT64_MAX ? (uint64_t)mean : UINT64_MAX;
+}
+
+int64_t cost_of(enum cost_id cost, const struct measures *m, uint64_t duration_ns)
+{
+	switch (cost) {
+	case COST_LIVE:
+		return m->live_bytes;
+	case COST_BLOCKS:
+		return m->live_blocks;
+	case COST_TOTAL:
+		return m->total_bytes;
+	case COST_CALLS:
+		return m->calls;
+	case COST_TEMPORARY:
+		return m->temporary;
+	case COST_MAX:
+		return m->max_bytes;
+	case COST_WASTE:
+		return m->waste_bytes;
+	case COST_LIFETIME:
+		return scaled(m->lifetime_ms, 1000000, 1);
+	case COST_REALLOC:
+		return m->copied_bytes;
+	case COST_RATE:
+		return scaled(m->calls, 1000000000, duration_ns);
+	case COST_COUNT:
+		break;
+	}
+	return 0;
+}
+
+double cost_variance(enum cost_id cost, const struct measures *m, uint64_t duration_ns)
+{
+	const double ns_in_ms = 1e6, per_second = duration_ns ? 1e9 / (double)duration_ns : 1;
+
+	switch (cost) {
+	case COST_LIVE:
+		return m->variance.live_bytes;
+	case COST_BLOCKS:
+		return m->variance.live_blocks;
+	case COST_TOTAL:
+		return m->variance.total_bytes;
+	case COST_CALLS:
+		return m->variance.calls;
+	case COST_TEMPORARY:
+		return m->variance.temporary;
+	case COST_MAX:
+		return m->variance.max_bytes;
+	case COST_WASTE:
+		return m->variance.waste_bytes;
+	case COST_LIFETIME:
+		return m->variance.lifetime_ms * ns_in_ms * ns_in_ms;
+	case COST_REALLOC:
+		return m->variance.copied_bytes;
+	case COST_RATE:
+		return m->variance.calls * per_second * per_second;
+	case COST_COUNT:
+		break;
+	}
+	return 0;
+}
+
+enum result_unit cost_unit(enum cost_id cost, bool change)
+{
+	enum result_unit unit = cost_rows[cost].unit;
+
+	if (!change)
+		return unit;
+	switch (unit) {
+	case UNIT_BYTES:
+		return UNIT_BYTES_CHANGE;
+	case UNIT_NS:
+		return UNIT_NS_CHANGE;
+	default:
+		return UNIT_COUNT_CHANGE;
+	}
+}
+
+struct result_value cost_value(enum cost_id cost, const struct measures *m, uint64_t duration_ns,
+			       bool change)
+{
+	int64_t number = cost_of(cost, m, duration_ns);
+	struct result_value value =
+		change ? value_change(cost_unit(cost, true), number)
+		       : value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
+
+	return value_estimate(value, cost_variance(cost, m, duration_ns));
+}
+
+int cost_parse(const char *text, enum cost_id *ret_cost, struct moment *ret_at, struct error *error)
+{
+	for (const struct cost_word *w = cost_words; w->name; w++)
+		if (strcmp(text, w->name) == 0) {
+			*ret_cost = w->cost;
+			*ret_at = (struct moment){ .kind = w->at };
+			return 0;
+		}
+	return error_set(error, "there is no cost '%s'", text);
+}
+
+int axis_parse(const char *text, enum axis_id *ret, struct error *error)
+{
+	for (size_t i = 0; i < AXIS_COUNT; i++)
+		if (strcmp(text, axis_rows[i].name) == 0) {
+			*ret = (enum axis_id)i;
+			return 0;
+		}
+	return error_set(error, "cannot group by '%s'", text);
+}
+
+int moment_parse(const char *text, struct moment *ret, struct error *error)
+{
+	struct moment moment = { 0 };
+	char *end;
+
+	if (strcmp(text, "peak") == 0) {
+		moment.kind = MOMENT_PEAK;
+	} else if (strcmp(text, "end") == 0) {
+		moment.kind = MOMENT_END;
+	} else if (strncmp(text, "time:", 5) == 0 &&
+		   units_parse_duration(text + 5, &moment.at_ns)) {
+		moment.kind = MOMENT_TIME;
+	} else if (strncmp(text, "snap:", 5) == 0 && text[5] && strcmp(text, "snap:0") != 0) {
+		moment.kind = MOMENT_SNAP;
+		moment.number = strtoull(text + 5, &end, 10);
+		if (*end)
+			moment = (struct moment){ .kind = MOMENT_SNAP, .name = text + 5 };
+	} else {
+		return error_set(error,
+				 "'%s' is no moment; it can be peak, end, time:12.5s, snap:3 or "
+				 "snap:NAME; the views timeline and snapshots list them",
+				 text);
+	}
+	*ret = moment;
+	return 0;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `advice`: findings that the data proves, each with its site, the evidence and the saving.
+ * What is looked for is the table in rules.c.
+ *
+ * For people each is three lines: what, what it would save and where; the evidence; what to do.
+ */
+#include "analysis/advice/findings.h"
+
+#include "base/compiler.h"
+
+enum advice_column {
+	ADVICE_RULE,
+	ADVICE_TITLE,
+	ADVICE_PROCESS,
+	ADVICE_SITE,
+	ADVICE_SITES,
+	ADVICE_PROCESSES,
+	ADVICE_SAVING_PEAK,
+	ADVICE_SAVING_COPIED,
+	ADVICE_SAVING_LEAKED,
+	ADVICE_SAVING_RATE,
+	ADVICE_SAVING_CALLS,
+	ADVICE_SAVING_FOREIGN,
+	ADVICE_SAVING_RESERVED,
+	ADVICE_SAVING_RESIDENT,
+	ADVICE_EVIDENCE,
+	ADVICE_TODO,
+	ADVICE_STACK,
+	ADVICE_COLUMNS,
+};
+
+static const struct result_column columns[ADVICE_COLUMNS] = {
+	[ADVICE_RULE] = { "rule", NULL, UNIT_TEXT },
+	[ADVICE_TITLE] = { "title", NULL, UNIT_TEXT },
+	[ADVICE_PROCESS] = { "process", NULL, UNIT_ID },
+	[ADVICE_SITE] = { "site", NULL, UNIT_ID },
+	[ADVICE_SITES] = { "sites", NULL, UNIT_COUNT },
+	[ADVICE_PROCESSES] = { "processes", NULL, UNIT_COUNT },
+	[ADVICE_SAVING_PEAK] = { "saving_peak_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_COPIED] = { "saving_copied_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_LEAKED] = { "saving_leaked_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_RATE] = { "saving_bytes_per_second", NULL, UNIT_BYTES_RATE },
+	[ADVICE_SAVING_CALLS] = { "saving_calls", NULL, UNIT_COUNT },
+	[ADVICE_SAVING_FOREIGN] = { "saving_foreign_frees", NULL, UNIT_COUNT },
+	[ADVICE_SAVING_RESERVED] = { "saving_reserved_bytes", NULL, UNIT_BYTES },
+	[ADVICE_SAVING_RESIDENT] = { "saving_resident_bytes", NULL, UNIT_BYTES },
+	[ADVICE_EVIDENCE] = { "evidence", NULL, UNIT_FIELDS },
+	[ADVICE_TODO] = { "todo", NULL, UNIT_TEXT },
+	[ADVICE_STACK] = { "stack", NULL, UNIT_FRAMES },
+};
+
+/* All that the rule looked at, whatever rule it was. */
+static bool evidence_value(struct result *result, const struct tally *t, struct result_value *ret)
+{
+	const struct site_numbers *n = &t->sums;
+	const struct result_field fields[] = {
+		{ "calls", value_part(UNIT_COUNT, t->calls, VARIANCE_CALLS, n) },
+		{ "total_bytes", value_part(UNIT_BYTES, t->bytes, VARIANCE_BYTES, n) },
+		{ "frees", value_part(UNIT_COUNT, t->frees, VARIANCE_FREES, n) },
+		{ "temporary_calls", value_part(UNIT_COUNT, t->temporary, VARIANCE_CALLS, n) },
+		{ "waste_bytes", value_part(UNIT_BYTES, t->slack_bytes, VARIANCE_WASTE, n) },
+		{ "peak_bytes", value_part(UNIT_BYTES, t->peak_bytes, VARIANCE_PEAK_BYTES, n) },
+		{ "peak_blocks", value_part(UNIT_COUNT, t->peak_blocks, VARIANCE_PEAK_BLOCKS, n) },
+		{ "leaked_bytes", value_part(UNIT_BYTES, t->live_bytes, VARIANCE_LIVE_BYTES, n) },
+		{ "leaked_blocks",
+		  value_part(UNIT_COUNT, t->live_blocks, VARIANCE_LIVE_BLOCKS, n) },
+		{ "lifetime_ms", value_part(UNIT_COUNT, t->lifetime_ms, VARIANCE_LIFETIME, n) },
+		{ "grown_calls",
+		  value_part(UNIT_COUNT, t->reallocs.grown_calls, VARIANCE_CALLS, n) },
+		{ "copied_bytes",
+		  value_part(UNIT_BYTES, t->reallocs.moved_bytes, VARIANCE_BYTES, n) },
+		{ "regrown_calls", value_part(UNIT_COUNT, t->regrown_calls, VARIANCE_CALLS, n) },
+		{ "regrown_bytes", value_part(UNIT_BYTES, t->regrown_bytes, VARIANCE_BYTES, n) },
+		{ "freed_elsewhere", value_part(UNIT_COUNT, t->elsewhere, VARIANCE_FREES, n) },
+		{ "bytes_per_second", value_change(UNIT_BYTES_RATE, t->growing_per_second) },
+		{ "confidence_per_mille", value_number(UNIT_COUNT, t->confidence_per_mille) },
+	};
+	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
+
+	*ret = (struct result_value){ .unit = UNIT_FIELDS, .fields = { kept, ARRAY_SIZE(fields) } };
+	return kept != NULL;
+}
+
+static bool fill_row(struct result *result, struct places *places, const struct finding *f,
+		     struct result_value *row)
+{
+	const struct saving *s = &f->saving;
+	const struct site_numbers *n = &f->tally.sums;
+
+	row[ADVICE_RULE] = value_text(f->rule->name);
+	row[ADVICE_TITLE] = value_text(f->rule->title);
+	row[ADVICE_PROCESS] = value_number(UNIT_ID, f->process->pid);
+	row[ADVICE_SITE] = value_number(UNIT_ID, f->site->id.v);
+	row[ADVICE_SITES] = value_number(UNIT_COUNT, f->tally.sites);
+	row[ADVICE_PROCESSES] = value_number(UNIT_COUNT, f->tally.processes);
+	row[ADVICE_SAVING_PEAK] = value_part(UNIT_BYTES, s->peak_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_SAVING_COPIED] = value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_SAVING_LEAKED] = value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n);
+	row[ADVICE_SAVING_RATE] = value_change(UNIT_BYTES_RATE, s->bytes_per_second);
+	row[ADVICE_SAVING_CALLS] = value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n);
+	row[ADVICE_SAVING_FOREIGN] = value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n);
+	row[ADVICE_SAVING_RESERVED] = value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_SAVING_RESIDENT] = value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n);
+	row[ADVICE_TODO] = value_text(f->rule->todo);
+	return evidence_value(result, &f->tally, &row[ADVICE_EVIDENCE]) &&
+	       stack_value(result, places, f->process, f->site->node, &row[ADVICE_STACK]);
+}
+
+/* "saves 2.1 GiB of copying, 45,120 calls" */
+static void say_saving(struct words *w, const struct saving *s, const struct site_numbers *n)
+{
+	const struct {
+		struct result_value value;
+		bool there;
+		const char *of;
+	} parts[] = {
+		{ value_part(UNIT_BYTES, s->peak_bytes, VARIANCE_BYTES, n), s->peak_bytes,
+		  " at the peak" },
+		{ value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n), s->copied_bytes,
+		  " of copying" },
+		{ value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n), s->leaked_bytes,
+		  " that was not freed" },
+		{ value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n), s->reserved_bytes,
+		  " of address space" },
+		{ value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n), s->resident_bytes,
+		  " of RSS" },
+		{ value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n), s->calls, " calls" },
+		{ value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n), s->foreign_frees,
+		  " frees in another thread" },
+	};
+	const char *before = "saves ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (!parts[i].there)
+			continue;
+		words_text(w, before);
+		words_add(w, parts[i].value);
+		words_text(w, parts[i].of);
+		before = ", ";
+	}
+}
+
+static void say_finding(struct sentences *s, const struct finding *f)
+{
+	struct words saving = { 0 }, where = { 0 }, evidence = { 0 }, todo = { 0 };
+
+	say_saving(&saving, &f->saving, &f->tally.sums);
+	words_text(&where, place_label(s->result, f->owner));
+	if (f->tally.processes > 1) {
+		words_text(&where, " in ");
+		words_count(&where, f->tally.processes, " process", " processes");
+	}
+	sentences_add(s, f->rule->name, &saving, &where);
+	words_text(&evidence, f->rule->title);
+	words_text(&evidence, ": ");
+	f->rule->say(&evidence, f->of, &f->tally);
+	sentences_add(s, "", &evidence, NULL);
+	words_text(&todo, "-> ");
+	words_text(&todo, f->rule->todo);
+	sentences_add(s, "", &todo, NULL);
+}
+
+static bool say_all(struct result *result, const struct profile *profile,
+		    const struct findings *findings, size_t shown)
+{
+	struct sentences s = { .result = result };
+	struct words w = { 0 };
+
+	words_headline(&w, result, profile);
+	if (findings->count)
+		words_count(&w, findings->count, " finding", " findings");
+	else
+		words_text(&w, "no findings: no rule holds for what was recorded");
+	sentences_add(&s, NULL, &w, NULL);
+	for (size_t i = 0; i < shown; i++)
+		say_finding(&s, &findings->at[i]);
+	if (shown < findings->count) {
+		struct words more = { 0 };
+
+		words_count(&more, findings->count - shown, " more finding", " more findings");
+		words_text(&more, " (--limit N shows more)");
+		sentences_add(&s, "...", &more, NULL);
+	}
+	return sentences_end(&s);
+}
+
+static bool fill(struct result *result, const struct profile *profile, struct places *places,
+		 const struct findings *findings, size_t limit)
+{
+	size_t rows = MIN(findings->count, limit);
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, rows * ADVICE_COLUMNS);
+
+	if (!values)
+		return false;
+	for (size_t i = 0; i < rows; i++)
+		if (!fill_row(result, places, &findings->at[i], &values[i * ADVICE_COLUMNS]))
+			return false;
+	result->table = (struct result_table){ .name = "findings",
+					       .shape = RESULT_TABLE,
+					       .columns = columns,
+					       .column_count = ADVICE_COLUMNS,
+					       .values = values,
+					       .row_count = rows,
+					       .machines_only = true };
+	return say_all(result, profile, findings, rows);
+}
+
+static int check(const struct query *query, struct error *error)
+{
+	if (query->at.kind || query->minus.kind || query->has_cost || query->has_axis)
+		return error_set(error, "--cost, --at, --minus and --by do not go with the view "
+					"advice: its rules look at the whole run");
+	if (query->filters.thread)
+		return error_set(error, "--thread does not go with the view advice: its rules look "
+					"at sites, whoever called");
+	return 0;
+}
+
+struct result *analyse_advice(const struct profile *profile, struct places *places,
+			      const struct query *query, struct error *error)
+{
+	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
+	struct selection selection;
+	struct findings findings = { 0 };
+	struct profile_notes unnamed = { 0 };
+
+	if (check(query, error) < 0 ||
+	    selection_make(&selection, profile, places, query, ask, error) < 0)
+		return NULL;
+	struct result *result = result_begin("advice", profile, query, 1);
+	bool done = result && findings_make(&findings, &selection, places) == 0 &&
+		    fill(result, profile, places, &findings, query->limit) &&
+		    names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
+		    result_notes(result, profile,
+				 selection.whole.calls ? NULL : nothing_recorded(profile), unnamed);
+
+	if (done)
+		result_head_add(result, "finding_count", value_number(UNIT_COUNT, findings.count));
+	findings_release(&findings);
+	selection_release(&selection);
+	if (done)
+		return result;
+	result_free(result);
+	error_set(error, "out of memory");
+	return NULL;
+}

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `functions`: one row for each function, or whatever --by says; and the view `types`.
+ *
+ * `self` is what was asked for right there, `total` what was asked for there or in anything called
+ * from there; a function that is on a stack twice is counted once. Sums of `self` equal the whole.
+ * Blocks and calls are of `total`, like the cost; what is of `self` says so in its name.
+ * Axes that are no part of a stack (thread, size, type, process) have only the one number.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/result/build.h"
+#include "analysis/query/selection.h"
+#include "analysis/query/split.h"
+#include "analysis/result/types.h"
+#include "base/compiler.h"
+#include "model/tags.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/intern.h"
+
+struct group {
+	struct measures self, total;
+	const struct place *place; /* axes of frames */
+	const char *label;	   /* the others */
+	const struct profile_process *process;
+	bool many_lines;
+	bool unknown; /* threads: the cost was not measured by thread */
+};
+
+struct grouping {
+	struct result *result;
+	const struct profile *profile;
+	struct places *places;
+	const struct query *query;
+	struct selection selection;
+	enum axis_id by;
+	VECTOR(struct group) groups;
+};
+
+static struct group *group_at(struct grouping *g, uint32_t key)
+{
+	static const struct group none = { 0 };
+
+	while (g->groups.count <= key)
+		if (!vector_push(&g->groups, none))
+			return NULL;
+	return &g->groups.at[key];
+}
+
+/*
+ * The stacks of one process as the recording has them: each below the one of its caller. A place that is on a stack twice
+ * counts once, so `total` is added where a key is met first on the way in.
+ */
+struct walk {
+	const struct profile_process *process;
+	struct measures *sums; /* by stack: of it and all that begin with it */
+	bool *used;	       /* by stack: there are such in the selection */
+	uint32_t *first_child, *next_sibling;
+	VECTOR(uint32_t) on_path; /* by key: how often it is on the way */
+	VECTOR(uint32_t) path;	  /* the keys of each stack on the way, and how many they are */
+};
+
+static void walk_release(struct walk *w)
+{
+	free(w->sums);
+	free(w->used);
+	free(w->first_child);
+	free(w->next_sibling);
+	vector_release(&w->on_path);
+	vector_release(&w->path);
+	*w = (struct walk){ 0 };
+}
+
+static bool walk_begin(struct walk *w, const struct profile_process *process)
+{
+	size_t count = process->node_count + 1;
+
+	*w = (struct walk){ .process = process,
+			    .sums = calloc(count, sizeof *w->sums),
+			    .used = calloc(count, sizeof *w->used),
+			    .first_child = calloc(count, sizeof *w->first_child),
+			    .next_sibling = calloc(count, sizeof *w->next_sibling) };
+	return w->sums && w->used && w->first_child && w->next_sibling;
+}
+
+/* Callers have smaller numbers than callees. */
+static void walk_link(struct walk *w)
+{
+	for (uint32_t i = (uint32_t)w->process->node_count; i > 1; i--) {
+		uint32_t at = i - 1, parent;
+
+		if (!w->used[at])
+			continue;
+		parent = profile_node(w->process, (node_id){ at }).parent.v;
+		w->used[parent] = true;
+		measures_add(&w->sums[parent], &w->sums[at]);
+		w->next_sibling[at] = w->first_child[parent];
+		w->first_child[parent] = at;
+	}
+}
+
+static bool enter_key(struct walk *w, uint32_t key)
+{
+	while (w->on_path.count <= key)
+		if (!vector_push(&w->on_path, 0))
+			return false;
+	w->on_path.at[key]++;
+	return vector_push(&w->path, key);
+}
+
+static bool enter(struct grouping *g, struct walk *w, uint32_t at)
+{
+	struct place_chain chain = places_of(g->places, w->process, (node_id){ at });
+
+	for (size_t i = chain.count; i > 0; i--) {
+		const struct place *place = chain.at[i - 1];
+		uint32_t key = place_key(place, g->by);
+		struct group *group = group_at(g, key);
+
+		if (!group || !enter_key(w, key))
+			return false;
+		if (!group->place)
+			group->place = place;
+		group->many_lines |= group->place->line != place->line;
+		if (w->on_path.at[key] == 1)
+			measures_add(&group->total, &w->sums[at]);
+	}
+	return chain.at && vector_push(&w->path, (uint32_t)chain.count);
+}
+
+static void leave(struct walk *w)
+{
+	for (uint32_t count = w->path.at[--w->path.count]; count > 0; count--)
+		w->on_path.at[w->path.at[--w->path.count]]--;
+}
+
+/* Depth first, without recursion: a stack is left when its last child has been. */
+static bool walk_all(struct grouping *g, struct walk *w)
+{
+	uint32_t at = 0;
+
+	walk_link(w);
+	for (;;) {
+		if (w->first_child[at]) {
+			at = w->first_child[at];
+		} else {
+			for (; at && !w->next_sibling[at];
+			     at = profile_node(w->process, (node_id){ at }).parent.v)
+				leave(w);
+			if (at == 0)
+				return true;
+			leave(w);
+			at = w->next_sibling[at];
+		}
+		if (!enter(g, w, at))
+			return false;
+	}
+}
+
+static bool add_own(struct grouping *g, const struct entry *e)
+{
+	struct place_chain chain = places_of(g->places, e->process, e->site->node);
+	struct group *group = chain.at ? group_at(g, place_key(chain.at[0], g->by)) : NULL;
+
+	if (group)
+		measures_add(&group->self, &e->m);
+	return group;
+}
+
+static bool add_stacks(struct grouping *g)
+{
+	const struct selection *s = &g->selection;
+	struct walk w = { 0 };
+	bool done = true;
+
+	for (size_t i = 0; i < s->count && done; i++) {
+		const struct entry *e = &s->entries[i];
+		uint32_t node = e->site->node.v;
+
+		if (w.process != e->process) {
+			done = !w.process || walk_all(g, &w);
+			walk_release(&w);
+			done = done && walk_begin(&w, e->process);
+		}
+		if (!done || node == 0)
+			continue;
+		ASSERT(w.sums && w.used);
+		measures_add(&w.sums[node], &e->m);
+		w.used[node] = true;
+		done = add_own(g, e);
+	}
+	done = done && (!w.process || walk_all(g, &w));
+	walk_release(&w);
+	return done;
+}
+
+static bool add_process(struct grouping *g, const struct entry *e)
+{
+	struct group *group = group_at(g, (uint32_t)(e->process - g->profile->processes));
+
+	if (!group)
+		return false;
+	group->process = e->process;
+	measures_add(&group->self, &e->m);
+	measures_add(&group->total, &e->m);
+	return true;
+}
+
+static bool add_types(struct grouping *g)
+{
+	const struct selection *s = &g->selection;
+	struct types *types = types_new(g->places);
+	bool done = types != NULL;
+
+	for (size_t i = 0; i < s->count && done; i++) {
+		const struct entry *e = &s->entries[i];
+		uint32_t number;
+		struct group *group = NULL;
+
+		if (types_of_stack(types, e->process, e->site->node, &number) == 0)
+			group = group_at(g, number);
+		done = group != NULL;
+		if (!done)
+			break;
+		if (!group->label)
+			group->label = arena_strdup(&g->result->arena, types_name(types, number));
+		done = group->label != NULL;
+		measures_add(&group->self, &e->m);
+		measures_add(&group->total, &e->m);
+	}
+	types_free(types);
+	return done;
+}
+
+static const char *tag_words(const struct grouping *g, const struct entry *e, struct arena *arena)
+{
+	switch (g->by) {
+	case AXIS_POOL:
+		return profile_tag_pool(e->process, e->site->tag);
+	case AXIS_LABEL:
+		return profile_tag_labels(e->process, e->site->tag, arena);
+	default:
+		return profile_tag_path(e->process, e->site->tag, arena);
+	}
+}
+
+/* What the program called it, by path, pool or labels, whatever the process. */
+static bool add_tags(struct grouping *g)
+{
+	const char *none = g->by == AXIS_POOL	 ? "(no pool)"
+			   : g->by == AXIS_LABEL ? "(no label)"
+						 : "(no tag)";
+	const struct selection *s = &g->selection;
+	AUTO(intern_release) struct intern paths = INTERN_INIT;
+	bool done = true;
+
+	for (size_t i = 0; i < s->count && done; i++) {
+		const struct entry *e = &s->entries[i];
+		AUTO(arena_release) struct arena scratch = ARENA_INIT;
+		const char *path = tag_words(g, e, &scratch);
+		struct intern_entry *known =
+			path ? intern_entry(&paths, span_of(path, strlen(path))) : NULL;
+		struct group *group;
+
+		if (!known)
+			return false;
+		if (!known->value)
+			known->value = (void *)(uintptr_t)paths.used; /* counted from 1 */
+		group = group_at(g, (uint32_t)(uintptr_t)known->value - 1);
+		done = group != NULL;
+		if (!done)
+			break;
+		if (!group->label)
+			group->label = *path ? arena_strdup(&g->result->arena, path) : none;
+		done = group->label != NULL;
+		measures_add(&group->self, &e->m);
+		measures_add(&group->total, &e->m);
+	}
+	return done;
+}
+
+/* Threads and sizes: a site is split into its parts. */
+static int add_split(struct grouping *g, struct error *error)
+{
+	struct arena *arena = &g->result->arena;
+	struct split_group *parts;
+	size_t count;
+	int status = g->by == AXIS_THREAD
+			     ? split_by_thread(&g->selection, arena, &parts, &count, error)
+			     : split_by_size(&g->selection, arena, &parts, &count, error);
+
+	for (size_t i = 0; status == 0 && i < count; i++) {
+		const struct group group = { .label = parts[i].label,
+					     .self = parts[i].m,
+					     .total = parts[i].m,
+					     .unknown = parts[i].unknown };
+
+		if (!vector_push(&g->groups, group))
+			return error_set(error, "out of memory");
+		g->selection.unknown_threads += parts[i].unknown;
+	}
+	return status;
+}
+
+static int collect(struct grouping *g, struct error *error)
+{
+	const struct selection *s = &g->selection;
+	bool done = true;
+
+	if (g->by == AXIS_THREAD || g->by == AXIS_SIZE)
+		return add_split(g, error);
+	if (axis_rows[g->by].of_frames)
+		done = add_stacks(g);
+	else if (g->by == AXIS_TYPE)
+		done = add_types(g);
+	else if (g->by == AXIS_TAG || g->by == AXIS_POOL || g->by == AXIS_LABEL)
+		done = add_tags(g);
+	else
+		for (size_t i = 0; i < s->count && done; i++)
+			done = add_process(g, &s->entries[i]);
+	return done ? 0 : error_set(error, "out of memory");
+}
+
+static uint64_t magnitude(int64_t value)
+{
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+static int compare_groups(const void *left, const void *right, void *context)
+{
+	const struct selection *s = context;
+	const struct group *a = left, *b = right;
+
+	if (a->unknown != b->unknown)
+		return a->unknown ? 1 : -1;
+	uint64_t x = magnitude(selection_cost(s, &a->self));
+	uint64_t y = magnitude(selection_cost(s, &b->self));
+
+	if (x == y) {
+		x = magnitude(selection_cost(s, &a->total));
+		y = magnitude(selection_cost(s, &b->total));
+	}
+	if (x != y)
+		return x < y ? 1 : -1;
+	if (a->place && b->place)
+		return a->place->frame.id < b->place->frame.id ? -1 : 1;
+	if (a->label && b->label)
+		return strcmp(a->label, b->label);
+	return a->process < b->process ? -1 : a->process > b->process;
+}
+
+/* Groups that nothing was counted in go away; the rest by weight. */
+static void order(struct grouping *g)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->groups.count; i++) {
+		const struct group *group = &g->groups.at[i];
+
+		if (group->unknown || selection_cost(&g->selection, &group->total) ||
+		    selection_cost(&g->selection, &group->self))
+			g->groups.at[kept++] = *group;
+	}
+	g->groups.count = kept;
+	if (kept)
+		qsort_r(g->groups.at, kept, sizeof *g->groups.at, compare_groups, &g->selection);
+}
+
+enum group_column {
+	GROUP_SHARE,
+	GROUP_SELF,
+	GROUP_TOTAL_SHARE,
+	GROUP_TOTAL,
+	GROUP_BLOCKS,
+	GROUP_CALLS,
+	GROUP_SELF_BLOCKS,
+	GROUP_SELF_CALLS,
+	GROUP_NAME,
+	GROUP_LABEL,
+	GROUP_FILE,
+	GROUP_LINE,
+	GROUP_MODULE,
+	GROUP_PROCESS,
+	GROUP_COLUMNS,
+};
+
+/* What a frame is called on the axis, alone and for people with its place. */
+static void name_frame(struct arena *arena, enum axis_id by, const struct place *place,
+		       const char **ret_key, const char **ret_shown)
+{
+	const struct result_frame *f = &place->frame;
+	const char *where = f->file ? f->file : f->module;
+
+	*ret_key = *ret_shown = f->function;
+	switch (by) {
+	case AXIS_MODULE:
+		*ret_key = f->module[0] ? f->module : f->function;
+		*ret_shown = path_base(*ret_key);
+		break;
+	case AXIS_FILE:
+		*ret_key = *ret_shown = where;
+		break;
+	case AXIS_LINE:
+		if (!f->file)
+			break;
+		*ret_key = arena_printf(arena, "%s:%u", f->file, f->line);
+		*ret_shown =
+			arena_printf(arena, "%s:%u  %s", path_base(f->file), f->line, f->function);
+		break;
+	default:
+		if (!place->nameless)
+			*ret_shown = arena_printf(arena, "%s  %s", f->function, path_base(where));
+	}
+}
+
+static void fill_names(struct grouping *g, const struct group *group, struct result_value *row)
+{
+	struct arena *arena = &g->result->arena;
+	const struct result_frame *f = group->place ? &group->place->frame : NULL;
+	const char *shown = group->label, *key = group->label;
+
+	if (group->process)
+		key = shown =
+			group->process->rank
+				? arena_printf(arena, "%u rank %u: %s", group->process->pid,
+					       group->process->rank - 1, group->process->command)
+				: arena_printf(arena, "%u %s", group->process->pid,
+					       group->process->command);
+	else if (f)
+		name_frame(arena, g->by, group->place, &key, &shown);
+	bool one_line = f && g->by <= AXIS_LINE && !group->many_lines;
+
+	row[GROUP_NAME] = value_text(shown);
+	row[GROUP_LABEL] = value_text(key);
+	row[GROUP_FILE] = value_text(f && g->by != AXIS_MODULE ? f->file : NULL);
+	row[GROUP_LINE] = value_number(UNIT_ID, one_line ? f->line : 0);
+	row[GROUP_MODULE] = value_text(f ? f->module : NULL);
+	row[GROUP_PROCESS] = value_number(UNIT_ID, group->process ? group->process->pid : 0);
+}
+
+static void fill_row(struct grouping *g, const struct group *group, struct result_value *row)
+{
+	const struct selection *s = &g->selection;
+	uint64_t whole = magnitude(selection_cost(s, &s->sum));
+
+	row[GROUP_SHARE] = value_percent(magnitude(selection_cost(s, &group->self)), whole);
+	row[GROUP_SELF] = selection_value(s, &group->self);
+	row[GROUP_TOTAL_SHARE] = value_percent(magnitude(selection_cost(s, &group->total)), whole);
+	row[GROUP_TOTAL] = selection_value(s, &group->total);
+	row[GROUP_BLOCKS] = selection_value_of(s, COST_BLOCKS, &group->total);
+	row[GROUP_CALLS] = selection_value_of(s, COST_CALLS, &group->total);
+	row[GROUP_SELF_BLOCKS] = selection_value_of(s, COST_BLOCKS, &group->self);
+	row[GROUP_SELF_CALLS] = selection_value_of(s, COST_CALLS, &group->self);
+	if (group->unknown) {
+		row[GROUP_SHARE] = row[GROUP_SELF] = row[GROUP_TOTAL_SHARE] = value_unknown();
+		row[GROUP_TOTAL] = row[GROUP_BLOCKS] = row[GROUP_SELF_BLOCKS] = value_unknown();
+	}
+	fill_names(g, group, row);
+}
+
+static bool say_left_out(struct grouping *g, size_t shown)
+{
+	struct measures rest = { 0 };
+	struct words w = { 0 };
+	struct result_table *t = &g->result->table;
+
+	for (size_t i = shown; i < g->groups.count; i++)
+		measures_add(&rest, &g->groups.at[i].self);
+	words_add(&w, value_number(UNIT_COUNT, g->groups.count - shown));
+	words_text(&w, " more with ");
+	words_add(&w, selection_value(&g->selection, &rest));
+	words_text(&w, " (--limit N shows more)");
+	t->left_out = words_take(&w, &g->result->arena, &t->left_out_count);
+	return t->left_out != NULL;
+}
+
+static const struct result_column *make_columns(struct grouping *g)
+{
+	const struct selection *s = &g->selection;
+	const struct axis_row *axis = &axis_rows[g->by];
+	const struct cost_row *cost = &cost_rows[s->cost];
+	enum result_unit unit = cost_unit(s->cost, s->change);
+	bool frames = axis->of_frames, moment = cost->of_moment;
+	const struct result_column columns[GROUP_COLUMNS] = {
+		[GROUP_SHARE] = { NULL, s->against ? NULL : title_of(g->result, s->share_title),
+				  UNIT_PERCENT },
+		[GROUP_SELF] = { frames ? "self" : cost->key,
+				 frames ? "SELF" : title_of(g->result, s->title), unit },
+		[GROUP_TOTAL_SHARE] = { NULL, frames && !s->against ? "" : NULL, UNIT_PERCENT },
+		[GROUP_TOTAL] = { frames ? cost->key : NULL, frames ? "TOTAL" : NULL, unit },
+		[GROUP_BLOCKS] = { s->cost == COST_BLOCKS ? NULL : "live_blocks",
+				   moment && s->cost != COST_BLOCKS ? "BLOCKS" : NULL,
+				   cost_unit(COST_BLOCKS, s->change) },
+		[GROUP_CALLS] = { s->cost == COST_CALLS ? NULL : "calls",
+				  !moment && s->cost != COST_CALLS ? "CALLS" : NULL,
+				  cost_unit(COST_CALLS, s->against != NULL) },
+		[GROUP_SELF_BLOCKS] = { frames ? "self_live_blocks" : NULL, NULL,
+					cost_unit(COST_BLOCKS, s->change) },
+		[GROUP_SELF_CALLS] = { frames ? "self_calls" : NULL, NULL,
+				       cost_unit(COST_CALLS, s->against != NULL) },
+		[GROUP_NAME] = { NULL, axis->title, UNIT_TEXT },
+		[GROUP_LABEL] = { axis->name, NULL, UNIT_TEXT },
+		[GROUP_FILE] = { frames && g->by != AXIS_MODULE && g->by != AXIS_FILE
+					 ? "source_file"
+					 : NULL,
+				 NULL, UNIT_TEXT },
+		[GROUP_LINE] = { frames && g->by <= AXIS_LINE ? "source_line" : NULL, NULL,
+				 UNIT_ID },
+		[GROUP_MODULE] = { frames && g->by != AXIS_MODULE ? "module" : NULL, NULL,
+				   UNIT_TEXT },
+		[GROUP_PROCESS] = { g->by == AXIS_PROCESS ? "pid" : NULL, NULL, UNIT_ID },
+	};
+
+	return arena_copy(&g->result->arena, columns, sizeof columns);
+}
+
+static bool fill_table(struct grouping *g)
+{
+	size_t rows = MIN(g->groups.count, g->query->limit);
+	struct result_value *values =
+		ARENA_ARRAY(&g->result->arena, struct result_value, rows * GROUP_COLUMNS);
+	const struct result_column *columns = make_columns(g);
+
+	if (!values || !columns)
+		return false;
+	for (size_t i = 0; i < rows; i++) {
+		fill_row(g, &g->groups.at[i], &values[i * GROUP_COLUMNS]);
+		if (!values[i * GROUP_COLUMNS + GROUP_NAME].text)
+			return false;
+	}
+	g->result->table = (struct result_table){ .name = axis_rows[g->by].plural,
+						  .shape = RESULT_TABLE,
+						  .columns = columns,
+						  .column_count = GROUP_COLUMNS,
+						  .values = values,
+						  .row_count = rows };
+	return rows == g->groups.count || say_left_out(g, rows);
+}
+
+static struct result *group_view(const char *name, enum axis_id by, const struct profile *profile,
+				 struct places *places, const struct query *query,
+				 struct error *error)
+{
+	struct grouping g = { .profile = profile, .places = places, .query = query, .by = by };
+	bool done = false;
+
+	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE && g.by != AXIS_TAG &&
+	    g.by != AXIS_POOL && g.by != AXIS_LABEL) {
+		error_set(
+			error,
+			"recordings have no %s in common: compare by function, line, file, module, "
+			"type, tag, label or pool",
+			axis_rows[g.by].plural);
+		return NULL;
+	}
+	if (selection_make(&g.selection, profile, places, query,
+			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
+		return NULL;
+	g.result = result_begin(name, profile, query, SELECTION_FIELDS);
+	if (!g.result)
+		goto no_memory;
+	if (collect(&g, error) < 0)
+		goto fail;
+	order(&g);
+	done = selection_fields(g.result, &g.selection) && fill_table(&g) &&
+	       selection_headline(g.result, profile, query, &g.selection) &&
+	       selection_notes(g.result, profile, places, &g.selection);
+	if (done)
+		goto out;
+no_memory:
+	error_set(error, "out of memory");
+fail:
+	result_free(g.result);
+out:
+	vector_release(&g.groups);
+	selection_release(&g.selection);
+	return done ? g.result : NULL;
+}
+
+struct result *analyse_functions(const struct profile *profile, struct places *places,
+				 const struct query *query, struct error *error)
+{
+	enum axis_id by = query->has_axis ? query->by : AXIS_FUNCTION;
+
+	if (by == AXIS_SITE) {
+		error_set(error, "sites have a view of their own: --view sites");
+		return NULL;
+	}
+	return group_view("functions", by, profile, places, query, error);
+}
+
+struct result *analyse_types(const struct profile *profile, struct places *places,
+			     const struct query *query, struct error *error)
+{
+	if (query->has_axis && query->by != AXIS_TYPE) {
+		error_set(error, "the view types is by type: --by %s goes with --view functions",
+			  axis_rows[query->by].name);
+		return NULL;
+	}
+	return group_view("types", AXIS_TYPE, profile, places, query, error);
+}

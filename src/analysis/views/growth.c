@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `growth`: how fast each site grows, and whether it ever stops, as far as the kept moments
+ * tell. How it is judged stands in trend.h.
+ *
+ * Growing sites come first, the fastest at the top; then what is bounded, by what it holds. Sites that
+ * cannot be judged are a number, not rows: there is nothing to say about each.
+ */
+#include <stdlib.h>
+
+#include "analysis/result/build.h"
+#include "analysis/query/selection.h"
+#include "analysis/advice/trend.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+
+struct site_trend {
+	const struct entry *entry;
+	struct trend trend;
+};
+
+enum growth_column {
+	GROWTH_PROCESS,
+	GROWTH_SITE,
+	GROWTH_VERDICT,
+	GROWTH_PER_SECOND,
+	GROWTH_SLOWEST,
+	GROWTH_FASTEST,
+	GROWTH_CONFIDENCE,
+	GROWTH_SURE,
+	GROWTH_FIRST,
+	GROWTH_LAST,
+	GROWTH_LIVE,
+	GROWTH_LIVE_BLOCKS,
+	GROWTH_CALLS,
+	GROWTH_FREES,
+	GROWTH_MOMENTS,
+	GROWTH_FROM_NS,
+	GROWTH_TO_NS,
+	GROWTH_LABEL,
+	GROWTH_STACK,
+	GROWTH_COLUMNS,
+};
+
+static const struct result_column columns[GROWTH_COLUMNS] = {
+	[GROWTH_PROCESS] = { "process", "PID", UNIT_ID },
+	[GROWTH_SITE] = { "site", NULL, UNIT_ID },
+	[GROWTH_VERDICT] = { "verdict", "VERDICT", UNIT_TEXT },
+	[GROWTH_PER_SECOND] = { "bytes_per_second", "GROWTH", UNIT_BYTES_RATE },
+	[GROWTH_SLOWEST] = { "slowest_bytes_per_second", NULL, UNIT_BYTES_RATE },
+	[GROWTH_FASTEST] = { "fastest_bytes_per_second", NULL, UNIT_BYTES_RATE },
+	[GROWTH_CONFIDENCE] = { "confidence_per_mille", NULL, UNIT_COUNT },
+	[GROWTH_SURE] = { NULL, "SURE", UNIT_PERCENT },
+	[GROWTH_FIRST] = { "first_bytes", "FROM", UNIT_BYTES },
+	[GROWTH_LAST] = { "last_bytes", "TO", UNIT_BYTES },
+	[GROWTH_LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
+	[GROWTH_LIVE_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },
+	[GROWTH_CALLS] = { "calls", NULL, UNIT_COUNT },
+	[GROWTH_FREES] = { "frees", NULL, UNIT_COUNT },
+	[GROWTH_MOMENTS] = { "moments", NULL, UNIT_COUNT },
+	[GROWTH_FROM_NS] = { "from_ns", NULL, UNIT_NS },
+	[GROWTH_TO_NS] = { "to_ns", NULL, UNIT_NS },
+	[GROWTH_LABEL] = { NULL, "SITE", UNIT_TEXT },
+	[GROWTH_STACK] = { "stack", NULL, UNIT_FRAMES },
+};
+
+struct maker {
+	struct result *result;
+	const struct profile *profile;
+	struct places *places;
+	const struct query *query;
+	struct selection selection;
+	VECTOR(struct site_trend) list;
+	size_t verdicts[TREND_GROWING + 1];
+	struct growth growth; /* of all processes */
+	struct trend time;    /* of the process that was judged from most moments */
+};
+
+static int compare_trends(const void *left, const void *right)
+{
+	const struct site_trend *a = left, *b = right;
+	bool grows = a->trend.verdict == TREND_GROWING;
+	int64_t x = grows ? a->trend.per_second : a->trend.last;
+	int64_t y = grows ? b->trend.per_second : b->trend.last;
+
+	if (a->trend.verdict != b->trend.verdict)
+		return grows ? -1 : 1;
+	if (x != y)
+		return x < y ? 1 : -1;
+	if (a->entry->m.live_bytes != b->entry->m.live_bytes)
+		return a->entry->m.live_bytes < b->entry->m.live_bytes ? 1 : -1;
+	return a->entry < b->entry ? -1 : 1; /* by process and site */
+}
+
+/* The process is through. Of a part of its sites the heap says nothing. */
+static void close_process(struct maker *m, const struct trends *trends, struct growth *growth)
+{
+	if (!filters_are_finer_than_processes(&m->query->filters))
+		growth_end(growth, trends);
+	m->growth.sites += growth->sites;
+	m->growth.per_second = saturating_add_signed(m->growth.per_second, growth->per_second);
+	if (trends->heap.moments > m->time.moments)
+		m->time = trends->heap;
+	*growth = (struct growth){ 0 };
+}
+
+/* Entries come process by process. */
+static bool judge_all(struct maker *m)
+{
+	const struct selection *s = &m->selection;
+	struct arena scratch = ARENA_INIT;
+	struct trends trends = { 0 };
+	struct growth growth = { 0 };
+	bool done = true;
+
+	for (size_t i = 0; done && i < s->count; i++) {
+		const struct entry *e = &s->entries[i];
+
+		if (e->process != trends.process) {
+			if (trends.process)
+				close_process(m, &trends, &growth);
+			arena_release(&scratch);
+			done = trends_make(e->process, &scratch, &trends) == 0;
+		}
+		if (!done)
+			break;
+		struct site_trend t = { e, trend_of_site(&trends, e->site) };
+
+		growth_add(&growth, e->site, &t.trend);
+		m->verdicts[t.trend.verdict]++;
+		if (t.trend.verdict != TREND_UNKNOWN)
+			done = vector_push(&m->list, t);
+	}
+	if (done && trends.process)
+		close_process(m, &trends, &growth);
+	arena_release(&scratch);
+	if (done && m->list.count)
+		qsort(m->list.at, m->list.count, sizeof *m->list.at, compare_trends);
+	return done;
+}
+
+static uint64_t not_below_0(int64_t bytes)
+{
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* 95 % of the slopes that fit are between the slowest and the fastest; what is an estimate wavers by that already. */
+static struct result_value slope(const struct trend *t, bool estimate)
+{
+	const double widths = 2 * 1.96;
+	double error = ((double)t->fastest - (double)t->slowest) / widths;
+
+	return value_estimate(value_change(UNIT_BYTES_RATE, t->per_second),
+			      estimate ? error * error : 0);
+}
+
+static bool fill_row(struct maker *m, const struct site_trend *t, struct result_value *row)
+{
+	const struct profile_process *p = t->entry->process;
+	const struct profile_site *site = t->entry->site;
+	const struct site_numbers *n = &site->numbers;
+	const struct trend *trend = &t->trend;
+
+	row[GROWTH_PROCESS] = value_number(UNIT_ID, p->pid);
+	row[GROWTH_SITE] = value_number(UNIT_ID, site->id.v);
+	row[GROWTH_VERDICT] = value_text(trend_name(trend->verdict));
+	row[GROWTH_PER_SECOND] = slope(trend, n->samples != 0);
+	row[GROWTH_SLOWEST] = value_change(UNIT_BYTES_RATE, trend->slowest);
+	row[GROWTH_FASTEST] = value_change(UNIT_BYTES_RATE, trend->fastest);
+	row[GROWTH_CONFIDENCE] = value_number(UNIT_COUNT, trend->confidence_per_mille);
+	row[GROWTH_SURE] = value_percent(trend->confidence_per_mille,
+					 trend->verdict == TREND_GROWING ? 1000 : 0);
+	row[GROWTH_FIRST] = value_part(UNIT_BYTES, not_below_0(trend->first), VARIANCE_BYTES, n);
+	row[GROWTH_LAST] = value_part(UNIT_BYTES, not_below_0(trend->last), VARIANCE_BYTES, n);
+	row[GROWTH_LIVE] = value_part(UNIT_BYTES, n->live_bytes, VARIANCE_LIVE_BYTES, n);
+	row[GROWTH_LIVE_BLOCKS] = value_part(UNIT_COUNT, n->live_blocks, VARIANCE_LIVE_BLOCKS, n);
+	row[GROWTH_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
+	row[GROWTH_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
+	row[GROWTH_MOMENTS] = value_number(UNIT_COUNT, trend->moments);
+	row[GROWTH_FROM_NS] = value_number(UNIT_NS, trend->from_ns);
+	row[GROWTH_TO_NS] = value_number(UNIT_NS, trend->to_ns);
+	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->places, p, site->node));
+	return row[GROWTH_LABEL].text &&
+	       stack_value(m->result, m->places, p, site->node, &row[GROWTH_STACK]);
+}
+
+static bool fill_table(struct maker *m)
+{
+	struct result *result = m->result;
+	size_t rows = MIN(m->list.count, m->query->limit);
+	struct result_column *shown = arena_copy(&result->arena, columns, sizeof columns);
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, rows * GROWTH_COLUMNS);
+
+	if (!shown || !values)
+		return false;
+	if (m->profile->process_count < 2)
+		shown[GROWTH_PROCESS].title = NULL;
+	for (size_t i = 0; i < rows; i++)
+		if (!fill_row(m, &m->list.at[i], &values[i * GROWTH_COLUMNS]))
+			return false;
+	result->table = (struct result_table){ .name = "sites",
+					       .shape = RESULT_TABLE,
+					       .columns = shown,
+					       .column_count = GROWTH_COLUMNS,
+					       .values = values,
+					       .row_count = rows,
+					       .machines_only = rows == 0 };
+	return result_left_out(result, m->list.count - rows, " more site", " more sites");
+}
+
+static enum trend_verdict verdict(const struct maker *m)
+{
+	if (m->growth.per_second > 0)
+		return TREND_GROWING;
+	return m->verdicts[TREND_BOUNDED] ? TREND_BOUNDED : TREND_UNKNOWN;
+}
+
+/* "not enough data: 3 kept moments in the last two thirds, and a verdict needs 8; record for longer" */
+static void words_unknown(struct words *w, const struct maker *m)
+{
+	words_text(w, "not enough data to tell what grows: ");
+	if (m->time.moments >= TREND_MOMENTS) {
+		words_text(w, "every site changed by a few blocks, or in a few steps");
+		return;
+	}
+	words_count(w, m->time.moments, " kept moment", " kept moments");
+	words_text(w, arena_printf(&m->result->arena,
+				   " in the last two thirds, and a verdict needs %d; record for "
+				   "longer",
+				   TREND_MOMENTS));
+}
+
+static void say_judged(struct sentences *s, const struct maker *m)
+{
+	struct words from = { 0 }, unknown = { 0 };
+
+	words_text(&from, "from ");
+	words_count(&from, m->time.moments, " kept moment", " kept moments");
+	words_text(&from, " between ");
+	words_add(&from, value_number(UNIT_NS, m->time.from_ns));
+	words_text(&from, " and ");
+	words_add(&from, value_number(UNIT_NS, m->time.to_ns));
+	sentences_add(s, "judged", &from, NULL);
+	if (!m->verdicts[TREND_UNKNOWN])
+		return;
+	words_count(&unknown, m->verdicts[TREND_UNKNOWN], " site", " sites");
+	words_text(&unknown, " came too late, or changed by too few blocks, to be judged");
+	sentences_add(s, "unknown", &unknown, NULL);
+}
+
+void words_growth(struct words *w, const struct growth *growth)
+{
+	words_add(w, value_number(UNIT_BYTES, not_below_0(growth->per_second)));
+	words_text(w, "/s in ");
+	if (growth->sites)
+		words_count(w, growth->sites, " site", " sites");
+	else
+		words_text(w, "very many sites, of which none is sure to");
+}
+
+static bool say_all(struct maker *m)
+{
+	struct sentences s = { .result = m->result };
+	struct words w = { 0 };
+
+	words_headline(&w, m->result, m->profile);
+	switch (verdict(m)) {
+	case TREND_GROWING:
+		words_text(&w, "growing ");
+		words_growth(&w, &m->growth);
+		break;
+	case TREND_BOUNDED:
+		words_text(&w, "no site grows");
+		break;
+	case TREND_UNKNOWN:
+		words_unknown(&w, m);
+		break;
+	}
+	sentences_add(&s, NULL, &w, NULL);
+	if (verdict(m) != TREND_UNKNOWN)
+		say_judged(&s, m);
+	return sentences_end(&s);
+}
+
+static void fill_head(struct maker *m)
+{
+	struct result *r = m->result;
+
+	result_head_add(r, "growing_bytes_per_second",
+			value_change(UNIT_BYTES_RATE, m->growth.per_second));
+	result_head_add(r, "growing_sites", value_number(UNIT_COUNT, m->verdicts[TREND_GROWING]));
+	result_head_add(r, "bounded_sites", value_number(UNIT_COUNT, m->verdicts[TREND_BOUNDED]));
+	result_head_add(r, "unknown_sites", value_number(UNIT_COUNT, m->verdicts[TREND_UNKNOWN]));
+	result_head_add(r, "heap_verdict", value_text(trend_name(verdict(m))));
+}
+
+static int check(const struct query *query, struct error *error)
+{
+	if (query->at.kind || query->minus.kind || query->has_cost)
+		return error_set(error, "--cost, --at and --minus do not go with the view growth: "
+					"it looks at all kept moments");
+	if (query->filters.thread)
+		return error_set(error, "--thread does not go with the view growth: what is kept "
+					"over time is kept for sites, not for threads");
+	return 0;
+}
+
+struct result *analyse_growth(const struct profile *profile, struct places *places,
+			      const struct query *query, struct error *error)
+{
+	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END };
+	struct maker m = { .profile = profile, .places = places, .query = query };
+	struct profile_notes unnamed = { 0 };
+
+	if (check(query, error) < 0 ||
+	    selection_make(&m.selection, profile, places, query, ask, error) < 0)
+		return NULL;
+	m.result = result_begin("growth", profile, query, 5);
+	if (!m.result || !judge_all(&m) || !fill_table(&m) || !say_all(&m) ||
+	    names_notes(places_names(places), &m.result->arena, &unnamed) < 0 ||
+	    !result_notes(m.result, profile,
+			  m.selection.whole.calls ? NULL : nothing_recorded(profile), unnamed))
+		error_set(error, "out of memory");
+	else
+		fill_head(&m);
+	bool done = m.result && m.result->head.count > 5;
+
+	vector_release(&m.list);
+	selection_release(&m.selection);
+	if (done)
+		return m.result;
+	result_free(m.result);
+	return NULL;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `health`: how far the numbers can be trusted. Everything that was counted as lost, cut or
+ * unknown, with what it means for the reader; what the recorder itself took; and modules that could
+ * not name their frames.
+ *
+ * Other views say what concerns the rows they show; this one looks at every stack there is, which
+ * is why it may take longer than they do.
+ */
+#include "analysis/advice/coverage.h"
+#include "analysis/query/selection.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+enum health_column {
+	HEALTH_PROCESS,
+	HEALTH_ABOUT,
+	HEALTH_NAME,
+	HEALTH_COUNTED,
+	HEALTH_MEANING,
+	HEALTH_COLUMNS
+};
+
+static const struct source_column columns[HEALTH_COLUMNS] = {
+	[HEALTH_PROCESS] = { { "process", "PID", UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_ABOUT] = { { "about", "ABOUT", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_NAME] = { { "name", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_COUNTED] = { { "count", "COUNT", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_MEANING] = { { "meaning", "WHAT IT MEANS", UNIT_TEXT },
+			     FROM_VIEW,
+			     0,
+			     VARIANCE_NONE },
+};
+
+struct maker {
+	struct result *result;
+	const struct profile *profile;
+	const bool *wanted;
+	VECTOR(struct result_value) values;
+	uint64_t lost; /* kinds of things */
+	bool failed;
+};
+
+static void add_notes(struct maker *m, uint64_t process, const char *about,
+		      struct profile_notes notes)
+{
+	for (size_t i = 0; i < notes.count; i++) {
+		const struct result_value row[HEALTH_COLUMNS] = {
+			[HEALTH_PROCESS] =
+				process ? value_number(UNIT_ID, process) : value_unknown(),
+			[HEALTH_ABOUT] = value_text(about),
+			[HEALTH_NAME] = value_text(notes.at[i].name),
+			[HEALTH_COUNTED] = value_number(UNIT_COUNT, notes.at[i].count),
+			[HEALTH_MEANING] = value_text(notes.at[i].text),
+		};
+
+		for (size_t j = 0; j < HEALTH_COLUMNS; j++)
+			if (!vector_push(&m->values, row[j]))
+				m->failed = true;
+	}
+}
+
+/* Asks for the names of every stack, so that what has none is known. */
+static bool name_everything(const struct maker *m, struct places *places)
+{
+	for (size_t i = 0; i < m->profile->process_count; i++) {
+		const struct profile_process *p = &m->profile->processes[i];
+
+		/* Callers have smaller numbers: every node is some stack's innermost frame. */
+		for (uint32_t n = 1; m->wanted[i] && n < p->node_count; n++)
+			if (!places_of(places, p, (node_id){ n }).at)
+				return false;
+	}
+	return true;
+}
+
+/* What was in the process' memory and is not in the recording. */
+static void add_coverage(struct maker *m, const struct profile_process *p)
+{
+	struct coverage c = coverage_of_process(m->profile, p);
+	const struct profile_note note = { "unrecorded_memory",
+					   "bytes of anonymous memory are in no recorded block",
+					   c.anonymous_bytes - c.explained_bytes };
+
+	if (coverage_is_low(&c))
+		add_notes(m, p->pid, "process", (struct profile_notes){ &note, 1 });
+}
+
+static bool fill_table(struct maker *m, struct places *places, size_t limit)
+{
+	struct result *result = m->result;
+	struct profile_notes unnamed;
+	struct result_column *shown = result_columns(result, columns, HEALTH_COLUMNS);
+
+	if (!shown || !name_everything(m, places) ||
+	    names_notes(places_names(places), &result->arena, &unnamed) < 0)
+		return false;
+	add_notes(m, 0, "file", m->profile->warnings);
+	for (size_t i = 0; i < m->profile->process_count; i++) {
+		if (!m->wanted[i])
+			continue;
+		add_notes(m, m->profile->processes[i].pid, "process",
+			  m->profile->processes[i].health);
+		add_coverage(m, &m->profile->processes[i]);
+	}
+	m->lost = m->values.count / HEALTH_COLUMNS;
+	add_notes(m, 0, "names", unnamed);
+	if (m->failed)
+		return false;
+	if (m->profile->process_count < 2)
+		shown[HEALTH_PROCESS].title = NULL;
+	size_t rows = m->values.count / HEALTH_COLUMNS, kept = MIN(rows, limit);
+
+	result->table = (struct result_table){
+		.name = "health",
+		.shape = RESULT_TABLE,
+		.columns = shown,
+		.column_count = HEALTH_COLUMNS,
+		.values = arena_copy(&result->arena, m->values.at,
+				     m->values.count * sizeof *m->values.at),
+		.row_count = kept,
+	};
+	return result->table.values && result_left_out(result, rows - kept, " more", " more");
+}
+
+static void say_headline(struct maker *m, struct sentences *s)
+{
+	struct words w = { 0 };
+
+	words_headline(&w, m->result, m->profile);
+	if (m->lost)
+		words_count(&w, m->lost, " thing to know", " things to know");
+	else
+		words_text(&w, "nothing lost");
+	sentences_add(s, NULL, &w, NULL);
+}
+
+static void say_recorder(struct maker *m, struct sentences *s)
+{
+	uint64_t own = 0, rss = 0, stacks = 0;
+	struct words w = { 0 };
+
+	for (size_t i = 0; i < m->profile->process_count; i++) {
+		const struct profile_process *p = &m->profile->processes[i];
+
+		if (!m->wanted[i])
+			continue;
+		own = saturating_add(own, p->own_bytes);
+		rss = saturating_add(rss, p->peak_rss_bytes);
+		stacks = saturating_add(stacks, p->stacks);
+	}
+	result_head_add(m->result, "own_bytes", value_number(UNIT_BYTES, own));
+	result_head_add(m->result, "peak_rss_bytes", value_number(UNIT_BYTES, rss));
+	words_add(&w, value_number(UNIT_BYTES, own));
+	words_text(&w, " of memory for ");
+	words_count(&w, stacks, " stack", " stacks");
+	if (rss) {
+		words_text(&w, ", beside ");
+		words_add(&w, value_number(UNIT_BYTES, rss));
+		words_text(&w, " of RSS at most");
+	}
+	sentences_add(s, "recorder", &w, NULL);
+}
+
+static void say_names(struct sentences *s, size_t modules)
+{
+	struct words w = { 0 };
+
+	if (!modules)
+		return;
+	words_count(&w, modules, " module", " modules");
+	words_text(&w, " without names for some frames -> heapgauge doctor");
+	sentences_add(s, "names", &w, NULL);
+}
+
+struct result *analyse_health(const struct profile *profile, struct places *places,
+			      const struct query *query, struct error *error)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	const bool *wanted = processes_choose(profile, query, &scratch, error);
+
+	if (!wanted)
+		return NULL;
+	struct maker m = { .result = result_begin("health", profile, query, 3),
+			   .profile = profile,
+			   .wanted = wanted };
+	struct sentences s = { .result = m.result };
+
+	if (!m.result || !fill_table(&m, places, query->limit))
+		goto fail;
+	result_head_add(m.result, "nothing_lost", value_flag(m.lost == 0));
+	say_headline(&m, &s);
+	say_recorder(&m, &s);
+	say_names(&s, m.values.count / HEALTH_COLUMNS - m.lost);
+	if (!sentences_end(&s))
+		goto fail;
+	vector_release(&m.values);
+	return m.result;
+fail:
+	vector_release(&m.values);
+	result_free(m.result);
+	error_set(error, "out of memory");
+	return NULL;
+}

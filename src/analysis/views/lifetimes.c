@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `lifetimes`: how long blocks lived, over all and by site.
+ *
+ * Sites with the most blocks that were freed within a millisecond come first: that is where time goes
+ * into asking for memory and giving it back. Classes are powers of two of milliseconds; for people
+ * two of them make one bar.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/query/site_table.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/units.h"
+
+enum { CLASSES = 65, LABELLED = 40, BAR_CHARACTERS = 40 };
+
+static bool frees_something(const struct entry *e)
+{
+	return e->m.frees != 0;
+}
+
+static unsigned class_of(uint64_t low_ms)
+{
+	return low_ms ? 64u - (unsigned)__builtin_clzll(low_ms) : 0;
+}
+
+/* How many lived so long, and how sure that is. */
+struct class
+{
+	uint64_t count;
+	double variance;
+};
+
+static void add_lifetimes(const struct selection *s, const struct entry *e,
+			  struct class counts[CLASSES])
+{
+	const struct profile_process *p = e->process;
+	const bool *slots = selection_slots(s, p);
+
+	for (size_t i = 0; i < profile_cell_count(p, e->site->id); i++) {
+		struct profile_cell cell = profile_cell(p, e->site->id, i);
+
+		if (slots && !slots[cell.slot])
+			continue;
+		for (size_t j = 0; j < profile_cell_lifetime_count(p, e->site->id, i); j++) {
+			struct profile_bar bar = profile_cell_lifetime(p, e->site->id, i, j);
+			struct class *class = &counts[class_of(bar.low)];
+
+			class->count = saturating_add(class->count, bar.count);
+			class->variance +=
+				fabs(estimate_variance(&cell.numbers, VARIANCE_FREES, bar.count));
+		}
+	}
+}
+
+static uint64_t brief_frees(const struct selection *s, const struct entry *e)
+{
+	struct class counts[CLASSES] = { 0 };
+
+	add_lifetimes(s, e, counts);
+	return counts[0].count;
+}
+
+/* "4.0 - 16.0 ms": classes from `first` to before `end`. */
+static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
+{
+	if (first == 0)
+		return "below 1 ms";
+	/* The recorder's last class begins below this. */
+	if (end > LABELLED)
+		return "longer";
+	uint64_t low = UINT64_C(1) << (first - 1), high = UINT64_C(1) << (end - 1);
+
+	return arena_printf(arena, "%s - %s", units_duration(low * 1000000).text,
+			    units_duration(high * 1000000).text);
+}
+
+static void say_bar(struct sentences *sentences, const char *label, struct class class,
+		    uint64_t total, uint64_t largest)
+{
+	uint64_t count = class.count;
+	struct arena *arena = &sentences->result->arena;
+	char bar[BAR_CHARACTERS + 1] = { 0 };
+	/* The smallest number still has a mark. */
+	size_t length = largest ? (size_t)((double)count / (double)largest * BAR_CHARACTERS) : 0;
+	struct words w = { 0 }, more = { 0 };
+
+	memset(bar, '#', MAX(length, (size_t)(count > 0)));
+	words_text(&w, arena_printf(arena, "%7s  %*s", units_percent(count, total).text,
+				    11 - (int)strlen(units_count(count).text), ""));
+	words_add(&w, value_estimate(value_number(UNIT_COUNT, count), class.variance));
+	words_text(&more, arena_strdup(arena, bar));
+	sentences_add(sentences, label, &w, &more);
+}
+
+/* "freed  101 blocks, alive for 0.9 ms on average; 15 blocks are left" */
+static void say_mean(struct sentences *sentences, const struct selection *s)
+{
+	const struct measures *m = &s->sum;
+	struct words w = { 0 };
+
+	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
+	if (m->frees > 0) {
+		words_text(&w, ", alive for ");
+		words_add(&w, value_number(UNIT_NS, mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms,
+										   (int64_t)0),
+								     (uint64_t)m->frees)));
+		words_text(&w, " on average");
+	}
+	if (m->live_blocks > 0) {
+		words_text(&w, "; ");
+		words_estimate(&w, (uint64_t)m->live_blocks, m->variance.live_blocks,
+			       " block is left", " blocks are left");
+	}
+	sentences_add(sentences, "freed", &w, NULL);
+}
+
+/* All of them in the head, in their own classes. */
+static void tell_all(struct sentences *sentences, const struct class counts[CLASSES])
+{
+	struct result_bar *bars =
+		ARENA_ARRAY(&sentences->result->arena, struct result_bar, CLASSES);
+	size_t count = 0;
+
+	if (!bars) {
+		sentences->failed = true;
+		return;
+	}
+	for (unsigned i = 0; i < CLASSES; i++)
+		if (counts[i].count)
+			bars[count++] = (struct result_bar){
+				i ? UINT64_C(1) << (i - 1) : 0,
+				i < CLASSES - 1 ? UINT64_C(1) << i : UINT64_MAX,
+				counts[i].count,
+				(float)sqrt(counts[i].variance),
+			};
+	result_head_add(sentences->result, "lifetimes",
+			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
+}
+
+static void say_bars(struct sentences *sentences, const struct selection *s)
+{
+	struct class counts[CLASSES] = { 0 }, bars[CLASSES] = { 0 };
+	uint64_t total = 0, largest = 0;
+	unsigned last = 0;
+
+	say_mean(sentences, s);
+	for (size_t i = 0; i < s->count; i++)
+		add_lifetimes(s, &s->entries[i], counts);
+	tell_all(sentences, counts);
+	for (unsigned i = 0; i < CLASSES; i++) {
+		/* 0 alone; then 1 and 2, 3 and 4, ... */
+		unsigned bar = (i + 1) / 2;
+
+		bars[bar].count = saturating_add(bars[bar].count, counts[i].count);
+		bars[bar].variance += counts[i].variance;
+		total = saturating_add(total, counts[i].count);
+		largest = MAX(largest, bars[bar].count);
+		if (counts[i].count)
+			last = bar;
+	}
+	for (unsigned i = 0; total && i <= last; i++)
+		say_bar(sentences,
+			bar_label(&sentences->result->arena, i ? 2 * i - 1 : 0, 2 * i + 1), bars[i],
+			total, largest);
+}
+
+struct result *analyse_lifetimes(const struct profile *profile, struct places *places,
+				 const struct query *query, struct error *error)
+{
+	static const enum site_column columns[] = {
+		SITE_BRIEF_FREES,    SITE_BRIEF_SHARE,	 SITE_FREES,	     SITE_MEAN_LIFETIME_NS,
+		SITE_HALF_WITHIN_NS, SITE_ALL_WITHIN_NS, SITE_LEAKED_BLOCKS, SITE_COLUMNS,
+	};
+	static const struct site_view view = {
+		.name = "lifetimes",
+		.ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP, .lifetimes = true },
+		.columns = columns,
+		.wanted = frees_something,
+		.weight = brief_frees,
+		.say = say_bars,
+	};
+
+	return site_view_run(&view, profile, places, query, error);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of `heapgauge list`: what each process holds, and who asked for most of it. The peak, the calls and what the
+ * recorder takes are for programs. A problem is a value of the row, and a note for people.
+ *
+ * Owns its result, and rows and notes until they belong to it.
+ */
+#include "analysis/views/listing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/result/build.h"
+#include "analysis/result/process_rows.h"
+#include "util/vector.h"
+
+enum column {
+	PID,
+	PROGRAM,
+	COMMAND,
+	MODE,
+	LIVE,
+	BLOCKS,
+	PEAK,
+	CALLS,
+	RSS,
+	RECORDER,
+	TOP_BYTES,
+	TOP,
+	CONTAINER,
+	KEPT,
+	PROBLEM,
+	COLUMNS,
+};
+
+static const struct result_column columns[COLUMNS] = {
+	[PID] = { "pid", "PID", UNIT_ID },
+	[PROGRAM] = { "program", "PROGRAM", UNIT_TEXT },
+	[COMMAND] = { "command", NULL, UNIT_TEXT },
+	[MODE] = { "mode", "MODE", UNIT_TEXT },
+	[LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
+	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
+	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
+	[CALLS] = { "calls", NULL, UNIT_COUNT },
+	[RSS] = { "rss_bytes", NULL, UNIT_BYTES },
+	[RECORDER] = { "recorder_bytes", NULL, UNIT_BYTES },
+	[TOP_BYTES] = { "top_site_bytes", NULL, UNIT_BYTES },
+	[TOP] = { "top_site", "TOP SITE", UNIT_TEXT },
+	[CONTAINER] = { "container", "CONTAINER", UNIT_TEXT },
+	[KEPT] = { "kept", NULL, UNIT_TEXT },
+	[PROBLEM] = { "problem", NULL, UNIT_TEXT },
+};
+
+struct listing {
+	struct result result; /* its arena has the texts */
+	VECTOR(struct result_value) values;
+	VECTOR(struct result_note) notes;
+	bool failed; /* out of memory */
+};
+
+struct listing *listing_new(void)
+{
+	return calloc(1, sizeof(struct listing));
+}
+
+void listing_free(struct listing *listing)
+{
+	if (!listing)
+		return;
+	arena_release(&listing->result.arena);
+	vector_release(&listing->values);
+	vector_release(&listing->notes);
+	free(listing);
+}
+
+static struct result_value keep(struct listing *listing, const char *text)
+{
+	const char *kept = text ? arena_strdup(&listing->result.arena, text) : NULL;
+
+	listing->failed = listing->failed || (text && !kept);
+	return value_text(kept);
+}
+
+static void add_note(struct listing *listing, uint64_t count, const char *text)
+{
+	struct result_note note = { count, keep(listing, text).text };
+
+	listing->failed = !vector_push(&listing->notes, note) || listing->failed;
+}
+
+static int fill_numbers(struct listing *listing, const struct listed *one, struct result_value *row,
+			struct error *error)
+{
+	const struct profile_process *process = &one->profile->processes[0];
+
+	row[MODE] = keep(listing, one->mode ? one->mode : process->mode);
+	const struct site_numbers *n = &process->sums;
+
+	row[LIVE] = value_part(UNIT_BYTES, process->live_bytes, VARIANCE_LIVE_BYTES, n);
+	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
+	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
+	row[CALLS] = value_all_calls(process);
+	row[RSS] = value_number(UNIT_BYTES, process->peak_rss_bytes);
+	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
+	return top_live(&listing->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES],
+			error);
+}
+
+int listing_add(struct listing *listing, const struct listed *one, struct error *error)
+{
+	struct result_value *row = vector_reserve(&listing->values, COLUMNS)
+					   ? listing->values.at + listing->values.count
+					   : NULL;
+
+	if (!row)
+		return error_set(error, "out of memory");
+	for (size_t i = 0; i < COLUMNS; i++)
+		row[i] = value_unknown();
+	row[PID] = value_number(UNIT_ID, (uint64_t)one->pid);
+	row[PROGRAM] = keep(listing, one->program);
+	row[COMMAND] = keep(listing, one->command);
+	row[CONTAINER] = keep(listing, one->container);
+	row[KEPT] = keep(listing, one->kept);
+	row[PROBLEM] = keep(listing, one->problem);
+	if (one->profile && one->profile->process_count &&
+	    fill_numbers(listing, one, row, error) < 0)
+		return -1;
+	if (one->problem)
+		add_note(listing, 0, one->problem);
+	listing->values.count += COLUMNS;
+	return 0;
+}
+
+const struct result *listing_end(struct listing *listing, size_t hidden, struct error *error)
+{
+	struct result *result = &listing->result;
+
+	if (listing->values.count == 0)
+		add_note(listing, 0,
+			 "no process here is recorded: start one with 'heapgauge record PROGRAM'");
+	if (hidden)
+		add_note(
+			listing, hidden,
+			hidden == 1
+				? "process may not be looked into: whether it is recorded is not known"
+				: "processes may not be looked into: whether they are recorded is not known; "
+				  "root may look into more");
+	result->view = "list";
+	result->table = (struct result_table){
+		.name = "processes",
+		.shape = RESULT_TABLE,
+		.columns = columns,
+		.column_count = COLUMNS,
+		.values = listing->values.at,
+		.row_count = listing->values.count / COLUMNS,
+	};
+	result->notes = listing->notes.at;
+	result->note_count = listing->notes.count;
+	result->head.count = 0;
+	result->head.at = ARENA_ARRAY(&result->arena, struct result_field, 2);
+	if (listing->failed || !result->head.at) {
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	result_head_add(result, "view", value_text(result->view));
+	result_head_add(result, "hidden_processes", value_number(UNIT_COUNT, hidden));
+	return result;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `memory`: the balance sheet. Where a process' memory was, from what the program asked for
+ * to what the kernel counts. Its lines add up; what does not is a line of its own.
+ *
+ * For people it is one moment of the largest process: the last that was looked at, or the nearest to
+ * --at, and how far that is away. For machines every moment that was kept, one row each.
+ *
+ * Resident and requested are different things: a program may ask for pages that it never touches.
+ * Which part of the resident memory is whose was found out when it was read (collect/process/sheet.c); what was not is "unknown".
+ */
+#include <math.h>
+
+#include "analysis/advice/coverage.h"
+#include "analysis/query/moments.h"
+#include "analysis/query/selection.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/history.h"
+#include "util/cleanup.h"
+#include "util/units.h"
+
+/* A kept row with what is derived from it. */
+struct sheet {
+	uint32_t pid;
+	uint64_t at_ns; /* since the start of the recording */
+	struct profile_memory m;
+	uint64_t rest_bytes; /* of the RSS, in no class */
+	/* Of estimates: of what is live, its rounding, and what is the RSS less both. */
+	float live_error, slack_error, rest_error;
+};
+
+/* Numbers that are made of what the kernel counts and what is live. */
+static float error_of(const struct sheet *s, size_t offset)
+{
+	if (offset == offsetof(struct sheet, m.live_bytes))
+		return s->live_error;
+	if (offset == offsetof(struct sheet, m.slack_bytes))
+		return s->slack_error;
+	if (offset == offsetof(struct sheet, m.beyond_bytes) ||
+	    offset == offsetof(struct sheet, m.untouched_bytes))
+		return s->rest_error;
+	return 0;
+}
+
+#define NUMBER(name, member)                                                                       \
+	{                                                                                          \
+		{ name, NULL, UNIT_BYTES }, FROM_U64, offsetof(struct sheet, member),              \
+			VARIANCE_NONE                                                              \
+	}
+#define KEPT(name) NUMBER(#name, m.name)
+#define DERIVED(name) NUMBER(#name, name)
+
+/* The words are the same as in the summary. */
+static const struct source_column columns[] = {
+	{ { "at_ns", NULL, UNIT_NS }, FROM_U64, offsetof(struct sheet, at_ns), VARIANCE_NONE },
+	{ { "process", NULL, UNIT_ID }, FROM_U32, offsetof(struct sheet, pid), VARIANCE_NONE },
+	KEPT(live_bytes),
+	KEPT(slack_bytes),
+	KEPT(map_live_bytes),
+	KEPT(mapped_bytes),
+	KEPT(mapped_untouched_bytes),
+	KEPT(beyond_bytes),
+	KEPT(inherited_bytes),
+	KEPT(static_bytes),
+	KEPT(unrecorded_bytes),
+	KEPT(untouched_bytes),
+	KEPT(private_bytes),
+	KEPT(heap_bytes),
+	KEPT(anonymous_bytes),
+	KEPT(stack_bytes),
+	KEPT(file_bytes),
+	KEPT(shared_bytes),
+	KEPT(own_bytes),
+	DERIVED(rest_bytes),
+	KEPT(rss_bytes),
+	KEPT(swap_bytes),
+	KEPT(cgroup_usage_bytes),
+	KEPT(cgroup_limit_bytes),
+};
+
+/* Null where the sheet has no parts. */
+static bool is_part(size_t offset)
+{
+	return offset >= offsetof(struct sheet, m.mapped_bytes) &&
+	       offset <= offsetof(struct sheet, m.mapped_untouched_bytes);
+}
+
+static struct sheet make_sheet(const struct profile_process *p, struct profile_memory m)
+{
+	struct sheet s = { .pid = p->pid, .m = m };
+	const uint64_t classes[] = { m.heap_bytes, m.anonymous_bytes, m.stack_bytes,
+				     m.file_bytes, m.shared_bytes,    m.own_bytes };
+	uint64_t sum = 0;
+
+	s.at_ns = saturating_add(p->started_offset_ns, m.at_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+		sum = saturating_add(sum, classes[i]);
+	s.rest_bytes = saturating_sub(m.rss_bytes, sum);
+	s.live_error = value_part(UNIT_BYTES, m.live_bytes, VARIANCE_BYTES, &p->sums).error;
+	s.slack_error = value_part(UNIT_BYTES, m.slack_bytes, VARIANCE_LIVE_WASTE, &p->sums).error;
+	s.rest_error = hypotf(s.live_error, s.slack_error);
+	return s;
+}
+
+/* The moment that people see: nearest to the one asked for. */
+static uint64_t wanted_ns(const struct profile_process *p, struct moment at)
+{
+	switch (at.kind) {
+	case MOMENT_PEAK:
+		return saturating_add(p->started_offset_ns, p->peak_at_ns);
+	case MOMENT_TIME:
+		return at.at_ns;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+static bool nearest_sheet(const struct profile_process *p, uint64_t at_ns, struct sheet *ret)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (size_t i = 0; i < profile_memory_count(p); i++) {
+		struct sheet s = make_sheet(p, profile_memory_at(p, i));
+		uint64_t away = s.at_ns > at_ns ? s.at_ns - at_ns : at_ns - s.at_ns;
+
+		if (away <= best) {
+			best = away;
+			*ret = s;
+		}
+	}
+	return profile_memory_count(p) > 0;
+}
+
+static void add_aligned(struct sentences *s, const char *label, struct words *w,
+			const char *meaning)
+{
+	struct words more = { 0 };
+
+	words_text(&more, meaning);
+	sentences_add(s, label, w, &more);
+	if (s->list.count)
+		s->list.at[s->list.count - 1].aligned = true;
+}
+
+/* What the program mapped is there as far as it was touched. */
+static const char *mapped_meaning(struct sentences *s, const struct sheet *t)
+{
+	const char *text = "the program's own mmap";
+
+	if (!t->m.mapped_untouched_bytes)
+		return text;
+	return arena_printf(&s->result->arena, "%s; %s more of it are not resident", text,
+			    units_bytes(t->m.mapped_untouched_bytes).text);
+}
+
+static void say_sheet(struct sentences *s, const struct sheet *t)
+{
+	const struct profile_memory *m = &t->m;
+	const bool parts = m->has_parts;
+	const struct {
+		const char *label;
+		uint64_t bytes;
+		bool always; /* also if it is 0 */
+		bool known;
+		const char *meaning;
+		float error;
+	} lines[] = {
+		{ "requested", m->live_bytes, true, true, "allocated and not freed",
+		  t->live_error },
+		{ "+ rounding", m->slack_bytes, true, true, "usable beyond what was asked for",
+		  t->slack_error },
+		{ "- untouched", m->untouched_bytes, false, parts,
+		  m->swap_bytes ? "of these: never written, or swapped out"
+				: "of these: in pages that were never written",
+		  t->rest_error },
+		{ "+ mapped", m->mapped_bytes,
+		  m->mapped_untouched_bytes || (!parts && m->map_live_bytes), parts,
+		  mapped_meaning(s, t), 0 },
+		{ "+ held", m->beyond_bytes, true, parts,
+		  "by the allocator: freed and not given back, headers, never handed out",
+		  t->rest_error },
+		{ "+ inherited", m->inherited_bytes, false, parts,
+		  "by fork: there before its own first allocation", 0 },
+		{ "+ static data", m->static_bytes, false, parts, "variables that begin as zero",
+		  0 },
+		{ "+ not recorded", m->unrecorded_bytes, true, parts,
+		  "explained by no allocation or mmap that was recorded", 0 },
+		{ "= private", m->private_bytes, true, true, "heap and other anonymous memory", 0 },
+		{ "+ stacks", m->stack_bytes, true, true, "of all threads", 0 },
+		{ "+ files", m->file_bytes, true, true, "programs, libraries, mapped files", 0 },
+		{ "+ shared", m->shared_bytes, false, true, "with other processes", 0 },
+		{ "+ recorder", m->own_bytes, true, true, "what recording costs", 0 },
+		{ "+ rest", t->rest_bytes, false, true, "in no class", 0 },
+		{ "= RSS", m->rss_bytes, true, true, "resident, as the kernel counts it", 0 },
+		{ "swap", m->swap_bytes, false, true, "not resident any more", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct words w = { 0 };
+
+		if (!lines[i].bytes && !lines[i].always)
+			continue;
+		words_add(&w, !lines[i].known
+				      ? value_text("unknown")
+				      : (struct result_value){
+						.unit = UNIT_BYTES,
+						.number = lines[i].bytes,
+						.error = lines[i].bytes ? lines[i].error : 0 });
+		add_aligned(s, lines[i].label, &w, lines[i].meaning);
+	}
+}
+
+static void say_group(struct sentences *s, const struct profile_memory *m)
+{
+	struct words w = { 0 }, more = { 0 };
+
+	if (!m->cgroup_limit_bytes)
+		return;
+	words_add(&w, value_number(UNIT_BYTES, m->cgroup_usage_bytes));
+	words_text(&more, "in use of the limit of ");
+	words_add(&more, value_number(UNIT_BYTES, m->cgroup_limit_bytes));
+	words_text(&more, ", ");
+	words_add(&more, value_percent(m->cgroup_usage_bytes, m->cgroup_limit_bytes));
+	sentences_add(s, "control group", &w, &more);
+	if (s->list.count)
+		s->list.at[s->list.count - 1].aligned = true;
+}
+
+/* How far the sheet is from the moment that was asked for; of the peak, also by how much less was live. */
+static void words_distance(struct words *w, const struct profile_process *p,
+			   const struct sheet *sheet, struct moment at)
+{
+	uint64_t wanted = wanted_ns(p, at);
+	const char *name = at.kind == MOMENT_PEAK ? "the peak" : "what was asked for";
+
+	if (wanted == UINT64_MAX) {
+		wanted = saturating_add(p->started_offset_ns, p->duration_ns);
+		name = p->end == PROFILE_RUNNING ? "now" : "the end";
+	}
+	if (wanted == sheet->at_ns)
+		return;
+	words_text(w, ", ");
+	words_add(w, value_number(UNIT_NS, wanted > sheet->at_ns ? wanted - sheet->at_ns
+								 : sheet->at_ns - wanted));
+	words_text(w, wanted > sheet->at_ns ? " before " : " after ");
+	words_text(w, name);
+	if (at.kind == MOMENT_PEAK) {
+		bool less = sheet->m.live_bytes <= p->peak_bytes;
+
+		words_text(w, " and ");
+		words_add(w, value_number(UNIT_BYTES, less ? p->peak_bytes - sheet->m.live_bytes
+							   : sheet->m.live_bytes - p->peak_bytes));
+		words_text(w, less ? " of live heap below it" : " of live heap above it");
+	}
+}
+
+static bool say_all(struct result *result, const struct profile *profile,
+		    const struct profile_process *p, struct moment at)
+{
+	struct sentences s = { .result = result };
+	struct words w = { 0 };
+	struct sheet sheet = { 0 };
+
+	words_headline(&w, result, profile);
+	if (!p || !nearest_sheet(p, wanted_ns(p, at), &sheet)) {
+		words_text(&w, "not known where the memory was: it ended before it was looked at");
+		sentences_add(&s, NULL, &w, NULL);
+		return sentences_end(&s);
+	}
+	if (profile->process_count > 1)
+		words_text(&w, arena_printf(&result->arena, "pid %u: %s  ", p->pid,
+					    command_short(&result->arena, p->command)));
+	words_text(&w, "where the memory was at ");
+	words_add(&w, value_number(UNIT_NS, sheet.at_ns));
+	words_distance(&w, p, &sheet, at);
+	sentences_add(&s, NULL, &w, NULL);
+	say_sheet(&s, &sheet);
+	say_group(&s, &sheet.m);
+	struct coverage coverage = coverage_of(&sheet.m);
+
+	coverage_say(&s, p, &coverage);
+	return sentences_end(&s);
+}
+
+static void put_row(struct result_value *values, const struct sheet *sheet)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+		values[i] = is_part(columns[i].offset) && !sheet->m.has_parts
+				    ? value_unknown()
+				    : source_value(&columns[i], sheet);
+		values[i].error = error_of(sheet, columns[i].offset);
+	}
+}
+
+/* Every sheet, or of each process the nearest to the moment that was asked for. */
+static bool fill_table(struct result *result, const struct profile *profile, const bool *wanted,
+		       struct moment at)
+{
+	struct result_column *shown = result_columns(result, columns, ARRAY_SIZE(columns));
+	size_t most = 0, rows = 0;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		most += wanted[i] ? profile_memory_count(&profile->processes[i]) : 0;
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, most * ARRAY_SIZE(columns));
+
+	if (!shown || !values)
+		return false;
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+		struct sheet sheet = { 0 };
+
+		if (wanted[i] && at.kind != MOMENT_DEFAULT) {
+			if (nearest_sheet(p, wanted_ns(p, at), &sheet))
+				put_row(&values[rows++ * ARRAY_SIZE(columns)], &sheet);
+			continue;
+		}
+		for (size_t j = 0; wanted[i] && j < profile_memory_count(p); j++) {
+			sheet = make_sheet(p, profile_memory_at(p, j));
+			put_row(&values[rows++ * ARRAY_SIZE(columns)], &sheet);
+		}
+	}
+	result->table = (struct result_table){ .name = "memory",
+					       .shape = RESULT_SERIES,
+					       .columns = shown,
+					       .column_count = ARRAY_SIZE(columns),
+					       .values = values,
+					       .row_count = rows,
+					       .machines_only = true };
+	return true;
+}
+
+/* snap:N is a time, once the recording says which. */
+static int settle_moment(const struct profile *profile, struct moment *at, struct arena *scratch,
+			 struct error *error)
+{
+	if (at->kind != MOMENT_SNAP)
+		return 0;
+	const struct kept_moment *moments = moments_resolve(profile, *at, scratch, error);
+
+	if (!moments)
+		return -1;
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (moments[i].kind == KEPT_SNAPSHOT)
+			*at = (struct moment){ .kind = MOMENT_TIME, .at_ns = moments[i].at_ns };
+	return 0;
+}
+
+static const struct profile_process *largest_wanted(const struct profile *profile,
+						    const bool *wanted)
+{
+	const struct profile_process *best = NULL;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (wanted[i] && profile->processes[i].memory.known &&
+		    (!best || profile->processes[i].memory.rss_bytes > best->memory.rss_bytes))
+			best = &profile->processes[i];
+	return best;
+}
+
+struct result *analyse_memory(const struct profile *profile, struct places *places,
+			      const struct query *query, struct error *error)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	const bool *wanted = processes_choose(profile, query, &scratch, error);
+	struct moment at = query->at;
+
+	(void)places;
+	if (!wanted || settle_moment(profile, &at, &scratch, error) < 0)
+		return NULL;
+	struct result *result = result_begin("memory", profile, query, 0);
+
+	if (!result || !fill_table(result, profile, wanted, at) ||
+	    !say_all(result, profile, largest_wanted(profile, wanted), at) ||
+	    !result_notes(result, profile, NULL, (struct profile_notes){ 0 })) {
+		result_free(result);
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	return result;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `modules`: the programs and libraries whose code is on a stack, by their build-ids, and how far their frames
+ * could be named. Like `health` it looks at every frame there is, which is why it may take longer than others.
+ *
+ * A module that is in several processes is one row if path and build-id are the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/result/build.h"
+#include "analysis/query/selection.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+enum module_column {
+	MODULE_FRAMES,
+	MODULE_NAMED,
+	MODULE_LINES,
+	MODULE_PROCESSES,
+	MODULE_NAMES_FROM,
+	MODULE_BUILD_ID,
+	MODULE_PATH,
+	MODULE_COLUMNS,
+};
+
+static const struct result_column columns[MODULE_COLUMNS] = {
+	[MODULE_FRAMES] = { "frames", "FRAMES", UNIT_COUNT },
+	[MODULE_NAMED] = { "named_frames", "NAMED", UNIT_COUNT },
+	[MODULE_LINES] = { "frames_with_lines", "WITH LINES", UNIT_COUNT },
+	[MODULE_PROCESSES] = { "processes", NULL, UNIT_COUNT },
+	[MODULE_NAMES_FROM] = { "names_from", "NAMES FROM", UNIT_TEXT },
+	[MODULE_BUILD_ID] = { "build_id", "BUILD-ID", UNIT_TEXT },
+	[MODULE_PATH] = { "module", "MODULE", UNIT_TEXT },
+};
+
+struct row {
+	struct profile_module module;
+	uint64_t frames, named, lines, processes;
+};
+
+struct maker {
+	struct result *result;
+	const struct profile *profile;
+	struct places *places;
+	const bool *wanted;
+	VECTOR(struct row) rows;
+};
+
+static bool is_same(const struct profile_module *a, const struct profile_module *b)
+{
+	return strcmp(a->path, b->path) == 0 && a->build_id.size == b->build_id.size &&
+	       (a->build_id.size == 0 ||
+		memcmp(a->build_id.data, b->build_id.data, a->build_id.size) == 0);
+}
+
+/* The row of the module, SIZE_MAX if out of memory. */
+static size_t row_of(struct maker *m, const struct profile_module *module)
+{
+	for (size_t i = 0; i < m->rows.count; i++)
+		if (is_same(&m->rows.at[i].module, module))
+			return i;
+	return vector_push(&m->rows, ((struct row){ .module = *module })) ? m->rows.count - 1
+									  : SIZE_MAX;
+}
+
+static bool count_frame(struct maker *m, const struct profile_process *p,
+			struct profile_frame frame, struct row *row)
+{
+	struct named_stack named;
+
+	if (names_frame(places_names(m->places), p, frame, &named) < 0)
+		return false;
+	const struct named_frame *own = &named.at[named.count - 1];
+
+	row->frames++;
+	row->named += own->named;
+	row->lines += own->line != 0;
+	return true;
+}
+
+static bool add_process(struct maker *m, const struct profile_process *p)
+{
+	AUTO_FREE size_t *row_by_module = calloc(p->module_count + 1, sizeof *row_by_module);
+
+	if (!row_by_module)
+		return false;
+	names_prepare(places_names(m->places), p);
+	for (uint32_t i = 0; i < p->frame_count; i++) {
+		struct profile_frame frame = profile_frame_at(p, (frame_id){ i });
+		uint32_t module = frame.module.v;
+
+		if (frame.mark != MARK_NONE || module == 0 || module >= p->module_count)
+			continue;
+		if (row_by_module[module] == 0) {
+			size_t row = row_of(m, &p->modules[module]);
+
+			if (row == SIZE_MAX)
+				return false;
+			m->rows.at[row].processes++;
+			row_by_module[module] = row + 1;
+		}
+		if (!count_frame(m, p, frame, &m->rows.at[row_by_module[module] - 1]))
+			return false;
+	}
+	return true;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	if (a->frames != b->frames)
+		return a->frames < b->frames ? 1 : -1;
+	return strcmp(a->module.path, b->module.path);
+}
+
+static const char *names_from(const struct row *row)
+{
+	if (row->lines)
+		return "debug information";
+	return row->named ? "symbol table" : "nothing";
+}
+
+static const char *build_id_text(struct result *result, struct span id)
+{
+	char *text = ARENA_ARRAY(&result->arena, char, id.size * 2 + 1);
+
+	for (size_t i = 0; text && i < id.size; i++) {
+		text[2 * i] = "0123456789abcdef"[id.data[i] >> 4];
+		text[2 * i + 1] = "0123456789abcdef"[id.data[i] & 15];
+	}
+	return text;
+}
+
+static bool fill_table(struct maker *m, size_t limit)
+{
+	size_t rows = MIN(m->rows.count, limit);
+	struct result_value *values =
+		ARENA_ARRAY(&m->result->arena, struct result_value, rows * MODULE_COLUMNS);
+
+	if (!values)
+		return false;
+	for (size_t i = 0; i < rows; i++) {
+		const struct row *r = &m->rows.at[i];
+		struct result_value *row = &values[i * MODULE_COLUMNS];
+
+		row[MODULE_FRAMES] = value_number(UNIT_COUNT, r->frames);
+		row[MODULE_NAMED] = value_number(UNIT_COUNT, r->named);
+		row[MODULE_LINES] = value_number(UNIT_COUNT, r->lines);
+		row[MODULE_PROCESSES] = value_number(UNIT_COUNT, r->processes);
+		row[MODULE_NAMES_FROM] = value_text(names_from(r));
+		row[MODULE_BUILD_ID] = value_text(build_id_text(m->result, r->module.build_id));
+		row[MODULE_PATH] = value_text(r->module.path);
+		if (!row[MODULE_BUILD_ID].text)
+			return false;
+	}
+	m->result->table = (struct result_table){ .name = "modules",
+						  .shape = RESULT_TABLE,
+						  .columns = columns,
+						  .column_count = MODULE_COLUMNS,
+						  .values = values,
+						  .row_count = rows };
+	return result_left_out(m->result, m->rows.count - rows, " more module", " more modules");
+}
+
+static bool say(struct maker *m)
+{
+	struct sentences s = { .result = m->result };
+	struct words w = { 0 };
+
+	words_headline(&w, m->result, m->profile);
+	words_count(&w, m->rows.count, " module", " modules");
+	sentences_add(&s, NULL, &w, NULL);
+	return sentences_end(&s);
+}
+
+struct result *analyse_modules(const struct profile *profile, struct places *places,
+			       const struct query *query, struct error *error)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct maker m = { .profile = profile,
+			   .places = places,
+			   .wanted = processes_choose(profile, query, &scratch, error) };
+	bool done = true;
+
+	if (!m.wanted)
+		return NULL;
+	m.result = result_begin("modules", profile, query, 0);
+	for (size_t i = 0; m.result && done && i < profile->process_count; i++)
+		if (m.wanted[i])
+			done = add_process(&m, &profile->processes[i]);
+	if (m.rows.count)
+		qsort(m.rows.at, m.rows.count, sizeof *m.rows.at, compare_rows);
+	done = m.result && done && fill_table(&m, query->limit) && say(&m) &&
+	       result_notes(m.result, profile, NULL, (struct profile_notes){ 0 });
+	vector_release(&m.rows);
+	if (done)
+		return m.result;
+	result_free(m.result);
+	error_set(error, "out of memory");
+	return NULL;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `summary`: the answer to "what happened?" in a few lines, and for machines the totals of
+ * every process.
+ *
+ * The sentences are about the process with the highest peak; with several processes a table names
+ * the others. The last lines say where to look next. Only the stacks of the heaviest sites are named.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/query/choose.h"
+#include "analysis/query/comparison.h"
+#include "analysis/advice/coverage.h"
+#include "analysis/advice/next.h"
+#include "analysis/result/process_rows.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+
+struct writer_state {
+	struct sentences sentences;
+	struct result *result;
+	struct places *places;
+	const struct profile_process *process;
+	struct findings findings;
+};
+
+/* "61.2 % of it from Cache::insert (cache.cc:88)" */
+static void words_top_site(struct words *w, struct writer_state *s, const struct profile_site *site,
+			   uint64_t part, uint64_t whole)
+{
+	words_add(w, value_percent(part, whole));
+	words_text(w, " of it from ");
+	words_text(w, stack_label(s->result, s->places, s->process, site->node));
+}
+
+static void say_headline(struct writer_state *s, const struct profile *profile)
+{
+	const struct profile_process *p = s->process;
+	bool whole = profile->warnings.count == 0, supported = true;
+	struct words w = { 0 };
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		whole = whole && profile->processes[i].health.count == 0;
+		supported = supported && coverage_supports(profile, &profile->processes[i]);
+	}
+	words_text(&w,
+		   arena_printf(&s->result->arena, "%s (%spid %u) %s after ",
+				command_short(&s->result->arena, p->command),
+				p->rank ? arena_printf(&s->result->arena, "rank %u, ", p->rank - 1)
+					: "",
+				p->pid, process_end_text(&s->result->arena, p)));
+	words_add(&w, value_number(UNIT_NS, p->duration_ns));
+	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
+	if (p->interval) {
+		words_text(&w, "one of ");
+		words_add(&w, value_number(UNIT_BYTES, p->interval));
+		words_text(&w, " on average, ");
+	}
+	words_text(&w, !whole	   ? "but see ! below"
+		       : supported ? "nothing lost"
+				   : "no call lost, coverage unknown");
+	sentences_add(&s->sentences, NULL, &w, NULL);
+}
+
+static void say_together(struct writer_state *s, const struct profile *profile,
+			 const struct profile_process *largest)
+{
+	struct words w = { 0 };
+
+	words_add(&w, value_estimate(value_number(UNIT_BYTES, profile->peak_bytes),
+				     profile_peak_variance(profile)));
+	if (profile->peak_bound_bytes) {
+		words_text(&w, " or up to ");
+		words_add(&w, value_number(UNIT_BYTES, profile->peak_bound_bytes));
+		words_text(&w, " more");
+	}
+	words_text(&w, " at one moment in ");
+	words_add(&w, value_number(UNIT_COUNT, profile->process_count));
+	words_text(&w, " processes; the lines below are of pid ");
+	words_add(&w, value_number(UNIT_ID, s->process->pid));
+	if (largest != s->process) {
+		words_text(&w, ", the largest heap was that of pid ");
+		words_add(&w, value_number(UNIT_ID, largest->pid));
+	}
+	sentences_add(&s->sentences, "together", &w, NULL);
+}
+
+static const struct profile_site *heaviest(const struct profile_process *p, size_t offset)
+{
+	const struct profile_site *best = NULL;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < p->site_count; i++) {
+		uint64_t value;
+
+		memcpy(&value, (const char *)&p->sites[i].numbers + offset, sizeof value);
+		if (p->sites[i].kind == PROFILE_HEAP && value > most) {
+			most = value;
+			best = &p->sites[i];
+		}
+	}
+	return best;
+}
+
+static void say_peak(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, peak_bytes));
+	struct words w = { 0 }, more = { 0 };
+
+	words_add(&w, value_part(UNIT_BYTES, p->peak_bytes, VARIANCE_PEAK_BYTES, &p->sums));
+	if (p->peak_bound_bytes) {
+		words_text(&w, " within ");
+		words_add(&w, value_number(UNIT_BYTES, p->peak_bound_bytes));
+	}
+	words_text(&w, " in ");
+	words_add(&w, value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
+	words_text(&w, p->peak_blocks == 1 ? " block" : " blocks");
+	words_time(&w, p, p->peak_at_ns);
+	if (top)
+		words_top_site(&more, s, top, top->numbers.peak_bytes, p->peak_bytes);
+	sentences_add(&s->sentences, "peak", &w, top ? &more : NULL);
+}
+
+static void say_left(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, live_bytes));
+	struct words w = { 0 }, more = { 0 };
+
+	words_add(&w, value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums));
+	words_text(&w, " in ");
+	words_add(&w, value_part(UNIT_COUNT, p->live_blocks, VARIANCE_LIVE_BLOCKS, &p->sums));
+	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
+	if (top)
+		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
+	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
+
+	if (!alive)
+		words_text(&w, " at exit");
+	sentences_add(&s->sentences, alive ? "live" : "not freed", &w, top ? &more : NULL);
+}
+
+static void say_growth(struct writer_state *s)
+{
+	const struct advised *of = findings_of(&s->findings, s->process);
+	struct growth growth = of ? trends_growth(&of->trends) : (struct growth){ 0 };
+	struct words w = { 0 }, more = { 0 };
+
+	if (growth.per_second <= 0)
+		return;
+	words_growth(&w, &growth);
+	if (growth.most)
+		words_top_site(&more, s, growth.most, (uint64_t)growth.most_per_second,
+			       (uint64_t)growth.per_second);
+	sentences_add(&s->sentences, "growth", &w, growth.most ? &more : NULL);
+}
+
+static void say_churn(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct words w = { 0 };
+
+	words_add(&w, value_all_calls(p));
+	words_text(&w, " allocations of ");
+	words_add(&w, value_all_bytes(p));
+	words_text(&w, ", ");
+	words_add(&w, value_percent(p->temporary_calls, p->calls));
+	words_text(&w, " of them freed before the next one");
+	sentences_add(&s->sentences, "churn", &w, NULL);
+}
+
+static void say_mapped(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct words w = { 0 };
+
+	if (!p->mmap_calls)
+		return;
+	words_add(&w, value_number(UNIT_BYTES, p->mmap_peak_bytes));
+	words_text(&w, " at most, ");
+	words_add(&w, value_number(UNIT_BYTES, p->mmap_live_bytes));
+	words_text(&w, " at the end, in ");
+	words_add(&w, value_number(UNIT_COUNT, p->mmap_calls));
+	words_text(&w, p->mmap_calls == 1 ? " call of mmap" : " calls of mmap");
+	sentences_add(&s->sentences, "mapped", &w, NULL);
+}
+
+/* "32.5 MiB at 1.95 s, 50.0 ms before the end": of one sheet, as the parts that follow. */
+static void words_sheet(struct words *w, const struct profile_process *p)
+{
+	const struct profile_memory *m = &p->memory;
+
+	words_add(w, value_number(UNIT_BYTES, m->rss_bytes));
+	words_time(w, p, m->at_ns);
+	if (m->at_ns < p->duration_ns) {
+		words_text(w, ", ");
+		words_add(w, value_number(UNIT_NS, p->duration_ns - m->at_ns));
+		words_text(w, " before the end");
+	}
+	words_text(w, ": live heap ");
+	words_add(w, value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
+	words_text(w, ", held by the allocator ");
+	words_add(w, m->has_parts
+			     ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
+			     : value_text("unknown"));
+	words_text(w, ", recorder ");
+	words_add(w, value_number(UNIT_BYTES, m->own_bytes));
+	if (m->cgroup_limit_bytes) {
+		words_text(w, "; control group ");
+		words_add(w, value_number(UNIT_BYTES, m->cgroup_usage_bytes));
+		words_text(w, " of ");
+		words_add(w, value_number(UNIT_BYTES, m->cgroup_limit_bytes));
+	}
+}
+
+static void say_rss(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct words w = { 0 };
+
+	if (!p->peak_rss_bytes && !p->memory.known)
+		return;
+	if (p->peak_rss_bytes) {
+		words_add(&w, value_number(UNIT_BYTES, p->peak_rss_bytes));
+		words_text(&w, p->memory.known ? " at most; " : " at most");
+	}
+	if (p->memory.known)
+		words_sheet(&w, p);
+	sentences_add(&s->sentences, "RSS", &w, NULL);
+}
+
+/* glibc's goes without saying. */
+static void say_allocator(struct writer_state *s)
+{
+	const char *name = s->process->allocator;
+	struct words w = { 0 };
+
+	if (!name[0] || strcmp(name, "glibc") == 0)
+		return;
+	words_text(&w, name);
+	sentences_add(&s->sentences, "allocator", &w, NULL);
+}
+
+static bool say_all(struct result *result, struct places *places, const struct profile *profile,
+		    const struct profile_process *first, const struct query *query)
+{
+	struct writer_state s = { .sentences = { .result = result },
+				  .result = result,
+				  .places = places,
+				  .process = first };
+
+	if (findings_make_all(&s.findings, profile, places) < 0)
+		return false;
+	say_headline(&s, profile);
+	if (profile->process_count > 1 && !query->filters.process)
+		say_together(&s, profile, process_largest(profile));
+	say_peak(&s);
+	say_left(&s);
+	say_growth(&s);
+	say_churn(&s);
+	say_mapped(&s);
+	say_rss(&s);
+	struct coverage coverage = coverage_of_process(profile, first);
+
+	coverage_say(&s.sentences, first, &coverage);
+	say_allocator(&s);
+	next_say(&s.sentences, profile, first, &s.findings, query);
+	findings_release(&s.findings);
+	return sentences_end(&s.sentences);
+}
+
+static int compare_peaks(const void *left, const void *right)
+{
+	const struct profile_process *a = *(const struct profile_process *const *)left;
+	const struct profile_process *b = *(const struct profile_process *const *)right;
+
+	if (a->peak_bytes != b->peak_bytes)
+		return a->peak_bytes < b->peak_bytes ? 1 : -1;
+	return a < b ? -1 : a > b; /* earlier ones first */
+}
+
+/* Those that were asked for. */
+struct picked {
+	const struct profile_process **at; /* in the arena */
+	size_t count;
+};
+
+static int pick_processes(struct result *result, const struct profile *profile,
+			  const struct query *query, struct picked *ret, struct error *error)
+{
+	const bool *wanted = processes_choose(profile, query, &result->arena, error);
+
+	if (!wanted)
+		return -1;
+	ret->at =
+		ARENA_ARRAY(&result->arena, const struct profile_process *, profile->process_count);
+	if (!ret->at)
+		return error_set(error, "out of memory");
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (wanted[i])
+			ret->at[ret->count++] = &profile->processes[i];
+	return 0;
+}
+
+/* The one that was started; if that has become another program, the last that it has become. */
+static const struct profile_process *first_of(const struct picked *picked)
+{
+	const struct profile_process *first = picked->count ? picked->at[0] : NULL;
+
+	for (size_t i = 1; i < picked->count && first->end == PROFILE_BECAME; i++)
+		if (picked->at[i]->pid == first->pid)
+			first = picked->at[i];
+	return first;
+}
+
+/* In the order of their start, or the heaviest if there are more than the limit. */
+static bool fill_table(struct result *result, struct picked *picked, size_t limit)
+{
+	size_t rows = MIN(picked->count, limit);
+	struct result_column *shown = result_columns(result, process_columns, PROCESS_COLUMNS);
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, rows * PROCESS_COLUMNS);
+
+	if (!shown || !values)
+		return false;
+	if (limit < picked->count)
+		qsort(picked->at, picked->count, sizeof *picked->at, compare_peaks);
+	for (size_t i = 0; i < rows; i++)
+		if (!process_row(result, picked->at[i], &values[i * PROCESS_COLUMNS]))
+			return false;
+	result->table = (struct result_table){ .name = "processes",
+					       .shape = RESULT_TABLE,
+					       .columns = shown,
+					       .column_count = PROCESS_COLUMNS,
+					       .values = values,
+					       .row_count = rows,
+					       .machines_only = picked->count < 2 };
+	return result_left_out(result, picked->count - rows, " more process", " more processes");
+}
+
+static bool is_anything_recorded(const struct picked *picked)
+{
+	for (size_t i = 0; i < picked->count; i++)
+		if (picked->at[i]->calls || picked->at[i]->mmap_calls)
+			return true;
+	return false;
+}
+
+struct result *analyse_summary(const struct profile *profile, struct places *places,
+			       const struct query *query, struct error *error)
+{
+	if (query->against)
+		return comparison_summary(places, query, error);
+	struct result *result = result_begin("summary", profile, query, 0);
+	struct picked picked = { 0 };
+
+	if (result && pick_processes(result, profile, query, &picked, error) < 0) {
+		result_free(result);
+		return NULL;
+	}
+	if (result)
+		result->shows_peak = true;
+	const struct profile_process *first = first_of(&picked);
+	const char *why = is_anything_recorded(&picked) ? NULL : nothing_recorded(profile);
+
+	if (!result || !fill_table(result, &picked, query->limit) ||
+	    (first && !say_all(result, places, profile, first, query)) ||
+	    !result_notes(result, profile, why, (struct profile_notes){ 0 })) {
+		result_free(result);
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	return result;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view `tree`: who called whom, from main down or, with --callees, from the allocating functions
+ * up.
+ *
+ * Shown are the heaviest nodes that the threshold and the limit leave; whatever is not shown is in a
+ * line of its own below its caller that says how many places it stands for and how much they hold.
+ * So the numbers of a node's lines always add up to its own.
+ */
+#include <stdlib.h>
+
+#include "analysis/result/build.h"
+#include "analysis/query/heavy_tree.h"
+#include "base/compiler.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum tree_column {
+	TREE_DEPTH,
+	TREE_SHARE,
+	TREE_TOTAL,
+	TREE_SELF,
+	TREE_BLOCKS,
+	TREE_CALLS,
+	TREE_NAME,
+	TREE_FUNCTION,
+	TREE_FILE,
+	TREE_LINE,
+	TREE_MODULE,
+	TREE_INLINED,
+	TREE_HIDDEN,
+	TREE_COLUMNS,
+};
+
+enum { BLOCKS, CALLS }; /* of heavy_amount.also */
+
+struct grower {
+	struct result *result;
+	const struct query *query;
+	const struct selection *selection;
+	const struct heavy_tree *tree;
+	VECTOR(struct result_value) values;
+	bool failed;
+};
+
+static uint64_t magnitude(int64_t value)
+{
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+static struct heavy_amount amount_of(const struct selection *s, const struct entry *e)
+{
+	struct heavy_amount a = { .value = selection_raw(s->cost, &e->m),
+				  .also = { [BLOCKS] = selection_raw(COST_BLOCKS, &e->m),
+					    [CALLS] = selection_raw(COST_CALLS, &e->m) } };
+
+	a.weight = magnitude(a.value);
+	a.variance = (float)selection_raw_variance(s->cost, &e->m);
+	a.also_variance[BLOCKS] = (float)selection_raw_variance(COST_BLOCKS, &e->m);
+	a.also_variance[CALLS] = (float)selection_raw_variance(COST_CALLS, &e->m);
+	return a;
+}
+
+static const char *name_of(struct grower *g, const struct heavy_node *n)
+{
+	const struct result_frame *f = &n->place->frame;
+	const char *inlined = f->inlined ? "  (inlined)" : "";
+	struct arena *arena = &g->result->arena;
+
+	switch (g->query->has_axis ? g->query->by : AXIS_FUNCTION) {
+	case AXIS_MODULE:
+		return f->module[0] ? path_base(f->module) : f->function;
+	case AXIS_FILE:
+		return f->file ? f->file : f->module;
+	default:
+		break;
+	}
+	if (!f->file)
+		return n->place->nameless || !f->module[0]
+			       ? f->function
+			       : arena_printf(arena, "%s%s  %s", f->function, inlined,
+					      path_base(f->module));
+	if (n->many_lines || !f->line)
+		return arena_printf(arena, "%s%s  %s", f->function, inlined, path_base(f->file));
+	return arena_printf(arena, "%s%s  %s:%u", f->function, inlined, path_base(f->file),
+			    f->line);
+}
+
+static void push_row(struct grower *g, const struct result_value row[TREE_COLUMNS])
+{
+	for (size_t i = 0; i < TREE_COLUMNS && !g->failed; i++)
+		g->failed = !vector_push(&g->values, row[i]);
+}
+
+static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS],
+			 const struct heavy_amount *total, int64_t self, float self_variance)
+{
+	const struct selection *s = g->selection;
+
+	row[TREE_SHARE] = value_percent(magnitude(selection_shown(s, s->cost, total->value)),
+					magnitude(selection_cost(s, &s->sum)));
+	row[TREE_TOTAL] = selection_number(s, s->cost, total->value, total->variance);
+	row[TREE_SELF] = selection_number(s, s->cost, self, self_variance);
+	row[TREE_BLOCKS] =
+		selection_number(s, COST_BLOCKS, total->also[BLOCKS], total->also_variance[BLOCKS]);
+	row[TREE_CALLS] =
+		selection_number(s, COST_CALLS, total->also[CALLS], total->also_variance[CALLS]);
+}
+
+static void push_node(struct grower *g, const struct heavy_node *n)
+{
+	const struct result_frame *f = &n->place->frame;
+	struct result_value row[TREE_COLUMNS] = {
+		[TREE_DEPTH] = value_number(UNIT_ID, n->depth),
+		[TREE_NAME] = value_text(name_of(g, n)),
+		[TREE_FUNCTION] = value_text(f->function),
+		[TREE_FILE] = value_text(f->file),
+		[TREE_LINE] = value_number(UNIT_ID, n->many_lines ? 0 : f->line),
+		[TREE_MODULE] = value_text(f->module),
+		[TREE_INLINED] = value_flag(f->inlined),
+		[TREE_HIDDEN] = value_number(UNIT_COUNT, 0),
+	};
+
+	if (!row[TREE_NAME].text)
+		g->failed = true;
+	fill_numbers(g, row, &n->amount, n->self, n->self_variance);
+	push_row(g, row);
+}
+
+/* The children that are not shown, in one line. */
+static void push_hidden(struct grower *g, const struct heavy_node *n)
+{
+	struct result_value row[TREE_COLUMNS] = {
+		[TREE_DEPTH] = value_number(UNIT_ID, n->depth + 1),
+		[TREE_NAME] = value_text(arena_printf(
+			&g->result->arena,
+			n->folded_count == 1 ? "in %u place not shown" : "in %u places not shown",
+			n->folded_count)),
+		[TREE_FUNCTION] = value_text(NULL),
+		[TREE_FILE] = value_text(NULL),
+		[TREE_LINE] = value_number(UNIT_ID, 0),
+		[TREE_MODULE] = value_text(NULL),
+		[TREE_INLINED] = value_flag(false),
+		[TREE_HIDDEN] = value_number(UNIT_COUNT, n->folded_count),
+	};
+
+	if (!row[TREE_NAME].text)
+		g->failed = true;
+	fill_numbers(g, row, &n->folded, 0, 0);
+	push_row(g, row);
+}
+
+static void visit(void *context, uint32_t node, bool leaves)
+{
+	struct grower *g = context;
+	const struct heavy_node *n = &g->tree->nodes[node];
+
+	if (leaves && n->folded_count)
+		push_hidden(g, n);
+	else if (!leaves && node)
+		push_node(g, n);
+}
+
+static bool fill_table(struct grower *g)
+{
+	struct result *r = g->result;
+	const struct selection *s = g->selection;
+	const struct cost_row *cost = &cost_rows[s->cost];
+	bool moment = cost->of_moment;
+	const struct result_column columns[TREE_COLUMNS] = {
+		[TREE_DEPTH] = { "depth", NULL, UNIT_ID },
+		[TREE_SHARE] = { NULL, s->against ? NULL : title_of(r, s->share_title),
+				 UNIT_PERCENT },
+		[TREE_TOTAL] = { cost->key, title_of(r, s->title), cost_unit(s->cost, s->change) },
+		[TREE_SELF] = { "self", NULL, cost_unit(s->cost, s->change) },
+		[TREE_BLOCKS] = { s->cost == COST_BLOCKS ? NULL : "live_blocks",
+				  moment && s->cost != COST_BLOCKS ? "BLOCKS" : NULL,
+				  cost_unit(COST_BLOCKS, s->change) },
+		[TREE_CALLS] = { s->cost == COST_CALLS ? NULL : "calls",
+				 !moment && s->cost != COST_CALLS ? "CALLS" : NULL,
+				 cost_unit(COST_CALLS, s->against != NULL) },
+		[TREE_NAME] = { NULL, "", UNIT_TEXT },
+		[TREE_FUNCTION] = { "function", NULL, UNIT_TEXT },
+		[TREE_FILE] = { "file", NULL, UNIT_TEXT },
+		[TREE_LINE] = { "line", NULL, UNIT_ID },
+		[TREE_MODULE] = { "module", NULL, UNIT_TEXT },
+		[TREE_INLINED] = { "inlined", NULL, UNIT_FLAG },
+		[TREE_HIDDEN] = { "hidden", NULL, UNIT_COUNT },
+	};
+	size_t cells = g->values.count;
+
+	r->table = (struct result_table){
+		.name = "tree",
+		.shape = RESULT_TREE,
+		.columns = arena_copy(&r->arena, columns, sizeof columns),
+		.column_count = TREE_COLUMNS,
+		.values = arena_copy(&r->arena, g->values.at, cells * sizeof *g->values.at),
+		.row_count = cells / TREE_COLUMNS,
+	};
+	return r->table.columns && r->table.values;
+}
+
+static bool grow(struct grower *g, const struct profile *profile, struct places *places)
+{
+	heavy_tree_walk(g->tree, visit, g);
+	bool done = !g->failed && fill_table(g) &&
+		    selection_headline(g->result, profile, g->query, g->selection) &&
+		    selection_notes(g->result, profile, places, g->selection);
+
+	vector_release(&g->values);
+	return done;
+}
+
+struct result *analyse_tree(const struct profile *profile, struct places *places,
+			    const struct query *query, struct error *error)
+{
+	AUTO(selection_release) struct selection selection = { 0 };
+	AUTO(heavy_tree_release) struct heavy_tree tree = { 0 };
+	struct grower g = { .query = query, .selection = &selection, .tree = &tree };
+	const struct heavy_options options = {
+		.amount_of = amount_of,
+		.by = query->has_axis ? query->by : AXIS_FUNCTION,
+		.callees_first = query->callees_first,
+		.fold_recursion = query->fold_recursion,
+		.depth = query->depth,
+		.most_nodes = query->limit,
+		.threshold_percent = query->has_threshold ? query->threshold_percent : 1.0,
+	};
+
+	if (!axis_rows[options.by].of_frames) {
+		error_set(error, "a tree is made of frames: --by function, line, file or module");
+		return NULL;
+	}
+	if (selection_make(&selection, profile, places, query,
+			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
+		return NULL;
+	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);
+	if (g.result && selection_fields(g.result, &selection) &&
+	    heavy_tree_grow(&tree, &selection, places, options) == 0 && grow(&g, profile, places))
+		return g.result;
+	result_free(g.result);
+	error_set(error, "out of memory");
+	return NULL;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge bundle: puts the names of a recording's frames into the recording itself, and lines of source
+ * if that is wanted, so that it can be read on a machine that has neither the programs nor their debug
+ * information.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "cli/options/ask.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "model/bundle.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/units.h"
+#include "util/vector.h"
+
+enum bundle_option {
+	OPT_OUTPUT,
+	OPT_SOURCES,
+	OPT_SOURCE_FOLDER,
+	OPT_DEBUG_FOLDER,
+	OPT_DEBUGINFOD,
+	OPT_DEBUGINFOD_DEADLINE,
+	OPT_NO_CACHE,
+};
+
+static const struct option_row option_rows[] = {
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE, and leave the recording as it is",
+			 .fallback = "the recording itself", .scope = OPTION_TYPED_ONLY },
+	[OPT_SOURCES] = { "sources", 0, "N",
+			  "take N lines of source along, before and behind each line that is named",
+			  .fallback = "0: no source leaves this machine",
+			  .scope = OPTION_TYPED_ONLY },
+	[OPT_SOURCE_FOLDER] = { "source-folder", 0, "FOLDER",
+				"take source from files below it; may be repeated",
+				.fallback =
+					"the git repository that this folder is in, else this folder",
+				.scope = OPTION_TYPED_ONLY },
+	[OPT_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER",
+			       "look there for debug information first; may be repeated",
+			       .group = "Names" },
+	[OPT_DEBUGINFOD] = { "debuginfod", 0, NULL,
+			     "ask the servers in DEBUGINFOD_URLS for debug information",
+			     .group = "Names", .scope = OPTION_NOT_IN_FOLDER },
+	[OPT_DEBUGINFOD_DEADLINE] = { "debuginfod-deadline", 0, "SECONDS",
+				      "how long that may take in all", .group = "Names",
+				      .fallback = "60" },
+	[OPT_NO_CACHE] = { "no-cache", 0, NULL,
+			   "neither use nor keep the names below ~/.cache/heapgauge",
+			   .group = "Names" },
+};
+
+struct bundle_command {
+	const char *path, *output;
+	struct bundle_options bundle;
+	VECTOR(const char *) source_folders; /* each for free() */
+	struct asked asked;
+};
+
+static int add_source_folder(struct bundle_command *c, const char *folder, struct error *error)
+{
+	AUTO_FREE char *real = realpath(folder, NULL);
+
+	if (!real)
+		return error_errno(error, "cannot look into %s", folder);
+	if (!vector_push(&c->source_folders, real))
+		return error_set(error, "out of memory");
+	(void)TAKE(real);
+	return 0;
+}
+
+/* A repository that somebody else made around us would open their choice of folders. */
+static bool is_repository(const char *folder)
+{
+	AUTO_FREE char *git = path_join(folder, ".git");
+	struct stat status;
+
+	return git && lstat(git, &status) == 0 &&
+	       (status.st_uid == geteuid() || status.st_uid == 0);
+}
+
+/* The project that is being worked on: the repository around this folder, else the folder; never the whole machine. */
+static int add_project(struct bundle_command *c, struct error *error)
+{
+	AUTO_FREE char *here = realpath(".", NULL);
+	AUTO_FREE char *at = here ? strdup(here) : NULL;
+
+	while (at && strcmp(at, "/") != 0 && !is_repository(at)) {
+		char *above = path_folder(at);
+
+		free(at);
+		at = above;
+	}
+	if (!at)
+		return error_errno(error, "cannot tell which folder this is");
+	const char *project = strcmp(at, "/") != 0 ? at : here;
+
+	return strcmp(project, "/") == 0 ? 0 : add_source_folder(c, project, error);
+}
+
+static int take_option(struct bundle_command *c, int option, const char *value, struct error *error)
+{
+	uint64_t lines;
+
+	switch (option) {
+	case OPTIONS_WORD:
+		if (c->path)
+			return error_set(error, "one recording at a time: '%s' or '%s'?", c->path,
+					 value);
+		c->path = value;
+		return 0;
+	case OPT_OUTPUT:
+		c->output = value;
+		return 0;
+	case OPT_SOURCES:
+		if (options_number("sources", value, &lines, error) < 0)
+			return -1;
+		c->bundle.source_lines = (unsigned)MIN(lines, (uint64_t)1000);
+		return 0;
+	case OPT_SOURCE_FOLDER:
+		return add_source_folder(c, value, error);
+	case OPT_DEBUG_FOLDER:
+		return ask_take(&c->asked, ASK_DEBUG_FOLDER, value, error);
+	case OPT_DEBUGINFOD:
+		return ask_take(&c->asked, ASK_DEBUGINFOD, value, error);
+	case OPT_DEBUGINFOD_DEADLINE:
+		return ask_take(&c->asked, ASK_DEBUGINFOD_DEADLINE, value, error);
+	case OPT_NO_CACHE:
+		return ask_take(&c->asked, ASK_NO_CACHE, value, error);
+	default:
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+static int take_options(struct bundle_command *c, struct options *options, struct error *error)
+{
+	const char *value;
+	int option;
+
+	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
+		if (option == OPTIONS_HELP)
+			return OPTIONS_HELP;
+		if (take_option(c, option, value, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void say(const struct bundle_counts *counts, const char *output)
+{
+	cli_error("%s of %s frames are named in %s%s%s%s", units_count(counts->named).text,
+		  units_count(counts->frames).text, output, counts->source_lines ? ", with " : "",
+		  counts->source_lines ? units_count(counts->source_lines).text : "",
+		  counts->source_lines ? " lines of source" : "");
+	if (counts->outside_files)
+		cli_error(
+			"no source was taken of %s %s outside of the project; --source-folder FOLDER "
+			"takes what is below it",
+			units_count(counts->outside_files).text,
+			counts->outside_files == 1 ? "file" : "files");
+}
+
+static int bundle(struct bundle_command *c, struct error *error)
+{
+	AUTO_FREE char *recording = recording_path(c->path, error);
+	struct profile *profile = recording ? recording_open(recording, error) : NULL;
+	struct bundle_counts counts;
+	int status = -1;
+
+	if (!profile)
+		return -1;
+	if (c->bundle.source_lines && c->source_folders.count == 0 && add_project(c, error) < 0) {
+		profile_free(profile);
+		return -1;
+	}
+	c->bundle.source_folders = c->source_folders.at;
+	c->bundle.source_folder_count = c->source_folders.count;
+	/* The style is the reader's choice: what travels is what all styles are made of. */
+	c->asked.names.style = NAMES_RAW;
+	const char *output = c->output ? c->output : recording;
+	struct names *names = names_new(&c->asked.names);
+
+	if (names)
+		status = bundle_write(profile, names, &c->bundle, output, &counts, error);
+	else
+		error_set(error, "out of memory");
+	if (status == 0)
+		say(&counts, output);
+	names_free(names);
+	profile_free(profile);
+	return status;
+}
+
+static int run_bundle(int argc, char **argv)
+{
+	struct bundle_command c = { .asked = ask_init() };
+	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
+	struct error error = ERROR_INIT;
+	int status = take_options(&c, &options, &error);
+
+	if (status == OPTIONS_HELP) {
+		status = command_show_help(&command_bundle);
+	} else if (status < 0) {
+		status = cli_usage_error("bundle", "%s", error.message);
+	} else if (bundle(&c, &error) < 0) {
+		cli_error("%s", error.message);
+		status = CLI_FAILED;
+	}
+	for (size_t i = 0; i < c.source_folders.count; i++)
+		free((char *)(uintptr_t)c.source_folders.at[i]);
+	vector_release(&c.source_folders);
+	ask_release(&c.asked);
+	return status;
+}
+
+static const char *const examples[] = {
+	"heapgauge bundle run.hg",
+	"put the names into run.hg, to read it on another machine",
+	"heapgauge bundle --sources 3 -o shared.hg run.hg",
+	"the same in another file, with three lines of source around each place",
+	NULL,
+};
+
+const struct command command_bundle = {
+	.name = "bundle",
+	.usage = "[FILE] [options]",
+	.help = "put the names of all frames into a recording",
+	.run = run_bundle,
+	.group = COMMANDS_SHARE,
+	.options = option_rows,
+	.option_count = ARRAY_SIZE(option_rows),
+	.words = WORDS_RECORDING,
+	.about =
+		"Looks up the names of all frames here, where the programs are, and writes them into the recording "
+		"FILE, or the newest one in this folder. It can then be read anywhere.\n\n"
+		"Source code is taken along only if --sources asks for it, and only of files in the git repository that this "
+		"folder is in, else in this folder, or below a --source-folder.",
+	.examples = examples,
+};

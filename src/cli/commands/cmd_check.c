@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge check: does a recording keep its budgets? For CI: 0 yes, 1 no and these are the stacks to
+ * blame, 2 it cannot be told.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/options/ask.h"
+#include "cli/budgets.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "util/cleanup.h"
+
+enum check_option {
+	OPT_FIRST_LIMIT,
+	OPT_AFTER_LIMITS = OPT_FIRST_LIMIT + CHECK_MEASURES,
+	OPT_BUDGETS = OPT_AFTER_LIMITS,
+	OPT_BASELINE,
+	OPT_TOLERANCE,
+	OPT_SITE,
+	OPT_SUPPRESSIONS,
+	OPT_JUNIT,
+	OPT_FORMAT,
+};
+
+static const char *const formats[] = { "text", "json", "github", NULL };
+
+static const struct option_row option_rows[] = {
+	[CHECK_PEAK] = { "max-peak", 0, "SIZE", "the most that may be live at once" },
+	[CHECK_LEAKED] = { "max-leaked", 0, "SIZE", "the most that may not be freed at exit" },
+	[CHECK_LEAKED_BLOCKS] = { "max-leaked-blocks", 0, "N", "the same in blocks" },
+	[CHECK_CALLS] = { "max-calls", 0, "N", "the most allocations" },
+	[CHECK_TOTAL] = { "max-total", 0, "SIZE", "the most bytes asked for in all" },
+	[CHECK_TEMPORARY] = { "max-temporary", 0, "N", "the most allocations freed at once" },
+	[CHECK_GROWTH] = { "max-growth", 0, "SIZE/s", "the fastest steady growth" },
+	[OPT_BUDGETS] = { "budgets", 0, "FILE",
+			  "budgets for each program's name, as [NAME] max-peak = 64MiB" },
+	[OPT_BASELINE] = { "baseline", 0, "FILE",
+			   "peak, bytes not freed and calls may not exceed that recording's" },
+	[OPT_TOLERANCE] = { "tolerance", 0, "PERCENT", "... by more than this", .fallback = "0" },
+	[OPT_SITE] = { "site", 0, "REGEX",
+		       "count only stacks with a matching function or file; repeated: with any of them" },
+	[OPT_SUPPRESSIONS] = { "suppressions", 0, "FILE",
+			       "do not count stacks that FILE names, in LeakSanitizer's syntax; none: "
+			       "count also what libraries keep by design",
+			       .fallback = "builtin" },
+	[OPT_JUNIT] = { "junit", 0, "FILE", "write the result as JUnit XML too" },
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to print it", .choices = WORDS(formats),
+			 .fallback = "text" },
+};
+
+static int take_tolerance(struct check_command *c, const char *value, struct error *error)
+{
+	char *end;
+	double percent = strtod(value, &end);
+
+	if (*end == '%')
+		end++;
+	if (end == value || *end || !isfinite(percent) || percent < 0)
+		return error_set(error, "--tolerance needs a percentage, not '%s'", value);
+	c->tolerance = percent / 100;
+	return 0;
+}
+
+/* A stack counts if it matches any of them. */
+static int add_site(struct check_command *c, const char *regex, struct error *error)
+{
+	struct filters alone = { 0 };
+	char *before = c->sites;
+	int status =
+		filters_add(&alone, RULE_FOCUS, regex, error); /* the sentence is about this one */
+
+	filters_release(&alone);
+	if (status < 0)
+		return -1;
+	if (asprintf(&c->sites, before ? "%s|(%s)" : "%s(%s)", before ? before : "", regex) < 0) {
+		c->sites = NULL;
+		status = error_set(error, "out of memory");
+	}
+	free(before);
+	return status;
+}
+
+static int take_option(struct check_command *c, int option, const char *value, struct error *error)
+{
+	if (option >= 0 && option < CHECK_MEASURES) {
+		c->budgets->has_given = true;
+		return budget_set(&c->budgets->given, (enum check_measure)option, value, error);
+	}
+	switch (option) {
+	case OPTIONS_WORD:
+		if (c->recording)
+			return error_set(error, "one recording at a time: '%s' or '%s'?",
+					 c->recording, value);
+		c->recording = value;
+		return 0;
+	case OPT_BUDGETS:
+		return budgets_read(c->budgets, value, error);
+	case OPT_BASELINE:
+		c->baseline = value;
+		return 0;
+	case OPT_TOLERANCE:
+		return take_tolerance(c, value, error);
+	case OPT_SITE:
+		return add_site(c, value, error);
+	case OPT_SUPPRESSIONS:
+		return filters_suppress(&c->query.filters, value, error);
+	case OPT_JUNIT:
+		c->junit = value;
+		return 0;
+	case OPT_FORMAT:
+		c->format = value;
+		return 0;
+	default:
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+static int take_options(struct check_command *c, struct options *options, struct error *error)
+{
+	const char *value;
+	int option;
+
+	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
+		if (option == OPTIONS_HELP)
+			return OPTIONS_HELP;
+		if (take_option(c, option, value, error) < 0)
+			return -1;
+	}
+	if (c->sites && filters_add(&c->query.filters, RULE_FOCUS, c->sites, error) < 0)
+		return -1;
+	if (!c->budgets->has_given && c->budgets->list.count == 0 && !c->baseline)
+		return error_set(error, "nothing to check: give a budget such as --max-peak 64MiB, "
+					"--budgets FILE or --baseline FILE");
+	return 0;
+}
+
+static int run_check_command(int argc, char **argv)
+{
+	struct budgets budgets = { .arena = ARENA_INIT };
+	struct check_command c = {
+		.format = "text",
+		.budgets = &budgets,
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.out = stdout
+	};
+	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
+	struct error error = ERROR_INIT;
+
+	c.query.filters.builtin = true;
+	int status = take_options(&c, &options, &error);
+
+	if (status == OPTIONS_HELP) {
+		status = command_show_help(&command_check);
+	} else if (status < 0) {
+		status = cli_usage_error("check", "%s", error.message);
+	} else {
+		AUTO_FREE char *path = recording_path(c.recording, &error);
+
+		c.recording = path;
+		c.query.file = path;
+		if (path) {
+			status = check_recording(&c, &error);
+		} else {
+			cli_error("%s", error.message);
+			status = 2;
+		}
+	}
+	filters_release(&c.query.filters);
+	free(c.sites);
+	budgets_release(&budgets);
+	return status;
+}
+
+static const char *const examples[] = {
+	"heapgauge check run.hg --max-peak 64MiB --max-leaked 0",
+	"0 if both are kept, 1 with the guilty stacks if not",
+	"heapgauge check run.hg --baseline main.hg --tolerance 2% --junit heap.xml",
+	"no more than two per cent above the last good run",
+	NULL,
+};
+
+const struct command command_check = {
+	.name = "check",
+	.usage = "[FILE] --max-peak SIZE ... | --budgets FILE | --baseline FILE",
+	.help = "hold a recording to its memory budgets",
+	.run = run_check_command,
+	.group = COMMANDS_COMPARE,
+	.options = option_rows,
+	.option_count = ARRAY_SIZE(option_rows),
+	.words = WORDS_RECORDING,
+	.about =
+		"Holds the recording FILE, or the newest one in this folder, to budgets. Exit status: 0 all are kept, 1 one "
+		"is broken (the guilty stacks are named), 2 it cannot be told.",
+	.examples = examples,
+};

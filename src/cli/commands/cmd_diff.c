@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge diff: what changed between recordings. The question is asked as in `report`; the answers
+ * have a sign.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/query/comparison.h"
+#include "base/compiler.h"
+#include "cli/options/ask.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum diff_option { OPT_VIEW = ASK_COUNT, OPT_FORMAT, OPT_BYTES, OPT_TO, OPT_PER };
+
+static const struct option_row option_rows[] = {
+	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer", .choices = WORDS(analyses),
+		       .fallback = "summary; sites with --cost; functions with --by" },
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	[OPT_TO] = { "to", 0, NULL, "the recordings behind it are those after: OLD... --to NEW...",
+		     .scope = OPTION_TYPED_ONLY },
+	[OPT_PER] = { "per", 0, "N", "each run did N units of work: show numbers per unit" },
+	ASK_ROWS,
+};
+
+typedef VECTOR(const char *) path_vector;
+typedef VECTOR(const struct profile *) profile_vector;
+
+struct diff_command {
+	path_vector before_paths, after_paths;
+	profile_vector before, after;
+	bool to_given, view_given;
+	uint64_t per;
+	struct show show;
+	struct asked asked;
+};
+
+static int take_word(struct diff_command *c, const char *word, struct error *error)
+{
+	/* Two words without --to are before and after. */
+	bool after = c->to_given || c->before_paths.count == 1;
+
+	if (!vector_push(after ? &c->after_paths : &c->before_paths, word))
+		return error_set(error, "out of memory");
+	return 0;
+}
+
+/* --to: what came before it was all before. */
+static int take_to(struct diff_command *c, struct error *error)
+{
+	for (size_t i = 0; i < c->after_paths.count && !c->to_given; i++)
+		if (!vector_push(&c->before_paths, c->after_paths.at[i]))
+			return error_set(error, "out of memory");
+	if (!c->to_given)
+		c->after_paths.count = 0;
+	c->to_given = true;
+	return 0;
+}
+
+static int take_option(struct diff_command *c, int option, const char *value, struct error *error)
+{
+	if (option >= 0 && option < ASK_COUNT)
+		return ask_take(&c->asked, (enum ask_option)option, value, error);
+	switch (option) {
+	case OPTIONS_WORD:
+		return take_word(c, value, error);
+	case OPT_VIEW:
+		c->view_given = true;
+		c->show.view = analysis_find(value);
+		return 0;
+	case OPT_FORMAT:
+		c->show.renderer = renderer_find(value);
+		return 0;
+	case OPT_BYTES:
+		c->show.render.exact_bytes = true;
+		return 0;
+	case OPT_TO:
+		return take_to(c, error);
+	case OPT_PER:
+		if (options_number("per", value, &c->per, error) < 0)
+			return -1;
+		return c->per ? 0 : error_set(error, "--per needs at least 1");
+	default:
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+static int take_options(struct diff_command *c, struct options *options, struct error *error)
+{
+	const char *value;
+	int option;
+
+	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
+		if (option == OPTIONS_HELP)
+			return OPTIONS_HELP;
+		if (take_option(c, option, value, error) < 0)
+			return -1;
+	}
+	if (c->before_paths.count == 0 || c->after_paths.count == 0)
+		return error_set(error, "name a recording before and one after");
+	if (!c->to_given && c->after_paths.count > 1)
+		return error_set(error,
+				 "of more than two recordings, say which are after: OLD... --to "
+				 "NEW...");
+	if (!c->show.renderer->run)
+		return error_set(error,
+				 "a comparison is no page to keep: 'heapgauge view %s --against "
+				 "%s' shows it in the browser",
+				 c->after_paths.at[0], c->before_paths.at[0]);
+	if (!c->view_given)
+		c->show.view = ask_default_view(&c->asked, true);
+	if (!c->show.view->compares)
+		return error_set(error, "the view %s does not compare recordings",
+				 c->show.view->name);
+	return 0;
+}
+
+static int open_all(const path_vector *paths, profile_vector *profiles, struct error *error)
+{
+	for (size_t i = 0; i < paths->count; i++) {
+		struct profile *profile = recording_open(paths->at[i], error);
+
+		if (!profile)
+			return -1;
+		if (!vector_push(profiles, profile)) {
+			profile_free(profile);
+			return error_set(error, "out of memory");
+		}
+	}
+	return 0;
+}
+
+static int show_difference(struct diff_command *c, const struct common_options *wishes,
+			   struct error *error)
+{
+	const struct comparison against = { .before = c->before.at,
+					    .before_count = c->before.count,
+					    .after = c->after.at,
+					    .after_count = c->after.count,
+					    .per = c->per };
+	AUTO_FREE char *title = NULL;
+
+	if (!c->before_paths.at || !c->after_paths.at)
+		return error_set(error, "name a recording before and one after");
+	if (asprintf(&title, "%s -> %s", path_base(c->before_paths.at[0]),
+		     path_base(c->after_paths.at[0])) < 0)
+		return error_set(error, "out of memory");
+	struct output output = output_open(wishes);
+
+	c->asked.query.must_match = true;
+	c->asked.query.file = title;
+	c->asked.query.against = &against;
+	if (!c->asked.limit_given)
+		c->asked.query.limit = c->show.renderer->default_limit;
+	c->show.query = &c->asked.query;
+	c->show.names = c->asked.names;
+	if (!c->asked.style_given && c->show.renderer == &renderers[0])
+		c->show.names.style = NAMES_SHORT;
+	c->show.render.columns = output.cut_columns;
+	c->show.render.colours = output.colours;
+	c->show.render.utf8 = output.utf8;
+	c->show.render.terminal = output.is_tty;
+	c->show.render.stack_frames = 8;
+	int status = show_profile(output.file, c->after.at[0], &c->show, error);
+
+	c->asked.query.against = NULL;
+	c->asked.query.file = NULL;
+	return output_close(&output, status, error);
+}
+
+static void release(struct diff_command *c)
+{
+	for (size_t i = 0; i < c->before.count; i++)
+		profile_free((struct profile *)(uintptr_t)c->before.at[i]);
+	for (size_t i = 0; i < c->after.count; i++)
+		profile_free((struct profile *)(uintptr_t)c->after.at[i]);
+	vector_release(&c->before);
+	vector_release(&c->after);
+	vector_release(&c->before_paths);
+	vector_release(&c->after_paths);
+	ask_release(&c->asked);
+}
+
+static int run_diff(int argc, char **argv)
+{
+	struct diff_command c = { .asked = ask_init(),
+				  .show = { .view = &analyses[0], .renderer = &renderers[0] } };
+	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
+	struct error error = ERROR_INIT;
+	int status = take_options(&c, &options, &error);
+
+	if (status == OPTIONS_HELP) {
+		status = command_show_help(&command_diff);
+	} else if (status < 0) {
+		status = cli_usage_error("diff", "%s", error.message);
+	} else if (open_all(&c.before_paths, &c.before, &error) < 0 ||
+		   open_all(&c.after_paths, &c.after, &error) < 0 ||
+		   show_difference(&c, &options.common, &error) < 0) {
+		cli_error("%s", error.message);
+		status = CLI_FAILED;
+	}
+	release(&c);
+	return status;
+}
+
+static const char *const examples[] = {
+	"heapgauge diff old.hg new.hg",
+	"what changed: peak, bytes not freed at exit, calls",
+	"heapgauge diff old.hg new.hg --view tree --cost peak",
+	"where the peak grew or shrank",
+	"heapgauge diff old1.hg old2.hg old3.hg --to new1.hg new2.hg new3.hg --cost leaked",
+	"means of three runs each; what is within their spread says so",
+	NULL,
+};
+
+const struct command command_diff = {
+	.name = "diff",
+	.usage = "OLD NEW | OLD... --to NEW... [options]",
+	.help = "show what changed between recordings",
+	.run = run_diff,
+	.group = COMMANDS_COMPARE,
+	.options = option_rows,
+	.option_count = ARRAY_SIZE(option_rows),
+	.words = WORDS_RECORDING,
+	.about =
+		"Compares recordings. Stacks match by their functions and modules, not by addresses: a rebuild or "
+		"moved lines change nothing. Numbers are after minus before; with several runs on a side, means.",
+	.examples = examples,
+};

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge doctor: what can be recorded on this machine, and whether a program can; each line with its verdict, and the
+ * way out where there is something to do. The lines come from doctor_machine.c and doctor_program.c; this file says them
+ * as text or JSON.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/doctor/doctor.h"
+#include "cli/output.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+#include "util/printable.h"
+
+enum { OPT_FORMAT };
+
+static const char *const formats[] = { "text", "json", NULL };
+
+static const struct option_row rows[] = {
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it", .choices = WORDS(formats),
+			 .fallback = "text" },
+};
+
+static const struct {
+	const char *word, *colour;
+} verdicts[] = {
+	[DOCTOR_OK] = { "ok", "\033[32m" },
+	[DOCTOR_WARN] = { "warn", "\033[33m" },
+	[DOCTOR_NO] = { "no", "\033[1;31m" },
+};
+
+void doctor_release(struct doctor *doctor)
+{
+	vector_release(&doctor->lines);
+	arena_release(&doctor->arena);
+}
+
+static void add(struct doctor *doctor, struct doctor_line line)
+{
+	if (!line.found || !vector_push(&doctor->lines, line))
+		doctor->failed = true;
+}
+
+void doctor_add(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
+		const char *way_out, const char *format, ...)
+{
+	struct doctor_line line = { .check = check, .verdict = verdict };
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	line.found = arena_strdup(&doctor->arena, text);
+	line.way_out = way_out ? arena_strdup(&doctor->arena, way_out) : NULL;
+	add(doctor, line);
+}
+
+/* The line at `text` without a full stop. The caller's; NULL if out of memory. */
+static char *phrase(const char *text)
+{
+	size_t length = strcspn(text, "\n");
+
+	if (length && text[length - 1] == '.')
+		length--;
+	return strndup(text, length);
+}
+
+void doctor_add_error(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
+		      const char *message)
+{
+	static const char name[] = "heapgauge: ";
+	const char *rest;
+
+	if (strncmp(message, name, sizeof name - 1) == 0)
+		message += sizeof name - 1;
+	rest = message + strcspn(message, "\n");
+	rest += strspn(rest, "\n ");
+	AUTO_FREE char *found = phrase(message);
+	AUTO_FREE char *way_out = *rest ? phrase(rest) : NULL;
+
+	doctor_add(doctor, check, verdict, way_out, "%s", found ? found : message);
+}
+
+enum doctor_verdict doctor_worst(const struct doctor *doctor)
+{
+	enum doctor_verdict worst = DOCTOR_OK;
+
+	for (size_t i = 0; i < doctor->lines.count; i++)
+		worst = MAX(worst, doctor->lines.at[i].verdict);
+	return worst;
+}
+
+/* ---- text ---- */
+
+static void put_lines(const struct output *output, const char *title, const struct doctor *doctor)
+{
+	FILE *out = output->file;
+
+	print_printable(out, title);
+	fputc('\n', out);
+	for (size_t i = 0; i < doctor->lines.count; i++) {
+		const struct doctor_line *line = &doctor->lines.at[i];
+
+		fprintf(out, "  %s%-4s%s  %-12s  ",
+			output->colours ? verdicts[line->verdict].colour : "",
+			verdicts[line->verdict].word, output->colours ? "\033[0m" : "",
+			line->check);
+		print_printable(out, line->found);
+		fputc('\n', out);
+		if (line->way_out) {
+			fprintf(out, "  %4s  %-12s  -> ", "", "");
+			print_printable(out, line->way_out);
+			fputc('\n', out);
+		}
+	}
+	fputc('\n', out);
+}
+
+static void put_text(const struct output *output, const struct doctor *machine, const char *name,
+		     const struct doctor *program, bool recordable)
+{
+	put_lines(output, "this machine", machine);
+	if (name)
+		put_lines(output, name, program);
+	print_printable(output->file, name ? name : "programs");
+	fprintf(output->file, " %s be recorded%s\n", recordable ? "can" : "cannot",
+		recordable ? "" : "; 'no' above says why");
+}
+
+/* ---- JSON ---- */
+
+static void json_lines(struct json *json, const struct doctor *doctor)
+{
+	json_array(json);
+	for (size_t i = 0; i < doctor->lines.count; i++) {
+		const struct doctor_line *line = &doctor->lines.at[i];
+
+		json_object(json);
+		json_field_string(json, "check", line->check);
+		json_field_string(json, "verdict", verdicts[line->verdict].word);
+		json_field_string(json, "found", line->found);
+		json_field_string(json, "way_out", line->way_out);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static bool put_json(FILE *out, const struct doctor *machine, const char *name,
+		     const struct doctor *program, bool recordable)
+{
+	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
+	struct json json = json_to(&text, JSON_PRETTY);
+
+	json_object(&json);
+	json_field_bool(&json, "recordable", recordable);
+	json_key(&json, "machine");
+	json_lines(&json, machine);
+	if (name) {
+		json_key(&json, "program");
+		json_object(&json);
+		json_field_string(&json, "name", name);
+		json_key(&json, "checks");
+		json_lines(&json, program);
+		json_end_object(&json);
+	}
+	json_end_object(&json);
+	buffer_char(&text, '\n');
+	return !text.failed && fwrite(text.data, 1, text.size, out) == text.size;
+}
+
+static int examine(const char *name, bool as_json, const struct common_options *wishes)
+{
+	AUTO(doctor_release) struct doctor machine = DOCTOR_INIT;
+	AUTO(doctor_release) struct doctor program = DOCTOR_INIT;
+	struct error error = ERROR_INIT;
+	bool recordable;
+	int status = 0;
+
+	doctor_machine(&machine);
+	if (name)
+		doctor_program(&program, name);
+	recordable = doctor_worst(&machine) != DOCTOR_NO && doctor_worst(&program) != DOCTOR_NO;
+	struct output output = output_open(wishes);
+
+	if (machine.failed || program.failed)
+		status = error_set(&error, "out of memory");
+	else if (!as_json)
+		put_text(&output, &machine, name, &program, recordable);
+	else if (!put_json(output.file, &machine, name, &program, recordable))
+		status = error_set(&error, "cannot write the output");
+	if (output_close(&output, status, &error) < 0) {
+		cli_error("%s", error.message);
+		return CLI_FAILED;
+	}
+	return recordable ? CLI_OK : CLI_FAILED;
+}
+
+static int run_doctor(int argc, char **argv)
+{
+	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	struct error error = ERROR_INIT;
+	const char *value, *program = NULL;
+	bool as_json = false;
+	int got;
+
+	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_doctor);
+		if (got == OPTIONS_ERROR)
+			return cli_usage_error("doctor", "%s", error.message);
+		if (got == OPT_FORMAT)
+			as_json = strcmp(value, "json") == 0;
+		else if (program)
+			return cli_usage_error("doctor", "one program at a time: '%s' or '%s'?",
+					       program, value);
+		else
+			program = value;
+	}
+	return examine(program, as_json, &options.common);
+}
+
+static const char *const examples[] = {
+	"heapgauge doctor",
+	"what this machine can do",
+	"heapgauge doctor ./server",
+	"whether ./server can be recorded, and what its report will show",
+	NULL,
+};
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.usage = "[PROGRAM] [options]",
+	.help = "say what can be recorded here, and the way out if not",
+	.run = run_doctor,
+	.group = COMMANDS_HELP,
+	.options = rows,
+	.option_count = ARRAY_SIZE(rows),
+	.words = WORDS_EXECUTABLE,
+	.about =
+		"Looks at this machine and, if it is named, at PROGRAM: whether the recorder gets "
+		"into it, sees its allocator, can walk its stacks and name its frames. Each line is "
+		"ok, warn (something will be missing) or no (nothing can be recorded), with the "
+		"way out behind an arrow. PROGRAM is looked at and not run; a small program is "
+		"recorded as a trial.",
+	.examples = examples,
+	.exit_status =
+		"0 if PROGRAM, or programs here, can be recorded; 1 if not; 2 if the command "
+		"line is wrong.",
+};

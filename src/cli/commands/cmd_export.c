@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge export: a recording in another tool's format.
+ *
+ * Formats are the rows of export/: a new one appears here by itself. What the format cannot carry is
+ * said on stderr, beside the name of the file.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "cli/options/ask.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "export/exporters.h"
+#include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/printable.h"
+
+enum export_option { OPT_FORMAT = ASK_COUNT, OPT_OUTPUT };
+
+static const struct option_row option_rows[] = {
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "which tool is to read it",
+			 .choices = WORDS_WITH_HELP(exporters), .scope = OPTION_TYPED_ONLY },
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE, or to stdout if it is -",
+			 .fallback = "the recording's name with another ending",
+			 .scope = OPTION_TYPED_ONLY },
+	ASK_ROWS,
+};
+
+struct export_command {
+	const char *path, *output;
+	const struct exporter *exporter;
+	struct asked asked;
+	uint64_t typed; /* bits of enum ask_option: given here, not in settings */
+};
+
+static int take_option(struct export_command *c, int option, const char *value, struct error *error)
+{
+	if (option >= 0 && option < ASK_COUNT) {
+		if (!options_origin())
+			c->typed |= UINT64_C(1) << option;
+		return ask_take(&c->asked, (enum ask_option)option, value, error);
+	}
+	switch (option) {
+	case OPTIONS_WORD:
+		if (c->path)
+			return error_set(error, "one recording at a time: '%s' or '%s'?", c->path,
+					 value);
+		c->path = value;
+		return 0;
+	case OPT_FORMAT:
+		c->exporter = exporter_find(value);
+		return 0;
+	case OPT_OUTPUT:
+		c->output = value;
+		return 0;
+	default:
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+/* Whatever was asked for and is not in the file would be taken for something that is. */
+static int check_question(const struct export_command *c, struct error *error)
+{
+	static const struct {
+		enum ask_option option;
+		enum export_takes needs;
+	} rows[] = {
+		{ ASK_COST, TAKES_COST },
+		{ ASK_AT, TAKES_MOMENT },
+		{ ASK_MINUS, TAKES_MOMENT },
+		{ ASK_LIMIT, TAKES_LIMIT },
+		{ ASK_THRESHOLD, TAKES_THRESHOLD },
+		{ ASK_BY, TAKES_NOTHING_SUCH },
+		{ ASK_CALLEES, TAKES_NOTHING_SUCH },
+		{ ASK_DEPTH, TAKES_NOTHING_SUCH },
+		{ ASK_FOLD_RECURSION, TAKES_NOTHING_SUCH },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (c->typed >> rows[i].option & 1 && !(c->exporter->takes & rows[i].needs))
+			return error_set(error, "--%s changes nothing in a file of format %s",
+					 option_rows[rows[i].option].name, c->exporter->name);
+	return 0;
+}
+
+static void ask_format(struct error *error)
+{
+	AUTO(buffer_release) struct buffer names = BUFFER_INIT;
+
+	for (const struct exporter *e = exporters; e->name; e++)
+		buffer_printf(&names, "%s%s",
+			      e == exporters ? ""
+			      : e[1].name    ? ", "
+					     : " or ",
+			      e->name);
+	const char *list = buffer_string(&names);
+
+	error_set(error, "which format? --format takes %s", list ? list : "its name");
+}
+
+static int take_options(struct export_command *c, struct options *options, struct error *error)
+{
+	const char *value;
+	int option;
+
+	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
+		if (option == OPTIONS_HELP)
+			return OPTIONS_HELP;
+		if (take_option(c, option, value, error) < 0)
+			return -1;
+	}
+	if (!c->exporter) {
+		ask_format(error);
+		return -1;
+	}
+	return check_question(c, error);
+}
+
+/* "run.hg" -> "run.pb.gz". */
+static char *output_name(const char *recording, const char *suffix, struct error *error)
+{
+	size_t length = strlen(recording);
+	char *name;
+
+	if (length > 3 && strcmp(recording + length - 3, ".hg") == 0)
+		length -= 3;
+	if (asprintf(&name, "%.*s%s", (int)length, recording, suffix) < 0) {
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	return name;
+}
+
+/* Formats of other tools are not made for people's eyes: names in them may hold anything. */
+static int write_to_terminal(const struct export_command *c, const struct export_input *input,
+			     struct error *error)
+{
+	AUTO(buffer_release) struct buffer shown = BUFFER_INIT;
+	AUTO_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+	int status =
+		memory ? c->exporter->run(input, memory, error) : error_set(error, "out of memory");
+
+	if (memory && fclose(memory) != 0 && status == 0)
+		status = error_set(error, "out of memory");
+	if (status < 0)
+		return -1;
+	buffer_printable_lines(&shown, span_of(text, size));
+	if (shown.failed || fwrite(shown.data, 1, shown.size, stdout) != shown.size ||
+	    fflush(stdout) != 0)
+		return error_errno(error, "cannot write to stdout");
+	return 0;
+}
+
+static int write_to(const struct export_command *c, const struct export_input *input,
+		    const char *path, struct error *error)
+{
+	bool to_stdout = strcmp(path, "-") == 0;
+
+	if (to_stdout && isatty(STDOUT_FILENO))
+		return write_to_terminal(c, input, error);
+	FILE *out = to_stdout ? stdout : fopen(path, "we");
+
+	if (!out)
+		return error_errno(error, "cannot write %s", path);
+	int status = c->exporter->run(input, out, error);
+	bool broken = fflush(out) != 0 || ferror(out);
+
+	if (!to_stdout && fclose(out) != 0)
+		broken = true;
+	if (status == 0 && broken)
+		status = error_errno(error, "cannot write %s", to_stdout ? "to stdout" : path);
+	if (status < 0 && !to_stdout)
+		unlink(path);
+	return status;
+}
+
+static int export_profile(const struct export_command *c, const struct profile *profile,
+			  const char *path, struct error *error)
+{
+	struct names *names = names_new(&c->asked.names);
+	struct places *places = names ? places_new(names) : NULL;
+	struct selection selection;
+	int status = -1;
+
+	if (!places) {
+		error_set(error, "out of memory");
+	} else if (selection_make(&selection, profile, places, &c->asked.query,
+				  (struct ask){ .cost = COST_LIVE,
+						.at = MOMENT_END,
+						.kinds = c->exporter->kinds },
+				  error) == 0) {
+		const struct export_input input = { profile, places, &c->asked.query, &selection };
+
+		status = write_to(c, &input, path, error);
+		selection_release(&selection);
+	}
+	places_free(places);
+	names_free(names);
+	return status;
+}
+
+static int export_recording(struct export_command *c, struct error *error)
+{
+	AUTO_FREE char *recording = recording_path(c->path, error);
+	AUTO_FREE char *made = NULL;
+
+	if (!recording)
+		return -1;
+	if (!c->output)
+		made = output_name(recording, c->exporter->suffix, error);
+	const char *output = c->output ? c->output : made;
+	struct profile *profile = output ? recording_open(recording, error) : NULL;
+
+	if (!profile)
+		return -1;
+	if (!c->asked.limit_given)
+		c->asked.query.limit = SIZE_MAX;
+	c->asked.query.must_match = true;
+	c->asked.query.file = recording;
+	int status = export_profile(c, profile, output, error);
+	bool sampled = false;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		sampled |= profile->processes[i].interval != 0;
+	profile_free(profile);
+	if (status == 0 && strcmp(output, "-") != 0)
+		cli_error("wrote %s", output);
+	if (status == 0 && c->exporter->lost)
+		cli_error("%s", c->exporter->lost);
+	if (status == 0 && sampled)
+		cli_error("%s", c->exporter->errors);
+	return status;
+}
+
+static int run_export(int argc, char **argv)
+{
+	struct export_command c = { .asked = ask_init() };
+	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
+	struct error error = ERROR_INIT;
+	int status = take_options(&c, &options, &error);
+
+	if (status == OPTIONS_HELP) {
+		status = command_show_help(&command_export);
+	} else if (status < 0) {
+		status = cli_usage_error("export", "%s", error.message);
+	} else if (export_recording(&c, &error) < 0) {
+		cli_error("%s", error.message);
+		status = CLI_FAILED;
+	}
+	ask_release(&c.asked);
+	return status;
+}
+
+static const char *const examples[] = {
+	"heapgauge export run.hg --format pprof --at peak",
+	"run.pb.gz with what was live at the peak",
+	"heapgauge export run.hg -f folded -c leaked -o - | inferno-flamegraph > leaks.svg",
+	"a flame graph of what was not freed",
+	NULL,
+};
+
+const struct command command_export = {
+	.name = "export",
+	.usage = "[FILE] --format FORMAT [options]",
+	.help = "write a recording in another tool's format",
+	.run = run_export,
+	.group = COMMANDS_SHARE,
+	.options = option_rows,
+	.option_count = ARRAY_SIZE(option_rows),
+	.words = WORDS_RECORDING,
+	.about =
+		"Writes the recording FILE, or the newest one in this folder, in the format of another tool.",
+	.examples = examples,
+};

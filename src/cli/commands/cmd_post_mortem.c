@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge post-mortem: what processes held when they were killed, from the profiles that they left in HEAPGAUGE_DIR; with
+ * the limit of their control group, and what the kernel says of their end.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/views/mortem.h"
+#include "base/checked.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "cli/options/options.h"
+#include "collect/kernel/cgroup.h"
+#include "collect/attach/inspect.h"
+#include "collect/kernel/oom.h"
+#include "model/build.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { OPT_FORMAT, OPT_LIMIT, OPT_REMOVE, OPT_BYTES, OPT_NO_SYMBOLS };
+
+static const struct option_row rows[] = {
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+	[OPT_LIMIT] = { "limit", 'n', "N", "tell of the N that ended last", .fallback = "3" },
+	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles that were reported",
+			 .scope = OPTION_TYPED_ONLY },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
+			     "frames as module+offset: nothing is looked up" },
+};
+
+struct wishes {
+	const char *folder;
+	const struct renderer *renderer;
+	struct names_options names;
+	size_t limit;
+	bool exact_bytes, remove;
+};
+
+enum left_state { LEFT_REPORTED, LEFT_NOT_SHOWN, LEFT_RUNNING, LEFT_UNREADABLE };
+
+/* A profile that was found, what it is sorted by, and what became of it. */
+struct left {
+	char *path;
+	uint64_t seen_ns;
+	enum left_state state;
+};
+typedef VECTOR(struct left) left_list;
+
+static void left_release(left_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->at[i].path);
+	vector_release(list);
+}
+
+static int compare_left(const void *left, const void *right)
+{
+	const struct left *a = left, *b = right;
+
+	if (a->seen_ns != b->seen_ns)
+		return a->seen_ns < b->seen_ns ? 1 : -1;
+	return strcmp(a->path, b->path);
+}
+
+static bool is_profile(const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(LIVE_FILE_SUFFIX);
+
+	return strncmp(name, LIVE_FILE_PREFIX, strlen(LIVE_FILE_PREFIX)) == 0 && length > suffix &&
+	       strcmp(name + length - suffix, LIVE_FILE_SUFFIX) == 0;
+}
+
+static int find_left(const char *folder, left_list *ret, struct error *error)
+{
+	DIR *stream = opendir(folder);
+	const struct dirent *entry;
+
+	if (!stream)
+		return error_errno(error, "cannot look into %s", folder);
+	while ((entry = readdir(stream))) {
+		struct left one = { 0 };
+
+		if (!is_profile(entry->d_name))
+			continue;
+		one.path = path_join(folder, entry->d_name);
+		if (one.path)
+			one.seen_ns = inspect_file_seen(one.path);
+		if (!one.path || !vector_push(ret, one)) {
+			free(one.path);
+			closedir(stream);
+			return error_set(error, "out of memory");
+		}
+	}
+	closedir(stream);
+	if (ret->count)
+		qsort(ret->at, ret->count, sizeof *ret->at, compare_left);
+	return 0;
+}
+
+/* ---- what others know of an end ---- */
+
+#define NS_PER_S 1000000000ull
+
+struct witnesses {
+	struct cgroups groups;
+	struct oom_log log;
+};
+
+/* The average that reaches back to its end, and not much further: what is older says nothing of it. */
+static struct mortem_pressure ask_pressure(const struct cgroups *groups, const char *group,
+					   uint64_t ended_real_ns)
+{
+	struct pressure p = cgroups_pressure_in(groups, group);
+	struct timespec now;
+
+	if (!p.known)
+		p = cgroups_pressure(groups, 0); /* no process' group: the machine's */
+	clock_gettime(CLOCK_REALTIME, &now);
+	uint64_t ago_s = saturating_sub((uint64_t)now.tv_sec, ended_real_ns / NS_PER_S);
+	const struct {
+		uint64_t seconds, some, full;
+	} averages[] = { { 10, p.some_10s, p.full_10s },
+			 { 60, p.some_60s, p.full_60s },
+			 { 300, p.some_300s, p.full_300s } };
+
+	for (size_t i = 0; p.known && i < ARRAY_SIZE(averages); i++)
+		if (ago_s <= averages[i].seconds) /* hundredths of a percent of so many seconds */
+			return (struct mortem_pressure){
+				averages[i].some * averages[i].seconds * (NS_PER_S / 10000),
+				averages[i].full * averages[i].seconds * (NS_PER_S / 10000),
+				averages[i].seconds * NS_PER_S, p.of_group
+			};
+	return (struct mortem_pressure){ 0 };
+}
+
+static void ask_witnesses(const struct witnesses *witnesses, const struct inspect_left *left,
+			  const struct profile_process *process, struct mortem *ret)
+{
+	const struct oom_victim victim = {
+		.pid = (pid_t)process->pid,
+		.name = path_base(process->exe),
+		.started_ns = left->started_mono_ns,
+		.seen_ns = saturating_add(left->started_mono_ns, process->duration_ns),
+	};
+	const struct oom_kill *kill = oom_log_find(&witnesses->log, &victim);
+	char group[sizeof left->own.cgroup + 1];
+
+	snprintf(group, sizeof group, "%.*s", (int)sizeof left->own.cgroup, left->own.cgroup);
+	uint64_t kills = cgroups_oom_kills(&witnesses->groups, group);
+
+	ret->oom_kills = kills == UINT64_MAX || left->own.oom_kills == UINT64_MAX
+				 ? UINT64_MAX
+				 : saturating_sub(kills, left->own.oom_kills);
+
+	ret->ended_real_ns = saturating_add(left->own.started_real_ns, process->duration_ns);
+	if (kill) {
+		ret->cause = CAUSE_OOM;
+		ret->ended_real_ns = left->own.started_real_ns +
+				     MAX(kill->at_ns, left->started_mono_ns) -
+				     left->started_mono_ns;
+	} else if (ret->oom_kills != UINT64_MAX && ret->oom_kills > 0) {
+		ret->cause = CAUSE_OOM_NEARBY;
+	}
+	ret->pressure = ask_pressure(&witnesses->groups, group, ret->ended_real_ns);
+}
+
+static void write_time(uint64_t real_ns, char *to, size_t room)
+{
+	time_t seconds = (time_t)(real_ns / 1000000000);
+	struct tm local;
+
+	if (!localtime_r(&seconds, &local) || strftime(to, room, "%F %T", &local) == 0)
+		to[0] = '\0';
+}
+
+/* ---- one ---- */
+
+static int add_profile(struct mortems *mortems, struct mortem *one, const struct wishes *wishes,
+		       struct error *error)
+{
+	struct names *names = names_new(&wishes->names);
+	int status = -1;
+
+	one->places = names ? places_new(names) : NULL;
+	if (one->places)
+		status = mortems_add(mortems, one, error);
+	else
+		error_set(error, "out of memory");
+	places_free(one->places);
+	names_free(names);
+	return status;
+}
+
+/* Reads the file. NULL with the error set. */
+static struct profile *read_left(const char *path, struct inspect_left *ret_left,
+				 struct error *error)
+{
+	struct recording recording = { 0 };
+	struct profile *profile = NULL;
+
+	if (inspect_file(path, HEAPGAUGE_VERSION, &recording, ret_left, error) == 0)
+		profile = profile_new(&recording, error);
+	if (!profile)
+		error_wrap(error, "%s", path);
+	return profile;
+}
+
+/* Tells of it, unless its process runs. -1 with the error set. */
+static int add_left(struct mortems *mortems, struct left *file, const struct wishes *wishes,
+		    const struct witnesses *witnesses, struct error *error)
+{
+	AUTO_FREE char *again = report_again(file->path, 0);
+	struct mortem one = { .path = file->path, .again = again };
+	struct error problem = ERROR_INIT;
+	struct inspect_left left;
+	char group[sizeof left.own.cgroup + 1] = "", host[sizeof left.own.host + 1] = "", when[64];
+	struct profile *profile = read_left(file->path, &left, &problem);
+
+	if (!profile) {
+		file->state = LEFT_UNREADABLE;
+		one.problem = problem.message;
+		return mortems_add(mortems, &one, error);
+	}
+	const struct profile_process *process = &profile->processes[0];
+	int status = 0;
+
+	file->state = LEFT_RUNNING;
+	if (process->end != PROFILE_RUNNING) {
+		snprintf(group, sizeof group, "%.*s", (int)sizeof left.own.cgroup, left.own.cgroup);
+		snprintf(host, sizeof host, "%.*s", (int)sizeof left.own.host, left.own.host);
+		ask_witnesses(witnesses, &left, process, &one);
+		write_time(one.ended_real_ns, when, sizeof when);
+		one.profile = profile;
+		one.limit_bytes = left.own.cgroup_limit_bytes;
+		one.group = group;
+		one.host = host;
+		one.ended = when;
+		status = add_profile(mortems, &one, wishes, error);
+		/* Programs are given all of them. */
+		file->state = status == 1 || wishes->renderer != &renderers[0] ? LEFT_REPORTED
+									       : LEFT_NOT_SHOWN;
+	}
+	profile_free(profile);
+	return status;
+}
+
+/* ---- all ---- */
+
+static void free_mortems(struct mortems **mortems)
+{
+	mortems_free(*mortems);
+}
+
+/* Only what was reported, and only when that has been written. The others stay, and it is said which and why. */
+static int remove_reported(const left_list *left, struct error *error)
+{
+	static const char *const reasons[] = {
+		[LEFT_NOT_SHOWN] = "it is not among those shown (--limit)",
+		[LEFT_RUNNING] = "its process runs",
+		[LEFT_UNREADABLE] = "it cannot be read",
+	};
+	int status = 0;
+
+	for (size_t i = 0; i < left->count; i++) {
+		const struct left *file = &left->at[i];
+
+		if (file->state != LEFT_REPORTED)
+			cli_error("kept %s: %s", file->path, reasons[file->state]);
+		else if (unlink(file->path) < 0)
+			status = error_errno(error, "cannot remove %s", file->path);
+	}
+	return status;
+}
+
+static int examine(const struct wishes *wishes, const struct common_options *common,
+		   struct error *error)
+{
+	AUTO(left_release) left_list left = { 0 };
+	AUTO(free_mortems) struct mortems *mortems = mortems_new(wishes->limit);
+	AUTO(oom_log_release) struct oom_log log = { 0 };
+	AUTO(cgroups_release) struct cgroups groups = { 0 };
+	size_t running = 0;
+
+	if (!mortems)
+		return error_set(error, "out of memory");
+	if (find_left(wishes->folder, &left, error) < 0)
+		return -1;
+	oom_log_read(&log);
+	cgroups_init(&groups, "");
+	const struct witnesses witnesses = { groups, log };
+
+	for (size_t i = 0; i < left.count; i++) {
+		if (add_left(mortems, &left.at[i], wishes, &witnesses, error) < 0)
+			return -1;
+		running += left.at[i].state == LEFT_RUNNING;
+	}
+	const struct result *result = mortems_end(mortems, wishes->folder, running, error);
+
+	if (!result ||
+	    show_answer(result, wishes->renderer, wishes->exact_bytes, common, error) < 0)
+		return -1;
+	return wishes->remove ? remove_reported(&left, error) : 0;
+}
+
+static int take(struct wishes *wishes, int option, const char *value, struct error *error)
+{
+	uint64_t number;
+
+	switch (option) {
+	case OPTIONS_WORD:
+		if (wishes->folder)
+			return error_set(error, "one folder at a time: '%s' or '%s'?",
+					 wishes->folder, value);
+		wishes->folder = value;
+		return 0;
+	case OPT_FORMAT:
+		wishes->renderer = renderer_find(value);
+		return 0;
+	case OPT_LIMIT:
+		if (options_number("limit", value, &number, error) < 0)
+			return -1;
+		wishes->limit = (size_t)number;
+		return 0;
+	case OPT_REMOVE:
+		wishes->remove = true;
+		return 0;
+	case OPT_BYTES:
+		wishes->exact_bytes = true;
+		return 0;
+	case OPT_NO_SYMBOLS:
+		wishes->names.use_symbols = false;
+		return 0;
+	default:
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+static int run_post_mortem(int argc, char **argv)
+{
+	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	struct wishes wishes = {
+		.renderer = &renderers[0],
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.limit = 3,
+	};
+	struct error error = ERROR_INIT;
+	const char *value;
+	int got;
+
+	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_post_mortem);
+		if (take(&wishes, got, value, &error) < 0)
+			return cli_usage_error("post-mortem", "%s", error.message);
+	}
+	if (!wishes.folder)
+		wishes.folder = getenv(LIVE_ENV_DIR);
+	if (!wishes.folder)
+		return cli_usage_error("post-mortem",
+				       "which folder? Name the one that " LIVE_ENV_DIR
+				       " named to the program");
+	if (examine(&wishes, &options.common, &error) < 0) {
+		cli_error("%s", error.message);
+		return CLI_FAILED;
+	}
+	return CLI_OK;
+}
+
+static const char *const examples[] = {
+	"heapgauge post-mortem /run/heapgauge",
+	"who was killed there, what it held, and who had asked for it",
+	"heapgauge post-mortem /run/heapgauge --format json --limit 100",
+	"all of them, for a script",
+	NULL,
+};
+
+const struct command command_post_mortem = {
+	.name = "post-mortem",
+	.usage = "[FOLDER] [options]",
+	.help = "explain why a process was killed",
+	.run = run_post_mortem,
+	.group = COMMANDS_LOOK,
+	.options = rows,
+	.option_count = ARRAY_SIZE(rows),
+	.words = WORDS_FOLDER,
+	.about =
+		"Reads the profiles that killed or crashed processes have left in FOLDER, which is what "
+		"HEAPGAUGE_DIR named to them (and is the default), and tells of each what it held, under "
+		"which limit of its control group, who had asked for it, and how much of it was new. That "
+		"the OOM killer did it is taken from the kernel's log, if that may be read, or from the "
+		"control group, if that is still there; how much waiting for memory there was (PSI), if the "
+		"end is not more than five minutes ago.\n\n"
+		"A profile is read in more detail by 'heapgauge report FILE'.",
+	.examples = examples,
+};

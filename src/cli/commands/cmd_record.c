@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge record: runs a program under the recorder and writes its recording. Everything printed goes to stderr, so
+ * that the program's own output stays what it was. The exit status is the program's; one that was killed by a signal
+ * ends us by the same signal, so that a shell or a test driver sees what it would have seen.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/budgets.h"
+#include "cli/commands.h"
+#include "cli/options/options.h"
+#include "cli/summary.h"
+#include "cli/options/wrap_option.h"
+#include "collect/attach/attach.h"
+#include "collect/collect.h"
+#include "collect/binaries/preflight.h"
+#include "format/live/live.h"
+#include "util/cleanup.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+enum {
+	OPT_OUTPUT,
+	OPT_QUIET,
+	OPT_CHILDREN,
+	OPT_WAIT,
+	OPT_RANKS,
+	OPT_MODE,
+	OPT_INTERVAL,
+	OPT_START,
+	OPT_STACKS_FROM,
+	OPT_STACKS_TO,
+	OPT_DEPTH,
+	OPT_BUDGET,
+	OPT_CHECK,
+	OPT_EVERY,
+	OPT_ON,
+	OPT_WRITE_ON,
+	OPT_WRITE_LIMIT,
+	OPT_WRAP,
+	OPT_WRAP_PREFIX,
+	OPT_PID,
+};
+
+static const char *const children_names[] = {
+	[COLLECT_CHILDREN_ALL] = "all",
+	[COLLECT_CHILDREN_FORK] = "fork",
+	[COLLECT_CHILDREN_EXEC] = "exec",
+	[COLLECT_CHILDREN_NONE] = "none",
+	NULL,
+};
+
+enum { WRITE_LIMIT = 10, WRITE_LIMIT_MAX = 100000 };
+_Static_assert(LIVE_DEPTH_MAX == 1024, "as the sentence about --depth says");
+enum { INTERVAL_MIN = 256, INTERVAL_MAX = 16 << 20, INTERVAL_DEFAULT = 512 << 10 };
+static const struct mode_word {
+	const char *name, *help;
+	enum live_mode mode;
+} mode_words[] = {
+	{ "exact", "every block with its stack", LIVE_MODE_EXACT },
+	{ "tags", "every block by its tag, without stacks", LIVE_MODE_TAGS },
+	{ "sample", "some, at next to no cost; numbers are estimates", LIVE_MODE_SAMPLE },
+	{ NULL, NULL, LIVE_MODE_EXACT },
+};
+static const char *const start_names[] = { "now", "dormant", NULL };
+
+static const struct option_row rows[] = {
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE",
+			 .fallback =
+				 "heapgauge.PROGRAM.PID.hg, of a rank heapgauge.PROGRAM.rankN.PID.hg",
+			 .scope = OPTION_NOT_IN_FOLDER },
+	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
+	[OPT_CHILDREN] = { "children", 0, "WHICH", "record which descendants too",
+			   .choices = WORDS(children_names), .fallback = "all" },
+	[OPT_WAIT] = { "wait", 0, "TIME",
+		       "when the program has ended, go on recording descendants that live on for TIME, or, if it is "
+		       "'all', until they have ended",
+		       .fallback = "end with the program" },
+	[OPT_RANKS] = { "ranks", 0, "LIST",
+			"of a parallel job (MPI, SLURM) record only these ranks, e.g. 0,3-5",
+			.fallback = "all" },
+	[OPT_MODE] = { "mode", 0, "MODE", "which blocks are recorded",
+		       .choices = WORDS_WITH_HELP(mode_words), .fallback = "exact" },
+	[OPT_INTERVAL] = { "interval", 0, "SIZE", "mean distance of samples",
+			   .fallback = "512KiB" },
+	[OPT_START] = { "start", 0, "WHEN",
+			"begin now, or dormant, until the program says hg_start or hg_mode",
+			.choices = WORDS(start_names), .fallback = "now" },
+	[OPT_STACKS_FROM] = { "stacks-from", 0, "SIZE",
+			      "count blocks that are smaller without their stack" },
+	[OPT_STACKS_TO] = { "stacks-to", 0, "SIZE",
+			    "count blocks that are larger without their stack" },
+	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
+			.fallback = "256" },
+	[OPT_BUDGET] = { "budget", 0, "BUDGET",
+			 "memory the recorder may take, e.g. 64MiB; or the processor's time that samples may take, "
+			 "e.g. 0.5%: their interval grows until they do; may be repeated",
+			 .fallback = "a tenth of the free memory or a third of the live heap" },
+	[OPT_CHECK] = { "check", 0, "FILE",
+			"hold it to the budgets in FILE at the end, as `heapgauge check --budgets` does" },
+	[OPT_EVERY] = { "every", 0, "TIME", "take a snapshot every TIME: 10s; may be repeated",
+			.group = "Snapshots" },
+	[OPT_ON] = { "on", 0, "CONDITION",
+		     "take one when it comes true: " TRIGGER_WORDS " to heapgauge; may be repeated",
+		     .group = "Snapshots" },
+	[OPT_WRITE_ON] = { "write-on", 0, "CONDITION",
+			   "write a recording of the process then, and go on; may be repeated",
+			   .group = "Snapshots" },
+	[OPT_WRITE_LIMIT] = { "write-limit", 0, "N",
+			      "at most N of these: FILE.1.hg to FILE.N.hg; none is ever replaced",
+			      .group = "Snapshots", .fallback = "10" },
+	[OPT_WRAP] = { "wrap", 0, "LIST",
+		       "record functions of malloc's shape as a pool: malloc:my_alloc,free:my_free, with "
+		       "NAME= in front if it is to have a name; may be repeated",
+		       .group = "Allocators of the program's own" },
+	[OPT_WRAP_PREFIX] = { "wrap-prefix", 0, "PREFIX",
+			      "the same of PREFIXmalloc, PREFIXfree and all others; may be repeated",
+			      .group = "Allocators of the program's own" },
+	[OPT_PID] = { "pid", 'p', "PID",
+		      "record the running process PID, which records itself, until Ctrl-C or its end",
+		      .scope = OPTION_TYPED_ONLY },
+};
+
+struct arguments {
+	struct collect_options collect;
+	bool quiet;
+	uint64_t typed; /* options that were, by number */
+	pid_t pid;	/* 0: a program is run */
+	struct budgets
+		budgets; /* read before the program runs: a mistake in them must not cost a run */
+	bool checks;
+	struct wrap_option wraps;
+};
+
+/* The progress line: redrawn in place, erased at the end. */
+struct progress_line {
+	bool shown, quiet;
+	uint64_t wait_ns;
+};
+
+static void draw(void *context, const struct collect_progress *progress)
+{
+	struct progress_line *line = context;
+	unsigned columns = terminal_of(STDERR_FILENO).columns;
+	char text[256];
+	int length;
+
+	length = snprintf(text, sizeof text, "  %s   live %s   peak %s   %s allocs/s   RSS %s",
+			  units_duration(progress->elapsed_ns).text,
+			  units_bytes(progress->live_bytes).text,
+			  units_bytes(progress->peak_bytes).text,
+			  units_count_short(progress->calls_per_second).text,
+			  units_bytes(progress->rss_bytes).text);
+	if (progress->processes > 1 && length > 0 && (size_t)length < sizeof text)
+		snprintf(text + length, sizeof text - (size_t)length, "   %llu processes%s",
+			 (unsigned long long)progress->processes,
+			 progress->first_ended ? " live on" : "");
+	else if (progress->first_ended && length > 0 && (size_t)length < sizeof text)
+		snprintf(text + length, sizeof text - (size_t)length, "   a descendant lives on");
+	/* A line that wraps cannot be erased. */
+	fprintf(stderr, "\r%.*s\033[K", columns > 1 ? (int)columns - 1 : 0, text);
+	fflush(stderr);
+	line->shown = true;
+}
+
+static void erase(const struct progress_line *line)
+{
+	if (line->shown) {
+		fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
+}
+
+/* "2 descendants live on: gpg-agent (4711), dirmngr (4713)" */
+static void put_survivors(const struct collect_survivors *who, const char *one, const char *many)
+{
+	enum { SHOWN = 8 };
+
+	fprintf(stderr, "%zu %s on: ", who->count, who->count == 1 ? one : many);
+	for (size_t i = 0; i < who->count && i < SHOWN; i++)
+		fprintf(stderr, "%s%s (%d)", i > 0 ? ", " : "", who->at[i].name,
+			(int)who->at[i].pid);
+	if (who->count > SHOWN)
+		fprintf(stderr, " and %zu more", who->count - SHOWN);
+}
+
+/* Said once, with or without a terminal: else nobody knows what is being waited for. */
+static void say_lives_on(void *context, pid_t program, const struct collect_survivors *who)
+{
+	const struct progress_line *line = context;
+
+	erase(line);
+	fprintf(stderr, "heapgauge: pid %d has ended, ", (int)program);
+	put_survivors(who, "descendant lives", "descendants live");
+	fprintf(stderr, ".\n  Recording until %s",
+		who->count == 1 ? "it has ended" : "they have ended");
+	if (line->wait_ns != COLLECT_WAIT_ALL)
+		fprintf(stderr, ", for at most %s", units_duration(line->wait_ns).text);
+	fputs("; Ctrl-C twice stops it.\n", stderr);
+}
+
+/* Who was let go. */
+static void say_let_go(const struct collect_result *result)
+{
+	const struct collect_survivors *who = &result->survivors;
+	bool one = who->count == 1;
+
+	if (who->count == 0)
+		return;
+	fputs("heapgauge: ", stderr);
+	if (result->end == COLLECT_LEFT)
+		put_survivors(who, "process lives", "processes live");
+	else
+		put_survivors(who, "descendant lives", "descendants live");
+	fprintf(stderr, ".\n  The recording has %s as %s now; %s not recorded any more.%s\n",
+		one ? "it" : "them", one ? "it is" : "they are", one ? "it is" : "they are",
+		result->end == COLLECT_LEFT ? ""
+					    : " '--wait all' records until the last has ended.");
+}
+
+/* Problems are said whatever else is not to be. */
+static void say(void *context, bool problem, const char *sentence)
+{
+	const struct progress_line *line = context;
+
+	if (line->quiet && !problem)
+		return;
+	erase(line);
+	cli_error("%s", sentence);
+}
+
+/* Memory, or a share of the processor's time. */
+static int take_budget(struct collect_options *collect, const char *value, struct error *error)
+{
+	uint64_t bytes;
+	char *end;
+	double percent = strtod(value, &end);
+
+	if (end != value && strcmp(end, "%") == 0) {
+		if (!(percent > 0 && percent <= 100))
+			return error_set(error,
+					 "--budget takes more than 0%% and at most 100%%, not %s",
+					 value);
+		collect->cpu_millionths = (uint32_t)(percent * 1e4) + 1;
+		return 0;
+	}
+	if (!units_parse_bytes(value, &bytes) || bytes == 0)
+		return error_set(
+			error,
+			"--budget takes a size such as 64MiB, or a share such as 0.5%%, not %s",
+			value);
+	collect->budget_bytes = bytes;
+	return 0;
+}
+
+static int take_size(int option, const char *value, const char *example, uint64_t *ret,
+		     struct error *error)
+{
+	if (!units_parse_bytes(value, ret) || *ret == 0)
+		return error_set(error, "--%s takes a size such as %s, not %s", rows[option].name,
+				 example, value);
+	return 0;
+}
+
+static int take_wait(const char *value, uint64_t *ret, struct error *error)
+{
+	if (strcmp(value, "all") == 0)
+		*ret = COLLECT_WAIT_ALL;
+	else if (!units_parse_duration(value, ret))
+		return error_set(error, "--wait takes a time such as 10s, or all, not %s", value);
+	return 0;
+}
+
+static int take_interval(const char *value, uint64_t *ret, struct error *error)
+{
+	if (!units_parse_bytes(value, ret) || *ret < INTERVAL_MIN || *ret > INTERVAL_MAX)
+		return error_set(error, "--interval takes 256B to 16MiB, not %s", value);
+	return 0;
+}
+
+/* A number of 1 to most; `what` it is, if it is not one. */
+static int take_number(int option, const char *value, uint64_t most, const char *what,
+		       uint64_t *ret, struct error *error)
+{
+	if (options_number(rows[option].name, value, ret, error) < 0)
+		return -1;
+	if (*ret < 1 || *ret > most)
+		return error_set(error, "--%s takes %s, not %s", rows[option].name, what, value);
+	return 0;
+}
+
+static enum live_mode mode_of(const char *name)
+{
+	const struct mode_word *word = mode_words;
+
+	while (word->name && strcmp(name, word->name) != 0)
+		word++;
+	return word->mode;
+}
+
+static enum collect_children children_of(const char *name)
+{
+	size_t i = 0;
+
+	while (children_names[i] && strcmp(name, children_names[i]) != 0)
+		i++;
+	return (enum collect_children)i;
+}
+
+/* Values that are one of a few words were looked at by options_next. */
+static int take_option(struct arguments *arguments, int option, const char *value,
+		       struct error *error)
+{
+	struct collect_options *collect = &arguments->collect;
+	uint64_t number = 0;
+	int status = 0;
+
+	if (option >= 0 && !options_origin())
+		arguments->typed |= 1ull << option;
+	switch (option) {
+	case OPT_OUTPUT:
+		collect->output = value;
+		break;
+	case OPT_QUIET:
+		arguments->quiet = true;
+		break;
+	case OPT_CHILDREN:
+		collect->children = children_of(value);
+		break;
+	case OPT_WAIT:
+		return take_wait(value, &collect->wait_ns, error);
+	case OPT_RANKS:
+		return ranks_parse(value, &collect->ranks, error);
+	case OPT_MODE:
+		collect->mode = mode_of(value);
+		break;
+	case OPT_INTERVAL:
+		return take_interval(value, &collect->interval, error);
+	case OPT_START:
+		collect->begins_dormant = strcmp(value, "dormant") == 0;
+		break;
+	case OPT_STACKS_FROM:
+		return take_size(option, value, "128", &collect->stack_least_bytes, error);
+	case OPT_STACKS_TO:
+		return take_size(option, value, "4KiB", &collect->stack_most_bytes, error);
+	case OPT_DEPTH:
+		status = take_number(option, value, LIVE_DEPTH_MAX, "1 to 1024 frames", &number,
+				     error);
+		collect->depth_limit = (uint32_t)number;
+		break;
+	case OPT_BUDGET:
+		return take_budget(collect, value, error);
+	case OPT_PID:
+		status = take_number(option, value, INT32_MAX, "the number of a process", &number,
+				     error);
+		arguments->pid = (pid_t)number;
+		break;
+	case OPT_WRAP:
+	case OPT_WRAP_PREFIX:
+		collect->wraps = arguments->wraps.text;
+		return wrap_option_add(&arguments->wraps, value, option == OPT_WRAP_PREFIX, error);
+	case OPT_CHECK:
+		arguments->checks = true;
+		return budgets_read(&arguments->budgets, value, error);
+	case OPT_EVERY:
+		return triggers_every(&collect->triggers, value, error);
+	case OPT_ON:
+	case OPT_WRITE_ON:
+		return triggers_on(&collect->triggers, value, option == OPT_WRITE_ON, error);
+	case OPT_WRITE_LIMIT:
+		status = take_number(option, value, WRITE_LIMIT_MAX, "1 to 100000", &number, error);
+		collect->write_limit = (unsigned)number;
+		break;
+	default:
+		return error_set(error, "an option without a meaning");
+	}
+	return status;
+}
+
+static bool is_typed(const struct arguments *arguments, int option)
+{
+	return arguments->typed >> option & 1;
+}
+
+/* What was decided when the process began. */
+static int check_pid(const struct arguments *arguments, struct error *error)
+{
+	static const struct {
+		int option;
+		const char *instead;
+	} others[] = {
+		{ OPT_CHILDREN,
+		  "descendants of a process that records itself do so too: record --pid each" },
+		{ OPT_WAIT, "descendants of the process are not recorded" },
+		{ OPT_RANKS, "one process is recorded, whatever its rank is" },
+		{ OPT_START, "it is turned up for as long as it is recorded" },
+		{ OPT_STACKS_FROM, "it was chosen when the process began" },
+		{ OPT_STACKS_TO, "it was chosen when the process began" },
+		{ OPT_WRAP, "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
+		{ OPT_WRAP_PREFIX,
+		  "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
+		{ OPT_DEPTH, "it was chosen when the process began: set HEAPGAUGE_DEPTH there" },
+		{ OPT_BUDGET, "it was chosen when the process began: set HEAPGAUGE_BUDGET there" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (is_typed(arguments, others[i].option))
+			return error_set(error, "--%s does not go with --pid: %s",
+					 rows[others[i].option].name, others[i].instead);
+	return 0;
+}
+
+static int check(const struct arguments *arguments, struct error *error)
+{
+	if (is_typed(arguments, OPT_INTERVAL) && arguments->collect.mode != LIVE_MODE_SAMPLE)
+		return error_set(error, "--interval goes with --mode sample");
+	if (arguments->collect.cpu_millionths && arguments->collect.mode != LIVE_MODE_SAMPLE)
+		return error_set(error, "a budget in percent is about samples: add --mode sample");
+	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))
+		return error_set(error, "--write-limit goes with --write-on CONDITION");
+	return arguments->pid ? check_pid(arguments, error) : 0;
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	struct error error = ERROR_INIT;
+	const char *value;
+
+	options.program_follows = true;
+	for (;;) {
+		int got = options_next(&options, &value, &error);
+
+		if (got == OPTIONS_WORD && arguments->pid)
+			return cli_usage_error("record", "either --pid or a program, not both");
+		if (got == OPTIONS_END && !arguments->pid)
+			return cli_usage_error("record", "record needs a program to run");
+		if (got == OPTIONS_END || got == OPTIONS_WORD) {
+			arguments->collect.argv = argv + options.at - 1;
+			return check(arguments, &error) < 0
+				       ? cli_usage_error("record", "%s", error.message)
+				       : -1;
+		}
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_record);
+		if (got == OPTIONS_ERROR || take_option(arguments, got, value, &error) < 0)
+			return cli_usage_error("record", "%s", error.message);
+	}
+}
+
+/* Ends this process as the program ended. */
+static int end_like(const struct collect_result *result)
+{
+	struct rlimit no_core = { 0, 0 };
+	sigset_t set;
+
+	if (result->end == COLLECT_LEFT)
+		return 128 + result->number;
+	if (result->end != COLLECT_SIGNALLED)
+		return result->number;
+	fflush(stdout);
+	/* The program's core is the one that matters. */
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(result->number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, result->number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(result->number);
+	return 128 + result->number;
+}
+
+/* The exit status of the check. */
+static int check_budgets(struct arguments *arguments, const char *path)
+{
+	const struct check_command check = {
+		.recording = path,
+		.format = "text",
+		.budgets = &arguments->budgets,
+		.query = { .file = path },
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.out = stderr,
+	};
+	struct error error = ERROR_INIT;
+
+	return check_recording(&check, &error);
+}
+
+static int tell(struct arguments *arguments, const struct collect_result *result)
+{
+	struct error error = ERROR_INIT;
+
+	if (!result->recorded) {
+		cli_error("nothing was recorded: %s", result->reason);
+		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
+	}
+	if (result->lost_processes > 0)
+		cli_error("%llu of the recorded processes could not be written to %s",
+			  (unsigned long long)result->lost_processes, result->path);
+	if (!arguments->quiet && summary_print(stderr, result->path, &error) < 0)
+		cli_error("%s", error.message);
+	int checked = arguments->checks ? check_budgets(arguments, result->path) : 0;
+	int status = end_like(result);
+
+	/* A program that failed by itself has said enough. */
+	return status ? status : checked;
+}
+
+/* Said before, since the run may be long, and again under every report. */
+static void say_linked_in(const char *program)
+{
+	const char *name = preflight_linked_in(program);
+
+	if (name)
+		cli_error(
+			"%s is linked statically into %s: what it hands out cannot be recorded. Link "
+			"it as a shared library, or use the C library's malloc.",
+			name, program);
+}
+
+/* A rank that is not wanted, or switched off: the program instead of us, as if we had not been there. */
+static int run_untouched(char *const *argv)
+{
+	execvp(argv[0], argv);
+	int status = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
+	struct error error = ERROR_INIT;
+
+	error_errno(&error, "cannot run %s", argv[0]);
+	cli_error("%s", error.message);
+	return status;
+}
+
+/* Ctrl-C is how it ends, unless the process does: both are success. */
+static int run_attached(struct arguments *arguments, struct progress_line *line)
+{
+	const struct attach_options options = {
+		.pid = arguments->pid,
+		.output = arguments->collect.output,
+		.version = HEAPGAUGE_VERSION,
+		.turn = is_typed(arguments, OPT_MODE),
+		.mode = arguments->collect.mode,
+		.interval = arguments->collect.interval,
+		.triggers = &arguments->collect.triggers,
+		.write_limit = arguments->collect.write_limit,
+		.say = say,
+		.progress = !arguments->quiet && terminal_of(STDERR_FILENO).redraws ? draw : NULL,
+		.context = line,
+	};
+	AUTO(collect_result_release) struct collect_result result = { 0 };
+	struct error error = ERROR_INIT;
+	int status = collect_attach(&options, &result, &error);
+
+	erase(line);
+	if (status < 0) {
+		cli_error("%s", error.message);
+		return CLI_NOTHING_RECORDED;
+	}
+	result.end = COLLECT_EXITED;
+	return tell(arguments, &result);
+}
+
+static int run_started(struct arguments *arguments, struct progress_line *line)
+{
+	struct collect_options *collect = &arguments->collect;
+	AUTO(collect_result_release) struct collect_result result = { 0 };
+	struct error error = ERROR_INIT;
+	AUTO_FREE char *recorder = recorder_find(&error);
+	int status;
+
+	if (!recorder || preflight_recorder(recorder, &error) < 0 ||
+	    preflight_program(collect->argv[0], &error) < 0) {
+		cli_error("%s", error.message);
+		return CLI_NOTHING_RECORDED;
+	}
+	if (!arguments->quiet)
+		say_linked_in(collect->argv[0]);
+	collect->recorder = recorder;
+	collect->self = "/proc/self/exe";
+	collect->context = line;
+	line->wait_ns = collect->wait_ns;
+	if (!arguments->quiet)
+		collect->lives_on = say_lives_on;
+	if (!arguments->quiet && terminal_of(STDERR_FILENO).redraws)
+		collect->progress = draw;
+	status = collect_run(collect, &result, &error);
+	erase(line);
+	if (status < 0) {
+		cli_error("%s", error.message);
+		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
+	}
+	if (!arguments->quiet)
+		say_let_go(&result);
+	return tell(arguments, &result);
+}
+
+static int run(struct arguments *arguments)
+{
+	struct progress_line line = { .quiet = arguments->quiet };
+
+	if (arguments->pid)
+		return run_attached(arguments, &line);
+	if (live_is_disabled(getenv(LIVE_ENV_DISABLE))) {
+		cli_error("nothing is recorded, because " LIVE_ENV_DISABLE
+			  " is set: %s runs by itself. Unset it to record.",
+			  arguments->collect.argv[0]);
+		return run_untouched(arguments->collect.argv);
+	}
+	if (rank_own() != RANK_NONE && !ranks_have(&arguments->collect.ranks, rank_own()))
+		return run_untouched(arguments->collect.argv);
+	return run_started(arguments, &line);
+}
+
+static int run_record(int argc, char **argv)
+{
+	struct arguments arguments = { .collect = { .argv = argv,
+						    .depth_limit = LIVE_DEPTH_DEFAULT,
+						    .mode = LIVE_MODE_EXACT,
+						    .interval = INTERVAL_DEFAULT,
+						    .write_limit = WRITE_LIMIT,
+						    .say = say,
+						    .version = HEAPGAUGE_VERSION } };
+	int status = parse(argc, argv, &arguments);
+
+	if (status < 0)
+		status = run(&arguments);
+	budgets_release(&arguments.budgets);
+	triggers_release(&arguments.collect.triggers);
+	return status;
+}
+
+static const char *const examples[] = {
+	"heapgauge record ./server --config small.conf",
+	"the program runs as ever; its exit status is heapgauge's",
+	"heapgauge record -o run.hg --children none -- make -j4",
+	"only make itself, into run.hg",
+	"mpirun -n 8 heapgauge record --ranks 0,3-5 ./solver",
+	"a recording of each of four ranks; the other four run without heapgauge",
+	"heapgauge record --on 'rss>80%' --every 1min ./server",
+	"snapshots when memory gets short, and every minute: see the view snapshots",
+	"heapgauge record --write-on 'growth>50MiB/min' ./server",
+	"heapgauge.server.PID.1.hg, .2.hg and so on, each time that a stack has grown by that; it runs on",
+	"heapgauge record --check budgets.ini -- ctest",
+	"record a test suite and fail if a test needs more memory than its budget",
+	"heapgauge record --pid 4711",
+	"a process that records itself, until Ctrl-C",
+	"heapgauge record --pid 4711 --write-on 'pressure>20%' --every 1min",
+	"the same, and a recording each time that memory gets scarce",
+	NULL,
+};
+
+const struct command command_record = {
+	.name = "record",
+	.usage = "[options] [--] PROGRAM [ARGS] | --pid PID",
+	.help = "run a program and record its heap",
+	.run = run_record,
+	.group = COMMANDS_RECORD,
+	.options = rows,
+	.option_count = ARRAY_SIZE(rows),
+	.words = WORDS_PROGRAM,
+	.about =
+		"Runs PROGRAM and counts every allocation that it and its descendants make, with "
+		"the full call stack. What heapgauge prints goes to stderr; the program's input "
+		"and output stay its own.\n\n"
+		"The recording survives any end of the program: exit, signal, SIGKILL, the OOM "
+		"killer.\n\n"
+		"Recording ends when PROGRAM ends. Descendants that live on, such as daemons, are named; the recording "
+		"has them as they are then, still running, and they go on without being recorded, as does what they start "
+		"later. With --wait all recording goes on until they have ended; Ctrl-C twice stops it.\n\n"
+		"In a parallel job a process has the rank that PMIX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, or, "
+		"in a step, SLURM_PROCID says. 'mpirun heapgauge record ...' makes a recording of each rank, "
+		"which 'heapgauge merge' makes one of; 'heapgauge record mpirun ...' makes one of all ranks of "
+		"this machine.",
+	.examples = examples,
+	.exit_status =
+		"The program's own. A program that is killed by a signal ends heapgauge by "
+		"the same signal.\n\n"
+		"With --check, and if the program itself succeeded: 1 if a budget is broken, 2 if it cannot be "
+		"told.\n\n"
+		"125 if nothing was recorded, 126 if the program cannot be run, 127 if it is "
+		"not there, 2 if the command line is wrong.",
+};

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge report: one view of a recording, as text or JSON, on stdout; or all of them, as a page.
+ *
+ * Views and formats are the rows of analysis/ and render/: a new one appears here by itself, in the
+ * help as well.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options/ask.h"
+#include "cli/commands.h"
+#include "cli/open.h"
+#include "cli/options/options.h"
+#include "cli/output.h"
+#include "cli/web/web.h"
+#include "collect/kernel/container.h"
+#include "collect/attach/inspect.h"
+#include "model/build.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { TEXT_STACK_FRAMES = 8 };
+
+enum report_option {
+	OPT_VIEW = ASK_COUNT,
+	OPT_FORMAT,
+	OPT_OUTPUT,
+	OPT_PID,
+	OPT_BYTES,
+};
+
+static const struct option_row option_rows[] = {
+	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer",
+		       .choices = WORDS_WITH_HELP(analyses),
+		       .fallback = "summary; sites with --cost or a filter; functions with --by" },
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE instead of stdout",
+			 .scope = OPTION_TYPED_ONLY },
+	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE",
+		      .scope = OPTION_TYPED_ONLY },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	ASK_ROWS,
+};
+
+struct report {
+	const char *path;
+	pid_t pid;	    /* 0: a file */
+	const char *output; /* NULL: stdout */
+	struct show show;
+	struct asked asked;
+	bool view_given;
+};
+
+static int take_word(struct report *report, const char *word, struct error *error)
+{
+	if (analysis_find(word) && access(word, F_OK) < 0)
+		return error_set(error, "%s is a view and not a recording: write --view %s", word,
+				 word);
+	if (report->path)
+		return error_set(error, "one recording at a time: '%s' or '%s'?", report->path,
+				 word);
+	report->path = word;
+	return 0;
+}
+
+static int take_pid(struct report *report, const char *text, struct error *error)
+{
+	uint64_t pid;
+
+	if (options_number("pid", text, &pid, error) < 0)
+		return -1;
+	if (pid == 0 || pid > INT32_MAX)
+		return error_set(error, "--pid takes the number of a process, not %s", text);
+	report->pid = (pid_t)pid;
+	return 0;
+}
+
+static int take_option(struct report *report, int option, const char *value, struct error *error)
+{
+	switch (option) {
+	case OPTIONS_WORD:
+		return take_word(report, value, error);
+	case OPT_VIEW:
+		report->view_given = true;
+		report->show.view = analysis_find(value);
+		return 0;
+	case OPT_FORMAT:
+		report->show.renderer = renderer_find(value);
+		return 0;
+	case OPT_PID:
+		return take_pid(report, value, error);
+	case OPT_OUTPUT:
+		report->output = value;
+		return 0;
+	case OPT_BYTES:
+		report->show.render.exact_bytes = true;
+		return 0;
+	default:
+		if (option >= 0 && option < ASK_COUNT)
+			return ask_take(&report->asked, (enum ask_option)option, value, error);
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+/* The profile of a running process, and what it is called in the report. */
+static struct profile *open_process(pid_t pid, char **ret_name, struct error *error)
+{
+	struct recording recording = { 0 };
+
+	if (inspect_process(pid, HEAPGAUGE_VERSION, &recording, error) < 0)
+		return NULL;
+	if (asprintf(ret_name, "process %d", (int)pid) < 0) {
+		*ret_name = NULL;
+		recording_release(&recording);
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	return profile_new(&recording, error);
+}
+
+static struct profile *open_either(const struct report *report, char **ret_name,
+				   struct error *error)
+{
+	if (report->pid)
+		return open_process(report->pid, ret_name, error);
+	*ret_name = recording_path(report->path, error);
+	return *ret_name ? recording_open(*ret_name, error) : NULL;
+}
+
+static int write_to_file(struct report *report, const struct profile *profile, struct error *error)
+{
+	FILE *file = fopen(report->output, "we");
+
+	if (!file)
+		return error_errno(error, "cannot write %s", report->output);
+	int status = show_profile(file, profile, &report->show, error);
+
+	if (fclose(file) != 0 && status == 0)
+		status = error_errno(error, "cannot write %s", report->output);
+	return status;
+}
+
+/* ---- the page as a file ---- */
+
+/* What was asked on the command line is no part of a page: there it is asked on the page itself. */
+static int check_page(const struct report *report, const struct options *options,
+		      struct error *error)
+{
+	static const struct option_row questions[] = { ASK_QUESTION_ROWS };
+
+	if (report->view_given)
+		return error_set(error, "a page has all views: leave out --view");
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		if (questions[i].name && (options->given >> i & 1))
+			return error_set(error,
+					 "a page has the whole recording: leave out --%s, and "
+					 "choose it there",
+					 questions[i].name);
+	if (!report->output && isatty(STDOUT_FILENO))
+		return error_set(error, "a page is nothing for a terminal: name a file with -o");
+	return 0;
+}
+
+/* Takes the profile. */
+static int write_page(const struct report *report, struct profile *profile, const char *name,
+		      struct error *error)
+{
+	AUTO(web_release) struct web web = { .asked = &report->asked };
+	AUTO(buffer_release) struct buffer page = BUFFER_INIT;
+
+	if (web_adopt(&web, profile, name, error) < 0 || web_save(&web, &page, error) < 0)
+		return -1;
+	if (report->output)
+		return file_write_atomic(report->output, buffer_span(&page), 0666, error);
+	return fwrite(page.data, 1, page.size, stdout) == page.size
+		       ? 0
+		       : error_errno(error, "cannot write the page");
+}
+
+static int write_to_output(struct report *report, const struct profile *profile,
+			   const struct common_options *wishes, struct error *error)
+{
+	struct output output = output_open(wishes);
+
+	report->show.render.columns = output.cut_columns;
+	report->show.render.colours = output.colours;
+	report->show.render.utf8 = output.utf8;
+	report->show.render.terminal = output.is_tty;
+	int status = show_profile(output.file, profile, &report->show, error);
+
+	return output_close(&output, status, error);
+}
+
+static int show_report(struct report *report, const struct common_options *wishes,
+		       struct error *error)
+{
+	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
+	AUTO_FREE char *root = report->pid ? container_root(report->pid) : NULL;
+	struct profile *profile = open_either(report, &name, error);
+
+	if (!profile)
+		return -1;
+	if (!report->show.renderer->run)
+		return write_page(report, profile, name, error);
+	if (!report->view_given)
+		report->show.view = ask_default_view(&report->asked, false);
+	if (!report->asked.limit_given)
+		report->asked.query.limit = report->show.renderer->default_limit;
+	report->show.names = report->asked.names;
+	report->show.names.root = root;
+	if (!report->asked.style_given && report->show.renderer == &renderers[0])
+		report->show.names.style = NAMES_SHORT;
+	report->asked.query.file = name;
+	report->asked.query.must_match = true;
+	report->asked.query.again = again;
+	report->show.query = &report->asked.query;
+	report->show.render.stack_frames = TEXT_STACK_FRAMES;
+	if (analysis_check(report->show.view, report->show.query, error) < 0) {
+		profile_free(profile);
+		return -1;
+	}
+	int status = report->output ? write_to_file(report, profile, error)
+				    : write_to_output(report, profile, wishes, error);
+
+	profile_free(profile);
+	return status;
+}
+
+static int take_options(struct report *report, struct options *options, struct error *error)
+{
+	const char *value;
+	int option;
+
+	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
+		if (option == OPTIONS_HELP)
+			return OPTIONS_HELP;
+		if (take_option(report, option, value, error) < 0)
+			return -1;
+	}
+	if (report->pid && report->path)
+		return error_set(error, "either --pid or a recording, not both");
+	return report->show.renderer->run ? 0 : check_page(report, options, error);
+}
+
+static int run_report(int argc, char **argv)
+{
+	struct report report = { .show = { .view = &analyses[0], .renderer = &renderers[0] },
+				 .asked = ask_init() };
+	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
+	struct error error = ERROR_INIT;
+	int status = take_options(&report, &options, &error);
+
+	if (status == OPTIONS_HELP) {
+		status = command_show_help(&command_report);
+	} else if (status < 0) {
+		status = cli_usage_error("report", "%s", error.message);
+	} else if (show_report(&report, &options.common, &error) < 0) {
+		cli_error("%s", error.message);
+		status = CLI_FAILED;
+	}
+	ask_release(&report.asked);
+	return status;
+}
+
+static const char *const examples[] = {
+	"heapgauge report",
+	"the summary of the newest recording in this folder",
+	"heapgauge report run.hg --view tree --cost leaked",
+	"who called whom, by what was not freed",
+	"heapgauge report run.hg --by module --cost calls",
+	"how often each library allocates",
+	"heapgauge report run.hg --view sites --format json",
+	"every stack with all its numbers, for a script",
+	"heapgauge report run.hg --format html -o run.html",
+	"the page of 'heapgauge view' as one file, to keep or to send",
+	NULL,
+};
+
+const struct command command_report = {
+	.name = "report",
+	.usage = "[FILE | --pid PID] [options]",
+	.help = "answer questions about a recording",
+	.run = run_report,
+	.group = COMMANDS_LOOK,
+	.options = option_rows,
+	.option_count = ARRAY_SIZE(option_rows),
+	.words = WORDS_RECORDING,
+	.about = "Answers a question about the recording FILE, or the newest one in this folder.",
+	.examples = examples,
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heapgauge top: a running process, looked at while it runs. The screen is tui's; here are its options, and where profiles
+ * and names come from: the process is read as `report --pid` reads it, but for its block map.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/list_processes.h"
+#include "cli/options/options.h"
+#include "collect/kernel/container.h"
+#include "collect/attach/inspect.h"
+#include "model/build.h"
+#include "tui/top.h"
+#include "util/cleanup.h"
+
+enum { NICENESS = 10 };
+enum { OPT_ORDER, OPT_FOCUS, OPT_EVERY, OPT_BYTES, OPT_NO_SYMBOLS };
+
+static const struct option_row rows[] = {
+	[OPT_ORDER] = { "order", 0, "ORDER", "sites by what",
+			.choices = WORDS_WITH_HELP(top_orders), .fallback = "live" },
+	[OPT_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file" },
+	[OPT_EVERY] = { "every", 0, "SECONDS", "how often the process is read", .fallback = "1" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
+			     "frames as module+offset: nothing is looked up" },
+};
+
+/* Where readings come from. Used by the reader's thread, which may outlive the command by a moment. */
+struct reading_source {
+	struct names_options names;
+	struct recorded recorded; /* pid 0: not looked for yet */
+	struct copied copied;
+	char *root; /* of the container of the process that names are for */
+};
+
+static struct profile *read_process(void *context, pid_t pid, struct error *error)
+{
+	struct reading_source *source = context;
+	struct recording recording = { 0 };
+
+	if (source->recorded.pid != pid && recorded_find(pid, &source->recorded, error) < 0) {
+		source->recorded.pid = 0;
+		return NULL;
+	}
+	if (inspect_recorded(&source->copied, &source->recorded, COPIED_COUNTERS, HEAPGAUGE_VERSION,
+			     &recording, error) < 0) {
+		source->recorded.pid = 0; /* it may have become another program */
+		return NULL;
+	}
+	return profile_new(&recording, error);
+}
+
+static struct names *name_process(void *context, pid_t pid, struct error *error)
+{
+	struct reading_source *source = context;
+	struct names *names;
+
+	free(source->root);
+	source->root = container_root(pid);
+	source->names.root = source->root;
+	names = names_new(&source->names);
+	if (!names)
+		error_set(error, "out of memory");
+	return names;
+}
+
+static struct listing *list_them(void *context, const struct result **ret, struct error *error)
+{
+	const struct reading_source *source = context;
+	struct listing *listing = listing_new();
+
+	*ret = listing ? list_processes(listing, &source->names, error) : NULL;
+	if (*ret)
+		return listing;
+	if (!listing)
+		error_set(error, "out of memory");
+	listing_free(listing);
+	return NULL;
+}
+
+static int take_pid(const char *text, pid_t *ret, struct error *error)
+{
+	uint64_t pid;
+
+	if (*ret)
+		return error_set(error, "one process at a time: %d or '%s'?", (int)*ret, text);
+	if (options_number("PID", text, &pid, error) < 0 || pid == 0 || pid > INT32_MAX)
+		return error_set(error, "top takes the number of a process, not '%s'", text);
+	*ret = (pid_t)pid;
+	return 0;
+}
+
+static int take_every(const char *text, uint64_t *ret_ns, struct error *error)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0.1 && seconds <= 3600))
+		return error_set(error, "--every takes 0.1 to 3600 seconds, not '%s'", text);
+	*ret_ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
+static int take(struct top_options *top, struct names_options *names, int option, const char *value,
+		struct error *error)
+{
+	switch (option) {
+	case OPTIONS_WORD:
+		return take_pid(value, &top->pid, error);
+	case OPT_ORDER:
+		top->order = value;
+		return 0;
+	case OPT_FOCUS:
+		top->filter = value;
+		return 0;
+	case OPT_EVERY:
+		return take_every(value, &top->interval_ns, error);
+	case OPT_BYTES:
+		top->exact_bytes = true;
+		return 0;
+	case OPT_NO_SYMBOLS:
+		names->use_symbols = false;
+		return 0;
+	default:
+		return -1; /* OPTIONS_ERROR: the error is set */
+	}
+}
+
+/* What can be said without taking the screen. The only one there is need not be chosen. */
+static int check(struct top_options *top, struct error *error)
+{
+	AUTO(recorded_list_release) struct recorded_list list = { 0 };
+	struct recorded recorded;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return error_set(
+			error, "top needs a terminal; 'heapgauge report --pid PID' writes the same "
+			       "as text, 'heapgauge list' says what there is");
+	if (top->pid)
+		return recorded_find(top->pid, &recorded, error);
+	if (recorded_list(&list, error) < 0)
+		return -1;
+	if (list.found.count == 1)
+		top->pid = list.found.at[0].pid;
+	return 0;
+}
+
+static int run_top(int argc, char **argv)
+{
+	static struct reading_source source = {
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.copied = { .fd = -1 },
+	};
+	struct top_options top = { .source = { .context = &source,
+					       .read = read_process,
+					       .names = name_process,
+					       .list = list_them },
+				   .interval_ns = 1000000000 };
+	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	struct error error = ERROR_INIT;
+	const char *value;
+	int got;
+
+	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
+		if (got == OPTIONS_HELP)
+			return command_show_help(&command_top);
+		if (take(&top, &source.names, got, value, &error) < 0)
+			return cli_usage_error("top", "%s", error.message);
+	}
+	/* Whoever is looked at goes first. */
+	(void)!nice(NICENESS);
+	if (check(&top, &error) < 0 || top_run(&top, &error) < 0) {
+		cli_error("%s", error.message);
+		return CLI_FAILED;
+	}
+	return CLI_OK;
+}
+
+static const char *const examples[] = {
+	"heapgauge top 4711",
+	"what process 4711 holds now, and what happens to it",
+	"heapgauge top",
+	"the one recorded process here, or a choice if there are several",
+	NULL,
+};
+
+const struct command command_top = {
+	.name = "top",
+	.usage = "[PID] [options]",
+	.help = "watch a running process",
+	.run = run_top,
+	.group = COMMANDS_LOOK,
+	.options = rows,
+	.option_count = ARRAY_SIZE(rows),
+	.words = WORDS_PROCESS,
+	.about =
+		"Shows the live profile of a running process in the terminal, again and again: totals, "
+		"rates, RSS, and the sites that hold most, ordered by any number; the tree of callers, "
+		"threads and more on other keys. ? shows them. The process is read and not stopped, by "
+		"as many as like; reading takes at most a twentieth of one processor, at low priority.",
+	.examples = examples,
+};

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The doctor about one program, from files alone: whether the recorder gets in, whether it sees the allocator, what in it and its
+ * libraries may hide memory, whether stacks can be walked and frames named. The first is collect/binaries/preflight.h's judgement and the last symbols/'s own
+ * search, so that the doctor cannot say otherwise than recording and reporting will.
+ */
+#include "cli/doctor/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/elf.h"
+#include "collect/binaries/elf_facts.h"
+#include "collect/binaries/needed.h"
+#include "collect/binaries/preflight.h"
+#include "format/unseen.h"
+#include "symbols/symbolizer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { SCRIPTS_MAX = 5 };
+
+static void judge_names(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+{
+	struct symbolizer *symbolizer = symbolizer_new(NULL);
+	struct span build_id = span_of(facts->build_id, facts->build_id_bytes);
+	enum symbol_source source = SYMBOLS_NONE;
+
+	if (symbolizer) {
+		symbol_module_id module = symbolizer_module(symbolizer, path, build_id);
+
+		symbolizer_find(symbolizer, module, facts->entry, true);
+		source = symbolizer_module_state(symbolizer, module).source;
+		symbolizer_free(symbolizer);
+	}
+	if (source == SYMBOLS_DWARF)
+		doctor_add(doctor, "names", DOCTOR_OK, NULL, "functions, lines and inlined calls");
+	else if (source == SYMBOLS_ELF)
+		doctor_add(doctor, "names", DOCTOR_WARN,
+			   "build it with -g, or install its debug information",
+			   "functions only: there is no debug information");
+	else
+		doctor_add(doctor, "names", DOCTOR_WARN,
+			   "build it with -g, or install its debug information",
+			   "stripped: frames will show as module+0x1c30");
+}
+
+static void judge_allocator(struct doctor *doctor, const struct elf_facts *facts)
+{
+	const char *name = facts->linked_in ? facts->linked_in : "an allocator";
+
+	if (facts->defines_malloc && facts->links_cxx && !facts->defines_new)
+		doctor_add(doctor, "allocator", DOCTOR_WARN,
+			   "link it as a shared library, or use the C library's malloc",
+			   "%s is linked in: only C++ new and delete are recorded", name);
+	else if (facts->defines_malloc)
+		doctor_add(doctor, "allocator", DOCTOR_NO,
+			   "link it as a shared library, or use the C library's malloc",
+			   "%s is linked in statically: not recorded", name);
+	else if (facts->linked_in)
+		doctor_add(
+			doctor, "allocator", DOCTOR_WARN,
+			"link it as a shared library, or use the C library's malloc",
+			"%s is linked in statically under names of its own: what it allocates is "
+			"not recorded",
+			name);
+	else
+		doctor_add(doctor, "allocator", DOCTOR_OK, NULL, "%s",
+			   facts->shared ? facts->shared : "the C library's");
+}
+
+/* What everybody has, and what takes the place of the C library's malloc. */
+static bool is_expected(const char *path, const struct elf_facts *program)
+{
+	const char *base = path_base(path);
+
+	return strncmp(base, "libc.so", 7) == 0 || strncmp(base, "ld-linux", 8) == 0 ||
+	       strncmp(base, "libheapgauge", 12) == 0 ||
+	       (program->shared && strncmp(base, "lib", 3) == 0 &&
+		strncasecmp(base + 3, program->shared, strlen(program->shared)) == 0);
+}
+
+static void judge_unseen(struct doctor *doctor, const char *path, uint64_t found)
+{
+	/* Many ask sbrk only where the heap ends, and have libc's name for other reasons. */
+	found &= ~(UNSEEN_BIT(sbrk) | UNSEEN_BIT(dlsym_libc));
+	for (uint64_t left = unseen_most_specific(found); left; left &= left - 1) {
+		enum unseen is = (enum unseen)__builtin_ctzll(left);
+		char text[UNSEEN_SENTENCE_MAX];
+
+		unseen_say(is, path, text);
+		doctor_add(doctor, "unseen", DOCTOR_WARN, unseen_words[is].remedy, "%s", text);
+	}
+}
+
+/* What the program and its libraries hold that may hide memory. Whether it does shows only when it runs: a report says so. */
+static void judge_loaded(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+{
+	AUTO(needed_release) struct needed needed = { 0 };
+
+	/* An allocator in the program itself has a line of its own. */
+	judge_unseen(doctor, path, facts->unseen & ~unseen_of_class(UNSEEN_ALLOCATOR));
+	needed_find(&needed, path);
+	for (size_t i = 1; i < needed.files.count; i++) {
+		AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+		struct elf_facts of;
+
+		if (!is_expected(needed.files.at[i], facts) &&
+		    file_map_open(&map, needed.files.at[i], NULL) == 0 &&
+		    elf_facts_of(map.bytes, &of))
+			judge_unseen(doctor, needed.files.at[i], of.unseen);
+	}
+}
+
+static void judge_file(struct doctor *doctor, const char *path, const struct elf_facts *facts)
+{
+	judge_allocator(doctor, facts);
+	if (facts->has_unwind)
+		doctor_add(doctor, "stacks", DOCTOR_OK, NULL, "has unwind information");
+	else
+		doctor_add(
+			doctor, "stacks", DOCTOR_WARN, "build it with -fasynchronous-unwind-tables",
+			"no unwind information (.eh_frame_hdr): stacks through its code are cut");
+	judge_names(doctor, path, facts);
+	if (facts->build_id_bytes)
+		doctor_add(doctor, "build-id", DOCTOR_OK, NULL,
+			   "present: a report can tell that this is the file");
+	else
+		doctor_add(doctor, "build-id", DOCTOR_WARN, "link it with -Wl,--build-id",
+			   "none: if the file changes, a report shows wrong names");
+}
+
+/* The word behind `env` in a script's first line, if that is its interpreter: "#!/usr/bin/env -S python3 -u". The
+ * caller's; NULL: there is none. */
+static char *program_of_env(struct span script, const struct elf_judgement *judgement)
+{
+	const char *at = judgement->path, *end = (const char *)script.data + script.size;
+	AUTO_FREE char *env = strndup(at, judgement->path_bytes);
+
+	if (!env || strcmp(path_base(env), "env") != 0)
+		return NULL;
+	for (at += judgement->path_bytes; at < end && *at != '\n';) {
+		size_t length = 0;
+
+		while (at + length < end && !strchr(" \t\n", at[length]))
+			length++;
+		if (length && *at != '-' && !memchr(at, '=', length)) {
+			AUTO_FREE char *word = strndup(at, length);
+
+			return word ? program_path(word) : NULL;
+		}
+		at += length ? length : 1;
+	}
+	return NULL;
+}
+
+/* The file that is loaded in the end: of a script, its interpreter. The caller's; NULL if there is none. */
+static char *resolve(struct doctor *doctor, const char *program)
+{
+	char *path = program_path(program);
+
+	for (int i = 0; path && i < SCRIPTS_MAX; i++) {
+		AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+		struct elf_judgement judgement;
+		char *next;
+
+		if (file_map_open(&map, path, NULL) < 0)
+			return path;
+		judgement = elf_judge(map.bytes.data, map.bytes.size);
+		if (judgement.verdict != ELF_SCRIPT)
+			return path;
+		next = program_of_env(map.bytes, &judgement);
+		if (!next)
+			next = strndup(judgement.path, judgement.path_bytes);
+		doctor_add(doctor, "script", DOCTOR_OK, NULL, "run by %s", next ? next : "?");
+		free(path);
+		path = next;
+	}
+	return path;
+}
+
+/* False if there is nothing to look at. */
+static bool judge_place(struct doctor *doctor, const char *program, const char *path)
+{
+	struct stat status;
+
+	if (!path && access(program, X_OK) == 0) {
+		char here[256];
+
+		snprintf(here, sizeof here, "heapgauge doctor ./%s", program);
+		doctor_add(doctor, "file", DOCTOR_NO, here,
+			   "not found in the folders of PATH, but there is one here");
+	} else if (!path) {
+		doctor_add(doctor, "file", DOCTOR_NO, "name the program's file",
+			   "not found in the folders of PATH");
+	} else if (stat(path, &status) < 0) {
+		doctor_add(doctor, "file", DOCTOR_NO, "name a program that is there", "%s: %s",
+			   path, strerror(errno));
+	} else if (S_ISDIR(status.st_mode)) {
+		doctor_add(doctor, "file", DOCTOR_NO, "name a program in it", "%s is a folder",
+			   path);
+	} else if (access(path, X_OK) < 0) {
+		doctor_add(doctor, "file", DOCTOR_NO, "chmod +x it, if it is a program",
+			   "%s may not be run", path);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+void doctor_program(struct doctor *doctor, const char *program)
+{
+	AUTO_FREE char *path = resolve(doctor, program);
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	struct error error = ERROR_INIT;
+	struct elf_facts facts;
+
+	if (!judge_place(doctor, program, path))
+		return;
+	bool is_elf = file_map_open(&map, path, NULL) == 0 && elf_facts_of(map.bytes, &facts);
+	bool gets_in = preflight_program(path, &error) == 0;
+
+	if (!gets_in)
+		doctor_add_error(doctor, "recorder", DOCTOR_NO, error.message);
+	else if (!is_elf)
+		doctor_add(doctor, "recorder", DOCTOR_WARN,
+			   "begin it with #! and the interpreter, if it is a script",
+			   "neither a program nor a script: a shell would run it");
+	else
+		doctor_add(doctor, "recorder", DOCTOR_OK, NULL, "can be loaded into it");
+	if (is_elf)
+		judge_loaded(doctor, path, &facts);
+	if (gets_in && is_elf)
+		judge_file(doctor, path, &facts);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options that make a question: the same in every command that answers one.
+ *
+ *	enum { OPT_VIEW = ASK_COUNT, OPT_FORMAT };
+ *	static const struct option_row rows[] = { ASK_ROWS, [OPT_VIEW] = {...} };
+ *	...
+ *	if (option >= 0 && option < ASK_COUNT)
+ *		ask_take(&asked, option, value, &error);
+ */
+#ifndef CLI_OPTIONS_ASK_H
+#define CLI_OPTIONS_ASK_H
+
+#include "analysis/result/analyses.h"
+#include "analysis/result/query.h"
+#include "cli/options/options.h"
+#include "model/names.h"
+#include "util/error.h"
+#include "util/vector.h"
+
+enum ask_option {
+	ASK_COST,
+	ASK_AT,
+	ASK_MINUS,
+	ASK_BY,
+	ASK_FOCUS,
+	ASK_IGNORE,
+	ASK_MODULE,
+	ASK_NOT_MODULE,
+	ASK_THREAD,
+	ASK_PROCESS,
+	ASK_TAG,
+	ASK_POOL,
+	ASK_LABEL,
+	ASK_MIN_SIZE,
+	ASK_MAX_SIZE,
+	ASK_KIND,
+	ASK_SUPPRESSIONS,
+	ASK_CALLEES,
+	ASK_DEPTH,
+	ASK_THRESHOLD,
+	ASK_FOLD_RECURSION,
+	ASK_LIMIT,
+	ASK_NAMES,
+	ASK_NO_SYMBOLS,
+	ASK_DEBUG_FOLDER,
+	ASK_NO_CACHE,
+	ASK_DEBUGINFOD,
+	ASK_DEBUGINFOD_DEADLINE,
+	ASK_COUNT,
+};
+
+/* clang-format off */
+#define ASK_QUESTION_ROWS \
+	[ASK_COST] = { "cost", 'c', "COST", "which number", .group = "Question", .choices = WORDS_WITH_HELP(cost_words) }, \
+	[ASK_AT] = { "at", 0, "MOMENT", "of which moment", .group = "Question", .choices = WORDS_WITH_HELP(moment_words) }, \
+	[ASK_MINUS] = { "minus", 0, "MOMENT", "what changed since that moment", .group = "Question", .choices = WORDS(moment_words) }, \
+	[ASK_BY] = { "by", 0, "AXIS", "grouped by what", .group = "Question", .choices = WORDS_WITH_HELP(axis_rows) }, \
+	[ASK_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file", .group = "Which stacks" }, \
+	[ASK_IGNORE] = { "ignore", 0, "REGEX", "no stacks with a matching function or file", .group = "Which stacks" }, \
+	[ASK_MODULE] = { "module", 0, "REGEX", "only what a matching module asked for", .group = "Which stacks" }, \
+	[ASK_NOT_MODULE] = { "not-module", 0, "REGEX", "not what a matching module asked for", .group = "Which stacks" }, \
+	[ASK_THREAD] = { "thread", 0, "TID|REGEX", "only these threads", .group = "Which stacks" }, \
+	[ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
+	[ASK_TAG] = { "tag", 0, "REGEX", "only what a matching tag holds: server/parser", .group = "Which stacks" }, \
+	[ASK_POOL] = { "pool", 0, "REGEX", "only blocks from a matching pool", .group = "Which stacks" }, \
+	[ASK_LABEL] = { "label", 0, "KEY=REGEX", "only what was allocated under that label: tenant=acme", .group = "Which stacks" }, \
+	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
+	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
+	[ASK_KIND] = { "kind", 0, "KIND", "heap, what the program mapped itself, or its pools, which lie inside those", .group = "Which stacks", .choices = WORDS(kind_words) }, \
+	[ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions up", .group = "How much" }, \
+	[ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
+	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \
+	[ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "a function that calls itself is one level", .group = "How much" }, \
+	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }, \
+	[ASK_NAMES] = { "names", 0, "STYLE", "how functions are called", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }
+
+/* What reads files of the machine, or the network: a page may not ask for it. */
+#define ASK_MACHINE_ROWS \
+	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax; builtin: what libraries keep by design", .group = "Which stacks" }, \
+	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "frames as module+offset: nothing is looked up", .group = "Names" }, \
+	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }, \
+	[ASK_NO_CACHE] = { "no-cache", 0, NULL, "neither use nor keep the names below ~/.cache/heapgauge", .group = "Names" }, \
+	[ASK_DEBUGINFOD] = { "debuginfod", 0, NULL, "ask the servers in DEBUGINFOD_URLS for debug information", .group = "Names", .scope = OPTION_NOT_IN_FOLDER }, \
+	[ASK_DEBUGINFOD_DEADLINE] = { "debuginfod-deadline", 0, "SECONDS", "how long that may take in all", .group = "Names", .fallback = "60" }
+/* clang-format on */
+
+#define ASK_ROWS ASK_QUESTION_ROWS, ASK_MACHINE_ROWS
+
+struct asked {
+	struct query query;
+	struct names_options names;
+	VECTOR(const char *) debug_folders;
+	bool limit_given, style_given;
+};
+
+/* Nothing asked yet: names are looked up. */
+struct asked ask_init(void);
+
+/* What to show where no view was named: grouped it is a list of groups, a question about a cost or a moment is one of sites, and
+ * no question gets the summary. */
+const struct analysis *ask_default_view(const struct asked *asked, bool compares);
+
+/* -1 with the error set. Texts of the query point to the values. */
+int ask_take(struct asked *asked, enum ask_option option, const char *value, struct error *error);
+void ask_release(struct asked *asked);
+
+/* What --kind and --names accept. */
+extern const char *const kind_words[];
+struct name_style_word {
+	const char *name, *help;
+};
+extern const struct name_style_word name_styles[];
+
+#endif

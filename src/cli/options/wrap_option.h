@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --wrap and --wrap-prefix of `heapgauge record`, put together to what the recorder reads: format/wraps.h. */
+#ifndef CLI_OPTIONS_WRAP_OPTION_H
+#define CLI_OPTIONS_WRAP_OPTION_H
+
+#include "format/wraps.h"
+#include "util/error.h"
+
+struct wrap_option {
+	char text[WRAPS_TEXT_MAX + 1];
+};
+
+/* One more of them; -1 with the error set if it cannot be understood. */
+int wrap_option_add(struct wrap_option *option, const char *value, bool is_prefix,
+		    struct error *error);
+#endif

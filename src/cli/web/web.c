@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the page may ask for, by path, and all that it needs to know to ask: see web.h.
+ *
+ * The list of views, costs, axes and options is made of the tables that the help is made of, so that a new row is on the page
+ * as soon as it is on the command line.
+ */
+#include "cli/web/web.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/result/analyses.h"
+#include "base/compiler.h"
+#include "cli/open.h"
+#include "serve/page.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/json.h"
+
+int web_open_file(struct web_file *file, const char *path, struct error *error)
+{
+	file->path = recording_path(path, error);
+	file->profile = file->path ? recording_open(file->path, error) : NULL;
+	return file->profile ? 0 : -1;
+}
+
+int web_open(struct web *web, const char *const *paths, size_t count, const char *before_path,
+	     struct error *error)
+{
+	for (size_t i = 0; i < MAX(count, (size_t)1); i++) {
+		if (!vector_push(&web->files, (struct web_file){ 0 }))
+			return error_set(error, "out of memory");
+		if (web_open_file(&web->files.at[i], count ? paths[i] : NULL, error) < 0)
+			return -1;
+	}
+	return before_path ? web_open_file(&web->before, before_path, error) : 0;
+}
+
+int web_adopt(struct web *web, struct profile *profile, const char *name, struct error *error)
+{
+	struct web_file file = { .path = strdup(name), .profile = profile };
+
+	if (file.path && vector_push(&web->files, file))
+		return 0;
+	free(file.path);
+	profile_free(profile);
+	return error_set(error, "out of memory");
+}
+
+static void release_file(struct web_file *file)
+{
+	for (size_t i = 0; i < WEB_STYLES; i++) {
+		names_free(file->names[false][i]);
+		names_free(file->names[true][i]);
+	}
+	profile_free(file->profile);
+	free(file->path);
+}
+
+void web_release(struct web *web)
+{
+	for (size_t i = 0; i < web->files.count; i++)
+		release_file(&web->files.at[i]);
+	vector_release(&web->files);
+	release_file(&web->before);
+	web_live_free(web->live);
+	buffer_release(&web->first);
+	intern_release(&web->sources);
+}
+
+struct names *web_names(const struct web *web, struct web_file *file, bool compare,
+			enum name_style style)
+{
+	struct names **names = &file->names[compare][style];
+	struct names_options options = web->asked->names;
+
+	options.style = style;
+	if (!*names)
+		*names = names_new(&options);
+	return *names;
+}
+
+/* ---- about ---- */
+
+static const char *unit_name(enum result_unit unit)
+{
+	switch (unit) {
+	case UNIT_BYTES:
+		return "bytes";
+	case UNIT_NS:
+		return "ns";
+	case UNIT_RATE:
+		return "per second";
+	default:
+		return "count";
+	}
+}
+
+static void say_words(struct json *j, const char *key, struct words words)
+{
+	const char *name, *help;
+
+	json_key(j, key);
+	json_array(j);
+	for (size_t i = 0; (name = words_at(&words, i, &help)); i++) {
+		json_object(j);
+		json_field_string(j, "name", name);
+		json_field_string(j, "help", help);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void say_files(struct json *j, const struct web *web)
+{
+	json_key(j, "files");
+	json_array(j);
+	for (size_t i = 0; i < web->files.count; i++) {
+		const char *path = web->files.at[i].path;
+		AUTO_FREE char *command = report_again(path, web->files.at[i].pid);
+
+		json_object(j);
+		json_field_u64(j, "index", i);
+		json_field_string(j, "path", path);
+		json_field_string(j, "name", path_base(path));
+		json_field_string(j, "command", command);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_field_bool(j, "compare", web->before.profile);
+	json_field_string(j, "before", web->before.path);
+	json_field_u64(j, "live_pid", web->live ? (uint64_t)web->files.at[0].pid : 0);
+}
+
+static void say_views(struct json *j)
+{
+	json_key(j, "views");
+	json_array(j);
+	for (const struct analysis *a = analyses; a->name; a++) {
+		json_object(j);
+		json_field_string(j, "name", a->name);
+		json_field_string(j, "help", a->help);
+		json_field_bool(j, "compares", a->compares);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void say_costs(struct json *j)
+{
+	json_key(j, "costs");
+	json_array(j);
+	for (const struct cost_word *c = cost_words; c->name; c++) {
+		json_object(j);
+		json_field_string(j, "name", c->name);
+		json_field_string(j, "help", c->help);
+		json_field_string(j, "unit", unit_name(cost_rows[c->cost].unit));
+		json_field_string(j, "key", cost_rows[c->cost].key);
+		json_field_bool(j, "of_moment", cost_rows[c->cost].of_moment);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void say_options(struct json *j)
+{
+	static const struct option_row rows[] = { ASK_QUESTION_ROWS };
+
+	json_key(j, "options");
+	json_array(j);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (!rows[i].name)
+			continue;
+		json_object(j);
+		json_field_string(j, "name", rows[i].name);
+		json_field_string(j, "help", rows[i].help);
+		json_field_string(j, "argument", rows[i].argument);
+		say_words(j, "choices", rows[i].choices);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void web_about(const struct web *web, struct buffer *out)
+{
+	struct json j = json_to(out, JSON_PRETTY);
+	AUTO_FREE char *command = report_again(web->files.at[0].path, web->files.at[0].pid);
+
+	json_object(&j);
+	json_field_string(&j, "version", HEAPGAUGE_VERSION);
+	say_files(&j, web);
+	say_views(&j);
+	say_costs(&j);
+	say_words(&j, "axes", (struct words)WORDS_WITH_HELP(axis_rows));
+	say_words(&j, "moments", (struct words)WORDS_WITH_HELP(moment_words));
+	say_options(&j);
+	json_field_string(&j, "command", command);
+	json_end_object(&j);
+}
+
+/* ---- what can be asked for ---- */
+
+/* What the first picture needs comes with the page, and is the same for every visit, unless it is of a running process. */
+static int make_first(struct web *web, struct error *error)
+{
+	static const struct serve_param summary = { "view", "summary" };
+	AUTO(buffer_release) struct buffer data = BUFFER_INIT;
+
+	if (web->first.size && !web->live)
+		return 0;
+	buffer_release(&web->first);
+	buffer_text(&data, "{\"about\":");
+	web_about(web, &data);
+	buffer_text(&data, ",\"results\":{\"view=summary\":");
+	if (web_result(web, &summary, 1, &data, error) < 0)
+		return -1;
+	buffer_text(&data, "}}");
+	if (data.failed)
+		return error_set(error, "out of memory");
+	web->first = data;
+	data = BUFFER_INIT;
+	return 0;
+}
+
+static void answer_page(struct web *web, const struct serve_request *request,
+			struct serve_answer *answer)
+{
+	struct error error = ERROR_INIT;
+
+	answer->is_page = true;
+	if (make_first(web, &error) < 0)
+		serve_refuse(answer, 500, "%s", error.message);
+	else if (!page_fill(&answer->body, request->nonce, buffer_span(&web->first)))
+		serve_refuse(answer, 500, "%s", WEB_NO_PAGE);
+}
+
+static void answer_about(struct web *web, const struct serve_request *request,
+			 struct serve_answer *answer)
+{
+	(void)request;
+	web_about(web, &answer->body);
+	answer->keep = true;
+}
+
+static void answer_result(struct web *web, const struct serve_request *request,
+			  struct serve_answer *answer)
+{
+	struct error error = ERROR_INIT;
+
+	answer->keep = !web->live;
+	if (web_result(web, request->params, request->param_count, &answer->body, &error) < 0)
+		serve_refuse(answer, 400, "%s", error.message);
+}
+
+typedef void route_answer(struct web *web, const struct serve_request *request,
+			  struct serve_answer *answer);
+static const struct route {
+	const char *path;
+	route_answer *answer;
+} routes[] = {
+	{ "/", answer_page },
+	{ "/api/about", answer_about },
+	{ "/api/result", answer_result },
+	{ "/api/source", web_source },
+	{ "/api/live", web_live },
+};
+
+void web_answer(void *context, const struct serve_request *request, struct serve_answer *answer)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
+		if (strcmp(request->path, routes[i].path) == 0) {
+			routes[i].answer(context, request, answer);
+			return;
+		}
+	serve_refuse(answer, 404, "there is nothing at %s", request->path);
+}

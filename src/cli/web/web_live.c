@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page of a running process. It is read when somebody looks, once a second at most, and reading takes at most a twentieth of
+ * the time; when nobody looks, nothing is read. What was read last stays, also when the process has ended.
+ *
+ * Owns the watch. One thread at a time, as all of web.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/compiler.h"
+#include "cli/commands.h"
+#include "cli/web/web.h"
+#include "collect/attach/watch.h"
+#include "model/build.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+
+#define NS_PER_S 1000000000ull
+#define LEAST_INTERVAL_NS                                                                          \
+	(NS_PER_S - NS_PER_S / 20) /* who asks every second shall not come too early */
+enum { READ_SHARE = 20 };
+
+struct web_live {
+	struct watch *watch;
+	uint64_t reading; /* number of the state that is held; from 1 */
+	uint64_t read_real_ns, due_ns;
+	bool ended;
+	struct error problem; /* of the last attempt; "" = none */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void web_live_free(struct web_live *live)
+{
+	if (!live)
+		return;
+	watch_free(live->watch);
+	free(live);
+}
+
+/* The names know no process but those that are held. */
+static void replace_profile(struct web *web, struct profile *profile)
+{
+	struct web_file *file = &web->files.at[0];
+
+	for (size_t i = 0; i < WEB_STYLES; i++) {
+		for (size_t compare = 0; compare < ARRAY_SIZE(file->names); compare++)
+			if (file->names[compare][i])
+				names_forget(file->names[compare][i]);
+	}
+	profile_free(file->profile);
+	file->profile = profile;
+	web->sources_known = false;
+}
+
+/* A state that cannot be had leaves the last one standing. */
+static int take_reading(struct web *web, struct error *error)
+{
+	struct web_live *live = web->live;
+	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+	struct recording recording = { 0 };
+	struct profile *profile = NULL;
+
+	if (watch_take(live->watch, HEAPGAUGE_VERSION, &recording, &live->ended, error) == 0)
+		profile = profile_new(&recording, error);
+	uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
+
+	live->due_ns = began_ns + MAX(LEAST_INTERVAL_NS, took_ns * READ_SHARE);
+	if (!profile)
+		return -1;
+	replace_profile(web, profile);
+	live->reading++;
+	live->read_real_ns = clock_ns(CLOCK_REALTIME);
+	return 0;
+}
+
+int web_watch(struct web *web, pid_t pid, const char *before_path, struct error *error)
+{
+	struct web_file file = { .pid = pid };
+
+	web->live = calloc(1, sizeof *web->live);
+	if (!web->live || asprintf(&file.path, "process %d", (int)pid) < 0)
+		return error_set(error, "out of memory");
+	if (!vector_push(&web->files, file)) {
+		free(file.path);
+		return error_set(error, "out of memory");
+	}
+	web->live->watch = watch_new(pid, error);
+	if (!web->live->watch || take_reading(web, error) < 0)
+		return -1;
+	return before_path ? web_open_file(&web->before, before_path, error) : 0;
+}
+
+static void say_state(const struct web_live *live, struct buffer *out)
+{
+	struct json j = json_to(out, JSON_COMPACT);
+
+	json_object(&j);
+	json_field_u64(&j, "reading", live->reading);
+	json_field_u64(&j, "read_real_ns", live->read_real_ns);
+	json_field_bool(&j, "ended", live->ended);
+	json_field_string(&j, "problem", live->problem.message[0] ? live->problem.message : NULL);
+	json_end_object(&j);
+}
+
+void web_live(struct web *web, const struct serve_request *request, struct serve_answer *answer)
+{
+	struct web_live *live = web->live;
+
+	(void)request;
+	if (!live) {
+		serve_refuse(answer, 404, "this is a recording, and does not change");
+		return;
+	}
+	if (!live->ended && clock_ns(CLOCK_MONOTONIC) >= live->due_ns) {
+		live->problem = ERROR_INIT;
+		(void)take_reading(web, &live->problem);
+	}
+	say_state(live, &answer->body);
+}

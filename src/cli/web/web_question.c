@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parameters -> question -> result.
+ *
+ * A parameter is an option of the command line, by its long name, and is read by the same rows: so a page and a
+ * person are told the same of what cannot be understood. Options that would read files or the network
+ * are not among the rows: those are for who started the server.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/query/comparison.h"
+#include "base/compiler.h"
+#include "cli/open.h"
+#include "cli/web/web.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { OPT_VIEW = ASK_COUNT, OPT_FILE, OPT_COMPARE };
+
+static const struct option_row option_rows[] = {
+	[OPT_VIEW] = { "view", 0, "VIEW", "which question to answer",
+		       .choices = WORDS_WITH_HELP(analyses) },
+	[OPT_FILE] = { "file", 0, "N", "which recording" },
+	[OPT_COMPARE] = { "compare", 0, NULL, "what changed since the other recording" },
+	ASK_QUESTION_ROWS,
+};
+
+struct question {
+	struct web_file *file;
+	const struct analysis *view; /* NULL: not named */
+	bool compare;
+	struct asked asked;
+};
+
+static void release_question(struct question *q)
+{
+	ask_release(&q->asked);
+}
+
+static int take_file(struct web *web, struct question *q, const char *value, struct error *error)
+{
+	uint64_t number;
+
+	if (options_number("file", value, &number, error) < 0)
+		return -1;
+	if (number >= web->files.count)
+		return error_set(error, "there are %zu recordings, and --file counts them from 0",
+				 web->files.count);
+	q->file = &web->files.at[number];
+	return 0;
+}
+
+static int take_parsed(struct web *web, struct question *q, int option, const char *value,
+		       struct error *error)
+{
+	switch (option) {
+	case OPTIONS_END: /* a flag that is off */
+		return 0;
+	case OPT_VIEW:
+		q->view = analysis_find(value);
+		return 0;
+	case OPT_FILE:
+		return take_file(web, q, value, error);
+	case OPT_COMPARE:
+		q->compare = true;
+		return 0;
+	default:
+		if (option >= 0 && option < ASK_COUNT)
+			return ask_take(&q->asked, (enum ask_option)option, value, error);
+		return -1; /* the error is set */
+	}
+}
+
+/* How the output of a command looks is no business of a page. */
+static bool is_common(const char *name)
+{
+	for (size_t i = 0; i < common_row_count; i++)
+		if (strcmp(common_rows[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* `room` gets the parameter as it would be typed; the question's texts point into it. */
+static int take_param(struct web *web, struct question *q, const struct serve_param *param,
+		      char **room, struct error *error)
+{
+	char *argv[] = { (char[]){ "view" }, NULL, NULL };
+	const char *value;
+
+	/* Which state is meant: there is only the newest, but the question is another one. */
+	if (web->live && strcmp(param->name, "reading") == 0)
+		return 0;
+	if (is_common(param->name))
+		return error_set(error, "there is no option --%s", param->name);
+	if (asprintf(room, "--%s=%s", param->name, param->value) < 0) {
+		*room = NULL;
+		return error_set(error, "out of memory");
+	}
+	argv[1] = *room;
+	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), 2, argv);
+
+	options.common.no_config =
+		true; /* the page shows what it asks for, so nothing else may decide */
+	int option = options_next(&options, &value, error);
+
+	return take_parsed(web, q, option, value, error);
+}
+
+/* ---- the answer ---- */
+
+static int write_buffer(void *context, struct span bytes, struct error *error)
+{
+	struct buffer *out = context;
+
+	buffer_append(out, bytes.data, bytes.size);
+	return out->failed ? error_set(error, "out of memory") : 0;
+}
+
+/*
+ * Names stay, because finding them is what takes time. Places do not: they are numbered in the order in which they are asked
+ * for, and an answer shall not depend on the questions before it.
+ */
+static struct places *places_for(const struct web *web, const struct question *q)
+{
+	struct names *names = web_names(web, q->file, q->compare, q->asked.names.style);
+
+	return names ? places_new(names) : NULL;
+}
+
+static int answer(struct web *web, struct question *q, const char *title,
+		  const struct comparison *against, struct buffer *out, struct error *error)
+{
+	AUTO_FREE char *again = report_again(q->file->path, q->file->pid);
+	struct places *places = places_for(web, q);
+	struct render_output output = { .write = write_buffer, .context = out };
+	struct query *query = &q->asked.query;
+	const struct show show = { .view = q->view,
+				   .renderer = renderer_find("json"),
+				   .query = query };
+
+	if (!places)
+		return error_set(error, "out of memory");
+	query->file = title;
+	query->again = again;
+	query->against = against;
+	if (!q->asked.limit_given)
+		query->limit = show.renderer->default_limit;
+	int status = show_result(&output, q->file->profile, places, &show, error);
+
+	buffer_release(&output.buffer);
+	places_free(places);
+	query->file = query->again = NULL;
+	query->against = NULL;
+	return status;
+}
+
+static int answer_compared(struct web *web, struct question *q, struct buffer *out,
+			   struct error *error)
+{
+	const struct profile *before = web->before.profile, *after = q->file->profile;
+	const struct comparison against = {
+		.before = &before, .before_count = 1, .after = &after, .after_count = 1
+	};
+	AUTO_FREE char *title = NULL;
+
+	if (!before)
+		return error_set(error, "there is nothing to compare with: start 'heapgauge view' "
+					"with --against OLD.hg");
+	if (!q->view->compares)
+		return error_set(error, "the view %s does not compare recordings", q->view->name);
+	if (asprintf(&title, "%s -> %s", path_base(web->before.path), path_base(q->file->path)) < 0)
+		return error_set(error, "out of memory");
+	return answer(web, q, title, &against, out, error);
+}
+
+static int ask(struct web *web, struct question *q, const struct serve_param *params, size_t count,
+	       char **rooms, struct buffer *out, struct error *error)
+{
+	const char *suppressions = web->asked->query.filters.suppression_path;
+
+	if (suppressions && filters_suppress(&q->asked.query.filters, suppressions, error) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++)
+		if (take_param(web, q, &params[i], &rooms[i], error) < 0)
+			return -1;
+	if (!q->view)
+		q->view = ask_default_view(&q->asked, q->compare);
+	if (!q->compare && analysis_check(q->view, &q->asked.query, error) < 0)
+		return -1;
+	return q->compare ? answer_compared(web, q, out, error)
+			  : answer(web, q, q->file->path, NULL, out, error);
+}
+
+int web_result(struct web *web, const struct serve_param *params, size_t count, struct buffer *out,
+	       struct error *error)
+{
+	AUTO(release_question)
+	struct question q = { .file = &web->files.at[0], .asked = ask_init() };
+	char **rooms = calloc(count + 1, sizeof *rooms);
+	int status = rooms ? ask(web, &q, params, count, rooms, out, error)
+			   : error_set(error, "out of memory");
+
+	for (size_t i = 0; i < count && rooms; i++)
+		free(rooms[i]);
+	free(rooms);
+	return status;
+}

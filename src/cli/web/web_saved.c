@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page as a file that opens from disk: the same page, with the answers to what it will ask inside.
+ *
+ * The questions are a list, in the order of how much a reader would miss them. They are written as the page writes them
+ * (view first, then by name), because that is how it looks them up; of the limit it takes whatever is there. What
+ * would make the file larger than people like to mail is left out, and the page says so where it is asked for.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/web/web.h"
+#include "serve/guard.h"
+#include "serve/page.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+
+enum { DATA_MAX_BYTES = 4500000, PARAMS_MAX = 8, QUESTION_MAX_BYTES = 128 };
+
+static const char *const questions[] = {
+	"view=summary",
+	"view=sites&cost=peak&kind=heap&limit=300",
+	"view=flame&cost=peak&limit=3000",
+	"view=timeline&limit=400",
+	"view=snapshots",
+	"view=advice",
+	"view=memory",
+	"view=growth&limit=100",
+	"view=sites&cost=leaked&kind=heap&limit=300",
+	"view=sites&cost=calls&kind=heap&limit=300",
+	"view=sites&cost=temporary&kind=heap&limit=300",
+	"view=sites&cost=total&kind=heap&limit=300",
+	"view=sites&cost=max&kind=mmap&limit=300",
+	"view=health",
+	"view=modules",
+	"view=processes",
+	"view=threads",
+	"view=tags&cost=peak",
+	"view=tags&cost=leaked",
+	"view=tags&cost=total",
+	"view=tags&cost=calls",
+	"view=pools",
+	"view=functions&by=label&cost=peak",
+	"view=sizes&cost=calls&limit=200",
+	"view=lifetimes&limit=60",
+	"view=reallocs&limit=60",
+	"view=types&cost=peak&limit=100",
+	"view=history&cost=peak&limit=40",
+	"view=functions&by=function&cost=peak&limit=300",
+	"view=functions&by=module&cost=peak&limit=100",
+	"view=functions&by=line&cost=peak&limit=300",
+	"view=flame&cost=leaked&limit=3000",
+	"view=flame&cost=total&limit=3000",
+	"view=functions&by=function&cost=leaked&limit=300",
+	"view=functions&by=function&cost=total&limit=300",
+	"view=functions&by=function&cost=calls&limit=300",
+	"view=functions&by=function&cost=temporary&limit=300",
+	"view=functions&by=type&cost=peak&limit=100",
+	"view=functions&by=file&cost=peak&limit=100",
+	"view=functions&by=thread&limit=100",
+	"view=functions&by=thread&cost=peak&limit=100",
+	"view=functions&by=thread&cost=leaked&limit=100",
+	"view=functions&by=process&cost=peak&limit=100",
+	"view=functions&by=size&cost=calls&limit=100",
+	"view=functions&by=module&cost=total&limit=100",
+	"view=functions&by=module&cost=calls&limit=100",
+	"view=sizes&cost=total&limit=200",
+	"view=sizes&cost=waste&limit=200",
+	"view=threads&cost=calls",
+	"view=threads&cost=total",
+	"view=history&cost=leaked&limit=9",
+	"view=history&cost=total&limit=9",
+	"view=history&cost=calls&limit=9",
+	"view=history&cost=temporary&limit=9",
+	"view=flame&cost=calls&limit=2000",
+	"view=flame&cost=temporary&limit=2000",
+};
+
+/* Of several processes Start shows the one that was started: these once more of it alone. */
+static const char *const started_questions[] = {
+	"view=summary",
+	"view=timeline&limit=400",
+	"view=snapshots",
+	"view=sites&cost=peak&kind=heap&limit=300",
+	"view=memory",
+	"view=advice",
+	"view=growth&limit=100",
+	"view=sites&cost=leaked&kind=heap&limit=300",
+	"view=sites&cost=calls&kind=heap&limit=300",
+	"view=sites&cost=temporary&kind=heap&limit=300",
+	"view=sites&cost=max&kind=mmap&limit=300",
+};
+
+/* Cuts "a=b&c=d" into its parts; none of the words above needs to be decoded. */
+static size_t cut(char *question, struct serve_param params[PARAMS_MAX])
+{
+	size_t count = 0;
+	char *rest = question;
+
+	while (rest && count < PARAMS_MAX) {
+		char *word = strsep(&rest, "&"), *value = strchr(word, '=');
+
+		ASSERT(value);
+		*value = '\0';
+		params[count++] = (struct serve_param){ word, value + 1 };
+	}
+	return count;
+}
+
+/* JSON without the spaces that are for people. */
+static void append_packed(struct buffer *out, struct span json)
+{
+	bool inside = false; /* a string */
+
+	for (size_t i = 0; i < json.size; i++) {
+		char c = (char)json.data[i];
+
+		if (inside && c == '\\' && i + 1 < json.size) {
+			buffer_append(out, &json.data[i++], 2);
+			continue;
+		}
+		if (c == '"')
+			inside = !inside;
+		if (inside || (c != ' ' && c != '\n'))
+			buffer_char(out, c);
+	}
+}
+
+/* A question that makes no sense of this recording is left out: the page shows what the server would say. */
+static void add_answer(struct web *web, const char *question, struct buffer *data)
+{
+	AUTO(buffer_release) struct buffer answer = BUFFER_INIT;
+	struct serve_param params[PARAMS_MAX];
+	char words[QUESTION_MAX_BYTES];
+	size_t before = data->size;
+
+	memccpy(words, question, '\0', sizeof words);
+	if (web_result(web, params, cut(words, params), &answer, NULL) < 0)
+		return;
+	if (data->data[before - 1] != '{')
+		buffer_char(data, ',');
+	buffer_printf(data, "\"%s\":", question);
+	append_packed(data, buffer_span(&answer));
+	if (data->size > DATA_MAX_BYTES)
+		data->size = before;
+}
+
+static void add_started(struct web *web, struct buffer *data)
+{
+	const struct profile *profile = web->files.at[0].profile;
+	char question[QUESTION_MAX_BYTES];
+
+	for (size_t i = 0; profile->process_count > 1 && i < ARRAY_SIZE(started_questions); i++) {
+		snprintf(question, sizeof question, "%s&process=%u", started_questions[i],
+			 profile->processes[0].pid);
+		add_answer(web, question, data);
+	}
+}
+
+int web_save(struct web *web, struct buffer *out, struct error *error)
+{
+	AUTO(buffer_release) struct buffer data = BUFFER_INIT;
+	AUTO(buffer_release) struct buffer about = BUFFER_INIT;
+	char nonce[GUARD_SECRET_BYTES];
+
+	web_about(web, &about);
+	buffer_text(&data, "{\"saved\":true,\"about\":");
+	append_packed(&data, buffer_span(&about));
+	buffer_text(&data, ",\"results\":{");
+	add_started(web, &data);
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		add_answer(web, questions[i], &data);
+	buffer_text(&data, "}}");
+	if (!guard_secret(nonce) || data.failed)
+		return error_set(error, "out of memory");
+	if (!page_fill(out, nonce, buffer_span(&data)))
+		return error_set(error, WEB_NO_PAGE);
+	return out->failed ? error_set(error, "out of memory") : 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A copy of the process' live profile (copied.c), read by the usual reader into rows, beside what /proc says of the
+ * process now. No state. Any thread.
+ */
+#include "collect/attach/inspect.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/profile/copied.h"
+#include "collect/binaries/linked_in.h"
+#include "collect/profile/marks.h"
+#include "collect/kernel/procfs.h"
+#include "collect/process/target.h"
+#include "format/live/live_read.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+#define NS_PER_MS 1000000ull
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static void name_linked_in(struct process_rows *rows)
+{
+	AUTO(linked_in_release) struct linked_in files = { 0 };
+
+	linked_in_find(&files, rows);
+}
+
+static void fill_process(const struct copied *c, uint64_t now_ns, struct process_row *row)
+{
+	int statm = procfs_statm_open(c->pid);
+
+	free(row->command);
+	free(row->exe);
+	row->command = procfs_command(c->pid);
+	row->exe = procfs_exe(c->pid);
+	row->pid = (uint32_t)c->pid;
+	row->ppid = (uint32_t)procfs_parent(c->pid);
+	row->rank = copied_head(c)->own.rank;
+	row->uid = procfs_user(c->pid);
+	row->end = END_RUNNING;
+	row->duration_ns = saturating_sub(now_ns, copied_head(c)->started_mono_ns);
+	row->started_real_ns = clock_ns(CLOCK_REALTIME) - row->duration_ns;
+	row->peak_rss_bytes = procfs_rss(statm);
+	if (statm >= 0)
+		close(statm);
+}
+
+/* Of a process that is gone there is only what it said itself. */
+static void fill_left(const struct copied *c, bool running, struct process_rows *rows)
+{
+	const struct live_own *own = &copied_head(c)->own;
+	struct process_row *row = &rows->process;
+	struct stat st;
+
+	free(row->command);
+	free(row->exe);
+	row->command = strndup(own->command, sizeof own->command);
+	/* The first object that is known is the program itself. */
+	row->exe = strdup(rows->module_count > 1 ? rows->modules[1].path : "");
+	row->pid = copied_head(c)->pid;
+	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
+					  : 0; /* the file is as much its user's as the map is */
+	row->end = running ? END_RUNNING : END_UNKNOWN;
+	row->duration_ns = saturating_mul(c->control.clock_ms, NS_PER_MS);
+	row->started_real_ns = own->started_real_ns;
+}
+
+static char *host_of(const struct copied *c, const struct utsname *name)
+{
+	const struct live_own *own = &copied_head(c)->own;
+
+	return own->host[0] ? strndup(own->host, sizeof own->host) : strdup(name->nodename);
+}
+
+int inspect_run(const struct copied *c, const struct process_row *process, const char *version,
+		struct run_row *run, struct error *error)
+{
+	struct utsname name;
+
+	if (uname(&name) < 0)
+		memset(&name, 0, sizeof name);
+	*run = (struct run_row){ .started_real_ns = process->started_real_ns,
+				 .duration_ns = process->duration_ns,
+				 .peak_bytes = process->peak_bytes,
+				 .peak_at_ns = process->peak_at_ns,
+				 .peak_bound_bytes = process->peak_bound_bytes,
+				 .host = host_of(c, &name),
+				 .version = strdup(version),
+				 .command = strdup(process->command ? process->command : "") };
+	if (asprintf(&run->kernel, "%s %s %s", name.sysname, name.release, name.machine) < 0)
+		run->kernel = NULL;
+	if (!run->host || !run->kernel || !run->version || !run->command)
+		return error_set(error, "no memory left");
+	return 0;
+}
+
+/* When a collector is gone, or stopped, the clock that it keeps stands still. A process' own stands still while nothing
+ * happens, and counts itself when that did harm. */
+static void note_clock(const struct copied *c, struct process_row *process)
+{
+	uint64_t behind_ms = saturating_sub(process->duration_ns / NS_PER_MS, c->control.clock_ms);
+
+	if (behind_ms >= STOPPED_MS && copied_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
+		process->health[HEALTH_clock_stopped] += behind_ms;
+	process->health[HEALTH_unkept] += copied_head(c)->own.no_file != 0;
+}
+
+/* What is now, by the clock that births are told by. */
+static uint64_t clock_of(const struct copied *c)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	if (!c->pid || copied_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
+		return c->control.clock_ms;
+	return saturating_sub(now_ns, copied_head(c)->started_mono_ns) / NS_PER_MS;
+}
+
+/* Everything but the rows is what /proc says now. */
+static int fill(const struct copied *copied, enum copied_parts parts, bool running,
+		const char *version, struct recording *recording, struct error *error)
+{
+	struct format_error reason = { "" };
+	struct process_rows *rows = calloc(1, sizeof *rows);
+
+	if (!rows)
+		return error_set(error, "no memory left");
+	recording->processes = rows;
+	recording->process_count = 1;
+	if (live_read_rows(copied->memory, copied->bytes, copied->control.mode, rows, &reason) <
+		    0 ||
+	    (parts == COPIED_ALL &&
+	     live_read_ages(copied->memory, copied->bytes, clock_of(copied), rows, &reason) < 0))
+		return error_set(error, "the profile cannot be read: %s", reason.message);
+	if (parts == COPIED_ALL)
+		mark_rows_of_copy(copied, rows);
+	if (copied->pid)
+		fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
+	else
+		fill_left(copied, running, rows);
+	if (parts == COPIED_ALL)
+		name_linked_in(rows); /* reads its file */
+	note_clock(copied, &rows->process);
+	return inspect_run(copied, &rows->process, version, &recording->run, error);
+}
+
+int inspect_recorded(struct copied *copied, const struct recorded *recorded,
+		     enum copied_parts parts, const char *version, struct recording *ret,
+		     struct error *error)
+{
+	struct recording recording = { 0 };
+	int status = copied_take(copied, recorded, parts, error);
+
+	if (status < 0)
+		return status;
+	if (fill(copied, parts, true, version, &recording, error) < 0) {
+		recording_release(&recording);
+		return COPIED_FAILED;
+	}
+	*ret = recording;
+	return 0;
+}
+
+int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error)
+{
+	AUTO(copied_release) struct copied copied = COPIED_INIT;
+	struct recorded recorded;
+
+	if (recorded_find(pid, &recorded, error) < 0)
+		return -1;
+	return inspect_recorded(&copied, &recorded, COPIED_ALL, version, ret, error) < 0 ? -1 : 0;
+}
+
+int inspect_file(const char *path, const char *version, struct recording *ret,
+		 struct inspect_left *ret_left, struct error *error)
+{
+	AUTO(copied_release) struct copied copied = COPIED_INIT;
+	struct recording recording = { 0 };
+	struct stat st;
+
+	/* Before it is copied: what is said to have ended is copied as it was at its end. */
+	bool running = stat(path, &st) == 0 && recorded_by(&st) != 0;
+
+	if (copied_take_file(&copied, path, COPIED_ALL, error) < 0)
+		return -1;
+	running = running || file_has_writer(copied.fd);
+	if (fill(&copied, COPIED_ALL, running, version, &recording, error) < 0) {
+		recording_release(&recording);
+		return -1;
+	}
+	if (ret_left)
+		*ret_left = (struct inspect_left){ copied_head(&copied)->own,
+						   copied_head(&copied)->started_mono_ns };
+	*ret = recording;
+	return 0;
+}
+
+uint64_t inspect_file_seen(const char *path)
+{
+	AUTO_CLOSE int fd = file_open_regular(path, NULL, NULL);
+	struct live_control control;
+	struct live_own own;
+	uint64_t total;
+
+	if (fd < 0 ||
+	    pread(fd, &own, sizeof own, offsetof(struct live_header, own)) != (ssize_t)sizeof own ||
+	    pread(fd, &total, sizeof total, offsetof(struct live_header, total_bytes)) !=
+		    (ssize_t)sizeof total)
+		return 0;
+	if (pread(fd, &control, sizeof control, (off_t)total) != (ssize_t)sizeof control)
+		return 0;
+	return saturating_add(own.started_real_ns, saturating_mul(control.clock_ms, NS_PER_MS));
+}

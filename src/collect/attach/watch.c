@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each reading is a point of the series, and a kept moment while there are few of them. The rows are made of a clone, since making
+ * them uses a target up; of one that has ended they are made of the target itself.
+ *
+ * Owns the target. One thread at a time.
+ */
+#include "collect/attach/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "collect/run/collector.h"
+#include "collect/attach/inspect.h"
+#include "collect/binaries/linked_in.h"
+#include "collect/attach/other.h"
+#include "util/cleanup.h"
+
+#define NS_PER_MS 1000000ull
+
+struct watch {
+	struct other other;
+	struct linked_in linked_in;
+	uint64_t real_offset_ns;
+	bool ended;
+};
+
+struct watch *watch_new(pid_t pid, struct error *error)
+{
+	struct watch *w = calloc(1, sizeof *w);
+	struct timespec real;
+
+	if (!w) {
+		error_set(error, "no memory left");
+		return NULL;
+	}
+	w->other = OTHER_INIT;
+	clock_gettime(CLOCK_REALTIME, &real);
+	w->real_offset_ns =
+		(uint64_t)real.tv_sec * 1000000000ull + (uint64_t)real.tv_nsec - collector_now();
+	if (other_begin(&w->other, pid, error) == 0)
+		return w;
+	watch_free(w);
+	return NULL;
+}
+
+void watch_free(struct watch *w)
+{
+	if (!w)
+		return;
+	other_release(&w->other);
+	linked_in_release(&w->linked_in);
+	free(w);
+}
+
+/* Another copy, and what it adds to what is known over time. */
+static int read_it(struct watch *w, uint64_t now_ns, struct error *error)
+{
+	struct target *target = w->other.target;
+
+	/* Nobody keeps its clock here: that is no harm done to it. */
+	target->profile.control.clock_ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
+	if (other_is_gone(&w->other)) {
+		other_copy_last(&w->other, true);
+		collector_end_other(target, now_ns);
+	} else if (!other_copy(&w->other, COPIED_ALL)) {
+		return error_set(error, "process %d cannot be read now", (int)target->pid);
+	} else if (target_sample(target, now_ns, 0, false)) {
+		target_sample_run(target);
+	}
+	w->ended = target->ended_ns != 0; /* or another program by now */
+	return 0;
+}
+
+static int make_rows(struct watch *w, uint64_t now_ns, struct process_rows *ret,
+		     struct error *error)
+{
+	struct target *target = w->other.target;
+	struct target *from = w->ended ? target : target_clone(target);
+	int status;
+
+	if (!from)
+		return error_set(error, "no memory left");
+	live_profile_lend(&from->profile, &w->other.copied);
+	status = target_rows(from, now_ns, target->started_ns, w->real_offset_ns, ret, error);
+	if (from != target)
+		target_free(from);
+	return status;
+}
+
+int watch_take(struct watch *w, const char *version, struct recording *ret, bool *ret_ended,
+	       struct error *error)
+{
+	struct recording recording = { 0 };
+	uint64_t now_ns = collector_now();
+
+	if (w->ended)
+		return error_set(error, "process %d has ended", (int)w->other.recorded.pid);
+	if (read_it(w, now_ns, error) < 0)
+		return -1;
+	recording.processes = calloc(1, sizeof *recording.processes);
+	if (!recording.processes)
+		return error_set(error, "no memory left");
+	recording.process_count = 1;
+	struct process_row *process = &recording.processes->process;
+
+	if (make_rows(w, now_ns, recording.processes, error) < 0 ||
+	    inspect_run(&w->other.copied, process, version, &recording.run, error) < 0) {
+		recording_release(&recording);
+		return -1;
+	}
+	linked_in_find(&w->linked_in, recording.processes);
+	*ret = recording;
+	*ret_ended = w->ended;
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Facts about a program or library, from its headers, its symbol tables and, if these are stripped, from what its allocator
+ * would say (signs.h). libelf reads the structure and checks every offset; strings of its tables are asked for by index and never
+ * reached by our own arithmetic. No state.
+ */
+#include "collect/binaries/elf_facts.h"
+
+#include <gelf.h>
+#include <libelf.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "collect/binaries/raw_mmap.h"
+#include "collect/binaries/signs.h"
+#include "format/unseen.h"
+
+/* Allocators that come as a library in place of the C library's. */
+static const struct library {
+	const char *file, *name;
+} libraries[] = {
+	{ "libjemalloc.so", "jemalloc" }, { "libtcmalloc", "tcmalloc" },
+	{ "libmimalloc", "mimalloc" },	  { "libsnmalloc", "snmalloc" },
+	{ "librpmalloc", "rpmalloc" },	  { "libscudo", "Scudo" },
+};
+
+static const char *const system_calling[] = { "syscall", NULL };
+
+/* What the walk over the sections leaves for later. */
+struct walk {
+	Elf *elf;
+	struct span bytes;
+	bool has_symbols, has_constants;
+	bool asks_dlsym;
+	uint64_t by_words, sure;
+	struct elf_slots syscalls;
+	struct code code;
+};
+
+static bool begins_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+static void take_import(const char *name, struct walk *walk, struct elf_facts *facts)
+{
+	facts->unseen |= signs_of_import(name);
+	walk->asks_dlsym |= strcmp(name, "dlsym") == 0;
+}
+
+static void take_symbols(struct walk *walk, Elf_Scn *section, const GElf_Shdr *header,
+			 struct elf_facts *facts)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Sym symbol;
+
+	if (!data || header->sh_entsize == 0)
+		return;
+	for (size_t i = 0; i < header->sh_size / header->sh_entsize && i < INT32_MAX; i++) {
+		const char *name;
+
+		if (!gelf_getsym(data, (int)i, &symbol))
+			return;
+		name = elf_strptr(walk->elf, header->sh_link, symbol.st_name);
+		if (!name)
+			continue;
+		if (symbol.st_shndx == SHN_UNDEF) {
+			if (header->sh_type == SHT_DYNSYM)
+				take_import(name, walk, facts);
+			continue;
+		}
+		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+			continue;
+		facts->unseen |= signs_of_function(name);
+		if (header->sh_type != SHT_DYNSYM)
+			continue;
+		facts->defines_malloc |= strcmp(name, "malloc") == 0;
+		facts->has_recorder |= strcmp(name, "confstr") == 0;
+		facts->defines_new |= strcmp(name, "_Znwm") == 0;
+	}
+}
+
+static void take_needed(struct walk *walk, Elf_Scn *section, const GElf_Shdr *header,
+			struct elf_facts *facts)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Dyn entry;
+
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		const char *name = entry.d_tag == DT_NEEDED ? elf_strptr(walk->elf, header->sh_link,
+									 entry.d_un.d_val)
+							    : NULL;
+
+		if (!name)
+			continue;
+		facts->links_cxx |= begins_with(name, "libstdc++") || begins_with(name, "libc++");
+		for (size_t k = 0; k < ARRAY_SIZE(libraries); k++)
+			if (begins_with(name, libraries[k].file))
+				facts->shared = libraries[k].name;
+	}
+}
+
+static void take_notes(Elf_Scn *section, struct elf_facts *facts)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t at = 0, name, text;
+	GElf_Nhdr note;
+
+	while (data && (at = gelf_getnote(data, at, &note, &name, &text)) > 0) {
+		const char *bytes = data->d_buf;
+
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    memcmp(bytes + name, "GNU", 4) == 0 && note.n_descsz > 0 &&
+		    note.n_descsz <= sizeof facts->build_id) {
+			memcpy(facts->build_id, bytes + text, note.n_descsz);
+			facts->build_id_bytes = note.n_descsz;
+		}
+	}
+}
+
+/* Constants and code, for what has no name. */
+static void take_contents(struct walk *walk, const char *name, const GElf_Shdr *header)
+{
+	struct span contents;
+
+	if (header->sh_type != SHT_PROGBITS ||
+	    !span_part(walk->bytes, header->sh_offset, header->sh_size, &contents))
+		return;
+	if (begins_with(name, ".rodata")) {
+		walk->has_constants = true;
+		walk->by_words |= signs_of_words(contents, &walk->sure);
+	} else if (header->sh_flags & SHF_EXECINSTR && walk->code.count < CODE_SECTIONS_MAX) {
+		walk->code.sections[walk->code.count++] =
+			(struct code_section){ contents, header->sh_addr };
+	}
+}
+
+static void take_section(struct walk *walk, Elf_Scn *section, const char *name,
+			 const GElf_Shdr *header, struct elf_facts *facts)
+{
+	facts->has_unwind |= strcmp(name, ".eh_frame_hdr") == 0;
+	facts->is_go |= strcmp(name, ".gopclntab") == 0 || strcmp(name, ".note.go.buildid") == 0;
+	walk->has_symbols |= header->sh_type == SHT_SYMTAB;
+	if (header->sh_type == SHT_NOBITS && header->sh_flags & SHF_ALLOC &&
+	    !(header->sh_flags & SHF_TLS))
+		facts->zeroed_bytes = saturating_add(facts->zeroed_bytes, header->sh_size);
+	if (header->sh_type == SHT_SYMTAB || header->sh_type == SHT_DYNSYM)
+		take_symbols(walk, section, header, facts);
+	else if (header->sh_type == SHT_DYNAMIC)
+		take_needed(walk, section, header, facts);
+	else if (header->sh_type == SHT_NOTE)
+		take_notes(section, facts);
+	else
+		take_contents(walk, name, header);
+	elf_slots_take(walk->elf, section, system_calling, &walk->syscalls);
+}
+
+static void take_sections(struct walk *walk, struct elf_facts *facts)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	size_t names;
+
+	if (elf_getshdrstrndx(walk->elf, &names) != 0)
+		return;
+	while ((section = elf_nextscn(walk->elf, section))) {
+		const char *name = gelf_getshdr(section, &header)
+					   ? elf_strptr(walk->elf, names, header.sh_name)
+					   : NULL;
+
+		if (name)
+			take_section(walk, section, name, &header, facts);
+	}
+}
+
+/* The name of an allocator among the bits; NULL: there is none. */
+static const char *allocator_of(uint64_t unseen)
+{
+	unseen &= unseen_of_class(UNSEEN_ALLOCATOR);
+	return unseen ? unseen_words[__builtin_ctzll(unseen)].title : NULL;
+}
+
+/* A program may speak of an allocator that it does not have, so its words are the last resort. */
+static void believe_words(const struct walk *walk, struct elf_facts *facts)
+{
+	uint64_t allocators = unseen_of_class(UNSEEN_ALLOCATOR);
+	uint64_t believed = walk->sure;
+
+	if (!walk->has_symbols)
+		believed = walk->by_words;
+	else if (facts->defines_malloc && !(facts->unseen & allocators))
+		believed |= walk->by_words & allocators;
+	if (walk->asks_dlsym)
+		believed |= walk->by_words & UNSEEN_BIT(dlsym_libc);
+	else
+		believed &= ~UNSEEN_BIT(dlsym_libc);
+	facts->unseen |= believed;
+}
+
+bool elf_facts_of(struct span bytes, struct elf_facts *ret)
+{
+	GElf_Ehdr header;
+	Elf *elf;
+
+	*ret = (struct elf_facts){ 0 };
+	if (bytes.size == 0 || elf_version(EV_CURRENT) == EV_NONE)
+		return false;
+	/* It is not written to: libelf copies what it converts. */
+	elf = elf_memory((char *)(uintptr_t)bytes.data, bytes.size);
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header)) {
+		elf_end(elf);
+		return false;
+	}
+	struct walk walk = { .elf = elf, .bytes = bytes };
+
+	ret->entry = header.e_entry;
+	take_sections(&walk, ret);
+	elf_end(elf);
+	if (header.e_machine == EM_X86_64 && raw_mmap_is_in(&walk.code, &walk.syscalls))
+		ret->unseen |= UNSEEN_BIT(raw_mmap);
+	if (!walk.has_constants)
+		walk.by_words = signs_of_words(bytes, &walk.sure);
+	/* A recorder that is linked in passes all on. */
+	if (ret->has_recorder)
+		ret->defines_malloc = ret->defines_new = false;
+	believe_words(&walk, ret);
+	if (ret->is_go)
+		ret->unseen |= UNSEEN_BIT(go);
+	ret->linked_in = allocator_of(ret->unseen);
+	return true;
+}

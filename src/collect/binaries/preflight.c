@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel and the loader say nothing when LD_PRELOAD has no effect, or complain in words that mean nothing to the
+ * user. So the files are looked at first: base/elf.h judges their bytes, stat and one attribute their privileges. A
+ * script is judged by its interpreter.
+ *
+ * No state. What cannot be judged passes: running it shows.
+ */
+#include "collect/binaries/preflight.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/elf.h"
+#include "base/privilege.h"
+#include "collect/binaries/elf_facts.h"
+#include "format/unseen.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { SCRIPTS_MAX = 5, NAME_SHOWN = 120 };
+
+/* What the messages are about: "./tool", or "./run.sh is a script for /bin/tool, which". */
+struct subject {
+	char text[3 * NAME_SHOWN];
+};
+
+static struct subject subject_of(const char *program, const char *interpreter)
+{
+	struct subject subject;
+
+	if (interpreter)
+		snprintf(subject.text, sizeof subject.text, "%.*s is a script for %.*s, which",
+			 NAME_SHOWN, program, NAME_SHOWN, interpreter);
+	else
+		snprintf(subject.text, sizeof subject.text, "%.*s", NAME_SHOWN, program);
+	return subject;
+}
+
+static enum privilege privilege_of_file(const char *path)
+{
+	struct privilege_facts facts = {
+		.uid = getuid(), .euid = geteuid(), .gid = getgid(), .egid = getegid()
+	};
+	struct statvfs mount = { 0 };
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return PRIVILEGE_NONE;
+	facts.mode = st.st_mode;
+	facts.file_uid = st.st_uid;
+	facts.file_gid = st.st_gid;
+	facts.capable = getxattr(path, "security.capability", NULL, 0) > 0;
+	facts.held_down = (statvfs(path, &mount) == 0 && mount.f_flag & ST_NOSUID) ||
+			  prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+	return privilege_of(&facts);
+}
+
+/* The loader ignores LD_PRELOAD where a program gets other rights than its caller has. */
+static int check_privileges(const char *path, const char *subject, struct error *error)
+{
+	enum privilege privilege = privilege_of_file(path);
+
+	switch (privilege) {
+	case PRIVILEGE_SET_USER_ID:
+	case PRIVILEGE_SET_GROUP_ID:
+		return error_set(
+			error,
+			"%s is %s: the loader keeps the recorder out of it.\n"
+			"  Record a copy without that bit (cp does not keep it), or run heapgauge as its %s.",
+			subject,
+			privilege == PRIVILEGE_SET_USER_ID ? "set-user-id" : "set-group-id",
+			privilege == PRIVILEGE_SET_USER_ID ? "owner" : "group");
+	case PRIVILEGE_CAPABILITIES:
+		return error_set(
+			error,
+			"%s has file capabilities: the loader keeps the recorder out of it.\n"
+			"  Record a copy without them (cp does not keep them), or run heapgauge as root.",
+			subject);
+	case PRIVILEGE_OF_CALLER:
+		return error_set(
+			error,
+			"%s would run with an effective user or group that is not the real one, as heapgauge does: the loader keeps the recorder out of it.\n"
+			"  Run heapgauge itself without set-user-id, or with real and effective ids alike.",
+			subject);
+	case PRIVILEGE_NONE:
+		break;
+	}
+	return 0;
+}
+
+static int explain_verdict(const struct elf_judgement *judgement, const char *subject,
+			   struct error *error)
+{
+	switch (judgement->verdict) {
+	case ELF_STATIC:
+		return error_set(error,
+				 "%s is statically linked: the recorder cannot be loaded into it.\n"
+				 "  Record a dynamically linked build.",
+				 subject);
+	case ELF_OTHER_CLASS:
+		return error_set(error,
+				 "%s is a 32-bit program: the recorder is a 64-bit one.\n"
+				 "  Record a 64-bit build.",
+				 subject);
+	case ELF_OTHER_MACHINE:
+		return error_set(
+			error,
+			"%s is built for another processor than the recorder.\n"
+			"  Record a build for this machine, or run heapgauge on one of that kind.",
+			subject);
+	case ELF_OTHER_LIBC:
+		return error_set(
+			error,
+			"%s is built for another C library (its loader is %.*s), and the recorder for glibc.\n"
+			"  Record a build for glibc.",
+			subject,
+			(int)(judgement->path_bytes < NAME_SHOWN ? judgement->path_bytes
+								 : NAME_SHOWN),
+			judgement->path);
+	case ELF_SANITIZED:
+		return error_set(
+			error,
+			"%s is built with a sanitizer, which has an allocator of its own and lets no other in.\n"
+			"  Record a build without -fsanitize.",
+			subject);
+	case ELF_FITS:
+	case ELF_LOADER:
+	case ELF_SCRIPT:
+	case ELF_UNKNOWN:
+		break;
+	}
+	return 0;
+}
+
+/* Judges one file. *ret_next gets the interpreter of a script; the caller's. */
+static int check_file(const char *path, const char *subject, char **ret_next, struct error *error)
+{
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	struct elf_judgement judgement;
+
+	*ret_next = NULL;
+	if (file_map_open(&map, path, NULL) < 0)
+		return 0;
+	judgement = elf_judge(map.bytes.data, map.bytes.size);
+	if (judgement.verdict == ELF_SCRIPT) {
+		*ret_next = strndup(judgement.path, judgement.path_bytes);
+		return 0; /* the kernel ignores the privileges of scripts */
+	}
+	if (check_privileges(path, subject, error) < 0)
+		return -1;
+	return explain_verdict(&judgement, subject, error);
+}
+
+int preflight_program(const char *program, struct error *error)
+{
+	AUTO_FREE char *path = program_path(program);
+	bool is_script = false;
+
+	for (int i = 0; i < SCRIPTS_MAX && path; i++) {
+		struct subject subject = subject_of(program, is_script ? path : NULL);
+		char *next;
+
+		if (check_file(path, subject.text, &next, error) < 0)
+			return -1;
+		free(path);
+		path = next;
+		is_script = true;
+	}
+	return 0;
+}
+
+const char *preflight_linked_in(const char *program)
+{
+	AUTO_FREE char *path = program_path(program);
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	struct elf_facts facts;
+
+	if (!path || file_map_open(&map, path, NULL) < 0 || !elf_facts_of(map.bytes, &facts))
+		return NULL;
+	if (facts.defines_malloc)
+		return facts.linked_in ? facts.linked_in : "an allocator";
+	/* A runtime may bring an allocator that it uses for some of its objects, or for none. */
+	return facts.unseen & unseen_of_class(UNSEEN_RUNTIME) ? NULL : facts.linked_in;
+}
+
+int preflight_recorder(const char *recorder, struct error *error)
+{
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	enum elf_verdict verdict;
+
+	if (strpbrk(recorder, " :\t\n"))
+		return error_set(
+			error,
+			"the recorder %.*s has a space or a colon in its path, which LD_PRELOAD cannot name.\n"
+			"  Set HEAPGAUGE_RECORDER to a copy of it elsewhere.",
+			2 * NAME_SHOWN, recorder);
+	if (file_map_open(&map, recorder, error) < 0)
+		return error_wrap(error, "cannot read the recorder");
+	/* A library has no loader, so that it looks like a static program, or like the loader itself. */
+	verdict = elf_judge(map.bytes.data, map.bytes.size).verdict;
+	if (verdict != ELF_STATIC && verdict != ELF_LOADER)
+		return error_set(
+			error,
+			"%.*s is no recorder for this machine: it is damaged, or of another kind.\n"
+			"  Install heapgauge again, or set HEAPGAUGE_RECORDER to its libheapgauge.so.",
+			2 * NAME_SHOWN, recorder);
+	return 0;
+}

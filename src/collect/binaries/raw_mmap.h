@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether code maps memory without calling mmap(). */
+#ifndef COLLECT_BINARIES_RAW_MMAP_H
+#define COLLECT_BINARIES_RAW_MMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "collect/binaries/elf_slots.h"
+
+enum { CODE_SECTIONS_MAX = 32 };
+
+/* The sections of a file that hold code, as they are linked. */
+struct code {
+	struct code_section {
+		struct span bytes;
+		uint64_t address;
+	} sections[CODE_SECTIONS_MAX];
+	size_t count;
+};
+
+/* For x86-64: by the instruction, or by syscall(), whose slots are given. */
+bool raw_mmap_is_in(const struct code *code, const struct elf_slots *syscalls);
+
+#endif

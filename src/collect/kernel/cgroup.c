@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * /proc/PID/cgroup names the group, mountinfo where its files are. A limit binds everything below it, so that every
+ * group up to the mount is asked, and the one that leaves the least room counts. What a group uses includes the cache
+ * of files; the inactive part of that goes before anything else, so it is not counted as used.
+ *
+ * Pressure (PSI) is of version 2 alone; where the group has none, the machine's counts.
+ *
+ * Owns two mounts, read once; a group is looked up anew each time, because processes move.
+ */
+#include "collect/kernel/cgroup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+/* Version 1 writes a very large number for "no limit". */
+#define NO_LIMIT (1ull << 60)
+enum { FILE_LIMIT_BYTES = 4 << 20, FIELDS_MAX = 32 };
+
+/* The names that the two versions have for the same. */
+struct names {
+	const char *limit, *usage, *droppable, *events;
+};
+static const struct names first_names = { "memory.limit_in_bytes", "memory.usage_in_bytes",
+					  "\ntotal_inactive_file ", "memory.oom_control" };
+static const struct names second_names = { "memory.max", "memory.current", "\ninactive_file ",
+					   "memory.events" };
+
+static char *read_text(const char *path)
+{
+	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
+
+	if (file_read(path, FILE_LIMIT_BYTES, &text, NULL) < 0)
+		return NULL;
+	return buffer_take_string(&text);
+}
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; *at; at += at[0] == ',') {
+		size_t part = strcspn(at, ",");
+
+		if (part == length && strncmp(at, word, length) == 0)
+			return true;
+		at += part;
+	}
+	return false;
+}
+
+static void take_mount(struct cgroup_mount *mount, const char *at, const char *root)
+{
+	if (mount->at)
+		return;
+	mount->at = strdup(at);
+	mount->root = strdup(root);
+}
+
+/* "id parent dev ROOT AT options [optional] - TYPE source SUPER" */
+static void take_line(struct cgroups *cgroups, char *line)
+{
+	char *fields[FIELDS_MAX], *rest = line, *word;
+	size_t count = 0, dash = 0;
+
+	while (count < FIELDS_MAX && (word = strsep(&rest, " ")) != NULL) {
+		if (count > 5 && dash == 0 && strcmp(word, "-") == 0)
+			dash = count;
+		fields[count++] = word;
+	}
+	if (dash == 0 || dash + 3 >= count)
+		return;
+	if (strcmp(fields[dash + 1], "cgroup2") == 0)
+		take_mount(&cgroups->second, fields[4], fields[3]);
+	else if (strcmp(fields[dash + 1], "cgroup") == 0 && has_word(fields[dash + 3], "memory"))
+		take_mount(&cgroups->first, fields[4], fields[3]);
+}
+
+void cgroups_init(struct cgroups *cgroups, const char *prefix)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_FREE char *text = NULL;
+	char *rest, *line;
+
+	*cgroups = (struct cgroups){ .prefix = prefix };
+	if (asprintf(&path, "%s/proc/self/mountinfo", prefix) < 0) {
+		path = NULL;
+		return;
+	}
+	text = read_text(path);
+	for (rest = text; rest && (line = strsep(&rest, "\n")) != NULL;)
+		take_line(cgroups, line);
+}
+
+void cgroups_release(struct cgroups *cgroups)
+{
+	free(cgroups->first.at);
+	free(cgroups->first.root);
+	free(cgroups->second.at);
+	free(cgroups->second.root);
+	*cgroups = (struct cgroups){ 0 };
+}
+
+/* The process' group in the lines "number:controllers:path"; in `text`, NULL if there is none. */
+static char *find_group(char *text, const char *controller)
+{
+	char *line;
+
+	while (text && (line = strsep(&text, "\n")) != NULL) {
+		char *controllers = strchr(line, ':');
+		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		controllers++;
+		if (controller ? has_word(controllers, controller)
+			       : controllers[0] == '\0' && strncmp(line, "0:", 2) == 0)
+			return path;
+	}
+	return NULL;
+}
+
+static uint64_t read_number(const char *folder, const char *name)
+{
+	AUTO_FREE char *path = path_join(folder, name);
+	AUTO_FREE char *text = path ? read_text(path) : NULL;
+
+	/* "max" is no number: no limit. */
+	return text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
+static uint64_t read_field(const char *folder, const char *name, const char *field,
+			   uint64_t otherwise)
+{
+	AUTO_FREE char *path = path_join(folder, name);
+	AUTO_FREE char *text = path ? read_text(path) : NULL;
+	const char *at = text ? strstr(text, field) : NULL;
+
+	return at ? strtoull(at + strlen(field), NULL, 10) : otherwise;
+}
+
+static uint64_t room_of(const struct cgroup_memory *memory)
+{
+	return memory->limit_bytes ? saturating_sub(memory->limit_bytes, memory->usage_bytes)
+				   : UINT64_MAX;
+}
+
+static struct cgroup_memory read_folder(const char *folder, const struct names *names)
+{
+	struct cgroup_memory memory = { read_number(folder, names->limit),
+					read_number(folder, names->usage) };
+
+	if (memory.limit_bytes >= NO_LIMIT || memory.usage_bytes >= NO_LIMIT)
+		return (struct cgroup_memory){ 0 };
+	memory.usage_bytes = saturating_sub(memory.usage_bytes,
+					    read_field(folder, "memory.stat", names->droppable, 0));
+	return memory;
+}
+
+/* The group's folder, from its path and what the mount shows of the tree. */
+static char *folder_of(const char *prefix, const struct cgroup_mount *mount, const char *group)
+{
+	size_t root = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
+	char *folder = NULL;
+
+	if (strncmp(group, mount->root, root) == 0 && (group[root] == '/' || group[root] == '\0'))
+		group += root;
+	else
+		group = ""; /* outside of what is mounted here: a container sees its own as the root */
+	if (strstr(group, "/.."))
+		group = "";
+	if (asprintf(&folder, "%s%s%s", prefix, mount->at, group) < 0)
+		return NULL;
+	return folder;
+}
+
+static struct cgroup_memory read_tree(const struct cgroups *cgroups,
+				      const struct cgroup_mount *mount, const char *group,
+				      const struct names *names)
+{
+	AUTO_FREE char *folder = folder_of(cgroups->prefix, mount, group);
+	size_t top = strlen(cgroups->prefix) + strlen(mount->at);
+	struct cgroup_memory tightest = { 0 };
+
+	while (folder) {
+		struct cgroup_memory memory = read_folder(folder, names);
+		char *slash = strrchr(folder, '/');
+
+		if (room_of(&memory) < room_of(&tightest))
+			tightest = memory;
+		if (!slash || (size_t)(slash - folder) < top)
+			break;
+		*slash = '\0';
+	}
+	return tightest;
+}
+
+static struct cgroup_memory read_version(const struct cgroups *cgroups, const char *text,
+					 const struct cgroup_mount *mount, const char *controller,
+					 const struct names *names)
+{
+	AUTO_FREE char *copy = strdup(text);
+	const char *group = find_group(copy, controller);
+
+	if (!group || !mount->at || !mount->root)
+		return (struct cgroup_memory){ 0 };
+	return read_tree(cgroups, mount, group, names);
+}
+
+struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_FREE char *text = NULL;
+	struct cgroup_memory memory = { 0 };
+
+	if (asprintf(&path, "%s/proc/%d/cgroup", cgroups->prefix, (int)pid) < 0) {
+		path = NULL;
+		return memory;
+	}
+	text = read_text(path);
+	if (!text)
+		return memory;
+	memory = read_version(cgroups, text, &cgroups->first, "memory", &first_names);
+	/* Where version 1 has the controller, version 2 has none. */
+	if (memory.limit_bytes == 0)
+		memory = read_version(cgroups, text, &cgroups->second, NULL, &second_names);
+	return memory;
+}
+
+/* ---- pressure ---- */
+
+/* "some avg10=1.53 avg60=0.87 avg300=0.20 total=1413529" */
+static uint64_t average(const char *line, const char *name)
+{
+	const char *end = line ? strchrnul(line, '\n') : NULL;
+	const char *at = line ? strstr(line, name) : NULL;
+
+	if (!at || at > end)
+		return 0;
+	double percent = strtod(at + strlen(name), NULL);
+
+	return percent > 0 && percent <= 100 ? (uint64_t)(percent * 100 + 0.5) : 0;
+}
+
+struct pressure pressure_parse(const char *text)
+{
+	const char *some = strstr(text, "some avg10="), *full = strstr(text, "full avg10=");
+
+	return (struct pressure){ .some_10s = average(some, "avg10="),
+				  .some_60s = average(some, "avg60="),
+				  .some_300s = average(some, "avg300="),
+				  .full_10s = average(full, "avg10="),
+				  .full_60s = average(full, "avg60="),
+				  .full_300s = average(full, "avg300="),
+				  .known = some };
+}
+
+static struct pressure read_pressure(const char *path)
+{
+	AUTO_FREE char *text = read_text(path);
+
+	return text ? pressure_parse(text) : (struct pressure){ 0 };
+}
+
+struct pressure cgroups_pressure_in(const struct cgroups *cgroups, const char *group)
+{
+	const struct cgroup_mount *mount = &cgroups->second;
+	AUTO_FREE char *folder =
+		mount->at && mount->root ? folder_of(cgroups->prefix, mount, group) : NULL;
+	AUTO_FREE char *path = folder ? path_join(folder, "memory.pressure") : NULL;
+	struct pressure pressure = path ? read_pressure(path) : (struct pressure){ 0 };
+
+	pressure.of_group = pressure.known;
+	return pressure;
+}
+
+struct pressure cgroups_pressure(const struct cgroups *cgroups, pid_t pid)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_FREE char *machine = NULL;
+	AUTO_FREE char *text = NULL;
+	struct pressure pressure = { 0 };
+
+	if (asprintf(&path, "%s/proc/%d/cgroup", cgroups->prefix, (int)pid) < 0)
+		path = NULL;
+	if (asprintf(&machine, "%s/proc/pressure/memory", cgroups->prefix) < 0)
+		machine = NULL;
+	text = path && pid ? read_text(path) : NULL;
+	const char *group = find_group(text, NULL);
+
+	if (group)
+		pressure = cgroups_pressure_in(cgroups, group);
+	return pressure.known || !machine ? pressure : read_pressure(machine);
+}
+
+uint64_t cgroups_oom_kills(const struct cgroups *cgroups, const char *group)
+{
+	const struct cgroup_mount *mounts[] = { &cgroups->first, &cgroups->second };
+	static const struct names *const names[] = { &first_names, &second_names };
+	uint64_t kills = UINT64_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(mounts) && kills == UINT64_MAX; i++) {
+		AUTO_FREE char *folder = mounts[i]->at && mounts[i]->root
+						 ? folder_of(cgroups->prefix, mounts[i], group)
+						 : NULL;
+
+		if (folder)
+			kills = read_field(folder, names[i]->events, "\noom_kill ", UINT64_MAX);
+	}
+	return kills;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process is taken to be in a container if it numbers processes otherwise than we do, or its control group is named as
+ * a container's. A mount name space alone is no container: many services have one. No state. Any thread.
+ */
+#include "collect/kernel/container.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "collect/kernel/procfs.h"
+#include "util/cleanup.h"
+
+enum { ID_DIGITS = 64, ID_SHOWN = 12, HOST_MAX = 64 };
+
+/* Whether both are in the same one; also if it may not be asked. */
+static bool same(pid_t pid, const char *what)
+{
+	struct stat own, its;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/%s", what);
+	if (stat(path, &own) < 0)
+		return true;
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, what);
+	return stat(path, &its) < 0 || (its.st_dev == own.st_dev && its.st_ino == own.st_ino);
+}
+
+static bool is_id(const char *text)
+{
+	for (size_t i = 0; i < ID_DIGITS; i++)
+		if (!isxdigit((unsigned char)text[i]))
+			return false;
+	return !isxdigit((unsigned char)text[ID_DIGITS]);
+}
+
+/* "/lxc.payload.NAME/" and "/machine-NAME.scope": up to what ends a name. */
+static char *named(const char *groups, const char *before)
+{
+	const char *at = strstr(groups, before);
+	size_t length;
+
+	if (!at)
+		return NULL;
+	at += strlen(before);
+	length = strcspn(at, "/\n");
+	if (length > 6 && strncmp(at + length - 6, ".scope", 6) == 0)
+		length -= 6;
+	return length ? strndup(at, length) : NULL;
+}
+
+char *container_in_groups(const char *groups)
+{
+	static const char *const names[] = { "/lxc.payload.", "/lxc/", "/machine-" };
+
+	for (const char *at = groups; *at; at++)
+		if ((at == groups || !isxdigit((unsigned char)at[-1])) && is_id(at))
+			return strndup(at, ID_SHOWN);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *name = named(groups, names[i]);
+
+		if (name)
+			return name;
+	}
+	return NULL;
+}
+
+int container_open(pid_t pid, const char *path)
+{
+	/* A link that leads to the root leads to the container's, as it does for who lives there. */
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	char root_path[64];
+	struct stat st;
+
+	snprintf(root_path, sizeof root_path, "/proc/%d/root", (int)pid);
+	AUTO_CLOSE int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return TAKE_FD(fd);
+}
+
+/* Only if it is one: other people's files may hold anything. */
+static char *host_name(pid_t pid)
+{
+	AUTO_CLOSE int fd = container_open(pid, "/etc/hostname");
+	char text[HOST_MAX + 2];
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	size_t length;
+
+	if (got <= 0)
+		return NULL;
+	text[got] = '\0';
+	length = strcspn(text, "\n");
+	if (length == 0 || length > HOST_MAX)
+		return NULL;
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("-._", text[i]))
+			return NULL;
+	return strndup(text, length);
+}
+
+char *container_name(pid_t pid)
+{
+	AUTO_FREE char *groups = procfs_file(pid, "cgroup", NULL);
+	AUTO_FREE char *id = groups ? container_in_groups(groups) : NULL;
+	AUTO_FREE char *own_groups = procfs_file(getpid(), "cgroup", NULL);
+	char *host = NULL;
+
+	/* We may live in it ourselves: then it is not another one. */
+	if (same(pid, "ns/pid") && (!id || (own_groups && strcmp(groups, own_groups) == 0)))
+		return NULL;
+	if (!same(pid, "root"))
+		host = host_name(pid);
+	if (host)
+		return host;
+	return id ? TAKE(id) : strdup("?");
+}
+
+char *container_root(pid_t pid)
+{
+	char *path = NULL;
+
+	if (same(pid, "root") && same(pid, "ns/mnt"))
+		return NULL;
+	if (asprintf(&path, "/proc/%d/root", (int)pid) < 0)
+		return NULL;
+	return path;
+}

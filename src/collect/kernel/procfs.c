@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads of /proc. No state; nothing is allocated but the texts that are returned, so that what runs on ticks (RSS)
+ * costs one system call. The collector's only thread.
+ */
+#include "collect/kernel/procfs.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { FILE_LIMIT_BYTES = 64 << 20 };
+
+char *procfs_file(pid_t pid, const char *name, size_t *ret_bytes)
+{
+	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	if (file_read(path, FILE_LIMIT_BYTES, &text, NULL) < 0)
+		return NULL;
+	if (ret_bytes)
+		*ret_bytes = text.size;
+	return buffer_take_string(&text);
+}
+
+char *procfs_command(pid_t pid)
+{
+	size_t bytes = 0;
+	char *text = procfs_file(pid, "cmdline", &bytes);
+
+	if (!text)
+		return strdup("");
+	while (bytes > 0 && text[bytes - 1] == '\0')
+		bytes--;
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] == '\0')
+			text[i] = ' ';
+	}
+	return text;
+}
+
+char *procfs_exe(pid_t pid)
+{
+	char path[64], target[4096];
+	ssize_t length;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	length = readlink(path, target, sizeof target);
+	return strndup(target, length > 0 ? (size_t)length : 0);
+}
+
+bool procfs_exe_is(pid_t pid, const struct stat *file)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+size_t procfs_small(const char *path, char *text, size_t room)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, room - 1);
+
+	text[got > 0 ? got : 0] = '\0';
+	return got > 0 ? (size_t)got : 0;
+}
+
+/* /proc/PID/stat from its third field on: "state ppid ...". NULL if it cannot be read. */
+static const char *read_stat(pid_t pid, char *text, size_t room)
+{
+	char path[64];
+	const char *after;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (procfs_small(path, text, room) == 0)
+		return NULL;
+	/* "pid (name) state": the name may hold anything, also parentheses. */
+	after = strrchr(text, ')');
+	return after && strlen(after) >= 4 ? after + 2 : NULL;
+}
+
+pid_t procfs_parent(pid_t pid)
+{
+	char text[1024];
+	const char *fields = read_stat(pid, text, sizeof text);
+
+	return fields ? (pid_t)strtol(fields + 2, NULL, 10) : 0;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+bool procfs_started_after(pid_t pid, uint64_t mono_ns)
+{
+	enum { STARTED_FIELD = 19 }; /* behind the state */
+	const uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC) + mono_ns;
+	char text[1024];
+	const char *at = read_stat(pid, text, sizeof text);
+
+	for (int i = 0; at && i < STARTED_FIELD; i++)
+		at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+	return !at || strtoull(at, NULL, 10) * tick_ns > boot_ns + 2 * tick_ns;
+}
+
+pid_t procfs_own_pid(pid_t pid)
+{
+	static const char field[] = "\nNSpid:";
+	AUTO_FREE char *status = procfs_file(pid, "status", NULL);
+	const char *at = status ? strstr(status, field) : NULL;
+	pid_t own = status ? pid : 0;
+
+	/* One number for each name space, the innermost last. Kernels before 4.1 do not tell. */
+	for (at = at ? at + sizeof field - 1 : ""; *at == '\t'; at += strcspn(at, "\t\n"))
+		own = (pid_t)strtol(++at, NULL, 10);
+	return own;
+}
+
+uint32_t procfs_user(pid_t pid)
+{
+	static const char field[] = "\nUid:\t"; /* real, effective, ... */
+	AUTO_FREE char *status = procfs_file(pid, "status", NULL);
+	const char *at = status ? strstr(status, field) : NULL;
+
+	at = at ? strchr(at + sizeof field - 1, '\t') : NULL;
+	return at ? (uint32_t)strtoul(at, NULL, 10) + 1 : 0;
+}
+
+/* Whether the kernel lets us see the status: else the field reads 0 (proc(5), "exit_code"). */
+static bool may_see(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return geteuid() == 0 || (stat(path, &st) == 0 && st.st_uid == geteuid());
+}
+
+bool procfs_zombie_status(pid_t pid, int *ret_status)
+{
+	char text[1024];
+	const char *fields = read_stat(pid, text, sizeof text), *last;
+
+	if (!fields || fields[0] != 'Z' || !may_see(pid))
+		return false;
+	last = strrchr(fields, ' ');
+	if (!last)
+		return false;
+	*ret_status = (int)strtol(last, NULL, 10);
+	return true;
+}
+
+int procfs_statm_open(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+uint64_t procfs_rss(int statm_fd)
+{
+	char text[128];
+	ssize_t got = statm_fd < 0 ? -1 : pread(statm_fd, text, sizeof text - 1, 0);
+	char *second;
+
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	second = strchr(text, ' ');
+	return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+size_t procfs_thread_name(pid_t pid, pid_t tid, char name[16])
+{
+	char path[96], text[32];
+	size_t length;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	length = procfs_small(path, text, sizeof text);
+	while (length > 0 && text[length - 1] == '\n')
+		length--;
+	length = length > 15 ? 15 : length;
+	memset(name, 0, 16);
+	memcpy(name, text, length);
+	return length;
+}

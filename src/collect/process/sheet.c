@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For each private anonymous mapping: which of its resident pages the program mapped itself, which belong to the allocator, and which
+ * to nobody who was recorded.
+ *
+ * The allocator owns
+ *   [heap] and the arenas of glibc that smaps tells by their shape, or in whose 64 MiB a small block lies;
+ *   of glibc's blocks elsewhere the pages that they lie in, since each is a mapping of its own;
+ *   of another allocator the whole mapping in which a block lies.
+ * The kernel joins neighbouring mappings, so that the program's own, blocks and raw system calls may share one: there, and for blocks whose
+ * pages were never touched, /proc/PID/pagemap tells page by page what is resident. Where it cannot be read, or the mapping is too
+ * large to be asked for each page, resident bytes bound the answer.
+ *
+ * Pure but for pagemap; a worker's. Invariant: the parts add up to heap + anonymous of the row.
+ */
+#include "collect/process/sheet.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "collect/kernel/pagemap.h"
+#include "util/cleanup.h"
+
+#define ARENA_BYTES (64ull << 20)
+#define PAGED_MAX (16ull << 30) /* of larger mappings it is not asked which pages are there */
+
+static uint64_t page_down(uint64_t address)
+{
+	return address & ~(uint64_t)(LIVE_PAGE - 1);
+}
+
+static uint64_t page_up(uint64_t address)
+{
+	return page_down(saturating_add(address, LIVE_PAGE - 1));
+}
+
+struct maker {
+	const struct block_map *map;
+	bool is_glibc;
+	int pagemap;
+	size_t next_block, next_map; /* the first that ends behind the mapping's start */
+	/* of all mappings */
+	uint64_t owned_bytes, mapped_bytes, shared_map_bytes, static_bytes, stack_bytes;
+	uint64_t unrecorded_bytes, untouched_bytes, slack_untouched_bytes;
+	uint64_t inherited_owned_bytes, inherited_other_bytes;
+};
+
+/* One mapping while it is looked at. */
+struct part {
+	const struct mapping *m;
+	uint64_t *present;    /* a bit for each page; NULL: all, none, or not known */
+	uint64_t block_bytes; /* resident, of the listed blocks */
+	uint64_t owned_bytes, mapped_bytes;
+};
+
+/* ---- what is resident ---- */
+
+static void ask_pages(struct maker *maker, struct part *part)
+{
+	const struct mapping *m = part->m;
+	uint64_t bytes = m->end - m->start;
+
+	if (part->present || maker->pagemap < 0 || m->rss_bytes == 0 || m->rss_bytes >= bytes ||
+	    bytes > PAGED_MAX)
+		return;
+	part->present = calloc(bytes / LIVE_PAGE / 64 + 1, sizeof *part->present);
+	if (part->present)
+		pagemap_bits(maker->pagemap, m->start, m->end, part->present);
+}
+
+/* Of [start, end) inside the mapping. */
+static uint64_t resident(struct maker *maker, struct part *part, uint64_t start, uint64_t end)
+{
+	const struct mapping *m = part->m;
+	uint64_t sum = 0;
+
+	if (end - start >= m->end - m->start || m->rss_bytes >= m->end - m->start)
+		return MIN(end - start, m->rss_bytes);
+	ask_pages(maker, part);
+	if (!part->present)
+		return MIN(end - start, m->rss_bytes);
+	for (uint64_t at = start; at < end;) {
+		uint64_t page = (at - m->start) / LIVE_PAGE;
+		uint64_t next = MIN(page_down(at) + LIVE_PAGE, end);
+
+		if (part->present[page / 64] >> page % 64 & 1)
+			sum += next - at;
+		at = next;
+	}
+	return sum;
+}
+
+/* The part of a range that lies in the mapping; false: nothing. */
+static bool clip(const struct mapping *m, struct recorded_range *range)
+{
+	range->start = MAX(range->start, m->start);
+	range->end = MIN(range->end, m->end);
+	return range->start < range->end;
+}
+
+/* ---- whose it is ---- */
+
+static uint64_t mapped_in(struct maker *maker, struct part *part, uint64_t start, uint64_t end)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = maker->next_map; i < maker->map->maps.count; i++) {
+		struct recorded_range range = maker->map->maps.at[i];
+		const struct mapping within = { .start = start, .end = end };
+
+		if (range.start >= end)
+			break;
+		if (clip(&within, &range))
+			sum += resident(maker, part, range.start, range.end);
+	}
+	return sum;
+}
+
+/* A piece of a mapping that the allocator owns as a whole, but for what the program mapped there. */
+static void own(struct maker *maker, struct part *part, uint64_t start, uint64_t end)
+{
+	uint64_t bytes = resident(maker, part, start, end);
+
+	part->owned_bytes += saturating_sub(bytes, mapped_in(maker, part, start, end));
+}
+
+/* Samples are not in the map of small blocks. */
+static bool has_small_sample(const struct maker *maker, uint64_t start, uint64_t end)
+{
+	for (size_t i = maker->next_block; i < maker->map->blocks.count; i++) {
+		const struct recorded_range *r = &maker->map->blocks.at[i];
+
+		if (r->start >= end)
+			return false;
+		if (r->start >= start && r->end - r->start < LIVE_SMALL_LIMIT)
+			return true;
+	}
+	return false;
+}
+
+/* Which of the 64 MiB pieces of the mapping are arenas. */
+static bool *find_arenas(struct maker *maker, struct part *part)
+{
+	const struct mapping *m = part->m;
+	uint64_t first = m->start / ARENA_BYTES, count = (m->end - 1) / ARENA_BYTES - first + 1;
+	bool *arenas = calloc(count, sizeof *arenas);
+
+	for (uint64_t i = 0; arenas && i < count; i++) {
+		uint64_t start = MAX((first + i) * ARENA_BYTES, m->start);
+		uint64_t end = MIN((first + i + 1) * ARENA_BYTES, m->end);
+
+		arenas[i] = block_map_has_small(maker->map, start, end) ||
+			    has_small_sample(maker, start, end);
+		if (arenas[i])
+			own(maker, part, start, end);
+	}
+	return arenas;
+}
+
+/* What other allocators add to a large block, up to a quarter of it, is resident no more than the block is: the pages that follow it and are not
+ * there, before the next block. */
+static uint64_t untouched_behind(struct maker *maker, struct part *part, size_t index)
+{
+	const struct block_map *map = maker->map;
+	const struct recorded_range *block = &map->blocks.at[index];
+	uint64_t start = page_up(block->end), at = start;
+	uint64_t stop = MIN(part->m->end, block->end + (block->end - block->start) / 4);
+
+	if (index + 1 < map->blocks.count)
+		stop = MIN(stop, map->blocks.at[index + 1].start);
+	while (!maker->is_glibc && at + LIVE_PAGE <= stop &&
+	       resident(maker, part, at, at + LIVE_PAGE) == 0)
+		at += LIVE_PAGE;
+	return at - start;
+}
+
+/* The listed blocks in the mapping. `arenas` NULL: no single block is a mapping of its own. */
+static void take_blocks(struct maker *maker, struct part *part, const bool *arenas)
+{
+	const struct mapping *m = part->m;
+
+	for (size_t i = maker->next_block; i < maker->map->blocks.count; i++) {
+		struct recorded_range range = maker->map->blocks.at[i];
+
+		if (range.start >= m->end)
+			break;
+		if (!clip(m, &range))
+			continue;
+		uint64_t bytes = resident(maker, part, range.start, range.end);
+		uint64_t weight = range.weight;
+
+		part->block_bytes =
+			saturating_add(part->block_bytes, saturating_mul(bytes, weight));
+		maker->untouched_bytes =
+			saturating_add(maker->untouched_bytes,
+				       saturating_mul(range.end - range.start - bytes, weight));
+		if (range.end < m->end)
+			maker->slack_untouched_bytes += untouched_behind(maker, part, i);
+		if (arenas && !arenas[range.start / ARENA_BYTES - m->start / ARENA_BYTES]) {
+			bytes = resident(maker, part, page_down(range.start),
+					 MIN(page_up(range.end), m->end));
+			part->owned_bytes =
+				saturating_add(part->owned_bytes, saturating_mul(bytes, weight));
+		}
+	}
+}
+
+static bool has_blocks(const struct maker *maker, const struct mapping *m)
+{
+	const struct block_map *map = maker->map;
+
+	return (maker->next_block < map->blocks.count &&
+		map->blocks.at[maker->next_block].start < m->end) ||
+	       block_map_has_small(map, m->start, m->end);
+}
+
+static void find_owner(struct maker *maker, struct part *part)
+{
+	const struct mapping *m = part->m;
+
+	if ((maker->is_glibc && m->kind == MAPPING_HEAP) ||
+	    (!maker->is_glibc && has_blocks(maker, m))) {
+		own(maker, part, m->start, m->end);
+		take_blocks(maker, part, NULL);
+	} else if (maker->is_glibc) {
+		AUTO_FREE bool *arenas = find_arenas(maker, part);
+
+		take_blocks(maker, part, arenas);
+	}
+}
+
+/* ---- inherited by a fork ---- */
+
+static bool can_be_inherited(const struct mapping *m)
+{
+	return m->kind == MAPPING_HEAP || m->kind == MAPPING_ANONYMOUS;
+}
+
+/* Of what the mapping held at the first sheet. */
+static uint64_t inherited_in(const struct inherited *inherited, const struct mapping *m)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; can_be_inherited(m) && i < inherited->list.count; i++) {
+		const struct inherited_range *r = &inherited->list.at[i];
+		uint64_t start = MAX(r->start, m->start), end = MIN(r->end, m->end);
+
+		if (start < end)
+			sum += (uint64_t)((double)r->bytes * (double)(end - start) /
+					  (double)(r->end - r->start));
+	}
+	return sum;
+}
+
+/* small_bytes: what the child has allocated itself by now and no list names; it is in the heap. */
+static void inherit(struct inherited *inherited, const struct part *part, uint64_t *small_bytes)
+{
+	const struct mapping *m = part->m;
+	uint64_t bytes = saturating_sub(m->rss_bytes, part->block_bytes + part->mapped_bytes);
+	uint64_t own_bytes = m->kind == MAPPING_HEAP ? MIN(bytes, *small_bytes) : 0;
+	struct inherited_range range = { m->start, m->end, bytes - own_bytes };
+
+	*small_bytes -= own_bytes;
+	if (can_be_inherited(m) && range.bytes > 0)
+		(void)vector_push(&inherited->list, range);
+}
+
+/* ---- adding up ---- */
+
+static void skip(struct maker *maker, uint64_t start)
+{
+	const struct block_map *map = maker->map;
+
+	while (maker->next_block < map->blocks.count &&
+	       map->blocks.at[maker->next_block].end <= start)
+		maker->next_block++;
+	while (maker->next_map < map->maps.count && map->maps.at[maker->next_map].end <= start)
+		maker->next_map++;
+}
+
+/* What is left of a mapping when its owners have taken theirs. */
+static void add_rest(struct maker *maker, const struct part *part, uint64_t inherited_bytes)
+{
+	const struct mapping *m = part->m;
+	uint64_t rest = m->rss_bytes - part->mapped_bytes - part->owned_bytes;
+	uint64_t other = MIN(inherited_bytes, rest);
+
+	if (m->kind == MAPPING_STACK) {
+		maker->stack_bytes += rest;
+		return;
+	}
+	if (m->kind == MAPPING_STATIC) {
+		maker->static_bytes += rest;
+		return;
+	}
+	maker->inherited_other_bytes += other;
+	maker->unrecorded_bytes += rest - other;
+	maker->inherited_owned_bytes +=
+		MIN(inherited_bytes - other, saturating_sub(part->owned_bytes, part->block_bytes));
+}
+
+static void look_at(struct maker *maker, const struct mapping *m, struct inherited *inherited,
+		    uint64_t *small_bytes)
+{
+	struct part part = { .m = m };
+
+	skip(maker, m->start);
+	part.mapped_bytes = MIN(mapped_in(maker, &part, m->start, m->end), m->rss_bytes);
+	if (m->kind == MAPPING_SHARED) {
+		maker->shared_map_bytes += part.mapped_bytes;
+	} else {
+		find_owner(maker, &part);
+		/* Pages may have come or gone since smaps was read, and samples stand for more than there is. */
+		part.owned_bytes = MIN(part.owned_bytes, m->rss_bytes - part.mapped_bytes);
+		part.block_bytes = MIN(part.block_bytes, part.owned_bytes);
+		if (inherited->is_wanted)
+			inherit(inherited, &part, small_bytes);
+		maker->mapped_bytes += part.mapped_bytes;
+		maker->owned_bytes += part.owned_bytes;
+		add_rest(maker, &part, inherited_in(inherited, m));
+	}
+	free(part.present);
+}
+
+static void give(const struct maker *maker, struct memory_row *row)
+{
+	uint64_t usable = saturating_add(row->live_bytes, row->slack_bytes);
+	uint64_t slack = MIN(maker->slack_untouched_bytes, row->slack_bytes);
+	uint64_t untouched = MIN(saturating_add(maker->untouched_bytes, slack), usable);
+	uint64_t private_bytes =
+		row->heap_bytes + row->anonymous_bytes + row->stack_bytes - maker->stack_bytes;
+
+	/* Small blocks are not asked for page by page, but they cannot be resident where nothing is. */
+	untouched = MAX(untouched, saturating_sub(usable, maker->owned_bytes));
+	uint64_t free_bytes = maker->owned_bytes - (usable - untouched);
+	uint64_t inherited_bytes = MIN(maker->inherited_owned_bytes, free_bytes);
+
+	/* What the kernel has joined with a stack is no stack. */
+	row->anonymous_bytes = private_bytes - row->heap_bytes;
+	row->stack_bytes = maker->stack_bytes;
+	row->sheet = 1;
+	row->untouched_bytes = untouched;
+	row->mapped_bytes = maker->mapped_bytes;
+	row->mapped_shared_bytes = maker->shared_map_bytes;
+	row->held_bytes = free_bytes - inherited_bytes;
+	row->inherited_bytes = inherited_bytes + maker->inherited_other_bytes;
+	row->static_bytes = maker->static_bytes;
+	row->unrecorded_bytes = maker->unrecorded_bytes;
+}
+
+/* Live bytes that no list names. */
+static uint64_t small_bytes_of(const struct block_map *map, const struct memory_row *row)
+{
+	uint64_t listed = 0;
+
+	for (size_t i = 0; i < map->blocks.count; i++) {
+		const struct recorded_range *r = &map->blocks.at[i];
+
+		listed = saturating_add(listed, saturating_mul(r->end - r->start, r->weight));
+	}
+	return saturating_sub(saturating_add(row->live_bytes, row->slack_bytes), listed);
+}
+
+static bool is_looked_at(enum mapping_kind kind)
+{
+	return kind != MAPPING_FILES && kind != MAPPING_OWN;
+}
+
+void sheet_fill(pid_t pid, const struct smaps *smaps, const struct block_map *map,
+		struct inherited *inherited, struct memory_row *row)
+{
+	smaps_sum(smaps, row);
+	if (!map)
+		return;
+	AUTO_CLOSE int pagemap = pagemap_open(pid);
+	struct maker maker = { .map = map,
+			       .is_glibc = strcmp(map->reader.head->allocator, "glibc") == 0,
+			       .pagemap = pagemap };
+	uint64_t small_bytes = small_bytes_of(map, row);
+
+	for (size_t i = 0; i < smaps->list.count; i++)
+		if (is_looked_at(smaps->list.at[i].kind))
+			look_at(&maker, &smaps->list.at[i], inherited, &small_bytes);
+	inherited->is_wanted = false;
+	give(&maker, row);
+}

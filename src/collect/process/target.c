@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the collector knows of one process. The target writes its memory at any time; all reading goes through
+ * format/live_read, which takes it as hostile. What runs on every tick is one pwrite; totals are summed every 10 ms
+ * (less often with many slots), RSS is one pread. What takes longer is sample.c's.
+ *
+ * Owned by the collector's loop, then by the encoder.
+ * Invariant: the memory stays held until target_free, also when the process is long dead: that is the recording.
+ */
+#include "collect/process/target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/process/budget.h"
+#include "collect/kernel/procfs.h"
+#include "util/cleanup.h"
+
+#define NS_PER_MS 1000000ull
+#define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
+enum { SAMPLED_MEMORIES = 10 };
+#define BUDGET_FAR_NS (500 * NS_PER_MS)
+/* What a child inherited is best seen before it has made and freed much itself. */
+#define FORK_FIRST_NS (3 * NS_PER_MS)
+#define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
+#define START_PLAUSIBLE_NS (60000 * NS_PER_MS)
+
+/* Room that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
+static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t at_ns)
+{
+	struct budget budget = { fixed_bytes, fixed_bytes };
+
+	target->cgroup = cgroups_memory(target->cgroups, target->pid);
+	if (!fixed_bytes)
+		budget = budget_default(&target->cgroup, target->totals.own_bytes,
+					budget_free_memory());
+	live_profile_write_budget(&target->profile, budget.bytes, budget.limit_bytes);
+	/* The kernel's files are dear to read: seldom, while the recorder is far from its budget. */
+	target->next_budget_ns =
+		at_ns +
+		(target->totals.own_bytes < budget.bytes / 4 ? BUDGET_FAR_NS : BUDGET_INTERVAL_NS);
+}
+
+uint64_t target_machine_memory(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Its own start, if its clock is ours: in another time name space it is not. */
+static uint64_t start_of(const struct live_header *head, uint64_t now_ns)
+{
+	uint64_t started_ns = head->started_mono_ns;
+
+	return started_ns <= now_ns && now_ns - started_ns < START_PLAUSIBLE_NS ? started_ns
+										: now_ns;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* What it says of itself: it may be gone by now. */
+static void describe(struct target *target, const struct collect_options *options)
+{
+	const struct live_own *own = &target->profile.head->own;
+	bool same_numbers = target->pid == 0 || (uint32_t)target->pid == target->profile.head->pid;
+
+	target->known = (struct process_row){
+		.pid = target->pid ? (uint32_t)target->pid : target->profile.head->pid,
+		.ppid = same_numbers ? own->ppid : (uint32_t)procfs_parent(target->pid),
+		.command = strndup(own->command, sizeof own->command),
+		.exe = strndup(own->exe, sizeof own->exe),
+		.rank = own->rank,
+		.uid = live_profile_user(&target->profile, target->pid),
+		.depth_limit = options->depth_limit,
+	};
+	target->seen_exe = target->pid ? procfs_exe(target->pid) : NULL;
+	/* In a chroot /proc knows it by a longer path. Else it is another program already. */
+	if (target->seen_exe && target->known.exe &&
+	    !ends_with(target->seen_exe, target->known.exe)) {
+		free(target->seen_exe);
+		target->seen_exe = strdup(target->known.exe);
+	}
+}
+
+struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
+			  const struct collect_options *options, const struct cgroups *cgroups,
+			  uint64_t now_ns, struct error *error)
+{
+	struct target *target = calloc(1, sizeof *target);
+
+	if (!target) {
+		live_profile_release(profile);
+		if (pid_fd >= 0)
+			close(pid_fd);
+		error_set(error, "no memory left");
+		return NULL;
+	}
+	target->profile = *profile;
+	*profile = LIVE_PROFILE_INIT;
+	target->id = target->profile.head->own.id;
+	target->pid = pid;
+	target->pid_fd = pid_fd;
+	target->started_ns = start_of(target->profile.head, now_ns);
+	target->left_out = options->children == COLLECT_CHILDREN_EXEC &&
+			   target->profile.head->own.begin == LIVE_BEGIN_FORK;
+	series_init(&target->series);
+	snapshots_init(&target->snapshots);
+	memories_init(&target->memories);
+	if (options->mode == LIVE_MODE_SAMPLE) /* the kernel walks all pages for each */
+		target->memories.interval_ns *= SAMPLED_MEMORIES;
+	if (target->profile.head->own.begin == LIVE_BEGIN_FORK) {
+		target->inherited.is_wanted = true;
+		target->memories.earliest_ns = FORK_FIRST_NS;
+	}
+	target->cgroups = cgroups;
+	target->memory_bytes = target_machine_memory();
+	follow_budget(target, options->budget_bytes, 0);
+	target->statm_fd = pid ? procfs_statm_open(pid) : -1;
+	describe(target, options);
+	/* Nobody kept its clock so far: that is no time in which ours stood still. */
+	target->profile.control.clock_ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
+	return target;
+}
+
+void target_free(struct target *target)
+{
+	if (!target)
+		return;
+	live_profile_release(&target->profile);
+	series_release(&target->series);
+	snapshots_release(&target->snapshots);
+	memories_release(&target->memories);
+	vector_release(&target->inherited.list);
+	vector_release(&target->names);
+	loaded_release(&target->loaded);
+	mark_rows_release(&target->marks);
+	vector_release(&target->wishes);
+	vector_release(&target->sample.wishes);
+	for (size_t i = 0; target->triggers && i < target->conditions->list.count; i++)
+		trigger_state_release(&target->triggers[i]);
+	free(target->triggers);
+	free(target->known.command);
+	free(target->known.exe);
+	free(target->seen_exe);
+	if (target->pid_fd >= 0)
+		close(target->pid_fd);
+	if (target->statm_fd >= 0)
+		close(target->statm_fd);
+	free(target);
+}
+
+/* Whether blocks came or went since the totals were last read, or may have: what stands still meanwhile is their time. */
+static bool has_operated(struct target *target)
+{
+	struct live_totals now;
+
+	return !live_profile_read_totals(&target->profile, &now) ||
+	       now.calls != target->totals.calls || now.frees != target->totals.frees;
+}
+
+void target_tick(struct target *target, uint64_t now_ns)
+{
+	/* A loop's idea of now may be older than a target that came in the same turn. */
+	uint64_t ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
+	uint64_t gap_ms = saturating_sub(ms, target->profile.control.clock_ms);
+
+	if (gap_ms >= STOPPED_MS && has_operated(target))
+		target->stopped_ms += gap_ms;
+	live_profile_write_clock(&target->profile, ms);
+}
+
+bool target_is_due(const struct target *target, uint64_t now_ns)
+{
+	return now_ns >= target->started_ns + target->next_totals_ns;
+}
+
+static void read_totals(struct target *target)
+{
+	struct live_totals totals;
+
+	if (live_profile_read_totals(&target->profile, &totals))
+		target->totals = totals;
+	if (target->ended_ns == 0) {
+		target->rss_bytes = procfs_rss(target->statm_fd);
+		target->peak_rss_bytes = MAX(target->peak_rss_bytes, target->rss_bytes);
+	}
+}
+
+static void add_point(struct target *target, uint64_t at_ns)
+{
+	const struct live_totals *totals = &target->totals;
+	struct series_row row = {
+		.at_ns = at_ns,
+		.live_bytes = saturating_sub(totals->bytes, totals->freed_bytes),
+		.live_blocks = saturating_sub(totals->calls, totals->frees),
+		.calls = totals->calls,
+		.bytes = totals->bytes,
+		.frees = totals->frees,
+		.rss_bytes = target->rss_bytes,
+		.threads = totals->threads,
+		.map_live_bytes = totals->map_live_bytes,
+		.own_bytes = totals->own_bytes,
+	};
+
+	series_add(&target->series, &row);
+}
+
+void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
+{
+	/* A loop's idea of now may be older than a target that came in the same turn. */
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+
+	target->ended_ns = target->started_ns + at_ns;
+	target->end_known = end != END_UNKNOWN;
+	target->known.end = end;
+	target->known.exit_code = exit_code;
+	target_tick(target, now_ns); /* it may have ended while we were stopped */
+	read_totals(target);
+	add_point(target, at_ns);
+}
+
+/* Whether it runs another program by now, into which the recorder did not come: else it would have handed over again. */
+static bool has_become_another(const struct target *target)
+{
+	AUTO_FREE char *exe = target->pid ? procfs_exe(target->pid) : NULL;
+
+	return exe && exe[0] && target->seen_exe && target->seen_exe[0] &&
+	       strcmp(exe, target->seen_exe) != 0;
+}
+
+bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes)
+{
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+	bool is_free = !target_is_sampling(target);
+	bool due = is_free && at_ns >= target->snapshots.next_ns, reads_memory;
+
+	read_totals(target);
+	reads_memory = is_free && memories_is_due(&target->memories, at_ns, target->rss_bytes,
+						  saturating_sub(target->totals.bytes,
+								 target->totals.freed_bytes));
+	if (at_ns >= target->next_budget_ns)
+		follow_budget(target, budget_bytes, at_ns);
+	/* Summing many slots costs: 64 of them are 32 KiB to read. */
+	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
+	if (at_ns >= target->series.next_ns)
+		add_point(target, at_ns);
+	if ((becomes || due) && has_become_another(target)) {
+		target_ended(target, now_ns, END_EXEC, 0);
+		return false;
+	}
+	if (due || reads_memory)
+		target_sample_prepare(target, at_ns, due, reads_memory);
+	return due || reads_memory;
+}
+
+void target_wish(struct target *target, const char *name)
+{
+	struct target_wish wish = { "" };
+
+	snprintf(wish.name, sizeof wish.name, "%s", name);
+	(void)vector_push(&target->wishes, wish); /* without memory it is not taken */
+}
+
+/* The kernel's averages move every two seconds. */
+static void follow_pressure(struct target *target, uint64_t at_ns)
+{
+	if (at_ns < target->next_pressure_ns ||
+	    (!triggers_find(target->conditions, TRIGGER_PRESSURE) &&
+	     !triggers_find(target->conditions, TRIGGER_PRESSURE_FULL)))
+		return;
+	target->pressure = cgroups_pressure(target->cgroups, target->pid);
+	target->next_pressure_ns = at_ns + PRESSURE_INTERVAL_NS;
+}
+
+void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns)
+{
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+
+	if (!target->triggers) {
+		target->conditions = triggers;
+		target->triggers = calloc(triggers->list.count + 1, sizeof *target->triggers);
+	}
+	follow_pressure(target, at_ns);
+	struct trigger_input input = {
+		.at_ns = at_ns,
+		.rss_bytes = target->rss_bytes,
+		.live_bytes = saturating_sub(target->totals.bytes, target->totals.freed_bytes),
+		.calls = target->totals.calls,
+		.memory_bytes = target->memory_bytes,
+		.group_limit_bytes = target->cgroup.limit_bytes,
+		.group_bytes = target->cgroup.usage_bytes,
+		.some_pressure = target->pressure.some_10s,
+		.full_pressure = target->pressure.full_10s,
+	};
+
+	if (input.group_limit_bytes != 0)
+		input.memory_bytes = MIN(input.memory_bytes, input.group_limit_bytes);
+	for (size_t i = 0; i < triggers->list.count && target->triggers; i++) {
+		if (trigger_fires(&triggers->list.at[i], &target->triggers[i], &input))
+			target_fire(target, &triggers->list.at[i]);
+	}
+}
+
+void target_fire(struct target *target, const struct trigger *trigger)
+{
+	target_wish(target, trigger->text);
+	if (trigger->writes && !target->dump)
+		target->dump = trigger->text;
+}
+
+bool target_signalled(struct target *target, const struct triggers *triggers, int number)
+{
+	bool asks = false;
+
+	for (size_t i = 0; i < triggers->list.count; i++) {
+		const struct trigger *trigger = &triggers->list.at[i];
+
+		if (trigger->kind != TRIGGER_SIGNAL || trigger->limit != (uint64_t)number)
+			continue;
+		asks = true;
+		target_fire(target, trigger);
+	}
+	return asks;
+}
+
+const char *target_take_dump(struct target *target)
+{
+	if (target_is_sampling(target))
+		return NULL;
+	if (!target->dump)
+		target->dump = target->sample.dump;
+	target->sample.dump = NULL;
+	return TAKE(target->dump);
+}
+
+bool target_is_asked(struct target *target, uint64_t now_ns)
+{
+	uint64_t marks = target->profile.head->used[LIVE_MARKS];
+	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+
+	if (target_is_sampling(target))
+		return false;
+	if (!target_look_is_due(target, at_ns) && target->wishes.count == 0 &&
+	    marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED))
+		return false;
+	target_sample_prepare(target, at_ns, false, at_ns >= target->memories.earliest_ns);
+	return true;
+}
+
+/* Linux 6.15; not in the headers that we build with. */
+struct pidfd_info_v0 {
+	uint64_t mask, cgroup;
+	uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
+	int32_t exit_code;
+};
+_Static_assert(sizeof(struct pidfd_info_v0) == 64, "the size is part of the request's number");
+#define PIDFD_ASK_INFO _IOWR(0xFF, 11, struct pidfd_info_v0)
+#define PIDFD_ASK_EXIT (1ull << 3)
+
+static bool ask_pidfd(int fd, int *ret_status)
+{
+	struct pidfd_info_v0 info = { .mask = PIDFD_ASK_EXIT };
+
+	if (fd < 0 || ioctl(fd, PIDFD_ASK_INFO, &info) < 0 || !(info.mask & PIDFD_ASK_EXIT))
+		return false;
+	*ret_status = info.exit_code;
+	return true;
+}
+
+void target_ask_end(struct target *target)
+{
+	int status;
+
+	/* The descriptor tells once the parent has reaped it, /proc only before. In this order: if the first has no
+	 * answer, the number in /proc is still this process'. */
+	if (!ask_pidfd(target->pid_fd, &status) &&
+	    !(target->pid_fd >= 0 && procfs_zombie_status(target->pid, &status)))
+		return;
+	target->end_known = true;
+	if (WIFSIGNALED(status)) {
+		target->known.exit_code = (uint32_t)WTERMSIG(status);
+		target->known.end = WTERMSIG(status) == SIGKILL ? END_KILLED : END_SIGNAL;
+	} else {
+		target->known.exit_code = (uint32_t)WEXITSTATUS(status);
+		target->known.end = END_EXIT;
+	}
+}
+
+bool target_is_ready(struct target *target)
+{
+	return live_profile_is_ready(&target->profile) ||
+	       (live_profile_poll(&target->profile) && live_profile_is_ready(&target->profile));
+}
+
+/* Moves the time series and snapshots over to the rows, which are released by others. */
+static void give_times(struct target *target, struct process_rows *rows)
+{
+	rows->series = target->series.points.at;
+	rows->series_count = target->series.points.count;
+	rows->memory = target->memories.rows.at;
+	rows->memory_count = target->memories.rows.count;
+	loaded_give(&target->loaded, rows);
+	/* smaps counts pages, the series the kernel's rough counter. */
+	for (size_t i = 0; i < rows->memory_count; i++)
+		target->peak_rss_bytes = MAX(target->peak_rss_bytes, rows->memory[i].rss_bytes);
+	mark_rows_give(&target->marks, &target->snapshots, rows);
+	target->memories = (struct memories){ 0 };
+	target->series = (struct series){ 0 };
+	for (size_t i = 0; i < rows->thread_count && i < target->names.count; i++) {
+		if (target->names.at[i].text[0])
+			memcpy(rows->threads[i].name, target->names.at[i].text,
+			       sizeof rows->threads[i].name);
+	}
+}
+
+static void give_known(struct target *target, uint64_t end_ns, uint64_t run_start_ns,
+		       uint64_t real_offset_ns, struct process_row *row)
+{
+	free(row->command);
+	free(row->exe);
+	row->command = TAKE(target->known.command);
+	row->exe = TAKE(target->known.exe);
+	row->pid = target->known.pid;
+	row->ppid = target->known.ppid;
+	row->rank = target->known.rank;
+	row->uid = target->known.uid;
+	row->end = target->known.end;
+	row->exit_code = target->known.exit_code;
+	row->started_real_ns = target->started_ns + real_offset_ns;
+	row->started_offset_ns = saturating_sub(target->started_ns, run_start_ns);
+	row->duration_ns = end_ns - target->started_ns;
+	row->peak_rss_bytes = target->peak_rss_bytes;
+	row->health[HEALTH_clock_stopped] += target->stopped_ms;
+	row->health[HEALTH_lost_end] += target->profile.is_old;
+}
+
+/* A snapshot may hold sites that the rows do not, if the process lives on. */
+static void drop_unknown_sites(struct process_rows *rows)
+{
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		struct snapshot_row *row = &rows->snapshots[i];
+
+		while (row->sites_count > 0 &&
+		       rows->snapshot_sites[row->sites_at + row->sites_count - 1].site >=
+			       rows->site_count)
+			row->sites_count--;
+	}
+}
+
+int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
+		uint64_t real_offset_ns, struct process_rows *ret, struct error *error)
+{
+	uint64_t end_ns = target->ended_ns ? target->ended_ns : MAX(now_ns, target->started_ns);
+	uint64_t end_ms = (end_ns - target->started_ns) / NS_PER_MS;
+	struct format_error reason = { "" };
+
+	if (live_profile_load(&target->profile, COPIED_ALL, target->ended_ns != 0, error) < 0)
+		return -1;
+	if (target->ended_ns != 0)
+		target_sample_last(target);
+	if (live_read_rows(target->profile.memory, target->profile.bytes,
+			   live_profile_mode(&target->profile), ret, &reason) < 0)
+		return error_set(error, "reading the profile of process %d: %s", (int)target->pid,
+				 reason.message);
+	if (live_read_ages(target->profile.memory, target->profile.bytes, end_ms, ret, &reason) <
+	    0) {
+		process_rows_release(ret);
+		return error_set(error, "reading the blocks of process %d: %s", (int)target->pid,
+				 reason.message);
+	}
+	give_times(target, ret);
+	drop_unknown_sites(ret);
+	give_known(target, end_ns, run_start_ns, real_offset_ns, &ret->process);
+	return 0;
+}

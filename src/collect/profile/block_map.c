@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The upper levels of the block map, its large leaves, the samples and the table of mappings. Of large leaves only what is data is
+ * read: 32 bytes for each page of the process at most. A small leaf is read only when somebody asks whether anything is in it.
+ *
+ * The profile is hostile memory: a leaf is read once, however often it is referred to, and what is read is bounded by its regions.
+ * A worker's; nothing here is shared.
+ */
+#include "collect/profile/block_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "collect/kernel/pagemap.h"
+#include "util/cleanup.h"
+
+#define AREA_BYTES (1ull << LIVE_AREA_SHIFT)
+#define WINDOW_BYTES (1ull << LIVE_SMALL_SHIFT)
+enum {
+	LARGE_ENTRIES = 1 << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT),
+	MAPS_TRIES = 5,
+	MAPS_MAX = 1 << 20
+};
+#define LARGE_BYTES (LARGE_ENTRIES * sizeof(struct live_large))
+
+/* Holes are zero. Where the profile is the process' memory, reading them would make them pages. */
+static bool read_data(const struct block_map *map, uint64_t at, void *to, size_t bytes)
+{
+	uint64_t base = map->reader.held.at, run, run_bytes;
+
+	if (map->pagemap < 0)
+		return live_profile_read(&map->reader, at, to, bytes);
+	memset(to, 0, bytes);
+	for (uint64_t from = base + at;
+	     pagemap_next(map->pagemap, from, base + at + bytes, &run, &run_bytes);
+	     from = run + run_bytes) {
+		if (!live_profile_read(&map->reader, run - base, (char *)to + (run - base - at),
+				       run_bytes))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t used(const struct block_map *map, enum live_region region)
+{
+	const struct live_header *head = map->reader.head;
+	uint64_t bytes = MIN(head->opened[region], head->region[region].bytes);
+
+	return MIN(head->used[region], bytes / live_entry_bytes(region));
+}
+
+static uint64_t place(const struct block_map *map, enum live_region region, uint64_t entry)
+{
+	return map->reader.head->region[region].at + entry * live_entry_bytes(region);
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+	const struct recorded_range *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* ---- blocks ---- */
+
+static bool add_block(struct block_map *map, uint64_t address, uint64_t bytes, uint64_t weight)
+{
+	struct recorded_range range = { address, saturating_add(address, bytes), weight };
+
+	return vector_push(&map->blocks, range);
+}
+
+/* seen: a byte for each unit of leaves. */
+static bool read_large(struct block_map *map, uint32_t number, uint8_t *seen,
+		       struct live_large *leaf)
+{
+	if (number == 0 ||
+	    !range_within(number - 1, LARGE_BYTES / LIVE_LEAF_UNIT, used(map, LIVE_LEAVES)) ||
+	    seen[number - 1])
+		return true;
+	seen[number - 1] = 1;
+	if (!read_data(map, place(map, LIVE_LEAVES, number - 1), leaf, LARGE_BYTES))
+		return false;
+	for (size_t i = 0; i < LARGE_ENTRIES; i++) {
+		if (leaf[i].address != 0 && !add_block(map, leaf[i].address, leaf[i].size_bytes, 1))
+			return false;
+	}
+	return true;
+}
+
+/* The mebibytes of an area that have a leaf, by address. */
+static bool add_windows(struct block_map *map, const struct live_area *area, uint64_t start)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(area->small); i++) {
+		struct small_window window = { start + i * WINDOW_BYTES, area->small[i] };
+		bool tiny = area->tiny[i / (ARRAY_SIZE(area->small) / ARRAY_SIZE(area->tiny))] != 0;
+
+		if ((window.leaf != 0 || tiny) && !vector_push(&map->windows, window))
+			return false;
+	}
+	return true;
+}
+
+static bool read_areas(struct block_map *map)
+{
+	const size_t top_bytes = LIVE_TOP_ENTRIES * sizeof(uint32_t);
+	uint64_t area_count = used(map, LIVE_AREAS);
+	AUTO_FREE uint32_t *top = malloc(top_bytes);
+	AUTO_FREE struct live_area *area = malloc(sizeof *area);
+	AUTO_FREE struct live_large *leaf = malloc(LARGE_BYTES);
+	AUTO_FREE uint8_t *seen_leaf = calloc(used(map, LIVE_LEAVES) + 1, 1);
+	AUTO_FREE uint8_t *seen_area = calloc(area_count + 1, 1);
+
+	if (!top || !area || !leaf || !seen_leaf || !seen_area ||
+	    !read_data(map, offsetof(struct live_header, top), top, top_bytes))
+		return false;
+	for (size_t i = 0; i < LIVE_TOP_ENTRIES; i++) {
+		if (top[i] == 0 || top[i] > area_count || seen_area[top[i] - 1])
+			continue;
+		seen_area[top[i] - 1] = 1;
+		if (!read_data(map, place(map, LIVE_AREAS, top[i] - 1), area, sizeof *area) ||
+		    !add_windows(map, area, i * AREA_BYTES))
+			return false;
+		for (size_t j = 0; j < ARRAY_SIZE(area->large); j++)
+			if (!read_large(map, area->large[j], seen_leaf, leaf))
+				return false;
+	}
+	return true;
+}
+
+static bool read_sampled(struct block_map *map)
+{
+	/* Only what is there: the length is another process' word. */
+	uint64_t bytes = used(map, LIVE_SAMPLED) * sizeof(struct live_sampled);
+	uint64_t count = copied_data_bytes(&map->reader.held, place(map, LIVE_SAMPLED, 0), bytes) /
+			 sizeof(struct live_sampled);
+	AUTO_FREE struct live_sampled *sampled = calloc(count + 1, sizeof *sampled);
+
+	if (!sampled || !live_profile_read(&map->reader, place(map, LIVE_SAMPLED, 0), sampled,
+					   count * sizeof *sampled))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (sampled[i].address != 0 &&
+		    !add_block(map, sampled[i].address, sampled[i].size_bytes, sampled[i].times))
+			return false;
+	}
+	return true;
+}
+
+/* Granules from 8 bytes to a page; anything else was not written by a recorder. */
+static unsigned granule_shift(const struct block_map *map)
+{
+	unsigned shift = map->reader.head->granule_shift;
+
+	return shift >= 3 && shift <= 12 ? shift : 0;
+}
+
+static bool window_has(const struct block_map *map, const struct small_window *window,
+		       uint64_t start, uint64_t end)
+{
+	uint64_t from = MAX(start, window->start) - window->start;
+	uint64_t to = MIN(end, window->start + WINDOW_BYTES) - window->start;
+	unsigned shift = granule_shift(map);
+	uint64_t words[512];
+
+	if (window->leaf == 0)
+		return true;
+	if (shift == 0 || !range_within((window->leaf - 1) * (uint64_t)LIVE_LEAF_UNIT,
+					(WINDOW_BYTES >> shift) * sizeof *words,
+					used(map, LIVE_LEAVES) * LIVE_LEAF_UNIT))
+		return false;
+	for (uint64_t i = from >> shift, last = to >> shift; i < last;) {
+		size_t count = MIN(last - i, ARRAY_SIZE(words));
+
+		if (!live_profile_read(&map->reader,
+				       place(map, LIVE_LEAVES, window->leaf - 1) +
+					       i * sizeof *words,
+				       words, count * sizeof *words))
+			return false;
+		for (size_t j = 0; j < count; j++)
+			if (words[j] != 0)
+				return true;
+		i += count;
+	}
+	return false;
+}
+
+bool block_map_has_small(const struct block_map *map, uint64_t start, uint64_t end)
+{
+	size_t low = 0, high = map->windows.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (map->windows.at[middle].start + WINDOW_BYTES > start)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	for (size_t i = low; i < map->windows.count && map->windows.at[i].start < end; i++)
+		if (window_has(map, &map->windows.at[i], start, end))
+			return true;
+	return false;
+}
+
+/* ---- mappings ---- */
+
+/* The table as it is between two changes; one that never stands still is taken as it is. */
+static bool read_maps(struct block_map *map)
+{
+	const uint64_t maps_at = offsetof(struct live_header, maps);
+	AUTO_FREE struct live_map_range *table = NULL;
+	struct live_maps before, after;
+
+	for (int i = 0; i < MAPS_TRIES; i++) {
+		if (!live_profile_read(&map->reader, maps_at, &before, sizeof before) ||
+		    before.used > MAPS_MAX)
+			return false;
+		free(TAKE(table));
+		table = calloc(before.used + 1, sizeof *table);
+		if (!table ||
+		    !live_profile_read(&map->reader, before.at, table, before.used * sizeof *table))
+			return false;
+		if (!live_profile_read(&map->reader, maps_at, &after, sizeof after))
+			return false;
+		if (before.serial == after.serial && before.serial % 2 == 0)
+			break;
+	}
+	for (size_t i = 0; i < before.used; i++) {
+		struct recorded_range range = { table[i].start, table[i].end, 1 };
+
+		if (range.start < range.end && !vector_push(&map->maps, range))
+			return false;
+	}
+	return true;
+}
+
+bool block_map_read(const struct live_profile *profile, struct block_map *ret)
+{
+	*ret = (struct block_map){ .pagemap = -1, .reader = LIVE_PROFILE_INIT };
+	if (!live_profile_reader(profile, &ret->reader))
+		return false;
+	if (ret->reader.held.fd < 0) {
+		ret->pagemap = pagemap_open(ret->reader.held.pid);
+		if (ret->pagemap < 0)
+			return false;
+	}
+	if (!read_areas(ret) || !read_sampled(ret) || !read_maps(ret))
+		return false;
+	if (ret->blocks.count > 0)
+		qsort(ret->blocks.at, ret->blocks.count, sizeof *ret->blocks.at, compare_ranges);
+	if (ret->maps.count > 0)
+		qsort(ret->maps.at, ret->maps.count, sizeof *ret->maps.at, compare_ranges);
+	return true;
+}
+
+void block_map_release(struct block_map *map)
+{
+	vector_release(&map->blocks);
+	vector_release(&map->maps);
+	vector_release(&map->windows);
+	if (map->pagemap >= 0)
+		close(map->pagemap);
+	live_profile_reader_release(&map->reader);
+}

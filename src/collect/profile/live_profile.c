@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See live_profile.h. Every number in the memory is another process' word: sizes are cut to what the regions hold, and what an image
+ * takes is what the memory really holds.
+ *
+ * Owned by the collector's loop; a worker that has the target loads and reads the image, and may write to the control page.
+ */
+#include "collect/profile/live_profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/kernel/procfs.h"
+#include "util/cleanup.h"
+
+#define TMPFS_TYPE 0x01021994
+#define FRONT offsetof(struct live_header, top)
+#define TOTAL_MAX (1ull << 46)
+
+/* ---- reading ---- */
+
+/* Whether all of it could be read. */
+static bool read_at(const struct live_profile *profile, uint64_t at, void *to, size_t bytes)
+{
+	const struct copied *held = &profile->held;
+	struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)(held->at + at), bytes };
+	ssize_t got = held->fd >= 0 ? pread(held->fd, to, bytes, (off_t)at)
+				    : process_vm_readv(held->pid, &here, 1, &there, 1, 0);
+
+	return got == (ssize_t)bytes;
+}
+
+static bool read_front(struct live_profile *profile)
+{
+	return profile->is_lent || read_at(profile, 0, profile->head, FRONT);
+}
+
+bool live_profile_poll(struct live_profile *profile)
+{
+	const size_t from = offsetof(struct live_header, used),
+		     to = offsetof(struct live_header, health);
+
+	if (profile->is_lent)
+		return true;
+	if (!live_profile_is_ready(profile))
+		return read_front(profile);
+	return read_at(profile, from, (char *)profile->head + from, to - from);
+}
+
+/* The entry, then its serial once more: if that has not changed, neither has the rest. */
+bool live_profile_read_start(struct live_profile *profile, uint32_t serial, struct live_start *ret)
+{
+	uint32_t index = serial % LIVE_STARTS, again = 0;
+	uint64_t at = offsetof(struct live_header, start) + index * sizeof *ret;
+
+	if (profile->is_lent) {
+		*ret = profile->head->start[index];
+		return ret->serial == serial;
+	}
+	return read_at(profile, at, ret, sizeof *ret) && ret->serial == serial &&
+	       read_at(profile, at + offsetof(struct live_start, serial), &again, sizeof again) &&
+	       again == serial;
+}
+
+/* How many slots there are, and where. The target's word, but for more than a few it is asked whether they are there. */
+static size_t slots_of(const struct live_profile *profile, uint64_t *ret_at)
+{
+	enum { FEW_BYTES = 1 << 20 };
+	const struct live_header *head = profile->head;
+	struct live_span span = head->region[LIVE_SLOTS];
+	uint64_t room = MIN(span.bytes / sizeof(struct live_slot), (uint64_t)LIVE_SLOTS_MAX);
+	uint64_t bytes = MIN(head->used[LIVE_SLOTS], room) * sizeof(struct live_slot);
+
+	*ret_at = span.at;
+	if (bytes > FEW_BYTES)
+		bytes = MIN(bytes, copied_data_bytes(&profile->held, span.at, bytes));
+	return (size_t)(bytes / sizeof(struct live_slot));
+}
+
+static bool read_slots(struct live_profile *profile, uint64_t at, size_t count)
+{
+	return count == 0 || read_at(profile, at, profile->slots, count * sizeof *profile->slots);
+}
+
+bool live_profile_read_totals(struct live_profile *profile, struct live_totals *ret)
+{
+	struct live_totals totals = { 0 };
+	uint64_t at;
+	size_t count;
+
+	if (profile->is_lent)
+		return live_read_totals(profile->memory, profile->bytes, ret) == 0;
+	if (!read_front(profile))
+		return false;
+	count = slots_of(profile, &at);
+	if (count > profile->slot_room) {
+		struct live_slot *more = realloc(profile->slots, count * sizeof *more);
+
+		if (!more)
+			return false;
+		profile->slots = more;
+		profile->slot_room = count;
+	}
+	if (!read_slots(profile, at, count))
+		return false;
+	live_totals_add_frees(&totals, profile->slots, count);
+	if (!read_slots(profile, at, count))
+		return false;
+	live_totals_add_calls(&totals, profile->slots, count);
+	live_totals_add_head(&totals, profile->head);
+	*ret = totals;
+	return true;
+}
+
+bool live_profile_read(const struct live_profile *profile, uint64_t at, void *to, size_t bytes)
+{
+	return range_within(at, bytes, profile->head->total_bytes) &&
+	       read_at(profile, at, to, bytes);
+}
+
+bool live_profile_reader(const struct live_profile *profile, struct live_profile *ret)
+{
+	struct live_profile reader = LIVE_PROFILE_INIT;
+
+	reader.held.fd = profile->held.fd;
+	reader.held.pid = profile->held.pid;
+	reader.held.at = profile->held.at;
+	reader.head = aligned_alloc(_Alignof(struct live_header), sizeof *reader.head);
+	if (!reader.head)
+		return false;
+	memset(reader.head, 0, sizeof *reader.head);
+	if (!read_front(&reader) || reader.head->total_bytes > TOTAL_MAX ||
+	    live_header_check(reader.head, reader.head->total_bytes)) {
+		live_profile_reader_release(&reader);
+		return false;
+	}
+	*ret = reader;
+	return true;
+}
+
+void live_profile_reader_release(struct live_profile *reader)
+{
+	free(reader->head);
+	free(reader->slots);
+	*reader = LIVE_PROFILE_INIT;
+}
+
+/* ---- taking over ---- */
+
+static int take(struct live_profile *profile, struct error *error)
+{
+	const char *reason;
+
+	profile->head = aligned_alloc(_Alignof(struct live_header), sizeof *profile->head);
+	if (!profile->head)
+		return error_set(error, "no memory left");
+	memset(profile->head, 0, sizeof *profile->head);
+	if (!read_front(profile))
+		return error_set(error, "its profile cannot be read");
+	reason = profile->head->total_bytes > TOTAL_MAX
+			 ? "it is larger than any"
+			 : live_header_check(profile->head, profile->head->total_bytes);
+	if (reason)
+		return error_set(error, "its profile is damaged: %s", reason);
+	if (!read_at(profile, profile->head->total_bytes, &profile->control,
+		     sizeof profile->control))
+		return error_set(error, "its control page cannot be read");
+	return 0;
+}
+
+static int check_descriptor(int fd, bool sealed, struct error *error)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct statfs system;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fstatfs(fd, &system) < 0)
+		return error_set(error, "it is no memory");
+	/* Huge pages are another file system; they raise SIGBUS in who maps them, and are none of a recorder's. */
+	if (system.f_type != TMPFS_TYPE)
+		return error_set(error, "it is not on a tmpfs");
+	if (sealed && (fcntl(fd, F_GET_SEALS) & seals) != seals)
+		return error_set(error, "it is not sealed");
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+		return error_set(error, "it cannot be written");
+	return 0;
+}
+
+static int take_descriptor(struct live_profile *ret, int fd, bool sealed, struct error *error)
+{
+	struct live_profile profile = LIVE_PROFILE_INIT;
+	struct stat st;
+
+	profile.held.fd = fd;
+	if (check_descriptor(fd, sealed, error) < 0 || take(&profile, error) < 0) {
+		live_profile_release(&profile);
+		return -1;
+	}
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != profile.head->total_bytes + LIVE_PAGE) {
+		live_profile_release(&profile);
+		return error_set(error, "its profile is not as large as it says");
+	}
+	*ret = profile;
+	return 0;
+}
+
+int live_profile_take(struct live_profile *ret, int fd, struct error *error)
+{
+	return take_descriptor(ret, fd, true, error);
+}
+
+int live_profile_take_file(struct live_profile *ret, int fd, const char *path, struct error *error)
+{
+	if (take_descriptor(ret, fd, false, error) < 0)
+		return -1;
+	ret->file = strdup(path);
+	return 0;
+}
+
+int live_profile_take_memory(struct live_profile *ret, pid_t pid, uint64_t at, struct error *error)
+{
+	struct live_profile profile = LIVE_PROFILE_INIT;
+
+	profile.held.pid = pid;
+	profile.held.at = at;
+	if (take(&profile, error) < 0) {
+		live_profile_release(&profile);
+		return -1;
+	}
+	*ret = profile;
+	return 0;
+}
+
+int live_profile_twin(const struct live_profile *profile, struct live_profile *ret,
+		      struct error *error)
+{
+	int fd;
+
+	if (profile->held.fd < 0)
+		return live_profile_take_memory(ret, profile->held.pid, profile->held.at, error);
+	fd = fcntl(profile->held.fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return error_errno(error, "its profile cannot be opened again");
+	return take_descriptor(ret, fd, false, error);
+}
+
+void live_profile_lend(struct live_profile *profile, const struct copied *copied)
+{
+	profile->is_lent = true;
+	/* What the copy leaves out is read from the process; the descriptor stays the lender's. */
+	profile->held.pid = copied->pid;
+	profile->held.at = copied->at;
+	profile->memory = copied->memory;
+	profile->bytes = copied->bytes;
+	profile->head = (struct live_header *)(void *)copied->memory;
+}
+
+void live_profile_keep(struct live_profile *profile, struct copied *copied)
+{
+	profile->held = *copied;
+	*copied = COPIED_INIT;
+	live_profile_lend(profile, &profile->held);
+}
+
+void live_profile_release(struct live_profile *profile)
+{
+	if (profile->file)
+		(void)unlink(profile->file);
+	if (!profile->is_lent)
+		free(profile->head);
+	copied_release(&profile->held);
+	free(profile->slots);
+	free(profile->file);
+	*profile = LIVE_PROFILE_INIT;
+}
+
+uint64_t live_profile_inode(const struct live_profile *profile)
+{
+	struct stat st;
+
+	return profile->held.fd >= 0 && fstat(profile->held.fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+uint32_t live_profile_user(const struct live_profile *profile, pid_t pid)
+{
+	struct stat st;
+
+	if (profile->held.fd >= 0 && fstat(profile->held.fd, &st) == 0)
+		return st.st_uid + 1;
+	return pid ? procfs_user(pid) : 0;
+}
+
+/* ---- the image ---- */
+
+int live_profile_load(struct live_profile *profile, enum copied_parts parts, bool still,
+		      struct error *error)
+{
+	int status;
+
+	if (profile->is_lent)
+		return 0;
+	profile->held.still = still;
+	/* Memory that goes with its process: any image may be the last. */
+	status = copied_take_held(&profile->held, profile->held.fd < 0 ? COPIED_ALL : parts, error);
+	/* Of memory that is gone with its process, the last image has to do. */
+	if (status < 0 && !(profile->held.fd < 0 && profile->held.memory))
+		return -1;
+	profile->is_old = status < 0;
+	profile->memory = profile->held.memory;
+	profile->bytes = profile->held.bytes;
+	return 0;
+}
+
+uint32_t live_profile_mode(const struct live_profile *profile)
+{
+	return profile->is_lent ? profile->control.mode : profile->held.control.mode;
+}
+
+void live_profile_unload(struct live_profile *profile)
+{
+	if (profile->is_lent || profile->held.fd < 0)
+		return;
+	copied_release_memory(&profile->held);
+	profile->memory = NULL;
+	profile->bytes = 0;
+}
+
+/* ---- writing ---- */
+
+static void write_control(const struct live_profile *profile, size_t offset, size_t bytes)
+{
+	if (profile->held.fd < 0)
+		return;
+	(void)!pwrite(profile->held.fd, (const char *)&profile->control + offset, bytes,
+		      (off_t)(profile->head->total_bytes + offset));
+}
+
+#define WRITE(profile, field)                                                                      \
+	write_control((profile), offsetof(struct live_control, field),                             \
+		      sizeof((struct live_control *)0)->field)
+
+void live_profile_write_clock(struct live_profile *profile, uint64_t ms)
+{
+	profile->control.clock_ms = live_clock(ms);
+	WRITE(profile, clock_ms);
+}
+
+void live_profile_write_budget(struct live_profile *profile, uint64_t bytes, uint64_t limit_bytes)
+{
+	if (profile->control.budget_bytes == bytes &&
+	    profile->control.budget_limit_bytes == limit_bytes)
+		return;
+	profile->control.budget_bytes = bytes;
+	profile->control.budget_limit_bytes = limit_bytes;
+	WRITE(profile, budget_limit_bytes);
+	WRITE(profile, budget_bytes);
+}
+
+void live_profile_write_saved(struct live_profile *profile, uint64_t saved_read)
+{
+	profile->control.saved_read = saved_read;
+	WRITE(profile, saved_read);
+}
+
+void live_profile_dismiss(struct live_profile *profile)
+{
+	profile->control.mode = LIVE_MODE_DORMANT;
+	profile->control.follow_fork = profile->control.follow_exec = 0;
+	WRITE(profile, follow_exec);
+	WRITE(profile, follow_fork);
+	WRITE(profile, mode);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Marks and the snapshots that belong to them: for a collector, which takes them out of the profile as they come (sample.c), and
+ * for whoever reads a profile once (inspect.c). Without a collector they are all still there, as far as there was room.
+ * No state. Any thread.
+ */
+#include "collect/profile/marks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/compiler.h"
+
+enum { MARKS_MAX = 65536 }; /* for each process; a program that marks more is heard no longer */
+
+uint32_t mark_rows_add(mark_rows *marks, enum live_mark_kind kind, uint64_t at_ns, const char *name)
+{
+	struct mark_row row = { .at_ns = at_ns, .kind = kind };
+
+	if (marks->count >= MARKS_MAX)
+		return 0;
+	row.name = strdup(name);
+	if (!row.name || !vector_push(marks, row)) {
+		free(row.name);
+		return 0;
+	}
+	return (uint32_t)marks->count;
+}
+
+void mark_rows_release(mark_rows *marks)
+{
+	for (size_t i = 0; i < marks->count; i++)
+		free(marks->at[i].name);
+	vector_release(marks);
+}
+
+uint64_t mark_at_ns(const struct live_mark_read *mark, uint64_t started_mono_ns)
+{
+	return mark->mono_ns ? saturating_sub(mark->mono_ns, started_mono_ns)
+			     : saturating_mul(mark->at_ms, 1000000ull);
+}
+
+static int compare_marks(const void *left, const void *right)
+{
+	const struct mark_row *a = left, *b = right;
+
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	return a->snapshot < b->snapshot ? -1 : a->snapshot > b->snapshot;
+}
+
+void mark_rows_give(mark_rows *marks, struct snapshots *snapshots, struct process_rows *rows)
+{
+	rows->snapshots = snapshots->rows.at;
+	rows->snapshot_count = snapshots->rows.count;
+	rows->snapshot_sites = snapshots->sites.at;
+	rows->snapshot_site_count = snapshots->sites.count;
+	rows->marks = marks->at;
+	rows->mark_count = marks->count;
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		uint32_t number = rows->snapshots[i].mark;
+
+		if (number != 0 && number <= rows->mark_count)
+			rows->marks[number - 1].snapshot = (uint32_t)i + 1;
+	}
+	if (rows->mark_count > 0)
+		qsort(rows->marks, rows->mark_count, sizeof *rows->marks, compare_marks);
+	marks->at = NULL;
+	marks->count = 0;
+	snapshots->rows.at = NULL;
+	snapshots->sites.at = NULL;
+}
+
+/* False: it is not in the profile. */
+static bool take_saved(const struct copied *c, const struct live_mark_read *mark, uint64_t at_ns,
+		       uint32_t number, struct snapshots *snapshots)
+{
+	struct snapshot_row row = { .at_ns = at_ns, .mark = number };
+	struct snapshot_site *sites;
+	size_t count, before = snapshots->named;
+
+	/* What was read is written over. The control page was copied after the ring. */
+	if (!mark->saved || mark->saved_at < c->control.saved_read ||
+	    live_read_site_saved(c->memory, c->bytes, mark, &sites, &count) < 0)
+		return false;
+	struct live_sum sum = live_sum_heap(c->memory, c->bytes, sites, count);
+
+	row.live_bytes = sum.bytes;
+	row.live_blocks = sum.blocks;
+	snapshots_add(snapshots, &row, sites, count);
+	return snapshots->named > before;
+}
+
+void mark_rows_of_copy(const struct copied *c, struct process_rows *rows)
+{
+	struct snapshots snapshots;
+	mark_rows marks = { 0 };
+	struct live_mark_read mark;
+	uint64_t lost = 0, last_ns = 0;
+
+	snapshots_init(&snapshots);
+	for (size_t i = 0; live_mark_get(c->memory, c->bytes, i, &mark); i++) {
+		last_ns = MAX(last_ns, mark_at_ns(&mark, copied_head(c)->started_mono_ns));
+		uint32_t number = mark_rows_add(&marks, mark.kind, last_ns, mark.name);
+
+		if (mark.kind == LIVE_MARK_SNAPSHOT && mark.saved &&
+		    (number == 0 || !take_saved(c, &mark, last_ns, number, &snapshots)))
+			lost++;
+	}
+	mark_rows_give(&marks, &snapshots, rows);
+	snapshots_release(&snapshots);
+	rows->process.health[HEALTH_lost_snapshots] += lost;
+}

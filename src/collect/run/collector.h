@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector's state, shared by its loop (collect.c), those who come (connect.c) and end (ends.c), and the writing
+ * of the recording (write.c). */
+#ifndef COLLECT_RUN_COLLECTOR_H
+#define COLLECT_RUN_COLLECTOR_H
+
+#include <poll.h>
+#include <time.h>
+#include <sys/stat.h>
+
+#include "collect/collect.h"
+#include "collect/run/dump.h"
+#include "collect/run/encoder.h"
+#include "collect/run/handover.h"
+#include "collect/run/silent.h"
+#include "collect/run/starts.h"
+#include "collect/process/target.h"
+#include "collect/run/worker.h"
+#include "util/buffer.h"
+#include "util/vector.h"
+
+/* A connection whose message has not come yet. */
+struct pending {
+	int fd, pid_fd; /* pid_fd -1: not known */
+	pid_t pid;
+	uint64_t since_ns;
+};
+void pending_close(struct pending *pending);
+
+struct collector {
+	const struct collect_options *options;
+	struct collect_result *result;
+	struct listener listener;
+	int signal_fd;
+	pid_t child;
+	bool child_ended;
+	uint64_t child_ended_ns, child_max_rss_bytes;
+	bool told_lives_on;
+	bool left; /* asked twice to stop */
+	int left_signal;
+	unsigned stop_signals;
+	VECTOR(struct pending) pending;
+	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
+	struct encoder *encoder;
+	struct dumps *dumps;	/* NULL = no condition asks for any */
+	struct worker *sampler; /* reads what takes time: sample.c */
+	struct cgroups cgroups;
+	struct silent
+		silent; /* descendants that were not heard from yet; only looked for when no target is left */
+	size_t silent_count;
+	struct starts starts;	       /* who was announced, and who of them was missed */
+	struct live_settings settings; /* that processes begin with */
+	size_t welcomed;	       /* processes that handed a profile over */
+	VECTOR(uint64_t) taken;	       /* the ids of their profiles */
+	uint64_t next_folder_ns;       /* when the folder is looked at again */
+	struct timespec folder_mtime;
+	bool is_full; /* no descriptors are left: who connects has to wait until others have ended */
+	bool folder_is_unsettled; /* there is a file that was not taken over yet */
+	size_t other_ranks;	  /* processes of ranks that are not wanted */
+	bool recorded;		  /* the recorder began in one of them */
+	uint64_t ended_calls;	  /* of processes that were given to the encoder */
+	struct stat self;	  /* heapgauge's own file: st_ino 0 = not known */
+	VECTOR(struct pollfd) polls;
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+	uint64_t peak_bytes;	   /* of all processes together, as sampled: for the progress */
+	uint64_t next_progress_ns, progress_ns, progress_calls;
+	char last_error[ERROR_MESSAGE_BYTES]; /* why a recorder was sent away */
+};
+
+uint64_t collector_now(void);
+
+/* ---- connect.c: processes that connect ---- */
+
+/* Takes connections, and the messages that have come. */
+void collector_accept(struct collector *c, uint64_t now_ns);
+void collector_serve(struct collector *c, uint64_t now_ns);
+/* Takes over the profiles that were left in the folder. */
+void collector_search_folder(struct collector *c, uint64_t now_ns);
+
+/* ---- ends.c: processes that end ---- */
+
+/* The program itself, if it has ended. */
+void collector_reap(struct collector *c, uint64_t now_ns);
+/* Its target, once it was reaped. */
+void collector_end_child(struct collector *c, struct target *target, uint64_t now_ns);
+/* A process that is not our child has ended: how, if the kernel tells. */
+void collector_end_other(struct target *target, uint64_t now_ns);
+/* Gives those who have ended to the encoder; with everyone, also those who live on. */
+void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone);
+
+/* ---- write.c ---- */
+
+/* Waits for the encoder and writes the recording; or gives its bytes. */
+int collector_encode(struct collector *collector, struct buffer *ret, struct error *error);
+int collector_write(struct collector *collector, const char *path, struct error *error);
+/* A recording of one process alone, which may live on; takes the target. */
+int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
+			 struct buffer *ret, struct error *error);
+
+/* ---- collect.c and attach.c ---- */
+
+/* Says which conditions cannot come true, or are judged by estimates; those that never can are an error. */
+int collector_check_triggers(const struct triggers *triggers, const struct cgroups *cgroups,
+			     pid_t pid, uint64_t interval, collect_say *say, void *context,
+			     struct error *error);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that hand their profile over: the program itself, its forks, the programs that they become; by a message on the
+ * socket, or by a file in the folder. heapgauge itself is never one of them, since it would wait for its own end.
+ *
+ * Called by the loop, in its thread; nothing here waits. Whatever comes is hostile until it has shown the secret, and its profile
+ * stays so.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collect/run/collector.h"
+#include "collect/kernel/procfs.h"
+#include "collect/kernel/ranks.h"
+#include "collect/kernel/recorded.h"
+#include "util/cleanup.h"
+
+#define NS_PER_MS 1000000ull
+#define MESSAGE_PATIENCE_NS (1000 * NS_PER_MS)
+#define FULL_PATIENCE_NS (10000 * NS_PER_MS)
+#define FOLDER_NS (20 * NS_PER_MS)
+enum { PENDING_MAX = 256, FOLDER_MAX = 4096, PATH_BYTES = 512 };
+
+void pending_close(struct pending *pending)
+{
+	if (pending->fd >= 0)
+		close(TAKE_FD(pending->fd));
+	if (pending->pid_fd >= 0)
+		close(TAKE_FD(pending->pid_fd));
+}
+
+/* A process that replaced itself by exec hands over again: what was recorded before ended there. */
+static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
+{
+	for (size_t i = 0; i < c->targets.count; i++) {
+		struct target *target = c->targets.at[i];
+
+		if (pid != 0 && target->pid == pid && target->ended_ns == 0)
+			target_ended(target, now_ns, END_EXEC, 0);
+	}
+}
+
+/* Whether that profile was taken over before: nobody is recorded twice. */
+static bool is_known(const struct collector *c, uint64_t id)
+{
+	for (size_t i = c->taken.count; i-- > 0;) {
+		if (c->taken.at[i] == id)
+			return true;
+	}
+	return false;
+}
+
+/* It is heard from: what announced it is settled. */
+static void settle_ticket(struct collector *c, struct live_ticket ticket)
+{
+	struct target *announcer = NULL;
+
+	for (size_t i = 0; i < c->targets.count; i++) {
+		if (c->targets.at[i]->id == ticket.profile)
+			announcer = c->targets.at[i];
+	}
+	if (announcer)
+		starts_read(&c->starts, announcer);
+	if (!is_known(c, ticket.profile))
+		starts_heard_early(&c->starts, ticket);
+	else if (starts_heard(&c->starts, ticket) && announcer)
+		announcer->has_become = true;
+}
+
+/* It was to be recorded and is not. */
+static void give_up(struct collector *c, pid_t pid, enum missed_reason reason,
+		    const struct error *error)
+{
+	AUTO_FREE char *exe = pid ? procfs_exe(pid) : NULL;
+
+	memcpy(c->last_error, error->message, sizeof c->last_error);
+	starts_miss(&c->starts, reason, exe);
+}
+
+/* Whether the process is none of this recording: it is left alone from now on. */
+static bool is_unwanted(struct collector *c, pid_t pid, const struct live_profile *profile)
+{
+	int rank = (int)profile->head->own.rank - 1;
+
+	if (rank != RANK_NONE && !ranks_have(&c->options->ranks, rank)) {
+		c->other_ranks++;
+		return true;
+	}
+	return c->self.st_ino != 0 && pid != 0 && procfs_exe_is(pid, &c->self);
+}
+
+/* Takes the profile over; it is of the recording. pid 0: the process is gone. pid_fd becomes the target's. */
+static void welcome(struct collector *c, struct live_profile *profile, pid_t pid, int pid_fd,
+		    uint64_t now_ns)
+{
+	struct error error = ERROR_INIT;
+	struct target *target;
+	uint64_t inode = live_profile_inode(profile);
+
+	end_earlier_self(c, pid, now_ns);
+	settle_ticket(c, profile->head->own.ticket);
+	if (is_unwanted(c, pid, profile)) {
+		live_profile_dismiss(profile);
+		live_profile_release(profile);
+		if (pid_fd >= 0)
+			close(pid_fd);
+		return;
+	}
+	target = target_new(profile, pid, pid_fd, c->options, &c->cgroups, now_ns, &error);
+	if (!target || !vector_push(&c->targets, target)) {
+		give_up(c, pid, MISSED_no_memory, &error);
+		target_free(target);
+		return;
+	}
+	/* Where ranks are wanted, one that has none is the launcher. */
+	if (!ranks_have(&c->options->ranks, (int)target->known.rank - 1))
+		target->left_out = true;
+	(void)vector_push(&c->silent.inodes, inode);
+	(void)vector_push(&c->taken, target->id);
+	c->welcomed++;
+	if (pid == c->child && c->child_ended)
+		collector_end_child(c, target, now_ns);
+	else if (pid == 0)
+		collector_end_other(target, now_ns);
+}
+
+/* A descriptor of the process that connected, if it still is that one: another with its number began after the profile did. */
+static int pid_fd_by_number(pid_t pid, const struct live_profile *profile)
+{
+	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	/* In another time name space the two clocks cannot be compared. */
+	if (fd >= 0 && profile->head->started_mono_ns <= collector_now() &&
+	    procfs_started_after(pid, profile->head->started_mono_ns))
+		close(TAKE_FD(fd));
+	return fd;
+}
+
+/* The profile that came with a hello. */
+static void take_hello(struct collector *c, struct pending *pending, const struct live_hello *hello,
+		       int fd, uint64_t now_ns)
+{
+	struct live_profile profile = LIVE_PROFILE_INIT;
+	struct error error = ERROR_INIT;
+	bool gone;
+
+	if (fd < 0 && hello->at == 0) { /* of a rank that is not wanted */
+		c->other_ranks++;
+		settle_ticket(c, hello->ticket);
+		return;
+	}
+	if ((fd >= 0 ? live_profile_take(&profile, fd, &error)
+		     : live_profile_take_memory(&profile, pending->pid, hello->at, &error)) < 0) {
+		settle_ticket(c, hello->ticket);
+		give_up(c, pending->pid, MISSED_no_room, &error);
+		return;
+	}
+	if (is_known(c, profile.head->own.id)) { /* twice */
+		live_profile_release(&profile);
+		return;
+	}
+	if (pending->pid_fd < 0)
+		pending->pid_fd = pid_fd_by_number(pending->pid, &profile);
+	gone = pending->pid_fd < 0 && pending->pid != c->child;
+	welcome(c, &profile, gone ? 0 : pending->pid, TAKE_FD(pending->pid_fd), now_ns);
+}
+
+/* There was no descriptor left for the one that came. */
+static void lose_hello(struct collector *c, pid_t pid, const struct live_hello *hello)
+{
+	struct error error = ERROR_INIT;
+
+	error_set(&error, "heapgauge has no descriptor left for it: raise the limit (ulimit -n)");
+	settle_ticket(c, hello->ticket);
+	give_up(c, pid, MISSED_no_memory, &error);
+}
+
+/* A snapshot of one process, or of all. Whether there is such a one. */
+static bool grant(struct collector *c, const struct live_request *request)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < c->targets.count; i++) {
+		struct target *target = c->targets.at[i];
+
+		if (target->ended_ns != 0 ||
+		    (request->pid != 0 && (pid_t)request->pid != target->pid))
+			continue;
+		target_wish(target, request->name);
+		found = true;
+	}
+	return found;
+}
+
+void collector_accept(struct collector *c, uint64_t now_ns)
+{
+	struct pending pending = { .since_ns = now_ns };
+
+	c->is_full = !handover_has_room(&c->listener, HANDOVER_NEEDED);
+	for (size_t i = 0; i < LISTENER_SOCKETS; i++) {
+		while (c->pending.count < PENDING_MAX && !c->is_full &&
+		       (pending.fd = handover_accept(c->listener.fd[i], &pending.pid,
+						     &pending.pid_fd)) >= 0) {
+			if (!vector_push(&c->pending, pending))
+				pending_close(&pending);
+			c->is_full = !handover_has_room(&c->listener, HANDOVER_NEEDED);
+		}
+	}
+}
+
+void collector_serve(struct collector *c, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->pending.count; i++) {
+		struct pending pending = c->pending.at[i];
+		union handover_message message;
+		int fd;
+
+		if (!handover_has_room(&c->listener, HANDOVER_NEEDED / 2) &&
+		    now_ns - pending.since_ns < FULL_PATIENCE_NS) {
+			c->is_full = true;
+			c->pending.at[kept++] = pending;
+			continue;
+		}
+		enum handover_state state =
+			handover_receive(pending.fd, &c->listener.secret, &message, &fd);
+
+		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < MESSAGE_PATIENCE_NS) {
+			c->pending.at[kept++] = pending;
+			continue;
+		}
+		if (state == HANDOVER_LOST)
+			lose_hello(c, pending.pid, &message.hello);
+		if (state == HANDOVER_HELLO)
+			take_hello(c, &pending, &message.hello, fd, now_ns);
+		if (state == HANDOVER_REQUEST)
+			handover_answer(pending.fd, grant(c, &message.request));
+		pending_close(&pending);
+	}
+	c->pending.count = kept;
+}
+
+/* ---- the folder ---- */
+
+/* The process whose profile a file is; 0: it is gone. Its own word counts where its numbers are ours; else all are asked. */
+static pid_t owner_of(const struct live_profile *profile, const struct stat *file)
+{
+	pid_t pid = (pid_t)profile->head->pid;
+	struct stat space;
+
+	if (stat("/proc/self/ns/pid", &space) < 0 ||
+	    (uint64_t)space.st_ino != profile->head->own.pid_namespace)
+		return recorded_by(file);
+	return recorded_maps(pid, file) ? pid : 0;
+}
+
+/* A profile that its process has finished making. False: not yet, or it is none of ours. */
+static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
+{
+	struct live_profile profile = LIVE_PROFILE_INIT;
+	struct error error = ERROR_INIT;
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	pid_t pid;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) < 0 || (st.st_uid != geteuid() && geteuid() != 0)) {
+		close(fd);
+		return false;
+	}
+	if (live_profile_take_file(&profile, fd, path, &error) < 0)
+		return false;
+	if (!live_profile_is_ready(&profile) ||
+	    !live_secret_equal(&profile.head->own.secret, &c->listener.secret) ||
+	    is_known(c, profile.head->own.id)) {
+		bool known = is_known(c, profile.head->own.id);
+
+		free(TAKE(profile.file)); /* the file stays */
+		live_profile_release(&profile);
+		return known;
+	}
+	pid = owner_of(&profile, &st);
+	welcome(c, &profile, pid, pid_fd_by_number(pid, &profile), now_ns);
+	return true;
+}
+
+/* Whether something has come or gone since it was last looked at. A file that is being made keeps it changing. */
+static bool has_changed(struct collector *c)
+{
+	struct stat st;
+
+	if (stat(c->listener.folder, &st) < 0)
+		return false;
+	if (!c->folder_is_unsettled && st.st_mtim.tv_sec == c->folder_mtime.tv_sec &&
+	    st.st_mtim.tv_nsec == c->folder_mtime.tv_nsec)
+		return false;
+	c->folder_mtime = st.st_mtim;
+	return true;
+}
+
+void collector_search_folder(struct collector *c, uint64_t now_ns)
+{
+	DIR *folder;
+	const struct dirent *entry;
+	unsigned seen = 0;
+
+	if (!c->listener.folder[0] || now_ns < c->next_folder_ns || !has_changed(c))
+		return;
+	c->next_folder_ns = now_ns + FOLDER_NS;
+	c->folder_is_unsettled = false;
+	folder = opendir(c->listener.folder);
+	while (folder && (entry = readdir(folder)) && seen++ < FOLDER_MAX) {
+		char path[PATH_BYTES];
+
+		snprintf(path, sizeof path, "%s/%s", c->listener.folder, entry->d_name);
+		if (!recorded_file_name(path))
+			continue;
+		if (!handover_has_room(&c->listener, HANDOVER_NEEDED))
+			c->is_full = c->folder_is_unsettled = true;
+		else if (!take_file(c, path, now_ns))
+			c->folder_is_unsettled = true;
+	}
+	if (folder)
+		closedir(folder);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One at a time: the loop gives a clone, a worker encodes and writes it, and the loop tells of it in its next turn. While it is
+ * being written, `condition`, `written` and `problem` are the worker's.
+ *
+ * Invariant: a number is taken by making its file where there was none.
+ */
+#include "collect/run/dump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/run/collector.h"
+#include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum state { IDLE, WRITING, WRITTEN };
+
+struct dumps {
+	struct dumps_options options;
+	char *path;
+	struct worker *worker;
+	int state; /* atomic */
+	const char *condition;
+	bool full; /* there are as many as there may be */
+	char *written;
+	struct error problem;
+};
+
+/* "run.hg" and 3 -> "run.3.hg" */
+static char *numbered(const char *path, unsigned number)
+{
+	size_t length = strlen(path);
+	bool suffix = length > 3 && strcmp(path + length - 3, ".hg") == 0;
+	char *name = NULL;
+
+	if (asprintf(&name, "%.*s.%u.hg", (int)(suffix ? length - 3 : length), path, number) < 0)
+		return NULL;
+	return name;
+}
+
+/* The first that is free; its file is there then. */
+static char *take_number(const struct dumps *d, struct error *error)
+{
+	for (unsigned i = 1; i <= d->options.limit; i++) {
+		AUTO_FREE char *name = numbered(d->path, i);
+
+		if (!name) {
+			error_set(error, "out of memory");
+			return NULL;
+		}
+		AUTO_CLOSE int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+		if (fd >= 0)
+			return TAKE(name);
+		if (errno != EEXIST) {
+			error_errno(error, "cannot write %s", name);
+			return NULL;
+		}
+	}
+	error_set(error, "%u recordings are there already (--write-limit)", d->options.limit);
+	return NULL;
+}
+
+static int put(struct dumps *d, struct span bytes, struct error *error)
+{
+	AUTO_FREE char *name = take_number(d, error);
+
+	if (!name)
+		return -1;
+	if (file_write_atomic(name, bytes, 0666, error) < 0) {
+		(void)unlink(name);
+		return -1;
+	}
+	d->written = TAKE(name);
+	return 0;
+}
+
+static void do_dump(void *context, const struct worker_job *job)
+{
+	struct dumps *d = context;
+	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
+
+	if (collector_encode_one(job->target, job->now_ns, d->options.version, &bytes,
+				 &d->problem) == 0)
+		(void)put(d, buffer_span(&bytes), &d->problem);
+	__atomic_store_n(&d->state, WRITTEN, __ATOMIC_RELEASE);
+}
+
+struct dumps *dumps_new(const struct dumps_options *options)
+{
+	struct dumps *d = calloc(1, sizeof *d);
+
+	if (!d)
+		return NULL;
+	d->options = *options;
+	d->path = strdup(options->path);
+	d->worker = worker_new(do_dump, d);
+	if (d->path && d->worker)
+		return d;
+	dumps_free(d);
+	return NULL;
+}
+
+void dumps_free(struct dumps *d)
+{
+	if (!d)
+		return;
+	worker_free(d->worker);
+	dumps_tell(d);
+	free(d->path);
+	free(d);
+}
+
+bool dumps_ready(const struct dumps *d)
+{
+	return d && !d->full && __atomic_load_n(&d->state, __ATOMIC_ACQUIRE) == IDLE;
+}
+
+void dumps_give(struct dumps *d, struct target *clone, const char *condition, uint64_t now_ns)
+{
+	ASSERT(dumps_ready(d));
+	d->condition = condition;
+	d->problem = ERROR_INIT;
+	__atomic_store_n(&d->state, WRITING, __ATOMIC_RELAXED);
+	if (!worker_give(d->worker, &(struct worker_job){ clone, now_ns })) {
+		target_free(clone);
+		error_set(&d->problem, "out of memory");
+		__atomic_store_n(&d->state, WRITTEN, __ATOMIC_RELEASE);
+	}
+}
+
+void dumps_fail(struct dumps *d, const char *condition, const struct error *error)
+{
+	ASSERT(dumps_ready(d));
+	d->condition = condition;
+	d->problem = *error;
+	__atomic_store_n(&d->state, WRITTEN, __ATOMIC_RELAXED);
+}
+
+static bool was_last(const struct dumps *d)
+{
+	for (unsigned i = 1; i <= d->options.limit; i++) {
+		AUTO_FREE char *name = numbered(d->path, i);
+
+		if (!name || access(name, F_OK) < 0)
+			return false;
+	}
+	return true;
+}
+
+void dumps_tell(struct dumps *d)
+{
+	char sentence[ERROR_MESSAGE_BYTES + 256];
+
+	if (!d || __atomic_load_n(&d->state, __ATOMIC_ACQUIRE) != WRITTEN)
+		return;
+	d->full = was_last(d);
+	if (d->written)
+		snprintf(sentence, sizeof sentence, "%s: wrote %s%s", d->condition, d->written,
+			 d->full ? ", the last one (--write-limit)" : "");
+	else
+		snprintf(sentence, sizeof sentence, "%s: no recording was written: %s",
+			 d->condition, d->problem.message);
+	if (d->options.say)
+		d->options.say(d->options.context, !d->written, sentence);
+	free(TAKE(d->written));
+	__atomic_store_n(&d->state, IDLE, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dead processes become chunks of the recording. Reading and packing one takes from a millisecond to seconds, so a worker
+ * does it while the loop keeps the clocks.
+ *
+ * The worker alone (and encoder_finish once it has ended) has the writer, the sums, what it has read of files and the error; the loop has `refused`.
+ * Invariant: a process that cannot be read is left out and counted; the others are not lost with it.
+ */
+#include "collect/run/encoder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/binaries/linked_in.h"
+#include "collect/process/together.h"
+#include "collect/run/worker.h"
+#include "util/cleanup.h"
+
+struct encoder {
+	struct worker *worker;
+	size_t refused; /* no memory to queue them */
+	uint64_t run_start_ns, real_offset_ns;
+	struct recording_writer *writer;
+	struct linked_in linked_in;
+	struct encoder_sums sums;
+	struct together together;
+	struct error error; /* the first */
+	char *kept_path;    /* NULL = nothing is kept */
+	int kept_fd;
+	size_t kept_bytes;
+	bool keeps_no_more; /* atomic: the loop says so */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+uint64_t encoder_real_offset(const struct encoder *encoder)
+{
+	return encoder->real_offset_ns;
+}
+
+bool encoder_peak(struct encoder *encoder, struct run_row *run)
+{
+	return together_find(&encoder->together, run);
+}
+
+static int encode(struct encoder *encoder, const struct worker_job *job, struct error *error)
+{
+	AUTO(process_rows_release) struct process_rows rows = { 0 };
+	struct format_error reason = { "" };
+
+	if (target_rows(job->target, job->now_ns, encoder->run_start_ns, encoder->real_offset_ns,
+			&rows, error) < 0)
+		return -1;
+	linked_in_find(&encoder->linked_in, &rows);
+	if (recording_writer_add(encoder->writer, &rows, &reason) < 0)
+		return error_set(error, "%s", reason.message);
+	encoder->sums.processes++;
+	together_add(&encoder->together, &rows);
+	return 0;
+}
+
+/* What has come since. Without room for it there is nothing to keep. */
+static void keep(struct encoder *encoder)
+{
+	size_t length;
+	const char *bytes = recording_writer_bytes(encoder->writer, &length);
+
+	if (!encoder->kept_path || __atomic_load_n(&encoder->keeps_no_more, __ATOMIC_RELAXED))
+		return;
+	if (encoder->kept_fd < 0) {
+		(void)unlink(encoder->kept_path); /* of another run that was killed */
+		encoder->kept_fd = open(encoder->kept_path,
+					O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	}
+	while (encoder->kept_fd >= 0 && encoder->kept_bytes < length) {
+		ssize_t put = pwrite(encoder->kept_fd, bytes + encoder->kept_bytes,
+				     length - encoder->kept_bytes, (off_t)encoder->kept_bytes);
+
+		if (put <= 0)
+			return;
+		encoder->kept_bytes += (size_t)put;
+	}
+}
+
+static void do_job(void *context, const struct worker_job *job)
+{
+	struct encoder *encoder = context;
+	struct error error = ERROR_INIT;
+
+	if (encode(encoder, job, &error) < 0 && encoder->sums.lost++ == 0)
+		encoder->error = error;
+	else
+		keep(encoder);
+	/* After it was kept: a profile in a file goes with its target. */
+	target_free(job->target);
+}
+
+void encoder_keep(struct encoder *encoder, const char *path)
+{
+	if (asprintf(&encoder->kept_path, "%s.unfinished", path) < 0)
+		encoder->kept_path = NULL;
+}
+
+void encoder_keep_no_more(struct encoder *encoder)
+{
+	__atomic_store_n(&encoder->keeps_no_more, true, __ATOMIC_RELAXED);
+}
+
+void encoder_drop_kept(struct encoder *encoder)
+{
+	if (encoder->kept_fd >= 0)
+		(void)unlink(encoder->kept_path);
+}
+
+struct encoder *encoder_new(uint64_t run_start_ns)
+{
+	struct encoder *encoder = calloc(1, sizeof *encoder);
+
+	if (!encoder)
+		return NULL;
+	encoder->kept_fd = -1;
+	encoder->writer = recording_writer_new();
+	encoder->worker = worker_new(do_job, encoder);
+	if (!encoder->writer || !encoder->worker) {
+		encoder_free(encoder);
+		return NULL;
+	}
+	encoder->run_start_ns = run_start_ns;
+	encoder->real_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	return encoder;
+}
+
+void encoder_give(struct encoder *encoder, struct target *target, uint64_t now_ns)
+{
+	struct worker_job job = { target, now_ns };
+
+	if (!worker_give(encoder->worker, &job)) {
+		encoder->refused++;
+		target_free(target);
+	}
+}
+
+struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error)
+{
+	worker_finish(encoder->worker);
+	if (encoder->refused > 0 && encoder->sums.lost == 0)
+		error_set(&encoder->error, "no memory left");
+	encoder->sums.lost += encoder->refused;
+	encoder->refused = 0;
+	if (encoder->sums.lost > 0 && error)
+		*error = encoder->error;
+	return encoder->sums;
+}
+
+struct recording_writer *encoder_writer(struct encoder *encoder)
+{
+	return encoder->writer;
+}
+
+void encoder_free(struct encoder *encoder)
+{
+	if (!encoder)
+		return;
+	worker_free(encoder->worker);
+	recording_writer_free(encoder->writer);
+	linked_in_release(&encoder->linked_in);
+	together_release(&encoder->together);
+	if (encoder->kept_fd >= 0)
+		close(encoder->kept_fd);
+	free(encoder->kept_path);
+	free(encoder);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the recorder is, and why it was not heard from. No state.
+ */
+#include "collect/run/explain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "collect/collect.h"
+#include "collect/binaries/preflight.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+#define RECORDER_FILE "libheapgauge.so"
+
+void explain_silence(const char *program, char *ret, size_t room)
+{
+	struct error reason = ERROR_INIT;
+
+	if (preflight_program(program, &reason) < 0)
+		snprintf(ret, room, "%s", reason.message);
+	else
+		snprintf(
+			ret, room,
+			"%s never started the recorder. It may have replaced LD_PRELOAD, or run where the\n"
+			"  recorder's file cannot be read.",
+			program);
+}
+
+/* Takes ownership of `path`. */
+static char *if_readable(char *path)
+{
+	if (path && access(path, R_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+static char *beside(const char *folder, const char *relative)
+{
+	AUTO_FREE char *part = path_join(folder, relative);
+	char *path = part ? path_join(part, RECORDER_FILE) : NULL;
+	AUTO_FREE char *found = if_readable(path);
+
+	/* LD_PRELOAD wants it whole: the program may run in another folder. */
+	return found ? realpath(found, NULL) : NULL;
+}
+
+char *recorder_find(struct error *error)
+{
+	static const char *const places[] = {
+		".",
+		"../lib/heapgauge",
+		"../lib/x86_64-linux-gnu/heapgauge",
+		"../lib/aarch64-linux-gnu/heapgauge",
+		"../lib64/heapgauge",
+	};
+	const char *given = getenv("HEAPGAUGE_RECORDER");
+	AUTO_FREE char *self = realpath("/proc/self/exe", NULL);
+	AUTO_FREE char *folder = self ? path_folder(self) : NULL;
+
+	if (given && *given) {
+		char *path = realpath(given, NULL);
+
+		if (path && access(path, R_OK) == 0)
+			return path;
+		free(path);
+		error_errno(error, "cannot read the recorder %s, which HEAPGAUGE_RECORDER names",
+			    given);
+		return NULL;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(places) && folder; i++) {
+		char *path = beside(folder, places[i]);
+
+		if (path)
+			return path;
+	}
+	error_set(error,
+		  "cannot find the recorder " RECORDER_FILE " beside %s or in ../lib/heapgauge.\n"
+		  "  Set HEAPGAUGE_RECORDER to its path.",
+		  self ? self : "this program");
+	return NULL;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sockets and the folder. Names are random, the peer's user is checked, and what it sends must hold the secret, since anybody
+ * may connect to an abstract name and the folder's name can be seen. Nothing here blocks: somebody who is killed or stopped in the
+ * middle of a message must not stop the clock of the others.
+ *
+ * Few are queued: a descriptor in a queue counts against the limit of open files of the user who sent it.
+ */
+#include "collect/run/handover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+enum { BACKLOG = 64 };
+#define TMPFS_TYPE 0x01021994
+#define SHARED_MEMORY "/dev/shm"
+#define PREFIX "heapgauge-"
+#define SOCKET_FILE "/socket"
+
+/* ---- names ---- */
+
+static int listen_at(const struct sockaddr_un *address, size_t bytes, struct error *error)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return error_errno(error, "cannot make a socket");
+	if (bind(fd, (const struct sockaddr *)address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
+		return error_errno(error, "cannot name a socket");
+	if (listen(fd, BACKLOG) < 0)
+		return error_errno(error, "cannot listen on a socket");
+	return TAKE_FD(fd);
+}
+
+/* An abstract name begins with a zero byte, and does not end with one. */
+static int listen_abstract(const char *path, struct error *error)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = strlen(path);
+
+	memcpy(address.sun_path + 1, path, length);
+	return listen_at(&address, 1 + length, error);
+}
+
+void listener_name_for(char name[static LIVE_SOCKET_BYTES], pid_t pid)
+{
+	snprintf(name, LIVE_SOCKET_BYTES, "@" P_tmpdir "/heapgauge-process-%d", (int)pid);
+}
+
+int listener_open_for(struct listener *listener, pid_t pid, struct live_secret secret,
+		      struct error *error)
+{
+	listener_name_for(listener->name, pid);
+	listener->secret = secret;
+	listener->fd[0] = listen_abstract(listener->name + 1, error);
+	return listener->fd[0] < 0 ? -1 : 0;
+}
+
+/* ---- the folder ---- */
+
+/* Whether somebody listens. Its number may be one of another name space, where nobody here has it. */
+static bool is_answered(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+	return fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ||
+	       errno == EAGAIN;
+}
+
+/* "heapgauge-PID-NONCE" of a collector that is gone: its socket goes. What it left of profiles stays, and so does the folder. */
+static void sweep_one(const char *name)
+{
+	char path[LIVE_SOCKET_BYTES + sizeof SOCKET_FILE], *rest;
+	pid_t pid = (pid_t)strtol(name + strlen(PREFIX), &rest, 10);
+	struct stat st;
+
+	if (pid <= 0 || *rest != '-' || strlen(rest) != 17 || kill(pid, 0) == 0 || errno != ESRCH)
+		return;
+	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s", name);
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return;
+	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s" SOCKET_FILE, name);
+	if (is_answered(path))
+		return;
+	(void)unlink(path);
+	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s", name);
+	(void)rmdir(path);
+}
+
+static void sweep(void)
+{
+	DIR *folder = opendir(SHARED_MEMORY);
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
+			sweep_one(entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* Root's programs may be of other users, who may leave a file there but not see others'; anybody else's are their own. */
+static void make_folder(struct listener *listener, unsigned long long nonce)
+{
+	struct statfs system;
+	char path[LIVE_SOCKET_BYTES];
+	bool root = geteuid() == 0;
+
+	snprintf(path, sizeof path, SHARED_MEMORY "/" PREFIX "%d-%016llx", (int)getpid(), nonce);
+	if (statfs(SHARED_MEMORY, &system) < 0 || system.f_type != TMPFS_TYPE ||
+	    mkdir(path, 0700) < 0)
+		return;
+	if (root && chmod(path, 01733) < 0) {
+		(void)rmdir(path);
+		return;
+	}
+	memcpy(listener->folder, path, sizeof path);
+}
+
+int listener_open(struct listener *listener, struct error *error)
+{
+	struct sockaddr_un file = { .sun_family = AF_UNIX };
+	const char *path = listener->name + 1;
+	uint64_t nonce = 0;
+
+	if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce ||
+	    getrandom(&listener->secret, sizeof listener->secret, 0) !=
+		    (ssize_t)sizeof listener->secret)
+		return error_errno(error, "cannot get random bytes");
+	sweep();
+	make_folder(listener, (unsigned long long)nonce);
+	if (listener->folder[0])
+		snprintf(listener->name, sizeof listener->name, "@%.80s" SOCKET_FILE,
+			 listener->folder);
+	else
+		snprintf(listener->name, sizeof listener->name,
+			 "@" P_tmpdir "/" PREFIX "%d-%016llx", (int)getpid(),
+			 (unsigned long long)nonce);
+	listener->fd[0] = listen_abstract(path, error);
+	if (listener->fd[0] < 0)
+		return -1;
+	memcpy(file.sun_path, path, strlen(path) + 1);
+	listener->fd[1] = listen_at(&file, strlen(path) + 1, NULL);
+	if (listener->fd[1] >= 0)
+		(void)chmod(path, geteuid() == 0 ? 0666 : 0600);
+	return 0;
+}
+
+/* What was left there by processes that were never taken over. */
+static void remove_folder(const char *path)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		(void)unlinkat(dirfd(folder), entry->d_name, 0);
+	if (folder)
+		closedir(folder);
+	(void)rmdir(path);
+}
+
+void listener_close(struct listener *listener)
+{
+	if (listener->fd[1] >= 0)
+		(void)unlink(listener->name + 1);
+	for (size_t i = 0; i < LISTENER_SOCKETS; i++) {
+		if (listener->fd[i] >= 0)
+			close(TAKE_FD(listener->fd[i]));
+	}
+	if (listener->folder[0])
+		remove_folder(listener->folder);
+	listener->folder[0] = '\0';
+}
+
+/* ---- messages ---- */
+
+/* By the connection itself; before Linux 6.5, and for one that has ended, the caller has to see to it. */
+static int pid_fd_of(int connection)
+{
+	int fd = -1;
+	socklen_t length = sizeof fd;
+
+	return getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 ? fd : -1;
+}
+
+int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd)
+{
+	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred peer;
+	socklen_t length = sizeof peer;
+
+	if (fd < 0)
+		return -1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 ||
+	    (peer.uid != geteuid() && geteuid() != 0)) {
+		close(fd);
+		errno = EPERM;
+		return -1;
+	}
+	*ret_pid = peer.pid;
+	*ret_pid_fd = pid_fd_of(fd);
+	return fd;
+}
+
+/* The one descriptor that came along; -1: none. Any more are closed. */
+static int take_descriptor(struct msghdr *message)
+{
+	int taken = -1;
+
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
+	     part = CMSG_NXTHDR(message, part)) {
+		size_t bytes = part->cmsg_len - CMSG_LEN(0);
+
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof taken <= bytes; at += sizeof taken) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
+			if (taken < 0)
+				taken = fd;
+			else
+				close(fd);
+		}
+	}
+	return taken;
+}
+
+static bool is_hello(const union handover_message *message, ssize_t got,
+		     const struct live_secret *secret)
+{
+	const struct live_hello *hello = &message->hello;
+
+	return got == (ssize_t)sizeof *hello &&
+	       memcmp(hello->magic, LIVE_HELLO_MAGIC, sizeof hello->magic) == 0 &&
+	       live_secret_equal(&hello->secret, secret);
+}
+
+static bool is_request(const union handover_message *message, ssize_t got,
+		       const struct live_secret *secret)
+{
+	const struct live_request *request = &message->request;
+
+	return got == (ssize_t)sizeof *request &&
+	       memcmp(request->magic, LIVE_REQUEST_MAGIC, sizeof request->magic) == 0 &&
+	       live_secret_equal(&request->secret, secret) &&
+	       request->name[sizeof request->name - 1] == '\0';
+}
+
+enum handover_state handover_receive(int connection, const struct live_secret *secret,
+				     union handover_message *ret, int *ret_fd)
+{
+	struct iovec part = { .iov_base = ret, .iov_len = sizeof *ret };
+	union {
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+		struct cmsghdr align;
+	} room;
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = room.bytes,
+				  .msg_controllen = sizeof room.bytes };
+	ssize_t got = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*ret_fd = -1;
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? HANDOVER_WAIT : HANDOVER_BAD;
+	*ret_fd = take_descriptor(&message);
+	/* The kernel has dropped a descriptor for which there was no room. */
+	if (is_hello(ret, got, secret))
+		return message.msg_flags & MSG_CTRUNC && *ret_fd < 0 ? HANDOVER_LOST
+								     : HANDOVER_HELLO;
+	if (*ret_fd >= 0)
+		close(TAKE_FD(*ret_fd));
+	return is_request(ret, got, secret) ? HANDOVER_REQUEST : HANDOVER_BAD;
+}
+
+/* The kernel gives the lowest number that is free: as long as that has always been a low one, there are plenty. */
+static bool has_plenty(struct listener *listener, int lowest)
+{
+	struct rlimit limit;
+
+	if (listener->descriptors == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		listener->descriptors = (int)MIN(limit.rlim_cur, (rlim_t)INT_MAX);
+	listener->is_tight |= lowest >= listener->descriptors / 2;
+	return !listener->is_tight;
+}
+
+bool handover_has_room(struct listener *listener, size_t needed)
+{
+	int fd[HANDOVER_NEEDED] = { fcntl(listener->fd[0], F_DUPFD_CLOEXEC, 0) };
+	size_t count = fd[0] >= 0;
+
+	ASSERT(needed <= ARRAY_SIZE(fd));
+	if (count && has_plenty(listener, fd[0])) {
+		close(fd[0]);
+		return true;
+	}
+	while (count && count < needed &&
+	       (fd[count] = fcntl(listener->fd[0], F_DUPFD_CLOEXEC, 0)) >= 0)
+		count++;
+	for (size_t i = 0; i < count; i++)
+		close(fd[i]);
+	return count == needed;
+}
+
+void handover_answer(int connection, bool granted)
+{
+	struct live_answer answer = { .granted = granted };
+
+	memcpy(answer.magic, LIVE_REQUEST_MAGIC, sizeof answer.magic);
+	(void)!send(connection, &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
+}

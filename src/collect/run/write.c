@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a run: those who live on go to the encoder too, the run as a whole is described, and the file is written.
+ *
+ * Runs once, after the loop, in the loop's thread.
+ * Invariant: the file appears whole or not at all.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/checked.h"
+#include "collect/run/collector.h"
+#include "format/recording/recording.h"
+#include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { FILE_MODE = 0666 }; /* less the umask */
+
+static char *joined(char *const *argv)
+{
+	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
+
+	for (size_t i = 0; argv[i]; i++) {
+		if (i > 0)
+			buffer_char(&text, ' ');
+		buffer_text(&text, argv[i]);
+	}
+	return buffer_take_string(&text);
+}
+
+static int fill_run(const struct collector *c, struct run_row *run, struct error *error)
+{
+	struct utsname name;
+
+	if (uname(&name) < 0)
+		memset(&name, 0, sizeof name);
+	run->started_real_ns = c->start_ns + encoder_real_offset(c->encoder);
+	run->duration_ns = c->end_ns - c->start_ns;
+	run->host = strdup(name.nodename);
+	if (asprintf(&run->kernel, "%s %s %s", name.sysname, name.release, name.machine) < 0)
+		run->kernel = NULL;
+	run->version = strdup(c->options->version);
+	run->command = joined(c->options->argv);
+	if (!run->host || !run->kernel || !run->version || !run->command)
+		return error_set(error, "no memory left");
+	return 0;
+}
+
+int collector_encode(struct collector *c, struct buffer *ret, struct error *error)
+{
+	AUTO(run_row_release) struct run_row run = { 0 };
+	AUTO_FREE void *bytes = NULL;
+	struct error lost = ERROR_INIT;
+	struct encoder_sums sums;
+	struct format_error reason = { "" };
+	size_t length;
+
+	sums = encoder_finish(c->encoder, &lost);
+	c->result->lost_processes = sums.lost;
+	if (sums.processes == 0)
+		return error_set(error,
+				 "nothing was recorded: no process could be read to its end: %s",
+				 lost.message);
+	if (fill_run(c, &run, error) < 0)
+		return -1;
+	starts_finish(&c->starts, &run);
+	if (!encoder_peak(c->encoder, &run))
+		return error_set(error, "no memory left to add up what the processes held");
+	if (recording_writer_finish(encoder_writer(c->encoder), &run, &bytes, &length, &reason) < 0)
+		return error_set(error, "%s", reason.message);
+	*ret = (struct buffer){ .data = TAKE(bytes), .size = length, .capacity = length };
+	return 0;
+}
+
+int collector_write(struct collector *c, const char *path, struct error *error)
+{
+	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
+
+	if (collector_encode(c, &bytes, error) < 0)
+		return -1;
+	return file_write_atomic(path, buffer_span(&bytes), FILE_MODE, error);
+}
+
+int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
+			 struct buffer *ret, struct error *error)
+{
+	AUTO_FREE char *command = strdup(target->known.command ? target->known.command : "");
+	char *argv[] = { command, NULL };
+	const struct collect_options as = { .argv = argv, .version = version };
+	struct collect_result result = { 0 };
+	struct collector c = {
+		.options = &as, .result = &result, .start_ns = target->started_ns, .end_ns = now_ns
+	};
+	int status = -1;
+
+	c.encoder = encoder_new(c.start_ns);
+	if (!c.encoder || !command) {
+		target_free(target);
+		error_set(error, "no memory left");
+	} else {
+		encoder_give(c.encoder, target, now_ns);
+		status = collector_encode(&c, ret, error);
+	}
+	encoder_free(c.encoder);
+	return status;
+}

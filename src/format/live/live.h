@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live profile: one mapping per process that the target alone writes and everyone else only reads.
+ *
+ * Glossary
+ *   module   a loaded ELF object, or its ghost after dlclose; ids are never reused for another object
+ *   frame    one return address as (module, offset)
+ *   node     a frame under a caller: the stack trie; node 0 is the root
+ *   tag      a name that the program gave to what it does, below another: a tree; tag 0 is the root, no tag at all
+ *   site     node x tag x kind x interval of sampling: what a block belongs to
+ *   slot     the totals of one living thread, and what it works with; a later thread may inherit it from a dead one
+ *   record   the counters of one site in one thread; a site's numbers are the sums over its records
+ *   thread   one entry of the thread log; ids count up and are never reused
+ *
+ * Invariants
+ *   - Every region is append-only; `used[region]` is stored with release order after the entries it covers, and a
+ *     reader loads it with acquire order first. Counters inside entries move afterwards, each by one writer.
+ *   - A record, a slot and everything they refer to in the pool have one writer: the thread that owns the slot.
+ *   - Counters are monotone (allocated, freed): a reader that loads the frees first never sees a negative live value
+ *     for the sum of a site; one record alone may be negative (a thread that only frees what others allocated).
+ *   - Offsets, never pointers: the reader maps the memory elsewhere.
+ *
+ * docs/format.md is the normative text. */
+#ifndef FORMAT_LIVE_LIVE_H
+#define FORMAT_LIVE_LIVE_H
+
+#include <stdint.h>
+
+#define LIVE_MAGIC "HGLIVE\r\n"
+enum {
+	LIVE_MAJOR = 5,
+	LIVE_MINOR = 0,
+	LIVE_PAGE = 4096,
+};
+
+/* The regions of the mapping. The unit in which `used` counts is in brackets. */
+enum live_region {
+	LIVE_MODULES, /* struct live_module [entries] */
+	LIVE_STRINGS, /* bytes, not terminated [bytes] */
+	LIVE_FRAMES,  /* uint64_t, see live_frame_* [entries] */
+	LIVE_NODES,   /* struct live_node [entries] */
+	LIVE_SITES,   /* struct live_site [entries] */
+	LIVE_RECORDS, /* struct live_record [entries] */
+	LIVE_POOL,    /* 64-byte units of histograms and the like [units] */
+	LIVE_SLOTS,   /* struct live_slot [entries] */
+	LIVE_THREADS, /* struct live_thread [entries] */
+	LIVE_TAGS,    /* struct live_tag [entries] */
+	LIVE_VISITS,  /* struct live_visits [entries] */
+	LIVE_MARKS,   /* struct live_mark [entries] */
+	LIVE_SAVED,   /* struct live_saved, a ring: `used` means nothing */
+	LIVE_SAMPLED, /* struct live_sampled [entries] */
+	LIVE_AREAS,   /* struct live_area, the block map's middle level [entries] */
+	LIVE_LEAVES,  /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
+	LIVE_LEAF_ERAS, /* uint32_t: of each unit of leaves, the number of its unit of eras + 1; 0 = none [entries] */
+	LIVE_ERAS, /* uint16_t: the upper bits of births, one for each word of a unit of leaves [units of LIVE_ERA_UNIT bytes] */
+	LIVE_SCRATCH, /* the recorder's own tables: no reader looks here [bytes] */
+	LIVE_REGIONS,
+};
+
+enum {
+	LIVE_POOL_UNIT = 64,
+	LIVE_LEAF_UNIT = 256 * 1024,
+	LIVE_ERA_UNIT = LIVE_LEAF_UNIT / 4,
+	LIVE_AREA_SHIFT = 32, /* one area is 4 GiB of the target's address space */
+	LIVE_TOP_ENTRIES = 1 << (47 - LIVE_AREA_SHIFT),
+	LIVE_SMALL_SHIFT = 20,	 /* one small leaf covers 1 MiB */
+	LIVE_LARGE_SHIFT = 27,	 /* one large leaf covers 128 MiB */
+	LIVE_SMALL_LIMIT = 4096, /* smaller requests are in small leaves, others in large leaves */
+	LIVE_LARGE_GRANULE_SHIFT = 12,
+	LIVE_TINY_SHIFT =
+		12, /* one tiny leaf covers 4 KiB, one word for each 8 bytes: it is a page */
+	LIVE_TINY_TABLE_SHIFT = 28, /* one table of tiny leaves, a unit, covers 256 MiB */
+	LIVE_TINY_GRANULE_SHIFT = 3,
+	LIVE_TINY_LIMIT =
+		25, /* smaller requests are in tiny leaves where the allocator packs them closer than 32 bytes */
+};
+
+/* doc: live_module */
+struct live_module {
+	uint64_t start, end;		 /* addresses that belong to it */
+	uint64_t bias;			 /* address minus ELF virtual address */
+	uint64_t mapped_ms, unmapped_ms; /* clock; unmapped_ms is 0 while mapped */
+	uint32_t path_at, path_bytes;	 /* in LIVE_STRINGS */
+	uint8_t build_id[32];
+	uint32_t build_id_bytes;
+	uint32_t pad;
+	uint64_t own[4]; /* the recorder's: means nothing outside the target */
+};
+_Static_assert(sizeof(struct live_module) == 120, "on-disk size");
+
+/* doc: live_node */
+struct live_node {
+	uint32_t parent; /* node; towards the root */
+	uint32_t frame;
+};
+
+enum live_kind {
+	LIVE_KIND_HEAP = 0, /* malloc family and C++ operators */
+	LIVE_KIND_MMAP = 1, /* anonymous mmap by the program itself */
+	LIVE_KIND_POOL = 2, /* from an allocator of the program's own, inside the others' memory */
+	LIVE_KINDS,
+};
+
+/* doc: live_site */
+struct live_site {
+	uint64_t key;  /* hash of the stack, tag and kind; a key, not proof */
+	uint32_t node; /* innermost frame */
+	uint32_t tag;  /* 0 = none */
+	uint32_t kind; /* enum live_kind */
+	uint32_t pad;
+	uint64_t born_ms;
+	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
+};
+_Static_assert(sizeof(struct live_site) == 40, "on-disk size");
+
+/* Site 0 does not exist. Sites 1.. LIVE_SITE_FIRST-1 are made at start-up: what could not be given a site of its own
+ * (no memory left in the budget) is counted there, so that totals stay exact. */
+enum {
+	LIVE_SITE_OTHER_HEAP = 1,
+	LIVE_SITE_OTHER_MMAP = 2,
+	LIVE_SITE_OTHER_POOL = 3,
+	LIVE_SITE_FIRST = 4
+};
+
+/* doc: live_record
+ * Two cache lines: the first is touched by every operation. Blocks and bytes live = allocated - freed. */
+struct live_record {
+	uint32_t site;	 /* stored last, release: 0 = not there yet */
+	uint32_t thread; /* whose counters these are: live_thread.counters */
+	uint64_t calls, bytes;
+	uint64_t frees, freed_bytes;
+	int64_t peak_bytes; /* live bytes when epoch `epoch` began; see docs/format.md */
+	int32_t peak_blocks;
+	uint32_t epoch;
+	uint64_t max_bytes; /* the largest live bytes of this record */
+	/* second line */
+	uint64_t
+		first_size; /* requested size of the first call; means nothing with LIVE_SIZES_MANY */
+	uint32_t sizes;	    /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
+	uint32_t
+		lifetimes; /* pool: struct live_lifetimes; 0 = all freed within the tick they were born in */
+	uint32_t reallocs;  /* pool: struct live_reallocs; 0 = none */
+	uint32_t samples;   /* pool: struct live_samples; 0 = every block is recorded */
+	uint64_t temporary; /* freed by the same thread before its next allocation */
+	uint64_t slack;	    /* usable minus requested, all calls */
+	uint64_t freed_slack;
+	uint64_t key;	       /* of its site; the recorder's own */
+	uint64_t unaged_frees; /* of blocks whose birth is not known: in no class of lifetimes */
+};
+_Static_assert(sizeof(struct live_record) == 128, "on-disk size");
+
+/* Pool objects. A reference is the index of the first unit; unit 0 is never handed out. */
+
+/* doc: live_sizes_few: up to LIVE_FEW_SIZES exact sizes beside first_size, whose count is calls minus these. */
+enum { LIVE_FEW_SIZES = 7 };
+struct live_sizes_few {
+	uint64_t used;
+	struct {
+		uint64_t size, count;
+	} entry[LIVE_FEW_SIZES];
+	uint64_t pad;
+};
+_Static_assert(sizeof(struct live_sizes_few) == 2 * LIVE_POOL_UNIT, "pool units");
+
+/* doc: live_sizes_many: all calls by half octaves; `sizes` has this bit set. Bucket: live_size_bucket(). */
+#define LIVE_SIZES_MANY 0x80000000u
+enum { LIVE_SIZE_BUCKETS = 96 };
+struct live_sizes_many {
+	uint64_t count[LIVE_SIZE_BUCKETS];
+};
+_Static_assert(sizeof(struct live_sizes_many) == 12 * LIVE_POOL_UNIT, "pool units");
+
+/* doc: live_lifetimes: freed blocks that lived at least one tick, by powers of two of milliseconds:
+ * count[i] for [2^i, 2^(i+1)); the last bucket is open. */
+enum { LIVE_LIFETIME_BUCKETS = 39 };
+struct live_lifetimes {
+	uint64_t sum_ms;
+	uint64_t count[LIVE_LIFETIME_BUCKETS];
+};
+_Static_assert(sizeof(struct live_lifetimes) == 5 * LIVE_POOL_UNIT, "pool units");
+
+/* doc: live_reallocs: of calls of realloc and reallocarray that had a block, counted at the site of the call. */
+struct live_reallocs {
+	uint64_t calls;
+	uint64_t moved_calls, moved_bytes; /* bytes copied: the smaller of old and new size */
+	uint64_t grown_calls, shrunk_calls;
+	uint64_t old_bytes, new_bytes;
+	uint64_t pad;
+};
+_Static_assert(sizeof(struct live_reallocs) == LIVE_POOL_UNIT, "pool units");
+
+/* doc: live_samples: of a record whose blocks are samples. Each stands for several, and the record's other counters are of
+ * all those; here are the samples themselves, and the variances of the estimates: of blocks, and of bytes. */
+enum { LIVE_VARIANCE_SHIFT = 8 }; /* in units of 1/256 blocks squared, and of 256 bytes squared */
+struct live_samples {
+	uint64_t taken, given; /* samples, and those that were freed */
+	uint64_t calls_variance, frees_variance;
+	uint64_t bytes_variance, freed_variance;
+	uint64_t pad[2];
+};
+_Static_assert(sizeof(struct live_samples) == LIVE_POOL_UNIT, "pool units");
+
+#include "format/live/live_threads.h"
+#include "format/live/live_tags.h"
+
+/* doc: live_area: the block map's middle level. Entries are leaf numbers (first LIVE_LEAVES unit + 1); 0 = none. */
+struct live_area {
+	uint32_t small[1 << (LIVE_AREA_SHIFT - LIVE_SMALL_SHIFT)];
+	uint32_t large[1 << (LIVE_AREA_SHIFT - LIVE_LARGE_SHIFT)];
+	/* Tables, a unit each, of tiny leaves: number of a page of LIVE_LEAVES + 1. */
+	uint32_t tiny[1 << (LIVE_AREA_SHIFT - LIVE_TINY_TABLE_SHIFT)];
+	uint32_t pad[976];
+};
+_Static_assert(sizeof(struct live_area) % LIVE_PAGE == 0, "areas are opened page by page");
+
+#include "format/live/live_codes.h"
+#include "format/live/live_header.h"
+#endif

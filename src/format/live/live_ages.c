@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ages of the blocks that are alive: a walk over the block map, from its top level in the head through areas and
+ * leaves to the words of the blocks. Owns a table of (cell, bucket) -> blocks, bytes while it runs. Any thread.
+ *
+ * The map is hostile memory: each area and each unit of a leaf is walked at most once, however often it is referred
+ * to, so that the work is bounded by the size of the memory.
+ * Invariant: every row's cell is below rows->cell_count.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "format/live/live_read.h"
+#include "format/live/live_view.h"
+
+#define NO_CELL UINT32_MAX
+
+enum { UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE };
+
+struct walk {
+	struct live_view view;
+	size_t area_count, leaf_count, era_unit_count, era_count; /* published */
+	unsigned granule_shift;
+	uint64_t now_ms;
+	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte each */
+	uint32_t *cell_of;			    /* by record */
+	size_t record_count;
+	struct age_row *table; /* open addressing; blocks 0 = empty */
+	size_t mask, used;
+	uint64_t
+		left; /* blocks that are alive and were not found yet: when there are none, the rest of the map is empty */
+	bool no_memory;
+};
+
+static uint32_t age_bucket(uint64_t now_ms, uint64_t birth_ms)
+{
+	uint64_t age = saturating_sub(now_ms, birth_ms);
+
+	return age ? 64 - (uint32_t)__builtin_clzll(age) : 0;
+}
+
+static struct age_row *find(struct age_row *table, size_t mask, uint32_t cell, uint32_t bucket)
+{
+	size_t at = hash_mix((uint64_t)cell << 8 | bucket) & mask;
+
+	while (table[at].blocks && (table[at].cell != cell || table[at].bucket != bucket))
+		at = (at + 1) & mask;
+	return &table[at];
+}
+
+static void grow(struct walk *walk)
+{
+	size_t mask = walk->mask * 2 + 1;
+	struct age_row *table = calloc(mask + 1, sizeof *table);
+
+	if (!table) {
+		walk->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i <= walk->mask; i++) {
+		if (walk->table[i].blocks)
+			*find(table, mask, walk->table[i].cell, walk->table[i].bucket) =
+				walk->table[i];
+	}
+	free(walk->table);
+	walk->table = table;
+	walk->mask = mask;
+}
+
+/* times: how many blocks this one stands for. */
+static void add(struct walk *walk, uint32_t record, uint64_t birth_ms, uint64_t size_bytes,
+		uint64_t times)
+{
+	uint32_t cell = record < walk->record_count ? walk->cell_of[record] : NO_CELL;
+	uint32_t bucket = age_bucket(walk->now_ms, birth_ms);
+	struct age_row *row;
+
+	walk->left = saturating_sub(walk->left, times);
+	if (cell == NO_CELL || walk->no_memory || times == 0 || !live_birth_is_known(birth_ms))
+		return;
+	row = find(walk->table, walk->mask, cell, bucket);
+	walk->used += row->blocks == 0;
+	row->cell = cell;
+	row->bucket = bucket;
+	row->blocks = saturating_add(row->blocks, times);
+	row->bytes = saturating_add(row->bytes, saturating_mul(size_bytes, times));
+	if (walk->used > walk->mask / 2)
+		grow(walk);
+}
+
+/* The leaf with this number if all its units are published and none was walked before, else NULL. */
+static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
+{
+	size_t units = (bytes + LIVE_LEAF_UNIT - 1) / LIVE_LEAF_UNIT;
+
+	if (number == 0 || !range_within(number - 1, units, walk->leaf_count))
+		return NULL;
+	for (size_t i = 0; i < units; i++) {
+		if (walk->seen_leaf[number - 1 + i])
+			return NULL;
+	}
+	memset(walk->seen_leaf + number - 1, 1, units);
+	return (const char *)live_view_at(&walk->view, LIVE_LEAVES) +
+	       (size_t)(number - 1) * LIVE_LEAF_UNIT;
+}
+
+/* When the block of a word was born. Its era may have been made since the lengths were read: then that is not known. */
+static uint64_t birth_of(const struct walk *walk, const uint64_t *at, uint64_t word)
+{
+	size_t offset =
+		(size_t)((const char *)at - (const char *)live_view_at(&walk->view, LIVE_LEAVES));
+	size_t unit = offset / LIVE_LEAF_UNIT, place = offset % LIVE_LEAF_UNIT / sizeof *at;
+	const uint32_t *units = live_view_at(&walk->view, LIVE_LEAF_ERAS);
+	const uint16_t *eras = live_view_at(&walk->view, LIVE_ERAS);
+	uint32_t number = unit < walk->era_unit_count ? LIVE_LOAD(units[unit]) : 0;
+
+	if (number == 0)
+		return live_small_birth(word);
+	if (number > walk->era_count)
+		return LIVE_BIRTH_UNKNOWN;
+	eras += (size_t)(number - 1) * (LIVE_ERA_UNIT / sizeof *eras);
+	return live_birth(LIVE_LOAD(eras[place]), live_small_birth(word));
+}
+
+/* One word per block: of a small leaf or a tiny one. */
+static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
+{
+	for (size_t i = 0; leaf && i < words && walk->left; i++) {
+		uint64_t word = __atomic_load_n(&leaf[i], __ATOMIC_ACQUIRE);
+
+		if (word != 0)
+			add(walk, live_small_record(word), birth_of(walk, &leaf[i], word),
+			    live_small_size(word), 1);
+	}
+}
+
+static void walk_small(struct walk *walk, uint32_t number)
+{
+	size_t words = (size_t)1 << (LIVE_SMALL_SHIFT - walk->granule_shift);
+
+	add_words(walk, take_leaf(walk, number, words * sizeof(uint64_t)), words);
+}
+
+/* A tiny leaf is a page of a published unit, walked once. */
+static const uint64_t *take_page(struct walk *walk, uint32_t number)
+{
+	if (number == 0 || (number - 1) / UNIT_PAGES >= walk->leaf_count ||
+	    walk->seen_page[number - 1])
+		return NULL;
+	walk->seen_page[number - 1] = 1;
+	return (const uint64_t *)(const void *)((const char *)live_view_at(&walk->view,
+									   LIVE_LEAVES) +
+						(size_t)(number - 1) * LIVE_PAGE);
+}
+
+static void walk_tiny(struct walk *walk, uint32_t number)
+{
+	size_t leaves = (size_t)1 << (LIVE_TINY_TABLE_SHIFT - LIVE_TINY_SHIFT);
+	const uint32_t *table = take_leaf(walk, number, leaves * sizeof *table);
+
+	for (size_t i = 0; table && i < leaves && walk->left; i++)
+		add_words(walk, take_page(walk, __atomic_load_n(&table[i], __ATOMIC_ACQUIRE)),
+			  LIVE_PAGE / sizeof(uint64_t));
+}
+
+static void walk_large(struct walk *walk, uint32_t number)
+{
+	size_t entries = (size_t)1 << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT);
+	const struct live_large *leaf = take_leaf(walk, number, entries * sizeof *leaf);
+
+	for (size_t i = 0; leaf && i < entries && walk->left; i++) {
+		if (__atomic_load_n(&leaf[i].address, __ATOMIC_ACQUIRE) != 0)
+			add(walk, LIVE_LOAD(leaf[i].record), LIVE_LOAD(leaf[i].birth_ms),
+			    LIVE_LOAD(leaf[i].size_bytes), 1);
+	}
+}
+
+static void walk_area(struct walk *walk, uint32_t number)
+{
+	const struct live_area *area = live_view_at(&walk->view, LIVE_AREAS);
+
+	if (number == 0 || number > walk->area_count || walk->seen_area[number - 1])
+		return;
+	walk->seen_area[number - 1] = 1;
+	area += number - 1;
+	for (size_t i = 0; i < ARRAY_SIZE(area->small) && walk->left; i++)
+		walk_small(walk, __atomic_load_n(&area->small[i], __ATOMIC_ACQUIRE));
+	for (size_t i = 0; i < ARRAY_SIZE(area->tiny) && walk->left; i++)
+		walk_tiny(walk, __atomic_load_n(&area->tiny[i], __ATOMIC_ACQUIRE));
+	for (size_t i = 0; i < ARRAY_SIZE(area->large) && walk->left; i++)
+		walk_large(walk, __atomic_load_n(&area->large[i], __ATOMIC_ACQUIRE));
+}
+
+static void walk_sampled(struct walk *walk)
+{
+	const struct live_sampled *sampled = live_view_at(&walk->view, LIVE_SAMPLED);
+	size_t count = live_view_used(&walk->view, LIVE_SAMPLED);
+
+	for (size_t i = 0; i < count; i++) {
+		if (__atomic_load_n(&sampled[i].address, __ATOMIC_ACQUIRE) != 0)
+			add(walk, LIVE_LOAD(sampled[i].record), LIVE_LOAD(sampled[i].birth_ms),
+			    LIVE_LOAD(sampled[i].size_bytes), LIVE_LOAD(sampled[i].times));
+	}
+}
+
+/* Cells were made from the records in order, leaving some out; a record is the only one of its site and thread. */
+static void match_cells(struct walk *walk, const struct process_rows *rows)
+{
+	const struct live_record *records = live_view_at(&walk->view, LIVE_RECORDS);
+	size_t cell = 0;
+	int64_t alive = 0;
+
+	for (size_t i = 0; i < walk->record_count; i++) {
+		uint32_t site = LIVE_LOAD(records[i].site);
+
+		/* Of another thread's blocks a record has the frees alone. */
+		if (site < rows->site_count && rows->sites[site].kind == LIVE_KIND_HEAP)
+			alive += (int64_t)(LIVE_LOAD(records[i].calls) -
+					   LIVE_LOAD(records[i].frees));
+		walk->cell_of[i] = NO_CELL;
+		if (cell < rows->cell_count &&
+		    LIVE_LOAD(records[i].site) == rows->cells[cell].site &&
+		    LIVE_LOAD(records[i].thread) == rows->cells[cell].slot)
+			walk->cell_of[i] = (uint32_t)cell++;
+	}
+	walk->left = alive >= 0 ? (uint64_t)alive : UINT64_MAX;
+}
+
+static int compare_ages(const void *a, const void *b)
+{
+	const struct age_row *x = a, *y = b;
+
+	if (x->cell != y->cell)
+		return x->cell < y->cell ? -1 : 1;
+	return x->bucket < y->bucket ? -1 : x->bucket > y->bucket;
+}
+
+static bool walk_init(struct walk *walk, uint64_t now_ms)
+{
+	const struct live_header *header = walk->view.header;
+
+	walk->granule_shift = LIVE_LOAD(header->granule_shift);
+	walk->now_ms = now_ms;
+	walk->area_count = live_view_used(&walk->view, LIVE_AREAS);
+	walk->leaf_count = live_view_used(&walk->view, LIVE_LEAVES);
+	walk->era_unit_count = live_view_used(&walk->view, LIVE_LEAF_ERAS);
+	walk->era_count = live_view_used(&walk->view, LIVE_ERAS);
+	walk->record_count = live_view_used(&walk->view, LIVE_RECORDS);
+	walk->seen_area = calloc(walk->area_count + 1, 1);
+	walk->seen_leaf = calloc(walk->leaf_count + 1, 1);
+	walk->seen_page = calloc(walk->leaf_count + 1, UNIT_PAGES);
+	walk->cell_of = calloc(walk->record_count + 1, sizeof *walk->cell_of);
+	walk->mask = 1023;
+	walk->table = calloc(walk->mask + 1, sizeof *walk->table);
+	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->cell_of &&
+	       walk->table;
+}
+
+static void walk_release(struct walk *walk)
+{
+	free(walk->seen_area);
+	free(walk->seen_leaf);
+	free(walk->seen_page);
+	free(walk->cell_of);
+	free(walk->table);
+}
+
+/* Hands the table over as sorted rows. */
+static void take_rows(struct walk *walk, struct process_rows *rows)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i <= walk->mask; i++) {
+		if (walk->table[i].blocks)
+			walk->table[count++] = walk->table[i];
+	}
+	qsort(walk->table, count, sizeof *walk->table, compare_ages);
+	free(rows->ages);
+	rows->ages = walk->table;
+	rows->age_count = count;
+	walk->table = NULL;
+}
+
+static int fail(struct format_error *error, const char *reason)
+{
+	if (error)
+		snprintf(error->message, sizeof error->message, "%s", reason);
+	return -1;
+}
+
+int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
+		   struct process_rows *rows, struct format_error *error)
+{
+	struct walk walk = { 0 };
+	const char *reason = live_view_init(&walk.view, memory, mapped_bytes);
+
+	if (reason)
+		return fail(error, reason);
+	walk.no_memory = !walk_init(&walk, now_ms);
+	/* Granules from 8 bytes to a page; anything else was not written by a recorder. */
+	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
+		match_cells(&walk, rows);
+		walk_sampled(&walk);
+		for (size_t i = 0; i < LIVE_TOP_ENTRIES && walk.left; i++)
+			walk_area(&walk,
+				  __atomic_load_n(&walk.view.header->top[i], __ATOMIC_ACQUIRE));
+	}
+	if (!walk.no_memory)
+		take_rows(&walk, rows);
+	walk_release(&walk);
+	return walk.no_memory ? fail(error, "no memory left for the ages") : 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words and codes of the live profile: block map entries, births, size buckets, frames. Included by format/live/live.h. */
+#ifndef FORMAT_LIVE_LIVE_CODES_H
+#define FORMAT_LIVE_LIVE_CODES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/live/live.h"
+
+/* doc: live_small: one word for each granule of 2^granule_shift bytes in which a block begins; 0 = none.
+ * Requests below LIVE_SMALL_LIMIT bytes. */
+#define LIVE_SMALL_SIZE_BITS 12
+#define LIVE_SMALL_PLACE_BITS 2
+#define LIVE_SMALL_BIRTH_BITS 25
+#define LIVE_SMALL_RECORD_BITS 25
+/* Which 8 bytes of a granule of 32 the block begins at. */
+static inline uint32_t live_small_place_of(uint64_t address)
+{
+	return (uint32_t)(address >> 3) & 3;
+}
+static inline uint64_t live_small_pack(uint32_t record, uint32_t size_bytes, uint32_t birth_code,
+				       uint32_t place)
+{
+	return (uint64_t)record << 39 | (uint64_t)birth_code << 14 |
+	       (uint64_t)place << LIVE_SMALL_SIZE_BITS | size_bytes;
+}
+static inline uint32_t live_small_place(uint64_t word)
+{
+	return (uint32_t)(word >> LIVE_SMALL_SIZE_BITS) & 3;
+}
+static inline uint32_t live_small_record(uint64_t word)
+{
+	return (uint32_t)(word >> 39);
+}
+static inline uint32_t live_small_size(uint64_t word)
+{
+	return (uint32_t)word & ((1u << LIVE_SMALL_SIZE_BITS) - 1);
+}
+static inline uint32_t live_small_birth(uint64_t word)
+{
+	return (uint32_t)(word >> 14) & ((1u << LIVE_SMALL_BIRTH_BITS) - 1);
+}
+
+/* doc: live_large: one entry for each page in which a larger block begins. `address` is stored last and cleared first. */
+struct live_large {
+	uint64_t address; /* 0 = none */
+	uint64_t size_bytes;
+	uint64_t birth_ms;
+	uint32_t record;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct live_large) == 32, "on-disk size");
+
+/* doc: live_sampled: a block that is a sample, in any order. `address` is stored last and cleared first. */
+struct live_sampled {
+	uint64_t address;    /* 0 = none */
+	uint64_t size_bytes; /* without an address: the recorder's own */
+	uint64_t birth_ms;
+	uint64_t times; /* how many blocks it stands for */
+	uint32_t record;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct live_sampled) == 40, "on-disk size");
+
+/* The birth of a block is the clock's milliseconds. A word has their lower 25 bits, which begin anew every 9.3 hours; the rest is
+ * the era, in LIVE_ERAS: 16 bits, so that births are exact for 69 years. A word whose code has all bits set is of a block whose era could
+ * not be kept: its birth is not known. So that no other block has that code, the clock never shows such a time. */
+#define LIVE_BIRTH_MASK ((1u << LIVE_SMALL_BIRTH_BITS) - 1)
+#define LIVE_BIRTH_UNKNOWN LIVE_BIRTH_MASK
+static inline uint64_t live_era(uint64_t birth_ms)
+{
+	return birth_ms >> LIVE_SMALL_BIRTH_BITS;
+}
+static inline uint64_t live_birth(uint64_t era, uint32_t code)
+{
+	return era << LIVE_SMALL_BIRTH_BITS | code;
+}
+static inline bool live_birth_is_known(uint64_t birth_ms)
+{
+	return (birth_ms & LIVE_BIRTH_MASK) != LIVE_BIRTH_UNKNOWN;
+}
+/* What the clock shows `ms` after the profile was made. */
+static inline uint64_t live_clock(uint64_t ms)
+{
+	return live_birth_is_known(ms) ? ms : ms - 1;
+}
+
+/* Half octaves: 0 -> 0, 1 -> 1, then two buckets for each power of two; the last is open. */
+static inline unsigned live_size_bucket(uint64_t size)
+{
+	if (size < 2)
+		return (unsigned)size;
+	unsigned log = 63u - (unsigned)__builtin_clzll(size);
+	unsigned bucket = 2 * log + (unsigned)(size >> (log - 1) & 1);
+	return bucket < LIVE_SIZE_BUCKETS ? bucket : LIVE_SIZE_BUCKETS - 1;
+}
+static inline uint64_t live_size_bucket_floor(unsigned bucket)
+{
+	if (bucket < 2)
+		return bucket;
+	return (2ull + (bucket & 1)) << (bucket / 2 - 1);
+}
+
+/* A frame in 64 bits: bit 63 = the address is exact (a signal frame: symbolise pc, not pc - 1), bits 47..62 module,
+ * bits 0..46 offset = pc - bias. Module 0 is no module: offset LIVE_FRAME_* for the marks below, or the bare pc. */
+enum live_frame_mark {
+	LIVE_FRAME_CUT =
+		1, /* deeper than the depth limit: the rest towards the root is folded here */
+	LIVE_FRAME_STOPPED = 2, /* no unwind information for the next frame: the walk ended here */
+	LIVE_FRAME_OTHER = 3,	/* memory budget used up: the stack was not kept */
+	LIVE_FRAME_UNASKED = 4, /* nobody asked for the stack: mode tags, or a limit of sizes */
+};
+static inline uint64_t live_frame_pack(uint32_t module, uint64_t offset, int exact)
+{
+	return (uint64_t)(exact != 0) << 63 | (uint64_t)module << 47 |
+	       (offset & ((1ull << 47) - 1));
+}
+static inline uint32_t live_frame_module(uint64_t frame)
+{
+	return (uint32_t)(frame >> 47) & 0xffff;
+}
+static inline uint64_t live_frame_offset(uint64_t frame)
+{
+	return frame & ((1ull << 47) - 1);
+}
+static inline int live_frame_exact(uint64_t frame)
+{
+	return (int)(frame >> 63);
+}
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Marks and saved values of a live profile. The ring of saved values is written by the target and read here; what is read
+ * was published by the mark that refers to it, and is not written over before the collector says that it has read it.
+ * A target that does so all the same damages its own numbers and nothing else. Any thread.
+ */
+#include "format/live/live_marks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "format/live/live_view.h"
+
+static void copy_name(const struct live_view *view, uint32_t name, char to[LIVE_TAG_TEXT_MAX + 1])
+{
+	const struct live_tag *tags = live_view_at(view, LIVE_TAGS);
+	const char *strings = live_view_at(view, LIVE_STRINGS);
+	struct live_tag tag;
+
+	to[0] = '\0';
+	if (name == 0 || name >= live_view_used(view, LIVE_TAGS))
+		return;
+	memcpy(&tag, &tags[name], sizeof tag);
+	if (tag.text_bytes > LIVE_TAG_TEXT_MAX ||
+	    !range_within(tag.text_at, tag.text_bytes, live_view_used(view, LIVE_STRINGS)))
+		return;
+	memcpy(to, strings + tag.text_at, tag.text_bytes);
+	to[tag.text_bytes] = '\0';
+}
+
+bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
+		   struct live_mark_read *ret)
+{
+	struct live_view view;
+	const struct live_mark *marks;
+	struct live_mark mark;
+
+	if (live_view_init(&view, memory, mapped_bytes) ||
+	    index >= live_view_used(&view, LIVE_MARKS))
+		return false;
+	marks = live_view_at(&view, LIVE_MARKS);
+	if (__atomic_load_n(&marks[index].there, __ATOMIC_ACQUIRE) == 0)
+		return false;
+	memcpy(&mark, &marks[index], sizeof mark);
+	*ret = (struct live_mark_read){
+		.kind = mark.kind == LIVE_MARK_SNAPSHOT ? LIVE_MARK_SNAPSHOT : LIVE_MARK_POINT,
+		.mono_ns = mark.mono_ns,
+		.at_ms = mark.at_ms,
+		.saved = mark.saved_count != 0,
+		.saved_at = mark.saved_at,
+		.saved_count = mark.saved_count,
+		.records = mark.records,
+	};
+	copy_name(&view, mark.name, ret->name);
+	return true;
+}
+
+int live_read_site_saved(const void *memory, uint64_t mapped_bytes,
+			 const struct live_mark_read *mark, struct snapshot_site **ret,
+			 size_t *ret_count)
+{
+	struct live_view view;
+	const struct live_record *records;
+	const struct live_saved *saved;
+	struct snapshot_site *sites;
+	size_t record_count, site_count, size, at;
+
+	if (live_view_init(&view, memory, mapped_bytes))
+		return -1;
+	size = view.region[LIVE_SAVED].bytes / sizeof *saved;
+	at = size ? (size_t)(mark->saved_at % size) : 0;
+	if (!range_within(at, mark->records, size))
+		return -1;
+	saved = (const struct live_saved *)live_view_at(&view, LIVE_SAVED) + at;
+	records = live_view_at(&view, LIVE_RECORDS);
+	record_count = MIN((size_t)mark->records, live_view_used(&view, LIVE_RECORDS));
+	site_count = live_view_used(&view, LIVE_SITES);
+	sites = calloc(site_count + 1, sizeof *sites);
+	if (!sites)
+		return -1;
+	for (size_t i = 0; i < site_count; i++)
+		sites[i].site = (uint32_t)i;
+	for (size_t i = 1; i < record_count; i++) {
+		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
+
+		if (site == 0 || site >= site_count)
+			continue;
+		sites[site].bytes =
+			(int64_t)((uint64_t)sites[site].bytes + LIVE_LOAD(saved[i].bytes));
+		sites[site].blocks =
+			(int64_t)((uint64_t)sites[site].blocks + LIVE_LOAD(saved[i].blocks));
+	}
+	*ret = sites;
+	*ret_count = site_count;
+	return 0;
+}
+
+struct live_sum live_sum_heap(const void *memory, uint64_t mapped_bytes,
+			      const struct snapshot_site *sites, size_t count)
+{
+	struct live_view view;
+	struct live_sum sum = { 0 };
+
+	if (live_view_init(&view, memory, mapped_bytes))
+		return sum;
+	const struct live_site *all = live_view_at(&view, LIVE_SITES);
+
+	for (size_t i = 1; i < count; i++) {
+		if (LIVE_LOAD(all[i].kind) != LIVE_KIND_HEAP)
+			continue;
+		sum.bytes += (uint64_t)sites[i].bytes;
+		sum.blocks += (uint64_t)sites[i].blocks;
+	}
+	return sum;
+}

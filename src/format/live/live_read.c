@@ -1,0 +1,688 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Live memory -> rows. The target may be running, stopped in the middle of an operation, or dead: the memory is taken
+ * as it is and never waited for. Tables that point are loaded before the tables they point into, so that what is
+ * published is complete; an id that is still out of bounds is damage, and what hangs on it is kept under [other] or
+ * counted as lost, so that totals stay right.
+ *
+ * Owns nothing but the rows it returns. Any thread, any process that has mapped the memory.
+ * Invariant: the rows are valid for recording_encode (every id below its table's length, node.parent < node), and
+ * process.peak_bytes is the sum of the heap cells' peak_bytes.
+ */
+#include "format/live/live_read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "format/live/live_read_parts.h"
+#include "format/live/live_view.h"
+
+#define NS_PER_MS 1000000ull
+
+enum { PATH_BYTES_MAX = 4096 };
+
+/* Of a clock that says anything. */
+static uint64_t ns_of(uint64_t ms)
+{
+	return saturating_mul(ms, NS_PER_MS);
+}
+
+struct reading {
+	struct live_view view;
+	struct process_rows *rows;
+	size_t pool_used;
+	size_t bar_room;
+	bool no_memory;
+};
+
+static int fail(struct format_error *error, const char *reason)
+{
+	if (error)
+		snprintf(error->message, sizeof error->message, "%s", reason);
+	return -1;
+}
+
+/* One more than asked for, so that nothing is never NULL. */
+static void *new_rows(struct reading *reading, size_t count, size_t row_bytes)
+{
+	void *rows = calloc(count + 1, row_bytes);
+
+	if (!rows)
+		reading->no_memory = true;
+	return rows;
+}
+
+static char *new_text(struct reading *reading, const char *text, size_t length)
+{
+	char *copy = malloc(length + 1);
+
+	if (!copy) {
+		reading->no_memory = true;
+		return NULL;
+	}
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	return copy;
+}
+
+/* ---- modules, frames, nodes, sites ---- */
+
+static void read_modules(struct reading *reading)
+{
+	struct process_rows *rows = reading->rows;
+	const struct live_module *modules = live_view_at(&reading->view, LIVE_MODULES);
+	const char *strings = live_view_at(&reading->view, LIVE_STRINGS);
+	size_t count = MAX(live_view_used(&reading->view, LIVE_MODULES), (size_t)1);
+	size_t string_bytes = live_view_used(&reading->view, LIVE_STRINGS);
+
+	rows->modules = new_rows(reading, count, sizeof *rows->modules);
+	for (size_t i = 0; i < count && !reading->no_memory; i++) {
+		struct live_module from = { 0 };
+		struct module_row *row = &rows->modules[i];
+
+		if (i > 0)
+			memcpy(&from, &modules[i], sizeof from);
+		/* The same text may be the path of all modules. */
+		if (from.path_bytes > PATH_BYTES_MAX ||
+		    !range_within(from.path_at, from.path_bytes, string_bytes))
+			from.path_bytes = 0;
+		*row = (struct module_row){
+			.path = new_text(reading, from.path_bytes ? strings + from.path_at : "",
+					 from.path_bytes),
+			.start = from.start,
+			.end = MAX(from.start, from.end),
+			.bias = from.bias,
+			.mapped_ns = ns_of(from.mapped_ms),
+			.unmapped_ns = ns_of(from.unmapped_ms),
+			.build_id_bytes = MIN(from.build_id_bytes, (uint32_t)sizeof row->build_id),
+		};
+		memcpy(row->build_id, from.build_id, row->build_id_bytes);
+		rows->module_count++;
+	}
+}
+
+static void read_frames(struct reading *reading, size_t count)
+{
+	struct process_rows *rows = reading->rows;
+	const uint64_t *frames = live_view_at(&reading->view, LIVE_FRAMES);
+
+	rows->frames = new_rows(reading, count, sizeof *rows->frames);
+	for (size_t i = 0; i < count && !reading->no_memory; i++) {
+		uint64_t frame = LIVE_LOAD(frames[i]);
+
+		if (live_frame_module(frame) >= rows->module_count)
+			frame = live_frame_pack(0, live_frame_offset(frame),
+						live_frame_exact(frame));
+		rows->frames[i] = frame;
+	}
+	rows->frame_count = reading->no_memory ? 0 : count;
+}
+
+/* A node whose parent is not older than itself becomes a child of the root: no circle survives this. So does one that is deeper than
+ * any stack is kept: whoever walks the stacks of all sites would walk the square of what there is. */
+static void read_nodes(struct reading *reading, size_t count, size_t frame_count)
+{
+	enum {
+		DEEPEST = LIVE_DEPTH_MAX + 2
+	}; /* with what says that it was cut, and that it ended early */
+	struct process_rows *rows = reading->rows;
+	const struct live_node *nodes = live_view_at(&reading->view, LIVE_NODES);
+	uint16_t *depth = new_rows(reading, count, sizeof *depth);
+
+	rows->nodes = new_rows(reading, count, sizeof *rows->nodes);
+	for (size_t i = 1; i < count && !reading->no_memory; i++) {
+		uint32_t parent = LIVE_LOAD(nodes[i].parent), frame = LIVE_LOAD(nodes[i].frame);
+
+		if (parent >= i || depth[parent] >= DEEPEST)
+			parent = 0;
+		depth[i] = (uint16_t)(depth[parent] + 1);
+		rows->nodes[i].parent = parent;
+		rows->nodes[i].frame = frame < frame_count ? frame : 0;
+	}
+	free(depth);
+	rows->node_count = reading->no_memory ? 0 : count;
+}
+
+static uint32_t site_tag(const struct live_site *site, const struct process_rows *rows)
+{
+	uint32_t tag = LIVE_LOAD(site->tag);
+
+	return tag < rows->tag_count ? tag : 0;
+}
+
+static void read_sites(struct reading *reading, size_t count, size_t node_count)
+{
+	struct process_rows *rows = reading->rows;
+	const struct live_site *sites = live_view_at(&reading->view, LIVE_SITES);
+
+	rows->sites = new_rows(reading, count, sizeof *rows->sites);
+	for (size_t i = 1; i < count && !reading->no_memory; i++) {
+		uint32_t node = LIVE_LOAD(sites[i].node), kind = LIVE_LOAD(sites[i].kind);
+
+		rows->sites[i] = (struct site_row){
+			.node = node < node_count ? node : 0,
+			.tag = site_tag(&sites[i], rows),
+			.kind = kind < LIVE_KINDS ? kind : LIVE_KIND_HEAP,
+			.born_ns = ns_of(LIVE_LOAD(sites[i].born_ms)),
+			.interval = LIVE_LOAD(sites[i].interval),
+		};
+	}
+	rows->site_count = reading->no_memory ? 0 : count;
+}
+
+/* In this order: each table's length is loaded after those of the tables that point into it. */
+static void read_stacks(struct reading *reading)
+{
+	size_t sites = MAX(live_view_used(&reading->view, LIVE_SITES), (size_t)LIVE_SITE_FIRST);
+	size_t nodes = MAX(live_view_used(&reading->view, LIVE_NODES), (size_t)1);
+	size_t frames = live_view_used(&reading->view, LIVE_FRAMES);
+
+	/* Without a single frame there is nothing that a node could show. */
+	if (frames == 0)
+		nodes = 1;
+	read_modules(reading);
+	if (!reading->no_memory)
+		read_frames(reading, frames);
+	if (!reading->no_memory)
+		read_nodes(reading, nodes, frames);
+	if (!reading->no_memory && live_read_tags(&reading->view, reading->rows) < 0)
+		reading->no_memory = true;
+	if (!reading->no_memory)
+		read_sites(reading, sites, nodes);
+}
+
+/* ---- cells ---- */
+
+static void add_bar(struct reading *reading, uint64_t low, uint64_t high, uint64_t count)
+{
+	struct process_rows *rows = reading->rows;
+
+	if (count == 0)
+		return;
+	if (rows->bar_count == reading->bar_room) {
+		size_t room = reading->bar_room + reading->bar_room / 2 + 64;
+		struct bar *bars = reallocarray(rows->bars, room, sizeof *bars);
+
+		if (!bars) {
+			reading->no_memory = true;
+			return;
+		}
+		rows->bars = bars;
+		reading->bar_room = room;
+	}
+	rows->bars[rows->bar_count++] = (struct bar){ low, high, count };
+}
+
+static int compare_bars(const void *a, const void *b)
+{
+	const struct bar *x = a, *y = b;
+
+	return x->low < y->low ? -1 : x->low > y->low;
+}
+
+/* Exact sizes: those kept beside the first one, which has the rest of the calls. */
+static void read_few_sizes(struct reading *reading, const struct live_sizes_few *few,
+			   uint64_t first_size, uint64_t calls)
+{
+	size_t at = reading->rows->bar_count;
+	uint64_t used = few ? MIN(LIVE_LOAD(few->used), (uint64_t)LIVE_FEW_SIZES) : 0;
+	uint64_t rest = calls;
+
+	for (uint64_t i = 0; i < used; i++) {
+		uint64_t size = LIVE_LOAD(few->entry[i].size),
+			 count = LIVE_LOAD(few->entry[i].count);
+
+		add_bar(reading, size, size, count);
+		rest = saturating_sub(rest, count);
+	}
+	add_bar(reading, first_size, first_size, rest);
+	if (!reading->no_memory)
+		qsort(reading->rows->bars + at, reading->rows->bar_count - at, sizeof(struct bar),
+		      compare_bars);
+}
+
+static void read_many_sizes(struct reading *reading, const struct live_sizes_many *many)
+{
+	for (unsigned i = 0; i < LIVE_SIZE_BUCKETS; i++)
+		add_bar(reading, live_size_bucket_floor(i),
+			i + 1 < LIVE_SIZE_BUCKETS ? live_size_bucket_floor(i + 1) - 1 : UINT64_MAX,
+			LIVE_LOAD(many->count[i]));
+}
+
+/* A detail whose place in the pool cannot be: the memory is damaged. */
+static void lost_detail(struct reading *reading)
+{
+	reading->rows->process.health[HEALTH_lost_details]++;
+}
+
+static void read_sizes(struct reading *reading, const struct live_record *record,
+		       struct cell_row *cell)
+{
+	uint32_t reference = LIVE_LOAD(record->sizes);
+	const void *pool = NULL;
+	bool many = reference & LIVE_SIZES_MANY;
+	size_t at = reading->rows->bar_count;
+
+	cell->sizes_at = (uint32_t)at;
+	if (cell->calls == 0)
+		return;
+	if (reference != 0) {
+		pool = live_view_pool(
+			&reading->view, reading->pool_used, reference & ~LIVE_SIZES_MANY,
+			many ? sizeof(struct live_sizes_many) : sizeof(struct live_sizes_few));
+		if (!pool)
+			lost_detail(reading);
+	}
+	if (many && pool)
+		read_many_sizes(reading, pool);
+	else if (pool || reference == 0)
+		read_few_sizes(reading, pool, LIVE_LOAD(record->first_size), cell->calls);
+	cell->sizes_count = (uint32_t)(reading->rows->bar_count - at);
+}
+
+static void read_lifetimes(struct reading *reading, const struct live_record *record,
+			   struct cell_row *cell)
+{
+	uint32_t reference = LIVE_LOAD(record->lifetimes);
+	const struct live_lifetimes *lifetimes =
+		live_view_pool(&reading->view, reading->pool_used, reference, sizeof *lifetimes);
+	uint64_t count[LIVE_LIFETIME_BUCKETS] = { 0 };
+	uint64_t rest = saturating_sub(cell->frees, LIVE_LOAD(record->unaged_frees));
+	size_t at = reading->rows->bar_count;
+
+	cell->lifetimes_at = (uint32_t)at;
+	if (reference != 0 && !lifetimes)
+		lost_detail(reading);
+	for (unsigned i = 0; i < LIVE_LIFETIME_BUCKETS && lifetimes; i++) {
+		count[i] = LIVE_LOAD(lifetimes->count[i]);
+		rest = saturating_sub(rest, count[i]);
+	}
+	if (lifetimes)
+		cell->lifetime_ms_sum = LIVE_LOAD(lifetimes->sum_ms);
+	add_bar(reading, 0, 1, rest);
+	for (unsigned i = 0; i < LIVE_LIFETIME_BUCKETS; i++)
+		add_bar(reading, 1ull << i, i + 1 < LIVE_LIFETIME_BUCKETS ? 2ull << i : UINT64_MAX,
+			count[i]);
+	cell->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
+}
+
+static void read_samples(struct reading *reading, const struct live_record *record,
+			 struct cell_row *cell)
+{
+	uint32_t reference = LIVE_LOAD(record->samples);
+	const struct live_samples *samples;
+
+	if (reference == 0)
+		return;
+	samples = live_view_pool(&reading->view, reading->pool_used, reference, sizeof *samples);
+	if (samples)
+		memcpy(&cell->samples, samples, sizeof cell->samples);
+	else
+		lost_detail(reading);
+}
+
+static void read_reallocs(struct reading *reading, const struct live_record *record,
+			  struct cell_row *cell)
+{
+	uint32_t reference = LIVE_LOAD(record->reallocs);
+	const struct live_reallocs *reallocs;
+
+	if (reference == 0)
+		return;
+	reallocs = live_view_pool(&reading->view, reading->pool_used, reference, sizeof *reallocs);
+	if (reallocs)
+		memcpy(&cell->reallocs, reallocs, sizeof cell->reallocs);
+	else
+		lost_detail(reading);
+}
+
+/* doc: peak. The counters of the cell were loaded before: a change of them is saved first, and then its epoch. */
+static void read_peak(struct live_peak_rule rule, const struct live_record *record,
+		      struct cell_row *cell)
+{
+	cell->peak_bytes = (int64_t)(cell->bytes - cell->freed_bytes);
+	cell->peak_blocks = (int64_t)(cell->calls - cell->frees);
+	if (rule.rising || __atomic_load_n(&record->epoch, __ATOMIC_ACQUIRE) != rule.epoch)
+		return;
+	cell->peak_bytes = LIVE_LOAD(record->peak_bytes);
+	cell->peak_blocks = LIVE_LOAD(record->peak_blocks);
+}
+
+/* First pass: what was freed. A record that appears later counts as without frees. */
+static void load_frees(const struct live_record *records, size_t count, struct cell_row *cells)
+{
+	for (size_t i = 0; i < count; i++) {
+		cells[i].frees = LIVE_LOAD(records[i].frees);
+		cells[i].freed_bytes = LIVE_LOAD(records[i].freed_bytes);
+		cells[i].freed_slack = LIVE_LOAD(records[i].freed_slack);
+	}
+}
+
+/* Second pass: what was allocated, and by which site. */
+static void load_calls(const struct live_record *records, size_t count, struct live_peak_rule rule,
+		       struct cell_row *cells)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct live_record *record = &records[i];
+		struct cell_row *cell = &cells[i];
+
+		cell->site = __atomic_load_n(&record->site, __ATOMIC_ACQUIRE);
+		cell->slot = LIVE_LOAD(record->thread);
+		cell->calls = LIVE_LOAD(record->calls);
+		cell->bytes = LIVE_LOAD(record->bytes);
+		cell->temporary = LIVE_LOAD(record->temporary);
+		cell->slack = LIVE_LOAD(record->slack);
+		cell->max_bytes = LIVE_LOAD(record->max_bytes);
+		read_peak(rule, record, cell);
+	}
+}
+
+/* The numbers of all records, by record. Returns how many. Retried when a new peak began meanwhile; a target that
+ * makes peaks faster than they can be read is taken as it is. */
+static size_t load_records(struct reading *reading)
+{
+	const struct live_peak *peak = &reading->view.header->peak;
+	const struct live_record *records = live_view_at(&reading->view, LIVE_RECORDS);
+	size_t first = live_view_used(&reading->view, LIVE_RECORDS), count = 0;
+	size_t room = first + first / 8 + 256;
+	uint32_t state;
+
+	reading->rows->cells = new_rows(reading, room, sizeof *reading->rows->cells);
+	if (reading->no_memory)
+		return 0;
+	for (unsigned attempt = 0; attempt < 4; attempt++) {
+		state = __atomic_load_n(&peak->state, __ATOMIC_ACQUIRE);
+		first = MIN(live_view_used(&reading->view, LIVE_RECORDS), room);
+		load_frees(records, first, reading->rows->cells);
+		live_view_fence();
+		count = MIN(live_view_used(&reading->view, LIVE_RECORDS), room);
+		load_calls(records, count, live_peak_rule_of(state), reading->rows->cells);
+		live_view_fence();
+		if (LIVE_LOAD(peak->state) == state)
+			break;
+	}
+	return count;
+}
+
+static void read_cells(struct reading *reading, size_t count)
+{
+	struct process_rows *rows = reading->rows;
+	const struct live_record *records = live_view_at(&reading->view, LIVE_RECORDS);
+
+	reading->pool_used = live_view_used(&reading->view, LIVE_POOL);
+	for (size_t i = 0; i < count && !reading->no_memory; i++) {
+		struct cell_row cell = rows->cells[i];
+
+		if (cell.site == 0 || (cell.calls == 0 && cell.frees == 0))
+			continue;
+		if (cell.site >= rows->site_count)
+			cell.site = LIVE_SITE_OTHER_HEAP;
+		if (cell.slot >= LIVE_SLOTS_MAX)
+			cell.slot = 0;
+		read_sizes(reading, &records[i], &cell);
+		read_lifetimes(reading, &records[i], &cell);
+		read_reallocs(reading, &records[i], &cell);
+		read_samples(reading, &records[i], &cell);
+		rows->cells[rows->cell_count++] = cell;
+	}
+}
+
+static void sum_cells(struct process_rows *rows)
+{
+	struct process_row *process = &rows->process;
+	uint64_t peak_bytes = 0, peak_blocks = 0;
+
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		const struct cell_row *cell = &rows->cells[i];
+
+		if (rows->sites[cell->site].kind == LIVE_KIND_MMAP) {
+			process->map_calls += cell->calls;
+			process->map_bytes += cell->bytes;
+			process->unmap_calls += cell->frees;
+			process->unmap_bytes += cell->freed_bytes;
+		}
+		if (rows->sites[cell->site].kind != LIVE_KIND_HEAP)
+			continue; /* pools lie inside the others' memory */
+		process->calls += cell->calls;
+		process->bytes += cell->bytes;
+		process->frees += cell->frees;
+		process->freed_bytes += cell->freed_bytes;
+		process->temporary += cell->temporary;
+		process->slack += cell->slack;
+		process->freed_slack += cell->freed_slack;
+		peak_bytes += (uint64_t)cell->peak_bytes;
+		peak_blocks += (uint64_t)cell->peak_blocks;
+	}
+	process->peak_bytes = (int64_t)peak_bytes > 0 ? peak_bytes : 0;
+	process->peak_blocks = (int64_t)peak_blocks > 0 ? peak_blocks : 0;
+}
+
+/* ---- threads ---- */
+
+/* What a slot held when its next owner came, or holds now: walking the log backwards, the difference to what it held
+ * when a thread came is the thread's own. */
+struct slot_totals {
+	uint64_t calls, bytes, frees, freed_bytes;
+	uint64_t passed_calls, passed_bytes;
+	bool passed_known;
+};
+
+/* The countdown may be changed meanwhile, or have been when the process was killed. */
+static void read_passed(const struct live_countdown *countdown, struct slot_totals *totals)
+{
+	enum { TRIES = 100 };
+
+	for (int i = 0; i < TRIES && !totals->passed_known; i++) {
+		uint64_t changes = __atomic_load_n(&countdown->changes, __ATOMIC_ACQUIRE);
+
+		totals->passed_calls = LIVE_LOAD(countdown->calls);
+		totals->passed_bytes = LIVE_LOAD(countdown->allotted) - LIVE_LOAD(countdown->left);
+		live_view_fence();
+		totals->passed_known = changes % 2 == 0 && changes == LIVE_LOAD(countdown->changes);
+	}
+}
+
+static void sum_passed(struct process_row *process, const struct slot_totals *slots, size_t count)
+{
+	bool known = true;
+
+	process->all_calls = process->calls;
+	process->all_bytes = process->bytes;
+	for (size_t i = 0; i < count; i++) {
+		known &= slots[i].passed_known;
+		process->all_calls += slots[i].passed_calls;
+		process->all_bytes += slots[i].passed_bytes;
+	}
+	if (!known)
+		process->all_calls = process->all_bytes = 0;
+}
+
+static void read_thread(const struct live_thread *from, struct slot_totals *until,
+			struct thread_row *row)
+{
+	struct slot_totals at = { .calls = from->calls,
+				  .bytes = from->bytes,
+				  .frees = from->frees,
+				  .freed_bytes = from->freed_bytes,
+				  .passed_calls = from->passed_calls,
+				  .passed_bytes = from->passed_bytes,
+				  .passed_known = true };
+
+	*row = (struct thread_row){
+		.tid = from->tid,
+		.slot = from->counters < LIVE_SLOTS_MAX ? from->counters : 0,
+		.started_ns = ns_of(from->started_ms),
+		.calls = saturating_sub(until->calls, at.calls),
+		.bytes = saturating_sub(until->bytes, at.bytes),
+		.frees = saturating_sub(until->frees, at.frees),
+		.freed_bytes = saturating_sub(until->freed_bytes, at.freed_bytes),
+	};
+	if (until->passed_known) {
+		row->all_calls = row->calls + (until->passed_calls - at.passed_calls);
+		row->all_bytes = row->bytes + (until->passed_bytes - at.passed_bytes);
+	}
+	memcpy(row->name, from->name, strnlen(from->name, sizeof row->name - 1));
+	*until = at;
+}
+
+static void read_threads(struct reading *reading)
+{
+	struct process_rows *rows = reading->rows;
+	const struct live_thread *threads = live_view_at(&reading->view, LIVE_THREADS);
+	const struct live_slot *slots = live_view_at(&reading->view, LIVE_SLOTS);
+	size_t count = live_view_used(&reading->view, LIVE_THREADS);
+	size_t slot_count = live_view_used(&reading->view, LIVE_SLOTS);
+	struct slot_totals *until = new_rows(reading, slot_count, sizeof *until);
+
+	rows->threads = new_rows(reading, count, sizeof *rows->threads);
+	if (!reading->no_memory) {
+		for (size_t i = 0; i < slot_count; i++) {
+			until[i] = (struct slot_totals){ .calls = LIVE_LOAD(slots[i].calls),
+							 .bytes = LIVE_LOAD(slots[i].bytes),
+							 .frees = LIVE_LOAD(slots[i].frees),
+							 .freed_bytes =
+								 LIVE_LOAD(slots[i].freed_bytes) };
+			read_passed(&slots[i].countdown, &until[i]);
+		}
+		sum_passed(&rows->process, until, slot_count);
+		for (size_t i = count; i-- > 0;) {
+			struct live_thread from;
+			struct slot_totals none = { 0 };
+			size_t slot;
+
+			memcpy(&from, &threads[i], sizeof from);
+			if (from.tid == 0)
+				continue; /* not there yet */
+			slot = from.slot;
+			read_thread(&from, slot < slot_count ? &until[slot] : &none,
+				    &rows->threads[i]);
+		}
+		rows->thread_count = count;
+	}
+	free(until);
+}
+
+/* Of one thread's frees of others' blocks of a kind: a row for each owner, and one for what has none. */
+static void read_remote(struct reading *reading, const struct live_thread *freer, uint32_t number,
+			uint32_t kind)
+{
+	struct process_rows *rows = reading->rows;
+	const struct live_owners *owners = live_view_pool(&reading->view, reading->pool_used,
+							  LIVE_LOAD(freer->owners), sizeof *owners);
+	struct foreign_row rest = { .freer = number,
+				    .owner = UINT32_MAX,
+				    .kind = kind,
+				    .blocks = LIVE_LOAD(freer->remote[kind].blocks),
+				    .bytes = LIVE_LOAD(freer->remote[kind].bytes) };
+
+	for (unsigned i = 0; owners && i < LIVE_OWNERS; i++) {
+		struct foreign_row row = { .freer = number,
+					   .owner = LIVE_LOAD(owners->entry[i].thread) - 1,
+					   .kind = LIVE_LOAD(owners->entry[i].kind),
+					   .blocks = LIVE_LOAD(owners->entry[i].blocks),
+					   .bytes = LIVE_LOAD(owners->entry[i].bytes) };
+
+		if (row.kind != kind || row.owner >= LIVE_SLOTS_MAX || (!row.blocks && !row.bytes))
+			continue;
+		rows->foreign[rows->foreign_count++] = row;
+		rest.blocks = saturating_sub(rest.blocks, row.blocks);
+		rest.bytes = saturating_sub(rest.bytes, row.bytes);
+	}
+	if (rest.blocks || rest.bytes)
+		rows->foreign[rows->foreign_count++] = rest;
+}
+
+static bool freed_for_others(const struct live_thread *thread)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++)
+		sum |= LIVE_LOAD(thread->remote[kind].blocks) |
+		       LIVE_LOAD(thread->remote[kind].bytes);
+	return sum != 0;
+}
+
+static void read_foreign(struct reading *reading)
+{
+	enum { MOST = LIVE_KINDS * (LIVE_OWNERS + 1) };
+	struct process_rows *rows = reading->rows;
+	const struct live_thread *threads = live_view_at(&reading->view, LIVE_THREADS);
+	size_t count = MIN(live_view_used(&reading->view, LIVE_THREADS), (size_t)LIVE_SLOTS_MAX);
+	size_t room = 0;
+
+	for (size_t i = 0; i < count; i++)
+		room += freed_for_others(&threads[i]) ? MOST : 0;
+	rows->foreign = new_rows(reading, room, sizeof *rows->foreign);
+	for (size_t i = 0; i < count && !reading->no_memory; i++) {
+		if (!freed_for_others(&threads[i]))
+			continue;
+		for (uint32_t kind = 0;
+		     kind < LIVE_KINDS && rows->foreign_count + LIVE_OWNERS < room; kind++)
+			read_remote(reading, &threads[i], (uint32_t)i, kind);
+	}
+}
+
+static void read_process(struct reading *reading)
+{
+	const struct live_header *header = reading->view.header;
+	struct process_row *process = &reading->rows->process;
+	char allocator[sizeof header->allocator];
+
+	memcpy(allocator, header->allocator, sizeof allocator);
+	process->pid = LIVE_LOAD(header->pid);
+	process->granule_bytes =
+		1ull << MIN(LIVE_LOAD(header->granule_shift), (uint32_t)LIVE_SMALL_SHIFT);
+	process->depth_limit = LIVE_LOAD(header->depth_limit);
+	process->own_bytes = LIVE_LOAD(header->opened_bytes);
+	process->map_peak_bytes = LIVE_LOAD(header->map_peak_bytes);
+	process->peak_at_ns = ns_of(LIVE_LOAD(header->peak.peak_ms));
+	process->peak_bound_bytes =
+		LIVE_LOAD(header->peak.shared) ? LIVE_LOAD(header->peak.bound_bytes) : 0;
+	for (size_t i = 0; i < HEALTH_COUNT; i++)
+		process->health[i] = LIVE_LOAD(header->health[i]);
+	process->command = new_text(reading, "", 0);
+	process->exe = new_text(reading, "", 0);
+	process->allocator = new_text(reading, allocator, strnlen(allocator, sizeof allocator));
+}
+
+/* The youngest site was made under the mode that was the last to record anything. */
+static uint32_t last_mode(const struct process_rows *rows, uint32_t mode_now)
+{
+	for (size_t i = rows->site_count; i > LIVE_SITE_FIRST; i--)
+		if (rows->sites[i - 1].kind == LIVE_KIND_HEAP)
+			return rows->sites[i - 1].interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT;
+	return mode_now;
+}
+
+int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
+		   struct process_rows *ret, struct format_error *error)
+{
+	struct process_rows rows = { 0 };
+	struct reading reading = { .rows = &rows };
+	const char *reason = live_view_init(&reading.view, memory, mapped_bytes);
+	size_t records;
+
+	if (reason)
+		return fail(error, reason);
+	read_process(&reading);
+	records = load_records(&reading);
+	if (!reading.no_memory)
+		read_stacks(&reading);
+	if (!reading.no_memory)
+		read_cells(&reading, records);
+	if (!reading.no_memory)
+		sum_cells(&rows);
+	if (!reading.no_memory)
+		read_threads(&reading);
+	if (!reading.no_memory)
+		read_foreign(&reading);
+	if (reading.no_memory) {
+		process_rows_release(&rows);
+		return fail(error, "no memory left for the rows");
+	}
+	rows.process.mode = last_mode(&rows, mode_now);
+	*ret = rows;
+	return 0;
+}

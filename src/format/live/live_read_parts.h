@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of live_read_rows that are files of their own. -1: no memory; what was filled in is released with the rows. */
+#ifndef FORMAT_LIVE_LIVE_READ_PARTS_H
+#define FORMAT_LIVE_LIVE_READ_PARTS_H
+
+#include "format/live/live_view.h"
+#include "format/recording/rows.h"
+
+int live_read_tags(const struct live_view *view, struct process_rows *rows);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bounds of a live profile, and what can be read from its slots and records alone: the totals of the time series
+ * and the live bytes of each site. Owns nothing but the arrays it returns. Any thread, any process that has mapped
+ * the memory.
+ * Invariant: no index from the memory is used before it is compared with the region that it points into, and a size is
+ * taken from the checked copy of the head, never from the head itself.
+ */
+#include "format/live/live_view.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "format/live/live_read.h"
+
+const char *live_view_init(struct live_view *view, const void *memory, uint64_t mapped_bytes)
+{
+	const char *reason = live_header_check(memory, mapped_bytes);
+
+	if (reason)
+		return reason;
+	view->header = memory;
+	/* The target may have changed them since: what counts is the copy. */
+	__builtin_memcpy(view->region, view->header->region, sizeof view->region);
+	return live_regions_check(view->region, sizeof *view->header, mapped_bytes);
+}
+
+size_t live_view_used(const struct live_view *view, enum live_region region)
+{
+	uint64_t used = __atomic_load_n(&view->header->used[region], __ATOMIC_ACQUIRE);
+	uint64_t room = view->region[region].bytes / live_entry_bytes(region);
+
+	return (size_t)MIN(used, room);
+}
+
+const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference,
+			   size_t bytes)
+{
+	if (reference == 0 || !range_within(reference, bytes / LIVE_POOL_UNIT, used))
+		return NULL;
+	return (const char *)live_view_at(view, LIVE_POOL) + (size_t)reference * LIVE_POOL_UNIT;
+}
+
+void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slots, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		sum->frees += LIVE_LOAD(slots[i].frees);
+		sum->freed_bytes += LIVE_LOAD(slots[i].freed_bytes);
+		sum->freed_slack += LIVE_LOAD(slots[i].freed_slack);
+	}
+}
+
+void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slots, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		sum->calls += LIVE_LOAD(slots[i].calls);
+		sum->bytes += LIVE_LOAD(slots[i].bytes);
+		sum->temporary += LIVE_LOAD(slots[i].temporary);
+		sum->slack += LIVE_LOAD(slots[i].slack);
+	}
+	sum->slots = (uint32_t)count;
+}
+
+void live_totals_add_head(struct live_totals *sum, const struct live_header *head)
+{
+	uint64_t threads = head->region[LIVE_THREADS].bytes / sizeof(struct live_thread);
+
+	sum->map_live_bytes = LIVE_LOAD(head->map_live_bytes);
+	sum->own_bytes = LIVE_LOAD(head->opened_bytes);
+	sum->peak_bytes = LIVE_LOAD(head->peak.peak_bytes);
+	sum->threads = (uint32_t)MIN(LIVE_LOAD(head->used[LIVE_THREADS]), threads);
+}
+
+int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_totals *ret)
+{
+	struct live_view view;
+	const struct live_slot *slots;
+	struct live_totals sum = { 0 };
+
+	if (live_view_init(&view, memory, mapped_bytes))
+		return -1;
+	slots = live_view_at(&view, LIVE_SLOTS);
+	live_totals_add_frees(&sum, slots, live_view_used(&view, LIVE_SLOTS));
+	live_view_fence();
+	/* A slot made meanwhile may hold the allocation of a block whose free was just counted. */
+	live_totals_add_calls(&sum, slots, live_view_used(&view, LIVE_SLOTS));
+	live_totals_add_head(&sum, view.header);
+	*ret = sum;
+	return 0;
+}
+
+/* Modulo 2^64: the numbers may be anything. */
+static void move(int64_t *value, uint64_t by)
+{
+	*value = (int64_t)((uint64_t)*value + by);
+}
+
+int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
+			size_t *ret_count)
+{
+	struct live_view view;
+	const struct live_record *records;
+	struct snapshot_site *sites;
+	size_t record_count, site_count;
+
+	if (live_view_init(&view, memory, mapped_bytes))
+		return -1;
+	records = live_view_at(&view, LIVE_RECORDS);
+	record_count = live_view_used(&view, LIVE_RECORDS);
+	/* Loaded after the records that point into it; sites made later are left out with all they hold. */
+	site_count = live_view_used(&view, LIVE_SITES);
+	sites = calloc(site_count + 1, sizeof *sites);
+	if (!sites)
+		return -1;
+	for (size_t i = 0; i < site_count; i++)
+		sites[i].site = (uint32_t)i;
+	for (size_t i = 0; i < record_count; i++) {
+		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
+
+		if (site == 0 || site >= site_count)
+			continue;
+		move(&sites[site].blocks, 0 - LIVE_LOAD(records[i].frees));
+		move(&sites[site].bytes, 0 - LIVE_LOAD(records[i].freed_bytes));
+	}
+	live_view_fence();
+	record_count = live_view_used(&view, LIVE_RECORDS);
+	for (size_t i = 0; i < record_count; i++) {
+		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
+
+		if (site == 0 || site >= site_count)
+			continue;
+		move(&sites[site].blocks, LIVE_LOAD(records[i].calls));
+		move(&sites[site].bytes, LIVE_LOAD(records[i].bytes));
+	}
+	*ret = sites;
+	*ret_count = site_count;
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A checked look at a live profile that may be written to while it is read. The head's regions are copied and checked
+ * once; everything else is loaded anew and checked where it is used.
+ */
+#ifndef FORMAT_LIVE_LIVE_VIEW_H
+#define FORMAT_LIVE_LIVE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "format/live/live.h"
+
+/* Counters move while they are read; each load is one machine word. Ordering is by live_view_fence. */
+#define LIVE_LOAD(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+
+struct live_view {
+	const struct live_header *header;
+	struct live_span region[LIVE_REGIONS]; /* checked copies */
+};
+
+/* Returns NULL, or why this is no live profile. */
+const char *live_view_init(struct live_view *view, const void *memory, uint64_t mapped_bytes);
+
+/* Entries of the region that are published, at most what fits into it. Acquire: the entries are visible. */
+size_t live_view_used(const struct live_view *view, enum live_region region);
+
+/* The first entry of a region. */
+static inline const void *live_view_at(const struct live_view *view, enum live_region region)
+{
+	return (const char *)view->header + view->region[region].at;
+}
+
+/* What is loaded behind this is not older than what was loaded before it. */
+static inline void live_view_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+/* An object of the pool that ends within what is published, or NULL. */
+const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference,
+			   size_t bytes);
+
+/* How far the peak is known: doc: peak. */
+struct live_peak_rule {
+	uint32_t epoch;
+	bool rising;
+};
+static inline struct live_peak_rule live_peak_rule_of(uint32_t state)
+{
+	return (struct live_peak_rule){ .epoch = state >> 1, .rising = state & 1 };
+}
+
+#endif

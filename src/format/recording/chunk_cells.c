@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cells (the counters of one site in one slot) with their distributions, and the ages of live blocks.
+ *
+ * Most cells are simple: all calls asked for one size, all blocks were freed, nothing lived long. So a cell stores its
+ * first size, and the other numbers as differences to what that size predicts; a distribution that follows from the
+ * counters is not stored. Every prediction is exact arithmetic modulo 2^64: whatever the numbers are, reading gives
+ * back what was written. Pure functions; any thread.
+ * Invariant after reading: cell.site names a site, and the bars of a cell follow those of the cell before it.
+ */
+#include <stdlib.h>
+
+#include "format/recording/chunks.h"
+
+/* A number that is mostly nothing or mostly equal to another one. */
+enum same_as { SAME_ZERO = 0, SAME_OTHER = 1, SAME_NEITHER = 2 };
+
+/* How many bars a cell has: none, one that follows from its counters, or 2 + the number of stored ones. */
+enum bars_code { BARS_NONE = 0, BARS_DERIVED = 1, BARS_STORED = 2 };
+
+/* doc: chunk_cells */
+struct cell_columns {
+	uint64_t site, slot, calls, size, bytes, live_blocks, freed_bytes;
+	uint64_t peak_same, peak_blocks, peak_bytes, max_bytes;
+	uint64_t temporary_same, temporary, slack, freed_slack, lifetime_ms_sum;
+	uint64_t size_bars, lifetime_bars;
+	uint64_t realloc_calls, moved_calls, moved_bytes, grown_calls, shrunk_calls, old_bytes,
+		new_bytes;
+	uint64_t samples_taken, samples_given, calls_variance, frees_variance, bytes_variance,
+		freed_variance;
+};
+#define CELL_FIELD(name) FIELD(struct cell_columns, name)
+static const struct field cell_fields[] = {
+	CELL_FIELD(site),	    CELL_FIELD(slot),
+	CELL_FIELD(calls),	    CELL_FIELD(size),
+	CELL_FIELD(bytes),	    CELL_FIELD(live_blocks),
+	CELL_FIELD(freed_bytes),    CELL_FIELD(peak_same),
+	CELL_FIELD(peak_blocks),    CELL_FIELD(peak_bytes),
+	CELL_FIELD(max_bytes),	    CELL_FIELD(temporary_same),
+	CELL_FIELD(temporary),	    CELL_FIELD(slack),
+	CELL_FIELD(freed_slack),    CELL_FIELD(lifetime_ms_sum),
+	CELL_FIELD(size_bars),	    CELL_FIELD(lifetime_bars),
+	CELL_FIELD(realloc_calls),  CELL_FIELD(moved_calls),
+	CELL_FIELD(moved_bytes),    CELL_FIELD(grown_calls),
+	CELL_FIELD(shrunk_calls),   CELL_FIELD(old_bytes),
+	CELL_FIELD(new_bytes),	    CELL_FIELD(samples_taken),
+	CELL_FIELD(samples_given),  CELL_FIELD(calls_variance),
+	CELL_FIELD(frees_variance), CELL_FIELD(bytes_variance),
+	CELL_FIELD(freed_variance),
+};
+
+/* A stored bar: the number of a bucket + 1, or 0 and its bounds. */
+struct bar_columns {
+	uint64_t bucket, low, width, count;
+};
+static const struct field bar_fields[] = {
+	FIELD(struct bar_columns, bucket),
+	FIELD(struct bar_columns, low),
+	FIELD(struct bar_columns, width),
+	FIELD(struct bar_columns, count),
+};
+
+typedef struct bar bucket_bounds(unsigned bucket);
+
+static struct bar size_bounds(unsigned bucket)
+{
+	return (struct bar){ .low = live_size_bucket_floor(bucket),
+			     .high = bucket + 1 < LIVE_SIZE_BUCKETS
+					     ? live_size_bucket_floor(bucket + 1) - 1
+					     : UINT64_MAX };
+}
+
+/* The classes of lifetimes that have a number here; the last one is open. Those of recorders since go on: they are stored by their bounds. */
+enum { LIFETIME_BUCKETS = 32 };
+static struct bar lifetime_bounds(unsigned bucket)
+{
+	return (struct bar){ .low = bucket ? 1ull << (bucket - 1) : 0,
+			     .high = bucket + 1 < LIFETIME_BUCKETS ? 1ull << bucket : UINT64_MAX };
+}
+
+/* The kinds of distribution that a cell has. */
+struct bars_kind {
+	bucket_bounds *bounds;
+	unsigned buckets;
+};
+static const struct bars_kind size_kind = { size_bounds, LIVE_SIZE_BUCKETS };
+static const struct bars_kind lifetime_kind = { lifetime_bounds, LIFETIME_BUCKETS };
+
+/* What part / calls of a total comes to. */
+static uint64_t share_of(uint64_t total, uint64_t calls, uint64_t part)
+{
+	if (calls == part)
+		return total;
+	return calls ? total / calls * part : 0;
+}
+
+/* What glibc gives beyond the request; only a prediction. */
+static uint64_t usual_slack(uint64_t size)
+{
+	uint64_t usable = ((size + 8 + 15) & ~15ull) - 8;
+
+	return MAX(usable, (uint64_t)24) - size;
+}
+
+static uint64_t usual_max(const struct cell_row *cell, uint64_t size)
+{
+	int64_t live = (int64_t)(cell->bytes - cell->freed_bytes);
+	int64_t most = MAX(live, cell->peak_bytes);
+
+	return (uint64_t)MAX(most, cell->calls ? (int64_t)size : 0);
+}
+
+static enum same_as same_put(uint64_t value, uint64_t other, uint64_t *ret_rest)
+{
+	*ret_rest = 0;
+	if (value == 0)
+		return SAME_ZERO;
+	if (value == other)
+		return SAME_OTHER;
+	*ret_rest = residual_put(value, 0);
+	return SAME_NEITHER;
+}
+
+static uint64_t same_get(uint64_t same, uint64_t rest, uint64_t other)
+{
+	if (same == SAME_ZERO)
+		return 0;
+	return same == SAME_OTHER ? other : residual_get(rest, 0);
+}
+
+static uint64_t bars_code(const struct bar *bars, size_t count, struct bar derived)
+{
+	if (count == 0)
+		return BARS_NONE;
+	if (count == 1 && bars[0].low == derived.low && bars[0].high == derived.high &&
+	    bars[0].count == derived.count)
+		return BARS_DERIVED;
+	return BARS_STORED + count;
+}
+
+static struct bar derived_size(const struct cell_row *cell, uint64_t size)
+{
+	return (struct bar){ .low = size, .high = size, .count = cell->calls };
+}
+
+static struct bar derived_lifetime(const struct cell_row *cell)
+{
+	return (struct bar){ .low = 0, .high = 1, .count = cell->frees };
+}
+
+static void cell_to_columns(const struct cell_row *cell, const struct bar *bars,
+			    struct cell_columns *to)
+{
+	const struct bar *sizes = cell->sizes_count ? bars + cell->sizes_at : NULL;
+	const struct bar *lifetimes = cell->lifetimes_count ? bars + cell->lifetimes_at : NULL;
+	uint64_t size = sizes ? sizes[0].low : 0;
+	uint64_t mean = cell_mean_size(cell);
+
+	*to = (struct cell_columns){
+		.site = cell->site,
+		.slot = cell->slot,
+		.calls = cell->calls,
+		.size = size,
+		.bytes = residual_put(cell->bytes, cell->calls * size),
+		.live_blocks = residual_put(cell->calls, cell->frees),
+		.freed_bytes = residual_put(cell->freed_bytes,
+					    share_of(cell->bytes, cell->calls, cell->frees)),
+		.peak_bytes = residual_put((uint64_t)cell->peak_bytes,
+					   (uint64_t)cell->peak_blocks * mean),
+		.max_bytes = residual_put(cell->max_bytes, usual_max(cell, size)),
+		.slack = residual_put(cell->slack, cell->calls * usual_slack(size)),
+		.freed_slack = residual_put(cell->freed_slack,
+					    share_of(cell->slack, cell->calls, cell->frees)),
+		.lifetime_ms_sum = cell->lifetime_ms_sum,
+		.size_bars = bars_code(sizes, cell->sizes_count, derived_size(cell, size)),
+		.lifetime_bars =
+			bars_code(lifetimes, cell->lifetimes_count, derived_lifetime(cell)),
+		.realloc_calls = cell->reallocs.calls,
+		.moved_calls = cell->reallocs.moved_calls,
+		.moved_bytes = cell->reallocs.moved_bytes,
+		.grown_calls = cell->reallocs.grown_calls,
+		.shrunk_calls = cell->reallocs.shrunk_calls,
+		.old_bytes = cell->reallocs.old_bytes,
+		.new_bytes = cell->reallocs.new_bytes,
+		.samples_taken = cell->samples.taken,
+		.samples_given = cell->samples.given,
+		.calls_variance = cell->samples.calls_variance,
+		.frees_variance = cell->samples.frees_variance,
+		.bytes_variance = cell->samples.bytes_variance,
+		.freed_variance = cell->samples.freed_variance,
+	};
+	to->peak_same =
+		same_put((uint64_t)cell->peak_blocks, cell->calls - cell->frees, &to->peak_blocks);
+	to->temporary_same = same_put(cell->temporary, cell->frees, &to->temporary);
+}
+
+static void cell_from_columns(const struct cell_columns *from, struct cell_row *cell)
+{
+	uint64_t calls = from->calls, size = from->size;
+
+	*cell = (struct cell_row){
+		.site = (uint32_t)from->site,
+		.slot = (uint32_t)from->slot,
+		.calls = calls,
+		.bytes = residual_get(from->bytes, calls * size),
+		.frees = calls - residual_get(from->live_blocks, 0),
+		.lifetime_ms_sum = from->lifetime_ms_sum,
+		.reallocs = { .calls = from->realloc_calls,
+			      .moved_calls = from->moved_calls,
+			      .moved_bytes = from->moved_bytes,
+			      .grown_calls = from->grown_calls,
+			      .shrunk_calls = from->shrunk_calls,
+			      .old_bytes = from->old_bytes,
+			      .new_bytes = from->new_bytes },
+		.samples = { .taken = from->samples_taken,
+			     .given = from->samples_given,
+			     .calls_variance = from->calls_variance,
+			     .frees_variance = from->frees_variance,
+			     .bytes_variance = from->bytes_variance,
+			     .freed_variance = from->freed_variance },
+	};
+	cell->freed_bytes =
+		residual_get(from->freed_bytes, share_of(cell->bytes, calls, cell->frees));
+	cell->peak_blocks =
+		(int64_t)same_get(from->peak_same, from->peak_blocks, calls - cell->frees);
+	cell->peak_bytes = (int64_t)residual_get(from->peak_bytes, (uint64_t)cell->peak_blocks *
+									   cell_mean_size(cell));
+	cell->max_bytes = residual_get(from->max_bytes, usual_max(cell, size));
+	cell->temporary = same_get(from->temporary_same, from->temporary, cell->frees);
+	cell->slack = residual_get(from->slack, calls * usual_slack(size));
+	cell->freed_slack =
+		residual_get(from->freed_slack, share_of(cell->slack, calls, cell->frees));
+}
+
+/* All counts but the first one's, which follows from the total. */
+static uint64_t sum_of_others(const struct bar *bars, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 1; i < count; i++)
+		sum += bars[i].count;
+	return sum;
+}
+
+static void bars_put(struct bar_columns *to, const struct bars_kind *kind, const struct bar *bars,
+		     size_t count, uint64_t total)
+{
+	for (size_t i = 0; i < count; i++) {
+		unsigned bucket = 0;
+
+		while (bucket < kind->buckets && (kind->bounds(bucket).low != bars[i].low ||
+						  kind->bounds(bucket).high != bars[i].high))
+			bucket++;
+		to[i].count = bars[i].count;
+		if (bucket < kind->buckets) {
+			to[i].bucket = bucket + 1;
+		} else {
+			to[i].low = bars[i].low;
+			to[i].width = bars[i].high - bars[i].low;
+		}
+	}
+	to[0].count = residual_put(bars[0].count, total - sum_of_others(bars, count));
+}
+
+static bool bars_get(const struct bar_columns *from, const struct bars_kind *kind, struct bar *bars,
+		     size_t count, uint64_t total)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (from[i].bucket > kind->buckets)
+			return false;
+		if (from[i].bucket)
+			bars[i] = kind->bounds((unsigned)from[i].bucket - 1);
+		else
+			bars[i] = (struct bar){ .low = from[i].low,
+						.high = from[i].low + from[i].width };
+		bars[i].count = from[i].count;
+	}
+	bars[0].count = residual_get(from[0].count, total - sum_of_others(bars, count));
+	return true;
+}
+
+static size_t stored_bars(uint64_t code)
+{
+	return code >= BARS_STORED ? (size_t)(code - BARS_STORED) : 0;
+}
+
+void chunk_cells_put(struct payload *out, const struct process_rows *rows)
+{
+	struct cell_columns *columns = calloc(rows->cell_count + 1, sizeof *columns);
+	struct bar_columns *stored = calloc(rows->bar_count + 1, sizeof *stored);
+	size_t used = 0;
+
+	if (!columns || !stored)
+		out->bytes.failed = true;
+	for (size_t i = 0; i < rows->cell_count && !out->bytes.failed; i++) {
+		const struct cell_row *cell = &rows->cells[i];
+		size_t sizes, lifetimes;
+
+		cell_to_columns(cell, rows->bars, &columns[i]);
+		sizes = stored_bars(columns[i].size_bars);
+		lifetimes = stored_bars(columns[i].lifetime_bars);
+		if (sizes)
+			bars_put(stored + used, &size_kind, rows->bars + cell->sizes_at, sizes,
+				 cell->calls);
+		used += sizes;
+		if (lifetimes)
+			bars_put(stored + used, &lifetime_kind, rows->bars + cell->lifetimes_at,
+				 lifetimes, cell->frees);
+		used += lifetimes;
+		ASSERT(used <= rows->bar_count);
+	}
+	if (!out->bytes.failed) {
+		table_put(out, TABLE_SHAPE(struct cell_columns, cell_fields), columns,
+			  rows->cell_count);
+		table_put(out, TABLE_SHAPE(struct bar_columns, bar_fields), stored, used);
+	}
+	payload_cost(out, rows->cell_count, sizeof *rows->cells);
+	payload_cost(out, rows->bar_count + 1, sizeof *rows->bars);
+	free(stored);
+	free(columns);
+}
+
+static size_t bars_of_code(uint64_t code)
+{
+	return code == BARS_DERIVED ? 1 : stored_bars(code);
+}
+
+/* Counts the bars of all cells; fails the source if they do not use up what is stored. */
+static size_t count_bars(struct source *in, const struct cell_columns *columns, size_t count,
+			 size_t stored)
+{
+	size_t all = 0, from_table = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t sizes = stored_bars(columns[i].size_bars);
+		size_t lifetimes = stored_bars(columns[i].lifetime_bars);
+
+		if (sizes > stored - from_table || lifetimes > stored - from_table - sizes) {
+			cursor_fail(&in->cursor);
+			return 0;
+		}
+		from_table += sizes + lifetimes;
+		all += bars_of_code(columns[i].size_bars) + bars_of_code(columns[i].lifetime_bars);
+	}
+	if (all > UINT32_MAX)
+		cursor_fail(&in->cursor);
+	return all;
+}
+
+/* The bars of one kind of one cell. Returns false if they are wrong. */
+static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar derived,
+		      uint64_t total, const struct bar_columns **from, struct bar *to)
+{
+	size_t stored = stored_bars(code);
+
+	if (code == BARS_DERIVED)
+		to[0] = derived;
+	if (stored == 0)
+		return true;
+	if (!bars_get(*from, kind, to, stored, total))
+		return false;
+	*from += stored;
+	return true;
+}
+
+static bool fill_cell(const struct cell_columns *columns, const struct bar_columns **stored,
+		      struct bar *bars, size_t *used, const struct process_rows *rows,
+		      struct cell_row *cell)
+{
+	if (columns->site == 0 || columns->site >= rows->site_count ||
+	    columns->slot >= LIVE_SLOTS_MAX || columns->peak_same > SAME_NEITHER ||
+	    columns->temporary_same > SAME_NEITHER)
+		return false;
+	cell_from_columns(columns, cell);
+	cell->sizes_at = (uint32_t)*used;
+	cell->sizes_count = (uint32_t)bars_of_code(columns->size_bars);
+	*used += cell->sizes_count;
+	cell->lifetimes_at = (uint32_t)*used;
+	cell->lifetimes_count = (uint32_t)bars_of_code(columns->lifetime_bars);
+	*used += cell->lifetimes_count;
+	return fill_bars(&size_kind, columns->size_bars, derived_size(cell, columns->size),
+			 cell->calls, stored, bars + cell->sizes_at) &&
+	       fill_bars(&lifetime_kind, columns->lifetime_bars, derived_lifetime(cell),
+			 cell->frees, stored, bars + cell->lifetimes_at);
+}
+
+void chunk_cells_get(struct source *in, struct process_rows *rows)
+{
+	size_t count = 0, stored_count = 0, used = 0;
+	struct cell_columns *columns =
+		table_get(in, TABLE_SHAPE(struct cell_columns, cell_fields), &count);
+	struct bar_columns *stored =
+		table_get(in, TABLE_SHAPE(struct bar_columns, bar_fields), &stored_count);
+	size_t bar_count = in->cursor.failed ? 0 : count_bars(in, columns, count, stored_count);
+	struct cell_row *cells = source_alloc(in, count, sizeof *cells);
+	/* One more, so that there is always an address to point to. */
+	struct bar *bars = source_alloc(in, bar_count + 1, sizeof *bars);
+	const struct bar_columns *next = stored;
+
+	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
+		if (!fill_cell(&columns[i], &next, bars, &used, rows, &cells[i]))
+			cursor_fail(&in->cursor);
+	}
+	free(stored);
+	free(columns);
+	if (in->cursor.failed) {
+		free(cells);
+		free(bars);
+		return;
+	}
+	rows->cells = cells;
+	rows->cell_count = count;
+	rows->bars = bars;
+	rows->bar_count = bar_count;
+}
+
+/* doc: chunk_ages */
+static const struct field age_fields[] = {
+	FIELD(struct age_row, cell), FIELD(struct age_row, bucket), FIELD(struct age_row, blocks),
+	FIELD(struct age_row, bytes), /* difference to blocks of the cell's mean size */
+};
+enum { AGE_BUCKETS = 64 };
+
+void chunk_ages_put(struct payload *out, const struct process_rows *rows)
+{
+	struct age_row *columns = calloc(rows->age_count + 1, sizeof *columns);
+
+	if (!columns) {
+		out->bytes.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < rows->age_count; i++) {
+		columns[i] = rows->ages[i];
+		columns[i].bytes = residual_put(
+			columns[i].bytes,
+			columns[i].blocks * cell_mean_size(&rows->cells[columns[i].cell]));
+	}
+	table_put(out, TABLE_SHAPE(struct age_row, age_fields), columns, rows->age_count);
+	free(columns);
+}
+
+void chunk_ages_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct age_row *ages = table_get(in, TABLE_SHAPE(struct age_row, age_fields), &count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct age_row *row = &ages[i];
+
+		if (row->cell >= rows->cell_count || row->bucket >= AGE_BUCKETS) {
+			cursor_fail(&in->cursor);
+			free(ages);
+			return;
+		}
+		row->bytes = residual_get(row->bytes,
+					  row->blocks * cell_mean_size(&rows->cells[row->cell]));
+	}
+	rows->ages = ages;
+	rows->age_count = count;
+}

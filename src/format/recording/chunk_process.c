@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chunks that hold one row: the run (with who was missed in it) and each process. Numbers in a fixed order as a table of one row, so that a
+ * later version can append; then texts; then health counters by name, so that their order may change.
+ * Pure functions; any thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/recording/chunks.h"
+
+/* doc: chunk_run */
+static const struct field run_fields[] = {
+	FIELD(struct run_row, started_real_ns),	 FIELD(struct run_row, duration_ns),
+	FIELD(struct run_row, peak_bytes),	 FIELD(struct run_row, peak_at_ns),
+	FIELD(struct run_row, peak_bound_bytes),
+};
+
+static const struct field missed_fields[] = {
+	FIELD(struct missed_row, reason),
+	FIELD(struct missed_row, count),
+};
+
+void chunk_run_put(struct payload *out, const struct run_row *run)
+{
+	table_put(out, TABLE_SHAPE(struct run_row, run_fields), run, 1);
+	bytes_put_text(&out->bytes, run->host);
+	bytes_put_text(&out->bytes, run->kernel);
+	bytes_put_text(&out->bytes, run->version);
+	bytes_put_text(&out->bytes, run->command);
+	table_put(out, TABLE_SHAPE(struct missed_row, missed_fields), run->missed,
+		  run->missed_count);
+	for (size_t i = 0; i < run->missed_count; i++)
+		bytes_put_text(&out->bytes, run->missed[i].path);
+}
+
+/* Since 1.2. */
+static void get_missed(struct source *in, struct run_row *run)
+{
+	if (in->cursor.failed || cursor_left(&in->cursor) == 0)
+		return;
+	run->missed =
+		table_get(in, TABLE_SHAPE(struct missed_row, missed_fields), &run->missed_count);
+	for (size_t i = 0; i < run->missed_count; i++) {
+		run->missed[i].path = source_text(in);
+		if (run->missed[i].reason >= MISSED_COUNT)
+			run->missed[i].reason = MISSED_unheard; /* a newer version's */
+	}
+}
+
+void chunk_run_get(struct source *in, struct run_row *run)
+{
+	size_t count;
+	struct run_row *row = table_get(in, TABLE_SHAPE(struct run_row, run_fields), &count);
+
+	if (count != 1) {
+		cursor_fail(&in->cursor);
+		free(row);
+		return;
+	}
+	row->host = source_text(in);
+	row->kernel = source_text(in);
+	row->version = source_text(in);
+	row->command = source_text(in);
+	get_missed(in, row);
+	if (in->cursor.failed)
+		run_row_release(row);
+	else
+		*run = *row;
+	free(row);
+}
+
+/* doc: chunk_process */
+#define PROCESS_FIELD(name) FIELD(struct process_row, name)
+static const struct field process_fields[] = {
+	PROCESS_FIELD(pid),
+	PROCESS_FIELD(ppid),
+	PROCESS_FIELD(mode),
+	PROCESS_FIELD(end),
+	PROCESS_FIELD(exit_code),
+	PROCESS_FIELD(started_real_ns),
+	PROCESS_FIELD(started_offset_ns),
+	PROCESS_FIELD(duration_ns),
+	PROCESS_FIELD(calls),
+	PROCESS_FIELD(bytes),
+	PROCESS_FIELD(frees),
+	PROCESS_FIELD(freed_bytes),
+	PROCESS_FIELD(temporary),
+	PROCESS_FIELD(slack),
+	PROCESS_FIELD(freed_slack),
+	PROCESS_FIELD(map_calls),
+	PROCESS_FIELD(map_bytes),
+	PROCESS_FIELD(unmap_calls),
+	PROCESS_FIELD(unmap_bytes),
+	PROCESS_FIELD(map_peak_bytes),
+	PROCESS_FIELD(peak_bytes),
+	PROCESS_FIELD(peak_blocks),
+	PROCESS_FIELD(peak_at_ns),
+	PROCESS_FIELD(peak_bound_bytes),
+	PROCESS_FIELD(peak_rss_bytes),
+	PROCESS_FIELD(own_bytes),
+	PROCESS_FIELD(granule_bytes),
+	PROCESS_FIELD(depth_limit),
+	PROCESS_FIELD(uid),	  /* since 1.6 */
+	PROCESS_FIELD(all_calls), /* since 1.7 */
+	PROCESS_FIELD(all_bytes),
+};
+
+void chunk_process_put(struct payload *out, const struct process_rows *rows)
+{
+	const struct process_row *row = &rows->process;
+	size_t counters = 0;
+
+	table_put(out, TABLE_SHAPE(struct process_row, process_fields), row, 1);
+	bytes_put_text(&out->bytes, row->command);
+	bytes_put_text(&out->bytes, row->exe);
+	bytes_put_text(&out->bytes, row->allocator);
+	for (size_t i = 0; i < HEALTH_COUNT; i++)
+		counters += row->health[i] != 0;
+	bytes_put_varint(&out->bytes, counters);
+	for (size_t i = 0; i < HEALTH_COUNT; i++) {
+		if (row->health[i] == 0)
+			continue;
+		bytes_put_text(&out->bytes, health_rows[i].name);
+		bytes_put_varint(&out->bytes, row->health[i]);
+	}
+	bytes_put_text(&out->bytes, row->linked_in);
+	bytes_put_varint(&out->bytes, row->rank);
+}
+
+/* A counter that this version does not know says at least that details were lost. */
+static enum health_counter health_by_name(struct span name)
+{
+	for (unsigned i = 0; i < HEALTH_COUNT; i++) {
+		if (span_equal(name, span_of(health_rows[i].name, strlen(health_rows[i].name))))
+			return (enum health_counter)i;
+	}
+	return HEALTH_lost_details;
+}
+
+static void get_health(struct source *in, struct process_row *row)
+{
+	uint64_t counters = cursor_varint(&in->cursor);
+
+	for (uint64_t i = 0; i < counters && !in->cursor.failed; i++) {
+		struct span name = cursor_counted(&in->cursor);
+
+		row->health[health_by_name(name)] += cursor_varint(&in->cursor);
+	}
+}
+
+void chunk_process_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct process_row *row =
+		table_get(in, TABLE_SHAPE(struct process_row, process_fields), &count);
+
+	if (count != 1) {
+		cursor_fail(&in->cursor);
+		free(row);
+		return;
+	}
+	row->command = source_text(in);
+	row->exe = source_text(in);
+	row->allocator = source_text(in);
+	get_health(in, row);
+	if (!in->cursor.failed && cursor_left(&in->cursor) > 0)
+		row->linked_in = source_text(in); /* since 1.3 */
+	if (!in->cursor.failed && cursor_left(&in->cursor) > 0)
+		row->rank = (uint32_t)MIN(cursor_varint(&in->cursor), (uint64_t)UINT32_MAX);
+	if (row->end > END_UNKNOWN)
+		row->end = END_UNKNOWN; /* a newer version's */
+	if (in->cursor.failed) {
+		free(row->command);
+		free(row->exe);
+		free(row->allocator);
+		free(row->linked_in);
+	} else {
+		rows->process = *row;
+	}
+	free(row);
+}

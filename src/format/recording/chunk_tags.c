@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tags that a program gave to its memory, and how often each was entered. A name is stored once, at the first tag
+ * that has it; the tags of a program that names a request are many and their texts few. Pure functions; any thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/recording/chunks.h"
+
+/* doc: chunk_tags. Distances to the tag's own number. */
+struct tag_columns {
+	uint32_t parent, name, kind;
+	uint64_t pools, most_bytes;
+};
+static const struct field tag_fields[] = {
+	FIELD(struct tag_columns, parent),     FIELD(struct tag_columns, name),
+	FIELD(struct tag_columns, kind),       FIELD(struct tag_columns, pools),
+	FIELD(struct tag_columns, most_bytes),
+};
+static const struct field visits_fields[] = {
+	FIELD(struct visits_row, tag),
+	FIELD(struct visits_row, slot),
+	FIELD(struct visits_row, count),
+};
+
+void chunk_tags_put(struct payload *out, const struct process_rows *rows)
+{
+	size_t count = rows->tag_count ? rows->tag_count - 1 : 0;
+	struct tag_columns *columns = calloc(count + 1, sizeof *columns);
+
+	if (!columns) {
+		out->bytes.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct tag_row *tag = &rows->tags[i + 1];
+
+		columns[i] = (struct tag_columns){ (uint32_t)(i + 1) - tag->parent,
+						   (uint32_t)(i + 1) - tag->name, tag->kind,
+						   tag->pools, tag->most_bytes };
+	}
+	table_put(out, TABLE_SHAPE(struct tag_columns, tag_fields), columns, count);
+	free(columns);
+	for (size_t i = 1; i <= count; i++) {
+		if (rows->tags[i].name == i)
+			bytes_put_text(&out->bytes, rows->tags[i].text);
+	}
+	table_put(out, TABLE_SHAPE(struct visits_row, visits_fields), rows->visits,
+		  rows->visits_count);
+	payload_cost(out, count + 1, sizeof *rows->tags);
+}
+
+/* Fills tags[1..count]; those that own a text have it when this returns, whatever else is wrong. */
+static void get_tags(struct source *in, const struct tag_columns *columns, size_t count,
+		     struct tag_row *tags)
+{
+	for (size_t i = 1; i <= count && !in->cursor.failed; i++) {
+		const struct tag_columns *c = &columns[i - 1];
+		struct tag_row *tag = &tags[i];
+
+		if (c->parent == 0 || c->parent > i || c->name >= i || c->kind >= LIVE_TAG_KINDS) {
+			cursor_fail(&in->cursor);
+			return;
+		}
+		tag->parent = (uint32_t)i - c->parent;
+		tag->name = (uint32_t)i - c->name;
+		tag->kind = c->kind;
+		tag->pools = c->pools;
+		tag->most_bytes = c->most_bytes;
+		if (c->name == 0)
+			tag->text = source_text(in);
+		else if (tags[tag->name].name == tag->name)
+			tag->text = tags[tag->name].text;
+		else
+			cursor_fail(&in->cursor);
+	}
+}
+
+static bool visits_are_good(const struct visits_row *visits, size_t count, size_t tag_count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (visits[i].tag >= tag_count || visits[i].slot >= LIVE_SLOTS_MAX)
+			return false;
+	}
+	return true;
+}
+
+void chunk_tags_get(struct source *in, struct process_rows *rows)
+{
+	struct process_rows got = { 0 };
+	size_t count;
+	struct tag_columns *columns =
+		table_get(in, TABLE_SHAPE(struct tag_columns, tag_fields), &count);
+
+	got.tags = source_alloc(in, count + 1, sizeof *got.tags);
+	if (!in->cursor.failed) {
+		got.tag_count = count + 1;
+		get_tags(in, columns, count, got.tags);
+	}
+	free(columns);
+	got.visits =
+		table_get(in, TABLE_SHAPE(struct visits_row, visits_fields), &got.visits_count);
+	if (!in->cursor.failed && !visits_are_good(got.visits, got.visits_count, got.tag_count))
+		cursor_fail(&in->cursor);
+	if (in->cursor.failed) {
+		process_rows_release(&got);
+		return;
+	}
+	rows->tags = got.tags;
+	rows->tag_count = got.tag_count;
+	rows->visits = got.visits;
+	rows->visits_count = got.visits_count;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread log, and who freed whose blocks. Names are two numbers of eight characters each, so that a thousand
+ * threads of one name cost as much as one. Pure functions; any thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/recording/chunks.h"
+
+/* doc: chunk_threads */
+struct thread_columns {
+	struct thread_row row;
+	uint64_t name[2];
+};
+static const struct field thread_fields[] = {
+	FIELD(struct thread_columns, row.tid),
+	FIELD(struct thread_columns, row.slot),
+	FIELD(struct thread_columns, row.started_ns),
+	FIELD(struct thread_columns, row.calls),
+	FIELD(struct thread_columns, row.bytes),
+	FIELD(struct thread_columns, row.frees),
+	FIELD(struct thread_columns, row.freed_bytes),
+	FIELD(struct thread_columns, name[0]),
+	FIELD(struct thread_columns, name[1]),
+	FIELD(struct thread_columns, row.all_calls), /* since 1.7 */
+	FIELD(struct thread_columns, row.all_bytes),
+};
+
+void chunk_threads_put(struct payload *out, const struct process_rows *rows)
+{
+	struct thread_columns *columns = calloc(rows->thread_count + 1, sizeof *columns);
+
+	if (!columns) {
+		out->bytes.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < rows->thread_count; i++) {
+		struct thread_row *row = &columns[i].row;
+		size_t length;
+
+		*row = rows->threads[i];
+		/* What is behind the end of a name is nobody's business. */
+		length = strnlen(row->name, sizeof row->name - 1);
+		memset(row->name + length, 0, sizeof row->name - length);
+		memcpy(columns[i].name, row->name, sizeof row->name);
+	}
+	table_put(out, TABLE_SHAPE(struct thread_columns, thread_fields), columns,
+		  rows->thread_count);
+	payload_cost(out, rows->thread_count, sizeof *rows->threads);
+	free(columns);
+}
+
+void chunk_threads_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct thread_columns *columns =
+		table_get(in, TABLE_SHAPE(struct thread_columns, thread_fields), &count);
+	struct thread_row *threads = source_alloc(in, count, sizeof *threads);
+
+	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
+		threads[i] = columns[i].row;
+		memcpy(threads[i].name, columns[i].name, sizeof threads[i].name);
+		if (threads[i].name[sizeof threads[i].name - 1] != '\0' ||
+		    threads[i].slot >= LIVE_SLOTS_MAX)
+			cursor_fail(&in->cursor);
+	}
+	free(columns);
+	if (in->cursor.failed) {
+		free(threads);
+		return;
+	}
+	rows->threads = threads;
+	rows->thread_count = count;
+}
+
+/* doc: chunk_foreign */
+static const struct field foreign_fields[] = {
+	FIELD(struct foreign_row, freer),  FIELD(struct foreign_row, owner),
+	FIELD(struct foreign_row, blocks), FIELD(struct foreign_row, bytes),
+	FIELD(struct foreign_row, kind),
+};
+
+void chunk_foreign_put(struct payload *out, const struct process_rows *rows)
+{
+	table_put(out, TABLE_SHAPE(struct foreign_row, foreign_fields), rows->foreign,
+		  rows->foreign_count);
+}
+
+void chunk_foreign_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct foreign_row *foreign =
+		table_get(in, TABLE_SHAPE(struct foreign_row, foreign_fields), &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (foreign[i].freer >= LIVE_SLOTS_MAX || foreign[i].kind >= LIVE_KINDS ||
+		    (foreign[i].owner >= LIVE_SLOTS_MAX && foreign[i].owner != UINT32_MAX)) {
+			cursor_fail(&in->cursor);
+			free(foreign);
+			return;
+		}
+	}
+	rows->foreign = foreign;
+	rows->foreign_count = count;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changes over time: the series of totals, where the memory is, and the snapshots of the sites that changed. A snapshot stores for
+ * each site the difference to the site's value before, and the bytes as the difference to what the blocks weigh at
+ * the site's mean size. Pure functions; any thread.
+ * Invariant after reading: the sites of a snapshot follow those of the one before it, each names a site and is
+ * greater than the one before.
+ */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/varint.h"
+#include "format/recording/chunks.h"
+
+/* doc: chunk_series: frees as the difference to calls less live blocks. */
+static const struct field series_fields[] = {
+	FIELD(struct series_row, at_ns),	  FIELD(struct series_row, live_bytes),
+	FIELD(struct series_row, live_blocks),	  FIELD(struct series_row, calls),
+	FIELD(struct series_row, bytes),	  FIELD(struct series_row, frees),
+	FIELD(struct series_row, rss_bytes),	  FIELD(struct series_row, threads),
+	FIELD(struct series_row, map_live_bytes), FIELD(struct series_row, own_bytes),
+};
+
+void chunk_series_put(struct payload *out, const struct process_rows *rows)
+{
+	struct series_row *columns = calloc(rows->series_count + 1, sizeof *columns);
+
+	if (!columns) {
+		out->bytes.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < rows->series_count; i++) {
+		columns[i] = rows->series[i];
+		columns[i].frees =
+			residual_put(columns[i].frees, columns[i].calls - columns[i].live_blocks);
+	}
+	table_put(out, TABLE_SHAPE(struct series_row, series_fields), columns, rows->series_count);
+	free(columns);
+}
+
+void chunk_series_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct series_row *series =
+		table_get(in, TABLE_SHAPE(struct series_row, series_fields), &count);
+
+	for (size_t i = 0; i < count; i++)
+		series[i].frees =
+			residual_get(series[i].frees, series[i].calls - series[i].live_blocks);
+	rows->series = series;
+	rows->series_count = count;
+}
+
+/* doc: chunk_snapshots */
+static const struct field snapshot_fields[] = {
+	FIELD(struct snapshot_row, at_ns),	 FIELD(struct snapshot_row, live_bytes),
+	FIELD(struct snapshot_row, live_blocks), FIELD(struct snapshot_row, rss_bytes),
+	FIELD(struct snapshot_row, sites_count),
+};
+struct change_columns {
+	uint64_t gap; /* sites left out between this one and the one before */
+	uint64_t blocks, bytes;
+};
+static const struct field change_fields[] = {
+	FIELD(struct change_columns, gap),
+	FIELD(struct change_columns, blocks),
+	FIELD(struct change_columns, bytes),
+};
+
+/* The last value of each site, and what one of its blocks weighs. */
+struct last_value {
+	uint64_t blocks, bytes, mean_bytes;
+};
+
+static void fill_means(struct last_value *last, const struct process_rows *rows)
+{
+	for (size_t i = 0; i < rows->cell_count; i++) {
+		struct last_value *site = &last[rows->cells[i].site];
+
+		if (site->mean_bytes == 0)
+			site->mean_bytes = cell_mean_size(&rows->cells[i]);
+	}
+}
+
+static void change_put(struct change_columns *to, struct last_value *last,
+		       const struct snapshot_site *site)
+{
+	uint64_t blocks = (uint64_t)site->blocks - last->blocks;
+	uint64_t bytes = (uint64_t)site->bytes - last->bytes;
+
+	to->blocks = residual_put(blocks, 0);
+	to->bytes = residual_put(bytes, blocks * last->mean_bytes);
+	last->blocks = (uint64_t)site->blocks;
+	last->bytes = (uint64_t)site->bytes;
+}
+
+static void change_get(const struct change_columns *from, struct last_value *last,
+		       struct snapshot_site *site)
+{
+	uint64_t blocks = residual_get(from->blocks, 0);
+
+	last->blocks += blocks;
+	last->bytes += residual_get(from->bytes, blocks * last->mean_bytes);
+	site->blocks = (int64_t)last->blocks;
+	site->bytes = (int64_t)last->bytes;
+}
+
+void chunk_snapshots_put(struct payload *out, const struct process_rows *rows)
+{
+	struct change_columns *columns = calloc(rows->snapshot_site_count + 1, sizeof *columns);
+	struct last_value *last = calloc(rows->site_count + 1, sizeof *last);
+	size_t used = 0;
+
+	if (!columns || !last) {
+		out->bytes.failed = true;
+		goto done;
+	}
+	fill_means(last, rows);
+	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		const struct snapshot_row *row = &rows->snapshots[i];
+		uint32_t next = 1;
+
+		for (size_t j = 0; j < row->sites_count; j++, used++) {
+			const struct snapshot_site *site = &rows->snapshot_sites[row->sites_at + j];
+
+			ASSERT(site->site >= next && site->site < rows->site_count);
+			columns[used].gap = site->site - next;
+			next = site->site + 1;
+			change_put(&columns[used], &last[site->site], site);
+		}
+	}
+	ASSERT(used <= rows->snapshot_site_count);
+	table_put(out, TABLE_SHAPE(struct snapshot_row, snapshot_fields), rows->snapshots,
+		  rows->snapshot_count);
+	table_put(out, TABLE_SHAPE(struct change_columns, change_fields), columns, used);
+	payload_cost(out, used, sizeof *rows->snapshot_sites);
+	payload_cost(out, rows->site_count, sizeof *last);
+done:
+	free(last);
+	free(columns);
+}
+
+/* The changed sites of one snapshot. Returns false if they are wrong. */
+static bool get_changes(struct snapshot_row *row, const struct change_columns *columns, size_t used,
+			struct last_value *last, size_t site_count, struct snapshot_site *sites)
+{
+	uint64_t next = 1;
+
+	if (!last)
+		return row->sites_count == 0;
+	row->sites_at = (uint32_t)used;
+	for (size_t i = used; i < used + row->sites_count; i++) {
+		uint64_t id;
+
+		if (!checked_add(next, columns[i].gap, &id) || id >= site_count)
+			return false;
+		sites[i].site = (uint32_t)id;
+		change_get(&columns[i], &last[id], &sites[i]);
+		next = id + 1;
+	}
+	return true;
+}
+
+void chunk_snapshots_get(struct source *in, struct process_rows *rows)
+{
+	size_t count = 0, change_count = 0, used = 0;
+	struct snapshot_row *snapshots =
+		table_get(in, TABLE_SHAPE(struct snapshot_row, snapshot_fields), &count);
+	struct change_columns *columns =
+		table_get(in, TABLE_SHAPE(struct change_columns, change_fields), &change_count);
+	struct snapshot_site *sites = source_alloc(in, change_count, sizeof *sites);
+	struct last_value *last = source_alloc(in, rows->site_count, sizeof *last);
+
+	if (!in->cursor.failed && last)
+		fill_means(last, rows);
+	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
+		if (snapshots[i].sites_count > change_count - used ||
+		    !get_changes(&snapshots[i], columns, used, last, rows->site_count, sites))
+			cursor_fail(&in->cursor);
+		else
+			used += snapshots[i].sites_count;
+	}
+	if (used != change_count)
+		cursor_fail(&in->cursor);
+	free(last);
+	free(columns);
+	if (in->cursor.failed) {
+		free(sites);
+		free(snapshots);
+		return;
+	}
+	rows->snapshots = snapshots;
+	rows->snapshot_count = count;
+	rows->snapshot_sites = sites;
+	rows->snapshot_site_count = change_count;
+}
+
+/* doc: chunk_memory */
+static const struct field memory_fields[] = {
+	FIELD(struct memory_row, at_ns),
+	FIELD(struct memory_row, live_bytes),
+	FIELD(struct memory_row, slack_bytes),
+	FIELD(struct memory_row, map_live_bytes),
+	FIELD(struct memory_row, rss_bytes),
+	FIELD(struct memory_row, swap_bytes),
+	FIELD(struct memory_row, heap_bytes),
+	FIELD(struct memory_row, anonymous_bytes),
+	FIELD(struct memory_row, stack_bytes),
+	FIELD(struct memory_row, file_bytes),
+	FIELD(struct memory_row, shared_bytes),
+	FIELD(struct memory_row, own_bytes),
+	FIELD(struct memory_row, cgroup_limit_bytes),
+	FIELD(struct memory_row, cgroup_usage_bytes),
+	FIELD(struct memory_row, sheet),
+	FIELD(struct memory_row, mapped_bytes),
+	FIELD(struct memory_row, held_bytes),
+	FIELD(struct memory_row, inherited_bytes),
+	FIELD(struct memory_row, static_bytes),
+	FIELD(struct memory_row, unrecorded_bytes),
+	FIELD(struct memory_row, untouched_bytes),
+	FIELD(struct memory_row, mapped_shared_bytes),
+};
+
+void chunk_memory_put(struct payload *out, const struct process_rows *rows)
+{
+	table_put(out, TABLE_SHAPE(struct memory_row, memory_fields), rows->memory,
+		  rows->memory_count);
+}
+
+void chunk_memory_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct memory_row *memory =
+		table_get(in, TABLE_SHAPE(struct memory_row, memory_fields), &count);
+
+	rows->memory = memory;
+	rows->memory_count = count;
+}

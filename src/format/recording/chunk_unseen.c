@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that a process had loaded and that may hide memory from the recorder. Only if there are any. Pure functions; any
+ * thread.
+ */
+#include <stdlib.h>
+
+#include "format/recording/chunks.h"
+
+/* doc: chunk_unseen */
+static const struct field unseen_fields[] = {
+	FIELD(struct unseen_row, found),
+	FIELD(struct unseen_row, zeroed_bytes),
+};
+
+void chunk_unseen_put(struct payload *out, const struct process_rows *rows)
+{
+	table_put(out, TABLE_SHAPE(struct unseen_row, unseen_fields), rows->unseen,
+		  rows->unseen_count);
+	for (size_t i = 0; i < rows->unseen_count; i++)
+		bytes_put_text(&out->bytes, rows->unseen[i].path);
+}
+
+void chunk_unseen_get(struct source *in, struct process_rows *rows)
+{
+	size_t count;
+	struct unseen_row *unseen =
+		table_get(in, TABLE_SHAPE(struct unseen_row, unseen_fields), &count);
+
+	for (size_t i = 0; i < count && !in->cursor.failed; i++)
+		unseen[i].path = source_text(in);
+	if (in->cursor.failed) {
+		for (size_t i = 0; i < count; i++)
+			free(unseen[i].path);
+		free(unseen);
+		return;
+	}
+	rows->unseen = unseen;
+	rows->unseen_count = count;
+}

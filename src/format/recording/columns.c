@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One column of numbers as bytes: a mode, a scale, then varints. The writer tries the modes that can win and keeps the
+ * one that zstd makes smallest, because the shortest spelling is not always the most regular one.
+ *
+ * Reading treats the bytes as hostile: a number of rows is believed only as far as the allowance goes, which grows
+ * with the bytes that are really in the file. Pure functions over memory of the caller; any thread.
+ * Invariant: column_get(column_put(values)) == values for every array of 64-bit numbers.
+ */
+#include "format/recording/columns.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/checked.h"
+#include "base/varint.h"
+
+/* doc: column */
+enum column_mode {
+	COLUMN_ZERO = 0,   /* all zero: nothing follows */
+	COLUMN_RAMP = 1,   /* first value and constant step */
+	COLUMN_PLAIN = 2,  /* a varint each */
+	COLUMN_DELTA = 3,  /* zigzag difference to the value before */
+	COLUMN_DELTA2 = 4, /* zigzag difference of the differences */
+	COLUMN_SPARSE = 5, /* number of values that are not 0, the zeros before each, the values */
+};
+
+enum { TABLE_COLUMNS_MAX = 255, TRIED_VALUES = 1 << 15, FEW_BYTES = 64 };
+
+static uint64_t common_divisor(const uint64_t *values, size_t count)
+{
+	uint64_t divisor = 0;
+
+	for (size_t i = 0; i < count && divisor != 1; i++) {
+		uint64_t a = values[i];
+
+		while (a != 0) {
+			uint64_t rest = divisor % a;
+
+			divisor = a;
+			a = rest;
+		}
+	}
+	return divisor;
+}
+
+static bool is_ramp(const uint64_t *values, size_t count)
+{
+	for (size_t i = 2; i < count; i++) {
+		if (values[i] - values[i - 1] != values[1] - values[0])
+			return false;
+	}
+	return true;
+}
+
+static uint64_t zigzag_between(uint64_t from, uint64_t to)
+{
+	return zigzag_encode((int64_t)(to - from));
+}
+
+static void put_sparse(struct bytes *out, const uint64_t *values, size_t count)
+{
+	size_t filled = 0, zeros = 0;
+
+	for (size_t i = 0; i < count; i++)
+		filled += values[i] != 0;
+	bytes_put_varint(out, filled);
+	for (size_t i = 0; i < count; i++) {
+		if (values[i] == 0) {
+			zeros++;
+			continue;
+		}
+		bytes_put_varint(out, zeros);
+		zeros = 0;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (values[i] != 0)
+			bytes_put_varint(out, values[i]);
+	}
+}
+
+/* The same as varint_put, of which most numbers need one byte. */
+static uint8_t *put_number(uint8_t *out, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*out++ = (uint8_t)(value | 0x80);
+	*out++ = (uint8_t)value;
+	return out;
+}
+
+static void put_values(struct bytes *out, enum column_mode mode, const uint64_t *values,
+		       size_t count)
+{
+	uint64_t last = 0, last_step = 0;
+	uint8_t *start = bytes_reserve(out, count * VARINT_MAX_BYTES), *at = start;
+
+	if (!start)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = values[i], step = value - last;
+
+		if (mode == COLUMN_PLAIN)
+			at = put_number(at, value);
+		else if (mode == COLUMN_DELTA)
+			at = put_number(at, zigzag_encode((int64_t)step));
+		else
+			at = put_number(at, zigzag_between(last_step, step));
+		last = value;
+		last_step = step;
+	}
+	out->size += (size_t)(at - start);
+}
+
+static void put_mode(struct bytes *out, enum column_mode mode, const uint64_t *values, size_t count)
+{
+	if (mode == COLUMN_SPARSE)
+		put_sparse(out, values, count);
+	else
+		put_values(out, mode, values, count);
+}
+
+/* What is left of the bytes when the chunk is compressed, roughly. Of a few it is not worth asking. */
+static size_t packed_size(const struct bytes *bytes)
+{
+	if (bytes->size <= FEW_BYTES)
+		return bytes->size;
+	size_t bound = ZSTD_compressBound(bytes->size);
+	uint8_t *packed = malloc(bound);
+	size_t size =
+		packed ? ZSTD_compress(packed, bound, bytes->data, bytes->size, 1) : bytes->size;
+
+	free(packed);
+	return ZSTD_isError(size) ? bytes->size : size;
+}
+
+/* The mode that compresses best, tried on the middle of a long column. */
+static enum column_mode best_mode(const uint64_t *values, size_t count)
+{
+	static const enum column_mode modes[] = { COLUMN_PLAIN, COLUMN_DELTA, COLUMN_DELTA2,
+						  COLUMN_SPARSE };
+	size_t tried = MIN(count, (size_t)TRIED_VALUES), from = (count - tried) / 2;
+	enum column_mode best = COLUMN_PLAIN;
+	size_t best_size = SIZE_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct bytes one = { 0 };
+		size_t size;
+
+		put_mode(&one, modes[i], values + from, tried);
+		size = one.failed ? SIZE_MAX : packed_size(&one);
+		bytes_release(&one);
+		if (size < best_size) {
+			best = modes[i];
+			best_size = size;
+		}
+	}
+	return best;
+}
+
+/* May scale the values in place. */
+static void column_put(struct bytes *out, uint64_t *values, size_t count)
+{
+	uint64_t scale = common_divisor(values, count);
+	enum column_mode mode;
+
+	if (scale == 0) {
+		bytes_put_u8(out, COLUMN_ZERO);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		values[i] /= scale;
+	if (is_ramp(values, count)) {
+		bytes_put_u8(out, COLUMN_RAMP);
+		bytes_put_varint(out, scale);
+		bytes_put_varint(out, values[0]);
+		bytes_put_varint(out, count > 1 ? zigzag_between(values[0], values[1]) : 0);
+		return;
+	}
+	mode = best_mode(values, count);
+	bytes_put_u8(out, (uint8_t)mode);
+	bytes_put_varint(out, scale);
+	put_mode(out, mode, values, count);
+}
+
+static void get_sparse(struct cursor *c, uint64_t *values, size_t count)
+{
+	uint64_t filled = cursor_varint(c);
+	uint64_t next = 0;
+
+	if (filled > count) {
+		cursor_fail(c);
+		return;
+	}
+	/* Marks the places first, because the values follow all the gaps. */
+	for (uint64_t i = 0; i < filled && !c->failed; i++) {
+		if (!checked_add(next, cursor_varint(c), &next) || next >= count) {
+			cursor_fail(c);
+			return;
+		}
+		values[next++] = 1;
+	}
+	for (size_t i = 0; i < count && !c->failed; i++) {
+		if (values[i] != 0)
+			values[i] = cursor_varint(c);
+	}
+}
+
+static void get_values(struct cursor *c, uint8_t mode, uint64_t *values, size_t count)
+{
+	uint64_t last = 0, step = 0;
+
+	for (size_t i = 0; i < count && !c->failed; i++) {
+		uint64_t number = cursor_varint(c);
+
+		if (mode == COLUMN_PLAIN) {
+			values[i] = number;
+			continue;
+		}
+		if (mode == COLUMN_DELTA2)
+			step += (uint64_t)zigzag_decode(number);
+		else
+			step = (uint64_t)zigzag_decode(number);
+		last += step;
+		values[i] = last;
+	}
+}
+
+/* values must be zero on entry; on failure their content means nothing. */
+static void column_get(struct cursor *c, uint64_t *values, size_t count)
+{
+	uint8_t mode = cursor_u8(c);
+	uint64_t scale, step;
+
+	if (mode == COLUMN_ZERO || c->failed)
+		return;
+	scale = cursor_varint(c);
+	switch (mode) {
+	case COLUMN_RAMP:
+		values[0] = cursor_varint(c);
+		step = (uint64_t)cursor_zigzag(c);
+		for (size_t i = 1; i < count && !c->failed; i++)
+			values[i] = values[i - 1] + step;
+		break;
+	case COLUMN_PLAIN:
+	case COLUMN_DELTA:
+	case COLUMN_DELTA2:
+		get_values(c, mode, values, count);
+		break;
+	case COLUMN_SPARSE:
+		get_sparse(c, values, count);
+		break;
+	default:
+		cursor_fail(c);
+	}
+	for (size_t i = 0; i < count && scale != 1; i++)
+		values[i] *= scale;
+}
+
+void payload_cost(struct payload *out, size_t count, size_t row_bytes)
+{
+	out->cost_bytes += (uint64_t)count * row_bytes;
+}
+
+void *source_alloc(struct source *in, size_t count, size_t row_bytes)
+{
+	uint64_t cost;
+	void *memory;
+
+	if (in->cursor.failed || count == 0)
+		return NULL;
+	if (!checked_mul(count, row_bytes, &cost) || cost > in->allowance) {
+		cursor_fail(&in->cursor);
+		return NULL;
+	}
+	in->allowance -= cost;
+	memory = calloc(count, row_bytes);
+	if (!memory)
+		cursor_fail(&in->cursor);
+	return memory;
+}
+
+char *source_text(struct source *in)
+{
+	struct span text = cursor_counted(&in->cursor);
+	char *copy = in->cursor.failed ? NULL : malloc(text.size + 1);
+
+	if (!copy) {
+		cursor_fail(&in->cursor);
+		return NULL;
+	}
+	if (text.size)
+		memcpy(copy, text.data, text.size);
+	copy[text.size] = '\0';
+	return copy;
+}
+
+static uint64_t load_u32(const uint8_t *from)
+{
+	uint32_t value;
+
+	memcpy(&value, from, sizeof value);
+	return value;
+}
+
+static uint64_t load_u64(const uint8_t *from)
+{
+	uint64_t value;
+
+	memcpy(&value, from, sizeof value);
+	return value;
+}
+
+void table_put(struct payload *out, struct table_shape shape, const void *rows, size_t count)
+{
+	uint64_t *values;
+
+	ASSERT(shape.field_count <= TABLE_COLUMNS_MAX);
+	bytes_put_varint(&out->bytes, count);
+	bytes_put_varint(&out->bytes, shape.field_count);
+	payload_cost(out, count, shape.row_bytes);
+	if (count == 0)
+		return;
+	values = calloc(count, sizeof *values);
+	if (!values) {
+		out->bytes.failed = true;
+		return;
+	}
+	for (size_t f = 0; f < shape.field_count; f++) {
+		const uint8_t *from = (const uint8_t *)rows + shape.fields[f].at;
+
+		ASSERT(shape.fields[f].bytes == 4 || shape.fields[f].bytes == 8);
+		for (size_t i = 0; i < count; i++, from += shape.row_bytes)
+			values[i] = shape.fields[f].bytes == 4 ? load_u32(from) : load_u64(from);
+		column_put(&out->bytes, values, count);
+	}
+	free(values);
+}
+
+static void store_column(struct source *in, const struct field *field, size_t row_bytes,
+			 uint8_t *rows, const uint64_t *values, size_t count)
+{
+	uint8_t *to = rows + field->at;
+
+	for (size_t i = 0; i < count; i++, to += row_bytes) {
+		if (field->bytes == 4 && values[i] > UINT32_MAX) {
+			cursor_fail(&in->cursor);
+			return;
+		}
+		/* Constant sizes: a copy of a size that the compiler does not know is a call. */
+		if (field->bytes == 4)
+			memcpy(to, &values[i], 4);
+		else
+			memcpy(to, &values[i], 8);
+	}
+}
+
+void *table_get(struct source *in, struct table_shape shape, size_t *ret_count)
+{
+	uint64_t count = cursor_varint(&in->cursor);
+	uint64_t columns = cursor_varint(&in->cursor);
+	uint8_t *rows;
+	uint64_t *values;
+
+	*ret_count = 0;
+	if (columns > TABLE_COLUMNS_MAX)
+		cursor_fail(&in->cursor);
+	rows = source_alloc(in, count, shape.row_bytes);
+	if (!rows)
+		return NULL;
+	values = malloc(count * sizeof *values);
+	if (!values)
+		cursor_fail(&in->cursor);
+	for (size_t f = 0; values && f < columns && !in->cursor.failed; f++) {
+		memset(values, 0, count * sizeof *values);
+		column_get(&in->cursor, values, count);
+		if (f < shape.field_count)
+			store_column(in, &shape.fields[f], shape.row_bytes, rows, values, count);
+	}
+	free(values);
+	if (in->cursor.failed) {
+		free(rows);
+		return NULL;
+	}
+	*ret_count = count;
+	return rows;
+}

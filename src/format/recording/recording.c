@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recording as a file: a head, then chunks, each with checksums of its head and of its payload. doc: recording
+ *
+ * Reading never fails on damage behind the file's head: a chunk whose payload is wrong is left out and counted, with
+ * the chunks that need it; a chunk whose head is wrong ends the file, since its length means nothing. Memory for rows
+ * is bounded by the bytes that are really there. Pure functions over memory of the caller; any thread.
+ * Invariant: a process in the result has its process chunk, and every id in its rows is valid.
+ */
+#include "format/recording/recording.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include <zstd.h>
+
+#include "base/checked.h"
+#include "format/recording/chunks.h"
+
+/* doc: recording_head */
+#define RECORDING_MAGIC "HGREC\r\n\x1a"
+enum {
+	RECORDING_MAJOR = 1,
+	RECORDING_MINOR = 7,
+	HEAD_BYTES = 40, /* magic, size, major, minor, two words of flags, checksum */
+	HEAD_CHECKED_BYTES = 32,
+	CHUNK_HEAD_BYTES =
+		40, /* type, flags, process, stored and raw size, checksums of payload and head */
+	CHUNK_HEAD_CHECKED_BYTES = 32,
+	PROCESSES_MAX = 1 << 20,
+};
+
+/* doc: chunk_head. Values are for ever; a new chunk gets the next number. */
+enum chunk_type {
+	CHUNK_RUN = 1,
+	CHUNK_PROCESS = 2,
+	CHUNK_MODULES = 3,
+	CHUNK_FRAMES = 4,
+	CHUNK_NODES = 5,
+	CHUNK_SITES = 6,
+	CHUNK_CELLS = 7,
+	CHUNK_AGES = 8,
+	CHUNK_THREADS = 9,
+	CHUNK_FOREIGN = 10,
+	CHUNK_SERIES = 11,
+	CHUNK_SNAPSHOTS = 12,
+	CHUNK_END = 13,
+	CHUNK_MEMORY = 14,
+	CHUNK_NAMES = 15,
+	CHUNK_TAGS = 16,
+	CHUNK_MARKS = 17,
+	CHUNK_UNSEEN = 18,
+	CHUNK_TYPES,
+};
+enum chunk_flags {
+	CHUNK_ZSTD = 1,	    /* the payload is made of zstd frames */
+	CHUNK_REQUIRED = 2, /* a reader that does not know the type must refuse the file */
+};
+#define CHUNK_NO_PROCESS UINT32_MAX
+
+/* doc: allowance */
+#define ALLOWANCE_BASE (64u << 10)
+#define ALLOWANCE_FACTOR 2048u
+#define RAW_BASE (1u << 20)
+#define RAW_FACTOR 1024u
+#define RAW_MAX (1ull << 32)
+
+/* The chunks of one process in the order of the file. `needs` are the types whose rows its ids point into. */
+static const struct chunk_kind {
+	enum chunk_type type;
+	unsigned needs;
+	void (*put)(struct payload *out, const struct process_rows *rows);
+	void (*get)(struct source *in, struct process_rows *rows);
+} kinds[] = {
+	{ CHUNK_PROCESS, 0, chunk_process_put, chunk_process_get },
+	{ CHUNK_MODULES, 1u << CHUNK_PROCESS, chunk_modules_put, chunk_modules_get },
+	{ CHUNK_FRAMES, 1u << CHUNK_MODULES, chunk_frames_put, chunk_frames_get },
+	{ CHUNK_NODES, 1u << CHUNK_FRAMES, chunk_nodes_put, chunk_nodes_get },
+	{ CHUNK_TAGS, 1u << CHUNK_PROCESS, chunk_tags_put, chunk_tags_get },
+	{ CHUNK_SITES, 1u << CHUNK_NODES, chunk_sites_put, chunk_sites_get },
+	{ CHUNK_CELLS, 1u << CHUNK_SITES, chunk_cells_put, chunk_cells_get },
+	{ CHUNK_AGES, 1u << CHUNK_CELLS, chunk_ages_put, chunk_ages_get },
+	{ CHUNK_THREADS, 1u << CHUNK_PROCESS, chunk_threads_put, chunk_threads_get },
+	{ CHUNK_FOREIGN, 1u << CHUNK_PROCESS, chunk_foreign_put, chunk_foreign_get },
+	{ CHUNK_SERIES, 1u << CHUNK_PROCESS, chunk_series_put, chunk_series_get },
+	{ CHUNK_SNAPSHOTS, 1u << CHUNK_CELLS, chunk_snapshots_put, chunk_snapshots_get },
+	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
+	{ CHUNK_MARKS, 1u << CHUNK_PROCESS, chunk_marks_put, chunk_marks_get },
+	{ CHUNK_UNSEEN, 1u << CHUNK_PROCESS, chunk_unseen_put, chunk_unseen_get },
+	{ CHUNK_NAMES, 1u << CHUNK_FRAMES, chunk_names_put, chunk_names_get },
+};
+
+PRINTF_LIKE(2, 3)
+static int fail(struct format_error *error, const char *format, ...)
+{
+	va_list args;
+
+	if (error) {
+		va_start(args, format);
+		vsnprintf(error->message, sizeof error->message, format, args);
+		va_end(args);
+	}
+	return -1;
+}
+
+static uint64_t allowance_of(uint64_t stored_bytes)
+{
+	return ALLOWANCE_BASE + stored_bytes * ALLOWANCE_FACTOR;
+}
+
+/* ---- writing ---- */
+
+static void put_u16(struct bytes *out, uint16_t value)
+{
+	bytes_put(out, &value, sizeof value);
+}
+
+static void put_u32(struct bytes *out, uint32_t value)
+{
+	bytes_put(out, &value, sizeof value);
+}
+
+static void put_u64(struct bytes *out, uint64_t value)
+{
+	bytes_put(out, &value, sizeof value);
+}
+
+static void put_head(struct bytes *out)
+{
+	bytes_put(out, RECORDING_MAGIC, 8);
+	put_u32(out, HEAD_BYTES);
+	put_u16(out, RECORDING_MAJOR);
+	put_u16(out, RECORDING_MINOR);
+	put_u64(out, 0); /* compatible */
+	put_u64(out, 0); /* incompatible */
+	if (!out->failed)
+		put_u64(out, XXH64(out->data, HEAD_CHECKED_BYTES, 0));
+}
+
+/* How many bytes of file a reader wants to see before it believes the payload. */
+static uint64_t bytes_to_believe(const struct payload *payload)
+{
+	uint64_t cost = payload->cost_bytes, raw = payload->bytes.size;
+	uint64_t for_cost =
+		cost > ALLOWANCE_BASE ? (cost - ALLOWANCE_BASE) / ALLOWANCE_FACTOR + 1 : 0;
+	uint64_t for_raw = raw > RAW_BASE ? (raw - RAW_BASE) / RAW_FACTOR + 1 : 0;
+
+	return MAX(for_cost, for_raw);
+}
+
+/* A zstd frame that unpacks to nothing: this pads what is regular beyond belief. */
+static void put_skippable(struct bytes *out, uint32_t bytes)
+{
+	put_u32(out, ZSTD_MAGIC_SKIPPABLE_START);
+	put_u32(out, bytes);
+	bytes_put_zeros(out, bytes);
+}
+
+/* A recording is written while somebody waits: slower levels spare 5 % of its bytes and take ten times as long. */
+enum { LEVEL = 3 };
+
+/* Appends the payload as zstd frames; leaves `out` empty if it is shorter as it is. */
+static void compress_payload(const struct payload *payload, struct bytes *out)
+{
+	const struct bytes *raw = &payload->bytes;
+	size_t bound = ZSTD_compressBound(raw->size), size;
+	uint64_t wanted = bytes_to_believe(payload);
+	uint8_t *to = bytes_reserve(out, bound);
+
+	if (!to)
+		return;
+	size = ZSTD_compress(to, bound, raw->data, raw->size, LEVEL);
+	if (ZSTD_isError(size) || MAX((uint64_t)size, wanted) >= raw->size)
+		return;
+	out->size = size;
+	if (size < wanted)
+		put_skippable(out, (uint32_t)(wanted - size));
+}
+
+static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
+		      struct payload *payload)
+{
+	struct bytes packed = { 0 };
+	const struct bytes *stored = &packed;
+	size_t head_at = out->size;
+
+	compress_payload(payload, &packed);
+	if (packed.size == 0) {
+		stored = &payload->bytes;
+		/* What is behind a chunk's last table is read over. */
+		if (payload->bytes.size < bytes_to_believe(payload))
+			bytes_put_zeros(&payload->bytes,
+					bytes_to_believe(payload) - payload->bytes.size);
+	}
+	if (payload->bytes.failed || packed.failed)
+		out->failed = true;
+	put_u16(out, (uint16_t)type);
+	put_u16(out, packed.size ? CHUNK_ZSTD : 0);
+	put_u32(out, process);
+	put_u64(out, stored->size);
+	put_u64(out, payload->bytes.size);
+	put_u64(out, out->failed ? 0 : XXH64(stored->data, stored->size, type));
+	if (!out->failed)
+		put_u64(out, XXH64(out->data + head_at, CHUNK_HEAD_CHECKED_BYTES, 0));
+	bytes_put(out, stored->data, stored->size);
+	bytes_release(&packed);
+}
+
+struct recording_writer {
+	struct bytes out;
+	uint32_t process_count;
+	uint64_t chunks;
+};
+
+static void put_process(struct recording_writer *writer, const struct process_rows *rows)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct payload payload = { 0 };
+
+		/* Only bundled recordings have names, and only some programs tags and marks. */
+		if ((kinds[i].type == CHUNK_NAMES && rows->name_count == 0) ||
+		    (kinds[i].type == CHUNK_TAGS && rows->tag_count == 0) ||
+		    (kinds[i].type == CHUNK_MARKS && rows->mark_count == 0) ||
+		    (kinds[i].type == CHUNK_UNSEEN && rows->unseen_count == 0))
+			continue;
+		kinds[i].put(&payload, rows);
+		put_chunk(&writer->out, kinds[i].type, writer->process_count, &payload);
+		bytes_release(&payload.bytes);
+		writer->chunks++;
+	}
+	writer->process_count++;
+}
+
+struct recording_writer *recording_writer_new(void)
+{
+	struct recording_writer *writer = calloc(1, sizeof *writer);
+
+	if (writer)
+		put_head(&writer->out);
+	return writer;
+}
+
+void recording_writer_free(struct recording_writer *writer)
+{
+	if (writer)
+		bytes_release(&writer->out);
+	free(writer);
+}
+
+int recording_writer_add(struct recording_writer *writer, const struct process_rows *rows,
+			 struct format_error *error)
+{
+	if (writer->process_count >= PROCESSES_MAX)
+		return fail(error, "too many processes for one recording");
+	put_process(writer, rows);
+	return writer->out.failed ? fail(error, "no memory left for the recording") : 0;
+}
+
+const void *recording_writer_bytes(const struct recording_writer *writer, size_t *ret_length)
+{
+	*ret_length = writer->out.failed ? 0 : writer->out.size;
+	return writer->out.data;
+}
+
+int recording_writer_finish(struct recording_writer *writer, const struct run_row *run,
+			    void **ret_bytes, size_t *ret_length, struct format_error *error)
+{
+	struct payload payload = { 0 };
+
+	chunk_run_put(&payload, run);
+	put_chunk(&writer->out, CHUNK_RUN, CHUNK_NO_PROCESS, &payload);
+	bytes_release(&payload.bytes);
+	payload = (struct payload){ 0 };
+	bytes_put_varint(&payload.bytes, 1 + writer->chunks);
+	put_chunk(&writer->out, CHUNK_END, CHUNK_NO_PROCESS, &payload);
+	bytes_release(&payload.bytes);
+	if (writer->out.failed)
+		return fail(error, "no memory left for the recording");
+	*ret_bytes = writer->out.data;
+	*ret_length = writer->out.size;
+	writer->out = (struct bytes){ 0 };
+	return 0;
+}
+
+int recording_encode(const struct recording *recording, void **ret_bytes, size_t *ret_length,
+		     struct format_error *error)
+{
+	struct recording_writer *writer = recording_writer_new();
+	int status = writer ? 0 : fail(error, "no memory left for the recording");
+
+	for (size_t i = 0; i < recording->process_count && status == 0; i++)
+		status = recording_writer_add(writer, &recording->processes[i], error);
+	if (status == 0)
+		status = recording_writer_finish(writer, &recording->run, ret_bytes, ret_length,
+						 error);
+	recording_writer_free(writer);
+	return status;
+}
+
+/* ---- reading ---- */
+
+struct chunk_head {
+	uint16_t type, flags;
+	uint32_t process;
+	uint64_t stored_bytes, raw_bytes, payload_hash;
+};
+
+struct decoder {
+	struct cursor cursor;
+	struct recording recording;
+	unsigned *seen;	 /* for each process, a bit for each type that was read */
+	uint64_t chunks; /* that were whole, without the end */
+	struct format_error *error;
+};
+
+static int get_head(struct decoder *decoder)
+{
+	struct cursor *c = &decoder->cursor;
+	struct span magic = cursor_bytes(c, 8);
+	uint32_t head_bytes = cursor_u32(c);
+	uint16_t major = cursor_u16(c);
+	uint64_t compatible, incompatible, hash;
+
+	if (c->failed || memcmp(magic.data, RECORDING_MAGIC, 8) != 0)
+		return fail(decoder->error, "not a heapgauge recording");
+	(void)cursor_u16(c); /* minor: any is accepted */
+	compatible = cursor_u64(c);
+	incompatible = cursor_u64(c);
+	(void)compatible;
+	hash = cursor_u64(c);
+	if (c->failed)
+		return fail(decoder->error, "cut off within its head");
+	if (hash != XXH64(c->start, HEAD_CHECKED_BYTES, 0))
+		return fail(decoder->error, "its head is damaged");
+	if (major != RECORDING_MAJOR)
+		return fail(decoder->error, "written in format %u; this heapgauge reads format %u",
+			    major, RECORDING_MAJOR);
+	if (incompatible != 0)
+		return fail(decoder->error,
+			    "uses a feature (0x%llx) that this version of heapgauge does not know",
+			    (unsigned long long)incompatible);
+	if (head_bytes < HEAD_BYTES)
+		return fail(decoder->error, "its head is damaged");
+	cursor_seek(c, head_bytes);
+	if (c->failed)
+		return fail(decoder->error, "cut off within its head");
+	return 0;
+}
+
+/* Returns false if no whole chunk follows; the cursor then stays where it was. */
+static bool get_chunk_head(struct decoder *decoder, struct chunk_head *ret)
+{
+	struct cursor c = decoder->cursor;
+	const uint8_t *start = c.at;
+	uint64_t hash;
+
+	ret->type = cursor_u16(&c);
+	ret->flags = cursor_u16(&c);
+	ret->process = cursor_u32(&c);
+	ret->stored_bytes = cursor_u64(&c);
+	ret->raw_bytes = cursor_u64(&c);
+	ret->payload_hash = cursor_u64(&c);
+	hash = cursor_u64(&c);
+	if (c.failed)
+		return false;
+	if (hash != XXH64(start, CHUNK_HEAD_CHECKED_BYTES, 0)) {
+		decoder->recording.warnings.bad_chunks++;
+		return false;
+	}
+	if (ret->stored_bytes > cursor_left(&c))
+		return false;
+	decoder->cursor = c;
+	return true;
+}
+
+/* The payload, unpacked into malloc'd memory when *ret_owned is set. Returns false if it is damaged. */
+static bool get_payload(const struct chunk_head *head, struct span stored, struct span *ret,
+			uint8_t **ret_owned)
+{
+	uint64_t size;
+	uint8_t *raw;
+
+	*ret_owned = NULL;
+	if (XXH64(stored.data, stored.size, head->type) != head->payload_hash)
+		return false;
+	if (!(head->flags & CHUNK_ZSTD)) {
+		*ret = stored;
+		return head->raw_bytes == stored.size;
+	}
+	if (head->raw_bytes > RAW_MAX || head->raw_bytes > RAW_BASE + stored.size * RAW_FACTOR)
+		return false;
+	raw = malloc(head->raw_bytes + 1);
+	if (!raw)
+		return false;
+	size = ZSTD_decompress(raw, head->raw_bytes, stored.data, stored.size);
+	if (ZSTD_isError(size) || size != head->raw_bytes) {
+		free(raw);
+		return false;
+	}
+	*ret_owned = raw;
+	*ret = span_of(raw, size);
+	return true;
+}
+
+/* Makes room for a process; they come in order. */
+static bool add_process(struct decoder *decoder, uint32_t index)
+{
+	struct recording *recording = &decoder->recording;
+	struct process_rows *processes;
+	unsigned *seen;
+
+	if (index < recording->process_count)
+		return true;
+	if (index != recording->process_count || index >= PROCESSES_MAX)
+		return false;
+	processes = reallocarray(recording->processes, index + 1, sizeof *processes);
+	if (!processes)
+		return false;
+	recording->processes = processes;
+	seen = reallocarray(decoder->seen, index + 1, sizeof *seen);
+	if (!seen)
+		return false;
+	decoder->seen = seen;
+	processes[index] = (struct process_rows){ 0 };
+	seen[index] = 0;
+	recording->process_count++;
+	return true;
+}
+
+static bool get_process_chunk(struct decoder *decoder, const struct chunk_head *head,
+			      struct source *source)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		unsigned *seen;
+
+		if (kinds[i].type != head->type)
+			continue;
+		if (!add_process(decoder, head->process))
+			return false;
+		seen = &decoder->seen[head->process];
+		if ((*seen & kinds[i].needs) != kinds[i].needs || (*seen & 1u << head->type))
+			return false;
+		kinds[i].get(source, &decoder->recording.processes[head->process]);
+		if (source->cursor.failed)
+			return false;
+		*seen |= 1u << head->type;
+		return true;
+	}
+	return false;
+}
+
+static bool get_run_chunk(struct decoder *decoder, struct source *source)
+{
+	if (decoder->recording.run.host)
+		return false;
+	chunk_run_get(source, &decoder->recording.run);
+	return !source->cursor.failed;
+}
+
+/* One chunk. Sets *ret_end at the end of the recording. Returns -1 if the whole file must be refused. */
+static int get_chunk(struct decoder *decoder, const struct chunk_head *head, bool *ret_end)
+{
+	struct recording_warnings *warnings = &decoder->recording.warnings;
+	struct span stored = cursor_bytes(&decoder->cursor, head->stored_bytes), raw;
+	struct source source = { .allowance = allowance_of(head->stored_bytes) };
+	uint8_t *owned;
+	bool good;
+
+	if (head->type == 0 || head->type >= CHUNK_TYPES) {
+		if (head->flags & CHUNK_REQUIRED)
+			return fail(decoder->error,
+				    "holds data (kind %u) that this version of heapgauge must know",
+				    head->type);
+		decoder->chunks++;
+		warnings->unknown_chunks++;
+		return 0;
+	}
+	good = get_payload(head, stored, &raw, &owned);
+	if (good) {
+		source.cursor = cursor_over(raw);
+		if (head->type == CHUNK_END) {
+			*ret_end = true;
+			good = cursor_varint(&source.cursor) == decoder->chunks;
+		} else if (head->type == CHUNK_RUN) {
+			good = get_run_chunk(decoder, &source);
+		} else {
+			good = get_process_chunk(decoder, head, &source);
+		}
+	}
+	free(owned);
+	decoder->chunks++;
+	warnings->bad_chunks += !good;
+	return 0;
+}
+
+/* A process without its process chunk is nobody: it goes, and the damage is already counted. */
+static void drop_nameless(struct decoder *decoder)
+{
+	struct recording *recording = &decoder->recording;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recording->process_count; i++) {
+		if (decoder->seen[i] & 1u << CHUNK_PROCESS)
+			recording->processes[kept++] = recording->processes[i];
+		else
+			process_rows_release(&recording->processes[i]);
+	}
+	recording->process_count = kept;
+}
+
+static int fill_texts(struct run_row *run)
+{
+	char **texts[] = { &run->host, &run->kernel, &run->version, &run->command };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!*texts[i])
+			*texts[i] = calloc(1, 1);
+		if (!*texts[i])
+			return -1;
+	}
+	return 0;
+}
+
+static int get_all(struct decoder *decoder)
+{
+	struct recording_warnings *warnings = &decoder->recording.warnings;
+	struct chunk_head head;
+	bool end = false;
+
+	if (get_head(decoder) < 0)
+		return -1;
+	while (!end && get_chunk_head(decoder, &head)) {
+		if (get_chunk(decoder, &head, &end) < 0)
+			return -1;
+	}
+	warnings->cut_bytes = cursor_left(&decoder->cursor);
+	warnings->unfinished = !end;
+	drop_nameless(decoder);
+	if (fill_texts(&decoder->recording.run) < 0)
+		return fail(decoder->error, "no memory left");
+	return 0;
+}
+
+int recording_decode(const void *bytes, size_t length, struct recording *ret,
+		     struct format_error *error)
+{
+	struct decoder decoder = { .cursor = cursor_over(span_of(bytes, length)), .error = error };
+	int status = get_all(&decoder);
+
+	free(decoder.seen);
+	if (status < 0)
+		recording_release(&decoder.recording);
+	else
+		*ret = decoder.recording;
+	return status;
+}

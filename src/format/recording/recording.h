@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recording (.hg): a head, then chunks. Each chunk has a type, the process it belongs to, a checksum and a zstd
+ * payload. A file cut at any byte opens up to its last whole chunk; unknown optional chunks are skipped and counted. */
+#ifndef FORMAT_RECORDING_RECORDING_H
+#define FORMAT_RECORDING_RECORDING_H
+
+#include "format/recording/rows.h"
+
+/* Bad data does not fail an open: it is counted here and shown under every report. */
+struct recording_warnings {
+	uint64_t cut_bytes;	 /* after the last whole chunk */
+	uint64_t bad_chunks;	 /* checksum or content wrong: left out */
+	uint64_t unknown_chunks; /* newer than this program: left out */
+	int unfinished;		 /* no end chunk: the collector did not finish */
+};
+
+struct recording {
+	struct run_row run;
+	struct process_rows *processes;
+	size_t process_count;
+	struct recording_warnings warnings;
+};
+
+/* `message` (may be NULL) gets a reason in words on failure. All return 0, or -1 with `ret` untouched. */
+struct format_error {
+	char message[256];
+};
+int recording_decode(const void *bytes, size_t length, struct recording *ret,
+		     struct format_error *error);
+void recording_release(struct recording *recording);
+
+/* Encodes a whole recording into malloc'd memory. */
+int recording_encode(const struct recording *recording, void **ret_bytes, size_t *ret_length,
+		     struct format_error *error);
+
+/* The same process by process, so that only one at a time needs its rows in memory. add and finish return 0 or -1;
+ * the bytes of finish are malloc'd and the caller's. */
+struct recording_writer;
+struct recording_writer *recording_writer_new(void);
+void recording_writer_free(struct recording_writer *writer);
+int recording_writer_add(struct recording_writer *writer, const struct process_rows *rows,
+			 struct format_error *error);
+/* What was written so far, which is a recording without its end; valid until the next call. */
+const void *recording_writer_bytes(const struct recording_writer *writer, size_t *ret_length);
+int recording_writer_finish(struct recording_writer *writer, const struct run_row *run,
+			    void **ret_bytes, size_t *ret_length, struct format_error *error);
+#endif

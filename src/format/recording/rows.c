@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ownership of rows: everything below a process_rows or a recording was malloc'd by whoever filled it (live_read,
+ * the decoder, the collector) and goes here, once.
+ */
+#include "format/recording/rows.h"
+
+#include <stdlib.h>
+
+#include "format/recording/recording.h"
+
+void process_rows_release(struct process_rows *rows)
+{
+	for (size_t i = 0; i < rows->module_count; i++)
+		free(rows->modules[i].path);
+	free(rows->modules);
+	free(rows->frames);
+	free(rows->nodes);
+	for (size_t i = 0; i < rows->tag_count; i++) {
+		if (rows->tags[i].name == i)
+			free(rows->tags[i].text);
+	}
+	free(rows->tags);
+	free(rows->visits);
+	free(rows->sites);
+	free(rows->cells);
+	free(rows->bars);
+	free(rows->ages);
+	free(rows->threads);
+	free(rows->foreign);
+	free(rows->series);
+	free(rows->snapshots);
+	free(rows->snapshot_sites);
+	for (size_t i = 0; i < rows->mark_count; i++)
+		free(rows->marks[i].name);
+	free(rows->marks);
+	free(rows->memory);
+	for (size_t i = 0; i < rows->unseen_count; i++)
+		free(rows->unseen[i].path);
+	free(rows->unseen);
+	free(rows->names);
+	free(rows->sources);
+	free(rows->texts);
+	free(rows->process.command);
+	free(rows->process.exe);
+	free(rows->process.allocator);
+	free(rows->process.linked_in);
+	*rows = (struct process_rows){ 0 };
+}
+
+void run_row_release(struct run_row *run)
+{
+	for (size_t i = 0; i < run->missed_count; i++)
+		free(run->missed[i].path);
+	free(run->missed);
+	free(run->host);
+	free(run->kernel);
+	free(run->version);
+	free(run->command);
+	*run = (struct run_row){ 0 };
+}
+
+void recording_release(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->process_count; i++)
+		process_rows_release(&recording->processes[i]);
+	free(recording->processes);
+	run_row_release(&recording->run);
+	*recording = (struct recording){ 0 };
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile as plain rows: what a live profile is read into, what a recording holds and what it is decoded into.
+ * The one shape that collect (writes) and model (reads) share. Ids are indices into the arrays of the same process.
+ * A process_rows owns everything in it (malloc); process_rows_release frees it. */
+#ifndef FORMAT_RECORDING_ROWS_H
+#define FORMAT_RECORDING_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/health.h"
+#include "format/live/live.h"
+#include "format/missed.h"
+#include "format/unseen.h"
+
+/* doc: chunk_modules. Row 0 is "no module". */
+struct module_row {
+	char *path; /* "" when unknown */
+	uint64_t start, end, bias;
+	uint64_t mapped_ns, unmapped_ns; /* since the process' start; unmapped 0 = never */
+	uint8_t build_id[32];
+	uint32_t build_id_bytes;
+};
+
+/* doc: chunk_frames: frames as live_frame_pack() words. doc: chunk_nodes. Node 0 is the root: parent 0, frame 0. */
+struct node_row {
+	uint32_t parent, frame;
+};
+
+/* doc: chunk_tags. Row 0 is the root, no tag. */
+struct tag_row {
+	uint32_t parent; /* less than its own number */
+	uint32_t name;	 /* the first row of the same name: it owns the text */
+	uint32_t kind;	 /* enum live_tag_kind */
+	/* POOL, below the root: how many had the name, and the most that was live in them */
+	uint64_t pools, most_bytes;
+	char *text;
+};
+struct visits_row {
+	uint32_t tag, slot;
+	uint64_t count;
+};
+
+/* doc: chunk_sites. Row 0 does not exist (all zero). */
+struct site_row {
+	uint32_t node, tag, kind;
+	uint64_t born_ns;
+	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
+};
+
+/* One bar of a distribution. Sizes: [low, high] requested bytes, low == high = exact size.
+ * Lifetimes: [low, high) milliseconds; the first bar [0, 1) are those freed within a tick. */
+struct bar {
+	uint64_t low, high, count;
+};
+
+/* doc: chunk_cells: the counters of one site in one slot (live_record, read). A slot here is a set of counters: those of one
+ * thread, or of several that shared them (live_thread.counters). */
+struct cell_row {
+	uint32_t site, slot;
+	uint64_t calls, bytes, frees, freed_bytes;
+	int64_t peak_bytes, peak_blocks; /* at the process' peak */
+	uint64_t max_bytes;		 /* own maximum of this cell */
+	uint64_t temporary, slack, freed_slack;
+	uint64_t lifetime_ms_sum;
+	struct live_reallocs reallocs;		/* all zero: none */
+	struct live_samples samples;		/* all zero: every block is recorded */
+	uint32_t sizes_at, sizes_count;		/* in process_rows.bars */
+	uint32_t lifetimes_at, lifetimes_count; /* in process_rows.bars */
+};
+
+/* doc: chunk_ages: blocks alive at the end, by cell and age: [2^(i-1), 2^i) ms for bucket i, bucket 0 = below 1 ms. */
+struct age_row {
+	uint32_t cell, bucket;
+	uint64_t blocks, bytes;
+};
+
+/* doc: chunk_threads. Ids are indices; never reused. */
+struct thread_row {
+	uint32_t tid, slot;
+	uint64_t started_ns;
+	uint64_t calls, bytes, frees, freed_bytes, all_calls, all_bytes; /* as of a process */
+	char name[16];
+};
+
+/* doc: chunk_foreign: blocks that `freer` freed and `owner` allocated (slots). owner UINT32_MAX = not kept apart. */
+struct foreign_row {
+	uint32_t freer, owner;
+	uint32_t kind; /* enum live_kind */
+	uint64_t blocks, bytes;
+};
+
+/* doc: chunk_series: one moment of the time series. Counters are cumulative. */
+struct series_row {
+	uint64_t at_ns; /* since the process' start */
+	uint64_t live_bytes, live_blocks;
+	uint64_t calls, bytes, frees;
+	uint64_t rss_bytes;
+	uint64_t threads;
+	uint64_t map_live_bytes;
+	uint64_t own_bytes; /* taken by the recorder */
+};
+
+/* doc: chunk_snapshots: live bytes and blocks of every site that changed since the snapshot before. */
+struct snapshot_site {
+	uint32_t site;
+	int64_t bytes, blocks;
+};
+struct snapshot_row {
+	uint64_t at_ns;
+	uint64_t live_bytes, live_blocks, rss_bytes;
+	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
+	uint32_t
+		mark; /* the collector's: 1 + the mark that asked for it; 0 = none. Not in a file */
+};
+
+/* doc: chunk_marks: a moment that has a name. */
+struct mark_row {
+	uint64_t at_ns;
+	uint32_t kind;	   /* enum live_mark_kind */
+	uint32_t snapshot; /* 1 + its row in snapshots; 0 = none */
+	char *name;
+};
+
+/* doc: chunk_memory: where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
+struct memory_row {
+	uint64_t at_ns;
+	uint64_t live_bytes, slack_bytes; /* requested, and usable beyond it */
+	uint64_t map_live_bytes;	  /* anonymous mappings of the program's own; virtual */
+	uint64_t rss_bytes, swap_bytes;
+	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
+	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0 = none */
+	uint64_t sheet; /* 1: the parts below are known; 0: the block map could not be read */
+	/* Resident parts of heap and anonymous; with live + slack - untouched they add up to that. */
+	uint64_t mapped_bytes;	      /* by the program itself */
+	uint64_t held_bytes;	      /* the allocator's, beyond the usable live bytes */
+	uint64_t inherited_bytes;     /* there before a forked child's first own allocation */
+	uint64_t static_bytes;	      /* zeroed variables of modules */
+	uint64_t unrecorded_bytes;    /* explained by nothing that was recorded */
+	uint64_t untouched_bytes;     /* of live blocks, not resident */
+	uint64_t mapped_shared_bytes; /* by the program itself, of shared_bytes */
+	uint32_t
+		asked; /* the collector's: a snapshot with a name was taken with it. Not in a file */
+};
+
+/* doc: chunk_unseen: a file that the process had loaded, and what in it may hide memory from the recorder. */
+struct unseen_row {
+	char *path;
+	uint64_t found;	       /* bits of enum unseen */
+	uint64_t zeroed_bytes; /* static data that is in no file: anonymous, but no allocation */
+};
+
+/* doc: chunk_names: what a frame is called. Rows ascend by frame; several of one frame are what was inlined there,
+ * innermost first. Texts are places in process_rows.texts, 0 = none. */
+struct name_row {
+	uint32_t frame;
+	uint32_t
+		function; /* as the linker has it, or as it is written where there is no such name */
+	uint32_t file, line; /* 0 = unknown */
+	uint32_t inlined;    /* 1: into the next row */
+	uint32_t arguments;  /* types that the function's name has only letters for, as "<u8>" */
+};
+/* One line of a source file; by file, then by line. */
+struct source_row {
+	uint32_t file, line, text;
+};
+
+enum process_end {
+	END_RUNNING = 0,
+	END_EXIT = 1,
+	END_SIGNAL = 2,
+	END_KILLED = 3,	 /* SIGKILL */
+	END_EXEC = 4,	 /* it became another program */
+	END_UNKNOWN = 5, /* it ended; how, nobody could tell */
+};
+
+/* doc: chunk_process */
+struct process_row {
+	uint32_t pid, ppid;
+	uint32_t mode; /* enum live_mode */
+	uint32_t end;  /* enum process_end */
+	uint32_t
+		exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: the signal's number; else 0 */
+	uint32_t rank;	   /* in a parallel job, + 1; 0 = none */
+	uint32_t uid;	   /* effective, + 1; 0 = not known */
+	uint64_t started_real_ns;   /* CLOCK_REALTIME */
+	uint64_t started_offset_ns; /* after the start of the recording */
+	uint64_t duration_ns;
+	uint64_t calls, bytes, frees, freed_bytes, temporary, slack, freed_slack; /* heap */
+	uint64_t all_calls, all_bytes; /* counted, never estimates; 0: not known */
+	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
+	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
+	uint64_t peak_rss_bytes;
+	uint64_t own_bytes;
+	uint64_t granule_bytes, depth_limit;
+	uint64_t health[HEALTH_COUNT];
+	char *command; /* argv joined by spaces */
+	char *exe;     /* path of the executable */
+	char *allocator;
+	char *linked_in; /* the allocator in the executable itself, whose calls do not pass the recorder; NULL: none */
+};
+
+struct process_rows {
+	struct process_row process;
+	struct module_row *modules;
+	uint64_t *frames;
+	struct node_row *nodes;
+	struct tag_row *tags; /* NULL if the program never named anything */
+	struct visits_row *visits;
+	struct site_row *sites;
+	struct cell_row *cells;
+	struct bar *bars;
+	struct age_row *ages;
+	struct thread_row *threads;
+	struct foreign_row *foreign;
+	struct series_row *series;
+	struct snapshot_row *snapshots;
+	struct snapshot_site *snapshot_sites;
+	struct mark_row *marks;
+	struct memory_row *memory;
+	struct unseen_row *unseen;
+	struct name_row *names; /* none, unless the recording was bundled */
+	struct source_row *sources;
+	char *texts; /* of names and sources, each ended by a NUL; the first is empty */
+	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
+		cell_count, bar_count, age_count, thread_count, foreign_count, series_count,
+		snapshot_count, snapshot_site_count, mark_count, memory_count, unseen_count,
+		name_count, source_count, text_bytes;
+};
+void process_rows_release(struct process_rows *rows);
+
+/* Processes that were not recorded: of one program, for one reason. */
+struct missed_row {
+	uint32_t reason; /* enum missed_reason */
+	uint64_t count;
+	char *path; /* of the program; "" = not known */
+};
+
+/* doc: chunk_run: about the whole recording. */
+struct run_row {
+	uint64_t started_real_ns, duration_ns;
+	uint64_t peak_bytes, peak_at_ns; /* of all processes together, at one moment */
+	uint64_t
+		peak_bound_bytes; /* 0 = exact: one process; else what sampling the sum may have missed is unknown */
+	char *host, *kernel, *version, *command;
+	struct missed_row *missed;
+	size_t missed_count;
+};
+void run_row_release(struct run_row *run);
+#endif

@@ -1,0 +1,776 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blocks of pools.
+ *
+ * Owns: the pools and their tables of blocks, in scratch memory, and the counters of each name in LIVE_POOL. A table is by
+ * the block's address and is of one pool alone: the first block of an arena has the address of the malloc block below it, and
+ * a pool inside another one's block has that one's. Blocks may be packed as closely as the program likes, so this is a hash
+ * table and no map of the address space. Four tables for each pool, with a lock each.
+ *
+ * A table that was outgrown empties itself into the next one a little with each operation, so that the lock is never held for
+ * long. Then, and when its pool is emptied, it is used again: an arena for each request costs what the largest number of
+ * them at one time needs.
+ *
+ * A free that does not get the lock is done by whoever gets it next (late.h). */
+#include "recorder/api/pools.h"
+
+#include "base/hash.h"
+#include "recorder/hooks/hook.h"
+#include "recorder/counters/late.h"
+#include "recorder/lock.h"
+#include "recorder/process/start.h"
+#include "recorder/api/tags.h"
+
+enum {
+	SHARDS = 4,
+	FIRST_SHIFT = 5, /* places of a first table */
+	SHIFTS = 32,
+	PAGE_POOLS = 64,
+	PAGES = 4096,
+	TRIES = 3,
+	STEP = 8, /* places of an outgrown table that are emptied with each operation */
+};
+
+struct blocks_table {
+	uint32_t shift, used;
+	struct pool_block at[]; /* address 0 = an empty place */
+};
+
+struct shard {
+	struct lock lock;
+	uint32_t emptied; /* up to which place of `old` */
+	struct blocks_table *table;
+	struct blocks_table *old; /* what is left of the one before; NULL = nothing */
+};
+
+struct pool {
+	struct shard shard[SHARDS];
+	bool ended;
+	uint32_t next; /* number of another one that has ended */
+};
+
+static struct pool *pages[PAGES];
+static uint32_t made; /* numbers given out; goes on in a fork's child, which has the handles */
+/* Under the lock: */
+static struct lock spare_lock;
+static uint32_t spare_pool;
+static struct blocks_table *spare_table[SHIFTS]; /* the next one's address is in its first place */
+static struct late late; /* the address of a block, or key_of_shard; and the pool */
+
+void pools_reset(void)
+{
+	for (int i = 0; i < PAGES; i++)
+		pages[i] = NULL;
+	for (int i = 0; i < SHIFTS; i++)
+		spare_table[i] = NULL;
+	spare_lock = (struct lock){ 0 };
+	spare_pool = 0;
+	late_reset(&late);
+}
+
+/* ---- tables ---- */
+
+/* An empty table; NULL: no memory. */
+static struct blocks_table *table_make(struct slot *slot, uint32_t shift)
+{
+	struct blocks_table *table = NULL;
+
+	if (shift >= SHIFTS - 1)
+		return NULL;
+	if (__atomic_load_n(&spare_table[shift], __ATOMIC_RELAXED) != NULL &&
+	    lock_take(&spare_lock, slot->id)) {
+		table = spare_table[shift];
+		if (table != NULL)
+			spare_table[shift] = (struct blocks_table *)table->at[0].address;
+		lock_give(&spare_lock);
+	}
+	if (table != NULL)
+		__builtin_memset(table->at, 0, sizeof table->at[0] << shift);
+	else
+		table = memory_scratch(sizeof *table + (sizeof table->at[0] << shift));
+	if (table != NULL) {
+		table->shift = shift;
+		table->used = 0;
+	}
+	return table;
+}
+
+static COLD void table_drop(struct slot *slot, struct blocks_table *table)
+{
+	if (!lock_take(&spare_lock, slot->id))
+		return;
+	table->at[0].address = (uintptr_t)spare_table[table->shift];
+	__atomic_store_n(&spare_table[table->shift], table, __ATOMIC_RELAXED);
+	lock_give(&spare_lock);
+}
+
+static uint32_t table_places(const struct blocks_table *table)
+{
+	return table != NULL ? UINT32_C(1) << table->shift : 0;
+}
+
+static uint32_t table_used(const struct blocks_table *table)
+{
+	return table != NULL ? table->used : 0;
+}
+
+/* The place of an address, or the empty one where it would be. */
+static struct pool_block *place_of(struct blocks_table *table, uintptr_t address)
+{
+	uint64_t mask = table_places(table) - 1, i = hash_mix(address);
+
+	while (table->at[i & mask].address != 0 && table->at[i & mask].address != address)
+		i++;
+	return &table->at[i & mask];
+}
+
+static void table_erase(struct blocks_table *table, struct pool_block *place)
+{
+	uint64_t mask = table_places(table) - 1, hole = (uint64_t)(place - table->at);
+
+	for (uint64_t i = (hole + 1) & mask; table->at[i].address != 0; i = (i + 1) & mask) {
+		uint64_t wanted = hash_mix(table->at[i].address);
+
+		/* Whoever is as far from where it belongs as the hole lies behind it may go there. */
+		if (((i - wanted) & mask) >= ((i - hole) & mask)) {
+			table->at[hole] = table->at[i];
+			hole = i;
+		}
+	}
+	table->at[hole] = (struct pool_block){ 0 };
+	table->used--;
+}
+
+/* Takes a block out of a table, which may be none; false: it is not there. */
+static bool table_take(struct blocks_table *table, uintptr_t address, struct pool_block *ret)
+{
+	struct pool_block *place = table != NULL ? place_of(table, address) : NULL;
+
+	if (place == NULL || place->address == 0)
+		return false;
+	*ret = *place;
+	table_erase(table, place);
+	return true;
+}
+
+/* Counts what is there: a hook that was left while blocks were moved about has left some of them twice. With fewer counted
+ * than there are, the table would fill up and a search in it never end. */
+static void table_recount(struct blocks_table *table)
+{
+	uint32_t filled = 0;
+
+	for (uint64_t i = 0; i < table_places(table); i++)
+		filled += table->at[i].address != 0;
+	if (table != NULL)
+		table->used = filled;
+}
+
+/* What a hook that was left without its end may hold. */
+void pools_recover(struct slot *slot)
+{
+	struct lock *lock = slot->pool_lock;
+
+	lock_recover(&spare_lock, slot->id);
+	slot->pool_lock = NULL;
+	if (lock == NULL || !lock_is_mine(lock, slot->id))
+		return;
+	table_recount(CONTAINER_OF(lock, struct shard, lock)->table);
+	table_recount(CONTAINER_OF(lock, struct shard, lock)->old);
+	lock_recover(lock, slot->id);
+}
+
+/* ---- shards, under their lock ---- */
+
+/* Whether one more would fill more than three quarters. */
+static bool shard_is_tight(const struct shard *shard)
+{
+	return shard->table == NULL ||
+	       shard->table->used + table_used(shard->old) + 1 > table_places(shard->table) / 4 * 3;
+}
+
+/* A larger table takes the place of one that was outgrown. False: that one is still not empty, or another thread was faster. */
+static bool shard_grow(struct shard *shard, struct blocks_table *larger)
+{
+	if (shard->old != NULL || !shard_is_tight(shard) ||
+	    table_places(larger) <= table_places(shard->table))
+		return false;
+	shard->emptied = 0;
+	shard->old = shard->table;
+	__atomic_store_n(&shard->table, larger, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Goes on with emptying what was outgrown. Returns it once it is empty, else NULL. */
+static NOINLINE struct blocks_table *shard_step(struct shard *shard)
+{
+	struct blocks_table *old = shard->old;
+
+	if (old == shard->table) { /* a hook was left in shard_grow */
+		shard->old = NULL;
+		return NULL;
+	}
+	/* Twice around, in case that a hook was left between counting a block and entering it. */
+	for (int i = 0; i < STEP && old->used > 0 && shard->emptied >> old->shift < 2; i++) {
+		struct pool_block *from = &old->at[shard->emptied & (table_places(old) - 1)];
+
+		if (from->address == 0) {
+			shard->emptied++;
+			continue;
+		}
+		struct pool_block *to = place_of(shard->table, from->address);
+
+		shard->table->used += to->address == 0; /* first, as in table_put */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		*to = *from;
+		table_erase(old, from); /* another one may have come here */
+	}
+	if (old->used > 0 && shard->emptied >> old->shift < 2)
+		return NULL;
+	shard->old = NULL;
+	return old;
+}
+
+/* Takes a block out; false: it is not there. */
+static bool shard_erase(struct shard *shard, uintptr_t address, struct pool_block *ret)
+{
+	bool there = table_take(shard->table, address, ret);
+
+	return (UNLIKELY(shard->old != NULL) && table_take(shard->old, address, ret)) || there;
+}
+
+/* Enters a block where there is room. ret_old: one that was still there. */
+static bool shard_enter(struct shard *shard, const struct pool_block *block,
+			struct pool_block *ret_old)
+{
+	if (table_used(shard->table) + table_used(shard->old) >= table_places(shard->table) / 8 * 7)
+		return false;
+	if (UNLIKELY(shard->old != NULL))
+		table_take(shard->old, block->address, ret_old);
+	struct pool_block *place = place_of(shard->table, block->address);
+
+	if (place->address != 0)
+		*ret_old = *place;
+	shard->table->used += place->address == 0; /* first, as in table_put */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*place = *block;
+	return true;
+}
+
+/* ---- locks ---- */
+
+static void give_lock(struct slot *slot, struct shard *shard)
+{
+	lock_give(&shard->lock);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	slot->pool_lock = NULL;
+}
+
+/* The key of a late end that is the end of all blocks of a shard. No block has such an address. */
+static uint64_t key_of_shard(const struct pool *pool, const struct shard *shard)
+{
+	return (uint64_t)(shard - pool->shard) + 1;
+}
+
+static struct shard *shard_of(struct pool *pool, uintptr_t address)
+{
+	return &pool->shard[hash_mix(address) >> 62];
+}
+_Static_assert(SHARDS == 1 << 2, "what shard_of shifts by");
+
+/* The next end that is late in a shard, taken from the list; false: there is none. The pool's number may be another one's by
+ * now, but nothing has been entered since. */
+static bool take_late(uint64_t handle, struct pool *pool, const struct shard *shard,
+		      struct late_end *ret)
+{
+	for (uint32_t at = 0; late_next(&late, &at, ret); at++) {
+		if ((uint32_t)ret->value == (uint32_t)handle &&
+		    (ret->key == key_of_shard(pool, shard) ||
+		     (ret->key > SHARDS && shard_of(pool, ret->key) == shard))) {
+			late_done(&late, at);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void end_all(struct slot *slot, uint64_t handle, struct blocks_table *table)
+{
+	for (uint64_t i = 0; i < table_places(table); i++) {
+		if (table->at[i].address != 0)
+			pools_end_block(slot, handle, &table->at[i]);
+	}
+	if (table != NULL)
+		table_drop(slot, table);
+}
+
+/* Ends all blocks of a shard whose lock is held, and gives that back. */
+static void clear_and_give(struct slot *slot, uint64_t handle, struct shard *shard)
+{
+	struct blocks_table *table = shard->table, *old = shard->old;
+
+	shard->old = NULL;
+	__atomic_store_n(&shard->table, NULL, __ATOMIC_RELAXED);
+	give_lock(slot, shard);
+	end_all(slot, handle, table);
+	if (old != table)
+		end_all(slot, handle, old);
+}
+
+static bool take_lock_once(struct slot *slot, struct shard *shard)
+{
+	slot->pool_lock = &shard->lock;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return lock_take(&shard->lock, slot->id);
+}
+
+/* Catches up on what is late in a shard whose lock is held. That lock is given back and taken again; false: it was not to be
+ * had again. */
+static COLD bool catch_up(struct slot *slot, uint64_t handle, struct pool *pool,
+			  struct shard *shard)
+{
+	struct pool_block block;
+	struct late_end end;
+
+	while (take_late(handle, pool, shard, &end)) {
+		if (end.key <= SHARDS) {
+			clear_and_give(slot, end.value, shard);
+		} else {
+			bool there = shard_erase(shard, end.key, &block);
+
+			give_lock(slot, shard);
+			if (there)
+				pools_end_block(slot, end.value, &block);
+		}
+		if (!take_lock_once(slot, shard))
+			return false;
+	}
+	return true;
+}
+
+/* Takes the lock of a shard in which no end is late. */
+static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *pool,
+			     struct shard *shard)
+{
+	return take_lock_once(slot, shard) &&
+	       (late_is_empty(&late) || catch_up(slot, handle, pool, shard));
+}
+
+/* Every block lies where it is looked for. Under the lock. */
+static void check_blocks(struct blocks_table *table)
+{
+	uint32_t filled = 0;
+
+	if (table == NULL)
+		return;
+	for (uint64_t i = 0; i < table_places(table); i++) {
+		const struct pool_block *block = &table->at[i];
+
+		if (block->address == 0)
+			continue;
+		filled++;
+		RECORDER_CHECK(place_of(table, block->address) == block);
+		RECORDER_CHECK(block->record != 0 && block->record < memory_used(LIVE_RECORDS));
+		RECORDER_CHECK(memory_site(memory_record(block->record)->site)->kind ==
+			       LIVE_KIND_POOL);
+	}
+	RECORDER_CHECK(filled == table_used(table));
+}
+
+static void check_shard(struct shard *shard)
+{
+	static struct check_pace pace; /* of all of them: it need not be exact */
+
+	if (!check_is_due(&pace))
+		return;
+	check_blocks(shard->table);
+	check_blocks(shard->old);
+	RECORDER_CHECK(table_used(shard->table) + table_used(shard->old) <=
+		       table_places(shard->table) / 8 * 7);
+	check_done(&pace, table_places(shard->table));
+}
+
+/* Gives the lock back after an operation, and goes on with what was outgrown. */
+static inline void give_lock_after(struct slot *slot, struct shard *shard)
+{
+	struct blocks_table *empty = UNLIKELY(shard->old != NULL) ? shard_step(shard) : NULL;
+
+	if (CHECKED)
+		check_shard(shard);
+	give_lock(slot, shard);
+	if (UNLIKELY(empty != NULL))
+		table_drop(slot, empty);
+}
+
+/* Enters a block, with memory that is had without the lock. False: no memory, or the lock was not to be had. */
+static bool shard_put(struct slot *slot, uint64_t handle, struct pool *pool,
+		      const struct pool_block *block, struct pool_block *ret_old)
+{
+	struct shard *shard = shard_of(pool, block->address);
+	struct blocks_table *larger = NULL;
+	bool done = false;
+
+	for (int i = 0; i < TRIES && !done && take_lock(slot, handle, pool, shard); i++) {
+		if (UNLIKELY(larger != NULL) && shard_grow(shard, larger))
+			larger = NULL;
+		done = (!shard_is_tight(shard) || i > 0) && shard_enter(shard, block, ret_old);
+		uint32_t shift = shard->table != NULL ? shard->table->shift + 1 : FIRST_SHIFT;
+
+		give_lock_after(slot, shard);
+		if (UNLIKELY(!done && larger == NULL))
+			larger = table_make(slot, shift);
+	}
+	if (UNLIKELY(larger != NULL))
+		table_drop(slot, larger);
+	return done;
+}
+
+/* ---- pools ---- */
+
+static struct pool *page_of(uint32_t number)
+{
+	struct pool **place = &pages[(number - 1) / PAGE_POOLS], *page;
+
+	page = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	if (page == NULL) {
+		struct pool *fresh = memory_scratch(PAGE_POOLS * sizeof *fresh);
+
+		if (fresh != NULL &&
+		    __atomic_compare_exchange_n(place, &page, fresh, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
+			page = fresh;
+	}
+	return page;
+}
+
+static uint32_t name_of(uint64_t handle)
+{
+	return (uint32_t)(handle >> 32);
+}
+
+/* NULL: no pool of this process'. */
+static struct pool *pool_of(uint64_t handle)
+{
+	uint32_t number = (uint32_t)handle, name = name_of(handle);
+
+	if (number == 0 || number > PAGES * PAGE_POOLS || name == 0 ||
+	    name >= memory_used(LIVE_TAGS) || memory_tag(name)->kind != LIVE_TAG_POOL)
+		return NULL;
+	struct pool *page = page_of(number);
+
+	return page != NULL ? &page[(number - 1) % PAGE_POOLS] : NULL;
+}
+
+/* The counters of a name, shared by all pools that have it; NULL: no memory. */
+static struct live_pool *counters_of(uint32_t name)
+{
+	uint32_t *place = &memory_tag(name)->pool;
+	uint32_t unit = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+	if (unit == 0) {
+		uint32_t fresh = account_pool(sizeof(struct live_pool) / LIVE_POOL_UNIT);
+
+		if (fresh != 0 && __atomic_compare_exchange_n(place, &unit, fresh, false,
+							      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			unit = fresh;
+	}
+	return unit != 0 ? memory_pool(unit) : NULL;
+}
+
+static void count_name(uint32_t name, int64_t bytes)
+{
+	struct live_pool *counters = counters_of(name);
+
+	if (counters == NULL)
+		return;
+	int64_t live = __atomic_add_fetch(&counters->live_bytes, bytes, __ATOMIC_RELAXED);
+	int64_t most = __atomic_load_n(&counters->most_bytes, __ATOMIC_RELAXED);
+
+	while (live > most && !__atomic_compare_exchange_n(&counters->most_bytes, &most, live, true,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static uint32_t number_new(struct slot *slot)
+{
+	uint32_t number = 0;
+
+	if (__atomic_load_n(&spare_pool, __ATOMIC_RELAXED) != 0 &&
+	    lock_take(&spare_lock, slot->id)) {
+		number = spare_pool;
+		if (number != 0) /* its page is there */
+			spare_pool =
+				pages[(number - 1) / PAGE_POOLS][(number - 1) % PAGE_POOLS].next;
+		lock_give(&spare_lock);
+	}
+	if (number == 0 && __atomic_load_n(&made, __ATOMIC_RELAXED) < PAGES * PAGE_POOLS)
+		number = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
+	return number;
+}
+
+uint64_t pools_make(struct slot *slot, const char *name)
+{
+	uint32_t tag = name != NULL ? tags_name(slot, LIVE_TAG_POOL, name) : 0;
+	uint32_t number = tag != 0 ? number_new(slot) : 0;
+	uint64_t handle = (uint64_t)tag << 32 | number;
+	struct pool *pool = pool_of(handle);
+
+	if (pool == NULL) {
+		health_add(HEALTH_lost_pools);
+		return 0;
+	}
+	pool->ended = false;
+	struct live_pool *counters = counters_of(tag);
+
+	if (counters != NULL)
+		__atomic_add_fetch(&counters->pools, 1, __ATOMIC_RELAXED);
+	return handle;
+}
+
+/* ---- blocks ---- */
+
+static void account_pool_block(struct live_record *record, uint32_t name, uint64_t bytes,
+			       uint64_t times)
+{
+	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
+
+	if (!(state & 1))
+		account_save(record, state);
+	account_record_add(record, bytes, times);
+	if (record->first_size != bytes)
+		account_size(record, bytes, times);
+	count_name(name, (int64_t)(bytes * times));
+}
+
+static uint64_t times_of(const struct live_record *record, const struct pool_block *block)
+{
+	return (record_weight(record, block->bytes) >> 32) + block->rounded_up;
+}
+
+void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *block)
+{
+	struct live_record *record = memory_record(block->record);
+	uint64_t times = times_of(record, block);
+	bool sample = record->samples != 0;
+
+	if (record->thread != slot->thread) {
+		slot_freed_for(slot, record, times, block->bytes * times);
+		record = memory_record(sites_record_of_site(slot, record->site));
+	}
+	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
+
+	if (!(state & 1))
+		account_save(record, state);
+	count(&record->frees, times);
+	count(&record->freed_bytes, block->bytes * times);
+	if (block->birth_ms != clock_ms())
+		account_lifetime(record, block->birth_ms, times);
+	struct live_samples *samples = sample ? sample_errors(record) : NULL;
+
+	if (samples != NULL)
+		sample_gave(samples, block->bytes, record_weight(record, block->bytes));
+	count_name(name_of(pool), -(int64_t)(block->bytes * times));
+}
+
+/* The record for a block as the dial says; 0: none. */
+static uint32_t record_for(struct slot *slot, uint64_t pool, uint64_t bytes, uint64_t *ret_interval,
+			   const uintptr_t *frame)
+{
+	uint64_t verdict = DIAL_EXACTLY;
+
+	if (countdown_skips(slot, bytes))
+		return 0;
+	if (dial_is_turned())
+		verdict = dial_judge(bytes);
+	if (verdict == DIAL_NOT)
+		return 0;
+	bool stack = verdict != DIAL_WITHOUT_STACK;
+	uint32_t id = record_of_pool(slot, frame, name_of(pool), stack);
+
+	*ret_interval = stack ? verdict : (uint64_t)DIAL_EXACTLY;
+	return *ret_interval == DIAL_EXACTLY ? id
+					     : sites_record_of_interval(slot, id, *ret_interval);
+}
+
+static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_block *block)
+{
+	struct pool *pool = pool_of(handle);
+	struct pool_block old = { 0 };
+
+	if (pool == NULL || !shard_put(slot, handle, pool, block, &old)) {
+		health_add(HEALTH_untracked_blocks);
+		return false;
+	}
+	if (old.address != 0) {
+		health_add(HEALTH_repaired_blocks);
+		pools_end_block(slot, handle, &old);
+	}
+	return true;
+}
+
+/* As pools_add. ret_times: how many blocks it stands for. */
+static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
+			  const uintptr_t *frame, uint64_t *ret_times)
+{
+	uint64_t interval = DIAL_NOT;
+	uint32_t id = record_for(slot, pool, bytes, &interval, frame);
+	struct pool_block block = {
+		.address = address, .bytes = bytes, .record = id, .birth_ms = clock_ms()
+	};
+	struct live_record *record = memory_record(id);
+
+	if (id == 0 || address == 0)
+		return 0;
+	struct live_samples *samples = NULL;
+	uint64_t weight = 0;
+
+	*ret_times = 1;
+	if (interval != DIAL_EXACTLY) {
+		weight = sample_weight(bytes, interval);
+		*ret_times = dial_round(weight);
+		block.rounded_up = *ret_times > weight >> 32;
+		samples = sample_errors(record);
+		if (samples == NULL) {
+			health_add(HEALTH_lost_samples);
+			return 0;
+		}
+	}
+	if (!enter_block(slot, pool, &block))
+		return 0; /* its end would not be found */
+	account_pool_block(record, name_of(pool), bytes, *ret_times);
+	if (samples != NULL)
+		sample_took(samples, bytes, weight);
+	return id;
+}
+
+uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
+		   const uintptr_t *frame)
+{
+	uint64_t times;
+
+	return add_block(slot, pool, address, bytes, frame, &times);
+}
+
+struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t address)
+{
+	struct pool *pool = pool_of(handle);
+	struct shard *shard = pool != NULL ? shard_of(pool, address) : NULL;
+	struct pool_block block = { 0 };
+	bool there = false;
+
+	if (shard != NULL && !take_lock(slot, handle, pool, shard)) {
+		late_add(&late, address, handle);
+		return block;
+	}
+	if (shard != NULL) {
+		there = shard_erase(shard, address, &block);
+		give_lock_after(slot, shard);
+	}
+	if (!there && address != 0)
+		record_unknown_free((const void *)address);
+	return block;
+}
+
+void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,
+		 uint64_t bytes, const uintptr_t *frame)
+{
+	if (old->record != 0)
+		pools_end_block(slot, pool, old);
+	uint64_t times;
+	uint32_t id = add_block(slot, pool, address, bytes, frame, &times);
+
+	if (old->address != 0 && id != 0)
+		account_realloc(memory_record(id), old->bytes, bytes, old->address != address,
+				times);
+}
+
+static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, struct shard *shard)
+{
+	if (__atomic_load_n(&shard->table, __ATOMIC_RELAXED) == NULL)
+		return;
+	if (take_lock(slot, handle, pool, shard))
+		clear_and_give(slot, handle, shard);
+	else
+		late_add(&late, key_of_shard(pool, shard), handle);
+}
+
+/* ---- what programs call ---- */
+
+struct slot *pools_begin(const uintptr_t *frame)
+{
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return NULL;
+	hook_record(frame);
+	return slot;
+}
+
+uint64_t pool_new(const char *name)
+{
+	struct slot *slot = pools_begin(HOOK_FRAME());
+
+	if (slot == NULL)
+		return 0;
+	uint64_t handle = pools_make(slot, name);
+
+	hook_leave();
+	return handle;
+}
+
+void pool_alloc(uint64_t pool, const void *address, size_t bytes)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = pools_begin(frame);
+
+	if (slot == NULL)
+		return;
+	pools_add(slot, pool, (uintptr_t)address, bytes, frame);
+	hook_leave();
+}
+
+void pool_resize(uint64_t pool, const void *old, const void *address, size_t bytes)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = pools_begin(frame);
+	struct pool_block block = { 0 };
+
+	if (slot == NULL)
+		return;
+	if (old != NULL)
+		block = pools_take(slot, pool, (uintptr_t)old);
+	pools_moved(slot, pool, &block, (uintptr_t)address, bytes, frame);
+	hook_leave();
+}
+
+void pool_free(uint64_t pool, const void *address)
+{
+	struct slot *slot = address != NULL ? pools_begin(HOOK_FRAME()) : NULL;
+
+	if (slot == NULL)
+		return;
+	struct pool_block block = pools_take(slot, pool, (uintptr_t)address);
+
+	if (block.record != 0)
+		pools_end_block(slot, pool, &block);
+	hook_leave();
+}
+
+void pool_clear(uint64_t handle, int end)
+{
+	struct slot *slot = pools_begin(HOOK_FRAME());
+
+	if (slot == NULL)
+		return;
+	struct pool *pool = pool_of(handle);
+
+	for (int i = 0; pool != NULL && i < SHARDS; i++)
+		clear_shard(slot, handle, pool, &pool->shard[i]);
+	if (end && pool != NULL && lock_take(&spare_lock, slot->id)) {
+		if (!pool->ended) {
+			pool->ended = true;
+			pool->next = spare_pool;
+			spare_pool = (uint32_t)handle;
+		}
+		lock_give(&spare_lock);
+	}
+	hook_leave();
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turning calls of wrapped functions to us.
+ *
+ * An object calls a function of another one, or one of its own that others may replace, by way of a word that the loader
+ * fills in. Such words of the names that are asked for get the address of code of ours, which goes on to what the word said
+ * before: so each object still reaches the very function that the loader chose for it, which no other definition of the name
+ * could promise. Calls inside an object that go by no word are not seen.
+ *
+ * Words are written when an object has been relocated and has not run yet: from our constructor, and from __gmon_start__, which
+ * the start-up code of every object calls. Owns: wrap_targets, wrap_handlers. */
+#include "recorder/api/wraps.h"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include "recorder/lookup.h"
+#include "recorder/memory.h"
+#include "recorder/unwind/modules.h"
+#include "recorder/sys.h"
+
+struct item {
+	struct wrap_item what;
+	uint32_t group;
+	bool reached;
+};
+
+static char text[WRAPS_TEXT_MAX + 1];
+static struct item items[WRAPS_MAX];
+static uint32_t item_count, target_count;
+static bool first_letter[256]; /* of the names */
+static struct {
+	char name[WRAPS_NAME_MAX + 1];
+	uint64_t pool;
+	bool by_prefix;
+} groups[WRAPS_MAX];
+
+struct wrap_target wrap_targets[WRAP_TARGETS];
+const void *wrap_handlers[WRAP_TARGETS];
+
+const char *wraps_pool_name(uint32_t target)
+{
+	return groups[items[wrap_targets[target].item].group].name;
+}
+
+uint64_t *wraps_pool(uint32_t target)
+{
+	return &groups[items[wrap_targets[target].item].group].pool;
+}
+
+void wraps_start(void)
+{
+	const char *from = live_control_wraps((const struct live_control *)memory.control);
+	struct wraps wraps = { .text = text };
+
+	for (size_t i = 0; i < WRAPS_TEXT_MAX && from[i]; i++)
+		text[i] = from[i];
+	while (item_count < WRAPS_MAX && wraps_next(&wraps, &items[item_count].what)) {
+		struct item *item = &items[item_count++];
+
+		item->group = MIN(item->what.group, (unsigned)WRAPS_MAX - 1);
+		groups[item->group].by_prefix = item->what.by_prefix;
+		__builtin_memcpy(groups[item->group].name, item->what.pool.at,
+				 MIN(item->what.pool.bytes, (size_t)WRAPS_NAME_MAX));
+		first_letter[(uint8_t)item->what.name.at[0]] = true;
+	}
+}
+
+/* ---- names ---- */
+
+static bool begins(const char *name, struct wrap_text with)
+{
+	for (size_t i = 0; i < with.bytes; i++) {
+		if (name[i] == 0 || name[i] != with.at[i])
+			return false;
+	}
+	return true;
+}
+
+/* The item of a name; WRAPS_MAX: none. */
+static uint32_t item_of(const char *name)
+{
+	for (uint32_t i = 0; first_letter[(uint8_t)name[0]] && i < item_count; i++) {
+		const struct wrap_item *what = &items[i].what;
+
+		if (begins(name, what->name) && begins(name + what->name.bytes, what->rest) &&
+		    name[what->name.bytes + what->rest.bytes] == 0)
+			return i;
+	}
+	return WRAPS_MAX;
+}
+
+/* ---- objects ---- */
+
+struct object {
+	const struct link_map *map;
+	uintptr_t start, bytes;		/* where it lies */
+	uintptr_t sealed, sealed_bytes; /* what the loader has made read-only */
+	const Elf64_Sym *symbols;
+	const char *names;
+	struct {
+		const Elf64_Rela *at;
+		uint64_t count;
+	} relocations[2];
+};
+
+static uintptr_t page_of(uintptr_t address)
+{
+	return address & ~(uintptr_t)(LIVE_PAGE - 1);
+}
+
+/* The program headers stand behind the ELF header, where the object begins. */
+static void find_sealed(struct object *object)
+{
+	const Elf64_Ehdr *head = (const Elf64_Ehdr *)object->start;
+
+	if (object->bytes < LIVE_PAGE || __builtin_memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head->e_phoff + head->e_phnum * sizeof(Elf64_Phdr) > LIVE_PAGE)
+		return;
+	const Elf64_Phdr *part = (const Elf64_Phdr *)(object->start + head->e_phoff);
+
+	for (unsigned i = 0; i < head->e_phnum; i++) {
+		if (part[i].p_type != PT_GNU_RELRO)
+			continue;
+		uintptr_t from = object->map->l_addr + part[i].p_vaddr;
+
+		object->sealed = page_of(from);
+		object->sealed_bytes = page_of(from + part[i].p_memsz) - object->sealed;
+	}
+}
+
+static bool describe(const struct link_map *map, struct object *ret)
+{
+	bool rela = true;
+
+	*ret = (struct object){ .map = map };
+	for (const Elf64_Dyn *entry = map->l_ld; entry != NULL && entry->d_tag != DT_NULL;
+	     entry++) {
+		const void *at = lookup_place(map, entry);
+
+		if (entry->d_tag == DT_SYMTAB)
+			ret->symbols = at;
+		else if (entry->d_tag == DT_STRTAB)
+			ret->names = at;
+		else if (entry->d_tag == DT_JMPREL)
+			ret->relocations[0].at = at;
+		else if (entry->d_tag == DT_PLTRELSZ)
+			ret->relocations[0].count = entry->d_un.d_val / sizeof(Elf64_Rela);
+		else if (entry->d_tag == DT_RELA)
+			ret->relocations[1].at = at;
+		else if (entry->d_tag == DT_RELASZ)
+			ret->relocations[1].count = entry->d_un.d_val / sizeof(Elf64_Rela);
+		else if (entry->d_tag == DT_PLTREL)
+			rela = entry->d_un.d_val == DT_RELA;
+	}
+	modules_extent(map->l_ld, &ret->start, &ret->bytes);
+	find_sealed(ret);
+	return rela && ret->symbols != NULL && ret->names != NULL && ret->bytes != 0;
+}
+
+/* ---- words ---- */
+
+/* What the loader will choose when it binds a call at its first time. Objects of the start come first, in their order;
+ * else it must be the only definition that there is. 0: it cannot be told. */
+static uintptr_t choice_of_loader(const char *name)
+{
+	uintptr_t only = 0;
+	int found = 0;
+
+	for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next) {
+		const Elf64_Sym *symbol = lookup_in(map, name);
+
+		if (symbol == NULL)
+			continue;
+		only = ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC
+			       ? 0
+			       : map->l_addr + symbol->st_value;
+		if (lookup_was_there_at_start(map))
+			return only;
+		found++;
+	}
+	return found == 1 ? only : 0;
+}
+
+/* Where a word leads now, or will; 0: nowhere, or it cannot be told. */
+static uintptr_t end_of(const struct object *object, const char *name, uint32_t type,
+			uintptr_t value)
+{
+	const Elf64_Sym *own = lookup_in(object->map, name);
+	bool bound = type != R_X86_64_JUMP_SLOT || value - object->start >= object->bytes ||
+		     (own != NULL && value == object->map->l_addr + own->st_value);
+
+	return bound ? value : choice_of_loader(name);
+}
+
+/* The target for a function, made if need be; WRAP_TARGETS: no more. */
+static uint32_t target_for(uint32_t item, uintptr_t function)
+{
+	uint32_t i = 0;
+
+	while (i < target_count &&
+	       (wrap_targets[i].item != item || wrap_targets[i].function != (void *)function))
+		i++;
+	if (i == target_count && i < WRAP_TARGETS) {
+		wrap_targets[i] = (struct wrap_target){ (void *)function, item };
+		wrap_handlers[i] = wrap_handler_of[items[item].what.shape];
+		target_count++;
+	}
+	return i;
+}
+
+static bool write_word(const struct object *object, uintptr_t *word, uintptr_t value)
+{
+	bool sealed = (uintptr_t)word - object->sealed < object->sealed_bytes;
+	void *page = (void *)page_of((uintptr_t)word);
+
+	if (sealed && (!sys_may(SYS_MEMORY) ||
+		       sys_failed(sys_mprotect(page, LIVE_PAGE, PROT_READ | PROT_WRITE))))
+		return false;
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	if (sealed)
+		sys_mprotect(page, LIVE_PAGE, PROT_READ);
+	return true;
+}
+
+static void turn_word(const struct object *object, const Elf64_Rela *relocation)
+{
+	uint32_t type = (uint32_t)ELF64_R_TYPE(relocation->r_info);
+
+	if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT &&
+	    (type != R_X86_64_64 || relocation->r_addend != 0))
+		return;
+	const Elf64_Sym *symbol = &object->symbols[ELF64_R_SYM(relocation->r_info)];
+	const char *name = object->names + symbol->st_name;
+	uint32_t item = item_of(name);
+
+	if (item == WRAPS_MAX)
+		return;
+	uintptr_t *word = (uintptr_t *)(object->map->l_addr + relocation->r_offset);
+	uintptr_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	if (value - (uintptr_t)wrap_thunks < 16 * WRAP_TARGETS) {
+		items[item].reached = true;
+		return;
+	}
+	uintptr_t function = value != 0 ? end_of(object, name, type, value) : 0;
+	uint32_t target = function != 0 ? target_for(item, function) : WRAP_TARGETS;
+
+	if (target < WRAP_TARGETS &&
+	    write_word(object, word, (uintptr_t)wrap_thunks + 16 * (uintptr_t)target))
+		items[item].reached = true;
+}
+
+static void visit(const struct link_map *map)
+{
+	struct object object;
+
+	if (!describe(map, &object) || modules_is_loader((uintptr_t)map->l_ld) ||
+	    (!modules_is_linked_in() && modules_is_recorder((uintptr_t)map->l_ld)))
+		return;
+	for (int k = 0; k < 2; k++) {
+		for (uint64_t i = 0;
+		     object.relocations[k].at != NULL && i < object.relocations[k].count; i++)
+			turn_word(&object, &object.relocations[k].at[i]);
+	}
+}
+
+/* What is asked for and nobody calls in a way that can be seen, so far. A prefix stands for whatever there is of it. */
+static void count_unreached(void)
+{
+	uint64_t unreached = 0;
+
+	for (uint32_t i = 0; i < item_count; i++) {
+		bool reached = items[i].reached;
+		bool first = i == 0 || items[i - 1].group != items[i].group;
+
+		if (groups[items[i].group].by_prefix && !first)
+			continue;
+		for (uint32_t j = i; groups[items[i].group].by_prefix && j < item_count; j++)
+			reached |= items[j].group == items[i].group && items[j].reached;
+		unreached += !reached;
+	}
+	memory.head->health[HEALTH_unreached_wraps] = unreached;
+}
+
+void wraps_visit_all(void)
+{
+	if (item_count == 0)
+		return;
+	for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next)
+		visit(map);
+	count_unreached();
+}
+
+void wraps_visit(uintptr_t address)
+{
+	const struct link_map *map = item_count != 0 ? _r_debug.r_map : NULL;
+	uintptr_t start = 0, bytes = 0;
+
+	if (map == NULL)
+		return;
+	modules_extent((const void *)address, &start, &bytes);
+	while (map != NULL && (uintptr_t)map->l_ld - start >= bytes)
+		map = map->l_next;
+	if (map == NULL)
+		return;
+	visit(map);
+	count_unreached();
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See verify.h. The result goes to the file that HEAPGAUGE_VERIFY_LOG names, one line for each process at its end:
+ *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N remembered=N wrong=N
+ * (further: libunwind ended early, ours goes on; remembered: by the memo) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
+#include "recorder/checks/verify.h"
+
+#include "recorder/unwind/modules.h"
+#include "recorder/sys.h"
+
+enum {
+	FRAMES_MAX = 2048,
+	SHOWN_MAX = 20,
+	LINE = 128,
+	APPEND = 02101 /* O_WRONLY | O_CREAT | O_APPEND */
+};
+
+static uint64_t checked, same, cut, stopped, further, remembered, wrong;
+static __thread void *theirs[FRAMES_MAX];
+static __thread uintptr_t ours[FRAMES_MAX];
+
+static const char *log_path(void)
+{
+	static const char name[] = "HEAPGAUGE_VERIFY_LOG=";
+
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+		size_t i = 0;
+
+		while (name[i] && (*entry)[i] == name[i])
+			i++;
+		if (name[i] == 0)
+			return *entry + i;
+	}
+	return NULL;
+}
+
+static size_t put_text(char *to, const char *text)
+{
+	size_t n = 0;
+
+	for (; text[n]; n++)
+		to[n] = text[n];
+	return n;
+}
+
+static size_t put_number(char *to, uint64_t value, unsigned base)
+{
+	char digits[24];
+	size_t n = 0, at = 0;
+
+	do
+		digits[n++] = "0123456789abcdef"[value % base];
+	while ((value /= base) != 0);
+	while (n > 0)
+		to[at++] = digits[--n];
+	return at;
+}
+
+static void put_line(const char *line, size_t bytes)
+{
+	const char *path = log_path();
+	long fd = path == NULL ? -1 : sys_call3(SYS_open, (long)path, APPEND, 0644);
+
+	if (fd < 0)
+		return;
+	sys_call3(SYS_write, fd, (long)line, (long)bytes);
+	sys_close((int)fd);
+}
+
+static void show_frame(const char *who, uint64_t number, uint64_t pc)
+{
+	char line[LINE];
+	size_t n = put_text(line, who);
+
+	n += put_number(line + n, number, 10);
+	n += put_text(line + n, " 0x");
+	n += put_number(line + n, pc, 16);
+	n += put_text(line + n, "\n");
+	put_line(line, n);
+}
+
+/* The return addresses of a record's stack, innermost first, into `ours`; returns how many. ret_mark: what stands at the
+ * root, enum live_frame_mark or 0. */
+static int frames_of(uint32_t record, uint32_t *ret_mark)
+{
+	uint32_t node = memory_site(memory_record(record)->site)->node;
+	int count = 0;
+
+	for (; node > LIVE_FRAME_UNASKED && count < FRAMES_MAX; node = memory_node(node)->parent) {
+		uint64_t frame = *memory_frame(memory_node(node)->frame);
+		uint32_t module = live_frame_module(frame);
+
+		ours[count++] =
+			live_frame_offset(frame) + (module ? memory_module(module)->bias : 0);
+	}
+	*ret_mark = node;
+	return count;
+}
+
+static void show(uint32_t mark, int our_count, int first, int count)
+{
+	if (__atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED) > SHOWN_MAX)
+		return;
+	show_frame("WRONG mark ", mark, 0);
+	for (int i = 0; i < our_count; i++)
+		show_frame("  ours   ", (uint64_t)i, ours[i]);
+	for (int i = first; i < count; i++)
+		show_frame("  theirs ", (uint64_t)(i - first), (uintptr_t)theirs[i]);
+}
+
+void verify_stack(const uintptr_t *frame, uint32_t record, bool by_memo)
+{
+	uint32_t mark;
+	int our_count = frames_of(record, &mark), count = unw_backtrace(theirs, FRAMES_MAX);
+	int first = 0, equal = 0;
+
+	while (first < count && (uintptr_t)theirs[first] != frame[1])
+		first++;
+	__atomic_add_fetch(&checked, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&remembered, by_memo, __ATOMIC_RELAXED);
+	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_UNASKED)
+		return; /* no memory: neither right nor wrong */
+	while (equal < our_count && first + equal < count &&
+	       (uintptr_t)theirs[first + equal] == ours[equal])
+		equal++;
+	bool theirs_ended = first + equal == count;
+	bool gone_through = equal == our_count;
+	/* ld.so begins the process in assembly without unwind information: a root for us. */
+	bool ended_early = mark != 0 || (our_count > 0 && modules_is_loader(ours[our_count - 1]));
+	uint64_t *verdict = &same;
+
+	if (!theirs_ended && !(gone_through && ended_early)) {
+		show(mark, our_count, first, count);
+		return;
+	}
+	if (!gone_through)
+		verdict = &further;
+	else if (ended_early)
+		verdict = mark == LIVE_FRAME_CUT ? &cut : &stopped;
+	__atomic_add_fetch(verdict, 1, __ATOMIC_RELAXED);
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+	static const char *const names[] = { " checked=", " same=",	  " cut=",  " stopped=",
+					     " further=", " remembered=", " wrong=" };
+	const uint64_t values[] = { checked, same, cut, stopped, further, remembered, wrong };
+	char line[2 * LINE];
+	size_t n = put_text(line, "VERIFY pid=");
+
+	n += put_number(line + n, (uint64_t)sys_getpid(), 10);
+	for (int i = 0; i < 7; i++) {
+		n += put_text(line + n, names[i]);
+		n += put_number(line + n, values[i], 10);
+	}
+	n += put_text(line + n, "\n");
+	put_line(line, n);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rare parts of accounting: the process' total and its peak, distributions, reallocs.
+ *
+ * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have told. With several
+ * slots:
+ *
+ * - While rising each slot stays within a batch of what it has told, so the total is right within a batch for each.
+ * - Else a slot may fall as it likes, and rise to its ceiling; the ceilings are such that if all slots were there, the
+ *   total would exceed the peak by a batch for each at most. A slot that comes to its ceiling brings what all others
+ *   hold up to date, and either there is a new peak, or there is room below it to be shared out anew.
+ * - Where there are so many slots that asking all would take long, all stay within a batch at all times.
+ *
+ * Nobody waits: with hundreds of threads this is where nearly every operation comes. Telling is atomic (told, total, peak and
+ * state, each by itself); asking all is one slot's at a time, and who finds another at it tells for itself alone. The
+ * lock is waited for by a new slot, and in the serial mode. Few slots begin to rise under the lock, because then all limits
+ * have to follow; any slot may end it.
+ *
+ * Other slots' counters are read while they run: what an operation in progress does may be seen late. */
+#include "recorder/counters/account.h"
+
+#include "base/checked.h"
+#include "recorder/checks/chaos.h"
+#include "recorder/clock.h"
+#include "recorder/lock.h"
+
+enum {
+	BATCH_MIN = 512,
+	BATCH_MAX = 64 * 1024,
+	PEAK_SHARE = 512, /* all batches together are this part of the peak */
+	SLOTS_FEW = 64,
+	TRIES = 4,
+};
+
+bool account_serial;
+static struct lock peak_lock;
+static struct slot *slots; /* all of them; they only become more */
+static uint32_t slot_count;
+static uint64_t tells_begun, tells_done; /* only counted where it is checked */
+
+void account_reset(void)
+{
+	peak_lock = (struct lock){ 0 };
+	slots = NULL;
+	slot_count = 0;
+	account_serial = false;
+}
+
+void account_recover(struct slot *slot)
+{
+	lock_recover(&peak_lock, slot->id);
+}
+
+static void set_limits(struct slot *slot, int64_t floor, int64_t ceiling)
+{
+	__atomic_store_n(&slot->floor, floor, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->ceiling, ceiling, __ATOMIC_RELAXED);
+}
+
+/* ---- several slots ---- */
+
+static bool are_many(void)
+{
+	return __atomic_load_n(&slot_count, __ATOMIC_RELAXED) > SLOTS_FEW;
+}
+
+static bool is_rising(const struct live_peak *peak)
+{
+	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
+}
+
+/* What the slot has told becomes `live`. */
+static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
+{
+	if (CHECKED)
+		__atomic_fetch_add(&tells_begun, 1, __ATOMIC_SEQ_CST);
+	int64_t told = __atomic_exchange_n(&slot->told, live, __ATOMIC_RELAXED);
+
+	CHAOS_DELAY();
+	if (live != told)
+		__atomic_fetch_add(&peak->total_bytes, live - told, __ATOMIC_RELAXED);
+	if (CHECKED)
+		__atomic_fetch_add(&tells_done, 1, __ATOMIC_SEQ_CST);
+}
+
+static void tell(struct live_peak *peak, struct slot *slot)
+{
+	tell_as(peak, slot, memory_live_of(slot->live));
+}
+
+/* Whether what the slot has not told yet makes a new maximum. */
+static bool would_be_peak(const struct live_peak *peak, const struct slot *slot)
+{
+	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) + account_live(slot->live) -
+		       __atomic_load_n(&slot->told, __ATOMIC_RELAXED) >
+	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+}
+
+static bool is_new_peak(const struct live_peak *peak)
+{
+	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) >
+	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+}
+
+/* How far a slot may be from what it has told: a small share of the peak. After either the peak or the number of slots has
+ * changed. */
+static void set_batch(struct live_peak *peak)
+{
+	uint64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
+	uint64_t most = (uint64_t)__atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+	uint64_t batch = most / (PEAK_SHARE * count);
+
+	batch = account_serial ? 0 : MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
+	__atomic_store_n(&peak->batch_bytes, batch, __ATOMIC_RELAXED);
+	/* When the peak is reached, and when the epoch begins. */
+	__atomic_store_n(&peak->bound_bytes, 2 * count * batch, __ATOMIC_RELAXED);
+}
+
+static int64_t batch_of(const struct live_peak *peak)
+{
+	return (int64_t)__atomic_load_n(&peak->batch_bytes, __ATOMIC_RELAXED);
+}
+
+/* Raises the maximum to the total of now: one from a moment ago would not be what the records hold. True: there is a new one. */
+static bool raise_peak(struct live_peak *peak)
+{
+	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
+	int64_t most = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+
+	do
+		if (total <= most)
+			return false;
+	while (!__atomic_compare_exchange_n(&peak->peak_bytes, &most, total, true, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED));
+	__atomic_store_n(&peak->peak_ms, clock_ms(), __ATOMIC_RELAXED);
+	set_batch(peak);
+	return true;
+}
+
+/* Begins to rise if the total is above the maximum. State before maximum: a slot that shrinks in between finds either the
+ * new maximum still to be noted, and notes it, or the process rising. */
+static void rise(struct live_peak *peak)
+{
+	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+
+	while (is_new_peak(peak) && !(state & 1) &&
+	       !__atomic_compare_exchange_n(&peak->state, &state, state | 1, true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	raise_peak(peak);
+}
+
+/* A slot is about to shrink: what all hold now is the peak if the process is rising, or if this is a new maximum. Then an
+ * epoch begins. */
+static void end_rising(struct live_peak *peak)
+{
+	bool at_peak = raise_peak(peak);
+	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
+
+	while ((state & 1 || at_peak) &&
+	       !__atomic_compare_exchange_n(&peak->state, &state, (state | 1) + 1, true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+/* The slot stays within a batch of what it has told; `falls`: unless the process is not rising, and it may. */
+static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
+{
+	int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED), batch = batch_of(peak);
+
+	set_limits(slot, falls ? INT64_MIN : told - batch, told + batch);
+}
+
+/* Brings every slot up to date, and shares the room below the peak out: a quarter for who asks, since one that grows will
+ * go on. Under the lock. */
+static void gather(struct live_peak *peak, struct slot *asking)
+{
+	struct slot *all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+
+	for (struct slot *slot = all; slot != NULL; slot = slot->next)
+		tell(peak, slot);
+	rise(peak);
+	int64_t batch = batch_of(peak);
+	int64_t room = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED) -
+		       __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
+	int64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
+	bool closely = are_many() || is_rising(peak) || room < 0;
+
+	for (struct slot *slot = all; slot != NULL; slot = slot->next) {
+		int64_t share = slot == asking ? room / 4 : room * 3 / 4 / count;
+		int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+
+		set_limits(slot, closely ? told - batch : INT64_MIN,
+			   told + batch + (closely ? 0 : share));
+	}
+}
+
+/* The total is the sum of what the slots have told, if nobody tells meanwhile. Under the lock. */
+static void check_total(const struct live_peak *peak)
+{
+	static struct check_pace pace;
+	uint64_t done = __atomic_load_n(&tells_done, __ATOMIC_SEQ_CST), count = 0;
+	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), told = 0;
+	const struct slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+
+	(void)done; /* read by the checking build alone */
+	(void)total;
+	if (!check_is_due(&pace))
+		return;
+	for (; slot != NULL; slot = slot->next, count++)
+		told += __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+	RECORDER_CHECK(count <= memory_used(LIVE_SLOTS));
+	RECORDER_CHECK(told == total || __atomic_load_n(&tells_begun, __ATOMIC_SEQ_CST) != done);
+	check_done(&pace, count);
+}
+
+static void above_shared(struct live_peak *peak, struct slot *slot)
+{
+	tell(peak, slot);
+	if (are_many()) {
+		rise(peak);
+		stay_close(peak, slot, false);
+	} else if (is_rising(peak)) {
+		raise_peak(peak);
+		stay_close(peak, slot, false);
+	} else if (lock_try(&peak_lock, slot->id)) {
+		gather(peak, slot);
+		if (CHECKED)
+			check_total(peak);
+		lock_give(&peak_lock);
+	} /* else: it comes again with its next operation */
+}
+
+/* If others begin to rise while this slot takes its free off the total, the new maximum may or may not have the block, which
+ * the records still have: then again, with the block. */
+static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t size)
+{
+	bool many = are_many();
+
+	for (int i = 0; i < TRIES; i++) {
+		/* What the slot has not told belongs to the total before this free. */
+		if (is_rising(peak) || would_be_peak(peak, slot)) {
+			tell(peak, slot);
+			end_rising(peak);
+		}
+		tell_as(peak, slot, account_live(slot->live) - (int64_t)size);
+		stay_close(peak, slot, !many);
+		/* gather begins to rise before it sets limits: they came later than these here, or that is seen now. */
+		if (!many)
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (LIKELY(!is_rising(peak)))
+			return;
+	}
+	stay_close(peak, slot, false);
+}
+
+/* ---- what slots call ---- */
+
+/* The only slot there is begins with what it has; its limits follow the peak to the byte. */
+COLD void account_join(struct slot *slot)
+{
+	struct live_peak *peak = &memory.head->peak;
+
+	slot->next = __atomic_load_n(&slots, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	uint32_t count = __atomic_add_fetch(&slot_count, 1, __ATOMIC_RELAXED);
+
+	if (count == 1) {
+		set_limits(slot, 1, 0); /* rising, at nothing: the first free of all ends that */
+		return;
+	}
+	if (count == 2) {
+		account_serial = memory.control->exact_peak;
+		__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
+	}
+	set_batch(peak);
+	if (count <= SLOTS_FEW + 1 && lock_take(&peak_lock, slot->id)) {
+		gather(peak, slot);
+		lock_give(&peak_lock);
+	} else {
+		stay_close(peak, slot, false);
+	}
+}
+
+/* Whether the slot is the only one. Then its thread alone writes. */
+static bool is_alone(const struct live_peak *peak)
+{
+	return !__atomic_load_n(&peak->shared, __ATOMIC_ACQUIRE);
+}
+
+NOINLINE void account_above(struct slot *slot)
+{
+	struct live_peak *peak = &memory.head->peak;
+
+	clock_tick(slot);
+	if (is_alone(peak)) {
+		peak->peak_bytes = account_live(slot->live);
+		peak->peak_ms = clock_ms();
+		if (!(peak->state & 1))
+			__atomic_store_n(&peak->state, peak->state | 1, __ATOMIC_RELAXED);
+		set_limits(slot, peak->peak_bytes + 1, peak->peak_bytes);
+		CHAOS_DELAY();
+		if (LIKELY(is_alone(peak)))
+			return;
+	}
+	above_shared(peak, slot);
+}
+
+NOINLINE void account_below(struct slot *slot, uint64_t size)
+{
+	struct live_peak *peak = &memory.head->peak;
+
+	clock_tick(slot);
+	if (is_alone(peak)) {
+		if (peak->state & 1)
+			__atomic_store_n(&peak->state, peak->state + 1, __ATOMIC_RELAXED);
+		set_limits(slot, INT64_MIN, peak->peak_bytes);
+		if (LIKELY(is_alone(peak)))
+			return;
+	}
+	below_shared(peak, slot, size);
+}
+
+NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size,
+				 uint64_t times)
+{
+	struct live_peak *peak = &memory.head->peak;
+	bool locked = lock_take(&peak_lock, slot->id);
+
+	set_limits(slot, INT64_MIN, INT64_MAX);
+	account_add(slot, record, size, times);
+	tell(peak, slot);
+	rise(peak);
+	if (locked)
+		lock_give(&peak_lock);
+}
+
+NOINLINE void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size,
+				    uint64_t times)
+{
+	struct live_peak *peak = &memory.head->peak;
+	bool locked = lock_take(&peak_lock, slot->id);
+
+	set_limits(slot, INT64_MIN, INT64_MAX);
+	end_rising(peak);
+	account_remove(slot, record, size, times);
+	tell(peak, slot);
+	if (locked)
+		lock_give(&peak_lock);
+}
+
+uint32_t account_pool(uint64_t units)
+{
+	uint64_t unit = memory_append(LIVE_POOL, units, LIVE_POOL_UNIT);
+
+	if (unit != UINT64_MAX && unit + units < LIVE_SIZES_MANY)
+		return (uint32_t)unit;
+	health_add(HEALTH_lost_details);
+	return 0;
+}
+
+/* The same for what a record can do without: not of the reserve, which is for records. */
+static uint32_t new_details(uint64_t bytes)
+{
+	uint64_t units = bytes / LIVE_POOL_UNIT;
+
+	if (memory_open_above_reserve(LIVE_POOL, (memory_used(LIVE_POOL) + units) * LIVE_POOL_UNIT))
+		return account_pool(units);
+	health_add(HEALTH_lost_details);
+	return 0;
+}
+
+/* More sizes than can be told apart: all go into half octaves. `calls` holds the current ones already. */
+static void sizes_to_many(struct live_record *record, const struct live_sizes_few *few,
+			  uint64_t times)
+{
+	uint32_t unit = new_details(sizeof(struct live_sizes_many));
+	uint64_t first = record->calls - times;
+
+	if (unit == 0)
+		return;
+	struct live_sizes_many *many = memory_pool(unit);
+
+	for (uint64_t i = 0; i < few->used; i++) {
+		many->count[live_size_bucket(few->entry[i].size)] += few->entry[i].count;
+		first -= few->entry[i].count;
+	}
+	many->count[live_size_bucket(record->first_size)] += first;
+	__atomic_store_n(&record->sizes, unit | LIVE_SIZES_MANY, __ATOMIC_RELEASE);
+	record->first_size = UINT64_MAX; /* no call has it: from now on all come here */
+}
+
+NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t times)
+{
+	uint32_t ref = record->sizes;
+
+	if (record->calls == times) {
+		record->first_size = size;
+		return;
+	}
+	if (ref == 0) {
+		ref = new_details(sizeof(struct live_sizes_few));
+		if (ref == 0)
+			return;
+		__atomic_store_n(&record->sizes, ref, __ATOMIC_RELEASE);
+	}
+	if (!(ref & LIVE_SIZES_MANY)) {
+		struct live_sizes_few *few = memory_pool(ref);
+
+		for (uint64_t i = 0; i < few->used; i++) {
+			if (few->entry[i].size == size) {
+				count(&few->entry[i].count, times);
+				return;
+			}
+		}
+		if (few->used < LIVE_FEW_SIZES) {
+			few->entry[few->used].size = size;
+			few->entry[few->used].count = times;
+			__atomic_store_n(&few->used, few->used + 1, __ATOMIC_RELEASE);
+			return;
+		}
+		sizes_to_many(record, few, times);
+		ref = record->sizes;
+		if (!(ref & LIVE_SIZES_MANY))
+			return;
+	}
+	struct live_sizes_many *many = memory_pool(ref & ~LIVE_SIZES_MANY);
+
+	count(&many->count[live_size_bucket(size)], times);
+}
+
+NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, uint64_t times)
+{
+	uint64_t lived = saturating_sub(clock_ms(), birth_ms);
+
+	if (!live_birth_is_known(birth_ms)) {
+		count(&record->unaged_frees, times);
+		return;
+	}
+	if (lived == 0)
+		return;
+	if (record->lifetimes == 0) {
+		uint32_t unit = new_details(sizeof(struct live_lifetimes));
+
+		if (unit == 0)
+			return;
+		__atomic_store_n(&record->lifetimes, unit, __ATOMIC_RELEASE);
+	}
+	struct live_lifetimes *lifetimes = memory_pool(record->lifetimes);
+	unsigned bucket = 63u - (unsigned)__builtin_clzll(lived);
+
+	count(&lifetimes->sum_ms, lived * times);
+	count(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], times);
+}
+
+NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size,
+			      bool moved, uint64_t times)
+{
+	if (record->reallocs == 0) {
+		uint32_t unit = new_details(sizeof(struct live_reallocs));
+
+		if (unit == 0)
+			return;
+		__atomic_store_n(&record->reallocs, unit, __ATOMIC_RELEASE);
+	}
+	struct live_reallocs *reallocs = memory_pool(record->reallocs);
+
+	count(&reallocs->calls, times);
+	if (moved) {
+		count(&reallocs->moved_calls, times);
+		count(&reallocs->moved_bytes, MIN(old_size, new_size) * times);
+	}
+	count(&reallocs->grown_calls, new_size > old_size ? times : 0);
+	count(&reallocs->shrunk_calls, new_size < old_size ? times : 0);
+	count(&reallocs->old_bytes, old_size * times);
+	count(&reallocs->new_bytes, new_size * times);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of mapped ranges: sorted by address, without overlap, in scratch memory, under maps_lock.
+ *
+ * A mapping that loses its middle becomes two pieces; the one at the lower end stands for the call, so that a mapping
+ * counts as freed once. What leaves the table is counted after the lock was given back, since its record may need memory.
+ * A removal that does not get the lock is done by whoever gets it next (late.h). */
+#include "recorder/counters/maps.h"
+
+#include "recorder/counters/account.h"
+#include "recorder/counters/late.h"
+#include "recorder/lock.h"
+#include "recorder/counters/sites.h"
+
+static struct live_map_range *table;
+static uint32_t used, capacity;
+static uint64_t additions = 1;
+static struct lock maps_lock;
+static struct late late; /* start and bytes */
+
+enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20, PIECES = 16 };
+
+/* What has left the table and is not counted yet. */
+struct pieces {
+	struct piece {
+		uint64_t bytes;
+		uint32_t record;
+		bool whole;
+	} piece[PIECES];
+	uint32_t count;
+};
+
+void maps_reset(void)
+{
+	table = NULL;
+	used = capacity = 0;
+	maps_lock = (struct lock){ 0 };
+	late_reset(&late);
+}
+
+void maps_recover(struct slot *slot)
+{
+	lock_recover(&maps_lock, slot->id);
+}
+
+/* The first range that ends above `address`. */
+static uint32_t find(uintptr_t address)
+{
+	uint32_t low = 0, high = used;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void insert(uint32_t at, struct live_map_range range)
+{
+	__builtin_memmove(&table[at + 1], &table[at], (used - at) * sizeof *table);
+	table[at] = range;
+	__atomic_store_n(&used, used + 1, __ATOMIC_RELAXED);
+}
+
+static void erase(uint32_t at)
+{
+	__atomic_store_n(&used, used - 1, __ATOMIC_RELAXED);
+	__builtin_memmove(&table[at], &table[at + 1], (used - at) * sizeof *table);
+}
+
+/* Takes the part of a range that lies in [start, end) out of the table. */
+static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
+{
+	struct live_map_range range = table[i], tail = range;
+	uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
+
+	if (low > range.start && high < range.end && used == capacity) {
+		health_add(HEALTH_untracked_maps); /* no room for two: what is behind goes too */
+		high = range.end;
+	}
+	gone->piece[gone->count++] =
+		(struct piece){ high - low, range.record,
+				low == range.start && high == range.end && range.counts };
+	count(&memory.head->map_live_bytes, low - high);
+	tail.start = high;
+	tail.counts = range.counts && low == range.start;
+	if (low > range.start)
+		table[i++].end = low;
+	else
+		erase(i);
+	if (high < range.end)
+		insert(i, tail);
+}
+
+/* Takes out what is known of [start, end) and was added before `until`, the last first: so that of many that go at once, as at the
+ * break, none moves those that go after it. False: `gone` is full, and there may be more. */
+static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *gone)
+{
+	uint32_t i = find(end - 1);
+
+	if (start >= end)
+		return true; /* no such range: it wraps */
+	i += i < used && table[i].start < end;
+	for (; i > 0 && table[i - 1].end > start; i--) {
+		if (table[i - 1].added >= until)
+			continue;
+		if (gone->count == PIECES)
+			return false;
+		cut(i - 1, start, end, gone);
+	}
+	return true;
+}
+
+/* Catches up on what is late. False: `gone` is full. */
+static bool remove_late(struct pieces *gone)
+{
+	struct late_end end;
+
+	for (uint32_t at = 0; !late_is_empty(&late) && late_next(&late, &at, &end); at++) {
+		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, gone))
+			return false;
+		late_done(&late, at);
+	}
+	return true;
+}
+
+static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
+{
+	struct live_header *head = memory.head;
+
+	if (used == capacity) {
+		health_add(HEALTH_untracked_maps);
+		return false;
+	}
+	insert(find(start),
+	       (struct live_map_range){ start, start + bytes, additions, record, .counts = true });
+	__atomic_store_n(&additions, additions + 1, __ATOMIC_RELAXED);
+	count(&head->map_live_bytes, bytes);
+	if (head->map_live_bytes > head->map_peak_bytes)
+		head->map_peak_bytes = head->map_live_bytes;
+	return true;
+}
+
+static void count_gone(struct slot *slot, const struct pieces *gone)
+{
+	for (uint32_t i = 0; i < gone->count; i++) {
+		const struct piece *piece = &gone->piece[i];
+		struct live_record *record = memory_record(piece->record);
+
+		if (record->thread != slot->thread) {
+			slot_freed_for(slot, record, piece->whole, piece->bytes);
+			record = memory_record(sites_record_of_site(slot, record->site));
+		}
+		count(&record->frees, piece->whole);
+		count(&record->freed_bytes, piece->bytes);
+		count(&slot->live->unmap_calls, piece->whole);
+		count(&slot->live->unmap_bytes, piece->bytes);
+	}
+}
+
+static void count_added(struct slot *slot, uint64_t bytes, uint32_t record_id)
+{
+	struct live_record *record = memory_record(record_id);
+
+	account_record_add(record, bytes, 1);
+	if (record->first_size != bytes)
+		account_size(record, bytes, 1);
+	count(&slot->live->map_calls, 1);
+	count(&slot->live->map_bytes, bytes);
+}
+
+/* Sorted, without overlap, and together what is mapped. Under the lock. */
+static void check_maps(void)
+{
+	static struct check_pace pace;
+	uint64_t sum = 0;
+
+	if (!check_is_due(&pace))
+		return;
+	RECORDER_CHECK(used <= capacity);
+	for (uint32_t i = 0; i < used; i++) {
+		const struct live_map_range *range = &table[i];
+
+		RECORDER_CHECK(range->start < range->end);
+		RECORDER_CHECK(range->start % LIVE_PAGE == 0 && range->end % LIVE_PAGE == 0);
+		RECORDER_CHECK(i == 0 || table[i - 1].end <= range->start);
+		RECORDER_CHECK(range->added < additions);
+		RECORDER_CHECK(range->record != 0 && range->record < memory_used(LIVE_RECORDS));
+		RECORDER_CHECK(memory_site(memory_record(range->record)->site)->kind ==
+			       LIVE_KIND_MMAP);
+		sum += range->end - range->start;
+	}
+	RECORDER_CHECK(sum == memory.head->map_live_bytes);
+	RECORDER_CHECK(sum <= memory.head->map_peak_bytes);
+	check_done(&pace, used);
+}
+
+/* Takes the lock, with room for two more ranges if there is memory. */
+static bool take_with_room(struct slot *slot)
+{
+	struct live_map_range *larger = NULL;
+	uint32_t have = __atomic_load_n(&capacity, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) + 2 > have && have < CAPACITY_MAX)
+		larger = memory_scratch((have ? 2ull * have : CAPACITY_FIRST) * sizeof *table);
+	if (!lock_take(&maps_lock, slot->id))
+		return false;
+	if (larger != NULL && capacity == have) {
+		if (used > 0)
+			__builtin_memcpy(larger, table, used * sizeof *table);
+		table = larger;
+		__atomic_store_n(&capacity, have ? 2 * have : CAPACITY_FIRST, __ATOMIC_RELAXED);
+	}
+	return true;
+}
+
+/* For readers, around every change of the table: doc: live_maps. One who died in between leaves an odd number. */
+static void begin_change(void)
+{
+	struct live_maps *maps = &memory.head->maps;
+
+	__atomic_store_n(&maps->serial, maps->serial | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void end_change(void)
+{
+	struct live_maps *maps = &memory.head->maps;
+
+	maps->at = table != NULL ? (uint64_t)((char *)table - (char *)memory.head) : 0;
+	maps->used = used;
+	__atomic_store_n(&maps->serial, (maps->serial | 1) + 1, __ATOMIC_RELEASE);
+}
+
+/* Removes a range as remove_range, and adds it with a record, if that is not 0. False: the lock was not to be had. */
+static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t until,
+		   uint32_t record)
+{
+	for (bool done = false; !done;) {
+		struct pieces gone = { .count = 0 };
+		bool added = false;
+
+		if (!take_with_room(slot))
+			return false;
+		begin_change();
+		done = remove_late(&gone) && remove_range(start, start + bytes, until, &gone);
+		if (done && record != 0)
+			added = add_range(start, bytes, record);
+		end_change();
+		if (CHECKED)
+			check_maps();
+		lock_give(&maps_lock);
+		count_gone(slot, &gone);
+		if (added)
+			count_added(slot, bytes, record);
+	}
+	return true;
+}
+
+void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t record)
+{
+	/* What is known there was unmapped unseen: the kernel would not give it twice. */
+	change(slot, start, bytes, UINT64_MAX, record);
+}
+
+void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes)
+{
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) != 0 &&
+	    !change(slot, start, bytes, UINT64_MAX, 0))
+		late_add(&late, start, bytes);
+}
+
+uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)
+{
+	uint64_t until = 0;
+
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) == 0)
+		return 0;
+	if (!lock_take(&maps_lock, slot->id)) {
+		health_add(HEALTH_unknown_ends);
+		return 0;
+	}
+	uint32_t i = find(start);
+
+	if (i < used && table[i].start < start + bytes)
+		until = additions;
+	lock_give(&maps_lock);
+	return until;
+}
+
+void maps_move(struct slot *slot, uint64_t until, uintptr_t from, uint64_t from_bytes, uintptr_t to,
+	       uint64_t to_bytes, uint32_t record)
+{
+	if (until != 0 && !change(slot, from, from_bytes, until, 0))
+		health_add(HEALTH_unknown_ends);
+	if (until != 0 && record != 0)
+		maps_add(slot, to, to_bytes, record);
+	else if (to != from)
+		maps_remove(slot, to, to_bytes);
+}

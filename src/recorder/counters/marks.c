@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Marks, and the values of a snapshot.
+ *
+ * Owns: LIVE_MARKS and LIVE_SAVED, a ring. The collector takes snapshots out of the ring and says how far it has read, in the
+ * control page. A snapshot is what the records held when the program asked for it: they are copied, which takes some ten
+ * instructions for each, and nobody waits. Where the ring has no room (the collector is behind, or there are too many
+ * records) the mark says that nothing was saved, and the collector takes what it finds when it sees it. Without a collector
+ * the ring is kept until it is full: whoever reads the profile finds all that was saved. */
+#include "recorder/counters/marks.h"
+
+#include <time.h>
+
+#include "recorder/lock.h"
+#include "recorder/process/settings.h"
+#include "recorder/sys.h"
+#include "recorder/api/tags.h"
+
+enum {
+	MORE = 64, /* records that may be made while the first are copied */
+	TRIES = 4,
+};
+
+static struct lock marks_lock;
+static uint64_t saved_until; /* place in the ring, counted for ever; under the lock */
+static uint64_t
+	saved_from; /* nothing before it is still to be read, whatever the collector has said yet */
+
+void marks_reset(void)
+{
+	marks_lock = (struct lock){ 0 };
+	saved_until = saved_from = 0;
+}
+
+void marks_recover(struct slot *slot)
+{
+	lock_recover(&marks_lock, slot->id);
+}
+
+/* Without leave to ask the clock: the collector's, which is a millisecond coarse. */
+static uint64_t now_ns(void)
+{
+	struct timespec now = { 0 };
+
+	if (!sys_may(SYS_OTHERS) ||
+	    sys_failed(sys_call3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0)))
+		return 0;
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Room for so many in a row, or UINT64_MAX. Under the lock. */
+static uint64_t room_for(uint64_t count)
+{
+	uint64_t size = memory.head->region[LIVE_SAVED].bytes / sizeof(struct live_saved);
+	uint64_t done = __atomic_load_n(&memory.control->saved_read, __ATOMIC_ACQUIRE);
+	uint64_t at = saved_until;
+
+	bool empty = MAX(done, saved_from) == at;
+
+	/* From the beginning where nothing is left to be read, so that little memory is used; and where what is left at
+	 * the end is too short. */
+	if (at % size != 0 && (empty || at % size + count > size))
+		at += size - at % size;
+	if (empty)
+		saved_from = at;
+	done = MAX(done, saved_from);
+	if (at + count - done > size ||
+	    (at % size + count) * sizeof(struct live_saved) > memory_opened(LIVE_SAVED))
+		return UINT64_MAX;
+	return at;
+}
+
+/* Frees first, so that nothing is less than empty because of a block that was freed meanwhile. */
+static uint32_t save(struct live_saved *to, uint64_t most)
+{
+	uint64_t first = MIN(memory_used(LIVE_RECORDS), most);
+
+	for (uint32_t i = 0; i < most; i++)
+		to[i] = (struct live_saved){ 0, 0 };
+	for (uint32_t i = 1; i < first; i++) {
+		const struct live_record *record = memory_record(i);
+
+		to[i].blocks = 0 - __atomic_load_n(&record->frees, __ATOMIC_RELAXED);
+		to[i].bytes = 0 - __atomic_load_n(&record->freed_bytes, __ATOMIC_RELAXED);
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	uint64_t now = MIN(memory_used(LIVE_RECORDS), most);
+
+	for (uint32_t i = 1; i < now; i++) {
+		const struct live_record *record = memory_record(i);
+
+		to[i].blocks += __atomic_load_n(&record->calls, __ATOMIC_RELAXED);
+		to[i].bytes += __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
+	}
+	return (uint32_t)now;
+}
+
+/* What all threads have done so far, about. */
+static uint64_t operations(void)
+{
+	uint64_t slots = memory_used(LIVE_SLOTS), sum = 0;
+
+	for (uint32_t i = 0; i < slots; i++)
+		sum += __atomic_load_n(&memory_slot(i)->calls, __ATOMIC_RELAXED) +
+		       __atomic_load_n(&memory_slot(i)->frees, __ATOMIC_RELAXED);
+	return sum;
+}
+
+/* Again, if this thread had no processor in the middle of it and others went on. */
+static uint32_t save_at_once(struct live_saved *to, uint64_t most)
+{
+	uint64_t before;
+	uint32_t records, left = TRIES;
+
+	do {
+		before = operations();
+		records = save(to, most);
+	} while (operations() - before > most && --left > 0);
+	return records;
+}
+
+static void save_records(struct slot *slot, struct live_mark *mark)
+{
+	uint64_t size = memory.head->region[LIVE_SAVED].bytes / sizeof(struct live_saved);
+	uint64_t first = memory_used(LIVE_RECORDS);
+	uint64_t count = first + MORE;
+
+	/* All of the ring that this may need, since its place is found under the lock. */
+	if (count > size ||
+	    !memory_open(
+		    LIVE_SAVED,
+		    MIN(__atomic_load_n(&saved_until, __ATOMIC_RELAXED) % size + 2 * count, size) *
+			    sizeof(struct live_saved)) ||
+	    !lock_take(&marks_lock, slot->id))
+		return;
+	uint64_t at = room_for(count);
+
+	if (at != UINT64_MAX) {
+		RECORDER_CHECK(at >= saved_until && at % size + count <= size);
+		mark->records = save_at_once(
+			(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, count);
+		mark->saved_at = at;
+		mark->saved_count = (uint32_t)count;
+		__atomic_store_n(&saved_until, at + count, __ATOMIC_RELAXED);
+	}
+	lock_give(&marks_lock);
+}
+
+void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
+{
+	uint32_t tag = name != NULL ? tags_name(slot, LIVE_TAG_SCOPE, name) : 0;
+	uint64_t id = memory_append(LIVE_MARKS, 1, sizeof(struct live_mark));
+
+	if (id == UINT64_MAX) {
+		health_add(HEALTH_lost_details);
+		return;
+	}
+	struct live_mark *mark = (struct live_mark *)(void *)memory.region[LIVE_MARKS] + id;
+
+	mark->kind = kind;
+	mark->name = tag;
+	mark->at_ms = clock_ms();
+	mark->mono_ns = now_ns();
+	if (kind == LIVE_MARK_SNAPSHOT) {
+		save_records(slot, mark);
+		if (mark->saved_count == 0)
+			health_add(settings_of_collector ? HEALTH_late_snapshots
+							 : HEALTH_lost_snapshots);
+	}
+	__atomic_store_n(&mark->there, 1, __ATOMIC_RELEASE);
+}

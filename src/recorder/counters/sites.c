@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stack trie and the table of sites.
+ *
+ * Owns: LIVE_NODES, LIVE_SITES and two hash tables of ids in scratch memory, all changed under sites_lock; memory for
+ * them is opened before the lock is taken. A site that there is already is mostly found without it. An outgrown table is left
+ * behind: together less than the living one.
+ * Invariant: a node is reached from the root by exactly one chain of frames; a key leads to one site.
+ *
+ * While there is one slot its own table tells which sites there are: the table of sites is filled when another comes. */
+#include "recorder/counters/sites.h"
+
+#include "base/hash.h"
+#include "recorder/lock.h"
+#include "recorder/unwind/rules.h"
+
+static struct table nodes, sites;
+static uint32_t sites_entered; /* of all sites, how many are in the table; under the lock */
+static struct lock sites_lock;
+
+static uint64_t node_hash(uint32_t parent, uint32_t frame)
+{
+	return hash_mix((uint64_t)parent << 32 | frame);
+}
+
+/* Room for `more` further ids. */
+static void grow(struct slot *slot, struct table *table, uint64_t more, table_scratch *scratch)
+{
+	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
+	struct table larger = table_larger(table, more, scratch);
+
+	if (larger.entry == NULL || !lock_take(&sites_lock, slot->id))
+		return;
+	if (table->mask == mask) /* nobody was faster */
+		table_move(table, larger);
+	lock_give(&sites_lock);
+}
+
+/* The child of `parent` for a frame. 0: no memory. Under the lock.
+ *
+ * A new stack mostly brings a chain of new nodes, one behind the other: a node that follows its parent is found there
+ * and is not in the table. */
+static uint32_t node_child(uint32_t parent, uint32_t frame)
+{
+	uint64_t used = memory_used(LIVE_NODES);
+	const struct live_node *next = memory_node(parent + 1);
+	bool follows = parent + 1 == used;
+
+	if (!follows && next->parent == parent && next->frame == frame)
+		return parent + 1;
+	uint32_t tag = table_tag(node_hash(parent, frame)), place = tag, id;
+
+	while (!follows && (id = table_next(&nodes, tag, &place)) != 0) {
+		const struct live_node *node = memory_node(id);
+
+		if (node->parent == parent && node->frame == frame)
+			return id;
+	}
+	if ((used + 1) * sizeof(struct live_node) > memory_opened(LIVE_NODES) ||
+	    table_is_full(&nodes))
+		return 0;
+	*memory_node((uint32_t)used) = (struct live_node){ parent, frame };
+	__atomic_store_n(&memory.head->used[LIVE_NODES], used + 1, __ATOMIC_RELEASE);
+	if (!follows)
+		table_put(&nodes, tag, (uint32_t)used);
+	return (uint32_t)used;
+}
+
+/* The node of the whole walk; known ones from the root on are kept in the walk. 0: no memory. Under the lock. */
+static uint32_t node_of_walk(struct walk *walk)
+{
+	uint32_t x = walk->count;
+	uint32_t node;
+
+	while (x > 0 && walk->info[x - 1].node == 0)
+		x--;
+	node = x > 0 ? walk->info[x - 1].node : walk->mark; /* marks are the first nodes */
+	for (; x < walk->count; x++) {
+		node = node_child(node, rule_frame(walk->info[x].rule));
+		if (node == 0)
+			return 0;
+		walk->info[x].node = node;
+	}
+	return node;
+}
+
+/* Enters the sites that were made while there was one slot. False: no memory. Under the lock. */
+static bool enter_sites(void)
+{
+	uint64_t used = memory_used(LIVE_SITES);
+
+	for (; sites_entered < used && !table_is_full(&sites);
+	     __atomic_store_n(&sites_entered, sites_entered + 1, __ATOMIC_RELAXED))
+		table_put(&sites, table_tag(memory_site(sites_entered)->key), sites_entered);
+	return sites_entered == used;
+}
+
+/* 0 = none; without the lock also if there is one. */
+static uint32_t site_find(const struct table *table, uint64_t key)
+{
+	uint32_t tag = table_tag(key), place = tag, id;
+
+	do
+		id = table_next(table, tag, &place);
+	while (id != 0 && memory_site(id)->key != key);
+	return id;
+}
+
+/* A site that another slot has made, mostly: threads have their stacks in common. */
+static uint32_t site_find_quickly(uint64_t key)
+{
+	struct table look = table_look(&sites);
+
+	return site_find(&look, key);
+}
+
+/* A site without its key and its time. */
+static uint32_t site_add(uint64_t key, struct live_site site)
+{
+	uint64_t used = memory_used(LIVE_SITES);
+
+	if ((used + 1) * sizeof(struct live_site) > memory_opened(LIVE_SITES))
+		return 0;
+	site.key = key;
+	site.born_ms = clock_ms();
+	*memory_site((uint32_t)used) = site;
+	__atomic_store_n(&memory.head->used[LIVE_SITES], used + 1, __ATOMIC_RELEASE);
+	return (uint32_t)used;
+}
+
+bool sites_start(void)
+{
+	uint64_t first_node =
+		memory_append(LIVE_NODES, LIVE_FRAME_UNASKED + 1, sizeof(struct live_node));
+	uint64_t first_site = memory_append(LIVE_SITES, LIVE_SITE_FIRST, sizeof(struct live_site));
+	uint64_t first_record = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record));
+	uint64_t first_unit = memory_append(LIVE_POOL, 1, LIVE_POOL_UNIT);
+
+	if (first_node != 0 || first_site != 0 || first_record != 0 || first_unit != 0)
+		return false;
+	nodes = table_new(TABLE_FIRST);
+	sites = table_new(TABLE_FIRST);
+	if (nodes.entry == NULL || sites.entry == NULL)
+		return false;
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_UNASKED; mark++)
+		*memory_node(mark) = (struct live_node){ 0, mark }; /* asked for by nobody */
+	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
+		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
+
+		*memory_site(LIVE_SITE_OTHER_HEAP + kind) =
+			(struct live_site){ .key = key, .node = LIVE_FRAME_OTHER, .kind = kind };
+	}
+	sites_entered = LIVE_SITE_OTHER_HEAP;
+	return true;
+}
+
+void sites_reset(void)
+{
+	nodes = sites = (struct table){ 0 };
+	sites_lock = (struct lock){ 0 };
+}
+
+void sites_recover(struct slot *slot)
+{
+	lock_recover(&sites_lock, slot->id);
+}
+
+static void count_mark(const struct walk *walk)
+{
+	if (walk->mark == LIVE_FRAME_CUT)
+		health_add(HEALTH_stacks_cut);
+	else if (walk->mark == LIVE_FRAME_STOPPED)
+		health_add(walk->unreadable ? HEALTH_stacks_unreadable : HEALTH_stacks_stopped);
+}
+
+/* Whether other slots may have made sites. A slot is there before it makes its first. */
+static bool is_shared(void)
+{
+	return memory_used(LIVE_SLOTS) > 1;
+}
+
+/* A site that another slot has made; 0: none. *ret_failed: no memory to tell. Under the lock. */
+static uint32_t site_of_others(uint64_t key, bool shared, bool *ret_failed)
+{
+	*ret_failed = shared && !enter_sites();
+	return shared && !*ret_failed ? site_find(&sites, key) : 0;
+}
+
+/* The site of the stack in the walk, made if there is none. 0: no memory. Under the lock. */
+static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kind, bool shared)
+{
+	bool failed;
+	uint32_t site = site_of_others(key, shared, &failed), node;
+
+	if (site != 0 || failed || (node = node_of_walk(walk)) == 0)
+		return site;
+	site = site_add(key, (struct live_site){ .node = node, .kind = kind });
+	if (site != 0)
+		count_mark(walk);
+	return site;
+}
+
+/* The site like another one but for its tag or interval. As above. */
+static uint32_t site_like(struct live_site like, uint64_t key, bool shared)
+{
+	bool failed;
+	uint32_t site = site_of_others(key, shared, &failed);
+
+	return site != 0 || failed ? site : site_add(key, like);
+}
+
+/* The node that a chain leads to by one more frame; 0 = none. Under the lock. */
+static uint32_t node_find(uint32_t parent, uint32_t frame)
+{
+	const struct live_node *next = memory_node(parent + 1);
+	uint32_t tag = table_tag(node_hash(parent, frame)), place = tag, id;
+
+	if (parent + 1 < memory_used(LIVE_NODES) && next->parent == parent && next->frame == frame)
+		return parent + 1;
+	do
+		id = table_next(&nodes, tag, &place);
+	while (id != 0 && (memory_node(id)->parent != parent || memory_node(id)->frame != frame));
+	return id;
+}
+
+/* A chain of frames leads to one node, a key to one site. Under the lock. */
+static void check_sites(void)
+{
+	static struct check_pace pace;
+	uint64_t used = memory_used(LIVE_NODES);
+
+	if (!check_is_due(&pace))
+		return;
+	RECORDER_CHECK(sites_entered <= memory_used(LIVE_SITES));
+	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
+	RECORDER_CHECK(table_check(&nodes));
+	RECORDER_CHECK(table_check(&sites));
+	for (uint32_t i = LIVE_FRAME_UNASKED + 1; i < used; i++)
+		RECORDER_CHECK(node_find(memory_node(i)->parent, memory_node(i)->frame) == i);
+	for (uint32_t i = LIVE_SITE_OTHER_HEAP; i < sites_entered; i++)
+		RECORDER_CHECK(site_find(&sites, memory_site(i)->key) == i);
+	check_done(&pace, used + sites_entered + nodes.mask + sites.mask);
+}
+
+/* Memory for a site and its record, before the lock is taken. Without a record a site would be made again at the next
+ * call. Above the reserve, unless `must`; so the tables of sites, which are as large as the sites, may use it. */
+static bool make_room(struct slot *slot, bool shared, bool must)
+{
+	uint64_t used = memory_used(LIVE_SITES);
+
+	(must ? memory_open : memory_open_above_reserve)(LIVE_SITES,
+							 (used + 64) * sizeof(struct live_site));
+	if (shared)
+		grow(slot, &sites, used - __atomic_load_n(&sites_entered, __ATOMIC_RELAXED) + 64,
+		     memory_scratch);
+	return slot_reserve(slot, must);
+}
+
+/* Takes the lock with that room. *ret_shared: whether other slots may have made sites before. */
+static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
+{
+	for (;;) {
+		*ret_shared = is_shared();
+		if (!make_room(slot, *ret_shared, must))
+			return false;
+		if (!lock_take(&sites_lock, slot->id)) {
+			slot->walk->stamp = 0; /* the stack is asked for again with the next call */
+			return false;
+		}
+		if (is_shared() == *ret_shared)
+			return true;
+		lock_give(&sites_lock); /* the second slot has come just now */
+	}
+}
+
+static uint32_t record_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+			  bool must)
+{
+	if (site != 0)
+		return slot_record(slot, key, site, kind, must);
+	health_add(HEALTH_unsited_calls);
+	return slot->record_of_other[kind];
+}
+
+COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind)
+{
+	struct walk *walk = slot->walk;
+	uint32_t site = site_find_quickly(key);
+	bool shared;
+
+	if (site != 0)
+		return record_of(slot, key, site, kind, false);
+	memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + 2 * walk->limit) *
+						      sizeof(struct live_node));
+	grow(slot, &nodes, 64, memory_scratch_above_reserve);
+	if (take_with_room(slot, &shared, false)) {
+		site = site_of_walk(walk, key, kind, shared);
+		if (CHECKED)
+			check_sites();
+		lock_give(&sites_lock);
+	}
+	return record_of(slot, key, site, kind, false);
+}
+
+/* A site without a stack of its own is where those go that find no memory: it must be had. */
+static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint64_t key)
+{
+	bool must = like.node <= LIVE_FRAME_UNASKED, shared;
+	uint32_t site = site_find_quickly(key);
+
+	if (site == 0 && take_with_room(slot, &shared, must)) {
+		site = site_like(like, key, shared);
+		if (CHECKED)
+			check_sites();
+		lock_give(&sites_lock);
+	}
+	return record_of(slot, key, site, (enum live_kind)like.kind, must);
+}
+
+uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
+{
+	const struct live_record *record = memory_record(base);
+	uint64_t key = sites_key(record->key + tag * UINT64_C(0xc2b2ae3d27d4eb4f), LIVE_KIND_HEAP);
+	uint32_t found = slot_find(slot, key);
+
+	if (LIKELY(found != 0))
+		return found;
+	struct live_site like = *memory_site(record->site);
+	uint32_t other = slot->record_of_other[like.kind];
+
+	like.tag = tag;
+	found = record_like(slot, like, key);
+	return found == other && base != other ? sites_record_of_tag(slot, other, tag) : found;
+}
+
+uint32_t sites_record_unasked(struct slot *slot, enum live_kind kind)
+{
+	uint64_t key = sites_key(UINT64_C(0x756e61736b6564), kind);
+	uint32_t found = slot_find(slot, key);
+
+	return LIKELY(found != 0)
+		       ? found
+		       : record_like(slot,
+				     (struct live_site){ .node = LIVE_FRAME_UNASKED, .kind = kind },
+				     key);
+}
+
+/* 0: no memory. */
+static uint32_t find_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
+{
+	const struct live_record *record = memory_record(base);
+	uint64_t key =
+		sites_key(record->key + interval * UINT64_C(0xd6e8feb86659fd93), LIVE_KIND_HEAP);
+	uint32_t found = slot_find(slot, key);
+
+	if (UNLIKELY(found == 0)) {
+		struct live_site like = *memory_site(record->site);
+
+		like.interval = interval;
+		found = record_like(slot, like, key);
+	}
+	return memory_site(memory_record(found)->site)->interval == interval ? found : 0;
+}
+
+uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
+{
+	uint32_t found = find_of_interval(slot, base, interval);
+
+	if (LIKELY(found != 0))
+		return found;
+	const struct live_site *site = memory_site(memory_record(base)->site);
+	uint32_t other = slot->record_of_other[site->kind];
+
+	if (site->tag != 0)
+		other = sites_record_of_tag(slot, other, site->tag);
+	return find_of_interval(slot, other, interval);
+}
+
+uint32_t sites_record_of_site(struct slot *slot, uint32_t site)
+{
+	uint64_t key = memory_site(site)->key;
+	uint32_t record = slot_find(slot, key);
+
+	if (LIKELY(record != 0))
+		return record;
+	/* A free that is counted elsewhere would leave its block alive for ever. */
+	return slot_record(slot, key, site, (enum live_kind)memory_site(site)->kind, true);
+}

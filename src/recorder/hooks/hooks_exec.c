@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec, posix_spawn, system, popen: forwarded with an environment in which a program that can be recorded finds the
+ * recorder. The hook is left before the call: it may not come back, and a vfork's child shares its parent's guard.
+ * Where there is no slot, the call is forwarded as it is. Whatever begins is announced before; if the call comes back
+ * with an error, that is taken back. An environment of NULL is an empty one, as for the kernel. */
+#include <errno.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "recorder/process/exec.h"
+#include "recorder/hooks/hook.h"
+#include "recorder/process/profile.h"
+#include "recorder/process/starts.h"
+#include "recorder/sys.h"
+
+/* How a program is named, and what becomes of the caller. */
+enum {
+	SEARCH = 1,  /* in PATH */
+	BECOMES = 2, /* the caller turns into it */
+};
+
+static struct exec_start begin(const uintptr_t *frame, const char *path, int how, char *const *envp)
+{
+	bool search = how & SEARCH, becomes = how & BECOMES;
+
+	if (becomes)
+		profile_becomes(path, search);
+	if (hook_in_new_child())
+		return exec_begin(NULL, path, search, becomes, envp);
+	struct slot *slot = hook_enter(frame);
+
+	if (slot == NULL)
+		return (struct exec_start){ envp, exec_announce(MISSED_busy, "", becomes) };
+	hook_record(frame);
+	struct exec_start start = exec_begin(slot, path, search, becomes, envp);
+
+	hook_leave();
+	return start;
+}
+
+/* An exec came back. */
+static int came_back(struct exec_start start, int status)
+{
+	starts_take_back(start.number);
+	return status;
+}
+
+/* A program was started, or an error number says why not. */
+static int started(struct exec_start start, int error)
+{
+	if (error != 0)
+		starts_take_back(start.number);
+	return error;
+}
+
+/* The arguments fit without our variables only: then the program goes without us. */
+static bool is_too_long(struct exec_start *start, int error, const char *path, bool becomes,
+			char *const *envp)
+{
+	if (error != E2BIG || start->envp == envp)
+		return false;
+	starts_take_back(start->number);
+	*start = (struct exec_start){ envp, exec_announce(MISSED_busy, path, becomes) };
+	return true;
+}
+
+static int execute(const uintptr_t *frame, const char *path, char *const argv[], char *const envp[])
+{
+	struct exec_start start = begin(frame, path, BECOMES, envp);
+	int status;
+
+	do
+		status = next_found()->execve(path, argv, start.envp);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
+}
+
+static int search(const uintptr_t *frame, const char *file, char *const argv[], char *const envp[])
+{
+	struct exec_start start = begin(frame, file, SEARCH | BECOMES, envp);
+	int status;
+
+	do
+		status = next_found()->execvpe(file, argv, start.envp);
+	while (is_too_long(&start, errno, file, true, envp));
+	return came_back(start, status);
+}
+
+EXPORT int execve(const char *path, char *const argv[], char *const envp[])
+{
+	return execute(HOOK_FRAME(), path, argv, envp);
+}
+
+EXPORT int execv(const char *path, char *const argv[])
+{
+	return execute(HOOK_FRAME(), path, argv, environ);
+}
+
+EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+	return search(HOOK_FRAME(), file, argv, envp);
+}
+
+EXPORT int execvp(const char *file, char *const argv[])
+{
+	return search(HOOK_FRAME(), file, argv, environ);
+}
+
+/* "/proc/self/fd/N": the file that a descriptor names. */
+static void path_of(int fd, char ret[static 32])
+{
+	static const char folder[] = "/proc/self/fd/";
+	char digits[12];
+	size_t n = 0, at = sizeof folder - 1;
+
+	__builtin_memcpy(ret, folder, at);
+	do
+		digits[n++] = (char)('0' + fd % 10);
+	while ((fd /= 10) != 0);
+	while (n > 0)
+		ret[at++] = digits[--n];
+	ret[at] = 0;
+}
+
+EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+	char path[32];
+	int status;
+
+	if (envp == NULL) /* libc says no, where the kernel would not */
+		return next_found()->fexecve(fd, argv, envp);
+	path_of(fd, path);
+	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
+
+	do
+		status = next_found()->fexecve(fd, argv, start.envp);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
+}
+
+EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
+{
+	bool readable = sys_readable((uintptr_t)path); /* else the kernel says no */
+	bool plain = readable && path[0] == '/';
+	struct exec_start start =
+		plain ? begin(HOOK_FRAME(), path, BECOMES, envp)
+		      : (struct exec_start){ envp, exec_announce(MISSED_unreadable,
+								 readable ? path : NULL, true) };
+
+	int status = -1;
+
+	if (next_found()->execveat == NULL) {
+		errno = ENOSYS;
+		return came_back(start, status);
+	}
+	do
+		status = next.execveat(folder, path, argv, start.envp, flags);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
+}
+
+/* Room for the arguments of execl and its kin as an array. Without a slot: in memory that the next program takes with
+ * it; a fork's child, alone in its memory, needs no system call for that. */
+static char **gather(struct slot *slot, bool new_child, size_t count)
+{
+	static char *area[1024];
+	size_t bytes = (count + 1) * sizeof(char *);
+
+	if (slot != NULL)
+		return exec_arguments(slot, bytes);
+	if (new_child && count < ARRAY_SIZE(area))
+		return area;
+	long at = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return sys_failed(at) ? NULL : (char **)at;
+}
+
+enum list_kind { LIST_PATH, LIST_SEARCH, LIST_WITH_ENVIRONMENT };
+
+static int execute_list(enum list_kind kind, const char *path, const char *first, va_list rest,
+			const uintptr_t *frame)
+{
+	bool new_child = hook_in_new_child();
+	struct slot *slot = new_child ? NULL : hook_enter(frame);
+	char *const *envp = environ;
+	struct exec_start start = { .envp = envp };
+	va_list again;
+	size_t count = 0;
+	int status = -1;
+
+	profile_becomes(path, kind == LIST_SEARCH);
+
+	va_copy(again, rest);
+	for (const char *word = first; word != NULL; word = va_arg(again, const char *))
+		count++;
+	va_end(again);
+	char **argv = gather(slot, new_child, count);
+
+	if (argv != NULL) {
+		size_t n = 0;
+
+		for (const char *word = first; word != NULL; word = va_arg(rest, const char *))
+			argv[n++] = (char *)(uintptr_t)word;
+		argv[n] = NULL;
+		if (kind == LIST_WITH_ENVIRONMENT)
+			start.envp = envp = va_arg(rest, char *const *);
+	}
+	if (slot != NULL || new_child)
+		start = exec_begin(slot, path, kind == LIST_SEARCH, true, envp);
+	else
+		start.number = exec_announce(MISSED_busy, "", true);
+	if (slot != NULL)
+		hook_leave();
+	if (argv == NULL) {
+		errno = ENOMEM;
+		return came_back(start, status);
+	}
+	do
+		status = kind == LIST_SEARCH ? next_found()->execvpe(path, argv, start.envp)
+					     : next_found()->execve(path, argv, start.envp);
+	while (is_too_long(&start, errno, path, true, envp));
+	return came_back(start, status);
+}
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+	va_list rest;
+
+	va_start(rest, first);
+	int status = execute_list(LIST_PATH, path, first, rest, HOOK_FRAME());
+
+	va_end(rest);
+	return status;
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+	va_list rest;
+
+	va_start(rest, first);
+	int status = execute_list(LIST_SEARCH, file, first, rest, HOOK_FRAME());
+
+	va_end(rest);
+	return status;
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+	va_list rest;
+
+	va_start(rest, first);
+	int status = execute_list(LIST_WITH_ENVIRONMENT, path, first, rest, HOOK_FRAME());
+
+	va_end(rest);
+	return status;
+}
+
+static int spawn(spawn_fn *forward, struct exec_start start, pid_t *pid, const char *path,
+		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+		 char *const argv[], char *const envp[])
+{
+	int error;
+
+	do
+		error = forward(pid, path, actions, attributes, argv, start.envp);
+	while (is_too_long(&start, error, path, false, envp));
+	return started(start, error);
+}
+
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		       const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	struct exec_start start = begin(HOOK_FRAME(), path, 0, envp);
+
+	return spawn(next_found()->posix_spawn, start, pid, path, actions, attributes, argv, envp);
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+			const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	struct exec_start start = begin(HOOK_FRAME(), file, SEARCH, envp);
+
+	return spawn(next_found()->posix_spawnp, start, pid, file, actions, attributes, argv, envp);
+}
+
+/* libc starts the shell itself, with `environ`: ours are in it for as long as that takes. */
+struct loan {
+	struct exec_start start;
+	char **before; /* of `count` entries; NULL: none */
+	size_t count;
+	const char *ours[2]; /* the entries that are too many */
+};
+
+static struct loan lend_environment(const uintptr_t *frame)
+{
+	struct loan loan = { .start = begin(frame, "/bin/sh", 0, environ), .before = environ };
+
+	if (loan.start.envp == loan.before)
+		return loan;
+	while (loan.before != NULL && loan.before[loan.count] != NULL)
+		loan.count++;
+	loan.ours[0] = loan.start.envp[loan.count];
+	loan.ours[1] = loan.start.envp[loan.count + 1];
+	environ = (char **)(uintptr_t)loan.start.envp;
+	return loan;
+}
+
+/* Another thread may have changed the environment meanwhile, which is the program's right: in place, so that the change
+ * is in our copy, or by making a larger one, which has ours in it. */
+static void take_back(const struct loan *loan, bool failed)
+{
+	char **now = environ, **to = now == loan->start.envp ? loan->before : now;
+	size_t n = 0;
+
+	for (size_t i = 0; loan->ours[0] != NULL && now != NULL && now[i] != NULL; i++) {
+		/* Whoever has replaced ours by his own has one more than fits. */
+		if (now[i] != loan->ours[0] && now[i] != loan->ours[1] &&
+		    (to != loan->before || n < loan->count))
+			to[n++] = now[i];
+	}
+	if (loan->ours[0] != NULL) {
+		if (to != NULL)
+			to[n] = NULL;
+		environ = to;
+	}
+	if (failed)
+		starts_take_back(loan->start.number);
+}
+
+/* A shell that cannot be started has ended with 127, for whoever calls system: errno tells the difference. */
+EXPORT int system(const char *command)
+{
+	enum { NOT_FOUND = 127 << 8 };
+	int before = errno;
+	struct loan loan = lend_environment(HOOK_FRAME());
+
+	errno = 0;
+	int status = next_found()->system(command);
+
+	bool too_long = status == NOT_FOUND && errno == E2BIG;
+
+	take_back(&loan, status == -1 || too_long);
+	if (errno == 0 || too_long)
+		errno = before;
+	return too_long && loan.ours[0] != NULL ? next.system(command) : status;
+}
+
+EXPORT FILE *popen(const char *command, const char *mode)
+{
+	struct loan loan = lend_environment(HOOK_FRAME());
+	FILE *stream = next_found()->popen(command, mode);
+
+	take_back(&loan, stream == NULL);
+	/* Why it failed is not told; perhaps our variables were too much. */
+	return stream == NULL && loan.ours[0] != NULL ? next.popen(command, mode) : stream;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The malloc family. Each hook: enter, forward, record, leave; a free is recorded before it is forwarded, because from
+ * then on another thread may get the address. Without a slot it only forwards. Any thread, any moment.
+ *
+ * A call that the countdown lets pass is forwarded by a jump. What does more is a function of its own, also reached by a jump, so
+ * that its frame takes the place of the hook's. */
+#include <errno.h>
+
+#include "recorder/hooks/hook.h"
+#include "recorder/lookup.h"
+#include "recorder/sampling/sampled.h"
+
+/* New in C23: headers before glibc 2.43 do not declare them. */
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
+void cfree(void *block);
+
+static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size,
+				    const uintptr_t *frame)
+{
+	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;
+
+	hook_record(frame);
+	if (LIKELY(block != NULL))
+		record_new(slot, block, size, slack, frame);
+	hook_leave();
+	return block;
+}
+
+static NOINLINE void *malloc_seen(size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return hook_taken(taking, next_found()->malloc(size), size);
+	}
+	return recorded(slot, next.malloc(size), size, frame);
+}
+
+EXPORT void *malloc(size_t size)
+{
+	return countdown_passes(size) ? next.malloc(size) : malloc_seen(size);
+}
+
+static NOINLINE void *calloc_seen(size_t count, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return hook_taken(taking, next_found()->calloc(count, size), count * size);
+	}
+	return recorded(slot, next.calloc(count, size), count * size, frame);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+	size_t bytes;
+
+	return !__builtin_mul_overflow(count, size, &bytes) && countdown_passes(bytes)
+		       ? next.calloc(count, size)
+		       : calloc_seen(count, size);
+}
+
+/* Records the end of a block; true if the caller must leave the hook after it has forwarded. */
+static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
+{
+	struct slot *slot = block != NULL ? hook_enter_free(frame) : NULL;
+
+	if (UNLIKELY(slot == NULL))
+		return false;
+	hook_record(frame);
+	record_free(slot, block, frame);
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	return true;
+}
+
+static NOINLINE void free_seen(void *block)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	if (UNLIKELY(sample_is_filtering()) && !sampled_may_have(block)) {
+		next.free(block);
+		return;
+	}
+	if (UNLIKELY(!free_begin(block, frame))) {
+		next_found()->free(block);
+		return;
+	}
+	next.free(block);
+	hook_leave();
+}
+
+EXPORT void free(void *block)
+{
+	if (sample_passes(block))
+		next.free(block);
+	else
+		free_seen(block);
+}
+
+/* Of old: programs linked before glibc 2.26. */
+EXPORT void cfree(void *block)
+{
+	free_seen(block);
+}
+
+/* Where nobody else defines a sized free: only a weak reference leads here, and means whatever free it would call. */
+COLD static void free_of_program(void *block)
+{
+	void (*other)(void *) = (void (*)(void *))lookup_before("free");
+
+	if (other != NULL)
+		other(block);
+	else
+		free_seen(block);
+}
+
+EXPORT void free_sized(void *block, size_t size)
+{
+	if (next_found()->free_sized == NULL) {
+		free_of_program(block);
+		return;
+	}
+	bool entered = free_begin(block, HOOK_FRAME());
+
+	next.free_sized(block, size);
+	if (entered)
+		hook_leave();
+}
+
+EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
+{
+	if (next_found()->free_aligned_sized == NULL) {
+		free_of_program(block);
+		return;
+	}
+	bool entered = free_begin(block, HOOK_FRAME());
+
+	next.free_aligned_sized(block, alignment, size);
+	if (entered)
+		hook_leave();
+}
+
+/* The block leaves the map before the call, because from then on its address may be another thread's, and comes back if
+ * the call fails. */
+static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size_t size,
+					    const uintptr_t *frame)
+{
+	struct block old =
+		block != NULL ? blocks_take(&slot->near, (uintptr_t)block) : (struct block){ 0 };
+	bool sample = UNLIKELY(old.record == 0) && block != NULL && record_take_sample(block, &old);
+	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
+	/* Of a block that is no sample its usable size is the best that is known. */
+	uint64_t old_size =
+		old.record != 0 ? old.size_bytes : (block != NULL ? slack_of(block, 0) : 0);
+	ORDER_GIVES(block);
+	void *moved = next.realloc(block, size);
+	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
+
+	hook_record(frame);
+	if (UNLIKELY(moved == NULL && (size != 0 || block == NULL))) {
+		struct block none;
+
+		if (UNLIKELY(sample))
+			record_put_sample_back(slot, block, &old, slack);
+		else if (old.record != 0)
+			blocks_put(&slot->near, (uintptr_t)block, &old, &none);
+		hook_leave();
+		return NULL;
+	}
+	if (old.record != 0)
+		record_end(slot, block, &old, slack, false);
+	else if (block != NULL)
+		record_unknown_free(block);
+	if (LIKELY(moved != NULL)) {
+		struct live_record *record = record_new(slot, moved, size, new_slack, frame);
+
+		/* A call stands for as many as the block that it gives, whether or not the one that it had is a sample. */
+		if (LIKELY(record != NULL) &&
+		    (old.record != 0 || UNLIKELY(block != NULL && record->samples != 0)))
+			account_realloc(record, old_size, size, moved != block,
+					record->samples != 0 ? slot->last_times : 1);
+	}
+	hook_leave();
+	return moved;
+}
+
+static ALWAYS_INLINE void *realloc_common(void *block, size_t size, const uintptr_t *frame)
+{
+	if (sample_passes(block) && size != 0 && countdown_passes(size)) /* 0: a free */
+		return next.realloc(block, size);
+	struct slot *slot = hook_enter_free(frame);
+
+	if (UNLIKELY(slot == NULL))
+		return next_found()->realloc(block, size);
+	return realloc_recorded(slot, block, size, frame);
+}
+
+EXPORT void *realloc(void *block, size_t size)
+{
+	return realloc_common(block, size, HOOK_FRAME());
+}
+
+/* glibc's own calls realloc by its name, and so reaches that of a program which brings an allocator without this one. */
+EXPORT void *reallocarray(void *block, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes))) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (UNLIKELY(next_found()->other_realloc != NULL))
+		return next.other_realloc(block, bytes);
+	return realloc_common(block, bytes, HOOK_FRAME());
+}
+
+EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	if (countdown_passes(size))
+		return next.posix_memalign(ret, alignment, size);
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		int failed = next_found()->posix_memalign(ret, alignment, size);
+
+		hook_taken(taking, failed ? NULL : *ret, size);
+		return failed;
+	}
+	int status = next.posix_memalign(ret, alignment, size);
+
+	recorded(slot, status == 0 ? *ret : NULL, size, frame);
+	return status;
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	if (countdown_passes(size))
+		return next.aligned_alloc(alignment, size);
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return hook_taken(taking, next_found()->aligned_alloc(alignment, size), size);
+	}
+	return recorded(slot, next.aligned_alloc(alignment, size), size, frame);
+}
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	if (countdown_passes(size))
+		return next.memalign(alignment, size);
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return hook_taken(taking, next_found()->memalign(alignment, size), size);
+	}
+	return recorded(slot, next.memalign(alignment, size), size, frame);
+}
+
+EXPORT void *valloc(size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	if (countdown_passes(size))
+		return next.valloc(size);
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return hook_taken(taking, next_found()->valloc(size), size);
+	}
+	return recorded(slot, next.valloc(size), size, frame);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME();
+
+	if (countdown_passes(size))
+		return next.pvalloc(size);
+	struct slot *slot = hook_enter(frame);
+
+	if (UNLIKELY(slot == NULL)) {
+		bool taking = hook_is_taking();
+
+		return hook_taken(taking, next_found()->pvalloc(size), size);
+	}
+	return recorded(slot, next.pvalloc(size), size, frame);
+}
+
+EXPORT size_t malloc_usable_size(void *block)
+{
+	return next_found()->malloc_usable_size(block);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prctl and syscall, for few requests: a program that does without the time-stamp counter (pace.h); and one that gives up system calls by seccomp. Strict seccomp leaves four, none of
+ * which is ours; a filter is asked what it would do to each of ours (filter.h). What would harm the program is not called
+ * from then on; if that is opening memory, some is opened ahead. Everything is forwarded as it is. */
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "recorder/process/filter.h"
+#include "recorder/hooks/hook.h"
+#include "recorder/sampling/pace.h"
+#include "recorder/sys.h"
+
+/* The next definition of syscall; NULL: not looked up yet. */
+__attribute__((used, visibility("hidden"))) void *seal_forward;
+
+/* Of several filters each may forbid something. */
+static void before_seccomp(const uintptr_t *frame, unsigned forbidden)
+{
+	struct slot *slot = hook_enter(frame);
+
+	if (CHECKED)
+		chaos_seal();
+	if (slot != NULL && forbidden & SYS_MEMORY)
+		memory_open_ahead();
+	__atomic_or_fetch(&sys_forbidden, forbidden, __ATOMIC_RELAXED);
+	if (slot != NULL)
+		hook_leave();
+}
+
+/* A filter may be refused; then nothing is lost but what could not be opened any more. */
+EXPORT int prctl(int option, ...)
+{
+	unsigned long argument[4];
+	va_list rest;
+
+	va_start(rest, option);
+	for (int i = 0; i < 4; i++)
+		argument[i] = va_arg(rest, unsigned long);
+	va_end(rest);
+	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_STRICT)
+		before_seccomp(HOOK_FRAME(), SYS_ALL);
+	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_FILTER)
+		before_seccomp(HOOK_FRAME(),
+			       filter_forbids((const struct sock_fprog *)argument[1]));
+	if (option == PR_SET_TSC)
+		pace_stop();
+	return next_found()->prctl(option, argument[0], argument[1], argument[2], argument[3]);
+}
+
+/* syscall() is also a way to vfork: the child returns from it on its parent's stack, so nothing of ours may lie there.
+ * Hence a jump, and a call only for the one number that matters, or before the next definition is known. */
+__attribute__((used, visibility("hidden"))) void *seal_next_syscall(long number,
+								    const uintptr_t *frame,
+								    long operation,
+								    const void *program);
+void *seal_next_syscall(long number, const uintptr_t *frame, long operation, const void *program)
+{
+	if (number == SYS_seccomp && operation == SECCOMP_SET_MODE_STRICT)
+		before_seccomp(frame, SYS_ALL);
+	if (number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER)
+		before_seccomp(frame, filter_forbids(program));
+	seal_forward = (void *)(uintptr_t)next_found()->syscall;
+	return seal_forward;
+}
+
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+__asm__(".text\n"
+	".globl syscall\n"
+	".type syscall, @function\n"
+	"syscall:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	movq seal_forward(%rip), %rax\n"
+	"	testq %rax, %rax\n"
+	"	je 1f\n"
+	"	cmpq $" STRING(
+		__NR_seccomp) ", %rdi\n"
+			      "	je 1f\n"
+			      "	jmp *%rax\n"
+			      "1:	pushq %rbp\n"
+			      "	.cfi_def_cfa_offset 16\n"
+			      "	.cfi_offset rbp, -16\n"
+			      "	movq %rsp, %rbp\n"
+			      "	.cfi_def_cfa_register rbp\n"
+			      "	pushq %rdi\n"
+			      "	pushq %rsi\n"
+			      "	pushq %rdx\n"
+			      "	pushq %rcx\n"
+			      "	pushq %r8\n"
+			      "	pushq %r9\n"
+			      "	movq %rsi, %rdx\n" /* the operation; its argument is in rcx, as the fourth */
+			      "	movq %rbp, %rsi\n" /* the frame record, as a hook's */
+			      "	call seal_next_syscall\n"
+			      "	popq %r9\n"
+			      "	popq %r8\n"
+			      "	popq %rcx\n"
+			      "	popq %rdx\n"
+			      "	popq %rsi\n"
+			      "	popq %rdi\n"
+			      "	popq %rbp\n"
+			      "	.cfi_def_cfa rsp, 8\n"
+			      "	jmp *%rax\n"
+			      "	.cfi_endproc\n"
+			      ".size syscall, .-syscall\n");

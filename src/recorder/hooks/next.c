@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding what to forward to.
+ *
+ * Owns: `next`. Looking calls nobody and takes no lock. So whoever comes while another thread is looking, or in a signal
+ * handler that interrupted the looking, or in a child that was forked from it, looks for himself and writes the same.
+ * Invariant: once next_is_found is set, every word of `next` has its value for good. */
+#include "recorder/hooks/next.h"
+
+#include <sys/syscall.h>
+
+#include "recorder/hooks/allocator.h"
+#include "recorder/lookup.h"
+#include "recorder/unwind/modules.h"
+#include "recorder/hooks/operators.h"
+#include "recorder/sys.h"
+#include "recorder/hooks/withdraw.h"
+
+struct next next;
+bool next_is_found;
+
+/* A block may be asked for its size only by the allocator that it came from: everything that hands out blocks, and the
+ * malloc that libraries reach, must be of one object, or of ours. */
+static void check_usable(struct next *found)
+{
+	const void *const makers[] = { (void *)found->malloc,	(void *)found->calloc,
+				       (void *)found->realloc,	(void *)found->posix_memalign,
+				       (void *)found->memalign, (void *)found->free };
+
+	for (size_t i = 0; i < ARRAY_SIZE(makers); i++) {
+		if (!modules_same((const void *)found->usable, makers[i]))
+			found->usable = NULL;
+	}
+	if (found->other_malloc != NULL)
+		found->usable = NULL; /* the operators hand out its blocks */
+}
+
+/* An executable with a recorder linked in leaves the work to us. */
+static void look_before(struct next *found)
+{
+	found->other_malloc = lookup_before("malloc");
+	found->other_realloc = lookup_before("realloc");
+	if ((found->other_malloc != NULL || found->other_realloc != NULL) &&
+	    lookup_before("confstr") != NULL) {
+		found->other_malloc = NULL;
+		found->other_realloc = NULL;
+	}
+}
+
+static void look_up(struct next *found)
+{
+	found->syscall = lookup_next("syscall");
+	found->confstr = lookup_next("confstr");
+	found->malloc = lookup_next("malloc");
+	found->free = lookup_next("free");
+	found->calloc = lookup_next("calloc");
+	found->realloc = lookup_next("realloc");
+	found->posix_memalign = lookup_next("posix_memalign");
+	found->aligned_alloc = lookup_next("aligned_alloc");
+	found->memalign = lookup_next("memalign");
+	found->valloc = lookup_next("valloc");
+	found->pvalloc = lookup_next("pvalloc");
+	found->malloc_usable_size = lookup_next("malloc_usable_size");
+	found->usable = found->malloc_usable_size;
+	found->free_sized = lookup_next("free_sized");
+	found->free_aligned_sized = lookup_next("free_aligned_sized");
+	found->mmap = lookup_next("mmap");
+	found->munmap = lookup_next("munmap");
+	found->mremap = lookup_next("mremap");
+	found->sbrk = lookup_next("sbrk");
+	found->brk = lookup_next("brk");
+	found->execve = lookup_next("execve");
+	found->execvpe = lookup_next("execvpe");
+	found->fexecve = lookup_next("fexecve");
+	found->execveat = lookup_next("execveat");
+	found->posix_spawn = lookup_next("posix_spawn");
+	found->posix_spawnp = lookup_next("posix_spawnp");
+	found->system = lookup_next("system");
+	found->popen = lookup_next("popen");
+	found->exit_now = lookup_next("_exit");
+	found->exit_quickly = lookup_next("quick_exit");
+	found->prctl = lookup_next("prctl");
+	found->mlockall = lookup_next("mlockall");
+	found->setrlimit = lookup_next("setrlimit");
+	found->prlimit = lookup_next("prlimit");
+	look_before(found);
+	check_usable(found);
+}
+
+/* Names of ours that nobody else defines. */
+static void withdraw_others(void)
+{
+	static bool done;
+
+	if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
+		return;
+	withdraw_begin();
+	if (next.free_sized == NULL)
+		withdraw("free_sized");
+	if (next.free_aligned_sized == NULL)
+		withdraw("free_aligned_sized");
+	if (next.execveat == NULL)
+		withdraw("execveat");
+	operators_withdraw();
+	withdraw_end();
+}
+
+/* The one thing that cannot be passed through: a program that was linked with us and without ld.so (-static). Its libc's
+ * malloc is in one object with functions that libc itself needs, so that ours cannot take its place and call it as well.
+ * There is no allocator, and no program that could be harmed. */
+static COLD void give_up(void)
+{
+	static const char why[] =
+		"heapgauge: this program is linked statically (-static), so the recorder in it finds no "
+		"allocator to call: link it dynamically, or without libheapgauge.a\n";
+
+	sys_call3(SYS_write, 2, (long)why, sizeof why - 1);
+	for (;;)
+		sys_call3(SYS_exit_group, 127, 0, 0);
+}
+
+/* Whether another recorder is behind us, as where heapgauge record starts a program that is linked with one: one is
+ * enough, and the collector knows that one better. Nobody else defines both but libc and the sanitizers' runtimes. */
+static bool is_recorder_behind(const struct next *found)
+{
+	return modules_same((void *)found->confstr, (void *)found->malloc) &&
+	       !modules_same((void *)found->confstr, lookup_next("getauxval")) &&
+	       !modules_same((void *)found->confstr, lookup_next("__sanitizer_set_death_callback"));
+}
+
+COLD void next_find(void)
+{
+	struct next found = { .usable_in_header = next.usable_in_header };
+
+	modules_find_loader();
+	look_up(&found);
+	if (found.malloc == NULL)
+		give_up();
+	found.is_recorder = is_recorder_behind(&found);
+	next = found;
+	operators_look_up();
+	allocator_look_up();
+	__atomic_store_n(&next_is_found, true, __ATOMIC_RELEASE);
+	withdraw_others();
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The C++ operators that our hooks forward to. */
+#ifndef RECORDER_HOOKS_OPERATORS_H
+#define RECORDER_HOOKS_OPERATORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Every operator takes at most three register arguments; passing one more than it has does no harm. */
+typedef void *operator_fn(uintptr_t a, uintptr_t b, uintptr_t c);
+
+/* X(number, symbol) */
+#define NEW_OPERATORS(X)                                                                           \
+	X(0, "_Znwm")                                                                              \
+	X(1, "_Znam")                                                                              \
+	X(2, "_ZnwmRKSt9nothrow_t")                                                                \
+	X(3, "_ZnamRKSt9nothrow_t")                                                                \
+	X(4, "_ZnwmSt11align_val_t")                                                               \
+	X(5, "_ZnamSt11align_val_t")                                                               \
+	X(6, "_ZnwmSt11align_val_tRKSt9nothrow_t")                                                 \
+	X(7, "_ZnamSt11align_val_tRKSt9nothrow_t")
+#define DELETE_OPERATORS(X)                                                                        \
+	X(8, "_ZdlPv")                                                                             \
+	X(9, "_ZdaPv")                                                                             \
+	X(10, "_ZdlPvm")                                                                           \
+	X(11, "_ZdaPvm")                                                                           \
+	X(12, "_ZdlPvRKSt9nothrow_t")                                                              \
+	X(13, "_ZdaPvRKSt9nothrow_t")                                                              \
+	X(14, "_ZdlPvSt11align_val_t")                                                             \
+	X(15, "_ZdaPvSt11align_val_t")                                                             \
+	X(16, "_ZdlPvmSt11align_val_t")                                                            \
+	X(17, "_ZdaPvmSt11align_val_t")                                                            \
+	X(18, "_ZdlPvSt11align_val_tRKSt9nothrow_t")                                               \
+	X(19, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
+enum { FIRST_ALIGNED_NEW = 4, FIRST_DELETE = 8, OPERATORS = 20 };
+
+/* The next definition of each; NULL: none, or not looked for yet. */
+extern operator_fn *next_operator[OPERATORS];
+/* Whether it is of the object that defines malloc: its blocks are that allocator's. */
+extern bool operator_of_allocator[OPERATORS];
+
+/* Finds them, while everything in `next` is looked for. */
+void operators_look_up(void);
+/* Withdraws ours where there is none; see withdraw.h. */
+void operators_withdraw(void);
+
+/* What stands for a NULL there. */
+operator_fn *operators_instead(int number);
+
+/* Whether pc is in the body of one of them: a call from there is the operator's, not the program's. */
+bool operators_call(uintptr_t pc);
+
+/* Where our own operators new are: one that ends in a jump to another shows the return address of ours. */
+#define OPERATOR_SECTION "heapgauge_new"
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment between programs: see exec.h.
+ *
+ * Owns: copies of our two variables, made at start-up, and the slots' exec areas. A program is given the variables only
+ * if its file says that the recorder can live in it (base/elf.h): a loader that cannot load the recorder complains on
+ * stderr or ends the program. Files are looked at with raw system calls: this also runs in a vfork's child. */
+#include "recorder/process/exec.h"
+
+#include <elf.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/elf.h"
+#include "base/privilege.h"
+#include "recorder/memory.h"
+#include "recorder/process/starts.h"
+#include "recorder/sys.h"
+
+#define PRELOAD "LD_PRELOAD="
+#define HANDOVER LIVE_ENV_HANDOVER "="
+#define TRACE "LD_TRACE_LOADED_OBJECTS="
+#define DISABLE LIVE_ENV_DISABLE "="
+
+enum {
+	PATH_MAX_ = 4096,
+	HANDOVER_BYTES = sizeof HANDOVER - 1 + LIVE_TICKET_TEXT + 1 + LIVE_SETTINGS_TEXT + 1,
+	SCRIPTS_MAX = 4,
+	AT_CWD = -100,
+	FORKED_BYTES = 64 * 1024,
+};
+
+extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
+
+static char
+	own_preload[PATH_MAX_ +
+		    sizeof PRELOAD]; /* "LD_PRELOAD=/path/libheapgauge.so"; empty = do not follow */
+static char
+	own_handover[HANDOVER_BYTES]; /* "HEAPGAUGE_HANDOVER=TICKET,SETTINGS", the ticket all 0 */
+
+static bool begins(const char *text, const char *with)
+{
+	while (*with && *text == *with) {
+		text++;
+		with++;
+	}
+	return *with == 0;
+}
+
+static size_t length(const char *text)
+{
+	size_t n = 0;
+
+	while (text[n])
+		n++;
+	return n;
+}
+
+/* Before libc has been initialised the environment stands above the arguments, where the kernel put it. */
+char **exec_environ(void)
+{
+	const uintptr_t *argument_count = __libc_stack_end;
+
+	return environ != NULL ? environ : (char **)(argument_count + 1 + *argument_count + 1);
+}
+
+static bool disables(const char *entry)
+{
+	return begins(entry, DISABLE) && live_is_disabled(entry + sizeof DISABLE - 1);
+}
+
+bool exec_is_disabled(void)
+{
+	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+		if (disables(*entry))
+			return true;
+	}
+	return false;
+}
+
+const char *exec_variable(const char *name)
+{
+	size_t bytes = length(name);
+
+	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+		if (begins(*entry, name) && (*entry)[bytes] == '=')
+			return *entry + bytes + 1;
+	}
+	return "";
+}
+
+/* The value of the hidden variable, hidden or not; NULL: there is none. */
+static char *handover_value(void)
+{
+	if (own_handover[0] != 0)
+		return own_handover + sizeof HANDOVER - 1;
+	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+		if (begins(*entry, HANDOVER))
+			return *entry + sizeof HANDOVER - 1;
+	}
+	return NULL;
+}
+
+const char *exec_handover(void)
+{
+	const char *value = handover_value();
+	struct live_ticket ticket;
+
+	if (value == NULL)
+		return NULL;
+	/* What is not ours is no settings either. */
+	return live_ticket_read(value, &ticket) && value[LIVE_TICKET_TEXT] == ','
+		       ? value + LIVE_TICKET_TEXT + 1
+		       : "";
+}
+
+/* Keeps the first path of "LD_PRELOAD=a:b". */
+static bool keep_preload(const char *entry)
+{
+	size_t n = 0;
+
+	for (; entry[n] && (n < sizeof PRELOAD || entry[n] != ':'); n++) {
+		if (n == sizeof own_preload - 1)
+			return false;
+		own_preload[n] = entry[n];
+	}
+	own_preload[n] = 0;
+	return true;
+}
+
+static bool keep_handover(const char *entry)
+{
+	size_t n = length(entry);
+
+	if (n >= sizeof own_handover)
+		return false;
+	__builtin_memcpy(own_handover, entry, n + 1);
+	return true;
+}
+
+struct live_ticket exec_take_ticket(void)
+{
+	static const struct live_ticket none;
+	struct live_ticket ticket = none;
+	char *value = handover_value();
+
+	/* A program that inherits our variables as they are is another one. */
+	if (value != NULL && live_ticket_read(value, &ticket))
+		live_ticket_write(value, none);
+	return ticket;
+}
+
+/* Two entries less: what stands behind the environment, the auxiliary vector, must still stand right behind it for
+ * programs that look for it there, and stay where it was for those that have its address. It moves down by the two
+ * words, which are one of its entries, and its first entry comes again at its end. */
+static void move_auxiliary(char **old_end)
+{
+	Elf64_auxv_t *vector = (Elf64_auxv_t *)(void *)(old_end + 1);
+	Elf64_auxv_t first = vector[0];
+	size_t n = 0;
+
+	for (; vector[n].a_type != AT_NULL; n++)
+		vector[(ptrdiff_t)n - 1] = vector[n];
+	vector[(ptrdiff_t)n - 1] = first;
+}
+
+void exec_hide(void)
+{
+	char **start = exec_environ();
+	char **end = start;
+
+	while (*end != NULL)
+		end++;
+	/* As the collector put them; anything else is somebody else's doing and stays. */
+	if (end - start < 2 || !begins(end[-2], PRELOAD) || !begins(end[-1], HANDOVER) ||
+	    !keep_preload(end[-2]) || !keep_handover(end[-1])) {
+		own_preload[0] = 0;
+		return;
+	}
+	end[-2] = NULL;
+	if ((uintptr_t)start > (uintptr_t)__libc_stack_end) /* the kernel's, not a copy */
+		move_auxiliary(end);
+}
+
+/* Memory that grows with the largest request and is used again for the next. */
+static char *area_of(char **area, size_t *have, size_t bytes)
+{
+	if (*have < bytes) {
+		size_t size = memory_pages(bytes);
+		char *larger = memory_scratch(size);
+
+		if (larger == NULL)
+			return NULL;
+		*area = larger;
+		*have = size;
+	}
+	return *area;
+}
+
+/* In a fork's child, before it has a profile: memory of its own, and no other thread. */
+static char *forked_area(size_t bytes)
+{
+	static char area[FORKED_BYTES] __attribute__((aligned(16)));
+
+	return bytes <= sizeof area ? area : NULL;
+}
+
+char **exec_arguments(struct slot *slot, size_t bytes)
+{
+	return (char **)(void *)area_of(&slot->arguments_area, &slot->arguments_bytes, bytes);
+}
+
+/* Whether what the file grants counts for nothing. */
+static bool is_held_down(int fd)
+{
+	enum { NOSUID = 2 };
+	struct statfs facts = { 0 };
+
+	sys_call3(SYS_fstatfs, fd, (long)&facts, 0);
+	return facts.f_flags & NOSUID || sys_call3(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0) == 1;
+}
+
+/* Privileged programs are not given the recorder by ld.so. */
+static bool is_privileged(int fd, const struct stat *status)
+{
+	struct privilege_facts facts = {
+		.uid = (uint32_t)sys_call3(SYS_getuid, 0, 0, 0),
+		.euid = (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0),
+		.gid = (uint32_t)sys_call3(SYS_getgid, 0, 0, 0),
+		.egid = (uint32_t)sys_call3(SYS_getegid, 0, 0, 0),
+		.mode = status->st_mode,
+		.file_uid = status->st_uid,
+		.file_gid = status->st_gid,
+	};
+
+	facts.capable = facts.uid != 0 &&
+			sys_call6(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
+	if (privilege_of(&facts) == PRIVILEGE_NONE)
+		return false;
+	facts.held_down = is_held_down(fd);
+	return privilege_of(&facts) != PRIVILEGE_NONE;
+}
+
+enum { NOTHING_THERE = -1 }; /* no file that can be executed: no program will begin */
+
+static int reason_of(enum elf_verdict verdict)
+{
+	switch (verdict) {
+	case ELF_FITS:
+	case ELF_LOADER:
+		return MISSED_unheard; /* if it never is */
+	case ELF_OTHER_CLASS:
+		return MISSED_other_class;
+	case ELF_OTHER_MACHINE:
+		return MISSED_other_machine;
+	case ELF_STATIC:
+		return MISSED_static;
+	case ELF_OTHER_LIBC:
+		return MISSED_other_libc;
+	case ELF_SANITIZED:
+		return MISSED_sanitized;
+	case ELF_SCRIPT:
+	case ELF_UNKNOWN:
+		break;
+	}
+	return MISSED_unreadable;
+}
+
+/* What the open file is: a reason to miss it. ret_next: the interpreter of a script, "" if it is none. */
+static int judge_open(int fd, char ret_next[static 256])
+{
+	struct elf_judgement judgement = { .verdict = ELF_UNKNOWN };
+	struct stat status = { 0 };
+
+	ret_next[0] = 0;
+	if (sys_failed(sys_call3(SYS_fstat, fd, (long)&status, 0)) || !S_ISREG(status.st_mode))
+		return MISSED_unreadable;
+	size_t bytes = (size_t)status.st_size;
+	long at = sys_mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (sys_failed(at))
+		return MISSED_unreadable;
+	judgement = elf_judge((const void *)at, bytes);
+	if (judgement.verdict == ELF_SCRIPT && judgement.path_bytes < 256) {
+		__builtin_memcpy(ret_next, judgement.path, judgement.path_bytes);
+		ret_next[judgement.path_bytes] = 0;
+	}
+	sys_munmap((void *)at, bytes);
+	/* The rights of a script do not count. */
+	if (judgement.verdict != ELF_SCRIPT && is_privileged(fd, &status))
+		return MISSED_privileged;
+	return reason_of(judgement.verdict);
+}
+
+static int judge(const char *path, char ret_next[static 256])
+{
+	struct stat status = { 0 };
+
+	/* Opening anything but a file may wait, or do something. */
+	if (sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&status, 0, 0, 0)) ||
+	    !S_ISREG(status.st_mode))
+		return NOTHING_THERE;
+	long fd = sys_call6(SYS_openat, AT_CWD, (long)path, SYS_READ_QUIETLY, 0, 0, 0);
+
+	if (sys_failed(fd)) {
+		ret_next[0] = 0;
+		return MISSED_unreadable;
+	}
+	int reason = judge_open((int)fd, ret_next);
+
+	sys_close((int)fd);
+	return reason;
+}
+
+/* MISSED_unheard: it can be recorded. */
+static int judge_program(const char *path)
+{
+	char interpreter[256];
+	int reason = judge(path, interpreter);
+
+	for (int i = 0; i < SCRIPTS_MAX && reason != NOTHING_THERE && interpreter[0] != 0; i++)
+		reason = judge(interpreter, interpreter);
+	/* A chroot, or another user: a recorder that cannot be opened is complained of on stderr. */
+	if (reason == MISSED_unheard &&
+	    sys_failed(sys_call3(SYS_access, (long)(own_preload + sizeof PRELOAD - 1), R_OK, 0)))
+		reason = MISSED_recorder;
+	return reason;
+}
+
+/* The first file of that name in PATH that may be executed, written to `to`. */
+static const char *search_path(const char *name, char *to)
+{
+	const char *path = "/bin:/usr/bin";
+	size_t name_bytes = length(name);
+
+	for (const char *at = name; *at; at++) {
+		if (*at == '/')
+			return name;
+	}
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+		if (begins(*entry, "PATH="))
+			path = *entry + 5;
+	}
+	while (*path) {
+		size_t n = 0;
+
+		while (path[n] && path[n] != ':')
+			n++;
+		if (n + name_bytes + 2 < PATH_MAX_) {
+			__builtin_memcpy(to, path, n);
+			to[n] = '/';
+			__builtin_memcpy(to + n + (n > 0), name, name_bytes + 1);
+			if (!sys_failed(sys_call3(SYS_access, (long)to, X_OK, 0)))
+				return to;
+		}
+		path += n + (path[n] == ':');
+	}
+	return NULL;
+}
+
+/* Whether this environment asks for something in which the recorder has no place; ret_before: its own LD_PRELOAD. */
+static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_before)
+{
+	bool none = false;
+	size_t n = 0;
+
+	*ret_before = NULL;
+	for (; envp[n] != NULL; n++) {
+		if (begins(envp[n], TRACE) || begins(envp[n], HANDOVER) || disables(envp[n]))
+			none = true; /* ldd, another collector's, or switched off */
+		else if (begins(envp[n], PRELOAD))
+			*ret_before = envp[n] + sizeof PRELOAD - 1;
+	}
+	*ret_count = n;
+	return none;
+}
+
+/* Our two variables behind the program's own, in an area laid out as exec_begin says. */
+static char *const *add_variables(char *area, char *const *envp, size_t count, const char *before,
+				  struct live_ticket ticket)
+{
+	size_t own_bytes = length(own_preload);
+	char **entries = (char **)(void *)(area + PATH_MAX_);
+	char *name = (char *)(entries + count + 3);
+	char *preload = name + HANDOVER_BYTES;
+
+	__builtin_memcpy(entries, envp, count * sizeof *entries);
+	__builtin_memcpy(name, own_handover, length(own_handover) + 1);
+	live_ticket_write(name + sizeof HANDOVER - 1, ticket);
+	__builtin_memcpy(preload, own_preload, own_bytes + 1);
+	if (before != NULL && before[0] != 0) {
+		preload[own_bytes] = ':';
+		__builtin_memcpy(preload + own_bytes + 1, before, length(before) + 1);
+	}
+	entries[count] = preload;
+	entries[count + 1] = name;
+	entries[count + 2] = NULL;
+	return entries;
+}
+
+static bool follows(void)
+{
+	return own_preload[0] != 0 && memory.head != NULL && memory.control->follow_exec;
+}
+
+uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes)
+{
+	return follows() ? starts_announce(reason, path, becomes) : 0;
+}
+
+struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
+			     char *const *envp)
+{
+	static char *const empty[] = { NULL };
+	struct exec_start start = { .envp = envp };
+	const char *before;
+	size_t count;
+
+	if (envp == NULL)
+		envp = empty; /* for the kernel it is */
+	if (!follows() || path == NULL || wants_none(envp, &count, &before))
+		return start;
+	/* The program will have the filter, and a recorder that does not know it. Its name could be anything: that it can be read
+	 * is not known. */
+	if (!sys_may(SYS_ALL)) {
+		start.number = starts_announce(MISSED_sealed, "", becomes);
+		return start;
+	}
+	/* Room for: a path, the entries, the hidden variable, the preload list. */
+	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + HANDOVER_BYTES +
+		      length(own_preload) + (before != NULL ? length(before) : 0) + 2;
+	char *area = slot != NULL ? area_of(&slot->exec_area, &slot->exec_bytes, need)
+				  : forked_area(need);
+
+	if (search && area != NULL)
+		path = search_path(path, area);
+	int reason = path != NULL ? judge_program(path) : NOTHING_THERE;
+
+	if (reason == NOTHING_THERE)
+		return start;
+	if (area == NULL)
+		reason = MISSED_busy;
+	start.number = starts_announce((enum missed_reason)reason, path, becomes);
+	if (reason == MISSED_unheard)
+		start.envp = add_variables(area, envp, count, before, starts_ticket(start.number));
+	return start;
+}

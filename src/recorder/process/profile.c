@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the profile and describes the process in it. With a collector it is a memfd, sealed against every change of its size
+ * before anybody else sees it. Where that cannot be sent (no descriptor to spare, too many queued, a limit on files) it is a file
+ * in the collector's folder, or memory of which the collector knows the address. A process that records itself has a file in
+ * HEAPGAUGE_DIR, or memory. A folder is used only if it is on a tmpfs, whose pages come and stay by themselves, and if the kernel
+ * can say "no room" without a signal (MADV_POPULATE_WRITE).
+ *
+ * SIGKILL at any point: before the hand-over the memory goes with the process, and its parent's log tells that it began; from then on
+ * a queued descriptor, or the file, holds everything.
+ *
+ * Owns: the file's name, and what forks repeat of the description. */
+#include "recorder/process/profile.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "recorder/process/exec.h"
+#include "recorder/process/handover.h"
+#include "recorder/memory.h"
+#include "recorder/process/room.h"
+#include "recorder/process/settings.h"
+#include "recorder/sys.h"
+
+enum {
+	FILE_BYTES = LIVE_FOLDER_BYTES + 128,
+	NAME_BYTES = 48,
+	FILE_TRIES = 64,
+	FILE_MODE = 0600,
+	AT_CWD = -100,
+	TMPFS = 0x01021994,
+	SHARE_OF_FOLDER = 10, /* of what is free there: others need some, too */
+};
+#define FOLDER_MIN_BYTES (8ull << 20)
+#define NS_PER_S 1000000000ull
+
+static char file[FILE_BYTES]; /* of this process' profile; "" = none */
+static struct live_own self;  /* described once; a fork's child changes what differs */
+
+static uint64_t clock_ns(int clock)
+{
+	struct timespec now = { 0 };
+
+	sys_call3(SYS_clock_gettime, clock, (long)&now, 0);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* ---- texts ---- */
+
+static size_t append_text(char *to, size_t at, size_t room, const char *text)
+{
+	for (; *text && at + 1 < room; text++)
+		to[at++] = *text;
+	to[at] = 0;
+	return at;
+}
+
+static size_t append_number(char *to, size_t at, size_t room, uint64_t number)
+{
+	char digits[24];
+	size_t n = sizeof digits - 1;
+
+	digits[n] = 0;
+	do
+		digits[--n] = (char)('0' + number % 10);
+	while ((number /= 10) != 0);
+	return append_text(to, at, room, digits + n);
+}
+
+/* The program's arguments, as the kernel put them. */
+extern void *__libc_stack_end;
+static char **arguments(void)
+{
+	return (char **)((uintptr_t *)__libc_stack_end + 1);
+}
+
+/* What argv[0] says behind its last slash, as far as it makes a file's name. */
+static size_t append_program(char *to, size_t at, size_t room)
+{
+	const char *name = arguments()[0] != NULL ? arguments()[0] : "", *end = name;
+	size_t limit = MIN(room, at + NAME_BYTES);
+
+	for (; *end; end++) {
+		if (*end == '/' && end[1])
+			name = end + 1;
+	}
+	for (; *name && at + 1 < limit; name++) {
+		bool plain = (*name >= '0' && *name <= '9') || (*name >= 'A' && *name <= 'Z') ||
+			     (*name >= 'a' && *name <= 'z') || *name == '-' || *name == '_';
+
+		to[at++] = plain ? *name : '_';
+	}
+	to[at] = 0;
+	return at;
+}
+
+static void name_file(uint64_t seconds)
+{
+	size_t at = append_text(file, 0, FILE_BYTES, settings.folder);
+
+	at = append_text(file, at, FILE_BYTES, "/" LIVE_FILE_PREFIX);
+	at = append_program(file, at, FILE_BYTES);
+	at = append_text(file, at, FILE_BYTES, ".");
+	at = append_number(file, at, FILE_BYTES, (uint64_t)sys_getpid());
+	at = append_text(file, at, FILE_BYTES, ".");
+	at = append_number(file, at, FILE_BYTES, seconds);
+	append_text(file, at, FILE_BYTES, LIVE_FILE_SUFFIX);
+}
+
+/* ---- what it says of itself ---- */
+
+/* From 1; 0: none. */
+static uint32_t rank_of_environment(void)
+{
+	static const struct {
+		const char *name, *only_with;
+	} variables[] = { LIVE_RANK_VARIABLES };
+
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		const char *value = exec_variable(variables[i].name), *at = value;
+		uint64_t rank = 0;
+
+		for (; *at >= '0' && *at <= '9' && rank < INT32_MAX; at++)
+			rank = rank * 10 + (uint64_t)(*at - '0');
+		if (at > value && *at == 0 && rank < INT32_MAX &&
+		    (variables[i].only_with == NULL || exec_variable(variables[i].only_with)[0]))
+			return (uint32_t)rank + 1;
+	}
+	return 0;
+}
+
+/* Of "0-0;3-5;": whether the rank is one of them. A process that has none may start those who have. */
+static bool rank_is_wanted(uint32_t rank)
+{
+	const char *at = settings.ranks;
+
+	if (*at == 0 || rank == 0)
+		return true;
+	while (*at) {
+		uint64_t number[2] = { 0, 0 };
+
+		for (int i = 0; i < 2; i++) {
+			for (; *at >= '0' && *at <= '9'; at++)
+				number[i] = number[i] * 10 + (uint64_t)(*at - '0');
+			at += *at != 0;
+		}
+		if (rank - 1 >= number[0] && rank - 1 <= number[1])
+			return true;
+	}
+	return false;
+}
+
+/* What stays as it is in forks. */
+static void describe_program(void)
+{
+	static struct utsname name; /* too large for somebody else's stack */
+	size_t at = 0;
+
+	if (!sys_failed(sys_call3(SYS_uname, (long)&name, 0, 0)))
+		append_text(self.host, 0, sizeof self.host, name.nodename);
+	sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)self.exe, sizeof self.exe - 1);
+	for (char **word = arguments(); *word != NULL; word++) {
+		if (word != arguments())
+			at = append_text(self.command, at, sizeof self.command, " ");
+		at = append_text(self.command, at, sizeof self.command, *word);
+	}
+	struct stat space = { 0 };
+
+	if (!sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)"/proc/self/ns/pid", (long)&space,
+				  0, 0, 0)))
+		self.pid_namespace = space.st_ino;
+	self.rank = rank_of_environment();
+	self.secret = settings.secret;
+	room_group(&self);
+}
+
+static void describe(bool forked, struct live_ticket ticket)
+{
+	uint64_t random = 0;
+	const void *seed = (const void *)sys_auxiliary(AT_RANDOM);
+
+	if (!forked)
+		describe_program();
+	if (seed != NULL)
+		__builtin_memcpy(&random, seed, sizeof random);
+	self.started_real_ns = clock_ns(CLOCK_REALTIME);
+	self.ppid = (uint32_t)sys_call3(SYS_getppid, 0, 0, 0);
+	self.begin = forked ? LIVE_BEGIN_FORK : LIVE_BEGIN_START;
+	self.ticket = ticket;
+	/* No two processes of a machine have the same time and number. */
+	self.id = hash_mix(random ^ clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)sys_getpid() << 40) | 1;
+}
+
+/* ---- memory ---- */
+
+static uint64_t limit_of(int resource)
+{
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+
+	sys_call6(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0);
+	return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
+}
+
+/* Sparse, so as large as can be mapped, with the control page behind it. fd -1: memory without a name. */
+static void *map_memory(int fd, uint64_t *ret_total)
+{
+	uint64_t address_limit = limit_of(RLIMIT_AS), file_limit = limit_of(RLIMIT_FSIZE);
+	uint64_t total = settings.total_bytes != 0 ? settings.total_bytes : LIVE_TOTAL_DEFAULT;
+
+	if (address_limit != UINT64_MAX)
+		total = MAX(MIN(total, address_limit / 4), LIVE_TOTAL_MIN);
+	/* To ask for more than that would be answered by a signal. */
+	if (fd >= 0 && file_limit != UINT64_MAX)
+		total = MIN(total, saturating_sub(file_limit, LIVE_PAGE));
+	for (; total >= LIVE_TOTAL_MIN; total /= 4) {
+		total &= ~(uint64_t)(LIVE_PAGE - 1);
+		if (fd >= 0 &&
+		    sys_failed(sys_call3(SYS_ftruncate, fd, (long)(total + LIVE_PAGE), 0)))
+			continue;
+		long at =
+			sys_mmap(NULL, total + LIVE_PAGE, PROT_NONE,
+				 MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+
+		if (!sys_failed(at)) {
+			*ret_total = total;
+			return (void *)at;
+		}
+	}
+	return NULL;
+}
+
+/* Only a file's pages can be refused; an older kernel would say so by a signal. */
+static bool open_pages(void *at, uint64_t bytes, bool is_file)
+{
+	return !sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)) &&
+	       (!is_file || !sys_failed(sys_madvise(at, bytes, SYS_POPULATE_WRITE)));
+}
+
+static void fill_control(struct live_control *control, const struct room *room)
+{
+	__builtin_memcpy(control->magic, LIVE_CONTROL_MAGIC, sizeof control->magic);
+	control->mode = (uint32_t)settings.mode;
+	control->mode_on = (uint32_t)settings.mode_on;
+	control->interval = settings.interval;
+	control->depth_limit = (uint32_t)settings.depth_limit;
+	control->cpu_millionths = (uint32_t)settings.cpu_millionths;
+	control->exact_peak = (uint32_t)settings.exact_peak;
+	control->follow_fork = (uint32_t)settings.follow_fork;
+	control->follow_exec = (uint32_t)settings.follow_exec;
+	control->stack_least_bytes = settings.stack_least_bytes;
+	control->stack_most_bytes = settings.stack_most_bytes;
+	control->budget_bytes = room->budget_bytes;
+	control->budget_limit_bytes = room->budget_limit_bytes;
+	append_text((char *)control + LIVE_WRAPS_AT, 0, sizeof settings.wraps, settings.wraps);
+}
+
+static void fill_head(struct live_header *head, enum live_kept kept, int no_file)
+{
+	uint64_t depth = settings.depth_limit;
+
+	head->own = self;
+	head->own.kept = kept;
+	head->own.no_file = (uint32_t)no_file;
+	append_text(head->collector, 0, sizeof head->collector, settings.collector);
+	head->pid = (uint32_t)sys_getpid();
+	head->depth_limit = (uint32_t)MIN(MAX(depth, 1ull), (uint64_t)LIVE_DEPTH_MAX);
+	head->started_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	head->opened_bytes = sizeof *head + LIVE_PAGE;
+}
+
+/* An empty profile that describes the process. fd stays the caller's. */
+static bool make_in(int fd, enum live_kept kept, const struct room *room, int no_file)
+{
+	uint64_t total = 0;
+	char *at = map_memory(fd, &total);
+	bool is_file = kept == LIVE_KEPT_FILE;
+
+	if (at == NULL)
+		return false;
+	struct live_header *head = (struct live_header *)(void *)at;
+	struct live_control *control = (struct live_control *)(void *)(at + total);
+
+	sys_madvise(at, total + LIVE_PAGE, MADV_DONTDUMP);
+	if ((fd >= 0 && !is_file &&
+	     sys_failed(sys_call3(SYS_fcntl, fd, SYS_ADD_SEALS, SYS_SEALS))) ||
+	    !open_pages(at, sizeof *head, is_file) || !open_pages(control, LIVE_PAGE, is_file) ||
+	    live_header_init(head, total) < 0) {
+		sys_munmap(at, total + LIVE_PAGE);
+		return false;
+	}
+	fill_control(control, room);
+	fill_head(head, kept, no_file);
+	memory_use(head, control);
+	return true;
+}
+
+static long make_memfd(void)
+{
+	static const char name[] = "heapgauge-profile";
+	long fd = sys_call3(SYS_memfd_create, (long)name, SYS_MEMFD_FLAGS | SYS_MEMFD_NOEXEC, 0);
+
+	/* Before Linux 6.3 that flag is not known. */
+	return fd == -EINVAL ? sys_call3(SYS_memfd_create, (long)name, SYS_MEMFD_FLAGS, 0) : fd;
+}
+
+/* ---- files ---- */
+
+/* statfs(2), as the kernel writes it. */
+struct folder_facts {
+	long type, block_bytes, blocks, free_blocks, available_blocks, rest[15];
+};
+
+/* 0, or why not; ret_room: what may be taken of it. */
+static int look_at_folder(uint64_t *ret_room)
+{
+	struct folder_facts facts = { 0 };
+	long ret = sys_call3(SYS_statfs, (long)settings.folder, (long)&facts, 0);
+
+	if (settings.folder[0] != '/')
+		return EINVAL;
+	if (sys_failed(ret))
+		return (int)-ret;
+	if (facts.type != TMPFS)
+		return EOPNOTSUPP;
+	/* A tmpfs without a limit says that it has no blocks. */
+	uint64_t room = facts.blocks == 0
+				? UINT64_MAX
+				: (uint64_t)facts.available_blocks * (uint64_t)facts.block_bytes;
+
+	if (room < FOLDER_MIN_BYTES)
+		return ENOSPC;
+	*ret_room = room / SHARE_OF_FOLDER;
+	return 0;
+}
+
+/* 0, or why not. */
+static int make_file(struct room room)
+{
+	uint64_t folder_room = UINT64_MAX, seconds = self.started_real_ns / NS_PER_S;
+	int why = look_at_folder(&folder_room);
+	long fd = -EEXIST;
+
+	if (why != 0)
+		return why;
+	if (limit_of(RLIMIT_FSIZE) < LIVE_TOTAL_MIN + LIVE_PAGE)
+		return EFBIG;
+	/* In a container the numbers of processes are the same again and again. */
+	for (uint64_t i = 0; fd == -EEXIST && i < FILE_TRIES; i++) {
+		name_file(seconds + i);
+		fd = sys_call6(SYS_openat, AT_CWD, (long)file, SYS_MAKE_FILE, FILE_MODE, 0, 0);
+	}
+	if (sys_failed(fd)) {
+		file[0] = 0;
+		return (int)-fd;
+	}
+	sys_call3(SYS_fchmod, fd, FILE_MODE, 0); /* whatever the umask is */
+	room.budget_bytes = MIN(room.budget_bytes, folder_room);
+	room.budget_limit_bytes = MIN(room.budget_limit_bytes, folder_room);
+	bool made = make_in((int)fd, LIVE_KEPT_FILE, &room, 0);
+
+	sys_close((int)fd);
+	if (!made)
+		profile_give_up();
+	return made ? 0 : ENOMEM;
+}
+
+/* ---- with and without a collector ---- */
+
+static bool make_for_collector(void)
+{
+	const struct room room = { settings.budget_bytes, settings.budget_limit_bytes };
+	enum handover done = HANDOVER_BUSY;
+
+	if (!rank_is_wanted(self.rank)) {
+		handover_send(-1, NULL, self.ticket);
+		return false;
+	}
+	long fd = make_memfd();
+
+	if (!sys_failed(fd)) {
+		bool made = make_in((int)fd, LIVE_KEPT_COLLECTOR, &room, 0);
+
+		if (made)
+			done = handover_send((int)fd, NULL, self.ticket);
+		sys_close((int)fd);
+		if (done == HANDOVER_SENT)
+			return true;
+		if (made)
+			memory_release();
+	}
+	/* Without somebody who would remove it, no file is made. */
+	if (done == HANDOVER_NOBODY)
+		return false;
+	if (make_file(room) == 0)
+		return true;
+	if (!make_in(-1, LIVE_KEPT_MEMORY, &room, 0))
+		return false;
+	if (handover_send(-1, memory.head, self.ticket) == HANDOVER_SENT)
+		return true;
+	memory_release();
+	return false;
+}
+
+static bool make_self_hosted(void)
+{
+	struct room room = room_find(&self);
+	int no_file = 0;
+
+	if (settings.budget_bytes != 0)
+		room = (struct room){ settings.budget_bytes, settings.budget_limit_bytes };
+	if (settings.folder[0] != 0) {
+		no_file = make_file(room);
+		if (no_file == 0)
+			return true;
+	}
+	long fd = make_memfd();
+	bool made = !sys_failed(fd) && make_in((int)fd, LIVE_KEPT_MEMORY, &room, no_file);
+
+	if (!sys_failed(fd))
+		sys_close((int)fd);
+	return made || make_in(-1, LIVE_KEPT_MEMORY, &room, no_file);
+}
+
+bool profile_make(bool forked, struct live_ticket ticket)
+{
+	file[0] = 0;
+	describe(forked, ticket);
+	if (settings_of_collector)
+		return make_for_collector();
+	if (!make_self_hosted())
+		return false;
+	memory.head->health[HEALTH_unapplied_settings] = settings_unapplied;
+	return true;
+}
+
+void profile_give_up(void)
+{
+	if (file[0] != 0)
+		sys_call3(SYS_unlink, (long)file, 0, 0);
+	file[0] = 0;
+}
+
+void profile_end(void)
+{
+	if (file[0] == 0 || settings_keep || memory.head == NULL || !sys_may(SYS_OTHERS) ||
+	    !sys_may(SYS_THREADS) || (uint32_t)sys_getpid() != memory.head->pid)
+		return;
+	profile_give_up();
+}
+
+void profile_becomes(const char *path, bool search)
+{
+	enum { EXECUTABLE = 1 };
+
+	if (file[0] != 0 && sys_may(SYS_OTHERS) &&
+	    (search || !sys_failed(sys_call3(SYS_access, (long)path, EXECUTABLE, 0))))
+		profile_end();
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the settings. The environment of a privileged program is somebody else's: it is not even looked at.
+ *
+ * Owns: the settings, which a fork's child inherits. */
+#include "recorder/process/settings.h"
+
+#include "recorder/process/exec.h"
+#include "recorder/sampling/sample.h"
+#include "recorder/sys.h"
+
+enum { MILLIONTHS_OF_PERCENT = 10000 };
+
+struct live_settings settings;
+bool settings_of_collector, settings_keep;
+uint32_t settings_unapplied;
+
+/* "64MiB", "64M", "65536": as the command line takes it, but for fractions. 0: not understood. */
+static uint64_t size_of(const char *text)
+{
+	static const char units[] = "KMGT";
+	uint64_t value = 0;
+
+	for (; *text >= '0' && *text <= '9' && value < 1ull << 40; text++)
+		value = value * 10 + (uint64_t)(*text - '0');
+	for (unsigned i = 0; units[i]; i++) {
+		if ((*text & ~32) == units[i])
+			return value << 10 * (i + 1);
+	}
+	return *text == 0 || *text == ',' ? value : 0;
+}
+
+/* "16MiB", "0.5%", or both with a comma between them. */
+static void take_budget(const char *text)
+{
+	while (*text) {
+		uint64_t millionths = 0, unit = MILLIONTHS_OF_PERCENT;
+		const char *at = text;
+
+		for (; *at >= '0' && *at <= '9' && millionths < 1u << 30; at++)
+			millionths =
+				millionths * 10 + (uint64_t)(*at - '0') * MILLIONTHS_OF_PERCENT;
+		if (*at == '.')
+			at++;
+		for (; *at >= '0' && *at <= '9'; at++)
+			millionths += (uint64_t)(*at - '0') * (unit /= 10);
+		if (*at == '%')
+			settings.cpu_millionths = MIN(millionths, (uint64_t)UINT32_MAX);
+		else
+			settings.budget_bytes = settings.budget_limit_bytes = size_of(text);
+		while (*at && *at != ',')
+			at++;
+		text = *at ? at + 1 : at;
+	}
+}
+
+/* By their first letters: no two are alike. */
+static uint32_t mode_of(const char *name)
+{
+	switch (name[0]) {
+	case 'd':
+		return LIVE_MODE_DORMANT;
+	case 't':
+		return LIVE_MODE_TAGS;
+	case 's':
+		return LIVE_MODE_SAMPLE;
+	default:
+		return LIVE_MODE_EXACT;
+	}
+}
+
+/* Too long: nothing, and false. */
+static bool take_text(char *to, size_t room, const char *text)
+{
+	size_t bytes = __builtin_strlen(text);
+
+	if (bytes >= room)
+		return false;
+	__builtin_memcpy(to, text, bytes + 1);
+	return true;
+}
+
+static void read_environment(void)
+{
+	/* What a collector does, and nobody does here. */
+	static const char *const of_record[] = { "HEAPGAUGE_EVERY", "HEAPGAUGE_OUTPUT",
+						 "HEAPGAUGE_ON", "HEAPGAUGE_WRITE_ON" };
+	uint64_t depth = size_of(exec_variable(LIVE_ENV_DEPTH));
+
+	take_budget(exec_variable(LIVE_ENV_BUDGET));
+	settings.mode = mode_of(exec_variable(LIVE_ENV_MODE));
+	settings.interval = size_of(exec_variable(LIVE_ENV_INTERVAL));
+	if (settings.interval < SAMPLE_INTERVAL_MIN || settings.interval > SAMPLE_INTERVAL_MAX)
+		settings.interval = SAMPLE_INTERVAL_DEFAULT;
+	settings.depth_limit = depth >= 1 && depth <= LIVE_DEPTH_MAX ? depth : LIVE_DEPTH_DEFAULT;
+	settings.follow_fork = 1;
+	settings_keep = exec_variable(LIVE_ENV_KEEP)[0] == '1';
+	settings_unapplied = 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(of_record); i++)
+		settings_unapplied += exec_variable(of_record[i])[0] != 0;
+	take_text(settings.wraps, sizeof settings.wraps, exec_variable(LIVE_ENV_WRAP));
+	if (!take_text(settings.folder, sizeof settings.folder, exec_variable(LIVE_ENV_DIR)))
+		settings.folder[0] = '?'; /* no absolute path: it is not used, and that is said */
+}
+
+bool settings_read(void)
+{
+	if (sys_auxiliary(AT_SECURE) != 0 || exec_is_disabled())
+		return false;
+	const char *handover = exec_handover();
+
+	settings_of_collector = handover != NULL;
+	if (!settings_of_collector) {
+		read_environment();
+		return true;
+	}
+	settings_keep = true; /* the collector removes it */
+	return live_settings_read(handover, &settings);
+}

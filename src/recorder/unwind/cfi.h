@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Call frame information: from .eh_frame to the rules that lead from one frame to its caller.
+ *
+ * The tables belong to loaded objects, and are not trusted: a program may never have used its own. Every read stays inside
+ * the object, and inside the entry it belongs to. No allocation, no recursion; state lives in a scratch of the calling
+ * slot. */
+#ifndef RECORDER_UNWIND_CFI_H
+#define RECORDER_UNWIND_CFI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* DWARF register numbers of x86-64. */
+enum { DW_RBX = 3, DW_RBP = 6, DW_RSP = 7, DW_R12 = 12, DW_RIP = 16, DW_REGISTERS = 17 };
+
+/* The unwind information of an object. */
+struct cfi_table {
+	const uint8_t *header;	    /* .eh_frame_hdr; NULL: it has none */
+	const uint8_t *start, *end; /* the object */
+};
+
+struct cfi_entry {
+	uintptr_t start, end; /* code that it describes */
+	uint64_t code_factor;
+	int64_t data_factor;
+	const uint8_t *initial, *initial_end; /* instructions of the CIE */
+	const uint8_t *program, *program_end; /* instructions of the FDE */
+	unsigned return_register;
+	uint8_t encoding;
+	bool signal; /* a signal frame: the caller's pc is where it was interrupted, not a return address */
+};
+
+enum cfi_kind {
+	CFI_SAME = 0,
+	CFI_UNDEFINED,
+	CFI_OFFSET,	/* saved at CFA + value */
+	CFI_VAL_OFFSET, /* is CFA + value */
+	CFI_REGISTER,	/* is in register `value` */
+	CFI_EXPRESSION, /* saved at the address the expression gives; value = pointer to length and code */
+	CFI_VAL_EXPRESSION, /* is what the expression gives */
+};
+
+struct cfi_state {
+	int64_t value[DW_REGISTERS];
+	uint8_t kind[DW_REGISTERS]; /* enum cfi_kind */
+	uint8_t cfa_register;
+	bool cfa_by_expression;
+	int64_t cfa_offset;
+	const uint8_t *cfa_expression; /* ULEB length, then code */
+};
+
+enum { CFI_LENGTH_BYTES = 10 }; /* of an expression's length, at most */
+enum { CFI_REMEMBERED = 8 };
+struct cfi_scratch {
+	struct cfi_state state, initial, remembered[CFI_REMEMBERED];
+	uint64_t stack[32]; /* of the expression evaluator */
+	uint64_t registers[2][DW_REGISTERS];
+};
+
+/* Finds the entry for pc by the table's binary search. False: there is none, or it is of a form that is not understood. */
+bool cfi_find(const struct cfi_table *table, uintptr_t pc, struct cfi_entry *ret);
+
+/* Runs the entry's instructions up to pc; the result is scratch->state. False: not understood. */
+bool cfi_run(const struct cfi_entry *entry, uintptr_t pc, struct cfi_scratch *scratch);
+
+/* The next ULEB128/SLEB128 below `end`. */
+uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end);
+int64_t cfi_sleb(const uint8_t **at, const uint8_t *end);
+#endif

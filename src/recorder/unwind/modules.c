@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module log. See modules.h.
+ *
+ * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its link map, its unwind table, and the
+ * segment that this is in. What has to be asked of the kernel about an object is asked before the lock is taken; under it
+ * the object must be there still, because ld.so may have unloaded it meanwhile.
+ * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
+ * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
+#include "recorder/unwind/modules.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include "recorder/lookup.h"
+#include "recorder/unwind/rules.h"
+#include "recorder/sys.h"
+
+enum { OWN_LINK_MAP, OWN_EH_FRAME, OWN_START, OWN_END };
+enum { MODULE_IDS = 1 << 16, PATH_BYTES = 4096 };
+
+uint32_t modules_generation = 1;
+uintptr_t loader_start, loader_bytes;
+uintptr_t recorder_start, recorder_bytes;
+
+extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
+
+typedef int find_object_fn(void *pc, struct dl_find_object *result);
+static find_object_fn *find_object;
+static char executable[PATH_BYTES]; /* ends with 0 */
+
+void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)(uintptr_t)address, &object) != 0)
+		return;
+	*ret_start = (uintptr_t)object.dlfo_map_start;
+	*ret_bytes = (uintptr_t)object.dlfo_map_end - *ret_start;
+}
+
+static void find_recorder(void)
+{
+	if (modules_is_linked_in()) {
+		recorder_start = (uintptr_t)recorder_code_begin;
+		recorder_bytes = (uintptr_t)(recorder_code_end - recorder_code_begin);
+		return;
+	}
+	modules_extent((const void *)(uintptr_t)modules_find_loader, &recorder_start,
+		       &recorder_bytes);
+}
+
+void modules_find_loader(void)
+{
+	find_object = (find_object_fn *)lookup_first("_dl_find_object");
+	/* A function that is ld.so's own. */
+	modules_extent(lookup_first("__tls_get_addr"), &loader_start, &loader_bytes);
+	find_recorder();
+}
+
+bool modules_same(const void *a, const void *b)
+{
+	uintptr_t start = 0, bytes = 0;
+
+	if (a == NULL || b == NULL)
+		return false;
+	modules_extent(a, &start, &bytes);
+	return (uintptr_t)b - start < bytes;
+}
+
+/* Started as "ld.so program", the kernel's executable is ld.so and the program is the first argument. */
+static void name_from_arguments(void)
+{
+	const char *const *arguments = (const char *const *)__libc_stack_end + 1;
+	const char *name = arguments[0];
+	uint32_t bytes = 0;
+
+	for (; name != NULL && name[bytes] && bytes < PATH_BYTES - 1; bytes++)
+		executable[bytes] = name[bytes];
+	executable[bytes] = 0;
+}
+
+void modules_start(void)
+{
+	long bytes =
+		sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES - 1);
+
+	executable[sys_failed(bytes) ? 0 : bytes] = 0;
+	if (sys_auxiliary(AT_BASE) == 0)
+		name_from_arguments();
+}
+
+void modules_reset(void)
+{
+	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
+}
+
+/* Whether [at, at + bytes) can be read: headers and notes, which are small. */
+static bool readable(uintptr_t at, uint64_t bytes)
+{
+	enum { BYTES_MAX = 64 * 1024 };
+
+	if (bytes > BYTES_MAX || at > UINTPTR_MAX - BYTES_MAX)
+		return false;
+	for (uintptr_t page = at & ~(uintptr_t)(LIVE_PAGE - 1); page < at + bytes;
+	     page += LIVE_PAGE) {
+		if (!sys_readable(page))
+			return false;
+	}
+	return true;
+}
+
+/* Looks for the build id in one segment of notes. */
+static bool build_id_in(const char *at, uint64_t bytes, struct live_module *module)
+{
+	const char *end = at + bytes;
+
+	while (end - at >= (long)sizeof(Elf64_Nhdr)) {
+		const Elf64_Nhdr *note = (const Elf64_Nhdr *)(const void *)at;
+		uint64_t name_bytes = ((uint64_t)note->n_namesz + 3) & ~3ull;
+		uint64_t value_bytes = ((uint64_t)note->n_descsz + 3) & ~3ull;
+		const char *name = at + sizeof *note;
+
+		if (name_bytes + value_bytes > (uint64_t)(end - name))
+			return false;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+		    __builtin_memcmp(name, "GNU", 4) == 0 &&
+		    note->n_descsz <= sizeof module->build_id) {
+			__builtin_memcpy(module->build_id, name + name_bytes, note->n_descsz);
+			module->build_id_bytes = note->n_descsz;
+			return true;
+		}
+		at = name + name_bytes + value_bytes;
+	}
+	return false;
+}
+
+/* The program headers; ret_count 0: they cannot be had. The kernel tells where those of the program are. Those of what
+ * ld.so mapped usually are in the first loaded page, but nothing says that they must be. */
+static const Elf64_Phdr *program_headers(const struct dl_find_object *object, unsigned *ret_count)
+{
+	const struct link_map *map = object->dlfo_link_map;
+	uintptr_t base = (uintptr_t)object->dlfo_map_start, at = sys_auxiliary(AT_PHDR);
+	uint64_t count = sys_auxiliary(AT_PHNUM), bytes = sys_auxiliary(AT_PHENT);
+
+	*ret_count = 0;
+	if (sys_auxiliary(AT_BASE) == 0 || map->l_prev != NULL || map->l_name[0] != 0) {
+		const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
+
+		if (!readable(base, sizeof *elf) ||
+		    __builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0)
+			return NULL;
+		at = base + elf->e_phoff;
+		count = elf->e_phnum;
+		bytes = elf->e_phentsize;
+	}
+	if (bytes != sizeof(Elf64_Phdr) || !readable(at, count * sizeof(Elf64_Phdr)))
+		return NULL;
+	*ret_count = (unsigned)count;
+	return (const Elf64_Phdr *)at;
+}
+
+static void read_build_id(const struct dl_find_object *object, struct live_module *module)
+{
+	uint64_t bias = object->dlfo_link_map->l_addr;
+	unsigned count;
+	const Elf64_Phdr *segment = program_headers(object, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		uintptr_t at = bias + segment[i].p_vaddr;
+
+		if (segment[i].p_type == PT_NOTE && readable(at, segment[i].p_memsz) &&
+		    build_id_in((const char *)at, segment[i].p_memsz, module))
+			return;
+	}
+}
+
+static char *write_hex(char *to, uintptr_t number)
+{
+	int digits = 1;
+
+	while (digits < 16 && number >> (4 * digits) != 0)
+		digits++;
+	while (digits-- > 0)
+		*to++ = "0123456789abcdef"[number >> (4 * digits) & 15];
+	return to;
+}
+
+/* The whole path of an object that was opened by a relative one, which the working folder of that time belongs to: the
+ * kernel knows it. NULL: it cannot be asked. */
+static const char *path_of_mapping(struct slot *slot, const struct dl_find_object *object)
+{
+	char link[64] = "/proc/self/map_files/";
+	uintptr_t start = (uintptr_t)object->dlfo_map_start, end = 0;
+	unsigned count;
+	const Elf64_Phdr *segment = program_headers(object, &count);
+
+	for (unsigned i = 0; i < count && end == 0; i++) {
+		if (segment[i].p_type == PT_LOAD)
+			end = object->dlfo_link_map->l_addr + segment[i].p_vaddr +
+			      segment[i].p_filesz;
+	}
+	char *to = write_hex(link + sizeof "/proc/self/map_files/" - 1, start);
+
+	*to++ = '-';
+	*write_hex(to, memory_pages(end)) = 0;
+	if (slot->path_area == NULL)
+		slot->path_area = memory_scratch(PATH_BYTES);
+	char *path = slot->path_area;
+
+	if (end == 0 || path == NULL || !sys_may(SYS_OTHERS))
+		return NULL;
+	long bytes = sys_call3(SYS_readlink, (long)link, (long)path, PATH_BYTES - 1);
+
+	path[sys_failed(bytes) ? 0 : bytes] = 0;
+	return path[0] == '/' ? path : NULL;
+}
+
+static void store_path(struct slot *slot, struct live_module *module,
+		       const struct dl_find_object *object)
+{
+	const char *path = object->dlfo_link_map->l_name, *whole;
+	uint32_t bytes = 0;
+
+	if (path == NULL || path[0] == 0)
+		path = executable;
+	if (path[0] != '/' && (whole = path_of_mapping(slot, object)) != NULL)
+		path = whole;
+	while (bytes < PATH_BYTES && path[bytes])
+		bytes++;
+	uint64_t at = memory_append(LIVE_STRINGS, bytes, 1);
+
+	if (at == UINT64_MAX)
+		return; /* no memory: the object stays without a name */
+	__builtin_memcpy(memory.region[LIVE_STRINGS] + at, path, bytes);
+	module->path_at = (uint32_t)at;
+	module->path_bytes = bytes;
+}
+
+/* The unwind information, with the loaded segment that it is in. The loader knows less: of a program with a hole between
+ * its segments, where the code is. */
+static struct cfi_table read_unwind_table(const struct dl_find_object *object)
+{
+	struct cfi_table table = { .header = object->dlfo_eh_frame };
+	unsigned count;
+	const Elf64_Phdr *segment = program_headers(object, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		uintptr_t at = object->dlfo_link_map->l_addr + segment[i].p_vaddr;
+
+		if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_R) &&
+		    (uintptr_t)table.header - at < segment[i].p_filesz) {
+			table.start = (const uint8_t *)at;
+			table.end = table.start + segment[i].p_filesz;
+			return table;
+		}
+	}
+	table.start = object->dlfo_map_start;
+	table.end = object->dlfo_map_end;
+	return table;
+}
+
+static void describe(struct live_module *module, const struct dl_find_object *object)
+{
+	struct cfi_table unwind = read_unwind_table(object);
+
+	*module = (struct live_module){
+		.start = (uintptr_t)object->dlfo_map_start,
+		.end = (uintptr_t)object->dlfo_map_end,
+		.bias = object->dlfo_link_map->l_addr,
+		.mapped_ms = clock_ms(),
+		.own = { [OWN_LINK_MAP] = (uintptr_t)object->dlfo_link_map,
+			 [OWN_EH_FRAME] = (uintptr_t)unwind.header,
+			 [OWN_START] = (uintptr_t)unwind.start,
+			 [OWN_END] = (uintptr_t)unwind.end },
+	};
+	read_build_id(object, module);
+}
+
+static bool same_object(const struct live_module *a, const struct live_module *b)
+{
+	return a->bias == b->bias && a->start == b->start && a->end == b->end &&
+	       a->build_id_bytes != 0 && a->build_id_bytes == b->build_id_bytes &&
+	       __builtin_memcmp(a->build_id, b->build_id, a->build_id_bytes) == 0;
+}
+
+static bool is_of(const struct live_module *known, const void *link_map)
+{
+	return __atomic_load_n(&known->unmapped_ms, __ATOMIC_ACQUIRE) == 0 &&
+	       known->own[OWN_LINK_MAP] == (uintptr_t)link_map;
+}
+
+/* The entry of the object that has a link map, from an id on; 0: none. */
+static uint32_t object_of(const void *link_map, uint32_t id)
+{
+	uint64_t used = memory_used(LIVE_MODULES);
+
+	for (; id < used; id++) {
+		if (is_of(memory_module(id), link_map))
+			return id;
+	}
+	return 0;
+}
+
+/* The entry of an object that is in the log; 0: it is not. */
+static uint32_t known_object(const struct dl_find_object *object)
+{
+	return object_of(object->dlfo_link_map, 1);
+}
+
+/* The entry of an object that is back at its old place; 0: none. */
+static uint32_t take_up_again(const struct live_module *module)
+{
+	for (uint32_t id = 1; id < memory_used(LIVE_MODULES); id++) {
+		struct live_module *known = memory_module(id);
+
+		if (known->unmapped_ms != 0 && same_object(known, module)) {
+			/* The unwind table is where it was: the same object at the same place. */
+			known->own[OWN_LINK_MAP] = module->own[OWN_LINK_MAP];
+			__atomic_store_n(&known->unmapped_ms, 0, __ATOMIC_RELEASE);
+			return id;
+		}
+	}
+	return 0;
+}
+
+/* A new entry; 0: no memory. */
+static uint32_t append(const struct live_module *module)
+{
+	uint64_t used = MAX(memory_used(LIVE_MODULES), UINT64_C(1)); /* 0 is no module */
+
+	if (used >= MODULE_IDS || (used + 1) * sizeof *module > memory_opened(LIVE_MODULES)) {
+		health_add(HEALTH_lost_modules);
+		return 0;
+	}
+	*memory_module((uint32_t)used) = *module;
+	__atomic_store_n(&memory.head->used[LIVE_MODULES], used + 1, __ATOMIC_RELEASE);
+	return (uint32_t)used;
+}
+
+static bool is_there_still(uintptr_t pc, const struct dl_find_object *object)
+{
+	struct dl_find_object now;
+
+	return find_object((void *)pc, &now) == 0 && now.dlfo_link_map == object->dlfo_link_map &&
+	       now.dlfo_map_start == object->dlfo_map_start;
+}
+
+/* The entry for the object at pc: another thread's, the one that it had, or, if it has its path, a new one. Its range may hold
+ * rules of addresses that had no object before: those are withdrawn. 0: none, or no memory. */
+static uint32_t enter(struct slot *slot, uintptr_t pc, const struct dl_find_object *object,
+		      const struct live_module *module, bool has_path)
+{
+	uint32_t id = 0;
+
+	if (!lock_take(&rules_lock, slot->id))
+		return 0;
+	if (is_there_still(pc, object) && (id = known_object(object)) == 0) {
+		rules_withdraw(module->start, module->end, true);
+		id = take_up_again(module);
+		if (id == 0 && has_path)
+			id = append(module);
+	}
+	lock_give(&rules_lock);
+	return id;
+}
+
+/* If two threads add the same object at once, one path is stored in vain. */
+static uint32_t add(struct slot *slot, uintptr_t pc, const struct dl_find_object *object)
+{
+	struct live_module module;
+
+	describe(&module, object);
+	uint32_t id = enter(slot, pc, object, &module, false);
+
+	if (id != 0)
+		return id;
+	memory_open(LIVE_MODULES, (memory_used(LIVE_MODULES) + 8) * sizeof module);
+	store_path(slot, &module, object);
+	return enter(slot, pc, object, &module, true);
+}
+
+static struct cfi_table unwind_table_of(uint32_t id)
+{
+	const uint64_t *own = memory_module(id)->own;
+
+	return (struct cfi_table){ (const uint8_t *)own[OWN_EH_FRAME],
+				   (const uint8_t *)own[OWN_START], (const uint8_t *)own[OWN_END] };
+}
+
+void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret)
+{
+	struct dl_find_object object;
+
+	*ret = (struct module_found){ 0 };
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return;
+	ret->id = known_object(&object);
+	if (ret->id == 0)
+		ret->id = add(slot, pc, &object);
+	if (ret->id == 0)
+		return;
+	ret->unwind = unwind_table_of(ret->id);
+	ret->bias = object.dlfo_link_map->l_addr;
+}
+
+bool modules_is_of(uintptr_t pc, uint32_t id)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return id == 0;
+	return id != 0 ? is_of(memory_module(id), object.dlfo_link_map)
+		       : known_object(&object) == 0;
+}
+
+struct cfi_table modules_unwind_table(uintptr_t pc)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+		return (struct cfi_table){ 0 };
+	uint32_t id = known_object(&object);
+
+	return id != 0 ? unwind_table_of(id) : read_unwind_table(&object);
+}
+
+/* Whether somebody may be adding rules or objects just now, who does not know yet what the loader has done. */
+static bool is_being_added_to(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return lock_is_held(&rules_lock);
+}
+
+COLD void modules_loader_allocates(struct slot *slot)
+{
+	if ((!is_being_added_to() && !rules_have_orphans()) || !lock_take(&rules_lock, slot->id))
+		return;
+	rules_withdraw(0, UINTPTR_MAX, true);
+	lock_give(&rules_lock);
+}
+
+COLD void modules_loader_frees(struct slot *slot, const void *block)
+{
+	if ((!is_being_added_to() && object_of(block, 1) == 0) || !lock_take(&rules_lock, slot->id))
+		return;
+	for (uint32_t id = 0; (id = object_of(block, id + 1)) != 0;) {
+		struct live_module *known = memory_module(id);
+
+		known->unmapped_ms = MAX(clock_ms(), (uint64_t)1);
+		rules_withdraw(known->start, known->end, false);
+	}
+	lock_give(&rules_lock);
+}
+
+const char *modules_file_of(const void *address)
+{
+	struct dl_find_object object;
+
+	if (find_object == NULL || find_object((void *)(uintptr_t)address, &object) != 0)
+		return "";
+	return object.dlfo_link_map->l_name[0] ? object.dlfo_link_map->l_name : executable;
+}

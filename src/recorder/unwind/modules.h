@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects that code comes from: a log in the live profile, filled as their code is first seen on a stack.
+ *
+ * Nothing is wrapped and nothing polled: the loader itself allocates and frees through our hooks. When it frees the
+ * link map of an object that we know, that object is gone. The one loader function called is _dl_find_object
+ * (glibc 2.35), which takes no lock. */
+#ifndef RECORDER_UNWIND_MODULES_H
+#define RECORDER_UNWIND_MODULES_H
+
+#include <stdbool.h>
+
+#include "recorder/unwind/cfi.h"
+#include "recorder/memory.h"
+#include "recorder/slot.h"
+
+/* Moves when unwind rules have become invalid; stored walks of another generation are dropped. Relaxed: whoever
+ * changes it is ld.so's thread, and code of a new object runs only after that thread has gone on. */
+extern HIDDEN uint32_t modules_generation;
+
+/* The loader's own code. */
+extern HIDDEN uintptr_t loader_start, loader_bytes;
+
+static ALWAYS_INLINE bool modules_is_loader(uintptr_t pc)
+{
+	return UNLIKELY(pc - loader_start < loader_bytes);
+}
+
+/* Finds _dl_find_object and the extents of the loader and of the recorder. Before anything else here. */
+void modules_find_loader(void);
+
+/* The name of the executable. At start-up, before the first walk. */
+void modules_start(void);
+
+/* Whether two functions are of one object. False if one is NULL. */
+bool modules_same(const void *a, const void *b);
+
+/* Where the recorder's code is a part of the executable: linked_in.ld. */
+extern const char recorder_code_begin[] __attribute__((weak, visibility("hidden")));
+extern const char recorder_code_end[] __attribute__((weak, visibility("hidden")));
+
+static inline bool modules_is_linked_in(void)
+{
+	return recorder_code_begin != NULL;
+}
+
+/* The recorder's own code. */
+extern uintptr_t recorder_start, recorder_bytes;
+
+static ALWAYS_INLINE bool modules_is_recorder(uintptr_t pc)
+{
+	return pc - recorder_start < recorder_bytes;
+}
+
+/* Forgets the log (a fork's child begins anew). */
+void modules_reset(void);
+
+struct module_found {
+	uint32_t id; /* 0: no object has this address */
+	struct cfi_table unwind;
+	uint64_t bias;
+};
+/* Who owns pc. Takes the rules' lock for an object that is not in the log. */
+void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret);
+
+/* Whether an answer of modules_find still holds. Until the rules' lock is given back, if it is held. */
+bool modules_is_of(uintptr_t pc, uint32_t id);
+
+/* The unwind information of the object that holds pc, without touching the log: no lock, any moment. */
+struct cfi_table modules_unwind_table(uintptr_t pc);
+
+/* ld.so called us: to allocate (objects may appear), or to free `block`, perhaps an object's link map. */
+void modules_loader_allocates(struct slot *slot);
+void modules_loader_frees(struct slot *slot, const void *block);
+
+/* Where the object that holds an address lies; unchanged: there is none. */
+void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes);
+
+/* The file of the object that holds an address, "" if there is none. Start-up only. */
+const char *modules_file_of(const void *address);
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making rules: the slow side of rules.h. Every return address comes here once, and again when its object is replaced.
+ *
+ * Owns: the rule table (scratch memory; an outgrown table stays for its readers, together less than the living one)
+ * and the frames region. Invariant: a frame id names one (module, offset, exactness) for ever. Any thread. */
+#include "recorder/unwind/rules.h"
+
+#include "recorder/unwind/cfi.h"
+#include "recorder/unwind/modules.h"
+
+enum { TABLE_BITS_FIRST = 12, FRAME_IDS = 1 << 24, TRIES = 3 };
+
+struct rule_table *rule_table;
+struct lock rules_lock;
+static uint32_t orphan_rules; /* how many rules belong to no object; under rules_lock */
+
+static struct rule_table *rules_table(unsigned bits)
+{
+	struct rule_table *table = memory_scratch(
+		sizeof(struct rule_table) + sizeof(struct rule_entry) * ((uint64_t)1 << bits));
+
+	if (table)
+		table->shift = 64 - bits;
+	return table;
+}
+
+bool rules_start(void)
+{
+	uint64_t first = memory_append(LIVE_FRAMES, LIVE_FRAME_UNASKED + 1, sizeof(uint64_t));
+
+	if (first != 0)
+		return false;
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_UNASKED; mark++)
+		*memory_frame(mark) = live_frame_pack(0, mark, 0);
+	rule_table = rules_table(TABLE_BITS_FIRST);
+	return rule_table != NULL;
+}
+
+void rules_reset(void)
+{
+	rule_table = NULL;
+	rules_lock = (struct lock){ 0 };
+	orphan_rules = 0;
+}
+
+static struct rule_entry *rules_entry(struct rule_table *table, uint64_t key)
+{
+	uint64_t mask = ((uint64_t)1 << (64 - table->shift)) - 1;
+	uint64_t i = rules_hash(key, table);
+
+	while (table->entry[i].key != 0 && table->entry[i].key != key)
+		i = (i + 1) & mask;
+	return &table->entry[i];
+}
+
+/* Doubles a table that is half full. The memory is had before the lock is taken. */
+static void grow(struct slot *slot)
+{
+	struct rule_table *old = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+	unsigned bits = 64 - old->shift;
+
+	if (__atomic_load_n(&old->used, __ATOMIC_RELAXED) < (uint32_t)1 << (bits - 1))
+		return;
+	struct rule_table *table = rules_table(bits + 1);
+
+	if (table == NULL || !lock_take(&rules_lock, slot->id))
+		return;
+	if (rule_table == old) {
+		for (uint64_t i = 0; i < (uint64_t)1 << bits; i++) {
+			if (old->entry[i].key != 0)
+				*rules_entry(table, old->entry[i].key) = old->entry[i];
+		}
+		table->used = old->used;
+		__atomic_store_n(&rule_table, table, __ATOMIC_RELEASE);
+	}
+	lock_give(&rules_lock);
+}
+
+/* DW_OP_breg6 offset, and DW_OP_deref when wanted: how compilers write a realigned frame. */
+static bool is_rbp_expression(const uint8_t *expression, bool deref, int64_t *ret_offset)
+{
+	enum { DW_OP_BREG6 = 0x76, DW_OP_DEREF = 0x06 };
+	const uint8_t *at = expression;
+	uint64_t bytes = cfi_uleb(&at, at + CFI_LENGTH_BYTES);
+	const uint8_t *end = at + bytes;
+
+	if (bytes < 2 || *at++ != DW_OP_BREG6)
+		return false;
+	*ret_offset = cfi_sleb(&at, end);
+	if (deref && (at >= end || *at++ != DW_OP_DEREF))
+		return false;
+	return at == end;
+}
+
+/* What the fast walk can do; everything else is RULE_SLOW. */
+static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_state *state,
+			       int64_t *ret_cfa, int64_t *ret_rbp)
+{
+	enum rule_kind kind;
+	int64_t saved_at;
+
+	if (entry->signal || entry->return_register != DW_RIP || state->kind[DW_RSP] != CFI_SAME)
+		return RULE_SLOW;
+	if (state->kind[DW_RIP] == CFI_UNDEFINED)
+		return RULE_END;
+	if (state->kind[DW_RIP] != CFI_OFFSET || state->value[DW_RIP] != -8)
+		return RULE_SLOW;
+
+	if (state->cfa_by_expression) {
+		if (!is_rbp_expression(state->cfa_expression, true, ret_cfa))
+			return RULE_SLOW;
+		kind = RULE_DEREF;
+	} else if (state->cfa_register == DW_RSP || state->cfa_register == DW_RBP) {
+		kind = state->cfa_register == DW_RSP ? RULE_RSP : RULE_RBP;
+		*ret_cfa = state->cfa_offset;
+	} else {
+		return RULE_SLOW;
+	}
+
+	*ret_rbp = 0;
+	if (state->kind[DW_RBP] == CFI_OFFSET && state->value[DW_RBP] != 0 && kind != RULE_DEREF)
+		*ret_rbp = state->value[DW_RBP];
+	else if (kind == RULE_DEREF && state->kind[DW_RBP] == CFI_EXPRESSION &&
+		 is_rbp_expression((const uint8_t *)(uintptr_t)state->value[DW_RBP], false,
+				   &saved_at) &&
+		 saved_at == 0)
+		*ret_rbp = 8; /* any value but 0: saved, at *rbp */
+	else if (state->kind[DW_RBP] != CFI_SAME || kind == RULE_DEREF)
+		return RULE_SLOW;
+	return kind;
+}
+
+static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t rbp)
+{
+	enum { LIMIT = (1 << 17) * 8 };
+
+	if (cfa % 8 != 0 || rbp % 8 != 0 || (kind == RULE_RSP && cfa <= 0) || cfa >= LIMIT ||
+	    cfa < -LIMIT || rbp >= LIMIT || rbp < -LIMIT)
+		return pack(RULE_SLOW, frame, 0, 0);
+	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(rbp / 8) & 0x3ffff) << 28 |
+	       (uint64_t)kind << 24 | frame;
+}
+
+/* The id of a frame: the one the withdrawn rule had if it still fits, else a new one. 0: no memory. */
+static uint32_t frame_of(uint32_t previous, uint64_t frame)
+{
+	if (previous != 0 && *memory_frame(previous) == frame)
+		return previous;
+	uint64_t *used = &memory.head->used[LIVE_FRAMES];
+	uint64_t id = *used;
+
+	/* opened by rules_make before the lock was taken */
+	if (id >= FRAME_IDS || (id + 1) * sizeof(uint64_t) > memory_opened(LIVE_FRAMES))
+		return LIVE_FRAME_OTHER;
+	*memory_frame((uint32_t)id) = frame;
+	__atomic_store_n(used, id + 1, __ATOMIC_RELEASE);
+	return (uint32_t)id;
+}
+
+/* How to get from a pc to its caller. */
+struct way {
+	enum rule_kind kind;
+	int64_t cfa, rbp;
+};
+
+static struct way way_of(struct slot *slot, const struct module_found *module, uintptr_t lookup)
+{
+	struct way way = { .kind = RULE_STOP };
+	struct cfi_entry entry;
+
+	if (module->id != 0 && cfi_find(&module->unwind, lookup, &entry) &&
+	    cfi_run(&entry, lookup, slot->cfi))
+		way.kind = classify(&entry, &slot->cfi->state, &way.cfa, &way.rbp);
+	return way;
+}
+
+/* Keeps the rule, unless another thread was faster. Under the lock. */
+static uint64_t keep(uint64_t key, const struct way *way, uint64_t frame)
+{
+	struct rule_table *table = rule_table;
+	struct rule_entry *entry = rules_entry(table, key);
+	bool had = entry->key == key;
+
+	if (had && rule_kind(entry->rule) != RULE_DEAD)
+		return entry->rule;
+	uint64_t rule = pack(way->kind, frame_of(had ? rule_frame(entry->rule) : 0, frame),
+			     way->cfa, way->rbp);
+
+	if (had) {
+		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
+	} else if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
+		/* first, as in table_put */
+		__atomic_store_n(&table->used, table->used + 1, __ATOMIC_RELAXED);
+		entry->rule = rule;
+		__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
+	}
+	if (live_frame_module(frame) == 0)
+		__atomic_store_n(&orphan_rules, orphan_rules + 1, __ATOMIC_RELAXED);
+	return rule;
+}
+
+/* Every rule is found by its key and is of a frame that there is. Under the lock. */
+static void check_rules(void)
+{
+	static struct check_pace pace;
+	uint64_t places = (uint64_t)1 << (64 - rule_table->shift), filled = 0;
+
+	if (!check_is_due(&pace))
+		return;
+	for (uint64_t i = 0; i < places; i++) {
+		const struct rule_entry *entry = &rule_table->entry[i];
+
+		if (entry->key == 0)
+			continue;
+		filled++;
+		RECORDER_CHECK(rules_entry(rule_table, entry->key) == entry);
+		RECORDER_CHECK(rule_kind(entry->rule) <= RULE_DEAD);
+		RECORDER_CHECK(rule_frame(entry->rule) != 0 &&
+			       rule_frame(entry->rule) < memory_used(LIVE_FRAMES));
+	}
+	RECORDER_CHECK(filled == rule_table->used && filled <= places / 8 * 7);
+	check_done(&pace, places);
+}
+
+/* All is found out before the lock is taken; if the object is another one by then, again. */
+COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
+{
+	uintptr_t lookup = exact ? pc : pc - 1;
+	uint64_t rule = 0;
+
+	grow(slot);
+	memory_open(LIVE_FRAMES, (memory_used(LIVE_FRAMES) + 64) * sizeof(uint64_t));
+	for (int i = 0; i < TRIES && rule == 0; i++) {
+		struct module_found module;
+
+		modules_find(slot, lookup, &module);
+		struct way way = way_of(slot, &module, lookup);
+
+		if (!lock_take(&rules_lock, slot->id))
+			break;
+		if (modules_is_of(lookup, module.id))
+			rule = keep(rules_key(pc, exact), &way,
+				    live_frame_pack(module.id, pc - module.bias, exact));
+		if (CHECKED)
+			check_rules();
+		lock_give(&rules_lock);
+	}
+	return rule != 0 ? rule : pack(RULE_STOP, LIVE_FRAME_OTHER, 0, 0);
+}
+
+bool rules_have_orphans(void)
+{
+	return __atomic_load_n(&orphan_rules, __ATOMIC_RELAXED) != 0;
+}
+
+void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only)
+{
+	struct rule_table *table = rule_table;
+
+	if (orphans_only && orphan_rules == 0)
+		return;
+	for (uint64_t i = 0; i < (uint64_t)1 << (64 - table->shift); i++) {
+		struct rule_entry *entry = &table->entry[i];
+		uintptr_t pc = (int64_t)entry->key < 0 ? ~entry->key : entry->key;
+		bool orphan = live_frame_module(*memory_frame(rule_frame(entry->rule))) == 0;
+
+		if (entry->key == 0 || pc < start || pc > end || (orphans_only && !orphan))
+			continue;
+		uint64_t dead = (entry->rule & ~(7ull << 24)) | (uint64_t)RULE_DEAD << 24;
+
+		__atomic_store_n(&entry->rule, dead, __ATOMIC_RELAXED);
+	}
+	if (orphans_only)
+		__atomic_store_n(&orphan_rules, 0, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rule table: return address -> how to get from that frame to its caller, and the frame's id, in one word.
+ *
+ *   bits  0..23  frame id           bits 28..45  where rbp is saved, (address - CFA) / 8, 0 = not saved
+ *   bits 24..26  enum rule_kind     bits 46..63  CFA offset / 8
+ *   bit  27      the walk's own
+ *
+ * Readers take no lock: an entry's word is stored before its pc, a larger table is published by one pointer, and a word
+ * is withdrawn by storing RULE_DEAD over its kind. Writers hold rules_lock. */
+#ifndef RECORDER_UNWIND_RULES_H
+#define RECORDER_UNWIND_RULES_H
+
+#include "base/hash.h"
+#include "recorder/lock.h"
+#include "recorder/slot.h"
+
+enum rule_kind {
+	RULE_RSP,   /* CFA = rsp + offset, which is above 0 */
+	RULE_RBP,   /* CFA = rbp + offset */
+	RULE_DEREF, /* CFA = *(rbp + offset), rbp saved at *rbp: a realigned frame */
+	RULE_END,   /* the outermost frame */
+	RULE_STOP,  /* no unwind information */
+	RULE_SLOW,  /* anything else: the full interpreter */
+	RULE_DEAD,  /* its object is gone; the frame id may still be right */
+};
+
+static ALWAYS_INLINE uint32_t rule_frame(uint64_t rule)
+{
+	return (uint32_t)rule & 0xffffff;
+}
+static ALWAYS_INLINE enum rule_kind rule_kind(uint64_t rule)
+{
+	return (enum rule_kind)(rule >> 24 & 7);
+}
+static ALWAYS_INLINE int64_t rule_cfa(uint64_t rule)
+{
+	return ((int64_t)rule >> 46) * 8;
+}
+static ALWAYS_INLINE int64_t rule_rbp(uint64_t rule)
+{
+	return ((int64_t)(rule << 18) >> 46) * 8;
+}
+
+struct rule_entry {
+	uint64_t key; /* pc; for an exact pc (below a signal frame) its complement. 0 = empty */
+	uint64_t rule;
+};
+struct rule_table {
+	uint32_t shift; /* 64 - log2(entries) */
+	uint32_t used;
+	struct rule_entry entry[];
+};
+extern HIDDEN struct rule_table *rule_table;
+extern HIDDEN struct lock rules_lock;
+
+/* Makes the first table and the marks' frames. False: no memory. */
+bool rules_start(void);
+void rules_reset(void);
+
+/* Computes and keeps the rule for a pc that the table does not hold. */
+uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact);
+
+/* Whether there are rules of addresses without an object. */
+bool rules_have_orphans(void);
+
+/* Withdraws the rules of [start, end); with orphans_only just those of addresses without an object.
+ * Under rules_lock. */
+void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only);
+
+static ALWAYS_INLINE uint64_t rules_key(uintptr_t pc, bool exact)
+{
+	return exact ? ~(uint64_t)pc : pc;
+}
+
+static ALWAYS_INLINE uint64_t rules_hash(uint64_t key, const struct rule_table *table)
+{
+	return key * UINT64_C(0x9e3779b97f4a7c15) >> table->shift;
+}
+
+/* The rule for a return address; made if need be. */
+static ALWAYS_INLINE uint64_t rules_get(struct slot *slot, uintptr_t pc)
+{
+	const struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+	uint64_t mask = ((uint64_t)1 << (64 - table->shift)) - 1;
+
+	for (uint64_t i = rules_hash(pc, table);; i = (i + 1) & mask) {
+		const struct rule_entry *entry = &table->entry[i];
+		uint64_t key = __atomic_load_n(&entry->key, __ATOMIC_ACQUIRE);
+
+		if (LIKELY(key == pc)) {
+			uint64_t rule = __atomic_load_n(&entry->rule, __ATOMIC_RELAXED);
+
+			if (LIKELY(rule_kind(rule) != RULE_DEAD))
+				return rule;
+			break;
+		}
+		if (key == 0)
+			break;
+	}
+	return rules_make(slot, pc, false);
+}
+#endif

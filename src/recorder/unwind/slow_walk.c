@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The full interpreter: all callee-saved registers, any rule, signal frames, several stacks in one walk.
+ *
+ * It begins in its own frame, whose registers it can read, and steps out through the recorder's frames to the hook's
+ * caller: so nothing has to be saved when a hook is entered. Every word is read only after its page has been asked
+ * for. Owns nothing but the scratch it is given. */
+#include "recorder/unwind/cfi.h"
+#include "recorder/unwind/expression.h"
+#include "recorder/unwind/modules.h"
+#include "recorder/unwind/rules.h"
+#include "recorder/sys.h"
+#include "recorder/unwind/walk.h"
+
+enum { OWN_FRAMES_MAX = 32, RUNNING_FRAMES_MAX = 1 << 16 };
+
+struct machine {
+	struct cfi_scratch *scratch;
+	uint64_t *reg, *next;
+	bool exact;	      /* reg[DW_RIP] is where the code is, not a return address */
+	uintptr_t known_page; /* the last one that could be read */
+};
+
+static bool read_word(void *context, uintptr_t address, uint64_t *ret_word)
+{
+	struct machine *m = context;
+	const uintptr_t page = 4096;
+
+	if (address % 8 != 0)
+		return false;
+	if (address / page != m->known_page) {
+		if (!sys_readable(address))
+			return false;
+		m->known_page = address / page;
+	}
+	*ret_word = *(const volatile uint64_t *)address;
+	return true;
+}
+
+static bool evaluate(struct machine *m, const uint8_t *code, bool push_cfa, uint64_t cfa,
+		     uint64_t *ret)
+{
+	struct expression expression = { m->reg, m->scratch->stack, read_word, m };
+
+	return expression_evaluate(&expression, code, push_cfa, cfa, ret);
+}
+
+static bool compute_cfa(struct machine *m, uint64_t *ret)
+{
+	const struct cfi_state *state = &m->scratch->state;
+
+	if (state->cfa_by_expression)
+		return evaluate(m, state->cfa_expression, false, 0, ret);
+	if (state->cfa_register >= DW_REGISTERS)
+		return false;
+	*ret = m->reg[state->cfa_register] + (uint64_t)state->cfa_offset;
+	return true;
+}
+
+/* The value that register `r` has in the caller. */
+static bool restore(struct machine *m, unsigned r, uint64_t cfa, uint64_t *ret)
+{
+	const struct cfi_state *state = &m->scratch->state;
+	uint64_t address;
+
+	switch ((enum cfi_kind)state->kind[r]) {
+	case CFI_SAME:
+	case CFI_UNDEFINED:
+		*ret = r == DW_RSP ? cfa : m->reg[r];
+		return true;
+	case CFI_OFFSET:
+		return read_word(m, cfa + (uint64_t)state->value[r], ret);
+	case CFI_VAL_OFFSET:
+		*ret = cfa + (uint64_t)state->value[r];
+		return true;
+	case CFI_REGISTER:
+		if ((uint64_t)state->value[r] >= DW_REGISTERS)
+			return false;
+		*ret = m->reg[state->value[r]];
+		return true;
+	case CFI_EXPRESSION:
+		return evaluate(m, (const uint8_t *)(uintptr_t)state->value[r], true, cfa,
+				&address) &&
+		       read_word(m, address, ret);
+	case CFI_VAL_EXPRESSION:
+		return evaluate(m, (const uint8_t *)(uintptr_t)state->value[r], true, cfa, ret);
+	default:
+		return false;
+	}
+}
+
+enum { OUT, AT_END, NO_WAY };
+
+/* Steps out of the frame that the registers describe. ret_cfa is the frame's. */
+static int step_out(struct machine *m, uint64_t *ret_cfa)
+{
+	uintptr_t pc = m->reg[DW_RIP] - (m->exact ? 0 : 1);
+	struct cfi_table table = modules_unwind_table(pc);
+	struct cfi_entry entry;
+
+	if (!cfi_find(&table, pc, &entry) || !cfi_run(&entry, pc, m->scratch) ||
+	    entry.return_register != DW_RIP)
+		return NO_WAY;
+	if (m->scratch->state.kind[DW_RIP] == CFI_UNDEFINED)
+		return AT_END;
+	if (!compute_cfa(m, ret_cfa))
+		return NO_WAY;
+	for (unsigned r = 0; r < DW_REGISTERS; r++) {
+		if (!restore(m, r, *ret_cfa, &m->next[r]))
+			return NO_WAY;
+	}
+	if (m->next[DW_RSP] == m->reg[DW_RSP] && m->next[DW_RIP] == m->reg[DW_RIP])
+		return NO_WAY; /* no progress: a broken table */
+	uint64_t *reg = m->reg;
+
+	m->reg = m->next;
+	m->next = reg;
+	m->exact = entry.signal;
+	return m->reg[DW_RIP] == 0 ? AT_END : OUT;
+}
+
+/* The registers here, in the function that this is inlined into. */
+static ALWAYS_INLINE void here(struct machine *m, struct cfi_scratch *scratch)
+{
+	*m = (struct machine){ .scratch = scratch,
+			       .reg = scratch->registers[0],
+			       .next = scratch->registers[1],
+			       .exact = true };
+	__builtin_memset(scratch->registers, 0, sizeof scratch->registers);
+	__asm__ volatile("movq %%rbx, 3*8(%0)\n\t"
+			 "movq %%rbp, 6*8(%0)\n\t"
+			 "movq %%rsp, 7*8(%0)\n\t"
+			 "movq %%r12, 12*8(%0)\n\t"
+			 "movq %%r13, 13*8(%0)\n\t"
+			 "movq %%r14, 14*8(%0)\n\t"
+			 "movq %%r15, 15*8(%0)\n\t"
+			 "leaq 0f(%%rip), %%rax\n\t"
+			 "movq %%rax, 16*8(%0)\n"
+			 "0:"
+			 :
+			 : "r"(m->reg)
+			 : "rax", "memory");
+}
+
+static uint64_t rule_of(struct slot *slot, const struct machine *m)
+{
+	if (!m->exact)
+		return rules_get(slot, m->reg[DW_RIP]);
+	return rules_make(slot, m->reg[DW_RIP], true);
+}
+
+COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
+{
+	struct walk *walk = slot->walk;
+	struct machine m;
+	uint64_t cfa = 0;
+	uint32_t c = 0;
+	int status = OUT;
+
+	here(&m, slot->cfi);
+	for (int i = 0; i < OWN_FRAMES_MAX && cfa != (uintptr_t)(frame + 2); i++) {
+		status = step_out(&m, &cfa);
+		if (status != OUT)
+			return walk_take(walk, 0, LIVE_FRAME_STOPPED);
+	}
+	while (status == OUT) {
+		if (c == walk->limit)
+			return walk_take(walk, c, LIVE_FRAME_CUT);
+		walk->fresh[c++] = (struct walk_fresh){ .at = cfa - 8,
+							.pc = m.reg[DW_RIP],
+							.rule = rule_of(slot, &m) };
+		status = step_out(&m, &cfa);
+	}
+	return walk_take(walk, c,
+			 status == AT_END || modules_is_loader(m.reg[DW_RIP]) ? 0
+									      : LIVE_FRAME_STOPPED);
+}
+
+COLD bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame)
+{
+	const struct stack_range *range = &slot->ranges->range[0];
+	struct machine m;
+	uint64_t cfa = 0;
+	int status = OUT;
+
+	/* A hook that runs is further out than the one that asks: on one stack, above it. */
+	if (frame <= asking && frame - range->low < range->high - range->low &&
+	    asking - range->low < range->high - range->low)
+		return false;
+	if (slot->cfi_nested_busy)
+		return true; /* a handler inside a handler: nothing can be told, and nothing is lost but one call */
+	slot->cfi_nested_busy = true;
+	here(&m, slot->cfi_nested);
+	/* Out of the hook that asks, then on: the frame is a hook's only if its code is ours. */
+	for (int i = 0;
+	     i < OWN_FRAMES_MAX && status == OUT && cfa != asking + 2 * sizeof(uintptr_t); i++)
+		status = step_out(&m, &cfa);
+	bool found = false;
+
+	for (int i = 0; i < RUNNING_FRAMES_MAX && status == OUT && !found; i++) {
+		bool ours = modules_is_recorder(m.reg[DW_RIP]);
+
+		status = step_out(&m, &cfa);
+		found = ours && cfa == frame + 2 * sizeof(uintptr_t);
+	}
+	slot->cfi_nested_busy = false;
+	return found || status == NO_WAY; /* where nothing can be told, one call passes */
+}

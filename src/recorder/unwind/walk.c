@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The incremental walk: see walk.h for why it is right.
+ *
+ * Owns: the slot's struct walk. Invariant after each walk: frame[], info[] [0, count) are the stack, root first, hash
+ * and WALK_NEEDS_RBP consistent; check[] is sorted by index. A walk that was cut, that ended where memory could not be
+ * read, or that the slow path made leaves stamp 0: nothing of it is used again.
+ *
+ * Most frames are found from rsp alone, and for those nothing is done about rbp. Where one does need it, the frames
+ * inside it tell where it was saved last. In code with frame pointers it is followed from frame to frame. */
+#include "recorder/unwind/walk.h"
+
+#include "recorder/unwind/modules.h"
+#include "recorder/unwind/rules.h"
+
+/* Each frame leads to at most two words to check: where rbp was saved, and the word of a realigned frame. */
+static uint32_t checks_limit(uint32_t limit)
+{
+	return 2 * limit + 1;
+}
+
+uint64_t walk_bytes(uint32_t limit)
+{
+	return sizeof(struct walk) + sizeof(struct walk_frame) +
+	       limit * (sizeof(struct walk_frame) + sizeof(struct walk_info) +
+			sizeof(struct walk_fresh)) +
+	       2 * checks_limit(limit) * sizeof(struct walk_check);
+}
+
+struct walk *walk_place(void *room, uint32_t limit)
+{
+	struct walk *walk = room;
+
+	walk->limit = limit;
+	walk->frame = (struct walk_frame *)(void *)(walk + 1) + 1;
+	walk->frame[-1].at = UINTPTR_MAX;
+	walk->info = (struct walk_info *)(void *)(walk->frame + limit);
+	walk->fresh = (struct walk_fresh *)(void *)(walk->info + limit);
+	walk->check = (struct walk_check *)(void *)(walk->fresh + limit);
+	walk->fresh_check = walk->check + checks_limit(limit);
+	return walk;
+}
+
+static ALWAYS_INLINE uintptr_t word_at(uintptr_t address)
+{
+	return *(const volatile uintptr_t *)address;
+}
+
+/* The newest frame below `from` (towards the root) that the last walk's words no longer lead to; -1 = none. All of them
+ * lie in the range that this walk is in, so they can be read. */
+static ALWAYS_INLINE int newest_change(const struct walk *walk, int from)
+{
+	const struct walk_frame *frame = walk->frame;
+	int k = from - 1;
+
+	for (; k >= 3; k -= 4) {
+		uintptr_t changed = word_at(frame[k].at) ^ frame[k].pc;
+
+		changed |= word_at(frame[k - 1].at) ^ frame[k - 1].pc;
+		changed |= word_at(frame[k - 2].at) ^ frame[k - 2].pc;
+		changed |= word_at(frame[k - 3].at) ^ frame[k - 3].pc;
+		if (changed != 0)
+			break;
+	}
+	while (k >= 0 && word_at(frame[k].at) == frame[k].pc)
+		k--;
+	for (uint32_t i = walk->checks; i-- > 0;) {
+		const struct walk_check *check = &walk->check[i];
+
+		if (check->index >= from)
+			continue;
+		if (check->index < k)
+			break;
+		if (word_at(check->at) != check->word)
+			return MAX(check->index, 0);
+	}
+	return k;
+}
+
+/* What a walk in progress knows about rbp: its value in fresh frame `known`. */
+struct walker {
+	struct walk *walk;
+	struct stack_range *range;
+	uintptr_t rbp;
+	/* Where rbp was read, and for which fresh frame; 0 = it is the register's, or a word to check already. */
+	uintptr_t rbp_at;
+	uint32_t rbp_of;
+	uint32_t known;
+	uint32_t checks;
+};
+
+static void add_check(struct walker *walker, uintptr_t at, uintptr_t word, uint32_t leads_to)
+{
+	walker->walk->fresh_check[walker->checks++] =
+		(struct walk_check){ at, word, (int32_t)leads_to };
+}
+
+/* A frame is found through rbp: where that was read belongs to the walk. */
+static ALWAYS_INLINE void use_rbp(struct walker *walker)
+{
+	if (walker->rbp_at != 0)
+		add_check(walker, walker->rbp_at, walker->rbp, walker->rbp_of);
+	walker->rbp_at = 0;
+}
+
+/* Reads the rbp that fresh[i] has saved: its caller's, fresh[i + 1]'s. cfa is of fresh[i]. */
+static ALWAYS_INLINE bool read_rbp(struct walker *walker, uint32_t i, uintptr_t cfa)
+{
+	const struct walk_fresh *frame = &walker->walk->fresh[i];
+	uintptr_t saved = rule_kind(frame->rule) == RULE_DEREF
+				  ? frame->rbp
+				  : cfa + (uintptr_t)rule_rbp(frame->rule);
+
+	if (!stack_range_holds(walker->range, saved))
+		return false;
+	walker->rbp = word_at(saved);
+	walker->rbp_at = saved;
+	walker->rbp_of = walker->known = i + 1;
+	return true;
+}
+
+/* Finds rbp in the frame `at`, which is or would be fresh[c]: what the last frame inside it that saved rbp has kept. */
+static NOINLINE bool find_rbp(struct walker *walker, uint32_t c, uintptr_t at)
+{
+	const struct walk_fresh *fresh = walker->walk->fresh;
+
+	for (uint32_t i = c; i-- > walker->known;) {
+		if (rule_rbp(fresh[i].rule) == 0)
+			continue;
+		if (!read_rbp(walker, i, (i + 1 < c ? fresh[i + 1].at : at) + sizeof(uintptr_t)))
+			return false;
+		break;
+	}
+	walker->known = c;
+	return true;
+}
+
+static ALWAYS_INLINE bool know_rbp(struct walker *walker, uint32_t c, uintptr_t at)
+{
+	return walker->known == c || find_rbp(walker, c, at);
+}
+
+/* What a step from one frame to its caller did. */
+enum step { STEPPED, ENDED, STOPPED, UNREADABLE, NEEDS_SLOW };
+
+/* From fresh[c], whose rule is not about rsp, to the place of its caller's return address. */
+static NOINLINE enum step step_by_rbp(struct walker *walker, uint32_t c, uintptr_t *ret_at)
+{
+	struct walk_fresh *now = &walker->walk->fresh[c];
+	enum rule_kind kind = rule_kind(now->rule);
+
+	if (kind != RULE_RBP && kind != RULE_DEREF)
+		return kind == RULE_END ? ENDED : kind == RULE_SLOW ? NEEDS_SLOW : STOPPED;
+	if (!know_rbp(walker, c, now->at))
+		return UNREADABLE;
+	use_rbp(walker);
+	now->rbp = walker->rbp;
+	uintptr_t cfa = now->rbp + (uintptr_t)rule_cfa(now->rule);
+
+	if (kind == RULE_DEREF) {
+		uintptr_t from = cfa;
+
+		if (from % sizeof(uintptr_t) != 0 || !stack_range_holds(walker->range, from) ||
+		    !stack_range_holds(walker->range, now->rbp))
+			return UNREADABLE;
+		cfa = word_at(from);
+		add_check(walker, from, cfa, c + 1);
+	}
+	/* Callers lie above; anything else is another stack, which the slow walk can cross. */
+	if (cfa % sizeof(uintptr_t) != 0 || cfa <= now->at + sizeof(uintptr_t) ||
+	    cfa < walker->range->low)
+		return NEEDS_SLOW;
+	*ret_at = cfa - sizeof(uintptr_t);
+	/* Where one function has a frame pointer, its caller mostly has one too. */
+	if (rule_rbp(now->rule) != 0 && !read_rbp(walker, c, cfa))
+		return UNREADABLE;
+	return STEPPED;
+}
+
+/* Takes c fresh frames over, on top of the `base` oldest stored ones. */
+static ALWAYS_INLINE uint64_t keep(struct walk *walk, uint32_t base, uint32_t c, uint32_t checks)
+{
+	uint64_t hash = walk->mark, needs = 0;
+	uintptr_t rbp = 0;
+
+	if (base > 0) {
+		hash = walk->info[base - 1].hash;
+		needs = walk->info[base - 1].rule & WALK_NEEDS_RBP;
+		rbp = walk->info[base - 1].rbp;
+	}
+	walk->count = base + c;
+	while (checks-- > 0) {
+		struct walk_check check = walk->fresh_check[checks];
+
+		check.index = (int32_t)(walk->count - 1) - check.index;
+		walk->check[walk->checks++] = check;
+	}
+	struct walk_frame *frame = walk->frame + base;
+	struct walk_info *info = walk->info + base;
+
+	for (const struct walk_fresh *fresh = walk->fresh + c; fresh-- != walk->fresh;) {
+		uint64_t rule = fresh->rule;
+
+		if (UNLIKELY(rule_kind(rule) == RULE_RBP || rule_kind(rule) == RULE_DEREF)) {
+			needs = WALK_NEEDS_RBP;
+			rbp = fresh->rbp;
+		} else if (UNLIKELY(needs != 0) && rule_rbp(rule) != 0) {
+			needs = 0;
+		}
+		hash = walk_hash(hash, rule_frame(rule));
+		*frame++ = (struct walk_frame){ fresh->at, fresh->pc };
+		*info++ = (struct walk_info){ rule | needs, hash, 0, 0, rbp };
+	}
+	return hash;
+}
+
+/* How a walk that came to no stored frame ends: complete, or with a mark at its root. */
+static NOINLINE uint64_t finish(struct walker *walker, enum step how, uint32_t c)
+{
+	struct walk *walk = walker->walk;
+
+	/* ld.so begins the process in assembly without unwind information: that is a root, not a gap. */
+	walk->mark =
+		how == ENDED || modules_is_loader(walk->fresh[c - 1].pc) ? 0 : LIVE_FRAME_STOPPED;
+	walk->checks = 0;
+	walk->unreadable = how == UNREADABLE;
+	if (walk->unreadable)
+		walk->stamp = 0;
+	return keep(walk, 0, c, walker->checks);
+}
+
+COLD uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark)
+{
+	walk->mark = mark;
+	walk->unreadable = false;
+	walk->checks = 0;
+	walk->stamp = 0;
+	return keep(walk, 0, c, 0);
+}
+
+/* The stored frames [0, j] are the rest of this walk. */
+static ALWAYS_INLINE uint64_t join(struct walker *walker, int j, uint32_t c)
+{
+	struct walk *walk = walker->walk;
+
+	if (UNLIKELY(walk->info[j].rule & WALK_NEEDS_RBP))
+		use_rbp(walker);
+	while (walk->checks > 0 && walk->check[walk->checks - 1].index >= j)
+		walk->checks--;
+	return keep(walk, (uint32_t)j + 1, c, walker->checks);
+}
+
+/* Whether rbp in the frame `at`, reached after c fresh ones, is what it was in the stored frame j, as far as it
+ * matters. */
+static ALWAYS_INLINE bool same_rbp(struct walker *walker, int j, uint32_t c, uintptr_t at)
+{
+	const struct walk_info *info = &walker->walk->info[j];
+
+	return LIKELY(!(info->rule & WALK_NEEDS_RBP)) ||
+	       (know_rbp(walker, c, at) && walker->rbp == info->rbp);
+}
+
+uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
+{
+	struct walk *walk = slot->walk;
+	uintptr_t at = (uintptr_t)(frame + 1), pc = frame[1];
+	struct walker walker = { walk, stack_range_of(slot, at), .rbp = frame[0] };
+	uint32_t generation = __atomic_load_n(&modules_generation, __ATOMIC_RELAXED);
+	/* The stored frame that may come next, and the fresh one that is being filled. */
+	const struct walk_frame *root = walk->frame, *old = root + walk->count - 1;
+	struct walk_fresh *fresh = walk->fresh;
+	uint32_t c = 0;
+
+	if (UNLIKELY(walk->stamp != walker.range->stamp || walk->generation != generation))
+		old = root - 1;
+	walk->stamp = walker.range->stamp;
+	walk->generation = generation;
+	for (;;) {
+		while (old->at < at)
+			old--;
+		if (old->at == at && old->pc == pc && same_rbp(&walker, (int)(old - root), c, at)) {
+			int j = (int)(old - root), changed = newest_change(walk, j);
+
+			if (LIKELY(changed < 0 && (uint32_t)j + 1 + c <= walk->limit))
+				return join(&walker, j, c);
+			old = root + MIN(changed, j - 1); /* too deep to join: go on to the limit */
+		}
+		if (UNLIKELY(c == walk->limit))
+			return walk_take(walk, c, LIVE_FRAME_CUT); /* the innermost frames */
+		uint64_t rule = rules_get(slot, pc);
+
+		fresh->at = at;
+		fresh->pc = pc;
+		fresh->rule = rule;
+		if (LIKELY(rule_kind(rule) == RULE_RSP)) {
+			at += (uintptr_t)rule_cfa(
+				rule); /* rsp is one word above, the next address one below */
+		} else {
+			enum step how = step_by_rbp(&walker, c, &at);
+
+			if (UNLIKELY(how == NEEDS_SLOW))
+				return walk_slowly(slot, frame);
+			if (UNLIKELY(how != STEPPED))
+				return finish(&walker, how, c + 1);
+		}
+		c++;
+		fresh++;
+		if (UNLIKELY(!stack_range_holds(walker.range, at)))
+			return finish(&walker, UNREADABLE, c);
+		pc = word_at(at);
+		if (UNLIKELY(pc == 0)) {
+			add_check(&walker, at, 0, c);
+			return finish(&walker, ENDED, c);
+		}
+	}
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hashes of whole files, 5 to 20 GB/s of them, and the way to the files that libdwfl would take: the file itself, or its debug file if it
+ * has no DWARF, and dwz's common file of that. Only headers and notes are looked at on the way: unpacking compressed
+ * debug information would take longer than all the rest.
+ *
+ * No state. Any thread.
+ */
+#include "symbols/debug/content_key.h"
+
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <elfutils/libdwelf.h>
+#include <xxhash.h>
+
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+_Static_assert(sizeof(struct content_secret) >= XXH3_SECRET_SIZE_MIN, "a secret of its own");
+
+static struct content_key hash_of(const void *data, size_t bytes,
+				  const struct content_secret *secret)
+{
+	XXH128_canonical_t sum;
+	struct content_key key;
+
+	XXH128_canonicalFromHash(&sum,
+				 XXH3_128bits_withSecret(data, bytes, secret, sizeof *secret));
+	memcpy(key.bytes, sum.digest, sizeof key.bytes);
+	return key;
+}
+
+/* Mapped from the file: libelf's own memory of it may have been changed by unpacking. */
+static bool hash_file(int fd, const struct content_secret *secret, struct content_key *ret)
+{
+	struct stat st;
+	void *bytes = fstat(fd, &st) == 0 && st.st_size > 0
+			      ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+			      : MAP_FAILED;
+
+	if (bytes == MAP_FAILED)
+		return false;
+	*ret = hash_of(bytes, (size_t)st.st_size, secret);
+	munmap(bytes, (size_t)st.st_size);
+	return true;
+}
+
+struct content_key content_key_of_path(const char *path, struct span build_id,
+				       const struct content_secret *secret)
+{
+	struct content_key parts[] = { hash_of(path, strlen(path), secret),
+				       hash_of(build_id.data, build_id.size, secret) };
+
+	return hash_of(parts, sizeof parts, secret);
+}
+
+bool content_same_build_id(struct span in_file, struct span recorded)
+{
+	/* The recording keeps at most so much of it; more than that is compared as far as kept. */
+	enum { KEPT_MAX_BYTES = 32 };
+
+	in_file.size = MIN(in_file.size, (size_t)KEPT_MAX_BYTES);
+	return recorded.size == 0 || span_equal(in_file, recorded);
+}
+
+static struct span build_id_of(Elf *elf)
+{
+	const void *id = NULL;
+	ssize_t bytes = dwelf_elf_gnu_build_id(elf, &id);
+
+	return span_of(id, bytes > 0 ? (size_t)bytes : 0);
+}
+
+static Elf_Scn *section_of(Elf *elf, const char *wanted)
+{
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;) {
+		GElf_Shdr header;
+		const char *name = NULL;
+
+		if (gelf_getshdr(scn, &header) && header.sh_type != SHT_NOBITS)
+			name = elf_strptr(elf, names, header.sh_name);
+		if (name && strcmp(name, wanted) == 0)
+			return scn;
+	}
+	return NULL;
+}
+
+/* An ELF file that is open for as long as the key takes. */
+struct opened {
+	Elf *elf; /* NULL: none */
+	int fd;
+	char *path;
+};
+
+static void opened_release(struct opened *opened)
+{
+	elf_end(opened->elf);
+	if (opened->fd >= 0)
+		close(opened->fd);
+	free(opened->path);
+}
+
+static bool begin(struct opened *opened)
+{
+	opened->elf = opened->fd < 0 ? NULL : elf_begin(opened->fd, ELF_C_READ_MMAP, NULL);
+	return opened->elf != NULL;
+}
+
+static bool open_debug_file(const struct debug_search *search, const struct opened *module,
+			    struct opened *ret)
+{
+	GElf_Word checksum = 0;
+	const char *link = dwelf_elf_gnu_debuglink(module->elf, &checksum);
+
+	ret->fd = debug_search_debug_file(search, module->path, build_id_of(module->elf), link,
+					  checksum, &ret->path);
+	return begin(ret);
+}
+
+/* False if there should be one and it is not found. */
+static bool open_common_file(const struct debug_search *search, const struct opened *debug,
+			     struct opened *ret)
+{
+	Elf_Scn *scn = section_of(debug->elf, ".gnu_debugaltlink");
+	const Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	const char *name = data ? data->d_buf : NULL;
+	size_t length = name ? strnlen(name, data->d_size) : 0;
+
+	if (!scn)
+		return true;
+	if (!name || length == data->d_size)
+		return false;
+	const struct debug_wanted wanted = {
+		.beside = debug->path,
+		.name = name,
+		.build_id = span_of(name + length + 1, data->d_size - length - 1),
+		.is_common = true,
+	};
+
+	ret->fd = debug_search_open(search, &wanted, &ret->path);
+	return begin(ret);
+}
+
+bool content_find(const struct debug_search *search, const char *path, struct span build_id,
+		  const struct content_secret *secret, struct content *ret)
+{
+	AUTO(opened_release)
+	struct opened module = { .fd = -1 }, debug = { .fd = -1 }, common = { .fd = -1 };
+	struct content_key sums[CONTENT_FILES] = { { { 0 } } };
+
+	elf_version(EV_CURRENT);
+	module.path = strdup(path);
+	module.fd = file_open_regular(path, NULL, NULL);
+	if (!module.path || !begin(&module) ||
+	    !content_same_build_id(build_id_of(module.elf), build_id))
+		return false;
+	bool has_dwarf =
+		section_of(module.elf, ".debug_info") || section_of(module.elf, ".zdebug_info");
+
+	if ((!has_dwarf && !open_debug_file(search, &module, &debug)) ||
+	    !open_common_file(search, has_dwarf ? &module : &debug, &common))
+		return false;
+	const struct opened *all[CONTENT_FILES] = { &module, &debug, &common };
+
+	for (size_t i = 0; i < CONTENT_FILES; i++) {
+		ret->files[i] = file_identity(all[i]->fd);
+		if (all[i]->fd >= 0 && !hash_file(all[i]->fd, secret, &sums[i]))
+			return false;
+	}
+	ret->key = hash_of(sums, sizeof sums, secret);
+	return true;
+}

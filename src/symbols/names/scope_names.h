@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "space::Type::name" of functions that have no linkage name: static ones, unnamed namespaces. */
+#ifndef SYMBOLS_NAMES_SCOPE_NAMES_H
+#define SYMBOLS_NAMES_SCOPE_NAMES_H
+
+#include <elfutils/libdw.h>
+
+struct scope_names;
+
+/* NULL if out of memory. */
+struct scope_names *scope_names_new(void);
+void scope_names_free(struct scope_names *names);
+
+/*
+ * The qualified name of a function's DIE, or its plain name where nothing encloses it; NULL if it has
+ * none. Lives as long as `names` or the DWARF.
+ */
+const char *scope_names_find(struct scope_names *names, Dwarf_Die *function);
+
+#endif
