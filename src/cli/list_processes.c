@@ -58,7 +58,7 @@ static void name_mode(const struct live_control *control, char *to, size_t room)
 }
 
 /* One that has ended meanwhile, or is a fork without a profile of its own, is not listed. */
-static int add_process(struct listing *listing, struct copied *copied,
+static int add_process(struct listing *listing, struct profile_copy *copied,
 		       const struct recorded *recorded, struct names_options names,
 		       struct error *error)
 {
@@ -72,17 +72,17 @@ static int add_process(struct listing *listing, struct copied *copied,
 	struct recording recording = { 0 };
 	struct error problem = ERROR_INIT;
 	char mode[64] = "";
-	int status = inspect_recorded(copied, recorded, COPIED_COUNTERS, HEAPGAUGE_VERSION,
+	int status = inspect_recorded(copied, recorded, PROFILE_COPY_COUNTERS, HEAPGAUGE_VERSION,
 				      &recording, &problem);
 
-	if (status == COPIED_NOTHING)
+	if (status == PROFILE_COPY_NOTHING)
 		return 0;
 	struct profile *profile = status == 0 ? profile_new(&recording, &problem) : NULL;
 
 	if (status == 0)
 		name_mode(&copied->control, mode, sizeof mode);
 	one.mode = status == 0 ? mode : NULL;
-	one.kept = status == 0 ? kept_in(copied_head(copied)->own.kept) : NULL;
+	one.kept = status == 0 ? kept_in(profile_copy_head(copied)->own.kept) : NULL;
 	one.profile = profile;
 	one.problem = profile ? NULL : problem.message;
 	names.root = root;
@@ -96,7 +96,8 @@ const struct result *list_processes(struct listing *listing, const struct names_
 				    struct error *error)
 {
 	AUTO(recorded_list_release) struct recorded_list recorded = { 0 };
-	AUTO(copied_release) struct copied copied = COPIED_INIT; /* room for one after the other */
+	AUTO(profile_copy_release)
+	struct profile_copy copied = PROFILE_COPY_INIT; /* room for one after the other */
 
 	if (recorded_list(&recorded, error) < 0)
 		return NULL;

@@ -223,7 +223,7 @@ static FILE *open_paged(struct pager *pager)
 	return fopencookie(pager, "w", functions);
 }
 
-struct output output_open(const struct common_options *wishes)
+struct output output_open(const struct common_options *requests)
 {
 	struct terminal terminal = terminal_of(STDOUT_FILENO);
 	struct output output = {
@@ -236,9 +236,9 @@ struct output output_open(const struct common_options *wishes)
 	};
 	const char *command = NULL;
 
-	if (wishes && wishes->color != WHEN_AUTO)
-		output.colours = wishes->color == WHEN_ALWAYS;
-	if (terminal.redraws && !(wishes && wishes->no_pager))
+	if (requests && requests->color != WHEN_AUTO)
+		output.colours = requests->color == WHEN_ALWAYS;
+	if (terminal.redraws && !(requests && requests->no_pager))
 		command = pager_command();
 	struct pager *pager = command ? calloc(1, sizeof *pager) : NULL;
 

@@ -31,8 +31,8 @@ struct output {
 	struct pager *pager; /* NULL: written straight to stdout */
 };
 
-/* One at a time. `wishes` may be NULL. */
-struct output output_open(const struct common_options *wishes);
+/* One at a time. `requests` may be NULL. */
+struct output output_open(const struct common_options *requests);
 
 /* Writes what is left and waits for the pager. `status` is what the writer returned: 0, or -1 with the error set. A
  * reader that quit the pager had enough, which is success. Returns 0, or -1 with the error set. */

@@ -3,7 +3,7 @@
  * The collector's loop: one thread that waits in one poll for recorders that connect, for ends and for signals, and
  * wakes about every millisecond (ten, if it samples) to move the clock of every living process. A wake costs a poll, a clock read, and for
  * each process a pwrite and a pread; totals and series come on top every 10 ms and more. Whatever may take milliseconds is a worker's:
- * snapshots (sample.c) and the encoding of processes that have ended (encoder.c).
+ * snapshots (target_sample.c) and the encoding of processes that have ended (encoder.c).
  *
  * Owns the listener, the connections whose hello has not come yet, and the targets. The program that was started is
  * waited for as a child; other processes that connect are watched through a pidfd.
@@ -167,19 +167,19 @@ static void sample(struct collector *c, struct target *target, uint64_t now_ns)
 		       c->options->children == COLLECT_CHILDREN_EXEC;
 	bool becomes;
 
-	starts_look(&c->starts, target, false);
-	becomes = starts_becomes(&c->starts, target);
+	process_log_look(&c->starts, target, false);
+	becomes = process_log_becomes(&c->starts, target);
 	if (target_sample(target, now_ns, c->options->budget_bytes, becomes) &&
 	    !worker_give(c->sampler, &(struct worker_job){ target, now_ns }))
 		target->sampling = false;
 	if (target->ended_ns == 0 || !follows)
 		return;
 	/* It has become another program. If that was not announced, the recorder did not see it. */
-	starts_look(&c->starts, target, false);
-	if (!starts_becomes(&c->starts, target)) {
+	process_log_look(&c->starts, target, false);
+	if (!process_log_becomes(&c->starts, target)) {
 		AUTO_FREE char *exe = procfs_exe(target->pid);
 
-		starts_miss(&c->starts, MISSED_bypassed, exe);
+		process_log_miss(&c->starts, MISSED_bypassed, exe);
 	}
 }
 
@@ -215,7 +215,7 @@ static void tick(struct collector *c, uint64_t now_ns)
 		if (target->ended_ns != 0)
 			continue;
 		target_tick(target, now_ns);
-		starts_read(&c->starts, target);
+		process_log_read(&c->starts, target);
 		if (target_is_due(target, now_ns)) {
 			if (is_gone(c, target)) {
 				collector_end_other(target, now_ns);
@@ -276,7 +276,7 @@ static void tell_lives_on(struct collector *c, uint64_t now_ns)
 	struct collect_survivors who = { 0 };
 
 	if (!c->child_ended || c->told_lives_on || since_end(c, now_ns) < LIVES_ON_NS ||
-	    count_living(c) + c->silent_count == 0)
+	    count_living(c) + c->unheard_count == 0)
 		return;
 	c->told_lives_on = true;
 	survivors_list(c, now_ns, &who);
@@ -301,13 +301,13 @@ static bool is_over(struct collector *c, uint64_t now_ns)
 	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. Where there is no
 	 * descriptor to receive it with, the encoder is about to close some. */
 	if (!c->child_ended || c->targets.count > 0 || c->is_full) {
-		c->silent_count = 0; /* looked for again when nobody else is left */
+		c->unheard_count = 0; /* looked for again when nobody else is left */
 		return false;
 	}
 	/* Whoever was found may say hello at any time. */
 	if (c->options->children != COLLECT_CHILDREN_NONE)
-		c->silent_count = silent_count(&c->silent, c->listener.name, now_ns);
-	return c->silent_count == 0;
+		c->unheard_count = unheard_count(&c->silent, c->listener.name, now_ns);
+	return c->unheard_count == 0;
 }
 
 /* Whether somebody has handed over since who was looked for last, and has ended since, or cannot be taken yet. */
@@ -547,8 +547,8 @@ static void collector_release(struct collector *c)
 	for (size_t i = 0; i < c->targets.count; i++)
 		target_free(c->targets.at[i]);
 	encoder_free(c->encoder);
-	silent_release(&c->silent);
-	starts_release(&c->starts);
+	unheard_release(&c->silent);
+	process_log_release(&c->starts);
 	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);
 	vector_release(&c->taken);

@@ -13,16 +13,16 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "collect/process/together.h"
+#include "collect/process/combined_peak.h"
 
 static bool find_peak(const struct recording *merged, struct run_row *run)
 {
-	struct together together = { 0 };
+	struct combined_peak together = { 0 };
 	for (size_t i = 0; i < merged->process_count; i++)
-		together_add(&together, &merged->processes[i]);
-	bool done = together_find(&together, run);
+		combined_peak_add(&together, &merged->processes[i]);
+	bool done = combined_peak_find(&together, run);
 
-	together_release(&together);
+	combined_peak_release(&together);
 	return done;
 }
 

@@ -6,7 +6,7 @@
  * seccomp filter lets it, LOCK_WAITS times LOCK_WAIT_NS at most. Then it gives up and counts that: the target must not hang
  * because of us, even if the owner has vanished (asynchronous cancellation). Until that owner gives the lock back, others
  * sleep once, and after LOCK_GIVE_UPS of them not at all. What giving up means is the caller's affair; the end of a block is
- * kept for later (late.h).
+ * kept for later (deferred_frees.h).
  *
  * A lock knows its owner, so that a hook which was left by longjmp or an exception can give back what it held. */
 #ifndef RECORDER_LOCK_H

@@ -14,7 +14,7 @@
 #include "recorder/counters/account.h"
 #include "recorder/checks/chaos.h"
 #include "recorder/unwind/cfi.h"
-#include "recorder/unwind/memo.h"
+#include "recorder/unwind/stack_cache.h"
 #include "recorder/sys.h"
 #include "recorder/api/tags.h"
 #include "recorder/unwind/walk.h"
@@ -122,7 +122,7 @@ static bool furnish(struct slot *slot, uint32_t limit)
 	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
-	slot->memo = memo_new(slot->id);
+	slot->stack_cache = stack_cache_new(slot->id);
 	slot->tags = (struct slot_tags *)&tags_none; /* never written: nothing in it is found */
 	return true;
 }
@@ -177,7 +177,7 @@ static bool may_begin_anew(const struct slot *slot, uint32_t number)
 static void forget_records(struct slot *slot)
 {
 	table_clear(&slot->records);
-	memo_forget(slot);
+	stack_cache_forget(slot);
 	tags_forget_visits(slot);
 }
 
@@ -226,7 +226,7 @@ COLD struct slot *slot_acquire(void)
 	slot->owner = &thread_state;
 	slot->last_block = NULL;
 	slot->cfi_nested_busy = false;
-	slot->quick = thread_state.tag == 0 ? slot->memo : NULL;
+	slot->quick = thread_state.tag == 0 ? slot->stack_cache : NULL;
 	tags_forget_scopes(slot);
 	slot->walk->stamp = 0;
 	stack_forget(slot);

@@ -13,7 +13,7 @@
 #include "recorder/table.h"
 
 struct walk;
-struct memo;
+struct stack_cache;
 struct stack_ranges;
 struct cfi_scratch;
 struct lock;
@@ -45,9 +45,9 @@ struct slot {
 	uint32_t last_times; /* of the last sample */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
-	struct memo *memo; /* NULL: no memory for one */
-	struct memo *
-		quick; /* the memo where a block belongs to its stack alone; NULL: there is more to it */
+	struct stack_cache *stack_cache; /* NULL: no memory for one */
+	struct stack_cache *
+		quick; /* the stack_cache where a block belongs to its stack alone; NULL: there is more to it */
 	struct slot_tags *tags;
 	struct lock *pool_lock;		  /* that this slot holds or waits for: pools.c */
 	struct scope_kept *scope;	  /* the innermost one that is kept */
@@ -60,7 +60,7 @@ struct slot {
 	uint64_t operations_at_tick;	  /* clock.c */
 	uint64_t clock_seen_ms;		  /* the last time that it saw */
 	uint32_t clock_seen;		  /* how often */
-	uint32_t lent_calls;		  /* dial.c */
+	uint32_t lent_calls;		  /* mode.c */
 	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	char *path_area; /* for the path of an object: modules.c */

@@ -84,7 +84,7 @@ static int write_frame_table(struct writer *w, struct render_output *out, struct
 		json_field_u64(j, "offset", f->offset);
 		json_field_bool(j, "inlined", f->inlined);
 		json_field_bool(j, "address_exact", f->address_exact);
-		json_field_bool(j, "plumbing", f->plumbing);
+		json_field_bool(j, "plumbing", f->runtime_frame);
 		json_end_object(j);
 		if (render_flush(out, false, error) < 0)
 			return -1;

@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 			status ? "the program failed" : "nothing was recorded");
 		return 2;
 	}
-	if (live_profile_load(&profile, COPIED_ALL, true, &error) < 0)
+	if (live_profile_load(&profile, PROFILE_COPY_ALL, true, &error) < 0)
 		return fail(&error);
 	if (live_read_rows(profile.memory, profile.bytes, LIVE_MODE_EXACT, &rows, &format_error) <
 	    0) {

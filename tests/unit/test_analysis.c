@@ -5,7 +5,7 @@
 
 #include "analysis/result/analyses.h"
 #include "analysis/result/build.h"
-#include "analysis/result/plumbing.h"
+#include "analysis/result/runtime_frames.h"
 #include "model/build.h"
 
 struct fixture {
@@ -221,7 +221,7 @@ static const char *label_of(struct result *result, const struct result_frame *fr
 	for (size_t i = 0; i < count; i++) {
 		all[i].frame = frames[i];
 		all[i].frame.full = frames[i].function;
-		all[i].plumbing = is_plumbing(&all[i].frame);
+		all[i].runtime_frame = is_runtime_frame(&all[i].frame);
 		all[i].nameless = is_nameless(&all[i].frame);
 		pointers[i] = &all[i];
 	}
@@ -250,7 +250,7 @@ static void label_is_the_frame_that_speaks(void **state)
 #define LABEL(from, count) label_of(&result, frames + (from), count)
 	assert_string_equal(LABEL(0, 6), "g_list_append (libglib.so)");
 	assert_string_equal(LABEL(4, 2), "Cache::insert (cache.cc:88)");
-	/* Nothing but plumbing: the leaf. */
+	/* Nothing but runtime_frame: the leaf. */
 	assert_string_equal(LABEL(0, 3), "libc.so.6+0x1234");
 	assert_string_equal(LABEL(2, 1), "std::vector<int>::push_back (vector.h:9)");
 	assert_string_equal(LABEL(0, 0), "[no stack]");

@@ -280,10 +280,10 @@ static void a_name_means_its_snapshot_and_not_its_time(void **state)
 					{ .kind = MOMENT_SNAP, .number = 6 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
-		struct kept_moment *found = moments_resolve(profile, asked[i], &arena, &error);
+		struct resolved_moment *found = moments_resolve(profile, asked[i], &arena, &error);
 
 		assert_non_null(found);
-		assert_int_equal(found->kind, KEPT_SNAPSHOT);
+		assert_int_equal(found->kind, RESOLVED_SNAPSHOT);
 		assert_int_equal(found->live[3].bytes, course_bytes(3, i < 2 ? 4 : 5));
 	}
 	arena_release(&arena);

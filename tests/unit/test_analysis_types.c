@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/result/plumbing.h"
+#include "analysis/result/runtime_frames.h"
 #include "analysis/result/type_names.h"
 #include "base/compiler.h"
 
@@ -144,22 +144,22 @@ static void endless_nesting_ends(void **state)
 	free(text);
 }
 
-static bool plumbing(const char *function)
+static bool runtime_frame(const char *function)
 {
-	return is_plumbing(
+	return is_runtime_frame(
 		&(struct result_frame){ .function = function, .full = function, .module = "a" });
 }
 
 static void a_return_type_hides_no_library(void **state)
 {
 	(void)state;
-	assert_true(plumbing("Blob& std::vector<Blob>::emplace_back<>()"));
-	assert_true(plumbing("std::pair<int, bool> std::set<int>::insert(int&&)"));
-	assert_true(plumbing("<str as alloc::borrow::ToOwned>::to_owned"));
-	assert_true(plumbing("<T as alloc::string::ToString>::to_string"));
-	assert_false(plumbing("std::string make_name(int)"));
-	assert_false(plumbing("std::vector<int> mine::collect()"));
-	assert_false(plumbing("<app::Blob as core::clone::Clone>::clone"));
+	assert_true(runtime_frame("Blob& std::vector<Blob>::emplace_back<>()"));
+	assert_true(runtime_frame("std::pair<int, bool> std::set<int>::insert(int&&)"));
+	assert_true(runtime_frame("<str as alloc::borrow::ToOwned>::to_owned"));
+	assert_true(runtime_frame("<T as alloc::string::ToString>::to_string"));
+	assert_false(runtime_frame("std::string make_name(int)"));
+	assert_false(runtime_frame("std::vector<int> mine::collect()"));
+	assert_false(runtime_frame("<app::Blob as core::clone::Clone>::clone"));
 }
 
 /* N20: lists are headed by who asked for memory, not by what handed it out. */
@@ -192,9 +192,9 @@ static void wrappers_of_malloc_are_no_owners(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
-		assert_true(plumbing(wrappers[i]));
+		assert_true(runtime_frame(wrappers[i]));
 	for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
-		assert_false(plumbing(owners[i]));
+		assert_false(runtime_frame(owners[i]));
 }
 
 int main(void)

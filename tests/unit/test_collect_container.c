@@ -10,7 +10,7 @@
 
 #include "collect/kernel/map_line.h"
 #include "collect/kernel/procfs.h"
-#include "collect/kernel/recorded.h"
+#include "collect/kernel/recorded_processes.h"
 #include "unit.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "collect/process/together.h"
+#include "collect/process/combined_peak.h"
 #include "unit.h"
 
 enum { PROCESSES = 5, TICKS = 60, HISTORIES = 2000, MS = 1000000 };
@@ -58,7 +58,7 @@ static void the_truth_is_within_the_bound(void **state)
 	(void)state;
 	for (int k = 0; k < HISTORIES; k++) {
 		struct history all[PROCESSES] = { 0 };
-		struct together together = { 0 };
+		struct combined_peak together = { 0 };
 		struct run_row run = { 0 };
 		uint64_t largest = 0;
 
@@ -66,16 +66,16 @@ static void the_truth_is_within_the_bound(void **state)
 			struct process_rows rows = { 0 };
 
 			make(&all[i], &rows, &random);
-			together_add(&together, &rows);
+			combined_peak_add(&together, &rows);
 			largest = MAX(largest, rows.process.peak_bytes);
 			free(rows.series);
 		}
-		assert_true(together_find(&together, &run));
+		assert_true(combined_peak_find(&together, &run));
 		uint64_t truth = truth_of(all);
 
 		assert_true(run.peak_bytes >= largest && run.peak_bytes <= truth);
 		assert_true(truth <= run.peak_bytes + run.peak_bound_bytes);
-		together_release(&together);
+		combined_peak_release(&together);
 	}
 }
 
@@ -86,16 +86,16 @@ static void one_process_is_exact(void **state)
 						  .peak_bytes = 100,
 						  .peak_at_ns = 7 * MS,
 						  .peak_bound_bytes = 3 } };
-	struct together together = { 0 };
+	struct combined_peak together = { 0 };
 	struct run_row run = { 0 };
 
 	(void)state;
-	together_add(&together, &rows);
-	assert_true(together_find(&together, &run));
+	combined_peak_add(&together, &rows);
+	assert_true(combined_peak_find(&together, &run));
 	assert_int_equal(run.peak_bytes, 100);
 	assert_int_equal(run.peak_at_ns, 12 * MS);
 	assert_int_equal(run.peak_bound_bytes, 3);
-	together_release(&together);
+	combined_peak_release(&together);
 }
 
 int main(void)

@@ -358,8 +358,9 @@ static struct lock lock, other;
 	/* rules and walks */                                                                      \
 	X(0, rule_table->used++, "filled == rule_table->used")                                     \
 	X(0, thread_state.slot->walk->info[0].hash++, "info->hash == hash")                        \
-	X(0, thread_state.slot->memo->used += 16, "entry->key != 0")                               \
-	X(0, thread_state.slot->memo->place[5] = 1 << 30, "memo->place[i] < memo->used")           \
+	X(0, thread_state.slot->stack_cache->used += 16, "entry->key != 0")                        \
+	X(0, thread_state.slot->stack_cache->place[5] = 1 << 30,                                   \
+	  "stack_cache->place[i] < stack_cache->used")                                             \
 	/* locks */                                                                                \
 	X(0, lock_take(&lock, 0), "thread_state.guard != 0")                                       \
 	X(0, (guarded(), lock_take(&lock, 0), lock_take(&other, 0)), "self.held == NULL")          \

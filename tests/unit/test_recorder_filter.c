@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recorder/process/filter.c"
+#include "recorder/process/seccomp_filter.c"
 
 enum { FILTERS = 60, LONGEST = 24 };
 

@@ -45,7 +45,7 @@ static int make_profile(void **state)
 		return -1;
 	memory_use(head, &control);
 	control.mode = LIVE_MODE_EXACT;
-	dial_start();
+	mode_start();
 	if (!sites_start())
 		return -1;
 	for (uint32_t i = 0; i < 2; i++) {
@@ -188,7 +188,7 @@ static void a_pool_that_ends_without_its_locks_ends_later(void **state)
 /* What does not fit into the list stays counted. */
 static void more_ends_than_can_be_kept_are_told(void **state)
 {
-	enum { MANY = LATE_ENDS + 100 };
+	enum { MANY = DEFERRED_FREES_MAX + 100 };
 	uint64_t pool = pools_make(&slots[0], "many");
 
 	(void)state;
@@ -199,7 +199,7 @@ static void more_ends_than_can_be_kept_are_told(void **state)
 		end(0, pool, 0x1000 + i * 16);
 	hold_all(pool, false);
 	clear(0, pool);
-	assert_int_equal(unknown_ends(), MANY - LATE_ENDS);
+	assert_int_equal(unknown_ends(), MANY - DEFERRED_FREES_MAX);
 	assert_int_equal(live_blocks(), 0);
 }
 

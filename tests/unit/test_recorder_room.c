@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: recorder-parts format base */
 /* What a recorder without a collector makes of the kernel's texts. */
-#include "recorder/process/room.h"
+#include "recorder/process/self_budget.h"
 
 #include "unit.h"
 
@@ -11,20 +11,20 @@ static void numbers_stand_behind_their_field(void **state)
 	static const char control[] = "oom_kill_disable 1\nunder_oom 0\noom_kill 4\n";
 
 	(void)state;
-	assert_int_equal(room_number(events, "\noom_kill ", 9), 5);
-	assert_int_equal(room_number(control, "\noom_kill ", 9), 4);
-	assert_int_equal(
-		room_number("MemFree:  12 kB\nMemAvailable:   4711 kB\n", "MemAvailable:", 0),
-		4711);
-	assert_int_equal(room_number("", "\noom_kill ", 9), 9);
-	assert_int_equal(room_number("x max", "x", 9), 9);
-	assert_true(room_number("x 99999999999999999999999999", "x", 9) >= 1ull << 60);
+	assert_int_equal(self_budget_number(events, "\noom_kill ", 9), 5);
+	assert_int_equal(self_budget_number(control, "\noom_kill ", 9), 4);
+	assert_int_equal(self_budget_number("MemFree:  12 kB\nMemAvailable:   4711 kB\n",
+					    "MemAvailable:", 0),
+			 4711);
+	assert_int_equal(self_budget_number("", "\noom_kill ", 9), 9);
+	assert_int_equal(self_budget_number("x max", "x", 9), 9);
+	assert_true(self_budget_number("x 99999999999999999999999999", "x", 9) >= 1ull << 60);
 }
 
 static void there_is_always_some_room(void **state)
 {
 	struct live_own own = { 0 };
-	struct room room = room_find(&own);
+	struct self_budget room = self_budget_find(&own);
 
 	(void)state;
 	assert_true(room.budget_bytes > 0);

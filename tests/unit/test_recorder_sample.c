@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: recorder-parts format base m */
-/* Sampling, without the hooks: integers against libm; the dial with a thread of its own against what was really allocated.
+/* Sampling, without the hooks: integers against libm; the mode with a thread of its own against what was really allocated.
  * Seeds are fixed: the same every time. HEAPGAUGE_LONG=1: a thousand runs of each size. */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/confidence.h"
-#include "recorder/sampling/dial.h"
+#include "recorder/sampling/mode.h"
 #include "recorder/process/settings.h"
 #include "unit.h"
 
@@ -33,7 +33,7 @@ static int make_profile(void **state)
 		return -1;
 	memory_use(head, &control);
 	thread_state.slot = &slot;
-	dial_start();
+	mode_start();
 	return 0;
 }
 
@@ -107,14 +107,14 @@ static void run(uint64_t size, uint64_t blocks, struct covered *ret)
 	thread_state.interval = 0;
 	for (uint64_t i = 0; i < blocks; i++) {
 		bool passes = countdown_passes(size);
-		uint64_t interval = passes ? DIAL_NOT : dial_judge(size);
+		uint64_t interval = passes ? MODE_SKIP : mode_decide(size);
 		uint64_t weight = sample_weight(size, interval);
 
 		looked_at += !passes;
-		if (interval == DIAL_NOT)
+		if (interval == MODE_SKIP)
 			continue;
 		assert_int_equal(interval, INTERVAL);
-		uint32_t times = dial_round(weight);
+		uint32_t times = mode_round_weight(weight);
 
 		bytes += (double)(size * times);
 		sample_took(&samples, size, weight);
@@ -168,7 +168,7 @@ static void intervals_cover_the_truth(void **state)
 	}
 }
 
-/* What is allocated between two turns of the dial is judged by the setting of its time. */
+/* What is allocated between two turns of the mode is judged by the setting of its time. */
 static void the_dial_turns_in_every_direction(void **state)
 {
 	(void)state;
@@ -176,45 +176,45 @@ static void the_dial_turns_in_every_direction(void **state)
 	thread_state.interval = 0;
 	thread_state.random = 99;
 	control.mode = LIVE_MODE_EXACT;
-	dial_start();
-	assert_false(dial_is_turned());
+	mode_start();
+	assert_false(mode_is_not_exact());
 	assert_false(sample_passes((void *)4096));
 	control.mode = LIVE_MODE_DORMANT;
-	assert_true(dial_is_turned());
+	assert_true(mode_is_not_exact());
 	assert_false(countdown_passes(100));
-	assert_int_equal(dial_judge(100), DIAL_NOT);
+	assert_int_equal(mode_decide(100), MODE_SKIP);
 	uint64_t passed = 0;
 
 	while (countdown_passes(1000))
 		passed++;
 	assert_true(passed > 1000 && passed < 1100); /* about a MiB between two looks */
-	assert_int_equal(dial_judge(1000), DIAL_NOT);
+	assert_int_equal(mode_decide(1000), MODE_SKIP);
 	control.mode = LIVE_MODE_EXACT;
 	while (countdown_passes(1000))
 		;
-	assert_int_equal(dial_judge(1000), DIAL_EXACTLY);
+	assert_int_equal(mode_decide(1000), MODE_EXACTLY);
 	for (int i = 0; i < 100; i++) {
 		assert_false(countdown_passes(1000));
-		assert_false(dial_is_turned());
+		assert_false(mode_is_not_exact());
 	}
 	control.mode = LIVE_MODE_SAMPLE;
 	assert_false(countdown_passes(INTERVAL));
-	assert_int_equal(dial_judge(INTERVAL), INTERVAL);
+	assert_int_equal(mode_decide(INTERVAL), INTERVAL);
 	control.interval = 4096;
 	uint64_t first = 0;
 
 	while (first == 0) /* a sample that was begun under the old interval ends under it */
-		first = countdown_passes(64) ? 0 : dial_judge(64);
+		first = countdown_passes(64) ? 0 : mode_decide(64);
 	assert_int_equal(first, INTERVAL);
 	for (first = 0; first == 0;)
-		first = countdown_passes(64) ? 0 : dial_judge(64);
+		first = countdown_passes(64) ? 0 : mode_decide(64);
 	assert_int_equal(first, 4096);
 	control.mode = LIVE_MODE_EXACT;
 	for (first = 0; first == 0;)
-		first = countdown_passes(64) ? 0 : dial_judge(64);
+		first = countdown_passes(64) ? 0 : mode_decide(64);
 	assert_int_equal(first, 4096);
 	assert_false(countdown_passes(64));
-	assert_false(dial_is_turned());
+	assert_false(mode_is_not_exact());
 	control.mode = LIVE_MODE_SAMPLE;
 	control.interval = INTERVAL;
 }
@@ -222,8 +222,8 @@ static void the_dial_turns_in_every_direction(void **state)
 static uint64_t judged(uint64_t size)
 {
 	if (countdown_passes(size))
-		return DIAL_NOT;
-	return dial_is_turned() ? dial_judge(size) : DIAL_EXACTLY;
+		return MODE_SKIP;
+	return mode_is_not_exact() ? mode_decide(size) : MODE_EXACTLY;
 }
 
 /* By the program: its own word counts until it gives it back to what the settings say. */
@@ -232,56 +232,56 @@ static void a_program_turns_the_dial_itself(void **state)
 	(void)state;
 	settings.mode = control.mode = LIVE_MODE_EXACT;
 	control.interval = 0;
-	dial_start();
-	assert_int_equal(judged(10), DIAL_EXACTLY);
-	dial_turn(LIVE_MODE_TAGS);
-	assert_int_equal(judged(10), DIAL_WITHOUT_STACK);
-	dial_limit_stacks(16, 64);
-	assert_int_equal(judged(32), DIAL_WITHOUT_STACK);
-	dial_turn(LIVE_MODE_EXACT);
-	assert_int_equal(judged(15), DIAL_WITHOUT_STACK);
-	assert_int_equal(judged(16), DIAL_EXACTLY);
-	assert_int_equal(judged(64), DIAL_EXACTLY);
-	assert_int_equal(judged(65), DIAL_WITHOUT_STACK);
-	dial_limit_stacks(0, UINT64_MAX);
-	assert_int_equal(judged(15), DIAL_EXACTLY);
-	assert_false(dial_is_turned());
+	mode_start();
+	assert_int_equal(judged(10), MODE_EXACTLY);
+	mode_set(LIVE_MODE_TAGS);
+	assert_int_equal(judged(10), MODE_WITHOUT_STACK);
+	mode_limit_stacks(16, 64);
+	assert_int_equal(judged(32), MODE_WITHOUT_STACK);
+	mode_set(LIVE_MODE_EXACT);
+	assert_int_equal(judged(15), MODE_WITHOUT_STACK);
+	assert_int_equal(judged(16), MODE_EXACTLY);
+	assert_int_equal(judged(64), MODE_EXACTLY);
+	assert_int_equal(judged(65), MODE_WITHOUT_STACK);
+	mode_limit_stacks(0, UINT64_MAX);
+	assert_int_equal(judged(15), MODE_EXACTLY);
+	assert_false(mode_is_not_exact());
 	control.stack_most_bytes = 100;
-	dial_start();
-	assert_int_equal(judged(101), DIAL_WITHOUT_STACK);
-	assert_int_equal(judged(100), DIAL_EXACTLY);
+	mode_start();
+	assert_int_equal(judged(101), MODE_WITHOUT_STACK);
+	assert_int_equal(judged(100), MODE_EXACTLY);
 	control.stack_most_bytes = 0;
-	dial_turn(LIVE_MODE_SAMPLE);
+	mode_set(LIVE_MODE_SAMPLE);
 	assert_int_equal(judged(SAMPLE_INTERVAL_DEFAULT), SAMPLE_INTERVAL_DEFAULT);
-	dial_stop(false);
-	assert_int_equal(judged(1 << 20), DIAL_NOT);
-	assert_int_equal(dial_judge_map(), DIAL_NOT);
-	dial_go_on(false);
+	mode_stop(false);
+	assert_int_equal(judged(1 << 20), MODE_SKIP);
+	assert_int_equal(mode_decide_map(), MODE_SKIP);
+	mode_resume(false);
 	assert_int_equal(judged(SAMPLE_INTERVAL_DEFAULT), SAMPLE_INTERVAL_DEFAULT);
-	dial_turn(DIAL_FOLLOW);
-	assert_int_equal(judged(10), DIAL_EXACTLY);
-	dial_stop(true);
+	mode_set(MODE_FOLLOW);
+	assert_int_equal(judged(10), MODE_EXACTLY);
+	mode_stop(true);
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(judged(UINT64_C(1) << 50), DIAL_NOT);
-	dial_turn(LIVE_MODE_EXACT);
-	assert_int_equal(judged(10), DIAL_NOT);
-	dial_go_on(true);
-	assert_int_equal(judged(10), DIAL_EXACTLY);
-	dial_turn(77);
-	assert_int_equal(judged(10), DIAL_EXACTLY);
-	dial_turn(DIAL_FOLLOW);
+		assert_int_equal(judged(UINT64_C(1) << 50), MODE_SKIP);
+	mode_set(LIVE_MODE_EXACT);
+	assert_int_equal(judged(10), MODE_SKIP);
+	mode_resume(true);
+	assert_int_equal(judged(10), MODE_EXACTLY);
+	mode_set(77);
+	assert_int_equal(judged(10), MODE_EXACTLY);
+	mode_set(MODE_FOLLOW);
 	settings.mode = control.mode = LIVE_MODE_DORMANT;
 	control.mode_on = LIVE_MODE_TAGS;
-	dial_start();
-	assert_int_equal(judged(10), DIAL_NOT);
-	dial_go_on(false);
-	dial_go_on(false);
-	assert_int_equal(judged(10), DIAL_WITHOUT_STACK);
-	dial_turn(DIAL_FOLLOW);
-	assert_int_equal(judged(10), DIAL_NOT);
+	mode_start();
+	assert_int_equal(judged(10), MODE_SKIP);
+	mode_resume(false);
+	mode_resume(false);
+	assert_int_equal(judged(10), MODE_WITHOUT_STACK);
+	mode_set(MODE_FOLLOW);
+	assert_int_equal(judged(10), MODE_SKIP);
 	control.mode = LIVE_MODE_SAMPLE;
 	control.interval = INTERVAL;
-	dial_start();
+	mode_start();
 }
 
 /* Recorded blocks are always found; after the last of a place is gone, its frees pass again. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "recorder/sampling/sampled.c"
+#include "recorder/sampling/sampled_blocks.c"
 #include "unit.h"
 
 enum { TOTAL_BYTES = 128 << 20, ADDRESSES = 6000, STEPS = 400000 };
@@ -24,7 +24,7 @@ static int make_profile(void **state)
 	if (head == MAP_FAILED || live_header_init(head, TOTAL_BYTES) != 0)
 		return -1;
 	memory_use(head, &control);
-	sampled_reset();
+	sampled_blocks_reset();
 	for (uint32_t i = 0; i < 3; i++)
 		slots[i].id = i;
 	return 0;
@@ -72,14 +72,14 @@ static void what_is_put_is_there_until_it_is_taken(void **state)
 					       1 + random % 5000 },
 				     old;
 
-			assert_true(sampled_put(&slots[0], address_of(i), &block, &old));
+			assert_true(sampled_blocks_put(&slots[0], address_of(i), &block, &old));
 			assert_int_equal(old.record, model[i].record);
 			if (model[i].record != 0)
 				assert_same(&old, &model[i]);
 			holds += model[i].record == 0;
 			model[i] = block;
 		} else {
-			struct block block = sampled_take(address_of(i));
+			struct block block = sampled_blocks_take(address_of(i));
 
 			assert_same(&block, &model[i]);
 			holds -= model[i].record != 0;
@@ -89,15 +89,15 @@ static void what_is_put_is_there_until_it_is_taken(void **state)
 		uint32_t other = (random >> 12) % ADDRESSES;
 
 		if (model[other].record != 0)
-			assert_true(sampled_may_have((const void *)address_of(other)));
+			assert_true(sampled_blocks_may_have((const void *)address_of(other)));
 	}
 	assert_int_equal(listed(), holds);
 	assert_true(memory.head->used[LIVE_SAMPLED] <= most + 1);
 	for (uint32_t i = 0; i < ADDRESSES; i++)
-		sampled_take(address_of(i));
+		sampled_blocks_take(address_of(i));
 	assert_int_equal(listed(), 0);
 	for (uint32_t i = 0; i < ADDRESSES; i++)
-		assert_false(sampled_may_have((const void *)address_of(i)));
+		assert_false(sampled_blocks_may_have((const void *)address_of(i)));
 }
 
 static bool stop;
@@ -106,7 +106,7 @@ static bool stop;
 static void *look(void *missed)
 {
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		if (!sampled_may_have((const void *)(uintptr_t)0x1000))
+		if (!sampled_blocks_may_have((const void *)(uintptr_t)0x1000))
 			++*(uint64_t *)missed;
 	}
 	return NULL;
@@ -119,11 +119,11 @@ static void who_looks_while_the_index_is_made_anew_misses_nothing(void **state)
 	uint64_t missed = 0;
 
 	(void)state;
-	assert_true(sampled_put(&slots[1], 0x1000, &block, &old));
+	assert_true(sampled_blocks_put(&slots[1], 0x1000, &block, &old));
 	assert_int_equal(pthread_create(&thread, NULL, look, &missed), 0);
 	for (uint32_t i = 0; i < 300000; i++) {
-		sampled_put(&slots[1], address_of(i % 200), &block, &old);
-		sampled_take(address_of(i % 200));
+		sampled_blocks_put(&slots[1], address_of(i % 200), &block, &old);
+		sampled_blocks_take(address_of(i % 200));
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
@@ -148,28 +148,29 @@ static void *put_and_take(void *arg)
 		uintptr_t address = 0x10000000 + (me * OWN + i) * 32;
 
 		if (there[i])
-			wrong += sampled_take(address).record != block.record;
+			wrong += sampled_blocks_take(address).record != block.record;
 		else
-			wrong += !sampled_put(&slot, address, &block, &old) || old.record != 0;
+			wrong += !sampled_blocks_put(&slot, address, &block, &old) ||
+				 old.record != 0;
 		there[i] = !there[i];
-		wrong += there[i] != sampled_may_have((const void *)address) && there[i];
+		wrong += there[i] != sampled_blocks_may_have((const void *)address) && there[i];
 		uintptr_t mine = __atomic_exchange_n(&handed[me], 0, __ATOMIC_ACQ_REL);
 
 		if (mine != 0)
-			wrong += sampled_take(mine).record == 0;
+			wrong += sampled_blocks_take(mine).record == 0;
 		uintptr_t *other = &handed[(random >> 20) % TAKERS], none = 0;
 
 		address = 0x20000000 + (me * TAKER_STEPS + step) * 32;
 		if (step % 16 != 0 || __atomic_load_n(other, __ATOMIC_RELAXED) != 0)
 			continue;
-		wrong += !sampled_put(&slot, address, &block, &old);
+		wrong += !sampled_blocks_put(&slot, address, &block, &old);
 		if (!__atomic_compare_exchange_n(other, &none, address, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
-			wrong += sampled_take(address).record == 0;
+			wrong += sampled_blocks_take(address).record == 0;
 	}
 	for (uint32_t i = 0; i < OWN; i++) {
 		if (there[i])
-			wrong += sampled_take(0x10000000 + (me * OWN + i) * 32).record == 0;
+			wrong += sampled_blocks_take(0x10000000 + (me * OWN + i) * 32).record == 0;
 	}
 	return (void *)wrong;
 }
@@ -191,7 +192,7 @@ static void threads_that_take_while_others_put_lose_nothing(void **state)
 	}
 	for (int i = 0; i < TAKERS; i++) {
 		if (handed[i] != 0)
-			wrong += sampled_take(handed[i]).record == 0;
+			wrong += sampled_blocks_take(handed[i]).record == 0;
 	}
 	if (memory.head->health[HEALTH_lock_timeouts] > 0)
 		skip(); /* the machine is too busy: what could not be put cannot be taken */
@@ -207,17 +208,17 @@ static void a_sample_ends_although_the_lock_is_not_given_back(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 100; i++)
-		assert_true(sampled_put(&slots[0], address_of(i), &block, &old));
-	sampled_lock.word = 7; /* whose owner has vanished */
+		assert_true(sampled_blocks_put(&slots[0], address_of(i), &block, &old));
+	sampled_blocks_lock.word = 7; /* whose owner has vanished */
 	for (uint32_t i = 0; i < 100; i++)
-		assert_int_equal(sampled_take(address_of(i)).record, 9);
+		assert_int_equal(sampled_blocks_take(address_of(i)).record, 9);
 	assert_int_equal(listed(), before);
-	assert_false(sampled_put(&slots[0], address_of(0), &block, &old));
+	assert_false(sampled_blocks_put(&slots[0], address_of(0), &block, &old));
 	assert_int_equal(listed(), before);
-	sampled_lock.word = 0;
-	assert_true(sampled_put(&slots[0], address_of(0), &block, &old));
+	sampled_blocks_lock.word = 0;
+	assert_true(sampled_blocks_put(&slots[0], address_of(0), &block, &old));
 	assert_int_equal(old.record, 0);
-	assert_int_equal(sampled_take(address_of(0)).record, 9);
+	assert_int_equal(sampled_blocks_take(address_of(0)).record, 9);
 }
 
 int main(void)

@@ -40,7 +40,7 @@ static bool regrows(struct place_chain stack)
 					     "__push_back_slow_path", "__emplace_back_slow_path" };
 
 	for (size_t i = 0; i < stack.count; i++) {
-		if (!stack.at[i]->plumbing)
+		if (!stack.at[i]->runtime_frame)
 			return false;
 		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
 			if (strstr(stack.at[i]->frame.full, names[j]))

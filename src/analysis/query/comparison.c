@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/query/same_stacks.h"
+#include "analysis/query/stack_matching.h"
 #include "base/compiler.h"
 #include "base/confidence.h"
 #include "model/tags.h"

@@ -110,13 +110,13 @@ static uint64_t distance(uint64_t a, uint64_t b)
 }
 
 static int take_snapshot(const struct profile_process *p, size_t snapshot, struct arena *arena,
-			 struct kept_moment *ret)
+			 struct resolved_moment *ret)
 {
 	uint64_t at_ns = profile_snapshot(p, snapshot).at_ns;
 
-	*ret = (struct kept_moment){ .kind = KEPT_SNAPSHOT,
-				     .at_ns = saturating_add(p->started_offset_ns, at_ns),
-				     .live = profile_live_at(p, snapshot, arena) };
+	*ret = (struct resolved_moment){ .kind = RESOLVED_SNAPSHOT,
+					 .at_ns = saturating_add(p->started_offset_ns, at_ns),
+					 .live = profile_live_at(p, snapshot, arena) };
 	if (p->interval)
 		ret->variances = profile_live_variances(p, snapshot, arena);
 	return ret->live && (ret->variances || !p->interval) ? 0 : -1;
@@ -124,7 +124,7 @@ static int take_snapshot(const struct profile_process *p, size_t snapshot, struc
 
 /* The kept moment of the process nearest to the time, which is the recording's. -1 if out of memory. */
 static int nearest_moment(const struct profile *profile, const struct profile_process *p,
-			  uint64_t at_ns, struct arena *arena, struct kept_moment *ret)
+			  uint64_t at_ns, struct arena *arena, struct resolved_moment *ret)
 {
 	uint64_t start = p->started_offset_ns, end = saturating_add(start, p->duration_ns);
 	uint64_t peak = saturating_add(start, p->peak_at_ns);
@@ -132,9 +132,9 @@ static int nearest_moment(const struct profile *profile, const struct profile_pr
 
 	if (profile->process_count > 1 && (at_ns < start || at_ns > end))
 		return 0; /* it did not run then */
-	*ret = (struct kept_moment){ .kind = KEPT_END, .at_ns = end };
+	*ret = (struct resolved_moment){ .kind = RESOLVED_END, .at_ns = end };
 	if (distance(peak, at_ns) < distance(ret->at_ns, at_ns))
-		*ret = (struct kept_moment){ .kind = KEPT_PEAK, .at_ns = peak };
+		*ret = (struct resolved_moment){ .kind = RESOLVED_PEAK, .at_ns = peak };
 	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
 		uint64_t taken = saturating_add(start, profile_snapshot(p, i).at_ns);
 
@@ -146,10 +146,11 @@ static int nearest_moment(const struct profile *profile, const struct profile_pr
 	return best != SIZE_MAX ? take_snapshot(p, best, arena, ret) : 0;
 }
 
-struct kept_moment *moments_resolve(const struct profile *profile, struct moment moment,
-				    struct arena *arena, struct error *error)
+struct resolved_moment *moments_resolve(const struct profile *profile, struct moment moment,
+					struct arena *arena, struct error *error)
 {
-	struct kept_moment *all = ARENA_ARRAY(arena, struct kept_moment, profile->process_count);
+	struct resolved_moment *all =
+		ARENA_ARRAY(arena, struct resolved_moment, profile->process_count);
 	struct found found = { .at_ns = moment.at_ns };
 
 	if (!all)
@@ -162,10 +163,10 @@ struct kept_moment *moments_resolve(const struct profile *profile, struct moment
 		const struct profile_process *p = &profile->processes[i];
 
 		if (moment.kind == MOMENT_PEAK) {
-			all[i].kind = KEPT_PEAK;
+			all[i].kind = RESOLVED_PEAK;
 			all[i].at_ns = saturating_add(p->started_offset_ns, p->peak_at_ns);
 		} else if (moment.kind == MOMENT_END || moment.kind == MOMENT_DEFAULT) {
-			all[i].kind = KEPT_END;
+			all[i].kind = RESOLVED_END;
 			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
 		} else if ((p == found.process ? take_snapshot(p, found.snapshot, arena, &all[i])
 					       : nearest_moment(profile, p, found.at_ns, arena,
@@ -179,46 +180,47 @@ no_memory:
 	return NULL;
 }
 
-struct site_live moment_numbers_live(const struct kept_moment *moment, const struct site_numbers *n)
+struct site_live moment_numbers_live(const struct resolved_moment *moment,
+				     const struct site_numbers *n)
 {
-	ASSERT(moment->kind != KEPT_SNAPSHOT);
-	if (moment->kind == KEPT_PEAK)
+	ASSERT(moment->kind != RESOLVED_SNAPSHOT);
+	if (moment->kind == RESOLVED_PEAK)
 		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
-	if (moment->kind == KEPT_END)
+	if (moment->kind == RESOLVED_END)
 		return (struct site_live){ (int64_t)n->live_bytes, (int64_t)n->live_blocks };
 	return (struct site_live){ 0, 0 };
 }
 
-struct live_variance moment_numbers_variance(const struct kept_moment *moment,
+struct live_variance moment_numbers_variance(const struct resolved_moment *moment,
 					     const struct site_numbers *n)
 {
-	ASSERT(moment->kind != KEPT_SNAPSHOT);
-	if (moment->kind == KEPT_PEAK)
+	ASSERT(moment->kind != RESOLVED_SNAPSHOT);
+	if (moment->kind == RESOLVED_PEAK)
 		return (struct live_variance){ n->peak_bytes_variance, n->peak_blocks_variance };
-	if (moment->kind == KEPT_END)
+	if (moment->kind == RESOLVED_END)
 		return (struct live_variance){ n->live_bytes_variance, n->live_blocks_variance };
 	return (struct live_variance){ 0, 0 };
 }
 
-struct site_live moment_live(const struct kept_moment *moment, const struct profile_site *site)
+struct site_live moment_live(const struct resolved_moment *moment, const struct profile_site *site)
 {
-	if (moment->kind == KEPT_SNAPSHOT)
+	if (moment->kind == RESOLVED_SNAPSHOT)
 		return moment->live[site->id.v];
 	return moment_numbers_live(moment, &site->numbers);
 }
 
-struct live_variance moment_variance(const struct kept_moment *moment,
+struct live_variance moment_variance(const struct resolved_moment *moment,
 				     const struct profile_site *site)
 {
 	static const struct live_variance none = { 0 };
 
-	if (moment->kind == KEPT_SNAPSHOT)
+	if (moment->kind == RESOLVED_SNAPSHOT)
 		return moment->variances ? moment->variances[site->id.v] : none;
 	return moment_numbers_variance(moment, &site->numbers);
 }
 
 const char *moment_text(const struct profile *profile, struct moment asked,
-			const struct kept_moment *moments, struct arena *arena)
+			const struct resolved_moment *moments, struct arena *arena)
 {
 	bool one = profile->process_count == 1;
 	struct units wanted = units_duration(asked.at_ns);

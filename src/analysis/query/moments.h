@@ -9,12 +9,12 @@
 #include "model/profile.h"
 
 /* The kept moment of one process that a question means. */
-struct kept_moment {
+struct resolved_moment {
 	enum {
-		KEPT_NOTHING,
-		KEPT_PEAK,
-		KEPT_END,
-		KEPT_SNAPSHOT
+		RESOLVED_NOTHING,
+		RESOLVED_PEAK,
+		RESOLVED_END,
+		RESOLVED_SNAPSHOT
 	} kind;			/* NOTHING: it did not run then */
 	uint64_t at_ns;		/* since the start of the recording, or of the one process */
 	struct site_live *live; /* SNAPSHOT: by site id ... */
@@ -25,22 +25,22 @@ struct kept_moment {
  * One for each process of the profile, in the arena. TIME and SNAP take the kept moment nearest to them: a snapshot,
  * the peak or the end. NULL with the error set if there is none such, or out of memory.
  */
-struct kept_moment *moments_resolve(const struct profile *profile, struct moment moment,
-				    struct arena *arena, struct error *error);
+struct resolved_moment *moments_resolve(const struct profile *profile, struct moment moment,
+					struct arena *arena, struct error *error);
 
 /* What the site held, and its variance. */
-struct site_live moment_live(const struct kept_moment *moment, const struct profile_site *site);
-struct live_variance moment_variance(const struct kept_moment *moment,
+struct site_live moment_live(const struct resolved_moment *moment, const struct profile_site *site);
+struct live_variance moment_variance(const struct resolved_moment *moment,
 				     const struct profile_site *site);
 /* The same of numbers, which may be of some threads of the site. Pre: at the peak, at the end or of nothing: other moments are kept
  * for sites alone. */
-struct site_live moment_numbers_live(const struct kept_moment *moment,
+struct site_live moment_numbers_live(const struct resolved_moment *moment,
 				     const struct site_numbers *numbers);
-struct live_variance moment_numbers_variance(const struct kept_moment *moment,
+struct live_variance moment_numbers_variance(const struct resolved_moment *moment,
 					     const struct site_numbers *numbers);
 
 /* "at the peak, 9.1 s"; in the arena; NULL if out of memory. */
 const char *moment_text(const struct profile *profile, struct moment asked,
-			const struct kept_moment *moments, struct arena *arena);
+			const struct resolved_moment *moments, struct arena *arena);
 
 #endif

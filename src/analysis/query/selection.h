@@ -6,7 +6,7 @@
 #ifndef ANALYSIS_QUERY_SELECTION_H
 #define ANALYSIS_QUERY_SELECTION_H
 
-#include "analysis/query/choose.h"
+#include "analysis/query/process_choice.h"
 #include "analysis/query/moments.h"
 #include "analysis/result/places.h"
 #include "analysis/result/query.h"
@@ -45,8 +45,8 @@ struct selection {
 	const char *cost_word; /* what the value is called: "peak", "not freed", "calls" */
 	const char *title, *share_title; /* of columns: "PEAK", "OF PEAK" */
 	struct moment asked, since;	 /* the moments of the cost; kind DEFAULT: it has none */
-	const struct kept_moment *at, *minus; /* by process; minus NULL: none */
-	const bool *processes;		      /* by process: whether it was asked for */
+	const struct resolved_moment *at, *minus; /* by process; minus NULL: none */
+	const bool *processes;			  /* by process: whether it was asked for */
 	const bool *const *slots; /* by process, by slot: the threads asked for; NULL: all */
 	const bool (*closed)[PROFILE_KINDS]; /* by process: profile_slots_closed() of those */
 	bool passed;	      /* blocks of a kind asked for went between those threads and others */

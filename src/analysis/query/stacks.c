@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "analysis/result/build.h"
-#include "analysis/result/plumbing.h"
+#include "analysis/result/runtime_frames.h"
 #include "analysis/query/selection.h"
 #include "analysis/result/type_names.h"
 #include "base/compiler.h"
@@ -171,7 +171,7 @@ static const char *const modules[] = {
 	"libgcc_s.so", "ld-linux", "ld-musl",	   "libheapgauge.so",
 };
 
-bool is_plumbing(const struct result_frame *f)
+bool is_runtime_frame(const struct result_frame *f)
 {
 	/* The rest of the text stands behind the name: it is a string. */
 	const char *name = (const char *)name_qualified(f->full).data;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/result/plumbing.h"
+#include "analysis/result/runtime_frames.h"
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "util/files.h"
@@ -169,7 +169,7 @@ static bool number_place(struct places *places, struct place *p)
 	const struct place_group in_file = file ? (struct place_group){ NULL, file, NULL, 0 }
 						: (struct place_group){ NULL, NULL, module, 0 };
 
-	p->plumbing = p->frame.plumbing = is_plumbing(f);
+	p->runtime_frame = p->frame.runtime_frame = is_runtime_frame(f);
 	p->nameless = is_nameless(f);
 	return module && (file || !f->file) &&
 	       group_number(&tables[AXIS_FUNCTION], function, p, &p->function) &&
@@ -280,7 +280,7 @@ int places_stack(struct places *places, const struct profile_process *process, n
 
 bool place_can_own(const struct place *place)
 {
-	return place->frame.function[0] != '[' && !place->plumbing;
+	return place->frame.function[0] != '[' && !place->runtime_frame;
 }
 
 const struct place *places_owner(struct place_chain stack)

@@ -21,8 +21,8 @@ struct place {
 	struct result_frame frame; /* frame.id is the place's number, from 0 */
 	const char *arguments;	   /* see model/names.h; NULL: none */
 	uint32_t function, line, file, module;
-	bool plumbing; /* libc, runtimes, containers */
-	bool nameless; /* a mark, or module+offset */
+	bool runtime_frame; /* libc, runtimes, containers */
+	bool nameless;	    /* a mark, or module+offset */
 };
 
 /* Innermost first; at least one, except of the empty stack. */

@@ -55,7 +55,7 @@ struct result_frame {
 	const char *module;   /* path; "": none */
 	uint64_t offset;
 	bool inlined, address_exact;
-	bool plumbing; /* libc, runtimes, containers: not what a person looks for */
+	bool runtime_frame; /* libc, runtimes, containers: not what a person looks for */
 };
 struct result_frames {
 	const struct result_frame *const *at;

@@ -373,7 +373,7 @@ static bool ask(struct types *types, const struct place *place, struct said *sai
 		append_shown(&out, said->row, span_of(subject.data + begin, subject.size - begin),
 			     place->arguments);
 	}
-	if (!said->row && !place->plumbing && append_of_class(&out, name))
+	if (!said->row && !place->runtime_frame && append_of_class(&out, name))
 		said->row = &of_class;
 	bool done = !out.failed && (!said->row || number_of(types, buffer_span(&out), &said->type));
 
@@ -411,7 +411,7 @@ static bool listen(struct said *best, const struct said *said, const struct plac
 	if (now && (constructs(place) || (row && row->family == ELEMENT)))
 		return false;
 	if (!row || row->family == ELEMENT)
-		return place->plumbing || place->nameless;
+		return place->runtime_frame || place->nameless;
 	if (now && now->family != ALLOCATOR && row->family != now->family &&
 	    row->made_of != now->family)
 		return row->family == ALLOCATOR; /* says less than what is known */

@@ -337,12 +337,12 @@ static int settle_moment(const struct profile *profile, struct moment *at, struc
 {
 	if (at->kind != MOMENT_SNAP)
 		return 0;
-	const struct kept_moment *moments = moments_resolve(profile, *at, scratch, error);
+	const struct resolved_moment *moments = moments_resolve(profile, *at, scratch, error);
 
 	if (!moments)
 		return -1;
 	for (size_t i = 0; i < profile->process_count; i++)
-		if (moments[i].kind == KEPT_SNAPSHOT)
+		if (moments[i].kind == RESOLVED_SNAPSHOT)
 			*at = (struct moment){ .kind = MOMENT_TIME, .at_ns = moments[i].at_ns };
 	return 0;
 }

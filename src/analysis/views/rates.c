@@ -148,7 +148,7 @@ static const char *path_label(struct result *result, struct places *places, cons
 	while (at < stack.count && stack.at[at] != owner)
 		at++;
 	for (at++; text && at < stack.count && callers < CALLERS; at++)
-		if (!stack.at[at]->plumbing) {
+		if (!stack.at[at]->runtime_frame) {
 			text = arena_printf(&result->arena, "%s < %s", text,
 					    stack.at[at]->frame.function);
 			callers++;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "analysis/result/build.h"
-#include "analysis/query/choose.h"
+#include "analysis/query/process_choice.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"

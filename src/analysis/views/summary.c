@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/query/choose.h"
+#include "analysis/query/process_choice.h"
 #include "analysis/query/comparison.h"
 #include "analysis/advice/coverage.h"
-#include "analysis/advice/next.h"
+#include "analysis/advice/next_steps.h"
 #include "analysis/result/process_rows.h"
 #include "base/checked.h"
 #include "base/compiler.h"

@@ -137,7 +137,7 @@ static int open_all(const path_vector *paths, profile_vector *profiles, struct e
 	return 0;
 }
 
-static int show_difference(struct diff_command *c, const struct common_options *wishes,
+static int show_difference(struct diff_command *c, const struct common_options *requests,
 			   struct error *error)
 {
 	const struct comparison against = { .before = c->before.at,
@@ -152,7 +152,7 @@ static int show_difference(struct diff_command *c, const struct common_options *
 	if (asprintf(&title, "%s -> %s", path_base(c->before_paths.at[0]),
 		     path_base(c->after_paths.at[0])) < 0)
 		return error_set(error, "out of memory");
-	struct output output = output_open(wishes);
+	struct output output = output_open(requests);
 
 	c->asked.query.must_match = true;
 	c->asked.query.file = title;

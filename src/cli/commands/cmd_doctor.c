@@ -172,7 +172,7 @@ static bool put_json(FILE *out, const struct doctor *machine, const char *name,
 	return !text.failed && fwrite(text.data, 1, text.size, out) == text.size;
 }
 
-static int examine(const char *name, bool as_json, const struct common_options *wishes)
+static int examine(const char *name, bool as_json, const struct common_options *requests)
 {
 	AUTO(doctor_release) struct doctor machine = DOCTOR_INIT;
 	AUTO(doctor_release) struct doctor program = DOCTOR_INIT;
@@ -184,7 +184,7 @@ static int examine(const char *name, bool as_json, const struct common_options *
 	if (name)
 		doctor_program(&program, name);
 	recordable = doctor_worst(&machine) != DOCTOR_NO && doctor_worst(&program) != DOCTOR_NO;
-	struct output output = output_open(wishes);
+	struct output output = output_open(requests);
 
 	if (machine.failed || program.failed)
 		status = error_set(&error, "out of memory");

@@ -11,9 +11,9 @@
 #include "cli/output.h"
 
 /* `command` NULL: the list of all. */
-static int show(const struct command *command, const struct common_options *wishes)
+static int show(const struct command *command, const struct common_options *requests)
 {
-	struct output output = output_open(wishes);
+	struct output output = output_open(requests);
 	struct error error = ERROR_INIT;
 
 	if (command)

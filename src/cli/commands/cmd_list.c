@@ -27,31 +27,31 @@ static void free_listing(struct listing **listing)
 	listing_free(*listing);
 }
 
-struct wishes {
+struct requests {
 	const struct renderer *renderer;
 	struct names_options names;
 	bool exact_bytes;
 };
 
-static int show_list(const struct wishes *wishes, const struct common_options *common,
+static int show_list(const struct requests *requests, const struct common_options *common,
 		     struct error *error)
 {
 	AUTO(free_listing) struct listing *listing = listing_new();
 	const struct result *result = NULL;
 
 	if (listing)
-		result = list_processes(listing, &wishes->names, error);
+		result = list_processes(listing, &requests->names, error);
 	else
 		error_set(error, "out of memory");
 	if (!result)
 		return -1;
-	return show_answer(result, wishes->renderer, wishes->exact_bytes, common, error);
+	return show_answer(result, requests->renderer, requests->exact_bytes, common, error);
 }
 
 static int run_list(int argc, char **argv)
 {
 	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
-	struct wishes wishes = {
+	struct requests requests = {
 		.renderer = &renderers[0],
 		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
 	};
@@ -67,13 +67,13 @@ static int run_list(int argc, char **argv)
 		if (got == OPTIONS_WORD)
 			return cli_usage_error("list", "list takes no '%s'", value);
 		if (got == OPT_FORMAT)
-			wishes.renderer = renderer_find(value);
+			requests.renderer = renderer_find(value);
 		else if (got == OPT_BYTES)
-			wishes.exact_bytes = true;
+			requests.exact_bytes = true;
 		else
-			wishes.names.use_symbols = false;
+			requests.names.use_symbols = false;
 	}
-	if (show_list(&wishes, &options.common, &error) < 0) {
+	if (show_list(&requests, &options.common, &error) < 0) {
 		cli_error("%s", error.message);
 		return CLI_FAILED;
 	}

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/views/mortem.h"
+#include "analysis/views/post_mortem.h"
 #include "base/checked.h"
 #include "cli/commands.h"
 #include "cli/open.h"
@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 			     "frames as module+offset: nothing is looked up" },
 };
 
-struct wishes {
+struct requests {
 	const char *folder;
 	const struct renderer *renderer;
 	struct names_options names;
@@ -114,8 +114,8 @@ struct witnesses {
 };
 
 /* The average that reaches back to its end, and not much further: what is older says nothing of it. */
-static struct mortem_pressure ask_pressure(const struct cgroups *groups, const char *group,
-					   uint64_t ended_real_ns)
+static struct post_mortem_pressure ask_pressure(const struct cgroups *groups, const char *group,
+						uint64_t ended_real_ns)
 {
 	struct pressure p = cgroups_pressure_in(groups, group);
 	struct timespec now;
@@ -132,12 +132,12 @@ static struct mortem_pressure ask_pressure(const struct cgroups *groups, const c
 
 	for (size_t i = 0; p.known && i < ARRAY_SIZE(averages); i++)
 		if (ago_s <= averages[i].seconds) /* hundredths of a percent of so many seconds */
-			return (struct mortem_pressure){
+			return (struct post_mortem_pressure){
 				averages[i].some * averages[i].seconds * (NS_PER_S / 10000),
 				averages[i].full * averages[i].seconds * (NS_PER_S / 10000),
 				averages[i].seconds * NS_PER_S, p.of_group
 			};
-	return (struct mortem_pressure){ 0 };
+	return (struct post_mortem_pressure){ 0 };
 }
 
 static void ask_witnesses(const struct witnesses *witnesses, const struct inspect_left *left,
@@ -182,15 +182,15 @@ static void write_time(uint64_t real_ns, char *to, size_t room)
 
 /* ---- one ---- */
 
-static int add_profile(struct mortems *mortems, struct mortem *one, const struct wishes *wishes,
-		       struct error *error)
+static int add_profile(struct post_mortems *post_mortems, struct mortem *one,
+		       const struct requests *requests, struct error *error)
 {
-	struct names *names = names_new(&wishes->names);
+	struct names *names = names_new(&requests->names);
 	int status = -1;
 
 	one->places = names ? places_new(names) : NULL;
 	if (one->places)
-		status = mortems_add(mortems, one, error);
+		status = post_mortems_add(post_mortems, one, error);
 	else
 		error_set(error, "out of memory");
 	places_free(one->places);
@@ -213,8 +213,9 @@ static struct profile *read_left(const char *path, struct inspect_left *ret_left
 }
 
 /* Tells of it, unless its process runs. -1 with the error set. */
-static int add_left(struct mortems *mortems, struct left *file, const struct wishes *wishes,
-		    const struct witnesses *witnesses, struct error *error)
+static int add_left(struct post_mortems *post_mortems, struct left *file,
+		    const struct requests *requests, const struct witnesses *witnesses,
+		    struct error *error)
 {
 	AUTO_FREE char *again = report_again(file->path, 0);
 	struct mortem one = { .path = file->path, .again = again };
@@ -226,7 +227,7 @@ static int add_left(struct mortems *mortems, struct left *file, const struct wis
 	if (!profile) {
 		file->state = LEFT_UNREADABLE;
 		one.problem = problem.message;
-		return mortems_add(mortems, &one, error);
+		return post_mortems_add(post_mortems, &one, error);
 	}
 	const struct profile_process *process = &profile->processes[0];
 	int status = 0;
@@ -242,10 +243,10 @@ static int add_left(struct mortems *mortems, struct left *file, const struct wis
 		one.group = group;
 		one.host = host;
 		one.ended = when;
-		status = add_profile(mortems, &one, wishes, error);
+		status = add_profile(post_mortems, &one, requests, error);
 		/* Programs are given all of them. */
-		file->state = status == 1 || wishes->renderer != &renderers[0] ? LEFT_REPORTED
-									       : LEFT_NOT_SHOWN;
+		file->state = status == 1 || requests->renderer != &renderers[0] ? LEFT_REPORTED
+										 : LEFT_NOT_SHOWN;
 	}
 	profile_free(profile);
 	return status;
@@ -253,9 +254,9 @@ static int add_left(struct mortems *mortems, struct left *file, const struct wis
 
 /* ---- all ---- */
 
-static void free_mortems(struct mortems **mortems)
+static void free_mortems(struct post_mortems **post_mortems)
 {
-	mortems_free(*mortems);
+	post_mortems_free(*post_mortems);
 }
 
 /* Only what was reported, and only when that has been written. The others stay, and it is said which and why. */
@@ -279,63 +280,64 @@ static int remove_reported(const left_list *left, struct error *error)
 	return status;
 }
 
-static int examine(const struct wishes *wishes, const struct common_options *common,
+static int examine(const struct requests *requests, const struct common_options *common,
 		   struct error *error)
 {
 	AUTO(left_release) left_list left = { 0 };
-	AUTO(free_mortems) struct mortems *mortems = mortems_new(wishes->limit);
+	AUTO(free_mortems) struct post_mortems *post_mortems = post_mortems_new(requests->limit);
 	AUTO(oom_log_release) struct oom_log log = { 0 };
 	AUTO(cgroups_release) struct cgroups groups = { 0 };
 	size_t running = 0;
 
-	if (!mortems)
+	if (!post_mortems)
 		return error_set(error, "out of memory");
-	if (find_left(wishes->folder, &left, error) < 0)
+	if (find_left(requests->folder, &left, error) < 0)
 		return -1;
 	oom_log_read(&log);
 	cgroups_init(&groups, "");
 	const struct witnesses witnesses = { groups, log };
 
 	for (size_t i = 0; i < left.count; i++) {
-		if (add_left(mortems, &left.at[i], wishes, &witnesses, error) < 0)
+		if (add_left(post_mortems, &left.at[i], requests, &witnesses, error) < 0)
 			return -1;
 		running += left.at[i].state == LEFT_RUNNING;
 	}
-	const struct result *result = mortems_end(mortems, wishes->folder, running, error);
+	const struct result *result =
+		post_mortems_end(post_mortems, requests->folder, running, error);
 
 	if (!result ||
-	    show_answer(result, wishes->renderer, wishes->exact_bytes, common, error) < 0)
+	    show_answer(result, requests->renderer, requests->exact_bytes, common, error) < 0)
 		return -1;
-	return wishes->remove ? remove_reported(&left, error) : 0;
+	return requests->remove ? remove_reported(&left, error) : 0;
 }
 
-static int take(struct wishes *wishes, int option, const char *value, struct error *error)
+static int take(struct requests *requests, int option, const char *value, struct error *error)
 {
 	uint64_t number;
 
 	switch (option) {
 	case OPTIONS_WORD:
-		if (wishes->folder)
+		if (requests->folder)
 			return error_set(error, "one folder at a time: '%s' or '%s'?",
-					 wishes->folder, value);
-		wishes->folder = value;
+					 requests->folder, value);
+		requests->folder = value;
 		return 0;
 	case OPT_FORMAT:
-		wishes->renderer = renderer_find(value);
+		requests->renderer = renderer_find(value);
 		return 0;
 	case OPT_LIMIT:
 		if (options_number("limit", value, &number, error) < 0)
 			return -1;
-		wishes->limit = (size_t)number;
+		requests->limit = (size_t)number;
 		return 0;
 	case OPT_REMOVE:
-		wishes->remove = true;
+		requests->remove = true;
 		return 0;
 	case OPT_BYTES:
-		wishes->exact_bytes = true;
+		requests->exact_bytes = true;
 		return 0;
 	case OPT_NO_SYMBOLS:
-		wishes->names.use_symbols = false;
+		requests->names.use_symbols = false;
 		return 0;
 	default:
 		return -1; /* OPTIONS_ERROR: the error is set */
@@ -345,7 +347,7 @@ static int take(struct wishes *wishes, int option, const char *value, struct err
 static int run_post_mortem(int argc, char **argv)
 {
 	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
-	struct wishes wishes = {
+	struct requests requests = {
 		.renderer = &renderers[0],
 		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
 		.limit = 3,
@@ -357,16 +359,16 @@ static int run_post_mortem(int argc, char **argv)
 	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
 		if (got == OPTIONS_HELP)
 			return command_show_help(&command_post_mortem);
-		if (take(&wishes, got, value, &error) < 0)
+		if (take(&requests, got, value, &error) < 0)
 			return cli_usage_error("post-mortem", "%s", error.message);
 	}
-	if (!wishes.folder)
-		wishes.folder = getenv(LIVE_ENV_DIR);
-	if (!wishes.folder)
+	if (!requests.folder)
+		requests.folder = getenv(LIVE_ENV_DIR);
+	if (!requests.folder)
 		return cli_usage_error("post-mortem",
 				       "which folder? Name the one that " LIVE_ENV_DIR
 				       " named to the program");
-	if (examine(&wishes, &options.common, &error) < 0) {
+	if (examine(&requests, &options.common, &error) < 0) {
 		cli_error("%s", error.message);
 		return CLI_FAILED;
 	}

@@ -183,9 +183,9 @@ static int write_page(const struct report *report, struct profile *profile, cons
 }
 
 static int write_to_output(struct report *report, const struct profile *profile,
-			   const struct common_options *wishes, struct error *error)
+			   const struct common_options *requests, struct error *error)
 {
-	struct output output = output_open(wishes);
+	struct output output = output_open(requests);
 
 	report->show.render.columns = output.cut_columns;
 	report->show.render.colours = output.colours;
@@ -196,7 +196,7 @@ static int write_to_output(struct report *report, const struct profile *profile,
 	return output_close(&output, status, error);
 }
 
-static int show_report(struct report *report, const struct common_options *wishes,
+static int show_report(struct report *report, const struct common_options *requests,
 		       struct error *error)
 {
 	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
@@ -225,7 +225,7 @@ static int show_report(struct report *report, const struct common_options *wishe
 		return -1;
 	}
 	int status = report->output ? write_to_file(report, profile, error)
-				    : write_to_output(report, profile, wishes, error);
+				    : write_to_output(report, profile, requests, error);
 
 	profile_free(profile);
 	return status;

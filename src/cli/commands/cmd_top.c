@@ -34,7 +34,7 @@ static const struct option_row rows[] = {
 struct reading_source {
 	struct names_options names;
 	struct recorded recorded; /* pid 0: not looked for yet */
-	struct copied copied;
+	struct profile_copy copied;
 	char *root; /* of the container of the process that names are for */
 };
 
@@ -47,8 +47,8 @@ static struct profile *read_process(void *context, pid_t pid, struct error *erro
 		source->recorded.pid = 0;
 		return NULL;
 	}
-	if (inspect_recorded(&source->copied, &source->recorded, COPIED_COUNTERS, HEAPGAUGE_VERSION,
-			     &recording, error) < 0) {
+	if (inspect_recorded(&source->copied, &source->recorded, PROFILE_COPY_COUNTERS,
+			     HEAPGAUGE_VERSION, &recording, error) < 0) {
 		source->recorded.pid = 0; /* it may have become another program */
 		return NULL;
 	}

@@ -13,7 +13,7 @@
 
 #include "base/elf.h"
 #include "collect/binaries/elf_facts.h"
-#include "collect/binaries/needed.h"
+#include "collect/binaries/needed_libraries.h"
 #include "collect/binaries/preflight.h"
 #include "format/unseen.h"
 #include "symbols/symbolizer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target whose memory is not ours: it is copied a few times a second (copied.c), and what the collector reads is the copy.
+ * A target whose memory is not ours: it is copied a few times a second (profile_copy.c), and what the collector reads is the copy.
  * Where the profile can be held by a descriptor, the last state is read after the end of the process; else the last copy has
  * to do. The process is not stopped, and gets no signal. Its control page is written to, if that is its own: the clock, and
  * the dial, which is turned back at the end.
@@ -22,7 +22,7 @@
 #include "base/checked.h"
 #include "collect/run/collector.h"
 #include "collect/run/launch.h"
-#include "collect/attach/other.h"
+#include "collect/attach/copied_target.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -36,7 +36,7 @@ enum { FILE_MODE = 0666 }; /* less the umask */
 
 struct attached {
 	const struct attach_options *options;
-	struct other other;
+	struct copied_target other;
 	struct target *target; /* the other's */
 	struct worker *sampler;
 	struct dumps *dumps;	  /* NULL = no condition asks for any */
@@ -67,7 +67,7 @@ static bool write_control(const struct attached *a, size_t offset, const void *f
 /* The page behind the profile, if it is the process' own to follow. What is there is read through the same descriptor. */
 static void find_control(struct attached *a)
 {
-	const struct live_header *head = copied_head(&a->other.copied);
+	const struct live_header *head = profile_copy_head(&a->other.copied);
 	uint64_t at = a->other.recorded.profile + head->total_bytes;
 	struct live_header *there = aligned_alloc(_Alignof(struct live_header), sizeof *there);
 	char magic[sizeof((struct live_control *)0)->magic];
@@ -135,7 +135,7 @@ static int turn_up(struct attached *a, struct error *error)
 	a->mode = now->lease_until_ms ? now->mode_after : now->mode;
 	if (!o->turn && (!a->control_at || a->mode != LIVE_MODE_DORMANT))
 		return 0;
-	if (!a->control_at && copied_head(&a->other.copied)->own.kept == LIVE_KEPT_COLLECTOR)
+	if (!a->control_at && profile_copy_head(&a->other.copied)->own.kept == LIVE_KEPT_COLLECTOR)
 		return error_set(
 			error,
 			"the mode of process %d is that of the 'heapgauge record' which runs "
@@ -189,13 +189,13 @@ static void give_sample(struct attached *a, uint64_t now_ns)
 static void dump(struct attached *a, uint64_t now_ns)
 {
 	const char *condition = dumps_ready(a->dumps) ? target_take_dump(a->target) : NULL;
-	AUTO(copied_release) struct copied copied = COPIED_INIT;
+	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
 	struct error error = ERROR_INIT;
 	struct target *clone;
 
 	if (!condition)
 		return;
-	if (copied_take(&copied, &a->other.recorded, COPIED_ALL, &error) < 0) {
+	if (profile_copy_take(&copied, &a->other.recorded, PROFILE_COPY_ALL, &error) < 0) {
 		dumps_fail(a->dumps, condition, &error);
 		return;
 	}
@@ -216,7 +216,7 @@ static void look(struct attached *a, uint64_t now_ns)
 
 	if (target_is_sampling(target))
 		return;
-	if (!other_copy(&a->other, COPIED_COUNTERS))
+	if (!copied_target_copy(&a->other, PROFILE_COPY_COUNTERS))
 		return; /* it is about to end, or another program by now: the descriptor will tell */
 	dump(a, now_ns); /* what was asked for in the last turn */
 	a->next_copy_ns = now_ns + MAX(COPY_INTERVAL_NS, (collector_now() - now_ns) * COPY_SHARE);
@@ -286,7 +286,7 @@ static void serve_requests(struct attached *a, uint64_t now_ns)
 			continue;
 		}
 		if (state == HANDOVER_REQUEST) {
-			target_wish(a->target, message.request.name);
+			target_request(a->target, message.request.name);
 			handover_answer(pending.fd, true);
 		}
 		if (fd >= 0)
@@ -311,9 +311,9 @@ static void run_loop(struct attached *a)
 
 		if (polls[0].revents)
 			read_signals(a);
-		if (polls[1].revents || (target->pid_fd < 0 && other_is_gone(&a->other))) {
+		if (polls[1].revents || (target->pid_fd < 0 && copied_target_is_gone(&a->other))) {
 			worker_finish(a->sampler);
-			other_copy_last(&a->other, true);
+			copied_target_copy_last(&a->other, true);
 			collector_end_other(target, now_ns);
 			return;
 		}
@@ -326,7 +326,7 @@ static void run_loop(struct attached *a)
 		show_progress(a, now_ns);
 	}
 	worker_finish(a->sampler);
-	other_copy_last(&a->other, false);
+	copied_target_copy_last(&a->other, false);
 	/* What was asked for at the last moment. */
 	(void)target_sample(target, collector_now(), 0, false);
 	if (target->sampling || target_is_asked(target, collector_now()))
@@ -388,7 +388,7 @@ static int begin(struct attached *a, struct error *error)
 	/* Before anything is looked at: this is the memory that counts, whatever the process becomes. */
 	snprintf(path, sizeof path, "/proc/%d/mem", (int)a->options->pid);
 	a->memory_fd = open(path, O_RDWR | O_CLOEXEC);
-	if (other_begin(&a->other, a->options->pid, error) < 0)
+	if (copied_target_begin(&a->other, a->options->pid, error) < 0)
 		return -1;
 	a->target = a->other.target;
 	find_control(a);
@@ -406,7 +406,7 @@ static int begin(struct attached *a, struct error *error)
 	begin_dumps(a);
 	/* Somebody else may have it: then that one is asked. */
 	(void)listener_open_for(&a->listener, a->options->pid,
-				copied_head(&a->other.copied)->own.secret, NULL);
+				profile_copy_head(&a->other.copied)->own.secret, NULL);
 	return 0;
 }
 
@@ -439,7 +439,7 @@ int collect_attach(const struct attach_options *options, struct collect_result *
 		status = write_recording(&a, ret, error);
 	}
 	worker_free(a.sampler);
-	other_release(&a.other);
+	copied_target_release(&a.other);
 	if (a.memory_fd >= 0)
 		close(a.memory_fd);
 	listener_close(&a.listener);

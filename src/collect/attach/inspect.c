@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy of the process' live profile (copied.c), read by the usual reader into rows, beside what /proc says of the
+ * A copy of the process' live profile (profile_copy.c), read by the usual reader into rows, beside what /proc says of the
  * process now. No state. Any thread.
  */
 #include "collect/attach/inspect.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "collect/profile/copied.h"
+#include "collect/profile/profile_copy.h"
 #include "collect/binaries/linked_in.h"
 #include "collect/profile/marks.h"
 #include "collect/kernel/procfs.h"
@@ -40,7 +40,7 @@ static void name_linked_in(struct process_rows *rows)
 	linked_in_find(&files, rows);
 }
 
-static void fill_process(const struct copied *c, uint64_t now_ns, struct process_row *row)
+static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct process_row *row)
 {
 	int statm = procfs_statm_open(c->pid);
 
@@ -50,10 +50,10 @@ static void fill_process(const struct copied *c, uint64_t now_ns, struct process
 	row->exe = procfs_exe(c->pid);
 	row->pid = (uint32_t)c->pid;
 	row->ppid = (uint32_t)procfs_parent(c->pid);
-	row->rank = copied_head(c)->own.rank;
+	row->rank = profile_copy_head(c)->own.rank;
 	row->uid = procfs_user(c->pid);
 	row->end = END_RUNNING;
-	row->duration_ns = saturating_sub(now_ns, copied_head(c)->started_mono_ns);
+	row->duration_ns = saturating_sub(now_ns, profile_copy_head(c)->started_mono_ns);
 	row->started_real_ns = clock_ns(CLOCK_REALTIME) - row->duration_ns;
 	row->peak_rss_bytes = procfs_rss(statm);
 	if (statm >= 0)
@@ -61,9 +61,9 @@ static void fill_process(const struct copied *c, uint64_t now_ns, struct process
 }
 
 /* Of a process that is gone there is only what it said itself. */
-static void fill_left(const struct copied *c, bool running, struct process_rows *rows)
+static void fill_left(const struct profile_copy *c, bool running, struct process_rows *rows)
 {
-	const struct live_own *own = &copied_head(c)->own;
+	const struct live_own *own = &profile_copy_head(c)->own;
 	struct process_row *row = &rows->process;
 	struct stat st;
 
@@ -72,7 +72,7 @@ static void fill_left(const struct copied *c, bool running, struct process_rows 
 	row->command = strndup(own->command, sizeof own->command);
 	/* The first object that is known is the program itself. */
 	row->exe = strdup(rows->module_count > 1 ? rows->modules[1].path : "");
-	row->pid = copied_head(c)->pid;
+	row->pid = profile_copy_head(c)->pid;
 	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
 					  : 0; /* the file is as much its user's as the map is */
 	row->end = running ? END_RUNNING : END_UNKNOWN;
@@ -80,15 +80,15 @@ static void fill_left(const struct copied *c, bool running, struct process_rows 
 	row->started_real_ns = own->started_real_ns;
 }
 
-static char *host_of(const struct copied *c, const struct utsname *name)
+static char *host_of(const struct profile_copy *c, const struct utsname *name)
 {
-	const struct live_own *own = &copied_head(c)->own;
+	const struct live_own *own = &profile_copy_head(c)->own;
 
 	return own->host[0] ? strndup(own->host, sizeof own->host) : strdup(name->nodename);
 }
 
-int inspect_run(const struct copied *c, const struct process_row *process, const char *version,
-		struct run_row *run, struct error *error)
+int inspect_run(const struct profile_copy *c, const struct process_row *process,
+		const char *version, struct run_row *run, struct error *error)
 {
 	struct utsname name;
 
@@ -111,27 +111,27 @@ int inspect_run(const struct copied *c, const struct process_row *process, const
 
 /* When a collector is gone, or stopped, the clock that it keeps stands still. A process' own stands still while nothing
  * happens, and counts itself when that did harm. */
-static void note_clock(const struct copied *c, struct process_row *process)
+static void note_clock(const struct profile_copy *c, struct process_row *process)
 {
 	uint64_t behind_ms = saturating_sub(process->duration_ns / NS_PER_MS, c->control.clock_ms);
 
-	if (behind_ms >= STOPPED_MS && copied_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
+	if (behind_ms >= STOPPED_MS && profile_copy_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
 		process->health[HEALTH_clock_stopped] += behind_ms;
-	process->health[HEALTH_unkept] += copied_head(c)->own.no_file != 0;
+	process->health[HEALTH_unkept] += profile_copy_head(c)->own.no_file != 0;
 }
 
 /* What is now, by the clock that births are told by. */
-static uint64_t clock_of(const struct copied *c)
+static uint64_t clock_of(const struct profile_copy *c)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
-	if (!c->pid || copied_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
+	if (!c->pid || profile_copy_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
 		return c->control.clock_ms;
-	return saturating_sub(now_ns, copied_head(c)->started_mono_ns) / NS_PER_MS;
+	return saturating_sub(now_ns, profile_copy_head(c)->started_mono_ns) / NS_PER_MS;
 }
 
 /* Everything but the rows is what /proc says now. */
-static int fill(const struct copied *copied, enum copied_parts parts, bool running,
+static int fill(const struct profile_copy *copied, enum profile_copy_parts parts, bool running,
 		const char *version, struct recording *recording, struct error *error)
 {
 	struct format_error reason = { "" };
@@ -143,33 +143,33 @@ static int fill(const struct copied *copied, enum copied_parts parts, bool runni
 	recording->process_count = 1;
 	if (live_read_rows(copied->memory, copied->bytes, copied->control.mode, rows, &reason) <
 		    0 ||
-	    (parts == COPIED_ALL &&
+	    (parts == PROFILE_COPY_ALL &&
 	     live_read_ages(copied->memory, copied->bytes, clock_of(copied), rows, &reason) < 0))
 		return error_set(error, "the profile cannot be read: %s", reason.message);
-	if (parts == COPIED_ALL)
+	if (parts == PROFILE_COPY_ALL)
 		mark_rows_of_copy(copied, rows);
 	if (copied->pid)
 		fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
 	else
 		fill_left(copied, running, rows);
-	if (parts == COPIED_ALL)
+	if (parts == PROFILE_COPY_ALL)
 		name_linked_in(rows); /* reads its file */
 	note_clock(copied, &rows->process);
 	return inspect_run(copied, &rows->process, version, &recording->run, error);
 }
 
-int inspect_recorded(struct copied *copied, const struct recorded *recorded,
-		     enum copied_parts parts, const char *version, struct recording *ret,
+int inspect_recorded(struct profile_copy *copied, const struct recorded *recorded,
+		     enum profile_copy_parts parts, const char *version, struct recording *ret,
 		     struct error *error)
 {
 	struct recording recording = { 0 };
-	int status = copied_take(copied, recorded, parts, error);
+	int status = profile_copy_take(copied, recorded, parts, error);
 
 	if (status < 0)
 		return status;
 	if (fill(copied, parts, true, version, &recording, error) < 0) {
 		recording_release(&recording);
-		return COPIED_FAILED;
+		return PROFILE_COPY_FAILED;
 	}
 	*ret = recording;
 	return 0;
@@ -177,34 +177,35 @@ int inspect_recorded(struct copied *copied, const struct recorded *recorded,
 
 int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error)
 {
-	AUTO(copied_release) struct copied copied = COPIED_INIT;
+	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
 	struct recorded recorded;
 
 	if (recorded_find(pid, &recorded, error) < 0)
 		return -1;
-	return inspect_recorded(&copied, &recorded, COPIED_ALL, version, ret, error) < 0 ? -1 : 0;
+	return inspect_recorded(&copied, &recorded, PROFILE_COPY_ALL, version, ret, error) < 0 ? -1
+											       : 0;
 }
 
 int inspect_file(const char *path, const char *version, struct recording *ret,
 		 struct inspect_left *ret_left, struct error *error)
 {
-	AUTO(copied_release) struct copied copied = COPIED_INIT;
+	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
 	struct recording recording = { 0 };
 	struct stat st;
 
 	/* Before it is copied: what is said to have ended is copied as it was at its end. */
 	bool running = stat(path, &st) == 0 && recorded_by(&st) != 0;
 
-	if (copied_take_file(&copied, path, COPIED_ALL, error) < 0)
+	if (profile_copy_take_file(&copied, path, PROFILE_COPY_ALL, error) < 0)
 		return -1;
 	running = running || file_has_writer(copied.fd);
-	if (fill(&copied, COPIED_ALL, running, version, &recording, error) < 0) {
+	if (fill(&copied, PROFILE_COPY_ALL, running, version, &recording, error) < 0) {
 		recording_release(&recording);
 		return -1;
 	}
 	if (ret_left)
-		*ret_left = (struct inspect_left){ copied_head(&copied)->own,
-						   copied_head(&copied)->started_mono_ns };
+		*ret_left = (struct inspect_left){ profile_copy_head(&copied)->own,
+						   profile_copy_head(&copied)->started_mono_ns };
 	*ret = recording;
 	return 0;
 }

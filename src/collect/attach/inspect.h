@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "collect/profile/copied.h"
+#include "collect/profile/profile_copy.h"
 #include "format/recording/recording.h"
 #include "util/error.h"
 
@@ -30,13 +30,13 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 uint64_t inspect_file_seen(const char *path);
 
 /* What a recording of that process alone says of the run. */
-int inspect_run(const struct copied *copied, const struct process_row *process, const char *version,
-		struct run_row *run, struct error *error);
+int inspect_run(const struct profile_copy *copied, const struct process_row *process,
+		const char *version, struct run_row *run, struct error *error);
 
 /* The same of a profile whose recorded is known, as often as one likes: `copied` keeps the room for it. Returns what
- * copied_take does. */
-int inspect_recorded(struct copied *copied, const struct recorded *recorded,
-		     enum copied_parts parts, const char *version, struct recording *ret,
+ * profile_copy_take does. */
+int inspect_recorded(struct profile_copy *copied, const struct recorded *recorded,
+		     enum profile_copy_parts parts, const char *version, struct recording *ret,
 		     struct error *error);
 
 #endif

@@ -20,7 +20,7 @@
 
 #include "collect/run/handover.h"
 #include "collect/kernel/procfs.h"
-#include "collect/kernel/recorded.h"
+#include "collect/kernel/recorded_processes.h"
 #include "format/live/live.h"
 #include "util/cleanup.h"
 

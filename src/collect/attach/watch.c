@@ -15,13 +15,13 @@
 #include "collect/run/collector.h"
 #include "collect/attach/inspect.h"
 #include "collect/binaries/linked_in.h"
-#include "collect/attach/other.h"
+#include "collect/attach/copied_target.h"
 #include "util/cleanup.h"
 
 #define NS_PER_MS 1000000ull
 
 struct watch {
-	struct other other;
+	struct copied_target other;
 	struct linked_in linked_in;
 	uint64_t real_offset_ns;
 	bool ended;
@@ -40,7 +40,7 @@ struct watch *watch_new(pid_t pid, struct error *error)
 	clock_gettime(CLOCK_REALTIME, &real);
 	w->real_offset_ns =
 		(uint64_t)real.tv_sec * 1000000000ull + (uint64_t)real.tv_nsec - collector_now();
-	if (other_begin(&w->other, pid, error) == 0)
+	if (copied_target_begin(&w->other, pid, error) == 0)
 		return w;
 	watch_free(w);
 	return NULL;
@@ -50,7 +50,7 @@ void watch_free(struct watch *w)
 {
 	if (!w)
 		return;
-	other_release(&w->other);
+	copied_target_release(&w->other);
 	linked_in_release(&w->linked_in);
 	free(w);
 }
@@ -62,10 +62,10 @@ static int read_it(struct watch *w, uint64_t now_ns, struct error *error)
 
 	/* Nobody keeps its clock here: that is no harm done to it. */
 	target->profile.control.clock_ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
-	if (other_is_gone(&w->other)) {
-		other_copy_last(&w->other, true);
+	if (copied_target_is_gone(&w->other)) {
+		copied_target_copy_last(&w->other, true);
 		collector_end_other(target, now_ns);
-	} else if (!other_copy(&w->other, COPIED_ALL)) {
+	} else if (!copied_target_copy(&w->other, PROFILE_COPY_ALL)) {
 		return error_set(error, "process %d cannot be read now", (int)target->pid);
 	} else if (target_sample(target, now_ns, 0, false)) {
 		target_sample_run(target);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Facts about a program or library, from its headers, its symbol tables and, if these are stripped, from what its allocator
- * would say (signs.h). libelf reads the structure and checks every offset; strings of its tables are asked for by index and never
+ * would say (allocator_signs.h). libelf reads the structure and checks every offset; strings of its tables are asked for by index and never
  * reached by our own arithmetic. No state.
  */
 #include "collect/binaries/elf_facts.h"
@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "collect/binaries/raw_mmap.h"
-#include "collect/binaries/signs.h"
+#include "collect/binaries/allocator_signs.h"
 #include "format/unseen.h"
 
 /* Allocators that come as a library in place of the C library's. */

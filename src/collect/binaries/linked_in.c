@@ -2,7 +2,7 @@
 /*
  * An executable's file names the allocator in it, if it is a known one; that there is one at all, the recorder has seen:
  * malloc is defined by the executable. Files are read when a process has ended, so that nobody waits for it; those of libraries only
- * if the process had memory to be explained, which is when somebody has listed them (loaded.h).
+ * if the process had memory to be explained, which is when somebody has listed them (loaded_files.h).
  *
  * Owns: the list of files that were looked at. One thread.
  */

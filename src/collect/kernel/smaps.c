@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "collect/kernel/map_line.h"
-#include "collect/kernel/recorded.h"
+#include "collect/kernel/recorded_processes.h"
 
 #define ARENA_BYTES (64ull << 20)
 #define GUARD_MAX_BYTES (1ull << 20)

@@ -2,7 +2,7 @@
 /*
  * What the collector knows of one process. The target writes its memory at any time; all reading goes through
  * format/live_read, which takes it as hostile. What runs on every tick is one pwrite; totals are summed every 10 ms
- * (less often with many slots), RSS is one pread. What takes longer is sample.c's.
+ * (less often with many slots), RSS is one pread. What takes longer is target_sample.c's.
  *
  * Owned by the collector's loop, then by the encoder.
  * Invariant: the memory stays held until target_free, also when the process is long dead: that is the recording.
@@ -146,8 +146,8 @@ void target_free(struct target *target)
 	vector_release(&target->names);
 	loaded_release(&target->loaded);
 	mark_rows_release(&target->marks);
-	vector_release(&target->wishes);
-	vector_release(&target->sample.wishes);
+	vector_release(&target->requests);
+	vector_release(&target->sample.requests);
 	for (size_t i = 0; target->triggers && i < target->conditions->list.count; i++)
 		trigger_state_release(&target->triggers[i]);
 	free(target->triggers);
@@ -265,12 +265,12 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 	return due || reads_memory;
 }
 
-void target_wish(struct target *target, const char *name)
+void target_request(struct target *target, const char *name)
 {
-	struct target_wish wish = { "" };
+	struct target_request request = { "" };
 
-	snprintf(wish.name, sizeof wish.name, "%s", name);
-	(void)vector_push(&target->wishes, wish); /* without memory it is not taken */
+	snprintf(request.name, sizeof request.name, "%s", name);
+	(void)vector_push(&target->requests, request); /* without memory it is not taken */
 }
 
 /* The kernel's averages move every two seconds. */
@@ -315,7 +315,7 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 
 void target_fire(struct target *target, const struct trigger *trigger)
 {
-	target_wish(target, trigger->text);
+	target_request(target, trigger->text);
 	if (trigger->writes && !target->dump)
 		target->dump = trigger->text;
 }
@@ -352,7 +352,7 @@ bool target_is_asked(struct target *target, uint64_t now_ns)
 
 	if (target_is_sampling(target))
 		return false;
-	if (!target_look_is_due(target, at_ns) && target->wishes.count == 0 &&
+	if (!target_look_is_due(target, at_ns) && target->requests.count == 0 &&
 	    marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED))
 		return false;
 	target_sample_prepare(target, at_ns, false, at_ns >= target->memories.earliest_ns);
@@ -466,7 +466,7 @@ int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 	uint64_t end_ms = (end_ns - target->started_ns) / NS_PER_MS;
 	struct format_error reason = { "" };
 
-	if (live_profile_load(&target->profile, COPIED_ALL, target->ended_ns != 0, error) < 0)
+	if (live_profile_load(&target->profile, PROFILE_COPY_ALL, target->ended_ns != 0, error) < 0)
 		return -1;
 	if (target->ended_ns != 0)
 		target_sample_last(target);

@@ -9,7 +9,7 @@
 #include "collect/kernel/cgroup.h"
 #include "collect/collect.h"
 #include "collect/profile/live_profile.h"
-#include "collect/binaries/loaded.h"
+#include "collect/binaries/loaded_files.h"
 #include "collect/profile/marks.h"
 #include "collect/profile/series.h"
 #include "collect/process/sheet.h"
@@ -25,7 +25,7 @@ struct target_name {
 };
 
 /* A snapshot that was asked for from outside the program. */
-struct target_wish {
+struct target_request {
 	char name[LIVE_TAG_TEXT_MAX + 1];
 };
 
@@ -39,7 +39,7 @@ struct target_moment {
 	uint64_t looked_ns; /* how long that took */
 	struct snapshot_row snapshot;
 	struct memory_row memory;
-	VECTOR(struct target_wish) wishes;
+	VECTOR(struct target_request) requests;
 };
 
 struct target {
@@ -66,8 +66,8 @@ struct target {
 	struct pressure pressure;	   /* as last read, if a condition asks for it */
 	uint64_t next_pressure_ns, next_look_ns; /* since its start */
 	const char *dump; /* the condition that asks for a recording now; NULL: none */
-	VECTOR(struct target_wish) wishes; /* not given to a worker yet */
-	bool sampling; /* a worker reads the members behind this; see sample.c */
+	VECTOR(struct target_request) requests; /* not given to a worker yet */
+	bool sampling; /* a worker reads the members behind this; see target_sample.c */
 	struct target_moment sample;
 	struct snapshots snapshots;
 	struct memories memories;
@@ -76,9 +76,9 @@ struct target {
 	mark_rows marks;
 	size_t marks_read; /* of the program's own; atomic: the loop looks whether there are more */
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
-	uint64_t starts_read;		  /* announcements that were looked at, or lost: starts.c */
-	bool has_become;		  /* another program, which was heard from */
-	uint64_t starts_next
+	uint64_t process_log_read; /* announcements that were looked at, or lost: process_log.c */
+	bool has_become;	   /* another program, which was heard from */
+	uint64_t process_log_next
 		[LIVE_STARTS]; /* by entry of the ring: the least number not looked at; 0 = none was */
 	struct process_row known; /* pid, ppid, command, exe, end, exit code */
 	char *seen_exe;		  /* its file as /proc names it: another one is another program */
@@ -100,7 +100,7 @@ struct target *target_clone(const struct target *target);
 void target_tick(struct target *target, uint64_t now_ns);
 
 /* Asks for a snapshot; it is taken as soon as a worker has time. */
-void target_wish(struct target *target, const char *name);
+void target_request(struct target *target, const char *name);
 /* Those that conditions ask for, and recordings: see target_take_dump. */
 void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns);
 /* One has come true. */
@@ -119,7 +119,7 @@ bool target_is_due(const struct target *target, uint64_t now_ns);
  * target_sample_run. */
 bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes);
 
-/* sample.c: whether conditions are to ask what stacks hold; the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
+/* target_sample.c: whether conditions are to ask what stacks hold; the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
  * ended. */
 bool target_look_is_due(const struct target *target, uint64_t at_ns);
 void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory);

@@ -135,8 +135,9 @@ static bool read_sampled(struct block_map *map)
 {
 	/* Only what is there: the length is another process' word. */
 	uint64_t bytes = used(map, LIVE_SAMPLED) * sizeof(struct live_sampled);
-	uint64_t count = copied_data_bytes(&map->reader.held, place(map, LIVE_SAMPLED, 0), bytes) /
-			 sizeof(struct live_sampled);
+	uint64_t count =
+		profile_copy_data_bytes(&map->reader.held, place(map, LIVE_SAMPLED, 0), bytes) /
+		sizeof(struct live_sampled);
 	AUTO_FREE struct live_sampled *sampled = calloc(count + 1, sizeof *sampled);
 
 	if (!sampled || !live_profile_read(&map->reader, place(map, LIVE_SAMPLED, 0), sampled,

@@ -30,7 +30,7 @@
 /* Whether all of it could be read. */
 static bool read_at(const struct live_profile *profile, uint64_t at, void *to, size_t bytes)
 {
-	const struct copied *held = &profile->held;
+	const struct profile_copy *held = &profile->held;
 	struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)(held->at + at), bytes };
 	ssize_t got = held->fd >= 0 ? pread(held->fd, to, bytes, (off_t)at)
 				    : process_vm_readv(held->pid, &here, 1, &there, 1, 0);
@@ -81,7 +81,7 @@ static size_t slots_of(const struct live_profile *profile, uint64_t *ret_at)
 
 	*ret_at = span.at;
 	if (bytes > FEW_BYTES)
-		bytes = MIN(bytes, copied_data_bytes(&profile->held, span.at, bytes));
+		bytes = MIN(bytes, profile_copy_data_bytes(&profile->held, span.at, bytes));
 	return (size_t)(bytes / sizeof(struct live_slot));
 }
 
@@ -252,7 +252,7 @@ int live_profile_twin(const struct live_profile *profile, struct live_profile *r
 	return take_descriptor(ret, fd, false, error);
 }
 
-void live_profile_lend(struct live_profile *profile, const struct copied *copied)
+void live_profile_lend(struct live_profile *profile, const struct profile_copy *copied)
 {
 	profile->is_lent = true;
 	/* What the copy leaves out is read from the process; the descriptor stays the lender's. */
@@ -263,10 +263,10 @@ void live_profile_lend(struct live_profile *profile, const struct copied *copied
 	profile->head = (struct live_header *)(void *)copied->memory;
 }
 
-void live_profile_keep(struct live_profile *profile, struct copied *copied)
+void live_profile_keep(struct live_profile *profile, struct profile_copy *copied)
 {
 	profile->held = *copied;
-	*copied = COPIED_INIT;
+	*copied = PROFILE_COPY_INIT;
 	live_profile_lend(profile, &profile->held);
 }
 
@@ -276,7 +276,7 @@ void live_profile_release(struct live_profile *profile)
 		(void)unlink(profile->file);
 	if (!profile->is_lent)
 		free(profile->head);
-	copied_release(&profile->held);
+	profile_copy_release(&profile->held);
 	free(profile->slots);
 	free(profile->file);
 	*profile = LIVE_PROFILE_INIT;
@@ -300,7 +300,7 @@ uint32_t live_profile_user(const struct live_profile *profile, pid_t pid)
 
 /* ---- the image ---- */
 
-int live_profile_load(struct live_profile *profile, enum copied_parts parts, bool still,
+int live_profile_load(struct live_profile *profile, enum profile_copy_parts parts, bool still,
 		      struct error *error)
 {
 	int status;
@@ -309,7 +309,8 @@ int live_profile_load(struct live_profile *profile, enum copied_parts parts, boo
 		return 0;
 	profile->held.still = still;
 	/* Memory that goes with its process: any image may be the last. */
-	status = copied_take_held(&profile->held, profile->held.fd < 0 ? COPIED_ALL : parts, error);
+	status = profile_copy_take_held(&profile->held,
+					profile->held.fd < 0 ? PROFILE_COPY_ALL : parts, error);
 	/* Of memory that is gone with its process, the last image has to do. */
 	if (status < 0 && !(profile->held.fd < 0 && profile->held.memory))
 		return -1;
@@ -328,7 +329,7 @@ void live_profile_unload(struct live_profile *profile)
 {
 	if (profile->is_lent || profile->held.fd < 0)
 		return;
-	copied_release_memory(&profile->held);
+	profile_copy_release_memory(&profile->held);
 	profile->memory = NULL;
 	profile->bytes = 0;
 }

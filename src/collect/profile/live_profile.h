@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "collect/profile/copied.h"
+#include "collect/profile/profile_copy.h"
 #include "format/live/live.h"
 #include "format/live/live_read.h"
 #include "util/error.h"
@@ -22,14 +22,14 @@ struct live_profile {
 	uint64_t bytes;
 	struct live_control control; /* what was written last */
 	/* inner */
-	struct copied held; /* where it is read from, and the image's memory */
+	struct profile_copy held; /* where it is read from, and the image's memory */
 	struct live_slot *slots;
 	size_t slot_room;
 	char *file;   /* that it lies in, removed with the profile; NULL = none */
 	bool is_lent; /* head and memory are the lender's */
 	bool is_old; /* the image is from before the end of the process, whose memory went with it */
 };
-#define LIVE_PROFILE_INIT ((struct live_profile){ .held = COPIED_INIT })
+#define LIVE_PROFILE_INIT ((struct live_profile){ .held = PROFILE_COPY_INIT })
 
 /* Takes over a descriptor that somebody sent, if it is what a recorder sends: ordinary memory, sealed, of the right size. On failure
  * the descriptor is closed. */
@@ -42,9 +42,9 @@ int live_profile_take_memory(struct live_profile *ret, pid_t pid, uint64_t at, s
 int live_profile_twin(const struct live_profile *profile, struct live_profile *ret,
 		      struct error *error);
 /* A copy that somebody else makes and keeps. */
-void live_profile_lend(struct live_profile *profile, const struct copied *copied);
+void live_profile_lend(struct live_profile *profile, const struct profile_copy *copied);
 /* The same, and the copy is the profile's from now on. */
-void live_profile_keep(struct live_profile *profile, struct copied *copied);
+void live_profile_keep(struct live_profile *profile, struct profile_copy *copied);
 void live_profile_release(struct live_profile *profile);
 
 /* The number by which /proc/PID/maps names its memory; 0 = none. */
@@ -67,7 +67,7 @@ void live_profile_reader_release(struct live_profile *reader);
 bool live_profile_read(const struct live_profile *profile, uint64_t at, void *to, size_t bytes);
 
 /* Makes the image, if there is none; still: the process has ended, and nobody writes any more. */
-int live_profile_load(struct live_profile *profile, enum copied_parts parts, bool still,
+int live_profile_load(struct live_profile *profile, enum profile_copy_parts parts, bool still,
 		      struct error *error);
 void live_profile_unload(struct live_profile *profile);
 /* How it records, or would: the image's word. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Marks and the snapshots that belong to them: for a collector, which takes them out of the profile as they come (sample.c), and
+ * Marks and the snapshots that belong to them: for a collector, which takes them out of the profile as they come (target_sample.c), and
  * for whoever reads a profile once (inspect.c). Without a collector they are all still there, as far as there was room.
  * No state. Any thread.
  */
@@ -73,8 +73,8 @@ void mark_rows_give(mark_rows *marks, struct snapshots *snapshots, struct proces
 }
 
 /* False: it is not in the profile. */
-static bool take_saved(const struct copied *c, const struct live_mark_read *mark, uint64_t at_ns,
-		       uint32_t number, struct snapshots *snapshots)
+static bool take_saved(const struct profile_copy *c, const struct live_mark_read *mark,
+		       uint64_t at_ns, uint32_t number, struct snapshots *snapshots)
 {
 	struct snapshot_row row = { .at_ns = at_ns, .mark = number };
 	struct snapshot_site *sites;
@@ -92,7 +92,7 @@ static bool take_saved(const struct copied *c, const struct live_mark_read *mark
 	return snapshots->named > before;
 }
 
-void mark_rows_of_copy(const struct copied *c, struct process_rows *rows)
+void mark_rows_of_copy(const struct profile_copy *c, struct process_rows *rows)
 {
 	struct snapshots snapshots;
 	mark_rows marks = { 0 };
@@ -101,7 +101,7 @@ void mark_rows_of_copy(const struct copied *c, struct process_rows *rows)
 
 	snapshots_init(&snapshots);
 	for (size_t i = 0; live_mark_get(c->memory, c->bytes, i, &mark); i++) {
-		last_ns = MAX(last_ns, mark_at_ns(&mark, copied_head(c)->started_mono_ns));
+		last_ns = MAX(last_ns, mark_at_ns(&mark, profile_copy_head(c)->started_mono_ns));
 		uint32_t number = mark_rows_add(&marks, mark.kind, last_ns, mark.name);
 
 		if (mark.kind == LIVE_MARK_SNAPSHOT && mark.saved &&

@@ -3,7 +3,7 @@
 #ifndef COLLECT_PROFILE_MARKS_H
 #define COLLECT_PROFILE_MARKS_H
 
-#include "collect/profile/copied.h"
+#include "collect/profile/profile_copy.h"
 #include "collect/profile/series.h"
 #include "format/live/live_marks.h"
 
@@ -22,6 +22,6 @@ void mark_rows_give(mark_rows *marks, struct snapshots *snapshots, struct proces
 
 /* All marks of a profile that was copied, and the snapshots that lie in it: those that no collector has taken out. The
  * others are counted as lost. */
-void mark_rows_of_copy(const struct copied *copied, struct process_rows *rows);
+void mark_rows_of_copy(const struct profile_copy *copied, struct process_rows *rows);
 
 #endif

@@ -12,8 +12,8 @@
 #include "collect/run/dump.h"
 #include "collect/run/encoder.h"
 #include "collect/run/handover.h"
-#include "collect/run/silent.h"
-#include "collect/run/starts.h"
+#include "collect/run/unheard_children.h"
+#include "collect/run/process_log.h"
 #include "collect/process/target.h"
 #include "collect/run/worker.h"
 #include "util/buffer.h"
@@ -43,12 +43,12 @@ struct collector {
 	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
 	struct encoder *encoder;
 	struct dumps *dumps;	/* NULL = no condition asks for any */
-	struct worker *sampler; /* reads what takes time: sample.c */
+	struct worker *sampler; /* reads what takes time: target_sample.c */
 	struct cgroups cgroups;
-	struct silent
+	struct unheard_children
 		silent; /* descendants that were not heard from yet; only looked for when no target is left */
-	size_t silent_count;
-	struct starts starts;	       /* who was announced, and who of them was missed */
+	size_t unheard_count;
+	struct process_log starts;     /* who was announced, and who of them was missed */
 	struct live_settings settings; /* that processes begin with */
 	size_t welcomed;	       /* processes that handed a profile over */
 	VECTOR(uint64_t) taken;	       /* the ids of their profiles */

@@ -19,7 +19,7 @@
 #include "collect/run/collector.h"
 #include "collect/kernel/procfs.h"
 #include "collect/kernel/ranks.h"
-#include "collect/kernel/recorded.h"
+#include "collect/kernel/recorded_processes.h"
 #include "util/cleanup.h"
 
 #define NS_PER_MS 1000000ull
@@ -67,10 +67,10 @@ static void settle_ticket(struct collector *c, struct live_ticket ticket)
 			announcer = c->targets.at[i];
 	}
 	if (announcer)
-		starts_read(&c->starts, announcer);
+		process_log_read(&c->starts, announcer);
 	if (!is_known(c, ticket.profile))
-		starts_heard_early(&c->starts, ticket);
-	else if (starts_heard(&c->starts, ticket) && announcer)
+		process_log_heard_early(&c->starts, ticket);
+	else if (process_log_heard(&c->starts, ticket) && announcer)
 		announcer->has_become = true;
 }
 
@@ -81,7 +81,7 @@ static void give_up(struct collector *c, pid_t pid, enum missed_reason reason,
 	AUTO_FREE char *exe = pid ? procfs_exe(pid) : NULL;
 
 	memcpy(c->last_error, error->message, sizeof c->last_error);
-	starts_miss(&c->starts, reason, exe);
+	process_log_miss(&c->starts, reason, exe);
 }
 
 /* Whether the process is none of this recording: it is left alone from now on. */
@@ -193,7 +193,7 @@ static bool grant(struct collector *c, const struct live_request *request)
 		if (target->ended_ns != 0 ||
 		    (request->pid != 0 && (pid_t)request->pid != target->pid))
 			continue;
-		target_wish(target, request->name);
+		target_request(target, request->name);
 		found = true;
 	}
 	return found;

@@ -17,7 +17,7 @@
 
 #include "base/checked.h"
 #include "collect/binaries/linked_in.h"
-#include "collect/process/together.h"
+#include "collect/process/combined_peak.h"
 #include "collect/run/worker.h"
 #include "util/cleanup.h"
 
@@ -28,7 +28,7 @@ struct encoder {
 	struct recording_writer *writer;
 	struct linked_in linked_in;
 	struct encoder_sums sums;
-	struct together together;
+	struct combined_peak together;
 	struct error error; /* the first */
 	char *kept_path;    /* NULL = nothing is kept */
 	int kept_fd;
@@ -51,7 +51,7 @@ uint64_t encoder_real_offset(const struct encoder *encoder)
 
 bool encoder_peak(struct encoder *encoder, struct run_row *run)
 {
-	return together_find(&encoder->together, run);
+	return combined_peak_find(&encoder->together, run);
 }
 
 static int encode(struct encoder *encoder, const struct worker_job *job, struct error *error)
@@ -66,7 +66,7 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 	if (recording_writer_add(encoder->writer, &rows, &reason) < 0)
 		return error_set(error, "%s", reason.message);
 	encoder->sums.processes++;
-	together_add(&encoder->together, &rows);
+	combined_peak_add(&encoder->together, &rows);
 	return 0;
 }
 
@@ -175,7 +175,7 @@ void encoder_free(struct encoder *encoder)
 	worker_free(encoder->worker);
 	recording_writer_free(encoder->writer);
 	linked_in_release(&encoder->linked_in);
-	together_release(&encoder->together);
+	combined_peak_release(&encoder->together);
 	if (encoder->kept_fd >= 0)
 		close(encoder->kept_fd);
 	free(encoder->kept_path);

@@ -77,12 +77,13 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 /* If it had announced to become another program, which was not heard from, or before it, the end was that program's. */
 static void settle_starts(struct collector *c, struct target *target)
 {
-	starts_look(&c->starts, target, false);
-	if (target->ended_ns != 0 && (target->has_become || starts_becomes(&c->starts, target))) {
+	process_log_look(&c->starts, target, false);
+	if (target->ended_ns != 0 &&
+	    (target->has_become || process_log_becomes(&c->starts, target))) {
 		target->known.end = END_EXEC;
 		target->known.exit_code = 0;
 	}
-	starts_look(&c->starts, target, true);
+	process_log_look(&c->starts, target, true);
 }
 
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
@@ -100,7 +101,7 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 		settle_starts(c, target);
 		/* A recorder that never began has nothing to tell. */
 		if (!target_is_ready(target) && target->totals.calls == 0) {
-			starts_miss(&c->starts, MISSED_no_room, target->known.exe);
+			process_log_miss(&c->starts, MISSED_no_room, target->known.exe);
 			target_free(target);
 			continue;
 		}

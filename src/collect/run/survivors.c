@@ -36,7 +36,7 @@ void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivo
 	}
 	if (c->options->children == COLLECT_CHILDREN_NONE)
 		return;
-	silent_count(&c->silent, c->listener.name, now_ns);
+	unheard_count(&c->silent, c->listener.name, now_ns);
 	for (size_t i = 0; i < c->silent.found.count; i++) {
 		pid_t pid = c->silent.found.at[i].pid;
 		AUTO_FREE char *exe = procfs_exe(pid);

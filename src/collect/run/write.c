@@ -66,7 +66,7 @@ int collector_encode(struct collector *c, struct buffer *ret, struct error *erro
 				 lost.message);
 	if (fill_run(c, &run, error) < 0)
 		return -1;
-	starts_finish(&c->starts, &run);
+	process_log_finish(&c->starts, &run);
 	if (!encoder_peak(c->encoder, &run))
 		return error_set(error, "no memory left to add up what the processes held");
 	if (recording_writer_finish(encoder_writer(c->encoder), &run, &bytes, &length, &reason) < 0)

@@ -10,14 +10,14 @@
  * long. Then, and when its pool is emptied, it is used again: an arena for each request costs what the largest number of
  * them at one time needs.
  *
- * A free that does not get the lock is done by whoever gets it next (late.h). */
+ * A free that does not get the lock is done by whoever gets it next (deferred_frees.h). */
 #include "recorder/api/pools.h"
 
 #include "base/hash.h"
 #include "recorder/hooks/hook.h"
-#include "recorder/counters/late.h"
+#include "recorder/counters/deferred_frees.h"
 #include "recorder/lock.h"
-#include "recorder/process/start.h"
+#include "recorder/process/startup.h"
 #include "recorder/api/tags.h"
 
 enum {
@@ -54,7 +54,7 @@ static uint32_t made; /* numbers given out; goes on in a fork's child, which has
 static struct lock spare_lock;
 static uint32_t spare_pool;
 static struct blocks_table *spare_table[SHIFTS]; /* the next one's address is in its first place */
-static struct late late; /* the address of a block, or key_of_shard; and the pool */
+static struct deferred_frees late; /* the address of a block, or key_of_shard; and the pool */
 
 void pools_reset(void)
 {
@@ -64,7 +64,7 @@ void pools_reset(void)
 		spare_table[i] = NULL;
 	spare_lock = (struct lock){ 0 };
 	spare_pool = 0;
-	late_reset(&late);
+	deferred_frees_reset(&late);
 }
 
 /* ---- tables ---- */
@@ -279,13 +279,13 @@ _Static_assert(SHARDS == 1 << 2, "what shard_of shifts by");
 /* The next end that is late in a shard, taken from the list; false: there is none. The pool's number may be another one's by
  * now, but nothing has been entered since. */
 static bool take_late(uint64_t handle, struct pool *pool, const struct shard *shard,
-		      struct late_end *ret)
+		      struct deferred_free *ret)
 {
-	for (uint32_t at = 0; late_next(&late, &at, ret); at++) {
+	for (uint32_t at = 0; deferred_frees_next(&late, &at, ret); at++) {
 		if ((uint32_t)ret->value == (uint32_t)handle &&
 		    (ret->key == key_of_shard(pool, shard) ||
 		     (ret->key > SHARDS && shard_of(pool, ret->key) == shard))) {
-			late_done(&late, at);
+			deferred_frees_done(&late, at);
 			return true;
 		}
 	}
@@ -328,7 +328,7 @@ static COLD bool catch_up(struct slot *slot, uint64_t handle, struct pool *pool,
 			  struct shard *shard)
 {
 	struct pool_block block;
-	struct late_end end;
+	struct deferred_free end;
 
 	while (take_late(handle, pool, shard, &end)) {
 		if (end.key <= SHARDS) {
@@ -351,7 +351,7 @@ static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *po
 			     struct shard *shard)
 {
 	return take_lock_once(slot, shard) &&
-	       (late_is_empty(&late) || catch_up(slot, handle, pool, shard));
+	       (deferred_frees_is_empty(&late) || catch_up(slot, handle, pool, shard));
 }
 
 /* Every block lies where it is looked for. Under the lock. */
@@ -570,23 +570,23 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 	count_name(name_of(pool), -(int64_t)(block->bytes * times));
 }
 
-/* The record for a block as the dial says; 0: none. */
+/* The record for a block as the mode says; 0: none. */
 static uint32_t record_for(struct slot *slot, uint64_t pool, uint64_t bytes, uint64_t *ret_interval,
 			   const uintptr_t *frame)
 {
-	uint64_t verdict = DIAL_EXACTLY;
+	uint64_t verdict = MODE_EXACTLY;
 
 	if (countdown_skips(slot, bytes))
 		return 0;
-	if (dial_is_turned())
-		verdict = dial_judge(bytes);
-	if (verdict == DIAL_NOT)
+	if (mode_is_not_exact())
+		verdict = mode_decide(bytes);
+	if (verdict == MODE_SKIP)
 		return 0;
-	bool stack = verdict != DIAL_WITHOUT_STACK;
+	bool stack = verdict != MODE_WITHOUT_STACK;
 	uint32_t id = record_of_pool(slot, frame, name_of(pool), stack);
 
-	*ret_interval = stack ? verdict : (uint64_t)DIAL_EXACTLY;
-	return *ret_interval == DIAL_EXACTLY ? id
+	*ret_interval = stack ? verdict : (uint64_t)MODE_EXACTLY;
+	return *ret_interval == MODE_EXACTLY ? id
 					     : sites_record_of_interval(slot, id, *ret_interval);
 }
 
@@ -610,7 +610,7 @@ static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_bl
 static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
 			  const uintptr_t *frame, uint64_t *ret_times)
 {
-	uint64_t interval = DIAL_NOT;
+	uint64_t interval = MODE_SKIP;
 	uint32_t id = record_for(slot, pool, bytes, &interval, frame);
 	struct pool_block block = {
 		.address = address, .bytes = bytes, .record = id, .birth_ms = clock_ms()
@@ -623,9 +623,9 @@ static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, u
 	uint64_t weight = 0;
 
 	*ret_times = 1;
-	if (interval != DIAL_EXACTLY) {
+	if (interval != MODE_EXACTLY) {
 		weight = sample_weight(bytes, interval);
-		*ret_times = dial_round(weight);
+		*ret_times = mode_round_weight(weight);
 		block.rounded_up = *ret_times > weight >> 32;
 		samples = sample_errors(record);
 		if (samples == NULL) {
@@ -657,7 +657,7 @@ struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t addre
 	bool there = false;
 
 	if (shard != NULL && !take_lock(slot, handle, pool, shard)) {
-		late_add(&late, address, handle);
+		deferred_frees_add(&late, address, handle);
 		return block;
 	}
 	if (shard != NULL) {
@@ -689,7 +689,7 @@ static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, s
 	if (take_lock(slot, handle, pool, shard))
 		clear_and_give(slot, handle, shard);
 	else
-		late_add(&late, key_of_shard(pool, shard), handle);
+		deferred_frees_add(&late, key_of_shard(pool, shard), handle);
 }
 
 /* ---- what programs call ---- */

@@ -6,7 +6,7 @@
  * Owns: room for one sum for each site, in scratch memory, under stats_lock; it grows with their number and stays. */
 #include "recorder/api/stats.h"
 
-#include "recorder/sampling/dial.h"
+#include "recorder/sampling/mode.h"
 #include "recorder/lock.h"
 
 enum { MORE_SITES = 1024 };
@@ -58,7 +58,7 @@ static void add_slot(struct hg_stats *ret, const struct live_slot *slot, bool fr
 
 struct hg_stats stats_read(struct slot *slot)
 {
-	struct hg_stats ret = { .mode = thread_state.stopped ? LIVE_MODE_DORMANT : dial_now(),
+	struct hg_stats ret = { .mode = thread_state.stopped ? LIVE_MODE_DORMANT : mode_now(),
 				.estimated = memory_used(LIVE_SAMPLED) > 0,
 				.tags = MAX(memory_used(LIVE_TAGS), UINT64_C(1)),
 				.sites = memory_used(LIVE_SITES),

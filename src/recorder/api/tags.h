@@ -11,7 +11,7 @@
 #include "recorder/counters/account.h"
 #include "recorder/hooks/hook.h"
 #include "recorder/slot.h"
-#include "recorder/unwind/stack.h"
+#include "recorder/unwind/readable_stack.h"
 
 enum { TAGS_NEAR = 128, TAGS_NAMES = 64 };
 
@@ -115,7 +115,7 @@ static ALWAYS_INLINE void tags_leave(struct thread_state *self, struct hg_scope 
 		return;
 	slot->scope = &slot->scopes[scope.kept / sizeof *slot->scopes];
 	if (scope.before == 0)
-		slot->quick = slot->memo;
+		slot->quick = slot->stack_cache;
 }
 
 /* The thread is in the tag from now on. */

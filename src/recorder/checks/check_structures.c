@@ -116,26 +116,28 @@ void check_walk(const struct walk *walk)
 /* Of the slot's remembered stacks: entries lie one behind the other, and a place leads to one of them. */
 static uint64_t check_memo(const struct slot *slot)
 {
-	const struct memo *memo = slot->memo;
-	uint32_t at = sizeof(struct memo_entry);
+	const struct stack_cache *stack_cache = slot->stack_cache;
+	uint32_t at = sizeof(struct stack_cache_entry);
 
-	if (memo == NULL)
+	if (stack_cache == NULL)
 		return 0;
-	RECORDER_CHECK(memo->used <= memo->bytes);
-	while (at < memo->used) {
-		const struct memo_entry *entry = memo_entry(memo, at);
+	RECORDER_CHECK(stack_cache->used <= stack_cache->bytes);
+	while (at < stack_cache->used) {
+		const struct stack_cache_entry *entry = stack_cache_entry(stack_cache, at);
 
 		RECORDER_CHECK(entry->key != 0);
 		RECORDER_CHECK(entry->bytes > sizeof *entry && entry->bytes % 16 == 0);
 		check_record(slot, entry->record);
 		at += entry->bytes;
 	}
-	RECORDER_CHECK(at == memo->used);
-	for (int i = 0; i < MEMO_PLACES; i++)
-		RECORDER_CHECK(memo->place[i] < memo->used && memo->place[i] % 16 == 0);
-	for (int i = 0; i < MEMO_ROWS; i++)
-		RECORDER_CHECK(memo->row[i].last < memo->used && memo->row[i].looks <= MEMO_LOOKS);
-	return MEMO_PLACES;
+	RECORDER_CHECK(at == stack_cache->used);
+	for (int i = 0; i < STACK_CACHE_PLACES; i++)
+		RECORDER_CHECK(stack_cache->place[i] < stack_cache->used &&
+			       stack_cache->place[i] % 16 == 0);
+	for (int i = 0; i < STACK_CACHE_ROWS; i++)
+		RECORDER_CHECK(stack_cache->row[i].last < stack_cache->used &&
+			       stack_cache->row[i].looks <= STACK_CACHE_LOOKS);
+	return STACK_CACHE_PLACES;
 }
 
 /* ---- tags and threads ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See verify.h. The result goes to the file that HEAPGAUGE_VERIFY_LOG names, one line for each process at its end:
  *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N remembered=N wrong=N
- * (further: libunwind ended early, ours goes on; remembered: by the memo) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
+ * (further: libunwind ended early, ours goes on; remembered: by the stack_cache) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
 #include "recorder/checks/verify.h"
 
 #include "recorder/unwind/modules.h"

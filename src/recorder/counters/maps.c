@@ -3,11 +3,11 @@
  *
  * A mapping that loses its middle becomes two pieces; the one at the lower end stands for the call, so that a mapping
  * counts as freed once. What leaves the table is counted after the lock was given back, since its record may need memory.
- * A removal that does not get the lock is done by whoever gets it next (late.h). */
+ * A removal that does not get the lock is done by whoever gets it next (deferred_frees.h). */
 #include "recorder/counters/maps.h"
 
 #include "recorder/counters/account.h"
-#include "recorder/counters/late.h"
+#include "recorder/counters/deferred_frees.h"
 #include "recorder/lock.h"
 #include "recorder/counters/sites.h"
 
@@ -15,7 +15,7 @@ static struct live_map_range *table;
 static uint32_t used, capacity;
 static uint64_t additions = 1;
 static struct lock maps_lock;
-static struct late late; /* start and bytes */
+static struct deferred_frees late; /* start and bytes */
 
 enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20, PIECES = 16 };
 
@@ -34,7 +34,7 @@ void maps_reset(void)
 	table = NULL;
 	used = capacity = 0;
 	maps_lock = (struct lock){ 0 };
-	late_reset(&late);
+	deferred_frees_reset(&late);
 }
 
 void maps_recover(struct slot *slot)
@@ -117,12 +117,13 @@ static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct 
 /* Catches up on what is late. False: `gone` is full. */
 static bool remove_late(struct pieces *gone)
 {
-	struct late_end end;
+	struct deferred_free end;
 
-	for (uint32_t at = 0; !late_is_empty(&late) && late_next(&late, &at, &end); at++) {
+	for (uint32_t at = 0;
+	     !deferred_frees_is_empty(&late) && deferred_frees_next(&late, &at, &end); at++) {
 		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, gone))
 			return false;
-		late_done(&late, at);
+		deferred_frees_done(&late, at);
 	}
 	return true;
 }
@@ -270,7 +271,7 @@ void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes)
 {
 	if (__atomic_load_n(&used, __ATOMIC_RELAXED) != 0 &&
 	    !change(slot, start, bytes, UINT64_MAX, 0))
-		late_add(&late, start, bytes);
+		deferred_frees_add(&late, start, bytes);
 }
 
 uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)

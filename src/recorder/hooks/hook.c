@@ -12,11 +12,11 @@
 #include "recorder/counters/maps.h"
 #include "recorder/counters/marks.h"
 #include "recorder/hooks/operators.h"
-#include "recorder/sampling/pace.h"
+#include "recorder/sampling/cpu_limit.h"
 #include "recorder/api/pools.h"
 #include "recorder/unwind/rules.h"
-#include "recorder/sampling/sampled.h"
-#include "recorder/process/start.h"
+#include "recorder/sampling/sampled_blocks.h"
+#include "recorder/process/startup.h"
 #include "recorder/api/stats.h"
 #include "recorder/sys.h"
 #include "recorder/api/tags.h"
@@ -50,7 +50,7 @@ static void bring_up(int from, bool forked)
 static void give_back_locks(struct slot *slot)
 {
 	lock_recover(&rules_lock, slot->id);
-	sampled_recover(slot);
+	sampled_blocks_recover(slot);
 	sites_recover(slot);
 	tags_recover(slot);
 	marks_recover(slot);
@@ -111,7 +111,7 @@ static void recover(struct slot *slot, bool forwarding)
 		health_add(HEALTH_abandoned_hooks);
 	give_back_locks(slot);
 	slot->walk->stamp = 0;
-	memo_forget(slot);
+	stack_cache_forget(slot);
 	slot->last_block = NULL;
 }
 
@@ -188,7 +188,7 @@ static uint32_t walked(struct slot *slot, const uintptr_t *frame)
 	if (CHECKED)
 		check_walk(slot->walk);
 	if (!by_loader && id != slot->record_of_other[LIVE_KIND_HEAP])
-		memo_add(slot, frame, id);
+		stack_cache_add(slot, frame, id);
 	return id;
 }
 
@@ -204,18 +204,18 @@ NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
 {
 	if (LIKELY(slot->quick != NULL))
 		return walked(slot, frame);
-	uint32_t id = memo_find(slot, slot->memo, frame);
+	uint32_t id = stack_cache_find(slot, slot->stack_cache, frame);
 
 	return tagged(slot, id != 0 ? id : walked(slot, frame), frame);
 }
 
 NOINLINE uint32_t record_of_map(struct slot *slot, const uintptr_t *frame)
 {
-	uint64_t verdict = dial_judge_map();
+	uint64_t verdict = mode_decide_map();
 
-	if (verdict == DIAL_NOT)
+	if (verdict == MODE_SKIP)
 		return 0;
-	uint32_t id = verdict == DIAL_WITHOUT_STACK
+	uint32_t id = verdict == MODE_WITHOUT_STACK
 			      ? sites_record_unasked(slot, LIVE_KIND_MMAP)
 			      : sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
 
@@ -258,7 +258,7 @@ COLD void record_unknown_free(const void *block)
 		thread_state.taken = NULL;
 		return;
 	}
-	if (__atomic_load_n(&dial_was_turned, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&mode_was_changed, __ATOMIC_RELAXED))
 		return; /* there are blocks that were never recorded */
 	if (start_was_forked)
 		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);
@@ -268,16 +268,16 @@ COLD void record_unknown_free(const void *block)
 
 NOINLINE bool record_free_sample(struct slot *slot, void *block)
 {
-	uint64_t began = pace_now();
+	uint64_t began = cpu_limit_now();
 
-	if (!sampled_may_have(block))
+	if (!sampled_blocks_may_have(block))
 		return false;
-	struct block entry = sampled_take((uintptr_t)block);
+	struct block entry = sampled_blocks_take((uintptr_t)block);
 
 	if (entry.record != 0)
 		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
 			     slot->last_block == block);
-	pace_took_since(began);
+	cpu_limit_took_since(began);
 	return entry.record != 0;
 }
 
@@ -296,8 +296,8 @@ NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
 		     slot->last_block == block);
 }
 
-NOINLINE struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
-					    uint64_t size, uint64_t times)
+NOINLINE struct live_record *record_remote(struct slot *slot, const struct live_record *owner,
+					   uint64_t size, uint64_t times)
 {
 	clock_tick(slot);
 	slot_freed_for(slot, owner, times, size * times);
@@ -309,7 +309,7 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 {
 	struct block old;
 
-	if (!sampled_put(slot, (uintptr_t)block, entry, &old))
+	if (!sampled_blocks_put(slot, (uintptr_t)block, entry, &old))
 		return false;
 	sample_remember(block);
 	if (UNLIKELY(old.record != 0)) {
@@ -329,7 +329,7 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 	uint64_t weight = sample_weight(size, interval);
 
 	clock_tick(slot);
-	const struct block entry = { id, dial_round(weight), clock_ms(), size };
+	const struct block entry = { id, mode_round_weight(weight), clock_ms(), size };
 
 	if (samples == NULL || !put_sample(slot, block, &entry)) {
 		health_add(HEALTH_lost_samples);
@@ -346,9 +346,9 @@ static struct live_record *record_sample(struct slot *slot, void *block, uint64_
 
 NOINLINE bool record_take_sample(const void *block, struct block *ret)
 {
-	if (!sampled_may_have(block))
+	if (!sampled_blocks_may_have(block))
 		return false;
-	*ret = sampled_take((uintptr_t)block);
+	*ret = sampled_blocks_take((uintptr_t)block);
 	return ret->record != 0;
 }
 
@@ -357,7 +357,7 @@ NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struc
 {
 	struct block none;
 
-	if (sampled_put(slot, (uintptr_t)block, entry, &none))
+	if (sampled_blocks_put(slot, (uintptr_t)block, entry, &none))
 		return;
 	health_add(HEALTH_lost_samples); /* its end would not be found: it ends here */
 	record_end(slot, block, entry, slack, false);
@@ -376,26 +376,26 @@ static struct live_record *record_unasked(struct slot *slot, void *block, uint64
 	return record;
 }
 
-NOINLINE struct live_record *record_dialled(struct slot *slot, void *block, uint64_t size,
+NOINLINE struct live_record *record_by_mode(struct slot *slot, void *block, uint64_t size,
 					    uint64_t slack, const uintptr_t *frame)
 {
-	uint64_t interval = dial_judge(size);
+	uint64_t interval = mode_decide(size);
 
-	if (interval == DIAL_NOT) {
-		if (dial_is_sampling())
+	if (interval == MODE_SKIP) {
+		if (mode_is_sampling())
 			countdown_add(slot, 1, size);
 		return NULL;
 	}
-	if (interval == DIAL_EXACTLY)
+	if (interval == MODE_EXACTLY)
 		return record_block(slot, block, size, slack, frame);
-	if (interval == DIAL_WITHOUT_STACK)
+	if (interval == MODE_WITHOUT_STACK)
 		return record_unasked(slot, block, size, slack, frame);
-	uint64_t began = pace_now();
+	uint64_t began = cpu_limit_now();
 
 	countdown_add(slot, 1, size);
 	struct live_record *record = record_sample(slot, block, size, slack, interval, frame);
 
-	pace_took_since(began);
+	cpu_limit_took_since(began);
 	return record;
 }
 
@@ -409,7 +409,7 @@ NOINLINE void record_sample_end(struct slot *slot, const void *address, const st
 
 	sample_forget(address);
 	if (foreign)
-		record = record_foreign(slot, record, block->size_bytes, times);
+		record = record_remote(slot, record, block->size_bytes, times);
 	account_free(slot, record, block->size_bytes, slack, block->birth_ms,
 		     temporary && !foreign && countdown_now()->calls == slot->last_calls, times);
 	struct live_samples *samples = sample_errors(record);

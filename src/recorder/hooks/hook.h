@@ -9,8 +9,8 @@
 #include "recorder/counters/account.h"
 #include "recorder/counters/blocks.h"
 #include "recorder/checks/check.h"
-#include "recorder/sampling/dial.h"
-#include "recorder/unwind/memo.h"
+#include "recorder/sampling/mode.h"
+#include "recorder/unwind/stack_cache.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/hooks/next.h"
 #include "recorder/order.h"
@@ -94,7 +94,7 @@ static ALWAYS_INLINE void hook_leave(void)
 }
 
 /* Whether a hook without a slot is the call by which operator new gets its block. */
-static inline bool hook_is_taking(void)
+static inline bool hook_has_pending_new(void)
 {
 	return thread_state.guard & GUARD_NESTS;
 }
@@ -124,10 +124,10 @@ bool record_take_sample(const void *block, struct block *ret);
 void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
 			    uint64_t slack);
 /* The freeing thread's record for a block of another thread. */
-struct live_record *record_foreign(struct slot *slot, const struct live_record *owner,
-				   uint64_t size, uint64_t times);
-/* What record_new does where the dial is not at exact. */
-struct live_record *record_dialled(struct slot *slot, void *block, uint64_t size, uint64_t slack,
+struct live_record *record_remote(struct slot *slot, const struct live_record *owner, uint64_t size,
+				  uint64_t times);
+/* What record_new does where the mode is not at exact. */
+struct live_record *record_by_mode(struct slot *slot, void *block, uint64_t size, uint64_t slack,
 				   const uintptr_t *frame);
 /* record_end of a sample. */
 void record_sample_end(struct slot *slot, const void *address, const struct block *block,
@@ -162,7 +162,7 @@ uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name
 /* The same, from memory if it is remembered. */
 static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)
 {
-	uint32_t remembered = memo_find(slot, slot->quick, frame);
+	uint32_t remembered = stack_cache_find(slot, slot->quick, frame);
 	uint32_t id = LIKELY(remembered != 0) ? remembered : record_of_walk(slot, frame);
 
 	if (CHECKED)
@@ -187,13 +187,13 @@ static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *b
 	return record;
 }
 
-/* The same as the dial says; NULL: not at all. */
+/* The same as the mode says; NULL: not at all. */
 static ALWAYS_INLINE struct live_record *record_new(struct slot *slot, void *block, uint64_t size,
 						    uint64_t slack, const uintptr_t *frame)
 {
 	ORDER_GETS(block);
-	if (dial_is_turned())
-		return record_dialled(slot, block, size, slack, frame);
+	if (mode_is_not_exact())
+		return record_by_mode(slot, block, size, slack, frame);
 	return record_block(slot, block, size, slack, frame);
 }
 
@@ -212,7 +212,7 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 		return;
 	}
 	if (UNLIKELY(record->thread != slot->thread)) {
-		record = record_foreign(slot, record, block->size_bytes, 1);
+		record = record_remote(slot, record, block->size_bytes, 1);
 		temporary = false; /* the address came back from another thread */
 	}
 	account_free(slot, record, block->size_bytes, slack, block->birth_ms, temporary, 1);

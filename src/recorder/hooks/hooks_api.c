@@ -99,7 +99,7 @@ static void turn(int mode)
 {
 	if (!begin(HOOK_FRAME()))
 		return;
-	dial_turn((uint32_t)mode);
+	mode_set((uint32_t)mode);
 	hook_leave();
 }
 
@@ -108,9 +108,9 @@ static void go(int on, int where)
 	if (!begin(HOOK_FRAME()))
 		return;
 	if (on)
-		dial_go_on(where == HG_THREAD);
+		mode_resume(where == HG_THREAD);
 	else
-		dial_stop(where == HG_THREAD);
+		mode_stop(where == HG_THREAD);
 	hook_leave();
 }
 
@@ -118,7 +118,7 @@ static void stacks(size_t least, size_t most)
 {
 	if (!begin(HOOK_FRAME()))
 		return;
-	dial_limit_stacks(least, most);
+	mode_limit_stacks(least, most);
 	hook_leave();
 }
 

@@ -14,7 +14,7 @@
 #include "recorder/process/exec.h"
 #include "recorder/hooks/hook.h"
 #include "recorder/process/profile.h"
-#include "recorder/process/starts.h"
+#include "recorder/process/process_log.h"
 #include "recorder/sys.h"
 
 /* How a program is named, and what becomes of the caller. */
@@ -45,7 +45,7 @@ static struct exec_start begin(const uintptr_t *frame, const char *path, int how
 /* An exec came back. */
 static int came_back(struct exec_start start, int status)
 {
-	starts_take_back(start.number);
+	process_log_retract(start.number);
 	return status;
 }
 
@@ -53,7 +53,7 @@ static int came_back(struct exec_start start, int status)
 static int started(struct exec_start start, int error)
 {
 	if (error != 0)
-		starts_take_back(start.number);
+		process_log_retract(start.number);
 	return error;
 }
 
@@ -63,7 +63,7 @@ static bool is_too_long(struct exec_start *start, int error, const char *path, b
 {
 	if (error != E2BIG || start->envp == envp)
 		return false;
-	starts_take_back(start->number);
+	process_log_retract(start->number);
 	*start = (struct exec_start){ envp, exec_announce(MISSED_busy, path, becomes) };
 	return true;
 }
@@ -328,7 +328,7 @@ static void take_back(const struct loan *loan, bool failed)
 		environ = to;
 	}
 	if (failed)
-		starts_take_back(loan->start.number);
+		process_log_retract(loan->start.number);
 }
 
 /* A shell that cannot be started has ended with 127, for whoever calls system: errno tells the difference. */

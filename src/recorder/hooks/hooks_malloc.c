@@ -8,7 +8,7 @@
 
 #include "recorder/hooks/hook.h"
 #include "recorder/lookup.h"
-#include "recorder/sampling/sampled.h"
+#include "recorder/sampling/sampled_blocks.h"
 
 /* New in C23: headers before glibc 2.43 do not declare them. */
 void free_sized(void *block, size_t size);
@@ -33,7 +33,7 @@ static NOINLINE void *malloc_seen(size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		bool taking = hook_is_taking();
+		bool taking = hook_has_pending_new();
 
 		return hook_taken(taking, next_found()->malloc(size), size);
 	}
@@ -51,7 +51,7 @@ static NOINLINE void *calloc_seen(size_t count, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		bool taking = hook_is_taking();
+		bool taking = hook_has_pending_new();
 
 		return hook_taken(taking, next_found()->calloc(count, size), count * size);
 	}
@@ -84,7 +84,7 @@ static NOINLINE void free_seen(void *block)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (UNLIKELY(sample_is_filtering()) && !sampled_may_have(block)) {
+	if (UNLIKELY(sample_is_filtering()) && !sampled_blocks_may_have(block)) {
 		next.free(block);
 		return;
 	}
@@ -230,7 +230,7 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		bool taking = hook_is_taking();
+		bool taking = hook_has_pending_new();
 
 		int failed = next_found()->posix_memalign(ret, alignment, size);
 
@@ -252,7 +252,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		bool taking = hook_is_taking();
+		bool taking = hook_has_pending_new();
 
 		return hook_taken(taking, next_found()->aligned_alloc(alignment, size), size);
 	}
@@ -268,7 +268,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		bool taking = hook_is_taking();
+		bool taking = hook_has_pending_new();
 
 		return hook_taken(taking, next_found()->memalign(alignment, size), size);
 	}
@@ -284,7 +284,7 @@ EXPORT void *valloc(size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		bool taking = hook_is_taking();
+		bool taking = hook_has_pending_new();
 
 		return hook_taken(taking, next_found()->valloc(size), size);
 	}
@@ -300,7 +300,7 @@ EXPORT void *pvalloc(size_t size)
 	struct slot *slot = hook_enter(frame);
 
 	if (UNLIKELY(slot == NULL)) {
-		bool taking = hook_is_taking();
+		bool taking = hook_has_pending_new();
 
 		return hook_taken(taking, next_found()->pvalloc(size), size);
 	}

@@ -13,7 +13,7 @@
 #include "recorder/hooks/operators.h"
 
 #include "recorder/hooks/hook.h"
-#include "recorder/sampling/sampled.h"
+#include "recorder/sampling/sampled_blocks.h"
 
 /* What is known of the operators by what they returned. Only ever goes on; relaxed: whoever gets a block from another
  * thread has seen what that thread saw. */
@@ -55,7 +55,7 @@ static bool is_new(const struct slot *slot, int number, const void *block)
 {
 	const void *last = slot->last_block;
 
-	if (blocks_find((uintptr_t)block).record != 0 || sampled_may_have(block))
+	if (blocks_find((uintptr_t)block).record != 0 || sampled_blocks_may_have(block))
 		return false;
 	if (!operator_of_allocator[number] && last != NULL &&
 	    is_part(block, last, blocks_find((uintptr_t)last).size_bytes)) {

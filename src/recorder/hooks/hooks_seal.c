@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prctl and syscall, for few requests: a program that does without the time-stamp counter (pace.h); and one that gives up system calls by seccomp. Strict seccomp leaves four, none of
- * which is ours; a filter is asked what it would do to each of ours (filter.h). What would harm the program is not called
+/* prctl and syscall, for few requests: a program that does without the time-stamp counter (cpu_limit.h); and one that gives up system calls by seccomp. Strict seccomp leaves four, none of
+ * which is ours; a filter is asked what it would do to each of ours (seccomp_filter.h). What would harm the program is not called
  * from then on; if that is opening memory, some is opened ahead. Everything is forwarded as it is. */
 #include <linux/seccomp.h>
 #include <stdarg.h>
@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "recorder/process/filter.h"
+#include "recorder/process/seccomp_filter.h"
 #include "recorder/hooks/hook.h"
-#include "recorder/sampling/pace.h"
+#include "recorder/sampling/cpu_limit.h"
 #include "recorder/sys.h"
 
 /* The next definition of syscall; NULL: not looked up yet. */
@@ -46,7 +46,7 @@ EXPORT int prctl(int option, ...)
 		before_seccomp(HOOK_FRAME(),
 			       filter_forbids((const struct sock_fprog *)argument[1]));
 	if (option == PR_SET_TSC)
-		pace_stop();
+		cpu_limit_stop();
 	return next_found()->prctl(option, argument[0], argument[1], argument[2], argument[3]);
 }
 

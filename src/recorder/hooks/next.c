@@ -13,7 +13,7 @@
 #include "recorder/unwind/modules.h"
 #include "recorder/hooks/operators.h"
 #include "recorder/sys.h"
-#include "recorder/hooks/withdraw.h"
+#include "recorder/hooks/unexport.h"
 
 struct next next;
 bool next_is_found;
@@ -87,21 +87,21 @@ static void look_up(struct next *found)
 }
 
 /* Names of ours that nobody else defines. */
-static void withdraw_others(void)
+static void unexport_others(void)
 {
 	static bool done;
 
 	if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
 		return;
-	withdraw_begin();
+	unexport_begin();
 	if (next.free_sized == NULL)
-		withdraw("free_sized");
+		unexport("free_sized");
 	if (next.free_aligned_sized == NULL)
-		withdraw("free_aligned_sized");
+		unexport("free_aligned_sized");
 	if (next.execveat == NULL)
-		withdraw("execveat");
-	operators_withdraw();
-	withdraw_end();
+		unexport("execveat");
+	operators_unexport();
+	unexport_end();
 }
 
 /* The one thing that cannot be passed through: a program that was linked with us and without ld.so (-static). Its libc's
@@ -140,5 +140,5 @@ COLD void next_find(void)
 	operators_look_up();
 	allocator_look_up();
 	__atomic_store_n(&next_is_found, true, __ATOMIC_RELEASE);
-	withdraw_others();
+	unexport_others();
 }

@@ -9,7 +9,7 @@
 #include "recorder/lookup.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/hooks/next.h"
-#include "recorder/hooks/withdraw.h"
+#include "recorder/hooks/unexport.h"
 
 static const char *const names[] = {
 #define NAME(number, symbol) symbol,
@@ -64,11 +64,11 @@ void operators_look_up(void)
 	}
 }
 
-void operators_withdraw(void)
+void operators_unexport(void)
 {
 	for (int i = 0; i < OPERATORS; i++) {
 		if (next_operator[i] == NULL)
-			withdraw(names[i]);
+			unexport(names[i]);
 	}
 }
 

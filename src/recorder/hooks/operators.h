@@ -41,8 +41,8 @@ extern bool operator_of_allocator[OPERATORS];
 
 /* Finds them, while everything in `next` is looked for. */
 void operators_look_up(void);
-/* Withdraws ours where there is none; see withdraw.h. */
-void operators_withdraw(void);
+/* Withdraws ours where there is none; see unexport.h. */
+void operators_unexport(void);
 
 /* What stands for a NULL there. */
 operator_fn *operators_instead(int number);

@@ -16,7 +16,7 @@
 #include "base/elf.h"
 #include "base/privilege.h"
 #include "recorder/memory.h"
-#include "recorder/process/starts.h"
+#include "recorder/process/process_log.h"
 #include "recorder/sys.h"
 
 #define PRELOAD "LD_PRELOAD="
@@ -407,7 +407,7 @@ static bool follows(void)
 
 uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes)
 {
-	return follows() ? starts_announce(reason, path, becomes) : 0;
+	return follows() ? process_log_publish(reason, path, becomes) : 0;
 }
 
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
@@ -425,7 +425,7 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 	/* The program will have the filter, and a recorder that does not know it. Its name could be anything: that it can be read
 	 * is not known. */
 	if (!sys_may(SYS_ALL)) {
-		start.number = starts_announce(MISSED_sealed, "", becomes);
+		start.number = process_log_publish(MISSED_sealed, "", becomes);
 		return start;
 	}
 	/* Room for: a path, the entries, the hidden variable, the preload list. */
@@ -442,8 +442,9 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 		return start;
 	if (area == NULL)
 		reason = MISSED_busy;
-	start.number = starts_announce((enum missed_reason)reason, path, becomes);
+	start.number = process_log_publish((enum missed_reason)reason, path, becomes);
 	if (reason == MISSED_unheard)
-		start.envp = add_variables(area, envp, count, before, starts_ticket(start.number));
+		start.envp =
+			add_variables(area, envp, count, before, process_log_ticket(start.number));
 	return start;
 }

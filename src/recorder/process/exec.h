@@ -39,7 +39,7 @@ struct exec_start {
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp);
 
-/* Announces a program that is not given the recorder, if it would be followed; see starts_announce. */
+/* Announces a program that is not given the recorder, if it would be followed; see process_log_publish. */
 uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes);
 
 /* What announced this program; all 0 = nothing. Once, before exec_hide. */

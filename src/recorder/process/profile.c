@@ -23,7 +23,7 @@
 #include "recorder/process/exec.h"
 #include "recorder/process/handover.h"
 #include "recorder/memory.h"
-#include "recorder/process/room.h"
+#include "recorder/process/self_budget.h"
 #include "recorder/process/settings.h"
 #include "recorder/sys.h"
 
@@ -176,7 +176,7 @@ static void describe_program(void)
 		self.pid_namespace = space.st_ino;
 	self.rank = rank_of_environment();
 	self.secret = settings.secret;
-	room_group(&self);
+	self_budget_group(&self);
 }
 
 static void describe(bool forked, struct live_ticket ticket)
@@ -241,7 +241,7 @@ static bool open_pages(void *at, uint64_t bytes, bool is_file)
 	       (!is_file || !sys_failed(sys_madvise(at, bytes, SYS_POPULATE_WRITE)));
 }
 
-static void fill_control(struct live_control *control, const struct room *room)
+static void fill_control(struct live_control *control, const struct self_budget *room)
 {
 	__builtin_memcpy(control->magic, LIVE_CONTROL_MAGIC, sizeof control->magic);
 	control->mode = (uint32_t)settings.mode;
@@ -274,7 +274,7 @@ static void fill_head(struct live_header *head, enum live_kept kept, int no_file
 }
 
 /* An empty profile that describes the process. fd stays the caller's. */
-static bool make_in(int fd, enum live_kept kept, const struct room *room, int no_file)
+static bool make_in(int fd, enum live_kept kept, const struct self_budget *room, int no_file)
 {
 	uint64_t total = 0;
 	char *at = map_memory(fd, &total);
@@ -339,7 +339,7 @@ static int look_at_folder(uint64_t *ret_room)
 }
 
 /* 0, or why not. */
-static int make_file(struct room room)
+static int make_file(struct self_budget room)
 {
 	uint64_t folder_room = UINT64_MAX, seconds = self.started_real_ns / NS_PER_S;
 	int why = look_at_folder(&folder_room);
@@ -373,7 +373,7 @@ static int make_file(struct room room)
 
 static bool make_for_collector(void)
 {
-	const struct room room = { settings.budget_bytes, settings.budget_limit_bytes };
+	const struct self_budget room = { settings.budget_bytes, settings.budget_limit_bytes };
 	enum handover done = HANDOVER_BUSY;
 
 	if (!rank_is_wanted(self.rank)) {
@@ -408,11 +408,11 @@ static bool make_for_collector(void)
 
 static bool make_self_hosted(void)
 {
-	struct room room = room_find(&self);
+	struct self_budget room = self_budget_find(&self);
 	int no_file = 0;
 
 	if (settings.budget_bytes != 0)
-		room = (struct room){ settings.budget_bytes, settings.budget_limit_bytes };
+		room = (struct self_budget){ settings.budget_bytes, settings.budget_limit_bytes };
 	if (settings.folder[0] != 0) {
 		no_file = make_file(room);
 		if (no_file == 0)

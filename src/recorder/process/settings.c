@@ -5,7 +5,7 @@
 #include "recorder/process/settings.h"
 
 #include "recorder/process/exec.h"
-#include "recorder/sampling/sample.h"
+#include "recorder/sampling/sampler.h"
 #include "recorder/sys.h"
 
 enum { MILLIONTHS_OF_PERCENT = 10000 };

@@ -356,7 +356,7 @@ static uint32_t enter(struct slot *slot, uintptr_t pc, const struct dl_find_obje
 	if (!lock_take(&rules_lock, slot->id))
 		return 0;
 	if (is_there_still(pc, object) && (id = known_object(object)) == 0) {
-		rules_withdraw(module->start, module->end, true);
+		rules_invalidate(module->start, module->end, true);
 		id = take_up_again(module);
 		if (id == 0 && has_path)
 			id = append(module);
@@ -436,7 +436,7 @@ COLD void modules_loader_allocates(struct slot *slot)
 {
 	if ((!is_being_added_to() && !rules_have_orphans()) || !lock_take(&rules_lock, slot->id))
 		return;
-	rules_withdraw(0, UINTPTR_MAX, true);
+	rules_invalidate(0, UINTPTR_MAX, true);
 	lock_give(&rules_lock);
 }
 
@@ -448,7 +448,7 @@ COLD void modules_loader_frees(struct slot *slot, const void *block)
 		struct live_module *known = memory_module(id);
 
 		known->unmapped_ms = MAX(clock_ms(), (uint64_t)1);
-		rules_withdraw(known->start, known->end, false);
+		rules_invalidate(known->start, known->end, false);
 	}
 	lock_give(&rules_lock);
 }

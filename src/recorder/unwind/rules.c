@@ -253,7 +253,7 @@ bool rules_have_orphans(void)
 	return __atomic_load_n(&orphan_rules, __ATOMIC_RELAXED) != 0;
 }
 
-void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only)
+void rules_invalidate(uintptr_t start, uintptr_t end, bool orphans_only)
 {
 	struct rule_table *table = rule_table;
 

@@ -65,7 +65,7 @@ bool rules_have_orphans(void);
 
 /* Withdraws the rules of [start, end); with orphans_only just those of addresses without an object.
  * Under rules_lock. */
-void rules_withdraw(uintptr_t start, uintptr_t end, bool orphans_only);
+void rules_invalidate(uintptr_t start, uintptr_t end, bool orphans_only);
 
 static ALWAYS_INLINE uint64_t rules_key(uintptr_t pc, bool exact)
 {

@@ -10,7 +10,7 @@
 #define RECORDER_UNWIND_WALK_H
 
 #include "recorder/slot.h"
-#include "recorder/unwind/stack.h"
+#include "recorder/unwind/readable_stack.h"
 
 /* Frames are numbered from the root: 0 is the outermost. */
 struct walk_frame {

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TABLE of next steps. Each row weighs itself by what the recording holds: 0 if it would show
+ * nothing, and the more the likelier it is what the reader came for. The three heaviest are said.
+ */
+#include "analysis/advice/next_steps.h"
+
+#include "base/compiler.h"
+#include "model/history.h"
+
+enum { STEPS = 3, MIB = 1 << 20 };
+
+struct facts {
+	const struct profile *profile;
+	const struct profile_process *p;
+	const struct findings *findings;
+	struct growth growth;
+};
+
+static unsigned percent(uint64_t part, uint64_t whole)
+{
+	if (!whole)
+		return 0;
+	double share = (double)part * 100 / (double)whole;
+
+	return share > 100 ? 100 : (unsigned)share;
+}
+
+static unsigned weigh_advice(const struct facts *f)
+{
+	return f->findings->count ? 90 : 0;
+}
+
+static void say_advice(struct words *w, const struct facts *f)
+{
+	words_count(w, f->findings->count, " finding", " findings");
+}
+
+/* A server's slow growth matters more than what was there from the start. */
+static unsigned weigh_growth(const struct facts *f)
+{
+	return f->growth.per_second > 0 ? 80 : 0;
+}
+
+static void say_growth(struct words *w, const struct facts *f)
+{
+	words_text(w, "growing ");
+	words_growth(w, &f->growth);
+}
+
+static unsigned weigh_leaks(const struct facts *f)
+{
+	unsigned share = percent(f->p->live_bytes, f->p->peak_bytes);
+
+	if (f->p->end == PROFILE_BECAME || f->p->live_bytes == 0)
+		return 0;
+	return f->p->live_bytes >= MIB || share >= 5 ? 40 + share / 3 : 5;
+}
+
+static void say_leaks(struct words *w, const struct facts *f)
+{
+	bool alive = f->p->end == PROFILE_RUNNING;
+
+	words_text(w, alive ? "what is live" : "what was not freed");
+}
+
+static unsigned weigh_peak(const struct facts *f)
+{
+	return f->p->peak_bytes ? 60 : 0;
+}
+
+static void say_peak(struct words *w, const struct facts *f)
+{
+	(void)f;
+	words_text(w, "who holds the peak");
+}
+
+static unsigned weigh_temporary(const struct facts *f)
+{
+	unsigned share = percent(f->p->temporary_calls, f->p->calls);
+
+	return f->p->calls >= 100000 && share >= 20 ? 30 + share / 3 : 0;
+}
+
+static void say_temporary(struct words *w, const struct facts *f)
+{
+	words_text(w, "what makes the churn of ");
+	words_estimate(w, f->p->temporary_calls,
+		       estimate_variance(&f->p->sums, VARIANCE_CALLS, f->p->temporary_calls),
+		       " temporary", " temporaries");
+}
+
+/* Most of what the process takes is not what the program asked for. */
+static unsigned weigh_memory(const struct facts *f)
+{
+	const struct profile_memory *m = &f->p->memory;
+	unsigned share = percent(m->beyond_bytes + m->stack_bytes, m->rss_bytes);
+
+	return m->known && m->rss_bytes >= 16 * MIB && share >= 25 ? 40 + share / 3 : 0;
+}
+
+static void say_memory(struct words *w, const struct facts *f)
+{
+	words_text(w, "why the RSS is ");
+	words_add(w, value_number(UNIT_BYTES, f->p->memory.rss_bytes));
+}
+
+static unsigned weigh_processes(const struct facts *f)
+{
+	return f->profile->process_count > 2 ? 50 : 0;
+}
+
+static void say_processes(struct words *w, const struct facts *f)
+{
+	words_text(w, "the tree of ");
+	words_count(w, f->profile->process_count, " process", " processes");
+}
+
+static unsigned weigh_health(const struct facts *f)
+{
+	return f->p->health.count ? 55 : 0;
+}
+
+static void say_health(struct words *w, const struct facts *f)
+{
+	(void)f;
+	words_text(w, "what was lost");
+}
+
+static unsigned weigh_timeline(const struct facts *f)
+{
+	return profile_sample_count(f->p) >= 10 ? 20 : 0;
+}
+
+static void say_timeline(struct words *w, const struct facts *f)
+{
+	(void)f;
+	words_text(w, "over time");
+}
+
+static unsigned weigh_sites(const struct facts *f)
+{
+	return f->p->site_count ? 10 : 0;
+}
+
+static void say_sites(struct words *w, const struct facts *f)
+{
+	(void)f;
+	words_text(w, "every site");
+}
+
+static const struct {
+	const char *options;
+	unsigned (*weigh)(const struct facts *facts);
+	void (*say)(struct words *words, const struct facts *facts);
+} steps[] = {
+	{ "--view advice", weigh_advice, say_advice },
+	{ "--view growth", weigh_growth, say_growth },
+	{ "--view tree --cost peak", weigh_peak, say_peak },
+	{ "--view leaks", weigh_leaks, say_leaks },
+	{ "--view temporary", weigh_temporary, say_temporary },
+	{ "--view memory", weigh_memory, say_memory },
+	{ "--view processes", weigh_processes, say_processes },
+	{ "--view health", weigh_health, say_health },
+	{ "--view timeline", weigh_timeline, say_timeline },
+	{ "--view sites", weigh_sites, say_sites },
+};
+
+void next_say(struct sentences *sentences, const struct profile *profile,
+	      const struct profile_process *largest, const struct findings *findings,
+	      const struct query *query)
+{
+	const struct advised *of = findings_of(findings, largest);
+	struct facts facts = { .profile = profile, .p = largest, .findings = findings };
+	bool said[ARRAY_SIZE(steps)] = { false };
+
+	if (of)
+		facts.growth = trends_growth(&of->trends);
+	for (size_t n = 0; n < STEPS; n++) {
+		size_t best = ARRAY_SIZE(steps);
+		unsigned most = 0;
+		struct words w = { 0 };
+
+		for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+			unsigned weight = said[i] ? 0 : steps[i].weigh(&facts);
+
+			if (weight > most) {
+				most = weight;
+				best = i;
+			}
+		}
+		if (best == ARRAY_SIZE(steps))
+			return;
+		said[best] = true;
+		steps[best].say(&w, &facts);
+		words_text(&w, arena_printf(&sentences->result->arena, " -> %s %s",
+					    query->again ? query->again : "heapgauge report",
+					    steps[best].options));
+		sentences_add(sentences, n ? "" : "next", &w, NULL);
+	}
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last state of processes that are gone, in sentences for people and rows for programs: what each held, against which
+ * limit, who asked for it, and how much of it was new. The answer first: the newest is told first, and of the others there
+ * is a line each.
+ *
+ * Owns its result, and rows and sentences until they belong to it.
+ */
+#include "analysis/views/post_mortem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/result/build.h"
+#include "base/checked.h"
+#include "model/ages.h"
+#include "util/cleanup.h"
+
+enum column {
+	FILE_NAME,
+	PID,
+	COMMAND,
+	HOST,
+	CAUSE,
+	ENDED,
+	LIVE,
+	BLOCKS,
+	PEAK,
+	LIMIT,
+	GROUP,
+	OOM_KILLS,
+	PRESSURE_SOME,
+	PRESSURE_FULL,
+	PRESSURE_WITHIN,
+	PRESSURE_OF,
+	TOP_BYTES,
+	TOP,
+	YOUNG_BYTES,
+	YOUNG_WITHIN,
+	RECORDER,
+	PROBLEM,
+	COLUMNS,
+};
+
+static const struct result_column columns[COLUMNS] = {
+	[FILE_NAME] = { "file", NULL, UNIT_TEXT },
+	[PID] = { "pid", NULL, UNIT_ID },
+	[COMMAND] = { "command", NULL, UNIT_TEXT },
+	[HOST] = { "host", NULL, UNIT_TEXT },
+	[CAUSE] = { "cause", NULL, UNIT_TEXT },
+	[ENDED] = { "ended_real_ns", NULL, UNIT_NS },
+	[LIVE] = { "live_bytes", NULL, UNIT_BYTES },
+	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
+	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
+	[LIMIT] = { "cgroup_limit_bytes", NULL, UNIT_BYTES },
+	[GROUP] = { "cgroup", NULL, UNIT_TEXT },
+	[OOM_KILLS] = { "cgroup_oom_kills", NULL, UNIT_COUNT },
+	[PRESSURE_SOME] = { "pressure_some_ns", NULL, UNIT_NS },
+	[PRESSURE_FULL] = { "pressure_full_ns", NULL, UNIT_NS },
+	[PRESSURE_WITHIN] = { "pressure_within_ns", NULL, UNIT_NS },
+	[PRESSURE_OF] = { "pressure_of", NULL, UNIT_TEXT },
+	[TOP_BYTES] = { "top_site_bytes", NULL, UNIT_BYTES },
+	[TOP] = { "top_site", NULL, UNIT_TEXT },
+	[YOUNG_BYTES] = { "young_bytes", NULL, UNIT_BYTES },
+	[YOUNG_WITHIN] = { "young_within_ns", NULL, UNIT_NS },
+	[RECORDER] = { "recorder_bytes", NULL, UNIT_BYTES },
+	[PROBLEM] = { "problem", NULL, UNIT_TEXT },
+};
+
+static const struct {
+	const char *name, *words;
+} causes[] = {
+	[CAUSE_UNKNOWN] = { "unknown", "was killed or crashed" },
+	[CAUSE_OOM] = { "oom", "was killed by the OOM killer" },
+	[CAUSE_OOM_NEARBY] = { "oom_in_group",
+			       "was killed, as the OOM killer has killed in its control group since it began" },
+};
+
+struct post_mortems {
+	struct result result; /* its arena has the texts */
+	struct sentences sentences;
+	VECTOR(struct result_value) values;
+	VECTOR(struct result_note) notes;
+	size_t shown, count;
+	bool failed; /* out of memory */
+};
+
+struct post_mortems *post_mortems_new(size_t shown)
+{
+	struct post_mortems *m = calloc(1, sizeof *m);
+
+	if (m) {
+		m->shown = shown;
+		m->sentences.result = &m->result;
+	}
+	return m;
+}
+
+void post_mortems_free(struct post_mortems *m)
+{
+	if (!m)
+		return;
+	arena_release(&m->result.arena);
+	vector_release(&m->sentences.list);
+	vector_release(&m->values);
+	vector_release(&m->notes);
+	free(m);
+}
+
+static struct result_value keep(struct post_mortems *m, const char *text)
+{
+	const char *kept = text ? arena_strdup(&m->result.arena, text) : NULL;
+
+	m->failed = m->failed || (text && !kept);
+	return value_text(kept);
+}
+
+/* ---- numbers ---- */
+
+/* How much of what it held was how young at most: the least age below which most of it is, 0 if that is no news. */
+struct young {
+	uint64_t bytes, within_ms;
+};
+
+static int compare_ages(const void *left, const void *right)
+{
+	const struct profile_age *a = left, *b = right;
+
+	return a->high_ms < b->high_ms ? -1 : a->high_ms > b->high_ms;
+}
+
+static int find_young(const struct profile_process *process, struct young *ret)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct profile_ages ages = { 0 };
+	uint64_t bytes = 0;
+
+	*ret = (struct young){ 0 };
+	if (profile_ages(process, NULL, &scratch, &ages) < 0)
+		return -1;
+	size_t count = ages.first[ages.site_count];
+	struct profile_age *sorted = arena_copy(&scratch, ages.at, count * sizeof *sorted);
+
+	if (!sorted)
+		return -1;
+	if (count)
+		qsort(sorted, count, sizeof *sorted, compare_ages);
+	for (size_t i = 0; i < count; i++) {
+		bytes = saturating_add(bytes, sorted[i].bytes);
+		/* Of several with the same age, all. Three quarters are most of it; more than half of its life is no news. */
+		if (i + 1 < count && sorted[i + 1].high_ms == sorted[i].high_ms)
+			continue;
+		if (sorted[i].high_ms > process->duration_ns / 2000000)
+			break;
+		if (bytes >= process->live_bytes / 4 * 3 && bytes > 0) {
+			*ret = (struct young){ bytes, sorted[i].high_ms };
+			break;
+		}
+	}
+	return 0;
+}
+
+static int fill_row(struct post_mortems *m, const struct mortem *one, struct result_value *row,
+		    struct error *error)
+{
+	const struct profile_process *process = &one->profile->processes[0];
+	struct young young;
+
+	if (find_young(process, &young) < 0)
+		return error_set(error, "out of memory");
+	row[PID] = value_number(UNIT_ID, process->pid);
+	row[COMMAND] = keep(m, process->command);
+	const struct site_numbers *n = &process->sums;
+
+	row[LIVE] = value_part(UNIT_BYTES, process->live_bytes, VARIANCE_LIVE_BYTES, n);
+	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
+	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
+	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
+	if (young.bytes) {
+		row[YOUNG_BYTES] = value_part(UNIT_BYTES, young.bytes, VARIANCE_BYTES, n);
+		row[YOUNG_WITHIN] = value_number(UNIT_NS, young.within_ms * 1000000);
+	}
+	return top_live(&m->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES], error);
+}
+
+/* ---- words ---- */
+
+static void say_end(struct post_mortems *m, const struct mortem *one,
+		    const struct result_value *row)
+{
+	struct words w = { 0 };
+
+	words_text(&w,
+		   arena_printf(&m->result.arena, "pid %u  %s  %s", one->profile->processes[0].pid,
+				command_short(&m->result.arena, row[COMMAND].text),
+				causes[one->cause].words));
+	if (one->ended)
+		words_text(&w, arena_printf(&m->result.arena, "%s%s",
+					    one->cause == CAUSE_OOM ? " at " : ", last seen at ",
+					    one->ended));
+	if (one->limit_bytes) {
+		words_text(&w, ", cgroup limit ");
+		words_add(&w, row[LIMIT]);
+	}
+	sentences_add(&m->sentences, NULL, &w, NULL);
+}
+
+static void say_state(struct post_mortems *m, const struct mortem *one,
+		      const struct result_value *row)
+{
+	struct words live = { 0 }, from = { 0 }, young = { 0 }, next = { 0 };
+
+	words_add(&live, row[LIVE]);
+	words_text(&live, " in ");
+	words_add(&live, row[BLOCKS]);
+	words_text(&live, row[BLOCKS].number == 1 ? " block" : " blocks");
+	if (one->limit_bytes) {
+		words_text(&live, ", ");
+		words_add(&live, value_percent(row[LIVE].number, one->limit_bytes));
+		words_text(&live, " of the limit");
+	}
+	if (row[TOP].text) {
+		words_add(&from, value_percent(row[TOP_BYTES].number, row[LIVE].number));
+		words_text(&from, " of it from ");
+		words_text(&from, row[TOP].text);
+	}
+	sentences_add(&m->sentences, "live", &live, row[TOP].text ? &from : NULL);
+	if (row[YOUNG_BYTES].unit == UNIT_BYTES) {
+		words_add(&young, row[YOUNG_BYTES]);
+		words_text(&young, " of it was taken in the last ");
+		words_add(&young, row[YOUNG_WITHIN]);
+		sentences_add(&m->sentences, "grew", &young, NULL);
+	}
+	words_text(&next, arena_printf(&m->result.arena, "%s --view tree --cost live", one->again));
+	sentences_add(&m->sentences, "next", &next, NULL);
+}
+
+/* What the control group and the kernel tell beside the profile. */
+static void say_group(struct post_mortems *m, const struct mortem *one,
+		      const struct result_value *row)
+{
+	struct words kills = { 0 }, waits = { 0 };
+
+	if (row[OOM_KILLS].unit == UNIT_COUNT && one->oom_kills > 0) {
+		words_text(&kills, "the OOM killer has killed ");
+		words_count(&kills, one->oom_kills, " process in ", " processes in ");
+		words_text(&kills, one->group[0] ? row[GROUP].text : "its control group");
+		words_text(&kills, " since it began");
+		sentences_add(&m->sentences, "group", &kills, NULL);
+	}
+	if (one->pressure.within_ns) {
+		words_text(&waits, one->pressure.of_group ? "tasks of its control group waited "
+							  : "tasks of this machine waited ");
+		words_add(&waits, value_percent(one->pressure.some_ns, one->pressure.within_ns));
+		words_text(&waits, " of the last ");
+		words_add(&waits, row[PRESSURE_WITHIN]);
+		words_text(&waits, " for memory, all of them at once ");
+		words_add(&waits, value_percent(one->pressure.full_ns, one->pressure.within_ns));
+		sentences_add(&m->sentences, "pressure", &waits, NULL);
+	}
+}
+
+static void fill_group(struct post_mortems *m, const struct mortem *one, struct result_value *row)
+{
+	const struct post_mortem_pressure *pressure = &one->pressure;
+
+	if (one->oom_kills != UINT64_MAX)
+		row[OOM_KILLS] = value_number(UNIT_COUNT, one->oom_kills);
+	if (!pressure->within_ns)
+		return;
+	row[PRESSURE_SOME] = value_number(UNIT_NS, pressure->some_ns);
+	row[PRESSURE_FULL] = value_number(UNIT_NS, pressure->full_ns);
+	row[PRESSURE_WITHIN] = value_number(UNIT_NS, pressure->within_ns);
+	row[PRESSURE_OF] = keep(m, pressure->of_group ? "cgroup" : "machine");
+}
+
+int post_mortems_add(struct post_mortems *m, const struct mortem *one, struct error *error)
+{
+	struct result_value *row =
+		vector_reserve(&m->values, COLUMNS) ? m->values.at + m->values.count : NULL;
+
+	bool told = !one->problem && m->count < m->shown;
+
+	if (!row)
+		return error_set(error, "out of memory");
+	for (size_t i = 0; i < COLUMNS; i++)
+		row[i] = value_unknown();
+	row[FILE_NAME] = keep(m, one->path);
+	row[HOST] = keep(m, one->host);
+	row[GROUP] = keep(m, one->group);
+	row[PROBLEM] = keep(m, one->problem);
+	row[CAUSE] = keep(m, one->problem ? NULL : causes[one->cause].name);
+	if (one->ended_real_ns)
+		row[ENDED] = value_number(UNIT_NS, one->ended_real_ns);
+	if (one->limit_bytes)
+		row[LIMIT] = value_number(UNIT_BYTES, one->limit_bytes);
+	if (one->problem) {
+		struct result_note note = { 0, row[PROBLEM].text };
+
+		m->failed = !vector_push(&m->notes, note) || m->failed;
+	} else {
+		if (fill_row(m, one, row, error) < 0)
+			return -1;
+		fill_group(m, one, row);
+		if (told) {
+			say_end(m, one, row);
+			say_group(m, one, row);
+			say_state(m, one, row);
+		}
+		m->count++;
+	}
+	m->values.count += COLUMNS;
+	return told;
+}
+
+static void add_note(struct post_mortems *m, uint64_t count, const char *text)
+{
+	struct result_note note = { count, text };
+
+	m->failed = !vector_push(&m->notes, note) || m->failed;
+}
+
+const struct result *post_mortems_end(struct post_mortems *m, const char *folder, size_t running,
+				      struct error *error)
+{
+	struct result *result = &m->result;
+
+	if (m->count == 0) {
+		struct words w = { 0 };
+
+		words_text(&w, arena_printf(&result->arena, "nobody in %s was killed or crashed",
+					    folder));
+		sentences_add(&m->sentences, NULL, &w, NULL);
+	}
+	if (m->count > m->shown)
+		add_note(m, m->count - m->shown, "more have ended: --limit N tells of more");
+	if (running)
+		add_note(m, running,
+			 running == 1
+				 ? "process has a profile there and runs: see heapgauge list"
+				 : "processes have a profile there and run: see heapgauge list");
+	result->view = "post-mortem";
+	result->table = (struct result_table){ .name = "ended",
+					       .shape = RESULT_TABLE,
+					       .columns = columns,
+					       .column_count = COLUMNS,
+					       .values = m->values.at,
+					       .row_count = m->values.count / COLUMNS,
+					       .machines_only = true };
+	result->notes = m->notes.at;
+	result->note_count = m->notes.count;
+	result->head.at = ARENA_ARRAY(&result->arena, struct result_field, 3);
+	if (!sentences_end(&m->sentences) || m->failed || !result->head.at) {
+		error_set(error, "out of memory");
+		return NULL;
+	}
+	result_head_add(result, "view", value_text(result->view));
+	result_head_add(result, "folder", keep(m, folder));
+	result_head_add(result, "running", value_number(UNIT_COUNT, running));
+	return result;
+}

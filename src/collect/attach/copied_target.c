@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the profile can be held by a descriptor, the last state is read after the end of the process; else the last copy has
+ * to do. The process is not stopped, gets no signal, and is not written to.
+ *
+ * Owned by one thread. Invariant: while the target lives here, its memory is the copy's.
+ */
+#include "collect/attach/copied_target.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/run/collector.h"
+#include "collect/kernel/procfs.h"
+#include "util/cleanup.h"
+
+#define NS_PER_MS 1000000ull
+
+static struct target *new_target(struct copied_target *other, uint64_t now_ns, struct error *error)
+{
+	const struct live_header *head = profile_copy_head(&other->copied);
+	pid_t pid = other->recorded.pid;
+	struct target *target = calloc(1, sizeof *target);
+
+	if (!target) {
+		error_set(error, "no memory left");
+		return NULL;
+	}
+	target->id = head->own.id;
+	target->pid = pid;
+	target->started_ns = MIN(head->started_mono_ns, now_ns);
+	target->profile = LIVE_PROFILE_INIT;
+	target->profile.control = other->copied.control;
+	target->cgroups = &other->cgroups;
+	target->memory_bytes = target_machine_memory();
+	series_init(&target->series);
+	snapshots_init(&target->snapshots);
+	memories_init(&target->memories);
+	target->statm_fd = procfs_statm_open(pid);
+	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	target->known = (struct process_row){ .pid = (uint32_t)pid,
+					      .uid = procfs_user(pid),
+					      .ppid = (uint32_t)procfs_parent(pid),
+					      .command = procfs_command(pid),
+					      .exe = procfs_exe(pid),
+					      .depth_limit = head->depth_limit };
+	target->seen_exe = procfs_exe(pid);
+	/* It has run before: that is no time in which a clock of ours stood still. */
+	target->profile.control.clock_ms = (now_ns - target->started_ns) / NS_PER_MS;
+	return target;
+}
+
+/* The copy is what the target's memory is, until it is encoded. */
+static void lend_copy(struct copied_target *other)
+{
+	live_profile_lend(&other->target->profile, &other->copied);
+}
+
+bool copied_target_copy(struct copied_target *other, enum profile_copy_parts parts)
+{
+	struct error error = ERROR_INIT;
+	bool held = other->copied.fd >= 0;
+
+	if (profile_copy_take(held ? &other->copied : &other->spare, &other->recorded, parts,
+			      &error) < 0)
+		return false;
+	if (!held) {
+		struct profile_copy last = other->copied;
+
+		other->copied = other->spare;
+		other->spare = last;
+	}
+	lend_copy(other);
+	return true;
+}
+
+void copied_target_copy_last(struct copied_target *other, bool gone)
+{
+	struct error error = ERROR_INIT;
+
+	if (!gone) {
+		(void)copied_target_copy(other, PROFILE_COPY_ALL);
+	} else if (other->copied.fd >= 0) {
+		(void)profile_copy_take_held(&other->copied, PROFILE_COPY_ALL, &error);
+		lend_copy(other);
+	}
+}
+
+bool copied_target_is_gone(const struct copied_target *other)
+{
+	struct pollfd poll_fd = { .fd = other->target->pid_fd, .events = POLLIN };
+
+	if (poll_fd.fd >= 0)
+		return poll(&poll_fd, 1, 0) > 0;
+	return kill(other->target->pid, 0) < 0 && errno == ESRCH;
+}
+
+int copied_target_begin(struct copied_target *other, pid_t pid, struct error *error)
+{
+	cgroups_init(&other->cgroups, "");
+	if (recorded_find(pid, &other->recorded, error) < 0)
+		return -1;
+	profile_copy_hold(&other->copied, &other->recorded);
+	if (profile_copy_take(&other->copied, &other->recorded, PROFILE_COPY_COUNTERS, error) < 0)
+		return -1;
+	other->target = new_target(other, collector_now(), error);
+	if (!other->target)
+		return -1;
+	lend_copy(other);
+	return 0;
+}
+
+void copied_target_release(struct copied_target *other)
+{
+	target_free(TAKE(other->target));
+	profile_copy_release(&other->copied);
+	profile_copy_release(&other->spare);
+	cgroups_release(&other->cgroups);
+}

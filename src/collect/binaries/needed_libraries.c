@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loader's search in short: the folders that a file names itself, those of the environment, those of the system. Its cache is not
+ * read: what is only there is not found. The files are hostile input; libelf checks every offset.
+ *
+ * Owns nothing but the list. One thread.
+ */
+#include "collect/binaries/needed_libraries.h"
+
+#include <gelf.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { FILES_MAX = 1024 };
+
+static const char system_folders[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:"
+				     "/usr/lib64:/usr/local/lib:/lib:/usr/lib";
+
+void needed_release(struct needed *needed)
+{
+	for (size_t i = 0; i < needed->files.count; i++)
+		free(needed->files.at[i]);
+	vector_release(&needed->files);
+}
+
+/* Takes the path over. */
+static void add(struct needed *needed, char *path)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < needed->files.count && path; i++)
+		known |= strcmp(needed->files.at[i], path) == 0;
+	if (!path || known || needed->files.count == FILES_MAX ||
+	    !vector_push(&needed->files, path))
+		free(path);
+}
+
+/* "$ORIGIN/../lib" of the file at "/a/bin/x" is "/a/bin/../lib". NULL: out of memory. */
+static char *expand(const char *folder, size_t length, const char *file)
+{
+	static const char *const words[] = { "$ORIGIN", "${ORIGIN}" };
+	char *ret = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		size_t word = strlen(words[i]);
+
+		if (length < word || strncmp(folder, words[i], word) != 0)
+			continue;
+		int origin = (int)(path_base(file) - file);
+
+		return asprintf(&ret, "%.*s%.*s", origin, file, (int)(length - word),
+				folder + word) < 0
+			       ? NULL
+			       : ret;
+	}
+	return strndup(folder, length);
+}
+
+/* The library in one of the folders, which colons separate. NULL: it is in none. */
+static char *find_in(const char *folders, const char *name, const char *file)
+{
+	for (const char *at = folders; at && *at; at += strspn(at, ":")) {
+		size_t length = strcspn(at, ":");
+		AUTO_FREE char *folder = expand(at, length, file);
+		AUTO_FREE char *path = NULL;
+
+		if (folder && asprintf(&path, "%s/%s", folder, name) < 0)
+			path = NULL;
+		if (path && access(path, R_OK) == 0)
+			return realpath(path, NULL);
+		at += length;
+	}
+	return NULL;
+}
+
+static char *find(const char *name, const char *own_folders, const char *file)
+{
+	char *found = strchr(name, '/') ? realpath(name, NULL) : find_in(own_folders, name, file);
+
+	if (!found)
+		found = find_in(getenv("LD_LIBRARY_PATH"), name, file);
+	return found ? found : find_in(system_folders, name, file);
+}
+
+/* Both kinds of entries are in one table: first the folders, then the names. */
+static void take_dynamic(struct needed *needed, Elf *elf, Elf_Scn *section, const char *file)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	const char *folders = NULL;
+	GElf_Shdr header;
+	GElf_Dyn entry;
+
+	if (!data || !gelf_getshdr(section, &header))
+		return;
+	for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH)
+			folders = elf_strptr(elf, header.sh_link, entry.d_un.d_val);
+	for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		const char *name = entry.d_tag == DT_NEEDED
+					   ? elf_strptr(elf, header.sh_link, entry.d_un.d_val)
+					   : NULL;
+
+		if (name)
+			add(needed, find(name, folders, file));
+	}
+}
+
+static void take_file(struct needed *needed, const char *file)
+{
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	Elf *elf;
+
+	if (file_map_open(&map, file, NULL) < 0 || elf_version(EV_CURRENT) == EV_NONE)
+		return;
+	elf = elf_memory((char *)(uintptr_t)map.bytes.data, map.bytes.size);
+	while (elf && (section = elf_nextscn(elf, section)) != NULL)
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNAMIC)
+			take_dynamic(needed, elf, section, file);
+	elf_end(elf);
+}
+
+void needed_find(struct needed *needed, const char *program)
+{
+	add(needed, realpath(program, NULL));
+	for (size_t i = 0; i < needed->files.count; i++)
+		take_file(needed, needed->files.at[i]);
+}

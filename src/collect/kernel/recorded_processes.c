@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A recorded process has the head of its profile mapped for writing; nobody else has it mapped but its forks.
+ * No state. Any thread.
+ */
+#include "collect/kernel/recorded_processes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "collect/kernel/map_line.h"
+#include "collect/kernel/procfs.h"
+#include "format/live/live.h"
+#include "util/cleanup.h"
+
+#define DELETED " (deleted)"
+
+/* ---- why not ---- */
+
+static long ptrace_scope(void)
+{
+	char text[16];
+
+	if (procfs_small("/proc/sys/kernel/yama/ptrace_scope", text, sizeof text) == 0)
+		return 0;
+	return strtol(text, NULL, 10);
+}
+
+static int not_permitted(pid_t pid, struct error *error)
+{
+	long scope = ptrace_scope();
+
+	if (scope >= 3)
+		return error_set(
+			error,
+			"process %d may not be read: kernel.yama.ptrace_scope is %ld, which forbids it to "
+			"everybody until the next boot",
+			(int)pid, scope);
+	if (scope == 2)
+		return error_set(
+			error,
+			"process %d may not be read: kernel.yama.ptrace_scope is 2, which leaves it to root; "
+			"run this as root",
+			(int)pid);
+	if (scope == 1)
+		return error_set(
+			error,
+			"process %d may not be read: kernel.yama.ptrace_scope is 1, which allows it for "
+			"descendants only; run this as root, or set it to 0",
+			(int)pid);
+	return error_set(
+		error,
+		"process %d may not be read: it belongs to another user, or has privileges that you do not "
+		"have; run this as root",
+		(int)pid);
+}
+
+int recorded_failed(pid_t pid, int number, struct error *error)
+{
+	if (number == ESRCH || number == ENOENT || (kill(pid, 0) < 0 && errno == ESRCH))
+		return error_set(error, "there is no process %d", (int)pid);
+	if (number == EPERM || number == EACCES)
+		return not_permitted(pid, error);
+	errno = number;
+	return error_errno(error, "cannot read the memory of process %d", (int)pid);
+}
+
+/* ---- where ---- */
+
+static bool begins(const struct map_line *map, const char *name)
+{
+	return strncmp(map->name, name, strlen(name)) == 0;
+}
+
+bool recorded_file_name(const char *name)
+{
+	size_t length = strcspn(name, "\n");
+	const char *base = memrchr(name, '/', length);
+	size_t suffix = strlen(LIVE_FILE_SUFFIX);
+
+	if (length > strlen(DELETED) &&
+	    strncmp(name + length - strlen(DELETED), DELETED, strlen(DELETED)) == 0)
+		length -= strlen(DELETED);
+	return base && strncmp(base + 1, LIVE_FILE_PREFIX, strlen(LIVE_FILE_PREFIX)) == 0 &&
+	       length > suffix && strncmp(name + length - suffix, LIVE_FILE_SUFFIX, suffix) == 0;
+}
+
+/* Memory that has no name: only its first bytes tell. */
+static bool has_magic(pid_t pid, uint64_t at)
+{
+	char magic[sizeof LIVE_MAGIC - 1];
+	struct iovec local = { magic, sizeof magic };
+	struct iovec remote = { (void *)(uintptr_t)at, sizeof magic };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof magic &&
+	       memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+}
+
+static bool is_profile(pid_t pid, const struct map_line *map)
+{
+	return map->permissions[1] == 'w' && map->permissions[3] == 's' &&
+	       (begins(map, "/memfd:heapgauge-profile") || recorded_file_name(map->name) ||
+		(begins(map, "/dev/zero") && has_magic(pid, map->start)));
+}
+
+static void take_profile(struct recorded *recorded, const struct map_line *map)
+{
+	size_t length = strcspn(map->name, "\n");
+
+	recorded->profile = map->start;
+	recorded->profile_end = map->end;
+	recorded->file[0] = '\0';
+	if (recorded_file_name(map->name) && length < sizeof recorded->file) {
+		memcpy(recorded->file, map->name, length);
+		recorded->file[length] = '\0';
+	}
+}
+
+/* The last one that begins with a head: a fork's child may still have its parent's before its own. */
+static void find_mappings(const char *maps, struct recorded *ret)
+{
+	for (const char *line = maps; *line;) {
+		const char *end = strchrnul(line, '\n');
+		struct map_line map;
+
+		if (map_line_parse(line, &map) && map.offset == 0) {
+			if (is_profile(ret->pid, &map))
+				take_profile(ret, &map);
+		}
+		line = *end ? end + 1 : end;
+	}
+}
+
+int recorded_find(pid_t pid, struct recorded *ret, struct error *error)
+{
+	AUTO_FREE char *maps = NULL;
+
+	*ret = (struct recorded){ .pid = pid };
+	errno = 0;
+	maps = procfs_file(pid, "maps", NULL);
+	if (!maps)
+		return recorded_failed(pid, errno, error);
+	find_mappings(maps, ret);
+	if (ret->profile == 0)
+		return error_set(
+			error,
+			"process %d is not recorded: it holds no profile. Start it with 'heapgauge record "
+			"PROGRAM', or with LD_PRELOAD=libheapgauge.so",
+			(int)pid);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+static int compare_pids(const void *left, const void *right)
+{
+	const struct recorded *a = left, *b = right;
+
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+static int look(struct recorded_list *list, pid_t pid, struct error *error)
+{
+	struct recorded one = { .pid = pid };
+	AUTO_FREE char *maps = NULL;
+
+	errno = 0;
+	maps = procfs_file(pid, "maps", NULL);
+	if (!maps) {
+		list->hidden += errno == EACCES || errno == EPERM;
+		return 0;
+	}
+	find_mappings(maps, &one);
+	if (one.profile != 0 && !vector_push(&list->found, one))
+		return error_set(error, "out of memory");
+	return 0;
+}
+
+int recorded_list(struct recorded_list *ret, struct error *error)
+{
+	struct recorded_list list = { 0 };
+	DIR *folder = opendir("/proc");
+	const struct dirent *entry;
+	int status = 0;
+
+	if (!folder)
+		return error_errno(error, "cannot look for processes in /proc");
+	while (status == 0 && (entry = readdir(folder))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid > 0 && pid != getpid())
+			status = look(&list, pid, error);
+	}
+	closedir(folder);
+	if (status < 0) {
+		recorded_list_release(&list);
+		return -1;
+	}
+	if (list.found.count)
+		qsort(list.found.at, list.found.count, sizeof *list.found.at, compare_pids);
+	*ret = list;
+	return 0;
+}
+
+static bool maps_file(const char *maps, const struct stat *file)
+{
+	for (const char *line = maps; *line;) {
+		const char *end = strchrnul(line, '\n');
+		struct map_line map;
+
+		if (map_line_parse(line, &map) && map.inode == file->st_ino &&
+		    map.device == file->st_dev && map.permissions[1] == 'w')
+			return true;
+		line = *end ? end + 1 : end;
+	}
+	return false;
+}
+
+bool recorded_maps(pid_t pid, const struct stat *file)
+{
+	AUTO_FREE char *maps = pid > 0 ? procfs_file(pid, "maps", NULL) : NULL;
+
+	return maps && maps_file(maps, file);
+}
+
+pid_t recorded_by(const struct stat *file)
+{
+	DIR *folder = opendir("/proc");
+	const struct dirent *entry;
+	pid_t found = 0;
+
+	while (folder && found == 0 && (entry = readdir(folder))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (recorded_maps(pid, file))
+			found = pid;
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+void recorded_list_release(struct recorded_list *list)
+{
+	vector_release(&list->found);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a worker reads of a target while the loop keeps its clock: the names of its threads, the live bytes of every site,
+ * and where its memory is. With a million sites or gigabytes of memory each takes tens of milliseconds: the kernel walks
+ * the page tables for smaps.
+ *
+ * The loop fills target->sample and gives the target away; until target_is_sampling is false again, the sample, snapshots,
+ * marks, memories and names are the worker's, everything else is the loop's.
+ * Invariant: a target that is being sampled is neither freed nor given to the encoder.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "collect/kernel/procfs.h"
+#include "collect/process/target.h"
+#include "format/live/live_view.h"
+#include "util/cleanup.h"
+
+#define LOOK_INTERVAL_NS 100000000ull
+enum { LOOK_SHARE = 50 }; /* looking at stacks takes this part of the time at most */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t mono_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
+static void read_names(struct target *target)
+{
+	struct live_view view;
+	const struct live_slot *slots;
+	size_t slot_count, thread_count;
+
+	if (live_view_init(&view, target->profile.memory, target->profile.bytes))
+		return;
+	slots = live_view_at(&view, LIVE_SLOTS);
+	slot_count = live_view_used(&view, LIVE_SLOTS);
+	thread_count = live_view_used(&view, LIVE_THREADS);
+	if (thread_count > target->names.count) {
+		size_t more = thread_count - target->names.count;
+
+		if (!vector_reserve(&target->names, more))
+			return;
+		memset(target->names.at + target->names.count, 0, more * sizeof *target->names.at);
+		target->names.count = thread_count;
+	}
+	for (size_t i = 0; i < slot_count; i++) {
+		uint32_t tid = LIVE_LOAD(slots[i].tid), thread = LIVE_LOAD(slots[i].thread);
+		char name[16];
+
+		if (tid != 0 && thread < target->names.count &&
+		    procfs_thread_name(target->pid, (pid_t)tid, name) > 0)
+			memcpy(target->names.at[thread].text, name, sizeof name);
+	}
+}
+
+/* A kept moment is never earlier than the one before it. */
+static uint64_t not_before_last(const struct target *target, uint64_t at_ns)
+{
+	size_t count = target->snapshots.rows.count;
+
+	return count > 0 ? MAX(at_ns, target->snapshots.rows.at[count - 1].at_ns) : at_ns;
+}
+
+static void take_snapshot(struct target *target, uint64_t began_ns)
+{
+	struct snapshot_site *sites;
+	size_t count;
+
+	target->sample.snapshot.at_ns = not_before_last(target, target->sample.snapshot.at_ns);
+	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
+		snapshots_add(&target->snapshots, &target->sample.snapshot, sites, count);
+	snapshots_cost(&target->snapshots, mono_ns() - began_ns);
+}
+
+/* ---- what has a name ---- */
+
+/* What was saved when the program asked, or what is there now. */
+static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
+		       const struct live_mark_read *saved)
+{
+	const struct live_profile *profile = &target->profile;
+	struct snapshot_row row = target->sample.snapshot;
+	struct snapshot_site *sites;
+	size_t count;
+
+	row.at_ns = at_ns;
+	row.mark = mark;
+	if ((saved ? live_read_site_saved(profile->memory, profile->bytes, saved, &sites, &count)
+		   : live_read_site_live(profile->memory, profile->bytes, &sites, &count)) < 0)
+		return;
+	struct live_sum sum = live_sum_heap(profile->memory, profile->bytes, sites, count);
+
+	row.live_bytes = sum.bytes;
+	row.live_blocks = sum.blocks;
+	snapshots_add(&target->snapshots, &row, sites, count);
+}
+
+/* Before a usual moment is taken, so that they come in the order of time. */
+static void take_marks(struct target *target)
+{
+	struct live_profile *profile = &target->profile;
+	struct live_mark_read mark;
+
+	for (size_t i = target->marks_read;
+	     live_mark_get(profile->memory, profile->bytes, i, &mark); i++) {
+		uint64_t at_ns = not_before_last(target, mark_at_ns(&mark, target->started_ns));
+		uint32_t number = mark_rows_add(&target->marks, mark.kind, at_ns, mark.name);
+
+		if (number != 0 && mark.kind == LIVE_MARK_SNAPSHOT)
+			take_asked(target, at_ns, number, mark.saved ? &mark : NULL);
+		if (mark.saved)
+			live_profile_write_saved(profile, mark.saved_at + mark.saved_count);
+		__atomic_store_n(&target->marks_read, i + 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void request(struct target *target, const struct trigger *trigger)
+{
+	struct target_request request = { "" };
+
+	snprintf(request.name, sizeof request.name, "%s", trigger->text);
+	(void)vector_push(&target->sample.requests, request);
+	if (trigger->writes && !target->sample.dump)
+		target->sample.dump = trigger->text;
+}
+
+/* A mapping is no stack's heap. */
+static void leave_heap(const struct live_profile *profile, struct snapshot_site *sites,
+		       size_t count)
+{
+	struct live_view view;
+	const struct live_site *all;
+
+	if (live_view_init(&view, profile->memory, profile->bytes))
+		return;
+	all = live_view_at(&view, LIVE_SITES);
+	for (size_t i = 0; i < count; i++)
+		if (LIVE_LOAD(all[i].kind) != LIVE_KIND_HEAP)
+			sites[i].bytes = 0;
+}
+
+/* Conditions on what single stacks hold. */
+static void look_at_sites(struct target *target)
+{
+	uint64_t began_ns = mono_ns(), at_ns = saturating_sub(began_ns, target->started_ns);
+	const struct live_profile *profile = &target->profile;
+	AUTO_FREE struct snapshot_site *sites = NULL;
+	size_t count;
+
+	if (live_read_site_live(profile->memory, profile->bytes, &sites, &count) < 0)
+		return;
+	leave_heap(profile, sites, count);
+	for (size_t i = 0; i < target->conditions->list.count; i++) {
+		const struct trigger *trigger = &target->conditions->list.at[i];
+
+		if ((trigger->kind == TRIGGER_SITE || trigger->kind == TRIGGER_GROWTH) &&
+		    trigger_fires_by_site(trigger, &target->triggers[i], sites, count, at_ns))
+			request(target, trigger);
+	}
+	target->sample.looked_ns = mono_ns() - began_ns;
+}
+
+static void take_requests(struct target *target)
+{
+	for (size_t i = 0; i < target->sample.requests.count; i++) {
+		uint64_t now_ns = target->ended_ns ? target->ended_ns : mono_ns();
+		uint64_t at_ns = not_before_last(target, now_ns - target->started_ns);
+		uint32_t number = mark_rows_add(&target->marks, LIVE_MARK_SNAPSHOT, at_ns,
+						target->sample.requests.at[i].name);
+
+		if (number != 0)
+			take_asked(target, at_ns, number, NULL);
+	}
+	target->sample.requests.count = 0;
+}
+
+/* What an allocator says of a block's size may change while it lives: less than none is none. */
+static uint64_t live_slack(const struct live_totals *totals)
+{
+	int64_t slack = (int64_t)(totals->slack - totals->freed_slack);
+
+	return (uint64_t)MAX(slack, (int64_t)0);
+}
+
+/* What is live now, not when the sample was prepared: a worker may have had to wait. */
+static void read_live(struct live_profile *reader, struct memory_row *row)
+{
+	struct live_totals totals;
+
+	if (!live_profile_read_totals(reader, &totals))
+		return;
+	row->live_bytes = saturating_sub(totals.bytes, totals.freed_bytes);
+	row->slack_bytes = live_slack(&totals);
+	row->map_live_bytes = totals.map_live_bytes;
+}
+
+static void read_memory(struct target *target, bool asked)
+{
+	/* What it costs is processor time: a busy machine lets it wait, which takes from nobody. */
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct memory_row row = target->sample.memory;
+	AUTO(block_map_release) struct block_map map = { .pagemap = -1 };
+	AUTO(smaps_release) struct smaps list = { 0 };
+	AUTO_FREE char *smaps = procfs_file(target->pid, "smaps", NULL);
+	bool is_known;
+
+	row.at_ns = saturating_sub(mono_ns(), target->started_ns);
+	row.asked = asked;
+	if (!smaps || !smaps_parse(smaps, &list))
+		return;
+	is_known = block_map_read(&target->profile, &map);
+	if (is_known)
+		read_live(&map.reader, &row);
+	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
+	/* Without us it is about to end, or another program by now. */
+	if (row.own_bytes > 0)
+		memories_add(&target->memories, &row, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	if (row.own_bytes > 0 && loaded_is_due(&row))
+		loaded_look(&target->loaded, target->pid);
+}
+
+bool target_look_is_due(const struct target *target, uint64_t at_ns)
+{
+	return target->triggers && at_ns >= target->next_look_ns &&
+	       triggers_ask_sites(target->conditions);
+}
+
+void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory)
+{
+	const struct live_totals *totals = &target->totals;
+	uint64_t live_bytes = saturating_sub(totals->bytes, totals->freed_bytes);
+
+	target->sample.usual = usual;
+	target->sample.reads_memory = reads_memory;
+	target->sample.looks = target_look_is_due(target, at_ns);
+	if (target->sample.looks)
+		target->next_look_ns =
+			at_ns + MAX(LOOK_INTERVAL_NS, target->sample.looked_ns * LOOK_SHARE);
+	for (size_t i = 0; i < target->requests.count; i++)
+		(void)vector_push(&target->sample.requests, target->requests.at[i]);
+	target->requests.count = 0;
+	target->sample.reads_image = usual || target->sample.looks ||
+				     target->sample.requests.count > 0 ||
+				     target->profile.head->used[LIVE_MARKS] > target->marks_read;
+	target->sample.snapshot = (struct snapshot_row){
+		.at_ns = at_ns,
+		.live_bytes = live_bytes,
+		.live_blocks = saturating_sub(totals->calls, totals->frees),
+		.rss_bytes = target->rss_bytes,
+	};
+	target->sample.memory = (struct memory_row){
+		.at_ns = at_ns,
+		.live_bytes = live_bytes,
+		.slack_bytes = live_slack(totals),
+		.map_live_bytes = totals->map_live_bytes,
+		.cgroup_limit_bytes = target->cgroup.limit_bytes,
+		.cgroup_usage_bytes = target->cgroup.usage_bytes,
+	};
+	__atomic_store_n(&target->sampling, true, __ATOMIC_RELAXED);
+}
+
+void target_sample_run(struct target *target)
+{
+	uint64_t began_ns = mono_ns();
+	size_t marks = target->marks.count;
+
+	if (target->sample.reads_image &&
+	    live_profile_load(&target->profile, PROFILE_COPY_LIVE, false, NULL) == 0) {
+		take_marks(target);
+		if (target->sample.looks)
+			look_at_sites(target);
+		take_requests(target);
+		if (target->sample.usual) {
+			read_names(target);
+			take_snapshot(target, began_ns);
+		}
+		live_profile_unload(&target->profile);
+	}
+	if (target->sample.reads_memory)
+		read_memory(target, target->marks.count > marks);
+	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);
+}
+
+void target_sample_last(struct target *target)
+{
+	target_sample_prepare(target, target->ended_ns - target->started_ns, true, false);
+	take_marks(target);
+	take_requests(target);
+	take_snapshot(target, mono_ns());
+}

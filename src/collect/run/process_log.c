@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Announcements are copied out of the rings of the targets as they appear, kept until their hello comes, and summed by
+ * reason and program if it does not. The ring is another process' memory: what is read is checked, and what was
+ * overwritten before it could be read counts without a name.
+ *
+ * Owned by the collector's loop, one thread. Bounded: of those that were not heard from only the last PENDING_MAX can
+ * still be heard, and programs beyond MISSED_MAX are counted together.
+ * Invariant: a ticket is in `pending` at most once.
+ */
+#include "collect/run/process_log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+enum { PENDING_MAX = 4096, MISSED_MAX = 1000 };
+
+static void start_release(struct start *start)
+{
+	free(start->path);
+}
+
+void process_log_release(struct process_log *starts)
+{
+	for (size_t i = 0; i < starts->pending.count; i++)
+		start_release(&starts->pending.at[i]);
+	for (size_t i = 0; i < starts->missed.count; i++)
+		free(starts->missed.at[i].path);
+	vector_release(&starts->pending);
+	vector_release(&starts->missed);
+	vector_release(&starts->early);
+}
+
+/* ---- missed ---- */
+
+static void add_missed(struct process_log *starts, enum missed_reason reason, const char *path,
+		       uint64_t count)
+{
+	struct missed_row row = { reason, count, NULL };
+
+	for (size_t i = 0; i < starts->missed.count; i++) {
+		struct missed_row *have = &starts->missed.at[i];
+
+		if (have->reason == reason && strcmp(have->path, path) == 0) {
+			have->count += count;
+			return;
+		}
+	}
+	if (path[0] != '\0' && starts->missed.count >= MISSED_MAX) {
+		add_missed(starts, reason, "", count);
+		return;
+	}
+	row.path = strdup(path);
+	if (!row.path || !vector_push(&starts->missed, row))
+		free(row.path);
+}
+
+void process_log_miss(struct process_log *starts, enum missed_reason reason, const char *path)
+{
+	add_missed(starts, reason, path ? path : "", 1);
+}
+
+/* ---- reading the ring ---- */
+
+static bool was_heard_early(struct process_log *starts, struct live_ticket ticket)
+{
+	for (size_t i = 0; i < starts->early.count; i++) {
+		if (starts->early.at[i].profile == ticket.profile &&
+		    starts->early.at[i].serial == ticket.serial) {
+			starts->early.at[i] = starts->early.at[--starts->early.count];
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_pending(struct process_log *starts, struct target *target,
+			const struct live_start *entry, uint32_t serial)
+{
+	const struct live_header *head = target->profile.head;
+	/* A child is known by the program that it is a copy of. */
+	bool child = entry->reason == MISSED_child;
+	struct start start = {
+		.ticket = { .profile = target->id, .serial = serial },
+		.reason = entry->reason < MISSED_COUNT ? (enum missed_reason)entry->reason
+						       : MISSED_unheard,
+		.becomes = entry->pid != 0 && entry->pid == head->pid,
+		.path = child ? strdup(target->known.exe ? target->known.exe : "")
+			      : strndup(entry->path,
+					MIN(entry->path_bytes, (uint32_t)LIVE_START_PATH)),
+	};
+
+	if (was_heard_early(starts, start.ticket)) {
+		target->has_become |= start.becomes;
+		start_release(&start);
+		return;
+	}
+	if (!start.path || !vector_push(&starts->pending, start)) {
+		start_release(&start);
+		starts->unnamed++;
+	}
+}
+
+/* Each entry of the ring has numbers of its own, LIVE_STARTS apart: one that was skipped was overwritten. The newest of an entry
+ * is that of the last LIVE_STARTS numbers. */
+static void read_new(struct process_log *starts, struct target *target)
+{
+	uint64_t newest = target->profile.head->starts;
+
+	for (uint64_t n = newest > LIVE_STARTS ? newest - LIVE_STARTS + 1 : 1; n <= newest; n++) {
+		uint32_t serial = (uint32_t)n, at = serial % LIVE_STARTS;
+		uint64_t next = target->process_log_next[at] ? target->process_log_next[at]
+							     : (at ? at : LIVE_STARTS);
+		struct live_start entry;
+
+		if (serial < next || !live_profile_read_start(&target->profile, serial, &entry))
+			continue;
+		starts->unnamed += (serial - next) / LIVE_STARTS;
+		target->process_log_read += (serial - next) / LIVE_STARTS + 1;
+		target->process_log_next[at] = (uint64_t)serial + LIVE_STARTS;
+		if (!entry.failed)
+			add_pending(starts, target, &entry, serial);
+	}
+}
+
+/* Whether the one who announces also expects a hello. */
+static bool is_expected(enum missed_reason reason)
+{
+	return reason == MISSED_unheard || reason == MISSED_child;
+}
+
+/* Drops those of the target that were taken back; those that nobody expects to hear from are missed once they cannot be
+ * taken back any more. */
+static void settle(struct process_log *starts, struct target *target, bool over)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < starts->pending.count; i++) {
+		struct start *start = &starts->pending.at[i];
+		bool ours = start->ticket.profile == target->id;
+		struct live_start entry;
+		bool there = ours && live_profile_read_start(&target->profile, start->ticket.serial,
+							     &entry);
+		bool taken_back = there && entry.failed;
+		bool is_final = ours && (over || !there) && !is_expected(start->reason);
+
+		if (!taken_back && !is_final) {
+			starts->pending.at[kept++] = *start;
+			continue;
+		}
+		if (!taken_back)
+			add_missed(starts, start->reason, start->path, 1);
+		start_release(start);
+	}
+	starts->pending.count = kept;
+}
+
+/* The oldest half can wait no longer. */
+static void make_room(struct process_log *starts)
+{
+	size_t gone = starts->pending.count / 2;
+
+	for (size_t i = 0; i < gone; i++) {
+		add_missed(starts, starts->pending.at[i].reason, starts->pending.at[i].path, 1);
+		start_release(&starts->pending.at[i]);
+	}
+	starts->pending.count -= gone;
+	memmove(starts->pending.at, starts->pending.at + gone,
+		starts->pending.count * sizeof *starts->pending.at);
+}
+
+void process_log_read(struct process_log *starts, struct target *target)
+{
+	if (!live_profile_poll(&target->profile) ||
+	    target->profile.head->starts == target->process_log_read)
+		return;
+	read_new(starts, target);
+	if (starts->pending.count >= PENDING_MAX)
+		make_room(starts);
+}
+
+void process_log_look(struct process_log *starts, struct target *target, bool over)
+{
+	process_log_read(starts, target);
+	if (starts->pending.count > 0)
+		settle(starts, target, over);
+}
+
+bool process_log_heard(struct process_log *starts, struct live_ticket ticket)
+{
+	if (ticket.profile == 0)
+		return false;
+	for (size_t i = 0; i < starts->pending.count; i++) {
+		struct start *start = &starts->pending.at[i];
+
+		if (start->ticket.profile != ticket.profile ||
+		    start->ticket.serial != ticket.serial)
+			continue;
+		bool becomes = start->becomes;
+
+		start_release(start);
+		starts->pending.count--;
+		memmove(start, start + 1, (starts->pending.count - i) * sizeof *start);
+		return becomes;
+	}
+	starts->unnamed -= starts->unnamed > 0;
+	return false;
+}
+
+void process_log_heard_early(struct process_log *starts, struct live_ticket ticket)
+{
+	if (ticket.profile != 0 && starts->early.count < PENDING_MAX)
+		(void)vector_push(&starts->early, ticket);
+}
+
+bool process_log_becomes(const struct process_log *starts, const struct target *target)
+{
+	for (size_t i = 0; i < starts->pending.count; i++) {
+		const struct start *start = &starts->pending.at[i];
+
+		if (start->ticket.profile == target->id && start->becomes)
+			return true;
+	}
+	return false;
+}
+
+void process_log_finish(struct process_log *starts, struct run_row *run)
+{
+	for (size_t i = 0; i < starts->pending.count; i++)
+		add_missed(starts, starts->pending.at[i].reason, starts->pending.at[i].path, 1);
+	if (starts->unnamed > 0)
+		add_missed(starts, MISSED_unheard, "", starts->unnamed);
+	run->missed = starts->missed.at;
+	run->missed_count = starts->missed.count;
+	starts->missed.at = NULL;
+	starts->missed.count = starts->missed.capacity = 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks through the processes that are younger than this one. Only when nobody known is left, so that a run costs one
+ * look at its end: the pids above our own, of which there are few.
+ *
+ * Invariant: a process that was found stays found until it has ended, or has looked like a stranger for a while; in
+ * between it may be in the middle of an exec, where it maps and holds nothing.
+ */
+#include "collect/run/unheard_children.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "collect/kernel/procfs.h"
+#include "util/cleanup.h"
+
+#define NS_PER_MS 1000000ull
+#define CHECK_NS (20 * NS_PER_MS)
+#define STRANGER_NS (1000 * NS_PER_MS)
+enum { LOOKS_MAX = 8 };
+
+void unheard_release(struct unheard_children *silent)
+{
+	vector_release(&silent->inodes);
+	vector_release(&silent->found);
+}
+
+static bool is_taken_over(const struct unheard_children *silent, uint64_t inode)
+{
+	for (size_t i = silent->inodes.count; i-- > 0;) {
+		if (silent->inodes.at[i] == inode)
+			return true;
+	}
+	return false;
+}
+
+/* "start-end perms offset dev inode   /memfd:heapgauge-profile (deleted)" */
+static bool maps_profile(const struct unheard_children *silent, pid_t pid)
+{
+	AUTO_FREE char *text = procfs_file(pid, "maps", NULL);
+
+	for (const char *at = text; at && (at = strstr(at, "/memfd:heapgauge-profile")); at++) {
+		const char *end = at;
+
+		while (end > text && end[-1] == ' ')
+			end--;
+		while (end > text && end[-1] >= '0' && end[-1] <= '9')
+			end--;
+		if (is_taken_over(silent, strtoull(end, NULL, 10)))
+			return true;
+	}
+	return false;
+}
+
+static bool has_socket(pid_t pid, const char *socket_name)
+{
+	size_t bytes = 0;
+	AUTO_FREE char *text = procfs_file(pid, "environ", &bytes);
+
+	return text && memmem(text, bytes, socket_name, strlen(socket_name)) != NULL;
+}
+
+static bool is_dead(pid_t pid)
+{
+	char path[64], target[8];
+
+	/* A zombie has no executable; neither has a kernel thread. */
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	return kill(pid, 0) < 0 || readlink(path, target, sizeof target) < 0;
+}
+
+static bool is_ours(const struct unheard_children *silent, pid_t pid, const char *socket_name,
+		    uint64_t now_ns)
+{
+	/* What has our socket and does not say hello soon never will: it was sent away, or closed everything. */
+	return maps_profile(silent, pid) ||
+	       (now_ns - silent->since_ns < STRANGER_NS && has_socket(pid, socket_name));
+}
+
+/* The number that was given last; 0 = not known. */
+static pid_t last_pid(void)
+{
+	char text[128];
+	const char *last;
+
+	if (procfs_small("/proc/loadavg", text, sizeof text) == 0)
+		return 0;
+	last = strrchr(text, ' ');
+	return last ? (pid_t)strtol(last, NULL, 10) : 0;
+}
+
+static bool is_younger(pid_t pid, pid_t last)
+{
+	pid_t own = getpid();
+
+	if (last >= own)
+		return pid > own && pid <= last;
+	return pid > own || pid <= last; /* numbers have begun again since we started */
+}
+
+static bool is_found(const struct unheard_children *silent, pid_t pid)
+{
+	for (size_t i = 0; i < silent->found.count; i++) {
+		if (silent->found.at[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+static void look(struct unheard_children *silent, const char *socket_name, uint64_t now_ns,
+		 pid_t last)
+{
+	DIR *folder = opendir("/proc");
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct unheard_process one = { pid, now_ns };
+
+		if (pid > 0 && is_younger(pid, last) && !is_found(silent, pid) && !is_dead(pid) &&
+		    is_ours(silent, pid, socket_name, now_ns))
+			(void)vector_push(&silent->found, one);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static void forget(struct unheard_children *silent, const char *socket_name, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < silent->found.count; i++) {
+		struct unheard_process one = silent->found.at[i];
+
+		if (is_dead(one.pid))
+			continue;
+		if (is_ours(silent, one.pid, socket_name, now_ns))
+			one.seen_ns = now_ns;
+		if (now_ns - one.seen_ns < STRANGER_NS)
+			silent->found.at[kept++] = one;
+	}
+	silent->found.count = kept;
+}
+
+size_t unheard_count(struct unheard_children *silent, const char *socket_name, uint64_t now_ns)
+{
+	unsigned tries = 0;
+	pid_t last;
+
+	if (silent->since_ns == 0)
+		silent->since_ns = now_ns;
+	if (silent->checked_ns != 0 && now_ns - silent->checked_ns < CHECK_NS)
+		return silent->found.count;
+	silent->checked_ns = now_ns;
+	forget(silent, socket_name, now_ns);
+	/* One that was looked at may have forked and died meanwhile: again, until there was no new number. */
+	do {
+		last = last_pid();
+		look(silent, socket_name, now_ns, last);
+	} while (silent->found.count == 0 && last != last_pid() && tries++ < LOOKS_MAX);
+	return silent->found.count;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bringing the recorder up: settings, profile, tables. The process makes its own memory and hands it over (profile.c); anything
+ * that fails leaves the recorder off and the target untouched. That this process was to be recorded is in the log of who started
+ * it (process_log.h). Afterwards the recorder holds no descriptor.
+ *
+ * Runs once, from the first hook that is called, perhaps before any constructor: raw system calls only. */
+#include "recorder/process/startup.h"
+
+#include <sys/mman.h>
+
+#include "recorder/hooks/allocator.h"
+#include "recorder/clock.h"
+#include "recorder/sampling/countdown.h"
+#include "recorder/sampling/mode.h"
+#include "recorder/process/exec.h"
+#include "recorder/hooks/hook.h"
+#include "recorder/api/labels.h"
+#include "recorder/counters/maps.h"
+#include "recorder/counters/marks.h"
+#include "recorder/sampling/cpu_limit.h"
+#include "recorder/api/pools.h"
+#include "recorder/process/profile.h"
+#include "recorder/unwind/rules.h"
+#include "recorder/sampling/sampled_blocks.h"
+#include "recorder/process/settings.h"
+#include "recorder/process/process_log.h"
+#include "recorder/api/stats.h"
+#include "recorder/sys.h"
+#include "recorder/api/tags.h"
+#include "recorder/api/wraps.h"
+
+bool start_was_forked;
+
+void start_failed(void)
+{
+	fork_token = &fork_no_token;
+	sample_start(true); /* no block is recorded */
+}
+
+/* A word that a fork's child finds zeroed. */
+static bool make_token(void)
+{
+	static uint64_t count;
+
+	if (!countdown_start())
+		return false;
+	*countdown_token() = ++count;
+	fork_token = countdown_token();
+	return true;
+}
+
+static void reset_all(void)
+{
+	rules_reset();
+	sites_reset();
+	slot_reset();
+	account_reset();
+	blocks_reset();
+	sampled_blocks_reset();
+	maps_reset();
+	modules_reset();
+	tags_reset();
+	marks_reset();
+	pools_reset();
+	labels_reset();
+	stats_reset();
+}
+
+/* The mapped profile becomes an empty one. */
+static bool furnish(bool forked)
+{
+	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
+	start_was_forked = forked;
+	clock_start();
+	mode_start();
+	cpu_limit_start();
+	stack_start();
+	allocator_probe();
+	return rules_start() && sites_start();
+}
+
+/* A fork's child: the parent's memory goes, but for what is kept of its tags. False: it cannot be recorded, or is not to be. */
+static bool leave_parent(struct live_ticket *ret_ticket, struct tags_kept **ret_kept)
+{
+	bool wanted = memory.control->follow_fork;
+
+	if (!sys_may(SYS_OTHERS | SYS_MEMORY | SYS_THREADS)) {
+		if (wanted)
+			process_log_publish(MISSED_sealed, NULL, false);
+		return false; /* what is the parent's stays mapped: giving it back is a system call */
+	}
+	if (!wanted) {
+		memory_release();
+		return false;
+	}
+	*ret_ticket = process_log_ticket(process_log_publish(MISSED_child, NULL, false));
+	*ret_kept = tags_keep();
+	memory_release(); /* no hook is running in it, the only thread is here */
+	reset_all();
+	return true;
+}
+
+bool start_recording(bool forked)
+{
+	struct tags_kept *kept = NULL;
+	struct live_ticket ticket = { 0 };
+
+	if (CHECKED && !forked)
+		chaos_start();
+	if (next.is_recorder)
+		return false;
+	if (forked) {
+		if (!leave_parent(&ticket, &kept))
+			return false;
+	} else {
+		if (!settings_read())
+			return false;
+		ticket = exec_take_ticket();
+		modules_start();
+		if (settings_of_collector)
+			exec_hide();
+	}
+	/* With a token it is no longer a child whose memory is its parent's. */
+	bool begun = make_token() && profile_make(forked, ticket);
+
+	if (begun && !furnish(forked)) {
+		profile_give_up();
+		memory_release();
+		begun = false;
+	}
+	if (begun && forked)
+		tags_take_back(kept);
+	tags_drop(kept);
+	if (begun && !forked)
+		wraps_start();
+	if (begun)
+		__atomic_store_n(&memory.head->ready, 1, __ATOMIC_RELEASE);
+	return begun;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pace of samples where the user said what they may cost: a share of the process' processor time. The interval is doubled
+ * while samples take more, and halved again while they take much less; never below the interval that was asked for. Steps of two,
+ * because each interval has sites of its own. */
+#ifndef RECORDER_SAMPLING_CPU_LIMIT_H
+#define RECORDER_SAMPLING_CPU_LIMIT_H
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "recorder/memory.h"
+
+extern HIDDEN bool cpu_limit_is_set;
+extern HIDDEN uint32_t cpu_limit_doublings;
+
+void cpu_limit_start(void);
+
+/* The program is about to forbid itself to read the time-stamp counter: us, too. */
+void cpu_limit_stop(void);
+
+void cpu_limit_spent(uint64_t ticks);
+
+/* Around whatever a sample costs. Ticks of the time-stamp counter: no system call, and as fine as need be. */
+static ALWAYS_INLINE uint64_t cpu_limit_now(void)
+{
+	return UNLIKELY(cpu_limit_is_set) ? __builtin_ia32_rdtsc() : 0;
+}
+static ALWAYS_INLINE void cpu_limit_took_since(uint64_t then)
+{
+	if (UNLIKELY(then != 0))
+		cpu_limit_spent(__builtin_ia32_rdtsc() - then);
+}
+#endif

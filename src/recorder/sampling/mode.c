@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See mode.h.
+ *
+ * Owns: what this process has made of the mode. Before the first block is recorded exactly, frees look for every block;
+ * that stays so, since any block may be such a one from then on. */
+#include "recorder/sampling/mode.h"
+
+#include "recorder/clock.h"
+#include "recorder/sampling/cpu_limit.h"
+#include "recorder/process/settings.h"
+
+enum {
+	DORMANT_BYTES = 1 << 20, /* that a dormant thread allocates between two looks at the mode */
+	LENT_CALLS = 64,	 /* between two looks at the clock, while the mode is lent */
+};
+#define NO_MODE UINT32_MAX
+#define FOR_EVER (UINT64_MAX / 2)
+
+uint32_t mode_exact = NO_MODE;
+bool mode_was_changed;
+const uint32_t *mode_word;
+/* What the program said last, if it has: a fork's child begins with that; what it was before hg_stop. Relaxed: of threads that
+ * turn it at once any may be the last. */
+static uint32_t own_mode = NO_MODE, before_stop = NO_MODE;
+/* Of what the program limits; 0 and UINT64_MAX: nothing. */
+static uint64_t stack_least, stack_most = UINT64_MAX;
+
+/* Whether every block has its stack. */
+static bool has_no_limits(void)
+{
+	return __atomic_load_n(&stack_least, __ATOMIC_SEQ_CST) == 0 &&
+	       __atomic_load_n(&stack_most, __ATOMIC_SEQ_CST) == UINT64_MAX &&
+	       memory.control->stack_least_bytes == 0 && memory.control->stack_most_bytes == 0;
+}
+
+/* Whether somebody outside has set the mode for a while: then every call is judged, so that its end is seen. */
+static bool is_lent(void)
+{
+	return __atomic_load_n(&memory.control->lease_until_ms, __ATOMIC_RELAXED) != 0;
+}
+
+static void turn_exact(void)
+{
+	sample_no_filter();
+	if (!has_no_limits() || is_lent())
+		return;
+	__atomic_store_n(&mode_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);
+	if (!has_no_limits()) /* another thread has limited them meanwhile */
+		__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST);
+}
+
+/* A thread that was stopped lets everything pass and never looks. */
+static void look_again(struct thread_state *self)
+{
+	if (self->stopped)
+		countdown_own(FOR_EVER);
+	else
+		countdown_none();
+	self->interval = self->stopped;
+}
+
+static bool counts_all(uint32_t mode)
+{
+	return mode == LIVE_MODE_EXACT || mode == LIVE_MODE_TAGS;
+}
+
+/* What the program has, or has again when the loan ends. */
+static uint32_t mode_unlent(void)
+{
+	return is_lent() ? __atomic_load_n(&memory.control->mode_after, __ATOMIC_RELAXED)
+			 : mode_now();
+}
+
+/* The word that counts is in the control page, so that others may turn it again. What the program says ends no loan, but it
+ * outlives it. */
+static void set_mode(uint32_t mode)
+{
+	__atomic_store_n(&memory.control->mode_after, mode, __ATOMIC_RELEASE);
+	__atomic_store_n(&memory.control->mode, mode, __ATOMIC_RELEASE);
+}
+
+static void follow(void)
+{
+	uint32_t own = __atomic_load_n(&own_mode, __ATOMIC_RELAXED);
+
+	if (own != NO_MODE)
+		set_mode(own);
+	if (mode_word != &memory.control->mode) /* a process begins */
+		__atomic_store_n(&mode_word, &memory.control->mode, __ATOMIC_RELEASE);
+}
+
+void mode_start(void)
+{
+	follow();
+	bool all = counts_all(mode_now());
+
+	mode_exact = NO_MODE;
+	mode_was_changed = !all;
+	sample_start(!all);
+	if (all)
+		turn_exact();
+	look_again(&thread_state);
+}
+
+static uint64_t *random_of(struct thread_state *self)
+{
+	if (self->random ==
+	    0) /* threads lie at different places, and processes begin at different times */
+		self->random = (((uintptr_t)self ^ memory.head->started_mono_ns) *
+					UINT64_C(0x9e3779b97f4a7c15) +
+				clock_ms()) |
+			       1;
+	return &self->random;
+}
+
+uint32_t mode_round_weight(uint64_t weight)
+{
+	return sample_round(random_of(&thread_state), weight);
+}
+
+/* A distance to the next sample, or the first part of it: never so much that a block as large as the interval would pass.
+ * What is left of a distance is distributed as a whole one is. */
+static int64_t draw(struct thread_state *self)
+{
+	int64_t most = (int64_t)self->interval - 1;
+	int64_t distance = sample_draw(random_of(self), self->interval);
+
+	self->left_is_part = distance >= most;
+	return MIN(distance, most);
+}
+
+/* The interval of the samples to come. */
+static uint64_t interval_now(void)
+{
+	uint64_t asked = memory.control->interval;
+
+	asked = asked != 0 ? MAX(asked, (uint64_t)SAMPLE_INTERVAL_MIN) : SAMPLE_INTERVAL_DEFAULT;
+	asked <<= __atomic_load_n(&cpu_limit_doublings, __ATOMIC_RELAXED);
+	return MIN(asked, (uint64_t)SAMPLE_INTERVAL_MAX);
+}
+
+/* Begins what the mode says. True: the next block is to be counted, with or without its stack. */
+static bool begin(struct thread_state *self)
+{
+	uint32_t mode = mode_now();
+
+	self->interval = 0;
+	countdown_none();
+	if (counts_all(mode)) {
+		turn_exact();
+		return true;
+	}
+	__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);
+	self->slot->last_block = NULL; /* what comes between it and its end is not seen */
+	if (mode != LIVE_MODE_SAMPLE) {
+		countdown_own(DORMANT_BYTES);
+		return false;
+	}
+	self->interval = interval_now();
+	countdown_shared(self->slot, (uint64_t)draw(self) + 1);
+	return false;
+}
+
+/* Whether a block is a sample; if not, it is taken from the distance. */
+static bool is_sample(struct thread_state *self, uint64_t size)
+{
+	if (size >= self->interval)
+		return true; /* always: the distance is that of the others */
+	int64_t rest = (int64_t)countdown_now()->left - 1 - (int64_t)size;
+
+	while (rest < 0 && self->left_is_part)
+		rest += draw(self);
+	countdown_shared(self->slot, rest < 0 ? 0 : (uint64_t)rest + 1);
+	return rest < 0;
+}
+
+/* With or without its stack. The collector's limits: 0 is none. */
+static uint64_t judge_stack(uint64_t size)
+{
+	uint64_t most = memory.control->stack_most_bytes;
+
+	if (mode_now() == LIVE_MODE_TAGS || size < stack_least || size > stack_most ||
+	    size < memory.control->stack_least_bytes || (most != 0 && size > most))
+		return MODE_WITHOUT_STACK;
+	return MODE_EXACTLY;
+}
+
+NOINLINE uint64_t mode_decide(uint64_t size)
+{
+	struct thread_state *self = &thread_state;
+
+	if (UNLIKELY(is_lent()) && ++self->slot->lent_calls % LENT_CALLS == 0)
+		clock_tick_slow(self->slot);
+	if (self->stopped)
+		return MODE_SKIP;
+	if (self->interval == 0 &&
+	    begin(self)) /* from another mode: the first block under the new one */
+		return judge_stack(size);
+	uint64_t interval = self->interval;
+
+	if (interval == 0 || !is_sample(self, size))
+		return MODE_SKIP;
+	/* A distance may be drawn anew at any time. */
+	if (countdown_now()->left == 0 || interval != interval_now() ||
+	    mode_now() != LIVE_MODE_SAMPLE)
+		begin(self);
+	return interval;
+}
+
+uint64_t mode_decide_map(void)
+{
+	if (thread_state.stopped || mode_now() == LIVE_MODE_DORMANT) {
+		__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);
+		return MODE_SKIP;
+	}
+	return mode_now() == LIVE_MODE_TAGS ? MODE_WITHOUT_STACK : MODE_EXACTLY;
+}
+
+/* ---- by the program ---- */
+
+static void turn(uint32_t mode)
+{
+	__atomic_store_n(&own_mode, mode, __ATOMIC_RELAXED);
+	follow();
+	look_again(&thread_state);
+}
+
+void mode_set(uint32_t mode)
+{
+	__atomic_store_n(&before_stop, NO_MODE, __ATOMIC_RELAXED);
+	if (mode <= LIVE_MODE_EXACT) {
+		turn(mode);
+	} else if (mode == MODE_FOLLOW) {
+		__atomic_store_n(&own_mode, NO_MODE, __ATOMIC_RELAXED);
+		set_mode((uint32_t)settings.mode);
+		follow();
+		look_again(&thread_state);
+	}
+}
+
+void mode_stop(bool of_thread)
+{
+	struct thread_state *self = &thread_state;
+
+	__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);
+	if (of_thread) {
+		self->stopped = true;
+		self->slot->last_block = NULL;
+		look_again(self);
+		return;
+	}
+	uint32_t now = mode_unlent();
+
+	if (now != LIVE_MODE_DORMANT)
+		__atomic_store_n(&before_stop, now, __ATOMIC_RELAXED);
+	turn(LIVE_MODE_DORMANT);
+}
+
+void mode_resume(bool of_thread)
+{
+	struct thread_state *self = &thread_state;
+	uint32_t asked = memory.control->mode_on;
+
+	if (of_thread) {
+		self->stopped = false;
+		look_again(self);
+		return;
+	}
+	if (mode_unlent() != LIVE_MODE_DORMANT)
+		return;
+	uint32_t before = __atomic_exchange_n(&before_stop, NO_MODE, __ATOMIC_RELAXED);
+
+	if (before != NO_MODE)
+		asked = before;
+	turn(asked != LIVE_MODE_DORMANT && asked <= LIVE_MODE_EXACT ? asked : LIVE_MODE_EXACT);
+}
+
+void mode_limit_stacks(uint64_t least, uint64_t most)
+{
+	__atomic_store_n(&stack_least, least, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&stack_most, most, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST); /* until somebody looks */
+	look_again(&thread_state);
+}

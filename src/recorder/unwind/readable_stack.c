@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readable stack ranges: see readable_stack.h. Pages are asked for by a system call that touches nothing, once for each page of
+ * a stack. Owns the slots' stack_ranges; each is its own thread's alone. The range in use is moved to the front. */
+#include "recorder/unwind/readable_stack.h"
+
+#include <sys/resource.h>
+
+#include "recorder/sys.h"
+
+enum {
+	PAGE = 4096,
+	PROBES_OWN = 2048, /* pages between a thread's stack pointer and its control block */
+	PROBES_STEP = 256, /* pages that one frame may lie away from the known ones */
+};
+
+uint32_t stack_generation = 1;
+bool stack_any_coroutine;
+static uintptr_t main_low, main_high;
+
+extern void *__libc_stack_end;
+
+void stack_start(void)
+{
+	const uint64_t most = 1ull << 30;
+	struct rlimit limit = { .rlim_cur = 8 << 20 };
+
+	if (main_high != 0)
+		return; /* a fork's child: the stack is its parent's, whatever the limit is now */
+	sys_call6(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&limit, 0, 0);
+	main_high = ((uintptr_t)__libc_stack_end + PAGE) & ~(uintptr_t)(PAGE - 1);
+	main_low = main_high - MIN((uint64_t)limit.rlim_cur, most);
+}
+
+void stack_forget(struct slot *slot)
+{
+	uint32_t stamp = slot->ranges->stamp;
+
+	*slot->ranges = (struct stack_ranges){ .stamp = stamp + 1 };
+}
+
+/* The last pieces that went away; entry n % GONE is piece n. Relaxed: a coroutine's stack is not freed by another thread
+ * while it runs. */
+enum { GONE = 64 };
+static struct {
+	uintptr_t start, end;
+} gone[GONE];
+
+NOINLINE void stack_piece_gone(uintptr_t start, uint64_t bytes)
+{
+	uint32_t n = __atomic_fetch_add(&stack_generation, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&gone[n % GONE].start, start, __ATOMIC_RELAXED);
+	__atomic_store_n(&gone[n % GONE].end, start + bytes, __ATOMIC_RELAXED);
+}
+
+/* Whether a range is what it was: nothing of it went away since it was last looked at. */
+static bool still_there(struct stack_range *range)
+{
+	uint32_t now = __atomic_load_n(&stack_generation, __ATOMIC_RELAXED);
+
+	if (range->own || range->generation == now)
+		return range->high != 0;
+	if (now - range->generation > GONE)
+		return false;
+	for (uint32_t n = range->generation; n != now; n++) {
+		if (__atomic_load_n(&gone[n % GONE].start, __ATOMIC_RELAXED) < range->high &&
+		    __atomic_load_n(&gone[n % GONE].end, __ATOMIC_RELAXED) > range->low)
+			return false;
+	}
+	range->generation = now;
+	return range->high != 0;
+}
+
+static uintptr_t page_of(uintptr_t address)
+{
+	return address & ~(uintptr_t)(PAGE - 1);
+}
+
+/* The pages in [from, to) from `from` on that can be read: returns the end of the run. */
+static uintptr_t readable_until(uintptr_t from, uintptr_t to)
+{
+	while (from < to && sys_readable(from))
+		from += PAGE;
+	return from;
+}
+
+static void fill(struct slot *slot, struct stack_range *range, uintptr_t address)
+{
+	uintptr_t thread_block;
+	uintptr_t page = page_of(address);
+
+	__asm__("mov %%fs:0, %0" : "=r"(thread_block));
+	*range = (struct stack_range){
+		.low = page,
+		.high = page + PAGE,
+		.generation = __atomic_load_n(&stack_generation, __ATOMIC_RELAXED),
+		.stamp = ++slot->ranges->stamp,
+	};
+	if (address >= main_low && address < main_high) {
+		*range = (struct stack_range){ main_low, main_high, 0, range->stamp, true };
+	} else if (thread_block > address &&
+		   thread_block - address < (uintptr_t)PROBES_OWN * PAGE) {
+		range->high = readable_until(range->high, page_of(thread_block));
+		range->own = range->high >= page_of(thread_block);
+	}
+	if (!range->own)
+		__atomic_store_n(&stack_any_coroutine, true, __ATOMIC_RELAXED);
+}
+
+COLD struct stack_range *stack_range_find(struct slot *slot, uintptr_t address)
+{
+	struct stack_ranges *ranges = slot->ranges;
+	struct stack_range found;
+	unsigned at = 0;
+
+	for (; at < STACK_RANGES; at++) {
+		struct stack_range *range = &ranges->range[at];
+
+		if (!still_there(range))
+			continue;
+		if (address >= range->low && address < range->high)
+			break;
+		/* The stack has grown: its pages between here and what is known. */
+		if (address < range->low && range->low - address < (uintptr_t)PROBES_STEP * PAGE &&
+		    readable_until(page_of(address), range->low) >= range->low) {
+			range->low = page_of(address);
+			break;
+		}
+	}
+	if (at == STACK_RANGES) {
+		at = STACK_RANGES - 1;
+		if (ranges->range[at].own) /* keep the thread's own stack, drop another */
+			at--;
+		fill(slot, &ranges->range[at], address);
+	}
+	found = ranges->range[at];
+	for (; at > 0; at--)
+		ranges->range[at] = ranges->range[at - 1];
+	ranges->range[0] = found;
+	return &ranges->range[0];
+}
+
+COLD bool stack_range_extend(struct stack_range *range, uintptr_t address)
+{
+	uintptr_t end = page_of(address + sizeof(uintptr_t) - 1) + PAGE;
+
+	if (range->high == 0 || address < range->low ||
+	    end - range->high > (uintptr_t)PROBES_STEP * PAGE)
+		return false;
+	if (range->own && range->high == main_high)
+		return false; /* nothing of ours lies above the main stack */
+	range->high = readable_until(range->high, end);
+	return address + sizeof(uintptr_t) <= range->high;
+}
+
+COLD bool stack_is_same(struct slot *slot, uintptr_t deeper, uintptr_t at)
+{
+	struct stack_range *range = stack_range_of(slot, at);
+
+	if (!range->own || deeper >= at)
+		return false;
+	return deeper >= range->low || (range->low - deeper < (uintptr_t)PROBES_STEP * PAGE &&
+					readable_until(page_of(deeper), range->low) >= range->low);
+}

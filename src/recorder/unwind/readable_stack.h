@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which stack memory may be read. A walk follows addresses that the program's own tables give; where those are wrong
+ * (a hand-made coroutine, a broken table) it must stop before it touches memory that is not there.
+ *
+ * Known ranges are kept per slot. The main thread's stack and the stack that ends at a thread's control block stay
+ * as long as the thread lives; others (coroutines) are asked for again when memory has been unmapped. */
+#ifndef RECORDER_UNWIND_READABLE_STACK_H
+#define RECORDER_UNWIND_READABLE_STACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "recorder/slot.h"
+
+struct stack_range {
+	uintptr_t low, high; /* readable: [low, high) */
+	uint32_t generation; /* of stack_generation */
+	uint32_t stamp;	     /* a new one whenever the entry is filled anew */
+	bool own;	     /* does not age */
+};
+enum { STACK_RANGES = 4 };
+struct stack_ranges {
+	struct stack_range range[STACK_RANGES];
+	uint32_t next, stamp;
+};
+
+/* How often memory that might have been a coroutine's stack went away; the last such pieces are kept, so that only
+ * ranges which they touch have to be asked for again. */
+extern HIDDEN uint32_t stack_generation;
+extern HIDDEN bool
+	stack_any_coroutine; /* some range is neither the main thread's nor a thread's own */
+void stack_piece_gone(uintptr_t start, uint64_t bytes);
+
+static inline void stack_memory_gone(uintptr_t start, uint64_t bytes)
+{
+	if (UNLIKELY(stack_any_coroutine))
+		stack_piece_gone(start, bytes);
+}
+
+/* The main thread's stack: [low, high), from start-up on. */
+void stack_start(void);
+
+/* A thread takes the slot: nothing is known of its stack. */
+void stack_forget(struct slot *slot);
+
+struct stack_range *stack_range_find(struct slot *slot, uintptr_t address);
+
+/* Whether nothing went away that might have been the range's. */
+static ALWAYS_INLINE bool stack_range_fresh(const struct stack_range *range)
+{
+	return LIKELY(range->own) ||
+	       range->generation == __atomic_load_n(&stack_generation, __ATOMIC_RELAXED);
+}
+
+/* The range that `address`, a place on the running stack, is in. */
+static ALWAYS_INLINE struct stack_range *stack_range_of(struct slot *slot, uintptr_t address)
+{
+	struct stack_range *range = &slot->ranges->range[0];
+
+	if (LIKELY(address - range->low < range->high - range->low && stack_range_fresh(range)))
+		return range;
+	return stack_range_find(slot, address);
+}
+
+/* Whether two places are on one stack, and that is the main thread's or the running thread's own; `at` is in use. */
+bool stack_is_same(struct slot *slot, uintptr_t deeper, uintptr_t at);
+
+/* Whether the range can be made to reach over [address, address + 8). */
+bool stack_range_extend(struct stack_range *range, uintptr_t address);
+
+static ALWAYS_INLINE bool stack_range_holds(struct stack_range *range, uintptr_t address)
+{
+	return LIKELY(address >= range->low && address + sizeof(uintptr_t) <= range->high) ||
+	       stack_range_extend(range, address);
+}
+#endif

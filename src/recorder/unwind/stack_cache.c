@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filling the stack_cache. Owns the slots' stack caches; each is its own thread's alone.
+ *
+ * Invariant: a place leads to a whole entry of the ring, the first of which is nobody's. */
+#include "recorder/unwind/stack_cache.h"
+
+enum {
+	RING_FIRST = 256 * 1024,
+	RING_OTHERS = 64 * 1024,
+	SLOTS_WITH_MEMO = 64,
+	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
+	REST = 16,	  /* then this many times as many pass before the next attempt */
+	STAMP_SHIFT = 48, /* above any address */
+};
+
+_Static_assert(sizeof(struct stack_cache_entry) == 16 && sizeof(struct stack_cache_row) == 64,
+	       "aligned as their tables");
+
+struct stack_cache *stack_cache_new(uint32_t slot)
+{
+	uint32_t bytes = slot == 0 ? RING_FIRST : RING_OTHERS;
+	struct stack_cache *stack_cache =
+		slot < SLOTS_WITH_MEMO ? memory_scratch(sizeof *stack_cache + bytes) : NULL;
+
+	if (stack_cache == NULL)
+		return NULL;
+	stack_cache->ring = (char *)(stack_cache + 1);
+	stack_cache->bytes = bytes;
+	stack_cache->used = sizeof(struct stack_cache_entry);
+	return stack_cache;
+}
+
+void stack_cache_forget(struct slot *slot)
+{
+	struct stack_cache *stack_cache = slot->stack_cache;
+
+	if (stack_cache == NULL)
+		return;
+	if (stack_cache
+		    ->is_touched) { /* else a process that allocates once would have all of its pages */
+		__builtin_memset(stack_cache->place, 0, sizeof stack_cache->place);
+		__builtin_memset(stack_cache->row, 0, sizeof stack_cache->row);
+	}
+	stack_cache->is_touched = false;
+	stack_cache->used = sizeof(struct stack_cache_entry);
+	stack_cache->added = stack_cache->missed = 0;
+	stack_cache->calls = slot->live->calls;
+}
+
+/* The ring is full. */
+static void begin_again(struct slot *slot)
+{
+	struct stack_cache *stack_cache = slot->stack_cache;
+	uint64_t found = slot->live->calls - stack_cache->calls - stack_cache->missed;
+
+	stack_cache->rest = found < stack_cache->added / WORTH ? stack_cache->added * REST : 0;
+	stack_cache_forget(slot);
+}
+
+NOINLINE uint32_t stack_cache_find_other(const struct stack_cache *stack_cache,
+					 struct stack_cache_row *row, uint64_t hash)
+{
+	uint64_t place = stack_cache_place(row, hash, row->at);
+
+	for (uint64_t way = 0; way < STACK_CACHE_WAYS; way++) {
+		uint32_t offset = stack_cache->place[place ^ way];
+		const struct stack_cache_entry *entry = stack_cache_entry(stack_cache, offset);
+
+		if (entry->key == row->key && stack_cache_holds(entry)) {
+			row->last = offset;
+			return entry->record;
+		}
+	}
+	return 0;
+}
+
+/* The caller's row, in the place of another's if need be. */
+static struct stack_cache_row *row_for(struct stack_cache *stack_cache, const struct walk *walk,
+				       uintptr_t at, uintptr_t pc)
+{
+	uint64_t hash = stack_cache_hash(at, pc);
+	struct stack_cache_row *row = stack_cache_row(stack_cache, hash, at, pc);
+
+	if (row != NULL && row->stamp == walk->stamp)
+		return row;
+	if (row == NULL) {
+		uint64_t n = hash >> 32 & (STACK_CACHE_ROWS - 1);
+
+		row = &stack_cache->row[stack_cache->row[n].at != 0 ? n ^ 1 : n];
+	}
+	*row = (struct stack_cache_row){ .at = at,
+					 .pc = pc,
+					 .stamp = walk->stamp,
+					 .key = at | (uint64_t)walk->stamp << STAMP_SHIFT };
+	return row;
+}
+
+/* Two stacks of one row came to one place: the first word in which they differ, seen from inside, tells them apart from
+ * now on. */
+static void learn_look(struct stack_cache_row *row, const struct stack_cache_entry *a,
+		       const struct stack_cache_entry *b)
+{
+	const uintptr_t *x = (const uintptr_t *)(const void *)((const char *)a + a->bytes) - 2;
+	const uintptr_t *y = (const uintptr_t *)(const void *)((const char *)b + b->bytes) - 2;
+	uint32_t left = (MIN(a->bytes, b->bytes) - (uint32_t)sizeof *a) / 16;
+
+	for (; left > 0 && x[0] == y[0] && x[1] == y[1]; left--, x -= 2, y -= 2)
+		;
+	if (left == 0 || x[0] != y[0] || row->looks == STACK_CACHE_LOOKS)
+		return;
+	uint32_t look = (uint32_t)(x[0] - row->at);
+
+	for (uint32_t k = 0; k < row->looks; k++) {
+		if (row->look[k] == look)
+			return; /* they do differ there: one place for two hashes */
+	}
+	row->look[row->looks++] = look;
+}
+
+static void fill(struct stack_cache_entry *entry, const struct walk *walk, const uintptr_t *frame)
+{
+	struct walk_frame *pair = (struct walk_frame *)(void *)(entry + 1);
+	const struct walk_frame rbp = { (uintptr_t)frame,
+					frame[0] }; /* where the hook has saved it */
+	bool needs_rbp = walk->info[walk->count - 1].rule & WALK_NEEDS_RBP;
+
+	for (uint32_t n = walk->count + walk->checks + needs_rbp; n % 4 != 0; n++)
+		*pair++ = walk->frame[0];
+	for (uint32_t i = 0; i < walk->checks; i++)
+		*pair++ = (struct walk_frame){ walk->check[i].at, walk->check[i].word };
+	if (needs_rbp)
+		*pair++ = rbp;
+	__builtin_memcpy(pair, walk->frame, walk->count * sizeof *pair);
+	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
+}
+
+NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t record)
+{
+	const struct walk *walk = slot->walk;
+	struct stack_cache *stack_cache = slot->stack_cache;
+	uint32_t bytes =
+		(uint32_t)sizeof(struct stack_cache_entry) + (walk->count + walk->checks + 4) * 16;
+
+	if (stack_cache == NULL)
+		return;
+	stack_cache->missed++;
+	/* Without a stamp the walk may not be used again; too deep or too odd ones are not worth their place. */
+	if (walk->stamp == 0 || walk->count == 0 || walk->count > STACK_CACHE_FRAMES ||
+	    walk->checks > STACK_CACHE_CHECKS)
+		return;
+	if (stack_cache->rest > 0) {
+		stack_cache->rest--;
+		return;
+	}
+	if (stack_cache->used + bytes > stack_cache->bytes)
+		begin_again(slot);
+	uint32_t epoch = walk->stamp >> (64 - STAMP_SHIFT);
+
+	if (stack_cache->generation != walk->generation || stack_cache->epoch != epoch)
+		stack_cache_forget(slot);
+	stack_cache->generation = walk->generation;
+	stack_cache->epoch = epoch;
+	stack_cache->is_touched = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	uintptr_t at = (uintptr_t)(frame + 1);
+	struct stack_cache_row *row = row_for(stack_cache, walk, at, frame[1]);
+	struct stack_cache_entry *entry = stack_cache_entry(stack_cache, stack_cache->used);
+
+	entry->key = row->key;
+	entry->record = record;
+	fill(entry, walk, frame);
+
+	uint64_t hash = stack_cache_hash(at, frame[1]);
+	uint64_t place = stack_cache_place(row, hash, at);
+
+	for (uint64_t way = 0; way < STACK_CACHE_WAYS; way++) {
+		const struct stack_cache_entry *there =
+			stack_cache_entry(stack_cache, stack_cache->place[place ^ way]);
+
+		if (there->key == entry->key)
+			learn_look(row, there, entry);
+	}
+	place = stack_cache_place(row, hash, at);
+	for (uint64_t way = STACK_CACHE_WAYS - 1; way > 0; way--)
+		stack_cache->place[place ^ way] = stack_cache->place[place ^ (way - 1)];
+	stack_cache->place[place] = stack_cache->used;
+	row->last = stack_cache->used;
+	stack_cache->used += entry->bytes;
+	stack_cache->added++;
+}
