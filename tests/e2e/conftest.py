@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -18,6 +19,8 @@ from reading import with_frames
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 120
+# Some tests take fixtures of another room.
+sys.path += [str(path) for path in (ROOT / "tests" / "e2e").iterdir() if path.is_dir()]
 
 
 @dataclasses.dataclass

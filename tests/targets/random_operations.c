@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random operations of every kind from several threads, and a model of what a recorder must say of them: arguments SEED and the
  * number of operations of each thread. The model is a few arrays under one lock, which is all that there is to it. Each process
- * prints at its end, for tests/e2e/test_random.py,
+ * prints at its end, for tests/e2e/recorder/test_random.py,
  *
  *   NUMBERS pid kind function tag pool calls bytes frees freed_bytes    function -: counted without a stack
  *   THREAD pid name calls bytes                                         heap blocks that the thread took

@@ -3,7 +3,7 @@
 /*
  * Exporters on hand-made recordings: every format of every recording, also of empty and damaged ones; the text formats to
  * the byte; and the call graph against what it promises, on random stacks full of recursion. What real tools make of them
- * is in tests/e2e/test_export_*.py.
+ * is in tests/e2e/export/test_export_*.py.
  */
 #include "test_course_made.h"
 #include "test_golden.h"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that define malloc themselves: whatever they call ends in the same allocator as without us, in every mode.
+
+R5: reallocarray of glibc calls realloc by its name, so that it reaches the program's; ours gave a block of glibc's.
+"""
+
+import pathlib
+import subprocess
+
+import pytest
+
+import recorder
+from compiled import WAIT_SECONDS
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2] / "targets" / "own_allocator.c"
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+# Which of the family the program defines besides malloc, free, realloc and calloc.
+SUBSETS = {
+    "least": [],
+    "reallocarray": ["-DOWN_REALLOCARRAY"],
+    "aligned": ["-DOWN_ALIGNED"],
+    "all": ["-DOWN_REALLOCARRAY", "-DOWN_ALIGNED"],
+}
+RECORD = {
+    "exact": [],
+    "tags": ["--mode", "tags"],
+    "sample": ["--mode", "sample", "--interval", "256B"],
+    "dormant": ["--start", "dormant"],
+}
+ALONE = {mode: {"HEAPGAUGE_MODE": mode} for mode in ("exact", "tags", "sample", "dormant")}
+
+
+def run(argv, env):
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def compile_source(path, source, *flags):
+    subprocess.run(["gcc", "-O1", "-w", "-fno-builtin", source, "-o", path, *flags], check=True, timeout=WAIT_SECONDS)
+    return path
+
+
+def runs_as_bare(program, build, record, clean_env):
+    """Compares every mode, under record and preloaded, with the program alone."""
+    bare = run([program], clean_env)
+    library = str(recorder.library(build))
+    for name, more in ALONE.items():
+        assert run([program], clean_env | more | {"LD_PRELOAD": library}) == bare, f"preloaded, {name}"
+    for name, options in RECORD.items():
+        done = record([program], *options)
+        assert (done.returncode, done.stdout) == bare[:2], f"record, {name}: {done.stderr}"
+    return bare
+
+
+@pytest.mark.parametrize("bound", ["lazily", "at once"])
+@pytest.mark.parametrize("subset", SUBSETS)
+def test_every_function_gives_the_same_allocators_block_as_without_us(subset, bound, build, record, clean_env, scratch):
+    link = "-Wl,-z,now" if bound == "at once" else "-Wl,-z,lazy"
+    program = compile_source(scratch / "program", SOURCE, "-pthread", link, *SUBSETS[subset])
+    status, out, err = runs_as_bare(program, build, record, clean_env)
+    assert (status, err) == (3, "") and out.count("reallocarray own\n") == 6 and "child 5\n" in out
+
+
+def test_the_same_of_a_library_that_stands_before_the_recorder(build, clean_env, scratch):
+    """R5: of two preloaded libraries the first one's malloc is the program's."""
+    own = compile_source(scratch / "libown.so", SOURCE, "-shared", "-fPIC", "-pthread", "-Dmain=not_main")
+    (scratch / "main.c").write_text(
+        "#include <stdlib.h>\n#include <stdio.h>\n"
+        'int main(void) { void *p = reallocarray(NULL, 5, 7); free(p); puts("done"); return 4; }\n'
+    )
+    main = compile_source(scratch / "main", scratch / "main.c", "-D_GNU_SOURCE")
+    bare = run([main], clean_env | {"LD_PRELOAD": str(own)})
+    assert bare == (4, "done\n", "")
+    for more in ALONE.values():
+        assert run([main], clean_env | more | {"LD_PRELOAD": f"{own}:{recorder.library(build)}"}) == bare
+
+
+FAMILY = """
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void try(void *block, const char *name) { memset(block, 1, 10); free(block); puts(name); }
+int main(void)
+{
+	void *aligned;
+	char *text;
+	try(malloc(10), "malloc");
+	try(calloc(2, 5), "calloc");
+	try(realloc(NULL, 10), "realloc");
+	try(reallocarray(NULL, 5, 7), "reallocarray");
+	try(reallocarray(malloc(1000), 5, 7000), "reallocarray");
+	try(strdup("text text text"), "strdup");
+	try(aligned_alloc(64, 64), "aligned_alloc");
+	try(memalign(64, 64), "memalign");
+	try(valloc(10), "valloc");
+	if (posix_memalign(&aligned, 64, 10) == 0) try(aligned, "posix_memalign");
+	if (asprintf(&text, "%20d", 5) > 0) try(text, "asprintf");
+	return 5;
+}
+"""
+
+
+@pytest.mark.parametrize("archive", ["libjemalloc.a", "libtcmalloc_minimal.a"])
+def test_an_allocator_that_is_linked_in_statically_gets_every_call(archive, build, record, clean_env, scratch):
+    """R5"""
+    if not (LIBRARIES / archive).exists():
+        pytest.skip(f"{archive} is not here")
+    (scratch / "family.c").write_text(FAMILY)
+    program = compile_source(
+        scratch / "family", scratch / "family.c", LIBRARIES / archive, "-ldl", "-lm", "-lpthread", "-lstdc++"
+    )
+    status, out, _ = runs_as_bare(program, build, record, clean_env)
+    assert status == 5 and out.endswith("asprintf\n")
