@@ -86,9 +86,9 @@ static const struct word {
 	{ UNSEEN_ruby, "RUBY_GC_HEAP_INIT_SLOTS", false },
 };
 
-static bool matches(const char *name, const char *pattern)
+static bool matches(const char *name, size_t length, const char *pattern)
 {
-	size_t length = strlen(name), wanted = strlen(pattern);
+	size_t wanted = strlen(pattern);
 
 	if (pattern[0] == '*')
 		return length >= wanted - 1 &&
@@ -98,11 +98,17 @@ static bool matches(const char *name, const char *pattern)
 	return strcmp(name, pattern) == 0;
 }
 
+enum {
+	NAME_MAX_BYTES = 65536
+}; /* all names of a hostile file may be the same, and as long as it is */
+
 /* Signs stand before more general ones. */
 static uint64_t first_of(const char *name, const struct sign *signs, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (matches(name, signs[i].name))
+	size_t length = strnlen(name, NAME_MAX_BYTES);
+
+	for (size_t i = 0; i < count && length < NAME_MAX_BYTES; i++)
+		if (matches(name, length, signs[i].name))
 			return UINT64_C(1) << signs[i].is;
 	return 0;
 }

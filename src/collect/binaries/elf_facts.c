@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Facts about a program or library, from its headers, its symbol tables and, if these are stripped, from what its allocator
- * would say (allocator_signs.h). libelf reads the structure and checks every offset; strings of its tables are asked for by index and never
- * reached by our own arithmetic. No state.
+ * would say (allocator_signs.h). Strings of its tables are asked for by index and never reached by our own arithmetic. No state.
  */
 #include "collect/binaries/elf_facts.h"
 
@@ -29,7 +28,7 @@ static const char *const system_calling[] = { "syscall", NULL };
 
 /* What the walk over the sections leaves for later. */
 struct walk {
-	Elf *elf;
+	struct elf_walk elf;
 	struct span bytes;
 	bool has_symbols, has_constants;
 	bool asks_dlsym;
@@ -49,10 +48,10 @@ static void take_import(const char *name, struct walk *walk, struct elf_facts *f
 	walk->asks_dlsym |= strcmp(name, "dlsym") == 0;
 }
 
-static void take_symbols(struct walk *walk, Elf_Scn *section, const GElf_Shdr *header,
-			 struct elf_facts *facts)
+static void take_symbols(struct walk *walk, struct elf_facts *facts)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	const GElf_Shdr *header = &walk->elf.header;
+	Elf_Data *data = elf_getdata(walk->elf.section, NULL);
 	GElf_Sym symbol;
 
 	if (!data || header->sh_entsize == 0)
@@ -62,7 +61,7 @@ static void take_symbols(struct walk *walk, Elf_Scn *section, const GElf_Shdr *h
 
 		if (!gelf_getsym(data, (int)i, &symbol))
 			return;
-		name = elf_strptr(walk->elf, header->sh_link, symbol.st_name);
+		name = elf_walk_name(&walk->elf, header->sh_link, symbol.st_name);
 		if (!name)
 			continue;
 		if (symbol.st_shndx == SHN_UNDEF) {
@@ -81,16 +80,16 @@ static void take_symbols(struct walk *walk, Elf_Scn *section, const GElf_Shdr *h
 	}
 }
 
-static void take_needed(struct walk *walk, Elf_Scn *section, const GElf_Shdr *header,
-			struct elf_facts *facts)
+static void take_needed(struct walk *walk, struct elf_facts *facts)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = elf_getdata(walk->elf.section, NULL);
+	size_t names = walk->elf.header.sh_link;
 	GElf_Dyn entry;
 
 	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
-		const char *name = entry.d_tag == DT_NEEDED ? elf_strptr(walk->elf, header->sh_link,
-									 entry.d_un.d_val)
-							    : NULL;
+		const char *name = entry.d_tag == DT_NEEDED
+					   ? elf_walk_name(&walk->elf, names, entry.d_un.d_val)
+					   : NULL;
 
 		if (!name)
 			continue;
@@ -136,9 +135,10 @@ static void take_contents(struct walk *walk, const char *name, const GElf_Shdr *
 	}
 }
 
-static void take_section(struct walk *walk, Elf_Scn *section, const char *name,
-			 const GElf_Shdr *header, struct elf_facts *facts)
+static void take_section(struct walk *walk, const char *name, struct elf_facts *facts)
 {
+	const GElf_Shdr *header = &walk->elf.header;
+
 	facts->has_unwind |= strcmp(name, ".eh_frame_hdr") == 0;
 	facts->is_go |= strcmp(name, ".gopclntab") == 0 || strcmp(name, ".note.go.buildid") == 0;
 	walk->has_symbols |= header->sh_type == SHT_SYMTAB;
@@ -146,31 +146,27 @@ static void take_section(struct walk *walk, Elf_Scn *section, const char *name,
 	    !(header->sh_flags & SHF_TLS))
 		facts->zeroed_bytes = saturating_add(facts->zeroed_bytes, header->sh_size);
 	if (header->sh_type == SHT_SYMTAB || header->sh_type == SHT_DYNSYM)
-		take_symbols(walk, section, header, facts);
+		take_symbols(walk, facts);
 	else if (header->sh_type == SHT_DYNAMIC)
-		take_needed(walk, section, header, facts);
+		take_needed(walk, facts);
 	else if (header->sh_type == SHT_NOTE)
-		take_notes(section, facts);
+		take_notes(walk->elf.section, facts);
 	else
 		take_contents(walk, name, header);
-	elf_slots_take(walk->elf, section, system_calling, &walk->syscalls);
+	elf_slots_take(&walk->elf, system_calling, &walk->syscalls);
 }
 
 static void take_sections(struct walk *walk, struct elf_facts *facts)
 {
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
 	size_t names;
 
-	if (elf_getshdrstrndx(walk->elf, &names) != 0)
+	if (elf_getshdrstrndx(walk->elf.elf, &names) != 0)
 		return;
-	while ((section = elf_nextscn(walk->elf, section))) {
-		const char *name = gelf_getshdr(section, &header)
-					   ? elf_strptr(walk->elf, names, header.sh_name)
-					   : NULL;
+	while (elf_walk_next(&walk->elf)) {
+		const char *name = elf_walk_name(&walk->elf, names, walk->elf.header.sh_name);
 
 		if (name)
-			take_section(walk, section, name, &header, facts);
+			take_section(walk, name, facts);
 	}
 }
 
@@ -200,27 +196,22 @@ static void believe_words(const struct walk *walk, struct elf_facts *facts)
 
 bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 {
+	struct walk walk = { .bytes = bytes };
 	GElf_Ehdr header;
-	Elf *elf;
 
 	*ret = (struct elf_facts){ 0 };
-	if (bytes.size == 0 || elf_version(EV_CURRENT) == EV_NONE)
-		return false;
-	/* It is not written to: libelf copies what it converts. */
-	elf = elf_memory((char *)(uintptr_t)bytes.data, bytes.size);
-	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header)) {
-		elf_end(elf);
+	if (!elf_walk_begin(&walk.elf, bytes) || !gelf_getehdr(walk.elf.elf, &header)) {
+		elf_walk_end(&walk.elf);
 		return false;
 	}
-	struct walk walk = { .elf = elf, .bytes = bytes };
-
 	ret->entry = header.e_entry;
 	take_sections(&walk, ret);
-	elf_end(elf);
+	elf_walk_end(&walk.elf);
 	if (header.e_machine == EM_X86_64 && raw_mmap_is_in(&walk.code, &walk.syscalls))
 		ret->unseen |= UNSEEN_BIT(raw_mmap);
 	if (!walk.has_constants)
-		walk.by_words = signs_of_words(bytes, &walk.sure);
+		walk.by_words = signs_of_words(span_of(bytes.data, MIN(bytes.size, ELF_WALK_MAX)),
+					       &walk.sure);
 	/* A recorder that is linked in passes all on. */
 	if (ret->has_recorder)
 		ret->defines_malloc = ret->defines_new = false;

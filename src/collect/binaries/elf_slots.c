@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The relocations of a file name the functions. libelf checks every offset of the hostile input. No state. */
+/* The relocations of a file name the functions. No state. */
 #include "collect/binaries/elf_slots.h"
 
 #include <libelf.h>
@@ -20,25 +20,25 @@ struct symbols {
 	size_t names;
 };
 
-static const char *name_of(Elf *elf, const struct symbols *symbols, size_t index)
+static const char *name_of(struct elf_walk *walk, const struct symbols *symbols, size_t index)
 {
 	GElf_Sym symbol;
 
 	if (index == 0 || index > INT32_MAX || !gelf_getsym(symbols->data, (int)index, &symbol) ||
 	    symbol.st_shndx != SHN_UNDEF)
 		return NULL;
-	return elf_strptr(elf, symbols->names, symbol.st_name);
+	return elf_walk_name(walk, symbols->names, symbol.st_name);
 }
 
-void elf_slots_take(Elf *elf, Elf_Scn *section, const char *const *names, struct elf_slots *slots)
+void elf_slots_take(struct elf_walk *walk, const char *const *names, struct elf_slots *slots)
 {
-	GElf_Shdr header, table;
+	GElf_Shdr table;
 	GElf_Rela relocation;
 
-	if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA)
+	if (walk->header.sh_type != SHT_RELA)
 		return;
-	Elf_Data *data = elf_getdata(section, NULL);
-	Elf_Scn *linked = elf_getscn(elf, header.sh_link);
+	Elf_Data *data = elf_getdata(walk->section, NULL);
+	Elf_Scn *linked = elf_getscn(walk->elf, walk->header.sh_link);
 	struct symbols symbols = { linked ? elf_getdata(linked, NULL) : NULL, 0 };
 
 	if (!data || !symbols.data || !gelf_getshdr(linked, &table))
@@ -46,6 +46,6 @@ void elf_slots_take(Elf *elf, Elf_Scn *section, const char *const *names, struct
 	symbols.names = table.sh_link;
 	for (int i = 0; gelf_getrela(data, i, &relocation); i++)
 		if (slots->count < ELF_SLOTS_MAX &&
-		    is_among(names, name_of(elf, &symbols, GELF_R_SYM(relocation.r_info))))
+		    is_among(names, name_of(walk, &symbols, GELF_R_SYM(relocation.r_info))))
 			slots->at[slots->count++] = relocation.r_offset;
 }

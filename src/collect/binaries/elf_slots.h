@@ -3,9 +3,10 @@
 #ifndef COLLECT_BINARIES_ELF_SLOTS_H
 #define COLLECT_BINARIES_ELF_SLOTS_H
 
-#include <gelf.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "collect/binaries/elf_walk.h"
 
 enum { ELF_SLOTS_MAX = 8 };
 
@@ -14,7 +15,7 @@ struct elf_slots {
 	size_t count;
 };
 
-/* Adds those that a section of relocations has for the functions, whose list NULL ends. Other sections have none. */
-void elf_slots_take(Elf *elf, Elf_Scn *section, const char *const *names, struct elf_slots *slots);
+/* Adds those that the section has for the functions, whose list NULL ends, if it is one of relocations. */
+void elf_slots_take(struct elf_walk *walk, const char *const *names, struct elf_slots *slots);
 
 #endif

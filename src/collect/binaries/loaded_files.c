@@ -5,7 +5,7 @@
  *
  * The latter show in their global offset tables: the slot of malloc holds an address in libc instead of one in the recorder. If
  * that libc is not the one that the recorder's own namespace has, the object is in another namespace. The slots are known from
- * the relocations of the file (libelf), their contents are read from the process.
+ * the relocations of the file, their contents are read from the process.
  *
  * A worker calls this while it has the target; nothing is kept but the list.
  */
@@ -23,11 +23,13 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { FILES_MAX = 4096, MAPPINGS_MAX = 1 << 16 };
+/* A program may map a file as often as it likes; namespaces are few. */
+enum { FILES_MAX = 4096, MAPPINGS_MAX = 1 << 16, PLACES_MAX = 64 };
 #define DUE_BYTES (4ull << 20)
 
 struct mapping {
-	uint64_t start, end, offset;
+	uint64_t start, end;
+	uint64_t begins; /* where the file does that this is a part of */
 	bool is_code;
 	const char *path; /* ends with the line */
 };
@@ -36,12 +38,6 @@ struct maps {
 	pid_t pid;
 	char *text;
 	VECTOR(struct mapping) all;
-};
-
-/* Where the libcs begin that a file is bound to. */
-struct bound {
-	uint64_t libc[ELF_SLOTS_MAX];
-	size_t count;
 };
 
 void loaded_release(struct loaded *loaded)
@@ -111,34 +107,45 @@ static struct elf_slots slots_of(const char *path, const char *const *names)
 {
 	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
 	struct elf_slots slots = { .count = 0 };
-	Elf_Scn *section = NULL;
-	Elf *elf;
+	struct elf_walk walk;
 
-	if (file_map_open(&map, path, NULL) < 0 || elf_version(EV_CURRENT) == EV_NONE)
+	if (file_map_open(&map, path, NULL) < 0)
 		return slots;
-	elf = elf_memory((char *)(uintptr_t)map.bytes.data, map.bytes.size);
-	while (elf && (section = elf_nextscn(elf, section)) != NULL)
-		elf_slots_take(elf, section, names, &slots);
-	for (size_t i = 0; i < slots.count; i++)
-		slots.at[i] -= base_of(elf);
-	elf_end(elf);
+	if (elf_walk_begin(&walk, map.bytes)) {
+		while (elf_walk_next(&walk))
+			elf_slots_take(&walk, names, &slots);
+		for (size_t i = 0; i < slots.count; i++)
+			slots.at[i] -= base_of(walk.elf);
+	}
+	elf_walk_end(&walk);
 	return slots;
 }
 
-static struct loaded_file *file_of(struct loaded *loaded, const char *path)
+/* NULL: it is not in the list. Mappings of a file lie side by side. */
+static struct loaded_file *known(struct loaded *loaded, const char *path)
 {
-	for (size_t i = 0; i < loaded->files.count; i++)
-		if (strcmp(loaded->files.at[i].path, path) == 0)
-			return &loaded->files.at[i];
-	struct loaded_file file = { .path = loaded->files.count < FILES_MAX ? strdup(path) : NULL };
+	for (size_t i = 0; i < loaded->files.count; i++) {
+		size_t at = (loaded->last + i) % loaded->files.count;
 
+		if (strcmp(loaded->files.at[at].path, path) != 0)
+			continue;
+		loaded->last = at;
+		return &loaded->files.at[at];
+	}
+	return NULL;
+}
+
+static void add_file(struct loaded *loaded, const char *path)
+{
+	struct loaded_file file = { .path = NULL };
+
+	if (known(loaded, path) || loaded->files.count == FILES_MAX)
+		return;
+	file.path = strdup(path);
 	if (file.path)
 		file.slots = slots_of(path, allocating);
-	if (!file.path || !vector_push(&loaded->files, file)) {
+	if (!file.path || !vector_push(&loaded->files, file))
 		free(file.path);
-		return NULL;
-	}
-	return &loaded->files.at[loaded->files.count - 1];
 }
 
 /* ---- the process ---- */
@@ -161,6 +168,7 @@ static bool read_maps(struct maps *maps, pid_t pid)
 {
 	char *rest, *line;
 	struct map_line map;
+	uint64_t begins = 0;
 
 	maps->pid = pid;
 	maps->text = rest = procfs_file(pid, "maps", NULL);
@@ -168,8 +176,10 @@ static bool read_maps(struct maps *maps, pid_t pid)
 		if (!map_line_parse(line, &map) || map.name[0] != '/' ||
 		    maps->all.count == MAPPINGS_MAX)
 			continue;
-		struct mapping mapping = { map.start, map.end, map.offset,
-					   map.permissions[2] == 'x', map.name };
+		if (map.offset == 0)
+			begins = map.start;
+		struct mapping mapping = { map.start, map.end, begins, map.permissions[2] == 'x',
+					   map.name };
 
 		if (!vector_push(&maps->all, mapping))
 			return false;
@@ -186,17 +196,19 @@ static void maps_release(struct maps *maps)
 /* Where the file that holds the address begins, if that is libc; else 0. */
 static uint64_t libc_of(const struct maps *maps, uint64_t address)
 {
-	uint64_t begins = 0;
+	size_t low = 0, high = maps->all.count;
 
-	for (size_t i = 0; i < maps->all.count; i++) {
-		const struct mapping *m = &maps->all.at[i];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
 
-		if (m->offset == 0)
-			begins = m->start;
-		if (address >= m->start && address < m->end)
-			return is_libc(m->path) ? begins : 0;
+		if (maps->all.at[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
 	}
-	return 0;
+	const struct mapping *m = low < maps->all.count ? &maps->all.at[low] : NULL;
+
+	return m && address >= m->start && is_libc(m->path) ? m->begins : 0;
 }
 
 static uint64_t word_at(pid_t pid, uint64_t address)
@@ -208,48 +220,42 @@ static uint64_t word_at(pid_t pid, uint64_t address)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof word ? word : 0;
 }
 
-/* The libcs that the file's slots lead to, at all places where it is mapped: each namespace has its own. The first is
- * enough to know where it is bound. */
-static void find_libcs(const struct maps *maps, const char *path, const struct elf_slots *slots,
-		       struct bound *ret)
+/* The libc that a slot leads to, of a file that begins there; 0: none. */
+static uint64_t bound_to(const struct maps *maps, uint64_t begins, uint64_t slot)
 {
-	for (size_t i = 0; slots->count > 0 && i < maps->all.count; i++) {
-		const struct mapping *m = &maps->all.at[i];
-
-		if (m->offset != 0 || strcmp(m->path, path) != 0)
-			continue;
-		for (size_t k = 0; k < slots->count && ret->count < ARRAY_SIZE(ret->libc); k++) {
-			uint64_t at = m->start + slots->at[k];
-			uint64_t libc = libc_of(maps, word_at(maps->pid, at));
-
-			if (libc != 0)
-				ret->libc[ret->count++] = libc;
-		}
-	}
-}
-
-static void look_at_file(const struct maps *maps, uint64_t first_libc, struct loaded_file *file)
-{
-	struct bound bound = { .count = 0 };
-
-	find_libcs(maps, file->path, &file->slots, &bound);
-	for (size_t i = 0; i < bound.count; i++)
-		file->found |=
-			bound.libc[i] == first_libc ? UNSEEN_BIT(deepbind) : UNSEEN_BIT(namespace);
+	return libc_of(maps, word_at(maps->pid, begins + slot));
 }
 
 /* 0: not known. */
-static uint64_t first_libc_of(const struct maps *maps)
+static uint64_t own_libc_of(const struct maps *maps)
 {
 	AUTO_FREE char *exe = procfs_exe(maps->pid);
-	struct bound bound = { .count = 0 };
+	struct elf_slots slots = exe ? slots_of(exe, starting) : (struct elf_slots){ .count = 0 };
+	uint64_t libc = 0;
 
-	if (exe) {
-		struct elf_slots slots = slots_of(exe, starting);
+	for (size_t i = 0; slots.count > 0 && i < maps->all.count && libc == 0; i++) {
+		const struct mapping *m = &maps->all.at[i];
 
-		find_libcs(maps, exe, &slots, &bound);
+		for (size_t k = 0; k < slots.count && libc == 0 && m->start == m->begins &&
+				   strcmp(m->path, exe) == 0;
+		     k++)
+			libc = bound_to(maps, m->begins, slots.at[k]);
 	}
-	return bound.count > 0 ? bound.libc[0] : 0;
+	return libc;
+}
+
+/* Each namespace has the file at a place of its own. */
+static void look_at_place(const struct loaded *loaded, const struct maps *maps, uint64_t begins,
+			  struct loaded_file *file)
+{
+	for (size_t i = 0; i < file->slots.count; i++) {
+		uint64_t libc = bound_to(maps, begins, file->slots.at[i]);
+
+		if (libc != 0)
+			file->found |= libc == loaded->own_libc ? UNSEEN_BIT(deepbind)
+								: UNSEEN_BIT(namespace);
+	}
+	file->places++;
 }
 
 void loaded_look(struct loaded *loaded, pid_t pid)
@@ -258,14 +264,19 @@ void loaded_look(struct loaded *loaded, pid_t pid)
 
 	if (!read_maps(&maps, pid))
 		return;
-	uint64_t first_libc = first_libc_of(&maps);
-
-	for (size_t i = 0; i < maps.all.count; i++) {
+	for (size_t i = 0; i < maps.all.count; i++)
+		if (maps.all.at[i].is_code && !is_exempt(maps.all.at[i].path))
+			add_file(loaded, maps.all.at[i].path);
+	/* That it is bound somewhere is enough. */
+	for (size_t i = 0; i < loaded->files.count; i++)
+		loaded->files.at[i].places = loaded->files.at[i].found ? PLACES_MAX : 0;
+	if (loaded->own_libc == 0)
+		loaded->own_libc = own_libc_of(&maps);
+	for (size_t i = 0; loaded->own_libc != 0 && i < maps.all.count; i++) {
 		const struct mapping *m = &maps.all.at[i];
-		struct loaded_file *file =
-			m->is_code && !is_exempt(m->path) ? file_of(loaded, m->path) : NULL;
+		struct loaded_file *file = m->start == m->begins ? known(loaded, m->path) : NULL;
 
-		if (file && first_libc != 0 && file->found == 0)
-			look_at_file(&maps, first_libc, file);
+		if (file && file->places < PLACES_MAX)
+			look_at_place(loaded, &maps, m->begins, file);
 	}
 }

@@ -16,8 +16,11 @@ struct loaded {
 		char *path;
 		uint64_t found;		/* UNSEEN_deepbind, UNSEEN_namespace */
 		struct elf_slots slots; /* of malloc and the like, from the beginning of the file */
+		unsigned places;	/* inner: where it is mapped and was looked at, this time */
 	})
 	files;
+	size_t last;	   /* inner: of the file that was asked for last */
+	uint64_t own_libc; /* where that begins which the program itself has; 0: not known */
 };
 void loaded_release(struct loaded *loaded);
 /* False if out of memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loader's search in short: the folders that a file names itself, those of the environment, those of the system. Its cache is not
- * read: what is only there is not found. The files are hostile input; libelf checks every offset.
+ * read: what is only there is not found. The files are hostile input.
  *
  * Owns nothing but the list. One thread.
  */
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "collect/binaries/elf_walk.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -90,21 +91,21 @@ static char *find(const char *name, const char *own_folders, const char *file)
 }
 
 /* Both kinds of entries are in one table: first the folders, then the names. */
-static void take_dynamic(struct needed *needed, Elf *elf, Elf_Scn *section, const char *file)
+static void take_dynamic(struct needed *needed, struct elf_walk *walk, const char *file)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = elf_getdata(walk->section, NULL);
+	size_t names = walk->header.sh_link;
 	const char *folders = NULL;
-	GElf_Shdr header;
 	GElf_Dyn entry;
 
-	if (!data || !gelf_getshdr(section, &header))
+	if (!data)
 		return;
 	for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
 		if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH)
-			folders = elf_strptr(elf, header.sh_link, entry.d_un.d_val);
+			folders = elf_walk_name(walk, names, entry.d_un.d_val);
 	for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
 		const char *name = entry.d_tag == DT_NEEDED
-					   ? elf_strptr(elf, header.sh_link, entry.d_un.d_val)
+					   ? elf_walk_name(walk, names, entry.d_un.d_val)
 					   : NULL;
 
 		if (name)
@@ -115,17 +116,16 @@ static void take_dynamic(struct needed *needed, Elf *elf, Elf_Scn *section, cons
 static void take_file(struct needed *needed, const char *file)
 {
 	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	Elf *elf;
+	struct elf_walk walk;
 
-	if (file_map_open(&map, file, NULL) < 0 || elf_version(EV_CURRENT) == EV_NONE)
+	if (file_map_open(&map, file, NULL) < 0)
 		return;
-	elf = elf_memory((char *)(uintptr_t)map.bytes.data, map.bytes.size);
-	while (elf && (section = elf_nextscn(elf, section)) != NULL)
-		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNAMIC)
-			take_dynamic(needed, elf, section, file);
-	elf_end(elf);
+	bool is_elf = elf_walk_begin(&walk, map.bytes);
+
+	while (is_elf && elf_walk_next(&walk))
+		if (walk.header.sh_type == SHT_DYNAMIC)
+			take_dynamic(needed, &walk, file);
+	elf_walk_end(&walk);
 }
 
 void needed_find(struct needed *needed, const char *program)
