@@ -69,7 +69,8 @@ static bool names_end(Elf_Scn *table)
 			? elf_getdata(table, NULL)
 			: NULL;
 
-	return data && data->d_size > 0 && ((const char *)data->d_buf)[data->d_size - 1] == '\0';
+	return data && data->d_buf && data->d_size > 0 &&
+	       ((const char *)data->d_buf)[data->d_size - 1] == '\0';
 }
 
 const char *elf_walk_name(struct elf_walk *walk, size_t table, size_t offset)

@@ -25,7 +25,8 @@
 #include "util/cleanup.h"
 
 #define ARENA_BYTES (64ull << 20)
-#define PAGED_MAX (16ull << 30) /* of larger mappings it is not asked which pages are there */
+#define PAGED_MAX (16ull << 30)	     /* of larger mappings it is not asked which pages are there */
+#define PAGED_SUM_MAX (256ull << 30) /* nor of more than that together */
 
 static uint64_t page_down(uint64_t address)
 {
@@ -41,7 +42,7 @@ struct maker {
 	const struct block_map *map;
 	bool is_glibc;
 	int pagemap;
-	size_t next_block, next_map; /* the first that ends behind the mapping's start */
+	uint64_t paged_bytes; /* of mappings whose pages were asked for */
 	/* of all mappings */
 	uint64_t owned_bytes, mapped_bytes, shared_map_bytes, static_bytes, stack_bytes;
 	uint64_t unrecorded_bytes, untouched_bytes, slack_untouched_bytes;
@@ -64,8 +65,9 @@ static void ask_pages(struct maker *maker, struct part *part)
 	uint64_t bytes = m->end - m->start;
 
 	if (part->present || maker->pagemap < 0 || m->rss_bytes == 0 || m->rss_bytes >= bytes ||
-	    bytes > PAGED_MAX)
+	    bytes > PAGED_MAX || maker->paged_bytes + bytes > PAGED_SUM_MAX)
 		return;
+	maker->paged_bytes += bytes;
 	part->present = calloc(bytes / LIVE_PAGE / 64 + 1, sizeof *part->present);
 	if (part->present)
 		pagemap_bits(maker->pagemap, m->start, m->end, part->present);
@@ -93,6 +95,27 @@ static uint64_t resident(struct maker *maker, struct part *part, uint64_t start,
 	return sum;
 }
 
+/* The first of the ranges, which are by address and do not overlap, that ends behind the address. */
+static size_t first_behind(const struct recorded_range *at, size_t count, uint64_t address)
+{
+	size_t low = 0;
+
+	while (low < count) {
+		size_t middle = low + (count - low) / 2;
+
+		if (at[middle].end > address)
+			count = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static size_t first_block(const struct maker *maker, uint64_t address)
+{
+	return first_behind(maker->map->blocks.at, maker->map->blocks.count, address);
+}
+
 /* The part of a range that lies in the mapping; false: nothing. */
 static bool clip(const struct mapping *m, struct recorded_range *range)
 {
@@ -105,16 +128,16 @@ static bool clip(const struct mapping *m, struct recorded_range *range)
 
 static uint64_t mapped_in(struct maker *maker, struct part *part, uint64_t start, uint64_t end)
 {
+	const struct mapping within = { .start = start, .end = end };
+	size_t count = maker->map->maps.count;
 	uint64_t sum = 0;
 
-	for (size_t i = maker->next_map; i < maker->map->maps.count; i++) {
+	for (size_t i = first_behind(maker->map->maps.at, count, start); i < count; i++) {
 		struct recorded_range range = maker->map->maps.at[i];
-		const struct mapping within = { .start = start, .end = end };
 
-		if (range.start >= end)
+		if (!clip(&within, &range))
 			break;
-		if (clip(&within, &range))
-			sum += resident(maker, part, range.start, range.end);
+		sum += resident(maker, part, range.start, range.end);
 	}
 	return sum;
 }
@@ -130,7 +153,7 @@ static void own(struct maker *maker, struct part *part, uint64_t start, uint64_t
 /* Samples are not in the map of small blocks. */
 static bool has_small_sample(const struct maker *maker, uint64_t start, uint64_t end)
 {
-	for (size_t i = maker->next_block; i < maker->map->blocks.count; i++) {
+	for (size_t i = first_block(maker, start); i < maker->map->blocks.count; i++) {
 		const struct recorded_range *r = &maker->map->blocks.at[i];
 
 		if (r->start >= end)
@@ -182,13 +205,11 @@ static void take_blocks(struct maker *maker, struct part *part, const bool *aren
 {
 	const struct mapping *m = part->m;
 
-	for (size_t i = maker->next_block; i < maker->map->blocks.count; i++) {
+	for (size_t i = first_block(maker, m->start); i < maker->map->blocks.count; i++) {
 		struct recorded_range range = maker->map->blocks.at[i];
 
-		if (range.start >= m->end)
-			break;
 		if (!clip(m, &range))
-			continue;
+			break;
 		uint64_t bytes = resident(maker, part, range.start, range.end);
 		uint64_t weight = range.weight;
 
@@ -211,9 +232,9 @@ static void take_blocks(struct maker *maker, struct part *part, const bool *aren
 static bool has_blocks(const struct maker *maker, const struct mapping *m)
 {
 	const struct block_map *map = maker->map;
+	size_t block = first_block(maker, m->start);
 
-	return (maker->next_block < map->blocks.count &&
-		map->blocks.at[maker->next_block].start < m->end) ||
+	return (block < map->blocks.count && map->blocks.at[block].start < m->end) ||
 	       block_map_has_small(map, m->start, m->end);
 }
 
@@ -226,7 +247,8 @@ static void find_owner(struct maker *maker, struct part *part)
 		own(maker, part, m->start, m->end);
 		take_blocks(maker, part, NULL);
 	} else if (maker->is_glibc) {
-		AUTO_FREE bool *arenas = find_arenas(maker, part);
+		/* Of what is not there at all, nobody has any. */
+		AUTO_FREE bool *arenas = m->rss_bytes > 0 ? find_arenas(maker, part) : NULL;
 
 		take_blocks(maker, part, arenas);
 	}
@@ -242,15 +264,17 @@ static bool can_be_inherited(const struct mapping *m)
 /* Of what the mapping held at the first sheet. */
 static uint64_t inherited_in(const struct inherited *inherited, const struct mapping *m)
 {
+	size_t count = can_be_inherited(m) ? inherited->list.count : 0;
 	uint64_t sum = 0;
 
-	for (size_t i = 0; can_be_inherited(m) && i < inherited->list.count; i++) {
-		const struct inherited_range *r = &inherited->list.at[i];
-		uint64_t start = MAX(r->start, m->start), end = MIN(r->end, m->end);
+	for (size_t i = first_behind(inherited->list.at, count, m->start); i < count; i++) {
+		const struct recorded_range *r = &inherited->list.at[i];
+		struct recorded_range part = *r;
 
-		if (start < end)
-			sum += (uint64_t)((double)r->bytes * (double)(end - start) /
-					  (double)(r->end - r->start));
+		if (!clip(m, &part))
+			break;
+		sum += (uint64_t)((double)r->weight * (double)(part.end - part.start) /
+				  (double)(r->end - r->start));
 	}
 	return sum;
 }
@@ -261,25 +285,14 @@ static void inherit(struct inherited *inherited, const struct part *part, uint64
 	const struct mapping *m = part->m;
 	uint64_t bytes = saturating_sub(m->rss_bytes, part->block_bytes + part->mapped_bytes);
 	uint64_t own_bytes = m->kind == MAPPING_HEAP ? MIN(bytes, *small_bytes) : 0;
-	struct inherited_range range = { m->start, m->end, bytes - own_bytes };
+	struct recorded_range range = { m->start, m->end, bytes - own_bytes };
 
 	*small_bytes -= own_bytes;
-	if (can_be_inherited(m) && range.bytes > 0)
+	if (can_be_inherited(m) && range.weight > 0)
 		(void)vector_push(&inherited->list, range);
 }
 
 /* ---- adding up ---- */
-
-static void skip(struct maker *maker, uint64_t start)
-{
-	const struct block_map *map = maker->map;
-
-	while (maker->next_block < map->blocks.count &&
-	       map->blocks.at[maker->next_block].end <= start)
-		maker->next_block++;
-	while (maker->next_map < map->maps.count && map->maps.at[maker->next_map].end <= start)
-		maker->next_map++;
-}
 
 /* What is left of a mapping when its owners have taken theirs. */
 static void add_rest(struct maker *maker, const struct part *part, uint64_t inherited_bytes)
@@ -307,7 +320,6 @@ static void look_at(struct maker *maker, const struct mapping *m, struct inherit
 {
 	struct part part = { .m = m };
 
-	skip(maker, m->start);
 	part.mapped_bytes = MIN(mapped_in(maker, &part, m->start, m->end), m->rss_bytes);
 	if (m->kind == MAPPING_SHARED) {
 		maker->shared_map_bytes += part.mapped_bytes;

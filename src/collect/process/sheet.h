@@ -10,12 +10,10 @@
 #include "collect/kernel/smaps.h"
 
 /* What a forked child had before it allocated anything itself: by mapping, taken from its first sheet. */
-struct inherited_range {
-	uint64_t start, end, bytes;
-};
 struct inherited {
 	bool is_wanted; /* it is a fork, and its first sheet is still to come */
-	VECTOR(struct inherited_range) list;
+	VECTOR(struct recorded_range)
+	list; /* by address; the weight is how many bytes were there */
 };
 
 /* Fills the classes and parts of a row whose live_bytes and slack_bytes are of the same moment. map NULL: only the classes are known. */

@@ -3,7 +3,8 @@
  * The upper levels of the block map, its large leaves, the samples and the table of mappings. Of large leaves only what is data is
  * read: 32 bytes for each page of the process at most. A small leaf is read only when somebody asks whether anything is in it.
  *
- * The profile is hostile memory: a leaf is read once, however often it is referred to, and what is read is bounded by its regions.
+ * The profile is hostile memory: a leaf is read once, however often it is referred to, holes are not read, and no two ranges
+ * overlap: so that all that is made of it is bounded by what there is of it.
  * A worker's; nothing here is shared.
  */
 #include "collect/profile/block_map.h"
@@ -22,9 +23,21 @@
 enum {
 	LARGE_ENTRIES = 1 << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT),
 	MAPS_TRIES = 5,
-	MAPS_MAX = 1 << 20
+	MAPS_MAX = 1 << 20,
+	WINDOWS_MAX = 1 << 22,
+	SAMPLED_PART = 2048, /* that are read at once */
 };
 #define LARGE_BYTES (LARGE_ENTRIES * sizeof(struct live_large))
+#define SAMPLED_MAX_BYTES (1ull << 30)
+
+/* Whether any of it is there; both are multiples of the page's size. */
+static bool has_data(const struct block_map *map, uint64_t at, uint64_t bytes)
+{
+	uint64_t from = map->reader.held.at + at, run, run_bytes;
+
+	return map->pagemap < 0 ? profile_copy_data_bytes(&map->reader.held, at, bytes) > 0
+				: pagemap_next(map->pagemap, from, from + bytes, &run, &run_bytes);
+}
 
 /* Holes are zero. Where the profile is the process' memory, reading them would make them pages. */
 static bool read_data(const struct block_map *map, uint64_t at, void *to, size_t bytes)
@@ -64,6 +77,24 @@ static int compare_ranges(const void *left, const void *right)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
+/* By address, without overlap: what lies in two is the first's. Returns how many there are. */
+static size_t put_in_order(struct recorded_range *at, size_t count)
+{
+	size_t kept = 0;
+
+	if (count > 0)
+		qsort(at, count, sizeof *at, compare_ranges);
+	for (size_t i = 0; i < count; i++) {
+		struct recorded_range range = at[i];
+
+		if (kept > 0)
+			range.start = MAX(range.start, at[kept - 1].end);
+		if (range.start < range.end)
+			at[kept++] = range;
+	}
+	return kept;
+}
+
 /* ---- blocks ---- */
 
 static bool add_block(struct block_map *map, uint64_t address, uint64_t bytes, uint64_t weight)
@@ -82,6 +113,8 @@ static bool read_large(struct block_map *map, uint32_t number, uint8_t *seen,
 	    seen[number - 1])
 		return true;
 	seen[number - 1] = 1;
+	if (!has_data(map, place(map, LIVE_LEAVES, number - 1), LARGE_BYTES))
+		return true;
 	if (!read_data(map, place(map, LIVE_LEAVES, number - 1), leaf, LARGE_BYTES))
 		return false;
 	for (size_t i = 0; i < LARGE_ENTRIES; i++) {
@@ -91,13 +124,20 @@ static bool read_large(struct block_map *map, uint32_t number, uint8_t *seen,
 	return true;
 }
 
-/* The mebibytes of an area that have a leaf, by address. */
-static bool add_windows(struct block_map *map, const struct live_area *area, uint64_t start)
+/* The mebibytes of an area that have a leaf of their own, by address. */
+static bool add_windows(struct block_map *map, const struct live_area *area, uint64_t start,
+			uint8_t *seen)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(area->small); i++) {
+	uint64_t leaves = used(map, LIVE_LEAVES);
+
+	for (size_t i = 0; i < ARRAY_SIZE(area->small) && map->windows.count < WINDOWS_MAX; i++) {
 		struct small_window window = { start + i * WINDOW_BYTES, area->small[i] };
 		bool tiny = area->tiny[i / (ARRAY_SIZE(area->small) / ARRAY_SIZE(area->tiny))] != 0;
 
+		if (window.leaf > leaves || (window.leaf != 0 && seen[window.leaf - 1]))
+			window.leaf = 0;
+		if (window.leaf != 0)
+			seen[window.leaf - 1] = 1;
 		if ((window.leaf != 0 || tiny) && !vector_push(&map->windows, window))
 			return false;
 	}
@@ -122,7 +162,7 @@ static bool read_areas(struct block_map *map)
 			continue;
 		seen_area[top[i] - 1] = 1;
 		if (!read_data(map, place(map, LIVE_AREAS, top[i] - 1), area, sizeof *area) ||
-		    !add_windows(map, area, i * AREA_BYTES))
+		    !add_windows(map, area, i * AREA_BYTES, seen_leaf))
 			return false;
 		for (size_t j = 0; j < ARRAY_SIZE(area->large); j++)
 			if (!read_large(map, area->large[j], seen_leaf, leaf))
@@ -133,20 +173,22 @@ static bool read_areas(struct block_map *map)
 
 static bool read_sampled(struct block_map *map)
 {
-	/* Only what is there: the length is another process' word. */
-	uint64_t bytes = used(map, LIVE_SAMPLED) * sizeof(struct live_sampled);
-	uint64_t count =
-		profile_copy_data_bytes(&map->reader.held, place(map, LIVE_SAMPLED, 0), bytes) /
-		sizeof(struct live_sampled);
-	AUTO_FREE struct live_sampled *sampled = calloc(count + 1, sizeof *sampled);
+	struct live_sampled part[SAMPLED_PART];
+	uint64_t at = place(map, LIVE_SAMPLED, 0);
+	uint64_t bytes = MIN(used(map, LIVE_SAMPLED) * sizeof *part, SAMPLED_MAX_BYTES);
+	uint64_t end = at + (bytes + LIVE_PAGE - 1) / LIVE_PAGE * LIVE_PAGE; /* in the region */
 
-	if (!sampled || !live_profile_read(&map->reader, place(map, LIVE_SAMPLED, 0), sampled,
-					   count * sizeof *sampled))
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		if (sampled[i].address != 0 &&
-		    !add_block(map, sampled[i].address, sampled[i].size_bytes, sampled[i].times))
+	for (; at < end; at += sizeof part) {
+		size_t some = MIN(end - at, sizeof part);
+
+		if (!has_data(map, at, some))
+			continue;
+		if (!read_data(map, at, part, some))
 			return false;
+		for (size_t i = 0; i < some / sizeof *part; i++)
+			if (part[i].address != 0 &&
+			    !add_block(map, part[i].address, part[i].size_bytes, part[i].times))
+				return false;
 	}
 	return true;
 }
@@ -169,9 +211,12 @@ static bool window_has(const struct block_map *map, const struct small_window *w
 
 	if (window->leaf == 0)
 		return true;
-	if (shift == 0 || !range_within((window->leaf - 1) * (uint64_t)LIVE_LEAF_UNIT,
-					(WINDOW_BYTES >> shift) * sizeof *words,
-					used(map, LIVE_LEAVES) * LIVE_LEAF_UNIT))
+	if (shift == 0 ||
+	    !range_within((window->leaf - 1) * (uint64_t)LIVE_LEAF_UNIT,
+			  (WINDOW_BYTES >> shift) * sizeof *words,
+			  used(map, LIVE_LEAVES) * LIVE_LEAF_UNIT) ||
+	    !has_data(map, place(map, LIVE_LEAVES, window->leaf - 1),
+		      (WINDOW_BYTES >> shift) * sizeof *words))
 		return false;
 	for (uint64_t i = from >> shift, last = to >> shift; i < last;) {
 		size_t count = MIN(last - i, ARRAY_SIZE(words));
@@ -251,10 +296,8 @@ bool block_map_read(const struct live_profile *profile, struct block_map *ret)
 	}
 	if (!read_areas(ret) || !read_sampled(ret) || !read_maps(ret))
 		return false;
-	if (ret->blocks.count > 0)
-		qsort(ret->blocks.at, ret->blocks.count, sizeof *ret->blocks.at, compare_ranges);
-	if (ret->maps.count > 0)
-		qsort(ret->maps.at, ret->maps.count, sizeof *ret->maps.at, compare_ranges);
+	ret->blocks.count = put_in_order(ret->blocks.at, ret->blocks.count);
+	ret->maps.count = put_in_order(ret->maps.at, ret->maps.count);
 	return true;
 }
 
