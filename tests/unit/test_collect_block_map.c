@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: collect format util base */
 /* A profile that no recorder writes, made to keep its reader busy: what is made of it is bounded by what there is of it. */
-#include "collect/block_map.h"
+#include "collect/profile/block_map.h"
 
 #include <fcntl.h>
 #include <string.h>

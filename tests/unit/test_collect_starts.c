@@ -88,6 +88,29 @@ static void who_is_heard_from_is_not_missed(void **state)
 	stage_release(&s);
 }
 
+/* The counter is the target's word. */
+static void a_counter_at_its_end_is_read_like_any_other(void **state)
+{
+	static const uint64_t ends[] = { UINT64_MAX - 1, UINT32_MAX, UINT64_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		struct stage s;
+		struct run_row run;
+
+		stage_init(&s);
+		s.head->starts = ends[i];
+		starts_look(&s.starts, &s.target, false);
+		s.head->starts = ends[i] - 1;
+		announce(&s, MISSED_unheard, "/bin/last", 0);
+		starts_look(&s.starts, &s.target, false);
+		run = finish(&s);
+		assert_string_equal(run.missed[0].path, "/bin/last");
+		run_row_release(&run);
+		stage_release(&s);
+	}
+}
+
 /* V7: files are found in any order, so that a child may be heard from before its parent is. */
 static void who_is_heard_from_before_its_announcer_is_not_missed(void **state)
 {
@@ -290,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_heard_from_is_not_missed),
+		cmocka_unit_test(a_counter_at_its_end_is_read_like_any_other),
 		cmocka_unit_test(who_is_heard_from_before_its_announcer_is_not_missed),
 		cmocka_unit_test(what_was_taken_back_before_or_after_a_look_is_not_missed),
 		cmocka_unit_test(a_target_that_has_ended_takes_nothing_back),

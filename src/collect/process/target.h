@@ -75,6 +75,7 @@ struct target {
 	struct inherited inherited; /* of a fork */
 	mark_rows marks;
 	size_t marks_read; /* of the program's own; atomic: the loop looks whether there are more */
+	uint64_t next_marks_ns;		  /* not before that */
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
 	uint64_t process_log_read; /* announcements that were looked at, or lost: process_log.c */
 	bool has_become;	   /* another program, which was heard from */

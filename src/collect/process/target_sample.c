@@ -21,6 +21,9 @@
 
 #define LOOK_INTERVAL_NS 100000000ull
 enum { LOOK_SHARE = 50 }; /* looking at stacks takes this part of the time at most */
+enum {
+	MARKS_SHARE = 10
+}; /* and looking for marks, of which a program may say that there are some */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -288,6 +291,7 @@ void target_sample_run(struct target *target)
 		}
 		live_profile_unload(&target->profile);
 	}
+	target->next_marks_ns = mono_ns() + (mono_ns() - began_ns) * MARKS_SHARE;
 	if (target->sample.reads_memory)
 		read_memory(target, target->marks.count > marks);
 	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);

@@ -110,8 +110,8 @@ static void read_new(struct process_log *starts, struct target *target)
 {
 	uint64_t newest = target->profile.head->starts;
 
-	for (uint64_t n = newest > LIVE_STARTS ? newest - LIVE_STARTS + 1 : 1; n <= newest; n++) {
-		uint32_t serial = (uint32_t)n, at = serial % LIVE_STARTS;
+	for (uint64_t back = MIN(newest, (uint64_t)LIVE_STARTS); back-- > 0;) {
+		uint32_t serial = (uint32_t)(newest - back), at = serial % LIVE_STARTS;
 		uint64_t next = target->process_log_next[at] ? target->process_log_next[at]
 							     : (at ? at : LIVE_STARTS);
 		struct live_start entry;

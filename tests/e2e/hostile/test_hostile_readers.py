@@ -427,6 +427,10 @@ int main(int argc, char **argv)
 				head->used[region] = dice() & 1 ? (unsigned long)dice() << 10 : before.used[region];
 				head->opened[region] = dice() & 1 ? before.region[region].bytes : before.opened[region];
 			}
+			if (strstr(argv[2], "starts"))
+				head->starts = ~0ul - dice() % 2;
+			if (strstr(argv[2], "marks"))
+				head->used[LIVE_MARKS] = ~0ul;
 			if (strstr(argv[2], "places"))
 				((unsigned *)head->region)[dice() % (sizeof head->region / 4)] = dice() & 1 ? dice() : ((unsigned *)before.region)[0];
 		}
@@ -435,7 +439,7 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("what", ["tables", "used", "tables used", "places"])
+@pytest.mark.parametrize("what", ["tables", "used", "tables used", "places", "starts", "marks"])
 def test_a_target_that_scribbles_on_its_profile_is_recorded_within_bounds(what, scratch, bounded):
     """H5: the collector went past 6 GiB or 40 s."""
     program = compile_c(scratch, "scribbler", SCRIBBLER, f"-I{pathlib.Path(__file__).parents[3] / 'src'}")
