@@ -100,10 +100,10 @@ static void a_counter_at_its_end_is_read_like_any_other(void **state)
 
 		stage_init(&s);
 		s.head->starts = ends[i];
-		starts_look(&s.starts, &s.target, false);
+		process_log_look(&s.starts, &s.target, false);
 		s.head->starts = ends[i] - 1;
 		announce(&s, MISSED_unheard, "/bin/last", 0);
-		starts_look(&s.starts, &s.target, false);
+		process_log_look(&s.starts, &s.target, false);
 		run = finish(&s);
 		assert_string_equal(run.missed[0].path, "/bin/last");
 		run_row_release(&run);
