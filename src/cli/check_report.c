@@ -40,11 +40,11 @@ static void print_row(FILE *out, const struct check_row *row)
 		fputs(", but ", out);
 		print_printable(out, row->why);
 	}
-	if (row->guilty_count) {
+	if (row->responsible_count) {
 		fprintf(out, ", %s%s %s ", row->has_baseline ? "+" : "",
-			check_text(row->measure, row->guilty[0].value).text,
+			check_text(row->measure, row->responsible[0].value).text,
 			row->has_baseline ? "in" : "of it from");
-		print_printable(out, row->guilty[0].label);
+		print_printable(out, row->responsible[0].label);
 	}
 }
 
@@ -66,10 +66,10 @@ void check_print_text(FILE *out, const struct check *check)
 		fputs(row->verdict == CHECK_OK ? "  ok  " : "  !   ", out);
 		print_row(out, row);
 		fputc('\n', out);
-		for (size_t k = 1; k < row->guilty_count; k++) {
+		for (size_t k = 1; k < row->responsible_count; k++) {
 			fprintf(out, "        %s ",
-				check_text(row->measure, row->guilty[k].value).text);
-			print_printable(out, row->guilty[k].label);
+				check_text(row->measure, row->responsible[k].value).text);
+			print_printable(out, row->responsible[k].label);
 			fputc('\n', out);
 		}
 	}
@@ -150,10 +150,10 @@ int check_print_json(FILE *out, const struct check *check)
 		json_field_string(&j, "why", row->why);
 		json_key(&j, "guilty");
 		json_array(&j);
-		for (size_t k = 0; k < row->guilty_count; k++) {
+		for (size_t k = 0; k < row->responsible_count; k++) {
 			json_object(&j);
-			json_field_string(&j, "from", row->guilty[k].label);
-			json_field_i64(&j, "value", row->guilty[k].value);
+			json_field_string(&j, "from", row->responsible[k].label);
+			json_field_i64(&j, "value", row->responsible[k].value);
 			json_end_object(&j);
 		}
 		json_end_array(&j);

@@ -43,7 +43,7 @@ static const char *kept_in(uint32_t kept)
 	return kept < ARRAY_SIZE(words) ? words[kept] : NULL;
 }
 
-/* "exact", "tags", "sample 512.0 KiB", "dormant": what the dial says now. */
+/* "exact", "tags", "sample 512.0 KiB", "dormant": its recording mode now. */
 static void name_mode(const struct live_control *control, char *to, size_t room)
 {
 	static const char *const words[] = { [LIVE_MODE_DORMANT] = "dormant",

@@ -66,7 +66,7 @@ static bool can_run(const char *command)
 	return path && access(path, X_OK) == 0;
 }
 
-/* NULL: none is wanted, or none is there. An empty variable is a wish: no pager. */
+/* NULL: none is wanted, or none is there. An empty variable asks for no pager. */
 static const char *pager_command(void)
 {
 	const char *command = getenv("HEAPGAUGE_PAGER");

@@ -7,7 +7,7 @@
 
 #include "util/error.h"
 
-/* Loads the finished recording at `path` and prints to `out` what happened, the peak, what was not freed, the churn, RSS
+/* Loads the finished recording at `path` and prints to `out` what happened, the peak, what was not freed, the allocations, RSS
  * against the live heap, everything that could not be recorded, and where it was written. Returns 0, or -1 if the
  * recording cannot be read; nothing is printed then. */
 int summary_print(FILE *out, const char *path, struct error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's file format: a table of frames and one sampled profile for each question, so that its
- * selector switches between peak, what was not freed, churn and calls. The one that was asked for is shown first.
+ * selector switches between peak, what was not freed, total and calls. The one that was asked for is shown first.
  * A frame is a function: lines of their own would split its box in the flame graph.
  */
 #include "export/stacks.h"

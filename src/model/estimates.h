@@ -52,7 +52,7 @@ struct live_variance {
 struct live_variance *profile_live_variances(const struct profile_process *process, size_t snapshot,
 					     struct arena *arena);
 
-/* Of what was live at each kept moment, by snapshot: the sum over its sites on the heap. The same. */
+/* Of what was live at each snapshot, by snapshot: the sum over its sites on the heap. The same. */
 struct live_variance *profile_snapshot_variances(const struct profile_process *process,
 						 struct arena *arena);
 

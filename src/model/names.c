@@ -83,7 +83,7 @@ struct names *names_new(const struct names_options *options)
 
 	if (wanted) {
 		AUTO_FREE char *store = options->use_store ? name_store_folder() : NULL;
-		struct symbolizer_options wishes = {
+		struct symbolizer_options asked = {
 			.style = options->style,
 			.debug_folders = options->debug_folders,
 			.debug_folder_count = options->debug_folder_count,
@@ -93,7 +93,7 @@ struct names *names_new(const struct names_options *options)
 			.root = options->root,
 		};
 
-		names->symbolizer = symbolizer_new(&wishes);
+		names->symbolizer = symbolizer_new(&asked);
 	}
 	if (!make_marks(names) || (wanted && !names->symbolizer)) {
 		names_free(names);

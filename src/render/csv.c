@@ -2,7 +2,7 @@
 /*
  * Results as CSV (RFC 4180 with plain newlines): the table alone, one line of names, then one line for each row. What
  * is a list or a record in JSON becomes one cell: a stack from the outermost frame inwards with ';' between, bars
- * as low-high:count, records as name=value. Numbers have all their digits. A column of estimates is followed by one of
+ * as low-high:count, records as name=value. Numbers are exact. A column of estimates is followed by one of
  * their standard errors, called NAME_error; of a bar it is behind a '~'.
  */
 #include <inttypes.h>

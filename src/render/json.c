@@ -2,7 +2,7 @@
 /*
  * Results as JSON: the head's fields, then the table as a list of objects under its name. Keys are
  * the names of fields and columns; a column without a name is for people only and left out, and so
- * are the sentences. Numbers are integers with all their digits; the standard error of an estimate is
+ * are the sentences. Numbers are exact integers; the standard error of an estimate is
  * behind it under its name and "_error", in every row of a column that has one anywhere.
  */
 #include <stdio.h>

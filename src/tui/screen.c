@@ -187,7 +187,7 @@ static void put_help(const struct screen *s)
 		"< >      order by the next number, or the one before",
 		"/        only stacks with a function or file like a regular expression",
 		"Space    pause: what is shown stays, and can be looked at in every way",
-		"b        bytes with all their digits",
+		"b        exact byte counts",
 		"+ -      read twice as often, or half",
 		"Up Down PgUp PgDn Home End   move",
 		"q Ctrl-C quit",

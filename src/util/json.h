@@ -10,7 +10,7 @@
  *	json_end_array(&j);
  *	json_end_object(&j);
  *
- * Numbers are written with all their digits: 64 bits stay exact in any reader that has them.
+ * Numbers are written in full: 64 bits stay exact in any reader that has them.
  * Strings may hold any bytes; those that are not UTF-8 become U+FFFD. A call out of order is a bug
  * and asserts; out of memory, or nested too deep, shows as buffer.failed.
  */

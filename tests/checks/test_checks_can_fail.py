@@ -113,6 +113,22 @@ def test_layers_wants_libraries_where_a_build_is_named(tree):
     assert "no libraries built" in only_finding(tree.check("check-layers", "--build", "build"))
 
 
+# check-words
+
+
+@pytest.mark.parametrize("name", ["src/base/a.c", "docs/howto/a.md", "web/src/a.ts", "README.md"])
+def test_words_finds_a_retired_term(tree, name):
+    tree.write("src/base/b.c", "/* The recording mode, from a snapshot on. */\n")
+    tree.write(name, "// it turns the dial\n")
+    assert only_finding(tree.check("check-words")) == f'{name}:1: "the dial" is now: recording mode'
+
+
+def test_words_leaves_history_and_keys_of_json(tree):
+    tree.write("docs/decisions/001-a.md", "the dial\n")
+    tree.write("src/base/b.c", 'json_key(&j, "guilty");\n')
+    passes(tree.check("check-words"))
+
+
 # check-sizes
 
 

@@ -32,6 +32,10 @@ def test_sizes(root):
     run(root, "check-sizes")
 
 
+def test_words(root):
+    run(root, "check-words", *build(root, "HEAPGAUGE_BUILD", "release"))
+
+
 def test_banned(root):
     run(root, "check-banned")
 

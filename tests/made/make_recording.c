@@ -5,7 +5,7 @@
  *
  *	make_recording OUT.hg STACKS MOMENTS [PROGRAM]
  *
- * STACKS sites with stacks of their own of about 30 frames, all of which change at each of MOMENTS kept moments:
+ * STACKS sites with stacks of their own of about 30 frames, all of which change at each of MOMENTS snapshots:
  * STACKS x MOMENTS rows. Frames are places in PROGRAM's code (this program's, if none is given), so that they have
  * names. The same arguments give the same bytes.
  */

@@ -61,7 +61,7 @@ function point(at: number, live: number, more: Partial<Point> = {}): Point {
 }
 
 describe('layers', () => {
-	it('stay until the next kept moment', () => expect(stepped([10, 30], [5, 7], [0, 10, 20, 30, 40])).toEqual([0, 5, 5, 7, 7]));
+	it('stay until the next snapshot', () => expect(stepped([10, 30], [5, 7], [0, 10, 20, 30, 40])).toEqual([0, 5, 5, 7, 7]));
 	it('add up to what is live', () => {
 		const history = {
 			moments: [10, 20],
@@ -97,7 +97,7 @@ describe('rates', () => {
 	});
 });
 
-describe('kept moments', () => {
+describe('snapshots', () => {
 	const timeline = {
 		timeline: [point(0, 0), point(5, 3, { snapshot: 1 }), point(9, 8, { peak: true }), point(12, 4, { snapshot: 2 }), point(20, 0)],
 		run: { duration_ns: 20 },

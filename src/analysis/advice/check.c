@@ -183,7 +183,7 @@ static int blame(const struct judge *j, const struct profile_process *p,
 		qsort_r(s.entries, s.count, sizeof *s.entries, by_cost, &s);
 	int status = 0;
 
-	for (size_t i = 0; i < s.count && row->guilty_count < CHECK_GUILTY; i++) {
+	for (size_t i = 0; i < s.count && row->responsible_count < CHECK_RESPONSIBLE; i++) {
 		const struct entry *e = &s.entries[i];
 		int64_t value = selection_cost(&s, &e->m);
 
@@ -193,8 +193,8 @@ static int blame(const struct judge *j, const struct profile_process *p,
 
 		if (!label)
 			status = error_set(j->error, "out of memory");
-		row->guilty[row->guilty_count].label = label ? label : "?";
-		row->guilty[row->guilty_count++].value = value;
+		row->responsible[row->responsible_count].label = label ? label : "?";
+		row->responsible[row->responsible_count++].value = value;
 	}
 	j->check->arena = words.arena;
 	selection_release(&s);

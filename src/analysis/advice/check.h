@@ -50,7 +50,7 @@ struct check_options {
 
 enum check_verdict { CHECK_OK, CHECK_BROKEN, CHECK_UNKNOWN };
 
-enum { CHECK_GUILTY = 3 };
+enum { CHECK_RESPONSIBLE = 3 };
 struct check_row {
 	const char *program; /* the name of the process' program */
 	uint32_t pid;
@@ -70,8 +70,8 @@ struct check_row {
 	struct {
 		const char *label;
 		int64_t value;
-	} guilty[CHECK_GUILTY];
-	size_t guilty_count;
+	} responsible[CHECK_RESPONSIBLE];
+	size_t responsible_count;
 };
 
 struct check {

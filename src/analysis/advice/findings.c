@@ -254,11 +254,11 @@ struct site_live advised_held(const struct advised *of, const struct profile_sit
 		return none;
 	const struct site_live *held = &of->held[site->id.v];
 
-	/* Read in the middle of a call it may be less than nothing. */
+	/* Read in the middle of a call it may be negative. */
 	return held->bytes > 0 && held->blocks > 0 ? *held : none;
 }
 
-/* The kept moment that is nearest to when the memory was last looked at. Pre: there is one. */
+/* The snapshot that is nearest to when the memory was last looked at. Pre: there is one. */
 static size_t nearest_snapshot(const struct profile_process *p)
 {
 	size_t nearest = 0;

@@ -45,7 +45,7 @@ struct tally {
 	int64_t growing_per_second;
 	unsigned confidence_per_mille;	  /* the least of the sites that grow */
 	uint64_t held_bytes, held_blocks; /* see advised_held */
-	uint64_t most_without; /* what was live beside them, at most, at the kept moments */
+	uint64_t most_without;		  /* what was live beside them, at most, at the snapshots */
 	const struct tally_site *members;
 	struct site_numbers sums; /* of them, with their variances */
 };
@@ -70,7 +70,7 @@ struct rule_row {
 	bool (*may)(const struct advised *of, const struct profile_site *site);
 	/* Whether the function has it, and the saving. */
 	bool (*holds)(const struct advised *of, const struct tally *tally, struct saving *ret);
-	bool looks_back;    /* at most_without, which costs a pass over the kept moments */
+	bool looks_back;    /* at most_without, which costs a pass over the snapshots */
 	bool is_of_storage; /* how the blocks are stored: of no use where they should not be there */
 	/* The evidence, as a sentence. */
 	void (*say)(struct words *words, const struct advised *of, const struct tally *tally);

@@ -84,7 +84,7 @@ static unsigned weigh_temporary(const struct facts *f)
 
 static void say_temporary(struct words *w, const struct facts *f)
 {
-	words_text(w, "what makes the churn of ");
+	words_text(w, "who makes the temporary allocations of ");
 	words_estimate(w, f->p->temporary_calls,
 		       estimate_variance(&f->p->sums, VARIANCE_CALLS, f->p->temporary_calls),
 		       " temporary", " temporaries");

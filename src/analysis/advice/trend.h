@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether something grows without bound, judged from what it held at the kept moments.
+ * Whether something grows without bound, judged from what it held at the snapshots.
  *
  * The last two thirds of its life are cut into equal parts, and of each only the least counts: what
  * goes up and down, and returns, does not grow. Over these floors go Kendall's test for a trend and

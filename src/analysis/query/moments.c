@@ -4,7 +4,7 @@
  * any other moment is answered with the nearest of these, and the answer says which it was.
  *
  * Snapshots are numbered over all processes by time, from 1: the other processes answer with their
- * own nearest kept moment.
+ * own nearest snapshot.
  */
 #include "analysis/query/moments.h"
 
@@ -122,7 +122,7 @@ static int take_snapshot(const struct profile_process *p, size_t snapshot, struc
 	return ret->live && (ret->variances || !p->interval) ? 0 : -1;
 }
 
-/* The kept moment of the process nearest to the time, which is the recording's. -1 if out of memory. */
+/* The snapshot of the process nearest to the time, which is the recording's. -1 if out of memory. */
 static int nearest_moment(const struct profile *profile, const struct profile_process *p,
 			  uint64_t at_ns, struct arena *arena, struct resolved_moment *ret)
 {
@@ -231,19 +231,19 @@ const char *moment_text(const struct profile *profile, struct moment asked,
 					  units_duration(moments[0].at_ns).text)
 			   : "at each process' own peak";
 	case MOMENT_TIME:
-		return one ? arena_printf(arena, "at %s, the kept moment nearest to %s",
+		return one ? arena_printf(arena, "at %s, the snapshot nearest to %s",
 					  units_duration(moments[0].at_ns).text, wanted.text)
-			   : arena_printf(arena, "at the kept moments nearest to %s", wanted.text);
+			   : arena_printf(arena, "at the snapshots nearest to %s", wanted.text);
 	case MOMENT_SNAP:
 		if (asked.name)
 			return one ? arena_printf(arena, "at the snapshot '%s', %s", asked.name,
 						  units_duration(moments[0].at_ns).text)
 				   : arena_printf(arena, "at the moments nearest to '%s'",
 						  asked.name);
-		return one ? arena_printf(arena, "at kept moment %llu, %s",
+		return one ? arena_printf(arena, "at snapshot %llu, %s",
 					  (unsigned long long)asked.number,
 					  units_duration(moments[0].at_ns).text)
-			   : arena_printf(arena, "at the moments nearest to kept moment %llu",
+			   : arena_printf(arena, "at the moments nearest to snapshot %llu",
 					  (unsigned long long)asked.number);
 	case MOMENT_END:
 	case MOMENT_DEFAULT:

@@ -8,7 +8,7 @@
 #include "model/history.h"
 #include "model/profile.h"
 
-/* The kept moment of one process that a question means. */
+/* The snapshot of one process that a question means. */
 struct resolved_moment {
 	enum {
 		RESOLVED_NOTHING,
@@ -22,7 +22,7 @@ struct resolved_moment {
 };
 
 /*
- * One for each process of the profile, in the arena. TIME and SNAP take the kept moment nearest to them: a snapshot,
+ * One for each process of the profile, in the arena. TIME and SNAP take the moment nearest to them: a snapshot,
  * the peak or the end. NULL with the error set if there is none such, or out of memory.
  */
 struct resolved_moment *moments_resolve(const struct profile *profile, struct moment moment,

@@ -16,7 +16,8 @@
 #define OVER_TIME (ADDS_UP & ~(unsigned)VIEW_TAKES_BY)
 
 const struct analysis analyses[] = {
-	{ "summary", "what happened: peak, what was not freed, churn, and what was not recorded",
+	{ "summary",
+	  "what happened: peak, what was not freed, allocations, and what was not recorded",
 	  analyse_summary, 0, true },
 	{ "peak", "who held the memory when there was most of it", analyse_peak, ADDS_UP, true },
 	{ "leaks", "what was not freed at exit, and how old it is", analyse_leaks, ADDS_UP, true },
@@ -52,7 +53,7 @@ const struct analysis analyses[] = {
 	  VIEW_TAKES_COST },
 	{ "snapshots", "moments that have a name, and what changed between them", analyse_snapshots,
 	  0 },
-	{ "timeline", "live, RSS and rates over time, with the peak and the kept moments",
+	{ "timeline", "live, RSS and rates over time, with the peak and the snapshots",
 	  analyse_timeline, 0 },
 	{ "history", "what the heaviest sites held over time", analyse_history, OVER_TIME },
 	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth, OVER_TIME },

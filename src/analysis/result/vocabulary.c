@@ -64,8 +64,8 @@ const struct axis_row axis_rows[AXIS_COUNT + 1] = {
 const struct moment_word moment_words[] = {
 	{ "peak", "when the heap was largest" },
 	{ "end", "when the program ended, or was last seen" },
-	{ "time:", "the kept moment nearest to that time: time:12.5s" },
-	{ "snap:", "a kept moment by its number, or a snapshot by its name: snap:3" },
+	{ "time:", "the snapshot nearest to that time: time:12.5s" },
+	{ "snap:", "a snapshot by its number or its name: snap:3" },
 	{ NULL, NULL },
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `growth`: how fast each site grows, and whether it ever stops, as far as the kept moments
+ * The view `growth`: how fast each site grows, and whether it ever stops, as far as the snapshots
  * tell. How it is judged stands in trend.h.
  *
  * Growing sites come first, the fastest at the top; then what is bounded, by what it holds. Sites that
@@ -216,7 +216,7 @@ static enum trend_verdict verdict(const struct maker *m)
 	return m->verdicts[TREND_BOUNDED] ? TREND_BOUNDED : TREND_UNKNOWN;
 }
 
-/* "not enough data: 3 kept moments in the last two thirds, and a verdict needs 8; record for longer" */
+/* "not enough data: 3 snapshots in the last two thirds, and a verdict needs 8; record for longer" */
 static void words_unknown(struct words *w, const struct maker *m)
 {
 	words_text(w, "not enough data to tell what grows: ");
@@ -224,7 +224,7 @@ static void words_unknown(struct words *w, const struct maker *m)
 		words_text(w, "every site changed by a few blocks, or in a few steps");
 		return;
 	}
-	words_count(w, m->time.moments, " kept moment", " kept moments");
+	words_count(w, m->time.moments, " snapshot", " snapshots");
 	words_text(w, arena_printf(&m->result->arena,
 				   " in the last two thirds, and a verdict needs %d; record for "
 				   "longer",
@@ -236,7 +236,7 @@ static void say_judged(struct sentences *s, const struct maker *m)
 	struct words from = { 0 }, unknown = { 0 };
 
 	words_text(&from, "from ");
-	words_count(&from, m->time.moments, " kept moment", " kept moments");
+	words_count(&from, m->time.moments, " snapshot", " snapshots");
 	words_text(&from, " between ");
 	words_add(&from, value_number(UNIT_NS, m->time.from_ns));
 	words_text(&from, " and ");
@@ -299,7 +299,7 @@ static int check(const struct query *query, struct error *error)
 {
 	if (query->at.kind || query->minus.kind || query->has_cost)
 		return error_set(error, "--cost, --at and --minus do not go with the view growth: "
-					"it looks at all kept moments");
+					"it looks at all snapshots");
 	if (query->filters.thread)
 		return error_set(error, "--thread does not go with the view growth: what is kept "
 					"over time is kept for sites, not for threads");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `history`: what the heaviest sites held at every kept moment, one course for each.
+ * The view `history`: what the heaviest sites held at every snapshot, one course for each.
  *
  * The moments are the snapshots, the peak and the end of all processes together; if there are more than a picture needs,
  * some of them evenly. At a moment a site holds what its process' last moment until then said; before the first and, where

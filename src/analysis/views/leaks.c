@@ -95,7 +95,7 @@ static void say_age(struct sentences *sentences, const struct selection *s)
 		older = saturating_add(older, bytes[--bucket]);
 	words_add(&w, value_percent(older, total));
 	if (bucket == 0) {
-		words_text(&w, " of it is younger than a millisecond");
+		words_text(&w, " of it was allocated less than 1 ms before exit");
 	} else {
 		words_text(&w, " of it is older than ");
 		words_add(&w, value_number(UNIT_NS, (UINT64_C(1) << (bucket - 1)) * 1000000));

@@ -160,7 +160,7 @@ static int find_young(const struct profile_process *process, struct young *ret)
 	return 0;
 }
 
-static int fill_row(struct post_mortems *m, const struct mortem *one, struct result_value *row,
+static int fill_row(struct post_mortems *m, const struct post_mortem *one, struct result_value *row,
 		    struct error *error)
 {
 	const struct profile_process *process = &one->profile->processes[0];
@@ -185,7 +185,7 @@ static int fill_row(struct post_mortems *m, const struct mortem *one, struct res
 
 /* ---- words ---- */
 
-static void say_end(struct post_mortems *m, const struct mortem *one,
+static void say_end(struct post_mortems *m, const struct post_mortem *one,
 		    const struct result_value *row)
 {
 	struct words w = { 0 };
@@ -205,7 +205,7 @@ static void say_end(struct post_mortems *m, const struct mortem *one,
 	sentences_add(&m->sentences, NULL, &w, NULL);
 }
 
-static void say_state(struct post_mortems *m, const struct mortem *one,
+static void say_state(struct post_mortems *m, const struct post_mortem *one,
 		      const struct result_value *row)
 {
 	struct words live = { 0 }, from = { 0 }, young = { 0 }, next = { 0 };
@@ -236,7 +236,7 @@ static void say_state(struct post_mortems *m, const struct mortem *one,
 }
 
 /* What the control group and the kernel tell beside the profile. */
-static void say_group(struct post_mortems *m, const struct mortem *one,
+static void say_group(struct post_mortems *m, const struct post_mortem *one,
 		      const struct result_value *row)
 {
 	struct words kills = { 0 }, waits = { 0 };
@@ -260,7 +260,8 @@ static void say_group(struct post_mortems *m, const struct mortem *one,
 	}
 }
 
-static void fill_group(struct post_mortems *m, const struct mortem *one, struct result_value *row)
+static void fill_group(struct post_mortems *m, const struct post_mortem *one,
+		       struct result_value *row)
 {
 	const struct post_mortem_pressure *pressure = &one->pressure;
 
@@ -274,7 +275,7 @@ static void fill_group(struct post_mortems *m, const struct mortem *one, struct 
 	row[PRESSURE_OF] = keep(m, pressure->of_group ? "cgroup" : "machine");
 }
 
-int post_mortems_add(struct post_mortems *m, const struct mortem *one, struct error *error)
+int post_mortems_add(struct post_mortems *m, const struct post_mortem *one, struct error *error)
 {
 	struct result_value *row =
 		vector_reserve(&m->values, COLUMNS) ? m->values.at + m->values.count : NULL;

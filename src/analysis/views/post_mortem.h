@@ -16,7 +16,7 @@ enum post_mortem_cause {
 	CAUSE_OOM_NEARBY, /* the OOM killer killed in its control group since it began */
 };
 
-struct mortem {
+struct post_mortem {
 	const char *path;	       /* of the profile */
 	const char *again;	       /* what to type to ask about it */
 	const char *problem;	       /* why it cannot be read; NULL: it can */
@@ -43,7 +43,7 @@ struct post_mortems *post_mortems_new(size_t shown);
 void post_mortems_free(struct post_mortems *post_mortems);
 
 /* Keeps nothing of what it is given. 1 if sentences tell of it, else 0; -1 with the error set. */
-int post_mortems_add(struct post_mortems *post_mortems, const struct mortem *one,
+int post_mortems_add(struct post_mortems *post_mortems, const struct post_mortem *one,
 		     struct error *error);
 
 /* running: processes that have a profile in the folder and live. The result is the post_mortems'. NULL if out of memory. */

@@ -3,7 +3,7 @@
  * The view `snapshots`: the moments that have a name, of all chosen processes by time, each with what was live, the change
  * since the snapshot before it and since the first one of its process. Marks of the program stand between them, without numbers.
  *
- * SNAP is what --at snap:N takes: kept moments are numbered over all processes, see moments.c.
+ * SNAP is what --at snap:N takes: snapshots are numbered over all processes, see moments.c.
  */
 #include <stdlib.h>
 
@@ -28,12 +28,12 @@ enum snap_column {
 	SNAP_COLUMNS,
 };
 
-/* A kept moment or a mark, on the recording's clock. */
+/* A snapshot or a mark, on the recording's clock. */
 struct moment_event {
 	uint64_t at_ns;
 	const struct profile_process *process;
 	size_t snapshot;  /* 1 + index; 0: a mark without one */
-	const char *name; /* NULL: a kept moment that nobody asked for */
+	const char *name; /* NULL: a snapshot that nobody asked for */
 	bool is_snapshot;
 };
 
@@ -52,7 +52,7 @@ static void add_event(struct snaps *s, struct moment_event event)
 	s->failed |= !vector_push(&s->events, event);
 }
 
-/* Every kept moment counts for the numbers; only those with a name are shown. */
+/* Every snapshot counts for the numbers; only those with a name are shown. */
 static void add_process(struct snaps *s, const struct profile_process *p)
 {
 	uint64_t start = p->started_offset_ns;

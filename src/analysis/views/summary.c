@@ -168,7 +168,7 @@ static void say_churn(struct writer_state *s)
 	words_text(&w, ", ");
 	words_add(&w, value_percent(p->temporary_calls, p->calls));
 	words_text(&w, " of them freed before the next one");
-	sentences_add(&s->sentences, "churn", &w, NULL);
+	sentences_add(&s->sentences, "allocated", &w, NULL);
 }
 
 static void say_mapped(struct writer_state *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The view `timeline`: what was live, resident and asked for over time, of all chosen processes
- * together; with the peak, and with the kept moments under the numbers that --at snap:N takes.
+ * together; with the peak, and with the snapshots under the numbers that --at snap:N takes.
  *
  * Points of all processes are swept in the order of time, each with what the others had at last. If
  * there are more than the limit allows, time is cut into equal parts and each part shows its highest
@@ -38,7 +38,7 @@ struct point {
 	uint64_t at_ns;
 	struct profile_sample sum;
 	struct point_variance variance;
-	size_t snapshot, last_snapshot; /* numbers of kept moments here; 0: none */
+	size_t snapshot, last_snapshot; /* numbers of snapshots here; 0: none */
 	bool peak;
 	bool counted; /* calls, bytes and frees are of this moment, not of one before it */
 };
@@ -73,7 +73,7 @@ static void add_process(struct sweep *s, const struct profile_process *p, bool w
 {
 	uint64_t start = p->started_offset_ns;
 
-	/* Numbers of kept moments count over all processes, chosen or not: see moments.c. */
+	/* Numbers of snapshots count over all processes, chosen or not: see moments.c. */
 	for (size_t i = 0; i < profile_snapshot_count(p); i++)
 		add_event(s, saturating_add(start, profile_snapshot(p, i).at_ns), EVENT_SNAPSHOT, p,
 			  i);
@@ -161,7 +161,7 @@ static void take_variance(struct sweep *s, const struct profile_process *p)
 	const struct profile_sample *now = &s->now[p - s->profile->processes];
 	struct point_variance *old = &s->variances[p - s->profile->processes];
 	const struct live_variance *ratio = &s->ratios[p - s->profile->processes];
-	/* What is live between kept moments is like what was at the last one, or at first, like all there was. */
+	/* What is live between snapshots is like what was at the last one, or at first, like all there was. */
 	const struct point_variance new = {
 		.live_bytes = ratio->bytes > 0 ? ratio->bytes * (double)now->live_bytes
 					       : estimate_variance(&p->sums, VARIANCE_BYTES,
@@ -279,7 +279,7 @@ static bool sweep(struct sweep *s)
 	return !s->failed;
 }
 
-/* Which of two points of one part is shown; the numbers of their kept moments are merged. */
+/* Which of two points of one part is shown; the numbers of their snapshots are merged. */
 static void merge(struct point *into, const struct point *from)
 {
 	size_t first = into->snapshot ? into->snapshot : from->snapshot;

@@ -177,7 +177,7 @@ static int run_check_command(int argc, char **argv)
 
 static const char *const examples[] = {
 	"heapgauge check run.hg --max-peak 64MiB --max-leaked 0",
-	"0 if both are kept, 1 with the guilty stacks if not",
+	"0 if within both budgets, 1 if not, with the stacks responsible",
 	"heapgauge check run.hg --baseline main.hg --tolerance 2% --junit heap.xml",
 	"no more than two per cent above the last good run",
 	NULL,
@@ -186,14 +186,14 @@ static const char *const examples[] = {
 const struct command command_check = {
 	.name = "check",
 	.usage = "[FILE] --max-peak SIZE ... | --budgets FILE | --baseline FILE",
-	.help = "hold a recording to its memory budgets",
+	.help = "check a recording against memory budgets",
 	.run = run_check_command,
 	.group = COMMANDS_COMPARE,
 	.options = option_rows,
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
 	.about =
-		"Holds the recording FILE, or the newest one in this folder, to budgets. Exit status: 0 all are kept, 1 one "
-		"is broken (the guilty stacks are named), 2 it cannot be told.",
+		"Checks the recording FILE, or the newest one in this folder, against budgets. Exit status: 0 within all of them, "
+		"1 over one (the stacks responsible are shown), 2 cannot tell.",
 	.examples = examples,
 };

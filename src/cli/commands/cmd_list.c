@@ -17,7 +17,7 @@ enum { OPT_FORMAT, OPT_BYTES, OPT_NO_SYMBOLS };
 static const struct option_row rows[] = {
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "frames as module+offset: nothing is looked up" },
 };

@@ -30,7 +30,7 @@ static const struct option_row rows[] = {
 	[OPT_LIMIT] = { "limit", 'n', "N", "tell of the N that ended last", .fallback = "3" },
 	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles that were reported",
 			 .scope = OPTION_TYPED_ONLY },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "frames as module+offset: nothing is looked up" },
 };
@@ -141,7 +141,7 @@ static struct post_mortem_pressure ask_pressure(const struct cgroups *groups, co
 }
 
 static void ask_witnesses(const struct witnesses *witnesses, const struct inspect_left *left,
-			  const struct profile_process *process, struct mortem *ret)
+			  const struct profile_process *process, struct post_mortem *ret)
 {
 	const struct oom_victim victim = {
 		.pid = (pid_t)process->pid,
@@ -182,7 +182,7 @@ static void write_time(uint64_t real_ns, char *to, size_t room)
 
 /* ---- one ---- */
 
-static int add_profile(struct post_mortems *post_mortems, struct mortem *one,
+static int add_profile(struct post_mortems *post_mortems, struct post_mortem *one,
 		       const struct requests *requests, struct error *error)
 {
 	struct names *names = names_new(&requests->names);
@@ -218,7 +218,7 @@ static int add_left(struct post_mortems *post_mortems, struct left *file,
 		    struct error *error)
 {
 	AUTO_FREE char *again = report_again(file->path, 0);
-	struct mortem one = { .path = file->path, .again = again };
+	struct post_mortem one = { .path = file->path, .again = again };
 	struct error problem = ERROR_INIT;
 	struct inspect_left left;
 	char group[sizeof left.own.cgroup + 1] = "", host[sizeof left.own.host + 1] = "", when[64];

@@ -87,10 +87,11 @@ static const struct option_row rows[] = {
 			.fallback = "all" },
 	[OPT_MODE] = { "mode", 0, "MODE", "which blocks are recorded",
 		       .choices = WORDS_WITH_HELP(mode_words), .fallback = "exact" },
-	[OPT_INTERVAL] = { "interval", 0, "SIZE", "mean distance of samples",
+	[OPT_INTERVAL] = { "interval", 0, "SIZE",
+			   "sampling interval: average bytes between samples",
 			   .fallback = "512KiB" },
 	[OPT_START] = { "start", 0, "WHEN",
-			"begin now, or dormant, until the program says hg_start or hg_mode",
+			"start recording at once, or wait for hg_start() or hg_mode()",
 			.choices = WORDS(start_names), .fallback = "now" },
 	[OPT_STACKS_FROM] = { "stacks-from", 0, "SIZE",
 			      "count blocks that are smaller without their stack" },
@@ -99,11 +100,11 @@ static const struct option_row rows[] = {
 	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
 			.fallback = "256" },
 	[OPT_BUDGET] = { "budget", 0, "BUDGET",
-			 "memory the recorder may take, e.g. 64MiB; or the processor's time that samples may take, "
-			 "e.g. 0.5%: their interval grows until they do; may be repeated",
+			 "memory limit of the recorder, e.g. 64MiB; or CPU limit for sampling, e.g. 0.5%: the interval is raised to "
+			 "stay below it; may be repeated",
 			 .fallback = "a tenth of the free memory or a third of the live heap" },
 	[OPT_CHECK] = { "check", 0, "FILE",
-			"hold it to the budgets in FILE at the end, as `heapgauge check --budgets` does" },
+			"check it against the budgets in FILE at the end, as `heapgauge check --budgets` does" },
 	[OPT_EVERY] = { "every", 0, "TIME", "take a snapshot every TIME: 10s; may be repeated",
 			.group = "Snapshots" },
 	[OPT_ON] = { "on", 0, "CONDITION",
@@ -636,7 +637,7 @@ static int run_record(int argc, char **argv)
 
 static const char *const examples[] = {
 	"heapgauge record ./server --config small.conf",
-	"the program runs as ever; its exit status is heapgauge's",
+	"the program runs normally; heapgauge exits with its status",
 	"heapgauge record -o run.hg --children none -- make -j4",
 	"only make itself, into run.hg",
 	"mpirun -n 8 heapgauge record --ranks 0,3-5 ./solver",

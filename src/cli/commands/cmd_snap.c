@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge snap: asks the collector of a running process to keep this moment, under a name. The process itself is neither
+ * heapgauge snap: asks the collector of a running process to take a snapshot, under a name. The process itself is neither
  * stopped nor told.
  */
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static const char *const examples[] = {
 const struct command command_snap = {
 	.name = "snap",
 	.usage = "PID [--name NAME]",
-	.help = "keep this moment of a process that is being recorded",
+	.help = "take a snapshot of a recorded process",
 	.run = run_snap,
 	.group = COMMANDS_RECORD,
 	.options = rows,

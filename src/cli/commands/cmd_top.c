@@ -25,7 +25,7 @@ static const struct option_row rows[] = {
 			.choices = WORDS_WITH_HELP(top_orders), .fallback = "live" },
 	[OPT_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file" },
 	[OPT_EVERY] = { "every", 0, "SECONDS", "how often the process is read", .fallback = "1" },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "bytes with all their digits" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "frames as module+offset: nothing is looked up" },
 };

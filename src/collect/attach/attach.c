@@ -3,7 +3,7 @@
  * A target whose memory is not ours: it is copied a few times a second (profile_copy.c), and what the collector reads is the copy.
  * Where the profile can be held by a descriptor, the last state is read after the end of the process; else the last copy has
  * to do. The process is not stopped, and gets no signal. Its control page is written to, if that is its own: the clock, and
- * the dial, which is turned back at the end.
+ * the recording mode, which is set back at the end.
  *
  * One loop in the calling thread, as in collect.c; signals belong to the process. A worker reads the copy, which stays as it is
  * meanwhile; the clock goes on.

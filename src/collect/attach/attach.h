@@ -9,7 +9,7 @@ struct attach_options {
 	pid_t pid;
 	const char *output;  /* NULL = heapgauge.PROGRAM.PID.hg */
 	const char *version; /* of heapgauge */
-	bool turn; /* the dial, to `mode`, for as long as it takes; a dormant one is turned anyway */
+	bool turn; /* the recording mode is set to `mode` for as long as it takes; of a dormant one in any case */
 	enum live_mode mode;
 	uint64_t interval;		 /* of samples */
 	const struct triggers *triggers; /* when to take snapshots, or to write */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each reading is a point of the series, and a kept moment while there are few of them. The rows are made of a clone, since making
+ * Each reading is a point of the series, and a snapshot while there are few of them. The rows are made of a clone, since making
  * them uses a target up; of one that has ended they are made of the target itself.
  *
  * Owns the target. One thread at a time.

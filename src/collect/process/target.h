@@ -31,7 +31,7 @@ struct target_request {
 
 /* What is known at the moment of a sample; the rest of it takes time to read. */
 struct target_moment {
-	bool usual; /* a kept moment is due; else only what the program or somebody else asked for */
+	bool usual; /* a snapshot is due; else only what the program or somebody else asked for */
 	bool reads_memory;  /* a sheet is due */
 	bool reads_image;   /* else the sheet is all */
 	bool looks;	    /* at what each stack holds, for the conditions that ask that */

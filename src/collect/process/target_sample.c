@@ -68,7 +68,7 @@ static void read_names(struct target *target)
 	}
 }
 
-/* A kept moment is never earlier than the one before it. */
+/* A snapshot is never earlier than the one before it. */
 static uint64_t not_before_last(const struct target *target, uint64_t at_ns)
 {
 	size_t count = target->snapshots.rows.count;

@@ -121,7 +121,8 @@ struct live_control {
 	uint32_t follow_fork; /* 1: a fork's child asks for a profile of its own */
 	uint32_t
 		follow_exec; /* 1: programs that this one becomes or starts are given the recorder */
-	uint64_t interval; /* of LIVE_MODE_SAMPLE: mean distance of samples in bytes; 0 = default */
+	uint64_t
+		interval; /* of LIVE_MODE_SAMPLE: sampling interval: average bytes between samples in bytes; 0 = default */
 	uint64_t saved_read; /* of LIVE_SAVED: what lies before may be written over */
 	uint64_t stack_least_bytes,
 		stack_most_bytes; /* smaller and larger blocks have no stack; most 0 = no limit */

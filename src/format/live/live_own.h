@@ -53,8 +53,7 @@ static inline bool live_is_disabled(const char *value)
 }
 
 #define LIVE_ENV_DIR "HEAPGAUGE_DIR"
-#define LIVE_ENV_KEEP                                                                              \
-	"HEAPGAUGE_KEEP" /* "1": the file stays also if the process ends in good order */
+#define LIVE_ENV_KEEP "HEAPGAUGE_KEEP" /* "1": keeps the file after a normal exit */
 #define LIVE_ENV_MODE "HEAPGAUGE_MODE" /* exact (if it is not set), tags, sample or dormant */
 #define LIVE_ENV_INTERVAL "HEAPGAUGE_INTERVAL"
 #define LIVE_ENV_DEPTH "HEAPGAUGE_DEPTH"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over records, for the program. Everything is in the profile already: totals in the slots, the rest in the records,
  * each with one writer, so that reading needs no lock and disturbs nobody. Frees are read before the allocations that they
- * end: what is live is never less than nothing.
+ * end: what is live is never negative.
  *
  * Owns: room for one sum for each site, in scratch memory, under stats_lock; it grows with their number and stays. */
 #include "recorder/api/stats.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end in good order: exit, which runs our destructor, and those which do not. What is left of a process that
+/* A normal exit: exit, which runs our destructor, and those which do not. What is left of a process that
  * is killed is for who asks why; of one that ends by itself nothing is to be left. The data never depends on this. */
 #include "recorder/hooks/hook.h"
 #include "recorder/process/profile.h"

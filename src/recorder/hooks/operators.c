@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The next C++ operators in the process.
  *
- * Where there is none, our name is withdrawn: in a C program whose plugin brings C++, that plugin's references lead where
+ * Where there is none, our name is unexported: in a C program whose plugin brings C++, that plugin's references lead where
  * they would lead without us, and its operators reach malloc. Only a weak reference of an object that was there at the
  * start may still lead to ours; it gets the program's malloc and free. Owns: the two tables, written at start-up. */
 #include "recorder/hooks/operators.h"

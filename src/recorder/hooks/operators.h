@@ -41,7 +41,7 @@ extern bool operator_of_allocator[OPERATORS];
 
 /* Finds them, while everything in `next` is looked for. */
 void operators_look_up(void);
-/* Withdraws ours where there is none; see unexport.h. */
+/* Unexports ours where there is none; see unexport.h. */
 void operators_unexport(void);
 
 /* What stands for a NULL there. */

@@ -32,7 +32,7 @@ static ALWAYS_INLINE bool countdown_would_pass(uint64_t size)
 	return UNLIKELY(size < countdown_now()->left);
 }
 
-/* Takes so much from what is left, by one instruction. False: then it is less than nothing. */
+/* Takes so much from what is left, by one instruction. False: then it is negative. */
 static ALWAYS_INLINE bool countdown_take(struct live_countdown *now, uint64_t size)
 {
 	bool below;

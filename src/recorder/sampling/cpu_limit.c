@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cpu_limit.h.
  *
- * Owns: what was spent, and the pace. Any thread: who comes first after a period looks at the clocks, by two system calls.
+ * Owns: what was spent, and the limit. Any thread: who comes first after a period looks at the clocks, by two system calls.
  * Ticks become nanoseconds by what passed of both in the same period, so that nothing has to be known about the counter. */
 #include "recorder/sampling/cpu_limit.h"
 

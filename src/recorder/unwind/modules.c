@@ -347,7 +347,7 @@ static bool is_there_still(uintptr_t pc, const struct dl_find_object *object)
 }
 
 /* The entry for the object at pc: another thread's, the one that it had, or, if it has its path, a new one. Its range may hold
- * rules of addresses that had no object before: those are withdrawn. 0: none, or no memory. */
+ * rules of addresses that had no object before: those are invalidated. 0: none, or no memory. */
 static uint32_t enter(struct slot *slot, uintptr_t pc, const struct dl_find_object *object,
 		      const struct live_module *module, bool has_path)
 {

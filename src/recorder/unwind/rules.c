@@ -141,7 +141,7 @@ static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t r
 	       (uint64_t)kind << 24 | frame;
 }
 
-/* The id of a frame: the one the withdrawn rule had if it still fits, else a new one. 0: no memory. */
+/* The id of a frame: the one the invalidated rule had if it still fits, else a new one. 0: no memory. */
 static uint32_t frame_of(uint32_t previous, uint64_t frame)
 {
 	if (previous != 0 && *memory_frame(previous) == frame)

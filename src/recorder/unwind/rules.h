@@ -6,7 +6,7 @@
  *   bit  27      the walk's own
  *
  * Readers take no lock: an entry's word is stored before its pc, a larger table is published by one pointer, and a word
- * is withdrawn by storing RULE_DEAD over its kind. Writers hold rules_lock. */
+ * is invalidated by storing RULE_DEAD over its kind. Writers hold rules_lock. */
 #ifndef RECORDER_UNWIND_RULES_H
 #define RECORDER_UNWIND_RULES_H
 
@@ -63,7 +63,7 @@ uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact);
 /* Whether there are rules of addresses without an object. */
 bool rules_have_orphans(void);
 
-/* Withdraws the rules of [start, end); with orphans_only just those of addresses without an object.
+/* Invalidates the rules of [start, end); with orphans_only just those of addresses without an object.
  * Under rules_lock. */
 void rules_invalidate(uintptr_t start, uintptr_t end, bool orphans_only);
 

@@ -174,7 +174,7 @@ def test_views_over_time(pair, report_json):
     for name in ("live_bytes", "live_blocks", "calls", "bytes", "frees"):
         assert 0 < last[f"{name}_error"] < last[name] / 4
         assert abs(last[name] - exact[name]) < 5 * last[f"{name}_error"]
-    # At its last kept moment a site has the error of what is left of it: large blocks, which are exact, do not blur the others.
+    # At its last snapshot a site has the error of what is left of it: large blocks, which are exact, do not blur the others.
     (process,) = report_json(pair[1])["processes"]
     assert 0.6 < last["live_bytes_error"] / process["leaked_bytes_error"] < 1.6
     (snap,) = (row for row in report_json(pair[1], "snapshots")["snapshots"] if row["name"] == "built")

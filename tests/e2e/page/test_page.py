@@ -451,7 +451,7 @@ def test_the_brush_asks_for_kept_moments(scene, report):
     at = re.search(r"at=snap%3A(\d+)", brush["click"]["hash"]).group(1)
     live = ("--cost", "live", "--kind", "heap", "--limit", "1")
     assert digits(brush["click"]["sum"]) == report("sites", *live, "--at", f"snap:{at}")["shown"]
-    # The peak is a kept moment, too, and may be the nearest one.
+    # The peak is a snapshot, too, and may be the nearest one.
     later, earlier = re.search(r"cost=grown&at=(snap%3A\d+|peak|end)&minus=(snap%3A\d+|peak)", brush["drag"]["hash"]).groups()
     assert later != earlier
     later, earlier = later.replace("%3A", ":"), earlier.replace("%3A", ":")

@@ -58,7 +58,7 @@ function weigh(tree: Pick<FlameTree, 'count' | 'parent' | 'value' | 'self' | 'be
 	const { count, parent, value, self, before } = tree;
 	const weight = new Float64Array(count);
 	if (!before) {
-		/* Threads that free for others hold less than nothing: a parent is at least as wide as its children. */
+		/* Threads that free for others hold a negative number: a parent is at least as wide as its children. */
 		const below = new Float64Array(count);
 		for (let i = count - 1; i >= 0; i--) {
 			weight[i] = Math.max(0, value[i]!, below[i]!);

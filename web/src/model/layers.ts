@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heaviest sites as layers under the line of what is live. What a site held is known at kept moments and stays until
+// The heaviest sites as layers under the line of what is live. What a site held is known at snapshots and stays until
 // the next; what the layers do not explain is a layer of its own.
 import { ownerLabel } from './frames';
 import type { HistoryResult, HistorySite, Point } from './types';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kept moments: the only ones of which every site is known. A time that a person points at stands for the nearest.
+// Snapshots: the only ones of which every site is known. A time that a person points at stands for the nearest.
 import type { SnapshotsResult, TimelineResult } from './types';
 import { duration } from './units';
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates for a chart. Kept moments and the peak stand between the samples of the timeline and count nothing by themselves:
+// Rates for a chart. Snapshots and the peak stand between the samples of the timeline and count nothing by themselves:
 // a rate belongs to the time from one sample to the next.
 import type { Point } from './types';
 

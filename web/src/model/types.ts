@@ -186,7 +186,7 @@ export interface Process {
 	started_offset_ns: number;
 	duration_ns: number;
 	mode: string;
-	/** Only of a sampled process: the mean distance of samples. */
+	/** Only of a sampled process: the sampling interval: average bytes between samples. */
 	sample_interval_bytes?: number;
 	samples?: number;
 	/** By how much the peak is too high on average, at most. */

@@ -16,7 +16,7 @@ const LIST: readonly [string, string][] = [
 	['q  Q', 'next, previous question'],
 	['/', 'type a filter'],
 	['f', 'search in this view'],
-	['t', 'to the time strip; ← → then step through the kept moments, with Shift a range'],
+	['t', 'to the time strip; ← → then step through the snapshots, with Shift a range'],
 	['c', 'copy as command'],
 	['l', 'pause, and go on, where a running process is shown'],
 	['d', 'dark or light'],

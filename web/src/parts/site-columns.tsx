@@ -94,7 +94,7 @@ function courseColumn(courses: Courses): Column<SiteRow> {
 	return {
 		key: 'course',
 		title: 'Over time',
-		help: 'What it held at every kept moment',
+		help: 'What it held at every snapshot',
 		width: 96,
 		sort: (row) => Math.max(0, ...(courses.of.get(row.id) ?? [])),
 		cell: (row) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time strip above every view: live heap and RSS over the run. A click asks for that moment, a drag for what grew
-// between two. What is answered is the nearest kept moment, and the strip says so.
+// between two. What is answered is the nearest snapshot, and the strip says so.
 import type { TargetedKeyboardEvent } from 'preact';
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
@@ -64,7 +64,7 @@ export function chooseRange(moments: readonly Moment[], from: number, to: number
 	else set({ cost: 'grown', at: last.word, minus: first.word });
 }
 
-/** Arrows step through the kept moments; with Shift they move the end of a range. */
+/** Arrows step through the snapshots; with Shift they move the end of a range. */
 function onKey(event: TargetedKeyboardEvent<HTMLElement>, moments: readonly Moment[]): void {
 	const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
 	if (event.key === 'Escape') {
@@ -101,7 +101,7 @@ export function Strip() {
 			class="strip"
 			tabIndex={0}
 			role="group"
-			aria-label="Time. Left and right step through the kept moments, with Shift they choose a range, Escape goes back to the peak."
+			aria-label="Time. Left and right step through the snapshots, with Shift they choose a range, Escape goes back to the peak."
 			onKeyDown={(event) => onKey(event, moments)}
 		>
 			<span class="words">

@@ -319,7 +319,7 @@ export function FlameView() {
 			{tree && data && pivot && !sandwich && (
 				<Empty title="Not here">
 					<p>
-						<code>{shortName(pivot)}</code> is on no stack that answers this question.
+						<code>{shortName(pivot)}</code> is on no matching stack.
 					</p>
 				</Empty>
 			)}

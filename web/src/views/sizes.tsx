@@ -284,7 +284,7 @@ function Both() {
 	}, [canonical('sites', params)]);
 	const heat = useMemo(() => (answer.data ? heatOf(answer.data.sites) : undefined), [answer.data]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
-	if (!heat || !answer.data) return <Loading what="Adding up sizes and lifetimes" />;
+	if (!heat || !answer.data) return <Loading what="Computing the size distribution" />;
 	if (answer.data.unmatched) return <NoRows data={answer.data} />;
 	if (!heat.total)
 		return (
@@ -325,12 +325,12 @@ function Course() {
 	if (!grid.total)
 		return (
 			<Empty title="Nothing was live">
-				<p>No site that answers this question held anything at a kept moment.</p>
+				<p>No site that answers this question held anything at a snapshot.</p>
 			</Empty>
 		);
 	return (
 		<div class="both">
-			<p class="soft">What the {count(history.data.sites.length)} heaviest sites held at kept moments, by the mean size of their blocks.</p>
+			<p class="soft">What the {count(history.data.sites.length)} heaviest sites held at snapshots, by the mean size of their blocks.</p>
 			<CourseMap grid={grid} />
 		</div>
 	);

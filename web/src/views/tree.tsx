@@ -197,7 +197,7 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 					<NeighbourList title="Calls" list={found.callees} names={data.names} whole={found.total} />
 				</>
 			) : (
-				<section class="soft">It is on no stack that answers this question.</section>
+				<section class="soft">No matching stacks.</section>
 			)}
 		</aside>
 	);
