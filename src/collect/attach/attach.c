@@ -262,7 +262,7 @@ static void read_signals(struct attached *a)
 	}
 }
 
-/* Those who ask for a snapshot. */
+/* Those who ask for a snapshot. A process that records itself has no secret. */
 static void serve_requests(struct attached *a, uint64_t now_ns)
 {
 	struct pending pending = { .since_ns = now_ns };
@@ -270,7 +270,8 @@ static void serve_requests(struct attached *a, uint64_t now_ns)
 
 	while ((pending.fd = handover_accept(a->listener.fd[0], &pending.pid, &pending.pid_fd)) >=
 	       0) {
-		if (a->pending.count >= REQUESTS_MAX || !vector_push(&a->pending, pending))
+		if (!handover_is_from(pending.fd, a->target->known.uid) ||
+		    a->pending.count >= REQUESTS_MAX || !vector_push(&a->pending, pending))
 			pending_close(&pending);
 	}
 	for (size_t i = 0; i < a->pending.count; i++) {

@@ -178,7 +178,8 @@ static void remove_folder(const char *path)
 	const struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
-		(void)unlinkat(dirfd(folder), entry->d_name, 0);
+		if (unlinkat(dirfd(folder), entry->d_name, 0) < 0)
+			(void)unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
 	if (folder)
 		closedir(folder);
 	(void)rmdir(path);
@@ -206,6 +207,15 @@ static int pid_fd_of(int connection)
 	socklen_t length = sizeof fd;
 
 	return getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 ? fd : -1;
+}
+
+bool handover_is_from(int connection, uint32_t user)
+{
+	struct ucred peer;
+	socklen_t length = sizeof peer;
+
+	return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid() || peer.uid + 1 == user);
 }
 
 int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd)

@@ -536,6 +536,40 @@ def test_a_mode_that_was_lent_ends_with_the_lender(heapgauge, build, clean_env, 
         target.communicate(timeout=WAIT_SECONDS)
 
 
+ASKER = """
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(10)
+try:
+    s.connect("\\0" + sys.argv[1])
+    s.send(b"HGSNAP02" + bytes(16) + struct.pack("I", 0) + b"EVIL".ljust(64, b"\\0") + bytes(4))
+    print("answered" if s.recv(100) else "hung up")
+except OSError:
+    print("hung up")
+"""
+
+
+@needs_root
+def test_a_stranger_asks_for_no_snapshot_of_a_process_that_records_itself(heapgauge, build, clean_env, scratch, report_json):
+    """Its secret is all zeros: the user is asked instead."""
+    program = compile_c(scratch, "busy", BUSY)
+    target = subprocess.Popen([program], env=preloaded(build, clean_env), stdout=subprocess.PIPE, text=True)
+    try:
+        assert target.stdout.readline() == "begun\n"
+        recorder = subprocess.Popen([heapgauge, "record", "--pid", str(target.pid), "-q", "-o", scratch / "run.hg"], env=clean_env)
+        wait_for(lambda: f"heapgauge-process-{target.pid}" in pathlib.Path("/proc/net/unix").read_text(), "the listener")
+        stranger = as_stranger(ASKER, socket_of(recorder.pid))
+        assert stranger.communicate(timeout=WAIT_SECONDS)[0] == "hung up\n"
+        snap = [heapgauge, "snap", str(target.pid), "--name", "ours"]
+        subprocess.run(snap, env=clean_env, check=True, capture_output=True, timeout=WAIT_SECONDS)
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(timeout=WAIT_SECONDS) == 0
+    finally:
+        target.kill()
+        target.communicate(timeout=WAIT_SECONDS)
+    text = json.dumps(report_json(scratch / "run.hg", "snapshots"))
+    assert "ours" in text and "EVIL" not in text
+
+
 LITTER = """
 folder = sys.argv[1]
 os.mkfifo(f"{folder}/heapgauge.fifo.1.1.live")
@@ -544,6 +578,7 @@ with open(f"{folder}/heapgauge.huge.1.1.live", "wb") as f:
     f.truncate(40 << 30)
 with open(f"{folder}/heapgauge.text.1.1.live", "wb") as f:
     f.write(b"HGLIVE" * 10000)
+os.mkdir(f"{folder}/heapgauge.folder.1.1.live")
 try:
     print(len(os.listdir(folder)))
 except PermissionError:
@@ -553,7 +588,8 @@ except PermissionError:
 
 @needs_root
 def test_what_a_stranger_leaves_in_the_folder_does_no_harm(heapgauge, clean_env, scratch, report_json):
-    """H5, H7: root's folder is open to its own workers of other users. A FIFO, a link, a sparse giant and rubbish are passed over."""
+    """H5, H7: root's folder is open to its own workers of other users. A FIFO, a link, a sparse giant, rubbish and a folder are passed
+    over, and go with it."""
     program = compile_c(scratch, "forker", FORKER)
     with recording(heapgauge, clean_env, [program], scratch / "run.hg") as run:
         assert run.stdout.readline() == "begun\n"
