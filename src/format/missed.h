@@ -11,7 +11,7 @@
 	  "never reached heapgauge: no free descriptor, no address space, or killed at once")      \
 	X(child, CHILD, "never reached heapgauge: no free descriptor, or killed at once")          \
 	X(no_room, PROCESS,                                                                        \
-	  "its limits leave no room for the recorder: see ulimit -v and ulimit -n")                \
+	  "its limits leave no room for the recorder: see ulimit -v, ulimit -n and ulimit -f")     \
 	X(no_memory, PROCESS, "heapgauge had no memory or descriptor for it")                      \
 	X(bypassed, PROGRAM, "started by a system call that the recorder does not see")            \
 	X(recorder, PROGRAM,                                                                       \
@@ -27,7 +27,10 @@
 	X(unreadable, PROGRAM,                                                                     \
 	  "its file is no ELF program, or cannot be read, or there was no free descriptor")        \
 	X(sealed, PROCESS, "a seccomp filter forbids what the recorder needs")                     \
-	X(busy, PROGRAM, "started out of the recorder itself, or without room for its variables")
+	X(busy, PROGRAM, "started out of the recorder itself, or without room for its variables")  \
+	X(lost, PROCESS,                                                                           \
+	  "what was recorded of it could not be read: it went with the process, whose limits "     \
+	  "left room in its own memory only (ulimit -n, ulimit -f), or was damaged")
 
 enum missed_reason {
 #define MISSED_ENUM(name, who, why) MISSED_##name,

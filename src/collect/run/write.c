@@ -66,6 +66,8 @@ int collector_encode(struct collector *c, struct buffer *ret, struct error *erro
 				 lost.message);
 	if (fill_run(c, &run, error) < 0)
 		return -1;
+	for (size_t i = 0; i < sums.lost; i++)
+		process_log_miss(&c->starts, MISSED_lost, NULL);
 	process_log_finish(&c->starts, &run);
 	if (!encoder_peak(c->encoder, &run))
 		return error_set(error, "no memory left to add up what the processes held");

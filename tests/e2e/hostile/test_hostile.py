@@ -370,6 +370,13 @@ def test_target_below_a_limit_of_file_size_is_recorded_or_missed_aloud(hostile, 
     assert profiles_of(summary) or said_by(summary) or "could not be written" in run.stderr
 
 
+def test_no_process_below_a_limit_of_file_size_is_passed_over_in_silence(hostile, record, report_json):
+    """Its profile is in its own memory only, and goes with it: the recording did not say so."""
+    run = record(shell(f"ulimit -f 0; for i in 1 2 3; do {hostile} | cat; done"))
+    summary = report_json(run.path)
+    assert len(summary["processes"]) + sum(summary["warnings"].values()) >= 7, summary["warnings"]
+
+
 def test_target_without_room_for_the_recorder_is_missed_aloud(heapgauge, hostile, both, report_json):
     run = both(shell(f"ulimit -v 16384; exec {hostile}"))
     assert report_json(run.path)["warnings"] == {"missed_unheard": 1}
