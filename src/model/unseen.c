@@ -185,8 +185,15 @@ static struct unseen_gap least_gap_on(const struct profile_memory *m, const stru
 
 	if (!m->has_parts)
 		return gap_of(m, most, whole, saturating_sub(whole, most->accounted_for));
-	return gap_of(m, most, saturating_sub(whole, m->static_bytes),
-		      saturating_sub(whole, saturating_add(other, most->recorded)));
+	struct unseen_gap gap =
+		gap_of(m, most, saturating_sub(whole, m->static_bytes),
+		       saturating_sub(whole, saturating_add(other, most->recorded)));
+	uint64_t elsewhere = gap_on(m, most).missing_bytes;
+
+	/* What no mapping outside misses is inside the allocator's, whatever of the recorded blocks lies there too. */
+	gap.heap_bytes = MAX(gap.heap_bytes,
+			     MIN(m->heap_bytes, saturating_sub(gap.missing_bytes, elsewhere)));
+	return gap;
 }
 
 struct unseen_gap unseen_gap_of(const struct profile *profile, const struct profile_process *p)

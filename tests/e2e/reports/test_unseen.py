@@ -89,16 +89,19 @@ def build_library(folder, name, source, *flags):
     return path
 
 
-def build_main(folder, take, *flags):
-    return compile_c(folder, "program", MAIN.replace("TAKE", take), "-fno-builtin", "-Wl,--no-as-needed", *flags)
+def build_main(folder, take, *flags, share=75):
+    """A program that takes so many percent of its memory by its own way."""
+    whole = (SEEN + UNSEEN) >> 10
+    source = MAIN.replace("48 << 20", f"{whole * share // 100}L << 10").replace("16 << 20", f"{whole * (100 - share) // 100}L << 10")
+    return compile_c(folder, "program", source.replace("TAKE", take), "-fno-builtin", "-Wl,--no-as-needed", *flags)
 
 
 @pytest.fixture
-def note_of(heapgauge, record, report_json, clean_env):
-    """The note that a run leaves, as (MiB, sentence); None: there is none."""
+def run_and_look(record, report_json):
+    """The recording of a run. A busy machine looks at the program seldom: it is held until it was looked at when it had all of its memory."""
 
-    def run_and_look(argv, options, env):
-        """A busy machine looks at the program seldom: it is held until it was looked at when it had all of its memory."""
+    def run(argv, options=(), env=None):
+        env = env or {}
         for hold_ms in HOLDS_MS:
             done = record([str(a) for a in argv], *options, timeout=WAIT_SECONDS, env=env | {"HOLD_MS": str(hold_ms)})
             assert done.returncode == 0, done.stderr
@@ -108,8 +111,15 @@ def note_of(heapgauge, record, report_json, clean_env):
                 break
         return done
 
+    return run
+
+
+@pytest.fixture
+def note_of(heapgauge, run_and_look, report_json, clean_env):
+    """The note that a run leaves, as (MiB, sentence); None: there is none."""
+
     def run(*argv, options=(), env=None):
-        done = run_and_look(argv, options, env or {})
+        done = run_and_look(argv, options, env)
         notes = [n for n in report_json(done.path, "health")["health"] if n["name"] == "unseen_memory"]
         warned = report_json(done.path)["warnings"].get("unseen_memory")
         assert warned == (notes[0]["count"] if notes else None)
@@ -199,10 +209,15 @@ WORDS = {
 }
 
 
-def build_with_library(folder, function, words, *flags, exports=True):
+def of_library(folder, function, words="", *flags, exports=True):
     source = MAPPING.replace("FUNCTION", function).replace("WORDS", words).replace("EXPORT", "" if exports else "static")
     build_library(folder, "libmade", source, "-fvisibility=hidden", *flags)
-    return build_main(folder, "", folder / "libmade.so", f"-Wl,-rpath,{folder}")
+    return "", [folder / "libmade.so", f"-Wl,-rpath,{folder}"]
+
+
+def build_with_library(folder, function, words, *flags, exports=True):
+    take, links = of_library(folder, function, words, *flags, exports=exports)
+    return build_main(folder, take, *links)
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -244,6 +259,48 @@ def test_a_real_jemalloc_in_a_library_is_named(strip, note_of, scratch):
     mib, text = note_of(build_main(scratch, "", scratch / "liballoc.so", f"-Wl,-rpath,{scratch}"))
     assert is_about_all_of_it(mib), text
     assert "jemalloc inside liballoc.so hands out memory" in text
+
+
+# ---- how much it is, whatever the share ----
+
+
+def opened(folder, how):
+    library = build_library(folder, "plugin", PLUGIN)
+    return OPENED.replace("HOW", NAMESPACES[how][0].replace("PATH", str(library))), ["-ldl"]
+
+
+# Percent of the program's memory that pass the recorder, and the way.
+SHARES = [
+    (10, "syscall", lambda folder: (WAYS["syscall"][0], ["-ldl"])),
+    (10, "__libc_malloc", lambda folder: (WAYS["__libc_malloc"][0], ["-ldl"])),
+    (10, "deepbind", lambda folder: opened(folder, "deepbind")),
+    (30, "sbrk", lambda folder: (WAYS["sbrk"][0], ["-ldl"])),
+    (30, "dlsym", lambda folder: (WAYS["dlsym"][0], ["-ldl"])),
+    (30, "mimalloc", lambda folder: of_library(folder, "mi_malloc")),
+    (55, "instruction", lambda folder: (WAYS["instruction"][0], ["-ldl"])),
+    (55, "dlmopen", lambda folder: opened(folder, "dlmopen")),
+    (55, "Java", lambda folder: of_library(folder, "JNI_CreateJavaVM")),
+    (95, "sbrk", lambda folder: (WAYS["sbrk"][0], ["-ldl"])),
+    (95, "lazily", lambda folder: opened(folder, "lazily")),
+    (95, "stripped jemalloc", lambda folder: of_library(folder, "unknown", WORDS["jemalloc"][0], "-s", exports=False)),
+]
+
+
+@pytest.mark.parametrize("share, way, make", SHARES, ids=[f"{share} % by {way}" for share, way, _ in SHARES])
+def test_coverage_is_right_within_five_percent(share, way, make, run_and_look, report_json, heapgauge, clean_env, scratch):
+    """C1, C2, C5, C7: what the summary says is explained, and what the note says is not, of twelve programs who know."""
+    take, flags = make(scratch)
+    done = run_and_look([build_main(scratch, take, *flags, share=share)])
+    words = [heapgauge, "report", done.path]
+    summary = subprocess.run(words, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True).stdout
+    explained = re.search(r"^ *coverage +(only )?(\d+\.\d) % of the anonymous memory is explained", summary, re.M)
+    assert explained and abs(float(explained[2]) - (100 - share)) <= 5, summary
+    notes = [note["meaning"] for note in report_json(done.path, "health")["health"] if note["name"] == "unseen_memory"]
+    if share > 10:  # a tenth is where it begins to be told
+        (text,) = notes
+    for text in notes:
+        stated = re.search(r"(\d+\.\d) MiB, (\d+\.\d) % of what program has, is in no recorded block", text)
+        assert abs(float(stated[2]) - share) <= 5 and abs(float(stated[1]) - 0.64 * share) <= 0.05 * 64, text
 
 
 def test_what_a_forks_child_has_from_its_parent_is_no_loss_of_its_own(note_of, scratch):
