@@ -168,9 +168,10 @@ struct resolved_moment *moments_resolve(const struct profile *profile, struct mo
 		} else if (moment.kind == MOMENT_END || moment.kind == MOMENT_DEFAULT) {
 			all[i].kind = RESOLVED_END;
 			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
-		} else if ((p == found.process ? take_snapshot(p, found.snapshot, arena, &all[i])
-					       : nearest_moment(profile, p, found.at_ns, arena,
-								&all[i])) < 0) {
+		} else if ((found.process && p == found.process
+				    ? take_snapshot(p, found.snapshot, arena, &all[i])
+				    : nearest_moment(profile, p, found.at_ns, arena, &all[i])) <
+			   0) {
 			goto no_memory;
 		}
 	}
