@@ -117,10 +117,24 @@ static void extend_loan(const struct attached *a)
 		(void)WRITE(a, lease_until_ms, until);
 }
 
+/* A clock of the process that is far ahead of ours is that of another time name space: it began earlier than it looks from here. Else
+ * it would end each loan at once. */
+static void follow_clock(struct attached *a, uint64_t now_ns)
+{
+	struct live_control *control = &a->target->profile.control, there;
+
+	if (!a->turned || !read_control(a, &there) || there.clock_ms > now_ns / NS_PER_MS ||
+	    there.clock_ms <= control->clock_ms + LEASE_MS)
+		return;
+	a->target->started_ns = now_ns - there.clock_ms * NS_PER_MS;
+	control->clock_ms = there.clock_ms;
+}
+
 static void write_clock(struct attached *a, uint64_t now_ns)
 {
 	const struct live_control *control = &a->target->profile.control;
 
+	follow_clock(a, now_ns);
 	target_tick(a->target, now_ns);
 	/* If not, the process keeps its own as before. */
 	(void)WRITE(a, clock_ms, control->clock_ms);

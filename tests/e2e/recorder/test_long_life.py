@@ -190,3 +190,41 @@ def test_a_process_that_is_taken_over_knows_ages_at_any_uptime(
         stopped_ms = report(recorder.path, "summary")["processes"][0]["health"].get("clock_stopped", 0)
         assert stopped_ms < 100_000, "the clock did not stand still for 2^32 ms at a time"
         assert_ages(recorder.path, report, days)
+
+
+# Dormant, and older than it looks from outside; for each line it allocates a million times.
+AHEAD = OLDER.replace("days * 86400", "days * 20") + r"""
+#include <poll.h>
+static void take(int count, size_t bytes) { while (count--) { void *volatile p = malloc(bytes); free(p); } }
+int main(void)
+{
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+	char byte;
+	take(1, 100);
+	grow_older(1);
+	printf("%d\n", getpid());
+	fflush(stdout);
+	while (poll(&input, 1, 1) == 0) take(300, 9000);
+	while (read(0, &byte, 1) == 1 && byte != 'q') {
+		take(1000000, 100);
+		printf("done\n");
+		fflush(stdout);
+	}
+	return 0;
+}
+"""
+
+
+def test_a_process_whose_clock_is_ahead_stays_as_it_was_turned(build, scratch, clean_env, attach, report):  # noqa: F811
+    """In another time name space each loan of a mode ended at once, and one call in a hundred was recorded, "exact"."""
+    program = compile_c(scratch, "ahead", AHEAD)
+    with start([program], preloaded(build, clean_env, HEAPGAUGE_MODE="dormant")) as run:
+        pid = int(read_line(run))
+        with attach(pid) as recorder:
+            wait_for(lambda: clock_ms(pid) > 20_000, "the clock of the process")
+            run.stdin.write("x")
+            run.stdin.flush()
+            assert read_line(run) == "done\n"
+        assert recorder.returncode == 0, recorder.err
+        process = report(recorder.path, "summary")["processes"][0]
+        assert process["calls"] > 900_000 and process["duration_ns"] > 20 * 10**9
