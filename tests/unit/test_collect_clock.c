@@ -2,6 +2,8 @@
 /* links: collect format util base */
 /* R10: the clock that a collector keeps for a process, in its fiftieth day (2^32 ms are 49.7 days) and its tenth year. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -100,12 +102,44 @@ static void every_time_of_a_profile_is_read_as_it_was_written(void **state)
 	munmap(head, TOTAL);
 }
 
+/* Whoever was stopped meanwhile; but a clock of another time name space tells nothing. */
+static void a_process_began_when_it_says_however_late_it_is_heard_from(void **state)
+{
+	const uint64_t run_start_ns = 5000 * NS_PER_MS, now_ns = run_start_ns + DAY_MS * NS_PER_MS;
+	static const struct {
+		uint64_t says_ms, is_ms;
+	} starts[] = { { 5000, 5000 },
+		       { 5001, 5001 },
+		       { 5000 + DAY_MS, 5000 + DAY_MS },
+		       { 4999, 5000 + DAY_MS },
+		       { 5001 + DAY_MS, 5000 + DAY_MS } };
+	const struct collect_options options = { .budget_bytes = 1 << 20 };
+	const struct cgroups cgroups = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+		struct live_profile profile = LIVE_PROFILE_INIT;
+
+		profile.head = aligned_alloc(_Alignof(struct live_header), sizeof *profile.head);
+		assert_non_null(profile.head);
+		memset(profile.head, 0, sizeof *profile.head);
+		profile.head->started_mono_ns = starts[i].says_ms * NS_PER_MS;
+		struct target *target =
+			target_new(&profile, 0, -1, &options, &cgroups, run_start_ns, now_ns, NULL);
+
+		assert_non_null(target);
+		assert_int_equal(target->started_ns, starts[i].is_ms * NS_PER_MS);
+		target_free(target);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_clock_runs_on_for_ten_years_without_a_gap),
 		cmocka_unit_test(the_control_page_shows_all_of_it),
 		cmocka_unit_test(every_time_of_a_profile_is_read_as_it_was_written),
+		cmocka_unit_test(a_process_began_when_it_says_however_late_it_is_heard_from),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

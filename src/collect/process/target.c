@@ -31,7 +31,6 @@ enum { SAMPLED_MEMORIES = 10 };
 /* What a child inherited is best seen before it has made and freed much itself. */
 #define FORK_FIRST_NS (3 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
-#define START_PLAUSIBLE_NS (60000 * NS_PER_MS)
 
 /* Room that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
 static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t at_ns)
@@ -54,13 +53,12 @@ uint64_t target_machine_memory(void)
 	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Its own start, if its clock is ours: in another time name space it is not. */
-static uint64_t start_of(const struct live_header *head, uint64_t now_ns)
+/* Its own start, if its clock is ours: in another time name space it is not. However long ago: it or we may have been stopped. */
+static uint64_t start_of(const struct live_header *head, uint64_t run_start_ns, uint64_t now_ns)
 {
 	uint64_t started_ns = head->started_mono_ns;
 
-	return started_ns <= now_ns && now_ns - started_ns < START_PLAUSIBLE_NS ? started_ns
-										: now_ns;
+	return started_ns >= run_start_ns && started_ns <= now_ns ? started_ns : now_ns;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -96,7 +94,7 @@ static void describe(struct target *target, const struct collect_options *option
 
 struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 			  const struct collect_options *options, const struct cgroups *cgroups,
-			  uint64_t now_ns, struct error *error)
+			  uint64_t run_start_ns, uint64_t now_ns, struct error *error)
 {
 	struct target *target = calloc(1, sizeof *target);
 
@@ -112,7 +110,7 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 	target->id = target->profile.head->own.id;
 	target->pid = pid;
 	target->pid_fd = pid_fd;
-	target->started_ns = start_of(target->profile.head, now_ns);
+	target->started_ns = start_of(target->profile.head, run_start_ns, now_ns);
 	target->left_out = options->children == COLLECT_CHILDREN_EXEC &&
 			   target->profile.head->own.begin == LIVE_BEGIN_FORK;
 	series_init(&target->series);

@@ -89,7 +89,7 @@ struct target {
  * gone. `cgroups` outlives it. */
 struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 			  const struct collect_options *options, const struct cgroups *cgroups,
-			  uint64_t now_ns, struct error *error);
+			  uint64_t run_start_ns, uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
 uint64_t target_machine_memory(void);
 

@@ -113,7 +113,8 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 			close(pid_fd);
 		return;
 	}
-	target = target_new(profile, pid, pid_fd, c->options, &c->cgroups, now_ns, &error);
+	target = target_new(profile, pid, pid_fd, c->options, &c->cgroups, c->start_ns, now_ns,
+			    &error);
 	if (!target || !vector_push(&c->targets, target)) {
 		give_up(c, pid, MISSED_no_memory, &error);
 		target_free(target);
