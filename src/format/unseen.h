@@ -82,6 +82,7 @@ uint64_t unseen_of_class(enum unseen_class class);
 /* Of what is in one file, the most specific: an allocator takes its memory by sbrk, and a runtime has an allocator. */
 uint64_t unseen_most_specific(uint64_t found);
 
+enum { UNSEEN_FILES_MAX = 4096 }; /* of a process */
 enum { UNSEEN_SENTENCE_MAX = 256 };
 /* "mimalloc inside libx.so hands out memory without calling malloc". `path` is of the file; its folder is not shown. */
 void unseen_say(enum unseen is, const char *path, char ret[UNSEEN_SENTENCE_MAX]);

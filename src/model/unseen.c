@@ -19,7 +19,7 @@
 #include "util/units.h"
 
 #define LARGE_BYTES (4ull << 20)
-enum { LARGE_PART = 10, HEADER_BYTES = 16, REASONS_EXTRA = 2, NAMED = 3 };
+enum { LARGE_PART = 10, HEADER_BYTES = 16, REASONS_EXTRA = 2, NAMED = 3, GENERATIONS_MAX = 256 };
 
 /* How likely a reason is. What was seen comes before what a file could do. */
 enum {
@@ -106,14 +106,15 @@ static uint64_t heap_needed(const struct profile_process *p)
 			      saturating_add(slack, headers));
 }
 
-/* The process that this one is a fork of; NULL: none that was recorded. */
+/* The process that this one is a fork of; NULL: none that was recorded. The last that had the number is the one, and mostly it is
+ * near. */
 static const struct profile_process *forked_from(const struct profile *profile,
 						 const struct profile_process *p)
 {
-	for (size_t i = 0; i < profile->process_count; i++) {
+	for (size_t i = (size_t)(p - profile->processes); i-- > 0;) {
 		const struct profile_process *q = &profile->processes[i];
 
-		if (q < p && q->pid == p->ppid && strcmp(q->exe, p->exe) == 0 &&
+		if (q->pid == p->ppid && strcmp(q->exe, p->exe) == 0 &&
 		    strcmp(q->command, p->command) == 0)
 			return q;
 	}
@@ -126,7 +127,7 @@ static uint64_t accounted_for(const struct profile *profile, const struct profil
 	uint64_t sum = 0;
 
 	/* Processes are by their start, so that each step leads to an earlier one. */
-	for (; p; p = forked_from(profile, p))
+	for (unsigned steps = 0; p && steps < GENERATIONS_MAX; steps++, p = forked_from(profile, p))
 		sum = saturating_add(sum, saturating_add(heap_needed(p), mapped_by(p, false)));
 	return sum;
 }

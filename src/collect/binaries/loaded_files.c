@@ -20,11 +20,12 @@
 #include "base/compiler.h"
 #include "collect/kernel/map_line.h"
 #include "collect/kernel/procfs.h"
+#include "format/unseen.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
 /* A program may map a file as often as it likes; namespaces are few. */
-enum { FILES_MAX = 4096, MAPPINGS_MAX = 1 << 16, PLACES_MAX = 64 };
+enum { MAPPINGS_MAX = 1 << 16, PLACES_MAX = 64 };
 #define DUE_BYTES (4ull << 20)
 
 struct mapping {
@@ -139,7 +140,7 @@ static void add_file(struct loaded *loaded, const char *path)
 {
 	struct loaded_file file = { .path = NULL };
 
-	if (known(loaded, path) || loaded->files.count == FILES_MAX)
+	if (known(loaded, path) || loaded->files.count == UNSEEN_FILES_MAX)
 		return;
 	file.path = strdup(path);
 	if (file.path)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "format/recording/chunks.h"
+#include "format/unseen.h"
 
 /* doc: chunk_unseen */
 static const struct field unseen_fields[] = {
@@ -27,6 +28,9 @@ void chunk_unseen_get(struct source *in, struct process_rows *rows)
 	struct unseen_row *unseen =
 		table_get(in, TABLE_SHAPE(struct unseen_row, unseen_fields), &count);
 
+	/* Each is compared with each stack that maps memory. */
+	if (count > UNSEEN_FILES_MAX)
+		cursor_fail(&in->cursor);
 	for (size_t i = 0; i < count && !in->cursor.failed; i++)
 		unseen[i].path = source_text(in);
 	if (in->cursor.failed) {
