@@ -258,22 +258,24 @@ struct site_live advised_held(const struct advised *of, const struct profile_sit
 	return held->bytes > 0 && held->blocks > 0 ? *held : none;
 }
 
-/* The snapshot that is nearest to when the memory was last looked at. Pre: there is one. */
+static uint64_t live_apart(const struct profile_process *p, size_t snapshot)
+{
+	uint64_t a = profile_snapshot(p, snapshot).live_bytes, b = p->memory.live_bytes;
+
+	return MAX(a, b) - MIN(a, b);
+}
+
+/* The snapshot that shows who held the memory when it was last looked at: the last before that or the first after it, whichever
+ * has about as much live. In time the nearest may be the end, when all was freed. Pre: there is one. */
 static size_t nearest_snapshot(const struct profile_process *p)
 {
-	size_t nearest = 0;
-	uint64_t least = UINT64_MAX;
+	size_t after = 0, count = profile_snapshot_count(p);
 
-	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
-		uint64_t at_ns = profile_snapshot(p, i).at_ns;
-		uint64_t distance = MAX(at_ns, p->memory.at_ns) - MIN(at_ns, p->memory.at_ns);
-
-		if (distance < least) {
-			least = distance;
-			nearest = i;
-		}
-	}
-	return nearest;
+	while (after < count && profile_snapshot(p, after).at_ns <= p->memory.at_ns)
+		after++;
+	if (after == 0 || (after < count && live_apart(p, after) < live_apart(p, after - 1)))
+		return after;
+	return after - 1;
 }
 
 /* Whether the heap had been that small for long enough: what was freed just now is about to be used, or returned. */

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from compiled import losses, wait_for
-from test_targets import TARGETS, compare, inconsistencies, parse
+from test_targets import SOURCES, TARGETS, compare, inconsistencies, parse
 from test_truth import BENCH, split_sites
 
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
@@ -48,7 +48,7 @@ def with_allocator(request, folder):
         if not program.exists():
             compiler = ["g++", "-std=c++17"] if source.suffix == ".cc" else ["gcc"]
             subprocess.run(
-                [*compiler, "-O2", "-g", "-pthread", source, "-o", program, *([library] if linked else [])],
+                [*compiler, "-O2", "-g", "-pthread", f"-I{TARGETS}", source, "-o", program, *([library] if linked else [])],
                 check=True,
                 timeout=120,
             )
@@ -127,7 +127,7 @@ PRELOADED_ONLY = {"t_fork_threads.c", "t_temporary_blocks.c"}
 def test_target_is_recorded_as_it_says_with_another_allocator(
     allocator, name, with_allocator, record, report_json, clean_env
 ):
-    argv, env = with_allocator(TARGETS / name, allocator)
+    argv, env = with_allocator(SOURCES[name], allocator)
     if not env and name in PRELOADED_ONLY and not LONG:
         pytest.skip("run with HEAPGAUGE_LONG=1")
     bare = run_bare(argv, clean_env | env)
@@ -156,7 +156,7 @@ PROGRAMS = {
          " select count(*), sum(length(hex(i))) from n group by i % 7;"],
         {},
     ),
-    "c++ compiler": (["g++", "-std=c++17", "-fsyntax-only", str(TARGETS / "t_rv_static_container.cc")], {}),
+    "c++ compiler": (["g++", "-std=c++17", "-fsyntax-only", f"-I{TARGETS}", str(SOURCES["t_rv_static_container.cc"])], {}),
 }  # fmt: skip
 
 

@@ -69,7 +69,7 @@ FOUND = {"near_one", "deep_one", "both", "weak_here", "guarded", "data", "chosen
 
 def recorder_names():
     """Everything that the recorder looks for."""
-    text = (SOURCES / "recorder" / "next.c").read_text() + (SOURCES / "recorder" / "operators.h").read_text()
+    text = (SOURCES / "recorder" / "hooks" / "next.c").read_text() + (SOURCES / "recorder" / "hooks" / "operators.h").read_text()
     return re.findall(r'"(\w+)"\)', text)
 
 

@@ -239,7 +239,7 @@ def tail_plugins(scratch):
         plugins[kind] = scratch / f"lib_{kind}.so"
         subprocess.run(
             ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-fno-exceptions", "-fno-rtti", "-nodefaultlibs", "-DRV_TAIL",
-             TARGETS / f"lib_rv_operators_{kind}.cc", "-lc", "-o", plugins[kind]],
+             f"-I{TARGETS}", TARGETS / "review" / f"lib_rv_operators_{kind}.cc", "-lc", "-o", plugins[kind]],
             check=True, timeout=60,
         )  # fmt: skip
     return plugins

@@ -16,7 +16,7 @@ static NOINLINE char *take(size_t n)
 int main(int argc, char **argv)
 {
 	int bad = argc > 1 && strcmp(argv[1], "bad") == 0;
-	const struct timespec pause = { 1, 200000000 };
+	const struct timespec pause = { 2, 200000000 };
 	char *p = take(RESERVED_BYTES);
 
 	memset(p, 1, bad ? 4096 : RESERVED_BYTES);
