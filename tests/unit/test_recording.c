@@ -15,7 +15,6 @@
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "format/recording/recording.h"
-#include "format/unseen.h"
 
 static uint64_t seed;
 
@@ -498,32 +497,6 @@ static void random_recordings_come_back_as_they_were(void **state)
 	}
 }
 
-/* Readers compare each with each stack that maps memory: a collector writes no more. */
-static void more_files_than_a_process_may_have_are_a_bad_chunk(void **state)
-{
-	(void)state;
-	for (size_t more = 0; more < 2; more++) {
-		struct recording r = random_recording(7, 1, 10), back = { 0 };
-		struct process_rows *p = &r.processes[0];
-		uint8_t *bytes;
-		size_t length;
-
-		for (size_t i = 0; i < p->unseen_count; i++)
-			free(p->unseen[i].path);
-		free(p->unseen);
-		p->unseen_count = UNSEEN_FILES_MAX + more;
-		p->unseen = rows_of(p->unseen_count, sizeof *p->unseen);
-		for (size_t i = 0; i < p->unseen_count; i++)
-			p->unseen[i] = (struct unseen_row){ text(), rnd(), number() };
-		encode(&r, &bytes, &length);
-		assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
-		assert_int_equal(back.warnings.bad_chunks, more);
-		recording_release(&back);
-		recording_release(&r);
-		free(bytes);
-	}
-}
-
 static void a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk(void **state)
 {
 	struct recording r = random_recording(77, 2, 20);
@@ -798,7 +771,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_recordings_come_back_as_they_were),
-		cmocka_unit_test(more_files_than_a_process_may_have_are_a_bad_chunk),
 		cmocka_unit_test(a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk),
 		cmocka_unit_test(a_flipped_bit_never_goes_unnoticed),
 		cmocka_unit_test(
