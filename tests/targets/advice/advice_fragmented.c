@@ -30,10 +30,10 @@ int main(int argc, char **argv)
 			blocks[i] = NULL;
 		}
 	nanosleep(&pause, NULL);
-	for (int i = 0; i < BLOCKS; i++)
-		free(blocks[i]);
 	if (bad)
 		say("ADVICE rule=fragmented site=take saving_resident_bytes>=%d\n",
 		    BLOCKS / 10 * 8 * BLOCK_BYTES);
+	for (int i = 0; i < BLOCKS; i++)
+		free(blocks[i]); /* at once before the end: the rule looks at the last sheet */
 	return 0;
 }
