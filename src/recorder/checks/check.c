@@ -118,6 +118,10 @@ void check_leaving(void)
 	const struct slot *slot = thread_state.slot;
 
 	RECORDER_CHECK(self.held == NULL);
+	/* A child that a signal handler forked ends the hook in its parent's tables. The parent does so again, and finds
+	 * entries that it has not counted. */
+	if (slot != NULL && hook_in_new_child())
+		health_add(HEALTH_abandoned_hooks);
 	if (slot == NULL || thread_state.token != *fork_token)
 		return; /* this thread has no slot, or is a fork's child that still has its parent's */
 	RECORDER_CHECK(slot->owner == &thread_state);
