@@ -102,11 +102,11 @@ enum live_kind {
 
 /* doc: live_site */
 struct live_site {
-	uint64_t key;  /* hash of the stack, tag and kind; a key, not proof */
-	uint32_t node; /* innermost frame */
-	uint32_t tag;  /* 0 = none */
-	uint32_t kind; /* enum live_kind */
-	uint32_t pad;
+	uint64_t key;	    /* hash of the stack, tag and kind; a key, not proof */
+	uint32_t node;	    /* innermost frame */
+	uint32_t tag;	    /* 0 = none */
+	uint32_t kind;	    /* enum live_kind */
+	uint32_t unsampled; /* the site of the same stack and tag with interval 0; 0 = this one */
 	uint64_t born_ms;
 	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
 };

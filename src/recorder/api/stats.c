@@ -239,10 +239,10 @@ static void add_to_site(void *to, const struct live_record *record, const struct
 			bool frees)
 {
 	const struct site_sums *s = to;
+	uint32_t id = site->unsampled != 0 ? site->unsampled : record->site;
 
-	(void)site;
-	if (record->site < s->count)
-		add_record(&sums[record->site], record, frees);
+	if (id < s->count)
+		add_record(&sums[id], record, frees);
 }
 
 static uint64_t order_of(const struct hg_numbers *n, enum hg_order order)

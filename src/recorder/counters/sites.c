@@ -356,6 +356,7 @@ static uint32_t find_of_interval(struct slot *slot, uint32_t base, uint64_t inte
 		struct live_site like = *memory_site(record->site);
 
 		like.interval = interval;
+		like.unsampled = record->site;
 		found = record_like(slot, like, key);
 	}
 	return memory_site(memory_record(found)->site)->interval == interval ? found : 0;

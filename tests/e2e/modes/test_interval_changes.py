@@ -18,7 +18,7 @@ from test_modes import talking
 INCLUDE = pathlib.Path(__file__).resolve().parents[3] / "include"
 
 # Takes blocks of two sizes from two places, frees every fourth of them, and counts. The words: 's' a step, 'e' exact, 't' as told,
-# 'n' a snapshot.
+# 'n' a snapshot, 'r' the rows of hg_sites.
 PROGRAM = r"""
 #include <heapgauge/heapgauge.h>
 #include <pthread.h>
@@ -44,6 +44,14 @@ static void step(void)
 	}
 }
 static void *thread(void *unused) { step(); return unused; }
+static void put_rows(void)
+{
+	static struct hg_site_stats row[100];
+	size_t rows = hg_sites(row, 100, HG_BY_CALLS);
+	for (size_t i = 0; i < rows; i++)
+		fprintf(stderr, "ROW %p %p %u %lu %lu\n", row[i].frame[0], row[i].frame[1], row[i].tag,
+			(unsigned long)row[i].heap.calls, (unsigned long)row[i].heap.live_blocks);
+}
 int main(void)
 {
 	static char in[64], out[128];
@@ -57,6 +65,7 @@ int main(void)
 		if (word == 'e') hg_mode(HG_EXACT);
 		if (word == 't') hg_mode(HG_AS_TOLD);
 		if (word == 'n') hg_snapshot("now");
+		if (word == 'r') put_rows();
 		if (word == '2') { pthread_create(&other, NULL, thread, NULL); pthread_join(other, NULL); }
 		printf("%d\n", getpid());
 		fflush(stdout);
@@ -192,3 +201,16 @@ def test_n21_one_row_where_the_interval_was_changed_from_outside(
         assert math.isclose(row["live_bytes_error"] ** 2, sum(parts) * 3 / 4 * size**2, rel_tol=0.6)
     (process,) = view("summary")["processes"]
     assert (process["mode"], process["sample_interval_bytes"]) == ("sampled", 4096)
+
+
+def test_n21_the_program_itself_reads_one_row(program, record):
+    """hg_sites, after two sampling intervals of one stack."""
+    (pathlib.Path(program).parent / "words").write_text("sestsr")
+    with (pathlib.Path(program).parent / "words").open() as stdin:
+        run = record([program], "--mode", "sample", "--interval", "2KiB", stdin=stdin)
+    rows = re.findall(r"ROW (\S+) (\S+) (\d+) (\d+) (\d+)", run.stderr)
+    stacks = [row[:3] for row in rows]
+    assert len(stacks) == len(set(stacks)) >= len(SIZES), rows
+    for size in SIZES.values():
+        error = math.sqrt(variance(2 * STEP, size, 2048))
+        assert [row for row in rows if abs(int(row[3]) - 3 * STEP) <= 5 * error and abs(int(row[4]) - 3 * STEP * 3 / 4) <= 5 * error], rows
