@@ -422,12 +422,29 @@ static void append_cell(struct buffer *b, const char *text, enum result_unit uni
 		buffer_fill(b, ' ', width - own);
 }
 
+/* Which program it is stands at the end of its path. */
+static void cut_folders(struct buffer *cell, size_t width)
+{
+	const char *text = buffer_string(cell);
+	const char *tail = text && width > 3 ? path_tail(text, width - 3) : text;
+	size_t cut = text ? (size_t)(tail - text) : 0;
+
+	if (cut < 3)
+		return;
+	memmove(cell->data + 3, tail, cell->size - cut);
+	memcpy(cell->data, "...", 3);
+	cell->size -= cut - 3;
+}
+
 /* Cuts what the cell holds to `width` characters, with "..." in place of the rest. */
 static void cut_cell(struct buffer *cell, size_t width)
 {
 	size_t at = 0;
 
 	if (cell->size == 0 || line_width(cell, 0) <= width)
+		return;
+	cut_folders(cell, width);
+	if (line_width(cell, 0) <= width)
 		return;
 	for (size_t i = 0; i + 3 < width; i++) {
 		size_t step = utf8_sequence(span_of(cell->data + at, cell->size - at));

@@ -51,6 +51,9 @@ int screen_open(struct screen *s, struct error *error)
 	const char *name = getenv("TERM");
 
 	*s = (struct screen){ .utf8 = take_locale() };
+	/* The size is the terminal's, not what COLUMNS and LINES said of it once. */
+	unsetenv("COLUMNS");
+	unsetenv("LINES");
 	if (!newterm(NULL, stdout, stdin))
 		return error_set(
 			error,
@@ -78,6 +81,9 @@ void screen_measure(struct screen *s)
 	int rows, columns;
 
 	getmaxyx(stdscr, rows, columns);
+	/* A terminal that became narrower may have wrapped what was there. */
+	clearok(stdscr,
+		s->rows != (unsigned)MAX(rows, 1) || s->columns != (unsigned)MAX(columns, 1));
 	s->rows = (unsigned)MAX(rows, 1);
 	s->columns = (unsigned)MAX(columns, 1);
 }

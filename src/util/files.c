@@ -27,6 +27,20 @@ const char *path_base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+const char *path_tail(const char *command, size_t room)
+{
+	size_t program = strcspn(command, " "), at = 0;
+
+	while (command[0] == '/' && strlen(command + at) > room) {
+		size_t next = at + 1 + strcspn(command + at + 1, "/");
+
+		if (next >= program)
+			break;
+		at = next;
+	}
+	return command + at;
+}
+
 char *path_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');

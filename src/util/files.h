@@ -84,6 +84,8 @@ int file_newest(const char *folder, const char *suffix, char **ret_path, struct 
 
 /* The part behind the last slash; points into path. */
 const char *path_base(const char *path);
+/* Where to begin a command or path that must fit `room` bytes: behind as many of its program's folders as it takes, at a '/'. */
+const char *path_tail(const char *command, size_t room);
 /*
  * The folder that holds path: "." if there is no slash, "/" for the root. The caller's (free); NULL
  * if out of memory.

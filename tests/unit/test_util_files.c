@@ -297,6 +297,19 @@ static void a_writer_is_known_while_it_has_the_file(void **state)
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
+static void a_long_command_keeps_its_program(void **state)
+{
+	(void)state;
+	assert_string_equal(path_tail("/usr/lib/tool run", 20), "/usr/lib/tool run");
+	assert_string_equal(path_tail("/usr/lib/tool run", 13), "/lib/tool run");
+	assert_string_equal(path_tail("/usr/lib/tool run", 12), "/tool run");
+	assert_string_equal(path_tail("/usr/lib/tool run", 1), "/tool run");
+	assert_string_equal(path_tail("/tool /a/b", 3), "/tool /a/b");
+	assert_string_equal(path_tail("tool /a/b", 3), "tool /a/b");
+	assert_string_equal(path_tail("/", 0), "/");
+	assert_string_equal(path_tail("", 0), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +326,7 @@ int main(void)
 		IN_FOLDER(the_newest_recording_is_found),
 		IN_FOLDER(a_missing_folder_is_an_error),
 		IN_FOLDER(paths_are_taken_apart_and_joined),
+		IN_FOLDER(a_long_command_keeps_its_program),
 		IN_FOLDER(only_regular_files_are_opened_and_nobody_waits),
 		IN_FOLDER(a_writer_is_known_while_it_has_the_file),
 	};

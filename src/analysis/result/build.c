@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "util/files.h"
 #include "util/units.h"
 
 void result_free(struct result *result)
@@ -309,7 +310,12 @@ const char *command_short(struct arena *arena, const char *command)
 
 	if (!command[0])
 		return "?";
-	return strlen(command) <= SHOWN ? command : arena_printf(arena, "%.*s...", SHOWN, command);
+	if (strlen(command) <= SHOWN)
+		return command;
+	const char *tail = path_tail(command, SHOWN);
+
+	return arena_printf(arena, "%s%.*s%s", tail > command ? "..." : "", SHOWN, tail,
+			    strlen(tail) > SHOWN ? "..." : "");
 }
 
 const char *process_end_text(struct arena *arena, const struct profile_process *p)

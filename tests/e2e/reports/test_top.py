@@ -287,7 +287,10 @@ def test_the_terminal_is_as_it_was_before(keeper, heapgauge, clean_env):
         assert lines[0] == "first" and not any("SITE" in line for line in lines)
 
 
-def test_any_size_of_the_screen(keeper, top):
+@pytest.mark.parametrize("exported", [{}, {"COLUMNS": "80", "LINES": "24"}], ids=["", "exported size"])
+def test_any_size_of_the_screen(keeper, top, exported, clean_env):
+    """Also where the environment has the size that the terminal had once."""
+    clean_env.update(exported)
     with top(keeper.target, "--bytes", "--no-symbols") as screen:
         screen.until_shown("SITE")
         for columns, lines in ((200, 50), (60, 12), (20, 6), (9, 2), (80, 24)):
