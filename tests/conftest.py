@@ -80,6 +80,8 @@ def limited():
 
 def pytest_configure():
     reset_signals()
+    for name in ("COLUMNS", "LINES"):  # xdist's, of a terminal that there is not
+        os.environ.pop(name, None)
     signal.signal(signal.SIGALRM, end_phase)
 
 

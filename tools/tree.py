@@ -12,12 +12,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 _NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
-def arguments(description, build=False):
-    """The command line of every check: --root, and --build for those that look at built files."""
+def arguments(description, build=False, more=None):
+    """The command line of every check: --root, --build for those that look at built files, and what more(parser) adds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="the source tree (default: this one)")
     if build:
         parser.add_argument("--build", type=pathlib.Path, help="a build folder, e.g. build/release")
+    if more:
+        more(parser)
     return parser.parse_args()
 
 

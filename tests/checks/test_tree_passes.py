@@ -62,4 +62,5 @@ def test_web(root):
 
 
 def test_tidy(root):
-    run(root, "check-tidy", *build(root, "HEAPGAUGE_CLANG_BUILD", "release-clang"))
+    since = ["--since", os.environ["HEAPGAUGE_SINCE"]] if os.environ.get("HEAPGAUGE_SINCE") else []
+    run(root, "check-tidy", *build(root, "HEAPGAUGE_CLANG_BUILD", "release-clang"), *since)
