@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting a program under the recorder, holding its memory while it runs, and writing the recording when it has
- * ended. One loop: nothing here may be called from two threads at once, because signals and children belong to the
+ * Starting a program under the recorder, or attaching to one that records itself, holding its memory while it runs, and writing
+ * the recording when it has ended. One loop: nothing here may be called from two threads at once, because signals and children belong to the
  * process.
  */
 #ifndef COLLECT_COLLECT_H
@@ -49,8 +49,12 @@ typedef void collect_say(void *context, bool problem, const char *sentence);
 
 #define COLLECT_WAIT_ALL UINT64_MAX
 
+/* Of those who attach to a process only some count: pid, sets_mode, output, version, mode, interval, what is about triggers, say,
+ * progress and context. */
 struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL at the end; argv[0] is not NULL */
+	pid_t pid;	   /* of the process to attach to; 0 = a program is run */
+	bool sets_mode; /* to `mode`, for as long as it is attached to; of a dormant one in any case */
 	const char *
 		output; /* NULL = heapgauge.PROGRAM.PID.hg, of a rank heapgauge.PROGRAM.rankN.PID.hg */
 	const char *recorder;	 /* path of libheapgauge.so, as recorder_find gives it */
@@ -105,6 +109,11 @@ struct collect_result {
  */
 int collect_run(const struct collect_options *options, struct collect_result *ret,
 		struct error *error);
+
+/* The same of a process that records itself: nobody started it for us, and it lives on when we go. Until it has ended, or a signal
+ * asks to stop. ret->end is COLLECT_LEFT if it lives on. */
+int collect_attach(const struct collect_options *options, struct collect_result *ret,
+		   struct error *error);
 void collect_result_release(struct collect_result *result);
 
 /* The path of libheapgauge.so (the caller's, free): $HEAPGAUGE_RECORDER, or beside the running program, or in the lib

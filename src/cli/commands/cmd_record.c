@@ -17,7 +17,6 @@
 #include "cli/options/options.h"
 #include "cli/summary.h"
 #include "cli/options/wrap_option.h"
-#include "collect/attach/attach.h"
 #include "collect/collect.h"
 #include "collect/binaries/preflight.h"
 #include "format/live/live.h"
@@ -132,7 +131,6 @@ struct arguments {
 	struct collect_options collect;
 	bool quiet;
 	uint64_t typed; /* options that were, by number */
-	pid_t pid;	/* 0: a program is run */
 	struct budgets
 		budgets; /* read before the program runs: a mistake in them must not cost a run */
 	bool checks;
@@ -360,7 +358,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_PID:
 		status = take_number(option, value, INT32_MAX, "the number of a process", &number,
 				     error);
-		arguments->pid = (pid_t)number;
+		arguments->collect.pid = (pid_t)number;
 		break;
 	case OPT_WRAP:
 	case OPT_WRAP_PREFIX:
@@ -425,7 +423,7 @@ static int check(const struct arguments *arguments, struct error *error)
 		return error_set(error, "a budget in percent is about samples: add --mode sample");
 	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))
 		return error_set(error, "--write-limit goes with --write-on CONDITION");
-	return arguments->pid ? check_pid(arguments, error) : 0;
+	return arguments->collect.pid ? check_pid(arguments, error) : 0;
 }
 
 /* Returns -1 to go on, or the exit status. */
@@ -439,9 +437,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	for (;;) {
 		int got = options_next(&options, &value, &error);
 
-		if (got == OPTIONS_WORD && arguments->pid)
+		if (got == OPTIONS_WORD && arguments->collect.pid)
 			return cli_usage_error("record", "either --pid or a program, not both");
-		if (got == OPTIONS_END && !arguments->pid)
+		if (got == OPTIONS_END && !arguments->collect.pid)
 			return cli_usage_error("record", "record needs a program to run");
 		if (got == OPTIONS_END || got == OPTIONS_WORD) {
 			arguments->collect.argv = argv + options.at - 1;
@@ -493,7 +491,7 @@ static int check_budgets(struct arguments *arguments, const char *path)
 	return check_recording(&check, &error);
 }
 
-static int tell(struct arguments *arguments, const struct collect_result *result)
+static int report_result(struct arguments *arguments, const struct collect_result *result)
 {
 	struct error error = ERROR_INIT;
 
@@ -538,35 +536,24 @@ static int run_untouched(char *const *argv)
 }
 
 /* Ctrl-C is how it ends, unless the process does: both are success. */
-static int run_attached(struct arguments *arguments, struct progress_line *line)
+static int run_attached(struct arguments *arguments)
 {
-	const struct attach_options options = {
-		.pid = arguments->pid,
-		.output = arguments->collect.output,
-		.version = HEAPGAUGE_VERSION,
-		.turn = is_typed(arguments, OPT_MODE),
-		.mode = arguments->collect.mode,
-		.interval = arguments->collect.interval,
-		.triggers = &arguments->collect.triggers,
-		.write_limit = arguments->collect.write_limit,
-		.say = say,
-		.progress = !arguments->quiet && terminal_of(STDERR_FILENO).redraws ? draw : NULL,
-		.context = line,
-	};
 	AUTO(collect_result_release) struct collect_result result = { 0 };
 	struct error error = ERROR_INIT;
-	int status = collect_attach(&options, &result, &error);
+	int status;
 
-	erase(line);
+	arguments->collect.sets_mode = is_typed(arguments, OPT_MODE);
+	status = collect_attach(&arguments->collect, &result, &error);
+	erase(arguments->collect.context);
 	if (status < 0) {
 		cli_error("%s", error.message);
 		return CLI_NOTHING_RECORDED;
 	}
 	result.end = COLLECT_EXITED;
-	return tell(arguments, &result);
+	return report_result(arguments, &result);
 }
 
-static int run_started(struct arguments *arguments, struct progress_line *line)
+static int run_started(struct arguments *arguments)
 {
 	struct collect_options *collect = &arguments->collect;
 	AUTO(collect_result_release) struct collect_result result = { 0 };
@@ -583,29 +570,29 @@ static int run_started(struct arguments *arguments, struct progress_line *line)
 		say_linked_in(collect->argv[0]);
 	collect->recorder = recorder;
 	collect->self = "/proc/self/exe";
-	collect->context = line;
-	line->wait_ns = collect->wait_ns;
 	if (!arguments->quiet)
 		collect->lives_on = say_lives_on;
-	if (!arguments->quiet && terminal_of(STDERR_FILENO).redraws)
-		collect->progress = draw;
 	status = collect_run(collect, &result, &error);
-	erase(line);
+	erase(collect->context);
 	if (status < 0) {
 		cli_error("%s", error.message);
 		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
 	}
 	if (!arguments->quiet)
 		say_let_go(&result);
-	return tell(arguments, &result);
+	return report_result(arguments, &result);
 }
 
 static int run(struct arguments *arguments)
 {
-	struct progress_line line = { .quiet = arguments->quiet };
+	struct progress_line line = { .quiet = arguments->quiet,
+				      .wait_ns = arguments->collect.wait_ns };
 
-	if (arguments->pid)
-		return run_attached(arguments, &line);
+	arguments->collect.context = &line;
+	if (!arguments->quiet && terminal_of(STDERR_FILENO).redraws)
+		arguments->collect.progress = draw;
+	if (arguments->collect.pid)
+		return run_attached(arguments);
 	if (live_is_disabled(getenv(LIVE_ENV_DISABLE))) {
 		cli_error("nothing is recorded, because " LIVE_ENV_DISABLE
 			  " is set: %s runs by itself. Unset it to record.",
@@ -614,7 +601,7 @@ static int run(struct arguments *arguments)
 	}
 	if (rank_own() != RANK_NONE && !ranks_have(&arguments->collect.ranks, rank_own()))
 		return run_untouched(arguments->collect.argv);
-	return run_started(arguments, &line);
+	return run_started(arguments);
 }
 
 static int run_record(int argc, char **argv)

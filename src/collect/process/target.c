@@ -318,21 +318,6 @@ void target_fire(struct target *target, const struct trigger *trigger)
 		target->dump = trigger->text;
 }
 
-bool target_signalled(struct target *target, const struct triggers *triggers, int number)
-{
-	bool asks = false;
-
-	for (size_t i = 0; i < triggers->list.count; i++) {
-		const struct trigger *trigger = &triggers->list.at[i];
-
-		if (trigger->kind != TRIGGER_SIGNAL || trigger->limit != (uint64_t)number)
-			continue;
-		asks = true;
-		target_fire(target, trigger);
-	}
-	return asks;
-}
-
 const char *target_take_dump(struct target *target)
 {
 	if (target_is_sampling(target))

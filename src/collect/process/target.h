@@ -106,8 +106,6 @@ void target_request(struct target *target, const char *name);
 void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns);
 /* One has come true. */
 void target_fire(struct target *target, const struct trigger *trigger);
-/* A signal has come; false: no condition waits for it. */
-bool target_signalled(struct target *target, const struct triggers *triggers, int number);
 /* Whether something was asked for, by the program or by others; then a worker is to call target_sample_run. */
 bool target_is_asked(struct target *target, uint64_t now_ns);
 

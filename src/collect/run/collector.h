@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's state, shared by its loop (collect.c), those who come (connect.c) and end (ends.c), and the writing
- * of the recording (write.c). */
+/* The collector's state, shared by its loop (loop.c), those who come (connect.c) and end (ends.c), the writing of the
+ * recording (write.c), and the two sources of targets: launched.c and attach/attach.c. */
 #ifndef COLLECT_RUN_COLLECTOR_H
 #define COLLECT_RUN_COLLECTOR_H
 
@@ -12,6 +12,7 @@
 #include "collect/run/dump.h"
 #include "collect/run/encoder.h"
 #include "collect/run/handover.h"
+#include "collect/run/launch.h"
 #include "collect/run/unheard_children.h"
 #include "collect/run/process_log.h"
 #include "collect/process/target.h"
@@ -27,15 +28,38 @@ struct pending {
 };
 void pending_close(struct pending *pending);
 
+struct collector;
+/* Where targets come from: a program that was started and its descendants, which hand their profiles over, or a process that
+ * records itself, whose profile is copied. The loop calls these in its thread. */
+struct source {
+	bool hands_over; /* else whoever connects may only make requests, and must be of the target's user */
+	/* Moves the clock of a living target, and brings what is read of it up to date. False: it cannot be sampled now. */
+	bool (*advance)(struct collector *c, struct target *target, uint64_t now_ns);
+	/* As target_sample. */
+	bool (*sample)(struct collector *c, struct target *target, uint64_t now_ns);
+	/* The profile of a clone of the target. */
+	int (*twin)(struct collector *c, struct target *target, struct live_profile *ret,
+		    struct error *error);
+	/* A process that is not our child has ended. */
+	void (*end)(struct collector *c, struct target *target, uint64_t now_ns);
+	/* Whether the loop is to end. */
+	bool (*is_over)(struct collector *c, uint64_t now_ns);
+	/* After the loop: lets go of those who live on, sets end_ns and gives all targets to the encoder. */
+	void (*finish)(struct collector *c);
+};
+
 struct collector {
+	const struct source *source;
+	void *source_state; /* the source's own */
 	const struct collect_options *options;
 	struct collect_result *result;
 	struct listener listener;
 	int signal_fd;
-	pid_t child;
+	struct launch_signals signals; /* as they were before signal_fd */
+	pid_t child;		       /* the program; 0 = nothing was started */
 	bool child_ended;
 	uint64_t child_ended_ns, child_max_rss_bytes;
-	bool told_lives_on;
+	bool survivors_reported;
 	bool left; /* asked twice to stop */
 	int left_signal;
 	unsigned stop_signals;
@@ -61,6 +85,7 @@ struct collector {
 	uint64_t ended_calls;	  /* of processes that were given to the encoder */
 	struct stat self;	  /* heapgauge's own file: st_ino 0 = not known */
 	VECTOR(struct pollfd) polls;
+	uint64_t tick_ns;	   /* between two moves of the clocks */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
 	uint64_t peak_bytes;	   /* of all processes together, as sampled: for the progress */
 	uint64_t next_progress_ns, progress_ns, progress_calls;
@@ -68,6 +93,21 @@ struct collector {
 };
 
 uint64_t collector_now(void);
+
+/* ---- loop.c ---- */
+
+/* Takes the signals. -1 with the error set; collector_release either way. */
+int collector_init(struct collector *c, const struct source *source,
+		   const struct collect_options *options, struct collect_result *ret,
+		   struct error *error);
+void collector_release(struct collector *c);
+/* start_ns is set. -1 with the error set: there is no memory. */
+int collector_begin(struct collector *c, struct error *error);
+/* Where the recording goes, by the program and its number. The caller's; NULL if out of memory. */
+char *collector_path(const struct collector *c, const char *program, pid_t pid);
+/* The loop, until its source is over or the user asks to stop; then writes the recording to `path`, which may be NULL: out of
+ * memory. -1 with the error set: it cannot be written. */
+int collector_run(struct collector *c, const char *path, struct error *error);
 
 /* ---- connect.c: processes that connect ---- */
 
@@ -97,11 +137,10 @@ int collector_write(struct collector *collector, const char *path, struct error 
 int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
 			 struct buffer *ret, struct error *error);
 
-/* ---- collect.c and attach.c ---- */
+/* ---- conditions.c ---- */
 
 /* Says which conditions cannot come true, or are judged by estimates; those that never can are an error. */
-int collector_check_triggers(const struct triggers *triggers, const struct cgroups *cgroups,
-			     pid_t pid, uint64_t interval, collect_say *say, void *context,
-			     struct error *error);
+int collector_check_triggers(const struct collect_options *options, const struct cgroups *cgroups,
+			     pid_t pid, uint64_t interval, struct error *error);
 
 #endif

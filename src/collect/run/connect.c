@@ -200,16 +200,25 @@ static bool grant(struct collector *c, const struct live_request *request)
 	return found;
 }
 
+/* Who hands over has to show the secret; a process that records itself has none, and its user may make requests. */
+static bool is_admitted(const struct collector *c, int connection)
+{
+	return c->source->hands_over ||
+	       (c->targets.count > 0 && handover_is_from(connection, c->targets.at[0]->known.uid));
+}
+
 void collector_accept(struct collector *c, uint64_t now_ns)
 {
 	struct pending pending = { .since_ns = now_ns };
 
+	if (c->listener.fd[0] < 0)
+		return;
 	c->is_full = !handover_has_room(&c->listener, HANDOVER_NEEDED);
 	for (size_t i = 0; i < LISTENER_SOCKETS; i++) {
 		while (c->pending.count < PENDING_MAX && !c->is_full &&
 		       (pending.fd = handover_accept(c->listener.fd[i], &pending.pid,
 						     &pending.pid_fd)) >= 0) {
-			if (!vector_push(&c->pending, pending))
+			if (!is_admitted(c, pending.fd) || !vector_push(&c->pending, pending))
 				pending_close(&pending);
 			c->is_full = !handover_has_room(&c->listener, HANDOVER_NEEDED);
 		}
@@ -238,10 +247,12 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 			c->pending.at[kept++] = pending;
 			continue;
 		}
-		if (state == HANDOVER_LOST)
+		if (state == HANDOVER_LOST && c->source->hands_over)
 			lose_hello(c, pending.pid, &message.hello);
-		if (state == HANDOVER_HELLO)
-			take_hello(c, &pending, &message.hello, fd, now_ns);
+		if (state == HANDOVER_HELLO && c->source->hands_over)
+			take_hello(c, &pending, &message.hello, TAKE_FD(fd), now_ns);
+		if (fd >= 0)
+			close(fd);
 		if (state == HANDOVER_REQUEST)
 			handover_answer(pending.fd, grant(c, &message.request));
 		pending_close(&pending);

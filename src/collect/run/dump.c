@@ -112,7 +112,7 @@ void dumps_free(struct dumps *d)
 	if (!d)
 		return;
 	worker_free(d->worker);
-	dumps_tell(d);
+	dumps_report(d);
 	free(d->path);
 	free(d);
 }
@@ -154,7 +154,7 @@ static bool was_last(const struct dumps *d)
 	return true;
 }
 
-void dumps_tell(struct dumps *d)
+void dumps_report(struct dumps *d)
 {
 	char sentence[ERROR_MESSAGE_BYTES + 256];
 

@@ -32,6 +32,6 @@ void dumps_give(struct dumps *dumps, struct target *clone, const char *condition
 /* There is nothing to give. */
 void dumps_fail(struct dumps *dumps, const char *condition, const struct error *error);
 /* Tells what was written since. Called by the loop in every turn: cheap. */
-void dumps_tell(struct dumps *dumps);
+void dumps_report(struct dumps *dumps);
 
 #endif

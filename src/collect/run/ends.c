@@ -31,7 +31,8 @@ void collector_reap(struct collector *c, uint64_t now_ns)
 	int status;
 	struct target *target;
 
-	if (c->child_ended || wait4(c->child, &status, WNOHANG, &usage) != c->child)
+	if (c->child == 0 || c->child_ended ||
+	    wait4(c->child, &status, WNOHANG, &usage) != c->child)
 		return;
 	c->child_ended = true;
 	c->child_ended_ns = now_ns;

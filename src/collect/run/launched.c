@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that is started under the recorder, as the source of targets: it and its descendants hand their profiles over
+ * (connect.c). The run is over when the program has ended and its descendants have, or have had their time.
+ *
+ * Called by the loop, in its thread; what comes before and after the loop is collect_run's.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "collect/collect.h"
+#include "collect/kernel/procfs.h"
+#include "collect/process/budget.h"
+#include "collect/run/collector.h"
+#include "collect/run/explain.h"
+#include "collect/run/survivors.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+#define NS_PER_MS 1000000ull
+#define SAMPLED_TICK_NS (10 * NS_PER_MS)
+/* Most who outlive the program are on their way out. */
+#define LIVES_ON_NS (300 * NS_PER_MS)
+
+/* ---- while it runs ---- */
+
+static bool advance(struct collector *c, struct target *target, uint64_t now_ns)
+{
+	target_tick(target, now_ns);
+	process_log_read(&c->starts, target);
+	return true;
+}
+
+static bool sample(struct collector *c, struct target *target, uint64_t now_ns)
+{
+	bool follows = c->options->children == COLLECT_CHILDREN_ALL ||
+		       c->options->children == COLLECT_CHILDREN_EXEC;
+	bool becomes, due;
+
+	process_log_look(&c->starts, target, false);
+	becomes = process_log_becomes(&c->starts, target);
+	due = target_sample(target, now_ns, c->options->budget_bytes, becomes);
+	if (target->ended_ns == 0 || !follows)
+		return due;
+	/* It has become another program. If that was not announced, the recorder did not see it. */
+	process_log_look(&c->starts, target, false);
+	if (!process_log_becomes(&c->starts, target)) {
+		AUTO_FREE char *exe = procfs_exe(target->pid);
+
+		process_log_miss(&c->starts, MISSED_bypassed, exe);
+	}
+	return due;
+}
+
+static int twin(struct collector *c, struct target *target, struct live_profile *ret,
+		struct error *error)
+{
+	(void)c;
+	return live_profile_twin(&target->profile, ret, error);
+}
+
+static void end(struct collector *c, struct target *target, uint64_t now_ns)
+{
+	(void)c;
+	collector_end_other(target, now_ns);
+}
+
+/* ---- whether it is over ---- */
+
+static uint64_t count_living(const struct collector *c)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < c->targets.count; i++)
+		count += c->targets.at[i]->ended_ns == 0;
+	return count;
+}
+
+/* Of the program. A loop's idea of now may be older than that. */
+static uint64_t since_end(const struct collector *c, uint64_t now_ns)
+{
+	return saturating_sub(now_ns, c->child_ended_ns);
+}
+
+static void report_survivors(struct collector *c, uint64_t now_ns)
+{
+	struct collect_survivors who = { 0 };
+
+	if (!c->child_ended || c->survivors_reported || since_end(c, now_ns) < LIVES_ON_NS ||
+	    count_living(c) + c->unheard_count == 0)
+		return;
+	c->survivors_reported = true;
+	survivors_list(c, now_ns, &who);
+	if (c->options->lives_on && who.count > 0)
+		c->options->lives_on(c->options->context, c->child, &who);
+	vector_release(&who);
+}
+
+/* Whether its descendants have had their time. Those who have ended and wait for a descriptor of ours need none of it. */
+static bool has_waited(const struct collector *c, uint64_t now_ns)
+{
+	return c->child_ended && !(c->is_full && count_living(c) == 0) &&
+	       since_end(c, now_ns) >= MAX(c->options->wait_ns, (uint64_t)LIVES_ON_NS);
+}
+
+/* Whether the program has ended and its descendants too, who are known and who were not heard from yet, or have had their
+ * time. */
+static bool all_ended(struct collector *c, uint64_t now_ns)
+{
+	if (has_waited(c, now_ns))
+		return true;
+	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. Where there is no
+	 * descriptor to receive it with, the encoder is about to close some. */
+	if (!c->child_ended || c->targets.count > 0 || c->is_full) {
+		c->unheard_count = 0; /* looked for again when nobody else is left */
+		return false;
+	}
+	/* Whoever was found may say hello at any time. */
+	if (c->options->children != COLLECT_CHILDREN_NONE)
+		c->unheard_count = unheard_count(&c->silent, c->listener.name, now_ns);
+	return c->unheard_count == 0;
+}
+
+/* Whether somebody has handed over since who was looked for last, and has ended since, or cannot be taken yet. */
+static bool hears_last(struct collector *c)
+{
+	uint64_t now_ns = collector_now();
+	size_t before = c->welcomed;
+
+	c->next_folder_ns = 0;
+	collector_accept(c, now_ns);
+	collector_serve(c, now_ns);
+	collector_search_folder(c, now_ns);
+	return c->welcomed != before || c->is_full;
+}
+
+static bool is_over(struct collector *c, uint64_t now_ns)
+{
+	collector_pass_on(c, now_ns, false);
+	if (all_ended(c, now_ns) && (!hears_last(c) || has_waited(c, now_ns)))
+		return true;
+	report_survivors(c, now_ns);
+	return false;
+}
+
+static void finish(struct collector *c)
+{
+	c->end_ns = collector_now();
+	survivors_list(c, c->end_ns, &c->result->survivors);
+	survivors_let_go(c);
+	/* Nobody who comes later is answered. */
+	listener_close(&c->listener);
+	worker_finish(c->sampler);
+	collector_pass_on(c, c->end_ns, true);
+}
+
+static const struct source launched = {
+	.hands_over = true,
+	.advance = advance,
+	.sample = sample,
+	.twin = twin,
+	.end = end,
+	.is_over = is_over,
+	.finish = finish,
+};
+
+/* ---- before and after ---- */
+
+/* Better reported now than after an hour of running. */
+static int check_output(const char *path, struct error *error)
+{
+	AUTO_FREE char *folder = path_folder(path);
+	struct stat st;
+
+	if (!folder)
+		return error_set(error, "no memory left");
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return error_set(error, "cannot write %s: it is a folder", path);
+	if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
+		return error_errno(error, "cannot write %s", path);
+	if (access(path, F_OK) < 0 && access(folder, W_OK | X_OK) < 0)
+		return error_errno(error, "cannot write a recording to the folder %s", folder);
+	return 0;
+}
+
+static void explain(const struct collector *c, char *reason, size_t room)
+{
+	if (c->last_error[0])
+		snprintf(reason, room, "%.100s: the recorder got no memory: %.380s",
+			 c->options->argv[0], c->last_error);
+	else if (c->options->ranks.count > 0 && (c->other_ranks > 0 || c->welcomed > 0))
+		snprintf(reason, room,
+			 "no recorded process of %s had one of the ranks that --ranks names.",
+			 c->options->argv[0]);
+	else if (c->welcomed > 0)
+		snprintf(reason, room, "%s started the recorder, which could not begin.",
+			 c->options->argv[0]);
+	else
+		explain_silence(c->options->argv[0], reason, room);
+}
+
+/* The program keeps the limits that it was started with; ours are in the way of its memory, which is a file of a kind,
+ * and of the descriptors that watching many processes takes. */
+static void lift_limits(void)
+{
+	static const int limits[] = { RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_NOFILE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY }, limit;
+
+		if (getrlimit((__rlimit_resource_t)limits[i], &limit) < 0)
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		/* Only the privileged may go beyond the hard limit. */
+		if (limits[i] == RLIMIT_NOFILE ||
+		    setrlimit((__rlimit_resource_t)limits[i], &none) < 0)
+			setrlimit((__rlimit_resource_t)limits[i], &limit);
+	}
+}
+
+/* What every process of the recording begins with. */
+static void fill_settings(struct collector *c)
+{
+	const struct collect_options *options = c->options;
+	struct cgroup_memory cgroup = cgroups_memory(&c->cgroups, getpid());
+	struct budget budget = { options->budget_bytes, options->budget_bytes };
+	struct live_settings *s = &c->settings;
+
+	if (!options->budget_bytes)
+		budget = budget_default(&cgroup, 0, budget_free_memory());
+	*s = (struct live_settings){
+		.secret = c->listener.secret,
+		.mode = options->begins_dormant ? LIVE_MODE_DORMANT : options->mode,
+		.mode_on = options->mode,
+		.interval = options->interval,
+		.depth_limit = options->depth_limit,
+		.cpu_millionths = options->cpu_millionths,
+		.budget_bytes = budget.bytes,
+		.budget_limit_bytes = budget.limit_bytes,
+		.stack_least_bytes = options->stack_least_bytes,
+		.stack_most_bytes = options->stack_most_bytes,
+		/* A fork's child must be followed too where only programs are wanted: it may become one. */
+		.follow_fork = options->children != COLLECT_CHILDREN_NONE,
+		.follow_exec = options->children == COLLECT_CHILDREN_ALL ||
+			       options->children == COLLECT_CHILDREN_EXEC,
+	};
+	snprintf(s->collector, sizeof s->collector, "%s", c->listener.name);
+	snprintf(s->folder, sizeof s->folder, "%s", c->listener.folder);
+	ranks_write(&options->ranks, s->ranks, sizeof s->ranks);
+	snprintf(s->wraps, sizeof s->wraps, "%s", options->wraps ? options->wraps : "");
+}
+
+static int start(struct collector *c, struct error *error)
+{
+	struct launch launch = { .argv = c->options->argv,
+				 .recorder = c->options->recorder,
+				 .settings = &c->settings,
+				 .signals = &c->signals };
+	int status;
+
+	if (listener_open(&c->listener, error) < 0)
+		return -1;
+	fill_settings(c);
+	c->start_ns = c->progress_ns = collector_now();
+	c->tick_ns = c->options->mode == LIVE_MODE_SAMPLE ? SAMPLED_TICK_NS : NS_PER_MS;
+	if (collector_begin(c, error) < 0)
+		return -1;
+	c->child = launch_start(&launch, &status, error);
+	if (c->child >= 0)
+		return 0;
+	c->result->end = COLLECT_NOT_STARTED;
+	c->result->number = status;
+	return -1;
+}
+
+static int run(struct collector *c, struct error *error)
+{
+	const struct collect_options *o = c->options;
+	AUTO_FREE char *path = collector_path(c, o->argv[0], getpid());
+
+	if (!path)
+		return error_set(error, "no memory left");
+	if (check_output(path, error) < 0)
+		return -1;
+	if (o->self && stat(o->self, &c->self) < 0)
+		c->self.st_ino = 0;
+	cgroups_init(&c->cgroups, "");
+	if (collector_check_triggers(o, &c->cgroups, getpid(),
+				     o->mode == LIVE_MODE_SAMPLE ? o->interval : 0, error) < 0 ||
+	    start(c, error) < 0)
+		return -1;
+	lift_limits();
+	free(path);
+	path = collector_path(c, o->argv[0], c->child);
+	if (path)
+		encoder_keep(c->encoder, path);
+	return collector_run(c, path, error);
+}
+
+int collect_run(const struct collect_options *options, struct collect_result *ret,
+		struct error *error)
+{
+	struct collector c;
+	int status = collector_init(&c, &launched, options, ret, error);
+
+	if (status == 0)
+		status = run(&c, error);
+	if (c.left && !c.child_ended) {
+		ret->end = COLLECT_LEFT;
+		ret->number = c.left_signal;
+	}
+	if (status == 0 && !ret->recorded)
+		explain(&c, ret->reason, sizeof ret->reason);
+	collector_release(&c);
+	return status;
+}
+
+void collect_result_release(struct collect_result *result)
+{
+	free(result->path);
+	result->path = NULL;
+	vector_release(&result->survivors);
+}
