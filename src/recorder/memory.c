@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "format/live/live_budget.h"
 #include "recorder/hooks/hook.h"
 #include "recorder/sys.h"
 
@@ -166,7 +167,7 @@ static bool has_room(uint64_t bytes, bool reserve)
 
 	return wanted <= budget ||
 	       (wanted <= __atomic_load_n(&memory.control->budget_limit_bytes, __ATOMIC_RELAXED) &&
-		wanted <= live_bytes() / LIVE_HEAP_SHARE);
+		wanted <= live_bytes() / LIVE_BUDGET_OF_HEAP);
 }
 
 static bool open_pages(char *at, uint64_t bytes, bool reserve)

@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "collect/process/budget.h"
 #include "collect/kernel/cgroup.h"
 #include "collect/kernel/oom.h"
+#include "collect/kernel/procfs.h"
+#include "collect/process/target.h"
 #include "collect/profile/series.h"
 #include "collect/kernel/smaps.h"
 
@@ -436,29 +437,29 @@ static void no_limit_and_no_controller_are_the_same(void **state)
 
 static void the_default_budget_is_a_tenth_of_free_memory_within_bounds(void **state)
 {
-	const struct cgroup_memory none = { 0 };
-
 	(void)state;
-	assert_int_equal(budget_default(&none, 0, 0).bytes, 64 * MIB);
-	assert_int_equal(budget_default(&none, 0, 100 * MIB).bytes, 64 * MIB);
-	assert_int_equal(budget_default(&none, 0, 4000 * MIB).bytes, 400 * MIB);
-	assert_int_equal(budget_default(&none, 300 * MIB, 3700 * MIB).bytes, 400 * MIB);
-	assert_int_equal(budget_default(&none, 0, 64000 * MIB).bytes, 1024 * MIB);
-	assert_int_equal(budget_default(&none, 0, 64000 * MIB).limit_bytes, UINT64_MAX);
-	assert_in_range(budget_free_memory(), 10 * MIB, UINT64_MAX / 2);
+	assert_int_equal(live_budget_default(0, UINT64_MAX, 0).bytes, 64 * MIB);
+	assert_int_equal(live_budget_default(100 * MIB, UINT64_MAX, 0).bytes, 64 * MIB);
+	assert_int_equal(live_budget_default(4000 * MIB, UINT64_MAX, 0).bytes, 400 * MIB);
+	assert_int_equal(live_budget_default(3700 * MIB, UINT64_MAX, 300 * MIB).bytes, 400 * MIB);
+	assert_int_equal(live_budget_default(64000 * MIB, UINT64_MAX, 0).bytes, 1024 * MIB);
+	assert_int_equal(live_budget_default(64000 * MIB, UINT64_MAX, 0).limit_bytes, UINT64_MAX);
+	assert_in_range(procfs_free_memory(), 10 * MIB, UINT64_MAX / 2);
 }
 
 static void a_control_group_bounds_the_budget_and_the_heaps_share(void **state)
 {
 	const struct cgroup_memory half = { 1000 * MIB, 500 * MIB },
 				   over = { 100 * MIB, 200 * MIB };
-	struct budget budget = budget_default(&half, 0, 64000 * MIB);
+	struct live_budget budget = live_budget_default(64000 * MIB, 500 * MIB, 0);
 
 	(void)state;
 	assert_int_equal(budget.bytes, 50 * MIB);
 	assert_int_equal(budget.limit_bytes, 50 * MIB);
-	assert_int_equal(budget_default(&half, 20 * MIB, 64000 * MIB).bytes, 52 * MIB);
-	assert_int_equal(budget_default(&over, 0, 64000 * MIB).bytes, 0);
+	assert_int_equal(live_budget_default(64000 * MIB, 500 * MIB, 20 * MIB).bytes, 52 * MIB);
+	assert_int_equal(target_budget(0, &half, 0).limit_bytes, 50 * MIB);
+	assert_int_equal(target_budget(0, &over, 0).bytes, 0);
+	assert_int_equal(target_budget(7 * MIB, &over, 0).bytes, 7 * MIB);
 }
 
 int main(void)

@@ -24,12 +24,12 @@ static void numbers_stand_behind_their_field(void **state)
 static void there_is_always_some_room(void **state)
 {
 	struct live_own own = { 0 };
-	struct self_budget room = self_budget_find(&own);
+	struct live_budget budget = self_budget_find(&own);
 
 	(void)state;
-	assert_true(room.budget_bytes > 0);
-	assert_true(room.budget_bytes <= 1ull << 30);
-	assert_true(room.budget_limit_bytes >= room.budget_bytes);
+	assert_true(budget.bytes > 0);
+	assert_true(budget.bytes <= 1ull << 30);
+	assert_true(budget.limit_bytes >= budget.bytes);
 }
 
 int main(void)

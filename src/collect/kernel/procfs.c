@@ -75,6 +75,17 @@ size_t procfs_small(const char *path, char *text, size_t room)
 	return got > 0 ? (size_t)got : 0;
 }
 
+uint64_t procfs_free_memory(void)
+{
+	static const char field[] = "MemAvailable:";
+	char text[1024];
+	const char *at;
+
+	procfs_small("/proc/meminfo", text, sizeof text);
+	at = strstr(text, field);
+	return at ? strtoull(at + sizeof field - 1, NULL, 10) * 1024 : 0;
+}
+
 /* /proc/PID/stat from its third field on: "state ppid ...". NULL if it cannot be read. */
 static const char *read_stat(pid_t pid, char *text, size_t room)
 {

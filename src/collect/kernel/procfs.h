@@ -14,6 +14,8 @@ char *procfs_file(pid_t pid, const char *name, size_t *ret_bytes);
 
 /* One read of a small file; the text is terminated. Returns its length, 0 if it could not be read. */
 size_t procfs_small(const char *path, char *text, size_t room);
+/* What the machine could give without swapping; 0 = not known. */
+uint64_t procfs_free_memory(void);
 
 /* argv joined by spaces. malloc'd, never NULL unless out of memory. */
 char *procfs_command(pid_t pid);

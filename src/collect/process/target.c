@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "collect/process/budget.h"
 #include "collect/kernel/procfs.h"
 #include "util/cleanup.h"
 
@@ -32,15 +31,25 @@ enum { SAMPLED_MEMORIES = 10 };
 #define FORK_FIRST_NS (3 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
 
-/* Room that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
+struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memory *cgroup,
+				 uint64_t own_bytes)
+{
+	uint64_t group_free_bytes =
+		cgroup->limit_bytes ? saturating_sub(cgroup->limit_bytes, cgroup->usage_bytes)
+				    : UINT64_MAX;
+
+	if (fixed_bytes)
+		return (struct live_budget){ fixed_bytes, fixed_bytes };
+	return live_budget_default(procfs_free_memory(), group_free_bytes, own_bytes);
+}
+
+/* Memory that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
 static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t at_ns)
 {
-	struct budget budget = { fixed_bytes, fixed_bytes };
+	struct live_budget budget;
 
 	target->cgroup = cgroups_memory(target->cgroups, target->pid);
-	if (!fixed_bytes)
-		budget = budget_default(&target->cgroup, target->totals.own_bytes,
-					budget_free_memory());
+	budget = target_budget(fixed_bytes, &target->cgroup, target->totals.own_bytes);
 	live_profile_write_budget(&target->profile, budget.bytes, budget.limit_bytes);
 	/* The kernel's files are dear to read: seldom, while the recorder is far from its budget. */
 	target->next_budget_ns =

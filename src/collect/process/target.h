@@ -14,6 +14,7 @@
 #include "collect/profile/series.h"
 #include "collect/process/sheet.h"
 #include "collect/process/triggers.h"
+#include "format/live/live_budget.h"
 #include "format/live/live_read.h"
 #include "util/error.h"
 
@@ -92,6 +93,9 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 			  uint64_t run_start_ns, uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
 uint64_t target_machine_memory(void);
+/* What its recorder may take: the fixed size, or if that is 0 what live_budget.h says. own_bytes: what it has already. */
+struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memory *cgroup,
+				 uint64_t own_bytes);
 
 /* A target of its own for the same process, as it is now, to be given to an encoder; it has no profile yet. Only while nothing
  * is sampled. NULL if out of memory. */

@@ -14,7 +14,6 @@
 #include "base/checked.h"
 #include "collect/collect.h"
 #include "collect/kernel/procfs.h"
-#include "collect/process/budget.h"
 #include "collect/run/collector.h"
 #include "collect/run/explain.h"
 #include "collect/run/survivors.h"
@@ -227,11 +226,9 @@ static void fill_settings(struct collector *c)
 {
 	const struct collect_options *options = c->options;
 	struct cgroup_memory cgroup = cgroups_memory(&c->cgroups, getpid());
-	struct budget budget = { options->budget_bytes, options->budget_bytes };
+	struct live_budget budget = target_budget(options->budget_bytes, &cgroup, 0);
 	struct live_settings *s = &c->settings;
 
-	if (!options->budget_bytes)
-		budget = budget_default(&cgroup, 0, budget_free_memory());
 	*s = (struct live_settings){
 		.secret = c->listener.secret,
 		.mode = options->begins_dormant ? LIVE_MODE_DORMANT : options->mode,

@@ -115,7 +115,7 @@ struct live_control {
 	uint32_t depth_limit;	 /* frames kept; 1..LIVE_DEPTH_MAX */
 	uint32_t cpu_millionths; /* of processor time that samples may take; 0 = not limited */
 	uint64_t budget_bytes;
-	uint64_t budget_limit_bytes; /* up to this, at least live heap / LIVE_HEAP_SHARE */
+	uint64_t budget_limit_bytes; /* up to this, at least live heap / LIVE_BUDGET_OF_HEAP */
 	uint32_t pad2;
 	uint32_t exact_peak;  /* 1: exact peak with several threads too, at a price */
 	uint32_t follow_fork; /* 1: a fork's child asks for a profile of its own */
@@ -141,7 +141,7 @@ static inline const char *live_control_wraps(const struct live_control *control)
 	return (const char *)control + LIVE_WRAPS_AT;
 }
 #define LIVE_CONTROL_MAGIC "HGCTRL\r\n"
-enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024, LIVE_HEAP_SHARE = 3 };
+enum { LIVE_DEPTH_DEFAULT = 256, LIVE_DEPTH_MAX = 1024 };
 
 /* Places the regions into total_bytes and fills the head up to `region`. total_bytes is rounded down to pages.
  * Returns 0, or -1 if total_bytes is below LIVE_TOTAL_MIN. */

@@ -34,7 +34,6 @@ enum {
 	FILE_MODE = 0600,
 	AT_CWD = -100,
 	TMPFS = 0x01021994,
-	SHARE_OF_FOLDER = 10, /* of what is free there: others need some, too */
 };
 #define FOLDER_MIN_BYTES (8ull << 20)
 #define NS_PER_S 1000000000ull
@@ -241,7 +240,7 @@ static bool open_pages(void *at, uint64_t bytes, bool is_file)
 	       (!is_file || !sys_failed(sys_madvise(at, bytes, SYS_POPULATE_WRITE)));
 }
 
-static void fill_control(struct live_control *control, const struct self_budget *room)
+static void fill_control(struct live_control *control, const struct live_budget *budget)
 {
 	__builtin_memcpy(control->magic, LIVE_CONTROL_MAGIC, sizeof control->magic);
 	control->mode = (uint32_t)settings.mode;
@@ -254,8 +253,8 @@ static void fill_control(struct live_control *control, const struct self_budget 
 	control->follow_exec = (uint32_t)settings.follow_exec;
 	control->stack_least_bytes = settings.stack_least_bytes;
 	control->stack_most_bytes = settings.stack_most_bytes;
-	control->budget_bytes = room->budget_bytes;
-	control->budget_limit_bytes = room->budget_limit_bytes;
+	control->budget_bytes = budget->bytes;
+	control->budget_limit_bytes = budget->limit_bytes;
 	append_text((char *)control + LIVE_WRAPS_AT, 0, sizeof settings.wraps, settings.wraps);
 }
 
@@ -274,7 +273,7 @@ static void fill_head(struct live_header *head, enum live_kept kept, int no_file
 }
 
 /* An empty profile that describes the process. fd stays the caller's. */
-static bool make_in(int fd, enum live_kept kept, const struct self_budget *room, int no_file)
+static bool make_in(int fd, enum live_kept kept, const struct live_budget *budget, int no_file)
 {
 	uint64_t total = 0;
 	char *at = map_memory(fd, &total);
@@ -293,7 +292,7 @@ static bool make_in(int fd, enum live_kept kept, const struct self_budget *room,
 		sys_munmap(at, total + LIVE_PAGE);
 		return false;
 	}
-	fill_control(control, room);
+	fill_control(control, budget);
 	fill_head(head, kept, no_file);
 	memory_use(head, control);
 	return true;
@@ -334,12 +333,12 @@ static int look_at_folder(uint64_t *ret_room)
 
 	if (room < FOLDER_MIN_BYTES)
 		return ENOSPC;
-	*ret_room = room / SHARE_OF_FOLDER;
+	*ret_room = room / LIVE_BUDGET_OF_FOLDER;
 	return 0;
 }
 
 /* 0, or why not. */
-static int make_file(struct self_budget room)
+static int make_file(struct live_budget budget)
 {
 	uint64_t folder_room = UINT64_MAX, seconds = self.started_real_ns / NS_PER_S;
 	int why = look_at_folder(&folder_room);
@@ -359,9 +358,9 @@ static int make_file(struct self_budget room)
 		return (int)-fd;
 	}
 	sys_call3(SYS_fchmod, fd, FILE_MODE, 0); /* whatever the umask is */
-	room.budget_bytes = MIN(room.budget_bytes, folder_room);
-	room.budget_limit_bytes = MIN(room.budget_limit_bytes, folder_room);
-	bool made = make_in((int)fd, LIVE_KEPT_FILE, &room, 0);
+	budget.bytes = MIN(budget.bytes, folder_room);
+	budget.limit_bytes = MIN(budget.limit_bytes, folder_room);
+	bool made = make_in((int)fd, LIVE_KEPT_FILE, &budget, 0);
 
 	sys_close((int)fd);
 	if (!made)
@@ -373,7 +372,7 @@ static int make_file(struct self_budget room)
 
 static bool make_for_collector(void)
 {
-	const struct self_budget room = { settings.budget_bytes, settings.budget_limit_bytes };
+	const struct live_budget budget = { settings.budget_bytes, settings.budget_limit_bytes };
 	enum handover done = HANDOVER_BUSY;
 
 	if (!rank_is_wanted(self.rank)) {
@@ -383,7 +382,7 @@ static bool make_for_collector(void)
 	long fd = make_memfd();
 
 	if (!sys_failed(fd)) {
-		bool made = make_in((int)fd, LIVE_KEPT_COLLECTOR, &room, 0);
+		bool made = make_in((int)fd, LIVE_KEPT_COLLECTOR, &budget, 0);
 
 		if (made)
 			done = handover_send((int)fd, NULL, self.ticket);
@@ -396,9 +395,9 @@ static bool make_for_collector(void)
 	/* Without somebody who would remove it, no file is made. */
 	if (done == HANDOVER_NOBODY)
 		return false;
-	if (make_file(room) == 0)
+	if (make_file(budget) == 0)
 		return true;
-	if (!make_in(-1, LIVE_KEPT_MEMORY, &room, 0))
+	if (!make_in(-1, LIVE_KEPT_MEMORY, &budget, 0))
 		return false;
 	if (handover_send(-1, memory.head, self.ticket) == HANDOVER_SENT)
 		return true;
@@ -408,22 +407,22 @@ static bool make_for_collector(void)
 
 static bool make_self_hosted(void)
 {
-	struct self_budget room = self_budget_find(&self);
+	struct live_budget budget = self_budget_find(&self);
 	int no_file = 0;
 
 	if (settings.budget_bytes != 0)
-		room = (struct self_budget){ settings.budget_bytes, settings.budget_limit_bytes };
+		budget = (struct live_budget){ settings.budget_bytes, settings.budget_limit_bytes };
 	if (settings.folder[0] != 0) {
-		no_file = make_file(room);
+		no_file = make_file(budget);
 		if (no_file == 0)
 			return true;
 	}
 	long fd = make_memfd();
-	bool made = !sys_failed(fd) && make_in((int)fd, LIVE_KEPT_MEMORY, &room, no_file);
+	bool made = !sys_failed(fd) && make_in((int)fd, LIVE_KEPT_MEMORY, &budget, no_file);
 
 	if (!sys_failed(fd))
 		sys_close((int)fd);
-	return made || make_in(-1, LIVE_KEPT_MEMORY, &room, no_file);
+	return made || make_in(-1, LIVE_KEPT_MEMORY, &budget, no_file);
 }
 
 bool profile_make(bool forked, struct live_ticket ticket)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room from /proc and /sys/fs/cgroup, by the rule that the collector goes by (collect/process/budget.c): a tenth of the memory
- * that is free, from 64 MiB to 1 GiB, a share of the heap where that is more, but at most a tenth of what a limit of a control
- * group leaves. Files are looked for where they are everywhere; what is not there is no limit.
+/* What is free, from /proc and /sys/fs/cgroup, and the budget that follows from it (format/live/live_budget.h). Files are expected
+ * where they are everywhere; what is not there is no limit.
  *
  * Owns its buffers. Texts are the kernel's. */
 #include "recorder/process/self_budget.h"
@@ -12,9 +11,8 @@
 #include "base/compiler.h"
 #include "recorder/sys.h"
 
-#define MIB (1ull << 20)
 #define NO_LIMIT (1ull << 60) /* version 1 writes a very large number */
-enum { TEXT_BYTES = 4096, PATH_BYTES = 512, SHARE_OF_ROOM = 10, AT_CWD = -100 };
+enum { TEXT_BYTES = 4096, PATH_BYTES = 512, AT_CWD = -100 };
 
 static char text[TEXT_BYTES];
 static char path[PATH_BYTES];
@@ -174,16 +172,9 @@ static uint64_t room_of_groups(struct live_own *own)
 	return room;
 }
 
-struct self_budget self_budget_find(struct live_own *own)
+struct live_budget self_budget_find(struct live_own *own)
 {
 	uint64_t free_kib = self_budget_number(read_text("/proc/meminfo"), "MemAvailable:", 0);
-	uint64_t part = MAX(free_kib / SHARE_OF_ROOM * 1024, 64 * MIB);
-	struct self_budget room = { MIN(part, 1024 * MIB), UINT64_MAX };
-	uint64_t below = room_of_groups(own);
 
-	if (below != UINT64_MAX) {
-		room.budget_limit_bytes = below / SHARE_OF_ROOM;
-		room.budget_bytes = MIN(room.budget_bytes, room.budget_limit_bytes);
-	}
-	return room;
+	return live_budget_default(free_kib * 1024, room_of_groups(own), 0);
 }

@@ -7,16 +7,13 @@
 #include <stdint.h>
 
 #include "format/live/live.h"
-
-struct self_budget {
-	uint64_t budget_bytes, budget_limit_bytes; /* as in struct live_control */
-};
+#include "format/live/live_budget.h"
 
 /* Which control group the process is in, and no more. */
 void self_budget_group(struct live_own *own);
 
 /* Fills what `own` says of the control group. */
-struct self_budget self_budget_find(struct live_own *own);
+struct live_budget self_budget_find(struct live_own *own);
 
 /* The number behind the field's name; `otherwise` if it is not there. Pure. */
 uint64_t self_budget_number(const char *text, const char *field, uint64_t otherwise);
