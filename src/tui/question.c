@@ -11,9 +11,9 @@
 
 #include "analysis/result/analyses.h"
 #include "base/compiler.h"
+#include "util/clock.h"
 
 enum { ESCAPE = 27, RUBOUT = 127, CTRL_C = 3, CTRL_L = 12, CTRL_U = 21 };
-#define NS_PER_MS 1000000ull
 #define INTERVAL_MIN_NS (100 * NS_PER_MS)
 #define INTERVAL_MAX_NS (60000 * NS_PER_MS)
 

@@ -22,9 +22,9 @@
 #include "base/checked.h"
 #include "render/renderers.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/units.h"
 
-#define NS_PER_S 1000000000ull
 enum { READ_SHARE = 20, MAKE_SHARE = 5, PATIENCE_MS = 200, FRAMES_SHOWN = 8 };
 
 struct reader {
@@ -46,14 +46,6 @@ struct reader {
 	struct error problem; /* of the last reading; "" = none */
 	uint64_t due_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 void picture_free(struct picture *p)
 {
@@ -280,7 +272,7 @@ static bool next_question(struct reader *r, uint64_t answered, struct question *
 {
 	pthread_mutex_lock(&r->lock);
 	while (!r->stop && r->question.serial == answered &&
-	       (r->question.paused || now_ns() < r->due_ns))
+	       (r->question.paused || clock_monotonic_ns() < r->due_ns))
 		if (r->question.paused)
 			pthread_cond_wait(&r->changed, &r->lock);
 		else
@@ -305,7 +297,7 @@ static void publish(struct reader *r, struct picture *picture)
 
 static void answer(struct reader *r, const struct question *q)
 {
-	uint64_t began_ns = now_ns(), read_ns;
+	uint64_t began_ns = clock_monotonic_ns(), read_ns;
 	bool due = !q->paused && began_ns >= r->due_ns;
 
 	if (q->pid != r->pid) {
@@ -315,11 +307,11 @@ static void answer(struct reader *r, const struct question *q)
 	}
 	if (due && r->pid && q->view != VIEW_PROCESSES)
 		take_reading(r);
-	read_ns = now_ns() - began_ns;
+	read_ns = clock_monotonic_ns() - began_ns;
 	publish(r, draw(r, q));
 	if (!due)
 		return;
-	uint64_t made_ns = now_ns() - began_ns;
+	uint64_t made_ns = clock_monotonic_ns() - began_ns;
 	uint64_t rest_ns = MAX(read_ns * READ_SHARE, made_ns * MAKE_SHARE);
 
 	r->due_ns = began_ns + MAX(q->interval_ns, rest_ns);

@@ -7,7 +7,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/compiler.h"
 #include "cli/commands.h"
@@ -15,9 +14,9 @@
 #include "collect/attach/watch.h"
 #include "model/build.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/json.h"
 
-#define NS_PER_S 1000000000ull
 #define LEAST_INTERVAL_NS                                                                          \
 	(NS_PER_S - NS_PER_S / 20) /* who asks every second shall not come too early */
 enum { READ_SHARE = 20 };
@@ -29,14 +28,6 @@ struct web_live {
 	bool ended;
 	struct error problem; /* of the last attempt; "" = none */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 void web_live_free(struct web_live *live)
 {
@@ -65,20 +56,20 @@ static void replace_profile(struct web *web, struct profile *profile)
 static int take_reading(struct web *web, struct error *error)
 {
 	struct web_live *live = web->live;
-	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t began_ns = clock_monotonic_ns();
 	struct recording recording = { 0 };
 	struct profile *profile = NULL;
 
 	if (watch_take(live->watch, HEAPGAUGE_VERSION, &recording, &live->ended, error) == 0)
 		profile = profile_new(&recording, error);
-	uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
+	uint64_t took_ns = clock_monotonic_ns() - began_ns;
 
 	live->due_ns = began_ns + MAX(LEAST_INTERVAL_NS, took_ns * READ_SHARE);
 	if (!profile)
 		return -1;
 	replace_profile(web, profile);
 	live->reading++;
-	live->read_real_ns = clock_ns(CLOCK_REALTIME);
+	live->read_real_ns = clock_real_ns();
 	return 0;
 }
 
@@ -120,7 +111,7 @@ void web_live(struct web *web, const struct serve_request *request, struct serve
 		serve_refuse(answer, 404, "this is a recording, and does not change");
 		return;
 	}
-	if (!live->ended && clock_ns(CLOCK_MONOTONIC) >= live->due_ns) {
+	if (!live->ended && clock_monotonic_ns() >= live->due_ns) {
 		live->problem = ERROR_INIT;
 		(void)take_reading(web, &live->problem);
 	}

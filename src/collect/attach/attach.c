@@ -18,8 +18,8 @@
 #include "collect/collect.h"
 #include "collect/run/collector.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
-#define NS_PER_MS 1000000ull
 #define COPY_INTERVAL_NS (100 * NS_PER_MS)
 enum { COPY_SHARE = 20 }; /* copying takes at most this part of the time */
 enum { LEASE_MS = 3000 };
@@ -183,7 +183,8 @@ static bool advance(struct collector *c, struct target *target, uint64_t now_ns)
 		return false;
 	if (!copied_target_copy(&a->other, PROFILE_COPY_COUNTERS))
 		return false; /* it is about to end, or another program by now: the descriptor will say so */
-	a->next_copy_ns = now_ns + MAX(COPY_INTERVAL_NS, (collector_now() - now_ns) * COPY_SHARE);
+	a->next_copy_ns =
+		now_ns + MAX(COPY_INTERVAL_NS, (clock_monotonic_ns() - now_ns) * COPY_SHARE);
 	return true;
 }
 
@@ -231,8 +232,8 @@ static void sample_last(struct attached *a)
 	struct target *target = a->target;
 
 	copied_target_copy_last(&a->other, false);
-	(void)target_sample(target, collector_now(), 0, false);
-	if (target->sampling || target_is_asked(target, collector_now()))
+	(void)target_sample(target, clock_monotonic_ns(), 0, false);
+	if (target->sampling || target_is_asked(target, clock_monotonic_ns()))
 		target_sample_run(target);
 }
 
@@ -250,7 +251,7 @@ static void finish(struct collector *c)
 	c->result->end = a->target->ended_ns == 0 ? COLLECT_LEFT : COLLECT_EXITED;
 	c->result->number = 0;
 	c->recorded = true;
-	c->end_ns = collector_now();
+	c->end_ns = clock_monotonic_ns();
 	/* Both go: the memory is the target's from now on. */
 	live_profile_keep(&a->target->profile, &a->other.copied);
 	a->other.target = NULL;

@@ -18,8 +18,7 @@
 #include "collect/run/collector.h"
 #include "collect/kernel/procfs.h"
 #include "util/cleanup.h"
-
-#define NS_PER_MS 1000000ull
+#include "util/clock.h"
 
 static struct target *new_target(struct copied_target *other, uint64_t now_ns, struct error *error)
 {
@@ -108,7 +107,7 @@ int copied_target_begin(struct copied_target *other, pid_t pid, struct error *er
 	profile_copy_hold(&other->copied, &other->recorded);
 	if (profile_copy_take(&other->copied, &other->recorded, PROFILE_COPY_COUNTERS, error) < 0)
 		return -1;
-	other->target = new_target(other, collector_now(), error);
+	other->target = new_target(other, clock_monotonic_ns(), error);
 	if (!other->target)
 		return -1;
 	lend_copy(other);

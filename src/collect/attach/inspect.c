@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -21,17 +20,8 @@
 #include "collect/process/target.h"
 #include "format/live/live_read.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/files.h"
-
-#define NS_PER_MS 1000000ull
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
 
 static void name_linked_in(struct process_rows *rows)
 {
@@ -54,7 +44,7 @@ static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct p
 	row->uid = procfs_user(c->pid);
 	row->end = END_RUNNING;
 	row->duration_ns = saturating_sub(now_ns, profile_copy_head(c)->started_mono_ns);
-	row->started_real_ns = clock_ns(CLOCK_REALTIME) - row->duration_ns;
+	row->started_real_ns = clock_real_ns() - row->duration_ns;
 	row->peak_rss_bytes = procfs_rss(statm);
 	if (statm >= 0)
 		close(statm);
@@ -123,7 +113,7 @@ static void note_clock(const struct profile_copy *c, struct process_row *process
 /* What is now, by the clock that births are told by. */
 static uint64_t clock_of(const struct profile_copy *c)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns = clock_monotonic_ns();
 
 	if (!c->pid || profile_copy_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
 		return c->control.clock_ms;
@@ -149,7 +139,7 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	if (parts == PROFILE_COPY_ALL)
 		mark_rows_of_copy(copied, rows);
 	if (copied->pid)
-		fill_process(copied, clock_ns(CLOCK_MONOTONIC), &rows->process);
+		fill_process(copied, clock_monotonic_ns(), &rows->process);
 	else
 		fill_left(copied, running, rows);
 	if (parts == PROFILE_COPY_ALL)

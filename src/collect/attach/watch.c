@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
 #include "collect/run/collector.h"
@@ -17,8 +16,7 @@
 #include "collect/binaries/linked_in.h"
 #include "collect/attach/copied_target.h"
 #include "util/cleanup.h"
-
-#define NS_PER_MS 1000000ull
+#include "util/clock.h"
 
 struct watch {
 	struct copied_target other;
@@ -30,16 +28,13 @@ struct watch {
 struct watch *watch_new(pid_t pid, struct error *error)
 {
 	struct watch *w = calloc(1, sizeof *w);
-	struct timespec real;
 
 	if (!w) {
 		error_set(error, "no memory left");
 		return NULL;
 	}
 	w->other = OTHER_INIT;
-	clock_gettime(CLOCK_REALTIME, &real);
-	w->real_offset_ns =
-		(uint64_t)real.tv_sec * 1000000000ull + (uint64_t)real.tv_nsec - collector_now();
+	w->real_offset_ns = clock_real_offset_ns();
 	if (copied_target_begin(&w->other, pid, error) == 0)
 		return w;
 	watch_free(w);
@@ -94,7 +89,7 @@ int watch_take(struct watch *w, const char *version, struct recording *ret, bool
 	       struct error *error)
 {
 	struct recording recording = { 0 };
-	uint64_t now_ns = collector_now();
+	uint64_t now_ns = clock_monotonic_ns();
 
 	if (w->ended)
 		return error_set(error, "process %d has ended", (int)w->other.recorded.pid);

@@ -14,6 +14,7 @@
 
 #include "util/buffer.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/files.h"
 
 enum { FILE_LIMIT_BYTES = 64 << 20 };
@@ -108,19 +109,11 @@ pid_t procfs_parent(pid_t pid)
 	return fields ? (pid_t)strtol(fields + 2, NULL, 10) : 0;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 bool procfs_started_after(pid_t pid, uint64_t mono_ns)
 {
 	enum { STARTED_FIELD = 19 }; /* behind the state */
 	const uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC) + mono_ns;
+	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME) - clock_monotonic_ns() + mono_ns;
 	char text[1024];
 	const char *at = read_stat(pid, text, sizeof text);
 

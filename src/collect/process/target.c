@@ -16,14 +16,13 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "collect/kernel/procfs.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
-#define NS_PER_MS 1000000ull
 #define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
 enum { SAMPLED_MEMORIES = 10 };
 #define BUDGET_FAR_NS (500 * NS_PER_MS)

@@ -11,32 +11,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
 #include "collect/kernel/procfs.h"
 #include "collect/process/target.h"
 #include "format/live/live_view.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #define LOOK_INTERVAL_NS 100000000ull
 enum { LOOK_SHARE = 50 }; /* looking at stacks takes this part of the time at most */
 enum {
 	MARKS_SHARE = 10
 }; /* and looking for marks, of which a program may say that there are some */
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t mono_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 /* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
 static void read_names(struct target *target)
@@ -85,7 +72,7 @@ static void take_snapshot(struct target *target, uint64_t began_ns)
 	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
 		snapshots_add(&target->snapshots, &target->sample.snapshot, sites, count);
 	/* Processor time: on a busy machine there are no fewer. */
-	snapshots_cost(&target->snapshots, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	snapshots_cost(&target->snapshots, clock_thread_cpu_ns() - began_ns);
 }
 
 /* ---- what has a name ---- */
@@ -158,7 +145,8 @@ static void leave_heap(const struct live_profile *profile, struct snapshot_site 
 /* Conditions on what single stacks hold. */
 static void look_at_sites(struct target *target)
 {
-	uint64_t began_ns = mono_ns(), at_ns = saturating_sub(began_ns, target->started_ns);
+	uint64_t began_ns = clock_monotonic_ns(),
+		 at_ns = saturating_sub(began_ns, target->started_ns);
 	const struct live_profile *profile = &target->profile;
 	AUTO_FREE struct snapshot_site *sites = NULL;
 	size_t count;
@@ -173,13 +161,13 @@ static void look_at_sites(struct target *target)
 		    trigger_fires_by_site(trigger, &target->triggers[i], sites, count, at_ns))
 			request(target, trigger);
 	}
-	target->sample.looked_ns = mono_ns() - began_ns;
+	target->sample.looked_ns = clock_monotonic_ns() - began_ns;
 }
 
 static void take_requests(struct target *target)
 {
 	for (size_t i = 0; i < target->sample.requests.count; i++) {
-		uint64_t now_ns = target->ended_ns ? target->ended_ns : mono_ns();
+		uint64_t now_ns = target->ended_ns ? target->ended_ns : clock_monotonic_ns();
 		uint64_t at_ns = not_before_last(target, now_ns - target->started_ns);
 		uint32_t number = mark_rows_add(&target->marks, LIVE_MARK_SNAPSHOT, at_ns,
 						target->sample.requests.at[i].name);
@@ -213,14 +201,14 @@ static void read_live(struct live_profile *reader, struct memory_row *row)
 static void read_memory(struct target *target, bool asked)
 {
 	/* What it costs is processor time: a busy machine lets it wait, which takes from nobody. */
-	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t began_ns = clock_thread_cpu_ns();
 	struct memory_row row = target->sample.memory;
 	AUTO(block_map_release) struct block_map map = { .pagemap = -1 };
 	AUTO(smaps_release) struct smaps list = { 0 };
 	AUTO_FREE char *smaps = procfs_file(target->pid, "smaps", NULL);
 	bool is_known;
 
-	row.at_ns = saturating_sub(mono_ns(), target->started_ns);
+	row.at_ns = saturating_sub(clock_monotonic_ns(), target->started_ns);
 	row.asked = asked;
 	if (!smaps || !smaps_parse(smaps, &list))
 		return;
@@ -230,7 +218,7 @@ static void read_memory(struct target *target, bool asked)
 	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
 	/* Without us it is about to end, or another program by now. */
 	if (row.own_bytes > 0)
-		memories_add(&target->memories, &row, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+		memories_add(&target->memories, &row, clock_thread_cpu_ns() - began_ns);
 	if (row.own_bytes > 0 && loaded_is_due(&row))
 		loaded_look(&target->loaded, target->pid);
 }
@@ -277,7 +265,7 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bo
 
 void target_sample_run(struct target *target)
 {
-	uint64_t began_ns = mono_ns(), cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t began_ns = clock_monotonic_ns(), cpu_ns = clock_thread_cpu_ns();
 	size_t marks = target->marks.count;
 
 	if (target->sample.reads_image &&
@@ -292,7 +280,8 @@ void target_sample_run(struct target *target)
 		}
 		live_profile_unload(&target->profile);
 	}
-	target->next_marks_ns = mono_ns() + (mono_ns() - began_ns) * MARKS_SHARE;
+	target->next_marks_ns =
+		clock_monotonic_ns() + (clock_monotonic_ns() - began_ns) * MARKS_SHARE;
 	if (target->sample.reads_memory)
 		read_memory(target, target->marks.count > marks);
 	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);
@@ -303,5 +292,5 @@ void target_sample_last(struct target *target)
 	target_sample_prepare(target, target->ended_ns - target->started_ns, true, false);
 	take_marks(target);
 	take_requests(target);
-	take_snapshot(target, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+	take_snapshot(target, clock_thread_cpu_ns());
 }

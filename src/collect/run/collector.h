@@ -92,8 +92,6 @@ struct collector {
 	char last_error[ERROR_MESSAGE_BYTES]; /* why a recorder was sent away */
 };
 
-uint64_t collector_now(void);
-
 /* ---- loop.c ---- */
 
 /* Takes the signals. -1 with the error set; collector_release either way. */

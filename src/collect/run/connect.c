@@ -21,8 +21,8 @@
 #include "collect/kernel/ranks.h"
 #include "collect/kernel/recorded_processes.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
-#define NS_PER_MS 1000000ull
 #define MESSAGE_PATIENCE_NS (1000 * NS_PER_MS)
 #define FULL_PATIENCE_NS (10000 * NS_PER_MS)
 #define FOLDER_NS (20 * NS_PER_MS)
@@ -138,7 +138,7 @@ static int pid_fd_by_number(pid_t pid, const struct live_profile *profile)
 	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
 	/* In another time name space the two clocks cannot be compared. */
-	if (fd >= 0 && profile->head->started_mono_ns <= collector_now() &&
+	if (fd >= 0 && profile->head->started_mono_ns <= clock_monotonic_ns() &&
 	    procfs_started_after(pid, profile->head->started_mono_ns))
 		close(TAKE_FD(fd));
 	return fd;

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -20,6 +19,7 @@
 #include "collect/process/combined_peak.h"
 #include "collect/run/worker.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 struct encoder {
 	struct worker *worker;
@@ -35,14 +35,6 @@ struct encoder {
 	size_t kept_bytes;
 	bool keeps_no_more; /* atomic: the loop says so */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
 
 uint64_t encoder_real_offset(const struct encoder *encoder)
 {
@@ -137,7 +129,7 @@ struct encoder *encoder_new(uint64_t run_start_ns)
 		return NULL;
 	}
 	encoder->run_start_ns = run_start_ns;
-	encoder->real_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	encoder->real_offset_ns = clock_real_offset_ns();
 	return encoder;
 }
 

@@ -18,9 +18,9 @@
 #include "collect/run/explain.h"
 #include "collect/run/survivors.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/files.h"
 
-#define NS_PER_MS 1000000ull
 #define SAMPLED_TICK_NS (10 * NS_PER_MS)
 /* Most who outlive the program are on their way out. */
 #define LIVES_ON_NS (300 * NS_PER_MS)
@@ -127,7 +127,7 @@ static bool all_ended(struct collector *c, uint64_t now_ns)
 /* Whether somebody has handed over since who was looked for last, and has ended since, or cannot be taken yet. */
 static bool hears_last(struct collector *c)
 {
-	uint64_t now_ns = collector_now();
+	uint64_t now_ns = clock_monotonic_ns();
 	size_t before = c->welcomed;
 
 	c->next_folder_ns = 0;
@@ -148,7 +148,7 @@ static bool is_over(struct collector *c, uint64_t now_ns)
 
 static void finish(struct collector *c)
 {
-	c->end_ns = collector_now();
+	c->end_ns = clock_monotonic_ns();
 	survivors_list(c, c->end_ns, &c->result->survivors);
 	survivors_let_go(c);
 	/* Nobody who comes later is answered. */
@@ -262,7 +262,7 @@ static int start(struct collector *c, struct error *error)
 	if (listener_open(&c->listener, error) < 0)
 		return -1;
 	fill_settings(c);
-	c->start_ns = c->progress_ns = collector_now();
+	c->start_ns = c->progress_ns = clock_monotonic_ns();
 	c->tick_ns = c->options->mode == LIVE_MODE_SAMPLE ? SAMPLED_TICK_NS : NS_PER_MS;
 	if (collector_begin(c, error) < 0)
 		return -1;

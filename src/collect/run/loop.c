@@ -22,19 +22,11 @@
 #include "base/checked.h"
 #include "collect/run/collector.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/files.h"
 
-#define NS_PER_MS 1000000ull
 #define PROGRESS_NS (200 * NS_PER_MS)
 #define IDLE_NS (50 * NS_PER_MS)
-
-uint64_t collector_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
 
 /* ---- signals ---- */
 
@@ -124,7 +116,7 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 	if (c->polls.at[POLL_SIGNALS].revents)
 		read_signals(c);
 	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. It may have come in this very turn. */
-	collector_reap(c, collector_now());
+	collector_reap(c, clock_monotonic_ns());
 }
 
 /* ---- a turn ---- */
@@ -249,16 +241,16 @@ static bool is_idle(const struct collector *c)
 
 static void run_loop(struct collector *c)
 {
-	uint64_t next_ns = collector_now();
+	uint64_t next_ns = clock_monotonic_ns();
 
 	while (!c->left) {
 		size_t count = fill_polls(c);
-		uint64_t now_ns = collector_now();
+		uint64_t now_ns = clock_monotonic_ns();
 		struct timespec timeout = { .tv_sec = 0,
 					    .tv_nsec = (long)saturating_sub(next_ns, now_ns) };
 		int ready = ppoll(c->polls.at, count, &timeout, NULL);
 
-		now_ns = collector_now();
+		now_ns = clock_monotonic_ns();
 		if ((ready > 0 || c->is_full) && count > 0)
 			handle_polls(c, count, now_ns);
 		if (now_ns >= next_ns || ready > 0) {
@@ -304,7 +296,7 @@ int collector_begin(struct collector *c, struct error *error)
 {
 	c->encoder = encoder_new(c->start_ns);
 	c->sampler = worker_new(run_sample, NULL);
-	c->next_progress_ns = collector_now() + PROGRESS_NS;
+	c->next_progress_ns = clock_monotonic_ns() + PROGRESS_NS;
 	return c->encoder && c->sampler ? 0 : error_set(error, "no memory left");
 }
 

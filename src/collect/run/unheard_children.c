@@ -19,8 +19,8 @@
 #include "base/compiler.h"
 #include "collect/kernel/procfs.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
-#define NS_PER_MS 1000000ull
 #define CHECK_NS (20 * NS_PER_MS)
 #define STRANGER_NS (1000 * NS_PER_MS)
 enum { LOOKS_MAX = 8 };

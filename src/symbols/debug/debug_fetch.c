@@ -13,11 +13,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 static const char library_name[] = "libdebuginfod.so.1";
 static const char servers_variable[] = "DEBUGINFOD_URLS";
@@ -45,10 +45,7 @@ struct debug_fetch {
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return clock_monotonic_ns() / NS_PER_MS;
 }
 
 struct debug_fetch *debug_fetch_new(const struct debug_fetch_options *options)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's clocks in nanoseconds, and its units of time. */
+#ifndef UTIL_CLOCK_H
+#define UTIL_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S 1000000000ull
+
+static inline uint64_t clock_read_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* For durations and deadlines; the clock of profiles. Stands still while the machine sleeps. */
+static inline uint64_t clock_monotonic_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+/* The time of day, as nanoseconds since 1970. */
+static inline uint64_t clock_real_ns(void)
+{
+	return clock_read_ns(CLOCK_REALTIME);
+}
+
+/* Processor time of the calling thread. */
+static inline uint64_t clock_thread_cpu_ns(void)
+{
+	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* What to add to the monotonic clock to have the time of day. */
+static inline uint64_t clock_real_offset_ns(void)
+{
+	return clock_real_ns() - clock_monotonic_ns();
+}
+
+#endif
