@@ -53,6 +53,30 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
+int command_run(const struct command *command, const struct command_steps *steps, void *state,
+		int argc, char **argv)
+{
+	struct options options = options_over(command->options, command->option_count, argc, argv);
+	struct error error = ERROR_INIT;
+	const char *value;
+	int option, status;
+
+	options.asked_settings = command->option_count == 0;
+	while ((option = options_next(&options, &value, &error)) != OPTIONS_END) {
+		if (option == OPTIONS_HELP)
+			return command_show_help(command);
+		if (option == OPTIONS_ERROR || steps->take(state, option, value, &error) < 0)
+			return cli_usage_error(command->name, "%s", error.message);
+	}
+	if (steps->check && steps->check(state, &error) < 0)
+		return cli_usage_error(command->name, "%s", error.message);
+	status = steps->run(state, &options.common, &error);
+	if (status >= 0)
+		return status;
+	cli_error("%s", error.message);
+	return CLI_FAILED;
+}
+
 /* Messages name files and programs. */
 static PRINTF_LIKE(1, 0) void print_message(const char *format, va_list args)
 {

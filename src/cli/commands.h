@@ -76,6 +76,19 @@ extern const struct command command_generate;
 extern const struct command command_help;
 extern const struct command command_version;
 
+/* What most commands do, with a state of their own. */
+struct command_steps {
+	/* A word (OPTIONS_WORD) or the option of that row. */
+	int (*take)(void *state, int option, const char *value, struct error *error);
+	/* After the last of them; NULL: there is nothing to check. What is wrong is the command line's fault. */
+	int (*check)(void *state, struct error *error);
+	/* The exit status; -1 with the error set: CLI_FAILED. */
+	int (*run)(void *state, const struct common_options *common, struct error *error);
+};
+/* Returns the exit status. A command without options of its own reads no settings: it must work however broken they are. */
+int command_run(const struct command *command, const struct command_steps *steps, void *state,
+		int argc, char **argv);
+
 /* Shows the command's help on stdout; returns CLI_OK. */
 int command_show_help(const struct command *command);
 

@@ -105,8 +105,9 @@ static int add_project(struct bundle_command *c, struct error *error)
 	return strcmp(project, "/") == 0 ? 0 : add_source_folder(c, project, error);
 }
 
-static int take_option(struct bundle_command *c, int option, const char *value, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
+	struct bundle_command *c = state;
 	uint64_t lines;
 
 	switch (option) {
@@ -135,22 +136,8 @@ static int take_option(struct bundle_command *c, int option, const char *value, 
 	case OPT_NO_CACHE:
 		return ask_take(&c->asked, ASK_NO_CACHE, value, error);
 	default:
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
-}
-
-static int take_options(struct bundle_command *c, struct options *options, struct error *error)
-{
-	const char *value;
-	int option;
-
-	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (take_option(c, option, value, error) < 0)
-			return -1;
-	}
-	return 0;
 }
 
 static void say(const struct bundle_counts *counts, const char *output)
@@ -167,13 +154,15 @@ static void say(const struct bundle_counts *counts, const char *output)
 			counts->outside_files == 1 ? "file" : "files");
 }
 
-static int bundle(struct bundle_command *c, struct error *error)
+static int bundle(void *state, const struct common_options *common, struct error *error)
 {
+	struct bundle_command *c = state;
 	AUTO_FREE char *recording = recording_path(c->path, error);
 	struct profile *profile = recording ? recording_open(recording, error) : NULL;
 	struct bundle_counts counts;
 	int status = -1;
 
+	(void)common;
 	if (!profile)
 		return -1;
 	if (c->bundle.source_lines && c->source_folders.count == 0 && add_project(c, error) < 0) {
@@ -201,18 +190,9 @@ static int bundle(struct bundle_command *c, struct error *error)
 static int run_bundle(int argc, char **argv)
 {
 	struct bundle_command c = { .asked = ask_init() };
-	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
-	struct error error = ERROR_INIT;
-	int status = take_options(&c, &options, &error);
+	const struct command_steps steps = { take_option, NULL, bundle };
+	int status = command_run(&command_bundle, &steps, &c, argc, argv);
 
-	if (status == OPTIONS_HELP) {
-		status = command_show_help(&command_bundle);
-	} else if (status < 0) {
-		status = cli_usage_error("bundle", "%s", error.message);
-	} else if (bundle(&c, &error) < 0) {
-		cli_error("%s", error.message);
-		status = CLI_FAILED;
-	}
 	for (size_t i = 0; i < c.source_folders.count; i++)
 		free((char *)(uintptr_t)c.source_folders.at[i]);
 	vector_release(&c.source_folders);

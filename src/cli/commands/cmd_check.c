@@ -84,8 +84,10 @@ static int add_site(struct check_command *c, const char *regex, struct error *er
 	return status;
 }
 
-static int take_option(struct check_command *c, int option, const char *value, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
+	struct check_command *c = state;
+
 	if (option >= 0 && option < CHECK_MEASURES) {
 		c->budgets->has_given = true;
 		return budget_set(&c->budgets->given, (enum check_measure)option, value, error);
@@ -115,21 +117,14 @@ static int take_option(struct check_command *c, int option, const char *value, s
 		c->format = value;
 		return 0;
 	default:
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
 }
 
-static int take_options(struct check_command *c, struct options *options, struct error *error)
+static int check_options(void *state, struct error *error)
 {
-	const char *value;
-	int option;
+	struct check_command *c = state;
 
-	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (take_option(c, option, value, error) < 0)
-			return -1;
-	}
 	if (c->sites && filters_add(&c->query.filters, RULE_FOCUS, c->sites, error) < 0)
 		return -1;
 	if (!c->budgets->has_given && c->budgets->list.count == 0 && !c->baseline)
@@ -138,37 +133,33 @@ static int take_options(struct check_command *c, struct options *options, struct
 	return 0;
 }
 
+static int check(void *state, const struct common_options *common, struct error *error)
+{
+	struct check_command *c = state;
+	AUTO_FREE char *path = recording_path(c->recording, error);
+
+	(void)common;
+	if (!path) {
+		cli_error("%s", error->message);
+		return CLI_USAGE; /* 1 is a budget that is broken */
+	}
+	c->recording = c->query.file = path;
+	return check_recording(c, error);
+}
+
 static int run_check_command(int argc, char **argv)
 {
 	struct budgets budgets = { .arena = ARENA_INIT };
 	struct check_command c = {
 		.format = "text",
 		.budgets = &budgets,
+		.query = { .filters = { .builtin = true } },
 		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
 		.out = stdout
 	};
-	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
-	struct error error = ERROR_INIT;
+	const struct command_steps steps = { take_option, check_options, check };
+	int status = command_run(&command_check, &steps, &c, argc, argv);
 
-	c.query.filters.builtin = true;
-	int status = take_options(&c, &options, &error);
-
-	if (status == OPTIONS_HELP) {
-		status = command_show_help(&command_check);
-	} else if (status < 0) {
-		status = cli_usage_error("check", "%s", error.message);
-	} else {
-		AUTO_FREE char *path = recording_path(c.recording, &error);
-
-		c.recording = path;
-		c.query.file = path;
-		if (path) {
-			status = check_recording(&c, &error);
-		} else {
-			cli_error("%s", error.message);
-			status = 2;
-		}
-	}
 	filters_release(&c.query.filters);
 	free(c.sites);
 	budgets_release(&budgets);

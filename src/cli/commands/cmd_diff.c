@@ -64,8 +64,10 @@ static int take_to(struct diff_command *c, struct error *error)
 	return 0;
 }
 
-static int take_option(struct diff_command *c, int option, const char *value, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
+	struct diff_command *c = state;
+
 	if (option >= 0 && option < ASK_COUNT)
 		return ask_take(&c->asked, (enum ask_option)option, value, error);
 	switch (option) {
@@ -88,21 +90,14 @@ static int take_option(struct diff_command *c, int option, const char *value, st
 			return -1;
 		return c->per ? 0 : error_set(error, "--per needs at least 1");
 	default:
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
 }
 
-static int take_options(struct diff_command *c, struct options *options, struct error *error)
+static int check(void *state, struct error *error)
 {
-	const char *value;
-	int option;
+	struct diff_command *c = state;
 
-	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (take_option(c, option, value, error) < 0)
-			return -1;
-	}
 	if (c->before_paths.count == 0 || c->after_paths.count == 0)
 		return error_set(error, "name a recording before and one after");
 	if (!c->to_given && c->after_paths.count > 1)
@@ -137,9 +132,13 @@ static int open_all(const path_vector *paths, profile_vector *profiles, struct e
 	return 0;
 }
 
-static int show_difference(struct diff_command *c, const struct common_options *requests,
-			   struct error *error)
+static int show_difference(void *state, const struct common_options *common, struct error *error)
 {
+	struct diff_command *c = state;
+
+	if (open_all(&c->before_paths, &c->before, error) < 0 ||
+	    open_all(&c->after_paths, &c->after, error) < 0)
+		return -1;
 	const struct comparison against = { .before = c->before.at,
 					    .before_count = c->before.count,
 					    .after = c->after.at,
@@ -152,7 +151,7 @@ static int show_difference(struct diff_command *c, const struct common_options *
 	if (asprintf(&title, "%s -> %s", path_base(c->before_paths.at[0]),
 		     path_base(c->after_paths.at[0])) < 0)
 		return error_set(error, "out of memory");
-	struct output output = output_open(requests);
+	struct output output = output_open(common);
 
 	c->asked.query.must_match = true;
 	c->asked.query.file = title;
@@ -192,20 +191,9 @@ static int run_diff(int argc, char **argv)
 {
 	struct diff_command c = { .asked = ask_init(),
 				  .show = { .view = &analyses[0], .renderer = &renderers[0] } };
-	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
-	struct error error = ERROR_INIT;
-	int status = take_options(&c, &options, &error);
+	const struct command_steps steps = { take_option, check, show_difference };
+	int status = command_run(&command_diff, &steps, &c, argc, argv);
 
-	if (status == OPTIONS_HELP) {
-		status = command_show_help(&command_diff);
-	} else if (status < 0) {
-		status = cli_usage_error("diff", "%s", error.message);
-	} else if (open_all(&c.before_paths, &c.before, &error) < 0 ||
-		   open_all(&c.after_paths, &c.after, &error) < 0 ||
-		   show_difference(&c, &options.common, &error) < 0) {
-		cli_error("%s", error.message);
-		status = CLI_FAILED;
-	}
 	release(&c);
 	return status;
 }

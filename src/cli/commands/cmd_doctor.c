@@ -172,55 +172,55 @@ static bool put_json(FILE *out, const struct doctor *machine, const char *name,
 	return !text.failed && fwrite(text.data, 1, text.size, out) == text.size;
 }
 
-static int examine(const char *name, bool as_json, const struct common_options *requests)
+struct doctor_command {
+	const char *program; /* NULL: the machine alone */
+	bool as_json;
+};
+
+static int examine(void *state, const struct common_options *common, struct error *error)
 {
+	const struct doctor_command *c = state;
 	AUTO(doctor_release) struct doctor machine = DOCTOR_INIT;
 	AUTO(doctor_release) struct doctor program = DOCTOR_INIT;
-	struct error error = ERROR_INIT;
 	bool recordable;
 	int status = 0;
 
 	doctor_machine(&machine);
-	if (name)
-		doctor_program(&program, name);
+	if (c->program)
+		doctor_program(&program, c->program);
 	recordable = doctor_worst(&machine) != DOCTOR_NO && doctor_worst(&program) != DOCTOR_NO;
-	struct output output = output_open(requests);
+	struct output output = output_open(common);
 
 	if (machine.failed || program.failed)
-		status = error_set(&error, "out of memory");
-	else if (!as_json)
-		put_text(&output, &machine, name, &program, recordable);
-	else if (!put_json(output.file, &machine, name, &program, recordable))
-		status = error_set(&error, "cannot write the output");
-	if (output_close(&output, status, &error) < 0) {
-		cli_error("%s", error.message);
-		return CLI_FAILED;
-	}
+		status = error_set(error, "out of memory");
+	else if (!c->as_json)
+		put_text(&output, &machine, c->program, &program, recordable);
+	else if (!put_json(output.file, &machine, c->program, &program, recordable))
+		status = error_set(error, "cannot write the output");
+	if (output_close(&output, status, error) < 0)
+		return -1;
 	return recordable ? CLI_OK : CLI_FAILED;
+}
+
+static int take_option(void *state, int option, const char *value, struct error *error)
+{
+	struct doctor_command *c = state;
+
+	if (option == OPT_FORMAT)
+		c->as_json = strcmp(value, "json") == 0;
+	else if (c->program)
+		return error_set(error, "one program at a time: '%s' or '%s'?", c->program, value);
+	else
+		c->program = value;
+	return 0;
 }
 
 static int run_doctor(int argc, char **argv)
 {
-	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
-	struct error error = ERROR_INIT;
-	const char *value, *program = NULL;
-	bool as_json = false;
-	int got;
+	const struct command_steps steps = { take_option, NULL, examine };
+	struct doctor_command c = { 0 };
 
-	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
-		if (got == OPTIONS_HELP)
-			return command_show_help(&command_doctor);
-		if (got == OPTIONS_ERROR)
-			return cli_usage_error("doctor", "%s", error.message);
-		if (got == OPT_FORMAT)
-			as_json = strcmp(value, "json") == 0;
-		else if (program)
-			return cli_usage_error("doctor", "one program at a time: '%s' or '%s'?",
-					       program, value);
-		else
-			program = value;
-	}
-	return examine(program, as_json, &options.common);
+	return command_run(&command_doctor, &steps, &c, argc, argv);
 }
 
 static const char *const examples[] = {

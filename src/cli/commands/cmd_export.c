@@ -38,8 +38,10 @@ struct export_command {
 	uint64_t typed; /* bits of enum ask_option: given here, not in settings */
 };
 
-static int take_option(struct export_command *c, int option, const char *value, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
+	struct export_command *c = state;
+
 	if (option >= 0 && option < ASK_COUNT) {
 		if (!options_origin())
 			c->typed |= UINT64_C(1) << option;
@@ -59,7 +61,7 @@ static int take_option(struct export_command *c, int option, const char *value, 
 		c->output = value;
 		return 0;
 	default:
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
 }
 
@@ -103,17 +105,10 @@ static void ask_format(struct error *error)
 	error_set(error, "which format? --format takes %s", list ? list : "its name");
 }
 
-static int take_options(struct export_command *c, struct options *options, struct error *error)
+static int check(void *state, struct error *error)
 {
-	const char *value;
-	int option;
+	const struct export_command *c = state;
 
-	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (take_option(c, option, value, error) < 0)
-			return -1;
-	}
 	if (!c->exporter) {
 		ask_format(error);
 		return -1;
@@ -206,11 +201,13 @@ static int export_profile(const struct export_command *c, const struct profile *
 	return status;
 }
 
-static int export_recording(struct export_command *c, struct error *error)
+static int export_recording(void *state, const struct common_options *common, struct error *error)
 {
+	struct export_command *c = state;
 	AUTO_FREE char *recording = recording_path(c->path, error);
 	AUTO_FREE char *made = NULL;
 
+	(void)common;
 	if (!recording)
 		return -1;
 	if (!c->output)
@@ -242,18 +239,9 @@ static int export_recording(struct export_command *c, struct error *error)
 static int run_export(int argc, char **argv)
 {
 	struct export_command c = { .asked = ask_init() };
-	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
-	struct error error = ERROR_INIT;
-	int status = take_options(&c, &options, &error);
+	const struct command_steps steps = { take_option, check, export_recording };
+	int status = command_run(&command_export, &steps, &c, argc, argv);
 
-	if (status == OPTIONS_HELP) {
-		status = command_show_help(&command_export);
-	} else if (status < 0) {
-		status = cli_usage_error("export", "%s", error.message);
-	} else if (export_recording(&c, &error) < 0) {
-		cli_error("%s", error.message);
-		status = CLI_FAILED;
-	}
 	ask_release(&c.asked);
 	return status;
 }

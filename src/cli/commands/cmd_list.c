@@ -33,9 +33,9 @@ struct requests {
 	bool exact_bytes;
 };
 
-static int show_list(const struct requests *requests, const struct common_options *common,
-		     struct error *error)
+static int show_list(void *state, const struct common_options *common, struct error *error)
 {
+	const struct requests *requests = state;
 	AUTO(free_listing) struct listing *listing = listing_new();
 	const struct result *result = NULL;
 
@@ -48,36 +48,30 @@ static int show_list(const struct requests *requests, const struct common_option
 	return show_answer(result, requests->renderer, requests->exact_bytes, common, error);
 }
 
+static int take_option(void *state, int option, const char *value, struct error *error)
+{
+	struct requests *requests = state;
+
+	if (option == OPTIONS_WORD)
+		return error_set(error, "list takes no '%s'", value);
+	if (option == OPT_FORMAT)
+		requests->renderer = renderer_find(value);
+	else if (option == OPT_BYTES)
+		requests->exact_bytes = true;
+	else
+		requests->names.use_symbols = false;
+	return 0;
+}
+
 static int run_list(int argc, char **argv)
 {
-	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	const struct command_steps steps = { take_option, NULL, show_list };
 	struct requests requests = {
 		.renderer = &renderers[0],
 		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
 	};
-	struct error error = ERROR_INIT;
-	const char *value;
-	int got;
 
-	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
-		if (got == OPTIONS_HELP)
-			return command_show_help(&command_list);
-		if (got == OPTIONS_ERROR)
-			return cli_usage_error("list", "%s", error.message);
-		if (got == OPTIONS_WORD)
-			return cli_usage_error("list", "list takes no '%s'", value);
-		if (got == OPT_FORMAT)
-			requests.renderer = renderer_find(value);
-		else if (got == OPT_BYTES)
-			requests.exact_bytes = true;
-		else
-			requests.names.use_symbols = false;
-	}
-	if (show_list(&requests, &options.common, &error) < 0) {
-		cli_error("%s", error.message);
-		return CLI_FAILED;
-	}
-	return CLI_OK;
+	return command_run(&command_list, &steps, &requests, argc, argv);
 }
 
 static const char *const examples[] = {

@@ -59,10 +59,12 @@ static int write_merged(const char *path, const struct recording *merged, struct
 	return 0;
 }
 
-static int merge_all(struct merge_command *c, struct error *error)
+static int merge_all(void *state, const struct common_options *common, struct error *error)
 {
+	struct merge_command *c = state;
 	struct recording merged = { 0 };
 
+	(void)common;
 	for (size_t i = 0; i < c->paths.count; i++)
 		if (read_one(c, c->paths.at[i], error) < 0)
 			return -1;
@@ -74,41 +76,30 @@ static int merge_all(struct merge_command *c, struct error *error)
 	return status;
 }
 
-static int take_options(struct merge_command *c, struct options *options, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
-	const char *value;
-	int option;
+	struct merge_command *c = state;
 
-	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (option == OPT_OUTPUT)
-			c->output = value;
-		else if (option != OPTIONS_WORD)
-			return -1;
-		else if (!vector_push(&c->paths, value))
-			return error_set(error, "out of memory");
-	}
-	if (c->paths.count < 2)
-		return error_set(error, "name two recordings or more");
+	if (option == OPT_OUTPUT)
+		c->output = value;
+	else if (!vector_push(&c->paths, value))
+		return error_set(error, "out of memory");
 	return 0;
+}
+
+static int check(void *state, struct error *error)
+{
+	const struct merge_command *c = state;
+
+	return c->paths.count < 2 ? error_set(error, "name two recordings or more") : 0;
 }
 
 static int run_merge(int argc, char **argv)
 {
 	struct merge_command c = { .output = "heapgauge.merged.hg" };
-	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
-	struct error error = ERROR_INIT;
-	int status = take_options(&c, &options, &error);
+	const struct command_steps steps = { take_option, check, merge_all };
+	int status = command_run(&command_merge, &steps, &c, argc, argv);
 
-	if (status == OPTIONS_HELP) {
-		status = command_show_help(&command_merge);
-	} else if (status < 0) {
-		status = cli_usage_error("merge", "%s", error.message);
-	} else if (merge_all(&c, &error) < 0) {
-		cli_error("%s", error.message);
-		status = CLI_FAILED;
-	}
 	for (size_t i = 0; i < c.recordings.count; i++)
 		recording_release(&c.recordings.at[i]);
 	vector_release(&c.recordings);

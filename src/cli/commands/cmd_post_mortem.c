@@ -20,6 +20,7 @@
 #include "collect/kernel/oom.h"
 #include "model/build.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/files.h"
 
 enum { OPT_FORMAT, OPT_LIMIT, OPT_REMOVE, OPT_BYTES, OPT_NO_SYMBOLS };
@@ -106,8 +107,6 @@ static int find_left(const char *folder, left_list *ret, struct error *error)
 
 /* ---- what others know of an end ---- */
 
-#define NS_PER_S 1000000000ull
-
 struct witnesses {
 	struct cgroups groups;
 	struct oom_log log;
@@ -118,12 +117,10 @@ static struct post_mortem_pressure ask_pressure(const struct cgroups *groups, co
 						uint64_t ended_real_ns)
 {
 	struct pressure p = cgroups_pressure_in(groups, group);
-	struct timespec now;
 
 	if (!p.known)
 		p = cgroups_pressure(groups, 0); /* no process' group: the machine's */
-	clock_gettime(CLOCK_REALTIME, &now);
-	uint64_t ago_s = saturating_sub((uint64_t)now.tv_sec, ended_real_ns / NS_PER_S);
+	uint64_t ago_s = saturating_sub(clock_real_ns() / NS_PER_S, ended_real_ns / NS_PER_S);
 	const struct {
 		uint64_t seconds, some, full;
 	} averages[] = { { 10, p.some_10s, p.full_10s },
@@ -280,9 +277,9 @@ static int remove_reported(const left_list *left, struct error *error)
 	return status;
 }
 
-static int examine(const struct requests *requests, const struct common_options *common,
-		   struct error *error)
+static int examine(void *state, const struct common_options *common, struct error *error)
 {
+	const struct requests *requests = state;
 	AUTO(left_release) left_list left = { 0 };
 	AUTO(free_mortems) struct post_mortems *post_mortems = post_mortems_new(requests->limit);
 	AUTO(oom_log_release) struct oom_log log = { 0 };
@@ -311,8 +308,9 @@ static int examine(const struct requests *requests, const struct common_options 
 	return requests->remove ? remove_reported(&left, error) : 0;
 }
 
-static int take(struct requests *requests, int option, const char *value, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
+	struct requests *requests = state;
 	uint64_t number;
 
 	switch (option) {
@@ -340,39 +338,31 @@ static int take(struct requests *requests, int option, const char *value, struct
 		requests->names.use_symbols = false;
 		return 0;
 	default:
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
+}
+
+static int check(void *state, struct error *error)
+{
+	struct requests *requests = state;
+
+	if (!requests->folder)
+		requests->folder = getenv(LIVE_ENV_DIR);
+	return requests->folder ? 0
+				: error_set(error, "which folder? Name the one that " LIVE_ENV_DIR
+						   " named to the program");
 }
 
 static int run_post_mortem(int argc, char **argv)
 {
-	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
+	const struct command_steps steps = { take_option, check, examine };
 	struct requests requests = {
 		.renderer = &renderers[0],
 		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
 		.limit = 3,
 	};
-	struct error error = ERROR_INIT;
-	const char *value;
-	int got;
 
-	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
-		if (got == OPTIONS_HELP)
-			return command_show_help(&command_post_mortem);
-		if (take(&requests, got, value, &error) < 0)
-			return cli_usage_error("post-mortem", "%s", error.message);
-	}
-	if (!requests.folder)
-		requests.folder = getenv(LIVE_ENV_DIR);
-	if (!requests.folder)
-		return cli_usage_error("post-mortem",
-				       "which folder? Name the one that " LIVE_ENV_DIR
-				       " named to the program");
-	if (examine(&requests, &options.common, &error) < 0) {
-		cli_error("%s", error.message);
-		return CLI_FAILED;
-	}
-	return CLI_OK;
+	return command_run(&command_post_mortem, &steps, &requests, argc, argv);
 }
 
 static const char *const examples[] = {

@@ -356,10 +356,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_BUDGET:
 		return take_budget(collect, value, error);
 	case OPT_PID:
-		status = take_number(option, value, INT32_MAX, "the number of a process", &number,
-				     error);
-		arguments->collect.pid = (pid_t)number;
-		break;
+		return options_pid("pid", value, &collect->pid, error);
 	case OPT_WRAP:
 	case OPT_WRAP_PREFIX:
 		collect->wraps = arguments->wraps.text;

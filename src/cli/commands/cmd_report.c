@@ -54,6 +54,7 @@ struct report {
 	struct show show;
 	struct asked asked;
 	bool view_given;
+	uint64_t typed; /* bits of enum ask_option: given here, not in settings */
 };
 
 static int take_word(struct report *report, const char *word, struct error *error)
@@ -68,20 +69,10 @@ static int take_word(struct report *report, const char *word, struct error *erro
 	return 0;
 }
 
-static int take_pid(struct report *report, const char *text, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
-	uint64_t pid;
+	struct report *report = state;
 
-	if (options_number("pid", text, &pid, error) < 0)
-		return -1;
-	if (pid == 0 || pid > INT32_MAX)
-		return error_set(error, "--pid takes the number of a process, not %s", text);
-	report->pid = (pid_t)pid;
-	return 0;
-}
-
-static int take_option(struct report *report, int option, const char *value, struct error *error)
-{
 	switch (option) {
 	case OPTIONS_WORD:
 		return take_word(report, value, error);
@@ -93,7 +84,7 @@ static int take_option(struct report *report, int option, const char *value, str
 		report->show.renderer = renderer_find(value);
 		return 0;
 	case OPT_PID:
-		return take_pid(report, value, error);
+		return options_pid("pid", value, &report->pid, error);
 	case OPT_OUTPUT:
 		report->output = value;
 		return 0;
@@ -101,9 +92,11 @@ static int take_option(struct report *report, int option, const char *value, str
 		report->show.render.exact_bytes = true;
 		return 0;
 	default:
-		if (option >= 0 && option < ASK_COUNT)
+		if (!options_origin())
+			report->typed |= UINT64_C(1) << option;
+		if (option < ASK_COUNT)
 			return ask_take(&report->asked, (enum ask_option)option, value, error);
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
 }
 
@@ -148,15 +141,14 @@ static int write_to_file(struct report *report, const struct profile *profile, s
 /* ---- the page as a file ---- */
 
 /* What was asked on the command line is no part of a page: there it is asked on the page itself. */
-static int check_page(const struct report *report, const struct options *options,
-		      struct error *error)
+static int check_page(const struct report *report, struct error *error)
 {
 	static const struct option_row questions[] = { ASK_QUESTION_ROWS };
 
 	if (report->view_given)
 		return error_set(error, "a page has all views: leave out --view");
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
-		if (questions[i].name && (options->given >> i & 1))
+		if (questions[i].name && (report->typed >> i & 1))
 			return error_set(error,
 					 "a page has the whole recording: leave out --%s, and "
 					 "choose it there",
@@ -196,9 +188,9 @@ static int write_to_output(struct report *report, const struct profile *profile,
 	return output_close(&output, status, error);
 }
 
-static int show_report(struct report *report, const struct common_options *requests,
-		       struct error *error)
+static int show_report(void *state, const struct common_options *requests, struct error *error)
 {
+	struct report *report = state;
 	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
 	AUTO_FREE char *root = report->pid ? container_root(report->pid) : NULL;
 	struct profile *profile = open_either(report, &name, error);
@@ -231,38 +223,22 @@ static int show_report(struct report *report, const struct common_options *reque
 	return status;
 }
 
-static int take_options(struct report *report, struct options *options, struct error *error)
+static int check(void *state, struct error *error)
 {
-	const char *value;
-	int option;
+	const struct report *report = state;
 
-	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (take_option(report, option, value, error) < 0)
-			return -1;
-	}
 	if (report->pid && report->path)
 		return error_set(error, "either --pid or a recording, not both");
-	return report->show.renderer->run ? 0 : check_page(report, options, error);
+	return report->show.renderer->run ? 0 : check_page(report, error);
 }
 
 static int run_report(int argc, char **argv)
 {
 	struct report report = { .show = { .view = &analyses[0], .renderer = &renderers[0] },
 				 .asked = ask_init() };
-	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
-	struct error error = ERROR_INIT;
-	int status = take_options(&report, &options, &error);
+	const struct command_steps steps = { take_option, check, show_report };
+	int status = command_run(&command_report, &steps, &report, argc, argv);
 
-	if (status == OPTIONS_HELP) {
-		status = command_show_help(&command_report);
-	} else if (status < 0) {
-		status = cli_usage_error("report", "%s", error.message);
-	} else if (show_report(&report, &options.common, &error) < 0) {
-		cli_error("%s", error.message);
-		status = CLI_FAILED;
-	}
 	ask_release(&report.asked);
 	return status;
 }

@@ -16,44 +16,45 @@ static const struct option_row rows[] = {
 		       .fallback = "snap", .scope = OPTION_TYPED_ONLY },
 };
 
-static int take_words(struct options *options, const char **ret_name, uint64_t *ret_pid,
-		      struct error *error)
-{
-	const char *value;
-	int got;
+struct snap_command {
+	const char *name;
+	uint64_t pid;
+};
 
-	while ((got = options_next(options, &value, error)) != OPTIONS_END) {
-		if (got == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (got == OPT_NAME)
-			*ret_name = value;
-		else if (got != OPTIONS_WORD)
-			return -1;
-		else if (*ret_pid)
-			return error_set(error, "one process at a time");
-		else if (options_number("PID", value, ret_pid, error) < 0)
-			return error_set(error, "'%s' is no process number", value);
-	}
-	return *ret_pid ? 0 : error_set(error, "snap needs the number of a recorded process");
+static int take_option(void *state, int option, const char *value, struct error *error)
+{
+	struct snap_command *c = state;
+
+	if (option == OPT_NAME)
+		c->name = value;
+	else if (c->pid)
+		return error_set(error, "one process at a time");
+	else if (options_number("PID", value, &c->pid, error) < 0)
+		return error_set(error, "'%s' is no process number", value);
+	return 0;
+}
+
+static int check(void *state, struct error *error)
+{
+	const struct snap_command *c = state;
+
+	return c->pid ? 0 : error_set(error, "snap needs the number of a recorded process");
+}
+
+static int snap(void *state, const struct common_options *common, struct error *error)
+{
+	const struct snap_command *c = state;
+
+	(void)common;
+	return request_snapshot((pid_t)c->pid, c->name, error);
 }
 
 static int run_snap(int argc, char **argv)
 {
-	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
-	struct error error = ERROR_INIT;
-	const char *name = "snap";
-	uint64_t pid = 0;
-	int status = take_words(&options, &name, &pid, &error);
+	const struct command_steps steps = { take_option, check, snap };
+	struct snap_command c = { .name = "snap" };
 
-	if (status == OPTIONS_HELP)
-		return command_show_help(&command_snap);
-	if (status < 0)
-		return cli_usage_error("snap", "%s", error.message);
-	if (request_snapshot((pid_t)pid, name, &error) < 0) {
-		cli_error("%s", error.message);
-		return CLI_FAILED;
-	}
-	return 0;
+	return command_run(&command_snap, &steps, &c, argc, argv);
 }
 
 static const char *const examples[] = {

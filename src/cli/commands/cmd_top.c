@@ -106,9 +106,11 @@ static int take_every(const char *text, uint64_t *ret_ns, struct error *error)
 	return 0;
 }
 
-static int take(struct top_options *top, struct names_options *names, int option, const char *value,
-		struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
+	struct top_options *top = state;
+	struct reading_source *source = top->source.context;
+
 	switch (option) {
 	case OPTIONS_WORD:
 		return take_pid(value, &top->pid, error);
@@ -124,15 +126,15 @@ static int take(struct top_options *top, struct names_options *names, int option
 		top->exact_bytes = true;
 		return 0;
 	case OPT_NO_SYMBOLS:
-		names->use_symbols = false;
+		source->names.use_symbols = false;
 		return 0;
 	default:
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
 }
 
 /* What can be said without taking the screen. The only one there is need not be chosen. */
-static int check(struct top_options *top, struct error *error)
+static int choose(struct top_options *top, struct error *error)
 {
 	AUTO(recorded_list_release) struct recorded_list list = { 0 };
 	struct recorded recorded;
@@ -150,6 +152,16 @@ static int check(struct top_options *top, struct error *error)
 	return 0;
 }
 
+static int watch(void *state, const struct common_options *common, struct error *error)
+{
+	struct top_options *top = state;
+
+	(void)common;
+	/* Whoever is looked at goes first. */
+	(void)!nice(NICENESS);
+	return choose(top, error) < 0 ? -1 : top_run(top, error);
+}
+
 static int run_top(int argc, char **argv)
 {
 	static struct reading_source source = {
@@ -161,24 +173,9 @@ static int run_top(int argc, char **argv)
 					       .names = name_process,
 					       .list = list_them },
 				   .interval_ns = 1000000000 };
-	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
-	struct error error = ERROR_INIT;
-	const char *value;
-	int got;
+	const struct command_steps steps = { take_option, NULL, watch };
 
-	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
-		if (got == OPTIONS_HELP)
-			return command_show_help(&command_top);
-		if (take(&top, &source.names, got, value, &error) < 0)
-			return cli_usage_error("top", "%s", error.message);
-	}
-	/* Whoever is looked at goes first. */
-	(void)!nice(NICENESS);
-	if (check(&top, &error) < 0 || top_run(&top, &error) < 0) {
-		cli_error("%s", error.message);
-		return CLI_FAILED;
-	}
-	return CLI_OK;
+	return command_run(&command_top, &steps, &top, argc, argv);
 }
 
 static const char *const examples[] = {

@@ -55,18 +55,6 @@ struct view_command {
 	struct web web;
 };
 
-static int take_pid(struct view_command *c, const char *value, struct error *error)
-{
-	uint64_t pid;
-
-	if (options_number("pid", value, &pid, error) < 0)
-		return -1;
-	if (pid == 0 || pid > INT32_MAX)
-		return error_set(error, "--pid takes the number of a process, not %s", value);
-	c->pid = (pid_t)pid;
-	return 0;
-}
-
 static int take_port(struct view_command *c, const char *value, struct error *error)
 {
 	uint64_t port;
@@ -80,13 +68,15 @@ static int take_port(struct view_command *c, const char *value, struct error *er
 	return 0;
 }
 
-static int take_option(struct view_command *c, int option, const char *value, struct error *error)
+static int take_option(void *state, int option, const char *value, struct error *error)
 {
+	struct view_command *c = state;
+
 	switch (option) {
 	case OPTIONS_WORD:
 		return vector_push(&c->paths, value) ? 0 : error_set(error, "out of memory");
 	case OPT_PID:
-		return take_pid(c, value, error);
+		return options_pid("pid", value, &c->pid, error);
 	case OPT_AGAINST:
 		c->against = value;
 		return 0;
@@ -105,21 +95,14 @@ static int take_option(struct view_command *c, int option, const char *value, st
 	default:
 		if (option >= 0 && option < ASK_COUNT)
 			return ask_take(&c->asked, (enum ask_option)option, value, error);
-		return -1; /* OPTIONS_ERROR: the error is set */
+		return error_set(error, "an option without a meaning");
 	}
 }
 
-static int take_options(struct view_command *c, struct options *options, struct error *error)
+static int check(void *state, struct error *error)
 {
-	const char *value;
-	int option;
+	const struct view_command *c = state;
 
-	while ((option = options_next(options, &value, error)) != OPTIONS_END) {
-		if (option == OPTIONS_HELP)
-			return OPTIONS_HELP;
-		if (take_option(c, option, value, error) < 0)
-			return -1;
-	}
 	if (c->serve.socket_path && c->tcp_given)
 		return error_set(error, "either --socket, or --port and --host");
 	if (c->pid && c->paths.count)
@@ -218,8 +201,11 @@ static int serve_until_signal(struct view_command *c, struct error *error)
 	return 0;
 }
 
-static int show(struct view_command *c, struct error *error)
+static int show(void *state, const struct common_options *common, struct error *error)
 {
+	struct view_command *c = state;
+
+	(void)common;
 	if (!page_is_built())
 		return error_set(error, WEB_NO_PAGE);
 	if (c->pid) {
@@ -239,18 +225,9 @@ static int show(struct view_command *c, struct error *error)
 static int run_view(int argc, char **argv)
 {
 	struct view_command c = { .asked = ask_init() };
-	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), argc, argv);
-	struct error error = ERROR_INIT;
-	int status = take_options(&c, &options, &error);
+	const struct command_steps steps = { take_option, check, show };
+	int status = command_run(&command_view, &steps, &c, argc, argv);
 
-	if (status == OPTIONS_HELP) {
-		status = command_show_help(&command_view);
-	} else if (status < 0) {
-		status = cli_usage_error("view", "%s", error.message);
-	} else if (show(&c, &error) < 0) {
-		cli_error("%s", error.message);
-		status = CLI_FAILED;
-	}
 	web_release(&c.web);
 	ask_release(&c.asked);
 	free(c.root);

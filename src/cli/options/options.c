@@ -271,3 +271,15 @@ int options_number(const char *name, const char *text, uint64_t *ret, struct err
 	*ret = value;
 	return 0;
 }
+
+int options_pid(const char *name, const char *text, pid_t *ret, struct error *error)
+{
+	uint64_t pid;
+
+	if (options_number(name, text, &pid, error) < 0)
+		return -1;
+	if (pid == 0 || pid > INT32_MAX)
+		return error_set(error, "--%s takes the number of a process, not %s", name, text);
+	*ret = (pid_t)pid;
+	return 0;
+}

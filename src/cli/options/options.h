@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "cli/options/words.h"
 #include "util/error.h"
@@ -98,5 +99,7 @@ const struct option_row *options_row(const struct options *options, size_t index
 int options_flag(const char *name, const char *text, bool *ret, struct error *error);
 /* A decimal number that fits 64 bits and nothing behind it. */
 int options_number(const char *name, const char *text, uint64_t *ret, struct error *error);
+/* The number of a process. */
+int options_pid(const char *name, const char *text, pid_t *ret, struct error *error);
 
 #endif
