@@ -15,6 +15,7 @@
 #ifndef UTIL_CLEANUP_H
 #define UTIL_CLEANUP_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@
 #define AUTO_FREE AUTO(cleanup_free)
 /* For a file descriptor; negative is fine. */
 #define AUTO_CLOSE AUTO(cleanup_close)
+/* For a DIR *; NULL is fine. */
+#define AUTO_CLOSE_FOLDER AUTO(cleanup_close_folder)
 
 /* Hands the pointer out and leaves NULL behind. */
 #define TAKE(p)                                                                                    \
@@ -57,6 +60,15 @@ static inline void cleanup_close(int *fd)
 
 	if (*fd >= 0)
 		close(*fd);
+	errno = saved;
+}
+
+static inline void cleanup_close_folder(DIR **folder)
+{
+	int saved = errno;
+
+	if (*folder)
+		closedir(*folder);
 	errno = saved;
 }
 

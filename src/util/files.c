@@ -290,15 +290,9 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-static void cleanup_closedir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 int file_newest(const char *folder, const char *suffix, char **ret_path, struct error *err)
 {
-	AUTO(cleanup_closedir) DIR *dir = opendir(folder);
+	AUTO_CLOSE_FOLDER DIR *dir = opendir(folder);
 	AUTO_FREE char *best = NULL;
 	struct timespec best_time = { 0 };
 	struct dirent *entry;

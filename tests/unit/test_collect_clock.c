@@ -124,8 +124,8 @@ static void a_process_began_when_it_says_however_late_it_is_heard_from(void **st
 		assert_non_null(profile.head);
 		memset(profile.head, 0, sizeof *profile.head);
 		profile.head->started_mono_ns = starts[i].says_ms * NS_PER_MS;
-		struct target *target =
-			target_new(&profile, 0, -1, &options, &cgroups, run_start_ns, now_ns, NULL);
+		struct target *target = target_take_over(&profile, 0, -1, &options, &cgroups,
+							 run_start_ns, now_ns, NULL);
 
 		assert_non_null(target);
 		assert_int_equal(target->started_ns, starts[i].is_ms * NS_PER_MS);

@@ -18,6 +18,7 @@
 #include "collect/kernel/cgroup.h"
 #include "collect/attach/inspect.h"
 #include "collect/kernel/oom.h"
+#include "collect/kernel/recorded_processes.h"
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -70,36 +71,24 @@ static int compare_left(const void *left, const void *right)
 	return strcmp(a->path, b->path);
 }
 
-static bool is_profile(const char *name)
-{
-	size_t length = strlen(name), suffix = strlen(LIVE_FILE_SUFFIX);
-
-	return strncmp(name, LIVE_FILE_PREFIX, strlen(LIVE_FILE_PREFIX)) == 0 && length > suffix &&
-	       strcmp(name + length - suffix, LIVE_FILE_SUFFIX) == 0;
-}
-
 static int find_left(const char *folder, left_list *ret, struct error *error)
 {
-	DIR *stream = opendir(folder);
+	AUTO_CLOSE_FOLDER DIR *stream = opendir(folder);
 	const struct dirent *entry;
 
 	if (!stream)
 		return error_errno(error, "cannot look into %s", folder);
 	while ((entry = readdir(stream))) {
-		struct left one = { 0 };
+		AUTO_FREE char *path = path_join(folder, entry->d_name);
 
-		if (!is_profile(entry->d_name))
+		if (path && !recorded_file_name(path))
 			continue;
-		one.path = path_join(folder, entry->d_name);
-		if (one.path)
-			one.seen_ns = inspect_file_seen(one.path);
-		if (!one.path || !vector_push(ret, one)) {
-			free(one.path);
-			closedir(stream);
+		struct left one = { .path = path, .seen_ns = path ? inspect_file_seen(path) : 0 };
+
+		if (!path || !vector_push(ret, one))
 			return error_set(error, "out of memory");
-		}
+		path = NULL; /* the list's */
 	}
-	closedir(stream);
 	if (ret->count)
 		qsort(ret->at, ret->count, sizeof *ret->at, compare_left);
 	return 0;

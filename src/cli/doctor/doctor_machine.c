@@ -213,14 +213,12 @@ static void judge_limits(struct doctor *doctor)
 
 static bool has_entries(const char *folder)
 {
-	DIR *opened = opendir(folder);
+	AUTO_CLOSE_FOLDER DIR *opened = opendir(folder);
 	const struct dirent *entry;
 	bool found = false;
 
 	while (opened && !found && (entry = readdir(opened)))
 		found = entry->d_name[0] != '.';
-	if (opened)
-		closedir(opened);
 	return found;
 }
 

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "collect/attach/copied_target.h"
 #include "collect/collect.h"
+#include "collect/kernel/procfs.h"
 #include "collect/run/collector.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -272,11 +273,8 @@ static const struct source attached = {
 
 static int begin(struct collector *c, struct attached *a, struct error *error)
 {
-	char path[64];
-
 	/* Before anything is read: this is the memory that counts, whatever the process becomes. */
-	snprintf(path, sizeof path, "/proc/%d/mem", (int)a->options.pid);
-	a->memory_fd = open(path, O_RDWR | O_CLOEXEC);
+	a->memory_fd = open(procfs_path(a->options.pid, "mem").text, O_RDWR | O_CLOEXEC);
 	if (copied_target_begin(&a->other, a->options.pid, error) < 0)
 		return -1;
 	a->target = a->other.target;

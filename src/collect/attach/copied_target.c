@@ -20,40 +20,6 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
-static struct target *new_target(struct copied_target *other, uint64_t now_ns, struct error *error)
-{
-	const struct live_header *head = profile_copy_head(&other->copied);
-	pid_t pid = other->recorded.pid;
-	struct target *target = calloc(1, sizeof *target);
-
-	if (!target) {
-		error_set(error, "no memory left");
-		return NULL;
-	}
-	target->id = head->own.id;
-	target->pid = pid;
-	target->started_ns = MIN(head->started_mono_ns, now_ns);
-	target->profile = LIVE_PROFILE_INIT;
-	target->profile.control = other->copied.control;
-	target->cgroups = &other->cgroups;
-	target->memory_bytes = target_machine_memory();
-	series_init(&target->series);
-	snapshots_init(&target->snapshots);
-	memories_init(&target->memories);
-	target->statm_fd = procfs_statm_open(pid);
-	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	target->known = (struct process_row){ .pid = (uint32_t)pid,
-					      .uid = procfs_user(pid),
-					      .ppid = (uint32_t)procfs_parent(pid),
-					      .command = procfs_command(pid),
-					      .exe = procfs_exe(pid),
-					      .depth_limit = head->depth_limit };
-	target->seen_exe = procfs_exe(pid);
-	/* It has run before: that is no time in which a clock of ours stood still. */
-	target->profile.control.clock_ms = (now_ns - target->started_ns) / NS_PER_MS;
-	return target;
-}
-
 /* The copy is what the target's memory is, until it is encoded. */
 static void lend_copy(struct copied_target *other)
 {
@@ -99,6 +65,29 @@ bool copied_target_is_gone(const struct copied_target *other)
 	return kill(other->target->pid, 0) < 0 && errno == ESRCH;
 }
 
+static int new_target(struct copied_target *other, uint64_t now_ns, struct error *error)
+{
+	const struct live_header *head = profile_copy_head(&other->copied);
+	struct live_profile profile = LIVE_PROFILE_INIT;
+	pid_t pid = other->recorded.pid;
+
+	profile.control = other->copied.control;
+	live_profile_lend(&profile, &other->copied);
+	other->target = target_new(&profile, pid, (int)syscall(SYS_pidfd_open, pid, 0),
+				   &other->cgroups, error);
+	if (!other->target)
+		return -1;
+	target_start(other->target, MIN(head->started_mono_ns, now_ns), now_ns);
+	other->target->known = (struct process_row){ .pid = (uint32_t)pid,
+						     .uid = procfs_user(pid),
+						     .ppid = (uint32_t)procfs_parent(pid),
+						     .command = procfs_command(pid),
+						     .exe = procfs_exe(pid),
+						     .depth_limit = head->depth_limit };
+	other->target->seen_exe = procfs_exe(pid);
+	return 0;
+}
+
 int copied_target_begin(struct copied_target *other, pid_t pid, struct error *error)
 {
 	cgroups_init(&other->cgroups, "");
@@ -107,11 +96,7 @@ int copied_target_begin(struct copied_target *other, pid_t pid, struct error *er
 	profile_copy_hold(&other->copied, &other->recorded);
 	if (profile_copy_take(&other->copied, &other->recorded, PROFILE_COPY_COUNTERS, error) < 0)
 		return -1;
-	other->target = new_target(other, clock_monotonic_ns(), error);
-	if (!other->target)
-		return -1;
-	lend_copy(other);
-	return 0;
+	return new_target(other, clock_monotonic_ns(), error);
 }
 
 void copied_target_release(struct copied_target *other)

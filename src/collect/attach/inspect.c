@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -18,6 +17,7 @@
 #include "collect/profile/marks.h"
 #include "collect/kernel/procfs.h"
 #include "collect/process/target.h"
+#include "collect/run/collector.h"
 #include "format/live/live_read.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -70,33 +70,19 @@ static void fill_left(const struct profile_copy *c, bool running, struct process
 	row->started_real_ns = own->started_real_ns;
 }
 
-static char *host_of(const struct profile_copy *c, const struct utsname *name)
-{
-	const struct live_own *own = &profile_copy_head(c)->own;
-
-	return own->host[0] ? strndup(own->host, sizeof own->host) : strdup(name->nodename);
-}
-
 int inspect_run(const struct profile_copy *c, const struct process_row *process,
 		const char *version, struct run_row *run, struct error *error)
 {
-	struct utsname name;
+	const struct live_own *own = &profile_copy_head(c)->own;
+	AUTO_FREE char *host = own->host[0] ? strndup(own->host, sizeof own->host) : NULL;
 
-	if (uname(&name) < 0)
-		memset(&name, 0, sizeof name);
 	*run = (struct run_row){ .started_real_ns = process->started_real_ns,
 				 .duration_ns = process->duration_ns,
 				 .peak_bytes = process->peak_bytes,
 				 .peak_at_ns = process->peak_at_ns,
-				 .peak_bound_bytes = process->peak_bound_bytes,
-				 .host = host_of(c, &name),
-				 .version = strdup(version),
-				 .command = strdup(process->command ? process->command : "") };
-	if (asprintf(&run->kernel, "%s %s %s", name.sysname, name.release, name.machine) < 0)
-		run->kernel = NULL;
-	if (!run->host || !run->kernel || !run->version || !run->command)
-		return error_set(error, "no memory left");
-	return 0;
+				 .peak_bound_bytes = process->peak_bound_bytes };
+	return collector_fill_run(run, host, version,
+				  strdup(process->command ? process->command : ""), error);
 }
 
 /* When a collector is gone, or stopped, the clock that it keeps stands still. A process' own stands still while nothing

@@ -16,13 +16,13 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/buffer.h"
+#include "collect/kernel/procfs.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
 /* Version 1 writes a very large number for "no limit". */
 #define NO_LIMIT (1ull << 60)
-enum { FILE_LIMIT_BYTES = 4 << 20, FIELDS_MAX = 32 };
+enum { FIELDS_MAX = 32 };
 
 /* The names that the two versions have for the same. */
 struct names {
@@ -32,15 +32,6 @@ static const struct names first_names = { "memory.limit_in_bytes", "memory.usage
 					  "\ntotal_inactive_file ", "memory.oom_control" };
 static const struct names second_names = { "memory.max", "memory.current", "\ninactive_file ",
 					   "memory.events" };
-
-static char *read_text(const char *path)
-{
-	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
-
-	if (file_read(path, FILE_LIMIT_BYTES, &text, NULL) < 0)
-		return NULL;
-	return buffer_take_string(&text);
-}
 
 static bool has_word(const char *list, const char *word)
 {
@@ -94,7 +85,7 @@ void cgroups_init(struct cgroups *cgroups, const char *prefix)
 		path = NULL;
 		return;
 	}
-	text = read_text(path);
+	text = procfs_text(path);
 	for (rest = text; rest && (line = strsep(&rest, "\n")) != NULL;)
 		take_line(cgroups, line);
 }
@@ -131,7 +122,7 @@ static char *find_group(char *text, const char *controller)
 static uint64_t read_number(const char *folder, const char *name)
 {
 	AUTO_FREE char *path = path_join(folder, name);
-	AUTO_FREE char *text = path ? read_text(path) : NULL;
+	AUTO_FREE char *text = path ? procfs_text(path) : NULL;
 
 	/* "max" is no number: no limit. */
 	return text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
@@ -141,7 +132,7 @@ static uint64_t read_field(const char *folder, const char *name, const char *fie
 			   uint64_t otherwise)
 {
 	AUTO_FREE char *path = path_join(folder, name);
-	AUTO_FREE char *text = path ? read_text(path) : NULL;
+	AUTO_FREE char *text = path ? procfs_text(path) : NULL;
 	const char *at = text ? strstr(text, field) : NULL;
 
 	return at ? strtoull(at + strlen(field), NULL, 10) : otherwise;
@@ -225,7 +216,7 @@ struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
 		path = NULL;
 		return memory;
 	}
-	text = read_text(path);
+	text = procfs_text(path);
 	if (!text)
 		return memory;
 	memory = read_version(cgroups, text, &cgroups->first, "memory", &first_names);
@@ -265,7 +256,7 @@ struct pressure pressure_parse(const char *text)
 
 static struct pressure read_pressure(const char *path)
 {
-	AUTO_FREE char *text = read_text(path);
+	AUTO_FREE char *text = procfs_text(path);
 
 	return text ? pressure_parse(text) : (struct pressure){ 0 };
 }
@@ -293,7 +284,7 @@ struct pressure cgroups_pressure(const struct cgroups *cgroups, pid_t pid)
 		path = NULL;
 	if (asprintf(&machine, "%s/proc/pressure/memory", cgroups->prefix) < 0)
 		machine = NULL;
-	text = path && pid ? read_text(path) : NULL;
+	text = path && pid ? procfs_text(path) : NULL;
 	const char *group = find_group(text, NULL);
 
 	if (group)

@@ -27,13 +27,11 @@ enum { ID_DIGITS = 64, ID_SHOWN = 12, HOST_MAX = 64 };
 static bool same(pid_t pid, const char *what)
 {
 	struct stat own, its;
-	char path[64];
+	char self[64];
 
-	snprintf(path, sizeof path, "/proc/self/%s", what);
-	if (stat(path, &own) < 0)
-		return true;
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, what);
-	return stat(path, &its) < 0 || (its.st_dev == own.st_dev && its.st_ino == own.st_ino);
+	snprintf(self, sizeof self, "/proc/self/%s", what);
+	return stat(self, &own) < 0 || stat(procfs_path(pid, what).text, &its) < 0 ||
+	       (its.st_dev == own.st_dev && its.st_ino == own.st_ino);
 }
 
 static bool is_id(const char *text)
@@ -80,11 +78,8 @@ int container_open(pid_t pid, const char *path)
 	/* A link that leads to the root leads to the container's, as it does for who lives there. */
 	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	char root_path[64];
 	struct stat st;
-
-	snprintf(root_path, sizeof root_path, "/proc/%d/root", (int)pid);
-	AUTO_CLOSE int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int root = open(procfs_path(pid, "root").text, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	AUTO_CLOSE int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 
 	if (fd < 0)
@@ -135,11 +130,7 @@ char *container_name(pid_t pid)
 
 char *container_root(pid_t pid)
 {
-	char *path = NULL;
-
 	if (same(pid, "root") && same(pid, "ns/mnt"))
 		return NULL;
-	if (asprintf(&path, "/proc/%d/root", (int)pid) < 0)
-		return NULL;
-	return path;
+	return strdup(procfs_path(pid, "root").text);
 }

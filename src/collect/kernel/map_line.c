@@ -52,3 +52,16 @@ bool map_line_parse(const char *line, struct map_line *ret)
 		return false;
 	return file_of(at, ret);
 }
+
+bool map_line_next(const char **at, struct map_line *ret)
+{
+	bool found = false;
+
+	while (!found && **at) {
+		const char *end = strchrnul(*at, '\n');
+
+		found = map_line_parse(*at, ret);
+		*at = *end ? end + 1 : end;
+	}
+	return found;
+}

@@ -16,5 +16,7 @@ struct map_line {
 
 /* "start-end rw-p offset dev inode   name". False for any other line. */
 bool map_line_parse(const char *line, struct map_line *ret);
+/* The next one of a text, which *at is moved behind. False: there is none. */
+bool map_line_next(const char **at, struct map_line *ret);
 
 #endif

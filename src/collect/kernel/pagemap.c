@@ -7,11 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "collect/kernel/procfs.h"
 #include "format/live/live.h"
 
 #define IS_THERE (3ull << 62)
@@ -20,14 +20,11 @@ enum { ENTRIES = 2048 };
 
 int pagemap_open(pid_t pid)
 {
-	char path[64];
-
 	if (sysconf(_SC_PAGESIZE) != LIVE_PAGE) {
 		errno = ENOTSUP;
 		return -1;
 	}
-	snprintf(path, sizeof path, "/proc/%d/pagemap", (int)pid);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open(procfs_path(pid, "pagemap").text, O_RDONLY | O_CLOEXEC);
 }
 
 /* The entries of [at, end), or of its beginning. Returns how many; 0: none can be read. */

@@ -19,17 +19,46 @@
 
 enum { FILE_LIMIT_BYTES = 64 << 20 };
 
-char *procfs_file(pid_t pid, const char *name, size_t *ret_bytes)
+struct procfs_path procfs_path(pid_t pid, const char *name)
+{
+	struct procfs_path path;
+
+	snprintf(path.text, sizeof path.text, "/proc/%d/%s", (int)pid, name);
+	return path;
+}
+
+pid_t procfs_next(DIR *folder)
+{
+	const struct dirent *entry;
+	pid_t pid = 0;
+
+	while (folder && pid <= 0 && (entry = readdir(folder)))
+		pid = (pid_t)strtol(entry->d_name, NULL, 10);
+	return pid;
+}
+
+static char *read_text(const char *path, size_t *ret_bytes)
 {
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
-	char path[64];
 
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
 	if (file_read(path, FILE_LIMIT_BYTES, &text, NULL) < 0)
 		return NULL;
-	if (ret_bytes)
-		*ret_bytes = text.size;
+	*ret_bytes = text.size;
 	return buffer_take_string(&text);
+}
+
+char *procfs_text(const char *path)
+{
+	size_t bytes;
+
+	return read_text(path, &bytes);
+}
+
+char *procfs_file(pid_t pid, const char *name, size_t *ret_bytes)
+{
+	size_t bytes;
+
+	return read_text(procfs_path(pid, name).text, ret_bytes ? ret_bytes : &bytes);
 }
 
 char *procfs_command(pid_t pid)
@@ -50,21 +79,18 @@ char *procfs_command(pid_t pid)
 
 char *procfs_exe(pid_t pid)
 {
-	char path[64], target[4096];
-	ssize_t length;
+	char target[4096];
+	ssize_t length = readlink(procfs_path(pid, "exe").text, target, sizeof target);
 
-	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-	length = readlink(path, target, sizeof target);
 	return strndup(target, length > 0 ? (size_t)length : 0);
 }
 
 bool procfs_exe_is(pid_t pid, const struct stat *file)
 {
-	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-	return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+	return stat(procfs_path(pid, "exe").text, &st) == 0 && st.st_dev == file->st_dev &&
+	       st.st_ino == file->st_ino;
 }
 
 size_t procfs_small(const char *path, char *text, size_t room)
@@ -90,11 +116,9 @@ uint64_t procfs_free_memory(void)
 /* /proc/PID/stat from its third field on: "state ppid ...". NULL if it cannot be read. */
 static const char *read_stat(pid_t pid, char *text, size_t room)
 {
-	char path[64];
 	const char *after;
 
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	if (procfs_small(path, text, room) == 0)
+	if (procfs_small(procfs_path(pid, "stat").text, text, room) == 0)
 		return NULL;
 	/* "pid (name) state": the name may hold anything, also parentheses. */
 	after = strrchr(text, ')');
@@ -112,7 +136,7 @@ pid_t procfs_parent(pid_t pid)
 bool procfs_started_after(pid_t pid, uint64_t mono_ns)
 {
 	enum { STARTED_FIELD = 19 }; /* behind the state */
-	const uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
+	const uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME) - clock_monotonic_ns() + mono_ns;
 	char text[1024];
 	const char *at = read_stat(pid, text, sizeof text);
@@ -148,11 +172,10 @@ uint32_t procfs_user(pid_t pid)
 /* Whether the kernel lets us see the status: else the field reads 0 (proc(5), "exit_code"). */
 static bool may_see(pid_t pid)
 {
-	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof path, "/proc/%d", (int)pid);
-	return geteuid() == 0 || (stat(path, &st) == 0 && st.st_uid == geteuid());
+	return geteuid() == 0 ||
+	       (stat(procfs_path(pid, "").text, &st) == 0 && st.st_uid == geteuid());
 }
 
 bool procfs_zombie_status(pid_t pid, int *ret_status)
@@ -171,10 +194,7 @@ bool procfs_zombie_status(pid_t pid, int *ret_status)
 
 int procfs_statm_open(pid_t pid)
 {
-	char path[64];
-
-	snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open(procfs_path(pid, "statm").text, O_RDONLY | O_CLOEXEC);
 }
 
 uint64_t procfs_rss(int statm_fd)
@@ -192,11 +212,11 @@ uint64_t procfs_rss(int statm_fd)
 
 size_t procfs_thread_name(pid_t pid, pid_t tid, char name[16])
 {
-	char path[96], text[32];
+	char thread[32], text[32];
 	size_t length;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	length = procfs_small(path, text, sizeof text);
+	snprintf(thread, sizeof thread, "task/%d/comm", (int)tid);
+	length = procfs_small(procfs_path(pid, thread).text, text, sizeof text);
 	while (length > 0 && text[length - 1] == '\n')
 		length--;
 	length = length > 15 ? 15 : length;

@@ -3,14 +3,26 @@
 #ifndef COLLECT_KERNEL_PROCFS_H
 #define COLLECT_KERNEL_PROCFS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
+/* "/proc/PID/NAME" */
+struct procfs_path {
+	char text[96];
+};
+struct procfs_path procfs_path(pid_t pid, const char *name);
+/* The next process of an open /proc; 0: there is none. folder may be NULL. */
+pid_t procfs_next(DIR *folder);
+
 /* The whole of /proc/PID/NAME, terminated. malloc'd; NULL if it cannot be read. ret_bytes may be NULL. */
 char *procfs_file(pid_t pid, const char *name, size_t *ret_bytes);
+
+/* The same of any file of the kernel's. */
+char *procfs_text(const char *path);
 
 /* One read of a small file; the text is terminated. Returns its length, 0 if it could not be read. */
 size_t procfs_small(const char *path, char *text, size_t room);

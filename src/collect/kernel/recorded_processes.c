@@ -124,16 +124,11 @@ static void take_profile(struct recorded *recorded, const struct map_line *map)
 /* The last one that begins with a head: a fork's child may still have its parent's before its own. */
 static void find_mappings(const char *maps, struct recorded *ret)
 {
-	for (const char *line = maps; *line;) {
-		const char *end = strchrnul(line, '\n');
-		struct map_line map;
+	struct map_line map;
 
-		if (map_line_parse(line, &map) && map.offset == 0) {
-			if (is_profile(ret->pid, &map))
-				take_profile(ret, &map);
-		}
-		line = *end ? end + 1 : end;
-	}
+	while (map_line_next(&maps, &map))
+		if (map.offset == 0 && is_profile(ret->pid, &map))
+			take_profile(ret, &map);
 }
 
 int recorded_find(pid_t pid, struct recorded *ret, struct error *error)
@@ -164,7 +159,7 @@ static int compare_pids(const void *left, const void *right)
 	return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-static int look(struct recorded_list *list, pid_t pid, struct error *error)
+static int add_if_recorded(struct recorded_list *list, pid_t pid, struct error *error)
 {
 	struct recorded one = { .pid = pid };
 	AUTO_FREE char *maps = NULL;
@@ -184,22 +179,16 @@ static int look(struct recorded_list *list, pid_t pid, struct error *error)
 int recorded_list(struct recorded_list *ret, struct error *error)
 {
 	struct recorded_list list = { 0 };
-	DIR *folder = opendir("/proc");
-	const struct dirent *entry;
-	int status = 0;
+	AUTO_CLOSE_FOLDER DIR *folder = opendir("/proc");
+	pid_t pid;
 
 	if (!folder)
 		return error_errno(error, "cannot look for processes in /proc");
-	while (status == 0 && (entry = readdir(folder))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid > 0 && pid != getpid())
-			status = look(&list, pid, error);
-	}
-	closedir(folder);
-	if (status < 0) {
-		recorded_list_release(&list);
-		return -1;
+	while ((pid = procfs_next(folder)) != 0) {
+		if (pid != getpid() && add_if_recorded(&list, pid, error) < 0) {
+			recorded_list_release(&list);
+			return -1;
+		}
 	}
 	if (list.found.count)
 		qsort(list.found.at, list.found.count, sizeof *list.found.at, compare_pids);
@@ -207,42 +196,27 @@ int recorded_list(struct recorded_list *ret, struct error *error)
 	return 0;
 }
 
-static bool maps_file(const char *maps, const struct stat *file)
-{
-	for (const char *line = maps; *line;) {
-		const char *end = strchrnul(line, '\n');
-		struct map_line map;
-
-		if (map_line_parse(line, &map) && map.inode == file->st_ino &&
-		    map.device == file->st_dev && map.permissions[1] == 'w')
-			return true;
-		line = *end ? end + 1 : end;
-	}
-	return false;
-}
-
 bool recorded_maps(pid_t pid, const struct stat *file)
 {
 	AUTO_FREE char *maps = pid > 0 ? procfs_file(pid, "maps", NULL) : NULL;
+	const char *at = maps ? maps : "";
+	struct map_line map;
 
-	return maps && maps_file(maps, file);
+	while (map_line_next(&at, &map))
+		if (map.inode == file->st_ino && map.device == file->st_dev &&
+		    map.permissions[1] == 'w')
+			return true;
+	return false;
 }
 
 pid_t recorded_by(const struct stat *file)
 {
-	DIR *folder = opendir("/proc");
-	const struct dirent *entry;
-	pid_t found = 0;
+	AUTO_CLOSE_FOLDER DIR *folder = opendir("/proc");
+	pid_t pid;
 
-	while (folder && found == 0 && (entry = readdir(folder))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (recorded_maps(pid, file))
-			found = pid;
-	}
-	if (folder)
-		closedir(folder);
-	return found;
+	while ((pid = procfs_next(folder)) != 0 && !recorded_maps(pid, file))
+		;
+	return pid;
 }
 
 void recorded_list_release(struct recorded_list *list)

@@ -56,11 +56,6 @@ static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t 
 		(target->totals.own_bytes < budget.bytes / 4 ? BUDGET_FAR_NS : BUDGET_INTERVAL_NS);
 }
 
-uint64_t target_machine_memory(void)
-{
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Its own start, if its clock is ours: in another time name space it is not. However long ago: it or we may have been stopped. */
 static uint64_t start_of(const struct live_header *head, uint64_t run_start_ns, uint64_t now_ns)
 {
@@ -101,8 +96,7 @@ static void describe(struct target *target, const struct collect_options *option
 }
 
 struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
-			  const struct collect_options *options, const struct cgroups *cgroups,
-			  uint64_t run_start_ns, uint64_t now_ns, struct error *error)
+			  const struct cgroups *cgroups, struct error *error)
 {
 	struct target *target = calloc(1, sizeof *target);
 
@@ -118,25 +112,42 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 	target->id = target->profile.head->own.id;
 	target->pid = pid;
 	target->pid_fd = pid_fd;
-	target->started_ns = start_of(target->profile.head, run_start_ns, now_ns);
-	target->left_out = options->children == COLLECT_CHILDREN_EXEC &&
-			   target->profile.head->own.begin == LIVE_BEGIN_FORK;
+	target->statm_fd = pid ? procfs_statm_open(pid) : -1;
+	target->cgroups = cgroups;
+	target->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	series_init(&target->series);
 	snapshots_init(&target->snapshots);
 	memories_init(&target->memories);
+	return target;
+}
+
+void target_start(struct target *target, uint64_t started_ns, uint64_t now_ns)
+{
+	target->started_ns = started_ns;
+	/* Nobody of ours kept its clock so far: that is no time in which ours stood still. */
+	target->profile.control.clock_ms = saturating_sub(now_ns, started_ns) / NS_PER_MS;
+}
+
+struct target *target_take_over(struct live_profile *profile, pid_t pid, int pid_fd,
+				const struct collect_options *options,
+				const struct cgroups *cgroups, uint64_t run_start_ns,
+				uint64_t now_ns, struct error *error)
+{
+	struct target *target = target_new(profile, pid, pid_fd, cgroups, error);
+
+	if (!target)
+		return NULL;
+	target->left_out = options->children == COLLECT_CHILDREN_EXEC &&
+			   target->profile.head->own.begin == LIVE_BEGIN_FORK;
 	if (options->mode == LIVE_MODE_SAMPLE) /* the kernel walks all pages for each */
 		target->memories.interval_ns *= SAMPLED_MEMORIES;
 	if (target->profile.head->own.begin == LIVE_BEGIN_FORK) {
 		target->inherited.is_wanted = true;
 		target->memories.earliest_ns = FORK_FIRST_NS;
 	}
-	target->cgroups = cgroups;
-	target->memory_bytes = target_machine_memory();
 	follow_budget(target, options->budget_bytes, 0);
-	target->statm_fd = pid ? procfs_statm_open(pid) : -1;
 	describe(target, options);
-	/* Nobody kept its clock so far: that is no time in which ours stood still. */
-	target->profile.control.clock_ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
+	target_start(target, start_of(target->profile.head, run_start_ns, now_ns), now_ns);
 	return target;
 }
 
@@ -209,7 +220,7 @@ static void add_point(struct target *target, uint64_t at_ns)
 	const struct live_totals *totals = &target->totals;
 	struct series_row row = {
 		.at_ns = at_ns,
-		.live_bytes = saturating_sub(totals->bytes, totals->freed_bytes),
+		.live_bytes = target_live_bytes(target),
 		.live_blocks = saturating_sub(totals->calls, totals->frees),
 		.calls = totals->calls,
 		.bytes = totals->bytes,
@@ -254,8 +265,7 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 
 	read_totals(target);
 	reads_memory = is_free && memories_is_due(&target->memories, at_ns, target->rss_bytes,
-						  saturating_sub(target->totals.bytes,
-								 target->totals.freed_bytes));
+						  target_live_bytes(target));
 	if (at_ns >= target->next_budget_ns)
 		follow_budget(target, budget_bytes, at_ns);
 	/* Summing many slots costs: 64 of them are 32 KiB to read. */
@@ -302,7 +312,7 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 	struct trigger_input input = {
 		.at_ns = at_ns,
 		.rss_bytes = target->rss_bytes,
-		.live_bytes = saturating_sub(target->totals.bytes, target->totals.freed_bytes),
+		.live_bytes = target_live_bytes(target),
 		.calls = target->totals.calls,
 		.memory_bytes = target->memory_bytes,
 		.group_limit_bytes = target->cgroup.limit_bytes,

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/checked.h"
 #include "collect/kernel/cgroup.h"
 #include "collect/collect.h"
 #include "collect/profile/live_profile.h"
@@ -86,13 +87,18 @@ struct target {
 	char *seen_exe;		  /* its file as /proc names it: another one is another program */
 };
 
-/* Makes a target of a process that handed its profile over, which is then the target's; also on failure. pid 0, and pid_fd -1: it is
+/* Makes a target of a profile and a descriptor, which are then the target's; also on failure. pid 0, and pid_fd -1: the process is
  * gone. `cgroups` outlives it. */
 struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
-			  const struct collect_options *options, const struct cgroups *cgroups,
-			  uint64_t run_start_ns, uint64_t now_ns, struct error *error);
+			  const struct cgroups *cgroups, struct error *error);
+/* The zero of its clock. */
+void target_start(struct target *target, uint64_t started_ns, uint64_t now_ns);
+/* The same of a process that handed its profile over. */
+struct target *target_take_over(struct live_profile *profile, pid_t pid, int pid_fd,
+				const struct collect_options *options,
+				const struct cgroups *cgroups, uint64_t run_start_ns,
+				uint64_t now_ns, struct error *error);
 void target_free(struct target *target);
-uint64_t target_machine_memory(void);
 /* What its recorder may take: the fixed size, or if that is 0 what live_budget.h says. own_bytes: what it has already. */
 struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memory *cgroup,
 				 uint64_t own_bytes);
@@ -148,7 +154,7 @@ int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 
 static inline uint64_t target_live_bytes(const struct target *target)
 {
-	return target->totals.bytes - target->totals.freed_bytes;
+	return saturating_sub(target->totals.bytes, target->totals.freed_bytes);
 }
 
 #endif

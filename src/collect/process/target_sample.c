@@ -232,7 +232,7 @@ bool target_look_is_due(const struct target *target, uint64_t at_ns)
 void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory)
 {
 	const struct live_totals *totals = &target->totals;
-	uint64_t live_bytes = saturating_sub(totals->bytes, totals->freed_bytes);
+	uint64_t live_bytes = target_live_bytes(target);
 
 	target->sample.usual = usual;
 	target->sample.reads_memory = reads_memory;

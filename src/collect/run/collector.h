@@ -128,9 +128,11 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone);
 
 /* ---- write.c ---- */
 
-/* Waits for the encoder and writes the recording; or gives its bytes. */
-int collector_encode(struct collector *collector, struct buffer *ret, struct error *error);
+/* Waits for the encoder and writes the recording. */
 int collector_write(struct collector *collector, const char *path, struct error *error);
+/* The machine (host NULL: this one's name), the version, and the command, which becomes the run's; NULL: out of memory. */
+int collector_fill_run(struct run_row *run, const char *host, const char *version, char *command,
+		       struct error *error);
 /* A recording of one process alone, which may live on; takes the target. */
 int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
 			 struct buffer *ret, struct error *error);

@@ -113,8 +113,8 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 			close(pid_fd);
 		return;
 	}
-	target = target_new(profile, pid, pid_fd, c->options, &c->cgroups, c->start_ns, now_ns,
-			    &error);
+	target = target_take_over(profile, pid, pid_fd, c->options, &c->cgroups, c->start_ns,
+				  now_ns, &error);
 	if (!target || !vector_push(&c->targets, target)) {
 		give_up(c, pid, MISSED_no_memory, &error);
 		target_free(target);
@@ -321,7 +321,7 @@ static bool has_changed(struct collector *c)
 
 void collector_search_folder(struct collector *c, uint64_t now_ns)
 {
-	DIR *folder;
+	AUTO_CLOSE_FOLDER DIR *folder = NULL;
 	const struct dirent *entry;
 	unsigned seen = 0;
 
@@ -341,6 +341,4 @@ void collector_search_folder(struct collector *c, uint64_t now_ns)
 		else if (!take_file(c, path, now_ns))
 			c->folder_is_unsettled = true;
 	}
-	if (folder)
-		closedir(folder);
 }

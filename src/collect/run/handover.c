@@ -113,15 +113,13 @@ static void sweep_one(const char *name)
 
 static void sweep(void)
 {
-	DIR *folder = opendir(SHARED_MEMORY);
+	AUTO_CLOSE_FOLDER DIR *folder = opendir(SHARED_MEMORY);
 	const struct dirent *entry;
 
 	while (folder && (entry = readdir(folder))) {
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
 			sweep_one(entry->d_name);
 	}
-	if (folder)
-		closedir(folder);
 }
 
 /* Root's programs may be of other users, who may leave a file there but not see others'; anybody else's are their own. */
@@ -174,14 +172,12 @@ int listener_open(struct listener *listener, struct error *error)
 /* What was left there by processes that were never taken over. */
 static void remove_folder(const char *path)
 {
-	DIR *folder = opendir(path);
+	AUTO_CLOSE_FOLDER DIR *folder = opendir(path);
 	const struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
 		if (unlinkat(dirfd(folder), entry->d_name, 0) < 0)
 			(void)unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
-	if (folder)
-		closedir(folder);
 	(void)rmdir(path);
 }
 

@@ -194,7 +194,7 @@ static void tick(struct collector *c, uint64_t now_ns)
 			sampled = observe(c, target, now_ns) || sampled;
 		dump(c, target, now_ns);
 		if (!target->left_out)
-			live += (uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
+			live += target_live_bytes(target);
 	}
 	if (sampled)
 		c->peak_bytes = MAX(c->peak_bytes, live);
@@ -216,8 +216,7 @@ static void show_progress(struct collector *c, uint64_t now_ns)
 		if (target->ended_ns != 0)
 			continue;
 		progress.processes++;
-		progress.live_bytes +=
-			(uint64_t)MAX((int64_t)target_live_bytes(target), (int64_t)0);
+		progress.live_bytes += target_live_bytes(target);
 		progress.rss_bytes += target->rss_bytes;
 		if (!target->left_out && target->totals.peak_bytes > 0)
 			progress.peak_bytes =

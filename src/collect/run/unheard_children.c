@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks through the processes that are younger than this one. Only when nobody known is left, so that a run costs one
- * look at its end: the pids above our own, of which there are few.
+ * Scans the processes that are younger than this one. Only when nobody known is left, so that a run costs one scan at its
+ * end: the pids above our own, of which there are few.
  *
- * Invariant: a process that was found stays found until it has ended, or has looked like a stranger for a while; in
+ * Invariant: a process that was found stays found until it has ended, or has seemed a stranger for a while; in
  * between it may be in the middle of an exec, where it maps and holds nothing.
  */
 #include "collect/run/unheard_children.h"
@@ -23,7 +23,7 @@
 
 #define CHECK_NS (20 * NS_PER_MS)
 #define STRANGER_NS (1000 * NS_PER_MS)
-enum { LOOKS_MAX = 8 };
+enum { SCANS_MAX = 8 };
 
 void unheard_release(struct unheard_children *silent)
 {
@@ -68,11 +68,11 @@ static bool has_socket(pid_t pid, const char *socket_name)
 
 static bool is_dead(pid_t pid)
 {
-	char path[64], target[8];
+	char target[8];
 
 	/* A zombie has no executable; neither has a kernel thread. */
-	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-	return kill(pid, 0) < 0 || readlink(path, target, sizeof target) < 0;
+	return kill(pid, 0) < 0 ||
+	       readlink(procfs_path(pid, "exe").text, target, sizeof target) < 0;
 }
 
 static bool is_ours(const struct unheard_children *silent, pid_t pid, const char *socket_name,
@@ -113,22 +113,19 @@ static bool is_found(const struct unheard_children *silent, pid_t pid)
 	return false;
 }
 
-static void look(struct unheard_children *silent, const char *socket_name, uint64_t now_ns,
+static void scan(struct unheard_children *silent, const char *socket_name, uint64_t now_ns,
 		 pid_t last)
 {
-	DIR *folder = opendir("/proc");
-	const struct dirent *entry;
+	AUTO_CLOSE_FOLDER DIR *folder = opendir("/proc");
+	pid_t pid;
 
-	while (folder && (entry = readdir(folder))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+	while ((pid = procfs_next(folder)) != 0) {
 		struct unheard_process one = { pid, now_ns };
 
-		if (pid > 0 && is_younger(pid, last) && !is_found(silent, pid) && !is_dead(pid) &&
+		if (is_younger(pid, last) && !is_found(silent, pid) && !is_dead(pid) &&
 		    is_ours(silent, pid, socket_name, now_ns))
 			(void)vector_push(&silent->found, one);
 	}
-	if (folder)
-		closedir(folder);
 }
 
 static void forget(struct unheard_children *silent, const char *socket_name, uint64_t now_ns)
@@ -159,10 +156,10 @@ size_t unheard_count(struct unheard_children *silent, const char *socket_name, u
 		return silent->found.count;
 	silent->checked_ns = now_ns;
 	forget(silent, socket_name, now_ns);
-	/* One that was looked at may have forked and died meanwhile: again, until there was no new number. */
+	/* One that was seen may have forked and died meanwhile: again, until there was no new number. */
 	do {
 		last = last_pid();
-		look(silent, socket_name, now_ns, last);
-	} while (silent->found.count == 0 && last != last_pid() && tries++ < LOOKS_MAX);
+		scan(silent, socket_name, now_ns, last);
+	} while (silent->found.count == 0 && last != last_pid() && tries++ < SCANS_MAX);
 	return silent->found.count;
 }

@@ -31,27 +31,28 @@ static char *joined(char *const *argv)
 	return buffer_take_string(&text);
 }
 
-static int fill_run(const struct collector *c, struct run_row *run, struct error *error)
+int collector_fill_run(struct run_row *run, const char *host, const char *version, char *command,
+		       struct error *error)
 {
 	struct utsname name;
 
 	if (uname(&name) < 0)
 		memset(&name, 0, sizeof name);
-	run->started_real_ns = c->start_ns + encoder_real_offset(c->encoder);
-	run->duration_ns = c->end_ns - c->start_ns;
-	run->host = strdup(name.nodename);
+	run->host = strdup(host ? host : name.nodename);
 	if (asprintf(&run->kernel, "%s %s %s", name.sysname, name.release, name.machine) < 0)
 		run->kernel = NULL;
-	run->version = strdup(c->options->version);
-	run->command = joined(c->options->argv);
+	run->version = strdup(version);
+	run->command = command;
 	if (!run->host || !run->kernel || !run->version || !run->command)
 		return error_set(error, "no memory left");
 	return 0;
 }
 
-int collector_encode(struct collector *c, struct buffer *ret, struct error *error)
+static int encode(struct collector *c, struct buffer *ret, struct error *error)
 {
-	AUTO(run_row_release) struct run_row run = { 0 };
+	AUTO(run_row_release)
+	struct run_row run = { .started_real_ns = c->start_ns + encoder_real_offset(c->encoder),
+			       .duration_ns = c->end_ns - c->start_ns };
 	AUTO_FREE void *bytes = NULL;
 	struct error lost = ERROR_INIT;
 	struct encoder_sums sums;
@@ -64,7 +65,8 @@ int collector_encode(struct collector *c, struct buffer *ret, struct error *erro
 		return error_set(error,
 				 "nothing was recorded: no process could be read to its end: %s",
 				 lost.message);
-	if (fill_run(c, &run, error) < 0)
+	if (collector_fill_run(&run, NULL, c->options->version, joined(c->options->argv), error) <
+	    0)
 		return -1;
 	for (size_t i = 0; i < sums.lost; i++)
 		process_log_miss(&c->starts, MISSED_lost, NULL);
@@ -81,7 +83,7 @@ int collector_write(struct collector *c, const char *path, struct error *error)
 {
 	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
 
-	if (collector_encode(c, &bytes, error) < 0)
+	if (encode(c, &bytes, error) < 0)
 		return -1;
 	return file_write_atomic(path, buffer_span(&bytes), FILE_MODE, error);
 }
@@ -104,7 +106,7 @@ int collector_encode_one(struct target *target, uint64_t now_ns, const char *ver
 		error_set(error, "no memory left");
 	} else {
 		encoder_give(c.encoder, target, now_ns);
-		status = collector_encode(&c, ret, error);
+		status = encode(&c, ret, error);
 	}
 	encoder_free(c.encoder);
 	return status;
