@@ -73,8 +73,8 @@ static void who_is_heard_from_is_not_missed(void **state)
 	stage_init(&s);
 	first = announce(&s, MISSED_unheard, "/bin/one", 0);
 	second = announce(&s, MISSED_unheard, "/bin/two", 0);
-	process_log_look(&s.starts, &s.target, false);
-	process_log_look(&s.starts, &s.target, false); /* nobody is read twice */
+	process_log_update(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false); /* nobody is read twice */
 	assert_int_equal(s.starts.pending.count, 2);
 	process_log_heard(&s.starts, second);
 	process_log_heard(&s.starts, second); /* a ticket is good for one */
@@ -100,10 +100,10 @@ static void a_counter_at_its_end_is_read_like_any_other(void **state)
 
 		stage_init(&s);
 		s.head->starts = ends[i];
-		process_log_look(&s.starts, &s.target, false);
+		process_log_update(&s.starts, &s.target, false);
 		s.head->starts = ends[i] - 1;
 		announce(&s, MISSED_unheard, "/bin/last", 0);
-		process_log_look(&s.starts, &s.target, false);
+		process_log_update(&s.starts, &s.target, false);
 		run = finish(&s);
 		assert_string_equal(run.missed[0].path, "/bin/last");
 		run_row_release(&run);
@@ -123,7 +123,7 @@ static void who_is_heard_from_before_its_announcer_is_not_missed(void **state)
 	process_log_heard_early(&s.starts, (struct live_ticket){ 0 });
 	announce(&s, MISSED_unheard, "/bin/one", 0);
 	announce(&s, MISSED_unheard, "/bin/two", s.head->pid);
-	process_log_look(&s.starts, &s.target, true);
+	process_log_update(&s.starts, &s.target, true);
 	assert_int_equal(s.starts.pending.count, 1);
 	assert_int_equal(s.starts.early.count, 0);
 	assert_true(s.target.has_become);
@@ -144,9 +144,9 @@ static void what_was_taken_back_before_or_after_a_look_is_not_missed(void **stat
 	announce(&s, MISSED_static, "/bin/early", 0);
 	s.head->start[1].failed = 1;
 	announce(&s, MISSED_unheard, "/bin/late", 0);
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	s.head->start[2].failed = 1;
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	assert_int_equal(s.starts.pending.count, 0);
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 0);
@@ -165,7 +165,7 @@ static void a_target_that_has_ended_takes_nothing_back(void **state)
 	announce(&s, MISSED_static, "/bin/failed", 0);
 	announce(&s, MISSED_unheard, "/bin/expected", 0);
 	s.head->start[2].failed = 1;
-	process_log_look(&s.starts, &s.target, true);
+	process_log_update(&s.starts, &s.target, true);
 	assert_int_equal(s.starts.pending.count, 1); /* a hello may still come */
 	assert_int_equal(s.starts.missed.count, 1);
 	process_log_heard(&s.starts, ticket_of(3));
@@ -185,7 +185,7 @@ static void a_child_is_known_by_its_parents_program(void **state)
 	stage_init(&s);
 	announce(&s, MISSED_child, "", 0);
 	announce(&s, MISSED_child, "", 0);
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 1);
 	assert_int_equal(run.missed[0].count, 2);
@@ -201,13 +201,13 @@ static void only_the_target_itself_becomes_what_it_announces_so(void **state)
 	(void)state;
 	stage_init(&s);
 	announce(&s, MISSED_static, "/bin/other", PID + 1); /* a vfork's child */
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	assert_false(process_log_becomes(&s.starts, &s.target));
 	announce(&s, MISSED_static, "/bin/own", PID);
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	assert_true(process_log_becomes(&s.starts, &s.target));
 	s.head->start[2].failed = 1;
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	assert_false(process_log_becomes(&s.starts, &s.target));
 	stage_release(&s);
 }
@@ -225,7 +225,7 @@ static void what_was_overwritten_is_counted_without_a_name(void **state)
 	stage_init(&s);
 	for (size_t i = 0; i < ALL; i++)
 		tickets[i] = announce(&s, MISSED_unheard, "/bin/many", 0);
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	for (size_t i = 0; i < 10; i++)
 		process_log_heard(&s.starts, tickets[i]);
 	run = finish(&s);
@@ -247,11 +247,11 @@ static void an_announcement_that_is_never_finished_hides_no_other(void **state)
 	announce(&s, MISSED_unheard, "/bin/half", 0);
 	s.head->start[1].serial = 0;
 	announce(&s, MISSED_unheard, "/bin/whole", 0);
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	assert_int_equal(s.starts.pending.count, 1);
 	assert_string_equal(s.starts.pending.at[0].path, "/bin/whole");
 	s.head->start[1].serial = 1;
-	process_log_look(&s.starts, &s.target, false);
+	process_log_update(&s.starts, &s.target, false);
 	assert_int_equal(s.starts.pending.count, 2);
 	stage_release(&s);
 }
@@ -270,7 +270,7 @@ static void memory_is_bounded_whatever_is_announced(void **state)
 
 		snprintf(path, sizeof path, "/bin/%u", i);
 		announce(&s, i % 2 ? MISSED_static : MISSED_unheard, path, 0);
-		process_log_look(&s.starts, &s.target, false);
+		process_log_update(&s.starts, &s.target, false);
 		assert_true(s.starts.pending.count <= 4096);
 	}
 	run = finish(&s);
@@ -302,7 +302,7 @@ static void random_bytes_in_the_ring_do_no_harm(void **state)
 				s.head->start[i].serial = i + LIVE_STARTS * (uint32_t)(seed % 1000);
 		}
 		s.head->starts = unit_random_length(&seed);
-		process_log_look(&s.starts, &s.target, false);
+		process_log_update(&s.starts, &s.target, false);
 		run = finish(&s);
 		run_row_release(&run);
 		stage_release(&s);

@@ -34,7 +34,7 @@ struct attached {
 	int memory_fd;	     /* the process' memory, as it was when we began; -1 = not to be had */
 	uint64_t control_at; /* of the control page there; 0 = somebody else's */
 	uint32_t mode;	     /* the program's own */
-	bool turned;
+	bool mode_is_set;    /* by us, on lease */
 	uint64_t next_copy_ns;
 };
 
@@ -75,9 +75,9 @@ static bool read_control(const struct attached *a, struct live_control *ret)
 	       pread(a->memory_fd, ret, sizeof *ret, (off_t)a->control_at) == (ssize_t)sizeof *ret;
 }
 
-/* On loan: should we be killed, the process goes back to what it was by itself. Where somebody else's loan still stands, what comes
+/* On lease: should we be killed, the process goes back to what it was by itself. Where somebody else's lease still stands, what comes
  * after it is known already. The clock of a dormant process may have stood for hours: ours counts. */
-static bool lend_mode(const struct attached *a)
+static bool lease_mode(const struct attached *a)
 {
 	uint64_t until = a->target->profile.control.clock_ms + LEASE_MS;
 	uint32_t mode = a->options.mode;
@@ -90,27 +90,27 @@ static bool lend_mode(const struct attached *a)
 	       WRITE(a, mode, mode);
 }
 
-/* If there is none, another lender has left and turned the process back, or we were stopped for too long. */
-static void extend_loan(const struct attached *a)
+/* If there is none, another one has left and restored the mode, or we were stopped for too long. */
+static void extend_lease(const struct attached *a)
 {
 	uint64_t until = a->target->profile.control.clock_ms + LEASE_MS;
 	struct live_control now;
 
-	if (!a->turned || !read_control(a, &now))
+	if (!a->mode_is_set || !read_control(a, &now))
 		return;
 	if (now.lease_until_ms == 0)
-		(void)lend_mode(a);
+		(void)lease_mode(a);
 	else
 		(void)WRITE(a, lease_until_ms, until);
 }
 
 /* A clock of the process that is far ahead of ours is that of another time name space: it began earlier than it seems from here. Else
- * it would end each loan at once. */
+ * it would end each lease at once. */
 static void follow_clock(struct collector *c, struct attached *a, uint64_t now_ns)
 {
 	struct live_control *control = &a->target->profile.control, there;
 
-	if (!a->turned || !read_control(a, &there) || there.clock_ms > now_ns / NS_PER_MS ||
+	if (!a->mode_is_set || !read_control(a, &there) || there.clock_ms > now_ns / NS_PER_MS ||
 	    there.clock_ms <= control->clock_ms + LEASE_MS)
 		return;
 	c->start_ns = a->target->started_ns = now_ns - there.clock_ms * NS_PER_MS;
@@ -125,10 +125,10 @@ static void write_clock(struct collector *c, struct attached *a, uint64_t now_ns
 	target_tick(a->target, now_ns);
 	/* If not, the process keeps its own as before. */
 	(void)WRITE(a, clock_ms, control->clock_ms);
-	extend_loan(a);
+	extend_lease(a);
 }
 
-static int turn_up(struct attached *a, struct error *error)
+static int set_mode(struct attached *a, struct error *error)
 {
 	const struct collect_options *o = &a->options;
 	const struct live_control *now = &a->other.copied.control;
@@ -142,21 +142,21 @@ static int turn_up(struct attached *a, struct error *error)
 			"the mode of process %d is that of the 'heapgauge record' which runs "
 			"it: leave --mode out",
 			(int)o->pid);
-	a->turned = lend_mode(a);
-	if (!a->turned)
+	a->mode_is_set = lease_mode(a);
+	if (!a->mode_is_set)
 		return error_set(error,
 				 "process %d may be read but not turned up: run this as root",
 				 (int)o->pid);
 	return 0;
 }
 
-/* To what the program may have said meanwhile. The loan goes last: who finds none takes the mode for the program's own. */
-static void turn_back(const struct attached *a)
+/* To what the program may have said meanwhile. The lease goes last: who finds none takes the mode for the program's own. */
+static void restore_mode(const struct attached *a)
 {
 	const uint64_t none = 0;
 	struct live_control now;
 
-	if (!a->turned || a->target->ended_ns != 0 || !read_control(a, &now) ||
+	if (!a->mode_is_set || a->target->ended_ns != 0 || !read_control(a, &now) ||
 	    now.lease_until_ms == 0)
 		return;
 	(void)WRITE(a, interval, now.interval_after);
@@ -167,7 +167,7 @@ static void turn_back(const struct attached *a)
 /* That it is recorded by now; 0 = every block. */
 static uint64_t interval_of(const struct attached *a)
 {
-	if (a->turned)
+	if (a->mode_is_set)
 		return a->options.mode == LIVE_MODE_SAMPLE ? a->options.interval : 0;
 	return a->mode == LIVE_MODE_SAMPLE ? a->other.copied.control.interval : 0;
 }
@@ -246,12 +246,12 @@ static void finish(struct collector *c)
 		worker_finish(c->sampler);
 		sample_last(a);
 	}
-	turn_back(a);
+	restore_mode(a);
 	if (a->target->ended_ns != 0)
 		target_ask_end(a->target);
 	c->result->end = a->target->ended_ns == 0 ? COLLECT_LEFT : COLLECT_EXITED;
 	c->result->number = 0;
-	c->recorded = true;
+	c->result->recorded = true;
 	c->end_ns = clock_monotonic_ns();
 	/* Both go: the memory is the target's from now on. */
 	live_profile_keep(&a->target->profile, &a->other.copied);
@@ -286,11 +286,11 @@ static int begin(struct collector *c, struct attached *a, struct error *error)
 		return -1;
 	if (!a->argv[0] || !vector_reserve(&c->targets, 1))
 		return error_set(error, "no memory left");
-	if (turn_up(a, error) < 0)
+	if (set_mode(a, error) < 0)
 		return -1;
 	if (collector_check_triggers(&a->options, &a->other.cgroups, a->options.pid, interval_of(a),
 				     error) < 0) {
-		turn_back(a);
+		restore_mode(a);
 		return -1;
 	}
 	/* Somebody else may have it: then that one is asked. */
@@ -313,7 +313,7 @@ static int run(struct collector *c, struct attached *a, struct error *error)
 int collect_attach(const struct collect_options *options, struct collect_result *ret,
 		   struct error *error)
 {
-	struct attached a = { .options = *options, .other = OTHER_INIT, .memory_fd = -1 };
+	struct attached a = { .options = *options, .other = COPIED_TARGET_INIT, .memory_fd = -1 };
 	struct collector c;
 	int status = collector_init(&c, &attached, &a.options, ret, error);
 

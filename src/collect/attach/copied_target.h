@@ -14,7 +14,7 @@ struct copied_target {
 		spare; /* where nothing is held: a copy that is cut off by the end replaces none that is whole */
 	struct cgroups cgroups;
 };
-#define OTHER_INIT                                                                                 \
+#define COPIED_TARGET_INIT                                                                         \
 	((struct copied_target){ .copied = PROFILE_COPY_INIT, .spare = PROFILE_COPY_INIT })
 
 /* Finds the process and takes a first copy. -1 with the error set. copied_target_release either way. */

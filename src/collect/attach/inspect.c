@@ -96,7 +96,7 @@ static void note_clock(const struct profile_copy *c, struct process_row *process
 	process->health[HEALTH_unkept] += profile_copy_head(c)->own.no_file != 0;
 }
 
-/* What is now, by the clock that births are told by. */
+/* What is now, by the clock that births are dated by. */
 static uint64_t clock_of(const struct profile_copy *c)
 {
 	uint64_t now_ns = clock_monotonic_ns();

@@ -33,7 +33,7 @@ struct watch *watch_new(pid_t pid, struct error *error)
 		error_set(error, "no memory left");
 		return NULL;
 	}
-	w->other = OTHER_INIT;
+	w->other = COPIED_TARGET_INIT;
 	w->real_offset_ns = clock_real_offset_ns();
 	if (copied_target_begin(&w->other, pid, error) == 0)
 		return w;

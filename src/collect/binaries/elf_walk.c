@@ -40,7 +40,7 @@ void elf_walk_end(struct elf_walk *walk)
 	elf_end(walk->elf);
 }
 
-static bool is_looked_at(const GElf_Shdr *header)
+static bool is_wanted(const GElf_Shdr *header)
 {
 	return header->sh_type != SHT_PROGBITS || header->sh_flags & SHF_ALLOC;
 }
@@ -48,7 +48,7 @@ static bool is_looked_at(const GElf_Shdr *header)
 bool elf_walk_next(struct elf_walk *walk)
 {
 	while ((walk->section = elf_nextscn(walk->elf, walk->section)) != NULL) {
-		if (!gelf_getshdr(walk->section, &walk->header) || !is_looked_at(&walk->header))
+		if (!gelf_getshdr(walk->section, &walk->header) || !is_wanted(&walk->header))
 			continue;
 		uint64_t bytes = walk->header.sh_type != SHT_NOBITS ? walk->header.sh_size : 0;
 

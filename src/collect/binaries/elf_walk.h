@@ -13,7 +13,7 @@
 
 #include "base/span.h"
 
-/* More is not looked at: the code, constants and symbols of any program are less. */
+/* More is not read: the code, constants and symbols of any program are less. */
 #define ELF_WALK_MAX (1ull << 30)
 
 struct elf_walk {

@@ -4,7 +4,7 @@
  * malloc is defined by the executable. Files are read when a process has ended, so that nobody waits for it; those of libraries only
  * if the process had memory to be explained, which is when somebody has listed them (loaded_files.h).
  *
- * Owns: the list of files that were looked at. One thread.
+ * Owns: the list of files that were read. One thread.
  */
 #include "collect/binaries/linked_in.h"
 

@@ -7,7 +7,7 @@
 #include "format/recording/rows.h"
 #include "util/vector.h"
 
-/* Files that were looked at: each once, since a run may start the same program a thousand times. */
+/* Files that were read: each once, since a run may start the same program a thousand times. */
 struct linked_in {
 	VECTOR(struct linked_in_file {
 		char *path;

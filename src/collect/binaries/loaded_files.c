@@ -246,8 +246,8 @@ static uint64_t own_libc_of(const struct maps *maps)
 }
 
 /* Each namespace has the file at a place of its own. */
-static void look_at_place(const struct loaded *loaded, const struct maps *maps, uint64_t begins,
-			  struct loaded_file *file)
+static void scan_place(const struct loaded *loaded, const struct maps *maps, uint64_t begins,
+		       struct loaded_file *file)
 {
 	for (size_t i = 0; i < file->slots.count; i++) {
 		uint64_t libc = bound_to(maps, begins, file->slots.at[i]);
@@ -259,7 +259,7 @@ static void look_at_place(const struct loaded *loaded, const struct maps *maps, 
 	file->places++;
 }
 
-void loaded_look(struct loaded *loaded, pid_t pid)
+void loaded_scan(struct loaded *loaded, pid_t pid)
 {
 	AUTO(maps_release) struct maps maps = { 0 };
 
@@ -278,6 +278,6 @@ void loaded_look(struct loaded *loaded, pid_t pid)
 		struct loaded_file *file = m->start == m->begins ? known(loaded, m->path) : NULL;
 
 		if (file && file->places < PLACES_MAX)
-			look_at_place(loaded, &maps, m->begins, file);
+			scan_place(loaded, &maps, m->begins, file);
 	}
 }

@@ -16,7 +16,7 @@ struct loaded {
 		char *path;
 		uint64_t found;		/* UNSEEN_deepbind, UNSEEN_namespace */
 		struct elf_slots slots; /* of malloc and the like, from the beginning of the file */
-		unsigned places;	/* inner: where it is mapped and was looked at, this time */
+		unsigned places;	/* inner: where it is mapped and was scanned, this time */
 	})
 	files;
 	size_t last;	   /* inner: of the file that was asked for last */
@@ -29,11 +29,11 @@ bool loaded_copy(struct loaded *to, const struct loaded *from);
 /* Moves the list over to the rows. */
 void loaded_give(struct loaded *loaded, struct process_rows *rows);
 
-/* Whether so much is in no recorded block that it is worth to look: what is anonymous may be the program's own mappings, but an
- * allocator's mappings look the same. */
+/* Whether so much is in no recorded block that a scan is worth it: what is anonymous may be the program's own mappings, but an
+ * allocator's mappings are like them. */
 bool loaded_is_due(const struct memory_row *row);
 
-/* Looks at a process that runs. It is not stopped: what it has not bound yet is seen the next time. */
-void loaded_look(struct loaded *loaded, pid_t pid);
+/* Scans a process that runs. It is not stopped: what it has not bound yet is seen the next time. */
+void loaded_scan(struct loaded *loaded, pid_t pid);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel and the loader say nothing when LD_PRELOAD has no effect, or complain in words that mean nothing to the
- * user. So the files are looked at first: base/elf.h judges their bytes, stat and one attribute their privileges. A
+ * user. So the files are checked first: base/elf.h judges their bytes, stat and one attribute their privileges. A
  * script is judged by its interpreter.
  *
  * No state. What cannot be judged passes: running it shows.

@@ -13,7 +13,7 @@
 /* -1 with errno set. */
 int pagemap_open(pid_t pid);
 
-/* The first run of pages in [from, end) that are there, both multiples of the page's size. False: there is none, or it cannot be told. */
+/* The first run of pages in [from, end) that are there, both multiples of the page's size. False: there is none, or it cannot be read. */
 bool pagemap_next(int fd, uint64_t from, uint64_t end, uint64_t *ret_at, uint64_t *ret_bytes);
 
 /* Sets a bit for each page of [from, end) that is in memory; `bits` has room for them and is zero. Of pages behind what can be read,

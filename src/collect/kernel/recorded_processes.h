@@ -22,12 +22,12 @@ struct recorded {
 		[RECORDED_PATH]; /* that the profile is kept in, by the process' name for it; "" = none */
 };
 
-/* -1 with the error set: there is no such process, it is not recorded, or it may not be looked into. */
+/* -1 with the error set: there is no such process, it is not recorded, or it may not be read. */
 int recorded_find(pid_t pid, struct recorded *ret, struct error *error);
 
 struct recorded_list {
 	VECTOR(struct recorded) found; /* by pid */
-	size_t hidden;		       /* processes that may not be looked into */
+	size_t hidden;		       /* processes that may not be read */
 };
 /* All that can be seen, but for this process itself. -1 with the error set if there is no /proc. */
 int recorded_list(struct recorded_list *ret, struct error *error);
@@ -35,7 +35,7 @@ void recorded_list_release(struct recorded_list *list);
 
 /* Whether that process has this file mapped as its profile. */
 bool recorded_maps(pid_t pid, const struct stat *file);
-/* The process that has this file mapped as its profile; 0 if none does that may be looked into. */
+/* The process that has this file mapped as its profile; 0 if none does that may be read. */
 pid_t recorded_by(const struct stat *file);
 
 /* Whether a mapping of that name, up to the line's end, is a file in which a process without a collector keeps its profile.

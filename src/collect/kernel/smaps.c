@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Classes of mappings. The kernel names the main heap and the main stack, and newer C libraries name theirs; the rest
- * is told by shape:
+ * is recognised by its shape:
  *   a thread's stack   writable, with a guard (no access, small) right below it
  *   an arena of glibc  begins at a multiple of 64 MiB, and its unused rest (no access) follows right behind it
  *   static data        follows right behind the writable part of a module: what the loader maps for zeroed variables

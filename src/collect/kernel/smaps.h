@@ -9,7 +9,7 @@
 #include "util/vector.h"
 
 enum mapping_kind {
-	MAPPING_HEAP, /* the kernel's, and the arenas of glibc that can be told by their shape */
+	MAPPING_HEAP, /* the kernel's, and the arenas of glibc that can be recognised by their shape */
 	MAPPING_ANONYMOUS, /* other private anonymous memory */
 	MAPPING_STATIC, /* anonymous as well, behind the data of a module: variables that begin as zero */
 	MAPPING_STACK,

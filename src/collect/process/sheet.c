@@ -49,7 +49,7 @@ struct maker {
 	uint64_t inherited_owned_bytes, inherited_other_bytes;
 };
 
-/* One mapping while it is looked at. */
+/* One mapping while it is added up. */
 struct part {
 	const struct mapping *m;
 	uint64_t *present;    /* a bit for each page; NULL: all, none, or not known */
@@ -315,8 +315,8 @@ static void add_rest(struct maker *maker, const struct part *part, uint64_t inhe
 		MIN(inherited_bytes - other, saturating_sub(part->owned_bytes, part->block_bytes));
 }
 
-static void look_at(struct maker *maker, const struct mapping *m, struct inherited *inherited,
-		    uint64_t *small_bytes)
+static void add_mapping(struct maker *maker, const struct mapping *m, struct inherited *inherited,
+			uint64_t *small_bytes)
 {
 	struct part part = { .m = m };
 
@@ -376,7 +376,7 @@ static uint64_t small_bytes_of(const struct block_map *map, const struct memory_
 	return saturating_sub(saturating_add(row->live_bytes, row->slack_bytes), listed);
 }
 
-static bool is_looked_at(enum mapping_kind kind)
+static bool is_counted(enum mapping_kind kind)
 {
 	return kind != MAPPING_FILES && kind != MAPPING_OWN;
 }
@@ -394,8 +394,8 @@ void sheet_fill(pid_t pid, const struct smaps *smaps, const struct block_map *ma
 	uint64_t small_bytes = small_bytes_of(map, row);
 
 	for (size_t i = 0; i < smaps->list.count; i++)
-		if (is_looked_at(smaps->list.at[i].kind))
-			look_at(&maker, &smaps->list.at[i], inherited, &small_bytes);
+		if (is_counted(smaps->list.at[i].kind))
+			add_mapping(&maker, &smaps->list.at[i], inherited, &small_bytes);
 	inherited->is_wanted = false;
 	give(&maker, row);
 }

@@ -353,7 +353,7 @@ bool target_is_asked(struct target *target, uint64_t now_ns)
 
 	if (target_is_sampling(target))
 		return false;
-	if (!target_look_is_due(target, at_ns) && target->requests.count == 0 &&
+	if (!target_scan_is_due(target, at_ns) && target->requests.count == 0 &&
 	    (marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED) ||
 	     now_ns < target->next_marks_ns))
 		return false;

@@ -34,11 +34,11 @@ struct target_request {
 /* What is known at the moment of a sample; the rest of it takes time to read. */
 struct target_moment {
 	bool usual; /* a snapshot is due; else only what the program or somebody else asked for */
-	bool reads_memory;  /* a sheet is due */
-	bool reads_image;   /* else the sheet is all */
-	bool looks;	    /* at what each stack holds, for the conditions that ask that */
-	const char *dump;   /* the condition that asked for a recording meanwhile; NULL: none */
-	uint64_t looked_ns; /* how long that took */
+	bool reads_memory; /* a sheet is due */
+	bool reads_image;  /* else the sheet is all */
+	bool scans;	   /* at what each stack holds, for the conditions that ask that */
+	const char *dump;  /* the condition that asked for a recording meanwhile; NULL: none */
+	uint64_t scan_ns;  /* how long that took */
 	struct snapshot_row snapshot;
 	struct memory_row memory;
 	VECTOR(struct target_request) requests;
@@ -66,7 +66,7 @@ struct target {
 	const struct triggers *conditions; /* NULL: none were checked yet */
 	struct trigger_state *triggers;	   /* by trigger; those that ask of stacks are a worker's */
 	struct pressure pressure;	   /* as last read, if a condition asks for it */
-	uint64_t next_pressure_ns, next_look_ns; /* since its start */
+	uint64_t next_pressure_ns, next_scan_ns; /* since its start */
 	const char *dump; /* the condition that asks for a recording now; NULL: none */
 	VECTOR(struct target_request) requests; /* not given to a worker yet */
 	bool sampling; /* a worker reads the members behind this; see target_sample.c */
@@ -76,13 +76,13 @@ struct target {
 	struct loaded loaded;
 	struct inherited inherited; /* of a fork */
 	mark_rows marks;
-	size_t marks_read; /* of the program's own; atomic: the loop looks whether there are more */
+	size_t marks_read; /* of the program's own; atomic: the loop polls whether there are more */
 	uint64_t next_marks_ns;		  /* not before that */
 	VECTOR(struct target_name) names; /* by thread; a later name replaces the first */
-	uint64_t process_log_read; /* announcements that were looked at, or lost: process_log.c */
-	bool has_become;	   /* another program, which was heard from */
+	uint64_t process_log_read;	  /* announcements that were read, or lost: process_log.c */
+	bool has_become;		  /* another program, which was heard from */
 	uint64_t process_log_next
-		[LIVE_STARTS]; /* by entry of the ring: the least number not looked at; 0 = none was */
+		[LIVE_STARTS]; /* by entry of the ring: the least number not read; 0 = none was */
 	struct process_row known; /* pid, ppid, command, exe, end, exit code */
 	char *seen_exe;		  /* its file as /proc names it: another one is another program */
 };
@@ -130,7 +130,7 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 
 /* target_sample.c: whether conditions are to ask what stacks hold; the beginning of a sample, in the loop; what takes time, in a worker; the last one, of a process that has
  * ended. */
-bool target_look_is_due(const struct target *target, uint64_t at_ns);
+bool target_scan_is_due(const struct target *target, uint64_t at_ns);
 void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory);
 void target_sample_run(struct target *target);
 void target_sample_last(struct target *target);

@@ -19,11 +19,9 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
-#define LOOK_INTERVAL_NS 100000000ull
-enum { LOOK_SHARE = 50 }; /* looking at stacks takes this part of the time at most */
-enum {
-	MARKS_SHARE = 10
-}; /* and looking for marks, of which a program may say that there are some */
+#define SCAN_INTERVAL_NS 100000000ull
+enum { SCAN_SHARE = 50 };  /* scanning stacks takes this part of the time at most */
+enum { MARKS_SHARE = 10 }; /* and reading marks, of which a program may say that there are some */
 
 /* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
 static void read_names(struct target *target)
@@ -143,7 +141,7 @@ static void leave_heap(const struct live_profile *profile, struct snapshot_site 
 }
 
 /* Conditions on what single stacks hold. */
-static void look_at_sites(struct target *target)
+static void scan_sites(struct target *target)
 {
 	uint64_t began_ns = clock_monotonic_ns(),
 		 at_ns = saturating_sub(began_ns, target->started_ns);
@@ -161,7 +159,7 @@ static void look_at_sites(struct target *target)
 		    trigger_fires_by_site(trigger, &target->triggers[i], sites, count, at_ns))
 			request(target, trigger);
 	}
-	target->sample.looked_ns = clock_monotonic_ns() - began_ns;
+	target->sample.scan_ns = clock_monotonic_ns() - began_ns;
 }
 
 static void take_requests(struct target *target)
@@ -220,12 +218,12 @@ static void read_memory(struct target *target, bool asked)
 	if (row.own_bytes > 0)
 		memories_add(&target->memories, &row, clock_thread_cpu_ns() - began_ns);
 	if (row.own_bytes > 0 && loaded_is_due(&row))
-		loaded_look(&target->loaded, target->pid);
+		loaded_scan(&target->loaded, target->pid);
 }
 
-bool target_look_is_due(const struct target *target, uint64_t at_ns)
+bool target_scan_is_due(const struct target *target, uint64_t at_ns)
 {
-	return target->triggers && at_ns >= target->next_look_ns &&
+	return target->triggers && at_ns >= target->next_scan_ns &&
 	       triggers_ask_sites(target->conditions);
 }
 
@@ -236,14 +234,14 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bo
 
 	target->sample.usual = usual;
 	target->sample.reads_memory = reads_memory;
-	target->sample.looks = target_look_is_due(target, at_ns);
-	if (target->sample.looks)
-		target->next_look_ns =
-			at_ns + MAX(LOOK_INTERVAL_NS, target->sample.looked_ns * LOOK_SHARE);
+	target->sample.scans = target_scan_is_due(target, at_ns);
+	if (target->sample.scans)
+		target->next_scan_ns =
+			at_ns + MAX(SCAN_INTERVAL_NS, target->sample.scan_ns * SCAN_SHARE);
 	for (size_t i = 0; i < target->requests.count; i++)
 		(void)vector_push(&target->sample.requests, target->requests.at[i]);
 	target->requests.count = 0;
-	target->sample.reads_image = usual || target->sample.looks ||
+	target->sample.reads_image = usual || target->sample.scans ||
 				     target->sample.requests.count > 0 ||
 				     target->profile.head->used[LIVE_MARKS] > target->marks_read;
 	target->sample.snapshot = (struct snapshot_row){
@@ -271,8 +269,8 @@ void target_sample_run(struct target *target)
 	if (target->sample.reads_image &&
 	    live_profile_load(&target->profile, PROFILE_COPY_LIVE, false, NULL) == 0) {
 		take_marks(target);
-		if (target->sample.looks)
-			look_at_sites(target);
+		if (target->sample.scans)
+			scan_sites(target);
 		take_requests(target);
 		if (target->sample.usual) {
 			read_names(target);

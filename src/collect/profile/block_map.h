@@ -17,7 +17,7 @@ struct recorded_range {
 /* A mebibyte in which there were small blocks at some time. */
 struct small_window {
 	uint64_t start;
-	uint32_t leaf; /* its number; 0: tiny blocks only, which are not looked for one by one */
+	uint32_t leaf; /* its number; 0: tiny blocks only, which are not listed one by one */
 };
 
 struct block_map {

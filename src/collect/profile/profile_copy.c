@@ -190,7 +190,7 @@ static int copy_region(struct profile_copy *c, int pagemap, enum live_region reg
 			       head_of(c)->opened[region], &data);
 	uint64_t most = most_of(region, data) & ~(uint64_t)(LIVE_PAGE - 1);
 
-	/* Readers look no farther than the region's end, whatever `used` says. */
+	/* Readers go no farther than the region's end, whatever `used` says. */
 	span->bytes = MIN(span->bytes, most);
 	head_of(c)->opened[region] = MIN(head_of(c)->opened[region], span->bytes);
 	return number;
@@ -450,8 +450,8 @@ static int open_file(struct profile_copy *c, const struct recorded *recorded)
 }
 
 /* The head, as far as it is needed to know how large the profile is and whose. */
-static int look_at_head(struct profile_copy *c, const struct recorded *recorded,
-			uint64_t *ret_bytes, struct error *error)
+static int read_head(struct profile_copy *c, const struct recorded *recorded, uint64_t *ret_bytes,
+		     struct error *error)
 {
 	const uint64_t front = offsetof(struct live_header, top);
 	AUTO_FREE struct live_header *head =
@@ -491,7 +491,7 @@ static int take(struct profile_copy *c, const struct recorded *recorded,
 		enum profile_copy_parts parts, struct error *error)
 {
 	uint64_t bytes = 0;
-	int status = look_at_head(c, recorded, &bytes, error);
+	int status = read_head(c, recorded, &bytes, error);
 
 	if (status == 0)
 		status = make_room(c, bytes, error);

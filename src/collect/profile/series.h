@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process looks like over time, in bounded memory: a series of totals, and snapshots of the sites that changed.
+ * What a process is like over time, in bounded memory: a series of totals, and snapshots of the sites that changed.
  * Both begin fine; when full, every other point goes and the interval doubles.
  */
 #ifndef COLLECT_PROFILE_SERIES_H
@@ -21,7 +21,7 @@ enum {
 };
 #define SERIES_INTERVAL_NS 10000000ull
 #define SNAPSHOT_INTERVAL_NS 100000000ull
-#define MEMORY_FIRST_NS 10000000ull /* most who end earlier are not worth the look */
+#define MEMORY_FIRST_NS 10000000ull /* most who end earlier are not worth it */
 
 struct series {
 	VECTOR(struct series_row) points;

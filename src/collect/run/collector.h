@@ -60,8 +60,7 @@ struct collector {
 	bool child_ended;
 	uint64_t child_ended_ns, child_max_rss_bytes;
 	bool survivors_reported;
-	bool left; /* asked twice to stop */
-	int left_signal;
+	int left_signal; /* the one that asked us to stop; 0 = none did */
 	unsigned stop_signals;
 	VECTOR(struct pending) pending;
 	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
@@ -70,18 +69,17 @@ struct collector {
 	struct worker *sampler; /* reads what takes time: target_sample.c */
 	struct cgroups cgroups;
 	struct unheard_children
-		silent; /* descendants that were not heard from yet; only looked for when no target is left */
+		unheard; /* descendants that were not heard from yet; only searched for when no target is left */
 	size_t unheard_count;
 	struct process_log starts;     /* who was announced, and who of them was missed */
 	struct live_settings settings; /* that processes begin with */
 	size_t welcomed;	       /* processes that handed a profile over */
 	VECTOR(uint64_t) taken;	       /* the ids of their profiles */
-	uint64_t next_folder_ns;       /* when the folder is looked at again */
+	uint64_t next_folder_ns;       /* when the folder is scanned again */
 	struct timespec folder_mtime;
 	bool is_full; /* no descriptors are left: who connects has to wait until others have ended */
 	bool folder_is_unsettled; /* there is a file that was not taken over yet */
 	size_t other_ranks;	  /* processes of ranks that are not wanted */
-	bool recorded;		  /* the recorder began in one of them */
 	uint64_t ended_calls;	  /* of processes that were given to the encoder */
 	struct stat self;	  /* heapgauge's own file: st_ino 0 = not known */
 	VECTOR(struct pollfd) polls;
@@ -125,6 +123,13 @@ void collector_end_child(struct collector *c, struct target *target, uint64_t no
 void collector_end_other(struct target *target, uint64_t now_ns);
 /* Gives those who have ended to the encoder; with everyone, also those who live on. */
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone);
+
+/* ---- survivors.c: descendants that live on when the program has ended ---- */
+
+/* Those who live now: recorded ones, and children that were not heard from. */
+void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivors *ret);
+/* From now on they record nothing, and what they fork or exec gets no recorder. They keep the memory that they have. */
+void survivors_let_go(struct collector *c);
 
 /* ---- write.c ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is to be said of conditions before anything runs: one that this kernel can never judge is refused; one that cannot come
- * true as things are, or is judged by estimates, is told of.
+ * true as things are, or is judged by estimates, is reported.
  *
  * No state. Called once, before the loop, in its thread.
  */

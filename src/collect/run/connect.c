@@ -123,7 +123,7 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 	/* Where ranks are wanted, one that has none is the launcher. */
 	if (!ranks_have(&c->options->ranks, (int)target->known.rank - 1))
 		target->left_out = true;
-	(void)vector_push(&c->silent.inodes, inode);
+	(void)vector_push(&c->unheard.inodes, inode);
 	(void)vector_push(&c->taken, target->id);
 	c->welcomed++;
 	if (pid == c->child && c->child_ended)
@@ -305,7 +305,7 @@ static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 	return true;
 }
 
-/* Whether something has come or gone since it was last looked at. A file that is being made keeps it changing. */
+/* Whether something has come or gone since it was last scanned. A file that is being made keeps it changing. */
 static bool has_changed(struct collector *c)
 {
 	struct stat st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One at a time: the loop gives a clone, a worker encodes and writes it, and the loop tells of it in its next turn. While it is
+ * One at a time: the loop gives a clone, a worker encodes and writes it, and the loop reports it in its next turn. While it is
  * being written, `condition`, `written` and `problem` are the worker's.
  *
  * Invariant: a number is taken by making its file where there was none.
@@ -22,8 +22,8 @@
 enum state { IDLE, WRITING, WRITTEN };
 
 struct dumps {
-	struct dumps_options options;
-	char *path;
+	const struct collect_options *options;
+	const char *path;
 	struct worker *worker;
 	int state; /* atomic */
 	const char *condition;
@@ -47,7 +47,7 @@ static char *numbered(const char *path, unsigned number)
 /* The first that is free; its file is there then. */
 static char *take_number(const struct dumps *d, struct error *error)
 {
-	for (unsigned i = 1; i <= d->options.limit; i++) {
+	for (unsigned i = 1; i <= d->options->write_limit; i++) {
 		AUTO_FREE char *name = numbered(d->path, i);
 
 		if (!name) {
@@ -63,7 +63,8 @@ static char *take_number(const struct dumps *d, struct error *error)
 			return NULL;
 		}
 	}
-	error_set(error, "%u recordings are there already (--write-limit)", d->options.limit);
+	error_set(error, "%u recordings are there already (--write-limit)",
+		  d->options->write_limit);
 	return NULL;
 }
 
@@ -86,24 +87,24 @@ static void do_dump(void *context, const struct worker_job *job)
 	struct dumps *d = context;
 	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
 
-	if (collector_encode_one(job->target, job->now_ns, d->options.version, &bytes,
+	if (collector_encode_one(job->target, job->now_ns, d->options->version, &bytes,
 				 &d->problem) == 0)
 		(void)put(d, buffer_span(&bytes), &d->problem);
 	__atomic_store_n(&d->state, WRITTEN, __ATOMIC_RELEASE);
 }
 
-struct dumps *dumps_new(const struct dumps_options *options)
+struct dumps *dumps_new(const struct collect_options *options, const char *path)
 {
 	struct dumps *d = calloc(1, sizeof *d);
 
 	if (!d)
 		return NULL;
-	d->options = *options;
-	d->path = strdup(options->path);
+	d->options = options;
+	d->path = path;
 	d->worker = worker_new(do_dump, d);
-	if (d->path && d->worker)
+	if (d->worker)
 		return d;
-	dumps_free(d);
+	free(d);
 	return NULL;
 }
 
@@ -113,7 +114,6 @@ void dumps_free(struct dumps *d)
 		return;
 	worker_free(d->worker);
 	dumps_report(d);
-	free(d->path);
 	free(d);
 }
 
@@ -145,7 +145,7 @@ void dumps_fail(struct dumps *d, const char *condition, const struct error *erro
 
 static bool was_last(const struct dumps *d)
 {
-	for (unsigned i = 1; i <= d->options.limit; i++) {
+	for (unsigned i = 1; i <= d->options->write_limit; i++) {
 		AUTO_FREE char *name = numbered(d->path, i);
 
 		if (!name || access(name, F_OK) < 0)
@@ -167,8 +167,8 @@ void dumps_report(struct dumps *d)
 	else
 		snprintf(sentence, sizeof sentence, "%s: no recording was written: %s",
 			 d->condition, d->problem.message);
-	if (d->options.say)
-		d->options.say(d->options.context, !d->written, sentence);
+	if (d->options->say)
+		d->options->say(d->options->context, !d->written, sentence);
 	free(TAKE(d->written));
 	__atomic_store_n(&d->state, IDLE, __ATOMIC_RELAXED);
 }

@@ -11,18 +11,10 @@
 
 #include "collect/process/target.h"
 
-struct dumps_options {
-	const char *path; /* of the last recording: "run.hg" gives "run.1.hg" */
-	unsigned limit;
-	const char *version;
-	collect_say *say; /* NULL = nobody listens */
-	void *context;
-};
-
 struct dumps;
-/* NULL if out of memory. */
-struct dumps *dumps_new(const struct dumps_options *options);
-/* Waits for what is being written, and tells of it. NULL is none. */
+/* path: of the last recording: "run.hg" gives "run.1.hg". Both outlive it. NULL if out of memory. */
+struct dumps *dumps_new(const struct collect_options *options, const char *path);
+/* Waits for what is being written, and reports it. NULL is none. */
 void dumps_free(struct dumps *dumps);
 
 /* Whether another one can be taken now: not while one is being written. `dumps` may be NULL. */
@@ -31,7 +23,7 @@ bool dumps_ready(const struct dumps *dumps);
 void dumps_give(struct dumps *dumps, struct target *clone, const char *condition, uint64_t now_ns);
 /* There is nothing to give. */
 void dumps_fail(struct dumps *dumps, const char *condition, const struct error *error);
-/* Tells what was written since. Called by the loop in every turn: cheap. */
+/* Reports what was written since. Called by the loop in every turn: cheap. */
 void dumps_report(struct dumps *dumps);
 
 #endif

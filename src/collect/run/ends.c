@@ -78,13 +78,13 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 /* If it had announced to become another program, which was not heard from, or before it, the end was that program's. */
 static void settle_starts(struct collector *c, struct target *target)
 {
-	process_log_look(&c->starts, target, false);
+	process_log_update(&c->starts, target, false);
 	if (target->ended_ns != 0 &&
 	    (target->has_become || process_log_becomes(&c->starts, target))) {
 		target->known.end = END_EXEC;
 		target->known.exit_code = 0;
 	}
-	process_log_look(&c->starts, target, true);
+	process_log_update(&c->starts, target, true);
 }
 
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
@@ -110,7 +110,7 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 			target_free(target);
 			continue;
 		}
-		c->recorded = true;
+		c->result->recorded = true;
 		encoder_give(c->encoder, target, now_ns);
 	}
 	c->targets.count = kept;

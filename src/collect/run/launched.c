@@ -12,11 +12,10 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "collect/binaries/preflight.h"
 #include "collect/collect.h"
 #include "collect/kernel/procfs.h"
 #include "collect/run/collector.h"
-#include "collect/run/explain.h"
-#include "collect/run/survivors.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
@@ -40,13 +39,13 @@ static bool sample(struct collector *c, struct target *target, uint64_t now_ns)
 		       c->options->children == COLLECT_CHILDREN_EXEC;
 	bool becomes, due;
 
-	process_log_look(&c->starts, target, false);
+	process_log_update(&c->starts, target, false);
 	becomes = process_log_becomes(&c->starts, target);
 	due = target_sample(target, now_ns, c->options->budget_bytes, becomes);
 	if (target->ended_ns == 0 || !follows)
 		return due;
 	/* It has become another program. If that was not announced, the recorder did not see it. */
-	process_log_look(&c->starts, target, false);
+	process_log_update(&c->starts, target, false);
 	if (!process_log_becomes(&c->starts, target)) {
 		AUTO_FREE char *exe = procfs_exe(target->pid);
 
@@ -115,16 +114,16 @@ static bool all_ended(struct collector *c, uint64_t now_ns)
 	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. Where there is no
 	 * descriptor to receive it with, the encoder is about to close some. */
 	if (!c->child_ended || c->targets.count > 0 || c->is_full) {
-		c->unheard_count = 0; /* looked for again when nobody else is left */
+		c->unheard_count = 0; /* searched for again when nobody else is left */
 		return false;
 	}
 	/* Whoever was found may say hello at any time. */
 	if (c->options->children != COLLECT_CHILDREN_NONE)
-		c->unheard_count = unheard_count(&c->silent, c->listener.name, now_ns);
+		c->unheard_count = unheard_count(&c->unheard, c->listener.name, now_ns);
 	return c->unheard_count == 0;
 }
 
-/* Whether somebody has handed over since who was looked for last, and has ended since, or cannot be taken yet. */
+/* Whether somebody has handed over since others were last searched for, and has ended since, or cannot be taken yet. */
 static bool hears_last(struct collector *c)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -188,6 +187,8 @@ static int check_output(const char *path, struct error *error)
 
 static void explain(const struct collector *c, char *reason, size_t room)
 {
+	struct error unfit = ERROR_INIT;
+
 	if (c->last_error[0])
 		snprintf(reason, room, "%.100s: the recorder got no memory: %.380s",
 			 c->options->argv[0], c->last_error);
@@ -198,8 +199,14 @@ static void explain(const struct collector *c, char *reason, size_t room)
 	else if (c->welcomed > 0)
 		snprintf(reason, room, "%s started the recorder, which could not begin.",
 			 c->options->argv[0]);
+	else if (preflight_program(c->options->argv[0], &unfit) < 0)
+		snprintf(reason, room, "%s", unfit.message);
 	else
-		explain_silence(c->options->argv[0], reason, room);
+		snprintf(
+			reason, room,
+			"%s never started the recorder. It may have replaced LD_PRELOAD, or run where the\n"
+			"  recorder's file cannot be read.",
+			c->options->argv[0]);
 }
 
 /* The program keeps the limits that it was started with; ours are in the way of its memory, which is a file of a kind,
@@ -306,7 +313,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 
 	if (status == 0)
 		status = run(&c, error);
-	if (c.left && !c.child_ended) {
+	if (c.left_signal != 0 && !c.child_ended) {
 		ret->end = COLLECT_LEFT;
 		ret->number = c.left_signal;
 	}

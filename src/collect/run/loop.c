@@ -37,7 +37,6 @@ static void stop_signal(struct collector *c, const struct signalfd_siginfo *info
 	bool ours_alone = info->ssi_code <= 0;
 
 	if (c->stop_signals++ > 0 || c->child == 0 || (ours_alone && c->child_ended)) {
-		c->left = true;
 		c->left_signal = (int)info->ssi_signo;
 		return;
 	}
@@ -242,7 +241,7 @@ static void run_loop(struct collector *c)
 {
 	uint64_t next_ns = clock_monotonic_ns();
 
-	while (!c->left) {
+	while (c->left_signal == 0) {
 		size_t count = fill_polls(c);
 		uint64_t now_ns = clock_monotonic_ns();
 		struct timespec timeout = { .tv_sec = 0,
@@ -301,20 +300,13 @@ int collector_begin(struct collector *c, struct error *error)
 
 int collector_run(struct collector *c, const char *path, struct error *error)
 {
-	const struct dumps_options dumps = { .path = path,
-					     .limit = c->options->write_limit,
-					     .version = c->options->version,
-					     .say = c->options->say,
-					     .context = c->options->context };
-
 	/* Without memory for it, nothing is written meanwhile. */
 	if (path && triggers_write(&c->options->triggers))
-		c->dumps = dumps_new(&dumps);
+		c->dumps = dumps_new(c->options, path);
 	run_loop(c);
 	c->source->finish(c);
 	dumps_free(TAKE(c->dumps));
-	c->result->recorded = c->recorded;
-	if (!c->recorded)
+	if (!c->result->recorded)
 		return 0;
 	if (!path)
 		return error_set(error, "no memory left");
@@ -328,14 +320,13 @@ int collector_run(struct collector *c, const char *path, struct error *error)
 void collector_release(struct collector *c)
 {
 	worker_free(c->sampler);
-	dumps_free(c->dumps);
 	listener_close(&c->listener);
 	for (size_t i = 0; i < c->pending.count; i++)
 		pending_close(&c->pending.at[i]);
 	for (size_t i = 0; i < c->targets.count; i++)
 		target_free(c->targets.at[i]);
 	encoder_free(c->encoder);
-	unheard_release(&c->silent);
+	unheard_release(&c->unheard);
 	process_log_release(&c->starts);
 	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);

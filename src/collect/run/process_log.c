@@ -182,7 +182,7 @@ void process_log_read(struct process_log *starts, struct target *target)
 		make_room(starts);
 }
 
-void process_log_look(struct process_log *starts, struct target *target, bool over)
+void process_log_update(struct process_log *starts, struct target *target, bool over)
 {
 	process_log_read(starts, target);
 	if (starts->pending.count > 0)

@@ -2,7 +2,7 @@
 /*
  * Who was announced to begin, and who of them was never heard from. A recorder announces in its profile every program
  * that it starts or becomes and every child it has; what says hello afterwards brings the announcement's ticket along.
- * What does not was missed, and is told of with the recording.
+ * What does not was missed, and is reported with the recording.
  */
 #ifndef COLLECT_RUN_PROCESS_LOG_H
 #define COLLECT_RUN_PROCESS_LOG_H
@@ -34,9 +34,9 @@ void process_log_release(struct process_log *starts);
 void process_log_read(struct process_log *starts, struct target *target);
 
 /* The same, and what it has taken back; over: it will not take back anything any more. */
-void process_log_look(struct process_log *starts, struct target *target, bool over);
+void process_log_update(struct process_log *starts, struct target *target, bool over);
 
-/* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been looked at. Returns whether it is
+/* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been read. Returns whether it is
  * what the announcer has become. */
 bool process_log_heard(struct process_log *starts, struct live_ticket ticket);
 

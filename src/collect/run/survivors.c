@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a run is that of the program which was started. Whoever outlives it, a daemon mostly, is told of and let go:
+ * The end of a run is that of the program which was started. Whoever outlives it, a daemon mostly, is reported and let go:
  * turned to dormant by a word in its control page, as anybody outside could. What is written there stays when we are gone.
  *
  * A child that was forked and not heard from maps the control page of its parent, which may have ended, and been given to the
  * encoder, long ago. Nobody answers when it connects later, and so it stays off too.
  */
-#include "collect/run/survivors.h"
-
 #include <stdio.h>
 
 #include "collect/kernel/procfs.h"
+#include "collect/run/collector.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -23,7 +22,7 @@ static void add(struct collect_survivors *list, pid_t pid, const char *exe)
 			return;
 	}
 	snprintf(one.name, sizeof one.name, "%s", exe && *exe ? path_base(exe) : "?");
-	(void)vector_push(list, one); /* without memory it is not told of */
+	(void)vector_push(list, one); /* without memory it is not reported */
 }
 
 void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivors *ret)
@@ -36,9 +35,9 @@ void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivo
 	}
 	if (c->options->children == COLLECT_CHILDREN_NONE)
 		return;
-	unheard_count(&c->silent, c->listener.name, now_ns);
-	for (size_t i = 0; i < c->silent.found.count; i++) {
-		pid_t pid = c->silent.found.at[i].pid;
+	unheard_count(&c->unheard, c->listener.name, now_ns);
+	for (size_t i = 0; i < c->unheard.found.count; i++) {
+		pid_t pid = c->unheard.found.at[i].pid;
 		AUTO_FREE char *exe = procfs_exe(pid);
 
 		add(ret, pid, exe);

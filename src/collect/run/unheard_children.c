@@ -25,23 +25,23 @@
 #define STRANGER_NS (1000 * NS_PER_MS)
 enum { SCANS_MAX = 8 };
 
-void unheard_release(struct unheard_children *silent)
+void unheard_release(struct unheard_children *unheard)
 {
-	vector_release(&silent->inodes);
-	vector_release(&silent->found);
+	vector_release(&unheard->inodes);
+	vector_release(&unheard->found);
 }
 
-static bool is_taken_over(const struct unheard_children *silent, uint64_t inode)
+static bool is_taken_over(const struct unheard_children *unheard, uint64_t inode)
 {
-	for (size_t i = silent->inodes.count; i-- > 0;) {
-		if (silent->inodes.at[i] == inode)
+	for (size_t i = unheard->inodes.count; i-- > 0;) {
+		if (unheard->inodes.at[i] == inode)
 			return true;
 	}
 	return false;
 }
 
 /* "start-end perms offset dev inode   /memfd:heapgauge-profile (deleted)" */
-static bool maps_profile(const struct unheard_children *silent, pid_t pid)
+static bool maps_profile(const struct unheard_children *unheard, pid_t pid)
 {
 	AUTO_FREE char *text = procfs_file(pid, "maps", NULL);
 
@@ -52,7 +52,7 @@ static bool maps_profile(const struct unheard_children *silent, pid_t pid)
 			end--;
 		while (end > text && end[-1] >= '0' && end[-1] <= '9')
 			end--;
-		if (is_taken_over(silent, strtoull(end, NULL, 10)))
+		if (is_taken_over(unheard, strtoull(end, NULL, 10)))
 			return true;
 	}
 	return false;
@@ -75,12 +75,12 @@ static bool is_dead(pid_t pid)
 	       readlink(procfs_path(pid, "exe").text, target, sizeof target) < 0;
 }
 
-static bool is_ours(const struct unheard_children *silent, pid_t pid, const char *socket_name,
+static bool is_ours(const struct unheard_children *unheard, pid_t pid, const char *socket_name,
 		    uint64_t now_ns)
 {
 	/* What has our socket and does not say hello soon never will: it was sent away, or closed everything. */
-	return maps_profile(silent, pid) ||
-	       (now_ns - silent->since_ns < STRANGER_NS && has_socket(pid, socket_name));
+	return maps_profile(unheard, pid) ||
+	       (now_ns - unheard->since_ns < STRANGER_NS && has_socket(pid, socket_name));
 }
 
 /* The number that was given last; 0 = not known. */
@@ -104,16 +104,16 @@ static bool is_younger(pid_t pid, pid_t last)
 	return pid > own || pid <= last; /* numbers have begun again since we started */
 }
 
-static bool is_found(const struct unheard_children *silent, pid_t pid)
+static bool is_found(const struct unheard_children *unheard, pid_t pid)
 {
-	for (size_t i = 0; i < silent->found.count; i++) {
-		if (silent->found.at[i].pid == pid)
+	for (size_t i = 0; i < unheard->found.count; i++) {
+		if (unheard->found.at[i].pid == pid)
 			return true;
 	}
 	return false;
 }
 
-static void scan(struct unheard_children *silent, const char *socket_name, uint64_t now_ns,
+static void scan(struct unheard_children *unheard, const char *socket_name, uint64_t now_ns,
 		 pid_t last)
 {
 	AUTO_CLOSE_FOLDER DIR *folder = opendir("/proc");
@@ -122,44 +122,44 @@ static void scan(struct unheard_children *silent, const char *socket_name, uint6
 	while ((pid = procfs_next(folder)) != 0) {
 		struct unheard_process one = { pid, now_ns };
 
-		if (is_younger(pid, last) && !is_found(silent, pid) && !is_dead(pid) &&
-		    is_ours(silent, pid, socket_name, now_ns))
-			(void)vector_push(&silent->found, one);
+		if (is_younger(pid, last) && !is_found(unheard, pid) && !is_dead(pid) &&
+		    is_ours(unheard, pid, socket_name, now_ns))
+			(void)vector_push(&unheard->found, one);
 	}
 }
 
-static void forget(struct unheard_children *silent, const char *socket_name, uint64_t now_ns)
+static void forget(struct unheard_children *unheard, const char *socket_name, uint64_t now_ns)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < silent->found.count; i++) {
-		struct unheard_process one = silent->found.at[i];
+	for (size_t i = 0; i < unheard->found.count; i++) {
+		struct unheard_process one = unheard->found.at[i];
 
 		if (is_dead(one.pid))
 			continue;
-		if (is_ours(silent, one.pid, socket_name, now_ns))
+		if (is_ours(unheard, one.pid, socket_name, now_ns))
 			one.seen_ns = now_ns;
 		if (now_ns - one.seen_ns < STRANGER_NS)
-			silent->found.at[kept++] = one;
+			unheard->found.at[kept++] = one;
 	}
-	silent->found.count = kept;
+	unheard->found.count = kept;
 }
 
-size_t unheard_count(struct unheard_children *silent, const char *socket_name, uint64_t now_ns)
+size_t unheard_count(struct unheard_children *unheard, const char *socket_name, uint64_t now_ns)
 {
 	unsigned tries = 0;
 	pid_t last;
 
-	if (silent->since_ns == 0)
-		silent->since_ns = now_ns;
-	if (silent->checked_ns != 0 && now_ns - silent->checked_ns < CHECK_NS)
-		return silent->found.count;
-	silent->checked_ns = now_ns;
-	forget(silent, socket_name, now_ns);
+	if (unheard->since_ns == 0)
+		unheard->since_ns = now_ns;
+	if (unheard->checked_ns != 0 && now_ns - unheard->checked_ns < CHECK_NS)
+		return unheard->found.count;
+	unheard->checked_ns = now_ns;
+	forget(unheard, socket_name, now_ns);
 	/* One that was seen may have forked and died meanwhile: again, until there was no new number. */
 	do {
 		last = last_pid();
-		scan(silent, socket_name, now_ns, last);
-	} while (silent->found.count == 0 && last != last_pid() && tries++ < SCANS_MAX);
-	return silent->found.count;
+		scan(unheard, socket_name, now_ns, last);
+	} while (unheard->found.count == 0 && last != last_pid() && tries++ < SCANS_MAX);
+	return unheard->found.count;
 }

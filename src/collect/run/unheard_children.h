@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descendants that have not said hello yet: a fork's child does so with its first allocation, a program with its own.
- * When the last known process has ended, they are looked for in /proc: a child still maps the profile of its parent, a
+ * When the last known process has ended, they are searched for in /proc: a child still maps the profile of its parent, a
  * program that starts has our socket in its environment.
  */
 #ifndef COLLECT_RUN_UNHEARD_CHILDREN_H
@@ -14,18 +14,18 @@
 
 struct unheard_process {
 	pid_t pid;
-	uint64_t seen_ns; /* when it last looked like one of ours */
+	uint64_t seen_ns; /* when it last seemed one of ours */
 };
 
 struct unheard_children {
 	VECTOR(uint64_t) inodes; /* of the profiles that were taken over, ascending by time */
 	VECTOR(struct unheard_process) found;
-	uint64_t since_ns;   /* when it was first looked for; 0 = not yet */
-	uint64_t checked_ns; /* when it was last looked for */
+	uint64_t since_ns;   /* when it was first searched for; 0 = not yet */
+	uint64_t checked_ns; /* when it was last searched for */
 };
-void unheard_release(struct unheard_children *silent);
+void unheard_release(struct unheard_children *unheard);
 
-/* How many there are now; looks at most every few milliseconds. `socket_name`: of the listener, in the environment of what begins. */
-size_t unheard_count(struct unheard_children *silent, const char *socket_name, uint64_t now_ns);
+/* How many there are now; scans at most every few milliseconds. `socket_name`: of the listener, in the environment of what begins. */
+size_t unheard_count(struct unheard_children *unheard, const char *socket_name, uint64_t now_ns);
 
 #endif

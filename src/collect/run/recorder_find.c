@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the recorder is, and why it was not heard from. No state.
+ * Where the recorder's library is. No state.
  */
-#include "collect/run/explain.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "collect/collect.h"
-#include "collect/binaries/preflight.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
 #define RECORDER_FILE "libheapgauge.so"
-
-void explain_silence(const char *program, char *ret, size_t room)
-{
-	struct error reason = ERROR_INIT;
-
-	if (preflight_program(program, &reason) < 0)
-		snprintf(ret, room, "%s", reason.message);
-	else
-		snprintf(
-			ret, room,
-			"%s never started the recorder. It may have replaced LD_PRELOAD, or run where the\n"
-			"  recorder's file cannot be read.",
-			program);
-}
 
 /* Takes ownership of `path`. */
 static char *if_readable(char *path)
