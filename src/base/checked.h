@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #define checked_add(a, b, ret) (!__builtin_add_overflow((a), (b), (ret)))
-#define checked_sub(a, b, ret) (!__builtin_sub_overflow((a), (b), (ret)))
 #define checked_mul(a, b, ret) (!__builtin_mul_overflow((a), (b), (ret)))
 
 /* Rounds up to a multiple of align, which must be a power of two. */

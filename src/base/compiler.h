@@ -21,10 +21,6 @@
 #define UNUSED __attribute__((unused))
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))
-#define FALLTHROUGH __attribute__((fallthrough))
-
-#define CACHE_LINE_BYTES 64
-#define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE_BYTES)))
 
 /* Number of elements; refuses to compile for a pointer. */
 #define ARRAY_SIZE(a)                                                                              \
@@ -50,12 +46,6 @@
 		__typeof__(b) max_b_ = (b);                                                        \
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
-
-/* The layout of a struct that leaves the process: a change of it must not go unseen. */
-#define ASSERT_SIZE(type, bytes)                                                                   \
-	_Static_assert(sizeof(type) == (bytes), #type " is not " #bytes " bytes")
-#define ASSERT_OFFSET(type, member, at)                                                            \
-	_Static_assert(offsetof(type, member) == (at), #type "." #member " is not at " #at)
 
 /*
  * What the code believes; never about input. A trap and not abort(): the same code runs in the

@@ -118,19 +118,6 @@ int64_t cursor_zigzag(struct cursor *c)
 	return zigzag_decode(cursor_varint(c));
 }
 
-uint32_t cursor_varint32(struct cursor *c)
-{
-	const uint8_t *at = c->at;
-	uint64_t value = cursor_varint(c);
-
-	if (UNLIKELY(value > UINT32_MAX)) {
-		c->at = at;
-		c->failed = true;
-		return 0;
-	}
-	return (uint32_t)value;
-}
-
 struct span cursor_counted(struct cursor *c)
 {
 	const uint8_t *at = c->at;

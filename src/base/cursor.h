@@ -44,8 +44,6 @@ uint32_t cursor_u32(struct cursor *c);
 uint64_t cursor_u64(struct cursor *c);
 uint64_t cursor_varint(struct cursor *c);
 int64_t cursor_zigzag(struct cursor *c);
-/* A varint that must fit 32 bits. */
-uint32_t cursor_varint32(struct cursor *c);
 /* A varint length and that many bytes. */
 struct span cursor_counted(struct cursor *c);
 

@@ -20,14 +20,6 @@ static inline uint64_t hash_mix(uint64_t x)
 	return x;
 }
 
-/* Folds the 128-bit product: one multiplication instead of two, for the hot path. */
-static inline uint64_t hash_fold(uint64_t a, uint64_t b)
-{
-	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 /* Adds a value to a running hash; the order of the values matters. */
 static inline uint64_t hash_combine(uint64_t hash, uint64_t value)
 {

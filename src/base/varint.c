@@ -5,7 +5,7 @@
  */
 #include "base/varint.h"
 
-size_t varint_size(uint64_t value)
+static size_t size_of(uint64_t value)
 {
 	unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
 
@@ -14,7 +14,7 @@ size_t varint_size(uint64_t value)
 
 size_t varint_put(uint8_t *out, size_t room, uint64_t value)
 {
-	size_t size = varint_size(value);
+	size_t size = size_of(value);
 
 	if (size > room)
 		return 0;

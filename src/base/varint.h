@@ -11,9 +11,6 @@
 
 #define VARINT_MAX_BYTES 10
 
-/* Bytes that varint_put would write. */
-size_t varint_size(uint64_t value);
-
 /*
  * Writes value to out; returns the bytes written, or 0 if room is too small (nothing is written
  * then).

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/varint.h"
 
 void buffer_release(struct buffer *b)
 {
@@ -108,16 +107,6 @@ void buffer_printf(struct buffer *b, const char *format, ...)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "byte order");
 
-void buffer_u8(struct buffer *b, uint8_t value)
-{
-	buffer_append(b, &value, sizeof value);
-}
-
-void buffer_u16(struct buffer *b, uint16_t value)
-{
-	buffer_append(b, &value, sizeof value);
-}
-
 void buffer_u32(struct buffer *b, uint32_t value)
 {
 	buffer_append(b, &value, sizeof value);
@@ -126,24 +115,6 @@ void buffer_u32(struct buffer *b, uint32_t value)
 void buffer_u64(struct buffer *b, uint64_t value)
 {
 	buffer_append(b, &value, sizeof value);
-}
-
-void buffer_varint(struct buffer *b, uint64_t value)
-{
-	uint8_t bytes[VARINT_MAX_BYTES];
-
-	buffer_append(b, bytes, varint_put(bytes, sizeof bytes, value));
-}
-
-void buffer_zigzag(struct buffer *b, int64_t value)
-{
-	buffer_varint(b, zigzag_encode(value));
-}
-
-void buffer_counted(struct buffer *b, struct span bytes)
-{
-	buffer_varint(b, bytes.size);
-	buffer_append(b, bytes.data, bytes.size);
 }
 
 void buffer_patch(struct buffer *b, size_t offset, const void *data, size_t size)

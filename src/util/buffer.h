@@ -40,14 +40,8 @@ void buffer_fill(struct buffer *b, char c, size_t count);
 void buffer_printf(struct buffer *b, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Little-endian numbers, as struct cursor reads them. */
-void buffer_u8(struct buffer *b, uint8_t value);
-void buffer_u16(struct buffer *b, uint16_t value);
 void buffer_u32(struct buffer *b, uint32_t value);
 void buffer_u64(struct buffer *b, uint64_t value);
-void buffer_varint(struct buffer *b, uint64_t value);
-void buffer_zigzag(struct buffer *b, int64_t value);
-/* A varint length and that many bytes. */
-void buffer_counted(struct buffer *b, struct span bytes);
 
 /*
  * Overwrites bytes that were written before, e.g. a length known only now. The range must be

@@ -22,7 +22,7 @@ static void read_one(struct cursor *c, uint8_t what)
 {
 	uint8_t copy[16];
 
-	switch (what % 10) {
+	switch (what % 9) {
 	case 0:
 		cursor_u8(c);
 		break;
@@ -39,15 +39,12 @@ static void read_one(struct cursor *c, uint8_t what)
 		cursor_varint(c);
 		break;
 	case 5:
-		cursor_varint32(c);
-		break;
-	case 6:
 		cursor_zigzag(c);
 		break;
-	case 7:
+	case 6:
 		cursor_copy(c, copy, what % sizeof copy);
 		break;
-	case 8:
+	case 7:
 		cursor_skip(c, what);
 		break;
 	default: {

@@ -1,7 +1,7 @@
 /* links: base */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cursor.h"
-#include "base/writer.h"
+#include "base/varint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,23 +77,6 @@ static void a_failed_copy_leaves_zeros(void **state)
 	assert_memory_equal(out, zeros, sizeof out);
 }
 
-static void a_32_bit_varint_must_fit(void **state)
-{
-	uint8_t bytes[20];
-	struct writer w = writer_over(bytes, sizeof bytes);
-	struct cursor c;
-
-	(void)state;
-	writer_varint(&w, UINT32_MAX);
-	writer_varint(&w, UINT64_C(1) + UINT32_MAX);
-	c = cursor_over(writer_done(&w));
-	assert_true(cursor_varint32(&c) == UINT32_MAX);
-	assert_false(c.failed);
-	assert_int_equal(cursor_varint32(&c), 0);
-	assert_true(c.failed);
-	assert_int_equal(cursor_offset(&c), 5);
-}
-
 static void seek_and_skip_stay_inside(void **state)
 {
 	static const uint8_t bytes[] = { 10, 11, 12, 13 };
@@ -109,59 +92,30 @@ static void seek_and_skip_stay_inside(void **state)
 	assert_true(c.failed);
 }
 
-static void a_full_writer_writes_no_more(void **state)
-{
-	uint8_t bytes[8] = { 0 };
-	struct writer w = writer_over(bytes, 5);
-
-	(void)state;
-	writer_u32(&w, 0x04030201);
-	writer_u16(&w, 0x0605);
-	assert_true(w.full);
-	writer_u8(&w, 5);
-	assert_int_equal(writer_done(&w).size, 4);
-	assert_int_equal(bytes[4], 0);
-	w = writer_over(bytes, 3);
-	writer_counted(&w, span_of("abc", 3));
-	assert_true(w.full);
-	assert_int_equal(writer_done(&w).size, 0);
-}
-
 /* One random record, written and read with the same choices. */
 enum { FIELDS = 20, RECORD_BYTES = 4096 };
 
-static size_t write_record(uint64_t seed, uint8_t *out, size_t room)
+static size_t write_record(uint64_t seed, uint8_t out[static RECORD_BYTES])
 {
-	struct writer w = writer_over(out, room);
+	static const size_t widths[] = { 1, 2, 4, 8 };
+	size_t at = 0;
 
 	for (int i = 0; i < FIELDS; i++) {
 		uint64_t kind = unit_random(&seed) % 7, value = unit_random_length(&seed);
 
-		switch (kind) {
-		case 0:
-			writer_u8(&w, (uint8_t)value);
-			break;
-		case 1:
-			writer_u16(&w, (uint16_t)value);
-			break;
-		case 2:
-			writer_u32(&w, (uint32_t)value);
-			break;
-		case 3:
-			writer_u64(&w, value);
-			break;
-		case 4:
-			writer_varint(&w, value);
-			break;
-		case 5:
-			writer_zigzag(&w, (int64_t)value);
-			break;
-		default:
-			writer_counted(&w, span_of(&value, value % 9));
-			break;
+		if (kind < 4) {
+			memcpy(out + at, &value, widths[kind]);
+			at += widths[kind];
+		} else if (kind < 6) {
+			at += varint_put(out + at, RECORD_BYTES - at,
+					 kind == 4 ? value : zigzag_encode((int64_t)value));
+		} else {
+			at += varint_put(out + at, RECORD_BYTES - at, value % 9);
+			memcpy(out + at, &value, value % 9);
+			at += value % 9;
 		}
 	}
-	return w.full ? 0 : writer_done(&w).size;
+	return at;
 }
 
 /* Whether all fields could be read; each that could must have the value that was written. */
@@ -213,9 +167,8 @@ static void random_records_round_trip(void **state)
 	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		uint64_t record = unit_random(&seed);
-		size_t size = write_record(record, bytes, sizeof bytes);
+		size_t size = write_record(record, bytes);
 
-		assert_int_not_equal(size, 0);
 		assert_true(read_record(record, span_of(bytes, size)));
 	}
 }
@@ -228,7 +181,7 @@ static void a_record_cut_at_any_byte_fails_and_reads_nothing_beyond(void **state
 	(void)state;
 	for (int i = 0; i < 100; i++) {
 		uint64_t record = unit_random(&seed);
-		size_t size = write_record(record, bytes, sizeof bytes);
+		size_t size = write_record(record, bytes);
 
 		for (size_t cut = 0; cut < size; cut++) {
 			/* A block of its own, so that a sanitizer sees a read past the cut. */
@@ -237,7 +190,6 @@ static void a_record_cut_at_any_byte_fails_and_reads_nothing_beyond(void **state
 			memcpy(copy, bytes, cut);
 			assert_false(read_record(record, span_of(copy, cut)));
 			free(copy);
-			assert_int_equal(write_record(record, bytes, cut), 0);
 		}
 	}
 }
@@ -250,9 +202,7 @@ int main(void)
 		cmocka_unit_test(nothing_can_be_read_from_nothing),
 		cmocka_unit_test(a_length_larger_than_the_rest_is_refused),
 		cmocka_unit_test(a_failed_copy_leaves_zeros),
-		cmocka_unit_test(a_32_bit_varint_must_fit),
 		cmocka_unit_test(seek_and_skip_stay_inside),
-		cmocka_unit_test(a_full_writer_writes_no_more),
 		cmocka_unit_test(random_records_round_trip),
 		cmocka_unit_test(a_record_cut_at_any_byte_fails_and_reads_nothing_beyond),
 	};

@@ -143,24 +143,16 @@ static void a_buffer_grows_and_is_read_by_a_cursor(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 10000; i++) {
-		buffer_u8(&b, (uint8_t)i);
-		buffer_u16(&b, (uint16_t)i);
 		buffer_u32(&b, (uint32_t)i);
 		buffer_u64(&b, i << 32);
-		buffer_varint(&b, i * i);
-		buffer_zigzag(&b, -(int64_t)i);
-		buffer_counted(&b, span_of("xyz", i % 4));
+		buffer_append(&b, "xyz", i % 4);
 	}
 	assert_false(b.failed);
 	c = cursor_over(buffer_span(&b));
 	for (uint64_t i = 0; i < 10000; i++) {
-		assert_int_equal(cursor_u8(&c), (uint8_t)i);
-		assert_int_equal(cursor_u16(&c), (uint16_t)i);
 		assert_int_equal(cursor_u32(&c), i);
 		assert_true(cursor_u64(&c) == i << 32);
-		assert_true(cursor_varint(&c) == i * i);
-		assert_true(cursor_zigzag(&c) == -(int64_t)i);
-		assert_true(span_equal(cursor_counted(&c), span_of("xyz", i % 4)));
+		cursor_skip(&c, i % 4);
 	}
 	assert_false(c.failed);
 	assert_int_equal(cursor_left(&c), 0);

@@ -82,7 +82,8 @@ static int unknown_option(const struct options *o, const char *name, struct erro
 	return OPTIONS_ERROR;
 }
 
-int options_flag(const char *name, const char *text, bool *ret, struct error *error)
+/* Whether the text is a yes (*ret true) or a no; an error otherwise. */
+static int parse_flag(const char *name, const char *text, bool *ret, struct error *error)
 {
 	static const char *const yes[] = { "yes", "true", "on", "1" };
 	static const char *const no[] = { "no", "false", "off", "0" };
@@ -120,7 +121,7 @@ static int accept(struct options *o, size_t index, const char *text, const char 
 		if (check_choice(row, text, error) < 0)
 			return OPTIONS_ERROR;
 		*value = text;
-	} else if (text && options_flag(row->name, text, &on, error) < 0) {
+	} else if (text && parse_flag(row->name, text, &on, error) < 0) {
 		return OPTIONS_ERROR;
 	}
 	if (index < o->row_count)

@@ -95,8 +95,6 @@ const char *options_origin(void);
 /* Of all rows, the command's and then the common ones. */
 const struct option_row *options_row(const struct options *options, size_t index);
 
-/* Whether the text is a yes (*ret true) or a no; an error otherwise. */
-int options_flag(const char *name, const char *text, bool *ret, struct error *error);
 /* A decimal number that fits 64 bits and nothing behind it. */
 int options_number(const char *name, const char *text, uint64_t *ret, struct error *error);
 /* The number of a process. */

@@ -67,7 +67,8 @@ bool settings_variable(const struct option_row *row, char room[SETTINGS_VARIABLE
 	return !is_reserved(room + sizeof PREFIX - 1);
 }
 
-char *settings_user_file(void)
+/* The user's file, whether or not it exists. The caller's (free); NULL if there is no home. */
+static char *user_file(void)
 {
 	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	char *path = NULL;
@@ -334,7 +335,7 @@ static bool was_given(const struct options *o, size_t index)
 
 int settings_for(struct options *o, struct error *error)
 {
-	AUTO_FREE char *user = settings_user_file();
+	AUTO_FREE char *user = user_file();
 	struct file files[] = {
 		{ .path = SETTINGS_FOLDER_FILE, .shown = SETTINGS_FOLDER_FILE, .of_folder = true },
 		{ .path = user, .shown = user },

@@ -28,7 +28,4 @@ int settings_for(struct options *o, struct error *error);
 enum { SETTINGS_VARIABLE_BYTES = 64 };
 bool settings_variable(const struct option_row *row, char room[SETTINGS_VARIABLE_BYTES]);
 
-/* The user's file, whether or not it exists. The caller's (free); NULL if there is no home. */
-char *settings_user_file(void);
-
 #endif

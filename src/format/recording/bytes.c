@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The growing buffer that encoders write into. base/writer needs to know the room beforehand, which an encoder of
- * varints does not. Not in the recorder: this allocates.
+ * The growing buffer that encoders write into. Not in the recorder: this allocates.
  * Invariant: size <= room, and once failed is set nothing is written any more.
  */
 #include "format/recording/bytes.h"
