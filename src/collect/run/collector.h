@@ -71,11 +71,11 @@ struct collector {
 	struct unheard_children
 		unheard; /* descendants that were not heard from yet; only searched for when no target is left */
 	size_t unheard_count;
-	struct process_log starts;     /* who was announced, and who of them was missed */
-	struct live_settings settings; /* that processes begin with */
-	size_t welcomed;	       /* processes that handed a profile over */
-	VECTOR(uint64_t) taken;	       /* the ids of their profiles */
-	uint64_t next_folder_ns;       /* when the folder is scanned again */
+	struct process_log process_log; /* who was announced, and who of them was missed */
+	struct live_settings settings;	/* that processes begin with */
+	size_t welcomed;		/* processes that handed a profile over */
+	VECTOR(uint64_t) taken;		/* the ids of their profiles */
+	uint64_t next_folder_ns;	/* when the folder is scanned again */
 	struct timespec folder_mtime;
 	bool is_full; /* no descriptors are left: who connects has to wait until others have ended */
 	bool folder_is_unsettled; /* there is a file that was not taken over yet */

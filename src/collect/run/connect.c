@@ -67,10 +67,10 @@ static void settle_ticket(struct collector *c, struct live_ticket ticket)
 			announcer = c->targets.at[i];
 	}
 	if (announcer)
-		process_log_read(&c->starts, announcer);
+		process_log_read(&c->process_log, announcer);
 	if (!is_known(c, ticket.profile))
-		process_log_heard_early(&c->starts, ticket);
-	else if (process_log_heard(&c->starts, ticket) && announcer)
+		process_log_heard_early(&c->process_log, ticket);
+	else if (process_log_heard(&c->process_log, ticket) && announcer)
 		announcer->has_become = true;
 }
 
@@ -81,7 +81,7 @@ static void give_up(struct collector *c, pid_t pid, enum missed_reason reason,
 	AUTO_FREE char *exe = pid ? procfs_exe(pid) : NULL;
 
 	memcpy(c->last_error, error->message, sizeof c->last_error);
-	process_log_miss(&c->starts, reason, exe);
+	process_log_miss(&c->process_log, reason, exe);
 }
 
 /* Whether the process is none of this recording: it is left alone from now on. */

@@ -76,15 +76,15 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 }
 
 /* If it had announced to become another program, which was not heard from, or before it, the end was that program's. */
-static void settle_starts(struct collector *c, struct target *target)
+static void settle_log(struct collector *c, struct target *target)
 {
-	process_log_update(&c->starts, target, false);
+	process_log_update(&c->process_log, target, false);
 	if (target->ended_ns != 0 &&
-	    (target->has_become || process_log_becomes(&c->starts, target))) {
+	    (target->has_become || process_log_becomes(&c->process_log, target))) {
 		target->known.end = END_EXEC;
 		target->known.exit_code = 0;
 	}
-	process_log_update(&c->starts, target, true);
+	process_log_update(&c->process_log, target, true);
 }
 
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
@@ -99,10 +99,10 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 			continue;
 		}
 		c->ended_calls += target->totals.calls;
-		settle_starts(c, target);
+		settle_log(c, target);
 		/* A recorder that never began has nothing to tell. */
 		if (!target_is_ready(target) && target->totals.calls == 0) {
-			process_log_miss(&c->starts, MISSED_no_room, target->known.exe);
+			process_log_miss(&c->process_log, MISSED_no_room, target->known.exe);
 			target_free(target);
 			continue;
 		}

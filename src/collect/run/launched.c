@@ -29,7 +29,7 @@
 static bool advance(struct collector *c, struct target *target, uint64_t now_ns)
 {
 	target_tick(target, now_ns);
-	process_log_read(&c->starts, target);
+	process_log_read(&c->process_log, target);
 	return true;
 }
 
@@ -39,17 +39,17 @@ static bool sample(struct collector *c, struct target *target, uint64_t now_ns)
 		       c->options->children == COLLECT_CHILDREN_EXEC;
 	bool becomes, due;
 
-	process_log_update(&c->starts, target, false);
-	becomes = process_log_becomes(&c->starts, target);
+	process_log_update(&c->process_log, target, false);
+	becomes = process_log_becomes(&c->process_log, target);
 	due = target_sample(target, now_ns, c->options->budget_bytes, becomes);
 	if (target->ended_ns == 0 || !follows)
 		return due;
 	/* It has become another program. If that was not announced, the recorder did not see it. */
-	process_log_update(&c->starts, target, false);
-	if (!process_log_becomes(&c->starts, target)) {
+	process_log_update(&c->process_log, target, false);
+	if (!process_log_becomes(&c->process_log, target)) {
 		AUTO_FREE char *exe = procfs_exe(target->pid);
 
-		process_log_miss(&c->starts, MISSED_bypassed, exe);
+		process_log_miss(&c->process_log, MISSED_bypassed, exe);
 	}
 	return due;
 }

@@ -327,7 +327,7 @@ void collector_release(struct collector *c)
 		target_free(c->targets.at[i]);
 	encoder_free(c->encoder);
 	unheard_release(&c->unheard);
-	process_log_release(&c->starts);
+	process_log_release(&c->process_log);
 	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);
 	vector_release(&c->taken);

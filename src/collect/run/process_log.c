@@ -23,61 +23,61 @@ static void start_release(struct start *start)
 	free(start->path);
 }
 
-void process_log_release(struct process_log *starts)
+void process_log_release(struct process_log *log)
 {
-	for (size_t i = 0; i < starts->pending.count; i++)
-		start_release(&starts->pending.at[i]);
-	for (size_t i = 0; i < starts->missed.count; i++)
-		free(starts->missed.at[i].path);
-	vector_release(&starts->pending);
-	vector_release(&starts->missed);
-	vector_release(&starts->early);
+	for (size_t i = 0; i < log->pending.count; i++)
+		start_release(&log->pending.at[i]);
+	for (size_t i = 0; i < log->missed.count; i++)
+		free(log->missed.at[i].path);
+	vector_release(&log->pending);
+	vector_release(&log->missed);
+	vector_release(&log->early);
 }
 
 /* ---- missed ---- */
 
-static void add_missed(struct process_log *starts, enum missed_reason reason, const char *path,
+static void add_missed(struct process_log *log, enum missed_reason reason, const char *path,
 		       uint64_t count)
 {
 	struct missed_row row = { reason, count, NULL };
 
-	for (size_t i = 0; i < starts->missed.count; i++) {
-		struct missed_row *have = &starts->missed.at[i];
+	for (size_t i = 0; i < log->missed.count; i++) {
+		struct missed_row *have = &log->missed.at[i];
 
 		if (have->reason == reason && strcmp(have->path, path) == 0) {
 			have->count += count;
 			return;
 		}
 	}
-	if (path[0] != '\0' && starts->missed.count >= MISSED_MAX) {
-		add_missed(starts, reason, "", count);
+	if (path[0] != '\0' && log->missed.count >= MISSED_MAX) {
+		add_missed(log, reason, "", count);
 		return;
 	}
 	row.path = strdup(path);
-	if (!row.path || !vector_push(&starts->missed, row))
+	if (!row.path || !vector_push(&log->missed, row))
 		free(row.path);
 }
 
-void process_log_miss(struct process_log *starts, enum missed_reason reason, const char *path)
+void process_log_miss(struct process_log *log, enum missed_reason reason, const char *path)
 {
-	add_missed(starts, reason, path ? path : "", 1);
+	add_missed(log, reason, path ? path : "", 1);
 }
 
 /* ---- reading the ring ---- */
 
-static bool was_heard_early(struct process_log *starts, struct live_ticket ticket)
+static bool was_heard_early(struct process_log *log, struct live_ticket ticket)
 {
-	for (size_t i = 0; i < starts->early.count; i++) {
-		if (starts->early.at[i].profile == ticket.profile &&
-		    starts->early.at[i].serial == ticket.serial) {
-			starts->early.at[i] = starts->early.at[--starts->early.count];
+	for (size_t i = 0; i < log->early.count; i++) {
+		if (log->early.at[i].profile == ticket.profile &&
+		    log->early.at[i].serial == ticket.serial) {
+			log->early.at[i] = log->early.at[--log->early.count];
 			return true;
 		}
 	}
 	return false;
 }
 
-static void add_pending(struct process_log *starts, struct target *target,
+static void add_pending(struct process_log *log, struct target *target,
 			const struct live_start *entry, uint32_t serial)
 {
 	const struct live_header *head = target->profile.head;
@@ -93,20 +93,20 @@ static void add_pending(struct process_log *starts, struct target *target,
 					MIN(entry->path_bytes, (uint32_t)LIVE_START_PATH)),
 	};
 
-	if (was_heard_early(starts, start.ticket)) {
+	if (was_heard_early(log, start.ticket)) {
 		target->has_become |= start.becomes;
 		start_release(&start);
 		return;
 	}
-	if (!start.path || !vector_push(&starts->pending, start)) {
+	if (!start.path || !vector_push(&log->pending, start)) {
 		start_release(&start);
-		starts->unnamed++;
+		log->unnamed++;
 	}
 }
 
 /* Each entry of the ring has numbers of its own, LIVE_STARTS apart: one that was skipped was overwritten. The newest of an entry
  * is that of the last LIVE_STARTS numbers. */
-static void read_new(struct process_log *starts, struct target *target)
+static void read_new(struct process_log *log, struct target *target)
 {
 	uint64_t newest = target->profile.head->starts;
 
@@ -118,11 +118,11 @@ static void read_new(struct process_log *starts, struct target *target)
 
 		if (serial < next || !live_profile_read_start(&target->profile, serial, &entry))
 			continue;
-		starts->unnamed += (serial - next) / LIVE_STARTS;
+		log->unnamed += (serial - next) / LIVE_STARTS;
 		target->process_log_read += (serial - next) / LIVE_STARTS + 1;
 		target->process_log_next[at] = (uint64_t)serial + LIVE_STARTS;
 		if (!entry.failed)
-			add_pending(starts, target, &entry, serial);
+			add_pending(log, target, &entry, serial);
 	}
 }
 
@@ -134,12 +134,12 @@ static bool is_expected(enum missed_reason reason)
 
 /* Drops those of the target that were taken back; those that nobody expects to hear from are missed once they cannot be
  * taken back any more. */
-static void settle(struct process_log *starts, struct target *target, bool over)
+static void settle(struct process_log *log, struct target *target, bool over)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < starts->pending.count; i++) {
-		struct start *start = &starts->pending.at[i];
+	for (size_t i = 0; i < log->pending.count; i++) {
+		struct start *start = &log->pending.at[i];
 		bool ours = start->ticket.profile == target->id;
 		struct live_start entry;
 		bool there = ours && live_profile_read_start(&target->profile, start->ticket.serial,
@@ -148,53 +148,53 @@ static void settle(struct process_log *starts, struct target *target, bool over)
 		bool is_final = ours && (over || !there) && !is_expected(start->reason);
 
 		if (!taken_back && !is_final) {
-			starts->pending.at[kept++] = *start;
+			log->pending.at[kept++] = *start;
 			continue;
 		}
 		if (!taken_back)
-			add_missed(starts, start->reason, start->path, 1);
+			add_missed(log, start->reason, start->path, 1);
 		start_release(start);
 	}
-	starts->pending.count = kept;
+	log->pending.count = kept;
 }
 
 /* The oldest half can wait no longer. */
-static void make_room(struct process_log *starts)
+static void make_room(struct process_log *log)
 {
-	size_t gone = starts->pending.count / 2;
+	size_t gone = log->pending.count / 2;
 
 	for (size_t i = 0; i < gone; i++) {
-		add_missed(starts, starts->pending.at[i].reason, starts->pending.at[i].path, 1);
-		start_release(&starts->pending.at[i]);
+		add_missed(log, log->pending.at[i].reason, log->pending.at[i].path, 1);
+		start_release(&log->pending.at[i]);
 	}
-	starts->pending.count -= gone;
-	memmove(starts->pending.at, starts->pending.at + gone,
-		starts->pending.count * sizeof *starts->pending.at);
+	log->pending.count -= gone;
+	memmove(log->pending.at, log->pending.at + gone,
+		log->pending.count * sizeof *log->pending.at);
 }
 
-void process_log_read(struct process_log *starts, struct target *target)
+void process_log_read(struct process_log *log, struct target *target)
 {
 	if (!live_profile_poll(&target->profile) ||
 	    target->profile.head->starts == target->process_log_read)
 		return;
-	read_new(starts, target);
-	if (starts->pending.count >= PENDING_MAX)
-		make_room(starts);
+	read_new(log, target);
+	if (log->pending.count >= PENDING_MAX)
+		make_room(log);
 }
 
-void process_log_update(struct process_log *starts, struct target *target, bool over)
+void process_log_update(struct process_log *log, struct target *target, bool over)
 {
-	process_log_read(starts, target);
-	if (starts->pending.count > 0)
-		settle(starts, target, over);
+	process_log_read(log, target);
+	if (log->pending.count > 0)
+		settle(log, target, over);
 }
 
-bool process_log_heard(struct process_log *starts, struct live_ticket ticket)
+bool process_log_heard(struct process_log *log, struct live_ticket ticket)
 {
 	if (ticket.profile == 0)
 		return false;
-	for (size_t i = 0; i < starts->pending.count; i++) {
-		struct start *start = &starts->pending.at[i];
+	for (size_t i = 0; i < log->pending.count; i++) {
+		struct start *start = &log->pending.at[i];
 
 		if (start->ticket.profile != ticket.profile ||
 		    start->ticket.serial != ticket.serial)
@@ -202,24 +202,24 @@ bool process_log_heard(struct process_log *starts, struct live_ticket ticket)
 		bool becomes = start->becomes;
 
 		start_release(start);
-		starts->pending.count--;
-		memmove(start, start + 1, (starts->pending.count - i) * sizeof *start);
+		log->pending.count--;
+		memmove(start, start + 1, (log->pending.count - i) * sizeof *start);
 		return becomes;
 	}
-	starts->unnamed -= starts->unnamed > 0;
+	log->unnamed -= log->unnamed > 0;
 	return false;
 }
 
-void process_log_heard_early(struct process_log *starts, struct live_ticket ticket)
+void process_log_heard_early(struct process_log *log, struct live_ticket ticket)
 {
-	if (ticket.profile != 0 && starts->early.count < PENDING_MAX)
-		(void)vector_push(&starts->early, ticket);
+	if (ticket.profile != 0 && log->early.count < PENDING_MAX)
+		(void)vector_push(&log->early, ticket);
 }
 
-bool process_log_becomes(const struct process_log *starts, const struct target *target)
+bool process_log_becomes(const struct process_log *log, const struct target *target)
 {
-	for (size_t i = 0; i < starts->pending.count; i++) {
-		const struct start *start = &starts->pending.at[i];
+	for (size_t i = 0; i < log->pending.count; i++) {
+		const struct start *start = &log->pending.at[i];
 
 		if (start->ticket.profile == target->id && start->becomes)
 			return true;
@@ -227,14 +227,14 @@ bool process_log_becomes(const struct process_log *starts, const struct target *
 	return false;
 }
 
-void process_log_finish(struct process_log *starts, struct run_row *run)
+void process_log_finish(struct process_log *log, struct run_row *run)
 {
-	for (size_t i = 0; i < starts->pending.count; i++)
-		add_missed(starts, starts->pending.at[i].reason, starts->pending.at[i].path, 1);
-	if (starts->unnamed > 0)
-		add_missed(starts, MISSED_unheard, "", starts->unnamed);
-	run->missed = starts->missed.at;
-	run->missed_count = starts->missed.count;
-	starts->missed.at = NULL;
-	starts->missed.count = starts->missed.capacity = 0;
+	for (size_t i = 0; i < log->pending.count; i++)
+		add_missed(log, log->pending.at[i].reason, log->pending.at[i].path, 1);
+	if (log->unnamed > 0)
+		add_missed(log, MISSED_unheard, "", log->unnamed);
+	run->missed = log->missed.at;
+	run->missed_count = log->missed.count;
+	log->missed.at = NULL;
+	log->missed.count = log->missed.capacity = 0;
 }

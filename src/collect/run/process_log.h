@@ -28,28 +28,28 @@ struct process_log {
 	VECTOR(struct live_ticket) early; /* heard from before their announcer was */
 	uint64_t unnamed; /* announced faster than they could be read, and not heard from */
 };
-void process_log_release(struct process_log *starts);
+void process_log_release(struct process_log *log);
 
 /* Reads what a target has announced since. Cheap if there is nothing: for every tick. */
-void process_log_read(struct process_log *starts, struct target *target);
+void process_log_read(struct process_log *log, struct target *target);
 
 /* The same, and what it has taken back; over: it will not take back anything any more. */
-void process_log_update(struct process_log *starts, struct target *target, bool over);
+void process_log_update(struct process_log *log, struct target *target, bool over);
 
 /* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been read. Returns whether it is
  * what the announcer has become. */
-bool process_log_heard(struct process_log *starts, struct live_ticket ticket);
+bool process_log_heard(struct process_log *log, struct live_ticket ticket);
 
 /* The same, of an announcer that has not handed over itself yet: its file may be found later than its child's. */
-void process_log_heard_early(struct process_log *starts, struct live_ticket ticket);
+void process_log_heard_early(struct process_log *log, struct live_ticket ticket);
 
 /* Whether the target has announced to become another program, and this program was not heard from. */
-bool process_log_becomes(const struct process_log *starts, const struct target *target);
+bool process_log_becomes(const struct process_log *log, const struct target *target);
 
 /* A process was missed for a reason that only we know. path may be NULL. */
-void process_log_miss(struct process_log *starts, enum missed_reason reason, const char *path);
+void process_log_miss(struct process_log *log, enum missed_reason reason, const char *path);
 
 /* The run is over: whoever was not heard from by now was missed. The rows go to `run`. */
-void process_log_finish(struct process_log *starts, struct run_row *run);
+void process_log_finish(struct process_log *log, struct run_row *run);
 
 #endif

@@ -69,8 +69,8 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 	    0)
 		return -1;
 	for (size_t i = 0; i < sums.lost; i++)
-		process_log_miss(&c->starts, MISSED_lost, NULL);
-	process_log_finish(&c->starts, &run);
+		process_log_miss(&c->process_log, MISSED_lost, NULL);
+	process_log_finish(&c->process_log, &run);
 	if (!encoder_peak(c->encoder, &run))
 		return error_set(error, "no memory left to add up what the processes held");
 	if (recording_writer_finish(encoder_writer(c->encoder), &run, &bytes, &length, &reason) < 0)
