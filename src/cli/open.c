@@ -21,6 +21,8 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
+enum { TEXT_STACK_FRAMES = 8 };
+
 char *recording_path(const char *path, struct error *error)
 {
 	char *found = NULL;
@@ -133,6 +135,26 @@ int show_result(struct render_output *out, const struct profile *profile, struct
 	return status;
 }
 
+void show_asked(struct show *show, struct asked *asked)
+{
+	asked->query.must_match = true;
+	if (!asked->limit_given)
+		asked->query.limit = show->renderer->default_limit;
+	show->query = &asked->query;
+	show->names = asked->names;
+	if (!asked->style_given && show->renderer == &renderers[0])
+		show->names.style = NAMES_SHORT;
+	show->render.stack_frames = TEXT_STACK_FRAMES;
+}
+
+static void fit(struct render_options *options, const struct output *output)
+{
+	options->columns = output->cut_columns;
+	options->colours = output->colours;
+	options->utf8 = output->utf8;
+	options->terminal = output->is_tty;
+}
+
 int show_answer(const struct result *result, const struct renderer *renderer, bool exact_bytes,
 		const struct common_options *common, struct error *error)
 {
@@ -142,11 +164,9 @@ int show_answer(const struct result *result, const struct renderer *renderer, bo
 				 renderer->name, renderer->name);
 	struct output output = output_open(common);
 	struct render_output out = { .write = write_file, .context = output.file };
-	const struct render_options options = { .exact_bytes = exact_bytes,
-						.columns = output.cut_columns,
-						.colours = output.colours,
-						.utf8 = output.utf8,
-						.terminal = output.is_tty };
+	struct render_options options = { .exact_bytes = exact_bytes };
+
+	fit(&options, &output);
 	int status = renderer->run(result, &options, &out, error);
 
 	buffer_release(&out.buffer);
@@ -166,4 +186,15 @@ int show_profile(FILE *out, const struct profile *profile, const struct show *sh
 	places_free(places);
 	names_free(names);
 	return status;
+}
+
+int show_on_output(const struct profile *profile, struct show *show,
+		   const struct common_options *common, struct error *error)
+{
+	struct output output = output_open(common);
+
+	fit(&show->render, &output);
+	int status = show_profile(output.file, profile, show, error);
+
+	return output_close(&output, status, error);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "analysis/result/analyses.h"
+#include "cli/options/ask.h"
 #include "cli/options/options.h"
 #include "model/profile.h"
 #include "render/renderers.h"
@@ -40,6 +41,8 @@ struct show {
 	struct render_options render;
 	struct names_options names;
 };
+/* What was asked, with the defaults of the renderer; the query stays the asker's. */
+void show_asked(struct show *show, struct asked *asked);
 /* The result alone, with names that are known already; to wherever `out` writes. */
 int show_result(struct render_output *out, const struct profile *profile, struct places *places,
 		const struct show *show, struct error *error);
@@ -48,5 +51,8 @@ int show_answer(const struct result *result, const struct renderer *renderer, bo
 		const struct common_options *common, struct error *error);
 int show_profile(FILE *out, const struct profile *profile, const struct show *show,
 		 struct error *error);
+/* The same, to where answers go. */
+int show_on_output(const struct profile *profile, struct show *show,
+		   const struct common_options *common, struct error *error);
 
 #endif

@@ -12,7 +12,6 @@
 #include "cli/options/ask.h"
 #include "cli/commands.h"
 #include "cli/open.h"
-#include "cli/output.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -151,27 +150,14 @@ static int show_difference(void *state, const struct common_options *common, str
 	if (asprintf(&title, "%s -> %s", path_base(c->before_paths.at[0]),
 		     path_base(c->after_paths.at[0])) < 0)
 		return error_set(error, "out of memory");
-	struct output output = output_open(common);
-
-	c->asked.query.must_match = true;
 	c->asked.query.file = title;
 	c->asked.query.against = &against;
-	if (!c->asked.limit_given)
-		c->asked.query.limit = c->show.renderer->default_limit;
-	c->show.query = &c->asked.query;
-	c->show.names = c->asked.names;
-	if (!c->asked.style_given && c->show.renderer == &renderers[0])
-		c->show.names.style = NAMES_SHORT;
-	c->show.render.columns = output.cut_columns;
-	c->show.render.colours = output.colours;
-	c->show.render.utf8 = output.utf8;
-	c->show.render.terminal = output.is_tty;
-	c->show.render.stack_frames = 8;
-	int status = show_profile(output.file, c->after.at[0], &c->show, error);
+	show_asked(&c->show, &c->asked);
+	int status = show_on_output(c->after.at[0], &c->show, common, error);
 
 	c->asked.query.against = NULL;
 	c->asked.query.file = NULL;
-	return output_close(&output, status, error);
+	return status;
 }
 
 static void release(struct diff_command *c)

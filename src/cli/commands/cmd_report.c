@@ -15,15 +15,12 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "cli/options/options.h"
-#include "cli/output.h"
 #include "cli/web/web.h"
 #include "collect/kernel/container.h"
 #include "collect/attach/inspect.h"
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-
-enum { TEXT_STACK_FRAMES = 8 };
 
 enum report_option {
 	OPT_VIEW = ASK_COUNT,
@@ -174,21 +171,7 @@ static int write_page(const struct report *report, struct profile *profile, cons
 		       : error_errno(error, "cannot write the page");
 }
 
-static int write_to_output(struct report *report, const struct profile *profile,
-			   const struct common_options *requests, struct error *error)
-{
-	struct output output = output_open(requests);
-
-	report->show.render.columns = output.cut_columns;
-	report->show.render.colours = output.colours;
-	report->show.render.utf8 = output.utf8;
-	report->show.render.terminal = output.is_tty;
-	int status = show_profile(output.file, profile, &report->show, error);
-
-	return output_close(&output, status, error);
-}
-
-static int show_report(void *state, const struct common_options *requests, struct error *error)
+static int show_report(void *state, const struct common_options *common, struct error *error)
 {
 	struct report *report = state;
 	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
@@ -201,23 +184,16 @@ static int show_report(void *state, const struct common_options *requests, struc
 		return write_page(report, profile, name, error);
 	if (!report->view_given)
 		report->show.view = ask_default_view(&report->asked, false);
-	if (!report->asked.limit_given)
-		report->asked.query.limit = report->show.renderer->default_limit;
-	report->show.names = report->asked.names;
-	report->show.names.root = root;
-	if (!report->asked.style_given && report->show.renderer == &renderers[0])
-		report->show.names.style = NAMES_SHORT;
 	report->asked.query.file = name;
-	report->asked.query.must_match = true;
 	report->asked.query.again = again;
-	report->show.query = &report->asked.query;
-	report->show.render.stack_frames = TEXT_STACK_FRAMES;
+	show_asked(&report->show, &report->asked);
+	report->show.names.root = root;
 	if (analysis_check(report->show.view, report->show.query, error) < 0) {
 		profile_free(profile);
 		return -1;
 	}
 	int status = report->output ? write_to_file(report, profile, error)
-				    : write_to_output(report, profile, requests, error);
+				    : show_on_output(profile, &report->show, common, error);
 
 	profile_free(profile);
 	return status;
