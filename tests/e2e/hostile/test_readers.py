@@ -81,10 +81,16 @@ class View:
         self.reading = self.server.get("/api/live").json()["reading"]
 
     def look(self):
-        state = wait_for(lambda: (s := self.server.get("/api/live").json())["reading"] > self.reading and s, "a newer state")
+        # The first newer state may be one of when it had just begun, and held a block or two.
+        rows = wait_for(lambda: (rows := self.newer_rows()) and len(rows) == 5 and rows, "five places in a newer state")
+        assert rows[0]["calls"] > 0
+
+    def newer_rows(self):
+        state = self.server.get("/api/live").json()
+        if state["reading"] <= self.reading:
+            return None
         self.reading = state["reading"]
-        rows = self.server.result(("view", "sites"), ("cost", "live"), ("limit", "5"), ("reading", self.reading)).json()["sites"]
-        assert len(rows) == 5 and rows[0]["calls"] > 0
+        return self.server.result(("view", "sites"), ("cost", "live"), ("limit", "5"), ("reading", self.reading)).json()["sites"]
 
     def end(self):
         assert self.server.end()[0] == 0
