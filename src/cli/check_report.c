@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "util/buffer.h"
+#include "util/cleanup.h"
 #include "util/json.h"
 #include "util/printable.h"
 #include "util/units.h"
@@ -75,17 +76,25 @@ void check_print_text(FILE *out, const struct check *check)
 	}
 }
 
-/* GitHub's commands end at a line's end, and % begins an escape. */
-static void print_escaped(FILE *out, const struct check_row *row)
+/* The caller's (free); NULL if out of memory. */
+static char *row_text(const struct check_row *row)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *memory = open_memstream(&text, &size);
 
-	if (!memory)
-		return;
-	print_row(memory, row);
-	fclose(memory);
+	if (memory) {
+		print_row(memory, row);
+		fclose(memory);
+	}
+	return text;
+}
+
+/* GitHub's commands end at a line's end, and % begins an escape. */
+static void print_escaped(FILE *out, const struct check_row *row)
+{
+	AUTO_FREE char *text = row_text(row);
+
 	for (const char *c = text; c && *c; c++) {
 		if (*c == '%')
 			fputs("%25", out);
@@ -94,7 +103,6 @@ static void print_escaped(FILE *out, const struct check_row *row)
 		else
 			fputc(*c, out);
 	}
-	free(text);
 }
 
 void check_print_github(FILE *out, const struct check *check)
@@ -193,16 +201,9 @@ static void print_xml(FILE *out, const char *text)
 
 static void print_xml_row(FILE *out, const struct check_row *row)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *memory = open_memstream(&text, &size);
+	AUTO_FREE char *text = row_text(row);
 
-	if (!memory)
-		return;
-	print_row(memory, row);
-	fclose(memory);
-	print_xml(out, text);
-	free(text);
+	print_xml(out, text ? text : "");
 }
 
 void check_print_junit(FILE *out, const struct check *check)

@@ -94,11 +94,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 	}
 	switch (option) {
 	case OPTIONS_WORD:
-		if (c->recording)
-			return error_set(error, "one recording at a time: '%s' or '%s'?",
-					 c->recording, value);
-		c->recording = value;
-		return 0;
+		return options_once(&c->recording, "recording", value, error);
 	case OPT_BUDGETS:
 		return budgets_read(c->budgets, value, error);
 	case OPT_BASELINE:

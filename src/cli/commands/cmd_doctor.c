@@ -206,12 +206,9 @@ static int take_option(void *state, int option, const char *value, struct error 
 {
 	struct doctor_command *c = state;
 
-	if (option == OPT_FORMAT)
-		c->as_json = strcmp(value, "json") == 0;
-	else if (c->program)
-		return error_set(error, "one program at a time: '%s' or '%s'?", c->program, value);
-	else
-		c->program = value;
+	if (option != OPT_FORMAT)
+		return options_once(&c->program, "program", value, error);
+	c->as_json = strcmp(value, "json") == 0;
 	return 0;
 }
 

@@ -49,11 +49,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 	}
 	switch (option) {
 	case OPTIONS_WORD:
-		if (c->path)
-			return error_set(error, "one recording at a time: '%s' or '%s'?", c->path,
-					 value);
-		c->path = value;
-		return 0;
+		return options_once(&c->path, "recording", value, error);
 	case OPT_FORMAT:
 		c->exporter = exporter_find(value);
 		return 0;

@@ -304,11 +304,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 
 	switch (option) {
 	case OPTIONS_WORD:
-		if (requests->folder)
-			return error_set(error, "one folder at a time: '%s' or '%s'?",
-					 requests->folder, value);
-		requests->folder = value;
-		return 0;
+		return options_once(&requests->folder, "folder", value, error);
 	case OPT_FORMAT:
 		requests->renderer = renderer_find(value);
 		return 0;

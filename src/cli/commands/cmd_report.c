@@ -59,11 +59,7 @@ static int take_word(struct report *report, const char *word, struct error *erro
 	if (analysis_find(word) && access(word, F_OK) < 0)
 		return error_set(error, "%s is a view and not a recording: write --view %s", word,
 				 word);
-	if (report->path)
-		return error_set(error, "one recording at a time: '%s' or '%s'?", report->path,
-				 word);
-	report->path = word;
-	return 0;
+	return options_once(&report->path, "recording", word, error);
 }
 
 static int take_option(void *state, int option, const char *value, struct error *error)

@@ -273,6 +273,14 @@ int options_number(const char *name, const char *text, uint64_t *ret, struct err
 	return 0;
 }
 
+int options_once(const char **slot, const char *what, const char *value, struct error *error)
+{
+	if (*slot)
+		return error_set(error, "one %s at a time: '%s' or '%s'?", what, *slot, value);
+	*slot = value;
+	return 0;
+}
+
 int options_pid(const char *name, const char *text, pid_t *ret, struct error *error)
 {
 	uint64_t pid;

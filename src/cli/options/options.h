@@ -97,6 +97,8 @@ const struct option_row *options_row(const struct options *options, size_t index
 
 /* A decimal number that fits 64 bits and nothing behind it. */
 int options_number(const char *name, const char *text, uint64_t *ret, struct error *error);
+/* What may be named once: *slot is NULL before. `what`: "recording". */
+int options_once(const char **slot, const char *what, const char *value, struct error *error);
 /* The number of a process. */
 int options_pid(const char *name, const char *text, pid_t *ret, struct error *error);
 
