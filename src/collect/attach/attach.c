@@ -294,8 +294,8 @@ static int begin(struct collector *c, struct attached *a, struct error *error)
 		return -1;
 	}
 	/* Somebody else may have it: then that one is asked. */
-	(void)listener_open_for(&c->listener, a->options.pid,
-				profile_copy_head(&a->other.copied)->own.secret, NULL);
+	listener_open_for(&c->listener, a->options.pid,
+			  profile_copy_head(&a->other.copied)->own.secret);
 	c->targets.at[c->targets.count++] = a->target;
 	return 0;
 }

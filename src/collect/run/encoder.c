@@ -24,10 +24,10 @@
 struct encoder {
 	struct worker *worker;
 	size_t refused; /* no memory to queue them */
+	size_t processes, lost;
 	uint64_t run_start_ns, real_offset_ns;
 	struct recording_writer *writer;
 	struct linked_in linked_in;
-	struct encoder_sums sums;
 	struct combined_peak together;
 	struct error error; /* the first */
 	char *kept_path;    /* NULL = nothing is kept */
@@ -41,11 +41,6 @@ uint64_t encoder_real_offset(const struct encoder *encoder)
 	return encoder->real_offset_ns;
 }
 
-bool encoder_peak(struct encoder *encoder, struct run_row *run)
-{
-	return combined_peak_find(&encoder->together, run);
-}
-
 static int encode(struct encoder *encoder, const struct worker_job *job, struct error *error)
 {
 	AUTO(process_rows_release) struct process_rows rows = { 0 };
@@ -57,7 +52,7 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 	linked_in_find(&encoder->linked_in, &rows);
 	if (recording_writer_add(encoder->writer, &rows, &reason) < 0)
 		return error_set(error, "%s", reason.message);
-	encoder->sums.processes++;
+	encoder->processes++;
 	combined_peak_add(&encoder->together, &rows);
 	return 0;
 }
@@ -90,7 +85,7 @@ static void do_job(void *context, const struct worker_job *job)
 	struct encoder *encoder = context;
 	struct error error = ERROR_INIT;
 
-	if (encode(encoder, job, &error) < 0 && encoder->sums.lost++ == 0)
+	if (encode(encoder, job, &error) < 0 && encoder->lost++ == 0)
 		encoder->error = error;
 	else
 		keep(encoder);
@@ -143,21 +138,32 @@ void encoder_give(struct encoder *encoder, struct target *target, uint64_t now_n
 	}
 }
 
-struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error)
+size_t encoder_finish(struct encoder *encoder, size_t *ret_lost, struct error *error)
 {
 	worker_finish(encoder->worker);
-	if (encoder->refused > 0 && encoder->sums.lost == 0)
+	if (encoder->refused > 0 && encoder->lost == 0)
 		error_set(&encoder->error, "no memory left");
-	encoder->sums.lost += encoder->refused;
+	encoder->lost += encoder->refused;
 	encoder->refused = 0;
-	if (encoder->sums.lost > 0 && error)
+	if (encoder->lost > 0)
 		*error = encoder->error;
-	return encoder->sums;
+	*ret_lost = encoder->lost;
+	return encoder->processes;
 }
 
-struct recording_writer *encoder_writer(struct encoder *encoder)
+int encoder_write(struct encoder *encoder, struct run_row *run, struct buffer *ret,
+		  struct error *error)
 {
-	return encoder->writer;
+	struct format_error reason = { "" };
+	void *bytes = NULL;
+	size_t length;
+
+	if (!combined_peak_find(&encoder->together, run))
+		return error_set(error, "no memory left to add up what the processes held");
+	if (recording_writer_finish(encoder->writer, run, &bytes, &length, &reason) < 0)
+		return error_set(error, "%s", reason.message);
+	*ret = (struct buffer){ .data = bytes, .size = length, .capacity = length };
+	return 0;
 }
 
 void encoder_free(struct encoder *encoder)

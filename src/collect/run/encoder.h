@@ -8,11 +8,7 @@
 
 #include "collect/process/target.h"
 #include "format/recording/recording.h"
-
-/* What the processes tell about the run as a whole. */
-struct encoder_sums {
-	size_t processes, lost; /* lost: could not be read or kept; `error` of finish says why */
-};
+#include "util/buffer.h"
 
 struct encoder;
 /* run_start_ns: CLOCK_MONOTONIC. NULL if there is no memory. */
@@ -33,13 +29,12 @@ void encoder_keep_no_more(struct encoder *encoder);
 /* The recording is written: what was kept goes. After encoder_finish. */
 void encoder_drop_kept(struct encoder *encoder);
 
-/* Waits for everything that was given. The error is set if something was lost. */
-struct encoder_sums encoder_finish(struct encoder *encoder, struct error *error);
+/* Waits for everything that was given. Returns how many processes were encoded; *ret_lost could not be read or kept, and then the
+ * error is set. */
+size_t encoder_finish(struct encoder *encoder, size_t *ret_lost, struct error *error);
 
-/* After encoder_finish: the most that all processes held at one moment. False if there is no memory to tell. */
-bool encoder_peak(struct encoder *encoder, struct run_row *run);
-
-/* After encoder_finish: what to finish the recording with. */
-struct recording_writer *encoder_writer(struct encoder *encoder);
+/* After encoder_finish: the recording. Sets the most that all processes held at one moment. */
+int encoder_write(struct encoder *encoder, struct run_row *run, struct buffer *ret,
+		  struct error *error);
 
 #endif

@@ -69,13 +69,11 @@ void listener_name_for(char name[static LIVE_SOCKET_BYTES], pid_t pid)
 	snprintf(name, LIVE_SOCKET_BYTES, "@" P_tmpdir "/heapgauge-process-%d", (int)pid);
 }
 
-int listener_open_for(struct listener *listener, pid_t pid, struct live_secret secret,
-		      struct error *error)
+void listener_open_for(struct listener *listener, pid_t pid, struct live_secret secret)
 {
 	listener_name_for(listener->name, pid);
 	listener->secret = secret;
-	listener->fd[0] = listen_abstract(listener->name + 1, error);
-	return listener->fd[0] < 0 ? -1 : 0;
+	listener->fd[0] = listen_abstract(listener->name + 1, NULL);
 }
 
 /* ---- the folder ---- */

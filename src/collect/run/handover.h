@@ -27,9 +27,8 @@ struct listener {
 #define LISTENER_INIT ((struct listener){ .fd = { -1, -1 } })
 int listener_open(struct listener *listener, struct error *error);
 /* The one where whoever has taken that process over can be asked, under a name that follows from its number; abstract alone.
- * `secret` is that of the process' profile. */
-int listener_open_for(struct listener *listener, pid_t pid, struct live_secret secret,
-		      struct error *error);
+ * `secret` is that of the process' profile. Where somebody else has the name, it stays closed. */
+void listener_open_for(struct listener *listener, pid_t pid, struct live_secret secret);
 void listener_name_for(char name[static LIVE_SOCKET_BYTES], pid_t pid);
 /* Removes socket and folder. */
 void listener_close(struct listener *listener);

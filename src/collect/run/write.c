@@ -53,30 +53,21 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 	AUTO(run_row_release)
 	struct run_row run = { .started_real_ns = c->start_ns + encoder_real_offset(c->encoder),
 			       .duration_ns = c->end_ns - c->start_ns };
-	AUTO_FREE void *bytes = NULL;
-	struct error lost = ERROR_INIT;
-	struct encoder_sums sums;
-	struct format_error reason = { "" };
-	size_t length;
+	struct error reason = ERROR_INIT;
+	size_t lost;
 
-	sums = encoder_finish(c->encoder, &lost);
-	c->result->lost_processes = sums.lost;
-	if (sums.processes == 0)
+	if (encoder_finish(c->encoder, &lost, &reason) == 0)
 		return error_set(error,
 				 "nothing was recorded: no process could be read to its end: %s",
-				 lost.message);
+				 reason.message);
+	c->result->lost_processes = lost;
 	if (collector_fill_run(&run, NULL, c->options->version, joined(c->options->argv), error) <
 	    0)
 		return -1;
-	for (size_t i = 0; i < sums.lost; i++)
+	for (size_t i = 0; i < lost; i++)
 		process_log_miss(&c->process_log, MISSED_lost, NULL);
 	process_log_finish(&c->process_log, &run);
-	if (!encoder_peak(c->encoder, &run))
-		return error_set(error, "no memory left to add up what the processes held");
-	if (recording_writer_finish(encoder_writer(c->encoder), &run, &bytes, &length, &reason) < 0)
-		return error_set(error, "%s", reason.message);
-	*ret = (struct buffer){ .data = TAKE(bytes), .size = length, .capacity = length };
-	return 0;
+	return encoder_write(c->encoder, &run, ret, error);
 }
 
 int collector_write(struct collector *c, const char *path, struct error *error)
