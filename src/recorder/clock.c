@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/checked.h"
+#include "recorder/arch/arch.h"
 #include "recorder/lookup.h"
 #include "recorder/process/settings.h"
 
@@ -24,7 +25,7 @@ uint32_t clock_patience;
 void clock_start(void)
 {
 	if (coarse_clock == NULL)
-		coarse_clock = (clock_fn *)lookup_vdso("__vdso_clock_gettime");
+		coarse_clock = (clock_fn *)lookup_vdso(ARCH_VDSO_CLOCK);
 	clock_patience = settings_of_collector ? COLLECTOR_PATIENCE : 1;
 	if (coarse_clock == NULL)
 		clock_patience = UINT32_MAX;

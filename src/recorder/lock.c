@@ -18,7 +18,7 @@ static uint32_t spin(struct lock *lock, uint32_t mine)
 	uint32_t seen = 1;
 
 	for (unsigned i = 0; i < LOCK_SPINS && seen != 0; i++) {
-		__builtin_ia32_pause();
+		arch_pause();
 		seen = __atomic_load_n(&lock->word, __ATOMIC_RELAXED);
 		if (seen == 0)
 			__atomic_compare_exchange_n(&lock->word, &seen, mine, false,

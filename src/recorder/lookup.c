@@ -26,19 +26,19 @@ struct tables {
 
 /* ld.so has added where the object lies to an address here, unless it could not write to it: what is closer to the section
  * is meant. */
-const void *lookup_place(const struct link_map *map, const Elf64_Dyn *entry)
+const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry)
 {
-	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, moved = at + map->l_addr;
+	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, moved = at + libc_bias(map);
 	uintptr_t distance = at > here ? at - here : here - at;
 	uintptr_t moved_distance = moved > here ? moved - here : here - moved;
 
 	return (const void *)(moved_distance < distance ? moved : at);
 }
 
-static bool find_tables(const struct link_map *map, struct tables *ret)
+static bool find_tables(const struct libc_object *map, struct tables *ret)
 {
 	*ret = (struct tables){ 0 };
-	for (const Elf64_Dyn *entry = map->l_ld; entry != NULL && entry->d_tag != DT_NULL;
+	for (const Elf64_Dyn *entry = libc_dynamic(map); entry != NULL && entry->d_tag != DT_NULL;
 	     entry++) {
 		switch (entry->d_tag) {
 		case DT_SYMTAB:
@@ -124,7 +124,7 @@ static const Elf64_Sym *by_turn(const struct tables *tables, const char *name)
 	return NULL;
 }
 
-const Elf64_Sym *lookup_in(const struct link_map *map, const char *name)
+const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name)
 {
 	struct tables tables;
 
@@ -146,11 +146,11 @@ static const char *file_name(const char *path)
 	return name;
 }
 
-static const char *soname(const struct link_map *map)
+static const char *soname(const struct libc_object *map)
 {
 	struct tables tables;
 
-	for (const Elf64_Dyn *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+	for (const Elf64_Dyn *entry = libc_dynamic(map); entry->d_tag != DT_NULL; entry++) {
 		if (entry->d_tag == DT_SONAME && find_tables(map, &tables))
 			return tables.names + entry->d_un.d_val;
 	}
@@ -158,29 +158,29 @@ static const char *soname(const struct link_map *map)
 }
 
 /* Whether an object was loaded because another one names it. */
-static bool is_needed_by(const struct link_map *map, const struct link_map *by)
+static bool is_needed_by(const struct libc_object *map, const struct libc_object *by)
 {
 	struct tables tables;
 
 	if (!find_tables(by, &tables))
 		return false;
-	for (const Elf64_Dyn *entry = by->l_ld; entry->d_tag != DT_NULL; entry++) {
+	for (const Elf64_Dyn *entry = libc_dynamic(by); entry->d_tag != DT_NULL; entry++) {
 		const char *name = tables.names + entry->d_un.d_val;
 
 		if ((entry->d_tag == DT_NEEDED || entry->d_tag == DT_AUXILIARY ||
 		     entry->d_tag == DT_FILTER) &&
-		    (same(name, soname(map)) || same(file_name(name), file_name(map->l_name))))
+		    (same(name, soname(map)) || same(file_name(name), file_name(libc_path(map)))))
 			return true;
 	}
 	return false;
 }
 
-static bool is_needed(const struct link_map *map)
+static bool is_needed(const struct libc_object *map)
 {
-	const struct link_map *by = _r_debug.r_map;
+	const struct libc_object *by = libc_first_object();
 
 	while (by != map && !is_needed_by(map, by))
-		by = by->l_next;
+		by = libc_next_object(by);
 	return by != map;
 }
 
@@ -188,53 +188,55 @@ static bool is_needed(const struct link_map *map)
 extern Elf64_Dyn own_dynamic[] __asm__("_DYNAMIC") __attribute__((weak, visibility("hidden")));
 
 /* The executable, if we are in another name space. */
-static const struct link_map *own_map(void)
+static const struct libc_object *own_map(void)
 {
-	const struct link_map *map = _r_debug.r_map;
+	const struct libc_object *map = libc_first_object();
 
-	while (map != NULL && map->l_ld != own_dynamic)
-		map = map->l_next;
-	return map != NULL ? map : _r_debug.r_map;
+	while (map != NULL && libc_dynamic(map) != own_dynamic)
+		map = libc_next_object(map);
+	return map != NULL ? map : libc_first_object();
 }
 
 /* Whether the program was started with this object. Preloaded ones are needed by nobody, but stand before the first that
  * we need ourselves, libc. Behind it, the first that is needed by none before it came by dlopen. */
-bool lookup_was_there_at_start(const struct link_map *map)
+bool lookup_was_there_at_start(const struct libc_object *map)
 {
-	static const struct link_map
+	static const struct libc_object
 		*known; /* it and all before it were; any value that it ever had will do */
-	const struct link_map *last = __atomic_load_n(&known, __ATOMIC_RELAXED);
-	const struct link_map *own = own_map(), *before = map;
+	const struct libc_object *last = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	const struct libc_object *own = own_map(), *before = map;
 
 	if (last == NULL) {
-		for (last = own; last->l_next != NULL; last = last->l_next) {
+		for (last = own; libc_next_object(last) != NULL; last = libc_next_object(last)) {
 			if (last != own && is_needed_by(last, own))
 				break;
 		}
 	}
 	while (before != NULL && before != last)
-		before = before->l_next;
+		before = libc_next_object(before);
 	if (before != NULL)
 		return true;
-	while (last != map && last->l_next != NULL && is_needed(last->l_next))
-		last = last->l_next;
+	while (last != map && libc_next_object(last) != NULL && is_needed(libc_next_object(last)))
+		last = libc_next_object(last);
 	__atomic_store_n(&known, last, __ATOMIC_RELAXED);
 	return last == map;
 }
 
 /* Up to `end`, which is not searched; NULL: all. */
-static void *find_between(const struct link_map *map, const struct link_map *end, const char *name)
+static void *find_between(const struct libc_object *map, const struct libc_object *end,
+			  const char *name)
 {
 	uintptr_t vdso = sys_auxiliary(AT_SYSINFO_EHDR); /* in the list, but not searched */
 	const Elf64_Sym *symbol = NULL;
 
-	for (; map != end; map = map->l_next) {
-		if ((vdso == 0 || map->l_addr != vdso) && (symbol = lookup_in(map, name)) != NULL)
+	for (; map != end; map = libc_next_object(map)) {
+		if ((vdso == 0 || libc_bias(map) != vdso) &&
+		    (symbol = lookup_in(map, name)) != NULL)
 			break;
 	}
 	if (symbol == NULL || !lookup_was_there_at_start(map))
 		return NULL;
-	uintptr_t at = map->l_addr + symbol->st_value;
+	uintptr_t at = libc_bias(map) + symbol->st_value;
 
 	/* The object chooses which of several it is. */
 	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
@@ -244,28 +246,28 @@ static void *find_between(const struct link_map *map, const struct link_map *end
 
 void *lookup_first(const char *name)
 {
-	return find_between(_r_debug.r_map, NULL, name);
+	return find_between(libc_first_object(), NULL, name);
 }
 
 void *lookup_before(const char *name)
 {
-	return find_between(_r_debug.r_map, own_map(), name);
+	return find_between(libc_first_object(), own_map(), name);
 }
 
 void *lookup_next(const char *name)
 {
-	const struct link_map *own = own_map();
+	const struct libc_object *own = own_map();
 
-	return own != NULL ? find_between(own->l_next, NULL, name) : NULL;
+	return own != NULL ? find_between(libc_next_object(own), NULL, name) : NULL;
 }
 
 void *lookup_vdso(const char *name)
 {
 	uintptr_t vdso = sys_auxiliary(AT_SYSINFO_EHDR);
-	const struct link_map *map = _r_debug.r_map;
+	const struct libc_object *map = libc_first_object();
 
-	while (map != NULL && (vdso == 0 || map->l_addr != vdso))
-		map = map->l_next;
+	while (map != NULL && (vdso == 0 || libc_bias(map) != vdso))
+		map = libc_next_object(map);
 	const Elf64_Sym *symbol = map != NULL ? lookup_in(map, name) : NULL;
 
 	return symbol != NULL ? (void *)(vdso + symbol->st_value) : NULL;

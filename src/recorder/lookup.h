@@ -4,9 +4,11 @@
 #ifndef RECORDER_LOOKUP_H
 #define RECORDER_LOOKUP_H
 
-#include <link.h>
+#include <elf.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "recorder/libc/libc.h"
 
 /* The first definition in the order of search; NULL: none. */
 void *lookup_first(const char *name);
@@ -24,13 +26,13 @@ void *lookup_vdso(const char *name);
 const Elf64_Sym *lookup_own(const char *name);
 
 /* An object's own definition of a name; NULL: it has none. */
-const Elf64_Sym *lookup_in(const struct link_map *map, const char *name);
+const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name);
 
 /* Whether the program was started with the object. */
-bool lookup_was_there_at_start(const struct link_map *map);
+bool lookup_was_there_at_start(const struct libc_object *map);
 
 /* What an entry of an object's dynamic section points to. */
-const void *lookup_place(const struct link_map *map, const Elf64_Dyn *entry);
+const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry);
 
 /* Where our own symbol table lies; 0 bytes: not known. */
 void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes);

@@ -16,6 +16,8 @@
 #include "recorder/hooks/hook.h"
 #include "recorder/sys.h"
 
+_Static_assert(LIVE_PAGE % ARCH_PAGE == 0, "regions are opened page by page");
+
 enum {
 	SLAB_MIN = 64 * 1024,
 	SLAB_MAX = 2 * 1024 * 1024,

@@ -21,7 +21,7 @@
 
 enum {
 	LOOKS_PER_THREAD = 4, /* slots asked whether their thread still lives, when one registers */
-	SLOT_STRIDE = 4096,   /* pointers per page of the directory */
+	SLOT_STRIDE = 1 << 12, /* pointers per page of the directory */
 	SLOT_PAGES = SLOT_LIMIT / SLOT_STRIDE,
 	OWN_COUNTERS = 1024, /* so many threads have counters of their own ... */
 	OWN_NAMED = 8192,    /* ... and so many if the thread before has another name */

@@ -5,18 +5,16 @@
 #define RECORDER_SYS_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
+#include "recorder/arch/arch.h"
 #include "recorder/checks/chaos.h"
 #include "recorder/checks/check.h"
-
-#if !defined(__x86_64__)
-#error "the recorder knows x86-64 only so far: system calls here, registers in cfi.h and slow_walk.c"
-#endif
 
 /* That no lock is held meanwhile. A test may have its own. */
 #ifndef SYS_CHECK
@@ -27,20 +25,6 @@
 	} while (0)
 #endif
 
-static inline long sys_raw(long nr, long a, long b, long c, long d, long e, long f)
-{
-	long ret;
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long refused = 0;
@@ -48,7 +32,7 @@ static inline long sys_call6(long nr, long a, long b, long c, long d, long e, lo
 	SYS_CHECK(nr);
 	if (CHECKED)
 		refused = chaos_refuses_call(nr);
-	return refused != 0 ? refused : sys_raw(nr, a, b, c, d, e, f);
+	return refused != 0 ? refused : arch_syscall(nr, a, b, c, d, e, f);
 }
 
 static inline long sys_call3(long nr, long a, long b, long c)
@@ -68,7 +52,9 @@ static inline uintptr_t sys_auxiliary(unsigned long type)
 
 static inline int sys_failed(long ret)
 {
-	return (unsigned long)ret > -4096ul;
+	enum { ERRNO_MAX = 4095 }; /* of the kernel */
+
+	return (unsigned long)ret >= (unsigned long)-ERRNO_MAX;
 }
 
 /* Our system calls by what they are for. Before the program gives up some of its own (seccomp), those groups are marked as
@@ -91,15 +77,14 @@ static inline bool sys_may(unsigned groups)
 
 /* Not in the headers that we build with, or not under a name that can be used. */
 enum {
-	SYS_POPULATE_WRITE = 23,     /* madvise, Linux 5.14 */
-	SYS_WIPE_ON_FORK = 18,	     /* madvise, Linux 4.14 */
-	SYS_READ_QUIETLY = 02004400, /* O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY */
-	SYS_MAKE_FILE =
-		02 | 0100 | 0200 | 0400000 | 02000000, /* RDWR CREAT EXCL NOFOLLOW CLOEXEC */
-	SYS_MEMFD_FLAGS = 1 | 2,		       /* CLOEXEC, ALLOW_SEALING */
-	SYS_MEMFD_NOEXEC = 8,			       /* NOEXEC_SEAL, Linux 6.3 */
-	SYS_ADD_SEALS = 1033,			       /* fcntl */
-	SYS_SEALS = 1 | 2 | 4,			       /* SEAL, SHRINK, GROW */
+	SYS_POPULATE_WRITE = 23, /* madvise, Linux 5.14 */
+	SYS_WIPE_ON_FORK = 18,	 /* madvise, Linux 4.14 */
+	SYS_READ_QUIETLY = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	SYS_MAKE_FILE = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	SYS_MEMFD_FLAGS = 1 | 2, /* CLOEXEC, ALLOW_SEALING */
+	SYS_MEMFD_NOEXEC = 8,	 /* NOEXEC_SEAL, Linux 6.3 */
+	SYS_ADD_SEALS = 1033,	 /* fcntl */
+	SYS_SEALS = 1 | 2 | 4,	 /* SEAL, SHRINK, GROW */
 };
 
 static inline long sys_mmap(void *at, size_t bytes, int protection, int flags, int fd, long offset)
@@ -135,6 +120,21 @@ static inline long sys_munmap(void *at, size_t bytes)
 static inline long sys_close(int fd)
 {
 	return sys_call3(SYS_close, fd, 0, 0);
+}
+
+static inline long sys_access(const char *path, int mode)
+{
+	return ARCH_ACCESS(sys_call6, path, mode);
+}
+
+static inline long sys_unlink(const char *path)
+{
+	return ARCH_UNLINK(sys_call6, path);
+}
+
+static inline long sys_readlink(const char *path, char *to, size_t bytes)
+{
+	return ARCH_READLINK(sys_call6, path, to, bytes);
 }
 
 static inline int sys_gettid(void)

@@ -349,7 +349,7 @@ static struct lock lock, other;
 	X(0, range()[1] += 4096, "table[i - 1].end <= range->start")                               \
 	X(0, range()[1] = range()[0], "range->start < range->end")                                 \
 	X(0, range()[0] += 4096, "sum == memory.head->map_live_bytes")                             \
-	X(0, range()[0] += 1, "range->start % LIVE_PAGE == 0")                                     \
+	X(0, range()[0] += 1, "range->start % ARCH_PAGE == 0")                                     \
 	X(0, ((uint32_t *)range())[6] = UINT32_MAX, "range->record != 0")                          \
 	/* pools */                                                                                \
 	X(0, pooled()[0] = twin(), "place_of(table, block->address)")                              \

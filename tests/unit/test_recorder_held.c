@@ -22,6 +22,8 @@ static void check_call(long number);
 #include "recorder/counters/maps.c"
 /* clang-format on */
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

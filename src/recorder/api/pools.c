@@ -25,7 +25,7 @@ enum {
 	FIRST_SHIFT = 5, /* places of a first table */
 	SHIFTS = 32,
 	PAGE_POOLS = 64,
-	PAGES = 4096,
+	PAGES = 1 << 12,
 	TRIES = 3,
 	STEP = 8, /* places of an outgrown table that are emptied with each operation */
 };

@@ -11,7 +11,6 @@
 #include "recorder/api/wraps.h"
 
 #include <elf.h>
-#include <link.h>
 #include <sys/mman.h>
 
 #include "recorder/lookup.h"
@@ -93,7 +92,7 @@ static uint32_t item_of(const char *name)
 /* ---- objects ---- */
 
 struct object {
-	const struct link_map *map;
+	const struct libc_object *map;
 	uintptr_t start, bytes;		/* where it lies */
 	uintptr_t sealed, sealed_bytes; /* what the loader has made read-only */
 	const Elf64_Sym *symbols;
@@ -106,7 +105,7 @@ struct object {
 
 static uintptr_t page_of(uintptr_t address)
 {
-	return address & ~(uintptr_t)(LIVE_PAGE - 1);
+	return address & ~(uintptr_t)(ARCH_PAGE - 1);
 }
 
 /* The program headers stand behind the ELF header, where the object begins. */
@@ -114,27 +113,27 @@ static void find_sealed(struct object *object)
 {
 	const Elf64_Ehdr *head = (const Elf64_Ehdr *)object->start;
 
-	if (object->bytes < LIVE_PAGE || __builtin_memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    head->e_phoff + head->e_phnum * sizeof(Elf64_Phdr) > LIVE_PAGE)
+	if (object->bytes < ARCH_PAGE || __builtin_memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head->e_phoff + head->e_phnum * sizeof(Elf64_Phdr) > ARCH_PAGE)
 		return;
 	const Elf64_Phdr *part = (const Elf64_Phdr *)(object->start + head->e_phoff);
 
 	for (unsigned i = 0; i < head->e_phnum; i++) {
 		if (part[i].p_type != PT_GNU_RELRO)
 			continue;
-		uintptr_t from = object->map->l_addr + part[i].p_vaddr;
+		uintptr_t from = libc_bias(object->map) + part[i].p_vaddr;
 
 		object->sealed = page_of(from);
 		object->sealed_bytes = page_of(from + part[i].p_memsz) - object->sealed;
 	}
 }
 
-static bool describe(const struct link_map *map, struct object *ret)
+static bool describe(const struct libc_object *map, struct object *ret)
 {
 	bool rela = true;
 
 	*ret = (struct object){ .map = map };
-	for (const Elf64_Dyn *entry = map->l_ld; entry != NULL && entry->d_tag != DT_NULL;
+	for (const Elf64_Dyn *entry = libc_dynamic(map); entry != NULL && entry->d_tag != DT_NULL;
 	     entry++) {
 		const void *at = lookup_place(map, entry);
 
@@ -153,7 +152,7 @@ static bool describe(const struct link_map *map, struct object *ret)
 		else if (entry->d_tag == DT_PLTREL)
 			rela = entry->d_un.d_val == DT_RELA;
 	}
-	modules_extent(map->l_ld, &ret->start, &ret->bytes);
+	modules_extent(libc_dynamic(map), &ret->start, &ret->bytes);
 	find_sealed(ret);
 	return rela && ret->symbols != NULL && ret->names != NULL && ret->bytes != 0;
 }
@@ -167,14 +166,15 @@ static uintptr_t choice_of_loader(const char *name)
 	uintptr_t only = 0;
 	int found = 0;
 
-	for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next) {
+	for (const struct libc_object *map = libc_first_object(); map != NULL;
+	     map = libc_next_object(map)) {
 		const Elf64_Sym *symbol = lookup_in(map, name);
 
 		if (symbol == NULL)
 			continue;
 		only = ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC
 			       ? 0
-			       : map->l_addr + symbol->st_value;
+			       : libc_bias(map) + symbol->st_value;
 		if (lookup_was_there_at_start(map))
 			return only;
 		found++;
@@ -187,8 +187,8 @@ static uintptr_t end_of(const struct object *object, const char *name, uint32_t 
 			uintptr_t value)
 {
 	const Elf64_Sym *own = lookup_in(object->map, name);
-	bool bound = type != R_X86_64_JUMP_SLOT || value - object->start >= object->bytes ||
-		     (own != NULL && value == object->map->l_addr + own->st_value);
+	bool bound = type != ARCH_RELOCATION_CALL || value - object->start >= object->bytes ||
+		     (own != NULL && value == libc_bias(object->map) + own->st_value);
 
 	return bound ? value : choice_of_loader(name);
 }
@@ -215,11 +215,11 @@ static bool write_word(const struct object *object, uintptr_t *word, uintptr_t v
 	void *page = (void *)page_of((uintptr_t)word);
 
 	if (sealed && (!sys_may(SYS_MEMORY) ||
-		       sys_failed(sys_mprotect(page, LIVE_PAGE, PROT_READ | PROT_WRITE))))
+		       sys_failed(sys_mprotect(page, ARCH_PAGE, PROT_READ | PROT_WRITE))))
 		return false;
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 	if (sealed)
-		sys_mprotect(page, LIVE_PAGE, PROT_READ);
+		sys_mprotect(page, ARCH_PAGE, PROT_READ);
 	return true;
 }
 
@@ -227,8 +227,8 @@ static void turn_word(const struct object *object, const Elf64_Rela *relocation)
 {
 	uint32_t type = (uint32_t)ELF64_R_TYPE(relocation->r_info);
 
-	if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT &&
-	    (type != R_X86_64_64 || relocation->r_addend != 0))
+	if (type != ARCH_RELOCATION_CALL && type != ARCH_RELOCATION_ADDRESS &&
+	    (type != ARCH_RELOCATION_DATA || relocation->r_addend != 0))
 		return;
 	const Elf64_Sym *symbol = &object->symbols[ELF64_R_SYM(relocation->r_info)];
 	const char *name = object->names + symbol->st_name;
@@ -236,10 +236,10 @@ static void turn_word(const struct object *object, const Elf64_Rela *relocation)
 
 	if (item == WRAPS_MAX)
 		return;
-	uintptr_t *word = (uintptr_t *)(object->map->l_addr + relocation->r_offset);
+	uintptr_t *word = (uintptr_t *)(libc_bias(object->map) + relocation->r_offset);
 	uintptr_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-	if (value - (uintptr_t)wrap_thunks < 16 * WRAP_TARGETS) {
+	if (value - (uintptr_t)wrap_thunks < ARCH_THUNK_BYTES * WRAP_TARGETS) {
 		items[item].reached = true;
 		return;
 	}
@@ -247,16 +247,16 @@ static void turn_word(const struct object *object, const Elf64_Rela *relocation)
 	uint32_t target = function != 0 ? target_for(item, function) : WRAP_TARGETS;
 
 	if (target < WRAP_TARGETS &&
-	    write_word(object, word, (uintptr_t)wrap_thunks + 16 * (uintptr_t)target))
+	    write_word(object, word, (uintptr_t)wrap_thunks + ARCH_THUNK_BYTES * (uintptr_t)target))
 		items[item].reached = true;
 }
 
-static void visit(const struct link_map *map)
+static void visit(const struct libc_object *map)
 {
 	struct object object;
 
-	if (!describe(map, &object) || modules_is_loader((uintptr_t)map->l_ld) ||
-	    (!modules_is_linked_in() && modules_is_recorder((uintptr_t)map->l_ld)))
+	if (!describe(map, &object) || modules_is_loader((uintptr_t)libc_dynamic(map)) ||
+	    (!modules_is_linked_in() && modules_is_recorder((uintptr_t)libc_dynamic(map))))
 		return;
 	for (int k = 0; k < 2; k++) {
 		for (uint64_t i = 0;
@@ -287,21 +287,22 @@ void wraps_visit_all(void)
 {
 	if (item_count == 0)
 		return;
-	for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next)
+	for (const struct libc_object *map = libc_first_object(); map != NULL;
+	     map = libc_next_object(map))
 		visit(map);
 	count_unreached();
 }
 
 void wraps_visit(uintptr_t address)
 {
-	const struct link_map *map = item_count != 0 ? _r_debug.r_map : NULL;
+	const struct libc_object *map = item_count != 0 ? libc_first_object() : NULL;
 	uintptr_t start = 0, bytes = 0;
 
 	if (map == NULL)
 		return;
 	modules_extent((const void *)address, &start, &bytes);
-	while (map != NULL && (uintptr_t)map->l_ld - start >= bytes)
-		map = map->l_next;
+	while (map != NULL && (uintptr_t)libc_dynamic(map) - start >= bytes)
+		map = libc_next_object(map);
 	if (map == NULL)
 		return;
 	visit(map);

@@ -19,7 +19,7 @@ struct wrap_target {
 };
 extern HIDDEN struct wrap_target wrap_targets[WRAP_TARGETS];
 
-/* Where the code for each target goes on, and that code: 16 bytes for each. */
+/* Where the code for each target goes on, and that code: ARCH_THUNK_BYTES for each. */
 extern HIDDEN const void *wrap_handlers[WRAP_TARGETS];
 extern HIDDEN const char wrap_thunks[];
 extern HIDDEN const void *const wrap_handler_of[WRAP_SHAPES];

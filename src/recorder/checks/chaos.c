@@ -85,11 +85,11 @@ void chaos_delay(void)
 
 	if (how % 8 > 1 || __atomic_load_n(&is_sealed, __ATOMIC_RELAXED)) {
 		for (uint32_t i = how / 8 % SPINS; i > 0; i--)
-			__builtin_ia32_pause();
+			arch_pause();
 	} else if (how % 8 == 1) {
-		sys_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+		arch_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	} else {
-		sys_raw(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0);
+		arch_syscall(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0);
 	}
 }
 
@@ -132,7 +132,7 @@ static long error_of(long number)
 	case SYS_fstatfs:
 	case SYS_newfstatat:
 	case SYS_fstat:
-	case SYS_readlink:
+	case ARCH_SYS_READLINK:
 	case SYS_getsockopt:
 	case SYS_prctl:
 	case SYS_read:

@@ -18,7 +18,7 @@ static __thread struct {
 
 void check_failed(const char *line, size_t bytes)
 {
-	sys_raw(SYS_write, 2, (long)line, (long)bytes, 0, 0, 0);
+	arch_syscall(SYS_write, 2, (long)line, (long)bytes, 0, 0, 0);
 	__builtin_trap();
 }
 

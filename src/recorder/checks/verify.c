@@ -11,7 +11,6 @@ enum {
 	FRAMES_MAX = 2048,
 	SHOWN_MAX = 20,
 	LINE = 128,
-	APPEND = 02101 /* O_WRONLY | O_CREAT | O_APPEND */
 };
 
 static uint64_t checked, same, cut, stopped, further, remembered, wrong;
@@ -58,7 +57,9 @@ static size_t put_number(char *to, uint64_t value, unsigned base)
 static void put_line(const char *line, size_t bytes)
 {
 	const char *path = log_path();
-	long fd = path == NULL ? -1 : sys_call3(SYS_open, (long)path, APPEND, 0644);
+	long fd = path == NULL ? -1
+			       : sys_call6(SYS_openat, AT_FDCWD, (long)path,
+					   O_WRONLY | O_CREAT | O_APPEND, 0644, 0, 0);
 
 	if (fd < 0)
 		return;

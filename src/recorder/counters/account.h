@@ -11,6 +11,7 @@
 #ifndef RECORDER_COUNTERS_ACCOUNT_H
 #define RECORDER_COUNTERS_ACCOUNT_H
 
+#include "recorder/arch/arch.h"
 #include "recorder/memory.h"
 #include "recorder/slot.h"
 
@@ -54,12 +55,11 @@ static ALWAYS_INLINE void account_save(struct live_record *record, uint32_t stat
 	}
 }
 
-/* Counters have one writer; readers elsewhere see whole words. One instruction, in the order of the program: a compiler
- * makes three of a relaxed atomic load and store, and moves plain ones about. */
+/* Counters have one writer; readers elsewhere see whole words. */
 static ALWAYS_INLINE void count(uint64_t *counter, uint64_t by)
 {
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* which does not see into this */
-	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "er"(by) : "cc");
+#ifndef __SANITIZE_THREAD__ /* which does not see into this */
+	arch_add(counter, by);
 #else
 	__atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
 #endif

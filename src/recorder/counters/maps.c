@@ -6,6 +6,7 @@
  * A removal that does not get the lock is done by whoever gets it next (deferred_frees.h). */
 #include "recorder/counters/maps.h"
 
+#include "recorder/arch/arch.h"
 #include "recorder/counters/account.h"
 #include "recorder/counters/deferred_frees.h"
 #include "recorder/lock.h"
@@ -186,7 +187,7 @@ static void check_maps(void)
 		const struct live_map_range *range = &table[i];
 
 		RECORDER_CHECK(range->start < range->end);
-		RECORDER_CHECK(range->start % LIVE_PAGE == 0 && range->end % LIVE_PAGE == 0);
+		RECORDER_CHECK(range->start % ARCH_PAGE == 0 && range->end % ARCH_PAGE == 0);
 		RECORDER_CHECK(i == 0 || table[i - 1].end <= range->start);
 		RECORDER_CHECK(range->added < additions);
 		RECORDER_CHECK(range->record != 0 && range->record < memory_used(LIVE_RECORDS));

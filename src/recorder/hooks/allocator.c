@@ -8,6 +8,7 @@
 #include "recorder/hooks/allocator.h"
 
 #include "recorder/counters/blocks.h"
+#include "recorder/libc/libc.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/hooks/next.h"
 #include "recorder/hooks/operators.h"
@@ -35,8 +36,7 @@ static bool packs_tightly(void)
 	return closest < 1u << BLOCKS_GRANULE_SHIFT;
 }
 
-/* Whether the word before a block gives its usable size, as in all versions of glibc: asked of real blocks, because
- * nobody promises it. */
+/* Whether libc_header_size tells the usable size: asked of real blocks, because nobody promises it. */
 static bool usable_in_header(void)
 {
 	static const size_t sizes[] = { 1, 24, 25, 100, 1032, 4000, 70000, 1 << 20 };
@@ -47,11 +47,8 @@ static bool usable_in_header(void)
 
 		if (block == NULL)
 			return false;
-		uint64_t header = ((const uint64_t *)block)[-1];
-
-		agrees = header & USABLE_FLAGS
-				 ? sizes[i] > 4096
-				 : (header & ~(uint64_t)7) - sizeof header == next.usable(block);
+		agrees = libc_header_has_size(block) ? libc_header_size(block) == next.usable(block)
+						     : sizes[i] > ARCH_PAGE;
 		next.free(block);
 	}
 	return agrees;
@@ -113,8 +110,8 @@ void allocator_probe(void)
 		(void *)(next.other_malloc != NULL ? next.other_malloc : next.malloc);
 	const char *path = modules_file_of(malloc_of_program);
 
-	allocator_is_libc = is_named(path, "libc.so.6");
-	write_name(allocator_is_libc ? "glibc" : path);
+	allocator_is_libc = is_named(path, LIBC_FILE);
+	write_name(allocator_is_libc ? LIBC_NAME : path);
 	if (!probed) {
 		tight = next.other_malloc != NULL || operators_may_pack() ||
 			(!allocator_is_libc && packs_tightly());

@@ -28,7 +28,7 @@ enum { NEW, STARTING, RUNNING, OFF };
 static int state;
 static uint64_t early_calls; /* before the profile existed */
 
-enum { PATIENCE = 4096 }; /* calls of a thread between two attempts to get a slot */
+enum { PATIENCE = 1 << 12 }; /* calls of a thread between two attempts to get a slot */
 
 /* One caller brings the recorder up; others meanwhile forward. */
 static void bring_up(int from, bool forked)

@@ -6,6 +6,7 @@
 #ifndef RECORDER_HOOKS_HOOK_H
 #define RECORDER_HOOKS_HOOK_H
 
+#include "recorder/arch/arch.h"
 #include "recorder/counters/account.h"
 #include "recorder/counters/blocks.h"
 #include "recorder/checks/check.h"
@@ -13,6 +14,7 @@
 #include "recorder/unwind/stack_cache.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/hooks/next.h"
+#include "recorder/libc/libc.h"
 #include "recorder/order.h"
 #include "recorder/counters/sites.h"
 #include "recorder/slot.h"
@@ -20,9 +22,6 @@
 #include "recorder/unwind/walk.h"
 
 #define EXPORT __attribute__((visibility("default")))
-
-/* The hook's own frame record: saved rbp of the caller, return address. */
-#define HOOK_FRAME() ((const uintptr_t *)__builtin_frame_address(0))
 
 /* Points to a word that fork wipes: equal to thread_state.token for a registered thread of this process. */
 extern HIDDEN const volatile uint64_t *fork_token;
@@ -142,10 +141,8 @@ static inline uint64_t record_weight(const struct live_record *record, uint64_t 
 /* Usable minus requested; 0 where it cannot be asked. */
 static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 {
-	const uint64_t *header = (const uint64_t *)block - 1;
-
-	if (LIKELY(next.usable_in_header && !(*header & USABLE_FLAGS)))
-		return (*header & ~(uint64_t)7) - sizeof *header - size;
+	if (LIKELY(next.usable_in_header && libc_header_has_size(block)))
+		return libc_header_size(block) - size;
 	size_t usable = next.usable != NULL ? next.usable(block) : 0;
 
 	/* An allocator that is still starting may not know its own blocks: tcmalloc says 0. */

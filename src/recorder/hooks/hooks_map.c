@@ -67,7 +67,7 @@ EXPORT int munmap(void *address, size_t bytes)
 		return next_found()->munmap(address, bytes);
 	hook_record(frame);
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
-	if ((uintptr_t)address % LIVE_PAGE == 0 && bytes != 0)
+	if ((uintptr_t)address % ARCH_PAGE == 0 && bytes != 0)
 		maps_remove(slot, (uintptr_t)address, memory_pages(bytes));
 	stack_memory_gone((uintptr_t)address, memory_pages(bytes));
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);

@@ -214,27 +214,6 @@ const void *const wrap_handler_of[WRAP_SHAPES] = {
 	[WRAP_STRDUP] = wrapped_strdup,
 };
 
-/* One for each target, as WRAP_TARGETS counts them: its number as a fourth argument, and on by a jump. */
-__asm__(".pushsection .text\n"
-	".balign 16\n"
-	".globl wrap_thunks\n"
-	".hidden wrap_thunks\n"
-	".type wrap_thunks, @function\n"
-	"wrap_thunks:\n"
-	".cfi_startproc\n"
-	".set wrap_thunk, 0\n"
-	".rept 64\n"
-	".balign 16\n"
-	"	endbr64\n"
-	"	movl $wrap_thunk, %ecx\n"
-	"	jmp *(wrap_handlers + 8 * wrap_thunk)(%rip)\n"
-	".set wrap_thunk, wrap_thunk + 1\n"
-	".endr\n"
-	".cfi_endproc\n"
-	".size wrap_thunks, . - wrap_thunks\n"
-	".popsection\n");
-_Static_assert(WRAP_TARGETS == 64, "the number of thunks");
-
 /* Called by the start-up code of each object before its constructors, where somebody defines it. */
 void __gmon_start__(void);
 EXPORT __attribute__((weak)) void __gmon_start__(void)

@@ -32,7 +32,7 @@ struct next {
 	void *(*other_malloc)(size_t);
 	void *(*other_realloc)(void *, size_t);
 	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
-	bool usable_in_header; /* it is the word before the block, as in glibc, unless USABLE_FLAGS are set there */
+	bool usable_in_header;	  /* libc_header_size tells the same */
 	size_t (*malloc_usable_size)(void *);
 	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
@@ -60,9 +60,6 @@ struct next {
 	FILE *(*popen)(const char *, const char *);
 };
 extern HIDDEN struct next next;
-
-/* In the word before a block of glibc's: a mapping of its own, whose size is reckoned otherwise. */
-enum { USABLE_FLAGS = 2 };
 
 /* Set when everything in `next` may be used. */
 extern HIDDEN bool next_is_found;

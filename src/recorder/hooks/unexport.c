@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-#include "format/live/live.h"
 #include "recorder/lookup.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/sys.h"
@@ -24,7 +23,7 @@ static bool protect(int protection)
 	uintptr_t start, bytes;
 
 	lookup_own_table(&start, &bytes);
-	uintptr_t before = start % LIVE_PAGE;
+	uintptr_t before = start % ARCH_PAGE;
 
 	return bytes != 0 &&
 	       !sys_failed(sys_mprotect((void *)(start - before), before + bytes, protection));

@@ -15,6 +15,7 @@
 
 #include "base/elf.h"
 #include "base/privilege.h"
+#include "recorder/libc/libc.h"
 #include "recorder/memory.h"
 #include "recorder/process/process_log.h"
 #include "recorder/sys.h"
@@ -25,14 +26,12 @@
 #define DISABLE LIVE_ENV_DISABLE "="
 
 enum {
-	PATH_MAX_ = 4096,
+	PATH_MAX_ = 4 << 10,
 	HANDOVER_BYTES = sizeof HANDOVER - 1 + LIVE_TICKET_TEXT + 1 + LIVE_SETTINGS_TEXT + 1,
 	SCRIPTS_MAX = 4,
 	AT_CWD = -100,
 	FORKED_BYTES = 64 * 1024,
 };
-
-extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
 
 static char
 	own_preload[PATH_MAX_ +
@@ -61,7 +60,7 @@ static size_t length(const char *text)
 /* Before libc has been initialised the environment stands above the arguments, where the kernel put it. */
 char **exec_environ(void)
 {
-	const uintptr_t *argument_count = __libc_stack_end;
+	const uintptr_t *argument_count = libc_argument_count();
 
 	return environ != NULL ? environ : (char **)(argument_count + 1 + *argument_count + 1);
 }
@@ -180,7 +179,7 @@ void exec_hide(void)
 		return;
 	}
 	end[-2] = NULL;
-	if ((uintptr_t)start > (uintptr_t)__libc_stack_end) /* the kernel's, not a copy */
+	if ((uintptr_t)start > (uintptr_t)libc_argument_count()) /* the kernel's, not a copy */
 		move_auxiliary(end);
 }
 
@@ -324,7 +323,7 @@ static int judge_program(const char *path)
 		reason = judge(interpreter, interpreter);
 	/* A chroot, or another user: a recorder that cannot be opened is complained of on stderr. */
 	if (reason == MISSED_unheard &&
-	    sys_failed(sys_call3(SYS_access, (long)(own_preload + sizeof PRELOAD - 1), R_OK, 0)))
+	    sys_failed(sys_access(own_preload + sizeof PRELOAD - 1, R_OK)))
 		reason = MISSED_recorder;
 	return reason;
 }
@@ -352,7 +351,7 @@ static const char *search_path(const char *name, char *to)
 			__builtin_memcpy(to, path, n);
 			to[n] = '/';
 			__builtin_memcpy(to + n + (n > 0), name, name_bytes + 1);
-			if (!sys_failed(sys_call3(SYS_access, (long)to, X_OK, 0)))
+			if (!sys_failed(sys_access(to, X_OK)))
 				return to;
 		}
 		path += n + (path[n] == ':');

@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "recorder/process/exec.h"
 #include "recorder/process/handover.h"
+#include "recorder/libc/libc.h"
 #include "recorder/memory.h"
 #include "recorder/process/self_budget.h"
 #include "recorder/process/settings.h"
@@ -72,10 +73,9 @@ static size_t append_number(char *to, size_t at, size_t room, uint64_t number)
 }
 
 /* The program's arguments, as the kernel put them. */
-extern void *__libc_stack_end;
 static char **arguments(void)
 {
-	return (char **)((uintptr_t *)__libc_stack_end + 1);
+	return (char **)(libc_argument_count() + 1);
 }
 
 /* What argv[0] says behind its last slash, as far as it makes a file's name. */
@@ -162,7 +162,7 @@ static void describe_program(void)
 
 	if (!sys_failed(sys_call3(SYS_uname, (long)&name, 0, 0)))
 		append_text(self.host, 0, sizeof self.host, name.nodename);
-	sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)self.exe, sizeof self.exe - 1);
+	sys_readlink("/proc/self/exe", self.exe, sizeof self.exe - 1);
 	for (char **word = arguments(); *word != NULL; word++) {
 		if (word != arguments())
 			at = append_text(self.command, at, sizeof self.command, " ");
@@ -440,7 +440,7 @@ bool profile_make(bool forked, struct live_ticket ticket)
 void profile_give_up(void)
 {
 	if (file[0] != 0)
-		sys_call3(SYS_unlink, (long)file, 0, 0);
+		sys_unlink(file);
 	file[0] = 0;
 }
 
@@ -457,6 +457,6 @@ void profile_becomes(const char *path, bool search)
 	enum { EXECUTABLE = 1 };
 
 	if (file[0] != 0 && sys_may(SYS_OTHERS) &&
-	    (search || !sys_failed(sys_call3(SYS_access, (long)path, EXECUTABLE, 0))))
+	    (search || !sys_failed(sys_access(path, EXECUTABLE))))
 		profile_end();
 }

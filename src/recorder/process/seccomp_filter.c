@@ -29,7 +29,7 @@ struct question {
 
 static const struct question questions[] = {
 	{ SYS_mprotect, SYS_MEMORY, { ADDRESS, 65536, PROT_READ | PROT_WRITE } },
-	{ SYS_mprotect, SYS_MEMORY, { ADDRESS, 4096, PROT_READ } },
+	{ SYS_mprotect, SYS_MEMORY, { ADDRESS, ARCH_PAGE, PROT_READ } },
 	{ SYS_madvise, SYS_MEMORY, { ADDRESS, 65536, SYS_POPULATE_WRITE } },
 	{ SYS_rt_sigprocmask, SYS_PROBE, { ~0ull, ADDRESS, 0, 8 } },
 	{ SYS_gettid, SYS_THREADS, { 0 } },
@@ -50,11 +50,10 @@ static const struct question questions[] = {
 	{ SYS_fstatfs, SYS_OTHERS, { 3, ADDRESS } },
 	{ SYS_prctl, SYS_OTHERS, { PR_GET_NO_NEW_PRIVS } },
 	{ SYS_fgetxattr, SYS_OTHERS, { 3, ADDRESS } },
-	{ SYS_access, SYS_OTHERS, { ADDRESS, 4 } },
 	{ SYS_mmap, SYS_OTHERS, { 0, 65536, PROT_READ, MAP_PRIVATE } },
 	{ SYS_munmap, SYS_OTHERS, { ADDRESS, 65536 } },
 	{ SYS_close, SYS_OTHERS, { 3 } },
-	{ SYS_readlink, SYS_OTHERS, { ADDRESS, ADDRESS, 4095 } },
+	ARCH_PATH_QUESTIONS(SYS_OTHERS, ADDRESS),
 	/* the start-up of a child, or of a program that inherits the filter */
 	{ SYS_socket, SYS_OTHERS, { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0 } },
 	{ SYS_connect, SYS_OTHERS, { 3, ADDRESS, 50 } },
@@ -67,7 +66,6 @@ static const struct question questions[] = {
 	{ SYS_statfs, SYS_OTHERS, { ADDRESS, ADDRESS } },
 	{ SYS_openat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, SYS_MAKE_FILE, 0600 } },
 	{ SYS_fchmod, SYS_OTHERS, { 3, 0600 } },
-	{ SYS_unlink, SYS_OTHERS, { ADDRESS } },
 	{ SYS_uname, SYS_OTHERS, { ADDRESS } },
 	{ SYS_read, SYS_OTHERS, { 3, ADDRESS, 4095 } },
 	{ SYS_clock_gettime, SYS_OTHERS, { 0, ADDRESS } },
@@ -87,7 +85,7 @@ static const struct question questions[] = {
 	  { 0, COUNTDOWN_BYTES, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE } },
 	{ SYS_madvise, SYS_OTHERS, { ADDRESS, COUNTDOWN_BYTES, SYS_WIPE_ON_FORK } },
-	{ SYS_madvise, SYS_OTHERS, { ADDRESS, 4096, MADV_DONTDUMP } },
+	{ SYS_madvise, SYS_OTHERS, { ADDRESS, ARCH_PAGE, MADV_DONTDUMP } },
 };
 
 struct machine {
@@ -215,10 +213,9 @@ static bool is_harmless(uint32_t answer)
 
 static bool is_readable(const void *at, size_t bytes)
 {
-	enum { PAGE = 4096 };
-	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
+	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(ARCH_PAGE - 1);
 
-	for (; page < (uintptr_t)at + bytes; page += PAGE) {
+	for (; page < (uintptr_t)at + bytes; page += ARCH_PAGE) {
 		if (!sys_readable(page))
 			return false;
 	}
@@ -234,7 +231,7 @@ unsigned filter_forbids(const struct sock_fprog *program)
 		return 0; /* the kernel says no too */
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
 		struct seccomp_data data = { .nr = questions[i].number,
-					     .arch = AUDIT_ARCH_X86_64,
+					     .arch = ARCH_AUDIT,
 					     .instruction_pointer =
 						     (uintptr_t)__builtin_return_address(0) };
 

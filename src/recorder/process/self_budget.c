@@ -12,7 +12,7 @@
 #include "recorder/sys.h"
 
 #define NO_LIMIT (1ull << 60) /* version 1 writes a very large number */
-enum { TEXT_BYTES = 4096, PATH_BYTES = 512, AT_CWD = -100 };
+enum { TEXT_BYTES = 4 << 10, PATH_BYTES = 512, AT_CWD = -100 };
 
 static char text[TEXT_BYTES];
 static char path[PATH_BYTES];

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "recorder/arch/arch.h"
 #include "recorder/order.h"
 #include "recorder/slot.h"
 
@@ -35,17 +36,12 @@ static ALWAYS_INLINE bool countdown_would_pass(uint64_t size)
 /* Takes so much from what is left, by one instruction. False: then it is negative. */
 static ALWAYS_INLINE bool countdown_take(struct live_countdown *now, uint64_t size)
 {
-	bool below;
-
-#if defined __x86_64__ && !defined __SANITIZE_THREAD__
-	__asm__("subq %2, %0"
-		: "+m"(now->left), "=@ccs"(below)
-		: "r"(size)); /* the compiler takes two */
+#ifndef __SANITIZE_THREAD__
+	return LIKELY(!arch_subtract(&now->left, size));
 #else
 	__atomic_store_n(&now->left, now->left - size, __ATOMIC_RELAXED);
-	below = (int64_t)now->left < 0;
+	return (int64_t)now->left >= 0;
 #endif
-	return LIKELY(!below);
 }
 
 /* Counts a call and lets it pass, if it is for less than what is left. A signal handler that allocates in between may have
@@ -60,7 +56,7 @@ static ALWAYS_INLINE bool countdown_passes(uint64_t size)
 		countdown_take(now, -size);
 		return false;
 	}
-#if defined __x86_64__ && !defined __SANITIZE_THREAD__
+#ifndef __SANITIZE_THREAD__
 	now->calls++;
 #else
 	__atomic_store_n(&now->calls, now->calls + 1, __ATOMIC_RELAXED);

@@ -36,7 +36,7 @@ static uint64_t clock_ns(clockid_t clock)
 
 static struct moment moment_now(void)
 {
-	return (struct moment){ __builtin_ia32_rdtsc(), clock_ns(CLOCK_MONOTONIC),
+	return (struct moment){ arch_ticks(), clock_ns(CLOCK_MONOTONIC),
 				clock_ns(CLOCK_PROCESS_CPUTIME_ID) };
 }
 

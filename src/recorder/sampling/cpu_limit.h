@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/compiler.h"
+#include "recorder/arch/arch.h"
 #include "recorder/memory.h"
 
 extern HIDDEN bool cpu_limit_is_set;
@@ -23,11 +24,11 @@ void cpu_limit_spent(uint64_t ticks);
 /* Around whatever a sample costs. Ticks of the time-stamp counter: no system call, and as fine as need be. */
 static ALWAYS_INLINE uint64_t cpu_limit_now(void)
 {
-	return UNLIKELY(cpu_limit_is_set) ? __builtin_ia32_rdtsc() : 0;
+	return UNLIKELY(cpu_limit_is_set) ? arch_ticks() : 0;
 }
 static ALWAYS_INLINE void cpu_limit_took_since(uint64_t then)
 {
 	if (UNLIKELY(then != 0))
-		cpu_limit_spent(__builtin_ia32_rdtsc() - then);
+		cpu_limit_spent(arch_ticks() - then);
 }
 #endif

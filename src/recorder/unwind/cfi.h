@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* DWARF register numbers of x86-64. */
-enum { DW_RBX = 3, DW_RBP = 6, DW_RSP = 7, DW_R12 = 12, DW_RIP = 16, DW_REGISTERS = 17 };
+#include "recorder/arch/arch.h"
 
 /* The unwind information of an object. */
 struct cfi_table {

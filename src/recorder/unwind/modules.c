@@ -1,42 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module log. See modules.h.
  *
- * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its link map, its unwind table, and the
+ * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its object, its unwind table, and the
  * segment that this is in. What has to be asked of the kernel about an object is asked before the lock is taken; under it
  * the object must be there still, because ld.so may have unloaded it meanwhile.
  * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
  * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
 #include "recorder/unwind/modules.h"
 
-#include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
 
 #include "recorder/lookup.h"
 #include "recorder/unwind/rules.h"
 #include "recorder/sys.h"
 
-enum { OWN_LINK_MAP, OWN_EH_FRAME, OWN_START, OWN_END };
-enum { MODULE_IDS = 1 << 16, PATH_BYTES = 4096 };
+enum { OWN_OBJECT, OWN_EH_FRAME, OWN_START, OWN_END };
+enum { MODULE_IDS = 1 << 16, PATH_BYTES = 4 << 10 };
 
 uint32_t modules_generation = 1;
 uintptr_t loader_start, loader_bytes;
 uintptr_t recorder_start, recorder_bytes;
 
-extern void *__libc_stack_end; /* ld.so's: where the kernel put argc */
-
-typedef int find_object_fn(void *pc, struct dl_find_object *result);
-static find_object_fn *find_object;
 static char executable[PATH_BYTES]; /* ends with 0 */
 
 void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
-	struct dl_find_object object;
+	struct libc_found object;
 
-	if (find_object == NULL || find_object((void *)(uintptr_t)address, &object) != 0)
+	if (!libc_find((uintptr_t)address, &object))
 		return;
-	*ret_start = (uintptr_t)object.dlfo_map_start;
-	*ret_bytes = (uintptr_t)object.dlfo_map_end - *ret_start;
+	*ret_start = object.start;
+	*ret_bytes = object.end - object.start;
 }
 
 static void find_recorder(void)
@@ -52,9 +46,8 @@ static void find_recorder(void)
 
 void modules_find_loader(void)
 {
-	find_object = (find_object_fn *)lookup_first("_dl_find_object");
-	/* A function that is ld.so's own. */
-	modules_extent(lookup_first("__tls_get_addr"), &loader_start, &loader_bytes);
+	libc_find_start();
+	modules_extent(lookup_first(LIBC_LOADER_FUNCTION), &loader_start, &loader_bytes);
 	find_recorder();
 }
 
@@ -71,7 +64,7 @@ bool modules_same(const void *a, const void *b)
 /* Started as "ld.so program", the kernel's executable is ld.so and the program is the first argument. */
 static void name_from_arguments(void)
 {
-	const char *const *arguments = (const char *const *)__libc_stack_end + 1;
+	const char *const *arguments = (const char *const *)(libc_argument_count() + 1);
 	const char *name = arguments[0];
 	uint32_t bytes = 0;
 
@@ -82,8 +75,7 @@ static void name_from_arguments(void)
 
 void modules_start(void)
 {
-	long bytes =
-		sys_call3(SYS_readlink, (long)"/proc/self/exe", (long)executable, PATH_BYTES - 1);
+	long bytes = sys_readlink("/proc/self/exe", executable, PATH_BYTES - 1);
 
 	executable[sys_failed(bytes) ? 0 : bytes] = 0;
 	if (sys_auxiliary(AT_BASE) == 0)
@@ -102,8 +94,8 @@ static bool readable(uintptr_t at, uint64_t bytes)
 
 	if (bytes > BYTES_MAX || at > UINTPTR_MAX - BYTES_MAX)
 		return false;
-	for (uintptr_t page = at & ~(uintptr_t)(LIVE_PAGE - 1); page < at + bytes;
-	     page += LIVE_PAGE) {
+	for (uintptr_t page = at & ~(uintptr_t)(ARCH_PAGE - 1); page < at + bytes;
+	     page += ARCH_PAGE) {
 		if (!sys_readable(page))
 			return false;
 	}
@@ -137,14 +129,13 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
 
 /* The program headers; ret_count 0: they cannot be had. The kernel tells where those of the program are. Those of what
  * ld.so mapped usually are in the first loaded page, but nothing says that they must be. */
-static const Elf64_Phdr *program_headers(const struct dl_find_object *object, unsigned *ret_count)
+static const Elf64_Phdr *program_headers(const struct libc_found *object, unsigned *ret_count)
 {
-	const struct link_map *map = object->dlfo_link_map;
-	uintptr_t base = (uintptr_t)object->dlfo_map_start, at = sys_auxiliary(AT_PHDR);
+	uintptr_t base = object->start, at = sys_auxiliary(AT_PHDR);
 	uint64_t count = sys_auxiliary(AT_PHNUM), bytes = sys_auxiliary(AT_PHENT);
 
 	*ret_count = 0;
-	if (sys_auxiliary(AT_BASE) == 0 || map->l_prev != NULL || map->l_name[0] != 0) {
+	if (sys_auxiliary(AT_BASE) == 0 || !libc_is_executable(object->object)) {
 		const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
 
 		if (!readable(base, sizeof *elf) ||
@@ -160,9 +151,9 @@ static const Elf64_Phdr *program_headers(const struct dl_find_object *object, un
 	return (const Elf64_Phdr *)at;
 }
 
-static void read_build_id(const struct dl_find_object *object, struct live_module *module)
+static void read_build_id(const struct libc_found *object, struct live_module *module)
 {
-	uint64_t bias = object->dlfo_link_map->l_addr;
+	uint64_t bias = libc_bias(object->object);
 	unsigned count;
 	const Elf64_Phdr *segment = program_headers(object, &count);
 
@@ -188,17 +179,16 @@ static char *write_hex(char *to, uintptr_t number)
 
 /* The whole path of an object that was opened by a relative one, which the working folder of that time belongs to: the
  * kernel knows it. NULL: it cannot be asked. */
-static const char *path_of_mapping(struct slot *slot, const struct dl_find_object *object)
+static const char *path_of_mapping(struct slot *slot, const struct libc_found *object)
 {
 	char link[64] = "/proc/self/map_files/";
-	uintptr_t start = (uintptr_t)object->dlfo_map_start, end = 0;
+	uintptr_t start = object->start, end = 0;
 	unsigned count;
 	const Elf64_Phdr *segment = program_headers(object, &count);
 
 	for (unsigned i = 0; i < count && end == 0; i++) {
 		if (segment[i].p_type == PT_LOAD)
-			end = object->dlfo_link_map->l_addr + segment[i].p_vaddr +
-			      segment[i].p_filesz;
+			end = libc_bias(object->object) + segment[i].p_vaddr + segment[i].p_filesz;
 	}
 	char *to = write_hex(link + sizeof "/proc/self/map_files/" - 1, start);
 
@@ -210,16 +200,16 @@ static const char *path_of_mapping(struct slot *slot, const struct dl_find_objec
 
 	if (end == 0 || path == NULL || !sys_may(SYS_OTHERS))
 		return NULL;
-	long bytes = sys_call3(SYS_readlink, (long)link, (long)path, PATH_BYTES - 1);
+	long bytes = sys_readlink(link, path, PATH_BYTES - 1);
 
 	path[sys_failed(bytes) ? 0 : bytes] = 0;
 	return path[0] == '/' ? path : NULL;
 }
 
 static void store_path(struct slot *slot, struct live_module *module,
-		       const struct dl_find_object *object)
+		       const struct libc_found *object)
 {
-	const char *path = object->dlfo_link_map->l_name, *whole;
+	const char *path = libc_path(object->object), *whole;
 	uint32_t bytes = 0;
 
 	if (path == NULL || path[0] == 0)
@@ -239,14 +229,14 @@ static void store_path(struct slot *slot, struct live_module *module,
 
 /* The unwind information, with the loaded segment that it is in. The loader knows less: of a program with a hole between
  * its segments, where the code is. */
-static struct cfi_table read_unwind_table(const struct dl_find_object *object)
+static struct cfi_table read_unwind_table(const struct libc_found *object)
 {
-	struct cfi_table table = { .header = object->dlfo_eh_frame };
+	struct cfi_table table = { .header = object->unwind_header };
 	unsigned count;
 	const Elf64_Phdr *segment = program_headers(object, &count);
 
 	for (unsigned i = 0; i < count; i++) {
-		uintptr_t at = object->dlfo_link_map->l_addr + segment[i].p_vaddr;
+		uintptr_t at = libc_bias(object->object) + segment[i].p_vaddr;
 
 		if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_R) &&
 		    (uintptr_t)table.header - at < segment[i].p_filesz) {
@@ -255,21 +245,21 @@ static struct cfi_table read_unwind_table(const struct dl_find_object *object)
 			return table;
 		}
 	}
-	table.start = object->dlfo_map_start;
-	table.end = object->dlfo_map_end;
+	table.start = (const uint8_t *)object->start;
+	table.end = (const uint8_t *)object->end;
 	return table;
 }
 
-static void describe(struct live_module *module, const struct dl_find_object *object)
+static void describe(struct live_module *module, const struct libc_found *object)
 {
 	struct cfi_table unwind = read_unwind_table(object);
 
 	*module = (struct live_module){
-		.start = (uintptr_t)object->dlfo_map_start,
-		.end = (uintptr_t)object->dlfo_map_end,
-		.bias = object->dlfo_link_map->l_addr,
+		.start = object->start,
+		.end = object->end,
+		.bias = libc_bias(object->object),
 		.mapped_ms = clock_ms(),
-		.own = { [OWN_LINK_MAP] = (uintptr_t)object->dlfo_link_map,
+		.own = { [OWN_OBJECT] = (uintptr_t)object->object,
 			 [OWN_EH_FRAME] = (uintptr_t)unwind.header,
 			 [OWN_START] = (uintptr_t)unwind.start,
 			 [OWN_END] = (uintptr_t)unwind.end },
@@ -284,28 +274,28 @@ static bool same_object(const struct live_module *a, const struct live_module *b
 	       __builtin_memcmp(a->build_id, b->build_id, a->build_id_bytes) == 0;
 }
 
-static bool is_of(const struct live_module *known, const void *link_map)
+static bool is_of(const struct live_module *known, const void *loaded)
 {
 	return __atomic_load_n(&known->unmapped_ms, __ATOMIC_ACQUIRE) == 0 &&
-	       known->own[OWN_LINK_MAP] == (uintptr_t)link_map;
+	       known->own[OWN_OBJECT] == (uintptr_t)loaded;
 }
 
-/* The entry of the object that has a link map, from an id on; 0: none. */
-static uint32_t object_of(const void *link_map, uint32_t id)
+/* The entry of the object that the loader knows by `loaded`, from an id on; 0: none. */
+static uint32_t object_of(const void *loaded, uint32_t id)
 {
 	uint64_t used = memory_used(LIVE_MODULES);
 
 	for (; id < used; id++) {
-		if (is_of(memory_module(id), link_map))
+		if (is_of(memory_module(id), loaded))
 			return id;
 	}
 	return 0;
 }
 
 /* The entry of an object that is in the log; 0: it is not. */
-static uint32_t known_object(const struct dl_find_object *object)
+static uint32_t known_object(const struct libc_found *object)
 {
-	return object_of(object->dlfo_link_map, 1);
+	return object_of(object->object, 1);
 }
 
 /* The entry of an object that is back at its old place; 0: none. */
@@ -316,7 +306,7 @@ static uint32_t take_up_again(const struct live_module *module)
 
 		if (known->unmapped_ms != 0 && same_object(known, module)) {
 			/* The unwind table is where it was: the same object at the same place. */
-			known->own[OWN_LINK_MAP] = module->own[OWN_LINK_MAP];
+			known->own[OWN_OBJECT] = module->own[OWN_OBJECT];
 			__atomic_store_n(&known->unmapped_ms, 0, __ATOMIC_RELEASE);
 			return id;
 		}
@@ -338,17 +328,16 @@ static uint32_t append(const struct live_module *module)
 	return (uint32_t)used;
 }
 
-static bool is_there_still(uintptr_t pc, const struct dl_find_object *object)
+static bool is_there_still(uintptr_t pc, const struct libc_found *object)
 {
-	struct dl_find_object now;
+	struct libc_found now;
 
-	return find_object((void *)pc, &now) == 0 && now.dlfo_link_map == object->dlfo_link_map &&
-	       now.dlfo_map_start == object->dlfo_map_start;
+	return libc_find(pc, &now) && now.object == object->object && now.start == object->start;
 }
 
 /* The entry for the object at pc: another thread's, the one that it had, or, if it has its path, a new one. Its range may hold
  * rules of addresses that had no object before: those are invalidated. 0: none, or no memory. */
-static uint32_t enter(struct slot *slot, uintptr_t pc, const struct dl_find_object *object,
+static uint32_t enter(struct slot *slot, uintptr_t pc, const struct libc_found *object,
 		      const struct live_module *module, bool has_path)
 {
 	uint32_t id = 0;
@@ -366,7 +355,7 @@ static uint32_t enter(struct slot *slot, uintptr_t pc, const struct dl_find_obje
 }
 
 /* If two threads add the same object at once, one path is stored in vain. */
-static uint32_t add(struct slot *slot, uintptr_t pc, const struct dl_find_object *object)
+static uint32_t add(struct slot *slot, uintptr_t pc, const struct libc_found *object)
 {
 	struct live_module module;
 
@@ -390,10 +379,10 @@ static struct cfi_table unwind_table_of(uint32_t id)
 
 void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret)
 {
-	struct dl_find_object object;
+	struct libc_found object;
 
 	*ret = (struct module_found){ 0 };
-	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+	if (!libc_find(pc, &object))
 		return;
 	ret->id = known_object(&object);
 	if (ret->id == 0)
@@ -401,24 +390,23 @@ void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret)
 	if (ret->id == 0)
 		return;
 	ret->unwind = unwind_table_of(ret->id);
-	ret->bias = object.dlfo_link_map->l_addr;
+	ret->bias = libc_bias(object.object);
 }
 
 bool modules_is_of(uintptr_t pc, uint32_t id)
 {
-	struct dl_find_object object;
+	struct libc_found object;
 
-	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+	if (!libc_find(pc, &object))
 		return id == 0;
-	return id != 0 ? is_of(memory_module(id), object.dlfo_link_map)
-		       : known_object(&object) == 0;
+	return id != 0 ? is_of(memory_module(id), object.object) : known_object(&object) == 0;
 }
 
 struct cfi_table modules_unwind_table(uintptr_t pc)
 {
-	struct dl_find_object object;
+	struct libc_found object;
 
-	if (find_object == NULL || find_object((void *)pc, &object) != 0)
+	if (!libc_find(pc, &object))
 		return (struct cfi_table){ 0 };
 	uint32_t id = known_object(&object);
 
@@ -455,9 +443,11 @@ COLD void modules_loader_frees(struct slot *slot, const void *block)
 
 const char *modules_file_of(const void *address)
 {
-	struct dl_find_object object;
+	struct libc_found object;
 
-	if (find_object == NULL || find_object((void *)(uintptr_t)address, &object) != 0)
+	if (!libc_find((uintptr_t)address, &object))
 		return "";
-	return object.dlfo_link_map->l_name[0] ? object.dlfo_link_map->l_name : executable;
+	const char *path = libc_path(object.object);
+
+	return path[0] ? path : executable;
 }

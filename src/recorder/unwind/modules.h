@@ -2,8 +2,7 @@
 /* The objects that code comes from: a log in the live profile, filled as their code is first seen on a stack.
  *
  * Nothing is wrapped and nothing polled: the loader itself allocates and frees through our hooks. When it frees the
- * link map of an object that we know, that object is gone. The one loader function called is _dl_find_object
- * (glibc 2.35), which takes no lock. */
+ * description (struct libc_object) of an object that we know, that object is gone. What is asked of it (libc_find) takes no lock. */
 #ifndef RECORDER_UNWIND_MODULES_H
 #define RECORDER_UNWIND_MODULES_H
 
@@ -25,7 +24,7 @@ static ALWAYS_INLINE bool modules_is_loader(uintptr_t pc)
 	return UNLIKELY(pc - loader_start < loader_bytes);
 }
 
-/* Finds _dl_find_object and the extents of the loader and of the recorder. Before anything else here. */
+/* Finds the extents of the loader and of the recorder. Before anything else here. */
 void modules_find_loader(void);
 
 /* The name of the executable. At start-up, before the first walk. */
@@ -68,7 +67,7 @@ bool modules_is_of(uintptr_t pc, uint32_t id);
 /* The unwind information of the object that holds pc, without touching the log: no lock, any moment. */
 struct cfi_table modules_unwind_table(uintptr_t pc);
 
-/* ld.so called us: to allocate (objects may appear), or to free `block`, perhaps an object's link map. */
+/* ld.so called us: to allocate (objects may appear), or to free `block`, perhaps its description of an object. */
 void modules_loader_allocates(struct slot *slot);
 void modules_loader_frees(struct slot *slot, const void *block);
 

@@ -5,10 +5,10 @@
 
 #include <sys/resource.h>
 
+#include "recorder/libc/libc.h"
 #include "recorder/sys.h"
 
 enum {
-	PAGE = 4096,
 	PROBES_OWN = 2048, /* pages between a thread's stack pointer and its control block */
 	PROBES_STEP = 256, /* pages that one frame may lie away from the known ones */
 };
@@ -16,8 +16,6 @@ enum {
 uint32_t stack_generation = 1;
 bool stack_any_coroutine;
 static uintptr_t main_low, main_high;
-
-extern void *__libc_stack_end;
 
 void stack_start(void)
 {
@@ -27,7 +25,7 @@ void stack_start(void)
 	if (main_high != 0)
 		return; /* a fork's child: the stack is its parent's, whatever the limit is now */
 	sys_call6(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&limit, 0, 0);
-	main_high = ((uintptr_t)__libc_stack_end + PAGE) & ~(uintptr_t)(PAGE - 1);
+	main_high = ((uintptr_t)libc_argument_count() + ARCH_PAGE) & ~(uintptr_t)(ARCH_PAGE - 1);
 	main_low = main_high - MIN((uint64_t)limit.rlim_cur, most);
 }
 
@@ -73,33 +71,31 @@ static bool still_there(struct stack_range *range)
 
 static uintptr_t page_of(uintptr_t address)
 {
-	return address & ~(uintptr_t)(PAGE - 1);
+	return address & ~(uintptr_t)(ARCH_PAGE - 1);
 }
 
 /* The pages in [from, to) from `from` on that can be read: returns the end of the run. */
 static uintptr_t readable_until(uintptr_t from, uintptr_t to)
 {
 	while (from < to && sys_readable(from))
-		from += PAGE;
+		from += ARCH_PAGE;
 	return from;
 }
 
 static void fill(struct slot *slot, struct stack_range *range, uintptr_t address)
 {
-	uintptr_t thread_block;
-	uintptr_t page = page_of(address);
+	uintptr_t thread_block = libc_thread_block(), page = page_of(address);
 
-	__asm__("mov %%fs:0, %0" : "=r"(thread_block));
 	*range = (struct stack_range){
 		.low = page,
-		.high = page + PAGE,
+		.high = page + ARCH_PAGE,
 		.generation = __atomic_load_n(&stack_generation, __ATOMIC_RELAXED),
 		.stamp = ++slot->ranges->stamp,
 	};
 	if (address >= main_low && address < main_high) {
 		*range = (struct stack_range){ main_low, main_high, 0, range->stamp, true };
 	} else if (thread_block > address &&
-		   thread_block - address < (uintptr_t)PROBES_OWN * PAGE) {
+		   thread_block - address < (uintptr_t)PROBES_OWN * ARCH_PAGE) {
 		range->high = readable_until(range->high, page_of(thread_block));
 		range->own = range->high >= page_of(thread_block);
 	}
@@ -121,7 +117,8 @@ COLD struct stack_range *stack_range_find(struct slot *slot, uintptr_t address)
 		if (address >= range->low && address < range->high)
 			break;
 		/* The stack has grown: its pages between here and what is known. */
-		if (address < range->low && range->low - address < (uintptr_t)PROBES_STEP * PAGE &&
+		if (address < range->low &&
+		    range->low - address < (uintptr_t)PROBES_STEP * ARCH_PAGE &&
 		    readable_until(page_of(address), range->low) >= range->low) {
 			range->low = page_of(address);
 			break;
@@ -142,10 +139,10 @@ COLD struct stack_range *stack_range_find(struct slot *slot, uintptr_t address)
 
 COLD bool stack_range_extend(struct stack_range *range, uintptr_t address)
 {
-	uintptr_t end = page_of(address + sizeof(uintptr_t) - 1) + PAGE;
+	uintptr_t end = page_of(address + sizeof(uintptr_t) - 1) + ARCH_PAGE;
 
 	if (range->high == 0 || address < range->low ||
-	    end - range->high > (uintptr_t)PROBES_STEP * PAGE)
+	    end - range->high > (uintptr_t)PROBES_STEP * ARCH_PAGE)
 		return false;
 	if (range->own && range->high == main_high)
 		return false; /* nothing of ours lies above the main stack */
@@ -159,6 +156,6 @@ COLD bool stack_is_same(struct slot *slot, uintptr_t deeper, uintptr_t at)
 
 	if (!range->own || deeper >= at)
 		return false;
-	return deeper >= range->low || (range->low - deeper < (uintptr_t)PROBES_STEP * PAGE &&
+	return deeper >= range->low || (range->low - deeper < (uintptr_t)PROBES_STEP * ARCH_PAGE &&
 					readable_until(page_of(deeper), range->low) >= range->low);
 }

@@ -76,15 +76,15 @@ static void grow(struct slot *slot)
 	lock_give(&rules_lock);
 }
 
-/* DW_OP_breg6 offset, and DW_OP_deref when wanted: how compilers write a realigned frame. */
-static bool is_rbp_expression(const uint8_t *expression, bool deref, int64_t *ret_offset)
+/* DW_OP_breg of the frame pointer, offset, and DW_OP_deref when wanted: how compilers write a realigned frame. */
+static bool is_fp_expression(const uint8_t *expression, bool deref, int64_t *ret_offset)
 {
-	enum { DW_OP_BREG6 = 0x76, DW_OP_DEREF = 0x06 };
+	enum { DW_OP_BREG_FP = 0x70 + DW_FP, DW_OP_DEREF = 0x06 };
 	const uint8_t *at = expression;
 	uint64_t bytes = cfi_uleb(&at, at + CFI_LENGTH_BYTES);
 	const uint8_t *end = at + bytes;
 
-	if (bytes < 2 || *at++ != DW_OP_BREG6)
+	if (bytes < 2 || *at++ != DW_OP_BREG_FP)
 		return false;
 	*ret_offset = cfi_sleb(&at, end);
 	if (deref && (at >= end || *at++ != DW_OP_DEREF))
@@ -94,50 +94,50 @@ static bool is_rbp_expression(const uint8_t *expression, bool deref, int64_t *re
 
 /* What the fast walk can do; everything else is RULE_SLOW. */
 static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_state *state,
-			       int64_t *ret_cfa, int64_t *ret_rbp)
+			       int64_t *ret_cfa, int64_t *ret_fp)
 {
 	enum rule_kind kind;
 	int64_t saved_at;
 
-	if (entry->signal || entry->return_register != DW_RIP || state->kind[DW_RSP] != CFI_SAME)
+	if (entry->signal || entry->return_register != DW_PC || state->kind[DW_SP] != CFI_SAME)
 		return RULE_SLOW;
-	if (state->kind[DW_RIP] == CFI_UNDEFINED)
+	if (state->kind[DW_PC] == CFI_UNDEFINED)
 		return RULE_END;
-	if (state->kind[DW_RIP] != CFI_OFFSET || state->value[DW_RIP] != -8)
+	if (state->kind[DW_PC] != CFI_OFFSET || state->value[DW_PC] != ARCH_RETURN_AT)
 		return RULE_SLOW;
 
 	if (state->cfa_by_expression) {
-		if (!is_rbp_expression(state->cfa_expression, true, ret_cfa))
+		if (!is_fp_expression(state->cfa_expression, true, ret_cfa))
 			return RULE_SLOW;
 		kind = RULE_DEREF;
-	} else if (state->cfa_register == DW_RSP || state->cfa_register == DW_RBP) {
-		kind = state->cfa_register == DW_RSP ? RULE_RSP : RULE_RBP;
+	} else if (state->cfa_register == DW_SP || state->cfa_register == DW_FP) {
+		kind = state->cfa_register == DW_SP ? RULE_SP : RULE_FP;
 		*ret_cfa = state->cfa_offset;
 	} else {
 		return RULE_SLOW;
 	}
 
-	*ret_rbp = 0;
-	if (state->kind[DW_RBP] == CFI_OFFSET && state->value[DW_RBP] != 0 && kind != RULE_DEREF)
-		*ret_rbp = state->value[DW_RBP];
-	else if (kind == RULE_DEREF && state->kind[DW_RBP] == CFI_EXPRESSION &&
-		 is_rbp_expression((const uint8_t *)(uintptr_t)state->value[DW_RBP], false,
-				   &saved_at) &&
+	*ret_fp = 0;
+	if (state->kind[DW_FP] == CFI_OFFSET && state->value[DW_FP] != 0 && kind != RULE_DEREF)
+		*ret_fp = state->value[DW_FP];
+	else if (kind == RULE_DEREF && state->kind[DW_FP] == CFI_EXPRESSION &&
+		 is_fp_expression((const uint8_t *)(uintptr_t)state->value[DW_FP], false,
+				  &saved_at) &&
 		 saved_at == 0)
-		*ret_rbp = 8; /* any value but 0: saved, at *rbp */
-	else if (state->kind[DW_RBP] != CFI_SAME || kind == RULE_DEREF)
+		*ret_fp = 8; /* any value but 0: saved, at *fp */
+	else if (state->kind[DW_FP] != CFI_SAME || kind == RULE_DEREF)
 		return RULE_SLOW;
 	return kind;
 }
 
-static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t rbp)
+static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t fp)
 {
 	enum { LIMIT = (1 << 17) * 8 };
 
-	if (cfa % 8 != 0 || rbp % 8 != 0 || (kind == RULE_RSP && cfa <= 0) || cfa >= LIMIT ||
-	    cfa < -LIMIT || rbp >= LIMIT || rbp < -LIMIT)
+	if (cfa % 8 != 0 || fp % 8 != 0 || (kind == RULE_SP && cfa <= 0) || cfa >= LIMIT ||
+	    cfa < -LIMIT || fp >= LIMIT || fp < -LIMIT)
 		return pack(RULE_SLOW, frame, 0, 0);
-	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(rbp / 8) & 0x3ffff) << 28 |
+	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(fp / 8) & 0x3ffff) << 28 |
 	       (uint64_t)kind << 24 | frame;
 }
 
@@ -160,7 +160,7 @@ static uint32_t frame_of(uint32_t previous, uint64_t frame)
 /* How to get from a pc to its caller. */
 struct way {
 	enum rule_kind kind;
-	int64_t cfa, rbp;
+	int64_t cfa, fp;
 };
 
 static struct way way_of(struct slot *slot, const struct module_found *module, uintptr_t lookup)
@@ -170,7 +170,7 @@ static struct way way_of(struct slot *slot, const struct module_found *module, u
 
 	if (module->id != 0 && cfi_find(&module->unwind, lookup, &entry) &&
 	    cfi_run(&entry, lookup, slot->cfi))
-		way.kind = classify(&entry, &slot->cfi->state, &way.cfa, &way.rbp);
+		way.kind = classify(&entry, &slot->cfi->state, &way.cfa, &way.fp);
 	return way;
 }
 
@@ -184,7 +184,7 @@ static uint64_t keep(uint64_t key, const struct way *way, uint64_t frame)
 	if (had && rule_kind(entry->rule) != RULE_DEAD)
 		return entry->rule;
 	uint64_t rule = pack(way->kind, frame_of(had ? rule_frame(entry->rule) : 0, frame),
-			     way->cfa, way->rbp);
+			     way->cfa, way->fp);
 
 	if (had) {
 		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rule table: return address -> how to get from that frame to its caller, and the frame's id, in one word.
  *
- *   bits  0..23  frame id           bits 28..45  where rbp is saved, (address - CFA) / 8, 0 = not saved
+ *   bits  0..23  frame id           bits 28..45  where fp is saved, (address - CFA) / 8, 0 = not saved
  *   bits 24..26  enum rule_kind     bits 46..63  CFA offset / 8
  *   bit  27      the walk's own
  *
@@ -15,9 +15,9 @@
 #include "recorder/slot.h"
 
 enum rule_kind {
-	RULE_RSP,   /* CFA = rsp + offset, which is above 0 */
-	RULE_RBP,   /* CFA = rbp + offset */
-	RULE_DEREF, /* CFA = *(rbp + offset), rbp saved at *rbp: a realigned frame */
+	RULE_SP,    /* CFA = sp + offset, which is above 0 */
+	RULE_FP,    /* CFA = fp + offset */
+	RULE_DEREF, /* CFA = *(fp + offset), fp saved at *fp: a realigned frame */
 	RULE_END,   /* the outermost frame */
 	RULE_STOP,  /* no unwind information */
 	RULE_SLOW,  /* anything else: the full interpreter */
@@ -36,7 +36,7 @@ static ALWAYS_INLINE int64_t rule_cfa(uint64_t rule)
 {
 	return ((int64_t)rule >> 46) * 8;
 }
-static ALWAYS_INLINE int64_t rule_rbp(uint64_t rule)
+static ALWAYS_INLINE int64_t rule_fp(uint64_t rule)
 {
 	return ((int64_t)(rule << 18) >> 46) * 8;
 }

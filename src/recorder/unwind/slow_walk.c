@@ -16,21 +16,20 @@ enum { OWN_FRAMES_MAX = 32, RUNNING_FRAMES_MAX = 1 << 16 };
 struct machine {
 	struct cfi_scratch *scratch;
 	uint64_t *reg, *next;
-	bool exact;	      /* reg[DW_RIP] is where the code is, not a return address */
+	bool exact;	      /* reg[DW_PC] is where the code is, not a return address */
 	uintptr_t known_page; /* the last one that could be read */
 };
 
 static bool read_word(void *context, uintptr_t address, uint64_t *ret_word)
 {
 	struct machine *m = context;
-	const uintptr_t page = 4096;
 
 	if (address % 8 != 0)
 		return false;
-	if (address / page != m->known_page) {
+	if (address / ARCH_PAGE != m->known_page) {
 		if (!sys_readable(address))
 			return false;
-		m->known_page = address / page;
+		m->known_page = address / ARCH_PAGE;
 	}
 	*ret_word = *(const volatile uint64_t *)address;
 	return true;
@@ -65,7 +64,7 @@ static bool restore(struct machine *m, unsigned r, uint64_t cfa, uint64_t *ret)
 	switch ((enum cfi_kind)state->kind[r]) {
 	case CFI_SAME:
 	case CFI_UNDEFINED:
-		*ret = r == DW_RSP ? cfa : m->reg[r];
+		*ret = r == DW_SP ? cfa : m->reg[r];
 		return true;
 	case CFI_OFFSET:
 		return read_word(m, cfa + (uint64_t)state->value[r], ret);
@@ -93,14 +92,14 @@ enum { OUT, AT_END, NO_WAY };
 /* Steps out of the frame that the registers describe. ret_cfa is the frame's. */
 static int step_out(struct machine *m, uint64_t *ret_cfa)
 {
-	uintptr_t pc = m->reg[DW_RIP] - (m->exact ? 0 : 1);
+	uintptr_t pc = m->reg[DW_PC] - (m->exact ? 0 : 1);
 	struct cfi_table table = modules_unwind_table(pc);
 	struct cfi_entry entry;
 
 	if (!cfi_find(&table, pc, &entry) || !cfi_run(&entry, pc, m->scratch) ||
-	    entry.return_register != DW_RIP)
+	    entry.return_register != DW_PC)
 		return NO_WAY;
-	if (m->scratch->state.kind[DW_RIP] == CFI_UNDEFINED)
+	if (m->scratch->state.kind[DW_PC] == CFI_UNDEFINED)
 		return AT_END;
 	if (!compute_cfa(m, ret_cfa))
 		return NO_WAY;
@@ -108,14 +107,14 @@ static int step_out(struct machine *m, uint64_t *ret_cfa)
 		if (!restore(m, r, *ret_cfa, &m->next[r]))
 			return NO_WAY;
 	}
-	if (m->next[DW_RSP] == m->reg[DW_RSP] && m->next[DW_RIP] == m->reg[DW_RIP])
+	if (m->next[DW_SP] == m->reg[DW_SP] && m->next[DW_PC] == m->reg[DW_PC])
 		return NO_WAY; /* no progress: a broken table */
 	uint64_t *reg = m->reg;
 
 	m->reg = m->next;
 	m->next = reg;
 	m->exact = entry.signal;
-	return m->reg[DW_RIP] == 0 ? AT_END : OUT;
+	return m->reg[DW_PC] == 0 ? AT_END : OUT;
 }
 
 /* The registers here, in the function that this is inlined into. */
@@ -126,26 +125,14 @@ static ALWAYS_INLINE void here(struct machine *m, struct cfi_scratch *scratch)
 			       .next = scratch->registers[1],
 			       .exact = true };
 	__builtin_memset(scratch->registers, 0, sizeof scratch->registers);
-	__asm__ volatile("movq %%rbx, 3*8(%0)\n\t"
-			 "movq %%rbp, 6*8(%0)\n\t"
-			 "movq %%rsp, 7*8(%0)\n\t"
-			 "movq %%r12, 12*8(%0)\n\t"
-			 "movq %%r13, 13*8(%0)\n\t"
-			 "movq %%r14, 14*8(%0)\n\t"
-			 "movq %%r15, 15*8(%0)\n\t"
-			 "leaq 0f(%%rip), %%rax\n\t"
-			 "movq %%rax, 16*8(%0)\n"
-			 "0:"
-			 :
-			 : "r"(m->reg)
-			 : "rax", "memory");
+	arch_registers(m->reg);
 }
 
 static uint64_t rule_of(struct slot *slot, const struct machine *m)
 {
 	if (!m->exact)
-		return rules_get(slot, m->reg[DW_RIP]);
-	return rules_make(slot, m->reg[DW_RIP], true);
+		return rules_get(slot, m->reg[DW_PC]);
+	return rules_make(slot, m->reg[DW_PC], true);
 }
 
 COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
@@ -157,7 +144,7 @@ COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
 	int status = OUT;
 
 	here(&m, slot->cfi);
-	for (int i = 0; i < OWN_FRAMES_MAX && cfa != (uintptr_t)(frame + 2); i++) {
+	for (int i = 0; i < OWN_FRAMES_MAX && cfa != arch_cfa_of(frame); i++) {
 		status = step_out(&m, &cfa);
 		if (status != OUT)
 			return walk_take(walk, 0, LIVE_FRAME_STOPPED);
@@ -165,14 +152,14 @@ COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
 	while (status == OUT) {
 		if (c == walk->limit)
 			return walk_take(walk, c, LIVE_FRAME_CUT);
-		walk->fresh[c++] = (struct walk_fresh){ .at = cfa - 8,
-							.pc = m.reg[DW_RIP],
+		walk->fresh[c++] = (struct walk_fresh){ .at = cfa + ARCH_RETURN_AT,
+							.pc = m.reg[DW_PC],
 							.rule = rule_of(slot, &m) };
 		status = step_out(&m, &cfa);
 	}
 	return walk_take(walk, c,
-			 status == AT_END || modules_is_loader(m.reg[DW_RIP]) ? 0
-									      : LIVE_FRAME_STOPPED);
+			 status == AT_END || modules_is_loader(m.reg[DW_PC]) ? 0
+									     : LIVE_FRAME_STOPPED);
 }
 
 COLD bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame)
@@ -192,15 +179,16 @@ COLD bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame)
 	here(&m, slot->cfi_nested);
 	/* Out of the hook that asks, then on: the frame is a hook's only if its code is ours. */
 	for (int i = 0;
-	     i < OWN_FRAMES_MAX && status == OUT && cfa != asking + 2 * sizeof(uintptr_t); i++)
+	     i < OWN_FRAMES_MAX && status == OUT && cfa != arch_cfa_of((const uintptr_t *)asking);
+	     i++)
 		status = step_out(&m, &cfa);
 	bool found = false;
 
 	for (int i = 0; i < RUNNING_FRAMES_MAX && status == OUT && !found; i++) {
-		bool ours = modules_is_recorder(m.reg[DW_RIP]);
+		bool ours = modules_is_recorder(m.reg[DW_PC]);
 
 		status = step_out(&m, &cfa);
-		found = ours && cfa == frame + 2 * sizeof(uintptr_t);
+		found = ours && cfa == arch_cfa_of((const uintptr_t *)frame);
 	}
 	slot->cfi_nested_busy = false;
 	return found || status == NO_WAY; /* where nothing can be told, one call passes */

@@ -120,16 +120,16 @@ static void learn_look(struct stack_cache_row *row, const struct stack_cache_ent
 static void fill(struct stack_cache_entry *entry, const struct walk *walk, const uintptr_t *frame)
 {
 	struct walk_frame *pair = (struct walk_frame *)(void *)(entry + 1);
-	const struct walk_frame rbp = { (uintptr_t)frame,
-					frame[0] }; /* where the hook has saved it */
-	bool needs_rbp = walk->info[walk->count - 1].rule & WALK_NEEDS_RBP;
+	const struct walk_frame fp = { (uintptr_t)frame,
+				       frame[0] }; /* where the hook has saved it */
+	bool needs_fp = walk->info[walk->count - 1].rule & WALK_NEEDS_FP;
 
-	for (uint32_t n = walk->count + walk->checks + needs_rbp; n % 4 != 0; n++)
+	for (uint32_t n = walk->count + walk->checks + needs_fp; n % 4 != 0; n++)
 		*pair++ = walk->frame[0];
 	for (uint32_t i = 0; i < walk->checks; i++)
 		*pair++ = (struct walk_frame){ walk->check[i].at, walk->check[i].word };
-	if (needs_rbp)
-		*pair++ = rbp;
+	if (needs_fp)
+		*pair++ = fp;
 	__builtin_memcpy(pair, walk->frame, walk->count * sizeof *pair);
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }

@@ -2,17 +2,17 @@
 /* The incremental walk: see walk.h for why it is right.
  *
  * Owns: the slot's struct walk. Invariant after each walk: frame[], info[] [0, count) are the stack, root first, hash
- * and WALK_NEEDS_RBP consistent; check[] is sorted by index. A walk that was cut, that ended where memory could not be
+ * and WALK_NEEDS_FP consistent; check[] is sorted by index. A walk that was cut, that ended where memory could not be
  * read, or that the slow path made leaves stamp 0: nothing of it is used again.
  *
- * Most frames are found from rsp alone, and for those nothing is done about rbp. Where one does need it, the frames
+ * Most frames are found from sp alone, and for those nothing is done about fp. Where one does need it, the frames
  * inside it tell where it was saved last. In code with frame pointers it is followed from frame to frame. */
 #include "recorder/unwind/walk.h"
 
 #include "recorder/unwind/modules.h"
 #include "recorder/unwind/rules.h"
 
-/* Each frame leads to at most two words to check: where rbp was saved, and the word of a realigned frame. */
+/* Each frame leads to at most two words to check: where fp was saved, and the word of a realigned frame. */
 static uint32_t checks_limit(uint32_t limit)
 {
 	return 2 * limit + 1;
@@ -76,14 +76,14 @@ static ALWAYS_INLINE int newest_change(const struct walk *walk, int from)
 	return k;
 }
 
-/* What a walk in progress knows about rbp: its value in fresh frame `known`. */
+/* What a walk in progress knows about fp: its value in fresh frame `known`. */
 struct walker {
 	struct walk *walk;
 	struct stack_range *range;
-	uintptr_t rbp;
-	/* Where rbp was read, and for which fresh frame; 0 = it is the register's, or a word to check already. */
-	uintptr_t rbp_at;
-	uint32_t rbp_of;
+	uintptr_t fp;
+	/* Where fp was read, and for which fresh frame; 0 = it is the register's, or a word to check already. */
+	uintptr_t fp_at;
+	uint32_t fp_of;
 	uint32_t known;
 	uint32_t checks;
 };
@@ -94,39 +94,39 @@ static void add_check(struct walker *walker, uintptr_t at, uintptr_t word, uint3
 		(struct walk_check){ at, word, (int32_t)leads_to };
 }
 
-/* A frame is found through rbp: where that was read belongs to the walk. */
-static ALWAYS_INLINE void use_rbp(struct walker *walker)
+/* A frame is found through fp: where that was read belongs to the walk. */
+static ALWAYS_INLINE void use_fp(struct walker *walker)
 {
-	if (walker->rbp_at != 0)
-		add_check(walker, walker->rbp_at, walker->rbp, walker->rbp_of);
-	walker->rbp_at = 0;
+	if (walker->fp_at != 0)
+		add_check(walker, walker->fp_at, walker->fp, walker->fp_of);
+	walker->fp_at = 0;
 }
 
-/* Reads the rbp that fresh[i] has saved: its caller's, fresh[i + 1]'s. cfa is of fresh[i]. */
-static ALWAYS_INLINE bool read_rbp(struct walker *walker, uint32_t i, uintptr_t cfa)
+/* Reads the fp that fresh[i] has saved: its caller's, fresh[i + 1]'s. cfa is of fresh[i]. */
+static ALWAYS_INLINE bool read_fp(struct walker *walker, uint32_t i, uintptr_t cfa)
 {
 	const struct walk_fresh *frame = &walker->walk->fresh[i];
 	uintptr_t saved = rule_kind(frame->rule) == RULE_DEREF
-				  ? frame->rbp
-				  : cfa + (uintptr_t)rule_rbp(frame->rule);
+				  ? frame->fp
+				  : cfa + (uintptr_t)rule_fp(frame->rule);
 
 	if (!stack_range_holds(walker->range, saved))
 		return false;
-	walker->rbp = word_at(saved);
-	walker->rbp_at = saved;
-	walker->rbp_of = walker->known = i + 1;
+	walker->fp = word_at(saved);
+	walker->fp_at = saved;
+	walker->fp_of = walker->known = i + 1;
 	return true;
 }
 
-/* Finds rbp in the frame `at`, which is or would be fresh[c]: what the last frame inside it that saved rbp has kept. */
-static NOINLINE bool find_rbp(struct walker *walker, uint32_t c, uintptr_t at)
+/* Finds fp in the frame `at`, which is or would be fresh[c]: what the last frame inside it that saved fp has kept. */
+static NOINLINE bool find_fp(struct walker *walker, uint32_t c, uintptr_t at)
 {
 	const struct walk_fresh *fresh = walker->walk->fresh;
 
 	for (uint32_t i = c; i-- > walker->known;) {
-		if (rule_rbp(fresh[i].rule) == 0)
+		if (rule_fp(fresh[i].rule) == 0)
 			continue;
-		if (!read_rbp(walker, i, (i + 1 < c ? fresh[i + 1].at : at) + sizeof(uintptr_t)))
+		if (!read_fp(walker, i, (i + 1 < c ? fresh[i + 1].at : at) + sizeof(uintptr_t)))
 			return false;
 		break;
 	}
@@ -134,33 +134,33 @@ static NOINLINE bool find_rbp(struct walker *walker, uint32_t c, uintptr_t at)
 	return true;
 }
 
-static ALWAYS_INLINE bool know_rbp(struct walker *walker, uint32_t c, uintptr_t at)
+static ALWAYS_INLINE bool know_fp(struct walker *walker, uint32_t c, uintptr_t at)
 {
-	return walker->known == c || find_rbp(walker, c, at);
+	return walker->known == c || find_fp(walker, c, at);
 }
 
 /* What a step from one frame to its caller did. */
 enum step { STEPPED, ENDED, STOPPED, UNREADABLE, NEEDS_SLOW };
 
-/* From fresh[c], whose rule is not about rsp, to the place of its caller's return address. */
-static NOINLINE enum step step_by_rbp(struct walker *walker, uint32_t c, uintptr_t *ret_at)
+/* From fresh[c], whose rule is not about sp, to the place of its caller's return address. */
+static NOINLINE enum step step_by_fp(struct walker *walker, uint32_t c, uintptr_t *ret_at)
 {
 	struct walk_fresh *now = &walker->walk->fresh[c];
 	enum rule_kind kind = rule_kind(now->rule);
 
-	if (kind != RULE_RBP && kind != RULE_DEREF)
+	if (kind != RULE_FP && kind != RULE_DEREF)
 		return kind == RULE_END ? ENDED : kind == RULE_SLOW ? NEEDS_SLOW : STOPPED;
-	if (!know_rbp(walker, c, now->at))
+	if (!know_fp(walker, c, now->at))
 		return UNREADABLE;
-	use_rbp(walker);
-	now->rbp = walker->rbp;
-	uintptr_t cfa = now->rbp + (uintptr_t)rule_cfa(now->rule);
+	use_fp(walker);
+	now->fp = walker->fp;
+	uintptr_t cfa = now->fp + (uintptr_t)rule_cfa(now->rule);
 
 	if (kind == RULE_DEREF) {
 		uintptr_t from = cfa;
 
 		if (from % sizeof(uintptr_t) != 0 || !stack_range_holds(walker->range, from) ||
-		    !stack_range_holds(walker->range, now->rbp))
+		    !stack_range_holds(walker->range, now->fp))
 			return UNREADABLE;
 		cfa = word_at(from);
 		add_check(walker, from, cfa, c + 1);
@@ -171,7 +171,7 @@ static NOINLINE enum step step_by_rbp(struct walker *walker, uint32_t c, uintptr
 		return NEEDS_SLOW;
 	*ret_at = cfa - sizeof(uintptr_t);
 	/* Where one function has a frame pointer, its caller mostly has one too. */
-	if (rule_rbp(now->rule) != 0 && !read_rbp(walker, c, cfa))
+	if (rule_fp(now->rule) != 0 && !read_fp(walker, c, cfa))
 		return UNREADABLE;
 	return STEPPED;
 }
@@ -180,12 +180,12 @@ static NOINLINE enum step step_by_rbp(struct walker *walker, uint32_t c, uintptr
 static ALWAYS_INLINE uint64_t keep(struct walk *walk, uint32_t base, uint32_t c, uint32_t checks)
 {
 	uint64_t hash = walk->mark, needs = 0;
-	uintptr_t rbp = 0;
+	uintptr_t fp = 0;
 
 	if (base > 0) {
 		hash = walk->info[base - 1].hash;
-		needs = walk->info[base - 1].rule & WALK_NEEDS_RBP;
-		rbp = walk->info[base - 1].rbp;
+		needs = walk->info[base - 1].rule & WALK_NEEDS_FP;
+		fp = walk->info[base - 1].fp;
 	}
 	walk->count = base + c;
 	while (checks-- > 0) {
@@ -200,15 +200,15 @@ static ALWAYS_INLINE uint64_t keep(struct walk *walk, uint32_t base, uint32_t c,
 	for (const struct walk_fresh *fresh = walk->fresh + c; fresh-- != walk->fresh;) {
 		uint64_t rule = fresh->rule;
 
-		if (UNLIKELY(rule_kind(rule) == RULE_RBP || rule_kind(rule) == RULE_DEREF)) {
-			needs = WALK_NEEDS_RBP;
-			rbp = fresh->rbp;
-		} else if (UNLIKELY(needs != 0) && rule_rbp(rule) != 0) {
+		if (UNLIKELY(rule_kind(rule) == RULE_FP || rule_kind(rule) == RULE_DEREF)) {
+			needs = WALK_NEEDS_FP;
+			fp = fresh->fp;
+		} else if (UNLIKELY(needs != 0) && rule_fp(rule) != 0) {
 			needs = 0;
 		}
 		hash = walk_hash(hash, rule_frame(rule));
 		*frame++ = (struct walk_frame){ fresh->at, fresh->pc };
-		*info++ = (struct walk_info){ rule | needs, hash, 0, 0, rbp };
+		*info++ = (struct walk_info){ rule | needs, hash, 0, 0, fp };
 	}
 	return hash;
 }
@@ -242,28 +242,28 @@ static ALWAYS_INLINE uint64_t join(struct walker *walker, int j, uint32_t c)
 {
 	struct walk *walk = walker->walk;
 
-	if (UNLIKELY(walk->info[j].rule & WALK_NEEDS_RBP))
-		use_rbp(walker);
+	if (UNLIKELY(walk->info[j].rule & WALK_NEEDS_FP))
+		use_fp(walker);
 	while (walk->checks > 0 && walk->check[walk->checks - 1].index >= j)
 		walk->checks--;
 	return keep(walk, (uint32_t)j + 1, c, walker->checks);
 }
 
-/* Whether rbp in the frame `at`, reached after c fresh ones, is what it was in the stored frame j, as far as it
+/* Whether fp in the frame `at`, reached after c fresh ones, is what it was in the stored frame j, as far as it
  * matters. */
-static ALWAYS_INLINE bool same_rbp(struct walker *walker, int j, uint32_t c, uintptr_t at)
+static ALWAYS_INLINE bool same_fp(struct walker *walker, int j, uint32_t c, uintptr_t at)
 {
 	const struct walk_info *info = &walker->walk->info[j];
 
-	return LIKELY(!(info->rule & WALK_NEEDS_RBP)) ||
-	       (know_rbp(walker, c, at) && walker->rbp == info->rbp);
+	return LIKELY(!(info->rule & WALK_NEEDS_FP)) ||
+	       (know_fp(walker, c, at) && walker->fp == info->fp);
 }
 
 uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 {
 	struct walk *walk = slot->walk;
 	uintptr_t at = (uintptr_t)(frame + 1), pc = frame[1];
-	struct walker walker = { walk, stack_range_of(slot, at), .rbp = frame[0] };
+	struct walker walker = { walk, stack_range_of(slot, at), .fp = frame[0] };
 	uint32_t generation = __atomic_load_n(&modules_generation, __ATOMIC_RELAXED);
 	/* The stored frame that may come next, and the fresh one that is being filled. */
 	const struct walk_frame *root = walk->frame, *old = root + walk->count - 1;
@@ -277,7 +277,7 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 	for (;;) {
 		while (old->at < at)
 			old--;
-		if (old->at == at && old->pc == pc && same_rbp(&walker, (int)(old - root), c, at)) {
+		if (old->at == at && old->pc == pc && same_fp(&walker, (int)(old - root), c, at)) {
 			int j = (int)(old - root), changed = newest_change(walk, j);
 
 			if (LIKELY(changed < 0 && (uint32_t)j + 1 + c <= walk->limit))
@@ -291,11 +291,11 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 		fresh->at = at;
 		fresh->pc = pc;
 		fresh->rule = rule;
-		if (LIKELY(rule_kind(rule) == RULE_RSP)) {
+		if (LIKELY(rule_kind(rule) == RULE_SP)) {
 			at += (uintptr_t)rule_cfa(
-				rule); /* rsp is one word above, the next address one below */
+				rule); /* sp is one word above, the next address one below */
 		} else {
-			enum step how = step_by_rbp(&walker, c, &at);
+			enum step how = step_by_fp(&walker, c, &at);
 
 			if (UNLIKELY(how == NEEDS_SLOW))
 				return walk_slowly(slot, frame);

@@ -2,9 +2,9 @@
 /* The stack walk: from the hook's caller to the root, with the part that did not change since this thread's last walk
  * taken from there.
  *
- * Why that is sound: a walk is a function of (pc, rsp, rbp) and of the words it reads. All words that the last walk
+ * Why that is sound: a walk is a function of (pc, sp, fp) and of the words it reads. All words that the last walk
  * read are kept. At a frame which the new walk itself has reached, if place and return address are the old ones (and
- * rbp, where an older frame's place depends on it) and every word that the old walk read from there on is unchanged,
+ * fp, where an older frame's place depends on it) and every word that the old walk read from there on is unchanged,
  * the rest of the old walk is what a full walk would give. */
 #ifndef RECORDER_UNWIND_WALK_H
 #define RECORDER_UNWIND_WALK_H
@@ -18,13 +18,13 @@ struct walk_frame {
 };
 struct walk_info {
 	uint64_t
-		rule; /* with WALK_NEEDS_RBP: some frame from here to the root is found through this rbp */
+		rule; /* with WALK_NEEDS_FP: some frame from here to the root is found through this fp */
 	uint64_t hash;	 /* of all frames from the root to this one */
 	uint32_t node;	 /* 0 = not known yet */
 	uint32_t record; /* this slot's record of the heap site that ends here; 0 = not known yet */
-	uintptr_t rbp;	 /* in this frame; only with WALK_NEEDS_RBP */
+	uintptr_t fp;	 /* in this frame; only with WALK_NEEDS_FP */
 };
-enum { WALK_NEEDS_RBP = 1 << 27 };
+enum { WALK_NEEDS_FP = 1 << 27 };
 /* A word other than a return address that leads to frame `index`; -1 = behind the root. */
 struct walk_check {
 	uintptr_t at, word;
@@ -34,7 +34,7 @@ struct walk_check {
 struct walk_fresh {
 	uintptr_t at, pc;
 	uint64_t rule;
-	uintptr_t rbp; /* in this frame, if its rule is about rbp */
+	uintptr_t fp; /* in this frame, if its rule is about fp */
 };
 
 struct walk {
@@ -54,11 +54,11 @@ uint64_t walk_bytes(uint32_t limit);
 /* Lays the arrays out in memory of walk_bytes(limit), zeroed. */
 struct walk *walk_place(void *room, uint32_t limit);
 
-/* Walks from the caller of the hook whose frame record (saved rbp, return address) is given. Returns the hash of the
+/* Walks from the caller of the hook whose frame record (saved fp, return address) is given. Returns the hash of the
  * stack; slot->walk then holds its frames. */
 uint64_t walk_stack(struct slot *slot, const uintptr_t *frame);
 
-/* The same by the full interpreter, for frames whose rules need more than rsp and rbp: slow_walk.c. */
+/* The same by the full interpreter, for frames whose rules need more than sp and fp: slow_walk.c. */
 uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame);
 
 /* For the slow walk: takes walk->fresh[0, c) as the whole stack, with `mark` at its root, and never uses it again. */

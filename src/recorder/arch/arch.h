@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What differs between architectures. A folder beside this file provides it; README.md lists what that is. */
+#ifndef RECORDER_ARCH_ARCH_H
+#define RECORDER_ARCH_ARCH_H
+
+#if defined(__x86_64__)
+#include "recorder/arch/x86_64/arch.h"
+#else
+#error "src/recorder/arch has no folder for this architecture: see \"Porting\" in src/recorder/README.md"
+#endif
+#endif

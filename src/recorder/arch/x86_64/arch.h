@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* x86-64. */
+#ifndef RECORDER_ARCH_X86_64_ARCH_H
+#define RECORDER_ARCH_X86_64_ARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include "base/compiler.h"
+
+/* ---- the kernel ---- */
+
+enum { ARCH_PAGE = 4096 };
+#define ARCH_AUDIT AUDIT_ARCH_X86_64 /* of <linux/audit.h>: what a seccomp filter is told */
+#define ARCH_VDSO_CLOCK "__vdso_clock_gettime"
+
+static inline long arch_syscall(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long ret;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* Calls that newer architectures have only with a folder's descriptor in front. `call` is sys_call6; the rows are what
+ * process/seccomp_filter.c asks a filter about them. */
+#define ARCH_ACCESS(call, path, mode) call(SYS_access, (long)(path), mode, 0, 0, 0, 0)
+#define ARCH_UNLINK(call, path) call(SYS_unlink, (long)(path), 0, 0, 0, 0, 0)
+#define ARCH_READLINK(call, path, to, bytes)                                                       \
+	call(SYS_readlink, (long)(path), (long)(to), (long)(bytes), 0, 0, 0)
+#define ARCH_PATH_QUESTIONS(group, address)                                                        \
+	{ SYS_access, group, { address, 4 } },                                                     \
+		{ SYS_readlink, group, { address, address, 4095 } },                               \
+	{                                                                                          \
+		SYS_unlink, group,                                                                 \
+		{                                                                                  \
+			address                                                                    \
+		}                                                                                  \
+	}
+enum { ARCH_SYS_READLINK = SYS_readlink };
+
+/* ---- single instructions ---- */
+
+/* While spinning. */
+static inline void arch_pause(void)
+{
+	__builtin_ia32_pause();
+}
+
+/* The time-stamp counter. */
+static ALWAYS_INLINE uint64_t arch_ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+/* One instruction, in the order of the program: a compiler makes three of a relaxed atomic load and store, and moves plain
+ * ones about. */
+static ALWAYS_INLINE void arch_add(uint64_t *counter, uint64_t by)
+{
+	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "er"(by) : "cc");
+}
+
+/* The same to take away, where the compiler takes two. Whether the rest is negative. */
+static ALWAYS_INLINE bool arch_subtract(uint64_t *word, uint64_t by)
+{
+	bool negative;
+
+	__asm__("subq %2, %0" : "+m"(*word), "=@ccs"(negative) : "r"(by));
+	return negative;
+}
+
+static inline uintptr_t arch_thread_pointer(void)
+{
+	uintptr_t thread_pointer;
+
+	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+	return thread_pointer;
+}
+
+/* ---- frames ---- */
+
+/* The hook's own frame record: the caller's rbp, the return address. */
+#define HOOK_FRAME() ((const uintptr_t *)__builtin_frame_address(0))
+
+/* The canonical frame address of a function with that record. */
+static inline uintptr_t arch_cfa_of(const uintptr_t *frame)
+{
+	return (uintptr_t)(frame + 2);
+}
+
+/* Where a call leaves the return address, from the CFA. */
+enum { ARCH_RETURN_AT = -8 };
+
+/* DWARF's register numbers: rbp, rsp, and the return address for the program counter. */
+enum { DW_FP = 6, DW_SP = 7, DW_PC = 16, DW_REGISTERS = 17 };
+
+/* The registers that calls preserve, by these numbers, in the function that this is inlined into. */
+static ALWAYS_INLINE void arch_registers(uint64_t *registers)
+{
+	__asm__ volatile("movq %%rbx, 3*8(%0)\n\t"
+			 "movq %%rbp, 6*8(%0)\n\t"
+			 "movq %%rsp, 7*8(%0)\n\t"
+			 "movq %%r12, 12*8(%0)\n\t"
+			 "movq %%r13, 13*8(%0)\n\t"
+			 "movq %%r14, 14*8(%0)\n\t"
+			 "movq %%r15, 15*8(%0)\n\t"
+			 "leaq 0f(%%rip), %%rax\n\t"
+			 "movq %%rax, 16*8(%0)\n"
+			 "0:"
+			 :
+			 : "r"(registers)
+			 : "rax", "memory");
+}
+
+/* ---- relocations, of <elf.h>, that fill in the address of a function: at its first call, at once, as data ---- */
+
+#define ARCH_RELOCATION_CALL R_X86_64_JUMP_SLOT
+#define ARCH_RELOCATION_ADDRESS R_X86_64_GLOB_DAT
+#define ARCH_RELOCATION_DATA R_X86_64_64
+
+enum { ARCH_THUNK_BYTES = 16 }; /* of each in wrap_thunks, hooks_entry.c */
+#endif
