@@ -113,6 +113,49 @@ def test_layers_wants_libraries_where_a_build_is_named(tree):
     assert "no libraries built" in only_finding(tree.check("check-layers", "--build", "build"))
 
 
+# check-seam
+
+
+PORTABLE = """#include "recorder/arch/arch.h"
+/* rbp and %rsp on x86: __x86_64__, _dl_find_object, a page of 4096 */
+extern int own_dynamic[] __asm__("_DYNAMIC");
+void hook(int a) __asm__(symbol);
+static const char what[] = "a trip of 14096 rspberries";
+void f(int self) { __asm__("" : "+r"(self)); __asm__ volatile("" ::: "memory"); }
+"""
+
+
+def test_seam_accepts_what_is_portable(tree):
+    tree.write("src/recorder/hooks/a.c", PORTABLE)
+    tree.write("src/recorder/arch/x86_64/arch.h", "#define PAUSE __builtin_ia32_pause()\n")
+    tree.write("src/recorder/libc/glibc/loader.c", "#include <link.h>\nstruct link_map *first;\n")
+    passes(tree.check("check-seam"))
+
+
+@pytest.mark.parametrize(
+    "line, found",
+    [
+        ("#if defined(__x86_64__)", "__x86_64__ is an architecture"),
+        ("if (type == R_X86_64_GLOB_DAT)", "R_X86_64_GLOB_DAT is an architecture"),
+        ("enum { DW_RIP = 16 };", "RIP is a register"),
+        ("uintptr_t saved_rbp;", "rbp is a register"),
+        ("t = __builtin_ia32_rdtsc();", "__builtin_ia32_rdtsc is an instruction"),
+        ('__asm__ volatile("pause");', '"pause" is an instruction'),
+        ('__asm__("addq %1, %0" : "+m"(x) : "er"(by));', '"addq %1, %0" is an instruction'),
+        ("frame = __builtin_frame_address(0);", "__builtin_frame_address is the frame's layout"),
+        ("extern void *__libc_stack_end;", "__libc_stack_end is the C library"),
+        ('is_named(path, "libc.so.6");', "libc.so is the C library"),
+        ('find = lookup_first("_dl_find_object");', "_dl_find_object is the loader"),
+        ("map = _r_debug.r_map;", "_r_debug is the loader"),
+        ("enum { PAGE = 4096 };", "4096 is the kernel's page"),
+    ],
+)
+def test_seam_finds_what_a_port_would_have_to_hunt(tree, line, found):
+    tree.write("src/recorder/hooks/a.c", PORTABLE + line + "\n")
+    number = PORTABLE.count("\n") + 1
+    assert only_finding(tree.check("check-seam")).startswith(f"src/recorder/hooks/a.c:{number}: {found}:")
+
+
 # check-words
 
 

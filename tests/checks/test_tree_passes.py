@@ -28,6 +28,10 @@ def test_layers(root):
     run(root, "check-layers", *build(root, "HEAPGAUGE_BUILD", "release"))
 
 
+def test_seam(root):
+    run(root, "check-seam")
+
+
 def test_sizes(root):
     run(root, "check-sizes")
 
