@@ -68,7 +68,7 @@ static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
 	uint32_t i = tag & table->mask;
 
 	RECORDER_CHECK(id != 0 && table->used < table->mask);
-	while (table->entry[i].id != 0)
+	while (__atomic_load_n(&table->entry[i].id, __ATOMIC_RELAXED) != 0)
 		i = (i + 1) & table->mask;
 	/* A hook may be left in between (siglongjmp): with fewer counted than there are, the table would fill up and a search
 	 * in it never end. */

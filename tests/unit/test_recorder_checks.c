@@ -219,6 +219,13 @@ static uint32_t sampled_id(const struct live_sampled *entry)
 	return (uint32_t)(entry - (struct live_sampled *)(void *)memory.region[LIVE_SAMPLED]) + 1;
 }
 
+static uint64_t *sampled_entry(void)
+{
+	uint64_t hash = (uint32_t)((uintptr_t)sample >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return scratch_word(table_tag(hash), sampled_id(sampled()));
+}
+
 /* A node that is in the table, for others follow their parents. */
 static uint32_t listed_node(void)
 {
@@ -330,12 +337,10 @@ static struct lock lock, other;
 	X(1, thread_state.slot->told += 8, "told == total")                                        \
 	/* samples */                                                                              \
 	X(0, sampled()->address = 0, "heap->live_by_record")                                       \
-	X(1,                                                                                       \
-	  *scratch_word(sampled_id(sampled()), (uint32_t)((uintptr_t)sample >> 4)) |= UINT32_MAX,  \
-	  "find(current, address, &word) != NULL")                                                 \
+	X(1, *sampled_entry() |= UINT64_MAX << 32, "find(current, address, &at) != 0")             \
 	X(0, free_sampled()->size_bytes = sampled_id(free_sampled()),                              \
 	  "entry_of(id)->address == 0")                                                            \
-	X(1, sampled()->address += 16, "find(current, address, &word) != NULL")                    \
+	X(1, sampled()->address += 16, "find(current, address, &at) != 0")                         \
 	X(0, sampled()->times = 0, "entry[i].times != 0")                                          \
 	X(0, sampled()->record = record_of(LIVE_KIND_POOL) - memory_record(0),                     \
 	  "kind == LIVE_KIND_HEAP")                                                                \

@@ -14,9 +14,9 @@
 
 enum { LABEL_KEYS = 64, LABEL_VALUES = 1024, LABELS = 8 };
 
-/* By the key's hash; atomics. */
+/* As many as there are keys, in the order of their first value; atomics. */
 static struct {
-	uint64_t key;
+	uint64_t key; /* its hash; 0 = none from here on */
 	uint32_t values;
 } keys[LABEL_KEYS];
 
@@ -35,14 +35,13 @@ static uint32_t *values_of(const char *key)
 
 	for (; *key; key++)
 		hash = hash_mix(hash ^ (uint8_t)*key);
-	for (uint64_t i = 0; i < LABEL_KEYS; i++) {
-		uint64_t at = (hash + i) % LABEL_KEYS, none = 0;
+	for (int i = 0; i < LABEL_KEYS; i++) {
+		uint64_t there = 0;
 
-		if (__atomic_load_n(&keys[at].key, __ATOMIC_RELAXED) == hash ||
-		    __atomic_compare_exchange_n(&keys[at].key, &none, hash, false, __ATOMIC_RELAXED,
+		if (__atomic_compare_exchange_n(&keys[i].key, &there, hash, false, __ATOMIC_RELAXED,
 						__ATOMIC_RELAXED) ||
-		    none == hash)
-			return &keys[at].values;
+		    there == hash)
+			return &keys[i].values;
 	}
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sampled_blocks.h.
  *
- * Owns: LIVE_SAMPLED, whose entries stay where they are, and the index, an open-addressing hash table in scratch memory.
+ * Owns: LIVE_SAMPLED, whose entries stay where they are, and the index, a table of their ids.
  * Entering a block changes the index under a lock, for which memory is had before. Removing one takes no lock, so that the
  * end of a sample is never lost: whoever clears an entry's address by compare-and-swap has the block.
  *
@@ -13,23 +13,14 @@
 
 #include "recorder/checks/chaos.h"
 #include "recorder/lock.h"
+#include "recorder/table.h"
 
-enum {
-	PLACES_FIRST = 256,
-	GONE = UINT32_MAX, /* id of a place that is free again, but others lie behind it */
-};
+enum { GONE = UINT32_MAX }; /* id of a place that is free again, but others lie behind it */
 
-/* A place is a tag of the address (high half) and the number of an entry + 1; 0 = empty. */
-struct index {
-	uint32_t mask; /* for ever */
-	uint32_t used; /* places that are not empty; under the lock */
-	uint64_t place[];
-};
-
-static struct index *current, *spare;
-static uint32_t live;	      /* entries with an address, or a little more */
-static uint32_t version;      /* odd: the index is being built anew */
-static uint64_t free_entries; /* a stack of ids; the high half counts changes */
+static struct table *current, *spare; /* places and mask of each are for ever */
+static uint32_t live;		      /* entries with an address, or a little more */
+static uint32_t version;	      /* odd: the index is being built anew */
+static uint64_t free_entries;	      /* a stack of ids; the high half counts changes */
 static struct lock sampled_blocks_lock;
 
 static struct live_sampled *entry_of(uint32_t id)
@@ -54,109 +45,87 @@ void sampled_blocks_recover(struct slot *slot)
 	lock_recover(&sampled_blocks_lock, slot->id);
 }
 
-/* Blocks lie 16 bytes apart, and within 64 GiB no two have the same. */
+/* Blocks lie 16 bytes apart. */
 static uint32_t tag_of(uintptr_t address)
 {
-	return (uint32_t)(address >> 4);
-}
-
-static uint32_t place_of(uint32_t tag)
-{
-	return (uint32_t)(tag * UINT64_C(0x9e3779b97f4a7c15) >> 32);
-}
-
-static uint64_t word_of(uint32_t tag, uint32_t id)
-{
-	return (uint64_t)tag << 32 | id;
+	return table_tag((uint32_t)(address >> 4) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* ---- the index ---- */
 
+/* The next entry in the index that may be of an address; 0: none. */
+static ALWAYS_INLINE uint32_t next_entry(const struct table *index, uint32_t tag, uint32_t *place)
+{
+	uint32_t id;
+
+	do
+		id = index != NULL ? table_next(index, tag, place) : 0;
+	while (id == GONE);
+	return id;
+}
+
 bool sampled_blocks_may_have(const void *address)
 {
 	uint32_t before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
-	const struct index *index = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
-	uint32_t tag = tag_of((uintptr_t)address), place = place_of(tag);
+	const struct table *index = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+	uint32_t tag = tag_of((uintptr_t)address), place = tag;
 
-	if (index == NULL)
-		return false;
-	for (uint32_t looks = 0; looks <= index->mask; looks++, place++) {
-		uint64_t word =
-			__atomic_load_n(&index->place[place & index->mask], __ATOMIC_ACQUIRE);
-
-		if (word == 0)
-			break;
-		if (word >> 32 == tag && (uint32_t)word != GONE)
-			return true;
-	}
-	return __atomic_load_n(&version, __ATOMIC_ACQUIRE) != before;
+	return next_entry(index, tag, &place) != 0 ||
+	       __atomic_load_n(&version, __ATOMIC_ACQUIRE) != before;
 }
 
-/* The place that leads to the entry of an address, and what it holds; NULL: none. */
-static uint64_t *find(struct index *index, uintptr_t address, uint64_t *ret_word)
+/* The entry of an address; 0: none. ret_place: behind what leads to it. */
+static uint32_t find(const struct table *index, uintptr_t address, uint32_t *ret_place)
 {
-	uint32_t tag = tag_of(address), place = place_of(tag);
+	uint32_t tag = tag_of(address), id;
 
-	for (uint32_t looks = 0; index != NULL && looks <= index->mask; looks++, place++) {
-		uint64_t *at = &index->place[place & index->mask];
-
-		*ret_word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-		if (*ret_word == 0)
-			break;
-		if (*ret_word >> 32 == tag && (uint32_t)*ret_word != GONE &&
-		    __atomic_load_n(&entry_of((uint32_t)*ret_word)->address, __ATOMIC_ACQUIRE) ==
-			    address)
-			return at;
-	}
-	return NULL;
+	*ret_place = tag;
+	do
+		id = next_entry(index, tag, ret_place);
+	while (id != 0 && __atomic_load_n(&entry_of(id)->address, __ATOMIC_ACQUIRE) != address);
+	return id;
 }
 
 /* Pre: there is room. Under the lock. */
-static void enter(struct index *index, uint64_t word)
+static void enter(struct table *index, uint32_t tag, uint32_t id)
 {
-	uint32_t place = place_of((uint32_t)(word >> 32));
-	uint64_t there;
+	uint32_t place = tag, there;
 
-	while ((there = __atomic_load_n(&index->place[place & index->mask], __ATOMIC_RELAXED)) !=
-	       0) {
-		if (there == word)
-			return; /* from when the entry had the same address before */
-		place++;
-	}
-	__atomic_store_n(&index->used, index->used + 1,
-			 __ATOMIC_RELAXED); /* first, as in table_put */
-	__atomic_store_n(&index->place[place & index->mask], word, __ATOMIC_RELEASE);
+	do
+		there = next_entry(index, tag, &place);
+	while (there != 0 && there != id); /* from when the entry had the same address before */
+	if (there == 0)
+		table_put(index, tag, id);
 }
 
-static bool is_full(const struct index *index)
+static bool is_full(const struct table *index)
 {
 	return index == NULL ||
 	       __atomic_load_n(&index->used, __ATOMIC_RELAXED) >= (index->mask + 1) / 4 * 3;
 }
 
-static bool leads_to_a_block(uint64_t word)
+static bool leads_to_a_block(uint32_t tag, uint32_t id)
 {
-	if (word == 0 || (uint32_t)word == GONE)
+	if (id == 0 || id == GONE)
 		return false;
-	uint64_t address = __atomic_load_n(&entry_of((uint32_t)word)->address, __ATOMIC_RELAXED);
+	uint64_t address = __atomic_load_n(&entry_of(id)->address, __ATOMIC_RELAXED);
 
-	return address != 0 && tag_of(address) == word >> 32;
+	return address != 0 && tag_of(address) == tag;
 }
 
 /* The index anew in the spare table, which is large enough. Under the lock. */
 static void rebuild(void)
 {
-	struct index *from = current, *to = spare;
+	struct table *from = current, *to = spare;
 
 	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	__builtin_memset(to->place, 0, (to->mask + 1ull) * sizeof *to->place);
-	to->used = 0;
+	table_clear(to);
 	for (uint64_t i = 0; from != NULL && i <= from->mask; i++) {
-		uint64_t word = __atomic_load_n(&from->place[i], __ATOMIC_RELAXED);
+		uint32_t id = __atomic_load_n(&from->entry[i].id, __ATOMIC_RELAXED);
 
-		if (leads_to_a_block(word))
-			enter(to, word);
+		if (leads_to_a_block(from->entry[i].tag, id))
+			enter(to, from->entry[i].tag, id);
 	}
 	__atomic_store_n(&spare, from, __ATOMIC_RELEASE);
 	CHAOS_DELAY();
@@ -164,16 +133,16 @@ static void rebuild(void)
 	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
 }
 
-static bool is_larger(const struct index *a, const struct index *b)
+static bool is_larger(const struct table *a, const struct table *b)
 {
 	return a != NULL && (b == NULL || a->mask > b->mask);
 }
 
 /* A table with three times the room that there is need for, if the spare one has not got that. Before the lock is taken. */
-static struct index *make_spare(void)
+static struct table *make_spare(void)
 {
-	const struct index *have = __atomic_load_n(&spare, __ATOMIC_ACQUIRE);
-	uint64_t size = PLACES_FIRST;
+	const struct table *have = __atomic_load_n(&spare, __ATOMIC_ACQUIRE);
+	uint64_t size = TABLE_FIRST;
 
 	if (!is_full(__atomic_load_n(&current, __ATOMIC_ACQUIRE)))
 		return NULL;
@@ -181,15 +150,15 @@ static struct index *make_spare(void)
 		size *= 2;
 	if (have != NULL && have->mask + 1ull >= size)
 		return NULL;
-	struct index *made = memory_scratch(sizeof *made + size * sizeof *made->place);
+	struct table *made = memory_scratch(sizeof *made + size * sizeof *made->entry);
 
 	if (made != NULL)
-		made->mask = (uint32_t)(size - 1);
+		*made = (struct table){ (struct table_entry *)(made + 1), (uint32_t)(size - 1), 0 };
 	return made;
 }
 
 /* Under the lock. */
-static void rebuild_if_full(struct index *made)
+static void rebuild_if_full(struct table *made)
 {
 	if (!is_full(current))
 		return;
@@ -206,7 +175,7 @@ static bool take_with_room(struct slot *slot)
 	enum { TRIES = 8 };
 
 	for (int i = 0; i < TRIES; i++) {
-		struct index *made = make_spare();
+		struct table *made = make_spare();
 
 		if (!lock_take(&sampled_blocks_lock, slot->id))
 			return false;
@@ -220,6 +189,12 @@ static bool take_with_room(struct slot *slot)
 
 /* ---- entries ---- */
 
+/* What the stack becomes with another id on top. */
+static uint64_t changed(uint64_t first, uint32_t id)
+{
+	return ((first >> 32) + 1) << 32 | id;
+}
+
 /* A free entry; 0 = no memory. */
 static uint32_t new_entry(void)
 {
@@ -230,8 +205,7 @@ static uint32_t new_entry(void)
 		uint32_t next = (uint32_t)__atomic_load_n(&entry_of((uint32_t)first)->size_bytes,
 							  __ATOMIC_RELAXED);
 
-		if (__atomic_compare_exchange_n(&free_entries, &first,
-						word_of((uint32_t)(first >> 32) + 1, next), false,
+		if (__atomic_compare_exchange_n(&free_entries, &first, changed(first, next), false,
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return (uint32_t)first;
 	}
@@ -246,15 +220,14 @@ static void let_go(uint32_t id)
 
 	do
 		__atomic_store_n(&entry_of(id)->size_bytes, (uint32_t)first, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&free_entries, &first,
-					    word_of((uint32_t)(first >> 32) + 1, id), false,
+	while (!__atomic_compare_exchange_n(&free_entries, &first, changed(first, id), false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Removes the entry that a place leads to; record 0: somebody else was faster. */
-static struct block remove_entry(uint64_t *place, uint64_t word, uintptr_t address)
+/* Removes an entry, `place` from find; record 0: somebody else was faster. */
+static struct block remove_entry(const struct table *index, uint32_t place, uint32_t id,
+				 uintptr_t address)
 {
-	uint32_t id = (uint32_t)word;
 	struct live_sampled *entry = entry_of(id);
 	struct block block = { entry->record, (uint32_t)entry->times, entry->birth_ms,
 			       entry->size_bytes };
@@ -264,8 +237,10 @@ static struct block remove_entry(uint64_t *place, uint64_t word, uintptr_t addre
 	if (!__atomic_compare_exchange_n(&entry->address, &there, 0, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return (struct block){ 0 };
-	__atomic_compare_exchange_n(place, &word, word | GONE, false, __ATOMIC_RELEASE,
-				    __ATOMIC_RELAXED);
+	uint32_t leads_to = id;
+
+	__atomic_compare_exchange_n(&index->entry[(place - 1) & index->mask].id, &leads_to, GONE,
+				    false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	let_go(id);
 	__atomic_fetch_sub(&live, 1, __ATOMIC_RELAXED);
 	return block;
@@ -288,21 +263,20 @@ static void check_sampled(void)
 {
 	static struct check_pace pace;
 	uint64_t entries = memory_used(LIVE_SAMPLED);
-	uint64_t filled = 0, there = 0, most = __atomic_load_n(&live, __ATOMIC_ACQUIRE), word;
+	uint64_t there = 0, most = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
+	uint32_t at;
 
 	(void)most; /* read by the checking build alone */
 	if (!check_is_due(&pace))
 		return;
 	RECORDER_CHECK(!(version & 1));
-	for (uint64_t i = 0; i <= current->mask; i++)
-		filled += current->place[i] != 0;
-	RECORDER_CHECK(filled == current->used);
+	RECORDER_CHECK(table_check(current));
 	for (uint32_t id = 1; id <= entries; id++) {
 		const uint64_t *place = &entry_of(id)->address;
 		uint64_t address = __atomic_load_n(place, __ATOMIC_ACQUIRE);
 
 		there += address != 0;
-		RECORDER_CHECK(address == 0 || find(current, address, &word) != NULL ||
+		RECORDER_CHECK(address == 0 || find(current, address, &at) != 0 ||
 			       __atomic_load_n(place, __ATOMIC_ACQUIRE) != address);
 	}
 	RECORDER_CHECK(there <= most);
@@ -324,10 +298,10 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 		return false;
 	}
 	struct live_sampled *entry = entry_of(id);
-	uint64_t word, *before = find(current, address, &word);
+	uint32_t place, before = find(current, address, &place);
 
-	if (before != NULL) /* its free was missed */
-		*ret_old = remove_entry(before, word, address);
+	if (before != 0) /* its free was missed */
+		*ret_old = remove_entry(current, place, before, address);
 	/* As new_entry reads it, if it comes too late for this one. */
 	__atomic_store_n(&entry->size_bytes, block->size_bytes, __ATOMIC_RELAXED);
 	entry->record = block->record;
@@ -335,7 +309,7 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 	entry->times = block->times;
 	__atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
-	enter(current, word_of(tag_of(address), id));
+	enter(current, tag_of(address), id);
 	if (CHECKED)
 		check_sampled();
 	lock_give(&sampled_blocks_lock);
@@ -344,15 +318,15 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 
 struct block sampled_blocks_take(uintptr_t address)
 {
-	uint32_t before;
-	uint64_t word;
+	uint32_t before, place;
 
 	do {
 		before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
-		uint64_t *at = find(__atomic_load_n(&current, __ATOMIC_ACQUIRE), address, &word);
+		const struct table *index = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+		uint32_t id = find(index, address, &place);
 
-		if (at != NULL)
-			return remove_entry(at, word, address);
+		if (id != 0)
+			return remove_entry(index, place, id, address);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		/* One step on it is still the table that it was: a rebuild writes to the other one. */
 	} while (__atomic_load_n(&version, __ATOMIC_RELAXED) - before > 1);
