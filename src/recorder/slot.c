@@ -300,10 +300,10 @@ void slot_freed_for(struct slot *slot, const struct live_record *owner, uint64_t
 	uint32_t kind = memory_site(owner->site)->kind;
 	uint64_t *of_owner = count_of_owner(freer, owner->thread, kind);
 
-	count(&freer->remote[kind].blocks, blocks);
-	count(&freer->remote[kind].bytes, bytes);
+	arch_add(&freer->remote[kind].blocks, blocks);
+	arch_add(&freer->remote[kind].bytes, bytes);
 	if (of_owner != NULL) {
-		count(&of_owner[0], blocks);
-		count(&of_owner[1], bytes);
+		arch_add(&of_owner[0], blocks);
+		arch_add(&of_owner[1], bytes);
 	}
 }

@@ -90,7 +90,7 @@ struct thread_state {
 	/* What the running operator delete gives back, and its entry; record 0 = accounted for. */
 	void *deleted;
 	struct block deleted_entry;
-	uintptr_t own_word; /* countdown.c */
+	uintptr_t own_word; /* mode.c */
 	struct live_countdown own_countdown;
 };
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));

@@ -16,7 +16,7 @@
 
 #include "base/hash.h"
 #include "hooked.h"
-#include "recorder/hooks/hook.h"
+#include "recorder/hooks/free.h"
 #include "recorder/lock.h"
 #include "recorder/unwind/rules.h"
 #include "recorder/sys.h"

@@ -8,8 +8,7 @@
 
 #include "base/compiler.h"
 #include "format/live/live_read.h"
-#include "recorder/counters/account.h"
-#include "recorder/counters/blocks.h"
+#include "recorder/hooks/free.h"
 #include "recorder/api/pools.h"
 #include "unit.h"
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "format/live/live_read.h"
-#include "recorder/counters/account.h"
+#include "recorder/hooks/free.h"
 #include "unit.h"
 
 enum {

@@ -17,7 +17,7 @@
 #include "heapgauge/stats.h"
 #include "hooked.h"
 #include "recorder/checks/chaos.h"
-#include "recorder/hooks/hook.h"
+#include "recorder/hooks/free.h"
 #include "unit.h"
 
 enum { TURNS_MOST = 3000, NOT_REACHED = 3, WRONG_NUMBERS = 4, PAGE = 4096, BLOCKS = 40 };

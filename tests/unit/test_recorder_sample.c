@@ -107,7 +107,7 @@ static void run(uint64_t size, uint64_t blocks, struct covered *ret)
 	thread_state.interval = 0;
 	for (uint64_t i = 0; i < blocks; i++) {
 		bool passes = countdown_passes(size);
-		uint64_t interval = passes ? MODE_SKIP : mode_decide(size);
+		uint64_t interval = passes ? MODE_SKIP : mode_decide(size, NULL);
 		uint64_t weight = sample_weight(size, interval);
 
 		looked_at += !passes;
@@ -177,44 +177,44 @@ static void the_dial_turns_in_every_direction(void **state)
 	thread_state.random = 99;
 	control.mode = LIVE_MODE_EXACT;
 	mode_start();
-	assert_false(mode_is_not_exact());
+	assert_true(mode_is_exact());
 	assert_false(sample_passes((void *)4096));
 	control.mode = LIVE_MODE_DORMANT;
-	assert_true(mode_is_not_exact());
+	assert_false(mode_is_exact());
 	assert_false(countdown_passes(100));
-	assert_int_equal(mode_decide(100), MODE_SKIP);
+	assert_int_equal(mode_decide(100, NULL), MODE_SKIP);
 	uint64_t passed = 0;
 
 	while (countdown_passes(1000))
 		passed++;
 	assert_true(passed > 1000 && passed < 1100); /* about a MiB between two looks */
-	assert_int_equal(mode_decide(1000), MODE_SKIP);
+	assert_int_equal(mode_decide(1000, NULL), MODE_SKIP);
 	control.mode = LIVE_MODE_EXACT;
 	while (countdown_passes(1000))
 		;
-	assert_int_equal(mode_decide(1000), MODE_EXACTLY);
+	assert_int_equal(mode_decide(1000, NULL), MODE_EXACTLY);
 	for (int i = 0; i < 100; i++) {
 		assert_false(countdown_passes(1000));
-		assert_false(mode_is_not_exact());
+		assert_true(mode_is_exact());
 	}
 	control.mode = LIVE_MODE_SAMPLE;
 	assert_false(countdown_passes(INTERVAL));
-	assert_int_equal(mode_decide(INTERVAL), INTERVAL);
+	assert_int_equal(mode_decide(INTERVAL, NULL), INTERVAL);
 	control.interval = 4096;
 	uint64_t first = 0;
 
 	while (first == 0) /* a sample that was begun under the old interval ends under it */
-		first = countdown_passes(64) ? 0 : mode_decide(64);
+		first = countdown_passes(64) ? 0 : mode_decide(64, NULL);
 	assert_int_equal(first, INTERVAL);
 	for (first = 0; first == 0;)
-		first = countdown_passes(64) ? 0 : mode_decide(64);
+		first = countdown_passes(64) ? 0 : mode_decide(64, NULL);
 	assert_int_equal(first, 4096);
 	control.mode = LIVE_MODE_EXACT;
 	for (first = 0; first == 0;)
-		first = countdown_passes(64) ? 0 : mode_decide(64);
+		first = countdown_passes(64) ? 0 : mode_decide(64, NULL);
 	assert_int_equal(first, 4096);
 	assert_false(countdown_passes(64));
-	assert_false(mode_is_not_exact());
+	assert_true(mode_is_exact());
 	control.mode = LIVE_MODE_SAMPLE;
 	control.interval = INTERVAL;
 }
@@ -223,7 +223,7 @@ static uint64_t judged(uint64_t size)
 {
 	if (countdown_passes(size))
 		return MODE_SKIP;
-	return mode_is_not_exact() ? mode_decide(size) : MODE_EXACTLY;
+	return mode_is_exact() ? MODE_EXACTLY : mode_decide(size, NULL);
 }
 
 /* By the program: its own word counts until it gives it back to what the settings say. */
@@ -245,7 +245,7 @@ static void a_program_turns_the_dial_itself(void **state)
 	assert_int_equal(judged(65), MODE_WITHOUT_STACK);
 	mode_limit_stacks(0, UINT64_MAX);
 	assert_int_equal(judged(15), MODE_EXACTLY);
-	assert_false(mode_is_not_exact());
+	assert_true(mode_is_exact());
 	control.stack_most_bytes = 100;
 	mode_start();
 	assert_int_equal(judged(101), MODE_WITHOUT_STACK);

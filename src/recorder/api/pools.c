@@ -14,11 +14,12 @@
 #include "recorder/api/pools.h"
 
 #include "base/hash.h"
-#include "recorder/hooks/hook.h"
+#include "recorder/hooks/free.h"
 #include "recorder/counters/deferred_frees.h"
 #include "recorder/lock.h"
 #include "recorder/process/startup.h"
 #include "recorder/api/tags.h"
+#include "recorder/counters/sites.h"
 
 enum {
 	SHARDS = 4,
@@ -559,8 +560,8 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 
 	if (!(state & 1))
 		account_save(record, state);
-	count(&record->frees, times);
-	count(&record->freed_bytes, block->bytes * times);
+	arch_add(&record->frees, times);
+	arch_add(&record->freed_bytes, block->bytes * times);
 	if (block->birth_ms != clock_ms())
 		account_lifetime(record, block->birth_ms, times);
 	struct live_samples *samples = sample ? sample_errors(record) : NULL;
@@ -578,8 +579,8 @@ static uint32_t record_for(struct slot *slot, uint64_t pool, uint64_t bytes, uin
 
 	if (countdown_skips(slot, bytes))
 		return 0;
-	if (mode_is_not_exact())
-		verdict = mode_decide(bytes);
+	if (!mode_is_exact())
+		verdict = mode_decide(bytes, NULL);
 	if (verdict == MODE_SKIP)
 		return 0;
 	bool stack = verdict != MODE_WITHOUT_STACK;

@@ -460,7 +460,7 @@ NOINLINE struct hg_scope tags_label(const char *key, const char *value, uintptr_
 			keep_scope(slot, at);
 		give_tag(slot, tag);
 		if (value != NULL && *value)
-			count(visits_of(slot, tag), 1);
+			arch_add(visits_of(slot, tag), 1);
 	}
 	hook_leave();
 	return here;

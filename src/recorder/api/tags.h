@@ -123,7 +123,7 @@ static ALWAYS_INLINE void tags_begin(struct thread_state *self, const struct tag
 {
 	self->tag = near->tag;
 	self->slot->quick = NULL;
-	count(near->visits, 1);
+	arch_add(near->visits, 1);
 }
 
 /* Keeps the scope that begins. Pre: there is room. */

@@ -11,6 +11,9 @@
 #include "recorder/hooks/hook.h"
 #include "recorder/unwind/rules.h"
 #include "recorder/slot.h"
+#include "recorder/sampling/sampler.h"
+#include "recorder/unwind/walk.h"
+#include "recorder/unwind/stack_cache.h"
 
 static bool is_alone(void)
 {

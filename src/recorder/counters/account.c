@@ -21,6 +21,7 @@
 #include "base/checked.h"
 #include "recorder/checks/chaos.h"
 #include "recorder/clock.h"
+#include "recorder/hooks/free.h"
 #include "recorder/lock.h"
 
 enum {
@@ -410,7 +411,7 @@ NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t t
 
 		for (uint64_t i = 0; i < few->used; i++) {
 			if (few->entry[i].size == size) {
-				count(&few->entry[i].count, times);
+				arch_add(&few->entry[i].count, times);
 				return;
 			}
 		}
@@ -427,7 +428,7 @@ NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t t
 	}
 	struct live_sizes_many *many = memory_pool(ref & ~LIVE_SIZES_MANY);
 
-	count(&many->count[live_size_bucket(size)], times);
+	arch_add(&many->count[live_size_bucket(size)], times);
 }
 
 NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, uint64_t times)
@@ -435,7 +436,7 @@ NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, ui
 	uint64_t lived = saturating_sub(clock_ms(), birth_ms);
 
 	if (!live_birth_is_known(birth_ms)) {
-		count(&record->unaged_frees, times);
+		arch_add(&record->unaged_frees, times);
 		return;
 	}
 	if (lived == 0)
@@ -450,8 +451,8 @@ NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, ui
 	struct live_lifetimes *lifetimes = memory_pool(record->lifetimes);
 	unsigned bucket = 63u - (unsigned)__builtin_clzll(lived);
 
-	count(&lifetimes->sum_ms, lived * times);
-	count(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], times);
+	arch_add(&lifetimes->sum_ms, lived * times);
+	arch_add(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], times);
 }
 
 NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size,
@@ -466,13 +467,13 @@ NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uin
 	}
 	struct live_reallocs *reallocs = memory_pool(record->reallocs);
 
-	count(&reallocs->calls, times);
+	arch_add(&reallocs->calls, times);
 	if (moved) {
-		count(&reallocs->moved_calls, times);
-		count(&reallocs->moved_bytes, MIN(old_size, new_size) * times);
+		arch_add(&reallocs->moved_calls, times);
+		arch_add(&reallocs->moved_bytes, MIN(old_size, new_size) * times);
 	}
-	count(&reallocs->grown_calls, new_size > old_size ? times : 0);
-	count(&reallocs->shrunk_calls, new_size < old_size ? times : 0);
-	count(&reallocs->old_bytes, old_size * times);
-	count(&reallocs->new_bytes, new_size * times);
+	arch_add(&reallocs->grown_calls, new_size > old_size ? times : 0);
+	arch_add(&reallocs->shrunk_calls, new_size < old_size ? times : 0);
+	arch_add(&reallocs->old_bytes, old_size * times);
+	arch_add(&reallocs->new_bytes, new_size * times);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The block map: address -> record, requested size, birth. A shadow of the address space in three levels; no locks, no
  * hashing: the blocks of a program never share a granule, so each entry has one writer at a time (whoever holds the
- * block). */
+ * block). Entering and taking a small block is in hooks/allocation.h and hooks/free.h. */
 #ifndef RECORDER_COUNTERS_BLOCKS_H
 #define RECORDER_COUNTERS_BLOCKS_H
 
@@ -88,75 +88,5 @@ static ALWAYS_INLINE uint64_t *blocks_small_word(struct blocks_near *near, uintp
 static ALWAYS_INLINE uint16_t *blocks_era(const struct blocks_leaf *leaf, const uint64_t *word)
 {
 	return (uint16_t *)(leaf->eras + ((uintptr_t)word >> 2));
-}
-
-/* The same for a block that is about to be entered: seldom in the cache, and the way there is long. NULL: large or tiny,
- * or no leaf there yet. */
-static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t address,
-					     uint64_t size)
-{
-	uint64_t *word = NULL;
-
-	if (LIKELY(size - blocks_tiny_limit < blocks_small_span)) {
-		word = blocks_small_word(near, address);
-		__builtin_prefetch(word, 1);
-	}
-	return word;
-}
-
-/* Enters a small block where nothing stands in the way; false: blocks_put is needed. word: of blocks_expect. */
-static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t *word,
-					     uintptr_t address, uint32_t record, uint64_t birth_ms,
-					     uint64_t size)
-{
-	if (UNLIKELY(word == NULL || ORDER_LOAD(*word) != 0))
-		return false;
-	if (UNLIKELY(birth_ms > LIVE_BIRTH_MASK)) {
-		const struct blocks_leaf *leaf = blocks_near_leaf(near, address);
-
-		if (UNLIKELY(leaf->eras == 0))
-			return false;
-		__atomic_store_n(blocks_era(leaf, word), (uint16_t)live_era(birth_ms),
-				 __ATOMIC_RELAXED);
-		birth_ms &= LIVE_BIRTH_MASK;
-	}
-	/* After its era. */
-	__atomic_store_n(word,
-			 live_small_pack(record, (uint32_t)size, (uint32_t)birth_ms,
-					 live_small_place_of(address)),
-			 __ATOMIC_RELEASE);
-	return true;
-}
-
-/* A block of its own, for rare branches: one whose address is given away could not stay in registers. */
-static ALWAYS_INLINE struct block blocks_copy(struct block block)
-{
-	return (struct block){ block.record, block.times, block.birth_ms, block.size_bytes };
-}
-
-/* Removes and returns the entry of an address. */
-static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_t address)
-{
-	uint64_t *word = blocks_small_word(near, address);
-	uint64_t taken;
-
-	if (UNLIKELY(word == NULL || (taken = ORDER_LOAD(*word)) == 0 ||
-		     live_small_place(taken) != live_small_place_of(address)))
-		return blocks_copy(blocks_take_slow(address));
-	RECORDER_CHECK(live_small_size(taken) >= blocks_tiny_limit);
-	uint64_t birth_ms = live_small_birth(taken);
-
-	if (UNLIKELY(ORDER_LOAD(blocks_have_eras))) {
-		struct blocks_leaf *leaf = blocks_near_leaf(near, address);
-		const uint16_t *era = LIKELY(leaf->eras != 0) ? blocks_era(leaf, word)
-							      : blocks_find_era(leaf, word);
-
-		if (era != NULL)
-			birth_ms = live_birth(ORDER_LOAD(*era), (uint32_t)birth_ms);
-	}
-	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	return (struct block){ .record = live_small_record(taken),
-			       .birth_ms = birth_ms,
-			       .size_bytes = live_small_size(taken) };
 }
 #endif

@@ -9,6 +9,7 @@
 #include "recorder/arch/arch.h"
 #include "recorder/counters/account.h"
 #include "recorder/counters/deferred_frees.h"
+#include "recorder/hooks/allocation.h"
 #include "recorder/lock.h"
 #include "recorder/counters/sites.h"
 
@@ -85,7 +86,7 @@ static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 	gone->piece[gone->count++] =
 		(struct piece){ high - low, range.record,
 				low == range.start && high == range.end && range.counts };
-	count(&memory.head->map_live_bytes, low - high);
+	arch_add(&memory.head->map_live_bytes, low - high);
 	tail.start = high;
 	tail.counts = range.counts && low == range.start;
 	if (low > range.start)
@@ -140,7 +141,7 @@ static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
 	insert(find(start),
 	       (struct live_map_range){ start, start + bytes, additions, record, .counts = true });
 	__atomic_store_n(&additions, additions + 1, __ATOMIC_RELAXED);
-	count(&head->map_live_bytes, bytes);
+	arch_add(&head->map_live_bytes, bytes);
 	if (head->map_live_bytes > head->map_peak_bytes)
 		head->map_peak_bytes = head->map_live_bytes;
 	return true;
@@ -156,10 +157,10 @@ static void count_gone(struct slot *slot, const struct pieces *gone)
 			slot_freed_for(slot, record, piece->whole, piece->bytes);
 			record = memory_record(sites_record_of_site(slot, record->site));
 		}
-		count(&record->frees, piece->whole);
-		count(&record->freed_bytes, piece->bytes);
-		count(&slot->live->unmap_calls, piece->whole);
-		count(&slot->live->unmap_bytes, piece->bytes);
+		arch_add(&record->frees, piece->whole);
+		arch_add(&record->freed_bytes, piece->bytes);
+		arch_add(&slot->live->unmap_calls, piece->whole);
+		arch_add(&slot->live->unmap_bytes, piece->bytes);
 	}
 }
 
@@ -170,8 +171,8 @@ static void count_added(struct slot *slot, uint64_t bytes, uint32_t record_id)
 	account_record_add(record, bytes, 1);
 	if (record->first_size != bytes)
 		account_size(record, bytes, 1);
-	count(&slot->live->map_calls, 1);
-	count(&slot->live->map_bytes, bytes);
+	arch_add(&slot->live->map_calls, 1);
+	arch_add(&slot->live->map_bytes, bytes);
 }
 
 /* Sorted, without overlap, and together what is mapped. Under the lock. */

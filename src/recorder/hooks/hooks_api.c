@@ -12,6 +12,7 @@
 #include "recorder/api/pools.h"
 #include "recorder/api/stats.h"
 #include "recorder/api/tags.h"
+#include "recorder/sampling/mode.h"
 
 /* The same for a pair of calls, whose frame is not known: with that of the scope outside. */
 static NOINLINE struct hg_scope enter_unframed(struct hg_tag *tag)

@@ -6,7 +6,8 @@
  * that its frame takes the place of the hook's. */
 #include <errno.h>
 
-#include "recorder/hooks/hook.h"
+#include "recorder/hooks/allocation.h"
+#include "recorder/hooks/free.h"
 #include "recorder/lookup.h"
 #include "recorder/sampling/sampled_blocks.h"
 
@@ -15,15 +16,15 @@ void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
 void cfree(void *block);
 
-static ALWAYS_INLINE void *recorded(struct slot *slot, void *block, size_t size,
-				    const uintptr_t *frame)
+/* What the call by which operator new gets its block gave is left to the operator. If nothing: it may now throw and never come back, so its guard ends. */
+static inline void *hook_taken(bool taking, void *block, uint64_t size)
 {
-	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;
-
-	hook_record(frame);
-	if (LIKELY(block != NULL))
-		record_new(slot, block, size, slack, frame);
-	hook_leave();
+	if (!taking)
+		return block;
+	thread_state.taken = block;
+	thread_state.taken_bytes = size;
+	if (UNLIKELY(block == NULL))
+		hook_leave();
 	return block;
 }
 
@@ -37,7 +38,7 @@ static NOINLINE void *malloc_seen(size_t size)
 
 		return hook_taken(taking, next_found()->malloc(size), size);
 	}
-	return recorded(slot, next.malloc(size), size, frame);
+	return allocated(slot, next.malloc(size), size, frame);
 }
 
 EXPORT void *malloc(size_t size)
@@ -55,7 +56,7 @@ static NOINLINE void *calloc_seen(size_t count, size_t size)
 
 		return hook_taken(taking, next_found()->calloc(count, size), count * size);
 	}
-	return recorded(slot, next.calloc(count, size), count * size, frame);
+	return allocated(slot, next.calloc(count, size), count * size, frame);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
@@ -239,7 +240,7 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 	}
 	int status = next.posix_memalign(ret, alignment, size);
 
-	recorded(slot, status == 0 ? *ret : NULL, size, frame);
+	allocated(slot, status == 0 ? *ret : NULL, size, frame);
 	return status;
 }
 
@@ -256,7 +257,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 
 		return hook_taken(taking, next_found()->aligned_alloc(alignment, size), size);
 	}
-	return recorded(slot, next.aligned_alloc(alignment, size), size, frame);
+	return allocated(slot, next.aligned_alloc(alignment, size), size, frame);
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
@@ -272,7 +273,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 
 		return hook_taken(taking, next_found()->memalign(alignment, size), size);
 	}
-	return recorded(slot, next.memalign(alignment, size), size, frame);
+	return allocated(slot, next.memalign(alignment, size), size, frame);
 }
 
 EXPORT void *valloc(size_t size)
@@ -288,7 +289,7 @@ EXPORT void *valloc(size_t size)
 
 		return hook_taken(taking, next_found()->valloc(size), size);
 	}
-	return recorded(slot, next.valloc(size), size, frame);
+	return allocated(slot, next.valloc(size), size, frame);
 }
 
 EXPORT void *pvalloc(size_t size)
@@ -304,7 +305,7 @@ EXPORT void *pvalloc(size_t size)
 
 		return hook_taken(taking, next_found()->pvalloc(size), size);
 	}
-	return recorded(slot, next.pvalloc(size), size, frame);
+	return allocated(slot, next.pvalloc(size), size, frame);
 }
 
 EXPORT size_t malloc_usable_size(void *block)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "recorder/hooks/allocator.h"
-#include "recorder/hooks/hook.h"
+#include "recorder/hooks/allocation.h"
 #include "recorder/counters/maps.h"
 
 /* Only when it is known what we forward to, and with that, who is the allocator. */

@@ -12,7 +12,7 @@
  * malloc inside failed or another was called (hook.c), or is found out by the next hook. */
 #include "recorder/hooks/operators.h"
 
-#include "recorder/hooks/hook.h"
+#include "recorder/hooks/free.h"
 #include "recorder/sampling/sampled_blocks.h"
 
 /* What is known of the operators by what they returned. Only ever goes on; relaxed: whoever gets a block from another

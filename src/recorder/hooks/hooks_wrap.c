@@ -10,6 +10,7 @@
 #include "recorder/hooks/hook.h"
 #include "recorder/api/pools.h"
 #include "recorder/api/wraps.h"
+#include "recorder/unwind/walk.h"
 
 typedef size_t word; /* an argument that the shape does not have */
 

@@ -28,6 +28,11 @@
 #include "recorder/sys.h"
 #include "recorder/api/tags.h"
 #include "recorder/api/wraps.h"
+#include "recorder/counters/account.h"
+#include "recorder/counters/sites.h"
+#include "recorder/unwind/modules.h"
+#include "recorder/unwind/stack_cache.h"
+#include "recorder/unwind/readable_stack.h"
 
 bool start_was_forked;
 

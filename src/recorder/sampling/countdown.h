@@ -33,17 +33,6 @@ static ALWAYS_INLINE bool countdown_would_pass(uint64_t size)
 	return UNLIKELY(size < countdown_now()->left);
 }
 
-/* Takes so much from what is left, by one instruction. False: then it is negative. */
-static ALWAYS_INLINE bool countdown_take(struct live_countdown *now, uint64_t size)
-{
-#ifndef __SANITIZE_THREAD__
-	return LIKELY(!arch_subtract(&now->left, size));
-#else
-	__atomic_store_n(&now->left, now->left - size, __ATOMIC_RELAXED);
-	return (int64_t)now->left >= 0;
-#endif
-}
-
 /* Counts a call and lets it pass, if it is for less than what is left. A signal handler that allocates in between may have
  * taken of it what this call was to have: then that is given back, and the call is looked at. */
 static ALWAYS_INLINE bool countdown_passes(uint64_t size)
@@ -52,8 +41,8 @@ static ALWAYS_INLINE bool countdown_passes(uint64_t size)
 
 	if (!UNLIKELY(size < ORDER_LOAD(now->left)))
 		return false;
-	if (!countdown_take(now, size)) {
-		countdown_take(now, -size);
+	if (UNLIKELY(arch_subtract(&now->left, size))) {
+		arch_subtract(&now->left, -size);
 		return false;
 	}
 #ifndef __SANITIZE_THREAD__

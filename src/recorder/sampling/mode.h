@@ -28,10 +28,10 @@ static ALWAYS_INLINE uint32_t mode_now(void)
 	return __atomic_load_n(mode_word, __ATOMIC_RELAXED);
 }
 
-/* Whether a block may have to be recorded otherwise than exactly. */
-static ALWAYS_INLINE bool mode_is_not_exact(void)
+/* False: a block may have to be recorded otherwise than exactly. */
+static ALWAYS_INLINE bool mode_is_exact(void)
 {
-	return UNLIKELY(mode_now() != ORDER_LOAD(mode_exact) || thread_state.interval != 0);
+	return !UNLIKELY(mode_now() != ORDER_LOAD(mode_exact) || thread_state.interval != 0);
 }
 
 /* Whether the calling thread's blocks are samples, or would be. */
@@ -44,9 +44,10 @@ static inline bool mode_is_sampling(void)
 void mode_start(void);
 
 /* What becomes of a new block of `size` bytes that was not let pass. Sets up what comes after it. Returns the interval that
- * it is a sample of, or one of these. Inside a hook. */
+ * it is a sample of, or one of these. counts_in: where the call is counted if the thread samples; NULL: nowhere, it is none of the
+ * heap's. Inside a hook. */
 enum { MODE_SKIP = 0, MODE_EXACTLY = 1, MODE_WITHOUT_STACK = 2 };
-uint64_t mode_decide(uint64_t size);
+uint64_t mode_decide(uint64_t size, struct slot *counts_in);
 
 /* How many blocks a sample of that weight stands for, by the thread's random numbers. */
 uint32_t mode_round_weight(uint64_t weight);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An allocation, from the forwarded call to the last counter: the pieces in the order in which they happen, then the whole. What is
+ * here is inlined into every hook; what happens seldom is in allocation.c. */
+#ifndef RECORDER_HOOKS_ALLOCATION_H
+#define RECORDER_HOOKS_ALLOCATION_H
+
+#include "recorder/arch/arch.h"
+#include "recorder/checks/verify.h"
+#include "recorder/counters/account.h"
+#include "recorder/counters/blocks.h"
+#include "recorder/hooks/hook.h"
+#include "recorder/hooks/next.h"
+#include "recorder/libc/libc.h"
+#include "recorder/order.h"
+#include "recorder/sampling/mode.h"
+#include "recorder/unwind/stack_cache.h"
+
+/* ---- the block's size ---- */
+
+/* Usable minus requested; 0 where it cannot be asked. */
+static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
+{
+	if (LIKELY(next.usable_in_header && libc_header_has_size(block)))
+		return libc_header_size(block) - size;
+	size_t usable = next.usable != NULL ? next.usable(block) : 0;
+
+	/* An allocator that is still starting may not know its own blocks: tcmalloc says 0. */
+	return usable > size ? usable - size : 0;
+}
+
+/* ---- its record ---- */
+
+/* The slot's record of the stack above the hook and of the thread's tag, in whatever way. */
+uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame);
+/* The same of an anonymous mapping; 0: it is not to be recorded. */
+uint32_t record_of_map(struct slot *slot, const uintptr_t *frame);
+/* The same of a block from a pool; its name is a tag below the thread's. */
+uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
+
+/* The same, from memory if it is remembered. */
+static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)
+{
+	uint32_t remembered = stack_cache_find(slot, slot->quick, frame);
+	uint32_t id = LIKELY(remembered != 0) ? remembered : record_of_walk(slot, frame);
+
+	if (CHECKED)
+		check_record(slot, id);
+	verify_stack(frame, id, remembered != 0);
+	return id;
+}
+
+/* ---- its word in the block map ---- */
+
+/* The word of a small block that is about to be entered: seldom in the cache, and the way there is long. NULL: large or tiny,
+ * or no leaf there yet. */
+static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t address,
+					     uint64_t size)
+{
+	uint64_t *word = NULL;
+
+	if (LIKELY(size - blocks_tiny_limit < blocks_small_span)) {
+		word = blocks_small_word(near, address);
+		__builtin_prefetch(word, 1);
+	}
+	return word;
+}
+
+/* Enters a small block where nothing stands in the way; false: blocks_put is needed. word: of blocks_expect. */
+static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t *word,
+					     uintptr_t address, uint32_t record, uint64_t birth_ms,
+					     uint64_t size)
+{
+	if (UNLIKELY(word == NULL || ORDER_LOAD(*word) != 0))
+		return false;
+	if (UNLIKELY(birth_ms > LIVE_BIRTH_MASK)) {
+		const struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+
+		if (UNLIKELY(leaf->eras == 0))
+			return false;
+		__atomic_store_n(blocks_era(leaf, word), (uint16_t)live_era(birth_ms),
+				 __ATOMIC_RELAXED);
+		birth_ms &= LIVE_BIRTH_MASK;
+	}
+	/* After its era. */
+	__atomic_store_n(word,
+			 live_small_pack(record, (uint32_t)size, (uint32_t)birth_ms,
+					 live_small_place_of(address)),
+			 __ATOMIC_RELEASE);
+	return true;
+}
+
+/* A block that the map's short way does not take: a large one, the first of its leaf, or one whose entry still holds
+ * another, the free of which we did not see. */
+void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record);
+
+/* ---- the counters ---- */
+
+static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_t size,
+					     uint64_t times)
+{
+	arch_add(&record->calls, times);
+	arch_add(&record->bytes, size * times);
+	uint64_t live = record->bytes - record->freed_bytes;
+
+	if ((int64_t)live > (int64_t)record->max_bytes)
+		record->max_bytes = live;
+}
+
+/* The totals that peak and live values come from. */
+static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *record, uint64_t size,
+				      uint64_t times)
+{
+	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
+
+	if (!(state & 1))
+		account_save(record, state);
+	account_record_add(record, size, times);
+	struct live_slot *live = slot->live;
+
+	arch_add(&live->calls, times);
+	arch_add(&live->bytes, size * times);
+	if (UNLIKELY(account_live(live) > __atomic_load_n(&slot->ceiling, __ATOMIC_RELAXED)))
+		account_above(slot);
+}
+
+/* times: how many blocks this one stands for, 1 unless it is a sample.
+ * Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
+ * reader looks at any. */
+static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record,
+					uint64_t size, uint64_t slack, uint64_t times)
+{
+	if (LIKELY(!account_serial))
+		account_add(slot, record, size, times);
+	else
+		account_add_serial(slot, record, size, times);
+	if (UNLIKELY(record->first_size != size))
+		account_size(record, size, times);
+	arch_add(&record->slack, slack * times);
+	arch_add(&slot->live->slack, slack * times);
+}
+
+/* ---- the whole ---- */
+
+/* Enters a new block and returns its record. slack: asked for while forwarding, since an allocator may allocate then. */
+static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
+						      uint64_t slack, const uintptr_t *frame)
+{
+	uint64_t *word = blocks_expect(&slot->near, (uintptr_t)block, size);
+	uint32_t id = record_of_stack(slot, frame);
+	struct live_record *record = memory_record(id);
+
+	if (UNLIKELY(
+		    !blocks_put_quickly(&slot->near, word, (uintptr_t)block, id, clock_ms(), size)))
+		record_put(slot, block, size, id);
+	account_alloc(slot, record, size, slack, 1);
+	slot->last_block = block;
+	return record;
+}
+
+/* What record_new does where the mode is not at exact. */
+struct live_record *record_by_mode(struct slot *slot, void *block, uint64_t size, uint64_t slack,
+				   const uintptr_t *frame);
+
+/* The same as the mode says; NULL: not at all. */
+static ALWAYS_INLINE struct live_record *record_new(struct slot *slot, void *block, uint64_t size,
+						    uint64_t slack, const uintptr_t *frame)
+{
+	ORDER_GETS(block);
+	if (mode_is_exact())
+		return record_block(slot, block, size, slack, frame);
+	return record_by_mode(slot, block, size, slack, frame);
+}
+
+/* The whole: the forwarded call has given a block, or NULL. */
+static ALWAYS_INLINE void *allocated(struct slot *slot, void *block, size_t size,
+				     const uintptr_t *frame)
+{
+	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;
+
+	hook_record(frame);
+	if (LIKELY(block != NULL))
+		record_new(slot, block, size, slack, frame);
+	hook_leave();
+	return block;
+}
+#endif

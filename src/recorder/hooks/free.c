@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rare parts of a free: a block that the map does not know, one of another thread, a sample. Owns nothing. Inside a hook. */
+#include "recorder/hooks/free.h"
+
+#include "recorder/clock.h"
+#include "recorder/counters/sites.h"
+#include "recorder/process/startup.h"
+#include "recorder/sampling/cpu_limit.h"
+#include "recorder/sampling/sampled_blocks.h"
+
+COLD void record_unknown_free(const void *block)
+{
+	if (block == thread_state.deleted)
+		return;
+	if (block == thread_state.taken) { /* the operator's, and nobody has recorded it */
+		thread_state.taken = NULL;
+		return;
+	}
+	if (__atomic_load_n(&mode_was_changed, __ATOMIC_RELAXED))
+		return; /* there are blocks that were never recorded */
+	if (start_was_forked)
+		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);
+	else
+		health_add(HEALTH_unknown_frees);
+}
+
+NOINLINE bool record_free_sample(struct slot *slot, void *block)
+{
+	uint64_t began = cpu_limit_now();
+
+	if (!sampled_blocks_may_have(block))
+		return false;
+	struct block entry = sampled_blocks_take((uintptr_t)block);
+
+	if (entry.record != 0)
+		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+			     slot->last_block == block);
+	cpu_limit_took_since(began);
+	return entry.record != 0;
+}
+
+NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
+{
+	struct block entry = thread_state.deleted_entry;
+
+	if (record_free_sample(slot, block))
+		return;
+	if (block != thread_state.deleted || entry.record == 0) {
+		record_unknown_free(block);
+		return;
+	}
+	thread_state.deleted_entry.record = 0;
+	record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+		     slot->last_block == block);
+}
+
+NOINLINE struct live_record *record_remote(struct slot *slot, const struct live_record *owner,
+					   uint64_t size, uint64_t times)
+{
+	clock_tick(slot);
+	slot_freed_for(slot, owner, times, size * times);
+	return memory_record(sites_record_of_site(slot, owner->site));
+}
+
+NOINLINE bool record_take_sample(const void *block, struct block *ret)
+{
+	if (!sampled_blocks_may_have(block))
+		return false;
+	*ret = sampled_blocks_take((uintptr_t)block);
+	return ret->record != 0;
+}
+
+NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
+				     uint64_t slack)
+{
+	struct block none;
+
+	if (sampled_blocks_put(slot, (uintptr_t)block, entry, &none))
+		return;
+	health_add(HEALTH_lost_samples); /* its end would not be found: it ends here */
+	record_end(slot, block, entry, slack, false);
+}
+
+/* Freed before the next allocation: that would have been counted. */
+NOINLINE void record_sample_end(struct slot *slot, const void *address, const struct block *block,
+				uint64_t slack, bool temporary)
+{
+	struct live_record *record = memory_record(block->record);
+	uint64_t weight = record_weight(record, block->size_bytes), times = block->times;
+	bool foreign = record->thread != slot->thread;
+
+	sample_forget(address);
+	if (foreign)
+		record = record_remote(slot, record, block->size_bytes, times);
+	account_free(slot, record, block->size_bytes, slack, block->birth_ms,
+		     temporary && !foreign && countdown_now()->calls == slot->last_calls, times);
+	struct live_samples *samples = sample_errors(record);
+
+	if (samples != NULL)
+		sample_gave(samples, block->size_bytes, weight);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a block, before it is forwarded: the pieces in the order in which they happen, then the whole. What happens seldom is in
+ * free.c. */
+#ifndef RECORDER_HOOKS_FREE_H
+#define RECORDER_HOOKS_FREE_H
+
+#include "recorder/hooks/allocation.h"
+#include "recorder/unwind/modules.h"
+
+/* A block of its own, for rare branches: one whose address is given away could not stay in registers. */
+static ALWAYS_INLINE struct block blocks_copy(struct block block)
+{
+	return (struct block){ block.record, block.times, block.birth_ms, block.size_bytes };
+}
+
+/* Removes and returns the entry of an address. */
+static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_t address)
+{
+	uint64_t *word = blocks_small_word(near, address);
+	uint64_t taken;
+
+	if (UNLIKELY(word == NULL || (taken = ORDER_LOAD(*word)) == 0 ||
+		     live_small_place(taken) != live_small_place_of(address)))
+		return blocks_copy(blocks_take_slow(address));
+	RECORDER_CHECK(live_small_size(taken) >= blocks_tiny_limit);
+	uint64_t birth_ms = live_small_birth(taken);
+
+	if (UNLIKELY(ORDER_LOAD(blocks_have_eras))) {
+		struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+		const uint16_t *era = LIKELY(leaf->eras != 0) ? blocks_era(leaf, word)
+							      : blocks_find_era(leaf, word);
+
+		if (era != NULL)
+			birth_ms = live_birth(ORDER_LOAD(*era), (uint32_t)birth_ms);
+	}
+	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	return (struct block){ .record = live_small_record(taken),
+			       .birth_ms = birth_ms,
+			       .size_bytes = live_small_size(taken) };
+}
+static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_record *record,
+					 uint64_t size, uint64_t times)
+{
+	struct live_slot *live = slot->live;
+
+	if (UNLIKELY(account_live(live) - (int64_t)(size * times) <
+		     __atomic_load_n(&slot->floor, __ATOMIC_RELAXED)))
+		account_below(slot, size * times);
+	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
+
+	if (!(state & 1))
+		account_save(record, state);
+	arch_add(&record->frees, times);
+	arch_add(&record->freed_bytes, size * times);
+	arch_add(&live->frees, times);
+	arch_add(&live->freed_bytes, size * times);
+}
+
+static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
+				       uint64_t slack, uint64_t birth_ms, bool temporary,
+				       uint64_t times)
+{
+	if (LIKELY(!account_serial))
+		account_remove(slot, record, size, times);
+	else
+		account_remove_serial(slot, record, size, times);
+	if (UNLIKELY(birth_ms != clock_ms()))
+		account_lifetime(record, birth_ms, times);
+	arch_add(&record->freed_slack, slack * times);
+	arch_add(&slot->live->freed_slack, slack * times);
+	if (temporary) {
+		arch_add(&record->temporary, times);
+		arch_add(&slot->live->temporary, times);
+	}
+}
+void record_unknown_free(const void *block);
+/* The same where it may be what an operator is about to delete. */
+void record_free_of_unknown(struct slot *slot, void *block);
+/* The end of a block that may be a sample; false: it is none. */
+bool record_free_sample(struct slot *slot, void *block);
+/* realloc of a sample: takes it out of the list; false: it is none. And back. */
+bool record_take_sample(const void *block, struct block *ret);
+void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
+			    uint64_t slack);
+/* The freeing thread's record for a block of another thread. */
+struct live_record *record_remote(struct slot *slot, const struct live_record *owner, uint64_t size,
+				  uint64_t times);
+/* record_end of a sample. */
+void record_sample_end(struct slot *slot, const void *address, const struct block *block,
+		       uint64_t slack, bool temporary);
+
+/* The weight of a block of a record. */
+static inline uint64_t record_weight(const struct live_record *record, uint64_t size)
+{
+	return sample_weight(size, record->samples != 0 ? memory_site(record->site)->interval : 0);
+}
+
+/* Accounts for the end of a block that the map knew at an address. */
+static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
+				     const struct block *block, uint64_t slack, bool temporary)
+{
+	struct live_record *record = memory_record(block->record);
+
+	if (CHECKED)
+		check_block(block);
+	if (UNLIKELY(record->samples != 0)) {
+		struct block sample = blocks_copy(*block);
+
+		record_sample_end(slot, address, &sample, slack, temporary);
+		return;
+	}
+	if (UNLIKELY(record->thread != slot->thread)) {
+		record = record_remote(slot, record, block->size_bytes, 1);
+		temporary = false; /* the address came back from another thread */
+	}
+	account_free(slot, record, block->size_bytes, slack, block->birth_ms, temporary, 1);
+}
+
+/* The same of one whose memory is about to go. */
+static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const struct block *entry,
+				       uint64_t slack, bool temporary)
+{
+	if (temporary)
+		slot->last_block = NULL;
+	record_end(slot, block, entry, slack, temporary);
+	if (UNLIKELY(entry->size_bytes >= LIVE_SMALL_LIMIT))
+		stack_memory_gone((uintptr_t)block, entry->size_bytes); /* a coroutine's stack? */
+}
+
+/* Removes a block that is about to be freed. */
+static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uintptr_t *frame)
+{
+	if (modules_is_loader(frame[1]))
+		modules_loader_frees(slot, block);
+	struct block entry = blocks_take(&slot->near, (uintptr_t)block);
+
+	if (LIKELY(entry.record != 0))
+		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+			     slot->last_block == block);
+	else
+		record_free_of_unknown(slot, block);
+	ORDER_GIVES(block);
+}
+#endif
