@@ -134,6 +134,7 @@ int check_print_json(FILE *out, const struct check *check)
 	struct json j = json_to(&buffer, JSON_PRETTY);
 
 	json_object(&j);
+	json_field_schema(&j);
 	json_field_u64(&j, "broken", check->broken);
 	json_field_u64(&j, "unknown", check->unknown);
 	json_key(&j, "budgets");
@@ -155,12 +156,12 @@ int check_print_json(FILE *out, const struct check *check)
 		}
 		if (row->has_baseline)
 			json_field_i64(&j, "baseline", row->baseline);
-		json_field_string(&j, "why", row->why);
-		json_key(&j, "guilty");
+		json_field_string(&j, "reason", row->why);
+		json_key(&j, "responsible_sites");
 		json_array(&j);
 		for (size_t k = 0; k < row->responsible_count; k++) {
 			json_object(&j);
-			json_field_string(&j, "from", row->responsible[k].label);
+			json_field_string(&j, "label", row->responsible[k].label);
 			json_field_i64(&j, "value", row->responsible[k].value);
 			json_end_object(&j);
 		}

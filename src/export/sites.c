@@ -42,13 +42,13 @@ static const char *const number_names[NUMBERS] = {
 	[FREED_BYTES] = "freed_bytes",
 	[LIVE_BYTES] = "live_bytes", /* at the moment asked for */
 	[LIVE_BLOCKS] = "live_blocks",
-	[LEAKED_BYTES] = "leaked_bytes",
-	[LEAKED_BLOCKS] = "leaked_blocks",
+	[LEAKED_BYTES] = "not_freed_bytes",
+	[LEAKED_BLOCKS] = "not_freed_blocks",
 	[PEAK_BYTES] = "peak_bytes",
 	[PEAK_BLOCKS] = "peak_blocks",
 	[MAX_BYTES] = "max_bytes",
 	[TEMPORARY_CALLS] = "temporary_calls",
-	[WASTE_BYTES] = "waste_bytes",
+	[WASTE_BYTES] = "internal_fragmentation_bytes",
 	[LIFETIME_NS] = "lifetime_ns",
 	[REALLOC_CALLS] = "realloc_calls",
 	[MOVED_CALLS] = "moved_calls",
@@ -197,7 +197,7 @@ int export_csv(const struct export_input *in, FILE *out, struct error *error)
 	struct place_chain stack;
 	int status = 0;
 
-	fputs("process,site,kind,tag,pool", out);
+	fputs("pid,site,kind,tag,pool", out);
 	for (size_t i = 0; i < NUMBERS; i++)
 		fprintf(out, is_estimated(in) ? ",%s,%s_error" : ",%s", number_names[i],
 			number_names[i]);
@@ -224,7 +224,8 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 	const struct result_frame *f = owner ? &owner->frame : NULL;
 
 	json_object(j);
-	json_field_u64(j, "process", e->process->pid);
+	json_field_schema(j);
+	json_field_u64(j, "pid", e->process->pid);
 	json_field_u64(j, "site", e->site->id.v);
 	json_field_string(j, "kind", profile_kind_name(e->site->kind));
 	json_field_string(j, "tag", *tag ? tag : NULL);

@@ -18,7 +18,7 @@
 	X(untracked_blocks, "blocks without a map entry (memory budget): their free is not seen")     \
 	X(unsited_calls, "calls counted as [other] (memory budget)")                                  \
 	X(lost_details, "sizes, lifetimes, ages or reallocs not kept (memory budget)")                \
-	X(slab_failures, "refused requests for more recorder memory")                                 \
+	X(memory_failures, "refused requests for more recorder memory")                               \
 	X(lock_timeouts, "operations given up because a lock was not released")                       \
 	X(unregistered_calls, "calls of threads that could not be given a slot: not recorded")        \
 	X(lost_modules, "loaded objects that could not be described")                                 \
@@ -33,7 +33,7 @@
 	  "snapshots that the program asked for and nobody kept: no room, or the collector has them") \
 	X(unapplied_settings,                                                                         \
 	  "HEAPGAUGE_EVERY, _OUTPUT, _ON, _WRITE_ON: no effect if a program records itself")          \
-	X(clock_stopped,                                                                              \
+	X(clock_stopped_ms,                                                                           \
 	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short") \
 	X(unkept,                                                                                     \
 	  "profile not kept in HEAPGAUGE_DIR (no tmpfs, room or right): gone with its process")       \

@@ -201,7 +201,7 @@ static int take_health(struct profile_process *p, const struct process_row *row,
 		uint64_t lost = row->health[i];
 
 		/* Each thread of a process that keeps its own clock counts the same gap. */
-		if (i == HEALTH_clock_stopped)
+		if (i == HEALTH_clock_stopped_ms)
 			lost = MIN(lost, row->duration_ns / 1000000);
 		if (lost)
 			notes[count++] = (struct profile_note){ health_rows[i].name,

@@ -37,7 +37,7 @@ static void note_gap(struct slot *slot, uint64_t gap_ms)
 	uint64_t operations = slot->live->calls + slot->live->frees;
 
 	if (gap_ms >= STOPPED_MS && operations - slot->operations_at_tick > STOPPED_OPERATIONS)
-		__atomic_add_fetch(&memory.head->health[HEALTH_clock_stopped], gap_ms,
+		__atomic_add_fetch(&memory.head->health[HEALTH_clock_stopped_ms], gap_ms,
 				   __ATOMIC_RELAXED);
 	slot->operations_at_tick = operations;
 }

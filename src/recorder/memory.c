@@ -191,7 +191,7 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 	if (hook_in_new_child())
 		return false;
 	if (CHECKED && chaos_refuses_pages()) {
-		health_add(HEALTH_slab_failures);
+		health_add(HEALTH_memory_failures);
 		return false;
 	}
 	while (from < bytes && bytes <= memory.head->region[region].bytes) {
@@ -212,7 +212,7 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 	}
 	if (__atomic_load_n(opened, __ATOMIC_ACQUIRE) >= bytes)
 		return true; /* another thread was faster */
-	health_add(HEALTH_slab_failures);
+	health_add(HEALTH_memory_failures);
 	return false;
 }
 

@@ -84,7 +84,7 @@ static int write_frame_table(struct writer *w, struct render_output *out, struct
 		json_field_u64(j, "offset", f->offset);
 		json_field_bool(j, "inlined", f->inlined);
 		json_field_bool(j, "address_exact", f->address_exact);
-		json_field_bool(j, "plumbing", f->runtime_frame);
+		json_field_bool(j, "runtime_frame", f->runtime_frame);
 		json_end_object(j);
 		if (render_flush(out, false, error) < 0)
 			return -1;
@@ -172,7 +172,7 @@ static void write_value(struct writer *w, const struct result_value *value)
 		write_frames(w, value->frames);
 		break;
 	case UNIT_SIZES:
-		write_bars(j, value->bars, "low", "high");
+		write_bars(j, value->bars, "low_bytes", "high_bytes");
 		break;
 	case UNIT_LIFETIMES:
 		write_bars(j, value->bars, "low_ms", "high_ms");
@@ -323,6 +323,7 @@ static int write_result(struct writer *w, const struct result *result, struct re
 	struct json *j = &w->json;
 
 	json_object(j);
+	json_field_schema(j);
 	for (size_t i = 0; i < result->head.count; i++) {
 		json_key(j, result->head.at[i].name);
 		write_value(w, &result->head.at[i].value);

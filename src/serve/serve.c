@@ -62,6 +62,7 @@ void serve_refuse(struct serve_answer *answer, unsigned status, const char *form
 	answer->keep = false;
 	buffer_clear(&answer->body);
 	json_object(&j);
+	json_field_schema(&j);
 	json_field_string(&j, "error", reason.message);
 	json_end_object(&j);
 }

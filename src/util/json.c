@@ -246,6 +246,11 @@ void json_null(struct json *j)
 	buffer_text(j->out, "null");
 }
 
+void json_field_schema(struct json *j)
+{
+	json_field_u64(j, "schema", JSON_SCHEMA);
+}
+
 void json_field_string(struct json *j, const char *key, const char *text)
 {
 	json_key(j, key);

@@ -57,6 +57,10 @@ void json_double(struct json *j, double value);
 void json_bool(struct json *j, bool value);
 void json_null(struct json *j);
 
+/* Which keys there are and what they mean: docs/json.md. Raised whenever one changes or goes. */
+enum { JSON_SCHEMA = 1 };
+/* "schema", the first key of every object that a command or the server answers. */
+void json_field_schema(struct json *j);
 /* A key and its value. */
 void json_field_string(struct json *j, const char *key, const char *text);
 void json_field_u64(struct json *j, const char *key, uint64_t value);

@@ -166,9 +166,8 @@ def test_words_finds_a_retired_term(tree, name):
     assert only_finding(tree.check("check-words")) == f'{name}:1: "the dial" is now: recording mode'
 
 
-def test_words_leaves_history_and_keys_of_json(tree):
+def test_words_leaves_history(tree):
     tree.write("docs/decisions/001-a.md", "the dial\n")
-    tree.write("src/base/b.c", 'json_key(&j, "guilty");\n')
     passes(tree.check("check-words"))
 
 

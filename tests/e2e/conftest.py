@@ -124,7 +124,7 @@ def report_json(heapgauge, clean_env):
         result = with_frames(json.loads(done.stdout))
         if not clock:
             for process in result.get("processes", []):
-                process.get("health", {}).pop("clock_stopped", None)
+                process.get("health", {}).pop("clock_stopped_ms", None)
         return result
 
     return run

@@ -133,7 +133,7 @@ COST_KEYS = {
     "blocks": "live_blocks",
     "total": "total_bytes",
     "temporary": "temporary_calls",
-    "waste": "waste_bytes",
+    "waste": "internal_fragmentation_bytes",
     "realloc": "copied_bytes",
 }
 

@@ -97,7 +97,7 @@ static void sites_are_heaviest_first(void **state)
 	assert_int_equal(r->table.row_count, ARRAY_SIZE(sites));
 	for (size_t i = 0; i < ARRAY_SIZE(sites); i++)
 		assert_int_equal(cell(r, i, "site")->number, sites[i]);
-	assert_int_equal(cell(r, 2, "process")->number, 4800);
+	assert_int_equal(cell(r, 2, "pid")->number, 4800);
 	assert_string_equal(cell(r, 4, "kind")->text, "mmap");
 	assert_int_equal(cell(r, 0, "stack")->frames.count, 3);
 	assert_string_equal(cell(r, 0, "stack")->frames.at[0]->function, "server+0x3000");
@@ -139,10 +139,10 @@ static void site_sums_equal_the_process_totals(void **state)
 		const char *site, *process;
 	} pairs[] = {
 		{ "calls", "calls" },
-		{ "total_bytes", "bytes" },
+		{ "total_bytes", "total_bytes" },
 		{ "frees", "frees" },
-		{ "leaked_bytes", "leaked_bytes" },
-		{ "leaked_blocks", "leaked_blocks" },
+		{ "not_freed_bytes", "not_freed_bytes" },
+		{ "not_freed_blocks", "not_freed_blocks" },
 		{ "peak_bytes", "peak_bytes" },
 		{ "peak_blocks", "peak_blocks" },
 		{ "temporary_calls", "temporary_calls" },
@@ -155,7 +155,7 @@ static void site_sums_equal_the_process_totals(void **state)
 			uint64_t sum = 0;
 
 			for (size_t i = 0; i < sites.result->table.row_count; i++)
-				if (cell(sites.result, i, "process")->number == pid &&
+				if (cell(sites.result, i, "pid")->number == pid &&
 				    strcmp(cell(sites.result, i, "kind")->text, "heap") == 0)
 					sum += cell(sites.result, i, pairs[k].site)->number;
 			assert_int_equal(sum, cell(summary.result, p, pairs[k].process)->number);

@@ -153,20 +153,20 @@ static uint64_t copied_of(const struct random_block *b)
 
 static const struct counted questions[] = {
 	{ "peak", "peak_bytes", is_peak },
-	{ "leaked", "leaked_bytes", is_left },
+	{ "leaked", "not_freed_bytes", is_left },
 	{ "live", "live_bytes", is_left },
 	{ "blocks", "live_blocks", is_left_block },
 	{ "total", "total_bytes", size_of },
 	{ "calls", "calls", is_call },
 	{ "temporary", "temporary_calls", is_temporary },
-	{ "waste", "waste_bytes", waste_of },
+	{ "waste", "internal_fragmentation_bytes", waste_of },
 	{ "lifetime", "lifetime_ns", life_of },
 	{ "realloc", "copied_bytes", copied_of },
 };
 
 static bool of_site(const struct random_block *b, const struct result *r, size_t row)
 {
-	return (b->process + 1) * 100 == cell(r, row, "process")->number &&
+	return (b->process + 1) * 100 == cell(r, row, "pid")->number &&
 	       b->site == cell(r, row, "site")->number;
 }
 
@@ -203,7 +203,7 @@ static void rows_and_their_sums_are_what_the_blocks_say(void **state)
 			assert_int_equal(sum(r, questions[q].column),
 					 truth(questions[q].of, false));
 			assert_int_equal(head(r, "shown"), truth(questions[q].of, false));
-			assert_int_equal(head(r, "whole"), truth(questions[q].of, false));
+			assert_int_equal(head(r, "total"), truth(questions[q].of, false));
 			result_free(r);
 			query.kinds = KINDS_HEAP;
 			r = run("sites", &query);
@@ -241,7 +241,7 @@ static void what_focus_shows_and_ignore_shows_is_the_whole(void **state)
 				rows += r->table.row_count;
 				shown += head(r, "shown");
 				assert_int_equal(head(r, "shown"), sum(r, questions[q].column));
-				assert_int_equal(head(r, "whole"), head(whole, "whole"));
+				assert_int_equal(head(r, "total"), head(whole, "total"));
 				assert_true(r->sentence_count >= 2);
 				assert_string_equal(r->sentences[1].label, "shown");
 				result_free(r);
@@ -308,7 +308,7 @@ static void each_question_has_the_sites_that_answer_it(void **state)
 		uint64_t (*belongs)(const struct random_block *b),
 			(*of)(const struct random_block *b);
 	} views[] = {
-		{ "leaks", "leaked_bytes", is_left_block, is_left },
+		{ "leaks", "not_freed_bytes", is_left_block, is_left },
 		{ "temporary", "temporary_calls", is_temporary, is_temporary },
 		{ "reallocs", "copied_bytes", NULL, copied_of },
 		{ "peak", "peak_bytes", NULL, is_peak },
@@ -336,7 +336,7 @@ static void each_question_has_the_sites_that_answer_it(void **state)
 					sites += belongs[p][s];
 			assert_int_equal(r->table.row_count, sites);
 			for (size_t i = 0; i < sites; i++)
-				assert_true(belongs[cell(r, i, "process")->number / 100 - 1]
+				assert_true(belongs[cell(r, i, "pid")->number / 100 - 1]
 						   [cell(r, i, "site")->number]);
 			assert_int_equal(sum(r, views[v].column), truth(views[v].of, true));
 			result_free(r);
@@ -391,12 +391,12 @@ static void lifetimes_bound_the_median_and_the_longest(void **state)
 			qsort(lived, count, sizeof *lived, compare_numbers);
 			uint64_t median = lived[(count - 1) / 2] * UINT64_C(1000000);
 			uint64_t longest = lived[count - 1] * UINT64_C(1000000);
-			uint64_t half = cell(r, row, "half_within_ns")->number;
-			uint64_t all = cell(r, row, "all_within_ns")->number;
+			uint64_t half = cell(r, row, "median_lifetime_ns")->number;
+			uint64_t all = cell(r, row, "max_lifetime_ns")->number;
 
 			assert_true(median < half && half <= MAX(2 * median, UINT64_C(1000000)));
 			assert_true(longest < all && all <= MAX(2 * longest, UINT64_C(1000000)));
-			assert_int_equal(cell(r, row, "brief_frees")->number, brief);
+			assert_int_equal(cell(r, row, "short_lived_frees")->number, brief);
 			assert_int_equal(cell(r, row, "frees")->number, count);
 			assert_true(brief <= before);
 			before = brief;
@@ -415,10 +415,10 @@ static void leaks_tell_how_old_they_are(void **state)
 		begin(seed);
 		struct result *r = run("leaks", &query);
 
-		assert_int_equal(head_bars(r, "ages"), sum(r, "leaked_blocks"));
+		assert_int_equal(head_bars(r, "ages"), sum(r, "not_freed_blocks"));
 		for (size_t row = 0; row < r->table.row_count; row++) {
 			uint64_t oldest = 0, older = 0, bytes = 0, blocks = 0;
-			uint64_t half = cell(r, row, "half_older_ns")->number;
+			uint64_t half = cell(r, row, "median_age_ns")->number;
 			const struct result_bars ages = cell(r, row, "ages")->bars;
 
 			for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
@@ -433,9 +433,9 @@ static void leaks_tell_how_old_they_are(void **state)
 			}
 			for (size_t i = 0; i < ages.count; i++)
 				blocks += ages.at[i].count;
-			assert_int_equal(blocks, cell(r, row, "leaked_blocks")->number);
-			assert_in_range(oldest, cell(r, row, "oldest_ns")->number,
-					2 * cell(r, row, "oldest_ns")->number);
+			assert_int_equal(blocks, cell(r, row, "not_freed_blocks")->number);
+			assert_in_range(oldest, cell(r, row, "max_age_ns")->number,
+					2 * cell(r, row, "max_age_ns")->number);
 			assert_true(2 * older >= bytes);
 			assert_string_equal(cell(r, row, "state")->text, "not freed at exit");
 		}
@@ -456,7 +456,7 @@ static void threads_pass_on_what_the_blocks_say(void **state)
 		assert_int_equal(r->table.row_count, RANDOM_PROCESSES * RANDOM_SLOTS);
 		for (size_t row = 0; row < r->table.row_count; row++) {
 			uint64_t by_others = 0, for_others = 0, held = 0, calls = 0;
-			unsigned process = (unsigned)cell(r, row, "process")->number / 100 - 1;
+			unsigned process = (unsigned)cell(r, row, "pid")->number / 100 - 1;
 			unsigned slot = (unsigned)cell(r, row, "slot")->number;
 
 			for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
@@ -474,16 +474,17 @@ static void threads_pass_on_what_the_blocks_say(void **state)
 			assert_int_equal(cell(r, row, "freed_by_others_bytes")->number, by_others);
 			assert_int_equal(cell(r, row, "freed_for_others_bytes")->number,
 					 for_others);
-			assert_int_equal(cell(r, row, "held_bytes")->number, held);
-			struct result_fields of = cell(r, row, "freed_of")->fields;
+			assert_int_equal(cell(r, row, "live_bytes")->number, held);
+			struct result_fields of = cell(r, row, "freed_by_owner")->fields;
 			uint64_t matrix = 0;
 
 			for (size_t i = 0; i < of.count; i++)
 				matrix += of.at[i].value.fields.at[1].value.number;
 			assert_int_equal(matrix, for_others);
 		}
-		assert_int_equal(sum(r, "held_bytes"), truth(is_left, true));
-		assert_int_equal(sum(r, "freed_by_others_bytes"), head(r, "passed_on_bytes"));
+		assert_int_equal(sum(r, "live_bytes"), truth(is_left, true));
+		assert_int_equal(sum(r, "freed_by_others_bytes"),
+				 head(r, "cross_thread_freed_bytes"));
 		result_free(r);
 		end();
 	}
@@ -500,11 +501,13 @@ static void sizes_add_up_to_the_calls_and_bytes(void **state)
 
 		assert_int_equal(sum(r, "calls"), truth(is_call, true));
 		assert_int_equal(sum(r, "total_bytes"), truth(size_of, true));
-		assert_int_equal(head(r, "waste_bytes"), truth(waste_of, true));
+		assert_int_equal(head(r, "internal_fragmentation_bytes"), truth(waste_of, true));
 		/* Sites with a number that 4 divides ask for 64 bytes alone, others may by chance. */
 		for (size_t i = 0; i < r->table.row_count; i++)
-			if (cell(r, i, "low")->number == 64 && cell(r, i, "high")->number == 64)
-				assert_int_equal(cell(r, i, "waste_each_bytes")->number, 0);
+			if (cell(r, i, "low_bytes")->number == 64 &&
+			    cell(r, i, "high_bytes")->number == 64)
+				assert_int_equal(
+					cell(r, i, "mean_internal_fragmentation_bytes")->number, 0);
 		result_free(r);
 		query.has_cost = true;
 		query.cost = COST_LIVE;
@@ -576,11 +579,11 @@ static void what_still_runs_is_not_at_its_exit(void **state)
 		f.places = places_new(f.names);
 		struct result *result = run("leaks", &query);
 
-		assert_string_equal(title(result, "leaked_bytes"), titles[running]);
+		assert_string_equal(title(result, "not_freed_bytes"), titles[running]);
 		assert_string_equal(title(result, "state"), running == 1 ? "STATE" : "");
 		for (size_t i = 0; i < result->table.row_count; i++)
 			assert_string_equal(cell(result, i, "state")->text,
-					    cell(result, i, "process")->number / 100 <= running
+					    cell(result, i, "pid")->number / 100 <= running
 						    ? "live"
 						    : "not freed at exit");
 		result_free(result);

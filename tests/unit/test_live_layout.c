@@ -194,7 +194,7 @@ static void every_health_counter_has_a_name_and_words(void **state)
 		assert_true(strlen(health_rows[i].name) > 3);
 		assert_true(strlen(health_rows[i].text) > 10);
 	}
-	assert_string_equal(health_rows[HEALTH_clock_stopped].name, "clock_stopped");
+	assert_string_equal(health_rows[HEALTH_clock_stopped_ms].name, "clock_stopped_ms");
 }
 
 int main(void)

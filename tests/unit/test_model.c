@@ -349,13 +349,13 @@ static void a_clock_stands_still_no_longer_than_the_process_runs(void **state)
 	struct recording made = made_recording(1);
 
 	(void)state;
-	made.processes[0].process.health[HEALTH_clock_stopped] = 3913450;
+	made.processes[0].process.health[HEALTH_clock_stopped_ms] = 3913450;
 	struct profile *profile = profile_new(&made, NULL);
 	const struct profile_process *p = &profile->processes[0];
 	size_t found = 0;
 
 	for (size_t i = 0; i < p->health.count; i++) {
-		if (strcmp(p->health.at[i].name, "clock_stopped") != 0)
+		if (strcmp(p->health.at[i].name, "clock_stopped_ms") != 0)
 			continue;
 		assert_int_equal(p->health.at[i].count, p->duration_ns / 1000000);
 		found++;

@@ -50,7 +50,7 @@ static void a_budget_is_kept_to_the_page(void **state)
 
 	assert_in_range(got, 2 * MIB - (64 << 10), 2 * MIB);
 	assert_true(head->opened_bytes <= 2 * MIB);
-	assert_int_equal(head->health[HEALTH_slab_failures], 1);
+	assert_int_equal(head->health[HEALTH_memory_failures], 1);
 	done(head);
 }
 

@@ -29,22 +29,22 @@ describe('classes', () => {
 		expect(classes[classes.length - 1]!.index).toBe(12);
 	});
 	it('have the root of the sum of squares of their errors', () => {
-		const rows = [3, 4].map((error) => ({ low: 20, high: 20, calls: 10, total_bytes: 200, calls_error: error })) as unknown as SizeRow[];
+		const rows = [3, 4].map((error) => ({ low_bytes: 20, high_bytes: 20, calls: 10, total_bytes: 200, calls_error: error })) as unknown as SizeRow[];
 		expect(Math.sqrt(sizeClasses(rows)[0]!.callsVariance)).toBe(5);
 	});
 	it('against each other keep the number of freed blocks', () => {
 		const sites = [
 			{
 				sizes: [
-					{ low: 16, high: 16, count: 3 },
-					{ low: 64, high: 64, count: 1 },
+					{ low_bytes: 16, high_bytes: 16, count: 3 },
+					{ low_bytes: 64, high_bytes: 64, count: 1 },
 				],
 				lifetimes: [
 					{ low_ms: 0, high_ms: 1, count: 8 },
 					{ low_ms: 4, high_ms: 8, count: 4 },
 				],
 			},
-			{ sizes: [{ low: 16, high: 16, count: 2 }], lifetimes: [] },
+			{ sizes: [{ low_bytes: 16, high_bytes: 16, count: 2 }], lifetimes: [] },
 		] as unknown as Site[];
 		const heat = heatOf(sites);
 		expect(heat.total).toBe(12);
@@ -64,11 +64,11 @@ describe('layers', () => {
 	it('stay until the next snapshot', () => expect(stepped([10, 30], [5, 7], [0, 10, 20, 30, 40])).toEqual([0, 5, 5, 7, 7]));
 	it('add up to what is live', () => {
 		const history = {
-			moments: [10, 20],
+			snapshot_at_ns: [10, 20],
 			frames: [],
 			sites: [
-				{ process: 1, site: 1, most_bytes: 6, history: [4, 6], stack: [] },
-				{ process: 1, site: 2, most_bytes: 3, history: [3, 1], stack: [] },
+				{ pid: 1, site: 1, max_snapshot_bytes: 6, history: [4, 6], stack: [] },
+				{ pid: 1, site: 2, max_snapshot_bytes: 3, history: [3, 1], stack: [] },
 			],
 		} as unknown as HistoryResult;
 		const layers = layersOf(history, [point(5, 2), point(10, 10), point(20, 12)]);
@@ -82,16 +82,16 @@ describe('layers', () => {
 describe('rates', () => {
 	it('go from sample to sample, whatever stands between', () => {
 		const at = (seconds: number, calls: number, more: Partial<Point> = {}) =>
-			point(seconds * 1e9, 0, { calls, frees: calls, bytes: calls * 10, ...more });
+			point(seconds * 1e9, 0, { calls, frees: calls, total_bytes: calls * 10, ...more });
 		const rates = ratesOf([at(0, 0), at(1, 100), at(1.5, 100, { snapshot: 1 }), at(2, 300), at(3, 300), at(4, 350, { peak: true })]);
 		expect(rates.calls).toEqual([0, 100, 200, 200, 0, 50]);
 		expect(rates.bytes).toEqual([0, 1000, 2000, 2000, 0, 500]);
 	});
 	it('are as many as points, also if the last one is between', () => {
 		const points = [
-			point(0, 0, { calls: 0, frees: 0, bytes: 0 }),
-			point(1e9, 0, { calls: 5, frees: 5, bytes: 5 }),
-			point(2e9, 0, { calls: 5, frees: 5, bytes: 5, snapshot: 3 }),
+			point(0, 0, { calls: 0, frees: 0, total_bytes: 0 }),
+			point(1e9, 0, { calls: 5, frees: 5, total_bytes: 5 }),
+			point(2e9, 0, { calls: 5, frees: 5, total_bytes: 5, snapshot: 3 }),
 		];
 		expect(ratesOf(points).calls).toEqual([0, 5, 0]);
 	});
@@ -113,9 +113,9 @@ describe('snapshots', () => {
 	});
 	it('have their names, and numbers that tell them apart (P7)', () => {
 		const snapshots = [
-			{ snap: 1, at_ns: 5, name: 'warm' },
-			{ snap: null, at_ns: 7, name: 'half' },
-			{ snap: 3, at_ns: 12, name: 'done' },
+			{ snapshot: 1, at_ns: 5, name: 'warm' },
+			{ snapshot: null, at_ns: 7, name: 'half' },
+			{ snapshot: 3, at_ns: 12, name: 'done' },
 		];
 		const named = { snapshots } as SnapshotsResult;
 		expect(momentsOf(timeline, false, named).map((moment) => moment.label)).toEqual([
@@ -129,15 +129,15 @@ describe('snapshots', () => {
 });
 
 it('a matrix has a row for who frees and a column for whose it was', () => {
-	const thread = (tid: number, slot: number, freed: Thread['freed_of']) =>
+	const thread = (tid: number, slot: number, freed: Thread['freed_by_owner']) =>
 		({
-			process: 1,
+			pid: 1,
 			tid,
 			slot,
 			name: `t${tid}`,
-			held_bytes: 0,
+			live_bytes: 0,
 			freed_for_others_bytes: Object.values(freed ?? {}).reduce((sum, one) => sum + one.bytes, 0),
-			freed_of: freed,
+			freed_by_owner: freed,
 		}) as Thread;
 	const matrix = matrixOf([
 		thread(1, 0, {}),
@@ -158,8 +158,8 @@ it('a saving is said in the words of the terminal', () => {
 		saving_peak_bytes: 2048,
 		saving_calls: 1200,
 		saving_copied_bytes: 0,
-		saving_leaked_bytes: 0,
-		saving_foreign_frees: 0,
+		saving_not_freed_bytes: 0,
+		saving_cross_thread_frees: 0,
 	} as Finding;
 	expect(savingsOf(finding)).toBe('saves 2.0 KiB at the peak, 1,200 calls');
 });
@@ -219,14 +219,14 @@ describe('pictures of sizes', () => {
 	});
 	it('add up what sites held over time by the size of their blocks', () => {
 		const history = {
-			moments: [0, 10, 20],
+			snapshot_at_ns: [0, 10, 20],
 			sites: [
-				{ process: 1, site: 1, history: [5, 6, 7] },
-				{ process: 1, site: 2, history: [100, -3, 50] },
-				{ process: 1, site: 3, history: [1, 1, 1] },
+				{ pid: 1, site: 1, history: [5, 6, 7] },
+				{ pid: 1, site: 2, history: [100, -3, 50] },
+				{ pid: 1, site: 3, history: [1, 1, 1] },
 			],
 		} as unknown as HistoryResult;
-		const sites = [64, 1000, 70].map((mean, i) => ({ process: 1, site: i + 1, mean_bytes: mean })) as unknown as Site[];
+		const sites = [64, 1000, 70].map((mean, i) => ({ pid: 1, site: i + 1, mean_bytes: mean })) as unknown as Site[];
 		const grid = courseGrid(history, sites);
 		expect(grid.columns).toEqual([0, 10, 20]);
 		expect(grid.rows).toEqual([10, 9, 8, 7]);

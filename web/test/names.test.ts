@@ -5,8 +5,8 @@ import { highlightLines, languageOf, splitLines } from '../src/model/highlight';
 import { packageOf } from '../src/flame/colours';
 import type { Frame } from '../src/model/types';
 
-function frame(name: string, plumbing = false): Frame {
-	return { function: name, file: null, line: 0, module: '/bin/x', offset: 0, inlined: false, address_exact: false, plumbing };
+function frame(name: string, runtime_frame = false): Frame {
+	return { function: name, file: null, line: 0, module: '/bin/x', offset: 0, inlined: false, address_exact: false, runtime_frame };
 }
 
 describe('short names', () => {
@@ -28,7 +28,7 @@ describe('the frame that a stack is called after', () => {
 	const frames = [frame('malloc', true), frame('libx.so+0x12'), frame('[cut]'), frame('parse'), frame('main')];
 	it('is the innermost one that says something', () => expect(ownerOf([0, 1, 2, 3, 4], frames)?.function).toBe('parse'));
 	it('has no name if none has', () => expect(ownerOf([0, 1, 2], frames)?.function).toBe('libx.so+0x12'));
-	it('is the innermost of all if all are plumbing', () => expect(ownerOf([0], frames)?.function).toBe('malloc'));
+	it('is the innermost of all if all are runtime_frame', () => expect(ownerOf([0], frames)?.function).toBe('malloc'));
 	it('is nothing of an empty stack', () => expect(ownerOf([], frames)).toBeUndefined());
 });
 

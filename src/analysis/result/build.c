@@ -183,10 +183,10 @@ struct result *result_begin(const char *view, const struct profile *profile,
 	result_head_add(result, "view", value_text(view));
 	result_head_add(result, "file", value_text(query->file));
 	result_head_add(result, "run", run);
-	result_head_add(result, "peak_bytes_all",
+	result_head_add(result, "peak_bytes",
 			value_estimate(value_number(UNIT_BYTES, profile->peak_bytes),
 				       profile_peak_variance(profile)));
-	result_head_add(result, "peak_at_ns_all", value_number(UNIT_NS, profile->peak_at_ns));
+	result_head_add(result, "peak_at_ns", value_number(UNIT_NS, profile->peak_at_ns));
 	result_head_add(result, "warnings", warnings);
 	result_head_add(result, "sampling", sampling);
 	ASSERT(result->head.count == COMMON_FIELDS);

@@ -21,10 +21,10 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_RANK] = { { "rank", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES },
 				 PART(peak_bytes, PEAK_BYTES) },
-	[PROCESS_LEAKED_BYTES] = { { "leaked_bytes", "NOT FREED", UNIT_BYTES },
+	[PROCESS_LEAKED_BYTES] = { { "not_freed_bytes", "NOT FREED", UNIT_BYTES },
 				   PART(live_bytes, LIVE_BYTES) },
 	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_BYTES] = { { "bytes", "TOTAL", UNIT_BYTES }, FROM_VIEW, 0, VARIANCE_NONE },
+	[PROCESS_BYTES] = { { "total_bytes", "TOTAL", UNIT_BYTES }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, PART(frees, FREES) },
 	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT },
 				  PART(peak_blocks, PEAK_BLOCKS) },
@@ -33,7 +33,7 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 	[PROCESS_PEAK_BIAS_BYTES] = { { "peak_bias_bytes", NULL, UNIT_BYTES },
 				      U64(peak_bias_bytes) },
 	[PROCESS_PEAK_AT_NS] = { { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns) },
-	[PROCESS_LEAKED_BLOCKS] = { { "leaked_blocks", NULL, UNIT_COUNT },
+	[PROCESS_LEAKED_BLOCKS] = { { "not_freed_blocks", NULL, UNIT_COUNT },
 				    PART(live_blocks, LIVE_BLOCKS) },
 	[PROCESS_TEMPORARY_CALLS] = { { "temporary_calls", NULL, UNIT_COUNT },
 				      PART(temporary_calls, CALLS) },
@@ -50,23 +50,24 @@ const struct source_column process_columns[PROCESS_COLUMNS] = {
 					U64(started_offset_ns) },
 	[PROCESS_DURATION_NS] = { { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns) },
 	[PROCESS_MODE] = { { "mode", NULL, UNIT_TEXT }, TEXT(mode) },
-	[PROCESS_INTERVAL] = { { "sample_interval_bytes", NULL, UNIT_BYTES }, U64(interval) },
+	[PROCESS_INTERVAL] = { { "sampling_interval_bytes", NULL, UNIT_BYTES }, U64(interval) },
 	[PROCESS_SAMPLES] = { { "samples", NULL, UNIT_COUNT }, U64(samples) },
 	[PROCESS_END_SHORT] = { { NULL, "END", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_END] = { { "end", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
-	[PROCESS_OWN_BYTES] = { { "own_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
+	[PROCESS_OWN_BYTES] = { { "recorder_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
 	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_COMMAND_SHORT] = { { NULL, "COMMAND", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
 	[PROCESS_COMMAND] = { { "command", NULL, UNIT_TEXT }, TEXT(command) },
 };
 
-#define MEMORY(name, rule)                                                                         \
+#define NAMED_MEMORY(name, member, rule)                                                           \
 	{                                                                                          \
-#name, UNIT_BYTES, offsetof(struct profile_memory, name), VARIANCE_##rule          \
+		name, UNIT_BYTES, offsetof(struct profile_memory, member), VARIANCE_##rule         \
 	}
+#define MEMORY(member, rule) NAMED_MEMORY(#member, member, rule)
 
 /* Every number of it; an empty record if there is none. */
 static bool memory_value(struct result *result, const struct profile_process *p,
@@ -80,8 +81,8 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 	} sources[] = {
 		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns), VARIANCE_NONE },
 		MEMORY(live_bytes, BYTES),
-		MEMORY(slack_bytes, LIVE_WASTE),
-		MEMORY(map_live_bytes, NONE),
+		NAMED_MEMORY("internal_fragmentation_bytes", slack_bytes, LIVE_WASTE),
+		NAMED_MEMORY("mmap_live_bytes", map_live_bytes, NONE),
 		MEMORY(rss_bytes, NONE),
 		MEMORY(swap_bytes, NONE),
 		MEMORY(heap_bytes, NONE),
@@ -89,13 +90,13 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 		MEMORY(stack_bytes, NONE),
 		MEMORY(file_bytes, NONE),
 		MEMORY(shared_bytes, NONE),
-		MEMORY(own_bytes, NONE),
+		NAMED_MEMORY("recorder_bytes", own_bytes, NONE),
 		MEMORY(cgroup_limit_bytes, NONE),
 		MEMORY(cgroup_usage_bytes, NONE),
 		/* From here on, null where they are not known. */
-		MEMORY(mapped_bytes, NONE),
-		MEMORY(mapped_untouched_bytes, NONE),
-		MEMORY(beyond_bytes, BYTES),
+		NAMED_MEMORY("mmap_resident_bytes", mapped_bytes, NONE),
+		NAMED_MEMORY("mmap_untouched_bytes", mapped_untouched_bytes, NONE),
+		NAMED_MEMORY("allocator_overhead_bytes", beyond_bytes, BYTES),
 		MEMORY(inherited_bytes, NONE),
 		MEMORY(static_bytes, NONE),
 		MEMORY(unrecorded_bytes, NONE),

@@ -175,13 +175,11 @@ static bool say(struct flame *f, struct result *r)
 
 static struct result *make(struct flame *f, const struct profile *profile, struct places *places)
 {
-	enum { OWN_FIELDS = 2 };
 	const struct selection *s = f->selection;
-	struct result *r = result_begin("flame", profile, f->query, SELECTION_FIELDS + OWN_FIELDS);
+	struct result *r = result_begin("flame", profile, f->query, SELECTION_FIELDS + 1);
 
 	if (r && selection_fields(r, s)) {
 		result_head_add(r, "unit", value_text(unit_word(cost_unit(s->cost, false))));
-		result_head_add(r, "total", selection_value(s, &s->sum));
 		if (fill_table(f, r) && say(f, r) && selection_notes(r, profile, places, s))
 			return r;
 	}

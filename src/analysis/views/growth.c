@@ -43,7 +43,7 @@ enum growth_column {
 };
 
 static const struct result_column columns[GROWTH_COLUMNS] = {
-	[GROWTH_PROCESS] = { "process", "PID", UNIT_ID },
+	[GROWTH_PROCESS] = { "pid", "PID", UNIT_ID },
 	[GROWTH_SITE] = { "site", NULL, UNIT_ID },
 	[GROWTH_VERDICT] = { "verdict", "VERDICT", UNIT_TEXT },
 	[GROWTH_PER_SECOND] = { "bytes_per_second", "GROWTH", UNIT_BYTES_RATE },
@@ -57,7 +57,7 @@ static const struct result_column columns[GROWTH_COLUMNS] = {
 	[GROWTH_LIVE_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },
 	[GROWTH_CALLS] = { "calls", NULL, UNIT_COUNT },
 	[GROWTH_FREES] = { "frees", NULL, UNIT_COUNT },
-	[GROWTH_MOMENTS] = { "moments", NULL, UNIT_COUNT },
+	[GROWTH_MOMENTS] = { "snapshots", NULL, UNIT_COUNT },
 	[GROWTH_FROM_NS] = { "from_ns", NULL, UNIT_NS },
 	[GROWTH_TO_NS] = { "to_ns", NULL, UNIT_NS },
 	[GROWTH_LABEL] = { NULL, "SITE", UNIT_TEXT },

@@ -23,7 +23,7 @@ enum health_column {
 };
 
 static const struct source_column columns[HEALTH_COLUMNS] = {
-	[HEALTH_PROCESS] = { { "process", "PID", UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
+	[HEALTH_PROCESS] = { { "pid", "PID", UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
 	[HEALTH_ABOUT] = { { "about", "ABOUT", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
 	[HEALTH_NAME] = { { "name", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
 	[HEALTH_COUNTED] = { { "count", "COUNT", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
@@ -150,7 +150,7 @@ static void say_recorder(struct maker *m, struct sentences *s)
 		rss = saturating_add(rss, p->peak_rss_bytes);
 		stacks = saturating_add(stacks, p->stacks);
 	}
-	result_head_add(m->result, "own_bytes", value_number(UNIT_BYTES, own));
+	result_head_add(m->result, "recorder_bytes", value_number(UNIT_BYTES, own));
 	result_head_add(m->result, "peak_rss_bytes", value_number(UNIT_BYTES, rss));
 	words_add(&w, value_number(UNIT_BYTES, own));
 	words_text(&w, " of memory for ");

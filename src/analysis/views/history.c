@@ -197,12 +197,12 @@ static bool fill_table(struct maker *m)
 {
 	const struct selection *s = &m->selection;
 	const struct result_column columns[HISTORY_COLUMNS] = {
-		[HISTORY_PROCESS] = { "process", m->profile->process_count > 1 ? "PID" : NULL,
+		[HISTORY_PROCESS] = { "pid", m->profile->process_count > 1 ? "PID" : NULL,
 				      UNIT_ID },
 		[HISTORY_SITE] = { "site", NULL, UNIT_ID },
 		[HISTORY_COST] = { cost_rows[s->cost].key, title_of(m->result, s->title),
 				   cost_unit(s->cost, s->change) },
-		[HISTORY_MOST] = { "most_bytes", "MOST KEPT", UNIT_BYTES },
+		[HISTORY_MOST] = { "max_snapshot_bytes", "MOST KEPT", UNIT_BYTES },
 		[HISTORY_COURSE] = { "history", "OVER TIME", UNIT_COURSE },
 		[HISTORY_LABEL] = { NULL, "FROM", UNIT_TEXT },
 		[HISTORY_STACK] = { "stack", NULL, UNIT_FRAMES },
@@ -231,7 +231,7 @@ static bool make(struct maker *m)
 {
 	if (!m->result || !selection_fields(m->result, &m->selection) || !choose_moments(m))
 		return false;
-	result_head_add(m->result, "moments",
+	result_head_add(m->result, "snapshot_at_ns",
 			(struct result_value){ .unit = UNIT_COURSE,
 					       .numbers = { m->moments, m->moment_count, NULL } });
 	selection_sort(&m->selection, m->query->limit);

@@ -47,7 +47,7 @@ static const struct result_column columns[COLUMNS] = {
 	[TOP_BYTES] = { "top_site_bytes", NULL, UNIT_BYTES },
 	[TOP] = { "top_site", "TOP SITE", UNIT_TEXT },
 	[CONTAINER] = { "container", "CONTAINER", UNIT_TEXT },
-	[KEPT] = { "kept", NULL, UNIT_TEXT },
+	[KEPT] = { "profile_storage", NULL, UNIT_TEXT },
 	[PROBLEM] = { "problem", NULL, UNIT_TEXT },
 };
 

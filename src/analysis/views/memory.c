@@ -49,18 +49,17 @@ static float error_of(const struct sheet *s, size_t offset)
 			VARIANCE_NONE                                                              \
 	}
 #define KEPT(name) NUMBER(#name, m.name)
-#define DERIVED(name) NUMBER(#name, name)
 
 /* The words are the same as in the summary. */
 static const struct source_column columns[] = {
 	{ { "at_ns", NULL, UNIT_NS }, FROM_U64, offsetof(struct sheet, at_ns), VARIANCE_NONE },
-	{ { "process", NULL, UNIT_ID }, FROM_U32, offsetof(struct sheet, pid), VARIANCE_NONE },
+	{ { "pid", NULL, UNIT_ID }, FROM_U32, offsetof(struct sheet, pid), VARIANCE_NONE },
 	KEPT(live_bytes),
-	KEPT(slack_bytes),
-	KEPT(map_live_bytes),
-	KEPT(mapped_bytes),
-	KEPT(mapped_untouched_bytes),
-	KEPT(beyond_bytes),
+	NUMBER("internal_fragmentation_bytes", m.slack_bytes),
+	NUMBER("mmap_live_bytes", m.map_live_bytes),
+	NUMBER("mmap_resident_bytes", m.mapped_bytes),
+	NUMBER("mmap_untouched_bytes", m.mapped_untouched_bytes),
+	NUMBER("allocator_overhead_bytes", m.beyond_bytes),
 	KEPT(inherited_bytes),
 	KEPT(static_bytes),
 	KEPT(unrecorded_bytes),
@@ -71,8 +70,8 @@ static const struct source_column columns[] = {
 	KEPT(stack_bytes),
 	KEPT(file_bytes),
 	KEPT(shared_bytes),
-	KEPT(own_bytes),
-	DERIVED(rest_bytes),
+	NUMBER("recorder_bytes", m.own_bytes),
+	NUMBER("rest_bytes", rest_bytes),
 	KEPT(rss_bytes),
 	KEPT(swap_bytes),
 	KEPT(cgroup_usage_bytes),

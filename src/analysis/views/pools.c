@@ -124,7 +124,7 @@ static bool fill_table(struct pools_view *v, size_t limit)
 	bool one = v->profile->process_count == 1;
 	const struct result_column columns[POOL_COLUMNS] = {
 		[POOL_NAME] = { "pool", "POOL", UNIT_TEXT },
-		[POOL_PROCESS] = { "process", one ? NULL : "PID", UNIT_ID },
+		[POOL_PROCESS] = { "pid", one ? NULL : "PID", UNIT_ID },
 		[POOL_LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
 		[POOL_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },
 		[POOL_MOST] = { "max_bytes", "MOST", UNIT_BYTES },

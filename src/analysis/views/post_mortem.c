@@ -341,7 +341,7 @@ const struct result *post_mortems_end(struct post_mortems *m, const char *folder
 				 ? "process has a profile there and runs: see heapgauge list"
 				 : "processes have a profile there and run: see heapgauge list");
 	result->view = "post-mortem";
-	result->table = (struct result_table){ .name = "ended",
+	result->table = (struct result_table){ .name = "processes",
 					       .shape = RESULT_TABLE,
 					       .columns = columns,
 					       .column_count = COLUMNS,
@@ -357,6 +357,6 @@ const struct result *post_mortems_end(struct post_mortems *m, const char *folder
 	}
 	result_head_add(result, "view", value_text(result->view));
 	result_head_add(result, "folder", keep(m, folder));
-	result_head_add(result, "running", value_number(UNIT_COUNT, running));
+	result_head_add(result, "running_processes", value_number(UNIT_COUNT, running));
 	return result;
 }

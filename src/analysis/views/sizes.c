@@ -31,16 +31,16 @@ enum size_column {
 
 static const struct result_column columns[SIZE_COLUMNS] = {
 	[SIZE_LABEL] = { NULL, "SIZE", UNIT_TEXT },
-	[SIZE_LOW] = { "low", NULL, UNIT_BYTES },
-	[SIZE_HIGH] = { "high", NULL, UNIT_BYTES },
+	[SIZE_LOW] = { "low_bytes", NULL, UNIT_BYTES },
+	[SIZE_HIGH] = { "high_bytes", NULL, UNIT_BYTES },
 	[SIZE_EXACT] = { "exact", NULL, UNIT_FLAG },
 	[SIZE_CALLS] = { "calls", "CALLS", UNIT_COUNT },
 	[SIZE_CALLS_SHARE] = { NULL, "OF CALLS", UNIT_PERCENT },
 	[SIZE_TOTAL] = { "total_bytes", "TOTAL", UNIT_BYTES },
 	[SIZE_TOTAL_SHARE] = { NULL, "OF TOTAL", UNIT_PERCENT },
-	[SIZE_WASTE_EACH] = { "waste_each_bytes", "WASTE EACH", UNIT_BYTES },
-	[SIZE_WASTE_BYTES] = { "waste_bytes", NULL, UNIT_BYTES },
-	[SIZE_WASTE_CALLS] = { "waste_calls", NULL, UNIT_COUNT },
+	[SIZE_WASTE_EACH] = { "mean_internal_fragmentation_bytes", "WASTE EACH", UNIT_BYTES },
+	[SIZE_WASTE_BYTES] = { "internal_fragmentation_bytes", NULL, UNIT_BYTES },
+	[SIZE_WASTE_CALLS] = { "internal_fragmentation_calls", NULL, UNIT_COUNT },
 };
 
 struct size_maker {
@@ -204,7 +204,8 @@ static bool make(struct size_maker *m, struct places *places)
 		return false;
 	result_head_add(m->result, "calls", cost_value(COST_CALLS, &s->sum, 0, false));
 	result_head_add(m->result, "total_bytes", cost_value(COST_TOTAL, &s->sum, 0, false));
-	result_head_add(m->result, "waste_bytes", cost_value(COST_WASTE, &s->sum, 0, false));
+	result_head_add(m->result, "internal_fragmentation_bytes",
+			cost_value(COST_WASTE, &s->sum, 0, false));
 	if (m->count)
 		qsort_r(m->groups, m->count, sizeof *m->groups, compare_groups, s);
 	choose_rows(m);

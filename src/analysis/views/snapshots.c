@@ -172,9 +172,9 @@ static bool fill_table(struct snaps *s, size_t limit)
 {
 	bool one = s->profile->process_count == 1;
 	const struct result_column columns[SNAP_COLUMNS] = {
-		[SNAP_NUMBER] = { "snap", "SNAP", UNIT_ID },
+		[SNAP_NUMBER] = { "snapshot", "SNAP", UNIT_ID },
 		[SNAP_AT] = { "at_ns", "AT", UNIT_NS },
-		[SNAP_PROCESS] = { "process", one ? NULL : "PID", UNIT_ID },
+		[SNAP_PROCESS] = { "pid", one ? NULL : "PID", UNIT_ID },
 		[SNAP_KIND] = { "kind", NULL, UNIT_TEXT },
 		[SNAP_LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
 		[SNAP_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },

@@ -38,7 +38,7 @@ enum thread_column {
 };
 
 static const struct result_column columns[THREAD_COLUMNS] = {
-	[THREAD_PROCESS] = { "process", "PID", UNIT_ID },
+	[THREAD_PROCESS] = { "pid", "PID", UNIT_ID },
 	[THREAD_TID] = { "tid", "TID", UNIT_ID },
 	[THREAD_NAME] = { "name", "THREAD", UNIT_TEXT },
 	[THREAD_SLOT] = { "slot", NULL, UNIT_ID },
@@ -49,13 +49,13 @@ static const struct result_column columns[THREAD_COLUMNS] = {
 	[THREAD_TOTAL] = { "total_bytes", "TOTAL", UNIT_BYTES },
 	[THREAD_FREES] = { "frees", "FREES", UNIT_COUNT },
 	[THREAD_FREED_BYTES] = { "freed_bytes", NULL, UNIT_BYTES },
-	[THREAD_HELD] = { "held_bytes", "HOLDS", UNIT_BYTES },
+	[THREAD_HELD] = { "live_bytes", "HOLDS", UNIT_BYTES },
 	[THREAD_BY_OTHERS_BLOCKS] = { "freed_by_others_blocks", NULL, UNIT_COUNT },
 	[THREAD_BY_OTHERS] = { "freed_by_others_bytes", "FREED BY OTHERS", UNIT_BYTES },
 	[THREAD_FOR_OTHERS_BLOCKS] = { "freed_for_others_blocks", NULL, UNIT_COUNT },
 	[THREAD_FOR_OTHERS] = { "freed_for_others_bytes", "FOR OTHERS", UNIT_BYTES },
 	[THREAD_MOSTLY] = { NULL, "MOSTLY OF", UNIT_TEXT },
-	[THREAD_FREED_OF] = { "freed_of", NULL, UNIT_FIELDS },
+	[THREAD_FREED_OF] = { "freed_by_owner", NULL, UNIT_FIELDS },
 };
 
 /* What is known by slot. */
@@ -438,10 +438,10 @@ static bool make(struct thread_maker *m, const bool *processes, bool *const *thr
 	result_head_add(
 		m->result, "total_bytes",
 		value_estimate(value_number(UNIT_BYTES, m->total_bytes), m->bytes_variance));
-	result_head_add(m->result, "passed_on_blocks",
+	result_head_add(m->result, "cross_thread_freed_blocks",
 			value_estimate(value_number(UNIT_COUNT, m->foreign_blocks),
 				       m->foreign_blocks_variance));
-	result_head_add(m->result, "passed_on_bytes",
+	result_head_add(m->result, "cross_thread_freed_bytes",
 			value_estimate(value_number(UNIT_BYTES, m->foreign_bytes),
 				       m->foreign_bytes_variance));
 	return fill_table(m) && say(m) && notes(m);

@@ -143,7 +143,7 @@ static void json_lines(struct json *json, const struct doctor *doctor)
 		json_field_string(json, "check", line->check);
 		json_field_string(json, "verdict", verdicts[line->verdict].word);
 		json_field_string(json, "found", line->found);
-		json_field_string(json, "way_out", line->way_out);
+		json_field_string(json, "remedy", line->way_out);
 		json_end_object(json);
 	}
 	json_end_array(json);
@@ -156,6 +156,7 @@ static bool put_json(FILE *out, const struct doctor *machine, const char *name,
 	struct json json = json_to(&text, JSON_PRETTY);
 
 	json_object(&json);
+	json_field_schema(&json);
 	json_field_bool(&json, "recordable", recordable);
 	json_key(&json, "machine");
 	json_lines(&json, machine);

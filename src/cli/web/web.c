@@ -188,6 +188,7 @@ void web_about(const struct web *web, struct buffer *out)
 	AUTO_FREE char *command = report_again(web->files.at[0].path, web->files.at[0].pid);
 
 	json_object(&j);
+	json_field_schema(&j);
 	json_field_string(&j, "version", HEAPGAUGE_VERSION);
 	say_files(&j, web);
 	say_views(&j);

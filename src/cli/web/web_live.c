@@ -95,6 +95,7 @@ static void say_state(const struct web_live *live, struct buffer *out)
 	struct json j = json_to(out, JSON_COMPACT);
 
 	json_object(&j);
+	json_field_schema(&j);
 	json_field_u64(&j, "reading", live->reading);
 	json_field_u64(&j, "read_real_ns", live->read_real_ns);
 	json_field_bool(&j, "ended", live->ended);

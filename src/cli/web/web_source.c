@@ -136,6 +136,7 @@ static void say_lines(struct buffer *out, const char *file, const char *from,
 	struct json j = json_to(out, JSON_COMPACT);
 
 	json_object(&j);
+	json_field_schema(&j);
 	json_field_string(&j, "file", file);
 	json_field_string(&j, "from", from);
 	json_key(&j, "lines");

@@ -92,7 +92,7 @@ static void note_clock(const struct profile_copy *c, struct process_row *process
 	uint64_t behind_ms = saturating_sub(process->duration_ns / NS_PER_MS, c->control.clock_ms);
 
 	if (behind_ms >= STOPPED_MS && profile_copy_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
-		process->health[HEALTH_clock_stopped] += behind_ms;
+		process->health[HEALTH_clock_stopped_ms] += behind_ms;
 	process->health[HEALTH_unkept] += profile_copy_head(c)->own.no_file != 0;
 }
 

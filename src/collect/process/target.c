@@ -444,7 +444,7 @@ static void give_known(struct target *target, uint64_t end_ns, uint64_t run_star
 	row->started_offset_ns = saturating_sub(target->started_ns, run_start_ns);
 	row->duration_ns = end_ns - target->started_ns;
 	row->peak_rss_bytes = target->peak_rss_bytes;
-	row->health[HEALTH_clock_stopped] += target->stopped_ms;
+	row->health[HEALTH_clock_stopped_ms] += target->stopped_ms;
 	row->health[HEALTH_lost_end] += target->profile.is_old;
 }
 

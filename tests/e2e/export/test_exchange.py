@@ -127,7 +127,7 @@ def test_check_against_a_baseline(run, recordings):
     result = json.loads(run("check", new, "--baseline", old, "--tolerance", "1%", "--format", "json", status=1))
     rows = {row["measure"]: row for row in result["budgets"]}
     assert (rows["leaked"]["value"], rows["leaked"]["baseline"], rows["leaked"]["limit"]) == (5796, 1000, 1010)
-    assert rows["leaked"]["guilty"][0]["value"] == 4096
+    assert rows["leaked"]["responsible_sites"][0]["value"] == 4096
     assert rows["calls"]["verdict"] == "ok", "8 calls more of 1,000 are within one per cent"
     assert run("check", new, "--baseline", old, "--format", "github", status=1).startswith("::error title=heapgauge::app")
 

@@ -74,7 +74,7 @@ def test_speedscope_begins_with_what_was_asked_for(scene):
     file = json.loads(it.export("speedscope", "--at", "peak", "--minus", "end").read_text())
     asked = file["profiles"][file["activeProfileIndex"]]
     assert asked["endValue"] == sum(
-        max(0, s["peak_bytes"] - s["leaked_bytes"]) for s in it.sites("--cost", "peak")
+        max(0, s["peak_bytes"] - s["not_freed_bytes"]) for s in it.sites("--cost", "peak")
     )
 
 
@@ -91,7 +91,7 @@ def folded(path):
 @pytest.mark.parametrize("name", ["plain", "tree", "odd", "bare"])
 def test_folded_stacks_are_those_of_the_report(scene, name, cost):
     it = scene(name)
-    key = {"total": "total_bytes", "calls": "calls"}.get(cost, f"{cost}_bytes")
+    key = {"total": "total_bytes", "calls": "calls", "leaked": "not_freed_bytes", "peak": "peak_bytes"}[cost]
     expected = collections.Counter()
     for site in it.sites("--cost", cost):
         stack = ";".join(safe(f["function"]).replace(";", ":") for f in site["stack"][::-1])

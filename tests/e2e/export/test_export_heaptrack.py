@@ -52,7 +52,7 @@ def test_heaptrack_has_every_stack_with_its_bytes(scene, cost):
     it = scene("plain")
     expected = collections.Counter()
     for site in it.sites():
-        value = site[f"{cost}_bytes"]
+        value = site[{"peak": "peak_bytes", "leaked": "not_freed_bytes"}[cost]]
         if value:
             # heaptrack's flame graphs begin with main, put the file behind each function, and a function before those
             # that it is inlined into.

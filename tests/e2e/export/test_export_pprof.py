@@ -77,7 +77,7 @@ def test_pprof_has_every_stack_with_the_reports_numbers(scene, name, question):
     expected = collections.Counter()
     for site in it.sites(*question):
         stack = tuple(clean(frame["function"]) for frame in site["stack"])
-        live = [site["live_blocks"], site["live_bytes"]] if "--at" in question else [site["leaked_blocks"], site["leaked_bytes"]]
+        live = [site["live_blocks"], site["live_bytes"]] if "--at" in question else [site["not_freed_blocks"], site["not_freed_bytes"]]
         expected[(site["calls"], site["total_bytes"], *live, stack)] += 1
     found = collections.Counter((*values.values(), tuple(stack)) for values, stack, _ in samples)
     assert found == expected
@@ -188,7 +188,7 @@ def test_pprof_of_several_processes_labels_them(scene):
     by_pid = collections.Counter()
     for values, _, labels in samples:
         by_pid[int(labels["pid"])] += values["inuse_space"]
-    said = {p["pid"]: p["leaked_bytes"] for p in it.report("summary")["processes"]}
+    said = {p["pid"]: p["not_freed_bytes"] for p in it.report("summary")["processes"]}
     assert by_pid == said and len(said) == 2
 
 

@@ -31,7 +31,7 @@ NUMBERS = (
 
 
 def by_site(rows):
-    return {(int(row["process"]), int(row["site"])): row for row in rows}
+    return {(int(row["pid"]), int(row["site"])): row for row in rows}
 
 
 @pytest.mark.parametrize("name, options", CASES, ids=str)

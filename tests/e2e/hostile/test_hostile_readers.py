@@ -110,7 +110,7 @@ def jit(scratch, record, report_json):
 
 
 def hot_function(rows):
-    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low"] == 1234]
+    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low_bytes"] == 1234]
     return site["stack"][0]["function"]
 
 
@@ -149,7 +149,7 @@ def test_a_perf_map_of_another_users_process_is_believed(public, record, report_
     done = record(as_stranger(compile_c(public, "jit", JIT), "map"))
     rows = report_json(done.path, "sites")
     (site,) = [s for s in rows["sites"] if s["stack"][0]["function"] == "LazyCompile:*hot /srv/app.js:7:3"]
-    path = pathlib.Path(f"/tmp/perf-{site['process']}.map")
+    path = pathlib.Path(f"/tmp/perf-{site['pid']}.map")
     assert path.stat().st_uid == STRANGER
     path.unlink()
 
@@ -186,7 +186,7 @@ int main(void) { NAME(); return 0; }
 
 
 def owner_of(rows):
-    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low"] == 4321]
+    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low_bytes"] == 4321]
     return site["stack"][0]["function"]
 
 

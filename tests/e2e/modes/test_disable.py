@@ -91,5 +91,5 @@ def test_a_program_that_a_recorded_one_starts_with_it_is_left_alone(looks, recor
 def test_doctor_says_so(heapgauge, clean_env):
     status, out, _ = run([heapgauge, "doctor", "--format", "json"], clean_env | OFF)
     checks = {check["check"]: check for check in json.loads(out)["machine"]}
-    assert status == 1 and checks["switch"]["verdict"] == "no" and checks["switch"]["way_out"] == "unset HEAPGAUGE_DISABLE"
+    assert status == 1 and checks["switch"]["verdict"] == "no" and checks["switch"]["remedy"] == "unset HEAPGAUGE_DISABLE"
     assert "trial" not in checks

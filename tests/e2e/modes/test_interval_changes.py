@@ -98,13 +98,13 @@ def holds(row, name, truth):
 def check_row(row, name, steps):
     calls, size = steps * STEP, SIZES[name]
     assert holds(row, "calls", calls) and holds(row, "total_bytes", calls * size)
-    assert holds(row, "leaked_blocks", calls * 3 // 4) and holds(row, "leaked_bytes", calls * size * 3 // 4)
+    assert holds(row, "not_freed_blocks", calls * 3 // 4) and holds(row, "not_freed_bytes", calls * size * 3 // 4)
     assert holds(row, "frees", calls // 4)
-    assert row["calls"] - row["frees"] == row["leaked_blocks"]
+    assert row["calls"] - row["frees"] == row["not_freed_blocks"]
     (bar,) = row["sizes"]
-    assert (bar["low"], bar["high"], bar["count"]) == (size, size, row["calls"])
+    assert (bar["low_bytes"], bar["high_bytes"], bar["count"]) == (size, size, row["calls"])
     assert math.isclose(bar["count_error"], row["calls_error"], rel_tol=0.1)
-    assert row["max_bytes"] >= row["leaked_bytes"]
+    assert row["max_bytes"] >= row["not_freed_bytes"]
 
 
 def variance(blocks, size, interval):
@@ -146,8 +146,8 @@ def test_n21_one_row_for_blocks_recorded_exactly_and_sampled(program, record, as
         # The exact third adds no error.
         assert math.isclose(site["calls_error"] ** 2, variance(2 * STEP, size, 2048), rel_tol=0.3)
         (leak,) = own(view("leaks")["sites"], name)
-        assert (leak["site"], leak["leaked_bytes"]) == (site["site"], site["leaked_bytes"])
-        assert sum(age["count"] for age in leak["ages"]) == site["leaked_blocks"]
+        assert (leak["site"], leak["not_freed_bytes"]) == (site["site"], site["not_freed_bytes"])
+        assert sum(age["count"] for age in leak["ages"]) == site["not_freed_blocks"]
         (node,) = [node for node in view("tree", "--cost", "calls")["tree"] if node["function"] == name]
         assert (node["calls"], node["calls_error"]) == (site["calls"], site["calls_error"])
         (course,) = own(view("history")["sites"], name)
@@ -161,7 +161,7 @@ def test_n21_one_row_for_blocks_recorded_exactly_and_sampled(program, record, as
         assert second["live_bytes_error"] == first["live_bytes_error"]
         assert math.isclose(first["live_bytes_error"] ** 2, variance(STEP * 3 / 4, size, 2048) * size**2, rel_tol=0.4)
     (process,) = view("summary")["processes"]
-    assert (process["mode"], process["sample_interval_bytes"]) == ("mixed", 2048)
+    assert (process["mode"], process["sampling_interval_bytes"]) == ("mixed", 2048)
     text = subprocess.run([heapgauge, "report", run.path, "--view", "sites"], env=clean_env, capture_output=True, text=True, check=True)
     for name in SIZES:
         assert len(re.findall(rf" {name} \(steps.c:\d+\)$", text.stdout, re.M)) == 1, text.stdout
@@ -200,7 +200,7 @@ def test_n21_one_row_where_the_interval_was_changed_from_outside(
         assert holds(row, "live_bytes", STEP * 3 // 2 * size)
         assert math.isclose(row["live_bytes_error"] ** 2, sum(parts) * 3 / 4 * size**2, rel_tol=0.6)
     (process,) = view("summary")["processes"]
-    assert (process["mode"], process["sample_interval_bytes"]) == ("sampled", 4096)
+    assert (process["mode"], process["sampling_interval_bytes"]) == ("sampled", 4096)
 
 
 def test_n21_the_program_itself_reads_one_row(program, record):

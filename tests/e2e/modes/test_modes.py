@@ -282,7 +282,7 @@ def test_a_storm_of_turns_loses_no_block(allocator, scratch, record, report_json
     sites = [s for s in report_json(run.path, "sites", "--cost", "total")["sites"] if (s["tag"] or "").startswith("work")]
     assert sum(site["calls"] for site in sites) > 1000
     # Whatever was recorded has ended: by whomever, in whatever mode.
-    assert {(site["leaked_bytes"], site["leaked_blocks"]) for site in sites} == {(0, 0)}
+    assert {(site["not_freed_bytes"], site["not_freed_blocks"]) for site in sites} == {(0, 0)}
     assert all(site["frees"] == site["calls"] for site in sites)
     lost = losses(parent)
     assert set(lost) <= {"reentrant_calls", "late_snapshots"}, lost

@@ -64,7 +64,7 @@ def check(process, sites, blocks):
     # One in 16,000 is further off than four standard errors.
     error = math.sqrt(sum(site["total_bytes_error"] ** 2 for site in sites))
     assert abs(total - blocks * 1024) <= 4 * error + 64 * 1024
-    assert blocks * 1024 <= process["bytes"] < blocks * 1024 + 64 * 1024
+    assert blocks * 1024 <= process["total_bytes"] < blocks * 1024 + 64 * 1024
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["collector", "alone"])
@@ -84,7 +84,7 @@ def test_samples_take_no_more_than_they_may(alone, busy, build, record, clean_en
         assert run.returncode == 0, run.stderr
         blocks = int(run.stdout)
         process, sites = looked_at(report_json, run.path)
-    assert process["sample_interval_bytes"] >= 256 << 6  # the widest
+    assert process["sampling_interval_bytes"] >= 256 << 6  # the widest
     # N21: one row, though each step of the interval is a site of its own in the recording; most came by when it was wide.
     assert len(sites) == 1
     assert process["samples"] < blocks // 20
@@ -95,7 +95,7 @@ def test_a_budget_that_is_large_enough_changes_nothing(busy, record, report_json
     run = record([busy, "1"], "--mode", "sample", "--interval", "512KiB", "--budget", "50%")
     assert run.returncode == 0, run.stderr
     process, sites = looked_at(report_json, run.path)
-    assert process["sample_interval_bytes"] == 512 << 10 and len(sites) == 1
+    assert process["sampling_interval_bytes"] == 512 << 10 and len(sites) == 1
     check(process, sites, int(run.stdout))
 
 

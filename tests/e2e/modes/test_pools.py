@@ -105,8 +105,8 @@ int main(void)
 def test_a_forks_child_goes_on_with_its_parents_pools(scratch, record, report_json):
     run = record([compile_c(scratch, "forks", FORK, f"-I{INCLUDE}")])
     rows = report_json(run.path, "pools")["pools"]
-    parent = min(row["process"] for row in rows)
-    got = {(row["process"] == parent, row["pool"]): (row["live_bytes"], row["pools"]) for row in rows}
+    parent = min(row["pid"] for row in rows)
+    got = {(row["pid"] == parent, row["pool"]): (row["live_bytes"], row["pools"]) for row in rows}
     assert got == {(True, "both"): (10, 1), (False, "both"): (7, 0), (False, "child"): (5, 1)}
     assert not any(losses(process) for process in report_json(run.path)["processes"])
 

@@ -97,10 +97,10 @@ def test_intervals_hold_the_truth(sampled):
     held = 0
     for seed in range(12):
         truth, process, sites = sampled(seed, "64KiB")
-        assert process["sample_interval_bytes"] == 64 << 10
+        assert process["sampling_interval_bytes"] == 64 << 10
         assert process["samples"] > 500
         factor = 1.96 + 2.4 / (process["samples"] - 1)  # Student's
-        for name, column in (("calls", "calls"), ("bytes", "total_bytes"), ("kept", "leaked_bytes")):
+        for name, column in (("calls", "calls"), ("bytes", "total_bytes"), ("kept", "not_freed_bytes")):
             value, error = estimate(sites, column)
             assert 0 < error < value
             held += abs(value - truth[name]) <= factor * error
@@ -110,7 +110,7 @@ def test_intervals_hold_the_truth(sampled):
 def test_what_is_given_back_is_gone_to_the_last_byte(sampled):
     """The frees of what was recorded are all seen: in other threads, by realloc, at any size."""
     truth, _, sites = sampled(3, "4KiB", give_back=1)
-    assert estimate(sites, "leaked_bytes")[0] == estimate(sites, "leaked_blocks")[0] == 0
+    assert estimate(sites, "not_freed_bytes")[0] == estimate(sites, "not_freed_blocks")[0] == 0
     assert abs(estimate(sites, "total_bytes")[0] - truth["bytes"]) < truth["bytes"] / 10
 
 
@@ -143,8 +143,8 @@ def test_blocks_as_large_as_the_interval_are_exact(record, report_json, scratch)
     done = record([compile_c(scratch, "large", source, "-O0")], "--mode", "sample", "--interval", "4KiB")
     (process,) = report_json(done.path)["processes"]
     expected = sum(range(5000, 5300))
-    assert process["bytes"] >= expected and process["bytes"] - expected < 20000  # and what libc took
-    assert process["leaked_blocks"] >= 300
+    assert process["total_bytes"] >= expected and process["total_bytes"] - expected < 20000  # and what libc took
+    assert process["not_freed_blocks"] >= 300
 
 
 def test_cxx_operators(record, report_json, scratch):
@@ -164,8 +164,8 @@ def test_cxx_operators(record, report_json, scratch):
     truth = 200000 * (32 + 101) + sum(4 * (i % 50 + 1) for i in range(200000))
     value, error = estimate(report_json(done.path, "sites")["sites"], "total_bytes")
     assert abs(value - truth - 72704) < 4 * error + 80000
-    assert truth <= process["bytes"] < truth + 80000  # counted, and what libc took
-    assert process["leaked_bytes"] <= 72704 + 16384  # libstdc++'s emergency pool
+    assert truth <= process["total_bytes"] < truth + 80000  # counted, and what libc took
+    assert process["not_freed_bytes"] <= 72704 + 16384  # libstdc++'s emergency pool
 
 
 def test_children_are_sampled_too(record, report_json, scratch):
@@ -179,8 +179,8 @@ def test_children_are_sampled_too(record, report_json, scratch):
     processes = report_json(done.path)["processes"]
     assert len(processes) == 4 and all(p["mode"] == "sampled" and losses(p) == {} for p in processes)
     for child in processes[1:]:
-        assert (child["calls"], child["bytes"]) == (20_000, 10_000_000)
-        assert child["leaked_bytes"] == 0
+        assert (child["calls"], child["total_bytes"]) == (20_000, 10_000_000)
+        assert child["not_freed_bytes"] == 0
 
 
 def test_a_sampled_program_without_a_sample_is_sampled(record, report_json, heapgauge, clean_env, scratch):
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 
 
 def counted(process):
-    return process["calls"], process["bytes"]
+    return process["calls"], process["total_bytes"]
 
 
 @pytest.mark.parametrize("killed", [[], ["killed"]], ids=["exits", "killed"])
@@ -259,7 +259,7 @@ def test_all_calls_and_bytes_are_counted(interval, killed, record, report_json, 
     truth = [tuple(map(int, line.split())) for line in sampled.stdout.split("\n") if line]
     threads = report_json(sampled.path, "threads")["threads"]
     assert sorted(truth) == sorted((t["calls"], t["total_bytes"]) for t in threads if t["calls"] > 100)
-    main = (second[0]["calls"] - sum(t[0] for t in truth), second[0]["bytes"] - sum(t[1] for t in truth))
+    main = (second[0]["calls"] - sum(t[0] for t in truth), second[0]["total_bytes"] - sum(t[1] for t in truth))
     assert main == (4, main[1]) and main[1] < 2000  # four threads
 
 

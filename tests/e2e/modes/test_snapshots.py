@@ -75,7 +75,7 @@ def test_a_snapshot_is_what_was_live_when_it_was_asked_for(scratch, record, repo
     assert at("--at", "snap:end of work", "--minus", "snap:start") == {"hold": -1024, "leak": 600}
     assert at("--at", "snap:loop#3", "--minus", "snap:end of work") == {"hold": 30}
     assert at("--at", "snap:loop") == {"hold": 400, "leak": 600}
-    number = named[1]["snap"]
+    number = named[1]["snapshot"]
     assert at("--at", f"snap:{number}") == at("--at", "snap:middle")
 
 

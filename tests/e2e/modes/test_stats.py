@@ -164,7 +164,7 @@ def test_a_program_reads_its_own_numbers(mode, threads, program, record, report_
     assert said["tags"][top[0]["tag"]]["name"] == "parser"
     # And the report says the same.
     sites = report_json(run.path, "sites", "--cost", "leaked")["sites"]
-    assert [(s["stack"][0]["function"], s["leaked_bytes"]) for s in sites[:2]] == [("main", 20000), ("large_ones", 10000)]
+    assert [(s["stack"][0]["function"], s["not_freed_bytes"]) for s in sites[:2]] == [("main", 20000), ("large_ones", 10000)]
 
 
 def test_dormant(program, record):

@@ -51,12 +51,12 @@ def test_totals_of_a_tag_are_its_own_and_those_below(target, record, report_json
     for at, row in enumerate(rows):
         below = itertools.takewhile(lambda other: other["depth"] > row["depth"], rows[at + 1 :])
         inside = [row, *below]
-        for key in ("total_bytes", "calls", "frees", "freed_bytes", "peak_bytes", "leaked_bytes"):
+        for key in ("total_bytes", "calls", "frees", "freed_bytes", "peak_bytes", "not_freed_bytes"):
             assert row[key] == sum(other[f"self_{key}"] for other in inside), (row["tag"], key)
         if row["visits"]:
             assert row["bytes_per_visit"] == row["total_bytes"] // row["visits"]
     leaky = next(row for row in rows if row["tag"] == "leaky")
-    assert (leaky["leaked_bytes"], leaky["bytes_per_visit"]) == (1000, 1000)
+    assert (leaky["not_freed_bytes"], leaky["bytes_per_visit"]) == (1000, 1000)
 
 
 def test_by_tag_and_filter_by_tag(target, record, report_json):
@@ -246,7 +246,7 @@ def test_a_forks_child_has_the_tags_of_its_parent(scratch, record, report_json):
     assert run.returncode == 0, run.stderr
     held = {}
     for site in report_json(run.path, "sites")["sites"]:
-        key = (site["process"], site["tag"])
+        key = (site["pid"], site["tag"])
         held[key] = held.get(key, 0) + site["total_bytes"]
     first, second = (p["pid"] for p in report_json(run.path)["processes"])
     assert held == {

@@ -191,9 +191,9 @@ def test_a_recording_is_written_and_it_goes_on(how, watch, report_json):
         process = report_json(path)["processes"][0]
         assert (process["pid"], process["end"]) == (run.pid, "running")
         sites = report_json(path, "leaks", "--limit", "2")["sites"]
-        live = {site["stack"][0]["function"]: site["leaked_bytes"] for site in sites}
+        live = {site["stack"][0]["function"]: site["not_freed_bytes"] for site in sites}
         assert live == {"grow": pytest.approx(grown * MIB, rel=off), "hold": pytest.approx(held * MIB, rel=off)}
-        assert sum(age["count"] for age in sites[0]["ages"]) == pytest.approx(sites[0]["leaked_blocks"], rel=off)
+        assert sum(age["count"] for age in sites[0]["ages"]) == pytest.approx(sites[0]["not_freed_blocks"], rel=off)
         assert len(report_json(path, "timeline")["timeline"]) >= 3
     assert names_of(report_json, run.path) == ["live>49.5MiB", "site>89.5MiB"]
     assert names_of(report_json, run.path.parent / "run.2.hg")[0] == "live>49.5MiB"
@@ -272,7 +272,7 @@ def test_near_the_limit_of_a_control_group(how, watch, limited, report_json):
         run.hears("run.1.hg")
     names = names_of(report_json, run.path)
     assert sorted(names) == ["cgroup>70%", "rss>60%"], names
-    assert report_json(run.path.parent / "run.1.hg")["processes"][0]["leaked_bytes"] > 60 * MIB
+    assert report_json(run.path.parent / "run.1.hg")["processes"][0]["not_freed_bytes"] > 60 * MIB
 
 
 @as_root

@@ -134,7 +134,7 @@ def test_start_here_has_the_numbers_of_the_summary(scene, report):
     start = scene("start")
     process = report("summary")["processes"][0]
     peak, leaked, churn, _, rss = start["figures"]
-    assert (digits(peak), digits(leaked), digits(rss)) == (process["peak_bytes"], process["leaked_bytes"], process["peak_rss_bytes"])
+    assert (digits(peak), digits(leaked), digits(rss)) == (process["peak_bytes"], process["not_freed_bytes"], process["peak_rss_bytes"])
     assert words(churn) == process["calls"]
     assert digits(start["sum"]) == process["peak_bytes"]
     assert start["badge"]["text"] == "exact, nothing lost" or "to know" in start["badge"]["text"]
@@ -145,8 +145,8 @@ def test_the_balance_sheet_is_that_of_memory(scene, report):
     rows = {row[1]["text"]: digits(row[2]) for row in scene("start")["balance"]}
     last = report("memory")["memory"][-1]
     assert rows["requested"] == last["live_bytes"]
-    assert rows["held"] == last["beyond_bytes"]
-    assert rows["recorder"] == last["own_bytes"]
+    assert rows["held"] == last["allocator_overhead_bytes"]
+    assert rows["recorder"] == last["recorder_bytes"]
     assert rows["RSS"] == last["rss_bytes"]
     assert rows["private"] == last["private_bytes"]
 
@@ -155,7 +155,7 @@ def test_the_balance_sheet_is_that_of_memory(scene, report):
     "title, cost, key",
     [
         ("Most at the peak", "peak", "peak_bytes"),
-        ("Most not freed at exit", "leaked", "leaked_bytes"),
+        ("Most not freed at exit", "leaked", "not_freed_bytes"),
         ("Most allocations", "calls", "calls"),
         ("Most temporary allocations", "temporary", "temporary_calls"),
     ],
@@ -177,7 +177,7 @@ def test_a_site_is_called_after_the_frame_that_the_terminal_names(scene, command
 def test_sites_are_those_of_the_report(scene, report):
     sites = report("sites", "--cost", "total", "--kind", "heap", "--limit", "12")["sites"]
     rows = scene("sites")["rows"]
-    columns = {"Total": "total_bytes", "At peak": "peak_bytes", "At end": "leaked_bytes", "Calls": "calls", "Temporary": "temporary_calls"}
+    columns = {"Total": "total_bytes", "At peak": "peak_bytes", "At end": "not_freed_bytes", "Calls": "calls", "Temporary": "temporary_calls"}
     for row, site in zip(rows, sites, strict=True):
         assert {key: digits(row[title]) for title, key in columns.items()} == {key: site[key] for key in columns.values()}
         assert row["Asked for by"]["title"].split("\n")[0] == site["stack"][0]["function"]
@@ -209,7 +209,7 @@ def test_the_flame_graph_is_the_tree(scene, report):
 
 def test_what_a_search_matches_is_what_focus_leaves(scene, report):
     shown = report("sites", "--cost", "total", "--kind", "heap", "--focus", "sqlite3Vdbe|main")
-    share = shown["shown"] / shown["whole"] * 100
+    share = shown["shown"] / shown["total"] * 100
     assert scene("flame")["matched"].startswith(f"{share:.1f} %, ")
 
 
@@ -237,7 +237,7 @@ def test_time_reads_the_peak(scene, report):
 def test_layers_are_the_heaviest_sites_over_time(scene, report):
     history = report("history", "--cost", "peak", "--limit", "9")
     peak = [row for row in report("timeline")["timeline"] if row["peak"]][0]["at_ns"]
-    column = history["moments"].index(peak)
+    column = history["snapshot_at_ns"].index(peak)
     shown = [digits(row[1]) for row in scene("time")["layers"]]
     assert shown[:-1] == [site["history"][column] for site in history["sites"]]
     assert sum(shown) == report("summary")["processes"][0]["peak_bytes"]
@@ -252,7 +252,7 @@ def test_sizes_are_those_of_the_report(scene, report):
 def test_lifetimes_are_those_of_the_report(scene, report):
     lifetimes = report("lifetimes")
     for row, site in zip(scene("sizes")["lifetimes"], lifetimes["sites"]):
-        assert (digits(row["Within 1 ms"]), digits(row["Freed"])) == (site["brief_frees"], site["frees"])
+        assert (digits(row["Within 1 ms"]), digits(row["Freed"])) == (site["short_lived_frees"], site["frees"])
     assert len(scene("sizes")["bars"]) == len(lifetimes["lifetimes"])
     for bar, expected in zip(scene("sizes")["bars"], lifetimes["lifetimes"]):
         assert f"{expected['count']:,}" in bar["text"]
@@ -273,7 +273,7 @@ def test_the_map_over_time_adds_up_what_sites_held(scene, report):
     history = report("history", "--cost", "peak", "--limit", "300")
     columns = list(zip(*scene("sizes")["course"]))
     assert digits(columns[0][0]) >= 0 and len(columns) <= 18
-    held = [sum(max(0, site["history"][i]) for site in history["sites"]) for i in range(len(history["moments"]))]
+    held = [sum(max(0, site["history"][i]) for site in history["sites"]) for i in range(len(history["snapshot_at_ns"]))]
     assert {sum(digits(cell) for cell in column) for column in columns} <= set(held)
 
 
@@ -284,10 +284,10 @@ def test_the_heat_map_holds_every_freed_block(scene, report):
 
 def test_threads_are_those_of_the_report(scene, report):
     threads = report("threads", file="threads.hg")
-    columns = {"Calls": "calls", "Total": "total_bytes", "Frees": "frees", "Holds": "held_bytes", "For others": "freed_for_others_bytes"}
+    columns = {"Calls": "calls", "Total": "total_bytes", "Frees": "frees", "Holds": "live_bytes", "For others": "freed_for_others_bytes"}
     for row, thread in zip(scene("threads")["threads"], threads["threads"]):
         assert {key: digits(row[title]) for title, key in columns.items()} == {key: thread[key] for key in columns.values()}
-    assert sum(digits(cell) for cell in scene("threads")["handover"]) == threads["passed_on_bytes"] > 0
+    assert sum(digits(cell) for cell in scene("threads")["handover"]) == threads["cross_thread_freed_bytes"] > 0
     process = report("processes", file="threads.hg")["processes"][0]
     assert digits(scene("threads")["processes"][0]["Peak"]) == process["peak_bytes"]
 
@@ -319,7 +319,7 @@ def test_the_end_is_shown_where_the_peak_of_threads_is_not_known_and_why(scene, 
 def test_threads_that_share_counters_are_named(scene, report, crowd, heapgauge, env, folder):
     shown, rows = scene("crowd"), {row["tid"]: row for row in crowd["rows"]}
     assert any(note["text"] == report("threads", file="crowd.hg")["note"] for note in shown["notes"])
-    columns = {"Holds": "held_bytes", "Freed by others": "freed_by_others_bytes", "For others": "freed_for_others_bytes"}
+    columns = {"Holds": "live_bytes", "Freed by others": "freed_by_others_bytes", "For others": "freed_for_others_bytes"}
     together = 0
     for row in shown["threads"]:
         thread = rows[words(row["TID"])]
@@ -414,7 +414,7 @@ def test_the_copied_command_prints_the_same_numbers(scene, command, report):
 
 def test_arrows_move_in_a_table_and_headings_sort_it(scene, report):
     table = scene("table")
-    sites = [f"{s['process']}.{s['site']}" for s in report("sites", "--cost", "total", "--kind", "heap")["sites"]]
+    sites = [f"{s['pid']}.{s['site']}" for s in report("sites", "--cost", "total", "--kind", "heap")["sites"]]
     chosen = [address.split("site=")[1] for address in table["hashes"]]
     assert chosen[:3] == [sites[0], sites[1], sites[0]]
     # The first 300 come at once, the others when they come into sight.
@@ -528,7 +528,7 @@ def test_estimates_have_their_errors_beside_them(scene, report):
     assert "±" in seen["start"]["sum"]["text"] and near(error_of(seen["start"]["sum"]), process["peak_bytes_error"])
     sites = report("sites", "--cost", "total", "--kind", "heap", file="sampled.hg")["sites"]
     for row, site in zip(seen["sites"], sites):
-        for title, key in {"Total": "total_bytes", "Calls": "calls", "At peak": "peak_bytes", "At end": "leaked_bytes"}.items():
+        for title, key in {"Total": "total_bytes", "Calls": "calls", "At peak": "peak_bytes", "At end": "not_freed_bytes"}.items():
             assert digits(row[title]) == site[key] and near(error_of(row[title]), site[f"{key}_error"])
             assert ("±" in row[title]["text"]) == (site[f"{key}_error"] > 0)
     assert any(error_of(fact) for fact in seen["facts"]) and seen["whiskers"] > 0
@@ -565,7 +565,7 @@ def test_tags_are_a_tree_with_self_and_total(scene, report):
     seen = scene("tags")
     tags = report("tags", "--cost", "total", file="tagged.hg")["tags"]
     columns = {
-        "Total": "value", "Itself": "self_value", "Calls": "calls", "At peak": "peak_bytes", "At end": "leaked_bytes",
+        "Total": "value", "Itself": "self", "Calls": "calls", "At peak": "peak_bytes", "At end": "not_freed_bytes",
     }  # fmt: skip
     for row, tag in zip(seen["rows"], tags, strict=True):
         assert {title: digits(row[title]) for title in columns} == {title: tag[key] for title, key in columns.items()}
@@ -588,7 +588,7 @@ def test_a_chosen_tag_shows_all_its_numbers(scene, report):
     assert rows == {
         "Total": [tag["total_bytes"], tag["self_total_bytes"]],
         "Calls": [tag["calls"], tag["self_calls"]],
-        "At end": [tag["leaked_bytes"], tag["self_leaked_bytes"]],
+        "At end": [tag["not_freed_bytes"], tag["self_not_freed_bytes"]],
     }
 
 

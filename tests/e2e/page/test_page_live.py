@@ -157,7 +157,7 @@ def test_what_is_answered(heapgauge, build, env, scratch):
             states = [server.get("/api/live").json() for _ in range(30)]
             assert {state["reading"] for state in states} <= {1, 2}, "once a second, however often one asks"
             rows = server.result(("view", "sites"), ("cost", "live"), ("reading", "1")).json()["sites"]
-            assert rows[0]["stack"][0] is not None and rows[0]["leaked_bytes"] == 3 << 20
+            assert rows[0]["stack"][0] is not None and rows[0]["not_freed_bytes"] == 3 << 20
             assert server.result(("view", "leaks")).json()["sites"][0]["ages"]
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
             assert "TracerPid:\t0" in status and is_alive(pid)

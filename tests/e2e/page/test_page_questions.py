@@ -15,7 +15,7 @@ import pytest
 from serving import Server, commander, digits, page_env
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SORTS = {"calls": "Calls", "temporary_calls": "Temporary", "leaked_bytes": "At end", "total_bytes": "Total", "mean_bytes": "Mean size"}
+SORTS = {"calls": "Calls", "temporary_calls": "Temporary", "not_freed_bytes": "At end", "total_bytes": "Total", "mean_bytes": "Mean size"}
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +157,9 @@ def test_axe_finds_nothing_wrong_with_errors_and_with_several_processes(scene):
 
 # ---- several processes ----
 
-CARDS = ["peak_bytes", "leaked_bytes", None, None, "peak_rss_bytes", "mmap_peak_bytes"]
+CARDS = ["peak_bytes", "not_freed_bytes", None, None, "peak_rss_bytes", "mmap_peak_bytes"]
 LISTS = {
-    "Most at the peak": ("peak", "peak_bytes"), "Most not freed at exit": ("leaked", "leaked_bytes"), "Most allocations": ("calls", "calls"),
+    "Most at the peak": ("peak", "peak_bytes"), "Most not freed at exit": ("leaked", "not_freed_bytes"), "Most allocations": ("calls", "calls"),
     "Most temporary allocations": ("temporary", "temporary_calls"),
 }  # fmt: skip
 
@@ -217,7 +217,7 @@ def test_a_saved_page_shows_the_process_that_was_started_too(scene):
 def test_all_processes_are_listed_with_what_they_mapped_and_their_rss(scene, report):
     """P3: mappings that dominate were one row."""
     rows = [[cell["text"] for cell in row[:5]] for row in scene("processes")["started"]["processes"]]
-    columns = ("peak_bytes", "leaked_bytes", "mmap_peak_bytes", "peak_rss_bytes")
+    columns = ("peak_bytes", "not_freed_bytes", "mmap_peak_bytes", "peak_rss_bytes")
     assert rows == [[str(one["pid"]), *(amount(one[key]) for key in columns)] for one in report("processes")["processes"]]
 
 
@@ -248,10 +248,10 @@ def test_moments_have_their_names_and_are_told_apart(scene, report):
     assert [(row[0]["text"], row[1]["text"]) for row in seen["named"]] == [(time(one["at_ns"]), one["name"]) for one in named]
     assert len(set(seen["moments"])) == len(seen["moments"]) > 4
     for one in named:
-        if one["snap"] is not None:
+        if one["snapshot"] is not None:
             assert any(text.startswith(f"{one['name']}, {time(one['at_ns'])}") for text in seen["moments"])
-    chosen = report("sites", "--cost", "live", "--at", f"snap:{named[0]['snap']}", "--kind", "heap")
-    assert f"at=snap%3A{named[0]['snap']}" in seen["hash"] and digits(seen["sum"]) == chosen["shown"]
+    chosen = report("sites", "--cost", "live", "--at", f"snap:{named[0]['snapshot']}", "--kind", "heap")
+    assert f"at=snap%3A{named[0]['snapshot']}" in seen["hash"] and digits(seen["sum"]) == chosen["shown"]
 
 
 def scaled(value, step, plain, names):

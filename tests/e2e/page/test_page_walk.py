@@ -199,15 +199,15 @@ def check_command(step, question):
 # ---- tables: every row in sight is a row of the report ----
 
 CHANGES = {"Change": "change", "Before": "before", "After": "after", "Calls": "calls_change"}
-COSTS = {"total": "total_bytes", "temporary": "temporary_calls", "max": "max_bytes", "waste": "waste_bytes", "lifetime": "lifetime_ns", "realloc": "copied_bytes", "rate": "calls_per_second"}  # fmt: skip
+COSTS = {"total": "total_bytes", "temporary": "temporary_calls", "max": "max_bytes", "waste": "internal_fragmentation_bytes", "lifetime": "lifetime_ns", "realloc": "copied_bytes", "rate": "calls_per_second"}  # fmt: skip
 TABLES = {
     "Stacks that changed": CHANGES,
     "Threads": {"Calls": "calls", "Total": "total_bytes", "Frees": "frees", "TID": "tid"},
-    "Processes": {"Peak": "peak_bytes", "At end": "leaked_bytes", "Calls": "calls", "RSS": "peak_rss_bytes", "PID": "pid"},
+    "Processes": {"Peak": "peak_bytes", "At end": "not_freed_bytes", "Calls": "calls", "RSS": "peak_rss_bytes", "PID": "pid"},
     "Sizes": {"Calls": "calls", "Total": "total_bytes"},
-    "Sites by short lives": {"Within 1 ms": "brief_frees", "Freed": "frees", "Left": "leaked_blocks"},
+    "Sites by short lives": {"Within 1 ms": "short_lived_frees", "Freed": "frees", "Left": "not_freed_blocks"},
     "Sites by copied bytes": {"Copied": "copied_bytes", "Own max": "max_bytes"},
-    "Tags": {"Itself": "self_value", "Calls": "calls"},
+    "Tags": {"Itself": "self", "Calls": "calls"},
     "Pools": {"Live at the end": "live_bytes", "Calls": "calls"},
 }
 
@@ -232,7 +232,7 @@ def keys_of(grid, question):
 
 def rows_of(answer):
     """The one list of the answer that is its table."""
-    return next(rows for key, rows in answer.items() if isinstance(rows, list) and key not in ("frames", "lifetimes", "moments"))
+    return next(rows for key, rows in answer.items() if isinstance(rows, list) and key not in ("frames", "lifetimes", "snapshot_at_ns"))
 
 
 def shown_rows(grid, keys):
@@ -261,7 +261,7 @@ def check_flame(step, question, ask):
     if step["flame"] is None or question.first("pivot"):
         return
     answer = ask(step["command"].replace("--view tree", "--view flame"))
-    assert not isinstance(answer, str) and float(step["flame"]) == answer["total"]
+    assert not isinstance(answer, str) and float(step["flame"]) == answer["shown"]
 
 
 def check_time(step, ask):
@@ -279,8 +279,8 @@ def check_changes(step, question, ask):
         assert shown == [(one["measure"].replace("leaked blocks", "blocks not freed").replace("leaked", "not freed"), one["before"], one["after"], one["change"]) for one in known]
 
 
-LISTS = {"Most at the peak": ("peak", "peak_bytes"), "Most allocations": ("calls", "calls"), "Most not freed at exit": ("leaked", "leaked_bytes")}
-CARDS = {"Peak": "peak_bytes", "Not freed at exit": "leaked_bytes", "RSS": "peak_rss_bytes", "Mapped": "mmap_peak_bytes"}
+LISTS = {"Most at the peak": ("peak", "peak_bytes"), "Most allocations": ("calls", "calls"), "Most not freed at exit": ("leaked", "not_freed_bytes")}
+CARDS = {"Peak": "peak_bytes", "Not freed at exit": "not_freed_bytes", "RSS": "peak_rss_bytes", "Mapped": "mmap_peak_bytes"}
 
 
 def check_start(step, question, ask):

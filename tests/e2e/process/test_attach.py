@@ -96,7 +96,7 @@ def test_until_ctrl_c(keeper, attach, report_json):
     assert (process["calls"], process["frees"], process["end"]) == (3000, 300, "running")
     assert process["peak_bytes"] == 3 * 180000 + 20000 and losses(process) == {}
     sites = [site for site in report_json(recorder.path, "sites")["sites"] if site["calls"] == 3000]
-    assert [(site["leaked_blocks"], site["stack"][0]["function"]) for site in sites] == [(2700, "keep")]
+    assert [(site["not_freed_blocks"], site["stack"][0]["function"]) for site in sites] == [(2700, "keep")]
     series = report_json(recorder.path, "timeline")["timeline"]
     assert len(series) >= 4 and max(point["live_bytes"] for point in series) == 3 * 180000 + 20000
     ages = report_json(recorder.path, "leaks")["sites"][0]["ages"]
@@ -117,7 +117,7 @@ def test_until_its_end(kept, attach, build, scratch, clean_env, report_json):
         process = report_json(recorder.path)["processes"][0]
         assert process["end"] in ("killed", "unknown")
         if kept == "file" or os.geteuid() == 0:  # else its memory is gone, and a copy of a moment before has to do
-            assert (process["calls"], process["leaked_blocks"]) == (2000, 1800)
+            assert (process["calls"], process["not_freed_blocks"]) == (2000, 1800)
             assert report_json(recorder.path, "timeline")["timeline"][-1]["calls"] == 2000
 
 
@@ -142,7 +142,7 @@ def test_by_somebody_without_privileges(build, heapgauge, scratch, clean_env, re
                 os.kill(run.target, signal.SIGKILL)
                 assert recorder.wait(WAIT_SECONDS) == 0, recorder.stderr.read()
         process = report_json(place / "run.hg")["processes"][0]
-        assert (process["calls"], process["leaked_blocks"]) == (2000, 1800)
+        assert (process["calls"], process["not_freed_blocks"]) == (2000, 1800)
     finally:
         shutil.rmtree(place)
 

@@ -67,7 +67,7 @@ def ends(scratch):
 
 def expect_whole(process):
     assert process["calls"] == 50 and process["frees"] == 1
-    assert (process["leaked_blocks"], process["leaked_bytes"]) == (49, 49 * 64)
+    assert (process["not_freed_blocks"], process["not_freed_bytes"]) == (49, 49 * 64)
     assert process["peak_bytes"] == 50 * 64
 
 
@@ -109,7 +109,7 @@ def test_what_an_exec_leaves_for_an_unrecordable_program_ends_there(record, repo
     assert run.returncode == 5, run.stderr
     process = report_json(run.path)["processes"][0]
     assert (process["end"], process["exit_code"]) == ("exec", None)
-    assert process["leaked_bytes"] == 123
+    assert process["not_freed_bytes"] == 123
     assert process["duration_ns"] < 600e6, "the static program's time is not its own"
 
 
@@ -157,10 +157,10 @@ def test_the_oom_killer_leaves_everything_that_was_acknowledged(memory_cgroup, s
     shell, process = report_json(run.path)["processes"]
     assert shell["end"] == "exec"
     assert (process["end"], process["exit_code"]) == ("killed", signal.SIGKILL)
-    assert process["leaked_bytes"] >= acknowledged
-    assert process["leaked_bytes"] < 48 << 20
+    assert process["not_freed_bytes"] >= acknowledged
+    assert process["not_freed_bytes"] < 48 << 20
     sites = report_json(run.path, "sites")["sites"]
-    assert any(f["function"] == "main" for f in sites[0]["stack"]) and sites[0]["leaked_bytes"] >= acknowledged
+    assert any(f["function"] == "main" for f in sites[0]["stack"]) and sites[0]["not_freed_bytes"] >= acknowledged
 
 
 # ---- the collector is killed ----

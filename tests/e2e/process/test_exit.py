@@ -20,7 +20,7 @@ def test_exit_code_is_the_targets(how, code, target, record, report_json):
     assert run.stdout == f"ending by {how} {code}\n"
     process = report_json(run.path)["processes"][0]
     assert (process["end"], process["exit_code"]) == ("exit", code)
-    assert (process["leaked_bytes"], process["leaked_blocks"]) == (4321, 1)
+    assert (process["not_freed_bytes"], process["not_freed_blocks"]) == (4321, 1)
     assert process["calls"] == 1001
 
 
@@ -44,7 +44,7 @@ def test_heapgauge_dies_by_the_targets_signal(arguments, number, target, record,
     assert run.returncode == -number
     process = report_json(run.path)["processes"][0]
     assert process["end"] == "signal"
-    assert (process["leaked_bytes"], process["leaked_blocks"]) == (4321, 1)
+    assert (process["not_freed_bytes"], process["not_freed_blocks"]) == (4321, 1)
     assert not list(scratch.glob("core*"))
 
 

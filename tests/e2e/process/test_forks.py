@@ -104,7 +104,7 @@ def test_a_child_is_not_hurt_by_names_that_its_parent_gives_after_the_fork(mode,
     run = record([program], "--mode", mode)
     assert run.returncode == 0
     processes = report_json(run.path)["processes"]
-    assert [(p["calls"], p["bytes"]) for p in processes[1:]] == [(100, 100_000)] * 2
+    assert [(p["calls"], p["total_bytes"]) for p in processes[1:]] == [(100, 100_000)] * 2
 
 
 # At each instruction of the recorder, once, a handler forks, and the child goes on where its parent was interrupted.

@@ -37,11 +37,11 @@ def process_of(done):
 
 
 def expect_first_round(process, pid):
-    process["health"].pop("clock_stopped", None)  # a busy machine
+    process["health"].pop("clock_stopped_ms", None)  # a busy machine
     assert process["pid"] == pid
     assert (process["end"], process["exit_code"]) == ("running", None)
     assert (process["calls"], process["frees"]) == (1000, 100)
-    assert (process["leaked_blocks"], process["leaked_bytes"]) == (900, 900 * 200)
+    assert (process["not_freed_blocks"], process["not_freed_bytes"]) == (900, 900 * 200)
     assert process["peak_bytes"] == 1000 * 200
     assert process["command"].endswith("/keeper") and process["health"] == {}
 
@@ -57,7 +57,7 @@ def test_its_sites_have_names(keeper, read_pid):
     done = read_pid(keeper.target, "--view", "sites", "--format", "json")
     assert done.returncode == 0, done.stderr
     sites = [s for s in with_frames(json.loads(done.stdout))["sites"] if any(f["function"] == "keep" for f in s["stack"])]
-    assert [(s["calls"], s["leaked_blocks"]) for s in sites] == [(1000, 900)]
+    assert [(s["calls"], s["not_freed_blocks"]) for s in sites] == [(1000, 900)]
 
 
 def test_what_it_holds_is_live_and_not_leaked(keeper, read_pid):
@@ -65,7 +65,7 @@ def test_what_it_holds_is_live_and_not_leaked(keeper, read_pid):
     assert " live 175.8 KiB in 900 blocks " in text.splitlines()[0]
     assert "OF LIVE" in text and "LEAKED" not in text
     sites = json.loads(read_pid(keeper.target, "--view", "leaks", "--format", "json").stdout)["sites"]
-    assert [(s["state"], s["leaked_blocks"]) for s in sites] == [("live", 900)]
+    assert [(s["state"], s["not_freed_blocks"]) for s in sites] == [("live", 900)]
 
 
 def test_it_goes_on_undisturbed_and_can_be_read_again(keeper, read_pid):
@@ -80,7 +80,7 @@ def test_with_the_collector_dead_too(keeper, read_pid):
     keeper.wait(WAIT_SECONDS)
     time.sleep(0.4)
     process = process_of(read_pid(keeper.target, "--format", "json"))
-    assert process["health"].pop("clock_stopped") >= 400, "nobody moves its clock any more, and that is said"
+    assert process["health"].pop("clock_stopped_ms") >= 400, "nobody moves its clock any more, and that is said"
     expect_first_round(process, keeper.target)
 
 
@@ -97,7 +97,7 @@ def test_a_busy_process_with_threads_never_shows_negative_sums(heapgauge, target
             for _ in range(5):
                 process = process_of(read_pid(pid, "--format", "json", "--no-symbols"))
                 assert process["calls"] >= before and process["calls"] >= process["frees"]
-                assert 0 <= process["leaked_bytes"] <= process["bytes"]
+                assert 0 <= process["not_freed_bytes"] <= process["total_bytes"]
                 before = process["calls"]
             assert before > 0
         finally:

@@ -99,7 +99,7 @@ def test_the_oom_killer(memory_cgroup, greedy, build, clean_env, folder, mortem)
     assert run.returncode == -9
     acknowledged = int(run.stdout.split()[-1])
     assert acknowledged > 20_000_000
-    (row,) = json.loads(mortem(folder, "--format", "json"))["ended"]
+    (row,) = json.loads(mortem(folder, "--format", "json"))["processes"]
     assert row["live_bytes"] >= acknowledged + (2 << 20) and row["peak_bytes"] == row["live_bytes"] < 48 * MIB
     assert row["cgroup_limit_bytes"] == 48 * MIB and row["cgroup"].endswith(memory_cgroup.name)
     assert row["recorder_bytes"] <= 48 * MIB // 10
@@ -140,13 +140,13 @@ def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, s
         env=clean_env | {"HEAPGAUGE_DIR": str(folder)}, capture_output=True, timeout=WAIT_SECONDS,
     )
     assert run.returncode in (-9, 137)
-    (row,) = json.loads(mortem(folder, "--format", "json"))["ended"]
+    (row,) = json.loads(mortem(folder, "--format", "json"))["processes"]
     assert (row["cgroup_limit_bytes"], row["cause"]) == (64 * MIB, "unknown")
     assert row["live_bytes"] == 100 * 100_000 + (2 << 20)
     assert row["recorder_bytes"] <= 64 * MIB // 10
     # Seen from where the group still is: the average over the time that reaches back to its end.
     (fixture / group / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 1\noom_kill 5\noom_group_kill 0\n")
-    (row,) = json.loads(mortem(folder, "--format", "json", before=inside))["ended"]
+    (row,) = json.loads(mortem(folder, "--format", "json", before=inside))["processes"]
     assert (row["cgroup_oom_kills"], row["cause"]) == (2, "oom_in_group")
     assert row["pressure_of"] == "cgroup" and row["pressure_within_ns"] in (10_000_000_000, 60_000_000_000)
     assert row["pressure_some_ns"] == (2_050_000_000 if row["pressure_within_ns"] == 10_000_000_000 else 6_000_000_000)
@@ -159,7 +159,7 @@ def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, s
 
 def test_a_process_that_just_crashed(greedy, build, clean_env, folder, mortem):
     subprocess.run([greedy, "50"], env=preloaded(build, clean_env, folder), capture_output=True, timeout=WAIT_SECONDS)
-    (row,) = json.loads(mortem(folder, "--format", "json"))["ended"]
+    (row,) = json.loads(mortem(folder, "--format", "json"))["processes"]
     assert row["live_bytes"] == 50 * 100_000 + (2 << 20) and row["live_blocks"] == 51
     assert row["command"] == f"{greedy} 50" and row["host"] == os.uname().nodename
     assert abs(row["ended_real_ns"] - pathlib.Path(row["file"]).stat().st_ctime_ns) < 60_000_000_000
@@ -173,7 +173,7 @@ def test_those_who_run_are_not_among_them_and_removing_leaves_them(build, greedy
         subprocess.run([greedy, "1"], env=env, capture_output=True, timeout=WAIT_SECONDS)
         assert len(files(folder)) == 2
         found = json.loads(mortem(folder, "--format", "json"))
-        assert (len(found["ended"]), found["running"]) == (1, 1)
+        assert (len(found["processes"]), found["running_processes"]) == (1, 1)
         text = mortem(folder, "--remove")
         assert "heapgauge.greedy." in text and "1 process has a profile there and runs" in text
         (left,) = files(folder)
@@ -248,7 +248,7 @@ def test_many_are_told_newest_first_and_counted(ender_folder, mortem):
     text = mortem(folder, "--no-symbols", "--limit", "2")
     assert len(re.findall(r"^pid ", text, re.M)) == 2
     assert f"! {count - 2} more have ended" in text
-    rows = json.loads(mortem(folder, "--no-symbols", "--format", "json"))["ended"]
+    rows = json.loads(mortem(folder, "--no-symbols", "--format", "json"))["processes"]
     assert len(rows) == count
     assert [row["ended_real_ns"] for row in rows] == sorted((row["ended_real_ns"] for row in rows), reverse=True)
 
@@ -270,7 +270,7 @@ def test_damage_is_said_and_does_not_hide_the_others(ender_folder, mortem):
     second.write_bytes(b"not a profile")
     third.unlink()
     third.symlink_to("/dev/zero")
-    found = json.loads(mortem(folder, "--no-symbols", "--format", "json"))["ended"]
+    found = json.loads(mortem(folder, "--no-symbols", "--format", "json"))["processes"]
     assert len(found) == count
     problems = {row["file"]: row["problem"] for row in found if row["problem"]}
     assert set(problems) == {str(first), str(second), str(third)}

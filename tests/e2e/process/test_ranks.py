@@ -86,10 +86,10 @@ def test_ranks_below_a_launcher(solver, scratch, record, report_json, heapgauge)
     assert said == {rank: str(int(rank in (0, 3, 4, 5))) for rank in range(7)}
     processes = report_json(run.path, "processes")["processes"]
     assert sorted(process["rank"] for process in processes) == [0, 3, 4, 5]
-    assert sorted(process["leaked_bytes"] for process in processes) == [100000, 100003, 100004, 100005]
+    assert sorted(process["not_freed_bytes"] for process in processes) == [100000, 100003, 100004, 100005]
     assert not report_json(run.path)["warnings"]
     (one,) = report_json(run.path, "processes", "--process", "^rank 4$")["processes"]
-    assert (one["rank"], one["leaked_bytes"]) == (4, 100004)
+    assert (one["rank"], one["not_freed_bytes"]) == (4, 100004)
     text = subprocess.run([heapgauge, "report", run.path, "--view", "processes"], capture_output=True, text=True).stdout
     assert all(f" rank {rank}: /" in text for rank in (0, 3, 4, 5))
     done = subprocess.run(

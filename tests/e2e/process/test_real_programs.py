@@ -123,7 +123,7 @@ def test_make_with_two_jobs_builds_the_same(same):
     assert ran.get("ld", 0) + ran.get("collect2", 0) >= 1
     program = next(p for p in summary["processes"] if p["command"].endswith("./program"))
     # And one block for stdio's buffer, which stays.
-    assert (program["calls"], program["leaked_blocks"]) == (100 * (MODULES - 1) + 1, 1)
+    assert (program["calls"], program["not_freed_blocks"]) == (100 * (MODULES - 1) + 1, 1)
 
 
 SERVER = r"""
@@ -226,7 +226,7 @@ def test_server_that_forks_for_each_client_and_never_execs_answers_the_same(heap
     expected = sorted([0] + [3 * i + i * 13 % 900 + 1 for i in range(1, clients)])
     assert sorted([0] * (clients - len(children)) + [p["calls"] for p in children]) == expected
     assert {p["ppid"] for p in children} == {first["pid"]}
-    assert all(p["leaked_blocks"] == 0 and p["end"] == "exit" and p["exit_code"] == 0 for p in children)
+    assert all(p["not_freed_blocks"] == 0 and p["end"] == "exit" and p["exit_code"] == 0 for p in children)
 
 
 @pytest.fixture(scope="session")

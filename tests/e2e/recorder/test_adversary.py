@@ -27,7 +27,7 @@ def test_adversary_is_counted_and_unharmed(seed, more, target, record, report_js
     assert truth.output == parse(bare.stdout).output
     assert run.stderr == ""
     process = report_json(run.path)["processes"][0]
-    sites = [s for s in report_json(run.path, "sites")["sites"] if s["process"] == process["pid"]]
+    sites = [s for s in report_json(run.path, "sites")["sites"] if s["pid"] == process["pid"]]
     wrong = compare(truth, process, sites) + inconsistencies(process, sites)
     assert not wrong, "\n".join(wrong)
 

@@ -81,8 +81,8 @@ def test_workload_is_recorded_to_the_byte_with_another_allocator(allocator, work
     assert process["allocator"] == ALLOCATORS[allocator]
     assert losses(process) == {}
     sites, others = split_sites(report_json(run.path, "sites")["sites"], argv[0], {"leaf"})
-    total = {column: sum(site[column] for site in sites) for column in ("calls", "total_bytes", "frees", "leaked_bytes", "peak_bytes")}
-    assert (total["calls"], total["total_bytes"], total["frees"], total["leaked_bytes"]) == (
+    total = {column: sum(site[column] for site in sites) for column in ("calls", "total_bytes", "frees", "not_freed_bytes", "peak_bytes")}
+    assert (total["calls"], total["total_bytes"], total["frees"], total["not_freed_bytes"]) == (
         truth["calls"], truth["bytes"], truth["frees"], truth["leaked"],
     )  # fmt: skip
     assert sum(site["calls"] for site in others) <= OTHERS_MOST, "nothing is counted twice, at another place"
@@ -141,7 +141,7 @@ def test_target_is_recorded_as_it_says_with_another_allocator(
     process, *children = report_json(run.path)["processes"]
     assert {p["allocator"] for p in [process, *children]} == {ALLOCATORS[allocator]}
     assert process["end"] == "exit" and process["exit_code"] == 0
-    sites = [s for s in report_json(run.path, "sites")["sites"] if s["process"] == process["pid"]]
+    sites = [s for s in report_json(run.path, "sites")["sites"] if s["pid"] == process["pid"]]
     wrong = compare(truth, process, sites) + inconsistencies(process, sites)
     assert not wrong, "\n".join(wrong)
 

@@ -76,7 +76,7 @@ def not_counted(calm, process):
     for column, lost in [("calls", lost_calls)] + ([] if process["samples"] else [("frees", lost_frees)]):
         if not calm[column] - lost <= process[column] <= calm[column]:
             wrong.append(f"{column} is {process[column]}, {calm[column]} when calm, {lost} counted as lost")
-    if lost_calls == 0 and process["bytes"] != calm["bytes"]:
+    if lost_calls == 0 and process["total_bytes"] != calm["total_bytes"]:
         wrong.append(f"bytes is {process['bytes']}, {calm['bytes']} when calm, and nothing is counted as lost")
     return wrong
 
@@ -98,7 +98,7 @@ def check(seed, run, report_json):
     process = next((p for p in processes if p["command"] == calm["command"]), None)
     if process is None:  # its children were recorded, and it was not
         return False
-    sites = [s for s in report_json(chaotic.path, "sites")["sites"] if s["process"] == process["pid"]]
+    sites = [s for s in report_json(chaotic.path, "sites")["sites"] if s["pid"] == process["pid"]]
     if LOST_END in process["health"]:
         return True
     wrong = not_counted(calm, process)

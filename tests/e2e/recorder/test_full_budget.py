@@ -29,7 +29,7 @@ BLOCK = 100_000
 MONTH = 30 * 86400
 # What a full budget may count; the rest would mean that something was lost.
 # Lifetimes and sizes give way to records.
-EXPECTED = {"unsited_calls", "slab_failures", "lost_details", "clock_stopped"}
+EXPECTED = {"unsited_calls", "memory_failures", "lost_details", "clock_stopped_ms"}
 
 
 def environment(build, env, folder, **more):

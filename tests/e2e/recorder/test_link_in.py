@@ -105,7 +105,7 @@ def run_alone(scratch, clean_env):
 def check_work(report_json, live):
     (work,) = (s for s in report_json(live, "sites", "--kind", "heap")["sites"] if s["stack"][0]["function"] == "work")
     assert (work["calls"], work["total_bytes"], work["frees"]) == (100, 104950, 50)
-    assert (work["leaked_blocks"], work["leaked_bytes"]) == (50, 53725)
+    assert (work["not_freed_blocks"], work["not_freed_bytes"]) == (50, 53725)
     assert [frame["function"] for frame in work["stack"]][:2] == ["work", "main"]
     process = report_json(live)["processes"][0]
     assert not losses(process)

@@ -45,7 +45,7 @@ def recorded(sites, pid, columns):
     """{(kind, function, tag, pool): numbers} of a process."""
     sums = collections.defaultdict(lambda: [0] * len(columns))
     for site in sites:
-        if site["process"] == pid and function_of(site):
+        if site["pid"] == pid and function_of(site):
             for i, column in enumerate(columns):
                 sums[key_of(site)][i] += site[column]
     return {key: numbers for key, numbers in sums.items() if any(numbers)}
@@ -90,7 +90,7 @@ def compare(run, report_json):
         model = {key: values for key, values in model.items() if any(values)}
         wrong += differences(f"moment {moment}", model, recorded(live, pid, ["live_bytes", "live_blocks"]))
     rows = report_json(run.path, "threads")["threads"]
-    actual = {(row["process"], row["name"]): [row["calls"], row["total_bytes"]] for row in rows}
+    actual = {(row["pid"], row["name"]): [row["calls"], row["total_bytes"]] for row in rows}
     wrong += differences("thread", threads, {key: actual.get(key) for key in threads})
     return wrong, given_up
 

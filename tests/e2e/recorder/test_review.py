@@ -40,7 +40,7 @@ def test_children_of_unusual_parents_are_recorded_as_they_say(name, count, targe
     said = sorted((int(a), int(b)) for a, b in re.findall(r"^child calls=(\d+) bytes=(\d+)$", run.stdout, re.M))
     assert len(said) == count
     first, *children = report_json(run.path)["processes"]
-    assert sorted((p["calls"], p["bytes"]) for p in children) == said
+    assert sorted((p["calls"], p["total_bytes"]) for p in children) == said
     assert {p["ppid"] for p in children} <= {first["pid"], *(p["pid"] for p in children)}
     for process in children:
         assert process["end"] == "exit"
@@ -96,7 +96,7 @@ def test_library_whose_program_headers_lie_far_away_in_its_file_is_described(rec
     run = same_as_bare([compile_c(scratch, "host", FAR_HOST)], record, clean_env, scratch)
     sites = [s for s in report_json(run.path, "sites")["sites"] if of_library(s)]
     assert sum(s["calls"] for s in sites) == 153
-    assert sum(s["leaked_bytes"] for s in sites) == 3 * 1234
+    assert sum(s["not_freed_bytes"] for s in sites) == 3 * 1234
     assert all("main" in [f["function"] for f in s["stack"]] for s in sites), "the walk goes on past it"
 
 
@@ -355,7 +355,7 @@ def test_operator_whose_helper_allocates_loses_no_block(record, report_json, cle
         subprocess.run(argv, check=True, timeout=60)
     run = same_as_bare([program], record, clean_env, scratch)
     sites = report_json(run.path, "sites")["sites"]
-    assert sum(size["count"] for s in sites for size in s["sizes"] if size["low"] == 321) == 100
+    assert sum(size["count"] for s in sites for size in s["sizes"] if size["low_bytes"] == 321) == 100
 
 
 def test_allocator_of_the_executable_itself_is_named(target, record, report_json):

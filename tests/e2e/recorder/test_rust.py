@@ -85,7 +85,7 @@ def test_the_allocator_tags_what_rust_allocates_and_counts_nothing_twice(rustc, 
     assert tags["C/rust"] == (1, 1, 78, 1, 78)
     assert tags["rust"][1] > 0
     whole = [report_json(run.path, "processes")["processes"][0] for run in (before, after)]
-    keys = ("calls", "bytes", "frees", "leaked_bytes")
+    keys = ("calls", "total_bytes", "frees", "not_freed_bytes")
     assert [whole[0][key] for key in keys] == [whole[1][key] for key in keys]
 
 

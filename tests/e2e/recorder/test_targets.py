@@ -25,10 +25,10 @@ TIMEOUT_SECONDS = 120
 COLUMN = {
     "temporary": "temporary_calls",
     "bytes": "total_bytes",
-    "live_bytes": "leaked_bytes",
-    "live_blocks": "leaked_blocks",
-    "slack_bytes": "waste_bytes",
-    "live_slack_bytes": "leaked_waste_bytes",
+    "live_bytes": "not_freed_bytes",
+    "live_blocks": "not_freed_blocks",
+    "slack_bytes": "internal_fragmentation_bytes",
+    "live_slack_bytes": "not_freed_internal_fragmentation_bytes",
 }
 
 
@@ -86,7 +86,7 @@ def number_of(site, column):
     """One number of a site: a column, realloc.NAME, sizes:SIZE or lifetimes:FROM-TO in milliseconds."""
     if column.startswith("sizes:"):
         size = int(column[6:])
-        return sum(s["count"] for s in site["sizes"] if s["low"] == size and s["high"] == size)
+        return sum(s["count"] for s in site["sizes"] if s["low_bytes"] == s["high_bytes"] == size)
     if column.startswith("lifetimes:"):
         low, high = map(int, column[10:].split("-"))
         return sum(s["count"] for s in site["lifetimes"] if s["low_ms"] >= low and (s["high_ms"] or low) <= high)
@@ -130,10 +130,10 @@ def inconsistencies(process, sites):
     wrong = []
     for total, column in [
         ("calls", "calls"),
-        ("bytes", "total_bytes"),
+        ("total_bytes", "total_bytes"),
         ("frees", "frees"),
-        ("leaked_bytes", "leaked_bytes"),
-        ("leaked_blocks", "leaked_blocks"),
+        ("not_freed_bytes", "not_freed_bytes"),
+        ("not_freed_blocks", "not_freed_blocks"),
         ("temporary_calls", "temporary_calls"),
         ("peak_bytes", "peak_bytes"),
         ("peak_blocks", "peak_blocks"),
@@ -146,13 +146,13 @@ def inconsistencies(process, sites):
     for site in heap:
         name = "<".join(own_functions(site)[:3]) or "?"
         for good, what in [
-            (site["calls"] - site["frees"] == site["leaked_blocks"], "calls - frees = live blocks"),
-            (site["total_bytes"] - site["freed_bytes"] == site["leaked_bytes"], "bytes - freed bytes = live bytes"),
+            (site["calls"] - site["frees"] == site["not_freed_blocks"], "calls - frees = live blocks"),
+            (site["total_bytes"] - site["freed_bytes"] == site["not_freed_bytes"], "bytes - freed bytes = live bytes"),
             (sum(s["count"] for s in site["sizes"]) == site["calls"], "sizes add up to calls"),
             (sum(s["count"] for s in site["lifetimes"]) <= site["frees"], "lifetimes are of freed blocks"),
             (site["peak_bytes"] <= site["max_bytes"] or not site["max_exact"], "peak part <= own maximum"),
-            (site["leaked_bytes"] <= site["max_bytes"] or not site["max_exact"], "live <= own maximum"),
-            (site["leaked_waste_bytes"] <= site["waste_bytes"], "waste of what is left <= waste"),
+            (site["not_freed_bytes"] <= site["max_bytes"] or not site["max_exact"], "live <= own maximum"),
+            (site["not_freed_internal_fragmentation_bytes"] <= site["internal_fragmentation_bytes"], "waste of what is left <= waste"),
         ]:
             if not good:
                 wrong.append(f"site {name} does not hold: {what}")
@@ -183,7 +183,7 @@ def test_target_is_recorded_as_it_says(name, target, record, report_json, clean_
     assert run.stderr == bare.stderr
 
     process = report_json(run.path, "summary")["processes"][0]
-    sites = [s for s in report_json(run.path, "sites")["sites"] if s["process"] == process["pid"]]
+    sites = [s for s in report_json(run.path, "sites")["sites"] if s["pid"] == process["pid"]]
     assert process["mode"] == "exact"
     assert process["end"] == "exit" and process["exit_code"] == 0
     wrong = compare(truth, process, sites) + inconsistencies(process, sites)

@@ -162,7 +162,7 @@ def test_view_threads_holds_what_is_live(recorded):
     truth = recorded.truth
     rows = {row["name"]: row for row in recorded.ask("--view", "threads")["threads"]}
     for thread, (calls, total, live) in truth.items():
-        assert (rows[thread]["calls"], rows[thread]["total_bytes"], rows[thread]["held_bytes"]) == (calls, total, live), thread
+        assert (rows[thread]["calls"], rows[thread]["total_bytes"], rows[thread]["live_bytes"]) == (calls, total, live), thread
 
 
 def test_filter_by_thread(recorded):
@@ -171,7 +171,7 @@ def test_filter_by_thread(recorded):
         sites = recorded.ask("--view", "sites", "--cost", "leaked", "--thread", f"^{thread}$")["sites"]
         assert sum(s["calls"] for s in sites) == calls
         assert sum(s["total_bytes"] for s in sites) == total
-        assert sum(s["leaked_bytes"] for s in sites) == live
+        assert sum(s["not_freed_bytes"] for s in sites) == live
         assert sum(s["freed_bytes"] for s in sites) == total - live
         if name == "reused":
             assert all(f["function"] != f"site_{'beta' if thread == 'alpha' else 'alpha'}" for s in sites for f in s["stack"])
@@ -219,7 +219,7 @@ def test_exports_agree(recorded):
         one = ["--thread", f"^{thread}$", "-o", "-"]
         rows = list(csv.DictReader(io.StringIO(recorded.run("export", "--format", "csv", *one))))
         assert sum(int(r["calls"]) for r in rows) == calls
-        assert sum(int(r["leaked_bytes"]) for r in rows) == live
+        assert sum(int(r["not_freed_bytes"]) for r in rows) == live
         folded = recorded.run("export", "--format", "folded", "--cost", "leaked", *one)
         assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()) == live
         if name == "reused":
@@ -235,7 +235,7 @@ def test_leaks_have_the_ages_of_the_threads_blocks(recorded):
         if not live:
             continue
         sites = recorded.ask("--view", "leaks", "--thread", f"^{thread}$")["sites"]
-        assert sum(bar["count"] for s in sites for bar in s["ages"]) == sum(s["leaked_blocks"] for s in sites)
+        assert sum(bar["count"] for s in sites for bar in s["ages"]) == sum(s["not_freed_blocks"] for s in sites)
 
 
 # The worker's blocks are freed by itself, or by main.

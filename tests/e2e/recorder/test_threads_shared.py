@@ -132,13 +132,13 @@ def test_totals_are_to_the_byte(recorded):
     sites = [s for s in recorded.ask("--view", "sites", "--cost", "calls")["sites"] if s["stack"][0]["function"] == "take"]
     assert sum(s["calls"] for s in sites) == sum(one.calls for one in truth)
     assert sum(s["total_bytes"] for s in sites) == sum(one.bytes for one in truth)
-    assert sum(s["leaked_bytes"] for s in sites) == sum(one.live for one in truth)
+    assert sum(s["not_freed_bytes"] for s in sites) == sum(one.live for one in truth)
     (process,) = recorded.ask("--view", "summary")["processes"]
     assert process["threads"] == 1 + AT_ONCE + LATER
     assert losses(process) == {}
     answer = recorded.ask("--view", "threads")
-    assert (sum(row["calls"] for row in answer["threads"]), sum(row["total_bytes"] for row in answer["threads"])) == (process["calls"], process["bytes"])
-    assert answer["passed_on_bytes"] >= sum(one.by_others for one in truth)
+    assert (sum(row["calls"] for row in answer["threads"]), sum(row["total_bytes"] for row in answer["threads"])) == (process["calls"], process["total_bytes"])
+    assert answer["cross_thread_freed_bytes"] >= sum(one.by_others for one in truth)
 
 
 def test_each_thread_is_told_what_is_known_of_it(recorded):
@@ -149,7 +149,7 @@ def test_each_thread_is_told_what_is_known_of_it(recorded):
     for row in rows:
         one = recorded.truth[row["tid"]]
         assert (row["calls"], row["total_bytes"]) == (one.calls, one.bytes)
-        held, passed = row["held_bytes"], (row["freed_by_others_bytes"], row["freed_for_others_bytes"])
+        held, passed = row["live_bytes"], (row["freed_by_others_bytes"], row["freed_for_others_bytes"])
         if row["slot_threads"] > 1:
             assert held is None and passed == (None, None)
         else:

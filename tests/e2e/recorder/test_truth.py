@@ -70,8 +70,8 @@ def test_workload_is_recorded_to_the_byte(name, arguments, functions, workload, 
         "calls": total["calls"],
         "bytes": total["total_bytes"],
         "frees": total["frees"],
-        "leaked": total["leaked_bytes"],
-        "leaked_blocks": total["leaked_blocks"],
+        "leaked": total["not_freed_bytes"],
+        "leaked_blocks": total["not_freed_blocks"],
     } == {key: truth[key] for key in ("calls", "bytes", "frees", "leaked", "leaked_blocks")}
 
     bound = summary["peak_bound_bytes"]

@@ -108,7 +108,7 @@ def test_n15_what_is_not_freed_is_not_told_to_use_a_pool(record, report_json, li
     """N15: two lines of one function, and blocks so small that a pool would help, if they should be there at all."""
     found = report_json(record([lists]).path, "advice")["findings"]
     assert [(row["rule"], row["sites"], row["processes"]) for row in found] == [("leak", 2, 1)]
-    assert found[0]["saving_leaked_bytes"] == 100 * 1000 * (16 + 23)
+    assert found[0]["saving_not_freed_bytes"] == 100 * 1000 * (16 + 23)
 
 
 def test_c13_one_finding_for_all_processes(record, report_json, heapgauge, lists):
@@ -116,7 +116,7 @@ def test_c13_one_finding_for_all_processes(record, report_json, heapgauge, lists
     run = record([lists, "4"])
     found = report_json(run.path, "advice")["findings"]
     assert [(row["rule"], row["processes"]) for row in found] == [("leak", 4)]
-    assert found[0]["saving_leaked_bytes"] == 4 * 100 * 1000 * (16 + 23)
+    assert found[0]["saving_not_freed_bytes"] == 4 * 100 * 1000 * (16 + 23)
     text = subprocess.run(
         [heapgauge, "report", run.path, "--view", "advice"], stdout=subprocess.PIPE, text=True, check=True
     ).stdout

@@ -99,13 +99,13 @@ def unpack(data):
 def test_code_of_a_runtime_keeps_its_name(heapgauge, clean_env, scratch, record, report_json):
     program = compile_c(scratch, "jit", JIT)
     done = record([program, "map"])
-    (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low"] == 1234]
-    path = pathlib.Path(f"/tmp/perf-{site['process']}.map")
+    (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low_bytes"] == 1234]
+    path = pathlib.Path(f"/tmp/perf-{site['pid']}.map")
     try:
         assert bundle(heapgauge, clean_env, done.path).returncode == 0
     finally:
         path.unlink()
-    (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low"] == 1234]
+    (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low_bytes"] == 1234]
     assert site["stack"][0]["function"] == "LazyCompile:*hot /srv/app.js:7:3"
     assert site["stack"][0]["module"] == "[jit]"
 

@@ -75,7 +75,7 @@ def test_the_guilty_of_several_processes_are_told_by_their_change(check, record,
     status, answer, _ = check(new.path, "--baseline", old.path)
     (row,) = [row for row in answer["budgets"] if row["verdict"] == "broken" and row["measure"] == "leaked"]
     assert status == 1
-    assert [(guilty["from"].split()[0], guilty["value"]) for guilty in row["guilty"]] == [("grow", 20000)]
+    assert [(site["label"].split()[0], site["value"]) for site in row["responsible_sites"]] == [("grow", 20000)]
 
 
 def test_a_leak_that_came_is_not_noise(heapgauge, clean_env, record, scratch):

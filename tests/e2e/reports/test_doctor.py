@@ -57,7 +57,7 @@ def refused(doctor, program, words, way_out):
     status, lines, _ = doctor(program)
     assert status == 1
     line = lines["recorder"]
-    assert line["verdict"] == "no" and words in line["found"] and way_out in line["way_out"], line
+    assert line["verdict"] == "no" and words in line["found"] and way_out in line["remedy"], line
     assert "names" not in lines, "what does not matter is not said"
 
 
@@ -189,7 +189,7 @@ def test_stripped(doctor, scratch):
     status, lines, _ = doctor(program)
     assert status == 0
     assert lines["names"]["verdict"] == "warn" and "stripped" in lines["names"]["found"]
-    assert "-g" in lines["names"]["way_out"]
+    assert "-g" in lines["names"]["remedy"]
 
 
 def test_without_unwind_information_and_build_id(doctor, scratch):
@@ -197,7 +197,7 @@ def test_without_unwind_information_and_build_id(doctor, scratch):
     status, lines, _ = doctor(program)
     assert status == 0
     assert lines["stacks"]["verdict"] == "warn" and ".eh_frame_hdr" in lines["stacks"]["found"]
-    assert lines["build-id"]["verdict"] == "warn" and "--build-id" in lines["build-id"]["way_out"]
+    assert lines["build-id"]["verdict"] == "warn" and "--build-id" in lines["build-id"]["remedy"]
 
 
 STATIC = {
@@ -220,7 +220,7 @@ def test_an_allocator_that_is_linked_in(allocator, strip, doctor, scratch, calls
     status, lines, _ = doctor(program)
     assert status == 1
     assert lines["allocator"]["found"] == f"{allocator} is linked in statically: not recorded"
-    assert "shared library" in lines["allocator"]["way_out"]
+    assert "shared library" in lines["allocator"]["remedy"]
     assert calls_of(program) == 0
 
 
@@ -260,7 +260,7 @@ def test_what_a_library_of_the_program_hides_is_told_before_the_run(doctor, scra
     status, lines, _ = doctor(compile_c(scratch, "asks", SOURCE, *outer))
     assert status == 0 and lines["allocator"]["verdict"] == "ok"
     assert lines["unseen"]["verdict"] == "warn" and "mimalloc inside libinner.so" in lines["unseen"]["found"]
-    assert "system's malloc" in lines["unseen"]["way_out"]
+    assert "system's malloc" in lines["unseen"]["remedy"]
 
 
 CALLS = {
@@ -298,7 +298,7 @@ def test_go(doctor, scratch):
     env = os.environ | {"CGO_ENABLED": "0"}
     subprocess.run(["go", "build", "-o", "hello", "hello.go"], cwd=scratch, env=env, check=True, timeout=WAIT_SECONDS)
     status, lines, _ = doctor("./hello")
-    assert "Go (hello) keeps objects" in lines["unseen"]["found"] and "pprof" in lines["unseen"]["way_out"]
+    assert "Go (hello) keeps objects" in lines["unseen"]["found"] and "pprof" in lines["unseen"]["remedy"]
     assert status == 1 and "statically linked" in lines["recorder"]["found"]
 
 
@@ -312,7 +312,7 @@ def test_what_is_no_program(doctor, scratch):
         assert status == 1 and words in lines["file"]["found"], (name, lines)
     program = compile_c(scratch, "only-here", SOURCE)
     status, lines, _ = doctor("only-here")
-    assert status == 1 and lines["file"]["way_out"] == "heapgauge doctor ./only-here"
+    assert status == 1 and lines["file"]["remedy"] == "heapgauge doctor ./only-here"
     assert doctor(program)[0] == 0
 
 

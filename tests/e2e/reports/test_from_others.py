@@ -136,7 +136,7 @@ def test_threads_and_blocks_that_cross_them(built, record, report_json):
     second = tags_of(report_json, run.path, "--thread", "^Example/1$")
     assert second["ExampleThread/FuncA"][:3] == (1, 1, 1124) and second["ExampleThread/FuncB"] == shower(2000, 1)
     # Who frees is told apart from whose it was.
-    freed = {row["name"]: row["freed_of"] for row in report_json(run.path, "threads")["threads"]}
+    freed = {row["name"]: row["freed_by_owner"] for row in report_json(run.path, "threads")["threads"]}
     assert sum(owner["bytes"] for owner in freed["Taker"].values()) == 2 * 5300
     sites = report_json(run.path, "sites", "--thread", "^Without$", "--tag", "^$")["sites"]
     assert (100, 15000, 100) in [(site["calls"], site["total_bytes"], site["frees"]) for site in sites]
@@ -214,7 +214,7 @@ def test_only_one_function_is_looked_at(reserve, built, record, report_json):
     assert said["full"]["top"][0] == 1 and said["full"]["top"][1] > 2
     sites = report_json(run.path, "sites")["sites"]
     assert sum(site["calls"] for site in sites) == said["full"]["truth"][0]
-    assert {site["leaked_bytes"] for site in sites} == {0}
+    assert {site["not_freed_bytes"] for site in sites} == {0}
     assert all(any(f["function"].startswith("instrumented") for f in site["stack"]) for site in sites)
     growths = [site["calls"] for site in sites if site["calls"] != 100000]
     assert len(sites) == 2 and (growths == [1] if reserve else growths[0] > 10)
@@ -288,7 +288,7 @@ def test_vectors_recursion_and_blocks_of_other_threads(built, record, report_jso
     is_recursive = lambda f: f["function"].startswith("recursive(")
     deep = [s for s in sites if any(map(is_recursive, s["stack"]))]
     ints = [s for s in deep if s["total_bytes"] == 4]
-    assert len(ints) == 257 and all(s["leaked_bytes"] == 4 for s in ints)
+    assert len(ints) == 257 and all(s["not_freed_bytes"] == 4 for s in ints)
     assert sorted(sum(map(is_recursive, s["stack"])) for s in ints) == list(range(1, 258))
     vector = [s for s in deep if s not in ints]
     assert (sum(s["calls"] for s in vector), sum(s["total_bytes"] for s in vector)) == (10, 8 * 1023)
@@ -296,7 +296,7 @@ def test_vectors_recursion_and_blocks_of_other_threads(built, record, report_jso
     assert site("fill<0>", main=False)[:3] == (8 * 11, 8 * 4 * 2047, 8 * 11)
     calls, total, frees, found = site("takes(", main=False)
     assert (calls, total, frees) == (300, 300 * 4000, 300)
-    assert {s["leaked_bytes"] for s in found} == {0}
+    assert {s["not_freed_bytes"] for s in found} == {0}
     assert losses(report_json(run.path)["processes"][0]) == {}
 
 
@@ -378,7 +378,7 @@ def test_snapshots_deltas_leaks_and_the_most_at_once(built, record, report_json)
         before = name
     # --show-leaks and --show-maximum
     leaks = report_json(run.path, "leaks", *mine)["sites"]
-    assert sum(s["leaked_bytes"] for s in leaks) == leaked
+    assert sum(s["not_freed_bytes"] for s in leaks) == leaked
     reallocs = [s for s in report_json(run.path, "reallocs", "--focus", "^by_realloc")["sites"] if s["realloc"]["calls"]]
     assert sum(s["realloc"]["calls"] for s in reallocs) == 2, "of a block; realloc(NULL) is none"
     assert (sum(s["realloc"]["old_bytes"] for s in reallocs), sum(s["realloc"]["new_bytes"] for s in reallocs)) == (3072, 5048)

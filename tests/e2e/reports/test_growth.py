@@ -151,7 +151,7 @@ def test_timeline_and_kept_moments_agree(record, report_json, target):
     assert [(row["live_bytes"], row["at_ns"]) for row in peaks] == [(summary["peak_bytes"], peak_at_ns)]
     # Every point is within the peak, which is exact to its bound.
     assert max(row["live_bytes"] for row in rows) <= summary["peak_bytes"] + summary["peak_bound_bytes"]
-    assert rows[-1]["live_bytes"] == summary["leaked_bytes"] and rows[-1]["calls"] == summary["calls"]
+    assert rows[-1]["live_bytes"] == summary["not_freed_bytes"] and rows[-1]["calls"] == summary["calls"]
     kept = {row["snapshot"]: row for row in rows if row["snapshot"]}
     assert list(kept) == list(range(1, len(kept) + 1)) and len(kept) >= 5
     for number in (1, len(kept) // 2, len(kept)):

@@ -21,7 +21,7 @@ def recording(record):
 def test_a_course_is_what_each_kept_moment_says(recording, report_json):
     history = report_json(recording, "history")
     kept = {row["at_ns"]: row["snapshot"] for row in report_json(recording, "timeline")["timeline"] if row["snapshot"]}
-    moments = history["moments"]
+    moments = history["snapshot_at_ns"]
     assert kept and moments == sorted(moments)
     for at_ns, number in kept.items():
         column = moments.index(at_ns)
@@ -34,10 +34,10 @@ def test_a_course_is_what_each_kept_moment_says(recording, report_json):
 def test_peak_and_end_are_moments_of_a_course_too(recording, report_json):
     history = report_json(recording, "history")
     process = report_json(recording, "summary")["processes"][0]
-    peak = history["moments"].index(process["started_offset_ns"] + process["peak_at_ns"])
+    peak = history["snapshot_at_ns"].index(process["started_offset_ns"] + process["peak_at_ns"])
     assert sum(row["history"][peak] for row in history["sites"]) == process["peak_bytes"]
-    assert sum(row["history"][-1] for row in history["sites"]) == process["leaked_bytes"]
-    assert all(row["most_bytes"] == max(row["history"]) for row in history["sites"])
+    assert sum(row["history"][-1] for row in history["sites"]) == process["not_freed_bytes"]
+    assert all(row["max_snapshot_bytes"] == max(row["history"]) for row in history["sites"])
 
 
 def test_the_limit_keeps_the_heaviest(recording, report_json):

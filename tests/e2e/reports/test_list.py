@@ -70,9 +70,9 @@ def test_a_recorded_process_is_listed_with_the_numbers_of_its_report(keeper, row
         env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True,
     )
     process = json.loads(done.stdout)["processes"][0]
-    assert (row["live_bytes"], row["live_blocks"]) == (900 * 200, 900) == (process["leaked_bytes"], process["leaked_blocks"])
+    assert (row["live_bytes"], row["live_blocks"]) == (900 * 200, 900) == (process["not_freed_bytes"], process["not_freed_blocks"])
     assert (row["calls"], row["peak_bytes"]) == (process["calls"], process["peak_bytes"]) == (1000, 200000)
-    assert row["recorder_bytes"] == process["own_bytes"] > 0
+    assert row["recorder_bytes"] == process["recorder_bytes"] > 0
     assert (row["program"], row["mode"], row["container"], row["problem"]) == ("keeper", "exact", None, None)
     assert re.fullmatch(r"keep \(keeper\.c:\d+\)", row["top_site"]) and row["top_site_bytes"] == 900 * 200
     assert row["command"].endswith("/keeper") and row["rss_bytes"] > 1 << 20

@@ -47,7 +47,7 @@ int main(void)
 	return 0;
 }
 """
-CLASSES = ["heap_bytes", "anonymous_bytes", "stack_bytes", "file_bytes", "shared_bytes", "own_bytes"]
+CLASSES = ["heap_bytes", "anonymous_bytes", "stack_bytes", "file_bytes", "shared_bytes", "recorder_bytes"]
 
 
 def test_each_class_holds_what_the_program_put_there(scratch, record, report_json):
@@ -59,13 +59,13 @@ def test_each_class_holds_what_the_program_put_there(scratch, record, report_jso
     assert memory["live_bytes"] >= 10240 * 1016
     assert memory["live_bytes"] < 10240 * 1016 + 100_000
     assert memory["heap_bytes"] >= 39 * MIB, "freed and not given back"
-    assert 29 * MIB < memory["beyond_bytes"] < 32 * MIB
-    assert memory["map_live_bytes"] >= 8 * MIB and memory["anonymous_bytes"] >= 8 * MIB
+    assert 29 * MIB < memory["allocator_overhead_bytes"] < 32 * MIB
+    assert memory["mmap_live_bytes"] >= 8 * MIB and memory["anonymous_bytes"] >= 8 * MIB
     assert 6 * MIB <= memory["shared_bytes"] < 7 * MIB
     assert 4 * MIB <= memory["stack_bytes"] < 5 * MIB
     assert memory["file_bytes"] > 100_000
-    assert 100_000 < memory["own_bytes"] <= process["own_bytes"] + MIB
-    assert memory["slack_bytes"] >= 0 and memory["at_ns"] < process["duration_ns"]
+    assert 100_000 < memory["recorder_bytes"] <= process["recorder_bytes"] + MIB
+    assert memory["internal_fragmentation_bytes"] >= 0 and memory["at_ns"] < process["duration_ns"]
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
@@ -220,7 +220,7 @@ def sheet(scratch, record, report_json):
         held, _, rss = map(int, done.stdout.split())
         row = report_json(done.path, "memory")["memory"][-1]
         near(row["rss_bytes"], rss)
-        parts = ("live_bytes", "slack_bytes", "mapped_bytes", "beyond_bytes", "inherited_bytes", "static_bytes", "unrecorded_bytes")
+        parts = ("live_bytes", "internal_fragmentation_bytes", "mmap_resident_bytes", "allocator_overhead_bytes", "inherited_bytes", "static_bytes", "unrecorded_bytes")
         assert sum(row[key] for key in parts) - row["untouched_bytes"] == row["private_bytes"]
         return row, held, done
 
@@ -236,7 +236,7 @@ def test_what_is_freed_in_between_is_held_whatever_else_is_untouched(sheet):
     """N2: 92 MB were "held 0 B", because 200 MiB that were never touched hid them."""
     row, held, _ = sheet("f", "u200")
     assert held > 90_000_000
-    near(row["beyond_bytes"], held)
+    near(row["allocator_overhead_bytes"], held)
     near(row["untouched_bytes"], 200 * MIB)
     near(row["live_bytes"], 200 * MIB + 40000 * 240)
     near(row["static_bytes"], 8 * 400000)
@@ -248,10 +248,10 @@ def test_half_of_a_block_is_untouched(sheet):
     row, _, _ = sheet("h60", "m100", "s40", "b25")
     near(row["live_bytes"], 85 * MIB)
     near(row["untouched_bytes"], 30 * MIB)
-    near(row["mapped_bytes"], 50 * MIB)
-    near(row["mapped_untouched_bytes"], (50 + 20) * MIB)
+    near(row["mmap_resident_bytes"], 50 * MIB)
+    near(row["mmap_untouched_bytes"], (50 + 20) * MIB)
     near(row["shared_bytes"], 20 * MIB)
-    near(row["beyond_bytes"], 0)
+    near(row["allocator_overhead_bytes"], 0)
     near(row["unrecorded_bytes"], 0)
 
 
@@ -259,8 +259,8 @@ def test_raw_system_calls_are_not_recorded_and_not_held(sheet, heapgauge, clean_
     """C5: they were called "held by the allocator: freed and not given back", and nothing was lost."""
     row, held, run = sheet("b30", "r100", "m20", "r50")
     near(row["unrecorded_bytes"], 150 * MIB)
-    near(row["beyond_bytes"], held)
-    near(row["mapped_bytes"], 10 * MIB)
+    near(row["allocator_overhead_bytes"], held)
+    near(row["mmap_resident_bytes"], 10 * MIB)
     for view in ((), ("--view", "memory"), ("--view", "sites")):
         ask = [heapgauge, "report", run.path, *view]
         text = subprocess.run(ask, env=clean_env, capture_output=True, text=True, check=True).stdout
@@ -274,8 +274,8 @@ def test_raw_system_calls_are_not_recorded_and_not_held(sheet, heapgauge, clean_
 def test_what_the_program_takes_by_sbrk_is_its_own(sheet):
     """C5: the break is the allocator's and the program's."""
     row, held, _ = sheet("k100", "f")
-    near(row["mapped_bytes"], 100 * MIB)
-    near(row["beyond_bytes"], held)
+    near(row["mmap_resident_bytes"], 100 * MIB)
+    near(row["allocator_overhead_bytes"], held)
     near(row["unrecorded_bytes"], 0)
 
 
@@ -287,9 +287,9 @@ def test_other_allocators_hold_what_was_freed_in_between(library, scratch, recor
         pytest.skip(f"{library} is not installed")
     run = record(["env", f"LD_PRELOAD={path}", compile_c(scratch, "truth", TRUTH), "f", "u200", "r30"])
     row = report_json(run.path, "memory")["memory"][-1]
-    assert row["slack_bytes"] < 40 * MIB
-    assert 360000 * 240 * 0.97 <= row["beyond_bytes"] <= 360000 * 256 * 1.03 + 3 * MIB, "blocks of 240 or 256 bytes, and their tables"
-    assert 200 * MIB <= row["untouched_bytes"] <= 201 * MIB + row["slack_bytes"]
+    assert row["internal_fragmentation_bytes"] < 40 * MIB
+    assert 360000 * 240 * 0.97 <= row["allocator_overhead_bytes"] <= 360000 * 256 * 1.03 + 3 * MIB, "blocks of 240 or 256 bytes, and their tables"
+    assert 200 * MIB <= row["untouched_bytes"] <= 201 * MIB + row["internal_fragmentation_bytes"]
     near(row["unrecorded_bytes"], 30 * MIB)
 
 
@@ -332,10 +332,10 @@ def test_what_a_child_inherits_is_not_held(scratch, record, report_json):
     """N3: the parent's live blocks were "held by the allocator" in the child."""
     run = record([compile_c(scratch, "forks", FORKS)])
     child = report_json(run.path)["processes"][1]
-    row = [row for row in report_json(run.path, "memory")["memory"] if row["process"] == child["pid"]][-1]
+    row = [row for row in report_json(run.path, "memory")["memory"] if row["pid"] == child["pid"]][-1]
     near(row["inherited_bytes"], 70_000_000)
     near(row["live_bytes"], 110_000_000)
-    near(row["beyond_bytes"], 0)
+    near(row["allocator_overhead_bytes"], 0)
     near(row["unrecorded_bytes"], 0)
 
 
@@ -350,7 +350,7 @@ def test_the_line_of_the_rss_is_of_one_moment(sheet, heapgauge, clean_env, repor
     text = subprocess.run(ask, env=clean_env, capture_output=True, text=True, check=True).stdout
     line = next(line for line in text.splitlines() if line.startswith("  RSS "))
     said = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) B", line)]
-    assert said == [process["peak_rss_bytes"], row["rss_bytes"], row["live_bytes"], row["beyond_bytes"], row["own_bytes"]], line
+    assert said == [process["peak_rss_bytes"], row["rss_bytes"], row["live_bytes"], row["allocator_overhead_bytes"], row["recorder_bytes"]], line
     assert "before the end:" in line
 
 
@@ -454,8 +454,8 @@ def test_the_recorder_takes_at_most_a_tenth_of_the_room_that_a_limit_leaves(limi
     assert (run.returncode, run.stdout) == (0, "done\n"), run.stderr
     process = report_json(run.path)["processes"][-1]
     assert process["calls"] == unbounded["calls"] >= 1_200_000, "every call is counted all the same"
-    assert unbounded["own_bytes"] > 14 * MIB, "else this shows nothing"
-    assert process["own_bytes"] <= 128 * MIB // 10
+    assert unbounded["recorder_bytes"] > 14 * MIB, "else this shows nothing"
+    assert process["recorder_bytes"] <= 128 * MIB // 10
     assert process["health"], "what it could not keep is counted"
     assert process["memory"]["cgroup_limit_bytes"] == 128 * MIB
     assert 0 < process["memory"]["cgroup_usage_bytes"] < 128 * MIB
@@ -508,5 +508,5 @@ def test_hundreds_of_thousands_of_stacks_fit_the_default_budget(scratch, record,
     assert (few["health"], many["health"]) == ({}, {})
     assert 300_000 <= many["stacks"] < 300_100
     assert 30_000 <= few["stacks"] < 30_100
-    assert few["own_bytes"] < 40 * MIB
-    assert 64 * MIB < many["own_bytes"] < 320 * MIB
+    assert few["recorder_bytes"] < 40 * MIB
+    assert 64 * MIB < many["recorder_bytes"] < 320 * MIB

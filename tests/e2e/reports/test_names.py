@@ -59,7 +59,7 @@ def stacks(rows):
     """size -> stack, of the sites whose size is golden."""
     found = {}
     for site in rows["sites"]:
-        sizes = [bar["low"] for bar in site["sizes"]]
+        sizes = [bar["low_bytes"] for bar in site["sizes"]]
         if len(sizes) == 1 and sizes[0] in GOLDEN:
             found[sizes[0]] = site["stack"]
     return found
@@ -324,9 +324,9 @@ def test_code_of_a_runtime_is_named_by_its_map(heapgauge, scratch, record, repor
     done = record([program, "map"])
     assert done.returncode == 0, done.stderr
     rows = report_json(done.path, "sites")
-    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low"] == 1234]
+    (site,) = [s for s in rows["sites"] if s["sizes"][0]["low_bytes"] == 1234]
     frame = site["stack"][0]
-    path = pathlib.Path(f"/tmp/perf-{site['process']}.map")
+    path = pathlib.Path(f"/tmp/perf-{site['pid']}.map")
     try:
         assert frame["function"] == "LazyCompile:*hot /srv/app.js:7:3"
         assert frame["module"] == "[jit]"
@@ -337,7 +337,7 @@ def test_code_of_a_runtime_is_named_by_its_map(heapgauge, scratch, record, repor
         path.unlink()
         text = run(heapgauge, "report", done.path, "-v", "sites", "--no-cache")
         assert f"{path} is gone" in " ".join(text.split())
-        (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low"] == 1234]
+        (site,) = [s for s in report_json(done.path, "sites")["sites"] if s["sizes"][0]["low_bytes"] == 1234]
         assert site["stack"][0]["function"] == hex(frame["offset"]) and site["stack"][0]["module"] == ""
     finally:
         path.unlink(missing_ok=True)

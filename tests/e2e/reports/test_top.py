@@ -95,7 +95,7 @@ def head(lines):
             "peak_bytes": r"peak ([\d,]+) B",
             "live_blocks": r"([\d,]+) blocks",
             "rss_bytes": r"RSS +([\d,]+) B",
-            "own_bytes": r"recorder ([\d,]+) B",
+            "recorder_bytes": r"recorder ([\d,]+) B",
             "threads": r"threads ([\d,]+)",
         }.items()
     }
@@ -114,9 +114,9 @@ def test_totals_are_those_of_the_report(two, top, report):
     process = report(two.target)["processes"][0]
     with top(two.target, "--bytes") as screen:
         shown = head(screen.until_shown("large"))
-        assert shown["live_bytes"] == process["leaked_bytes"] >= 10 * 200000 + 500 * 24
-        assert (shown["peak_bytes"], shown["live_blocks"]) == (process["peak_bytes"], process["leaked_blocks"])
-        assert (shown["own_bytes"], shown["threads"]) == (process["own_bytes"], 2)
+        assert shown["live_bytes"] == process["not_freed_bytes"] >= 10 * 200000 + 500 * 24
+        assert (shown["peak_bytes"], shown["live_blocks"]) == (process["peak_bytes"], process["not_freed_blocks"])
+        assert (shown["recorder_bytes"], shown["threads"]) == (process["recorder_bytes"], 2)
         assert shown["rss_bytes"] > 2_000_000
         assert re.match(rf" heapgauge top  {two.target}  exact  [\d.]+ m?s  /.*", screen.screen()[0])
 
@@ -129,7 +129,7 @@ ORDERS = {
     "T": ("total", "total_bytes"),
     "Y": ("temporary", "temporary_calls"),
     "M": ("max", "max_bytes"),
-    "W": ("waste", "waste_bytes"),
+    "W": ("waste", "internal_fragmentation_bytes"),
     "R": ("realloc", "copied_bytes"),
 }
 
@@ -156,7 +156,7 @@ def test_the_numbers_move_with_the_process(keeper, top, report):
         again(keeper)
         lines = screen.until_shown("360,000 B")
         process = report(keeper.target)["processes"][0]
-        assert head(lines)["live_blocks"] == process["leaked_blocks"] == 1800
+        assert head(lines)["live_blocks"] == process["not_freed_blocks"] == 1800
         assert head(lines)["peak_bytes"] == process["peak_bytes"] == 380000
         screen.until(lambda lines: " 0/s" in lines[3], "the rate to go back to nothing")
 

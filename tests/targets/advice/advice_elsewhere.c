@@ -72,6 +72,6 @@ int main(int argc, char **argv)
 	pthread_join(first, NULL);
 	pthread_join(second, NULL);
 	if (bad)
-		say("ADVICE rule=elsewhere site=take saving_foreign_frees=%d\n", BLOCKS);
+		say("ADVICE rule=elsewhere site=take saving_cross_thread_frees=%d\n", BLOCKS);
 	return 0;
 }

@@ -35,6 +35,6 @@ int main(int argc, char **argv)
 			free(failed[--left]);
 	}
 	if (bad)
-		say("ADVICE rule=leak site=take saving_leaked_bytes=%d\n", left * BLOCK_BYTES);
+		say("ADVICE rule=leak site=take saving_not_freed_bytes=%d\n", left * BLOCK_BYTES);
 	return 0;
 }

@@ -31,6 +31,6 @@ int main(int argc, char **argv)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
 	}
 	if (bad)
-		say("ADVICE rule=leak site=take saving_leaked_bytes=%d\n", STEPS * BLOCK_BYTES);
+		say("ADVICE rule=leak site=take saving_not_freed_bytes=%d\n", STEPS * BLOCK_BYTES);
 	return 0;
 }

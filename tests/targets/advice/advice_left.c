@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	}
 	free(take_other(OTHER_BYTES));
 	if (bad)
-		say("ADVICE rule=leak site=take saving_leaked_bytes=%d\n",
+		say("ADVICE rule=leak site=take saving_not_freed_bytes=%d\n",
 		    LISTS * BLOCKS * BLOCK_BYTES);
 	return 0;
 }

@@ -14,7 +14,7 @@ const trees = new WeakMap<FlameResult, { plain?: FlameTree; inverted?: FlameTree
 function treeFor(data: FlameResult, invert: boolean): FlameTree {
 	let made = trees.get(data);
 	if (!made) trees.set(data, (made = {}));
-	made.plain ??= treeOf(data.nodes, data.total);
+	made.plain ??= treeOf(data.nodes, data.shown);
 	if (!invert) return made.plain;
 	return (made.inverted ??= inverted(made.plain, data.names.length));
 }

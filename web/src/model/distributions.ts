@@ -28,7 +28,7 @@ function none(index: number): SizeClass {
 export function sizeClasses(rows: readonly SizeRow[]): SizeClass[] {
 	const classes: SizeClass[] = [];
 	for (const row of rows) {
-		const index = classOf((row.low + Math.min(row.high, row.low * 2)) / 2);
+		const index = classOf((row.low_bytes + Math.min(row.high_bytes, row.low_bytes * 2)) / 2);
 		const known = (classes[index] ??= none(index));
 		const errors = row as unknown as Record<string, number | undefined>;
 		known.calls += row.calls;
@@ -67,7 +67,7 @@ export function heatOf(sites: readonly Site[]): Heat {
 			const time = classOf(life.low_ms);
 			times.add(time);
 			for (const size of site.sizes ?? []) {
-				const at = classOf((size.low + Math.min(size.high, size.low * 2)) / 2);
+				const at = classOf((size.low_bytes + Math.min(size.high_bytes, size.low_bytes * 2)) / 2);
 				sizes.add(at);
 				const key = time * 128 + at;
 				cells.set(key, (cells.get(key) ?? 0) + (life.count * size.count) / calls);
@@ -155,17 +155,17 @@ const MOST_MOMENTS = 16;
 
 /** What was live over time, by the mean size of the site's blocks; largest sizes on top. */
 export function courseGrid(history: HistoryResult, sites: readonly Site[]): Grid {
-	const size = new Map(sites.map((site) => [`${site.process}.${site.site}`, classOf(Number(site.mean_bytes) || 0)]));
-	const step = Math.max(1, Math.ceil(history.moments.length / MOST_MOMENTS));
-	const moments = history.moments.map((_, i) => i).filter((i) => i % step === 0 || i === history.moments.length - 1);
+	const size = new Map(sites.map((site) => [`${site.pid}.${site.site}`, classOf(Number(site.mean_bytes) || 0)]));
+	const step = Math.max(1, Math.ceil(history.snapshot_at_ns.length / MOST_MOMENTS));
+	const moments = history.snapshot_at_ns.map((_, i) => i).filter((i) => i % step === 0 || i === history.snapshot_at_ns.length - 1);
 	const sums = new Sums();
 	const sizes = new Set<number>();
 	for (const site of history.sites) {
-		const at = size.get(`${site.process}.${site.site}`);
+		const at = size.get(`${site.pid}.${site.site}`);
 		if (at === undefined) continue;
 		sizes.add(at);
 		for (const moment of moments) sums.add(moment, at, Math.max(0, site.history[moment] ?? 0), site.history_error?.[moment] ?? 0);
 	}
 	const grid = gridOf(moments, span(sizes).reverse(), sums);
-	return { ...grid, columns: moments.map((moment) => history.moments[moment]!) };
+	return { ...grid, columns: moments.map((moment) => history.snapshot_at_ns[moment]!) };
 }

@@ -13,7 +13,7 @@ export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Fra
 	let unnamed: Frame | undefined;
 	for (const number of stack) {
 		const frame = frames[number];
-		if (!frame || frame.function.startsWith('[') || frame.plumbing) continue;
+		if (!frame || frame.function.startsWith('[') || frame.runtime_frame) continue;
 		if (!NAMELESS.test(frame.function)) return frame;
 		unnamed ??= frame;
 	}

@@ -20,23 +20,23 @@ export interface Matrix {
 const MOST = 24;
 
 export function matrixOf(threads: readonly Thread[]): Matrix {
-	const all = threads.filter((thread) => thread.freed_of && Object.keys(thread.freed_of).length);
+	const all = threads.filter((thread) => thread.freed_by_owner && Object.keys(thread.freed_by_owner).length);
 	const freers = [...all].sort((a, b) => (b.freed_for_others_bytes ?? 0) - (a.freed_for_others_bytes ?? 0)).slice(0, MOST);
 	const sums = new Map<string, number>();
 	for (const freer of freers) {
-		for (const [slot, handed] of Object.entries(freer.freed_of!)) {
-			const key = `${freer.process}.${slot}`;
+		for (const [slot, handed] of Object.entries(freer.freed_by_owner!)) {
+			const key = `${freer.pid}.${slot}`;
 			sums.set(key, (sums.get(key) ?? 0) + handed.bytes);
 		}
 	}
 	const keys = [...sums.keys()].sort((a, b) => sums.get(b)! - sums.get(a)!).slice(0, MOST);
 	const owners = keys.map((key) => {
 		const [process = '', slot = ''] = key.split(/\.(.*)/s);
-		const thread = threads.find((one) => String(one.process) === process && String(one.slot) === slot && one.held_bytes !== null);
+		const thread = threads.find((one) => String(one.pid) === process && String(one.slot) === slot && one.live_bytes !== null);
 		return { key, process, slot, thread };
 	});
 	const cells = freers.map((freer) =>
-		owners.map((owner) => (String(freer.process) === owner.process ? freer.freed_of![owner.slot] : undefined)),
+		owners.map((owner) => (String(freer.pid) === owner.process ? freer.freed_by_owner![owner.slot] : undefined)),
 	);
 	return {
 		freers,

@@ -35,12 +35,12 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 	const times = points.map((point) => point.at_ns);
 	const tops = new Array<number>(times.length).fill(0);
 	const layers = history.sites.map((site, i): Layer => {
-		const values = stepped(history.moments, site.history, times);
+		const values = stepped(history.snapshot_at_ns, site.history, times);
 		values.forEach((value, at) => {
 			tops[at]! += value;
 		});
 		return {
-			key: `${site.process}.${site.site}`,
+			key: `${site.pid}.${site.site}`,
 			label: ownerLabel(site.stack, history.frames),
 			hint: site.stack
 				.slice(0, 20)
@@ -48,7 +48,7 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 				.join('\n'),
 			colour: LAYER_COLOURS[i % LAYER_COLOURS.length]!,
 			values,
-			errors: site.history_error && stepped(history.moments, site.history_error, times),
+			errors: site.history_error && stepped(history.snapshot_at_ns, site.history_error, times),
 			tops: [...tops],
 			site,
 		};

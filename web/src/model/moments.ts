@@ -20,12 +20,12 @@ export interface Event {
 }
 
 export function eventsOf(named: SnapshotsResult | undefined): Event[] {
-	return (named?.snapshots ?? []).flatMap((row) => (row.snap === null && row.name ? [{ at: row.at_ns, name: row.name }] : []));
+	return (named?.snapshots ?? []).flatMap((row) => (row.snapshot === null && row.name ? [{ at: row.at_ns, name: row.name }] : []));
 }
 
 /** Names of the snapshots from one number to another: those that one row of the timeline stands for. */
 function nameOf(named: SnapshotsResult | undefined, from: number, to: number): string | undefined {
-	const names = (named?.snapshots ?? []).filter((row) => row.snap !== null && row.snap >= from && row.snap < to && row.name);
+	const names = (named?.snapshots ?? []).filter((row) => row.snapshot !== null && row.snapshot >= from && row.snapshot < to && row.name);
 	return names.length ? names.map((row) => row.name).join(', ') : undefined;
 }
 

@@ -16,10 +16,10 @@ export function pidsOf(processes: readonly Process[]): number[] {
 const SUMMED = [
 	'peak_bytes',
 	'peak_blocks',
-	'leaked_bytes',
-	'leaked_blocks',
+	'not_freed_bytes',
+	'not_freed_blocks',
 	'calls',
-	'bytes',
+	'total_bytes',
 	'temporary_calls',
 	'mmap_calls',
 	'mmap_peak_bytes',

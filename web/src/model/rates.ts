@@ -26,12 +26,12 @@ export function ratesOf(points: readonly Point[]): Rates {
 	points.forEach((point, i) => {
 		if (isBetween(point, points[i - 1]) && i + 1 < points.length) return;
 		const seconds = (point.at_ns - (last?.at_ns ?? 0)) / 1e9;
-		const rate = (key: 'calls' | 'frees' | 'bytes') => (seconds > 0 ? Math.max(0, (point[key] - (last?.[key] ?? 0)) / seconds) : 0);
+		const rate = (key: 'calls' | 'frees' | 'total_bytes') => (seconds > 0 ? Math.max(0, (point[key] - (last?.[key] ?? 0)) / seconds) : 0);
 		/* What came since is made of other blocks than what was before: variances differ by its own. */
-		const error = (key: 'calls' | 'frees' | 'bytes') =>
+		const error = (key: 'calls' | 'frees' | 'total_bytes') =>
 			seconds > 0 ? Math.sqrt(Math.max(0, errorOf(point, key) ** 2 - errorOf(last, key) ** 2)) / seconds : 0;
-		const [calls, frees, bytes] = [rate('calls'), rate('frees'), rate('bytes')];
-		const errors = { calls: error('calls'), frees: error('frees'), bytes: error('bytes') };
+		const [calls, frees, bytes] = [rate('calls'), rate('frees'), rate('total_bytes')];
+		const errors = { calls: error('calls'), frees: error('frees'), bytes: error('total_bytes') };
 		for (; filled <= i; filled++) {
 			rates.calls.push(calls);
 			rates.frees.push(frees);

@@ -11,7 +11,7 @@ export interface Frame {
 	inlined: boolean;
 	address_exact: boolean;
 	/** libc, runtimes, containers: not what a person looks for. */
-	plumbing?: boolean;
+	runtime_frame?: boolean;
 }
 
 export interface Run {
@@ -28,8 +28,8 @@ export interface Head {
 	view: string;
 	file: string;
 	run: Run;
-	peak_bytes_all: number;
-	peak_at_ns_all: number;
+	peak_bytes: number;
+	peak_at_ns: number;
 	warnings: Record<string, number>;
 	/** null: every block was recorded. Else numbers are estimates: NAME_error is the standard error of NAME, if it is not 0. */
 	sampling?: { interval_bytes: number; samples: number; peak_bias_bytes: number } | null;
@@ -40,7 +40,7 @@ export interface Answered extends Head {
 	cost: string;
 	moment: string;
 	shown: number;
-	whole: number;
+	total: number;
 	suppressed: number;
 	suppressed_sites: number;
 	/** What must be known of the numbers; absent: nothing. */
@@ -52,8 +52,8 @@ export interface Answered extends Head {
 }
 
 export interface SizeBar {
-	low: number;
-	high: number;
+	low_bytes: number;
+	high_bytes: number;
 	count: number;
 	count_error?: number;
 }
@@ -77,7 +77,7 @@ export interface ReallocNumbers {
 }
 
 export interface Site {
-	process: number;
+	pid: number;
 	site: number;
 	kind: string;
 	state: string;
@@ -134,14 +134,14 @@ export interface ChangesResult extends Head {
 
 export interface Memory {
 	at_ns: number;
-	process?: number;
+	pid?: number;
 	live_bytes: number;
-	slack_bytes: number;
-	map_live_bytes: number;
+	internal_fragmentation_bytes: number;
+	mmap_live_bytes: number;
 	/** From here to untouched_bytes null: the recording does not say whose the memory was. */
-	mapped_bytes: number | null;
-	mapped_untouched_bytes: number | null;
-	beyond_bytes: number | null;
+	mmap_resident_bytes: number | null;
+	mmap_untouched_bytes: number | null;
+	allocator_overhead_bytes: number | null;
 	inherited_bytes: number | null;
 	static_bytes: number | null;
 	unrecorded_bytes: number | null;
@@ -152,7 +152,7 @@ export interface Memory {
 	stack_bytes: number;
 	file_bytes: number;
 	shared_bytes: number;
-	own_bytes: number;
+	recorder_bytes: number;
 	rest_bytes: number;
 	rss_bytes: number;
 	swap_bytes: number;
@@ -169,14 +169,14 @@ export interface Process {
 	pid: number;
 	ppid: number;
 	peak_bytes: number;
-	leaked_bytes: number;
+	not_freed_bytes: number;
 	calls: number;
-	bytes: number;
+	total_bytes: number;
 	frees: number;
 	peak_blocks: number;
 	peak_bound_bytes: number;
 	peak_at_ns: number;
-	leaked_blocks: number;
+	not_freed_blocks: number;
 	temporary_calls: number;
 	mmap_bytes: number;
 	mmap_calls: number;
@@ -187,7 +187,7 @@ export interface Process {
 	duration_ns: number;
 	mode: string;
 	/** Only of a sampled process: the sampling interval: average bytes between samples. */
-	sample_interval_bytes?: number;
+	sampling_interval_bytes?: number;
 	samples?: number;
 	/** By how much the peak is too high on average, at most. */
 	peak_bias_bytes?: number;
@@ -198,7 +198,7 @@ export interface Process {
 	end: string;
 	exit_code: number | null;
 	allocator: string;
-	own_bytes: number;
+	recorder_bytes: number;
 	peak_rss_bytes: number | null;
 	memory: Partial<Memory>;
 	health: Record<string, number>;
@@ -218,10 +218,10 @@ export interface Point {
 	bytes_per_second: number;
 	frees_per_second: number;
 	threads: number;
-	map_live_bytes: number;
-	own_bytes: number;
+	mmap_live_bytes: number;
+	recorder_bytes: number;
 	calls: number;
-	bytes: number;
+	total_bytes: number;
 	frees: number;
 	snapshot: number | null;
 	peak: boolean;
@@ -235,9 +235,9 @@ export interface TimelineResult extends Head {
 export interface SnapshotsResult extends Head {
 	snapshots: {
 		/** null: only the name was kept. */
-		snap: number | null;
+		snapshot: number | null;
 		at_ns: number;
-		process: number;
+		pid: number;
 		kind: string;
 		live_bytes: number | null;
 		name: string | null;
@@ -245,17 +245,17 @@ export interface SnapshotsResult extends Head {
 }
 
 export interface HistorySite {
-	process: number;
+	pid: number;
 	site: number;
-	most_bytes: number;
-	/** By moment. */
+	max_snapshot_bytes: number;
+	/** By snapshot. */
 	history: number[];
 	history_error?: number[];
 	stack: number[];
 }
 
 export interface HistoryResult extends Answered {
-	moments: number[];
+	snapshot_at_ns: number[];
 	sites: HistorySite[];
 	frames: Frame[];
 }
@@ -263,16 +263,16 @@ export interface HistoryResult extends Answered {
 export interface Finding {
 	rule: string;
 	title: string;
-	process: number;
+	pid: number;
 	site: number;
 	sites: number;
 	processes: number;
 	saving_peak_bytes: number;
 	saving_copied_bytes: number;
-	saving_leaked_bytes: number;
+	saving_not_freed_bytes: number;
 	saving_bytes_per_second: number;
 	saving_calls: number;
-	saving_foreign_frees: number;
+	saving_cross_thread_frees: number;
 	saving_reserved_bytes: number;
 	saving_resident_bytes: number;
 	evidence: Record<string, number>;
@@ -287,7 +287,7 @@ export interface AdviceResult extends Head {
 }
 
 export interface GrowingSite {
-	process: number;
+	pid: number;
 	site: number;
 	verdict: string;
 	bytes_per_second: number | null;
@@ -300,7 +300,7 @@ export interface GrowingSite {
 	live_blocks: number;
 	calls: number;
 	frees: number;
-	moments: number;
+	snapshots: number;
 	from_ns: number;
 	to_ns: number;
 	stack: number[];
@@ -317,7 +317,7 @@ export interface GrowthResult extends Head {
 }
 
 export interface HealthRow {
-	process: number | null;
+	pid: number | null;
 	about: string;
 	name: string;
 	count: number;
@@ -325,7 +325,7 @@ export interface HealthRow {
 }
 
 export interface HealthResult extends Head {
-	own_bytes: number;
+	recorder_bytes: number;
 	peak_rss_bytes: number | null;
 	nothing_lost: boolean;
 	health: HealthRow[];
@@ -346,25 +346,25 @@ export interface ModulesResult extends Head {
 }
 
 export interface SizeRow {
-	low: number;
-	high: number;
+	low_bytes: number;
+	high_bytes: number;
 	exact: boolean;
 	calls: number;
 	total_bytes: number;
-	waste_each_bytes: number | null;
-	waste_bytes: number;
-	waste_calls: number;
+	mean_internal_fragmentation_bytes: number | null;
+	internal_fragmentation_bytes: number;
+	internal_fragmentation_calls: number;
 }
 
 export interface SizesResult extends Answered {
 	calls: number;
 	total_bytes: number;
-	waste_bytes: number;
+	internal_fragmentation_bytes: number;
 	sizes: SizeRow[];
 }
 
 export interface Thread {
-	process: number;
+	pid: number;
 	tid: number;
 	name: string;
 	slot: number;
@@ -374,20 +374,20 @@ export interface Thread {
 	total_bytes: number;
 	frees: number;
 	freed_bytes: number;
-	held_bytes: number | null;
+	live_bytes: number | null;
 	freed_by_others_blocks: number | null;
 	freed_by_others_bytes: number | null;
 	freed_for_others_blocks: number | null;
 	freed_for_others_bytes: number | null;
-	freed_of: Record<string, { blocks: number; bytes: number; blocks_error?: number; bytes_error?: number }> | null;
+	freed_by_owner: Record<string, { blocks: number; bytes: number; blocks_error?: number; bytes_error?: number }> | null;
 }
 
 export interface ThreadsResult extends Head {
 	thread_count: number;
 	calls: number;
 	total_bytes: number;
-	passed_on_blocks: number;
-	passed_on_bytes: number;
+	cross_thread_freed_blocks: number;
+	cross_thread_freed_bytes: number;
 	/** What is not known of some of them. */
 	note?: string;
 	threads: Thread[];
@@ -397,7 +397,7 @@ export interface Tag {
 	depth: number;
 	/** What was asked about: of the tag and all inside it, and of it alone. */
 	value: number;
-	self_value: number;
+	self: number;
 	/** null: no tag, but what has none or is not shown. */
 	visits: number | null;
 	total_bytes: number;
@@ -414,8 +414,8 @@ export interface Tag {
 	self_freed_bytes: number;
 	peak_bytes: number;
 	self_peak_bytes: number;
-	leaked_bytes: number;
-	self_leaked_bytes: number;
+	not_freed_bytes: number;
+	self_not_freed_bytes: number;
 	name: string | null;
 	/** Its path: server/parser. */
 	tag: string | null;
@@ -431,7 +431,7 @@ export interface TagsResult extends Answered {
 
 export interface Pool {
 	pool: string;
-	process: number;
+	pid: number;
 	live_bytes: number;
 	live_blocks: number;
 	/** null: filters leave out some of it. */
@@ -457,7 +457,6 @@ export interface FlameName {
 
 export interface FlameResult extends Answered {
 	unit: string;
-	total: number;
 	names: FlameName[];
 	nodes: { name: number[]; parent: number[]; value: number[]; self: number[]; before?: number[]; value_error?: number[] };
 }

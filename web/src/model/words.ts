@@ -36,7 +36,7 @@ export const QUESTIONS: readonly Question[] = [
 		help: 'Bytes not freed at exit; of a program that runs, live at the end of the recording.',
 		ofMoment: true,
 		unit: 'bytes',
-		key: 'leaked_bytes',
+		key: 'not_freed_bytes',
 		title: 'At end',
 	},
 	{
@@ -99,7 +99,7 @@ export const QUESTIONS: readonly Question[] = [
 		help: 'Bytes that the allocator added to what was asked for.',
 		ofMoment: false,
 		unit: 'bytes',
-		key: 'waste_bytes',
+		key: 'internal_fragmentation_bytes',
 		title: 'Waste',
 	},
 	{

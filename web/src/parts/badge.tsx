@@ -32,12 +32,12 @@ export interface Trust {
 export function trustOf(summary: ProcessesResult): Trust {
 	const names = new Set(Object.keys(summary.warnings));
 	for (const process of summary.processes) for (const name of Object.keys(process.health)) names.add(name);
-	const sum = (key: 'own_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + (process[key] ?? 0), 0);
+	const sum = (key: 'recorder_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + (process[key] ?? 0), 0);
 	const first = startedOf(summary.processes);
-	const sampled = first?.sample_interval_bytes
-		? `${first.mode} 1 in ${bytes(first.sample_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(first, 'peak_bytes'), first.peak_bytes)}`
+	const sampled = first?.sampling_interval_bytes
+		? `${first.mode} 1 in ${bytes(first.sampling_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(first, 'peak_bytes'), first.peak_bytes)}`
 		: (first?.mode ?? 'empty');
-	return { mode: sampled, losses: names.size, ownBytes: sum('own_bytes'), rssBytes: sum('peak_rss_bytes') };
+	return { mode: sampled, losses: names.size, ownBytes: sum('recorder_bytes'), rssBytes: sum('peak_rss_bytes') };
 }
 
 export function Badge() {

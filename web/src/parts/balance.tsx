@@ -22,8 +22,8 @@ const LINES: readonly Line[] = [
 		sign: '+',
 		label: 'rounding',
 		meaning: 'usable beyond what was asked for',
-		value: (m) => m.slack_bytes,
-		key: 'slack_bytes',
+		value: (m) => m.internal_fragmentation_bytes,
+		key: 'internal_fragmentation_bytes',
 		always: true,
 	},
 	{
@@ -34,13 +34,13 @@ const LINES: readonly Line[] = [
 		key: 'untouched_bytes',
 		always: false,
 	},
-	{ sign: '+', label: 'mapped', meaning: "the program's own mmap, as far as it is resident", value: (m) => m.mapped_bytes, always: false },
+	{ sign: '+', label: 'mapped', meaning: "the program's own mmap, as far as it is resident", value: (m) => m.mmap_resident_bytes, always: false },
 	{
 		sign: '+',
 		label: 'held',
 		meaning: 'by the allocator: freed and not given back, headers, never handed out',
-		value: (m) => m.beyond_bytes,
-		key: 'beyond_bytes',
+		value: (m) => m.allocator_overhead_bytes,
+		key: 'allocator_overhead_bytes',
 		always: true,
 	},
 	{
@@ -62,7 +62,7 @@ const LINES: readonly Line[] = [
 	{ sign: '+', label: 'stacks', meaning: 'of all threads', value: (m) => m.stack_bytes, always: true },
 	{ sign: '+', label: 'files', meaning: 'programs, libraries, mapped files', value: (m) => m.file_bytes, always: true },
 	{ sign: '+', label: 'shared', meaning: 'with other processes', value: (m) => m.shared_bytes, always: false },
-	{ sign: '+', label: 'recorder', meaning: 'what recording costs', value: (m) => m.own_bytes, always: true },
+	{ sign: '+', label: 'recorder', meaning: 'what recording costs', value: (m) => m.recorder_bytes, always: true },
 	{ sign: '+', label: 'rest', meaning: 'in no class', value: (m) => m.rest_bytes, always: false },
 	{ sign: '=', label: 'RSS', meaning: 'resident, as the kernel counts it', value: (m) => m.rss_bytes, always: true },
 	{ sign: '', label: 'swap', meaning: 'not resident any more', value: (m) => m.swap_bytes, always: false },
@@ -70,7 +70,7 @@ const LINES: readonly Line[] = [
 
 /** The last moment of the process that was looked at: all its numbers are of that moment. */
 export function lastSheet(rows: readonly Memory[], pid: number): Memory | undefined {
-	return rows.filter((row) => row.process === undefined || row.process === pid).at(-1);
+	return rows.filter((row) => row.pid === undefined || row.pid === pid).at(-1);
 }
 
 /** `several`: the recording has more than this process. */
@@ -137,7 +137,7 @@ export function BalanceLines({ rows, pids }: { rows: readonly Memory[]; pids: re
 							<td class="number">{pid}</td>
 							<td class="number">{sheet ? duration(sheet.at_ns) : 'not known'}</td>
 							<td class="number">{sheet ? bytes(sheet.live_bytes) : '–'}</td>
-							<td class="number">{sheet ? bytes(sheet.map_live_bytes) : '–'}</td>
+							<td class="number">{sheet ? bytes(sheet.mmap_live_bytes) : '–'}</td>
 							<td class="number">{sheet ? bytes(sheet.rss_bytes) : '–'}</td>
 						</tr>
 					);

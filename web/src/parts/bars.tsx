@@ -40,9 +40,9 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
 /** No class reaches so far: the last one is open. */
 const OPEN = 2 ** 53;
 
-export function sizeLabel(bar: { low: number; high: number }): string {
-	if (bar.low === bar.high) return bytes(bar.low);
-	return bar.high >= OPEN ? `${bytes(bar.low)} and more` : `${bytes(bar.low)} – ${bytes(bar.high)}`;
+export function sizeLabel(bar: { low_bytes: number; high_bytes: number }): string {
+	if (bar.low_bytes === bar.high_bytes) return bytes(bar.low_bytes);
+	return bar.high_bytes >= OPEN ? `${bytes(bar.low_bytes)} and more` : `${bytes(bar.low_bytes)} – ${bytes(bar.high_bytes)}`;
 }
 
 export function timeLabel(bar: TimeBar): string {

@@ -117,7 +117,7 @@ function FilteredCards({ processes, filtered, open }: CardNumbers) {
 				title="Left at the end"
 				data={leaked}
 				unit="bytes"
-				whole={whole ? sum.leaked_bytes : undefined}
+				whole={whole ? sum.not_freed_bytes : undefined}
 				open={() => open('sites', { cost: 'leaked' })}
 			/>
 			<FilteredCard
@@ -136,7 +136,7 @@ function HeapCards({ processes, timeline, open }: CardNumbers) {
 	const peak = processes.length === 1 ? timeline?.timeline.find((point) => point.peak) : undefined;
 	const bound = processes.length === 1 ? processes[0]!.peak_bound_bytes : 0;
 	const when = processes.length > 1 ? ', each process at its own peak' : peak ? ` at ${duration(peak.at_ns)}` : '';
-	const part = share(sum.leaked_bytes, sum.peak_bytes);
+	const part = share(sum.not_freed_bytes, sum.peak_bytes);
 	const temporary = share(sum.temporary_calls, sum.calls);
 	return (
 		<>
@@ -153,12 +153,12 @@ function HeapCards({ processes, timeline, open }: CardNumbers) {
 			</Card>
 			<Card
 				title={processes.every((process) => process.end !== 'running') ? 'Not freed at exit' : 'Live at the end'}
-				value={bytes(sum.leaked_bytes)}
-				hint={exact(sum.leaked_bytes, 'bytes')}
-				error={spread(errorOf(sum, 'leaked_bytes'), sum.leaked_bytes)}
+				value={bytes(sum.not_freed_bytes)}
+				hint={exact(sum.not_freed_bytes, 'bytes')}
+				error={spread(errorOf(sum, 'not_freed_bytes'), sum.not_freed_bytes)}
 				onOpen={() => open('sites', { cost: 'leaked' })}
 			>
-				{blocks(sum.leaked_blocks, errorOf(sum, 'leaked_blocks'))}
+				{blocks(sum.not_freed_blocks, errorOf(sum, 'not_freed_blocks'))}
 				{part && `, ${part} of the peak`}
 			</Card>
 			<Card
@@ -167,7 +167,7 @@ function HeapCards({ processes, timeline, open }: CardNumbers) {
 				error={spread(errorOf(sum, 'calls'), sum.calls)}
 				onOpen={() => open('sites', { cost: 'calls' })}
 			>
-				<Amount value={sum.bytes} unit="bytes" error={errorOf(sum, 'bytes')} /> asked for
+				<Amount value={sum.total_bytes} unit="bytes" error={errorOf(sum, 'total_bytes')} /> asked for
 				{temporary && `, ${temporary} temporary`}
 			</Card>
 		</>

@@ -79,15 +79,15 @@ function Sum({ asked }: { asked: Question }) {
 		);
 	if (!data) return <span class="soft">…</span>;
 	const signed = differing.value;
-	const part = !signed && share(data.shown, data.whole);
+	const part = !signed && share(data.shown, data.total);
 	const words = [
 		...(scope.started !== undefined
 			? [`process ${scope.started}`]
 			: scope.count > 1 && !value('process')
 				? [`${scope.count} processes`]
 				: []),
-		...(part && scope.started === undefined && data.shown !== data.whole
-			? [`${part} of ${amountText(data.whole, asked.unit, errorOf(data, 'whole'))}`]
+		...(part && scope.started === undefined && data.shown !== data.total
+			? [`${part} of ${amountText(data.total, asked.unit, errorOf(data, 'total'))}`]
 			: []),
 		data.moment,
 	].join(', ');

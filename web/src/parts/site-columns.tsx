@@ -163,13 +163,13 @@ export function siteColumns(
 		signed: asked.name === 'grown',
 	});
 	const several = {
-		key: 'process',
+		key: 'pid',
 		title: 'PID',
 		width: 64,
 		number: true,
 		optional: true,
-		sort: (row: SiteRow) => numberOf(row, 'process'),
-		cell: (row: SiteRow) => String(row.values.process),
+		sort: (row: SiteRow) => numberOf(row, 'pid'),
+		cell: (row: SiteRow) => String(row.values.pid),
 	};
 	const kind = {
 		key: 'kind',

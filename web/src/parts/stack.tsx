@@ -33,7 +33,7 @@ export function Stack({ stack, frames }: { stack: readonly number[]; frames: rea
 				const frame = frames[number];
 				return (
 					frame && (
-						<li key={i} class={frame.plumbing ? 'runtime' : ''}>
+						<li key={i} class={frame.runtime_frame ? 'runtime' : ''}>
 							<span class={`fn ${frame.inlined ? 'inlined' : ''}`} title={frame.function}>
 								{shortName(frame.function)}
 							</span>

@@ -18,9 +18,9 @@ function when(ns: number): string {
 /** "exact", or how it was sampled. */
 function countedBy(data: ProcessesResult, process: Process): string {
 	const sampling = data.sampling;
-	if (!sampling || !process.sample_interval_bytes) return process.mode;
+	if (!sampling || !process.sampling_interval_bytes) return process.mode;
 	const bias = process.peak_bias_bytes ? `; the peak is too high on average, by ${bytes(process.peak_bias_bytes)} at most` : '';
-	return `${process.mode}, one block for each ${bytes(process.sample_interval_bytes)} on average, ${plural(process.samples ?? 0, 'sample')}${bias}`;
+	return `${process.mode}, one block for each ${bytes(process.sampling_interval_bytes)} on average, ${plural(process.samples ?? 0, 'sample')}${bias}`;
 }
 
 function Facts({ data, process }: { data: ProcessesResult; process: Process | undefined }) {
@@ -57,7 +57,7 @@ function Facts({ data, process }: { data: ProcessesResult; process: Process | un
 }
 
 function Cost({ data, health }: { data: ProcessesResult; health: HealthResult | undefined }) {
-	const own = data.processes.reduce((sum, one) => sum + one.own_bytes, 0);
+	const own = data.processes.reduce((sum, one) => sum + one.recorder_bytes, 0);
 	const rss = data.processes.reduce((sum, one) => sum + (one.peak_rss_bytes ?? 0), 0);
 	const stacks = data.processes.reduce((sum, one) => sum + one.stacks, 0);
 	const part = share(own, rss);
@@ -76,7 +76,7 @@ function Health({ data }: { data: HealthResult }) {
 				{data.sampling ? 'No sample was lost' : 'Every allocation was counted'}, every stack is whole, and every frame has a name.
 			</p>
 		);
-	const several = data.health.some((row) => row.process !== null);
+	const several = data.health.some((row) => row.pid !== null);
 	return (
 		<table class="plain">
 			<thead>
@@ -91,7 +91,7 @@ function Health({ data }: { data: HealthResult }) {
 				{data.health.map((row, i) => (
 					<tr key={i}>
 						<td>{row.about}</td>
-						{several && <td class="number">{row.process ?? ''}</td>}
+						{several && <td class="number">{row.pid ?? ''}</td>}
 						<td class="number">{count(row.count)}</td>
 						<td>
 							{row.meaning} <span class="soft code">{row.name}</span>

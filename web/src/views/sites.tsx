@@ -27,13 +27,13 @@ function sortingOf(text: string | undefined, fallback: string): Sorting {
 /** Which --cost puts the heaviest by that column first, where only the heaviest are loaded. */
 const ORDERS: Readonly<Record<string, string>> = {
 	peak_bytes: 'peak',
-	leaked_bytes: 'leaked',
+	not_freed_bytes: 'leaked',
 	total_bytes: 'total',
 	calls: 'calls',
 	calls_per_second: 'rate',
 	temporary_calls: 'temporary',
 	max_bytes: 'max',
-	waste_bytes: 'waste',
+	internal_fragmentation_bytes: 'waste',
 	lifetime_ns: 'lifetime',
 	copied_bytes: 'realloc',
 };
@@ -74,7 +74,7 @@ function shownOf(data: unknown, axis: string, whole: number | undefined, courses
 	if (axis === 'site') {
 		const result = data as SitesResult;
 		const rows = (result.sites ?? []).map((site): SiteRow => ({
-			id: `${site.process}.${site.site}`,
+			id: `${site.pid}.${site.site}`,
 			values: site,
 			stack: site.stack,
 			frames: result.frames,
@@ -96,8 +96,8 @@ function useCourses(wanted: boolean): Courses | undefined {
 	return useMemo(
 		() =>
 			answer.data && {
-				moments: answer.data.moments,
-				of: new Map(answer.data.sites.map((site) => [`${site.process}.${site.site}`, site.history])),
+				moments: answer.data.snapshot_at_ns,
+				of: new Map(answer.data.sites.map((site) => [`${site.pid}.${site.site}`, site.history])),
 			},
 		[answer.data],
 	);

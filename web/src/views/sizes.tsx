@@ -45,9 +45,9 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			title: 'Size',
 			number: true,
 			width: 170,
-			sort: (row) => row.low,
+			sort: (row) => row.low_bytes,
 			cell: (row) => sizeLabel(row),
-			hint: (row) => (row.exact ? exact(row.low, 'bytes') : 'a class: of sites that ask for more than eight sizes'),
+			hint: (row) => (row.exact ? exact(row.low_bytes, 'bytes') : 'a class: of sites that ask for more than eight sizes'),
 		},
 		{
 			key: 'calls',
@@ -83,17 +83,17 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			number: true,
 			width: 92,
 			help: 'What the allocator adds to one block; known where a site asks for this size alone',
-			sort: (row) => row.waste_each_bytes,
-			cell: (row) => (row.waste_each_bytes === null ? <span class="soft">–</span> : bytes(row.waste_each_bytes)),
+			sort: (row) => row.mean_internal_fragmentation_bytes,
+			cell: (row) => (row.mean_internal_fragmentation_bytes === null ? <span class="soft">–</span> : bytes(row.mean_internal_fragmentation_bytes)),
 		},
 		{
 			key: 'waste',
 			title: 'Waste',
 			number: true,
 			width: 92 + more,
-			sort: (row) => row.waste_bytes,
+			sort: (row) => row.internal_fragmentation_bytes,
 			cell: (row) =>
-				row.waste_bytes ? <Amount value={row.waste_bytes} unit="bytes" error={errorOf(row, 'waste_bytes')} /> : <span class="soft">–</span>,
+				row.internal_fragmentation_bytes ? <Amount value={row.internal_fragmentation_bytes} unit="bytes" error={errorOf(row, 'internal_fragmentation_bytes')} /> : <span class="soft">–</span>,
 		},
 		{
 			key: 'name',
@@ -136,8 +136,8 @@ function Sizes() {
 			<aside class="side" aria-label="By classes" tabIndex={0}>
 				<section>
 					<p>
-						<Amount value={data.waste_bytes} unit="bytes" error={errorOf(data, 'waste_bytes')} /> of rounding,{' '}
-						{percent(data.waste_bytes, data.total_bytes + data.waste_bytes)} of what the allocator gave for the{' '}
+						<Amount value={data.internal_fragmentation_bytes} unit="bytes" error={errorOf(data, 'internal_fragmentation_bytes')} /> of rounding,{' '}
+						{percent(data.internal_fragmentation_bytes, data.total_bytes + data.internal_fragmentation_bytes)} of what the allocator gave for the{' '}
 						<Amount value={data.total_bytes} unit="bytes" error={errorOf(data, 'total_bytes')} /> asked for.
 					</p>
 				</section>
@@ -179,7 +179,7 @@ function Sizes() {
 }
 
 function siteRows(data: SitesResult): SiteRow[] {
-	return data.sites.map((site) => ({ id: `${site.process}.${site.site}`, values: site, stack: site.stack, frames: data.frames, site }));
+	return data.sites.map((site) => ({ id: `${site.pid}.${site.site}`, values: site, stack: site.stack, frames: data.frames, site }));
 }
 
 /** A table of sites of one view of the report, with its own columns and a picture beside it. */
@@ -229,10 +229,10 @@ function Lifetimes() {
 	}, [canonical('lifetimes', params)]);
 	const columns = useMemo((): Column<SiteRow>[] => {
 		const estimated = Boolean(answer.data?.sampling);
-		const most = Math.max(1, ...(answer.data?.sites ?? []).map((site) => Number(site.brief_frees)));
+		const most = Math.max(1, ...(answer.data?.sites ?? []).map((site) => Number(site.short_lived_frees)));
 		return [
 			numberColumn({
-				key: 'brief_frees',
+				key: 'short_lived_frees',
 				title: 'Within 1 ms',
 				unit: 'count',
 				whole: most,
@@ -242,9 +242,9 @@ function Lifetimes() {
 			}),
 			numberColumn({ key: 'frees', title: 'Freed', unit: 'count', estimated }),
 			numberColumn({ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', estimated }),
-			numberColumn({ key: 'half_within_ns', title: 'Half within', unit: 'ns' }),
-			numberColumn({ key: 'all_within_ns', title: 'All within', unit: 'ns' }),
-			numberColumn({ key: 'leaked_blocks', title: 'Left', unit: 'count', help: 'Blocks not freed at exit', estimated }),
+			numberColumn({ key: 'median_lifetime_ns', title: 'Half within', unit: 'ns' }),
+			numberColumn({ key: 'max_lifetime_ns', title: 'All within', unit: 'ns' }),
+			numberColumn({ key: 'not_freed_blocks', title: 'Left', unit: 'count', help: 'Blocks not freed at exit', estimated }),
 			stackName(),
 		];
 	}, [answer.data]);
@@ -264,7 +264,7 @@ function Lifetimes() {
 			data={data}
 			columns={columns}
 			label="Sites by short lives"
-			fallback="brief_frees"
+			fallback="short_lived_frees"
 			side={
 				<section>
 					<h2>How long {count(freed)} freed blocks lived</h2>

@@ -271,7 +271,7 @@ function LineNumber({ path, line, name }: { path: string; line: number; name: st
 			<td>{asked.label}</td>
 			<td class="number">{cost ? text(cost, 'self', asked) : answer.data ? '–' : '…'}</td>
 			<td class="number">{cost ? text(cost, 'total', asked) : answer.data ? '–' : '…'}</td>
-			<td class="number soft">{cost && answer.data && !comparing.value ? percent(cost.total, answer.data.whole) : ''}</td>
+			<td class="number soft">{cost && answer.data && !comparing.value ? percent(cost.total, answer.data.total) : ''}</td>
 		</tr>
 	);
 }

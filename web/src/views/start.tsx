@@ -97,8 +97,8 @@ function Together({ data, shown }: { data: ProcessesResult; shown: readonly Proc
 					{plural(data.processes.length, 'process', 'processes')}
 				</button>{' '}
 				<span class="soft">
-					together at most <Amount value={data.peak_bytes_all} unit="bytes" error={errorOf(data, 'peak_bytes_all')} /> of heap at one
-					moment, at {duration(data.peak_at_ns_all)}
+					together at most <Amount value={data.peak_bytes} unit="bytes" error={errorOf(data, 'peak_bytes')} /> of heap at one
+					moment, at {duration(data.peak_at_ns)}
 					{data.run.peak_bound_bytes > 0 && <>, or up to {bytes(data.run.peak_bound_bytes)} more</>}
 				</span>
 			</h2>
@@ -125,7 +125,7 @@ function Together({ data, shown }: { data: ProcessesResult; shown: readonly Proc
 								<Amount value={process.peak_bytes} unit="bytes" error={errorOf(process, 'peak_bytes')} />
 							</td>
 							<td class="number">
-								<Amount value={process.leaked_bytes} unit="bytes" error={errorOf(process, 'leaked_bytes')} />
+								<Amount value={process.not_freed_bytes} unit="bytes" error={errorOf(process, 'not_freed_bytes')} />
 							</td>
 							<td class="number">{bytes(process.mmap_peak_bytes)}</td>
 							<td class="number">{process.peak_rss_bytes ? bytes(process.peak_rss_bytes) : 'not known'}</td>
@@ -246,7 +246,7 @@ function TopList({ scope, name, title, kind }: { scope: State; name: QuestionNam
 									const owner = ownerOf(site.stack, data.frames);
 									const value = Number(site[asked.key]);
 									return (
-										<tr key={`${site.process}.${site.site}`}>
+										<tr key={`${site.pid}.${site.site}`}>
 											<td class="number" title={hintOf(value, asked.unit, errorOf(site, asked.key))}>
 												<Amount value={value} unit={asked.unit} error={errorOf(site, asked.key)} />
 											</td>
@@ -255,7 +255,7 @@ function TopList({ scope, name, title, kind }: { scope: State; name: QuestionNam
 												<button
 													type="button"
 													class="link code"
-													onClick={() => go('sites', { ...there, site: `${site.process}.${site.site}` })}
+													onClick={() => go('sites', { ...there, site: `${site.pid}.${site.site}` })}
 												>
 													{owner ? shortName(owner.function) : '[no stack]'}
 												</button>

@@ -52,7 +52,7 @@ function tagColumns(data: TagsResult): Column<Tag>[] {
 						cell: (row: Tag) => <span class="soft">{percent(row.value, data.shown)}</span>,
 					},
 				]),
-		of('self_value', 'Itself', asked.unit, 'While this tag was the innermost one'),
+		of('self', 'Itself', asked.unit, 'While this tag was the innermost one'),
 		of('visits', 'Visits', 'count', 'How often the program entered it'),
 		{ ...of('bytes_per_visit', 'For each visit', 'bytes', 'Bytes asked for, divided by visits'), width: 112 },
 		of('self_bytes_per_visit', 'Itself, each visit', 'bytes', 'Bytes asked for while it was the innermost one, divided by visits', true),
@@ -62,8 +62,8 @@ function tagColumns(data: TagsResult): Column<Tag>[] {
 		of('self_calls', 'Itself, calls', 'count', 'Allocations while it was the innermost one', true),
 		of('peak_bytes', 'At peak', 'bytes', 'Live when the heap was largest', asked.name === 'peak'),
 		of('self_peak_bytes', 'Itself, at peak', 'bytes', 'The same of what was asked for while it was the innermost one', true),
-		of('leaked_bytes', 'At end', 'bytes', 'Not freed at exit', asked.name === 'leaked'),
-		of('self_leaked_bytes', 'Itself, at end', 'bytes', 'The same of what was asked for while it was the innermost one', true),
+		of('not_freed_bytes', 'At end', 'bytes', 'Not freed at exit', asked.name === 'leaked'),
+		of('self_not_freed_bytes', 'Itself, at end', 'bytes', 'The same of what was asked for while it was the innermost one', true),
 		of('frees', 'Freed', 'count', 'Blocks that were freed, wherever', true),
 		of('freed_bytes', 'Freed bytes', 'bytes', 'Bytes that were freed, wherever', true),
 		of('realloc_calls', 'Reallocs', 'count', 'Calls of realloc that had a block', true),
@@ -76,7 +76,7 @@ function only(tag: Tag): { name: string; value: string } | undefined {
 
 const PAIRS: readonly [string, keyof Tag, keyof Tag, Unit][] = [
 	['At peak', 'peak_bytes', 'self_peak_bytes', 'bytes'],
-	['At end', 'leaked_bytes', 'self_leaked_bytes', 'bytes'],
+	['At end', 'not_freed_bytes', 'self_not_freed_bytes', 'bytes'],
 	['Total', 'total_bytes', 'self_total_bytes', 'bytes'],
 	['For each visit', 'bytes_per_visit', 'self_bytes_per_visit', 'bytes'],
 	['Calls', 'calls', 'self_calls', 'count'],
@@ -190,7 +190,7 @@ function Tags() {
 		cell: (row) => column.cell(row.tag),
 	}));
 	/* Behind what was asked for, so that it stays in sight. */
-	const before = numbered.filter((column) => ['value', 'share', 'self_value'].includes(column.key)).length;
+	const before = numbered.filter((column) => ['value', 'share', 'self'].includes(column.key)).length;
 	const columns: Column<TagRow>[] = [
 		...numbered.slice(0, before),
 		{
@@ -314,7 +314,7 @@ function Labels() {
 /* ---- pools ---- */
 
 function poolColumns(data: PoolsResult): Column<Pool>[] {
-	const several = new Set(data.pools.map((pool) => pool.process)).size > 1;
+	const several = new Set(data.pools.map((pool) => pool.pid)).size > 1;
 	const most = Math.max(1, ...data.pools.map((pool) => pool.live_bytes));
 	return [
 		numbers<Pool>('live_bytes', 'Live at the end', 'bytes', 'Given out and not taken back', most, 124),
@@ -325,7 +325,7 @@ function poolColumns(data: PoolsResult): Column<Pool>[] {
 		numbers<Pool>('calls', 'Calls', 'count', 'Blocks that it gave out'),
 		numbers<Pool>('frees', 'Freed', 'count', 'Blocks that it took back'),
 		numbers<Pool>('pools', 'Pools', 'count', 'Pools of that name', undefined, 72),
-		...(several ? [numbers<Pool>('process', 'PID', 'id', 'Process', undefined, 72)] : []),
+		...(several ? [numbers<Pool>('pid', 'PID', 'id', 'Process', undefined, 72)] : []),
 		{ key: 'name', title: 'Pool', sort: (row) => row.pool, cell: (row) => <span class="fn">{row.pool}</span> },
 	];
 }

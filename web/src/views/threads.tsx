@@ -17,7 +17,7 @@ import { sortRows, Table, type Column } from '../parts/table';
 import { chosenTab, Tabs } from '../parts/tabs';
 
 function threadColumns(data: ThreadsResult): Column<Thread>[] {
-	const several = new Set(data.threads.map((thread) => thread.process)).size > 1;
+	const several = new Set(data.threads.map((thread) => thread.pid)).size > 1;
 	const mostCalls = Math.max(1, ...data.threads.map((thread) => thread.calls));
 	const mostBytes = Math.max(1, ...data.threads.map((thread) => thread.total_bytes));
 	return [
@@ -25,11 +25,11 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
 		numbers<Thread>('total_bytes', 'Total', 'bytes', 'Bytes asked for', mostBytes, 112),
 		numbers<Thread>('frees', 'Frees', 'count', 'Blocks that this thread freed'),
-		numbers<Thread>('held_bytes', 'Holds', 'bytes', 'Allocated by it and not freed by anybody'),
+		numbers<Thread>('live_bytes', 'Holds', 'bytes', 'Allocated by it and not freed by anybody'),
 		numbers<Thread>('freed_by_others_bytes', 'Freed by others', 'bytes', 'What it allocated and other threads freed', undefined, 118),
 		numbers<Thread>('freed_for_others_bytes', 'For others', 'bytes', 'What it freed of other threads'),
 		numbers<Thread>('started_ns', 'Started', 'ns', 'Since the start of its process', undefined, 84),
-		...(several ? [numbers<Thread>('process', 'PID', 'id', 'Process', undefined, 72)] : []),
+		...(several ? [numbers<Thread>('pid', 'PID', 'id', 'Process', undefined, 72)] : []),
 		numbers<Thread>('tid', 'TID', 'id', 'Number of the thread', undefined, 72),
 		{
 			key: 'name',
@@ -97,7 +97,7 @@ function Handover() {
 	const matrix = useMemo(() => (answer.data ? matrixOf(answer.data.threads) : undefined), [answer.data]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
 	if (!answer.data || !matrix) return <Loading what="Counting who frees what" />;
-	if (!answer.data.passed_on_blocks)
+	if (!answer.data.cross_thread_freed_blocks)
 		return (
 			<Empty title="Nothing changes hands">
 				<p>Every block was freed by the thread that asked for it, or not at all.</p>
@@ -108,10 +108,10 @@ function Handover() {
 	return (
 		<div class="both">
 			<p class="soft">
-				<Amount value={answer.data.passed_on_blocks} unit="count" error={errorOf(answer.data, 'passed_on_blocks')} />{' '}
-				{answer.data.passed_on_blocks === 1 ? 'block' : 'blocks'},{' '}
-				<Amount value={answer.data.passed_on_bytes} unit="bytes" error={errorOf(answer.data, 'passed_on_bytes')} />: freed by another thread
-				than asked for {answer.data.passed_on_blocks === 1 ? 'it' : 'them'}.
+				<Amount value={answer.data.cross_thread_freed_blocks} unit="count" error={errorOf(answer.data, 'cross_thread_freed_blocks')} />{' '}
+				{answer.data.cross_thread_freed_blocks === 1 ? 'block' : 'blocks'},{' '}
+				<Amount value={answer.data.cross_thread_freed_bytes} unit="bytes" error={errorOf(answer.data, 'cross_thread_freed_bytes')} />: freed by another thread
+				than asked for {answer.data.cross_thread_freed_blocks === 1 ? 'it' : 'them'}.
 				{matrix.cut ? ` The ${count(matrix.freers.length)} threads that free most are shown.` : ''}
 			</p>
 			<div class="heat" tabIndex={0} role="region" aria-label="Bytes by who allocated and who freed">
@@ -128,7 +128,7 @@ function Handover() {
 					</thead>
 					<tbody>
 						{matrix.freers.map((freer, row) => (
-							<tr key={`${freer.process}.${freer.tid}`}>
+							<tr key={`${freer.pid}.${freer.tid}`}>
 								<th class="number">{label(freer, '')}</th>
 								{matrix.cells[row]!.map((cell, column) => (
 									<td
@@ -161,9 +161,9 @@ function processColumns(data: ProcessesResult): Column<Process>[] {
 	const most = Math.max(1, ...data.processes.map((process) => process.peak_bytes));
 	return [
 		numbers<Process>('peak_bytes', 'Peak', 'bytes', 'Live heap at its own peak', most, 112),
-		numbers<Process>('leaked_bytes', 'At end', 'bytes', 'Not freed at exit'),
+		numbers<Process>('not_freed_bytes', 'At end', 'bytes', 'Not freed at exit'),
 		numbers<Process>('calls', 'Calls', 'count', 'Allocations'),
-		numbers<Process>('bytes', 'Total', 'bytes', 'Bytes asked for'),
+		numbers<Process>('total_bytes', 'Total', 'bytes', 'Bytes asked for'),
 		numbers<Process>('peak_rss_bytes', 'RSS', 'bytes', 'Resident at most'),
 		numbers<Process>('started_offset_ns', 'Started', 'ns', 'Since the start of the recording', undefined, 92),
 		numbers<Process>('duration_ns', 'Ran for', 'ns', 'Until its end, or until it was last seen', undefined, 92),
@@ -218,8 +218,8 @@ function Processes() {
 		<>
 			<p class="line-of-words soft">
 				{plural(answer.data.processes.length, 'process', 'processes')}, at most{' '}
-				<Amount value={answer.data.peak_bytes_all} unit="bytes" error={errorOf(answer.data, 'peak_bytes_all')} /> live in all of them
-				together, at {duration(answer.data.peak_at_ns_all)}.{' '}
+				<Amount value={answer.data.peak_bytes} unit="bytes" error={errorOf(answer.data, 'peak_bytes')} /> live in all of them
+				together, at {duration(answer.data.peak_at_ns)}.{' '}
 				{text ? (
 					<button type="button" class="link" onClick={() => note({ sort: null })}>
 						As a tree again

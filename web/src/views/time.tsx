@@ -46,8 +46,8 @@ function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss
 		errors: errorsOf(points, 'live_bytes'),
 		...(layers.length ? {} : { fill: 'pale' as const }),
 	});
-	if (withRss && points.some((point) => point.map_live_bytes))
-		lines.push({ label: 'own mappings', colour: 'series-b', values: column(points, 'map_live_bytes'), dash: true, width: 1 });
+	if (withRss && points.some((point) => point.mmap_live_bytes))
+		lines.push({ label: 'own mappings', colour: 'series-b', values: column(points, 'mmap_live_bytes'), dash: true, width: 1 });
 	if (withRss) lines.push({ label: 'RSS', colour: 'series-rss', values: points.map((point) => point.rss_bytes || null), width: 1 });
 	return lines;
 }
@@ -100,7 +100,7 @@ function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[];
 										<button
 											type="button"
 											class="link code"
-											onClick={() => go('sites', { site: `${layer.site!.process}.${layer.site!.site}` })}
+											onClick={() => go('sites', { site: `${layer.site!.pid}.${layer.site!.site}` })}
 										>
 											{ownerLabel(layer.site.stack, history.frames)}
 										</button>
@@ -172,7 +172,7 @@ function Growing() {
 							<table class="plain layers">
 								<tbody>
 									{rows.map((site) => (
-										<tr key={`${site.process}.${site.site}`}>
+										<tr key={`${site.pid}.${site.site}`}>
 											<td class="number grew">
 												<Amount value={site.bytes_per_second ?? 0} unit="bytes-rate" error={errorOf(site, 'bytes_per_second')} signed />
 											</td>
@@ -180,7 +180,7 @@ function Growing() {
 												<button
 													type="button"
 													class="link code"
-													onClick={() => go('sites', { cost: 'leaked', site: `${site.process}.${site.site}` })}
+													onClick={() => go('sites', { cost: 'leaked', site: `${site.pid}.${site.site}` })}
 												>
 													{ownerLabel(site.stack, growth.frames)}
 												</button>
@@ -209,7 +209,7 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 	const layered = value('layers') !== '0';
 	const layers = useMemo(() => (history && layered ? layersOf(history, points) : []), [history, points, layered]);
 	const most = useMemo(() => Math.max(...points.map((point) => point.live_bytes)), [points]);
-	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes, point.map_live_bytes))), [points]);
+	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes, point.mmap_live_bytes))), [points]);
 	const withRss = value('rss') ? value('rss') === '1' : mostRss < 4 * most;
 	const named = useNamed();
 	const moments = useMemo(() => momentsOf(data, isLive.value, named), [data, named]);
