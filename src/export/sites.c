@@ -231,7 +231,7 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 	json_field_string(j, "tag", *tag ? tag : NULL);
 	json_field_string(j, "pool", *pool ? pool : NULL);
 	for (size_t i = 0; i < NUMBERS; i++) {
-		char key[32];
+		char key[80];
 
 		if (numbers.unknown[i]) {
 			json_key(j, number_names[i]);
