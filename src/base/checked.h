@@ -59,6 +59,12 @@ static inline int64_t saturating_add_signed(int64_t a, int64_t b)
 	return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* Without its sign; of INT64_MIN too. */
+static inline uint64_t magnitude(int64_t value)
+{
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
 /* The nearest integer that there is: a conversion of anything else is undefined. NaN is 0. */
 static inline uint64_t saturating_u64(double value)
 {

@@ -3,6 +3,7 @@
 #ifndef EXPORT_GRAPHVIZ_H
 #define EXPORT_GRAPHVIZ_H
 
+#include "base/checked.h"
 #include "export/exporters.h"
 #include "util/units.h"
 
@@ -23,7 +24,7 @@ static inline void graphviz_colour(FILE *out, double hot)
 static inline void graphviz_value(FILE *out, const struct export_input *in, int64_t value,
 				  double variance)
 {
-	uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+	uint64_t size = magnitude(value);
 
 	fprintf(out, "%s%s", value < 0 ? "-" : "",
 		cost_rows[in->selection->cost].unit == UNIT_BYTES ? units_bytes(size).text

@@ -55,11 +55,6 @@ static void append_safe(struct buffer *b, const char *text, const struct render_
 	buffer_printable(b, text, o->terminal && !o->utf8);
 }
 
-static uint64_t magnitude(int64_t change)
-{
-	return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
-}
-
 static void append_sign(struct buffer *b, int64_t change)
 {
 	if (change)

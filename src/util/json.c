@@ -4,6 +4,7 @@
  * the order of keys and values are its own business. Owns nothing. One thread at a time. Invariant:
  * what is in the buffer is always a prefix of a valid JSON document.
  */
+#include "base/checked.h"
 #include "util/json.h"
 
 #include <math.h>
@@ -214,7 +215,7 @@ void json_i64(struct json *j, int64_t value)
 	before_value(j);
 	if (value < 0)
 		buffer_char(j->out, '-');
-	write_decimal(j->out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+	write_decimal(j->out, magnitude(value));
 }
 
 void json_double(struct json *j, double value)

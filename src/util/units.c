@@ -57,7 +57,7 @@ struct units units_bytes(uint64_t bytes)
 
 struct units units_bytes_change(int64_t bytes)
 {
-	uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+	uint64_t size = magnitude(bytes);
 	struct units plain = units_bytes(size), u;
 
 	snprintf(u.text, sizeof u.text, "%s%.30s",

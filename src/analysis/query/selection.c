@@ -587,6 +587,11 @@ int64_t selection_cost(const struct selection *s, const struct measures *measure
 	return cost_of(s->cost, measures, s->duration_ns) / s->divisor;
 }
 
+uint64_t selection_magnitude(const struct selection *s, const struct measures *measures)
+{
+	return magnitude(selection_cost(s, measures));
+}
+
 struct result_value selection_value(const struct selection *s, const struct measures *measures)
 {
 	return selection_value_of(s, s->cost, measures);

@@ -102,6 +102,7 @@ struct site_numbers selection_numbers(const struct selection *selection, const s
 
 /* The cost asked for, of some part of the selection. */
 int64_t selection_cost(const struct selection *selection, const struct measures *measures);
+uint64_t selection_magnitude(const struct selection *selection, const struct measures *measures);
 struct result_value selection_value(const struct selection *selection,
 				    const struct measures *measures);
 /* The same of another cost. */

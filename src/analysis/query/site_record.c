@@ -294,13 +294,6 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 			&s->result->arena, "%.2fx", (double)r->new_bytes / (double)r->old_bytes));
 }
 
-uint64_t magnitude_of(const struct selection *s, const struct measures *m)
-{
-	int64_t value = selection_cost(s, m);
-
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 static bool fill_tag(struct site_source *s, const struct entry *e, struct result_value *row)
 {
 	const char *pool = profile_tag_pool(e->process, e->site->tag);
@@ -350,7 +343,8 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	if (!fill_tag(s, e, row))
 		return false;
 	row[SITE_STATE] = value_text(state_of(p, &n));
-	row[SITE_SHARE] = value_percent(magnitude_of(s->selection, &e->m), s->whole[e->site->kind]);
+	row[SITE_SHARE] =
+		value_percent(selection_magnitude(s->selection, &e->m), s->whole[e->site->kind]);
 	fill_numbers(s, e, &n, row);
 	row[SITE_LABEL] = value_text(stack_label(s->result, s->places, p, e->site->node));
 	if (!row[SITE_LABEL].text || !labels_value(s->result, e, &row[SITE_LABELS]) ||

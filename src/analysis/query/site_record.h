@@ -20,7 +20,4 @@ extern const struct source_column site_columns[SITE_COLUMNS];
 /* Fills a row of SITE_COLUMNS values. False if out of memory. */
 bool site_record(struct site_source *source, const struct entry *entry, struct result_value *row);
 
-/* What a share is made of: never negative. */
-uint64_t magnitude_of(const struct selection *selection, const struct measures *measures);
-
 #endif

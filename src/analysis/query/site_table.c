@@ -133,7 +133,7 @@ static void choose_entries(struct table_maker *m)
 	}
 	s->count = kept;
 	for (size_t i = 0; i < PROFILE_KINDS; i++)
-		m->source.whole[i] = sums[i] < 0 ? 0 - (uint64_t)sums[i] : (uint64_t)sums[i];
+		m->source.whole[i] = magnitude(sums[i]);
 	if (s->sum_of[PROFILE_HEAP].calls)
 		m->source.whole[PROFILE_MMAP] = 0;
 }
@@ -187,7 +187,7 @@ static void choose_rows(struct table_maker *m)
 	for (size_t i = 0; i < m->rows; i++) {
 		const struct entry *e = &s->entries[i];
 
-		if ((double)magnitude_of(s, &e->m) <
+		if ((double)selection_magnitude(s, &e->m) <
 		    least * (double)m->source.whole[e->site->kind]) {
 			m->rows = i;
 			return;
@@ -318,7 +318,7 @@ static bool say_left_out(struct table_maker *m)
 	words_count(&w, s->count - m->rows, " more site with ", " more sites with ");
 	words_add(&w, selection_value(s, &sums[first]));
 	words_text(&w, ", ");
-	words_add(&w, value_percent(magnitude_of(s, &sums[first]), m->source.whole[first]));
+	words_add(&w, value_percent(selection_magnitude(s, &sums[first]), m->source.whole[first]));
 	words_text(&w, s->filtered ? " of what is shown"
 				   : arena_printf(&result->arena, " of %s", s->cost_word));
 	if (mapped && selection_cost(s, &sums[PROFILE_MMAP])) {

@@ -7,6 +7,7 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/comparison.h"
+#include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
@@ -162,16 +163,11 @@ enum stack_column {
 	STACK_COLUMNS,
 };
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 static int compare_changes(const void *left, const void *right, void *context)
 {
 	const struct selection *s = context;
-	uint64_t a = magnitude(selection_cost(s, &((const struct entry *)left)->m));
-	uint64_t b = magnitude(selection_cost(s, &((const struct entry *)right)->m));
+	uint64_t a = selection_magnitude(s, &((const struct entry *)left)->m);
+	uint64_t b = selection_magnitude(s, &((const struct entry *)right)->m);
 
 	return a < b ? 1 : a > b ? -1 : 0;
 }

@@ -32,11 +32,6 @@ struct flame {
 	size_t count;
 };
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 static struct heavy_amount amount_of(const struct selection *s, const struct entry *e)
 {
 	struct heavy_amount a = { .value = selection_raw(s->cost, &e->m) };

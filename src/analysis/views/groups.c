@@ -14,6 +14,7 @@
 #include "analysis/query/selection.h"
 #include "analysis/query/split.h"
 #include "analysis/result/types.h"
+#include "base/checked.h"
 #include "base/compiler.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
@@ -323,11 +324,6 @@ static int collect(struct grouping *g, struct error *error)
 	return done ? 0 : error_set(error, "out of memory");
 }
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 static int compare_groups(const void *left, const void *right, void *context)
 {
 	const struct selection *s = context;
@@ -335,12 +331,12 @@ static int compare_groups(const void *left, const void *right, void *context)
 
 	if (a->unknown != b->unknown)
 		return a->unknown ? 1 : -1;
-	uint64_t x = magnitude(selection_cost(s, &a->self));
-	uint64_t y = magnitude(selection_cost(s, &b->self));
+	uint64_t x = selection_magnitude(s, &a->self);
+	uint64_t y = selection_magnitude(s, &b->self);
 
 	if (x == y) {
-		x = magnitude(selection_cost(s, &a->total));
-		y = magnitude(selection_cost(s, &b->total));
+		x = selection_magnitude(s, &a->total);
+		y = selection_magnitude(s, &b->total);
 	}
 	if (x != y)
 		return x < y ? 1 : -1;
@@ -443,11 +439,11 @@ static void fill_names(struct grouping *g, const struct group *group, struct res
 static void fill_row(struct grouping *g, const struct group *group, struct result_value *row)
 {
 	const struct selection *s = &g->selection;
-	uint64_t whole = magnitude(selection_cost(s, &s->sum));
+	uint64_t whole = selection_magnitude(s, &s->sum);
 
-	row[GROUP_SHARE] = value_percent(magnitude(selection_cost(s, &group->self)), whole);
+	row[GROUP_SHARE] = value_percent(selection_magnitude(s, &group->self), whole);
 	row[GROUP_SELF] = selection_value(s, &group->self);
-	row[GROUP_TOTAL_SHARE] = value_percent(magnitude(selection_cost(s, &group->total)), whole);
+	row[GROUP_TOTAL_SHARE] = value_percent(selection_magnitude(s, &group->total), whole);
 	row[GROUP_TOTAL] = selection_value(s, &group->total);
 	row[GROUP_BLOCKS] = selection_value_of(s, COST_BLOCKS, &group->total);
 	row[GROUP_CALLS] = selection_value_of(s, COST_CALLS, &group->total);

@@ -12,6 +12,7 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/tag_tree.h"
+#include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
@@ -56,11 +57,6 @@ struct tags_maker {
 	bool failed;
 };
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 static int compare_weights(const void *left, const void *right, void *context)
 {
 	const struct tags_maker *t = context;
@@ -85,8 +81,8 @@ static bool choose(struct tags_maker *t)
 	for (size_t i = count; i > 1; i--) {
 		const struct tag_node *n = &t->tree.nodes[i - 1];
 
-		t->weights[i - 1] = MAX(t->weights[i - 1],
-					magnitude(selection_cost(t->selection, &n->total.m)));
+		t->weights[i - 1] =
+			MAX(t->weights[i - 1], selection_magnitude(t->selection, &n->total.m));
 		t->weights[n->parent] = MAX(t->weights[n->parent], t->weights[i - 1]);
 	}
 	for (uint32_t i = 1; i < count; i++)
@@ -125,8 +121,8 @@ static void push(struct tags_maker *t, const struct tag_numbers *total,
 {
 	const struct selection *s = t->selection;
 
-	row[TAGS_SHARE] = value_percent(magnitude(selection_cost(s, &total->m)),
-					magnitude(selection_cost(s, &s->sum)));
+	row[TAGS_SHARE] =
+		value_percent(selection_magnitude(s, &total->m), selection_magnitude(s, &s->sum));
 	row[TAGS_VALUE] = selection_value(s, &total->m);
 	row[TAGS_SELF_VALUE] = selection_value(s, &self->m);
 	row[TAGS_TOTAL] = cost_value(COST_TOTAL, &total->m, 0, false);

@@ -11,6 +11,7 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/heavy_tree.h"
+#include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -42,11 +43,6 @@ struct grower {
 	VECTOR(struct result_value) values;
 	bool failed;
 };
-
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
 
 static struct heavy_amount amount_of(const struct selection *s, const struct entry *e)
 {
@@ -98,7 +94,7 @@ static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS]
 	const struct selection *s = g->selection;
 
 	row[TREE_SHARE] = value_percent(magnitude(selection_shown(s, s->cost, total->value)),
-					magnitude(selection_cost(s, &s->sum)));
+					selection_magnitude(s, &s->sum));
 	row[TREE_TOTAL] = selection_number(s, s->cost, total->value, total->variance);
 	row[TREE_SELF] = selection_number(s, s->cost, self, self_variance);
 	row[TREE_BLOCKS] =

@@ -25,8 +25,8 @@ PAGE = (ROOT / "docs" / "howto" / "sql.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
 # Report and export call them the same, except for what is one number of several there.
 NUMBERS = (
-    "calls total_bytes frees freed_bytes live_bytes live_blocks leaked_bytes leaked_blocks peak_bytes peak_blocks max_bytes"
-    " temporary_calls waste_bytes lifetime_ns copied_bytes"
+    "calls total_bytes frees freed_bytes live_bytes live_blocks not_freed_bytes not_freed_blocks peak_bytes peak_blocks max_bytes"
+    " temporary_calls internal_fragmentation_bytes lifetime_ns copied_bytes"
 ).split()
 
 
