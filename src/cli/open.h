@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "cli/options/ask.h"
 #include "cli/options/options.h"
 #include "model/profile.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "base/compiler.h"
 #include "util/clock.h"
 

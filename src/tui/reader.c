@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "base/checked.h"
 #include "render/renderers.h"
 #include "util/cleanup.h"

@@ -3,7 +3,7 @@
 /* The views as data: order, limits, keys, labels, and sums that must equal the totals. */
 #include "test_model_made.h"
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "analysis/result/build.h"
 #include "analysis/result/runtime_frames.h"
 #include "model/build.h"

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "analysis/result/build.h"
 #include "model/build.h"
 #include "util/buffer.h"

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "model/build.h"
 
 struct member {

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "model/build.h"
 
 enum { ROUNDS = 12 };

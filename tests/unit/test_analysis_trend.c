@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "analysis/query/moments.h"
 #include "analysis/advice/trend.h"
 #include "model/build.h"

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "model/build.h"
 #include "render/renderers.h"
 #include "util/cleanup.h"

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "base/confidence.h"
 #include "model/build.h"
 #include "model/estimates.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "analysis/result/result.h"
 #include "model/estimates.h"
 #include "util/vector.h"

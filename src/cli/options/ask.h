@@ -11,7 +11,7 @@
 #ifndef CLI_OPTIONS_ASK_H
 #define CLI_OPTIONS_ASK_H
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "analysis/result/query.h"
 #include "cli/options/options.h"
 #include "model/names.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 #include "base/compiler.h"
 #include "cli/open.h"
 #include "serve/page.h"

@@ -191,7 +191,7 @@ def test_every_key_of_a_view_is_documented(rich, command, view, file):
 
 
 def test_there_is_no_other_view():
-    listed = re.search(r"analyses\[\] = \{(.*?)\n\};", (ROOT / "src/analysis/result/analyses.c").read_text(), re.S)[1]
+    listed = re.search(r"analyses\[\] = \{(.*?)\n\};", (ROOT / "src/analysis/analyses.c").read_text(), re.S)[1]
     assert re.findall(r'^\t\{ "(\w+)"', listed, re.M) == VIEWS
 
 

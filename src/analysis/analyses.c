@@ -5,7 +5,7 @@
  * A new one is a file here that turns a profile into a result, and a row below; every renderer shows
  * it at once, and the row's words are in `heapgauge help report`.
  */
-#include "analysis/result/analyses.h"
+#include "analysis/analyses.h"
 
 #include <string.h>
 

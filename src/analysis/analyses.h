@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The views. An analysis is one file and one row in analyses.c. */
-#ifndef ANALYSIS_RESULT_ANALYSES_H
-#define ANALYSIS_RESULT_ANALYSES_H
+#ifndef ANALYSIS_ANALYSES_H
+#define ANALYSIS_ANALYSES_H
 
 #include <stddef.h>
 
