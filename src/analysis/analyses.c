@@ -2,13 +2,16 @@
 /*
  * The TABLE of views.
  *
- * A new one is a file here that turns a profile into a result, and a row below; every renderer shows
- * it at once, and the row's words are in `heapgauge help report`.
+ * A new one is a file in views/ that turns a profile into a result, and a row below; every renderer shows
+ * it at once, and the row's words are in `heapgauge help report`. Rows with `sites` or `by` share an
+ * implementation, and say only what differs.
  */
 #include "analysis/analyses.h"
 
 #include <string.h>
 
+#include "analysis/query/site_table.h"
+#include "analysis/views/groups.h"
 #include "base/compiler.h"
 
 /* What most views take beside filters; they refuse themselves what makes no sense for them. */
@@ -19,19 +22,22 @@ const struct analysis analyses[] = {
 	{ "summary",
 	  "what happened: peak, what was not freed, allocations, and what was not recorded",
 	  analyse_summary, 0, true },
-	{ "peak", "who held the memory when there was most of it", analyse_peak, ADDS_UP, true },
-	{ "leaks", "what was not freed at exit, and how old it is", analyse_leaks, ADDS_UP, true },
-	{ "temporary", "blocks freed before the next was asked for", analyse_temporary, ADDS_UP,
-	  true },
-	{ "lifetimes", "how long blocks live, over all and by site", analyse_lifetimes, ADDS_UP,
-	  true },
+	{ "peak", "who held the memory when there was most of it", NULL, ADDS_UP, true,
+	  .sites = &sites_peak },
+	{ "leaks", "what was not freed at exit, and how old it is", NULL, ADDS_UP, true,
+	  .sites = &sites_leaks },
+	{ "temporary", "blocks freed before the next was asked for", NULL, ADDS_UP, true,
+	  .sites = &sites_temporary },
+	{ "lifetimes", "how long blocks live, over all and by site", NULL, ADDS_UP, true,
+	  .sites = &sites_lifetimes },
 	{ "sizes", "how much is asked for at a time, and what rounding adds", analyse_sizes,
 	  ADDS_UP },
-	{ "reallocs", "blocks that grow step by step, and what was copied", analyse_reallocs,
-	  ADDS_UP, true },
+	{ "reallocs", "blocks that grow step by step, and what was copied", NULL, ADDS_UP, true,
+	  .sites = &sites_reallocs },
 	{ "threads", "what each thread asked for, and who frees what others allocated",
 	  analyse_threads, VIEW_TAKES_COST },
-	{ "sites", "every stack that allocated, heaviest first", analyse_sites, ADDS_UP, true },
+	{ "sites", "every stack that allocated, heaviest first", NULL, ADDS_UP, true,
+	  .sites = &sites_all },
 	{ "advice", "what could be done better, with the evidence and the saving", analyse_advice,
 	  ADDS_UP },
 	{ "memory", "the balance sheet: requested, held by the allocator, stacks, files, RSS",
@@ -41,10 +47,10 @@ const struct analysis analyses[] = {
 	  analyse_health, 0 },
 	{ "modules", "programs and libraries, by build-id, and how far they have names",
 	  analyse_modules, 0 },
-	{ "functions", "functions by what they asked for, or what --by says", analyse_functions,
-	  ADDS_UP, true },
-	{ "types", "C++ and Rust types and containers, as far as names tell", analyse_types,
-	  ADDS_UP, true },
+	{ "functions", "functions by what they asked for, or what --by says", NULL, ADDS_UP, true,
+	  .by = AXIS_FUNCTION },
+	{ "types", "C++ and Rust types and containers, as far as names tell", NULL, ADDS_UP, true,
+	  .by = AXIS_TYPE },
 	{ "tree", "who called whom", analyse_tree, ADDS_UP, true },
 	{ "flame", "the same for a picture, whole: see --format json", analyse_flame, ADDS_UP,
 	  true },
@@ -66,6 +72,17 @@ const struct analysis *analysis_find(const char *name)
 		if (strcmp(a->name, name) == 0)
 			return a;
 	return NULL;
+}
+
+struct result *analysis_answer(const struct analysis *view, const struct profile *profile,
+			       struct places *places, const struct query *query,
+			       struct error *error)
+{
+	if (view->sites)
+		return site_view_run(view->name, view->sites, profile, places, query, error);
+	if (view->by)
+		return group_view_run(view->name, view->by, profile, places, query, error);
+	return view->run(profile, places, query, error);
 }
 
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error)

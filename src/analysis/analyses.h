@@ -27,39 +27,41 @@ enum analysis_takes {
 	VIEW_TAKES_AT = 16, /* one moment, but no difference of two */
 };
 
+struct site_view;
 struct analysis {
 	const char *name;
-	const char *help; /* one line, no full stop */
-	analysis_run *run;
-	unsigned takes; /* of enum analysis_takes */
-	bool compares;	/* it can answer what changed between recordings */
+	const char *help;	       /* one line, no full stop */
+	analysis_run *run;	       /* NULL: a row of what several share, below */
+	unsigned takes;		       /* of enum analysis_takes */
+	bool compares;		       /* it can answer what changed between recordings */
+	const struct site_view *sites; /* a list of sites: which, and which columns */
+	enum axis_id by;	       /* a row for each on this axis */
 };
 
 /* Ends with a row whose name is NULL; the first is the default. */
 extern const struct analysis analyses[];
 const struct analysis *analysis_find(const char *name);
+/* What the view says; as analysis_run. */
+struct result *analysis_answer(const struct analysis *view, const struct profile *profile,
+			       struct places *places, const struct query *query,
+			       struct error *error);
 /* -1 with the error set if the query has a part that the view would ignore. Filters are checked by the views themselves. */
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error);
 
+extern const struct site_view sites_all, sites_peak, sites_leaks, sites_temporary, sites_lifetimes,
+	sites_reallocs;
+
 analysis_run analyse_summary;
-analysis_run analyse_sites;
 analysis_run analyse_timeline;
 analysis_run analyse_growth;
 analysis_run analyse_history;
 analysis_run analyse_modules;
-analysis_run analyse_peak;
-analysis_run analyse_leaks;
-analysis_run analyse_temporary;
-analysis_run analyse_lifetimes;
-analysis_run analyse_reallocs;
 analysis_run analyse_sizes;
 analysis_run analyse_threads;
 analysis_run analyse_advice;
 analysis_run analyse_memory;
 analysis_run analyse_processes;
 analysis_run analyse_health;
-analysis_run analyse_functions;
-analysis_run analyse_types;
 analysis_run analyse_tree;
 analysis_run analyse_flame;
 analysis_run analyse_tags;

@@ -125,7 +125,7 @@ static int write_file(void *context, struct span bytes, struct error *error)
 int show_result(struct render_output *out, const struct profile *profile, struct places *places,
 		const struct show *show, struct error *error)
 {
-	struct result *result = show->view->run(profile, places, show->query, error);
+	struct result *result = analysis_answer(show->view, profile, places, show->query, error);
 
 	if (!result)
 		return -1;

@@ -139,8 +139,8 @@ static struct result *analyse(const struct reader *r, struct places *places,
 		result = rates_sites(r->profile, places, &query, r->before, question_order(q),
 				     error);
 	else
-		result = analysis_find(top_views[q->view].name)
-				 ->run(r->profile, places, &query, error);
+		result = analysis_answer(analysis_find(top_views[q->view].name), r->profile, places,
+					 &query, error);
 	filters_release(&query.filters);
 	return result;
 }

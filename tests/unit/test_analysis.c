@@ -23,7 +23,7 @@ static struct fixture run_view(struct recording r, const char *view, size_t limi
 	f.places = places_new(f.names);
 	assert_non_null(f.profile);
 	assert_non_null(analysis_find(view));
-	f.result = analysis_find(view)->run(f.profile, f.places, &query, NULL);
+	f.result = analysis_answer(analysis_find(view), f.profile, f.places, &query, NULL);
 	assert_non_null(f.result);
 	assert_string_equal(f.result->view, view);
 	return f;

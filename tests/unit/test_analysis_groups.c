@@ -102,7 +102,8 @@ static void release(struct fixture *f, struct recording *copy)
 static struct result *ask(struct fixture *f, const char *view, const struct query *query)
 {
 	struct error error = ERROR_INIT;
-	struct result *result = analysis_find(view)->run(f->profile, f->places, query, &error);
+	struct result *result =
+		analysis_answer(analysis_find(view), f->profile, f->places, query, &error);
 
 	if (!result)
 		fail_msg("%s: %s", view, error.message);

@@ -39,7 +39,8 @@ static void assert_tree(const struct member *members, size_t count, struct query
 {
 	struct recording r = made_family(members, count);
 	struct profile *profile = profile_new(&r, NULL);
-	struct result *result = analysis_find("processes")->run(profile, NULL, &query, NULL);
+	struct result *result =
+		analysis_answer(analysis_find("processes"), profile, NULL, &query, NULL);
 	char got[256] = "";
 	size_t used = 0;
 

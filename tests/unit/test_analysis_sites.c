@@ -45,7 +45,8 @@ static struct query whole_query(void)
 static struct result *run(const char *view, const struct query *query)
 {
 	struct error error = ERROR_INIT;
-	struct result *result = analysis_find(view)->run(f.profile, f.places, query, &error);
+	struct result *result =
+		analysis_answer(analysis_find(view), f.profile, f.places, query, &error);
 
 	if (!result)
 		fail_msg("%s: %s", view, error.message);
@@ -513,7 +514,8 @@ static void sizes_add_up_to_the_calls_and_bytes(void **state)
 		query.cost = COST_LIVE;
 		struct error error = ERROR_INIT;
 
-		assert_null(analysis_find("sizes")->run(f.profile, f.places, &query, &error));
+		assert_null(analysis_answer(analysis_find("sizes"), f.profile, f.places, &query,
+					    &error));
 		assert_non_null(strstr(error.message, "calls, total and waste"));
 		end();
 	}
@@ -611,8 +613,8 @@ static void what_makes_no_sense_is_refused_in_words(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		struct error error = ERROR_INIT;
 
-		assert_null(analysis_find(wrong[i].view)
-				    ->run(f.profile, f.places, &wrong[i].query, &error));
+		assert_null(analysis_answer(analysis_find(wrong[i].view), f.profile, f.places,
+					    &wrong[i].query, &error));
 		assert_non_null(strstr(error.message, wrong[i].words));
 	}
 	end();

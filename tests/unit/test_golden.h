@@ -56,7 +56,8 @@ static inline char *render_query(struct recording recording, const char *view, c
 	struct sink sink = { 0 };
 
 	query.file = "made.hg";
-	struct result *result = analysis_find(view)->run(profile, places, &query, &error);
+	struct result *result =
+		analysis_answer(analysis_find(view), profile, places, &query, &error);
 
 	if (!result)
 		fail_msg("%s: %s", view, error.message);

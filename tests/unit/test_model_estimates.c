@@ -219,7 +219,8 @@ static void exact_sites_of_a_mixed_recording_have_no_error(void **state)
 	struct names *names = names_new(NULL);
 	struct places *places = places_new(names);
 	const struct query query = { .file = "made.hg", .limit = SIZE_MAX };
-	struct result *result = analysis_find("sites")->run(profile, places, &query, NULL);
+	struct result *result =
+		analysis_answer(analysis_find("sites"), profile, places, &query, NULL);
 	double variance = 0;
 
 	(void)state;

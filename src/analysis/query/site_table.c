@@ -389,11 +389,17 @@ static bool make(struct table_maker *m, struct places *places)
 	return fill_table(m) && say(m, places);
 }
 
-struct result *site_view_run(const struct site_view *view, const struct profile *profile,
-			     struct places *places, const struct query *query, struct error *error)
+bool site_is_live(const struct entry *e)
+{
+	return e->m.live_bytes != 0 || e->m.live_blocks != 0;
+}
+
+struct result *site_view_run(const char *name, const struct site_view *view,
+			     const struct profile *profile, struct places *places,
+			     const struct query *query, struct error *error)
 {
 	if (query->against)
-		return comparison_stacks(view->name, places, query, view->ask, error);
+		return comparison_stacks(name, places, query, view->ask, error);
 
 	struct table_maker m = { .view = view,
 				 .query = query,
@@ -402,12 +408,12 @@ struct result *site_view_run(const struct site_view *view, const struct profile 
 	if (query->has_axis && query->by != AXIS_SITE) {
 		error_set(error,
 			  "the view %s lists whole stacks; --by %s goes with the view functions",
-			  view->name, axis_rows[query->by].name);
+			  name, axis_rows[query->by].name);
 		return NULL;
 	}
 	if (selection_make(&m.selection, profile, places, query, view->ask, error) < 0)
 		return NULL;
-	m.source.result = result_begin(view->name, profile, query, SELECTION_FIELDS + 2);
+	m.source.result = result_begin(name, profile, query, SELECTION_FIELDS + 2);
 	bool done = make(&m, places);
 
 	selection_release(&m.selection);

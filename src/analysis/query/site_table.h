@@ -66,7 +66,6 @@ enum site_column {
 };
 
 struct site_view {
-	const char *name;
 	struct ask ask;
 	/* What people see behind the cost and its share; ends with SITE_COLUMNS. */
 	const enum site_column *columns;
@@ -78,7 +77,14 @@ struct site_view {
 	void (*say)(struct sentences *sentences, const struct selection *selection);
 };
 
-struct result *site_view_run(const struct site_view *view, const struct profile *profile,
-			     struct places *places, const struct query *query, struct error *error);
+#define SITE_COLUMN_LIST(...) ((const enum site_column[]){ __VA_ARGS__, SITE_COLUMNS })
+
+/* For `wanted`: something of it is live at the moment asked for. */
+bool site_is_live(const struct entry *entry);
+
+/* NULL with the error set. */
+struct result *site_view_run(const char *name, const struct site_view *view,
+			     const struct profile *profile, struct places *places,
+			     const struct query *query, struct error *error);
 
 #endif

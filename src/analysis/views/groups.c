@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `functions`: one row for each function, or whatever --by says; and the view `types`.
+ * Rows by an axis: the views `functions` and `types`, and whatever --by says.
  *
  * `self` is what was asked for right there, `total` what was asked for there or in anything called
  * from there; a function that is on a stack twice is counted once. Sums of `self` equal the whole.
  * Blocks and calls are of `total`, like the cost; what is of `self` says so in its name.
  * Axes that are no part of a stack (thread, size, type, process) have only the one number.
  */
+#include "analysis/views/groups.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -535,23 +537,36 @@ static bool fill_table(struct grouping *g)
 	return rows == g->groups.count || say_left_out(g, rows);
 }
 
-static struct result *group_view(const char *name, enum axis_id by, const struct profile *profile,
-				 struct places *places, const struct query *query,
-				 struct error *error)
+static int check_axis(enum axis_id by, enum axis_id usual, const struct query *query,
+		      struct error *error)
 {
-	struct grouping g = { .profile = profile, .places = places, .query = query, .by = by };
-	bool done = false;
-
-	if (query->against && !axis_rows[g.by].of_frames && g.by != AXIS_TYPE && g.by != AXIS_TAG &&
-	    g.by != AXIS_POOL && g.by != AXIS_LABEL) {
-		error_set(
+	if (usual == AXIS_TYPE && by != AXIS_TYPE)
+		return error_set(error,
+				 "the view types is by type: --by %s goes with --view functions",
+				 axis_rows[by].name);
+	if (by == AXIS_SITE)
+		return error_set(error, "sites have a view of their own: --view sites");
+	if (query->against && !axis_rows[by].of_frames && by != AXIS_TYPE && by != AXIS_TAG &&
+	    by != AXIS_POOL && by != AXIS_LABEL)
+		return error_set(
 			error,
 			"recordings have no %s in common: compare by function, line, file, module, "
 			"type, tag, label or pool",
-			axis_rows[g.by].plural);
-		return NULL;
-	}
-	if (selection_make(&g.selection, profile, places, query,
+			axis_rows[by].plural);
+	return 0;
+}
+
+struct result *group_view_run(const char *name, enum axis_id usual, const struct profile *profile,
+			      struct places *places, const struct query *query, struct error *error)
+{
+	struct grouping g = { .profile = profile,
+			      .places = places,
+			      .query = query,
+			      .by = query->has_axis ? query->by : usual };
+	bool done = false;
+
+	if (check_axis(g.by, usual, query, error) < 0 ||
+	    selection_make(&g.selection, profile, places, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	g.result = result_begin(name, profile, query, SELECTION_FIELDS);
@@ -573,27 +588,4 @@ out:
 	vector_release(&g.groups);
 	selection_release(&g.selection);
 	return done ? g.result : NULL;
-}
-
-struct result *analyse_functions(const struct profile *profile, struct places *places,
-				 const struct query *query, struct error *error)
-{
-	enum axis_id by = query->has_axis ? query->by : AXIS_FUNCTION;
-
-	if (by == AXIS_SITE) {
-		error_set(error, "sites have a view of their own: --view sites");
-		return NULL;
-	}
-	return group_view("functions", by, profile, places, query, error);
-}
-
-struct result *analyse_types(const struct profile *profile, struct places *places,
-			     const struct query *query, struct error *error)
-{
-	if (query->has_axis && query->by != AXIS_TYPE) {
-		error_set(error, "the view types is by type: --by %s goes with --view functions",
-			  axis_rows[query->by].name);
-		return NULL;
-	}
-	return group_view("types", AXIS_TYPE, profile, places, query, error);
 }

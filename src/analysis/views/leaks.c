@@ -10,11 +10,6 @@
 #include "model/ages.h"
 #include "util/cleanup.h"
 
-static bool holds_something(const struct entry *e)
-{
-	return e->m.live_bytes != 0 || e->m.live_blocks != 0;
-}
-
 enum { AGE_BUCKETS = 65 };
 
 /* Of the selected sites by age; index i is [2^(i-1), 2^i) ms. False if out of memory. */
@@ -103,20 +98,10 @@ static void say_age(struct sentences *sentences, const struct selection *s)
 	sentences_add(sentences, "age", &w, NULL);
 }
 
-struct result *analyse_leaks(const struct profile *profile, struct places *places,
-			     const struct query *query, struct error *error)
-{
-	static const enum site_column columns[] = {
-		SITE_LEAKED_MEAN_BYTES, SITE_CALLS, SITE_BORN_NS, SITE_OLDEST_NS,
-		SITE_HALF_OLDER_NS,	SITE_AGES,  SITE_COLUMNS,
-	};
-	static const struct site_view view = {
-		.name = "leaks",
-		.ask = { COST_LIVE, MOMENT_END, KINDS_HEAP },
-		.columns = columns,
-		.wanted = holds_something,
-		.say = say_age,
-	};
-
-	return site_view_run(&view, profile, places, query, error);
-}
+const struct site_view sites_leaks = {
+	.ask = { COST_LIVE, MOMENT_END, KINDS_HEAP },
+	.columns = SITE_COLUMN_LIST(SITE_LEAKED_MEAN_BYTES, SITE_CALLS, SITE_BORN_NS,
+				    SITE_OLDEST_NS, SITE_HALF_OLDER_NS, SITE_AGES),
+	.wanted = site_is_live,
+	.say = say_age,
+};

@@ -168,21 +168,12 @@ static void say_bars(struct sentences *sentences, const struct selection *s)
 			total, largest);
 }
 
-struct result *analyse_lifetimes(const struct profile *profile, struct places *places,
-				 const struct query *query, struct error *error)
-{
-	static const enum site_column columns[] = {
-		SITE_BRIEF_FREES,    SITE_BRIEF_SHARE,	 SITE_FREES,	     SITE_MEAN_LIFETIME_NS,
-		SITE_HALF_WITHIN_NS, SITE_ALL_WITHIN_NS, SITE_LEAKED_BLOCKS, SITE_COLUMNS,
-	};
-	static const struct site_view view = {
-		.name = "lifetimes",
-		.ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP, .lifetimes = true },
-		.columns = columns,
-		.wanted = frees_something,
-		.weight = brief_frees,
-		.say = say_bars,
-	};
-
-	return site_view_run(&view, profile, places, query, error);
-}
+const struct site_view sites_lifetimes = {
+	.ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP, .lifetimes = true },
+	.columns = SITE_COLUMN_LIST(SITE_BRIEF_FREES, SITE_BRIEF_SHARE, SITE_FREES,
+				    SITE_MEAN_LIFETIME_NS, SITE_HALF_WITHIN_NS, SITE_ALL_WITHIN_NS,
+				    SITE_LEAKED_BLOCKS),
+	.wanted = frees_something,
+	.weight = brief_frees,
+	.say = say_bars,
+};

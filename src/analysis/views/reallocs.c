@@ -40,20 +40,11 @@ static void say_steps(struct sentences *sentences, const struct selection *s)
 	sentences_add(sentences, "steps", &w, NULL);
 }
 
-struct result *analyse_reallocs(const struct profile *profile, struct places *places,
-				const struct query *query, struct error *error)
-{
-	static const enum site_column columns[] = {
-		SITE_COPIED_BYTES, SITE_REALLOC_CALLS, SITE_MOVED_SHARE, SITE_GROWN_CALLS,
-		SITE_SHRUNK_CALLS, SITE_GROWTH,	       SITE_MAX_BYTES,	 SITE_COLUMNS,
-	};
-	static const struct site_view view = {
-		.name = "reallocs",
-		.ask = { COST_REALLOC, MOMENT_DEFAULT, KINDS_HEAP },
-		.columns = columns,
-		.wanted = reallocates,
-		.say = say_steps,
-	};
-
-	return site_view_run(&view, profile, places, query, error);
-}
+const struct site_view sites_reallocs = {
+	.ask = { COST_REALLOC, MOMENT_DEFAULT, KINDS_HEAP },
+	.columns =
+		SITE_COLUMN_LIST(SITE_COPIED_BYTES, SITE_REALLOC_CALLS, SITE_MOVED_SHARE,
+				 SITE_GROWN_CALLS, SITE_SHRUNK_CALLS, SITE_GROWTH, SITE_MAX_BYTES),
+	.wanted = reallocates,
+	.say = say_steps,
+};
