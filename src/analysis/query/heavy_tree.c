@@ -20,14 +20,6 @@
 #include "util/cleanup.h"
 #include "util/vector.h"
 
-/* The stacks of one process, by their numbers. */
-struct stacks {
-	const struct profile_process *process;
-	struct heavy_amount *own;     /* of the stack itself */
-	struct heavy_amount *through; /* and of those that begin with it; NULL: not wanted */
-	uint32_t *first_child, *next_sibling; /* 0: none; NULL: not wanted */
-};
-
 struct cursor {
 	uint32_t stacks; /* whose */
 	uint32_t origin; /* the stack that is meant */
@@ -47,7 +39,7 @@ struct step {
 struct bud {
 	const struct place *place;
 	uint32_t key, parent;
-	struct heavy_amount amount;
+	struct stack_amount amount;
 	bool many_lines;
 	struct cursor one;
 	cursor_vector more; /* the others */
@@ -63,7 +55,7 @@ struct grower {
 	struct heavy_options options;
 	struct places *places;
 	uint64_t least_weight; /* of a node */
-	VECTOR(struct stacks) stacks;
+	struct stack_trees stacks;
 	VECTOR(struct heavy_node) nodes;
 	VECTOR(struct bud) buds;
 	VECTOR(uint32_t) free_buds;
@@ -74,24 +66,13 @@ struct grower {
 	VECTOR(uint32_t) bud_of_key; /* by key: + 1; all 0 between openings */
 };
 
-static void add(struct heavy_amount *sum, const struct heavy_amount *part)
-{
-	sum->value = saturating_add_signed(sum->value, part->value);
-	for (size_t i = 0; i < ARRAY_SIZE(sum->also); i++)
-		sum->also[i] = saturating_add_signed(sum->also[i], part->also[i]);
-	sum->weight = saturating_add(sum->weight, part->weight);
-	sum->variance += part->variance;
-	for (size_t i = 0; i < ARRAY_SIZE(sum->also); i++)
-		sum->also_variance[i] += part->also_variance[i];
-}
-
 /* What ends at a node. */
 struct own {
 	int64_t value;
 	float variance;
 };
 
-static void add_own(struct own *sum, const struct heavy_amount *part)
+static void add_own(struct own *sum, const struct stack_amount *part)
 {
 	sum->value = saturating_add_signed(sum->value, part->value);
 	sum->variance += part->variance;
@@ -99,15 +80,9 @@ static void add_own(struct own *sum, const struct heavy_amount *part)
 
 static void grower_release(struct grower *g)
 {
-	for (size_t i = 0; i < g->stacks.count; i++) {
-		free(g->stacks.at[i].own);
-		free(g->stacks.at[i].through);
-		free(g->stacks.at[i].first_child);
-		free(g->stacks.at[i].next_sibling);
-	}
 	for (size_t i = 0; i < g->buds.count; i++)
 		vector_release(&g->buds.at[i].more);
-	vector_release(&g->stacks);
+	stack_trees_release(&g->stacks);
 	vector_release(&g->nodes);
 	vector_release(&g->buds);
 	vector_release(&g->free_buds);
@@ -117,70 +92,16 @@ static void grower_release(struct grower *g)
 	vector_release(&g->bud_of_key);
 }
 
-/* ---- what each stack has ---- */
-
-static struct stacks *stacks_of(struct grower *g, const struct profile_process *process)
+static const struct stack_amount *amount_at(const struct grower *g, const struct cursor *c)
 {
-	for (size_t i = g->stacks.count; i > 0; i--)
-		if (g->stacks.at[i - 1].process == process)
-			return &g->stacks.at[i - 1];
-	struct stacks added = { .process = process,
-				.own = calloc(process->node_count + 1, sizeof *added.own) };
-
-	if (added.own && vector_push(&g->stacks, added))
-		return &g->stacks.at[g->stacks.count - 1];
-	free(added.own);
-	return NULL;
-}
-
-static bool add_entries(struct grower *g, const struct selection *s, uint64_t *ret_weight)
-{
-	*ret_weight = 0;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct heavy_amount a = g->options.amount_of(s, &s->entries[i]);
-		struct stacks *stacks = stacks_of(g, s->entries[i].process);
-
-		if (!stacks)
-			return false;
-		add(&stacks->own[s->entries[i].site->node.v], &a);
-		*ret_weight = saturating_add(*ret_weight, a.weight);
-	}
-	return true;
-}
-
-/* Callers come before callees, so one pass from the end adds up and links. */
-static bool add_callers(struct stacks *s)
-{
-	size_t count = s->process->node_count;
-
-	s->through = calloc(count + 1, sizeof *s->through);
-	s->first_child = calloc(count + 1, sizeof *s->first_child);
-	s->next_sibling = calloc(count + 1, sizeof *s->next_sibling);
-	if (!s->through || !s->first_child || !s->next_sibling)
-		return false;
-	for (uint32_t i = (uint32_t)count; i > 1; i--) {
-		uint32_t at = i - 1, parent = profile_node(s->process, (node_id){ at }).parent.v;
-
-		add(&s->through[at], &s->own[at]);
-		if (s->through[at].weight == 0)
-			continue;
-		add(&s->through[parent], &s->through[at]);
-		s->next_sibling[at] = s->first_child[parent];
-		s->first_child[parent] = at;
-	}
-	return true;
-}
-
-static const struct heavy_amount *amount_at(const struct grower *g, const struct cursor *c)
-{
-	const struct stacks *s = &g->stacks.at[c->stacks];
+	const struct stack_tree *s = &g->stacks.of.at[c->stacks];
 
 	return g->options.callees_first ? &s->own[c->origin] : &s->through[c->origin];
 }
 
 static struct place_chain chain_at(struct grower *g, const struct cursor *c)
 {
-	return places_of(g->places, g->stacks.at[c->stacks].process, (node_id){ c->at });
+	return places_of(g->places, g->stacks.of.at[c->stacks].process, (node_id){ c->at });
 }
 
 /* ---- one frame on ---- */
@@ -195,7 +116,7 @@ static bool push_next(struct grower *g, struct cursor cursor, struct place_chain
 /* The cursors behind this one, to `next`. What ends here is added to *self. */
 static bool step_in(struct grower *g, const struct cursor *c, struct own *self)
 {
-	const struct stacks *s = &g->stacks.at[c->stacks];
+	const struct stack_tree *s = &g->stacks.of.at[c->stacks];
 
 	if (c->at && c->place > 0) {
 		struct cursor inner = *c;
@@ -217,7 +138,7 @@ static bool step_in(struct grower *g, const struct cursor *c, struct own *self)
 
 static bool step_out(struct grower *g, const struct cursor *c, struct own *self)
 {
-	const struct stacks *s = &g->stacks.at[c->stacks];
+	const struct stack_tree *s = &g->stacks.of.at[c->stacks];
 	struct place_chain chain = chain_at(g, c);
 	struct cursor outer = *c;
 
@@ -242,8 +163,8 @@ static bool step_on(struct grower *g, const struct cursor *c, struct own *self)
 /* The root's cursors are the ends of all stacks, one step before their first frame. */
 static bool step_from_root(struct grower *g, struct own *self)
 {
-	for (uint32_t i = 0; i < g->stacks.count; i++) {
-		const struct stacks *s = &g->stacks.at[i];
+	for (uint32_t i = 0; i < g->stacks.of.count; i++) {
+		const struct stack_tree *s = &g->stacks.of.at[i];
 
 		if (!g->options.callees_first) {
 			if (!step_in(g, &(struct cursor){ .stacks = i }, self))
@@ -288,7 +209,7 @@ static bool sort_step(struct grower *g, uint32_t parent, uint32_t key, const str
 		struct bud *bud = &g->buds.at[known - 1];
 
 		bud->many_lines |= bud->place->line != step->place->line;
-		add(&bud->amount, amount_at(g, &step->cursor));
+		stack_amount_add(&bud->amount, amount_at(g, &step->cursor));
 		return vector_push(&bud->more, step->cursor);
 	}
 	uint32_t number = new_bud(g, (struct bud){ .place = step->place,
@@ -365,7 +286,7 @@ static bool fold(struct grower *g, uint32_t number)
 	struct bud *bud = &g->buds.at[number];
 	struct heavy_node *parent = &g->nodes.at[bud->parent];
 
-	add(&parent->folded, &bud->amount);
+	stack_amount_add(&parent->folded, &bud->amount);
 	parent->folded_count++;
 	vector_release(&bud->more);
 	return vector_push(&g->free_buds, number);
@@ -436,9 +357,6 @@ static bool grow(struct grower *g)
 {
 	size_t most = MIN(g->options.most_nodes, (size_t)HEAVY_TREE_MAX_NODES);
 
-	for (size_t i = 0; i < g->stacks.count && !g->options.callees_first; i++)
-		if (!add_callers(&g->stacks.at[i]))
-			return false;
 	if (!vector_push(&g->nodes, (struct heavy_node){ 0 }) || !open_node(g, 0, NULL))
 		return false;
 	while (g->heap.count) {
@@ -455,14 +373,14 @@ int heavy_tree_grow(struct heavy_tree *tree, const struct selection *selection,
 		    struct places *places, struct heavy_options options)
 {
 	AUTO(grower_release) struct grower g = { .options = options, .places = places };
-	uint64_t whole;
 
 	ASSERT(axis_rows[options.by].of_frames);
 	*tree = (struct heavy_tree){ 0 };
-	if (!add_entries(&g, selection, &whole))
+	if (!stack_trees_build(&g.stacks, selection, options.amount_of, !options.callees_first))
 		return -1;
 	g.least_weight =
-		MAX(saturating_u64(options.threshold_percent / 100 * (double)whole), UINT64_C(1));
+		MAX(saturating_u64(options.threshold_percent / 100 * (double)g.stacks.weight),
+		    UINT64_C(1));
 	if (!grow(&g))
 		return -1;
 	*tree = (struct heavy_tree){ g.nodes.at, g.nodes.count, g.bud_of_key.count };

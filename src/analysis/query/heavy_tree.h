@@ -7,20 +7,10 @@
 #define ANALYSIS_QUERY_HEAVY_TREE_H
 
 #include "analysis/result/places.h"
-#include "analysis/query/selection.h"
+#include "analysis/query/stack_tree.h"
 
 /* More than any picture has pixels, and less than a browser chokes on. */
 enum { HEAVY_TREE_MAX_NODES = 1000000 };
-
-/* What a stack has; sums of these are made. Numbers are as selection_raw gives them. */
-struct heavy_amount {
-	int64_t value;	 /* the cost asked for */
-	int64_t also[2]; /* whatever else is wanted */
-	uint64_t weight; /* how much it is worth to be shown: without a sign */
-	float variance, also_variance[2];
-};
-typedef struct heavy_amount heavy_amount_of(const struct selection *selection,
-					    const struct entry *entry);
 
 struct heavy_node {
 	const struct place *place; /* one of those that are this node; NULL: the root */
@@ -29,8 +19,8 @@ struct heavy_node {
 		next_sibling;	    /* 0: none; 0 is the root. The heaviest child first */
 	uint32_t depth;		    /* of the root 0 */
 	uint32_t folded_count;	    /* children that are not nodes ... */
-	struct heavy_amount folded; /* ... and what they have */
-	struct heavy_amount amount; /* through here */
+	struct stack_amount folded; /* ... and what they have */
+	struct stack_amount amount; /* through here */
 	int64_t self;		    /* ending here, of the cost */
 	float self_variance;
 	bool many_lines; /* not all its places are on the same line */
@@ -43,7 +33,7 @@ struct heavy_tree {
 };
 
 struct heavy_options {
-	heavy_amount_of *amount_of;
+	stack_amount_of *amount_of;
 	enum axis_id by;	  /* an axis of frames */
 	bool callees_first;	  /* the root's children are where memory was asked for */
 	bool fold_recursion;	  /* a node is never its own child */

@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum { BEFORE }; /* of heavy_amount.also */
+enum { BEFORE }; /* of stack_amount.also */
 
 struct flame {
 	const struct query *query;
@@ -32,9 +32,9 @@ struct flame {
 	size_t count;
 };
 
-static struct heavy_amount amount_of(const struct selection *s, const struct entry *e)
+static struct stack_amount amount_of(const struct selection *s, const struct entry *e)
 {
-	struct heavy_amount a = { .value = selection_raw(s->cost, &e->m) };
+	struct stack_amount a = { .value = selection_raw(s->cost, &e->m) };
 
 	a.weight = magnitude(a.value);
 	a.variance = (float)selection_raw_variance(s->cost, &e->m);
@@ -65,7 +65,7 @@ static int32_t name_of(struct flame *f, const struct heavy_node *n)
 	return (int32_t)known - 1;
 }
 
-static void push(struct flame *f, int32_t name, int32_t parent, const struct heavy_amount *amount,
+static void push(struct flame *f, int32_t name, int32_t parent, const struct stack_amount *amount,
 		 int64_t self, float self_variance)
 {
 	size_t at = f->count++;

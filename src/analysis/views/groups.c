@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "analysis/result/build.h"
-#include "analysis/query/selection.h"
+#include "analysis/query/stack_tree.h"
 #include "analysis/query/split.h"
 #include "analysis/result/types.h"
 #include "base/checked.h"
@@ -24,7 +24,7 @@
 #include "util/intern.h"
 
 struct group {
-	struct measures self, total;
+	struct stack_amount self, total;
 	const struct place *place; /* axes of frames */
 	const char *label;	   /* the others */
 	const struct profile_process *process;
@@ -52,57 +52,13 @@ static struct group *group_at(struct grouping *g, uint32_t key)
 	return &g->groups.at[key];
 }
 
-/*
- * The stacks of one process as the recording has them: each below the one of its caller. A place that is on a stack twice
- * counts once, so `total` is added where a key is met first on the way in.
- */
+/* On the way through the stacks of a process. A place that is on a stack twice counts once, so `total` is added where a key
+ * is met first on the way in. */
 struct walk {
-	const struct profile_process *process;
-	struct measures *sums; /* by stack: of it and all that begin with it */
-	bool *used;	       /* by stack: there are such in the selection */
-	uint32_t *first_child, *next_sibling;
+	const struct stack_tree *tree;
 	VECTOR(uint32_t) on_path; /* by key: how often it is on the way */
 	VECTOR(uint32_t) path;	  /* the keys of each stack on the way, and how many they are */
 };
-
-static void walk_release(struct walk *w)
-{
-	free(w->sums);
-	free(w->used);
-	free(w->first_child);
-	free(w->next_sibling);
-	vector_release(&w->on_path);
-	vector_release(&w->path);
-	*w = (struct walk){ 0 };
-}
-
-static bool walk_begin(struct walk *w, const struct profile_process *process)
-{
-	size_t count = process->node_count + 1;
-
-	*w = (struct walk){ .process = process,
-			    .sums = calloc(count, sizeof *w->sums),
-			    .used = calloc(count, sizeof *w->used),
-			    .first_child = calloc(count, sizeof *w->first_child),
-			    .next_sibling = calloc(count, sizeof *w->next_sibling) };
-	return w->sums && w->used && w->first_child && w->next_sibling;
-}
-
-/* Callers have smaller numbers than callees. */
-static void walk_link(struct walk *w)
-{
-	for (uint32_t i = (uint32_t)w->process->node_count; i > 1; i--) {
-		uint32_t at = i - 1, parent;
-
-		if (!w->used[at])
-			continue;
-		parent = profile_node(w->process, (node_id){ at }).parent.v;
-		w->used[parent] = true;
-		measures_add(&w->sums[parent], &w->sums[at]);
-		w->next_sibling[at] = w->first_child[parent];
-		w->first_child[parent] = at;
-	}
-}
 
 static bool enter_key(struct walk *w, uint32_t key)
 {
@@ -115,7 +71,7 @@ static bool enter_key(struct walk *w, uint32_t key)
 
 static bool enter(struct grouping *g, struct walk *w, uint32_t at)
 {
-	struct place_chain chain = places_of(g->places, w->process, (node_id){ at });
+	struct place_chain chain = places_of(g->places, w->tree->process, (node_id){ at });
 
 	for (size_t i = chain.count; i > 0; i--) {
 		const struct place *place = chain.at[i - 1];
@@ -128,7 +84,7 @@ static bool enter(struct grouping *g, struct walk *w, uint32_t at)
 			group->place = place;
 		group->many_lines |= group->place->line != place->line;
 		if (w->on_path.at[key] == 1)
-			measures_add(&group->total, &w->sums[at]);
+			stack_amount_add(&group->total, &w->tree->through[at]);
 	}
 	return chain.at && vector_push(&w->path, (uint32_t)chain.count);
 }
@@ -142,60 +98,72 @@ static void leave(struct walk *w)
 /* Depth first, without recursion: a stack is left when its last child has been. */
 static bool walk_all(struct grouping *g, struct walk *w)
 {
+	const struct stack_tree *t = w->tree;
 	uint32_t at = 0;
 
-	walk_link(w);
 	for (;;) {
-		if (w->first_child[at]) {
-			at = w->first_child[at];
+		if (t->first_child[at]) {
+			at = t->first_child[at];
 		} else {
-			for (; at && !w->next_sibling[at];
-			     at = profile_node(w->process, (node_id){ at }).parent.v)
+			for (; at && !t->next_sibling[at];
+			     at = profile_node(t->process, (node_id){ at }).parent.v)
 				leave(w);
 			if (at == 0)
 				return true;
 			leave(w);
-			at = w->next_sibling[at];
+			at = t->next_sibling[at];
 		}
 		if (!enter(g, w, at))
 			return false;
 	}
 }
 
+/* Every stack counts, also if it has nothing of the cost: it may have calls. */
+static struct stack_amount amount_of(const struct selection *s, const struct entry *e)
+{
+	struct stack_amount a = stack_amount_of_measures(s, &e->m);
+
+	a.weight = 1;
+	return a;
+}
+
 static bool add_own(struct grouping *g, const struct entry *e)
 {
+	const struct stack_amount a = amount_of(&g->selection, e);
 	struct place_chain chain = places_of(g->places, e->process, e->site->node);
 	struct group *group = chain.at ? group_at(g, place_key(chain.at[0], g->by)) : NULL;
 
 	if (group)
-		measures_add(&group->self, &e->m);
+		stack_amount_add(&group->self, &a);
 	return group;
+}
+
+/* An axis that is no part of a stack: what it has itself is all that it has. */
+static void add_whole(const struct grouping *g, struct group *group, const struct entry *e)
+{
+	const struct stack_amount a = amount_of(&g->selection, e);
+
+	stack_amount_add(&group->self, &a);
+	stack_amount_add(&group->total, &a);
 }
 
 static bool add_stacks(struct grouping *g)
 {
 	const struct selection *s = &g->selection;
-	struct walk w = { 0 };
-	bool done = true;
+	AUTO(stack_trees_release) struct stack_trees trees = { 0 };
+	bool done = stack_trees_build(&trees, s, amount_of, true);
+	size_t entry = 0;
 
-	for (size_t i = 0; i < s->count && done; i++) {
-		const struct entry *e = &s->entries[i];
-		uint32_t node = e->site->node.v;
+	for (size_t i = 0; i < trees.of.count && done; i++) {
+		struct walk w = { .tree = &trees.of.at[i] };
 
-		if (w.process != e->process) {
-			done = !w.process || walk_all(g, &w);
-			walk_release(&w);
-			done = done && walk_begin(&w, e->process);
-		}
-		if (!done || node == 0)
-			continue;
-		ASSERT(w.sums && w.used);
-		measures_add(&w.sums[node], &e->m);
-		w.used[node] = true;
-		done = add_own(g, e);
+		for (; entry < s->count && s->entries[entry].process == w.tree->process; entry++)
+			if (s->entries[entry].site->node.v)
+				done = done && add_own(g, &s->entries[entry]);
+		done = done && walk_all(g, &w);
+		vector_release(&w.on_path);
+		vector_release(&w.path);
 	}
-	done = done && (!w.process || walk_all(g, &w));
-	walk_release(&w);
 	return done;
 }
 
@@ -206,8 +174,7 @@ static bool add_process(struct grouping *g, const struct entry *e)
 	if (!group)
 		return false;
 	group->process = e->process;
-	measures_add(&group->self, &e->m);
-	measures_add(&group->total, &e->m);
+	add_whole(g, group, e);
 	return true;
 }
 
@@ -230,8 +197,7 @@ static bool add_types(struct grouping *g)
 		if (!group->label)
 			group->label = arena_strdup(&g->result->arena, types_name(types, number));
 		done = group->label != NULL;
-		measures_add(&group->self, &e->m);
-		measures_add(&group->total, &e->m);
+		add_whole(g, group, e);
 	}
 	types_free(types);
 	return done;
@@ -278,8 +244,7 @@ static bool add_tags(struct grouping *g)
 		if (!group->label)
 			group->label = *path ? arena_strdup(&g->result->arena, path) : none;
 		done = group->label != NULL;
-		measures_add(&group->self, &e->m);
-		measures_add(&group->total, &e->m);
+		add_whole(g, group, e);
 	}
 	return done;
 }
@@ -295,10 +260,10 @@ static int add_split(struct grouping *g, struct error *error)
 			     : split_by_size(&g->selection, arena, &parts, &count, error);
 
 	for (size_t i = 0; status == 0 && i < count; i++) {
-		const struct group group = { .label = parts[i].label,
-					     .self = parts[i].m,
-					     .total = parts[i].m,
-					     .unknown = parts[i].unknown };
+		const struct stack_amount a = stack_amount_of_measures(&g->selection, &parts[i].m);
+		const struct group group = {
+			.label = parts[i].label, .self = a, .total = a, .unknown = parts[i].unknown
+		};
 
 		if (!vector_push(&g->groups, group))
 			return error_set(error, "out of memory");
@@ -326,6 +291,11 @@ static int collect(struct grouping *g, struct error *error)
 	return done ? 0 : error_set(error, "out of memory");
 }
 
+static uint64_t shown_size(const struct selection *s, const struct stack_amount *a)
+{
+	return magnitude(selection_shown(s, s->cost, a->value));
+}
+
 static int compare_groups(const void *left, const void *right, void *context)
 {
 	const struct selection *s = context;
@@ -333,12 +303,12 @@ static int compare_groups(const void *left, const void *right, void *context)
 
 	if (a->unknown != b->unknown)
 		return a->unknown ? 1 : -1;
-	uint64_t x = selection_magnitude(s, &a->self);
-	uint64_t y = selection_magnitude(s, &b->self);
+	uint64_t x = shown_size(s, &a->self);
+	uint64_t y = shown_size(s, &b->self);
 
 	if (x == y) {
-		x = selection_magnitude(s, &a->total);
-		y = selection_magnitude(s, &b->total);
+		x = shown_size(s, &a->total);
+		y = shown_size(s, &b->total);
 	}
 	if (x != y)
 		return x < y ? 1 : -1;
@@ -357,8 +327,8 @@ static void order(struct grouping *g)
 	for (size_t i = 0; i < g->groups.count; i++) {
 		const struct group *group = &g->groups.at[i];
 
-		if (group->unknown || selection_cost(&g->selection, &group->total) ||
-		    selection_cost(&g->selection, &group->self))
+		if (group->unknown || shown_size(&g->selection, &group->total) ||
+		    shown_size(&g->selection, &group->self))
 			g->groups.at[kept++] = *group;
 	}
 	g->groups.count = kept;
@@ -443,14 +413,14 @@ static void fill_row(struct grouping *g, const struct group *group, struct resul
 	const struct selection *s = &g->selection;
 	uint64_t whole = selection_magnitude(s, &s->sum);
 
-	row[GROUP_SHARE] = value_percent(selection_magnitude(s, &group->self), whole);
-	row[GROUP_SELF] = selection_value(s, &group->self);
-	row[GROUP_TOTAL_SHARE] = value_percent(selection_magnitude(s, &group->total), whole);
-	row[GROUP_TOTAL] = selection_value(s, &group->total);
-	row[GROUP_BLOCKS] = selection_value_of(s, COST_BLOCKS, &group->total);
-	row[GROUP_CALLS] = selection_value_of(s, COST_CALLS, &group->total);
-	row[GROUP_SELF_BLOCKS] = selection_value_of(s, COST_BLOCKS, &group->self);
-	row[GROUP_SELF_CALLS] = selection_value_of(s, COST_CALLS, &group->self);
+	row[GROUP_SHARE] = value_percent(shown_size(s, &group->self), whole);
+	row[GROUP_SELF] = stack_amount_value(s, &group->self);
+	row[GROUP_TOTAL_SHARE] = value_percent(shown_size(s, &group->total), whole);
+	row[GROUP_TOTAL] = stack_amount_value(s, &group->total);
+	row[GROUP_BLOCKS] = stack_amount_also(s, &group->total, ALSO_BLOCKS);
+	row[GROUP_CALLS] = stack_amount_also(s, &group->total, ALSO_CALLS);
+	row[GROUP_SELF_BLOCKS] = stack_amount_also(s, &group->self, ALSO_BLOCKS);
+	row[GROUP_SELF_CALLS] = stack_amount_also(s, &group->self, ALSO_CALLS);
 	if (group->unknown) {
 		row[GROUP_SHARE] = row[GROUP_SELF] = row[GROUP_TOTAL_SHARE] = value_unknown();
 		row[GROUP_TOTAL] = row[GROUP_BLOCKS] = row[GROUP_SELF_BLOCKS] = value_unknown();
@@ -460,15 +430,15 @@ static void fill_row(struct grouping *g, const struct group *group, struct resul
 
 static bool say_left_out(struct grouping *g, size_t shown)
 {
-	struct measures rest = { 0 };
+	struct stack_amount rest = { 0 };
 	struct words w = { 0 };
 	struct result_table *t = &g->result->table;
 
 	for (size_t i = shown; i < g->groups.count; i++)
-		measures_add(&rest, &g->groups.at[i].self);
+		stack_amount_add(&rest, &g->groups.at[i].self);
 	words_add(&w, value_number(UNIT_COUNT, g->groups.count - shown));
 	words_text(&w, " more with ");
-	words_add(&w, selection_value(&g->selection, &rest));
+	words_add(&w, stack_amount_value(&g->selection, &rest));
 	words_text(&w, " (--limit N shows more)");
 	t->left_out = words_take(&w, &g->result->arena, &t->left_out_count);
 	return t->left_out != NULL;

@@ -33,8 +33,6 @@ enum tree_column {
 	TREE_COLUMNS,
 };
 
-enum { BLOCKS, CALLS }; /* of heavy_amount.also */
-
 struct grower {
 	struct result *result;
 	const struct query *query;
@@ -44,17 +42,9 @@ struct grower {
 	bool failed;
 };
 
-static struct heavy_amount amount_of(const struct selection *s, const struct entry *e)
+static struct stack_amount amount_of(const struct selection *s, const struct entry *e)
 {
-	struct heavy_amount a = { .value = selection_raw(s->cost, &e->m),
-				  .also = { [BLOCKS] = selection_raw(COST_BLOCKS, &e->m),
-					    [CALLS] = selection_raw(COST_CALLS, &e->m) } };
-
-	a.weight = magnitude(a.value);
-	a.variance = (float)selection_raw_variance(s->cost, &e->m);
-	a.also_variance[BLOCKS] = (float)selection_raw_variance(COST_BLOCKS, &e->m);
-	a.also_variance[CALLS] = (float)selection_raw_variance(COST_CALLS, &e->m);
-	return a;
+	return stack_amount_of_measures(s, &e->m);
 }
 
 static const char *name_of(struct grower *g, const struct heavy_node *n)
@@ -89,18 +79,16 @@ static void push_row(struct grower *g, const struct result_value row[TREE_COLUMN
 }
 
 static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS],
-			 const struct heavy_amount *total, int64_t self, float self_variance)
+			 const struct stack_amount *total, int64_t self, float self_variance)
 {
 	const struct selection *s = g->selection;
 
 	row[TREE_SHARE] = value_percent(magnitude(selection_shown(s, s->cost, total->value)),
 					selection_magnitude(s, &s->sum));
-	row[TREE_TOTAL] = selection_number(s, s->cost, total->value, total->variance);
+	row[TREE_TOTAL] = stack_amount_value(s, total);
 	row[TREE_SELF] = selection_number(s, s->cost, self, self_variance);
-	row[TREE_BLOCKS] =
-		selection_number(s, COST_BLOCKS, total->also[BLOCKS], total->also_variance[BLOCKS]);
-	row[TREE_CALLS] =
-		selection_number(s, COST_CALLS, total->also[CALLS], total->also_variance[CALLS]);
+	row[TREE_BLOCKS] = stack_amount_also(s, total, ALSO_BLOCKS);
+	row[TREE_CALLS] = stack_amount_also(s, total, ALSO_CALLS);
 }
 
 static void push_node(struct grower *g, const struct heavy_node *n)
