@@ -22,7 +22,7 @@ describe('classes', () => {
 			[24, 24, 5],
 			[32, 63, 7],
 			[2048, 2048, 1],
-		].map(([low, high, calls]) => ({ low, high, calls, total_bytes: calls! * low! }) as SizeRow);
+		].map(([low, high, calls]) => ({ low_bytes: low, high_bytes: high, calls, total_bytes: calls! * low! }) as SizeRow);
 		const classes = sizeClasses(rows);
 		expect(classes.reduce((sum, one) => sum + one.calls, 0)).toBe(16);
 		expect(classes[0]!.index).toBe(0);

@@ -348,7 +348,7 @@ def test_what_cannot_be_understood_is_told_in_the_same_words(server, command, qu
     words = [f"--{name}={value}" for name, value in urllib.parse.parse_qsl(query, keep_blank_values=True)]
     said = command("report", "run.hg", "--format", "json", *words).stderr.decode().splitlines()[0]
     assert answer.status == 400
-    assert answer.json() == {"error": said.removeprefix("heapgauge: ")}
+    assert answer.json() == {"schema": 1, "error": said.removeprefix("heapgauge: ")}
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_source_comes_from_the_bundle_where_the_disk_has_none_or_has_changed(sta
     def lines():
         return start("moved.hg", "--no-open").get(f"/api/source?file={source}").json()
 
-    assert lines() == {"file": str(source), "from": "disk", "lines": text.splitlines()}
+    assert lines() == {"schema": 1, "file": str(source), "from": "disk", "lines": text.splitlines()}
     source.write_text(text.replace("here", "elsewhere"))
     assert lines()["lines"][:6] == [None, None, "{", "\tfree(malloc(77)); /* here */", "\treturn 0;"]
     source.unlink()
