@@ -65,11 +65,12 @@ static void add_names(struct bundle *b, struct names *names, const struct profil
 	names_prepare(names, p);
 	for (uint32_t i = 1; i < p->frame_count && !b->failed; i++) {
 		struct profile_frame frame = profile_frame_at(p, (frame_id){ i });
+		AUTO(arena_release) struct arena scratch = ARENA_INIT;
 		struct named_stack stack;
 
 		if (frame.mark != MARK_NONE)
 			continue;
-		if (names_frame(names, p, frame, &stack) < 0) {
+		if (names_frame(names, p, frame, &scratch, &stack) < 0) {
 			b->failed = true;
 			return;
 		}

@@ -4,9 +4,8 @@
  *
  * Names that came with the recording go before all others: they were found where the program ran.
  *
- * A frame of a process is turned into names once, with what was inlined there, and kept: a hundred
- * thousand stacks share some ten thousand frames. A frame is never left out: what has no name is
- * shown by its place, a mark by its words.
+ * Nothing is kept here of single frames: the symbolizer knows what it found in a module, analysis/result/places.h what a view has
+ * made of a frame. A frame is never left out: what has no name is shown by its place, a mark by its words.
  */
 #include "model/names.h"
 
@@ -32,12 +31,11 @@ struct module_names {
 	symbol_module_id symbols;
 };
 
-/* What is known of one process' frames and modules so far. */
+/* What is known of one process' modules so far. */
 struct process_names {
 	const struct profile_process *process;
 	struct module_names *modules;
-	struct named_stack *frames; /* at NULL: not asked yet */
-	size_t asked;
+	size_t asked; /* about how many frames */
 };
 
 struct names {
@@ -132,10 +130,9 @@ static struct process_names *process_names(struct names *names, const struct pro
 	struct process_names added = {
 		.process = p,
 		.modules = ARENA_ARRAY(&names->arena, struct module_names, p->module_count),
-		.frames = ARENA_ARRAY(&names->arena, struct named_stack, p->frame_count),
 	};
 
-	if (!added.modules || !added.frames || !vector_push(&names->processes, added))
+	if (!added.modules || !vector_push(&names->processes, added))
 		return NULL;
 	names->last = names->processes.count - 1;
 	return &names->processes.at[names->last];
@@ -233,7 +230,7 @@ static struct symbol_list bundled(struct names *names, const struct process_rows
 
 /* The frame and what was inlined there; at NULL if out of memory. */
 static struct named_stack name_frame(struct names *names, struct process_names *known,
-				     const struct profile_frame *frame)
+				     const struct profile_frame *frame, struct arena *arena)
 {
 	static const struct symbol_frame nothing = { 0 };
 	struct symbol_list symbols = { 0 };
@@ -248,7 +245,7 @@ static struct named_stack name_frame(struct names *names, struct process_names *
 					  frame->exact);
 	if (symbols.count == 0)
 		symbols = (struct symbol_list){ &nothing, 1 };
-	struct named_frame *list = ARENA_ARRAY(&names->arena, struct named_frame, symbols.count);
+	struct named_frame *list = ARENA_ARRAY(arena, struct named_frame, symbols.count);
 
 	for (size_t i = 0; list && i < symbols.count; i++) {
 		const struct symbol_frame *s = &symbols.at[i];
@@ -274,23 +271,6 @@ static struct named_stack name_frame(struct names *names, struct process_names *
 	return (struct named_stack){ list, list ? symbols.count : 0 };
 }
 
-static struct named_stack frame_names(struct names *names, struct process_names *known,
-				      const struct profile_frame *frame)
-{
-	if (frame->mark != MARK_NONE)
-		return (struct named_stack){ &names->marks[frame->mark], 1 };
-	ASSERT(frame->id.v < known->process->frame_count);
-	struct named_stack *kept = &known->frames[frame->id.v];
-
-	if (!kept->at) {
-		/* Who asked for so many will ask for most. */
-		if (++known->asked == MAX((size_t)MANY_FRAMES, known->process->frame_count / 8))
-			names_prepare(names, known->process);
-		*kept = name_frame(names, known, frame);
-	}
-	return *kept;
-}
-
 void names_prepare(struct names *names, const struct profile_process *p)
 {
 	struct process_names *known = process_names(names, p);
@@ -300,8 +280,7 @@ void names_prepare(struct names *names, const struct profile_process *p)
 		struct profile_frame frame = profile_frame_at(p, (frame_id){ i });
 		const struct module_names *module;
 
-		if (frame.mark != MARK_NONE || frame.module.v == 0 || known->frames[i].at ||
-		    has_bundled(p->rows, i))
+		if (frame.mark != MARK_NONE || frame.module.v == 0 || has_bundled(p->rows, i))
 			continue;
 		module = module_names(names, known, frame.module);
 		if (module &&
@@ -320,46 +299,21 @@ size_t names_save(struct names *names)
 }
 
 int names_frame(struct names *names, const struct profile_process *p, struct profile_frame frame,
-		struct named_stack *ret)
+		struct arena *arena, struct named_stack *ret)
 {
 	struct process_names *known = process_names(names, p);
 
 	if (!known)
 		return -1;
-	*ret = frame_names(names, known, &frame);
+	if (frame.mark != MARK_NONE) {
+		*ret = (struct named_stack){ &names->marks[frame.mark], 1 };
+		return 0;
+	}
+	/* Who asked for so many will ask for most. */
+	if (++known->asked == MAX((size_t)MANY_FRAMES, p->frame_count / 8))
+		names_prepare(names, p);
+	*ret = name_frame(names, known, &frame, arena);
 	return ret->at ? 0 : -1;
-}
-
-int names_stack(struct names *names, const struct profile_process *p, node_id node,
-		struct arena *arena, struct named_stack *ret)
-{
-	AUTO(arena_release) struct arena scratch = ARENA_INIT;
-	struct process_names *known = process_names(names, p);
-	struct profile_frame *frames;
-	ptrdiff_t count = profile_stack(p, node, &scratch, &frames);
-	size_t total = 0, at = 0;
-
-	if (!known || count < 0)
-		return -1;
-	for (ptrdiff_t i = 0; i < count; i++) {
-		struct named_stack one = frame_names(names, known, &frames[i]);
-
-		if (!one.at)
-			return -1;
-		total += one.count;
-	}
-	struct named_frame *all = ARENA_ARRAY(arena, struct named_frame, total);
-
-	if (!all)
-		return -1;
-	for (ptrdiff_t i = 0; i < count; i++) {
-		struct named_stack one = frame_names(names, known, &frames[i]);
-
-		for (size_t j = 0; j < one.count; j++)
-			all[at++] = one.at[j];
-	}
-	*ret = (struct named_stack){ all, total };
-	return 0;
 }
 
 static const char *jit_note(const struct symbol_module_state *m, const char *shows,

@@ -71,18 +71,11 @@ size_t names_save(struct names *names);
 void names_prepare(struct names *names, const struct profile_process *process);
 
 /*
- * The frame and what was inlined there, leaf first, at least one. Resolved by the first call, O(1)
- * from then on; *ret and its strings live as long as `names`. -1 if out of memory.
+ * The frame and what was inlined there, leaf first, at least one. *ret is in the arena; its strings live as long as `names`. -1 if
+ * out of memory.
  */
 int names_frame(struct names *names, const struct profile_process *process,
-		struct profile_frame frame, struct named_stack *ret);
-
-/*
- * All frames of a stack. *ret is in the arena; its strings live as long as `names`. -1 if out of
- * memory.
- */
-int names_stack(struct names *names, const struct profile_process *process, node_id node,
-		struct arena *arena, struct named_stack *ret);
+		struct profile_frame frame, struct arena *arena, struct named_stack *ret);
 
 /* Modules that could not name what was asked so far; notes are in the arena. -1 if out of memory. */
 int names_notes(const struct names *names, struct arena *arena, struct profile_notes *ret);

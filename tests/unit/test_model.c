@@ -139,28 +139,40 @@ static void stacks_are_leaf_first_and_keep_their_marks(void **state)
 	profile_free(profile);
 }
 
+/* The stack's innermost frame, or the one so many callers outwards. */
+static const struct named_frame *named_at(struct names *names, const struct profile_process *p,
+					  uint32_t node, size_t outwards, struct arena *arena)
+{
+	struct profile_frame *frames;
+	struct named_stack named;
+
+	assert_int_equal(profile_stack(p, (node_id){ node }, arena, &frames), 2);
+	assert_int_equal(names_frame(names, p, frames[outwards], arena, &named), 0);
+	return named.at;
+}
+
 static void frames_without_names_show_their_place(void **state)
 {
 	(void)state;
 	struct profile *profile = made_profile(1);
 	const struct profile_process *p = &profile->processes[0];
 	struct arena arena = ARENA_INIT;
-	struct named_stack stack;
 
 	for (int symbols = 0; symbols < 2; symbols++) {
 		struct names_options options = { .use_symbols = symbols };
 		struct names *names = names_new(&options);
 
-		assert_int_equal(names_stack(names, p, (node_id){ 6 }, &arena, &stack), 0);
-		assert_int_equal(stack.count, 2);
-		assert_string_equal(stack.at[0].function, "libhttp.so.1+0x4000");
-		assert_string_equal(stack.at[0].module, "/no/such/libhttp.so.1");
-		assert_null(stack.at[0].file);
-		assert_string_equal(stack.at[1].function, "[deeper frames cut]");
-		assert_string_equal(stack.at[1].module, "");
-		assert_int_equal(names_stack(names, p, (node_id){ 8 }, &arena, &stack), 0);
-		assert_string_equal(stack.at[0].function, "0xffff1234");
-		assert_string_equal(stack.at[1].function, "[no unwind information]");
+		const struct named_frame *leaf = named_at(names, p, 6, 0, &arena);
+		const struct named_frame *cut = named_at(names, p, 6, 1, &arena);
+
+		assert_string_equal(leaf->function, "libhttp.so.1+0x4000");
+		assert_string_equal(leaf->module, "/no/such/libhttp.so.1");
+		assert_null(leaf->file);
+		assert_string_equal(cut->function, "[deeper frames cut]");
+		assert_string_equal(cut->module, "");
+		assert_string_equal(named_at(names, p, 8, 0, &arena)->function, "0xffff1234");
+		assert_string_equal(named_at(names, p, 8, 1, &arena)->function,
+				    "[no unwind information]");
 
 		struct profile_notes notes;
 

@@ -102,13 +102,16 @@ static void names_and_source_come_back_from_the_file(void **state)
 
 	profile = profile_load(path, &error);
 	assert_non_null(profile);
+	struct arena arena = ARENA_INIT;
+
 	names = new_names(NAMES_SHORT);
 	for (size_t i = 0; i < 2; i++) {
 		const struct profile_process *p = &profile->processes[i];
 		struct named_stack stack;
 
 		assert_int_equal(
-			names_frame(names, p, profile_frame_at(p, (frame_id){ 1 }), &stack), 0);
+			names_frame(names, p, profile_frame_at(p, (frame_id){ 1 }), &arena, &stack),
+			0);
 		assert_int_equal(stack.count, 1);
 		assert_string_equal(stack.at[0].function, "a_place_of_its_own");
 		assert_int_equal(stack.at[0].line, here_line);
@@ -126,9 +129,11 @@ static void names_and_source_come_back_from_the_file(void **state)
 		assert_string_equal(buffer_string(&lines), wanted);
 		buffer_release(&lines);
 		assert_int_equal(
-			names_frame(names, p, profile_frame_at(p, (frame_id){ 4 }), &stack), 0);
+			names_frame(names, p, profile_frame_at(p, (frame_id){ 4 }), &arena, &stack),
+			0);
 		assert_string_equal(stack.at[0].function, "libhttp.so.1+0x4000");
 	}
+	arena_release(&arena);
 	names_free(names);
 	profile_free(profile);
 	unlink(path);

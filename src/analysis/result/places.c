@@ -14,6 +14,7 @@
 #include "analysis/result/runtime_frames.h"
 #include "base/compiler.h"
 #include "base/hash.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 #include "util/intern.h"
 #include "util/vector.h"
@@ -183,9 +184,10 @@ static struct place_chain make_chain(struct places *places, const struct profile
 				     struct profile_frame frame)
 {
 	const struct place_chain nothing = { NULL, 0 };
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct named_stack named;
 
-	if (names_frame(places->names, process, frame, &named) < 0)
+	if (names_frame(places->names, process, frame, &scratch, &named) < 0)
 		return nothing;
 	struct place *list = ARENA_ARRAY(&places->arena, struct place, named.count);
 	const struct place **pointers =

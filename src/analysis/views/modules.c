@@ -68,9 +68,10 @@ static size_t row_of(struct maker *m, const struct profile_module *module)
 static bool count_frame(struct maker *m, const struct profile_process *p,
 			struct profile_frame frame, struct row *row)
 {
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct named_stack named;
 
-	if (names_frame(places_names(m->places), p, frame, &named) < 0)
+	if (names_frame(places_names(m->places), p, frame, &scratch, &named) < 0)
 		return false;
 	const struct named_frame *own = &named.at[named.count - 1];
 

@@ -46,10 +46,11 @@ static bool add_sources(struct web *web, struct web_file *file)
 
 		names_prepare(names, process);
 		for (uint32_t i = 1; i < process->frame_count; i++) {
+			AUTO(arena_release) struct arena scratch = ARENA_INIT;
 			struct named_stack stack;
 
 			if (names_frame(names, process, profile_frame_at(process, (frame_id){ i }),
-					&stack) < 0)
+					&scratch, &stack) < 0)
 				return false;
 			for (size_t j = 0; j < stack.count; j++)
 				if (stack.at[j].file && !add_source(web, stack.at[j].file))
