@@ -16,6 +16,7 @@
 #include "format/recording/rows.h"
 #include "model/history.h"
 #include "model/missed.h"
+#include "util/files.h"
 #include "util/units.h"
 
 #define LARGE_BYTES (4ull << 20)
@@ -33,13 +34,6 @@ enum {
 	LIKELY_HELD = 300, /* an allocator that has mapped little */
 	LIKELY_MERELY = 100,
 };
-
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* Allocators and runtimes, whose mappings are not the program's. */
 static uint64_t heaps(void)
@@ -417,7 +411,8 @@ static const char *explain(const struct profile *profile, const struct profile_p
 		return "";
 	return arena_printf(arena, "%s, %s of what %s has, is in no recorded block: %s; %s",
 			    units_bytes(gap.missing_bytes).text,
-			    units_percent(gap.missing_bytes, gap.whole_bytes).text, base_of(p->exe),
+			    units_percent(gap.missing_bytes, gap.whole_bytes).text,
+			    path_base(p->exe),
 			    reasons.count ? reasons.at[0].text : "why is not known",
 			    reasons.count ? reasons.at[0].remedy
 					  : "heapgauge report --view memory shows where it lies");

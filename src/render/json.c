@@ -128,16 +128,12 @@ static void write_bars(struct json *j, struct result_bars bars, const char *low,
 
 static void write_fields(struct writer *w, struct result_fields fields)
 {
-	struct json *j = &w->json;
-
-	json_object(j);
 	for (size_t i = 0; i < fields.count; i++) {
-		json_key(j, fields.at[i].name);
+		json_key(&w->json, fields.at[i].name);
 		write_value(w, &fields.at[i].value);
 		if (has_error(&fields.at[i].value))
 			write_error_of(w, fields.at[i].name, &fields.at[i].value);
 	}
-	json_end_object(j);
 }
 
 static void write_value(struct writer *w, const struct result_value *value)
@@ -178,7 +174,9 @@ static void write_value(struct writer *w, const struct result_value *value)
 		write_bars(j, value->bars, "low_ms", "high_ms");
 		break;
 	case UNIT_FIELDS:
+		json_object(j);
 		write_fields(w, value->fields);
+		json_end_object(j);
 		break;
 	case UNIT_COURSE:
 		json_array(j);
@@ -324,12 +322,7 @@ static int write_result(struct writer *w, const struct result *result, struct re
 
 	json_object(j);
 	json_field_schema(j);
-	for (size_t i = 0; i < result->head.count; i++) {
-		json_key(j, result->head.at[i].name);
-		write_value(w, &result->head.at[i].value);
-		if (has_error(&result->head.at[i].value))
-			write_error_of(w, result->head.at[i].name, &result->head.at[i].value);
-	}
+	write_fields(w, result->head);
 	const struct result_table *t = &result->table;
 
 	if ((t->nodes ? write_nodes(w, t, out, error) : write_table(w, t, out, error)) < 0)

@@ -42,54 +42,54 @@ static void append_words(char *message, size_t *at, const char *format, ...)
 	va_end(args);
 }
 
-int error_set(struct error *err, const char *format, ...)
+/* The words, and behind them `rest` (NULL: nothing). */
+PRINTF_LIKE(3, 0)
+static void tell(struct error *err, const char *rest, const char *format, va_list args)
 {
 	size_t at = 0;
-	va_list args;
 
-	if (!err)
-		return -1;
-	va_start(args, format);
 	append(err->message, &at, format, args);
-	va_end(args);
+	if (rest)
+		append_words(err->message, &at, ": %s", rest);
 	if (at >= ERROR_MESSAGE_BYTES)
 		mark_cut(err->message);
+}
+
+int error_set(struct error *err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (err)
+		tell(err, NULL, format, args);
+	va_end(args);
 	return -1;
 }
 
 int error_wrap(struct error *err, const char *format, ...)
 {
 	char inner[ERROR_MESSAGE_BYTES];
-	size_t at = 0;
 	va_list args;
 
 	if (!err)
 		return -1;
 	memcpy(inner, err->message, sizeof inner);
 	va_start(args, format);
-	append(err->message, &at, format, args);
+	tell(err, inner, format, args);
 	va_end(args);
-	append_words(err->message, &at, ": %s", inner);
-	if (at >= ERROR_MESSAGE_BYTES)
-		mark_cut(err->message);
 	return -1;
 }
 
 int error_errno(struct error *err, const char *format, ...)
 {
 	int saved = errno;
-	size_t at = 0;
 	va_list args;
 
-	if (!err)
-		return -1;
 	va_start(args, format);
-	append(err->message, &at, format, args);
+	if (err)
+		tell(err, strerrordesc_np(saved) ? strerrordesc_np(saved) : "unknown error", format,
+		     args);
 	va_end(args);
-	append_words(err->message, &at, ": %s",
-		     strerrordesc_np(saved) ? strerrordesc_np(saved) : "unknown error");
-	if (at >= ERROR_MESSAGE_BYTES)
-		mark_cut(err->message);
 	errno = saved;
 	return -1;
 }

@@ -369,6 +369,25 @@ static bool grow(struct grower *g)
 	return true;
 }
 
+int heavy_options_of(const struct query *query, stack_amount_of *amount_of,
+		     double threshold_percent, struct heavy_options *ret, struct error *error)
+{
+	*ret = (struct heavy_options){
+		.amount_of = amount_of,
+		.by = query->has_axis ? query->by : AXIS_FUNCTION,
+		.callees_first = query->callees_first,
+		.fold_recursion = query->fold_recursion,
+		.depth = query->depth,
+		.most_nodes = query->limit,
+		.threshold_percent =
+			query->has_threshold ? query->threshold_percent : threshold_percent,
+	};
+	if (axis_rows[ret->by].of_frames)
+		return 0;
+	return error_set(error,
+			 "a call tree is made of frames: --by function, line, file or module");
+}
+
 int heavy_tree_grow(struct heavy_tree *tree, const struct selection *selection,
 		    struct places *places, struct heavy_options options)
 {

@@ -42,6 +42,10 @@ struct heavy_options {
 	double threshold_percent; /* of all weight: nodes below are none */
 };
 
+/* Those of a query; `threshold_percent`: where it says none. -1 with the error set if it is by no axis of frames. */
+int heavy_options_of(const struct query *query, stack_amount_of *amount_of,
+		     double threshold_percent, struct heavy_options *ret, struct error *error);
+
 /* -1 if out of memory. */
 int heavy_tree_grow(struct heavy_tree *tree, const struct selection *selection,
 		    struct places *places, struct heavy_options options);

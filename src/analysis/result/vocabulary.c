@@ -191,6 +191,20 @@ enum result_unit cost_unit(enum cost_id cost, bool change)
 	}
 }
 
+const char *cost_unit_name(enum cost_id cost)
+{
+	switch (cost_rows[cost].unit) {
+	case UNIT_BYTES:
+		return "bytes";
+	case UNIT_NS:
+		return "ns";
+	case UNIT_RATE:
+		return "per second";
+	default:
+		return "count";
+	}
+}
+
 struct result_value cost_value(enum cost_id cost, const struct measures *m, uint64_t duration_ns,
 			       bool change)
 {

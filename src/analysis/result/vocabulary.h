@@ -80,6 +80,8 @@ struct result_value cost_value(enum cost_id cost, const struct measures *measure
 			       uint64_t duration_ns, bool change);
 /* The unit of the cost's column. */
 enum result_unit cost_unit(enum cost_id cost, bool change);
+/* For programs: "bytes", "ns", "per second", "count". */
+const char *cost_unit_name(enum cost_id cost);
 
 enum axis_id {
 	AXIS_SITE,

@@ -142,20 +142,6 @@ static bool fill_table(struct flame *f, struct result *r)
 	return true;
 }
 
-static const char *unit_word(enum result_unit unit)
-{
-	switch (unit) {
-	case UNIT_BYTES:
-		return "bytes";
-	case UNIT_NS:
-		return "ns";
-	case UNIT_RATE:
-		return "per second";
-	default:
-		return "count";
-	}
-}
-
 static bool say(struct flame *f, struct result *r)
 {
 	struct sentences sentences = { .result = r };
@@ -174,7 +160,7 @@ static struct result *make(struct flame *f, const struct profile *profile, struc
 	struct result *r = result_begin("flame", profile, f->query, SELECTION_FIELDS + 1);
 
 	if (r && selection_fields(r, s)) {
-		result_head_add(r, "unit", value_text(unit_word(cost_unit(s->cost, false))));
+		result_head_add(r, "unit", value_text(cost_unit_name(s->cost)));
 		if (fill_table(f, r) && say(f, r) && selection_notes(r, profile, places, s))
 			return r;
 	}
@@ -188,23 +174,11 @@ struct result *analyse_flame(const struct profile *profile, struct places *place
 	AUTO(selection_release) struct selection selection = { 0 };
 	AUTO(heavy_tree_release) struct heavy_tree tree = { 0 };
 	struct flame f = { .query = query, .selection = &selection, .tree = &tree };
-	const struct heavy_options options = {
-		.amount_of = amount_of,
-		.by = query->has_axis ? query->by : AXIS_FUNCTION,
-		.callees_first = query->callees_first,
-		.fold_recursion = query->fold_recursion,
-		.depth = query->depth,
-		.most_nodes = query->limit,
-		.threshold_percent = query->has_threshold ? query->threshold_percent : 0,
-	};
+	struct heavy_options options;
 	struct result *result = NULL;
 
-	if (!axis_rows[options.by].of_frames) {
-		error_set(error, "a flame graph is made of frames: --by function, line, file or "
-				 "module");
-		return NULL;
-	}
-	if (selection_make(&selection, profile, places, query,
+	if (heavy_options_of(query, amount_of, 0, &options, error) < 0 ||
+	    selection_make(&selection, profile, places, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	if (heavy_tree_grow(&tree, &selection, places, options) == 0)

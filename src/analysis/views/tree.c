@@ -201,21 +201,10 @@ struct result *analyse_tree(const struct profile *profile, struct places *places
 	AUTO(selection_release) struct selection selection = { 0 };
 	AUTO(heavy_tree_release) struct heavy_tree tree = { 0 };
 	struct grower g = { .query = query, .selection = &selection, .tree = &tree };
-	const struct heavy_options options = {
-		.amount_of = amount_of,
-		.by = query->has_axis ? query->by : AXIS_FUNCTION,
-		.callees_first = query->callees_first,
-		.fold_recursion = query->fold_recursion,
-		.depth = query->depth,
-		.most_nodes = query->limit,
-		.threshold_percent = query->has_threshold ? query->threshold_percent : 1.0,
-	};
+	struct heavy_options options;
 
-	if (!axis_rows[options.by].of_frames) {
-		error_set(error, "a tree is made of frames: --by function, line, file or module");
-		return NULL;
-	}
-	if (selection_make(&selection, profile, places, query,
+	if (heavy_options_of(query, amount_of, 1.0, &options, error) < 0 ||
+	    selection_make(&selection, profile, places, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);

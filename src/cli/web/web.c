@@ -83,20 +83,6 @@ struct names *web_names(const struct web *web, struct web_file *file, bool compa
 
 /* ---- about ---- */
 
-static const char *unit_name(enum result_unit unit)
-{
-	switch (unit) {
-	case UNIT_BYTES:
-		return "bytes";
-	case UNIT_NS:
-		return "ns";
-	case UNIT_RATE:
-		return "per second";
-	default:
-		return "count";
-	}
-}
-
 static void say_words(struct json *j, const char *key, struct words words)
 {
 	const char *name, *help;
@@ -155,7 +141,7 @@ static void say_costs(struct json *j)
 		json_object(j);
 		json_field_string(j, "name", c->name);
 		json_field_string(j, "help", c->help);
-		json_field_string(j, "unit", unit_name(cost_rows[c->cost].unit));
+		json_field_string(j, "unit", cost_unit_name(c->cost));
 		json_field_string(j, "key", cost_rows[c->cost].key);
 		json_field_bool(j, "of_moment", cost_rows[c->cost].of_moment);
 		json_end_object(j);

@@ -308,33 +308,16 @@ static void read_lifetimes(struct reading *reading, const struct live_record *re
 	cell->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-static void read_samples(struct reading *reading, const struct live_record *record,
-			 struct cell_row *cell)
+/* What a record refers to, if anything. */
+static void read_detail(struct reading *reading, uint32_t reference, void *ret, size_t bytes)
 {
-	uint32_t reference = LIVE_LOAD(record->samples);
-	const struct live_samples *samples;
+	const void *detail =
+		reference ? live_view_pool(&reading->view, reading->pool_used, reference, bytes)
+			  : NULL;
 
-	if (reference == 0)
-		return;
-	samples = live_view_pool(&reading->view, reading->pool_used, reference, sizeof *samples);
-	if (samples)
-		memcpy(&cell->samples, samples, sizeof cell->samples);
-	else
-		lost_detail(reading);
-}
-
-static void read_reallocs(struct reading *reading, const struct live_record *record,
-			  struct cell_row *cell)
-{
-	uint32_t reference = LIVE_LOAD(record->reallocs);
-	const struct live_reallocs *reallocs;
-
-	if (reference == 0)
-		return;
-	reallocs = live_view_pool(&reading->view, reading->pool_used, reference, sizeof *reallocs);
-	if (reallocs)
-		memcpy(&cell->reallocs, reallocs, sizeof cell->reallocs);
-	else
+	if (detail)
+		memcpy(ret, detail, bytes);
+	else if (reference)
 		lost_detail(reading);
 }
 
@@ -423,8 +406,10 @@ static void read_cells(struct reading *reading, size_t count)
 			cell.slot = 0;
 		read_sizes(reading, &records[i], &cell);
 		read_lifetimes(reading, &records[i], &cell);
-		read_reallocs(reading, &records[i], &cell);
-		read_samples(reading, &records[i], &cell);
+		read_detail(reading, LIVE_LOAD(records[i].reallocs), &cell.reallocs,
+			    sizeof cell.reallocs);
+		read_detail(reading, LIVE_LOAD(records[i].samples), &cell.samples,
+			    sizeof cell.samples);
 		rows->cells[rows->cell_count++] = cell;
 	}
 }
