@@ -77,7 +77,7 @@ def not_counted(calm, process):
         if not calm[column] - lost <= process[column] <= calm[column]:
             wrong.append(f"{column} is {process[column]}, {calm[column]} when calm, {lost} counted as lost")
     if lost_calls == 0 and process["total_bytes"] != calm["total_bytes"]:
-        wrong.append(f"bytes is {process['bytes']}, {calm['bytes']} when calm, and nothing is counted as lost")
+        wrong.append(f"bytes is {process['total_bytes']}, {calm['total_bytes']} when calm, and nothing is counted as lost")
     return wrong
 
 
@@ -104,7 +104,7 @@ def check(seed, run, report_json):
     wrong = not_counted(calm, process)
     for line in inconsistencies(process, sites):
         # Calls and bytes of a sampled process are counted, and those of its sites are estimates.
-        if not (sampled and re.match("process (calls|bytes) is", line)) and (PEAK not in line or not process["health"]):
+        if not (sampled and re.match("process (calls|total_bytes) is", line)) and (PEAK not in line or not process["health"]):
             wrong.append(line)
     assert not wrong, said + "\n".join(wrong) + f"\n{process['health']}"
     return True
