@@ -77,15 +77,8 @@ static struct tally tally_of(const struct advised *of, const struct profile_site
 
 	return (struct tally){
 		.sites = 1,
-		.calls = n->calls,
-		.bytes = n->bytes,
-		.frees = n->frees,
 		.temporary = n->temporary_calls,
 		.slack_bytes = n->slack_bytes,
-		.live_bytes = n->live_bytes,
-		.live_blocks = n->live_blocks,
-		.peak_bytes = n->peak_bytes,
-		.peak_blocks = n->peak_blocks,
 		.lifetime_ms = n->lifetime_ms_sum,
 		.reallocs = n->reallocs,
 		.regrown_calls = regrown ? n->calls : 0,
@@ -105,15 +98,8 @@ static void add_tally(struct tally *sum, const struct tally *t)
 	sum->processes += t->processes;
 	add(&sum->process_peak_bytes, t->process_peak_bytes);
 	add(&sum->process_ns, t->process_ns);
-	add(&sum->calls, t->calls);
-	add(&sum->bytes, t->bytes);
-	add(&sum->frees, t->frees);
 	add(&sum->temporary, t->temporary);
 	add(&sum->slack_bytes, t->slack_bytes);
-	add(&sum->live_bytes, t->live_bytes);
-	add(&sum->live_blocks, t->live_blocks);
-	add(&sum->peak_bytes, t->peak_bytes);
-	add(&sum->peak_blocks, t->peak_blocks);
 	add(&sum->lifetime_ms, t->lifetime_ms);
 	reallocs_add(&sum->reallocs, &t->reallocs);
 	add(&sum->regrown_calls, t->regrown_calls);

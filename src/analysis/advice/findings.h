@@ -35,9 +35,10 @@ struct site_live advised_held(const struct advised *of, const struct profile_sit
 struct tally {
 	size_t sites, processes;
 	uint64_t process_peak_bytes, process_ns; /* of those processes */
-	uint64_t calls, bytes, frees, temporary;
+	struct site_numbers
+		sums; /* of calls, bytes, frees, what is live and at the peak, with their variances */
+	uint64_t temporary;
 	uint64_t slack_bytes; /* of all calls */
-	uint64_t live_bytes, live_blocks, peak_bytes, peak_blocks;
 	uint64_t lifetime_ms;
 	struct realloc_numbers reallocs;
 	uint64_t regrown_calls, regrown_bytes; /* by a C++ container that takes a larger block */
@@ -47,7 +48,6 @@ struct tally {
 	uint64_t held_bytes, held_blocks; /* see advised_held */
 	uint64_t most_without;		  /* what was live beside them, at most, at the snapshots */
 	const struct tally_site *members;
-	struct site_numbers sums; /* of them, with their variances */
 };
 struct tally_site {
 	const struct tally_site *next;

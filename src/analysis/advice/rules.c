@@ -137,7 +137,8 @@ static bool reuse_holds(const struct advised *of, const struct tally *t, struct 
 {
 	/* A hundredth of the time, and half of what is allocated here. */
 	if (!counts(t->temporary, of->process->calls, 10, LEAST_TEMPORARY) ||
-	    t->temporary < of->process->duration_ns / PAIR_NS / 100 || t->temporary < t->calls / 2)
+	    t->temporary < of->process->duration_ns / PAIR_NS / 100 ||
+	    t->temporary < t->sums.calls / 2)
 		return false;
 	ret->calls = t->temporary;
 	return true;
@@ -150,9 +151,9 @@ static void reuse_say(struct words *w, const struct advised *of, const struct ta
 	(void)of;
 	words_number(w, t, t->temporary);
 	words_text(w, " of ");
-	words_number(w, t, t->calls);
+	words_number(w, t, t->sums.calls);
 	words_text(w, " blocks of ");
-	words_mean(w, mean(t->bytes, t->calls));
+	words_mean(w, mean(t->sums.bytes, t->sums.calls));
 	words_text(w, " on average were freed before the thread's next call, ");
 	words_add(w,
 		  value_number(UNIT_RATE,
@@ -163,15 +164,18 @@ static void reuse_say(struct words *w, const struct advised *of, const struct ta
 
 static bool is_small(const struct tally *t)
 {
-	return mean(t->bytes, t->calls) <= SMALL_BYTES && t->peak_blocks >= LEAST_SMALL_BLOCKS;
+	return mean(t->sums.bytes, t->sums.calls) <= SMALL_BYTES &&
+	       t->sums.peak_blocks >= LEAST_SMALL_BLOCKS;
 }
 
 static uint64_t overhead_at_peak(const struct advised *of, const struct tally *t)
 {
-	uint64_t headers =
-		strcmp(of->process->allocator, "glibc") == 0 ? HEADER_BYTES * t->peak_blocks : 0;
+	uint64_t headers = strcmp(of->process->allocator, "glibc") == 0
+				   ? HEADER_BYTES * t->sums.peak_blocks
+				   : 0;
 
-	return saturating_add(headers, slack_at_peak(t->slack_bytes, t->calls, t->peak_blocks));
+	return saturating_add(headers,
+			      slack_at_peak(t->slack_bytes, t->sums.calls, t->sums.peak_blocks));
 }
 
 static bool pool_may(const struct advised *of, const struct profile_site *site)
@@ -195,11 +199,11 @@ static bool pool_holds(const struct advised *of, const struct tally *t, struct s
 
 static void pool_say(struct words *w, const struct advised *of, const struct tally *t)
 {
-	words_number(w, t, t->peak_blocks);
+	words_number(w, t, t->sums.peak_blocks);
 	words_text(w, " blocks of ");
-	words_mean(w, mean(t->bytes, t->calls));
+	words_mean(w, mean(t->sums.bytes, t->sums.calls));
 	words_text(w, " on average at the peak, each with ");
-	words_mean(w, mean(overhead_at_peak(of, t), t->peak_blocks));
+	words_mean(w, mean(overhead_at_peak(of, t), t->sums.peak_blocks));
 	words_text(w, " of rounding and header");
 }
 
@@ -215,10 +219,10 @@ static bool rounding_may(const struct advised *of, const struct profile_site *si
 
 static bool rounding_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	uint64_t saved = slack_at_peak(t->slack_bytes, t->calls, t->peak_blocks);
+	uint64_t saved = slack_at_peak(t->slack_bytes, t->sums.calls, t->sums.peak_blocks);
 
 	/* What is small is the other rule's: a better size does not take the headers away. */
-	if (is_small(t) || t->slack_bytes < t->bytes / 8 ||
+	if (is_small(t) || t->slack_bytes < t->sums.bytes / 8 ||
 	    !counts(saved, of->process->peak_bytes, 10, LEAST_BYTES))
 		return false;
 	ret->peak_bytes = saved;
@@ -229,11 +233,11 @@ static void rounding_say(struct words *w, const struct advised *of, const struct
 {
 	(void)of;
 	words_text(w, "blocks of ");
-	words_mean(w, mean(t->bytes, t->calls));
+	words_mean(w, mean(t->sums.bytes, t->sums.calls));
 	words_text(w, " on average are rounded up by ");
-	words_mean(w, mean(t->slack_bytes, t->calls));
+	words_mean(w, mean(t->slack_bytes, t->sums.calls));
 	words_text(w, "; ");
-	words_number(w, t, t->peak_blocks);
+	words_number(w, t, t->sums.peak_blocks);
 	words_text(w, " of them at the peak");
 }
 
@@ -288,14 +292,14 @@ static bool leak_may(const struct advised *of, const struct profile_site *site)
 static bool leak_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t peak = of->process->peak_bytes;
-	bool many = t->live_blocks >= 256 && counts(t->live_bytes, peak, 8, LEAST_LEFT);
-	bool much = t->live_blocks >= 64 && counts(t->live_bytes, peak, 2, LEAST_LEFT);
+	bool many = t->sums.live_blocks >= 256 && counts(t->sums.live_bytes, peak, 8, LEAST_LEFT);
+	bool much = t->sums.live_blocks >= 64 && counts(t->sums.live_bytes, peak, 2, LEAST_LEFT);
 	bool grows = t->growing_per_second > 0 &&
-		     counts(t->live_bytes, of->process->live_bytes, 100, LEAST_LEFT / 8);
+		     counts(t->sums.live_bytes, of->process->live_bytes, 100, LEAST_LEFT / 8);
 
 	if (!grows && !many && !much)
 		return false;
-	ret->leaked_bytes = t->live_bytes;
+	ret->leaked_bytes = t->sums.live_bytes;
 	ret->bytes_per_second = t->growing_per_second;
 	return true;
 }
@@ -303,14 +307,14 @@ static bool leak_holds(const struct advised *of, const struct tally *t, struct s
 static void leak_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	if (t->frees == 0) {
+	if (t->sums.frees == 0) {
 		words_text(w, "none of ");
-		words_number(w, t, t->calls);
+		words_number(w, t, t->sums.calls);
 		words_text(w, " blocks was freed");
 	} else {
-		words_number(w, t, t->live_blocks);
+		words_number(w, t, t->sums.live_blocks);
 		words_text(w, " of ");
-		words_number(w, t, t->calls);
+		words_number(w, t, t->sums.calls);
 		words_text(w, " blocks were not freed, long after the others were");
 	}
 	if (t->growing_per_second > 0) {
@@ -321,7 +325,7 @@ static void leak_say(struct words *w, const struct advised *of, const struct tal
 		words_text(w, " sure");
 	} else {
 		words_text(w, ", ");
-		words_add(w, value_percent(t->live_bytes, t->process_peak_bytes));
+		words_add(w, value_percent(t->sums.live_bytes, t->process_peak_bytes));
 		words_text(w, " of the peak");
 	}
 }
@@ -368,7 +372,7 @@ static bool fragmented_may(const struct advised *of, const struct profile_site *
 
 static bool fragmented_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	uint64_t gone = saturating_sub(t->peak_bytes, t->held_bytes);
+	uint64_t gone = saturating_sub(t->sums.peak_bytes, t->held_bytes);
 	uint64_t saved = MIN(of->unused_bytes, gone);
 
 	if (gone < of->unused_bytes / 2 ||
@@ -385,7 +389,7 @@ static void fragmented_say(struct words *w, const struct advised *of, const stru
 	words_text(w, " blocks with ");
 	words_bytes(w, t, t->held_bytes);
 	words_text(w, " were left of ");
-	words_bytes(w, t, t->peak_bytes);
+	words_bytes(w, t, t->sums.peak_bytes);
 	words_text(w, " at the peak, and kept the pages of the others from being returned");
 }
 
@@ -404,12 +408,13 @@ static bool burst_holds(const struct advised *of, const struct tally *t, struct 
 {
 	const struct profile_process *p = of->process;
 	/* Without these blocks some other moment may be the peak. */
-	uint64_t saved = MIN(t->peak_bytes, saturating_sub(p->peak_bytes, t->most_without));
+	uint64_t saved = MIN(t->sums.peak_bytes, saturating_sub(p->peak_bytes, t->most_without));
 
 	/* It lives a hundredth of the run, nothing stays, and the peak is higher for it. */
-	if (t->frees == 0 || p->duration_ns < LEAST_RUN_NS ||
-	    t->lifetime_ms / t->frees > p->duration_ns / 1000000 / 100 ||
-	    t->live_blocks > t->calls / 100 || !counts(saved, p->peak_bytes, 10, LEAST_BYTES))
+	if (t->sums.frees == 0 || p->duration_ns < LEAST_RUN_NS ||
+	    t->lifetime_ms / t->sums.frees > p->duration_ns / 1000000 / 100 ||
+	    t->sums.live_blocks > t->sums.calls / 100 ||
+	    !counts(saved, p->peak_bytes, 10, LEAST_BYTES))
 		return false;
 	ret->peak_bytes = saved;
 	return true;
@@ -418,16 +423,16 @@ static bool burst_holds(const struct advised *of, const struct tally *t, struct 
 static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_bytes(w, t, t->peak_bytes);
+	words_bytes(w, t, t->sums.peak_bytes);
 	words_text(w, " of the peak, ");
-	words_add(w, value_percent(t->peak_bytes, t->process_peak_bytes));
+	words_add(w, value_percent(t->sums.peak_bytes, t->process_peak_bytes));
 	words_text(w, ", is in ");
-	words_number(w, t, t->peak_blocks);
+	words_number(w, t, t->sums.peak_blocks);
 	words_text(w, " blocks that live for ");
-	if (t->lifetime_ms < t->frees)
+	if (t->lifetime_ms < t->sums.frees)
 		words_text(w, "less than 1 ms");
 	else
-		words_add(w, value_number(UNIT_NS, mean(t->lifetime_ms, t->frees) * 1000000));
+		words_add(w, value_number(UNIT_NS, mean(t->lifetime_ms, t->sums.frees) * 1000000));
 	words_text(w, " on average");
 }
 
@@ -442,7 +447,7 @@ static bool elsewhere_may(const struct advised *of, const struct profile_site *s
 static bool elsewhere_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	if (!counts(t->elsewhere, of->process->frees, 10, LEAST_ELSEWHERE) ||
-	    t->elsewhere < t->frees / 2)
+	    t->elsewhere < t->sums.frees / 2)
 		return false;
 	ret->foreign_frees = t->elsewhere;
 	return true;
@@ -454,7 +459,7 @@ static void elsewhere_say(struct words *w, const struct advised *of, const struc
 	words_text(w, "at least ");
 	words_number(w, t, t->elsewhere);
 	words_text(w, " of ");
-	words_number(w, t, t->frees);
+	words_number(w, t, t->sums.frees);
 	words_text(w, " blocks were freed by a thread that did not allocate them");
 }
 
