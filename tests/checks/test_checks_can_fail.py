@@ -168,6 +168,7 @@ def test_words_finds_a_retired_term(tree, name):
 
 def test_words_leaves_history(tree):
     tree.write("docs/decisions/001-a.md", "the dial\n")
+    tree.write("src/base/b.c", "int b;\n")
     passes(tree.check("check-words"))
 
 
