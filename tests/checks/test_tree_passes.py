@@ -40,6 +40,10 @@ def test_words(root):
     run(root, "check-words", *build(root, "HEAPGAUGE_BUILD", "release"))
 
 
+def test_commits(root):
+    run(root, "check-commits")
+
+
 def test_banned(root):
     run(root, "check-banned")
 
