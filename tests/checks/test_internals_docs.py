@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/internals names files and functions; all of them exist, and the index lists every page."""
+
+import functools
+import re
+
+import pytest
+from conftest import ROOT
+
+PAGES = sorted((ROOT / "docs/internals").glob("*.md"))
+PATH = re.compile(r"\b(?:src|tests|tools|include|web|bindings|cmake)/[\w./*-]*\w")
+FUNCTION = re.compile(r"`(\w+)\(\)`")
+# Definitions begin in the first column, in C as in Python.
+DEFINED = re.compile(r"^(?:#define |def |[A-Za-z_][^;=/#\n]*?[ *])(\w+)\(", re.MULTILINE)
+
+
+@functools.cache
+def defined():
+    files = [p for folder in ("src", "include", "tests") for p in (ROOT / folder).rglob("*") if p.suffix in {".c", ".h", ".py"}]
+    return {name for file in files for name in DEFINED.findall(file.read_text())}
+
+
+def missing(text):
+    """What a page names and is not there."""
+    paths = [path for path in PATH.findall(text) if not (list(ROOT.glob(path)) if "*" in path else (ROOT / path).exists())]
+    return paths + [f"{name}()" for name in FUNCTION.findall(text) if name not in defined()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_names_exists(page):
+    assert missing(page.read_text()) == []
+
+
+def test_what_does_not_exist_is_found():
+    text = "`walk_stack()` in `src/recorder/README.md`; `no_such_function()` in `src/recorder/no_such.c`"
+    assert missing(text) == ["src/recorder/no_such.c", "no_such_function()"]
+
+
+def test_there_are_pages_that_name_something():
+    assert len(PAGES) >= 7
+    assert sum(len(FUNCTION.findall(page.read_text())) for page in PAGES) > 50
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    # one-allocation.md has its own author and may come later than the index.
+    assert [link for link in links if not link.startswith("http") and not (page.parent / link).exists() and link != "one-allocation.md"] == []
+
+
+def test_the_index_lists_every_page():
+    index = (ROOT / "docs/internals/README.md").read_text()
+    assert [page.name for page in PAGES if page.name != "README.md" and f"({page.name})" not in index] == []
