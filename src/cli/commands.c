@@ -39,7 +39,7 @@ const struct command *const commands[] = {
 
 const char *const command_group_titles[COMMANDS_HIDDEN] = {
 	[COMMANDS_RECORD] = "Record",
-	[COMMANDS_LOOK] = "Look",
+	[COMMANDS_LOOK] = "Inspect",
 	[COMMANDS_COMPARE] = "Compare and check",
 	[COMMANDS_SHARE] = "Share",
 	[COMMANDS_HELP] = "Help",

@@ -17,10 +17,9 @@ enum { FLUSH_BYTES = 256 * 1024 };
 
 const struct renderer renderers[] = {
 	{ "text", "for people", render_text, 20 },
-	{ "json", "for programs: every number exact", render_json, SIZE_MAX },
-	{ "csv", "for spreadsheets and databases: the table alone", render_csv, SIZE_MAX },
-	{ "html", "a page that opens in the browser, with all views, to keep or to send", NULL,
-	  SIZE_MAX },
+	{ "json", "for programs, with exact numbers", render_json, SIZE_MAX },
+	{ "csv", "for spreadsheets and databases: only the table", render_csv, SIZE_MAX },
+	{ "html", "a self-contained web page with all views", NULL, SIZE_MAX },
 	{ NULL, NULL, NULL, 0 },
 };
 

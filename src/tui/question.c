@@ -18,15 +18,15 @@ enum { ESCAPE = 27, RUBOUT = 127, CTRL_C = 3, CTRL_L = 12, CTRL_U = 21 };
 #define INTERVAL_MAX_NS (60000 * NS_PER_MS)
 
 const struct top_view top_views[] = {
-	[VIEW_PROCESSES] = { "processes", "those that are recorded here: Enter looks at one", 'o' },
-	[VIEW_SITES] = { "sites", "who asked for memory, and what each does now", 's', true },
-	{ "tree", "who called whom", 't', true },
-	{ "threads", "what each thread asked for", 'h', true },
+	[VIEW_PROCESSES] = { "processes", "recorded processes: Enter selects one", 'o' },
+	[VIEW_SITES] = { "sites", "stacks that allocated, with current rates", 's', true },
+	{ "tree", "call tree", 't', true },
+	{ "threads", "allocations of each thread", 'h', true },
 	{ "functions", "functions, with all that they call", 'f', true },
-	{ "sizes", "how much is asked for at a time", 'z' },
+	{ "sizes", "requested sizes", 'z' },
 	{ "lifetimes", "how long blocks live", 'i' },
 	{ "types", "C++ and Rust types", 'y', true },
-	{ "tags", "what the program says that it does", 'g', true },
+	{ "tags", "tags set by the program", 'g', true },
 	{ "health", "what was lost, and what recording costs", 'e' },
 	{ NULL, NULL, 0 },
 };
@@ -43,17 +43,17 @@ bool top_view_exists(size_t view)
 
 /* The words of the costs, and two that only a running process has. */
 const struct top_order top_orders[] = {
-	{ "live", "bytes held now", 'L' },
-	{ "growth", "bytes held, more each second", 'G' },
-	{ "now", "calls per second, now", 'N' },
-	{ "peak", "bytes held at the peak", 'P' },
-	{ "blocks", "blocks held now", 'B' },
+	{ "live", "live bytes", 'L' },
+	{ "growth", "growth of live bytes per second", 'G' },
+	{ "now", "current calls per second", 'N' },
+	{ "peak", "live bytes at the peak", 'P' },
+	{ "blocks", "live blocks", 'B' },
 	{ "calls", "all calls so far", 'C' },
 	{ "total", "all bytes so far", 'T' },
 	{ "temporary", "freed before the next call", 'Y' },
-	{ "max", "the most that was ever held", 'M' },
-	{ "waste", "bytes rounded up", 'W' },
-	{ "lifetime", "time that freed blocks lived", 'I' },
+	{ "max", "largest live size so far", 'M' },
+	{ "waste", "internal fragmentation", 'W' },
+	{ "lifetime", "total lifetime of freed blocks", 'I' },
 	{ "realloc", "bytes copied by realloc", 'R' },
 	{ NULL, NULL, 0 },
 };

@@ -32,28 +32,28 @@ enum bundle_option {
 };
 
 static const struct option_row option_rows[] = {
-	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE, and leave the recording as it is",
+	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE, and leave the recording unchanged",
 			 .fallback = "the recording itself", .scope = OPTION_TYPED_ONLY },
 	[OPT_SOURCES] = { "sources", 0, "N",
-			  "take N lines of source along, before and behind each line that is named",
+			  "include N lines of source before and after each line on a stack",
 			  .fallback = "0: no source leaves this machine",
 			  .scope = OPTION_TYPED_ONLY },
 	[OPT_SOURCE_FOLDER] = { "source-folder", 0, "FOLDER",
-				"take source from files below it; may be repeated",
+				"include source from files below FOLDER; may be repeated",
 				.fallback =
 					"the git repository that this folder is in, else this folder",
 				.scope = OPTION_TYPED_ONLY },
 	[OPT_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER",
-			       "look there for debug information first; may be repeated",
+			       "search FOLDER for debug information first; may be repeated",
 			       .group = "Names" },
 	[OPT_DEBUGINFOD] = { "debuginfod", 0, NULL,
 			     "ask the servers in DEBUGINFOD_URLS for debug information",
 			     .group = "Names", .scope = OPTION_NOT_IN_FOLDER },
 	[OPT_DEBUGINFOD_DEADLINE] = { "debuginfod-deadline", 0, "SECONDS",
-				      "how long that may take in all", .group = "Names",
+				      "time limit for all requests together", .group = "Names",
 				      .fallback = "60" },
 	[OPT_NO_CACHE] = { "no-cache", 0, NULL,
-			   "neither use nor keep the names below ~/.cache/heapgauge",
+			   "neither read nor write the name cache in ~/.cache/heapgauge",
 			   .group = "Names" },
 };
 
@@ -198,25 +198,25 @@ static int run_bundle(int argc, char **argv)
 
 static const char *const examples[] = {
 	"heapgauge bundle run.hg",
-	"put the names into run.hg, to read it on another machine",
+	"add the names to run.hg, to read it on another machine",
 	"heapgauge bundle --sources 3 -o shared.hg run.hg",
-	"the same in another file, with three lines of source around each place",
+	"the same in another file, with three lines of source around each location",
 	NULL,
 };
 
 const struct command command_bundle = {
 	.name = "bundle",
 	.usage = "[FILE] [options]",
-	.help = "put the names of all frames into a recording",
+	.help = "add function names to a recording, to read it elsewhere",
 	.run = run_bundle,
 	.group = COMMANDS_SHARE,
 	.options = option_rows,
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
 	.about =
-		"Looks up the names of all frames here, where the programs are, and writes them into the recording "
-		"FILE, or the newest one in this folder. It can then be read anywhere.\n\n"
-		"Source code is taken along only if --sources asks for it, and only of files in the git repository that this "
-		"folder is in, else in this folder, or below a --source-folder.",
+		"Looks up the names of all frames on this machine, where the programs are, and stores them in the "
+		"recording FILE, or in the newest one in this folder. It can then be read anywhere.\n\n"
+		"Source code is included only with --sources, and only from files in the git repository around this "
+		"folder (or in this folder, if there is none), or below a --source-folder.",
 	.examples = examples,
 };

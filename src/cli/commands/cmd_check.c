@@ -29,26 +29,27 @@ enum check_option {
 static const char *const formats[] = { "text", "json", "github", NULL };
 
 static const struct option_row option_rows[] = {
-	[CHECK_PEAK] = { "max-peak", 0, "SIZE", "the most that may be live at once" },
-	[CHECK_LEAKED] = { "max-leaked", 0, "SIZE", "the most that may not be freed at exit" },
-	[CHECK_LEAKED_BLOCKS] = { "max-leaked-blocks", 0, "N", "the same in blocks" },
-	[CHECK_CALLS] = { "max-calls", 0, "N", "the most allocations" },
-	[CHECK_TOTAL] = { "max-total", 0, "SIZE", "the most bytes asked for in all" },
-	[CHECK_TEMPORARY] = { "max-temporary", 0, "N", "the most allocations freed at once" },
-	[CHECK_GROWTH] = { "max-growth", 0, "SIZE/s", "the fastest steady growth" },
+	[CHECK_PEAK] = { "max-peak", 0, "SIZE", "maximum live bytes" },
+	[CHECK_LEAKED] = { "max-leaked", 0, "SIZE", "maximum bytes not freed at exit" },
+	[CHECK_LEAKED_BLOCKS] = { "max-leaked-blocks", 0, "N", "maximum blocks not freed at exit" },
+	[CHECK_CALLS] = { "max-calls", 0, "N", "maximum number of allocations" },
+	[CHECK_TOTAL] = { "max-total", 0, "SIZE", "maximum bytes requested in total" },
+	[CHECK_TEMPORARY] = { "max-temporary", 0, "N", "maximum number of temporary allocations" },
+	[CHECK_GROWTH] = { "max-growth", 0, "SIZE/s", "maximum steady growth" },
 	[OPT_BUDGETS] = { "budgets", 0, "FILE",
-			  "budgets for each program's name, as [NAME] max-peak = 64MiB" },
+			  "budgets by program name: [NAME] max-peak = 64MiB" },
 	[OPT_BASELINE] = { "baseline", 0, "FILE",
-			   "peak, bytes not freed and calls may not exceed that recording's" },
-	[OPT_TOLERANCE] = { "tolerance", 0, "PERCENT", "... by more than this", .fallback = "0" },
+			   "peak, bytes not freed and calls may not exceed those of the recording FILE" },
+	[OPT_TOLERANCE] = { "tolerance", 0, "PERCENT", "how far they may exceed the baseline",
+			    .fallback = "0" },
 	[OPT_SITE] = { "site", 0, "REGEX",
-		       "count only stacks with a matching function or file; repeated: with any of them" },
+		       "count only stacks with a matching function or file; may be repeated, any match counts" },
 	[OPT_SUPPRESSIONS] = { "suppressions", 0, "FILE",
-			       "do not count stacks that FILE names, in LeakSanitizer's syntax; none: "
-			       "count also what libraries keep by design",
+			       "do not count stacks that match FILE, in LeakSanitizer's syntax; none: also count memory that "
+			       "libraries keep by design",
 			       .fallback = "builtin" },
-	[OPT_JUNIT] = { "junit", 0, "FILE", "write the result as JUnit XML too" },
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to print it", .choices = WORDS(formats),
+	[OPT_JUNIT] = { "junit", 0, "FILE", "also write the result as JUnit XML" },
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format", .choices = WORDS(formats),
 			 .fallback = "text" },
 };
 
@@ -166,7 +167,7 @@ static const char *const examples[] = {
 	"heapgauge check run.hg --max-peak 64MiB --max-leaked 0",
 	"0 if within both budgets, 1 if not, with the stacks responsible",
 	"heapgauge check run.hg --baseline main.hg --tolerance 2% --junit heap.xml",
-	"no more than two per cent above the last good run",
+	"at most two percent above the last good run",
 	NULL,
 };
 
@@ -180,7 +181,7 @@ const struct command command_check = {
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
 	.about =
-		"Checks the recording FILE, or the newest one in this folder, against budgets. Exit status: 0 within all of them, "
-		"1 over one (the stacks responsible are shown), 2 cannot tell.",
+		"Checks the recording FILE, or the newest one in this folder, against budgets. Exit status: 0 if "
+		"within all of them, 1 if over one (the stacks responsible are shown), 2 if that cannot be decided.",
 	.examples = examples,
 };

@@ -18,12 +18,12 @@
 enum diff_option { OPT_VIEW = ASK_COUNT, OPT_FORMAT, OPT_BYTES, OPT_TO, OPT_PER };
 
 static const struct option_row option_rows[] = {
-	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer", .choices = WORDS(analyses),
+	[OPT_VIEW] = { "view", 'v', "VIEW", "which view to show", .choices = WORDS(analyses),
 		       .fallback = "summary; sites with --cost; functions with --by" },
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
-	[OPT_TO] = { "to", 0, NULL, "the recordings behind it are those after: OLD... --to NEW...",
+	[OPT_TO] = { "to", 0, NULL, "the recordings after it are the new ones: OLD... --to NEW...",
 		     .scope = OPTION_TYPED_ONLY },
 	[OPT_PER] = { "per", 0, "N", "each run did N units of work: show numbers per unit" },
 	ASK_ROWS,
@@ -190,7 +190,7 @@ static const char *const examples[] = {
 	"heapgauge diff old.hg new.hg --view tree --cost peak",
 	"where the peak grew or shrank",
 	"heapgauge diff old1.hg old2.hg old3.hg --to new1.hg new2.hg new3.hg --cost leaked",
-	"means of three runs each; what is within their spread says so",
+	"means of three runs each; changes within their spread are marked",
 	NULL,
 };
 

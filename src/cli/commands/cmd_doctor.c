@@ -20,7 +20,7 @@ enum { OPT_FORMAT };
 static const char *const formats[] = { "text", "json", NULL };
 
 static const struct option_row rows[] = {
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it", .choices = WORDS(formats),
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format", .choices = WORDS(formats),
 			 .fallback = "text" },
 };
 
@@ -239,11 +239,10 @@ const struct command command_doctor = {
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_EXECUTABLE,
 	.about =
-		"Looks at this machine and, if it is named, at PROGRAM: whether the recorder gets "
-		"into it, sees its allocator, can walk its stacks and name its frames. Each line is "
-		"ok, warn (something will be missing) or no (nothing can be recorded), with the "
-		"way out behind an arrow. PROGRAM is looked at and not run; a small program is "
-		"recorded as a trial.",
+		"Checks this machine and, if given, PROGRAM: whether the recorder can be loaded into it, sees its "
+		"allocator, can unwind its stacks and name its frames. Each line is ok, warn (something will be "
+		"missing) or no (nothing can be recorded), with a remedy after an arrow. PROGRAM is examined but not "
+		"run; a small program is recorded as a test.",
 	.examples = examples,
 	.exit_status =
 		"0 if PROGRAM, or programs here, can be recorded; 1 if not; 2 if the command "

@@ -23,10 +23,10 @@
 enum export_option { OPT_FORMAT = ASK_COUNT, OPT_OUTPUT };
 
 static const struct option_row option_rows[] = {
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "which tool is to read it",
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(exporters), .scope = OPTION_TYPED_ONLY },
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE, or to stdout if it is -",
-			 .fallback = "the recording's name with another ending",
+			 .fallback = "the recording's name with another extension",
 			 .scope = OPTION_TYPED_ONLY },
 	ASK_ROWS,
 };

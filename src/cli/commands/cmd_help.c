@@ -60,7 +60,7 @@ static int run_help(int argc, char **argv)
 const struct command command_help = {
 	.name = "help",
 	.usage = "[COMMAND]",
-	.help = "show this list, or all about a command",
+	.help = "show this list, or the help of a command",
 	.run = run_help,
 	.group = COMMANDS_HELP,
 	.words = WORDS_COMMAND,

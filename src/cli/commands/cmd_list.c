@@ -15,11 +15,11 @@
 enum { OPT_FORMAT, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row rows[] = {
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
-			     "frames as module+offset: nothing is looked up" },
+			     "show frames as module+offset, without looking up names" },
 };
 
 static void free_listing(struct listing **listing)
@@ -76,9 +76,9 @@ static int run_list(int argc, char **argv)
 
 static const char *const examples[] = {
 	"heapgauge list",
-	"who is recorded here, and what each holds",
+	"the recorded processes, and what each holds",
 	"sudo heapgauge list --format json",
-	"those of all users, with all numbers, for a script",
+	"processes of all users with all numbers, for scripts",
 	NULL,
 };
 
@@ -92,8 +92,8 @@ const struct command command_list = {
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_NONE,
 	.about =
-		"Lists every running process that has a live profile, those in containers too: how it is "
-		"recorded, what it holds, and the site that holds most. Processes are read and not "
-		"stopped. What may not be read is said.",
+		"Lists all running processes that are being recorded, including those in containers: the mode, what "
+		"each holds, and its largest site. Processes are not stopped. A process that may not be read is "
+		"listed with the reason.",
 	.examples = examples,
 };

@@ -116,12 +116,13 @@ static const char *const examples[] = {
 const struct command command_merge = {
 	.name = "merge",
 	.usage = "FILE FILE... [-o FILE]",
-	.help = "make one recording of several",
+	.help = "combine several recordings into one",
 	.run = run_merge,
 	.group = COMMANDS_COMPARE,
 	.options = option_rows,
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
-	.about = "Puts the processes of several recordings on one clock and into one recording.",
+	.about =
+		"Combines the processes of several recordings in one recording with a common clock.",
 	.examples = examples,
 };

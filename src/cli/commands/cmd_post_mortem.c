@@ -27,14 +27,14 @@
 enum { OPT_FORMAT, OPT_LIMIT, OPT_REMOVE, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row rows[] = {
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
-	[OPT_LIMIT] = { "limit", 'n', "N", "tell of the N that ended last", .fallback = "3" },
+	[OPT_LIMIT] = { "limit", 'n', "N", "show the N that ended last", .fallback = "3" },
 	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles that were reported",
 			 .scope = OPTION_TYPED_ONLY },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
-			     "frames as module+offset: nothing is looked up" },
+			     "show frames as module+offset, without looking up names" },
 };
 
 struct requests {
@@ -352,9 +352,9 @@ static int run_post_mortem(int argc, char **argv)
 
 static const char *const examples[] = {
 	"heapgauge post-mortem /run/heapgauge",
-	"who was killed there, what it held, and who had asked for it",
+	"which processes were killed, what they held, and which stacks allocated it",
 	"heapgauge post-mortem /run/heapgauge --format json --limit 100",
-	"all of them, for a script",
+	"all of them, for scripts",
 	NULL,
 };
 
@@ -368,12 +368,11 @@ const struct command command_post_mortem = {
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_FOLDER,
 	.about =
-		"Reads the profiles that killed or crashed processes have left in FOLDER, which is what "
-		"HEAPGAUGE_DIR named to them (and is the default), and tells of each what it held, under "
-		"which limit of its control group, who had asked for it, and how much of it was new. That "
-		"the OOM killer did it is taken from the kernel's log, if that may be read, or from the "
-		"control group, if that is still there; how much waiting for memory there was (PSI), if the "
-		"end is not more than five minutes ago.\n\n"
-		"A profile is read in more detail by 'heapgauge report FILE'.",
+		"Reads the profiles that killed or crashed processes left in FOLDER, the HEAPGAUGE_DIR of these "
+		"processes (default: that of the environment), and shows for each what it held, the limit of its "
+		"control group, which stacks allocated it, and how much of it was recent. Whether the OOM killer did "
+		"it is taken from the kernel log, if readable, or from the control group, if it still exists. Memory "
+		"pressure (PSI) is shown if the process ended within the last five minutes.\n\n"
+		"'heapgauge report FILE' shows a profile in more detail.",
 	.examples = examples,
 };

@@ -64,7 +64,8 @@ static const struct mode_word {
 } mode_words[] = {
 	{ "exact", "every block with its stack", LIVE_MODE_EXACT },
 	{ "tags", "every block by its tag, without stacks", LIVE_MODE_TAGS },
-	{ "sample", "some, at next to no cost; numbers are estimates", LIVE_MODE_SAMPLE },
+	{ "sample", "a sample of the blocks, at very low cost; numbers are estimates",
+	  LIVE_MODE_SAMPLE },
 	{ NULL, NULL, LIVE_MODE_EXACT },
 };
 static const char *const start_names[] = { "now", "dormant", NULL };
@@ -72,19 +73,19 @@ static const char *const start_names[] = { "now", "dormant", NULL };
 static const struct option_row rows[] = {
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE",
 			 .fallback =
-				 "heapgauge.PROGRAM.PID.hg, of a rank heapgauge.PROGRAM.rankN.PID.hg",
+				 "heapgauge.PROGRAM.PID.hg, or heapgauge.PROGRAM.rankN.PID.hg for a rank",
 			 .scope = OPTION_NOT_IN_FOLDER },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
-	[OPT_CHILDREN] = { "children", 0, "WHICH", "record which descendants too",
+	[OPT_CHILDREN] = { "children", 0, "WHICH", "which descendants to record",
 			   .choices = WORDS(children_names), .fallback = "all" },
 	[OPT_WAIT] = { "wait", 0, "TIME",
-		       "when the program has ended, go on recording descendants that live on for TIME, or, if it is "
-		       "'all', until they have ended",
+		       "after the program has ended, keep recording its descendants for TIME, or until they have ended if "
+		       "TIME is 'all'",
 		       .fallback = "end with the program" },
 	[OPT_RANKS] = { "ranks", 0, "LIST",
-			"of a parallel job (MPI, SLURM) record only these ranks, e.g. 0,3-5",
+			"in a parallel job (MPI, SLURM) record only these ranks, e.g. 0,3-5",
 			.fallback = "all" },
-	[OPT_MODE] = { "mode", 0, "MODE", "which blocks are recorded",
+	[OPT_MODE] = { "mode", 0, "MODE", "which blocks to record",
 		       .choices = WORDS_WITH_HELP(mode_words), .fallback = "exact" },
 	[OPT_INTERVAL] = { "interval", 0, "SIZE",
 			   "sampling interval: average bytes between samples",
@@ -93,9 +94,8 @@ static const struct option_row rows[] = {
 			"start recording at once, or wait for hg_start() or hg_mode()",
 			.choices = WORDS(start_names), .fallback = "now" },
 	[OPT_STACKS_FROM] = { "stacks-from", 0, "SIZE",
-			      "count blocks that are smaller without their stack" },
-	[OPT_STACKS_TO] = { "stacks-to", 0, "SIZE",
-			    "count blocks that are larger without their stack" },
+			      "count smaller blocks without their stacks" },
+	[OPT_STACKS_TO] = { "stacks-to", 0, "SIZE", "count larger blocks without their stacks" },
 	[OPT_DEPTH] = { "depth", 0, "N", "keep N frames of each stack, from the innermost",
 			.fallback = "256" },
 	[OPT_BUDGET] = { "budget", 0, "BUDGET",
@@ -103,27 +103,28 @@ static const struct option_row rows[] = {
 			 "stay below it; may be repeated",
 			 .fallback = "a tenth of the free memory or a third of the live heap" },
 	[OPT_CHECK] = { "check", 0, "FILE",
-			"check it against the budgets in FILE at the end, as `heapgauge check --budgets` does" },
+			"check the recording against the budgets in FILE at the end, as `heapgauge check --budgets` does" },
 	[OPT_EVERY] = { "every", 0, "TIME", "take a snapshot every TIME: 10s; may be repeated",
 			.group = "Snapshots" },
 	[OPT_ON] = { "on", 0, "CONDITION",
-		     "take one when it comes true: " TRIGGER_WORDS " to heapgauge; may be repeated",
+		     "take a snapshot when the condition becomes true: " TRIGGER_WORDS
+		     " to heapgauge; may be repeated",
 		     .group = "Snapshots" },
 	[OPT_WRITE_ON] = { "write-on", 0, "CONDITION",
-			   "write a recording of the process then, and go on; may be repeated",
+			   "write a recording when the condition becomes true, and continue; may be repeated",
 			   .group = "Snapshots" },
 	[OPT_WRITE_LIMIT] = { "write-limit", 0, "N",
-			      "at most N of these: FILE.1.hg to FILE.N.hg; none is ever replaced",
+			      "write at most N of these, FILE.1.hg to FILE.N.hg; no file is ever overwritten",
 			      .group = "Snapshots", .fallback = "10" },
 	[OPT_WRAP] = { "wrap", 0, "LIST",
-		       "record functions of malloc's shape as a pool: malloc:my_alloc,free:my_free, with "
-		       "NAME= in front if it is to have a name; may be repeated",
-		       .group = "Allocators of the program's own" },
+		       "record malloc-like functions as a pool: malloc:my_alloc,free:my_free; NAME= in front names the "
+		       "pool; may be repeated",
+		       .group = "Custom allocators" },
 	[OPT_WRAP_PREFIX] = { "wrap-prefix", 0, "PREFIX",
-			      "the same of PREFIXmalloc, PREFIXfree and all others; may be repeated",
-			      .group = "Allocators of the program's own" },
+			      "the same for PREFIXmalloc, PREFIXfree and so on; may be repeated",
+			      .group = "Custom allocators" },
 	[OPT_PID] = { "pid", 'p', "PID",
-		      "record the running process PID, which records itself, until Ctrl-C or its end",
+		      "record the running process PID, which must be recording itself, until Ctrl-C or its end",
 		      .scope = OPTION_TYPED_ONLY },
 };
 
@@ -625,17 +626,18 @@ static const char *const examples[] = {
 	"heapgauge record -o run.hg --children none -- make -j4",
 	"only make itself, into run.hg",
 	"mpirun -n 8 heapgauge record --ranks 0,3-5 ./solver",
-	"a recording of each of four ranks; the other four run without heapgauge",
+	"one recording for each of four ranks; the other four run without heapgauge",
 	"heapgauge record --on 'rss>80%' --every 1min ./server",
-	"snapshots when memory gets short, and every minute: see the view snapshots",
+	"take snapshots when memory gets short, and every minute: see the view snapshots",
 	"heapgauge record --write-on 'growth>50MiB/min' ./server",
-	"heapgauge.server.PID.1.hg, .2.hg and so on, each time that a stack has grown by that; it runs on",
+	"heapgauge.server.PID.1.hg, .2.hg and so on, each time a stack grows that fast; the program keeps "
+	"running",
 	"heapgauge record --check budgets.ini -- ctest",
 	"record a test suite and fail if a test needs more memory than its budget",
 	"heapgauge record --pid 4711",
 	"a process that records itself, until Ctrl-C",
 	"heapgauge record --pid 4711 --write-on 'pressure>20%' --every 1min",
-	"the same, and a recording each time that memory gets scarce",
+	"the same, and a recording each time memory gets scarce",
 	NULL,
 };
 
@@ -649,24 +651,22 @@ const struct command command_record = {
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_PROGRAM,
 	.about =
-		"Runs PROGRAM and counts every allocation that it and its descendants make, with "
-		"the full call stack. What heapgauge prints goes to stderr; the program's input "
-		"and output stay its own.\n\n"
-		"The recording survives any end of the program: exit, signal, SIGKILL, the OOM "
-		"killer.\n\n"
-		"Recording ends when PROGRAM ends. Descendants that live on, such as daemons, are named; the recording "
-		"has them as they are then, still running, and they go on without being recorded, as does what they start "
-		"later. With --wait all recording goes on until they have ended; Ctrl-C twice stops it.\n\n"
-		"In a parallel job a process has the rank that PMIX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, or, "
-		"in a step, SLURM_PROCID says. 'mpirun heapgauge record ...' makes a recording of each rank, "
-		"which 'heapgauge merge' makes one of; 'heapgauge record mpirun ...' makes one of all ranks of "
+		"Runs PROGRAM and records every allocation that it and its descendants make, with the full call "
+		"stack. heapgauge writes its own messages to stderr and leaves the program's input and output "
+		"alone.\n\n"
+		"The recording survives however the program ends: exit, signal, SIGKILL, the OOM killer.\n\n"
+		"Recording ends when PROGRAM ends. Descendants that are still running, such as daemons, are listed "
+		"and recorded as they are at that moment; they continue unrecorded, as do the programs that they "
+		"start later. With --wait all recording continues until they have ended; press Ctrl-C twice to stop "
+		"it.\n\n"
+		"In a parallel job the rank of a process is taken from PMIX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or, "
+		"in a job step, SLURM_PROCID. 'mpirun heapgauge record ...' writes one recording per rank, and "
+		"'heapgauge merge' combines them; 'heapgauge record mpirun ...' writes one recording of all ranks on "
 		"this machine.",
 	.examples = examples,
 	.exit_status =
-		"The program's own. A program that is killed by a signal ends heapgauge by "
-		"the same signal.\n\n"
-		"With --check, and if the program itself succeeded: 1 if a budget is broken, 2 if it cannot be "
-		"told.\n\n"
-		"125 if nothing was recorded, 126 if the program cannot be run, 127 if it is "
-		"not there, 2 if the command line is wrong.",
+		"That of the program. If a signal kills the program, heapgauge ends by the same signal.\n\n"
+		"With --check, if the program itself succeeded: 1 if over a budget, 2 if that cannot be decided.\n\n"
+		"125 if nothing was recorded, 126 if the program cannot be run, 127 if it was not found, 2 if the "
+		"command line is wrong.",
 };

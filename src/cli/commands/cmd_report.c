@@ -31,10 +31,10 @@ enum report_option {
 };
 
 static const struct option_row option_rows[] = {
-	[OPT_VIEW] = { "view", 'v', "VIEW", "which question to answer",
+	[OPT_VIEW] = { "view", 'v', "VIEW", "which view to show",
 		       .choices = WORDS_WITH_HELP(analyses),
 		       .fallback = "summary; sites with --cost or a filter; functions with --by" },
-	[OPT_FORMAT] = { "format", 'f', "FORMAT", "how to write it",
+	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE instead of stdout",
 			 .scope = OPTION_TYPED_ONLY },
@@ -219,25 +219,25 @@ static const char *const examples[] = {
 	"heapgauge report",
 	"the summary of the newest recording in this folder",
 	"heapgauge report run.hg --view tree --cost leaked",
-	"who called whom, by what was not freed",
+	"call tree by bytes not freed",
 	"heapgauge report run.hg --by module --cost calls",
 	"how often each library allocates",
 	"heapgauge report run.hg --view sites --format json",
-	"every stack with all its numbers, for a script",
+	"every stack with all its numbers, for scripts",
 	"heapgauge report run.hg --format html -o run.html",
-	"the page of 'heapgauge view' as one file, to keep or to send",
+	"the page of 'heapgauge view' as one self-contained file",
 	NULL,
 };
 
 const struct command command_report = {
 	.name = "report",
 	.usage = "[FILE | --pid PID] [options]",
-	.help = "answer questions about a recording",
+	.help = "show a recording as text, JSON, CSV or HTML",
 	.run = run_report,
 	.group = COMMANDS_LOOK,
 	.options = option_rows,
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
-	.about = "Answers a question about the recording FILE, or the newest one in this folder.",
+	.about = "Shows a view of the recording FILE, or of the newest one in this folder.",
 	.examples = examples,
 };

@@ -12,7 +12,7 @@
 enum { OPT_NAME };
 
 static const struct option_row rows[] = {
-	[OPT_NAME] = { "name", 0, "NAME", "what the snapshot is called: --at snap:NAME",
+	[OPT_NAME] = { "name", 0, "NAME", "name of the snapshot, for --at snap:NAME",
 		       .fallback = "snap", .scope = OPTION_TYPED_ONLY },
 };
 
@@ -73,8 +73,8 @@ const struct command command_snap = {
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_NONE,
 	.about =
-		"Tells whoever records the process, 'heapgauge record PROGRAM' or 'heapgauge record --pid PID', to take a "
-		"snapshot: what every stack holds now. The process is not stopped and knows nothing of it. The view "
-		"snapshots lists them.",
+		"Asks the collector of the process, 'heapgauge record PROGRAM' or 'heapgauge record --pid PID', to "
+		"take a snapshot of what every stack holds now. The process is not stopped and does not notice. The "
+		"view snapshots lists all snapshots.",
 	.examples = examples,
 };

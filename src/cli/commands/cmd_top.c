@@ -21,13 +21,13 @@ enum { NICENESS = 10 };
 enum { OPT_ORDER, OPT_FOCUS, OPT_EVERY, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row rows[] = {
-	[OPT_ORDER] = { "order", 0, "ORDER", "sites by what",
+	[OPT_ORDER] = { "order", 0, "ORDER", "sort sites by",
 			.choices = WORDS_WITH_HELP(top_orders), .fallback = "live" },
 	[OPT_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file" },
-	[OPT_EVERY] = { "every", 0, "SECONDS", "how often the process is read", .fallback = "1" },
+	[OPT_EVERY] = { "every", 0, "SECONDS", "time between two readings", .fallback = "1" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
-			     "frames as module+offset: nothing is looked up" },
+			     "show frames as module+offset, without looking up names" },
 };
 
 /* Where readings come from. Used by the reader's thread, which may outlive the command by a moment. */
@@ -180,9 +180,9 @@ static int run_top(int argc, char **argv)
 
 static const char *const examples[] = {
 	"heapgauge top 4711",
-	"what process 4711 holds now, and what happens to it",
+	"watch process 4711",
 	"heapgauge top",
-	"the one recorded process here, or a choice if there are several",
+	"the only recorded process, or a choice if there are several",
 	NULL,
 };
 
@@ -196,9 +196,9 @@ const struct command command_top = {
 	.option_count = ARRAY_SIZE(rows),
 	.words = WORDS_PROCESS,
 	.about =
-		"Shows the live profile of a running process in the terminal, again and again: totals, "
-		"rates, RSS, and the sites that hold most, ordered by any number; the tree of callers, "
-		"threads and more on other keys. ? shows them. The process is read and not stopped, by "
-		"as many as like; reading takes at most a twentieth of one processor, at low priority.",
+		"Watches a running process in the terminal: totals, rates, RSS, and the largest sites, sorted by any "
+		"number; call tree, threads and other views are on other keys, which ? lists. The process is not "
+		"stopped, and any number of readers may watch it. Reading takes at most 5 % of one CPU, at low "
+		"priority.",
 	.examples = examples,
 };

@@ -31,13 +31,13 @@ enum view_option { OPT_PID = ASK_COUNT, OPT_AGAINST, OPT_NO_OPEN, OPT_PORT, OPT_
 static const struct option_row option_rows[] = {
 	[OPT_PID] = { "pid", 'p', "PID", "show the running process PID, live, instead of a FILE",
 		      .scope = OPTION_TYPED_ONLY },
-	[OPT_AGAINST] = { "against", 0, "FILE",
-			  "compare with this recording, which is the older one",
+	[OPT_AGAINST] = { "against", 0, "FILE", "compare with this older recording",
 			  .scope = OPTION_TYPED_ONLY },
-	[OPT_NO_OPEN] = { "no-open", 0, NULL, "start no browser: the URL is printed" },
+	[OPT_NO_OPEN] = { "no-open", 0, NULL, "do not start a browser, only print the URL" },
 	[OPT_PORT] = { "port", 0, "N", "listen on port N", .group = "Server",
 		       .fallback = "a free one", .scope = OPTION_TYPED_ONLY },
-	[OPT_HOST] = { "host", 0, "ADDRESS", "listen there: others may then reach the server",
+	[OPT_HOST] = { "host", 0, "ADDRESS",
+		       "listen on ADDRESS; other machines may then reach the server",
 		       .group = "Server", .fallback = "127.0.0.1", .scope = OPTION_TYPED_ONLY },
 	[OPT_SOCKET] = { "socket", 0, "FILE", "listen on a Unix socket instead, for ssh -L",
 			 .group = "Server", .scope = OPTION_TYPED_ONLY },
@@ -239,9 +239,9 @@ static const char *const examples[] = {
 	"heapgauge view",
 	"the newest recording in this folder, in the browser",
 	"heapgauge view new.hg --against old.hg",
-	"every view can also show what changed since old.hg",
+	"views can also show what changed since old.hg",
 	"heapgauge view --pid 4711",
-	"a running process, read anew every second",
+	"a running process, refreshed every second",
 	"heapgauge view run.hg --socket /tmp/view.sock",
 	"for 'ssh -L 8080:/tmp/view.sock HOST' from another machine",
 	NULL,
@@ -250,18 +250,18 @@ static const char *const examples[] = {
 const struct command command_view = {
 	.name = "view",
 	.usage = "[FILE... | --pid PID] [options]",
-	.help = "look at a recording in the browser",
+	.help = "show a recording in the browser",
 	.run = run_view,
 	.group = COMMANDS_LOOK,
 	.options = option_rows,
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
 	.about =
-		"Opens a page in the browser that answers questions about the recordings, or about the newest one in this "
-		"folder, until Ctrl-C.\n\n"
-		"With --pid it shows a running process that is recorded, as 'heapgauge list' has them: it is read anew about every "
-		"second while somebody looks, and neither stopped nor written to. The page keeps its last state when it has ended.\n\n"
-		"The page comes from heapgauge itself, which listens on 127.0.0.1 only and lets in only who has the token of the "
-		"printed URL. Nothing leaves the machine.",
+		"Shows the recordings, or the newest one in this folder, in the browser. Runs until Ctrl-C.\n\n"
+		"With --pid it shows a running process that is being recorded (see 'heapgauge list'), refreshed "
+		"about once a second while the page is open. The process is neither stopped nor written to. The page "
+		"keeps its last state after the process has ended.\n\n"
+		"heapgauge serves the page itself, on 127.0.0.1 only, to whoever has the token in the printed URL. "
+		"Nothing leaves the machine.",
 	.examples = examples,
 };

@@ -106,7 +106,7 @@ static void put_option(FILE *out, const struct option_row *row)
 	fputc('\n', out);
 	put_sentence(out, sentence ? sentence : row->help);
 	if (row->scope == OPTION_NOT_IN_FOLDER)
-		fputs("Not in the settings of a folder.\n", out);
+		fputs("Not accepted in the settings of a folder.\n", out);
 	else if (row->scope == OPTION_TYPED_ONLY)
 		fputs("Only on the command line.\n", out);
 	if (!row->choices.helped)
@@ -193,11 +193,12 @@ static void put_header(FILE *out, const char *name, const char *help)
 static void put_exit_status(FILE *out, const struct command *command)
 {
 	fputs(".SH \"EXIT STATUS\"\n", out);
-	put_paragraphs(out, command && command->exit_status
-				    ? command->exit_status
-				    : "0 if all went well, 1 if something could not be read or "
-				      "written, 2 if the command line, a variable or a settings "
-				      "file is wrong.");
+	put_paragraphs(
+		out,
+		command && command->exit_status
+			? command->exit_status
+			: "0 on success, 1 if something could not be read or written, 2 if the command line, a variable or a "
+			  "settings file is wrong.");
 }
 
 static void put_examples(FILE *out, const char *const *examples)
@@ -255,28 +256,26 @@ static const struct {
 	  "The value of an option, for every command that has it: its name in capitals, with _ for "
 	  "each dash, as in HEAPGAUGE_LIMIT or HEAPGAUGE_NO_PAGER. A flag takes yes or no" },
 	{ "HEAPGAUGE_PAGER",
-	  "The pager; without it PAGER, without both less. Empty or cat: none. LESS is set to FRX "
-	  "if it is not set" },
+	  "The pager; if unset, PAGER, else less. Empty or cat: no pager. LESS is set to FRX if it is not set" },
 	{ "HEAPGAUGE_DISABLE",
-	  "1: nothing is recorded. heapgauge record runs the program without a recorder, and a recorder that is "
-	  "preloaded or linked in does nothing" },
-	{ "HEAPGAUGE_RECORDER", "The recorder, if it is not where heapgauge was installed" },
+	  "1: nothing is recorded. heapgauge record runs the program without the recorder, and a preloaded or "
+	  "linked recorder does nothing" },
+	{ "HEAPGAUGE_RECORDER", "Path of the recorder, if it is not where heapgauge was installed" },
 	{ "NO_COLOR", "If not empty: no colours, unless --color asks for them" },
-	{ "COLUMNS", "The width of output that goes to no terminal" },
+	{ "COLUMNS", "The width of output that does not go to a terminal" },
 	{ "LC_ALL, LC_CTYPE, LANG", "The first that is set decides between UTF-8 and ASCII" },
 }, files[] = {
 	{ SETTINGS_FOLDER_FILE,
-	  "Settings of the current folder. Not read if it belongs to somebody else, or anybody can "
-	  "write to it" },
+	  "Settings of the current folder. Ignored if it belongs to another user or is writable by others" },
 	{ "~/.config/heapgauge/config.ini",
 	  "The user's settings; in XDG_CONFIG_HOME if that is set" },
 	{ "heapgauge.PROGRAM.PID.hg", "A recording" },
 };
 
 #define SETTINGS_ABOUT                                                                             \
-	"An option that the command line does not give is looked for in the environment, then in " \
-	"the settings of the current folder, then in the user's; the first that has it decides. "  \
-	"A settings file has a section for each command, and [all] for every command that knows "  \
+	"An option that is not on the command line is taken from the environment, then from the "  \
+	"settings of the current folder, then from the user's; the first one found is used. "      \
+	"A settings file has a section for each command, and [all] for all commands that have "    \
 	"the option:"
 
 static void main_page(FILE *out)
@@ -285,10 +284,9 @@ static void main_page(FILE *out)
 	fputs("\\fBheapgauge\\fR \\fICOMMAND\\fR [options] ...\n.SH DESCRIPTION\n", out);
 	put_text(
 		out,
-		"Counts every allocation of a program with its full call stack, exactly, and "
-		"answers questions about it: what was live at the peak, what was not freed at exit, what "
-		"churns. The program needs no change; built with -g its frames have names and "
-		"lines.");
+		"Counts every allocation of a program with its full call stack, exactly, and reports what was live "
+		"at the peak, what was not freed at exit and where temporary allocations come from. The program "
+		"needs no change; built with -g its frames have names and lines.");
 	fputs("\n.SH COMMANDS\n", out);
 	for (size_t group = 0; group < ARRAY_SIZE(command_group_titles); group++) {
 		bool begun = false;

@@ -50,7 +50,7 @@ static int take_threshold(struct query *q, const char *value, struct error *erro
 const struct name_style_word name_styles[] = {
 	[NAMES_FULL] = { "full", "with all arguments" },
 	[NAMES_SHORT] = { "short", "without arguments: std::vector<...>::push_back" },
-	[NAMES_RAW] = { "raw", "as the linker has them" },
+	[NAMES_RAW] = { "raw", "mangled, as the linker sees them" },
 	{ NULL, NULL },
 };
 

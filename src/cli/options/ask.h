@@ -52,37 +52,37 @@ enum ask_option {
 
 /* clang-format off */
 #define ASK_QUESTION_ROWS \
-	[ASK_COST] = { "cost", 'c', "COST", "which number", .group = "Question", .choices = WORDS_WITH_HELP(cost_words) }, \
-	[ASK_AT] = { "at", 0, "MOMENT", "of which moment", .group = "Question", .choices = WORDS_WITH_HELP(moment_words) }, \
-	[ASK_MINUS] = { "minus", 0, "MOMENT", "what changed since that moment", .group = "Question", .choices = WORDS(moment_words) }, \
-	[ASK_BY] = { "by", 0, "AXIS", "grouped by what", .group = "Question", .choices = WORDS_WITH_HELP(axis_rows) }, \
+	[ASK_COST] = { "cost", 'c', "COST", "which number to show", .group = "What to show", .choices = WORDS_WITH_HELP(cost_words) }, \
+	[ASK_AT] = { "at", 0, "MOMENT", "at which moment", .group = "What to show", .choices = WORDS_WITH_HELP(moment_words) }, \
+	[ASK_MINUS] = { "minus", 0, "MOMENT", "show what changed since that moment", .group = "What to show", .choices = WORDS(moment_words) }, \
+	[ASK_BY] = { "by", 0, "AXIS", "group by", .group = "What to show", .choices = WORDS_WITH_HELP(axis_rows) }, \
 	[ASK_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file", .group = "Which stacks" }, \
 	[ASK_IGNORE] = { "ignore", 0, "REGEX", "no stacks with a matching function or file", .group = "Which stacks" }, \
-	[ASK_MODULE] = { "module", 0, "REGEX", "only what a matching module asked for", .group = "Which stacks" }, \
-	[ASK_NOT_MODULE] = { "not-module", 0, "REGEX", "not what a matching module asked for", .group = "Which stacks" }, \
+	[ASK_MODULE] = { "module", 0, "REGEX", "only allocations by a matching module", .group = "Which stacks" }, \
+	[ASK_NOT_MODULE] = { "not-module", 0, "REGEX", "no allocations by a matching module", .group = "Which stacks" }, \
 	[ASK_THREAD] = { "thread", 0, "TID|REGEX", "only these threads", .group = "Which stacks" }, \
 	[ASK_PROCESS] = { "process", 0, "PID|REGEX", "only these processes", .group = "Which stacks" }, \
-	[ASK_TAG] = { "tag", 0, "REGEX", "only what a matching tag holds: server/parser", .group = "Which stacks" }, \
+	[ASK_TAG] = { "tag", 0, "REGEX", "only allocations under a matching tag: server/parser", .group = "Which stacks" }, \
 	[ASK_POOL] = { "pool", 0, "REGEX", "only blocks from a matching pool", .group = "Which stacks" }, \
-	[ASK_LABEL] = { "label", 0, "KEY=REGEX", "only what was allocated under that label: tenant=acme", .group = "Which stacks" }, \
-	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites that ask for at least SIZE on average", .group = "Which stacks" }, \
-	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites that ask for at most SIZE on average", .group = "Which stacks" }, \
-	[ASK_KIND] = { "kind", 0, "KIND", "heap, what the program mapped itself, or its pools, which lie inside those", .group = "Which stacks", .choices = WORDS(kind_words) }, \
-	[ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions up", .group = "How much" }, \
+	[ASK_LABEL] = { "label", 0, "KEY=REGEX", "only allocations under a matching label: tenant=acme", .group = "Which stacks" }, \
+	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites whose mean allocation is at least SIZE", .group = "Which stacks" }, \
+	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites whose mean allocation is at most SIZE", .group = "Which stacks" }, \
+	[ASK_KIND] = { "kind", 0, "KIND", "which memory: the heap, mappings that the program made, or pools, which lie inside the other two", .group = "Which stacks", .choices = WORDS(kind_words) }, \
+	[ASK_CALLEES] = { "callees", 0, NULL, "tree from the allocating functions to their callers", .group = "How much" }, \
 	[ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
-	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold what is below", .group = "How much", .fallback = "tree: 1" }, \
-	[ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "a function that calls itself is one level", .group = "How much" }, \
+	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold nodes below this share", .group = "How much", .fallback = "tree: 1" }, \
+	[ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "show a function that calls itself as one level", .group = "How much" }, \
 	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }, \
-	[ASK_NAMES] = { "names", 0, "STYLE", "how functions are called", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }
+	[ASK_NAMES] = { "names", 0, "STYLE", "style of function names", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }
 
 /* What reads files of the machine, or the network: a page may not ask for it. */
 #define ASK_MACHINE_ROWS \
-	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that FILE names, in LeakSanitizer's syntax; builtin: what libraries keep by design", .group = "Which stacks" }, \
-	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "frames as module+offset: nothing is looked up", .group = "Names" }, \
-	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "look there for debug information first; may be repeated", .group = "Names" }, \
-	[ASK_NO_CACHE] = { "no-cache", 0, NULL, "neither use nor keep the names below ~/.cache/heapgauge", .group = "Names" }, \
+	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that match FILE, in LeakSanitizer's syntax; builtin: memory that libraries keep by design", .group = "Which stacks" }, \
+	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "show frames as module+offset, without looking up names", .group = "Names" }, \
+	[ASK_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "search FOLDER for debug information first; may be repeated", .group = "Names" }, \
+	[ASK_NO_CACHE] = { "no-cache", 0, NULL, "neither read nor write the name cache in ~/.cache/heapgauge", .group = "Names" }, \
 	[ASK_DEBUGINFOD] = { "debuginfod", 0, NULL, "ask the servers in DEBUGINFOD_URLS for debug information", .group = "Names", .scope = OPTION_NOT_IN_FOLDER }, \
-	[ASK_DEBUGINFOD_DEADLINE] = { "debuginfod-deadline", 0, "SECONDS", "how long that may take in all", .group = "Names", .fallback = "60" }
+	[ASK_DEBUGINFOD_DEADLINE] = { "debuginfod-deadline", 0, "SECONDS", "time limit for all requests together", .group = "Names", .fallback = "60" }
 /* clang-format on */
 
 #define ASK_ROWS ASK_QUESTION_ROWS, ASK_MACHINE_ROWS

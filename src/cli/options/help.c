@@ -87,7 +87,7 @@ void help_all(FILE *out, unsigned columns)
 				   fitted(columns));
 		}
 	}
-	fputs("\nBegin with:  heapgauge record ./program    and then:  heapgauge report\n", out);
+	fputs("\nStart with:  heapgauge record ./program    and then:  heapgauge report\n", out);
 }
 
 char *help_sentence(const struct option_row *row)

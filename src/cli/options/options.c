@@ -28,16 +28,16 @@ static const char *const when_names[] = {
 };
 
 const struct option_row common_rows[] = {
-	[COMMON_HELP] = { "help", 'h', NULL, "show all about the command", .group = "Everywhere",
+	[COMMON_HELP] = { "help", 'h', NULL, "show this help", .group = "Global options",
 			  .scope = OPTION_TYPED_ONLY },
 	[COMMON_COLOR] = { "color", 0, "WHEN", "use colours", .choices = WORDS(when_names),
-			   .group = "Everywhere", .fallback = "auto" },
+			   .group = "Global options", .fallback = "auto" },
 	[COMMON_NO_PAGER] = { "no-pager", 0, NULL,
 			      "do not page output that is longer than the screen",
-			      .group = "Everywhere" },
+			      .group = "Global options" },
 	[COMMON_NO_CONFIG] = { "no-config", 0, NULL,
 			       "ignore HEAPGAUGE_ variables and settings files",
-			       .group = "Everywhere", .scope = OPTION_TYPED_ONLY },
+			       .group = "Global options", .scope = OPTION_TYPED_ONLY },
 };
 const size_t common_row_count = ARRAY_SIZE(common_rows);
 

@@ -20,7 +20,7 @@
 enum { OPT_VIEW = ASK_COUNT, OPT_FILE, OPT_COMPARE };
 
 static const struct option_row option_rows[] = {
-	[OPT_VIEW] = { "view", 0, "VIEW", "which question to answer",
+	[OPT_VIEW] = { "view", 0, "VIEW", "which view to show",
 		       .choices = WORDS_WITH_HELP(analyses) },
 	[OPT_FILE] = { "file", 0, "N", "which recording" },
 	[OPT_COMPARE] = { "compare", 0, NULL, "what changed since the other recording" },

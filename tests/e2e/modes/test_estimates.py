@@ -289,7 +289,7 @@ def test_exports_carry_errors_or_say_so(pair, heapgauge, scratch):
     about = "standard errors: total "
     for name in ("massif", "dhat", "heaptrack", "gprof2dot"):
         assert about in export(name)[0].decode() and about not in export(name, pair[0])[0].decode()
-    assert "no place for how far the estimates may be off" in export("folded")[1]
+    assert "folded stacks cannot carry standard errors" in export("folded")[1]
     assert "estimates" not in export("folded", pair[0])[1]
     assert all(" ±" in p["name"] for p in json.loads(export("speedscope")[0])["profiles"])
     assert " +-" in export("dot")[0].decode() and " +-" in export("dot-tags")[0].decode()

@@ -220,7 +220,7 @@ def test_man_shows_the_page_as_written(generated, clean_env):
     )
     assert "heapgauge record [options] [--] PROGRAM [ARGS]" in done.stdout
     assert re.search(r"^ +-o, --output FILE$", done.stdout, re.MULTILINE)
-    assert "the program's input and output stay its own" in re.sub(r"\s+", " ", done.stdout)
+    assert "leaves the program's input and output alone" in re.sub(r"\s+", " ", done.stdout)
 
 
 # ---- documents ----

@@ -73,7 +73,7 @@ def test_help_fits_one_screen_and_has_groups(run):
     assert 10 <= len(lines) <= 30
     assert max(map(len, lines)) <= 80
     found = commands_of(done.stdout)
-    assert found["record"] == "Record" and found["report"] == "Look" and found["help"] == "Help"
+    assert found["record"] == "Record" and found["report"] == "Inspect" and found["help"] == "Help"
     assert run("help").stdout == done.stdout
     bare = run()
     assert bare.returncode == 2 and bare.stdout == done.stdout
@@ -94,10 +94,10 @@ def test_every_commands_help_stays_within_the_width(run, columns):
 
 def test_options_are_in_groups_with_choices_and_defaults(run):
     text = run("help", "record").stdout
-    assert "\nOptions\n" in text and "\nEverywhere\n" in text
-    assert re.search(r"--children WHICH +record .*: all, fork, exec or none\s+\(default all\)", text)
+    assert "\nOptions\n" in text and "\nGlobal options\n" in text
+    assert re.search(r"--children WHICH +which .*: all, fork, exec or none\s+\(default all\)", text)
     text = run("help", "report").stdout
-    assert re.search(r"\nVIEW of --view\n  summary +what happened", text)
+    assert re.search(r"\nVIEW of --view\n  summary +overview", text)
 
 
 @pytest.mark.parametrize(

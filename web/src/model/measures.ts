@@ -18,7 +18,7 @@ export const MEASURES: readonly MeasureWord[] = [
 	{ key: 'not_freed_blocks', title: 'Blocks at end', unit: 'count', help: 'Blocks not freed at exit' },
 	{ key: 'live_bytes', title: 'Live', unit: 'bytes', help: 'Bytes live at the chosen moment' },
 	{ key: 'live_blocks', title: 'Live blocks', unit: 'count', help: 'Blocks live at the chosen moment' },
-	{ key: 'total_bytes', title: 'Total', unit: 'bytes', help: 'Bytes asked for over the whole run', shown: true },
+	{ key: 'total_bytes', title: 'Total', unit: 'bytes', help: 'Bytes requested over the whole run', shown: true },
 	{ key: 'calls', title: 'Calls', unit: 'count', help: 'Allocations over the whole run', shown: true },
 	{ key: 'calls_per_second', title: 'Rate', unit: 'rate', help: 'Allocations per second of the run' },
 	{ key: 'mean_bytes', title: 'Mean size', unit: 'bytes', help: 'Bytes per allocation', shown: true },

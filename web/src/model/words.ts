@@ -60,7 +60,7 @@ export const QUESTIONS: readonly Question[] = [
 	{
 		name: 'total',
 		label: 'Total asked for',
-		help: 'Bytes asked for over the whole run, freed or not.',
+		help: 'Bytes requested over the whole run, freed or not.',
 		ofMoment: false,
 		unit: 'bytes',
 		key: 'total_bytes',
@@ -87,7 +87,7 @@ export const QUESTIONS: readonly Question[] = [
 	{
 		name: 'max',
 		label: 'Own maximum',
-		help: 'The most that a site ever held; of a group, an upper bound.',
+		help: 'Largest live size that a site ever had; an upper bound for groups.',
 		ofMoment: false,
 		unit: 'bytes',
 		key: 'max_bytes',
@@ -96,7 +96,7 @@ export const QUESTIONS: readonly Question[] = [
 	{
 		name: 'waste',
 		label: 'Rounding waste',
-		help: 'Bytes that the allocator added to what was asked for.',
+		help: 'Internal fragmentation: bytes that the allocator added by rounding up.',
 		ofMoment: false,
 		unit: 'bytes',
 		key: 'internal_fragmentation_bytes',
@@ -105,7 +105,7 @@ export const QUESTIONS: readonly Question[] = [
 	{
 		name: 'lifetime',
 		label: 'Lifetime, added up',
-		help: 'Time that freed blocks were alive, added up.',
+		help: 'Total lifetime of freed blocks.',
 		ofMoment: false,
 		unit: 'ns',
 		key: 'lifetime_ns',
@@ -148,15 +148,15 @@ export interface FilterWord {
 export const FILTERS: readonly FilterWord[] = [
 	{ name: 'focus', label: 'function or file', help: 'only stacks with a function or file that matches', many: true, typed: '' },
 	{ name: 'ignore', label: 'not function or file', help: 'no stacks with a function or file that matches', many: true, typed: '-' },
-	{ name: 'module', label: 'module', help: 'only what a matching module asked for', many: true, typed: 'module:' },
-	{ name: 'not-module', label: 'not module', help: 'not what a matching module asked for', many: true, typed: '-module:' },
-	{ name: 'pool', label: 'pool', help: "only blocks from a matching allocator of the program's own", many: true, typed: 'pool:' },
-	{ name: 'tag', label: 'tag', help: 'only what a matching tag of the program holds', many: true, typed: 'tag:' },
-	{ name: 'label', label: 'label', help: 'only what was allocated under that label: tenant=acme', many: true, typed: 'label:' },
+	{ name: 'module', label: 'module', help: 'only allocations by a matching module', many: true, typed: 'module:' },
+	{ name: 'not-module', label: 'not module', help: 'no allocations by a matching module', many: true, typed: '-module:' },
+	{ name: 'pool', label: 'pool', help: 'only blocks from a matching pool', many: true, typed: 'pool:' },
+	{ name: 'tag', label: 'tag', help: 'only allocations under a matching tag', many: true, typed: 'tag:' },
+	{ name: 'label', label: 'label', help: 'only allocations under a matching label: tenant=acme', many: true, typed: 'label:' },
 	{ name: 'thread', label: 'thread', help: 'only threads with this number or a matching name', many: false, typed: 'thread:' },
 	{ name: 'process', label: 'process', help: 'only processes with this number or a matching command', many: false, typed: 'process:' },
-	{ name: 'min-size', label: 'at least', help: 'only sites that ask for at least this much on average', many: false, typed: 'size>' },
-	{ name: 'max-size', label: 'at most', help: 'only sites that ask for at most this much on average', many: false, typed: 'size<' },
+	{ name: 'min-size', label: 'at least', help: 'only sites whose mean allocation is at least this large', many: false, typed: 'size>' },
+	{ name: 'max-size', label: 'at most', help: 'only sites whose mean allocation is at most this large', many: false, typed: 'size<' },
 	{ name: 'kind', label: 'kind', help: 'heap, mmap, pool or all', many: false, typed: 'kind:' },
 ];
 
