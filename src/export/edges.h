@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call graph of a selection: functions, and who called whom with how much below. */
+/* The call graph of a selection: functions, callers and callees, with inclusive numbers. */
 #ifndef EXPORT_EDGES_H
 #define EXPORT_EDGES_H
 

@@ -50,7 +50,7 @@ enum unseen_class {
 	  "call malloc by its name, or look it up with RTLD_DEFAULT")                              \
 	X(dlmopen, BYPASS, "opens libraries by dlmopen, which have a C library of their own",      \
 	  "use dlopen while recording")                                                            \
-	X(sbrk, BYPASS, "takes memory by sbrk", "take it by mmap or malloc, or tell of its pool")  \
+	X(sbrk, BYPASS, "takes memory by sbrk", "use mmap or malloc, or report it as a pool")      \
 	X(raw_mmap, BYPASS, "takes memory by the system call itself instead of mmap()",            \
 	  "call mmap() while recording")                                                           \
 	X(own_names, BYPASS,                                                                       \

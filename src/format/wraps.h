@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which functions of malloc's shape are recorded as pools, as a person or an environment variable says it:
+/* Which malloc-like functions are recorded as pools, as a person or an environment variable says it:
  *
  *   [NAME=]SHAPE:FUNCTION,SHAPE:FUNCTION,...   one pool, called NAME or as its first function
  *   PREFIX*                                    PREFIXmalloc, PREFIXfree and all others, as one pool called PREFIX

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reader of a recording is told of processes and allocators that were not recorded. */
+/* What reports say about processes and allocators that were not recorded. */
 #ifndef MODEL_MISSED_H
 #define MODEL_MISSED_H
 

@@ -42,7 +42,7 @@ bool coverage_is_low(const struct coverage *c)
 	       c->explained_bytes < c->anonymous_bytes / 100 * ENOUGH_PERCENT;
 }
 
-/* Whether a note tells of memory that was not recorded. */
+/* Whether a note reports memory that was not recorded. */
 static bool is_told(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->warnings.count; i++)

@@ -121,7 +121,7 @@ double selection_shown_error(const struct selection *selection, enum cost_id cos
 struct result_value selection_number(const struct selection *selection, enum cost_id cost,
 				     int64_t raw, double raw_variance);
 
-/* The kind of memory that people are told of first: the heap, if there is any; kinds are never added up for them. */
+/* The kind of memory that is shown first: the heap, if there is any; kinds are never added up for them. */
 enum profile_kind selection_kind(const struct selection *selection);
 
 /* Sorts the entries: the most of the cost first; equal ones by process and site. Only as many as are wanted; the others

@@ -181,10 +181,10 @@ static bool say(struct pools_view *v, const struct query *query)
 
 	selection_say(&sentences, query, v->selection);
 	if (v->rows.count == 0) {
-		words_text(&none,
-			   "none: the program tells of its own allocators by hg_pool_new and "
-			   "hg_pool_alloc of <heapgauge/heapgauge.h>, or heapgauge record by "
-			   "--wrap");
+		words_text(
+			&none,
+			"none: the program can report its custom allocators by hg_pool_new and hg_pool_alloc of "
+			"<heapgauge/heapgauge.h>, or heapgauge record can wrap them by --wrap");
 		sentences_add(&sentences, "pools", &none, NULL);
 	}
 	return sentences_end(&sentences);

@@ -334,7 +334,7 @@ const struct result *post_mortems_end(struct post_mortems *m, const char *folder
 		sentences_add(&m->sentences, NULL, &w, NULL);
 	}
 	if (m->count > m->shown)
-		add_note(m, m->count - m->shown, "more have ended: --limit N tells of more");
+		add_note(m, m->count - m->shown, "more have ended: --limit N shows more");
 	if (running)
 		add_note(m, running,
 			 running == 1

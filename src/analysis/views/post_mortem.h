@@ -42,7 +42,7 @@ struct post_mortems;
 struct post_mortems *post_mortems_new(size_t shown);
 void post_mortems_free(struct post_mortems *post_mortems);
 
-/* Keeps nothing of what it is given. 1 if sentences tell of it, else 0; -1 with the error set. */
+/* Keeps nothing of what it is given. 1 if sentences report it, else 0; -1 with the error set. */
 int post_mortems_add(struct post_mortems *post_mortems, const struct post_mortem *one,
 		     struct error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `tree`: who called whom, from main down or, with --callees, from the allocating functions
+ * The view `tree`: the call tree, from main down or, with --callees, from the allocating functions
  * up.
  *
  * Shown are the heaviest nodes that the threshold and the limit leave; whatever is not shown is in a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge doctor: what can be recorded on this machine, and whether a program can; each line with its verdict, and the
- * way out where there is something to do. The lines come from doctor_machine.c and doctor_program.c; this file says them
+ * heapgauge doctor: what can be recorded on this machine, and whether a program can; each line with its verdict, and a
+ * remedy where there is something to do. The lines come from doctor_machine.c and doctor_program.c; this file says them
  * as text or JSON.
  */
 #include <stdarg.h>

@@ -198,7 +198,7 @@ static struct profile *read_left(const char *path, struct inspect_left *ret_left
 	return profile;
 }
 
-/* Tells of it, unless its process runs. -1 with the error set. */
+/* Reports it, unless its process runs. -1 with the error set. */
 static int add_left(struct post_mortems *post_mortems, struct left *file,
 		    const struct requests *requests, const struct witnesses *witnesses,
 		    struct error *error)

@@ -396,7 +396,7 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 		  "descendants of a process that records itself do so too: record --pid each" },
 		{ OPT_WAIT, "descendants of the process are not recorded" },
 		{ OPT_RANKS, "one process is recorded, whatever its rank is" },
-		{ OPT_START, "it is turned up for as long as it is recorded" },
+		{ OPT_START, "recording starts at once and lasts as long as this command" },
 		{ OPT_STACKS_FROM, "it was chosen when the process began" },
 		{ OPT_STACKS_TO, "it was chosen when the process began" },
 		{ OPT_WRAP, "it was chosen when the process began: set HEAPGAUGE_WRAP there" },

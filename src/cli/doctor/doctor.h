@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor looks at: lines of a check, what was found, and the way out where something is wrong. */
+/* What the doctor looks at: lines of a check, what was found, and the remedy where something is wrong. */
 #ifndef CLI_DOCTOR_DOCTOR_H
 #define CLI_DOCTOR_DOCTOR_H
 
@@ -34,7 +34,7 @@ void doctor_release(struct doctor *doctor);
 /* One more line. `check` is a literal, way_out may be NULL; both other texts are copied. */
 void doctor_add(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
 		const char *way_out, const char *format, ...) PRINTF_LIKE(5, 6);
-/* The same of an error's message: a sentence, and the way out in its second line. */
+/* The same of an error's message: a sentence, and the remedy in its second line. */
 void doctor_add_error(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
 		      const char *message);
 /* The worst of all lines. */

@@ -145,7 +145,7 @@ static int set_mode(struct attached *a, struct error *error)
 	a->mode_is_set = lease_mode(a);
 	if (!a->mode_is_set)
 		return error_set(error,
-				 "process %d may be read but not turned up: run this as root",
+				 "the mode of process %d cannot be changed: run this as root",
 				 (int)o->pid);
 	return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "util/error.h"
 
-/* -1 with the reason and the way out. 0: nothing speaks against it; a program that is not there at all is for exec to
+/* -1 with the reason and the remedy. 0: nothing speaks against it; a program that is not there at all is for exec to
  * complain about. `program` is looked up as execvp does. */
 int preflight_program(const char *program, struct error *error);
 

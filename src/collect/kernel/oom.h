@@ -33,7 +33,7 @@ struct oom_victim {
 /* The kill that ended it; NULL: none in the log can have been it. */
 const struct oom_kill *oom_log_find(const struct oom_log *log, const struct oom_victim *victim);
 
-/* One record of /dev/kmsg: "6,339,5140900,-;text". False if it tells of no kill. Pure. */
+/* One record of /dev/kmsg: "6,339,5140900,-;text". False if it reports no kill. Pure. */
 bool oom_parse(const char *record, struct oom_kill *ret);
 
 #endif

@@ -23,7 +23,7 @@ struct live_own {
 	uint32_t kept;	  /* enum live_kept */
 	uint32_t no_file; /* errno: why the folder that was asked for was not used; 0 = none */
 	uint64_t id;	  /* of this profile: random, never 0 */
-	struct live_ticket ticket; /* of the log entry that told of it; all 0 = none */
+	struct live_ticket ticket; /* of the log entry that announced it; all 0 = none */
 	struct live_secret secret; /* of its recording; all 0 = self-hosted */
 	uint32_t ppid;
 	uint32_t begin; /* enum live_begin */

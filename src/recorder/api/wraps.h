@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of malloc's shape that belong to the program or its libraries, recorded as pools without its knowing: the words
+/* Malloc-like functions that belong to the program or its libraries, recorded as pools without its knowing: the words
  * by which other objects call them are made to lead here. docs/decisions/015. */
 #ifndef RECORDER_API_WRAPS_H
 #define RECORDER_API_WRAPS_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be recorded is refused before anything runs, with the reason and the way out."""
+"""What cannot be recorded is refused before anything runs, with the reason and a remedy."""
 
 import os
 import pathlib

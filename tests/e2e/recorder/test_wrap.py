@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""heapgauge record --wrap: functions of malloc's shape in shared modules, recorded as pools without a compiler."""
+"""heapgauge record --wrap: malloc-like functions in shared modules, recorded as pools without recompiling."""
 
 import os
 import pathlib

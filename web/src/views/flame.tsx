@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flame: who called whom, as wide as what they asked for. From main inwards or from the allocating functions outwards;
+// Flame graph of the call tree, as wide as the number that is shown. From main inwards or from the allocating functions outwards;
 // or with one function in the middle, its callers above and its callees below.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { byLife, colouringOf, onlyMatches, type ColourBy, type Colouring, type LegendEntry } from '../flame/colours';

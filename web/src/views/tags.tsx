@@ -343,8 +343,7 @@ function Pools() {
 		return (
 			<Empty title="No pools">
 				<p>
-					The program has told of no allocator of its own. It does by hg_pool_new of heapgauge/heapgauge.h, or without a word of its own by
-					this:
+					The program has reported no custom allocator. It does so by hg_pool_new of heapgauge/heapgauge.h. Without changing the program:
 				</p>
 				<code>heapgauge record --wrap 'malloc:my_alloc,free:my_free' PROGRAM</code>
 			</Empty>

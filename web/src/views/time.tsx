@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time: what was live, resident and asked for over the run; the heaviest sites as layers. A drag chooses a range for all
+// Time: what was live, resident and requested over the run; the heaviest sites as layers. A drag chooses a range for all
 // views that know one.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { growthFigure, growthWords } from '../model/growth';
