@@ -22,7 +22,7 @@ static const struct option_row option_rows[] = {
 		       .fallback = "summary; sites with --cost; functions with --by" },
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
 	[OPT_TO] = { "to", 0, NULL, "the recordings after it are the new ones: OLD... --to NEW...",
 		     .scope = OPTION_TYPED_ONLY },
 	[OPT_PER] = { "per", 0, "N", "each run did N units of work: show numbers per unit" },

@@ -17,7 +17,7 @@ enum { OPT_FORMAT, OPT_BYTES, OPT_NO_SYMBOLS };
 static const struct option_row rows[] = {
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "show frames as module+offset, without looking up names" },
 };

@@ -32,7 +32,7 @@ static const struct option_row rows[] = {
 	[OPT_LIMIT] = { "limit", 'n', "N", "show the N that ended last", .fallback = "3" },
 	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles that were reported",
 			 .scope = OPTION_TYPED_ONLY },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "show frames as module+offset, without looking up names" },
 };

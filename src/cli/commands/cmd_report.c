@@ -40,7 +40,7 @@ static const struct option_row option_rows[] = {
 			 .scope = OPTION_TYPED_ONLY },
 	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE",
 		      .scope = OPTION_TYPED_ONLY },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
 	ASK_ROWS,
 };
 

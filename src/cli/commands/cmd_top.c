@@ -21,11 +21,11 @@ enum { NICENESS = 10 };
 enum { OPT_ORDER, OPT_FOCUS, OPT_EVERY, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row rows[] = {
-	[OPT_ORDER] = { "order", 0, "ORDER", "sort sites by",
+	[OPT_ORDER] = { "order", 0, "ORDER", "number to sort sites by",
 			.choices = WORDS_WITH_HELP(top_orders), .fallback = "live" },
 	[OPT_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file" },
 	[OPT_EVERY] = { "every", 0, "SECONDS", "time between two readings", .fallback = "1" },
-	[OPT_BYTES] = { "bytes", 'b', NULL, "exact byte counts" },
+	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "show frames as module+offset, without looking up names" },
 };

@@ -53,9 +53,9 @@ enum ask_option {
 /* clang-format off */
 #define ASK_QUESTION_ROWS \
 	[ASK_COST] = { "cost", 'c', "COST", "which number to show", .group = "What to show", .choices = WORDS_WITH_HELP(cost_words) }, \
-	[ASK_AT] = { "at", 0, "MOMENT", "at which moment", .group = "What to show", .choices = WORDS_WITH_HELP(moment_words) }, \
+	[ASK_AT] = { "at", 0, "MOMENT", "at which moment of the run", .group = "What to show", .choices = WORDS_WITH_HELP(moment_words) }, \
 	[ASK_MINUS] = { "minus", 0, "MOMENT", "show what changed since that moment", .group = "What to show", .choices = WORDS(moment_words) }, \
-	[ASK_BY] = { "by", 0, "AXIS", "group by", .group = "What to show", .choices = WORDS_WITH_HELP(axis_rows) }, \
+	[ASK_BY] = { "by", 0, "AXIS", "group by AXIS", .group = "What to show", .choices = WORDS_WITH_HELP(axis_rows) }, \
 	[ASK_FOCUS] = { "focus", 0, "REGEX", "only stacks with a matching function or file", .group = "Which stacks" }, \
 	[ASK_IGNORE] = { "ignore", 0, "REGEX", "no stacks with a matching function or file", .group = "Which stacks" }, \
 	[ASK_MODULE] = { "module", 0, "REGEX", "only allocations by a matching module", .group = "Which stacks" }, \
