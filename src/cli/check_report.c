@@ -200,13 +200,6 @@ static void print_xml(FILE *out, const char *text)
 	}
 }
 
-static void print_xml_row(FILE *out, const struct check_row *row)
-{
-	AUTO_FREE char *text = row_text(row);
-
-	print_xml(out, text ? text : "");
-}
-
 void check_print_junit(FILE *out, const struct check *check)
 {
 	fprintf(out,
