@@ -55,5 +55,4 @@ int show_profile(FILE *out, const struct profile *profile, const struct show *sh
 int show_on_output(const struct profile *profile, struct show *show,
 		   const struct common_options *common, struct error *error);
 
-
 #endif
