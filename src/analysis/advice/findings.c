@@ -244,31 +244,49 @@ struct site_live advised_held(const struct advised *of, const struct profile_sit
 	return held->bytes > 0 && held->blocks > 0 ? *held : none;
 }
 
-static uint64_t live_apart(const struct profile_process *p, size_t snapshot)
+/* What happened this long ago is not about to change. */
+#define SETTLED_NS 300000000ull
+
+/* The sheet to judge by: the last one, but for those in which a program frees what it holds before it ends. */
+static struct profile_memory last_sheet(const struct profile_process *p)
 {
-	uint64_t a = profile_snapshot(p, snapshot).live_bytes, b = p->memory.live_bytes;
+	struct profile_memory last = p->memory;
+
+	for (size_t i = profile_memory_count(p); i > 1; i--) {
+		struct profile_memory before = profile_memory_at(p, i - 2);
+
+		if (last.at_ns + SETTLED_NS < p->duration_ns ||
+		    before.live_bytes <= last.live_bytes)
+			break;
+		last = before;
+	}
+	return last;
+}
+
+static uint64_t live_apart(const struct profile_process *p, const struct profile_memory *m,
+			   size_t snapshot)
+{
+	uint64_t a = profile_snapshot(p, snapshot).live_bytes, b = m->live_bytes;
 
 	return MAX(a, b) - MIN(a, b);
 }
 
 /* The snapshot that shows who held the memory when it was last looked at: the last before that or the first after it, whichever
  * has about as much live. In time the nearest may be the end, when all was freed. Pre: there is one. */
-static size_t nearest_snapshot(const struct profile_process *p)
+static size_t nearest_snapshot(const struct profile_process *p, const struct profile_memory *m)
 {
 	size_t after = 0, count = profile_snapshot_count(p);
 
-	while (after < count && profile_snapshot(p, after).at_ns <= p->memory.at_ns)
+	while (after < count && profile_snapshot(p, after).at_ns <= m->at_ns)
 		after++;
-	if (after == 0 || (after < count && live_apart(p, after) < live_apart(p, after - 1)))
+	if (after == 0 || (after < count && live_apart(p, m, after) < live_apart(p, m, after - 1)))
 		return after;
 	return after - 1;
 }
 
 /* Whether the heap had been that small for long enough: what was freed just now is about to be used, or returned. */
-static bool is_settled(const struct profile_process *p)
+static bool is_settled(const struct profile_process *p, const struct profile_memory *m)
 {
-	static const uint64_t least_ns = 300000000;
-	const struct profile_memory *m = &p->memory;
 	uint64_t large_at_ns = p->peak_at_ns;
 
 	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
@@ -277,21 +295,20 @@ static bool is_settled(const struct profile_process *p)
 		if (s.live_bytes / 3 > m->live_bytes / 2 && s.at_ns <= m->at_ns)
 			large_at_ns = MAX(large_at_ns, s.at_ns);
 	}
-	return m->at_ns >= least_ns && m->at_ns - least_ns >= large_at_ns;
+	return m->at_ns >= SETTLED_NS && m->at_ns - SETTLED_NS >= large_at_ns;
 }
 
 /* Whether no more pages came into use for a while, but for blocks that did: what is not used by now is not about to be. */
-static bool is_touched_no_more(const struct profile_process *p)
+static bool is_touched_no_more(const struct profile_process *p, const struct profile_memory *last)
 {
-	static const uint64_t least_ns = 300000000, noise_bytes = 128 * 1024;
-	const struct profile_memory *last = &p->memory;
+	static const uint64_t noise_bytes = 128 * 1024;
 
 	for (size_t i = profile_memory_count(p); i > 0; i--) {
 		struct profile_memory m = profile_memory_at(p, i - 1);
 		uint64_t before = saturating_add(m.heap_bytes, m.anonymous_bytes);
 		uint64_t grown = saturating_sub(last->live_bytes, m.live_bytes);
 
-		if (m.at_ns <= saturating_sub(last->at_ns, least_ns))
+		if (m.at_ns <= saturating_sub(last->at_ns, SETTLED_NS))
 			return last->heap_bytes + last->anonymous_bytes <=
 			       before + grown + noise_bytes;
 	}
@@ -302,21 +319,21 @@ static bool is_touched_no_more(const struct profile_process *p)
 static bool look_at_memory(struct advised *of, struct arena *arena)
 {
 	const struct profile_process *p = of->process;
-	const struct profile_memory *m = &p->memory;
+	const struct profile_memory last = last_sheet(p), *m = &last;
 	uint64_t usable = saturating_add(m->live_bytes, m->slack_bytes);
 
 	if (!m->known || profile_snapshot_count(p) == 0)
 		return true;
-	of->held = profile_live_at(p, nearest_snapshot(p), arena);
+	of->held = profile_live_at(p, nearest_snapshot(p, m), arena);
 	if (!of->held)
 		return false;
 	for (size_t i = 0; i < p->site_count; i++)
 		if (p->sites[i].kind == PROFILE_HEAP && site_blocks_are_large(&p->sites[i].numbers))
 			add(&of->large_bytes, (uint64_t)advised_held(of, &p->sites[i]).bytes);
-	if (is_touched_no_more(p))
+	if (is_touched_no_more(p, m))
 		of->untouched_bytes = saturating_sub(
 			of->large_bytes, saturating_add(m->anonymous_bytes, m->swap_bytes));
-	if (is_settled(p))
+	if (is_settled(p, m))
 		of->unused_bytes =
 			MAX(m->beyond_bytes,
 			    saturating_sub(m->heap_bytes, saturating_sub(usable, of->large_bytes)));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For the rule "fragmented". bad: every tenth block stays, and with it the pages of the others. good: those that stay were taken
  * together. */
+#include <heapgauge/heapgauge.h>
 #include <time.h>
 
 #include "target.h"
@@ -34,6 +35,9 @@ int main(int argc, char **argv)
 		say("ADVICE rule=fragmented site=take saving_resident_bytes>=%d\n",
 		    BLOCKS / 10 * 8 * BLOCK_BYTES);
 	for (int i = 0; i < BLOCKS; i++)
-		free(blocks[i]); /* at once before the end: the rule looks at the last sheet */
+		free(blocks[i]);
+	/* A sheet of the freed heap: the rule looks at what was before. */
+	hg_snapshot("freed");
+	nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For the rule "untouched". bad: 48 MiB of which a page is used. good: 48 MiB that are. */
+#include <heapgauge/heapgauge.h>
 #include <time.h>
 
 #include "target.h"
@@ -24,6 +25,9 @@ int main(int argc, char **argv)
 	if (bad)
 		say("ADVICE rule=untouched site=take saving_reserved_bytes>=%d\n",
 		    RESERVED_BYTES / 100 * 95);
-	free(p); /* at once before the end: the rule looks at the last sheet */
+	free(p);
+	/* A sheet of the freed heap: the rule looks at what was before. */
+	hg_snapshot("freed");
+	nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
 	return 0;
 }
