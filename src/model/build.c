@@ -279,22 +279,27 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
  * nothing about the mode. */
 static const char *mode_of(const struct profile_process *p, uint32_t at_end)
 {
-	bool exact = false;
+	static const char *const words[] = { [LIVE_MODE_DORMANT] = "dormant",
+					     [LIVE_MODE_TAGS] = "tags",
+					     [LIVE_MODE_SAMPLE] = "sampled",
+					     [LIVE_MODE_EXACT] = "exact" };
+	bool exact = false, has_stacks = false;
 
 	for (size_t i = 0; i < p->site_count; i++) {
 		const struct profile_site *site = &p->sites[i];
+		enum profile_mark mark = profile_node(p, site->node).frame.mark;
 
-		exact |= site->kind == PROFILE_HEAP && site->has_exact &&
-			 profile_node(p, site->node).frame.mark != MARK_OTHER;
+		if (site->kind != PROFILE_HEAP || !site->has_exact || mark == MARK_OTHER)
+			continue;
+		exact = true;
+		has_stacks |= mark != MARK_UNASKED;
 	}
 	if (p->interval)
 		return exact ? "mixed" : "sampled";
 	if (exact)
-		return "exact";
+		return has_stacks ? "exact" : "tags";
 	/* Nothing was recorded: what it would have been by. */
-	return at_end == LIVE_MODE_SAMPLE  ? "sampled"
-	       : at_end == LIVE_MODE_EXACT ? "exact"
-					   : "dormant";
+	return at_end < ARRAY_SIZE(words) ? words[at_end] : "dormant";
 }
 
 static void sum_sites(struct profile_process *p)

@@ -28,6 +28,7 @@
 
 #include "base/compiler.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
@@ -78,7 +79,7 @@ void listener_open_for(struct listener *listener, pid_t pid, struct live_secret 
 
 /* ---- the folder ---- */
 
-/* Whether somebody listens. Its number may be one of another name space, where nobody here has it. */
+/* Whether somebody listens. */
 static bool is_answered(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -89,6 +90,15 @@ static bool is_answered(const char *path)
 	       errno == EAGAIN;
 }
 
+/* A collector that has made its folder and does not listen yet is alive, and so is one of another PID namespace, whose number may
+ * be anybody's here. A minute later it listens, or is gone. */
+static bool may_be_starting(pid_t pid, const struct stat *folder)
+{
+	bool has_process = kill(pid, 0) == 0 || errno != ESRCH;
+
+	return has_process && clock_real_ns() / NS_PER_S < (uint64_t)folder->st_mtime + 60;
+}
+
 /* "heapgauge-PID-NONCE" of a collector that is gone: its socket goes. What it left of profiles stays, and so does the folder. */
 static void sweep_one(const char *name)
 {
@@ -96,10 +106,11 @@ static void sweep_one(const char *name)
 	pid_t pid = (pid_t)strtol(name + strlen(PREFIX), &rest, 10);
 	struct stat st;
 
-	if (pid <= 0 || *rest != '-' || strlen(rest) != 17 || kill(pid, 0) == 0 || errno != ESRCH)
+	if (pid <= 0 || *rest != '-' || strlen(rest) != 17)
 		return;
 	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s", name);
-	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    may_be_starting(pid, &st))
 		return;
 	snprintf(path, sizeof path, SHARED_MEMORY "/%.60s" SOCKET_FILE, name);
 	if (is_answered(path))

@@ -8,7 +8,10 @@ import json
 import os
 import pathlib
 import re
+import secrets
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -633,3 +636,19 @@ def test_workers_that_have_dropped_privileges_stay_welcome(record, scratch, repo
     run = record([program])
     assert run.returncode == 0, run.stderr
     assert 500 in [p["calls"] for p in report_json(run.path)["processes"]]
+
+
+@pytest.mark.parametrize("seconds, stays", [(3600, False), (0, True)])
+def test_what_a_collector_of_another_pid_namespace_left_is_removed(seconds, stays, record):
+    """Its number is that of a process here, as that of each container's first one is."""
+    folder = pathlib.Path("/dev/shm") / f"heapgauge-1-{secrets.token_hex(8)}"
+    folder.mkdir(mode=0o700)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as left:
+            left.bind(str(folder / "socket"))
+        before = time.time() - seconds
+        os.utime(folder, (before, before))
+        assert record(["true"]).returncode == 0
+        assert folder.exists() == stays
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

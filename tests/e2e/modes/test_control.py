@@ -115,7 +115,7 @@ def test_modes_can_be_turned_by_the_program(scratch, record, report_json):
         key = (site["tag"], site["stack"][0]["function"])
         before = rows.get(key, (0, 0, 0))
         rows[key] = (before[0] + site["calls"], before[1] + site["total_bytes"], before[2] + site["frees"])
-    no_stack = "[no stack asked for]"
+    no_stack = "[stack not recorded: mode or size limit]"
     assert rows == {
         ("exact", "one"): (1, 10, 1),
         ("exact", "two"): (1, 20, 1),
@@ -168,8 +168,9 @@ def test_the_mode_tags_from_the_command_line(target, record, report_json):
         if row["tag"]
     }
     assert numbers(plain) == numbers(whole)
+    assert [report_json(run.path)["processes"][0]["mode"] for run in (whole, plain)] == ["exact", "tags"]
     sites = report_json(plain.path, "sites", "--kind", "all")["sites"]
-    assert {tuple(f["function"] for f in site["stack"]) for site in sites} == {("[no stack asked for]",)}
+    assert {tuple(f["function"] for f in site["stack"]) for site in sites} == {("[stack not recorded: mode or size limit]",)}
 
 
 def test_stacks_by_size_from_the_command_line(scratch, record, report_json):
@@ -178,5 +179,5 @@ def test_stacks_by_size_from_the_command_line(scratch, record, report_json):
     sites = report_json(run.path, "sites")["sites"]
     assert {(site["stack"][0]["function"], site["total_bytes"]) for site in sites} == {
         ("main", 1000),
-        ("[no stack asked for]", 9010),
+        ("[stack not recorded: mode or size limit]", 9010),
     }

@@ -14,7 +14,7 @@ from test_attach import attach, mode_of  # noqa: F401 (fixtures)
 from test_control import INCLUDE
 
 MODES = {"dormant": 0, "tags": 1, "sample": 2, "exact": 3}
-NO_STACK = "[no stack asked for]"
+NO_STACK = "[stack not recorded: mode or size limit]"
 BLOCKS, SIZE = 10, 300  # more than the interval: a sample of every one of them, which stands for itself
 INTERVAL = 256
 

@@ -243,7 +243,9 @@ def test_signals_at_any_instruction(scratch, record, report_json):
     assert pools["kept"]["calls"] == pools["kept"]["frees"] >= 20000
     assert pools["last"]["live_bytes"] == 11
     lost = losses(report_json(run.path)["processes"][0])
-    assert set(lost) <= {"reentrant_calls", "abandoned_hooks", "repaired_blocks", "unknown_frees"}
+    # A signal may come inside of longjmp, whose frame by its unwind information lies in the jump buffer, which is no stack.
+    assert set(lost) <= {"reentrant_calls", "abandoned_hooks", "repaired_blocks", "unknown_frees", "stacks_stopped"}
+    assert lost.get("stacks_stopped", 0) <= 3
 
 
 RUST = """

@@ -103,7 +103,7 @@ def seen(heapgauge, env, folder, recordings, source, producer, crowd):
     (folder / "plan.json").write_text(json.dumps(plan))
     try:
         done = subprocess.run(
-            ["node", ROOT / "tests" / "web" / "page.mjs", folder / "plan.json"], capture_output=True, text=True, timeout=300, check=False
+            ["node", ROOT / "tests" / "web" / "page.mjs", folder / "plan.json"], capture_output=True, text=True, timeout=900, check=False
         )
     finally:
         for server in servers.values():

@@ -67,7 +67,7 @@ def seen(heapgauge, build, env, tmp_path_factory):
         (folder / "plan.json").write_text(json.dumps({"url": server.url, "pid": pid, "picture": str(folder / "live.png")}))
         try:
             done = subprocess.run(
-                ["node", ROOT / "tests" / "web" / "live.mjs", folder / "plan.json"], capture_output=True, text=True, timeout=200, check=False
+                ["node", ROOT / "tests" / "web" / "live.mjs", folder / "plan.json"], capture_output=True, text=True, timeout=900, check=False
             )
         finally:
             ended = server.end()

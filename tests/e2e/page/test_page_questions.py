@@ -63,7 +63,7 @@ def seen(heapgauge, env, folder, command, report, processes):
     (folder / "plan.json").write_text(json.dumps(plan))
     try:
         done = subprocess.run(
-            ["node", ROOT / "tests" / "web" / "questions.mjs", folder / "plan.json"], capture_output=True, text=True, timeout=300, check=False
+            ["node", ROOT / "tests" / "web" / "questions.mjs", folder / "plan.json"], capture_output=True, text=True, timeout=900, check=False
         )
     finally:
         server.end()
