@@ -128,20 +128,21 @@ static const struct option_row rows[] = {
 		      .scope = OPTION_TYPED_ONLY },
 };
 
+/* The progress line: redrawn in place, erased at the end. */
+struct progress_line {
+	bool shown, quiet;
+	uint64_t wait_ns;
+};
+
 struct arguments {
 	struct collect_options collect;
+	struct progress_line line;
 	bool quiet;
 	uint64_t typed; /* options that were, by number */
 	struct budgets
 		budgets; /* read before the program runs: a mistake in them must not cost a run */
 	bool checks;
 	struct wrap_option wraps;
-};
-
-/* The progress line: redrawn in place, erased at the end. */
-struct progress_line {
-	bool shown, quiet;
-	uint64_t wait_ns;
 };
 
 static void draw(void *context, const struct collect_progress *progress)
@@ -583,10 +584,9 @@ static int run_started(struct arguments *arguments)
 
 static int run(struct arguments *arguments)
 {
-	struct progress_line line = { .quiet = arguments->quiet,
-				      .wait_ns = arguments->collect.wait_ns };
-
-	arguments->collect.context = &line;
+	arguments->line = (struct progress_line){ .quiet = arguments->quiet,
+						  .wait_ns = arguments->collect.wait_ns };
+	arguments->collect.context = &arguments->line;
 	if (!arguments->quiet && terminal_of(STDERR_FILENO).redraws)
 		arguments->collect.progress = draw;
 	if (arguments->collect.pid)
@@ -630,8 +630,7 @@ static const char *const examples[] = {
 	"heapgauge record --on 'rss>80%' --every 1min ./server",
 	"take snapshots when memory gets short, and every minute: see the view snapshots",
 	"heapgauge record --write-on 'growth>50MiB/min' ./server",
-	"heapgauge.server.PID.1.hg, .2.hg and so on, each time a stack grows that fast; the program keeps "
-	"running",
+	"heapgauge.server.PID.1.hg, .2.hg and so on, each time a stack grows that fast",
 	"heapgauge record --check budgets.ini -- ctest",
 	"record a test suite and fail if a test needs more memory than its budget",
 	"heapgauge record --pid 4711",

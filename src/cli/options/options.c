@@ -283,7 +283,7 @@ int options_once(const char **slot, const char *what, const char *value, struct 
 
 int options_pid(const char *name, const char *text, pid_t *ret, struct error *error)
 {
-	uint64_t pid;
+	uint64_t pid = 0;
 
 	if (options_number(name, text, &pid, error) < 0)
 		return -1;
