@@ -147,7 +147,7 @@ static void numbers_stay_exact_and_names_stay_harmless(void **state)
 {
 	(void)state;
 	const struct result_value values[] = {
-		value_number(UNIT_BYTES, UINT64_MAX),
+		value_bytes(UINT64_MAX),
 		value_text("esc\x1b[2J \xc3\xa4 \xff \"q\""),
 	};
 	const struct render_options exact = { .exact_bytes = true };
@@ -175,7 +175,7 @@ static void large_output_leaves_in_pieces_and_a_full_disk_is_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ROWS; i++) {
-		values[2 * i] = value_number(UNIT_BYTES, i);
+		values[2 * i] = value_bytes(i);
 		values[2 * i + 1] = value_text("a name");
 	}
 	struct result result = made_result(values, ROWS);

@@ -93,7 +93,7 @@ void coverage_say(struct sentences *s, const struct profile_process *p, const st
 		words_text(&w, "all anonymous memory is explained by what was recorded");
 	} else if (missing(c) < FEW_BYTES) {
 		words_text(&w, "all but ");
-		words_add(&w, value_number(UNIT_BYTES, missing(c)));
+		words_add(&w, value_bytes(missing(c)));
 		words_text(&w, " of the anonymous memory is explained by what was recorded");
 	} else {
 		words_text(&w, coverage_is_low(c) ? "only " : "");
@@ -101,7 +101,7 @@ void coverage_say(struct sentences *s, const struct profile_process *p, const st
 		words_text(&w, " of the anonymous memory is explained by what was recorded");
 		words_time(&w, p, c->at_ns);
 		words_text(&w, "; ");
-		words_add(&w, value_number(UNIT_BYTES, missing(c)));
+		words_add(&w, value_bytes(missing(c)));
 		words_text(&w, " are in no recorded block");
 	}
 	sentences_add(s, "coverage", &w, NULL);

@@ -54,7 +54,7 @@ static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t pea
 /* Of each, or for each second. */
 static void words_mean(struct words *w, uint64_t bytes)
 {
-	words_add(w, value_number(UNIT_BYTES, bytes));
+	words_add(w, value_bytes(bytes));
 }
 
 /* Some of the tally's bytes, and of its blocks. */
@@ -432,7 +432,7 @@ static void burst_say(struct words *w, const struct advised *of, const struct ta
 	if (t->lifetime_ms < t->sums.frees)
 		words_text(w, "less than 1 ms");
 	else
-		words_add(w, value_number(UNIT_NS, mean(t->lifetime_ms, t->sums.frees) * 1000000));
+		words_add(w, value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));
 	words_text(w, " on average");
 }
 

@@ -16,7 +16,7 @@ bool selection_fields(struct result *result, const struct selection *s)
 	result_head_add(result, "shown", selection_value(s, &s->sum));
 	result_head_add(result, "total", selection_value(s, &s->whole));
 	result_head_add(result, "suppressed", selection_value(s, &s->suppressed));
-	result_head_add(result, "suppressed_sites", value_number(UNIT_COUNT, s->suppressed_count));
+	result_head_add(result, "suppressed_sites", value_count(s->suppressed_count));
 	const char *note;
 
 	if (!selection_note(s, &result->arena, &note))

@@ -90,7 +90,7 @@ static struct result_value ns_of_ms(uint64_t ms)
 {
 	uint64_t ns;
 
-	return value_number(UNIT_NS, checked_mul(ms, NS_IN_MS, &ns) ? ns : UINT64_MAX);
+	return value_ns(checked_mul(ms, NS_IN_MS, &ns) ? ns : UINT64_MAX);
 }
 
 static bool realloc_value(struct result *result, const struct site_numbers *n,
@@ -104,8 +104,7 @@ static bool realloc_value(struct result *result, const struct site_numbers *n,
 		{ "moved_bytes", value_part(UNIT_BYTES, r->moved_bytes, VARIANCE_BYTES, n) },
 		{ "grown_calls", value_part(UNIT_COUNT, r->grown_calls, VARIANCE_CALLS, n) },
 		{ "shrunk_calls", value_part(UNIT_COUNT, r->shrunk_calls, VARIANCE_CALLS, n) },
-		{ "old_bytes",
-		  value_estimate(value_number(UNIT_BYTES, r->old_bytes), old_variance) },
+		{ "old_bytes", value_estimate(value_bytes(r->old_bytes), old_variance) },
 		{ "new_bytes", value_part(UNIT_BYTES, r->new_bytes, VARIANCE_BYTES, n) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
@@ -163,7 +162,7 @@ static void fill_within(struct profile_bars bars, struct result_value *row)
 	uint64_t total = 0, below = 0;
 
 	row[SITE_HALF_WITHIN_NS] = row[SITE_ALL_WITHIN_NS] = value_unknown();
-	row[SITE_BRIEF_FREES] = value_number(UNIT_COUNT, 0);
+	row[SITE_BRIEF_FREES] = value_count(0);
 	for (size_t i = 0; i < bars.count; i++)
 		total = saturating_add(total, bars.at[i].count);
 	for (size_t i = 0; i < bars.count; i++) {
@@ -196,7 +195,7 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 		value_estimate(row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, sizes));
 	if (n->live_blocks)
 		row[SITE_LEAKED_MEAN_BYTES] =
-			value_estimate(value_number(UNIT_BYTES, n->live_bytes / n->live_blocks),
+			value_estimate(value_bytes(n->live_bytes / n->live_blocks),
 				       estimate_mean_size_variance(n, sizes) * (double)n->calls /
 					       (double)n->live_blocks);
 	row[SITE_MEAN_LIFETIME_NS] =
@@ -279,15 +278,14 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 	row[SITE_LIFETIME_NS] = value_estimate(
 		ns_of_ms(n->lifetime_ms_sum),
 		estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum) * NS_IN_MS * NS_IN_MS);
-	row[SITE_MEAN_BYTES] =
-		n->calls ? value_number(UNIT_BYTES, n->bytes / n->calls) : value_unknown();
+	row[SITE_MEAN_BYTES] = n->calls ? value_bytes(n->bytes / n->calls) : value_unknown();
 	row[SITE_LEAKED_MEAN_BYTES] = value_unknown();
 	row[SITE_MEAN_LIFETIME_NS] =
-		n->frees ? value_number(UNIT_NS, mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
+		n->frees ? value_ns(mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
 			 : value_unknown();
 	row[SITE_TEMPORARY_SHARE] = value_percent(n->temporary_calls, n->calls);
 	row[SITE_MOVED_SHARE] = value_percent(r->moved_calls, r->calls);
-	row[SITE_BORN_NS] = value_number(UNIT_NS, e->site->born_ns);
+	row[SITE_BORN_NS] = value_ns(e->site->born_ns);
 	row[SITE_GROWTH] = value_unknown();
 	if (r->old_bytes)
 		row[SITE_GROWTH] = value_text(arena_printf(
@@ -337,8 +335,8 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 
 	for (size_t i = 0; i < SITE_COLUMNS; i++)
 		row[i] = source_estimate(&site_columns[i], &n, &n);
-	row[SITE_PROCESS] = value_number(UNIT_ID, p->pid);
-	row[SITE_ID] = value_number(UNIT_ID, e->site->id.v);
+	row[SITE_PROCESS] = value_id(p->pid);
+	row[SITE_ID] = value_id(e->site->id.v);
 	row[SITE_KIND] = value_text(profile_kind_name(e->site->kind));
 	if (!fill_tag(s, e, row))
 		return false;

@@ -382,7 +382,7 @@ static bool make(struct table_maker *m, struct places *places)
 	}
 	choose_entries(m);
 	choose_columns(m);
-	result_head_add(result, "site_count", value_number(UNIT_COUNT, m->selection.count));
+	result_head_add(result, "site_count", value_count(m->selection.count));
 	if (!sort_entries(m))
 		return false;
 	choose_rows(m);

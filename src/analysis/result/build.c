@@ -97,8 +97,8 @@ bool notes_value(struct result *result, struct profile_notes notes, struct resul
 	if (!fields)
 		return false;
 	for (size_t i = 0; i < notes.count; i++)
-		fields[i] = (struct result_field){ notes.at[i].name,
-						   value_number(UNIT_COUNT, notes.at[i].count) };
+		fields[i] =
+			(struct result_field){ notes.at[i].name, value_count(notes.at[i].count) };
 	*ret = fields_value(fields, notes.count);
 	return true;
 }
@@ -110,9 +110,9 @@ static bool run_value(struct result *result, const struct profile *p, struct res
 		{ "host", value_text(p->host) },
 		{ "kernel", value_text(p->kernel) },
 		{ "version", value_text(p->version) },
-		{ "started_real_ns", value_number(UNIT_NS, p->started_real_ns) },
-		{ "duration_ns", value_number(UNIT_NS, p->duration_ns) },
-		{ "peak_bound_bytes", value_number(UNIT_BYTES, p->peak_bound_bytes) },
+		{ "started_real_ns", value_ns(p->started_real_ns) },
+		{ "duration_ns", value_ns(p->duration_ns) },
+		{ "peak_bound_bytes", value_bytes(p->peak_bound_bytes) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, run, sizeof run);
 
@@ -144,9 +144,9 @@ static bool sampling_value(struct result *result, const struct profile *profile,
 {
 	struct sampling s = sampling_of(profile);
 	const struct result_field fields[] = {
-		{ "interval_bytes", value_number(UNIT_BYTES, s.interval) },
-		{ "samples", value_number(UNIT_COUNT, s.samples) },
-		{ "peak_bias_bytes", value_number(UNIT_BYTES, s.bias_bytes) },
+		{ "interval_bytes", value_bytes(s.interval) },
+		{ "samples", value_count(s.samples) },
+		{ "peak_bias_bytes", value_bytes(s.bias_bytes) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
 
@@ -183,10 +183,10 @@ struct result *result_begin(const char *view, const struct profile *profile,
 	result_head_add(result, "view", value_text(view));
 	result_head_add(result, "file", value_text(query->file));
 	result_head_add(result, "run", run);
-	result_head_add(result, "peak_bytes",
-			value_estimate(value_number(UNIT_BYTES, profile->peak_bytes),
-				       profile_peak_variance(profile)));
-	result_head_add(result, "peak_at_ns", value_number(UNIT_NS, profile->peak_at_ns));
+	result_head_add(
+		result, "peak_bytes",
+		value_estimate(value_bytes(profile->peak_bytes), profile_peak_variance(profile)));
+	result_head_add(result, "peak_at_ns", value_ns(profile->peak_at_ns));
 	result_head_add(result, "warnings", warnings);
 	result_head_add(result, "sampling", sampling);
 	ASSERT(result->head.count == COMMON_FIELDS);
@@ -289,7 +289,7 @@ void words_time(struct words *words, const struct profile_process *process, uint
 		return;
 	}
 	words_text(words, " at ");
-	words_add(words, value_number(UNIT_NS, saturating_add(process->started_offset_ns, at_ns)));
+	words_add(words, value_ns(saturating_add(process->started_offset_ns, at_ns)));
 }
 
 const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count)
@@ -355,14 +355,14 @@ const struct profile_process *process_largest(const struct profile *profile)
 
 void words_count(struct words *words, uint64_t count, const char *singular, const char *plural)
 {
-	words_add(words, value_number(UNIT_COUNT, count));
+	words_add(words, value_count(count));
 	words_text(words, count == 1 ? singular : plural);
 }
 
 void words_estimate(struct words *words, uint64_t count, double variance, const char *singular,
 		    const char *plural)
 {
-	words_add(words, value_estimate(value_number(UNIT_COUNT, count), variance));
+	words_add(words, value_estimate(value_count(count), variance));
 	words_text(words, count == 1 ? singular : plural);
 }
 

@@ -145,13 +145,13 @@ static const char *command_of(struct arena *arena, const struct profile_process 
 
 struct result_value value_all_calls(const struct profile_process *p)
 {
-	return p->counts_all ? value_number(UNIT_COUNT, p->all_calls)
+	return p->counts_all ? value_count(p->all_calls)
 			     : value_part(UNIT_COUNT, p->calls, VARIANCE_CALLS, &p->sums);
 }
 
 struct result_value value_all_bytes(const struct profile_process *p)
 {
-	return p->counts_all ? value_number(UNIT_BYTES, p->all_bytes)
+	return p->counts_all ? value_bytes(p->all_bytes)
 			     : value_part(UNIT_BYTES, p->bytes, VARIANCE_BYTES, &p->sums);
 }
 
@@ -163,11 +163,11 @@ bool process_row(struct result *result, const struct profile_process *p, struct 
 	row[PROCESS_BYTES] = value_all_bytes(p);
 	row[PROCESS_END_SHORT] = value_text(end_short(&result->arena, p));
 	row[PROCESS_END] = value_text(profile_end_name(p->end));
-	row[PROCESS_EXIT_CODE] = profile_end_has_code(p->end) ? value_number(UNIT_ID, p->exit_code)
-							      : value_unknown();
+	row[PROCESS_EXIT_CODE] =
+		profile_end_has_code(p->end) ? value_id(p->exit_code) : value_unknown();
 	if (p->peak_rss_bytes == 0) /* nobody had looked before it ended */
 		row[PROCESS_PEAK_RSS_BYTES] = value_unknown();
-	row[PROCESS_RANK] = p->rank ? value_number(UNIT_ID, p->rank - 1) : value_unknown();
+	row[PROCESS_RANK] = p->rank ? value_id(p->rank - 1) : value_unknown();
 	row[PROCESS_COMMAND_SHORT] = value_text(command_of(&result->arena, p));
 	return row[PROCESS_END_SHORT].text && row[PROCESS_COMMAND_SHORT].text &&
 	       notes_value(result, p->health, &row[PROCESS_HEALTH]) &&

@@ -191,6 +191,22 @@ static inline struct result_value value_number(enum result_unit unit, uint64_t n
 {
 	return (struct result_value){ .unit = unit, .number = number };
 }
+static inline struct result_value value_bytes(uint64_t bytes)
+{
+	return value_number(UNIT_BYTES, bytes);
+}
+static inline struct result_value value_count(uint64_t count)
+{
+	return value_number(UNIT_COUNT, count);
+}
+static inline struct result_value value_ns(uint64_t ns)
+{
+	return value_number(UNIT_NS, ns);
+}
+static inline struct result_value value_id(uint64_t id)
+{
+	return value_number(UNIT_ID, id);
+}
 static inline struct result_value value_change(enum result_unit unit, int64_t change)
 {
 	return (struct result_value){ .unit = unit, .change = change };

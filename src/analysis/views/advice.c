@@ -78,7 +78,7 @@ static bool evidence_value(struct result *result, const struct tally *t, struct 
 		{ "regrown_bytes", value_part(UNIT_BYTES, t->regrown_bytes, VARIANCE_BYTES, n) },
 		{ "cross_thread_frees", value_part(UNIT_COUNT, t->elsewhere, VARIANCE_FREES, n) },
 		{ "bytes_per_second", value_change(UNIT_BYTES_RATE, t->growing_per_second) },
-		{ "confidence_per_mille", value_number(UNIT_COUNT, t->confidence_per_mille) },
+		{ "confidence_per_mille", value_count(t->confidence_per_mille) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
 
@@ -94,10 +94,10 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 
 	row[ADVICE_RULE] = value_text(f->rule->name);
 	row[ADVICE_TITLE] = value_text(f->rule->title);
-	row[ADVICE_PROCESS] = value_number(UNIT_ID, f->process->pid);
-	row[ADVICE_SITE] = value_number(UNIT_ID, f->site->id.v);
-	row[ADVICE_SITES] = value_number(UNIT_COUNT, f->tally.sites);
-	row[ADVICE_PROCESSES] = value_number(UNIT_COUNT, f->tally.processes);
+	row[ADVICE_PROCESS] = value_id(f->process->pid);
+	row[ADVICE_SITE] = value_id(f->site->id.v);
+	row[ADVICE_SITES] = value_count(f->tally.sites);
+	row[ADVICE_PROCESSES] = value_count(f->tally.processes);
 	row[ADVICE_SAVING_PEAK] = value_part(UNIT_BYTES, s->peak_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_SAVING_COPIED] = value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_SAVING_LEAKED] = value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n);
@@ -241,7 +241,7 @@ struct result *analyse_advice(const struct profile *profile, struct places *plac
 				 selection.whole.calls ? NULL : nothing_recorded(profile), unnamed);
 
 	if (done)
-		result_head_add(result, "finding_count", value_number(UNIT_COUNT, findings.count));
+		result_head_add(result, "finding_count", value_count(findings.count));
 	findings_release(&findings);
 	selection_release(&selection);
 	if (done)

@@ -403,9 +403,9 @@ static void fill_names(struct grouping *g, const struct group *group, struct res
 	row[GROUP_NAME] = value_text(shown);
 	row[GROUP_LABEL] = value_text(key);
 	row[GROUP_FILE] = value_text(f && g->by != AXIS_MODULE ? f->file : NULL);
-	row[GROUP_LINE] = value_number(UNIT_ID, one_line ? f->line : 0);
+	row[GROUP_LINE] = value_id(one_line ? f->line : 0);
 	row[GROUP_MODULE] = value_text(f ? f->module : NULL);
-	row[GROUP_PROCESS] = value_number(UNIT_ID, group->process ? group->process->pid : 0);
+	row[GROUP_PROCESS] = value_id(group->process ? group->process->pid : 0);
 }
 
 static void fill_row(struct grouping *g, const struct group *group, struct result_value *row)
@@ -436,7 +436,7 @@ static bool say_left_out(struct grouping *g, size_t shown)
 
 	for (size_t i = shown; i < g->groups.count; i++)
 		stack_amount_add(&rest, &g->groups.at[i].self);
-	words_add(&w, value_number(UNIT_COUNT, g->groups.count - shown));
+	words_add(&w, value_count(g->groups.count - shown));
 	words_text(&w, " more with ");
 	words_add(&w, stack_amount_value(&g->selection, &rest));
 	words_text(&w, " (--limit N shows more)");

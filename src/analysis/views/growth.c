@@ -161,13 +161,13 @@ static bool fill_row(struct maker *m, const struct site_trend *t, struct result_
 	const struct site_numbers *n = &site->numbers;
 	const struct trend *trend = &t->trend;
 
-	row[GROWTH_PROCESS] = value_number(UNIT_ID, p->pid);
-	row[GROWTH_SITE] = value_number(UNIT_ID, site->id.v);
+	row[GROWTH_PROCESS] = value_id(p->pid);
+	row[GROWTH_SITE] = value_id(site->id.v);
 	row[GROWTH_VERDICT] = value_text(trend_name(trend->verdict));
 	row[GROWTH_PER_SECOND] = slope(trend, n->samples != 0);
 	row[GROWTH_SLOWEST] = value_change(UNIT_BYTES_RATE, trend->slowest);
 	row[GROWTH_FASTEST] = value_change(UNIT_BYTES_RATE, trend->fastest);
-	row[GROWTH_CONFIDENCE] = value_number(UNIT_COUNT, trend->confidence_per_mille);
+	row[GROWTH_CONFIDENCE] = value_count(trend->confidence_per_mille);
 	row[GROWTH_SURE] = value_percent(trend->confidence_per_mille,
 					 trend->verdict == TREND_GROWING ? 1000 : 0);
 	row[GROWTH_FIRST] = value_part(UNIT_BYTES, not_below_0(trend->first), VARIANCE_BYTES, n);
@@ -176,9 +176,9 @@ static bool fill_row(struct maker *m, const struct site_trend *t, struct result_
 	row[GROWTH_LIVE_BLOCKS] = value_part(UNIT_COUNT, n->live_blocks, VARIANCE_LIVE_BLOCKS, n);
 	row[GROWTH_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
 	row[GROWTH_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
-	row[GROWTH_MOMENTS] = value_number(UNIT_COUNT, trend->moments);
-	row[GROWTH_FROM_NS] = value_number(UNIT_NS, trend->from_ns);
-	row[GROWTH_TO_NS] = value_number(UNIT_NS, trend->to_ns);
+	row[GROWTH_MOMENTS] = value_count(trend->moments);
+	row[GROWTH_FROM_NS] = value_ns(trend->from_ns);
+	row[GROWTH_TO_NS] = value_ns(trend->to_ns);
 	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->places, p, site->node));
 	return row[GROWTH_LABEL].text &&
 	       stack_value(m->result, m->places, p, site->node, &row[GROWTH_STACK]);
@@ -238,9 +238,9 @@ static void say_judged(struct sentences *s, const struct maker *m)
 	words_text(&from, "from ");
 	words_count(&from, m->time.moments, " snapshot", " snapshots");
 	words_text(&from, " between ");
-	words_add(&from, value_number(UNIT_NS, m->time.from_ns));
+	words_add(&from, value_ns(m->time.from_ns));
 	words_text(&from, " and ");
-	words_add(&from, value_number(UNIT_NS, m->time.to_ns));
+	words_add(&from, value_ns(m->time.to_ns));
 	sentences_add(s, "judged", &from, NULL);
 	if (!m->verdicts[TREND_UNKNOWN])
 		return;
@@ -251,7 +251,7 @@ static void say_judged(struct sentences *s, const struct maker *m)
 
 void words_growth(struct words *w, const struct growth *growth)
 {
-	words_add(w, value_number(UNIT_BYTES, not_below_0(growth->per_second)));
+	words_add(w, value_bytes(not_below_0(growth->per_second)));
 	words_text(w, "/s in ");
 	if (growth->sites)
 		words_count(w, growth->sites, " site", " sites");
@@ -289,9 +289,9 @@ static void fill_head(struct maker *m)
 
 	result_head_add(r, "growing_bytes_per_second",
 			value_change(UNIT_BYTES_RATE, m->growth.per_second));
-	result_head_add(r, "growing_sites", value_number(UNIT_COUNT, m->verdicts[TREND_GROWING]));
-	result_head_add(r, "bounded_sites", value_number(UNIT_COUNT, m->verdicts[TREND_BOUNDED]));
-	result_head_add(r, "unknown_sites", value_number(UNIT_COUNT, m->verdicts[TREND_UNKNOWN]));
+	result_head_add(r, "growing_sites", value_count(m->verdicts[TREND_GROWING]));
+	result_head_add(r, "bounded_sites", value_count(m->verdicts[TREND_BOUNDED]));
+	result_head_add(r, "unknown_sites", value_count(m->verdicts[TREND_UNKNOWN]));
 	result_head_add(r, "heap_verdict", value_text(trend_name(verdict(m))));
 }
 

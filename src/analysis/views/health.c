@@ -47,11 +47,10 @@ static void add_notes(struct maker *m, uint64_t process, const char *about,
 {
 	for (size_t i = 0; i < notes.count; i++) {
 		const struct result_value row[HEALTH_COLUMNS] = {
-			[HEALTH_PROCESS] =
-				process ? value_number(UNIT_ID, process) : value_unknown(),
+			[HEALTH_PROCESS] = process ? value_id(process) : value_unknown(),
 			[HEALTH_ABOUT] = value_text(about),
 			[HEALTH_NAME] = value_text(notes.at[i].name),
-			[HEALTH_COUNTED] = value_number(UNIT_COUNT, notes.at[i].count),
+			[HEALTH_COUNTED] = value_count(notes.at[i].count),
 			[HEALTH_MEANING] = value_text(notes.at[i].text),
 		};
 
@@ -150,14 +149,14 @@ static void say_recorder(struct maker *m, struct sentences *s)
 		rss = saturating_add(rss, p->peak_rss_bytes);
 		stacks = saturating_add(stacks, p->stacks);
 	}
-	result_head_add(m->result, "recorder_bytes", value_number(UNIT_BYTES, own));
-	result_head_add(m->result, "peak_rss_bytes", value_number(UNIT_BYTES, rss));
-	words_add(&w, value_number(UNIT_BYTES, own));
+	result_head_add(m->result, "recorder_bytes", value_bytes(own));
+	result_head_add(m->result, "peak_rss_bytes", value_bytes(rss));
+	words_add(&w, value_bytes(own));
 	words_text(&w, " of memory for ");
 	words_count(&w, stacks, " stack", " stacks");
 	if (rss) {
 		words_text(&w, ", beside ");
-		words_add(&w, value_number(UNIT_BYTES, rss));
+		words_add(&w, value_bytes(rss));
 		words_text(&w, " of RSS at most");
 	}
 	sentences_add(s, "recorder", &w, NULL);

@@ -179,8 +179,8 @@ static bool fill_row(struct maker *m, size_t index, struct result_value *row)
 
 	for (size_t i = 0; i < m->moment_count; i++)
 		most = MAX(most, course[i]);
-	row[HISTORY_PROCESS] = value_number(UNIT_ID, e->process->pid);
-	row[HISTORY_SITE] = value_number(UNIT_ID, e->site->id.v);
+	row[HISTORY_PROCESS] = value_id(e->process->pid);
+	row[HISTORY_SITE] = value_id(e->site->id.v);
 	row[HISTORY_COST] = selection_value(&m->selection, &e->m);
 	row[HISTORY_MOST] =
 		value_part(UNIT_BYTES, (uint64_t)most, VARIANCE_BYTES, &e->site->numbers);

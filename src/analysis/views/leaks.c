@@ -93,7 +93,7 @@ static void say_age(struct sentences *sentences, const struct selection *s)
 		words_text(&w, " of it was allocated less than 1 ms before exit");
 	} else {
 		words_text(&w, " of it is older than ");
-		words_add(&w, value_number(UNIT_NS, (UINT64_C(1) << (bucket - 1)) * 1000000));
+		words_add(&w, value_ns((UINT64_C(1) << (bucket - 1)) * 1000000));
 	}
 	sentences_add(sentences, "age", &w, NULL);
 }

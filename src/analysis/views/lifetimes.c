@@ -91,7 +91,7 @@ static void say_bar(struct sentences *sentences, const char *label, struct class
 	memset(bar, '#', MAX(length, (size_t)(count > 0)));
 	words_text(&w, arena_printf(arena, "%7s  %*s", units_percent(count, total).text,
 				    11 - (int)strlen(units_count(count).text), ""));
-	words_add(&w, value_estimate(value_number(UNIT_COUNT, count), class.variance));
+	words_add(&w, value_estimate(value_count(count), class.variance));
 	words_text(&more, arena_strdup(arena, bar));
 	sentences_add(sentences, label, &w, &more);
 }
@@ -105,9 +105,8 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
 	if (m->frees > 0) {
 		words_text(&w, ", alive for ");
-		words_add(&w, value_number(UNIT_NS, mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms,
-										   (int64_t)0),
-								     (uint64_t)m->frees)));
+		words_add(&w, value_ns(mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms, (int64_t)0),
+							(uint64_t)m->frees)));
 		words_text(&w, " on average");
 	}
 	if (m->live_blocks > 0) {

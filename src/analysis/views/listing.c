@@ -100,8 +100,8 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
 	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
 	row[CALLS] = value_all_calls(process);
-	row[RSS] = value_number(UNIT_BYTES, process->peak_rss_bytes);
-	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
+	row[RSS] = value_bytes(process->peak_rss_bytes);
+	row[RECORDER] = value_bytes(process->own_bytes);
 	return top_live(&listing->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES],
 			error);
 }
@@ -116,7 +116,7 @@ int listing_add(struct listing *listing, const struct listed *one, struct error 
 		return error_set(error, "out of memory");
 	for (size_t i = 0; i < COLUMNS; i++)
 		row[i] = value_unknown();
-	row[PID] = value_number(UNIT_ID, (uint64_t)one->pid);
+	row[PID] = value_id((uint64_t)one->pid);
 	row[PROGRAM] = keep(listing, one->program);
 	row[COMMAND] = keep(listing, one->command);
 	row[CONTAINER] = keep(listing, one->container);
@@ -163,6 +163,6 @@ const struct result *listing_end(struct listing *listing, size_t hidden, struct 
 		return NULL;
 	}
 	result_head_add(result, "view", value_text(result->view));
-	result_head_add(result, "hidden_processes", value_number(UNIT_COUNT, hidden));
+	result_head_add(result, "hidden_processes", value_count(hidden));
 	return result;
 }

@@ -216,9 +216,9 @@ static void say_group(struct sentences *s, const struct profile_memory *m)
 
 	if (!m->cgroup_limit_bytes)
 		return;
-	words_add(&w, value_number(UNIT_BYTES, m->cgroup_usage_bytes));
+	words_add(&w, value_bytes(m->cgroup_usage_bytes));
 	words_text(&more, "in use of the limit of ");
-	words_add(&more, value_number(UNIT_BYTES, m->cgroup_limit_bytes));
+	words_add(&more, value_bytes(m->cgroup_limit_bytes));
 	words_text(&more, ", ");
 	words_add(&more, value_percent(m->cgroup_usage_bytes, m->cgroup_limit_bytes));
 	sentences_add(s, "control group", &w, &more);
@@ -240,16 +240,16 @@ static void words_distance(struct words *w, const struct profile_process *p,
 	if (wanted == sheet->at_ns)
 		return;
 	words_text(w, ", ");
-	words_add(w, value_number(UNIT_NS, wanted > sheet->at_ns ? wanted - sheet->at_ns
-								 : sheet->at_ns - wanted));
+	words_add(w,
+		  value_ns(wanted > sheet->at_ns ? wanted - sheet->at_ns : sheet->at_ns - wanted));
 	words_text(w, wanted > sheet->at_ns ? " before " : " after ");
 	words_text(w, name);
 	if (at.kind == MOMENT_PEAK) {
 		bool less = sheet->m.live_bytes <= p->peak_bytes;
 
 		words_text(w, " and ");
-		words_add(w, value_number(UNIT_BYTES, less ? p->peak_bytes - sheet->m.live_bytes
-							   : sheet->m.live_bytes - p->peak_bytes));
+		words_add(w, value_bytes(less ? p->peak_bytes - sheet->m.live_bytes
+					      : sheet->m.live_bytes - p->peak_bytes));
 		words_text(w, less ? " of live heap below it" : " of live heap above it");
 	}
 }
@@ -271,7 +271,7 @@ static bool say_all(struct result *result, const struct profile *profile,
 		words_text(&w, arena_printf(&result->arena, "pid %u: %s  ", p->pid,
 					    command_short(&result->arena, p->command)));
 	words_text(&w, "where the memory was at ");
-	words_add(&w, value_number(UNIT_NS, sheet.at_ns));
+	words_add(&w, value_ns(sheet.at_ns));
 	words_distance(&w, p, &sheet, at);
 	sentences_add(&s, NULL, &w, NULL);
 	say_sheet(&s, &sheet);

@@ -147,10 +147,10 @@ static bool fill_table(struct maker *m, size_t limit)
 		const struct row *r = &m->rows.at[i];
 		struct result_value *row = &values[i * MODULE_COLUMNS];
 
-		row[MODULE_FRAMES] = value_number(UNIT_COUNT, r->frames);
-		row[MODULE_NAMED] = value_number(UNIT_COUNT, r->named);
-		row[MODULE_LINES] = value_number(UNIT_COUNT, r->lines);
-		row[MODULE_PROCESSES] = value_number(UNIT_COUNT, r->processes);
+		row[MODULE_FRAMES] = value_count(r->frames);
+		row[MODULE_NAMED] = value_count(r->named);
+		row[MODULE_LINES] = value_count(r->lines);
+		row[MODULE_PROCESSES] = value_count(r->processes);
 		row[MODULE_NAMES_FROM] = value_text(names_from(r));
 		row[MODULE_BUILD_ID] = value_text(build_id_text(m->result, r->module.build_id));
 		row[MODULE_PATH] = value_text(r->module.path);

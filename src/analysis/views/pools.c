@@ -144,7 +144,7 @@ static bool fill_table(struct pools_view *v, size_t limit)
 		struct result_value *to = &values[i * POOL_COLUMNS];
 
 		to[POOL_NAME] = value_text(*row->name ? row->name : "(no pool)");
-		to[POOL_PROCESS] = value_number(UNIT_ID, row->process->pid);
+		to[POOL_PROCESS] = value_id(row->process->pid);
 		const struct site_numbers *n = &row->sums;
 
 		to[POOL_LIVE] = value_part(UNIT_BYTES, n->live_bytes, VARIANCE_LIVE_BYTES, n);
@@ -156,7 +156,7 @@ static bool fill_table(struct pools_view *v, size_t limit)
 		to[POOL_TOTAL] = value_part(UNIT_BYTES, n->bytes, VARIANCE_BYTES, n);
 		to[POOL_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
 		to[POOL_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
-		to[POOL_COUNT] = value_number(UNIT_COUNT, row->pools);
+		to[POOL_COUNT] = value_count(row->pools);
 		if (n->passed)
 			to[POOL_AT_PEAK] = value_unknown();
 		if (n->live_unknown)

@@ -168,17 +168,17 @@ static int fill_row(struct post_mortems *m, const struct post_mortem *one, struc
 
 	if (find_young(process, &young) < 0)
 		return error_set(error, "out of memory");
-	row[PID] = value_number(UNIT_ID, process->pid);
+	row[PID] = value_id(process->pid);
 	row[COMMAND] = keep(m, process->command);
 	const struct site_numbers *n = &process->sums;
 
 	row[LIVE] = value_part(UNIT_BYTES, process->live_bytes, VARIANCE_LIVE_BYTES, n);
 	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
 	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
-	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
+	row[RECORDER] = value_bytes(process->own_bytes);
 	if (young.bytes) {
 		row[YOUNG_BYTES] = value_part(UNIT_BYTES, young.bytes, VARIANCE_BYTES, n);
-		row[YOUNG_WITHIN] = value_number(UNIT_NS, young.within_ms * 1000000);
+		row[YOUNG_WITHIN] = value_ns(young.within_ms * 1000000);
 	}
 	return top_live(&m->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES], error);
 }
@@ -266,12 +266,12 @@ static void fill_group(struct post_mortems *m, const struct post_mortem *one,
 	const struct post_mortem_pressure *pressure = &one->pressure;
 
 	if (one->oom_kills != UINT64_MAX)
-		row[OOM_KILLS] = value_number(UNIT_COUNT, one->oom_kills);
+		row[OOM_KILLS] = value_count(one->oom_kills);
 	if (!pressure->within_ns)
 		return;
-	row[PRESSURE_SOME] = value_number(UNIT_NS, pressure->some_ns);
-	row[PRESSURE_FULL] = value_number(UNIT_NS, pressure->full_ns);
-	row[PRESSURE_WITHIN] = value_number(UNIT_NS, pressure->within_ns);
+	row[PRESSURE_SOME] = value_ns(pressure->some_ns);
+	row[PRESSURE_FULL] = value_ns(pressure->full_ns);
+	row[PRESSURE_WITHIN] = value_ns(pressure->within_ns);
 	row[PRESSURE_OF] = keep(m, pressure->of_group ? "cgroup" : "machine");
 }
 
@@ -292,9 +292,9 @@ int post_mortems_add(struct post_mortems *m, const struct post_mortem *one, stru
 	row[PROBLEM] = keep(m, one->problem);
 	row[CAUSE] = keep(m, one->problem ? NULL : causes[one->cause].name);
 	if (one->ended_real_ns)
-		row[ENDED] = value_number(UNIT_NS, one->ended_real_ns);
+		row[ENDED] = value_ns(one->ended_real_ns);
 	if (one->limit_bytes)
-		row[LIMIT] = value_number(UNIT_BYTES, one->limit_bytes);
+		row[LIMIT] = value_bytes(one->limit_bytes);
 	if (one->problem) {
 		struct result_note note = { 0, row[PROBLEM].text };
 
@@ -357,6 +357,6 @@ const struct result *post_mortems_end(struct post_mortems *m, const char *folder
 	}
 	result_head_add(result, "view", value_text(result->view));
 	result_head_add(result, "folder", keep(m, folder));
-	result_head_add(result, "running_processes", value_number(UNIT_COUNT, running));
+	result_head_add(result, "running_processes", value_count(running));
 	return result;
 }

@@ -163,7 +163,7 @@ static bool fill_table(struct result *result, const struct family *f, size_t lim
 		if (!f->shown[i])
 			continue;
 		ASSERT(at < rows);
-		values[at * TREE_COLUMNS] = value_number(UNIT_COUNT, depth_of(f, i));
+		values[at * TREE_COLUMNS] = value_count(depth_of(f, i));
 		if (!process_row(result, &f->profile->processes[i], &values[at * TREE_COLUMNS + 1]))
 			return false;
 		at++;
@@ -186,12 +186,12 @@ static bool say_all(struct result *result, const struct family *f)
 	words_text(&w, "  ");
 	words_count(&w, f->profile->process_count, " process", " processes");
 	words_text(&w, ", peak together ");
-	words_add(&w, value_estimate(value_number(UNIT_BYTES, f->profile->peak_bytes),
+	words_add(&w, value_estimate(value_bytes(f->profile->peak_bytes),
 				     profile_peak_variance(f->profile)));
 	words_text(&w, " at ");
-	words_add(&w, value_number(UNIT_NS, f->profile->peak_at_ns));
+	words_add(&w, value_ns(f->profile->peak_at_ns));
 	words_text(&w, " of ");
-	words_add(&w, value_number(UNIT_NS, f->profile->duration_ns));
+	words_add(&w, value_ns(f->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
 	return sentences_end(&s);
 }

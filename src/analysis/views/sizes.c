@@ -94,20 +94,19 @@ static void fill_row(const struct size_maker *m, const struct split_group *g,
 	uint64_t calls = (uint64_t)g->m.calls, bytes = (uint64_t)g->m.total_bytes;
 
 	row[SIZE_LABEL] = value_text(g->label);
-	row[SIZE_LOW] = value_number(UNIT_BYTES, g->low);
-	row[SIZE_HIGH] = value_number(UNIT_BYTES, g->high);
+	row[SIZE_LOW] = value_bytes(g->low);
+	row[SIZE_HIGH] = value_bytes(g->high);
 	row[SIZE_EXACT] = value_flag(g->low == g->high);
 	row[SIZE_CALLS] = cost_value(COST_CALLS, &g->m, 0, false);
 	row[SIZE_CALLS_SHARE] = value_percent(calls, (uint64_t)sum->calls);
 	row[SIZE_TOTAL] = cost_value(COST_TOTAL, &g->m, 0, false);
 	row[SIZE_TOTAL_SHARE] = value_percent(bytes, (uint64_t)sum->total_bytes);
-	row[SIZE_WASTE_EACH] = g->waste_calls
-				       ? value_number(UNIT_BYTES, g->waste_bytes / g->waste_calls)
-				       : value_unknown();
+	row[SIZE_WASTE_EACH] =
+		g->waste_calls ? value_bytes(g->waste_bytes / g->waste_calls) : value_unknown();
 	row[SIZE_WASTE_BYTES] =
-		value_estimate(value_number(UNIT_BYTES, g->waste_bytes), g->waste_bytes_variance);
+		value_estimate(value_bytes(g->waste_bytes), g->waste_bytes_variance);
 	row[SIZE_WASTE_CALLS] =
-		value_estimate(value_number(UNIT_COUNT, g->waste_calls), g->waste_calls_variance);
+		value_estimate(value_count(g->waste_calls), g->waste_calls_variance);
 }
 
 static bool say_left_out(struct size_maker *m)

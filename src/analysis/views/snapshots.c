@@ -107,9 +107,9 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 		     struct course *course)
 {
 	struct result_value row[SNAP_COLUMNS] = {
-		[SNAP_NUMBER] = e->snapshot ? value_number(UNIT_ID, number) : value_unknown(),
-		[SNAP_AT] = value_number(UNIT_NS, e->at_ns),
-		[SNAP_PROCESS] = value_number(UNIT_ID, e->process->pid),
+		[SNAP_NUMBER] = e->snapshot ? value_id(number) : value_unknown(),
+		[SNAP_AT] = value_ns(e->at_ns),
+		[SNAP_PROCESS] = value_id(e->process->pid),
 		[SNAP_KIND] = value_text(e->is_snapshot ? "snapshot" : "mark"),
 		[SNAP_LIVE] = value_unknown(),
 		[SNAP_BLOCKS] = value_unknown(),
@@ -125,12 +125,10 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 		struct live_variance variance =
 			s->variances[e->process - s->profile->processes][e->snapshot - 1];
 
-		row[SNAP_LIVE] =
-			value_estimate(value_number(UNIT_BYTES, snap.live_bytes), variance.bytes);
-		row[SNAP_BLOCKS] =
-			value_estimate(value_number(UNIT_COUNT, snap.live_blocks), variance.blocks);
+		row[SNAP_LIVE] = value_estimate(value_bytes(snap.live_bytes), variance.bytes);
+		row[SNAP_BLOCKS] = value_estimate(value_count(snap.live_blocks), variance.blocks);
 		if (snap.rss_bytes)
-			row[SNAP_RSS] = value_number(UNIT_BYTES, snap.rss_bytes);
+			row[SNAP_RSS] = value_bytes(snap.rss_bytes);
 		if (course->begun) {
 			row[SNAP_CHANGE] = change_since(course->last, course->last_variance, &snap,
 							variance.bytes);

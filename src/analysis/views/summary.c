@@ -50,11 +50,11 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 				p->rank ? arena_printf(&s->result->arena, "rank %u, ", p->rank - 1)
 					: "",
 				p->pid, process_end_text(&s->result->arena, p)));
-	words_add(&w, value_number(UNIT_NS, p->duration_ns));
+	words_add(&w, value_ns(p->duration_ns));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
 	if (p->interval) {
 		words_text(&w, "one of ");
-		words_add(&w, value_number(UNIT_BYTES, p->interval));
+		words_add(&w, value_bytes(p->interval));
 		words_text(&w, " on average, ");
 	}
 	words_text(&w, !whole	   ? "but see ! below"
@@ -68,20 +68,20 @@ static void say_together(struct writer_state *s, const struct profile *profile,
 {
 	struct words w = { 0 };
 
-	words_add(&w, value_estimate(value_number(UNIT_BYTES, profile->peak_bytes),
-				     profile_peak_variance(profile)));
+	words_add(&w,
+		  value_estimate(value_bytes(profile->peak_bytes), profile_peak_variance(profile)));
 	if (profile->peak_bound_bytes) {
 		words_text(&w, " or up to ");
-		words_add(&w, value_number(UNIT_BYTES, profile->peak_bound_bytes));
+		words_add(&w, value_bytes(profile->peak_bound_bytes));
 		words_text(&w, " more");
 	}
 	words_text(&w, " at one moment in ");
-	words_add(&w, value_number(UNIT_COUNT, profile->process_count));
+	words_add(&w, value_count(profile->process_count));
 	words_text(&w, " processes; the lines below are of pid ");
-	words_add(&w, value_number(UNIT_ID, s->process->pid));
+	words_add(&w, value_id(s->process->pid));
 	if (largest != s->process) {
 		words_text(&w, ", the largest heap was that of pid ");
-		words_add(&w, value_number(UNIT_ID, largest->pid));
+		words_add(&w, value_id(largest->pid));
 	}
 	sentences_add(&s->sentences, "together", &w, NULL);
 }
@@ -112,7 +112,7 @@ static void say_peak(struct writer_state *s)
 	words_add(&w, value_part(UNIT_BYTES, p->peak_bytes, VARIANCE_PEAK_BYTES, &p->sums));
 	if (p->peak_bound_bytes) {
 		words_text(&w, " within ");
-		words_add(&w, value_number(UNIT_BYTES, p->peak_bound_bytes));
+		words_add(&w, value_bytes(p->peak_bound_bytes));
 	}
 	words_text(&w, " in ");
 	words_add(&w, value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
@@ -178,11 +178,11 @@ static void say_mapped(struct writer_state *s)
 
 	if (!p->mmap_calls)
 		return;
-	words_add(&w, value_number(UNIT_BYTES, p->mmap_peak_bytes));
+	words_add(&w, value_bytes(p->mmap_peak_bytes));
 	words_text(&w, " at most, ");
-	words_add(&w, value_number(UNIT_BYTES, p->mmap_live_bytes));
+	words_add(&w, value_bytes(p->mmap_live_bytes));
 	words_text(&w, " at the end, in ");
-	words_add(&w, value_number(UNIT_COUNT, p->mmap_calls));
+	words_add(&w, value_count(p->mmap_calls));
 	words_text(&w, p->mmap_calls == 1 ? " call of mmap" : " calls of mmap");
 	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
@@ -192,11 +192,11 @@ static void words_sheet(struct words *w, const struct profile_process *p)
 {
 	const struct profile_memory *m = &p->memory;
 
-	words_add(w, value_number(UNIT_BYTES, m->rss_bytes));
+	words_add(w, value_bytes(m->rss_bytes));
 	words_time(w, p, m->at_ns);
 	if (m->at_ns < p->duration_ns) {
 		words_text(w, ", ");
-		words_add(w, value_number(UNIT_NS, p->duration_ns - m->at_ns));
+		words_add(w, value_ns(p->duration_ns - m->at_ns));
 		words_text(w, " before the end");
 	}
 	words_text(w, ": live heap ");
@@ -206,12 +206,12 @@ static void words_sheet(struct words *w, const struct profile_process *p)
 			     ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
 			     : value_text("unknown"));
 	words_text(w, ", recorder ");
-	words_add(w, value_number(UNIT_BYTES, m->own_bytes));
+	words_add(w, value_bytes(m->own_bytes));
 	if (m->cgroup_limit_bytes) {
 		words_text(w, "; control group ");
-		words_add(w, value_number(UNIT_BYTES, m->cgroup_usage_bytes));
+		words_add(w, value_bytes(m->cgroup_usage_bytes));
 		words_text(w, " of ");
-		words_add(w, value_number(UNIT_BYTES, m->cgroup_limit_bytes));
+		words_add(w, value_bytes(m->cgroup_limit_bytes));
 	}
 }
 
@@ -223,7 +223,7 @@ static void say_rss(struct writer_state *s)
 	if (!p->peak_rss_bytes && !p->memory.known)
 		return;
 	if (p->peak_rss_bytes) {
-		words_add(&w, value_number(UNIT_BYTES, p->peak_rss_bytes));
+		words_add(&w, value_bytes(p->peak_rss_bytes));
 		words_text(&w, p->memory.known ? " at most; " : " at most");
 	}
 	if (p->memory.known)

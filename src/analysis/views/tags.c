@@ -97,13 +97,12 @@ static bool choose(struct tags_maker *t)
 
 static struct result_value count_of(int64_t number, double variance)
 {
-	return value_estimate(value_number(UNIT_COUNT, number > 0 ? (uint64_t)number : 0),
-			      variance);
+	return value_estimate(value_count(number > 0 ? (uint64_t)number : 0), variance);
 }
 
 static struct result_value bytes_of(uint64_t number, double variance)
 {
-	return value_estimate(value_number(UNIT_BYTES, number), variance);
+	return value_estimate(value_bytes(number), variance);
 }
 
 /* Visits are counted, whatever the mode. */
@@ -148,15 +147,15 @@ static void push_tag(struct tags_maker *t, uint32_t node)
 	const struct tag_node *n = &t->tree.nodes[node];
 	const char *path = tag_tree_path(&t->tree, node, &t->result->arena);
 	struct result_value row[TAGS_COLUMNS] = {
-		[TAGS_DEPTH] = value_number(UNIT_ID, n->depth),
-		[TAGS_VISITS] = value_number(UNIT_COUNT, n->visits),
+		[TAGS_DEPTH] = value_id(n->depth),
+		[TAGS_VISITS] = value_count(n->visits),
 		[TAGS_PER_VISIT] = per_visit(&n->total.m, n->visits),
 		[TAGS_SELF_PER_VISIT] = per_visit(&n->self.m, n->visits),
 		[TAGS_NAME] = value_text(n->name),
 		[TAGS_LABEL] = value_text(n->name),
 		[TAGS_PATH] = value_text(path),
 		[TAGS_KIND] = value_text(profile_tag_kind_name(n->kind)),
-		[TAGS_HIDDEN] = value_number(UNIT_COUNT, 0),
+		[TAGS_HIDDEN] = value_count(0),
 	};
 
 	if (!path)
@@ -169,15 +168,11 @@ static void push_other(struct tags_maker *t, uint32_t depth, const char *label, 
 		       const struct tag_numbers *numbers)
 {
 	struct result_value row[TAGS_COLUMNS] = {
-		[TAGS_DEPTH] = value_number(UNIT_ID, depth),
-		[TAGS_VISITS] = value_unknown(),
-		[TAGS_PER_VISIT] = value_unknown(),
-		[TAGS_SELF_PER_VISIT] = value_unknown(),
-		[TAGS_NAME] = value_text(NULL),
-		[TAGS_LABEL] = value_text(label),
-		[TAGS_PATH] = value_text(NULL),
-		[TAGS_KIND] = value_text(NULL),
-		[TAGS_HIDDEN] = value_number(UNIT_COUNT, hidden),
+		[TAGS_DEPTH] = value_id(depth),	     [TAGS_VISITS] = value_unknown(),
+		[TAGS_PER_VISIT] = value_unknown(),  [TAGS_SELF_PER_VISIT] = value_unknown(),
+		[TAGS_NAME] = value_text(NULL),	     [TAGS_LABEL] = value_text(label),
+		[TAGS_PATH] = value_text(NULL),	     [TAGS_KIND] = value_text(NULL),
+		[TAGS_HIDDEN] = value_count(hidden),
 	};
 
 	if (!label)

@@ -298,12 +298,12 @@ static void fill_row(struct thread_maker *m, const struct row *r, struct result_
 
 	for (size_t i = THREAD_HELD; i < THREAD_COLUMNS; i++)
 		row[i] = value_unknown();
-	row[THREAD_PROCESS] = value_number(UNIT_ID, r->process->pid);
-	row[THREAD_TID] = value_number(UNIT_ID, t->tid);
+	row[THREAD_PROCESS] = value_id(r->process->pid);
+	row[THREAD_TID] = value_id(t->tid);
 	row[THREAD_NAME] = value_text(arena_strdup(&m->result->arena, t->name));
-	row[THREAD_SLOT] = value_number(UNIT_ID, t->slot);
-	row[THREAD_SLOT_THREADS] = value_number(UNIT_COUNT, r->slot->threads);
-	row[THREAD_STARTED] = value_number(UNIT_NS, t->started_ns);
+	row[THREAD_SLOT] = value_id(t->slot);
+	row[THREAD_SLOT_THREADS] = value_count(r->slot->threads);
+	row[THREAD_STARTED] = value_ns(t->started_ns);
 	const struct site_numbers *sums = r->slot->sums;
 
 	row[THREAD_CALLS] = value_part(UNIT_COUNT, t->calls, calls_rule(t), sums);
@@ -369,8 +369,7 @@ static bool say(struct thread_maker *m)
 	words_headline(&w, m->result, m->profile);
 	words_count(&w, m->count, " thread with ", " threads with ");
 	words_estimate(&w, m->shown_calls, m->shown_calls_variance, " call for ", " calls for ");
-	words_add(&w, value_estimate(value_number(UNIT_BYTES, m->shown_bytes),
-				     m->shown_bytes_variance));
+	words_add(&w, value_estimate(value_bytes(m->shown_bytes), m->shown_bytes_variance));
 	sentences_add(&sentences, NULL, &w, NULL);
 	if (m->query->filters.thread || m->query->filters.process) {
 		words_estimate(&shown, m->shown_calls, m->shown_calls_variance, " of ", " of ");
@@ -384,8 +383,8 @@ static bool say(struct thread_maker *m)
 				   "them: ");
 		words_estimate(&hands, m->foreign_blocks, m->foreign_blocks_variance, " block, ",
 			       " blocks, ");
-		words_add(&hands, value_estimate(value_number(UNIT_BYTES, m->foreign_bytes),
-						 m->foreign_bytes_variance));
+		words_add(&hands,
+			  value_estimate(value_bytes(m->foreign_bytes), m->foreign_bytes_variance));
 		sentences_add(&sentences, "passed on", &hands, NULL);
 	}
 	return sentences_end(&sentences);
@@ -432,18 +431,15 @@ static bool make(struct thread_maker *m, const bool *processes, bool *const *thr
 			return false;
 	if (m->count)
 		qsort_r(m->rows, m->count, sizeof *m->rows, compare_rows, m);
-	result_head_add(m->result, "thread_count", value_number(UNIT_COUNT, m->count));
+	result_head_add(m->result, "thread_count", value_count(m->count));
 	result_head_add(m->result, "calls",
-			value_estimate(value_number(UNIT_COUNT, m->calls), m->calls_variance));
-	result_head_add(
-		m->result, "total_bytes",
-		value_estimate(value_number(UNIT_BYTES, m->total_bytes), m->bytes_variance));
+			value_estimate(value_count(m->calls), m->calls_variance));
+	result_head_add(m->result, "total_bytes",
+			value_estimate(value_bytes(m->total_bytes), m->bytes_variance));
 	result_head_add(m->result, "cross_thread_freed_blocks",
-			value_estimate(value_number(UNIT_COUNT, m->foreign_blocks),
-				       m->foreign_blocks_variance));
+			value_estimate(value_count(m->foreign_blocks), m->foreign_blocks_variance));
 	result_head_add(m->result, "cross_thread_freed_bytes",
-			value_estimate(value_number(UNIT_BYTES, m->foreign_bytes),
-				       m->foreign_bytes_variance));
+			value_estimate(value_bytes(m->foreign_bytes), m->foreign_bytes_variance));
 	return fill_table(m) && say(m) && notes(m);
 }
 

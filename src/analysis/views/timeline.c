@@ -440,7 +440,7 @@ static bool fill_row(struct result *result, const struct sweep *s, size_t i, uin
 	row[TIMELINE_BYTES] = value_estimate(row[TIMELINE_BYTES], v->bytes);
 	row[TIMELINE_FREES] = value_estimate(row[TIMELINE_FREES], v->frees);
 	fill_rates(s, i, row);
-	row[TIMELINE_SNAPSHOT] = p->snapshot ? value_number(UNIT_ID, p->snapshot) : value_unknown();
+	row[TIMELINE_SNAPSHOT] = p->snapshot ? value_id(p->snapshot) : value_unknown();
 	row[TIMELINE_MARK] = value_text(mark_text(result, p));
 	return row[TIMELINE_MARK].text != NULL;
 }
@@ -497,12 +497,11 @@ static bool say_all(struct result *result, struct places *places, const struct s
 
 	words_headline(&w, result, sweep->profile);
 	words_text(&w, "peak ");
-	words_add(&w, value_estimate(value_number(UNIT_BYTES, sweep->peak_bytes),
-				     sweep->peak_variance));
+	words_add(&w, value_estimate(value_bytes(sweep->peak_bytes), sweep->peak_variance));
 	words_text(&w, " at ");
-	words_add(&w, value_number(UNIT_NS, sweep->peak_at_ns));
+	words_add(&w, value_ns(sweep->peak_at_ns));
 	words_text(&w, " of ");
-	words_add(&w, value_number(UNIT_NS, sweep->profile->duration_ns));
+	words_add(&w, value_ns(sweep->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
 	say_top_sites(&s, places, selection);
 	if (sweep->snapshots) {
@@ -534,7 +533,7 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	if (!result || !sweep(&s))
 		goto end;
 	result->shows_peak = true;
-	result_head_add(result, "point_count", value_number(UNIT_COUNT, s.points.count));
+	result_head_add(result, "point_count", value_count(s.points.count));
 	thin(&s, query->limit);
 	done = fill_table(result, &s) && say_all(result, places, &s, &selection) &&
 	       names_notes(places_names(places), &result->arena, &unnamed) == 0 &&

@@ -95,14 +95,14 @@ static void push_node(struct grower *g, const struct heavy_node *n)
 {
 	const struct result_frame *f = &n->place->frame;
 	struct result_value row[TREE_COLUMNS] = {
-		[TREE_DEPTH] = value_number(UNIT_ID, n->depth),
+		[TREE_DEPTH] = value_id(n->depth),
 		[TREE_NAME] = value_text(name_of(g, n)),
 		[TREE_FUNCTION] = value_text(f->function),
 		[TREE_FILE] = value_text(f->file),
-		[TREE_LINE] = value_number(UNIT_ID, n->many_lines ? 0 : f->line),
+		[TREE_LINE] = value_id(n->many_lines ? 0 : f->line),
 		[TREE_MODULE] = value_text(f->module),
 		[TREE_INLINED] = value_flag(f->inlined),
-		[TREE_HIDDEN] = value_number(UNIT_COUNT, 0),
+		[TREE_HIDDEN] = value_count(0),
 	};
 
 	if (!row[TREE_NAME].text)
@@ -115,17 +115,17 @@ static void push_node(struct grower *g, const struct heavy_node *n)
 static void push_hidden(struct grower *g, const struct heavy_node *n)
 {
 	struct result_value row[TREE_COLUMNS] = {
-		[TREE_DEPTH] = value_number(UNIT_ID, n->depth + 1),
+		[TREE_DEPTH] = value_id(n->depth + 1),
 		[TREE_NAME] = value_text(arena_printf(
 			&g->result->arena,
 			n->folded_count == 1 ? "in %u place not shown" : "in %u places not shown",
 			n->folded_count)),
 		[TREE_FUNCTION] = value_text(NULL),
 		[TREE_FILE] = value_text(NULL),
-		[TREE_LINE] = value_number(UNIT_ID, 0),
+		[TREE_LINE] = value_id(0),
 		[TREE_MODULE] = value_text(NULL),
 		[TREE_INLINED] = value_flag(false),
-		[TREE_HIDDEN] = value_number(UNIT_COUNT, n->folded_count),
+		[TREE_HIDDEN] = value_count(n->folded_count),
 	};
 
 	if (!row[TREE_NAME].text)
