@@ -92,17 +92,15 @@ void coverage_say(struct sentences *s, const struct profile_process *p, const st
 	} else if (missing(c) == 0) {
 		words_text(&w, "all anonymous memory is explained by what was recorded");
 	} else if (missing(c) < FEW_BYTES) {
-		words_text(&w, "all but ");
-		words_add(&w, value_bytes(missing(c)));
-		words_text(&w, " of the anonymous memory is explained by what was recorded");
+		words_say(&w,
+			  "all but {} of the anonymous memory is explained by what was recorded",
+			  value_bytes(missing(c)));
 	} else {
 		words_text(&w, coverage_is_low(c) ? "only " : "");
-		words_add(&w, value_percent(c->explained_bytes, c->anonymous_bytes));
-		words_text(&w, " of the anonymous memory is explained by what was recorded");
+		words_say(&w, "{} of the anonymous memory is explained by what was recorded",
+			  value_percent(c->explained_bytes, c->anonymous_bytes));
 		words_time(&w, p, c->at_ns);
-		words_text(&w, "; ");
-		words_add(&w, value_bytes(missing(c)));
-		words_text(&w, " are in no recorded block");
+		words_say(&w, "; {} are in no recorded block", value_bytes(missing(c)));
 	}
 	sentences_add(s, "coverage", &w, NULL);
 }

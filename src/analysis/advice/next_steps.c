@@ -101,8 +101,7 @@ static unsigned weigh_memory(const struct facts *f)
 
 static void say_memory(struct words *w, const struct facts *f)
 {
-	words_text(w, "why the RSS is ");
-	words_add(w, value_bytes(f->p->memory.rss_bytes));
+	words_say(w, "why the RSS is {}", value_bytes(f->p->memory.rss_bytes));
 }
 
 static unsigned weigh_processes(const struct facts *f)

@@ -51,21 +51,21 @@ static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t pea
 		     : 0;
 }
 
-/* Of each, or for each second. */
-static void words_mean(struct words *w, uint64_t bytes)
+/* Of each on average. */
+static struct result_value value_mean(uint64_t sum, uint64_t count)
 {
-	words_add(w, value_bytes(bytes));
+	return value_bytes(mean(sum, count));
 }
 
 /* Some of the tally's bytes, and of its blocks. */
-static void words_bytes(struct words *w, const struct tally *t, uint64_t bytes)
+static struct result_value some_bytes(const struct tally *t, uint64_t bytes)
 {
-	words_add(w, value_part(UNIT_BYTES, bytes, VARIANCE_BYTES, &t->sums));
+	return value_part(UNIT_BYTES, bytes, VARIANCE_BYTES, &t->sums);
 }
 
-static void words_number(struct words *w, const struct tally *t, uint64_t count)
+static struct result_value some_blocks(const struct tally *t, uint64_t count)
 {
-	words_add(w, value_part(UNIT_COUNT, count, VARIANCE_CALLS, &t->sums));
+	return value_part(UNIT_COUNT, count, VARIANCE_CALLS, &t->sums);
 }
 
 /* Growth step by step. */
@@ -108,22 +108,19 @@ static bool reserve_holds(const struct advised *of, const struct tally *t, struc
 static void reserve_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	if (t->reallocs.grown_calls) {
-		words_text(w, "realloc made blocks larger ");
-		words_number(w, t, t->reallocs.grown_calls);
-		words_text(w, " times, from ");
-		words_mean(w, mean(t->reallocs.old_bytes, t->reallocs.calls));
-		words_text(w, " to ");
-		words_mean(w, mean(t->reallocs.new_bytes, t->reallocs.calls));
-		words_text(w, " on average, and copied ");
-		words_bytes(w, t, t->reallocs.moved_bytes);
-		return;
-	}
-	words_text(w, "a container took a larger block ");
-	words_number(w, t, t->regrown_calls);
-	words_text(w, " times, ");
-	words_bytes(w, t, t->regrown_bytes);
-	words_text(w, " in all, and copied about half of that");
+	const struct realloc_numbers *r = &t->reallocs;
+
+	if (r->grown_calls)
+		words_say(
+			w,
+			"realloc made blocks larger {} times, from {} to {} on average, and copied {}",
+			some_blocks(t, r->grown_calls), value_mean(r->old_bytes, r->calls),
+			value_mean(r->new_bytes, r->calls), some_bytes(t, r->moved_bytes));
+	else
+		words_say(
+			w,
+			"a container took a larger block {} times, {} in all, and copied about half of that",
+			some_blocks(t, t->regrown_calls), some_bytes(t, t->regrown_bytes));
 }
 
 /* Freed before the next one. */
@@ -149,13 +146,10 @@ static void reuse_say(struct words *w, const struct advised *of, const struct ta
 	double seconds = (double)t->process_ns / 1e9;
 
 	(void)of;
-	words_number(w, t, t->temporary);
-	words_text(w, " of ");
-	words_number(w, t, t->sums.calls);
-	words_text(w, " blocks of ");
-	words_mean(w, mean(t->sums.bytes, t->sums.calls));
-	words_text(w, " on average were freed before the thread's next call, ");
-	words_add(w,
+	words_say(w,
+		  "{} of {} blocks of {} on average were freed before the thread's next call, {}",
+		  some_blocks(t, t->temporary), some_blocks(t, t->sums.calls),
+		  value_mean(t->sums.bytes, t->sums.calls),
 		  value_number(UNIT_RATE,
 			       seconds > 0 ? saturating_u64((double)t->temporary / seconds) : 0));
 }
@@ -199,12 +193,9 @@ static bool pool_holds(const struct advised *of, const struct tally *t, struct s
 
 static void pool_say(struct words *w, const struct advised *of, const struct tally *t)
 {
-	words_number(w, t, t->sums.peak_blocks);
-	words_text(w, " blocks of ");
-	words_mean(w, mean(t->sums.bytes, t->sums.calls));
-	words_text(w, " on average at the peak, each with ");
-	words_mean(w, mean(overhead_at_peak(of, t), t->sums.peak_blocks));
-	words_text(w, " of rounding and header");
+	words_say(w, "{} blocks of {} on average at the peak, each with {} of rounding and header",
+		  some_blocks(t, t->sums.peak_blocks), value_mean(t->sums.bytes, t->sums.calls),
+		  value_mean(overhead_at_peak(of, t), t->sums.peak_blocks));
 }
 
 /* Sizes that the allocator rounds up. */
@@ -232,13 +223,9 @@ static bool rounding_holds(const struct advised *of, const struct tally *t, stru
 static void rounding_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_text(w, "blocks of ");
-	words_mean(w, mean(t->sums.bytes, t->sums.calls));
-	words_text(w, " on average are rounded up by ");
-	words_mean(w, mean(t->slack_bytes, t->sums.calls));
-	words_text(w, "; ");
-	words_number(w, t, t->sums.peak_blocks);
-	words_text(w, " of them at the peak");
+	words_say(w, "blocks of {} on average are rounded up by {}; {} of them at the peak",
+		  value_mean(t->sums.bytes, t->sums.calls),
+		  value_mean(t->slack_bytes, t->sums.calls), some_blocks(t, t->sums.peak_blocks));
 }
 
 /* Not freed, and more and more of it. Whether the program can still reach it is not known. */
@@ -307,27 +294,18 @@ static bool leak_holds(const struct advised *of, const struct tally *t, struct s
 static void leak_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	if (t->sums.frees == 0) {
-		words_text(w, "none of ");
-		words_number(w, t, t->sums.calls);
-		words_text(w, " blocks was freed");
-	} else {
-		words_number(w, t, t->sums.live_blocks);
-		words_text(w, " of ");
-		words_number(w, t, t->sums.calls);
-		words_text(w, " blocks were not freed, long after the others were");
-	}
-	if (t->growing_per_second > 0) {
-		words_text(w, ", and they grew by ");
-		words_mean(w, (uint64_t)t->growing_per_second);
-		words_text(w, "/s, ");
-		words_add(w, value_percent(t->confidence_per_mille, 1000));
-		words_text(w, " sure");
-	} else {
-		words_text(w, ", ");
-		words_add(w, value_percent(t->sums.live_bytes, t->process_peak_bytes));
-		words_text(w, " of the peak");
-	}
+	if (t->sums.frees == 0)
+		words_say(w, "none of {} blocks was freed", some_blocks(t, t->sums.calls));
+	else
+		words_say(w, "{} of {} blocks were not freed, long after the others were",
+			  some_blocks(t, t->sums.live_blocks), some_blocks(t, t->sums.calls));
+	if (t->growing_per_second > 0)
+		words_say(w, ", and they grew by {}/s, {} sure",
+			  value_bytes((uint64_t)t->growing_per_second),
+			  value_percent(t->confidence_per_mille, 1000));
+	else
+		words_say(w, ", {} of the peak",
+			  value_percent(t->sums.live_bytes, t->process_peak_bytes));
 }
 
 /* Asked for and never written to. */
@@ -354,9 +332,8 @@ static bool untouched_holds(const struct advised *of, const struct tally *t, str
 static void untouched_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_text(w, "of ");
-	words_bytes(w, t, t->held_bytes);
-	words_text(w, " in large blocks, almost nothing was ever written to");
+	words_say(w, "of {} in large blocks, almost nothing was ever written to",
+		  some_bytes(t, t->held_bytes));
 }
 
 /* Pages that are held by the few blocks that are left in them. */
@@ -385,12 +362,11 @@ static bool fragmented_holds(const struct advised *of, const struct tally *t, st
 static void fragmented_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_number(w, t, t->held_blocks);
-	words_text(w, " blocks with ");
-	words_bytes(w, t, t->held_bytes);
-	words_text(w, " were left of ");
-	words_bytes(w, t, t->sums.peak_bytes);
-	words_text(w, " at the peak, and kept the pages of the others from being returned");
+	words_say(
+		w,
+		"{} blocks with {} were left of {} at the peak, and kept the pages of the others from being returned",
+		some_blocks(t, t->held_blocks), some_bytes(t, t->held_bytes),
+		some_bytes(t, t->sums.peak_bytes));
 }
 
 /* Short-lived blocks that make the peak. */
@@ -423,17 +399,13 @@ static bool burst_holds(const struct advised *of, const struct tally *t, struct 
 static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_bytes(w, t, t->sums.peak_bytes);
-	words_text(w, " of the peak, ");
-	words_add(w, value_percent(t->sums.peak_bytes, t->process_peak_bytes));
-	words_text(w, ", is in ");
-	words_number(w, t, t->sums.peak_blocks);
-	words_text(w, " blocks that live for ");
-	if (t->lifetime_ms < t->sums.frees)
-		words_text(w, "less than 1 ms");
-	else
-		words_add(w, value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));
-	words_text(w, " on average");
+	words_say(w, "{} of the peak, {}, is in {} blocks that live for {} on average",
+		  some_bytes(t, t->sums.peak_bytes),
+		  value_percent(t->sums.peak_bytes, t->process_peak_bytes),
+		  some_blocks(t, t->sums.peak_blocks),
+		  t->lifetime_ms < t->sums.frees
+			  ? value_text("less than 1 ms")
+			  : value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));
 }
 
 /* Allocated here, freed in another thread. */
@@ -456,11 +428,8 @@ static bool elsewhere_holds(const struct advised *of, const struct tally *t, str
 static void elsewhere_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_text(w, "at least ");
-	words_number(w, t, t->elsewhere);
-	words_text(w, " of ");
-	words_number(w, t, t->sums.frees);
-	words_text(w, " blocks were freed by a thread that did not allocate them");
+	words_say(w, "at least {} of {} blocks were freed by a thread that did not allocate them",
+		  some_blocks(t, t->elsewhere), some_blocks(t, t->sums.frees));
 }
 
 const struct rule_row rule_rows[] = {

@@ -42,11 +42,9 @@ static void say_sum(struct words *w, const struct selection *s, const struct mea
 	int64_t blocks = cost_of(COST_BLOCKS, sum, s->duration_ns) / s->divisor;
 
 	words_add(w, selection_value(s, sum));
-	if (s->cost == COST_LIVE) {
-		words_text(w, " in ");
-		words_add(w, selection_value_of(s, COST_BLOCKS, sum));
-		words_text(w, blocks == 1 ? " block" : " blocks");
-	}
+	if (s->cost == COST_LIVE)
+		words_say(w, blocks == 1 ? " in {} block" : " in {} blocks",
+			  selection_value_of(s, COST_BLOCKS, sum));
 }
 
 /* "run.hg  ./server  exact  peak 214.0 MiB at the peak, 9.1 s" */
@@ -74,15 +72,10 @@ static void say_what(struct words *w, struct result *result, const struct profil
 static void say_hidden(struct words *w, struct result *result, const struct query *query,
 		       const struct selection *s)
 {
-	words_add(w, selection_value(s, &s->sum));
-	words_text(w, " of ");
-	words_add(w, selection_value(s, &s->whole));
-	words_text(w, ": ");
+	words_say(w, "{} of {}: ", selection_value(s, &s->sum), selection_value(s, &s->whole));
 	words_text(w, filters_text(&query->filters, &result->arena));
 	if (s->suppressed_count) {
-		words_text(w, "; suppressed ");
-		words_add(w, selection_value(s, &s->suppressed));
-		words_text(w, " in ");
+		words_say(w, "; suppressed {} in ", selection_value(s, &s->suppressed));
 		words_count(w, s->suppressed_count, " site", " sites");
 	}
 }

@@ -316,15 +316,12 @@ static bool say_left_out(struct table_maker *m)
 		mapped |= e->site->kind != first;
 	}
 	words_count(&w, s->count - m->rows, " more site with ", " more sites with ");
-	words_add(&w, selection_value(s, &sums[first]));
-	words_text(&w, ", ");
-	words_add(&w, value_percent(selection_magnitude(s, &sums[first]), m->source.whole[first]));
+	words_say(&w, "{}, {}", selection_value(s, &sums[first]),
+		  value_percent(selection_magnitude(s, &sums[first]), m->source.whole[first]));
 	words_text(&w, s->filtered ? " of what is shown"
 				   : arena_printf(&result->arena, " of %s", s->cost_word));
-	if (mapped && selection_cost(s, &sums[PROFILE_MMAP])) {
-		words_text(&w, "; of mappings ");
-		words_add(&w, selection_value(s, &sums[PROFILE_MMAP]));
-	}
+	if (mapped && selection_cost(s, &sums[PROFILE_MMAP]))
+		words_say(&w, "; of mappings {}", selection_value(s, &sums[PROFILE_MMAP]));
 	words_text(&w, limited ? " (--limit N shows more)" : " (--threshold P shows more)");
 	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
 	return result->table.left_out != NULL;

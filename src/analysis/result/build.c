@@ -270,7 +270,7 @@ bool result_notes(struct result *result, const struct profile *profile, const ch
 
 void words_add(struct words *words, struct result_value value)
 {
-	if (!vector_push(&words->list, value))
+	if (!vector_push(&words->list, ((struct word){ value, 0 })))
 		words->failed = true;
 }
 
@@ -282,24 +282,68 @@ void words_text(struct words *words, const char *text)
 		words_add(words, value_text(text));
 }
 
+void words_fill(struct words *words, const char *text, const struct result_value *values,
+		size_t count)
+{
+	if (!vector_push(&words->list, ((struct word){ value_text(text), count })))
+		words->failed = true;
+	for (size_t i = 0; i < count; i++)
+		words_add(words, values[i]);
+}
+
 void words_time(struct words *words, const struct profile_process *process, uint64_t at_ns)
 {
 	if (at_ns == 0) {
 		words_text(words, " within the first tick");
 		return;
 	}
-	words_text(words, " at ");
-	words_add(words, value_ns(saturating_add(process->started_offset_ns, at_ns)));
+	words_say(words, " at {}", value_ns(saturating_add(process->started_offset_ns, at_ns)));
+}
+
+/* The text around its holes, and in each of them the next value. Returns how many values that makes; 0 if out of memory. */
+static size_t fill_holes(const struct word *word, struct arena *arena, struct result_value *to)
+{
+	const char *text = word->value.text;
+	size_t count = 0;
+
+	for (size_t i = 0; i <= word->holes; i++) {
+		const char *hole = i < word->holes ? strstr(text, "{}") : text + strlen(text);
+
+		ASSERT(hole);
+		const char *part = arena_string(arena, span_of(text, (size_t)(hole - text)));
+
+		if (!part)
+			return 0;
+		if (*part)
+			to[count++] = value_text(part);
+		if (i < word->holes) {
+			to[count++] = word[1 + i].value;
+			text = hole + strlen("{}");
+		}
+	}
+	return count;
 }
 
 const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count)
 {
-	const struct result_value *kept = NULL;
+	struct result_value *kept = NULL;
+	size_t room = words->list.count, count = 0;
 
+	for (size_t i = 0; i < words->list.count; i++)
+		room += words->list.at[i].holes;
 	if (!words->failed)
-		kept = arena_copy(arena, words->list.at,
-				  words->list.count * sizeof *words->list.at);
-	*ret_count = kept ? words->list.count : 0;
+		kept = ARENA_ARRAY(arena, struct result_value, room);
+	for (size_t i = 0; kept && i < words->list.count; i += 1 + words->list.at[i].holes) {
+		const struct word *word = &words->list.at[i];
+		size_t added = word->holes ? fill_holes(word, arena, &kept[count]) : 1;
+
+		if (!word->holes)
+			kept[count] = word->value;
+		if (!added)
+			kept = NULL;
+		count += added;
+	}
+	*ret_count = kept ? count : 0;
 	vector_release(&words->list);
 	return kept;
 }

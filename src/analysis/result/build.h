@@ -8,6 +8,7 @@
 
 #include "analysis/analyses.h"
 #include "analysis/result/result.h"
+
 #include "model/estimates.h"
 #include "util/vector.h"
 
@@ -98,11 +99,22 @@ const char *title_of(struct result *result, const char *title);
 
 /* Collects the values of a sentence. */
 struct words {
-	VECTOR(struct result_value) list;
+	VECTOR(struct word) list;
 	bool failed;
+};
+struct word {
+	struct result_value value;
+	size_t holes; /* of a text: how many of the values behind it stand in its {} */
 };
 void words_add(struct words *words, struct result_value value);
 void words_text(struct words *words, const char *text);
+/* "{} in {} blocks", with the values that stand in its {}: one each. The text must live until the words are taken. */
+#define words_say(words, text, ...)                                                                \
+	words_fill((words), (text), (const struct result_value[]){ __VA_ARGS__ },                  \
+		   sizeof((const struct result_value[]){ __VA_ARGS__ }) /                          \
+			   sizeof(struct result_value))
+void words_fill(struct words *words, const char *text, const struct result_value *values,
+		size_t count);
 /* " at 2.0 ms" since the start of the recording, as all times that people are told. The clock of a process ticks every millisecond: what came
  * before its first tick has no time. at_ns: since the process' start. */
 void words_time(struct words *words, const struct profile_process *process, uint64_t at_ns);

@@ -156,12 +156,10 @@ static void say_finding(struct sentences *s, const struct finding *f)
 		words_count(&where, f->tally.processes, " process", " processes");
 	}
 	sentences_add(s, f->rule->name, &saving, &where);
-	words_text(&evidence, f->rule->title);
-	words_text(&evidence, ": ");
+	words_say(&evidence, "{}: ", value_text(f->rule->title));
 	f->rule->say(&evidence, f->of, &f->tally);
 	sentences_add(s, "", &evidence, NULL);
-	words_text(&todo, "-> ");
-	words_text(&todo, f->rule->todo);
+	words_say(&todo, "-> {}", value_text(f->rule->todo));
 	sentences_add(s, "", &todo, NULL);
 }
 

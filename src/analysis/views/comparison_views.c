@@ -52,16 +52,10 @@ static void words_compared(struct words *w, const struct selection *s, struct co
 {
 	enum result_unit plain = cost_unit(s->cost, false), change = cost_unit(s->cost, true);
 
-	words_add(w, of_unit(change, c.change, c.change_error));
-	words_text(w, " (");
-	words_add(w, of_unit(plain, c.before, c.before_error));
-	words_text(w, " -> ");
-	words_add(w, of_unit(plain, c.after, c.after_error));
-	words_text(w, ")");
-	if (c.within_spread) {
-		words_text(w, ", within the spread of the runs, ");
-		words_add(w, of_unit(plain, c.spread, 0));
-	}
+	words_say(w, "{} ({} -> {})", of_unit(change, c.change, c.change_error),
+		  of_unit(plain, c.before, c.before_error), of_unit(plain, c.after, c.after_error));
+	if (c.within_spread)
+		words_say(w, ", within the spread of the runs, {}", of_unit(plain, c.spread, 0));
 	if (c.within_noise)
 		words_text(w, ", within the noise of sampling");
 }
@@ -216,8 +210,7 @@ static bool say_left_out(struct result *result, const struct selection *s, size_
 	for (size_t i = shown; i < s->count; i++)
 		measures_add(&rest, &s->entries[i].m);
 	words_count(&w, s->count - shown, " more stack: ", " more stacks: ");
-	words_add(&w, selection_value(s, &rest));
-	words_text(&w, " (--limit N shows more)");
+	words_say(&w, "{} (--limit N shows more)", selection_value(s, &rest));
 	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
 	return result->table.left_out != NULL;
 }

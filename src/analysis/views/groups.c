@@ -436,10 +436,8 @@ static bool say_left_out(struct grouping *g, size_t shown)
 
 	for (size_t i = shown; i < g->groups.count; i++)
 		stack_amount_add(&rest, &g->groups.at[i].self);
-	words_add(&w, value_count(g->groups.count - shown));
-	words_text(&w, " more with ");
-	words_add(&w, stack_amount_value(&g->selection, &rest));
-	words_text(&w, " (--limit N shows more)");
+	words_say(&w, "{} more with {} (--limit N shows more)",
+		  value_count(g->groups.count - shown), stack_amount_value(&g->selection, &rest));
 	t->left_out = words_take(&w, &g->result->arena, &t->left_out_count);
 	return t->left_out != NULL;
 }

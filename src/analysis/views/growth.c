@@ -237,10 +237,7 @@ static void say_judged(struct sentences *s, const struct maker *m)
 
 	words_text(&from, "from ");
 	words_count(&from, m->time.moments, " snapshot", " snapshots");
-	words_text(&from, " between ");
-	words_add(&from, value_ns(m->time.from_ns));
-	words_text(&from, " and ");
-	words_add(&from, value_ns(m->time.to_ns));
+	words_say(&from, " between {} and {}", value_ns(m->time.from_ns), value_ns(m->time.to_ns));
 	sentences_add(s, "judged", &from, NULL);
 	if (!m->verdicts[TREND_UNKNOWN])
 		return;
@@ -251,8 +248,7 @@ static void say_judged(struct sentences *s, const struct maker *m)
 
 void words_growth(struct words *w, const struct growth *growth)
 {
-	words_add(w, value_bytes(not_below_0(growth->per_second)));
-	words_text(w, "/s in ");
+	words_say(w, "{}/s in ", value_bytes(not_below_0(growth->per_second)));
 	if (growth->sites)
 		words_count(w, growth->sites, " site", " sites");
 	else

@@ -151,14 +151,10 @@ static void say_recorder(struct maker *m, struct sentences *s)
 	}
 	result_head_add(m->result, "recorder_bytes", value_bytes(own));
 	result_head_add(m->result, "peak_rss_bytes", value_bytes(rss));
-	words_add(&w, value_bytes(own));
-	words_text(&w, " of memory for ");
+	words_say(&w, "{} of memory for ", value_bytes(own));
 	words_count(&w, stacks, " stack", " stacks");
-	if (rss) {
-		words_text(&w, ", beside ");
-		words_add(&w, value_bytes(rss));
-		words_text(&w, " of RSS at most");
-	}
+	if (rss)
+		words_say(&w, ", beside {} of RSS at most", value_bytes(rss));
 	sentences_add(s, "recorder", &w, NULL);
 }
 

@@ -88,13 +88,12 @@ static void say_age(struct sentences *sentences, const struct selection *s)
 
 	while (older < total - total / 2)
 		older = saturating_add(older, bytes[--bucket]);
-	words_add(&w, value_percent(older, total));
-	if (bucket == 0) {
-		words_text(&w, " of it was allocated less than 1 ms before exit");
-	} else {
-		words_text(&w, " of it is older than ");
-		words_add(&w, value_ns((UINT64_C(1) << (bucket - 1)) * 1000000));
-	}
+	if (bucket == 0)
+		words_say(&w, "{} of it was allocated less than 1 ms before exit",
+			  value_percent(older, total));
+	else
+		words_say(&w, "{} of it is older than {}", value_percent(older, total),
+			  value_ns((UINT64_C(1) << (bucket - 1)) * 1000000));
 	sentences_add(sentences, "age", &w, NULL);
 }
 

@@ -103,12 +103,10 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	struct words w = { 0 };
 
 	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
-	if (m->frees > 0) {
-		words_text(&w, ", alive for ");
-		words_add(&w, value_ns(mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms, (int64_t)0),
-							(uint64_t)m->frees)));
-		words_text(&w, " on average");
-	}
+	if (m->frees > 0)
+		words_say(&w, ", alive for {} on average",
+			  value_ns(mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms, (int64_t)0),
+						    (uint64_t)m->frees)));
 	if (m->live_blocks > 0) {
 		words_text(&w, "; ");
 		words_estimate(&w, (uint64_t)m->live_blocks, m->variance.live_blocks,

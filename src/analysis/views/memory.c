@@ -217,10 +217,8 @@ static void say_group(struct sentences *s, const struct profile_memory *m)
 	if (!m->cgroup_limit_bytes)
 		return;
 	words_add(&w, value_bytes(m->cgroup_usage_bytes));
-	words_text(&more, "in use of the limit of ");
-	words_add(&more, value_bytes(m->cgroup_limit_bytes));
-	words_text(&more, ", ");
-	words_add(&more, value_percent(m->cgroup_usage_bytes, m->cgroup_limit_bytes));
+	words_say(&more, "in use of the limit of {}, {}", value_bytes(m->cgroup_limit_bytes),
+		  value_percent(m->cgroup_usage_bytes, m->cgroup_limit_bytes));
 	sentences_add(s, "control group", &w, &more);
 	if (s->list.count)
 		s->list.at[s->list.count - 1].aligned = true;
@@ -239,18 +237,16 @@ static void words_distance(struct words *w, const struct profile_process *p,
 	}
 	if (wanted == sheet->at_ns)
 		return;
-	words_text(w, ", ");
-	words_add(w,
-		  value_ns(wanted > sheet->at_ns ? wanted - sheet->at_ns : sheet->at_ns - wanted));
-	words_text(w, wanted > sheet->at_ns ? " before " : " after ");
-	words_text(w, name);
+	words_say(w, wanted > sheet->at_ns ? ", {} before {}" : ", {} after {}",
+		  value_ns(wanted > sheet->at_ns ? wanted - sheet->at_ns : sheet->at_ns - wanted),
+		  value_text(name));
 	if (at.kind == MOMENT_PEAK) {
 		bool less = sheet->m.live_bytes <= p->peak_bytes;
 
-		words_text(w, " and ");
-		words_add(w, value_bytes(less ? p->peak_bytes - sheet->m.live_bytes
-					      : sheet->m.live_bytes - p->peak_bytes));
-		words_text(w, less ? " of live heap below it" : " of live heap above it");
+		words_say(w,
+			  less ? " and {} of live heap below it" : " and {} of live heap above it",
+			  value_bytes(less ? p->peak_bytes - sheet->m.live_bytes
+					   : sheet->m.live_bytes - p->peak_bytes));
 	}
 }
 
@@ -270,8 +266,7 @@ static bool say_all(struct result *result, const struct profile *profile,
 	if (profile->process_count > 1)
 		words_text(&w, arena_printf(&result->arena, "pid %u: %s  ", p->pid,
 					    command_short(&result->arena, p->command)));
-	words_text(&w, "where the memory was at ");
-	words_add(&w, value_ns(sheet.at_ns));
+	words_say(&w, "where the memory was at {}", value_ns(sheet.at_ns));
 	words_distance(&w, p, &sheet, at);
 	sentences_add(&s, NULL, &w, NULL);
 	say_sheet(&s, &sheet);

@@ -198,10 +198,8 @@ static void say_end(struct post_mortems *m, const struct post_mortem *one,
 		words_text(&w, arena_printf(&m->result.arena, "%s%s",
 					    one->cause == CAUSE_OOM ? " at " : ", last seen at ",
 					    one->ended));
-	if (one->limit_bytes) {
-		words_text(&w, ", cgroup limit ");
-		words_add(&w, row[LIMIT]);
-	}
+	if (one->limit_bytes)
+		words_say(&w, ", cgroup limit {}", row[LIMIT]);
 	sentences_add(&m->sentences, NULL, &w, NULL);
 }
 
@@ -210,25 +208,18 @@ static void say_state(struct post_mortems *m, const struct post_mortem *one,
 {
 	struct words live = { 0 }, from = { 0 }, young = { 0 }, next = { 0 };
 
-	words_add(&live, row[LIVE]);
-	words_text(&live, " in ");
-	words_add(&live, row[BLOCKS]);
-	words_text(&live, row[BLOCKS].number == 1 ? " block" : " blocks");
-	if (one->limit_bytes) {
-		words_text(&live, ", ");
-		words_add(&live, value_percent(row[LIVE].number, one->limit_bytes));
-		words_text(&live, " of the limit");
-	}
-	if (row[TOP].text) {
-		words_add(&from, value_percent(row[TOP_BYTES].number, row[LIVE].number));
-		words_text(&from, " of it from ");
-		words_text(&from, row[TOP].text);
-	}
+	words_say(&live, row[BLOCKS].number == 1 ? "{} in {} block" : "{} in {} blocks", row[LIVE],
+		  row[BLOCKS]);
+	if (one->limit_bytes)
+		words_say(&live, ", {} of the limit",
+			  value_percent(row[LIVE].number, one->limit_bytes));
+	if (row[TOP].text)
+		words_say(&from, "{} of it from {}",
+			  value_percent(row[TOP_BYTES].number, row[LIVE].number), row[TOP]);
 	sentences_add(&m->sentences, "live", &live, row[TOP].text ? &from : NULL);
 	if (row[YOUNG_BYTES].unit == UNIT_BYTES) {
-		words_add(&young, row[YOUNG_BYTES]);
-		words_text(&young, " of it was taken in the last ");
-		words_add(&young, row[YOUNG_WITHIN]);
+		words_say(&young, "{} of it was taken in the last {}", row[YOUNG_BYTES],
+			  row[YOUNG_WITHIN]);
 		sentences_add(&m->sentences, "grew", &young, NULL);
 	}
 	words_text(&next, arena_printf(&m->result.arena, "%s --view tree --cost live", one->again));
@@ -251,11 +242,10 @@ static void say_group(struct post_mortems *m, const struct post_mortem *one,
 	if (one->pressure.within_ns) {
 		words_text(&waits, one->pressure.of_group ? "tasks of its control group waited "
 							  : "tasks of this machine waited ");
-		words_add(&waits, value_percent(one->pressure.some_ns, one->pressure.within_ns));
-		words_text(&waits, " of the last ");
-		words_add(&waits, row[PRESSURE_WITHIN]);
-		words_text(&waits, " for memory, all of them at once ");
-		words_add(&waits, value_percent(one->pressure.full_ns, one->pressure.within_ns));
+		words_say(&waits, "{} of the last {} for memory, all of them at once {}",
+			  value_percent(one->pressure.some_ns, one->pressure.within_ns),
+			  row[PRESSURE_WITHIN],
+			  value_percent(one->pressure.full_ns, one->pressure.within_ns));
 		sentences_add(&m->sentences, "pressure", &waits, NULL);
 	}
 }

@@ -185,13 +185,10 @@ static bool say_all(struct result *result, const struct family *f)
 	words_text(&w, command_short(&result->arena, f->profile->command));
 	words_text(&w, "  ");
 	words_count(&w, f->profile->process_count, " process", " processes");
-	words_text(&w, ", peak together ");
-	words_add(&w, value_estimate(value_bytes(f->profile->peak_bytes),
-				     profile_peak_variance(f->profile)));
-	words_text(&w, " at ");
-	words_add(&w, value_ns(f->profile->peak_at_ns));
-	words_text(&w, " of ");
-	words_add(&w, value_ns(f->profile->duration_ns));
+	words_say(&w, ", peak together {} at {} of {}",
+		  value_estimate(value_bytes(f->profile->peak_bytes),
+				 profile_peak_variance(f->profile)),
+		  value_ns(f->profile->peak_at_ns), value_ns(f->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
 	return sentences_end(&s);
 }

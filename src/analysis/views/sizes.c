@@ -125,13 +125,11 @@ static bool say_left_out(struct size_maker *m)
 		measures_add(&rest, &m->groups[i].m);
 	}
 	words_count(&w, m->count - m->rows, " more size: ", " more sizes: ");
-	words_add(&w, cost_value(COST_CALLS, &rest, 0, false));
-	words_text(&w, calls == 1 ? " call, " : " calls, ");
-	words_add(&w, value_percent(calls, (uint64_t)s->sum.calls));
-	words_text(&w, " of calls; ");
-	words_add(&w, cost_value(COST_TOTAL, &rest, 0, false));
-	words_text(&w, ", ");
-	words_add(&w, value_percent(bytes, (uint64_t)s->sum.total_bytes));
+	words_say(&w, calls == 1 ? "{} call, {} of calls; {}, {}" : "{} calls, {} of calls; {}, {}",
+		  cost_value(COST_CALLS, &rest, 0, false),
+		  value_percent(calls, (uint64_t)s->sum.calls),
+		  cost_value(COST_TOTAL, &rest, 0, false),
+		  value_percent(bytes, (uint64_t)s->sum.total_bytes));
 	words_text(&w, m->rows == m->query->limit ? " of total (--limit N shows more)"
 						  : " of total (--threshold P shows more)");
 	t->left_out = words_take(&w, &m->result->arena, &t->left_out_count);
@@ -165,14 +163,10 @@ static void say_rounding(struct sentences *sentences, const struct size_maker *m
 
 	for (size_t i = 0; i < m->count; i++)
 		known = saturating_add(known, m->groups[i].waste_calls);
-	words_add(&w, cost_value(COST_WASTE, sum, 0, false));
-	words_text(&w, ", ");
-	words_add(&w, value_percent((uint64_t)sum->waste_bytes, (uint64_t)sum->total_bytes));
-	words_text(&w, " on top of the ");
-	words_add(&w, cost_value(COST_TOTAL, sum, 0, false));
-	words_text(&w, " asked for; known by size for ");
-	words_add(&w, value_percent(known, calls));
-	words_text(&w, " of calls");
+	words_say(&w, "{}, {} on top of the {} asked for; known by size for {} of calls",
+		  cost_value(COST_WASTE, sum, 0, false),
+		  value_percent((uint64_t)sum->waste_bytes, (uint64_t)sum->total_bytes),
+		  cost_value(COST_TOTAL, sum, 0, false), value_percent(known, calls));
 	sentences_add(sentences, "rounding", &w, NULL);
 }
 
@@ -187,9 +181,10 @@ static void say_classes(struct sentences *sentences, const struct size_maker *m)
 			calls = saturating_add(calls, (uint64_t)m->groups[i].m.calls);
 	if (!calls)
 		return;
-	words_add(&w, value_percent(calls, (uint64_t)m->selection.sum.calls));
-	words_text(&w, " of calls, from sites with more than eight sizes; the bytes of a class are "
-		       "estimated, their sum is exact");
+	words_say(&w,
+		  "{} of calls, from sites with more than eight sizes; the bytes of a class are "
+		  "estimated, their sum is exact",
+		  value_percent(calls, (uint64_t)m->selection.sum.calls));
 	sentences_add(sentences, "classes", &w, NULL);
 }
 

@@ -29,8 +29,7 @@ struct writer_state {
 static void words_top_site(struct words *w, struct writer_state *s, const struct profile_site *site,
 			   uint64_t part, uint64_t whole)
 {
-	words_add(w, value_percent(part, whole));
-	words_text(w, " of it from ");
+	words_say(w, "{} of it from ", value_percent(part, whole));
 	words_text(w, stack_label(s->result, s->places, s->process, site->node));
 }
 
@@ -52,11 +51,8 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 				p->pid, process_end_text(&s->result->arena, p)));
 	words_add(&w, value_ns(p->duration_ns));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
-	if (p->interval) {
-		words_text(&w, "one of ");
-		words_add(&w, value_bytes(p->interval));
-		words_text(&w, " on average, ");
-	}
+	if (p->interval)
+		words_say(&w, "one of {} on average, ", value_bytes(p->interval));
 	words_text(&w, !whole	   ? "but see ! below"
 		       : supported ? "nothing lost"
 				   : "no call lost, coverage unknown");
@@ -70,19 +66,12 @@ static void say_together(struct writer_state *s, const struct profile *profile,
 
 	words_add(&w,
 		  value_estimate(value_bytes(profile->peak_bytes), profile_peak_variance(profile)));
-	if (profile->peak_bound_bytes) {
-		words_text(&w, " or up to ");
-		words_add(&w, value_bytes(profile->peak_bound_bytes));
-		words_text(&w, " more");
-	}
-	words_text(&w, " at one moment in ");
-	words_add(&w, value_count(profile->process_count));
-	words_text(&w, " processes; the lines below are of pid ");
-	words_add(&w, value_id(s->process->pid));
-	if (largest != s->process) {
-		words_text(&w, ", the largest heap was that of pid ");
-		words_add(&w, value_id(largest->pid));
-	}
+	if (profile->peak_bound_bytes)
+		words_say(&w, " or up to {} more", value_bytes(profile->peak_bound_bytes));
+	words_say(&w, " at one moment in {} processes; the lines below are of pid {}",
+		  value_count(profile->process_count), value_id(s->process->pid));
+	if (largest != s->process)
+		words_say(&w, ", the largest heap was that of pid {}", value_id(largest->pid));
 	sentences_add(&s->sentences, "together", &w, NULL);
 }
 
@@ -110,13 +99,10 @@ static void say_peak(struct writer_state *s)
 	struct words w = { 0 }, more = { 0 };
 
 	words_add(&w, value_part(UNIT_BYTES, p->peak_bytes, VARIANCE_PEAK_BYTES, &p->sums));
-	if (p->peak_bound_bytes) {
-		words_text(&w, " within ");
-		words_add(&w, value_bytes(p->peak_bound_bytes));
-	}
-	words_text(&w, " in ");
-	words_add(&w, value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
-	words_text(&w, p->peak_blocks == 1 ? " block" : " blocks");
+	if (p->peak_bound_bytes)
+		words_say(&w, " within {}", value_bytes(p->peak_bound_bytes));
+	words_say(&w, p->peak_blocks == 1 ? " in {} block" : " in {} blocks",
+		  value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
 	words_time(&w, p, p->peak_at_ns);
 	if (top)
 		words_top_site(&more, s, top, top->numbers.peak_bytes, p->peak_bytes);
@@ -129,10 +115,9 @@ static void say_left(struct writer_state *s)
 	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, live_bytes));
 	struct words w = { 0 }, more = { 0 };
 
-	words_add(&w, value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums));
-	words_text(&w, " in ");
-	words_add(&w, value_part(UNIT_COUNT, p->live_blocks, VARIANCE_LIVE_BLOCKS, &p->sums));
-	words_text(&w, p->live_blocks == 1 ? " block" : " blocks");
+	words_say(&w, p->live_blocks == 1 ? "{} in {} block" : "{} in {} blocks",
+		  value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums),
+		  value_part(UNIT_COUNT, p->live_blocks, VARIANCE_LIVE_BLOCKS, &p->sums));
 	if (top)
 		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
 	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
@@ -162,12 +147,9 @@ static void say_churn(struct writer_state *s)
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	words_add(&w, value_all_calls(p));
-	words_text(&w, " allocations of ");
-	words_add(&w, value_all_bytes(p));
-	words_text(&w, ", ");
-	words_add(&w, value_percent(p->temporary_calls, p->calls));
-	words_text(&w, " of them freed before the next one");
+	words_say(&w, "{} allocations of {}, {} of them freed before the next one",
+		  value_all_calls(p), value_all_bytes(p),
+		  value_percent(p->temporary_calls, p->calls));
 	sentences_add(&s->sentences, "allocated", &w, NULL);
 }
 
@@ -178,12 +160,9 @@ static void say_mapped(struct writer_state *s)
 
 	if (!p->mmap_calls)
 		return;
-	words_add(&w, value_bytes(p->mmap_peak_bytes));
-	words_text(&w, " at most, ");
-	words_add(&w, value_bytes(p->mmap_live_bytes));
-	words_text(&w, " at the end, in ");
-	words_add(&w, value_count(p->mmap_calls));
-	words_text(&w, p->mmap_calls == 1 ? " call of mmap" : " calls of mmap");
+	words_say(&w, "{} at most, {} at the end, in ", value_bytes(p->mmap_peak_bytes),
+		  value_bytes(p->mmap_live_bytes));
+	words_count(&w, p->mmap_calls, " call of mmap", " calls of mmap");
 	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
 
@@ -194,25 +173,16 @@ static void words_sheet(struct words *w, const struct profile_process *p)
 
 	words_add(w, value_bytes(m->rss_bytes));
 	words_time(w, p, m->at_ns);
-	if (m->at_ns < p->duration_ns) {
-		words_text(w, ", ");
-		words_add(w, value_ns(p->duration_ns - m->at_ns));
-		words_text(w, " before the end");
-	}
-	words_text(w, ": live heap ");
-	words_add(w, value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
-	words_text(w, ", held by the allocator ");
-	words_add(w, m->has_parts
-			     ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
-			     : value_text("unknown"));
-	words_text(w, ", recorder ");
-	words_add(w, value_bytes(m->own_bytes));
-	if (m->cgroup_limit_bytes) {
-		words_text(w, "; control group ");
-		words_add(w, value_bytes(m->cgroup_usage_bytes));
-		words_text(w, " of ");
-		words_add(w, value_bytes(m->cgroup_limit_bytes));
-	}
+	if (m->at_ns < p->duration_ns)
+		words_say(w, ", {} before the end", value_ns(p->duration_ns - m->at_ns));
+	words_say(w, ": live heap {}, held by the allocator {}, recorder {}",
+		  value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums),
+		  m->has_parts ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
+			       : value_text("unknown"),
+		  value_bytes(m->own_bytes));
+	if (m->cgroup_limit_bytes)
+		words_say(w, "; control group {} of {}", value_bytes(m->cgroup_usage_bytes),
+			  value_bytes(m->cgroup_limit_bytes));
 }
 
 static void say_rss(struct writer_state *s)
@@ -222,10 +192,9 @@ static void say_rss(struct writer_state *s)
 
 	if (!p->peak_rss_bytes && !p->memory.known)
 		return;
-	if (p->peak_rss_bytes) {
-		words_add(&w, value_bytes(p->peak_rss_bytes));
-		words_text(&w, p->memory.known ? " at most; " : " at most");
-	}
+	if (p->peak_rss_bytes)
+		words_say(&w, p->memory.known ? "{} at most; " : "{} at most",
+			  value_bytes(p->peak_rss_bytes));
 	if (p->memory.known)
 		words_sheet(&w, p);
 	sentences_add(&s->sentences, "RSS", &w, NULL);

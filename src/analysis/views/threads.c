@@ -328,8 +328,7 @@ static bool say_left_out(struct thread_maker *m)
 		calls = saturating_add(calls, m->rows[i].thread.calls);
 	words_count(&w, m->count - m->shown, " more thread with ", " more threads with ");
 	words_count(&w, calls, " call, ", " calls, ");
-	words_add(&w, value_percent(calls, m->calls));
-	words_text(&w, " of calls (--limit N shows more)");
+	words_say(&w, "{} of calls (--limit N shows more)", value_percent(calls, m->calls));
 	t->left_out = words_take(&w, &m->result->arena, &t->left_out_count);
 	return t->left_out != NULL;
 }
@@ -378,9 +377,9 @@ static bool say(struct thread_maker *m)
 		sentences_add(&sentences, "shown", &shown, NULL);
 	}
 	if (m->foreign_blocks) {
-		words_add(&hands, value_percent(m->foreign_blocks, m->frees));
-		words_text(&hands, " of freed blocks were freed by another thread than asked for "
-				   "them: ");
+		words_say(&hands,
+			  "{} of freed blocks were freed by another thread than asked for them: ",
+			  value_percent(m->foreign_blocks, m->frees));
 		words_estimate(&hands, m->foreign_blocks, m->foreign_blocks_variance, " block, ",
 			       " blocks, ");
 		words_add(&hands,

@@ -479,9 +479,9 @@ static void say_top_sites(struct sentences *s, struct places *places, struct sel
 		if (e->m.live_bytes <= 0)
 			break;
 		words_add(&w, selection_value(selection, &e->m));
-		words_add(&more, value_percent((uint64_t)e->m.live_bytes,
-					       (uint64_t)selection->sum.live_bytes));
-		words_text(&more, " of it from ");
+		words_say(&more, "{} of it from ",
+			  value_percent((uint64_t)e->m.live_bytes,
+					(uint64_t)selection->sum.live_bytes));
 		words_text(&more, stack_label(s->result, places, e->process, e->site->node));
 		sentences_add(s, i ? "" : "at peak", &w, &more);
 		if (s->list.count)
@@ -496,12 +496,9 @@ static bool say_all(struct result *result, struct places *places, const struct s
 	struct words w = { 0 }, kept = { 0 };
 
 	words_headline(&w, result, sweep->profile);
-	words_text(&w, "peak ");
-	words_add(&w, value_estimate(value_bytes(sweep->peak_bytes), sweep->peak_variance));
-	words_text(&w, " at ");
-	words_add(&w, value_ns(sweep->peak_at_ns));
-	words_text(&w, " of ");
-	words_add(&w, value_ns(sweep->profile->duration_ns));
+	words_say(&w, "peak {} at {} of {}",
+		  value_estimate(value_bytes(sweep->peak_bytes), sweep->peak_variance),
+		  value_ns(sweep->peak_at_ns), value_ns(sweep->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
 	say_top_sites(&s, places, selection);
 	if (sweep->snapshots) {
