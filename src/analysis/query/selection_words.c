@@ -168,10 +168,8 @@ bool selection_note(const struct selection *s, struct arena *arena, const char *
 bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
 		     const struct selection *s)
 {
-	struct profile_notes unnamed = { 0 };
 	const char *first = NULL;
 
-	return names_notes(places_names(places), &result->arena, &unnamed) >= 0 &&
-	       selection_note(s, &result->arena, &first) &&
-	       result_notes(result, profile, first, unnamed);
+	return selection_note(s, &result->arena, &first) &&
+	       result_notes(result, profile, places, first);
 }

@@ -414,9 +414,5 @@ struct result *site_view_run(const char *name, const struct site_view *view,
 	bool done = make(&m, places);
 
 	selection_release(&m.selection);
-	if (done)
-		return m.source.result;
-	result_free(m.source.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(m.source.result, done, error);
 }

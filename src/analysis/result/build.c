@@ -203,6 +203,47 @@ struct result_column *result_columns(struct result *result, const struct source_
 	return columns;
 }
 
+bool result_take(struct result *result, const char *name, const struct result_column *columns,
+		 size_t column_count, size_t row_count, const struct result_value *values)
+{
+	struct result_table *t = &result->table;
+
+	*t = (struct result_table){
+		.name = name,
+		.columns = arena_copy(&result->arena, columns, column_count * sizeof *columns),
+		.column_count = column_count,
+		.values = arena_copy(&result->arena, values,
+				     row_count * column_count * sizeof *values),
+		.row_count = row_count,
+	};
+	return t->columns && t->values;
+}
+
+bool result_fill(struct result *result, const char *name, const struct result_column *columns,
+		 size_t column_count, size_t row_count, row_filler *fill, void *context)
+{
+	struct result_value *values =
+		ARENA_ARRAY(&result->arena, struct result_value, row_count * column_count);
+
+	for (size_t i = 0; values && i < row_count; i++)
+		if (!fill(context, i, &values[i * column_count]))
+			return false;
+	if (!values || !result_take(result, name, columns, column_count, 0, NULL))
+		return false;
+	result->table.values = values;
+	result->table.row_count = row_count;
+	return true;
+}
+
+struct result *result_end(struct result *result, bool done, struct error *error)
+{
+	if (done)
+		return result;
+	result_free(result);
+	error_set(error, "out of memory");
+	return NULL;
+}
+
 typedef VECTOR(struct result_note) note_vector;
 
 /* The same trouble in several processes is one note. */
@@ -249,15 +290,18 @@ static bool add_sampling(note_vector *notes, struct result *result, const struct
 	return text && add_note(notes, s.samples, text) && (!peak || add_note(notes, 0, peak));
 }
 
-bool result_notes(struct result *result, const struct profile *profile, const char *first,
-		  struct profile_notes last)
+bool result_notes(struct result *result, const struct profile *profile, struct places *places,
+		  const char *first)
 {
 	note_vector notes = { 0 };
+	struct profile_notes unnamed = { 0 };
 	bool done = (!first || add_note(&notes, 0, first)) && add_notes(&notes, profile->warnings);
 
 	for (size_t i = 0; done && i < profile->process_count; i++)
 		done = add_notes(&notes, profile->processes[i].health);
-	done = done && add_notes(&notes, last) && add_sampling(&notes, result, profile);
+	if (done && places)
+		done = names_notes(places_names(places), &result->arena, &unnamed) == 0;
+	done = done && add_notes(&notes, unnamed) && add_sampling(&notes, result, profile);
 	if (done) {
 		result->notes =
 			arena_copy(&result->arena, notes.at, notes.count * sizeof *notes.at);

@@ -49,6 +49,17 @@ void result_head_add(struct result *result, const char *name, struct result_valu
 struct result_column *result_columns(struct result *result, const struct source_column *sources,
 				     size_t count);
 
+/* Fills one row of a table; false if out of memory. */
+typedef bool row_filler(void *context, size_t index, struct result_value *row);
+/* The result's table: a copy of the columns, and its rows. False if out of memory. */
+bool result_fill(struct result *result, const char *name, const struct result_column *columns,
+		 size_t column_count, size_t row_count, row_filler *fill, void *context);
+/* The same with rows that are there already, and are copied too. */
+bool result_take(struct result *result, const char *name, const struct result_column *columns,
+		 size_t column_count, size_t row_count, const struct result_value *values);
+/* The result, if all of it was made. Else it is freed, memory has run out, and there is none: NULL. */
+struct result *result_end(struct result *result, bool done, struct error *error);
+
 /* Fields for notes: {name: count}. False if out of memory. */
 bool notes_value(struct result *result, struct profile_notes notes, struct result_value *ret);
 
@@ -58,10 +69,10 @@ const char *nothing_recorded(const struct profile *profile);
 /* "... 3 more sites (--limit N shows more)"; nothing if the count is 0. False if out of memory. */
 bool result_left_out(struct result *result, size_t count, const char *singular, const char *plural);
 
-/* Notes of the file and of all processes together, each once; `first` (may be NULL) comes before,
- * `last` behind. False if out of memory. */
-bool result_notes(struct result *result, const struct profile *profile, const char *first,
-		  struct profile_notes last);
+/* Notes of the file and of all processes together, each once; `first` (may be NULL) comes before, and behind them what the
+ * places (NULL: none were shown) could not be named by. False if out of memory. */
+bool result_notes(struct result *result, const struct profile *profile, struct places *places,
+		  const char *first);
 
 /* The stack of a site as a value. False if out of memory. */
 bool stack_value(struct result *result, struct places *places,

@@ -86,9 +86,16 @@ static bool evidence_value(struct result *result, const struct tally *t, struct 
 	return kept != NULL;
 }
 
-static bool fill_row(struct result *result, struct places *places, const struct finding *f,
-		     struct result_value *row)
+struct maker {
+	struct result *result;
+	struct places *places;
+	struct findings findings;
+};
+
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
+	struct maker *m = context;
+	const struct finding *f = &m->findings.at[index];
 	const struct saving *s = &f->saving;
 	const struct site_numbers *n = &f->tally.sums;
 
@@ -107,8 +114,8 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 	row[ADVICE_SAVING_RESERVED] = value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_SAVING_RESIDENT] = value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_TODO] = value_text(f->rule->todo);
-	return evidence_value(result, &f->tally, &row[ADVICE_EVIDENCE]) &&
-	       stack_value(result, places, f->process, f->site->node, &row[ADVICE_STACK]);
+	return evidence_value(m->result, &f->tally, &row[ADVICE_EVIDENCE]) &&
+	       stack_value(m->result, m->places, f->process, f->site->node, &row[ADVICE_STACK]);
 }
 
 /* "saves 2.1 GiB of copying, 45,120 calls" */
@@ -187,26 +194,14 @@ static bool say_all(struct result *result, const struct profile *profile,
 	return sentences_end(&s);
 }
 
-static bool fill(struct result *result, const struct profile *profile, struct places *places,
-		 const struct findings *findings, size_t limit)
+static bool fill(struct maker *m, const struct profile *profile, size_t limit)
 {
-	size_t rows = MIN(findings->count, limit);
-	struct result_value *values =
-		ARENA_ARRAY(&result->arena, struct result_value, rows * ADVICE_COLUMNS);
+	size_t rows = MIN(m->findings.count, limit);
 
-	if (!values)
+	if (!result_fill(m->result, "findings", columns, ADVICE_COLUMNS, rows, fill_row, m))
 		return false;
-	for (size_t i = 0; i < rows; i++)
-		if (!fill_row(result, places, &findings->at[i], &values[i * ADVICE_COLUMNS]))
-			return false;
-	result->table = (struct result_table){ .name = "findings",
-					       .shape = RESULT_TABLE,
-					       .columns = columns,
-					       .column_count = ADVICE_COLUMNS,
-					       .values = values,
-					       .row_count = rows,
-					       .machines_only = true };
-	return say_all(result, profile, findings, rows);
+	m->result->table.machines_only = true;
+	return say_all(m->result, profile, &m->findings, rows);
 }
 
 static int check(const struct query *query, struct error *error)
@@ -225,26 +220,20 @@ struct result *analyse_advice(const struct profile *profile, struct places *plac
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
 	struct selection selection;
-	struct findings findings = { 0 };
-	struct profile_notes unnamed = { 0 };
+	struct maker m = { .places = places };
 
 	if (check(query, error) < 0 ||
 	    selection_make(&selection, profile, places, query, ask, error) < 0)
 		return NULL;
-	struct result *result = result_begin("advice", profile, query, 1);
-	bool done = result && findings_make(&findings, &selection, places) == 0 &&
-		    fill(result, profile, places, &findings, query->limit) &&
-		    names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
-		    result_notes(result, profile,
-				 selection.whole.calls ? NULL : nothing_recorded(profile), unnamed);
+	m.result = result_begin("advice", profile, query, 1);
+	bool done = m.result && findings_make(&m.findings, &selection, places) == 0 &&
+		    fill(&m, profile, query->limit) &&
+		    result_notes(m.result, profile, places,
+				 selection.whole.calls ? NULL : nothing_recorded(profile));
 
 	if (done)
-		result_head_add(result, "finding_count", value_count(findings.count));
-	findings_release(&findings);
+		result_head_add(m.result, "finding_count", value_count(m.findings.count));
+	findings_release(&m.findings);
 	selection_release(&selection);
-	if (done)
-		return result;
-	result_free(result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(m.result, done, error);
 }

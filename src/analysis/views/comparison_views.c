@@ -136,7 +136,7 @@ struct result *comparison_summary(struct places *places, const struct query *que
 					       .row_count = ARRAY_SIZE(questions),
 					       .machines_only = true };
 	done = sentences_end(&sentences) && done &&
-	       result_notes(result, query->against->after[0], NULL, (struct profile_notes){ 0 });
+	       result_notes(result, query->against->after[0], NULL, NULL);
 	if (done)
 		return result;
 	result_free(result);
@@ -166,9 +166,17 @@ static int compare_changes(const void *left, const void *right, void *context)
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
-static bool fill_row(struct result *result, struct places *places, const struct selection *s,
-		     const struct entry *e, struct result_value *row)
+struct stacks {
+	struct result *result;
+	struct places *places;
+	struct selection selection;
+};
+
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
+	struct stacks *of = context;
+	const struct selection *s = &of->selection;
+	const struct entry *e = &s->entries[index];
 	enum result_unit plain = cost_unit(s->cost, false);
 	struct compared c = comparison_of(s, e);
 
@@ -184,9 +192,10 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 					: c.after == 0	 ? "gone"
 							 : "");
 	row[STACK_CALLS] = selection_value_of(s, COST_CALLS, &e->m);
-	row[STACK_LABEL] = value_text(stack_label(result, places, e->process, e->site->node));
+	row[STACK_LABEL] =
+		value_text(stack_label(of->result, of->places, e->process, e->site->node));
 	return row[STACK_LABEL].text &&
-	       stack_value(result, places, e->process, e->site->node, &row[STACK_STACK]);
+	       stack_value(of->result, of->places, e->process, e->site->node, &row[STACK_STACK]);
 }
 
 /* Those that changed, the largest change first. */
@@ -215,9 +224,9 @@ static bool say_left_out(struct result *result, const struct selection *s, size_
 	return result->table.left_out != NULL;
 }
 
-static bool fill_stacks(struct result *result, struct places *places, const struct query *query,
-			const struct selection *s)
+static bool fill_stacks(struct stacks *of, size_t limit)
 {
+	const struct selection *s = &of->selection;
 	bool several = s->against->before_count > 1 || s->against->after_count > 1;
 	enum result_unit plain = cost_unit(s->cost, false);
 	const struct result_column columns[STACK_COLUMNS] = {
@@ -232,42 +241,27 @@ static bool fill_stacks(struct result *result, struct places *places, const stru
 		[STACK_LABEL] = { NULL, "FROM", UNIT_TEXT },
 		[STACK_STACK] = { "stack", "STACK", UNIT_FRAMES },
 	};
-	size_t rows = MIN(s->count, query->limit);
-	struct result_value *values =
-		ARENA_ARRAY(&result->arena, struct result_value, rows * STACK_COLUMNS);
+	size_t rows = MIN(s->count, limit);
 
-	result->table = (struct result_table){
-		.name = "stacks",
-		.shape = RESULT_TABLE,
-		.columns = arena_copy(&result->arena, columns, sizeof columns),
-		.column_count = STACK_COLUMNS,
-		.values = values,
-		.row_count = rows,
-	};
-	if (!values || !result->table.columns)
-		return false;
-	for (size_t i = 0; i < rows; i++)
-		if (!fill_row(result, places, s, &s->entries[i], &values[i * STACK_COLUMNS]))
-			return false;
-	return rows == s->count || say_left_out(result, s, rows);
+	return result_fill(of->result, "stacks", columns, STACK_COLUMNS, rows, fill_row, of) &&
+	       (rows == s->count || say_left_out(of->result, s, rows));
 }
 
 struct result *comparison_stacks(const char *view, struct places *places, const struct query *query,
 				 struct ask ask, struct error *error)
 {
 	const struct profile *profile = query->against->after[0];
-	AUTO(selection_release) struct selection s = { 0 };
+	struct stacks of = { .places = places };
 
-	if (selection_make(&s, profile, places, query, ask, error) < 0)
+	if (selection_make(&of.selection, profile, places, query, ask, error) < 0)
 		return NULL;
-	struct result *result = result_begin(view, profile, query, SELECTION_FIELDS);
+	of.result = result_begin(view, profile, query, SELECTION_FIELDS);
+	keep_changed(&of.selection);
+	bool done = of.result && selection_fields(of.result, &of.selection) &&
+		    selection_headline(of.result, profile, query, &of.selection) &&
+		    fill_stacks(&of, query->limit) &&
+		    selection_notes(of.result, profile, places, &of.selection);
 
-	keep_changed(&s);
-	if (result && selection_fields(result, &s) &&
-	    selection_headline(result, profile, query, &s) &&
-	    fill_stacks(result, places, query, &s) && selection_notes(result, profile, places, &s))
-		return result;
-	result_free(result);
-	error_set(error, "out of memory");
-	return NULL;
+	selection_release(&of.selection);
+	return result_end(of.result, done, error);
 }

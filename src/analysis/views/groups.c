@@ -408,8 +408,10 @@ static void fill_names(struct grouping *g, const struct group *group, struct res
 	row[GROUP_PROCESS] = value_id(group->process ? group->process->pid : 0);
 }
 
-static void fill_row(struct grouping *g, const struct group *group, struct result_value *row)
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
+	struct grouping *g = context;
+	const struct group *group = &g->groups.at[index];
 	const struct selection *s = &g->selection;
 	uint64_t whole = selection_magnitude(s, &s->sum);
 
@@ -426,6 +428,7 @@ static void fill_row(struct grouping *g, const struct group *group, struct resul
 		row[GROUP_TOTAL] = row[GROUP_BLOCKS] = row[GROUP_SELF_BLOCKS] = value_unknown();
 	}
 	fill_names(g, group, row);
+	return row[GROUP_NAME].text;
 }
 
 static bool say_left_out(struct grouping *g, size_t shown)
@@ -442,8 +445,9 @@ static bool say_left_out(struct grouping *g, size_t shown)
 	return t->left_out != NULL;
 }
 
-static const struct result_column *make_columns(struct grouping *g)
+static bool fill_table(struct grouping *g)
 {
+	size_t rows = MIN(g->groups.count, g->query->limit);
 	const struct selection *s = &g->selection;
 	const struct axis_row *axis = &axis_rows[g->by];
 	const struct cost_row *cost = &cost_rows[s->cost];
@@ -479,30 +483,8 @@ static const struct result_column *make_columns(struct grouping *g)
 		[GROUP_PROCESS] = { g->by == AXIS_PROCESS ? "pid" : NULL, NULL, UNIT_ID },
 	};
 
-	return arena_copy(&g->result->arena, columns, sizeof columns);
-}
-
-static bool fill_table(struct grouping *g)
-{
-	size_t rows = MIN(g->groups.count, g->query->limit);
-	struct result_value *values =
-		ARENA_ARRAY(&g->result->arena, struct result_value, rows * GROUP_COLUMNS);
-	const struct result_column *columns = make_columns(g);
-
-	if (!values || !columns)
-		return false;
-	for (size_t i = 0; i < rows; i++) {
-		fill_row(g, &g->groups.at[i], &values[i * GROUP_COLUMNS]);
-		if (!values[i * GROUP_COLUMNS + GROUP_NAME].text)
-			return false;
-	}
-	g->result->table = (struct result_table){ .name = axis_rows[g->by].plural,
-						  .shape = RESULT_TABLE,
-						  .columns = columns,
-						  .column_count = GROUP_COLUMNS,
-						  .values = values,
-						  .row_count = rows };
-	return rows == g->groups.count || say_left_out(g, rows);
+	return result_fill(g->result, axis->plural, columns, GROUP_COLUMNS, rows, fill_row, g) &&
+	       (rows == g->groups.count || say_left_out(g, rows));
 }
 
 static int check_axis(enum axis_id by, enum axis_id usual, const struct query *query,

@@ -7,6 +7,7 @@
  * cannot be judged are a number, not rows: there is nothing to say about each.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
@@ -154,8 +155,10 @@ static struct result_value slope(const struct trend *t, bool estimate)
 			      estimate ? error * error : 0);
 }
 
-static bool fill_row(struct maker *m, const struct site_trend *t, struct result_value *row)
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
+	struct maker *m = context;
+	const struct site_trend *t = &m->list.at[index];
 	const struct profile_process *p = t->entry->process;
 	const struct profile_site *site = t->entry->site;
 	const struct site_numbers *n = &site->numbers;
@@ -186,27 +189,16 @@ static bool fill_row(struct maker *m, const struct site_trend *t, struct result_
 
 static bool fill_table(struct maker *m)
 {
-	struct result *result = m->result;
+	struct result_column shown[GROWTH_COLUMNS];
 	size_t rows = MIN(m->list.count, m->query->limit);
-	struct result_column *shown = arena_copy(&result->arena, columns, sizeof columns);
-	struct result_value *values =
-		ARENA_ARRAY(&result->arena, struct result_value, rows * GROWTH_COLUMNS);
 
-	if (!shown || !values)
-		return false;
+	memcpy(shown, columns, sizeof columns);
 	if (m->profile->process_count < 2)
 		shown[GROWTH_PROCESS].title = NULL;
-	for (size_t i = 0; i < rows; i++)
-		if (!fill_row(m, &m->list.at[i], &values[i * GROWTH_COLUMNS]))
-			return false;
-	result->table = (struct result_table){ .name = "sites",
-					       .shape = RESULT_TABLE,
-					       .columns = shown,
-					       .column_count = GROWTH_COLUMNS,
-					       .values = values,
-					       .row_count = rows,
-					       .machines_only = rows == 0 };
-	return result_left_out(result, m->list.count - rows, " more site", " more sites");
+	if (!result_fill(m->result, "sites", shown, GROWTH_COLUMNS, rows, fill_row, m))
+		return false;
+	m->result->table.machines_only = rows == 0;
+	return result_left_out(m->result, m->list.count - rows, " more site", " more sites");
 }
 
 static enum trend_verdict verdict(const struct maker *m)
@@ -307,25 +299,17 @@ struct result *analyse_growth(const struct profile *profile, struct places *plac
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END };
 	struct maker m = { .profile = profile, .places = places, .query = query };
-	struct profile_notes unnamed = { 0 };
-
 	if (check(query, error) < 0 ||
 	    selection_make(&m.selection, profile, places, query, ask, error) < 0)
 		return NULL;
 	m.result = result_begin("growth", profile, query, 5);
-	if (!m.result || !judge_all(&m) || !fill_table(&m) || !say_all(&m) ||
-	    names_notes(places_names(places), &m.result->arena, &unnamed) < 0 ||
-	    !result_notes(m.result, profile,
-			  m.selection.whole.calls ? NULL : nothing_recorded(profile), unnamed))
-		error_set(error, "out of memory");
-	else
-		fill_head(&m);
-	bool done = m.result && m.result->head.count > 5;
+	bool done = m.result && judge_all(&m) && fill_table(&m) && say_all(&m) &&
+		    result_notes(m.result, profile, places,
+				 m.selection.whole.calls ? NULL : nothing_recorded(profile));
 
+	if (done)
+		fill_head(&m);
 	vector_release(&m.list);
 	selection_release(&m.selection);
-	if (done)
-		return m.result;
-	result_free(m.result);
-	return NULL;
+	return result_end(m.result, done, error);
 }

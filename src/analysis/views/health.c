@@ -7,6 +7,8 @@
  * Other views say what concerns the rows they show; this one looks at every stack there is, which
  * is why it may take longer than they do.
  */
+#include <string.h>
+
 #include "analysis/advice/coverage.h"
 #include "analysis/query/selection.h"
 #include "base/checked.h"
@@ -22,15 +24,12 @@ enum health_column {
 	HEALTH_COLUMNS
 };
 
-static const struct source_column columns[HEALTH_COLUMNS] = {
-	[HEALTH_PROCESS] = { { "pid", "PID", UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
-	[HEALTH_ABOUT] = { { "about", "ABOUT", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[HEALTH_NAME] = { { "name", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[HEALTH_COUNTED] = { { "count", "COUNT", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[HEALTH_MEANING] = { { "meaning", "WHAT IT MEANS", UNIT_TEXT },
-			     FROM_VIEW,
-			     0,
-			     VARIANCE_NONE },
+static const struct result_column columns[HEALTH_COLUMNS] = {
+	[HEALTH_PROCESS] = { "pid", "PID", UNIT_ID },
+	[HEALTH_ABOUT] = { "about", "ABOUT", UNIT_TEXT },
+	[HEALTH_NAME] = { "name", NULL, UNIT_TEXT },
+	[HEALTH_COUNTED] = { "count", "COUNT", UNIT_COUNT },
+	[HEALTH_MEANING] = { "meaning", "WHAT IT MEANS", UNIT_TEXT },
 };
 
 struct maker {
@@ -90,9 +89,10 @@ static bool fill_table(struct maker *m, struct places *places, size_t limit)
 {
 	struct result *result = m->result;
 	struct profile_notes unnamed;
-	struct result_column *shown = result_columns(result, columns, HEALTH_COLUMNS);
+	struct result_column shown[HEALTH_COLUMNS];
 
-	if (!shown || !name_everything(m, places) ||
+	memcpy(shown, columns, sizeof columns);
+	if (!name_everything(m, places) ||
 	    names_notes(places_names(places), &result->arena, &unnamed) < 0)
 		return false;
 	add_notes(m, 0, "file", m->profile->warnings);
@@ -111,16 +111,8 @@ static bool fill_table(struct maker *m, struct places *places, size_t limit)
 		shown[HEALTH_PROCESS].title = NULL;
 	size_t rows = m->values.count / HEALTH_COLUMNS, kept = MIN(rows, limit);
 
-	result->table = (struct result_table){
-		.name = "health",
-		.shape = RESULT_TABLE,
-		.columns = shown,
-		.column_count = HEALTH_COLUMNS,
-		.values = arena_copy(&result->arena, m->values.at,
-				     m->values.count * sizeof *m->values.at),
-		.row_count = kept,
-	};
-	return result->table.values && result_left_out(result, rows - kept, " more", " more");
+	return result_take(result, "health", shown, HEALTH_COLUMNS, kept, m->values.at) &&
+	       result_left_out(result, rows - kept, " more", " more");
 }
 
 static void say_headline(struct maker *m, struct sentences *s)
@@ -182,19 +174,15 @@ struct result *analyse_health(const struct profile *profile, struct places *plac
 			   .wanted = wanted };
 	struct sentences s = { .result = m.result };
 
-	if (!m.result || !fill_table(&m, places, query->limit))
-		goto fail;
-	result_head_add(m.result, "nothing_lost", value_flag(m.lost == 0));
-	say_headline(&m, &s);
-	say_recorder(&m, &s);
-	say_names(&s, m.values.count / HEALTH_COLUMNS - m.lost);
-	if (!sentences_end(&s))
-		goto fail;
+	bool done = m.result && fill_table(&m, places, query->limit);
+
+	if (done) {
+		result_head_add(m.result, "nothing_lost", value_flag(m.lost == 0));
+		say_headline(&m, &s);
+		say_recorder(&m, &s);
+		say_names(&s, m.values.count / HEALTH_COLUMNS - m.lost);
+		done = sentences_end(&s);
+	}
 	vector_release(&m.values);
-	return m.result;
-fail:
-	vector_release(&m.values);
-	result_free(m.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(m.result, done, error);
 }

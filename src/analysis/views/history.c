@@ -171,8 +171,9 @@ static const float *course_errors(struct maker *m, const struct entry *e, const 
 	return errors;
 }
 
-static bool fill_row(struct maker *m, size_t index, struct result_value *row)
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
+	struct maker *m = context;
 	const struct entry *e = &m->selection.entries[index];
 	const int64_t *course = &m->courses[index * m->moment_count];
 	int64_t most = 0;
@@ -207,24 +208,8 @@ static bool fill_table(struct maker *m)
 		[HISTORY_LABEL] = { NULL, "FROM", UNIT_TEXT },
 		[HISTORY_STACK] = { "stack", NULL, UNIT_FRAMES },
 	};
-	struct arena *arena = &m->result->arena;
-	struct result_value *values =
-		ARENA_ARRAY(arena, struct result_value, m->rows * HISTORY_COLUMNS);
-
-	m->result->table = (struct result_table){
-		.name = "sites",
-		.shape = RESULT_TABLE,
-		.columns = arena_copy(arena, columns, sizeof columns),
-		.column_count = HISTORY_COLUMNS,
-		.values = values,
-		.row_count = m->rows,
-	};
-	if (!values || !m->result->table.columns)
-		return false;
-	for (size_t i = 0; i < m->rows; i++)
-		if (!fill_row(m, i, &values[i * HISTORY_COLUMNS]))
-			return false;
-	return result_left_out(m->result, s->count - m->rows, " more site", " more sites");
+	return result_fill(m->result, "sites", columns, HISTORY_COLUMNS, m->rows, fill_row, m) &&
+	       result_left_out(m->result, s->count - m->rows, " more site", " more sites");
 }
 
 static bool make(struct maker *m)
@@ -257,9 +242,5 @@ struct result *analyse_history(const struct profile *profile, struct places *pla
 	bool done = make(&m);
 
 	selection_release(&m.selection);
-	if (done)
-		return m.result;
-	result_free(m.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(m.result, done, error);
 }

@@ -365,12 +365,9 @@ struct result *analyse_memory(const struct profile *profile, struct places *plac
 		return NULL;
 	struct result *result = result_begin("memory", profile, query, 0);
 
-	if (!result || !fill_table(result, profile, wanted, at) ||
-	    !say_all(result, profile, largest_wanted(profile, wanted), at) ||
-	    !result_notes(result, profile, NULL, (struct profile_notes){ 0 })) {
-		result_free(result);
-		error_set(error, "out of memory");
-		return NULL;
-	}
-	return result;
+	return result_end(result,
+			  result && fill_table(result, profile, wanted, at) &&
+				  say_all(result, profile, largest_wanted(profile, wanted), at) &&
+				  result_notes(result, profile, NULL, NULL),
+			  error);
 }

@@ -135,35 +135,27 @@ static const char *build_id_text(struct result *result, struct span id)
 	return text;
 }
 
+static bool fill_row(void *context, size_t index, struct result_value *row)
+{
+	struct maker *m = context;
+	const struct row *r = &m->rows.at[index];
+
+	row[MODULE_FRAMES] = value_count(r->frames);
+	row[MODULE_NAMED] = value_count(r->named);
+	row[MODULE_LINES] = value_count(r->lines);
+	row[MODULE_PROCESSES] = value_count(r->processes);
+	row[MODULE_NAMES_FROM] = value_text(names_from(r));
+	row[MODULE_BUILD_ID] = value_text(build_id_text(m->result, r->module.build_id));
+	row[MODULE_PATH] = value_text(r->module.path);
+	return row[MODULE_BUILD_ID].text;
+}
+
 static bool fill_table(struct maker *m, size_t limit)
 {
 	size_t rows = MIN(m->rows.count, limit);
-	struct result_value *values =
-		ARENA_ARRAY(&m->result->arena, struct result_value, rows * MODULE_COLUMNS);
 
-	if (!values)
-		return false;
-	for (size_t i = 0; i < rows; i++) {
-		const struct row *r = &m->rows.at[i];
-		struct result_value *row = &values[i * MODULE_COLUMNS];
-
-		row[MODULE_FRAMES] = value_count(r->frames);
-		row[MODULE_NAMED] = value_count(r->named);
-		row[MODULE_LINES] = value_count(r->lines);
-		row[MODULE_PROCESSES] = value_count(r->processes);
-		row[MODULE_NAMES_FROM] = value_text(names_from(r));
-		row[MODULE_BUILD_ID] = value_text(build_id_text(m->result, r->module.build_id));
-		row[MODULE_PATH] = value_text(r->module.path);
-		if (!row[MODULE_BUILD_ID].text)
-			return false;
-	}
-	m->result->table = (struct result_table){ .name = "modules",
-						  .shape = RESULT_TABLE,
-						  .columns = columns,
-						  .column_count = MODULE_COLUMNS,
-						  .values = values,
-						  .row_count = rows };
-	return result_left_out(m->result, m->rows.count - rows, " more module", " more modules");
+	return result_fill(m->result, "modules", columns, MODULE_COLUMNS, rows, fill_row, m) &&
+	       result_left_out(m->result, m->rows.count - rows, " more module", " more modules");
 }
 
 static bool say(struct maker *m)
@@ -195,11 +187,7 @@ struct result *analyse_modules(const struct profile *profile, struct places *pla
 	if (m.rows.count)
 		qsort(m.rows.at, m.rows.count, sizeof *m.rows.at, compare_rows);
 	done = m.result && done && fill_table(&m, query->limit) && say(&m) &&
-	       result_notes(m.result, profile, NULL, (struct profile_notes){ 0 });
+	       result_notes(m.result, profile, NULL, NULL);
 	vector_release(&m.rows);
-	if (done)
-		return m.result;
-	result_free(m.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(m.result, done, error);
 }

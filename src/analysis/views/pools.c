@@ -119,6 +119,31 @@ static bool collect(struct pools_view *v)
 	return true;
 }
 
+static bool fill_row(void *context, size_t index, struct result_value *to)
+{
+	const struct pools_view *v = context;
+	const struct pool_row *row = &v->rows.at[index];
+	const struct site_numbers *n = &row->sums;
+
+	to[POOL_NAME] = value_text(*row->name ? row->name : "(no pool)");
+	to[POOL_PROCESS] = value_id(row->process->pid);
+	to[POOL_LIVE] = value_part(UNIT_BYTES, n->live_bytes, VARIANCE_LIVE_BYTES, n);
+	to[POOL_BLOCKS] = value_part(UNIT_COUNT, n->live_blocks, VARIANCE_LIVE_BLOCKS, n);
+	to[POOL_MOST] = v->selection->filtered
+				? value_unknown()
+				: value_part(UNIT_BYTES, row->most_bytes, VARIANCE_BYTES, n);
+	to[POOL_AT_PEAK] = value_part(UNIT_BYTES, n->peak_bytes, VARIANCE_PEAK_BYTES, n);
+	to[POOL_TOTAL] = value_part(UNIT_BYTES, n->bytes, VARIANCE_BYTES, n);
+	to[POOL_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
+	to[POOL_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
+	to[POOL_COUNT] = value_count(row->pools);
+	if (n->passed)
+		to[POOL_AT_PEAK] = value_unknown();
+	if (n->live_unknown)
+		to[POOL_LIVE] = to[POOL_BLOCKS] = to[POOL_FREES] = value_unknown();
+	return true;
+}
+
 static bool fill_table(struct pools_view *v, size_t limit)
 {
 	bool one = v->profile->process_count == 1;
@@ -134,44 +159,10 @@ static bool fill_table(struct pools_view *v, size_t limit)
 		[POOL_FREES] = { "frees", NULL, UNIT_COUNT },
 		[POOL_COUNT] = { "pools", "POOLS", UNIT_COUNT },
 	};
-	struct result *r = v->result;
 	size_t shown = MIN(v->rows.count, limit);
-	struct result_value *values =
-		ARENA_ARRAY(&r->arena, struct result_value, shown * POOL_COLUMNS + 1);
 
-	for (size_t i = 0; values && i < shown; i++) {
-		const struct pool_row *row = &v->rows.at[i];
-		struct result_value *to = &values[i * POOL_COLUMNS];
-
-		to[POOL_NAME] = value_text(*row->name ? row->name : "(no pool)");
-		to[POOL_PROCESS] = value_id(row->process->pid);
-		const struct site_numbers *n = &row->sums;
-
-		to[POOL_LIVE] = value_part(UNIT_BYTES, n->live_bytes, VARIANCE_LIVE_BYTES, n);
-		to[POOL_BLOCKS] = value_part(UNIT_COUNT, n->live_blocks, VARIANCE_LIVE_BLOCKS, n);
-		to[POOL_MOST] = v->selection->filtered ? value_unknown()
-						       : value_part(UNIT_BYTES, row->most_bytes,
-								    VARIANCE_BYTES, n);
-		to[POOL_AT_PEAK] = value_part(UNIT_BYTES, n->peak_bytes, VARIANCE_PEAK_BYTES, n);
-		to[POOL_TOTAL] = value_part(UNIT_BYTES, n->bytes, VARIANCE_BYTES, n);
-		to[POOL_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
-		to[POOL_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
-		to[POOL_COUNT] = value_count(row->pools);
-		if (n->passed)
-			to[POOL_AT_PEAK] = value_unknown();
-		if (n->live_unknown)
-			to[POOL_LIVE] = to[POOL_BLOCKS] = to[POOL_FREES] = value_unknown();
-	}
-	r->table = (struct result_table){
-		.name = "pools",
-		.shape = RESULT_TABLE,
-		.columns = arena_copy(&r->arena, columns, sizeof columns),
-		.column_count = POOL_COLUMNS,
-		.values = values,
-		.row_count = shown,
-	};
-	return r->table.columns && values &&
-	       result_left_out(r, v->rows.count - shown, " more pool", " more pools");
+	return result_fill(v->result, "pools", columns, POOL_COLUMNS, shown, fill_row, v) &&
+	       result_left_out(v->result, v->rows.count - shown, " more pool", " more pools");
 }
 
 static bool say(struct pools_view *v, const struct query *query)
@@ -212,9 +203,5 @@ struct result *analyse_pools(const struct profile *profile, struct places *place
 
 	intern_release(&v.known);
 	vector_release(&v.rows);
-	if (done)
-		return v.result;
-	result_free(v.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(v.result, done, error);
 }

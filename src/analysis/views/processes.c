@@ -208,8 +208,7 @@ struct result *analyse_processes(const struct profile *profile, struct places *p
 	if (result)
 		result->shows_peak = true;
 	if (!result || !family_make(&f, query->limit) || !fill_table(result, &f, query->limit) ||
-	    !say_all(result, &f) ||
-	    !result_notes(result, profile, NULL, (struct profile_notes){ 0 }))
+	    !say_all(result, &f) || !result_notes(result, profile, NULL, NULL))
 		goto fail;
 	arena_release(&f.arena);
 	return result;

@@ -158,10 +158,38 @@ static const char *path_label(struct result *result, struct places *places, cons
 
 enum column { COST, SHARE, BLOCKS, CALLS, GROWTH, SITE, COLUMNS };
 
-static bool fill_table(struct result *result, const struct selection *s, struct places *places,
-		       const struct now *list, const struct query *query)
+struct sites {
+	struct result *result;
+	struct places *places;
+	struct selection selection;
+	const struct now *list;
+};
+
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
-	size_t rows = MIN(s->count, query->limit);
+	struct sites *of = context;
+	const struct selection *s = &of->selection;
+	const struct now *now = &of->list[index];
+	const struct entry *e = &s->entries[now->entry];
+	int64_t whole = selection_cost(s, &s->sum), part = selection_cost(s, &e->m);
+
+	row[COST] = selection_value(s, &e->m);
+	row[SHARE] =
+		value_percent((uint64_t)MAX(part, (int64_t)0), (uint64_t)MAX(whole, (int64_t)0));
+	row[BLOCKS] = value_part(UNIT_COUNT, e->site->numbers.live_blocks, VARIANCE_LIVE_BLOCKS,
+				 &e->site->numbers);
+	row[CALLS] = value_number(UNIT_RATE, (uint64_t)now->calls);
+	row[CALLS].error = (float)now->calls_error;
+	row[GROWTH] = value_change(UNIT_BYTES_RATE, now->growth);
+	row[GROWTH].error = (float)now->growth_error;
+	row[SITE] = value_text(path_label(of->result, of->places, e));
+	return row[SITE].text;
+}
+
+static bool fill_table(struct sites *of, size_t limit)
+{
+	const struct selection *s = &of->selection;
+	struct result *result = of->result;
 	const struct result_column columns[COLUMNS] = {
 		[COST] = { cost_rows[s->cost].key, title_of(result, s->title),
 			   cost_unit(s->cost, s->change) },
@@ -171,37 +199,7 @@ static bool fill_table(struct result *result, const struct selection *s, struct 
 		[GROWTH] = { "growth_now", "GROWTH", UNIT_BYTES_RATE },
 		[SITE] = { "site", "SITE", UNIT_TEXT },
 	};
-	struct result_value *values =
-		ARENA_ARRAY(&result->arena, struct result_value, rows * COLUMNS);
-	int64_t whole = selection_cost(s, &s->sum);
-
-	result->table.columns = arena_copy(&result->arena, columns, sizeof columns);
-	if (!values || !result->table.columns)
-		return false;
-	for (size_t i = 0; i < rows; i++) {
-		const struct entry *e = &s->entries[list[i].entry];
-		struct result_value *row = &values[i * COLUMNS];
-		int64_t part = selection_cost(s, &e->m);
-		const char *label = path_label(result, places, e);
-
-		row[COST] = selection_value(s, &e->m);
-		row[SHARE] = value_percent((uint64_t)MAX(part, (int64_t)0),
-					   (uint64_t)MAX(whole, (int64_t)0));
-		row[BLOCKS] = value_part(UNIT_COUNT, e->site->numbers.live_blocks,
-					 VARIANCE_LIVE_BLOCKS, &e->site->numbers);
-		row[CALLS] = value_number(UNIT_RATE, (uint64_t)list[i].calls);
-		row[CALLS].error = (float)list[i].calls_error;
-		row[GROWTH] = value_change(UNIT_BYTES_RATE, list[i].growth);
-		row[GROWTH].error = (float)list[i].growth_error;
-		row[SITE] = value_text(label);
-		if (!label)
-			return false;
-	}
-	result->table.name = "sites";
-	result->table.column_count = COLUMNS;
-	result->table.values = values;
-	result->table.row_count = rows;
-	return true;
+	return result_fill(result, "sites", columns, COLUMNS, MIN(s->count, limit), fill_row, of);
 }
 
 struct result *rates_sites(const struct profile *profile, struct places *places,
@@ -209,19 +207,15 @@ struct result *rates_sites(const struct profile *profile, struct places *places,
 			   enum rates_order order, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
-	struct selection selection;
+	struct sites of = { .places = places };
 
-	if (selection_make(&selection, profile, places, query, ask, error) < 0)
+	if (selection_make(&of.selection, profile, places, query, ask, error) < 0)
 		return NULL;
-	struct result *result = calloc(1, sizeof *result);
-	const struct now *list = result ? sort_now(&selection, before, order) : NULL;
+	of.result = calloc(1, sizeof *of.result);
+	of.list = of.result ? sort_now(&of.selection, before, order) : NULL;
+	bool done = of.list && fill_table(&of, query->limit) &&
+		    selection_notes(of.result, profile, places, &of.selection);
 
-	if (!list || !fill_table(result, &selection, places, list, query) ||
-	    !selection_notes(result, profile, places, &selection)) {
-		result_free(result);
-		result = NULL;
-		error_set(error, "out of memory");
-	}
-	selection_release(&selection);
-	return result;
+	selection_release(&of.selection);
+	return result_end(of.result, done, error);
 }

@@ -87,9 +87,10 @@ static void choose_rows(struct size_maker *m)
 			m->rows = i;
 }
 
-static void fill_row(const struct size_maker *m, const struct split_group *g,
-		     struct result_value *row)
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
+	const struct size_maker *m = context;
+	const struct split_group *g = &m->groups[index];
 	const struct measures *sum = &m->selection.sum;
 	uint64_t calls = (uint64_t)g->m.calls, bytes = (uint64_t)g->m.total_bytes;
 
@@ -107,6 +108,7 @@ static void fill_row(const struct size_maker *m, const struct split_group *g,
 		value_estimate(value_bytes(g->waste_bytes), g->waste_bytes_variance);
 	row[SIZE_WASTE_CALLS] =
 		value_estimate(value_count(g->waste_calls), g->waste_calls_variance);
+	return true;
 }
 
 static bool say_left_out(struct size_maker *m)
@@ -134,24 +136,6 @@ static bool say_left_out(struct size_maker *m)
 						  : " of total (--threshold P shows more)");
 	t->left_out = words_take(&w, &m->result->arena, &t->left_out_count);
 	return t->left_out != NULL;
-}
-
-static bool fill_table(struct size_maker *m)
-{
-	struct result_value *values =
-		ARENA_ARRAY(&m->result->arena, struct result_value, m->rows * SIZE_COLUMNS);
-
-	if (!values)
-		return false;
-	for (size_t i = 0; i < m->rows; i++)
-		fill_row(m, &m->groups[i], &values[i * SIZE_COLUMNS]);
-	m->result->table = (struct result_table){ .name = "sizes",
-						  .shape = RESULT_TABLE,
-						  .columns = columns,
-						  .column_count = SIZE_COLUMNS,
-						  .values = values,
-						  .row_count = m->rows };
-	return say_left_out(m);
 }
 
 /* "rounding  2.1 MiB, 3.4 % on top of the 61.0 MiB asked for; known by size for 88.0 % of calls" */
@@ -208,8 +192,9 @@ static bool make(struct size_maker *m, struct places *places)
 		say_rounding(&sentences, m);
 		say_classes(&sentences, m);
 	}
-	return sentences_end(&sentences) && fill_table(m) &&
-	       selection_notes(m->result, s->profile, places, s);
+	return sentences_end(&sentences) &&
+	       result_fill(m->result, "sizes", columns, SIZE_COLUMNS, m->rows, fill_row, m) &&
+	       say_left_out(m) && selection_notes(m->result, s->profile, places, s);
 }
 
 struct result *analyse_sizes(const struct profile *profile, struct places *places,
@@ -237,9 +222,5 @@ struct result *analyse_sizes(const struct profile *profile, struct places *place
 	bool done = make(&m, places);
 
 	selection_release(&m.selection);
-	if (done)
-		return m.result;
-	result_free(m.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(m.result, done, error);
 }

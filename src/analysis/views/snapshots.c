@@ -181,20 +181,10 @@ static bool fill_table(struct snaps *s, size_t limit)
 		[SNAP_RSS] = { "rss_bytes", "RSS", UNIT_BYTES },
 		[SNAP_NAME] = { "name", "NAME", UNIT_TEXT },
 	};
-	struct result *r = s->result;
 	size_t rows = s->values.count / SNAP_COLUMNS, shown = MIN(rows, limit);
 
-	r->table = (struct result_table){
-		.name = "snapshots",
-		.shape = RESULT_TABLE,
-		.columns = arena_copy(&r->arena, columns, sizeof columns),
-		.column_count = SNAP_COLUMNS,
-		.values =
-			arena_copy(&r->arena, s->values.at, s->values.count * sizeof *s->values.at),
-		.row_count = shown,
-	};
-	return r->table.columns && r->table.values &&
-	       result_left_out(r, rows - shown, " more snapshot", " more snapshots");
+	return result_take(s->result, "snapshots", columns, SNAP_COLUMNS, shown, s->values.at) &&
+	       result_left_out(s->result, rows - shown, " more snapshot", " more snapshots");
 }
 
 static bool say(struct snaps *s)
@@ -235,13 +225,9 @@ struct result *analyse_snapshots(const struct profile *profile, struct places *p
 	for (size_t i = 0; i < profile->process_count; i++)
 		add_process(&s, &profile->processes[i]);
 	bool done = s.result && !s.failed && fill_rows(&s) && fill_table(&s, query->limit) &&
-		    say(&s) && result_notes(s.result, profile, NULL, (struct profile_notes){ 0 });
+		    say(&s) && result_notes(s.result, profile, NULL, NULL);
 
 	vector_release(&s.events);
 	vector_release(&s.values);
-	if (done)
-		return s.result;
-	result_free(s.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(s.result, done, error);
 }

@@ -334,12 +334,9 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 	const struct profile_process *first = first_of(&picked);
 	const char *why = is_anything_recorded(&picked) ? NULL : nothing_recorded(profile);
 
-	if (!result || !fill_table(result, &picked, query->limit) ||
-	    (first && !say_all(result, places, profile, first, query)) ||
-	    !result_notes(result, profile, why, (struct profile_notes){ 0 })) {
-		result_free(result);
-		error_set(error, "out of memory");
-		return NULL;
-	}
-	return result;
+	return result_end(result,
+			  result && fill_table(result, &picked, query->limit) &&
+				  (!first || say_all(result, places, profile, first, query)) &&
+				  result_notes(result, profile, NULL, why),
+			  error);
 }

@@ -274,17 +274,11 @@ static bool fill_table(struct tags_maker *t)
 		[TAGS_KIND] = { "kind", NULL, UNIT_TEXT },
 		[TAGS_HIDDEN] = { "hidden", NULL, UNIT_COUNT },
 	};
-	size_t cells = t->values.count;
+	bool done = result_take(r, "tags", columns, TAGS_COLUMNS, t->values.count / TAGS_COLUMNS,
+				t->values.at);
 
-	r->table = (struct result_table){
-		.name = "tags",
-		.shape = RESULT_TREE,
-		.columns = arena_copy(&r->arena, columns, sizeof columns),
-		.column_count = TAGS_COLUMNS,
-		.values = arena_copy(&r->arena, t->values.at, cells * sizeof *t->values.at),
-		.row_count = cells / TAGS_COLUMNS,
-	};
-	return r->table.columns && r->table.values;
+	r->table.shape = RESULT_TREE;
+	return done;
 }
 
 static bool any_tag(const struct profile *profile)
@@ -337,9 +331,8 @@ struct result *analyse_tags(const struct profile *profile, struct places *places
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	t.result = result_begin("tags", profile, query, SELECTION_FIELDS);
-	if (t.result && selection_fields(t.result, &selection) && make(&t, profile, places))
-		return t.result;
-	result_free(t.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(t.result,
+			  t.result && selection_fields(t.result, &selection) &&
+				  make(&t, profile, places),
+			  error);
 }

@@ -8,6 +8,7 @@
  * know for whom: what others freed of a thread is then what is left of its blocks, less what it holds and freed itself.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
@@ -292,8 +293,10 @@ static void fill_slot(struct thread_maker *m, const struct row *r, struct result
 		(struct result_value){ .unit = UNIT_FIELDS, .fields = { s->fields, s->owners } };
 }
 
-static void fill_row(struct thread_maker *m, const struct row *r, struct result_value *row)
+static bool fill_row(void *context, size_t index, struct result_value *row)
 {
+	struct thread_maker *m = context;
+	const struct row *r = &m->rows[index];
 	const struct profile_thread *t = &r->thread;
 
 	for (size_t i = THREAD_HELD; i < THREAD_COLUMNS; i++)
@@ -314,6 +317,7 @@ static void fill_row(struct thread_maker *m, const struct row *r, struct result_
 		value_part(UNIT_BYTES, t->freed_bytes, VARIANCE_FREED_BYTES, sums);
 	if (r->slot->threads == 1)
 		fill_slot(m, r, row);
+	return true;
 }
 
 static bool say_left_out(struct thread_maker *m)
@@ -335,29 +339,17 @@ static bool say_left_out(struct thread_maker *m)
 
 static bool fill_table(struct thread_maker *m)
 {
-	struct arena *arena = &m->result->arena;
-	struct result_column *shown = arena_copy(arena, columns, sizeof columns);
+	struct result_column shown[THREAD_COLUMNS];
 
+	memcpy(shown, columns, sizeof columns);
 	m->shown = MIN(m->count, m->query->limit);
-	struct result_value *values =
-		ARENA_ARRAY(arena, struct result_value, m->shown * THREAD_COLUMNS);
-
-	if (!shown || !values)
-		return false;
-	for (size_t i = 0; i < m->shown; i++)
-		fill_row(m, &m->rows[i], &values[i * THREAD_COLUMNS]);
 	if (!m->several)
 		shown[THREAD_PROCESS].title = NULL;
 	if (!m->foreign_blocks)
 		shown[THREAD_BY_OTHERS].title = shown[THREAD_FOR_OTHERS].title =
 			shown[THREAD_MOSTLY].title = NULL;
-	m->result->table = (struct result_table){ .name = "threads",
-						  .shape = RESULT_TABLE,
-						  .columns = shown,
-						  .column_count = THREAD_COLUMNS,
-						  .values = values,
-						  .row_count = m->shown };
-	return say_left_out(m);
+	return result_fill(m->result, "threads", shown, THREAD_COLUMNS, m->shown, fill_row, m) &&
+	       say_left_out(m);
 }
 
 static bool say(struct thread_maker *m)
@@ -409,8 +401,8 @@ static bool notes(struct thread_maker *m)
 		return false;
 	if (first)
 		result_head_add(m->result, "note", value_text(first));
-	return result_notes(m->result, m->profile, m->calls ? first : nothing_recorded(m->profile),
-			    (struct profile_notes){ 0 });
+	return result_notes(m->result, m->profile, NULL,
+			    m->calls ? first : nothing_recorded(m->profile));
 }
 
 static bool make(struct thread_maker *m, const bool *processes, bool *const *threads)
@@ -481,9 +473,5 @@ struct result *analyse_threads(const struct profile *profile, struct places *pla
 	if (!processes || (f->thread && !threads))
 		return NULL;
 	m.result = result_begin("threads", profile, query, OWN_FIELDS);
-	if (make(&m, processes, threads))
-		return m.result;
-	result_free(m.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(m.result, make(&m, processes, threads), error);
 }

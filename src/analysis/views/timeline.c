@@ -44,6 +44,7 @@ struct point {
 };
 
 struct sweep {
+	struct result *result;
 	const struct profile *profile;
 	const bool *wanted;
 	size_t wanted_count;
@@ -59,6 +60,7 @@ struct sweep {
 	size_t snapshots;
 	uint64_t peak_bytes, peak_at_ns;
 	double peak_variance;
+	uint64_t most_bytes; /* of the points that are shown */
 	bool failed;
 };
 
@@ -424,14 +426,14 @@ static void fill_rates(const struct sweep *s, size_t i, struct result_value *row
 	row[TIMELINE_FREES_RATE] = rate(before->sum.frees, now->sum.frees, ns, v->frees - u->frees);
 }
 
-static bool fill_row(struct result *result, const struct sweep *s, size_t i, uint64_t most,
-		     struct result_value *row)
+static bool fill_row(void *context, size_t i, struct result_value *row)
 {
+	const struct sweep *s = context;
 	const struct point *p = &s->points.at[i];
 
 	for (size_t j = 0; j < TIMELINE_COLUMNS; j++)
 		row[j] = source_value(&columns[j], p);
-	row[TIMELINE_BAR] = value_bar(p->sum.live_bytes, most);
+	row[TIMELINE_BAR] = value_bar(p->sum.live_bytes, s->most_bytes);
 	const struct point_variance *v = &p->variance;
 
 	row[TIMELINE_LIVE_BYTES] = value_estimate(row[TIMELINE_LIVE_BYTES], v->live_bytes);
@@ -441,31 +443,21 @@ static bool fill_row(struct result *result, const struct sweep *s, size_t i, uin
 	row[TIMELINE_FREES] = value_estimate(row[TIMELINE_FREES], v->frees);
 	fill_rates(s, i, row);
 	row[TIMELINE_SNAPSHOT] = p->snapshot ? value_id(p->snapshot) : value_unknown();
-	row[TIMELINE_MARK] = value_text(mark_text(result, p));
+	row[TIMELINE_MARK] = value_text(mark_text(s->result, p));
 	return row[TIMELINE_MARK].text != NULL;
 }
 
-static bool fill_table(struct result *result, const struct sweep *s)
+static bool fill_table(struct sweep *s)
 {
 	size_t rows = s->points.count;
-	struct result_column *shown = result_columns(result, columns, TIMELINE_COLUMNS);
-	struct result_value *values =
-		ARENA_ARRAY(&result->arena, struct result_value, rows * TIMELINE_COLUMNS);
-	uint64_t most = 0;
+	struct result_column *shown = result_columns(s->result, columns, TIMELINE_COLUMNS);
 
-	if (!shown || !values)
+	for (size_t i = 0; i < rows; i++)
+		s->most_bytes = MAX(s->most_bytes, s->points.at[i].sum.live_bytes);
+	if (!shown ||
+	    !result_fill(s->result, "timeline", shown, TIMELINE_COLUMNS, rows, fill_row, s))
 		return false;
-	for (size_t i = 0; i < rows; i++)
-		most = MAX(most, s->points.at[i].sum.live_bytes);
-	for (size_t i = 0; i < rows; i++)
-		if (!fill_row(result, s, i, most, &values[i * TIMELINE_COLUMNS]))
-			return false;
-	result->table = (struct result_table){ .name = "timeline",
-					       .shape = RESULT_SERIES,
-					       .columns = shown,
-					       .column_count = TIMELINE_COLUMNS,
-					       .values = values,
-					       .row_count = rows };
+	s->result->table.shape = RESULT_SERIES;
 	return true;
 }
 
@@ -489,13 +481,12 @@ static void say_top_sites(struct sentences *s, struct places *places, struct sel
 	}
 }
 
-static bool say_all(struct result *result, struct places *places, const struct sweep *sweep,
-		    struct selection *selection)
+static bool say_all(struct places *places, const struct sweep *sweep, struct selection *selection)
 {
-	struct sentences s = { .result = result };
+	struct sentences s = { .result = sweep->result };
 	struct words w = { 0 }, kept = { 0 };
 
-	words_headline(&w, result, sweep->profile);
+	words_headline(&w, sweep->result, sweep->profile);
 	words_say(&w, "peak {} at {} of {}",
 		  value_estimate(value_bytes(sweep->peak_bytes), sweep->peak_variance),
 		  value_ns(sweep->peak_at_ns), value_ns(sweep->profile->duration_ns));
@@ -516,8 +507,6 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	struct query at_peak = *query;
 	struct selection selection = { 0 };
 	struct sweep s = { .profile = profile };
-	struct result *result = NULL;
-	struct profile_notes unnamed = { 0 };
 	bool done = false;
 
 	at_peak.has_cost = false;
@@ -526,23 +515,22 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	if (!s.wanted || selection_make(&selection, profile, places, &at_peak, ask, error) < 0)
 		goto end;
 	error_set(error, "out of memory");
-	result = result_begin("timeline", profile, query, 1);
-	if (!result || !sweep(&s))
+	s.result = result_begin("timeline", profile, query, 1);
+	if (!s.result || !sweep(&s))
 		goto end;
-	result->shows_peak = true;
-	result_head_add(result, "point_count", value_count(s.points.count));
+	s.result->shows_peak = true;
+	result_head_add(s.result, "point_count", value_count(s.points.count));
 	thin(&s, query->limit);
-	done = fill_table(result, &s) && say_all(result, places, &s, &selection) &&
-	       names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
-	       result_notes(result, profile, s.points.count ? NULL : nothing_recorded(profile),
-			    unnamed);
+	done = fill_table(&s) && say_all(places, &s, &selection) &&
+	       result_notes(s.result, profile, places,
+			    s.points.count ? NULL : nothing_recorded(profile));
 end:
 	vector_release(&s.events);
 	vector_release(&s.points);
 	arena_release(&s.arena);
 	selection_release(&selection);
 	if (done)
-		return result;
-	result_free(result);
+		return s.result;
+	result_free(s.result);
 	return NULL;
 }

@@ -171,17 +171,11 @@ static bool fill_table(struct grower *g)
 		[TREE_INLINED] = { "inlined", NULL, UNIT_FLAG },
 		[TREE_HIDDEN] = { "hidden", NULL, UNIT_COUNT },
 	};
-	size_t cells = g->values.count;
+	bool done = result_take(r, "tree", columns, TREE_COLUMNS, g->values.count / TREE_COLUMNS,
+				g->values.at);
 
-	r->table = (struct result_table){
-		.name = "tree",
-		.shape = RESULT_TREE,
-		.columns = arena_copy(&r->arena, columns, sizeof columns),
-		.column_count = TREE_COLUMNS,
-		.values = arena_copy(&r->arena, g->values.at, cells * sizeof *g->values.at),
-		.row_count = cells / TREE_COLUMNS,
-	};
-	return r->table.columns && r->table.values;
+	r->table.shape = RESULT_TREE;
+	return done;
 }
 
 static bool grow(struct grower *g, const struct profile *profile, struct places *places)
@@ -208,10 +202,9 @@ struct result *analyse_tree(const struct profile *profile, struct places *places
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);
-	if (g.result && selection_fields(g.result, &selection) &&
-	    heavy_tree_grow(&tree, &selection, places, options) == 0 && grow(&g, profile, places))
-		return g.result;
-	result_free(g.result);
-	error_set(error, "out of memory");
-	return NULL;
+	return result_end(g.result,
+			  g.result && selection_fields(g.result, &selection) &&
+				  heavy_tree_grow(&tree, &selection, places, options) == 0 &&
+				  grow(&g, profile, places),
+			  error);
 }
