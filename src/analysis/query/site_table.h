@@ -12,58 +12,79 @@
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
 
-enum site_column {
-	SITE_PROCESS,
-	SITE_ID,
-	SITE_KIND,
-	SITE_TAG,
-	SITE_POOL,
-	SITE_LABELS, /* of the program, by key */
-	SITE_STATE, /* of what is left: "not freed at exit", or "live" because the process goes on; "freed": nothing is */
-	SITE_SHARE, /* of the cost; for people only, like all without a name */
-	SITE_LIVE_BYTES, /* at the moment asked for, or the end */
-	SITE_LIVE_BLOCKS,
-	SITE_PEAK_BYTES,
-	SITE_PEAK_BLOCKS,
-	SITE_LEAKED_BYTES, /* at the end */
-	SITE_LEAKED_BLOCKS,
-	SITE_TOTAL_BYTES,
-	SITE_CALLS,
-	SITE_RATE,
-	SITE_MEAN_BYTES,
-	SITE_TEMPORARY_CALLS,
-	SITE_TEMPORARY_SHARE, /* of its own calls */
-	SITE_FREES,
-	SITE_FREED_BYTES,
-	SITE_MAX_BYTES,
-	SITE_MAX_EXACT,
-	SITE_WASTE_BYTES,
-	SITE_LEAKED_WASTE_BYTES,
-	SITE_LEAKED_MEAN_BYTES,
-	SITE_LIFETIME_NS,
-	SITE_MEAN_LIFETIME_NS,
-	SITE_BRIEF_FREES, /* within a millisecond */
-	SITE_BRIEF_SHARE, /* of its own frees */
-	SITE_HALF_WITHIN_NS,
-	SITE_ALL_WITHIN_NS,
-	SITE_SAMPLES,
-	SITE_BORN_NS,
-	SITE_HALF_OLDER_NS, /* of the bytes that are left; only in views that list it, as the next two */
-	SITE_OLDEST_NS,
-	SITE_AGES,
-	SITE_COPIED_BYTES,
-	SITE_REALLOC,
-	SITE_REALLOC_CALLS, /* parts of SITE_REALLOC, for people */
-	SITE_MOVED_SHARE,
-	SITE_GROWN_CALLS,
-	SITE_SHRUNK_CALLS,
-	SITE_GROWTH,
-	SITE_SIZES,
-	SITE_LIFETIMES,
-	SITE_LABEL,
-	SITE_STACK,
-	SITE_COLUMNS,
-};
+/* X(id, { name, usual title, unit }, where it is in struct site_numbers and the rule of its variance; nothing: made of more) */
+#define SITE_COLUMN_TABLE(X)                                                                           \
+	X(SITE_PROCESS, { "pid", "PID", UNIT_ID })                                                     \
+	X(SITE_ID, { "site", NULL, UNIT_ID })                                                          \
+	X(SITE_KIND, { "kind", "KIND", UNIT_TEXT })                                                    \
+	X(SITE_TAG, { "tag", "TAG", UNIT_TEXT })                                                       \
+	X(SITE_POOL, { "pool", "POOL", UNIT_TEXT })                                                    \
+	/* of the program, by key */                                                                   \
+	X(SITE_LABELS, { "labels", NULL, UNIT_FIELDS })                                                \
+	/* of what is left: "not freed at exit", or "live" if the process goes on; "freed": nothing */ \
+	X(SITE_STATE, { "state", "STATE", UNIT_TEXT })                                                 \
+	/* of the cost; for people only, like all without a name */                                    \
+	X(SITE_SHARE, { NULL, "SHARE", UNIT_PERCENT })                                                 \
+	/* at the moment asked for, or the end */                                                      \
+	X(SITE_LIVE_BYTES, { "live_bytes", "LIVE", UNIT_BYTES })                                       \
+	X(SITE_LIVE_BLOCKS, { "live_blocks", "BLOCKS", UNIT_COUNT })                                   \
+	X(SITE_PEAK_BYTES, { "peak_bytes", "AT PEAK", UNIT_BYTES },                                    \
+	  NUMBER(peak_bytes, PEAK_BYTES))                                                              \
+	X(SITE_PEAK_BLOCKS, { "peak_blocks", "BLOCKS", UNIT_COUNT },                                   \
+	  NUMBER(peak_blocks, PEAK_BLOCKS))                                                            \
+	/* at the end */                                                                               \
+	X(SITE_LEAKED_BYTES, { "not_freed_bytes", "NOT FREED", UNIT_BYTES },                           \
+	  NUMBER(live_bytes, LIVE_BYTES))                                                              \
+	X(SITE_LEAKED_BLOCKS, { "not_freed_blocks", "LEFT", UNIT_COUNT },                              \
+	  NUMBER(live_blocks, LIVE_BLOCKS))                                                            \
+	X(SITE_TOTAL_BYTES, { "total_bytes", "TOTAL", UNIT_BYTES }, NUMBER(bytes, BYTES))              \
+	X(SITE_CALLS, { "calls", "CALLS", UNIT_COUNT }, NUMBER(calls, CALLS))                          \
+	X(SITE_RATE, { "calls_per_second", "RATE", UNIT_RATE })                                        \
+	X(SITE_MEAN_BYTES, { "mean_bytes", "MEAN SIZE", UNIT_BYTES })                                  \
+	X(SITE_TEMPORARY_CALLS, { "temporary_calls", "TEMPORARY", UNIT_COUNT },                        \
+	  NUMBER(temporary_calls, CALLS))                                                              \
+	/* of its own calls */                                                                         \
+	X(SITE_TEMPORARY_SHARE, { NULL, "OF ITS CALLS", UNIT_PERCENT })                                \
+	X(SITE_FREES, { "frees", "FREED", UNIT_COUNT }, NUMBER(frees, FREES))                          \
+	X(SITE_FREED_BYTES, { "freed_bytes", "FREED", UNIT_BYTES },                                    \
+	  NUMBER(freed_bytes, FREED_BYTES))                                                            \
+	X(SITE_MAX_BYTES, { "max_bytes", "OWN MAX", UNIT_BYTES }, NUMBER(max_bytes, BYTES))            \
+	X(SITE_MAX_EXACT, { "max_exact", NULL, UNIT_FLAG }, FROM_BOOL,                                 \
+	  offsetof(struct site_numbers, max_exact), VARIANCE_NONE)                                     \
+	X(SITE_WASTE_BYTES, { "internal_fragmentation_bytes", "WASTE", UNIT_BYTES },                   \
+	  NUMBER(slack_bytes, WASTE))                                                                  \
+	X(SITE_LEAKED_WASTE_BYTES,                                                                     \
+	  { "not_freed_internal_fragmentation_bytes", "WASTE", UNIT_BYTES },                           \
+	  NUMBER(live_slack_bytes, LIVE_WASTE))                                                        \
+	X(SITE_LEAKED_MEAN_BYTES, { "mean_not_freed_bytes", "MEAN SIZE", UNIT_BYTES })                 \
+	X(SITE_LIFETIME_NS, { "lifetime_ns", "LIFETIME", UNIT_NS })                                    \
+	X(SITE_MEAN_LIFETIME_NS, { "mean_lifetime_ns", "MEAN LIFE", UNIT_NS })                         \
+	/* within a millisecond */                                                                     \
+	X(SITE_BRIEF_FREES, { "short_lived_frees", "WITHIN 1 MS", UNIT_COUNT })                        \
+	/* of its own frees */                                                                         \
+	X(SITE_BRIEF_SHARE, { NULL, "OF FREED", UNIT_PERCENT })                                        \
+	X(SITE_HALF_WITHIN_NS, { "median_lifetime_ns", "HALF WITHIN", UNIT_NS })                       \
+	X(SITE_ALL_WITHIN_NS, { "max_lifetime_ns", "ALL WITHIN", UNIT_NS })                            \
+	X(SITE_SAMPLES, { "samples", NULL, UNIT_COUNT }, NUMBER(samples, NONE))                        \
+	X(SITE_BORN_NS, { "first_seen_ns", "FIRST SEEN", UNIT_NS })                                    \
+	/* of the bytes that are left; only in views that list it, as the next two */                  \
+	X(SITE_HALF_OLDER_NS, { "median_age_ns", "HALF OLDER", UNIT_NS })                              \
+	X(SITE_OLDEST_NS, { "max_age_ns", "OLDEST AT LEAST", UNIT_NS })                                \
+	X(SITE_AGES, { "ages", NULL, UNIT_LIFETIMES })                                                 \
+	X(SITE_COPIED_BYTES, { "copied_bytes", "COPIED", UNIT_BYTES },                                 \
+	  NUMBER(reallocs.moved_bytes, BYTES))                                                         \
+	X(SITE_REALLOC, { "realloc", NULL, UNIT_FIELDS })                                              \
+	/* parts of SITE_REALLOC, for people */                                                        \
+	X(SITE_REALLOC_CALLS, { NULL, "REALLOCS", UNIT_COUNT }, NUMBER(reallocs.calls, CALLS))         \
+	X(SITE_MOVED_SHARE, { NULL, "MOVED", UNIT_PERCENT })                                           \
+	X(SITE_GROWN_CALLS, { NULL, "GROWN", UNIT_COUNT }, NUMBER(reallocs.grown_calls, CALLS))        \
+	X(SITE_SHRUNK_CALLS, { NULL, "SHRUNK", UNIT_COUNT }, NUMBER(reallocs.shrunk_calls, CALLS))     \
+	X(SITE_GROWTH, { NULL, "NEW/OLD", UNIT_TEXT })                                                 \
+	X(SITE_SIZES, { "sizes", NULL, UNIT_SIZES })                                                   \
+	X(SITE_LIFETIMES, { "lifetimes", NULL, UNIT_LIFETIMES })                                       \
+	X(SITE_LABEL, { NULL, "FROM", UNIT_TEXT })                                                     \
+	X(SITE_STACK, { "stack", "STACK", UNIT_FRAMES })
+enum site_column { SITE_COLUMN_TABLE(COLUMN_ID) SITE_COLUMNS };
 
 struct site_view {
 	struct ask ask;

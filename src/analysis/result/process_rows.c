@@ -15,53 +15,54 @@
 #define U32(field) FROM_U32, offsetof(struct profile_process, field), VARIANCE_NONE
 #define TEXT(field) FROM_TEXT, offsetof(struct profile_process, field), VARIANCE_NONE
 
-const struct source_column process_columns[PROCESS_COLUMNS] = {
-	[PROCESS_PID] = { { "pid", "PID", UNIT_ID }, U32(pid) },
-	[PROCESS_PPID] = { { "ppid", NULL, UNIT_ID }, U32(ppid) },
-	[PROCESS_RANK] = { { "rank", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_PEAK_BYTES] = { { "peak_bytes", "PEAK", UNIT_BYTES },
-				 PART(peak_bytes, PEAK_BYTES) },
-	[PROCESS_LEAKED_BYTES] = { { "not_freed_bytes", "NOT FREED", UNIT_BYTES },
-				   PART(live_bytes, LIVE_BYTES) },
-	[PROCESS_CALLS] = { { "calls", "CALLS", UNIT_COUNT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_BYTES] = { { "total_bytes", "TOTAL", UNIT_BYTES }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_FREES] = { { "frees", NULL, UNIT_COUNT }, PART(frees, FREES) },
-	[PROCESS_PEAK_BLOCKS] = { { "peak_blocks", NULL, UNIT_COUNT },
-				  PART(peak_blocks, PEAK_BLOCKS) },
-	[PROCESS_PEAK_BOUND_BYTES] = { { "peak_bound_bytes", NULL, UNIT_BYTES },
-				       U64(peak_bound_bytes) },
-	[PROCESS_PEAK_BIAS_BYTES] = { { "peak_bias_bytes", NULL, UNIT_BYTES },
-				      U64(peak_bias_bytes) },
-	[PROCESS_PEAK_AT_NS] = { { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns) },
-	[PROCESS_LEAKED_BLOCKS] = { { "not_freed_blocks", NULL, UNIT_COUNT },
-				    PART(live_blocks, LIVE_BLOCKS) },
-	[PROCESS_TEMPORARY_CALLS] = { { "temporary_calls", NULL, UNIT_COUNT },
-				      PART(temporary_calls, CALLS) },
-	[PROCESS_MMAP_BYTES] = { { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes) },
-	[PROCESS_MMAP_CALLS] = { { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls) },
-	[PROCESS_MMAP_PEAK_BYTES] = { { "mmap_peak_bytes", "MAPPED", UNIT_BYTES },
-				      U64(mmap_peak_bytes) },
-	[PROCESS_PEAK_RSS_BYTES] = { { "peak_rss_bytes", "MAX RSS", UNIT_BYTES },
-				     U64(peak_rss_bytes) },
-	[PROCESS_THREADS] = { { "threads", NULL, UNIT_COUNT }, U64(threads) },
-	[PROCESS_STACKS] = { { "stacks", NULL, UNIT_COUNT }, U64(stacks) },
-	[PROCESS_DEPTH_LIMIT] = { { "depth_limit", NULL, UNIT_COUNT }, U64(depth_limit) },
-	[PROCESS_STARTED_OFFSET_NS] = { { "started_offset_ns", "START", UNIT_NS },
-					U64(started_offset_ns) },
-	[PROCESS_DURATION_NS] = { { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns) },
-	[PROCESS_MODE] = { { "mode", NULL, UNIT_TEXT }, TEXT(mode) },
-	[PROCESS_INTERVAL] = { { "sampling_interval_bytes", NULL, UNIT_BYTES }, U64(interval) },
-	[PROCESS_SAMPLES] = { { "samples", NULL, UNIT_COUNT }, U64(samples) },
-	[PROCESS_END_SHORT] = { { NULL, "END", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_END] = { { "end", NULL, UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_EXIT_CODE] = { { "exit_code", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_ALLOCATOR] = { { "allocator", NULL, UNIT_TEXT }, TEXT(allocator) },
-	[PROCESS_OWN_BYTES] = { { "recorder_bytes", NULL, UNIT_BYTES }, U64(own_bytes) },
-	[PROCESS_MEMORY] = { { "memory", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_HEALTH] = { { "health", NULL, UNIT_FIELDS }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_COMMAND_SHORT] = { { NULL, "COMMAND", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
-	[PROCESS_COMMAND] = { { "command", NULL, UNIT_TEXT }, TEXT(command) },
-};
+#define PROCESS_COLUMN_LIST(X)                                                                     \
+	X(PROCESS_PID, { "pid", "PID", UNIT_ID }, U32(pid))                                        \
+	X(PROCESS_PPID, { "ppid", NULL, UNIT_ID }, U32(ppid))                                      \
+	X(PROCESS_RANK, { "rank", NULL, UNIT_ID })                                                 \
+	X(PROCESS_PEAK_BYTES, { "peak_bytes", "PEAK", UNIT_BYTES }, PART(peak_bytes, PEAK_BYTES))  \
+	X(PROCESS_LEAKED_BYTES, { "not_freed_bytes", "NOT FREED", UNIT_BYTES },                    \
+	  PART(live_bytes, LIVE_BYTES))                                                            \
+	X(PROCESS_CALLS, { "calls", "CALLS", UNIT_COUNT })                                         \
+	X(PROCESS_BYTES, { "total_bytes", "TOTAL", UNIT_BYTES })                                   \
+	X(PROCESS_FREES, { "frees", NULL, UNIT_COUNT }, PART(frees, FREES))                        \
+	X(PROCESS_PEAK_BLOCKS, { "peak_blocks", NULL, UNIT_COUNT },                                \
+	  PART(peak_blocks, PEAK_BLOCKS))                                                          \
+	X(PROCESS_PEAK_BOUND_BYTES, { "peak_bound_bytes", NULL, UNIT_BYTES },                      \
+	  U64(peak_bound_bytes))                                                                   \
+	X(PROCESS_PEAK_BIAS_BYTES, { "peak_bias_bytes", NULL, UNIT_BYTES }, U64(peak_bias_bytes))  \
+	X(PROCESS_PEAK_AT_NS, { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns))                    \
+	X(PROCESS_LEAKED_BLOCKS, { "not_freed_blocks", NULL, UNIT_COUNT },                         \
+	  PART(live_blocks, LIVE_BLOCKS))                                                          \
+	X(PROCESS_TEMPORARY_CALLS, { "temporary_calls", NULL, UNIT_COUNT },                        \
+	  PART(temporary_calls, CALLS))                                                            \
+	X(PROCESS_MMAP_BYTES, { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes))                 \
+	X(PROCESS_MMAP_CALLS, { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls))                 \
+	X(PROCESS_MMAP_PEAK_BYTES, { "mmap_peak_bytes", "MAPPED", UNIT_BYTES },                    \
+	  U64(mmap_peak_bytes))                                                                    \
+	X(PROCESS_PEAK_RSS_BYTES, { "peak_rss_bytes", "MAX RSS", UNIT_BYTES },                     \
+	  U64(peak_rss_bytes))                                                                     \
+	X(PROCESS_THREADS, { "threads", NULL, UNIT_COUNT }, U64(threads))                          \
+	X(PROCESS_STACKS, { "stacks", NULL, UNIT_COUNT }, U64(stacks))                             \
+	X(PROCESS_DEPTH_LIMIT, { "depth_limit", NULL, UNIT_COUNT }, U64(depth_limit))              \
+	X(PROCESS_STARTED_OFFSET_NS, { "started_offset_ns", "START", UNIT_NS },                    \
+	  U64(started_offset_ns))                                                                  \
+	X(PROCESS_DURATION_NS, { "duration_ns", "TIME", UNIT_NS }, U64(duration_ns))               \
+	X(PROCESS_MODE, { "mode", NULL, UNIT_TEXT }, TEXT(mode))                                   \
+	X(PROCESS_INTERVAL, { "sampling_interval_bytes", NULL, UNIT_BYTES }, U64(interval))        \
+	X(PROCESS_SAMPLES, { "samples", NULL, UNIT_COUNT }, U64(samples))                          \
+	X(PROCESS_END_SHORT, { NULL, "END", UNIT_TEXT })                                           \
+	X(PROCESS_END, { "end", NULL, UNIT_TEXT })                                                 \
+	X(PROCESS_EXIT_CODE, { "exit_code", NULL, UNIT_ID })                                       \
+	X(PROCESS_ALLOCATOR, { "allocator", NULL, UNIT_TEXT }, TEXT(allocator))                    \
+	X(PROCESS_OWN_BYTES, { "recorder_bytes", NULL, UNIT_BYTES }, U64(own_bytes))               \
+	X(PROCESS_MEMORY, { "memory", NULL, UNIT_FIELDS })                                         \
+	X(PROCESS_HEALTH, { "health", NULL, UNIT_FIELDS })                                         \
+	X(PROCESS_COMMAND_SHORT, { NULL, "COMMAND", UNIT_TEXT })                                   \
+	X(PROCESS_COMMAND, { "command", NULL, UNIT_TEXT }, TEXT(command))
+enum process_column { PROCESS_COLUMN_LIST(COLUMN_ID) PROCESS_COLUMN_COUNT };
+_Static_assert((int)PROCESS_COLUMN_COUNT == (int)PROCESS_COLUMNS,
+	       "process_rows.h has their number");
+const struct source_column process_columns[PROCESS_COLUMNS] = { PROCESS_COLUMN_LIST(COLUMN_ROW) };
 
 #define NAMED_MEMORY(name, member, rule)                                                           \
 	{                                                                                          \

@@ -116,6 +116,10 @@ struct result_column {
 	enum result_unit unit;
 };
 
+/* A view's columns are a list X(id, what a column is made of): these make the ids of it, and the table. */
+#define COLUMN_ID(id, ...) id,
+#define COLUMN_ROW(id, ...) [id] = { __VA_ARGS__ },
+
 enum result_shape { RESULT_TABLE, RESULT_TREE, RESULT_SERIES };
 
 /*

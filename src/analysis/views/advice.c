@@ -9,46 +9,26 @@
 
 #include "base/compiler.h"
 
-enum advice_column {
-	ADVICE_RULE,
-	ADVICE_TITLE,
-	ADVICE_PROCESS,
-	ADVICE_SITE,
-	ADVICE_SITES,
-	ADVICE_PROCESSES,
-	ADVICE_SAVING_PEAK,
-	ADVICE_SAVING_COPIED,
-	ADVICE_SAVING_LEAKED,
-	ADVICE_SAVING_RATE,
-	ADVICE_SAVING_CALLS,
-	ADVICE_SAVING_FOREIGN,
-	ADVICE_SAVING_RESERVED,
-	ADVICE_SAVING_RESIDENT,
-	ADVICE_EVIDENCE,
-	ADVICE_TODO,
-	ADVICE_STACK,
-	ADVICE_COLUMNS,
-};
-
-static const struct result_column columns[ADVICE_COLUMNS] = {
-	[ADVICE_RULE] = { "rule", NULL, UNIT_TEXT },
-	[ADVICE_TITLE] = { "title", NULL, UNIT_TEXT },
-	[ADVICE_PROCESS] = { "pid", NULL, UNIT_ID },
-	[ADVICE_SITE] = { "site", NULL, UNIT_ID },
-	[ADVICE_SITES] = { "sites", NULL, UNIT_COUNT },
-	[ADVICE_PROCESSES] = { "processes", NULL, UNIT_COUNT },
-	[ADVICE_SAVING_PEAK] = { "saving_peak_bytes", NULL, UNIT_BYTES },
-	[ADVICE_SAVING_COPIED] = { "saving_copied_bytes", NULL, UNIT_BYTES },
-	[ADVICE_SAVING_LEAKED] = { "saving_not_freed_bytes", NULL, UNIT_BYTES },
-	[ADVICE_SAVING_RATE] = { "saving_bytes_per_second", NULL, UNIT_BYTES_RATE },
-	[ADVICE_SAVING_CALLS] = { "saving_calls", NULL, UNIT_COUNT },
-	[ADVICE_SAVING_FOREIGN] = { "saving_cross_thread_frees", NULL, UNIT_COUNT },
-	[ADVICE_SAVING_RESERVED] = { "saving_reserved_bytes", NULL, UNIT_BYTES },
-	[ADVICE_SAVING_RESIDENT] = { "saving_resident_bytes", NULL, UNIT_BYTES },
-	[ADVICE_EVIDENCE] = { "evidence", NULL, UNIT_FIELDS },
-	[ADVICE_TODO] = { "todo", NULL, UNIT_TEXT },
-	[ADVICE_STACK] = { "stack", NULL, UNIT_FRAMES },
-};
+#define ADVICE_COLUMN_LIST(X)                                                                      \
+	X(ADVICE_RULE, "rule", NULL, UNIT_TEXT)                                                    \
+	X(ADVICE_TITLE, "title", NULL, UNIT_TEXT)                                                  \
+	X(ADVICE_PROCESS, "pid", NULL, UNIT_ID)                                                    \
+	X(ADVICE_SITE, "site", NULL, UNIT_ID)                                                      \
+	X(ADVICE_SITES, "sites", NULL, UNIT_COUNT)                                                 \
+	X(ADVICE_PROCESSES, "processes", NULL, UNIT_COUNT)                                         \
+	X(ADVICE_SAVING_PEAK, "saving_peak_bytes", NULL, UNIT_BYTES)                               \
+	X(ADVICE_SAVING_COPIED, "saving_copied_bytes", NULL, UNIT_BYTES)                           \
+	X(ADVICE_SAVING_LEAKED, "saving_not_freed_bytes", NULL, UNIT_BYTES)                        \
+	X(ADVICE_SAVING_RATE, "saving_bytes_per_second", NULL, UNIT_BYTES_RATE)                    \
+	X(ADVICE_SAVING_CALLS, "saving_calls", NULL, UNIT_COUNT)                                   \
+	X(ADVICE_SAVING_FOREIGN, "saving_cross_thread_frees", NULL, UNIT_COUNT)                    \
+	X(ADVICE_SAVING_RESERVED, "saving_reserved_bytes", NULL, UNIT_BYTES)                       \
+	X(ADVICE_SAVING_RESIDENT, "saving_resident_bytes", NULL, UNIT_BYTES)                       \
+	X(ADVICE_EVIDENCE, "evidence", NULL, UNIT_FIELDS)                                          \
+	X(ADVICE_TODO, "todo", NULL, UNIT_TEXT)                                                    \
+	X(ADVICE_STACK, "stack", NULL, UNIT_FRAMES)
+enum advice_column { ADVICE_COLUMN_LIST(COLUMN_ID) ADVICE_COLUMNS };
+static const struct result_column columns[ADVICE_COLUMNS] = { ADVICE_COLUMN_LIST(COLUMN_ROW) };
 
 /* All that the rule looked at, whatever rule it was. */
 static bool evidence_value(struct result *result, const struct tally *t, struct result_value *ret)

@@ -20,50 +20,28 @@ struct site_trend {
 	struct trend trend;
 };
 
-enum growth_column {
-	GROWTH_PROCESS,
-	GROWTH_SITE,
-	GROWTH_VERDICT,
-	GROWTH_PER_SECOND,
-	GROWTH_SLOWEST,
-	GROWTH_FASTEST,
-	GROWTH_CONFIDENCE,
-	GROWTH_SURE,
-	GROWTH_FIRST,
-	GROWTH_LAST,
-	GROWTH_LIVE,
-	GROWTH_LIVE_BLOCKS,
-	GROWTH_CALLS,
-	GROWTH_FREES,
-	GROWTH_MOMENTS,
-	GROWTH_FROM_NS,
-	GROWTH_TO_NS,
-	GROWTH_LABEL,
-	GROWTH_STACK,
-	GROWTH_COLUMNS,
-};
-
-static const struct result_column columns[GROWTH_COLUMNS] = {
-	[GROWTH_PROCESS] = { "pid", "PID", UNIT_ID },
-	[GROWTH_SITE] = { "site", NULL, UNIT_ID },
-	[GROWTH_VERDICT] = { "verdict", "VERDICT", UNIT_TEXT },
-	[GROWTH_PER_SECOND] = { "bytes_per_second", "GROWTH", UNIT_BYTES_RATE },
-	[GROWTH_SLOWEST] = { "slowest_bytes_per_second", NULL, UNIT_BYTES_RATE },
-	[GROWTH_FASTEST] = { "fastest_bytes_per_second", NULL, UNIT_BYTES_RATE },
-	[GROWTH_CONFIDENCE] = { "confidence_per_mille", NULL, UNIT_COUNT },
-	[GROWTH_SURE] = { NULL, "SURE", UNIT_PERCENT },
-	[GROWTH_FIRST] = { "first_bytes", "FROM", UNIT_BYTES },
-	[GROWTH_LAST] = { "last_bytes", "TO", UNIT_BYTES },
-	[GROWTH_LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
-	[GROWTH_LIVE_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },
-	[GROWTH_CALLS] = { "calls", NULL, UNIT_COUNT },
-	[GROWTH_FREES] = { "frees", NULL, UNIT_COUNT },
-	[GROWTH_MOMENTS] = { "snapshots", NULL, UNIT_COUNT },
-	[GROWTH_FROM_NS] = { "from_ns", NULL, UNIT_NS },
-	[GROWTH_TO_NS] = { "to_ns", NULL, UNIT_NS },
-	[GROWTH_LABEL] = { NULL, "SITE", UNIT_TEXT },
-	[GROWTH_STACK] = { "stack", NULL, UNIT_FRAMES },
-};
+#define GROWTH_COLUMN_LIST(X)                                                                      \
+	X(GROWTH_PROCESS, "pid", "PID", UNIT_ID)                                                   \
+	X(GROWTH_SITE, "site", NULL, UNIT_ID)                                                      \
+	X(GROWTH_VERDICT, "verdict", "VERDICT", UNIT_TEXT)                                         \
+	X(GROWTH_PER_SECOND, "bytes_per_second", "GROWTH", UNIT_BYTES_RATE)                        \
+	X(GROWTH_SLOWEST, "slowest_bytes_per_second", NULL, UNIT_BYTES_RATE)                       \
+	X(GROWTH_FASTEST, "fastest_bytes_per_second", NULL, UNIT_BYTES_RATE)                       \
+	X(GROWTH_CONFIDENCE, "confidence_per_mille", NULL, UNIT_COUNT)                             \
+	X(GROWTH_SURE, NULL, "SURE", UNIT_PERCENT)                                                 \
+	X(GROWTH_FIRST, "first_bytes", "FROM", UNIT_BYTES)                                         \
+	X(GROWTH_LAST, "last_bytes", "TO", UNIT_BYTES)                                             \
+	X(GROWTH_LIVE, "live_bytes", "LIVE", UNIT_BYTES)                                           \
+	X(GROWTH_LIVE_BLOCKS, "live_blocks", "BLOCKS", UNIT_COUNT)                                 \
+	X(GROWTH_CALLS, "calls", NULL, UNIT_COUNT)                                                 \
+	X(GROWTH_FREES, "frees", NULL, UNIT_COUNT)                                                 \
+	X(GROWTH_MOMENTS, "snapshots", NULL, UNIT_COUNT)                                           \
+	X(GROWTH_FROM_NS, "from_ns", NULL, UNIT_NS)                                                \
+	X(GROWTH_TO_NS, "to_ns", NULL, UNIT_NS)                                                    \
+	X(GROWTH_LABEL, NULL, "SITE", UNIT_TEXT)                                                   \
+	X(GROWTH_STACK, "stack", NULL, UNIT_FRAMES)
+enum growth_column { GROWTH_COLUMN_LIST(COLUMN_ID) GROWTH_COLUMNS };
+static const struct result_column columns[GROWTH_COLUMNS] = { GROWTH_COLUMN_LIST(COLUMN_ROW) };
 
 struct maker {
 	struct result *result;

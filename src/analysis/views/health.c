@@ -15,22 +15,14 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum health_column {
-	HEALTH_PROCESS,
-	HEALTH_ABOUT,
-	HEALTH_NAME,
-	HEALTH_COUNTED,
-	HEALTH_MEANING,
-	HEALTH_COLUMNS
-};
-
-static const struct result_column columns[HEALTH_COLUMNS] = {
-	[HEALTH_PROCESS] = { "pid", "PID", UNIT_ID },
-	[HEALTH_ABOUT] = { "about", "ABOUT", UNIT_TEXT },
-	[HEALTH_NAME] = { "name", NULL, UNIT_TEXT },
-	[HEALTH_COUNTED] = { "count", "COUNT", UNIT_COUNT },
-	[HEALTH_MEANING] = { "meaning", "WHAT IT MEANS", UNIT_TEXT },
-};
+#define HEALTH_COLUMN_LIST(X)                                                                      \
+	X(HEALTH_PROCESS, "pid", "PID", UNIT_ID)                                                   \
+	X(HEALTH_ABOUT, "about", "ABOUT", UNIT_TEXT)                                               \
+	X(HEALTH_NAME, "name", NULL, UNIT_TEXT)                                                    \
+	X(HEALTH_COUNTED, "count", "COUNT", UNIT_COUNT)                                            \
+	X(HEALTH_MEANING, "meaning", "WHAT IT MEANS", UNIT_TEXT)
+enum health_column { HEALTH_COLUMN_LIST(COLUMN_ID) HEALTH_COLUMNS };
+static const struct result_column columns[HEALTH_COLUMNS] = { HEALTH_COLUMN_LIST(COLUMN_ROW) };
 
 struct maker {
 	struct result *result;

@@ -14,42 +14,24 @@
 #include "analysis/result/process_rows.h"
 #include "util/vector.h"
 
-enum column {
-	PID,
-	PROGRAM,
-	COMMAND,
-	MODE,
-	LIVE,
-	BLOCKS,
-	PEAK,
-	CALLS,
-	RSS,
-	RECORDER,
-	TOP_BYTES,
-	TOP,
-	CONTAINER,
-	KEPT,
-	PROBLEM,
-	COLUMNS,
-};
-
-static const struct result_column columns[COLUMNS] = {
-	[PID] = { "pid", "PID", UNIT_ID },
-	[PROGRAM] = { "program", "PROGRAM", UNIT_TEXT },
-	[COMMAND] = { "command", NULL, UNIT_TEXT },
-	[MODE] = { "mode", "MODE", UNIT_TEXT },
-	[LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
-	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
-	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
-	[CALLS] = { "calls", NULL, UNIT_COUNT },
-	[RSS] = { "rss_bytes", NULL, UNIT_BYTES },
-	[RECORDER] = { "recorder_bytes", NULL, UNIT_BYTES },
-	[TOP_BYTES] = { "top_site_bytes", NULL, UNIT_BYTES },
-	[TOP] = { "top_site", "TOP SITE", UNIT_TEXT },
-	[CONTAINER] = { "container", "CONTAINER", UNIT_TEXT },
-	[KEPT] = { "profile_storage", NULL, UNIT_TEXT },
-	[PROBLEM] = { "problem", NULL, UNIT_TEXT },
-};
+#define COLUMN_LIST(X)                                                                             \
+	X(PID, "pid", "PID", UNIT_ID)                                                              \
+	X(PROGRAM, "program", "PROGRAM", UNIT_TEXT)                                                \
+	X(COMMAND, "command", NULL, UNIT_TEXT)                                                     \
+	X(MODE, "mode", "MODE", UNIT_TEXT)                                                         \
+	X(LIVE, "live_bytes", "LIVE", UNIT_BYTES)                                                  \
+	X(BLOCKS, "live_blocks", NULL, UNIT_COUNT)                                                 \
+	X(PEAK, "peak_bytes", NULL, UNIT_BYTES)                                                    \
+	X(CALLS, "calls", NULL, UNIT_COUNT)                                                        \
+	X(RSS, "rss_bytes", NULL, UNIT_BYTES)                                                      \
+	X(RECORDER, "recorder_bytes", NULL, UNIT_BYTES)                                            \
+	X(TOP_BYTES, "top_site_bytes", NULL, UNIT_BYTES)                                           \
+	X(TOP, "top_site", "TOP SITE", UNIT_TEXT)                                                  \
+	X(CONTAINER, "container", "CONTAINER", UNIT_TEXT)                                          \
+	X(KEPT, "profile_storage", NULL, UNIT_TEXT)                                                \
+	X(PROBLEM, "problem", NULL, UNIT_TEXT)
+enum column { COLUMN_LIST(COLUMN_ID) COLUMNS };
+static const struct result_column columns[COLUMNS] = { COLUMN_LIST(COLUMN_ROW) };
 
 struct listing {
 	struct result result; /* its arena has the texts */

@@ -14,26 +14,16 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum module_column {
-	MODULE_FRAMES,
-	MODULE_NAMED,
-	MODULE_LINES,
-	MODULE_PROCESSES,
-	MODULE_NAMES_FROM,
-	MODULE_BUILD_ID,
-	MODULE_PATH,
-	MODULE_COLUMNS,
-};
-
-static const struct result_column columns[MODULE_COLUMNS] = {
-	[MODULE_FRAMES] = { "frames", "FRAMES", UNIT_COUNT },
-	[MODULE_NAMED] = { "named_frames", "NAMED", UNIT_COUNT },
-	[MODULE_LINES] = { "frames_with_lines", "WITH LINES", UNIT_COUNT },
-	[MODULE_PROCESSES] = { "processes", NULL, UNIT_COUNT },
-	[MODULE_NAMES_FROM] = { "names_from", "NAMES FROM", UNIT_TEXT },
-	[MODULE_BUILD_ID] = { "build_id", "BUILD-ID", UNIT_TEXT },
-	[MODULE_PATH] = { "module", "MODULE", UNIT_TEXT },
-};
+#define MODULE_COLUMN_LIST(X)                                                                      \
+	X(MODULE_FRAMES, "frames", "FRAMES", UNIT_COUNT)                                           \
+	X(MODULE_NAMED, "named_frames", "NAMED", UNIT_COUNT)                                       \
+	X(MODULE_LINES, "frames_with_lines", "WITH LINES", UNIT_COUNT)                             \
+	X(MODULE_PROCESSES, "processes", NULL, UNIT_COUNT)                                         \
+	X(MODULE_NAMES_FROM, "names_from", "NAMES FROM", UNIT_TEXT)                                \
+	X(MODULE_BUILD_ID, "build_id", "BUILD-ID", UNIT_TEXT)                                      \
+	X(MODULE_PATH, "module", "MODULE", UNIT_TEXT)
+enum module_column { MODULE_COLUMN_LIST(COLUMN_ID) MODULE_COLUMNS };
+static const struct result_column columns[MODULE_COLUMNS] = { MODULE_COLUMN_LIST(COLUMN_ROW) };
 
 struct row {
 	struct profile_module module;

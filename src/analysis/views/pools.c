@@ -15,19 +15,18 @@
 #include "util/cleanup.h"
 #include "util/intern.h"
 
-enum pool_column {
-	POOL_NAME,
-	POOL_PROCESS,
-	POOL_LIVE,
-	POOL_BLOCKS,
-	POOL_MOST,
-	POOL_AT_PEAK,
-	POOL_TOTAL,
-	POOL_CALLS,
-	POOL_FREES,
-	POOL_COUNT,
-	POOL_COLUMNS,
-};
+#define POOL_COLUMN_LIST(X)                                                                        \
+	X(POOL_NAME, "pool", "POOL", UNIT_TEXT)                                                    \
+	X(POOL_PROCESS, "pid", "PID", UNIT_ID)                                                     \
+	X(POOL_LIVE, "live_bytes", "LIVE", UNIT_BYTES)                                             \
+	X(POOL_BLOCKS, "live_blocks", "BLOCKS", UNIT_COUNT)                                        \
+	X(POOL_MOST, "max_bytes", "MOST", UNIT_BYTES)                                              \
+	X(POOL_AT_PEAK, "peak_bytes", "AT PEAK", UNIT_BYTES)                                       \
+	X(POOL_TOTAL, "total_bytes", "TOTAL", UNIT_BYTES)                                          \
+	X(POOL_CALLS, "calls", "CALLS", UNIT_COUNT)                                                \
+	X(POOL_FREES, "frees", NULL, UNIT_COUNT)                                                   \
+	X(POOL_COUNT, "pools", "POOLS", UNIT_COUNT)
+enum pool_column { POOL_COLUMN_LIST(COLUMN_ID) POOL_COLUMNS };
 
 struct pool_row {
 	const struct profile_process *process;
@@ -146,21 +145,11 @@ static bool fill_row(void *context, size_t index, struct result_value *to)
 
 static bool fill_table(struct pools_view *v, size_t limit)
 {
-	bool one = v->profile->process_count == 1;
-	const struct result_column columns[POOL_COLUMNS] = {
-		[POOL_NAME] = { "pool", "POOL", UNIT_TEXT },
-		[POOL_PROCESS] = { "pid", one ? NULL : "PID", UNIT_ID },
-		[POOL_LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
-		[POOL_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },
-		[POOL_MOST] = { "max_bytes", "MOST", UNIT_BYTES },
-		[POOL_AT_PEAK] = { "peak_bytes", "AT PEAK", UNIT_BYTES },
-		[POOL_TOTAL] = { "total_bytes", "TOTAL", UNIT_BYTES },
-		[POOL_CALLS] = { "calls", "CALLS", UNIT_COUNT },
-		[POOL_FREES] = { "frees", NULL, UNIT_COUNT },
-		[POOL_COUNT] = { "pools", "POOLS", UNIT_COUNT },
-	};
+	struct result_column columns[] = { POOL_COLUMN_LIST(COLUMN_ROW) };
 	size_t shown = MIN(v->rows.count, limit);
 
+	if (v->profile->process_count == 1)
+		columns[POOL_PROCESS].title = NULL;
 	return result_fill(v->result, "pools", columns, POOL_COLUMNS, shown, fill_row, v) &&
 	       result_left_out(v->result, v->rows.count - shown, " more pool", " more pools");
 }

@@ -16,56 +16,31 @@
 #include "model/ages.h"
 #include "util/cleanup.h"
 
-enum column {
-	FILE_NAME,
-	PID,
-	COMMAND,
-	HOST,
-	CAUSE,
-	ENDED,
-	LIVE,
-	BLOCKS,
-	PEAK,
-	LIMIT,
-	GROUP,
-	OOM_KILLS,
-	PRESSURE_SOME,
-	PRESSURE_FULL,
-	PRESSURE_WITHIN,
-	PRESSURE_OF,
-	TOP_BYTES,
-	TOP,
-	YOUNG_BYTES,
-	YOUNG_WITHIN,
-	RECORDER,
-	PROBLEM,
-	COLUMNS,
-};
-
-static const struct result_column columns[COLUMNS] = {
-	[FILE_NAME] = { "file", NULL, UNIT_TEXT },
-	[PID] = { "pid", NULL, UNIT_ID },
-	[COMMAND] = { "command", NULL, UNIT_TEXT },
-	[HOST] = { "host", NULL, UNIT_TEXT },
-	[CAUSE] = { "cause", NULL, UNIT_TEXT },
-	[ENDED] = { "ended_real_ns", NULL, UNIT_NS },
-	[LIVE] = { "live_bytes", NULL, UNIT_BYTES },
-	[BLOCKS] = { "live_blocks", NULL, UNIT_COUNT },
-	[PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
-	[LIMIT] = { "cgroup_limit_bytes", NULL, UNIT_BYTES },
-	[GROUP] = { "cgroup", NULL, UNIT_TEXT },
-	[OOM_KILLS] = { "cgroup_oom_kills", NULL, UNIT_COUNT },
-	[PRESSURE_SOME] = { "pressure_some_ns", NULL, UNIT_NS },
-	[PRESSURE_FULL] = { "pressure_full_ns", NULL, UNIT_NS },
-	[PRESSURE_WITHIN] = { "pressure_within_ns", NULL, UNIT_NS },
-	[PRESSURE_OF] = { "pressure_of", NULL, UNIT_TEXT },
-	[TOP_BYTES] = { "top_site_bytes", NULL, UNIT_BYTES },
-	[TOP] = { "top_site", NULL, UNIT_TEXT },
-	[YOUNG_BYTES] = { "young_bytes", NULL, UNIT_BYTES },
-	[YOUNG_WITHIN] = { "young_within_ns", NULL, UNIT_NS },
-	[RECORDER] = { "recorder_bytes", NULL, UNIT_BYTES },
-	[PROBLEM] = { "problem", NULL, UNIT_TEXT },
-};
+#define COLUMN_LIST(X)                                                                             \
+	X(FILE_NAME, "file", NULL, UNIT_TEXT)                                                      \
+	X(PID, "pid", NULL, UNIT_ID)                                                               \
+	X(COMMAND, "command", NULL, UNIT_TEXT)                                                     \
+	X(HOST, "host", NULL, UNIT_TEXT)                                                           \
+	X(CAUSE, "cause", NULL, UNIT_TEXT)                                                         \
+	X(ENDED, "ended_real_ns", NULL, UNIT_NS)                                                   \
+	X(LIVE, "live_bytes", NULL, UNIT_BYTES)                                                    \
+	X(BLOCKS, "live_blocks", NULL, UNIT_COUNT)                                                 \
+	X(PEAK, "peak_bytes", NULL, UNIT_BYTES)                                                    \
+	X(LIMIT, "cgroup_limit_bytes", NULL, UNIT_BYTES)                                           \
+	X(GROUP, "cgroup", NULL, UNIT_TEXT)                                                        \
+	X(OOM_KILLS, "cgroup_oom_kills", NULL, UNIT_COUNT)                                         \
+	X(PRESSURE_SOME, "pressure_some_ns", NULL, UNIT_NS)                                        \
+	X(PRESSURE_FULL, "pressure_full_ns", NULL, UNIT_NS)                                        \
+	X(PRESSURE_WITHIN, "pressure_within_ns", NULL, UNIT_NS)                                    \
+	X(PRESSURE_OF, "pressure_of", NULL, UNIT_TEXT)                                             \
+	X(TOP_BYTES, "top_site_bytes", NULL, UNIT_BYTES)                                           \
+	X(TOP, "top_site", NULL, UNIT_TEXT)                                                        \
+	X(YOUNG_BYTES, "young_bytes", NULL, UNIT_BYTES)                                            \
+	X(YOUNG_WITHIN, "young_within_ns", NULL, UNIT_NS)                                          \
+	X(RECORDER, "recorder_bytes", NULL, UNIT_BYTES)                                            \
+	X(PROBLEM, "problem", NULL, UNIT_TEXT)
+enum column { COLUMN_LIST(COLUMN_ID) COLUMNS };
+static const struct result_column columns[COLUMNS] = { COLUMN_LIST(COLUMN_ROW) };
 
 static const struct {
 	const char *name, *words;

@@ -14,34 +14,20 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum size_column {
-	SIZE_LABEL,
-	SIZE_LOW,
-	SIZE_HIGH,
-	SIZE_EXACT,
-	SIZE_CALLS,
-	SIZE_CALLS_SHARE,
-	SIZE_TOTAL,
-	SIZE_TOTAL_SHARE,
-	SIZE_WASTE_EACH,
-	SIZE_WASTE_BYTES,
-	SIZE_WASTE_CALLS,
-	SIZE_COLUMNS,
-};
-
-static const struct result_column columns[SIZE_COLUMNS] = {
-	[SIZE_LABEL] = { NULL, "SIZE", UNIT_TEXT },
-	[SIZE_LOW] = { "low_bytes", NULL, UNIT_BYTES },
-	[SIZE_HIGH] = { "high_bytes", NULL, UNIT_BYTES },
-	[SIZE_EXACT] = { "exact", NULL, UNIT_FLAG },
-	[SIZE_CALLS] = { "calls", "CALLS", UNIT_COUNT },
-	[SIZE_CALLS_SHARE] = { NULL, "OF CALLS", UNIT_PERCENT },
-	[SIZE_TOTAL] = { "total_bytes", "TOTAL", UNIT_BYTES },
-	[SIZE_TOTAL_SHARE] = { NULL, "OF TOTAL", UNIT_PERCENT },
-	[SIZE_WASTE_EACH] = { "mean_internal_fragmentation_bytes", "WASTE EACH", UNIT_BYTES },
-	[SIZE_WASTE_BYTES] = { "internal_fragmentation_bytes", NULL, UNIT_BYTES },
-	[SIZE_WASTE_CALLS] = { "internal_fragmentation_calls", NULL, UNIT_COUNT },
-};
+#define SIZE_COLUMN_LIST(X)                                                                        \
+	X(SIZE_LABEL, NULL, "SIZE", UNIT_TEXT)                                                     \
+	X(SIZE_LOW, "low_bytes", NULL, UNIT_BYTES)                                                 \
+	X(SIZE_HIGH, "high_bytes", NULL, UNIT_BYTES)                                               \
+	X(SIZE_EXACT, "exact", NULL, UNIT_FLAG)                                                    \
+	X(SIZE_CALLS, "calls", "CALLS", UNIT_COUNT)                                                \
+	X(SIZE_CALLS_SHARE, NULL, "OF CALLS", UNIT_PERCENT)                                        \
+	X(SIZE_TOTAL, "total_bytes", "TOTAL", UNIT_BYTES)                                          \
+	X(SIZE_TOTAL_SHARE, NULL, "OF TOTAL", UNIT_PERCENT)                                        \
+	X(SIZE_WASTE_EACH, "mean_internal_fragmentation_bytes", "WASTE EACH", UNIT_BYTES)          \
+	X(SIZE_WASTE_BYTES, "internal_fragmentation_bytes", NULL, UNIT_BYTES)                      \
+	X(SIZE_WASTE_CALLS, "internal_fragmentation_calls", NULL, UNIT_COUNT)
+enum size_column { SIZE_COLUMN_LIST(COLUMN_ID) SIZE_COLUMNS };
+static const struct result_column columns[SIZE_COLUMNS] = { SIZE_COLUMN_LIST(COLUMN_ROW) };
 
 struct size_maker {
 	struct result *result;

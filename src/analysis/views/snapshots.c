@@ -14,19 +14,18 @@
 #include "model/history.h"
 #include "util/cleanup.h"
 
-enum snap_column {
-	SNAP_NUMBER,
-	SNAP_AT,
-	SNAP_PROCESS,
-	SNAP_KIND,
-	SNAP_LIVE,
-	SNAP_BLOCKS,
-	SNAP_CHANGE,
-	SNAP_SINCE_FIRST,
-	SNAP_RSS,
-	SNAP_NAME,
-	SNAP_COLUMNS,
-};
+#define SNAP_COLUMN_LIST(X)                                                                        \
+	X(SNAP_NUMBER, "snapshot", "SNAP", UNIT_ID)                                                \
+	X(SNAP_AT, "at_ns", "AT", UNIT_NS)                                                         \
+	X(SNAP_PROCESS, "pid", "PID", UNIT_ID)                                                     \
+	X(SNAP_KIND, "kind", NULL, UNIT_TEXT)                                                      \
+	X(SNAP_LIVE, "live_bytes", "LIVE", UNIT_BYTES)                                             \
+	X(SNAP_BLOCKS, "live_blocks", "BLOCKS", UNIT_COUNT)                                        \
+	X(SNAP_CHANGE, "change_bytes", "CHANGE", UNIT_BYTES_CHANGE)                                \
+	X(SNAP_SINCE_FIRST, "since_first_bytes", "SINCE FIRST", UNIT_BYTES_CHANGE)                 \
+	X(SNAP_RSS, "rss_bytes", "RSS", UNIT_BYTES)                                                \
+	X(SNAP_NAME, "name", "NAME", UNIT_TEXT)
+enum snap_column { SNAP_COLUMN_LIST(COLUMN_ID) SNAP_COLUMNS };
 
 /* A snapshot or a mark, on the recording's clock. */
 struct moment_event {
@@ -168,20 +167,11 @@ static bool fill_rows(struct snaps *s)
 
 static bool fill_table(struct snaps *s, size_t limit)
 {
-	bool one = s->profile->process_count == 1;
-	const struct result_column columns[SNAP_COLUMNS] = {
-		[SNAP_NUMBER] = { "snapshot", "SNAP", UNIT_ID },
-		[SNAP_AT] = { "at_ns", "AT", UNIT_NS },
-		[SNAP_PROCESS] = { "pid", one ? NULL : "PID", UNIT_ID },
-		[SNAP_KIND] = { "kind", NULL, UNIT_TEXT },
-		[SNAP_LIVE] = { "live_bytes", "LIVE", UNIT_BYTES },
-		[SNAP_BLOCKS] = { "live_blocks", "BLOCKS", UNIT_COUNT },
-		[SNAP_CHANGE] = { "change_bytes", "CHANGE", UNIT_BYTES_CHANGE },
-		[SNAP_SINCE_FIRST] = { "since_first_bytes", "SINCE FIRST", UNIT_BYTES_CHANGE },
-		[SNAP_RSS] = { "rss_bytes", "RSS", UNIT_BYTES },
-		[SNAP_NAME] = { "name", "NAME", UNIT_TEXT },
-	};
+	struct result_column columns[] = { SNAP_COLUMN_LIST(COLUMN_ROW) };
 	size_t rows = s->values.count / SNAP_COLUMNS, shown = MIN(rows, limit);
+
+	if (s->profile->process_count == 1)
+		columns[SNAP_PROCESS].title = NULL;
 
 	return result_take(s->result, "snapshots", columns, SNAP_COLUMNS, shown, s->values.at) &&
 	       result_left_out(s->result, rows - shown, " more snapshot", " more snapshots");

@@ -16,48 +16,27 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum thread_column {
-	THREAD_PROCESS,
-	THREAD_TID,
-	THREAD_NAME,
-	THREAD_SLOT,
-	THREAD_SLOT_THREADS,
-	THREAD_STARTED,
-	THREAD_CALLS,
-	THREAD_SHARE,
-	THREAD_TOTAL,
-	THREAD_FREES,
-	THREAD_FREED_BYTES,
-	THREAD_HELD,
-	THREAD_BY_OTHERS_BLOCKS,
-	THREAD_BY_OTHERS,
-	THREAD_FOR_OTHERS_BLOCKS,
-	THREAD_FOR_OTHERS,
-	THREAD_MOSTLY,
-	THREAD_FREED_OF,
-	THREAD_COLUMNS,
-};
-
-static const struct result_column columns[THREAD_COLUMNS] = {
-	[THREAD_PROCESS] = { "pid", "PID", UNIT_ID },
-	[THREAD_TID] = { "tid", "TID", UNIT_ID },
-	[THREAD_NAME] = { "name", "THREAD", UNIT_TEXT },
-	[THREAD_SLOT] = { "slot", NULL, UNIT_ID },
-	[THREAD_SLOT_THREADS] = { "slot_threads", NULL, UNIT_COUNT },
-	[THREAD_STARTED] = { "started_ns", "STARTED", UNIT_NS },
-	[THREAD_CALLS] = { "calls", "CALLS", UNIT_COUNT },
-	[THREAD_SHARE] = { NULL, "OF CALLS", UNIT_PERCENT },
-	[THREAD_TOTAL] = { "total_bytes", "TOTAL", UNIT_BYTES },
-	[THREAD_FREES] = { "frees", "FREES", UNIT_COUNT },
-	[THREAD_FREED_BYTES] = { "freed_bytes", NULL, UNIT_BYTES },
-	[THREAD_HELD] = { "live_bytes", "HOLDS", UNIT_BYTES },
-	[THREAD_BY_OTHERS_BLOCKS] = { "freed_by_others_blocks", NULL, UNIT_COUNT },
-	[THREAD_BY_OTHERS] = { "freed_by_others_bytes", "FREED BY OTHERS", UNIT_BYTES },
-	[THREAD_FOR_OTHERS_BLOCKS] = { "freed_for_others_blocks", NULL, UNIT_COUNT },
-	[THREAD_FOR_OTHERS] = { "freed_for_others_bytes", "FOR OTHERS", UNIT_BYTES },
-	[THREAD_MOSTLY] = { NULL, "MOSTLY OF", UNIT_TEXT },
-	[THREAD_FREED_OF] = { "freed_by_owner", NULL, UNIT_FIELDS },
-};
+#define THREAD_COLUMN_LIST(X)                                                                      \
+	X(THREAD_PROCESS, "pid", "PID", UNIT_ID)                                                   \
+	X(THREAD_TID, "tid", "TID", UNIT_ID)                                                       \
+	X(THREAD_NAME, "name", "THREAD", UNIT_TEXT)                                                \
+	X(THREAD_SLOT, "slot", NULL, UNIT_ID)                                                      \
+	X(THREAD_SLOT_THREADS, "slot_threads", NULL, UNIT_COUNT)                                   \
+	X(THREAD_STARTED, "started_ns", "STARTED", UNIT_NS)                                        \
+	X(THREAD_CALLS, "calls", "CALLS", UNIT_COUNT)                                              \
+	X(THREAD_SHARE, NULL, "OF CALLS", UNIT_PERCENT)                                            \
+	X(THREAD_TOTAL, "total_bytes", "TOTAL", UNIT_BYTES)                                        \
+	X(THREAD_FREES, "frees", "FREES", UNIT_COUNT)                                              \
+	X(THREAD_FREED_BYTES, "freed_bytes", NULL, UNIT_BYTES)                                     \
+	X(THREAD_HELD, "live_bytes", "HOLDS", UNIT_BYTES)                                          \
+	X(THREAD_BY_OTHERS_BLOCKS, "freed_by_others_blocks", NULL, UNIT_COUNT)                     \
+	X(THREAD_BY_OTHERS, "freed_by_others_bytes", "FREED BY OTHERS", UNIT_BYTES)                \
+	X(THREAD_FOR_OTHERS_BLOCKS, "freed_for_others_blocks", NULL, UNIT_COUNT)                   \
+	X(THREAD_FOR_OTHERS, "freed_for_others_bytes", "FOR OTHERS", UNIT_BYTES)                   \
+	X(THREAD_MOSTLY, NULL, "MOSTLY OF", UNIT_TEXT)                                             \
+	X(THREAD_FREED_OF, "freed_by_owner", NULL, UNIT_FIELDS)
+enum thread_column { THREAD_COLUMN_LIST(COLUMN_ID) THREAD_COLUMNS };
+static const struct result_column columns[THREAD_COLUMNS] = { THREAD_COLUMN_LIST(COLUMN_ROW) };
 
 /* What is known by slot. */
 struct slot {

@@ -319,64 +319,30 @@ static void thin(struct sweep *s, size_t limit)
 	s->points.count = kept;
 }
 
-enum timeline_column {
-	TIMELINE_AT_NS,
-	TIMELINE_LIVE_BYTES,
-	TIMELINE_BAR,
-	TIMELINE_LIVE_BLOCKS,
-	TIMELINE_RSS_BYTES,
-	TIMELINE_CALLS_RATE,
-	TIMELINE_BYTES_RATE,
-	TIMELINE_FREES_RATE,
-	TIMELINE_THREADS,
-	TIMELINE_MAP_LIVE_BYTES,
-	TIMELINE_OWN_BYTES,
-	TIMELINE_CALLS,
-	TIMELINE_BYTES,
-	TIMELINE_FREES,
-	TIMELINE_SNAPSHOT,
-	TIMELINE_PEAK,
-	TIMELINE_MARK,
-	TIMELINE_COLUMNS,
-};
-
 #define SUM(field) FROM_U64, offsetof(struct point, sum.field), VARIANCE_NONE
 
-static const struct source_column columns[TIMELINE_COLUMNS] = {
-	[TIMELINE_AT_NS] = { { "at_ns", "AT", UNIT_NS },
-			     FROM_U64,
-			     offsetof(struct point, at_ns),
-			     VARIANCE_NONE },
-	[TIMELINE_LIVE_BYTES] = { { "live_bytes", "LIVE", UNIT_BYTES }, SUM(live_bytes) },
-	[TIMELINE_BAR] = { { NULL, "", UNIT_BAR }, FROM_VIEW, 0, VARIANCE_NONE },
-	[TIMELINE_LIVE_BLOCKS] = { { "live_blocks", NULL, UNIT_COUNT }, SUM(live_blocks) },
-	[TIMELINE_RSS_BYTES] = { { "rss_bytes", "RSS", UNIT_BYTES }, SUM(rss_bytes) },
-	[TIMELINE_CALLS_RATE] = { { "calls_per_second", "CALLS", UNIT_RATE },
-				  FROM_VIEW,
-				  0,
-				  VARIANCE_NONE },
-	[TIMELINE_BYTES_RATE] = { { "bytes_per_second", NULL, UNIT_RATE },
-				  FROM_VIEW,
-				  0,
-				  VARIANCE_NONE },
-	[TIMELINE_FREES_RATE] = { { "frees_per_second", NULL, UNIT_RATE },
-				  FROM_VIEW,
-				  0,
-				  VARIANCE_NONE },
-	[TIMELINE_THREADS] = { { "threads", "THREADS", UNIT_COUNT }, SUM(threads) },
-	[TIMELINE_MAP_LIVE_BYTES] = { { "mmap_live_bytes", NULL, UNIT_BYTES },
-				      SUM(map_live_bytes) },
-	[TIMELINE_OWN_BYTES] = { { "recorder_bytes", NULL, UNIT_BYTES }, SUM(own_bytes) },
-	[TIMELINE_CALLS] = { { "calls", NULL, UNIT_COUNT }, SUM(calls) },
-	[TIMELINE_BYTES] = { { "total_bytes", NULL, UNIT_BYTES }, SUM(bytes) },
-	[TIMELINE_FREES] = { { "frees", NULL, UNIT_COUNT }, SUM(frees) },
-	[TIMELINE_SNAPSHOT] = { { "snapshot", NULL, UNIT_ID }, FROM_VIEW, 0, VARIANCE_NONE },
-	[TIMELINE_PEAK] = { { "peak", NULL, UNIT_FLAG },
-			    FROM_BOOL,
-			    offsetof(struct point, peak),
-			    VARIANCE_NONE },
-	[TIMELINE_MARK] = { { NULL, "", UNIT_TEXT }, FROM_VIEW, 0, VARIANCE_NONE },
-};
+#define TIMELINE_COLUMN_LIST(X)                                                                    \
+	X(TIMELINE_AT_NS, { "at_ns", "AT", UNIT_NS }, FROM_U64, offsetof(struct point, at_ns),     \
+	  VARIANCE_NONE)                                                                           \
+	X(TIMELINE_LIVE_BYTES, { "live_bytes", "LIVE", UNIT_BYTES }, SUM(live_bytes))              \
+	X(TIMELINE_BAR, { NULL, "", UNIT_BAR })                                                    \
+	X(TIMELINE_LIVE_BLOCKS, { "live_blocks", NULL, UNIT_COUNT }, SUM(live_blocks))             \
+	X(TIMELINE_RSS_BYTES, { "rss_bytes", "RSS", UNIT_BYTES }, SUM(rss_bytes))                  \
+	X(TIMELINE_CALLS_RATE, { "calls_per_second", "CALLS", UNIT_RATE })                         \
+	X(TIMELINE_BYTES_RATE, { "bytes_per_second", NULL, UNIT_RATE })                            \
+	X(TIMELINE_FREES_RATE, { "frees_per_second", NULL, UNIT_RATE })                            \
+	X(TIMELINE_THREADS, { "threads", "THREADS", UNIT_COUNT }, SUM(threads))                    \
+	X(TIMELINE_MAP_LIVE_BYTES, { "mmap_live_bytes", NULL, UNIT_BYTES }, SUM(map_live_bytes))   \
+	X(TIMELINE_OWN_BYTES, { "recorder_bytes", NULL, UNIT_BYTES }, SUM(own_bytes))              \
+	X(TIMELINE_CALLS, { "calls", NULL, UNIT_COUNT }, SUM(calls))                               \
+	X(TIMELINE_BYTES, { "total_bytes", NULL, UNIT_BYTES }, SUM(bytes))                         \
+	X(TIMELINE_FREES, { "frees", NULL, UNIT_COUNT }, SUM(frees))                               \
+	X(TIMELINE_SNAPSHOT, { "snapshot", NULL, UNIT_ID })                                        \
+	X(TIMELINE_PEAK, { "peak", NULL, UNIT_FLAG }, FROM_BOOL, offsetof(struct point, peak),     \
+	  VARIANCE_NONE)                                                                           \
+	X(TIMELINE_MARK, { NULL, "", UNIT_TEXT })
+enum timeline_column { TIMELINE_COLUMN_LIST(COLUMN_ID) TIMELINE_COLUMNS };
+static const struct source_column columns[TIMELINE_COLUMNS] = { TIMELINE_COLUMN_LIST(COLUMN_ROW) };
 
 /* What came since is made of other blocks than what was before: its variance is the difference. */
 static struct result_value rate(uint64_t before, uint64_t now, uint64_t ns, double variance)
