@@ -45,34 +45,14 @@ static int64_t scaled(int64_t value, int64_t factor)
 static struct measures times(const struct measures *m, int64_t factor)
 {
 	float square = (float)factor * (float)factor;
+	struct measures product = { .variance.samples = m->variance.samples };
 
-	return (struct measures){
-		.live_bytes = scaled(m->live_bytes, factor),
-		.live_blocks = scaled(m->live_blocks, factor),
-		.total_bytes = scaled(m->total_bytes, factor),
-		.calls = scaled(m->calls, factor),
-		.frees = scaled(m->frees, factor),
-		.temporary = scaled(m->temporary, factor),
-		.max_bytes = scaled(m->max_bytes, factor),
-		.waste_bytes = scaled(m->waste_bytes, factor),
-		.lifetime_ms = scaled(m->lifetime_ms, factor),
-		.copied_bytes = scaled(m->copied_bytes, factor),
-		.realloc_calls = scaled(m->realloc_calls, factor),
-		.variance = {
-			.live_bytes = m->variance.live_bytes * square,
-			.live_blocks = m->variance.live_blocks * square,
-			.total_bytes = m->variance.total_bytes * square,
-			.calls = m->variance.calls * square,
-			.frees = m->variance.frees * square,
-			.temporary = m->variance.temporary * square,
-			.max_bytes = m->variance.max_bytes * square,
-			.waste_bytes = m->variance.waste_bytes * square,
-			.lifetime_ms = m->variance.lifetime_ms * square,
-			.copied_bytes = m->variance.copied_bytes * square,
-			.realloc_calls = m->variance.realloc_calls * square,
-			.samples = m->variance.samples,
-		},
-	};
+#define MULTIPLY(member)                                                                           \
+	product.member = scaled(m->member, factor);                                                \
+	product.variance.member = m->variance.member * square;
+	MEASURES(MULTIPLY)
+#undef MULTIPLY
+	return product;
 }
 
 /* What a run's numbers are multiplied with. */

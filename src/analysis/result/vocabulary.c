@@ -73,30 +73,14 @@ const struct moment_word moment_words[] = {
 
 void measures_add(struct measures *sum, const struct measures *part)
 {
-	sum->live_bytes = saturating_add_signed(sum->live_bytes, part->live_bytes);
-	sum->live_blocks = saturating_add_signed(sum->live_blocks, part->live_blocks);
-	sum->total_bytes = saturating_add_signed(sum->total_bytes, part->total_bytes);
-	sum->calls = saturating_add_signed(sum->calls, part->calls);
-	sum->frees = saturating_add_signed(sum->frees, part->frees);
-	sum->temporary = saturating_add_signed(sum->temporary, part->temporary);
-	sum->max_bytes = saturating_add_signed(sum->max_bytes, part->max_bytes);
-	sum->waste_bytes = saturating_add_signed(sum->waste_bytes, part->waste_bytes);
-	sum->lifetime_ms = saturating_add_signed(sum->lifetime_ms, part->lifetime_ms);
-	sum->copied_bytes = saturating_add_signed(sum->copied_bytes, part->copied_bytes);
-	sum->realloc_calls = saturating_add_signed(sum->realloc_calls, part->realloc_calls);
+#define ADD(member) sum->member = saturating_add_signed(sum->member, part->member);
+	MEASURES(ADD)
+#undef ADD
 	if (part->variance.samples == 0)
 		return;
-	sum->variance.live_bytes += part->variance.live_bytes;
-	sum->variance.live_blocks += part->variance.live_blocks;
-	sum->variance.total_bytes += part->variance.total_bytes;
-	sum->variance.calls += part->variance.calls;
-	sum->variance.frees += part->variance.frees;
-	sum->variance.temporary += part->variance.temporary;
-	sum->variance.max_bytes += part->variance.max_bytes;
-	sum->variance.waste_bytes += part->variance.waste_bytes;
-	sum->variance.lifetime_ms += part->variance.lifetime_ms;
-	sum->variance.copied_bytes += part->variance.copied_bytes;
-	sum->variance.realloc_calls += part->variance.realloc_calls;
+#define ADD(member) sum->variance.member += part->variance.member;
+	MEASURES(ADD)
+#undef ADD
 	sum->variance.samples += part->variance.samples;
 }
 
@@ -116,64 +100,40 @@ uint64_t mean_lifetime_ns(uint64_t sum_ms, uint64_t frees)
 	return mean < UINT64_MAX ? (uint64_t)mean : UINT64_MAX;
 }
 
+/* Where the number of a cost and its variance are. */
+#define AT(member)                                                                                 \
+	{                                                                                          \
+		offsetof(struct measures, member), offsetof(struct measures, variance.member)      \
+	}
+static const struct {
+	size_t number, variance;
+} measures_of[COST_COUNT] = {
+	[COST_LIVE] = AT(live_bytes),	   [COST_BLOCKS] = AT(live_blocks),
+	[COST_TOTAL] = AT(total_bytes),	   [COST_CALLS] = AT(calls),
+	[COST_TEMPORARY] = AT(temporary),  [COST_MAX] = AT(max_bytes),
+	[COST_WASTE] = AT(waste_bytes),	   [COST_LIFETIME] = AT(lifetime_ms),
+	[COST_REALLOC] = AT(copied_bytes), [COST_RATE] = AT(calls),
+};
+
 int64_t cost_of(enum cost_id cost, const struct measures *m, uint64_t duration_ns)
 {
-	switch (cost) {
-	case COST_LIVE:
-		return m->live_bytes;
-	case COST_BLOCKS:
-		return m->live_blocks;
-	case COST_TOTAL:
-		return m->total_bytes;
-	case COST_CALLS:
-		return m->calls;
-	case COST_TEMPORARY:
-		return m->temporary;
-	case COST_MAX:
-		return m->max_bytes;
-	case COST_WASTE:
-		return m->waste_bytes;
-	case COST_LIFETIME:
-		return scaled(m->lifetime_ms, 1000000, 1);
-	case COST_REALLOC:
-		return m->copied_bytes;
-	case COST_RATE:
-		return scaled(m->calls, 1000000000, duration_ns);
-	case COST_COUNT:
-		break;
-	}
-	return 0;
+	int64_t number;
+
+	memcpy(&number, (const char *)m + measures_of[cost].number, sizeof number);
+	if (cost == COST_LIFETIME)
+		return scaled(number, 1000000, 1);
+	return cost == COST_RATE ? scaled(number, 1000000000, duration_ns) : number;
 }
 
 double cost_variance(enum cost_id cost, const struct measures *m, uint64_t duration_ns)
 {
 	const double ns_in_ms = 1e6, per_second = duration_ns ? 1e9 / (double)duration_ns : 1;
+	float variance;
 
-	switch (cost) {
-	case COST_LIVE:
-		return m->variance.live_bytes;
-	case COST_BLOCKS:
-		return m->variance.live_blocks;
-	case COST_TOTAL:
-		return m->variance.total_bytes;
-	case COST_CALLS:
-		return m->variance.calls;
-	case COST_TEMPORARY:
-		return m->variance.temporary;
-	case COST_MAX:
-		return m->variance.max_bytes;
-	case COST_WASTE:
-		return m->variance.waste_bytes;
-	case COST_LIFETIME:
-		return m->variance.lifetime_ms * ns_in_ms * ns_in_ms;
-	case COST_REALLOC:
-		return m->variance.copied_bytes;
-	case COST_RATE:
-		return m->variance.calls * per_second * per_second;
-	case COST_COUNT:
-		break;
-	}
-	return 0;
+	memcpy(&variance, (const char *)m + measures_of[cost].variance, sizeof variance);
+	if (cost == COST_LIFETIME)
+		return variance * ns_in_ms * ns_in_ms;
+	return cost == COST_RATE ? variance * per_second * per_second : variance;
 }
 
 enum result_unit cost_unit(enum cost_id cost, bool change)

@@ -33,6 +33,19 @@ struct measures {
 		float samples; /* how many there are; not a variance */
 	} variance;
 };
+/* All of them, for what is done to each. */
+#define MEASURES(X)                                                                                \
+	X(live_bytes)                                                                              \
+	X(live_blocks)                                                                             \
+	X(total_bytes)                                                                             \
+	X(calls)                                                                                   \
+	X(frees)                                                                                   \
+	X(temporary)                                                                               \
+	X(max_bytes)                                                                               \
+	X(waste_bytes)                                                                             \
+	X(lifetime_ms)                                                                             \
+	X(copied_bytes)                                                                            \
+	X(realloc_calls)
 void measures_add(struct measures *sum, const struct measures *part);
 
 enum cost_id {
