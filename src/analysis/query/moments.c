@@ -181,10 +181,11 @@ no_memory:
 	return NULL;
 }
 
-struct site_live moment_numbers_live(const struct resolved_moment *moment,
-				     const struct site_numbers *n)
+struct site_live moment_live(const struct resolved_moment *moment, site_id site,
+			     const struct site_numbers *n)
 {
-	ASSERT(moment->kind != RESOLVED_SNAPSHOT);
+	if (moment->kind == RESOLVED_SNAPSHOT)
+		return moment->live[site.v];
 	if (moment->kind == RESOLVED_PEAK)
 		return (struct site_live){ (int64_t)n->peak_bytes, (int64_t)n->peak_blocks };
 	if (moment->kind == RESOLVED_END)
@@ -192,32 +193,16 @@ struct site_live moment_numbers_live(const struct resolved_moment *moment,
 	return (struct site_live){ 0, 0 };
 }
 
-struct live_variance moment_numbers_variance(const struct resolved_moment *moment,
-					     const struct site_numbers *n)
+struct live_variance moment_variance(const struct resolved_moment *moment, site_id site,
+				     const struct site_numbers *n)
 {
-	ASSERT(moment->kind != RESOLVED_SNAPSHOT);
+	if (moment->kind == RESOLVED_SNAPSHOT && moment->variances)
+		return moment->variances[site.v];
 	if (moment->kind == RESOLVED_PEAK)
 		return (struct live_variance){ n->peak_bytes_variance, n->peak_blocks_variance };
 	if (moment->kind == RESOLVED_END)
 		return (struct live_variance){ n->live_bytes_variance, n->live_blocks_variance };
 	return (struct live_variance){ 0, 0 };
-}
-
-struct site_live moment_live(const struct resolved_moment *moment, const struct profile_site *site)
-{
-	if (moment->kind == RESOLVED_SNAPSHOT)
-		return moment->live[site->id.v];
-	return moment_numbers_live(moment, &site->numbers);
-}
-
-struct live_variance moment_variance(const struct resolved_moment *moment,
-				     const struct profile_site *site)
-{
-	static const struct live_variance none = { 0 };
-
-	if (moment->kind == RESOLVED_SNAPSHOT)
-		return moment->variances ? moment->variances[site->id.v] : none;
-	return moment_numbers_variance(moment, &site->numbers);
 }
 
 const char *moment_text(const struct profile *profile, struct moment asked,

@@ -28,16 +28,12 @@ struct resolved_moment {
 struct resolved_moment *moments_resolve(const struct profile *profile, struct moment moment,
 					struct arena *arena, struct error *error);
 
-/* What the site held, and its variance. */
-struct site_live moment_live(const struct resolved_moment *moment, const struct profile_site *site);
-struct live_variance moment_variance(const struct resolved_moment *moment,
-				     const struct profile_site *site);
-/* The same of numbers, which may be of some threads of the site. Pre: at the peak, at the end or of nothing: other moments are kept
- * for sites alone. */
-struct site_live moment_numbers_live(const struct resolved_moment *moment,
+/* What the site held, and its variance. The numbers may be of some of its threads only at the peak, at the end or of nothing: other
+ * moments are kept for sites alone. */
+struct site_live moment_live(const struct resolved_moment *moment, site_id site,
+			     const struct site_numbers *numbers);
+struct live_variance moment_variance(const struct resolved_moment *moment, site_id site,
 				     const struct site_numbers *numbers);
-struct live_variance moment_numbers_variance(const struct resolved_moment *moment,
-					     const struct site_numbers *numbers);
 
 /* "at the peak, 9.1 s"; in the arena; NULL if out of memory. */
 const char *moment_text(const struct profile *profile, struct moment asked,

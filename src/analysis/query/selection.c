@@ -292,25 +292,19 @@ const bool *selection_slots(const struct selection *s, const struct profile_proc
 	return s->slots ? s->slots[p - s->profile->processes] : NULL;
 }
 
-static struct measures measure_numbers(const struct selection *s, const struct profile_process *p,
-				       const struct site_numbers *n)
+struct measures selection_measures(const struct selection *s, const struct profile_process *p,
+				   site_id site, const struct site_numbers *n)
 {
 	size_t index = (size_t)(p - s->profile->processes);
 	struct measures sum = { 0 };
 
 	add_numbers(&sum, n);
-	add_live(&sum, moment_numbers_live(&s->at[index], n),
-		 moment_numbers_variance(&s->at[index], n), 1);
+	add_live(&sum, moment_live(&s->at[index], site, n), moment_variance(&s->at[index], site, n),
+		 1);
 	if (s->minus)
-		add_live(&sum, moment_numbers_live(&s->minus[index], n),
-			 moment_numbers_variance(&s->minus[index], n), -1);
+		add_live(&sum, moment_live(&s->minus[index], site, n),
+			 moment_variance(&s->minus[index], site, n), -1);
 	return sum;
-}
-
-struct measures selection_cell(const struct selection *s, const struct profile_process *p,
-			       const struct profile_cell *cell)
-{
-	return measure_numbers(s, p, &cell->numbers);
 }
 
 bool selection_knows(const struct selection *s, const struct site_numbers *n)
@@ -322,32 +316,6 @@ bool selection_knows(const struct selection *s, const struct site_numbers *n)
 	if (s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK)
 		return !n->passed;
 	return !n->live_unknown;
-}
-
-static struct measures measure_all(const struct selection *s, const struct profile_process *p,
-				   const struct profile_site *site)
-{
-	size_t index = (size_t)(p - s->profile->processes);
-	struct measures sum = { 0 };
-
-	add_numbers(&sum, &site->numbers);
-	add_live(&sum, moment_live(&s->at[index], site), moment_variance(&s->at[index], site), 1);
-	if (s->minus)
-		add_live(&sum, moment_live(&s->minus[index], site),
-			 moment_variance(&s->minus[index], site), -1);
-	return sum;
-}
-
-static struct measures measure(const struct selection *s, const struct profile_process *p,
-			       const struct profile_site *site)
-{
-	const struct entry e = { .process = p, .site = site };
-
-	if (!s->slots)
-		return measure_all(s, p, site);
-	struct site_numbers n = selection_numbers(s, &e);
-
-	return measure_numbers(s, p, &n);
 }
 
 bool query_kinds_fit(enum query_kinds kinds, enum profile_kind kind)
@@ -363,9 +331,15 @@ static void take_site(struct maker *m, const struct profile_process *p,
 		      const struct profile_site *site, bool wanted)
 {
 	struct selection *s = m->selection;
-	struct entry e = { .process = p, .site = site, .m = measure(s, p, site) };
-	struct measures all = s->slots ? measure_all(s, p, site) : e.m;
+	struct entry e = { .process = p, .site = site };
+	struct measures all = selection_measures(s, p, site->id, &site->numbers);
 
+	e.m = all;
+	if (s->slots) {
+		struct site_numbers n = selection_numbers(s, &e);
+
+		e.m = selection_measures(s, p, site->id, &n);
+	}
 	measures_add(&s->whole, &all);
 	if (!wanted || !size_fits(&m->query->filters, &site->numbers))
 		return;

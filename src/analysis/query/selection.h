@@ -92,10 +92,11 @@ bool selection_note(const struct selection *selection, struct arena *arena, cons
 /* The slots of the process that count, by slot; NULL: all. */
 const bool *selection_slots(const struct selection *selection,
 			    const struct profile_process *process);
-/* What one slot has of a site; whether the cost is known of it. Pre: the moments asked for are the peak or the end. */
-struct measures selection_cell(const struct selection *selection,
-			       const struct profile_process *process,
-			       const struct profile_cell *cell);
+/* What the numbers of a site are, at the moments asked for; whether the cost is known of them. They may be of some of its threads
+ * if those moments are the peak or the end. */
+struct measures selection_measures(const struct selection *selection,
+				   const struct profile_process *process, site_id site,
+				   const struct site_numbers *numbers);
 bool selection_knows(const struct selection *selection, const struct site_numbers *numbers);
 /* A site's numbers as far as the threads asked for made them. */
 struct site_numbers selection_numbers(const struct selection *selection, const struct entry *entry);

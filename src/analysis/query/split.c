@@ -25,7 +25,7 @@ static void add_cells(const struct selection *s, const struct entry *e, struct s
 	for (size_t i = 0; i < profile_cell_count(p, e->site->id); i++) {
 		struct profile_cell cell = profile_cell(p, e->site->id, i);
 		struct split_group *group = &groups[cell.slot];
-		struct measures part = selection_cell(s, p, &cell);
+		struct measures part = selection_measures(s, p, e->site->id, &cell.numbers);
 
 		if ((slots && !slots[cell.slot]) || cell.numbers.calls == 0)
 			continue;
