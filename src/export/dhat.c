@@ -14,10 +14,9 @@
 
 #include "base/compiler.h"
 #include "export/stacks.h"
+#include "model/estimates.h"
 #include "util/intern.h"
 #include "util/json.h"
-
-enum { FLUSH_BYTES = 1 << 16 };
 
 struct point {
 	struct site_numbers numbers;
@@ -123,14 +122,9 @@ static bool same_frames(const struct points *p, const struct point *a, const str
 
 static void add_numbers(struct site_numbers *sum, const struct site_numbers *n)
 {
-	sum->bytes += n->bytes;
-	sum->calls += n->calls;
+	estimates_add(sum, n);
 	sum->lifetime_ms_sum += n->lifetime_ms_sum;
 	sum->max_bytes += n->max_bytes;
-	sum->peak_bytes += n->peak_bytes;
-	sum->peak_blocks += n->peak_blocks;
-	sum->live_bytes += n->live_bytes;
-	sum->live_blocks += n->live_blocks;
 }
 
 static void merge_points(struct points *p)
@@ -176,14 +170,6 @@ static void put_numbers(struct json *j, const struct site_numbers *n)
 	json_field_u64(j, "ebk", n->live_blocks);
 }
 
-static void flush(struct buffer *b, FILE *out, size_t least)
-{
-	if (b->size >= least) {
-		fwrite(b->data, 1, b->size, out);
-		buffer_clear(b);
-	}
-}
-
 static void put_points(struct json *j, const struct points *p, FILE *out)
 {
 	json_key(j, "pps");
@@ -199,7 +185,7 @@ static void put_points(struct json *j, const struct points *p, FILE *out)
 			json_u64(j, p->frames.at[point->at + k]);
 		json_end_array(j);
 		json_end_object(j);
-		flush(j->out, out, FLUSH_BYTES);
+		flush_buffer(j->out, out, FLUSH_BYTES);
 	}
 	json_end_array(j);
 	json_key(j, "ftbl");
@@ -247,7 +233,7 @@ int export_dhat(const struct export_input *in, FILE *out, struct error *error)
 		json_end_object(&j);
 		buffer_char(&buffer, '\n');
 		done = !buffer.failed && !command.failed;
-		flush(&buffer, out, 1);
+		flush_buffer(&buffer, out, 1);
 	}
 	buffer_release(&buffer);
 	buffer_release(&command);

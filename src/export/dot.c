@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "export/edges.h"
 #include "export/graphviz.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 
 static void put_function(FILE *out, const struct export_input *in, const struct graph *g,
@@ -55,7 +56,7 @@ static bool *choose(const struct graph *g, const struct query *q)
 {
 	double percent = q->has_threshold ? q->threshold_percent : 1.0;
 	bool *shown = calloc(g->functions.count + 1, sizeof *shown);
-	uint32_t *order = calloc(g->functions.count + 1, sizeof *order);
+	AUTO_FREE uint32_t *order = calloc(g->functions.count + 1, sizeof *order);
 	size_t count = 0;
 
 	for (uint32_t i = 0; shown && order && i < g->functions.count; i++)
@@ -71,7 +72,6 @@ static bool *choose(const struct graph *g, const struct query *q)
 		free(shown);
 		shown = NULL;
 	}
-	free(order);
 	return shown;
 }
 
@@ -100,7 +100,7 @@ int export_dot(const struct export_input *in, FILE *out, struct error *error)
 
 	if (graph_build(&g, in, false) < 0)
 		return no_memory(error);
-	bool *shown = choose(&g, in->query);
+	AUTO_FREE bool *shown = choose(&g, in->query);
 
 	if (shown) {
 		int64_t left_out = 0;
@@ -110,13 +110,7 @@ int export_dot(const struct export_input *in, FILE *out, struct error *error)
 			left_out += shown[i] ? 0 : g.functions.at[i].self;
 			left_variance += shown[i] ? 0 : g.functions.at[i].self_variance;
 		}
-		fputs("digraph heapgauge {\n  label=\"", out);
-		write_safe(out, in->profile->command, "\"\\", '\'');
-		fprintf(out, "\\n%s ", in->selection->cost_word);
-		graphviz_value(out, in, g.whole, g.whole_variance);
-		fprintf(out, " %s; not shown ", in->selection->moment);
-		graphviz_value(out, in, left_out, left_variance);
-		fputs("\";\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n", out);
+		graphviz_begin(out, in, g.whole, g.whole_variance, left_out, left_variance);
 		for (uint32_t i = 0; i < g.functions.count; i++)
 			if (shown[i])
 				put_function(out, in, &g, i);
@@ -124,8 +118,5 @@ int export_dot(const struct export_input *in, FILE *out, struct error *error)
 		fputs("}\n", out);
 	}
 	graph_release(&g);
-	bool failed = !shown;
-
-	free(shown);
-	return failed ? no_memory(error) : 0;
+	return shown ? 0 : no_memory(error);
 }

@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "export/graphviz.h"
 #include "export/stacks.h"
+#include "util/cleanup.h"
 #include "util/units.h"
 
 /* Shown with all above it: a parent comes before its children and weighs at least as much. */
@@ -73,28 +74,20 @@ int export_dot_tags(const struct export_input *in, FILE *out, struct error *erro
 		return no_memory(error);
 	int64_t whole = selection_cost(in->selection, &tree.nodes[0].total.m), left_out = 0;
 	double left_variance = 0;
-	bool *shown = choose(&tree, in, whole);
+	AUTO_FREE bool *shown = choose(&tree, in, whole);
 
 	for (uint32_t i = 0; shown && i < tree.count; i++) {
 		left_out += shown[i] ? 0 : selection_cost(in->selection, &tree.nodes[i].self.m);
 		left_variance += shown[i] ? 0 : entry_variance(in, &tree.nodes[i].self.m);
 	}
 	if (shown) {
-		fputs("digraph heapgauge {\n  label=\"", out);
-		write_safe(out, in->profile->command, "\"\\", '\'');
-		fprintf(out, "\\n%s ", in->selection->cost_word);
-		graphviz_value(out, in, whole, entry_variance(in, &tree.nodes[0].total.m));
-		fprintf(out, " %s; not shown ", in->selection->moment);
-		graphviz_value(out, in, left_out, left_variance);
-		fputs("\";\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n", out);
+		graphviz_begin(out, in, whole, entry_variance(in, &tree.nodes[0].total.m), left_out,
+			       left_variance);
 		for (uint32_t i = 0; i < tree.count; i++)
 			if (shown[i])
 				put_tag(out, in, &tree, i, whole);
 		fputs("}\n", out);
 	}
-	bool failed = !shown;
-
-	free(shown);
 	tag_tree_release(&tree);
-	return failed ? no_memory(error) : 0;
+	return shown ? 0 : no_memory(error);
 }

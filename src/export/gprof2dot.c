@@ -38,8 +38,7 @@ static int write_events(const struct export_input *in, struct json *j,
 		json_i64(j, value);
 		json_end_array(j);
 		json_end_object(j);
-		fwrite(j->out->data, 1, j->out->size, out);
-		buffer_clear(j->out);
+		flush_buffer(j->out, out, 1);
 	}
 	json_end_array(j);
 	stack_scratch_release(&scratch);
@@ -82,8 +81,7 @@ int export_gprof2dot(const struct export_input *in, FILE *out, struct error *err
 	buffer_char(&buffer, '\n');
 	if (buffer.failed)
 		status = -1;
-	else
-		fwrite(buffer.data, 1, buffer.size, out);
+	flush_buffer(&buffer, out, 1);
 	buffer_release(&buffer);
 	function_numbers_release(&functions);
 	return status < 0 ? no_memory(error) : 0;

@@ -4,7 +4,7 @@
 #define EXPORT_GRAPHVIZ_H
 
 #include "base/checked.h"
-#include "export/exporters.h"
+#include "export/stacks.h"
 #include "util/units.h"
 
 static inline double graphviz_share(int64_t part, int64_t whole)
@@ -31,6 +31,19 @@ static inline void graphviz_value(FILE *out, const struct export_input *in, int6
 								  : units_count(size).text);
 	if (variance != 0 && size)
 		fprintf(out, " +-%.1f%%", 100 * sqrt(fabs(variance)) / (double)size);
+}
+
+/* The beginning of a graph: its label says what it shows of the cost, and what not. */
+static inline void graphviz_begin(FILE *out, const struct export_input *in, int64_t whole,
+				  double variance, int64_t left_out, double left_variance)
+{
+	fputs("digraph heapgauge {\n  label=\"", out);
+	write_safe(out, in->profile->command, "\"\\", '\'');
+	fprintf(out, "\\n%s ", in->selection->cost_word);
+	graphviz_value(out, in, whole, variance);
+	fprintf(out, " %s; not shown ", in->selection->moment);
+	graphviz_value(out, in, left_out, left_variance);
+	fputs("\";\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n", out);
 }
 
 #endif

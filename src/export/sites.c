@@ -7,126 +7,111 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "export/stacks.h"
 #include "model/estimates.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 
-enum {
-	CALLS,
-	TOTAL_BYTES,
-	FREES,
-	FREED_BYTES,
-	LIVE_BYTES,
-	LIVE_BLOCKS,
-	LEAKED_BYTES,
-	LEAKED_BLOCKS,
-	PEAK_BYTES,
-	PEAK_BLOCKS,
-	MAX_BYTES,
-	TEMPORARY_CALLS,
-	WASTE_BYTES,
-	LIFETIME_NS,
-	REALLOC_CALLS,
-	MOVED_CALLS,
-	COPIED_BYTES,
-	NUMBERS,
+/* Of some threads a number is known if no block went between them and others; or if what they hold was counted. */
+enum needs { NOTHING, NONE_PASSED, LIVE_KNOWN };
+
+#define NUMBER(member, variance) offsetof(struct site_numbers, member), VARIANCE_##variance
+
+/* The numbers of a site. The names are those of report's view sites. */
+static const struct {
+	const char *name;
+	enum needs needs;
+	size_t offset;		 /* in struct site_numbers */
+	enum variance_rule rule; /* what it is a part of */
+	bool is_cost;		 /* or it is one of the selection */
+	enum cost_id cost;
+} columns[] = {
+	{ "calls", NOTHING, NUMBER(calls, CALLS) },
+	{ "total_bytes", NOTHING, NUMBER(bytes, BYTES) },
+	{ "frees", LIVE_KNOWN, NUMBER(frees, FREES) },
+	{ "freed_bytes", LIVE_KNOWN, NUMBER(freed_bytes, FREED_BYTES) },
+	{ "live_bytes", LIVE_KNOWN, .is_cost = true,
+	  .cost = COST_LIVE }, /* at the moment asked for */
+	{ "live_blocks", LIVE_KNOWN, .is_cost = true, .cost = COST_BLOCKS },
+	{ "not_freed_bytes", LIVE_KNOWN, NUMBER(live_bytes, LIVE_BYTES) },
+	{ "not_freed_blocks", LIVE_KNOWN, NUMBER(live_blocks, LIVE_BLOCKS) },
+	{ "peak_bytes", NONE_PASSED, NUMBER(peak_bytes, PEAK_BYTES) },
+	{ "peak_blocks", NONE_PASSED, NUMBER(peak_blocks, PEAK_BLOCKS) },
+	{ "max_bytes", NOTHING, NUMBER(max_bytes, BYTES) },
+	{ "temporary_calls", NOTHING, NUMBER(temporary_calls, CALLS) },
+	{ "internal_fragmentation_bytes", NOTHING, NUMBER(slack_bytes, WASTE) },
+	{ "lifetime_ns", NONE_PASSED, .is_cost = true, .cost = COST_LIFETIME },
+	{ "realloc_calls", NOTHING, NUMBER(reallocs.calls, CALLS) },
+	{ "moved_calls", NOTHING, NUMBER(reallocs.moved_calls, CALLS) },
+	{ "copied_bytes", NOTHING, NUMBER(reallocs.moved_bytes, BYTES) },
 };
 
-/* The names are those of report's view sites. */
-static const char *const number_names[NUMBERS] = {
-	[CALLS] = "calls",
-	[TOTAL_BYTES] = "total_bytes",
-	[FREES] = "frees",
-	[FREED_BYTES] = "freed_bytes",
-	[LIVE_BYTES] = "live_bytes", /* at the moment asked for */
-	[LIVE_BLOCKS] = "live_blocks",
-	[LEAKED_BYTES] = "not_freed_bytes",
-	[LEAKED_BLOCKS] = "not_freed_blocks",
-	[PEAK_BYTES] = "peak_bytes",
-	[PEAK_BLOCKS] = "peak_blocks",
-	[MAX_BYTES] = "max_bytes",
-	[TEMPORARY_CALLS] = "temporary_calls",
-	[WASTE_BYTES] = "internal_fragmentation_bytes",
-	[LIFETIME_NS] = "lifetime_ns",
-	[REALLOC_CALLS] = "realloc_calls",
-	[MOVED_CALLS] = "moved_calls",
-	[COPIED_BYTES] = "copied_bytes",
+/* What is written of a site. */
+struct site {
+	const struct selection *selection;
+	const struct entry *entry;
+	struct site_numbers numbers;
+	const char *tag, *pool;
+	struct place_chain stack;
+	const struct result_frame *owner; /* NULL: none */
 };
 
-struct numbers {
-	int64_t at[NUMBERS];
-	double errors[NUMBERS]; /* standard errors of estimates */
-	bool unknown[NUMBERS];	/* not measured for the threads asked for */
+struct number {
+	bool known; /* else it was not measured for the threads asked for */
+	int64_t value;
+	double error; /* the standard error of an estimate */
 };
 
-/* What each is a part of; the others are of the selection. */
-static const enum variance_rule rules[NUMBERS] = {
-	[CALLS] = VARIANCE_CALLS,
-	[TOTAL_BYTES] = VARIANCE_BYTES,
-	[FREES] = VARIANCE_FREES,
-	[FREED_BYTES] = VARIANCE_FREED_BYTES,
-	[LEAKED_BYTES] = VARIANCE_LIVE_BYTES,
-	[LEAKED_BLOCKS] = VARIANCE_LIVE_BLOCKS,
-	[PEAK_BYTES] = VARIANCE_PEAK_BYTES,
-	[PEAK_BLOCKS] = VARIANCE_PEAK_BLOCKS,
-	[MAX_BYTES] = VARIANCE_BYTES,
-	[TEMPORARY_CALLS] = VARIANCE_CALLS,
-	[WASTE_BYTES] = VARIANCE_WASTE,
-	[REALLOC_CALLS] = VARIANCE_CALLS,
-	[MOVED_CALLS] = VARIANCE_CALLS,
-	[COPIED_BYTES] = VARIANCE_BYTES,
-};
-
-static void fill_errors(struct numbers *numbers, const struct selection *s, const struct entry *e,
-			const struct site_numbers *n)
+static struct number number_at(const struct site *site, size_t column)
 {
-	for (size_t i = 0; i < NUMBERS; i++) {
-		double variance = estimate_variance(n, rules[i], (uint64_t)numbers->at[i]);
+	const struct site_numbers *n = &site->numbers;
+	const struct measures *m = &site->entry->m;
+	uint64_t duration_ns = site->selection->duration_ns, part;
+	enum needs needs = columns[column].needs;
+	struct number number = { .known = needs == NONE_PASSED	? !n->passed
+					  : needs == LIVE_KNOWN ? !n->live_unknown
+								: true };
 
-		if (i == LIVE_BYTES)
-			variance = e->m.variance.live_bytes;
-		else if (i == LIVE_BLOCKS)
-			variance = e->m.variance.live_blocks;
-		else if (i == LIFETIME_NS)
-			variance = cost_variance(COST_LIFETIME, &e->m, s->duration_ns);
-		numbers->errors[i] = sqrt(fabs(variance));
+	if (columns[column].is_cost) {
+		number.value = cost_of(columns[column].cost, m, duration_ns);
+		number.error = sqrt(fabs(cost_variance(columns[column].cost, m, duration_ns)));
+	} else {
+		memcpy(&part, (const char *)n + columns[column].offset, sizeof part);
+		number.value = (int64_t)part;
+		number.error = sqrt(fabs(estimate_variance(n, columns[column].rule, part)));
 	}
+	return number;
 }
 
-static struct numbers numbers_of(const struct selection *s, const struct entry *e)
+typedef void site_writer(void *context, const struct site *site);
+
+static int write_sites(const struct export_input *in, site_writer *write, void *context,
+		       struct error *error)
 {
-	const struct site_numbers n = selection_numbers(s, e);
+	struct stack_scratch scratch = { 0 };
+	int status = 0;
 
-	struct numbers numbers = { .at = {
-					   [CALLS] = (int64_t)n.calls,
-					   [TOTAL_BYTES] = (int64_t)n.bytes,
-					   [FREES] = (int64_t)n.frees,
-					   [FREED_BYTES] = (int64_t)n.freed_bytes,
-					   [LIVE_BYTES] = e->m.live_bytes,
-					   [LIVE_BLOCKS] = e->m.live_blocks,
-					   [LEAKED_BYTES] = (int64_t)n.live_bytes,
-					   [LEAKED_BLOCKS] = (int64_t)n.live_blocks,
-					   [PEAK_BYTES] = (int64_t)n.peak_bytes,
-					   [PEAK_BLOCKS] = (int64_t)n.peak_blocks,
-					   [MAX_BYTES] = (int64_t)n.max_bytes,
-					   [TEMPORARY_CALLS] = (int64_t)n.temporary_calls,
-					   [WASTE_BYTES] = (int64_t)n.slack_bytes,
-					   [LIFETIME_NS] =
-						   cost_of(COST_LIFETIME, &e->m, s->duration_ns),
-					   [REALLOC_CALLS] = (int64_t)n.reallocs.calls,
-					   [MOVED_CALLS] = (int64_t)n.reallocs.moved_calls,
-					   [COPIED_BYTES] = (int64_t)n.reallocs.moved_bytes,
-				   } };
+	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
+		const struct entry *e = &in->selection->entries[i];
+		AUTO(arena_release) struct arena arena = ARENA_INIT;
+		struct site site = { .selection = in->selection,
+				     .entry = e,
+				     .numbers = selection_numbers(in->selection, e),
+				     .tag = profile_tag_path(e->process, e->site->tag, &arena),
+				     .pool = profile_tag_pool(e->process, e->site->tag) };
 
-	numbers.unknown[PEAK_BYTES] = numbers.unknown[PEAK_BLOCKS] = numbers.unknown[LIFETIME_NS] =
-		n.passed;
-	numbers.unknown[LIVE_BYTES] = numbers.unknown[LIVE_BLOCKS] = numbers.unknown[LEAKED_BYTES] =
-		numbers.unknown[LEAKED_BLOCKS] = numbers.unknown[FREES] =
-			numbers.unknown[FREED_BYTES] = n.live_unknown;
-	fill_errors(&numbers, s, e, &n);
-	return numbers;
+		status = site.tag ? entry_stack(in, e, &scratch, &site.stack) : -1;
+		if (status < 0)
+			break;
+		const struct place *owner = places_owner(site.stack);
+
+		site.owner = owner ? &owner->frame : NULL;
+		write(context, &site);
+	}
+	stack_scratch_release(&scratch);
+	return status < 0 ? no_memory(error) : 0;
 }
 
 /* Inside quotes: a quote is two of them. A ; is what separates the frames of a stack. */
@@ -155,26 +140,27 @@ static void put_quoted(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-static void put_csv_row(FILE *out, const struct selection *s, const struct entry *e,
-			const char *tag, struct place_chain stack)
+static void put_csv_row(void *context, const struct site *site)
 {
-	const struct numbers numbers = numbers_of(s, e);
-	const struct place *owner = places_owner(stack);
-	const struct result_frame *f = owner ? &owner->frame : NULL;
-	bool estimated = s->sum.variance.samples > 0;
+	FILE *out = context;
+	const struct entry *e = site->entry;
+	const struct result_frame *f = site->owner;
+	bool estimated = site->selection->sum.variance.samples > 0;
 
 	fprintf(out, "%u,%u,%s,", e->process->pid, e->site->id.v, profile_kind_name(e->site->kind));
-	put_quoted(out, tag);
+	put_quoted(out, site->tag);
 	fputc(',', out);
-	put_quoted(out, profile_tag_pool(e->process, e->site->tag));
-	for (size_t i = 0; i < NUMBERS; i++) {
-		if (numbers.unknown[i]) {
+	put_quoted(out, site->pool);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+		struct number number = number_at(site, i);
+
+		if (!number.known) {
 			fputs(estimated ? ",," : ",", out);
 			continue;
 		}
-		fprintf(out, ",%" PRId64, numbers.at[i]);
+		fprintf(out, ",%" PRId64, number.value);
 		if (estimated)
-			fprintf(out, ",%.0f", numbers.errors[i]);
+			fprintf(out, ",%.0f", number.error);
 	}
 	fputc(',', out);
 	put_quoted(out, f ? f->function : "");
@@ -183,8 +169,8 @@ static void put_csv_row(FILE *out, const struct selection *s, const struct entry
 	fprintf(out, ",%" PRIu32 ",", f ? f->line : 0);
 	put_quoted(out, f ? f->module : "");
 	fputs(",\"", out);
-	for (size_t i = stack.count; i > 0; i--) {
-		put_text(out, stack.at[i - 1]->frame.function, true);
+	for (size_t i = site->stack.count; i > 0; i--) {
+		put_text(out, site->stack.at[i - 1]->frame.function, true);
 		if (i > 1)
 			fputc(';', out);
 	}
@@ -193,55 +179,46 @@ static void put_csv_row(FILE *out, const struct selection *s, const struct entry
 
 int export_csv(const struct export_input *in, FILE *out, struct error *error)
 {
-	struct stack_scratch scratch = { 0 };
-	struct place_chain stack;
-	int status = 0;
-
 	fputs("pid,site,kind,tag,pool", out);
-	for (size_t i = 0; i < NUMBERS; i++)
-		fprintf(out, is_estimated(in) ? ",%s,%s_error" : ",%s", number_names[i],
-			number_names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		fprintf(out, is_estimated(in) ? ",%s,%s_error" : ",%s", columns[i].name,
+			columns[i].name);
 	fputs(",function,file,line,module,stack\n", out);
-	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
-		const struct entry *e = &in->selection->entries[i];
-		AUTO(arena_release) struct arena arena = ARENA_INIT;
-		const char *tag = profile_tag_path(e->process, e->site->tag, &arena);
-
-		status = tag ? entry_stack(in, e, &scratch, &stack) : -1;
-		if (status == 0)
-			put_csv_row(out, in->selection, e, tag, stack);
-	}
-	stack_scratch_release(&scratch);
-	return status < 0 ? no_memory(error) : 0;
+	return write_sites(in, put_csv_row, out, error);
 }
 
-static void put_object(struct json *j, const struct selection *s, const struct entry *e,
-		       const char *tag, struct place_chain stack)
+struct lines {
+	struct buffer buffer;
+	FILE *out;
+};
+
+static void put_object(void *context, const struct site *site)
 {
-	const struct numbers numbers = numbers_of(s, e);
-	const char *pool = profile_tag_pool(e->process, e->site->tag);
-	const struct place *owner = places_owner(stack);
-	const struct result_frame *f = owner ? &owner->frame : NULL;
+	struct lines *lines = context;
+	struct json json = json_to(&lines->buffer, JSON_COMPACT), *j = &json;
+	const struct entry *e = site->entry;
+	const struct result_frame *f = site->owner;
 
 	json_object(j);
 	json_field_schema(j);
 	json_field_u64(j, "pid", e->process->pid);
 	json_field_u64(j, "site", e->site->id.v);
 	json_field_string(j, "kind", profile_kind_name(e->site->kind));
-	json_field_string(j, "tag", *tag ? tag : NULL);
-	json_field_string(j, "pool", *pool ? pool : NULL);
-	for (size_t i = 0; i < NUMBERS; i++) {
+	json_field_string(j, "tag", *site->tag ? site->tag : NULL);
+	json_field_string(j, "pool", *site->pool ? site->pool : NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+		struct number number = number_at(site, i);
 		char key[80];
 
-		if (numbers.unknown[i]) {
-			json_key(j, number_names[i]);
+		if (!number.known) {
+			json_key(j, columns[i].name);
 			json_null(j);
 			continue;
 		}
-		json_field_i64(j, number_names[i], numbers.at[i]);
-		snprintf(key, sizeof key, "%s_error", number_names[i]);
-		if (s->sum.variance.samples > 0)
-			json_field_double(j, key, round(numbers.errors[i]));
+		json_field_i64(j, columns[i].name, number.value);
+		snprintf(key, sizeof key, "%s_error", columns[i].name);
+		if (site->selection->sum.variance.samples > 0)
+			json_field_double(j, key, round(number.error));
 	}
 	json_field_string(j, "function", f ? f->function : NULL);
 	json_field_string(j, "file", f ? f->file : NULL);
@@ -249,35 +226,20 @@ static void put_object(struct json *j, const struct selection *s, const struct e
 	json_field_string(j, "module", f ? f->module : NULL);
 	json_key(j, "stack");
 	json_array(j);
-	for (size_t i = stack.count; i > 0; i--)
-		json_string(j, stack.at[i - 1]->frame.function);
+	for (size_t i = site->stack.count; i > 0; i--)
+		json_string(j, site->stack.at[i - 1]->frame.function);
 	json_end_array(j);
 	json_end_object(j);
+	buffer_char(&lines->buffer, '\n');
+	flush_buffer(&lines->buffer, lines->out, 1);
 }
 
 int export_jsonl(const struct export_input *in, FILE *out, struct error *error)
 {
-	struct stack_scratch scratch = { 0 };
-	struct buffer buffer = BUFFER_INIT;
-	struct place_chain stack;
-	int status = 0;
+	struct lines lines = { .out = out };
+	int status = write_sites(in, put_object, &lines, error);
+	bool failed = lines.buffer.failed;
 
-	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
-		struct json j = json_to(&buffer, JSON_COMPACT);
-		const struct entry *e = &in->selection->entries[i];
-		AUTO(arena_release) struct arena arena = ARENA_INIT;
-		const char *tag = profile_tag_path(e->process, e->site->tag, &arena);
-
-		status = tag ? entry_stack(in, e, &scratch, &stack) : -1;
-		if (status < 0)
-			break;
-		put_object(&j, in->selection, e, tag, stack);
-		buffer_char(&buffer, '\n');
-		status = buffer.failed ? -1 : 0;
-		fwrite(buffer.data, 1, buffer.size, out);
-		buffer_clear(&buffer);
-	}
-	buffer_release(&buffer);
-	stack_scratch_release(&scratch);
-	return status < 0 ? no_memory(error) : 0;
+	buffer_release(&lines.buffer);
+	return status == 0 && failed ? no_memory(error) : status;
 }

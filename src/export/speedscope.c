@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "util/json.h"
 
-enum { FLUSH_BYTES = 1 << 16, QUESTIONS_MAX = 6 };
+enum { QUESTIONS_MAX = 6 };
 
 struct question {
 	const char *name;
@@ -59,14 +59,6 @@ static void write_name(const struct export_input *in, struct json *j, const stru
 	json_field_string(j, "name", name);
 }
 
-static void flush(struct buffer *b, FILE *out, bool all)
-{
-	if (b->size && (all || b->size >= FLUSH_BYTES)) {
-		fwrite(b->data, 1, b->size, out);
-		buffer_clear(b);
-	}
-}
-
 static int write_samples(const struct export_input *in, struct json *j,
 			 struct function_numbers *frames, const struct question *question,
 			 FILE *out)
@@ -91,7 +83,7 @@ static int write_samples(const struct export_input *in, struct json *j,
 			json_u64(j, number);
 		}
 		json_end_array(j);
-		flush(j->out, out, false);
+		flush_buffer(j->out, out, FLUSH_BYTES);
 	}
 	json_end_array(j);
 	stack_scratch_release(&scratch);
@@ -112,7 +104,7 @@ static int64_t write_weights(const struct export_input *in, struct json *j,
 			continue;
 		json_i64(j, value);
 		sum += value;
-		flush(j->out, out, false);
+		flush_buffer(j->out, out, FLUSH_BYTES);
 	}
 	json_end_array(j);
 	return sum;
@@ -132,7 +124,7 @@ static void write_frames(struct json *j, const struct function_numbers *frames, 
 		if (p->frame.file)
 			json_field_string(j, "file", p->frame.file);
 		json_end_object(j);
-		flush(j->out, out, false);
+		flush_buffer(j->out, out, FLUSH_BYTES);
 	}
 	json_end_array(j);
 	json_end_object(j);
@@ -212,7 +204,7 @@ int export_speedscope(const struct export_input *in, FILE *out, struct error *er
 	buffer_char(&buffer, '\n');
 	if (buffer.failed)
 		status = -1;
-	flush(&buffer, out, true);
+	flush_buffer(&buffer, out, 1);
 	buffer_release(&buffer);
 	function_numbers_release(&frames);
 	return status < 0 ? no_memory(error) : 0;

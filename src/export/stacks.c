@@ -161,6 +161,14 @@ void write_safe(FILE *out, const char *text, const char *bad, char instead)
 	}
 }
 
+void flush_buffer(struct buffer *b, FILE *out, size_t least)
+{
+	if (b->size < least || b->size == 0)
+		return;
+	fwrite(b->data, 1, b->size, out);
+	buffer_clear(b);
+}
+
 const char *live_moment(const struct selection *s)
 {
 	return cost_rows[s->cost].of_moment ? s->moment : "at the end";

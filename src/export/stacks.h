@@ -50,6 +50,10 @@ void buffer_safe(struct buffer *out, const char *text);
 /* ... and with every character of `bad` as `instead`. */
 void write_safe(FILE *out, const char *text, const char *bad, char instead);
 
+/* Moves what is in the buffer to the file, if it is at least so much. */
+void flush_buffer(struct buffer *buffer, FILE *out, size_t least);
+enum { FLUSH_BYTES = 1 << 16 };
+
 /* "at the end": the moment of what is live, whatever the cost that was asked for. */
 const char *live_moment(const struct selection *selection);
 /* "bytes", "count" or "nanoseconds". */
