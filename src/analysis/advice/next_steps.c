@@ -69,12 +69,6 @@ static unsigned weigh_peak(const struct facts *f)
 	return f->p->peak_bytes ? 60 : 0;
 }
 
-static void say_peak(struct words *w, const struct facts *f)
-{
-	(void)f;
-	words_text(w, "who holds the peak");
-}
-
 static unsigned weigh_temporary(const struct facts *f)
 {
 	unsigned share = percent(f->p->temporary_calls, f->p->calls);
@@ -120,21 +114,9 @@ static unsigned weigh_health(const struct facts *f)
 	return f->p->health.count ? 55 : 0;
 }
 
-static void say_health(struct words *w, const struct facts *f)
-{
-	(void)f;
-	words_text(w, "what was lost");
-}
-
 static unsigned weigh_timeline(const struct facts *f)
 {
 	return profile_sample_count(f->p) >= 10 ? 20 : 0;
-}
-
-static void say_timeline(struct words *w, const struct facts *f)
-{
-	(void)f;
-	words_text(w, "over time");
 }
 
 static unsigned weigh_sites(const struct facts *f)
@@ -142,27 +124,22 @@ static unsigned weigh_sites(const struct facts *f)
 	return f->p->site_count ? 10 : 0;
 }
 
-static void say_sites(struct words *w, const struct facts *f)
-{
-	(void)f;
-	words_text(w, "every site");
-}
-
 static const struct {
 	const char *options;
 	unsigned (*weigh)(const struct facts *facts);
-	void (*say)(struct words *words, const struct facts *facts);
+	void (*say)(struct words *words, const struct facts *facts); /* NULL: the text says it */
+	const char *text;
 } steps[] = {
 	{ "--view advice", weigh_advice, say_advice },
 	{ "--view growth", weigh_growth, say_growth },
-	{ "--view tree --cost peak", weigh_peak, say_peak },
+	{ "--view tree --cost peak", weigh_peak, NULL, "who holds the peak" },
 	{ "--view leaks", weigh_leaks, say_leaks },
 	{ "--view temporary", weigh_temporary, say_temporary },
 	{ "--view memory", weigh_memory, say_memory },
 	{ "--view processes", weigh_processes, say_processes },
-	{ "--view health", weigh_health, say_health },
-	{ "--view timeline", weigh_timeline, say_timeline },
-	{ "--view sites", weigh_sites, say_sites },
+	{ "--view health", weigh_health, NULL, "what was lost" },
+	{ "--view timeline", weigh_timeline, NULL, "over time" },
+	{ "--view sites", weigh_sites, NULL, "every site" },
 };
 
 void next_say(struct sentences *sentences, const struct profile *profile,
@@ -191,7 +168,10 @@ void next_say(struct sentences *sentences, const struct profile *profile,
 		if (best == ARRAY_SIZE(steps))
 			return;
 		said[best] = true;
-		steps[best].say(&w, &facts);
+		if (steps[best].say)
+			steps[best].say(&w, &facts);
+		else
+			words_text(&w, steps[best].text);
 		words_text(&w, arena_printf(&sentences->result->arena, " -> %s %s",
 					    query->again ? query->again : "heapgauge report",
 					    steps[best].options));
