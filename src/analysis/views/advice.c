@@ -35,20 +35,18 @@ static bool evidence_value(struct result *result, const struct tally *t, struct 
 {
 	const struct site_numbers *n = &t->sums;
 	const struct result_field fields[] = {
-		{ "calls", value_part(UNIT_COUNT, t->sums.calls, VARIANCE_CALLS, n) },
-		{ "total_bytes", value_part(UNIT_BYTES, t->sums.bytes, VARIANCE_BYTES, n) },
-		{ "frees", value_part(UNIT_COUNT, t->sums.frees, VARIANCE_FREES, n) },
+		{ "calls", value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n) },
+		{ "total_bytes", value_part(UNIT_BYTES, n->bytes, VARIANCE_BYTES, n) },
+		{ "frees", value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n) },
 		{ "temporary_calls", value_part(UNIT_COUNT, t->temporary, VARIANCE_CALLS, n) },
 		{ "internal_fragmentation_bytes",
 		  value_part(UNIT_BYTES, t->slack_bytes, VARIANCE_WASTE, n) },
-		{ "peak_bytes",
-		  value_part(UNIT_BYTES, t->sums.peak_bytes, VARIANCE_PEAK_BYTES, n) },
-		{ "peak_blocks",
-		  value_part(UNIT_COUNT, t->sums.peak_blocks, VARIANCE_PEAK_BLOCKS, n) },
+		{ "peak_bytes", value_part(UNIT_BYTES, n->peak_bytes, VARIANCE_PEAK_BYTES, n) },
+		{ "peak_blocks", value_part(UNIT_COUNT, n->peak_blocks, VARIANCE_PEAK_BLOCKS, n) },
 		{ "not_freed_bytes",
-		  value_part(UNIT_BYTES, t->sums.live_bytes, VARIANCE_LIVE_BYTES, n) },
+		  value_part(UNIT_BYTES, n->live_bytes, VARIANCE_LIVE_BYTES, n) },
 		{ "not_freed_blocks",
-		  value_part(UNIT_COUNT, t->sums.live_blocks, VARIANCE_LIVE_BLOCKS, n) },
+		  value_part(UNIT_COUNT, n->live_blocks, VARIANCE_LIVE_BLOCKS, n) },
 		{ "lifetime_ms", value_part(UNIT_COUNT, t->lifetime_ms, VARIANCE_LIFETIME, n) },
 		{ "grown_calls",
 		  value_part(UNIT_COUNT, t->reallocs.grown_calls, VARIANCE_CALLS, n) },
@@ -99,44 +97,37 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 }
 
 /* "saves 2.1 GiB of copying, 45,120 calls" */
-static void say_saving(struct words *w, const struct saving *s, const struct site_numbers *n)
+static void say_saving(struct words *w, const struct result_value *row)
 {
-	const struct {
-		struct result_value value;
-		bool there;
-		const char *of;
+	static const struct {
+		enum advice_column column;
+		const char *words;
 	} parts[] = {
-		{ value_part(UNIT_BYTES, s->peak_bytes, VARIANCE_BYTES, n), s->peak_bytes,
-		  " at the peak" },
-		{ value_part(UNIT_BYTES, s->copied_bytes, VARIANCE_BYTES, n), s->copied_bytes,
-		  " of copying" },
-		{ value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n), s->leaked_bytes,
-		  " that was not freed" },
-		{ value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n), s->reserved_bytes,
-		  " of address space" },
-		{ value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n), s->resident_bytes,
-		  " of RSS" },
-		{ value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n), s->calls, " calls" },
-		{ value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n), s->foreign_frees,
-		  " frees in another thread" },
+		{ ADVICE_SAVING_PEAK, "{} at the peak" },
+		{ ADVICE_SAVING_COPIED, "{} of copying" },
+		{ ADVICE_SAVING_LEAKED, "{} that was not freed" },
+		{ ADVICE_SAVING_RESERVED, "{} of address space" },
+		{ ADVICE_SAVING_RESIDENT, "{} of RSS" },
+		{ ADVICE_SAVING_CALLS, "{} calls" },
+		{ ADVICE_SAVING_FOREIGN, "{} frees in another thread" },
 	};
 	const char *before = "saves ";
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		if (!parts[i].there)
+		if (!row[parts[i].column].number)
 			continue;
 		words_text(w, before);
-		words_add(w, parts[i].value);
-		words_text(w, parts[i].of);
+		words_say(w, parts[i].words, row[parts[i].column]);
 		before = ", ";
 	}
 }
 
-static void say_finding(struct sentences *s, const struct finding *f)
+static void say_finding(struct sentences *s, const struct finding *f,
+			const struct result_value *row)
 {
 	struct words saving = { 0 }, where = { 0 }, evidence = { 0 }, todo = { 0 };
 
-	say_saving(&saving, &f->saving, &f->tally.sums);
+	say_saving(&saving, row);
 	words_text(&where, place_label(s->result, f->owner));
 	if (f->tally.processes > 1) {
 		words_text(&where, " in ");
@@ -163,7 +154,7 @@ static bool say_all(struct result *result, const struct profile *profile,
 		words_text(&w, "no findings: no rule holds for what was recorded");
 	sentences_add(&s, NULL, &w, NULL);
 	for (size_t i = 0; i < shown; i++)
-		say_finding(&s, &findings->at[i]);
+		say_finding(&s, &findings->at[i], &result->table.values[i * ADVICE_COLUMNS]);
 	if (shown < findings->count) {
 		struct words more = { 0 };
 
