@@ -8,6 +8,7 @@
  */
 #include "analysis/query/site_table.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/query/comparison.h"
@@ -384,6 +385,34 @@ static bool make(struct table_maker *m, struct places *places)
 		return false;
 	choose_rows(m);
 	return fill_table(m) && say(m, places);
+}
+
+unsigned time_class_of(uint64_t low_ms)
+{
+	return low_ms ? 64u - (unsigned)__builtin_clzll(low_ms) : 0;
+}
+
+void time_classes_tell(struct sentences *sentences, const char *name,
+		       const struct time_class classes[TIME_CLASSES])
+{
+	struct result_bar *bars =
+		ARENA_ARRAY(&sentences->result->arena, struct result_bar, TIME_CLASSES);
+	size_t count = 0;
+
+	if (!bars) {
+		sentences->failed = true;
+		return;
+	}
+	for (unsigned i = 0; i < TIME_CLASSES; i++)
+		if (classes[i].count)
+			bars[count++] = (struct result_bar){
+				i ? UINT64_C(1) << (i - 1) : 0,
+				i < TIME_CLASSES - 1 ? UINT64_C(1) << i : UINT64_MAX,
+				classes[i].count,
+				(float)sqrt(classes[i].variance),
+			};
+	result_head_add(sentences->result, name,
+			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
 }
 
 bool site_is_live(const struct entry *e)

@@ -100,6 +100,17 @@ struct site_view {
 
 #define SITE_COLUMN_LIST(...) ((const enum site_column[]){ __VA_ARGS__, SITE_COLUMNS })
 
+/* Blocks by age or lifetime, as `say` tells them: class i is [2^(i-1), 2^i) ms, the last is open. */
+enum { TIME_CLASSES = 65 };
+struct time_class {
+	uint64_t count;
+	double variance;
+};
+unsigned time_class_of(uint64_t low_ms);
+/* Those that have any, as a field of the head. */
+void time_classes_tell(struct sentences *sentences, const char *name,
+		       const struct time_class classes[TIME_CLASSES]);
+
 /* For `wanted`: something of it is live at the moment asked for. */
 bool site_is_live(const struct entry *entry);
 

@@ -10,11 +10,9 @@
 #include "model/ages.h"
 #include "util/cleanup.h"
 
-enum { AGE_BUCKETS = 65 };
-
-/* Of the selected sites by age; index i is [2^(i-1), 2^i) ms. False if out of memory. */
-static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS],
-		     uint64_t blocks[AGE_BUCKETS], double variances[AGE_BUCKETS])
+/* Of the selected sites by age. False if out of memory. */
+static bool add_ages(const struct selection *s, uint64_t bytes[TIME_CLASSES],
+		     struct time_class blocks[TIME_CLASSES])
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	size_t processes = s->profile->process_count;
@@ -32,59 +30,36 @@ static bool add_ages(const struct selection *s, uint64_t bytes[AGE_BUCKETS],
 		uint32_t end = ages->first[e->site->id.v + 1];
 
 		for (uint32_t j = ages->first[e->site->id.v]; j < end; j++) {
-			uint64_t low = ages->at[j].low_ms;
-			unsigned bucket = low ? 64u - (unsigned)__builtin_clzll(low) : 0;
+			const struct profile_age *age = &ages->at[j];
+			unsigned at_class = time_class_of(age->low_ms);
+			struct time_class *class = &blocks[at_class];
 
-			bytes[bucket] = saturating_add(bytes[bucket], ages->at[j].bytes);
-			blocks[bucket] = saturating_add(blocks[bucket], ages->at[j].blocks);
-			variances[bucket] += estimate_variance(&e->site->numbers, VARIANCE_CALLS,
-							       ages->at[j].blocks);
+			bytes[at_class] = saturating_add(bytes[at_class], age->bytes);
+			class->count = saturating_add(class->count, age->blocks);
+			class->variance +=
+				estimate_variance(&e->site->numbers, VARIANCE_CALLS, age->blocks);
 		}
 	}
 	return true;
 }
 
-/* Blocks of all of them by age, in the head. */
-static void tell_ages(struct sentences *sentences, const uint64_t blocks[AGE_BUCKETS],
-		      const double variances[AGE_BUCKETS])
-{
-	struct result_bar *bars =
-		ARENA_ARRAY(&sentences->result->arena, struct result_bar, AGE_BUCKETS);
-	size_t count = 0;
-
-	if (!bars) {
-		sentences->failed = true;
-		return;
-	}
-	for (unsigned i = 0; i < AGE_BUCKETS; i++)
-		if (blocks[i])
-			bars[count++] = (struct result_bar){
-				i ? UINT64_C(1) << (i - 1) : 0,
-				i < AGE_BUCKETS - 1 ? UINT64_C(1) << i : UINT64_MAX,
-				blocks[i],
-				(float)sqrt(variances[i]),
-			};
-	result_head_add(sentences->result, "ages",
-			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
-}
-
 /* "age  98.9 % of it is older than 4.1 s" */
 static void say_age(struct sentences *sentences, const struct selection *s)
 {
-	uint64_t bytes[AGE_BUCKETS] = { 0 }, blocks[AGE_BUCKETS] = { 0 }, total = 0, older = 0;
-	double variances[AGE_BUCKETS] = { 0 };
+	uint64_t bytes[TIME_CLASSES] = { 0 }, total = 0, older = 0;
+	struct time_class blocks[TIME_CLASSES] = { 0 };
 	struct words w = { 0 };
 
 	if (s->slots || s->asked.kind != MOMENT_END || s->change)
 		return; /* ages are of whole sites, at the end */
-	if (!add_ages(s, bytes, blocks, variances))
+	if (!add_ages(s, bytes, blocks))
 		sentences->failed = true;
-	tell_ages(sentences, blocks, variances);
-	for (size_t i = 0; i < AGE_BUCKETS; i++)
+	time_classes_tell(sentences, "ages", blocks);
+	for (size_t i = 0; i < TIME_CLASSES; i++)
 		total = saturating_add(total, bytes[i]);
 	if (total == 0)
 		return;
-	size_t bucket = AGE_BUCKETS;
+	size_t bucket = TIME_CLASSES;
 
 	while (older < total - total / 2)
 		older = saturating_add(older, bytes[--bucket]);

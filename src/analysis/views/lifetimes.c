@@ -15,27 +15,15 @@
 #include "base/compiler.h"
 #include "util/units.h"
 
-enum { CLASSES = 65, LABELLED = 40, BAR_CHARACTERS = 40 };
+enum { LABELLED = 40, BAR_CHARACTERS = 40 };
 
 static bool frees_something(const struct entry *e)
 {
 	return e->m.frees != 0;
 }
 
-static unsigned class_of(uint64_t low_ms)
-{
-	return low_ms ? 64u - (unsigned)__builtin_clzll(low_ms) : 0;
-}
-
-/* How many lived so long, and how sure that is. */
-struct class
-{
-	uint64_t count;
-	double variance;
-};
-
 static void add_lifetimes(const struct selection *s, const struct entry *e,
-			  struct class counts[CLASSES])
+			  struct time_class counts[TIME_CLASSES])
 {
 	const struct profile_process *p = e->process;
 	const bool *slots = selection_slots(s, p);
@@ -47,7 +35,7 @@ static void add_lifetimes(const struct selection *s, const struct entry *e,
 			continue;
 		for (size_t j = 0; j < profile_cell_lifetime_count(p, e->site->id, i); j++) {
 			struct profile_bar bar = profile_cell_lifetime(p, e->site->id, i, j);
-			struct class *class = &counts[class_of(bar.low)];
+			struct time_class *class = &counts[time_class_of(bar.low)];
 
 			class->count = saturating_add(class->count, bar.count);
 			class->variance +=
@@ -58,7 +46,7 @@ static void add_lifetimes(const struct selection *s, const struct entry *e,
 
 static uint64_t brief_frees(const struct selection *s, const struct entry *e)
 {
-	struct class counts[CLASSES] = { 0 };
+	struct time_class counts[TIME_CLASSES] = { 0 };
 
 	add_lifetimes(s, e, counts);
 	return counts[0].count;
@@ -78,7 +66,7 @@ static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
 			    units_duration(high * 1000000).text);
 }
 
-static void say_bar(struct sentences *sentences, const char *label, struct class class,
+static void say_bar(struct sentences *sentences, const char *label, struct time_class class,
 		    uint64_t total, uint64_t largest)
 {
 	uint64_t count = class.count;
@@ -115,40 +103,17 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	sentences_add(sentences, "freed", &w, NULL);
 }
 
-/* All of them in the head, in their own classes. */
-static void tell_all(struct sentences *sentences, const struct class counts[CLASSES])
-{
-	struct result_bar *bars =
-		ARENA_ARRAY(&sentences->result->arena, struct result_bar, CLASSES);
-	size_t count = 0;
-
-	if (!bars) {
-		sentences->failed = true;
-		return;
-	}
-	for (unsigned i = 0; i < CLASSES; i++)
-		if (counts[i].count)
-			bars[count++] = (struct result_bar){
-				i ? UINT64_C(1) << (i - 1) : 0,
-				i < CLASSES - 1 ? UINT64_C(1) << i : UINT64_MAX,
-				counts[i].count,
-				(float)sqrt(counts[i].variance),
-			};
-	result_head_add(sentences->result, "lifetimes",
-			(struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } });
-}
-
 static void say_bars(struct sentences *sentences, const struct selection *s)
 {
-	struct class counts[CLASSES] = { 0 }, bars[CLASSES] = { 0 };
+	struct time_class counts[TIME_CLASSES] = { 0 }, bars[TIME_CLASSES] = { 0 };
 	uint64_t total = 0, largest = 0;
 	unsigned last = 0;
 
 	say_mean(sentences, s);
 	for (size_t i = 0; i < s->count; i++)
 		add_lifetimes(s, &s->entries[i], counts);
-	tell_all(sentences, counts);
-	for (unsigned i = 0; i < CLASSES; i++) {
+	time_classes_tell(sentences, "lifetimes", counts);
+	for (unsigned i = 0; i < TIME_CLASSES; i++) {
 		/* 0 alone; then 1 and 2, 3 and 4, ... */
 		unsigned bar = (i + 1) / 2;
 
