@@ -11,16 +11,15 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum summary_column {
-	SUMMARY_NAME,
-	SUMMARY_BEFORE,
-	SUMMARY_AFTER,
-	SUMMARY_CHANGE,
-	SUMMARY_SPREAD,
-	SUMMARY_WITHIN,
-	SUMMARY_NOISE,
-	SUMMARY_COLUMNS,
-};
+#define SUMMARY_COLUMN_LIST(X)                                                                     \
+	X(SUMMARY_NAME, "measure", "MEASURE", UNIT_TEXT)                                           \
+	X(SUMMARY_BEFORE, "before", "BEFORE", UNIT_COUNT_CHANGE)                                   \
+	X(SUMMARY_AFTER, "after", "AFTER", UNIT_COUNT_CHANGE)                                      \
+	X(SUMMARY_CHANGE, "change", "CHANGE", UNIT_COUNT_CHANGE)                                   \
+	X(SUMMARY_SPREAD, "spread", "SPREAD", UNIT_COUNT_CHANGE)                                   \
+	X(SUMMARY_WITHIN, "within_spread", NULL, UNIT_FLAG)                                        \
+	X(SUMMARY_NOISE, "within_noise", NULL, UNIT_FLAG)
+enum summary_column { SUMMARY_COLUMN_LIST(COLUMN_ID) SUMMARY_COLUMNS };
 
 /* The rows of the summary: a question each. Columns have one unit: bytes and counts take turns. */
 static const struct {
@@ -101,15 +100,7 @@ static const char *runs_text(struct result *result, const struct query *query)
 struct result *comparison_summary(struct places *places, const struct query *query,
 				  struct error *error)
 {
-	static const struct result_column columns[SUMMARY_COLUMNS] = {
-		{ "measure", "MEASURE", UNIT_TEXT },
-		{ "before", "BEFORE", UNIT_COUNT_CHANGE },
-		{ "after", "AFTER", UNIT_COUNT_CHANGE },
-		{ "change", "CHANGE", UNIT_COUNT_CHANGE },
-		{ "spread", "SPREAD", UNIT_COUNT_CHANGE },
-		{ "within_spread", NULL, UNIT_FLAG },
-		{ "within_noise", NULL, UNIT_FLAG },
-	};
+	static const struct result_column columns[] = { SUMMARY_COLUMN_LIST(COLUMN_ROW) };
 	struct result *result = result_begin("summary", query->against->after[0], query, 0);
 	struct sentences sentences = { .result = result };
 	struct words headline = { 0 };

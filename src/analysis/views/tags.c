@@ -16,35 +16,35 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum tags_column {
-	TAGS_DEPTH,
-	TAGS_SHARE,
-	TAGS_VALUE,
-	TAGS_SELF_VALUE,
-	TAGS_VISITS,
-	TAGS_TOTAL,
-	TAGS_PER_VISIT,
-	TAGS_CALLS,
-	TAGS_SELF_TOTAL,
-	TAGS_SELF_PER_VISIT,
-	TAGS_SELF_CALLS,
-	TAGS_REALLOCS,
-	TAGS_SELF_REALLOCS,
-	TAGS_FREES,
-	TAGS_SELF_FREES,
-	TAGS_FREED,
-	TAGS_SELF_FREED,
-	TAGS_PEAK,
-	TAGS_SELF_PEAK,
-	TAGS_LEAKED,
-	TAGS_SELF_LEAKED,
-	TAGS_NAME,
-	TAGS_LABEL,
-	TAGS_PATH,
-	TAGS_KIND,
-	TAGS_HIDDEN,
-	TAGS_COLUMNS,
-};
+/* The value has the title and the unit of the cost, the share the title. */
+#define TAGS_COLUMN_LIST(X)                                                                        \
+	X(TAGS_DEPTH, "depth", NULL, UNIT_ID)                                                      \
+	X(TAGS_SHARE, NULL, "", UNIT_PERCENT)                                                      \
+	X(TAGS_VALUE, "value", "", UNIT_BYTES)                                                     \
+	X(TAGS_SELF_VALUE, "self", "SELF", UNIT_BYTES)                                             \
+	X(TAGS_VISITS, "visits", "VISITS", UNIT_COUNT)                                             \
+	X(TAGS_TOTAL, "total_bytes", "TOTAL", UNIT_BYTES)                                          \
+	X(TAGS_PER_VISIT, "bytes_per_visit", "PER VISIT", UNIT_BYTES)                              \
+	X(TAGS_CALLS, "calls", "CALLS", UNIT_COUNT)                                                \
+	X(TAGS_SELF_TOTAL, "self_total_bytes", NULL, UNIT_BYTES)                                   \
+	X(TAGS_SELF_PER_VISIT, "self_bytes_per_visit", NULL, UNIT_BYTES)                           \
+	X(TAGS_SELF_CALLS, "self_calls", NULL, UNIT_COUNT)                                         \
+	X(TAGS_REALLOCS, "realloc_calls", NULL, UNIT_COUNT)                                        \
+	X(TAGS_SELF_REALLOCS, "self_realloc_calls", NULL, UNIT_COUNT)                              \
+	X(TAGS_FREES, "frees", NULL, UNIT_COUNT)                                                   \
+	X(TAGS_SELF_FREES, "self_frees", NULL, UNIT_COUNT)                                         \
+	X(TAGS_FREED, "freed_bytes", NULL, UNIT_BYTES)                                             \
+	X(TAGS_SELF_FREED, "self_freed_bytes", NULL, UNIT_BYTES)                                   \
+	X(TAGS_PEAK, "peak_bytes", NULL, UNIT_BYTES)                                               \
+	X(TAGS_SELF_PEAK, "self_peak_bytes", NULL, UNIT_BYTES)                                     \
+	X(TAGS_LEAKED, "not_freed_bytes", NULL, UNIT_BYTES)                                        \
+	X(TAGS_SELF_LEAKED, "self_not_freed_bytes", NULL, UNIT_BYTES)                              \
+	X(TAGS_NAME, "name", NULL, UNIT_TEXT)                                                      \
+	X(TAGS_LABEL, NULL, "TAG", UNIT_TEXT)                                                      \
+	X(TAGS_PATH, "tag", NULL, UNIT_TEXT)                                                       \
+	X(TAGS_KIND, "kind", NULL, UNIT_TEXT)                                                      \
+	X(TAGS_HIDDEN, "hidden", NULL, UNIT_COUNT)
+enum tags_column { TAGS_COLUMN_LIST(COLUMN_ID) TAGS_COLUMNS };
 
 struct tags_maker {
 	struct result *result;
@@ -244,36 +244,15 @@ static bool fill_table(struct tags_maker *t)
 {
 	struct result *r = t->result;
 	const struct selection *s = t->selection;
-	enum result_unit unit = cost_unit(s->cost, s->change);
-	bool total = s->cost == COST_TOTAL;
-	const struct result_column columns[TAGS_COLUMNS] = {
-		[TAGS_DEPTH] = { "depth", NULL, UNIT_ID },
-		[TAGS_SHARE] = { NULL, title_of(r, s->share_title), UNIT_PERCENT },
-		[TAGS_VALUE] = { "value", title_of(r, s->title), unit },
-		[TAGS_SELF_VALUE] = { "self", "SELF", unit },
-		[TAGS_VISITS] = { "visits", "VISITS", UNIT_COUNT },
-		[TAGS_TOTAL] = { "total_bytes", total ? NULL : "TOTAL", UNIT_BYTES },
-		[TAGS_PER_VISIT] = { "bytes_per_visit", "PER VISIT", UNIT_BYTES },
-		[TAGS_CALLS] = { "calls", s->cost == COST_CALLS ? NULL : "CALLS", UNIT_COUNT },
-		[TAGS_SELF_TOTAL] = { "self_total_bytes", NULL, UNIT_BYTES },
-		[TAGS_SELF_PER_VISIT] = { "self_bytes_per_visit", NULL, UNIT_BYTES },
-		[TAGS_SELF_CALLS] = { "self_calls", NULL, UNIT_COUNT },
-		[TAGS_REALLOCS] = { "realloc_calls", NULL, UNIT_COUNT },
-		[TAGS_SELF_REALLOCS] = { "self_realloc_calls", NULL, UNIT_COUNT },
-		[TAGS_FREES] = { "frees", NULL, UNIT_COUNT },
-		[TAGS_SELF_FREES] = { "self_frees", NULL, UNIT_COUNT },
-		[TAGS_FREED] = { "freed_bytes", NULL, UNIT_BYTES },
-		[TAGS_SELF_FREED] = { "self_freed_bytes", NULL, UNIT_BYTES },
-		[TAGS_PEAK] = { "peak_bytes", NULL, UNIT_BYTES },
-		[TAGS_SELF_PEAK] = { "self_peak_bytes", NULL, UNIT_BYTES },
-		[TAGS_LEAKED] = { "not_freed_bytes", NULL, UNIT_BYTES },
-		[TAGS_SELF_LEAKED] = { "self_not_freed_bytes", NULL, UNIT_BYTES },
-		[TAGS_NAME] = { "name", NULL, UNIT_TEXT },
-		[TAGS_LABEL] = { NULL, "TAG", UNIT_TEXT },
-		[TAGS_PATH] = { "tag", NULL, UNIT_TEXT },
-		[TAGS_KIND] = { "kind", NULL, UNIT_TEXT },
-		[TAGS_HIDDEN] = { "hidden", NULL, UNIT_COUNT },
-	};
+	struct result_column columns[] = { TAGS_COLUMN_LIST(COLUMN_ROW) };
+
+	columns[TAGS_SHARE].title = title_of(r, s->share_title);
+	columns[TAGS_VALUE].title = title_of(r, s->title);
+	columns[TAGS_VALUE].unit = columns[TAGS_SELF_VALUE].unit = cost_unit(s->cost, s->change);
+	if (s->cost == COST_TOTAL)
+		columns[TAGS_TOTAL].title = NULL;
+	if (s->cost == COST_CALLS)
+		columns[TAGS_CALLS].title = NULL;
 	bool done = result_take(r, "tags", columns, TAGS_COLUMNS, t->values.count / TAGS_COLUMNS,
 				t->values.at);
 
