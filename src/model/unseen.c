@@ -9,7 +9,7 @@
 #include "model/unseen.h"
 
 #include <math.h>
-#include <stdlib.h>
+
 #include <string.h>
 
 #include "base/checked.h"
@@ -20,7 +20,7 @@
 #include "util/units.h"
 
 #define LARGE_BYTES (4ull << 20)
-enum { LARGE_PART = 10, HEADER_BYTES = 16, REASONS_EXTRA = 2, NAMED = 3, GENERATIONS_MAX = 256 };
+enum { LARGE_PART = 10, HEADER_BYTES = 16, NAMED = 3, GENERATIONS_MAX = 256 };
 
 /* How likely a reason is. What was seen comes before what a file could do. */
 enum {
@@ -265,21 +265,39 @@ static const char *sentence(enum unseen is, const char *path, struct arena *aren
 	return arena_printf(arena, "%s", text);
 }
 
-/* Room for the reasons is counted before. */
-struct list {
-	struct arena *arena;
-	struct unseen_reason *at;
-	size_t count;
-	bool failed;
+/* What the missing bytes may be. */
+struct reason {
+	const char *module;    /* path of the file; "" = none */
+	const char *text;      /* what happens and why */
+	const char *remedy;    /* what to do */
+	uint64_t mapped_bytes; /* that code of the file has mapped */
+	unsigned likely;       /* larger is likelier */
 };
 
-static void add(struct list *list, struct unseen_reason reason)
+/* The likeliest of all, in the arena. */
+struct search {
+	struct arena *arena;
+	struct reason best; /* text NULL: none so far */
+	bool failed;	    /* out of memory */
+};
+
+static bool is_likelier(const struct reason *a, const struct reason *b)
 {
-	list->failed |= reason.text == NULL;
-	list->at[list->count++] = reason;
+	if (a->likely != b->likely)
+		return a->likely > b->likely;
+	if (a->mapped_bytes != b->mapped_bytes)
+		return a->mapped_bytes > b->mapped_bytes;
+	return strcmp(a->module, b->module) < 0;
 }
 
-static void add_file(struct list *list, const struct profile_process *p,
+static void add(struct search *s, struct reason reason)
+{
+	s->failed |= reason.text == NULL;
+	if (!s->best.text || is_likelier(&reason, &s->best))
+		s->best = reason;
+}
+
+static void add_file(struct search *s, const struct profile_process *p,
 		     const struct unseen_row *row, const struct unseen_gap *gap)
 {
 	uint64_t mapped = mapped_by_file(p, row->path);
@@ -295,14 +313,13 @@ static void add_file(struct list *list, const struct profile_process *p,
 
 		if (likely == 0)
 			continue;
-		add(list, (struct unseen_reason){
-				  .name = unseen_words[is].name,
-				  .module = row->path,
-				  .text = sentence(is, row->path, list->arena),
-				  .remedy = unseen_words[is].remedy,
-				  .mapped_bytes = mapped,
-				  .likely = likely + (strcmp(row->path, p->exe) == 0),
-			  });
+		add(s, (struct reason){
+			       .module = row->path,
+			       .text = sentence(is, row->path, s->arena),
+			       .remedy = unseen_words[is].remedy,
+			       .mapped_bytes = mapped,
+			       .likely = likely + (strcmp(row->path, p->exe) == 0),
+		       });
 	}
 }
 
@@ -324,73 +341,38 @@ static uint64_t began_late_ns(const struct profile_process *p, const struct unse
 	return late_ns;
 }
 
-static void add_late(struct list *list, const struct profile_process *p,
+static void add_late(struct search *s, const struct profile_process *p,
 		     const struct unseen_gap *gap)
 {
 	uint64_t late_ns = began_late_ns(p, gap);
 
 	if (late_ns == 0)
 		return;
-	add(list,
-	    (struct unseen_reason){
-		    .name = "late",
-		    .module = "",
-		    .text = arena_printf(list->arena, "recording began when it had run for %s",
-					 units_duration(late_ns).text),
-		    .remedy = "record it from its start",
-		    .likely = LIKELY_LATE,
-	    });
+	add(s, (struct reason){
+		       .module = "",
+		       .text = arena_printf(s->arena, "recording began when it had run for %s",
+					    units_duration(late_ns).text),
+		       .remedy = "record it from its start",
+		       .likely = LIKELY_LATE,
+	       });
 }
 
-static void add_unknown_frees(struct list *list, const struct profile_process *p)
+static void add_unknown_frees(struct search *s, const struct profile_process *p)
 {
 	uint64_t count = p->rows->process.health[HEALTH_unknown_frees];
 
 	if (count == 0)
 		return;
-	add(list,
-	    (struct unseen_reason){
-		    .name = "unknown_frees",
-		    .module = "",
-		    .text = arena_printf(
-			    list->arena,
-			    "%llu freed blocks were never seen allocated, as by RTLD_DEEPBIND, "
-			    "dlmopen or dlsym on libc's handle",
-			    (unsigned long long)count),
-		    .remedy = "call malloc by its name in the libraries that it opens",
-		    .likely = LIKELY_MERELY,
-	    });
-}
-
-static int compare_reasons(const void *left, const void *right)
-{
-	const struct unseen_reason *a = left, *b = right;
-
-	if (a->likely != b->likely)
-		return a->likely < b->likely ? 1 : -1;
-	if (a->mapped_bytes != b->mapped_bytes)
-		return a->mapped_bytes < b->mapped_bytes ? 1 : -1;
-	return strcmp(a->module, b->module);
-}
-
-int unseen_reasons_of(const struct profile_process *p, struct unseen_gap gap, struct arena *arena,
-		      struct unseen_reasons *ret)
-{
-	struct list list = { .arena = arena };
-	size_t room = REASONS_EXTRA;
-
-	for (size_t i = 0; i < p->rows->unseen_count; i++)
-		room += (size_t)__builtin_popcountll(p->rows->unseen[i].found);
-	list.at = ARENA_ARRAY(arena, struct unseen_reason, room);
-	if (!list.at)
-		return -1;
-	for (size_t i = 0; i < p->rows->unseen_count; i++)
-		add_file(&list, p, &p->rows->unseen[i], &gap);
-	add_late(&list, p, &gap);
-	add_unknown_frees(&list, p);
-	qsort(list.at, list.count, sizeof *list.at, compare_reasons);
-	*ret = (struct unseen_reasons){ list.at, list.count };
-	return list.failed ? -1 : 0;
+	add(s, (struct reason){
+		       .module = "",
+		       .text = arena_printf(
+			       s->arena,
+			       "%llu freed blocks were never seen allocated, as by RTLD_DEEPBIND, "
+			       "dlmopen or dlsym on libc's handle",
+			       (unsigned long long)count),
+		       .remedy = "call malloc by its name in the libraries that it opens",
+		       .likely = LIKELY_MERELY,
+	       });
 }
 
 /* ---- as a note ---- */
@@ -401,21 +383,24 @@ static const char *explain(const struct profile *profile, const struct profile_p
 			   struct arena *arena)
 {
 	struct unseen_gap gap = unseen_gap_of(profile, p);
-	struct unseen_reasons reasons;
+	struct search s = { .arena = arena };
 
 	if (!unseen_gap_is_large(gap) || linked_in_is_malloc(p))
 		return "";
-	if (unseen_reasons_of(p, gap, arena, &reasons) < 0)
+	for (size_t i = 0; i < p->rows->unseen_count; i++)
+		add_file(&s, p, &p->rows->unseen[i], &gap);
+	add_late(&s, p, &gap);
+	add_unknown_frees(&s, p);
+	if (s.failed)
 		return NULL;
-	if (reasons.count == 0 && !gap.is_certain)
+	if (!s.best.text && !gap.is_certain)
 		return "";
 	return arena_printf(arena, "%s, %s of what %s has, is in no recorded block: %s; %s",
 			    units_bytes(gap.missing_bytes).text,
 			    units_percent(gap.missing_bytes, gap.whole_bytes).text,
-			    path_base(p->exe),
-			    reasons.count ? reasons.at[0].text : "why is not known",
-			    reasons.count ? reasons.at[0].remedy
-					  : "heapgauge report --view memory shows where it lies");
+			    path_base(p->exe), s.best.text ? s.best.text : "why is not known",
+			    s.best.text ? s.best.remedy
+					: "heapgauge report --view memory shows where it lies");
 }
 
 ptrdiff_t unseen_note(const struct profile *profile, struct arena *arena, struct profile_note *ret)

@@ -22,23 +22,6 @@ struct unseen_gap unseen_gap_of(const struct profile *profile,
 /* More than a tenth, and more than a few MiB. */
 bool unseen_gap_is_large(struct unseen_gap gap);
 
-struct unseen_reason {
-	const char *name;      /* the key in JSON */
-	const char *module;    /* path of the file; "" = none */
-	const char *text;      /* what happens and why */
-	const char *remedy;    /* what to do */
-	uint64_t mapped_bytes; /* that code of the file has mapped */
-	unsigned likely;       /* larger is likelier */
-};
-struct unseen_reasons {
-	const struct unseen_reason *at; /* likeliest first */
-	size_t count;
-};
-
-/* What the missing bytes may be, in the arena. -1 if out of memory. */
-int unseen_reasons_of(const struct profile_process *process, struct unseen_gap gap,
-		      struct arena *arena, struct unseen_reasons *ret);
-
 /* The note on processes with a large gap that is certain or that there is a reason for, if there are any. Returns how many notes, or -1 if out of
  * memory. */
 #define UNSEEN_NOTE "unseen_memory"
