@@ -293,11 +293,6 @@ void names_prepare(struct names *names, const struct profile_process *p)
 	vector_release(&requests);
 }
 
-size_t names_save(struct names *names)
-{
-	return names->symbolizer ? symbolizer_save(names->symbolizer) : 0;
-}
-
 int names_frame(struct names *names, const struct profile_process *p, struct profile_frame frame,
 		struct arena *arena, struct named_stack *ret)
 {

@@ -61,9 +61,6 @@ void names_free(struct names *names);
  * looks at a running process again and again. */
 void names_forget(struct names *names);
 
-/* Writes newly found names to the store. Returns how many modules' names could not be written. */
-size_t names_save(struct names *names);
-
 /*
  * Names all frames of the process at once, by several threads: for those who will ask about most of
  * them. Changes no answer, only when the time is spent; happens by itself when many were asked for.

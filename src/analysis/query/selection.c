@@ -453,7 +453,8 @@ static const char *upper(struct arena *arena, const char *before, const char *wo
 	return text;
 }
 
-bool query_asks_pools(const struct query *query)
+/* Whether the question is about pools, though it does not say of what kind of memory. */
+static bool asks_pools(const struct query *query)
 {
 	return (query->has_axis && query->by == AXIS_POOL) ||
 	       filters_look_at(&query->filters, RULE_POOL);
@@ -493,9 +494,9 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			   .profile = profile,
 			   .places = places,
 			   .query = query,
-			   .kinds = query->kinds	      ? query->kinds
-				    : query_asks_pools(query) ? KINDS_POOL
-							      : ask.kinds,
+			   .kinds = query->kinds	? query->kinds
+				    : asks_pools(query) ? KINDS_POOL
+							: ask.kinds,
 			   .by_tag = filters_look_at(f, RULE_TAG) ||
 				     filters_look_at(f, RULE_POOL) ||
 				     filters_look_at(f, RULE_LABEL) };

@@ -57,9 +57,6 @@ struct selection {
 	const char *unmatched; /* what to tell if filters left nothing; NULL: they left something */
 };
 
-/* Whether the question is about pools, though it does not say of what kind of memory. */
-bool query_asks_pools(const struct query *query);
-
 /* What a view asks for where the query says nothing. */
 struct ask {
 	enum cost_id cost;
@@ -86,8 +83,6 @@ int selection_make(struct selection *selection, const struct profile *profile,
 void selection_release(struct selection *selection);
 /* Sets `unmatched`. -1 with the error set if filters left nothing, and that is an error; or out of memory. */
 int selection_check(struct selection *selection, const struct query *query, struct error *error);
-/* What a reader must know of the numbers, in one sentence; NULL: nothing. In the arena; false if out of memory. */
-bool selection_note(const struct selection *selection, struct arena *arena, const char **ret);
 
 /* The slots of the process that count, by slot; NULL: all. */
 const bool *selection_slots(const struct selection *selection,

@@ -8,6 +8,69 @@
 #include "base/compiler.h"
 #include "util/files.h"
 
+/* The whole alone does not tell: it may be of a kind of memory that was not asked for, or a difference. */
+static bool recorded_nothing(const struct selection *s)
+{
+	for (size_t i = 0; i < s->profile->process_count; i++)
+		if (s->profile->processes[i].calls)
+			return false;
+	return s->whole.calls == 0 && s->whole.frees == 0;
+}
+
+/* NULL: the numbers are what they seem. */
+static const char *note_of(const struct selection *s)
+{
+	if (recorded_nothing(s))
+		return nothing_recorded(s->profile);
+	if (s->unmatched)
+		return s->unmatched;
+	if (!cost_rows[s->cost].adds_up)
+		return "each site had its maximum at a time of its own: sums of them are upper bounds";
+	if (s->end_for_peak)
+		return "what these threads held at the peak is not known, because others freed some "
+		       "of their blocks, or they freed blocks of others: this is the end";
+	if (s->unknown_threads)
+		return "this was not measured for threads whose blocks others freed, or who freed "
+		       "blocks of others (-): the end (--cost leaked), calls and total were";
+	return NULL;
+}
+
+/* `first`, and what was there before. NULL if out of memory. */
+static const char *preceded(struct arena *arena, const char *first, const char *then)
+{
+	return first && then ? arena_printf(arena, "%s; %s", first, then) : first;
+}
+
+/* What a reader must know of the numbers, in one sentence, what is left out of the sum first; NULL: nothing. In the arena; false if
+ * out of memory. */
+static bool selection_note(const struct selection *s, struct arena *arena, const char **ret)
+{
+	const char *note = note_of(s);
+	bool some = note || s->unknown_sites || s->shared_count;
+
+	if (note)
+		note = arena_strdup(arena, note);
+	if (s->unknown_sites)
+		note = preceded(
+			arena,
+			arena_printf(
+				arena,
+				"of %zu sites it is not known what these threads hold, because "
+				"others freed some of their blocks: counted as nothing",
+				s->unknown_sites),
+			note);
+	if (s->shared_count)
+		note = preceded(
+			arena,
+			arena_printf(arena,
+				     "%zu of the threads asked for were counted together with "
+				     "others, because there were very many: left out",
+				     s->shared_count),
+			note);
+	*ret = note;
+	return note || !some;
+}
+
 bool selection_fields(struct result *result, const struct selection *s)
 {
 	result->shows_peak |= s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK;
@@ -101,68 +164,6 @@ bool selection_headline(struct result *result, const struct profile *profile,
 	(void)profile;
 	selection_say(&sentences, query, s);
 	return sentences_end(&sentences);
-}
-
-/* The whole alone does not tell: it may be of a kind of memory that was not asked for, or a difference. */
-static bool recorded_nothing(const struct selection *s)
-{
-	for (size_t i = 0; i < s->profile->process_count; i++)
-		if (s->profile->processes[i].calls)
-			return false;
-	return s->whole.calls == 0 && s->whole.frees == 0;
-}
-
-/* NULL: the numbers are what they seem. */
-static const char *note_of(const struct selection *s)
-{
-	if (recorded_nothing(s))
-		return nothing_recorded(s->profile);
-	if (s->unmatched)
-		return s->unmatched;
-	if (!cost_rows[s->cost].adds_up)
-		return "each site had its maximum at a time of its own: sums of them are upper bounds";
-	if (s->end_for_peak)
-		return "what these threads held at the peak is not known, because others freed some "
-		       "of their blocks, or they freed blocks of others: this is the end";
-	if (s->unknown_threads)
-		return "this was not measured for threads whose blocks others freed, or who freed "
-		       "blocks of others (-): the end (--cost leaked), calls and total were";
-	return NULL;
-}
-
-/* `first`, and what was there before. NULL if out of memory. */
-static const char *preceded(struct arena *arena, const char *first, const char *then)
-{
-	return first && then ? arena_printf(arena, "%s; %s", first, then) : first;
-}
-
-/* What is left out of the sum comes first. */
-bool selection_note(const struct selection *s, struct arena *arena, const char **ret)
-{
-	const char *note = note_of(s);
-	bool some = note || s->unknown_sites || s->shared_count;
-
-	if (note)
-		note = arena_strdup(arena, note);
-	if (s->unknown_sites)
-		note = preceded(
-			arena,
-			arena_printf(
-				arena,
-				"of %zu sites it is not known what these threads hold, because "
-				"others freed some of their blocks: counted as nothing",
-				s->unknown_sites),
-			note);
-	if (s->shared_count)
-		note = preceded(
-			arena,
-			arena_printf(arena,
-				     "%zu of the threads asked for were counted together with "
-				     "others, because there were very many: left out",
-				     s->shared_count),
-			note);
-	*ret = note;
-	return note || !some;
 }
 
 bool selection_notes(struct result *result, const struct profile *profile, struct places *places,

@@ -202,7 +202,8 @@ static size_t merge_sizes(struct split_group *groups, size_t count)
 	return kept;
 }
 
-const char *size_label(struct arena *arena, uint64_t low, uint64_t high)
+/* "64 B", "48 B - 63 B", "4.0 GiB or more"; in the arena, NULL if out of memory. */
+static const char *size_label(struct arena *arena, uint64_t low, uint64_t high)
 {
 	struct units from = units_bytes(low), to = units_bytes(high);
 

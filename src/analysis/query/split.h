@@ -41,7 +41,4 @@ int split_by_size(const struct selection *selection, struct arena *arena, struct
 int split_sizes(const struct selection *selection, struct arena *arena, struct split_group **ret,
 		size_t *ret_count, struct error *error);
 
-/* "64 B", "48 B - 63 B", "4.0 GiB or more"; in the arena, NULL if out of memory. */
-const char *size_label(struct arena *arena, uint64_t low, uint64_t high);
-
 #endif

@@ -304,17 +304,6 @@ const struct place *places_owner(struct place_chain stack)
 	return stack.count ? stack.at[0] : NULL;
 }
 
-size_t places_count(const struct places *places)
-{
-	return places->count;
-}
-
-size_t places_axis_count(const struct places *places, enum axis_id axis)
-{
-	ASSERT(axis_rows[axis].of_frames);
-	return places->tables[axis].groups.count;
-}
-
 uint32_t place_key(const struct place *place, enum axis_id axis)
 {
 	switch (axis) {

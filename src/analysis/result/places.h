@@ -54,9 +54,6 @@ bool place_can_own(const struct place *place);
 /* The owner of a stack; its innermost place if none says anything; NULL for the empty stack. */
 const struct place *places_owner(struct place_chain stack);
 
-/* How many places, and how many different functions, lines, files or modules there are so far. */
-size_t places_count(const struct places *places);
-size_t places_axis_count(const struct places *places, enum axis_id axis);
 /* The number of the place on an axis of frames. */
 uint32_t place_key(const struct place *place, enum axis_id axis);
 /* Some place with that number: its frame has the names. */
