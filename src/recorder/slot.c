@@ -3,7 +3,7 @@
  *
  * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread is
  * gone is inherited by the next thread that needs one, so that 10^4 short threads cost a handful of slots and no
- * destructor is needed. Counters are the thread's own: an heir begins with no records. Where there are very many
+ * destructor is needed. Counters are the thread's own: an heir begins with none. Where there are very many
  * threads, or no memory, it goes on with the counters of the thread before, and the log says so.
  * Invariant: a slot is its owner's from the swap of live_slot.tid on. */
 #include "recorder/slot.h"
@@ -91,20 +91,21 @@ static struct slot *inherit(int my_tid)
 	return NULL;
 }
 
-/* Records of a thread for what finds no place elsewhere. */
+/* Site counters of a thread for what finds no place elsewhere. */
 static bool make_others(struct slot *slot, uint32_t thread)
 {
-	uint64_t first = memory_append(LIVE_RECORDS, LIVE_KINDS, sizeof(struct live_record));
+	uint64_t first =
+		memory_append(LIVE_SITE_COUNTERS, LIVE_KINDS, sizeof(struct live_site_counters));
 
-	if (first == UINT64_MAX || (first + LIVE_KINDS) >> LIVE_SMALL_RECORD_BITS != 0)
+	if (first == UINT64_MAX || (first + LIVE_KINDS) >> LIVE_SMALL_COUNTERS_BITS != 0)
 		return false;
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
-		struct live_record *record = memory_record((uint32_t)first + kind);
+		struct live_site_counters *counters = memory_counters((uint32_t)first + kind);
 
-		slot->record_of_other[kind] = (uint32_t)first + kind;
-		record->thread = thread;
-		record->key = memory_site(LIVE_SITE_OTHER_HEAP + kind)->key;
-		__atomic_store_n(&record->site, LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
+		slot->counters_of_other[kind] = (uint32_t)first + kind;
+		counters->thread = thread;
+		counters->key = memory_site(LIVE_SITE_OTHER_HEAP + kind)->key;
+		__atomic_store_n(&counters->site, LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
 	}
 	slot->thread = thread;
 	return true;
@@ -114,11 +115,11 @@ static bool furnish(struct slot *slot, uint32_t limit)
 {
 	void *walk = memory_scratch(walk_bytes(limit));
 
-	slot->records = table_new(TABLE_FIRST);
+	slot->site_counters = table_new(TABLE_FIRST);
 	slot->ranges = memory_scratch(sizeof *slot->ranges);
 	slot->cfi = memory_scratch(sizeof *slot->cfi);
 	slot->cfi_nested = memory_scratch(sizeof *slot->cfi_nested);
-	if (walk == NULL || slot->records.entry == NULL || slot->ranges == NULL ||
+	if (walk == NULL || slot->site_counters.entry == NULL || slot->ranges == NULL ||
 	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
@@ -164,19 +165,20 @@ static struct slot *make(int my_tid)
 static bool may_begin_anew(const struct slot *slot, uint32_t number)
 {
 	const char *name = memory_thread(number)->name;
-	uint64_t records = memory_used(LIVE_RECORDS) + LIVE_KINDS;
+	uint64_t count = memory_used(LIVE_SITE_COUNTERS) + LIVE_KINDS;
 
 	if (number >= OWN_NAMED ||
 	    (number >= OWN_COUNTERS &&
 	     __builtin_memcmp(memory_thread(slot->thread)->name, name, LIVE_NAME_BYTES) == 0))
 		return false;
-	return memory_open_above_reserve(LIVE_RECORDS, records * sizeof(struct live_record));
+	return memory_open_above_reserve(LIVE_SITE_COUNTERS,
+					 count * sizeof(struct live_site_counters));
 }
 
-/* Everything that leads to the records of the thread before. */
-static void forget_records(struct slot *slot)
+/* Everything that leads to the site counters of the thread before. */
+static void forget_site_counters(struct slot *slot)
 {
-	table_clear(&slot->records);
+	table_clear(&slot->site_counters);
 	stack_cache_forget(slot);
 	tags_forget_visits(slot);
 }
@@ -185,7 +187,7 @@ static void forget_records(struct slot *slot)
 static void inherit_counters(struct slot *slot, uint32_t number)
 {
 	if (may_begin_anew(slot, number) && make_others(slot, number))
-		forget_records(slot);
+		forget_site_counters(slot);
 }
 
 static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool heir)
@@ -206,7 +208,7 @@ static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool heir
 	sys_call6(SYS_prctl, PR_GET_NAME, (long)thread->name, 0, 0, 0, 0);
 	if (heir)
 		inherit_counters(slot, number);
-	thread->counters = slot->thread;
+	thread->counted_as = slot->thread;
 	__atomic_store_n(&thread->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
 	slot->live->thread = number;
 }
@@ -239,34 +241,34 @@ COLD struct slot *slot_acquire(void)
 
 bool slot_reserve(struct slot *slot, bool must)
 {
-	uint64_t used = memory_used(LIVE_RECORDS);
-	struct table larger = table_larger(&slot->records, 1,
+	uint64_t used = memory_used(LIVE_SITE_COUNTERS);
+	struct table larger = table_larger(&slot->site_counters, 1,
 					   must ? memory_scratch : memory_scratch_above_reserve);
 
 	if (larger.entry != NULL)
-		table_move(&slot->records, larger);
-	return !table_is_full(&slot->records) && used >> LIVE_SMALL_RECORD_BITS == 0 &&
+		table_move(&slot->site_counters, larger);
+	return !table_is_full(&slot->site_counters) && used >> LIVE_SMALL_COUNTERS_BITS == 0 &&
 	       (must ? memory_open : memory_open_above_reserve)(
-		       LIVE_RECORDS, (used + 1) * sizeof(struct live_record));
+		       LIVE_SITE_COUNTERS, (used + 1) * sizeof(struct live_site_counters));
 }
 
-COLD uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
-			  bool must)
+COLD uint32_t slot_counters(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+			    bool must)
 {
-	uint64_t id = slot_reserve(slot, must)
-			      ? memory_append(LIVE_RECORDS, 1, sizeof(struct live_record))
-			      : UINT64_MAX;
+	uint64_t id = slot_reserve(slot, must) ? memory_append(LIVE_SITE_COUNTERS, 1,
+							       sizeof(struct live_site_counters))
+					       : UINT64_MAX;
 
-	if (id >> LIVE_SMALL_RECORD_BITS != 0) {
+	if (id >> LIVE_SMALL_COUNTERS_BITS != 0) {
 		health_add(HEALTH_unsited_calls);
-		return slot->record_of_other[kind];
+		return slot->counters_of_other[kind];
 	}
-	struct live_record *record = memory_record((uint32_t)id);
+	struct live_site_counters *counters = memory_counters((uint32_t)id);
 
-	record->thread = slot->thread;
-	record->key = key;
-	__atomic_store_n(&record->site, site, __ATOMIC_RELEASE);
-	table_put(&slot->records, table_tag(key), (uint32_t)id);
+	counters->thread = slot->thread;
+	counters->key = key;
+	__atomic_store_n(&counters->site, site, __ATOMIC_RELEASE);
+	table_put(&slot->site_counters, table_tag(key), (uint32_t)id);
 	return (uint32_t)id;
 }
 
@@ -293,7 +295,7 @@ static uint64_t *count_of_owner(struct live_thread *freer, uint32_t owner, uint3
 	return NULL;
 }
 
-void slot_freed_for(struct slot *slot, const struct live_record *owner, uint64_t blocks,
+void slot_freed_for(struct slot *slot, const struct live_site_counters *owner, uint64_t blocks,
 		    uint64_t bytes)
 {
 	struct live_thread *freer = memory_thread(slot->thread);

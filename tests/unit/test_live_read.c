@@ -116,18 +116,18 @@ static void records_become_cells_and_heap_totals(void **state)
 }
 
 /* One record, 6 blocks of 64 bytes alive now, 9 when the epoch it was last saved in began. */
-static struct process_rows with_peak(uint32_t state, uint32_t record_epoch)
+static struct process_rows with_peak(uint32_t state, uint32_t counters_epoch)
 {
 	struct made made;
-	struct live_record *record;
+	struct live_site_counters *counters;
 	struct process_rows rows;
 
 	start(&made, TOTAL);
-	record =
-		made_record(&made, made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4));
-	record->peak_bytes = 9 * 64;
-	record->peak_blocks = 9;
-	record->epoch = record_epoch;
+	counters = made_counters(&made,
+				 made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4));
+	counters->peak_bytes = 9 * 64;
+	counters->peak_blocks = 9;
+	counters->epoch = counters_epoch;
 	made.head->peak.state = state;
 	made.head->peak.peak_ms = 77;
 	made.head->peak.bound_bytes = 5;
@@ -201,12 +201,12 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 		struct process_rows rows;
 
 		for (unsigned i = 0; i < SITES; i++)
-			*made_record(&made, i + 1) = (struct live_record){
+			*made_counters(&made, i + 1) = (struct live_site_counters){
 				.site = LIVE_SITE_FIRST + i, .first_size = 8, .epoch = 0
 			};
 		for (unsigned step = 0; step < STEPS; step++) {
 			unsigned site = (unsigned)(hash_mix(seed++) % SITES);
-			struct live_record *r = made_record(&made, site + 1);
+			struct live_site_counters *r = made_counters(&made, site + 1);
 			int frees = r->calls > r->frees && hash_mix(seed++) % 2;
 
 			if (frees && rising) {
@@ -227,8 +227,8 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 				peak = total;
 				rising = 1;
 				for (unsigned i = 0; i < SITES; i++)
-					at_peak[i] = made_record(&made, i + 1)->bytes -
-						     made_record(&made, i + 1)->freed_bytes;
+					at_peak[i] = made_counters(&made, i + 1)->bytes -
+						     made_counters(&made, i + 1)->freed_bytes;
 			}
 		}
 		made.head->peak.state = epoch * 2 + rising;
@@ -258,7 +258,7 @@ static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
 	many = made_counts(&made, site, 2, 48, 7, 0);
 	(void)one;
 	unit = made_append(&made, LIVE_POOL, 2);
-	made_record(&made, few)->sizes = unit;
+	made_counters(&made, few)->sizes = unit;
 	few_sizes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
 	few_sizes->used = 2;
 	few_sizes->entry[0].size = 100;
@@ -266,7 +266,7 @@ static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
 	few_sizes->entry[1].size = 8;
 	few_sizes->entry[1].count = 1;
 	unit = made_append(&made, LIVE_POOL, 12);
-	made_record(&made, many)->sizes = unit | LIVE_SIZES_MANY;
+	made_counters(&made, many)->sizes = unit | LIVE_SIZES_MANY;
 	many_sizes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
 	many_sizes->count[live_size_bucket(48)] = 5;
 	many_sizes->count[live_size_bucket(1 << 20)] = 2;
@@ -293,13 +293,13 @@ static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 {
 	struct made made;
 	struct process_rows rows;
-	uint32_t record, unit;
+	uint32_t counters, unit;
 	struct live_lifetimes *lifetimes;
 	struct live_reallocs *reallocs;
 
 	(void)state;
 	start(&made, TOTAL);
-	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 48, 9, 9);
+	counters = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 48, 9, 9);
 	unit = made_append(&made, LIVE_POOL, sizeof *lifetimes / LIVE_POOL_UNIT + 1);
 	lifetimes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
 	lifetimes->count[0] = 2;
@@ -309,8 +309,8 @@ static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 	reallocs = (void *)(lifetimes + 1);
 	reallocs->calls = 4;
 	reallocs->moved_bytes = 99;
-	made_record(&made, record)->lifetimes = unit;
-	made_record(&made, record)->reallocs = unit + sizeof *lifetimes / LIVE_POOL_UNIT;
+	made_counters(&made, counters)->lifetimes = unit;
+	made_counters(&made, counters)->reallocs = unit + sizeof *lifetimes / LIVE_POOL_UNIT;
 	rows = read_rows(&made);
 	assert_int_equal(rows.cells[0].lifetimes_count, 4);
 	assert_int_equal(rows.cells[0].lifetime_ms_sum, 1000);
@@ -343,7 +343,7 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 	threads = made_at(&made, LIVE_THREADS);
 	threads[0] = (struct live_thread){ .tid = 10, .slot = 0, .name = "main" };
 	threads[1] = (struct live_thread){
-		.tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters", .counters = 1
+		.tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters", .counted_as = 1
 	};
 	threads[2] = (struct live_thread){
 		.tid = 12,
@@ -352,7 +352,7 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 		.bytes = 50,
 		.frees = 2,
 		.freed_bytes = 20,
-		.counters = 2,
+		.counted_as = 2,
 		.remote = { [LIVE_KIND_HEAP] = { 7, 70 }, [LIVE_KIND_POOL] = { 1, 8 } },
 		.owners = made_append(&made, LIVE_POOL, 6)
 	};
@@ -437,15 +437,15 @@ static void blocks_of_the_map_have_an_age(void **state)
 	struct process_rows rows;
 	struct live_area *area;
 	struct live_large *large;
-	uint32_t record, leaf;
+	uint32_t counters, leaf;
 
 	(void)state;
 	start(&made, TOTAL);
 	made_counts(&made, 0, 0, 1, 1, 1); /* a record that is no cell: ids shift */
-	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4);
-	made_small_block(&made, 0x1000, record, 64, 1000);
-	made_small_block(&made, 0x1040, record, 64, 997);
-	made_small_block(&made, 0x300000, record, 64, 1000);
+	counters = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4);
+	made_small_block(&made, 0x1000, counters, 64, 1000);
+	made_small_block(&made, 0x1040, counters, 64, 997);
+	made_small_block(&made, 0x300000, counters, 64, 1000);
 	made_small_block(&made, 0x1080, 99999, 64, 0); /* no such record */
 	area = made_at(&made, LIVE_AREAS);
 	leaf = made_append(&made, LIVE_LEAVES, 4);
@@ -453,7 +453,7 @@ static void blocks_of_the_map_have_an_age(void **state)
 	area->large[1] = leaf + 1; /* damage: must not count twice */
 	large = (void *)((char *)made_at(&made, LIVE_LEAVES) + (size_t)leaf * LIVE_LEAF_UNIT);
 	large[5] = (struct live_large){
-		.address = 0x5000, .size_bytes = 1 << 20, .record = record, .birth_ms = 0
+		.address = 0x5000, .size_bytes = 1 << 20, .counters = counters, .birth_ms = 0
 	};
 	rows = read_rows(&made);
 	assert_int_equal(live_read_ages(made.head, TOTAL, 1000, &rows, NULL), 0);
@@ -474,15 +474,15 @@ static void damage_is_kept_within_bounds(void **state)
 {
 	struct made made;
 	struct process_rows rows;
-	uint32_t site, node, record;
+	uint32_t site, node, counters;
 
 	(void)state;
 	start(&made, TOTAL);
 	site = a_site(&made, LIVE_KIND_HEAP);
-	record = made_counts(&made, site, 0xffffffff, 64, 10, 4);
-	made_record(&made, record)->sizes = 0x7fffffff;
-	made_record(&made, record)->lifetimes = 12345678;
-	made_record(&made, record)->reallocs = 0xffffffff;
+	counters = made_counts(&made, site, 0xffffffff, 64, 10, 4);
+	made_counters(&made, counters)->sizes = 0x7fffffff;
+	made_counters(&made, counters)->lifetimes = 12345678;
+	made_counters(&made, counters)->reallocs = 0xffffffff;
 	made_counts(&made, 4000000, 0, 64, 1, 0);
 	node = made_node(&made, 0, 0);
 	((struct live_node *)made_at(&made, LIVE_NODES))[node] =
@@ -492,7 +492,7 @@ static void damage_is_kept_within_bounds(void **state)
 	made.head->used[LIVE_THREADS] = 1;
 	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].tid = 1;
 	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].slot = 0xfffffff0;
-	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].counters = 0xfffffff0;
+	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].counted_as = 0xfffffff0;
 	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].owners = 0xfffffff0;
 	memset(((struct live_thread *)made_at(&made, LIVE_THREADS))[0].name, 'x', 16);
 	made.head->granule_shift = 200;

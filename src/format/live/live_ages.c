@@ -26,8 +26,8 @@ struct walk {
 	unsigned granule_shift;
 	uint64_t now_ms;
 	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte each */
-	uint32_t *cell_of;			    /* by record */
-	size_t record_count;
+	uint32_t *cell_of;			    /* by number of the site counters */
+	size_t site_counters_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
 	uint64_t
@@ -70,23 +70,23 @@ static void grow(struct walk *walk)
 	walk->mask = mask;
 }
 
-/* times: how many blocks this one stands for. */
-static void add(struct walk *walk, uint32_t record, uint64_t birth_ms, uint64_t size_bytes,
-		uint64_t times)
+/* weight: how many blocks this one stands for. */
+static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_t size_bytes,
+		uint64_t weight)
 {
-	uint32_t cell = record < walk->record_count ? walk->cell_of[record] : NO_CELL;
+	uint32_t cell = counters < walk->site_counters_count ? walk->cell_of[counters] : NO_CELL;
 	uint32_t bucket = age_bucket(walk->now_ms, birth_ms);
 	struct age_row *row;
 
-	walk->left = saturating_sub(walk->left, times);
-	if (cell == NO_CELL || walk->no_memory || times == 0 || !live_birth_is_known(birth_ms))
+	walk->left = saturating_sub(walk->left, weight);
+	if (cell == NO_CELL || walk->no_memory || weight == 0 || !live_birth_is_known(birth_ms))
 		return;
 	row = find(walk->table, walk->mask, cell, bucket);
 	walk->used += row->blocks == 0;
 	row->cell = cell;
 	row->bucket = bucket;
-	row->blocks = saturating_add(row->blocks, times);
-	row->bytes = saturating_add(row->bytes, saturating_mul(size_bytes, times));
+	row->blocks = saturating_add(row->blocks, weight);
+	row->bytes = saturating_add(row->bytes, saturating_mul(size_bytes, weight));
 	if (walk->used > walk->mask / 2)
 		grow(walk);
 }
@@ -132,7 +132,7 @@ static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 		uint64_t word = __atomic_load_n(&leaf[i], __ATOMIC_ACQUIRE);
 
 		if (word != 0)
-			add(walk, live_small_record(word), birth_of(walk, &leaf[i], word),
+			add(walk, live_small_counters(word), birth_of(walk, &leaf[i], word),
 			    live_small_size(word), 1);
 	}
 }
@@ -173,7 +173,7 @@ static void walk_large(struct walk *walk, uint32_t number)
 
 	for (size_t i = 0; leaf && i < entries && walk->left; i++) {
 		if (__atomic_load_n(&leaf[i].address, __ATOMIC_ACQUIRE) != 0)
-			add(walk, LIVE_LOAD(leaf[i].record), LIVE_LOAD(leaf[i].birth_ms),
+			add(walk, LIVE_LOAD(leaf[i].counters), LIVE_LOAD(leaf[i].birth_ms),
 			    LIVE_LOAD(leaf[i].size_bytes), 1);
 	}
 }
@@ -201,29 +201,30 @@ static void walk_sampled(struct walk *walk)
 
 	for (size_t i = 0; i < count; i++) {
 		if (__atomic_load_n(&sampled[i].address, __ATOMIC_ACQUIRE) != 0)
-			add(walk, LIVE_LOAD(sampled[i].record), LIVE_LOAD(sampled[i].birth_ms),
-			    LIVE_LOAD(sampled[i].size_bytes), LIVE_LOAD(sampled[i].times));
+			add(walk, LIVE_LOAD(sampled[i].counters), LIVE_LOAD(sampled[i].birth_ms),
+			    LIVE_LOAD(sampled[i].size_bytes), LIVE_LOAD(sampled[i].weight));
 	}
 }
 
-/* Cells were made from the records in order, leaving some out; a record is the only one of its site and thread. */
+/* The rows were made from the site counters in order, leaving some out; a site has counters only once in a thread. */
 static void match_cells(struct walk *walk, const struct process_rows *rows)
 {
-	const struct live_record *records = live_view_at(&walk->view, LIVE_RECORDS);
+	const struct live_site_counters *site_counters =
+		live_view_at(&walk->view, LIVE_SITE_COUNTERS);
 	size_t cell = 0;
 	int64_t alive = 0;
 
-	for (size_t i = 0; i < walk->record_count; i++) {
-		uint32_t site = LIVE_LOAD(records[i].site);
+	for (size_t i = 0; i < walk->site_counters_count; i++) {
+		uint32_t site = LIVE_LOAD(site_counters[i].site);
 
-		/* Of another thread's blocks a record has the frees alone. */
+		/* Of another thread's blocks a thread counts the frees alone. */
 		if (site < rows->site_count && rows->sites[site].kind == LIVE_KIND_HEAP)
-			alive += (int64_t)(LIVE_LOAD(records[i].calls) -
-					   LIVE_LOAD(records[i].frees));
+			alive += (int64_t)(LIVE_LOAD(site_counters[i].calls) -
+					   LIVE_LOAD(site_counters[i].frees));
 		walk->cell_of[i] = NO_CELL;
 		if (cell < rows->cell_count &&
-		    LIVE_LOAD(records[i].site) == rows->cells[cell].site &&
-		    LIVE_LOAD(records[i].thread) == rows->cells[cell].slot)
+		    LIVE_LOAD(site_counters[i].site) == rows->cells[cell].site &&
+		    LIVE_LOAD(site_counters[i].thread) == rows->cells[cell].slot)
 			walk->cell_of[i] = (uint32_t)cell++;
 	}
 	walk->left = alive >= 0 ? (uint64_t)alive : UINT64_MAX;
@@ -248,11 +249,11 @@ static bool walk_init(struct walk *walk, uint64_t now_ms)
 	walk->leaf_count = live_view_used(&walk->view, LIVE_LEAVES);
 	walk->era_unit_count = live_view_used(&walk->view, LIVE_LEAF_ERAS);
 	walk->era_count = live_view_used(&walk->view, LIVE_ERAS);
-	walk->record_count = live_view_used(&walk->view, LIVE_RECORDS);
+	walk->site_counters_count = live_view_used(&walk->view, LIVE_SITE_COUNTERS);
 	walk->seen_area = calloc(walk->area_count + 1, 1);
 	walk->seen_leaf = calloc(walk->leaf_count + 1, 1);
 	walk->seen_page = calloc(walk->leaf_count + 1, UNIT_PAGES);
-	walk->cell_of = calloc(walk->record_count + 1, sizeof *walk->cell_of);
+	walk->cell_of = calloc(walk->site_counters_count + 1, sizeof *walk->cell_of);
 	walk->mask = 1023;
 	walk->table = calloc(walk->mask + 1, sizeof *walk->table);
 	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->cell_of &&

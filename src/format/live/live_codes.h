@@ -13,23 +13,23 @@
 #define LIVE_SMALL_SIZE_BITS 12
 #define LIVE_SMALL_PLACE_BITS 2
 #define LIVE_SMALL_BIRTH_BITS 25
-#define LIVE_SMALL_RECORD_BITS 25
+#define LIVE_SMALL_COUNTERS_BITS 25
 /* Which 8 bytes of a granule of 32 the block begins at. */
 static inline uint32_t live_small_place_of(uint64_t address)
 {
 	return (uint32_t)(address >> 3) & 3;
 }
-static inline uint64_t live_small_pack(uint32_t record, uint32_t size_bytes, uint32_t birth_code,
+static inline uint64_t live_small_pack(uint32_t counters, uint32_t size_bytes, uint32_t birth_code,
 				       uint32_t place)
 {
-	return (uint64_t)record << 39 | (uint64_t)birth_code << 14 |
+	return (uint64_t)counters << 39 | (uint64_t)birth_code << 14 |
 	       (uint64_t)place << LIVE_SMALL_SIZE_BITS | size_bytes;
 }
 static inline uint32_t live_small_place(uint64_t word)
 {
 	return (uint32_t)(word >> LIVE_SMALL_SIZE_BITS) & 3;
 }
-static inline uint32_t live_small_record(uint64_t word)
+static inline uint32_t live_small_counters(uint64_t word)
 {
 	return (uint32_t)(word >> 39);
 }
@@ -47,7 +47,7 @@ struct live_large {
 	uint64_t address; /* 0 = none */
 	uint64_t size_bytes;
 	uint64_t birth_ms;
-	uint32_t record;
+	uint32_t counters;
 	uint32_t pad;
 };
 _Static_assert(sizeof(struct live_large) == 32, "on-disk size");
@@ -57,8 +57,8 @@ struct live_sampled {
 	uint64_t address;    /* 0 = none */
 	uint64_t size_bytes; /* without an address: the recorder's own */
 	uint64_t birth_ms;
-	uint64_t times; /* how many blocks it stands for */
-	uint32_t record;
+	uint64_t weight; /* how many blocks it stands for */
+	uint32_t counters;
 	uint32_t pad;
 };
 _Static_assert(sizeof(struct live_sampled) == 40, "on-disk size");

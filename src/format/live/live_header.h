@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct live_start) == 256, "whole cache lines");
 struct live_map_range {
 	uint64_t start, end;
 	uint64_t added; /* when: the recorder's own count */
-	uint32_t record;
+	uint32_t counters;
 	uint32_t counts; /* the recorder's: its end is the end of the mapping */
 };
 _Static_assert(sizeof(struct live_map_range) == 32, "on-disk size");

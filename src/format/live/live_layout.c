@@ -30,7 +30,8 @@ static const struct share {
 	[LIVE_FRAMES] = { 9, KIB(256), GIB(8) },
 	[LIVE_NODES] = { 7, KIB(512), GIB(16) },
 	[LIVE_SITES] = { 7, KIB(512), GIB(16) },
-	[LIVE_RECORDS] = { 4, MIB(2), sizeof(struct live_record) << LIVE_SMALL_RECORD_BITS },
+	[LIVE_SITE_COUNTERS] = { 4, MIB(2),
+				 sizeof(struct live_site_counters) << LIVE_SMALL_COUNTERS_BITS },
 	[LIVE_POOL] = { 3, MIB(2),
 			(uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
 	[LIVE_SLOTS] = { 15, KIB(64), LIVE_SLOTS_MAX * sizeof(struct live_slot) },
@@ -65,7 +66,7 @@ static const size_t entry_bytes[LIVE_REGIONS] = {
 	[LIVE_FRAMES] = sizeof(uint64_t),
 	[LIVE_NODES] = sizeof(struct live_node),
 	[LIVE_SITES] = sizeof(struct live_site),
-	[LIVE_RECORDS] = sizeof(struct live_record),
+	[LIVE_SITE_COUNTERS] = sizeof(struct live_site_counters),
 	[LIVE_POOL] = LIVE_POOL_UNIT,
 	[LIVE_SLOTS] = sizeof(struct live_slot),
 	[LIVE_THREADS] = sizeof(struct live_thread),

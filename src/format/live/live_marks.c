@@ -50,7 +50,7 @@ bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
 		.saved = mark.saved_count != 0,
 		.saved_at = mark.saved_at,
 		.saved_count = mark.saved_count,
-		.records = mark.records,
+		.site_counters_count = mark.site_counters_count,
 	};
 	copy_name(&view, mark.name, ret->name);
 	return true;
@@ -61,28 +61,29 @@ int live_read_site_saved(const void *memory, uint64_t mapped_bytes,
 			 size_t *ret_count)
 {
 	struct live_view view;
-	const struct live_record *records;
+	const struct live_site_counters *site_counters;
 	const struct live_saved *saved;
 	struct snapshot_site *sites;
-	size_t record_count, site_count, size, at;
+	size_t site_counters_count, site_count, size, at;
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
 	size = view.region[LIVE_SAVED].bytes / sizeof *saved;
 	at = size ? (size_t)(mark->saved_at % size) : 0;
-	if (!range_within(at, mark->records, size))
+	if (!range_within(at, mark->site_counters_count, size))
 		return -1;
 	saved = (const struct live_saved *)live_view_at(&view, LIVE_SAVED) + at;
-	records = live_view_at(&view, LIVE_RECORDS);
-	record_count = MIN((size_t)mark->records, live_view_used(&view, LIVE_RECORDS));
+	site_counters = live_view_at(&view, LIVE_SITE_COUNTERS);
+	site_counters_count =
+		MIN((size_t)mark->site_counters_count, live_view_used(&view, LIVE_SITE_COUNTERS));
 	site_count = live_view_used(&view, LIVE_SITES);
 	sites = calloc(site_count + 1, sizeof *sites);
 	if (!sites)
 		return -1;
 	for (size_t i = 0; i < site_count; i++)
 		sites[i].site = (uint32_t)i;
-	for (size_t i = 1; i < record_count; i++) {
-		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
+	for (size_t i = 1; i < site_counters_count; i++) {
+		uint32_t site = __atomic_load_n(&site_counters[i].site, __ATOMIC_ACQUIRE);
 
 		if (site == 0 || site >= site_count)
 			continue;

@@ -257,10 +257,10 @@ static void lost_detail(struct reading *reading)
 	reading->rows->process.health[HEALTH_lost_details]++;
 }
 
-static void read_sizes(struct reading *reading, const struct live_record *record,
+static void read_sizes(struct reading *reading, const struct live_site_counters *counters,
 		       struct cell_row *cell)
 {
-	uint32_t reference = LIVE_LOAD(record->sizes);
+	uint32_t reference = LIVE_LOAD(counters->sizes);
 	const void *pool = NULL;
 	bool many = reference & LIVE_SIZES_MANY;
 	size_t at = reading->rows->bar_count;
@@ -278,18 +278,18 @@ static void read_sizes(struct reading *reading, const struct live_record *record
 	if (many && pool)
 		read_many_sizes(reading, pool);
 	else if (pool || reference == 0)
-		read_few_sizes(reading, pool, LIVE_LOAD(record->first_size), cell->calls);
+		read_few_sizes(reading, pool, LIVE_LOAD(counters->first_size), cell->calls);
 	cell->sizes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-static void read_lifetimes(struct reading *reading, const struct live_record *record,
+static void read_lifetimes(struct reading *reading, const struct live_site_counters *counters,
 			   struct cell_row *cell)
 {
-	uint32_t reference = LIVE_LOAD(record->lifetimes);
+	uint32_t reference = LIVE_LOAD(counters->lifetimes);
 	const struct live_lifetimes *lifetimes =
 		live_view_pool(&reading->view, reading->pool_used, reference, sizeof *lifetimes);
 	uint64_t count[LIVE_LIFETIME_BUCKETS] = { 0 };
-	uint64_t rest = saturating_sub(cell->frees, LIVE_LOAD(record->unaged_frees));
+	uint64_t rest = saturating_sub(cell->frees, LIVE_LOAD(counters->unaged_frees));
 	size_t at = reading->rows->bar_count;
 
 	cell->lifetimes_at = (uint32_t)at;
@@ -308,7 +308,7 @@ static void read_lifetimes(struct reading *reading, const struct live_record *re
 	cell->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-/* What a record refers to, if anything. */
+/* What site counters refer to, if anything. */
 static void read_detail(struct reading *reading, uint32_t reference, void *ret, size_t bytes)
 {
 	const void *detail =
@@ -322,53 +322,55 @@ static void read_detail(struct reading *reading, uint32_t reference, void *ret, 
 }
 
 /* doc: peak. The counters of the cell were loaded before: a change of them is saved first, and then its epoch. */
-static void read_peak(struct live_peak_rule rule, const struct live_record *record,
+static void read_peak(struct live_peak_rule rule, const struct live_site_counters *counters,
 		      struct cell_row *cell)
 {
 	cell->peak_bytes = (int64_t)(cell->bytes - cell->freed_bytes);
 	cell->peak_blocks = (int64_t)(cell->calls - cell->frees);
-	if (rule.rising || __atomic_load_n(&record->epoch, __ATOMIC_ACQUIRE) != rule.epoch)
+	if (rule.rising || __atomic_load_n(&counters->epoch, __ATOMIC_ACQUIRE) != rule.epoch)
 		return;
-	cell->peak_bytes = LIVE_LOAD(record->peak_bytes);
-	cell->peak_blocks = LIVE_LOAD(record->peak_blocks);
+	cell->peak_bytes = LIVE_LOAD(counters->peak_bytes);
+	cell->peak_blocks = LIVE_LOAD(counters->peak_blocks);
 }
 
-/* First pass: what was freed. A record that appears later counts as without frees. */
-static void load_frees(const struct live_record *records, size_t count, struct cell_row *cells)
+/* First pass: what was freed. Counters that appear later count as without frees. */
+static void load_frees(const struct live_site_counters *site_counters, size_t count,
+		       struct cell_row *cells)
 {
 	for (size_t i = 0; i < count; i++) {
-		cells[i].frees = LIVE_LOAD(records[i].frees);
-		cells[i].freed_bytes = LIVE_LOAD(records[i].freed_bytes);
-		cells[i].freed_slack = LIVE_LOAD(records[i].freed_slack);
+		cells[i].frees = LIVE_LOAD(site_counters[i].frees);
+		cells[i].freed_bytes = LIVE_LOAD(site_counters[i].freed_bytes);
+		cells[i].freed_slack = LIVE_LOAD(site_counters[i].freed_slack);
 	}
 }
 
 /* Second pass: what was allocated, and by which site. */
-static void load_calls(const struct live_record *records, size_t count, struct live_peak_rule rule,
-		       struct cell_row *cells)
+static void load_calls(const struct live_site_counters *site_counters, size_t count,
+		       struct live_peak_rule rule, struct cell_row *cells)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct live_record *record = &records[i];
+		const struct live_site_counters *counters = &site_counters[i];
 		struct cell_row *cell = &cells[i];
 
-		cell->site = __atomic_load_n(&record->site, __ATOMIC_ACQUIRE);
-		cell->slot = LIVE_LOAD(record->thread);
-		cell->calls = LIVE_LOAD(record->calls);
-		cell->bytes = LIVE_LOAD(record->bytes);
-		cell->temporary = LIVE_LOAD(record->temporary);
-		cell->slack = LIVE_LOAD(record->slack);
-		cell->max_bytes = LIVE_LOAD(record->max_bytes);
-		read_peak(rule, record, cell);
+		cell->site = __atomic_load_n(&counters->site, __ATOMIC_ACQUIRE);
+		cell->slot = LIVE_LOAD(counters->thread);
+		cell->calls = LIVE_LOAD(counters->calls);
+		cell->bytes = LIVE_LOAD(counters->bytes);
+		cell->temporary = LIVE_LOAD(counters->temporary);
+		cell->slack = LIVE_LOAD(counters->slack);
+		cell->max_bytes = LIVE_LOAD(counters->max_bytes);
+		read_peak(rule, counters, cell);
 	}
 }
 
-/* The numbers of all records, by record. Returns how many. Retried when a new peak began meanwhile; a target that
+/* All site counters, by number. Returns how many. Retried when a new peak began meanwhile; a target that
  * makes peaks faster than they can be read is taken as it is. */
-static size_t load_records(struct reading *reading)
+static size_t load_site_counters(struct reading *reading)
 {
 	const struct live_peak *peak = &reading->view.header->peak;
-	const struct live_record *records = live_view_at(&reading->view, LIVE_RECORDS);
-	size_t first = live_view_used(&reading->view, LIVE_RECORDS), count = 0;
+	const struct live_site_counters *site_counters =
+		live_view_at(&reading->view, LIVE_SITE_COUNTERS);
+	size_t first = live_view_used(&reading->view, LIVE_SITE_COUNTERS), count = 0;
 	size_t room = first + first / 8 + 256;
 	uint32_t state;
 
@@ -377,11 +379,11 @@ static size_t load_records(struct reading *reading)
 		return 0;
 	for (unsigned attempt = 0; attempt < 4; attempt++) {
 		state = __atomic_load_n(&peak->state, __ATOMIC_ACQUIRE);
-		first = MIN(live_view_used(&reading->view, LIVE_RECORDS), room);
-		load_frees(records, first, reading->rows->cells);
+		first = MIN(live_view_used(&reading->view, LIVE_SITE_COUNTERS), room);
+		load_frees(site_counters, first, reading->rows->cells);
 		live_view_fence();
-		count = MIN(live_view_used(&reading->view, LIVE_RECORDS), room);
-		load_calls(records, count, live_peak_rule_of(state), reading->rows->cells);
+		count = MIN(live_view_used(&reading->view, LIVE_SITE_COUNTERS), room);
+		load_calls(site_counters, count, live_peak_rule_of(state), reading->rows->cells);
 		live_view_fence();
 		if (LIVE_LOAD(peak->state) == state)
 			break;
@@ -392,7 +394,8 @@ static size_t load_records(struct reading *reading)
 static void read_cells(struct reading *reading, size_t count)
 {
 	struct process_rows *rows = reading->rows;
-	const struct live_record *records = live_view_at(&reading->view, LIVE_RECORDS);
+	const struct live_site_counters *site_counters =
+		live_view_at(&reading->view, LIVE_SITE_COUNTERS);
 
 	reading->pool_used = live_view_used(&reading->view, LIVE_POOL);
 	for (size_t i = 0; i < count && !reading->no_memory; i++) {
@@ -404,11 +407,11 @@ static void read_cells(struct reading *reading, size_t count)
 			cell.site = LIVE_SITE_OTHER_HEAP;
 		if (cell.slot >= LIVE_SLOTS_MAX)
 			cell.slot = 0;
-		read_sizes(reading, &records[i], &cell);
-		read_lifetimes(reading, &records[i], &cell);
-		read_detail(reading, LIVE_LOAD(records[i].reallocs), &cell.reallocs,
+		read_sizes(reading, &site_counters[i], &cell);
+		read_lifetimes(reading, &site_counters[i], &cell);
+		read_detail(reading, LIVE_LOAD(site_counters[i].reallocs), &cell.reallocs,
 			    sizeof cell.reallocs);
-		read_detail(reading, LIVE_LOAD(records[i].samples), &cell.samples,
+		read_detail(reading, LIVE_LOAD(site_counters[i].samples), &cell.samples,
 			    sizeof cell.samples);
 		rows->cells[rows->cell_count++] = cell;
 	}
@@ -497,7 +500,7 @@ static void read_thread(const struct live_thread *from, struct slot_totals *unti
 
 	*row = (struct thread_row){
 		.tid = from->tid,
-		.slot = from->counters < LIVE_SLOTS_MAX ? from->counters : 0,
+		.slot = from->counted_as < LIVE_SLOTS_MAX ? from->counted_as : 0,
 		.started_ns = ns_of(from->started_ms),
 		.calls = saturating_sub(until->calls, at.calls),
 		.bytes = saturating_sub(until->bytes, at.bytes),
@@ -647,16 +650,16 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 	struct process_rows rows = { 0 };
 	struct reading reading = { .rows = &rows };
 	const char *reason = live_view_init(&reading.view, memory, mapped_bytes);
-	size_t records;
+	size_t counters_count;
 
 	if (reason)
 		return fail(error, reason);
 	read_process(&reading);
-	records = load_records(&reading);
+	counters_count = load_site_counters(&reading);
 	if (!reading.no_memory)
 		read_stacks(&reading);
 	if (!reading.no_memory)
-		read_cells(&reading, records);
+		read_cells(&reading, counters_count);
 	if (!reading.no_memory)
 		sum_cells(&rows);
 	if (!reading.no_memory)

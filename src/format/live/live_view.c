@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bounds of a live profile, and what can be read from its slots and records alone: the totals of the time series
+ * The bounds of a live profile, and what can be read from its slots and site counters alone: the totals of the time series
  * and the live bytes of each site. Owns nothing but the arrays it returns. Any thread, any process that has mapped
  * the memory.
  * Invariant: no index from the memory is used before it is compared with the region that it points into, and a size is
@@ -99,38 +99,38 @@ int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapsh
 			size_t *ret_count)
 {
 	struct live_view view;
-	const struct live_record *records;
+	const struct live_site_counters *site_counters;
 	struct snapshot_site *sites;
-	size_t record_count, site_count;
+	size_t site_counters_count, site_count;
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
-	records = live_view_at(&view, LIVE_RECORDS);
-	record_count = live_view_used(&view, LIVE_RECORDS);
-	/* Loaded after the records that point into it; sites made later are left out with all they hold. */
+	site_counters = live_view_at(&view, LIVE_SITE_COUNTERS);
+	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
+	/* Loaded after the counters that point into it; sites made later are left out with all they hold. */
 	site_count = live_view_used(&view, LIVE_SITES);
 	sites = calloc(site_count + 1, sizeof *sites);
 	if (!sites)
 		return -1;
 	for (size_t i = 0; i < site_count; i++)
 		sites[i].site = (uint32_t)i;
-	for (size_t i = 0; i < record_count; i++) {
-		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
+	for (size_t i = 0; i < site_counters_count; i++) {
+		uint32_t site = __atomic_load_n(&site_counters[i].site, __ATOMIC_ACQUIRE);
 
 		if (site == 0 || site >= site_count)
 			continue;
-		move(&sites[site].blocks, 0 - LIVE_LOAD(records[i].frees));
-		move(&sites[site].bytes, 0 - LIVE_LOAD(records[i].freed_bytes));
+		move(&sites[site].blocks, 0 - LIVE_LOAD(site_counters[i].frees));
+		move(&sites[site].bytes, 0 - LIVE_LOAD(site_counters[i].freed_bytes));
 	}
 	live_view_fence();
-	record_count = live_view_used(&view, LIVE_RECORDS);
-	for (size_t i = 0; i < record_count; i++) {
-		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
+	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
+	for (size_t i = 0; i < site_counters_count; i++) {
+		uint32_t site = __atomic_load_n(&site_counters[i].site, __ATOMIC_ACQUIRE);
 
 		if (site == 0 || site >= site_count)
 			continue;
-		move(&sites[site].blocks, LIVE_LOAD(records[i].calls));
-		move(&sites[site].bytes, LIVE_LOAD(records[i].bytes));
+		move(&sites[site].blocks, LIVE_LOAD(site_counters[i].calls));
+		move(&sites[site].bytes, LIVE_LOAD(site_counters[i].bytes));
 	}
 	*ret = sites;
 	*ret_count = site_count;

@@ -54,8 +54,8 @@ struct bar {
 	uint64_t low, high, count;
 };
 
-/* doc: chunk_cells: the counters of one site in one slot (live_record, read). A slot here is a set of counters: those of one
- * thread, or of several that shared them (live_thread.counters). */
+/* doc: chunk_cells: the counters of one site in one slot (live_site_counters, read). A slot here is a set of counters: those of one
+ * thread, or of several that shared them (live_thread.counted_as). */
 struct cell_row {
 	uint32_t site, slot;
 	uint64_t calls, bytes, frees, freed_bytes;

@@ -50,8 +50,8 @@ void check_system_call(void);
 
 /* ---- entries ---- */
 
-/* A record that the slot may count at. */
-void check_record(const struct slot *slot, uint32_t record);
+/* Site counters that the slot may count at. */
+void check_counters(const struct slot *slot, uint32_t counters);
 /* What the block map or the list of samples holds for an address. */
 void check_block(const struct block *block);
 

@@ -121,7 +121,7 @@ static int64_t batch_of(const struct live_peak *peak)
 	return (int64_t)__atomic_load_n(&peak->batch_bytes, __ATOMIC_RELAXED);
 }
 
-/* Raises the maximum to the total of now: one from a moment ago would not be what the records hold. True: there is a new one. */
+/* Raises the maximum to the total of now: one from a moment ago would not be what the counters say. True: there is a new one. */
 static bool raise_peak(struct live_peak *peak)
 {
 	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
@@ -232,7 +232,7 @@ static void above_shared(struct live_peak *peak, struct slot *slot)
 }
 
 /* If others begin to rise while this slot takes its free off the total, the new maximum may or may not have the block, which
- * the records still have: then again, with the block. */
+ * the counters still have: then again, with the block. */
 static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t size)
 {
 	bool many = are_many();
@@ -323,29 +323,29 @@ NOINLINE void account_below(struct slot *slot, uint64_t size)
 	below_shared(peak, slot, size);
 }
 
-NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size,
-				 uint64_t times)
+NOINLINE void account_add_serial(struct slot *slot, struct live_site_counters *counters,
+				 uint64_t size, uint64_t weight)
 {
 	struct live_peak *peak = &memory.head->peak;
 	bool locked = lock_take(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
-	account_add(slot, record, size, times);
+	account_add(slot, counters, size, weight);
 	tell(peak, slot);
 	rise(peak);
 	if (locked)
 		lock_give(&peak_lock);
 }
 
-NOINLINE void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size,
-				    uint64_t times)
+NOINLINE void account_remove_serial(struct slot *slot, struct live_site_counters *counters,
+				    uint64_t size, uint64_t weight)
 {
 	struct live_peak *peak = &memory.head->peak;
 	bool locked = lock_take(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	end_rising(peak);
-	account_remove(slot, record, size, times);
+	account_remove(slot, counters, size, weight);
 	tell(peak, slot);
 	if (locked)
 		lock_give(&peak_lock);
@@ -361,7 +361,7 @@ uint32_t account_pool(uint64_t units)
 	return 0;
 }
 
-/* The same for what a record can do without: not of the reserve, which is for records. */
+/* The same for what site counters can do without: not of the reserve, which is for them. */
 static uint32_t new_details(uint64_t bytes)
 {
 	uint64_t units = bytes / LIVE_POOL_UNIT;
@@ -373,11 +373,11 @@ static uint32_t new_details(uint64_t bytes)
 }
 
 /* More sizes than can be told apart: all go into half octaves. `calls` holds the current ones already. */
-static void sizes_to_many(struct live_record *record, const struct live_sizes_few *few,
-			  uint64_t times)
+static void sizes_to_many(struct live_site_counters *counters, const struct live_sizes_few *few,
+			  uint64_t weight)
 {
 	uint32_t unit = new_details(sizeof(struct live_sizes_many));
-	uint64_t first = record->calls - times;
+	uint64_t first = counters->calls - weight;
 
 	if (unit == 0)
 		return;
@@ -387,93 +387,94 @@ static void sizes_to_many(struct live_record *record, const struct live_sizes_fe
 		many->count[live_size_bucket(few->entry[i].size)] += few->entry[i].count;
 		first -= few->entry[i].count;
 	}
-	many->count[live_size_bucket(record->first_size)] += first;
-	__atomic_store_n(&record->sizes, unit | LIVE_SIZES_MANY, __ATOMIC_RELEASE);
-	record->first_size = UINT64_MAX; /* no call has it: from now on all come here */
+	many->count[live_size_bucket(counters->first_size)] += first;
+	__atomic_store_n(&counters->sizes, unit | LIVE_SIZES_MANY, __ATOMIC_RELEASE);
+	counters->first_size = UINT64_MAX; /* no call has it: from now on all come here */
 }
 
-NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t times)
+NOINLINE void account_size(struct live_site_counters *counters, uint64_t size, uint64_t weight)
 {
-	uint32_t ref = record->sizes;
+	uint32_t ref = counters->sizes;
 
-	if (record->calls == times) {
-		record->first_size = size;
+	if (counters->calls == weight) {
+		counters->first_size = size;
 		return;
 	}
 	if (ref == 0) {
 		ref = new_details(sizeof(struct live_sizes_few));
 		if (ref == 0)
 			return;
-		__atomic_store_n(&record->sizes, ref, __ATOMIC_RELEASE);
+		__atomic_store_n(&counters->sizes, ref, __ATOMIC_RELEASE);
 	}
 	if (!(ref & LIVE_SIZES_MANY)) {
 		struct live_sizes_few *few = memory_pool(ref);
 
 		for (uint64_t i = 0; i < few->used; i++) {
 			if (few->entry[i].size == size) {
-				arch_add(&few->entry[i].count, times);
+				arch_add(&few->entry[i].count, weight);
 				return;
 			}
 		}
 		if (few->used < LIVE_FEW_SIZES) {
 			few->entry[few->used].size = size;
-			few->entry[few->used].count = times;
+			few->entry[few->used].count = weight;
 			__atomic_store_n(&few->used, few->used + 1, __ATOMIC_RELEASE);
 			return;
 		}
-		sizes_to_many(record, few, times);
-		ref = record->sizes;
+		sizes_to_many(counters, few, weight);
+		ref = counters->sizes;
 		if (!(ref & LIVE_SIZES_MANY))
 			return;
 	}
 	struct live_sizes_many *many = memory_pool(ref & ~LIVE_SIZES_MANY);
 
-	arch_add(&many->count[live_size_bucket(size)], times);
+	arch_add(&many->count[live_size_bucket(size)], weight);
 }
 
-NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, uint64_t times)
+NOINLINE void account_lifetime(struct live_site_counters *counters, uint64_t birth_ms,
+			       uint64_t weight)
 {
 	uint64_t lived = saturating_sub(clock_ms(), birth_ms);
 
 	if (!live_birth_is_known(birth_ms)) {
-		arch_add(&record->unaged_frees, times);
+		arch_add(&counters->unaged_frees, weight);
 		return;
 	}
 	if (lived == 0)
 		return;
-	if (record->lifetimes == 0) {
+	if (counters->lifetimes == 0) {
 		uint32_t unit = new_details(sizeof(struct live_lifetimes));
 
 		if (unit == 0)
 			return;
-		__atomic_store_n(&record->lifetimes, unit, __ATOMIC_RELEASE);
+		__atomic_store_n(&counters->lifetimes, unit, __ATOMIC_RELEASE);
 	}
-	struct live_lifetimes *lifetimes = memory_pool(record->lifetimes);
+	struct live_lifetimes *lifetimes = memory_pool(counters->lifetimes);
 	unsigned bucket = 63u - (unsigned)__builtin_clzll(lived);
 
-	arch_add(&lifetimes->sum_ms, lived * times);
-	arch_add(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], times);
+	arch_add(&lifetimes->sum_ms, lived * weight);
+	arch_add(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], weight);
 }
 
-NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size,
-			      bool moved, uint64_t times)
+NOINLINE void account_realloc(struct live_site_counters *counters, uint64_t old_size,
+			      uint64_t new_size, bool moved, uint64_t weight)
 {
-	if (record->reallocs == 0) {
+	if (counters->reallocs == 0) {
 		uint32_t unit = new_details(sizeof(struct live_reallocs));
 
 		if (unit == 0)
 			return;
-		__atomic_store_n(&record->reallocs, unit, __ATOMIC_RELEASE);
+		__atomic_store_n(&counters->reallocs, unit, __ATOMIC_RELEASE);
 	}
-	struct live_reallocs *reallocs = memory_pool(record->reallocs);
+	struct live_reallocs *reallocs = memory_pool(counters->reallocs);
 
-	arch_add(&reallocs->calls, times);
+	arch_add(&reallocs->calls, weight);
 	if (moved) {
-		arch_add(&reallocs->moved_calls, times);
-		arch_add(&reallocs->moved_bytes, MIN(old_size, new_size) * times);
+		arch_add(&reallocs->moved_calls, weight);
+		arch_add(&reallocs->moved_bytes, MIN(old_size, new_size) * weight);
 	}
-	arch_add(&reallocs->grown_calls, new_size > old_size ? times : 0);
-	arch_add(&reallocs->shrunk_calls, new_size < old_size ? times : 0);
-	arch_add(&reallocs->old_bytes, old_size * times);
-	arch_add(&reallocs->new_bytes, new_size * times);
+	arch_add(&reallocs->grown_calls, new_size > old_size ? weight : 0);
+	arch_add(&reallocs->shrunk_calls, new_size < old_size ? weight : 0);
+	arch_add(&reallocs->old_bytes, old_size * weight);
+	arch_add(&reallocs->new_bytes, new_size * weight);
 }

@@ -2,7 +2,7 @@
 /* The table of mapped ranges: sorted by address, without overlap, in scratch memory, under maps_lock.
  *
  * A mapping that loses its middle becomes two pieces; the one at the lower end stands for the call, so that a mapping
- * counts as freed once. What leaves the table is counted after the lock was given back, since its record may need memory.
+ * counts as freed once. What leaves the table is counted after the lock was given back, since its site counters may need memory.
  * A removal that does not get the lock is done by whoever gets it next (deferred_frees.h). */
 #include "recorder/counters/maps.h"
 
@@ -25,7 +25,7 @@ enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20, PIECES = 16 };
 struct pieces {
 	struct piece {
 		uint64_t bytes;
-		uint32_t record;
+		uint32_t counters;
 		bool whole;
 	} piece[PIECES];
 	uint32_t count;
@@ -84,7 +84,7 @@ static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 		high = range.end;
 	}
 	gone->piece[gone->count++] =
-		(struct piece){ high - low, range.record,
+		(struct piece){ high - low, range.counters,
 				low == range.start && high == range.end && range.counts };
 	arch_add(&memory.head->map_live_bytes, low - high);
 	tail.start = high;
@@ -130,7 +130,7 @@ static bool remove_late(struct pieces *gone)
 	return true;
 }
 
-static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
+static bool add_range(uintptr_t start, uint64_t bytes, uint32_t counters)
 {
 	struct live_header *head = memory.head;
 
@@ -138,8 +138,8 @@ static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
 		health_add(HEALTH_untracked_maps);
 		return false;
 	}
-	insert(find(start),
-	       (struct live_map_range){ start, start + bytes, additions, record, .counts = true });
+	insert(find(start), (struct live_map_range){ start, start + bytes, additions, counters,
+						     .counts = true });
 	__atomic_store_n(&additions, additions + 1, __ATOMIC_RELAXED);
 	arch_add(&head->map_live_bytes, bytes);
 	if (head->map_live_bytes > head->map_peak_bytes)
@@ -151,26 +151,26 @@ static void count_gone(struct slot *slot, const struct pieces *gone)
 {
 	for (uint32_t i = 0; i < gone->count; i++) {
 		const struct piece *piece = &gone->piece[i];
-		struct live_record *record = memory_record(piece->record);
+		struct live_site_counters *counters = memory_counters(piece->counters);
 
-		if (record->thread != slot->thread) {
-			slot_freed_for(slot, record, piece->whole, piece->bytes);
-			record = memory_record(sites_record_of_site(slot, record->site));
+		if (counters->thread != slot->thread) {
+			slot_freed_for(slot, counters, piece->whole, piece->bytes);
+			counters = memory_counters(sites_counters_of_site(slot, counters->site));
 		}
-		arch_add(&record->frees, piece->whole);
-		arch_add(&record->freed_bytes, piece->bytes);
+		arch_add(&counters->frees, piece->whole);
+		arch_add(&counters->freed_bytes, piece->bytes);
 		arch_add(&slot->live->unmap_calls, piece->whole);
 		arch_add(&slot->live->unmap_bytes, piece->bytes);
 	}
 }
 
-static void count_added(struct slot *slot, uint64_t bytes, uint32_t record_id)
+static void count_added(struct slot *slot, uint64_t bytes, uint32_t id)
 {
-	struct live_record *record = memory_record(record_id);
+	struct live_site_counters *counters = memory_counters(id);
 
-	account_record_add(record, bytes, 1);
-	if (record->first_size != bytes)
-		account_size(record, bytes, 1);
+	account_counters_add(counters, bytes, 1);
+	if (counters->first_size != bytes)
+		account_size(counters, bytes, 1);
 	arch_add(&slot->live->map_calls, 1);
 	arch_add(&slot->live->map_bytes, bytes);
 }
@@ -191,8 +191,9 @@ static void check_maps(void)
 		RECORDER_CHECK(range->start % ARCH_PAGE == 0 && range->end % ARCH_PAGE == 0);
 		RECORDER_CHECK(i == 0 || table[i - 1].end <= range->start);
 		RECORDER_CHECK(range->added < additions);
-		RECORDER_CHECK(range->record != 0 && range->record < memory_used(LIVE_RECORDS));
-		RECORDER_CHECK(memory_site(memory_record(range->record)->site)->kind ==
+		RECORDER_CHECK(range->counters != 0 &&
+			       range->counters < memory_used(LIVE_SITE_COUNTERS));
+		RECORDER_CHECK(memory_site(memory_counters(range->counters)->site)->kind ==
 			       LIVE_KIND_MMAP);
 		sum += range->end - range->start;
 	}
@@ -238,9 +239,9 @@ static void end_change(void)
 	__atomic_store_n(&maps->serial, (maps->serial | 1) + 1, __ATOMIC_RELEASE);
 }
 
-/* Removes a range as remove_range, and adds it with a record, if that is not 0. False: the lock was not to be had. */
+/* Removes a range as remove_range, and adds it with site counters, if they are not 0. False: the lock was not to be had. */
 static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t until,
-		   uint32_t record)
+		   uint32_t counters)
 {
 	for (bool done = false; !done;) {
 		struct pieces gone = { .count = 0 };
@@ -250,23 +251,23 @@ static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t 
 			return false;
 		begin_change();
 		done = remove_late(&gone) && remove_range(start, start + bytes, until, &gone);
-		if (done && record != 0)
-			added = add_range(start, bytes, record);
+		if (done && counters != 0)
+			added = add_range(start, bytes, counters);
 		end_change();
 		if (CHECKED)
 			check_maps();
 		lock_give(&maps_lock);
 		count_gone(slot, &gone);
 		if (added)
-			count_added(slot, bytes, record);
+			count_added(slot, bytes, counters);
 	}
 	return true;
 }
 
-void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t record)
+void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t counters)
 {
 	/* What is known there was unmapped unseen: the kernel would not give it twice. */
-	change(slot, start, bytes, UINT64_MAX, record);
+	change(slot, start, bytes, UINT64_MAX, counters);
 }
 
 void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes)
@@ -295,12 +296,12 @@ uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)
 }
 
 void maps_move(struct slot *slot, uint64_t until, uintptr_t from, uint64_t from_bytes, uintptr_t to,
-	       uint64_t to_bytes, uint32_t record)
+	       uint64_t to_bytes, uint32_t counters)
 {
 	if (until != 0 && !change(slot, from, from_bytes, until, 0))
 		health_add(HEALTH_unknown_ends);
-	if (until != 0 && record != 0)
-		maps_add(slot, to, to_bytes, record);
+	if (until != 0 && counters != 0)
+		maps_add(slot, to, to_bytes, counters);
 	else if (to != from)
 		maps_remove(slot, to, to_bytes);
 }

@@ -224,12 +224,12 @@ static void let_go(uint32_t id)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Removes an entry, `place` from find; record 0: somebody else was faster. */
+/* Removes an entry, `place` from find; counters 0: another thread was faster. */
 static struct block remove_entry(const struct table *index, uint32_t place, uint32_t id,
 				 uintptr_t address)
 {
 	struct live_sampled *entry = entry_of(id);
-	struct block block = { entry->record, (uint32_t)entry->times, entry->birth_ms,
+	struct block block = { entry->counters, (uint32_t)entry->weight, entry->birth_ms,
 			       entry->size_bytes };
 	uint64_t there = address;
 
@@ -290,7 +290,7 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 {
 	uint32_t id = new_entry();
 
-	ret_old->record = 0;
+	ret_old->counters = 0;
 	if (id == 0)
 		return false;
 	if (!take_with_room(slot)) {
@@ -304,9 +304,9 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 		*ret_old = remove_entry(current, place, before, address);
 	/* As new_entry reads it, if it comes too late for this one. */
 	__atomic_store_n(&entry->size_bytes, block->size_bytes, __ATOMIC_RELAXED);
-	entry->record = block->record;
+	entry->counters = block->counters;
 	entry->birth_ms = block->birth_ms;
-	entry->times = block->times;
+	entry->weight = block->weight;
 	__atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
 	enter(current, tag_of(address), id);

@@ -62,8 +62,8 @@ void sample_no_filter(void);
 /* A process that begins: nothing is recorded yet. */
 void sample_start(bool filters);
 
-/* What a sample adds to the errors of its record; NULL: no memory, or the record is of no samples. */
-struct live_samples *sample_errors(struct live_record *record);
+/* What a sample adds to the errors of its site counters; NULL: no memory, or they are of no samples. */
+struct live_samples *sample_errors(struct live_site_counters *counters);
 void sample_took(struct live_samples *samples, uint64_t size, uint64_t weight);
 void sample_gave(struct live_samples *samples, uint64_t size, uint64_t weight);
 #endif

@@ -68,7 +68,7 @@ NOINLINE uint32_t stack_cache_find_other(const struct stack_cache *stack_cache,
 
 		if (entry->key == row->key && stack_cache_holds(entry)) {
 			row->last = offset;
-			return entry->record;
+			return entry->counters;
 		}
 	}
 	return 0;
@@ -134,7 +134,7 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
 
-NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t record)
+NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters)
 {
 	const struct walk *walk = slot->walk;
 	struct stack_cache *stack_cache = slot->stack_cache;
@@ -167,7 +167,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 	struct stack_cache_entry *entry = stack_cache_entry(stack_cache, stack_cache->used);
 
 	entry->key = row->key;
-	entry->record = record;
+	entry->counters = counters;
 	fill(entry, walk, frame);
 
 	uint64_t hash = stack_cache_hash(at, frame[1]);

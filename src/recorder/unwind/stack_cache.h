@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stack_cache of whole walks, beside the incremental one: a program that allocates from the same few stacks in turn finds the
- * record of each without walking. An entry holds every word that its walk read; it counts only if all of them are
+ * site counters of each without walking. An entry holds every word that its walk read; it counts only if all of them are
  * unchanged, which is the same argument as in walk.h, for a match at the first frame.
  *
  * A row stands for a caller of the hook and its place on the stack. Most have one stack; where several differ, the row
@@ -38,7 +38,7 @@ struct stack_cache_row {
 struct stack_cache_entry {
 	uint64_t
 		key; /* place and stamp: what was read in another range may not be read again; 0 = no entry */
-	uint32_t record, bytes;
+	uint32_t counters, bytes;
 };
 
 struct stack_cache {
@@ -64,9 +64,9 @@ struct stack_cache *stack_cache_new(uint32_t slot);
 void stack_cache_forget(struct slot *slot);
 
 /* Remembers the walk that slot->walk holds. */
-void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t record);
+void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters);
 
-/* The record of another stack of the row than the last one; 0 = not known. */
+/* The site counters of another stack of the row than the last one; 0 = not known. */
 uint32_t stack_cache_find_other(const struct stack_cache *stack_cache, struct stack_cache_row *row,
 				uint64_t hash);
 
@@ -125,7 +125,7 @@ static ALWAYS_INLINE bool stack_cache_holds(const struct stack_cache_entry *entr
 	return true;
 }
 
-/* The record of the stack above the hook's caller; 0 = not known. stack_cache: the slot's, or NULL. */
+/* The site counters of the stack above the hook's caller; 0 = not known. stack_cache: the slot's, or NULL. */
 static ALWAYS_INLINE uint32_t stack_cache_find(struct slot *slot, struct stack_cache *stack_cache,
 					       const uintptr_t *frame)
 {
@@ -147,7 +147,7 @@ static ALWAYS_INLINE uint32_t stack_cache_find(struct slot *slot, struct stack_c
 	const struct stack_cache_entry *entry = stack_cache_entry(stack_cache, row->last);
 
 	if (LIKELY(entry->key == row->key && stack_cache_holds(entry)))
-		return entry->record;
+		return entry->counters;
 	return stack_cache_find_other(stack_cache, row, hash);
 }
 #endif

@@ -19,10 +19,11 @@ struct walk_frame {
 struct walk_info {
 	uint64_t
 		rule; /* with WALK_NEEDS_FP: some frame from here to the root is found through this fp */
-	uint64_t hash;	 /* of all frames from the root to this one */
-	uint32_t node;	 /* 0 = not known yet */
-	uint32_t record; /* this slot's record of the heap site that ends here; 0 = not known yet */
-	uintptr_t fp;	 /* in this frame; only with WALK_NEEDS_FP */
+	uint64_t hash; /* of all frames from the root to this one */
+	uint32_t node; /* 0 = not known yet */
+	uint32_t
+		counters; /* this slot's counters of the heap site that ends here; 0 = not known yet */
+	uintptr_t fp;	  /* in this frame; only with WALK_NEEDS_FP */
 };
 enum { WALK_NEEDS_FP = 1 << 27 };
 /* A word other than a return address that leads to frame `index`; -1 = behind the root. */
