@@ -129,7 +129,7 @@ void memory_shrink(uint64_t limit_bytes)
 }
 
 /* Pieces grow with the region: a small program pays for small pieces, a large one makes few calls. The block map and
- * the slots are opened as they are asked for. */
+ * the slots are opened as they are needed. */
 static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t bytes)
 {
 	uint64_t step = MIN(MAX(opened, (uint64_t)SLAB_MIN), (uint64_t)SLAB_MAX);
@@ -163,7 +163,7 @@ static uint64_t reserve_bytes(uint64_t budget)
 }
 
 /* Whether the budget has room for more, without its last part if `reserve`. A heap may grow faster than the collector can
- * follow, so that its share is looked at here. Threads that open the same piece at once may all ask: only the one whose
+ * follow, so that its share is looked at here. Threads that open the same piece at once may all try: only the one whose
  * piece counts is charged. */
 static bool has_room(uint64_t bytes, bool reserve)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots and the thread log.
  *
- * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread is
- * gone is inherited by the next thread that needs one, so that 10^4 short threads cost a handful of slots and no
- * destructor is needed. Counters are the thread's own: an heir begins with none. Where there are very many
+ * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread has
+ * ended is inherited by the next thread that needs one, so that 10^4 short threads cost a handful of slots and no
+ * destructor is needed. Counters are the thread's own: a thread that inherits a slot begins with none. Where there are very many
  * threads, or no memory, it goes on with the counters of the thread before, and the log says so.
  * Invariant: a slot is its owner's from the swap of live_slot.tid on. */
 #include "recorder/slot.h"
@@ -20,7 +20,7 @@
 #include "recorder/unwind/walk.h"
 
 enum {
-	LOOKS_PER_THREAD = 4, /* slots asked whether their thread still lives, when one registers */
+	SCANS_PER_THREAD = 4,  /* slots checked for an ended thread, when one registers */
 	SLOT_STRIDE = 1 << 12, /* pointers per page of the directory */
 	SLOT_PAGES = SLOT_LIMIT / SLOT_STRIDE,
 	OWN_COUNTERS = 1024, /* so many threads have counters of their own ... */
@@ -34,13 +34,13 @@ const struct slot_tags tags_none = { .near = { [0 ... TAGS_NEAR - 1] = { .key = 
 
 /* struct slot of a slot id; pages are made as needed and never given back. */
 static struct slot **directory[SLOT_PAGES];
-static uint32_t hand; /* where the next look for a dead thread begins; relaxed */
+static uint32_t scan_from; /* where the next scan for an ended thread begins; relaxed */
 
 void slot_reset(void)
 {
 	for (int i = 0; i < SLOT_PAGES; i++)
 		directory[i] = NULL;
-	hand = 0;
+	scan_from = 0;
 }
 
 /* The directory's place for an id, made if need be. NULL: no memory. */
@@ -63,25 +63,25 @@ static struct slot **place_of(uint32_t id)
 	return &have[id % SLOT_STRIDE];
 }
 
-static bool is_gone(uint32_t tid, int my_tid)
+static bool has_ended(uint32_t tid, int my_tid)
 {
 	if (tid == (uint32_t)my_tid)
 		return true; /* my number was theirs */
 	return sys_call3(SYS_tgkill, sys_getpid(), (long)tid, 0) == -ESRCH;
 }
 
-/* A slot whose thread has ended, claimed for the caller; NULL: none found in a few looks. */
+/* A slot whose thread has ended, claimed for the caller; NULL: none found among a few. */
 static struct slot *inherit(int my_tid)
 {
 	uint64_t used = memory_used(LIVE_SLOTS);
 
-	for (int look = 0; look < LOOKS_PER_THREAD && look < (int)used; look++) {
-		uint32_t id = __atomic_fetch_add(&hand, 1, __ATOMIC_RELAXED) % (uint32_t)used;
+	for (int tried = 0; tried < SCANS_PER_THREAD && tried < (int)used; tried++) {
+		uint32_t id = __atomic_fetch_add(&scan_from, 1, __ATOMIC_RELAXED) % (uint32_t)used;
 		struct live_slot *live = memory_slot(id);
 		uint32_t tid = __atomic_load_n(&live->tid, __ATOMIC_ACQUIRE);
 		struct slot **place = place_of(id);
 
-		if (tid == 0 || place == NULL || *place == NULL || !is_gone(tid, my_tid))
+		if (tid == 0 || place == NULL || *place == NULL || !has_ended(tid, my_tid))
 			continue;
 		CHAOS_DELAY();
 		if (__atomic_compare_exchange_n(&live->tid, &tid, (uint32_t)my_tid, false,
@@ -130,11 +130,11 @@ static bool furnish(struct slot *slot, uint32_t limit)
 
 /* The next number of the thread log; UINT64_MAX: there is none. Half of the log is for new slots, who cannot do without:
  * there are fewer of them than that. */
-static uint64_t next_number(bool heir)
+static uint64_t next_number(bool inherited)
 {
 	uint64_t room = memory.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread);
 
-	if (heir && memory_used(LIVE_THREADS) >= room / 2)
+	if (inherited && memory_used(LIVE_THREADS) >= room / 2)
 		return UINT64_MAX;
 	return memory_append(LIVE_THREADS, 1, sizeof(struct live_thread));
 }
@@ -161,7 +161,7 @@ static struct slot *make(int my_tid)
 	return slot;
 }
 
-/* Whether an heir may have counters of its own. */
+/* Whether a thread that inherits a slot may have counters of its own. */
 static bool may_begin_anew(const struct slot *slot, uint32_t number)
 {
 	const char *name = memory_thread(number)->name;
@@ -183,14 +183,14 @@ static void forget_site_counters(struct slot *slot)
 	tags_forget_visits(slot);
 }
 
-/* An heir's counters. */
+/* The counters of a thread that inherits a slot. */
 static void inherit_counters(struct slot *slot, uint32_t number)
 {
 	if (may_begin_anew(slot, number) && make_others(slot, number))
 		forget_site_counters(slot);
 }
 
-static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool heir)
+static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool inherited)
 {
 	const struct live_slot *live = slot->live;
 	struct live_thread *thread = memory_thread(number);
@@ -206,7 +206,7 @@ static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool heir
 		.passed_bytes = live->countdown.allotted - live->countdown.left,
 	};
 	sys_call6(SYS_prctl, PR_GET_NAME, (long)thread->name, 0, 0, 0, 0);
-	if (heir)
+	if (inherited)
 		inherit_counters(slot, number);
 	thread->counted_as = slot->thread;
 	__atomic_store_n(&thread->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
@@ -217,13 +217,13 @@ COLD struct slot *slot_acquire(void)
 {
 	int my_tid = sys_gettid();
 	struct slot *slot = inherit(my_tid);
-	bool heir = slot != NULL;
+	bool inherited = slot != NULL;
 
 	if (slot == NULL)
 		slot = make(my_tid);
 	if (slot == NULL)
 		return NULL;
-	uint64_t number = heir ? next_number(true) : slot->thread;
+	uint64_t number = inherited ? next_number(true) : slot->thread;
 
 	slot->owner = &thread_state;
 	slot->last_block = NULL;
@@ -233,7 +233,7 @@ COLD struct slot *slot_acquire(void)
 	slot->walk->stamp = 0;
 	stack_forget(slot);
 	if (number != UINT64_MAX)
-		log_thread(slot, my_tid, (uint32_t)number, heir);
+		log_thread(slot, my_tid, (uint32_t)number, inherited);
 	else
 		health_add(HEALTH_unlogged_threads);
 	return slot;

@@ -30,16 +30,15 @@ struct scope_kept {
 	uintptr_t word;
 	uint32_t before; /* the tag outside, or what the thread was given since: hg_context_set */
 };
-enum { SCOPES_KEPT = 16 }; /* deeper ones are not looked for after a longjmp */
+enum { SCOPES_KEPT = 16 }; /* deeper ones are not checked after a longjmp */
 
 struct slot {
 	uint32_t id;
 	uint32_t thread; /* the number that its site counters have: live_thread.counted_as */
 	uint32_t counters_of_other[LIVE_KINDS]; /* this slot's counters of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
-	int64_t floor,
-		ceiling;      /* live bytes at which the process' total has to be told: account.h */
-	int64_t told;	      /* of this slot's live bytes, in that total; under account.c's lock */
+	int64_t floor, ceiling; /* live bytes at which the slot has to report: account.h */
+	int64_t reported;     /* of this slot's live bytes, in that total; under account.c's lock */
 	struct slot *next;    /* account.c */
 	uint64_t last_calls;  /* of the countdown when it was a sample */
 	uint32_t last_weight; /* of the last sample */
@@ -60,7 +59,7 @@ struct slot {
 	uint64_t operations_at_tick;	  /* clock.c */
 	uint64_t clock_seen_ms;		  /* the last time that it saw */
 	uint32_t clock_seen;		  /* how often */
-	uint32_t lent_calls;		  /* mode.c */
+	uint32_t leased_calls;		  /* mode.c */
 	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	char *path_area; /* for the path of an object: modules.c */
@@ -80,8 +79,8 @@ struct thread_state {
 	uint64_t
 		token; /* equals *fork_token while `slot` is this thread's in this process; never 0, as a wiped one is */
 	struct slot *slot;
-	uintptr_t guard;    /* frame of the hook that is running, with GUARD_* bits; 0 = none */
-	uint32_t patience;  /* calls left before this thread asks for a slot again */
+	uintptr_t guard; /* frame of the hook that is running, with GUARD_* bits; 0 = none */
+	uint32_t calls_until_retry; /* before this thread tries to get a slot again */
 	uintptr_t wrapping; /* frame of the outermost wrapped call; 0 = none: hooks_wrap.c */
 	uint32_t tag;	    /* what the thread allocates belongs to; 0 = none: tags.h */
 	/* What the running operator new has taken from malloc, and nobody has recorded yet; NULL = nothing. */

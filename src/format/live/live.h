@@ -52,7 +52,7 @@ enum live_region {
 	LIVE_LEAVES,	    /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
 	LIVE_LEAF_ERAS, /* uint32_t: of each unit of leaves, the number of its unit of eras + 1; 0 = none [entries] */
 	LIVE_ERAS, /* uint16_t: the upper bits of births, one for each word of a unit of leaves [units of LIVE_ERA_UNIT bytes] */
-	LIVE_SCRATCH, /* the recorder's own tables: no reader looks here [bytes] */
+	LIVE_SCRATCH, /* the recorder's own tables: not for readers [bytes] */
 	LIVE_REGIONS,
 };
 

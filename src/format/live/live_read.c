@@ -44,7 +44,7 @@ static int fail(struct format_error *error, const char *reason)
 	return -1;
 }
 
-/* One more than asked for, so that nothing is never NULL. */
+/* One more than requested, so that no rows are not NULL. */
 static void *new_rows(struct reading *reading, size_t count, size_t row_bytes)
 {
 	void *rows = calloc(count + 1, row_bytes);

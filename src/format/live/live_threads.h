@@ -10,7 +10,7 @@
 /* doc: live_countdown: the allocations of sampling threads that `calls` and `bytes` of the slot do not have: all of them, less
  * what their samples stand for there, modulo 2^64. Their bytes are allotted - left, unless `changes` is odd. */
 struct live_countdown {
-	uint64_t left; /* until a call is looked at again */
+	uint64_t left; /* bytes until a call is examined again */
 	uint64_t calls;
 	uint64_t allotted, changes;
 };

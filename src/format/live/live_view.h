@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A checked look at a live profile that may be written to while it is read. The head's regions are copied and checked
+ * A checked view of a live profile that may be written to while it is read. The head's regions are copied and checked
  * once; everything else is loaded anew and checked where it is used.
  */
 #ifndef FORMAT_LIVE_LIVE_VIEW_H

@@ -120,7 +120,7 @@ static void put_mode(struct bytes *out, enum column_mode mode, const uint64_t *v
 		put_values(out, mode, values, count);
 }
 
-/* What is left of the bytes when the chunk is compressed, roughly. Of a few it is not worth asking. */
+/* What is left of the bytes when the chunk is compressed, roughly. For a few bytes it is not worth computing. */
 static size_t packed_size(const struct bytes *bytes)
 {
 	if (bytes->size <= FEW_BYTES)

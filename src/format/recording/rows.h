@@ -171,7 +171,7 @@ enum process_end {
 	END_SIGNAL = 2,
 	END_KILLED = 3,	 /* SIGKILL */
 	END_EXEC = 4,	 /* it became another program */
-	END_UNKNOWN = 5, /* it ended; how, nobody could tell */
+	END_UNKNOWN = 5, /* it ended; how is not known */
 };
 
 /* doc: chunk_process */

@@ -355,7 +355,7 @@ static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *po
 	       (deferred_frees_is_empty(&late) || catch_up(slot, handle, pool, shard));
 }
 
-/* Every block lies where it is looked for. Under the lock. */
+/* Every block is where a lookup finds it. Under the lock. */
 static void check_blocks(struct blocks_table *table)
 {
 	uint32_t filled = 0;

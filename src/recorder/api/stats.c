@@ -257,7 +257,7 @@ static void fill_site(struct hg_site_stats *ret, uint32_t id)
 
 	ret->tag = memory_site(id)->tag;
 	ret->frames = 0;
-	for (; node > LIVE_FRAME_UNASKED && ret->frames < HG_SITE_FRAMES;
+	for (; node > LIVE_FRAME_NO_STACK && ret->frames < HG_SITE_FRAMES;
 	     node = memory_node(node)->parent) {
 		uint64_t frame = *memory_frame(memory_node(node)->frame);
 		uint32_t module = live_frame_module(frame);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See check.h: how a check fails, the rule of locks, and what is looked at when a hook ends. Only in the checking build.
+/* See check.h: how a check fails, the rule of locks, and what is checked when a hook ends. Only in the checking build.
  *
  * Owns: which lock the calling thread holds. */
 #include "recorder/checks/check.h"

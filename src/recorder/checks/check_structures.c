@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The invariants of what lies in the regions of the profile. Only in the checking build, at the end of a hook.
  *
- * Other threads go on meanwhile. So of what they change only that is looked at which every reader of the profile may rely
+ * Other threads go on meanwhile. So of what they change only that is checked which every reader of the profile may rely
  * on: regions are append-only, an entry is whole when `used` covers it, and refers to older ones. What the calling thread
  * owns (its slot, its site counters) is compared to the byte; and so is everything, where there is one slot. */
 #include "recorder/checks/check.h"
@@ -56,7 +56,7 @@ static uint64_t check_nodes(void)
 
 		RECORDER_CHECK(node->parent < i); /* so every chain ends at the root */
 		RECORDER_CHECK(node->frame != 0 && node->frame < frames);
-		RECORDER_CHECK(node->frame > LIVE_FRAME_UNASKED || i <= LIVE_FRAME_UNASKED ||
+		RECORDER_CHECK(node->frame > LIVE_FRAME_NO_STACK || i <= LIVE_FRAME_NO_STACK ||
 			       node->frame == LIVE_FRAME_OTHER);
 	}
 	return nodes;
@@ -95,7 +95,7 @@ void check_walk(const struct walk *walk)
 	uint64_t hash = walk->mark;
 
 	RECORDER_CHECK(walk->count <= walk->limit);
-	RECORDER_CHECK(walk->mark <= LIVE_FRAME_UNASKED);
+	RECORDER_CHECK(walk->mark <= LIVE_FRAME_NO_STACK);
 	for (uint32_t i = 0; i < walk->count; i++) {
 		const struct walk_info *info = &walk->info[i];
 
@@ -139,7 +139,7 @@ static uint64_t check_memo(const struct slot *slot)
 			       stack_cache->place[i] % 16 == 0);
 	for (int i = 0; i < STACK_CACHE_ROWS; i++)
 		RECORDER_CHECK(stack_cache->row[i].last < stack_cache->used &&
-			       stack_cache->row[i].looks <= STACK_CACHE_LOOKS);
+			       stack_cache->row[i].discriminators <= STACK_CACHE_DISCRIMINATORS);
 	return STACK_CACHE_PLACES;
 }
 
@@ -279,7 +279,7 @@ static void check_totals(const struct slot *slot, const struct sums *heap, const
 /* ---- the block map, where there is one slot ---- */
 
 struct found {
-	uint64_t entries; /* looked at */
+	uint64_t entries; /* examined */
 	uint64_t live_by_counters, blocks_by_counters;
 	uint64_t samples;
 };
@@ -367,7 +367,7 @@ static void check_area(struct found *found, uint32_t number, uintptr_t start)
 	found->entries += ARRAY_SIZE(area->small) / 8;
 }
 
-/* Before a birth is looked at. */
+/* Before a birth is checked. */
 static void check_eras(struct found *found)
 {
 	const uint32_t *unit = (const uint32_t *)(const void *)memory.region[LIVE_LEAF_ERAS];
@@ -408,7 +408,7 @@ static void check_samples(struct found *found)
 	found->entries += entries;
 }
 
-/* What the program could not be told apart by: then the map may lack a block, or have one that is not counted. */
+/* What could not be recorded exactly: then the map may lack a block, or have one that is not counted. */
 static bool is_complete(void)
 {
 	const uint64_t *health = memory.head->health;

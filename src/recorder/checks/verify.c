@@ -86,7 +86,7 @@ static int frames_of(uint32_t counters, uint32_t *ret_mark)
 	uint32_t node = memory_site(memory_counters(counters)->site)->node;
 	int count = 0;
 
-	for (; node > LIVE_FRAME_UNASKED && count < FRAMES_MAX; node = memory_node(node)->parent) {
+	for (; node > LIVE_FRAME_NO_STACK && count < FRAMES_MAX; node = memory_node(node)->parent) {
 		uint64_t frame = *memory_frame(memory_node(node)->frame);
 		uint32_t module = live_frame_module(frame);
 
@@ -118,7 +118,7 @@ void verify_stack(const uintptr_t *frame, uint32_t counters, bool by_memo)
 		first++;
 	__atomic_add_fetch(&checked, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&remembered, by_memo, __ATOMIC_RELAXED);
-	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_UNASKED)
+	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_NO_STACK)
 		return; /* no memory: neither right nor wrong */
 	while (equal < our_count && first + equal < count &&
 	       (uintptr_t)theirs[first + equal] == ours[equal])
@@ -140,7 +140,7 @@ void verify_stack(const uintptr_t *frame, uint32_t counters, bool by_memo)
 	__atomic_add_fetch(verdict, 1, __ATOMIC_RELAXED);
 }
 
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void report(void)
 {
 	static const char *const names[] = { " checked=", " same=",	  " cut=",  " stopped=",
 					     " further=", " remembered=", " wrong=" };

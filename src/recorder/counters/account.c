@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rare parts of accounting: the process' total and its peak, distributions, reallocs.
  *
- * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have told. With several
+ * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have reported. With several
  * slots:
  *
- * - While rising each slot stays within a batch of what it has told, so the total is right within a batch for each.
+ * - While rising each slot stays within a batch of what it has reported, so the total is right within a batch for each.
  * - Else a slot may fall as it likes, and rise to its ceiling; the ceilings are such that if all slots were there, the
  *   total would exceed the peak by a batch for each at most. A slot that comes to its ceiling brings what all others
  *   hold up to date, and either there is a new peak, or there is room below it to be shared out anew.
- * - Where there are so many slots that asking all would take long, all stay within a batch at all times.
+ * - Where there are so many slots that reading all would take long, all stay within a batch at all times.
  *
- * Nobody waits: with hundreds of threads this is where nearly every operation comes. Telling is atomic (told, total, peak and
- * state, each by itself); asking all is one slot's at a time, and who finds another at it tells for itself alone. The
+ * Nobody waits: with hundreds of threads this is where nearly every operation comes. Reporting is atomic (reported, total, peak and
+ * state, each by itself); one slot at a time reads all, and one that finds another doing so reports only for itself. The
  * lock is waited for by a new slot, and in the serial mode. Few slots begin to rise under the lock, because then all limits
  * have to follow; any slot may end it.
  *
@@ -36,7 +36,7 @@ bool account_serial;
 static struct lock peak_lock;
 static struct slot *slots; /* all of them; they only become more */
 static uint32_t slot_count;
-static uint64_t tells_begun, tells_done; /* only counted where it is checked */
+static uint64_t reports_begun, reports_done; /* only counted where it is checked */
 
 void account_reset(void)
 {
@@ -69,30 +69,30 @@ static bool is_rising(const struct live_peak *peak)
 	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
 }
 
-/* What the slot has told becomes `live`. */
+/* What the slot has reported becomes `live`. */
 static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 {
 	if (CHECKED)
-		__atomic_fetch_add(&tells_begun, 1, __ATOMIC_SEQ_CST);
-	int64_t told = __atomic_exchange_n(&slot->told, live, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&reports_begun, 1, __ATOMIC_SEQ_CST);
+	int64_t reported = __atomic_exchange_n(&slot->reported, live, __ATOMIC_RELAXED);
 
 	CHAOS_DELAY();
-	if (live != told)
-		__atomic_fetch_add(&peak->total_bytes, live - told, __ATOMIC_RELAXED);
+	if (live != reported)
+		__atomic_fetch_add(&peak->total_bytes, live - reported, __ATOMIC_RELAXED);
 	if (CHECKED)
-		__atomic_fetch_add(&tells_done, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&reports_done, 1, __ATOMIC_SEQ_CST);
 }
 
-static void tell(struct live_peak *peak, struct slot *slot)
+static void report(struct live_peak *peak, struct slot *slot)
 {
 	tell_as(peak, slot, memory_live_of(slot->live));
 }
 
-/* Whether what the slot has not told yet makes a new maximum. */
+/* Whether what the slot has not reported yet makes a new maximum. */
 static bool would_be_peak(const struct live_peak *peak, const struct slot *slot)
 {
 	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) + account_live(slot->live) -
-		       __atomic_load_n(&slot->told, __ATOMIC_RELAXED) >
+		       __atomic_load_n(&slot->reported, __ATOMIC_RELAXED) >
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
@@ -102,7 +102,7 @@ static bool is_new_peak(const struct live_peak *peak)
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
-/* How far a slot may be from what it has told: a small share of the peak. After either the peak or the number of slots has
+/* How far a slot may be from what it has reported: a small share of the peak. After either the peak or the number of slots has
  * changed. */
 static void set_batch(struct live_peak *peak)
 {
@@ -163,22 +163,23 @@ static void end_rising(struct live_peak *peak)
 		;
 }
 
-/* The slot stays within a batch of what it has told; `falls`: unless the process is not rising, and it may. */
+/* The slot stays within a batch of what it has reported; `falls`: unless the process is not rising, and it may. */
 static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
 {
-	int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED), batch = batch_of(peak);
+	int64_t reported = __atomic_load_n(&slot->reported, __ATOMIC_RELAXED),
+		batch = batch_of(peak);
 
-	set_limits(slot, falls ? INT64_MIN : told - batch, told + batch);
+	set_limits(slot, falls ? INT64_MIN : reported - batch, reported + batch);
 }
 
-/* Brings every slot up to date, and shares the room below the peak out: a quarter for who asks, since one that grows will
+/* Brings every slot up to date, and shares the room below the peak out: a quarter for the requester, since one that grows will
  * go on. Under the lock. */
-static void gather(struct live_peak *peak, struct slot *asking)
+static void gather(struct live_peak *peak, struct slot *requester)
 {
 	struct slot *all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
 	for (struct slot *slot = all; slot != NULL; slot = slot->next)
-		tell(peak, slot);
+		report(peak, slot);
 	rise(peak);
 	int64_t batch = batch_of(peak);
 	int64_t room = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED) -
@@ -187,20 +188,20 @@ static void gather(struct live_peak *peak, struct slot *asking)
 	bool closely = are_many() || is_rising(peak) || room < 0;
 
 	for (struct slot *slot = all; slot != NULL; slot = slot->next) {
-		int64_t share = slot == asking ? room / 4 : room * 3 / 4 / count;
-		int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+		int64_t share = slot == requester ? room / 4 : room * 3 / 4 / count;
+		int64_t reported = __atomic_load_n(&slot->reported, __ATOMIC_RELAXED);
 
-		set_limits(slot, closely ? told - batch : INT64_MIN,
-			   told + batch + (closely ? 0 : share));
+		set_limits(slot, closely ? reported - batch : INT64_MIN,
+			   reported + batch + (closely ? 0 : share));
 	}
 }
 
-/* The total is the sum of what the slots have told, if nobody tells meanwhile. Under the lock. */
+/* The total is the sum of what the slots have reported, if none reports meanwhile. Under the lock. */
 static void check_total(const struct live_peak *peak)
 {
 	static struct check_pace pace;
-	uint64_t done = __atomic_load_n(&tells_done, __ATOMIC_SEQ_CST), count = 0;
-	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), told = 0;
+	uint64_t done = __atomic_load_n(&reports_done, __ATOMIC_SEQ_CST), count = 0;
+	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), reported = 0;
 	const struct slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
 	(void)done; /* read by the checking build alone */
@@ -208,15 +209,16 @@ static void check_total(const struct live_peak *peak)
 	if (!check_is_due(&pace))
 		return;
 	for (; slot != NULL; slot = slot->next, count++)
-		told += __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+		reported += __atomic_load_n(&slot->reported, __ATOMIC_RELAXED);
 	RECORDER_CHECK(count <= memory_used(LIVE_SLOTS));
-	RECORDER_CHECK(told == total || __atomic_load_n(&tells_begun, __ATOMIC_SEQ_CST) != done);
+	RECORDER_CHECK(reported == total ||
+		       __atomic_load_n(&reports_begun, __ATOMIC_SEQ_CST) != done);
 	check_done(&pace, count);
 }
 
 static void above_shared(struct live_peak *peak, struct slot *slot)
 {
-	tell(peak, slot);
+	report(peak, slot);
 	if (are_many()) {
 		rise(peak);
 		stay_close(peak, slot, false);
@@ -238,9 +240,9 @@ static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t siz
 	bool many = are_many();
 
 	for (int i = 0; i < TRIES; i++) {
-		/* What the slot has not told belongs to the total before this free. */
+		/* What the slot has not reported belongs to the total before this free. */
 		if (is_rising(peak) || would_be_peak(peak, slot)) {
-			tell(peak, slot);
+			report(peak, slot);
 			end_rising(peak);
 		}
 		tell_as(peak, slot, account_live(slot->live) - (int64_t)size);
@@ -331,7 +333,7 @@ NOINLINE void account_add_serial(struct slot *slot, struct live_site_counters *c
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	account_add(slot, counters, size, weight);
-	tell(peak, slot);
+	report(peak, slot);
 	rise(peak);
 	if (locked)
 		lock_give(&peak_lock);
@@ -346,7 +348,7 @@ NOINLINE void account_remove_serial(struct slot *slot, struct live_site_counters
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	end_rising(peak);
 	account_remove(slot, counters, size, weight);
-	tell(peak, slot);
+	report(peak, slot);
 	if (locked)
 		lock_give(&peak_lock);
 }
@@ -372,7 +374,7 @@ static uint32_t new_details(uint64_t bytes)
 	return 0;
 }
 
-/* More sizes than can be told apart: all go into half octaves. `calls` holds the current ones already. */
+/* More sizes than are kept exactly: all go into half octaves. `calls` holds the current ones already. */
 static void sizes_to_many(struct live_site_counters *counters, const struct live_sizes_few *few,
 			  uint64_t weight)
 {

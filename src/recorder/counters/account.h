@@ -6,7 +6,7 @@
  * While the total is above every earlier one ("rising") nothing has to be saved: the peak is now. The first decrease
  * ends that and begins an epoch, which is that peak; they are saved before their first change in an epoch.
  *
- * A slot tells the process of its live bytes only when they leave [floor, ceiling], so that threads which take and free
+ * A slot reports its live bytes to the process only when they leave [floor, ceiling], so that threads which take and free
  * their own blocks write no common cache line. With one slot the limits are set so that the peak is exact. With several
  * (account.c) they are as wide as the distance to the peak allows; the bound of the error is kept beside the peak. */
 #ifndef RECORDER_COUNTERS_ACCOUNT_H
@@ -26,7 +26,7 @@ void account_above(struct slot *slot);
 /* Before a free of `size`: they will be below its floor. */
 void account_below(struct slot *slot, uint64_t size);
 
-/* Every operation of every slot is exact, one after the other: more than one slot, and asked for. */
+/* Every operation of every slot is exact, one after the other: more than one slot, and requested. */
 extern HIDDEN bool account_serial;
 void account_add_serial(struct slot *slot, struct live_site_counters *counters, uint64_t size,
 			uint64_t weight);

@@ -18,13 +18,13 @@ struct block {
 	uint64_t size_bytes;
 };
 
-/* The leaves that a thread used last: a leaf never moves, so the upper levels need not be asked again. */
+/* The leaves that a thread used last: a leaf never moves, so the upper levels need not be read again. */
 enum { BLOCKS_NEAR = 64 };
 struct blocks_leaf {
 	uintptr_t mib; /* address >> LIVE_SMALL_SHIFT; 0 = none */
 	uint64_t *words;
 	uintptr_t
-		eras; /* of a word at w: at eras + w / 4; 0 = not asked for yet, or there are none */
+		eras; /* of a word at w: at eras + w / 4; 0 = not looked up yet, or there are none */
 	uintptr_t pad;
 };
 struct blocks_near {

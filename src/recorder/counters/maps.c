@@ -74,7 +74,7 @@ static void erase(uint32_t at)
 }
 
 /* Takes the part of a range that lies in [start, end) out of the table. */
-static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
+static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *removed)
 {
 	struct live_map_range range = table[i], tail = range;
 	uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
@@ -83,7 +83,7 @@ static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 		health_add(HEALTH_untracked_maps); /* no room for two: what is behind goes too */
 		high = range.end;
 	}
-	gone->piece[gone->count++] =
+	removed->piece[removed->count++] =
 		(struct piece){ high - low, range.counters,
 				low == range.start && high == range.end && range.counts };
 	arch_add(&memory.head->map_live_bytes, low - high);
@@ -98,8 +98,8 @@ static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 }
 
 /* Takes out what is known of [start, end) and was added before `until`, the last first: so that of many that go at once, as at the
- * break, none moves those that go after it. False: `gone` is full, and there may be more. */
-static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *gone)
+ * break, none moves those that go after it. False: `removed` is full, and there may be more. */
+static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *removed)
 {
 	uint32_t i = find(end - 1);
 
@@ -109,21 +109,21 @@ static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct 
 	for (; i > 0 && table[i - 1].end > start; i--) {
 		if (table[i - 1].added >= until)
 			continue;
-		if (gone->count == PIECES)
+		if (removed->count == PIECES)
 			return false;
-		cut(i - 1, start, end, gone);
+		cut(i - 1, start, end, removed);
 	}
 	return true;
 }
 
-/* Catches up on what is late. False: `gone` is full. */
-static bool remove_late(struct pieces *gone)
+/* Catches up on what is late. False: `removed` is full. */
+static bool remove_late(struct pieces *removed)
 {
 	struct deferred_free end;
 
 	for (uint32_t at = 0;
 	     !deferred_frees_is_empty(&late) && deferred_frees_next(&late, &at, &end); at++) {
-		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, gone))
+		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, removed))
 			return false;
 		deferred_frees_done(&late, at);
 	}
@@ -147,10 +147,10 @@ static bool add_range(uintptr_t start, uint64_t bytes, uint32_t counters)
 	return true;
 }
 
-static void count_gone(struct slot *slot, const struct pieces *gone)
+static void count_removed(struct slot *slot, const struct pieces *removed)
 {
-	for (uint32_t i = 0; i < gone->count; i++) {
-		const struct piece *piece = &gone->piece[i];
+	for (uint32_t i = 0; i < removed->count; i++) {
+		const struct piece *piece = &removed->piece[i];
 		struct live_site_counters *counters = memory_counters(piece->counters);
 
 		if (counters->thread != slot->thread) {
@@ -244,20 +244,20 @@ static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t 
 		   uint32_t counters)
 {
 	for (bool done = false; !done;) {
-		struct pieces gone = { .count = 0 };
+		struct pieces removed = { .count = 0 };
 		bool added = false;
 
 		if (!take_with_room(slot))
 			return false;
 		begin_change();
-		done = remove_late(&gone) && remove_range(start, start + bytes, until, &gone);
+		done = remove_late(&removed) && remove_range(start, start + bytes, until, &removed);
 		if (done && counters != 0)
 			added = add_range(start, bytes, counters);
 		end_change();
 		if (CHECKED)
 			check_maps();
 		lock_give(&maps_lock);
-		count_gone(slot, &gone);
+		count_removed(slot, &removed);
 		if (added)
 			count_added(slot, bytes, counters);
 	}

@@ -36,7 +36,7 @@ void marks_recover(struct slot *slot)
 	lock_recover(&marks_lock, slot->id);
 }
 
-/* Without leave to ask the clock: the collector's, which is a millisecond coarse. */
+/* Where a filter forbids clock_gettime: the collector's, which is a millisecond coarse. */
 static uint64_t now_ns(void)
 {
 	struct timespec now = { 0 };

@@ -6,7 +6,7 @@
  * behind: together less than the living one.
  * Invariant: a node is reached from the root by exactly one chain of frames; a key leads to one site.
  *
- * While there is one slot its own table tells which sites there are: the table of sites is filled when another comes. */
+ * While there is one slot its own table has all sites: the table of sites is filled when another comes. */
 #include "recorder/counters/sites.h"
 
 #include "base/hash.h"
@@ -108,9 +108,9 @@ static uint32_t site_find(const struct table *table, uint64_t key)
 /* A site that another slot has made, mostly: threads have their stacks in common. */
 static uint32_t site_find_quickly(uint64_t key)
 {
-	struct table look = table_look(&sites);
+	struct table view = table_view(&sites);
 
-	return site_find(&look, key);
+	return site_find(&view, key);
 }
 
 /* A site without its key and its time. */
@@ -130,7 +130,7 @@ static uint32_t site_add(uint64_t key, struct live_site site)
 bool sites_start(void)
 {
 	uint64_t first_node =
-		memory_append(LIVE_NODES, LIVE_FRAME_UNASKED + 1, sizeof(struct live_node));
+		memory_append(LIVE_NODES, LIVE_FRAME_NO_STACK + 1, sizeof(struct live_node));
 	uint64_t first_site = memory_append(LIVE_SITES, LIVE_SITE_FIRST, sizeof(struct live_site));
 	uint64_t first_counters =
 		memory_append(LIVE_SITE_COUNTERS, 1, sizeof(struct live_site_counters));
@@ -142,8 +142,8 @@ bool sites_start(void)
 	sites = table_new(TABLE_FIRST);
 	if (nodes.entry == NULL || sites.entry == NULL)
 		return false;
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_UNASKED; mark++)
-		*memory_node(mark) = (struct live_node){ 0, mark }; /* asked for by nobody */
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_NO_STACK; mark++)
+		*memory_node(mark) = (struct live_node){ 0, mark }; /* no walk made them */
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
 
@@ -179,7 +179,7 @@ static bool is_shared(void)
 	return memory_used(LIVE_SLOTS) > 1;
 }
 
-/* A site that another slot has made; 0: none. *ret_failed: no memory to tell. Under the lock. */
+/* A site that another slot has made; 0: none. *ret_failed: no memory to find out. Under the lock. */
 static uint32_t site_of_others(uint64_t key, bool shared, bool *ret_failed)
 {
 	*ret_failed = shared && !enter_sites();
@@ -235,7 +235,7 @@ static void check_sites(void)
 	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
 	RECORDER_CHECK(table_check(&nodes));
 	RECORDER_CHECK(table_check(&sites));
-	for (uint32_t i = LIVE_FRAME_UNASKED + 1; i < used; i++)
+	for (uint32_t i = LIVE_FRAME_NO_STACK + 1; i < used; i++)
 		RECORDER_CHECK(node_find(memory_node(i)->parent, memory_node(i)->frame) == i);
 	for (uint32_t i = LIVE_SITE_OTHER_HEAP; i < sites_entered; i++)
 		RECORDER_CHECK(site_find(&sites, memory_site(i)->key) == i);
@@ -264,7 +264,7 @@ static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 		if (!make_room(slot, *ret_shared, must))
 			return false;
 		if (!lock_take(&sites_lock, slot->id)) {
-			slot->walk->stamp = 0; /* the stack is asked for again with the next call */
+			slot->walk->stamp = 0; /* the stack is probed again at the next call */
 			return false;
 		}
 		if (is_shared() == *ret_shared)
@@ -305,7 +305,7 @@ COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kin
 /* A site without a stack of its own is where those go that find no memory: it must be had. */
 static COLD uint32_t counters_like(struct slot *slot, struct live_site like, uint64_t key)
 {
-	bool must = like.node <= LIVE_FRAME_UNASKED, shared;
+	bool must = like.node <= LIVE_FRAME_NO_STACK, shared;
 	uint32_t site = site_find_quickly(key);
 
 	if (site == 0 && take_with_room(slot, &shared, must)) {
@@ -334,14 +334,14 @@ uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 	return found == other && base != other ? sites_counters_of_tag(slot, other, tag) : found;
 }
 
-uint32_t sites_counters_unasked(struct slot *slot, enum live_kind kind)
+uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind)
 {
 	uint64_t key = sites_key(UINT64_C(0x756e61736b6564), kind);
 	uint32_t found = slot_find(slot, key);
 
 	return LIKELY(found != 0) ? found
 				  : counters_like(slot,
-						  (struct live_site){ .node = LIVE_FRAME_UNASKED,
+						  (struct live_site){ .node = LIVE_FRAME_NO_STACK,
 								      .kind = kind },
 						  key);
 }

@@ -23,7 +23,7 @@ uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
 uint32_t sites_counters_of_interval(struct slot *slot, uint32_t base, uint64_t interval);
 
 /* The slot's counters of what has no stack because the mode walks none. Never 0. */
-uint32_t sites_counters_unasked(struct slot *slot, enum live_kind kind);
+uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind);
 
 /* This slot's counters for a block that another slot allocated. */
 uint32_t sites_counters_of_site(struct slot *slot, uint32_t site);

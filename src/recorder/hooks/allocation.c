@@ -52,7 +52,7 @@ NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 	if (verdict == MODE_SKIP)
 		return 0;
 	uint32_t id = verdict == MODE_WITHOUT_STACK
-			      ? sites_counters_unasked(slot, LIVE_KIND_MMAP)
+			      ? sites_counters_without_stack(slot, LIVE_KIND_MMAP)
 			      : sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
 
 	return tagged(slot, id, frame);
@@ -63,7 +63,7 @@ NOINLINE uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, ui
 {
 	clock_tick(slot);
 	uint32_t id = stack ? sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_POOL)
-			    : sites_counters_unasked(slot, LIVE_KIND_POOL);
+			    : sites_counters_without_stack(slot, LIVE_KIND_POOL);
 
 	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
 		tags_settle(slot, (uintptr_t)frame);
@@ -129,10 +129,11 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 }
 
 /* A block whose stack nobody wants. */
-static struct live_site_counters *record_unasked(struct slot *slot, void *block, uint64_t size,
-						 uint64_t slack, const uintptr_t *frame)
+static struct live_site_counters *record_without_stack(struct slot *slot, void *block,
+						       uint64_t size, uint64_t slack,
+						       const uintptr_t *frame)
 {
-	uint32_t id = tagged(slot, sites_counters_unasked(slot, LIVE_KIND_HEAP), frame);
+	uint32_t id = tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_HEAP), frame);
 	struct live_site_counters *counters = memory_counters(id);
 
 	record_put(slot, block, size, id);
@@ -151,7 +152,7 @@ NOINLINE struct live_site_counters *record_by_mode(struct slot *slot, void *bloc
 	if (interval == MODE_EXACTLY)
 		return record_block(slot, block, size, slack, frame);
 	if (interval == MODE_WITHOUT_STACK)
-		return record_unasked(slot, block, size, slack, frame);
+		return record_without_stack(slot, block, size, slack, frame);
 	uint64_t began = cpu_limit_now();
 	struct live_site_counters *counters =
 		record_sample(slot, block, size, slack, interval, frame);

@@ -17,7 +17,7 @@
 
 /* ---- the block's size ---- */
 
-/* Usable minus requested; 0 where it cannot be asked. */
+/* Usable minus requested; 0 where it is not known. */
 static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 {
 	if (LIKELY(next.usable_in_header && libc_header_has_size(block)))
@@ -125,7 +125,7 @@ static ALWAYS_INLINE void account_add(struct slot *slot, struct live_site_counte
 
 /* weight: how many blocks this one stands for, 1 unless it is a sample.
  * Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
- * reader looks at any. */
+ * reader reads any. */
 static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_counters *counters,
 					uint64_t size, uint64_t slack, uint64_t weight)
 {

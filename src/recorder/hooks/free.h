@@ -126,7 +126,8 @@ static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const str
 		slot->last_block = NULL;
 	record_end(slot, block, entry, slack, temporary);
 	if (UNLIKELY(entry->size_bytes >= LIVE_SMALL_LIMIT))
-		stack_memory_gone((uintptr_t)block, entry->size_bytes); /* a coroutine's stack? */
+		stack_memory_unmapped((uintptr_t)block,
+				      entry->size_bytes); /* a coroutine's stack? */
 }
 
 /* Removes a block that is about to be freed. */

@@ -37,7 +37,7 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 	if (at != MAP_FAILED) {
 		if (flags & MAP_FIXED) {
 			maps_remove(slot, (uintptr_t)at, memory_pages(bytes));
-			stack_memory_gone((uintptr_t)at, memory_pages(bytes));
+			stack_memory_unmapped((uintptr_t)at, memory_pages(bytes));
 		}
 		uint32_t counters = flags & MAP_ANONYMOUS ? counters_of_map(slot, frame) : 0;
 
@@ -69,7 +69,7 @@ EXPORT int munmap(void *address, size_t bytes)
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
 	if ((uintptr_t)address % ARCH_PAGE == 0 && bytes != 0)
 		maps_remove(slot, (uintptr_t)address, memory_pages(bytes));
-	stack_memory_gone((uintptr_t)address, memory_pages(bytes));
+	stack_memory_unmapped((uintptr_t)address, memory_pages(bytes));
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	int status = next.munmap(address, bytes);
 
@@ -98,7 +98,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	if (at != MAP_FAILED)
 		maps_move(slot, until, (uintptr_t)address, memory_pages(old_bytes), (uintptr_t)at,
 			  memory_pages(new_bytes), counters);
-	stack_memory_gone((uintptr_t)address, memory_pages(old_bytes));
+	stack_memory_unmapped((uintptr_t)address, memory_pages(old_bytes));
 	hook_leave();
 	return at;
 }

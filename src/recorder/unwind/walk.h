@@ -65,9 +65,9 @@ uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame);
 /* For the slow walk: takes walk->fresh[0, c) as the whole stack, with `mark` at its root, and never uses it again. */
 uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark);
 
-/* Whether the hook with the record `frame` is still on the running stack, outside of the hook `asking`. Touches no stored walk: may be
+/* Whether the hook with the record `frame` is still on the running stack, outside of the hook `inner`. Touches no stored walk: may be
  * called while a hook is interrupted. */
-bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame);
+bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame);
 
 static ALWAYS_INLINE uint64_t walk_hash(uint64_t hash, uint32_t frame)
 {
