@@ -9,6 +9,7 @@
  * Invariant after reading: cell.site names a site, and the bars of a cell follow those of the cell before it.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/recording/chunks.h"
 
@@ -24,41 +25,19 @@ struct cell_columns {
 	uint64_t peak_same, peak_blocks, peak_bytes, max_bytes;
 	uint64_t temporary_same, temporary, slack, freed_slack, lifetime_ms_sum;
 	uint64_t size_bars, lifetime_bars;
-	uint64_t realloc_calls, moved_calls, moved_bytes, grown_calls, shrunk_calls, old_bytes,
-		new_bytes;
-	uint64_t samples_taken, samples_given, calls_variance, frees_variance, bytes_variance,
-		freed_variance;
+	uint64_t reallocs[7], samples[6]; /* live_reallocs and live_samples */
 };
-#define CELL_FIELD(name) FIELD(struct cell_columns, name)
-static const struct field cell_fields[] = {
-	CELL_FIELD(site),	    CELL_FIELD(slot),
-	CELL_FIELD(calls),	    CELL_FIELD(size),
-	CELL_FIELD(bytes),	    CELL_FIELD(live_blocks),
-	CELL_FIELD(freed_bytes),    CELL_FIELD(peak_same),
-	CELL_FIELD(peak_blocks),    CELL_FIELD(peak_bytes),
-	CELL_FIELD(max_bytes),	    CELL_FIELD(temporary_same),
-	CELL_FIELD(temporary),	    CELL_FIELD(slack),
-	CELL_FIELD(freed_slack),    CELL_FIELD(lifetime_ms_sum),
-	CELL_FIELD(size_bars),	    CELL_FIELD(lifetime_bars),
-	CELL_FIELD(realloc_calls),  CELL_FIELD(moved_calls),
-	CELL_FIELD(moved_bytes),    CELL_FIELD(grown_calls),
-	CELL_FIELD(shrunk_calls),   CELL_FIELD(old_bytes),
-	CELL_FIELD(new_bytes),	    CELL_FIELD(samples_taken),
-	CELL_FIELD(samples_given),  CELL_FIELD(calls_variance),
-	CELL_FIELD(frees_variance), CELL_FIELD(bytes_variance),
-	CELL_FIELD(freed_variance),
-};
+#define CELL_SHAPE U64_SHAPE(struct cell_columns, sizeof(struct cell_columns))
+_Static_assert(offsetof(struct live_reallocs, pad) == sizeof(((struct cell_columns *)0)->reallocs),
+	       "all of its counters are columns");
+_Static_assert(offsetof(struct live_samples, pad) == sizeof(((struct cell_columns *)0)->samples),
+	       "all of its counters are columns");
 
 /* A stored bar: the number of a bucket + 1, or 0 and its bounds. */
 struct bar_columns {
 	uint64_t bucket, low, width, count;
 };
-static const struct field bar_fields[] = {
-	FIELD(struct bar_columns, bucket),
-	FIELD(struct bar_columns, low),
-	FIELD(struct bar_columns, width),
-	FIELD(struct bar_columns, count),
-};
+#define BAR_SHAPE U64_SHAPE(struct bar_columns, sizeof(struct bar_columns))
 
 typedef struct bar bucket_bounds(unsigned bucket);
 
@@ -175,20 +154,9 @@ static void cell_to_columns(const struct cell_row *cell, const struct bar *bars,
 		.size_bars = bars_code(sizes, cell->sizes_count, derived_size(cell, size)),
 		.lifetime_bars =
 			bars_code(lifetimes, cell->lifetimes_count, derived_lifetime(cell)),
-		.realloc_calls = cell->reallocs.calls,
-		.moved_calls = cell->reallocs.moved_calls,
-		.moved_bytes = cell->reallocs.moved_bytes,
-		.grown_calls = cell->reallocs.grown_calls,
-		.shrunk_calls = cell->reallocs.shrunk_calls,
-		.old_bytes = cell->reallocs.old_bytes,
-		.new_bytes = cell->reallocs.new_bytes,
-		.samples_taken = cell->samples.taken,
-		.samples_given = cell->samples.given,
-		.calls_variance = cell->samples.calls_variance,
-		.frees_variance = cell->samples.frees_variance,
-		.bytes_variance = cell->samples.bytes_variance,
-		.freed_variance = cell->samples.freed_variance,
 	};
+	memcpy(to->reallocs, &cell->reallocs, sizeof to->reallocs);
+	memcpy(to->samples, &cell->samples, sizeof to->samples);
 	to->peak_same =
 		same_put((uint64_t)cell->peak_blocks, cell->calls - cell->frees, &to->peak_blocks);
 	to->temporary_same = same_put(cell->temporary, cell->frees, &to->temporary);
@@ -205,20 +173,9 @@ static void cell_from_columns(const struct cell_columns *from, struct cell_row *
 		.bytes = residual_get(from->bytes, calls * size),
 		.frees = calls - residual_get(from->live_blocks, 0),
 		.lifetime_ms_sum = from->lifetime_ms_sum,
-		.reallocs = { .calls = from->realloc_calls,
-			      .moved_calls = from->moved_calls,
-			      .moved_bytes = from->moved_bytes,
-			      .grown_calls = from->grown_calls,
-			      .shrunk_calls = from->shrunk_calls,
-			      .old_bytes = from->old_bytes,
-			      .new_bytes = from->new_bytes },
-		.samples = { .taken = from->samples_taken,
-			     .given = from->samples_given,
-			     .calls_variance = from->calls_variance,
-			     .frees_variance = from->frees_variance,
-			     .bytes_variance = from->bytes_variance,
-			     .freed_variance = from->freed_variance },
 	};
+	memcpy(&cell->reallocs, from->reallocs, sizeof from->reallocs);
+	memcpy(&cell->samples, from->samples, sizeof from->samples);
 	cell->freed_bytes =
 		residual_get(from->freed_bytes, share_of(cell->bytes, calls, cell->frees));
 	cell->peak_blocks =
@@ -286,12 +243,10 @@ static size_t stored_bars(uint64_t code)
 
 void chunk_cells_put(struct payload *out, const struct process_rows *rows)
 {
-	struct cell_columns *columns = calloc(rows->cell_count + 1, sizeof *columns);
-	struct bar_columns *stored = calloc(rows->bar_count + 1, sizeof *stored);
+	struct cell_columns *columns = columns_new(out, rows->cell_count, sizeof *columns);
+	struct bar_columns *stored = columns_new(out, rows->bar_count, sizeof *stored);
 	size_t used = 0;
 
-	if (!columns || !stored)
-		out->bytes.failed = true;
 	for (size_t i = 0; i < rows->cell_count && !out->bytes.failed; i++) {
 		const struct cell_row *cell = &rows->cells[i];
 		size_t sizes, lifetimes;
@@ -309,11 +264,8 @@ void chunk_cells_put(struct payload *out, const struct process_rows *rows)
 		used += lifetimes;
 		ASSERT(used <= rows->bar_count);
 	}
-	if (!out->bytes.failed) {
-		table_put(out, TABLE_SHAPE(struct cell_columns, cell_fields), columns,
-			  rows->cell_count);
-		table_put(out, TABLE_SHAPE(struct bar_columns, bar_fields), stored, used);
-	}
+	table_put(out, CELL_SHAPE, columns, rows->cell_count);
+	table_put(out, BAR_SHAPE, stored, used);
 	payload_cost(out, rows->cell_count, sizeof *rows->cells);
 	payload_cost(out, rows->bar_count + 1, sizeof *rows->bars);
 	free(stored);
@@ -363,55 +315,44 @@ static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar de
 	return true;
 }
 
+/* A cell, and its bars behind those that there are. */
 static bool fill_cell(const struct cell_columns *columns, const struct bar_columns **stored,
-		      struct bar *bars, size_t *used, const struct process_rows *rows,
-		      struct cell_row *cell)
+		      struct process_rows *rows, struct cell_row *cell)
 {
 	if (columns->site == 0 || columns->site >= rows->site_count ||
 	    columns->slot >= LIVE_SLOTS_MAX || columns->peak_same > SAME_NEITHER ||
 	    columns->temporary_same > SAME_NEITHER)
 		return false;
 	cell_from_columns(columns, cell);
-	cell->sizes_at = (uint32_t)*used;
+	cell->sizes_at = (uint32_t)rows->bar_count;
 	cell->sizes_count = (uint32_t)bars_of_code(columns->size_bars);
-	*used += cell->sizes_count;
-	cell->lifetimes_at = (uint32_t)*used;
+	cell->lifetimes_at = cell->sizes_at + cell->sizes_count;
 	cell->lifetimes_count = (uint32_t)bars_of_code(columns->lifetime_bars);
-	*used += cell->lifetimes_count;
+	rows->bar_count = (size_t)cell->lifetimes_at + cell->lifetimes_count;
 	return fill_bars(&size_kind, columns->size_bars, derived_size(cell, columns->size),
-			 cell->calls, stored, bars + cell->sizes_at) &&
+			 cell->calls, stored, rows->bars + cell->sizes_at) &&
 	       fill_bars(&lifetime_kind, columns->lifetime_bars, derived_lifetime(cell),
-			 cell->frees, stored, bars + cell->lifetimes_at);
+			 cell->frees, stored, rows->bars + cell->lifetimes_at);
 }
 
 void chunk_cells_get(struct source *in, struct process_rows *rows)
 {
-	size_t count = 0, stored_count = 0, used = 0;
-	struct cell_columns *columns =
-		table_get(in, TABLE_SHAPE(struct cell_columns, cell_fields), &count);
-	struct bar_columns *stored =
-		table_get(in, TABLE_SHAPE(struct bar_columns, bar_fields), &stored_count);
+	size_t count = 0, stored_count = 0;
+	struct cell_columns *columns = table_get(in, CELL_SHAPE, &count);
+	struct bar_columns *stored = table_get(in, BAR_SHAPE, &stored_count);
 	size_t bar_count = in->cursor.failed ? 0 : count_bars(in, columns, count, stored_count);
-	struct cell_row *cells = source_alloc(in, count, sizeof *cells);
-	/* One more, so that there is always an address to point to. */
-	struct bar *bars = source_alloc(in, bar_count + 1, sizeof *bars);
 	const struct bar_columns *next = stored;
 
+	rows->cells = source_alloc(in, count, sizeof *rows->cells);
+	/* One more, so that there is always an address to point to. */
+	rows->bars = source_alloc(in, bar_count + 1, sizeof *rows->bars);
 	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
-		if (!fill_cell(&columns[i], &next, bars, &used, rows, &cells[i]))
+		if (!fill_cell(&columns[i], &next, rows, &rows->cells[i]))
 			cursor_fail(&in->cursor);
 	}
+	rows->cell_count = count;
 	free(stored);
 	free(columns);
-	if (in->cursor.failed) {
-		free(cells);
-		free(bars);
-		return;
-	}
-	rows->cells = cells;
-	rows->cell_count = count;
-	rows->bars = bars;
-	rows->bar_count = bar_count;
 }
 
 /* doc: chunk_ages */
@@ -423,13 +364,9 @@ enum { AGE_BUCKETS = 64 };
 
 void chunk_ages_put(struct payload *out, const struct process_rows *rows)
 {
-	struct age_row *columns = calloc(rows->age_count + 1, sizeof *columns);
+	struct age_row *columns = columns_new(out, rows->age_count, sizeof *columns);
 
-	if (!columns) {
-		out->bytes.failed = true;
-		return;
-	}
-	for (size_t i = 0; i < rows->age_count; i++) {
+	for (size_t i = 0; columns && i < rows->age_count; i++) {
 		columns[i] = rows->ages[i];
 		columns[i].bytes = residual_put(
 			columns[i].bytes,
@@ -441,20 +378,15 @@ void chunk_ages_put(struct payload *out, const struct process_rows *rows)
 
 void chunk_ages_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct age_row *ages = table_get(in, TABLE_SHAPE(struct age_row, age_fields), &count);
-
-	for (size_t i = 0; i < count; i++) {
-		struct age_row *row = &ages[i];
+	rows->ages = table_get(in, TABLE_SHAPE(struct age_row, age_fields), &rows->age_count);
+	for (size_t i = 0; i < rows->age_count; i++) {
+		struct age_row *row = &rows->ages[i];
 
 		if (row->cell >= rows->cell_count || row->bucket >= AGE_BUCKETS) {
 			cursor_fail(&in->cursor);
-			free(ages);
 			return;
 		}
 		row->bytes = residual_get(row->bytes,
 					  row->blocks * cell_mean_size(&rows->cells[row->cell]));
 	}
-	rows->ages = ages;
-	rows->age_count = count;
 }

@@ -311,6 +311,22 @@ static uint64_t load_u64(const uint8_t *from)
 	return value;
 }
 
+void *columns_new(struct payload *out, size_t count, size_t row_bytes)
+{
+	void *columns = calloc(count + 1, row_bytes);
+
+	if (!columns)
+		out->bytes.failed = true;
+	return columns;
+}
+
+static struct field field_of(struct table_shape shape, size_t index)
+{
+	if (shape.fields)
+		return shape.fields[index];
+	return (struct field){ (uint16_t)(index * sizeof(uint64_t)), sizeof(uint64_t) };
+}
+
 void table_put(struct payload *out, struct table_shape shape, const void *rows, size_t count)
 {
 	uint64_t *values;
@@ -319,36 +335,33 @@ void table_put(struct payload *out, struct table_shape shape, const void *rows, 
 	bytes_put_varint(&out->bytes, count);
 	bytes_put_varint(&out->bytes, shape.field_count);
 	payload_cost(out, count, shape.row_bytes);
-	if (count == 0)
+	if (count == 0 || out->bytes.failed)
 		return;
-	values = calloc(count, sizeof *values);
-	if (!values) {
-		out->bytes.failed = true;
-		return;
-	}
-	for (size_t f = 0; f < shape.field_count; f++) {
-		const uint8_t *from = (const uint8_t *)rows + shape.fields[f].at;
+	values = columns_new(out, count, sizeof *values);
+	for (size_t f = 0; values && f < shape.field_count; f++) {
+		struct field field = field_of(shape, f);
+		const uint8_t *from = (const uint8_t *)rows + field.at;
 
-		ASSERT(shape.fields[f].bytes == 4 || shape.fields[f].bytes == 8);
+		ASSERT(field.bytes == 4 || field.bytes == 8);
 		for (size_t i = 0; i < count; i++, from += shape.row_bytes)
-			values[i] = shape.fields[f].bytes == 4 ? load_u32(from) : load_u64(from);
+			values[i] = field.bytes == 4 ? load_u32(from) : load_u64(from);
 		column_put(&out->bytes, values, count);
 	}
 	free(values);
 }
 
-static void store_column(struct source *in, const struct field *field, size_t row_bytes,
-			 uint8_t *rows, const uint64_t *values, size_t count)
+static void store_column(struct source *in, struct field field, size_t row_bytes, uint8_t *rows,
+			 const uint64_t *values, size_t count)
 {
-	uint8_t *to = rows + field->at;
+	uint8_t *to = rows + field.at;
 
 	for (size_t i = 0; i < count; i++, to += row_bytes) {
-		if (field->bytes == 4 && values[i] > UINT32_MAX) {
+		if (field.bytes == 4 && values[i] > UINT32_MAX) {
 			cursor_fail(&in->cursor);
 			return;
 		}
 		/* Constant sizes: a copy of a size that the compiler does not know is a call. */
-		if (field->bytes == 4)
+		if (field.bytes == 4)
 			memcpy(to, &values[i], 4);
 		else
 			memcpy(to, &values[i], 8);
@@ -375,7 +388,7 @@ void *table_get(struct source *in, struct table_shape shape, size_t *ret_count)
 		memset(values, 0, count * sizeof *values);
 		column_get(&in->cursor, values, count);
 		if (f < shape.field_count)
-			store_column(in, &shape.fields[f], shape.row_bytes, rows, values, count);
+			store_column(in, field_of(shape, f), shape.row_bytes, rows, values, count);
 	}
 	free(values);
 	if (in->cursor.failed) {

@@ -71,8 +71,8 @@ enum chunk_flags {
 static const struct chunk_kind {
 	enum chunk_type type;
 	unsigned needs;
-	void (*put)(struct payload *out, const struct process_rows *rows);
-	void (*get)(struct source *in, struct process_rows *rows);
+	chunk_put *put;
+	chunk_get *get;
 } kinds[] = {
 	{ CHUNK_PROCESS, 0, chunk_process_put, chunk_process_get },
 	{ CHUNK_MODULES, 1u << CHUNK_PROCESS, chunk_modules_put, chunk_modules_get },
@@ -429,10 +429,23 @@ static bool add_process(struct decoder *decoder, uint32_t index)
 	return true;
 }
 
+/* Releases what a reader that failed has filled in rows that were `before`: there all that it fills was zero, so that the
+ * exclusive or of both holds nothing else. */
+static void release_filled(struct process_rows *rows, const struct process_rows *before)
+{
+	struct process_rows filled = *rows;
+
+	for (size_t i = 0; i < sizeof filled; i++)
+		((uint8_t *)&filled)[i] ^= ((const uint8_t *)before)[i];
+	process_rows_release(&filled);
+	*rows = *before;
+}
+
 static bool get_process_chunk(struct decoder *decoder, const struct chunk_head *head,
 			      struct source *source)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct process_rows *rows, before;
 		unsigned *seen;
 
 		if (kinds[i].type != head->type)
@@ -442,11 +455,14 @@ static bool get_process_chunk(struct decoder *decoder, const struct chunk_head *
 		seen = &decoder->seen[head->process];
 		if ((*seen & kinds[i].needs) != kinds[i].needs || (*seen & 1u << head->type))
 			return false;
-		kinds[i].get(source, &decoder->recording.processes[head->process]);
+		rows = &decoder->recording.processes[head->process];
+		before = *rows;
+		kinds[i].get(source, rows);
 		if (source->cursor.failed)
-			return false;
-		*seen |= 1u << head->type;
-		return true;
+			release_filled(rows, &before);
+		else
+			*seen |= 1u << head->type;
+		return !source->cursor.failed;
 	}
 	return false;
 }
@@ -456,6 +472,8 @@ static bool get_run_chunk(struct decoder *decoder, struct source *source)
 	if (decoder->recording.run.host)
 		return false;
 	chunk_run_get(source, &decoder->recording.run);
+	if (source->cursor.failed)
+		run_row_release(&decoder->recording.run);
 	return !source->cursor.failed;
 }
 

@@ -92,7 +92,7 @@ struct foreign_row {
 
 /* doc: chunk_series: one moment of the time series. Counters are cumulative. */
 struct series_row {
-	uint64_t at_ns; /* since the process' start */
+	uint64_t at_ns; /* since the process' start; all members are columns in this order */
 	uint64_t live_bytes, live_blocks;
 	uint64_t calls, bytes, frees;
 	uint64_t rss_bytes;
@@ -124,7 +124,7 @@ struct mark_row {
 
 /* doc: chunk_memory: where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
 struct memory_row {
-	uint64_t at_ns;
+	uint64_t at_ns;			  /* it and what follows are columns in this order */
 	uint64_t live_bytes, slack_bytes; /* requested, and usable beyond it */
 	uint64_t map_live_bytes;	  /* anonymous mappings of the program's own; virtual */
 	uint64_t rss_bytes, swap_bytes;
