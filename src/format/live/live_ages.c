@@ -7,7 +7,6 @@
  * to, so that the work is bounded by the size of the memory.
  * Invariant: every row's cell is below rows->cell_count.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -285,13 +284,6 @@ static void take_rows(struct walk *walk, struct process_rows *rows)
 	walk->table = NULL;
 }
 
-static int fail(struct format_error *error, const char *reason)
-{
-	if (error)
-		snprintf(error->message, sizeof error->message, "%s", reason);
-	return -1;
-}
-
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error)
 {
@@ -299,7 +291,7 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	const char *reason = live_view_init(&walk.view, memory, mapped_bytes);
 
 	if (reason)
-		return fail(error, reason);
+		return format_fail(error, "%s", reason);
 	walk.no_memory = !walk_init(&walk, now_ms);
 	/* Granules from 8 bytes to a page; anything else was not written by a recorder. */
 	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
@@ -312,5 +304,5 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	if (!walk.no_memory)
 		take_rows(&walk, rows);
 	walk_release(&walk);
-	return walk.no_memory ? fail(error, "no memory left for the ages") : 0;
+	return walk.no_memory ? format_fail(error, "no memory left for the ages") : 0;
 }

@@ -101,6 +101,10 @@ static inline uint64_t live_size_bucket_floor(unsigned bucket)
 		return bucket;
 	return (2ull + (bucket & 1)) << (bucket / 2 - 1);
 }
+static inline uint64_t live_size_bucket_last(unsigned bucket)
+{
+	return bucket + 1 < LIVE_SIZE_BUCKETS ? live_size_bucket_floor(bucket + 1) - 1 : UINT64_MAX;
+}
 
 /* A frame in 64 bits: bit 63 = the address is exact (a signal frame: symbolise pc, not pc - 1), bits 47..62 module,
  * bits 0..46 offset = pc - bias. Module 0 is no module: offset LIVE_FRAME_* for the marks below, or the bare pc. */

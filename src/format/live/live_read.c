@@ -11,7 +11,6 @@
  */
 #include "format/live/live_read.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,14 +36,7 @@ struct reading {
 	bool no_memory;
 };
 
-static int fail(struct format_error *error, const char *reason)
-{
-	if (error)
-		snprintf(error->message, sizeof error->message, "%s", reason);
-	return -1;
-}
-
-/* One more than requested, so that no rows are not NULL. */
+/* One more than requested, so that no rows are not NULL. Without memory the parts that follow read nothing. */
 static void *new_rows(struct reading *reading, size_t count, size_t row_bytes)
 {
 	void *rows = calloc(count + 1, row_bytes);
@@ -183,14 +175,11 @@ static void read_stacks(struct reading *reading)
 	if (frames == 0)
 		nodes = 1;
 	read_modules(reading);
-	if (!reading->no_memory)
-		read_frames(reading, frames);
-	if (!reading->no_memory)
-		read_nodes(reading, nodes, frames);
+	read_frames(reading, frames);
+	read_nodes(reading, nodes, frames);
 	if (!reading->no_memory && live_read_tags(&reading->view, reading->rows) < 0)
 		reading->no_memory = true;
-	if (!reading->no_memory)
-		read_sites(reading, sites, nodes);
+	read_sites(reading, sites, nodes);
 }
 
 /* ---- cells ---- */
@@ -246,8 +235,7 @@ static void read_few_sizes(struct reading *reading, const struct live_sizes_few 
 static void read_many_sizes(struct reading *reading, const struct live_sizes_many *many)
 {
 	for (unsigned i = 0; i < LIVE_SIZE_BUCKETS; i++)
-		add_bar(reading, live_size_bucket_floor(i),
-			i + 1 < LIVE_SIZE_BUCKETS ? live_size_bucket_floor(i + 1) - 1 : UINT64_MAX,
+		add_bar(reading, live_size_bucket_floor(i), live_size_bucket_last(i),
 			LIVE_LOAD(many->count[i]));
 }
 
@@ -653,22 +641,17 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 	size_t counters_count;
 
 	if (reason)
-		return fail(error, reason);
+		return format_fail(error, "%s", reason);
 	read_process(&reading);
 	counters_count = load_site_counters(&reading);
-	if (!reading.no_memory)
-		read_stacks(&reading);
-	if (!reading.no_memory)
-		read_cells(&reading, counters_count);
-	if (!reading.no_memory)
-		sum_cells(&rows);
-	if (!reading.no_memory)
-		read_threads(&reading);
-	if (!reading.no_memory)
-		read_foreign(&reading);
+	read_stacks(&reading);
+	read_cells(&reading, counters_count);
+	sum_cells(&rows);
+	read_threads(&reading);
+	read_foreign(&reading);
 	if (reading.no_memory) {
 		process_rows_release(&rows);
-		return fail(error, "no memory left for the rows");
+		return format_fail(error, "no memory left for the rows");
 	}
 	rows.process.mode = last_mode(&rows, mode_now);
 	*ret = rows;

@@ -42,6 +42,10 @@ static inline void live_view_fence(void)
 const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference,
 			   size_t bytes);
 
+/* The text of a tag, up to its first zero byte; "" if it is not within the strings. */
+void live_view_tag_text(const struct live_view *view, const struct live_tag *tag,
+			char to[static LIVE_TAG_TEXT_MAX + 1]);
+
 /* How far the peak is known: doc: peak. */
 struct live_peak_rule {
 	uint32_t epoch;

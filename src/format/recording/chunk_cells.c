@@ -44,9 +44,7 @@ typedef struct bar bucket_bounds(unsigned bucket);
 static struct bar size_bounds(unsigned bucket)
 {
 	return (struct bar){ .low = live_size_bucket_floor(bucket),
-			     .high = bucket + 1 < LIVE_SIZE_BUCKETS
-					     ? live_size_bucket_floor(bucket + 1) - 1
-					     : UINT64_MAX };
+			     .high = live_size_bucket_last(bucket) };
 }
 
 /* The classes of lifetimes that have a number here; the last one is open. Those of recorders since go on: they are stored by their bounds. */
