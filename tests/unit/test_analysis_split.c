@@ -228,7 +228,7 @@ static void sizes_are_exact_and_classes_add_up(void **state)
 			assert_true(g->m.total_bytes <= (int64_t)(g->high * calls));
 			assert_true(i == 0 || groups[i - 1].low < g->low ||
 				    groups[i - 1].high < g->high);
-			/* A cell with few blocks may have one size by chance. */
+			/* A site with few blocks may have one size by chance. */
 			assert_true(g->waste_calls >= waste_calls);
 			assert_true(g->waste_bytes >= waste);
 		}

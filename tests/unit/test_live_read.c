@@ -57,10 +57,10 @@ static void assert_encodes(const struct process_rows *rows)
 	assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
 	assert_int_equal(back.warnings.bad_chunks, 0);
 	assert_int_equal(back.process_count, 1);
-	assert_int_equal(back.processes[0].cell_count, rows->cell_count);
-	if (rows->cell_count)
-		assert_memory_equal(back.processes[0].cells, rows->cells,
-				    rows->cell_count * sizeof *rows->cells);
+	assert_int_equal(back.processes[0].site_counters_count, rows->site_counters_count);
+	if (rows->site_counters_count)
+		assert_memory_equal(back.processes[0].site_counters, rows->site_counters,
+				    rows->site_counters_count * sizeof *rows->site_counters);
 	assert_int_equal(back.processes[0].bar_count, rows->bar_count);
 	if (rows->bar_count)
 		assert_memory_equal(back.processes[0].bars, rows->bars,
@@ -79,7 +79,7 @@ static uint32_t a_site(struct made *made, enum live_kind kind)
 			 kind);
 }
 
-static void records_become_cells_and_heap_totals(void **state)
+static void site_counters_become_rows_and_heap_totals(void **state)
 {
 	struct made made;
 	struct process_rows rows;
@@ -95,7 +95,7 @@ static void records_become_cells_and_heap_totals(void **state)
 	made_counts(&made, heap, 1, 64, 0, 2);
 	made.head->peak.state = 1;
 	rows = read_rows(&made);
-	assert_int_equal(rows.cell_count, 3);
+	assert_int_equal(rows.site_counters_count, 3);
 	assert_int_equal(rows.process.calls, 10);
 	assert_int_equal(rows.process.bytes, 640);
 	assert_int_equal(rows.process.frees, 6);
@@ -109,7 +109,7 @@ static void records_become_cells_and_heap_totals(void **state)
 	assert_string_equal(rows.process.allocator, "glibc");
 	assert_string_equal(rows.modules[1].path, "/bin/x");
 	assert_int_equal(rows.nodes[rows.sites[heap].node].frame, rows.frame_count - 3);
-	assert_int_equal(rows.cells[2].peak_blocks, -2);
+	assert_int_equal(rows.site_counters[2].peak_blocks, -2);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
 	stop(&made);
@@ -135,7 +135,7 @@ static struct process_rows with_peak(uint32_t state, uint32_t counters_epoch)
 	stop(&made);
 	assert_int_equal(rows.process.peak_at_ns, 77000000);
 	assert_int_equal(rows.process.peak_bound_bytes, 0);
-	assert_int_equal(rows.process.peak_bytes, rows.cells[0].peak_bytes);
+	assert_int_equal(rows.process.peak_bytes, rows.site_counters[0].peak_bytes);
 	return rows;
 }
 
@@ -234,9 +234,9 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 		made.head->peak.state = epoch * 2 + rising;
 		rows = read_rows(&made);
 		assert_int_equal(rows.process.peak_bytes, peak);
-		for (size_t i = 0; i < rows.cell_count; i++)
-			assert_int_equal(rows.cells[i].peak_bytes,
-					 at_peak[rows.cells[i].site - LIVE_SITE_FIRST]);
+		for (size_t i = 0; i < rows.site_counters_count; i++)
+			assert_int_equal(rows.site_counters[i].peak_bytes,
+					 at_peak[rows.site_counters[i].site - LIVE_SITE_FIRST]);
 		process_rows_release(&rows);
 	}
 	stop(&made);
@@ -271,19 +271,19 @@ static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
 	many_sizes->count[live_size_bucket(48)] = 5;
 	many_sizes->count[live_size_bucket(1 << 20)] = 2;
 	rows = read_rows(&made);
-	assert_int_equal(rows.cell_count, 3);
-	assert_int_equal(rows.cells[0].sizes_count, 1);
-	assert_int_equal(rows.bars[rows.cells[0].sizes_at].count, 7);
-	assert_int_equal(rows.bars[rows.cells[0].sizes_at].high, 48);
-	assert_int_equal(rows.cells[1].sizes_count, 3);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at].low, 8);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 1].low, 48);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 1].count, 3);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 2].low, 100);
-	assert_int_equal(rows.cells[2].sizes_count, 2);
-	assert_int_equal(rows.bars[rows.cells[2].sizes_at].low, 48);
-	assert_int_equal(rows.bars[rows.cells[2].sizes_at].high, 63);
-	assert_int_equal(rows.bars[rows.cells[2].sizes_at + 1].low, 1 << 20);
+	assert_int_equal(rows.site_counters_count, 3);
+	assert_int_equal(rows.site_counters[0].sizes_count, 1);
+	assert_int_equal(rows.bars[rows.site_counters[0].sizes_at].count, 7);
+	assert_int_equal(rows.bars[rows.site_counters[0].sizes_at].high, 48);
+	assert_int_equal(rows.site_counters[1].sizes_count, 3);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at].low, 8);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at + 1].low, 48);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at + 1].count, 3);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at + 2].low, 100);
+	assert_int_equal(rows.site_counters[2].sizes_count, 2);
+	assert_int_equal(rows.bars[rows.site_counters[2].sizes_at].low, 48);
+	assert_int_equal(rows.bars[rows.site_counters[2].sizes_at].high, 63);
+	assert_int_equal(rows.bars[rows.site_counters[2].sizes_at + 1].low, 1 << 20);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
 	stop(&made);
@@ -312,18 +312,18 @@ static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 	made_counters(&made, counters)->lifetimes = unit;
 	made_counters(&made, counters)->reallocs = unit + sizeof *lifetimes / LIVE_POOL_UNIT;
 	rows = read_rows(&made);
-	assert_int_equal(rows.cells[0].lifetimes_count, 4);
-	assert_int_equal(rows.cells[0].lifetime_ms_sum, 1000);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].low, 0);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].high, 1);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].count, 5);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 1].low, 1);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 2].low, 1 << 30);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 2].high, 1ull << 31);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 3].low, 1ull << 38);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 3].high, UINT64_MAX);
-	assert_int_equal(rows.cells[0].reallocs.calls, 4);
-	assert_int_equal(rows.cells[0].reallocs.moved_bytes, 99);
+	assert_int_equal(rows.site_counters[0].lifetimes_count, 4);
+	assert_int_equal(rows.site_counters[0].lifetime_ms_sum, 1000);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at].low, 0);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at].high, 1);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at].count, 5);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 1].low, 1);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 2].low, 1 << 30);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 2].high, 1ull << 31);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 3].low, 1ull << 38);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 3].high, UINT64_MAX);
+	assert_int_equal(rows.site_counters[0].reallocs.calls, 4);
+	assert_int_equal(rows.site_counters[0].reallocs.moved_bytes, 99);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
 	stop(&made);
@@ -377,14 +377,14 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 	assert_int_equal(rows.threads[1].slot,
 			 1); /* N10: counters are the thread's, not the slot's */
 	assert_int_equal(rows.threads[2].slot, 2);
-	assert_int_equal(rows.foreign_count, 3);
-	assert_int_equal(rows.foreign[0].freer, 2);
-	assert_int_equal(rows.foreign[0].owner, 0);
-	assert_int_equal(rows.foreign[0].blocks, 4);
-	assert_int_equal(rows.foreign[1].owner, UINT32_MAX);
-	assert_int_equal(rows.foreign[1].bytes, 30);
-	assert_int_equal(rows.foreign[2].kind, LIVE_KIND_POOL);
-	assert_int_equal(rows.foreign[2].blocks, 1);
+	assert_int_equal(rows.remote_frees_count, 3);
+	assert_int_equal(rows.remote_frees[0].freer, 2);
+	assert_int_equal(rows.remote_frees[0].owner, 0);
+	assert_int_equal(rows.remote_frees[0].blocks, 4);
+	assert_int_equal(rows.remote_frees[1].owner, UINT32_MAX);
+	assert_int_equal(rows.remote_frees[1].bytes, 30);
+	assert_int_equal(rows.remote_frees[2].kind, LIVE_KIND_POOL);
+	assert_int_equal(rows.remote_frees[2].blocks, 1);
 	process_rows_release(&rows);
 	stop(&made);
 }
@@ -441,7 +441,7 @@ static void blocks_of_the_map_have_an_age(void **state)
 
 	(void)state;
 	start(&made, TOTAL);
-	made_counts(&made, 0, 0, 1, 1, 1); /* a record that is no cell: ids shift */
+	made_counts(&made, 0, 0, 1, 1, 1); /* counters that become no row: ids shift */
 	counters = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4);
 	made_small_block(&made, 0x1000, counters, 64, 1000);
 	made_small_block(&made, 0x1040, counters, 64, 997);
@@ -458,7 +458,7 @@ static void blocks_of_the_map_have_an_age(void **state)
 	rows = read_rows(&made);
 	assert_int_equal(live_read_ages(made.head, TOTAL, 1000, &rows, NULL), 0);
 	assert_int_equal(rows.age_count, 3);
-	assert_int_equal(rows.ages[0].cell, 0);
+	assert_int_equal(rows.ages[0].counters, 0);
 	assert_int_equal(rows.ages[0].bucket, 0);
 	assert_int_equal(rows.ages[0].blocks, 2);
 	assert_int_equal(rows.ages[0].bytes, 128);
@@ -499,7 +499,7 @@ static void damage_is_kept_within_bounds(void **state)
 	rows = read_rows(&made);
 	assert_int_equal(live_read_ages(made.head, TOTAL, 5, &rows, NULL), 0);
 	assert_int_equal(rows.process.calls, 11);
-	assert_int_equal(rows.cells[1].site, LIVE_SITE_OTHER_HEAP);
+	assert_int_equal(rows.site_counters[1].site, LIVE_SITE_OTHER_HEAP);
 	assert_int_equal(rows.nodes[node].parent, 0);
 	assert_int_equal(rows.process.health[HEALTH_lost_details], 3);
 	assert_int_equal(rows.threads[0].name[15], 0);
@@ -537,7 +537,7 @@ static void a_million_records_take_well_under_a_second(void **state)
 	seconds = (double)(after.tv_sec - before.tv_sec) +
 		  (double)(after.tv_nsec - before.tv_nsec) / 1e9;
 	print_message("          %d records in %.3f s\n", RECORDS, seconds);
-	assert_int_equal(rows.cell_count, RECORDS);
+	assert_int_equal(rows.site_counters_count, RECORDS);
 	assert_int_equal(rows.process.calls, 2 * RECORDS);
 	assert_true(seconds < 10); /* sanitizers on a loaded machine; 0.2 s without */
 	process_rows_release(&rows);
@@ -571,7 +571,7 @@ static void a_stack_without_end_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_become_cells_and_heap_totals),
+		cmocka_unit_test(site_counters_become_rows_and_heap_totals),
 		cmocka_unit_test(a_stack_without_end_is_cut),
 		cmocka_unit_test(the_peak_is_what_lives_now_while_it_rises),
 		cmocka_unit_test(the_peak_is_what_was_saved_in_this_epoch),

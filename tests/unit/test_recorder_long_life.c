@@ -104,15 +104,15 @@ static struct shown read_profile(void)
 	assert_int_equal(live_read_ages(memory.head, TOTAL_BYTES, clock_ms(), &rows, NULL), 0);
 	for (size_t i = 0; i < rows.age_count; i++)
 		shown.ages[rows.ages[i].bucket] += rows.ages[i].blocks;
-	assert_int_equal(rows.cell_count, 1);
-	const struct cell_row *cell = &rows.cells[0];
+	assert_int_equal(rows.site_counters_count, 1);
+	const struct site_counters_row *counters = &rows.site_counters[0];
 
-	for (uint32_t i = 0; i < cell->lifetimes_count; i++) {
-		const struct bar *bar = &rows.bars[cell->lifetimes_at + i];
+	for (uint32_t i = 0; i < counters->lifetimes_count; i++) {
+		const struct bar *bar = &rows.bars[counters->lifetimes_at + i];
 
 		shown.lifetimes[class_of(bar->low)] += bar->count;
 	}
-	shown.lifetime_ms_sum = cell->lifetime_ms_sum;
+	shown.lifetime_ms_sum = counters->lifetime_ms_sum;
 	process_rows_release(&rows);
 	return shown;
 }

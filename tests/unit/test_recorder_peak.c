@@ -107,12 +107,12 @@ static void compare(const struct truth *truth)
 	int64_t bytes[SITES_MAX] = { 0 }, blocks[SITES_MAX] = { 0 };
 
 	assert_int_equal(live_read_rows(head, TOTAL_BYTES, LIVE_MODE_EXACT, &rows, &error), 0);
-	for (size_t i = 0; i < rows.cell_count; i++) {
-		uint32_t site = rows.cells[i].site - FIRST;
+	for (size_t i = 0; i < rows.site_counters_count; i++) {
+		uint32_t site = rows.site_counters[i].site - FIRST;
 
 		assert_true(site < SITES_MAX);
-		bytes[site] += rows.cells[i].peak_bytes;
-		blocks[site] += rows.cells[i].peak_blocks;
+		bytes[site] += rows.site_counters[i].peak_bytes;
+		blocks[site] += rows.site_counters[i].peak_blocks;
 	}
 	assert_int_equal(rows.process.peak_bytes, truth->peak);
 	assert_int_equal(rows.process.peak_bound_bytes, 0);

@@ -54,10 +54,11 @@ static uint64_t freed_elsewhere(const struct profile_process *p, site_id site)
 {
 	uint64_t count = 0;
 
-	for (size_t i = 0; i < profile_cell_count(p, site); i++) {
-		struct profile_cell cell = profile_cell(p, site, i);
+	for (size_t i = 0; i < profile_counters_count(p, site); i++) {
+		struct profile_counters counters = profile_counters(p, site, i);
 
-		count = saturating_add(count, saturating_sub(cell.frees_made, cell.numbers.calls));
+		count = saturating_add(count,
+				       saturating_sub(counters.frees_made, counters.numbers.calls));
 	}
 	return count;
 }
@@ -389,8 +390,8 @@ static int compare_savings(const struct saving *a, const struct saving *b)
 	if (!order)
 		order = descending(a->copied_bytes, b->copied_bytes);
 	return order ? order
-		     : descending(saturating_add(a->calls, a->foreign_frees),
-				  saturating_add(b->calls, b->foreign_frees));
+		     : descending(saturating_add(a->calls, a->remote_frees),
+				  saturating_add(b->calls, b->remote_frees));
 }
 
 static int compare_findings(const void *left, const void *right)
@@ -413,7 +414,7 @@ static void add_saving(struct saving *sum, const struct saving *s)
 	add(&sum->copied_bytes, s->copied_bytes);
 	add(&sum->leaked_bytes, s->leaked_bytes);
 	add(&sum->calls, s->calls);
-	add(&sum->foreign_frees, s->foreign_frees);
+	add(&sum->remote_frees, s->remote_frees);
 	add(&sum->reserved_bytes, s->reserved_bytes);
 	add(&sum->resident_bytes, s->resident_bytes);
 	sum->bytes_per_second = saturating_add_signed(sum->bytes_per_second, s->bytes_per_second);

@@ -56,7 +56,7 @@ struct tally_site {
 
 /* What a finding would save; 0 where it is about something else. */
 struct saving {
-	uint64_t peak_bytes, copied_bytes, leaked_bytes, calls, foreign_frees;
+	uint64_t peak_bytes, copied_bytes, leaked_bytes, calls, remote_frees;
 	uint64_t reserved_bytes; /* asked for, and never used */
 	uint64_t resident_bytes; /* that nothing uses */
 	int64_t bytes_per_second;

@@ -307,10 +307,10 @@ static struct measures measure_numbers(const struct selection *s, const struct p
 	return sum;
 }
 
-struct measures selection_cell(const struct selection *s, const struct profile_process *p,
-			       const struct profile_cell *cell)
+struct measures selection_counters(const struct selection *s, const struct profile_process *p,
+				   const struct profile_counters *counters)
 {
-	return measure_numbers(s, p, &cell->numbers);
+	return measure_numbers(s, p, &counters->numbers);
 }
 
 bool selection_knows(const struct selection *s, const struct site_numbers *n)

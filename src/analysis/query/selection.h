@@ -93,9 +93,9 @@ bool selection_note(const struct selection *selection, struct arena *arena, cons
 const bool *selection_slots(const struct selection *selection,
 			    const struct profile_process *process);
 /* What one slot has of a site; whether the cost is known of it. Pre: the moments asked for are the peak or the end. */
-struct measures selection_cell(const struct selection *selection,
-			       const struct profile_process *process,
-			       const struct profile_cell *cell);
+struct measures selection_counters(const struct selection *selection,
+				   const struct profile_process *process,
+				   const struct profile_counters *counters);
 bool selection_knows(const struct selection *selection, const struct site_numbers *numbers);
 /* A site's numbers as far as the threads asked for made them. */
 struct site_numbers selection_numbers(const struct selection *selection, const struct entry *entry);

@@ -21,7 +21,7 @@ enum advice_column {
 	ADVICE_SAVING_LEAKED,
 	ADVICE_SAVING_RATE,
 	ADVICE_SAVING_CALLS,
-	ADVICE_SAVING_FOREIGN,
+	ADVICE_SAVING_REMOTE,
 	ADVICE_SAVING_RESERVED,
 	ADVICE_SAVING_RESIDENT,
 	ADVICE_EVIDENCE,
@@ -42,7 +42,7 @@ static const struct result_column columns[ADVICE_COLUMNS] = {
 	[ADVICE_SAVING_LEAKED] = { "saving_not_freed_bytes", NULL, UNIT_BYTES },
 	[ADVICE_SAVING_RATE] = { "saving_bytes_per_second", NULL, UNIT_BYTES_RATE },
 	[ADVICE_SAVING_CALLS] = { "saving_calls", NULL, UNIT_COUNT },
-	[ADVICE_SAVING_FOREIGN] = { "saving_cross_thread_frees", NULL, UNIT_COUNT },
+	[ADVICE_SAVING_REMOTE] = { "saving_cross_thread_frees", NULL, UNIT_COUNT },
 	[ADVICE_SAVING_RESERVED] = { "saving_reserved_bytes", NULL, UNIT_BYTES },
 	[ADVICE_SAVING_RESIDENT] = { "saving_resident_bytes", NULL, UNIT_BYTES },
 	[ADVICE_EVIDENCE] = { "evidence", NULL, UNIT_FIELDS },
@@ -103,7 +103,7 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 	row[ADVICE_SAVING_LEAKED] = value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n);
 	row[ADVICE_SAVING_RATE] = value_change(UNIT_BYTES_RATE, s->bytes_per_second);
 	row[ADVICE_SAVING_CALLS] = value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n);
-	row[ADVICE_SAVING_FOREIGN] = value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n);
+	row[ADVICE_SAVING_REMOTE] = value_part(UNIT_COUNT, s->remote_frees, VARIANCE_FREES, n);
 	row[ADVICE_SAVING_RESERVED] = value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_SAVING_RESIDENT] = value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_TODO] = value_text(f->rule->todo);
@@ -130,7 +130,7 @@ static void say_saving(struct words *w, const struct saving *s, const struct sit
 		{ value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n), s->resident_bytes,
 		  " of RSS" },
 		{ value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n), s->calls, " calls" },
-		{ value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n), s->foreign_frees,
+		{ value_part(UNIT_COUNT, s->remote_frees, VARIANCE_FREES, n), s->remote_frees,
 		  " frees in another thread" },
 	};
 	const char *before = "saves ";

@@ -85,14 +85,14 @@ struct thread_maker {
 	struct row *rows;
 	size_t count, shown;
 	uint64_t shown_calls, shown_bytes;
-	uint64_t calls, total_bytes, frees, foreign_blocks, foreign_bytes, unknown_blocks;
+	uint64_t calls, total_bytes, frees, remote_blocks, remote_bytes, unknown_blocks;
 	double calls_variance, bytes_variance, shown_calls_variance, shown_bytes_variance;
-	double foreign_blocks_variance, foreign_bytes_variance;
+	double remote_blocks_variance, remote_bytes_variance;
 	bool several; /* processes */
 };
 
-static bool foreign_fields(struct thread_maker *m, struct slot *s, uint32_t owner,
-			   const struct profile_foreign *f)
+static bool remote_fields(struct thread_maker *m, struct slot *s, uint32_t owner,
+			  const struct profile_remote_frees *f)
 {
 	struct arena *arena = &m->result->arena;
 	const struct result_field pair[] = {
@@ -123,14 +123,14 @@ static void derive_by_others(struct slot *s)
 	s->by_bytes = saturating_sub(saturating_sub(n->bytes, n->live_bytes), own_freed);
 }
 
-static bool add_foreign(struct thread_maker *m, const struct profile_process *p, struct slot *slots,
-			size_t slot_count)
+static bool add_remote_frees(struct thread_maker *m, const struct profile_process *p,
+			     struct slot *slots, size_t slot_count)
 {
-	size_t count = profile_foreign_count(p);
+	size_t count = profile_remote_frees_count(p);
 	uint64_t unknown_blocks = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct profile_foreign f = profile_foreign(p, i);
+		struct profile_remote_frees f = profile_remote_frees(p, i);
 
 		if (f.freer < slot_count && f.kind == PROFILE_HEAP)
 			slots[f.freer].owners++;
@@ -143,7 +143,7 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 			return false;
 	}
 	for (size_t i = 0; i < count; i++) {
-		struct profile_foreign f = profile_foreign(p, i);
+		struct profile_remote_frees f = profile_remote_frees(p, i);
 
 		if (f.freer >= slot_count || f.kind != PROFILE_HEAP || f.blocks == 0)
 			continue;
@@ -164,12 +164,12 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 			unknown_blocks = saturating_add(unknown_blocks, f.blocks);
 			s->unknown_bytes = saturating_add(s->unknown_bytes, f.bytes);
 		}
-		m->foreign_blocks = saturating_add(m->foreign_blocks, f.blocks);
-		m->foreign_bytes = saturating_add(m->foreign_bytes, f.bytes);
-		m->foreign_blocks_variance += estimate_variance(s->sums, VARIANCE_FREES, f.blocks);
-		m->foreign_bytes_variance +=
+		m->remote_blocks = saturating_add(m->remote_blocks, f.blocks);
+		m->remote_bytes = saturating_add(m->remote_bytes, f.bytes);
+		m->remote_blocks_variance += estimate_variance(s->sums, VARIANCE_FREES, f.blocks);
+		m->remote_bytes_variance +=
 			estimate_variance(s->sums, VARIANCE_FREED_BYTES, f.bytes);
-		if (!foreign_fields(m, s, f.owner, &f))
+		if (!remote_fields(m, s, f.owner, &f))
 			return false;
 	}
 	for (size_t i = 0; i < slot_count && unknown_blocks; i++)
@@ -196,7 +196,7 @@ static bool add_process(struct thread_maker *m, const struct profile_process *p,
 
 	for (size_t i = 0; slots && sums && i < slot_count; i++)
 		slots[i].sums = &sums[i];
-	if (!slots || !sums || !add_foreign(m, p, slots, slot_count))
+	if (!slots || !sums || !add_remote_frees(m, p, slots, slot_count))
 		return false;
 	for (uint32_t i = 0; i < profile_thread_count(p); i++) {
 		struct profile_thread t = profile_thread(p, i);
@@ -349,7 +349,7 @@ static bool fill_table(struct thread_maker *m)
 		fill_row(m, &m->rows[i], &values[i * THREAD_COLUMNS]);
 	if (!m->several)
 		shown[THREAD_PROCESS].title = NULL;
-	if (!m->foreign_blocks)
+	if (!m->remote_blocks)
 		shown[THREAD_BY_OTHERS].title = shown[THREAD_FOR_OTHERS].title =
 			shown[THREAD_MOSTLY].title = NULL;
 	m->result->table = (struct result_table){ .name = "threads",
@@ -378,14 +378,14 @@ static bool say(struct thread_maker *m)
 		words_text(&shown, filters_text(&m->query->filters, &m->result->arena));
 		sentences_add(&sentences, "shown", &shown, NULL);
 	}
-	if (m->foreign_blocks) {
-		words_add(&hands, value_percent(m->foreign_blocks, m->frees));
+	if (m->remote_blocks) {
+		words_add(&hands, value_percent(m->remote_blocks, m->frees));
 		words_text(&hands, " of freed blocks were freed by another thread than asked for "
 				   "them: ");
-		words_estimate(&hands, m->foreign_blocks, m->foreign_blocks_variance, " block, ",
+		words_estimate(&hands, m->remote_blocks, m->remote_blocks_variance, " block, ",
 			       " blocks, ");
-		words_add(&hands, value_estimate(value_number(UNIT_BYTES, m->foreign_bytes),
-						 m->foreign_bytes_variance));
+		words_add(&hands, value_estimate(value_number(UNIT_BYTES, m->remote_bytes),
+						 m->remote_bytes_variance));
 		sentences_add(&sentences, "passed on", &hands, NULL);
 	}
 	return sentences_end(&sentences);
@@ -439,11 +439,11 @@ static bool make(struct thread_maker *m, const bool *processes, bool *const *thr
 		m->result, "total_bytes",
 		value_estimate(value_number(UNIT_BYTES, m->total_bytes), m->bytes_variance));
 	result_head_add(m->result, "cross_thread_freed_blocks",
-			value_estimate(value_number(UNIT_COUNT, m->foreign_blocks),
-				       m->foreign_blocks_variance));
+			value_estimate(value_number(UNIT_COUNT, m->remote_blocks),
+				       m->remote_blocks_variance));
 	result_head_add(m->result, "cross_thread_freed_bytes",
-			value_estimate(value_number(UNIT_BYTES, m->foreign_bytes),
-				       m->foreign_bytes_variance));
+			value_estimate(value_number(UNIT_BYTES, m->remote_bytes),
+				       m->remote_bytes_variance));
 	return fill_table(m) && say(m) && notes(m);
 }
 

@@ -64,25 +64,26 @@ void chunk_threads_get(struct source *in, struct process_rows *rows)
 	free(columns);
 }
 
-/* doc: chunk_foreign */
-static const struct field foreign_fields[] = {
-	FIELD(struct foreign_row, freer),  FIELD(struct foreign_row, owner),
-	FIELD(struct foreign_row, blocks), FIELD(struct foreign_row, bytes),
-	FIELD(struct foreign_row, kind),
+/* doc: chunk_remote_frees */
+static const struct field remote_frees_fields[] = {
+	FIELD(struct remote_frees_row, freer),	FIELD(struct remote_frees_row, owner),
+	FIELD(struct remote_frees_row, blocks), FIELD(struct remote_frees_row, bytes),
+	FIELD(struct remote_frees_row, kind),
 };
 
-void chunk_foreign_put(struct payload *out, const struct process_rows *rows)
+void chunk_remote_frees_put(struct payload *out, const struct process_rows *rows)
 {
-	table_put(out, TABLE_SHAPE(struct foreign_row, foreign_fields), rows->foreign,
-		  rows->foreign_count);
+	table_put(out, TABLE_SHAPE(struct remote_frees_row, remote_frees_fields),
+		  rows->remote_frees, rows->remote_frees_count);
 }
 
-void chunk_foreign_get(struct source *in, struct process_rows *rows)
+void chunk_remote_frees_get(struct source *in, struct process_rows *rows)
 {
-	rows->foreign = table_get(in, TABLE_SHAPE(struct foreign_row, foreign_fields),
-				  &rows->foreign_count);
-	for (size_t i = 0; i < rows->foreign_count; i++) {
-		const struct foreign_row *row = &rows->foreign[i];
+	rows->remote_frees =
+		table_get(in, TABLE_SHAPE(struct remote_frees_row, remote_frees_fields),
+			  &rows->remote_frees_count);
+	for (size_t i = 0; i < rows->remote_frees_count; i++) {
+		const struct remote_frees_row *row = &rows->remote_frees[i];
 
 		if (row->freer >= LIVE_SLOTS_MAX || row->kind >= LIVE_KINDS ||
 		    (row->owner >= LIVE_SLOTS_MAX && row->owner != UINT32_MAX))

@@ -57,11 +57,11 @@ struct last_value {
 
 static void fill_means(struct last_value *last, const struct process_rows *rows)
 {
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		struct last_value *site = &last[rows->cells[i].site];
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		struct last_value *site = &last[rows->site_counters[i].site];
 
 		if (site->mean_bytes == 0)
-			site->mean_bytes = cell_mean_size(&rows->cells[i]);
+			site->mean_bytes = site_counters_mean_size(&rows->site_counters[i]);
 	}
 }
 

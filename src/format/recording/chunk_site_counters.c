@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells (the counters of one site in one slot) with their distributions, and the ages of live blocks.
+ * Site counters, of one site in one slot each, with their distributions, and the ages of live blocks.
  *
- * Most cells are simple: all calls asked for one size, all blocks were freed, nothing lived long. So a cell stores its
+ * Most rows are simple: all calls requested one size, all blocks were freed, nothing lived long. So a row stores its
  * first size, and the other numbers as differences to what that size predicts; a distribution that follows from the
  * counters is not stored. Every prediction is exact arithmetic modulo 2^64: whatever the numbers are, reading gives
  * back what was written. Pure functions; any thread.
- * Invariant after reading: cell.site names a site, and the bars of a cell follow those of the cell before it.
+ * Invariant after reading: row.site names a site, and the bars of a row follow those of the row before it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,21 +16,23 @@
 /* A number that is mostly nothing or mostly equal to another one. */
 enum same_as { SAME_ZERO = 0, SAME_OTHER = 1, SAME_NEITHER = 2 };
 
-/* How many bars a cell has: none, one that follows from its counters, or 2 + the number of stored ones. */
+/* How many bars a row has: none, one that follows from its counters, or 2 + the number of stored ones. */
 enum bars_code { BARS_NONE = 0, BARS_DERIVED = 1, BARS_STORED = 2 };
 
-/* doc: chunk_cells */
-struct cell_columns {
+/* doc: chunk_site_counters */
+struct counters_columns {
 	uint64_t site, slot, calls, size, bytes, live_blocks, freed_bytes;
 	uint64_t peak_same, peak_blocks, peak_bytes, max_bytes;
 	uint64_t temporary_same, temporary, slack, freed_slack, lifetime_ms_sum;
 	uint64_t size_bars, lifetime_bars;
 	uint64_t reallocs[7], samples[6]; /* live_reallocs and live_samples */
 };
-#define CELL_SHAPE U64_SHAPE(struct cell_columns, sizeof(struct cell_columns))
-_Static_assert(offsetof(struct live_reallocs, pad) == sizeof(((struct cell_columns *)0)->reallocs),
+#define COUNTERS_SHAPE U64_SHAPE(struct counters_columns, sizeof(struct counters_columns))
+_Static_assert(offsetof(struct live_reallocs, pad) ==
+		       sizeof(((struct counters_columns *)0)->reallocs),
 	       "all of its counters are columns");
-_Static_assert(offsetof(struct live_samples, pad) == sizeof(((struct cell_columns *)0)->samples),
+_Static_assert(offsetof(struct live_samples, pad) ==
+		       sizeof(((struct counters_columns *)0)->samples),
 	       "all of its counters are columns");
 
 /* A stored bar: the number of a bucket + 1, or 0 and its bounds. */
@@ -55,7 +57,7 @@ static struct bar lifetime_bounds(unsigned bucket)
 			     .high = bucket + 1 < LIFETIME_BUCKETS ? 1ull << bucket : UINT64_MAX };
 }
 
-/* The kinds of distribution that a cell has. */
+/* The kinds of distribution that a row has. */
 struct bars_kind {
 	bucket_bounds *bounds;
 	unsigned buckets;
@@ -79,12 +81,12 @@ static uint64_t usual_slack(uint64_t size)
 	return MAX(usable, (uint64_t)24) - size;
 }
 
-static uint64_t usual_max(const struct cell_row *cell, uint64_t size)
+static uint64_t usual_max(const struct site_counters_row *row, uint64_t size)
 {
-	int64_t live = (int64_t)(cell->bytes - cell->freed_bytes);
-	int64_t most = MAX(live, cell->peak_bytes);
+	int64_t live = (int64_t)(row->bytes - row->freed_bytes);
+	int64_t most = MAX(live, row->peak_bytes);
 
-	return (uint64_t)MAX(most, cell->calls ? (int64_t)size : 0);
+	return (uint64_t)MAX(most, row->calls ? (int64_t)size : 0);
 }
 
 static enum same_as same_put(uint64_t value, uint64_t other, uint64_t *ret_rest)
@@ -115,56 +117,55 @@ static uint64_t bars_code(const struct bar *bars, size_t count, struct bar deriv
 	return BARS_STORED + count;
 }
 
-static struct bar derived_size(const struct cell_row *cell, uint64_t size)
+static struct bar derived_size(const struct site_counters_row *row, uint64_t size)
 {
-	return (struct bar){ .low = size, .high = size, .count = cell->calls };
+	return (struct bar){ .low = size, .high = size, .count = row->calls };
 }
 
-static struct bar derived_lifetime(const struct cell_row *cell)
+static struct bar derived_lifetime(const struct site_counters_row *row)
 {
-	return (struct bar){ .low = 0, .high = 1, .count = cell->frees };
+	return (struct bar){ .low = 0, .high = 1, .count = row->frees };
 }
 
-static void cell_to_columns(const struct cell_row *cell, const struct bar *bars,
-			    struct cell_columns *to)
+static void row_to_columns(const struct site_counters_row *row, const struct bar *bars,
+			   struct counters_columns *to)
 {
-	const struct bar *sizes = cell->sizes_count ? bars + cell->sizes_at : NULL;
-	const struct bar *lifetimes = cell->lifetimes_count ? bars + cell->lifetimes_at : NULL;
+	const struct bar *sizes = row->sizes_count ? bars + row->sizes_at : NULL;
+	const struct bar *lifetimes = row->lifetimes_count ? bars + row->lifetimes_at : NULL;
 	uint64_t size = sizes ? sizes[0].low : 0;
-	uint64_t mean = cell_mean_size(cell);
+	uint64_t mean = site_counters_mean_size(row);
 
-	*to = (struct cell_columns){
-		.site = cell->site,
-		.slot = cell->slot,
-		.calls = cell->calls,
+	*to = (struct counters_columns){
+		.site = row->site,
+		.slot = row->slot,
+		.calls = row->calls,
 		.size = size,
-		.bytes = residual_put(cell->bytes, cell->calls * size),
-		.live_blocks = residual_put(cell->calls, cell->frees),
-		.freed_bytes = residual_put(cell->freed_bytes,
-					    share_of(cell->bytes, cell->calls, cell->frees)),
-		.peak_bytes = residual_put((uint64_t)cell->peak_bytes,
-					   (uint64_t)cell->peak_blocks * mean),
-		.max_bytes = residual_put(cell->max_bytes, usual_max(cell, size)),
-		.slack = residual_put(cell->slack, cell->calls * usual_slack(size)),
-		.freed_slack = residual_put(cell->freed_slack,
-					    share_of(cell->slack, cell->calls, cell->frees)),
-		.lifetime_ms_sum = cell->lifetime_ms_sum,
-		.size_bars = bars_code(sizes, cell->sizes_count, derived_size(cell, size)),
-		.lifetime_bars =
-			bars_code(lifetimes, cell->lifetimes_count, derived_lifetime(cell)),
+		.bytes = residual_put(row->bytes, row->calls * size),
+		.live_blocks = residual_put(row->calls, row->frees),
+		.freed_bytes = residual_put(row->freed_bytes,
+					    share_of(row->bytes, row->calls, row->frees)),
+		.peak_bytes =
+			residual_put((uint64_t)row->peak_bytes, (uint64_t)row->peak_blocks * mean),
+		.max_bytes = residual_put(row->max_bytes, usual_max(row, size)),
+		.slack = residual_put(row->slack, row->calls * usual_slack(size)),
+		.freed_slack = residual_put(row->freed_slack,
+					    share_of(row->slack, row->calls, row->frees)),
+		.lifetime_ms_sum = row->lifetime_ms_sum,
+		.size_bars = bars_code(sizes, row->sizes_count, derived_size(row, size)),
+		.lifetime_bars = bars_code(lifetimes, row->lifetimes_count, derived_lifetime(row)),
 	};
-	memcpy(to->reallocs, &cell->reallocs, sizeof to->reallocs);
-	memcpy(to->samples, &cell->samples, sizeof to->samples);
+	memcpy(to->reallocs, &row->reallocs, sizeof to->reallocs);
+	memcpy(to->samples, &row->samples, sizeof to->samples);
 	to->peak_same =
-		same_put((uint64_t)cell->peak_blocks, cell->calls - cell->frees, &to->peak_blocks);
-	to->temporary_same = same_put(cell->temporary, cell->frees, &to->temporary);
+		same_put((uint64_t)row->peak_blocks, row->calls - row->frees, &to->peak_blocks);
+	to->temporary_same = same_put(row->temporary, row->frees, &to->temporary);
 }
 
-static void cell_from_columns(const struct cell_columns *from, struct cell_row *cell)
+static void row_from_columns(const struct counters_columns *from, struct site_counters_row *row)
 {
 	uint64_t calls = from->calls, size = from->size;
 
-	*cell = (struct cell_row){
+	*row = (struct site_counters_row){
 		.site = (uint32_t)from->site,
 		.slot = (uint32_t)from->slot,
 		.calls = calls,
@@ -172,19 +173,17 @@ static void cell_from_columns(const struct cell_columns *from, struct cell_row *
 		.frees = calls - residual_get(from->live_blocks, 0),
 		.lifetime_ms_sum = from->lifetime_ms_sum,
 	};
-	memcpy(&cell->reallocs, from->reallocs, sizeof from->reallocs);
-	memcpy(&cell->samples, from->samples, sizeof from->samples);
-	cell->freed_bytes =
-		residual_get(from->freed_bytes, share_of(cell->bytes, calls, cell->frees));
-	cell->peak_blocks =
-		(int64_t)same_get(from->peak_same, from->peak_blocks, calls - cell->frees);
-	cell->peak_bytes = (int64_t)residual_get(from->peak_bytes, (uint64_t)cell->peak_blocks *
-									   cell_mean_size(cell));
-	cell->max_bytes = residual_get(from->max_bytes, usual_max(cell, size));
-	cell->temporary = same_get(from->temporary_same, from->temporary, cell->frees);
-	cell->slack = residual_get(from->slack, calls * usual_slack(size));
-	cell->freed_slack =
-		residual_get(from->freed_slack, share_of(cell->slack, calls, cell->frees));
+	memcpy(&row->reallocs, from->reallocs, sizeof from->reallocs);
+	memcpy(&row->samples, from->samples, sizeof from->samples);
+	row->freed_bytes = residual_get(from->freed_bytes, share_of(row->bytes, calls, row->frees));
+	row->peak_blocks =
+		(int64_t)same_get(from->peak_same, from->peak_blocks, calls - row->frees);
+	row->peak_bytes = (int64_t)residual_get(
+		from->peak_bytes, (uint64_t)row->peak_blocks * site_counters_mean_size(row));
+	row->max_bytes = residual_get(from->max_bytes, usual_max(row, size));
+	row->temporary = same_get(from->temporary_same, from->temporary, row->frees);
+	row->slack = residual_get(from->slack, calls * usual_slack(size));
+	row->freed_slack = residual_get(from->freed_slack, share_of(row->slack, calls, row->frees));
 }
 
 /* All counts but the first one's, which follows from the total. */
@@ -239,32 +238,33 @@ static size_t stored_bars(uint64_t code)
 	return code >= BARS_STORED ? (size_t)(code - BARS_STORED) : 0;
 }
 
-void chunk_cells_put(struct payload *out, const struct process_rows *rows)
+void chunk_site_counters_put(struct payload *out, const struct process_rows *rows)
 {
-	struct cell_columns *columns = columns_new(out, rows->cell_count, sizeof *columns);
+	struct counters_columns *columns =
+		columns_new(out, rows->site_counters_count, sizeof *columns);
 	struct bar_columns *stored = columns_new(out, rows->bar_count, sizeof *stored);
 	size_t used = 0;
 
-	for (size_t i = 0; i < rows->cell_count && !out->bytes.failed; i++) {
-		const struct cell_row *cell = &rows->cells[i];
+	for (size_t i = 0; i < rows->site_counters_count && !out->bytes.failed; i++) {
+		const struct site_counters_row *row = &rows->site_counters[i];
 		size_t sizes, lifetimes;
 
-		cell_to_columns(cell, rows->bars, &columns[i]);
+		row_to_columns(row, rows->bars, &columns[i]);
 		sizes = stored_bars(columns[i].size_bars);
 		lifetimes = stored_bars(columns[i].lifetime_bars);
 		if (sizes)
-			bars_put(stored + used, &size_kind, rows->bars + cell->sizes_at, sizes,
-				 cell->calls);
+			bars_put(stored + used, &size_kind, rows->bars + row->sizes_at, sizes,
+				 row->calls);
 		used += sizes;
 		if (lifetimes)
-			bars_put(stored + used, &lifetime_kind, rows->bars + cell->lifetimes_at,
-				 lifetimes, cell->frees);
+			bars_put(stored + used, &lifetime_kind, rows->bars + row->lifetimes_at,
+				 lifetimes, row->frees);
 		used += lifetimes;
 		ASSERT(used <= rows->bar_count);
 	}
-	table_put(out, CELL_SHAPE, columns, rows->cell_count);
+	table_put(out, COUNTERS_SHAPE, columns, rows->site_counters_count);
 	table_put(out, BAR_SHAPE, stored, used);
-	payload_cost(out, rows->cell_count, sizeof *rows->cells);
+	payload_cost(out, rows->site_counters_count, sizeof *rows->site_counters);
 	payload_cost(out, rows->bar_count + 1, sizeof *rows->bars);
 	free(stored);
 	free(columns);
@@ -275,8 +275,8 @@ static size_t bars_of_code(uint64_t code)
 	return code == BARS_DERIVED ? 1 : stored_bars(code);
 }
 
-/* Counts the bars of all cells; fails the source if they do not use up what is stored. */
-static size_t count_bars(struct source *in, const struct cell_columns *columns, size_t count,
+/* Counts the bars of all rows; fails the source if they do not use up what is stored. */
+static size_t count_bars(struct source *in, const struct counters_columns *columns, size_t count,
 			 size_t stored)
 {
 	size_t all = 0, from_table = 0;
@@ -297,7 +297,7 @@ static size_t count_bars(struct source *in, const struct cell_columns *columns, 
 	return all;
 }
 
-/* The bars of one kind of one cell. Returns false if they are wrong. */
+/* The bars of one kind of one row. Returns false if they are wrong. */
 static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar derived,
 		      uint64_t total, const struct bar_columns **from, struct bar *to)
 {
@@ -313,50 +313,51 @@ static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar de
 	return true;
 }
 
-/* A cell, and its bars behind those that there are. */
-static bool fill_cell(const struct cell_columns *columns, const struct bar_columns **stored,
-		      struct process_rows *rows, struct cell_row *cell)
+/* A row, and its bars behind those that there are. */
+static bool fill_row(const struct counters_columns *columns, const struct bar_columns **stored,
+		     struct process_rows *rows, struct site_counters_row *row)
 {
 	if (columns->site == 0 || columns->site >= rows->site_count ||
 	    columns->slot >= LIVE_SLOTS_MAX || columns->peak_same > SAME_NEITHER ||
 	    columns->temporary_same > SAME_NEITHER)
 		return false;
-	cell_from_columns(columns, cell);
-	cell->sizes_at = (uint32_t)rows->bar_count;
-	cell->sizes_count = (uint32_t)bars_of_code(columns->size_bars);
-	cell->lifetimes_at = cell->sizes_at + cell->sizes_count;
-	cell->lifetimes_count = (uint32_t)bars_of_code(columns->lifetime_bars);
-	rows->bar_count = (size_t)cell->lifetimes_at + cell->lifetimes_count;
-	return fill_bars(&size_kind, columns->size_bars, derived_size(cell, columns->size),
-			 cell->calls, stored, rows->bars + cell->sizes_at) &&
-	       fill_bars(&lifetime_kind, columns->lifetime_bars, derived_lifetime(cell),
-			 cell->frees, stored, rows->bars + cell->lifetimes_at);
+	row_from_columns(columns, row);
+	row->sizes_at = (uint32_t)rows->bar_count;
+	row->sizes_count = (uint32_t)bars_of_code(columns->size_bars);
+	row->lifetimes_at = row->sizes_at + row->sizes_count;
+	row->lifetimes_count = (uint32_t)bars_of_code(columns->lifetime_bars);
+	rows->bar_count = (size_t)row->lifetimes_at + row->lifetimes_count;
+	return fill_bars(&size_kind, columns->size_bars, derived_size(row, columns->size),
+			 row->calls, stored, rows->bars + row->sizes_at) &&
+	       fill_bars(&lifetime_kind, columns->lifetime_bars, derived_lifetime(row), row->frees,
+			 stored, rows->bars + row->lifetimes_at);
 }
 
-void chunk_cells_get(struct source *in, struct process_rows *rows)
+void chunk_site_counters_get(struct source *in, struct process_rows *rows)
 {
 	size_t count = 0, stored_count = 0;
-	struct cell_columns *columns = table_get(in, CELL_SHAPE, &count);
+	struct counters_columns *columns = table_get(in, COUNTERS_SHAPE, &count);
 	struct bar_columns *stored = table_get(in, BAR_SHAPE, &stored_count);
 	size_t bar_count = in->cursor.failed ? 0 : count_bars(in, columns, count, stored_count);
 	const struct bar_columns *next = stored;
 
-	rows->cells = source_alloc(in, count, sizeof *rows->cells);
+	rows->site_counters = source_alloc(in, count, sizeof *rows->site_counters);
 	/* One more, so that there is always an address to point to. */
 	rows->bars = source_alloc(in, bar_count + 1, sizeof *rows->bars);
 	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
-		if (!fill_cell(&columns[i], &next, rows, &rows->cells[i]))
+		if (!fill_row(&columns[i], &next, rows, &rows->site_counters[i]))
 			cursor_fail(&in->cursor);
 	}
-	rows->cell_count = count;
+	rows->site_counters_count = count;
 	free(stored);
 	free(columns);
 }
 
 /* doc: chunk_ages */
 static const struct field age_fields[] = {
-	FIELD(struct age_row, cell), FIELD(struct age_row, bucket), FIELD(struct age_row, blocks),
-	FIELD(struct age_row, bytes), /* difference to blocks of the cell's mean size */
+	FIELD(struct age_row, counters), FIELD(struct age_row, bucket),
+	FIELD(struct age_row, blocks),
+	FIELD(struct age_row, bytes), /* difference to blocks of the mean size */
 };
 enum { AGE_BUCKETS = 64 };
 
@@ -368,7 +369,8 @@ void chunk_ages_put(struct payload *out, const struct process_rows *rows)
 		columns[i] = rows->ages[i];
 		columns[i].bytes = residual_put(
 			columns[i].bytes,
-			columns[i].blocks * cell_mean_size(&rows->cells[columns[i].cell]));
+			columns[i].blocks *
+				site_counters_mean_size(&rows->site_counters[columns[i].counters]));
 	}
 	table_put(out, TABLE_SHAPE(struct age_row, age_fields), columns, rows->age_count);
 	free(columns);
@@ -380,11 +382,12 @@ void chunk_ages_get(struct source *in, struct process_rows *rows)
 	for (size_t i = 0; i < rows->age_count; i++) {
 		struct age_row *row = &rows->ages[i];
 
-		if (row->cell >= rows->cell_count || row->bucket >= AGE_BUCKETS) {
+		if (row->counters >= rows->site_counters_count || row->bucket >= AGE_BUCKETS) {
 			cursor_fail(&in->cursor);
 			return;
 		}
-		row->bytes = residual_get(row->bytes,
-					  row->blocks * cell_mean_size(&rows->cells[row->cell]));
+		row->bytes = residual_get(
+			row->bytes,
+			row->blocks * site_counters_mean_size(&rows->site_counters[row->counters]));
 	}
 }
