@@ -156,10 +156,10 @@ static void put_quoted(FILE *out, const char *text)
 }
 
 static void put_csv_row(FILE *out, const struct selection *s, const struct entry *e,
-			const char *tag, struct place_chain stack)
+			const char *tag, struct location_chain stack)
 {
 	const struct numbers numbers = numbers_of(s, e);
-	const struct place *owner = places_owner(stack);
+	const struct location *owner = locations_owner(stack);
 	const struct result_frame *f = owner ? &owner->frame : NULL;
 	bool estimated = s->sum.variance.samples > 0;
 
@@ -194,7 +194,7 @@ static void put_csv_row(FILE *out, const struct selection *s, const struct entry
 int export_csv(const struct export_input *in, FILE *out, struct error *error)
 {
 	struct stack_scratch scratch = { 0 };
-	struct place_chain stack;
+	struct location_chain stack;
 	int status = 0;
 
 	fputs("pid,site,kind,tag,pool", out);
@@ -216,11 +216,11 @@ int export_csv(const struct export_input *in, FILE *out, struct error *error)
 }
 
 static void put_object(struct json *j, const struct selection *s, const struct entry *e,
-		       const char *tag, struct place_chain stack)
+		       const char *tag, struct location_chain stack)
 {
 	const struct numbers numbers = numbers_of(s, e);
 	const char *pool = profile_tag_pool(e->process, e->site->tag);
-	const struct place *owner = places_owner(stack);
+	const struct location *owner = locations_owner(stack);
 	const struct result_frame *f = owner ? &owner->frame : NULL;
 
 	json_object(j);
@@ -259,7 +259,7 @@ int export_jsonl(const struct export_input *in, FILE *out, struct error *error)
 {
 	struct stack_scratch scratch = { 0 };
 	struct buffer buffer = BUFFER_INIT;
-	struct place_chain stack;
+	struct location_chain stack;
 	int status = 0;
 
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {

@@ -75,7 +75,7 @@ static struct recording random_recording(uint64_t *seed)
 struct fixture {
 	struct profile *profile;
 	struct names *names;
-	struct places *places;
+	struct locations *locations;
 };
 
 static struct fixture open_random(uint64_t *seed, struct recording *ret_copy)
@@ -84,16 +84,16 @@ static struct fixture open_random(uint64_t *seed, struct recording *ret_copy)
 	struct recording r = random_recording(seed);
 	struct fixture f = { .profile = profile_new(&r, NULL), .names = names_new(NULL) };
 
-	f.places = places_new(f.names);
+	f.locations = locations_new(f.names);
 	*ret_copy = random_recording(&again);
 	assert_non_null(f.profile);
-	assert_non_null(f.places);
+	assert_non_null(f.locations);
 	return f;
 }
 
 static void release(struct fixture *f, struct recording *copy)
 {
-	places_free(f->places);
+	locations_free(f->locations);
 	names_free(f->names);
 	profile_free(f->profile);
 	recording_release(copy);
@@ -103,7 +103,7 @@ static struct result *ask(struct fixture *f, const char *view, const struct quer
 {
 	struct error error = ERROR_INIT;
 	struct result *result =
-		analysis_answer(analysis_find(view), f->profile, f->places, query, &error);
+		analysis_answer(analysis_find(view), f->profile, f->locations, query, &error);
 
 	if (!result)
 		fail_msg("%s: %s", view, error.message);

@@ -16,7 +16,7 @@
 struct opened {
 	struct profile *profile;
 	struct names *names;
-	struct places *places;
+	struct locations *locations;
 	struct selection selection;
 	struct query query;
 	struct export_input input;
@@ -30,18 +30,18 @@ static void open_recording(struct opened *o, struct recording recording, struct 
 	o->query.limit = SIZE_MAX;
 	o->profile = profile_new(&recording, NULL);
 	o->names = names_new(NULL);
-	o->places = places_new(o->names);
+	o->locations = locations_new(o->names);
 	assert_non_null(o->profile);
-	if (selection_make(&o->selection, o->profile, o->places, &o->query,
+	if (selection_make(&o->selection, o->profile, o->locations, &o->query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_END }, &error) < 0)
 		fail_msg("%s", error.message);
-	o->input = (struct export_input){ o->profile, o->places, &o->query, &o->selection };
+	o->input = (struct export_input){ o->profile, o->locations, &o->query, &o->selection };
 }
 
 static void close_recording(struct opened *o)
 {
 	selection_release(&o->selection);
-	places_free(o->places);
+	locations_free(o->locations);
 	names_free(o->names);
 	profile_free(o->profile);
 }
@@ -209,7 +209,7 @@ static void check_graph(const struct opened *o)
 	}
 	for (size_t i = 0; i < o->selection.count; i++) {
 		const struct entry *e = &o->selection.entries[i];
-		struct place_chain stack;
+		struct location_chain stack;
 
 		assert_int_equal(entry_stack(&o->input, e, &scratch, &stack), 0);
 		entering[stack.at[stack.count - 1]->function] += e->m.total_bytes;

@@ -26,7 +26,7 @@ typedef VECTOR(struct finding) finding_vector;
 
 struct maker {
 	struct findings *findings;
-	struct places *places;
+	struct locations *locations;
 	struct advised *of;  /* the process at hand */
 	finding_vector open; /* of it */
 	finding_vector done;
@@ -34,7 +34,7 @@ struct maker {
 };
 
 /* Functions in which a C++ container has no room left and takes a larger block. */
-static bool regrows(struct place_chain stack)
+static bool regrows(struct location_chain stack)
 {
 	static const char *const names[] = { "_M_realloc_insert", "_M_realloc_append",
 					     "__push_back_slow_path", "__emplace_back_slow_path" };
@@ -69,7 +69,7 @@ static void add(uint64_t *sum, uint64_t part)
 }
 
 static struct tally tally_of(const struct advised *of, const struct profile_site *site,
-			     struct place_chain stack)
+			     struct location_chain stack)
 {
 	const struct site_numbers *n = &site->numbers;
 	struct trend trend = trend_of_site(&of->trends, site);
@@ -117,7 +117,7 @@ static void add_tally(struct tally *sum, const struct tally *t)
 }
 
 /* What libc, the loader and the runtimes do on their own is nothing that the program's author can change. */
-static bool is_runtimes_own(struct place_chain stack)
+static bool is_runtimes_own(struct location_chain stack)
 {
 	bool beyond_runtime = false;
 
@@ -131,7 +131,7 @@ static bool is_runtimes_own(struct place_chain stack)
 
 /* The finding of the rule in the function, or a new one; NULL if out of memory. */
 static struct finding *finding_at(struct maker *m, const struct rule_row *rule,
-				  const struct advised *of, const struct place *owner)
+				  const struct advised *of, const struct location *owner)
 {
 	for (size_t i = 0; i < m->open.count; i++)
 		if (m->open.at[i].rule == rule && m->open.at[i].owner->function == owner->function)
@@ -150,11 +150,11 @@ static struct finding *finding_at(struct maker *m, const struct rule_row *rule,
 static bool take_site(struct maker *m, const struct advised *of, const struct rule_row *rule,
 		      const struct profile_site *site)
 {
-	struct place_chain stack;
+	struct location_chain stack;
 
-	if (places_stack(m->places, of->process, site->node, &m->scratch, &stack) < 0)
+	if (locations_stack(m->locations, of->process, site->node, &m->scratch, &stack) < 0)
 		return false;
-	const struct place *owner = places_owner(stack);
+	const struct location *owner = locations_owner(stack);
 
 	if (!owner || is_runtimes_own(stack))
 		return true;
@@ -482,9 +482,9 @@ static int finish(struct maker *m, bool visited)
 }
 
 int findings_make(struct findings *findings, const struct selection *selection,
-		  struct places *places)
+		  struct locations *locations)
 {
-	struct maker m = { .findings = findings, .places = places };
+	struct maker m = { .findings = findings, .locations = locations };
 	bool done = true;
 
 	*findings = (struct findings){ 0 };
@@ -494,9 +494,9 @@ int findings_make(struct findings *findings, const struct selection *selection,
 }
 
 int findings_make_all(struct findings *findings, const struct profile *profile,
-		      struct places *places)
+		      struct locations *locations)
 {
-	struct maker m = { .findings = findings, .places = places };
+	struct maker m = { .findings = findings, .locations = locations };
 	bool done = true;
 
 	*findings = (struct findings){ 0 };

@@ -83,7 +83,7 @@ struct finding {
 	const struct rule_row *rule;
 	const struct profile_process *process; /* the one that would save most */
 	const struct profile_site *site;       /* the heaviest of them there */
-	const struct place *owner;
+	const struct location *owner;
 	struct tally tally;
 	struct saving saving;
 	const struct advised *of;
@@ -99,10 +99,10 @@ struct findings {
 
 /* Of the selection's sites. -1 if out of memory. */
 int findings_make(struct findings *findings, const struct selection *selection,
-		  struct places *places);
+		  struct locations *locations);
 /* Of all heap sites. -1 if out of memory. */
 int findings_make_all(struct findings *findings, const struct profile *profile,
-		      struct places *places);
+		      struct locations *locations);
 /* What is known of a process that was looked at; NULL: it was not. */
 const struct advised *findings_of(const struct findings *findings,
 				  const struct profile_process *process);

@@ -172,13 +172,13 @@ bool selection_note(const struct selection *s, struct arena *arena, const char *
 	return note || !some;
 }
 
-bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
-		     const struct selection *s)
+bool selection_notes(struct result *result, const struct profile *profile,
+		     struct locations *locations, const struct selection *s)
 {
 	struct profile_notes unnamed = { 0 };
 	const char *first = NULL;
 
-	return names_notes(places_names(places), &result->arena, &unnamed) >= 0 &&
+	return names_notes(locations_names(locations), &result->arena, &unnamed) >= 0 &&
 	       selection_note(s, &result->arena, &first) &&
 	       result_notes(result, profile, first, unnamed);
 }

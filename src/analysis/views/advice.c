@@ -86,7 +86,7 @@ static bool evidence_value(struct result *result, const struct tally *t, struct 
 	return kept != NULL;
 }
 
-static bool fill_row(struct result *result, struct places *places, const struct finding *f,
+static bool fill_row(struct result *result, struct locations *locations, const struct finding *f,
 		     struct result_value *row)
 {
 	const struct saving *s = &f->saving;
@@ -108,7 +108,7 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 	row[ADVICE_SAVING_RESIDENT] = value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_TODO] = value_text(f->rule->todo);
 	return evidence_value(result, &f->tally, &row[ADVICE_EVIDENCE]) &&
-	       stack_value(result, places, f->process, f->site->node, &row[ADVICE_STACK]);
+	       stack_value(result, locations, f->process, f->site->node, &row[ADVICE_STACK]);
 }
 
 /* "saves 2.1 GiB of copying, 45,120 calls" */
@@ -150,7 +150,7 @@ static void say_finding(struct sentences *s, const struct finding *f)
 	struct words saving = { 0 }, where = { 0 }, evidence = { 0 }, todo = { 0 };
 
 	say_saving(&saving, &f->saving, &f->tally.sums);
-	words_text(&where, place_label(s->result, f->owner));
+	words_text(&where, location_label(s->result, f->owner));
 	if (f->tally.processes > 1) {
 		words_text(&where, " in ");
 		words_count(&where, f->tally.processes, " process", " processes");
@@ -189,7 +189,7 @@ static bool say_all(struct result *result, const struct profile *profile,
 	return sentences_end(&s);
 }
 
-static bool fill(struct result *result, const struct profile *profile, struct places *places,
+static bool fill(struct result *result, const struct profile *profile, struct locations *locations,
 		 const struct findings *findings, size_t limit)
 {
 	size_t rows = MIN(findings->count, limit);
@@ -199,7 +199,7 @@ static bool fill(struct result *result, const struct profile *profile, struct pl
 	if (!values)
 		return false;
 	for (size_t i = 0; i < rows; i++)
-		if (!fill_row(result, places, &findings->at[i], &values[i * ADVICE_COLUMNS]))
+		if (!fill_row(result, locations, &findings->at[i], &values[i * ADVICE_COLUMNS]))
 			return false;
 	result->table = (struct result_table){ .name = "findings",
 					       .shape = RESULT_TABLE,
@@ -222,7 +222,7 @@ static int check(const struct query *query, struct error *error)
 	return 0;
 }
 
-struct result *analyse_advice(const struct profile *profile, struct places *places,
+struct result *analyse_advice(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
@@ -231,12 +231,12 @@ struct result *analyse_advice(const struct profile *profile, struct places *plac
 	struct profile_notes unnamed = { 0 };
 
 	if (check(query, error) < 0 ||
-	    selection_make(&selection, profile, places, query, ask, error) < 0)
+	    selection_make(&selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	struct result *result = result_begin("advice", profile, query, 1);
-	bool done = result && findings_make(&findings, &selection, places) == 0 &&
-		    fill(result, profile, places, &findings, query->limit) &&
-		    names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
+	bool done = result && findings_make(&findings, &selection, locations) == 0 &&
+		    fill(result, profile, locations, &findings, query->limit) &&
+		    names_notes(locations_names(locations), &result->arena, &unnamed) == 0 &&
 		    result_notes(result, profile,
 				 selection.whole.calls ? NULL : nothing_recorded(profile), unnamed);
 

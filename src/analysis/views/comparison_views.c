@@ -66,7 +66,7 @@ static void words_compared(struct words *w, const struct selection *s, struct co
 		words_text(w, ", within the noise of sampling");
 }
 
-static bool say_question(struct sentences *sentences, size_t i, struct places *places,
+static bool say_question(struct sentences *sentences, size_t i, struct locations *locations,
 			 const struct query *query, struct result_value *row, struct error *error)
 {
 	struct query q = *query;
@@ -77,7 +77,8 @@ static bool say_question(struct sentences *sentences, size_t i, struct places *p
 	q.cost = questions[i].cost;
 	q.at = (struct moment){ .kind = questions[i].at };
 	q.minus = (struct moment){ 0 };
-	if (selection_make(&s, query->against->after[0], places, &q, (struct ask){ 0 }, error) < 0)
+	if (selection_make(&s, query->against->after[0], locations, &q, (struct ask){ 0 }, error) <
+	    0)
 		return false;
 	struct compared c = comparison_whole(&s);
 
@@ -104,7 +105,7 @@ static const char *runs_text(struct result *result, const struct query *query)
 			    c->before_count, c->after_count);
 }
 
-struct result *comparison_summary(struct places *places, const struct query *query,
+struct result *comparison_summary(struct locations *locations, const struct query *query,
 				  struct error *error)
 {
 	static const struct result_column columns[SUMMARY_COLUMNS] = {
@@ -132,7 +133,7 @@ struct result *comparison_summary(struct places *places, const struct query *que
 	sentences_add(&sentences, NULL, &headline, NULL);
 	done = values != NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(questions) && done; i++)
-		done = say_question(&sentences, i, places, query, &values[i * SUMMARY_COLUMNS],
+		done = say_question(&sentences, i, locations, query, &values[i * SUMMARY_COLUMNS],
 				    error);
 	result->table = (struct result_table){ .name = "changes",
 					       .shape = RESULT_TABLE,
@@ -172,7 +173,7 @@ static int compare_changes(const void *left, const void *right, void *context)
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
-static bool fill_row(struct result *result, struct places *places, const struct selection *s,
+static bool fill_row(struct result *result, struct locations *locations, const struct selection *s,
 		     const struct entry *e, struct result_value *row)
 {
 	enum result_unit plain = cost_unit(s->cost, false);
@@ -190,9 +191,9 @@ static bool fill_row(struct result *result, struct places *places, const struct 
 					: c.after == 0	 ? "gone"
 							 : "");
 	row[STACK_CALLS] = selection_value_of(s, COST_CALLS, &e->m);
-	row[STACK_LABEL] = value_text(stack_label(result, places, e->process, e->site->node));
+	row[STACK_LABEL] = value_text(stack_label(result, locations, e->process, e->site->node));
 	return row[STACK_LABEL].text &&
-	       stack_value(result, places, e->process, e->site->node, &row[STACK_STACK]);
+	       stack_value(result, locations, e->process, e->site->node, &row[STACK_STACK]);
 }
 
 /* Those that changed, the largest change first. */
@@ -222,8 +223,8 @@ static bool say_left_out(struct result *result, const struct selection *s, size_
 	return result->table.left_out != NULL;
 }
 
-static bool fill_stacks(struct result *result, struct places *places, const struct query *query,
-			const struct selection *s)
+static bool fill_stacks(struct result *result, struct locations *locations,
+			const struct query *query, const struct selection *s)
 {
 	bool several = s->against->before_count > 1 || s->against->after_count > 1;
 	enum result_unit plain = cost_unit(s->cost, false);
@@ -254,25 +255,26 @@ static bool fill_stacks(struct result *result, struct places *places, const stru
 	if (!values || !result->table.columns)
 		return false;
 	for (size_t i = 0; i < rows; i++)
-		if (!fill_row(result, places, s, &s->entries[i], &values[i * STACK_COLUMNS]))
+		if (!fill_row(result, locations, s, &s->entries[i], &values[i * STACK_COLUMNS]))
 			return false;
 	return rows == s->count || say_left_out(result, s, rows);
 }
 
-struct result *comparison_stacks(const char *view, struct places *places, const struct query *query,
-				 struct ask ask, struct error *error)
+struct result *comparison_stacks(const char *view, struct locations *locations,
+				 const struct query *query, struct ask ask, struct error *error)
 {
 	const struct profile *profile = query->against->after[0];
 	AUTO(selection_release) struct selection s = { 0 };
 
-	if (selection_make(&s, profile, places, query, ask, error) < 0)
+	if (selection_make(&s, profile, locations, query, ask, error) < 0)
 		return NULL;
 	struct result *result = result_begin(view, profile, query, SELECTION_FIELDS);
 
 	keep_changed(&s);
 	if (result && selection_fields(result, &s) &&
 	    selection_headline(result, profile, query, &s) &&
-	    fill_stacks(result, places, query, &s) && selection_notes(result, profile, places, &s))
+	    fill_stacks(result, locations, query, &s) &&
+	    selection_notes(result, profile, locations, &s))
 		return result;
 	result_free(result);
 	error_set(error, "out of memory");

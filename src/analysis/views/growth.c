@@ -67,7 +67,7 @@ static const struct result_column columns[GROWTH_COLUMNS] = {
 struct maker {
 	struct result *result;
 	const struct profile *profile;
-	struct places *places;
+	struct locations *locations;
 	const struct query *query;
 	struct selection selection;
 	VECTOR(struct site_trend) list;
@@ -179,9 +179,9 @@ static bool fill_row(struct maker *m, const struct site_trend *t, struct result_
 	row[GROWTH_MOMENTS] = value_number(UNIT_COUNT, trend->moments);
 	row[GROWTH_FROM_NS] = value_number(UNIT_NS, trend->from_ns);
 	row[GROWTH_TO_NS] = value_number(UNIT_NS, trend->to_ns);
-	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->places, p, site->node));
+	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->locations, p, site->node));
 	return row[GROWTH_LABEL].text &&
-	       stack_value(m->result, m->places, p, site->node, &row[GROWTH_STACK]);
+	       stack_value(m->result, m->locations, p, site->node, &row[GROWTH_STACK]);
 }
 
 static bool fill_table(struct maker *m)
@@ -306,19 +306,19 @@ static int check(const struct query *query, struct error *error)
 	return 0;
 }
 
-struct result *analyse_growth(const struct profile *profile, struct places *places,
+struct result *analyse_growth(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END };
-	struct maker m = { .profile = profile, .places = places, .query = query };
+	struct maker m = { .profile = profile, .locations = locations, .query = query };
 	struct profile_notes unnamed = { 0 };
 
 	if (check(query, error) < 0 ||
-	    selection_make(&m.selection, profile, places, query, ask, error) < 0)
+	    selection_make(&m.selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	m.result = result_begin("growth", profile, query, 5);
 	if (!m.result || !judge_all(&m) || !fill_table(&m) || !say_all(&m) ||
-	    names_notes(places_names(places), &m.result->arena, &unnamed) < 0 ||
+	    names_notes(locations_names(locations), &m.result->arena, &unnamed) < 0 ||
 	    !result_notes(m.result, profile,
 			  m.selection.whole.calls ? NULL : nothing_recorded(profile), unnamed))
 		error_set(error, "out of memory");

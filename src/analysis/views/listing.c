@@ -102,7 +102,7 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 	row[CALLS] = value_all_calls(process);
 	row[RSS] = value_number(UNIT_BYTES, process->peak_rss_bytes);
 	row[RECORDER] = value_number(UNIT_BYTES, process->own_bytes);
-	return top_live(&listing->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES],
+	return top_live(&listing->result, one->profile, one->locations, &row[TOP], &row[TOP_BYTES],
 			error);
 }
 

@@ -134,16 +134,17 @@ static struct now *sort_now(struct selection *s, const struct reading *before,
 }
 
 /* The owner of the stack and who called it: many sites have the same owner. NULL if out of memory. */
-static const char *path_label(struct result *result, struct places *places, const struct entry *e)
+static const char *path_label(struct result *result, struct locations *locations,
+			      const struct entry *e)
 {
 	enum { CALLERS = 3 };
-	struct place_chain stack;
+	struct location_chain stack;
 	size_t at = 0, callers = 0;
 
-	if (places_stack(places, e->process, e->site->node, &result->arena, &stack) < 0)
+	if (locations_stack(locations, e->process, e->site->node, &result->arena, &stack) < 0)
 		return NULL;
-	const struct place *owner = places_owner(stack);
-	const char *text = place_label(result, owner);
+	const struct location *owner = locations_owner(stack);
+	const char *text = location_label(result, owner);
 
 	while (at < stack.count && stack.at[at] != owner)
 		at++;
@@ -158,8 +159,9 @@ static const char *path_label(struct result *result, struct places *places, cons
 
 enum column { COST, SHARE, BLOCKS, CALLS, GROWTH, SITE, COLUMNS };
 
-static bool fill_table(struct result *result, const struct selection *s, struct places *places,
-		       const struct now *list, const struct query *query)
+static bool fill_table(struct result *result, const struct selection *s,
+		       struct locations *locations, const struct now *list,
+		       const struct query *query)
 {
 	size_t rows = MIN(s->count, query->limit);
 	const struct result_column columns[COLUMNS] = {
@@ -182,7 +184,7 @@ static bool fill_table(struct result *result, const struct selection *s, struct 
 		const struct entry *e = &s->entries[list[i].entry];
 		struct result_value *row = &values[i * COLUMNS];
 		int64_t part = selection_cost(s, &e->m);
-		const char *label = path_label(result, places, e);
+		const char *label = path_label(result, locations, e);
 
 		row[COST] = selection_value(s, &e->m);
 		row[SHARE] = value_percent((uint64_t)MAX(part, (int64_t)0),
@@ -204,20 +206,20 @@ static bool fill_table(struct result *result, const struct selection *s, struct 
 	return true;
 }
 
-struct result *rates_sites(const struct profile *profile, struct places *places,
+struct result *rates_sites(const struct profile *profile, struct locations *locations,
 			   const struct query *query, const struct reading *before,
 			   enum rates_order order, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
 	struct selection selection;
 
-	if (selection_make(&selection, profile, places, query, ask, error) < 0)
+	if (selection_make(&selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	struct result *result = calloc(1, sizeof *result);
 	const struct now *list = result ? sort_now(&selection, before, order) : NULL;
 
-	if (!list || !fill_table(result, &selection, places, list, query) ||
-	    !selection_notes(result, profile, places, &selection)) {
+	if (!list || !fill_table(result, &selection, locations, list, query) ||
+	    !selection_notes(result, profile, locations, &selection)) {
 		result_free(result);
 		result = NULL;
 		error_set(error, "out of memory");

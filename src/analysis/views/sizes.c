@@ -194,7 +194,7 @@ static void say_classes(struct sentences *sentences, const struct size_maker *m)
 	sentences_add(sentences, "classes", &w, NULL);
 }
 
-static bool make(struct size_maker *m, struct places *places)
+static bool make(struct size_maker *m, struct locations *locations)
 {
 	struct selection *s = &m->selection;
 	struct sentences sentences = { .result = m->result };
@@ -215,10 +215,10 @@ static bool make(struct size_maker *m, struct places *places)
 		say_classes(&sentences, m);
 	}
 	return sentences_end(&sentences) && fill_table(m) &&
-	       selection_notes(m->result, s->profile, places, s);
+	       selection_notes(m->result, s->profile, locations, s);
 }
 
-struct result *analyse_sizes(const struct profile *profile, struct places *places,
+struct result *analyse_sizes(const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error)
 {
 	const struct ask ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP };
@@ -237,10 +237,10 @@ struct result *analyse_sizes(const struct profile *profile, struct places *place
 			  cost_rows[query->cost].name);
 		return NULL;
 	}
-	if (selection_make(&m.selection, profile, places, query, ask, error) < 0)
+	if (selection_make(&m.selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	m.result = result_begin("sizes", profile, query, SELECTION_FIELDS + 3);
-	bool done = make(&m, places);
+	bool done = make(&m, locations);
 
 	selection_release(&m.selection);
 	if (done)

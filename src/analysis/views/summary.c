@@ -20,7 +20,7 @@
 struct writer_state {
 	struct sentences sentences;
 	struct result *result;
-	struct places *places;
+	struct locations *locations;
 	const struct profile_process *process;
 	struct findings findings;
 };
@@ -31,7 +31,7 @@ static void words_top_site(struct words *w, struct writer_state *s, const struct
 {
 	words_add(w, value_percent(part, whole));
 	words_text(w, " of it from ");
-	words_text(w, stack_label(s->result, s->places, s->process, site->node));
+	words_text(w, stack_label(s->result, s->locations, s->process, site->node));
 }
 
 static void say_headline(struct writer_state *s, const struct profile *profile)
@@ -243,15 +243,16 @@ static void say_allocator(struct writer_state *s)
 	sentences_add(&s->sentences, "allocator", &w, NULL);
 }
 
-static bool say_all(struct result *result, struct places *places, const struct profile *profile,
-		    const struct profile_process *first, const struct query *query)
+static bool say_all(struct result *result, struct locations *locations,
+		    const struct profile *profile, const struct profile_process *first,
+		    const struct query *query)
 {
 	struct writer_state s = { .sentences = { .result = result },
 				  .result = result,
-				  .places = places,
+				  .locations = locations,
 				  .process = first };
 
-	if (findings_make_all(&s.findings, profile, places) < 0)
+	if (findings_make_all(&s.findings, profile, locations) < 0)
 		return false;
 	say_headline(&s, profile);
 	if (profile->process_count > 1 && !query->filters.process)
@@ -348,11 +349,11 @@ static bool is_anything_recorded(const struct picked *picked)
 	return false;
 }
 
-struct result *analyse_summary(const struct profile *profile, struct places *places,
+struct result *analyse_summary(const struct profile *profile, struct locations *locations,
 			       const struct query *query, struct error *error)
 {
 	if (query->against)
-		return comparison_summary(places, query, error);
+		return comparison_summary(locations, query, error);
 	struct result *result = result_begin("summary", profile, query, 0);
 	struct picked picked = { 0 };
 
@@ -366,7 +367,7 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 	const char *why = is_anything_recorded(&picked) ? NULL : nothing_recorded(profile);
 
 	if (!result || !fill_table(result, &picked, query->limit) ||
-	    (first && !say_all(result, places, profile, first, query)) ||
+	    (first && !say_all(result, locations, profile, first, query)) ||
 	    !result_notes(result, profile, why, (struct profile_notes){ 0 })) {
 		result_free(result);
 		error_set(error, "out of memory");

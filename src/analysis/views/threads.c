@@ -466,7 +466,7 @@ static int check(const struct query *q, struct error *error)
 	return 0;
 }
 
-struct result *analyse_threads(const struct profile *profile, struct places *places,
+struct result *analyse_threads(const struct profile *profile, struct locations *locations,
 			       const struct query *query, struct error *error)
 {
 	enum { OWN_FIELDS = 6 };
@@ -477,7 +477,7 @@ struct result *analyse_threads(const struct profile *profile, struct places *pla
 				  .cost = query->has_cost ? query->cost : COST_CALLS };
 	bool *processes, **threads = NULL;
 
-	(void)places;
+	(void)locations;
 	if (check(query, error) < 0)
 		return NULL;
 	processes = choose_processes(profile, f->process, &scratch, error);

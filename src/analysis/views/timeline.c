@@ -469,7 +469,8 @@ static bool fill_table(struct result *result, const struct sweep *s)
 	return true;
 }
 
-static void say_top_sites(struct sentences *s, struct places *places, struct selection *selection)
+static void say_top_sites(struct sentences *s, struct locations *locations,
+			  struct selection *selection)
 {
 	selection_sort(selection, TOP_SITES);
 	for (size_t i = 0; i < MIN(selection->count, (size_t)TOP_SITES); i++) {
@@ -482,14 +483,14 @@ static void say_top_sites(struct sentences *s, struct places *places, struct sel
 		words_add(&more, value_percent((uint64_t)e->m.live_bytes,
 					       (uint64_t)selection->sum.live_bytes));
 		words_text(&more, " of it from ");
-		words_text(&more, stack_label(s->result, places, e->process, e->site->node));
+		words_text(&more, stack_label(s->result, locations, e->process, e->site->node));
 		sentences_add(s, i ? "" : "at peak", &w, &more);
 		if (s->list.count)
 			s->list.at[s->list.count - 1].aligned = true;
 	}
 }
 
-static bool say_all(struct result *result, struct places *places, const struct sweep *sweep,
+static bool say_all(struct result *result, struct locations *locations, const struct sweep *sweep,
 		    struct selection *selection)
 {
 	struct sentences s = { .result = result };
@@ -504,7 +505,7 @@ static bool say_all(struct result *result, struct places *places, const struct s
 	words_text(&w, " of ");
 	words_add(&w, value_number(UNIT_NS, sweep->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
-	say_top_sites(&s, places, selection);
+	say_top_sites(&s, locations, selection);
 	if (sweep->snapshots) {
 		words_count(&kept, sweep->snapshots, " moment", " moments");
 		words_text(&kept, " with every site -> --at snap:N");
@@ -513,7 +514,7 @@ static bool say_all(struct result *result, struct places *places, const struct s
 	return sentences_end(&s);
 }
 
-struct result *analyse_timeline(const struct profile *profile, struct places *places,
+struct result *analyse_timeline(const struct profile *profile, struct locations *locations,
 				const struct query *query, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
@@ -527,7 +528,7 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	at_peak.has_cost = false;
 	at_peak.at = at_peak.minus = (struct moment){ 0 };
 	s.wanted = processes_choose(profile, query, &s.arena, error);
-	if (!s.wanted || selection_make(&selection, profile, places, &at_peak, ask, error) < 0)
+	if (!s.wanted || selection_make(&selection, profile, locations, &at_peak, ask, error) < 0)
 		goto end;
 	error_set(error, "out of memory");
 	result = result_begin("timeline", profile, query, 1);
@@ -536,8 +537,8 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	result->shows_peak = true;
 	result_head_add(result, "point_count", value_number(UNIT_COUNT, s.points.count));
 	thin(&s, query->limit);
-	done = fill_table(result, &s) && say_all(result, places, &s, &selection) &&
-	       names_notes(places_names(places), &result->arena, &unnamed) == 0 &&
+	done = fill_table(result, &s) && say_all(result, locations, &s, &selection) &&
+	       names_notes(locations_names(locations), &result->arena, &unnamed) == 0 &&
 	       result_notes(result, profile, s.points.count ? NULL : nothing_recorded(profile),
 			    unnamed);
 end:
