@@ -295,20 +295,13 @@ char *source_text(struct source *in)
 	return copy;
 }
 
-static uint64_t load_u32(const uint8_t *from)
+/* Constant sizes: a copy of a size that the compiler does not know is a call. */
+static void copy_number(void *to, const void *from, size_t bytes)
 {
-	uint32_t value;
-
-	memcpy(&value, from, sizeof value);
-	return value;
-}
-
-static uint64_t load_u64(const uint8_t *from)
-{
-	uint64_t value;
-
-	memcpy(&value, from, sizeof value);
-	return value;
+	if (bytes == 4)
+		memcpy(to, from, 4);
+	else
+		memcpy(to, from, 8);
 }
 
 void *columns_new(struct payload *out, size_t count, size_t row_bytes)
@@ -343,8 +336,10 @@ void table_put(struct payload *out, struct table_shape shape, const void *rows, 
 		const uint8_t *from = (const uint8_t *)rows + field.at;
 
 		ASSERT(field.bytes == 4 || field.bytes == 8);
-		for (size_t i = 0; i < count; i++, from += shape.row_bytes)
-			values[i] = field.bytes == 4 ? load_u32(from) : load_u64(from);
+		for (size_t i = 0; i < count; i++, from += shape.row_bytes) {
+			values[i] = 0;
+			copy_number(&values[i], from, field.bytes);
+		}
 		column_put(&out->bytes, values, count);
 	}
 	free(values);
@@ -360,11 +355,7 @@ static void store_column(struct source *in, struct field field, size_t row_bytes
 			cursor_fail(&in->cursor);
 			return;
 		}
-		/* Constant sizes: a copy of a size that the compiler does not know is a call. */
-		if (field.bytes == 4)
-			memcpy(to, &values[i], 4);
-		else
-			memcpy(to, &values[i], 8);
+		copy_number(to, &values[i], field.bytes);
 	}
 }
 
