@@ -70,14 +70,14 @@ const struct analysis *analysis_find(const char *name)
 }
 
 struct result *analysis_answer(const struct analysis *view, const struct profile *profile,
-			       struct places *places, const struct query *query,
+			       struct locations *locations, const struct query *query,
 			       struct error *error)
 {
 	if (view->sites)
-		return site_view_run(view->name, view->sites, profile, places, query, error);
+		return site_view_run(view->name, view->sites, profile, locations, query, error);
 	if (view->by)
-		return group_view_run(view->name, view->by, profile, places, query, error);
-	return view->run(profile, places, query, error);
+		return group_view_run(view->name, view->by, profile, locations, query, error);
+	return view->run(profile, locations, query, error);
 }
 
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error)

@@ -5,17 +5,17 @@
 
 #include <stddef.h>
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/result/query.h"
 #include "analysis/result/result.h"
 #include "model/profile.h"
 #include "util/error.h"
 
 /*
- * Pure: the same profile and query give the same result; `places` only remembers what it resolved.
- * The result must not outlive profile and places. NULL if out of memory.
+ * Pure: the same profile and query give the same result; `locations` only remembers what it resolved.
+ * The result must not outlive profile and locations. NULL if out of memory.
  */
-typedef struct result *analysis_run(const struct profile *profile, struct places *places,
+typedef struct result *analysis_run(const struct profile *profile, struct locations *locations,
 				    const struct query *query, struct error *error);
 
 /* Parts of a query that are no filters. */
@@ -43,7 +43,7 @@ extern const struct analysis analyses[];
 const struct analysis *analysis_find(const char *name);
 /* What the view says; as analysis_run. */
 struct result *analysis_answer(const struct analysis *view, const struct profile *profile,
-			       struct places *places, const struct query *query,
+			       struct locations *locations, const struct query *query,
 			       struct error *error);
 /* -1 with the error set if the query has a part that the view would ignore. Filters are checked by the views themselves. */
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error);

@@ -31,7 +31,6 @@ DEFINE_ID(module_id); /* a mapped file: one load of one object */
 DEFINE_ID(frame_id);  /* a return address within a module */
 DEFINE_ID(node_id);   /* a stack: a frame and the node of its caller */
 DEFINE_ID(site_id);   /* a stack and a tag */
-DEFINE_ID(record_id); /* the counters of one site in one slot */
 DEFINE_ID(slot_id);   /* a set of tables, owned by one thread at a time */
 DEFINE_ID(thread_id); /* a thread; never reused within a process */
 DEFINE_ID(tag_id);    /* a label that the program gave to its allocations */

@@ -133,20 +133,20 @@ static int run_check(const struct check_command *c, const struct profile *profil
 					       .tolerance = c->tolerance,
 					       .query = &c->query };
 	struct names *names = names_new(&c->names);
-	struct places *places = names ? places_new(names) : NULL;
+	struct locations *locations = names ? locations_new(names) : NULL;
 	struct check check = { 0 };
 	int status = -1;
 
-	if (!places)
+	if (!locations)
 		error_set(error, "out of memory");
 	else
-		status = check_run(&check, profile, places, &options, error);
+		status = check_run(&check, profile, locations, &options, error);
 	if (status == 0)
 		status = print_check(c, &check, error);
 	if (status == 0)
 		status = check.broken ? 1 : check.unknown ? 2 : 0;
 	check_release(&check);
-	places_free(places);
+	locations_free(locations);
 	names_free(names);
 	return status;
 }

@@ -22,12 +22,12 @@ static int add_profile(struct listing *listing, struct listed *one,
 	struct names *names = names_new(names_options);
 	int status = -1;
 
-	one->places = names ? places_new(names) : NULL;
-	if (one->places)
+	one->locations = names ? locations_new(names) : NULL;
+	if (one->locations)
 		status = listing_add(listing, one, error);
 	else
 		error_set(error, "out of memory");
-	places_free(one->places);
+	locations_free(one->locations);
 	names_free(names);
 	return status;
 }

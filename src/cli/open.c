@@ -122,10 +122,10 @@ static int write_file(void *context, struct span bytes, struct error *error)
 	return 0;
 }
 
-int show_result(struct render_output *out, const struct profile *profile, struct places *places,
-		const struct show *show, struct error *error)
+int show_result(struct render_output *out, const struct profile *profile,
+		struct locations *locations, const struct show *show, struct error *error)
 {
-	struct result *result = analysis_answer(show->view, profile, places, show->query, error);
+	struct result *result = analysis_answer(show->view, profile, locations, show->query, error);
 
 	if (!result)
 		return -1;
@@ -178,12 +178,12 @@ int show_profile(FILE *out, const struct profile *profile, const struct show *sh
 {
 	struct render_output output = { .write = write_file, .context = out };
 	struct names *names = names_new(&show->names);
-	struct places *places = names ? places_new(names) : NULL;
-	int status = places ? show_result(&output, profile, places, show, error)
-			    : error_set(error, "out of memory");
+	struct locations *locations = names ? locations_new(names) : NULL;
+	int status = locations ? show_result(&output, profile, locations, show, error)
+			       : error_set(error, "out of memory");
 
 	buffer_release(&output.buffer);
-	places_free(places);
+	locations_free(locations);
 	names_free(names);
 	return status;
 }

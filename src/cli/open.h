@@ -44,8 +44,8 @@ struct show {
 /* What was asked, with the defaults of the renderer; the query stays the asker's. */
 void show_asked(struct show *show, struct asked *asked);
 /* The result alone, with names that are known already; to wherever `out` writes. */
-int show_result(struct render_output *out, const struct profile *profile, struct places *places,
-		const struct show *show, struct error *error);
+int show_result(struct render_output *out, const struct profile *profile,
+		struct locations *locations, const struct show *show, struct error *error);
 /* A result that is there already, to where answers go: list, post-mortem. */
 int show_answer(const struct result *result, const struct renderer *renderer, bool exact_bytes,
 		const struct common_options *common, struct error *error);

@@ -42,7 +42,8 @@ static void put_function(struct writer *w, const char *key, uint32_t function)
 	fprintf(w->out, "%s=(%" PRIu32 ")", key, function + 1);
 	if (!w->named.at[function]) {
 		fputc(' ', w->out);
-		write_safe(w->out, w->graph->functions.at[function].place->frame.function, "", '?');
+		write_safe(w->out, w->graph->functions.at[function].location->frame.function, "",
+			   '?');
 		w->named.at[function] = true;
 	}
 	fputc('\n', w->out);
@@ -50,14 +51,14 @@ static void put_function(struct writer *w, const char *key, uint32_t function)
 
 static const char *file_of(const struct writer *w, uint32_t function)
 {
-	const char *file = w->graph->functions.at[function].place->frame.file;
+	const char *file = w->graph->functions.at[function].location->frame.file;
 
 	return file ? file : unknown;
 }
 
 static const char *module_of(const struct writer *w, uint32_t function)
 {
-	return w->graph->functions.at[function].place->frame.module;
+	return w->graph->functions.at[function].location->frame.module;
 }
 
 /* Of a sampled recording the second event is the variance: it adds up as the first does. */
@@ -88,7 +89,7 @@ static void put_functions(struct writer *w)
 	size_t line = 0, edge = 0;
 
 	for (uint32_t i = 0; i < g->functions.count && !w->failed; i++) {
-		if (!g->functions.at[i].place)
+		if (!g->functions.at[i].location)
 			continue;
 		put_name(w, "ob", &w->modules, module_of(w, i));
 		put_name(w, "fl", &w->files, file_of(w, i));

@@ -28,12 +28,12 @@ struct points {
 	VECTOR(uint32_t) frames;
 	struct numbering
 		texts; /* of interned texts; the page's number is one more: 0 is its root */
-	struct numbering places;  /* each place once, so that its text is made once ... */
-	VECTOR(uint32_t) text_of; /* ... and this is its number */
+	struct numbering locations; /* each location once, so that its text is made once ... */
+	VECTOR(uint32_t) text_of;   /* ... and this is its number */
 	struct intern intern;
 };
 
-static bool number_text(struct points *p, const struct place *place, uint32_t *ret)
+static bool number_text(struct points *p, const struct location *location, uint32_t *ret)
 {
 	char *text = NULL;
 	size_t size;
@@ -41,8 +41,8 @@ static bool number_text(struct points *p, const struct place *place, uint32_t *r
 
 	if (!memory)
 		return false;
-	if (place)
-		write_valgrind_frame(memory, place, "");
+	if (location)
+		write_valgrind_frame(memory, location, "");
 	else
 		fputs("[no stack]", memory);
 	bool written = fclose(memory) == 0;
@@ -54,18 +54,19 @@ static bool number_text(struct points *p, const struct place *place, uint32_t *r
 	return number < UINT32_MAX;
 }
 
-static bool push_frame(struct points *p, const struct place *place)
+static bool push_frame(struct points *p, const struct location *location)
 {
-	size_t known = p->places.items.count, number = number_of(&p->places, place);
+	size_t known = p->locations.items.count, number = number_of(&p->locations, location);
 	uint32_t text = 0;
 
-	if (number == known && (!number_text(p, place, &text) || !vector_push(&p->text_of, text)))
+	if (number == known &&
+	    (!number_text(p, location, &text) || !vector_push(&p->text_of, text)))
 		return false;
 	return number != SIZE_MAX && vector_push(&p->frames, p->text_of.at[number]);
 }
 
 static bool add_point(struct points *p, const struct site_numbers *numbers,
-		      struct place_chain stack)
+		      struct location_chain stack)
 {
 	struct point added = { *numbers, (uint32_t)p->frames.count, (uint32_t)stack.count };
 
@@ -88,7 +89,7 @@ static bool collect(struct points *p, const struct export_input *in)
 	for (size_t i = 0; i < in->selection->count && done; i++) {
 		const struct entry *e = &in->selection->entries[i];
 		struct site_numbers numbers = selection_numbers(in->selection, e);
-		struct place_chain stack;
+		struct location_chain stack;
 
 		if (numbers.calls)
 			done = entry_stack(in, e, &scratch, &stack) == 0 &&
@@ -241,7 +242,7 @@ int export_dhat(const struct export_input *in, FILE *out, struct error *error)
 	vector_release(&points.frames);
 	vector_release(&points.text_of);
 	numbering_release(&points.texts);
-	numbering_release(&points.places);
+	numbering_release(&points.locations);
 	intern_release(&points.intern);
 	return done ? 0 : no_memory(error);
 }

@@ -17,7 +17,7 @@ static void put_function(FILE *out, const struct export_input *in, const struct 
 			 uint32_t i)
 {
 	const struct graph_function *f = &g->functions.at[i];
-	const struct result_frame *frame = &f->place->frame;
+	const struct result_frame *frame = &f->location->frame;
 
 	fprintf(out, "  f%" PRIu32 " [label=\"", i);
 	write_safe(out, frame->function, "\"\\", '\'');
@@ -60,7 +60,7 @@ static bool *choose(const struct graph *g, const struct query *q)
 	size_t count = 0;
 
 	for (uint32_t i = 0; shown && order && i < g->functions.count; i++)
-		if (g->functions.at[i].place &&
+		if (g->functions.at[i].location &&
 		    100 * graphviz_share(llabs(g->functions.at[i].total), llabs(g->whole)) >=
 			    percent)
 			order[count++] = i;

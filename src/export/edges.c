@@ -88,25 +88,25 @@ struct amount {
 };
 
 /* Outermost frames first. */
-static bool add_function(struct builder *b, const struct place *place, bool innermost,
+static bool add_function(struct builder *b, const struct location *location, bool innermost,
 			 const struct amount *amount, bool *ret_recursive)
 {
 	static const struct graph_function none = { 0 };
 	struct graph *g = b->graph;
 
-	while (g->functions.count <= place->function)
+	while (g->functions.count <= location->function)
 		if (!vector_push(&g->functions, none))
 			return false;
-	while (b->met.count <= place->function)
+	while (b->met.count <= location->function)
 		if (!vector_push(&b->met, 0))
 			return false;
-	struct graph_function *f = &g->functions.at[place->function];
-	uint32_t *met = &b->met.at[place->function];
+	struct graph_function *f = &g->functions.at[location->function];
+	uint32_t *met = &b->met.at[location->function];
 
 	*ret_recursive = *met == b->stack;
 	*met = b->stack;
-	if (!f->place)
-		f->place = place;
+	if (!f->location)
+		f->location = location;
 	f->self += innermost ? amount->value : 0;
 	f->self_variance += innermost ? amount->variance : 0;
 	f->total += *ret_recursive ? 0 : amount->value;
@@ -115,7 +115,7 @@ static bool add_function(struct builder *b, const struct place *place, bool inne
 }
 
 /* The edge from the frame behind `at` to the one there. */
-static struct graph_edge edge_at(struct place_chain stack, size_t at, bool lines)
+static struct graph_edge edge_at(struct location_chain stack, size_t at, bool lines)
 {
 	return (struct graph_edge){
 		.caller = stack.at[at + 1]->function,
@@ -124,7 +124,7 @@ static struct graph_edge edge_at(struct place_chain stack, size_t at, bool lines
 	};
 }
 
-static bool edge_before(struct place_chain stack, size_t at, bool lines)
+static bool edge_before(struct location_chain stack, size_t at, bool lines)
 {
 	const struct graph_edge edge = edge_at(stack, at, lines);
 
@@ -137,7 +137,7 @@ static bool edge_before(struct place_chain stack, size_t at, bool lines)
 	return false;
 }
 
-static bool add_edges(struct builder *b, struct place_chain stack, const struct amount *amount)
+static bool add_edges(struct builder *b, struct location_chain stack, const struct amount *amount)
 {
 	for (size_t i = 0; i + 1 < stack.count; i++) {
 		struct graph_edge edge = edge_at(stack, i, b->lines);
@@ -156,7 +156,7 @@ static bool add_edges(struct builder *b, struct place_chain stack, const struct 
 	return true;
 }
 
-static bool add_stack(struct builder *b, struct place_chain stack, const struct amount *amount)
+static bool add_stack(struct builder *b, struct location_chain stack, const struct amount *amount)
 {
 	b->graph->whole += amount->value;
 	b->graph->whole_variance += amount->variance;
@@ -187,7 +187,7 @@ int graph_build(struct graph *g, const struct export_input *in, bool lines)
 		const struct entry *e = &in->selection->entries[i];
 		const struct amount amount = { selection_cost(in->selection, &e->m), e->m.calls,
 					       entry_variance(in, &e->m) };
-		struct place_chain stack;
+		struct location_chain stack;
 
 		if (amount.value == 0)
 			continue;

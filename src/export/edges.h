@@ -6,7 +6,7 @@
 #include "export/stacks.h"
 
 struct graph_function {
-	const struct place *place;
+	const struct location *location;
 	int64_t self, total; /* a recursion is counted once for each stack */
 	double self_variance, total_variance;
 };
@@ -30,7 +30,7 @@ struct graph_line {
 
 struct graph {
 	VECTOR(struct graph_function)
-	functions;			 /* by place_key(AXIS_FUNCTION); place NULL: not in it */
+	functions; /* by location_key(AXIS_FUNCTION); location NULL: not in it */
 	VECTOR(struct graph_edge) edges; /* by caller, line, callee */
 	VECTOR(struct graph_line) lines; /* by function, line */
 	int64_t whole;

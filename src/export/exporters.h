@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/result/query.h"
 #include "analysis/query/selection.h"
 #include "model/profile.h"
@@ -13,7 +13,7 @@
 
 struct export_input {
 	const struct profile *profile;
-	struct places *places;
+	struct locations *locations;
 	const struct query *query;
 	const struct selection *selection; /* filters and moment are applied */
 };

@@ -28,7 +28,7 @@ int export_folded(const struct export_input *in, FILE *out, struct error *error)
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
 		const struct entry *e = &in->selection->entries[i];
 		int64_t value = selection_cost(in->selection, &e->m);
-		struct place_chain stack;
+		struct location_chain stack;
 
 		if (value == 0)
 			continue;

@@ -9,7 +9,7 @@ static int write_events(const struct export_input *in, struct json *j,
 			struct function_numbers *functions, FILE *out)
 {
 	struct stack_scratch scratch = { 0 };
-	struct place_chain stack;
+	struct location_chain stack;
 	int status = 0;
 
 	json_key(j, "events");
@@ -26,7 +26,7 @@ static int write_events(const struct export_input *in, struct json *j,
 		json_array(j);
 		/* An empty chain is more than the reader expects: NULL is the function of no stack. */
 		for (size_t k = 0; status == 0 && k < MAX(stack.count, (size_t)1); k++) {
-			const struct place *function = stack.count ? stack.at[k] : NULL;
+			const struct location *function = stack.count ? stack.at[k] : NULL;
 			size_t number = function_number(functions, function);
 
 			status = number == SIZE_MAX ? -1 : 0;
@@ -69,7 +69,7 @@ int export_gprof2dot(const struct export_input *in, FILE *out, struct error *err
 	json_key(&j, "functions");
 	json_array(&j);
 	for (size_t i = 0; i < functions.items.count; i++) {
-		const struct place *p = functions.items.at[i];
+		const struct location *p = functions.items.at[i];
 
 		json_object(&j);
 		json_field_string(&j, "name", p ? p->frame.function : "[no stack]");

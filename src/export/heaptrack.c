@@ -57,7 +57,7 @@ static size_t put_string(struct writer *w, const char *text)
 	return number + 1;
 }
 
-static size_t put_pointer(struct writer *w, struct place_chain chain)
+static size_t put_pointer(struct writer *w, struct location_chain chain)
 {
 	enum { CHAIN_MAX = 128 };
 	size_t known = w->pointers.items.count, module, names[CHAIN_MAX][2];
@@ -100,7 +100,8 @@ static uint32_t put_trace(struct writer *w, const struct profile_process *p, nod
 	if (node.v)
 		at = traces[node.v];
 	for (size_t i = path.count; i > 0 && !w->failed; i--) {
-		struct place_chain chain = places_of(w->in->places, p, (node_id){ path.at[i - 1] });
+		struct location_chain chain =
+			locations_of(w->in->locations, p, (node_id){ path.at[i - 1] });
 
 		w->failed |= !chain.at;
 		if (w->failed)

@@ -19,9 +19,9 @@ enum { SNAPSHOTS = 100 };
 struct walker {
 	const struct entry *entry;
 	node_id node;
-	struct place_chain chain;  /* of the node */
-	size_t at;		   /* in the chain: the next place */
-	const struct place *place; /* NULL: the stack is at its end */
+	struct location_chain chain;	 /* of the node */
+	size_t at;			 /* in the chain: the next location */
+	const struct location *location; /* NULL: the stack is at its end */
 };
 
 /* Stacks that go on by the same line. */
@@ -66,15 +66,15 @@ static void step(struct massif *m, struct walker *w)
 {
 	const struct profile_process *p = w->entry->process;
 
-	w->place = NULL;
+	w->location = NULL;
 	if (w->at == w->chain.count && w->node.v) {
-		w->chain = places_of(m->in->places, p, w->node);
+		w->chain = locations_of(m->in->locations, p, w->node);
 		w->at = 0;
 		m->failed |= !w->chain.at;
 		w->node = profile_node(p, w->node).parent;
 	}
 	if (w->at < w->chain.count)
-		w->place = w->chain.at[w->at++];
+		w->location = w->chain.at[w->at++];
 }
 
 struct children {
@@ -85,7 +85,7 @@ struct children {
 
 static uint64_t line_of(const struct walker *w)
 {
-	return w->place ? (uint64_t)place_key(w->place, AXIS_LINE) + 1 : 0;
+	return w->location ? (uint64_t)location_key(w->location, AXIS_LINE) + 1 : 0;
 }
 
 static int compare_walkers(const void *left, const void *right)
@@ -127,7 +127,7 @@ static struct children go_out(struct massif *m, struct walker *walkers, size_t c
 		step(m, &walkers[i]);
 	if (count)
 		qsort(walkers, count, sizeof *walkers, compare_walkers);
-	while (at < count && !walkers[at].place)
+	while (at < count && !walkers[at].location)
 		at++;
 	while (at < count) {
 		struct child child = { .first = &walkers[at] };
@@ -149,13 +149,13 @@ static struct children go_out(struct massif *m, struct walker *walkers, size_t c
  */
 static void put_node(struct massif *m, const struct child *node, unsigned depth)
 {
-	const struct place *place = depth ? node->first->place : NULL;
+	const struct location *location = depth ? node->first->location : NULL;
 	struct children all = go_out(m, node->first, node->count);
 
 	fprintf(m->out, "%*sn%zu: %" PRId64 " ", (int)depth, "",
 		all.shown.count + (all.hidden ? 1 : 0), node->bytes);
-	if (place)
-		write_valgrind_frame(m->out, place, COMMENT);
+	if (location)
+		write_valgrind_frame(m->out, location, COMMENT);
 	else
 		fputs("(heap allocation functions) malloc/new/new[], --alloc-fns, etc.", m->out);
 	fputc('\n', m->out);
@@ -233,7 +233,7 @@ int export_massif(const struct export_input *in, FILE *out, struct error *error)
 	query.at = (struct moment){ .kind = MOMENT_PEAK };
 	query.minus = (struct moment){ 0 };
 	query.kinds = KINDS_HEAP;
-	if (selection_make(&peak, in->profile, in->places, &query, (struct ask){ 0 }, error) < 0)
+	if (selection_make(&peak, in->profile, in->locations, &query, (struct ask){ 0 }, error) < 0)
 		return -1;
 	m.root = gather(&m, &peak, p);
 	m.least = m.percent / 100 * (double)m.root.bytes;

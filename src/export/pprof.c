@@ -57,10 +57,10 @@ struct writer {
 	struct buffer message; /* of the message at hand */
 	struct numbering strings, functions, chains, modules;
 	struct sample_type types[TYPES_MAX];
-	size_t type_count, asked;	      /* the type of the cost that was asked for */
-	VECTOR(struct place_chain) locations; /* in the order of chains */
+	size_t type_count, asked;		 /* the type of the cost that was asked for */
+	VECTOR(struct location_chain) locations; /* in the order of chains */
 	VECTOR(uint64_t) ids;
-	struct intern tags; /* paths: strings are numbered by their place */
+	struct intern tags; /* paths: strings are numbered by their index */
 	bool failed;
 };
 
@@ -112,7 +112,7 @@ static void put_value_type(struct writer *w, unsigned field, const char *type, c
 }
 
 /* The id of the location at a node, from 1. */
-static uint64_t location_id(struct writer *w, struct place_chain chain)
+static uint64_t location_id(struct writer *w, struct location_chain chain)
 {
 	size_t known = w->chains.items.count;
 	size_t number = number_of(&w->chains, chain.at);
@@ -197,7 +197,7 @@ static void put_tag(struct writer *w, const struct entry *e)
 static void put_sample(struct writer *w, const struct entry *e)
 {
 	for (node_id n = e->site->node; n.v && !w->failed; n = profile_node(e->process, n).parent) {
-		struct place_chain chain = places_of(w->in->places, e->process, n);
+		struct location_chain chain = locations_of(w->in->locations, e->process, n);
 
 		w->failed |= !chain.at;
 		if (chain.at)
@@ -218,17 +218,17 @@ static void put_sample(struct writer *w, const struct entry *e)
 	end_message(w, PROFILE_SAMPLE);
 }
 
-static void put_line(struct writer *w, const struct place *place)
+static void put_line(struct writer *w, const struct location *location)
 {
 	/* One function for each name and file, whatever its address. */
-	const struct place *first =
-		places_example(w->in->places, AXIS_FUNCTION, place_key(place, AXIS_FUNCTION));
+	const struct location *first = locations_example(w->in->locations, AXIS_FUNCTION,
+							 location_key(location, AXIS_FUNCTION));
 	size_t number = number_of(&w->functions, first);
 	struct buffer line = BUFFER_INIT;
 
 	w->failed |= number == SIZE_MAX;
 	put_number(&line, 1, number + 1);
-	put_number(&line, 2, place->frame.line);
+	put_number(&line, 2, location->frame.line);
 	put_bytes(&w->message, 4, line.data, line.size);
 	w->failed |= line.failed;
 	buffer_release(&line);
@@ -251,7 +251,7 @@ static void put_locations(struct writer *w)
 {
 	number_program(w);
 	for (size_t i = 0; i < w->locations.count && !w->failed; i++) {
-		struct place_chain chain = w->locations.at[i];
+		struct location_chain chain = w->locations.at[i];
 		const struct result_frame *f = &chain.at[0]->frame;
 		uint64_t mapping = 0;
 
@@ -273,15 +273,15 @@ static void put_locations(struct writer *w)
 static void put_functions(struct writer *w)
 {
 	for (size_t i = 0; i < w->functions.items.count && !w->failed; i++) {
-		const struct place *place = w->functions.items.at[i];
+		const struct location *location = w->functions.items.at[i];
 
 		put_number(&w->message, 1, i + 1);
-		put_number(&w->message, 2, text_id(w, place->frame.function));
+		put_number(&w->message, 2, text_id(w, location->frame.function));
 		/*
 		 * No system name (field 3): where it equals the name, pprof takes that for not demangled
 		 * yet, and cuts all parentheses and templates out of it.
 		 */
-		put_number(&w->message, 4, text_id(w, place->frame.file));
+		put_number(&w->message, 4, text_id(w, location->frame.file));
 		end_message(w, PROFILE_FUNCTION);
 	}
 }

@@ -54,7 +54,7 @@ struct site {
 	const struct entry *entry;
 	struct site_numbers numbers;
 	const char *tag, *pool;
-	struct place_chain stack;
+	struct location_chain stack;
 	const struct result_frame *owner; /* NULL: none */
 };
 
@@ -105,7 +105,7 @@ static int write_sites(const struct export_input *in, site_writer *write, void *
 		status = site.tag ? entry_stack(in, e, &scratch, &site.stack) : -1;
 		if (status < 0)
 			break;
-		const struct place *owner = places_owner(site.stack);
+		const struct location *owner = locations_owner(site.stack);
 
 		site.owner = owner ? &owner->frame : NULL;
 		write(context, &site);

@@ -64,7 +64,7 @@ static int write_samples(const struct export_input *in, struct json *j,
 			 FILE *out)
 {
 	struct stack_scratch scratch = { 0 };
-	struct place_chain stack;
+	struct location_chain stack;
 	int status = 0;
 
 	json_key(j, "samples");
@@ -117,7 +117,7 @@ static void write_frames(struct json *j, const struct function_numbers *frames, 
 	json_key(j, "frames");
 	json_array(j);
 	for (size_t i = 0; i < frames->items.count; i++) {
-		const struct place *p = frames->items.at[i];
+		const struct location *p = frames->items.at[i];
 
 		json_object(j);
 		json_field_string(j, "name", p->frame.function);

@@ -65,15 +65,15 @@ void numbering_release(struct numbering *n)
 	*n = (struct numbering){ 0 };
 }
 
-size_t function_number(struct function_numbers *functions, const struct place *place)
+size_t function_number(struct function_numbers *functions, const struct location *location)
 {
-	size_t key = place ? (size_t)place->function + 1 : 0;
+	size_t key = location ? (size_t)location->function + 1 : 0;
 
 	while (functions->numbers.count <= key)
 		if (!vector_push(&functions->numbers, 0))
 			return SIZE_MAX;
 	if (functions->numbers.at[key] == 0) {
-		if (!vector_push(&functions->items, place))
+		if (!vector_push(&functions->items, location))
 			return SIZE_MAX;
 		functions->numbers.at[key] = (uint32_t)functions->items.count;
 	}
@@ -87,24 +87,24 @@ void function_numbers_release(struct function_numbers *functions)
 }
 
 int entry_stack(const struct export_input *in, const struct entry *e, struct stack_scratch *scratch,
-		struct place_chain *ret)
+		struct location_chain *ret)
 {
-	scratch->places.count = 0;
+	scratch->locations.count = 0;
 	for (node_id n = e->site->node; n.v; n = profile_node(e->process, n).parent) {
-		struct place_chain chain = places_of(in->places, e->process, n);
+		struct location_chain chain = locations_of(in->locations, e->process, n);
 
-		if (!chain.at || !vector_reserve(&scratch->places, chain.count))
+		if (!chain.at || !vector_reserve(&scratch->locations, chain.count))
 			return -1;
 		for (size_t i = 0; i < chain.count; i++)
-			scratch->places.at[scratch->places.count++] = chain.at[i];
+			scratch->locations.at[scratch->locations.count++] = chain.at[i];
 	}
-	*ret = (struct place_chain){ scratch->places.at, scratch->places.count };
+	*ret = (struct location_chain){ scratch->locations.at, scratch->locations.count };
 	return 0;
 }
 
 void stack_scratch_release(struct stack_scratch *scratch)
 {
-	vector_release(&scratch->places);
+	vector_release(&scratch->locations);
 }
 
 size_t safe_step(const char *text, const char **ret)
@@ -186,9 +186,9 @@ const char *cost_unit_word(enum cost_id cost)
 	}
 }
 
-void write_valgrind_frame(FILE *out, const struct place *place, const char *bad)
+void write_valgrind_frame(FILE *out, const struct location *location, const char *bad)
 {
-	const struct result_frame *f = &place->frame;
+	const struct result_frame *f = &location->frame;
 
 	fprintf(out, "0x%" PRIX64 ": ", f->offset);
 	write_safe(out, f->function, bad, '\'');

@@ -24,19 +24,20 @@ void numbering_release(struct numbering *numbering);
 
 /* The same for functions, of which there are few and each is asked for a million times. */
 struct function_numbers {
-	VECTOR(const struct place *) items; /* one place of each; NULL: the function of no stack */
-	VECTOR(uint32_t) numbers; /* by place_key(AXIS_FUNCTION) + 1: number + 1; 0: none yet */
+	VECTOR(const struct location *)
+	items;			  /* one location of each; NULL: the function of no stack */
+	VECTOR(uint32_t) numbers; /* by location_key(AXIS_FUNCTION) + 1: number + 1; 0: none yet */
 };
 /* SIZE_MAX if out of memory. */
-size_t function_number(struct function_numbers *functions, const struct place *place);
+size_t function_number(struct function_numbers *functions, const struct location *location);
 void function_numbers_release(struct function_numbers *functions);
 
 /* The stack of an entry, innermost first; lives until the next call with the same scratch. -1 if out of memory. */
 struct stack_scratch {
-	VECTOR(const struct place *) places;
+	VECTOR(const struct location *) locations;
 };
 int entry_stack(const struct export_input *input, const struct entry *entry,
-		struct stack_scratch *scratch, struct place_chain *ret);
+		struct stack_scratch *scratch, struct location_chain *ret);
 void stack_scratch_release(struct stack_scratch *scratch);
 
 /*
@@ -75,7 +76,7 @@ double entry_variance(const struct export_input *input, const struct measures *m
 int64_t whole_variance(double variance);
 
 /* "0x401136: main (main.c:12)", as massif and DHAT have it; characters of `bad` become quotes. */
-void write_valgrind_frame(FILE *out, const struct place *place, const char *bad);
+void write_valgrind_frame(FILE *out, const struct location *location, const char *bad);
 
 int no_memory(struct error *error); /* "out of memory", -1 */
 /* For formats that cannot do without the peak: -1 with the error set if it is not known of the threads asked for. */

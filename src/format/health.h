@@ -37,7 +37,8 @@
 	  "ms without a tick of the clock (heapgauge stopped, or no processor): lifetimes too short") \
 	X(unkept,                                                                                     \
 	  "profile not kept in HEAPGAUGE_DIR (no tmpfs, room or right): gone with its process")       \
-	X(other_labels, "labels counted as \"other\": more values of a key than are told apart")      \
+	X(other_labels,                                                                               \
+	  "labels counted as \"other\": more values of a key than are distinguished")                 \
 	X(unknown_ends,                                                                               \
 	  "pool blocks and mappings whose end could not be recorded: maybe not live")                 \
 	X(lost_end,                                                                                   \

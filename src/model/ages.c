@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ages by cell -> ages by site: a counting sort, then each site's own rows in order of their age,
+ * Ages by site counters -> ages by site: a counting sort, then each site's own rows in order of their age,
  * where those of several threads become one.
  *
- * The rows were checked by build.c: every cell exists, every bucket is below AGE_BUCKETS.
+ * The rows were checked by build.c: all site counters exist, every bucket is below AGE_BUCKETS.
  */
 #include "model/ages.h"
 
@@ -49,12 +49,12 @@ static uint32_t merge(struct profile_age *at, uint32_t begin, uint32_t end, uint
 
 static uint32_t site_of(const struct profile_process *p, size_t age)
 {
-	return same_site(p, p->rows->cells[p->rows->ages[age].cell].site);
+	return same_site(p, p->rows->site_counters[p->rows->ages[age].counters].site);
 }
 
 static bool is_of(const struct process_rows *rows, size_t age, const bool *slots)
 {
-	return !slots || slots[rows->cells[rows->ages[age].cell].slot];
+	return !slots || slots[rows->site_counters[rows->ages[age].counters].slot];
 }
 
 int profile_ages(const struct profile_process *p, const bool *slots, struct arena *arena,

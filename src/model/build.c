@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the profile of a recording: checks every id, sums the cells of each site, and turns what is
+ * Makes the profile of a recording: checks every id, sums the counters of each site, and turns what is
  * wrong with the file into notes that every report shows.
  *
  * The rows stay where they are and belong to the profile from here on; what is added (sites with
- * their sums, the order of cells by site) lives in the profile's arena. Costs one pass over nodes and
- * cells; names and distributions are left for those who ask.
+ * their sums, the order of counters by site) lives in the profile's arena. Costs one pass over nodes and
+ * counters; names and distributions are left for those who ask.
  *
  * Invariant: a profile that was returned holds no id outside its table.
  */
@@ -76,21 +76,22 @@ static void check_sites(struct process_rows *rows, struct damage *damage)
 	}
 }
 
-static void check_cells(struct process_rows *rows, struct damage *damage)
+static void check_site_counters(struct process_rows *rows, struct damage *damage)
 {
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		struct cell_row *cell = &rows->cells[i];
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		struct site_counters_row *counters = &rows->site_counters[i];
 
-		if (cell->site >= rows->site_count) {
-			cell->site = 0; /* no site: not summed */
+		if (counters->site >= rows->site_count) {
+			counters->site = 0; /* no site: not summed */
 			damage->rows++;
 		}
-		if (!range_within(cell->sizes_at, cell->sizes_count, rows->bar_count)) {
-			cell->sizes_count = 0;
+		if (!range_within(counters->sizes_at, counters->sizes_count, rows->bar_count)) {
+			counters->sizes_count = 0;
 			damage->rows++;
 		}
-		if (!range_within(cell->lifetimes_at, cell->lifetimes_count, rows->bar_count)) {
-			cell->lifetimes_count = 0;
+		if (!range_within(counters->lifetimes_at, counters->lifetimes_count,
+				  rows->bar_count)) {
+			counters->lifetimes_count = 0;
 			damage->rows++;
 		}
 	}
@@ -101,7 +102,8 @@ static void check_ages(struct process_rows *rows, struct damage *damage)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < rows->age_count; i++) {
-		if (rows->ages[i].cell < rows->cell_count && rows->ages[i].bucket <= 64)
+		if (rows->ages[i].counters < rows->site_counters_count &&
+		    rows->ages[i].bucket <= 64)
 			rows->ages[kept++] = rows->ages[i];
 		else
 			damage->rows++;
@@ -112,9 +114,9 @@ static void check_ages(struct process_rows *rows, struct damage *damage)
 /* Tables by slot are as long as the largest: a false one must not make them huge. */
 static void check_slots(struct process_rows *rows, struct damage *damage)
 {
-	for (size_t i = 0; i < rows->cell_count; i++)
-		if (rows->cells[i].slot >= LIVE_SLOTS_MAX) {
-			rows->cells[i].slot = 0;
+	for (size_t i = 0; i < rows->site_counters_count; i++)
+		if (rows->site_counters[i].slot >= LIVE_SLOTS_MAX) {
+			rows->site_counters[i].slot = 0;
 			damage->rows++;
 		}
 	size_t threads = 0;
@@ -131,12 +133,12 @@ static void check_slots(struct process_rows *rows, struct damage *damage)
 		rows->threads[threads++] = thread;
 	}
 	rows->thread_count = threads;
-	for (size_t i = 0; i < rows->foreign_count; i++) {
-		struct foreign_row *f = &rows->foreign[i];
+	for (size_t i = 0; i < rows->remote_frees_count; i++) {
+		struct remote_frees_row *f = &rows->remote_frees[i];
 
 		if (f->freer >= LIVE_SLOTS_MAX || f->kind >= LIVE_KINDS ||
 		    (f->owner >= LIVE_SLOTS_MAX && f->owner != UINT32_MAX)) {
-			*f = (struct foreign_row){ 0 };
+			*f = (struct remote_frees_row){ 0 };
 			damage->rows++;
 		}
 	}
@@ -319,7 +321,7 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 {
 	check_nodes(rows, damage);
 	check_sites(rows, damage);
-	check_cells(rows, damage);
+	check_site_counters(rows, damage);
 	check_ages(rows, damage);
 	check_slots(rows, damage);
 	check_snapshots(rows, damage);

@@ -82,7 +82,7 @@ static void add_names(struct bundle *b, struct names *names, const struct profil
 	}
 }
 
-static int compare_places(const void *left, const void *right)
+static int compare_locations(const void *left, const void *right)
 {
 	const struct source_row *a = left, *b = right;
 
@@ -92,7 +92,7 @@ static int compare_places(const void *left, const void *right)
 }
 
 /* The lines that are wanted, each once, by file and line; without their texts. */
-static void collect_places(struct bundle *b, unsigned around)
+static void collect_locations(struct bundle *b, unsigned around)
 {
 	size_t kept = 0;
 
@@ -108,9 +108,10 @@ static void collect_places(struct bundle *b, unsigned around)
 						 ((struct source_row){ n->file, line, 0 }));
 	}
 	if (b->sources.count)
-		qsort(b->sources.at, b->sources.count, sizeof *b->sources.at, compare_places);
+		qsort(b->sources.at, b->sources.count, sizeof *b->sources.at, compare_locations);
 	for (size_t i = 0; i < b->sources.count; i++)
-		if (kept == 0 || compare_places(&b->sources.at[i], &b->sources.at[kept - 1]) != 0)
+		if (kept == 0 ||
+		    compare_locations(&b->sources.at[i], &b->sources.at[kept - 1]) != 0)
 			b->sources.at[kept++] = b->sources.at[i];
 	b->sources.count = kept;
 }
@@ -178,7 +179,7 @@ static void add_sources(struct bundle *b, const struct bundle_options *options,
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
 	size_t kept = 0;
 
-	collect_places(b, options->source_lines);
+	collect_locations(b, options->source_lines);
 	for (size_t i = 0, end; i < b->sources.count && !b->failed; i = end) {
 		uint32_t file = b->sources.at[i].file;
 

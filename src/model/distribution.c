@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Distributions of a site: the bars of all its cells, merged.
+ * Distributions of a site: the bars of all its counters, merged.
  *
- * A cell keeps exact sizes while they are few and classes (half octaves) beyond, so one site may
- * have both. Classes of all cells are the same, hence equal or apart; an exact size that lies in a
- * class some cell uses is counted there. Lifetimes always are classes.
+ * Counters keep exact sizes while these are few and classes (half octaves) beyond, so one site may
+ * have both. The classes are the same everywhere, hence equal or apart; an exact size that lies in a
+ * class that some counters use is counted there. Lifetimes always are classes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,46 +54,49 @@ struct slice {
 	uint32_t at, count;
 };
 
-static struct slice cell_slice(const struct cell_row *cell, bool lifetimes)
+static struct slice counters_slice(const struct site_counters_row *counters, bool lifetimes)
 {
 	if (lifetimes)
-		return (struct slice){ cell->lifetimes_at, cell->lifetimes_count };
-	return (struct slice){ cell->sizes_at, cell->sizes_count };
+		return (struct slice){ counters->lifetimes_at, counters->lifetimes_count };
+	return (struct slice){ counters->sizes_at, counters->sizes_count };
 }
 
-/* Samples of one size have the same weight, which depends on the interval of the cell's own site. */
-static struct profile_bar bar_of(const struct profile_process *p, const struct cell_row *cell,
-				 uint32_t index, bool lifetimes)
+/* Samples of one size have the same weight, which depends on the interval of the counters' own site. */
+static struct profile_bar bar_of(const struct profile_process *p,
+				 const struct site_counters_row *counters, uint32_t index,
+				 bool lifetimes)
 {
 	const struct bar *b = &p->rows->bars[index];
 	struct profile_bar bar = { .low = b->low, .high = b->high, .count = b->count };
-	uint64_t interval = p->rows->sites[cell->site].interval;
+	uint64_t interval = p->rows->sites[counters->site].interval;
 
 	if (!lifetimes && interval)
 		bar.variance = (double)bar.count * estimate_size_variance(bar, interval);
 	return bar;
 }
 
-static int merge_cells(const struct profile_process *p, site_id site, bool lifetimes,
-		       const bool *slots, struct arena *arena, struct profile_bars *ret)
+static int merge_counters(const struct profile_process *p, site_id site, bool lifetimes,
+			  const bool *slots, struct arena *arena, struct profile_bars *ret)
 {
 	const struct process_rows *rows = p->rows;
 	size_t total = 0, count = 0;
 
-	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++)
-		total += cell_slice(&rows->cells[p->cell_order[i]], lifetimes).count;
+	for (uint32_t i = p->counters_of[site.v]; i < p->counters_of[site.v + 1]; i++)
+		total +=
+			counters_slice(&rows->site_counters[p->counters_order[i]], lifetimes).count;
 	struct profile_bar *bars = ARENA_ARRAY(arena, struct profile_bar, total);
 
 	if (!bars)
 		return -1;
-	for (uint32_t i = p->cells_of[site.v]; i < p->cells_of[site.v + 1]; i++) {
-		const struct cell_row *cell = &rows->cells[p->cell_order[i]];
-		struct slice s = cell_slice(cell, lifetimes);
+	for (uint32_t i = p->counters_of[site.v]; i < p->counters_of[site.v + 1]; i++) {
+		const struct site_counters_row *counters =
+			&rows->site_counters[p->counters_order[i]];
+		struct slice s = counters_slice(counters, lifetimes);
 
-		if (slots && !slots[cell->slot])
+		if (slots && !slots[counters->slot])
 			continue;
 		for (uint32_t j = 0; j < s.count; j++)
-			bars[count++] = bar_of(p, cell, s.at + j, lifetimes);
+			bars[count++] = bar_of(p, counters, s.at + j, lifetimes);
 	}
 	if (count)
 		qsort(bars, count, sizeof *bars, compare_bars);
@@ -104,47 +107,50 @@ static int merge_cells(const struct profile_process *p, site_id site, bool lifet
 int profile_sizes(const struct profile_process *p, site_id site, const bool *slots,
 		  struct arena *arena, struct profile_bars *ret)
 {
-	return merge_cells(p, site, false, slots, arena, ret);
+	return merge_counters(p, site, false, slots, arena, ret);
 }
 
 int profile_lifetimes(const struct profile_process *p, site_id site, const bool *slots,
 		      struct arena *arena, struct profile_bars *ret)
 {
-	return merge_cells(p, site, true, slots, arena, ret);
+	return merge_counters(p, site, true, slots, arena, ret);
 }
 
-static const struct cell_row *cell_at(const struct profile_process *p, site_id site, size_t index)
+static const struct site_counters_row *counters_at(const struct profile_process *p, site_id site,
+						   size_t index)
 {
-	return &p->rows->cells[p->cell_order[p->cells_of[site.v] + index]];
+	return &p->rows->site_counters[p->counters_order[p->counters_of[site.v] + index]];
 }
 
-static struct profile_bar bar_at(const struct profile_process *p, const struct cell_row *cell,
-				 size_t index, bool lifetimes)
+static struct profile_bar bar_at(const struct profile_process *p,
+				 const struct site_counters_row *counters, size_t index,
+				 bool lifetimes)
 {
-	struct slice s = cell_slice(cell, lifetimes);
+	struct slice s = counters_slice(counters, lifetimes);
 
 	ASSERT(index < s.count);
-	return bar_of(p, cell, s.at + (uint32_t)index, lifetimes);
+	return bar_of(p, counters, s.at + (uint32_t)index, lifetimes);
 }
 
-size_t profile_cell_size_count(const struct profile_process *p, site_id site, size_t cell)
+size_t profile_counters_size_count(const struct profile_process *p, site_id site, size_t counters)
 {
-	return cell_at(p, site, cell)->sizes_count;
+	return counters_at(p, site, counters)->sizes_count;
 }
 
-struct profile_bar profile_cell_size(const struct profile_process *p, site_id site, size_t cell,
-				     size_t index)
+struct profile_bar profile_counters_size(const struct profile_process *p, site_id site,
+					 size_t counters, size_t index)
 {
-	return bar_at(p, cell_at(p, site, cell), index, false);
+	return bar_at(p, counters_at(p, site, counters), index, false);
 }
 
-size_t profile_cell_lifetime_count(const struct profile_process *p, site_id site, size_t cell)
+size_t profile_counters_lifetime_count(const struct profile_process *p, site_id site,
+				       size_t counters)
 {
-	return cell_at(p, site, cell)->lifetimes_count;
+	return counters_at(p, site, counters)->lifetimes_count;
 }
 
-struct profile_bar profile_cell_lifetime(const struct profile_process *p, site_id site, size_t cell,
-					 size_t index)
+struct profile_bar profile_counters_lifetime(const struct profile_process *p, site_id site,
+					     size_t counters, size_t index)
 {
-	return bar_at(p, cell_at(p, site, cell), index, true);
+	return bar_at(p, counters_at(p, site, counters), index, true);
 }

@@ -4,8 +4,8 @@
  *
  * Names that came with the recording go before all others: they were found where the program ran.
  *
- * Nothing is kept here of single frames: the symbolizer knows what it found in a module, analysis/result/places.h what a view has
- * made of a frame. A frame is never left out: what has no name is shown by its place, a mark by its words.
+ * Nothing is kept here of single frames: the symbolizer knows what it found in a module, analysis/result/locations.h what a view has
+ * made of a frame. A frame is never left out: what has no name is shown by its address, a mark by its words.
  */
 #include "model/names.h"
 
@@ -40,7 +40,7 @@ struct process_names {
 
 struct names {
 	struct arena arena;
-	struct intern strings;	       /* modules, and places of frames without a name */
+	struct intern strings;	       /* modules, and addresses of frames without a name */
 	struct symbolizer *symbolizer; /* NULL: no symbols wanted */
 	const char *jit;	       /* the module of code that is in none, but has a name */
 	struct named_frame marks[MARK_COUNT];

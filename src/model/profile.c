@@ -46,7 +46,7 @@ static enum profile_mark mark_of(uint64_t offset)
 		return MARK_STOPPED;
 	case LIVE_FRAME_OTHER:
 		return MARK_OTHER;
-	case LIVE_FRAME_UNASKED:
+	case LIVE_FRAME_NO_STACK:
 		return MARK_UNASKED;
 	default:
 		return MARK_NONE; /* a bare address */

@@ -6,7 +6,7 @@
  * Glossary
  *   site    a stack, a tag and a kind of memory: what a block belongs to. The rows of a recording tell sites apart by the
  *           sampling interval too: model/same_sites.h
- *   cell    the counters of one site in one slot (thread); a site's numbers are the sums over them
+ *   site counters   those of one site in one slot (thread); a site's numbers are the sums over them
  *   node    a stack: a frame and the node of its caller; node 0 is the empty stack
  *   live    allocated and not freed; at the end of the recording that is what was not freed at exit
  *
@@ -198,10 +198,10 @@ struct profile_process {
 
 	const struct process_rows *rows; /* for the model's own functions */
 	const struct same_sites *same;	 /* NULL: no two rows are one site */
-	const uint32_t *cells_of;   /* site id -> first place in cell_order; one more at the end */
-	const uint32_t *cell_order; /* cells grouped by site, and there by the site of the rows */
-	const struct cell_live *cell_live; /* by cell: model/threads.c */
-	const uint8_t *passed;		   /* by slot: a bit for each kind */
+	const uint32_t *counters_of; /* site id -> first in counters_order; one more at the end */
+	const uint32_t *counters_order; /* grouped by site, and there by the site of the rows */
+	const struct counters_live *counters_live; /* by row: model/threads.c */
+	const uint8_t *passed;			   /* by slot: a bit for each kind */
 };
 
 struct profile {
@@ -237,9 +237,9 @@ struct profile_node {
 struct profile_node profile_node(const struct profile_process *process, node_id node);
 
 /*
- * Distributions of a site, over its cells in the slots (by slot; NULL: all), by ascending low; made
+ * Distributions of a site, over its counters in the slots (by slot; NULL: all), by ascending low; made
  * when asked for, because few sites are. -1 if out of memory. Bars of sizes do not overlap: an exact
- * size inside a class that another cell uses is counted in the class.
+ * size inside a class that other counters use is counted in the class.
  */
 int profile_sizes(const struct profile_process *process, site_id site, const bool *slots,
 		  struct arena *arena, struct profile_bars *ret);

@@ -70,7 +70,7 @@ static int64_t moved(int64_t sum, int64_t from, int64_t to)
 struct held {
 	struct snapshot_site own, sum; /* by the site of the rows; by the one that is shown */
 	uint32_t
-		change; /* of the sum in this snapshot: its place + 1; older ones are less than the snapshot's first */
+		change; /* of the sum in this snapshot: its index + 1; older ones are less than the snapshot's first */
 };
 
 static int add_changes(const struct process_rows *rows, struct same_sites *same,

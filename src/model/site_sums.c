@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums the cells of each site.
+ * Sums the counters of each site.
  *
- * One cell alone may be negative (a thread that only frees what others allocated), so sums are made
- * first and differences last. Of some cells alone, between which and others blocks were passed, that makes no sense:
- * what they hold is taken from the block map, and what it does not tell is unknown. A site's own maximum is exact if one cell saw all of its life. With
- * several, each cell's maximum was at a time of its own and knows nothing of frees by other threads:
+ * Those of one thread may be negative (a thread that only frees what others allocated), so sums are made
+ * first and differences last. Of some alone, between which and others blocks were passed, that makes no sense:
+ * what they hold is taken from the block map, and what it does not have is unknown. A site's own maximum is exact if one thread saw all of its life. With
+ * several, each thread's maximum was at a time of its own and knows nothing of frees by other threads:
  * their sum is an upper bound, and so is the peak of the whole process; the smaller is taken.
  *
  * Where the sampling interval changed, each part of a site has variances of its own: parts are summed first, then added up.
@@ -19,42 +19,43 @@
 #include "model/same_sites.h"
 #include "model/threads.h"
 
-/* Cells grouped by site: a stable counting sort of the cells as they are, or in the order `from`. Site 0 is no site. */
-static int sort_cells(struct profile_process *p, const uint32_t *from, const uint32_t *site_of,
-		      struct arena *arena)
+/* Counters grouped by site: a stable counting sort of the rows as they are, or in the order `from`. Site 0 is no site. */
+static int sort_counters(struct profile_process *p, const uint32_t *from, const uint32_t *site_of,
+			 struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
 	uint32_t *first = ARENA_ARRAY(arena, uint32_t, rows->site_count + 2);
-	uint32_t *order = ARENA_ARRAY(arena, uint32_t, rows->cell_count + 1);
+	uint32_t *order = ARENA_ARRAY(arena, uint32_t, rows->site_counters_count + 1);
 
 	if (!first || !order)
 		return -1;
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		uint32_t site = rows->cells[i].site;
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		uint32_t site = rows->site_counters[i].site;
 
 		first[(site_of ? site_of[site] : site) + 1]++;
 	}
 	for (size_t i = 0; i < rows->site_count; i++)
 		first[i + 1] += first[i];
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		uint32_t cell = from ? from[i] : (uint32_t)i, site = rows->cells[cell].site;
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		uint32_t counters = from ? from[i] : (uint32_t)i,
+			 site = rows->site_counters[counters].site;
 
-		order[first[site_of ? site_of[site] : site]++] = cell;
+		order[first[site_of ? site_of[site] : site]++] = counters;
 	}
 	/* Each start moved to its end, which is the next one's start: shift back. */
 	for (size_t i = rows->site_count; i > 0; i--)
 		first[i] = first[i - 1];
 	first[0] = 0;
-	p->cells_of = first;
-	p->cell_order = order;
+	p->counters_of = first;
+	p->counters_order = order;
 	return 0;
 }
 
-static int order_cells(struct profile_process *p, struct arena *arena)
+static int order_counters(struct profile_process *p, struct arena *arena)
 {
-	if (sort_cells(p, NULL, NULL, arena) < 0)
+	if (sort_counters(p, NULL, NULL, arena) < 0)
 		return -1;
-	return p->same ? sort_cells(p, p->cell_order, p->same->of, arena) : 0;
+	return p->same ? sort_counters(p, p->counters_order, p->same->of, arena) : 0;
 }
 
 static struct realloc_numbers reallocs_of(const struct live_reallocs *r)
@@ -84,7 +85,7 @@ static uint64_t not_negative(int64_t value)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-static void add_cell(struct site_numbers *n, const struct cell_row *c)
+static void add_counters(struct site_numbers *n, const struct site_counters_row *c)
 {
 	struct realloc_numbers reallocs = reallocs_of(&c->reallocs);
 
@@ -106,13 +107,13 @@ static void set_peak_variances(struct site_numbers *n)
 	n->peak_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->peak_bytes);
 }
 
-/* Some of a site's cells: those of the slots, or one; neither: all. */
+/* Some of a site's counters: those of the slots, or one; neither: all. */
 struct choice {
 	const bool *slots;
-	const struct cell_row *one;
+	const struct site_counters_row *one;
 };
 
-static bool is_chosen(struct choice choice, const struct cell_row *c)
+static bool is_chosen(struct choice choice, const struct site_counters_row *c)
 {
 	return choice.slots ? choice.slots[c->slot] : !choice.one || choice.one == c;
 }
@@ -128,14 +129,14 @@ static void bound_max(const struct profile_process *p, enum profile_kind kind,
 		n->max_bytes = MIN(n->max_bytes, MAX(peak, n->peak_bytes));
 }
 
-/* Cells of one site that were recorded at one interval: a range of cell_order. */
+/* Counters of one site that were recorded at one interval: a range of counters_order. */
 struct part {
 	uint32_t from, to;
 };
 
 static uint32_t part_site(const struct profile_process *p, uint32_t at)
 {
-	return p->rows->cells[p->cell_order[at]].site;
+	return p->rows->site_counters[p->counters_order[at]].site;
 }
 
 static struct part part_from(const struct profile_process *p, uint32_t from, uint32_t end)
@@ -147,24 +148,24 @@ static struct part part_from(const struct profile_process *p, uint32_t from, uin
 	return (struct part){ from, to };
 }
 
-static struct site_numbers sum_cells(const struct profile_process *p, struct part part,
-				     enum profile_kind kind, struct choice choice,
-				     size_t *ret_cells)
+static struct site_numbers sum_counters(const struct profile_process *p, struct part part,
+					enum profile_kind kind, struct choice choice,
+					size_t *ret_count)
 {
 	const struct process_rows *rows = p->rows;
 	struct site_numbers n = { 0 };
 	uint64_t peak_bytes = 0, peak_blocks = 0, freed_slack = 0;
-	size_t cells = 0;
+	size_t count = 0;
 
 	for (uint32_t i = part.from; i < part.to; i++) {
-		const struct cell_row *c = &rows->cells[p->cell_order[i]];
+		const struct site_counters_row *c = &rows->site_counters[p->counters_order[i]];
 
 		if (!is_chosen(choice, c))
 			continue;
-		cells++;
-		add_cell(&n, c);
+		count++;
+		add_counters(&n, c);
 		freed_slack = saturating_add(freed_slack, c->freed_slack);
-		/* Modulo 2^64: negative cells cancel positive ones in whatever order. */
+		/* Modulo 2^64: negative numbers cancel positive ones in whatever order. */
 		peak_bytes += (uint64_t)c->peak_bytes;
 		peak_blocks += (uint64_t)c->peak_blocks;
 	}
@@ -175,23 +176,23 @@ static struct site_numbers sum_cells(const struct profile_process *p, struct par
 	n.peak_blocks = not_negative((int64_t)peak_blocks);
 	set_peak_variances(&n);
 	n.max_exact = true;
-	if (cells > 1)
+	if (count > 1)
 		bound_max(p, kind, &n);
-	if (ret_cells)
-		*ret_cells = cells;
+	if (ret_count)
+		*ret_count = count;
 	return n;
 }
 
-/* Of cells between which and others blocks were passed: what they hold, and what is not known. */
+/* Of counters between which and others blocks were passed: what they hold, and what is not known. */
 static void recount(const struct profile_process *p, struct part part, enum profile_kind kind,
 		    struct choice choice, struct site_numbers *n)
 {
 	n->passed = true;
 	n->live_blocks = n->live_bytes = 0;
 	for (uint32_t i = part.from; i < part.to; i++) {
-		const struct cell_live *live = &p->cell_live[p->cell_order[i]];
+		const struct counters_live *live = &p->counters_live[p->counters_order[i]];
 
-		if (!is_chosen(choice, &p->rows->cells[p->cell_order[i]]))
+		if (!is_chosen(choice, &p->rows->site_counters[p->counters_order[i]]))
 			continue;
 		n->live_unknown |= !live->known;
 		n->live_blocks = saturating_add(n->live_blocks, live->blocks);
@@ -227,15 +228,15 @@ static struct site_numbers sum_parts(const struct profile_process *p, site_id si
 				     enum profile_kind kind, struct choice choice, bool closed)
 {
 	struct site_numbers sum = { .max_exact = closed, .passed = !closed };
-	uint32_t end = p->cells_of[site.v + 1];
+	uint32_t end = p->counters_of[site.v + 1];
 	size_t parts = 0;
 
-	for (struct part part = part_from(p, p->cells_of[site.v], end); part.from < end;
+	for (struct part part = part_from(p, p->counters_of[site.v], end); part.from < end;
 	     part = part_from(p, part.to, end)) {
-		size_t cells;
-		struct site_numbers n = sum_cells(p, part, kind, choice, &cells);
+		size_t count;
+		struct site_numbers n = sum_counters(p, part, kind, choice, &count);
 
-		if (cells == 0)
+		if (count == 0)
 			continue;
 		if (!closed)
 			recount(p, part, kind, choice, &n);
@@ -254,11 +255,11 @@ struct site_numbers profile_slots_numbers(const struct profile_process *p,
 	return sum_parts(p, site->id, site->kind, (struct choice){ .slots = slots }, closed);
 }
 
-struct site_numbers site_numbers_of_cell(const struct profile_process *p, site_id site,
-					 enum profile_kind kind, const struct cell_row *cell,
-					 bool closed)
+struct site_numbers site_numbers_of_counters(const struct profile_process *p, site_id site,
+					     enum profile_kind kind,
+					     const struct site_counters_row *counters, bool closed)
 {
-	return sum_parts(p, site, kind, (struct choice){ .one = cell }, closed);
+	return sum_parts(p, site, kind, (struct choice){ .one = counters }, closed);
 }
 
 /* A stack of one interval has one part, and that is the site. */
@@ -270,7 +271,7 @@ int site_parts(const struct profile_process *p, struct arena *arena,
 
 	for (size_t i = 0; parts && i < p->site_count; i++) {
 		const struct profile_site *site = &p->sites[i];
-		uint32_t at = p->cells_of[site->id.v], end = p->cells_of[site->id.v + 1];
+		uint32_t at = p->counters_of[site->id.v], end = p->counters_of[site->id.v + 1];
 
 		for (struct part part = part_from(p, at, end); part.from < end;
 		     part = part_from(p, part.to, end)) {
@@ -279,7 +280,7 @@ int site_parts(const struct profile_process *p, struct arena *arena,
 				whole ? NULL : ARENA_NEW(arena, struct site_numbers);
 
 			if (n)
-				*n = sum_cells(p, part, site->kind, (struct choice){ 0 }, NULL);
+				*n = sum_counters(p, part, site->kind, (struct choice){ 0 }, NULL);
 			else if (!whole)
 				return -1;
 			parts[part_site(p, part.from)] = whole ? &site->numbers : n;
@@ -308,16 +309,17 @@ static uint64_t count_stacks(const struct profile_process *p, struct arena *aren
 /* What the parts that were used say of how their blocks were recorded. */
 static void set_intervals(const struct profile_process *p, struct profile_site *site)
 {
-	uint32_t end = p->cells_of[site->id.v + 1];
+	uint32_t end = p->counters_of[site->id.v + 1];
 
 	site->born_ns = UINT64_MAX;
-	for (uint32_t i = p->cells_of[site->id.v]; i < end; i++) {
-		const struct cell_row *cell = &p->rows->cells[p->cell_order[i]];
-		const struct site_row *row = &p->rows->sites[cell->site];
+	for (uint32_t i = p->counters_of[site->id.v]; i < end; i++) {
+		const struct site_counters_row *counters =
+			&p->rows->site_counters[p->counters_order[i]];
+		const struct site_row *row = &p->rows->sites[counters->site];
 
 		site->born_ns = MIN(site->born_ns, row->born_ns);
 		site->interval = MAX(site->interval, row->interval);
-		site->has_exact |= row->interval == 0 && (cell->calls || cell->frees);
+		site->has_exact |= row->interval == 0 && (counters->calls || counters->frees);
 	}
 }
 
@@ -325,7 +327,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
 
-	if (order_cells(p, arena) < 0)
+	if (order_counters(p, arena) < 0)
 		return -1;
 	static const enum profile_kind kinds[LIVE_KINDS] = { [LIVE_KIND_HEAP] = PROFILE_HEAP,
 							     [LIVE_KIND_MMAP] = PROFILE_MMAP,
@@ -333,13 +335,13 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 	size_t used = 0, at = 0;
 
 	for (size_t i = 1; i < rows->site_count; i++)
-		used += p->cells_of[i + 1] > p->cells_of[i];
+		used += p->counters_of[i + 1] > p->counters_of[i];
 	struct profile_site *sites = ARENA_ARRAY(arena, struct profile_site, used);
 
 	if (!sites)
 		return -1;
 	for (size_t i = 1; i < rows->site_count; i++) {
-		if (p->cells_of[i + 1] == p->cells_of[i])
+		if (p->counters_of[i + 1] == p->counters_of[i])
 			continue;
 		const struct site_row *row = &rows->sites[i];
 		struct profile_site *site = &sites[at];

@@ -6,19 +6,19 @@
 #include "model/profile.h"
 
 /*
- * Fills sites, cells_of, cell_order and stacks of a process whose rows were checked. -1 if out of
+ * Fills sites, counters_of, counters_order and stacks of a process whose rows were checked. -1 if out of
  * memory.
  */
 int site_sums_build(struct profile_process *process, struct arena *arena);
 
-/* One cell's; closed: none of its thread's blocks were freed by others, and it freed none of theirs. */
-struct cell_row;
-struct site_numbers site_numbers_of_cell(const struct profile_process *process, site_id site,
-					 enum profile_kind kind, const struct cell_row *cell,
-					 bool closed);
+/* Those of one slot; closed: none of its thread's blocks were freed by others, and it freed none of theirs. */
+struct site_counters_row;
+struct site_numbers site_numbers_of_counters(const struct profile_process *process, site_id site,
+					     enum profile_kind kind,
+					     const struct site_counters_row *counters, bool closed);
 
-/* What is live in a cell by the blocks that it allocated, as the block map has them. */
-struct cell_live {
+/* What is live by the blocks that a slot allocated at a site, as the block map has them. */
+struct counters_live {
 	uint64_t blocks, bytes;
 	bool known;
 };

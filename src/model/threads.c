@@ -41,28 +41,28 @@ size_t profile_slot_count(const struct profile_process *p)
 
 	for (size_t i = 0; i < p->rows->thread_count; i++)
 		count = MAX(count, (size_t)p->rows->threads[i].slot + 1);
-	for (size_t i = 0; i < p->rows->cell_count; i++)
-		count = MAX(count, (size_t)p->rows->cells[i].slot + 1);
+	for (size_t i = 0; i < p->rows->site_counters_count; i++)
+		count = MAX(count, (size_t)p->rows->site_counters[i].slot + 1);
 	return count;
 }
 
-size_t profile_foreign_count(const struct profile_process *p)
+size_t profile_remote_frees_count(const struct profile_process *p)
 {
-	return p->rows->foreign_count;
+	return p->rows->remote_frees_count;
 }
 
-struct profile_foreign profile_foreign(const struct profile_process *p, size_t index)
+struct profile_remote_frees profile_remote_frees(const struct profile_process *p, size_t index)
 {
-	ASSERT(index < p->rows->foreign_count);
-	const struct foreign_row *f = &p->rows->foreign[index];
+	ASSERT(index < p->rows->remote_frees_count);
+	const struct remote_frees_row *f = &p->rows->remote_frees[index];
 
-	return (struct profile_foreign){ f->freer, f->owner, (enum profile_kind)f->kind, f->blocks,
-					 f->bytes };
+	return (struct profile_remote_frees){ f->freer, f->owner, (enum profile_kind)f->kind,
+					      f->blocks, f->bytes };
 }
 
-size_t profile_cell_count(const struct profile_process *p, site_id site)
+size_t profile_counters_count(const struct profile_process *p, site_id site)
 {
-	return p->cells_of[site.v + 1] - p->cells_of[site.v];
+	return p->counters_of[site.v + 1] - p->counters_of[site.v];
 }
 
 _Static_assert((int)PROFILE_HEAP == (int)LIVE_KIND_HEAP &&
@@ -75,16 +75,19 @@ static enum profile_kind kind_of(const struct profile_process *p, site_id site)
 	return (enum profile_kind)p->rows->sites[site.v].kind;
 }
 
-struct profile_cell profile_cell(const struct profile_process *p, site_id site, size_t index)
+struct profile_counters profile_counters(const struct profile_process *p, site_id site,
+					 size_t index)
 {
-	const struct cell_row *c = &p->rows->cells[p->cell_order[p->cells_of[site.v] + index]];
+	const struct site_counters_row *c =
+		&p->rows->site_counters[p->counters_order[p->counters_of[site.v] + index]];
 	enum profile_kind kind = kind_of(p, site);
 	bool closed = !(p->passed[c->slot] >> kind & 1);
 
-	return (struct profile_cell){ .slot = c->slot,
-				      .frees_made = c->frees,
-				      .freed_made_bytes = c->freed_bytes,
-				      .numbers = site_numbers_of_cell(p, site, kind, c, closed) };
+	return (struct profile_counters){ .slot = c->slot,
+					  .frees_made = c->frees,
+					  .freed_made_bytes = c->freed_bytes,
+					  .numbers = site_numbers_of_counters(p, site, kind, c,
+									      closed) };
 }
 
 bool profile_slots_closed(const struct profile_process *p, enum profile_kind kind,
@@ -92,8 +95,8 @@ bool profile_slots_closed(const struct profile_process *p, enum profile_kind kin
 {
 	size_t count = profile_slot_count(p);
 
-	for (size_t i = 0; i < p->rows->foreign_count; i++) {
-		const struct foreign_row *f = &p->rows->foreign[i];
+	for (size_t i = 0; i < p->rows->remote_frees_count; i++) {
+		const struct remote_frees_row *f = &p->rows->remote_frees[i];
 
 		if (f->kind != (uint32_t)kind || (!f->blocks && !f->bytes))
 			continue;
@@ -112,13 +115,13 @@ struct site_numbers *profile_slot_sums(const struct profile_process *p, struct a
 		const struct profile_site *site = &p->sites[i];
 
 		for (size_t j = 0;
-		     site->kind == PROFILE_HEAP && j < profile_cell_count(p, site->id); j++) {
-			struct profile_cell cell = profile_cell(p, site->id, j);
-			struct site_numbers *sum = &sums[cell.slot];
+		     site->kind == PROFILE_HEAP && j < profile_counters_count(p, site->id); j++) {
+			struct profile_counters counters = profile_counters(p, site->id, j);
+			struct site_numbers *sum = &sums[counters.slot];
 
-			cell.numbers.frees = cell.frees_made;
-			cell.numbers.freed_bytes = cell.freed_made_bytes;
-			estimates_add(sum, &cell.numbers);
+			counters.numbers.frees = counters.frees_made;
+			counters.numbers.freed_bytes = counters.freed_made_bytes;
+			estimates_add(sum, &counters.numbers);
 		}
 	}
 	return sums;
@@ -134,8 +137,8 @@ static int find_passed(struct profile_process *p, struct arena *arena)
 
 	if (!passed)
 		return -1;
-	for (size_t i = 0; i < rows->foreign_count; i++) {
-		const struct foreign_row *f = &rows->foreign[i];
+	for (size_t i = 0; i < rows->remote_frees_count; i++) {
+		const struct remote_frees_row *f = &rows->remote_frees[i];
 		uint8_t bit = f->blocks || f->bytes ? (uint8_t)(1u << f->kind) : 0;
 
 		if (f->freer < count)
@@ -151,36 +154,39 @@ static int find_passed(struct profile_process *p, struct arena *arena)
 	return 0;
 }
 
-/* Blocks that are alive, by the cell that allocated them. It is known where they are all there: as many as the counters of the
+/* Blocks that are alive, by the site counters that have their allocation. It is known where they are all there: as many as the counters of the
  * site say. While the process runs, both move. */
 int threads_build(struct profile_process *p, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
-	struct cell_live *live = ARENA_ARRAY(arena, struct cell_live, rows->cell_count + 1);
+	struct counters_live *live =
+		ARENA_ARRAY(arena, struct counters_live, rows->site_counters_count + 1);
 
 	if (!live || find_passed(p, arena) < 0)
 		return -1;
 	for (size_t i = 0; i < rows->age_count; i++) {
-		struct cell_live *cell = &live[rows->ages[i].cell];
+		struct counters_live *counters = &live[rows->ages[i].counters];
 
-		cell->blocks = saturating_add(cell->blocks, rows->ages[i].blocks);
-		cell->bytes = saturating_add(cell->bytes, rows->ages[i].bytes);
+		counters->blocks = saturating_add(counters->blocks, rows->ages[i].blocks);
+		counters->bytes = saturating_add(counters->bytes, rows->ages[i].bytes);
 	}
 	for (size_t i = 0; i < p->site_count; i++) {
 		const struct profile_site *site = &p->sites[i];
 		uint64_t blocks = 0, bytes = 0;
 		bool moves = p->end == PROFILE_RUNNING && rows->age_count > 0;
 
-		for (uint32_t j = p->cells_of[site->id.v]; j < p->cells_of[site->id.v + 1]; j++) {
-			blocks = saturating_add(blocks, live[p->cell_order[j]].blocks);
-			bytes = saturating_add(bytes, live[p->cell_order[j]].bytes);
+		for (uint32_t j = p->counters_of[site->id.v]; j < p->counters_of[site->id.v + 1];
+		     j++) {
+			blocks = saturating_add(blocks, live[p->counters_order[j]].blocks);
+			bytes = saturating_add(bytes, live[p->counters_order[j]].bytes);
 		}
-		for (uint32_t j = p->cells_of[site->id.v]; j < p->cells_of[site->id.v + 1]; j++)
-			live[p->cell_order[j]].known =
+		for (uint32_t j = p->counters_of[site->id.v]; j < p->counters_of[site->id.v + 1];
+		     j++)
+			live[p->counters_order[j]].known =
 				site->kind == PROFILE_HEAP &&
 				(moves || (blocks == site->numbers.live_blocks &&
 					   bytes == site->numbers.live_bytes));
 	}
-	p->cell_live = live;
+	p->counters_live = live;
 	return 0;
 }

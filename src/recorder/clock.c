@@ -42,7 +42,7 @@ static void note_gap(struct slot *slot, uint64_t gap_ms)
 	slot->operations_at_tick = operations;
 }
 
-/* Whoever lent the mode is gone, or would have moved the lease on. */
+/* The process that set the mode has ended, or it would have renewed the lease. */
 static void end_lease(uint64_t now_ms)
 {
 	struct live_control *control = memory.control;

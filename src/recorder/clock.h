@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clock of the profile, in its control page. A collector moves it about every millisecond. Where there is none, or while
- * it is stopped, the process moves it itself, from paths that are slow anyway: the others only look at it. */
+ * it is stopped, the process moves it itself, from paths that are slow anyway: the others only read it. */
 #ifndef RECORDER_CLOCK_H
 #define RECORDER_CLOCK_H
 
@@ -9,7 +9,7 @@
 /* A profile begins. */
 void clock_start(void);
 
-/* How often a thread may see the same time before it asks for another. */
+/* How often a thread may see the same time before it reads the clock. */
 extern HIDDEN uint32_t clock_patience;
 void clock_tick_slow(struct slot *slot);
 

@@ -3,7 +3,7 @@
  * the executable, what is preloaded, what they need. Behind these may be objects that a constructor has opened by dlopen:
  * nothing of theirs is found, since they may go. The tables are trusted, as ld.so trusts them.
  *
- * Owns: a memory of how far the list has been judged. Any thread, while what we forward to is looked for.
+ * Owns: a memory of how far the list has been judged. Any thread, while what we forward to is looked up.
  *
  * Why not dlsym: for a name that is not there it allocates a message, and whoever defines malloc may at that moment be
  * the one who called us, inside a lock of its own. */

@@ -76,11 +76,14 @@ void memory_open_ahead(void)
 		enum live_region region;
 		uint64_t bytes;
 	} ahead[] = {
-		{ LIVE_LEAVES, 12 << 20 },  { LIVE_RECORDS, 4 << 20 },	 { LIVE_SCRATCH, 4 << 20 },
-		{ LIVE_POOL, 2 << 20 },	    { LIVE_NODES, 1 << 20 },	 { LIVE_SITES, 1 << 20 },
-		{ LIVE_FRAMES, 256 << 10 }, { LIVE_AREAS, 128 << 10 },	 { LIVE_MODULES, 16 << 10 },
-		{ LIVE_STRINGS, 32 << 10 }, { LIVE_TAGS, 32 << 10 },	 { LIVE_VISITS, 32 << 10 },
-		{ LIVE_SAMPLED, 64 << 10 }, { LIVE_LEAF_ERAS, 4 << 10 }, { LIVE_ERAS, 3 << 20 },
+		{ LIVE_LEAVES, 12 << 20 },  { LIVE_SITE_COUNTERS, 4 << 20 },
+		{ LIVE_SCRATCH, 4 << 20 },  { LIVE_POOL, 2 << 20 },
+		{ LIVE_NODES, 1 << 20 },    { LIVE_SITES, 1 << 20 },
+		{ LIVE_FRAMES, 256 << 10 }, { LIVE_AREAS, 128 << 10 },
+		{ LIVE_MODULES, 16 << 10 }, { LIVE_STRINGS, 32 << 10 },
+		{ LIVE_TAGS, 32 << 10 },    { LIVE_VISITS, 32 << 10 },
+		{ LIVE_SAMPLED, 64 << 10 }, { LIVE_LEAF_ERAS, 4 << 10 },
+		{ LIVE_ERAS, 3 << 20 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++)
@@ -107,11 +110,12 @@ static void give_back(int region, uint64_t kept)
 void memory_shrink(uint64_t limit_bytes)
 {
 	static const uint8_t share[LIVE_REGIONS] = {
-		[LIVE_LEAVES] = 30, [LIVE_RECORDS] = 8, [LIVE_SCRATCH] = 8, [LIVE_POOL] = 4,
-		[LIVE_NODES] = 4,   [LIVE_SITES] = 2,	[LIVE_AREAS] = 2,   [LIVE_FRAMES] = 1,
-		[LIVE_SLOTS] = 1,   [LIVE_THREADS] = 1, [LIVE_MODULES] = 1, [LIVE_STRINGS] = 1,
-		[LIVE_TAGS] = 1,    [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1, [LIVE_LEAF_ERAS] = 1,
-		[LIVE_ERAS] = 7,
+		[LIVE_LEAVES] = 30,   [LIVE_SITE_COUNTERS] = 8, [LIVE_SCRATCH] = 8,
+		[LIVE_POOL] = 4,      [LIVE_NODES] = 4,		[LIVE_SITES] = 2,
+		[LIVE_AREAS] = 2,     [LIVE_FRAMES] = 1,	[LIVE_SLOTS] = 1,
+		[LIVE_THREADS] = 1,   [LIVE_MODULES] = 1,	[LIVE_STRINGS] = 1,
+		[LIVE_TAGS] = 1,      [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1,
+		[LIVE_LEAF_ERAS] = 1, [LIVE_ERAS] = 7,
 	};
 	const uint64_t kept_part = 16;
 
@@ -125,7 +129,7 @@ void memory_shrink(uint64_t limit_bytes)
 }
 
 /* Pieces grow with the region: a small program pays for small pieces, a large one makes few calls. The block map and
- * the slots are opened as they are asked for. */
+ * the slots are opened as they are needed. */
 static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t bytes)
 {
 	uint64_t step = MIN(MAX(opened, (uint64_t)SLAB_MIN), (uint64_t)SLAB_MAX);
@@ -148,18 +152,18 @@ static uint64_t live_bytes(void)
 	return live > 0 ? (uint64_t)live : 0;
 }
 
-/* What new stacks and details may not take: an eighth of the budget. Where there are threads, also a record for each site once more, with
+/* What new stacks and details may not take: an eighth of the budget. Where there are threads, also counters for each site once more, with
  * what belongs to it: for the thread that frees what another one has allocated. */
 static uint64_t reserve_bytes(uint64_t budget)
 {
-	enum { FREES_BYTES = sizeof(struct live_record) + sizeof(struct live_samples) + 32 };
+	enum { FREES_BYTES = sizeof(struct live_site_counters) + sizeof(struct live_samples) + 32 };
 	uint64_t frees = memory_used(LIVE_SLOTS) > 1 ? memory_used(LIVE_SITES) * FREES_BYTES : 0;
 
 	return MAX(budget / RESERVE_DEN, frees);
 }
 
 /* Whether the budget has room for more, without its last part if `reserve`. A heap may grow faster than the collector can
- * follow, so that its share is looked at here. Threads that open the same piece at once may all ask: only the one whose
+ * follow, so that its share is looked at here. Threads that open the same piece at once may all try: only the one whose
  * piece counts is charged. */
 static bool has_room(uint64_t bytes, bool reserve)
 {

@@ -77,9 +77,9 @@ static inline void health_add(enum health_counter counter)
 	__atomic_fetch_add(&memory.head->health[counter], 1, __ATOMIC_RELAXED);
 }
 
-static ALWAYS_INLINE struct live_record *memory_record(uint32_t id)
+static ALWAYS_INLINE struct live_site_counters *memory_counters(uint32_t id)
 {
-	return (struct live_record *)(void *)memory.region[LIVE_RECORDS] + id;
+	return (struct live_site_counters *)(void *)memory.region[LIVE_SITE_COUNTERS] + id;
 }
 static ALWAYS_INLINE struct live_site *memory_site(uint32_t id)
 {

@@ -18,7 +18,7 @@ extern char order_page[1 << 16];
 #define ORDER_GIVES(block) __tsan_release(ORDER_PAGE(block))
 #define ORDER_GETS(block) __tsan_acquire(ORDER_PAGE(block))
 /* A word that others write atomically, where nothing depends on when it is seen. Elsewhere a plain load: compilers do not compare
- * with memory what they were told to load atomically, and on the way of every call that would be one instruction each. */
+ * with memory what they had to load atomically, and on the way of every call that would be one instruction each. */
 #define ORDER_LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
 #else
 #define ORDER_LOAD(word) (word)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots and the thread log.
  *
- * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread is
- * gone is inherited by the next thread that needs one, so that 10^4 short threads cost a handful of slots and no
- * destructor is needed. Counters are the thread's own: an heir begins with no records. Where there are very many
+ * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread has
+ * ended is inherited by the next thread that needs one, so that 10^4 short threads cost a handful of slots and no
+ * destructor is needed. Counters are the thread's own: a thread that inherits a slot begins with none. Where there are very many
  * threads, or no memory, it goes on with the counters of the thread before, and the log says so.
  * Invariant: a slot is its owner's from the swap of live_slot.tid on. */
 #include "recorder/slot.h"
@@ -20,7 +20,7 @@
 #include "recorder/unwind/walk.h"
 
 enum {
-	LOOKS_PER_THREAD = 4, /* slots asked whether their thread still lives, when one registers */
+	SCANS_PER_THREAD = 4,  /* slots checked for an ended thread, when one registers */
 	SLOT_STRIDE = 1 << 12, /* pointers per page of the directory */
 	SLOT_PAGES = SLOT_LIMIT / SLOT_STRIDE,
 	OWN_COUNTERS = 1024, /* so many threads have counters of their own ... */
@@ -34,13 +34,13 @@ const struct slot_tags tags_none = { .near = { [0 ... TAGS_NEAR - 1] = { .key = 
 
 /* struct slot of a slot id; pages are made as needed and never given back. */
 static struct slot **directory[SLOT_PAGES];
-static uint32_t hand; /* where the next look for a dead thread begins; relaxed */
+static uint32_t scan_from; /* where the next scan for an ended thread begins; relaxed */
 
 void slot_reset(void)
 {
 	for (int i = 0; i < SLOT_PAGES; i++)
 		directory[i] = NULL;
-	hand = 0;
+	scan_from = 0;
 }
 
 /* The directory's place for an id, made if need be. NULL: no memory. */
@@ -63,25 +63,25 @@ static struct slot **place_of(uint32_t id)
 	return &have[id % SLOT_STRIDE];
 }
 
-static bool is_gone(uint32_t tid, int my_tid)
+static bool has_ended(uint32_t tid, int my_tid)
 {
 	if (tid == (uint32_t)my_tid)
 		return true; /* my number was theirs */
 	return sys_call3(SYS_tgkill, sys_getpid(), (long)tid, 0) == -ESRCH;
 }
 
-/* A slot whose thread has ended, claimed for the caller; NULL: none found in a few looks. */
+/* A slot whose thread has ended, claimed for the caller; NULL: none found among a few. */
 static struct slot *inherit(int my_tid)
 {
 	uint64_t used = memory_used(LIVE_SLOTS);
 
-	for (int look = 0; look < LOOKS_PER_THREAD && look < (int)used; look++) {
-		uint32_t id = __atomic_fetch_add(&hand, 1, __ATOMIC_RELAXED) % (uint32_t)used;
+	for (int tried = 0; tried < SCANS_PER_THREAD && tried < (int)used; tried++) {
+		uint32_t id = __atomic_fetch_add(&scan_from, 1, __ATOMIC_RELAXED) % (uint32_t)used;
 		struct live_slot *live = memory_slot(id);
 		uint32_t tid = __atomic_load_n(&live->tid, __ATOMIC_ACQUIRE);
 		struct slot **place = place_of(id);
 
-		if (tid == 0 || place == NULL || *place == NULL || !is_gone(tid, my_tid))
+		if (tid == 0 || place == NULL || *place == NULL || !has_ended(tid, my_tid))
 			continue;
 		CHAOS_DELAY();
 		if (__atomic_compare_exchange_n(&live->tid, &tid, (uint32_t)my_tid, false,
@@ -91,20 +91,21 @@ static struct slot *inherit(int my_tid)
 	return NULL;
 }
 
-/* Records of a thread for what finds no place elsewhere. */
+/* Site counters of a thread for what finds no place elsewhere. */
 static bool make_others(struct slot *slot, uint32_t thread)
 {
-	uint64_t first = memory_append(LIVE_RECORDS, LIVE_KINDS, sizeof(struct live_record));
+	uint64_t first =
+		memory_append(LIVE_SITE_COUNTERS, LIVE_KINDS, sizeof(struct live_site_counters));
 
-	if (first == UINT64_MAX || (first + LIVE_KINDS) >> LIVE_SMALL_RECORD_BITS != 0)
+	if (first == UINT64_MAX || (first + LIVE_KINDS) >> LIVE_SMALL_COUNTERS_BITS != 0)
 		return false;
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
-		struct live_record *record = memory_record((uint32_t)first + kind);
+		struct live_site_counters *counters = memory_counters((uint32_t)first + kind);
 
-		slot->record_of_other[kind] = (uint32_t)first + kind;
-		record->thread = thread;
-		record->key = memory_site(LIVE_SITE_OTHER_HEAP + kind)->key;
-		__atomic_store_n(&record->site, LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
+		slot->counters_of_other[kind] = (uint32_t)first + kind;
+		counters->thread = thread;
+		counters->key = memory_site(LIVE_SITE_OTHER_HEAP + kind)->key;
+		__atomic_store_n(&counters->site, LIVE_SITE_OTHER_HEAP + kind, __ATOMIC_RELEASE);
 	}
 	slot->thread = thread;
 	return true;
@@ -114,11 +115,11 @@ static bool furnish(struct slot *slot, uint32_t limit)
 {
 	void *walk = memory_scratch(walk_bytes(limit));
 
-	slot->records = table_new(TABLE_FIRST);
+	slot->site_counters = table_new(TABLE_FIRST);
 	slot->ranges = memory_scratch(sizeof *slot->ranges);
 	slot->cfi = memory_scratch(sizeof *slot->cfi);
 	slot->cfi_nested = memory_scratch(sizeof *slot->cfi_nested);
-	if (walk == NULL || slot->records.entry == NULL || slot->ranges == NULL ||
+	if (walk == NULL || slot->site_counters.entry == NULL || slot->ranges == NULL ||
 	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
@@ -129,11 +130,11 @@ static bool furnish(struct slot *slot, uint32_t limit)
 
 /* The next number of the thread log; UINT64_MAX: there is none. Half of the log is for new slots, who cannot do without:
  * there are fewer of them than that. */
-static uint64_t next_number(bool heir)
+static uint64_t next_number(bool inherited)
 {
 	uint64_t room = memory.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread);
 
-	if (heir && memory_used(LIVE_THREADS) >= room / 2)
+	if (inherited && memory_used(LIVE_THREADS) >= room / 2)
 		return UINT64_MAX;
 	return memory_append(LIVE_THREADS, 1, sizeof(struct live_thread));
 }
@@ -160,35 +161,36 @@ static struct slot *make(int my_tid)
 	return slot;
 }
 
-/* Whether an heir may have counters of its own. */
+/* Whether a thread that inherits a slot may have counters of its own. */
 static bool may_begin_anew(const struct slot *slot, uint32_t number)
 {
 	const char *name = memory_thread(number)->name;
-	uint64_t records = memory_used(LIVE_RECORDS) + LIVE_KINDS;
+	uint64_t count = memory_used(LIVE_SITE_COUNTERS) + LIVE_KINDS;
 
 	if (number >= OWN_NAMED ||
 	    (number >= OWN_COUNTERS &&
 	     __builtin_memcmp(memory_thread(slot->thread)->name, name, LIVE_NAME_BYTES) == 0))
 		return false;
-	return memory_open_above_reserve(LIVE_RECORDS, records * sizeof(struct live_record));
+	return memory_open_above_reserve(LIVE_SITE_COUNTERS,
+					 count * sizeof(struct live_site_counters));
 }
 
-/* Everything that leads to the records of the thread before. */
-static void forget_records(struct slot *slot)
+/* Everything that leads to the site counters of the thread before. */
+static void forget_site_counters(struct slot *slot)
 {
-	table_clear(&slot->records);
+	table_clear(&slot->site_counters);
 	stack_cache_forget(slot);
 	tags_forget_visits(slot);
 }
 
-/* An heir's counters. */
+/* The counters of a thread that inherits a slot. */
 static void inherit_counters(struct slot *slot, uint32_t number)
 {
 	if (may_begin_anew(slot, number) && make_others(slot, number))
-		forget_records(slot);
+		forget_site_counters(slot);
 }
 
-static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool heir)
+static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool inherited)
 {
 	const struct live_slot *live = slot->live;
 	struct live_thread *thread = memory_thread(number);
@@ -204,9 +206,9 @@ static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool heir
 		.passed_bytes = live->countdown.allotted - live->countdown.left,
 	};
 	sys_call6(SYS_prctl, PR_GET_NAME, (long)thread->name, 0, 0, 0, 0);
-	if (heir)
+	if (inherited)
 		inherit_counters(slot, number);
-	thread->counters = slot->thread;
+	thread->counted_as = slot->thread;
 	__atomic_store_n(&thread->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
 	slot->live->thread = number;
 }
@@ -215,13 +217,13 @@ COLD struct slot *slot_acquire(void)
 {
 	int my_tid = sys_gettid();
 	struct slot *slot = inherit(my_tid);
-	bool heir = slot != NULL;
+	bool inherited = slot != NULL;
 
 	if (slot == NULL)
 		slot = make(my_tid);
 	if (slot == NULL)
 		return NULL;
-	uint64_t number = heir ? next_number(true) : slot->thread;
+	uint64_t number = inherited ? next_number(true) : slot->thread;
 
 	slot->owner = &thread_state;
 	slot->last_block = NULL;
@@ -231,7 +233,7 @@ COLD struct slot *slot_acquire(void)
 	slot->walk->stamp = 0;
 	stack_forget(slot);
 	if (number != UINT64_MAX)
-		log_thread(slot, my_tid, (uint32_t)number, heir);
+		log_thread(slot, my_tid, (uint32_t)number, inherited);
 	else
 		health_add(HEALTH_unlogged_threads);
 	return slot;
@@ -239,34 +241,34 @@ COLD struct slot *slot_acquire(void)
 
 bool slot_reserve(struct slot *slot, bool must)
 {
-	uint64_t used = memory_used(LIVE_RECORDS);
-	struct table larger = table_larger(&slot->records, 1,
+	uint64_t used = memory_used(LIVE_SITE_COUNTERS);
+	struct table larger = table_larger(&slot->site_counters, 1,
 					   must ? memory_scratch : memory_scratch_above_reserve);
 
 	if (larger.entry != NULL)
-		table_move(&slot->records, larger);
-	return !table_is_full(&slot->records) && used >> LIVE_SMALL_RECORD_BITS == 0 &&
+		table_move(&slot->site_counters, larger);
+	return !table_is_full(&slot->site_counters) && used >> LIVE_SMALL_COUNTERS_BITS == 0 &&
 	       (must ? memory_open : memory_open_above_reserve)(
-		       LIVE_RECORDS, (used + 1) * sizeof(struct live_record));
+		       LIVE_SITE_COUNTERS, (used + 1) * sizeof(struct live_site_counters));
 }
 
-COLD uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
-			  bool must)
+COLD uint32_t slot_counters(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+			    bool must)
 {
-	uint64_t id = slot_reserve(slot, must)
-			      ? memory_append(LIVE_RECORDS, 1, sizeof(struct live_record))
-			      : UINT64_MAX;
+	uint64_t id = slot_reserve(slot, must) ? memory_append(LIVE_SITE_COUNTERS, 1,
+							       sizeof(struct live_site_counters))
+					       : UINT64_MAX;
 
-	if (id >> LIVE_SMALL_RECORD_BITS != 0) {
+	if (id >> LIVE_SMALL_COUNTERS_BITS != 0) {
 		health_add(HEALTH_unsited_calls);
-		return slot->record_of_other[kind];
+		return slot->counters_of_other[kind];
 	}
-	struct live_record *record = memory_record((uint32_t)id);
+	struct live_site_counters *counters = memory_counters((uint32_t)id);
 
-	record->thread = slot->thread;
-	record->key = key;
-	__atomic_store_n(&record->site, site, __ATOMIC_RELEASE);
-	table_put(&slot->records, table_tag(key), (uint32_t)id);
+	counters->thread = slot->thread;
+	counters->key = key;
+	__atomic_store_n(&counters->site, site, __ATOMIC_RELEASE);
+	table_put(&slot->site_counters, table_tag(key), (uint32_t)id);
 	return (uint32_t)id;
 }
 
@@ -293,7 +295,7 @@ static uint64_t *count_of_owner(struct live_thread *freer, uint32_t owner, uint3
 	return NULL;
 }
 
-void slot_freed_for(struct slot *slot, const struct live_record *owner, uint64_t blocks,
+void slot_freed_for(struct slot *slot, const struct live_site_counters *owner, uint64_t blocks,
 		    uint64_t bytes)
 {
 	struct live_thread *freer = memory_thread(slot->thread);

@@ -30,19 +30,18 @@ struct scope_kept {
 	uintptr_t word;
 	uint32_t before; /* the tag outside, or what the thread was given since: hg_context_set */
 };
-enum { SCOPES_KEPT = 16 }; /* deeper ones are not looked for after a longjmp */
+enum { SCOPES_KEPT = 16 }; /* deeper ones are not checked after a longjmp */
 
 struct slot {
 	uint32_t id;
-	uint32_t thread; /* whose counters its records are: live_thread.counters */
-	uint32_t record_of_other[LIVE_KINDS]; /* this slot's record of LIVE_SITE_OTHER_* */
+	uint32_t thread; /* the number that its site counters have: live_thread.counted_as */
+	uint32_t counters_of_other[LIVE_KINDS]; /* this slot's counters of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
-	int64_t floor,
-		ceiling;     /* live bytes at which the process' total has to be told: account.h */
-	int64_t told;	     /* of this slot's live bytes, in that total; under account.c's lock */
-	struct slot *next;   /* account.c */
-	uint64_t last_calls; /* of the countdown when it was a sample */
-	uint32_t last_times; /* of the last sample */
+	int64_t floor, ceiling; /* live bytes at which the slot has to report: account.h */
+	int64_t reported;     /* of this slot's live bytes, in that total; under account.c's lock */
+	struct slot *next;    /* account.c */
+	uint64_t last_calls;  /* of the countdown when it was a sample */
+	uint32_t last_weight; /* of the last sample */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
 	struct stack_cache *stack_cache; /* NULL: no memory for one */
@@ -52,7 +51,7 @@ struct slot {
 	struct lock *pool_lock;		  /* that this slot holds or waits for: pools.c */
 	struct scope_kept *scope;	  /* the innermost one that is kept */
 	uintptr_t stack_low, stack_bytes; /* of the thread's own stack, as far as scopes know it */
-	struct table records;		  /* of sites, by key */
+	struct table site_counters;	  /* of sites, by key */
 	struct stack_ranges *ranges;
 	struct cfi_scratch *cfi;	/* for rules and the slow walk */
 	struct cfi_scratch *cfi_nested; /* for walk_is_running, which may interrupt those */
@@ -60,7 +59,7 @@ struct slot {
 	uint64_t operations_at_tick;	  /* clock.c */
 	uint64_t clock_seen_ms;		  /* the last time that it saw */
 	uint32_t clock_seen;		  /* how often */
-	uint32_t lent_calls;		  /* mode.c */
+	uint32_t leased_calls;		  /* mode.c */
 	char *exec_area, *arguments_area; /* for a program that is started: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	char *path_area; /* for the path of an object: modules.c */
@@ -80,14 +79,14 @@ struct thread_state {
 	uint64_t
 		token; /* equals *fork_token while `slot` is this thread's in this process; never 0, as a wiped one is */
 	struct slot *slot;
-	uintptr_t guard;    /* frame of the hook that is running, with GUARD_* bits; 0 = none */
-	uint32_t patience;  /* calls left before this thread asks for a slot again */
+	uintptr_t guard; /* frame of the hook that is running, with GUARD_* bits; 0 = none */
+	uint32_t calls_until_retry; /* before this thread tries to get a slot again */
 	uintptr_t wrapping; /* frame of the outermost wrapped call; 0 = none: hooks_wrap.c */
 	uint32_t tag;	    /* what the thread allocates belongs to; 0 = none: tags.h */
 	/* What the running operator new has taken from malloc, and nobody has recorded yet; NULL = nothing. */
 	void *taken;
 	uint64_t taken_bytes;
-	/* What the running operator delete gives back, and its entry; record 0 = accounted for. */
+	/* What the running operator delete gives back, and its entry; counters 0 = accounted for. */
 	void *deleted;
 	struct block deleted_entry;
 	uintptr_t own_word; /* mode.c */
@@ -101,26 +100,26 @@ void slot_reset(void);
 /* Gives the calling thread a slot: a dead thread's or a new one. NULL: none to be had (counted). */
 struct slot *slot_acquire(void);
 
-/* Room for one more record, so that slot_record will not fail for want of it unless another slot is faster. Above the
+/* Room for one site's counters more, so that slot_counters will not fail for want of it unless another slot is faster. Above the
  * reserve of memory, unless `must`. */
 bool slot_reserve(struct slot *slot, bool must);
 
-/* The slot's record of a site that it has none of yet. Never 0: falls back to the record of [other]. */
-uint32_t slot_record(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
-		     bool must);
+/* The slot's counters of a site that it has none of yet. Never 0: falls back to those of [other]. */
+uint32_t slot_counters(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+		       bool must);
 
-/* The slot's thread frees what belongs to another's record. */
-void slot_freed_for(struct slot *slot, const struct live_record *owner, uint64_t blocks,
+/* The slot's thread frees what another has allocated. */
+void slot_freed_for(struct slot *slot, const struct live_site_counters *owner, uint64_t blocks,
 		    uint64_t bytes);
 
-/* The slot's record for a site's key; 0 = none. */
+/* The slot's counters for a site's key; 0 = none. */
 static ALWAYS_INLINE uint32_t slot_find(const struct slot *slot, uint64_t key)
 {
-	uint32_t tag = table_tag(key), place = tag, record;
+	uint32_t tag = table_tag(key), place = tag, counters;
 
 	do
-		record = table_next(&slot->records, tag, &place);
-	while (UNLIKELY(record != 0 && memory_record(record)->key != key));
-	return record;
+		counters = table_next(&slot->site_counters, tag, &place);
+	while (UNLIKELY(counters != 0 && memory_counters(counters)->key != key));
+	return counters;
 }
 #endif

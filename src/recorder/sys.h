@@ -40,7 +40,7 @@ static inline long sys_call3(long nr, long a, long b, long c)
 	return sys_call6(nr, a, b, c, 0, 0, 0);
 }
 
-/* What the kernel told the process at its start; 0: nothing, which libc makes an error of. */
+/* What the kernel passed to the process at its start; 0: nothing, which libc makes an error of. */
 static inline uintptr_t sys_auxiliary(unsigned long type)
 {
 	int before = errno;
@@ -147,7 +147,7 @@ static inline int sys_getpid(void)
 	return (int)sys_call3(SYS_getpid, 0, 0, 0);
 }
 
-/* Whether the page at `address` can be read, without touching it: the kernel reads the new mask before it looks at
+/* Whether the page at `address` can be read, without touching it: the kernel reads the new mask before it checks
  * `how`, which no kernel knows. EFAULT = not readable, EINVAL = readable. */
 static inline int sys_readable(uintptr_t address)
 {

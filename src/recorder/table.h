@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of ids in scratch memory: open addressing, 32 bits of the hash beside each id, so that neither a look
+/* A hash table of ids in scratch memory: open addressing, 32 bits of the hash beside each id, so that neither a lookup
  * into a full place nor growing has to read what the id stands for. An outgrown table is left behind: together they are
  * smaller than the living one. Locks, and what the ids mean, are the owner's affair. */
 #ifndef RECORDER_TABLE_H
@@ -54,13 +54,13 @@ static ALWAYS_INLINE uint32_t table_next(const struct table *table, uint32_t tag
 	}
 }
 
-/* A table that another thread may be changing, to look into: what is not found there may be in the table all the same. */
-static inline struct table table_look(const struct table *table)
+/* A table that another thread may be changing, for lookups: what is not found in the view may be in the table all the same. */
+static inline struct table table_view(const struct table *table)
 {
-	struct table look = { .mask = __atomic_load_n(&table->mask, __ATOMIC_ACQUIRE) };
+	struct table view = { .mask = __atomic_load_n(&table->mask, __ATOMIC_ACQUIRE) };
 
-	look.entry = __atomic_load_n(&table->entry, __ATOMIC_ACQUIRE);
-	return look;
+	view.entry = __atomic_load_n(&table->entry, __ATOMIC_ACQUIRE);
+	return view;
 }
 
 static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
@@ -118,7 +118,7 @@ static inline struct table table_larger(const struct table *table, uint64_t more
 			       .mask = (uint32_t)(size - 1) };
 }
 
-/* The mask last: who looks without a lock never has one that is larger than its entries are many. */
+/* The mask last: a lookup without a lock never has one that is larger than its entries are many. */
 static inline void table_replace(struct table *table, struct table larger)
 {
 	__atomic_store_n(&table->entry, larger.entry, __ATOMIC_RELEASE);

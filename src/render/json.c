@@ -21,7 +21,7 @@
  */
 struct writer {
 	struct json json;
-	uint32_t *numbers; /* by a frame's id: its place in "frames" + 1 */
+	uint32_t *numbers; /* by a frame's id: its index in "frames" + 1 */
 	size_t number_count;
 	VECTOR(const struct result_frame *) frames;
 	bool failed;

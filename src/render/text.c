@@ -478,7 +478,7 @@ static void append_frame(struct buffer *b, const struct result_frame *f,
 
 	buffer_fill(b, ' ', STACK_INDENT);
 	append_safe(b, f->function, o);
-	/* The place is what a person looks for: a name of a thousand characters must not hide it. */
+	/* The location is what a person looks for: a name of a thousand characters must not hide it. */
 	if (o->columns > 40 && b->size - start > o->columns - 30) {
 		b->size = start + o->columns - 33;
 		while (b->size > start && (b->data[b->size] & 0xc0) == 0x80)

@@ -21,18 +21,18 @@
 /* A reader costs a pass over all unit headers; a job's units stay in memory until its end. */
 enum { JOB_UNITS = 24, JOB_ADDRESSES = 4096, WORKERS_MAX = 64 };
 
-struct place {
+struct lookup {
 	uint64_t address;
 	uint32_t unit;
 };
 
 struct job {
-	size_t first, count; /* places */
+	size_t first, count; /* lookups */
 };
 
 struct batch {
 	struct symbol_module *module;
-	struct place *places; /* by unit, then by address */
+	struct lookup *lookups; /* by unit, then by address */
 	VECTOR(struct job) jobs;
 	atomic_size_t next;   /* relaxed: a counter; the rest is made before the threads */
 	pthread_mutex_t lock; /* one keeper at a time */
@@ -51,9 +51,9 @@ struct findings {
 	VECTOR(struct dwarf_frame) frames;
 };
 
-static int compare_places(const void *left, const void *right)
+static int compare_lookups(const void *left, const void *right)
 {
-	const struct place *a = left, *b = right;
+	const struct lookup *a = left, *b = right;
 
 	if (a->unit != b->unit)
 		return a->unit < b->unit ? -1 : 1;
@@ -66,7 +66,7 @@ static bool cut_jobs(struct batch *batch, size_t count)
 	uint32_t units = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		bool new_unit = i == 0 || batch->places[i].unit != batch->places[i - 1].unit;
+		bool new_unit = i == 0 || batch->lookups[i].unit != batch->lookups[i - 1].unit;
 
 		if (new_unit && (units == JOB_UNITS || job.count >= JOB_ADDRESSES)) {
 			if (!vector_push(&batch->jobs, job))
@@ -86,7 +86,7 @@ static void find_job(struct batch *batch, const struct job *job, struct symbol_r
 	struct dwarf_frame chain[DWARF_CHAIN_MAX];
 
 	for (size_t i = job->first; i < job->first + job->count; i++) {
-		struct found found = { batch->places[i].address, out->frames.count, 0 };
+		struct found found = { batch->lookups[i].address, out->frames.count, 0 };
 
 		found.count = symbol_reader_find(reader, found.address, chain);
 		if (!vector_reserve(&out->frames, found.count) || !vector_push(&out->found, found))
@@ -151,17 +151,17 @@ void batch_find(struct symbol_module *module, const uint64_t *addresses, size_t 
 {
 	struct batch batch = { .module = module, .keep = keep, .context = context };
 
-	batch.places = calloc(MAX(count, (size_t)1), sizeof *batch.places);
-	if (!batch.places)
+	batch.lookups = calloc(MAX(count, (size_t)1), sizeof *batch.lookups);
+	if (!batch.lookups)
 		return;
 	for (size_t i = 0; i < count; i++)
-		batch.places[i] =
-			(struct place){ addresses[i], symbol_module_unit(module, addresses[i]) };
-	qsort(batch.places, count, sizeof *batch.places, compare_places);
+		batch.lookups[i] =
+			(struct lookup){ addresses[i], symbol_module_unit(module, addresses[i]) };
+	qsort(batch.lookups, count, sizeof *batch.lookups, compare_lookups);
 	pthread_mutex_init(&batch.lock, NULL);
 	if (cut_jobs(&batch, count))
 		run(&batch, MAX(workers, 1u));
 	pthread_mutex_destroy(&batch.lock);
 	vector_release(&batch.jobs);
-	free(batch.places);
+	free(batch.lookups);
 }

@@ -93,7 +93,7 @@ static Dwfl_Module *report_file(struct symbol_module *m, const struct debug_sear
 	return dwfl_report_end(m->dwfl, NULL, NULL) == 0 ? module : NULL;
 }
 
-/* Notes where the package of the split units may be; out of memory gives fewer places. */
+/* Notes where the package of the split units may be; out of memory gives fewer paths. */
 static void find_packages(struct symbol_module *m, const struct debug_search *search,
 			  const char *path, struct span build_id)
 {
@@ -215,9 +215,9 @@ static struct symbol_module *open_file(const struct debug_search *search, const 
 	return NULL;
 }
 
-/* Another place of what was recorded. Takes it instead of *m if it has more to say. */
-static void try_place(const struct debug_search *search, const char *path, struct span build_id,
-		      struct symbol_module **m, enum symbol_source *source)
+/* Another path of what was recorded. Takes it instead of *m if it has more to say. */
+static void try_path(const struct debug_search *search, const char *path, struct span build_id,
+		     struct symbol_module **m, enum symbol_source *source)
 {
 	enum symbol_source found_source;
 	struct symbol_module *found =
@@ -256,12 +256,12 @@ struct symbol_module *symbol_module_open(const struct debug_search *search, cons
 	for (size_t i = 0; *ret_source < SYMBOLS_NONE && i < search->folder_count; i++) {
 		AUTO_FREE char *debug = debug_search_path(search, i, build_id, ".debug");
 
-		try_place(search, debug, build_id, &m, ret_source);
+		try_path(search, debug, build_id, &m, ret_source);
 	}
 	if (*ret_source < SYMBOLS_DWARF && search->fetch) {
 		AUTO_FREE char *fetched = debug_fetch_find(search->fetch, build_id);
 
-		try_place(search, fetched, build_id, &m, ret_source);
+		try_path(search, fetched, build_id, &m, ret_source);
 	}
 	return m;
 }

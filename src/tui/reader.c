@@ -127,7 +127,7 @@ static int render(const struct result *result, const struct question *q, struct 
 	return status;
 }
 
-static struct result *analyse(const struct reader *r, struct places *places,
+static struct result *analyse(const struct reader *r, struct locations *locations,
 			      const struct question *q, struct error *error)
 {
 	struct query query = { 0 };
@@ -136,11 +136,11 @@ static struct result *analyse(const struct reader *r, struct places *places,
 	if (question_query(q, &query, error) < 0)
 		result = NULL;
 	else if (q->view == VIEW_SITES)
-		result = rates_sites(r->profile, places, &query, r->before, question_order(q),
+		result = rates_sites(r->profile, locations, &query, r->before, question_order(q),
 				     error);
 	else
-		result = analysis_answer(analysis_find(top_views[q->view].name), r->profile, places,
-					 &query, error);
+		result = analysis_answer(analysis_find(top_views[q->view].name), r->profile,
+					 locations, &query, error);
 	filters_release(&query.filters);
 	return result;
 }
@@ -148,18 +148,18 @@ static struct result *analyse(const struct reader *r, struct places *places,
 static int draw_view(const struct reader *r, const struct question *q, struct buffer *pane,
 		     struct error *error)
 {
-	struct places *places = places_new(r->names);
+	struct locations *locations = locations_new(r->names);
 	struct result *result = NULL;
 	int status = -1;
 
-	if (places)
-		result = analyse(r, places, q, error);
+	if (locations)
+		result = analyse(r, locations, q, error);
 	else
 		error_set(error, "out of memory");
 	if (result)
 		status = render(result, q, pane, error);
 	result_free(result);
-	places_free(places);
+	locations_free(locations);
 	return status;
 }
 

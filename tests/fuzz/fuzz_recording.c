@@ -20,17 +20,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			abort();                                                                   \
 	} while (0)
 
-static void check_cells(const struct process_rows *p)
+static void check_site_counters(const struct process_rows *p)
 {
-	for (size_t i = 0; i < p->cell_count; i++) {
-		const struct cell_row *c = &p->cells[i];
+	for (size_t i = 0; i < p->site_counters_count; i++) {
+		const struct site_counters_row *c = &p->site_counters[i];
 
 		CHECK(c->site > 0 && c->site < p->site_count);
 		CHECK((uint64_t)c->sizes_at + c->sizes_count <= p->bar_count);
 		CHECK((uint64_t)c->lifetimes_at + c->lifetimes_count <= p->bar_count);
 	}
 	for (size_t i = 0; i < p->age_count; i++)
-		CHECK(p->ages[i].cell < p->cell_count);
+		CHECK(p->ages[i].counters < p->site_counters_count);
 }
 
 static void check_process(const struct process_rows *p)
@@ -44,7 +44,7 @@ static void check_process(const struct process_rows *p)
 		CHECK(p->nodes[i].parent < i && p->nodes[i].frame < p->frame_count);
 	for (size_t i = 1; i < p->site_count; i++)
 		CHECK(p->sites[i].node < p->node_count && p->sites[i].kind < LIVE_KINDS);
-	check_cells(p);
+	check_site_counters(p);
 	for (size_t i = 0; i < p->thread_count; i++)
 		CHECK(memchr(p->threads[i].name, 0, sizeof p->threads[i].name));
 	for (size_t i = 0; i < p->snapshot_count; i++) {
@@ -93,9 +93,10 @@ static void check(const struct recording *recording)
 	for (size_t i = 0; i < back.process_count; i++) {
 		const struct process_rows *a = &recording->processes[i], *b = &back.processes[i];
 
-		CHECK(a->cell_count == b->cell_count);
-		CHECK(a->cell_count == 0 ||
-		      memcmp(a->cells, b->cells, a->cell_count * sizeof *a->cells) == 0);
+		CHECK(a->site_counters_count == b->site_counters_count);
+		CHECK(a->site_counters_count == 0 ||
+		      memcmp(a->site_counters, b->site_counters,
+			     a->site_counters_count * sizeof *a->site_counters) == 0);
 		CHECK(a->snapshot_site_count == b->snapshot_site_count);
 		CHECK(a->name_count == b->name_count);
 	}

@@ -40,19 +40,19 @@ static void make_deep(struct live_header *head)
 	enum { NODES = 500000, SITES = 100000 };
 	struct live_node *nodes = region(head, LIVE_NODES);
 	struct live_site *sites = region(head, LIVE_SITES);
-	struct live_record *records = region(head, LIVE_RECORDS);
+	struct live_site_counters *site_counters = region(head, LIVE_SITE_COUNTERS);
 	uint64_t *frames = region(head, LIVE_FRAMES);
 
 	open_to(head, LIVE_FRAMES, 8, sizeof *frames);
 	open_to(head, LIVE_NODES, NODES, sizeof *nodes);
 	open_to(head, LIVE_SITES, SITES, sizeof *sites);
-	open_to(head, LIVE_RECORDS, SITES, sizeof *records);
+	open_to(head, LIVE_SITE_COUNTERS, SITES, sizeof *site_counters);
 	frames[1] = live_frame_pack(0, 0x1234, 0);
 	for (uint32_t i = 1; i < NODES; i++)
 		nodes[i] = (struct live_node){ .parent = i - 1, .frame = 1 };
 	for (uint32_t i = LIVE_SITE_FIRST; i < SITES; i++) {
 		sites[i] = (struct live_site){ .key = i, .node = NODES - i };
-		records[i] = (struct live_record){
+		site_counters[i] = (struct live_site_counters){
 			.site = i, .calls = 1, .bytes = 64, .first_size = 64
 		};
 	}

@@ -128,15 +128,15 @@ static void make_stacks(struct process_rows *p, const char *program, size_t stac
 	}
 }
 
-static void make_cells(struct process_rows *p, size_t stacks)
+static void make_site_counters(struct process_rows *p, size_t stacks)
 {
-	p->cell_count = stacks;
-	p->cells = zeroed(stacks, sizeof *p->cells);
+	p->site_counters_count = stacks;
+	p->site_counters = zeroed(stacks, sizeof *p->site_counters);
 	for (uint32_t i = 1; i <= stacks; i++) {
-		struct cell_row *c = &p->cells[i - 1];
+		struct site_counters_row *c = &p->site_counters[i - 1];
 		uint64_t size = 16 + next_random() % 512;
 
-		*c = (struct cell_row){ .site = i, .calls = 1 + next_random() % 1000 };
+		*c = (struct site_counters_row){ .site = i, .calls = 1 + next_random() % 1000 };
 		c->bytes = c->calls * size;
 		c->frees = next_random() % (c->calls + 1);
 		c->freed_bytes = c->frees * size;
@@ -167,7 +167,7 @@ static void make_moments(struct process_rows *p, size_t stacks, size_t moments)
 					    .sites_at = (uint32_t)(m * stacks),
 					    .sites_count = (uint32_t)stacks };
 		for (uint32_t i = 0; i < stacks; i++) {
-			const struct cell_row *c = &p->cells[i];
+			const struct site_counters_row *c = &p->site_counters[i];
 			int64_t blocks = (int64_t)(m + 1) * c->peak_blocks / (int64_t)moments;
 			int64_t bytes = blocks * (int64_t)(c->bytes / c->calls);
 
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 					   .exe = strdup(program),
 					   .allocator = strdup("glibc") };
 	make_stacks(p, program, stacks);
-	make_cells(p, stacks);
+	make_site_counters(p, stacks);
 	make_moments(p, stacks, moments);
 	p->process.peak_at_ns = r.run.duration_ns;
 	r.run.peak_bytes = p->process.peak_bytes;

@@ -25,9 +25,9 @@ static inline uint32_t made_append(struct made *made, enum live_region region, u
 	return (uint32_t)first;
 }
 
-static inline struct live_record *made_record(struct made *made, uint32_t id)
+static inline struct live_site_counters *made_counters(struct made *made, uint32_t id)
 {
-	return (struct live_record *)made_at(made, LIVE_RECORDS) + id;
+	return (struct live_site_counters *)made_at(made, LIVE_SITE_COUNTERS) + id;
 }
 
 static inline struct live_slot *made_slot(struct made *made, uint32_t id)
@@ -80,17 +80,17 @@ static inline uint32_t made_site(struct made *made, uint32_t node, enum live_kin
 static inline uint32_t made_counts(struct made *made, uint32_t site, uint32_t slot, uint64_t size,
 				   uint64_t calls, uint64_t frees)
 {
-	uint32_t id = made_append(made, LIVE_RECORDS, 1);
-	struct live_record *record = made_record(made, id);
+	uint32_t id = made_append(made, LIVE_SITE_COUNTERS, 1);
+	struct live_site_counters *counters = made_counters(made, id);
 
-	*record = (struct live_record){ .thread = slot,
-					.calls = calls,
-					.bytes = calls * size,
-					.frees = frees,
-					.freed_bytes = frees * size,
-					.first_size = size,
-					.epoch = UINT32_MAX };
-	__atomic_store_n(&record->site, site, __ATOMIC_RELEASE);
+	*counters = (struct live_site_counters){ .thread = slot,
+						 .calls = calls,
+						 .bytes = calls * size,
+						 .frees = frees,
+						 .freed_bytes = frees * size,
+						 .first_size = size,
+						 .epoch = UINT32_MAX };
+	__atomic_store_n(&counters->site, site, __ATOMIC_RELEASE);
 	return id;
 }
 
@@ -105,10 +105,10 @@ static inline void made_start(struct made *made, struct live_header *head)
 	made_append(made, LIVE_MODULES, 1);
 	made_append(made, LIVE_FRAMES, 1);
 	made_append(made, LIVE_NODES, 1);
-	made_append(made, LIVE_RECORDS, 1);
+	made_append(made, LIVE_SITE_COUNTERS, 1);
 	made_append(made, LIVE_POOL, 1);
 	made_append(made, LIVE_SITES, 1);
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_UNASKED; mark++)
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_NO_STACK; mark++)
 		made_node(made, 0, made_frame(made, live_frame_pack(0, mark, 0)));
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_HEAP);
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_MMAP);
@@ -133,7 +133,7 @@ static inline uint16_t *made_era(struct made *made, const uint64_t *word)
 }
 
 /* Puts a small block into the map; address below 4 GiB. */
-static inline void made_small_block(struct made *made, uint64_t address, uint32_t record,
+static inline void made_small_block(struct made *made, uint64_t address, uint32_t counters,
 				    uint32_t size, uint64_t birth_ms)
 {
 	struct live_area *area = made_at(made, LIVE_AREAS);
@@ -149,7 +149,7 @@ static inline void made_small_block(struct made *made, uint64_t address, uint32_
 	leaf += (address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> made->head->granule_shift;
 	if (live_era(birth_ms) != 0)
 		*made_era(made, leaf) = (uint16_t)live_era(birth_ms);
-	*leaf = live_small_pack(record, size, (uint32_t)birth_ms & LIVE_BIRTH_MASK,
+	*leaf = live_small_pack(counters, size, (uint32_t)birth_ms & LIVE_BIRTH_MASK,
 				live_small_place_of(address));
 }
 

@@ -11,7 +11,7 @@
 struct fixture {
 	struct profile *profile;
 	struct names *names;
-	struct places *places;
+	struct locations *locations;
 	struct result *result;
 };
 
@@ -20,10 +20,10 @@ static struct fixture run_view(struct recording r, const char *view, size_t limi
 	const struct query query = { .file = "made.hg", .limit = limit };
 	struct fixture f = { .profile = profile_new(&r, NULL), .names = names_new(NULL) };
 
-	f.places = places_new(f.names);
+	f.locations = locations_new(f.names);
 	assert_non_null(f.profile);
 	assert_non_null(analysis_find(view));
-	f.result = analysis_answer(analysis_find(view), f.profile, f.places, &query, NULL);
+	f.result = analysis_answer(analysis_find(view), f.profile, f.locations, &query, NULL);
 	assert_non_null(f.result);
 	assert_string_equal(f.result->view, view);
 	return f;
@@ -32,7 +32,7 @@ static struct fixture run_view(struct recording r, const char *view, size_t limi
 static void release(struct fixture *f)
 {
 	result_free(f->result);
-	places_free(f->places);
+	locations_free(f->locations);
 	names_free(f->names);
 	profile_free(f->profile);
 }
@@ -215,8 +215,8 @@ static void nothing_recorded_is_said_loudly(void **state)
 
 static const char *label_of(struct result *result, const struct result_frame *frames, size_t count)
 {
-	struct place all[8] = { 0 };
-	const struct place *pointers[8];
+	struct location all[8] = { 0 };
+	const struct location *pointers[8];
 
 	for (size_t i = 0; i < count; i++) {
 		all[i].frame = frames[i];
@@ -225,7 +225,7 @@ static const char *label_of(struct result *result, const struct result_frame *fr
 		all[i].nameless = is_nameless(&all[i].frame);
 		pointers[i] = &all[i];
 	}
-	return place_label(result, places_owner((struct place_chain){ pointers, count }));
+	return location_label(result, locations_owner((struct location_chain){ pointers, count }));
 }
 
 static void label_is_the_frame_that_speaks(void **state)

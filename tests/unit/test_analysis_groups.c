@@ -28,15 +28,15 @@ static struct recording random_recording(uint64_t *seed)
 	free(rows->frames);
 	free(rows->nodes);
 	free(rows->sites);
-	free(rows->cells);
+	free(rows->site_counters);
 	rows->frame_count = FRAMES;
 	rows->frames = calloc(FRAMES, sizeof *rows->frames);
 	rows->node_count = NODES;
 	rows->nodes = calloc(NODES, sizeof *rows->nodes);
 	rows->site_count = SITES;
 	rows->sites = calloc(SITES, sizeof *rows->sites);
-	rows->cell_count = SITES - 1;
-	rows->cells = calloc(SITES, sizeof *rows->cells);
+	rows->site_counters_count = SITES - 1;
+	rows->site_counters = calloc(SITES, sizeof *rows->site_counters);
 	for (size_t i = 1; i < FRAMES; i++)
 		rows->frames[i] = live_frame_pack(1 + i % 2, 0x1000 * i, 0);
 	for (uint32_t i = 1; i < NODES; i++)
@@ -44,15 +44,15 @@ static struct recording random_recording(uint64_t *seed)
 			(struct node_row){ (uint32_t)(unit_random(seed) % i),
 					   1 + (uint32_t)(unit_random(seed) % (FRAMES - 1)) };
 	for (uint32_t i = 1; i < SITES; i++) {
-		struct cell_row *c = &rows->cells[i - 1];
+		struct site_counters_row *c = &rows->site_counters[i - 1];
 
 		rows->sites[i] = (struct site_row){ .node = 1 + (uint32_t)(unit_random(seed) %
 									   (NODES - 1)) };
-		*c = (struct cell_row){ .site = i,
-					.calls = 1 + unit_random(seed) % 100,
-					.temporary = unit_random(seed) % 5,
-					.slack = unit_random(seed) % 500,
-					.lifetime_ms_sum = unit_random(seed) % 90 };
+		*c = (struct site_counters_row){ .site = i,
+						 .calls = 1 + unit_random(seed) % 100,
+						 .temporary = unit_random(seed) % 5,
+						 .slack = unit_random(seed) % 500,
+						 .lifetime_ms_sum = unit_random(seed) % 90 };
 		c->bytes = c->calls * (16 + unit_random(seed) % 64);
 		c->frees = unit_random(seed) % (c->calls + 1);
 		c->freed_bytes = c->bytes / c->calls * c->frees;
@@ -75,7 +75,7 @@ static struct recording random_recording(uint64_t *seed)
 struct fixture {
 	struct profile *profile;
 	struct names *names;
-	struct places *places;
+	struct locations *locations;
 };
 
 static struct fixture open_random(uint64_t *seed, struct recording *ret_copy)
@@ -84,16 +84,16 @@ static struct fixture open_random(uint64_t *seed, struct recording *ret_copy)
 	struct recording r = random_recording(seed);
 	struct fixture f = { .profile = profile_new(&r, NULL), .names = names_new(NULL) };
 
-	f.places = places_new(f.names);
+	f.locations = locations_new(f.names);
 	*ret_copy = random_recording(&again);
 	assert_non_null(f.profile);
-	assert_non_null(f.places);
+	assert_non_null(f.locations);
 	return f;
 }
 
 static void release(struct fixture *f, struct recording *copy)
 {
-	places_free(f->places);
+	locations_free(f->locations);
 	names_free(f->names);
 	profile_free(f->profile);
 	recording_release(copy);
@@ -103,14 +103,14 @@ static struct result *ask(struct fixture *f, const char *view, const struct quer
 {
 	struct error error = ERROR_INIT;
 	struct result *result =
-		analysis_answer(analysis_find(view), f->profile, f->places, query, &error);
+		analysis_answer(analysis_find(view), f->profile, f->locations, query, &error);
 
 	if (!result)
 		fail_msg("%s: %s", view, error.message);
 	return result;
 }
 
-static const struct result_value *cell(const struct result *r, size_t row, const char *column)
+static const struct result_value *counters(const struct result *r, size_t row, const char *column)
 {
 	for (size_t i = 0; i < r->table.column_count; i++)
 		if (r->table.columns[i].name && strcmp(r->table.columns[i].name, column) == 0)
@@ -120,7 +120,7 @@ static const struct result_value *cell(const struct result *r, size_t row, const
 }
 
 /* The oracle's own idea of a cost, straight from the rows. */
-static uint64_t naive_cost(const struct cell_row *c, enum cost_id cost)
+static uint64_t naive_cost(const struct site_counters_row *c, enum cost_id cost)
 {
 	switch (cost) {
 	case COST_LIVE:
@@ -154,9 +154,9 @@ static struct naive count_naively(const struct process_rows *rows, enum cost_id 
 {
 	struct naive n = { 0 };
 
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		uint64_t value = naive_cost(&rows->cells[i], cost);
-		uint32_t node = rows->sites[rows->cells[i].site].node;
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		uint64_t value = naive_cost(&rows->site_counters[i], cost);
+		uint32_t node = rows->sites[rows->site_counters[i].site].node;
 		bool seen[FRAMES] = { false };
 
 		n.whole += value;
@@ -196,12 +196,12 @@ static void functions_are_what_the_oracle_counts(void **state)
 			uint64_t self = 0;
 
 			for (size_t i = 0; i < r->table.row_count; i++) {
-				size_t frame = frame_of(cell(r, i, "function")->text);
+				size_t frame = frame_of(counters(r, i, "function")->text);
 
-				assert_int_equal(cell(r, i, "self")->number, n.self[frame]);
-				assert_int_equal(cell(r, i, cost_rows[additive[k]].key)->number,
+				assert_int_equal(counters(r, i, "self")->number, n.self[frame]);
+				assert_int_equal(counters(r, i, cost_rows[additive[k]].key)->number,
 						 n.total[frame]);
-				self += cell(r, i, "self")->number;
+				self += counters(r, i, "self")->number;
 				n.total[frame] = 0;
 			}
 			assert_int_equal(self, n.whole);
@@ -233,7 +233,8 @@ static void groups_of_every_axis_add_up(void **state)
 		uint64_t sum = 0;
 
 		for (size_t i = 0; i < r->table.row_count; i++)
-			sum += cell(r, i, axis_rows[axes[k]].of_frames ? "self" : "calls")->number;
+			sum += counters(r, i, axis_rows[axes[k]].of_frames ? "self" : "calls")
+				       ->number;
 		assert_int_equal(sum, n.whole);
 		result_free(r);
 	}
@@ -246,18 +247,18 @@ static void check_tree(const struct result *r, const char *key, uint64_t whole)
 	uint64_t outermost = 0;
 
 	for (size_t i = 0; i < r->table.row_count; i++) {
-		uint64_t depth = cell(r, i, "depth")->number, children = 0;
-		bool hidden = cell(r, i, "hidden")->number > 0;
+		uint64_t depth = counters(r, i, "depth")->number, children = 0;
+		bool hidden = counters(r, i, "hidden")->number > 0;
 
 		for (size_t j = i + 1;
-		     j < r->table.row_count && cell(r, j, "depth")->number > depth; j++)
-			if (cell(r, j, "depth")->number == depth + 1)
-				children += cell(r, j, key)->number;
+		     j < r->table.row_count && counters(r, j, "depth")->number > depth; j++)
+			if (counters(r, j, "depth")->number == depth + 1)
+				children += counters(r, j, key)->number;
 		if (!hidden)
-			assert_int_equal(cell(r, i, key)->number,
-					 children + cell(r, i, "self")->number);
+			assert_int_equal(counters(r, i, key)->number,
+					 children + counters(r, i, "self")->number);
 		if (depth == 1)
-			outermost += cell(r, i, key)->number;
+			outermost += counters(r, i, key)->number;
 	}
 	assert_int_equal(outermost, whole);
 }
@@ -284,7 +285,7 @@ static void trees_add_up_however_they_are_cut(void **state)
 
 		check_tree(r, "total_bytes", n.whole);
 		for (size_t i = 0; i < r->table.row_count; i++)
-			shown += cell(r, i, "hidden")->number == 0;
+			shown += counters(r, i, "hidden")->number == 0;
 		assert_true(shown <= q.limit);
 		result_free(r);
 		/* With one level, what is on the tree is what the flat view calls self or outermost. */
@@ -295,9 +296,11 @@ static void trees_add_up_however_they_are_cut(void **state)
 		q.depth = 1;
 		r = ask(&f, "tree", &q);
 		for (size_t i = 0; i < r->table.row_count; i++)
-			if (cell(r, i, "function")->text && cell(r, i, "depth")->number == 1)
-				assert_int_equal(cell(r, i, "total_bytes")->number,
-						 n.self[frame_of(cell(r, i, "function")->text)]);
+			if (counters(r, i, "function")->text &&
+			    counters(r, i, "depth")->number == 1)
+				assert_int_equal(
+					counters(r, i, "total_bytes")->number,
+					n.self[frame_of(counters(r, i, "function")->text)]);
 		result_free(r);
 		release(&f, &copy);
 	}
@@ -354,9 +357,9 @@ static char *naive_nodes(const struct process_rows *rows, const struct query *q)
 {
 	path_sums sums = { 0 };
 
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		uint64_t value = naive_cost(&rows->cells[i], q->cost);
-		uint32_t node = rows->sites[rows->cells[i].site].node;
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		uint64_t value = naive_cost(&rows->site_counters[i], q->cost);
+		uint32_t node = rows->sites[rows->site_counters[i].site].node;
 		size_t leaf_first[NODES], path[NODES], count = 0, depth = 0;
 
 		for (; node; node = rows->nodes[node].parent)
@@ -380,11 +383,11 @@ static char *nodes_of_tree(struct fixture *f, const struct query *q)
 	size_t path[NODES];
 
 	for (size_t i = 0; i < r->table.row_count; i++) {
-		size_t depth = cell(r, i, "depth")->number;
+		size_t depth = counters(r, i, "depth")->number;
 
-		path[depth - 1] = frame_of(cell(r, i, "function")->text);
-		add_path(&sums, path, depth, cell(r, i, "total_bytes")->number,
-			 cell(r, i, "self")->number);
+		path[depth - 1] = frame_of(counters(r, i, "function")->text);
+		add_path(&sums, path, depth, counters(r, i, "total_bytes")->number,
+			 counters(r, i, "self")->number);
 	}
 	assert_int_equal(sums.count, r->table.row_count); /* no node twice */
 	result_free(r);
@@ -544,7 +547,7 @@ static uint64_t shown_sum(struct fixture *f, enum rule_kind kind, const char *re
 	struct result *r = ask(f, "functions", &q);
 
 	for (size_t i = 0; i < r->table.row_count; i++)
-		sum += cell(r, i, "self")->number;
+		sum += counters(r, i, "self")->number;
 	result_free(r);
 	filters_release(&q.filters);
 	return sum;

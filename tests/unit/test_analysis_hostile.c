@@ -20,10 +20,10 @@ static uint64_t wild(uint64_t *random)
 
 #define WILD(field) (field) = (__typeof__(field))wild(random)
 
-static void wild_cells(struct process_rows *rows, uint64_t *random)
+static void wild_site_counters(struct process_rows *rows, uint64_t *random)
 {
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		struct cell_row *c = &rows->cells[i];
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		struct site_counters_row *c = &rows->site_counters[i];
 
 		WILD(c->calls);
 		WILD(c->bytes);
@@ -116,7 +116,7 @@ static struct recording wild_recording(uint64_t *random)
 	WILD(r.run.peak_bytes);
 	WILD(r.run.peak_at_ns);
 	for (size_t i = 0; i < r.process_count; i++) {
-		wild_cells(&r.processes[i], random);
+		wild_site_counters(&r.processes[i], random);
 		wild_course(&r.processes[i], random);
 		wild_process(&r.processes[i], random);
 	}

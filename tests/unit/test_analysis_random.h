@@ -36,31 +36,31 @@ static inline void random_add_bar(struct process_rows *rows, size_t from, struct
 	rows->bars[rows->bar_count++] = bar;
 }
 
-static inline void random_cell_bars(const struct random_world *w, unsigned process,
-				    struct cell_row *cell, struct process_rows *rows)
+static inline void random_bars(const struct random_world *w, unsigned process,
+			       struct site_counters_row *counters, struct process_rows *rows)
 {
-	cell->sizes_at = (uint32_t)rows->bar_count;
+	counters->sizes_at = (uint32_t)rows->bar_count;
 	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
 		const struct random_block *b = &w->blocks[i];
 
-		if (b->process == process && b->site == cell->site && b->slot == cell->slot)
-			random_add_bar(rows, cell->sizes_at,
+		if (b->process == process && b->site == counters->site && b->slot == counters->slot)
+			random_add_bar(rows, counters->sizes_at,
 				       random_size_bar(b->size, b->site % 2 == 0));
 	}
-	cell->sizes_count = (uint32_t)rows->bar_count - cell->sizes_at;
-	cell->lifetimes_at = (uint32_t)rows->bar_count;
+	counters->sizes_count = (uint32_t)rows->bar_count - counters->sizes_at;
+	counters->lifetimes_at = (uint32_t)rows->bar_count;
 	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
 		const struct random_block *b = &w->blocks[i];
 
-		if (b->process == process && b->site == cell->site && b->freer == cell->slot &&
-		    block_freed(b))
-			random_add_bar(rows, cell->lifetimes_at,
+		if (b->process == process && b->site == counters->site &&
+		    b->freer == counters->slot && block_freed(b))
+			random_add_bar(rows, counters->lifetimes_at,
 				       random_lifetime_bar(b->died - b->born));
 	}
-	cell->lifetimes_count = (uint32_t)rows->bar_count - cell->lifetimes_at;
+	counters->lifetimes_count = (uint32_t)rows->bar_count - counters->lifetimes_at;
 }
 
-static inline void random_count_taken(struct cell_row *c, const struct random_block *b)
+static inline void random_count_taken(struct site_counters_row *c, const struct random_block *b)
 {
 	c->calls++;
 	c->bytes += b->size;
@@ -79,7 +79,7 @@ static inline void random_count_taken(struct cell_row *c, const struct random_bl
 	}
 }
 
-static inline void random_count_freed(struct cell_row *c, const struct random_block *b)
+static inline void random_count_freed(struct site_counters_row *c, const struct random_block *b)
 {
 	c->frees++;
 	c->freed_bytes += b->size;
@@ -91,29 +91,30 @@ static inline void random_count_freed(struct cell_row *c, const struct random_bl
 	}
 }
 
-static inline void random_cells(const struct random_world *w, unsigned process,
-				struct process_rows *rows)
+static inline void random_site_counters(const struct random_world *w, unsigned process,
+					struct process_rows *rows)
 {
 	size_t count = (RANDOM_SITES + 1) * RANDOM_SLOTS;
 
-	rows->cells = calloc(count, sizeof *rows->cells);
+	rows->site_counters = calloc(count, sizeof *rows->site_counters);
 	rows->bars = calloc((size_t)RANDOM_BLOCKS * 2, sizeof *rows->bars);
-	rows->cell_count = count;
+	rows->site_counters_count = count;
 	for (size_t i = 0; i < count; i++) {
-		rows->cells[i].site = (uint32_t)(i / RANDOM_SLOTS);
-		rows->cells[i].slot = (uint32_t)(i % RANDOM_SLOTS);
+		rows->site_counters[i].site = (uint32_t)(i / RANDOM_SLOTS);
+		rows->site_counters[i].slot = (uint32_t)(i % RANDOM_SLOTS);
 	}
 	for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
 		const struct random_block *b = &w->blocks[i];
 
 		if (b->process != process)
 			continue;
-		random_count_taken(&rows->cells[b->site * RANDOM_SLOTS + b->slot], b);
+		random_count_taken(&rows->site_counters[b->site * RANDOM_SLOTS + b->slot], b);
 		if (block_freed(b))
-			random_count_freed(&rows->cells[b->site * RANDOM_SLOTS + b->freer], b);
+			random_count_freed(&rows->site_counters[b->site * RANDOM_SLOTS + b->freer],
+					   b);
 	}
 	for (size_t i = 0; i < count; i++)
-		random_cell_bars(w, process, &rows->cells[i], rows);
+		random_bars(w, process, &rows->site_counters[i], rows);
 }
 
 static inline void random_ages(const struct random_world *w, unsigned process,
@@ -127,7 +128,7 @@ static inline void random_ages(const struct random_world *w, unsigned process,
 		if (b->process != process || block_freed(b))
 			continue;
 		rows->ages[rows->age_count++] = (struct age_row){
-			.cell = b->site * RANDOM_SLOTS + b->slot,
+			.counters = b->site * RANDOM_SLOTS + b->slot,
 			.bucket = 32u - (unsigned)__builtin_clz(age),
 			.blocks = 1,
 			.bytes = b->size,
@@ -135,16 +136,16 @@ static inline void random_ages(const struct random_world *w, unsigned process,
 	}
 }
 
-static inline void random_foreign(const struct random_world *w, unsigned process,
-				  struct process_rows *rows)
+static inline void random_remote_frees(const struct random_world *w, unsigned process,
+				       struct process_rows *rows)
 {
 	enum { PAIRS = RANDOM_SLOTS * RANDOM_SLOTS };
 
-	rows->foreign = calloc(PAIRS * (size_t)LIVE_KINDS, sizeof *rows->foreign);
+	rows->remote_frees = calloc(PAIRS * (size_t)LIVE_KINDS, sizeof *rows->remote_frees);
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++)
 		for (uint32_t pair = 0; pair < PAIRS; pair++) {
 			uint32_t freer = pair / RANDOM_SLOTS, owner = pair % RANDOM_SLOTS;
-			struct foreign_row f = { .freer = freer, .owner = owner, .kind = kind };
+			struct remote_frees_row f = { freer, owner, kind, 0, 0 };
 
 			for (size_t i = 0; i < RANDOM_BLOCKS; i++) {
 				const struct random_block *b = &w->blocks[i];
@@ -157,7 +158,7 @@ static inline void random_foreign(const struct random_world *w, unsigned process
 				}
 			}
 			if (f.blocks)
-				rows->foreign[rows->foreign_count++] = f;
+				rows->remote_frees[rows->remote_frees_count++] = f;
 		}
 }
 
@@ -215,9 +216,9 @@ static inline void random_process(struct random_world *w, unsigned process,
 				  struct process_rows *rows)
 {
 	random_stacks(w, rows);
-	random_cells(w, process, rows);
+	random_site_counters(w, process, rows);
 	random_ages(w, process, rows);
-	random_foreign(w, process, rows);
+	random_remote_frees(w, process, rows);
 	random_threads(w, process, rows);
 	rows->process = (struct process_row){
 		.pid = 100 * (process + 1),

@@ -17,7 +17,7 @@ static struct world_fixture {
 	struct random_world world;
 	struct profile *profile;
 	struct names *names;
-	struct places *places;
+	struct locations *locations;
 } f;
 
 static void begin(uint64_t seed)
@@ -26,13 +26,13 @@ static void begin(uint64_t seed)
 
 	f.profile = profile_new(&r, NULL);
 	f.names = names_new(NULL);
-	f.places = places_new(f.names);
+	f.locations = locations_new(f.names);
 	assert_non_null(f.profile);
 }
 
 static void end(void)
 {
-	places_free(f.places);
+	locations_free(f.locations);
 	names_free(f.names);
 	profile_free(f.profile);
 }
@@ -46,7 +46,7 @@ static struct result *run(const char *view, const struct query *query)
 {
 	struct error error = ERROR_INIT;
 	struct result *result =
-		analysis_answer(analysis_find(view), f.profile, f.places, query, &error);
+		analysis_answer(analysis_find(view), f.profile, f.locations, query, &error);
 
 	if (!result)
 		fail_msg("%s: %s", view, error.message);
@@ -514,7 +514,7 @@ static void sizes_add_up_to_the_calls_and_bytes(void **state)
 		query.cost = COST_LIVE;
 		struct error error = ERROR_INIT;
 
-		assert_null(analysis_answer(analysis_find("sizes"), f.profile, f.places, &query,
+		assert_null(analysis_answer(analysis_find("sizes"), f.profile, f.locations, &query,
 					    &error));
 		assert_non_null(strstr(error.message, "calls, total and waste"));
 		end();
@@ -578,7 +578,7 @@ static void what_still_runs_is_not_at_its_exit(void **state)
 			r.processes[i].process.end = i ? END_EXEC : END_RUNNING;
 		f.profile = profile_new(&r, NULL);
 		f.names = names_new(NULL);
-		f.places = places_new(f.names);
+		f.locations = locations_new(f.names);
 		struct result *result = run("leaks", &query);
 
 		assert_string_equal(title(result, "not_freed_bytes"), titles[running]);
@@ -613,7 +613,7 @@ static void what_makes_no_sense_is_refused_in_words(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		struct error error = ERROR_INIT;
 
-		assert_null(analysis_answer(analysis_find(wrong[i].view), f.profile, f.places,
+		assert_null(analysis_answer(analysis_find(wrong[i].view), f.profile, f.locations,
 					    &wrong[i].query, &error));
 		assert_non_null(strstr(error.message, wrong[i].words));
 	}

@@ -13,7 +13,7 @@ struct fixture {
 	struct random_world world;
 	struct profile *profile;
 	struct names *names;
-	struct places *places;
+	struct locations *locations;
 	struct selection selection;
 	struct arena arena;
 	struct error error;
@@ -26,7 +26,7 @@ static void begin(struct fixture *f, uint64_t seed)
 
 	f->profile = profile_new(&r, NULL);
 	f->names = names_new(NULL);
-	f->places = places_new(f->names);
+	f->locations = locations_new(f->names);
 	f->arena = ARENA_INIT;
 	f->error = ERROR_INIT;
 	f->kinds = KINDS_HEAP;
@@ -39,7 +39,7 @@ static void ask(struct fixture *f, enum cost_id cost, enum moment_kind at, const
 
 	query.at.kind = cost_rows[cost].of_moment ? at : MOMENT_DEFAULT;
 	query.filters.thread = thread;
-	assert_int_equal(selection_make(&f->selection, f->profile, f->places, &query,
+	assert_int_equal(selection_make(&f->selection, f->profile, f->locations, &query,
 					(struct ask){ 0 }, &f->error),
 			 0);
 }
@@ -47,7 +47,7 @@ static void ask(struct fixture *f, enum cost_id cost, enum moment_kind at, const
 static void end(struct fixture *f)
 {
 	arena_release(&f->arena);
-	places_free(f->places);
+	locations_free(f->locations);
 	names_free(f->names);
 	profile_free(f->profile);
 }
@@ -165,7 +165,7 @@ static void a_filter_by_thread_says_the_same(void **state)
 		ask(&f, COST_LIVE, MOMENT_PEAK, "^thread");
 		assert_int_equal(selection_cost(&f.selection, &f.selection.sum), peak);
 		selection_release(&f.selection);
-		assert_int_equal(selection_make(&f.selection, f.profile, f.places, &query,
+		assert_int_equal(selection_make(&f.selection, f.profile, f.locations, &query,
 						(struct ask){ 0 }, &f.error),
 				 -1);
 		end(&f);
@@ -228,7 +228,7 @@ static void sizes_are_exact_and_classes_add_up(void **state)
 			assert_true(g->m.total_bytes <= (int64_t)(g->high * calls));
 			assert_true(i == 0 || groups[i - 1].low < g->low ||
 				    groups[i - 1].high < g->high);
-			/* A cell with few blocks may have one size by chance. */
+			/* A site with few blocks may have one size by chance. */
 			assert_true(g->waste_calls >= waste_calls);
 			assert_true(g->waste_bytes >= waste);
 		}

@@ -69,7 +69,7 @@ static void ranges_do_not_overlap(void **state)
 			(struct live_map_range){ .start = i * LIVE_PAGE, .end = UINT64_MAX - i };
 		sampled[i] = (struct live_sampled){ .address = 1 + i % 7 * MIB,
 						    .size_bytes = i * MIB,
-						    .times = 1 };
+						    .weight = 1 };
 	}
 	p.made.head->maps = (struct live_maps){ 2, p.made.head->region[LIVE_SCRATCH].at, COUNT };
 	assert_true(block_map_read(&p.live, &map));

@@ -16,7 +16,7 @@
 struct opened {
 	struct profile *profile;
 	struct names *names;
-	struct places *places;
+	struct locations *locations;
 	struct selection selection;
 	struct query query;
 	struct export_input input;
@@ -30,18 +30,18 @@ static void open_recording(struct opened *o, struct recording recording, struct 
 	o->query.limit = SIZE_MAX;
 	o->profile = profile_new(&recording, NULL);
 	o->names = names_new(NULL);
-	o->places = places_new(o->names);
+	o->locations = locations_new(o->names);
 	assert_non_null(o->profile);
-	if (selection_make(&o->selection, o->profile, o->places, &o->query,
+	if (selection_make(&o->selection, o->profile, o->locations, &o->query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_END }, &error) < 0)
 		fail_msg("%s", error.message);
-	o->input = (struct export_input){ o->profile, o->places, &o->query, &o->selection };
+	o->input = (struct export_input){ o->profile, o->locations, &o->query, &o->selection };
 }
 
 static void close_recording(struct opened *o)
 {
 	selection_release(&o->selection);
-	places_free(o->places);
+	locations_free(o->locations);
 	names_free(o->names);
 	profile_free(o->profile);
 }
@@ -79,7 +79,7 @@ static struct recording idle_recording(void)
 	struct recording r = made_recording(1);
 	struct process_rows *rows = &r.processes[0];
 
-	rows->cell_count = 0;
+	rows->site_counters_count = 0;
 	rows->site_count = 1;
 	made_totals(rows);
 	return r;
@@ -169,15 +169,15 @@ static struct recording recursive_recording(uint64_t *seed)
 	free(rows->frames);
 	free(rows->nodes);
 	free(rows->sites);
-	free(rows->cells);
+	free(rows->site_counters);
 	rows->frame_count = FRAMES;
 	rows->frames = calloc(FRAMES, sizeof *rows->frames);
 	rows->node_count = NODES;
 	rows->nodes = calloc(NODES, sizeof *rows->nodes);
 	rows->site_count = SITES;
 	rows->sites = calloc(SITES, sizeof *rows->sites);
-	rows->cell_count = SITES - 1;
-	rows->cells = calloc(SITES, sizeof *rows->cells);
+	rows->site_counters_count = SITES - 1;
+	rows->site_counters = calloc(SITES, sizeof *rows->site_counters);
 	for (size_t i = 1; i < FRAMES; i++)
 		rows->frames[i] = live_frame_pack(1, 0x1000 * i, 0);
 	for (uint32_t i = 1; i < NODES; i++)
@@ -187,9 +187,9 @@ static struct recording recursive_recording(uint64_t *seed)
 	for (uint32_t i = 1; i < SITES; i++) {
 		rows->sites[i] = (struct site_row){ .node = 1 + (uint32_t)(unit_random(seed) %
 									   (NODES - 1)) };
-		rows->cells[i - 1] = (struct cell_row){ .site = i,
-							.calls = 1,
-							.bytes = 1 + unit_random(seed) % 1000 };
+		rows->site_counters[i - 1] = (struct site_counters_row){
+			.site = i, .calls = 1, .bytes = 1 + unit_random(seed) % 1000
+		};
 	}
 	return r;
 }
@@ -209,7 +209,7 @@ static void check_graph(const struct opened *o)
 	}
 	for (size_t i = 0; i < o->selection.count; i++) {
 		const struct entry *e = &o->selection.entries[i];
-		struct place_chain stack;
+		struct location_chain stack;
 
 		assert_int_equal(entry_stack(&o->input, e, &scratch, &stack), 0);
 		entering[stack.at[stack.count - 1]->function] += e->m.total_bytes;

@@ -51,13 +51,13 @@ static inline char *render_query(struct recording recording, const char *view, c
 {
 	struct profile *profile = profile_new(&recording, NULL);
 	struct names *names = names_new(NULL);
-	struct places *places = places_new(names);
+	struct locations *locations = locations_new(names);
 	struct error error = ERROR_INIT;
 	struct sink sink = { 0 };
 
 	query.file = "made.hg";
 	struct result *result =
-		analysis_answer(analysis_find(view), profile, places, &query, &error);
+		analysis_answer(analysis_find(view), profile, locations, &query, &error);
 
 	if (!result)
 		fail_msg("%s: %s", view, error.message);
@@ -66,7 +66,7 @@ static inline char *render_query(struct recording recording, const char *view, c
 
 	assert_non_null(text);
 	result_free(result);
-	places_free(places);
+	locations_free(locations);
 	names_free(names);
 	profile_free(profile);
 	return text;

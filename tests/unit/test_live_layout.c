@@ -33,8 +33,9 @@ static void every_total_gives_regions_that_pass_the_check(void **state)
 			    total - header->total_bytes < LIVE_PAGE);
 		assert_int_equal(header->region[LIVE_LEAVES].bytes % LIVE_LEAF_UNIT, 0);
 		assert_true(header->region[LIVE_LEAVES].bytes >= 16 * LIVE_LEAF_UNIT);
-		assert_true(header->region[LIVE_RECORDS].bytes / sizeof(struct live_record) <=
-			    1ull << LIVE_SMALL_RECORD_BITS);
+		assert_true(header->region[LIVE_SITE_COUNTERS].bytes /
+				    sizeof(struct live_site_counters) <=
+			    1ull << LIVE_SMALL_COUNTERS_BITS);
 		assert_true(header->region[LIVE_SLOTS].bytes / sizeof(struct live_slot) >= 128);
 		assert_true(header->region[LIVE_AREAS].bytes / sizeof(struct live_area) >= 16);
 		assert_true(header->region[LIVE_LEAF_ERAS].bytes / sizeof(uint32_t) >=
@@ -49,7 +50,7 @@ static void the_default_has_room_for_what_the_design_names(void **state)
 	struct live_header *header = new_header(LIVE_TOTAL_DEFAULT);
 
 	(void)state;
-	assert_int_equal(header->region[LIVE_RECORDS].bytes, 4ull << 30);
+	assert_int_equal(header->region[LIVE_SITE_COUNTERS].bytes, 4ull << 30);
 	assert_int_equal(header->region[LIVE_AREAS].bytes,
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area));
 	assert_int_equal(header->region[LIVE_SLOTS].bytes / sizeof(struct live_slot), 16384);
@@ -170,13 +171,13 @@ static void a_size_bucket_begins_at_its_floor(void **state)
 
 static void words_give_back_what_was_packed(void **state)
 {
-	uint32_t record = (1u << LIVE_SMALL_RECORD_BITS) - 1,
+	uint32_t counters = (1u << LIVE_SMALL_COUNTERS_BITS) - 1,
 		 birth = (1u << LIVE_SMALL_BIRTH_BITS) - 2;
-	uint64_t word = live_small_pack(record, LIVE_SMALL_LIMIT - 1, birth, 2);
+	uint64_t word = live_small_pack(counters, LIVE_SMALL_LIMIT - 1, birth, 2);
 	uint64_t frame = live_frame_pack(65535, (1ull << 47) - 5, 1);
 
 	(void)state;
-	assert_int_equal(live_small_record(word), record);
+	assert_int_equal(live_small_counters(word), counters);
 	assert_int_equal(live_small_size(word), LIVE_SMALL_LIMIT - 1);
 	assert_int_equal(live_small_birth(word), birth);
 	assert_int_equal(live_small_place(word), 2);

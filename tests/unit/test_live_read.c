@@ -57,10 +57,10 @@ static void assert_encodes(const struct process_rows *rows)
 	assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
 	assert_int_equal(back.warnings.bad_chunks, 0);
 	assert_int_equal(back.process_count, 1);
-	assert_int_equal(back.processes[0].cell_count, rows->cell_count);
-	if (rows->cell_count)
-		assert_memory_equal(back.processes[0].cells, rows->cells,
-				    rows->cell_count * sizeof *rows->cells);
+	assert_int_equal(back.processes[0].site_counters_count, rows->site_counters_count);
+	if (rows->site_counters_count)
+		assert_memory_equal(back.processes[0].site_counters, rows->site_counters,
+				    rows->site_counters_count * sizeof *rows->site_counters);
 	assert_int_equal(back.processes[0].bar_count, rows->bar_count);
 	if (rows->bar_count)
 		assert_memory_equal(back.processes[0].bars, rows->bars,
@@ -79,7 +79,7 @@ static uint32_t a_site(struct made *made, enum live_kind kind)
 			 kind);
 }
 
-static void records_become_cells_and_heap_totals(void **state)
+static void site_counters_become_rows_and_heap_totals(void **state)
 {
 	struct made made;
 	struct process_rows rows;
@@ -95,7 +95,7 @@ static void records_become_cells_and_heap_totals(void **state)
 	made_counts(&made, heap, 1, 64, 0, 2);
 	made.head->peak.state = 1;
 	rows = read_rows(&made);
-	assert_int_equal(rows.cell_count, 3);
+	assert_int_equal(rows.site_counters_count, 3);
 	assert_int_equal(rows.process.calls, 10);
 	assert_int_equal(rows.process.bytes, 640);
 	assert_int_equal(rows.process.frees, 6);
@@ -109,25 +109,25 @@ static void records_become_cells_and_heap_totals(void **state)
 	assert_string_equal(rows.process.allocator, "glibc");
 	assert_string_equal(rows.modules[1].path, "/bin/x");
 	assert_int_equal(rows.nodes[rows.sites[heap].node].frame, rows.frame_count - 3);
-	assert_int_equal(rows.cells[2].peak_blocks, -2);
+	assert_int_equal(rows.site_counters[2].peak_blocks, -2);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
 	stop(&made);
 }
 
 /* One record, 6 blocks of 64 bytes alive now, 9 when the epoch it was last saved in began. */
-static struct process_rows with_peak(uint32_t state, uint32_t record_epoch)
+static struct process_rows with_peak(uint32_t state, uint32_t counters_epoch)
 {
 	struct made made;
-	struct live_record *record;
+	struct live_site_counters *counters;
 	struct process_rows rows;
 
 	start(&made, TOTAL);
-	record =
-		made_record(&made, made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4));
-	record->peak_bytes = 9 * 64;
-	record->peak_blocks = 9;
-	record->epoch = record_epoch;
+	counters = made_counters(&made,
+				 made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4));
+	counters->peak_bytes = 9 * 64;
+	counters->peak_blocks = 9;
+	counters->epoch = counters_epoch;
 	made.head->peak.state = state;
 	made.head->peak.peak_ms = 77;
 	made.head->peak.bound_bytes = 5;
@@ -135,7 +135,7 @@ static struct process_rows with_peak(uint32_t state, uint32_t record_epoch)
 	stop(&made);
 	assert_int_equal(rows.process.peak_at_ns, 77000000);
 	assert_int_equal(rows.process.peak_bound_bytes, 0);
-	assert_int_equal(rows.process.peak_bytes, rows.cells[0].peak_bytes);
+	assert_int_equal(rows.process.peak_bytes, rows.site_counters[0].peak_bytes);
 	return rows;
 }
 
@@ -201,12 +201,12 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 		struct process_rows rows;
 
 		for (unsigned i = 0; i < SITES; i++)
-			*made_record(&made, i + 1) = (struct live_record){
+			*made_counters(&made, i + 1) = (struct live_site_counters){
 				.site = LIVE_SITE_FIRST + i, .first_size = 8, .epoch = 0
 			};
 		for (unsigned step = 0; step < STEPS; step++) {
 			unsigned site = (unsigned)(hash_mix(seed++) % SITES);
-			struct live_record *r = made_record(&made, site + 1);
+			struct live_site_counters *r = made_counters(&made, site + 1);
 			int frees = r->calls > r->frees && hash_mix(seed++) % 2;
 
 			if (frees && rising) {
@@ -227,16 +227,16 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 				peak = total;
 				rising = 1;
 				for (unsigned i = 0; i < SITES; i++)
-					at_peak[i] = made_record(&made, i + 1)->bytes -
-						     made_record(&made, i + 1)->freed_bytes;
+					at_peak[i] = made_counters(&made, i + 1)->bytes -
+						     made_counters(&made, i + 1)->freed_bytes;
 			}
 		}
 		made.head->peak.state = epoch * 2 + rising;
 		rows = read_rows(&made);
 		assert_int_equal(rows.process.peak_bytes, peak);
-		for (size_t i = 0; i < rows.cell_count; i++)
-			assert_int_equal(rows.cells[i].peak_bytes,
-					 at_peak[rows.cells[i].site - LIVE_SITE_FIRST]);
+		for (size_t i = 0; i < rows.site_counters_count; i++)
+			assert_int_equal(rows.site_counters[i].peak_bytes,
+					 at_peak[rows.site_counters[i].site - LIVE_SITE_FIRST]);
 		process_rows_release(&rows);
 	}
 	stop(&made);
@@ -258,7 +258,7 @@ static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
 	many = made_counts(&made, site, 2, 48, 7, 0);
 	(void)one;
 	unit = made_append(&made, LIVE_POOL, 2);
-	made_record(&made, few)->sizes = unit;
+	made_counters(&made, few)->sizes = unit;
 	few_sizes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
 	few_sizes->used = 2;
 	few_sizes->entry[0].size = 100;
@@ -266,24 +266,24 @@ static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
 	few_sizes->entry[1].size = 8;
 	few_sizes->entry[1].count = 1;
 	unit = made_append(&made, LIVE_POOL, 12);
-	made_record(&made, many)->sizes = unit | LIVE_SIZES_MANY;
+	made_counters(&made, many)->sizes = unit | LIVE_SIZES_MANY;
 	many_sizes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
 	many_sizes->count[live_size_bucket(48)] = 5;
 	many_sizes->count[live_size_bucket(1 << 20)] = 2;
 	rows = read_rows(&made);
-	assert_int_equal(rows.cell_count, 3);
-	assert_int_equal(rows.cells[0].sizes_count, 1);
-	assert_int_equal(rows.bars[rows.cells[0].sizes_at].count, 7);
-	assert_int_equal(rows.bars[rows.cells[0].sizes_at].high, 48);
-	assert_int_equal(rows.cells[1].sizes_count, 3);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at].low, 8);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 1].low, 48);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 1].count, 3);
-	assert_int_equal(rows.bars[rows.cells[1].sizes_at + 2].low, 100);
-	assert_int_equal(rows.cells[2].sizes_count, 2);
-	assert_int_equal(rows.bars[rows.cells[2].sizes_at].low, 48);
-	assert_int_equal(rows.bars[rows.cells[2].sizes_at].high, 63);
-	assert_int_equal(rows.bars[rows.cells[2].sizes_at + 1].low, 1 << 20);
+	assert_int_equal(rows.site_counters_count, 3);
+	assert_int_equal(rows.site_counters[0].sizes_count, 1);
+	assert_int_equal(rows.bars[rows.site_counters[0].sizes_at].count, 7);
+	assert_int_equal(rows.bars[rows.site_counters[0].sizes_at].high, 48);
+	assert_int_equal(rows.site_counters[1].sizes_count, 3);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at].low, 8);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at + 1].low, 48);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at + 1].count, 3);
+	assert_int_equal(rows.bars[rows.site_counters[1].sizes_at + 2].low, 100);
+	assert_int_equal(rows.site_counters[2].sizes_count, 2);
+	assert_int_equal(rows.bars[rows.site_counters[2].sizes_at].low, 48);
+	assert_int_equal(rows.bars[rows.site_counters[2].sizes_at].high, 63);
+	assert_int_equal(rows.bars[rows.site_counters[2].sizes_at + 1].low, 1 << 20);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
 	stop(&made);
@@ -293,13 +293,13 @@ static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 {
 	struct made made;
 	struct process_rows rows;
-	uint32_t record, unit;
+	uint32_t counters, unit;
 	struct live_lifetimes *lifetimes;
 	struct live_reallocs *reallocs;
 
 	(void)state;
 	start(&made, TOTAL);
-	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 48, 9, 9);
+	counters = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 48, 9, 9);
 	unit = made_append(&made, LIVE_POOL, sizeof *lifetimes / LIVE_POOL_UNIT + 1);
 	lifetimes = (void *)((char *)made_at(&made, LIVE_POOL) + (size_t)unit * LIVE_POOL_UNIT);
 	lifetimes->count[0] = 2;
@@ -309,21 +309,21 @@ static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 	reallocs = (void *)(lifetimes + 1);
 	reallocs->calls = 4;
 	reallocs->moved_bytes = 99;
-	made_record(&made, record)->lifetimes = unit;
-	made_record(&made, record)->reallocs = unit + sizeof *lifetimes / LIVE_POOL_UNIT;
+	made_counters(&made, counters)->lifetimes = unit;
+	made_counters(&made, counters)->reallocs = unit + sizeof *lifetimes / LIVE_POOL_UNIT;
 	rows = read_rows(&made);
-	assert_int_equal(rows.cells[0].lifetimes_count, 4);
-	assert_int_equal(rows.cells[0].lifetime_ms_sum, 1000);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].low, 0);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].high, 1);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at].count, 5);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 1].low, 1);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 2].low, 1 << 30);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 2].high, 1ull << 31);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 3].low, 1ull << 38);
-	assert_int_equal(rows.bars[rows.cells[0].lifetimes_at + 3].high, UINT64_MAX);
-	assert_int_equal(rows.cells[0].reallocs.calls, 4);
-	assert_int_equal(rows.cells[0].reallocs.moved_bytes, 99);
+	assert_int_equal(rows.site_counters[0].lifetimes_count, 4);
+	assert_int_equal(rows.site_counters[0].lifetime_ms_sum, 1000);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at].low, 0);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at].high, 1);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at].count, 5);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 1].low, 1);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 2].low, 1 << 30);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 2].high, 1ull << 31);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 3].low, 1ull << 38);
+	assert_int_equal(rows.bars[rows.site_counters[0].lifetimes_at + 3].high, UINT64_MAX);
+	assert_int_equal(rows.site_counters[0].reallocs.calls, 4);
+	assert_int_equal(rows.site_counters[0].reallocs.moved_bytes, 99);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
 	stop(&made);
@@ -343,7 +343,7 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 	threads = made_at(&made, LIVE_THREADS);
 	threads[0] = (struct live_thread){ .tid = 10, .slot = 0, .name = "main" };
 	threads[1] = (struct live_thread){
-		.tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters", .counters = 1
+		.tid = 11, .slot = 1, .started_ms = 4, .name = "fifteen letters", .counted_as = 1
 	};
 	threads[2] = (struct live_thread){
 		.tid = 12,
@@ -352,7 +352,7 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 		.bytes = 50,
 		.frees = 2,
 		.freed_bytes = 20,
-		.counters = 2,
+		.counted_as = 2,
 		.remote = { [LIVE_KIND_HEAP] = { 7, 70 }, [LIVE_KIND_POOL] = { 1, 8 } },
 		.owners = made_append(&made, LIVE_POOL, 6)
 	};
@@ -377,14 +377,14 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 	assert_int_equal(rows.threads[1].slot,
 			 1); /* N10: counters are the thread's, not the slot's */
 	assert_int_equal(rows.threads[2].slot, 2);
-	assert_int_equal(rows.foreign_count, 3);
-	assert_int_equal(rows.foreign[0].freer, 2);
-	assert_int_equal(rows.foreign[0].owner, 0);
-	assert_int_equal(rows.foreign[0].blocks, 4);
-	assert_int_equal(rows.foreign[1].owner, UINT32_MAX);
-	assert_int_equal(rows.foreign[1].bytes, 30);
-	assert_int_equal(rows.foreign[2].kind, LIVE_KIND_POOL);
-	assert_int_equal(rows.foreign[2].blocks, 1);
+	assert_int_equal(rows.remote_frees_count, 3);
+	assert_int_equal(rows.remote_frees[0].freer, 2);
+	assert_int_equal(rows.remote_frees[0].owner, 0);
+	assert_int_equal(rows.remote_frees[0].blocks, 4);
+	assert_int_equal(rows.remote_frees[1].owner, UINT32_MAX);
+	assert_int_equal(rows.remote_frees[1].bytes, 30);
+	assert_int_equal(rows.remote_frees[2].kind, LIVE_KIND_POOL);
+	assert_int_equal(rows.remote_frees[2].blocks, 1);
 	process_rows_release(&rows);
 	stop(&made);
 }
@@ -437,15 +437,15 @@ static void blocks_of_the_map_have_an_age(void **state)
 	struct process_rows rows;
 	struct live_area *area;
 	struct live_large *large;
-	uint32_t record, leaf;
+	uint32_t counters, leaf;
 
 	(void)state;
 	start(&made, TOTAL);
-	made_counts(&made, 0, 0, 1, 1, 1); /* a record that is no cell: ids shift */
-	record = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4);
-	made_small_block(&made, 0x1000, record, 64, 1000);
-	made_small_block(&made, 0x1040, record, 64, 997);
-	made_small_block(&made, 0x300000, record, 64, 1000);
+	made_counts(&made, 0, 0, 1, 1, 1); /* counters that become no row: ids shift */
+	counters = made_counts(&made, a_site(&made, LIVE_KIND_HEAP), 0, 64, 10, 4);
+	made_small_block(&made, 0x1000, counters, 64, 1000);
+	made_small_block(&made, 0x1040, counters, 64, 997);
+	made_small_block(&made, 0x300000, counters, 64, 1000);
 	made_small_block(&made, 0x1080, 99999, 64, 0); /* no such record */
 	area = made_at(&made, LIVE_AREAS);
 	leaf = made_append(&made, LIVE_LEAVES, 4);
@@ -453,12 +453,12 @@ static void blocks_of_the_map_have_an_age(void **state)
 	area->large[1] = leaf + 1; /* damage: must not count twice */
 	large = (void *)((char *)made_at(&made, LIVE_LEAVES) + (size_t)leaf * LIVE_LEAF_UNIT);
 	large[5] = (struct live_large){
-		.address = 0x5000, .size_bytes = 1 << 20, .record = record, .birth_ms = 0
+		.address = 0x5000, .size_bytes = 1 << 20, .counters = counters, .birth_ms = 0
 	};
 	rows = read_rows(&made);
 	assert_int_equal(live_read_ages(made.head, TOTAL, 1000, &rows, NULL), 0);
 	assert_int_equal(rows.age_count, 3);
-	assert_int_equal(rows.ages[0].cell, 0);
+	assert_int_equal(rows.ages[0].counters, 0);
 	assert_int_equal(rows.ages[0].bucket, 0);
 	assert_int_equal(rows.ages[0].blocks, 2);
 	assert_int_equal(rows.ages[0].bytes, 128);
@@ -474,15 +474,15 @@ static void damage_is_kept_within_bounds(void **state)
 {
 	struct made made;
 	struct process_rows rows;
-	uint32_t site, node, record;
+	uint32_t site, node, counters;
 
 	(void)state;
 	start(&made, TOTAL);
 	site = a_site(&made, LIVE_KIND_HEAP);
-	record = made_counts(&made, site, 0xffffffff, 64, 10, 4);
-	made_record(&made, record)->sizes = 0x7fffffff;
-	made_record(&made, record)->lifetimes = 12345678;
-	made_record(&made, record)->reallocs = 0xffffffff;
+	counters = made_counts(&made, site, 0xffffffff, 64, 10, 4);
+	made_counters(&made, counters)->sizes = 0x7fffffff;
+	made_counters(&made, counters)->lifetimes = 12345678;
+	made_counters(&made, counters)->reallocs = 0xffffffff;
 	made_counts(&made, 4000000, 0, 64, 1, 0);
 	node = made_node(&made, 0, 0);
 	((struct live_node *)made_at(&made, LIVE_NODES))[node] =
@@ -492,14 +492,14 @@ static void damage_is_kept_within_bounds(void **state)
 	made.head->used[LIVE_THREADS] = 1;
 	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].tid = 1;
 	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].slot = 0xfffffff0;
-	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].counters = 0xfffffff0;
+	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].counted_as = 0xfffffff0;
 	((struct live_thread *)made_at(&made, LIVE_THREADS))[0].owners = 0xfffffff0;
 	memset(((struct live_thread *)made_at(&made, LIVE_THREADS))[0].name, 'x', 16);
 	made.head->granule_shift = 200;
 	rows = read_rows(&made);
 	assert_int_equal(live_read_ages(made.head, TOTAL, 5, &rows, NULL), 0);
 	assert_int_equal(rows.process.calls, 11);
-	assert_int_equal(rows.cells[1].site, LIVE_SITE_OTHER_HEAP);
+	assert_int_equal(rows.site_counters[1].site, LIVE_SITE_OTHER_HEAP);
 	assert_int_equal(rows.nodes[node].parent, 0);
 	assert_int_equal(rows.process.health[HEALTH_lost_details], 3);
 	assert_int_equal(rows.threads[0].name[15], 0);
@@ -537,7 +537,7 @@ static void a_million_records_take_well_under_a_second(void **state)
 	seconds = (double)(after.tv_sec - before.tv_sec) +
 		  (double)(after.tv_nsec - before.tv_nsec) / 1e9;
 	print_message("          %d records in %.3f s\n", RECORDS, seconds);
-	assert_int_equal(rows.cell_count, RECORDS);
+	assert_int_equal(rows.site_counters_count, RECORDS);
 	assert_int_equal(rows.process.calls, 2 * RECORDS);
 	assert_true(seconds < 10); /* sanitizers on a loaded machine; 0.2 s without */
 	process_rows_release(&rows);
@@ -571,7 +571,7 @@ static void a_stack_without_end_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_become_cells_and_heap_totals),
+		cmocka_unit_test(site_counters_become_rows_and_heap_totals),
 		cmocka_unit_test(a_stack_without_end_is_cut),
 		cmocka_unit_test(the_peak_is_what_lives_now_while_it_rises),
 		cmocka_unit_test(the_peak_is_what_was_saved_in_this_epoch),

@@ -53,7 +53,7 @@ static void totals_are_taken_over(void **state)
 	profile_free(profile);
 }
 
-static void site_is_the_sum_of_its_cells(void **state)
+static void site_is_the_sum_of_its_counters(void **state)
 {
 	(void)state;
 	struct profile *profile = made_profile(1);
@@ -80,7 +80,7 @@ static void site_is_the_sum_of_its_cells(void **state)
 	profile_free(profile);
 }
 
-static void distributions_of_cells_are_merged(void **state)
+static void distributions_of_threads_are_merged(void **state)
 {
 	(void)state;
 	struct profile *profile = made_profile(1);
@@ -93,7 +93,7 @@ static void distributions_of_cells_are_merged(void **state)
 	assert_int_equal(bars.at[1].low, 4096);
 	assert_int_equal(bars.at[1].count, 10);
 
-	/* 5 of exactly 64 bytes in one cell, classes in the other: the class takes them in. */
+	/* 5 of exactly 64 bytes in one thread, classes in the other: the class takes them in. */
 	assert_int_equal(profile_sizes(p, (site_id){ 4 }, NULL, &arena, &bars), 0);
 	assert_int_equal(bars.count, 2);
 	assert_int_equal(bars.at[0].low, 48);
@@ -189,20 +189,20 @@ static void frames_without_names_show_their_place(void **state)
 }
 
 /* Cells in random order, several to a site, negative ones among them: against sums made naively. */
-static void random_cells(struct process_rows *rows, uint64_t *seed)
+static void random_site_counters(struct process_rows *rows, uint64_t *seed)
 {
-	size_t sites = 2 + unit_random(seed) % 50, cells = unit_random(seed) % 300;
+	size_t sites = 2 + unit_random(seed) % 50, site_counters = unit_random(seed) % 300;
 
 	rows->site_count = sites;
 	rows->sites = calloc(sites, sizeof *rows->sites);
 	rows->nodes = calloc(1, sizeof *rows->nodes);
 	rows->node_count = 1;
-	rows->cells = calloc(cells + 1, sizeof *rows->cells);
-	rows->cell_count = cells;
+	rows->site_counters = calloc(site_counters + 1, sizeof *rows->site_counters);
+	rows->site_counters_count = site_counters;
 	for (size_t i = 1; i < sites; i++)
 		rows->sites[i].kind = unit_random(seed) % 4 == 0;
-	for (size_t i = 0; i < cells; i++) {
-		struct cell_row *c = &rows->cells[i];
+	for (size_t i = 0; i < site_counters; i++) {
+		struct site_counters_row *c = &rows->site_counters[i];
 
 		c->site = 1 + (uint32_t)(unit_random(seed) % (sites - 1));
 		c->slot = (uint32_t)i;
@@ -225,8 +225,8 @@ static void check_random_site(const struct profile_process *p, uint32_t id)
 	struct site_numbers want = { 0 };
 	int64_t peak = 0;
 
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		const struct cell_row *c = &rows->cells[i];
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		const struct site_counters_row *c = &rows->site_counters[i];
 
 		if (c->site != id)
 			continue;
@@ -263,7 +263,7 @@ static void random_sites_equal_naive_sums_and_totals(void **state)
 		struct recording r = { .processes = calloc(1, sizeof *r.processes),
 				       .process_count = 1 };
 
-		random_cells(&r.processes[0], &seed);
+		random_site_counters(&r.processes[0], &seed);
 		struct profile *profile = profile_new(&r, NULL);
 		const struct profile_process *p = &profile->processes[0];
 		uint64_t calls[PROFILE_KINDS] = { 0 }, bytes[PROFILE_KINDS] = { 0 };
@@ -304,10 +304,10 @@ static void rows_that_point_outside_are_counted_and_left_out(void **state)
 	rows->frames[3] = live_frame_pack(77, 1, 0);
 	rows->sites[6].node = 1000;
 	rows->sites[5].kind = 9;
-	rows->cells[4].site = 1000;
-	rows->cells[0].sizes_at = UINT32_MAX;
-	rows->cells[1].lifetimes_at = 7;
-	rows->cells[1].lifetimes_count = UINT32_MAX;
+	rows->site_counters[4].site = 1000;
+	rows->site_counters[0].sizes_at = UINT32_MAX;
+	rows->site_counters[1].lifetimes_at = 7;
+	rows->site_counters[1].lifetimes_count = UINT32_MAX;
 	r.warnings.cut_bytes = 17;
 	r.warnings.unfinished = 1;
 	struct profile *profile = profile_new(&r, NULL);
@@ -316,7 +316,7 @@ static void rows_that_point_outside_are_counted_and_left_out(void **state)
 	assert_int_equal(warning_of(profile, "damaged_rows"), 7);
 	assert_int_equal(warning_of(profile, "cut_bytes"), 17);
 	assert_int_equal(warning_of(profile, "unfinished"), 1);
-	/* The call of the cell that has no site any more. */
+	/* The call of the counters that have no site any more. */
 	assert_int_equal(warning_of(profile, "unbalanced_calls"), 1);
 	assert_int_equal(profile_stack(p, (node_id){ 3 }, &arena, &frames), 2);
 	assert_int_equal(frames[0].mark, MARK_DAMAGED);
@@ -381,8 +381,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_clock_stands_still_no_longer_than_the_process_runs),
 		cmocka_unit_test(totals_are_taken_over),
-		cmocka_unit_test(site_is_the_sum_of_its_cells),
-		cmocka_unit_test(distributions_of_cells_are_merged),
+		cmocka_unit_test(site_is_the_sum_of_its_counters),
+		cmocka_unit_test(distributions_of_threads_are_merged),
 		cmocka_unit_test(stacks_are_leaf_first_and_keep_their_marks),
 		cmocka_unit_test(frames_without_names_show_their_place),
 		cmocka_unit_test(random_sites_equal_naive_sums_and_totals),

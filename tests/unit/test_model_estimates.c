@@ -217,10 +217,10 @@ static void exact_sites_of_a_mixed_recording_have_no_error(void **state)
 	struct recording r = mixed_recording(0, 4096);
 	struct profile *profile = profile_new(&r, NULL);
 	struct names *names = names_new(NULL);
-	struct places *places = places_new(names);
+	struct locations *locations = locations_new(names);
 	const struct query query = { .file = "made.hg", .limit = SIZE_MAX };
 	struct result *result =
-		analysis_answer(analysis_find("sites"), profile, places, &query, NULL);
+		analysis_answer(analysis_find("sites"), profile, locations, &query, NULL);
 	double variance = 0;
 
 	(void)state;
@@ -246,7 +246,7 @@ static void exact_sites_of_a_mixed_recording_have_no_error(void **state)
 	/* Variances of sites add up to that of the process. */
 	assert_true(fabs(variance - profile->processes[0].sums.calls_variance) < 1e-3 * variance);
 	result_free(result);
-	places_free(places);
+	locations_free(locations);
 	names_free(names);
 	profile_free(profile);
 }

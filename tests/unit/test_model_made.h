@@ -15,8 +15,8 @@ static inline void made_totals(struct process_rows *rows)
 	struct process_row *p = &rows->process;
 	int64_t peak_bytes = 0, peak_blocks = 0;
 
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		const struct cell_row *c = &rows->cells[i];
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		const struct site_counters_row *c = &rows->site_counters[i];
 
 		if (rows->sites[c->site].kind == LIVE_KIND_MMAP) {
 			p->map_calls += c->calls;
@@ -59,7 +59,8 @@ static inline void made_server(struct process_rows *rows)
 	       .frees = 6,
 	       .freed_bytes = 420,
 	       .name = "worker" });
-	MADE(rows, foreign, foreign_count, { .freer = 1, .owner = 0, .blocks = 2, .bytes = 84 });
+	MADE(rows, remote_frees, remote_frees_count,
+	     { .freer = 1, .owner = 0, .blocks = 2, .bytes = 84 });
 	MADE(rows, series, series_count, { .at_ns = 0, .rss_bytes = 1 << 20 },
 	     { .at_ns = 12 * (uint64_t)MADE_SECOND, .rss_bytes = 3 << 20 });
 	rows->process = (struct process_row){
@@ -88,7 +89,7 @@ static inline void made_child(struct process_rows *rows)
 {
 	made_stacks(rows);
 	MADE(rows, sites, site_count, { 0 }, { .node = 4 });
-	MADE(rows, cells, cell_count,
+	MADE(rows, site_counters, site_counters_count,
 	     { .site = 1,
 	       .calls = 3,
 	       .bytes = 300,
@@ -153,9 +154,9 @@ static inline struct recording mixed_recording(uint64_t first, uint64_t second)
 	for (size_t i = 4; i < rows->site_count; i++)
 		if (rows->sites[i].kind == LIVE_KIND_HEAP)
 			rows->sites[i].interval = second;
-	for (size_t i = 0; i < rows->cell_count; i++)
-		if (rows->sites[rows->cells[i].site].interval)
-			rows->cells[i].samples = (struct live_samples){
+	for (size_t i = 0; i < rows->site_counters_count; i++)
+		if (rows->sites[rows->site_counters[i].site].interval)
+			rows->site_counters[i].samples = (struct live_samples){
 				.taken = 4,
 				.given = 1,
 				.calls_variance = 40 << LIVE_VARIANCE_SHIFT,

@@ -10,7 +10,7 @@
 #include "format/recording/recording.h"
 #include "unit.h"
 
-/* The rows of one array, copied: MADE(rows, cells, cell_count, { ... }, { ... }). */
+/* The rows of one array, copied: MADE(rows, site_counters, site_counters_count, { ... }, { ... }). */
 #define MADE(rows, array, counter, ...)                                                            \
 	do {                                                                                       \
 		__typeof__(*(rows)->array) made_[] = { __VA_ARGS__ };                              \
@@ -49,7 +49,7 @@ static inline void made_server_sites(struct process_rows *rows)
 	     { .node = 2, .kind = LIVE_KIND_MMAP });
 	MADE(rows, bars, bar_count, { 64, 64, 90 }, { 4096, 4096, 10 }, { 64, 64, 5 },
 	     { 48, 63, 1 }, { 64, 95, 4 }, { 0, 1, 60 }, { 2, 4, 30 }, { 2, 4, 1 });
-	MADE(rows, cells, cell_count,
+	MADE(rows, site_counters, site_counters_count,
 	     { .site = 3,
 	       .slot = 0,
 	       .calls = 100,
@@ -122,11 +122,11 @@ static inline void made_server_sites(struct process_rows *rows)
 /* Of the 10 and the 4 blocks that are left of sites 3 and 4; the second is in both threads' hands. */
 static inline void made_ages(struct process_rows *rows)
 {
-	MADE(rows, ages, age_count, { .cell = 0, .bucket = 13, .blocks = 9, .bytes = 5696 },
-	     { .cell = 0, .bucket = 3, .blocks = 1, .bytes = 64 },
-	     { .cell = 1, .bucket = 13, .blocks = 2, .bytes = 120 },
-	     { .cell = 2, .bucket = 13, .blocks = 1, .bytes = 80 },
-	     { .cell = 2, .bucket = 14, .blocks = 1, .bytes = 100 });
+	MADE(rows, ages, age_count, { .counters = 0, .bucket = 13, .blocks = 9, .bytes = 5696 },
+	     { .counters = 0, .bucket = 3, .blocks = 1, .bytes = 64 },
+	     { .counters = 1, .bucket = 13, .blocks = 2, .bytes = 120 },
+	     { .counters = 2, .bucket = 13, .blocks = 1, .bytes = 80 },
+	     { .counters = 2, .bucket = 14, .blocks = 1, .bytes = 100 });
 }
 
 #endif

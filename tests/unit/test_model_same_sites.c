@@ -18,7 +18,7 @@ enum { NODES = 4, SNAPSHOTS = 6, SIZE = 64 };
 static void random_rows(struct process_rows *rows, uint64_t *seed)
 {
 	static const uint64_t intervals[] = { 0, 1024, 65536 };
-	size_t sites = 2 + unit_random(seed) % 20, cells = 1 + unit_random(seed) % 60;
+	size_t sites = 2 + unit_random(seed) % 20, site_counters = 1 + unit_random(seed) % 60;
 
 	rows->site_count = sites;
 	rows->sites = calloc(sites, sizeof *rows->sites);
@@ -26,10 +26,10 @@ static void random_rows(struct process_rows *rows, uint64_t *seed)
 	rows->node_count = NODES;
 	rows->frames = calloc(1, sizeof *rows->frames);
 	rows->frame_count = 1;
-	rows->cells = calloc(cells, sizeof *rows->cells);
-	rows->cell_count = rows->bar_count = rows->age_count = cells;
-	rows->bars = calloc(cells, sizeof *rows->bars);
-	rows->ages = calloc(cells, sizeof *rows->ages);
+	rows->site_counters = calloc(site_counters, sizeof *rows->site_counters);
+	rows->site_counters_count = rows->bar_count = rows->age_count = site_counters;
+	rows->bars = calloc(site_counters, sizeof *rows->bars);
+	rows->ages = calloc(site_counters, sizeof *rows->ages);
 	for (size_t i = 1; i < sites; i++)
 		rows->sites[i] = (struct site_row){
 			.node = (uint32_t)(unit_random(seed) % NODES),
@@ -37,8 +37,8 @@ static void random_rows(struct process_rows *rows, uint64_t *seed)
 			.born_ns = unit_random(seed) % 1000,
 			.interval = intervals[unit_random(seed) % ARRAY_SIZE(intervals)],
 		};
-	for (uint32_t i = 0; i < cells; i++) {
-		struct cell_row *c = &rows->cells[i];
+	for (uint32_t i = 0; i < site_counters; i++) {
+		struct site_counters_row *c = &rows->site_counters[i];
 
 		c->site = 1 + (uint32_t)(unit_random(seed) % (sites - 1));
 		c->slot = (uint32_t)(unit_random(seed) % 3);
@@ -91,13 +91,13 @@ static bool is_part(const struct profile_process *p, const struct profile_site *
 	return r->node == site->node.v && r->tag == site->tag.v && r->kind == (uint32_t)site->kind;
 }
 
-/* One part: what the cells of a site of the rows add up to. */
+/* One part: what the counters of a site of the rows add up to. */
 static struct site_numbers part_of(const struct profile_process *p, uint32_t row)
 {
 	struct site_numbers n = { 0 };
 
-	for (size_t i = 0; i < p->rows->cell_count; i++) {
-		const struct cell_row *c = &p->rows->cells[i];
+	for (size_t i = 0; i < p->rows->site_counters_count; i++) {
+		const struct site_counters_row *c = &p->rows->site_counters[i];
 
 		if (c->site != row)
 			continue;
@@ -160,23 +160,23 @@ static void check_numbers(const struct profile_process *p, const struct profile_
 	assert_int_equal(site->has_exact, exact);
 }
 
-/* The cells are all there, with the variance of their own interval. */
-static void check_cells(const struct profile_process *p, const struct profile_site *site,
-			struct arena *arena)
+/* The site counters are all there, with the variance of their own interval. */
+static void check_site_counters(const struct profile_process *p, const struct profile_site *site,
+				struct arena *arena)
 {
 	struct profile_bars sizes;
 	struct profile_ages ages;
 	uint64_t calls = 0;
 	double variance = 0;
 
-	for (size_t i = 0; i < profile_cell_count(p, site->id); i++)
-		calls += profile_cell(p, site->id, i).numbers.calls;
+	for (size_t i = 0; i < profile_counters_count(p, site->id); i++)
+		calls += profile_counters(p, site->id, i).numbers.calls;
 	assert_int_equal(calls, site->numbers.calls);
-	for (size_t i = 0; i < p->rows->cell_count; i++) {
-		uint64_t interval = p->rows->sites[p->rows->cells[i].site].interval;
+	for (size_t i = 0; i < p->rows->site_counters_count; i++) {
+		uint64_t interval = p->rows->sites[p->rows->site_counters[i].site].interval;
 
-		if (is_part(p, site, p->rows->cells[i].site) && interval)
-			variance += (double)p->rows->cells[i].calls *
+		if (is_part(p, site, p->rows->site_counters[i].site) && interval)
+			variance += (double)p->rows->site_counters[i].calls *
 				    estimate_block_variance(SIZE, interval);
 	}
 	assert_int_equal(profile_sizes(p, site->id, NULL, arena, &sizes), 0);
@@ -249,7 +249,7 @@ static void sites_of_several_intervals_are_one(void **state)
 			if (!p->same)
 				continue;
 			check_numbers(p, &p->sites[i]);
-			check_cells(p, &p->sites[i], &arena);
+			check_site_counters(p, &p->sites[i], &arena);
 		}
 		for (size_t i = 0; p->same && i < SNAPSHOTS; i++)
 			check_snapshot(p, i, &arena);
@@ -268,12 +268,12 @@ static void the_rows_stay_as_they_are(void **state)
 
 	(void)state;
 	rows->sites[4].node = rows->sites[3].node;
-	uint32_t site = rows->cells[0].site;
+	uint32_t site = rows->site_counters[0].site;
 	struct profile *profile = profile_new(&r, NULL);
 	const struct profile_process *p = &profile->processes[0];
 
 	assert_non_null(p->same);
-	assert_int_equal(p->rows->cells[0].site, site);
+	assert_int_equal(p->rows->site_counters[0].site, site);
 	assert_int_equal(p->rows->sites[4].interval, 4096);
 	assert_string_equal(p->mode, "sampled");
 	profile_free(profile);

@@ -117,13 +117,13 @@ static void go_on(void)
 
 /* ---- where things are ---- */
 
-static struct live_record *record_of(uint32_t kind)
+static struct live_site_counters *counters_of(uint32_t kind)
 {
-	for (uint32_t i = 1; i < memory.head->used[LIVE_RECORDS]; i++) {
-		if (memory_record(i)->calls > 0 &&
-		    memory_record(i)->thread == thread_state.slot->thread &&
-		    memory_site(memory_record(i)->site)->kind == kind)
-			return memory_record(i);
+	for (uint32_t i = 1; i < memory.head->used[LIVE_SITE_COUNTERS]; i++) {
+		if (memory_counters(i)->calls > 0 &&
+		    memory_counters(i)->thread == thread_state.slot->thread &&
+		    memory_site(memory_counters(i)->site)->kind == kind)
+			return memory_counters(i);
 	}
 	abort();
 }
@@ -229,7 +229,7 @@ static uint64_t *sampled_entry(void)
 /* A node that is in the table, for others follow their parents. */
 static uint32_t listed_node(void)
 {
-	for (uint32_t i = last(LIVE_NODES); i > LIVE_FRAME_UNASKED; i--) {
+	for (uint32_t i = last(LIVE_NODES); i > LIVE_FRAME_NO_STACK; i--) {
 		if (memory_node(i)->parent != i - 1)
 			return i;
 	}
@@ -246,9 +246,9 @@ static uint64_t *node_entry(void)
 
 static uint64_t *slot_entry(void)
 {
-	const struct live_record *record = record_of(LIVE_KIND_HEAP);
+	const struct live_site_counters *counters = counters_of(LIVE_KIND_HEAP);
 
-	return scratch_word(table_tag(record->key), (uint32_t)(record - memory_record(0)));
+	return scratch_word(table_tag(counters->key), (uint32_t)(counters - memory_counters(0)));
 }
 
 /* The first of the ranges. */
@@ -300,28 +300,30 @@ static struct lock lock, other;
 	X(1, *scratch_word(table_tag(memory_site(5)->key), 5) ^= UINT64_C(3) << 32, "site_find(")  \
 	X(1, *scratch_word(table_tag(memory_site(5)->key), 5) ^= 64, "site_find(")                 \
 	/* records and slots */                                                                    \
-	X(0, record_of(LIVE_KIND_HEAP)->site = last(LIVE_SITES) + 1, "record->site <")             \
-	X(0, record_of(LIVE_KIND_HEAP)->key ^= 2, "record->key == memory_site(record->site)->key") \
-	X(0, record_of(LIVE_KIND_HEAP)->calls++, "heap->calls == live->calls")                     \
-	X(0, record_of(LIVE_KIND_HEAP)->freed_bytes -= 8,                                          \
+	X(0, counters_of(LIVE_KIND_HEAP)->site = last(LIVE_SITES) + 1, "counters->site <")         \
+	X(0, counters_of(LIVE_KIND_HEAP)->key ^= 2,                                                \
+	  "counters->key == memory_site(counters->site)->key")                                     \
+	X(0, counters_of(LIVE_KIND_HEAP)->calls++, "heap->calls == live->calls")                   \
+	X(0, counters_of(LIVE_KIND_HEAP)->freed_bytes -= 8,                                        \
 	  "heap->freed_bytes == live->freed_bytes")                                                \
-	X(0, record_of(LIVE_KIND_MMAP)->bytes += 4096, "maps->bytes == live->map_bytes")           \
-	X(0, record_of(LIVE_KIND_HEAP)->sizes = last(LIVE_POOL) + 1, "LIVE_SIZES_MANY")            \
-	X(0, record_of(LIVE_KIND_HEAP)->epoch = 1 << 20, "record->epoch <=")                       \
-	X(0, record_of(LIVE_KIND_HEAP)->samples = 1, "record->samples != 0")                       \
+	X(0, counters_of(LIVE_KIND_MMAP)->bytes += 4096, "maps->bytes == live->map_bytes")         \
+	X(0, counters_of(LIVE_KIND_HEAP)->sizes = last(LIVE_POOL) + 1, "LIVE_SIZES_MANY")          \
+	X(0, counters_of(LIVE_KIND_HEAP)->epoch = 1 << 20, "counters->epoch <=")                   \
+	X(0, counters_of(LIVE_KIND_HEAP)->samples = 1, "counters->samples != 0")                   \
 	X(0, thread_state.slot->live->temporary++, "heap->temporary == live->temporary")           \
-	X(0, *slot_entry() ^= UINT64_C(1) << 32, "slot_find(slot, record->key) == i")              \
+	X(0, *slot_entry() ^= UINT64_C(1) << 32, "slot_find(slot, counters->key) == i")            \
 	X(0, thread_state.slot->live++, "own->live == memory_slot(own->id)")                       \
 	X(0, thread_state.slot->owner = NULL, "slot->owner == ")                                   \
 	X(0, memory_thread(thread_state.slot->live->thread)->slot = 1, "->slot == own->id")        \
 	X(0, memory_visits(last(LIVE_VISITS))->tag = last(LIVE_TAGS) + 1, "tag < tags")            \
 	/* the block map */                                                                        \
-	X(0, *small_word() = live_small_pack(last(LIVE_RECORDS) + 1, 100, 0, 0),                   \
-	  "block->record <")                                                                       \
-	X(0, *small_word() = live_small_pack(0, 100, 0, 0), "block->record != 0")                  \
-	X(0, *small_word() += 8, "found.live_by_record == heap->live_by_record")                   \
-	X(0, *small_word() = 0, "found.live_by_record == heap->live_by_record")                    \
-	X(0, small_word()[1] = small_word()[0], "found.live_by_record == heap->live_by_record")    \
+	X(0, *small_word() = live_small_pack(last(LIVE_SITE_COUNTERS) + 1, 100, 0, 0),             \
+	  "block->counters <")                                                                     \
+	X(0, *small_word() = live_small_pack(0, 100, 0, 0), "block->counters != 0")                \
+	X(0, *small_word() += 8, "found.live_by_counters == heap->live_by_counters")               \
+	X(0, *small_word() = 0, "found.live_by_counters == heap->live_by_counters")                \
+	X(0, small_word()[1] = small_word()[0],                                                    \
+	  "found.live_by_counters == heap->live_by_counters")                                      \
 	X(0, *small_leaf() = last(LIVE_LEAVES) + 2, "used(LIVE_LEAVES)")                           \
 	X(0, large_entry()->address += 4096, "LIVE_LARGE_GRANULE_SHIFT == i")                      \
 	X(0, large_entry()->size_bytes = 100, "block.size_bytes >= LIVE_SMALL_LIMIT")              \
@@ -333,16 +335,16 @@ static struct lock lock, other;
 	X(0, thread_state.slot->floor = 0, "slot->floor == ")                                      \
 	X(0, (memory.head->peak.peak_bytes = thread_state.slot->ceiling = 8),                      \
 	  "live <= peak->peak_bytes")                                                              \
-	X(1, memory.head->peak.total_bytes += 8, "told == total")                                  \
-	X(1, thread_state.slot->told += 8, "told == total")                                        \
+	X(1, memory.head->peak.total_bytes += 8, "reported == total")                              \
+	X(1, thread_state.slot->reported += 8, "reported == total")                                \
 	/* samples */                                                                              \
-	X(0, sampled()->address = 0, "heap->live_by_record")                                       \
+	X(0, sampled()->address = 0, "heap->live_by_counters")                                     \
 	X(1, *sampled_entry() |= UINT64_MAX << 32, "find(current, address, &at) != 0")             \
 	X(0, free_sampled()->size_bytes = sampled_id(free_sampled()),                              \
 	  "entry_of(id)->address == 0")                                                            \
 	X(1, sampled()->address += 16, "find(current, address, &at) != 0")                         \
-	X(0, sampled()->times = 0, "entry[i].times != 0")                                          \
-	X(0, sampled()->record = record_of(LIVE_KIND_POOL) - memory_record(0),                     \
+	X(0, sampled()->weight = 0, "entry[i].weight != 0")                                        \
+	X(0, sampled()->counters = counters_of(LIVE_KIND_POOL) - memory_counters(0),               \
 	  "kind == LIVE_KIND_HEAP")                                                                \
 	/* tags */                                                                                 \
 	X(0, memory_tag(last(LIVE_TAGS))->parent = last(LIVE_TAGS), "tag->parent < i")             \
@@ -355,11 +357,11 @@ static struct lock lock, other;
 	X(0, range()[1] = range()[0], "range->start < range->end")                                 \
 	X(0, range()[0] += 4096, "sum == memory.head->map_live_bytes")                             \
 	X(0, range()[0] += 1, "range->start % ARCH_PAGE == 0")                                     \
-	X(0, ((uint32_t *)range())[6] = UINT32_MAX, "range->record != 0")                          \
+	X(0, ((uint32_t *)range())[6] = UINT32_MAX, "range->counters != 0")                        \
 	/* pools */                                                                                \
 	X(0, pooled()[0] = twin(), "place_of(table, block->address)")                              \
 	X(0, pooled()[0] = 0, "table")                                                             \
-	X(0, pooled()[2] = 0, "block->record != 0")                                                \
+	X(0, pooled()[2] = 0, "block->counters != 0")                                              \
 	/* rules and walks */                                                                      \
 	X(0, rule_table->used++, "filled == rule_table->used")                                     \
 	X(0, thread_state.slot->walk->info[0].hash++, "info->hash == hash")                        \

@@ -71,7 +71,7 @@ static int make_profile(void **state)
 		uint64_t id = memory_append(LIVE_SLOTS, 1, sizeof(struct live_slot));
 
 		slots[i] = (struct slot){ .id = (uint32_t)id, .live = memory_slot((uint32_t)id) };
-		slots[i].records = table_new(TABLE_FIRST);
+		slots[i].site_counters = table_new(TABLE_FIRST);
 		slots[i].cfi = memory_scratch(sizeof *slots[i].cfi);
 		slots[i].walk = walk_place(memory_scratch(walk_bytes(control.depth_limit)),
 					   control.depth_limit);
@@ -174,7 +174,7 @@ static void rules_without_an_object_are_withdrawn_when_the_loader_works(void **s
 
 static const uintptr_t base = UINT64_C(1) << 40;
 
-static uint32_t record_of_slot(uint32_t slot)
+static uint32_t counters_of_slot(uint32_t slot)
 {
 	static uint32_t site;
 
@@ -182,7 +182,7 @@ static uint32_t record_of_slot(uint32_t slot)
 		site = (uint32_t)memory_append(LIVE_SITES, 1, sizeof(struct live_site));
 		*memory_site(site) = (struct live_site){ .key = 77, .kind = LIVE_KIND_MMAP };
 	}
-	return sites_record_of_site(&slots[slot], site);
+	return sites_counters_of_site(&slots[slot], site);
 }
 
 static void mappings_end_without_the_lock(void **state)
@@ -194,7 +194,7 @@ static void mappings_end_without_the_lock(void **state)
 	maps_reset();
 	for (uintptr_t i = 0; i < RANGES; i++)
 		maps_add(&slots[0], base + 2 * i * BYTES, BYTES + i % 5 * LIVE_PAGE,
-			 record_of_slot(0));
+			 counters_of_slot(0));
 	assert_int_equal(memory.head->map_live_bytes, RANGES * (BYTES + 2 * LIVE_PAGE));
 	/* All at once, by another slot, which has no record of that site yet; the first page stays. */
 	maps_remove(&slots[1], base + LIVE_PAGE, 2 * RANGES * BYTES);
@@ -216,12 +216,12 @@ static void a_mapping_that_moves_leaves_what_came_after_it_alone(void **state)
 	(void)state;
 	maps_reset();
 	memory.head->map_live_bytes = 0;
-	maps_add(&slots[0], from, bytes, record_of_slot(0));
+	maps_add(&slots[0], from, bytes, counters_of_slot(0));
 	uint64_t until = maps_before_move(&slots[0], from, bytes);
 
 	assert_int_not_equal(until, 0);
-	maps_add(&slots[1], from, LIVE_PAGE, record_of_slot(1)); /* in the middle of mremap */
-	maps_move(&slots[0], until, from, bytes, to, 2 * bytes, record_of_slot(0));
+	maps_add(&slots[1], from, LIVE_PAGE, counters_of_slot(1)); /* in the middle of mremap */
+	maps_move(&slots[0], until, from, bytes, to, 2 * bytes, counters_of_slot(0));
 	assert_int_equal(memory.head->map_live_bytes, LIVE_PAGE + 2 * bytes);
 	assert_int_equal(used, 2);
 	maps_remove(&slots[1], from, LIVE_PAGE);
@@ -248,7 +248,7 @@ static void an_unmapping_without_the_lock_is_made_up_for(void **state)
 	maps_reset();
 	memory.head->map_live_bytes = 0;
 	for (uintptr_t i = 0; i < 40; i++)
-		maps_add(&slots[0], base + i * bytes, bytes, record_of_slot(0));
+		maps_add(&slots[0], base + i * bytes, bytes, counters_of_slot(0));
 	uint64_t freed = unmap_calls(), taken = slots[0].live->map_calls;
 
 	maps_lock.word = 2 + LOCK_GIVE_UPS * LOCK_GIVEN_UP; /* slot 1 has it, and has vanished */
@@ -257,11 +257,11 @@ static void an_unmapping_without_the_lock_is_made_up_for(void **state)
 		maps_remove(&slots[1], base + i * bytes, bytes);
 	assert_int_equal(unknown_ends(), 30);
 	assert_int_equal(memory.head->map_live_bytes, 40 * bytes);
-	maps_add(&slots[0], base, bytes, record_of_slot(0)); /* not recorded */
+	maps_add(&slots[0], base, bytes, counters_of_slot(0)); /* not recorded */
 	assert_int_equal(slots[0].live->map_calls, taken);
 	maps_lock.word = 0;
 	/* At the address of one that ended there is a new one: that one stays. */
-	maps_add(&slots[0], base, bytes, record_of_slot(0));
+	maps_add(&slots[0], base, bytes, counters_of_slot(0));
 	assert_int_equal(unknown_ends(), 0);
 	assert_int_equal(memory.head->map_live_bytes, 11 * bytes);
 	assert_int_equal(unmap_calls() - freed, 30);

@@ -16,7 +16,7 @@
 #define HOUR_MS (3600 * 1000ull)
 #define DAY_MS (24 * HOUR_MS)
 #define ERA_MS (1ull << LIVE_SMALL_BIRTH_BITS)
-enum { SITE = LIVE_SITE_FIRST, RECORD = 1, BLOCKS = 3000, STEPS = 60000, CLASSES = 65 };
+enum { SITE = LIVE_SITE_FIRST, COUNTERS = 1, BLOCKS = 3000, STEPS = 60000, CLASSES = 65 };
 
 static const uint64_t uptimes_ms[] = { HOUR_MS,	     DAY_MS,	    10 * DAY_MS,   50 * DAY_MS,
 				       366 * DAY_MS, 3653 * DAY_MS, 25000 * DAY_MS };
@@ -43,11 +43,11 @@ static void begin(bool packed_tightly, uint64_t budget_bytes)
 	memory_append(LIVE_FRAMES, 4, sizeof(uint64_t));
 	memory_append(LIVE_NODES, 4, sizeof(struct live_node));
 	memory_append(LIVE_SITES, SITE + 1, sizeof(struct live_site));
-	memory_append(LIVE_RECORDS, RECORD + 1, sizeof(struct live_record));
+	memory_append(LIVE_SITE_COUNTERS, COUNTERS + 1, sizeof(struct live_site_counters));
 	memory_append(LIVE_POOL, 1, LIVE_POOL_UNIT);
 	memory_append(LIVE_SLOTS, 1, sizeof(struct live_slot));
 	slot.live = memory_slot(0);
-	memory_record(RECORD)->site = SITE;
+	memory_counters(COUNTERS)->site = SITE;
 	account_join(&slot);
 }
 
@@ -66,21 +66,22 @@ static void put(uintptr_t address, uint64_t size)
 {
 	uint64_t *word = blocks_expect(&slot.near, address, size);
 
-	if (!blocks_put_quickly(&slot.near, word, address, RECORD, clock_ms(), size)) {
-		struct block entry = { RECORD, 1, clock_ms(), size }, old;
+	if (!blocks_put_quickly(&slot.near, word, address, COUNTERS, clock_ms(), size)) {
+		struct block entry = { COUNTERS, 1, clock_ms(), size }, old;
 
 		blocks_put(&slot.near, address, &entry, &old);
-		assert_int_equal(old.record, 0);
+		assert_int_equal(old.counters, 0);
 	}
-	account_alloc(&slot, memory_record(RECORD), size, 0, 1);
+	account_alloc(&slot, memory_counters(COUNTERS), size, 0, 1);
 }
 
 static struct block take(uintptr_t address)
 {
 	struct block block = blocks_take(&slot.near, address);
 
-	assert_int_equal(block.record, RECORD);
-	account_free(&slot, memory_record(RECORD), block.size_bytes, 0, block.birth_ms, false, 1);
+	assert_int_equal(block.counters, COUNTERS);
+	account_free(&slot, memory_counters(COUNTERS), block.size_bytes, 0, block.birth_ms, false,
+		     1);
 	return block;
 }
 
@@ -103,15 +104,15 @@ static struct shown read_profile(void)
 	assert_int_equal(live_read_ages(memory.head, TOTAL_BYTES, clock_ms(), &rows, NULL), 0);
 	for (size_t i = 0; i < rows.age_count; i++)
 		shown.ages[rows.ages[i].bucket] += rows.ages[i].blocks;
-	assert_int_equal(rows.cell_count, 1);
-	const struct cell_row *cell = &rows.cells[0];
+	assert_int_equal(rows.site_counters_count, 1);
+	const struct site_counters_row *counters = &rows.site_counters[0];
 
-	for (uint32_t i = 0; i < cell->lifetimes_count; i++) {
-		const struct bar *bar = &rows.bars[cell->lifetimes_at + i];
+	for (uint32_t i = 0; i < counters->lifetimes_count; i++) {
+		const struct bar *bar = &rows.bars[counters->lifetimes_at + i];
 
 		shown.lifetimes[class_of(bar->low)] += bar->count;
 	}
-	shown.lifetime_ms_sum = cell->lifetime_ms_sum;
+	shown.lifetime_ms_sum = counters->lifetime_ms_sum;
 	process_rows_release(&rows);
 	return shown;
 }
@@ -310,12 +311,12 @@ static void eras_that_are_not_there_are_no_ages(void **state)
 
 static void a_block_of_a_pool_has_room_for_ten_years(void **state)
 {
-	struct pool_block block = { .record = (1u << LIVE_SMALL_RECORD_BITS) - 1 };
+	struct pool_block block = { .counters = (1u << LIVE_SMALL_COUNTERS_BITS) - 1 };
 
 	(void)state;
 	block.birth_ms = 3653 * DAY_MS;
 	assert_int_equal(block.birth_ms, 3653 * DAY_MS);
-	assert_int_equal(block.record, (1u << LIVE_SMALL_RECORD_BITS) - 1);
+	assert_int_equal(block.counters, (1u << LIVE_SMALL_COUNTERS_BITS) - 1);
 }
 
 int main(void)

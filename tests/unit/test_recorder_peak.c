@@ -39,7 +39,8 @@ static int make_profile(void **state)
 	memory_append(LIVE_FRAMES, 4, sizeof(uint64_t));
 	memory_append(LIVE_NODES, 4, sizeof(struct live_node));
 	memory_append(LIVE_SITES, FIRST + SITES_MAX, sizeof(struct live_site));
-	memory_append(LIVE_RECORDS, FIRST + SLOTS_MAX * SITES_MAX, sizeof(struct live_record));
+	memory_append(LIVE_SITE_COUNTERS, FIRST + SLOTS_MAX * SITES_MAX,
+		      sizeof(struct live_site_counters));
 	memory_append(LIVE_SLOTS, SLOTS_MAX, sizeof(struct live_slot));
 	slot.live = memory_slot(0);
 	return 0;
@@ -47,15 +48,15 @@ static int make_profile(void **state)
 
 static void forget(void)
 {
-	memset(memory.region[LIVE_RECORDS], 0,
-	       (FIRST + SLOTS_MAX * SITES_MAX) * sizeof(struct live_record));
+	memset(memory.region[LIVE_SITE_COUNTERS], 0,
+	       (FIRST + SLOTS_MAX * SITES_MAX) * sizeof(struct live_site_counters));
 	memset(memory.region[LIVE_SLOTS], 0, SLOTS_MAX * sizeof(struct live_slot));
 	memset(memory.region[LIVE_POOL], 0, head->opened[LIVE_POOL]);
 	head->used[LIVE_POOL] = 1;
 	head->peak = (struct live_peak){ .state = 1 << 1 | 1 };
 	for (uint32_t i = 0; i < SLOTS_MAX * SITES_MAX; i++) {
-		memory_record(FIRST + i)->site = FIRST + i % SITES_MAX;
-		memory_record(FIRST + i)->thread = i / SITES_MAX;
+		memory_counters(FIRST + i)->site = FIRST + i % SITES_MAX;
+		memory_counters(FIRST + i)->thread = i / SITES_MAX;
 	}
 	account_reset();
 }
@@ -88,13 +89,13 @@ struct block_made {
 static void take(struct truth *truth, struct block_made *block, unsigned site, uint64_t size)
 {
 	*block = (struct block_made){ site, size };
-	account_alloc(&slot, memory_record(FIRST + site), size, 0, 1);
+	account_alloc(&slot, memory_counters(FIRST + site), size, 0, 1);
 	truth_add(truth, site, (int64_t)size, 1);
 }
 
 static void drop(struct truth *truth, const struct block_made *block)
 {
-	account_free(&slot, memory_record(FIRST + block->site), block->size, 0, 0, false, 1);
+	account_free(&slot, memory_counters(FIRST + block->site), block->size, 0, 0, false, 1);
 	truth_add(truth, block->site, -(int64_t)block->size, -1);
 }
 
@@ -106,12 +107,12 @@ static void compare(const struct truth *truth)
 	int64_t bytes[SITES_MAX] = { 0 }, blocks[SITES_MAX] = { 0 };
 
 	assert_int_equal(live_read_rows(head, TOTAL_BYTES, LIVE_MODE_EXACT, &rows, &error), 0);
-	for (size_t i = 0; i < rows.cell_count; i++) {
-		uint32_t site = rows.cells[i].site - FIRST;
+	for (size_t i = 0; i < rows.site_counters_count; i++) {
+		uint32_t site = rows.site_counters[i].site - FIRST;
 
 		assert_true(site < SITES_MAX);
-		bytes[site] += rows.cells[i].peak_bytes;
-		blocks[site] += rows.cells[i].peak_blocks;
+		bytes[site] += rows.site_counters[i].peak_bytes;
+		blocks[site] += rows.site_counters[i].peak_blocks;
 	}
 	assert_int_equal(rows.process.peak_bytes, truth->peak);
 	assert_int_equal(rows.process.peak_bound_bytes, 0);
@@ -177,9 +178,9 @@ struct several {
 	uint64_t shared_writes; /* operations after which what the slots share is not what it was */
 };
 
-static struct live_record *record_of(unsigned in_slot, unsigned site)
+static struct live_site_counters *counters_of(unsigned in_slot, unsigned site)
 {
-	return memory_record(FIRST + in_slot * SITES_MAX + site);
+	return memory_counters(FIRST + in_slot * SITES_MAX + site);
 }
 
 static void several_take(struct several *s, unsigned which, unsigned in_slot, uint64_t size)
@@ -187,7 +188,7 @@ static void several_take(struct several *s, unsigned which, unsigned in_slot, ui
 	struct live_peak before = head->peak;
 	unsigned site = (unsigned)(unit_random(&s->seed) % SITES_MAX);
 
-	account_alloc(&many[in_slot], record_of(in_slot, site), size, 0, 1);
+	account_alloc(&many[in_slot], counters_of(in_slot, site), size, 0, 1);
 	s->block[which] = (struct owned){ { site, size }, in_slot };
 	s->total += (int64_t)size;
 	s->peak = MAX(s->peak, s->total);
@@ -199,7 +200,7 @@ static void several_drop(struct several *s, unsigned which, unsigned by)
 	struct live_peak before = head->peak;
 	const struct block_made *made = &s->block[which].made;
 
-	account_free(&many[by], record_of(by, made->site), made->size, 0, 0, false, 1);
+	account_free(&many[by], counters_of(by, made->site), made->size, 0, 0, false, 1);
 	s->total -= (int64_t)made->size;
 	s->shared_writes += memcmp(&before, &head->peak, sizeof before) != 0;
 }
@@ -319,13 +320,13 @@ static void crowd_take(unsigned me, struct block_made *block, uint64_t *seed)
 {
 	*block = (struct block_made){ (unsigned)(unit_random(seed) % SITES_MAX),
 				      1 + unit_random(seed) % SIZE_MAX_HERE };
-	account_alloc(&many[me], record_of(me, block->site), block->size, 0, 1);
+	account_alloc(&many[me], counters_of(me, block->site), block->size, 0, 1);
 	__atomic_fetch_add(&crowd.total, (int64_t)block->size, __ATOMIC_RELAXED);
 }
 
 static void crowd_drop(unsigned me, const struct block_made *block)
 {
-	account_free(&many[me], record_of(me, block->site), block->size, 0, 0, false, 1);
+	account_free(&many[me], counters_of(me, block->site), block->size, 0, 0, false, 1);
 	__atomic_fetch_sub(&crowd.total, (int64_t)block->size, __ATOMIC_RELAXED);
 }
 

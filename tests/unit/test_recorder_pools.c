@@ -29,10 +29,10 @@ void record_unknown_free(const void *block)
 	unknown_frees++;
 }
 
-uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack)
+uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack)
 {
 	(void)frame, (void)name, (void)stack;
-	return sites_record_of_site(slot, LIVE_SITE_OTHER_HEAP + LIVE_KIND_POOL);
+	return sites_counters_of_site(slot, LIVE_SITE_OTHER_HEAP + LIVE_KIND_POOL);
 }
 
 static int make_profile(void **state)
@@ -52,28 +52,28 @@ static int make_profile(void **state)
 		uint64_t id = memory_append(LIVE_SLOTS, 1, sizeof(struct live_slot));
 
 		slots[i] = (struct slot){ .id = (uint32_t)id, .live = memory_slot((uint32_t)id) };
-		slots[i].records = table_new(TABLE_FIRST);
+		slots[i].site_counters = table_new(TABLE_FIRST);
 		slots[i].tags = (struct slot_tags *)&tags_none;
 	}
 	return 0;
 }
 
-static struct live_record *record_of(uint32_t slot)
+static struct live_site_counters *counters_of(uint32_t slot)
 {
-	return memory_record(record_of_pool(&slots[slot], NULL, 0, true));
+	return memory_counters(counters_of_pool(&slots[slot], NULL, 0, true));
 }
 
 static uint64_t live_blocks(void)
 {
-	return record_of(0)->calls + record_of(1)->calls - record_of(0)->frees -
-	       record_of(1)->frees;
+	return counters_of(0)->calls + counters_of(1)->calls - counters_of(0)->frees -
+	       counters_of(1)->frees;
 }
 
 static void end(uint32_t slot, uint64_t pool, uintptr_t address)
 {
 	struct pool_block block = pools_take(&slots[slot], pool, address);
 
-	if (block.record != 0)
+	if (block.counters != 0)
 		pools_end_block(&slots[slot], pool, &block);
 }
 
@@ -117,7 +117,7 @@ static void what_is_added_is_there_until_it_ends(void **state)
 	}
 	clear(1, pool);
 	assert_int_equal(live_blocks(), 0);
-	assert_int_equal(counters_of(name_of(pool))->live_bytes, 0);
+	assert_int_equal(pool_counters_of(name_of(pool))->live_bytes, 0);
 }
 
 static uint64_t unknown_ends(void)
@@ -152,7 +152,7 @@ static void a_free_without_the_lock_is_made_up_for(void **state)
 		assert_int_not_equal(pools_add(&slots[0], pool, 0x1000 + i * 16, 20, NULL), 0);
 	assert_int_equal(unknown_ends(), 0);
 	assert_int_equal(live_blocks(), 100);
-	assert_int_equal(counters_of(name_of(pool))->live_bytes, 50 * 10 + 50 * 20);
+	assert_int_equal(pool_counters_of(name_of(pool))->live_bytes, 50 * 10 + 50 * 20);
 	for (uintptr_t i = 1; i <= 100; i++)
 		end(0, pool, 0x1000 + i * 16);
 	assert_int_equal(live_blocks(), 0);
@@ -179,8 +179,8 @@ static void a_pool_that_ends_without_its_locks_ends_later(void **state)
 		pools_add(&slots[0], heir, 0x1000 + i * 16, 20, NULL);
 	assert_int_equal(unknown_ends(), 0);
 	assert_int_equal(live_blocks(), 100);
-	assert_int_equal(counters_of(name_of(pool))->live_bytes, 0);
-	assert_int_equal(counters_of(name_of(heir))->live_bytes, 100 * 20);
+	assert_int_equal(pool_counters_of(name_of(pool))->live_bytes, 0);
+	assert_int_equal(pool_counters_of(name_of(heir))->live_bytes, 100 * 20);
 	clear(0, heir);
 	assert_int_equal(live_blocks(), 0);
 }

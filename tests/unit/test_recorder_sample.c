@@ -58,10 +58,10 @@ static void rounding_keeps_the_mean(void **state)
 
 	(void)state;
 	for (uintptr_t i = 0; i < 100000; i++) {
-		uint32_t times = sample_round(&random, weight);
+		uint32_t rounded = sample_round(&random, weight);
 
-		assert_true(times == 7 || times == 8);
-		sum += times;
+		assert_true(rounded == 7 || rounded == 8);
+		sum += rounded;
 	}
 	assert_true(sum > 724000 && sum < 726000);
 }
@@ -114,12 +114,12 @@ static void run(uint64_t size, uint64_t blocks, struct covered *ret)
 		if (interval == MODE_SKIP)
 			continue;
 		assert_int_equal(interval, INTERVAL);
-		uint32_t times = mode_round_weight(weight);
+		uint32_t rounded = mode_round_weight(weight);
 
-		bytes += (double)(size * times);
+		bytes += (double)(size * rounded);
 		sample_took(&samples, size, weight);
 		if (i % 2) {
-			freed += (double)(size * times);
+			freed += (double)(size * rounded);
 			sample_gave(&samples, size, weight);
 		}
 	}

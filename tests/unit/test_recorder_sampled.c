@@ -48,8 +48,8 @@ static uint32_t listed(void)
 
 static void assert_same(const struct block *a, const struct block *b)
 {
-	assert_int_equal(a->record, b->record);
-	assert_int_equal(a->times, b->times);
+	assert_int_equal(a->counters, b->counters);
+	assert_int_equal(a->weight, b->weight);
 	assert_int_equal(a->birth_ms, b->birth_ms);
 	assert_int_equal(a->size_bytes, b->size_bytes);
 }
@@ -73,22 +73,22 @@ static void what_is_put_is_there_until_it_is_taken(void **state)
 				     old;
 
 			assert_true(sampled_blocks_put(&slots[0], address_of(i), &block, &old));
-			assert_int_equal(old.record, model[i].record);
-			if (model[i].record != 0)
+			assert_int_equal(old.counters, model[i].counters);
+			if (model[i].counters != 0)
 				assert_same(&old, &model[i]);
-			holds += model[i].record == 0;
+			holds += model[i].counters == 0;
 			model[i] = block;
 		} else {
 			struct block block = sampled_blocks_take(address_of(i));
 
 			assert_same(&block, &model[i]);
-			holds -= model[i].record != 0;
+			holds -= model[i].counters != 0;
 			model[i] = (struct block){ 0 };
 		}
 		most = holds > most ? holds : most;
 		uint32_t other = (random >> 12) % ADDRESSES;
 
-		if (model[other].record != 0)
+		if (model[other].counters != 0)
 			assert_true(sampled_blocks_may_have((const void *)address_of(other)));
 	}
 	assert_int_equal(listed(), holds);
@@ -148,16 +148,16 @@ static void *put_and_take(void *arg)
 		uintptr_t address = 0x10000000 + (me * OWN + i) * 32;
 
 		if (there[i])
-			wrong += sampled_blocks_take(address).record != block.record;
+			wrong += sampled_blocks_take(address).counters != block.counters;
 		else
 			wrong += !sampled_blocks_put(&slot, address, &block, &old) ||
-				 old.record != 0;
+				 old.counters != 0;
 		there[i] = !there[i];
 		wrong += there[i] != sampled_blocks_may_have((const void *)address) && there[i];
 		uintptr_t mine = __atomic_exchange_n(&handed[me], 0, __ATOMIC_ACQ_REL);
 
 		if (mine != 0)
-			wrong += sampled_blocks_take(mine).record == 0;
+			wrong += sampled_blocks_take(mine).counters == 0;
 		uintptr_t *other = &handed[(random >> 20) % TAKERS], none = 0;
 
 		address = 0x20000000 + (me * TAKER_STEPS + step) * 32;
@@ -166,11 +166,12 @@ static void *put_and_take(void *arg)
 		wrong += !sampled_blocks_put(&slot, address, &block, &old);
 		if (!__atomic_compare_exchange_n(other, &none, address, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
-			wrong += sampled_blocks_take(address).record == 0;
+			wrong += sampled_blocks_take(address).counters == 0;
 	}
 	for (uint32_t i = 0; i < OWN; i++) {
 		if (there[i])
-			wrong += sampled_blocks_take(0x10000000 + (me * OWN + i) * 32).record == 0;
+			wrong +=
+				sampled_blocks_take(0x10000000 + (me * OWN + i) * 32).counters == 0;
 	}
 	return (void *)wrong;
 }
@@ -192,7 +193,7 @@ static void threads_that_take_while_others_put_lose_nothing(void **state)
 	}
 	for (int i = 0; i < TAKERS; i++) {
 		if (handed[i] != 0)
-			wrong += sampled_blocks_take(handed[i]).record == 0;
+			wrong += sampled_blocks_take(handed[i]).counters == 0;
 	}
 	if (memory.head->health[HEALTH_lock_timeouts] > 0)
 		skip(); /* the machine is too busy: what could not be put cannot be taken */
@@ -211,14 +212,14 @@ static void a_sample_ends_although_the_lock_is_not_given_back(void **state)
 		assert_true(sampled_blocks_put(&slots[0], address_of(i), &block, &old));
 	sampled_blocks_lock.word = 7; /* whose owner has vanished */
 	for (uint32_t i = 0; i < 100; i++)
-		assert_int_equal(sampled_blocks_take(address_of(i)).record, 9);
+		assert_int_equal(sampled_blocks_take(address_of(i)).counters, 9);
 	assert_int_equal(listed(), before);
 	assert_false(sampled_blocks_put(&slots[0], address_of(0), &block, &old));
 	assert_int_equal(listed(), before);
 	sampled_blocks_lock.word = 0;
 	assert_true(sampled_blocks_put(&slots[0], address_of(0), &block, &old));
-	assert_int_equal(old.record, 0);
-	assert_int_equal(sampled_blocks_take(address_of(0)).record, 9);
+	assert_int_equal(old.counters, 0);
+	assert_int_equal(sampled_blocks_take(address_of(0)).counters, 9);
 }
 
 int main(void)

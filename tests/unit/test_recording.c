@@ -97,7 +97,8 @@ static void fill_stacks(struct process_rows *p, size_t scale)
 }
 
 /* Appends bars to the process and returns how many; sometimes such as live_read makes them, sometimes any. */
-static uint32_t fill_bars(struct process_rows *p, const struct cell_row *cell, int sizes)
+static uint32_t fill_bars(struct process_rows *p, const struct site_counters_row *counters,
+			  int sizes)
 {
 	uint32_t count = (uint32_t)below(4);
 	uint32_t at = (uint32_t)p->bar_count;
@@ -115,20 +116,20 @@ static uint32_t fill_bars(struct process_rows *p, const struct cell_row *cell, i
 					     below(100) };
 	}
 	if (count == 1 && below(2))
-		p->bars[at] = (struct bar){ 48, 48, sizes ? cell->calls : cell->frees };
+		p->bars[at] = (struct bar){ 48, 48, sizes ? counters->calls : counters->frees };
 	if (count == 1 && !sizes && below(2))
-		p->bars[at] = (struct bar){ 0, 1, cell->frees };
+		p->bars[at] = (struct bar){ 0, 1, counters->frees };
 	p->bar_count += count;
 	return count;
 }
 
-static void fill_cells(struct process_rows *p, size_t scale)
+static void fill_site_counters(struct process_rows *p, size_t scale)
 {
-	p->cell_count = p->site_count > 1 ? below(2 * scale) : 0;
-	p->cells = rows_of(p->cell_count, sizeof *p->cells);
-	p->bars = rows_of(p->cell_count * 8, sizeof *p->bars);
-	for (size_t i = 0; i < p->cell_count; i++) {
-		struct cell_row *c = &p->cells[i];
+	p->site_counters_count = p->site_count > 1 ? below(2 * scale) : 0;
+	p->site_counters = rows_of(p->site_counters_count, sizeof *p->site_counters);
+	p->bars = rows_of(p->site_counters_count * 8, sizeof *p->bars);
+	for (size_t i = 0; i < p->site_counters_count; i++) {
+		struct site_counters_row *c = &p->site_counters[i];
 
 		c->site = 1 + (uint32_t)below(p->site_count - 1);
 		c->slot = (uint32_t)below(LIVE_SLOTS_MAX);
@@ -156,10 +157,10 @@ static void fill_cells(struct process_rows *p, size_t scale)
 		c->lifetimes_at = (uint32_t)p->bar_count;
 		c->lifetimes_count = fill_bars(p, c, 0);
 	}
-	p->age_count = p->cell_count ? below(scale) : 0;
+	p->age_count = p->site_counters_count ? below(scale) : 0;
 	p->ages = rows_of(p->age_count, sizeof *p->ages);
 	for (size_t i = 0; i < p->age_count; i++)
-		p->ages[i] = (struct age_row){ .cell = (uint32_t)below(p->cell_count),
+		p->ages[i] = (struct age_row){ .counters = (uint32_t)below(p->site_counters_count),
 					       .bucket = (uint32_t)below(40),
 					       .blocks = number(),
 					       .bytes = number() };
@@ -181,14 +182,15 @@ static void fill_threads(struct process_rows *p, size_t scale)
 					  .freed_bytes = number() };
 		snprintf(t->name, sizeof t->name, "worker-%u", (unsigned)below(10));
 	}
-	p->foreign_count = below(scale);
-	p->foreign = rows_of(p->foreign_count, sizeof *p->foreign);
-	for (size_t i = 0; i < p->foreign_count; i++)
-		p->foreign[i] =
-			(struct foreign_row){ .freer = (uint32_t)below(100),
-					      .owner = below(3) ? (uint32_t)below(100) : UINT32_MAX,
-					      .blocks = number(),
-					      .bytes = number() };
+	p->remote_frees_count = below(scale);
+	p->remote_frees = rows_of(p->remote_frees_count, sizeof *p->remote_frees);
+	for (size_t i = 0; i < p->remote_frees_count; i++)
+		p->remote_frees[i] =
+			(struct remote_frees_row){ .freer = (uint32_t)below(100),
+						   .owner = below(3) ? (uint32_t)below(100)
+								     : UINT32_MAX,
+						   .blocks = number(),
+						   .bytes = number() };
 }
 
 static void fill_time(struct process_rows *p, size_t scale)
@@ -354,7 +356,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 	for (size_t i = 0; i < HEALTH_COUNT; i++)
 		p->process.health[i] = below(2) ? number() : 0;
 	fill_stacks(p, scale);
-	fill_cells(p, scale);
+	fill_site_counters(p, scale);
 	fill_threads(p, scale);
 	fill_time(p, scale);
 	fill_names(p);
@@ -414,11 +416,11 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, frames, frame_count);
 	SAME(a, b, nodes, node_count);
 	SAME(a, b, sites, site_count);
-	SAME(a, b, cells, cell_count);
+	SAME(a, b, site_counters, site_counters_count);
 	SAME(a, b, bars, bar_count);
 	SAME(a, b, ages, age_count);
 	SAME(a, b, threads, thread_count);
-	SAME(a, b, foreign, foreign_count);
+	SAME(a, b, remote_frees, remote_frees_count);
 	SAME(a, b, series, series_count);
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
@@ -501,7 +503,7 @@ static void a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk(void **state
 {
 	struct recording r = random_recording(77, 2, 20);
 	uint8_t *bytes;
-	size_t length, most_cells = 0, opened = 0;
+	size_t length, most_counters = 0, opened = 0;
 
 	(void)state;
 	encode(&r, &bytes, &length);
@@ -520,8 +522,8 @@ static void a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk(void **state
 			assert_int_equal(back.warnings.bad_chunks, 0);
 			assert_true(back.process_count <= 2);
 			if (back.process_count == 2) {
-				assert_true(back.processes[1].cell_count >= most_cells);
-				most_cells = back.processes[1].cell_count;
+				assert_true(back.processes[1].site_counters_count >= most_counters);
+				most_counters = back.processes[1].site_counters_count;
 				assert_same_process(&r.processes[0], &back.processes[0]);
 			}
 			opened++;
@@ -530,7 +532,7 @@ static void a_file_cut_at_any_byte_opens_up_to_its_last_whole_chunk(void **state
 		free(part);
 	}
 	assert_int_equal(opened, length - 40);
-	assert_int_equal(most_cells, r.processes[1].cell_count);
+	assert_int_equal(most_counters, r.processes[1].site_counters_count);
 	recording_release(&r);
 	free(bytes);
 }
@@ -650,7 +652,7 @@ static void an_unknown_chunk_is_skipped_and_counted_unless_it_is_required(void *
 	assert_int_equal(back.warnings.bad_chunks, 0);
 	assert_false(back.warnings.unfinished);
 	assert_int_equal(back.processes[0].thread_count, 0);
-	assert_int_equal(back.processes[0].cell_count, r.processes[0].cell_count);
+	assert_int_equal(back.processes[0].site_counters_count, r.processes[0].site_counters_count);
 	recording_release(&back);
 	retype_chunk(bytes, threads, 900, 2);
 	assert_int_equal(recording_decode(bytes, length, &back, &error), -1);
@@ -667,11 +669,12 @@ static void a_lost_table_takes_those_that_point_into_it(void **state)
 
 	(void)state;
 	encode(&r, &bytes, &length);
-	retype_chunk(bytes, 3, 901, 0); /* nodes: sites, cells, ages and snapshots need them */
+	retype_chunk(bytes, 3, 901,
+		     0); /* nodes: sites, site counters, ages and snapshots need them */
 	assert_int_equal(recording_decode(bytes, length, &back, NULL), 0);
 	assert_int_equal(back.warnings.unknown_chunks, 1);
 	assert_int_equal(back.warnings.bad_chunks, 4);
-	assert_int_equal(back.processes[0].cell_count, 0);
+	assert_int_equal(back.processes[0].site_counters_count, 0);
 	assert_int_equal(back.processes[0].process.calls, r.processes[0].process.calls);
 	assert_int_equal(back.processes[0].series_count, r.processes[0].series_count);
 	recording_release(&back);

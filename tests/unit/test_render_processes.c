@@ -56,29 +56,30 @@ static struct recording wasteful(void)
 {
 	struct recording r = made_course(1);
 	struct process_rows *rows = &r.processes[0];
-	struct cell_row *growing = &rows->cells[0], *parsed = &rows->cells[1];
+	struct site_counters_row *growing = &rows->site_counters[0],
+				 *parsed = &rows->site_counters[1];
 
 	growing->frees = growing->freed_bytes = growing->freed_slack = growing->temporary = 0;
 	growing->reallocs = (struct live_reallocs){ 0 };
 	growing->bytes = 25600;
 	growing->slack = 800;
-	*parsed = (struct cell_row){ .site = 4,
-				     .slot = 0,
-				     .calls = 500000,
-				     .bytes = 20000000,
-				     .frees = 480000,
-				     .freed_bytes = 19000000,
-				     .temporary = 400000,
-				     .slack = 4000000,
-				     .peak_bytes = 1000000,
-				     .peak_blocks = 20000,
-				     .lifetime_ms_sum = 960000,
-				     .reallocs = { .calls = 9000,
-						   .moved_calls = 8000,
-						   .moved_bytes = 7000000,
-						   .grown_calls = 9000,
-						   .old_bytes = 8000000,
-						   .new_bytes = 16000000 } };
+	*parsed = (struct site_counters_row){ .site = 4,
+					      .slot = 0,
+					      .calls = 500000,
+					      .bytes = 20000000,
+					      .frees = 480000,
+					      .freed_bytes = 19000000,
+					      .temporary = 400000,
+					      .slack = 4000000,
+					      .peak_bytes = 1000000,
+					      .peak_blocks = 20000,
+					      .lifetime_ms_sum = 960000,
+					      .reallocs = { .calls = 9000,
+							    .moved_calls = 8000,
+							    .moved_bytes = 7000000,
+							    .grown_calls = 9000,
+							    .old_bytes = 8000000,
+							    .new_bytes = 16000000 } };
 	rows->process.calls = rows->process.bytes = rows->process.frees = 0;
 	rows->process.freed_bytes = rows->process.temporary = rows->process.slack = 0;
 	rows->process.map_calls = rows->process.map_bytes = rows->process.unmap_calls = 0;

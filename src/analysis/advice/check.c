@@ -52,7 +52,7 @@ static const struct {
 struct judge {
 	struct check *check;
 	const struct profile *profile;
-	struct places *places;
+	struct locations *locations;
 	const struct check_options *options;
 	struct error *error;
 };
@@ -120,7 +120,7 @@ static int measure(const struct judge *j, const struct profile *profile,
 	snprintf(pid, sizeof pid, "%u", p->pid);
 	struct query q = question(j, which, pid);
 
-	if (selection_make(&s, profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, profile, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
 		return -1;
 	*ret = (struct measured){
 		.value = selection_cost(&s, &s.sum),
@@ -177,7 +177,7 @@ static int blame(const struct judge *j, const struct profile_process *p,
 	struct query q = question(j, row->measure, pid);
 
 	q.against = old ? &against : NULL;
-	if (selection_make(&s, j->profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, j->profile, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
 		return -1;
 	if (s.count)
 		qsort_r(s.entries, s.count, sizeof *s.entries, by_cost, &s);
@@ -189,7 +189,7 @@ static int blame(const struct judge *j, const struct profile_process *p,
 
 		if (value <= 0)
 			break;
-		const char *label = stack_label(&words, j->places, e->process, e->site->node);
+		const char *label = stack_label(&words, j->locations, e->process, e->site->node);
 
 		if (!label)
 			status = error_set(j->error, "out of memory");
@@ -357,7 +357,7 @@ static int expect_sites(const struct judge *j)
 	if (q.filters.rules.count == 0)
 		return 0;
 	q.kinds = KINDS_ALL;
-	if (selection_make(&s, j->profile, j->places, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, j->profile, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
 		return -1;
 	bool some = s.count > 0;
 
@@ -367,10 +367,10 @@ static int expect_sites(const struct judge *j)
 					  "sites' lists what there is");
 }
 
-int check_run(struct check *check, const struct profile *profile, struct places *places,
+int check_run(struct check *check, const struct profile *profile, struct locations *locations,
 	      const struct check_options *options, struct error *error)
 {
-	struct judge j = { check, profile, places, options, error };
+	struct judge j = { check, profile, locations, options, error };
 
 	*check = (struct check){ 0 };
 	if (expect_sites(&j) < 0)

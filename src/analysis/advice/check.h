@@ -8,7 +8,7 @@
 #ifndef ANALYSIS_ADVICE_CHECK_H
 #define ANALYSIS_ADVICE_CHECK_H
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/result/query.h"
 #include "model/profile.h"
 #include "util/arena.h"
@@ -81,7 +81,7 @@ struct check {
 };
 
 /* -1 with the error set. A budget that no process matches is a row of its own: unknown. */
-int check_run(struct check *check, const struct profile *profile, struct places *places,
+int check_run(struct check *check, const struct profile *profile, struct locations *locations,
 	      const struct check_options *options, struct error *error);
 void check_release(struct check *check);
 

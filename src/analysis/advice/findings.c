@@ -26,7 +26,7 @@ typedef VECTOR(struct finding) finding_vector;
 
 struct maker {
 	struct findings *findings;
-	struct places *places;
+	struct locations *locations;
 	struct advised *of;  /* the process at hand */
 	finding_vector open; /* of it */
 	finding_vector done;
@@ -34,7 +34,7 @@ struct maker {
 };
 
 /* Functions in which a C++ container has no room left and takes a larger block. */
-static bool regrows(struct place_chain stack)
+static bool regrows(struct location_chain stack)
 {
 	static const char *const names[] = { "_M_realloc_insert", "_M_realloc_append",
 					     "__push_back_slow_path", "__emplace_back_slow_path" };
@@ -54,10 +54,11 @@ static uint64_t freed_elsewhere(const struct profile_process *p, site_id site)
 {
 	uint64_t count = 0;
 
-	for (size_t i = 0; i < profile_cell_count(p, site); i++) {
-		struct profile_cell cell = profile_cell(p, site, i);
+	for (size_t i = 0; i < profile_counters_count(p, site); i++) {
+		struct profile_counters counters = profile_counters(p, site, i);
 
-		count = saturating_add(count, saturating_sub(cell.frees_made, cell.numbers.calls));
+		count = saturating_add(count,
+				       saturating_sub(counters.frees_made, counters.numbers.calls));
 	}
 	return count;
 }
@@ -68,7 +69,7 @@ static void add(uint64_t *sum, uint64_t part)
 }
 
 static struct tally tally_of(const struct advised *of, const struct profile_site *site,
-			     struct place_chain stack)
+			     struct location_chain stack)
 {
 	const struct site_numbers *n = &site->numbers;
 	struct trend trend = trend_of_site(&of->trends, site);
@@ -116,7 +117,7 @@ static void add_tally(struct tally *sum, const struct tally *t)
 }
 
 /* What libc, the loader and the runtimes do on their own is nothing that the program's author can change. */
-static bool is_runtimes_own(struct place_chain stack)
+static bool is_runtimes_own(struct location_chain stack)
 {
 	bool beyond_runtime = false;
 
@@ -130,7 +131,7 @@ static bool is_runtimes_own(struct place_chain stack)
 
 /* The finding of the rule in the function, or a new one; NULL if out of memory. */
 static struct finding *finding_at(struct maker *m, const struct rule_row *rule,
-				  const struct advised *of, const struct place *owner)
+				  const struct advised *of, const struct location *owner)
 {
 	for (size_t i = 0; i < m->open.count; i++)
 		if (m->open.at[i].rule == rule && m->open.at[i].owner->function == owner->function)
@@ -149,11 +150,11 @@ static struct finding *finding_at(struct maker *m, const struct rule_row *rule,
 static bool take_site(struct maker *m, const struct advised *of, const struct rule_row *rule,
 		      const struct profile_site *site)
 {
-	struct place_chain stack;
+	struct location_chain stack;
 
-	if (places_stack(m->places, of->process, site->node, &m->scratch, &stack) < 0)
+	if (locations_stack(m->locations, of->process, site->node, &m->scratch, &stack) < 0)
 		return false;
-	const struct place *owner = places_owner(stack);
+	const struct location *owner = locations_owner(stack);
 
 	if (!owner || is_runtimes_own(stack))
 		return true;
@@ -389,8 +390,8 @@ static int compare_savings(const struct saving *a, const struct saving *b)
 	if (!order)
 		order = descending(a->copied_bytes, b->copied_bytes);
 	return order ? order
-		     : descending(saturating_add(a->calls, a->foreign_frees),
-				  saturating_add(b->calls, b->foreign_frees));
+		     : descending(saturating_add(a->calls, a->remote_frees),
+				  saturating_add(b->calls, b->remote_frees));
 }
 
 static int compare_findings(const void *left, const void *right)
@@ -413,7 +414,7 @@ static void add_saving(struct saving *sum, const struct saving *s)
 	add(&sum->copied_bytes, s->copied_bytes);
 	add(&sum->leaked_bytes, s->leaked_bytes);
 	add(&sum->calls, s->calls);
-	add(&sum->foreign_frees, s->foreign_frees);
+	add(&sum->remote_frees, s->remote_frees);
 	add(&sum->reserved_bytes, s->reserved_bytes);
 	add(&sum->resident_bytes, s->resident_bytes);
 	sum->bytes_per_second = saturating_add_signed(sum->bytes_per_second, s->bytes_per_second);
@@ -481,9 +482,9 @@ static int finish(struct maker *m, bool visited)
 }
 
 int findings_make(struct findings *findings, const struct selection *selection,
-		  struct places *places)
+		  struct locations *locations)
 {
-	struct maker m = { .findings = findings, .places = places };
+	struct maker m = { .findings = findings, .locations = locations };
 	bool done = true;
 
 	*findings = (struct findings){ 0 };
@@ -493,9 +494,9 @@ int findings_make(struct findings *findings, const struct selection *selection,
 }
 
 int findings_make_all(struct findings *findings, const struct profile *profile,
-		      struct places *places)
+		      struct locations *locations)
 {
-	struct maker m = { .findings = findings, .places = places };
+	struct maker m = { .findings = findings, .locations = locations };
 	bool done = true;
 
 	*findings = (struct findings){ 0 };

@@ -56,7 +56,7 @@ struct tally_site {
 
 /* What a finding would save; 0 where it is about something else. */
 struct saving {
-	uint64_t peak_bytes, copied_bytes, leaked_bytes, calls, foreign_frees;
+	uint64_t peak_bytes, copied_bytes, leaked_bytes, calls, remote_frees;
 	uint64_t reserved_bytes; /* asked for, and never used */
 	uint64_t resident_bytes; /* that nothing uses */
 	int64_t bytes_per_second;
@@ -83,7 +83,7 @@ struct finding {
 	const struct rule_row *rule;
 	const struct profile_process *process; /* the one that would save most */
 	const struct profile_site *site;       /* the heaviest of them there */
-	const struct place *owner;
+	const struct location *owner;
 	struct tally tally;
 	struct saving saving;
 	const struct advised *of;
@@ -99,10 +99,10 @@ struct findings {
 
 /* Of the selection's sites. -1 if out of memory. */
 int findings_make(struct findings *findings, const struct selection *selection,
-		  struct places *places);
+		  struct locations *locations);
 /* Of all heap sites. -1 if out of memory. */
 int findings_make_all(struct findings *findings, const struct profile *profile,
-		      struct places *places);
+		      struct locations *locations);
 /* What is known of a process that was looked at; NULL: it was not. */
 const struct advised *findings_of(const struct findings *findings,
 				  const struct profile_process *process);

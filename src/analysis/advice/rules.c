@@ -421,7 +421,7 @@ static bool elsewhere_holds(const struct advised *of, const struct tally *t, str
 	if (!counts(t->elsewhere, of->process->frees, 10, LEAST_ELSEWHERE) ||
 	    t->elsewhere < t->sums.frees / 2)
 		return false;
-	ret->foreign_frees = t->elsewhere;
+	ret->remote_frees = t->elsewhere;
 	return true;
 }
 

@@ -54,7 +54,7 @@ struct trends {
 	struct trend heap; /* of all heap sites together */
 
 	struct site_live *values; /* by site id: what it held at last */
-	uint32_t *number; /* by site id: its place in `changing` + 1; 0: it did not change */
+	uint32_t *number; /* by site id: its index in `changing` + 1; 0: it did not change */
 	struct trend *changing;
 };
 

@@ -194,7 +194,7 @@ static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
 	return true;
 }
 
-static int select_each(struct comparing *x, struct places *places, struct query alone,
+static int select_each(struct comparing *x, struct locations *locations, struct query alone,
 		       struct ask ask, struct error *error)
 {
 	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
@@ -203,8 +203,8 @@ static int select_each(struct comparing *x, struct places *places, struct query 
 
 		if (process)
 			alone.filters.process = process;
-		if (selection_make(&x->parts[i], profile_of(x->c, i), places, &alone, ask, error) <
-		    0)
+		if (selection_make(&x->parts[i], profile_of(x->c, i), locations, &alone, ask,
+				   error) < 0)
 			return -1;
 		x->part_count++;
 	}
@@ -219,7 +219,7 @@ static void release_parts(struct comparing *x)
 }
 
 /* If the peak is not known in one of them, they are all of the end. */
-static int select_parts(struct comparing *x, struct places *places, const struct query *query,
+static int select_parts(struct comparing *x, struct locations *locations, const struct query *query,
 			struct ask ask, struct error *error)
 {
 	struct query alone = *query;
@@ -230,7 +230,7 @@ static int select_parts(struct comparing *x, struct places *places, const struct
 	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
 	if (!x->parts)
 		return error_set(error, "out of memory");
-	if (select_each(x, places, alone, ask, error) < 0)
+	if (select_each(x, locations, alone, ask, error) < 0)
 		return -1;
 	for (size_t i = 0; i < x->part_count; i++)
 		at_end += x->parts[i].end_for_peak;
@@ -238,15 +238,15 @@ static int select_parts(struct comparing *x, struct places *places, const struct
 		return 0;
 	release_parts(x);
 	ask.at = MOMENT_END;
-	if (select_each(x, places, alone, ask, error) < 0)
+	if (select_each(x, locations, alone, ask, error) < 0)
 		return -1;
 	for (size_t i = 0; i < x->part_count; i++)
 		x->parts[i].end_for_peak = true;
 	return 0;
 }
 
-int comparison_select(struct selection *selection, struct places *places, const struct query *query,
-		      struct ask ask, struct error *error)
+int comparison_select(struct selection *selection, struct locations *locations,
+		      const struct query *query, struct ask ask, struct error *error)
 {
 	const struct comparison *c = query->against;
 	struct comparing x = { .c = c };
@@ -257,11 +257,11 @@ int comparison_select(struct selection *selection, struct places *places, const 
 		return error_set(error,
 				 "rates are over runs of different length: compare --cost calls, "
 				 "with --per if the work differs");
-	places_match_by_base(places);
-	if (select_parts(&x, places, query, ask, error) < 0)
+	locations_match_by_base(locations);
+	if (select_parts(&x, locations, query, ask, error) < 0)
 		goto done;
 	x.ret = &x.parts[c->before_count];
-	if (!collect(&x) || same_stacks(x.all, x.count, places, x.node_of) < 0 ||
+	if (!collect(&x) || same_stacks(x.all, x.count, locations, x.node_of) < 0 ||
 	    !tell_tags_apart(&x, &nodes)) {
 		error_set(error, "out of memory");
 		goto done;

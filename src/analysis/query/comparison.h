@@ -32,15 +32,15 @@ struct compared {
 };
 
 /* Instead of selection_make if the query compares. */
-int comparison_select(struct selection *selection, struct places *places, const struct query *query,
-		      struct ask ask, struct error *error);
+int comparison_select(struct selection *selection, struct locations *locations,
+		      const struct query *query, struct ask ask, struct error *error);
 struct compared comparison_of(const struct selection *selection, const struct entry *entry);
 struct compared comparison_whole(const struct selection *selection);
 
 /* The views of a comparison. */
-struct result *comparison_summary(struct places *places, const struct query *query,
+struct result *comparison_summary(struct locations *locations, const struct query *query,
 				  struct error *error);
-struct result *comparison_stacks(const char *view, struct places *places, const struct query *query,
-				 struct ask ask, struct error *error);
+struct result *comparison_stacks(const char *view, struct locations *locations,
+				 const struct query *query, struct ask ask, struct error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules by which stacks are kept or left out, as far as they are words: regular expressions are
- * compiled once, suppressions are read once. What they are compared with is places.c's and
+ * compiled once, suppressions are read once. What they are compared with is locations.c's and
  * selection.c's business.
  */
 #include <stdio.h>

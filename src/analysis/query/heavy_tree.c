@@ -2,7 +2,7 @@
 /*
  * Grows the tree from its root, heaviest first: see heavy_tree.h.
  *
- * A node is a set of cursors: places on stacks that have the same name and the same way to them. Opening it
+ * A node is a set of cursors: positions on stacks that have the same name and the same way to them. Opening it
  * moves each cursor one frame on, from main inwards or from the allocating functions outwards, and sorts them by name: these are
  * its buds. The heaviest bud of the whole tree becomes a node and is opened in turn, until there are enough; what is
  * left of them is added up with their parents. A bud never weighs more than its parent, so no heavier one is ever missed.
@@ -21,10 +21,10 @@
 #include "util/vector.h"
 
 struct cursor {
-	uint32_t stacks; /* whose */
-	uint32_t origin; /* the stack that is meant */
-	uint32_t at;	 /* the stack whose innermost frame it stands on */
-	uint32_t place;	 /* in the chain of what was inlined there */
+	uint32_t stacks;   /* whose */
+	uint32_t origin;   /* the stack that is meant */
+	uint32_t at;	   /* the stack whose innermost frame it stands on */
+	uint32_t location; /* in the chain of what was inlined there */
 };
 
 typedef VECTOR(struct cursor) cursor_vector;
@@ -32,12 +32,12 @@ typedef VECTOR(struct cursor) cursor_vector;
 /* A cursor, and what it stands on. */
 struct step {
 	struct cursor cursor;
-	const struct place *place;
+	const struct location *location;
 };
 
 /* What may become a node. Most have one cursor only. */
 struct bud {
-	const struct place *place;
+	const struct location *location;
 	uint32_t key, parent;
 	struct stack_amount amount;
 	bool many_lines;
@@ -53,7 +53,7 @@ struct waiting {
 
 struct grower {
 	struct heavy_options options;
-	struct places *places;
+	struct locations *locations;
 	uint64_t least_weight; /* of a node */
 	struct stack_trees stacks;
 	VECTOR(struct heavy_node) nodes;
@@ -99,16 +99,16 @@ static const struct stack_amount *amount_at(const struct grower *g, const struct
 	return g->options.callees_first ? &s->own[c->origin] : &s->through[c->origin];
 }
 
-static struct place_chain chain_at(struct grower *g, const struct cursor *c)
+static struct location_chain chain_at(struct grower *g, const struct cursor *c)
 {
-	return places_of(g->places, g->stacks.of.at[c->stacks].process, (node_id){ c->at });
+	return locations_of(g->locations, g->stacks.of.at[c->stacks].process, (node_id){ c->at });
 }
 
 /* ---- one frame on ---- */
 
-static bool push_next(struct grower *g, struct cursor cursor, struct place_chain chain)
+static bool push_next(struct grower *g, struct cursor cursor, struct location_chain chain)
 {
-	struct step step = { cursor, chain.at ? chain.at[cursor.place] : NULL };
+	struct step step = { cursor, chain.at ? chain.at[cursor.location] : NULL };
 
 	return chain.at && vector_push(&g->next, step);
 }
@@ -118,18 +118,18 @@ static bool step_in(struct grower *g, const struct cursor *c, struct own *self)
 {
 	const struct stack_tree *s = &g->stacks.of.at[c->stacks];
 
-	if (c->at && c->place > 0) {
+	if (c->at && c->location > 0) {
 		struct cursor inner = *c;
 
-		inner.place--;
+		inner.location--;
 		return push_next(g, inner, chain_at(g, c));
 	}
 	add_own(self, &s->own[c->at]);
 	for (uint32_t child = s->first_child[c->at]; child; child = s->next_sibling[child]) {
 		struct cursor inner = { c->stacks, child, child, 0 };
-		struct place_chain chain = chain_at(g, &inner);
+		struct location_chain chain = chain_at(g, &inner);
 
-		inner.place = (uint32_t)MAX(chain.count, (size_t)1) - 1;
+		inner.location = (uint32_t)MAX(chain.count, (size_t)1) - 1;
 		if (!push_next(g, inner, chain))
 			return false;
 	}
@@ -139,15 +139,15 @@ static bool step_in(struct grower *g, const struct cursor *c, struct own *self)
 static bool step_out(struct grower *g, const struct cursor *c, struct own *self)
 {
 	const struct stack_tree *s = &g->stacks.of.at[c->stacks];
-	struct place_chain chain = chain_at(g, c);
+	struct location_chain chain = chain_at(g, c);
 	struct cursor outer = *c;
 
 	if (!chain.at)
 		return false;
-	outer.place++;
-	if (outer.place < chain.count)
+	outer.location++;
+	if (outer.location < chain.count)
 		return push_next(g, outer, chain);
-	outer.place = 0;
+	outer.location = 0;
 	outer.at = profile_node(s->process, (node_id){ c->at }).parent.v;
 	if (outer.at)
 		return push_next(g, outer, chain_at(g, &outer));
@@ -208,11 +208,11 @@ static bool sort_step(struct grower *g, uint32_t parent, uint32_t key, const str
 	if (known) {
 		struct bud *bud = &g->buds.at[known - 1];
 
-		bud->many_lines |= bud->place->line != step->place->line;
+		bud->many_lines |= bud->location->line != step->location->line;
 		stack_amount_add(&bud->amount, amount_at(g, &step->cursor));
 		return vector_push(&bud->more, step->cursor);
 	}
-	uint32_t number = new_bud(g, (struct bud){ .place = step->place,
+	uint32_t number = new_bud(g, (struct bud){ .location = step->location,
 						   .key = key,
 						   .parent = parent,
 						   .amount = *amount_at(g, &step->cursor),
@@ -231,8 +231,8 @@ static bool sort_next(struct grower *g, uint32_t parent, struct own *self)
 
 	while (g->next.count) {
 		const struct step step = g->next.at[--g->next.count];
-		uint32_t key = place_key(step.place, g->options.by);
-		bool again = g->options.fold_recursion && node.place && node.key == key;
+		uint32_t key = location_key(step.location, g->options.by);
+		bool again = g->options.fold_recursion && node.location && node.key == key;
 
 		if (!(again ? step_on(g, &step.cursor, self) : sort_step(g, parent, key, &step)))
 			return false;
@@ -327,7 +327,7 @@ static bool open_node(struct grower *g, uint32_t node, const struct bud *bud)
 static bool become_node(struct grower *g, uint32_t number)
 {
 	struct bud bud = g->buds.at[number];
-	const struct heavy_node node = { .place = bud.place,
+	const struct heavy_node node = { .location = bud.location,
 					 .key = bud.key,
 					 .parent = bud.parent,
 					 .depth = g->nodes.at[bud.parent].depth + 1,
@@ -389,9 +389,9 @@ int heavy_options_of(const struct query *query, stack_amount_of *amount_of,
 }
 
 int heavy_tree_grow(struct heavy_tree *tree, const struct selection *selection,
-		    struct places *places, struct heavy_options options)
+		    struct locations *locations, struct heavy_options options)
 {
-	AUTO(grower_release) struct grower g = { .options = options, .places = places };
+	AUTO(grower_release) struct grower g = { .options = options, .locations = locations };
 
 	ASSERT(axis_rows[options.by].of_frames);
 	*tree = (struct heavy_tree){ 0 };

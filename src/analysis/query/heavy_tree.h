@@ -6,15 +6,15 @@
 #ifndef ANALYSIS_QUERY_HEAVY_TREE_H
 #define ANALYSIS_QUERY_HEAVY_TREE_H
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/query/stack_tree.h"
 
 /* More than any picture has pixels, and less than a browser chokes on. */
 enum { HEAVY_TREE_MAX_NODES = 1000000 };
 
 struct heavy_node {
-	const struct place *place; /* one of those that are this node; NULL: the root */
-	uint32_t key;		   /* on the axis */
+	const struct location *location; /* one of those that are this node; NULL: the root */
+	uint32_t key;			 /* on the axis */
 	uint32_t parent, first_child,
 		next_sibling;	    /* 0: none; 0 is the root. The heaviest child first */
 	uint32_t depth;		    /* of the root 0 */
@@ -23,7 +23,7 @@ struct heavy_node {
 	struct stack_amount amount; /* through here */
 	int64_t self;		    /* ending here, of the cost */
 	float self_variance;
-	bool many_lines; /* not all its places are on the same line */
+	bool many_lines; /* not all its locations are on the same line */
 };
 
 struct heavy_tree {
@@ -48,7 +48,7 @@ int heavy_options_of(const struct query *query, stack_amount_of *amount_of,
 
 /* -1 if out of memory. */
 int heavy_tree_grow(struct heavy_tree *tree, const struct selection *selection,
-		    struct places *places, struct heavy_options options);
+		    struct locations *locations, struct heavy_options options);
 void heavy_tree_release(struct heavy_tree *tree);
 
 /* Preorder, the root first: each node when it is come to, and again, with `leaves`, when all below it has been visited. */

@@ -23,8 +23,8 @@
 
 enum { RULES_MAX = 32 };
 
-/* Which rules a place matches; asked once for each place. */
-struct place_answer {
+/* Which rules a location matches; asked once for each location. */
+struct location_answer {
 	bool known, suppressed, beyond_runtime;
 	uint32_t names, module; /* a bit for each rule */
 };
@@ -32,10 +32,10 @@ struct place_answer {
 struct maker {
 	struct selection *selection;
 	const struct profile *profile;
-	struct places *places;
+	struct locations *locations;
 	const struct query *query;
 	enum query_kinds kinds;
-	VECTOR(struct place_answer) answers;
+	VECTOR(struct location_answer) answers;
 	const bool *processes;		       /* which are wanted */
 	const struct profile_process *process; /* the one at hand ... */
 	struct stack_answer *stacks;	       /* ... and by stack of it */
@@ -49,11 +49,11 @@ static bool matches(const regex_t *regex, const char *text)
 	return text && regexec(regex, text, 0, NULL, 0) == 0;
 }
 
-static struct place_answer ask_place(struct maker *m, const struct place *place)
+static struct location_answer ask_location(struct maker *m, const struct location *location)
 {
 	const struct filters *f = &m->query->filters;
-	const struct result_frame *frame = &place->frame;
-	struct place_answer answer = { .known = true };
+	const struct result_frame *frame = &location->frame;
+	struct location_answer answer = { .known = true };
 
 	for (size_t i = 0; i < f->rules.count; i++) {
 		const struct rule *rule = &f->rules.at[i];
@@ -79,10 +79,10 @@ static struct place_answer ask_place(struct maker *m, const struct place *place)
 	return answer;
 }
 
-static struct place_answer place_answer(struct maker *m, const struct place *place)
+static struct location_answer location_answer(struct maker *m, const struct location *location)
 {
-	static const struct place_answer unknown = { 0 };
-	size_t id = place->frame.id;
+	static const struct location_answer unknown = { 0 };
+	size_t id = location->frame.id;
 
 	while (m->answers.count <= id)
 		if (!vector_push(&m->answers, unknown)) {
@@ -90,38 +90,38 @@ static struct place_answer place_answer(struct maker *m, const struct place *pla
 			return unknown;
 		}
 	if (!m->answers.at[id].known)
-		m->answers.at[id] = ask_place(m, place);
+		m->answers.at[id] = ask_location(m, location);
 	return m->answers.at[id];
 }
 
 /* Which rules a stack matches: those of its caller and of its innermost frame. */
 struct stack_answer {
 	bool known, suppressed, beyond_runtime, has_frames;
-	uint32_t names;			     /* a bit for each rule */
-	const struct place *named, *unnamed; /* the innermost of those that can be the owner */
+	uint32_t names;				/* a bit for each rule */
+	const struct location *named, *unnamed; /* the innermost of those that can be the owner */
 };
 
 /* -1 if out of memory. */
 static int ask_stack(struct maker *m, node_id node, const struct stack_answer *caller,
 		     struct stack_answer *ret)
 {
-	struct place_chain chain = places_of(m->places, m->process, node);
+	struct location_chain chain = locations_of(m->locations, m->process, node);
 	struct stack_answer answer = *caller;
 
 	for (size_t i = chain.count; i > 0; i--) {
-		const struct place *place = chain.at[i - 1];
-		struct place_answer asked = place_answer(m, place);
+		const struct location *location = chain.at[i - 1];
+		struct location_answer asked = location_answer(m, location);
 
 		answer.names |= asked.names;
 		answer.suppressed |= asked.suppressed;
 		answer.beyond_runtime |= asked.beyond_runtime;
 		answer.has_frames = true;
-		if (!place_can_own(place))
+		if (!location_can_own(location))
 			continue;
-		if (place->nameless)
-			answer.unnamed = place;
+		if (location->nameless)
+			answer.unnamed = location;
 		else
-			answer.named = place;
+			answer.named = location;
 	}
 	answer.known = true;
 	*ret = answer;
@@ -192,12 +192,12 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 		m->failed = true;
 		return LEFT_OUT;
 	}
-	struct place_chain innermost = places_of(m->places, e->process, e->site->node);
-	const struct place *owner = answer->named     ? answer->named
-				    : answer->unnamed ? answer->unnamed
-				    : innermost.count ? innermost.at[0]
-						      : NULL;
-	uint32_t module = owner ? place_answer(m, owner).module : 0;
+	struct location_chain innermost = locations_of(m->locations, e->process, e->site->node);
+	const struct location *owner = answer->named	 ? answer->named
+				       : answer->unnamed ? answer->unnamed
+				       : innermost.count ? innermost.at[0]
+							 : NULL;
+	uint32_t module = owner ? location_answer(m, owner).module : 0;
 
 	for (size_t i = 0; i < f->rules.count; i++) {
 		uint32_t bit = UINT32_C(1) << i;
@@ -482,17 +482,17 @@ int selection_check(struct selection *s, const struct query *query, struct error
 }
 
 int selection_make(struct selection *selection, const struct profile *profile,
-		   struct places *places, const struct query *query, struct ask ask,
+		   struct locations *locations, const struct query *query, struct ask ask,
 		   struct error *error)
 {
 	const struct filters *f = &query->filters;
 	struct moment at = query->at;
 
 	if (query->against)
-		return comparison_select(selection, places, query, ask, error);
+		return comparison_select(selection, locations, query, ask, error);
 	struct maker m = { .selection = selection,
 			   .profile = profile,
-			   .places = places,
+			   .locations = locations,
 			   .query = query,
 			   .kinds = query->kinds	? query->kinds
 				    : asks_pools(query) ? KINDS_POOL

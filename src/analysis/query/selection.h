@@ -8,7 +8,7 @@
 
 #include "analysis/query/process_choice.h"
 #include "analysis/query/moments.h"
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/result/query.h"
 #include "model/threads.h"
 #include "util/arena.h"
@@ -78,7 +78,7 @@ int selection_choose_known(struct selection *selection, const struct query *quer
 
 /* -1 with the error set if the question makes no sense, or out of memory. */
 int selection_make(struct selection *selection, const struct profile *profile,
-		   struct places *places, const struct query *query, struct ask ask,
+		   struct locations *locations, const struct query *query, struct ask ask,
 		   struct error *error);
 void selection_release(struct selection *selection);
 /* Sets `unmatched`. -1 with the error set if filters left nothing, and that is an error; or out of memory. */

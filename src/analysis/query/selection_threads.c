@@ -72,8 +72,8 @@ static bool some_passed(const struct selection *s, enum query_kinds kinds)
 	for (size_t i = 0; i < s->profile->process_count; i++) {
 		const struct profile_process *p = &s->profile->processes[i];
 
-		for (size_t j = 0; s->processes[i] && j < profile_foreign_count(p); j++)
-			if (query_kinds_fit(kinds, profile_foreign(p, j).kind))
+		for (size_t j = 0; s->processes[i] && j < profile_remote_frees_count(p); j++)
+			if (query_kinds_fit(kinds, profile_remote_frees(p, j).kind))
 				return true;
 	}
 	return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the views of a selection have in common in words: the head's fields, the first line and the
- * notes. One place, so that all of them say the same things in the same order.
+ * notes. One location, so that all of them say the same things in the same order.
  */
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
@@ -166,11 +166,11 @@ bool selection_headline(struct result *result, const struct profile *profile,
 	return sentences_end(&sentences);
 }
 
-bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
-		     const struct selection *s)
+bool selection_notes(struct result *result, const struct profile *profile,
+		     struct locations *locations, const struct selection *s)
 {
 	const char *first = NULL;
 
 	return selection_note(s, &result->arena, &first) &&
-	       result_notes(result, profile, places, first);
+	       result_notes(result, profile, locations, first);
 }

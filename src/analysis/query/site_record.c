@@ -279,10 +279,10 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_SHARE] =
 		value_percent(selection_magnitude(s->selection, &e->m), s->whole[e->site->kind]);
 	fill_numbers(s, e, &n, row);
-	row[SITE_LABEL] = value_text(stack_label(s->result, s->places, p, e->site->node));
+	row[SITE_LABEL] = value_text(stack_label(s->result, s->locations, p, e->site->node));
 	if (!row[SITE_LABEL].text || !labels_value(s->result, e, &row[SITE_LABELS]) ||
 	    !fill_distributions(s, e, &n, row) || !fill_ages(s, e, &n, row))
 		return false;
 	forget_unknown(&n, row);
-	return stack_value(s->result, s->places, p, e->site->node, &row[SITE_STACK]);
+	return stack_value(s->result, s->locations, p, e->site->node, &row[SITE_STACK]);
 }

@@ -8,7 +8,7 @@
 
 struct site_source {
 	struct result *result;
-	struct places *places;
+	struct locations *locations;
 	const struct selection *selection;
 	struct profile_ages *ages;     /* by process, made when asked for; NULL: not wanted */
 	uint64_t whole[PROFILE_KINDS]; /* of the cost: what shares are of */

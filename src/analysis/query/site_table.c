@@ -352,7 +352,7 @@ static bool fill_table(struct table_maker *m)
 	return result->table.columns && say_left_out(m);
 }
 
-static bool say(struct table_maker *m, struct places *places)
+static bool say(struct table_maker *m, struct locations *locations)
 {
 	struct result *result = m->source.result;
 	struct sentences sentences = { .result = result };
@@ -361,17 +361,17 @@ static bool say(struct table_maker *m, struct places *places)
 	if (m->view->say)
 		m->view->say(&sentences, &m->selection);
 	return sentences_end(&sentences) &&
-	       selection_notes(result, m->selection.profile, places, &m->selection);
+	       selection_notes(result, m->selection.profile, locations, &m->selection);
 }
 
-static bool make(struct table_maker *m, struct places *places)
+static bool make(struct table_maker *m, struct locations *locations)
 {
 	struct result *result = m->source.result;
 	size_t processes = m->selection.profile->process_count;
 
 	if (!result || !selection_fields(result, &m->selection))
 		return false;
-	m->source.places = places;
+	m->source.locations = locations;
 	m->source.selection = &m->selection;
 	if (lists(m->view, SITE_AGES)) {
 		m->source.ages = ARENA_ARRAY(&result->arena, struct profile_ages, processes);
@@ -384,7 +384,7 @@ static bool make(struct table_maker *m, struct places *places)
 	if (!sort_entries(m))
 		return false;
 	choose_rows(m);
-	return fill_table(m) && say(m, places);
+	return fill_table(m) && say(m, locations);
 }
 
 unsigned time_class_of(uint64_t low_ms)
@@ -421,11 +421,11 @@ bool site_is_live(const struct entry *e)
 }
 
 struct result *site_view_run(const char *name, const struct site_view *view,
-			     const struct profile *profile, struct places *places,
+			     const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error)
 {
 	if (query->against)
-		return comparison_stacks(name, places, query, view->ask, error);
+		return comparison_stacks(name, locations, query, view->ask, error);
 
 	struct table_maker m = { .view = view,
 				 .query = query,
@@ -437,10 +437,10 @@ struct result *site_view_run(const char *name, const struct site_view *view,
 			  name, axis_rows[query->by].name);
 		return NULL;
 	}
-	if (selection_make(&m.selection, profile, places, query, view->ask, error) < 0)
+	if (selection_make(&m.selection, profile, locations, query, view->ask, error) < 0)
 		return NULL;
 	m.source.result = result_begin(name, profile, query, SELECTION_FIELDS + 2);
-	bool done = make(&m, places);
+	bool done = make(&m, locations);
 
 	selection_release(&m.selection);
 	return result_end(m.source.result, done, error);

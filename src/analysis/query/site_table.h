@@ -116,7 +116,7 @@ bool site_is_live(const struct entry *entry);
 
 /* NULL with the error set. */
 struct result *site_view_run(const char *name, const struct site_view *view,
-			     const struct profile *profile, struct places *places,
+			     const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error);
 
 #endif

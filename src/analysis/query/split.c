@@ -2,7 +2,7 @@
 /*
  * Cells of the selected sites -> groups, by slot or by size.
  *
- * A cell keeps up to eight exact sizes, or classes of half an octave if there were more. Of a cell
+ * A counters keeps up to eight exact sizes, or classes of half an octave if there were more. Of a counters
  * with classes the bytes of each class are not known, but their sum is: each class gets its least
  * possible bytes and a part of what is left, in proportion to how much it can take.
  */
@@ -17,21 +17,22 @@
 #include "util/vector.h"
 
 /* Of one process, into `groups` by slot; a group that has a process was used. */
-static void add_cells(const struct selection *s, const struct entry *e, struct split_group *groups)
+static void add_counters(const struct selection *s, const struct entry *e,
+			 struct split_group *groups)
 {
 	const struct profile_process *p = e->process;
 	const bool *slots = selection_slots(s, p);
 
-	for (size_t i = 0; i < profile_cell_count(p, e->site->id); i++) {
-		struct profile_cell cell = profile_cell(p, e->site->id, i);
-		struct split_group *group = &groups[cell.slot];
-		struct measures part = selection_measures(s, p, e->site->id, &cell.numbers);
+	for (size_t i = 0; i < profile_counters_count(p, e->site->id); i++) {
+		struct profile_counters counters = profile_counters(p, e->site->id, i);
+		struct split_group *group = &groups[counters.slot];
+		struct measures part = selection_measures(s, p, e->site->id, &counters.numbers);
 
-		if ((slots && !slots[cell.slot]) || cell.numbers.calls == 0)
+		if ((slots && !slots[counters.slot]) || counters.numbers.calls == 0)
 			continue;
 		group->process = p;
-		group->slot = cell.slot;
-		group->unknown |= !selection_knows(s, &cell.numbers);
+		group->slot = counters.slot;
+		group->unknown |= !selection_knows(s, &counters.numbers);
 		measures_add(&group->m, &part);
 	}
 }
@@ -85,7 +86,7 @@ int split_by_thread(const struct selection *s, struct arena *arena, struct split
 	for (size_t i = 0; i < s->count; i++) {
 		size_t process = (size_t)(s->entries[i].process - profile->processes);
 
-		add_cells(s, &s->entries[i], groups + first[process]);
+		add_counters(s, &s->entries[i], groups + first[process]);
 	}
 	for (size_t i = 0; i < profile->process_count; i++)
 		if (!label_threads(&profile->processes[i], arena, groups + first[i]))
@@ -131,24 +132,24 @@ static void set_variances(struct split_group *g, double each)
 	g->waste_bytes_variance = (float)(calls * each * (waste / calls) * (waste / calls));
 }
 
-/* Adds the bars of a cell; its bytes are distributed over the classes. False if out of memory. */
+/* Adds the bars of a counters; its bytes are distributed over the classes. False if out of memory. */
 static bool add_sizes(group_vector *groups, const struct profile_process *p, site_id site,
 		      size_t index)
 {
-	struct profile_cell cell = profile_cell(p, site, index);
-	size_t count = profile_cell_size_count(p, site, index);
+	struct profile_counters counters = profile_counters(p, site, index);
+	size_t count = profile_counters_size_count(p, site, index);
 	uint64_t least = 0, rooms = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct profile_bar bar = profile_cell_size(p, site, index, i);
+		struct profile_bar bar = profile_counters_size(p, site, index, i);
 
 		least = saturating_add(least, product(bar.low, bar.count));
 		rooms = saturating_add(rooms, room(bar));
 	}
-	uint64_t rest = saturating_sub(cell.numbers.bytes, least);
+	uint64_t rest = saturating_sub(counters.numbers.bytes, least);
 
 	for (size_t i = 0; i < count; i++) {
-		struct profile_bar bar = profile_cell_size(p, site, index, i);
+		struct profile_bar bar = profile_counters_size(p, site, index, i);
 		uint64_t own = room(bar);
 		/* The share of what is still left among those still to come: the last takes all. */
 		uint64_t part = rooms ? (uint64_t)((unsigned_wide)rest * own / rooms) : 0;
@@ -161,9 +162,9 @@ static bool add_sizes(group_vector *groups, const struct profile_process *p, sit
 		group.m.total_bytes = (int64_t)MIN(bytes, (uint64_t)INT64_MAX);
 		if (count == 1 && bar.low == bar.high) {
 			group.waste_calls = bar.count;
-			group.waste_bytes = cell.numbers.slack_bytes;
+			group.waste_bytes = counters.numbers.slack_bytes;
 		}
-		if (cell.numbers.samples && bar.count)
+		if (counters.numbers.samples && bar.count)
 			set_variances(&group, bar.variance / (double)bar.count);
 		if (!vector_push(groups, group))
 			return false;
@@ -223,8 +224,8 @@ static bool collect_sizes(const struct selection *s, group_vector *groups)
 		const struct entry *e = &s->entries[i];
 		const bool *slots = selection_slots(s, e->process);
 
-		for (size_t j = 0; j < profile_cell_count(e->process, e->site->id); j++) {
-			if (slots && !slots[profile_cell(e->process, e->site->id, j).slot])
+		for (size_t j = 0; j < profile_counters_count(e->process, e->site->id); j++) {
+			if (slots && !slots[profile_counters(e->process, e->site->id, j).slot])
 				continue;
 			if (!add_sizes(groups, e->process, e->site->id, j))
 				return false;

@@ -18,7 +18,7 @@ struct step {
 };
 
 struct numbering {
-	struct places *places;
+	struct locations *locations;
 	VECTOR(struct step) steps; /* [0] is before the first */
 	uint32_t *slots;	   /* hash of a step -> its number; 0: none */
 	size_t slot_count;
@@ -89,7 +89,7 @@ static bool reach(struct numbering *n, node_id stack, uint32_t *ret)
 		at = n->reached[stack.v] - 1;
 	for (size_t i = n->path.count; i > 0; i--) {
 		node_id next = { n->path.at[i - 1] };
-		struct place_chain chain = places_of(n->places, n->process, next);
+		struct location_chain chain = locations_of(n->locations, n->process, next);
 
 		if (!chain.at)
 			return false;
@@ -114,10 +114,10 @@ static bool begin_process(struct numbering *n, const struct profile_process *pro
 	return n->reached;
 }
 
-int same_stacks(const struct entry *entries, size_t count, struct places *places,
+int same_stacks(const struct entry *entries, size_t count, struct locations *locations,
 		uint32_t *ret_numbers)
 {
-	struct numbering n = { .places = places };
+	struct numbering n = { .locations = locations };
 	bool done = vector_push(&n.steps, (struct step){ 0 });
 
 	for (size_t i = 0; i < count && done; i++)

@@ -3,11 +3,11 @@
 #ifndef ANALYSIS_QUERY_STACK_MATCHING_H
 #define ANALYSIS_QUERY_STACK_MATCHING_H
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/query/selection.h"
 
 /* Numbers the stacks of the entries: the same number, the same functions. -1 if out of memory. */
-int same_stacks(const struct entry *entries, size_t count, struct places *places,
+int same_stacks(const struct entry *entries, size_t count, struct locations *locations,
 		uint32_t *ret_numbers);
 
 #endif

@@ -20,12 +20,12 @@
 
 enum { LABEL_MAX_BYTES = 56 };
 
-bool stack_value(struct result *result, struct places *places,
+bool stack_value(struct result *result, struct locations *locations,
 		 const struct profile_process *process, node_id node, struct result_value *ret)
 {
-	struct place_chain stack;
+	struct location_chain stack;
 
-	if (places_stack(places, process, node, &result->arena, &stack) < 0)
+	if (locations_stack(locations, process, node, &result->arena, &stack) < 0)
 		return false;
 	const struct result_frame **frames =
 		ARENA_ARRAY(&result->arena, const struct result_frame *, stack.count);
@@ -204,11 +204,11 @@ static size_t label_bytes(struct span name)
 	return at;
 }
 
-const char *place_label(struct result *result, const struct place *place)
+const char *location_label(struct result *result, const struct location *location)
 {
-	if (!place)
+	if (!location)
 		return "[no stack]";
-	const struct result_frame *f = &place->frame;
+	const struct result_frame *f = &location->frame;
 	bool nameless = is_nameless(f);
 	struct span name =
 		nameless ? span_of(f->function, strlen(f->function)) : name_qualified(f->function);
@@ -224,31 +224,32 @@ const char *place_label(struct result *result, const struct place *place)
 	return arena_printf(&result->arena, "%.*s%s", bytes, text, cut);
 }
 
-const char *stack_label(struct result *result, struct places *places,
+const char *stack_label(struct result *result, struct locations *locations,
 			const struct profile_process *process, node_id node)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
-	struct place_chain stack;
+	struct location_chain stack;
 
-	if (places_stack(places, process, node, &scratch, &stack) < 0)
+	if (locations_stack(locations, process, node, &scratch, &stack) < 0)
 		return NULL;
-	return place_label(result, places_owner(stack));
+	return location_label(result, locations_owner(stack));
 }
 
-int top_live(struct result *result, const struct profile *profile, struct places *places,
+int top_live(struct result *result, const struct profile *profile, struct locations *locations,
 	     struct result_value *ret_label, struct result_value *ret_bytes, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
 	const struct query query = { 0 };
 	struct selection selection;
 
-	if (selection_make(&selection, profile, places, &query, ask, error) < 0)
+	if (selection_make(&selection, profile, locations, &query, ask, error) < 0)
 		return -1;
 	selection_sort(&selection, 1);
 	const struct entry *top = selection.count ? &selection.entries[0] : NULL;
 
 	if (top && top->m.live_bytes > 0) {
-		*ret_label = value_text(stack_label(result, places, top->process, top->site->node));
+		*ret_label =
+			value_text(stack_label(result, locations, top->process, top->site->node));
 		*ret_bytes = selection_value(&selection, &top->m);
 	}
 	selection_release(&selection);

@@ -290,7 +290,7 @@ static bool add_sampling(note_vector *notes, struct result *result, const struct
 	return text && add_note(notes, s.samples, text) && (!peak || add_note(notes, 0, peak));
 }
 
-bool result_notes(struct result *result, const struct profile *profile, struct places *places,
+bool result_notes(struct result *result, const struct profile *profile, struct locations *locations,
 		  const char *first)
 {
 	note_vector notes = { 0 };
@@ -299,8 +299,8 @@ bool result_notes(struct result *result, const struct profile *profile, struct p
 
 	for (size_t i = 0; done && i < profile->process_count; i++)
 		done = add_notes(&notes, profile->processes[i].health);
-	if (done && places)
-		done = names_notes(places_names(places), &result->arena, &unnamed) == 0;
+	if (done && locations)
+		done = names_notes(locations_names(locations), &result->arena, &unnamed) == 0;
 	done = done && add_notes(&notes, unnamed) && add_sampling(&notes, result, profile);
 	if (done) {
 		result->notes =

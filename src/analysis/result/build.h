@@ -70,24 +70,24 @@ const char *nothing_recorded(const struct profile *profile);
 bool result_left_out(struct result *result, size_t count, const char *singular, const char *plural);
 
 /* Notes of the file and of all processes together, each once; `first` (may be NULL) comes before, and behind them what the
- * places (NULL: none were shown) could not be named by. False if out of memory. */
-bool result_notes(struct result *result, const struct profile *profile, struct places *places,
+ * locations (NULL: none were shown) could not be named by. False if out of memory. */
+bool result_notes(struct result *result, const struct profile *profile, struct locations *locations,
 		  const char *first);
 
 /* The stack of a site as a value. False if out of memory. */
-bool stack_value(struct result *result, struct places *places,
+bool stack_value(struct result *result, struct locations *locations,
 		 const struct profile_process *process, node_id node, struct result_value *ret);
 
-/* A place as "Cache::insert (cache.cc:88)"; in the arena; NULL if out of memory. */
-const char *place_label(struct result *result, const struct place *place);
+/* A location as "Cache::insert (cache.cc:88)"; in the arena; NULL if out of memory. */
+const char *location_label(struct result *result, const struct location *location);
 
 /* The label of the stack's owner: the frame that says most to a person. NULL if out of memory. */
-const char *stack_label(struct result *result, struct places *places,
+const char *stack_label(struct result *result, struct locations *locations,
 			const struct profile_process *process, node_id node);
 
 /* The site that holds most now: its label and what it holds. Both stay as they are if none holds anything. -1 with the error
  * set. */
-int top_live(struct result *result, const struct profile *profile, struct places *places,
+int top_live(struct result *result, const struct profile *profile, struct locations *locations,
 	     struct result_value *ret_label, struct result_value *ret_bytes, struct error *error);
 
 /* What every view of a selection says of it: which cost, which moment, how much is shown of how much. */
@@ -102,8 +102,8 @@ struct sentences;
 void selection_say(struct sentences *sentences, const struct query *query,
 		   const struct selection *selection);
 /* Notes of the profile, of names that are missing, and of a cost that does not add up. */
-bool selection_notes(struct result *result, const struct profile *profile, struct places *places,
-		     const struct selection *selection);
+bool selection_notes(struct result *result, const struct profile *profile,
+		     struct locations *locations, const struct selection *selection);
 
 /* A column's title that outlives the selection: in the arena; "?" if out of memory. */
 const char *title_of(struct result *result, const char *title);

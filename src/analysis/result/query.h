@@ -17,7 +17,7 @@
 enum rule_kind {
 	RULE_FOCUS,	 /* some frame's function or file matches */
 	RULE_IGNORE,	 /* no frame's function or file matches */
-	RULE_MODULE,	 /* the owner's module matches: see places.h */
+	RULE_MODULE,	 /* the owner's module matches: see locations.h */
 	RULE_NOT_MODULE, /* it does not */
 	RULE_TAG,	 /* the tag's path matches; that of no tag is empty */
 	RULE_POOL,	 /* the pool's name matches */

@@ -129,7 +129,7 @@ enum result_shape { RESULT_TABLE, RESULT_TREE, RESULT_SERIES };
 struct result_nodes {
 	const struct result_frame *names; /* id and line: 0 where they mean nothing */
 	size_t name_count;
-	const int32_t *name;	     /* by node: its name's place; -1: several that are not shown */
+	const int32_t *name;	     /* by node: its name's index; -1: several that are not shown */
 	const int32_t *parent;	     /* by node; -1: none */
 	const int64_t *value, *self; /* by node: through it, and its own */
 	const int64_t *before;	     /* of a comparison: what value was; else NULL */

@@ -9,7 +9,7 @@
 
 /* What lies between a program and its memory in every program, and what starts them all. */
 bool is_runtime_frame(const struct result_frame *frame);
-/* A mark in brackets, or a place without a name. */
+/* A mark in brackets, or a location without a name. */
 bool is_nameless(const struct result_frame *frame);
 
 #endif

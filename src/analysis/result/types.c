@@ -8,7 +8,7 @@
  * that a vector of strings copies is a string, and not a vector. The walk ends where the program's own
  * code begins, or where a container constructs an element.
  *
- * What each function is was asked once for each place.
+ * What each function is was asked once for each location.
  */
 #include "analysis/result/types.h"
 
@@ -146,7 +146,7 @@ static const struct type_row rows[] = {
 	{ "std::collections::hash::set::HashSet", "HashSet", ONE, HASH_SET, HASH_MAP, false },
 };
 
-/* What a place says. */
+/* What a location says. */
 struct said {
 	bool known;
 	const struct type_row *row; /* NULL: nothing */
@@ -154,19 +154,19 @@ struct said {
 };
 
 struct types {
-	struct places *places;
+	struct locations *locations;
 	struct intern texts;
 	VECTOR(const char *) names; /* by number */
-	VECTOR(struct said) said;   /* by place */
+	VECTOR(struct said) said;   /* by location */
 };
 
-struct types *types_new(struct places *places)
+struct types *types_new(struct locations *locations)
 {
 	struct types *types = calloc(1, sizeof *types);
 
 	if (!types)
 		return NULL;
-	types->places = places;
+	types->locations = locations;
 	if (!vector_push(&types->names, TYPE_UNKNOWN)) {
 		types_free(types);
 		return NULL;
@@ -355,14 +355,14 @@ static bool number_of(struct types *types, struct span text, uint32_t *ret)
 	return true;
 }
 
-static bool ask(struct types *types, const struct place *place, struct said *said)
+static bool ask(struct types *types, const struct location *location, struct said *said)
 {
 	static const struct type_row of_class = { .family = MADE };
-	struct span name = name_qualified(place->frame.full), subject = name_subject(name);
+	struct span name = name_qualified(location->frame.full), subject = name_subject(name);
 	struct buffer out = BUFFER_INIT;
 
 	*said = (struct said){ .known = true };
-	if (place->nameless)
+	if (location->nameless)
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && !said->row; i++) {
 		size_t begin = name_begins(subject, rows[i].name);
@@ -371,9 +371,9 @@ static bool ask(struct types *types, const struct place *place, struct said *sai
 			continue;
 		said->row = &rows[i];
 		append_shown(&out, said->row, span_of(subject.data + begin, subject.size - begin),
-			     place->arguments);
+			     location->arguments);
 	}
-	if (!said->row && !place->runtime_frame && append_of_class(&out, name))
+	if (!said->row && !location->runtime_frame && append_of_class(&out, name))
 		said->row = &of_class;
 	bool done = !out.failed && (!said->row || number_of(types, buffer_span(&out), &said->type));
 
@@ -381,37 +381,37 @@ static bool ask(struct types *types, const struct place *place, struct said *sai
 	return done;
 }
 
-static const struct said *said_by(struct types *types, const struct place *place)
+static const struct said *said_by(struct types *types, const struct location *location)
 {
 	static const struct said unknown = { 0 };
-	size_t id = place->frame.id;
+	size_t id = location->frame.id;
 
 	while (types->said.count <= id)
 		if (!vector_push(&types->said, unknown))
 			return NULL;
 	struct said *said = &types->said.at[id];
 
-	return said->known || ask(types, place, said) ? said : NULL;
+	return said->known || ask(types, location, said) ? said : NULL;
 }
 
 /* Methods named like this construct an element in its place. */
-static bool constructs(const struct place *place)
+static bool constructs(const struct location *location)
 {
-	struct span name = name_qualified(place->frame.full);
+	struct span name = name_qualified(location->frame.full);
 	size_t at = last_part(name);
 
 	return name_begins(span_of(name.data + at, name.size - at), "construct") > 0;
 }
 
-/* Whether the walk goes on behind the place; `best` is what is known so far. */
-static bool listen(struct said *best, const struct said *said, const struct place *place)
+/* Whether the walk goes on behind the location; `best` is what is known so far. */
+static bool listen(struct said *best, const struct said *said, const struct location *location)
 {
 	const struct type_row *now = best->row, *row = said->row;
 
-	if (now && (constructs(place) || (row && row->family == ELEMENT)))
+	if (now && (constructs(location) || (row && row->family == ELEMENT)))
 		return false;
 	if (!row || row->family == ELEMENT)
-		return place->runtime_frame || place->nameless;
+		return location->runtime_frame || location->nameless;
 	if (now && now->family != ALLOCATOR && row->family != now->family &&
 	    row->made_of != now->family)
 		return row->family == ALLOCATOR; /* says less than what is known */
@@ -429,7 +429,7 @@ int types_of_stack(struct types *types, const struct profile_process *process, n
 	struct said best = { 0 }; /* a copy: the list may move */
 
 	for (node_id n = node; n.v; n = profile_node(process, n).parent) {
-		struct place_chain chain = places_of(types->places, process, n);
+		struct location_chain chain = locations_of(types->locations, process, n);
 
 		if (!chain.at)
 			return -1;

@@ -6,14 +6,14 @@
 #ifndef ANALYSIS_RESULT_TYPES_H
 #define ANALYSIS_RESULT_TYPES_H
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 
 #define TYPE_UNKNOWN "(no type)"
 
 struct types;
 
-/* `places` must outlive it. NULL if out of memory. */
-struct types *types_new(struct places *places);
+/* `locations` must outlive it. NULL if out of memory. */
+struct types *types_new(struct locations *locations);
 void types_free(struct types *types);
 
 /*

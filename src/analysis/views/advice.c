@@ -21,7 +21,7 @@
 	X(ADVICE_SAVING_LEAKED, "saving_not_freed_bytes", NULL, UNIT_BYTES)                        \
 	X(ADVICE_SAVING_RATE, "saving_bytes_per_second", NULL, UNIT_BYTES_RATE)                    \
 	X(ADVICE_SAVING_CALLS, "saving_calls", NULL, UNIT_COUNT)                                   \
-	X(ADVICE_SAVING_FOREIGN, "saving_cross_thread_frees", NULL, UNIT_COUNT)                    \
+	X(ADVICE_SAVING_REMOTE, "saving_cross_thread_frees", NULL, UNIT_COUNT)                     \
 	X(ADVICE_SAVING_RESERVED, "saving_reserved_bytes", NULL, UNIT_BYTES)                       \
 	X(ADVICE_SAVING_RESIDENT, "saving_resident_bytes", NULL, UNIT_BYTES)                       \
 	X(ADVICE_EVIDENCE, "evidence", NULL, UNIT_FIELDS)                                          \
@@ -66,7 +66,7 @@ static bool evidence_value(struct result *result, const struct tally *t, struct 
 
 struct maker {
 	struct result *result;
-	struct places *places;
+	struct locations *locations;
 	struct findings findings;
 };
 
@@ -88,12 +88,12 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[ADVICE_SAVING_LEAKED] = value_part(UNIT_BYTES, s->leaked_bytes, VARIANCE_LIVE_BYTES, n);
 	row[ADVICE_SAVING_RATE] = value_change(UNIT_BYTES_RATE, s->bytes_per_second);
 	row[ADVICE_SAVING_CALLS] = value_part(UNIT_COUNT, s->calls, VARIANCE_CALLS, n);
-	row[ADVICE_SAVING_FOREIGN] = value_part(UNIT_COUNT, s->foreign_frees, VARIANCE_FREES, n);
+	row[ADVICE_SAVING_REMOTE] = value_part(UNIT_COUNT, s->remote_frees, VARIANCE_FREES, n);
 	row[ADVICE_SAVING_RESERVED] = value_part(UNIT_BYTES, s->reserved_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_SAVING_RESIDENT] = value_part(UNIT_BYTES, s->resident_bytes, VARIANCE_BYTES, n);
 	row[ADVICE_TODO] = value_text(f->rule->todo);
 	return evidence_value(m->result, &f->tally, &row[ADVICE_EVIDENCE]) &&
-	       stack_value(m->result, m->places, f->process, f->site->node, &row[ADVICE_STACK]);
+	       stack_value(m->result, m->locations, f->process, f->site->node, &row[ADVICE_STACK]);
 }
 
 /* "saves 2.1 GiB of copying, 45,120 calls" */
@@ -109,7 +109,7 @@ static void say_saving(struct words *w, const struct result_value *row)
 		{ ADVICE_SAVING_RESERVED, "{} of address space" },
 		{ ADVICE_SAVING_RESIDENT, "{} of RSS" },
 		{ ADVICE_SAVING_CALLS, "{} calls" },
-		{ ADVICE_SAVING_FOREIGN, "{} frees in another thread" },
+		{ ADVICE_SAVING_REMOTE, "{} frees in another thread" },
 	};
 	const char *before = "saves ";
 
@@ -128,7 +128,7 @@ static void say_finding(struct sentences *s, const struct finding *f,
 	struct words saving = { 0 }, where = { 0 }, evidence = { 0 }, todo = { 0 };
 
 	say_saving(&saving, row);
-	words_text(&where, place_label(s->result, f->owner));
+	words_text(&where, location_label(s->result, f->owner));
 	if (f->tally.processes > 1) {
 		words_text(&where, " in ");
 		words_count(&where, f->tally.processes, " process", " processes");
@@ -186,20 +186,20 @@ static int check(const struct query *query, struct error *error)
 	return 0;
 }
 
-struct result *analyse_advice(const struct profile *profile, struct places *places,
+struct result *analyse_advice(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
 	struct selection selection;
-	struct maker m = { .places = places };
+	struct maker m = { .locations = locations };
 
 	if (check(query, error) < 0 ||
-	    selection_make(&selection, profile, places, query, ask, error) < 0)
+	    selection_make(&selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	m.result = result_begin("advice", profile, query, 1);
-	bool done = m.result && findings_make(&m.findings, &selection, places) == 0 &&
+	bool done = m.result && findings_make(&m.findings, &selection, locations) == 0 &&
 		    fill(&m, profile, query->limit) &&
-		    result_notes(m.result, profile, places,
+		    result_notes(m.result, profile, locations,
 				 selection.whole.calls ? NULL : nothing_recorded(profile));
 
 	if (done)

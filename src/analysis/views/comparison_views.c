@@ -59,7 +59,7 @@ static void words_compared(struct words *w, const struct selection *s, struct co
 		words_text(w, ", within the noise of sampling");
 }
 
-static bool say_question(struct sentences *sentences, size_t i, struct places *places,
+static bool say_question(struct sentences *sentences, size_t i, struct locations *locations,
 			 const struct query *query, struct result_value *row, struct error *error)
 {
 	struct query q = *query;
@@ -70,7 +70,8 @@ static bool say_question(struct sentences *sentences, size_t i, struct places *p
 	q.cost = questions[i].cost;
 	q.at = (struct moment){ .kind = questions[i].at };
 	q.minus = (struct moment){ 0 };
-	if (selection_make(&s, query->against->after[0], places, &q, (struct ask){ 0 }, error) < 0)
+	if (selection_make(&s, query->against->after[0], locations, &q, (struct ask){ 0 }, error) <
+	    0)
 		return false;
 	struct compared c = comparison_whole(&s);
 
@@ -97,7 +98,7 @@ static const char *runs_text(struct result *result, const struct query *query)
 			    c->before_count, c->after_count);
 }
 
-struct result *comparison_summary(struct places *places, const struct query *query,
+struct result *comparison_summary(struct locations *locations, const struct query *query,
 				  struct error *error)
 {
 	static const struct result_column columns[] = { SUMMARY_COLUMN_LIST(COLUMN_ROW) };
@@ -117,7 +118,7 @@ struct result *comparison_summary(struct places *places, const struct query *que
 	sentences_add(&sentences, NULL, &headline, NULL);
 	done = values != NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(questions) && done; i++)
-		done = say_question(&sentences, i, places, query, &values[i * SUMMARY_COLUMNS],
+		done = say_question(&sentences, i, locations, query, &values[i * SUMMARY_COLUMNS],
 				    error);
 	result->table = (struct result_table){ .name = "changes",
 					       .shape = RESULT_TABLE,
@@ -159,7 +160,7 @@ static int compare_changes(const void *left, const void *right, void *context)
 
 struct stacks {
 	struct result *result;
-	struct places *places;
+	struct locations *locations;
 	struct selection selection;
 };
 
@@ -184,9 +185,9 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 							 : "");
 	row[STACK_CALLS] = selection_value_of(s, COST_CALLS, &e->m);
 	row[STACK_LABEL] =
-		value_text(stack_label(of->result, of->places, e->process, e->site->node));
+		value_text(stack_label(of->result, of->locations, e->process, e->site->node));
 	return row[STACK_LABEL].text &&
-	       stack_value(of->result, of->places, e->process, e->site->node, &row[STACK_STACK]);
+	       stack_value(of->result, of->locations, e->process, e->site->node, &row[STACK_STACK]);
 }
 
 /* Those that changed, the largest change first. */
@@ -238,20 +239,20 @@ static bool fill_stacks(struct stacks *of, size_t limit)
 	       (rows == s->count || say_left_out(of->result, s, rows));
 }
 
-struct result *comparison_stacks(const char *view, struct places *places, const struct query *query,
-				 struct ask ask, struct error *error)
+struct result *comparison_stacks(const char *view, struct locations *locations,
+				 const struct query *query, struct ask ask, struct error *error)
 {
 	const struct profile *profile = query->against->after[0];
-	struct stacks of = { .places = places };
+	struct stacks of = { .locations = locations };
 
-	if (selection_make(&of.selection, profile, places, query, ask, error) < 0)
+	if (selection_make(&of.selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	of.result = result_begin(view, profile, query, SELECTION_FIELDS);
 	keep_changed(&of.selection);
 	bool done = of.result && selection_fields(of.result, &of.selection) &&
 		    selection_headline(of.result, profile, query, &of.selection) &&
 		    fill_stacks(&of, query->limit) &&
-		    selection_notes(of.result, profile, places, &of.selection);
+		    selection_notes(of.result, profile, locations, &of.selection);
 
 	selection_release(&of.selection);
 	return result_end(of.result, done, error);

@@ -25,7 +25,7 @@ struct flame {
 	struct result_frame *names;
 	uint32_t *name_of_key; /* + 1; 0: none yet */
 	size_t name_count;
-	int32_t *lines; /* by node of the tree: its place below */
+	int32_t *lines; /* by node of the tree: its index below */
 	int32_t *name, *parent;
 	int64_t *value, *self, *before;
 	float *value_error, *self_error; /* NULL: nothing is an estimate */
@@ -48,20 +48,20 @@ static struct stack_amount amount_of(const struct selection *s, const struct ent
 	return a;
 }
 
-/* The place of the key's name; a name that stands for several lines has none. */
+/* The index of the key's name; a name that stands for several lines has none. */
 static int32_t name_of(struct flame *f, const struct heavy_node *n)
 {
 	uint32_t known = f->name_of_key[n->key];
 
 	if (!known) {
 		known = f->name_of_key[n->key] = (uint32_t)f->name_count + 1;
-		f->names[f->name_count++] = n->place->frame;
+		f->names[f->name_count++] = n->location->frame;
 	}
 	struct result_frame *name = &f->names[known - 1];
 
-	if (n->many_lines || name->line != n->place->frame.line)
+	if (n->many_lines || name->line != n->location->frame.line)
 		name->line = 0;
-	name->inlined &= n->place->frame.inlined;
+	name->inlined &= n->location->frame.inlined;
 	return (int32_t)known - 1;
 }
 
@@ -154,21 +154,22 @@ static bool say(struct flame *f, struct result *r)
 	return sentences_end(&sentences);
 }
 
-static struct result *make(struct flame *f, const struct profile *profile, struct places *places)
+static struct result *make(struct flame *f, const struct profile *profile,
+			   struct locations *locations)
 {
 	const struct selection *s = f->selection;
 	struct result *r = result_begin("flame", profile, f->query, SELECTION_FIELDS + 1);
 
 	if (r && selection_fields(r, s)) {
 		result_head_add(r, "unit", value_text(cost_unit_name(s->cost)));
-		if (fill_table(f, r) && say(f, r) && selection_notes(r, profile, places, s))
+		if (fill_table(f, r) && say(f, r) && selection_notes(r, profile, locations, s))
 			return r;
 	}
 	result_free(r);
 	return NULL;
 }
 
-struct result *analyse_flame(const struct profile *profile, struct places *places,
+struct result *analyse_flame(const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error)
 {
 	AUTO(selection_release) struct selection selection = { 0 };
@@ -178,11 +179,11 @@ struct result *analyse_flame(const struct profile *profile, struct places *place
 	struct result *result = NULL;
 
 	if (heavy_options_of(query, amount_of, 0, &options, error) < 0 ||
-	    selection_make(&selection, profile, places, query,
+	    selection_make(&selection, profile, locations, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
-	if (heavy_tree_grow(&tree, &selection, places, options) == 0)
-		result = make(&f, profile, places);
+	if (heavy_tree_grow(&tree, &selection, locations, options) == 0)
+		result = make(&f, profile, locations);
 	if (!result)
 		error_set(error, "out of memory");
 	return result;

@@ -25,8 +25,8 @@
 
 struct group {
 	struct stack_amount self, total;
-	const struct place *place; /* axes of frames */
-	const char *label;	   /* the others */
+	const struct location *location; /* axes of frames */
+	const char *label;		 /* the others */
 	const struct profile_process *process;
 	bool many_lines;
 	bool unknown; /* threads: the cost was not measured by thread */
@@ -35,7 +35,7 @@ struct group {
 struct grouping {
 	struct result *result;
 	const struct profile *profile;
-	struct places *places;
+	struct locations *locations;
 	const struct query *query;
 	struct selection selection;
 	enum axis_id by;
@@ -52,7 +52,7 @@ static struct group *group_at(struct grouping *g, uint32_t key)
 	return &g->groups.at[key];
 }
 
-/* On the way through the stacks of a process. A place that is on a stack twice counts once, so `total` is added where a key
+/* On the way through the stacks of a process. A location that is on a stack twice counts once, so `total` is added where a key
  * is met first on the way in. */
 struct walk {
 	const struct stack_tree *tree;
@@ -71,18 +71,18 @@ static bool enter_key(struct walk *w, uint32_t key)
 
 static bool enter(struct grouping *g, struct walk *w, uint32_t at)
 {
-	struct place_chain chain = places_of(g->places, w->tree->process, (node_id){ at });
+	struct location_chain chain = locations_of(g->locations, w->tree->process, (node_id){ at });
 
 	for (size_t i = chain.count; i > 0; i--) {
-		const struct place *place = chain.at[i - 1];
-		uint32_t key = place_key(place, g->by);
+		const struct location *location = chain.at[i - 1];
+		uint32_t key = location_key(location, g->by);
 		struct group *group = group_at(g, key);
 
 		if (!group || !enter_key(w, key))
 			return false;
-		if (!group->place)
-			group->place = place;
-		group->many_lines |= group->place->line != place->line;
+		if (!group->location)
+			group->location = location;
+		group->many_lines |= group->location->line != location->line;
 		if (w->on_path.at[key] == 1)
 			stack_amount_add(&group->total, &w->tree->through[at]);
 	}
@@ -130,8 +130,8 @@ static struct stack_amount amount_of(const struct selection *s, const struct ent
 static bool add_own(struct grouping *g, const struct entry *e)
 {
 	const struct stack_amount a = amount_of(&g->selection, e);
-	struct place_chain chain = places_of(g->places, e->process, e->site->node);
-	struct group *group = chain.at ? group_at(g, place_key(chain.at[0], g->by)) : NULL;
+	struct location_chain chain = locations_of(g->locations, e->process, e->site->node);
+	struct group *group = chain.at ? group_at(g, location_key(chain.at[0], g->by)) : NULL;
 
 	if (group)
 		stack_amount_add(&group->self, &a);
@@ -181,7 +181,7 @@ static bool add_process(struct grouping *g, const struct entry *e)
 static bool add_types(struct grouping *g)
 {
 	const struct selection *s = &g->selection;
-	struct types *types = types_new(g->places);
+	struct types *types = types_new(g->locations);
 	bool done = types != NULL;
 
 	for (size_t i = 0; i < s->count && done; i++) {
@@ -312,8 +312,8 @@ static int compare_groups(const void *left, const void *right, void *context)
 	}
 	if (x != y)
 		return x < y ? 1 : -1;
-	if (a->place && b->place)
-		return a->place->frame.id < b->place->frame.id ? -1 : 1;
+	if (a->location && b->location)
+		return a->location->frame.id < b->location->frame.id ? -1 : 1;
 	if (a->label && b->label)
 		return strcmp(a->label, b->label);
 	return a->process < b->process ? -1 : a->process > b->process;
@@ -354,11 +354,11 @@ enum group_column {
 	GROUP_COLUMNS,
 };
 
-/* What a frame is called on the axis, alone and for people with its place. */
-static void name_frame(struct arena *arena, enum axis_id by, const struct place *place,
+/* What a frame is called on the axis, alone and for people with its location. */
+static void name_frame(struct arena *arena, enum axis_id by, const struct location *location,
 		       const char **ret_key, const char **ret_shown)
 {
-	const struct result_frame *f = &place->frame;
+	const struct result_frame *f = &location->frame;
 	const char *where = f->file ? f->file : f->module;
 
 	*ret_key = *ret_shown = f->function;
@@ -378,7 +378,7 @@ static void name_frame(struct arena *arena, enum axis_id by, const struct place 
 			arena_printf(arena, "%s:%u  %s", path_base(f->file), f->line, f->function);
 		break;
 	default:
-		if (!place->nameless)
+		if (!location->nameless)
 			*ret_shown = arena_printf(arena, "%s  %s", f->function, path_base(where));
 	}
 }
@@ -386,7 +386,7 @@ static void name_frame(struct arena *arena, enum axis_id by, const struct place 
 static void fill_names(struct grouping *g, const struct group *group, struct result_value *row)
 {
 	struct arena *arena = &g->result->arena;
-	const struct result_frame *f = group->place ? &group->place->frame : NULL;
+	const struct result_frame *f = group->location ? &group->location->frame : NULL;
 	const char *shown = group->label, *key = group->label;
 
 	if (group->process)
@@ -397,7 +397,7 @@ static void fill_names(struct grouping *g, const struct group *group, struct res
 				: arena_printf(arena, "%u %s", group->process->pid,
 					       group->process->command);
 	else if (f)
-		name_frame(arena, g->by, group->place, &key, &shown);
+		name_frame(arena, g->by, group->location, &key, &shown);
 	bool one_line = f && g->by <= AXIS_LINE && !group->many_lines;
 
 	row[GROUP_NAME] = value_text(shown);
@@ -507,16 +507,17 @@ static int check_axis(enum axis_id by, enum axis_id usual, const struct query *q
 }
 
 struct result *group_view_run(const char *name, enum axis_id usual, const struct profile *profile,
-			      struct places *places, const struct query *query, struct error *error)
+			      struct locations *locations, const struct query *query,
+			      struct error *error)
 {
 	struct grouping g = { .profile = profile,
-			      .places = places,
+			      .locations = locations,
 			      .query = query,
 			      .by = query->has_axis ? query->by : usual };
 	bool done = false;
 
 	if (check_axis(g.by, usual, query, error) < 0 ||
-	    selection_make(&g.selection, profile, places, query,
+	    selection_make(&g.selection, profile, locations, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	g.result = result_begin(name, profile, query, SELECTION_FIELDS);
@@ -527,7 +528,7 @@ struct result *group_view_run(const char *name, enum axis_id usual, const struct
 	order(&g);
 	done = selection_fields(g.result, &g.selection) && fill_table(&g) &&
 	       selection_headline(g.result, profile, query, &g.selection) &&
-	       selection_notes(g.result, profile, places, &g.selection);
+	       selection_notes(g.result, profile, locations, &g.selection);
 	if (done)
 		goto out;
 no_memory:

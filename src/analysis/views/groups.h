@@ -7,7 +7,7 @@
 
 /* `usual`: the axis where the query has none. NULL with the error set. */
 struct result *group_view_run(const char *name, enum axis_id usual, const struct profile *profile,
-			      struct places *places, const struct query *query,
+			      struct locations *locations, const struct query *query,
 			      struct error *error);
 
 #endif

@@ -46,7 +46,7 @@ static const struct result_column columns[GROWTH_COLUMNS] = { GROWTH_COLUMN_LIST
 struct maker {
 	struct result *result;
 	const struct profile *profile;
-	struct places *places;
+	struct locations *locations;
 	const struct query *query;
 	struct selection selection;
 	VECTOR(struct site_trend) list;
@@ -160,9 +160,9 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[GROWTH_MOMENTS] = value_count(trend->moments);
 	row[GROWTH_FROM_NS] = value_ns(trend->from_ns);
 	row[GROWTH_TO_NS] = value_ns(trend->to_ns);
-	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->places, p, site->node));
+	row[GROWTH_LABEL] = value_text(stack_label(m->result, m->locations, p, site->node));
 	return row[GROWTH_LABEL].text &&
-	       stack_value(m->result, m->places, p, site->node, &row[GROWTH_STACK]);
+	       stack_value(m->result, m->locations, p, site->node, &row[GROWTH_STACK]);
 }
 
 static bool fill_table(struct maker *m)
@@ -272,17 +272,17 @@ static int check(const struct query *query, struct error *error)
 	return 0;
 }
 
-struct result *analyse_growth(const struct profile *profile, struct places *places,
+struct result *analyse_growth(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END };
-	struct maker m = { .profile = profile, .places = places, .query = query };
+	struct maker m = { .profile = profile, .locations = locations, .query = query };
 	if (check(query, error) < 0 ||
-	    selection_make(&m.selection, profile, places, query, ask, error) < 0)
+	    selection_make(&m.selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	m.result = result_begin("growth", profile, query, 5);
 	bool done = m.result && judge_all(&m) && fill_table(&m) && say_all(&m) &&
-		    result_notes(m.result, profile, places,
+		    result_notes(m.result, profile, locations,
 				 m.selection.whole.calls ? NULL : nothing_recorded(profile));
 
 	if (done)

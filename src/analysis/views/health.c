@@ -52,14 +52,14 @@ static void add_notes(struct maker *m, uint64_t process, const char *about,
 }
 
 /* Asks for the names of every stack, so that what has none is known. */
-static bool name_everything(const struct maker *m, struct places *places)
+static bool name_everything(const struct maker *m, struct locations *locations)
 {
 	for (size_t i = 0; i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
 
 		/* Callers have smaller numbers: every node is some stack's innermost frame. */
 		for (uint32_t n = 1; m->wanted[i] && n < p->node_count; n++)
-			if (!places_of(places, p, (node_id){ n }).at)
+			if (!locations_of(locations, p, (node_id){ n }).at)
 				return false;
 	}
 	return true;
@@ -77,15 +77,15 @@ static void add_coverage(struct maker *m, const struct profile_process *p)
 		add_notes(m, p->pid, "process", (struct profile_notes){ &note, 1 });
 }
 
-static bool fill_table(struct maker *m, struct places *places, size_t limit)
+static bool fill_table(struct maker *m, struct locations *locations, size_t limit)
 {
 	struct result *result = m->result;
 	struct profile_notes unnamed;
 	struct result_column shown[HEALTH_COLUMNS];
 
 	memcpy(shown, columns, sizeof columns);
-	if (!name_everything(m, places) ||
-	    names_notes(places_names(places), &result->arena, &unnamed) < 0)
+	if (!name_everything(m, locations) ||
+	    names_notes(locations_names(locations), &result->arena, &unnamed) < 0)
 		return false;
 	add_notes(m, 0, "file", m->profile->warnings);
 	for (size_t i = 0; i < m->profile->process_count; i++) {
@@ -153,7 +153,7 @@ static void say_names(struct sentences *s, size_t modules)
 	sentences_add(s, "names", &w, NULL);
 }
 
-struct result *analyse_health(const struct profile *profile, struct places *places,
+struct result *analyse_health(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
@@ -166,7 +166,7 @@ struct result *analyse_health(const struct profile *profile, struct places *plac
 			   .wanted = wanted };
 	struct sentences s = { .result = m.result };
 
-	bool done = m.result && fill_table(&m, places, query->limit);
+	bool done = m.result && fill_table(&m, locations, query->limit);
 
 	if (done) {
 		result_head_add(m.result, "nothing_lost", value_flag(m.lost == 0));

@@ -32,7 +32,7 @@ struct maker {
 	struct result *result;
 	const struct profile *profile;
 	const struct query *query;
-	struct places *places;
+	struct locations *locations;
 	struct selection selection;
 	int64_t *moments; /* since the start of the recording */
 	size_t moment_count, rows;
@@ -189,9 +189,9 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 						     .numbers = { course, m->moment_count,
 								  course_errors(m, e, course) } };
 	row[HISTORY_LABEL] =
-		value_text(stack_label(m->result, m->places, e->process, e->site->node));
+		value_text(stack_label(m->result, m->locations, e->process, e->site->node));
 	return row[HISTORY_LABEL].text &&
-	       stack_value(m->result, m->places, e->process, e->site->node, &row[HISTORY_STACK]);
+	       stack_value(m->result, m->locations, e->process, e->site->node, &row[HISTORY_STACK]);
 }
 
 static bool fill_table(struct maker *m)
@@ -222,21 +222,21 @@ static bool make(struct maker *m)
 	selection_sort(&m->selection, m->query->limit);
 	return follow_all(m) && fill_table(m) &&
 	       selection_headline(m->result, m->profile, m->query, &m->selection) &&
-	       selection_notes(m->result, m->profile, m->places, &m->selection);
+	       selection_notes(m->result, m->profile, m->locations, &m->selection);
 }
 
-struct result *analyse_history(const struct profile *profile, struct places *places,
+struct result *analyse_history(const struct profile *profile, struct locations *locations,
 			       const struct query *query, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
-	struct maker m = { .profile = profile, .places = places, .query = query };
+	struct maker m = { .profile = profile, .locations = locations, .query = query };
 
 	if (query->filters.thread) {
 		error_set(error, "--thread does not go with the view history: what is kept over "
 				 "time is kept for sites, not for threads");
 		return NULL;
 	}
-	if (selection_make(&m.selection, profile, places, query, ask, error) < 0)
+	if (selection_make(&m.selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	m.result = result_begin("history", profile, query, SELECTION_FIELDS + 1);
 	bool done = make(&m);

@@ -28,18 +28,18 @@ static void add_lifetimes(const struct selection *s, const struct entry *e,
 	const struct profile_process *p = e->process;
 	const bool *slots = selection_slots(s, p);
 
-	for (size_t i = 0; i < profile_cell_count(p, e->site->id); i++) {
-		struct profile_cell cell = profile_cell(p, e->site->id, i);
+	for (size_t i = 0; i < profile_counters_count(p, e->site->id); i++) {
+		struct profile_counters counters = profile_counters(p, e->site->id, i);
 
-		if (slots && !slots[cell.slot])
+		if (slots && !slots[counters.slot])
 			continue;
-		for (size_t j = 0; j < profile_cell_lifetime_count(p, e->site->id, i); j++) {
-			struct profile_bar bar = profile_cell_lifetime(p, e->site->id, i, j);
+		for (size_t j = 0; j < profile_counters_lifetime_count(p, e->site->id, i); j++) {
+			struct profile_bar bar = profile_counters_lifetime(p, e->site->id, i, j);
 			struct time_class *class = &counts[time_class_of(bar.low)];
 
 			class->count = saturating_add(class->count, bar.count);
-			class->variance +=
-				fabs(estimate_variance(&cell.numbers, VARIANCE_FREES, bar.count));
+			class->variance += fabs(
+				estimate_variance(&counters.numbers, VARIANCE_FREES, bar.count));
 		}
 	}
 }

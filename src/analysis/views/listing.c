@@ -84,7 +84,7 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 	row[CALLS] = value_all_calls(process);
 	row[RSS] = value_bytes(process->peak_rss_bytes);
 	row[RECORDER] = value_bytes(process->own_bytes);
-	return top_live(&listing->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES],
+	return top_live(&listing->result, one->profile, one->locations, &row[TOP], &row[TOP_BYTES],
 			error);
 }
 

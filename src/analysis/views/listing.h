@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/result/result.h"
 #include "util/error.h"
 
@@ -16,7 +16,7 @@ struct listed {
 	pid_t pid;
 	const char *program, *command, *container; /* NULL: not known, or in none */
 	const struct profile *profile; /* its first process counts; NULL: `problem` says why */
-	struct places *places;
+	struct locations *locations;
 	const char *mode; /* how it is recorded now; NULL: as its numbers say */
 	const char *kept; /* where its profile is: "collector", "file", "memory"; NULL: not known */
 	const char *problem; /* NULL: none */

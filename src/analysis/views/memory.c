@@ -353,14 +353,14 @@ static const struct profile_process *largest_wanted(const struct profile *profil
 	return best;
 }
 
-struct result *analyse_memory(const struct profile *profile, struct places *places,
+struct result *analyse_memory(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	const bool *wanted = processes_choose(profile, query, &scratch, error);
 	struct moment at = query->at;
 
-	(void)places;
+	(void)locations;
 	if (!wanted || settle_moment(profile, &at, &scratch, error) < 0)
 		return NULL;
 	struct result *result = result_begin("memory", profile, query, 0);

@@ -33,7 +33,7 @@ struct row {
 struct maker {
 	struct result *result;
 	const struct profile *profile;
-	struct places *places;
+	struct locations *locations;
 	const bool *wanted;
 	VECTOR(struct row) rows;
 };
@@ -61,7 +61,7 @@ static bool count_frame(struct maker *m, const struct profile_process *p,
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct named_stack named;
 
-	if (names_frame(places_names(m->places), p, frame, &scratch, &named) < 0)
+	if (names_frame(locations_names(m->locations), p, frame, &scratch, &named) < 0)
 		return false;
 	const struct named_frame *own = &named.at[named.count - 1];
 
@@ -77,7 +77,7 @@ static bool add_process(struct maker *m, const struct profile_process *p)
 
 	if (!row_by_module)
 		return false;
-	names_prepare(places_names(m->places), p);
+	names_prepare(locations_names(m->locations), p);
 	for (uint32_t i = 0; i < p->frame_count; i++) {
 		struct profile_frame frame = profile_frame_at(p, (frame_id){ i });
 		uint32_t module = frame.module.v;
@@ -159,12 +159,12 @@ static bool say(struct maker *m)
 	return sentences_end(&s);
 }
 
-struct result *analyse_modules(const struct profile *profile, struct places *places,
+struct result *analyse_modules(const struct profile *profile, struct locations *locations,
 			       const struct query *query, struct error *error)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct maker m = { .profile = profile,
-			   .places = places,
+			   .locations = locations,
 			   .wanted = processes_choose(profile, query, &scratch, error) };
 	bool done = true;
 

@@ -170,7 +170,7 @@ static bool say(struct pools_view *v, const struct query *query)
 	return sentences_end(&sentences);
 }
 
-struct result *analyse_pools(const struct profile *profile, struct places *places,
+struct result *analyse_pools(const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error)
 {
 	AUTO(selection_release) struct selection selection = { 0 };
@@ -182,13 +182,13 @@ struct result *analyse_pools(const struct profile *profile, struct places *place
 		error_set(error, "the view pools is of one recording: compare by --by pool");
 		return NULL;
 	}
-	if (selection_make(&selection, profile, places, &of_pools,
+	if (selection_make(&selection, profile, locations, &of_pools,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_END }, error) < 0)
 		return NULL;
 	v.result = result_begin("pools", profile, query, SELECTION_FIELDS);
 	bool done = v.result && selection_fields(v.result, &selection) && collect(&v) &&
 		    fill_table(&v, query->limit) && say(&v, &of_pools) &&
-		    selection_notes(v.result, profile, places, &selection);
+		    selection_notes(v.result, profile, locations, &selection);
 
 	intern_release(&v.known);
 	vector_release(&v.rows);

@@ -155,7 +155,8 @@ static int fill_row(struct post_mortems *m, const struct post_mortem *one, struc
 		row[YOUNG_BYTES] = value_part(UNIT_BYTES, young.bytes, VARIANCE_BYTES, n);
 		row[YOUNG_WITHIN] = value_ns(young.within_ms * 1000000);
 	}
-	return top_live(&m->result, one->profile, one->places, &row[TOP], &row[TOP_BYTES], error);
+	return top_live(&m->result, one->profile, one->locations, &row[TOP], &row[TOP_BYTES],
+			error);
 }
 
 /* ---- words ---- */

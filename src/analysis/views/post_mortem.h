@@ -6,7 +6,7 @@
 #ifndef ANALYSIS_VIEWS_POST_MORTEM_H
 #define ANALYSIS_VIEWS_POST_MORTEM_H
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/result/result.h"
 #include "util/error.h"
 
@@ -21,7 +21,7 @@ struct post_mortem {
 	const char *again;	       /* what to type to ask about it */
 	const char *problem;	       /* why it cannot be read; NULL: it can */
 	const struct profile *profile; /* its first process counts; NULL with a problem */
-	struct places *places;
+	struct locations *locations;
 	enum post_mortem_cause cause;
 	const char
 		*ended; /* when, for people: of the kill, or when it was last seen; NULL: unknown */

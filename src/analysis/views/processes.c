@@ -193,13 +193,13 @@ static bool say_all(struct result *result, const struct family *f)
 	return sentences_end(&s);
 }
 
-struct result *analyse_processes(const struct profile *profile, struct places *places,
+struct result *analyse_processes(const struct profile *profile, struct locations *locations,
 				 const struct query *query, struct error *error)
 {
 	struct family f = { .profile = profile };
 	struct result *result = NULL;
 
-	(void)places;
+	(void)locations;
 	f.wanted = processes_choose(profile, query, &f.arena, error);
 	if (!f.wanted)
 		goto fail;

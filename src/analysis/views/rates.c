@@ -134,16 +134,17 @@ static struct now *sort_now(struct selection *s, const struct reading *before,
 }
 
 /* The owner of the stack and who called it: many sites have the same owner. NULL if out of memory. */
-static const char *path_label(struct result *result, struct places *places, const struct entry *e)
+static const char *path_label(struct result *result, struct locations *locations,
+			      const struct entry *e)
 {
 	enum { CALLERS = 3 };
-	struct place_chain stack;
+	struct location_chain stack;
 	size_t at = 0, callers = 0;
 
-	if (places_stack(places, e->process, e->site->node, &result->arena, &stack) < 0)
+	if (locations_stack(locations, e->process, e->site->node, &result->arena, &stack) < 0)
 		return NULL;
-	const struct place *owner = places_owner(stack);
-	const char *text = place_label(result, owner);
+	const struct location *owner = locations_owner(stack);
+	const char *text = location_label(result, owner);
 
 	while (at < stack.count && stack.at[at] != owner)
 		at++;
@@ -160,7 +161,7 @@ enum column { COST, SHARE, BLOCKS, CALLS, GROWTH, SITE, COLUMNS };
 
 struct sites {
 	struct result *result;
-	struct places *places;
+	struct locations *locations;
 	struct selection selection;
 	const struct now *list;
 };
@@ -182,7 +183,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[CALLS].error = (float)now->calls_error;
 	row[GROWTH] = value_change(UNIT_BYTES_RATE, now->growth);
 	row[GROWTH].error = (float)now->growth_error;
-	row[SITE] = value_text(path_label(of->result, of->places, e));
+	row[SITE] = value_text(path_label(of->result, of->locations, e));
 	return row[SITE].text;
 }
 
@@ -202,19 +203,19 @@ static bool fill_table(struct sites *of, size_t limit)
 	return result_fill(result, "sites", columns, COLUMNS, MIN(s->count, limit), fill_row, of);
 }
 
-struct result *rates_sites(const struct profile *profile, struct places *places,
+struct result *rates_sites(const struct profile *profile, struct locations *locations,
 			   const struct query *query, const struct reading *before,
 			   enum rates_order order, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
-	struct sites of = { .places = places };
+	struct sites of = { .locations = locations };
 
-	if (selection_make(&of.selection, profile, places, query, ask, error) < 0)
+	if (selection_make(&of.selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	of.result = calloc(1, sizeof *of.result);
 	of.list = of.result ? sort_now(&of.selection, before, order) : NULL;
 	bool done = of.list && fill_table(&of, query->limit) &&
-		    selection_notes(of.result, profile, places, &of.selection);
+		    selection_notes(of.result, profile, locations, &of.selection);
 
 	selection_release(&of.selection);
 	return result_end(of.result, done, error);

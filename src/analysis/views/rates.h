@@ -6,7 +6,7 @@
 #ifndef ANALYSIS_VIEWS_RATES_H
 #define ANALYSIS_VIEWS_RATES_H
 
-#include "analysis/result/places.h"
+#include "analysis/result/locations.h"
 #include "analysis/result/query.h"
 #include "analysis/result/result.h"
 #include "util/error.h"
@@ -25,7 +25,7 @@ enum rates_order {
 
 /* The sites of the query: its cost, and what each does now. `before` NULL: nothing is known of now. NULL with the error
  * set. */
-struct result *rates_sites(const struct profile *profile, struct places *places,
+struct result *rates_sites(const struct profile *profile, struct locations *locations,
 			   const struct query *query, const struct reading *before,
 			   enum rates_order order, struct error *error);
 

@@ -158,7 +158,7 @@ static void say_classes(struct sentences *sentences, const struct size_maker *m)
 	sentences_add(sentences, "classes", &w, NULL);
 }
 
-static bool make(struct size_maker *m, struct places *places)
+static bool make(struct size_maker *m, struct locations *locations)
 {
 	struct selection *s = &m->selection;
 	struct sentences sentences = { .result = m->result };
@@ -180,10 +180,10 @@ static bool make(struct size_maker *m, struct places *places)
 	}
 	return sentences_end(&sentences) &&
 	       result_fill(m->result, "sizes", columns, SIZE_COLUMNS, m->rows, fill_row, m) &&
-	       say_left_out(m) && selection_notes(m->result, s->profile, places, s);
+	       say_left_out(m) && selection_notes(m->result, s->profile, locations, s);
 }
 
-struct result *analyse_sizes(const struct profile *profile, struct places *places,
+struct result *analyse_sizes(const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error)
 {
 	const struct ask ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP };
@@ -202,10 +202,10 @@ struct result *analyse_sizes(const struct profile *profile, struct places *place
 			  cost_rows[query->cost].name);
 		return NULL;
 	}
-	if (selection_make(&m.selection, profile, places, query, ask, error) < 0)
+	if (selection_make(&m.selection, profile, locations, query, ask, error) < 0)
 		return NULL;
 	m.result = result_begin("sizes", profile, query, SELECTION_FIELDS + 3);
-	bool done = make(&m, places);
+	bool done = make(&m, locations);
 
 	selection_release(&m.selection);
 	return result_end(m.result, done, error);

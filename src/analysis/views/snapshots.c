@@ -195,13 +195,13 @@ static bool say(struct snaps *s)
 	return sentences_end(&sentences);
 }
 
-struct result *analyse_snapshots(const struct profile *profile, struct places *places,
+struct result *analyse_snapshots(const struct profile *profile, struct locations *locations,
 				 const struct query *query, struct error *error)
 {
 	AUTO(arena_release) struct arena arena = ARENA_INIT;
 	struct snaps s = { .profile = profile };
 
-	(void)places;
+	(void)locations;
 	s.wanted = processes_choose(profile, query, &arena, error);
 	if (!s.wanted)
 		return NULL;

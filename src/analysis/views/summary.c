@@ -20,7 +20,7 @@
 struct writer_state {
 	struct sentences sentences;
 	struct result *result;
-	struct places *places;
+	struct locations *locations;
 	const struct profile_process *process;
 	struct findings findings;
 };
@@ -30,7 +30,7 @@ static void words_top_site(struct words *w, struct writer_state *s, const struct
 			   uint64_t part, uint64_t whole)
 {
 	words_say(w, "{} of it from ", value_percent(part, whole));
-	words_text(w, stack_label(s->result, s->places, s->process, site->node));
+	words_text(w, stack_label(s->result, s->locations, s->process, site->node));
 }
 
 static void say_headline(struct writer_state *s, const struct profile *profile)
@@ -212,15 +212,16 @@ static void say_allocator(struct writer_state *s)
 	sentences_add(&s->sentences, "allocator", &w, NULL);
 }
 
-static bool say_all(struct result *result, struct places *places, const struct profile *profile,
-		    const struct profile_process *first, const struct query *query)
+static bool say_all(struct result *result, struct locations *locations,
+		    const struct profile *profile, const struct profile_process *first,
+		    const struct query *query)
 {
 	struct writer_state s = { .sentences = { .result = result },
 				  .result = result,
-				  .places = places,
+				  .locations = locations,
 				  .process = first };
 
-	if (findings_make_all(&s.findings, profile, places) < 0)
+	if (findings_make_all(&s.findings, profile, locations) < 0)
 		return false;
 	say_headline(&s, profile);
 	if (profile->process_count > 1 && !query->filters.process)
@@ -317,11 +318,11 @@ static bool is_anything_recorded(const struct picked *picked)
 	return false;
 }
 
-struct result *analyse_summary(const struct profile *profile, struct places *places,
+struct result *analyse_summary(const struct profile *profile, struct locations *locations,
 			       const struct query *query, struct error *error)
 {
 	if (query->against)
-		return comparison_summary(places, query, error);
+		return comparison_summary(locations, query, error);
 	struct result *result = result_begin("summary", profile, query, 0);
 	struct picked picked = { 0 };
 
@@ -336,7 +337,7 @@ struct result *analyse_summary(const struct profile *profile, struct places *pla
 
 	return result_end(result,
 			  result && fill_table(result, &picked, query->limit) &&
-				  (!first || say_all(result, places, profile, first, query)) &&
+				  (!first || say_all(result, locations, profile, first, query)) &&
 				  result_notes(result, profile, NULL, why),
 			  error);
 }

@@ -282,11 +282,11 @@ static bool say(struct tags_maker *t, const struct profile *profile)
 	return sentences_end(&sentences);
 }
 
-static bool make(struct tags_maker *t, const struct profile *profile, struct places *places)
+static bool make(struct tags_maker *t, const struct profile *profile, struct locations *locations)
 {
 	bool done = tag_tree_build(&t->tree, t->selection, t->query) == 0 && choose(t) &&
 		    write_rows(t) && fill_table(t) && say(t, profile) &&
-		    selection_notes(t->result, profile, places, t->selection);
+		    selection_notes(t->result, profile, locations, t->selection);
 
 	tag_tree_release(&t->tree);
 	free(t->weights);
@@ -295,7 +295,7 @@ static bool make(struct tags_maker *t, const struct profile *profile, struct pla
 	return done;
 }
 
-struct result *analyse_tags(const struct profile *profile, struct places *places,
+struct result *analyse_tags(const struct profile *profile, struct locations *locations,
 			    const struct query *query, struct error *error)
 {
 	AUTO(selection_release) struct selection selection = { 0 };
@@ -306,12 +306,12 @@ struct result *analyse_tags(const struct profile *profile, struct places *places
 			  axis_rows[query->by].name);
 		return NULL;
 	}
-	if (selection_make(&selection, profile, places, query,
+	if (selection_make(&selection, profile, locations, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	t.result = result_begin("tags", profile, query, SELECTION_FIELDS);
 	return result_end(t.result,
 			  t.result && selection_fields(t.result, &selection) &&
-				  make(&t, profile, places),
+				  make(&t, profile, locations),
 			  error);
 }

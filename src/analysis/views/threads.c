@@ -65,14 +65,14 @@ struct thread_maker {
 	struct row *rows;
 	size_t count, shown;
 	uint64_t shown_calls, shown_bytes;
-	uint64_t calls, total_bytes, frees, foreign_blocks, foreign_bytes, unknown_blocks;
+	uint64_t calls, total_bytes, frees, remote_blocks, remote_bytes, unknown_blocks;
 	double calls_variance, bytes_variance, shown_calls_variance, shown_bytes_variance;
-	double foreign_blocks_variance, foreign_bytes_variance;
+	double remote_blocks_variance, remote_bytes_variance;
 	bool several; /* processes */
 };
 
-static bool foreign_fields(struct thread_maker *m, struct slot *s, uint32_t owner,
-			   const struct profile_foreign *f)
+static bool remote_fields(struct thread_maker *m, struct slot *s, uint32_t owner,
+			  const struct profile_remote_frees *f)
 {
 	struct arena *arena = &m->result->arena;
 	const struct result_field pair[] = {
@@ -103,14 +103,14 @@ static void derive_by_others(struct slot *s)
 	s->by_bytes = saturating_sub(saturating_sub(n->bytes, n->live_bytes), own_freed);
 }
 
-static bool add_foreign(struct thread_maker *m, const struct profile_process *p, struct slot *slots,
-			size_t slot_count)
+static bool add_remote_frees(struct thread_maker *m, const struct profile_process *p,
+			     struct slot *slots, size_t slot_count)
 {
-	size_t count = profile_foreign_count(p);
+	size_t count = profile_remote_frees_count(p);
 	uint64_t unknown_blocks = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct profile_foreign f = profile_foreign(p, i);
+		struct profile_remote_frees f = profile_remote_frees(p, i);
 
 		if (f.freer < slot_count && f.kind == PROFILE_HEAP)
 			slots[f.freer].owners++;
@@ -123,7 +123,7 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 			return false;
 	}
 	for (size_t i = 0; i < count; i++) {
-		struct profile_foreign f = profile_foreign(p, i);
+		struct profile_remote_frees f = profile_remote_frees(p, i);
 
 		if (f.freer >= slot_count || f.kind != PROFILE_HEAP || f.blocks == 0)
 			continue;
@@ -144,12 +144,12 @@ static bool add_foreign(struct thread_maker *m, const struct profile_process *p,
 			unknown_blocks = saturating_add(unknown_blocks, f.blocks);
 			s->unknown_bytes = saturating_add(s->unknown_bytes, f.bytes);
 		}
-		m->foreign_blocks = saturating_add(m->foreign_blocks, f.blocks);
-		m->foreign_bytes = saturating_add(m->foreign_bytes, f.bytes);
-		m->foreign_blocks_variance += estimate_variance(s->sums, VARIANCE_FREES, f.blocks);
-		m->foreign_bytes_variance +=
+		m->remote_blocks = saturating_add(m->remote_blocks, f.blocks);
+		m->remote_bytes = saturating_add(m->remote_bytes, f.bytes);
+		m->remote_blocks_variance += estimate_variance(s->sums, VARIANCE_FREES, f.blocks);
+		m->remote_bytes_variance +=
 			estimate_variance(s->sums, VARIANCE_FREED_BYTES, f.bytes);
-		if (!foreign_fields(m, s, f.owner, &f))
+		if (!remote_fields(m, s, f.owner, &f))
 			return false;
 	}
 	for (size_t i = 0; i < slot_count && unknown_blocks; i++)
@@ -176,7 +176,7 @@ static bool add_process(struct thread_maker *m, const struct profile_process *p,
 
 	for (size_t i = 0; slots && sums && i < slot_count; i++)
 		slots[i].sums = &sums[i];
-	if (!slots || !sums || !add_foreign(m, p, slots, slot_count))
+	if (!slots || !sums || !add_remote_frees(m, p, slots, slot_count))
 		return false;
 	for (uint32_t i = 0; i < profile_thread_count(p); i++) {
 		struct profile_thread t = profile_thread(p, i);
@@ -324,7 +324,7 @@ static bool fill_table(struct thread_maker *m)
 	m->shown = MIN(m->count, m->query->limit);
 	if (!m->several)
 		shown[THREAD_PROCESS].title = NULL;
-	if (!m->foreign_blocks)
+	if (!m->remote_blocks)
 		shown[THREAD_BY_OTHERS].title = shown[THREAD_FOR_OTHERS].title =
 			shown[THREAD_MOSTLY].title = NULL;
 	return result_fill(m->result, "threads", shown, THREAD_COLUMNS, m->shown, fill_row, m) &&
@@ -347,14 +347,14 @@ static bool say(struct thread_maker *m)
 		words_text(&shown, filters_text(&m->query->filters, &m->result->arena));
 		sentences_add(&sentences, "shown", &shown, NULL);
 	}
-	if (m->foreign_blocks) {
+	if (m->remote_blocks) {
 		words_say(&hands,
 			  "{} of freed blocks were freed by another thread than asked for them: ",
-			  value_percent(m->foreign_blocks, m->frees));
-		words_estimate(&hands, m->foreign_blocks, m->foreign_blocks_variance, " block, ",
+			  value_percent(m->remote_blocks, m->frees));
+		words_estimate(&hands, m->remote_blocks, m->remote_blocks_variance, " block, ",
 			       " blocks, ");
 		words_add(&hands,
-			  value_estimate(value_bytes(m->foreign_bytes), m->foreign_bytes_variance));
+			  value_estimate(value_bytes(m->remote_bytes), m->remote_bytes_variance));
 		sentences_add(&sentences, "passed on", &hands, NULL);
 	}
 	return sentences_end(&sentences);
@@ -407,9 +407,9 @@ static bool make(struct thread_maker *m, const bool *processes, bool *const *thr
 	result_head_add(m->result, "total_bytes",
 			value_estimate(value_bytes(m->total_bytes), m->bytes_variance));
 	result_head_add(m->result, "cross_thread_freed_blocks",
-			value_estimate(value_count(m->foreign_blocks), m->foreign_blocks_variance));
+			value_estimate(value_count(m->remote_blocks), m->remote_blocks_variance));
 	result_head_add(m->result, "cross_thread_freed_bytes",
-			value_estimate(value_bytes(m->foreign_bytes), m->foreign_bytes_variance));
+			value_estimate(value_bytes(m->remote_bytes), m->remote_bytes_variance));
 	return fill_table(m) && say(m) && notes(m);
 }
 
@@ -432,7 +432,7 @@ static int check(const struct query *q, struct error *error)
 	return 0;
 }
 
-struct result *analyse_threads(const struct profile *profile, struct places *places,
+struct result *analyse_threads(const struct profile *profile, struct locations *locations,
 			       const struct query *query, struct error *error)
 {
 	enum { OWN_FIELDS = 6 };
@@ -443,7 +443,7 @@ struct result *analyse_threads(const struct profile *profile, struct places *pla
 				  .cost = query->has_cost ? query->cost : COST_CALLS };
 	bool *processes, **threads = NULL;
 
-	(void)places;
+	(void)locations;
 	if (check(query, error) < 0)
 		return NULL;
 	processes = choose_processes(profile, f->process, &scratch, error);

@@ -427,7 +427,8 @@ static bool fill_table(struct sweep *s)
 	return true;
 }
 
-static void say_top_sites(struct sentences *s, struct places *places, struct selection *selection)
+static void say_top_sites(struct sentences *s, struct locations *locations,
+			  struct selection *selection)
 {
 	selection_sort(selection, TOP_SITES);
 	for (size_t i = 0; i < MIN(selection->count, (size_t)TOP_SITES); i++) {
@@ -440,14 +441,15 @@ static void say_top_sites(struct sentences *s, struct places *places, struct sel
 		words_say(&more, "{} of it from ",
 			  value_percent((uint64_t)e->m.live_bytes,
 					(uint64_t)selection->sum.live_bytes));
-		words_text(&more, stack_label(s->result, places, e->process, e->site->node));
+		words_text(&more, stack_label(s->result, locations, e->process, e->site->node));
 		sentences_add(s, i ? "" : "at peak", &w, &more);
 		if (s->list.count)
 			s->list.at[s->list.count - 1].aligned = true;
 	}
 }
 
-static bool say_all(struct places *places, const struct sweep *sweep, struct selection *selection)
+static bool say_all(struct locations *locations, const struct sweep *sweep,
+		    struct selection *selection)
 {
 	struct sentences s = { .result = sweep->result };
 	struct words w = { 0 }, kept = { 0 };
@@ -457,7 +459,7 @@ static bool say_all(struct places *places, const struct sweep *sweep, struct sel
 		  value_estimate(value_bytes(sweep->peak_bytes), sweep->peak_variance),
 		  value_ns(sweep->peak_at_ns), value_ns(sweep->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
-	say_top_sites(&s, places, selection);
+	say_top_sites(&s, locations, selection);
 	if (sweep->snapshots) {
 		words_count(&kept, sweep->snapshots, " moment", " moments");
 		words_text(&kept, " with every site -> --at snap:N");
@@ -466,7 +468,7 @@ static bool say_all(struct places *places, const struct sweep *sweep, struct sel
 	return sentences_end(&s);
 }
 
-struct result *analyse_timeline(const struct profile *profile, struct places *places,
+struct result *analyse_timeline(const struct profile *profile, struct locations *locations,
 				const struct query *query, struct error *error)
 {
 	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
@@ -478,7 +480,7 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	at_peak.has_cost = false;
 	at_peak.at = at_peak.minus = (struct moment){ 0 };
 	s.wanted = processes_choose(profile, query, &s.arena, error);
-	if (!s.wanted || selection_make(&selection, profile, places, &at_peak, ask, error) < 0)
+	if (!s.wanted || selection_make(&selection, profile, locations, &at_peak, ask, error) < 0)
 		goto end;
 	error_set(error, "out of memory");
 	s.result = result_begin("timeline", profile, query, 1);
@@ -487,8 +489,8 @@ struct result *analyse_timeline(const struct profile *profile, struct places *pl
 	s.result->shows_peak = true;
 	result_head_add(s.result, "point_count", value_count(s.points.count));
 	thin(&s, query->limit);
-	done = fill_table(&s) && say_all(places, &s, &selection) &&
-	       result_notes(s.result, profile, places,
+	done = fill_table(&s) && say_all(locations, &s, &selection) &&
+	       result_notes(s.result, profile, locations,
 			    s.points.count ? NULL : nothing_recorded(profile));
 end:
 	vector_release(&s.events);

@@ -4,7 +4,7 @@
  * up.
  *
  * Shown are the heaviest nodes that the threshold and the limit leave; whatever is not shown is in a
- * line of its own below its caller that says how many places it stands for and how much they hold.
+ * line of its own below its caller that says how many locations it stands for and how much they hold.
  * So the numbers of a node's lines always add up to its own.
  */
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static struct stack_amount amount_of(const struct selection *s, const struct ent
 
 static const char *name_of(struct grower *g, const struct heavy_node *n)
 {
-	const struct result_frame *f = &n->place->frame;
+	const struct result_frame *f = &n->location->frame;
 	const char *inlined = f->inlined ? "  (inlined)" : "";
 	struct arena *arena = &g->result->arena;
 
@@ -62,7 +62,7 @@ static const char *name_of(struct grower *g, const struct heavy_node *n)
 		break;
 	}
 	if (!f->file)
-		return n->place->nameless || !f->module[0]
+		return n->location->nameless || !f->module[0]
 			       ? f->function
 			       : arena_printf(arena, "%s%s  %s", f->function, inlined,
 					      path_base(f->module));
@@ -93,7 +93,7 @@ static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS]
 
 static void push_node(struct grower *g, const struct heavy_node *n)
 {
-	const struct result_frame *f = &n->place->frame;
+	const struct result_frame *f = &n->location->frame;
 	struct result_value row[TREE_COLUMNS] = {
 		[TREE_DEPTH] = value_id(n->depth),
 		[TREE_NAME] = value_text(name_of(g, n)),
@@ -178,18 +178,18 @@ static bool fill_table(struct grower *g)
 	return done;
 }
 
-static bool grow(struct grower *g, const struct profile *profile, struct places *places)
+static bool grow(struct grower *g, const struct profile *profile, struct locations *locations)
 {
 	heavy_tree_walk(g->tree, visit, g);
 	bool done = !g->failed && fill_table(g) &&
 		    selection_headline(g->result, profile, g->query, g->selection) &&
-		    selection_notes(g->result, profile, places, g->selection);
+		    selection_notes(g->result, profile, locations, g->selection);
 
 	vector_release(&g->values);
 	return done;
 }
 
-struct result *analyse_tree(const struct profile *profile, struct places *places,
+struct result *analyse_tree(const struct profile *profile, struct locations *locations,
 			    const struct query *query, struct error *error)
 {
 	AUTO(selection_release) struct selection selection = { 0 };
@@ -198,13 +198,13 @@ struct result *analyse_tree(const struct profile *profile, struct places *places
 	struct heavy_options options;
 
 	if (heavy_options_of(query, amount_of, 1.0, &options, error) < 0 ||
-	    selection_make(&selection, profile, places, query,
+	    selection_make(&selection, profile, locations, query,
 			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
 		return NULL;
 	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);
 	return result_end(g.result,
 			  g.result && selection_fields(g.result, &selection) &&
-				  heavy_tree_grow(&tree, &selection, places, options) == 0 &&
-				  grow(&g, profile, places),
+				  heavy_tree_grow(&tree, &selection, locations, options) == 0 &&
+				  grow(&g, profile, locations),
 			  error);
 }

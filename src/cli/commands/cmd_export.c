@@ -176,23 +176,24 @@ static int export_profile(const struct export_command *c, const struct profile *
 			  const char *path, struct error *error)
 {
 	struct names *names = names_new(&c->asked.names);
-	struct places *places = names ? places_new(names) : NULL;
+	struct locations *locations = names ? locations_new(names) : NULL;
 	struct selection selection;
 	int status = -1;
 
-	if (!places) {
+	if (!locations) {
 		error_set(error, "out of memory");
-	} else if (selection_make(&selection, profile, places, &c->asked.query,
+	} else if (selection_make(&selection, profile, locations, &c->asked.query,
 				  (struct ask){ .cost = COST_LIVE,
 						.at = MOMENT_END,
 						.kinds = c->exporter->kinds },
 				  error) == 0) {
-		const struct export_input input = { profile, places, &c->asked.query, &selection };
+		const struct export_input input = { profile, locations, &c->asked.query,
+						    &selection };
 
 		status = write_to(c, &input, path, error);
 		selection_release(&selection);
 	}
-	places_free(places);
+	locations_free(locations);
 	names_free(names);
 	return status;
 }

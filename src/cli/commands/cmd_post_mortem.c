@@ -174,12 +174,12 @@ static int add_profile(struct post_mortems *post_mortems, struct post_mortem *on
 	struct names *names = names_new(&requests->names);
 	int status = -1;
 
-	one->places = names ? places_new(names) : NULL;
-	if (one->places)
+	one->locations = names ? locations_new(names) : NULL;
+	if (one->locations)
 		status = post_mortems_add(post_mortems, one, error);
 	else
 		error_set(error, "out of memory");
-	places_free(one->places);
+	locations_free(one->locations);
 	names_free(names);
 	return status;
 }

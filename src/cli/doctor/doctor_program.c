@@ -182,7 +182,7 @@ static char *resolve(struct doctor *doctor, const char *program)
 }
 
 /* False if there is nothing to look at. */
-static bool judge_place(struct doctor *doctor, const char *program, const char *path)
+static bool judge_location(struct doctor *doctor, const char *program, const char *path)
 {
 	struct stat status;
 
@@ -217,7 +217,7 @@ void doctor_program(struct doctor *doctor, const char *program)
 	struct error error = ERROR_INIT;
 	struct elf_facts facts;
 
-	if (!judge_place(doctor, program, path))
+	if (!judge_location(doctor, program, path))
 		return;
 	bool is_elf = file_map_open(&map, path, NULL) == 0 && elf_facts_of(map.bytes, &facts);
 	bool gets_in = preflight_program(path, &error) == 0;

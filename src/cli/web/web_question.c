@@ -122,35 +122,35 @@ static int write_buffer(void *context, struct span bytes, struct error *error)
  * Names stay, because finding them is what takes time. Places do not: they are numbered in the order in which they are asked
  * for, and an answer shall not depend on the questions before it.
  */
-static struct places *places_for(const struct web *web, const struct question *q)
+static struct locations *locations_for(const struct web *web, const struct question *q)
 {
 	struct names *names = web_names(web, q->file, q->compare, q->asked.names.style);
 
-	return names ? places_new(names) : NULL;
+	return names ? locations_new(names) : NULL;
 }
 
 static int answer(struct web *web, struct question *q, const char *title,
 		  const struct comparison *against, struct buffer *out, struct error *error)
 {
 	AUTO_FREE char *again = report_again(q->file->path, q->file->pid);
-	struct places *places = places_for(web, q);
+	struct locations *locations = locations_for(web, q);
 	struct render_output output = { .write = write_buffer, .context = out };
 	struct query *query = &q->asked.query;
 	const struct show show = { .view = q->view,
 				   .renderer = renderer_find("json"),
 				   .query = query };
 
-	if (!places)
+	if (!locations)
 		return error_set(error, "out of memory");
 	query->file = title;
 	query->again = again;
 	query->against = against;
 	if (!q->asked.limit_given)
 		query->limit = show.renderer->default_limit;
-	int status = show_result(&output, q->file->profile, places, &show, error);
+	int status = show_result(&output, q->file->profile, locations, &show, error);
 
 	buffer_release(&output.buffer);
-	places_free(places);
+	locations_free(locations);
 	query->file = query->again = NULL;
 	query->against = NULL;
 	return status;

@@ -187,7 +187,7 @@ static bool read_sampled(struct block_map *map)
 			return false;
 		for (size_t i = 0; i < some / sizeof *part; i++)
 			if (part[i].address != 0 &&
-			    !add_block(map, part[i].address, part[i].size_bytes, part[i].times))
+			    !add_block(map, part[i].address, part[i].size_bytes, part[i].weight))
 				return false;
 	}
 	return true;

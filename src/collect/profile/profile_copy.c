@@ -3,7 +3,7 @@
  * process_vm_readv, or pread from its file, copies the head and the opened part of each region to the same places of a
  * private mapping, and the usual reader reads that.
  *
- * The target writes while it is copied. Two rules of docs/format.md are kept: of records and slots the frees are taken
+ * The target writes while it is copied. Two rules of docs/format.md are kept: of site counters and slots the frees are taken
  * from an earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile,
  * all is copied again.
  *
@@ -197,19 +197,20 @@ static int copy_region(struct profile_copy *c, int pagemap, enum live_region reg
 }
 
 /* Takes the frees of an earlier copy of the same tables. */
-static void take_frees(struct profile_copy *c, const struct live_record *records,
+static void take_frees(struct profile_copy *c, const struct live_site_counters *site_counters,
 		       const struct live_slot *slots)
 {
 	const struct live_header *head = head_of(c);
-	struct live_record *new_records =
-		(struct live_record *)(void *)(c->memory + head->region[LIVE_RECORDS].at);
+	struct live_site_counters *new_counters =
+		(struct live_site_counters *)(void *)(c->memory +
+						      head->region[LIVE_SITE_COUNTERS].at);
 	struct live_slot *new_slots =
 		(struct live_slot *)(void *)(c->memory + head->region[LIVE_SLOTS].at);
 
-	for (uint64_t i = 0; i < head->opened[LIVE_RECORDS] / sizeof *records; i++) {
-		new_records[i].frees = records[i].frees;
-		new_records[i].freed_bytes = records[i].freed_bytes;
-		new_records[i].freed_slack = records[i].freed_slack;
+	for (uint64_t i = 0; i < head->opened[LIVE_SITE_COUNTERS] / sizeof *site_counters; i++) {
+		new_counters[i].frees = site_counters[i].frees;
+		new_counters[i].freed_bytes = site_counters[i].freed_bytes;
+		new_counters[i].freed_slack = site_counters[i].freed_slack;
 	}
 	for (uint64_t i = 0; i < head->opened[LIVE_SLOTS] / sizeof *slots; i++) {
 		new_slots[i].frees = slots[i].frees;
@@ -325,26 +326,26 @@ static void note_damage(struct profile_copy *c, enum profile_copy_parts parts)
 
 static int copy_regions(struct profile_copy *c, int pagemap, enum profile_copy_parts parts)
 {
-	AUTO_FREE struct live_record *records = NULL;
+	AUTO_FREE struct live_site_counters *site_counters = NULL;
 	AUTO_FREE struct live_slot *slots = NULL;
 	int number = 0;
 
 	if (!c->still) {
-		number = copy_region(c, pagemap, LIVE_RECORDS);
+		number = copy_region(c, pagemap, LIVE_SITE_COUNTERS);
 		if (number == 0)
 			number = copy_region(c, pagemap, LIVE_SLOTS);
 		if (number != 0)
 			return number;
-		records = kept(c, LIVE_RECORDS);
+		site_counters = kept(c, LIVE_SITE_COUNTERS);
 		slots = kept(c, LIVE_SLOTS);
-		if (!records || !slots)
+		if (!site_counters || !slots)
 			return ENOMEM;
 	}
 	for (int i = 0; i < LIVE_REGIONS && number == 0; i++)
 		if (is_wanted((enum live_region)i, parts))
 			number = copy_region(c, pagemap, (enum live_region)i);
-	if (number == 0 && records)
-		take_frees(c, records, slots);
+	if (number == 0 && site_counters)
+		take_frees(c, site_counters, slots);
 	note_damage(c, parts);
 	return number;
 }

@@ -8,15 +8,15 @@
  *   tag      a name that the program gave to what it does, below another: a tree; tag 0 is the root, no tag at all
  *   site     node x tag x kind x interval of sampling: what a block belongs to
  *   slot     the totals of one living thread, and what it works with; a later thread may inherit it from a dead one
- *   record   the counters of one site in one thread; a site's numbers are the sums over its records
+ *   site counters   those of one site in one thread; a site's numbers are the sums over them
  *   thread   one entry of the thread log; ids count up and are never reused
  *
  * Invariants
  *   - Every region is append-only; `used[region]` is stored with release order after the entries it covers, and a
  *     reader loads it with acquire order first. Counters inside entries move afterwards, each by one writer.
- *   - A record, a slot and everything they refer to in the pool have one writer: the thread that owns the slot.
+ *   - Site counters, a slot and everything they refer to in the pool have one writer: the thread that owns the slot.
  *   - Counters are monotone (allocated, freed): a reader that loads the frees first never sees a negative live value
- *     for the sum of a site; one record alone may be negative (a thread that only frees what others allocated).
+ *     for the sum of a site; those of one thread may be negative (a thread that only frees what others allocated).
  *   - Offsets, never pointers: the reader maps the memory elsewhere.
  *
  * docs/format.md is the normative text. */
@@ -34,25 +34,25 @@ enum {
 
 /* The regions of the mapping. The unit in which `used` counts is in brackets. */
 enum live_region {
-	LIVE_MODULES, /* struct live_module [entries] */
-	LIVE_STRINGS, /* bytes, not terminated [bytes] */
-	LIVE_FRAMES,  /* uint64_t, see live_frame_* [entries] */
-	LIVE_NODES,   /* struct live_node [entries] */
-	LIVE_SITES,   /* struct live_site [entries] */
-	LIVE_RECORDS, /* struct live_record [entries] */
-	LIVE_POOL,    /* 64-byte units of histograms and the like [units] */
-	LIVE_SLOTS,   /* struct live_slot [entries] */
-	LIVE_THREADS, /* struct live_thread [entries] */
-	LIVE_TAGS,    /* struct live_tag [entries] */
-	LIVE_VISITS,  /* struct live_visits [entries] */
-	LIVE_MARKS,   /* struct live_mark [entries] */
-	LIVE_SAVED,   /* struct live_saved, a ring: `used` means nothing */
-	LIVE_SAMPLED, /* struct live_sampled [entries] */
-	LIVE_AREAS,   /* struct live_area, the block map's middle level [entries] */
-	LIVE_LEAVES,  /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
+	LIVE_MODULES,	    /* struct live_module [entries] */
+	LIVE_STRINGS,	    /* bytes, not terminated [bytes] */
+	LIVE_FRAMES,	    /* uint64_t, see live_frame_* [entries] */
+	LIVE_NODES,	    /* struct live_node [entries] */
+	LIVE_SITES,	    /* struct live_site [entries] */
+	LIVE_SITE_COUNTERS, /* struct live_site_counters [entries] */
+	LIVE_POOL,	    /* 64-byte units of histograms and the like [units] */
+	LIVE_SLOTS,	    /* struct live_slot [entries] */
+	LIVE_THREADS,	    /* struct live_thread [entries] */
+	LIVE_TAGS,	    /* struct live_tag [entries] */
+	LIVE_VISITS,	    /* struct live_visits [entries] */
+	LIVE_MARKS,	    /* struct live_mark [entries] */
+	LIVE_SAVED,	    /* struct live_saved, a ring: `used` means nothing */
+	LIVE_SAMPLED,	    /* struct live_sampled [entries] */
+	LIVE_AREAS,	    /* struct live_area, the block map's middle level [entries] */
+	LIVE_LEAVES,	    /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
 	LIVE_LEAF_ERAS, /* uint32_t: of each unit of leaves, the number of its unit of eras + 1; 0 = none [entries] */
 	LIVE_ERAS, /* uint16_t: the upper bits of births, one for each word of a unit of leaves [units of LIVE_ERA_UNIT bytes] */
-	LIVE_SCRATCH, /* the recorder's own tables: no reader looks here [bytes] */
+	LIVE_SCRATCH, /* the recorder's own tables: not for readers [bytes] */
 	LIVE_REGIONS,
 };
 
@@ -121,17 +121,17 @@ enum {
 	LIVE_SITE_FIRST = 4
 };
 
-/* doc: live_record
+/* doc: live_site_counters
  * Two cache lines: the first is touched by every operation. Blocks and bytes live = allocated - freed. */
-struct live_record {
+struct live_site_counters {
 	uint32_t site;	 /* stored last, release: 0 = not there yet */
-	uint32_t thread; /* whose counters these are: live_thread.counters */
+	uint32_t thread; /* whose counters these are: live_thread.counted_as */
 	uint64_t calls, bytes;
 	uint64_t frees, freed_bytes;
 	int64_t peak_bytes; /* live bytes when epoch `epoch` began; see docs/format.md */
 	int32_t peak_blocks;
 	uint32_t epoch;
-	uint64_t max_bytes; /* the largest live bytes of this record */
+	uint64_t max_bytes; /* the largest live bytes of the site in this thread */
 	/* second line */
 	uint64_t
 		first_size; /* requested size of the first call; means nothing with LIVE_SIZES_MANY */
@@ -146,7 +146,7 @@ struct live_record {
 	uint64_t key;	       /* of its site; the recorder's own */
 	uint64_t unaged_frees; /* of blocks whose birth is not known: in no class of lifetimes */
 };
-_Static_assert(sizeof(struct live_record) == 128, "on-disk size");
+_Static_assert(sizeof(struct live_site_counters) == 128, "on-disk size");
 
 /* Pool objects. A reference is the index of the first unit; unit 0 is never handed out. */
 
@@ -188,7 +188,7 @@ struct live_reallocs {
 };
 _Static_assert(sizeof(struct live_reallocs) == LIVE_POOL_UNIT, "pool units");
 
-/* doc: live_samples: of a record whose blocks are samples. Each stands for several, and the record's other counters are of
+/* doc: live_samples: of site counters whose blocks are samples. Each stands for several, and the other counters are of
  * all those; here are the samples themselves, and the variances of the estimates: of blocks, and of bytes. */
 enum { LIVE_VARIANCE_SHIFT = 8 }; /* in units of 1/256 blocks squared, and of 256 bytes squared */
 struct live_samples {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ages of the blocks that are alive: a walk over the block map, from its top level in the head through areas and
- * leaves to the words of the blocks. Owns a table of (cell, bucket) -> blocks, bytes while it runs. Any thread.
+ * leaves to the words of the blocks. Owns a table of (site counters, bucket) -> blocks, bytes while it runs. Any thread.
  *
  * The map is hostile memory: each area and each unit of a leaf is walked at most once, however often it is referred
  * to, so that the work is bounded by the size of the memory.
- * Invariant: every row's cell is below rows->cell_count.
+ * Invariant: every row's `counters` is below rows->site_counters_count.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 #include "format/live/live_read.h"
 #include "format/live/live_view.h"
 
-#define NO_CELL UINT32_MAX
+#define NO_ROW UINT32_MAX
 
 enum { UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE };
 
@@ -26,8 +25,8 @@ struct walk {
 	unsigned granule_shift;
 	uint64_t now_ms;
 	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte each */
-	uint32_t *cell_of;			    /* by record */
-	size_t record_count;
+	uint32_t *row_of;			    /* by number of the site counters */
+	size_t site_counters_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
 	uint64_t
@@ -42,11 +41,11 @@ static uint32_t age_bucket(uint64_t now_ms, uint64_t birth_ms)
 	return age ? 64 - (uint32_t)__builtin_clzll(age) : 0;
 }
 
-static struct age_row *find(struct age_row *table, size_t mask, uint32_t cell, uint32_t bucket)
+static struct age_row *find(struct age_row *table, size_t mask, uint32_t row, uint32_t bucket)
 {
-	size_t at = hash_mix((uint64_t)cell << 8 | bucket) & mask;
+	size_t at = hash_mix((uint64_t)row << 8 | bucket) & mask;
 
-	while (table[at].blocks && (table[at].cell != cell || table[at].bucket != bucket))
+	while (table[at].blocks && (table[at].counters != row || table[at].bucket != bucket))
 		at = (at + 1) & mask;
 	return &table[at];
 }
@@ -62,7 +61,7 @@ static void grow(struct walk *walk)
 	}
 	for (size_t i = 0; i <= walk->mask; i++) {
 		if (walk->table[i].blocks)
-			*find(table, mask, walk->table[i].cell, walk->table[i].bucket) =
+			*find(table, mask, walk->table[i].counters, walk->table[i].bucket) =
 				walk->table[i];
 	}
 	free(walk->table);
@@ -70,23 +69,23 @@ static void grow(struct walk *walk)
 	walk->mask = mask;
 }
 
-/* times: how many blocks this one stands for. */
-static void add(struct walk *walk, uint32_t record, uint64_t birth_ms, uint64_t size_bytes,
-		uint64_t times)
+/* weight: how many blocks this one stands for. */
+static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_t size_bytes,
+		uint64_t weight)
 {
-	uint32_t cell = record < walk->record_count ? walk->cell_of[record] : NO_CELL;
+	uint32_t row = counters < walk->site_counters_count ? walk->row_of[counters] : NO_ROW;
 	uint32_t bucket = age_bucket(walk->now_ms, birth_ms);
-	struct age_row *row;
+	struct age_row *age;
 
-	walk->left = saturating_sub(walk->left, times);
-	if (cell == NO_CELL || walk->no_memory || times == 0 || !live_birth_is_known(birth_ms))
+	walk->left = saturating_sub(walk->left, weight);
+	if (row == NO_ROW || walk->no_memory || weight == 0 || !live_birth_is_known(birth_ms))
 		return;
-	row = find(walk->table, walk->mask, cell, bucket);
-	walk->used += row->blocks == 0;
-	row->cell = cell;
-	row->bucket = bucket;
-	row->blocks = saturating_add(row->blocks, times);
-	row->bytes = saturating_add(row->bytes, saturating_mul(size_bytes, times));
+	age = find(walk->table, walk->mask, row, bucket);
+	walk->used += age->blocks == 0;
+	age->counters = row;
+	age->bucket = bucket;
+	age->blocks = saturating_add(age->blocks, weight);
+	age->bytes = saturating_add(age->bytes, saturating_mul(size_bytes, weight));
 	if (walk->used > walk->mask / 2)
 		grow(walk);
 }
@@ -132,7 +131,7 @@ static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 		uint64_t word = __atomic_load_n(&leaf[i], __ATOMIC_ACQUIRE);
 
 		if (word != 0)
-			add(walk, live_small_record(word), birth_of(walk, &leaf[i], word),
+			add(walk, live_small_counters(word), birth_of(walk, &leaf[i], word),
 			    live_small_size(word), 1);
 	}
 }
@@ -173,7 +172,7 @@ static void walk_large(struct walk *walk, uint32_t number)
 
 	for (size_t i = 0; leaf && i < entries && walk->left; i++) {
 		if (__atomic_load_n(&leaf[i].address, __ATOMIC_ACQUIRE) != 0)
-			add(walk, LIVE_LOAD(leaf[i].record), LIVE_LOAD(leaf[i].birth_ms),
+			add(walk, LIVE_LOAD(leaf[i].counters), LIVE_LOAD(leaf[i].birth_ms),
 			    LIVE_LOAD(leaf[i].size_bytes), 1);
 	}
 }
@@ -201,30 +200,31 @@ static void walk_sampled(struct walk *walk)
 
 	for (size_t i = 0; i < count; i++) {
 		if (__atomic_load_n(&sampled[i].address, __ATOMIC_ACQUIRE) != 0)
-			add(walk, LIVE_LOAD(sampled[i].record), LIVE_LOAD(sampled[i].birth_ms),
-			    LIVE_LOAD(sampled[i].size_bytes), LIVE_LOAD(sampled[i].times));
+			add(walk, LIVE_LOAD(sampled[i].counters), LIVE_LOAD(sampled[i].birth_ms),
+			    LIVE_LOAD(sampled[i].size_bytes), LIVE_LOAD(sampled[i].weight));
 	}
 }
 
-/* Cells were made from the records in order, leaving some out; a record is the only one of its site and thread. */
-static void match_cells(struct walk *walk, const struct process_rows *rows)
+/* The rows were made from the site counters in order, leaving some out; a site has counters only once in a thread. */
+static void match_rows(struct walk *walk, const struct process_rows *rows)
 {
-	const struct live_record *records = live_view_at(&walk->view, LIVE_RECORDS);
-	size_t cell = 0;
+	const struct live_site_counters *site_counters =
+		live_view_at(&walk->view, LIVE_SITE_COUNTERS);
+	size_t row = 0;
 	int64_t alive = 0;
 
-	for (size_t i = 0; i < walk->record_count; i++) {
-		uint32_t site = LIVE_LOAD(records[i].site);
+	for (size_t i = 0; i < walk->site_counters_count; i++) {
+		uint32_t site = LIVE_LOAD(site_counters[i].site);
 
-		/* Of another thread's blocks a record has the frees alone. */
+		/* Of another thread's blocks a thread counts the frees alone. */
 		if (site < rows->site_count && rows->sites[site].kind == LIVE_KIND_HEAP)
-			alive += (int64_t)(LIVE_LOAD(records[i].calls) -
-					   LIVE_LOAD(records[i].frees));
-		walk->cell_of[i] = NO_CELL;
-		if (cell < rows->cell_count &&
-		    LIVE_LOAD(records[i].site) == rows->cells[cell].site &&
-		    LIVE_LOAD(records[i].thread) == rows->cells[cell].slot)
-			walk->cell_of[i] = (uint32_t)cell++;
+			alive += (int64_t)(LIVE_LOAD(site_counters[i].calls) -
+					   LIVE_LOAD(site_counters[i].frees));
+		walk->row_of[i] = NO_ROW;
+		if (row < rows->site_counters_count &&
+		    LIVE_LOAD(site_counters[i].site) == rows->site_counters[row].site &&
+		    LIVE_LOAD(site_counters[i].thread) == rows->site_counters[row].slot)
+			walk->row_of[i] = (uint32_t)row++;
 	}
 	walk->left = alive >= 0 ? (uint64_t)alive : UINT64_MAX;
 }
@@ -233,8 +233,8 @@ static int compare_ages(const void *a, const void *b)
 {
 	const struct age_row *x = a, *y = b;
 
-	if (x->cell != y->cell)
-		return x->cell < y->cell ? -1 : 1;
+	if (x->counters != y->counters)
+		return x->counters < y->counters ? -1 : 1;
 	return x->bucket < y->bucket ? -1 : x->bucket > y->bucket;
 }
 
@@ -248,15 +248,14 @@ static bool walk_init(struct walk *walk, uint64_t now_ms)
 	walk->leaf_count = live_view_used(&walk->view, LIVE_LEAVES);
 	walk->era_unit_count = live_view_used(&walk->view, LIVE_LEAF_ERAS);
 	walk->era_count = live_view_used(&walk->view, LIVE_ERAS);
-	walk->record_count = live_view_used(&walk->view, LIVE_RECORDS);
+	walk->site_counters_count = live_view_used(&walk->view, LIVE_SITE_COUNTERS);
 	walk->seen_area = calloc(walk->area_count + 1, 1);
 	walk->seen_leaf = calloc(walk->leaf_count + 1, 1);
 	walk->seen_page = calloc(walk->leaf_count + 1, UNIT_PAGES);
-	walk->cell_of = calloc(walk->record_count + 1, sizeof *walk->cell_of);
+	walk->row_of = calloc(walk->site_counters_count + 1, sizeof *walk->row_of);
 	walk->mask = 1023;
 	walk->table = calloc(walk->mask + 1, sizeof *walk->table);
-	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->cell_of &&
-	       walk->table;
+	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->row_of && walk->table;
 }
 
 static void walk_release(struct walk *walk)
@@ -264,7 +263,7 @@ static void walk_release(struct walk *walk)
 	free(walk->seen_area);
 	free(walk->seen_leaf);
 	free(walk->seen_page);
-	free(walk->cell_of);
+	free(walk->row_of);
 	free(walk->table);
 }
 
@@ -284,13 +283,6 @@ static void take_rows(struct walk *walk, struct process_rows *rows)
 	walk->table = NULL;
 }
 
-static int fail(struct format_error *error, const char *reason)
-{
-	if (error)
-		snprintf(error->message, sizeof error->message, "%s", reason);
-	return -1;
-}
-
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error)
 {
@@ -298,11 +290,11 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	const char *reason = live_view_init(&walk.view, memory, mapped_bytes);
 
 	if (reason)
-		return fail(error, reason);
+		return format_fail(error, "%s", reason);
 	walk.no_memory = !walk_init(&walk, now_ms);
 	/* Granules from 8 bytes to a page; anything else was not written by a recorder. */
 	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
-		match_cells(&walk, rows);
+		match_rows(&walk, rows);
 		walk_sampled(&walk);
 		for (size_t i = 0; i < LIVE_TOP_ENTRIES && walk.left; i++)
 			walk_area(&walk,
@@ -311,5 +303,5 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	if (!walk.no_memory)
 		take_rows(&walk, rows);
 	walk_release(&walk);
-	return walk.no_memory ? fail(error, "no memory left for the ages") : 0;
+	return walk.no_memory ? format_fail(error, "no memory left for the ages") : 0;
 }

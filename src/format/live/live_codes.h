@@ -13,23 +13,23 @@
 #define LIVE_SMALL_SIZE_BITS 12
 #define LIVE_SMALL_PLACE_BITS 2
 #define LIVE_SMALL_BIRTH_BITS 25
-#define LIVE_SMALL_RECORD_BITS 25
+#define LIVE_SMALL_COUNTERS_BITS 25
 /* Which 8 bytes of a granule of 32 the block begins at. */
 static inline uint32_t live_small_place_of(uint64_t address)
 {
 	return (uint32_t)(address >> 3) & 3;
 }
-static inline uint64_t live_small_pack(uint32_t record, uint32_t size_bytes, uint32_t birth_code,
+static inline uint64_t live_small_pack(uint32_t counters, uint32_t size_bytes, uint32_t birth_code,
 				       uint32_t place)
 {
-	return (uint64_t)record << 39 | (uint64_t)birth_code << 14 |
+	return (uint64_t)counters << 39 | (uint64_t)birth_code << 14 |
 	       (uint64_t)place << LIVE_SMALL_SIZE_BITS | size_bytes;
 }
 static inline uint32_t live_small_place(uint64_t word)
 {
 	return (uint32_t)(word >> LIVE_SMALL_SIZE_BITS) & 3;
 }
-static inline uint32_t live_small_record(uint64_t word)
+static inline uint32_t live_small_counters(uint64_t word)
 {
 	return (uint32_t)(word >> 39);
 }
@@ -47,7 +47,7 @@ struct live_large {
 	uint64_t address; /* 0 = none */
 	uint64_t size_bytes;
 	uint64_t birth_ms;
-	uint32_t record;
+	uint32_t counters;
 	uint32_t pad;
 };
 _Static_assert(sizeof(struct live_large) == 32, "on-disk size");
@@ -57,8 +57,8 @@ struct live_sampled {
 	uint64_t address;    /* 0 = none */
 	uint64_t size_bytes; /* without an address: the recorder's own */
 	uint64_t birth_ms;
-	uint64_t times; /* how many blocks it stands for */
-	uint32_t record;
+	uint64_t weight; /* how many blocks it stands for */
+	uint32_t counters;
 	uint32_t pad;
 };
 _Static_assert(sizeof(struct live_sampled) == 40, "on-disk size");
@@ -101,15 +101,19 @@ static inline uint64_t live_size_bucket_floor(unsigned bucket)
 		return bucket;
 	return (2ull + (bucket & 1)) << (bucket / 2 - 1);
 }
+static inline uint64_t live_size_bucket_last(unsigned bucket)
+{
+	return bucket + 1 < LIVE_SIZE_BUCKETS ? live_size_bucket_floor(bucket + 1) - 1 : UINT64_MAX;
+}
 
 /* A frame in 64 bits: bit 63 = the address is exact (a signal frame: symbolise pc, not pc - 1), bits 47..62 module,
  * bits 0..46 offset = pc - bias. Module 0 is no module: offset LIVE_FRAME_* for the marks below, or the bare pc. */
 enum live_frame_mark {
 	LIVE_FRAME_CUT =
 		1, /* deeper than the depth limit: the rest towards the root is folded here */
-	LIVE_FRAME_STOPPED = 2, /* no unwind information for the next frame: the walk ended here */
-	LIVE_FRAME_OTHER = 3,	/* memory budget used up: the stack was not kept */
-	LIVE_FRAME_UNASKED = 4, /* nobody asked for the stack: mode tags, or a limit of sizes */
+	LIVE_FRAME_STOPPED = 2,	 /* no unwind information for the next frame: the walk ended here */
+	LIVE_FRAME_OTHER = 3,	 /* memory budget used up: the stack was not kept */
+	LIVE_FRAME_NO_STACK = 4, /* not walked: mode tags, or a limit of sizes */
 };
 static inline uint64_t live_frame_pack(uint32_t module, uint64_t offset, int exact)
 {

@@ -74,7 +74,7 @@ struct live_hello {
 		ticket; /* its own; with neither descriptor nor `at`: it is not recorded, on purpose */
 };
 
-/* doc: live_request: what somebody else asks of the collector over the same socket, and the answer. */
+/* doc: live_request: what another process requests from the collector over the same socket, and the answer. */
 #define LIVE_REQUEST_MAGIC "HGSNAP02"
 enum { LIVE_REQUEST_NAME = 64 };
 struct live_request {

@@ -15,9 +15,9 @@ struct live_span {
 
 /* doc: live_peak
  * The process' live total and its maximum. In a process with one slot its thread alone writes here; later any
- * thread, each field by atomic operations. state = epoch * 2 + rising. docs/format.md tells how the sites' values at the peak are read. */
+ * thread, each field by atomic operations. state = epoch * 2 + rising. docs/format.md describes how the sites' values at the peak are read. */
 struct live_peak {
-	int64_t total_bytes; /* that slots have told, once it is shared; the recorder's own */
+	int64_t total_bytes; /* that slots have reported, once it is shared; the recorder's own */
 	int64_t peak_bytes;
 	uint64_t peak_ms;
 	uint64_t batch_bytes;
@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct live_start) == 256, "whole cache lines");
 struct live_map_range {
 	uint64_t start, end;
 	uint64_t added; /* when: the recorder's own count */
-	uint32_t record;
+	uint32_t counters;
 	uint32_t counts; /* the recorder's: its end is the end of the mapping */
 };
 _Static_assert(sizeof(struct live_map_range) == 32, "on-disk size");
@@ -128,7 +128,7 @@ struct live_control {
 		stack_most_bytes; /* smaller and larger blocks have no stack; most 0 = no limit */
 	uint32_t mode_on;	  /* what a dormant program turns itself to; 0 = exact */
 	uint32_t mode_after;
-	/* A mode that somebody outside has set is a loan: at lease_until_ms, unless that is moved on, it ends. 0 = none. */
+	/* A mode that another process has set is a lease: it ends at lease_until_ms unless it is renewed. 0 = none. */
 	uint64_t lease_until_ms;
 	uint64_t interval_after;
 	uint64_t pad3;

@@ -19,34 +19,39 @@
 #define MIB(n) ((uint64_t)(n) << 20)
 #define GIB(n) ((uint64_t)(n) << 30)
 
-/* The share of the whole is 1 / 2^shift. */
+/* An entry in bytes, and the share of the whole, which is 1 / 2^shift. */
 static const struct share {
+	uint32_t entry_bytes;
 	unsigned shift;
 	uint64_t min_bytes, max_bytes;
 } shares[LIVE_REGIONS] = {
-	[LIVE_MODULES] = { 13, KIB(64),
+	[LIVE_MODULES] = { sizeof(struct live_module), 13, KIB(64),
 			   65536 * sizeof(struct live_module) }, /* 16 bits in a frame */
-	[LIVE_STRINGS] = { 10, KIB(128), GIB(1) },
-	[LIVE_FRAMES] = { 9, KIB(256), GIB(8) },
-	[LIVE_NODES] = { 7, KIB(512), GIB(16) },
-	[LIVE_SITES] = { 7, KIB(512), GIB(16) },
-	[LIVE_RECORDS] = { 4, MIB(2), sizeof(struct live_record) << LIVE_SMALL_RECORD_BITS },
-	[LIVE_POOL] = { 3, MIB(2),
+	[LIVE_STRINGS] = { 1, 10, KIB(128), GIB(1) },
+	[LIVE_FRAMES] = { sizeof(uint64_t), 9, KIB(256), GIB(8) },
+	[LIVE_NODES] = { sizeof(struct live_node), 7, KIB(512), GIB(16) },
+	[LIVE_SITES] = { sizeof(struct live_site), 7, KIB(512), GIB(16) },
+	[LIVE_SITE_COUNTERS] = { sizeof(struct live_site_counters), 4, MIB(2),
+				 sizeof(struct live_site_counters) << LIVE_SMALL_COUNTERS_BITS },
+	[LIVE_POOL] = { LIVE_POOL_UNIT, 3, MIB(2),
 			(uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
-	[LIVE_SLOTS] = { 15, KIB(64), LIVE_SLOTS_MAX * sizeof(struct live_slot) },
-	[LIVE_THREADS] = { 9, KIB(128), LIVE_SLOTS_MAX * sizeof(struct live_thread) },
-	[LIVE_TAGS] = { 11, KIB(64), GIB(1) },
-	[LIVE_VISITS] = { 11, KIB(64), GIB(1) },
-	[LIVE_MARKS] = { 12, KIB(64), GIB(1) },
-	[LIVE_SAVED] = { 12, KIB(256), MIB(16) },
-	[LIVE_SAMPLED] = { 9, KIB(128), GIB(4) },
-	[LIVE_AREAS] = { 6, 16 * sizeof(struct live_area),
+	[LIVE_SLOTS] = { sizeof(struct live_slot), 15, KIB(64),
+			 LIVE_SLOTS_MAX * sizeof(struct live_slot) },
+	[LIVE_THREADS] = { sizeof(struct live_thread), 9, KIB(128),
+			   LIVE_SLOTS_MAX * sizeof(struct live_thread) },
+	[LIVE_TAGS] = { sizeof(struct live_tag), 11, KIB(64), GIB(1) },
+	[LIVE_VISITS] = { sizeof(struct live_visits), 11, KIB(64), GIB(1) },
+	[LIVE_MARKS] = { sizeof(struct live_mark), 12, KIB(64), GIB(1) },
+	[LIVE_SAVED] = { sizeof(struct live_saved), 12, KIB(256), MIB(16) },
+	[LIVE_SAMPLED] = { sizeof(struct live_sampled), 9, KIB(128), GIB(4) },
+	[LIVE_AREAS] = { sizeof(struct live_area), 6, 16 * sizeof(struct live_area),
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },
-	[LIVE_LEAVES] = { 0, 16 * LIVE_LEAF_UNIT,
+	[LIVE_LEAVES] = { LIVE_LEAF_UNIT, 0, 16 * LIVE_LEAF_UNIT,
 			  (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it takes the rest */
-	[LIVE_LEAF_ERAS] = { 15, KIB(4), GIB(1) }, /* for as many units as the whole has room for */
-	[LIVE_ERAS] = { 4, 16 * LIVE_ERA_UNIT, (uint64_t)LIVE_ERA_UNIT << 31 },
-	[LIVE_SCRATCH] = { 3, MIB(2), GIB(16) },
+	[LIVE_LEAF_ERAS] = { sizeof(uint32_t), 15, KIB(4),
+			     GIB(1) }, /* for as many units as the whole has room for */
+	[LIVE_ERAS] = { LIVE_ERA_UNIT, 4, 16 * LIVE_ERA_UNIT, (uint64_t)LIVE_ERA_UNIT << 31 },
+	[LIVE_SCRATCH] = { 1, 3, MIB(2), GIB(16) },
 };
 
 static uint64_t region_bytes(enum live_region region, uint64_t total_bytes)
@@ -59,31 +64,9 @@ static uint64_t region_bytes(enum live_region region, uint64_t total_bytes)
 	return bytes & ~(uint64_t)(LIVE_PAGE - 1);
 }
 
-static const size_t entry_bytes[LIVE_REGIONS] = {
-	[LIVE_MODULES] = sizeof(struct live_module),
-	[LIVE_STRINGS] = 1,
-	[LIVE_FRAMES] = sizeof(uint64_t),
-	[LIVE_NODES] = sizeof(struct live_node),
-	[LIVE_SITES] = sizeof(struct live_site),
-	[LIVE_RECORDS] = sizeof(struct live_record),
-	[LIVE_POOL] = LIVE_POOL_UNIT,
-	[LIVE_SLOTS] = sizeof(struct live_slot),
-	[LIVE_THREADS] = sizeof(struct live_thread),
-	[LIVE_TAGS] = sizeof(struct live_tag),
-	[LIVE_VISITS] = sizeof(struct live_visits),
-	[LIVE_MARKS] = sizeof(struct live_mark),
-	[LIVE_SAVED] = sizeof(struct live_saved),
-	[LIVE_SAMPLED] = sizeof(struct live_sampled),
-	[LIVE_AREAS] = sizeof(struct live_area),
-	[LIVE_LEAVES] = LIVE_LEAF_UNIT,
-	[LIVE_LEAF_ERAS] = sizeof(uint32_t),
-	[LIVE_ERAS] = LIVE_ERA_UNIT,
-	[LIVE_SCRATCH] = 1,
-};
-
 size_t live_entry_bytes(enum live_region region)
 {
-	return entry_bytes[region];
+	return shares[region].entry_bytes;
 }
 
 int live_header_init(struct live_header *header, uint64_t total_bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Marks and saved values of a live profile. The ring of saved values is written by the target and read here; what is read
+ * Marks of a live profile, and what every site holds: now, or saved at a mark. The ring of saved values is written by the target and read here; what is read
  * was published by the mark that refers to it, and is not written over before the collector says that it has read it.
  * A target that does so all the same damages its own numbers and nothing else. Any thread.
  */
@@ -10,23 +10,17 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "format/live/live_read.h"
 #include "format/live/live_view.h"
 
 static void copy_name(const struct live_view *view, uint32_t name, char to[LIVE_TAG_TEXT_MAX + 1])
 {
 	const struct live_tag *tags = live_view_at(view, LIVE_TAGS);
-	const char *strings = live_view_at(view, LIVE_STRINGS);
-	struct live_tag tag;
+	struct live_tag tag = { 0 };
 
-	to[0] = '\0';
-	if (name == 0 || name >= live_view_used(view, LIVE_TAGS))
-		return;
-	memcpy(&tag, &tags[name], sizeof tag);
-	if (tag.text_bytes > LIVE_TAG_TEXT_MAX ||
-	    !range_within(tag.text_at, tag.text_bytes, live_view_used(view, LIVE_STRINGS)))
-		return;
-	memcpy(to, strings + tag.text_at, tag.text_bytes);
-	to[tag.text_bytes] = '\0';
+	if (name > 0 && name < live_view_used(view, LIVE_TAGS))
+		memcpy(&tag, &tags[name], sizeof tag);
+	live_view_tag_text(view, &tag, to);
 }
 
 bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
@@ -50,10 +44,75 @@ bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
 		.saved = mark.saved_count != 0,
 		.saved_at = mark.saved_at,
 		.saved_count = mark.saved_count,
-		.records = mark.records,
+		.site_counters_count = mark.site_counters_count,
 	};
 	copy_name(&view, mark.name, ret->name);
 	return true;
+}
+
+/* Zeroed values of the sites that are published; NULL: no memory. */
+static struct snapshot_site *new_sites(const struct live_view *view, size_t *ret_count)
+{
+	size_t count = live_view_used(view, LIVE_SITES);
+	struct snapshot_site *sites = calloc(count + 1, sizeof *sites);
+
+	for (size_t i = 0; sites && i < count; i++)
+		sites[i].site = (uint32_t)i;
+	*ret_count = count;
+	return sites;
+}
+
+/* The site of these counters; NULL: they are not there yet, or it is not among `sites`. */
+static struct snapshot_site *site_of(const struct live_site_counters *counters,
+				     struct snapshot_site *sites, size_t site_count)
+{
+	uint32_t site = __atomic_load_n(&counters->site, __ATOMIC_ACQUIRE);
+
+	return site == 0 || site >= site_count ? NULL : &sites[site];
+}
+
+/* Modulo 2^64: the numbers may be anything. */
+static void site_add(struct snapshot_site *site, uint64_t blocks, uint64_t bytes)
+{
+	site->blocks = (int64_t)((uint64_t)site->blocks + blocks);
+	site->bytes = (int64_t)((uint64_t)site->bytes + bytes);
+}
+
+int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
+			size_t *ret_count)
+{
+	struct live_view view;
+	const struct live_site_counters *site_counters;
+	struct snapshot_site *sites;
+	size_t site_counters_count, site_count;
+
+	if (live_view_init(&view, memory, mapped_bytes))
+		return -1;
+	site_counters = live_view_at(&view, LIVE_SITE_COUNTERS);
+	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
+	/* Loaded after the counters that point into it; sites made later are left out with all they hold. */
+	sites = new_sites(&view, &site_count);
+	if (!sites)
+		return -1;
+	for (size_t i = 0; i < site_counters_count; i++) {
+		const struct live_site_counters *c = &site_counters[i];
+		struct snapshot_site *site = site_of(c, sites, site_count);
+
+		if (site)
+			site_add(site, 0 - LIVE_LOAD(c->frees), 0 - LIVE_LOAD(c->freed_bytes));
+	}
+	live_view_fence();
+	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
+	for (size_t i = 0; i < site_counters_count; i++) {
+		const struct live_site_counters *c = &site_counters[i];
+		struct snapshot_site *site = site_of(c, sites, site_count);
+
+		if (site)
+			site_add(site, LIVE_LOAD(c->calls), LIVE_LOAD(c->bytes));
+	}
+	*ret = sites;
+	*ret_count = site_count;
+	return 0;
 }
 
 int live_read_site_saved(const void *memory, uint64_t mapped_bytes,
@@ -61,35 +120,29 @@ int live_read_site_saved(const void *memory, uint64_t mapped_bytes,
 			 size_t *ret_count)
 {
 	struct live_view view;
-	const struct live_record *records;
+	const struct live_site_counters *site_counters;
 	const struct live_saved *saved;
 	struct snapshot_site *sites;
-	size_t record_count, site_count, size, at;
+	size_t site_counters_count, site_count, size, at;
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
 	size = view.region[LIVE_SAVED].bytes / sizeof *saved;
 	at = size ? (size_t)(mark->saved_at % size) : 0;
-	if (!range_within(at, mark->records, size))
+	if (!range_within(at, mark->site_counters_count, size))
 		return -1;
 	saved = (const struct live_saved *)live_view_at(&view, LIVE_SAVED) + at;
-	records = live_view_at(&view, LIVE_RECORDS);
-	record_count = MIN((size_t)mark->records, live_view_used(&view, LIVE_RECORDS));
-	site_count = live_view_used(&view, LIVE_SITES);
-	sites = calloc(site_count + 1, sizeof *sites);
+	site_counters = live_view_at(&view, LIVE_SITE_COUNTERS);
+	site_counters_count =
+		MIN((size_t)mark->site_counters_count, live_view_used(&view, LIVE_SITE_COUNTERS));
+	sites = new_sites(&view, &site_count);
 	if (!sites)
 		return -1;
-	for (size_t i = 0; i < site_count; i++)
-		sites[i].site = (uint32_t)i;
-	for (size_t i = 1; i < record_count; i++) {
-		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
+	for (size_t i = 1; i < site_counters_count; i++) {
+		struct snapshot_site *site = site_of(&site_counters[i], sites, site_count);
 
-		if (site == 0 || site >= site_count)
-			continue;
-		sites[site].bytes =
-			(int64_t)((uint64_t)sites[site].bytes + LIVE_LOAD(saved[i].bytes));
-		sites[site].blocks =
-			(int64_t)((uint64_t)sites[site].blocks + LIVE_LOAD(saved[i].blocks));
+		if (site)
+			site_add(site, LIVE_LOAD(saved[i].blocks), LIVE_LOAD(saved[i].bytes));
 	}
 	*ret = sites;
 	*ret_count = site_count;

@@ -15,7 +15,7 @@ struct live_mark_read {
 	/* SNAPSHOT: what was saved */
 	bool saved;
 	uint64_t saved_at;
-	uint32_t saved_count, records;
+	uint32_t saved_count, site_counters_count;
 };
 
 /* Mark number `index`; false: it is not there, or not yet. */

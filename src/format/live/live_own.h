@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a recorder writes about its process, so that the profile can be understood when the process is gone. Included by
+/* What a recorder writes about its process, so that the profile can be understood after the process has ended. Included by
  * format/live/live_header.h. */
 #ifndef FORMAT_LIVE_LIVE_OWN_H
 #define FORMAT_LIVE_LIVE_OWN_H

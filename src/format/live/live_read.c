@@ -7,11 +7,10 @@
  *
  * Owns nothing but the rows it returns. Any thread, any process that has mapped the memory.
  * Invariant: the rows are valid for recording_encode (every id below its table's length, node.parent < node), and
- * process.peak_bytes is the sum of the heap cells' peak_bytes.
+ * process.peak_bytes is the sum of peak_bytes over the site counters of the heap.
  */
 #include "format/live/live_read.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,14 +36,7 @@ struct reading {
 	bool no_memory;
 };
 
-static int fail(struct format_error *error, const char *reason)
-{
-	if (error)
-		snprintf(error->message, sizeof error->message, "%s", reason);
-	return -1;
-}
-
-/* One more than asked for, so that nothing is never NULL. */
+/* One more than requested, so that no rows are not NULL. Without memory the parts that follow read nothing. */
 static void *new_rows(struct reading *reading, size_t count, size_t row_bytes)
 {
 	void *rows = calloc(count + 1, row_bytes);
@@ -183,17 +175,14 @@ static void read_stacks(struct reading *reading)
 	if (frames == 0)
 		nodes = 1;
 	read_modules(reading);
-	if (!reading->no_memory)
-		read_frames(reading, frames);
-	if (!reading->no_memory)
-		read_nodes(reading, nodes, frames);
+	read_frames(reading, frames);
+	read_nodes(reading, nodes, frames);
 	if (!reading->no_memory && live_read_tags(&reading->view, reading->rows) < 0)
 		reading->no_memory = true;
-	if (!reading->no_memory)
-		read_sites(reading, sites, nodes);
+	read_sites(reading, sites, nodes);
 }
 
-/* ---- cells ---- */
+/* ---- site counters ---- */
 
 static void add_bar(struct reading *reading, uint64_t low, uint64_t high, uint64_t count)
 {
@@ -246,8 +235,7 @@ static void read_few_sizes(struct reading *reading, const struct live_sizes_few 
 static void read_many_sizes(struct reading *reading, const struct live_sizes_many *many)
 {
 	for (unsigned i = 0; i < LIVE_SIZE_BUCKETS; i++)
-		add_bar(reading, live_size_bucket_floor(i),
-			i + 1 < LIVE_SIZE_BUCKETS ? live_size_bucket_floor(i + 1) - 1 : UINT64_MAX,
+		add_bar(reading, live_size_bucket_floor(i), live_size_bucket_last(i),
 			LIVE_LOAD(many->count[i]));
 }
 
@@ -257,16 +245,16 @@ static void lost_detail(struct reading *reading)
 	reading->rows->process.health[HEALTH_lost_details]++;
 }
 
-static void read_sizes(struct reading *reading, const struct live_record *record,
-		       struct cell_row *cell)
+static void read_sizes(struct reading *reading, const struct live_site_counters *counters,
+		       struct site_counters_row *row)
 {
-	uint32_t reference = LIVE_LOAD(record->sizes);
+	uint32_t reference = LIVE_LOAD(counters->sizes);
 	const void *pool = NULL;
 	bool many = reference & LIVE_SIZES_MANY;
 	size_t at = reading->rows->bar_count;
 
-	cell->sizes_at = (uint32_t)at;
-	if (cell->calls == 0)
+	row->sizes_at = (uint32_t)at;
+	if (row->calls == 0)
 		return;
 	if (reference != 0) {
 		pool = live_view_pool(
@@ -278,21 +266,21 @@ static void read_sizes(struct reading *reading, const struct live_record *record
 	if (many && pool)
 		read_many_sizes(reading, pool);
 	else if (pool || reference == 0)
-		read_few_sizes(reading, pool, LIVE_LOAD(record->first_size), cell->calls);
-	cell->sizes_count = (uint32_t)(reading->rows->bar_count - at);
+		read_few_sizes(reading, pool, LIVE_LOAD(counters->first_size), row->calls);
+	row->sizes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-static void read_lifetimes(struct reading *reading, const struct live_record *record,
-			   struct cell_row *cell)
+static void read_lifetimes(struct reading *reading, const struct live_site_counters *counters,
+			   struct site_counters_row *row)
 {
-	uint32_t reference = LIVE_LOAD(record->lifetimes);
+	uint32_t reference = LIVE_LOAD(counters->lifetimes);
 	const struct live_lifetimes *lifetimes =
 		live_view_pool(&reading->view, reading->pool_used, reference, sizeof *lifetimes);
 	uint64_t count[LIVE_LIFETIME_BUCKETS] = { 0 };
-	uint64_t rest = saturating_sub(cell->frees, LIVE_LOAD(record->unaged_frees));
+	uint64_t rest = saturating_sub(row->frees, LIVE_LOAD(counters->unaged_frees));
 	size_t at = reading->rows->bar_count;
 
-	cell->lifetimes_at = (uint32_t)at;
+	row->lifetimes_at = (uint32_t)at;
 	if (reference != 0 && !lifetimes)
 		lost_detail(reading);
 	for (unsigned i = 0; i < LIVE_LIFETIME_BUCKETS && lifetimes; i++) {
@@ -300,15 +288,15 @@ static void read_lifetimes(struct reading *reading, const struct live_record *re
 		rest = saturating_sub(rest, count[i]);
 	}
 	if (lifetimes)
-		cell->lifetime_ms_sum = LIVE_LOAD(lifetimes->sum_ms);
+		row->lifetime_ms_sum = LIVE_LOAD(lifetimes->sum_ms);
 	add_bar(reading, 0, 1, rest);
 	for (unsigned i = 0; i < LIVE_LIFETIME_BUCKETS; i++)
 		add_bar(reading, 1ull << i, i + 1 < LIVE_LIFETIME_BUCKETS ? 2ull << i : UINT64_MAX,
 			count[i]);
-	cell->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
+	row->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-/* What a record refers to, if anything. */
+/* What site counters refer to, if anything. */
 static void read_detail(struct reading *reading, uint32_t reference, void *ret, size_t bytes)
 {
 	const void *detail =
@@ -321,67 +309,71 @@ static void read_detail(struct reading *reading, uint32_t reference, void *ret, 
 		lost_detail(reading);
 }
 
-/* doc: peak. The counters of the cell were loaded before: a change of them is saved first, and then its epoch. */
-static void read_peak(struct live_peak_rule rule, const struct live_record *record,
-		      struct cell_row *cell)
+/* doc: peak. The counters of the row were loaded before: a change of them is saved first, and then its epoch. */
+static void read_peak(struct live_peak_rule rule, const struct live_site_counters *counters,
+		      struct site_counters_row *row)
 {
-	cell->peak_bytes = (int64_t)(cell->bytes - cell->freed_bytes);
-	cell->peak_blocks = (int64_t)(cell->calls - cell->frees);
-	if (rule.rising || __atomic_load_n(&record->epoch, __ATOMIC_ACQUIRE) != rule.epoch)
+	row->peak_bytes = (int64_t)(row->bytes - row->freed_bytes);
+	row->peak_blocks = (int64_t)(row->calls - row->frees);
+	if (rule.rising || __atomic_load_n(&counters->epoch, __ATOMIC_ACQUIRE) != rule.epoch)
 		return;
-	cell->peak_bytes = LIVE_LOAD(record->peak_bytes);
-	cell->peak_blocks = LIVE_LOAD(record->peak_blocks);
+	row->peak_bytes = LIVE_LOAD(counters->peak_bytes);
+	row->peak_blocks = LIVE_LOAD(counters->peak_blocks);
 }
 
-/* First pass: what was freed. A record that appears later counts as without frees. */
-static void load_frees(const struct live_record *records, size_t count, struct cell_row *cells)
+/* First pass: what was freed. Counters that appear later count as without frees. */
+static void load_frees(const struct live_site_counters *site_counters, size_t count,
+		       struct site_counters_row *to)
 {
 	for (size_t i = 0; i < count; i++) {
-		cells[i].frees = LIVE_LOAD(records[i].frees);
-		cells[i].freed_bytes = LIVE_LOAD(records[i].freed_bytes);
-		cells[i].freed_slack = LIVE_LOAD(records[i].freed_slack);
+		to[i].frees = LIVE_LOAD(site_counters[i].frees);
+		to[i].freed_bytes = LIVE_LOAD(site_counters[i].freed_bytes);
+		to[i].freed_slack = LIVE_LOAD(site_counters[i].freed_slack);
 	}
 }
 
 /* Second pass: what was allocated, and by which site. */
-static void load_calls(const struct live_record *records, size_t count, struct live_peak_rule rule,
-		       struct cell_row *cells)
+static void load_calls(const struct live_site_counters *site_counters, size_t count,
+		       struct live_peak_rule rule, struct site_counters_row *to)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct live_record *record = &records[i];
-		struct cell_row *cell = &cells[i];
+		const struct live_site_counters *counters = &site_counters[i];
+		struct site_counters_row *row = &to[i];
 
-		cell->site = __atomic_load_n(&record->site, __ATOMIC_ACQUIRE);
-		cell->slot = LIVE_LOAD(record->thread);
-		cell->calls = LIVE_LOAD(record->calls);
-		cell->bytes = LIVE_LOAD(record->bytes);
-		cell->temporary = LIVE_LOAD(record->temporary);
-		cell->slack = LIVE_LOAD(record->slack);
-		cell->max_bytes = LIVE_LOAD(record->max_bytes);
-		read_peak(rule, record, cell);
+		row->site = __atomic_load_n(&counters->site, __ATOMIC_ACQUIRE);
+		row->slot = LIVE_LOAD(counters->thread);
+		row->calls = LIVE_LOAD(counters->calls);
+		row->bytes = LIVE_LOAD(counters->bytes);
+		row->temporary = LIVE_LOAD(counters->temporary);
+		row->slack = LIVE_LOAD(counters->slack);
+		row->max_bytes = LIVE_LOAD(counters->max_bytes);
+		read_peak(rule, counters, row);
 	}
 }
 
-/* The numbers of all records, by record. Returns how many. Retried when a new peak began meanwhile; a target that
+/* All site counters, by number. Returns how many. Retried when a new peak began meanwhile; a target that
  * makes peaks faster than they can be read is taken as it is. */
-static size_t load_records(struct reading *reading)
+static size_t load_site_counters(struct reading *reading)
 {
 	const struct live_peak *peak = &reading->view.header->peak;
-	const struct live_record *records = live_view_at(&reading->view, LIVE_RECORDS);
-	size_t first = live_view_used(&reading->view, LIVE_RECORDS), count = 0;
+	const struct live_site_counters *site_counters =
+		live_view_at(&reading->view, LIVE_SITE_COUNTERS);
+	size_t first = live_view_used(&reading->view, LIVE_SITE_COUNTERS), count = 0;
 	size_t room = first + first / 8 + 256;
 	uint32_t state;
 
-	reading->rows->cells = new_rows(reading, room, sizeof *reading->rows->cells);
+	reading->rows->site_counters =
+		new_rows(reading, room, sizeof *reading->rows->site_counters);
 	if (reading->no_memory)
 		return 0;
 	for (unsigned attempt = 0; attempt < 4; attempt++) {
 		state = __atomic_load_n(&peak->state, __ATOMIC_ACQUIRE);
-		first = MIN(live_view_used(&reading->view, LIVE_RECORDS), room);
-		load_frees(records, first, reading->rows->cells);
+		first = MIN(live_view_used(&reading->view, LIVE_SITE_COUNTERS), room);
+		load_frees(site_counters, first, reading->rows->site_counters);
 		live_view_fence();
-		count = MIN(live_view_used(&reading->view, LIVE_RECORDS), room);
-		load_calls(records, count, live_peak_rule_of(state), reading->rows->cells);
+		count = MIN(live_view_used(&reading->view, LIVE_SITE_COUNTERS), room);
+		load_calls(site_counters, count, live_peak_rule_of(state),
+			   reading->rows->site_counters);
 		live_view_fence();
 		if (LIVE_LOAD(peak->state) == state)
 			break;
@@ -389,56 +381,57 @@ static size_t load_records(struct reading *reading)
 	return count;
 }
 
-static void read_cells(struct reading *reading, size_t count)
+static void read_site_counters(struct reading *reading, size_t count)
 {
 	struct process_rows *rows = reading->rows;
-	const struct live_record *records = live_view_at(&reading->view, LIVE_RECORDS);
+	const struct live_site_counters *site_counters =
+		live_view_at(&reading->view, LIVE_SITE_COUNTERS);
 
 	reading->pool_used = live_view_used(&reading->view, LIVE_POOL);
 	for (size_t i = 0; i < count && !reading->no_memory; i++) {
-		struct cell_row cell = rows->cells[i];
+		struct site_counters_row row = rows->site_counters[i];
 
-		if (cell.site == 0 || (cell.calls == 0 && cell.frees == 0))
+		if (row.site == 0 || (row.calls == 0 && row.frees == 0))
 			continue;
-		if (cell.site >= rows->site_count)
-			cell.site = LIVE_SITE_OTHER_HEAP;
-		if (cell.slot >= LIVE_SLOTS_MAX)
-			cell.slot = 0;
-		read_sizes(reading, &records[i], &cell);
-		read_lifetimes(reading, &records[i], &cell);
-		read_detail(reading, LIVE_LOAD(records[i].reallocs), &cell.reallocs,
-			    sizeof cell.reallocs);
-		read_detail(reading, LIVE_LOAD(records[i].samples), &cell.samples,
-			    sizeof cell.samples);
-		rows->cells[rows->cell_count++] = cell;
+		if (row.site >= rows->site_count)
+			row.site = LIVE_SITE_OTHER_HEAP;
+		if (row.slot >= LIVE_SLOTS_MAX)
+			row.slot = 0;
+		read_sizes(reading, &site_counters[i], &row);
+		read_lifetimes(reading, &site_counters[i], &row);
+		read_detail(reading, LIVE_LOAD(site_counters[i].reallocs), &row.reallocs,
+			    sizeof row.reallocs);
+		read_detail(reading, LIVE_LOAD(site_counters[i].samples), &row.samples,
+			    sizeof row.samples);
+		rows->site_counters[rows->site_counters_count++] = row;
 	}
 }
 
-static void sum_cells(struct process_rows *rows)
+static void sum_site_counters(struct process_rows *rows)
 {
 	struct process_row *process = &rows->process;
 	uint64_t peak_bytes = 0, peak_blocks = 0;
 
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		const struct cell_row *cell = &rows->cells[i];
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		const struct site_counters_row *row = &rows->site_counters[i];
 
-		if (rows->sites[cell->site].kind == LIVE_KIND_MMAP) {
-			process->map_calls += cell->calls;
-			process->map_bytes += cell->bytes;
-			process->unmap_calls += cell->frees;
-			process->unmap_bytes += cell->freed_bytes;
+		if (rows->sites[row->site].kind == LIVE_KIND_MMAP) {
+			process->map_calls += row->calls;
+			process->map_bytes += row->bytes;
+			process->unmap_calls += row->frees;
+			process->unmap_bytes += row->freed_bytes;
 		}
-		if (rows->sites[cell->site].kind != LIVE_KIND_HEAP)
+		if (rows->sites[row->site].kind != LIVE_KIND_HEAP)
 			continue; /* pools lie inside the others' memory */
-		process->calls += cell->calls;
-		process->bytes += cell->bytes;
-		process->frees += cell->frees;
-		process->freed_bytes += cell->freed_bytes;
-		process->temporary += cell->temporary;
-		process->slack += cell->slack;
-		process->freed_slack += cell->freed_slack;
-		peak_bytes += (uint64_t)cell->peak_bytes;
-		peak_blocks += (uint64_t)cell->peak_blocks;
+		process->calls += row->calls;
+		process->bytes += row->bytes;
+		process->frees += row->frees;
+		process->freed_bytes += row->freed_bytes;
+		process->temporary += row->temporary;
+		process->slack += row->slack;
+		process->freed_slack += row->freed_slack;
+		peak_bytes += (uint64_t)row->peak_bytes;
+		peak_blocks += (uint64_t)row->peak_blocks;
 	}
 	process->peak_bytes = (int64_t)peak_bytes > 0 ? peak_bytes : 0;
 	process->peak_blocks = (int64_t)peak_blocks > 0 ? peak_blocks : 0;
@@ -497,7 +490,7 @@ static void read_thread(const struct live_thread *from, struct slot_totals *unti
 
 	*row = (struct thread_row){
 		.tid = from->tid,
-		.slot = from->counters < LIVE_SLOTS_MAX ? from->counters : 0,
+		.slot = from->counted_as < LIVE_SLOTS_MAX ? from->counted_as : 0,
 		.started_ns = ns_of(from->started_ms),
 		.calls = saturating_sub(until->calls, at.calls),
 		.bytes = saturating_sub(until->bytes, at.bytes),
@@ -550,33 +543,33 @@ static void read_threads(struct reading *reading)
 }
 
 /* Of one thread's frees of others' blocks of a kind: a row for each owner, and one for what has none. */
-static void read_remote(struct reading *reading, const struct live_thread *freer, uint32_t number,
-			uint32_t kind)
+static void read_remote_frees_of(struct reading *reading, const struct live_thread *freer,
+				 uint32_t number, uint32_t kind)
 {
 	struct process_rows *rows = reading->rows;
 	const struct live_owners *owners = live_view_pool(&reading->view, reading->pool_used,
 							  LIVE_LOAD(freer->owners), sizeof *owners);
-	struct foreign_row rest = { .freer = number,
-				    .owner = UINT32_MAX,
-				    .kind = kind,
-				    .blocks = LIVE_LOAD(freer->remote[kind].blocks),
-				    .bytes = LIVE_LOAD(freer->remote[kind].bytes) };
+	struct remote_frees_row rest = { .freer = number,
+					 .owner = UINT32_MAX,
+					 .kind = kind,
+					 .blocks = LIVE_LOAD(freer->remote[kind].blocks),
+					 .bytes = LIVE_LOAD(freer->remote[kind].bytes) };
 
 	for (unsigned i = 0; owners && i < LIVE_OWNERS; i++) {
-		struct foreign_row row = { .freer = number,
-					   .owner = LIVE_LOAD(owners->entry[i].thread) - 1,
-					   .kind = LIVE_LOAD(owners->entry[i].kind),
-					   .blocks = LIVE_LOAD(owners->entry[i].blocks),
-					   .bytes = LIVE_LOAD(owners->entry[i].bytes) };
+		struct remote_frees_row row = { .freer = number,
+						.owner = LIVE_LOAD(owners->entry[i].thread) - 1,
+						.kind = LIVE_LOAD(owners->entry[i].kind),
+						.blocks = LIVE_LOAD(owners->entry[i].blocks),
+						.bytes = LIVE_LOAD(owners->entry[i].bytes) };
 
 		if (row.kind != kind || row.owner >= LIVE_SLOTS_MAX || (!row.blocks && !row.bytes))
 			continue;
-		rows->foreign[rows->foreign_count++] = row;
+		rows->remote_frees[rows->remote_frees_count++] = row;
 		rest.blocks = saturating_sub(rest.blocks, row.blocks);
 		rest.bytes = saturating_sub(rest.bytes, row.bytes);
 	}
 	if (rest.blocks || rest.bytes)
-		rows->foreign[rows->foreign_count++] = rest;
+		rows->remote_frees[rows->remote_frees_count++] = rest;
 }
 
 static bool freed_for_others(const struct live_thread *thread)
@@ -589,7 +582,7 @@ static bool freed_for_others(const struct live_thread *thread)
 	return sum != 0;
 }
 
-static void read_foreign(struct reading *reading)
+static void read_remote_frees(struct reading *reading)
 {
 	enum { MOST = LIVE_KINDS * (LIVE_OWNERS + 1) };
 	struct process_rows *rows = reading->rows;
@@ -599,13 +592,13 @@ static void read_foreign(struct reading *reading)
 
 	for (size_t i = 0; i < count; i++)
 		room += freed_for_others(&threads[i]) ? MOST : 0;
-	rows->foreign = new_rows(reading, room, sizeof *rows->foreign);
+	rows->remote_frees = new_rows(reading, room, sizeof *rows->remote_frees);
 	for (size_t i = 0; i < count && !reading->no_memory; i++) {
 		if (!freed_for_others(&threads[i]))
 			continue;
 		for (uint32_t kind = 0;
-		     kind < LIVE_KINDS && rows->foreign_count + LIVE_OWNERS < room; kind++)
-			read_remote(reading, &threads[i], (uint32_t)i, kind);
+		     kind < LIVE_KINDS && rows->remote_frees_count + LIVE_OWNERS < room; kind++)
+			read_remote_frees_of(reading, &threads[i], (uint32_t)i, kind);
 	}
 }
 
@@ -647,25 +640,20 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 	struct process_rows rows = { 0 };
 	struct reading reading = { .rows = &rows };
 	const char *reason = live_view_init(&reading.view, memory, mapped_bytes);
-	size_t records;
+	size_t counters_count;
 
 	if (reason)
-		return fail(error, reason);
+		return format_fail(error, "%s", reason);
 	read_process(&reading);
-	records = load_records(&reading);
-	if (!reading.no_memory)
-		read_stacks(&reading);
-	if (!reading.no_memory)
-		read_cells(&reading, records);
-	if (!reading.no_memory)
-		sum_cells(&rows);
-	if (!reading.no_memory)
-		read_threads(&reading);
-	if (!reading.no_memory)
-		read_foreign(&reading);
+	counters_count = load_site_counters(&reading);
+	read_stacks(&reading);
+	read_site_counters(&reading, counters_count);
+	sum_site_counters(&rows);
+	read_threads(&reading);
+	read_remote_frees(&reading);
 	if (reading.no_memory) {
 		process_rows_release(&rows);
-		return fail(error, "no memory left for the rows");
+		return format_fail(error, "no memory left for the rows");
 	}
 	rows.process.mode = last_mode(&rows, mode_now);
 	*ret = rows;

@@ -23,7 +23,7 @@ void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slot
 void live_totals_add_head(struct live_totals *sum, const struct live_header *head);
 
 /* Everything but ages, series, snapshots and what only the collector knows (end, command, rss, later thread names). mode_now: how it
- * records, if there is nothing that tells. */
+ * records, if nothing shows it. */
 int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 		   struct process_rows *ret, struct format_error *error);
 

@@ -6,24 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "format/live/live_read_parts.h"
-
-static char *copy_text(const struct live_view *view, const struct live_tag *tag)
-{
-	const char *strings = live_view_at(view, LIVE_STRINGS);
-	size_t used = live_view_used(view, LIVE_STRINGS);
-	size_t bytes = MIN(tag->text_bytes, (uint32_t)LIVE_TAG_TEXT_MAX);
-	char *text;
-
-	if (!range_within(tag->text_at, bytes, used))
-		bytes = 0;
-	text = calloc(bytes + 1, 1);
-	/* A text ends at its first zero byte, of which it has none. */
-	if (text && bytes)
-		memcpy(text, strings + tag->text_at, strnlen(strings + tag->text_at, bytes));
-	return text;
-}
 
 static void read_pool(const struct live_view *view, uint32_t unit, struct tag_row *row)
 {
@@ -69,6 +52,7 @@ int live_read_tags(const struct live_view *view, struct process_rows *rows)
 	for (size_t i = 1; i < count; i++) {
 		struct live_tag from;
 		struct tag_row *row = &rows->tags[i];
+		char text[LIVE_TAG_TEXT_MAX + 1];
 
 		memcpy(&from, &tags[i], sizeof from);
 		row->parent = from.parent < i ? from.parent : 0;
@@ -80,7 +64,8 @@ int live_read_tags(const struct live_view *view, struct process_rows *rows)
 			row->name = from.name;
 			row->text = rows->tags[from.name].text;
 		} else {
-			row->text = copy_text(view, &from);
+			live_view_tag_text(view, &from, text);
+			row->text = strdup(text);
 			if (!row->text)
 				return -1;
 		}

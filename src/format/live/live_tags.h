@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct live_tag) == 32, "on-disk size");
 /* doc: live_visits: how often the threads of one slot entered a tag. */
 struct live_visits {
 	uint32_t tag;	 /* stored last, release: 0 = not there yet */
-	uint32_t thread; /* live_thread.counters */
+	uint32_t thread; /* live_thread.counted_as */
 	uint64_t count;
 };
 _Static_assert(sizeof(struct live_visits) == 16, "on-disk size");
@@ -44,14 +44,14 @@ struct live_mark {
 	uint32_t name;	/* of LIVE_TAGS; 0 = none */
 	uint32_t pad;
 	uint64_t mono_ns; /* CLOCK_MONOTONIC; 0 = not known */
-	/* SNAPSHOT: what the records [0, records) held, in the ring; saved_count 0 = nothing was saved */
+	/* SNAPSHOT: what the site counters [0, site_counters_count) held, in the ring; saved_count 0 = nothing was saved */
 	uint64_t saved_at; /* counted for ever: the place is that modulo the size of the ring */
-	uint32_t saved_count, records;
+	uint32_t saved_count, site_counters_count;
 	uint64_t at_ms; /* clock */
 };
 _Static_assert(sizeof(struct live_mark) == 48, "on-disk size");
 
-/* doc: live_saved: live bytes and blocks of a record. */
+/* doc: live_saved: live bytes and blocks of a site in a thread. */
 struct live_saved {
 	uint64_t bytes, blocks; /* modulo 2^64 */
 };

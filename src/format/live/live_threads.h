@@ -10,7 +10,7 @@
 /* doc: live_countdown: the allocations of sampling threads that `calls` and `bytes` of the slot do not have: all of them, less
  * what their samples stand for there, modulo 2^64. Their bytes are allotted - left, unless `changes` is odd. */
 struct live_countdown {
-	uint64_t left; /* until a call is looked at again */
+	uint64_t left; /* bytes until a call is examined again */
 	uint64_t calls;
 	uint64_t allotted, changes;
 };
@@ -41,8 +41,9 @@ struct live_thread {
 	struct {
 		uint64_t blocks, bytes;
 	} remote[LIVE_KINDS];
-	uint32_t counters; /* its own number, or that of an earlier thread whose counters it uses */
-	uint32_t owners;   /* pool: struct live_owners; 0 = none */
+	uint32_t
+		counted_as; /* its own number, or that of an earlier thread whose counters it uses */
+	uint32_t owners;    /* pool: struct live_owners; 0 = none */
 	uint64_t passed_calls, passed_bytes; /* of the slot's countdown */
 };
 _Static_assert(sizeof(struct live_thread) == 136, "on-disk size");
@@ -51,7 +52,7 @@ _Static_assert(sizeof(struct live_thread) == 136, "on-disk size");
 enum { LIVE_OWNERS = 16 };
 struct live_owners {
 	struct {
-		uint32_t thread; /* counters + 1; 0 = unused */
+		uint32_t thread; /* counted_as + 1; 0 = unused */
 		uint32_t kind;	 /* enum live_kind */
 		uint64_t blocks, bytes;
 	} entry[LIVE_OWNERS];

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bounds of a live profile, and what can be read from its slots and records alone: the totals of the time series
- * and the live bytes of each site. Owns nothing but the arrays it returns. Any thread, any process that has mapped
- * the memory.
+ * The bounds of a live profile, and what can be read from its slots alone: the totals of the time series. Any thread, any
+ * process that has mapped the memory.
  * Invariant: no index from the memory is used before it is compared with the region that it points into, and a size is
  * taken from the checked copy of the head, never from the head itself.
  */
 #include "format/live/live_view.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "format/live/live_read.h"
@@ -89,50 +88,17 @@ int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_tota
 	return 0;
 }
 
-/* Modulo 2^64: the numbers may be anything. */
-static void move(int64_t *value, uint64_t by)
+void live_view_tag_text(const struct live_view *view, const struct live_tag *tag,
+			char to[static LIVE_TAG_TEXT_MAX + 1])
 {
-	*value = (int64_t)((uint64_t)*value + by);
-}
+	const char *text = live_view_at(view, LIVE_STRINGS);
+	size_t bytes = MIN(tag->text_bytes, (uint32_t)LIVE_TAG_TEXT_MAX);
 
-int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
-			size_t *ret_count)
-{
-	struct live_view view;
-	const struct live_record *records;
-	struct snapshot_site *sites;
-	size_t record_count, site_count;
-
-	if (live_view_init(&view, memory, mapped_bytes))
-		return -1;
-	records = live_view_at(&view, LIVE_RECORDS);
-	record_count = live_view_used(&view, LIVE_RECORDS);
-	/* Loaded after the records that point into it; sites made later are left out with all they hold. */
-	site_count = live_view_used(&view, LIVE_SITES);
-	sites = calloc(site_count + 1, sizeof *sites);
-	if (!sites)
-		return -1;
-	for (size_t i = 0; i < site_count; i++)
-		sites[i].site = (uint32_t)i;
-	for (size_t i = 0; i < record_count; i++) {
-		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
-
-		if (site == 0 || site >= site_count)
-			continue;
-		move(&sites[site].blocks, 0 - LIVE_LOAD(records[i].frees));
-		move(&sites[site].bytes, 0 - LIVE_LOAD(records[i].freed_bytes));
-	}
-	live_view_fence();
-	record_count = live_view_used(&view, LIVE_RECORDS);
-	for (size_t i = 0; i < record_count; i++) {
-		uint32_t site = __atomic_load_n(&records[i].site, __ATOMIC_ACQUIRE);
-
-		if (site == 0 || site >= site_count)
-			continue;
-		move(&sites[site].blocks, LIVE_LOAD(records[i].calls));
-		move(&sites[site].bytes, LIVE_LOAD(records[i].bytes));
-	}
-	*ret = sites;
-	*ret_count = site_count;
-	return 0;
+	if (range_within(tag->text_at, bytes, live_view_used(view, LIVE_STRINGS)))
+		text += tag->text_at;
+	else
+		bytes = 0;
+	bytes = strnlen(text, bytes);
+	memcpy(to, text, bytes);
+	to[bytes] = '\0';
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A checked look at a live profile that may be written to while it is read. The head's regions are copied and checked
+ * A checked view of a live profile that may be written to while it is read. The head's regions are copied and checked
  * once; everything else is loaded anew and checked where it is used.
  */
 #ifndef FORMAT_LIVE_LIVE_VIEW_H
@@ -41,6 +41,10 @@ static inline void live_view_fence(void)
 /* An object of the pool that ends within what is published, or NULL. */
 const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference,
 			   size_t bytes);
+
+/* The text of a tag, up to its first zero byte; "" if it is not within the strings. */
+void live_view_tag_text(const struct live_view *view, const struct live_tag *tag,
+			char to[static LIVE_TAG_TEXT_MAX + 1]);
 
 /* How far the peak is known: doc: peak. */
 struct live_peak_rule {

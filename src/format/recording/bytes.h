@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing run of bytes for encoders. Failure to allocate sets `failed`, which stays set: an encoder asks once at
+ * A growing run of bytes for encoders. Failure to allocate sets `failed`, which stays set: an encoder checks it once at
  * its end. Owns its memory; { 0 } is an empty one.
  */
 #ifndef FORMAT_RECORDING_BYTES_H

@@ -3,8 +3,6 @@
  * Moments that have a name: marks of the program, and snapshots that it, a person or a condition asked for. A snapshot's
  * numbers are in the chunk of snapshots, by number. Pure functions; any thread.
  */
-#include <stdlib.h>
-
 #include "format/recording/chunks.h"
 
 /* doc: chunk_marks */
@@ -23,22 +21,14 @@ void chunk_marks_put(struct payload *out, const struct process_rows *rows)
 
 void chunk_marks_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct mark_row *marks = table_get(in, TABLE_SHAPE(struct mark_row, mark_fields), &count);
+	rows->marks = table_get(in, TABLE_SHAPE(struct mark_row, mark_fields), &rows->mark_count);
+	for (size_t i = 0; i < rows->mark_count && !in->cursor.failed; i++) {
+		struct mark_row *mark = &rows->marks[i];
 
-	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
-		if (marks[i].kind >= LIVE_MARK_KINDS)
-			marks[i].kind = LIVE_MARK_POINT; /* a newer version's */
-		if (marks[i].snapshot > rows->snapshot_count)
-			marks[i].snapshot = 0; /* that chunk was lost */
-		marks[i].name = source_text(in);
+		if (mark->kind >= LIVE_MARK_KINDS)
+			mark->kind = LIVE_MARK_POINT; /* a newer version's */
+		if (mark->snapshot > rows->snapshot_count)
+			mark->snapshot = 0; /* that chunk was lost */
+		mark->name = source_text(in);
 	}
-	if (in->cursor.failed) {
-		for (size_t i = 0; i < count; i++)
-			free(marks[i].name);
-		free(marks);
-		return;
-	}
-	rows->marks = marks;
-	rows->mark_count = count;
 }

@@ -4,7 +4,6 @@
  * recording that was bundled has this chunk. All texts are one run of bytes, each text once and ended by a NUL, so that
  * a row is a few numbers. Pure functions; any thread.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/recording/chunks.h"
@@ -43,12 +42,12 @@ static bool is_text(const struct process_rows *rows, uint32_t at)
 	return at == 0 || at < rows->text_bytes;
 }
 
-static bool names_are_good(const struct process_rows *rows, size_t frame_count)
+static bool names_are_good(const struct process_rows *rows)
 {
 	for (size_t i = 0; i < rows->name_count; i++) {
 		const struct name_row *n = &rows->names[i];
 
-		if (n->frame >= frame_count || (i > 0 && n->frame < n[-1].frame) ||
+		if (n->frame >= rows->frame_count || (i > 0 && n->frame < n[-1].frame) ||
 		    !is_text(rows, n->function) || !is_text(rows, n->file) ||
 		    !is_text(rows, n->arguments) || n->inlined > 1)
 			return false;
@@ -72,32 +71,18 @@ static bool sources_are_good(const struct process_rows *rows)
 
 void chunk_names_get(struct source *in, struct process_rows *rows)
 {
-	struct process_rows got = { 0 };
 	struct span texts;
 
-	got.names = table_get(in, TABLE_SHAPE(struct name_row, name_fields), &got.name_count);
-	got.sources =
-		table_get(in, TABLE_SHAPE(struct source_row, source_fields), &got.source_count);
+	rows->names = table_get(in, TABLE_SHAPE(struct name_row, name_fields), &rows->name_count);
+	rows->sources =
+		table_get(in, TABLE_SHAPE(struct source_row, source_fields), &rows->source_count);
 	texts = cursor_counted(&in->cursor);
-	got.texts = source_alloc(in, texts.size, 1);
+	rows->texts = source_alloc(in, texts.size, 1);
 	if (!in->cursor.failed && texts.size) {
-		memcpy(got.texts, texts.data, texts.size);
-		got.text_bytes = texts.size;
+		memcpy(rows->texts, texts.data, texts.size);
+		rows->text_bytes = texts.size;
 	}
 	if (!in->cursor.failed &&
-	    (!texts_are_good(&got) || !names_are_good(&got, rows->frame_count) ||
-	     !sources_are_good(&got)))
+	    (!texts_are_good(rows) || !names_are_good(rows) || !sources_are_good(rows)))
 		cursor_fail(&in->cursor);
-	if (in->cursor.failed) {
-		free(got.names);
-		free(got.sources);
-		free(got.texts);
-		return;
-	}
-	rows->names = got.names;
-	rows->name_count = got.name_count;
-	rows->sources = got.sources;
-	rows->source_count = got.source_count;
-	rows->texts = got.texts;
-	rows->text_bytes = got.text_bytes;
 }

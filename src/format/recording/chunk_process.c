@@ -34,6 +34,20 @@ void chunk_run_put(struct payload *out, const struct run_row *run)
 		bytes_put_text(&out->bytes, run->missed[i].path);
 }
 
+/* A table of one row into *ret. False: the cursor has failed. */
+static bool get_one(struct source *in, struct table_shape shape, void *ret)
+{
+	size_t count;
+	void *row = table_get(in, shape, &count);
+
+	if (count == 1)
+		memcpy(ret, row, shape.row_bytes);
+	else
+		cursor_fail(&in->cursor);
+	free(row);
+	return !in->cursor.failed;
+}
+
 /* Since 1.2. */
 static void get_missed(struct source *in, struct run_row *run)
 {
@@ -50,24 +64,13 @@ static void get_missed(struct source *in, struct run_row *run)
 
 void chunk_run_get(struct source *in, struct run_row *run)
 {
-	size_t count;
-	struct run_row *row = table_get(in, TABLE_SHAPE(struct run_row, run_fields), &count);
-
-	if (count != 1) {
-		cursor_fail(&in->cursor);
-		free(row);
+	if (!get_one(in, TABLE_SHAPE(struct run_row, run_fields), run))
 		return;
-	}
-	row->host = source_text(in);
-	row->kernel = source_text(in);
-	row->version = source_text(in);
-	row->command = source_text(in);
-	get_missed(in, row);
-	if (in->cursor.failed)
-		run_row_release(row);
-	else
-		*run = *row;
-	free(row);
+	run->host = source_text(in);
+	run->kernel = source_text(in);
+	run->version = source_text(in);
+	run->command = source_text(in);
+	get_missed(in, run);
 }
 
 /* doc: chunk_process */
@@ -151,15 +154,10 @@ static void get_health(struct source *in, struct process_row *row)
 
 void chunk_process_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct process_row *row =
-		table_get(in, TABLE_SHAPE(struct process_row, process_fields), &count);
+	struct process_row *row = &rows->process;
 
-	if (count != 1) {
-		cursor_fail(&in->cursor);
-		free(row);
+	if (!get_one(in, TABLE_SHAPE(struct process_row, process_fields), row))
 		return;
-	}
 	row->command = source_text(in);
 	row->exe = source_text(in);
 	row->allocator = source_text(in);
@@ -170,13 +168,4 @@ void chunk_process_get(struct source *in, struct process_rows *rows)
 		row->rank = (uint32_t)MIN(cursor_varint(&in->cursor), (uint64_t)UINT32_MAX);
 	if (row->end > END_UNKNOWN)
 		row->end = END_UNKNOWN; /* a newer version's */
-	if (in->cursor.failed) {
-		free(row->command);
-		free(row->exe);
-		free(row->allocator);
-		free(row->linked_in);
-	} else {
-		rows->process = *row;
-	}
-	free(row);
 }

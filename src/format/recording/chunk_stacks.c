@@ -38,13 +38,9 @@ static const struct field module_fields[] = {
 void chunk_modules_put(struct payload *out, const struct process_rows *rows)
 {
 	size_t count = rows->module_count > 0 ? rows->module_count - 1 : 0;
-	struct module_columns *columns = calloc(count + 1, sizeof *columns);
+	struct module_columns *columns = columns_new(out, count, sizeof *columns);
 
-	if (!columns) {
-		out->bytes.failed = true;
-		return;
-	}
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; columns && i < count; i++) {
 		const struct module_row *row = &rows->modules[i + 1];
 
 		columns[i] = (struct module_columns){
@@ -58,9 +54,9 @@ void chunk_modules_put(struct payload *out, const struct process_rows *rows)
 	}
 	table_put(out, TABLE_SHAPE(struct module_columns, module_fields), columns, count);
 	payload_cost(out, count + 1, sizeof *rows->modules);
-	for (size_t i = 0; i < count; i++) {
-		bytes_put_text(&out->bytes, rows->modules[i + 1].path);
-		bytes_put(&out->bytes, rows->modules[i + 1].build_id, columns[i].build_id_bytes);
+	for (size_t i = 1; i <= count; i++) {
+		bytes_put_text(&out->bytes, rows->modules[i].path);
+		bytes_put(&out->bytes, rows->modules[i].build_id, rows->modules[i].build_id_bytes);
 	}
 	free(columns);
 }
@@ -88,25 +84,17 @@ void chunk_modules_get(struct source *in, struct process_rows *rows)
 	size_t count;
 	struct module_columns *columns =
 		table_get(in, TABLE_SHAPE(struct module_columns, module_fields), &count);
-	struct module_row *modules = source_alloc(in, count + 1, sizeof *modules);
 
-	if (modules) {
-		modules[0].path = calloc(1, 1);
-		if (!modules[0].path)
-			cursor_fail(&in->cursor);
-		for (size_t i = 0; i < count && !in->cursor.failed; i++)
-			get_module(in, &columns[i], &modules[i + 1]);
-		rows->modules = modules;
+	rows->modules = source_alloc(in, count + 1, sizeof *rows->modules);
+	if (rows->modules) {
 		rows->module_count = count + 1;
+		rows->modules[0].path = calloc(1, 1);
+		if (!rows->modules[0].path)
+			cursor_fail(&in->cursor);
 	}
+	for (size_t i = 0; i < count && !in->cursor.failed; i++)
+		get_module(in, &columns[i], &rows->modules[i + 1]);
 	free(columns);
-	if (modules && in->cursor.failed) {
-		for (size_t i = 0; i < rows->module_count; i++)
-			free(modules[i].path);
-		free(modules);
-		rows->modules = NULL;
-		rows->module_count = 0;
-	}
 }
 
 /* doc: chunk_frames */
@@ -123,11 +111,9 @@ static const struct field frame_fields[] = {
 void chunk_frames_put(struct payload *out, const struct process_rows *rows)
 {
 	size_t count = rows->frame_count;
-	struct frame_columns *columns = calloc(count + 1, sizeof *columns);
-	uint64_t *last = calloc(UINT16_MAX + 1, sizeof *last);
+	struct frame_columns *columns = columns_new(out, count, sizeof *columns);
+	uint64_t *last = columns_new(out, UINT16_MAX, sizeof *last);
 
-	if (!columns || !last)
-		out->bytes.failed = true;
 	for (size_t i = 0; i < count && !out->bytes.failed; i++) {
 		uint64_t frame = rows->frames[i];
 		uint32_t module = live_frame_module(frame);
@@ -138,8 +124,7 @@ void chunk_frames_put(struct payload *out, const struct process_rows *rows)
 		columns[i].offset = residual_put(offset, last[module]);
 		last[module] = offset;
 	}
-	if (!out->bytes.failed)
-		table_put(out, TABLE_SHAPE(struct frame_columns, frame_fields), columns, count);
+	table_put(out, TABLE_SHAPE(struct frame_columns, frame_fields), columns, count);
 	payload_cost(out, count, sizeof *rows->frames);
 	free(last);
 	free(columns);
@@ -147,15 +132,14 @@ void chunk_frames_put(struct payload *out, const struct process_rows *rows)
 
 void chunk_frames_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
 	struct frame_columns *columns =
-		table_get(in, TABLE_SHAPE(struct frame_columns, frame_fields), &count);
-	uint64_t *frames = source_alloc(in, count, sizeof *frames);
-	uint64_t *last = frames ? calloc(rows->module_count + 1, sizeof *last) : NULL;
+		table_get(in, TABLE_SHAPE(struct frame_columns, frame_fields), &rows->frame_count);
+	uint64_t *last = calloc(rows->module_count + 1, sizeof *last);
 
-	if (frames && !last)
+	rows->frames = source_alloc(in, rows->frame_count, sizeof *rows->frames);
+	if (!last)
 		cursor_fail(&in->cursor);
-	for (size_t i = 0; last && i < count && !in->cursor.failed; i++) {
+	for (size_t i = 0; i < rows->frame_count && !in->cursor.failed; i++) {
 		uint32_t module = columns[i].module;
 		uint64_t offset;
 
@@ -166,17 +150,11 @@ void chunk_frames_get(struct source *in, struct process_rows *rows)
 		offset = residual_get(columns[i].offset, last[module]);
 		if (module > UINT16_MAX || offset >> 47 != 0)
 			cursor_fail(&in->cursor);
-		frames[i] = live_frame_pack(module, offset, (int)columns[i].exact);
+		rows->frames[i] = live_frame_pack(module, offset, (int)columns[i].exact);
 		last[module] = offset;
 	}
 	free(last);
 	free(columns);
-	if (in->cursor.failed) {
-		free(frames);
-		return;
-	}
-	rows->frames = frames;
-	rows->frame_count = count;
 }
 
 /* doc: chunk_nodes
@@ -186,14 +164,10 @@ struct recent {
 	uint32_t frame[RECENT_FRAMES];
 };
 struct node_columns {
-	uint32_t parent_gap; /* node before this one, minus parent */
-	uint32_t pad;
-	uint64_t frame; /* place in `recent`, CODE_NEW_FRAME, or CODE_ANY_FRAME + frame */
+	uint64_t parent_gap; /* node before this one, minus parent */
+	uint64_t frame;	     /* position in `recent`, CODE_NEW_FRAME, or CODE_ANY_FRAME + frame */
 };
-static const struct field node_fields[] = {
-	FIELD(struct node_columns, parent_gap),
-	FIELD(struct node_columns, frame),
-};
+#define NODE_SHAPE U64_SHAPE(struct node_columns, sizeof(struct node_columns))
 
 /* Where the frame is in the list, RECENT_FRAMES if it is not; then it is the first. */
 static unsigned recent_touch(struct recent *recent, uint32_t frame)
@@ -217,19 +191,17 @@ static struct recent *recent_below(struct recent *recent, const struct process_r
 void chunk_nodes_put(struct payload *out, const struct process_rows *rows)
 {
 	size_t count = rows->node_count > 0 ? rows->node_count - 1 : 0;
-	struct node_columns *columns = calloc(count + 1, sizeof *columns);
-	struct recent *recent = calloc(rows->frame_count + 1, sizeof *recent);
+	struct node_columns *columns = columns_new(out, count, sizeof *columns);
+	struct recent *recent = columns_new(out, rows->frame_count, sizeof *recent);
 	uint32_t next_new = 0;
 
-	if (!columns || !recent)
-		out->bytes.failed = true;
 	for (size_t i = 0; i < count && !out->bytes.failed; i++) {
 		const struct node_row *row = &rows->nodes[i + 1];
 		unsigned place;
 
 		ASSERT(row->parent <= i && row->frame < rows->frame_count);
 		place = recent_touch(recent_below(recent, rows, row->parent), row->frame);
-		columns[i].parent_gap = (uint32_t)i - row->parent;
+		columns[i].parent_gap = i - row->parent;
 		if (place < RECENT_FRAMES)
 			columns[i].frame = place;
 		else if (row->frame == next_new)
@@ -238,8 +210,7 @@ void chunk_nodes_put(struct payload *out, const struct process_rows *rows)
 			columns[i].frame = (uint64_t)CODE_ANY_FRAME + row->frame;
 		next_new = MAX(next_new, row->frame + 1);
 	}
-	if (!out->bytes.failed)
-		table_put(out, TABLE_SHAPE(struct node_columns, node_fields), columns, count);
+	table_put(out, NODE_SHAPE, columns, count);
 	payload_cost(out, count + 1, sizeof *rows->nodes);
 	payload_cost(out, rows->frame_count + 1, sizeof *recent);
 	free(recent);
@@ -254,7 +225,7 @@ static bool get_node(const struct node_columns *columns, size_t index, struct pr
 
 	if (columns->parent_gap >= index)
 		return false;
-	row->parent = (uint32_t)(index - 1) - columns->parent_gap;
+	row->parent = (uint32_t)(index - 1 - columns->parent_gap);
 	recent = recent_below(recent, rows, row->parent);
 	if (frame < RECENT_FRAMES)
 		frame = (uint64_t)recent->frame[frame] -
@@ -274,8 +245,7 @@ static bool get_node(const struct node_columns *columns, size_t index, struct pr
 void chunk_nodes_get(struct source *in, struct process_rows *rows)
 {
 	size_t count;
-	struct node_columns *columns =
-		table_get(in, TABLE_SHAPE(struct node_columns, node_fields), &count);
+	struct node_columns *columns = table_get(in, NODE_SHAPE, &count);
 	struct recent *recent = source_alloc(in, rows->frame_count + 1, sizeof *recent);
 	uint32_t next_new = 0;
 
@@ -286,11 +256,6 @@ void chunk_nodes_get(struct source *in, struct process_rows *rows)
 	}
 	free(recent);
 	free(columns);
-	if (in->cursor.failed) {
-		free(rows->nodes);
-		rows->nodes = NULL;
-		return;
-	}
 	rows->node_count = count + 1;
 }
 
@@ -341,11 +306,11 @@ static void leaves_release(struct leaves *leaves)
 void chunk_sites_put(struct payload *out, const struct process_rows *rows)
 {
 	size_t count = rows->site_count > 0 ? rows->site_count - 1 : 0;
-	struct site_columns *columns = calloc(count + 1, sizeof *columns);
+	struct site_columns *columns = columns_new(out, count, sizeof *columns);
 	struct leaves leaves;
 	uint64_t next = 0;
 
-	if (!leaves_init(&leaves, rows) || !columns)
+	if (!leaves_init(&leaves, rows))
 		out->bytes.failed = true;
 	for (size_t i = 0; i < count && !out->bytes.failed; i++) {
 		const struct site_row *row = &rows->sites[i + 1];
@@ -363,8 +328,7 @@ void chunk_sites_put(struct payload *out, const struct process_rows *rows)
 		};
 		next = place == NO_LEAF ? next : (uint64_t)place + 1;
 	}
-	if (!out->bytes.failed)
-		table_put(out, TABLE_SHAPE(struct site_columns, site_fields), columns, count);
+	table_put(out, TABLE_SHAPE(struct site_columns, site_fields), columns, count);
 	payload_cost(out, count + 1, sizeof *rows->sites);
 	leaves_release(&leaves);
 	free(columns);
@@ -400,22 +364,17 @@ void chunk_sites_get(struct source *in, struct process_rows *rows)
 	size_t count;
 	struct site_columns *columns =
 		table_get(in, TABLE_SHAPE(struct site_columns, site_fields), &count);
-	struct site_row *sites = source_alloc(in, count + 1, sizeof *sites);
 	struct leaves leaves;
 	uint64_t next = 0;
 
+	rows->sites = source_alloc(in, count + 1, sizeof *rows->sites);
 	if (!leaves_init(&leaves, rows))
 		cursor_fail(&in->cursor);
 	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
-		if (!get_site(&columns[i], &leaves, &next, rows->node_count, &sites[i + 1]))
+		if (!get_site(&columns[i], &leaves, &next, rows->node_count, &rows->sites[i + 1]))
 			cursor_fail(&in->cursor);
 	}
 	leaves_release(&leaves);
 	free(columns);
-	if (in->cursor.failed) {
-		free(sites);
-		return;
-	}
-	rows->sites = sites;
 	rows->site_count = count + 1;
 }

@@ -27,13 +27,9 @@ static const struct field visits_fields[] = {
 void chunk_tags_put(struct payload *out, const struct process_rows *rows)
 {
 	size_t count = rows->tag_count ? rows->tag_count - 1 : 0;
-	struct tag_columns *columns = calloc(count + 1, sizeof *columns);
+	struct tag_columns *columns = columns_new(out, count, sizeof *columns);
 
-	if (!columns) {
-		out->bytes.failed = true;
-		return;
-	}
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; columns && i < count; i++) {
 		const struct tag_row *tag = &rows->tags[i + 1];
 
 		columns[i] = (struct tag_columns){ (uint32_t)(i + 1) - tag->parent,
@@ -77,38 +73,23 @@ static void get_tags(struct source *in, const struct tag_columns *columns, size_
 	}
 }
 
-static bool visits_are_good(const struct visits_row *visits, size_t count, size_t tag_count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (visits[i].tag >= tag_count || visits[i].slot >= LIVE_SLOTS_MAX)
-			return false;
-	}
-	return true;
-}
-
 void chunk_tags_get(struct source *in, struct process_rows *rows)
 {
-	struct process_rows got = { 0 };
 	size_t count;
 	struct tag_columns *columns =
 		table_get(in, TABLE_SHAPE(struct tag_columns, tag_fields), &count);
 
-	got.tags = source_alloc(in, count + 1, sizeof *got.tags);
+	rows->tags = source_alloc(in, count + 1, sizeof *rows->tags);
 	if (!in->cursor.failed) {
-		got.tag_count = count + 1;
-		get_tags(in, columns, count, got.tags);
+		rows->tag_count = count + 1;
+		get_tags(in, columns, count, rows->tags);
 	}
 	free(columns);
-	got.visits =
-		table_get(in, TABLE_SHAPE(struct visits_row, visits_fields), &got.visits_count);
-	if (!in->cursor.failed && !visits_are_good(got.visits, got.visits_count, got.tag_count))
-		cursor_fail(&in->cursor);
-	if (in->cursor.failed) {
-		process_rows_release(&got);
-		return;
+	rows->visits =
+		table_get(in, TABLE_SHAPE(struct visits_row, visits_fields), &rows->visits_count);
+	for (size_t i = 0; i < rows->visits_count; i++) {
+		if (rows->visits[i].tag >= rows->tag_count ||
+		    rows->visits[i].slot >= LIVE_SLOTS_MAX)
+			cursor_fail(&in->cursor);
 	}
-	rows->tags = got.tags;
-	rows->tag_count = got.tag_count;
-	rows->visits = got.visits;
-	rows->visits_count = got.visits_count;
 }

@@ -29,13 +29,9 @@ static const struct field thread_fields[] = {
 
 void chunk_threads_put(struct payload *out, const struct process_rows *rows)
 {
-	struct thread_columns *columns = calloc(rows->thread_count + 1, sizeof *columns);
+	struct thread_columns *columns = columns_new(out, rows->thread_count, sizeof *columns);
 
-	if (!columns) {
-		out->bytes.failed = true;
-		return;
-	}
-	for (size_t i = 0; i < rows->thread_count; i++) {
+	for (size_t i = 0; columns && i < rows->thread_count; i++) {
 		struct thread_row *row = &columns[i].row;
 		size_t length;
 
@@ -53,54 +49,44 @@ void chunk_threads_put(struct payload *out, const struct process_rows *rows)
 
 void chunk_threads_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct thread_columns *columns =
-		table_get(in, TABLE_SHAPE(struct thread_columns, thread_fields), &count);
-	struct thread_row *threads = source_alloc(in, count, sizeof *threads);
+	struct thread_columns *columns = table_get(
+		in, TABLE_SHAPE(struct thread_columns, thread_fields), &rows->thread_count);
 
-	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
-		threads[i] = columns[i].row;
-		memcpy(threads[i].name, columns[i].name, sizeof threads[i].name);
-		if (threads[i].name[sizeof threads[i].name - 1] != '\0' ||
-		    threads[i].slot >= LIVE_SLOTS_MAX)
+	rows->threads = source_alloc(in, rows->thread_count, sizeof *rows->threads);
+	for (size_t i = 0; i < rows->thread_count && !in->cursor.failed; i++) {
+		struct thread_row *row = &rows->threads[i];
+
+		*row = columns[i].row;
+		memcpy(row->name, columns[i].name, sizeof row->name);
+		if (row->name[sizeof row->name - 1] != '\0' || row->slot >= LIVE_SLOTS_MAX)
 			cursor_fail(&in->cursor);
 	}
 	free(columns);
-	if (in->cursor.failed) {
-		free(threads);
-		return;
-	}
-	rows->threads = threads;
-	rows->thread_count = count;
 }
 
-/* doc: chunk_foreign */
-static const struct field foreign_fields[] = {
-	FIELD(struct foreign_row, freer),  FIELD(struct foreign_row, owner),
-	FIELD(struct foreign_row, blocks), FIELD(struct foreign_row, bytes),
-	FIELD(struct foreign_row, kind),
+/* doc: chunk_remote_frees */
+static const struct field remote_frees_fields[] = {
+	FIELD(struct remote_frees_row, freer),	FIELD(struct remote_frees_row, owner),
+	FIELD(struct remote_frees_row, blocks), FIELD(struct remote_frees_row, bytes),
+	FIELD(struct remote_frees_row, kind),
 };
 
-void chunk_foreign_put(struct payload *out, const struct process_rows *rows)
+void chunk_remote_frees_put(struct payload *out, const struct process_rows *rows)
 {
-	table_put(out, TABLE_SHAPE(struct foreign_row, foreign_fields), rows->foreign,
-		  rows->foreign_count);
+	table_put(out, TABLE_SHAPE(struct remote_frees_row, remote_frees_fields),
+		  rows->remote_frees, rows->remote_frees_count);
 }
 
-void chunk_foreign_get(struct source *in, struct process_rows *rows)
+void chunk_remote_frees_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct foreign_row *foreign =
-		table_get(in, TABLE_SHAPE(struct foreign_row, foreign_fields), &count);
+	rows->remote_frees =
+		table_get(in, TABLE_SHAPE(struct remote_frees_row, remote_frees_fields),
+			  &rows->remote_frees_count);
+	for (size_t i = 0; i < rows->remote_frees_count; i++) {
+		const struct remote_frees_row *row = &rows->remote_frees[i];
 
-	for (size_t i = 0; i < count; i++) {
-		if (foreign[i].freer >= LIVE_SLOTS_MAX || foreign[i].kind >= LIVE_KINDS ||
-		    (foreign[i].owner >= LIVE_SLOTS_MAX && foreign[i].owner != UINT32_MAX)) {
+		if (row->freer >= LIVE_SLOTS_MAX || row->kind >= LIVE_KINDS ||
+		    (row->owner >= LIVE_SLOTS_MAX && row->owner != UINT32_MAX))
 			cursor_fail(&in->cursor);
-			free(foreign);
-			return;
-		}
 	}
-	rows->foreign = foreign;
-	rows->foreign_count = count;
 }

@@ -13,42 +13,29 @@
 #include "format/recording/chunks.h"
 
 /* doc: chunk_series: frees as the difference to calls less live blocks. */
-static const struct field series_fields[] = {
-	FIELD(struct series_row, at_ns),	  FIELD(struct series_row, live_bytes),
-	FIELD(struct series_row, live_blocks),	  FIELD(struct series_row, calls),
-	FIELD(struct series_row, bytes),	  FIELD(struct series_row, frees),
-	FIELD(struct series_row, rss_bytes),	  FIELD(struct series_row, threads),
-	FIELD(struct series_row, map_live_bytes), FIELD(struct series_row, own_bytes),
-};
+#define SERIES_SHAPE U64_SHAPE(struct series_row, sizeof(struct series_row))
 
 void chunk_series_put(struct payload *out, const struct process_rows *rows)
 {
-	struct series_row *columns = calloc(rows->series_count + 1, sizeof *columns);
+	struct series_row *columns = columns_new(out, rows->series_count, sizeof *columns);
 
-	if (!columns) {
-		out->bytes.failed = true;
-		return;
-	}
-	for (size_t i = 0; i < rows->series_count; i++) {
+	for (size_t i = 0; columns && i < rows->series_count; i++) {
 		columns[i] = rows->series[i];
 		columns[i].frees =
 			residual_put(columns[i].frees, columns[i].calls - columns[i].live_blocks);
 	}
-	table_put(out, TABLE_SHAPE(struct series_row, series_fields), columns, rows->series_count);
+	table_put(out, SERIES_SHAPE, columns, rows->series_count);
 	free(columns);
 }
 
 void chunk_series_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct series_row *series =
-		table_get(in, TABLE_SHAPE(struct series_row, series_fields), &count);
+	rows->series = table_get(in, SERIES_SHAPE, &rows->series_count);
+	for (size_t i = 0; i < rows->series_count; i++) {
+		struct series_row *row = &rows->series[i];
 
-	for (size_t i = 0; i < count; i++)
-		series[i].frees =
-			residual_get(series[i].frees, series[i].calls - series[i].live_blocks);
-	rows->series = series;
-	rows->series_count = count;
+		row->frees = residual_get(row->frees, row->calls - row->live_blocks);
+	}
 }
 
 /* doc: chunk_snapshots */
@@ -61,11 +48,7 @@ struct change_columns {
 	uint64_t gap; /* sites left out between this one and the one before */
 	uint64_t blocks, bytes;
 };
-static const struct field change_fields[] = {
-	FIELD(struct change_columns, gap),
-	FIELD(struct change_columns, blocks),
-	FIELD(struct change_columns, bytes),
-};
+#define CHANGE_SHAPE U64_SHAPE(struct change_columns, sizeof(struct change_columns))
 
 /* The last value of each site, and what one of its blocks weighs. */
 struct last_value {
@@ -74,11 +57,11 @@ struct last_value {
 
 static void fill_means(struct last_value *last, const struct process_rows *rows)
 {
-	for (size_t i = 0; i < rows->cell_count; i++) {
-		struct last_value *site = &last[rows->cells[i].site];
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		struct last_value *site = &last[rows->site_counters[i].site];
 
 		if (site->mean_bytes == 0)
-			site->mean_bytes = cell_mean_size(&rows->cells[i]);
+			site->mean_bytes = site_counters_mean_size(&rows->site_counters[i]);
 	}
 }
 
@@ -107,16 +90,14 @@ static void change_get(const struct change_columns *from, struct last_value *las
 
 void chunk_snapshots_put(struct payload *out, const struct process_rows *rows)
 {
-	struct change_columns *columns = calloc(rows->snapshot_site_count + 1, sizeof *columns);
-	struct last_value *last = calloc(rows->site_count + 1, sizeof *last);
+	struct change_columns *columns =
+		columns_new(out, rows->snapshot_site_count, sizeof *columns);
+	struct last_value *last = columns_new(out, rows->site_count, sizeof *last);
 	size_t used = 0;
 
-	if (!columns || !last) {
-		out->bytes.failed = true;
-		goto done;
-	}
-	fill_means(last, rows);
-	for (size_t i = 0; i < rows->snapshot_count; i++) {
+	if (last)
+		fill_means(last, rows);
+	for (size_t i = 0; i < rows->snapshot_count && !out->bytes.failed; i++) {
 		const struct snapshot_row *row = &rows->snapshots[i];
 		uint32_t next = 1;
 
@@ -132,10 +113,9 @@ void chunk_snapshots_put(struct payload *out, const struct process_rows *rows)
 	ASSERT(used <= rows->snapshot_site_count);
 	table_put(out, TABLE_SHAPE(struct snapshot_row, snapshot_fields), rows->snapshots,
 		  rows->snapshot_count);
-	table_put(out, TABLE_SHAPE(struct change_columns, change_fields), columns, used);
+	table_put(out, CHANGE_SHAPE, columns, used);
 	payload_cost(out, used, sizeof *rows->snapshot_sites);
 	payload_cost(out, rows->site_count, sizeof *last);
-done:
 	free(last);
 	free(columns);
 }
@@ -163,76 +143,41 @@ static bool get_changes(struct snapshot_row *row, const struct change_columns *c
 
 void chunk_snapshots_get(struct source *in, struct process_rows *rows)
 {
-	size_t count = 0, change_count = 0, used = 0;
-	struct snapshot_row *snapshots =
-		table_get(in, TABLE_SHAPE(struct snapshot_row, snapshot_fields), &count);
-	struct change_columns *columns =
-		table_get(in, TABLE_SHAPE(struct change_columns, change_fields), &change_count);
-	struct snapshot_site *sites = source_alloc(in, change_count, sizeof *sites);
+	size_t change_count = 0, *used = &rows->snapshot_site_count;
+
+	rows->snapshots = table_get(in, TABLE_SHAPE(struct snapshot_row, snapshot_fields),
+				    &rows->snapshot_count);
+	struct change_columns *columns = table_get(in, CHANGE_SHAPE, &change_count);
+
+	rows->snapshot_sites = source_alloc(in, change_count, sizeof *rows->snapshot_sites);
 	struct last_value *last = source_alloc(in, rows->site_count, sizeof *last);
 
 	if (!in->cursor.failed && last)
 		fill_means(last, rows);
-	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
-		if (snapshots[i].sites_count > change_count - used ||
-		    !get_changes(&snapshots[i], columns, used, last, rows->site_count, sites))
+	for (size_t i = 0; i < rows->snapshot_count && !in->cursor.failed; i++) {
+		struct snapshot_row *row = &rows->snapshots[i];
+
+		if (row->sites_count > change_count - *used ||
+		    !get_changes(row, columns, *used, last, rows->site_count, rows->snapshot_sites))
 			cursor_fail(&in->cursor);
 		else
-			used += snapshots[i].sites_count;
+			*used += row->sites_count;
 	}
-	if (used != change_count)
+	if (*used != change_count)
 		cursor_fail(&in->cursor);
 	free(last);
 	free(columns);
-	if (in->cursor.failed) {
-		free(sites);
-		free(snapshots);
-		return;
-	}
-	rows->snapshots = snapshots;
-	rows->snapshot_count = count;
-	rows->snapshot_sites = sites;
-	rows->snapshot_site_count = change_count;
 }
 
 /* doc: chunk_memory */
-static const struct field memory_fields[] = {
-	FIELD(struct memory_row, at_ns),
-	FIELD(struct memory_row, live_bytes),
-	FIELD(struct memory_row, slack_bytes),
-	FIELD(struct memory_row, map_live_bytes),
-	FIELD(struct memory_row, rss_bytes),
-	FIELD(struct memory_row, swap_bytes),
-	FIELD(struct memory_row, heap_bytes),
-	FIELD(struct memory_row, anonymous_bytes),
-	FIELD(struct memory_row, stack_bytes),
-	FIELD(struct memory_row, file_bytes),
-	FIELD(struct memory_row, shared_bytes),
-	FIELD(struct memory_row, own_bytes),
-	FIELD(struct memory_row, cgroup_limit_bytes),
-	FIELD(struct memory_row, cgroup_usage_bytes),
-	FIELD(struct memory_row, sheet),
-	FIELD(struct memory_row, mapped_bytes),
-	FIELD(struct memory_row, held_bytes),
-	FIELD(struct memory_row, inherited_bytes),
-	FIELD(struct memory_row, static_bytes),
-	FIELD(struct memory_row, unrecorded_bytes),
-	FIELD(struct memory_row, untouched_bytes),
-	FIELD(struct memory_row, mapped_shared_bytes),
-};
+#define MEMORY_SHAPE U64_SHAPE(struct memory_row, offsetof(struct memory_row, asked))
 
 void chunk_memory_put(struct payload *out, const struct process_rows *rows)
 {
-	table_put(out, TABLE_SHAPE(struct memory_row, memory_fields), rows->memory,
-		  rows->memory_count);
+	table_put(out, MEMORY_SHAPE, rows->memory, rows->memory_count);
 }
 
 void chunk_memory_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct memory_row *memory =
-		table_get(in, TABLE_SHAPE(struct memory_row, memory_fields), &count);
-
-	rows->memory = memory;
-	rows->memory_count = count;
+	rows->memory = table_get(in, MEMORY_SHAPE, &rows->memory_count);
 }

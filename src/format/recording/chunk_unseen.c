@@ -3,8 +3,6 @@
  * Files that a process had loaded and that may hide memory from the recorder. Only if there are any. Pure functions; any
  * thread.
  */
-#include <stdlib.h>
-
 #include "format/recording/chunks.h"
 #include "format/unseen.h"
 
@@ -24,21 +22,11 @@ void chunk_unseen_put(struct payload *out, const struct process_rows *rows)
 
 void chunk_unseen_get(struct source *in, struct process_rows *rows)
 {
-	size_t count;
-	struct unseen_row *unseen =
-		table_get(in, TABLE_SHAPE(struct unseen_row, unseen_fields), &count);
-
+	rows->unseen =
+		table_get(in, TABLE_SHAPE(struct unseen_row, unseen_fields), &rows->unseen_count);
 	/* Each is compared with each stack that maps memory. */
-	if (count > UNSEEN_FILES_MAX)
+	if (rows->unseen_count > UNSEEN_FILES_MAX)
 		cursor_fail(&in->cursor);
-	for (size_t i = 0; i < count && !in->cursor.failed; i++)
-		unseen[i].path = source_text(in);
-	if (in->cursor.failed) {
-		for (size_t i = 0; i < count; i++)
-			free(unseen[i].path);
-		free(unseen);
-		return;
-	}
-	rows->unseen = unseen;
-	rows->unseen_count = count;
+	for (size_t i = 0; i < rows->unseen_count && !in->cursor.failed; i++)
+		rows->unseen[i].path = source_text(in);
 }

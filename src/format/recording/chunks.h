@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The chunks of a recording: for each a writer and a reader, side by side in chunk_*.c; recording.c has the table.
- * A reader checks every id against the tables that were read before it. If the bytes are wrong it fails the source's
- * cursor and leaves the rows as they were, without its own table.
+ * A reader checks every id against the tables that were read before it, and fills what is zero in the rows. If the bytes
+ * are wrong it fails the source's cursor; its caller then releases what it has filled.
  */
 #ifndef FORMAT_RECORDING_CHUNKS_H
 #define FORMAT_RECORDING_CHUNKS_H
@@ -10,55 +10,29 @@
 #include "format/recording/columns.h"
 #include "format/recording/recording.h"
 
+typedef void chunk_put(struct payload *out, const struct process_rows *rows);
+typedef void chunk_get(struct source *in, struct process_rows *rows);
+
 void chunk_run_put(struct payload *out, const struct run_row *run);
 void chunk_run_get(struct source *in, struct run_row *run);
 
-void chunk_process_put(struct payload *out, const struct process_rows *rows);
-void chunk_process_get(struct source *in, struct process_rows *rows);
-
-void chunk_modules_put(struct payload *out, const struct process_rows *rows);
-void chunk_modules_get(struct source *in, struct process_rows *rows);
-void chunk_frames_put(struct payload *out, const struct process_rows *rows);
-void chunk_frames_get(struct source *in, struct process_rows *rows);
-void chunk_nodes_put(struct payload *out, const struct process_rows *rows);
-void chunk_nodes_get(struct source *in, struct process_rows *rows);
-void chunk_tags_put(struct payload *out, const struct process_rows *rows);
-void chunk_tags_get(struct source *in, struct process_rows *rows);
-void chunk_sites_put(struct payload *out, const struct process_rows *rows);
-void chunk_sites_get(struct source *in, struct process_rows *rows);
-
-void chunk_cells_put(struct payload *out, const struct process_rows *rows);
-void chunk_cells_get(struct source *in, struct process_rows *rows);
-void chunk_ages_put(struct payload *out, const struct process_rows *rows);
-void chunk_ages_get(struct source *in, struct process_rows *rows);
-
-void chunk_threads_put(struct payload *out, const struct process_rows *rows);
-void chunk_threads_get(struct source *in, struct process_rows *rows);
-void chunk_foreign_put(struct payload *out, const struct process_rows *rows);
-void chunk_foreign_get(struct source *in, struct process_rows *rows);
-
-void chunk_series_put(struct payload *out, const struct process_rows *rows);
-void chunk_series_get(struct source *in, struct process_rows *rows);
-void chunk_snapshots_put(struct payload *out, const struct process_rows *rows);
-void chunk_snapshots_get(struct source *in, struct process_rows *rows);
-void chunk_memory_put(struct payload *out, const struct process_rows *rows);
-void chunk_memory_get(struct source *in, struct process_rows *rows);
-
-void chunk_marks_put(struct payload *out, const struct process_rows *rows);
-void chunk_marks_get(struct source *in, struct process_rows *rows);
-void chunk_unseen_put(struct payload *out, const struct process_rows *rows);
-void chunk_unseen_get(struct source *in, struct process_rows *rows);
-void chunk_names_put(struct payload *out, const struct process_rows *rows);
-void chunk_names_get(struct source *in, struct process_rows *rows);
+chunk_put chunk_process_put, chunk_modules_put, chunk_frames_put, chunk_nodes_put, chunk_tags_put,
+	chunk_sites_put, chunk_site_counters_put, chunk_ages_put, chunk_threads_put,
+	chunk_remote_frees_put, chunk_series_put, chunk_snapshots_put, chunk_memory_put,
+	chunk_marks_put, chunk_unseen_put, chunk_names_put;
+chunk_get chunk_process_get, chunk_modules_get, chunk_frames_get, chunk_nodes_get, chunk_tags_get,
+	chunk_sites_get, chunk_site_counters_get, chunk_ages_get, chunk_threads_get,
+	chunk_remote_frees_get, chunk_series_get, chunk_snapshots_get, chunk_memory_get,
+	chunk_marks_get, chunk_unseen_get, chunk_names_get;
 
 /* Differences to a prediction: exact for every pair of numbers, short when the prediction is near. */
 uint64_t residual_put(uint64_t value, uint64_t predicted);
 uint64_t residual_get(uint64_t residual, uint64_t predicted);
 
-/* The bytes of a block of the cell, as far as one number can tell. */
-static inline uint64_t cell_mean_size(const struct cell_row *cell)
+/* The mean size of a block, rounded down. */
+static inline uint64_t site_counters_mean_size(const struct site_counters_row *row)
 {
-	return cell->calls ? cell->bytes / cell->calls : 0;
+	return row->calls ? row->bytes / row->calls : 0;
 }
 
 #endif

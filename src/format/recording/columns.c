@@ -120,7 +120,7 @@ static void put_mode(struct bytes *out, enum column_mode mode, const uint64_t *v
 		put_values(out, mode, values, count);
 }
 
-/* What is left of the bytes when the chunk is compressed, roughly. Of a few it is not worth asking. */
+/* What is left of the bytes when the chunk is compressed, roughly. For a few bytes it is not worth computing. */
 static size_t packed_size(const struct bytes *bytes)
 {
 	if (bytes->size <= FEW_BYTES)
@@ -295,20 +295,29 @@ char *source_text(struct source *in)
 	return copy;
 }
 
-static uint64_t load_u32(const uint8_t *from)
+/* Constant sizes: a copy of a size that the compiler does not know is a call. */
+static void copy_number(void *to, const void *from, size_t bytes)
 {
-	uint32_t value;
-
-	memcpy(&value, from, sizeof value);
-	return value;
+	if (bytes == 4)
+		memcpy(to, from, 4);
+	else
+		memcpy(to, from, 8);
 }
 
-static uint64_t load_u64(const uint8_t *from)
+void *columns_new(struct payload *out, size_t count, size_t row_bytes)
 {
-	uint64_t value;
+	void *columns = calloc(count + 1, row_bytes);
 
-	memcpy(&value, from, sizeof value);
-	return value;
+	if (!columns)
+		out->bytes.failed = true;
+	return columns;
+}
+
+static struct field field_of(struct table_shape shape, size_t index)
+{
+	if (shape.fields)
+		return shape.fields[index];
+	return (struct field){ (uint16_t)(index * sizeof(uint64_t)), sizeof(uint64_t) };
 }
 
 void table_put(struct payload *out, struct table_shape shape, const void *rows, size_t count)
@@ -319,39 +328,34 @@ void table_put(struct payload *out, struct table_shape shape, const void *rows, 
 	bytes_put_varint(&out->bytes, count);
 	bytes_put_varint(&out->bytes, shape.field_count);
 	payload_cost(out, count, shape.row_bytes);
-	if (count == 0)
+	if (count == 0 || out->bytes.failed)
 		return;
-	values = calloc(count, sizeof *values);
-	if (!values) {
-		out->bytes.failed = true;
-		return;
-	}
-	for (size_t f = 0; f < shape.field_count; f++) {
-		const uint8_t *from = (const uint8_t *)rows + shape.fields[f].at;
+	values = columns_new(out, count, sizeof *values);
+	for (size_t f = 0; values && f < shape.field_count; f++) {
+		struct field field = field_of(shape, f);
+		const uint8_t *from = (const uint8_t *)rows + field.at;
 
-		ASSERT(shape.fields[f].bytes == 4 || shape.fields[f].bytes == 8);
-		for (size_t i = 0; i < count; i++, from += shape.row_bytes)
-			values[i] = shape.fields[f].bytes == 4 ? load_u32(from) : load_u64(from);
+		ASSERT(field.bytes == 4 || field.bytes == 8);
+		for (size_t i = 0; i < count; i++, from += shape.row_bytes) {
+			values[i] = 0;
+			copy_number(&values[i], from, field.bytes);
+		}
 		column_put(&out->bytes, values, count);
 	}
 	free(values);
 }
 
-static void store_column(struct source *in, const struct field *field, size_t row_bytes,
-			 uint8_t *rows, const uint64_t *values, size_t count)
+static void store_column(struct source *in, struct field field, size_t row_bytes, uint8_t *rows,
+			 const uint64_t *values, size_t count)
 {
-	uint8_t *to = rows + field->at;
+	uint8_t *to = rows + field.at;
 
 	for (size_t i = 0; i < count; i++, to += row_bytes) {
-		if (field->bytes == 4 && values[i] > UINT32_MAX) {
+		if (field.bytes == 4 && values[i] > UINT32_MAX) {
 			cursor_fail(&in->cursor);
 			return;
 		}
-		/* Constant sizes: a copy of a size that the compiler does not know is a call. */
-		if (field->bytes == 4)
-			memcpy(to, &values[i], 4);
-		else
-			memcpy(to, &values[i], 8);
+		copy_number(to, &values[i], field.bytes);
 	}
 }
 
@@ -375,7 +379,7 @@ void *table_get(struct source *in, struct table_shape shape, size_t *ret_count)
 		memset(values, 0, count * sizeof *values);
 		column_get(&in->cursor, values, count);
 		if (f < shape.field_count)
-			store_column(in, &shape.fields[f], shape.row_bytes, rows, values, count);
+			store_column(in, field_of(shape, f), shape.row_bytes, rows, values, count);
 	}
 	free(values);
 	if (in->cursor.failed) {

@@ -26,10 +26,13 @@ struct field {
 
 struct table_shape {
 	size_t row_bytes;
-	const struct field *fields;
+	const struct field *fields; /* NULL: the members, which are uint64_t, in their order */
 	size_t field_count;
 };
 #define TABLE_SHAPE(type, fields) ((struct table_shape){ sizeof(type), fields, ARRAY_SIZE(fields) })
+/* The members in the first `bytes` of a row. Their order is the file's: new ones come last. */
+#define U64_SHAPE(type, bytes)                                                                     \
+	((struct table_shape){ sizeof(type), NULL, (bytes) / sizeof(uint64_t) })
 
 /* A payload being written. `cost_bytes` is the memory that its rows will take when read. */
 struct payload {
@@ -43,6 +46,8 @@ struct source {
 	uint64_t allowance;
 };
 
+/* Zeroed rows of columns for the caller to fill, put and free; NULL: the payload has failed. */
+void *columns_new(struct payload *out, size_t count, size_t row_bytes);
 void table_put(struct payload *out, struct table_shape shape, const void *rows, size_t count);
 
 /* Rows in malloc'd memory (NULL if there are none), *ret_count of them; on failure NULL and the cursor failed. */

@@ -24,13 +24,16 @@
 enum {
 	RECORDING_MAJOR = 1,
 	RECORDING_MINOR = 7,
-	HEAD_BYTES = 40, /* magic, size, major, minor, two words of flags, checksum */
-	HEAD_CHECKED_BYTES = 32,
-	CHUNK_HEAD_BYTES =
-		40, /* type, flags, process, stored and raw size, checksums of payload and head */
-	CHUNK_HEAD_CHECKED_BYTES = 32,
 	PROCESSES_MAX = 1 << 20,
 };
+struct recording_head {
+	char magic[8];
+	uint32_t bytes; /* with the checksum that follows */
+	uint16_t major, minor;
+	uint64_t compatible, incompatible;
+};
+_Static_assert(sizeof(struct recording_head) == 32, "on-disk size");
+enum { HEAD_BYTES = sizeof(struct recording_head) + sizeof(uint64_t) };
 
 /* doc: chunk_head. Values are for ever; a new chunk gets the next number. */
 enum chunk_type {
@@ -40,10 +43,10 @@ enum chunk_type {
 	CHUNK_FRAMES = 4,
 	CHUNK_NODES = 5,
 	CHUNK_SITES = 6,
-	CHUNK_CELLS = 7,
+	CHUNK_SITE_COUNTERS = 7,
 	CHUNK_AGES = 8,
 	CHUNK_THREADS = 9,
-	CHUNK_FOREIGN = 10,
+	CHUNK_REMOTE_FREES = 10,
 	CHUNK_SERIES = 11,
 	CHUNK_SNAPSHOTS = 12,
 	CHUNK_END = 13,
@@ -59,6 +62,12 @@ enum chunk_flags {
 	CHUNK_REQUIRED = 2, /* a reader that does not know the type must refuse the file */
 };
 #define CHUNK_NO_PROCESS UINT32_MAX
+struct chunk_head { /* its checksum follows */
+	uint16_t type, flags;
+	uint32_t process;
+	uint64_t stored_bytes, raw_bytes, payload_hash;
+};
+_Static_assert(sizeof(struct chunk_head) == 32, "on-disk size");
 
 /* doc: allowance */
 #define ALLOWANCE_BASE (64u << 10)
@@ -71,8 +80,8 @@ enum chunk_flags {
 static const struct chunk_kind {
 	enum chunk_type type;
 	unsigned needs;
-	void (*put)(struct payload *out, const struct process_rows *rows);
-	void (*get)(struct source *in, struct process_rows *rows);
+	chunk_put *put;
+	chunk_get *get;
 } kinds[] = {
 	{ CHUNK_PROCESS, 0, chunk_process_put, chunk_process_get },
 	{ CHUNK_MODULES, 1u << CHUNK_PROCESS, chunk_modules_put, chunk_modules_get },
@@ -80,20 +89,20 @@ static const struct chunk_kind {
 	{ CHUNK_NODES, 1u << CHUNK_FRAMES, chunk_nodes_put, chunk_nodes_get },
 	{ CHUNK_TAGS, 1u << CHUNK_PROCESS, chunk_tags_put, chunk_tags_get },
 	{ CHUNK_SITES, 1u << CHUNK_NODES, chunk_sites_put, chunk_sites_get },
-	{ CHUNK_CELLS, 1u << CHUNK_SITES, chunk_cells_put, chunk_cells_get },
-	{ CHUNK_AGES, 1u << CHUNK_CELLS, chunk_ages_put, chunk_ages_get },
+	{ CHUNK_SITE_COUNTERS, 1u << CHUNK_SITES, chunk_site_counters_put,
+	  chunk_site_counters_get },
+	{ CHUNK_AGES, 1u << CHUNK_SITE_COUNTERS, chunk_ages_put, chunk_ages_get },
 	{ CHUNK_THREADS, 1u << CHUNK_PROCESS, chunk_threads_put, chunk_threads_get },
-	{ CHUNK_FOREIGN, 1u << CHUNK_PROCESS, chunk_foreign_put, chunk_foreign_get },
+	{ CHUNK_REMOTE_FREES, 1u << CHUNK_PROCESS, chunk_remote_frees_put, chunk_remote_frees_get },
 	{ CHUNK_SERIES, 1u << CHUNK_PROCESS, chunk_series_put, chunk_series_get },
-	{ CHUNK_SNAPSHOTS, 1u << CHUNK_CELLS, chunk_snapshots_put, chunk_snapshots_get },
+	{ CHUNK_SNAPSHOTS, 1u << CHUNK_SITE_COUNTERS, chunk_snapshots_put, chunk_snapshots_get },
 	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
 	{ CHUNK_MARKS, 1u << CHUNK_PROCESS, chunk_marks_put, chunk_marks_get },
 	{ CHUNK_UNSEEN, 1u << CHUNK_PROCESS, chunk_unseen_put, chunk_unseen_get },
 	{ CHUNK_NAMES, 1u << CHUNK_FRAMES, chunk_names_put, chunk_names_get },
 };
 
-PRINTF_LIKE(2, 3)
-static int fail(struct format_error *error, const char *format, ...)
+int format_fail(struct format_error *error, const char *format, ...)
 {
 	va_list args;
 
@@ -112,31 +121,13 @@ static uint64_t allowance_of(uint64_t stored_bytes)
 
 /* ---- writing ---- */
 
-static void put_u16(struct bytes *out, uint16_t value)
+/* Of the file, or of a chunk. */
+static void put_head(struct bytes *out, const void *head, size_t bytes)
 {
-	bytes_put(out, &value, sizeof value);
-}
+	uint64_t hash = XXH64(head, bytes, 0);
 
-static void put_u32(struct bytes *out, uint32_t value)
-{
-	bytes_put(out, &value, sizeof value);
-}
-
-static void put_u64(struct bytes *out, uint64_t value)
-{
-	bytes_put(out, &value, sizeof value);
-}
-
-static void put_head(struct bytes *out)
-{
-	bytes_put(out, RECORDING_MAGIC, 8);
-	put_u32(out, HEAD_BYTES);
-	put_u16(out, RECORDING_MAJOR);
-	put_u16(out, RECORDING_MINOR);
-	put_u64(out, 0); /* compatible */
-	put_u64(out, 0); /* incompatible */
-	if (!out->failed)
-		put_u64(out, XXH64(out->data, HEAD_CHECKED_BYTES, 0));
+	bytes_put(out, head, bytes);
+	bytes_put(out, &hash, sizeof hash);
 }
 
 /* How many bytes of file a reader wants to see before it believes the payload. */
@@ -153,8 +144,9 @@ static uint64_t bytes_to_believe(const struct payload *payload)
 /* A zstd frame that unpacks to nothing: this pads what is regular beyond belief. */
 static void put_skippable(struct bytes *out, uint32_t bytes)
 {
-	put_u32(out, ZSTD_MAGIC_SKIPPABLE_START);
-	put_u32(out, bytes);
+	const uint32_t head[] = { ZSTD_MAGIC_SKIPPABLE_START, bytes };
+
+	bytes_put(out, head, sizeof head);
 	bytes_put_zeros(out, bytes);
 }
 
@@ -184,7 +176,6 @@ static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
 {
 	struct bytes packed = { 0 };
 	const struct bytes *stored = &packed;
-	size_t head_at = out->size;
 
 	compress_payload(payload, &packed);
 	if (packed.size == 0) {
@@ -196,14 +187,16 @@ static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
 	}
 	if (payload->bytes.failed || packed.failed)
 		out->failed = true;
-	put_u16(out, (uint16_t)type);
-	put_u16(out, packed.size ? CHUNK_ZSTD : 0);
-	put_u32(out, process);
-	put_u64(out, stored->size);
-	put_u64(out, payload->bytes.size);
-	put_u64(out, out->failed ? 0 : XXH64(stored->data, stored->size, type));
-	if (!out->failed)
-		put_u64(out, XXH64(out->data + head_at, CHUNK_HEAD_CHECKED_BYTES, 0));
+	const struct chunk_head head = {
+		.type = (uint16_t)type,
+		.flags = packed.size ? CHUNK_ZSTD : 0,
+		.process = process,
+		.stored_bytes = stored->size,
+		.raw_bytes = payload->bytes.size,
+		.payload_hash = out->failed ? 0 : XXH64(stored->data, stored->size, type),
+	};
+
+	put_head(out, &head, sizeof head);
 	bytes_put(out, stored->data, stored->size);
 	bytes_release(&packed);
 }
@@ -237,8 +230,13 @@ struct recording_writer *recording_writer_new(void)
 {
 	struct recording_writer *writer = calloc(1, sizeof *writer);
 
+	const struct recording_head head = { .magic = RECORDING_MAGIC,
+					     .bytes = HEAD_BYTES,
+					     .major = RECORDING_MAJOR,
+					     .minor = RECORDING_MINOR };
+
 	if (writer)
-		put_head(&writer->out);
+		put_head(&writer->out, &head, sizeof head);
 	return writer;
 }
 
@@ -253,9 +251,9 @@ int recording_writer_add(struct recording_writer *writer, const struct process_r
 			 struct format_error *error)
 {
 	if (writer->process_count >= PROCESSES_MAX)
-		return fail(error, "too many processes for one recording");
+		return format_fail(error, "too many processes for one recording");
 	put_process(writer, rows);
-	return writer->out.failed ? fail(error, "no memory left for the recording") : 0;
+	return writer->out.failed ? format_fail(error, "no memory left for the recording") : 0;
 }
 
 const void *recording_writer_bytes(const struct recording_writer *writer, size_t *ret_length)
@@ -277,7 +275,7 @@ int recording_writer_finish(struct recording_writer *writer, const struct run_ro
 	put_chunk(&writer->out, CHUNK_END, CHUNK_NO_PROCESS, &payload);
 	bytes_release(&payload.bytes);
 	if (writer->out.failed)
-		return fail(error, "no memory left for the recording");
+		return format_fail(error, "no memory left for the recording");
 	*ret_bytes = writer->out.data;
 	*ret_length = writer->out.size;
 	writer->out = (struct bytes){ 0 };
@@ -288,7 +286,7 @@ int recording_encode(const struct recording *recording, void **ret_bytes, size_t
 		     struct format_error *error)
 {
 	struct recording_writer *writer = recording_writer_new();
-	int status = writer ? 0 : fail(error, "no memory left for the recording");
+	int status = writer ? 0 : format_fail(error, "no memory left for the recording");
 
 	for (size_t i = 0; i < recording->process_count && status == 0; i++)
 		status = recording_writer_add(writer, &recording->processes[i], error);
@@ -301,12 +299,6 @@ int recording_encode(const struct recording *recording, void **ret_bytes, size_t
 
 /* ---- reading ---- */
 
-struct chunk_head {
-	uint16_t type, flags;
-	uint32_t process;
-	uint64_t stored_bytes, raw_bytes, payload_hash;
-};
-
 struct decoder {
 	struct cursor cursor;
 	struct recording recording;
@@ -315,37 +307,42 @@ struct decoder {
 	struct format_error *error;
 };
 
-static int get_head(struct decoder *decoder)
+/* False: it is cut off. *ret_good: whether its checksum is right. */
+static bool get_head(struct cursor *c, void *ret, size_t bytes, bool *ret_good)
+{
+	cursor_copy(c, ret, bytes);
+	*ret_good = cursor_u64(c) == XXH64(ret, bytes, 0);
+	return !c->failed;
+}
+
+static int get_recording_head(struct decoder *decoder)
 {
 	struct cursor *c = &decoder->cursor;
-	struct span magic = cursor_bytes(c, 8);
-	uint32_t head_bytes = cursor_u32(c);
-	uint16_t major = cursor_u16(c);
-	uint64_t compatible, incompatible, hash;
+	struct recording_head head;
+	bool good;
 
-	if (c->failed || memcmp(magic.data, RECORDING_MAGIC, 8) != 0)
-		return fail(decoder->error, "not a heapgauge recording");
-	(void)cursor_u16(c); /* minor: any is accepted */
-	compatible = cursor_u64(c);
-	incompatible = cursor_u64(c);
-	(void)compatible;
-	hash = cursor_u64(c);
+	if (cursor_left(c) < sizeof head.magic ||
+	    memcmp(c->at, RECORDING_MAGIC, sizeof head.magic) != 0)
+		return format_fail(decoder->error, "not a heapgauge recording");
+	if (!get_head(c, &head, sizeof head, &good))
+		return format_fail(decoder->error, "cut off within its head");
+	if (!good)
+		return format_fail(decoder->error, "its head is damaged");
+	/* Any minor is accepted. */
+	if (head.major != RECORDING_MAJOR)
+		return format_fail(decoder->error,
+				   "written in format %u; this heapgauge reads format %u",
+				   head.major, RECORDING_MAJOR);
+	if (head.incompatible != 0)
+		return format_fail(
+			decoder->error,
+			"uses a feature (0x%llx) that this version of heapgauge does not know",
+			(unsigned long long)head.incompatible);
+	if (head.bytes < HEAD_BYTES)
+		return format_fail(decoder->error, "its head is damaged");
+	cursor_seek(c, head.bytes);
 	if (c->failed)
-		return fail(decoder->error, "cut off within its head");
-	if (hash != XXH64(c->start, HEAD_CHECKED_BYTES, 0))
-		return fail(decoder->error, "its head is damaged");
-	if (major != RECORDING_MAJOR)
-		return fail(decoder->error, "written in format %u; this heapgauge reads format %u",
-			    major, RECORDING_MAJOR);
-	if (incompatible != 0)
-		return fail(decoder->error,
-			    "uses a feature (0x%llx) that this version of heapgauge does not know",
-			    (unsigned long long)incompatible);
-	if (head_bytes < HEAD_BYTES)
-		return fail(decoder->error, "its head is damaged");
-	cursor_seek(c, head_bytes);
-	if (c->failed)
-		return fail(decoder->error, "cut off within its head");
+		return format_fail(decoder->error, "cut off within its head");
 	return 0;
 }
 
@@ -353,19 +350,11 @@ static int get_head(struct decoder *decoder)
 static bool get_chunk_head(struct decoder *decoder, struct chunk_head *ret)
 {
 	struct cursor c = decoder->cursor;
-	const uint8_t *start = c.at;
-	uint64_t hash;
+	bool good;
 
-	ret->type = cursor_u16(&c);
-	ret->flags = cursor_u16(&c);
-	ret->process = cursor_u32(&c);
-	ret->stored_bytes = cursor_u64(&c);
-	ret->raw_bytes = cursor_u64(&c);
-	ret->payload_hash = cursor_u64(&c);
-	hash = cursor_u64(&c);
-	if (c.failed)
+	if (!get_head(&c, ret, sizeof *ret, &good))
 		return false;
-	if (hash != XXH64(start, CHUNK_HEAD_CHECKED_BYTES, 0)) {
+	if (!good) {
 		decoder->recording.warnings.bad_chunks++;
 		return false;
 	}
@@ -429,10 +418,23 @@ static bool add_process(struct decoder *decoder, uint32_t index)
 	return true;
 }
 
+/* Releases what a reader that failed has filled in rows that were `before`: there all that it fills was zero, so that the
+ * exclusive or of both holds nothing else. */
+static void release_filled(struct process_rows *rows, const struct process_rows *before)
+{
+	struct process_rows filled = *rows;
+
+	for (size_t i = 0; i < sizeof filled; i++)
+		((uint8_t *)&filled)[i] ^= ((const uint8_t *)before)[i];
+	process_rows_release(&filled);
+	*rows = *before;
+}
+
 static bool get_process_chunk(struct decoder *decoder, const struct chunk_head *head,
 			      struct source *source)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct process_rows *rows, before;
 		unsigned *seen;
 
 		if (kinds[i].type != head->type)
@@ -442,11 +444,14 @@ static bool get_process_chunk(struct decoder *decoder, const struct chunk_head *
 		seen = &decoder->seen[head->process];
 		if ((*seen & kinds[i].needs) != kinds[i].needs || (*seen & 1u << head->type))
 			return false;
-		kinds[i].get(source, &decoder->recording.processes[head->process]);
+		rows = &decoder->recording.processes[head->process];
+		before = *rows;
+		kinds[i].get(source, rows);
 		if (source->cursor.failed)
-			return false;
-		*seen |= 1u << head->type;
-		return true;
+			release_filled(rows, &before);
+		else
+			*seen |= 1u << head->type;
+		return !source->cursor.failed;
 	}
 	return false;
 }
@@ -456,6 +461,8 @@ static bool get_run_chunk(struct decoder *decoder, struct source *source)
 	if (decoder->recording.run.host)
 		return false;
 	chunk_run_get(source, &decoder->recording.run);
+	if (source->cursor.failed)
+		run_row_release(&decoder->recording.run);
 	return !source->cursor.failed;
 }
 
@@ -470,9 +477,10 @@ static int get_chunk(struct decoder *decoder, const struct chunk_head *head, boo
 
 	if (head->type == 0 || head->type >= CHUNK_TYPES) {
 		if (head->flags & CHUNK_REQUIRED)
-			return fail(decoder->error,
-				    "holds data (kind %u) that this version of heapgauge must know",
-				    head->type);
+			return format_fail(
+				decoder->error,
+				"holds data (kind %u) that this version of heapgauge must know",
+				head->type);
 		decoder->chunks++;
 		warnings->unknown_chunks++;
 		return 0;
@@ -529,7 +537,7 @@ static int get_all(struct decoder *decoder)
 	struct chunk_head head;
 	bool end = false;
 
-	if (get_head(decoder) < 0)
+	if (get_recording_head(decoder) < 0)
 		return -1;
 	while (!end && get_chunk_head(decoder, &head)) {
 		if (get_chunk(decoder, &head, &end) < 0)
@@ -539,7 +547,7 @@ static int get_all(struct decoder *decoder)
 	warnings->unfinished = !end;
 	drop_nameless(decoder);
 	if (fill_texts(&decoder->recording.run) < 0)
-		return fail(decoder->error, "no memory left");
+		return format_fail(decoder->error, "no memory left");
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #ifndef FORMAT_RECORDING_RECORDING_H
 #define FORMAT_RECORDING_RECORDING_H
 
+#include "base/compiler.h"
 #include "format/recording/rows.h"
 
 /* Bad data does not fail an open: it is counted here and shown under every report. */
@@ -25,6 +26,8 @@ struct recording {
 struct format_error {
 	char message[256];
 };
+PRINTF_LIKE(2, 3) int format_fail(struct format_error *error, const char *format, ...); /* -1 */
+
 int recording_decode(const void *bytes, size_t length, struct recording *ret,
 		     struct format_error *error);
 void recording_release(struct recording *recording);

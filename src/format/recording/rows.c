@@ -23,11 +23,11 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->tags);
 	free(rows->visits);
 	free(rows->sites);
-	free(rows->cells);
+	free(rows->site_counters);
 	free(rows->bars);
 	free(rows->ages);
 	free(rows->threads);
-	free(rows->foreign);
+	free(rows->remote_frees);
 	free(rows->series);
 	free(rows->snapshots);
 	free(rows->snapshot_sites);

@@ -54,13 +54,13 @@ struct bar {
 	uint64_t low, high, count;
 };
 
-/* doc: chunk_cells: the counters of one site in one slot (live_record, read). A slot here is a set of counters: those of one
- * thread, or of several that shared them (live_thread.counters). */
-struct cell_row {
+/* doc: chunk_site_counters: the counters of one site in one slot (live_site_counters, read). A slot here is a set of counters: those of one
+ * thread, or of several that shared them (live_thread.counted_as). */
+struct site_counters_row {
 	uint32_t site, slot;
 	uint64_t calls, bytes, frees, freed_bytes;
 	int64_t peak_bytes, peak_blocks; /* at the process' peak */
-	uint64_t max_bytes;		 /* own maximum of this cell */
+	uint64_t max_bytes;		 /* their own maximum */
 	uint64_t temporary, slack, freed_slack;
 	uint64_t lifetime_ms_sum;
 	struct live_reallocs reallocs;		/* all zero: none */
@@ -69,9 +69,9 @@ struct cell_row {
 	uint32_t lifetimes_at, lifetimes_count; /* in process_rows.bars */
 };
 
-/* doc: chunk_ages: blocks alive at the end, by cell and age: [2^(i-1), 2^i) ms for bucket i, bucket 0 = below 1 ms. */
+/* doc: chunk_ages: blocks alive at the end, by site counters and age: [2^(i-1), 2^i) ms for bucket i, bucket 0 = below 1 ms. */
 struct age_row {
-	uint32_t cell, bucket;
+	uint32_t counters, bucket;
 	uint64_t blocks, bytes;
 };
 
@@ -83,8 +83,8 @@ struct thread_row {
 	char name[16];
 };
 
-/* doc: chunk_foreign: blocks that `freer` freed and `owner` allocated (slots). owner UINT32_MAX = not kept apart. */
-struct foreign_row {
+/* doc: chunk_remote_frees: blocks that `freer` freed and `owner` allocated (slots). owner UINT32_MAX = not kept apart. */
+struct remote_frees_row {
 	uint32_t freer, owner;
 	uint32_t kind; /* enum live_kind */
 	uint64_t blocks, bytes;
@@ -92,7 +92,7 @@ struct foreign_row {
 
 /* doc: chunk_series: one moment of the time series. Counters are cumulative. */
 struct series_row {
-	uint64_t at_ns; /* since the process' start */
+	uint64_t at_ns; /* since the process' start; all members are columns in this order */
 	uint64_t live_bytes, live_blocks;
 	uint64_t calls, bytes, frees;
 	uint64_t rss_bytes;
@@ -124,7 +124,7 @@ struct mark_row {
 
 /* doc: chunk_memory: where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
 struct memory_row {
-	uint64_t at_ns;
+	uint64_t at_ns;			  /* it and what follows are columns in this order */
 	uint64_t live_bytes, slack_bytes; /* requested, and usable beyond it */
 	uint64_t map_live_bytes;	  /* anonymous mappings of the program's own; virtual */
 	uint64_t rss_bytes, swap_bytes;
@@ -171,7 +171,7 @@ enum process_end {
 	END_SIGNAL = 2,
 	END_KILLED = 3,	 /* SIGKILL */
 	END_EXEC = 4,	 /* it became another program */
-	END_UNKNOWN = 5, /* it ended; how, nobody could tell */
+	END_UNKNOWN = 5, /* it ended; how is not known */
 };
 
 /* doc: chunk_process */
@@ -208,11 +208,11 @@ struct process_rows {
 	struct tag_row *tags; /* NULL if the program never named anything */
 	struct visits_row *visits;
 	struct site_row *sites;
-	struct cell_row *cells;
+	struct site_counters_row *site_counters;
 	struct bar *bars;
 	struct age_row *ages;
 	struct thread_row *threads;
-	struct foreign_row *foreign;
+	struct remote_frees_row *remote_frees;
 	struct series_row *series;
 	struct snapshot_row *snapshots;
 	struct snapshot_site *snapshot_sites;
@@ -223,9 +223,9 @@ struct process_rows {
 	struct source_row *sources;
 	char *texts; /* of names and sources, each ended by a NUL; the first is empty */
 	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
-		cell_count, bar_count, age_count, thread_count, foreign_count, series_count,
-		snapshot_count, snapshot_site_count, mark_count, memory_count, unseen_count,
-		name_count, source_count, text_bytes;
+		site_counters_count, bar_count, age_count, thread_count, remote_frees_count,
+		series_count, snapshot_count, snapshot_site_count, mark_count, memory_count,
+		unseen_count, name_count, source_count, text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
 

@@ -355,7 +355,7 @@ static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *po
 	       (deferred_frees_is_empty(&late) || catch_up(slot, handle, pool, shard));
 }
 
-/* Every block lies where it is looked for. Under the lock. */
+/* Every block is where a lookup finds it. Under the lock. */
 static void check_blocks(struct blocks_table *table)
 {
 	uint32_t filled = 0;
@@ -369,8 +369,9 @@ static void check_blocks(struct blocks_table *table)
 			continue;
 		filled++;
 		RECORDER_CHECK(place_of(table, block->address) == block);
-		RECORDER_CHECK(block->record != 0 && block->record < memory_used(LIVE_RECORDS));
-		RECORDER_CHECK(memory_site(memory_record(block->record)->site)->kind ==
+		RECORDER_CHECK(block->counters != 0 &&
+			       block->counters < memory_used(LIVE_SITE_COUNTERS));
+		RECORDER_CHECK(memory_site(memory_counters(block->counters)->site)->kind ==
 			       LIVE_KIND_POOL);
 	}
 	RECORDER_CHECK(filled == table_used(table));
@@ -461,7 +462,7 @@ static struct pool *pool_of(uint64_t handle)
 }
 
 /* The counters of a name, shared by all pools that have it; NULL: no memory. */
-static struct live_pool *counters_of(uint32_t name)
+static struct live_pool *pool_counters_of(uint32_t name)
 {
 	uint32_t *place = &memory_tag(name)->pool;
 	uint32_t unit = __atomic_load_n(place, __ATOMIC_ACQUIRE);
@@ -478,7 +479,7 @@ static struct live_pool *counters_of(uint32_t name)
 
 static void count_name(uint32_t name, int64_t bytes)
 {
-	struct live_pool *counters = counters_of(name);
+	struct live_pool *counters = pool_counters_of(name);
 
 	if (counters == NULL)
 		return;
@@ -519,7 +520,7 @@ uint64_t pools_make(struct slot *slot, const char *name)
 		return 0;
 	}
 	pool->ended = false;
-	struct live_pool *counters = counters_of(tag);
+	struct live_pool *counters = pool_counters_of(tag);
 
 	if (counters != NULL)
 		__atomic_add_fetch(&counters->pools, 1, __ATOMIC_RELAXED);
@@ -528,52 +529,52 @@ uint64_t pools_make(struct slot *slot, const char *name)
 
 /* ---- blocks ---- */
 
-static void account_pool_block(struct live_record *record, uint32_t name, uint64_t bytes,
-			       uint64_t times)
+static void account_pool_block(struct live_site_counters *counters, uint32_t name, uint64_t bytes,
+			       uint64_t weight)
 {
 	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
 	if (!(state & 1))
-		account_save(record, state);
-	account_record_add(record, bytes, times);
-	if (record->first_size != bytes)
-		account_size(record, bytes, times);
-	count_name(name, (int64_t)(bytes * times));
+		account_save(counters, state);
+	account_counters_add(counters, bytes, weight);
+	if (counters->first_size != bytes)
+		account_size(counters, bytes, weight);
+	count_name(name, (int64_t)(bytes * weight));
 }
 
-static uint64_t times_of(const struct live_record *record, const struct pool_block *block)
+static uint64_t weight_of(const struct live_site_counters *counters, const struct pool_block *block)
 {
-	return (record_weight(record, block->bytes) >> 32) + block->rounded_up;
+	return (exact_weight_of(counters, block->bytes) >> 32) + block->rounded_up;
 }
 
 void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *block)
 {
-	struct live_record *record = memory_record(block->record);
-	uint64_t times = times_of(record, block);
-	bool sample = record->samples != 0;
+	struct live_site_counters *counters = memory_counters(block->counters);
+	uint64_t weight = weight_of(counters, block);
+	bool sample = counters->samples != 0;
 
-	if (record->thread != slot->thread) {
-		slot_freed_for(slot, record, times, block->bytes * times);
-		record = memory_record(sites_record_of_site(slot, record->site));
+	if (counters->thread != slot->thread) {
+		slot_freed_for(slot, counters, weight, block->bytes * weight);
+		counters = memory_counters(sites_counters_of_site(slot, counters->site));
 	}
 	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
 	if (!(state & 1))
-		account_save(record, state);
-	arch_add(&record->frees, times);
-	arch_add(&record->freed_bytes, block->bytes * times);
+		account_save(counters, state);
+	arch_add(&counters->frees, weight);
+	arch_add(&counters->freed_bytes, block->bytes * weight);
 	if (block->birth_ms != clock_ms())
-		account_lifetime(record, block->birth_ms, times);
-	struct live_samples *samples = sample ? sample_errors(record) : NULL;
+		account_lifetime(counters, block->birth_ms, weight);
+	struct live_samples *samples = sample ? sample_errors(counters) : NULL;
 
 	if (samples != NULL)
-		sample_gave(samples, block->bytes, record_weight(record, block->bytes));
-	count_name(name_of(pool), -(int64_t)(block->bytes * times));
+		sample_gave(samples, block->bytes, exact_weight_of(counters, block->bytes));
+	count_name(name_of(pool), -(int64_t)(block->bytes * weight));
 }
 
-/* The record for a block as the mode says; 0: none. */
-static uint32_t record_for(struct slot *slot, uint64_t pool, uint64_t bytes, uint64_t *ret_interval,
-			   const uintptr_t *frame)
+/* The site counters for a block as the mode says; 0: none. */
+static uint32_t counters_for(struct slot *slot, uint64_t pool, uint64_t bytes,
+			     uint64_t *ret_interval, const uintptr_t *frame)
 {
 	uint64_t verdict = MODE_EXACTLY;
 
@@ -584,11 +585,11 @@ static uint32_t record_for(struct slot *slot, uint64_t pool, uint64_t bytes, uin
 	if (verdict == MODE_SKIP)
 		return 0;
 	bool stack = verdict != MODE_WITHOUT_STACK;
-	uint32_t id = record_of_pool(slot, frame, name_of(pool), stack);
+	uint32_t id = counters_of_pool(slot, frame, name_of(pool), stack);
 
 	*ret_interval = stack ? verdict : (uint64_t)MODE_EXACTLY;
 	return *ret_interval == MODE_EXACTLY ? id
-					     : sites_record_of_interval(slot, id, *ret_interval);
+					     : sites_counters_of_interval(slot, id, *ret_interval);
 }
 
 static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_block *block)
@@ -607,28 +608,28 @@ static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_bl
 	return true;
 }
 
-/* As pools_add. ret_times: how many blocks it stands for. */
+/* As pools_add. ret_weight: how many blocks it stands for. */
 static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
-			  const uintptr_t *frame, uint64_t *ret_times)
+			  const uintptr_t *frame, uint64_t *ret_weight)
 {
 	uint64_t interval = MODE_SKIP;
-	uint32_t id = record_for(slot, pool, bytes, &interval, frame);
+	uint32_t id = counters_for(slot, pool, bytes, &interval, frame);
 	struct pool_block block = {
-		.address = address, .bytes = bytes, .record = id, .birth_ms = clock_ms()
+		.address = address, .bytes = bytes, .counters = id, .birth_ms = clock_ms()
 	};
-	struct live_record *record = memory_record(id);
+	struct live_site_counters *counters = memory_counters(id);
 
 	if (id == 0 || address == 0)
 		return 0;
 	struct live_samples *samples = NULL;
-	uint64_t weight = 0;
+	uint64_t exact_weight = 0;
 
-	*ret_times = 1;
+	*ret_weight = 1;
 	if (interval != MODE_EXACTLY) {
-		weight = sample_weight(bytes, interval);
-		*ret_times = mode_round_weight(weight);
-		block.rounded_up = *ret_times > weight >> 32;
-		samples = sample_errors(record);
+		exact_weight = sample_weight(bytes, interval);
+		*ret_weight = mode_round_weight(exact_weight);
+		block.rounded_up = *ret_weight > exact_weight >> 32;
+		samples = sample_errors(counters);
 		if (samples == NULL) {
 			health_add(HEALTH_lost_samples);
 			return 0;
@@ -636,18 +637,18 @@ static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, u
 	}
 	if (!enter_block(slot, pool, &block))
 		return 0; /* its end would not be found */
-	account_pool_block(record, name_of(pool), bytes, *ret_times);
+	account_pool_block(counters, name_of(pool), bytes, *ret_weight);
 	if (samples != NULL)
-		sample_took(samples, bytes, weight);
+		sample_took(samples, bytes, exact_weight);
 	return id;
 }
 
 uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
 		   const uintptr_t *frame)
 {
-	uint64_t times;
+	uint64_t weight;
 
-	return add_block(slot, pool, address, bytes, frame, &times);
+	return add_block(slot, pool, address, bytes, frame, &weight);
 }
 
 struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t address)
@@ -673,14 +674,14 @@ struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t addre
 void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,
 		 uint64_t bytes, const uintptr_t *frame)
 {
-	if (old->record != 0)
+	if (old->counters != 0)
 		pools_end_block(slot, pool, old);
-	uint64_t times;
-	uint32_t id = add_block(slot, pool, address, bytes, frame, &times);
+	uint64_t weight;
+	uint32_t id = add_block(slot, pool, address, bytes, frame, &weight);
 
 	if (old->address != 0 && id != 0)
-		account_realloc(memory_record(id), old->bytes, bytes, old->address != address,
-				times);
+		account_realloc(memory_counters(id), old->bytes, bytes, old->address != address,
+				weight);
 }
 
 static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, struct shard *shard)
@@ -750,7 +751,7 @@ void pool_free(uint64_t pool, const void *address)
 		return;
 	struct pool_block block = pools_take(slot, pool, (uintptr_t)address);
 
-	if (block.record != 0)
+	if (block.counters != 0)
 		pools_end_block(slot, pool, &block);
 	hook_leave();
 }

@@ -15,12 +15,12 @@
 
 struct slot;
 
-/* A block that a pool has or had; record 0 = the address is not known there. */
+/* A block that a pool has or had; counters 0 = the address is not known there. */
 struct pool_block {
 	uintptr_t address;
 	uint64_t bytes : 63,
 		rounded_up : 1; /* a sample: it stands for one block more than its weight */
-	uint64_t record : LIVE_SMALL_RECORD_BITS, birth_ms : 64 - LIVE_SMALL_RECORD_BITS;
+	uint64_t counters : LIVE_SMALL_COUNTERS_BITS, birth_ms : 64 - LIVE_SMALL_COUNTERS_BITS;
 };
 
 void pools_reset(void);
@@ -28,13 +28,13 @@ void pools_recover(struct slot *slot);
 
 /* Inside a hook. A new pool; 0: no memory, which is counted. */
 uint64_t pools_make(struct slot *slot, const char *name);
-/* The pool has given out a block; `frame` is the hook's. Returns its record, or 0: it is not recorded. */
+/* The pool has given out a block; `frame` is the hook's. Returns its site counters, or 0: it is not recorded. */
 uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
 		   const uintptr_t *frame);
 /* Takes a block out of the pool without counting it: then it ends. */
 struct pool_block pools_take(struct slot *slot, uint64_t pool, uintptr_t address);
 void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *block);
-/* The block that was taken out, and may have ended already (record 0), is now at another place, or of another size. */
+/* The block that was taken out, and may have ended already (counters 0), is now at another place, or of another size. */
 void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,
 		 uint64_t bytes, const uintptr_t *frame);
 

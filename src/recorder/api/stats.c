@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over records, for the program. Everything is in the profile already: totals in the slots, the rest in the records,
+/* Sums over site counters, for the program. Everything is in the profile already: totals in the slots, the rest in the site counters,
  * each with one writer, so that reading needs no lock and disturbs nobody. Frees are read before the allocations that they
  * end: what is live is never negative.
  *
@@ -81,43 +81,44 @@ struct hg_stats stats_read(struct slot *slot)
 	return ret;
 }
 
-/* ---- by record ---- */
+/* ---- by site counters ---- */
 
-/* A record of heap blocks; NULL: it is none, or not there yet. */
-static const struct live_record *heap_record(uint64_t id, struct live_site *ret_site)
+/* Counters of heap blocks; NULL: they are not, or not there yet. */
+static const struct live_site_counters *heap_counters(uint64_t id, struct live_site *ret_site)
 {
-	const struct live_record *record = memory_record((uint32_t)id);
-	uint32_t site = __atomic_load_n(&record->site, __ATOMIC_ACQUIRE);
+	const struct live_site_counters *counters = memory_counters((uint32_t)id);
+	uint32_t site = __atomic_load_n(&counters->site, __ATOMIC_ACQUIRE);
 
 	if (site == 0 || site >= memory_used(LIVE_SITES))
 		return NULL;
 	*ret_site = *memory_site(site);
-	return ret_site->kind == LIVE_KIND_HEAP ? record : NULL;
+	return ret_site->kind == LIVE_KIND_HEAP ? counters : NULL;
 }
 
-static void add_record(struct hg_numbers *n, const struct live_record *record, bool frees)
+static void add_counters(struct hg_numbers *n, const struct live_site_counters *counters,
+			 bool frees)
 {
 	if (frees) {
-		n->frees += load(&record->frees);
-		n->freed_bytes += load(&record->freed_bytes);
+		n->frees += load(&counters->frees);
+		n->freed_bytes += load(&counters->freed_bytes);
 	} else {
-		n->calls += load(&record->calls);
-		n->bytes += load(&record->bytes);
+		n->calls += load(&counters->calls);
+		n->bytes += load(&counters->bytes);
 	}
 }
 
-/* Calls add for every record of heap blocks, with its frees and then with the rest. */
-typedef void add_fn(void *to, const struct live_record *record, const struct live_site *site,
-		    bool frees);
+/* Calls add for all site counters of heap blocks, with their frees and then with the rest. */
+typedef void add_fn(void *to, const struct live_site_counters *counters,
+		    const struct live_site *site, bool frees);
 static void add_all(add_fn *add, void *to)
 {
 	for (int frees = 1; frees >= 0; frees--) {
-		for (uint64_t i = 1; i < memory_used(LIVE_RECORDS); i++) {
+		for (uint64_t i = 1; i < memory_used(LIVE_SITE_COUNTERS); i++) {
 			struct live_site site;
-			const struct live_record *record = heap_record(i, &site);
+			const struct live_site_counters *counters = heap_counters(i, &site);
 
-			if (record != NULL)
-				add(to, record, &site, frees);
+			if (counters != NULL)
+				add(to, counters, &site, frees);
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	}
@@ -135,18 +136,18 @@ static struct hg_tag_stats *tag_in(const struct tag_sums *s, uint32_t tag)
 	return tag - s->first < s->count ? &s->tag[tag - s->first] : NULL;
 }
 
-static void add_to_tags(void *to, const struct live_record *record, const struct live_site *site,
-			bool frees)
+static void add_to_tags(void *to, const struct live_site_counters *counters,
+			const struct live_site *site, bool frees)
 {
 	const struct tag_sums *s = to;
 	struct hg_tag_stats *in = tag_in(s, site->tag);
 
 	if (in != NULL)
-		add_record(&in->self, record, frees);
+		add_counters(&in->self, counters, frees);
 	for (uint32_t tag = site->tag;; tag = memory_tag(tag)->parent) {
 		in = tag_in(s, tag);
 		if (in != NULL)
-			add_record(&in->total, record, frees);
+			add_counters(&in->total, counters, frees);
 		if (tag == 0)
 			break;
 	}
@@ -235,14 +236,14 @@ struct site_sums {
 	uint64_t count;
 };
 
-static void add_to_site(void *to, const struct live_record *record, const struct live_site *site,
-			bool frees)
+static void add_to_site(void *to, const struct live_site_counters *counters,
+			const struct live_site *site, bool frees)
 {
 	const struct site_sums *s = to;
-	uint32_t id = site->unsampled != 0 ? site->unsampled : record->site;
+	uint32_t id = site->unsampled != 0 ? site->unsampled : counters->site;
 
 	if (id < s->count)
-		add_record(&sums[id], record, frees);
+		add_counters(&sums[id], counters, frees);
 }
 
 static uint64_t order_of(const struct hg_numbers *n, enum hg_order order)
@@ -256,7 +257,7 @@ static void fill_site(struct hg_site_stats *ret, uint32_t id)
 
 	ret->tag = memory_site(id)->tag;
 	ret->frames = 0;
-	for (; node > LIVE_FRAME_UNASKED && ret->frames < HG_SITE_FRAMES;
+	for (; node > LIVE_FRAME_NO_STACK && ret->frames < HG_SITE_FRAMES;
 	     node = memory_node(node)->parent) {
 		uint64_t frame = *memory_frame(memory_node(node)->frame);
 		uint32_t module = live_frame_module(frame);

@@ -127,10 +127,10 @@ static uint32_t add(const struct live_tag *tag, uint64_t hash)
 static uint32_t find_name(enum live_tag_kind kind, const char *text, uint64_t hash)
 {
 	uint32_t tag = table_tag(hash), place = tag, id;
-	struct table look = table_look(&tags);
+	struct table view = table_view(&tags);
 
 	do
-		id = look.entry != NULL ? table_next(&look, tag, &place) : 0;
+		id = view.entry != NULL ? table_next(&view, tag, &place) : 0;
 	while (id != 0 &&
 	       (memory_tag(id)->parent != 0 || memory_tag(id)->kind != kind || !text_is(id, text)));
 	return id;
@@ -140,10 +140,10 @@ static uint32_t find_name(enum live_tag_kind kind, const char *text, uint64_t ha
 static uint32_t find_child(uint32_t parent, uint32_t name, uint64_t hash)
 {
 	uint32_t tag = table_tag(hash), place = tag, id;
-	struct table look = table_look(&tags);
+	struct table view = table_view(&tags);
 
 	do
-		id = look.entry != NULL ? table_next(&look, tag, &place) : 0;
+		id = view.entry != NULL ? table_next(&view, tag, &place) : 0;
 	while (id != 0 && (memory_tag(id)->parent != parent || memory_tag(id)->name != name));
 	return id;
 }
@@ -381,7 +381,7 @@ NOINLINE struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, u
 }
 
 /* Only where it is certain. A frame that is deeper than where the stack is now may be on another stack. */
-static bool is_gone(struct slot *slot, const struct scope_kept *scope, uintptr_t at)
+static bool has_ended(struct slot *slot, const struct scope_kept *scope, uintptr_t at)
 {
 	return *(const volatile uintptr_t *)scope->word_at != scope->word ||
 	       (at > scope->at && stack_is_same(slot, scope->at, at));
@@ -389,7 +389,7 @@ static bool is_gone(struct slot *slot, const struct scope_kept *scope, uintptr_t
 
 NOINLINE void tags_settle(struct slot *slot, uintptr_t at)
 {
-	while (slot->scope > slot->scopes && is_gone(slot, slot->scope, at)) {
+	while (slot->scope > slot->scopes && has_ended(slot, slot->scope, at)) {
 		thread_state.tag = slot->scope->before;
 		slot->scope--;
 	}

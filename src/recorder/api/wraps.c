@@ -2,7 +2,7 @@
 /* Turning calls of wrapped functions to us.
  *
  * An object calls a function of another one, or one of its own that others may replace, by way of a word that the loader
- * fills in. Such words of the names that are asked for get the address of code of ours, which goes on to what the word said
+ * fills in. Such words of the requested names get the address of code of ours, which goes on to what the word said
  * before: so each object still reaches the very function that the loader chose for it, which no other definition of the name
  * could promise. Calls inside an object that go by no word are not seen.
  *
@@ -160,7 +160,7 @@ static bool describe(const struct libc_object *map, struct object *ret)
 /* ---- words ---- */
 
 /* What the loader will choose when it binds a call at its first time. Objects of the start come first, in their order;
- * else it must be the only definition that there is. 0: it cannot be told. */
+ * else it must be the only definition that there is. 0: it is not known. */
 static uintptr_t choice_of_loader(const char *name)
 {
 	uintptr_t only = 0;
@@ -265,7 +265,7 @@ static void visit(const struct libc_object *map)
 	}
 }
 
-/* What is asked for and nobody calls in a way that can be seen, so far. A prefix stands for whatever there is of it. */
+/* Requested functions that no visible call reaches so far. A prefix stands for whatever there is of it. */
 static void count_unreached(void)
 {
 	uint64_t unreached = 0;

@@ -28,7 +28,7 @@ extern HIDDEN const void *const wrap_handler_of[WRAP_SHAPES];
 const char *wraps_pool_name(uint32_t target);
 uint64_t *wraps_pool(uint32_t target);
 
-/* Reads what is asked for; the recorder has just started. */
+/* Reads which functions are requested; the recorder has just started. */
 void wraps_start(void);
 
 /* All objects, when they are all there; and the one that holds an address, before it runs. Both with the loader's lock, or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See check.h: how a check fails, the rule of locks, and what is looked at when a hook ends. Only in the checking build.
+/* See check.h: how a check fails, the rule of locks, and what is checked when a hook ends. Only in the checking build.
  *
  * Owns: which lock the calling thread holds. */
 #include "recorder/checks/check.h"
@@ -66,29 +66,30 @@ void check_system_call(void)
 
 /* ---- entries ---- */
 
-void check_record(const struct slot *slot, uint32_t id)
+void check_counters(const struct slot *slot, uint32_t id)
 {
 	RECORDER_CHECK(id != 0);
-	RECORDER_CHECK(id < memory_used(LIVE_RECORDS));
-	const struct live_record *record = memory_record(id);
+	RECORDER_CHECK(id < memory_used(LIVE_SITE_COUNTERS));
+	const struct live_site_counters *counters = memory_counters(id);
 
-	RECORDER_CHECK(record->thread == slot->thread);
-	RECORDER_CHECK(record->site != 0);
-	RECORDER_CHECK(record->site < memory_used(LIVE_SITES));
-	RECORDER_CHECK(record->key == memory_site(record->site)->key);
+	RECORDER_CHECK(counters->thread == slot->thread);
+	RECORDER_CHECK(counters->site != 0);
+	RECORDER_CHECK(counters->site < memory_used(LIVE_SITES));
+	RECORDER_CHECK(counters->key == memory_site(counters->site)->key);
 }
 
 void check_block(const struct block *block)
 {
-	RECORDER_CHECK(block->record != 0);
-	RECORDER_CHECK(block->record < memory_used(LIVE_RECORDS));
+	RECORDER_CHECK(block->counters != 0);
+	RECORDER_CHECK(block->counters < memory_used(LIVE_SITE_COUNTERS));
 	RECORDER_CHECK(live_era(block->birth_ms) <= UINT16_MAX);
-	const struct live_record *record = memory_record(block->record);
+	const struct live_site_counters *counters = memory_counters(block->counters);
 
-	RECORDER_CHECK(record->site != 0);
-	RECORDER_CHECK(memory_site(record->site)->kind == LIVE_KIND_HEAP);
-	RECORDER_CHECK(record->thread < memory_used(LIVE_THREADS));
-	RECORDER_CHECK(__atomic_load_n(&memory_thread(record->thread)->tid, __ATOMIC_ACQUIRE) != 0);
+	RECORDER_CHECK(counters->site != 0);
+	RECORDER_CHECK(memory_site(counters->site)->kind == LIVE_KIND_HEAP);
+	RECORDER_CHECK(counters->thread < memory_used(LIVE_THREADS));
+	RECORDER_CHECK(__atomic_load_n(&memory_thread(counters->thread)->tid, __ATOMIC_ACQUIRE) !=
+		       0);
 }
 
 /* ---- whole structures ---- */

@@ -50,8 +50,8 @@ void check_system_call(void);
 
 /* ---- entries ---- */
 
-/* A record that the slot may count at. */
-void check_record(const struct slot *slot, uint32_t record);
+/* Site counters that the slot may count at. */
+void check_counters(const struct slot *slot, uint32_t counters);
 /* What the block map or the list of samples holds for an address. */
 void check_block(const struct block *block);
 
@@ -69,7 +69,7 @@ struct check_pace {
 /* Never again after a hook was left in its middle, which may have left an entry twice, or counted twice. */
 bool check_is_due(struct check_pace *pace);
 
-/* It was checked; that took a look at so many entries. */
+/* It was checked; that examined so many entries. */
 static inline void check_done(struct check_pace *pace, uint64_t entries)
 {
 	enum { ENTRIES_PER_VISIT = 4, VISITS_MIN = 16 };
@@ -78,10 +78,10 @@ static inline void check_done(struct check_pace *pace, uint64_t entries)
 	pace->due = entries / ENTRIES_PER_VISIT + VISITS_MIN;
 }
 
-/* A hook ends: what the calling thread owns is whole, and now and then the rest of the profile is looked at too. */
+/* A hook ends: what the calling thread owns is whole, and now and then the rest of the profile is checked too. */
 void check_leaving(void);
 
 /* What lies in the regions of the profile, as far as the calling thread, which owns the slot, can look at it while others
- * go on. Returns how many entries it looked at. */
+ * go on. Returns how many entries it examined. */
 uint64_t check_structures(const struct slot *slot);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The invariants of what lies in the regions of the profile. Only in the checking build, at the end of a hook.
  *
- * Other threads go on meanwhile. So of what they change only that is looked at which every reader of the profile may rely
+ * Other threads go on meanwhile. So of what they change only that is checked which every reader of the profile may rely
  * on: regions are append-only, an entry is whole when `used` covers it, and refers to older ones. What the calling thread
- * owns (its slot, its records) is compared to the byte; and so is everything, where there is one slot. */
+ * owns (its slot, its site counters) is compared to the byte; and so is everything, where there is one slot. */
 #include "recorder/checks/check.h"
 
 #include "recorder/counters/account.h"
@@ -56,7 +56,7 @@ static uint64_t check_nodes(void)
 
 		RECORDER_CHECK(node->parent < i); /* so every chain ends at the root */
 		RECORDER_CHECK(node->frame != 0 && node->frame < frames);
-		RECORDER_CHECK(node->frame > LIVE_FRAME_UNASKED || i <= LIVE_FRAME_UNASKED ||
+		RECORDER_CHECK(node->frame > LIVE_FRAME_NO_STACK || i <= LIVE_FRAME_NO_STACK ||
 			       node->frame == LIVE_FRAME_OTHER);
 	}
 	return nodes;
@@ -95,7 +95,7 @@ void check_walk(const struct walk *walk)
 	uint64_t hash = walk->mark;
 
 	RECORDER_CHECK(walk->count <= walk->limit);
-	RECORDER_CHECK(walk->mark <= LIVE_FRAME_UNASKED);
+	RECORDER_CHECK(walk->mark <= LIVE_FRAME_NO_STACK);
 	for (uint32_t i = 0; i < walk->count; i++) {
 		const struct walk_info *info = &walk->info[i];
 
@@ -130,7 +130,7 @@ static uint64_t check_memo(const struct slot *slot)
 
 		RECORDER_CHECK(entry->key != 0);
 		RECORDER_CHECK(entry->bytes > sizeof *entry && entry->bytes % 16 == 0);
-		check_record(slot, entry->record);
+		check_counters(slot, entry->counters);
 		at += entry->bytes;
 	}
 	RECORDER_CHECK(at == stack_cache->used);
@@ -139,7 +139,7 @@ static uint64_t check_memo(const struct slot *slot)
 			       stack_cache->place[i] % 16 == 0);
 	for (int i = 0; i < STACK_CACHE_ROWS; i++)
 		RECORDER_CHECK(stack_cache->row[i].last < stack_cache->used &&
-			       stack_cache->row[i].looks <= STACK_CACHE_LOOKS);
+			       stack_cache->row[i].discriminators <= STACK_CACHE_DISCRIMINATORS);
 	return STACK_CACHE_PLACES;
 }
 
@@ -192,71 +192,71 @@ static uint64_t check_slots(const struct slot *own)
 	return slots;
 }
 
-/* ---- records ---- */
+/* ---- site counters ---- */
 
-/* Counters of the slot's records of one kind, and a sum that tells one record from another. */
+/* Sums of the slot's site counters of one kind, and one that depends on which counters they are. */
 struct sums {
 	uint64_t calls, bytes, frees, freed_bytes, slack, freed_slack, temporary;
-	uint64_t live_by_record, blocks_by_record;
+	uint64_t live_by_counters, blocks_by_counters;
 };
 
-static void add_record(struct sums *sums, uint32_t id, const struct live_record *record)
+static void add_counters(struct sums *sums, uint32_t id, const struct live_site_counters *counters)
 {
-	sums->calls += record->calls;
-	sums->bytes += record->bytes;
-	sums->frees += record->frees;
-	sums->freed_bytes += record->freed_bytes;
-	sums->slack += record->slack;
-	sums->freed_slack += record->freed_slack;
-	sums->temporary += record->temporary;
-	sums->live_by_record += id * (record->bytes - record->freed_bytes);
-	sums->blocks_by_record += id * (record->calls - record->frees);
+	sums->calls += counters->calls;
+	sums->bytes += counters->bytes;
+	sums->frees += counters->frees;
+	sums->freed_bytes += counters->freed_bytes;
+	sums->slack += counters->slack;
+	sums->freed_slack += counters->freed_slack;
+	sums->temporary += counters->temporary;
+	sums->live_by_counters += id * (counters->bytes - counters->freed_bytes);
+	sums->blocks_by_counters += id * (counters->calls - counters->frees);
 }
 
-static void check_details(const struct live_record *record)
+static void check_details(const struct live_site_counters *counters)
 {
 	uint64_t units = memory_used(LIVE_POOL);
 
-	RECORDER_CHECK((record->sizes & ~LIVE_SIZES_MANY) < units);
-	RECORDER_CHECK(record->lifetimes < units);
-	RECORDER_CHECK(record->reallocs < units);
-	RECORDER_CHECK(record->samples < units);
-	RECORDER_CHECK(record->epoch <= memory.head->peak.state >> 1);
-	RECORDER_CHECK((record->samples != 0) <= (memory_site(record->site)->interval != 0));
+	RECORDER_CHECK((counters->sizes & ~LIVE_SIZES_MANY) < units);
+	RECORDER_CHECK(counters->lifetimes < units);
+	RECORDER_CHECK(counters->reallocs < units);
+	RECORDER_CHECK(counters->samples < units);
+	RECORDER_CHECK(counters->epoch <= memory.head->peak.state >> 1);
+	RECORDER_CHECK((counters->samples != 0) <= (memory_site(counters->site)->interval != 0));
 }
 
 static bool is_of_other(const struct slot *slot, uint32_t id)
 {
 	for (int kind = 0; kind < LIVE_KINDS; kind++) {
-		if (slot->record_of_other[kind] == id)
+		if (slot->counters_of_other[kind] == id)
 			return true;
 	}
 	return false;
 }
 
-/* The slot's records: each of its thread's is found by its key, and with those of the threads before they are what the slot
+/* The slot's site counters: its thread's are found by their key, and with those of the threads before they are what the slot
  * has counted. */
-static uint64_t check_records(const struct slot *slot, struct sums *heap, struct sums *maps)
+static uint64_t check_site_counters(const struct slot *slot, struct sums *heap, struct sums *maps)
 {
-	uint64_t records = memory_used(LIVE_RECORDS);
+	uint64_t count = memory_used(LIVE_SITE_COUNTERS);
 
-	for (uint32_t i = 1; i < records; i++) {
-		const struct live_record *record = memory_record(i);
+	for (uint32_t i = 1; i < count; i++) {
+		const struct live_site_counters *counters = memory_counters(i);
 
-		if (__atomic_load_n(&record->site, __ATOMIC_ACQUIRE) == 0 ||
-		    memory_thread(record->thread)->slot != slot->id)
+		if (__atomic_load_n(&counters->site, __ATOMIC_ACQUIRE) == 0 ||
+		    memory_thread(counters->thread)->slot != slot->id)
 			continue; /* another's, or not whole yet */
-		if (record->thread == slot->thread) {
-			check_record(slot, i);
-			RECORDER_CHECK(slot_find(slot, record->key) == i || is_of_other(slot, i));
+		if (counters->thread == slot->thread) {
+			check_counters(slot, i);
+			RECORDER_CHECK(slot_find(slot, counters->key) == i || is_of_other(slot, i));
 		}
-		check_details(record);
-		if (memory_site(record->site)->kind == LIVE_KIND_HEAP)
-			add_record(heap, i, record);
-		else if (memory_site(record->site)->kind == LIVE_KIND_MMAP)
-			add_record(maps, i, record);
+		check_details(counters);
+		if (memory_site(counters->site)->kind == LIVE_KIND_HEAP)
+			add_counters(heap, i, counters);
+		else if (memory_site(counters->site)->kind == LIVE_KIND_MMAP)
+			add_counters(maps, i, counters);
 	}
-	return records;
+	return count;
 }
 
 static void check_totals(const struct slot *slot, const struct sums *heap, const struct sums *maps)
@@ -279,15 +279,15 @@ static void check_totals(const struct slot *slot, const struct sums *heap, const
 /* ---- the block map, where there is one slot ---- */
 
 struct found {
-	uint64_t entries; /* looked at */
-	uint64_t live_by_record, blocks_by_record;
+	uint64_t entries; /* examined */
+	uint64_t live_by_counters, blocks_by_counters;
 	uint64_t samples;
 };
 
-static void add_block(struct found *found, uint32_t record, uint64_t size, uint64_t times)
+static void add_block(struct found *found, uint32_t counters, uint64_t size, uint64_t weight)
 {
-	found->live_by_record += record * size * times;
-	found->blocks_by_record += record * times;
+	found->live_by_counters += counters * size * weight;
+	found->blocks_by_counters += counters * weight;
 }
 
 static void check_words(struct found *found, uint64_t unit, uint64_t bytes, bool tiny)
@@ -304,7 +304,7 @@ static void check_words(struct found *found, uint64_t unit, uint64_t bytes, bool
 		check_block(&block);
 		RECORDER_CHECK((block.size_bytes < blocks_tiny_limit) == tiny);
 		RECORDER_CHECK(!tiny || live_small_place(word[i]) == i % 4);
-		add_block(found, block.record, block.size_bytes, 1);
+		add_block(found, block.counters, block.size_bytes, 1);
 	}
 }
 
@@ -317,7 +317,7 @@ static void check_large_leaf(struct found *found, uint64_t unit, uintptr_t start
 	RECORDER_CHECK(unit + ENTRIES * sizeof *entry <= memory_used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
 	found->entries += ENTRIES / 8;
 	for (uint64_t i = 0; i < ENTRIES; i++) {
-		const struct block block = { entry[i].record, 1, entry[i].birth_ms,
+		const struct block block = { entry[i].counters, 1, entry[i].birth_ms,
 					     entry[i].size_bytes };
 
 		if (entry[i].address == 0)
@@ -326,7 +326,7 @@ static void check_large_leaf(struct found *found, uint64_t unit, uintptr_t start
 		RECORDER_CHECK(entry[i].address - start < UINT64_C(1) << LIVE_LARGE_SHIFT);
 		RECORDER_CHECK((entry[i].address - start) >> LIVE_LARGE_GRANULE_SHIFT == i);
 		RECORDER_CHECK(block.size_bytes >= LIVE_SMALL_LIMIT);
-		add_block(found, block.record, block.size_bytes, 1);
+		add_block(found, block.counters, block.size_bytes, 1);
 	}
 }
 
@@ -367,7 +367,7 @@ static void check_area(struct found *found, uint32_t number, uintptr_t start)
 	found->entries += ARRAY_SIZE(area->small) / 8;
 }
 
-/* Before a birth is looked at. */
+/* Before a birth is checked. */
 static void check_eras(struct found *found)
 {
 	const uint32_t *unit = (const uint32_t *)(const void *)memory.region[LIVE_LEAF_ERAS];
@@ -395,29 +395,29 @@ static void check_samples(struct found *found)
 	uint64_t entries = memory_used(LIVE_SAMPLED);
 
 	for (uint64_t i = 0; i < entries; i++) {
-		const struct block block = { entry[i].record, 1, entry[i].birth_ms,
+		const struct block block = { entry[i].counters, 1, entry[i].birth_ms,
 					     entry[i].size_bytes };
 
 		if (entry[i].address == 0)
 			continue;
 		check_block(&block);
-		RECORDER_CHECK(memory_record(block.record)->samples != 0);
-		RECORDER_CHECK(entry[i].times != 0);
-		add_block(found, block.record, block.size_bytes, entry[i].times);
+		RECORDER_CHECK(memory_counters(block.counters)->samples != 0);
+		RECORDER_CHECK(entry[i].weight != 0);
+		add_block(found, block.counters, block.size_bytes, entry[i].weight);
 	}
 	found->entries += entries;
 }
 
-/* What the program could not be told apart by: then the map may lack a block, or have one that is not counted. */
+/* What could not be recorded exactly: then the map may lack a block, or have one that is not counted. */
 static bool is_complete(void)
 {
 	const uint64_t *health = memory.head->health;
 
 	return health[HEALTH_untracked_blocks] == 0 && health[HEALTH_lock_timeouts] == 0 &&
-	       health[HEALTH_lost_samples] == 0 && thread_state.deleted_entry.record == 0;
+	       health[HEALTH_lost_samples] == 0 && thread_state.deleted_entry.counters == 0;
 }
 
-/* Every block that lives is in the map or the list, under the record that it is counted at, and nothing else is. */
+/* Every block that lives is in the map or the list, under the site counters that count it, and nothing else is. */
 static uint64_t check_all_blocks(const struct sums *heap)
 {
 	struct found found = { 0 };
@@ -425,8 +425,8 @@ static uint64_t check_all_blocks(const struct sums *heap)
 	check_blocks(&found);
 	check_samples(&found);
 	if (is_complete()) {
-		RECORDER_CHECK(found.live_by_record == heap->live_by_record);
-		RECORDER_CHECK(found.blocks_by_record == heap->blocks_by_record);
+		RECORDER_CHECK(found.live_by_counters == heap->live_by_counters);
+		RECORDER_CHECK(found.blocks_by_counters == heap->blocks_by_counters);
 	}
 	return found.entries;
 }
@@ -438,7 +438,7 @@ uint64_t check_structures(const struct slot *slot)
 	check_memory();
 	uint64_t entries = check_nodes() + check_sites() + check_frames() + check_tags() +
 			   check_visits() + check_slots(slot) + check_memo(slot) +
-			   check_records(slot, &heap, &maps);
+			   check_site_counters(slot, &heap, &maps);
 
 	check_totals(slot, &heap, &maps);
 	return is_alone() ? entries + check_all_blocks(&heap) : entries;

@@ -79,14 +79,14 @@ static void show_frame(const char *who, uint64_t number, uint64_t pc)
 	put_line(line, n);
 }
 
-/* The return addresses of a record's stack, innermost first, into `ours`; returns how many. ret_mark: what stands at the
+/* The return addresses of the stack of site counters, innermost first, into `ours`; returns how many. ret_mark: what stands at the
  * root, enum live_frame_mark or 0. */
-static int frames_of(uint32_t record, uint32_t *ret_mark)
+static int frames_of(uint32_t counters, uint32_t *ret_mark)
 {
-	uint32_t node = memory_site(memory_record(record)->site)->node;
+	uint32_t node = memory_site(memory_counters(counters)->site)->node;
 	int count = 0;
 
-	for (; node > LIVE_FRAME_UNASKED && count < FRAMES_MAX; node = memory_node(node)->parent) {
+	for (; node > LIVE_FRAME_NO_STACK && count < FRAMES_MAX; node = memory_node(node)->parent) {
 		uint64_t frame = *memory_frame(memory_node(node)->frame);
 		uint32_t module = live_frame_module(frame);
 
@@ -108,17 +108,17 @@ static void show(uint32_t mark, int our_count, int first, int count)
 		show_frame("  theirs ", (uint64_t)(i - first), (uintptr_t)theirs[i]);
 }
 
-void verify_stack(const uintptr_t *frame, uint32_t record, bool by_memo)
+void verify_stack(const uintptr_t *frame, uint32_t counters, bool by_memo)
 {
 	uint32_t mark;
-	int our_count = frames_of(record, &mark), count = unw_backtrace(theirs, FRAMES_MAX);
+	int our_count = frames_of(counters, &mark), count = unw_backtrace(theirs, FRAMES_MAX);
 	int first = 0, equal = 0;
 
 	while (first < count && (uintptr_t)theirs[first] != frame[1])
 		first++;
 	__atomic_add_fetch(&checked, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&remembered, by_memo, __ATOMIC_RELAXED);
-	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_UNASKED)
+	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_NO_STACK)
 		return; /* no memory: neither right nor wrong */
 	while (equal < our_count && first + equal < count &&
 	       (uintptr_t)theirs[first + equal] == ours[equal])
@@ -140,7 +140,7 @@ void verify_stack(const uintptr_t *frame, uint32_t record, bool by_memo)
 	__atomic_add_fetch(verdict, 1, __ATOMIC_RELAXED);
 }
 
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void report(void)
 {
 	static const char *const names[] = { " checked=", " same=",	  " cut=",  " stopped=",
 					     " further=", " remembered=", " wrong=" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifying build of the recorder (libheapgauge-verify.so, never installed) asks libunwind at every allocation and
- * compares with the frames that the record found for it stands for, whether they were walked or remembered. In the
+/* The verifying build of the recorder (libheapgauge-verify.so, never installed) calls libunwind at every allocation and
+ * compares with the frames of the site counters found for it, whether they were walked or remembered. In the
  * ordinary build this is nothing, and apart from it the two are the same. */
 #ifndef RECORDER_CHECKS_VERIFY_H
 #define RECORDER_CHECKS_VERIFY_H
@@ -8,11 +8,11 @@
 #include "recorder/slot.h"
 
 #ifdef HEAPGAUGE_VERIFY
-void verify_stack(const uintptr_t *frame, uint32_t record, bool remembered);
+void verify_stack(const uintptr_t *frame, uint32_t counters, bool remembered);
 #else
-static inline void verify_stack(const uintptr_t *frame, uint32_t record, bool remembered)
+static inline void verify_stack(const uintptr_t *frame, uint32_t counters, bool remembered)
 {
-	(void)frame, (void)record, (void)remembered;
+	(void)frame, (void)counters, (void)remembered;
 }
 #endif
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rare parts of accounting: the process' total and its peak, distributions, reallocs.
  *
- * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have told. With several
+ * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have reported. With several
  * slots:
  *
- * - While rising each slot stays within a batch of what it has told, so the total is right within a batch for each.
+ * - While rising each slot stays within a batch of what it has reported, so the total is right within a batch for each.
  * - Else a slot may fall as it likes, and rise to its ceiling; the ceilings are such that if all slots were there, the
  *   total would exceed the peak by a batch for each at most. A slot that comes to its ceiling brings what all others
  *   hold up to date, and either there is a new peak, or there is room below it to be shared out anew.
- * - Where there are so many slots that asking all would take long, all stay within a batch at all times.
+ * - Where there are so many slots that reading all would take long, all stay within a batch at all times.
  *
- * Nobody waits: with hundreds of threads this is where nearly every operation comes. Telling is atomic (told, total, peak and
- * state, each by itself); asking all is one slot's at a time, and who finds another at it tells for itself alone. The
+ * Nobody waits: with hundreds of threads this is where nearly every operation comes. Reporting is atomic (reported, total, peak and
+ * state, each by itself); one slot at a time reads all, and one that finds another doing so reports only for itself. The
  * lock is waited for by a new slot, and in the serial mode. Few slots begin to rise under the lock, because then all limits
  * have to follow; any slot may end it.
  *
@@ -36,7 +36,7 @@ bool account_serial;
 static struct lock peak_lock;
 static struct slot *slots; /* all of them; they only become more */
 static uint32_t slot_count;
-static uint64_t tells_begun, tells_done; /* only counted where it is checked */
+static uint64_t reports_begun, reports_done; /* only counted where it is checked */
 
 void account_reset(void)
 {
@@ -69,30 +69,30 @@ static bool is_rising(const struct live_peak *peak)
 	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
 }
 
-/* What the slot has told becomes `live`. */
+/* What the slot has reported becomes `live`. */
 static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 {
 	if (CHECKED)
-		__atomic_fetch_add(&tells_begun, 1, __ATOMIC_SEQ_CST);
-	int64_t told = __atomic_exchange_n(&slot->told, live, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&reports_begun, 1, __ATOMIC_SEQ_CST);
+	int64_t reported = __atomic_exchange_n(&slot->reported, live, __ATOMIC_RELAXED);
 
 	CHAOS_DELAY();
-	if (live != told)
-		__atomic_fetch_add(&peak->total_bytes, live - told, __ATOMIC_RELAXED);
+	if (live != reported)
+		__atomic_fetch_add(&peak->total_bytes, live - reported, __ATOMIC_RELAXED);
 	if (CHECKED)
-		__atomic_fetch_add(&tells_done, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&reports_done, 1, __ATOMIC_SEQ_CST);
 }
 
-static void tell(struct live_peak *peak, struct slot *slot)
+static void report(struct live_peak *peak, struct slot *slot)
 {
 	tell_as(peak, slot, memory_live_of(slot->live));
 }
 
-/* Whether what the slot has not told yet makes a new maximum. */
+/* Whether what the slot has not reported yet makes a new maximum. */
 static bool would_be_peak(const struct live_peak *peak, const struct slot *slot)
 {
 	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) + account_live(slot->live) -
-		       __atomic_load_n(&slot->told, __ATOMIC_RELAXED) >
+		       __atomic_load_n(&slot->reported, __ATOMIC_RELAXED) >
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
@@ -102,7 +102,7 @@ static bool is_new_peak(const struct live_peak *peak)
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
-/* How far a slot may be from what it has told: a small share of the peak. After either the peak or the number of slots has
+/* How far a slot may be from what it has reported: a small share of the peak. After either the peak or the number of slots has
  * changed. */
 static void set_batch(struct live_peak *peak)
 {
@@ -121,7 +121,7 @@ static int64_t batch_of(const struct live_peak *peak)
 	return (int64_t)__atomic_load_n(&peak->batch_bytes, __ATOMIC_RELAXED);
 }
 
-/* Raises the maximum to the total of now: one from a moment ago would not be what the records hold. True: there is a new one. */
+/* Raises the maximum to the total of now: one from a moment ago would not be what the counters say. True: there is a new one. */
 static bool raise_peak(struct live_peak *peak)
 {
 	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
@@ -163,22 +163,23 @@ static void end_rising(struct live_peak *peak)
 		;
 }
 
-/* The slot stays within a batch of what it has told; `falls`: unless the process is not rising, and it may. */
+/* The slot stays within a batch of what it has reported; `falls`: unless the process is not rising, and it may. */
 static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
 {
-	int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED), batch = batch_of(peak);
+	int64_t reported = __atomic_load_n(&slot->reported, __ATOMIC_RELAXED),
+		batch = batch_of(peak);
 
-	set_limits(slot, falls ? INT64_MIN : told - batch, told + batch);
+	set_limits(slot, falls ? INT64_MIN : reported - batch, reported + batch);
 }
 
-/* Brings every slot up to date, and shares the room below the peak out: a quarter for who asks, since one that grows will
+/* Brings every slot up to date, and shares the room below the peak out: a quarter for the requester, since one that grows will
  * go on. Under the lock. */
-static void gather(struct live_peak *peak, struct slot *asking)
+static void gather(struct live_peak *peak, struct slot *requester)
 {
 	struct slot *all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
 	for (struct slot *slot = all; slot != NULL; slot = slot->next)
-		tell(peak, slot);
+		report(peak, slot);
 	rise(peak);
 	int64_t batch = batch_of(peak);
 	int64_t room = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED) -
@@ -187,20 +188,20 @@ static void gather(struct live_peak *peak, struct slot *asking)
 	bool closely = are_many() || is_rising(peak) || room < 0;
 
 	for (struct slot *slot = all; slot != NULL; slot = slot->next) {
-		int64_t share = slot == asking ? room / 4 : room * 3 / 4 / count;
-		int64_t told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+		int64_t share = slot == requester ? room / 4 : room * 3 / 4 / count;
+		int64_t reported = __atomic_load_n(&slot->reported, __ATOMIC_RELAXED);
 
-		set_limits(slot, closely ? told - batch : INT64_MIN,
-			   told + batch + (closely ? 0 : share));
+		set_limits(slot, closely ? reported - batch : INT64_MIN,
+			   reported + batch + (closely ? 0 : share));
 	}
 }
 
-/* The total is the sum of what the slots have told, if nobody tells meanwhile. Under the lock. */
+/* The total is the sum of what the slots have reported, if none reports meanwhile. Under the lock. */
 static void check_total(const struct live_peak *peak)
 {
 	static struct check_pace pace;
-	uint64_t done = __atomic_load_n(&tells_done, __ATOMIC_SEQ_CST), count = 0;
-	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), told = 0;
+	uint64_t done = __atomic_load_n(&reports_done, __ATOMIC_SEQ_CST), count = 0;
+	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), reported = 0;
 	const struct slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
 	(void)done; /* read by the checking build alone */
@@ -208,15 +209,16 @@ static void check_total(const struct live_peak *peak)
 	if (!check_is_due(&pace))
 		return;
 	for (; slot != NULL; slot = slot->next, count++)
-		told += __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+		reported += __atomic_load_n(&slot->reported, __ATOMIC_RELAXED);
 	RECORDER_CHECK(count <= memory_used(LIVE_SLOTS));
-	RECORDER_CHECK(told == total || __atomic_load_n(&tells_begun, __ATOMIC_SEQ_CST) != done);
+	RECORDER_CHECK(reported == total ||
+		       __atomic_load_n(&reports_begun, __ATOMIC_SEQ_CST) != done);
 	check_done(&pace, count);
 }
 
 static void above_shared(struct live_peak *peak, struct slot *slot)
 {
-	tell(peak, slot);
+	report(peak, slot);
 	if (are_many()) {
 		rise(peak);
 		stay_close(peak, slot, false);
@@ -232,15 +234,15 @@ static void above_shared(struct live_peak *peak, struct slot *slot)
 }
 
 /* If others begin to rise while this slot takes its free off the total, the new maximum may or may not have the block, which
- * the records still have: then again, with the block. */
+ * the counters still have: then again, with the block. */
 static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t size)
 {
 	bool many = are_many();
 
 	for (int i = 0; i < TRIES; i++) {
-		/* What the slot has not told belongs to the total before this free. */
+		/* What the slot has not reported belongs to the total before this free. */
 		if (is_rising(peak) || would_be_peak(peak, slot)) {
-			tell(peak, slot);
+			report(peak, slot);
 			end_rising(peak);
 		}
 		tell_as(peak, slot, account_live(slot->live) - (int64_t)size);
@@ -323,30 +325,30 @@ NOINLINE void account_below(struct slot *slot, uint64_t size)
 	below_shared(peak, slot, size);
 }
 
-NOINLINE void account_add_serial(struct slot *slot, struct live_record *record, uint64_t size,
-				 uint64_t times)
+NOINLINE void account_add_serial(struct slot *slot, struct live_site_counters *counters,
+				 uint64_t size, uint64_t weight)
 {
 	struct live_peak *peak = &memory.head->peak;
 	bool locked = lock_take(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
-	account_add(slot, record, size, times);
-	tell(peak, slot);
+	account_add(slot, counters, size, weight);
+	report(peak, slot);
 	rise(peak);
 	if (locked)
 		lock_give(&peak_lock);
 }
 
-NOINLINE void account_remove_serial(struct slot *slot, struct live_record *record, uint64_t size,
-				    uint64_t times)
+NOINLINE void account_remove_serial(struct slot *slot, struct live_site_counters *counters,
+				    uint64_t size, uint64_t weight)
 {
 	struct live_peak *peak = &memory.head->peak;
 	bool locked = lock_take(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	end_rising(peak);
-	account_remove(slot, record, size, times);
-	tell(peak, slot);
+	account_remove(slot, counters, size, weight);
+	report(peak, slot);
 	if (locked)
 		lock_give(&peak_lock);
 }
@@ -361,7 +363,7 @@ uint32_t account_pool(uint64_t units)
 	return 0;
 }
 
-/* The same for what a record can do without: not of the reserve, which is for records. */
+/* The same for what site counters can do without: not of the reserve, which is for them. */
 static uint32_t new_details(uint64_t bytes)
 {
 	uint64_t units = bytes / LIVE_POOL_UNIT;
@@ -372,12 +374,12 @@ static uint32_t new_details(uint64_t bytes)
 	return 0;
 }
 
-/* More sizes than can be told apart: all go into half octaves. `calls` holds the current ones already. */
-static void sizes_to_many(struct live_record *record, const struct live_sizes_few *few,
-			  uint64_t times)
+/* More sizes than are kept exactly: all go into half octaves. `calls` holds the current ones already. */
+static void sizes_to_many(struct live_site_counters *counters, const struct live_sizes_few *few,
+			  uint64_t weight)
 {
 	uint32_t unit = new_details(sizeof(struct live_sizes_many));
-	uint64_t first = record->calls - times;
+	uint64_t first = counters->calls - weight;
 
 	if (unit == 0)
 		return;
@@ -387,93 +389,94 @@ static void sizes_to_many(struct live_record *record, const struct live_sizes_fe
 		many->count[live_size_bucket(few->entry[i].size)] += few->entry[i].count;
 		first -= few->entry[i].count;
 	}
-	many->count[live_size_bucket(record->first_size)] += first;
-	__atomic_store_n(&record->sizes, unit | LIVE_SIZES_MANY, __ATOMIC_RELEASE);
-	record->first_size = UINT64_MAX; /* no call has it: from now on all come here */
+	many->count[live_size_bucket(counters->first_size)] += first;
+	__atomic_store_n(&counters->sizes, unit | LIVE_SIZES_MANY, __ATOMIC_RELEASE);
+	counters->first_size = UINT64_MAX; /* no call has it: from now on all come here */
 }
 
-NOINLINE void account_size(struct live_record *record, uint64_t size, uint64_t times)
+NOINLINE void account_size(struct live_site_counters *counters, uint64_t size, uint64_t weight)
 {
-	uint32_t ref = record->sizes;
+	uint32_t ref = counters->sizes;
 
-	if (record->calls == times) {
-		record->first_size = size;
+	if (counters->calls == weight) {
+		counters->first_size = size;
 		return;
 	}
 	if (ref == 0) {
 		ref = new_details(sizeof(struct live_sizes_few));
 		if (ref == 0)
 			return;
-		__atomic_store_n(&record->sizes, ref, __ATOMIC_RELEASE);
+		__atomic_store_n(&counters->sizes, ref, __ATOMIC_RELEASE);
 	}
 	if (!(ref & LIVE_SIZES_MANY)) {
 		struct live_sizes_few *few = memory_pool(ref);
 
 		for (uint64_t i = 0; i < few->used; i++) {
 			if (few->entry[i].size == size) {
-				arch_add(&few->entry[i].count, times);
+				arch_add(&few->entry[i].count, weight);
 				return;
 			}
 		}
 		if (few->used < LIVE_FEW_SIZES) {
 			few->entry[few->used].size = size;
-			few->entry[few->used].count = times;
+			few->entry[few->used].count = weight;
 			__atomic_store_n(&few->used, few->used + 1, __ATOMIC_RELEASE);
 			return;
 		}
-		sizes_to_many(record, few, times);
-		ref = record->sizes;
+		sizes_to_many(counters, few, weight);
+		ref = counters->sizes;
 		if (!(ref & LIVE_SIZES_MANY))
 			return;
 	}
 	struct live_sizes_many *many = memory_pool(ref & ~LIVE_SIZES_MANY);
 
-	arch_add(&many->count[live_size_bucket(size)], times);
+	arch_add(&many->count[live_size_bucket(size)], weight);
 }
 
-NOINLINE void account_lifetime(struct live_record *record, uint64_t birth_ms, uint64_t times)
+NOINLINE void account_lifetime(struct live_site_counters *counters, uint64_t birth_ms,
+			       uint64_t weight)
 {
 	uint64_t lived = saturating_sub(clock_ms(), birth_ms);
 
 	if (!live_birth_is_known(birth_ms)) {
-		arch_add(&record->unaged_frees, times);
+		arch_add(&counters->unaged_frees, weight);
 		return;
 	}
 	if (lived == 0)
 		return;
-	if (record->lifetimes == 0) {
+	if (counters->lifetimes == 0) {
 		uint32_t unit = new_details(sizeof(struct live_lifetimes));
 
 		if (unit == 0)
 			return;
-		__atomic_store_n(&record->lifetimes, unit, __ATOMIC_RELEASE);
+		__atomic_store_n(&counters->lifetimes, unit, __ATOMIC_RELEASE);
 	}
-	struct live_lifetimes *lifetimes = memory_pool(record->lifetimes);
+	struct live_lifetimes *lifetimes = memory_pool(counters->lifetimes);
 	unsigned bucket = 63u - (unsigned)__builtin_clzll(lived);
 
-	arch_add(&lifetimes->sum_ms, lived * times);
-	arch_add(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], times);
+	arch_add(&lifetimes->sum_ms, lived * weight);
+	arch_add(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], weight);
 }
 
-NOINLINE void account_realloc(struct live_record *record, uint64_t old_size, uint64_t new_size,
-			      bool moved, uint64_t times)
+NOINLINE void account_realloc(struct live_site_counters *counters, uint64_t old_size,
+			      uint64_t new_size, bool moved, uint64_t weight)
 {
-	if (record->reallocs == 0) {
+	if (counters->reallocs == 0) {
 		uint32_t unit = new_details(sizeof(struct live_reallocs));
 
 		if (unit == 0)
 			return;
-		__atomic_store_n(&record->reallocs, unit, __ATOMIC_RELEASE);
+		__atomic_store_n(&counters->reallocs, unit, __ATOMIC_RELEASE);
 	}
-	struct live_reallocs *reallocs = memory_pool(record->reallocs);
+	struct live_reallocs *reallocs = memory_pool(counters->reallocs);
 
-	arch_add(&reallocs->calls, times);
+	arch_add(&reallocs->calls, weight);
 	if (moved) {
-		arch_add(&reallocs->moved_calls, times);
-		arch_add(&reallocs->moved_bytes, MIN(old_size, new_size) * times);
+		arch_add(&reallocs->moved_calls, weight);
+		arch_add(&reallocs->moved_bytes, MIN(old_size, new_size) * weight);
 	}
-	arch_add(&reallocs->grown_calls, new_size > old_size ? times : 0);
-	arch_add(&reallocs->shrunk_calls, new_size < old_size ? times : 0);
-	arch_add(&reallocs->old_bytes, old_size * times);
-	arch_add(&reallocs->new_bytes, new_size * times);
+	arch_add(&reallocs->grown_calls, new_size > old_size ? weight : 0);
+	arch_add(&reallocs->shrunk_calls, new_size < old_size ? weight : 0);
+	arch_add(&reallocs->old_bytes, old_size * weight);
+	arch_add(&reallocs->new_bytes, new_size * weight);
 }

@@ -160,7 +160,7 @@ struct block blocks_unpack(const uint64_t *word)
 	const uint16_t *era = ORDER_LOAD(blocks_have_eras) ? era_of(word, false) : NULL;
 	uint64_t value = ORDER_LOAD(*word);
 
-	return (struct block){ .record = live_small_record(value),
+	return (struct block){ .counters = live_small_counters(value),
 			       .birth_ms = live_birth(era != NULL ? ORDER_LOAD(*era) : 0,
 						      live_small_birth(value)),
 			       .size_bytes = live_small_size(value) };
@@ -243,7 +243,7 @@ static uint64_t *find_tiny(uintptr_t address)
 
 static struct block of_large(const struct live_large *entry)
 {
-	return (struct block){ .record = entry->record,
+	return (struct block){ .counters = entry->counters,
 			       .birth_ms = entry->birth_ms,
 			       .size_bytes = entry->size_bytes };
 }
@@ -286,7 +286,7 @@ static void put_large(struct blocks_near *near, uintptr_t address, const struct 
 		__atomic_store_n(&entry->address, 0, __ATOMIC_RELEASE);
 	}
 	entry->size_bytes = block->size_bytes;
-	entry->record = block->record;
+	entry->counters = block->counters;
 	entry->birth_ms = block->birth_ms;
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
 }
@@ -335,7 +335,7 @@ static void put_word(struct blocks_near *near, uintptr_t address, const struct b
 	uint32_t birth_code = put_era(near, address, word, block);
 
 	__atomic_store_n(word,
-			 live_small_pack(block->record, (uint32_t)block->size_bytes, birth_code,
+			 live_small_pack(block->counters, (uint32_t)block->size_bytes, birth_code,
 					 live_small_place_of(address)),
 			 __ATOMIC_RELEASE);
 }
@@ -343,7 +343,7 @@ static void put_word(struct blocks_near *near, uintptr_t address, const struct b
 NOINLINE void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
 			 struct block *ret_old)
 {
-	ret_old->record = 0;
+	ret_old->counters = 0;
 	if (CHECKED)
 		check_block(block);
 	if (block->size_bytes >= LIVE_SMALL_LIMIT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block map: address -> record, requested size, birth. A shadow of the address space in three levels; no locks, no
+/* The block map: address -> site counters, requested size, birth. A shadow of the address space in three levels; no locks, no
  * hashing: the blocks of a program never share a granule, so each entry has one writer at a time (whoever holds the
  * block). Entering and taking a small block is in hooks/allocation.h and hooks/free.h. */
 #ifndef RECORDER_COUNTERS_BLOCKS_H
@@ -12,19 +12,19 @@
 #include "recorder/order.h"
 
 struct block {
-	uint32_t record; /* 0 = the address is not known */
-	uint32_t times;	 /* a sample: how many blocks it stands for; else not used */
+	uint32_t counters; /* 0 = the address is not known */
+	uint32_t weight;   /* a sample: how many blocks it stands for; else not used */
 	uint64_t birth_ms;
 	uint64_t size_bytes;
 };
 
-/* The leaves that a thread used last: a leaf never moves, so the upper levels need not be asked again. */
+/* The leaves that a thread used last: a leaf never moves, so the upper levels need not be read again. */
 enum { BLOCKS_NEAR = 64 };
 struct blocks_leaf {
 	uintptr_t mib; /* address >> LIVE_SMALL_SHIFT; 0 = none */
 	uint64_t *words;
 	uintptr_t
-		eras; /* of a word at w: at eras + w / 4; 0 = not asked for yet, or there are none */
+		eras; /* of a word at w: at eras + w / 4; 0 = not looked up yet, or there are none */
 	uintptr_t pad;
 };
 struct blocks_near {
@@ -41,7 +41,7 @@ enum { BLOCKS_GRANULE_SHIFT = 5 };
 /* A fork's child begins anew. */
 void blocks_reset(void);
 
-/* Enters a block. ret_old: an entry that was still there, whose free has not been seen; record 0 = none. */
+/* Enters a block. ret_old: an entry that was still there, whose free has not been seen; counters 0 = none. */
 void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
 		struct block *ret_old);
 struct block blocks_take_slow(uintptr_t address);
@@ -54,7 +54,7 @@ const uint16_t *blocks_find_era(struct blocks_leaf *leaf, const uint64_t *word);
 /* What a word of a small or tiny leaf says; it is not 0. */
 struct block blocks_unpack(const uint64_t *word);
 
-/* The entry of an address, which stays; record 0 = none. */
+/* The entry of an address, which stays; counters 0 = none. */
 struct block blocks_find(uintptr_t address);
 
 /* The leaf of an address, kept in `near`. NULL: none there yet. */

@@ -2,7 +2,7 @@
 /* The table of mapped ranges: sorted by address, without overlap, in scratch memory, under maps_lock.
  *
  * A mapping that loses its middle becomes two pieces; the one at the lower end stands for the call, so that a mapping
- * counts as freed once. What leaves the table is counted after the lock was given back, since its record may need memory.
+ * counts as freed once. What leaves the table is counted after the lock was given back, since its site counters may need memory.
  * A removal that does not get the lock is done by whoever gets it next (deferred_frees.h). */
 #include "recorder/counters/maps.h"
 
@@ -25,7 +25,7 @@ enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20, PIECES = 16 };
 struct pieces {
 	struct piece {
 		uint64_t bytes;
-		uint32_t record;
+		uint32_t counters;
 		bool whole;
 	} piece[PIECES];
 	uint32_t count;
@@ -74,7 +74,7 @@ static void erase(uint32_t at)
 }
 
 /* Takes the part of a range that lies in [start, end) out of the table. */
-static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
+static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *removed)
 {
 	struct live_map_range range = table[i], tail = range;
 	uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
@@ -83,8 +83,8 @@ static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 		health_add(HEALTH_untracked_maps); /* no room for two: what is behind goes too */
 		high = range.end;
 	}
-	gone->piece[gone->count++] =
-		(struct piece){ high - low, range.record,
+	removed->piece[removed->count++] =
+		(struct piece){ high - low, range.counters,
 				low == range.start && high == range.end && range.counts };
 	arch_add(&memory.head->map_live_bytes, low - high);
 	tail.start = high;
@@ -98,8 +98,8 @@ static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *gone)
 }
 
 /* Takes out what is known of [start, end) and was added before `until`, the last first: so that of many that go at once, as at the
- * break, none moves those that go after it. False: `gone` is full, and there may be more. */
-static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *gone)
+ * break, none moves those that go after it. False: `removed` is full, and there may be more. */
+static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *removed)
 {
 	uint32_t i = find(end - 1);
 
@@ -109,28 +109,28 @@ static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct 
 	for (; i > 0 && table[i - 1].end > start; i--) {
 		if (table[i - 1].added >= until)
 			continue;
-		if (gone->count == PIECES)
+		if (removed->count == PIECES)
 			return false;
-		cut(i - 1, start, end, gone);
+		cut(i - 1, start, end, removed);
 	}
 	return true;
 }
 
-/* Catches up on what is late. False: `gone` is full. */
-static bool remove_late(struct pieces *gone)
+/* Catches up on what is late. False: `removed` is full. */
+static bool remove_late(struct pieces *removed)
 {
 	struct deferred_free end;
 
 	for (uint32_t at = 0;
 	     !deferred_frees_is_empty(&late) && deferred_frees_next(&late, &at, &end); at++) {
-		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, gone))
+		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, removed))
 			return false;
 		deferred_frees_done(&late, at);
 	}
 	return true;
 }
 
-static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
+static bool add_range(uintptr_t start, uint64_t bytes, uint32_t counters)
 {
 	struct live_header *head = memory.head;
 
@@ -138,8 +138,8 @@ static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
 		health_add(HEALTH_untracked_maps);
 		return false;
 	}
-	insert(find(start),
-	       (struct live_map_range){ start, start + bytes, additions, record, .counts = true });
+	insert(find(start), (struct live_map_range){ start, start + bytes, additions, counters,
+						     .counts = true });
 	__atomic_store_n(&additions, additions + 1, __ATOMIC_RELAXED);
 	arch_add(&head->map_live_bytes, bytes);
 	if (head->map_live_bytes > head->map_peak_bytes)
@@ -147,30 +147,30 @@ static bool add_range(uintptr_t start, uint64_t bytes, uint32_t record)
 	return true;
 }
 
-static void count_gone(struct slot *slot, const struct pieces *gone)
+static void count_removed(struct slot *slot, const struct pieces *removed)
 {
-	for (uint32_t i = 0; i < gone->count; i++) {
-		const struct piece *piece = &gone->piece[i];
-		struct live_record *record = memory_record(piece->record);
+	for (uint32_t i = 0; i < removed->count; i++) {
+		const struct piece *piece = &removed->piece[i];
+		struct live_site_counters *counters = memory_counters(piece->counters);
 
-		if (record->thread != slot->thread) {
-			slot_freed_for(slot, record, piece->whole, piece->bytes);
-			record = memory_record(sites_record_of_site(slot, record->site));
+		if (counters->thread != slot->thread) {
+			slot_freed_for(slot, counters, piece->whole, piece->bytes);
+			counters = memory_counters(sites_counters_of_site(slot, counters->site));
 		}
-		arch_add(&record->frees, piece->whole);
-		arch_add(&record->freed_bytes, piece->bytes);
+		arch_add(&counters->frees, piece->whole);
+		arch_add(&counters->freed_bytes, piece->bytes);
 		arch_add(&slot->live->unmap_calls, piece->whole);
 		arch_add(&slot->live->unmap_bytes, piece->bytes);
 	}
 }
 
-static void count_added(struct slot *slot, uint64_t bytes, uint32_t record_id)
+static void count_added(struct slot *slot, uint64_t bytes, uint32_t id)
 {
-	struct live_record *record = memory_record(record_id);
+	struct live_site_counters *counters = memory_counters(id);
 
-	account_record_add(record, bytes, 1);
-	if (record->first_size != bytes)
-		account_size(record, bytes, 1);
+	account_counters_add(counters, bytes, 1);
+	if (counters->first_size != bytes)
+		account_size(counters, bytes, 1);
 	arch_add(&slot->live->map_calls, 1);
 	arch_add(&slot->live->map_bytes, bytes);
 }
@@ -191,8 +191,9 @@ static void check_maps(void)
 		RECORDER_CHECK(range->start % ARCH_PAGE == 0 && range->end % ARCH_PAGE == 0);
 		RECORDER_CHECK(i == 0 || table[i - 1].end <= range->start);
 		RECORDER_CHECK(range->added < additions);
-		RECORDER_CHECK(range->record != 0 && range->record < memory_used(LIVE_RECORDS));
-		RECORDER_CHECK(memory_site(memory_record(range->record)->site)->kind ==
+		RECORDER_CHECK(range->counters != 0 &&
+			       range->counters < memory_used(LIVE_SITE_COUNTERS));
+		RECORDER_CHECK(memory_site(memory_counters(range->counters)->site)->kind ==
 			       LIVE_KIND_MMAP);
 		sum += range->end - range->start;
 	}
@@ -238,35 +239,35 @@ static void end_change(void)
 	__atomic_store_n(&maps->serial, (maps->serial | 1) + 1, __ATOMIC_RELEASE);
 }
 
-/* Removes a range as remove_range, and adds it with a record, if that is not 0. False: the lock was not to be had. */
+/* Removes a range as remove_range, and adds it with site counters, if they are not 0. False: the lock was not to be had. */
 static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t until,
-		   uint32_t record)
+		   uint32_t counters)
 {
 	for (bool done = false; !done;) {
-		struct pieces gone = { .count = 0 };
+		struct pieces removed = { .count = 0 };
 		bool added = false;
 
 		if (!take_with_room(slot))
 			return false;
 		begin_change();
-		done = remove_late(&gone) && remove_range(start, start + bytes, until, &gone);
-		if (done && record != 0)
-			added = add_range(start, bytes, record);
+		done = remove_late(&removed) && remove_range(start, start + bytes, until, &removed);
+		if (done && counters != 0)
+			added = add_range(start, bytes, counters);
 		end_change();
 		if (CHECKED)
 			check_maps();
 		lock_give(&maps_lock);
-		count_gone(slot, &gone);
+		count_removed(slot, &removed);
 		if (added)
-			count_added(slot, bytes, record);
+			count_added(slot, bytes, counters);
 	}
 	return true;
 }
 
-void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t record)
+void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t counters)
 {
 	/* What is known there was unmapped unseen: the kernel would not give it twice. */
-	change(slot, start, bytes, UINT64_MAX, record);
+	change(slot, start, bytes, UINT64_MAX, counters);
 }
 
 void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes)
@@ -295,12 +296,12 @@ uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)
 }
 
 void maps_move(struct slot *slot, uint64_t until, uintptr_t from, uint64_t from_bytes, uintptr_t to,
-	       uint64_t to_bytes, uint32_t record)
+	       uint64_t to_bytes, uint32_t counters)
 {
 	if (until != 0 && !change(slot, from, from_bytes, until, 0))
 		health_add(HEALTH_unknown_ends);
-	if (until != 0 && record != 0)
-		maps_add(slot, to, to_bytes, record);
+	if (until != 0 && counters != 0)
+		maps_add(slot, to, to_bytes, counters);
 	else if (to != from)
 		maps_remove(slot, to, to_bytes);
 }

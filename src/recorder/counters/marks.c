@@ -2,9 +2,9 @@
 /* Marks, and the values of a snapshot.
  *
  * Owns: LIVE_MARKS and LIVE_SAVED, a ring. The collector takes snapshots out of the ring and says how far it has read, in the
- * control page. A snapshot is what the records held when the program asked for it: they are copied, which takes some ten
+ * control page. A snapshot is what the site counters said when the program asked for it: they are copied, which takes some ten
  * instructions for each, and nobody waits. Where the ring has no room (the collector is behind, or there are too many
- * records) the mark says that nothing was saved, and the collector takes what it finds when it sees it. Without a collector
+ * site counters) the mark says that nothing was saved, and the collector takes what it finds when it sees it. Without a collector
  * the ring is kept until it is full: whoever reads the profile finds all that was saved. */
 #include "recorder/counters/marks.h"
 
@@ -16,7 +16,7 @@
 #include "recorder/api/tags.h"
 
 enum {
-	MORE = 64, /* records that may be made while the first are copied */
+	MORE = 64, /* site counters that may be made while the first are copied */
 	TRIES = 4,
 };
 
@@ -36,7 +36,7 @@ void marks_recover(struct slot *slot)
 	lock_recover(&marks_lock, slot->id);
 }
 
-/* Without leave to ask the clock: the collector's, which is a millisecond coarse. */
+/* Where a filter forbids clock_gettime: the collector's, which is a millisecond coarse. */
 static uint64_t now_ns(void)
 {
 	struct timespec now = { 0 };
@@ -72,24 +72,24 @@ static uint64_t room_for(uint64_t count)
 /* Frees first, so that nothing is less than empty because of a block that was freed meanwhile. */
 static uint32_t save(struct live_saved *to, uint64_t most)
 {
-	uint64_t first = MIN(memory_used(LIVE_RECORDS), most);
+	uint64_t first = MIN(memory_used(LIVE_SITE_COUNTERS), most);
 
 	for (uint32_t i = 0; i < most; i++)
 		to[i] = (struct live_saved){ 0, 0 };
 	for (uint32_t i = 1; i < first; i++) {
-		const struct live_record *record = memory_record(i);
+		const struct live_site_counters *counters = memory_counters(i);
 
-		to[i].blocks = 0 - __atomic_load_n(&record->frees, __ATOMIC_RELAXED);
-		to[i].bytes = 0 - __atomic_load_n(&record->freed_bytes, __ATOMIC_RELAXED);
+		to[i].blocks = 0 - __atomic_load_n(&counters->frees, __ATOMIC_RELAXED);
+		to[i].bytes = 0 - __atomic_load_n(&counters->freed_bytes, __ATOMIC_RELAXED);
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	uint64_t now = MIN(memory_used(LIVE_RECORDS), most);
+	uint64_t now = MIN(memory_used(LIVE_SITE_COUNTERS), most);
 
 	for (uint32_t i = 1; i < now; i++) {
-		const struct live_record *record = memory_record(i);
+		const struct live_site_counters *counters = memory_counters(i);
 
-		to[i].blocks += __atomic_load_n(&record->calls, __ATOMIC_RELAXED);
-		to[i].bytes += __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
+		to[i].blocks += __atomic_load_n(&counters->calls, __ATOMIC_RELAXED);
+		to[i].bytes += __atomic_load_n(&counters->bytes, __ATOMIC_RELAXED);
 	}
 	return (uint32_t)now;
 }
@@ -109,19 +109,19 @@ static uint64_t operations(void)
 static uint32_t save_at_once(struct live_saved *to, uint64_t most)
 {
 	uint64_t before;
-	uint32_t records, left = TRIES;
+	uint32_t count, left = TRIES;
 
 	do {
 		before = operations();
-		records = save(to, most);
+		count = save(to, most);
 	} while (operations() - before > most && --left > 0);
-	return records;
+	return count;
 }
 
-static void save_records(struct slot *slot, struct live_mark *mark)
+static void save_site_counters(struct slot *slot, struct live_mark *mark)
 {
 	uint64_t size = memory.head->region[LIVE_SAVED].bytes / sizeof(struct live_saved);
-	uint64_t first = memory_used(LIVE_RECORDS);
+	uint64_t first = memory_used(LIVE_SITE_COUNTERS);
 	uint64_t count = first + MORE;
 
 	/* All of the ring that this may need, since its place is found under the lock. */
@@ -136,7 +136,7 @@ static void save_records(struct slot *slot, struct live_mark *mark)
 
 	if (at != UINT64_MAX) {
 		RECORDER_CHECK(at >= saved_until && at % size + count <= size);
-		mark->records = save_at_once(
+		mark->site_counters_count = save_at_once(
 			(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, count);
 		mark->saved_at = at;
 		mark->saved_count = (uint32_t)count;
@@ -161,7 +161,7 @@ void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
 	mark->at_ms = clock_ms();
 	mark->mono_ns = now_ns();
 	if (kind == LIVE_MARK_SNAPSHOT) {
-		save_records(slot, mark);
+		save_site_counters(slot, mark);
 		if (mark->saved_count == 0)
 			health_add(settings_of_collector ? HEALTH_late_snapshots
 							 : HEALTH_lost_snapshots);

@@ -8,6 +8,6 @@
 void marks_reset(void);
 void marks_recover(struct slot *slot);
 
-/* Notes the moment; of a snapshot also what every record holds now. Inside a hook. */
+/* Notes the moment; of a snapshot also what all site counters say now. Inside a hook. */
 void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name);
 #endif

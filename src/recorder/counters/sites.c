@@ -6,7 +6,7 @@
  * behind: together less than the living one.
  * Invariant: a node is reached from the root by exactly one chain of frames; a key leads to one site.
  *
- * While there is one slot its own table tells which sites there are: the table of sites is filled when another comes. */
+ * While there is one slot its own table has all sites: the table of sites is filled when another comes. */
 #include "recorder/counters/sites.h"
 
 #include "base/hash.h"
@@ -108,9 +108,9 @@ static uint32_t site_find(const struct table *table, uint64_t key)
 /* A site that another slot has made, mostly: threads have their stacks in common. */
 static uint32_t site_find_quickly(uint64_t key)
 {
-	struct table look = table_look(&sites);
+	struct table view = table_view(&sites);
 
-	return site_find(&look, key);
+	return site_find(&view, key);
 }
 
 /* A site without its key and its time. */
@@ -130,19 +130,20 @@ static uint32_t site_add(uint64_t key, struct live_site site)
 bool sites_start(void)
 {
 	uint64_t first_node =
-		memory_append(LIVE_NODES, LIVE_FRAME_UNASKED + 1, sizeof(struct live_node));
+		memory_append(LIVE_NODES, LIVE_FRAME_NO_STACK + 1, sizeof(struct live_node));
 	uint64_t first_site = memory_append(LIVE_SITES, LIVE_SITE_FIRST, sizeof(struct live_site));
-	uint64_t first_record = memory_append(LIVE_RECORDS, 1, sizeof(struct live_record));
+	uint64_t first_counters =
+		memory_append(LIVE_SITE_COUNTERS, 1, sizeof(struct live_site_counters));
 	uint64_t first_unit = memory_append(LIVE_POOL, 1, LIVE_POOL_UNIT);
 
-	if (first_node != 0 || first_site != 0 || first_record != 0 || first_unit != 0)
+	if (first_node != 0 || first_site != 0 || first_counters != 0 || first_unit != 0)
 		return false;
 	nodes = table_new(TABLE_FIRST);
 	sites = table_new(TABLE_FIRST);
 	if (nodes.entry == NULL || sites.entry == NULL)
 		return false;
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_UNASKED; mark++)
-		*memory_node(mark) = (struct live_node){ 0, mark }; /* asked for by nobody */
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_NO_STACK; mark++)
+		*memory_node(mark) = (struct live_node){ 0, mark }; /* no walk made them */
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
 
@@ -178,7 +179,7 @@ static bool is_shared(void)
 	return memory_used(LIVE_SLOTS) > 1;
 }
 
-/* A site that another slot has made; 0: none. *ret_failed: no memory to tell. Under the lock. */
+/* A site that another slot has made; 0: none. *ret_failed: no memory to find out. Under the lock. */
 static uint32_t site_of_others(uint64_t key, bool shared, bool *ret_failed)
 {
 	*ret_failed = shared && !enter_sites();
@@ -234,14 +235,14 @@ static void check_sites(void)
 	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
 	RECORDER_CHECK(table_check(&nodes));
 	RECORDER_CHECK(table_check(&sites));
-	for (uint32_t i = LIVE_FRAME_UNASKED + 1; i < used; i++)
+	for (uint32_t i = LIVE_FRAME_NO_STACK + 1; i < used; i++)
 		RECORDER_CHECK(node_find(memory_node(i)->parent, memory_node(i)->frame) == i);
 	for (uint32_t i = LIVE_SITE_OTHER_HEAP; i < sites_entered; i++)
 		RECORDER_CHECK(site_find(&sites, memory_site(i)->key) == i);
 	check_done(&pace, used + sites_entered + nodes.mask + sites.mask);
 }
 
-/* Memory for a site and its record, before the lock is taken. Without a record a site would be made again at the next
+/* Memory for a site and its counters, before the lock is taken. Without counters a site would be made again at the next
  * call. Above the reserve, unless `must`; so the tables of sites, which are as large as the sites, may use it. */
 static bool make_room(struct slot *slot, bool shared, bool must)
 {
@@ -263,7 +264,7 @@ static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 		if (!make_room(slot, *ret_shared, must))
 			return false;
 		if (!lock_take(&sites_lock, slot->id)) {
-			slot->walk->stamp = 0; /* the stack is asked for again with the next call */
+			slot->walk->stamp = 0; /* the stack is probed again at the next call */
 			return false;
 		}
 		if (is_shared() == *ret_shared)
@@ -272,23 +273,23 @@ static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 	}
 }
 
-static uint32_t record_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
-			  bool must)
+static uint32_t counters_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+			    bool must)
 {
 	if (site != 0)
-		return slot_record(slot, key, site, kind, must);
+		return slot_counters(slot, key, site, kind, must);
 	health_add(HEALTH_unsited_calls);
-	return slot->record_of_other[kind];
+	return slot->counters_of_other[kind];
 }
 
-COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind)
+COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kind kind)
 {
 	struct walk *walk = slot->walk;
 	uint32_t site = site_find_quickly(key);
 	bool shared;
 
 	if (site != 0)
-		return record_of(slot, key, site, kind, false);
+		return counters_of(slot, key, site, kind, false);
 	memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + 2 * walk->limit) *
 						      sizeof(struct live_node));
 	grow(slot, &nodes, 64, memory_scratch_above_reserve);
@@ -298,13 +299,13 @@ COLD uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind 
 			check_sites();
 		lock_give(&sites_lock);
 	}
-	return record_of(slot, key, site, kind, false);
+	return counters_of(slot, key, site, kind, false);
 }
 
 /* A site without a stack of its own is where those go that find no memory: it must be had. */
-static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint64_t key)
+static COLD uint32_t counters_like(struct slot *slot, struct live_site like, uint64_t key)
 {
-	bool must = like.node <= LIVE_FRAME_UNASKED, shared;
+	bool must = like.node <= LIVE_FRAME_NO_STACK, shared;
 	uint32_t site = site_find_quickly(key);
 
 	if (site == 0 && take_with_room(slot, &shared, must)) {
@@ -313,76 +314,77 @@ static COLD uint32_t record_like(struct slot *slot, struct live_site like, uint6
 			check_sites();
 		lock_give(&sites_lock);
 	}
-	return record_of(slot, key, site, (enum live_kind)like.kind, must);
+	return counters_of(slot, key, site, (enum live_kind)like.kind, must);
 }
 
-uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
+uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 {
-	const struct live_record *record = memory_record(base);
-	uint64_t key = sites_key(record->key + tag * UINT64_C(0xc2b2ae3d27d4eb4f), LIVE_KIND_HEAP);
+	const struct live_site_counters *counters = memory_counters(base);
+	uint64_t key =
+		sites_key(counters->key + tag * UINT64_C(0xc2b2ae3d27d4eb4f), LIVE_KIND_HEAP);
 	uint32_t found = slot_find(slot, key);
 
 	if (LIKELY(found != 0))
 		return found;
-	struct live_site like = *memory_site(record->site);
-	uint32_t other = slot->record_of_other[like.kind];
+	struct live_site like = *memory_site(counters->site);
+	uint32_t other = slot->counters_of_other[like.kind];
 
 	like.tag = tag;
-	found = record_like(slot, like, key);
-	return found == other && base != other ? sites_record_of_tag(slot, other, tag) : found;
+	found = counters_like(slot, like, key);
+	return found == other && base != other ? sites_counters_of_tag(slot, other, tag) : found;
 }
 
-uint32_t sites_record_unasked(struct slot *slot, enum live_kind kind)
+uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind)
 {
 	uint64_t key = sites_key(UINT64_C(0x756e61736b6564), kind);
 	uint32_t found = slot_find(slot, key);
 
-	return LIKELY(found != 0)
-		       ? found
-		       : record_like(slot,
-				     (struct live_site){ .node = LIVE_FRAME_UNASKED, .kind = kind },
-				     key);
+	return LIKELY(found != 0) ? found
+				  : counters_like(slot,
+						  (struct live_site){ .node = LIVE_FRAME_NO_STACK,
+								      .kind = kind },
+						  key);
 }
 
 /* 0: no memory. */
 static uint32_t find_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
 {
-	const struct live_record *record = memory_record(base);
+	const struct live_site_counters *counters = memory_counters(base);
 	uint64_t key =
-		sites_key(record->key + interval * UINT64_C(0xd6e8feb86659fd93), LIVE_KIND_HEAP);
+		sites_key(counters->key + interval * UINT64_C(0xd6e8feb86659fd93), LIVE_KIND_HEAP);
 	uint32_t found = slot_find(slot, key);
 
 	if (UNLIKELY(found == 0)) {
-		struct live_site like = *memory_site(record->site);
+		struct live_site like = *memory_site(counters->site);
 
 		like.interval = interval;
-		like.unsampled = record->site;
-		found = record_like(slot, like, key);
+		like.unsampled = counters->site;
+		found = counters_like(slot, like, key);
 	}
-	return memory_site(memory_record(found)->site)->interval == interval ? found : 0;
+	return memory_site(memory_counters(found)->site)->interval == interval ? found : 0;
 }
 
-uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
+uint32_t sites_counters_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
 {
 	uint32_t found = find_of_interval(slot, base, interval);
 
 	if (LIKELY(found != 0))
 		return found;
-	const struct live_site *site = memory_site(memory_record(base)->site);
-	uint32_t other = slot->record_of_other[site->kind];
+	const struct live_site *site = memory_site(memory_counters(base)->site);
+	uint32_t other = slot->counters_of_other[site->kind];
 
 	if (site->tag != 0)
-		other = sites_record_of_tag(slot, other, site->tag);
+		other = sites_counters_of_tag(slot, other, site->tag);
 	return find_of_interval(slot, other, interval);
 }
 
-uint32_t sites_record_of_site(struct slot *slot, uint32_t site)
+uint32_t sites_counters_of_site(struct slot *slot, uint32_t site)
 {
 	uint64_t key = memory_site(site)->key;
-	uint32_t record = slot_find(slot, key);
+	uint32_t counters = slot_find(slot, key);
 
-	if (LIKELY(record != 0))
-		return record;
+	if (LIKELY(counters != 0))
+		return counters;
 	/* A free that is counted elsewhere would leave its block alive for ever. */
-	return slot_record(slot, key, site, (enum live_kind)memory_site(site)->kind, true);
+	return slot_counters(slot, key, site, (enum live_kind)memory_site(site)->kind, true);
 }

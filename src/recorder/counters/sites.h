@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sites: from the hash of a walk to the calling slot's record of that stack, making node, site and record as needed. */
+/* Sites: from the hash of a walk to the calling slot's counters of that site, making node, site and counters as needed. */
 #ifndef RECORDER_COUNTERS_SITES_H
 #define RECORDER_COUNTERS_SITES_H
 
@@ -13,20 +13,20 @@ void sites_reset(void);
 /* After an abandoned hook. */
 void sites_recover(struct slot *slot);
 
-/* Makes what is missing for the stack in slot->walk; returns the slot's record, never 0. */
-uint32_t sites_record_slow(struct slot *slot, uint64_t key, enum live_kind kind);
+/* Makes what is missing for the stack in slot->walk; returns the slot's counters of the site, never 0. */
+uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kind kind);
 
-/* The slot's record of a tag and of the stack that `base`, a record of the slot without a tag, is of. Never 0. */
-uint32_t sites_record_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
+/* The slot's counters of a tag and of the stack that `base`, counters of the slot without a tag, are of. Never 0. */
+uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
 
-/* The slot's record of the same stack and tag as `base`'s, for samples of an interval. 0: no memory. */
-uint32_t sites_record_of_interval(struct slot *slot, uint32_t base, uint64_t interval);
+/* The slot's counters of the same stack and tag as `base`'s, for samples of an interval. 0: no memory. */
+uint32_t sites_counters_of_interval(struct slot *slot, uint32_t base, uint64_t interval);
 
-/* The slot's record of what has no stack because nobody asked for it. Never 0. */
-uint32_t sites_record_unasked(struct slot *slot, enum live_kind kind);
+/* The slot's counters of what has no stack because the mode walks none. Never 0. */
+uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind);
 
-/* This slot's record for a block that another slot allocated. */
-uint32_t sites_record_of_site(struct slot *slot, uint32_t site);
+/* This slot's counters for a block that another slot allocated. */
+uint32_t sites_counters_of_site(struct slot *slot, uint32_t site);
 
 static ALWAYS_INLINE uint64_t sites_key(uint64_t hash, enum live_kind kind)
 {
@@ -37,21 +37,21 @@ static ALWAYS_INLINE uint64_t sites_key(uint64_t hash, enum live_kind kind)
 	return key | 1; /* never 0 */
 }
 
-/* The slot's record for the stack in slot->walk. */
-static ALWAYS_INLINE uint32_t sites_record(struct slot *slot, uint64_t hash, enum live_kind kind)
+/* The slot's counters for the stack in slot->walk. */
+static ALWAYS_INLINE uint32_t sites_counters(struct slot *slot, uint64_t hash, enum live_kind kind)
 {
 	struct walk *walk = slot->walk;
 	struct walk_info *top = &walk->info[walk->count - 1];
 
-	if (LIKELY(kind == LIVE_KIND_HEAP && walk->count > 0 && top->record != 0))
-		return top->record;
+	if (LIKELY(kind == LIVE_KIND_HEAP && walk->count > 0 && top->counters != 0))
+		return top->counters;
 	uint64_t key = sites_key(hash, kind);
-	uint32_t record = slot_find(slot, key);
+	uint32_t counters = slot_find(slot, key);
 
-	if (UNLIKELY(record == 0))
-		record = sites_record_slow(slot, key, kind);
+	if (UNLIKELY(counters == 0))
+		counters = sites_counters_slow(slot, key, kind);
 	if (kind == LIVE_KIND_HEAP && walk->count > 0)
-		top->record = record;
-	return record;
+		top->counters = counters;
+	return counters;
 }
 #endif

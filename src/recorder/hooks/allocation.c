@@ -19,24 +19,24 @@ static uint32_t walked(struct slot *slot, const uintptr_t *frame)
 	clock_tick(slot);
 	if (by_loader)
 		modules_loader_allocates(slot);
-	uint32_t id = sites_record(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
+	uint32_t id = sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
 
 	if (CHECKED)
 		check_walk(slot->walk);
-	if (!by_loader && id != slot->record_of_other[LIVE_KIND_HEAP])
+	if (!by_loader && id != slot->counters_of_other[LIVE_KIND_HEAP])
 		stack_cache_add(slot, frame, id);
 	return id;
 }
 
-/* The record of the stack alone -> that of the stack and the thread's tag. */
+/* The counters of the stack alone -> those of the stack and the thread's tag. */
 static uint32_t tagged(struct slot *slot, uint32_t id, const uintptr_t *frame)
 {
 	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
 		tags_settle(slot, (uintptr_t)frame);
-	return thread_state.tag != 0 ? sites_record_of_tag(slot, id, thread_state.tag) : id;
+	return thread_state.tag != 0 ? sites_counters_of_tag(slot, id, thread_state.tag) : id;
 }
 
-NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
+NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 {
 	if (LIKELY(slot->quick != NULL))
 		return walked(slot, frame);
@@ -45,25 +45,25 @@ NOINLINE uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame)
 	return tagged(slot, id != 0 ? id : walked(slot, frame), frame);
 }
 
-NOINLINE uint32_t record_of_map(struct slot *slot, const uintptr_t *frame)
+NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 {
 	uint64_t verdict = mode_decide_map();
 
 	if (verdict == MODE_SKIP)
 		return 0;
 	uint32_t id = verdict == MODE_WITHOUT_STACK
-			      ? sites_record_unasked(slot, LIVE_KIND_MMAP)
-			      : sites_record(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
+			      ? sites_counters_without_stack(slot, LIVE_KIND_MMAP)
+			      : sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
 
 	return tagged(slot, id, frame);
 }
 
-NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name,
-				 bool stack)
+NOINLINE uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name,
+				   bool stack)
 {
 	clock_tick(slot);
-	uint32_t id = stack ? sites_record(slot, walk_stack(slot, frame), LIVE_KIND_POOL)
-			    : sites_record_unasked(slot, LIVE_KIND_POOL);
+	uint32_t id = stack ? sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_POOL)
+			    : sites_counters_without_stack(slot, LIVE_KIND_POOL);
 
 	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
 		tags_settle(slot, (uintptr_t)frame);
@@ -71,16 +71,17 @@ NOINLINE uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint
 
 	if (UNLIKELY(tag == 0))
 		health_add(HEALTH_lost_tags);
-	return sites_record_of_tag(slot, id, tag != 0 ? tag : name);
+	return sites_counters_of_tag(slot, id, tag != 0 ? tag : name);
 }
 
-NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record)
+NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t counters)
 {
 	clock_tick(slot);
-	struct block entry = { .record = record, .birth_ms = clock_ms(), .size_bytes = size }, old;
+	struct block entry = { .counters = counters, .birth_ms = clock_ms(), .size_bytes = size },
+		     old;
 
 	blocks_put(&slot->near, (uintptr_t)block, &entry, &old);
-	if (LIKELY(old.record == 0))
+	if (LIKELY(old.counters == 0))
 		return;
 	health_add(HEALTH_repaired_blocks);
 	record_end(slot, block, &old, 0, false);
@@ -94,7 +95,7 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 	if (!sampled_blocks_put(slot, (uintptr_t)block, entry, &old))
 		return false;
 	sample_remember(block);
-	if (UNLIKELY(old.record != 0)) {
+	if (UNLIKELY(old.counters != 0)) {
 		health_add(HEALTH_repaired_blocks);
 		record_end(slot, block, &old, 0, false);
 	}
@@ -102,45 +103,47 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 }
 
 /* A block that stands for several. */
-static struct live_record *record_sample(struct slot *slot, void *block, uint64_t size,
-					 uint64_t slack, uint64_t interval, const uintptr_t *frame)
+static struct live_site_counters *record_sample(struct slot *slot, void *block, uint64_t size,
+						uint64_t slack, uint64_t interval,
+						const uintptr_t *frame)
 {
-	uint32_t id = sites_record_of_interval(slot, record_of_stack(slot, frame), interval);
-	struct live_record *record = memory_record(id);
-	struct live_samples *samples = id != 0 ? sample_errors(record) : NULL;
-	uint64_t weight = sample_weight(size, interval);
+	uint32_t id = sites_counters_of_interval(slot, counters_of_stack(slot, frame), interval);
+	struct live_site_counters *counters = memory_counters(id);
+	struct live_samples *samples = id != 0 ? sample_errors(counters) : NULL;
+	uint64_t exact_weight = sample_weight(size, interval);
 
 	clock_tick(slot);
-	const struct block entry = { id, mode_round_weight(weight), clock_ms(), size };
+	const struct block entry = { id, mode_round_weight(exact_weight), clock_ms(), size };
 
 	if (samples == NULL || !put_sample(slot, block, &entry)) {
 		health_add(HEALTH_lost_samples);
 		return NULL;
 	}
-	account_alloc(slot, record, size, slack, entry.times);
-	countdown_add(slot, -(uint64_t)entry.times, -(uint64_t)entry.times * size);
-	sample_took(samples, size, weight);
+	account_alloc(slot, counters, size, slack, entry.weight);
+	countdown_add(slot, -(uint64_t)entry.weight, -(uint64_t)entry.weight * size);
+	sample_took(samples, size, exact_weight);
 	slot->last_block = block;
-	slot->last_times = entry.times;
+	slot->last_weight = entry.weight;
 	slot->last_calls = countdown_now()->calls;
-	return record;
+	return counters;
 }
 
 /* A block whose stack nobody wants. */
-static struct live_record *record_unasked(struct slot *slot, void *block, uint64_t size,
-					  uint64_t slack, const uintptr_t *frame)
+static struct live_site_counters *record_without_stack(struct slot *slot, void *block,
+						       uint64_t size, uint64_t slack,
+						       const uintptr_t *frame)
 {
-	uint32_t id = tagged(slot, sites_record_unasked(slot, LIVE_KIND_HEAP), frame);
-	struct live_record *record = memory_record(id);
+	uint32_t id = tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_HEAP), frame);
+	struct live_site_counters *counters = memory_counters(id);
 
 	record_put(slot, block, size, id);
-	account_alloc(slot, record, size, slack, 1);
+	account_alloc(slot, counters, size, slack, 1);
 	slot->last_block = block;
-	return record;
+	return counters;
 }
 
-NOINLINE struct live_record *record_by_mode(struct slot *slot, void *block, uint64_t size,
-					    uint64_t slack, const uintptr_t *frame)
+NOINLINE struct live_site_counters *record_by_mode(struct slot *slot, void *block, uint64_t size,
+						   uint64_t slack, const uintptr_t *frame)
 {
 	uint64_t interval = mode_decide(size, slot);
 
@@ -149,10 +152,11 @@ NOINLINE struct live_record *record_by_mode(struct slot *slot, void *block, uint
 	if (interval == MODE_EXACTLY)
 		return record_block(slot, block, size, slack, frame);
 	if (interval == MODE_WITHOUT_STACK)
-		return record_unasked(slot, block, size, slack, frame);
+		return record_without_stack(slot, block, size, slack, frame);
 	uint64_t began = cpu_limit_now();
-	struct live_record *record = record_sample(slot, block, size, slack, interval, frame);
+	struct live_site_counters *counters =
+		record_sample(slot, block, size, slack, interval, frame);
 
 	cpu_limit_took_since(began);
-	return record;
+	return counters;
 }

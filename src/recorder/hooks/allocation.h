@@ -17,7 +17,7 @@
 
 /* ---- the block's size ---- */
 
-/* Usable minus requested; 0 where it cannot be asked. */
+/* Usable minus requested; 0 where it is not known. */
 static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 {
 	if (LIKELY(next.usable_in_header && libc_header_has_size(block)))
@@ -28,23 +28,23 @@ static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 	return usable > size ? usable - size : 0;
 }
 
-/* ---- its record ---- */
+/* ---- its site counters ---- */
 
-/* The slot's record of the stack above the hook and of the thread's tag, in whatever way. */
-uint32_t record_of_walk(struct slot *slot, const uintptr_t *frame);
+/* The slot's site counters of the stack above the hook and of the thread's tag. */
+uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame);
 /* The same of an anonymous mapping; 0: it is not to be recorded. */
-uint32_t record_of_map(struct slot *slot, const uintptr_t *frame);
+uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame);
 /* The same of a block from a pool; its name is a tag below the thread's. */
-uint32_t record_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
+uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
 
 /* The same, from memory if it is remembered. */
-static ALWAYS_INLINE uint32_t record_of_stack(struct slot *slot, const uintptr_t *frame)
+static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame)
 {
 	uint32_t remembered = stack_cache_find(slot, slot->quick, frame);
-	uint32_t id = LIKELY(remembered != 0) ? remembered : record_of_walk(slot, frame);
+	uint32_t id = LIKELY(remembered != 0) ? remembered : counters_of_walk(slot, frame);
 
 	if (CHECKED)
-		check_record(slot, id);
+		check_counters(slot, id);
 	verify_stack(frame, id, remembered != 0);
 	return id;
 }
@@ -67,8 +67,8 @@ static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t
 
 /* Enters a small block where nothing stands in the way; false: blocks_put is needed. word: of blocks_expect. */
 static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t *word,
-					     uintptr_t address, uint32_t record, uint64_t birth_ms,
-					     uint64_t size)
+					     uintptr_t address, uint32_t counters,
+					     uint64_t birth_ms, uint64_t size)
 {
 	if (UNLIKELY(word == NULL || ORDER_LOAD(*word) != 0))
 		return false;
@@ -83,7 +83,7 @@ static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t 
 	}
 	/* After its era. */
 	__atomic_store_n(word,
-			 live_small_pack(record, (uint32_t)size, (uint32_t)birth_ms,
+			 live_small_pack(counters, (uint32_t)size, (uint32_t)birth_ms,
 					 live_small_place_of(address)),
 			 __ATOMIC_RELEASE);
 	return true;
@@ -91,79 +91,81 @@ static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t 
 
 /* A block that the map's short way does not take: a large one, the first of its leaf, or one whose entry still holds
  * another, the free of which we did not see. */
-void record_put(struct slot *slot, void *block, uint64_t size, uint32_t record);
+void record_put(struct slot *slot, void *block, uint64_t size, uint32_t counters);
 
 /* ---- the counters ---- */
 
-static ALWAYS_INLINE void account_record_add(struct live_record *record, uint64_t size,
-					     uint64_t times)
+static ALWAYS_INLINE void account_counters_add(struct live_site_counters *counters, uint64_t size,
+					       uint64_t weight)
 {
-	arch_add(&record->calls, times);
-	arch_add(&record->bytes, size * times);
-	uint64_t live = record->bytes - record->freed_bytes;
+	arch_add(&counters->calls, weight);
+	arch_add(&counters->bytes, size * weight);
+	uint64_t live = counters->bytes - counters->freed_bytes;
 
-	if ((int64_t)live > (int64_t)record->max_bytes)
-		record->max_bytes = live;
+	if ((int64_t)live > (int64_t)counters->max_bytes)
+		counters->max_bytes = live;
 }
 
 /* The totals that peak and live values come from. */
-static ALWAYS_INLINE void account_add(struct slot *slot, struct live_record *record, uint64_t size,
-				      uint64_t times)
+static ALWAYS_INLINE void account_add(struct slot *slot, struct live_site_counters *counters,
+				      uint64_t size, uint64_t weight)
 {
 	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
 	if (!(state & 1))
-		account_save(record, state);
-	account_record_add(record, size, times);
+		account_save(counters, state);
+	account_counters_add(counters, size, weight);
 	struct live_slot *live = slot->live;
 
-	arch_add(&live->calls, times);
-	arch_add(&live->bytes, size * times);
+	arch_add(&live->calls, weight);
+	arch_add(&live->bytes, size * weight);
 	if (UNLIKELY(account_live(live) > __atomic_load_n(&slot->ceiling, __ATOMIC_RELAXED)))
 		account_above(slot);
 }
 
-/* times: how many blocks this one stands for, 1 unless it is a sample.
+/* weight: how many blocks this one stands for, 1 unless it is a sample.
  * Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
- * reader looks at any. */
-static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_record *record,
-					uint64_t size, uint64_t slack, uint64_t times)
+ * reader reads any. */
+static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_counters *counters,
+					uint64_t size, uint64_t slack, uint64_t weight)
 {
 	if (LIKELY(!account_serial))
-		account_add(slot, record, size, times);
+		account_add(slot, counters, size, weight);
 	else
-		account_add_serial(slot, record, size, times);
-	if (UNLIKELY(record->first_size != size))
-		account_size(record, size, times);
-	arch_add(&record->slack, slack * times);
-	arch_add(&slot->live->slack, slack * times);
+		account_add_serial(slot, counters, size, weight);
+	if (UNLIKELY(counters->first_size != size))
+		account_size(counters, size, weight);
+	arch_add(&counters->slack, slack * weight);
+	arch_add(&slot->live->slack, slack * weight);
 }
 
 /* ---- the whole ---- */
 
-/* Enters a new block and returns its record. slack: asked for while forwarding, since an allocator may allocate then. */
-static ALWAYS_INLINE struct live_record *record_block(struct slot *slot, void *block, uint64_t size,
-						      uint64_t slack, const uintptr_t *frame)
+/* Enters a new block and returns its site counters. slack: taken while forwarding, since an allocator may allocate then. */
+static ALWAYS_INLINE struct live_site_counters *record_block(struct slot *slot, void *block,
+							     uint64_t size, uint64_t slack,
+							     const uintptr_t *frame)
 {
 	uint64_t *word = blocks_expect(&slot->near, (uintptr_t)block, size);
-	uint32_t id = record_of_stack(slot, frame);
-	struct live_record *record = memory_record(id);
+	uint32_t id = counters_of_stack(slot, frame);
+	struct live_site_counters *counters = memory_counters(id);
 
 	if (UNLIKELY(
 		    !blocks_put_quickly(&slot->near, word, (uintptr_t)block, id, clock_ms(), size)))
 		record_put(slot, block, size, id);
-	account_alloc(slot, record, size, slack, 1);
+	account_alloc(slot, counters, size, slack, 1);
 	slot->last_block = block;
-	return record;
+	return counters;
 }
 
 /* What record_new does where the mode is not at exact. */
-struct live_record *record_by_mode(struct slot *slot, void *block, uint64_t size, uint64_t slack,
-				   const uintptr_t *frame);
+struct live_site_counters *record_by_mode(struct slot *slot, void *block, uint64_t size,
+					  uint64_t slack, const uintptr_t *frame);
 
 /* The same as the mode says; NULL: not at all. */
-static ALWAYS_INLINE struct live_record *record_new(struct slot *slot, void *block, uint64_t size,
-						    uint64_t slack, const uintptr_t *frame)
+static ALWAYS_INLINE struct live_site_counters *record_new(struct slot *slot, void *block,
+							   uint64_t size, uint64_t slack,
+							   const uintptr_t *frame)
 {
 	ORDER_GETS(block);
 	if (mode_is_exact())

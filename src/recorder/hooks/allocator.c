@@ -36,7 +36,7 @@ static bool packs_tightly(void)
 	return closest < 1u << BLOCKS_GRANULE_SHIFT;
 }
 
-/* Whether libc_header_size tells the usable size: asked of real blocks, because nobody promises it. */
+/* Whether libc_header_size is the usable size: tried on real blocks, because nothing guarantees it. */
 static bool usable_in_header(void)
 {
 	static const size_t sizes[] = { 1, 24, 25, 100, 1032, 4000, 70000, 1 << 20 };
@@ -102,7 +102,7 @@ void allocator_look_up(void)
 	modules_extent((void *)next.malloc, &allocator_start, &allocator_bytes);
 }
 
-/* Blocks are asked for once in the life of a program: a fork's child may begin inside the allocator, which is the same. */
+/* Blocks are allocated for this once in the life of a program: a fork's child may begin inside the allocator, which is the same. */
 void allocator_probe(void)
 {
 	static bool probed, tight;

@@ -17,7 +17,7 @@ static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
 	return pc - allocator_start < allocator_bytes;
 }
 
-/* Finds where that code is, while everything in `next` is looked for. */
+/* Finds where that code is, while everything in `next` is looked up. */
 void allocator_look_up(void);
 
 /* Names it in the profile's head, and learns how close its blocks may lie. When a profile is made. */

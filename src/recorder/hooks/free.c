@@ -32,11 +32,11 @@ NOINLINE bool record_free_sample(struct slot *slot, void *block)
 		return false;
 	struct block entry = sampled_blocks_take((uintptr_t)block);
 
-	if (entry.record != 0)
+	if (entry.counters != 0)
 		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
 			     slot->last_block == block);
 	cpu_limit_took_since(began);
-	return entry.record != 0;
+	return entry.counters != 0;
 }
 
 NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
@@ -45,21 +45,22 @@ NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
 
 	if (record_free_sample(slot, block))
 		return;
-	if (block != thread_state.deleted || entry.record == 0) {
+	if (block != thread_state.deleted || entry.counters == 0) {
 		record_unknown_free(block);
 		return;
 	}
-	thread_state.deleted_entry.record = 0;
+	thread_state.deleted_entry.counters = 0;
 	record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
 		     slot->last_block == block);
 }
 
-NOINLINE struct live_record *record_remote(struct slot *slot, const struct live_record *owner,
-					   uint64_t size, uint64_t times)
+NOINLINE struct live_site_counters *counters_of_remote(struct slot *slot,
+						       const struct live_site_counters *owner,
+						       uint64_t size, uint64_t weight)
 {
 	clock_tick(slot);
-	slot_freed_for(slot, owner, times, size * times);
-	return memory_record(sites_record_of_site(slot, owner->site));
+	slot_freed_for(slot, owner, weight, size * weight);
+	return memory_counters(sites_counters_of_site(slot, owner->site));
 }
 
 NOINLINE bool record_take_sample(const void *block, struct block *ret)
@@ -67,7 +68,7 @@ NOINLINE bool record_take_sample(const void *block, struct block *ret)
 	if (!sampled_blocks_may_have(block))
 		return false;
 	*ret = sampled_blocks_take((uintptr_t)block);
-	return ret->record != 0;
+	return ret->counters != 0;
 }
 
 NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
@@ -85,17 +86,18 @@ NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struc
 NOINLINE void record_sample_end(struct slot *slot, const void *address, const struct block *block,
 				uint64_t slack, bool temporary)
 {
-	struct live_record *record = memory_record(block->record);
-	uint64_t weight = record_weight(record, block->size_bytes), times = block->times;
-	bool foreign = record->thread != slot->thread;
+	struct live_site_counters *counters = memory_counters(block->counters);
+	uint64_t exact_weight = exact_weight_of(counters, block->size_bytes),
+		 weight = block->weight;
+	bool remote = counters->thread != slot->thread;
 
 	sample_forget(address);
-	if (foreign)
-		record = record_remote(slot, record, block->size_bytes, times);
-	account_free(slot, record, block->size_bytes, slack, block->birth_ms,
-		     temporary && !foreign && countdown_now()->calls == slot->last_calls, times);
-	struct live_samples *samples = sample_errors(record);
+	if (remote)
+		counters = counters_of_remote(slot, counters, block->size_bytes, weight);
+	account_free(slot, counters, block->size_bytes, slack, block->birth_ms,
+		     temporary && !remote && countdown_now()->calls == slot->last_calls, weight);
+	struct live_samples *samples = sample_errors(counters);
 
 	if (samples != NULL)
-		sample_gave(samples, block->size_bytes, weight);
+		sample_gave(samples, block->size_bytes, exact_weight);
 }

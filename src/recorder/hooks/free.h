@@ -10,7 +10,7 @@
 /* A block of its own, for rare branches: one whose address is given away could not stay in registers. */
 static ALWAYS_INLINE struct block blocks_copy(struct block block)
 {
-	return (struct block){ block.record, block.times, block.birth_ms, block.size_bytes };
+	return (struct block){ block.counters, block.weight, block.birth_ms, block.size_bytes };
 }
 
 /* Removes and returns the entry of an address. */
@@ -34,43 +34,43 @@ static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_
 			birth_ms = live_birth(ORDER_LOAD(*era), (uint32_t)birth_ms);
 	}
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	return (struct block){ .record = live_small_record(taken),
+	return (struct block){ .counters = live_small_counters(taken),
 			       .birth_ms = birth_ms,
 			       .size_bytes = live_small_size(taken) };
 }
-static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_record *record,
-					 uint64_t size, uint64_t times)
+static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_site_counters *counters,
+					 uint64_t size, uint64_t weight)
 {
 	struct live_slot *live = slot->live;
 
-	if (UNLIKELY(account_live(live) - (int64_t)(size * times) <
+	if (UNLIKELY(account_live(live) - (int64_t)(size * weight) <
 		     __atomic_load_n(&slot->floor, __ATOMIC_RELAXED)))
-		account_below(slot, size * times);
+		account_below(slot, size * weight);
 	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 
 	if (!(state & 1))
-		account_save(record, state);
-	arch_add(&record->frees, times);
-	arch_add(&record->freed_bytes, size * times);
-	arch_add(&live->frees, times);
-	arch_add(&live->freed_bytes, size * times);
+		account_save(counters, state);
+	arch_add(&counters->frees, weight);
+	arch_add(&counters->freed_bytes, size * weight);
+	arch_add(&live->frees, weight);
+	arch_add(&live->freed_bytes, size * weight);
 }
 
-static ALWAYS_INLINE void account_free(struct slot *slot, struct live_record *record, uint64_t size,
-				       uint64_t slack, uint64_t birth_ms, bool temporary,
-				       uint64_t times)
+static ALWAYS_INLINE void account_free(struct slot *slot, struct live_site_counters *counters,
+				       uint64_t size, uint64_t slack, uint64_t birth_ms,
+				       bool temporary, uint64_t weight)
 {
 	if (LIKELY(!account_serial))
-		account_remove(slot, record, size, times);
+		account_remove(slot, counters, size, weight);
 	else
-		account_remove_serial(slot, record, size, times);
+		account_remove_serial(slot, counters, size, weight);
 	if (UNLIKELY(birth_ms != clock_ms()))
-		account_lifetime(record, birth_ms, times);
-	arch_add(&record->freed_slack, slack * times);
-	arch_add(&slot->live->freed_slack, slack * times);
+		account_lifetime(counters, birth_ms, weight);
+	arch_add(&counters->freed_slack, slack * weight);
+	arch_add(&slot->live->freed_slack, slack * weight);
 	if (temporary) {
-		arch_add(&record->temporary, times);
-		arch_add(&slot->live->temporary, times);
+		arch_add(&counters->temporary, weight);
+		arch_add(&slot->live->temporary, weight);
 	}
 }
 void record_unknown_free(const void *block);
@@ -82,38 +82,40 @@ bool record_free_sample(struct slot *slot, void *block);
 bool record_take_sample(const void *block, struct block *ret);
 void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
 			    uint64_t slack);
-/* The freeing thread's record for a block of another thread. */
-struct live_record *record_remote(struct slot *slot, const struct live_record *owner, uint64_t size,
-				  uint64_t times);
+/* The freeing thread's counters for a block of another thread. */
+struct live_site_counters *counters_of_remote(struct slot *slot,
+					      const struct live_site_counters *owner, uint64_t size,
+					      uint64_t weight);
 /* record_end of a sample. */
 void record_sample_end(struct slot *slot, const void *address, const struct block *block,
 		       uint64_t slack, bool temporary);
 
-/* The weight of a block of a record. */
-static inline uint64_t record_weight(const struct live_record *record, uint64_t size)
+/* The exact weight of a block of a site. */
+static inline uint64_t exact_weight_of(const struct live_site_counters *counters, uint64_t size)
 {
-	return sample_weight(size, record->samples != 0 ? memory_site(record->site)->interval : 0);
+	return sample_weight(size,
+			     counters->samples != 0 ? memory_site(counters->site)->interval : 0);
 }
 
 /* Accounts for the end of a block that the map knew at an address. */
 static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 				     const struct block *block, uint64_t slack, bool temporary)
 {
-	struct live_record *record = memory_record(block->record);
+	struct live_site_counters *counters = memory_counters(block->counters);
 
 	if (CHECKED)
 		check_block(block);
-	if (UNLIKELY(record->samples != 0)) {
+	if (UNLIKELY(counters->samples != 0)) {
 		struct block sample = blocks_copy(*block);
 
 		record_sample_end(slot, address, &sample, slack, temporary);
 		return;
 	}
-	if (UNLIKELY(record->thread != slot->thread)) {
-		record = record_remote(slot, record, block->size_bytes, 1);
+	if (UNLIKELY(counters->thread != slot->thread)) {
+		counters = counters_of_remote(slot, counters, block->size_bytes, 1);
 		temporary = false; /* the address came back from another thread */
 	}
-	account_free(slot, record, block->size_bytes, slack, block->birth_ms, temporary, 1);
+	account_free(slot, counters, block->size_bytes, slack, block->birth_ms, temporary, 1);
 }
 
 /* The same of one whose memory is about to go. */
@@ -124,7 +126,8 @@ static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const str
 		slot->last_block = NULL;
 	record_end(slot, block, entry, slack, temporary);
 	if (UNLIKELY(entry->size_bytes >= LIVE_SMALL_LIMIT))
-		stack_memory_gone((uintptr_t)block, entry->size_bytes); /* a coroutine's stack? */
+		stack_memory_unmapped((uintptr_t)block,
+				      entry->size_bytes); /* a coroutine's stack? */
 }
 
 /* Removes a block that is about to be freed. */
@@ -134,7 +137,7 @@ static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uint
 		modules_loader_frees(slot, block);
 	struct block entry = blocks_take(&slot->near, (uintptr_t)block);
 
-	if (LIKELY(entry.record != 0))
+	if (LIKELY(entry.counters != 0))
 		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
 			     slot->last_block == block);
 	else

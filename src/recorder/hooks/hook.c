@@ -34,7 +34,7 @@ enum { NEW, STARTING, RUNNING, OFF };
 static int state;
 static uint64_t early_calls; /* before the profile existed */
 
-enum { PATIENCE = 1 << 12 }; /* calls of a thread between two attempts to get a slot */
+enum { CALLS_UNTIL_RETRY = 1 << 12 }; /* calls of a thread between two attempts to get a slot */
 
 /* One caller brings the recorder up; others meanwhile forward. */
 static void bring_up(int from, bool forked)
@@ -85,8 +85,9 @@ static struct slot *register_thread(void)
 		return NULL;
 	}
 	if (!sys_may(SYS_THREADS) ||
-	    thread_state.patience > 0) { /* no slot was to be had a moment ago, or ever again */
-		thread_state.patience -= thread_state.patience > 0;
+	    thread_state.calls_until_retry >
+		    0) { /* there was no slot a moment ago, or there will be none */
+		thread_state.calls_until_retry -= thread_state.calls_until_retry > 0;
 		health_add(HEALTH_unregistered_calls);
 		return NULL;
 	}
@@ -97,7 +98,7 @@ static struct slot *register_thread(void)
 
 	if (slot == NULL) {
 		health_add(HEALTH_unregistered_calls);
-		thread_state.patience = ours ? PATIENCE : 0;
+		thread_state.calls_until_retry = ours ? CALLS_UNTIL_RETRY : 0;
 		return NULL;
 	}
 	give_back_locks(
@@ -121,7 +122,7 @@ static void recover(struct slot *slot, bool forwarding)
 	slot->last_block = NULL;
 }
 
-/* Whether the guard is that of a hook which is still running; `frame` is the hook that asks. */
+/* Whether the guard is that of a hook which is still running; `frame` is the calling hook. */
 static bool inside_hook(const uintptr_t *frame)
 {
 	uintptr_t guard = thread_state.guard & ~(uintptr_t)GUARD_BITS;
@@ -129,7 +130,7 @@ static bool inside_hook(const uintptr_t *frame)
 	struct slot *slot = thread_state.slot;
 
 	if (thread_state.token != *fork_token || slot == NULL)
-		return true; /* starting up, or a fork inside a hook: cannot tell more */
+		return true; /* starting up, or a fork inside a hook: more is not known */
 	const struct lock *held = CHECKED ? check_lock_set_aside() : NULL;
 	bool running = walk_is_running(slot, (uintptr_t)frame, guard);
 

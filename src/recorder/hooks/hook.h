@@ -49,7 +49,7 @@ static ALWAYS_INLINE struct slot *hook_enter_or(const uintptr_t *frame,
 		return otherwise(frame);
 	struct slot *slot = self->slot;
 
-	if (slot == NULL) /* a thread with the token has one: callers need not ask */
+	if (slot == NULL) /* a thread with the token has one: callers need not check */
 		__builtin_unreachable();
 
 	RECORDER_CHECK(slot->owner == self);

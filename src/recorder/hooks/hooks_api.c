@@ -181,7 +181,7 @@ static size_t read_sites(struct hg_site_stats *ret, size_t count, int order)
 	return found;
 }
 
-/* A program that is linked with libheapgauge.a asks for this name, whatever else it calls. */
+/* A program that is linked with libheapgauge.a refers to this name, whatever else it calls. */
 EXPORT const char heapgauge_linked[] = "heapgauge";
 
 static const struct hg_recorder_ recorder = {

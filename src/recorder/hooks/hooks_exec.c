@@ -288,47 +288,48 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 }
 
 /* libc starts the shell itself, with `environ`: ours are in it for as long as that takes. */
-struct loan {
+struct environment_change {
 	struct exec_start start;
 	char **before; /* of `count` entries; NULL: none */
 	size_t count;
 	const char *ours[2]; /* the entries that are too many */
 };
 
-static struct loan lend_environment(const uintptr_t *frame)
+static struct environment_change extend_environment(const uintptr_t *frame)
 {
-	struct loan loan = { .start = begin(frame, "/bin/sh", 0, environ), .before = environ };
+	struct environment_change change = { .start = begin(frame, "/bin/sh", 0, environ),
+					     .before = environ };
 
-	if (loan.start.envp == loan.before)
-		return loan;
-	while (loan.before != NULL && loan.before[loan.count] != NULL)
-		loan.count++;
-	loan.ours[0] = loan.start.envp[loan.count];
-	loan.ours[1] = loan.start.envp[loan.count + 1];
-	environ = (char **)(uintptr_t)loan.start.envp;
-	return loan;
+	if (change.start.envp == change.before)
+		return change;
+	while (change.before != NULL && change.before[change.count] != NULL)
+		change.count++;
+	change.ours[0] = change.start.envp[change.count];
+	change.ours[1] = change.start.envp[change.count + 1];
+	environ = (char **)(uintptr_t)change.start.envp;
+	return change;
 }
 
 /* Another thread may have changed the environment meanwhile, which is the program's right: in place, so that the change
  * is in our copy, or by making a larger one, which has ours in it. */
-static void take_back(const struct loan *loan, bool failed)
+static void restore_environment(const struct environment_change *change, bool failed)
 {
-	char **now = environ, **to = now == loan->start.envp ? loan->before : now;
+	char **now = environ, **to = now == change->start.envp ? change->before : now;
 	size_t n = 0;
 
-	for (size_t i = 0; loan->ours[0] != NULL && now != NULL && now[i] != NULL; i++) {
+	for (size_t i = 0; change->ours[0] != NULL && now != NULL && now[i] != NULL; i++) {
 		/* Whoever has replaced ours by his own has one more than fits. */
-		if (now[i] != loan->ours[0] && now[i] != loan->ours[1] &&
-		    (to != loan->before || n < loan->count))
+		if (now[i] != change->ours[0] && now[i] != change->ours[1] &&
+		    (to != change->before || n < change->count))
 			to[n++] = now[i];
 	}
-	if (loan->ours[0] != NULL) {
+	if (change->ours[0] != NULL) {
 		if (to != NULL)
 			to[n] = NULL;
 		environ = to;
 	}
 	if (failed)
-		process_log_retract(loan->start.number);
+		process_log_retract(change->start.number);
 }
 
 /* A shell that cannot be started has ended with 127, for whoever calls system: errno tells the difference. */
@@ -336,25 +337,25 @@ EXPORT int system(const char *command)
 {
 	enum { NOT_FOUND = 127 << 8 };
 	int before = errno;
-	struct loan loan = lend_environment(HOOK_FRAME());
+	struct environment_change change = extend_environment(HOOK_FRAME());
 
 	errno = 0;
 	int status = next_found()->system(command);
 
 	bool too_long = status == NOT_FOUND && errno == E2BIG;
 
-	take_back(&loan, status == -1 || too_long);
+	restore_environment(&change, status == -1 || too_long);
 	if (errno == 0 || too_long)
 		errno = before;
-	return too_long && loan.ours[0] != NULL ? next.system(command) : status;
+	return too_long && change.ours[0] != NULL ? next.system(command) : status;
 }
 
 EXPORT FILE *popen(const char *command, const char *mode)
 {
-	struct loan loan = lend_environment(HOOK_FRAME());
+	struct environment_change change = extend_environment(HOOK_FRAME());
 	FILE *stream = next_found()->popen(command, mode);
 
-	take_back(&loan, stream == NULL);
-	/* Why it failed is not told; perhaps our variables were too much. */
-	return stream == NULL && loan.ours[0] != NULL ? next.popen(command, mode) : stream;
+	restore_environment(&change, stream == NULL);
+	/* It does not say why it failed; perhaps our variables were too long. */
+	return stream == NULL && change.ours[0] != NULL ? next.popen(command, mode) : stream;
 }

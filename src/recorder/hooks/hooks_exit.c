@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A normal exit: exit, which runs our destructor, and those which do not. What is left of a process that
- * is killed is for who asks why; of one that ends by itself nothing is to be left. The data never depends on this. */
+ * is killed shows why; of one that ends by itself nothing is to be left. The data never depends on this. */
 #include "recorder/hooks/hook.h"
 #include "recorder/process/profile.h"
 

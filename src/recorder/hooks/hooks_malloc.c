@@ -155,11 +155,12 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 {
 	struct block old =
 		block != NULL ? blocks_take(&slot->near, (uintptr_t)block) : (struct block){ 0 };
-	bool sample = UNLIKELY(old.record == 0) && block != NULL && record_take_sample(block, &old);
-	uint64_t slack = old.record != 0 ? slack_of(block, old.size_bytes) : 0;
+	bool sample =
+		UNLIKELY(old.counters == 0) && block != NULL && record_take_sample(block, &old);
+	uint64_t slack = old.counters != 0 ? slack_of(block, old.size_bytes) : 0;
 	/* Of a block that is no sample its usable size is the best that is known. */
 	uint64_t old_size =
-		old.record != 0 ? old.size_bytes : (block != NULL ? slack_of(block, 0) : 0);
+		old.counters != 0 ? old.size_bytes : (block != NULL ? slack_of(block, 0) : 0);
 	ORDER_GIVES(block);
 	void *moved = next.realloc(block, size);
 	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
@@ -170,23 +171,24 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 
 		if (UNLIKELY(sample))
 			record_put_sample_back(slot, block, &old, slack);
-		else if (old.record != 0)
+		else if (old.counters != 0)
 			blocks_put(&slot->near, (uintptr_t)block, &old, &none);
 		hook_leave();
 		return NULL;
 	}
-	if (old.record != 0)
+	if (old.counters != 0)
 		record_end(slot, block, &old, slack, false);
 	else if (block != NULL)
 		record_unknown_free(block);
 	if (LIKELY(moved != NULL)) {
-		struct live_record *record = record_new(slot, moved, size, new_slack, frame);
+		struct live_site_counters *counters =
+			record_new(slot, moved, size, new_slack, frame);
 
 		/* A call stands for as many as the block that it gives, whether or not the one that it had is a sample. */
-		if (LIKELY(record != NULL) &&
-		    (old.record != 0 || UNLIKELY(block != NULL && record->samples != 0)))
-			account_realloc(record, old_size, size, moved != block,
-					record->samples != 0 ? slot->last_times : 1);
+		if (LIKELY(counters != NULL) &&
+		    (old.counters != 0 || UNLIKELY(block != NULL && counters->samples != 0)))
+			account_realloc(counters, old_size, size, moved != block,
+					counters->samples != 0 ? slot->last_weight : 1);
 	}
 	hook_leave();
 	return moved;

@@ -37,12 +37,12 @@ static ALWAYS_INLINE void *map(void *address, size_t bytes, int protection, int 
 	if (at != MAP_FAILED) {
 		if (flags & MAP_FIXED) {
 			maps_remove(slot, (uintptr_t)at, memory_pages(bytes));
-			stack_memory_gone((uintptr_t)at, memory_pages(bytes));
+			stack_memory_unmapped((uintptr_t)at, memory_pages(bytes));
 		}
-		uint32_t record = flags & MAP_ANONYMOUS ? record_of_map(slot, frame) : 0;
+		uint32_t counters = flags & MAP_ANONYMOUS ? counters_of_map(slot, frame) : 0;
 
-		if (record != 0)
-			maps_add(slot, (uintptr_t)at, memory_pages(bytes), record);
+		if (counters != 0)
+			maps_add(slot, (uintptr_t)at, memory_pages(bytes), counters);
 	}
 	hook_leave();
 	return at;
@@ -69,7 +69,7 @@ EXPORT int munmap(void *address, size_t bytes)
 	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
 	if ((uintptr_t)address % ARCH_PAGE == 0 && bytes != 0)
 		maps_remove(slot, (uintptr_t)address, memory_pages(bytes));
-	stack_memory_gone((uintptr_t)address, memory_pages(bytes));
+	stack_memory_unmapped((uintptr_t)address, memory_pages(bytes));
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	int status = next.munmap(address, bytes);
 
@@ -91,14 +91,14 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	if (slot == NULL)
 		return next_found()->mremap(address, old_bytes, new_bytes, flags, target);
 	hook_record(frame);
-	uint32_t record = record_of_map(slot, frame);
+	uint32_t counters = counters_of_map(slot, frame);
 	uint64_t until = maps_before_move(slot, (uintptr_t)address, memory_pages(old_bytes));
 	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
 
 	if (at != MAP_FAILED)
 		maps_move(slot, until, (uintptr_t)address, memory_pages(old_bytes), (uintptr_t)at,
-			  memory_pages(new_bytes), record);
-	stack_memory_gone((uintptr_t)address, memory_pages(old_bytes));
+			  memory_pages(new_bytes), counters);
+	stack_memory_unmapped((uintptr_t)address, memory_pages(old_bytes));
 	hook_leave();
 	return at;
 }
@@ -108,7 +108,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 static void move_break(struct slot *slot, uintptr_t from, uintptr_t to, const uintptr_t *frame)
 {
 	uintptr_t low = memory_pages(MIN(from, to)), high = memory_pages(MAX(from, to));
-	uint32_t record;
+	uint32_t counters;
 
 	if (low == high)
 		return;
@@ -116,9 +116,9 @@ static void move_break(struct slot *slot, uintptr_t from, uintptr_t to, const ui
 		maps_remove(slot, low, high - low);
 		return;
 	}
-	record = record_of_map(slot, frame);
-	if (record != 0)
-		maps_add(slot, low, high - low, record);
+	counters = counters_of_map(slot, frame);
+	if (counters != 0)
+		maps_add(slot, low, high - low, counters);
 }
 
 EXPORT void *sbrk(intptr_t bytes)

@@ -55,7 +55,7 @@ static bool is_new(const struct slot *slot, int number, const void *block)
 {
 	const void *last = slot->last_block;
 
-	if (blocks_find((uintptr_t)block).record != 0 || sampled_blocks_may_have(block))
+	if (blocks_find((uintptr_t)block).counters != 0 || sampled_blocks_may_have(block))
 		return false;
 	if (!operator_of_allocator[number] && last != NULL &&
 	    is_part(block, last, blocks_find((uintptr_t)last).size_bytes)) {
@@ -135,7 +135,7 @@ static void *delete_pooled(operator_fn *forward, uintptr_t block, uintptr_t b, u
 	void *outer = thread_state.deleted;
 	bool temporary = slot->last_block == (void *)block;
 
-	if (entry.record == 0) {
+	if (entry.counters == 0) {
 		if (!record_free_sample(slot, (void *)block) && blocks_are != PARTS)
 			record_unknown_free((void *)block);
 		hook_leave();
@@ -148,7 +148,7 @@ static void *delete_pooled(operator_fn *forward, uintptr_t block, uintptr_t b, u
 	entry = thread_state.deleted_entry;
 	thread_state.deleted = outer;
 	thread_state.deleted_entry = outer_entry;
-	slot = entry.record != 0 ? hook_enter(frame) : NULL;
+	slot = entry.counters != 0 ? hook_enter(frame) : NULL;
 	if (slot == NULL)
 		return NULL;
 	hook_record(frame);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prctl and syscall, for few requests: a program that does without the time-stamp counter (cpu_limit.h); and one that gives up system calls by seccomp. Strict seccomp leaves four, none of
- * which is ours; a filter is asked what it would do to each of ours (seccomp_filter.h). What would harm the program is not called
+ * which is ours; a filter is evaluated for each of ours (seccomp_filter.h). What would harm the program is not called
  * from then on; if that is opening memory, some is opened ahead. Everything is forwarded as it is. */
 #include <linux/seccomp.h>
 #include <stdarg.h>

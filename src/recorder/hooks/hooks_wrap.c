@@ -70,9 +70,9 @@ static struct pool_block gives(uint32_t target, const void *block, const uintptr
 	uint64_t pool = pool_for(slot, target);
 
 	old = pools_take(slot, pool, (uintptr_t)block);
-	if (old.record != 0)
+	if (old.counters != 0)
 		pools_end_block(slot, pool, &old);
-	old.record = 0; /* it has ended: what follows is about its place and size */
+	old.counters = 0; /* it has ended: what follows is about its place and size */
 	hook_leave();
 	return old;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding what to forward to.
  *
- * Owns: `next`. Looking calls nobody and takes no lock. So whoever comes while another thread is looking, or in a signal
- * handler that interrupted the looking, or in a child that was forked from it, looks for himself and writes the same.
+ * Owns: `next`. The lookup calls no function of others and takes no lock. So a call that comes while another thread is at it, or in a signal
+ * handler that interrupted it, or in a child that was forked from it, does its own lookup and writes the same.
  * Invariant: once next_is_found is set, every word of `next` has its value for good. */
 #include "recorder/hooks/next.h"
 
@@ -18,7 +18,7 @@
 struct next next;
 bool next_is_found;
 
-/* A block may be asked for its size only by the allocator that it came from: everything that hands out blocks, and the
+/* The size of a block is known only to the allocator that it came from: everything that hands out blocks, and the
  * malloc that libraries reach, must be of one object, or of ours. */
 static void check_usable(struct next *found)
 {

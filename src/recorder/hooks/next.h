@@ -32,7 +32,7 @@ struct next {
 	void *(*other_malloc)(size_t);
 	void *(*other_realloc)(void *, size_t);
 	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
-	bool usable_in_header;	  /* libc_header_size tells the same */
+	bool usable_in_header;	  /* libc_header_size is the same */
 	size_t (*malloc_usable_size)(void *);
 	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
@@ -65,7 +65,7 @@ extern HIDDEN struct next next;
 extern HIDDEN bool next_is_found;
 void next_find(void);
 
-/* `next`, for whoever may be the first to ask. */
+/* `next`, for whoever may be the first to need it. */
 static inline const struct next *next_found(void)
 {
 	if (UNLIKELY(!__atomic_load_n(&next_is_found, __ATOMIC_ACQUIRE)))

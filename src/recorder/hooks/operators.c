@@ -82,7 +82,7 @@ bool operators_call(uintptr_t pc)
 	    (uintptr_t)(__stop_heapgauge_new - __start_heapgauge_new))
 		return true;
 
-	enum { BODY = 512 };   /* an operator is small; a call further away is told by the walk */
+	enum { BODY = 512 };   /* an operator is small; a call further away is found by the walk */
 	static uintptr_t last; /* mostly the same call again; relaxed */
 
 	if (LIKELY(pc == __atomic_load_n(&last, __ATOMIC_RELAXED)))

@@ -34,12 +34,12 @@ typedef void *operator_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 	X(19, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
 enum { FIRST_ALIGNED_NEW = 4, FIRST_DELETE = 8, OPERATORS = 20 };
 
-/* The next definition of each; NULL: none, or not looked for yet. */
+/* The next definition of each; NULL: none, or not looked up yet. */
 extern operator_fn *next_operator[OPERATORS];
 /* Whether it is of the object that defines malloc: its blocks are that allocator's. */
 extern bool operator_of_allocator[OPERATORS];
 
-/* Finds them, while everything in `next` is looked for. */
+/* Finds them, while everything in `next` is looked up. */
 void operators_look_up(void);
 /* Unexports ours where there is none; see unexport.h. */
 void operators_unexport(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of ours that nothing behind us defines: they are unexported, so that whoever looks for them finds what would be
  * found without us. It matters for the C++ operators. In a C program nobody defines them, but a plugin may bring its own;
- * would it find ours, we could not tell whose are meant: after a jump the return address is another object's.
+ * would it find ours, we could not know whose are meant: after a jump the return address is another object's.
  *
  * A name is unexported by making its entry in our own symbol table an undefined one, which ld.so passes over. The table is
  * read-only memory of ours that holds no code. What the objects of the start were bound to before stays as it is: a weak

@@ -2,7 +2,7 @@
 #ifndef RECORDER_HOOKS_UNEXPORT_H
 #define RECORDER_HOOKS_UNEXPORT_H
 
-/* Between these two, names may be unexported. Once, while what we forward to is looked for. */
+/* Between these two, names may be unexported. Once, while what we forward to is looked up. */
 void unexport_begin(void);
 void unexport_end(void);
 

@@ -3,7 +3,7 @@
  *
  * Owns: copies of our two variables, made at start-up, and the slots' exec areas. A program is given the variables only
  * if its file says that the recorder can live in it (base/elf.h): a loader that cannot load the recorder complains on
- * stderr or ends the program. Files are looked at with raw system calls: this also runs in a vfork's child. */
+ * stderr or ends the program. Files are read with raw system calls: this also runs in a vfork's child. */
 #include "recorder/process/exec.h"
 
 #include <elf.h>
@@ -359,7 +359,7 @@ static const char *search_path(const char *name, char *to)
 	return NULL;
 }
 
-/* Whether this environment asks for something in which the recorder has no place; ret_before: its own LD_PRELOAD. */
+/* Whether this environment has a setting that excludes the recorder; ret_before: its own LD_PRELOAD. */
 static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_before)
 {
 	bool none = false;

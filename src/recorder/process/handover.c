@@ -2,7 +2,7 @@
 /* The message to the collector's socket. The target waits for nothing: connecting fails at once if too many are queued, and a
  * message to a socket that was not accepted yet is queued with its descriptor, which outlives the sender.
  *
- * Anybody can listen on an abstract name, or take one over whose owner has died. So the listener's user is asked before
+ * Anybody can listen on an abstract name, or take one over whose owner has died. So the listener's user is checked before
  * anything is sent: root, or our own. 65534 may be anybody who is not mapped into our user name space, also if it is our own.
  *
  * No state. Once per process, raw system calls only. */
@@ -18,7 +18,7 @@
 
 enum { UNMAPPED_USER = 65534 };
 
-/* SENT: it may know of us. BUSY: nobody can tell, and only a file that a stranger cannot read may be left. */
+/* SENT: it may know of us. BUSY: not known, and only a file that other users cannot read may be left. */
 static enum handover judge_listener(int fd)
 {
 	struct ucred peer = { .uid = UNMAPPED_USER };

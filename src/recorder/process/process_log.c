@@ -14,7 +14,7 @@ static struct live_start *entry_of(uint32_t number)
 	return &memory.head->start[number % LIVE_STARTS];
 }
 
-/* The end of a path tells more than its beginning. */
+/* The end of a path identifies a program better than its beginning. */
 static void copy_path(struct live_start *entry, const char *path)
 {
 	size_t length = 0;

@@ -5,7 +5,7 @@
  * HEAPGAUGE_DIR, or memory. A folder is used only if it is on a tmpfs, whose pages come and stay by themselves, and if the kernel
  * can say "no room" without a signal (MADV_POPULATE_WRITE).
  *
- * SIGKILL at any point: before the hand-over the memory goes with the process, and its parent's log tells that it began; from then on
+ * SIGKILL at any point: before the hand-over the memory goes with the process, and its parent's log shows that it began; from then on
  * a queued descriptor, or the file, holds everything.
  *
  * Owns: the file's name, and what forks repeat of the description. */
@@ -213,7 +213,7 @@ static void *map_memory(int fd, uint64_t *ret_total)
 
 	if (address_limit != UINT64_MAX)
 		total = MAX(MIN(total, address_limit / 4), LIVE_TOTAL_MIN);
-	/* To ask for more than that would be answered by a signal. */
+	/* A request for more than that would raise a signal. */
 	if (fd >= 0 && file_limit != UINT64_MAX)
 		total = MIN(total, saturating_sub(file_limit, LIVE_PAGE));
 	for (; total >= LIVE_TOTAL_MIN; total /= 4) {

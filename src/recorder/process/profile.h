@@ -15,7 +15,7 @@ bool profile_make(bool forked, struct live_ticket ticket);
 /* It could not be used after all. Before its memory is released. */
 void profile_give_up(void);
 
-/* The process exits normally: nobody will ask what it died of, and its file goes. Any thread; of a vfork's child it means
+/* The process exits normally: no one needs its file, which is removed. Any thread; of a vfork's child it means
  * nothing. */
 void profile_end(void);
 

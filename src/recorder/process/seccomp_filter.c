@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A filter is a program of the kernel's classic packet filter over the number and arguments of a call; it has no loops, and
- * its answer depends on nothing else. So it can be asked beforehand: it is run here for each call that we may ever make,
- * with the arguments that we would pass. Addresses are made up: no filter can look behind one.
+ * its answer depends on nothing else. So it can be evaluated beforehand: it is run here for each call that we may ever make,
+ * with the arguments that we would pass. Addresses are made up: no filter can dereference one.
  *
  * No state. A program that the kernel would refuse gets some answer; then nothing is lost but what we do without. */
 #include "recorder/process/seccomp_filter.h"
@@ -39,7 +39,7 @@ static const struct question questions[] = {
 	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAIT_PRIVATE, 1, ADDRESS } },
 	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAKE_PRIVATE, 1 } },
 	{ SYS_restart_syscall, SYS_WAIT, { 0 } }, /* the kernel's, where a stop cuts a wait short */
-	/* a program that is looked at, a limit, a library */
+	/* a program that is read, a limit, a library */
 	{ SYS_newfstatat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, ADDRESS } },
 	{ SYS_openat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, SYS_READ_QUIETLY } },
 	{ SYS_fstat, SYS_OTHERS, { 3, ADDRESS } },
@@ -158,7 +158,7 @@ static uint32_t loaded(const struct machine *m, const struct sock_filter *at,
 }
 
 /* The filter's answer. One that runs off its end is refused by the kernel. */
-static uint32_t ask(const struct sock_fprog *program, const struct seccomp_data *data)
+static uint32_t run_filter(const struct sock_fprog *program, const struct seccomp_data *data)
 {
 	struct machine m = { 0 };
 
@@ -237,7 +237,7 @@ unsigned filter_forbids(const struct sock_fprog *program)
 
 		for (size_t k = 0; k < ARRAY_SIZE(questions[i].argument); k++)
 			data.args[k] = questions[i].argument[k];
-		if (!is_harmless(ask(program, &data)))
+		if (!is_harmless(run_filter(program, &data)))
 			forbidden |= questions[i].group;
 	}
 	return forbidden;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory there is for a recorder that nobody else looks after, and what the process runs under. At start-up only;
+/* How much memory there is for a recorder without a collector, and what the process runs under. At start-up only;
  * single caller. */
 #ifndef RECORDER_PROCESS_SELF_BUDGET_H
 #define RECORDER_PROCESS_SELF_BUDGET_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the settings. The environment of a privileged program is somebody else's: it is not even looked at.
+/* Reads the settings. The environment of a privileged program is somebody else's: it is not even read.
  *
  * Owns: the settings, which a fork's child inherits. */
 #include "recorder/process/settings.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The countdown of a thread: how many bytes it may still allocate before a call is looked at.
+/* The countdown of a thread: how many bytes it may still allocate before a call is examined.
  *
- * A hook that allocates asks here first. A call for less than what is left is counted, forwarded and forgotten: that is all that
+ * A hook that allocates comes here first. A call for less than what is left is counted, forwarded and forgotten: that is all that
  * a sampled program pays for most of its calls. While a thread samples, its countdown lies in its slot of the profile, so that
  * its calls and bytes are known to the byte however the process ends. Otherwise it is the thread's own and nobody reads it.
  *
  * The way there leads over a word that fork wipes. In a child it is 0, which leads to a countdown of nothing: so the first call
- * of a child is looked at, and never counts in its parent's profile, which may not even be mapped there. All words and countdowns
+ * of a child is examined, and never counts in its parent's profile, which may not even be mapped there. All words and countdowns
  * are named by their distance from countdown_base, because 0 must be one of them: that is what a new thread begins with. */
 #ifndef RECORDER_SAMPLING_COUNTDOWN_H
 #define RECORDER_SAMPLING_COUNTDOWN_H
@@ -34,7 +34,7 @@ static ALWAYS_INLINE bool countdown_would_pass(uint64_t size)
 }
 
 /* Counts a call and lets it pass, if it is for less than what is left. A signal handler that allocates in between may have
- * taken of it what this call was to have: then that is given back, and the call is looked at. */
+ * taken of it what this call was to have: then that is given back, and the call is examined. */
 static ALWAYS_INLINE bool countdown_passes(uint64_t size)
 {
 	struct live_countdown *now = countdown_now();
@@ -61,7 +61,7 @@ enum { COUNTDOWN_WORDS = 8, COUNTDOWN_BYTES = (COUNTDOWN_WORDS + SLOT_LIMIT) * s
 bool countdown_start(void);
 uint64_t *countdown_token(void);
 
-/* Every call is looked at. */
+/* Every call is examined. */
 static inline void countdown_none(void)
 {
 	thread_state.countdown = 0;

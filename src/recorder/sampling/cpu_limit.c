@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cpu_limit.h.
  *
- * Owns: what was spent, and the limit. Any thread: who comes first after a period looks at the clocks, by two system calls.
+ * Owns: what was spent, and the limit. Any thread: the first one after a period reads the clocks, by two system calls.
  * Ticks become nanoseconds by what passed of both in the same period, so that nothing has to be known about the counter. */
 #include "recorder/sampling/cpu_limit.h"
 
@@ -40,7 +40,7 @@ static struct moment moment_now(void)
 				clock_ns(CLOCK_PROCESS_CPUTIME_ID) };
 }
 
-/* Every processor has it; a program may have asked to be sent a signal if it reads it. */
+/* Every processor has it; a program may have arranged for a signal if it is read. */
 static bool has_counter(void)
 {
 	int how = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU limit of sampling, where the user gave one: a share of the process' CPU time. The interval is doubled
- * while samples take more, and halved again while they take much less; never below the interval that was asked for. Steps of two,
+ * while samples take more, and halved again while they take much less; never below the requested interval. Steps of two,
  * because each interval has sites of its own. */
 #ifndef RECORDER_SAMPLING_CPU_LIMIT_H
 #define RECORDER_SAMPLING_CPU_LIMIT_H

@@ -2,7 +2,7 @@
 /* See mode.h and countdown.h.
  *
  * Owns: the words that fork wipes, each written by the thread whose slot it belongs to; and what this process has made of the mode.
- * Before the first block is recorded exactly, frees look for every block; that stays so, since any block may be such a one from then
+ * Before the first block is recorded exactly, frees look every block up; that stays so, since any block may be such a one from then
  * on. */
 #include "recorder/sampling/mode.h"
 
@@ -61,7 +61,7 @@ void countdown_own(uint64_t left)
 	self->countdown = distance(&self->own_word);
 }
 
-/* The thread that has forked leads to its word of before until it is looked at. If that were the word of a slot that another
+/* The thread that has forked leads to its word of before until that is read. If that were the word of a slot that another
  * thread of the child got first, both would count in one. */
 static uint64_t *word_of(const struct slot *slot)
 {
@@ -114,8 +114,9 @@ void countdown_add(struct slot *slot, uint64_t calls, uint64_t bytes)
 /* ---- the mode ---- */
 
 enum {
-	DORMANT_BYTES = 1 << 20, /* that a dormant thread allocates between two looks at the mode */
-	LENT_CALLS = 64,	 /* between two looks at the clock, while the mode is lent */
+	DORMANT_BYTES =
+		1 << 20,   /* that a dormant thread allocates before it reads the mode again */
+	LEASED_CALLS = 64, /* between two readings of the clock, while the mode is leased */
 };
 #define NO_MODE UINT32_MAX
 #define FOR_EVER (UINT64_MAX / 2)
@@ -138,7 +139,7 @@ static bool has_no_limits(void)
 }
 
 /* Whether somebody outside has set the mode for a while: then every call is judged, so that its end is seen. */
-static bool is_lent(void)
+static bool is_leased(void)
 {
 	return __atomic_load_n(&memory.control->lease_until_ms, __ATOMIC_RELAXED) != 0;
 }
@@ -146,15 +147,15 @@ static bool is_lent(void)
 static void turn_exact(void)
 {
 	sample_no_filter();
-	if (!has_no_limits() || is_lent())
+	if (!has_no_limits() || is_leased())
 		return;
 	__atomic_store_n(&mode_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);
 	if (!has_no_limits()) /* another thread has limited them meanwhile */
 		__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST);
 }
 
-/* A thread that was stopped lets everything pass and never looks. */
-static void look_again(struct thread_state *self)
+/* A thread that was stopped lets everything pass and never reads it. */
+static void reread_mode(struct thread_state *self)
 {
 	if (self->stopped)
 		countdown_own(FOR_EVER);
@@ -168,14 +169,14 @@ static bool counts_all(uint32_t mode)
 	return mode == LIVE_MODE_EXACT || mode == LIVE_MODE_TAGS;
 }
 
-/* What the program has, or has again when the loan ends. */
-static uint32_t mode_unlent(void)
+/* What the program has, or has again when the lease ends. */
+static uint32_t mode_after_lease(void)
 {
-	return is_lent() ? __atomic_load_n(&memory.control->mode_after, __ATOMIC_RELAXED)
-			 : mode_now();
+	return is_leased() ? __atomic_load_n(&memory.control->mode_after, __ATOMIC_RELAXED)
+			   : mode_now();
 }
 
-/* The word that counts is in the control page, so that others may turn it again. What the program says ends no loan, but it
+/* The word that counts is in the control page, so that others may turn it again. What the program sets ends no lease, but it
  * outlives it. */
 static void set_mode(uint32_t mode)
 {
@@ -203,7 +204,7 @@ void mode_start(void)
 	sample_start(!all);
 	if (all)
 		turn_exact();
-	look_again(&thread_state);
+	reread_mode(&thread_state);
 }
 
 static uint64_t *random_of(struct thread_state *self)
@@ -236,11 +237,12 @@ static int64_t draw(struct thread_state *self)
 /* The interval of the samples to come. */
 static uint64_t interval_now(void)
 {
-	uint64_t asked = memory.control->interval;
+	uint64_t requested = memory.control->interval;
 
-	asked = asked != 0 ? MAX(asked, (uint64_t)SAMPLE_INTERVAL_MIN) : SAMPLE_INTERVAL_DEFAULT;
-	asked <<= __atomic_load_n(&cpu_limit_doublings, __ATOMIC_RELAXED);
-	return MIN(asked, (uint64_t)SAMPLE_INTERVAL_MAX);
+	requested = requested != 0 ? MAX(requested, (uint64_t)SAMPLE_INTERVAL_MIN)
+				   : SAMPLE_INTERVAL_DEFAULT;
+	requested <<= __atomic_load_n(&cpu_limit_doublings, __ATOMIC_RELAXED);
+	return MIN(requested, (uint64_t)SAMPLE_INTERVAL_MAX);
 }
 
 /* Begins what the mode says. True: the next block is to be counted, with or without its stack. */
@@ -293,7 +295,7 @@ NOINLINE uint64_t mode_decide(uint64_t size, struct slot *counts_in)
 {
 	struct thread_state *self = &thread_state;
 
-	if (UNLIKELY(is_lent()) && ++self->slot->lent_calls % LENT_CALLS == 0)
+	if (UNLIKELY(is_leased()) && ++self->slot->leased_calls % LEASED_CALLS == 0)
 		clock_tick_slow(self->slot);
 	if (self->stopped)
 		return MODE_SKIP;
@@ -330,7 +332,7 @@ static void turn(uint32_t mode)
 {
 	__atomic_store_n(&own_mode, mode, __ATOMIC_RELAXED);
 	follow();
-	look_again(&thread_state);
+	reread_mode(&thread_state);
 }
 
 void mode_set(uint32_t mode)
@@ -342,7 +344,7 @@ void mode_set(uint32_t mode)
 		__atomic_store_n(&own_mode, NO_MODE, __ATOMIC_RELAXED);
 		set_mode((uint32_t)settings.mode);
 		follow();
-		look_again(&thread_state);
+		reread_mode(&thread_state);
 	}
 }
 
@@ -354,10 +356,10 @@ void mode_stop(bool of_thread)
 	if (of_thread) {
 		self->stopped = true;
 		self->slot->last_block = NULL;
-		look_again(self);
+		reread_mode(self);
 		return;
 	}
-	uint32_t now = mode_unlent();
+	uint32_t now = mode_after_lease();
 
 	if (now != LIVE_MODE_DORMANT)
 		__atomic_store_n(&before_stop, now, __ATOMIC_RELAXED);
@@ -367,26 +369,27 @@ void mode_stop(bool of_thread)
 void mode_resume(bool of_thread)
 {
 	struct thread_state *self = &thread_state;
-	uint32_t asked = memory.control->mode_on;
+	uint32_t requested = memory.control->mode_on;
 
 	if (of_thread) {
 		self->stopped = false;
-		look_again(self);
+		reread_mode(self);
 		return;
 	}
-	if (mode_unlent() != LIVE_MODE_DORMANT)
+	if (mode_after_lease() != LIVE_MODE_DORMANT)
 		return;
 	uint32_t before = __atomic_exchange_n(&before_stop, NO_MODE, __ATOMIC_RELAXED);
 
 	if (before != NO_MODE)
-		asked = before;
-	turn(asked != LIVE_MODE_DORMANT && asked <= LIVE_MODE_EXACT ? asked : LIVE_MODE_EXACT);
+		requested = before;
+	turn(requested != LIVE_MODE_DORMANT && requested <= LIVE_MODE_EXACT ? requested
+									    : LIVE_MODE_EXACT);
 }
 
 void mode_limit_stacks(uint64_t least, uint64_t most)
 {
 	__atomic_store_n(&stack_least, least, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&stack_most, most, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST); /* until somebody looks */
-	look_again(&thread_state);
+	__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST); /* until a thread reads it */
+	reread_mode(&thread_state);
 }

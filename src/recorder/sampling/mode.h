@@ -2,11 +2,11 @@
 /* The mode: exact, by tags without stacks, sampled, dormant; turned at any time, from outside by a word in the control page,
  * or by the program itself. Who turns it last is followed.
  *
- * A hook that allocates first asks the thread's countdown. In the exact mode nothing is left of it. When sampling it is the
- * distance to the next sample, and dormant threads look at the mode again after a MiB; so a thread learns of a turn when it next
+ * A hook that allocates first checks the thread's countdown. In the exact mode nothing is left of it. When sampling it is the
+ * distance to the next sample, and dormant threads read the mode again after a MiB; so a thread learns of a turn when it next
  * comes here.
  *
- * A block that is not recorded is never looked for again, and one that is ends under the weight it began with, whatever the
+ * A block that is not recorded is never looked up again, and one that is ends under the weight it began with, whatever the
  * mode says by then. */
 #ifndef RECORDER_SAMPLING_MODE_H
 #define RECORDER_SAMPLING_MODE_H
@@ -16,11 +16,11 @@
 #include "recorder/sampling/sampler.h"
 #include "recorder/slot.h"
 
-/* LIVE_MODE_EXACT once frees look for every block, else no mode at all. */
+/* LIVE_MODE_EXACT once frees look every block up, else no mode at all. */
 extern HIDDEN uint32_t mode_exact;
 /* What the mode says: the control page's word, or the program's own. */
 extern HIDDEN const uint32_t *mode_word;
-/* There were calls that were not recorded: a free of an unknown block tells nothing. */
+/* There were calls that were not recorded: a free of an unknown block means nothing. */
 extern HIDDEN bool mode_was_changed;
 
 static ALWAYS_INLINE uint32_t mode_now(void)
@@ -55,7 +55,7 @@ uint32_t mode_round_weight(uint64_t weight);
 /* What becomes of an anonymous mapping: MODE_SKIP, MODE_EXACTLY or MODE_WITHOUT_STACK. */
 uint64_t mode_decide_map(void);
 
-/* The program turns it; MODE_FOLLOW: back to what whoever records says. Other threads learn of it when they next look. Inside
+/* The program turns it; MODE_FOLLOW: back to what whoever records says. Other threads see it when they next read it. Inside
  * a hook, as are those below. */
 enum { MODE_FOLLOW = 255 };
 void mode_set(uint32_t mode);

@@ -6,7 +6,7 @@
  * end of a sample is never lost: whoever clears an entry's address by compare-and-swap has the block.
  *
  * An index that fills up is built anew in another table, the spare one, and the two swap. A reader that was interrupted over
- * two such rebuilds may have looked at a table that was being cleared: `version` tells, and it looks again.
+ * two such rebuilds may have searched a table that was being cleared: `version` shows it, and the search is repeated.
  * Invariant: the index leads to every entry with an address. It may lead to others too: an entry that was removed while the
  * index was being copied is left there until the next copy, so what counts is the address in the entry. */
 #include "recorder/sampling/sampled_blocks.h"
@@ -15,7 +15,7 @@
 #include "recorder/lock.h"
 #include "recorder/table.h"
 
-enum { GONE = UINT32_MAX }; /* id of a place that is free again, but others lie behind it */
+enum { TOMBSTONE = UINT32_MAX }; /* id of a place that is free again, but others lie behind it */
 
 static struct table *current, *spare; /* places and mask of each are for ever */
 static uint32_t live;		      /* entries with an address, or a little more */
@@ -60,7 +60,7 @@ static ALWAYS_INLINE uint32_t next_entry(const struct table *index, uint32_t tag
 
 	do
 		id = index != NULL ? table_next(index, tag, place) : 0;
-	while (id == GONE);
+	while (id == TOMBSTONE);
 	return id;
 }
 
@@ -106,7 +106,7 @@ static bool is_full(const struct table *index)
 
 static bool leads_to_a_block(uint32_t tag, uint32_t id)
 {
-	if (id == 0 || id == GONE)
+	if (id == 0 || id == TOMBSTONE)
 		return false;
 	uint64_t address = __atomic_load_n(&entry_of(id)->address, __ATOMIC_RELAXED);
 
@@ -211,10 +211,10 @@ static uint32_t new_entry(void)
 	}
 	uint64_t added = memory_append(LIVE_SAMPLED, 1, sizeof(struct live_sampled));
 
-	return added < GONE - 1 ? (uint32_t)added + 1 : 0;
+	return added < TOMBSTONE - 1 ? (uint32_t)added + 1 : 0;
 }
 
-static void let_go(uint32_t id)
+static void release_entry(uint32_t id)
 {
 	uint64_t first = __atomic_load_n(&free_entries, __ATOMIC_RELAXED);
 
@@ -224,12 +224,12 @@ static void let_go(uint32_t id)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Removes an entry, `place` from find; record 0: somebody else was faster. */
+/* Removes an entry, `place` from find; counters 0: another thread was faster. */
 static struct block remove_entry(const struct table *index, uint32_t place, uint32_t id,
 				 uintptr_t address)
 {
 	struct live_sampled *entry = entry_of(id);
-	struct block block = { entry->record, (uint32_t)entry->times, entry->birth_ms,
+	struct block block = { entry->counters, (uint32_t)entry->weight, entry->birth_ms,
 			       entry->size_bytes };
 	uint64_t there = address;
 
@@ -239,9 +239,9 @@ static struct block remove_entry(const struct table *index, uint32_t place, uint
 		return (struct block){ 0 };
 	uint32_t leads_to = id;
 
-	__atomic_compare_exchange_n(&index->entry[(place - 1) & index->mask].id, &leads_to, GONE,
-				    false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-	let_go(id);
+	__atomic_compare_exchange_n(&index->entry[(place - 1) & index->mask].id, &leads_to,
+				    TOMBSTONE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	release_entry(id);
 	__atomic_fetch_sub(&live, 1, __ATOMIC_RELAXED);
 	return block;
 }
@@ -290,11 +290,11 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 {
 	uint32_t id = new_entry();
 
-	ret_old->record = 0;
+	ret_old->counters = 0;
 	if (id == 0)
 		return false;
 	if (!take_with_room(slot)) {
-		let_go(id);
+		release_entry(id);
 		return false;
 	}
 	struct live_sampled *entry = entry_of(id);
@@ -304,9 +304,9 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 		*ret_old = remove_entry(current, place, before, address);
 	/* As new_entry reads it, if it comes too late for this one. */
 	__atomic_store_n(&entry->size_bytes, block->size_bytes, __ATOMIC_RELAXED);
-	entry->record = block->record;
+	entry->counters = block->counters;
 	entry->birth_ms = block->birth_ms;
-	entry->times = block->times;
+	entry->weight = block->weight;
 	__atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
 	enter(current, tag_of(address), id);

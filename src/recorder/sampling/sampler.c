@@ -118,18 +118,18 @@ void sample_start(bool filters)
 		sample_no_filter();
 }
 
-struct live_samples *sample_errors(struct live_record *record)
+struct live_samples *sample_errors(struct live_site_counters *counters)
 {
-	if (memory_site(record->site)->interval == 0)
+	if (memory_site(counters->site)->interval == 0)
 		return NULL; /* [other], which has taken the free of a sample */
-	if (record->samples == 0) {
+	if (counters->samples == 0) {
 		uint64_t unit = account_pool(sizeof(struct live_samples) / LIVE_POOL_UNIT);
 
 		if (unit == 0)
 			return NULL;
-		__atomic_store_n(&record->samples, (uint32_t)unit, __ATOMIC_RELEASE);
+		__atomic_store_n(&counters->samples, (uint32_t)unit, __ATOMIC_RELEASE);
 	}
-	return memory_pool(record->samples);
+	return memory_pool(counters->samples);
 }
 
 /* The variance of what one sample stands for, in blocks squared and with 32 binary places: (1 - p) / p^2, and what rounding

@@ -32,7 +32,7 @@ uint64_t sample_weight(uint64_t size, uint64_t interval);
 /* How many blocks one of that weight stands for: as many, up or down so that the mean is right. */
 uint32_t sample_round(uint64_t *random, uint64_t weight);
 
-/* Frees of blocks that are not recorded need not look for them. One byte for each place that addresses fall on counts the
+/* Frees of blocks that are not recorded need no lookup. One byte for each place that addresses fall on counts the
  * recorded blocks there; 255 stays. While every block is recorded (sample_mask = 0) all fall on the first, which has 255: so there
  * is one question on the way of every free, not two. */
 enum { SAMPLE_PLACES = 1 << 14 };
@@ -62,8 +62,8 @@ void sample_no_filter(void);
 /* A process that begins: nothing is recorded yet. */
 void sample_start(bool filters);
 
-/* What a sample adds to the errors of its record; NULL: no memory, or the record is of no samples. */
-struct live_samples *sample_errors(struct live_record *record);
+/* What a sample adds to the errors of its site counters; NULL: no memory, or they are of no samples. */
+struct live_samples *sample_errors(struct live_site_counters *counters);
 void sample_took(struct live_samples *samples, uint64_t size, uint64_t weight);
 void sample_gave(struct live_samples *samples, uint64_t size, uint64_t weight);
 #endif

@@ -2,7 +2,7 @@
 /* The module log. See modules.h.
  *
  * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its object, its unwind table, and the
- * segment that this is in. What has to be asked of the kernel about an object is asked before the lock is taken; under it
+ * segment that this is in. What only the kernel knows of an object is read before the lock is taken; under it
  * the object must be there still, because ld.so may have unloaded it meanwhile.
  * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
  * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
@@ -127,7 +127,7 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
 	return false;
 }
 
-/* The program headers; ret_count 0: they cannot be had. The kernel tells where those of the program are. Those of what
+/* The program headers; ret_count 0: they cannot be had. The kernel says where those of the program are. Those of what
  * ld.so mapped usually are in the first loaded page, but nothing says that they must be. */
 static const Elf64_Phdr *program_headers(const struct libc_found *object, unsigned *ret_count)
 {
@@ -178,7 +178,7 @@ static char *write_hex(char *to, uintptr_t number)
 }
 
 /* The whole path of an object that was opened by a relative one, which the working folder of that time belongs to: the
- * kernel knows it. NULL: it cannot be asked. */
+ * kernel knows it. NULL: it is not available. */
 static const char *path_of_mapping(struct slot *slot, const struct libc_found *object)
 {
 	char link[64] = "/proc/self/map_files/";

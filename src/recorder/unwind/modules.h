@@ -2,7 +2,7 @@
 /* The objects that code comes from: a log in the live profile, filled as their code is first seen on a stack.
  *
  * Nothing is wrapped and nothing polled: the loader itself allocates and frees through our hooks. When it frees the
- * description (struct libc_object) of an object that we know, that object is gone. What is asked of it (libc_find) takes no lock. */
+ * description (struct libc_object) of an object that we know, that object was unloaded. libc_find takes no lock. */
 #ifndef RECORDER_UNWIND_MODULES_H
 #define RECORDER_UNWIND_MODULES_H
 
@@ -13,7 +13,7 @@
 #include "recorder/slot.h"
 
 /* Moves when unwind rules have become invalid; stored walks of another generation are dropped. Relaxed: whoever
- * changes it is ld.so's thread, and code of a new object runs only after that thread has gone on. */
+ * changes it is ld.so's thread, and code of a new object runs only after that thread has continued. */
 extern HIDDEN uint32_t modules_generation;
 
 /* The loader's own code. */

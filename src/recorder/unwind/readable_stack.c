@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readable stack ranges: see readable_stack.h. Pages are asked for by a system call that touches nothing, once for each page of
+/* Readable stack ranges: see readable_stack.h. Pages are probed by a system call that touches nothing, once for each page of
  * a stack. Owns the slots' stack_ranges; each is its own thread's alone. The range in use is moved to the front. */
 #include "recorder/unwind/readable_stack.h"
 
@@ -36,33 +36,34 @@ void stack_forget(struct slot *slot)
 	*slot->ranges = (struct stack_ranges){ .stamp = stamp + 1 };
 }
 
-/* The last pieces that went away; entry n % GONE is piece n. Relaxed: a coroutine's stack is not freed by another thread
+/* The last ranges that were unmapped; entry n % UNMAPPED is range n. Relaxed: a coroutine's stack is not freed by another thread
  * while it runs. */
-enum { GONE = 64 };
+enum { UNMAPPED = 64 };
 static struct {
 	uintptr_t start, end;
-} gone[GONE];
+} unmapped[UNMAPPED];
 
-NOINLINE void stack_piece_gone(uintptr_t start, uint64_t bytes)
+NOINLINE void stack_range_unmapped(uintptr_t start, uint64_t bytes)
 {
 	uint32_t n = __atomic_fetch_add(&stack_generation, 1, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&gone[n % GONE].start, start, __ATOMIC_RELAXED);
-	__atomic_store_n(&gone[n % GONE].end, start + bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&unmapped[n % UNMAPPED].start, start, __ATOMIC_RELAXED);
+	__atomic_store_n(&unmapped[n % UNMAPPED].end, start + bytes, __ATOMIC_RELAXED);
 }
 
-/* Whether a range is what it was: nothing of it went away since it was last looked at. */
+/* Whether a range is what it was: nothing of it was unmapped since it was last probed. */
 static bool still_there(struct stack_range *range)
 {
 	uint32_t now = __atomic_load_n(&stack_generation, __ATOMIC_RELAXED);
 
 	if (range->own || range->generation == now)
 		return range->high != 0;
-	if (now - range->generation > GONE)
+	if (now - range->generation > UNMAPPED)
 		return false;
 	for (uint32_t n = range->generation; n != now; n++) {
-		if (__atomic_load_n(&gone[n % GONE].start, __ATOMIC_RELAXED) < range->high &&
-		    __atomic_load_n(&gone[n % GONE].end, __ATOMIC_RELAXED) > range->low)
+		if (__atomic_load_n(&unmapped[n % UNMAPPED].start, __ATOMIC_RELAXED) <
+			    range->high &&
+		    __atomic_load_n(&unmapped[n % UNMAPPED].end, __ATOMIC_RELAXED) > range->low)
 			return false;
 	}
 	range->generation = now;

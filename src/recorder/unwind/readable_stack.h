@@ -3,7 +3,7 @@
  * (a hand-made coroutine, a broken table) it must stop before it touches memory that is not there.
  *
  * Known ranges are kept per slot. The main thread's stack and the stack that ends at a thread's control block stay
- * as long as the thread lives; others (coroutines) are asked for again when memory has been unmapped. */
+ * as long as the thread lives; others (coroutines) are probed again when memory has been unmapped. */
 #ifndef RECORDER_UNWIND_READABLE_STACK_H
 #define RECORDER_UNWIND_READABLE_STACK_H
 
@@ -25,17 +25,17 @@ struct stack_ranges {
 	uint32_t next, stamp;
 };
 
-/* How often memory that might have been a coroutine's stack went away; the last such pieces are kept, so that only
- * ranges which they touch have to be asked for again. */
+/* How often memory that might have been a coroutine's stack was unmapped; the last such ranges are kept, so that only
+ * readable ranges which they touch have to be probed again. */
 extern HIDDEN uint32_t stack_generation;
 extern HIDDEN bool
 	stack_any_coroutine; /* some range is neither the main thread's nor a thread's own */
-void stack_piece_gone(uintptr_t start, uint64_t bytes);
+void stack_range_unmapped(uintptr_t start, uint64_t bytes);
 
-static inline void stack_memory_gone(uintptr_t start, uint64_t bytes)
+static inline void stack_memory_unmapped(uintptr_t start, uint64_t bytes)
 {
 	if (UNLIKELY(stack_any_coroutine))
-		stack_piece_gone(start, bytes);
+		stack_range_unmapped(start, bytes);
 }
 
 /* The main thread's stack: [low, high), from start-up on. */
@@ -46,7 +46,7 @@ void stack_forget(struct slot *slot);
 
 struct stack_range *stack_range_find(struct slot *slot, uintptr_t address);
 
-/* Whether nothing went away that might have been the range's. */
+/* Whether nothing was unmapped that might have been the range's. */
 static ALWAYS_INLINE bool stack_range_fresh(const struct stack_range *range)
 {
 	return LIKELY(range->own) ||

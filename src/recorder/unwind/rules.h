@@ -21,7 +21,7 @@ enum rule_kind {
 	RULE_END,   /* the outermost frame */
 	RULE_STOP,  /* no unwind information */
 	RULE_SLOW,  /* anything else: the full interpreter */
-	RULE_DEAD,  /* its object is gone; the frame id may still be right */
+	RULE_DEAD,  /* its object was unloaded; the frame id may still be right */
 };
 
 static ALWAYS_INLINE uint32_t rule_frame(uint64_t rule)

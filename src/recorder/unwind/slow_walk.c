@@ -2,7 +2,7 @@
 /* The full interpreter: all callee-saved registers, any rule, signal frames, several stacks in one walk.
  *
  * It begins in its own frame, whose registers it can read, and steps out through the recorder's frames to the hook's
- * caller: so nothing has to be saved when a hook is entered. Every word is read only after its page has been asked
+ * caller: so nothing has to be saved when a hook is entered. Every word is read only after its page has been probed
  * for. Owns nothing but the scratch it is given. */
 #include "recorder/unwind/cfi.h"
 #include "recorder/unwind/expression.h"
@@ -162,24 +162,24 @@ COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
 									     : LIVE_FRAME_STOPPED);
 }
 
-COLD bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame)
+COLD bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame)
 {
 	const struct stack_range *range = &slot->ranges->range[0];
 	struct machine m;
 	uint64_t cfa = 0;
 	int status = OUT;
 
-	/* A hook that runs is further out than the one that asks: on one stack, above it. */
-	if (frame <= asking && frame - range->low < range->high - range->low &&
-	    asking - range->low < range->high - range->low)
+	/* A hook that runs is further out than the inner one: on one stack, above it. */
+	if (frame <= inner && frame - range->low < range->high - range->low &&
+	    inner - range->low < range->high - range->low)
 		return false;
 	if (slot->cfi_nested_busy)
-		return true; /* a handler inside a handler: nothing can be told, and nothing is lost but one call */
+		return true; /* a handler inside a handler: not known, and nothing is lost but one call */
 	slot->cfi_nested_busy = true;
 	here(&m, slot->cfi_nested);
-	/* Out of the hook that asks, then on: the frame is a hook's only if its code is ours. */
+	/* Out of the inner hook, then on: the frame is a hook's only if its code is ours. */
 	for (int i = 0;
-	     i < OWN_FRAMES_MAX && status == OUT && cfa != arch_cfa_of((const uintptr_t *)asking);
+	     i < OWN_FRAMES_MAX && status == OUT && cfa != arch_cfa_of((const uintptr_t *)inner);
 	     i++)
 		status = step_out(&m, &cfa);
 	bool found = false;
@@ -191,5 +191,5 @@ COLD bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame)
 		found = ours && cfa == arch_cfa_of((const uintptr_t *)frame);
 	}
 	slot->cfi_nested_busy = false;
-	return found || status == NO_WAY; /* where nothing can be told, one call passes */
+	return found || status == NO_WAY; /* where it is not known, one call passes */
 }

@@ -68,7 +68,7 @@ NOINLINE uint32_t stack_cache_find_other(const struct stack_cache *stack_cache,
 
 		if (entry->key == row->key && stack_cache_holds(entry)) {
 			row->last = offset;
-			return entry->record;
+			return entry->counters;
 		}
 	}
 	return 0;
@@ -95,10 +95,10 @@ static struct stack_cache_row *row_for(struct stack_cache *stack_cache, const st
 	return row;
 }
 
-/* Two stacks of one row came to one place: the first word in which they differ, seen from inside, tells them apart from
+/* Two stacks of one row came to one place: the first word in which they differ, seen from inside, discriminates them from
  * now on. */
-static void learn_look(struct stack_cache_row *row, const struct stack_cache_entry *a,
-		       const struct stack_cache_entry *b)
+static void add_discriminator(struct stack_cache_row *row, const struct stack_cache_entry *a,
+			      const struct stack_cache_entry *b)
 {
 	const uintptr_t *x = (const uintptr_t *)(const void *)((const char *)a + a->bytes) - 2;
 	const uintptr_t *y = (const uintptr_t *)(const void *)((const char *)b + b->bytes) - 2;
@@ -106,15 +106,15 @@ static void learn_look(struct stack_cache_row *row, const struct stack_cache_ent
 
 	for (; left > 0 && x[0] == y[0] && x[1] == y[1]; left--, x -= 2, y -= 2)
 		;
-	if (left == 0 || x[0] != y[0] || row->looks == STACK_CACHE_LOOKS)
+	if (left == 0 || x[0] != y[0] || row->discriminators == STACK_CACHE_DISCRIMINATORS)
 		return;
-	uint32_t look = (uint32_t)(x[0] - row->at);
+	uint32_t discriminator = (uint32_t)(x[0] - row->at);
 
-	for (uint32_t k = 0; k < row->looks; k++) {
-		if (row->look[k] == look)
+	for (uint32_t k = 0; k < row->discriminators; k++) {
+		if (row->discriminator[k] == discriminator)
 			return; /* they do differ there: one place for two hashes */
 	}
-	row->look[row->looks++] = look;
+	row->discriminator[row->discriminators++] = discriminator;
 }
 
 static void fill(struct stack_cache_entry *entry, const struct walk *walk, const uintptr_t *frame)
@@ -134,7 +134,7 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
 
-NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t record)
+NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters)
 {
 	const struct walk *walk = slot->walk;
 	struct stack_cache *stack_cache = slot->stack_cache;
@@ -167,7 +167,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 	struct stack_cache_entry *entry = stack_cache_entry(stack_cache, stack_cache->used);
 
 	entry->key = row->key;
-	entry->record = record;
+	entry->counters = counters;
 	fill(entry, walk, frame);
 
 	uint64_t hash = stack_cache_hash(at, frame[1]);
@@ -178,7 +178,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 			stack_cache_entry(stack_cache, stack_cache->place[place ^ way]);
 
 		if (there->key == entry->key)
-			learn_look(row, there, entry);
+			add_discriminator(row, there, entry);
 	}
 	place = stack_cache_place(row, hash, at);
 	for (uint64_t way = STACK_CACHE_WAYS - 1; way > 0; way--)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stack_cache of whole walks, beside the incremental one: a program that allocates from the same few stacks in turn finds the
- * record of each without walking. An entry holds every word that its walk read; it counts only if all of them are
+/* A cache of whole walks, beside the incremental one: a program that allocates from the same few stacks in turn finds the
+ * site counters of each without walking. An entry holds every word that its walk read; it counts only if all of them are
  * unchanged, which is the same argument as in walk.h, for a match at the first frame.
  *
  * A row stands for a caller of the hook and its place on the stack. Most have one stack; where several differ, the row
- * learns which words tell them apart ("looks") and finds the entry by those. A look that means nothing for some stack
- * makes it be missed, never mistaken.
+ * learns which words differ (the discriminators) and finds the entry by those. One that means nothing for some stack
+ * causes a miss, never a wrong hit.
  *
  * Entries lie one behind the other in a ring of their slot's. When it is full everything is forgotten: simpler than
- * telling which entries are still whole, and as rare as the ring is large. */
+ * tracking which entries are still whole, and as rare as the ring is large. */
 #ifndef RECORDER_UNWIND_STACK_CACHE_H
 #define RECORDER_UNWIND_STACK_CACHE_H
 
@@ -19,18 +19,18 @@ enum {
 	STACK_CACHE_ROWS = 512,
 	STACK_CACHE_PLACES = 1 << 12,
 	STACK_CACHE_WAYS = 4,
-	STACK_CACHE_LOOKS = 7,
+	STACK_CACHE_DISCRIMINATORS = 7,
 	STACK_CACHE_FRAMES = 64,
 	STACK_CACHE_CHECKS = 128
 };
 
 struct stack_cache_row {
 	uintptr_t at, pc; /* where the hook's return address lies, and what it is */
-	uint32_t stamp;	  /* of the range that all looks lie in */
-	uint32_t looks;
-	uint32_t look[STACK_CACHE_LOOKS]; /* bytes above `at` */
-	uint32_t last;			  /* the entry that was found last, in the ring */
-	uint64_t key;			  /* of its entries */
+	uint32_t stamp;	  /* of the range that all discriminators lie in */
+	uint32_t discriminators;
+	uint32_t discriminator[STACK_CACHE_DISCRIMINATORS]; /* bytes above `at` */
+	uint32_t last; /* the entry that was found last, in the ring */
+	uint64_t key;  /* of its entries */
 };
 
 /* Behind it, up to `bytes`: pairs of an address and what the walk read there, the innermost frame's last. There are a
@@ -38,7 +38,7 @@ struct stack_cache_row {
 struct stack_cache_entry {
 	uint64_t
 		key; /* place and stamp: what was read in another range may not be read again; 0 = no entry */
-	uint32_t record, bytes;
+	uint32_t counters, bytes;
 };
 
 struct stack_cache {
@@ -64,9 +64,9 @@ struct stack_cache *stack_cache_new(uint32_t slot);
 void stack_cache_forget(struct slot *slot);
 
 /* Remembers the walk that slot->walk holds. */
-void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t record);
+void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters);
 
-/* The record of another stack of the row than the last one; 0 = not known. */
+/* The site counters of another stack of the row than the last one; 0 = not known. */
 uint32_t stack_cache_find_other(const struct stack_cache *stack_cache, struct stack_cache_row *row,
 				uint64_t hash);
 
@@ -93,8 +93,9 @@ static ALWAYS_INLINE struct stack_cache_row *stack_cache_row(struct stack_cache 
 static ALWAYS_INLINE uint64_t stack_cache_place(const struct stack_cache_row *row, uint64_t hash,
 						uintptr_t at)
 {
-	for (const uint32_t *look = row->look, *end = look + row->looks; look != end; look++)
-		hash = (hash ^ *(const volatile uintptr_t *)(at + *look)) *
+	for (const uint32_t *offset = row->discriminator, *end = offset + row->discriminators;
+	     offset != end; offset++)
+		hash = (hash ^ *(const volatile uintptr_t *)(at + *offset)) *
 		       UINT64_C(0x9e3779b97f4a7c15);
 	return hash >> 52;
 }
@@ -125,7 +126,7 @@ static ALWAYS_INLINE bool stack_cache_holds(const struct stack_cache_entry *entr
 	return true;
 }
 
-/* The record of the stack above the hook's caller; 0 = not known. stack_cache: the slot's, or NULL. */
+/* The site counters of the stack above the hook's caller; 0 = not known. stack_cache: the slot's, or NULL. */
 static ALWAYS_INLINE uint32_t stack_cache_find(struct slot *slot, struct stack_cache *stack_cache,
 					       const uintptr_t *frame)
 {
@@ -147,7 +148,7 @@ static ALWAYS_INLINE uint32_t stack_cache_find(struct slot *slot, struct stack_c
 	const struct stack_cache_entry *entry = stack_cache_entry(stack_cache, row->last);
 
 	if (LIKELY(entry->key == row->key && stack_cache_holds(entry)))
-		return entry->record;
+		return entry->counters;
 	return stack_cache_find_other(stack_cache, row, hash);
 }
 #endif

@@ -6,7 +6,7 @@
  * read, or that the slow path made leaves stamp 0: nothing of it is used again.
  *
  * Most frames are found from sp alone, and for those nothing is done about fp. Where one does need it, the frames
- * inside it tell where it was saved last. In code with frame pointers it is followed from frame to frame. */
+ * inside it say where it was saved last. In code with frame pointers it is followed from frame to frame. */
 #include "recorder/unwind/walk.h"
 
 #include "recorder/unwind/modules.h"

@@ -19,10 +19,11 @@ struct walk_frame {
 struct walk_info {
 	uint64_t
 		rule; /* with WALK_NEEDS_FP: some frame from here to the root is found through this fp */
-	uint64_t hash;	 /* of all frames from the root to this one */
-	uint32_t node;	 /* 0 = not known yet */
-	uint32_t record; /* this slot's record of the heap site that ends here; 0 = not known yet */
-	uintptr_t fp;	 /* in this frame; only with WALK_NEEDS_FP */
+	uint64_t hash; /* of all frames from the root to this one */
+	uint32_t node; /* 0 = not known yet */
+	uint32_t
+		counters; /* this slot's counters of the heap site that ends here; 0 = not known yet */
+	uintptr_t fp;	  /* in this frame; only with WALK_NEEDS_FP */
 };
 enum { WALK_NEEDS_FP = 1 << 27 };
 /* A word other than a return address that leads to frame `index`; -1 = behind the root. */
@@ -64,9 +65,9 @@ uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame);
 /* For the slow walk: takes walk->fresh[0, c) as the whole stack, with `mark` at its root, and never uses it again. */
 uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark);
 
-/* Whether the hook with the record `frame` is still on the running stack, outside of the hook `asking`. Touches no stored walk: may be
+/* Whether the hook with the record `frame` is still on the running stack, outside of the hook `inner`. Touches no stored walk: may be
  * called while a hook is interrupted. */
-bool walk_is_running(struct slot *slot, uintptr_t asking, uintptr_t frame);
+bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame);
 
 static ALWAYS_INLINE uint64_t walk_hash(uint64_t hash, uint32_t frame)
 {

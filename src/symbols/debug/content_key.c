@@ -68,32 +68,6 @@ bool content_same_build_id(struct span in_file, struct span recorded)
 	return recorded.size == 0 || span_equal(in_file, recorded);
 }
 
-static struct span build_id_of(Elf *elf)
-{
-	const void *id = NULL;
-	ssize_t bytes = dwelf_elf_gnu_build_id(elf, &id);
-
-	return span_of(id, bytes > 0 ? (size_t)bytes : 0);
-}
-
-static Elf_Scn *section_of(Elf *elf, const char *wanted)
-{
-	size_t names;
-
-	if (elf_getshdrstrndx(elf, &names) != 0)
-		return NULL;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;) {
-		GElf_Shdr header;
-		const char *name = NULL;
-
-		if (gelf_getshdr(scn, &header) && header.sh_type != SHT_NOBITS)
-			name = elf_strptr(elf, names, header.sh_name);
-		if (name && strcmp(name, wanted) == 0)
-			return scn;
-	}
-	return NULL;
-}
-
 /* An ELF file that is open for as long as the key takes. */
 struct opened {
 	Elf *elf; /* NULL: none */
@@ -121,7 +95,7 @@ static bool open_debug_file(const struct debug_search *search, const struct open
 	GElf_Word checksum = 0;
 	const char *link = dwelf_elf_gnu_debuglink(module->elf, &checksum);
 
-	ret->fd = debug_search_debug_file(search, module->path, build_id_of(module->elf), link,
+	ret->fd = debug_search_debug_file(search, module->path, elf_build_id(module->elf), link,
 					  checksum, &ret->path);
 	return begin(ret);
 }
@@ -130,7 +104,7 @@ static bool open_debug_file(const struct debug_search *search, const struct open
 static bool open_common_file(const struct debug_search *search, const struct opened *debug,
 			     struct opened *ret)
 {
-	Elf_Scn *scn = section_of(debug->elf, ".gnu_debugaltlink");
+	Elf_Scn *scn = elf_section(debug->elf, ".gnu_debugaltlink");
 	const Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
 	const char *name = data ? data->d_buf : NULL;
 	size_t length = name ? strnlen(name, data->d_size) : 0;
@@ -161,10 +135,10 @@ bool content_find(const struct debug_search *search, const char *path, struct sp
 	module.path = strdup(path);
 	module.fd = file_open_regular(path, NULL, NULL);
 	if (!module.path || !begin(&module) ||
-	    !content_same_build_id(build_id_of(module.elf), build_id))
+	    !content_same_build_id(elf_build_id(module.elf), build_id))
 		return false;
 	bool has_dwarf =
-		section_of(module.elf, ".debug_info") || section_of(module.elf, ".zdebug_info");
+		elf_section(module.elf, ".debug_info") || elf_section(module.elf, ".zdebug_info");
 
 	if ((!has_dwarf && !open_debug_file(search, &module, &debug)) ||
 	    !open_common_file(search, has_dwarf ? &module : &debug, &common))

@@ -23,6 +23,32 @@ static const char system_folder[] = "/usr/lib/debug";
 
 /* ---- one file ---- */
 
+struct span elf_build_id(Elf *elf)
+{
+	const void *id = NULL;
+	ssize_t bytes = dwelf_elf_gnu_build_id(elf, &id);
+
+	return span_of(id, bytes > 0 ? (size_t)bytes : 0);
+}
+
+Elf_Scn *elf_section(Elf *elf, const char *wanted)
+{
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return NULL;
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;) {
+		GElf_Shdr header;
+		const char *name = NULL;
+
+		if (gelf_getshdr(scn, &header) && header.sh_type != SHT_NOBITS)
+			name = elf_strptr(elf, names, header.sh_name);
+		if (name && strcmp(name, wanted) == 0)
+			return scn;
+	}
+	return NULL;
+}
+
 /* The CRC of .gnu_debuglink: that of zlib and Ethernet. */
 static uint32_t checksum_of(int fd)
 {
@@ -46,9 +72,7 @@ static bool is_wanted(int fd, const struct debug_wanted *wanted)
 	if (wanted->build_id.size == 0)
 		return wanted->checksum && checksum_of(fd) == wanted->checksum;
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	const void *id = NULL;
-	ssize_t bytes = elf ? dwelf_elf_gnu_build_id(elf, &id) : -1;
-	bool same = bytes > 0 && span_equal(span_of(id, (size_t)bytes), wanted->build_id);
+	bool same = elf && span_equal(elf_build_id(elf), wanted->build_id);
 
 	elf_end(elf);
 	return same;

@@ -12,6 +12,11 @@
 
 struct debug_fetch;
 
+/* The file's own build-id; empty: none. */
+struct span elf_build_id(Elf *elf);
+/* A section that has contents; NULL: none. */
+Elf_Scn *elf_section(Elf *elf, const char *wanted);
+
 struct debug_search {
 	char **folders; /* in the order of the search; the last is the system's */
 	size_t folder_count;

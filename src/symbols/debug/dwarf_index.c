@@ -294,8 +294,8 @@ static void set_name(struct dwarf_index *index, struct dwarf_frame *frame, Dwarf
 	frame->name = mangles ? scope_names_find(index->names, die) : dwarf_diename(die);
 }
 
-/* Where an inlined function was called: the place in the frame around it. */
-static void set_call_place(struct dwarf_frame *frame, struct unit *unit, Dwarf_Die *inlined)
+/* Where an inlined function was called: the location in the frame around it. */
+static void set_call_location(struct dwarf_frame *frame, struct unit *unit, Dwarf_Die *inlined)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word value;
@@ -355,7 +355,7 @@ size_t dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwar
 
 		if (i > 0) {
 			frames[i] = (struct dwarf_frame){ 0 };
-			set_call_place(&frames[i], unit, die + 1);
+			set_call_location(&frames[i], unit, die + 1);
 		}
 		frames[i].inlined = i + 1 < chain.count;
 		set_name(index, &frames[i], die, mangles);

@@ -21,6 +21,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "base/cursor.h"
+#include "symbols/debug/debug_search.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/vector.h"
@@ -111,23 +112,10 @@ void split_package_free(struct split_package *package)
 /* The contents of the section, or nothing. Compressed ones were unpacked by libdw where it uses them. */
 static struct span section_of(Elf *elf, const char *wanted)
 {
-	size_t names;
+	Elf_Scn *scn = elf_section(elf, wanted);
+	const Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
 
-	if (elf_getshdrstrndx(elf, &names) != 0)
-		return span_of(NULL, 0);
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;) {
-		GElf_Shdr header;
-		const char *name = NULL;
-
-		if (gelf_getshdr(scn, &header) && header.sh_type != SHT_NOBITS)
-			name = elf_strptr(elf, names, header.sh_name);
-		if (!name || strcmp(name, wanted) != 0)
-			continue;
-		const Elf_Data *data = elf_getdata(scn, NULL);
-
-		return data ? span_of(data->d_buf, data->d_size) : span_of(NULL, 0);
-	}
-	return span_of(NULL, 0);
+	return data ? span_of(data->d_buf, data->d_size) : span_of(NULL, 0);
 }
 
 static bool open_file(struct split_package *package, const char *path)

@@ -8,7 +8,7 @@ export function base(path: string | null | undefined): string {
 
 const NAMELESS = /^\[|^0|\+0x/;
 
-/** The innermost frame that says something, as src/analysis/result/places.c has it. */
+/** The innermost frame that says something, as src/analysis/result/locations.c has it. */
 export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Frame | undefined {
 	let unnamed: Frame | undefined;
 	for (const number of stack) {

@@ -12,7 +12,7 @@
 /* ---- the kernel ---- */
 
 enum { ARCH_PAGE = 4096 };
-#define ARCH_AUDIT AUDIT_ARCH_X86_64 /* of <linux/audit.h>: what a seccomp filter is told */
+#define ARCH_AUDIT AUDIT_ARCH_X86_64 /* of <linux/audit.h>: what a seccomp filter gets */
 #define ARCH_VDSO_CLOCK "__vdso_clock_gettime"
 
 static inline long arch_syscall(long nr, long a, long b, long c, long d, long e, long f)
@@ -30,7 +30,7 @@ static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
 }
 
 /* Calls that newer architectures have only with a folder's descriptor in front. `call` is sys_call6; the rows are what
- * process/seccomp_filter.c asks a filter about them. */
+ * process/seccomp_filter.c runs a filter for them. */
 #define ARCH_ACCESS(call, path, mode) call(SYS_access, (long)(path), mode, 0, 0, 0, 0)
 #define ARCH_UNLINK(call, path) call(SYS_unlink, (long)(path), 0, 0, 0, 0, 0)
 #define ARCH_READLINK(call, path, to, bytes)                                                       \

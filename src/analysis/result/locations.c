@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frame of a process -> chain of locations, made when first asked for.
+ *
+ * A location is never made twice for the same frame, and what its frame is called gets its numbers from
+ * four small tables. Names come interned from model/names.h, so equal names are equal pointers and a
+ * key is three of them.
+ */
+#include "analysis/result/locations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/result/runtime_frames.h"
+#include "base/compiler.h"
+#include "base/hash.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+#include "util/intern.h"
+#include "util/vector.h"
+
+/* What makes two locations equal on an axis. */
+struct location_group {
+	const char *function, *file, *module;
+	uint32_t line;
+};
+
+/* Groups in the order they were met, and an open hash of them. */
+struct group_table {
+	VECTOR(struct location_group) groups;
+	VECTOR(const struct location *) examples;
+	uint32_t *slots; /* number + 1; 0: free */
+	size_t slot_count;
+};
+
+struct process_locations {
+	const struct profile_process *process;
+	struct location_chain *chains; /* by frame id; at NULL: not asked yet */
+};
+
+struct locations {
+	struct arena arena;
+	struct names *names;
+	VECTOR(struct process_locations) processes;
+	size_t last; /* the process asked for last: mostly the same again */
+	struct location_chain marks[MARK_DAMAGED + 1];
+	struct group_table tables[AXIS_COUNT]; /* of the axes of frames */
+	size_t count;
+	bool by_base;
+	struct intern bases;
+};
+
+struct locations *locations_new(struct names *names)
+{
+	struct locations *locations = calloc(1, sizeof *locations);
+
+	if (locations)
+		locations->names = names;
+	return locations;
+}
+
+void locations_free(struct locations *locations)
+{
+	if (!locations)
+		return;
+	for (size_t i = 0; i < AXIS_COUNT; i++) {
+		vector_release(&locations->tables[i].groups);
+		vector_release(&locations->tables[i].examples);
+		free(locations->tables[i].slots);
+	}
+	vector_release(&locations->processes);
+	intern_release(&locations->bases);
+	arena_release(&locations->arena);
+	free(locations);
+}
+
+struct names *locations_names(struct locations *locations)
+{
+	return locations->names;
+}
+
+void locations_match_by_base(struct locations *locations)
+{
+	locations->by_base = true;
+}
+
+/* "libfoo" of "/usr/lib/libfoo.so.1.2": a new version is the same library. */
+static const char *module_key(struct locations *locations, const char *module)
+{
+	const char *base = path_base(module), *version = strstr(base, ".so");
+
+	if (!locations->by_base)
+		return module;
+	return intern_span(&locations->bases,
+			   span_of(base, version ? (size_t)(version - base) : strlen(base)));
+}
+
+static const char *file_key(struct locations *locations, const char *file)
+{
+	return locations->by_base && file ? intern_text(&locations->bases, path_base(file)) : file;
+}
+
+static size_t group_hash(const struct location_group *g)
+{
+	const uint64_t words[] = { (uintptr_t)g->function, (uintptr_t)g->file, (uintptr_t)g->module,
+				   g->line };
+
+	return (size_t)hash_bytes(words, sizeof words, 0);
+}
+
+static bool group_equal(const struct location_group *a, const struct location_group *b)
+{
+	return a->function == b->function && a->file == b->file && a->module == b->module &&
+	       a->line == b->line;
+}
+
+static bool groups_grow(struct group_table *t)
+{
+	size_t wanted = t->slot_count ? t->slot_count * 2 : 256;
+	uint32_t *slots = calloc(wanted, sizeof *slots);
+
+	if (!slots)
+		return false;
+	for (size_t i = 0; i < t->groups.count; i++) {
+		size_t at = group_hash(&t->groups.at[i]) & (wanted - 1);
+
+		while (slots[at])
+			at = (at + 1) & (wanted - 1);
+		slots[at] = (uint32_t)i + 1;
+	}
+	free(t->slots);
+	t->slots = slots;
+	t->slot_count = wanted;
+	return true;
+}
+
+static bool group_number(struct group_table *t, struct location_group group,
+			 const struct location *example, uint32_t *ret)
+{
+	if (t->groups.count * 2 >= t->slot_count && !groups_grow(t))
+		return false;
+	size_t at = group_hash(&group) & (t->slot_count - 1);
+
+	for (; t->slots[at]; at = (at + 1) & (t->slot_count - 1))
+		if (group_equal(&t->groups.at[t->slots[at] - 1], &group)) {
+			*ret = t->slots[at] - 1;
+			return true;
+		}
+	if (!vector_push(&t->groups, group))
+		return false;
+	if (!vector_push(&t->examples, example)) {
+		t->groups.count--;
+		return false;
+	}
+	t->slots[at] = (uint32_t)t->groups.count;
+	*ret = (uint32_t)t->groups.count - 1;
+	return true;
+}
+
+static bool number_location(struct locations *locations, struct location *p)
+{
+	const struct result_frame *f = &p->frame;
+	struct group_table *tables = locations->tables;
+	const char *module = module_key(locations, f->module), *file = file_key(locations, f->file);
+	/* Two static functions of one name are two functions; but a renamed file is the same program. */
+	const struct location_group function = { f->function, locations->by_base ? NULL : file,
+						 module, 0 };
+	const struct location_group line =
+		file ? (struct location_group){ NULL, file, NULL, f->line }
+		     : (struct location_group){ f->function, NULL, module, 0 };
+	const struct location_group in_file =
+		file ? (struct location_group){ NULL, file, NULL, 0 }
+		     : (struct location_group){ NULL, NULL, module, 0 };
+
+	p->runtime_frame = p->frame.runtime_frame = is_runtime_frame(f);
+	p->nameless = is_nameless(f);
+	return module && (file || !f->file) &&
+	       group_number(&tables[AXIS_FUNCTION], function, p, &p->function) &&
+	       group_number(&tables[AXIS_LINE], line, p, &p->line) &&
+	       group_number(&tables[AXIS_FILE], in_file, p, &p->file) &&
+	       group_number(&tables[AXIS_MODULE], (struct location_group){ NULL, NULL, module, 0 },
+			    p, &p->module);
+}
+
+static struct location_chain make_chain(struct locations *locations,
+					const struct profile_process *process,
+					struct profile_frame frame)
+{
+	const struct location_chain nothing = { NULL, 0 };
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct named_stack named;
+
+	if (names_frame(locations->names, process, frame, &scratch, &named) < 0)
+		return nothing;
+	struct location *list = ARENA_ARRAY(&locations->arena, struct location, named.count);
+	const struct location **pointers =
+		ARENA_ARRAY(&locations->arena, const struct location *, named.count);
+
+	if (!list || !pointers)
+		return nothing;
+	for (size_t i = 0; i < named.count; i++) {
+		const struct named_frame *f = &named.at[i];
+
+		list[i].frame = (struct result_frame){
+			.id = (uint32_t)locations->count++,
+			.function = f->function,
+			.full = f->full ? f->full : f->function,
+			.file = f->file,
+			.line = f->line,
+			.module = f->module,
+			.offset = f->offset,
+			.inlined = f->inlined,
+			.address_exact = f->address_exact,
+		};
+		list[i].arguments = f->arguments;
+		if (!number_location(locations, &list[i]))
+			return nothing;
+		pointers[i] = &list[i];
+	}
+	return (struct location_chain){ pointers, named.count };
+}
+
+static struct process_locations *locations_process(struct locations *locations,
+						   const struct profile_process *p)
+{
+	if (locations->last < locations->processes.count &&
+	    locations->processes.at[locations->last].process == p)
+		return &locations->processes.at[locations->last];
+	for (size_t i = 0; i < locations->processes.count; i++)
+		if (locations->processes.at[i].process == p) {
+			locations->last = i;
+			return &locations->processes.at[i];
+		}
+	struct process_locations added = {
+		.process = p,
+		.chains = ARENA_ARRAY(&locations->arena, struct location_chain, p->frame_count),
+	};
+
+	if (!added.chains || !vector_push(&locations->processes, added))
+		return NULL;
+	locations->last = locations->processes.count - 1;
+	return &locations->processes.at[locations->last];
+}
+
+struct location_chain locations_of(struct locations *locations,
+				   const struct profile_process *process, node_id node)
+{
+	struct process_locations *known = locations_process(locations, process);
+
+	if (!known || node.v == 0)
+		return (struct location_chain){ NULL, 0 };
+	struct profile_frame frame = profile_node(process, node).frame;
+	struct location_chain *kept = frame.mark == MARK_NONE ? &known->chains[frame.id.v]
+							      : &locations->marks[frame.mark];
+
+	if (!kept->at)
+		*kept = make_chain(locations, process, frame);
+	return *kept;
+}
+
+int locations_stack(struct locations *locations, const struct profile_process *process,
+		    node_id node, struct arena *arena, struct location_chain *ret)
+{
+	size_t total = 0, at = 0;
+
+	for (node_id n = node; n.v; n = profile_node(process, n).parent) {
+		struct location_chain chain = locations_of(locations, process, n);
+
+		if (!chain.at)
+			return -1;
+		total += chain.count;
+	}
+	const struct location **all = ARENA_ARRAY(arena, const struct location *, total);
+
+	if (!all)
+		return -1;
+	for (node_id n = node; n.v; n = profile_node(process, n).parent) {
+		struct location_chain chain = locations_of(locations, process, n);
+
+		for (size_t i = 0; i < chain.count; i++)
+			all[at++] = chain.at[i];
+	}
+	*ret = (struct location_chain){ all, total };
+	return 0;
+}
+
+bool location_can_own(const struct location *location)
+{
+	return location->frame.function[0] != '[' && !location->runtime_frame;
+}
+
+const struct location *locations_owner(struct location_chain stack)
+{
+	const struct location *unnamed = NULL;
+
+	for (size_t i = 0; i < stack.count; i++) {
+		const struct location *p = stack.at[i];
+
+		if (!location_can_own(p))
+			continue;
+		if (!p->nameless)
+			return p;
+		if (!unnamed)
+			unnamed = p;
+	}
+	if (unnamed)
+		return unnamed;
+	return stack.count ? stack.at[0] : NULL;
+}
+
+uint32_t location_key(const struct location *location, enum axis_id axis)
+{
+	switch (axis) {
+	case AXIS_FUNCTION:
+		return location->function;
+	case AXIS_LINE:
+		return location->line;
+	case AXIS_FILE:
+		return location->file;
+	default:
+		ASSERT(axis == AXIS_MODULE);
+		return location->module;
+	}
+}
+
+const struct location *locations_example(const struct locations *locations, enum axis_id axis,
+					 uint32_t key)
+{
+	ASSERT(key < locations->tables[axis].examples.count);
+	return locations->tables[axis].examples.at[key];
+}
