@@ -132,7 +132,7 @@ static void set_variances(struct split_group *g, double each)
 	g->waste_bytes_variance = (float)(calls * each * (waste / calls) * (waste / calls));
 }
 
-/* Adds the bars of a counters; its bytes are distributed over the classes. False if out of memory. */
+/* Adds the bars of site counters; their bytes are distributed over the classes. False if out of memory. */
 static bool add_sizes(group_vector *groups, const struct profile_process *p, site_id site,
 		      size_t index)
 {
