@@ -7,7 +7,6 @@
  * function that is on the stack already is therefore written with no cost: the outer one has it.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/compiler.h"
 #include "export/edges.h"
@@ -25,7 +24,7 @@ struct writer {
 
 static void put_name(struct writer *w, const char *key, struct numbering *names, const char *name)
 {
-	size_t known = names->items.count;
+	size_t known = names->count;
 	size_t number = number_of(names, name);
 
 	w->failed |= number == SIZE_MAX;

@@ -56,7 +56,7 @@ static bool number_text(struct points *p, const struct location *location, uint3
 
 static bool push_frame(struct points *p, const struct location *location)
 {
-	size_t known = p->locations.items.count, number = number_of(&p->locations, location);
+	size_t known = p->locations.count, number = number_of(&p->locations, location);
 	uint32_t text = 0;
 
 	if (number == known &&
@@ -192,8 +192,8 @@ static void put_points(struct json *j, const struct points *p, FILE *out)
 	json_key(j, "ftbl");
 	json_array(j);
 	json_string(j, "[root]");
-	for (size_t i = 0; i < p->texts.items.count; i++)
-		json_string(j, p->texts.items.at[i]);
+	for (size_t i = 0; i < p->texts.count; i++)
+		json_string(j, numbered(&p->texts, i));
 	json_end_array(j);
 }
 

@@ -10,7 +10,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/compiler.h"
 #include "export/stacks.h"
@@ -42,7 +41,7 @@ static struct blocks blocks_of(uint64_t bytes, uint64_t count)
 
 static size_t put_string(struct writer *w, const char *text)
 {
-	size_t known = w->strings.items.count;
+	size_t known = w->strings.count;
 	size_t number = number_of(&w->strings, text);
 
 	w->failed |= number == SIZE_MAX;
@@ -60,7 +59,7 @@ static size_t put_string(struct writer *w, const char *text)
 static size_t put_pointer(struct writer *w, struct location_chain chain)
 {
 	enum { CHAIN_MAX = 128 };
-	size_t known = w->pointers.items.count, module, names[CHAIN_MAX][2];
+	size_t known = w->pointers.count, module, names[CHAIN_MAX][2];
 	size_t number = number_of(&w->pointers, chain.at),
 	       count = MIN(chain.count, (size_t)CHAIN_MAX);
 

@@ -60,7 +60,7 @@ struct writer {
 	size_t type_count, asked;		 /* the type of the cost that was asked for */
 	VECTOR(struct location_chain) locations; /* in the order of chains */
 	VECTOR(uint64_t) ids;
-	struct intern tags; /* paths: strings are numbered by their index */
+	struct intern tags; /* paths: strings are numbered by their location */
 	bool failed;
 };
 
@@ -114,7 +114,7 @@ static void put_value_type(struct writer *w, unsigned field, const char *type, c
 /* The id of the location at a node, from 1. */
 static uint64_t location_id(struct writer *w, struct location_chain chain)
 {
-	size_t known = w->chains.items.count;
+	size_t known = w->chains.count;
 	size_t number = number_of(&w->chains, chain.at);
 
 	if (number == SIZE_MAX || (number == known && !vector_push(&w->locations, chain)))
@@ -239,7 +239,7 @@ static void number_program(struct writer *w)
 {
 	const struct profile *profile = w->in->profile;
 
-	for (size_t i = 0; i < w->locations.count && !w->modules.items.count; i++) {
+	for (size_t i = 0; i < w->locations.count && !w->modules.count; i++) {
 		const char *module = w->locations.at[i].at[0]->frame.module;
 
 		if (strcmp(module, profile->processes[0].exe) == 0)
@@ -272,8 +272,8 @@ static void put_locations(struct writer *w)
 
 static void put_functions(struct writer *w)
 {
-	for (size_t i = 0; i < w->functions.items.count && !w->failed; i++) {
-		const struct location *location = w->functions.items.at[i];
+	for (size_t i = 0; i < w->functions.count && !w->failed; i++) {
+		const struct location *location = numbered(&w->functions, i);
 
 		put_number(&w->message, 1, i + 1);
 		put_number(&w->message, 2, text_id(w, location->frame.function));
@@ -312,8 +312,8 @@ static const char *hex_text(struct writer *w, struct span bytes, struct arena *a
 
 static void put_mappings(struct writer *w, struct arena *arena)
 {
-	for (size_t i = 0; i < w->modules.items.count && !w->failed; i++) {
-		const char *path = w->modules.items.at[i];
+	for (size_t i = 0; i < w->modules.count && !w->failed; i++) {
+		const char *path = numbered(&w->modules, i);
 		struct span id = build_id_of(w->in->profile, path);
 
 		put_number(&w->message, 1, i + 1);
@@ -329,8 +329,8 @@ static void put_mappings(struct writer *w, struct arena *arena)
 
 static void put_strings(struct writer *w)
 {
-	for (size_t i = 0; i < w->strings.items.count; i++) {
-		buffer_safe(&w->message, w->strings.items.at[i]);
+	for (size_t i = 0; i < w->strings.count; i++) {
+		buffer_safe(&w->message, numbered(&w->strings, i));
 		end_message(w, PROFILE_STRING);
 	}
 }

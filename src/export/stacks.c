@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -16,53 +15,6 @@
 int no_memory(struct error *error)
 {
 	return error_set(error, "out of memory");
-}
-
-static size_t hash_pointer(const void *item)
-{
-	return (size_t)(((uintptr_t)item >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 20);
-}
-
-static bool grow(struct numbering *n)
-{
-	size_t wanted = n->slot_count ? n->slot_count * 2 : 256;
-	uint32_t *slots = calloc(wanted, sizeof *slots);
-
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < n->items.count; i++) {
-		size_t at = hash_pointer(n->items.at[i]) & (wanted - 1);
-
-		while (slots[at])
-			at = (at + 1) & (wanted - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	free(n->slots);
-	n->slots = slots;
-	n->slot_count = wanted;
-	return true;
-}
-
-size_t number_of(struct numbering *n, const void *item)
-{
-	if (n->items.count * 2 >= n->slot_count && !grow(n))
-		return SIZE_MAX;
-	size_t at = hash_pointer(item) & (n->slot_count - 1);
-
-	for (; n->slots[at]; at = (at + 1) & (n->slot_count - 1))
-		if (n->items.at[n->slots[at] - 1] == item)
-			return n->slots[at] - 1;
-	if (!vector_push(&n->items, item))
-		return SIZE_MAX;
-	n->slots[at] = (uint32_t)n->items.count;
-	return n->items.count - 1;
-}
-
-void numbering_release(struct numbering *n)
-{
-	vector_release(&n->items);
-	free(n->slots);
-	*n = (struct numbering){ 0 };
 }
 
 size_t function_number(struct function_numbers *functions, const struct location *location)

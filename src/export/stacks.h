@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the exporters share: stacks one after the other, numbers for things by pointer, names made harmless. */
+/* What the exporters share: stacks one after the other, numbers for functions, names made harmless. */
 #ifndef EXPORT_STACKS_H
 #define EXPORT_STACKS_H
 
@@ -10,19 +10,10 @@
 
 #include "export/exporters.h"
 #include "util/buffer.h"
+#include "util/numbering.h"
 #include "util/vector.h"
 
-/* Pointers with dense numbers from 0, in the order they were first seen. */
-struct numbering {
-	VECTOR(const void *) items;
-	uint32_t *slots; /* number + 1; 0: free */
-	size_t slot_count;
-};
-/* SIZE_MAX if out of memory. */
-size_t number_of(struct numbering *numbering, const void *item);
-void numbering_release(struct numbering *numbering);
-
-/* The same for functions, of which there are few and each is asked for a million times. */
+/* Dense numbers for functions, of which there are few and each is asked for a million times. */
 struct function_numbers {
 	VECTOR(const struct location *)
 	items;			  /* one location of each; NULL: the function of no stack */

@@ -5,6 +5,7 @@
 #include "util/cleanup.h"
 #include "util/error.h"
 #include "util/intern.h"
+#include "util/numbering.h"
 #include "util/vector.h"
 
 #include <errno.h>
@@ -194,6 +195,26 @@ static void a_buffer_that_ran_out_of_memory_stays_failed(void **state)
 	assert_string_equal(buffer_string(&b), "again");
 }
 
+static void equal_items_have_one_number_while_there_are_more_and_more(void **state)
+{
+	enum { ITEMS = 1000 };
+	static const char texts[ITEMS];
+	AUTO(numbering_release) struct numbering pointers = { 0 }, pairs = { 0 };
+
+	(void)state;
+	for (size_t round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < ITEMS; i++) {
+			const struct {
+				uint32_t a, b;
+			} pair = { i / 10, i % 10 };
+
+			assert_int_equal(number_of(&pairs, pair), i);
+			assert_int_equal(number_of(&pointers, &texts[i]), i);
+		}
+	assert_int_equal(pairs.count, ITEMS);
+	assert_ptr_equal(numbered(&pointers, ITEMS - 1), &texts[ITEMS - 1]);
+}
+
 static void a_vector_keeps_order_while_it_grows(void **state)
 {
 	VECTOR(uint64_t) v = { 0 };
@@ -287,6 +308,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_makes_text),
 		cmocka_unit_test(a_buffer_that_ran_out_of_memory_stays_failed),
 		cmocka_unit_test(equal_strings_are_interned_once),
+		cmocka_unit_test(equal_items_have_one_number_while_there_are_more_and_more),
 		cmocka_unit_test(a_vector_keeps_order_while_it_grows),
 		cmocka_unit_test(what_is_taken_outlives_its_scope_and_the_rest_does_not),
 	};

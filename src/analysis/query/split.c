@@ -2,7 +2,7 @@
 /*
  * Cells of the selected sites -> groups, by slot or by size.
  *
- * A counters keeps up to eight exact sizes, or classes of half an octave if there were more. Of a counters
+ * Site counters keep up to eight exact sizes, or classes of half an octave if there were more. Of some
  * with classes the bytes of each class are not known, but their sum is: each class gets its least
  * possible bytes and a part of what is left, in proportion to how much it can take.
  */

@@ -13,24 +13,21 @@
 
 #include "analysis/result/runtime_frames.h"
 #include "base/compiler.h"
-#include "base/hash.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/intern.h"
+#include "util/numbering.h"
 #include "util/vector.h"
 
 /* What makes two locations equal on an axis. */
 struct location_group {
 	const char *function, *file, *module;
-	uint32_t line;
+	uint64_t line;
 };
 
-/* Groups in the order they were met, and an open hash of them. */
 struct group_table {
-	VECTOR(struct location_group) groups;
-	VECTOR(const struct location *) examples;
-	uint32_t *slots; /* number + 1; 0: free */
-	size_t slot_count;
+	struct numbering groups;
+	VECTOR(const struct location *) examples; /* by their numbers */
 };
 
 struct process_locations {
@@ -64,9 +61,8 @@ void locations_free(struct locations *locations)
 	if (!locations)
 		return;
 	for (size_t i = 0; i < AXIS_COUNT; i++) {
-		vector_release(&locations->tables[i].groups);
+		numbering_release(&locations->tables[i].groups);
 		vector_release(&locations->tables[i].examples);
-		free(locations->tables[i].slots);
 	}
 	vector_release(&locations->processes);
 	intern_release(&locations->bases);
@@ -100,60 +96,17 @@ static const char *file_key(struct locations *locations, const char *file)
 	return locations->by_base && file ? intern_text(&locations->bases, path_base(file)) : file;
 }
 
-static size_t group_hash(const struct location_group *g)
-{
-	const uint64_t words[] = { (uintptr_t)g->function, (uintptr_t)g->file, (uintptr_t)g->module,
-				   g->line };
-
-	return (size_t)hash_bytes(words, sizeof words, 0);
-}
-
-static bool group_equal(const struct location_group *a, const struct location_group *b)
-{
-	return a->function == b->function && a->file == b->file && a->module == b->module &&
-	       a->line == b->line;
-}
-
-static bool groups_grow(struct group_table *t)
-{
-	size_t wanted = t->slot_count ? t->slot_count * 2 : 256;
-	uint32_t *slots = calloc(wanted, sizeof *slots);
-
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < t->groups.count; i++) {
-		size_t at = group_hash(&t->groups.at[i]) & (wanted - 1);
-
-		while (slots[at])
-			at = (at + 1) & (wanted - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	free(t->slots);
-	t->slots = slots;
-	t->slot_count = wanted;
-	return true;
-}
-
 static bool group_number(struct group_table *t, struct location_group group,
 			 const struct location *example, uint32_t *ret)
 {
-	if (t->groups.count * 2 >= t->slot_count && !groups_grow(t))
-		return false;
-	size_t at = group_hash(&group) & (t->slot_count - 1);
+	size_t known = t->groups.count;
+	size_t number = vector_reserve(&t->examples, 1) ? number_of(&t->groups, group) : SIZE_MAX;
 
-	for (; t->slots[at]; at = (at + 1) & (t->slot_count - 1))
-		if (group_equal(&t->groups.at[t->slots[at] - 1], &group)) {
-			*ret = t->slots[at] - 1;
-			return true;
-		}
-	if (!vector_push(&t->groups, group))
+	if (number == SIZE_MAX)
 		return false;
-	if (!vector_push(&t->examples, example)) {
-		t->groups.count--;
-		return false;
-	}
-	t->slots[at] = (uint32_t)t->groups.count;
-	*ret = (uint32_t)t->groups.count - 1;
+	if (number == known)
+		t->examples.at[t->examples.count++] = example;
+	*ret = (uint32_t)number;
 	return true;
 }
 
