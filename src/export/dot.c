@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/compiler.h"
 #include "export/edges.h"
 #include "export/graphviz.h"
 #include "util/cleanup.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "analysis/query/tag_tree.h"
-#include "base/compiler.h"
 #include "export/graphviz.h"
 #include "export/stacks.h"
 #include "util/cleanup.h"

@@ -12,7 +12,6 @@
 #include "model/build.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"

@@ -7,7 +7,6 @@
  * class that some counters use is counted there. Lifetimes always are classes.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "base/compiler.h"
 #include "util/cleanup.h"
 
 struct key {

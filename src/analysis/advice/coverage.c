@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/compiler.h"
 #include "model/history.h"
 #include "model/unseen.h"
 

@@ -17,7 +17,6 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/cleanup.h"
 #include "util/vector.h"
 
 enum { PAIRS = TREND_PARTS * (TREND_PARTS - 1) / 2 };

@@ -13,7 +13,6 @@
 #include "analysis/query/heavy_tree.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/compiler.h"
 #include "util/units.h"
 #include "util/vector.h"
 

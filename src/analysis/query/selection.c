@@ -11,7 +11,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/query/builtin.h"
 #include "analysis/query/comparison.h"

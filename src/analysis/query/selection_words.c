@@ -5,7 +5,6 @@
  */
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
-#include "base/compiler.h"
 #include "util/files.h"
 
 /* The whole alone does not tell: it may be of a kind of memory that was not asked for, or a difference. */

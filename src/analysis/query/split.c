@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells of the selected sites -> groups, by slot or by size.
+ * Site counters of the selected sites -> groups, by slot or by size.
  *
  * Site counters keep up to eight exact sizes, or classes of half an octave if there were more. Of some
  * with classes the bytes of each class are not known, but their sum is: each class gets its least

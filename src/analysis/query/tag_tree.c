@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/compiler.h"
 #include "model/estimates.h"
 #include "util/cleanup.h"
 #include "util/intern.h"

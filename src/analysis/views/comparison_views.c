@@ -9,7 +9,6 @@
 #include "analysis/query/comparison.h"
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/cleanup.h"
 
 #define SUMMARY_COLUMN_LIST(X)                                                                     \
 	X(SUMMARY_NAME, "measure", "MEASURE", UNIT_TEXT)                                           \

@@ -8,7 +8,6 @@
 #include "analysis/views/listing.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/result/build.h"
 #include "analysis/result/process_rows.h"

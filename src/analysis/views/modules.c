@@ -10,7 +10,6 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
-#include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 

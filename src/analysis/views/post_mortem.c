@@ -9,7 +9,6 @@
 #include "analysis/views/post_mortem.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/result/build.h"
 #include "base/checked.h"

@@ -12,7 +12,6 @@
 #include "analysis/query/split.h"
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/cleanup.h"
 
 #define SIZE_COLUMN_LIST(X)                                                                        \
 	X(SIZE_LABEL, NULL, "SIZE", UNIT_TEXT)                                                     \

@@ -14,7 +14,6 @@
 #include "analysis/advice/coverage.h"
 #include "analysis/advice/next_steps.h"
 #include "analysis/result/process_rows.h"
-#include "base/checked.h"
 #include "base/compiler.h"
 
 struct writer_state {

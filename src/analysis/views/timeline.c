@@ -15,7 +15,6 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
-#include "util/cleanup.h"
 
 enum { TOP_SITES = 3 };
 

@@ -7,12 +7,9 @@
  * line of its own below its caller that says how many locations it stands for and how much they hold.
  * So the numbers of a node's lines always add up to its own.
  */
-#include <stdlib.h>
-
 #include "analysis/result/build.h"
 #include "analysis/query/heavy_tree.h"
 #include "base/checked.h"
-#include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
