@@ -55,7 +55,7 @@ static bool make_marks(struct names *names)
 		[MARK_CUT] = "[deeper frames cut]",
 		[MARK_STOPPED] = "[no unwind information]",
 		[MARK_OTHER] = "[other: memory budget used up]",
-		[MARK_UNASKED] = "[stack not recorded: mode or size limit]",
+		[MARK_NO_STACK] = "[stack not recorded: mode or size limit]",
 		[MARK_DAMAGED] = "[damaged frame]",
 	};
 	const char *nowhere = intern_text(&names->strings, "");

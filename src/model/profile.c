@@ -47,7 +47,7 @@ static enum profile_mark mark_of(uint64_t offset)
 	case LIVE_FRAME_OTHER:
 		return MARK_OTHER;
 	case LIVE_FRAME_NO_STACK:
-		return MARK_UNASKED;
+		return MARK_NO_STACK;
 	default:
 		return MARK_NONE; /* a bare address */
 	}

@@ -418,6 +418,10 @@ static int check(const struct arguments *arguments, struct error *error)
 {
 	if (is_typed(arguments, OPT_INTERVAL) && arguments->collect.mode != LIVE_MODE_SAMPLE)
 		return error_set(error, "--interval goes with --mode sample");
+	if ((is_typed(arguments, OPT_STACKS_FROM) || is_typed(arguments, OPT_STACKS_TO)) &&
+	    arguments->collect.mode != LIVE_MODE_EXACT)
+		return error_set(error, "--stacks-from and --stacks-to go with --mode exact: "
+					"samples always have their stack, tags never");
 	if (arguments->collect.cpu_millionths && arguments->collect.mode != LIVE_MODE_SAMPLE)
 		return error_set(error, "a budget in percent is about samples: add --mode sample");
 	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))

@@ -333,6 +333,8 @@ def test_options_that_a_running_process_cannot_take(heapgauge, clean_env, scratc
         (["--depth", "5"], "HEAPGAUGE_DEPTH"),
         (["--budget", "64MiB"], "HEAPGAUGE_BUDGET"),
         (["--interval", "64KiB"], "--interval goes with --mode sample"),
+        (["--mode", "sample", "--stacks-from", "64"], "--stacks-from and --stacks-to go with --mode exact"),
+        (["--mode", "tags", "--stacks-to", "64"], "--stacks-from and --stacks-to go with --mode exact"),
         (["--write-limit", "3"], "--write-limit goes with --write-on"),
         (["--write-limit", "0", "--write-on", "live>1"], "--write-limit takes 1 to"),
         (["--write-on", "growth>5MiB"], "'growth>5MiB' is no condition"),
