@@ -27,7 +27,7 @@ GIVEN_UP = {"lock_timeouts", "unknown_ends", "unsited_calls", "late_snapshots"}
 def function_of(site):
     """The program's own function that asked, or "-" for a block that was counted without its stack; None: not the program."""
     names = [frame["function"] or "" for frame in site["stack"]]
-    if names and names[0].startswith("[no stack"):
+    if names and names[0].startswith("[stack not recorded"):
         return "-"
     return next((name for name in names if name in OWN), None)
 
