@@ -2,7 +2,11 @@
 """A program that holds a known number of blocks and waits, for tests that look at running processes."""
 
 import contextlib
+import pathlib
+import re
+import signal
 import subprocess
+import time
 
 from compiled import WAIT_SECONDS, compile_c
 
@@ -81,6 +85,24 @@ def keeping(argv, env, **options):
             except subprocess.TimeoutExpired:
                 run.kill()
                 raise
+
+
+PPOLL = {"271", "73"}  # its number on x86-64 and aarch64
+
+
+def collecting(pid):
+    """Whether a collector is in its loop: it takes SIGINT by a descriptor, all is open, and it waits."""
+    process = pathlib.Path(f"/proc/{pid}")
+    blocked = re.search(r"^SigBlk:\s*(\w+)", (process / "status").read_text(), re.M)
+    if not blocked or not int(blocked[1], 16) & 1 << (signal.SIGINT - 1):
+        return False
+    return (process / "syscall").read_text().split()[0] in PPOLL
+
+
+def until_snapshot():
+    """Long enough that a snapshot which was asked for has been taken, also of a process whose memory is copied, which
+    happens every half second at most: nothing tells when it is done."""
+    time.sleep(3)
 
 
 def again(run):

@@ -219,7 +219,7 @@ static void end(struct collector *c, struct target *target, uint64_t now_ns)
 	a->gone = true;
 }
 
-static bool is_over(struct collector *c, uint64_t now_ns)
+static bool end_turn(struct collector *c, uint64_t now_ns)
 {
 	const struct attached *a = c->source_state;
 
@@ -265,7 +265,7 @@ static const struct source attached = {
 	.sample = sample,
 	.twin = twin,
 	.end = end,
-	.is_over = is_over,
+	.end_turn = end_turn,
 	.finish = finish,
 };
 

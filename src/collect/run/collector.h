@@ -42,8 +42,8 @@ struct source {
 		    struct error *error);
 	/* A process that is not our child has ended. */
 	void (*end)(struct collector *c, struct target *target, uint64_t now_ns);
-	/* Whether the loop is to end. */
-	bool (*is_over)(struct collector *c, uint64_t now_ns);
+	/* At the end of each turn of the loop. True: it was the last. */
+	bool (*end_turn)(struct collector *c, uint64_t now_ns);
 	/* After the loop: lets go of those who live on, sets end_ns and gives all targets to the encoder. */
 	void (*finish)(struct collector *c);
 };

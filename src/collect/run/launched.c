@@ -136,7 +136,7 @@ static bool hears_last(struct collector *c)
 	return c->welcomed != before || c->is_full;
 }
 
-static bool is_over(struct collector *c, uint64_t now_ns)
+static bool end_turn(struct collector *c, uint64_t now_ns)
 {
 	collector_pass_on(c, now_ns, false);
 	if (all_ended(c, now_ns) && (!hears_last(c) || has_waited(c, now_ns)))
@@ -162,7 +162,7 @@ static const struct source launched = {
 	.sample = sample,
 	.twin = twin,
 	.end = end,
-	.is_over = is_over,
+	.end_turn = end_turn,
 	.finish = finish,
 };
 

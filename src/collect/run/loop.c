@@ -258,7 +258,7 @@ static void run_loop(struct collector *c)
 			next_ns = now_ns + (is_idle(c) ? IDLE_NS : c->tick_ns);
 		}
 		show_progress(c, now_ns);
-		if (c->source->is_over(c, now_ns))
+		if (c->source->end_turn(c, now_ns))
 			break;
 	}
 }

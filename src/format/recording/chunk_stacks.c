@@ -92,7 +92,7 @@ void chunk_modules_get(struct source *in, struct process_rows *rows)
 		if (!rows->modules[0].path)
 			cursor_fail(&in->cursor);
 	}
-	for (size_t i = 0; i < count && !in->cursor.failed; i++)
+	for (size_t i = 0; rows->modules && i < count && !in->cursor.failed; i++)
 		get_module(in, &columns[i], &rows->modules[i + 1]);
 	free(columns);
 }
@@ -139,7 +139,7 @@ void chunk_frames_get(struct source *in, struct process_rows *rows)
 	rows->frames = source_alloc(in, rows->frame_count, sizeof *rows->frames);
 	if (!last)
 		cursor_fail(&in->cursor);
-	for (size_t i = 0; i < rows->frame_count && !in->cursor.failed; i++) {
+	for (size_t i = 0; last && i < rows->frame_count && !in->cursor.failed; i++) {
 		uint32_t module = columns[i].module;
 		uint64_t offset;
 

@@ -97,7 +97,7 @@ void chunk_snapshots_put(struct payload *out, const struct process_rows *rows)
 
 	if (last)
 		fill_means(last, rows);
-	for (size_t i = 0; i < rows->snapshot_count && !out->bytes.failed; i++) {
+	for (size_t i = 0; last && i < rows->snapshot_count && !out->bytes.failed; i++) {
 		const struct snapshot_row *row = &rows->snapshots[i];
 		uint32_t next = 1;
 

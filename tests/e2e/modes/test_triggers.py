@@ -14,6 +14,7 @@ import pytest
 
 from alone import preloaded
 from compiled import WAIT_SECONDS, compile_c, wait_for
+from running import collecting
 
 MIB = 1 << 20
 
@@ -105,7 +106,7 @@ def watch(heapgauge, build, scratch, clean_env):
                 collector = stack.enter_context(
                     subprocess.Popen([*record, "--pid", str(pid)], env=clean_env, stderr=subprocess.PIPE, text=True)
                 )
-                wait_for(lambda: signals_taken(collector.pid) or collector.poll() is not None, "the collector")
+                wait_for(lambda: collecting(collector.pid) or collector.poll() is not None, "the collector")
             else:
                 mode = ["--mode", "sample", "--interval", "16KiB"] if "sampled" in how else []
                 collector = obeys = stack.enter_context(
@@ -125,11 +126,6 @@ def watch(heapgauge, build, scratch, clean_env):
         assert (obeys.returncode, collector.returncode) == (0, 0), watched.said
 
     return run
-
-
-def signals_taken(pid):
-    blocked = re.search(r"^SigBlk:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
-    return blocked and int(blocked[1], 16) & 1 << (signal.SIGINT - 1)
 
 
 def names_of(report_json, path):

@@ -16,7 +16,7 @@ import pytest
 
 from alone import folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, compile_c, losses, wait_for
-from running import again, compile_keeper, keeping
+from running import again, collecting, compile_keeper, keeping, until_snapshot
 from serving import Server
 
 # Takes a block, waits 20 ms, frees it: always from one place, so that nothing slow happens that could move a clock.
@@ -52,7 +52,7 @@ def attach(heapgauge, clean_env, scratch):
         ) as recorder:
             recorder.path = path
             try:
-                wait_for(lambda: signals_taken(recorder.pid) or recorder.poll() is not None, "the collector")
+                wait_for(lambda: collecting(recorder.pid) or recorder.poll() is not None, "the collector")
                 yield recorder
             finally:
                 if recorder.poll() is None:
@@ -60,13 +60,6 @@ def attach(heapgauge, clean_env, scratch):
                 recorder.out, recorder.err = recorder.communicate(timeout=WAIT_SECONDS)
 
     return run
-
-
-def signals_taken(pid):
-    """Whether it waits for SIGINT by a descriptor: from then on it is recording."""
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    blocked = re.search(r"^SigBlk:\s*(\w+)", status, re.M)
-    return blocked and int(blocked[1], 16) & 1 << (signal.SIGINT - 1)
 
 
 @pytest.fixture
@@ -136,7 +129,7 @@ def test_by_somebody_without_privileges(build, heapgauge, scratch, clean_env, re
                 [place / "heapgauge", "record", "-q", "-o", place / "run.hg", "--pid", str(run.target)],
                 env=clean_env, user=65534, cwd="/", stderr=subprocess.PIPE, text=True,
             ) as recorder:
-                wait_for(lambda: signals_taken(recorder.pid) or recorder.poll() is not None, "the collector")
+                wait_for(lambda: collecting(recorder.pid) or recorder.poll() is not None, "the collector")
                 again(run)
                 time.sleep(1)
                 os.kill(run.target, signal.SIGKILL)
@@ -306,11 +299,11 @@ def test_it_can_be_asked_for_snapshots(keeper, attach, heapgauge, clean_env, rep
     assert f"a snapshot needs 'heapgauge record --pid {keeper.target}'" in said
     with attach(keeper.target) as recorder:
         snap(heapgauge, clean_env, keeper.target, "first")
-        time.sleep(0.6)
+        until_snapshot()
         again(keeper)
         with attach(keeper.target, "-o", os.devnull):  # the name is the first one's
             snap(heapgauge, clean_env, keeper.target, "second")
-            time.sleep(0.6)
+            until_snapshot()
     assert recorder.returncode == 0, recorder.err
     assert snapshots(report_json, recorder.path) == [("first", 900), ("second", 1800)]
     assert "a snapshot needs" in snap(heapgauge, clean_env, keeper.target, "nobody", status=1)
@@ -349,7 +342,7 @@ def test_in_a_container(heapgauge, build, scratch, clean_env, attach, report_jso
         pid = outside(1, run.pid)
         with attach(pid, "--write-on", "calls>1500", "--on", "signal=USR1") as recorder:
             snap(heapgauge, clean_env, pid, "asked")
-            time.sleep(0.6)
+            until_snapshot()
             again(run)
             wait_for(lambda: (scratch / f"attached{pid}.1.hg").exists(), "the recording")
         assert recorder.returncode == 0, recorder.err
@@ -379,5 +372,5 @@ def test_a_collector_in_a_container_hears_from_outside(heapgauge, build, scratch
             pid = outside(run.target, run.pid)
             assert pid != run.target
             snap(heapgauge, clean_env, pid, "from outside")
-            time.sleep(0.6)
+            until_snapshot()
         assert snapshots(report_json, pathlib.Path(place) / "boxed.hg") == [("from outside", 900)]

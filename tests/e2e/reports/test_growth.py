@@ -71,8 +71,11 @@ BOUNDED = {"stops_early", "stops_late", "at_start", "replaces", "rises_and_falls
 def test_n14_growth_is_what_still_rises_at_the_end(record, report_json, target, end):
     """N14: what climbs for three quarters of the run grows, whether or not the program frees it on its way out; what stopped
     does not. C13: nor is anything said of a site with four blocks."""
-    run = record([target("growth_courses"), "4000", end])
-    result = report_json(run.path, "growth")
+    for milliseconds in (4000, 8000, 16000):  # on a busy machine too few snapshots were taken: longer
+        run = record([target("growth_courses"), str(milliseconds), end])
+        result = report_json(run.path, "growth")
+        if result["sites"]:
+            break
     verdicts = {name: row["verdict"] for name, row in by_function(result, "growth_courses").items()}
     assert {name for name in verdicts if verdicts[name] == "growing"} == GROWING
     assert {name for name in verdicts if verdicts[name] == "bounded"} - {"four_blocks"} == BOUNDED
@@ -153,11 +156,12 @@ def test_timeline_and_kept_moments_agree(record, report_json, target):
     assert max(row["live_bytes"] for row in rows) <= summary["peak_bytes"] + summary["peak_bound_bytes"]
     assert rows[-1]["live_bytes"] == summary["not_freed_bytes"] and rows[-1]["calls"] == summary["calls"]
     kept = {row["snapshot"]: row for row in rows if row["snapshot"]}
+    later = {row["snapshot"]: max(next_row["live_bytes"] for next_row in rows[i : i + 4]) for i, row in enumerate(rows)}
     assert list(kept) == list(range(1, len(kept) + 1)) and len(kept) >= 5
     for number in (1, len(kept) // 2, len(kept)):
         at = report_json(run.path, "functions", "--by", "process", "--cost", "live", "--at", f"snap:{number}")
-        # Sites are read one after the other while the program goes on.
-        assert at["shown"] == pytest.approx(kept[number]["live_bytes"], abs=20000)
+        # Sites are read one after the other while the program goes on, for as long as the reader waits for a CPU.
+        assert kept[number]["live_bytes"] - 20000 <= at["shown"] <= later[number] + 20000
 
 
 def test_timeline_for_people_is_as_long_as_asked_and_has_the_peak(record, heapgauge, target):

@@ -332,6 +332,7 @@ def test_one_of_several_is_chosen(start, scratch, top):
                 if lines[0].startswith(f" heapgauge top  {other.target}  exact"):
                     break
                 screen.press("o")
+            lines = screen.until(lambda x: re.search(r"live +[\d,]+ B", "\n".join(x[:4])), "its numbers")
             assert head(lines)["live_bytes"] == 360000
             screen.press("o")
             screen.until_shown("PROGRAM")
