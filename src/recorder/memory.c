@@ -20,6 +20,8 @@ _Static_assert(LIVE_PAGE % ARCH_PAGE == 0, "regions are opened page by page");
 
 enum {
 	SLAB_MIN = 64 * 1024,
+	FILE_SLAB_MIN = 16 * 1024,
+	FILE_SLAB_PART = 4, /* of what is open already */
 	SLAB_MAX = 2 * 1024 * 1024,
 	POPULATE_MIN = 1024 * 1024,
 	RESERVE_DEN = 8,
@@ -128,12 +130,14 @@ void memory_shrink(uint64_t limit_bytes)
 	}
 }
 
-/* Pieces grow with the region: a small program pays for small pieces, a large one makes few calls. The block map and
- * the slots are opened as they are needed. */
+/* Pieces grow with the region: a small program pays for small pieces, a large one makes few calls. A file's are smaller, since
+ * all of it is populated. The block map and the slots are opened as they are needed. */
 static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t bytes)
 {
-	uint64_t step = MIN(MAX(opened, (uint64_t)SLAB_MIN), (uint64_t)SLAB_MAX);
-	uint64_t end = MAX(bytes, opened + step);
+	bool is_file = memory.head->own.kept == LIVE_KEPT_FILE;
+	uint64_t step = is_file ? MAX(opened / FILE_SLAB_PART, (uint64_t)FILE_SLAB_MIN)
+				: MAX(opened, (uint64_t)SLAB_MIN);
+	uint64_t end = MAX(bytes, opened + MIN(step, (uint64_t)SLAB_MAX));
 
 	if (region == LIVE_LEAVES || region == LIVE_AREAS || region == LIVE_SLOTS ||
 	    region == LIVE_LEAF_ERAS || region == LIVE_ERAS)

@@ -32,19 +32,33 @@ static bool grow(struct numbering *n, size_t item_bytes)
 	return true;
 }
 
+/* The slot that holds the item, or the free one where it belongs. */
+static size_t slot_find(const struct numbering *n, const void *item, size_t item_bytes)
+{
+	size_t at = slot_of(item, item_bytes, n->slot_count);
+
+	while (n->slots[at] &&
+	       memcmp(n->items.at + (n->slots[at] - 1) * item_bytes, item, item_bytes) != 0)
+		at = (at + 1) & (n->slot_count - 1);
+	return at;
+}
+
+size_t numbering_find(const struct numbering *n, const void *item, size_t item_bytes)
+{
+	uint32_t found = n->slot_count ? n->slots[slot_find(n, item, item_bytes)] : 0;
+
+	return found ? found - 1 : SIZE_MAX;
+}
+
 size_t numbering_add(struct numbering *n, const void *item, size_t item_bytes)
 {
 	ASSERT(n->items.count == n->count * item_bytes);
 	if (n->count * 2 >= n->slot_count && !grow(n, item_bytes))
 		return SIZE_MAX;
-	size_t at = slot_of(item, item_bytes, n->slot_count);
+	size_t at = slot_find(n, item, item_bytes);
 
-	for (; n->slots[at]; at = (at + 1) & (n->slot_count - 1)) {
-		size_t number = n->slots[at] - 1;
-
-		if (memcmp(n->items.at + number * item_bytes, item, item_bytes) == 0)
-			return number;
-	}
+	if (n->slots[at])
+		return n->slots[at] - 1;
 	if (!vector_reserve(&n->items, item_bytes))
 		return SIZE_MAX;
 	memcpy(n->items.at + n->items.count, item, item_bytes);

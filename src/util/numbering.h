@@ -31,6 +31,8 @@ struct numbering {
 		numbering_add((numbering), &item_, sizeof item_);                                  \
 	})
 size_t numbering_add(struct numbering *numbering, const void *item, size_t item_bytes);
+/* Its number; SIZE_MAX: it was never added. */
+size_t numbering_find(const struct numbering *numbering, const void *item, size_t item_bytes);
 void numbering_release(struct numbering *numbering);
 
 /* The item of a number, where items are pointers. */

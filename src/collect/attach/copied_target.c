@@ -84,7 +84,6 @@ static int new_target(struct copied_target *other, uint64_t now_ns, struct error
 						     .command = procfs_command(pid),
 						     .exe = procfs_exe(pid),
 						     .depth_limit = head->depth_limit };
-	other->target->seen_exe = procfs_exe(pid);
 	return 0;
 }
 

@@ -26,6 +26,8 @@
 #define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
 enum { SAMPLED_MEMORIES = 10 };
 #define BUDGET_FAR_NS (500 * NS_PER_MS)
+/* Until then it has the one of the run's start: most processes are gone by then. */
+#define BUDGET_FIRST_NS (10 * NS_PER_MS)
 /* What a child inherited is best seen before it has made and freed much itself. */
 #define FORK_FIRST_NS (3 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
@@ -83,16 +85,10 @@ static void describe(struct target *target, const struct collect_options *option
 		.command = strndup(own->command, sizeof own->command),
 		.exe = strndup(own->exe, sizeof own->exe),
 		.rank = own->rank,
-		.uid = live_profile_user(&target->profile, target->pid),
+		.uid = target->profile.user || !target->pid ? target->profile.user
+							    : procfs_user(target->pid),
 		.depth_limit = options->depth_limit,
 	};
-	target->seen_exe = target->pid ? procfs_exe(target->pid) : NULL;
-	/* In a chroot /proc knows it by a longer path. Else it is another program already. */
-	if (target->seen_exe && target->known.exe &&
-	    !ends_with(target->seen_exe, target->known.exe)) {
-		free(target->seen_exe);
-		target->seen_exe = strdup(target->known.exe);
-	}
 }
 
 struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
@@ -145,7 +141,7 @@ struct target *target_take_over(struct live_profile *profile, pid_t pid, int pid
 		target->inherited.is_wanted = true;
 		target->memories.earliest_ns = FORK_FIRST_NS;
 	}
-	follow_budget(target, options->budget_bytes, 0);
+	target->next_budget_ns = BUDGET_FIRST_NS;
 	describe(target, options);
 	target_start(target, start_of(target->profile.head, run_start_ns, now_ns), now_ns);
 	return target;
@@ -248,13 +244,31 @@ void target_ended(struct target *target, uint64_t now_ns, enum process_end end, 
 	add_point(target, at_ns);
 }
 
+/* What the kernel says of a file that was removed or replaced: it is the same program. */
+static void cut_deleted(char *exe)
+{
+	static const char mark[] = " (deleted)";
+
+	if (exe && ends_with(exe, mark))
+		exe[strlen(exe) - (sizeof mark - 1)] = '\0';
+}
+
 /* Whether it runs another program by now, into which the recorder did not come: else it would have handed over again. */
-static bool has_become_another(const struct target *target)
+static bool has_become_another(struct target *target)
 {
 	AUTO_FREE char *exe = target->pid ? procfs_exe(target->pid) : NULL;
 
-	return exe && exe[0] && target->seen_exe && target->seen_exe[0] &&
-	       strcmp(exe, target->seen_exe) != 0;
+	if (!exe || !exe[0] || !target->known.exe || !target->known.exe[0])
+		return false;
+	cut_deleted(exe);
+	if (!target->seen_exe) {
+		AUTO_FREE char *own = strdup(target->known.exe);
+
+		cut_deleted(own);
+		/* In a chroot /proc knows it by a longer path than itself. */
+		target->seen_exe = own && !ends_with(exe, own) ? TAKE(own) : strdup(exe);
+	}
+	return target->seen_exe && strcmp(exe, target->seen_exe) != 0;
 }
 
 bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes, bool becomes)

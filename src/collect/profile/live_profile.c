@@ -22,7 +22,6 @@
 #include "util/cleanup.h"
 
 #define TMPFS_TYPE 0x01021994
-#define FRONT offsetof(struct live_header, top)
 #define TOTAL_MAX (1ull << 46)
 
 /* ---- reading ---- */
@@ -40,7 +39,7 @@ static bool read_at(const struct live_profile *profile, uint64_t at, void *to, s
 
 static bool read_front(struct live_profile *profile)
 {
-	return profile->is_lent || read_at(profile, 0, profile->head, FRONT);
+	return profile->is_lent || read_at(profile, 0, profile->head, PROFILE_FRONT_BYTES);
 }
 
 bool live_profile_poll(struct live_profile *profile)
@@ -133,10 +132,9 @@ bool live_profile_reader(const struct live_profile *profile, struct live_profile
 	reader.held.fd = profile->held.fd;
 	reader.held.pid = profile->held.pid;
 	reader.held.at = profile->held.at;
-	reader.head = aligned_alloc(_Alignof(struct live_header), sizeof *reader.head);
+	reader.head = profile_front_new();
 	if (!reader.head)
 		return false;
-	memset(reader.head, 0, sizeof *reader.head);
 	if (!read_front(&reader) || reader.head->total_bytes > TOTAL_MAX ||
 	    live_header_check(reader.head, reader.head->total_bytes)) {
 		live_profile_reader_release(&reader);
@@ -159,10 +157,9 @@ static int take(struct live_profile *profile, struct error *error)
 {
 	const char *reason;
 
-	profile->head = aligned_alloc(_Alignof(struct live_header), sizeof *profile->head);
+	profile->head = profile_front_new();
 	if (!profile->head)
 		return error_set(error, "no memory left");
-	memset(profile->head, 0, sizeof *profile->head);
 	if (!read_front(profile))
 		return error_set(error, "its profile cannot be read");
 	reason = profile->head->total_bytes > TOTAL_MAX
@@ -176,13 +173,12 @@ static int take(struct live_profile *profile, struct error *error)
 	return 0;
 }
 
-static int check_descriptor(int fd, bool sealed, struct error *error)
+static int check_descriptor(int fd, bool sealed, struct stat *ret, struct error *error)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	struct statfs system;
-	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fstatfs(fd, &system) < 0)
+	if (fstat(fd, ret) < 0 || !S_ISREG(ret->st_mode) || fstatfs(fd, &system) < 0)
 		return error_set(error, "it is no memory");
 	/* Huge pages are another file system; they raise SIGBUS in who maps them, and are none of a recorder's. */
 	if (system.f_type != TMPFS_TYPE)
@@ -200,14 +196,16 @@ static int take_descriptor(struct live_profile *ret, int fd, bool sealed, struct
 	struct stat st;
 
 	profile.held.fd = fd;
-	if (check_descriptor(fd, sealed, error) < 0 || take(&profile, error) < 0) {
+	if (check_descriptor(fd, sealed, &st, error) < 0 || take(&profile, error) < 0) {
 		live_profile_release(&profile);
 		return -1;
 	}
-	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != profile.head->total_bytes + LIVE_PAGE) {
+	if ((uint64_t)st.st_size != profile.head->total_bytes + LIVE_PAGE) {
 		live_profile_release(&profile);
 		return error_set(error, "its profile is not as large as it says");
 	}
+	profile.inode = (uint64_t)st.st_ino;
+	profile.user = st.st_uid + 1;
 	*ret = profile;
 	return 0;
 }
@@ -280,22 +278,6 @@ void live_profile_release(struct live_profile *profile)
 	free(profile->slots);
 	free(profile->file);
 	*profile = LIVE_PROFILE_INIT;
-}
-
-uint64_t live_profile_inode(const struct live_profile *profile)
-{
-	struct stat st;
-
-	return profile->held.fd >= 0 && fstat(profile->held.fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
-}
-
-uint32_t live_profile_user(const struct live_profile *profile, pid_t pid)
-{
-	struct stat st;
-
-	if (profile->held.fd >= 0 && fstat(profile->held.fd, &st) == 0)
-		return st.st_uid + 1;
-	return pid ? procfs_user(pid) : 0;
 }
 
 /* ---- the image ---- */

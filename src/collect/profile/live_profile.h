@@ -21,6 +21,8 @@ struct live_profile {
 	void *memory;		  /* the image; NULL = none is loaded */
 	uint64_t bytes;
 	struct live_control control; /* what was written last */
+	uint64_t inode;		     /* by which /proc/PID/maps names its memory; 0 = none */
+	uint32_t user;		     /* 1 + the one who made it; 0 = not known */
 	/* inner */
 	struct profile_copy held; /* where it is read from, and the image's memory */
 	struct live_slot *slots;
@@ -46,11 +48,6 @@ void live_profile_lend(struct live_profile *profile, const struct profile_copy *
 /* The same, and the copy is the profile's from now on. */
 void live_profile_keep(struct live_profile *profile, struct profile_copy *copied);
 void live_profile_release(struct live_profile *profile);
-
-/* The number by which /proc/PID/maps names its memory; 0 = none. */
-uint64_t live_profile_inode(const struct live_profile *profile);
-/* 1 + the user who made it; 0 = not known. */
-uint32_t live_profile_user(const struct live_profile *profile, pid_t pid);
 
 /* Reads the part of the head anew that changes often: used, opened, peak, starts. False: it cannot be read. */
 bool live_profile_poll(struct live_profile *profile);

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -35,6 +34,8 @@ enum {
 	COPIES_MAX = 5,
 	/* So much of a process is copied without asking which pages are there: most profiles are smaller. */
 	EASY_BYTES = 8 << 20,
+	/* So much of a file is read without asking where it has holes. */
+	EASY_FILE_BYTES = 16 << 10,
 	/* Not all that is opened is touched: in a table, of its last piece; in the block map, of each leaf. */
 	TABLE_SLACK = 1 << 20,
 	LEAF_UNITS_MAX = 4,
@@ -70,18 +71,38 @@ static uint64_t until(int fd, uint64_t from, uint64_t bytes, int what)
 	return MIN((uint64_t)at - from, bytes);
 }
 
+static void note(struct profile_copy *c, const char *to, uint64_t bytes)
+{
+	if (c->memory && to >= c->memory && to < c->memory + c->bytes)
+		copy_runs_note(&c->runs, (uint64_t)(to - c->memory), bytes);
+}
+
+/* How much of [from, from + bytes) is to be read at once; *skip: after so much that is not there. */
+static uint64_t next_data(int fd, uint64_t from, uint64_t bytes, uint64_t *skip)
+{
+	*skip = 0;
+	if (bytes <= EASY_FILE_BYTES)
+		return bytes;
+	*skip = until(fd, from, bytes, SEEK_DATA);
+	return *skip == bytes ? 0 : until(fd, from + *skip, bytes - *skip, SEEK_HOLE);
+}
+
 /* Not mapped: its owner may make it shorter, which would be a signal here. Holes are zero, and take no memory here either. */
-static int copy_file(int fd, uint64_t from, void *to, uint64_t bytes, uint64_t *data_bytes)
+static int copy_file(struct profile_copy *c, uint64_t from, void *to, uint64_t bytes,
+		     uint64_t *data_bytes)
 {
 	for (uint64_t done = 0, data = 0; done < bytes;) {
 		if (data == 0) {
-			done += until(fd, from + done, bytes - done, SEEK_DATA);
-			data = until(fd, from + done, bytes - done, SEEK_HOLE);
+			uint64_t skip;
+
+			data = next_data(c->fd, from + done, bytes - done, &skip);
+			done += skip;
 		}
 		if (done == bytes)
 			return 0;
-		ssize_t got =
-			pread(fd, (char *)to + done, MIN(data, COPY_BYTES), (off_t)(from + done));
+		note(c, (char *)to + done, MIN(data, COPY_BYTES));
+		ssize_t got = pread(c->fd, (char *)to + done, MIN(data, COPY_BYTES),
+				    (off_t)(from + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -110,11 +131,12 @@ static int copy_present(const struct profile_copy *c, int pagemap, uint64_t from
 }
 
 /* Adds what was there to *data_bytes; pagemap -1: all of a process' memory is. Returns 0, or an errno. */
-static int copy_data(const struct profile_copy *c, int pagemap, uint64_t from, void *to,
-		     uint64_t bytes, uint64_t *data_bytes)
+static int copy_data(struct profile_copy *c, int pagemap, uint64_t from, void *to, uint64_t bytes,
+		     uint64_t *data_bytes)
 {
 	if (c->fd >= 0)
-		return copy_file(c->fd, from, to, bytes, data_bytes);
+		return copy_file(c, from, to, bytes, data_bytes);
+	copy_runs_lose(&c->runs);
 	if (pagemap >= 0)
 		return copy_present(c, pagemap, from, to, bytes, data_bytes);
 	*data_bytes += bytes;
@@ -122,12 +144,14 @@ static int copy_data(const struct profile_copy *c, int pagemap, uint64_t from, v
 }
 
 /* Of the head and the page behind the profile, which are small. */
-static int copy(const struct profile_copy *c, uint64_t from, void *to, uint64_t bytes)
+static int copy(struct profile_copy *c, uint64_t from, void *to, uint64_t bytes)
 {
 	uint64_t data = 0;
 
-	return c->fd >= 0 ? copy_file(c->fd, from, to, bytes, &data)
-			  : copy_memory(c->pid, c->at + from, to, bytes);
+	if (c->fd >= 0)
+		return copy_file(c, from, to, bytes, &data);
+	copy_runs_lose(&c->runs);
+	return copy_memory(c->pid, c->at + from, to, bytes);
 }
 
 uint64_t profile_copy_data_bytes(const struct profile_copy *c, uint64_t from, uint64_t bytes)
@@ -147,7 +171,7 @@ uint64_t profile_copy_data_bytes(const struct profile_copy *c, uint64_t from, ui
 void profile_copy_release_memory(struct profile_copy *copied)
 {
 	if (copied->memory)
-		munmap(copied->memory, copied->bytes);
+		copy_room_free(copied->memory, copied->bytes, &copied->runs);
 	copied->memory = NULL;
 	copied->bytes = 0;
 }
@@ -163,6 +187,14 @@ void profile_copy_release(struct profile_copy *copied)
 static struct live_header *head_of(const struct profile_copy *c)
 {
 	return (struct live_header *)(void *)c->memory;
+}
+
+struct live_header *profile_front_new(void)
+{
+	struct live_header *front =
+		aligned_alloc(_Alignof(struct live_header), PROFILE_FRONT_BYTES);
+
+	return front ? memset(front, 0, PROFILE_FRONT_BYTES) : NULL;
 }
 
 /* How large a region can be of which so much is there. */
@@ -381,16 +413,13 @@ static int make_room(struct profile_copy *c, uint64_t bytes, struct error *error
 {
 	/* What is a hole now may have been data before. But of memory that goes with its process, the last copy has to do. */
 	if (c->memory && c->bytes == bytes)
-		return c->fd < 0 || madvise(c->memory, bytes, MADV_DONTNEED) == 0
+		return c->fd < 0 || copy_room_empty(c->memory, bytes, &c->runs) == 0
 			       ? 0
 			       : error_errno(error, "cannot make room for the profile");
 	profile_copy_release_memory(c);
-	c->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (c->memory == MAP_FAILED) {
-		c->memory = NULL;
+	c->memory = copy_room_new(bytes);
+	if (!c->memory)
 		return error_errno(error, "cannot make room for the profile");
-	}
 	c->bytes = bytes;
 	return 0;
 }
@@ -454,10 +483,9 @@ static int open_file(struct profile_copy *c, const struct recorded *recorded)
 static int read_head(struct profile_copy *c, const struct recorded *recorded, uint64_t *ret_bytes,
 		     struct error *error)
 {
-	const uint64_t front = offsetof(struct live_header, top);
-	AUTO_FREE struct live_header *head =
-		aligned_alloc(_Alignof(struct live_header), sizeof *head);
-	int number = head ? copy(c, 0, memset(head, 0, front), front) : ENOMEM;
+	const uint64_t front = PROFILE_FRONT_BYTES;
+	AUTO_FREE struct live_header *head = profile_front_new();
+	int number = head ? copy(c, 0, head, front) : ENOMEM;
 	struct stat st;
 
 	if ((number == EPERM || number == EACCES || number == ENOSYS) && recorded &&

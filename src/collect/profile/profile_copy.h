@@ -8,8 +8,10 @@
 #define COLLECT_PROFILE_PROFILE_COPY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "collect/kernel/recorded_processes.h"
+#include "collect/profile/copy_room.h"
 #include "format/live/live.h"
 #include "util/error.h"
 
@@ -28,6 +30,7 @@ struct profile_copy {
 	uint64_t at; /* the profile in the process */
 	int fd;	     /* the file that it is read from; -1 = the process' memory */
 	bool still;  /* nobody writes to it any more */
+	struct copy_runs runs;
 };
 #define PROFILE_COPY_INIT ((struct profile_copy){ .fd = -1 })
 
@@ -53,6 +56,10 @@ uint64_t profile_copy_data_bytes(const struct profile_copy *copied, uint64_t fro
 void profile_copy_release(struct profile_copy *copied);
 /* The copy alone; it can be taken again. */
 void profile_copy_release_memory(struct profile_copy *copied);
+
+/* Room for the head up to `top`, zeroed; what follows is nine tenths of it, and only a whole copy has that. */
+struct live_header *profile_front_new(void);
+#define PROFILE_FRONT_BYTES offsetof(struct live_header, top)
 
 static inline const struct live_header *profile_copy_head(const struct profile_copy *copied)
 {

@@ -18,6 +18,7 @@
 #include "collect/process/target.h"
 #include "collect/run/worker.h"
 #include "util/buffer.h"
+#include "util/numbering.h"
 #include "util/vector.h"
 
 /* A connection whose message has not come yet. */
@@ -74,7 +75,7 @@ struct collector {
 	struct process_log process_log; /* who was announced, and who of them was missed */
 	struct live_settings settings;	/* that processes begin with */
 	size_t welcomed;		/* processes that handed a profile over */
-	VECTOR(uint64_t) taken;		/* the ids of their profiles */
+	struct numbering taken;		/* the ids of their profiles */
 	uint64_t next_folder_ns;	/* when the folder is scanned again */
 	struct timespec folder_mtime;
 	bool is_full; /* no descriptors are left: who connects has to wait until others have ended */

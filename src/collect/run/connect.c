@@ -26,6 +26,7 @@
 #define MESSAGE_PATIENCE_NS (1000 * NS_PER_MS)
 #define FULL_PATIENCE_NS (10000 * NS_PER_MS)
 #define FOLDER_NS (20 * NS_PER_MS)
+#define FOLDER_UNCHANGED_NS NS_PER_MS
 enum { PENDING_MAX = 256, FOLDER_MAX = 4096, PATH_BYTES = 512 };
 
 void pending_close(struct pending *pending)
@@ -50,11 +51,7 @@ static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
 /* Whether that profile was taken over before: nobody is recorded twice. */
 static bool is_known(const struct collector *c, uint64_t id)
 {
-	for (size_t i = c->taken.count; i-- > 0;) {
-		if (c->taken.at[i] == id)
-			return true;
-	}
-	return false;
+	return numbering_find(&c->taken, &id, sizeof id) != SIZE_MAX;
 }
 
 /* It is heard from: what announced it is settled. */
@@ -102,7 +99,7 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 {
 	struct error error = ERROR_INIT;
 	struct target *target;
-	uint64_t inode = live_profile_inode(profile);
+	uint64_t inode = profile->inode;
 
 	end_earlier_self(c, pid, now_ns);
 	settle_ticket(c, profile->head->own.ticket);
@@ -124,7 +121,7 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 	if (!ranks_have(&c->options->ranks, (int)target->known.rank - 1))
 		target->left_out = true;
 	(void)vector_push(&c->unheard.inodes, inode);
-	(void)vector_push(&c->taken, target->id);
+	(void)number_of(&c->taken, target->id);
 	c->welcomed++;
 	if (pid == c->child && c->child_ended)
 		collector_end_child(c, target, now_ns);
@@ -325,7 +322,10 @@ void collector_search_folder(struct collector *c, uint64_t now_ns)
 	const struct dirent *entry;
 	unsigned seen = 0;
 
-	if (!c->listener.folder[0] || now_ns < c->next_folder_ns || !has_changed(c))
+	if (!c->listener.folder[0] || now_ns < c->next_folder_ns)
+		return;
+	c->next_folder_ns = now_ns + FOLDER_UNCHANGED_NS;
+	if (!has_changed(c))
 		return;
 	c->next_folder_ns = now_ns + FOLDER_NS;
 	c->folder_is_unsettled = false;

@@ -33,7 +33,7 @@ struct dumps {
 };
 
 /* "run.hg" and 3 -> "run.3.hg" */
-static char *numbered(const char *path, unsigned number)
+static char *path_with_number(const char *path, unsigned number)
 {
 	size_t length = strlen(path);
 	bool suffix = length > 3 && strcmp(path + length - 3, ".hg") == 0;
@@ -48,7 +48,7 @@ static char *numbered(const char *path, unsigned number)
 static char *take_number(const struct dumps *d, struct error *error)
 {
 	for (unsigned i = 1; i <= d->options->write_limit; i++) {
-		AUTO_FREE char *name = numbered(d->path, i);
+		AUTO_FREE char *name = path_with_number(d->path, i);
 
 		if (!name) {
 			error_set(error, "out of memory");
@@ -146,7 +146,7 @@ void dumps_fail(struct dumps *d, const char *condition, const struct error *erro
 static bool was_last(const struct dumps *d)
 {
 	for (unsigned i = 1; i <= d->options->write_limit; i++) {
-		AUTO_FREE char *name = numbered(d->path, i);
+		AUTO_FREE char *name = path_with_number(d->path, i);
 
 		if (!name || access(name, F_OK) < 0)
 			return false;

@@ -35,7 +35,7 @@ void listener_close(struct listener *listener);
 
 /* Accepts one connection of our own user (or of anybody, for root). -1: there is none to accept now. ret_pid_fd: -1 = not known. */
 int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd);
-/* Whether it is of root, of ourselves, or of that user, as live_profile_user has it: for where there is no secret. */
+/* Whether it is of root, of ourselves, or of that user, as live_profile.user has it: for where there is no secret. */
 bool handover_is_from(int connection, uint32_t user);
 
 /* Whether so many descriptors can be had: what is sent while they cannot is lost, so it is left in the queue. */

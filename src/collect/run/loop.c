@@ -330,7 +330,7 @@ void collector_release(struct collector *c)
 	process_log_release(&c->process_log);
 	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);
-	vector_release(&c->taken);
+	numbering_release(&c->taken);
 	vector_release(&c->targets);
 	vector_release(&c->polls);
 	if (c->signal_fd < 0)

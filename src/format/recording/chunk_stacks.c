@@ -108,11 +108,20 @@ static const struct field frame_fields[] = {
 	FIELD(struct frame_columns, offset),
 };
 
+static uint32_t last_module(const struct process_rows *rows)
+{
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < rows->frame_count; i++)
+		last = MAX(last, live_frame_module(rows->frames[i]));
+	return last;
+}
+
 void chunk_frames_put(struct payload *out, const struct process_rows *rows)
 {
 	size_t count = rows->frame_count;
 	struct frame_columns *columns = columns_new(out, count, sizeof *columns);
-	uint64_t *last = columns_new(out, UINT16_MAX, sizeof *last);
+	uint64_t *last = columns_new(out, last_module(rows), sizeof *last);
 
 	for (size_t i = 0; i < count && !out->bytes.failed; i++) {
 		uint64_t frame = rows->frames[i];

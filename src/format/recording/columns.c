@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/varint.h"
+#include "format/recording/pack.h"
 
 /* doc: column */
 enum column_mode {
@@ -127,8 +128,7 @@ static size_t packed_size(const struct bytes *bytes)
 		return bytes->size;
 	size_t bound = ZSTD_compressBound(bytes->size);
 	uint8_t *packed = malloc(bound);
-	size_t size =
-		packed ? ZSTD_compress(packed, bound, bytes->data, bytes->size, 1) : bytes->size;
+	size_t size = packed ? pack_zstd(packed, bound, bytes->data, bytes->size, 1) : bytes->size;
 
 	free(packed);
 	return ZSTD_isError(size) ? bytes->size : size;

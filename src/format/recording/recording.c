@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "format/recording/chunks.h"
+#include "format/recording/pack.h"
 
 /* doc: recording_head */
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
@@ -151,7 +152,11 @@ static void put_skippable(struct bytes *out, uint32_t bytes)
 }
 
 /* A recording is written while somebody waits: slower levels spare 5 % of its bytes and take ten times as long. */
-enum { LEVEL = 3 };
+enum {
+	LEVEL = 3,
+	/* A few numbers do not become shorter, and short processes have nothing else. */
+	PACKED_MIN = 128,
+};
 
 /* Appends the payload as zstd frames; leaves `out` empty if it is shorter as it is. */
 static void compress_payload(const struct payload *payload, struct bytes *out)
@@ -159,11 +164,11 @@ static void compress_payload(const struct payload *payload, struct bytes *out)
 	const struct bytes *raw = &payload->bytes;
 	size_t bound = ZSTD_compressBound(raw->size), size;
 	uint64_t wanted = bytes_to_believe(payload);
-	uint8_t *to = bytes_reserve(out, bound);
+	uint8_t *to = raw->size < PACKED_MIN ? NULL : bytes_reserve(out, bound);
 
 	if (!to)
 		return;
-	size = ZSTD_compress(to, bound, raw->data, raw->size, LEVEL);
+	size = pack_zstd(to, bound, raw->data, raw->size, LEVEL);
 	if (ZSTD_isError(size) || MAX((uint64_t)size, wanted) >= raw->size)
 		return;
 	out->size = size;

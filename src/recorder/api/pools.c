@@ -59,7 +59,8 @@ static struct deferred_frees late; /* the address of a block, or key_of_shard; a
 
 void pools_reset(void)
 {
-	for (int i = 0; i < PAGES; i++)
+	/* Numbers are given out in turn: the pages behind the last one were never touched. */
+	for (uint32_t i = 0; i < MIN((made + PAGE_POOLS - 1) / PAGE_POOLS, (uint32_t)PAGES); i++)
 		pages[i] = NULL;
 	for (int i = 0; i < SHIFTS; i++)
 		spare_table[i] = NULL;
@@ -453,7 +454,8 @@ static struct pool *pool_of(uint64_t handle)
 {
 	uint32_t number = (uint32_t)handle, name = name_of(handle);
 
-	if (number == 0 || number > PAGES * PAGE_POOLS || name == 0 ||
+	if (number == 0 || number > PAGES * PAGE_POOLS ||
+	    number > __atomic_load_n(&made, __ATOMIC_RELAXED) || name == 0 ||
 	    name >= memory_used(LIVE_TAGS) || memory_tag(name)->kind != LIVE_TAG_POOL)
 		return NULL;
 	struct pool *page = page_of(number);

@@ -5,6 +5,7 @@
 COLD void deferred_frees_add(struct deferred_frees *late, uint64_t key, uint64_t value)
 {
 	health_add(HEALTH_unknown_ends);
+	__atomic_store_n(&late->touched, true, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < DEFERRED_FREES_MAX; i++) {
 		uint64_t none = 0;
 
@@ -39,5 +40,6 @@ COLD void deferred_frees_done(struct deferred_frees *late, uint32_t at)
 
 void deferred_frees_reset(struct deferred_frees *late)
 {
-	*late = (struct deferred_frees){ 0 };
+	if (late->touched)
+		*late = (struct deferred_frees){ 0 };
 }

@@ -18,6 +18,7 @@ struct deferred_free {
 
 struct deferred_frees {
 	uint32_t count;
+	bool touched; /* set before any other field is */
 	struct deferred_free end[DEFERRED_FREES_MAX];
 };
 
@@ -38,5 +39,6 @@ bool deferred_frees_next(const struct deferred_frees *late, uint32_t *at,
 /* The end that deferred_frees_next has just given is recorded. Under the lock. */
 void deferred_frees_done(struct deferred_frees *late, uint32_t at);
 
+/* In a fork's child, which shares the pages with its parent until it writes to them. */
 void deferred_frees_reset(struct deferred_frees *late);
 #endif

@@ -294,6 +294,17 @@ def snapshots(report_json, path):
     return [(row["name"], row["live_blocks"]) for row in report_json(path, "snapshots")["snapshots"]]
 
 
+def test_one_whose_file_is_removed_goes_on(build, scratch, clean_env, attach, report_json):
+    program = compile_keeper(scratch)
+    with keeping([program], preloaded(build, clean_env)) as run:
+        program.unlink()
+        with attach(run.target) as recorder:
+            until_snapshot()
+            again(run)
+        assert recorder.returncode == 0, recorder.err
+    assert report_json(recorder.path)["processes"][0]["calls"] == 2000
+
+
 def test_it_can_be_asked_for_snapshots(keeper, attach, heapgauge, clean_env, report_json):
     said = snap(heapgauge, clean_env, keeper.target, "nobody", status=1)
     assert f"a snapshot needs 'heapgauge record --pid {keeper.target}'" in said

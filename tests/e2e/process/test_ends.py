@@ -191,3 +191,26 @@ def test_a_killed_collector_leaves_the_program_untouched(heapgauge, scratch, cle
         assert run.stderr.read() == "", "neither program nor recorder complained"
     assert log.read_text() == "17\n"
     assert not (scratch / "never.hg").exists()
+
+
+# Its own file is removed, as an update of its package does; then it goes on for more than one snapshot.
+REPLACED = r"""
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	unlink(argv[0]);
+	for (int i = 0; i < 100; i++) {
+		void *volatile p = malloc(1000);
+		(void)p;
+		usleep(10000);
+	}
+	return 3;
+}
+"""
+
+
+def test_a_program_whose_file_is_removed_is_recorded_to_its_end(record, report_json, scratch):
+    run = record([compile_c(scratch, "replaced", REPLACED)])
+    process = report_json(run.path)["processes"][0]
+    assert (process["end"], process["exit_code"], process["calls"]) == ("exit", 3, 100)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One mapping is kept. Invariant: all of it is zero.
+ */
+#include "collect/profile/copy_room.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/compiler.h"
+#include "format/live/live_header.h"
+#include "util/cleanup.h"
+
+/* More is not zeroed but given back to the kernel. */
+enum { ZEROED_MAX = 1 << 20 };
+
+static struct {
+	pthread_mutex_t lock;
+	char *room;
+	uint64_t bytes;
+} kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void copy_runs_note(struct copy_runs *runs, uint64_t at, uint64_t bytes)
+{
+	struct copy_run *last = runs->count > 0 ? &runs->run[runs->count - 1] : NULL;
+
+	runs->bytes += bytes;
+	if (last && last->at + last->bytes == at)
+		last->bytes += bytes;
+	else if (runs->count < ARRAY_SIZE(runs->run))
+		runs->run[runs->count++] = (struct copy_run){ at, bytes };
+	else
+		runs->is_incomplete = true;
+}
+
+void copy_runs_lose(struct copy_runs *runs)
+{
+	runs->is_incomplete = true;
+}
+
+char *copy_room_new(uint64_t bytes)
+{
+	char *room = NULL;
+
+	pthread_mutex_lock(&kept.lock);
+	if (kept.room && kept.bytes == bytes)
+		room = TAKE(kept.room);
+	pthread_mutex_unlock(&kept.lock);
+	if (room)
+		return room;
+	room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return room == MAP_FAILED ? NULL : room;
+}
+
+/* False: it holds too much for that. */
+static bool zero(char *room, uint64_t bytes, struct copy_runs *runs)
+{
+	bool small = !runs->is_incomplete && runs->bytes <= ZEROED_MAX;
+
+	if (small) {
+		/* Of the head's front more is written than was copied. */
+		memset(room, 0, MIN(bytes, offsetof(struct live_header, top)));
+		for (unsigned i = 0; i < runs->count; i++)
+			memset(room + runs->run[i].at, 0, runs->run[i].bytes);
+	}
+	*runs = (struct copy_runs){ 0 };
+	return small;
+}
+
+int copy_room_empty(char *room, uint64_t bytes, struct copy_runs *runs)
+{
+	return zero(room, bytes, runs) ? 0 : madvise(room, bytes, MADV_DONTNEED);
+}
+
+void copy_room_free(char *room, uint64_t bytes, struct copy_runs *runs)
+{
+	bool is_kept = false;
+
+	if (zero(room, bytes, runs)) {
+		pthread_mutex_lock(&kept.lock);
+		is_kept = !kept.room;
+		if (is_kept) {
+			kept.room = room;
+			kept.bytes = bytes;
+		}
+		pthread_mutex_unlock(&kept.lock);
+	}
+	if (!is_kept)
+		munmap(room, bytes);
+}
