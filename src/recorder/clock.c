@@ -20,7 +20,7 @@ enum {
 
 typedef int clock_fn(clockid_t, struct timespec *);
 static clock_fn *coarse_clock;
-uint32_t clock_patience;
+PROCESS_STATE uint32_t clock_patience;
 
 void clock_start(void)
 {

@@ -27,10 +27,10 @@ enum {
 	RESERVE_DEN = 8,
 };
 
-struct memory memory;
+PROCESS_STATE struct memory memory;
 unsigned sys_forbidden;
 const uint64_t fork_no_token = ~0ull;
-const volatile uint64_t *fork_token = &fork_no_token;
+PROCESS_STATE const volatile uint64_t *fork_token = &fork_no_token;
 
 void memory_use(struct live_header *head, struct live_control *control)
 {

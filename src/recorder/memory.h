@@ -13,6 +13,9 @@
 #include "base/compiler.h"
 #include "format/live/live.h"
 
+/* What a fork's child sets anew lies together: it copies each page that it writes to. */
+#define PROCESS_STATE __attribute__((section("heapgauge_state")))
+
 /* Addresses inside the mapping, fixed while it is in use. Written at start-up and after fork, else read only. */
 struct memory {
 	struct live_header *head;

@@ -33,8 +33,9 @@ __thread struct thread_state thread_state
 const struct slot_tags tags_none = { .near = { [0 ... TAGS_NEAR - 1] = { .key = TAGS_NOTHING } } };
 
 /* struct slot of a slot id; pages are made as needed and never given back. */
-static struct slot **directory[SLOT_PAGES];
-static uint32_t scan_from; /* where the next scan for an ended thread begins; relaxed */
+static PROCESS_STATE struct slot **directory[SLOT_PAGES];
+static PROCESS_STATE uint32_t
+	scan_from; /* where the next scan for an ended thread begins; relaxed */
 
 void slot_reset(void)
 {
@@ -123,7 +124,6 @@ static bool furnish(struct slot *slot, uint32_t limit)
 	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
-	slot->stack_cache = stack_cache_new(slot->id);
 	slot->tags = (struct slot_tags *)&tags_none; /* never written: nothing in it is found */
 	return true;
 }

@@ -15,14 +15,14 @@
 enum { LABEL_KEYS = 64, LABEL_VALUES = 1024, LABELS = 8 };
 
 /* As many as there are keys, in the order of their first value; atomics. */
-static struct {
+static PROCESS_STATE struct {
 	uint64_t key; /* its hash; 0 = none from here on */
 	uint32_t values;
 } keys[LABEL_KEYS];
 
 void labels_reset(void)
 {
-	for (int i = 0; i < LABEL_KEYS; i++) {
+	for (int i = 0; i < LABEL_KEYS && keys[i].key != 0; i++) {
 		keys[i].key = 0;
 		keys[i].values = 0;
 	}

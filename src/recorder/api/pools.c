@@ -50,12 +50,15 @@ struct pool {
 };
 
 static struct pool *pages[PAGES];
-static uint32_t made; /* numbers given out; goes on in a fork's child, which has the handles */
+static PROCESS_STATE uint32_t
+	made; /* numbers given out; goes on in a fork's child, which has the handles */
 /* Under the lock: */
-static struct lock spare_lock;
-static uint32_t spare_pool;
-static struct blocks_table *spare_table[SHIFTS]; /* the next one's address is in its first place */
-static struct deferred_frees late; /* the address of a block, or key_of_shard; and the pool */
+static PROCESS_STATE struct lock spare_lock;
+static PROCESS_STATE uint32_t spare_pool;
+static PROCESS_STATE struct blocks_table
+	*spare_table[SHIFTS]; /* the next one's address is in its first place */
+static PROCESS_STATE struct deferred_frees
+	late; /* the address of a block, or key_of_shard; and the pool */
 
 void pools_reset(void)
 {

@@ -11,9 +11,9 @@
 
 enum { MORE_SITES = 1024 };
 
-static struct lock stats_lock;
-static struct hg_numbers *sums; /* by site */
-static uint64_t sums_room;
+static PROCESS_STATE struct lock stats_lock;
+static PROCESS_STATE struct hg_numbers *sums; /* by site */
+static PROCESS_STATE uint64_t sums_room;
 
 void stats_reset(void)
 {

@@ -18,8 +18,8 @@
 
 enum { MAKERS = 256 }; /* threads that make a tag at the same moment */
 
-static struct table tags;
-static struct lock tags_lock;
+static PROCESS_STATE struct table tags;
+static PROCESS_STATE struct lock tags_lock;
 
 void tags_reset(void)
 {

@@ -32,10 +32,10 @@ enum {
 	TRIES = 4,
 };
 
-bool account_serial;
-static struct lock peak_lock;
-static struct slot *slots; /* all of them; they only become more */
-static uint32_t slot_count;
+PROCESS_STATE bool account_serial;
+static PROCESS_STATE struct lock peak_lock;
+static PROCESS_STATE struct slot *slots; /* all of them; they only become more */
+static PROCESS_STATE uint32_t slot_count;
 static uint64_t reports_begun, reports_done; /* only counted where it is checked */
 
 void account_reset(void)

@@ -11,10 +11,11 @@
 
 #include "recorder/checks/chaos.h"
 
-uint64_t blocks_tiny_limit, blocks_small_span = LIVE_SMALL_LIMIT;
-bool blocks_have_eras;
-static uint32_t spare_area, spare_unit, spare_large, spare_eras; /* numbers; 0 = none */
-static uint32_t
+PROCESS_STATE uint64_t blocks_tiny_limit, blocks_small_span = LIVE_SMALL_LIMIT;
+PROCESS_STATE bool blocks_have_eras;
+static PROCESS_STATE uint32_t spare_area, spare_unit, spare_large,
+	spare_eras; /* numbers; 0 = none */
+static PROCESS_STATE uint32_t
 	page_next; /* of the unit that tiny leaves are cut from; a multiple of UNIT_PAGES = none left */
 
 /* A small leaf and a table of tiny leaves are one unit each, a tiny leaf is a page. */

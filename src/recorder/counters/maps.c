@@ -13,11 +13,11 @@
 #include "recorder/lock.h"
 #include "recorder/counters/sites.h"
 
-static struct live_map_range *table;
-static uint32_t used, capacity;
-static uint64_t additions = 1;
-static struct lock maps_lock;
-static struct deferred_frees late; /* start and bytes */
+static PROCESS_STATE struct live_map_range *table;
+static PROCESS_STATE uint32_t used, capacity;
+static PROCESS_STATE uint64_t additions = 1;
+static PROCESS_STATE struct lock maps_lock;
+static PROCESS_STATE struct deferred_frees late; /* start and bytes */
 
 enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20, PIECES = 16 };
 

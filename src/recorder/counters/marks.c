@@ -20,9 +20,9 @@ enum {
 	TRIES = 4,
 };
 
-static struct lock marks_lock;
-static uint64_t saved_until; /* place in the ring, counted for ever; under the lock */
-static uint64_t
+static PROCESS_STATE struct lock marks_lock;
+static PROCESS_STATE uint64_t saved_until; /* place in the ring, counted for ever; under the lock */
+static PROCESS_STATE uint64_t
 	saved_from; /* nothing before it is still to be read, whatever the collector has said yet */
 
 void marks_reset(void)

@@ -13,9 +13,10 @@
 #include "recorder/lock.h"
 #include "recorder/unwind/rules.h"
 
-static struct table nodes, sites;
-static uint32_t sites_entered; /* of all sites, how many are in the table; under the lock */
-static struct lock sites_lock;
+static PROCESS_STATE struct table nodes, sites;
+static PROCESS_STATE uint32_t
+	sites_entered; /* of all sites, how many are in the table; under the lock */
+static PROCESS_STATE struct lock sites_lock;
 
 static uint64_t node_hash(uint32_t parent, uint32_t frame)
 {

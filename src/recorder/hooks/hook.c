@@ -31,7 +31,7 @@
 char order_page[1 << 16];
 #endif
 enum { NEW, STARTING, RUNNING, OFF };
-static int state;
+static PROCESS_STATE int state;
 static uint64_t early_calls; /* before the profile existed */
 
 enum { CALLS_UNTIL_RETRY = 1 << 12 }; /* calls of a thread between two attempts to get a slot */

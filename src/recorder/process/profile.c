@@ -39,8 +39,8 @@ enum {
 #define FOLDER_MIN_BYTES (8ull << 20)
 #define NS_PER_S 1000000000ull
 
-static char file[FILE_BYTES]; /* of this process' profile; "" = none */
-static struct live_own self;  /* described once; a fork's child changes what differs */
+static PROCESS_STATE char file[FILE_BYTES]; /* of this process' profile; "" = none */
+static PROCESS_STATE struct live_own self; /* described once; a fork's child changes what differs */
 
 static uint64_t clock_ns(int clock)
 {

@@ -34,7 +34,7 @@
 #include "recorder/unwind/stack_cache.h"
 #include "recorder/unwind/readable_stack.h"
 
-bool start_was_forked;
+PROCESS_STATE bool start_was_forked;
 
 void start_failed(void)
 {
@@ -45,7 +45,7 @@ void start_failed(void)
 /* A word that a fork's child finds zeroed. */
 static bool make_token(void)
 {
-	static uint64_t count;
+	static PROCESS_STATE uint64_t count;
 
 	if (!countdown_start())
 		return false;

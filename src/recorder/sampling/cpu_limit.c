@@ -17,12 +17,12 @@ enum {
 	MUCH = 4,	   /* so many times the budget, or a part of it */
 };
 
-bool cpu_limit_is_set;
-uint32_t cpu_limit_doublings;
+PROCESS_STATE bool cpu_limit_is_set;
+PROCESS_STATE uint32_t cpu_limit_doublings;
 
-static uint64_t spent; /* ticks, in this period */
-static uint64_t next_ms;
-static struct moment {
+static PROCESS_STATE uint64_t spent; /* ticks, in this period */
+static PROCESS_STATE uint64_t next_ms;
+static PROCESS_STATE struct moment {
 	uint64_t ticks, wall_ns, cpu_ns;
 } before;
 

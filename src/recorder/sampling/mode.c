@@ -121,14 +121,14 @@ enum {
 #define NO_MODE UINT32_MAX
 #define FOR_EVER (UINT64_MAX / 2)
 
-uint32_t mode_exact = NO_MODE;
-bool mode_was_changed;
-const uint32_t *mode_word;
+PROCESS_STATE uint32_t mode_exact = NO_MODE;
+PROCESS_STATE bool mode_was_changed;
+PROCESS_STATE const uint32_t *mode_word;
 /* What the program said last, if it has: a fork's child begins with that; what it was before hg_stop. Relaxed: of threads that
  * turn it at once any may be the last. */
-static uint32_t own_mode = NO_MODE, before_stop = NO_MODE;
+static PROCESS_STATE uint32_t own_mode = NO_MODE, before_stop = NO_MODE;
 /* Of what the program limits; 0 and UINT64_MAX: nothing. */
-static uint64_t stack_least, stack_most = UINT64_MAX;
+static PROCESS_STATE uint64_t stack_least, stack_most = UINT64_MAX;
 
 /* Whether every block has its stack. */
 static bool has_no_limits(void)

@@ -17,11 +17,11 @@
 
 enum { TOMBSTONE = UINT32_MAX }; /* id of a place that is free again, but others lie behind it */
 
-static struct table *current, *spare; /* places and mask of each are for ever */
-static uint32_t live;		      /* entries with an address, or a little more */
-static uint32_t version;	      /* odd: the index is being built anew */
-static uint64_t free_entries;	      /* a stack of ids; the high half counts changes */
-static struct lock sampled_blocks_lock;
+static PROCESS_STATE struct table *current, *spare; /* places and mask of each are for ever */
+static PROCESS_STATE uint32_t live;		    /* entries with an address, or a little more */
+static PROCESS_STATE uint32_t version;		    /* odd: the index is being built anew */
+static PROCESS_STATE uint64_t free_entries; /* a stack of ids; the high half counts changes */
+static PROCESS_STATE struct lock sampled_blocks_lock;
 
 static struct live_sampled *entry_of(uint32_t id)
 {

@@ -9,8 +9,8 @@
 #define ONE (UINT64_C(1) << 32)
 
 uint8_t sample_filter[SAMPLE_PLACES] = { UINT8_MAX };
-uint32_t sample_mask;
-static bool used; /* the filter was */
+PROCESS_STATE uint32_t sample_mask;
+static PROCESS_STATE bool used; /* the filter was */
 
 /* xorshift64*: Marsaglia's, with Vigna's multiplier. */
 static uint64_t next_random(uint64_t *state)
@@ -103,7 +103,9 @@ void sample_forget(const void *block)
 
 void sample_no_filter(void)
 {
-	__atomic_store_n(&sample_filter[0], UINT8_MAX, __ATOMIC_SEQ_CST);
+	/* In a fork's child it mostly is so, and each page that is written to is copied. */
+	if (__atomic_load_n(&sample_filter[0], __ATOMIC_RELAXED) != UINT8_MAX)
+		__atomic_store_n(&sample_filter[0], UINT8_MAX, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&sample_mask, 0, __ATOMIC_SEQ_CST);
 }
 

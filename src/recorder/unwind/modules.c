@@ -17,7 +17,7 @@
 enum { OWN_OBJECT, OWN_EH_FRAME, OWN_START, OWN_END };
 enum { MODULE_IDS = 1 << 16, PATH_BYTES = 4 << 10 };
 
-uint32_t modules_generation = 1;
+PROCESS_STATE uint32_t modules_generation = 1;
 uintptr_t loader_start, loader_bytes;
 uintptr_t recorder_start, recorder_bytes;
 

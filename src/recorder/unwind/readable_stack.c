@@ -13,9 +13,9 @@ enum {
 	PROBES_STEP = 256, /* pages that one frame may lie away from the known ones */
 };
 
-uint32_t stack_generation = 1;
+PROCESS_STATE uint32_t stack_generation = 1;
 bool stack_any_coroutine;
-static uintptr_t main_low, main_high;
+static PROCESS_STATE uintptr_t main_low, main_high;
 
 void stack_start(void)
 {

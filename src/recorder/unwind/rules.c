@@ -8,11 +8,12 @@
 #include "recorder/unwind/cfi.h"
 #include "recorder/unwind/modules.h"
 
-enum { TABLE_BITS_FIRST = 12, FRAME_IDS = 1 << 24, TRIES = 3 };
+enum { TABLE_BITS_FIRST = 8, FRAME_IDS = 1 << 24, TRIES = 3 };
 
-struct rule_table *rule_table;
-struct lock rules_lock;
-static uint32_t orphan_rules; /* how many rules belong to no object; under rules_lock */
+PROCESS_STATE struct rule_table *rule_table;
+PROCESS_STATE struct lock rules_lock;
+static PROCESS_STATE uint32_t
+	orphan_rules; /* how many rules belong to no object; under rules_lock */
 
 static struct rule_table *rules_table(unsigned bits)
 {

@@ -8,6 +8,7 @@ enum {
 	RING_FIRST = 256 * 1024,
 	RING_OTHERS = 64 * 1024,
 	SLOTS_WITH_MEMO = 64,
+	FIRST_WALKS = 32, /* that a thread makes without */
 	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
 	REST = 16,	  /* then this many times as many pass before the next attempt */
 	STAMP_SHIFT = 48, /* above any address */
@@ -15,20 +16,6 @@ enum {
 
 _Static_assert(sizeof(struct stack_cache_entry) == 16 && sizeof(struct stack_cache_row) == 64,
 	       "aligned as their tables");
-
-struct stack_cache *stack_cache_new(uint32_t slot)
-{
-	uint32_t bytes = slot == 0 ? RING_FIRST : RING_OTHERS;
-	struct stack_cache *stack_cache =
-		slot < SLOTS_WITH_MEMO ? memory_scratch(sizeof *stack_cache + bytes) : NULL;
-
-	if (stack_cache == NULL)
-		return NULL;
-	stack_cache->ring = (char *)(stack_cache + 1);
-	stack_cache->bytes = bytes;
-	stack_cache->used = sizeof(struct stack_cache_entry);
-	return stack_cache;
-}
 
 void stack_cache_forget(struct slot *slot)
 {
@@ -134,6 +121,27 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
 
+/* Once, and not for a thread that allocates a few times: most processes of a shell script or a build do, and its pages are most
+ * of what they would touch. */
+static void make_late(struct slot *slot)
+{
+	uint32_t bytes = slot->id == 0 ? RING_FIRST : RING_OTHERS;
+	struct stack_cache *stack_cache;
+
+	if (++slot->walks != FIRST_WALKS || slot->id >= SLOTS_WITH_MEMO)
+		return;
+	stack_cache = memory_scratch(sizeof *stack_cache + bytes);
+	if (stack_cache == NULL)
+		return;
+	stack_cache->ring = (char *)(stack_cache + 1);
+	stack_cache->bytes = bytes;
+	stack_cache->used = sizeof(struct stack_cache_entry);
+	stack_cache->calls = slot->live->calls;
+	slot->stack_cache = stack_cache;
+	if (thread_state.tag == 0)
+		slot->quick = stack_cache;
+}
+
 NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters)
 {
 	const struct walk *walk = slot->walk;
@@ -141,8 +149,10 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 	uint32_t bytes =
 		(uint32_t)sizeof(struct stack_cache_entry) + (walk->count + walk->checks + 4) * 16;
 
-	if (stack_cache == NULL)
+	if (stack_cache == NULL) {
+		make_late(slot);
 		return;
+	}
 	stack_cache->missed++;
 	/* Without a stamp the walk may not be used again; too deep or too odd ones are not worth their place. */
 	if (walk->stamp == 0 || walk->count == 0 || walk->count > STACK_CACHE_FRAMES ||

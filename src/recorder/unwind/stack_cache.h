@@ -57,13 +57,10 @@ struct stack_cache {
 	bool is_touched; /* something was entered, or begun to be */
 };
 
-/* A stack_cache for a slot; NULL: no memory, or so many slots that they go without. */
-struct stack_cache *stack_cache_new(uint32_t slot);
-
 /* Forgets everything: a hook may have been left in the middle of stack_cache_add. */
 void stack_cache_forget(struct slot *slot);
 
-/* Remembers the walk that slot->walk holds. */
+/* Remembers the walk that slot->walk holds. The first ones of a thread are not: it has no cache yet. */
 void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters);
 
 /* The site counters of another stack of the row than the last one; 0 = not known. */
