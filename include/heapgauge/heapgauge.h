@@ -142,7 +142,7 @@ HG_INLINE_ struct hg_scope hg_label_at_(const char *key, const char *value, cons
 	return HG_HAS_(recorder, label_enter) ? recorder->label_enter(key, value, frame) : none;
 }
 
-/* A pair with hg_leave, where HG_LABEL is not to be had. */
+/* A pair with hg_leave, where HG_LABEL is not available. */
 HG_INLINE_ struct hg_scope hg_enter_label(const char *key, const char *value)
 {
 	return hg_label_at_(key, value, NULL);

@@ -52,11 +52,11 @@ struct hg_recorder_ {
 
 enum hg_where { HG_PROCESS, HG_THREAD };
 enum hg_mode {
-	HG_DORMANT = 0,	 /* nothing is recorded */
-	HG_TAGS = 1,	 /* every block is counted by its tag, without a stack */
-	HG_SAMPLE = 2,	 /* some blocks with their stacks; numbers are estimates */
-	HG_EXACT = 3,	 /* every block with its stack */
-	HG_AS_TOLD = 255 /* as whoever records says */
+	HG_DORMANT = 0,	      /* nothing is recorded */
+	HG_TAGS = 1,	      /* every block is counted by its tag, without a stack */
+	HG_SAMPLE = 2,	      /* some blocks with their stacks; numbers are estimates */
+	HG_EXACT = 3,	      /* every block with its stack */
+	HG_DEFAULT_MODE = 255 /* as whoever records says */
 };
 
 enum { HG_QUESTION_ = 0x48474131, HG_MARK_ = 0, HG_SNAPSHOT_ = 1 };

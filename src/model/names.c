@@ -54,7 +54,7 @@ static bool make_marks(struct names *names)
 		[MARK_NONE] = "",
 		[MARK_CUT] = "[deeper frames cut]",
 		[MARK_STOPPED] = "[no unwind information]",
-		[MARK_OTHER] = "[other: memory budget used up]",
+		[MARK_OTHER] = "[other: stack not kept]",
 		[MARK_NO_STACK] = "[stack not recorded: mode or size limit]",
 		[MARK_DAMAGED] = "[damaged frame]",
 	};

@@ -40,7 +40,7 @@ struct named_stack {
 
 struct names;
 
-/* How names are had. Zeroed: no symbols, every frame is module+offset. */
+/* Where names come from. Zeroed: no symbols, every frame is module+offset. */
 struct names_options {
 	bool use_symbols;
 	enum name_style style;

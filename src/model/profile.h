@@ -85,7 +85,7 @@ enum profile_mark {
 	MARK_NONE,
 	MARK_CUT,      /* deeper than the limit: the rest is folded here */
 	MARK_STOPPED,  /* no unwind information: the walk ended here */
-	MARK_OTHER,    /* memory budget used up: the stack was not kept */
+	MARK_OTHER,    /* the stack was not kept: memory budget, or lock timeout */
 	MARK_NO_STACK, /* not recorded: mode or size limit */
 	MARK_DAMAGED,  /* the recording names a frame that it does not hold */
 	MARK_COUNT,

@@ -14,21 +14,21 @@
 enum {
 	STOPPED_MS = 250,
 	STOPPED_OPERATIONS = 1000, /* that were given a wrong time */
-	COLLECTOR_PATIENCE = 16,
+	COLLECTOR_WAIT_CALLS = 16,
 };
 #define NS_PER_MS 1000000u
 
 typedef int clock_fn(clockid_t, struct timespec *);
 static clock_fn *coarse_clock;
-PROCESS_STATE uint32_t clock_patience;
+PROCESS_STATE uint32_t clock_wait_calls;
 
 void clock_start(void)
 {
 	if (coarse_clock == NULL)
 		coarse_clock = (clock_fn *)lookup_vdso(ARCH_VDSO_CLOCK);
-	clock_patience = settings_of_collector ? COLLECTOR_PATIENCE : 1;
+	clock_wait_calls = settings_of_collector ? COLLECTOR_WAIT_CALLS : 1;
 	if (coarse_clock == NULL)
-		clock_patience = UINT32_MAX;
+		clock_wait_calls = UINT32_MAX;
 }
 
 /* It may stand still while nothing slow is done. Many operations meanwhile: their times are too short, which is said. */

@@ -10,7 +10,7 @@
 void clock_start(void);
 
 /* How often a thread may see the same time before it reads the clock. */
-extern HIDDEN uint32_t clock_patience;
+extern HIDDEN uint32_t clock_wait_calls;
 void clock_tick_slow(struct slot *slot);
 
 static ALWAYS_INLINE void clock_tick(struct slot *slot)
@@ -20,7 +20,7 @@ static ALWAYS_INLINE void clock_tick(struct slot *slot)
 	if (LIKELY(now != slot->clock_seen_ms)) {
 		slot->clock_seen_ms = now;
 		slot->clock_seen = 0;
-	} else if (UNLIKELY(++slot->clock_seen >= clock_patience)) {
+	} else if (UNLIKELY(++slot->clock_seen >= clock_wait_calls)) {
 		clock_tick_slow(slot);
 	}
 }

@@ -65,7 +65,7 @@ static inline bool lock_try(struct lock *lock, uint32_t slot)
 	return true;
 }
 
-/* False: not to be had, which is counted. */
+/* False: it could not be taken, which is counted. */
 static inline bool lock_take(struct lock *lock, uint32_t slot)
 {
 	return LIKELY(lock_try(lock, slot)) || lock_wait(lock, slot);

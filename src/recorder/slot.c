@@ -112,7 +112,7 @@ static bool make_others(struct slot *slot, uint32_t thread)
 	return true;
 }
 
-static bool furnish(struct slot *slot, uint32_t limit)
+static bool scratch_allocate(struct slot *slot, uint32_t limit)
 {
 	void *walk = memory_scratch(walk_bytes(limit));
 
@@ -152,7 +152,7 @@ static struct slot *make(int my_tid)
 		return NULL;
 	slot->id = (uint32_t)id;
 	slot->live = memory_slot(slot->id);
-	if (!furnish(slot, memory.head->depth_limit) ||
+	if (!scratch_allocate(slot, memory.head->depth_limit) ||
 	    (number = next_number(false)) == UINT64_MAX || !make_others(slot, (uint32_t)number))
 		return NULL; /* the slot stays empty: tid 0 */
 	__atomic_store_n(place, slot, __ATOMIC_RELEASE);

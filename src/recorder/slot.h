@@ -99,7 +99,7 @@ extern __thread struct thread_state thread_state __attribute__((tls_model("initi
 /* A fork's child begins anew. */
 void slot_reset(void);
 
-/* Gives the calling thread a slot: a dead thread's or a new one. NULL: none to be had (counted). */
+/* Gives the calling thread a slot: a dead thread's or a new one. NULL: there is none (counted). */
 struct slot *slot_acquire(void);
 
 /* Room for one site's counters more, so that slot_counters will not fail for want of it unless another slot is faster. Above the

@@ -102,7 +102,7 @@ static inline bool table_is_full(const struct table *table)
 }
 
 /* A larger table for `more` further ids, which table_move then fills; its entry is NULL if there is no need, or no
- * memory, which comes from `scratch`. Two steps, because memory is had before a lock is taken. */
+ * memory, which comes from `scratch`. Two steps, because memory is allocated before a lock is taken. */
 typedef void *table_scratch(uint64_t bytes);
 static inline struct table table_larger(const struct table *table, uint64_t more,
 					table_scratch *scratch)

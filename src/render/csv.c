@@ -56,7 +56,7 @@ static void append_error(struct buffer *b, float error)
 
 static void append_errors(struct buffer *b, const struct result_value *v)
 {
-	if (v->unit != UNIT_COURSE) {
+	if (v->unit != UNIT_SERIES) {
 		append_error(b, v->error);
 		return;
 	}
@@ -105,7 +105,7 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 			}
 		}
 		break;
-	case UNIT_COURSE:
+	case UNIT_SERIES:
 		for (size_t i = 0; i < v->numbers.count; i++)
 			buffer_printf(b, "%s%" PRId64, i ? ";" : "", v->numbers.at[i]);
 		break;

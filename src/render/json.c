@@ -106,7 +106,7 @@ static void write_error_of(struct writer *w, const char *name, const struct resu
 
 static bool has_error(const struct result_value *v)
 {
-	return v->unit == UNIT_COURSE ? v->numbers.errors != NULL : v->error > 0;
+	return v->unit == UNIT_SERIES ? v->numbers.errors != NULL : v->error > 0;
 }
 
 static void write_bars(struct json *j, struct result_bars bars, const char *low, const char *high)
@@ -178,7 +178,7 @@ static void write_value(struct writer *w, const struct result_value *value)
 		write_fields(w, value->fields);
 		json_end_object(j);
 		break;
-	case UNIT_COURSE:
+	case UNIT_SERIES:
 		json_array(j);
 		for (size_t i = 0; i < value->numbers.count; i++)
 			json_i64(j, value->numbers.at[i]);
@@ -195,7 +195,7 @@ static void write_error_of(struct writer *w, const char *name, const struct resu
 
 	snprintf(key, sizeof key, "%s_error", name);
 	json_key(j, key);
-	if (value->unit != UNIT_COURSE) {
+	if (value->unit != UNIT_SERIES) {
 		write_error(j, value->error);
 		return;
 	}

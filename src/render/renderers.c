@@ -59,7 +59,7 @@ bool *render_estimated(const struct result_table *t)
 		const struct result_value *v = &t->values[i];
 
 		ret[i % t->column_count] |=
-			v->error > 0 || (v->unit == UNIT_COURSE && v->numbers.errors);
+			v->error > 0 || (v->unit == UNIT_SERIES && v->numbers.errors);
 	}
 	return ret;
 }

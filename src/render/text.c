@@ -118,7 +118,7 @@ static void append_value(struct buffer *b, const struct result_value *v,
 	case UNIT_BAR:
 		bar_append(b, v->share, o);
 		break;
-	case UNIT_COURSE:
+	case UNIT_SERIES:
 		course_append(b, v->numbers, o);
 		break;
 	case UNIT_FRAMES:
@@ -407,7 +407,7 @@ static void end_line(struct buffer *b)
 static void append_cell(struct buffer *b, const char *text, enum result_unit unit, size_t width)
 {
 	size_t own = text_width(text, strlen(text));
-	bool left = unit == UNIT_TEXT || unit == UNIT_BAR || unit == UNIT_COURSE;
+	bool left = unit == UNIT_TEXT || unit == UNIT_BAR || unit == UNIT_SERIES;
 
 	buffer_fill(b, ' ', INDENT);
 	if (!left && own < width)

@@ -44,7 +44,7 @@ enum guard_verdict {
 bool guard_init(struct guard *guard, const char *host, bool any_address);
 enum guard_verdict guard_check(struct guard *guard, const struct guard_request *request);
 
-/* 128 random bits in hex. False if there are none to be had. */
+/* 128 random bits in hex. False if the kernel gives none. */
 bool guard_secret(char secret[GUARD_SECRET_BYTES]);
 
 #endif

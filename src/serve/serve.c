@@ -19,14 +19,14 @@
 #include "serve/kept.h"
 #include "serve/listen.h"
 #include "serve/reply.h"
-#include "serve/strangers.h"
+#include "serve/unauthenticated.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/vector.h"
 
 enum {
 	CONNECTIONS = 256,
-	STRANGERS = 64,		       /* of these, who have not shown the token or the cookie */
+	UNAUTHENTICATED_MAX = 64,      /* of these, who have not shown the token or the cookie */
 	REQUEST_BYTES = 64 * 1024,     /* URL and headers */
 	SILENCE_SECONDS = 600,	       /* longer than any answer takes */
 	KEPT_BYTES = 256 * 1024 * 1024 /* of answers */
@@ -41,7 +41,7 @@ struct server {
 	void *context;
 	pthread_mutex_t handling; /* held while the handler runs */
 	struct kept_answers kept;
-	struct strangers strangers;
+	struct unauthenticated unauthenticated;
 	uint16_t port;
 	enum listen_reach reach;
 	char *host, *socket_path;
@@ -231,20 +231,21 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 	struct server *server = context;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED)
-		*socket_context = strangers_enter(
-			&server->strangers,
+		*socket_context = unauthenticated_add(
+			&server->unauthenticated,
 			http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
 				->connect_fd);
 	else
-		strangers_leave(&server->strangers, *socket_context);
+		unauthenticated_remove(&server->unauthenticated, *socket_context);
 }
 
 /* Who has passed the guard stays as long as it likes. */
 static void welcome(struct server *server, struct MHD_Connection *connection)
 {
-	strangers_know(&server->strangers,
-		       http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-			       ->socket_context);
+	unauthenticated_admit(
+		&server->unauthenticated,
+		http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+			->socket_context);
 }
 
 static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *connection,
@@ -362,7 +363,7 @@ struct server *serve_start(const struct serve_options *options, struct error *er
 	server->context = options->context;
 	pthread_mutex_init(&server->handling, NULL);
 	kept_init(&server->kept, KEPT_BYTES);
-	strangers_init(&server->strangers, STRANGERS);
+	unauthenticated_init(&server->unauthenticated, UNAUTHENTICATED_MAX);
 	int fd = open_socket(server, options, error);
 
 	if (fd >= 0 && !guard_init(&server->guard, server->host, server->reach == LISTEN_ANY)) {
@@ -389,7 +390,7 @@ void serve_stop(struct server *server)
 	if (server->daemon && server->socket_path)
 		unlink(server->socket_path);
 	kept_release(&server->kept);
-	strangers_release(&server->strangers);
+	unauthenticated_release(&server->unauthenticated);
 	pthread_mutex_destroy(&server->handling);
 	free(server->socket_path);
 	free(server->host);

@@ -53,7 +53,7 @@ struct serve_options {
 
 struct server;
 
-/* Answers from here on. NULL, with the error set, if the address cannot be had. */
+/* Answers from here on. NULL, with the error set, if the address cannot be bound. */
 struct server *serve_start(const struct serve_options *options, struct error *error);
 /* Waits for what is being answered. */
 void serve_stop(struct server *server);

@@ -7,7 +7,7 @@
  * and every abbreviation it has seen, which for all units of a large program is more than the program.
  *
  * Threads share the module (which locks what it must), the jobs' counter, and the keeper, which is called
- * under a lock for a whole job's results. If threads cannot be had, this one does all the work.
+ * under a lock for a whole job's results. If no threads can be started, this one does all the work.
  */
 #include "symbols/batch.h"
 

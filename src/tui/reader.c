@@ -25,7 +25,7 @@
 #include "util/clock.h"
 #include "util/units.h"
 
-enum { READ_SHARE = 20, MAKE_SHARE = 5, PATIENCE_MS = 200, FRAMES_SHOWN = 8 };
+enum { READ_SHARE = 20, MAKE_SHARE = 5, TIMEOUT_MS = 200, FRAMES_SHOWN = 8 };
 
 struct reader {
 	struct top_source source;
@@ -78,7 +78,7 @@ static void forget(struct reader *r)
 	r->due_ns = 0;
 }
 
-/* A profile that cannot be had leaves the last one standing. */
+/* If no new profile can be read, the last one stays. */
 static void take_reading(struct reader *r)
 {
 	struct error problem = ERROR_INIT;
@@ -375,7 +375,7 @@ void reader_free(struct reader *r)
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += PATIENCE_MS * 1000000L;
+	until.tv_nsec += TIMEOUT_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
 	until.tv_nsec %= (long)NS_PER_S;
 	if (pthread_timedjoin_np(r->thread, NULL, &until) != 0)

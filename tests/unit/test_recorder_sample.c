@@ -117,10 +117,10 @@ static void run(uint64_t size, uint64_t blocks, struct covered *ret)
 		uint32_t rounded = mode_round_weight(weight);
 
 		bytes += (double)(size * rounded);
-		sample_took(&samples, size, weight);
+		sample_add_allocation(&samples, size, weight);
 		if (i % 2) {
 			freed += (double)(size * rounded);
-			sample_gave(&samples, size, weight);
+			sample_add_free(&samples, size, weight);
 		}
 	}
 	/* C4: all are counted, to the byte. */

@@ -18,7 +18,7 @@
 #include "serve/kept.h"
 #include "serve/page.h"
 #include "serve/serve.h"
-#include "serve/strangers.h"
+#include "serve/unauthenticated.h"
 #include "util/cleanup.h"
 
 /* ---- guard ---- */
@@ -356,9 +356,9 @@ static void what_the_handler_says_is_sent(void **state)
 
 	assert_non_null(strstr(wrong, "\"error\": \"no \\\"such thing\\\"\""));
 	snprintf(v.cookie, sizeof v.cookie, "none");
-	AUTO_FREE char *stranger = visit(&v);
+	AUTO_FREE char *unauthenticated = visit(&v);
 
-	assert_non_null(strstr(stranger, "HTTP/1.1 403 "));
+	assert_non_null(strstr(unauthenticated, "HTTP/1.1 403 "));
 	assert_int_equal(counted.calls, 2);
 	serve_stop(server);
 }
@@ -379,34 +379,34 @@ static void a_taken_port_is_an_error(void **state)
 }
 
 /* H12 */
-static void the_oldest_stranger_goes_when_there_are_too_many(void **state)
+static void the_oldest_unauthenticated_connection_is_closed_when_there_are_too_many(void **state)
 {
-	struct strangers strangers;
-	struct stranger *entries[3];
+	struct unauthenticated list;
+	struct unauthenticated_connection *entries[3];
 	int pairs[3][2];
 	char byte;
 
 	(void)state;
-	strangers_init(&strangers, 2);
+	unauthenticated_init(&list, 2);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
-	entries[0] = strangers_enter(&strangers, pairs[0][0]);
-	entries[1] = strangers_enter(&strangers, pairs[1][0]);
-	strangers_know(&strangers, entries[0]);
-	entries[2] = strangers_enter(&strangers, pairs[2][0]);
+	entries[0] = unauthenticated_add(&list, pairs[0][0]);
+	entries[1] = unauthenticated_add(&list, pairs[1][0]);
+	unauthenticated_admit(&list, entries[0]);
+	entries[2] = unauthenticated_add(&list, pairs[2][0]);
 	assert_int_equal(read(pairs[1][1], &byte, 1), -1); /* nobody has gone yet */
-	struct stranger *last = strangers_enter(&strangers, pairs[0][1]);
+	struct unauthenticated_connection *last = unauthenticated_add(&list, pairs[0][1]);
 
 	assert_int_equal(read(pairs[1][1], &byte, 1), 0); /* the oldest that is not known */
 	assert_int_equal(read(pairs[2][1], &byte, 1), -1);
-	strangers_leave(&strangers, last);
+	unauthenticated_remove(&list, last);
 	for (size_t i = 0; i < 3; i++) {
-		strangers_leave(&strangers, entries[i]);
+		unauthenticated_remove(&list, entries[i]);
 		close(pairs[i][0]);
 		close(pairs[i][1]);
 	}
-	assert_int_equal(strangers.count, 0);
-	strangers_release(&strangers);
+	assert_int_equal(list.count, 0);
+	unauthenticated_release(&list);
 }
 
 int main(void)
@@ -422,7 +422,8 @@ int main(void)
 		cmocka_unit_test(what_the_handler_says_is_sent),
 		cmocka_unit_test(many_visitors_ask_the_handler_one_by_one_and_what_is_kept_once),
 		cmocka_unit_test(a_taken_port_is_an_error),
-		cmocka_unit_test(the_oldest_stranger_goes_when_there_are_too_many),
+		cmocka_unit_test(
+			the_oldest_unauthenticated_connection_is_closed_when_there_are_too_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,14 +248,14 @@ static uint64_t left_bytes(const struct advised *of, site_id site, uint64_t ms, 
  * freed, those that are left must have outlived them by far. */
 static bool piles_up(const struct advised *of, const struct profile_site *site)
 {
-	static const uint64_t shortest_ms = 64, patience = 8;
+	static const uint64_t shortest_ms = 64, lifetimes = 8;
 	const struct site_numbers *n = &site->numbers;
 	uint64_t run_ms = of->process->duration_ns / 1000000;
 
 	if (run_ms >= shortest_ms && left_bytes(of, site->id, run_ms / 2, true) < n->live_bytes / 8)
 		return false;
 	return n->frees == 0 ||
-	       left_bytes(of, site->id, patience * (1 + mean(n->lifetime_ms_sum, n->frees)),
+	       left_bytes(of, site->id, lifetimes * (1 + mean(n->lifetime_ms_sum, n->frees)),
 			  false) >= n->live_bytes / 2;
 }
 

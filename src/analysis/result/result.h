@@ -43,7 +43,7 @@ enum result_unit {
 	UNIT_SIZES,	/* bars [low, high] in bytes */
 	UNIT_LIFETIMES, /* bars [low, high) in milliseconds */
 	UNIT_FIELDS,	/* a record of named values */
-	UNIT_COURSE,	/* numbers in the order of time; for people a line of small columns */
+	UNIT_SERIES,	/* numbers in the order of time; for people a line of small columns */
 };
 
 struct result_frame {

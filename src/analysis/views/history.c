@@ -185,7 +185,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[HISTORY_COST] = selection_value(&m->selection, &e->m);
 	row[HISTORY_MOST] =
 		value_part(UNIT_BYTES, (uint64_t)most, VARIANCE_BYTES, &e->site->numbers);
-	row[HISTORY_COURSE] = (struct result_value){ .unit = UNIT_COURSE,
+	row[HISTORY_COURSE] = (struct result_value){ .unit = UNIT_SERIES,
 						     .numbers = { course, m->moment_count,
 								  course_errors(m, e, course) } };
 	row[HISTORY_LABEL] =
@@ -204,7 +204,7 @@ static bool fill_table(struct maker *m)
 		[HISTORY_COST] = { cost_rows[s->cost].key, title_of(m->result, s->title),
 				   cost_unit(s->cost, s->change) },
 		[HISTORY_MOST] = { "max_snapshot_bytes", "MOST KEPT", UNIT_BYTES },
-		[HISTORY_COURSE] = { "history", "OVER TIME", UNIT_COURSE },
+		[HISTORY_COURSE] = { "history", "OVER TIME", UNIT_SERIES },
 		[HISTORY_LABEL] = { NULL, "FROM", UNIT_TEXT },
 		[HISTORY_STACK] = { "stack", NULL, UNIT_FRAMES },
 	};
@@ -217,7 +217,7 @@ static bool make(struct maker *m)
 	if (!m->result || !selection_fields(m->result, &m->selection) || !choose_moments(m))
 		return false;
 	result_head_add(m->result, "snapshot_at_ns",
-			(struct result_value){ .unit = UNIT_COURSE,
+			(struct result_value){ .unit = UNIT_SERIES,
 					       .numbers = { m->moments, m->moment_count, NULL } });
 	selection_sort(&m->selection, m->query->limit);
 	return follow_all(m) && fill_table(m) &&

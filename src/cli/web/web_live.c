@@ -52,7 +52,7 @@ static void replace_profile(struct web *web, struct profile *profile)
 	web->sources_known = false;
 }
 
-/* A state that cannot be had leaves the last one standing. */
+/* If no new state can be read, the last one stays. */
 static int take_reading(struct web *web, struct error *error)
 {
 	struct web_live *live = web->live;

@@ -31,7 +31,7 @@ struct attached {
 	struct copied_target other;
 	struct target *target; /* the other's, until it is the encoder's */
 	bool gone;
-	int memory_fd;	     /* the process' memory, as it was when we began; -1 = not to be had */
+	int memory_fd; /* the process' memory, as it was when we began; -1 = it cannot be opened */
 	uint64_t control_at; /* of the control page there; 0 = somebody else's */
 	uint32_t mode;	     /* the program's own */
 	bool mode_is_set;    /* by us, on lease */

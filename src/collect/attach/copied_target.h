@@ -23,7 +23,7 @@ void copied_target_release(struct copied_target *other);
 
 /* Whether it has ended. */
 bool copied_target_is_gone(const struct copied_target *other);
-/* Another copy. False: it cannot be had, and the last one stays. Not while a worker reads the target. */
+/* Another copy. False: it cannot be made, and the last one stays. Not while a worker reads the target. */
 bool copied_target_copy(struct copied_target *other, enum profile_copy_parts parts);
 /* All of it once more, with the blocks: from what we hold of it, or, unless it is gone, from itself. Without either, the last
  * copy stays. */

@@ -25,7 +25,7 @@
 #include "util/cleanup.h"
 
 enum {
-	PATIENCE_MS = 5000,
+	TIMEOUT_MS = 5000,
 	OVERFLOW_UID = 65534, /* anybody who has no number in this user namespace */
 };
 
@@ -45,10 +45,10 @@ static bool is_trusted(int fd, pid_t pid)
 static int connect_at(const struct sockaddr_un *address, size_t bytes, pid_t pid)
 {
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	const struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
+	const struct timeval timeout = { .tv_sec = TIMEOUT_MS / 1000 };
 
 	/* Where too many wait already, connecting waits too. */
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) < 0 ||
 	    connect(fd, (const struct sockaddr *)address,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
 		return -1;
@@ -137,7 +137,7 @@ static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *n
 	memcpy(request.magic, LIVE_REQUEST_MAGIC, sizeof request.magic);
 	snprintf(request.name, sizeof request.name, "%s", name);
 	if (send(fd, &request, sizeof request, MSG_NOSIGNAL) != (ssize_t)sizeof request ||
-	    poll(&wait, 1, PATIENCE_MS) != 1 ||
+	    poll(&wait, 1, TIMEOUT_MS) != 1 ||
 	    recv(fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer)
 		return error_set(
 			error,

@@ -46,7 +46,7 @@ int profile_copy_take(struct profile_copy *copied, const struct recorded *record
 int profile_copy_take_file(struct profile_copy *copied, const char *path,
 			   enum profile_copy_parts parts, struct error *error);
 /* Gets hold of the profile itself, so that it can be read when the process is gone: its file, or, for the privileged, its
- * memory. What is taken from now on is read there. False: it cannot be had. */
+ * memory. What is taken from now on is read there. False: it cannot be opened. */
 bool profile_copy_hold(struct profile_copy *copied, const struct recorded *recorded);
 /* Takes what is held, whether the process lives or not; where nothing is, the memory of the process. */
 int profile_copy_take_held(struct profile_copy *copied, enum profile_copy_parts parts,

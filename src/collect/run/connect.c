@@ -23,8 +23,8 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
-#define MESSAGE_PATIENCE_NS (1000 * NS_PER_MS)
-#define FULL_PATIENCE_NS (10000 * NS_PER_MS)
+#define MESSAGE_TIMEOUT_NS (1000 * NS_PER_MS)
+#define FULL_TIMEOUT_NS (10000 * NS_PER_MS)
 #define FOLDER_NS (20 * NS_PER_MS)
 #define FOLDER_UNCHANGED_NS NS_PER_MS
 enum { PENDING_MAX = 256, FOLDER_MAX = 4096, PATH_BYTES = 512 };
@@ -232,7 +232,7 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 		int fd;
 
 		if (!handover_has_room(&c->listener, HANDOVER_NEEDED / 2) &&
-		    now_ns - pending.since_ns < FULL_PATIENCE_NS) {
+		    now_ns - pending.since_ns < FULL_TIMEOUT_NS) {
 			c->is_full = true;
 			c->pending.at[kept++] = pending;
 			continue;
@@ -240,7 +240,7 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 		enum handover_state state =
 			handover_receive(pending.fd, &c->listener.secret, &message, &fd);
 
-		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < MESSAGE_PATIENCE_NS) {
+		if (state == HANDOVER_WAIT && now_ns - pending.since_ns < MESSAGE_TIMEOUT_NS) {
 			c->pending.at[kept++] = pending;
 			continue;
 		}

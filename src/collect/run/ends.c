@@ -14,7 +14,7 @@
 #include "collect/run/collector.h"
 
 /* How long the kernel may take to tell how a process ended: its parent must wait for it in between. */
-#define END_PATIENCE_NS 100000000ull
+#define END_TIMEOUT_NS 100000000ull
 
 static struct target *living_target(struct collector *c, pid_t pid)
 {
@@ -72,7 +72,7 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 	if (!target->end_known && target->ended_ns != 0)
 		target_ask_end(target);
 	return target->ended_ns != 0 &&
-	       (target->end_known || saturating_sub(now_ns, target->ended_ns) > END_PATIENCE_NS);
+	       (target->end_known || saturating_sub(now_ns, target->ended_ns) > END_TIMEOUT_NS);
 }
 
 /* If it had announced to become another program, which was not heard from, or before it, the end was that program's. */

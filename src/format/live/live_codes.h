@@ -112,7 +112,7 @@ enum live_frame_mark {
 	LIVE_FRAME_CUT =
 		1, /* deeper than the depth limit: the rest towards the root is folded here */
 	LIVE_FRAME_STOPPED = 2,	 /* no unwind information for the next frame: the walk ended here */
-	LIVE_FRAME_OTHER = 3,	 /* memory budget used up: the stack was not kept */
+	LIVE_FRAME_OTHER = 3,	 /* the stack was not kept: memory budget, or lock timeout */
 	LIVE_FRAME_NO_STACK = 4, /* not walked: mode tags, or a limit of sizes */
 };
 static inline uint64_t live_frame_pack(uint32_t module, uint64_t offset, int exact)

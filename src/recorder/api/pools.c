@@ -406,7 +406,7 @@ static inline void give_lock_after(struct slot *slot, struct shard *shard)
 		table_drop(slot, empty);
 }
 
-/* Enters a block, with memory that is had without the lock. False: no memory, or the lock was not to be had. */
+/* Enters a block, with memory that is allocated without the lock. False: no memory, or the lock could not be taken. */
 static bool shard_put(struct slot *slot, uint64_t handle, struct pool *pool,
 		      const struct pool_block *block, struct pool_block *ret_old)
 {
@@ -573,7 +573,7 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 	struct live_samples *samples = sample ? sample_errors(counters) : NULL;
 
 	if (samples != NULL)
-		sample_gave(samples, block->bytes, exact_weight_of(counters, block->bytes));
+		sample_add_free(samples, block->bytes, exact_weight_of(counters, block->bytes));
 	count_name(name_of(pool), -(int64_t)(block->bytes * weight));
 }
 
@@ -644,7 +644,7 @@ static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, u
 		return 0; /* its end would not be found */
 	account_pool_block(counters, name_of(pool), bytes, *ret_weight);
 	if (samples != NULL)
-		sample_took(samples, bytes, exact_weight);
+		sample_add_allocation(samples, bytes, exact_weight);
 	return id;
 }
 

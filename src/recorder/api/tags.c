@@ -69,7 +69,7 @@ static bool text_is(uint32_t id, const char *text)
 	return tag->text_bytes == LIVE_TAG_TEXT_MAX || text[tag->text_bytes] == 0;
 }
 
-static bool furnish(struct slot *slot)
+static bool own_tags_make(struct slot *slot)
 {
 	struct slot_tags *own;
 
@@ -152,7 +152,7 @@ uint32_t tags_known_name(struct slot *slot, enum live_tag_kind kind, const char 
 {
 	uint64_t hash = text_hash(text, text_bytes(text));
 	uint64_t place = hash >> 58;
-	uint32_t id = furnish(slot) ? slot->tags->hashed[place] : 0;
+	uint32_t id = own_tags_make(slot) ? slot->tags->hashed[place] : 0;
 
 	if (id != 0 && memory_tag(id)->kind == kind && text_is(id, text))
 		return id;
@@ -297,7 +297,7 @@ static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t 
 
 uint32_t tags_below(struct slot *slot, uint32_t parent, uint32_t name)
 {
-	const struct tag_near *near = furnish(slot) ? bring_near(slot, parent, name) : NULL;
+	const struct tag_near *near = own_tags_make(slot) ? bring_near(slot, parent, name) : NULL;
 
 	return near != NULL ? near->tag : 0;
 }
@@ -368,7 +368,7 @@ NOINLINE struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, u
 	if (tags_is_stale(slot->scope, at))
 		tags_settle(slot, at);
 	here = tags_here(self);
-	if (furnish(slot) && (id = name_to_enter(slot, tag, name)) != 0)
+	if (own_tags_make(slot) && (id = name_to_enter(slot, tag, name)) != 0)
 		near = bring_near(slot, self->tag, id);
 	if (near == NULL)
 		health_add(HEALTH_lost_tags);
@@ -453,7 +453,7 @@ NOINLINE struct hg_scope tags_label(const char *key, const char *value, uintptr_
 	here = tags_here(self);
 	uint32_t tag = self->tag;
 
-	if (!furnish(slot) || !labels_with(slot, &tag, key, value)) {
+	if (!own_tags_make(slot) || !labels_with(slot, &tag, key, value)) {
 		health_add(HEALTH_lost_tags);
 	} else if (tag != self->tag) {
 		if (scoped)

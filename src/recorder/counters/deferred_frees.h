@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends that could not be recorded when they happened, because a lock was not to be had: neither live nor freed. Whoever takes
+/* Ends that could not be recorded when they happened, because a lock could not be taken: neither live nor freed. Whoever takes
  * that lock next catches up on them, before it does anything else; so the next block at the same address finds its place
  * free. Adding takes no lock. What does not fit is never caught up on; HEALTH_unknown_ends counts all that wait, and those. */
 #ifndef RECORDER_COUNTERS_DEFERRED_FREES_H

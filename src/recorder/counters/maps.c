@@ -239,7 +239,7 @@ static void end_change(void)
 	__atomic_store_n(&maps->serial, (maps->serial | 1) + 1, __ATOMIC_RELEASE);
 }
 
-/* Removes a range as remove_range, and adds it with site counters, if they are not 0. False: the lock was not to be had. */
+/* Removes a range as remove_range, and adds it with site counters, if they are not 0. False: the lock could not be taken. */
 static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t until,
 		   uint32_t counters)
 {

@@ -303,7 +303,7 @@ COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kin
 	return counters_of(slot, key, site, kind, false);
 }
 
-/* A site without a stack of its own is where those go that find no memory: it must be had. */
+/* A site without a stack of its own is where those go that find no memory: it must exist. */
 static COLD uint32_t counters_like(struct slot *slot, struct live_site like, uint64_t key)
 {
 	bool must = like.node <= LIVE_FRAME_NO_STACK, shared;

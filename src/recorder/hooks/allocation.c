@@ -121,7 +121,7 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 	}
 	account_alloc(slot, counters, size, slack, entry.weight);
 	countdown_add(slot, -(uint64_t)entry.weight, -(uint64_t)entry.weight * size);
-	sample_took(samples, size, exact_weight);
+	sample_add_allocation(samples, size, exact_weight);
 	slot->last_block = block;
 	slot->last_weight = entry.weight;
 	slot->last_calls = countdown_now()->calls;

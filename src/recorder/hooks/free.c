@@ -99,5 +99,5 @@ NOINLINE void record_sample_end(struct slot *slot, const void *address, const st
 	struct live_samples *samples = sample_errors(counters);
 
 	if (samples != NULL)
-		sample_gave(samples, block->size_bytes, exact_weight);
+		sample_add_free(samples, block->size_bytes, exact_weight);
 }

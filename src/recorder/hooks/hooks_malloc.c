@@ -28,7 +28,7 @@ static inline void *hook_taken(bool taking, void *block, uint64_t size)
 	return block;
 }
 
-static NOINLINE void *malloc_seen(size_t size)
+static NOINLINE void *malloc_recorded(size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
@@ -43,7 +43,7 @@ static NOINLINE void *malloc_seen(size_t size)
 
 EXPORT void *malloc(size_t size)
 {
-	return countdown_passes(size) ? next.malloc(size) : malloc_seen(size);
+	return countdown_passes(size) ? next.malloc(size) : malloc_recorded(size);
 }
 
 static NOINLINE void *calloc_seen(size_t count, size_t size)

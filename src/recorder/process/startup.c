@@ -71,8 +71,8 @@ static void reset_all(void)
 	stats_reset();
 }
 
-/* The mapped profile becomes an empty one. */
-static bool furnish(bool forked)
+/* Makes an empty profile of the mapped memory. */
+static bool init_profile(bool forked)
 {
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
@@ -128,7 +128,7 @@ bool start_recording(bool forked)
 	/* With a token it is no longer a child whose memory is its parent's. */
 	bool begun = make_token() && profile_make(forked, ticket);
 
-	if (begun && !furnish(forked)) {
+	if (begun && !init_profile(forked)) {
 		profile_give_up();
 		memory_release();
 		begun = false;

@@ -2,7 +2,7 @@
 /* See sampled_blocks.h.
  *
  * Owns: LIVE_SAMPLED, whose entries stay where they are, and the index, a table of their ids.
- * Entering a block changes the index under a lock, for which memory is had before. Removing one takes no lock, so that the
+ * Entering a block changes the index under a lock, for which memory is allocated before. Removing one takes no lock, so that the
  * end of a sample is never lost: whoever clears an entry's address by compare-and-swap has the block.
  *
  * An index that fills up is built anew in another table, the spare one, and the two swap. A reader that was interrupted over

@@ -10,7 +10,7 @@
 /* Whether an address is almost certainly one, or perhaps. False: certainly not. No lock, any thread, outside of hooks too. */
 bool sampled_blocks_may_have(const void *address);
 
-/* Enters a block with its weight. ret_old: as blocks_put. False: no memory, or the lock was not to be had. */
+/* Enters a block with its weight. ret_old: as blocks_put. False: no memory, or the lock could not be taken. */
 bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block *block,
 			struct block *ret_old);
 

@@ -64,6 +64,6 @@ void sample_start(bool filters);
 
 /* What a sample adds to the errors of its site counters; NULL: no memory, or they are of no samples. */
 struct live_samples *sample_errors(struct live_site_counters *counters);
-void sample_took(struct live_samples *samples, uint64_t size, uint64_t weight);
-void sample_gave(struct live_samples *samples, uint64_t size, uint64_t weight);
+void sample_add_allocation(struct live_samples *samples, uint64_t size, uint64_t weight);
+void sample_add_free(struct live_samples *samples, uint64_t size, uint64_t weight);
 #endif

@@ -127,7 +127,7 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
 	return false;
 }
 
-/* The program headers; ret_count 0: they cannot be had. The kernel says where those of the program are. Those of what
+/* The program headers; ret_count 0: they cannot be read. The kernel says where those of the program are. Those of what
  * ld.so mapped usually are in the first loaded page, but nothing says that they must be. */
 static const Elf64_Phdr *program_headers(const struct libc_found *object, unsigned *ret_count)
 {

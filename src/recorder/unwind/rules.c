@@ -54,7 +54,7 @@ static struct rule_entry *rules_entry(struct rule_table *table, uint64_t key)
 	return &table->entry[i];
 }
 
-/* Doubles a table that is half full. The memory is had before the lock is taken. */
+/* Doubles a table that is half full. The memory is allocated before the lock is taken. */
 static void grow(struct slot *slot)
 {
 	struct rule_table *old = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);

@@ -7,7 +7,7 @@
 enum {
 	RING_FIRST = 256 * 1024,
 	RING_OTHERS = 64 * 1024,
-	SLOTS_WITH_MEMO = 64,
+	SLOTS_WITH_CACHE = 64,
 	FIRST_WALKS = 32, /* that a thread makes without */
 	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
 	REST = 16,	  /* then this many times as many pass before the next attempt */
@@ -128,7 +128,7 @@ static void make_late(struct slot *slot)
 	uint32_t bytes = slot->id == 0 ? RING_FIRST : RING_OTHERS;
 	struct stack_cache *stack_cache;
 
-	if (++slot->walks != FIRST_WALKS || slot->id >= SLOTS_WITH_MEMO)
+	if (++slot->walks != FIRST_WALKS || slot->id >= SLOTS_WITH_CACHE)
 		return;
 	stack_cache = memory_scratch(sizeof *stack_cache + bytes);
 	if (stack_cache == NULL)

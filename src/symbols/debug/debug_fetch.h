@@ -36,7 +36,7 @@ struct debug_fetch;
 struct debug_fetch *debug_fetch_new(const struct debug_fetch_options *options);
 void debug_fetch_free(struct debug_fetch *fetch);
 
-/* Path of the debug file for the build-id; the caller's (free). NULL if it cannot be had. */
+/* Path of the debug file for the build-id; the caller's (free). NULL if there is none. */
 char *debug_fetch_find(struct debug_fetch *fetch, struct span build_id);
 
 /* The worst that happened so far. That a server does not have a file is no trouble. */

@@ -49,7 +49,7 @@ int name_store_save(const char *folder, const struct content_key *name,
 		    struct name_entry *entries, size_t count, uint64_t limit_bytes);
 
 /* The secret of the folder, which is made when it is first asked for; if it cannot be kept there, one that fits nothing that is
- * there. False if there is none to be had. */
+ * there. False if there is none. */
 bool name_store_secret(const char *folder, struct content_secret *ret);
 
 /*

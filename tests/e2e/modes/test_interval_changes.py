@@ -63,7 +63,7 @@ int main(void)
 	while ((word = getchar()) != EOF) {
 		if (word == 's') step();
 		if (word == 'e') hg_mode(HG_EXACT);
-		if (word == 't') hg_mode(HG_AS_TOLD);
+		if (word == 't') hg_mode(HG_DEFAULT_MODE);
 		if (word == 'n') hg_snapshot("now");
 		if (word == 'r') put_rows();
 		if (word == '2') { pthread_create(&other, NULL, thread, NULL); pthread_join(other, NULL); }

@@ -124,7 +124,7 @@ int main() {
     kept[5] = take(500);
     hg_mode(HG_TAGS);
     { HG_SCOPE("tags"); kept[6] = take(600); }
-    hg_mode(HG_AS_TOLD);
+    hg_mode(HG_DEFAULT_MODE);
     std::free(kept[0]);
     hg_mark("between");
     hg_snapshot("two");

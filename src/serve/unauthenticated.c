@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list by age. A connection is sent away by shutting its socket down: its own thread sees the end, and closes. An entry is in the list
- * only while its descriptor is open, because whoever closes it calls strangers_leave before: so nobody else's
+ * only while its descriptor is open, because whoever closes it calls unauthenticated_remove before: so nobody else's
  * connection is ever shut down.
  */
-#include "serve/strangers.h"
+#include "serve/unauthenticated.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
 
-void strangers_init(struct strangers *s, size_t limit)
+void unauthenticated_init(struct unauthenticated *s, size_t limit)
 {
-	*s = (struct strangers){ .limit = limit };
+	*s = (struct unauthenticated){ .limit = limit };
 	pthread_mutex_init(&s->lock, NULL);
 }
 
-void strangers_release(struct strangers *s)
+void unauthenticated_release(struct unauthenticated *s)
 {
 	pthread_mutex_destroy(&s->lock);
 }
 
 /* Under the lock. */
-static void take_out(struct strangers *s, struct stranger *one)
+static void take_out(struct unauthenticated *s, struct unauthenticated_connection *one)
 {
 	if (!one->listed)
 		return;
@@ -31,18 +31,18 @@ static void take_out(struct strangers *s, struct stranger *one)
 	s->count--;
 }
 
-struct stranger *strangers_enter(struct strangers *s, int fd)
+struct unauthenticated_connection *unauthenticated_add(struct unauthenticated *s, int fd)
 {
-	struct stranger *one = calloc(1, sizeof *one);
+	struct unauthenticated_connection *one = calloc(1, sizeof *one);
 
 	if (!one)
 		return NULL;
 	pthread_mutex_lock(&s->lock);
-	*one = (struct stranger){ .fd = fd, .listed = true, .older = s->newest };
+	*one = (struct unauthenticated_connection){ .fd = fd, .listed = true, .older = s->newest };
 	*(s->newest ? &s->newest->newer : &s->oldest) = one;
 	s->newest = one;
 	if (++s->count > s->limit) {
-		struct stranger *oldest = s->oldest;
+		struct unauthenticated_connection *oldest = s->oldest;
 
 		take_out(s, oldest);
 		shutdown(oldest->fd, SHUT_RDWR);
@@ -51,7 +51,7 @@ struct stranger *strangers_enter(struct strangers *s, int fd)
 	return one;
 }
 
-void strangers_know(struct strangers *s, struct stranger *one)
+void unauthenticated_admit(struct unauthenticated *s, struct unauthenticated_connection *one)
 {
 	if (!one)
 		return;
@@ -60,8 +60,8 @@ void strangers_know(struct strangers *s, struct stranger *one)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void strangers_leave(struct strangers *s, struct stranger *one)
+void unauthenticated_remove(struct unauthenticated *s, struct unauthenticated_connection *one)
 {
-	strangers_know(s, one);
+	unauthenticated_admit(s, one);
 	free(one);
 }
