@@ -180,13 +180,17 @@ static bool has_room(uint64_t bytes, bool reserve)
 		wanted <= live_bytes() / LIVE_BUDGET_OF_HEAP);
 }
 
-static bool open_pages(char *at, uint64_t bytes, bool reserve)
+static bool open_pages(enum live_region region, uint64_t from, uint64_t bytes, bool reserve)
 {
+	char *at = memory.region[region] + from;
+
 	if (!sys_may(SYS_MEMORY) || !has_room(bytes, reserve) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
-	/* Only a file's pages can be refused. Small pieces of others come as they are touched: most of them never are. */
-	return (memory.head->own.kept != LIVE_KEPT_FILE && bytes < POPULATE_MIN) ||
+	/* Only a file's pages can be refused. Small pieces of others come as they are touched: most of them never are, nor are those of
+	 * the threads' tables. */
+	return (memory.head->own.kept != LIVE_KEPT_FILE &&
+		(bytes < POPULATE_MIN || region == LIVE_SCRATCH)) ||
 	       sys_populate(at, bytes);
 }
 
@@ -205,9 +209,9 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 	while (from < bytes && bytes <= memory.head->region[region].bytes) {
 		uint64_t to = piece_end(region, from, bytes);
 
-		if (!open_pages(memory.region[region] + from, to - from, true)) {
+		if (!open_pages(region, from, to - from, true)) {
 			to = memory_pages(bytes); /* perhaps just what is needed */
-			if (!open_pages(memory.region[region] + from, to - from, reserve))
+			if (!open_pages(region, from, to - from, reserve))
 				break;
 		}
 		uint64_t added = to - from;
