@@ -226,14 +226,14 @@ static void get_values(struct cursor *c, uint8_t mode, uint64_t *values, size_t 
 	}
 }
 
-/* values must be zero on entry; on failure their content means nothing. */
-static void column_get(struct cursor *c, uint64_t *values, size_t count)
+/* False: all are zero, and values are left as they are. On failure their content means nothing. */
+static bool column_get(struct cursor *c, uint64_t *values, size_t count)
 {
 	uint8_t mode = cursor_u8(c);
 	uint64_t scale, step;
 
 	if (mode == COLUMN_ZERO || c->failed)
-		return;
+		return false;
 	scale = cursor_varint(c);
 	switch (mode) {
 	case COLUMN_RAMP:
@@ -248,13 +248,16 @@ static void column_get(struct cursor *c, uint64_t *values, size_t count)
 		get_values(c, mode, values, count);
 		break;
 	case COLUMN_SPARSE:
+		memset(values, 0, count * sizeof *values);
 		get_sparse(c, values, count);
 		break;
 	default:
 		cursor_fail(c);
+		return false;
 	}
-	for (size_t i = 0; i < count && scale != 1; i++)
+	for (size_t i = 0; i < count && scale != 1 && !c->failed; i++)
 		values[i] *= scale;
+	return true;
 }
 
 void payload_cost(struct payload *out, size_t count, size_t row_bytes)
@@ -350,7 +353,10 @@ static void store_column(struct source *in, struct field field, size_t row_bytes
 {
 	uint8_t *to = rows + field.at;
 
+	/* A row is far from the next: what is zero anyway is not touched. */
 	for (size_t i = 0; i < count; i++, to += row_bytes) {
+		if (values[i] == 0)
+			continue;
 		if (field.bytes == 4 && values[i] > UINT32_MAX) {
 			cursor_fail(&in->cursor);
 			return;
@@ -376,9 +382,8 @@ void *table_get(struct source *in, struct table_shape shape, size_t *ret_count)
 	if (!values)
 		cursor_fail(&in->cursor);
 	for (size_t f = 0; values && f < columns && !in->cursor.failed; f++) {
-		memset(values, 0, count * sizeof *values);
-		column_get(&in->cursor, values, count);
-		if (f < shape.field_count)
+		if (column_get(&in->cursor, values, count) && f < shape.field_count &&
+		    !in->cursor.failed)
 			store_column(in, field_of(shape, f), shape.row_bytes, rows, values, count);
 	}
 	free(values);
