@@ -114,12 +114,13 @@ static bool make_others(struct slot *slot, uint32_t thread)
 
 static bool scratch_allocate(struct slot *slot, uint32_t limit)
 {
-	void *walk = memory_scratch(walk_bytes(limit));
-
-	slot->site_counters = table_new(TABLE_FIRST);
+	/* Small ones first, in the slot's own pages. */
 	slot->ranges = memory_scratch(sizeof *slot->ranges);
 	slot->cfi = memory_scratch(sizeof *slot->cfi);
+	slot->site_counters = table_new(TABLE_FIRST);
 	slot->cfi_nested = memory_scratch(sizeof *slot->cfi_nested);
+	void *walk = memory_scratch(walk_bytes(limit));
+
 	if (walk == NULL || slot->site_counters.entry == NULL || slot->ranges == NULL ||
 	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;

@@ -27,7 +27,7 @@
 
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
-	LIVE_MAJOR = 5,
+	LIVE_MAJOR = 6,
 	LIVE_MINOR = 0,
 	LIVE_PAGE = 4096,
 };

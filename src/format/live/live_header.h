@@ -89,14 +89,16 @@ struct live_header {
 		starts; /* that were written to `start`: the entry of serial n is n % LIVE_STARTS */
 	_Alignas(64) struct live_peak peak;
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
-	_Alignas(64) struct live_start start[LIVE_STARTS];
-	struct live_own own; /* at start-up, as the second part */
+	struct live_own own;			    /* at start-up, as the second part */
 	struct live_maps maps;
+	/* Last, so that all that every process writes is in one page. */
+	_Alignas(64) struct live_start start[LIVE_STARTS];
 
 	/* doc: live_top: the block map's top level: area number + 1 for each 4 GiB */
 	_Alignas(4096) uint32_t top[LIVE_TOP_ENTRIES];
 };
 _Static_assert(sizeof(struct live_header) % LIVE_PAGE == 0, "regions begin on a page");
+_Static_assert(offsetof(struct live_header, start) <= LIVE_PAGE, "one page for a short process");
 
 /* doc: live_control: the page behind the profile, at total_bytes. The target fills it when it begins; then the collector writes
  * clock, budget and mode through its descriptor, or the target alone where there is none. */

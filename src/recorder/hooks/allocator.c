@@ -13,8 +13,8 @@
 #include "recorder/hooks/next.h"
 #include "recorder/hooks/operators.h"
 
-uintptr_t allocator_start, allocator_bytes;
-bool allocator_is_libc;
+PROCESS_STATE uintptr_t allocator_start, allocator_bytes;
+PROCESS_STATE bool allocator_is_libc;
 
 /* Whether two small blocks lie closer than a granule: glibc's never do, other allocators hand out 8 bytes. */
 static bool packs_tightly(void)

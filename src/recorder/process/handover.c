@@ -83,7 +83,10 @@ static enum handover send_to(const struct sockaddr_un *address, size_t bytes, in
 enum handover handover_send(int fd, const void *at, struct live_ticket ticket)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	size_t bytes = __builtin_strlen(settings.collector);
+	size_t bytes = 0;
+
+	while (bytes < sizeof settings.collector && settings.collector[bytes])
+		bytes++;
 
 	if (bytes < 2 || settings.collector[0] != '@' || bytes >= sizeof address.sun_path)
 		return HANDOVER_NOBODY;

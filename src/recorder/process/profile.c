@@ -180,13 +180,15 @@ static void describe_program(void)
 
 static void describe(bool forked, struct live_ticket ticket)
 {
-	uint64_t random = 0;
-	const void *seed = (const void *)sys_auxiliary(AT_RANDOM);
+	uint64_t random = self.id; /* the parent's */
 
-	if (!forked)
+	if (!forked) {
+		const void *seed = (const void *)sys_auxiliary(AT_RANDOM);
+
 		describe_program();
-	if (seed != NULL)
-		__builtin_memcpy(&random, seed, sizeof random);
+		if (seed != NULL)
+			__builtin_memcpy(&random, seed, sizeof random);
+	}
 	self.started_real_ns = clock_ns(CLOCK_REALTIME);
 	self.ppid = (uint32_t)sys_call3(SYS_getppid, 0, 0, 0);
 	self.begin = forked ? LIVE_BEGIN_FORK : LIVE_BEGIN_START;

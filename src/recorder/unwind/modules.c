@@ -22,6 +22,11 @@ uintptr_t loader_start, loader_bytes;
 uintptr_t recorder_start, recorder_bytes;
 
 static char executable[PATH_BYTES]; /* ends with 0 */
+static struct { /* as the kernel has put it; asking libc again costs a fork's child two pages */
+	uintptr_t headers;
+	uint64_t count, entry_bytes;
+	bool has_loader;
+} program;
 
 void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
@@ -78,7 +83,11 @@ void modules_start(void)
 	long bytes = sys_readlink("/proc/self/exe", executable, PATH_BYTES - 1);
 
 	executable[sys_failed(bytes) ? 0 : bytes] = 0;
-	if (sys_auxiliary(AT_BASE) == 0)
+	program.headers = sys_auxiliary(AT_PHDR);
+	program.count = sys_auxiliary(AT_PHNUM);
+	program.entry_bytes = sys_auxiliary(AT_PHENT);
+	program.has_loader = sys_auxiliary(AT_BASE) != 0;
+	if (!program.has_loader)
 		name_from_arguments();
 }
 
@@ -131,11 +140,11 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
  * ld.so mapped usually are in the first loaded page, but nothing says that they must be. */
 static const Elf64_Phdr *program_headers(const struct libc_found *object, unsigned *ret_count)
 {
-	uintptr_t base = object->start, at = sys_auxiliary(AT_PHDR);
-	uint64_t count = sys_auxiliary(AT_PHNUM), bytes = sys_auxiliary(AT_PHENT);
+	uintptr_t base = object->start, at = program.headers;
+	uint64_t count = program.count, bytes = program.entry_bytes;
 
 	*ret_count = 0;
-	if (sys_auxiliary(AT_BASE) == 0 || !libc_is_executable(object->object)) {
+	if (!program.has_loader || !libc_is_executable(object->object)) {
 		const Elf64_Ehdr *elf = (const Elf64_Ehdr *)base;
 
 		if (!readable(base, sizeof *elf) ||

@@ -287,7 +287,8 @@ def test_pressure_of_a_control_group(how, watch, limited, report_json, scratch):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     with watch(how, "--write-on", "pressure>1%", "--on", "pressure-full>99%", argv=enter, words=[large]) as run:
         run.do("g 1")
-        assert run.files() == []
+        # On a busy machine the group may have had to wait for memory just to start the program.
+        assert run.files() == [] or int(re.search(r"some .*total=(\d+)", pressure.read_text())[1]) > 10_000
         deadline = time.monotonic() + 20
         while float(re.search(r"some avg10=([\d.]+)", pressure.read_text())[1]) <= 1 and time.monotonic() < deadline:
             run.do("t 128")
