@@ -49,7 +49,15 @@ struct sample_type {
 	const char *variance; /* the name of its variance's type; NULL: every block was recorded */
 };
 
-enum { TYPES_MAX = 5 };
+/* In every profile. */
+static const struct sample_type usual[] = {
+	{ "alloc_objects", COST_CALLS, "alloc_objects_variance" },
+	{ "alloc_space", COST_TOTAL, "alloc_space_variance" },
+	{ "inuse_objects", COST_BLOCKS, "inuse_objects_variance" },
+	{ "inuse_space", COST_LIVE, "inuse_space_variance" },
+};
+/* And the cost that was asked for. */
+enum { TYPES_MAX = ARRAY_SIZE(usual) + 1 };
 
 struct writer {
 	const struct export_input *in;
@@ -337,12 +345,6 @@ static void put_strings(struct writer *w)
 
 static void put_types(struct writer *w)
 {
-	static const struct sample_type usual[] = {
-		{ "alloc_objects", COST_CALLS, "alloc_objects_variance" },
-		{ "alloc_space", COST_TOTAL, "alloc_space_variance" },
-		{ "inuse_objects", COST_BLOCKS, "inuse_objects_variance" },
-		{ "inuse_space", COST_LIVE, "inuse_space_variance" },
-	};
 	enum cost_id cost = w->in->selection->cost;
 
 	memcpy(w->types, usual, sizeof usual);

@@ -15,7 +15,7 @@
 #include "util/json.h"
 
 /* Of some threads a number is known if no block went between them and others; or if what they hold was counted. */
-enum needs { NOTHING, NONE_PASSED, LIVE_KNOWN };
+enum needs { ALWAYS_KNOWN, UNKNOWN_IF_CROSS_THREAD, UNKNOWN_IF_LIVE_IS };
 
 #define NUMBER(member, variance) offsetof(struct site_numbers, member), VARIANCE_##variance
 
@@ -28,24 +28,24 @@ static const struct {
 	bool is_cost;		 /* or it is one of the selection */
 	enum cost_id cost;
 } columns[] = {
-	{ "calls", NOTHING, NUMBER(calls, CALLS) },
-	{ "total_bytes", NOTHING, NUMBER(bytes, BYTES) },
-	{ "frees", LIVE_KNOWN, NUMBER(frees, FREES) },
-	{ "freed_bytes", LIVE_KNOWN, NUMBER(freed_bytes, FREED_BYTES) },
-	{ "live_bytes", LIVE_KNOWN, .is_cost = true,
+	{ "calls", ALWAYS_KNOWN, NUMBER(calls, CALLS) },
+	{ "total_bytes", ALWAYS_KNOWN, NUMBER(bytes, BYTES) },
+	{ "frees", UNKNOWN_IF_LIVE_IS, NUMBER(frees, FREES) },
+	{ "freed_bytes", UNKNOWN_IF_LIVE_IS, NUMBER(freed_bytes, FREED_BYTES) },
+	{ "live_bytes", UNKNOWN_IF_LIVE_IS, .is_cost = true,
 	  .cost = COST_LIVE }, /* at the moment asked for */
-	{ "live_blocks", LIVE_KNOWN, .is_cost = true, .cost = COST_BLOCKS },
-	{ "not_freed_bytes", LIVE_KNOWN, NUMBER(live_bytes, LIVE_BYTES) },
-	{ "not_freed_blocks", LIVE_KNOWN, NUMBER(live_blocks, LIVE_BLOCKS) },
-	{ "peak_bytes", NONE_PASSED, NUMBER(peak_bytes, PEAK_BYTES) },
-	{ "peak_blocks", NONE_PASSED, NUMBER(peak_blocks, PEAK_BLOCKS) },
-	{ "max_bytes", NOTHING, NUMBER(max_bytes, BYTES) },
-	{ "temporary_calls", NOTHING, NUMBER(temporary_calls, CALLS) },
-	{ "internal_fragmentation_bytes", NOTHING, NUMBER(slack_bytes, WASTE) },
-	{ "lifetime_ns", NONE_PASSED, .is_cost = true, .cost = COST_LIFETIME },
-	{ "realloc_calls", NOTHING, NUMBER(reallocs.calls, CALLS) },
-	{ "moved_calls", NOTHING, NUMBER(reallocs.moved_calls, CALLS) },
-	{ "copied_bytes", NOTHING, NUMBER(reallocs.moved_bytes, BYTES) },
+	{ "live_blocks", UNKNOWN_IF_LIVE_IS, .is_cost = true, .cost = COST_BLOCKS },
+	{ "not_freed_bytes", UNKNOWN_IF_LIVE_IS, NUMBER(live_bytes, LIVE_BYTES) },
+	{ "not_freed_blocks", UNKNOWN_IF_LIVE_IS, NUMBER(live_blocks, LIVE_BLOCKS) },
+	{ "peak_bytes", UNKNOWN_IF_CROSS_THREAD, NUMBER(peak_bytes, PEAK_BYTES) },
+	{ "peak_blocks", UNKNOWN_IF_CROSS_THREAD, NUMBER(peak_blocks, PEAK_BLOCKS) },
+	{ "max_bytes", ALWAYS_KNOWN, NUMBER(max_bytes, BYTES) },
+	{ "temporary_calls", ALWAYS_KNOWN, NUMBER(temporary_calls, CALLS) },
+	{ "internal_fragmentation_bytes", ALWAYS_KNOWN, NUMBER(slack_bytes, WASTE) },
+	{ "lifetime_ns", UNKNOWN_IF_CROSS_THREAD, .is_cost = true, .cost = COST_LIFETIME },
+	{ "realloc_calls", ALWAYS_KNOWN, NUMBER(reallocs.calls, CALLS) },
+	{ "moved_calls", ALWAYS_KNOWN, NUMBER(reallocs.moved_calls, CALLS) },
+	{ "copied_bytes", ALWAYS_KNOWN, NUMBER(reallocs.moved_bytes, BYTES) },
 };
 
 /* What is written of a site. */
@@ -70,9 +70,9 @@ static struct number number_at(const struct site *site, size_t column)
 	const struct measures *m = &site->entry->m;
 	uint64_t duration_ns = site->selection->duration_ns, part;
 	enum needs needs = columns[column].needs;
-	struct number number = { .known = needs == NONE_PASSED	? !n->passed
-					  : needs == LIVE_KNOWN ? !n->live_unknown
-								: true };
+	struct number number = { .known = needs == UNKNOWN_IF_CROSS_THREAD ? !n->passed
+					  : needs == UNKNOWN_IF_LIVE_IS	   ? !n->live_unknown
+									   : true };
 
 	if (columns[column].is_cost) {
 		number.value = cost_of(columns[column].cost, m, duration_ns);

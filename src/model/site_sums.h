@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells -> sites with their sums. Used by the model only. */
+/* Site counters -> sites with their sums. Used by the model only. */
 #ifndef MODEL_SITE_SUMS_H
 #define MODEL_SITE_SUMS_H
 

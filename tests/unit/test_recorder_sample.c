@@ -178,7 +178,7 @@ static void the_dial_turns_in_every_direction(void **state)
 	control.mode = LIVE_MODE_EXACT;
 	mode_start();
 	assert_true(mode_is_exact());
-	assert_false(sample_passes((void *)4096));
+	assert_false(sample_is_absent((void *)4096));
 	control.mode = LIVE_MODE_DORMANT;
 	assert_false(mode_is_exact());
 	assert_false(countdown_passes(100));
@@ -304,8 +304,8 @@ static void the_filter_never_misses(void **state)
 		recorded[at] = !recorded[at];
 		for (uintptr_t j = at & ~15ul; j < (at & ~15ul) + 16; j++)
 			if (recorded[j])
-				assert_false(
-					sample_passes((const void *)(0x7f0000000000 + j * 4112)));
+				assert_false(sample_is_absent(
+					(const void *)(0x7f0000000000 + j * 4112)));
 	}
 	for (uintptr_t at = 0; at < 4096; at++)
 		if (recorded[at])

@@ -12,7 +12,7 @@
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
 
-/* X(id, { name, usual title, unit }, where it is in struct site_numbers and the rule of its variance; nothing: made of more) */
+/* X(id, { name, usual title, unit }, where it is in struct site_numbers and the rule of its variance; omitted: computed in site_record.c) */
 #define SITE_COLUMN_TABLE(X)                                                                           \
 	X(SITE_PROCESS, { "pid", "PID", UNIT_ID })                                                     \
 	X(SITE_ID, { "site", NULL, UNIT_ID })                                                          \

@@ -101,7 +101,7 @@ struct result_value {
 		struct result_frames frames;
 		struct result_bars bars; /* SIZES, LIFETIMES */
 		struct result_fields fields;
-		struct result_numbers numbers; /* COURSE */
+		struct result_numbers numbers; /* SERIES */
 	};
 };
 

@@ -2,8 +2,8 @@
 /*
  * Live memory -> rows. The target may be running, stopped in the middle of an operation, or dead: the memory is taken
  * as it is and never waited for. Tables that point are loaded before the tables they point into, so that what is
- * published is complete; an id that is still out of bounds is damage, and what hangs on it is kept under [other] or
- * counted as lost, so that totals stay right.
+ * published is complete; an id that is still out of bounds is damage, and what refers to it is kept without a stack,
+ * or counted as lost, so that totals stay right.
  *
  * Owns nothing but the rows it returns. Any thread, any process that has mapped the memory.
  * Invariant: the rows are valid for recording_encode (every id below its table's length, node.parent < node), and
@@ -410,11 +410,13 @@ static void read_site_counters(struct reading *reading, size_t count)
 static void sum_site_counters(struct process_rows *rows)
 {
 	struct process_row *process = &rows->process;
-	uint64_t peak_bytes = 0, peak_blocks = 0;
+	uint64_t peak_bytes = 0, peak_blocks = 0, other_calls = 0;
 
 	for (size_t i = 0; i < rows->site_counters_count; i++) {
 		const struct site_counters_row *row = &rows->site_counters[i];
 
+		if (rows->sites[row->site].node == LIVE_FRAME_OTHER)
+			other_calls += row->calls;
 		if (rows->sites[row->site].kind == LIVE_KIND_MMAP) {
 			process->map_calls += row->calls;
 			process->map_bytes += row->bytes;
@@ -433,6 +435,9 @@ static void sum_site_counters(struct process_rows *rows)
 		peak_bytes += (uint64_t)row->peak_bytes;
 		peak_blocks += (uint64_t)row->peak_blocks;
 	}
+	/* The recorder counts a stack that it could not keep when it looks it up, and not each call that repeats it. */
+	process->health[HEALTH_unsited_calls] =
+		MAX(process->health[HEALTH_unsited_calls], other_calls);
 	process->peak_bytes = (int64_t)peak_bytes > 0 ? peak_bytes : 0;
 	process->peak_blocks = (int64_t)peak_blocks > 0 ? peak_blocks : 0;
 }

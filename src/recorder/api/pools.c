@@ -570,7 +570,7 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 	arch_add(&counters->freed_bytes, block->bytes * weight);
 	if (block->birth_ms != clock_ms())
 		account_lifetime(counters, block->birth_ms, weight);
-	struct live_samples *samples = sample ? sample_errors(counters) : NULL;
+	struct live_samples *samples = sample ? samples_of_counters(counters) : NULL;
 
 	if (samples != NULL)
 		sample_add_free(samples, block->bytes, exact_weight_of(counters, block->bytes));
@@ -634,7 +634,7 @@ static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, u
 		exact_weight = sample_weight(bytes, interval);
 		*ret_weight = mode_round_weight(exact_weight);
 		block.rounded_up = *ret_weight > exact_weight >> 32;
-		samples = sample_errors(counters);
+		samples = samples_of_counters(counters);
 		if (samples == NULL) {
 			health_add(HEALTH_lost_samples);
 			return 0;

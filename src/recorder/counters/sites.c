@@ -265,7 +265,8 @@ static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 		if (!make_room(slot, *ret_shared, must))
 			return false;
 		if (!lock_take(&sites_lock, slot->id)) {
-			slot->walk->stamp = 0; /* the stack is probed again at the next call */
+			slot->walk->stamp =
+				0; /* the stack is walked and looked up again at the next call */
 			return false;
 		}
 		if (is_shared() == *ret_shared)

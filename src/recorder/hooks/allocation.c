@@ -109,7 +109,7 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 {
 	uint32_t id = sites_counters_of_interval(slot, counters_of_stack(slot, frame), interval);
 	struct live_site_counters *counters = memory_counters(id);
-	struct live_samples *samples = id != 0 ? sample_errors(counters) : NULL;
+	struct live_samples *samples = id != 0 ? samples_of_counters(counters) : NULL;
 	uint64_t exact_weight = sample_weight(size, interval);
 
 	clock_tick(slot);

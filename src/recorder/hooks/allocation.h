@@ -37,7 +37,7 @@ uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame);
 /* The same of a block from a pool; its name is a tag below the thread's. */
 uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
 
-/* The same, from memory if it is remembered. */
+/* The same, from the stack cache on a hit. */
 static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame)
 {
 	uint32_t remembered = stack_cache_find(slot, slot->quick, frame);

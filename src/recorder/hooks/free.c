@@ -96,7 +96,7 @@ NOINLINE void record_sample_end(struct slot *slot, const void *address, const st
 		counters = counters_of_remote(slot, counters, block->size_bytes, weight);
 	account_free(slot, counters, block->size_bytes, slack, block->birth_ms,
 		     temporary && !remote && countdown_now()->calls == slot->last_calls, weight);
-	struct live_samples *samples = sample_errors(counters);
+	struct live_samples *samples = samples_of_counters(counters);
 
 	if (samples != NULL)
 		sample_add_free(samples, block->size_bytes, exact_weight);

@@ -99,7 +99,7 @@ static NOINLINE void free_seen(void *block)
 
 EXPORT void free(void *block)
 {
-	if (sample_passes(block))
+	if (sample_is_absent(block))
 		next.free(block);
 	else
 		free_seen(block);
@@ -196,7 +196,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 
 static ALWAYS_INLINE void *realloc_common(void *block, size_t size, const uintptr_t *frame)
 {
-	if (sample_passes(block) && size != 0 && countdown_passes(size)) /* 0: a free */
+	if (sample_is_absent(block) && size != 0 && countdown_passes(size)) /* 0: a free */
 		return next.realloc(block, size);
 	struct slot *slot = hook_enter_free(frame);
 

@@ -47,7 +47,7 @@ uint64_t *countdown_token(void)
 	return (uint64_t *)(void *)countdown_base + WORD_TOKEN;
 }
 
-static uintptr_t distance(const void *to)
+static uintptr_t offset_from_base(const void *to)
 {
 	return (uintptr_t)to - (uintptr_t)countdown_base;
 }
@@ -57,8 +57,8 @@ void countdown_own(uint64_t left)
 	struct thread_state *self = &thread_state;
 
 	self->own_countdown.left = left;
-	self->own_word = distance(&self->own_countdown);
-	self->countdown = distance(&self->own_word);
+	self->own_word = offset_from_base(&self->own_countdown);
+	self->countdown = offset_from_base(&self->own_word);
 }
 
 /* The thread that has forked leads to its word of before until that is read. If that were the word of a slot that another
@@ -83,8 +83,8 @@ void countdown_shared(struct slot *slot, uint64_t left)
 			 __ATOMIC_RELEASE);
 	__atomic_store_n(&shared->left, left, __ATOMIC_RELEASE);
 	__atomic_store_n(&shared->changes, changes + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(word, distance(shared), __ATOMIC_RELAXED);
-	thread_state.countdown = distance(word);
+	__atomic_store_n(word, offset_from_base(shared), __ATOMIC_RELAXED);
+	thread_state.countdown = offset_from_base(word);
 }
 
 bool countdown_skips(struct slot *slot, uint64_t size)

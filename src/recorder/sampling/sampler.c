@@ -120,7 +120,7 @@ void sample_start(bool filters)
 		sample_no_filter();
 }
 
-struct live_samples *sample_errors(struct live_site_counters *counters)
+struct live_samples *samples_of_counters(struct live_site_counters *counters)
 {
 	if (memory_site(counters->site)->interval == 0)
 		return NULL; /* [other], which has taken the free of a sample */

@@ -50,7 +50,7 @@ static ALWAYS_INLINE uint8_t *sample_place(const void *block)
 }
 
 /* Whether a block is certainly not recorded. */
-static ALWAYS_INLINE bool sample_passes(const void *block)
+static ALWAYS_INLINE bool sample_is_absent(const void *block)
 {
 	return UNLIKELY(ORDER_LOAD(*sample_place(block)) == 0);
 }
@@ -63,7 +63,7 @@ void sample_no_filter(void);
 void sample_start(bool filters);
 
 /* What a sample adds to the errors of its site counters; NULL: no memory, or they are of no samples. */
-struct live_samples *sample_errors(struct live_site_counters *counters);
+struct live_samples *samples_of_counters(struct live_site_counters *counters);
 void sample_add_allocation(struct live_samples *samples, uint64_t size, uint64_t weight);
 void sample_add_free(struct live_samples *samples, uint64_t size, uint64_t weight);
 #endif

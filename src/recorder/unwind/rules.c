@@ -142,7 +142,8 @@ static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t f
 	       (uint64_t)kind << 24 | frame;
 }
 
-/* The id of a frame: the one the invalidated rule had if it still fits, else a new one. 0: no memory. */
+/* The id of a frame: the one the invalidated rule had if it still fits, else a new one. LIVE_FRAME_OTHER: no memory, or no
+ * id left. */
 static uint32_t frame_of(uint32_t previous, uint64_t frame)
 {
 	if (previous != 0 && *memory_frame(previous) == frame)
@@ -176,7 +177,7 @@ static struct way way_of(struct slot *slot, const struct module_found *module, u
 }
 
 /* Keeps the rule, unless another thread was faster. Under the lock. */
-static uint64_t keep(uint64_t key, const struct way *way, uint64_t frame)
+static uint64_t store_rule(uint64_t key, const struct way *way, uint64_t frame)
 {
 	struct rule_table *table = rule_table;
 	struct rule_entry *entry = rules_entry(table, key);
@@ -240,8 +241,8 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 		if (!lock_take(&rules_lock, slot->id))
 			break;
 		if (modules_is_of(lookup, module.id))
-			rule = keep(rules_key(pc, exact), &way,
-				    live_frame_pack(module.id, pc - module.bias, exact));
+			rule = store_rule(rules_key(pc, exact), &way,
+					  live_frame_pack(module.id, pc - module.bias, exact));
 		if (CHECKED)
 			check_rules();
 		lock_give(&rules_lock);

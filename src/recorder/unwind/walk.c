@@ -177,7 +177,8 @@ static NOINLINE enum step step_by_fp(struct walker *walker, uint32_t c, uintptr_
 }
 
 /* Takes c fresh frames over, on top of the `base` oldest stored ones. */
-static ALWAYS_INLINE uint64_t keep(struct walk *walk, uint32_t base, uint32_t c, uint32_t checks)
+static ALWAYS_INLINE uint64_t store_frames(struct walk *walk, uint32_t base, uint32_t c,
+					   uint32_t checks)
 {
 	uint64_t hash = walk->mark, needs = 0;
 	uintptr_t fp = 0;
@@ -225,7 +226,7 @@ static NOINLINE uint64_t finish(struct walker *walker, enum step how, uint32_t c
 	walk->unreadable = how == UNREADABLE;
 	if (walk->unreadable)
 		walk->stamp = 0;
-	return keep(walk, 0, c, walker->checks);
+	return store_frames(walk, 0, c, walker->checks);
 }
 
 COLD uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark)
@@ -234,7 +235,7 @@ COLD uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark)
 	walk->unreadable = false;
 	walk->checks = 0;
 	walk->stamp = 0;
-	return keep(walk, 0, c, 0);
+	return store_frames(walk, 0, c, 0);
 }
 
 /* The stored frames [0, j] are the rest of this walk. */
@@ -246,7 +247,7 @@ static ALWAYS_INLINE uint64_t join(struct walker *walker, int j, uint32_t c)
 		use_fp(walker);
 	while (walk->checks > 0 && walk->check[walk->checks - 1].index >= j)
 		walk->checks--;
-	return keep(walk, (uint32_t)j + 1, c, walker->checks);
+	return store_frames(walk, (uint32_t)j + 1, c, walker->checks);
 }
 
 /* Whether fp in the frame `at`, reached after c fresh ones, is what it was in the stored frame j, as far as it

@@ -120,6 +120,26 @@ def test_ever_new_stacks_stay_within_the_budget_and_the_numbers_right(threads, b
     assert len(known) > 5_000
 
 
+# Thousands of stacks, then one that comes again and again.
+REPEATED = r"""
+#include <stdlib.h>
+static void *volatile sink;
+__attribute__((noinline)) static void left(unsigned bits, int depth);
+__attribute__((noinline)) static void right(unsigned bits, int depth) { if (depth == 0) free(sink = malloc(16)); else if (bits & 1) left(bits >> 1, depth - 1); else right(bits >> 1, depth - 1); __asm__ volatile(""); }
+static void left(unsigned bits, int depth) { if (depth == 0) free(sink = malloc(16)); else if (bits & 1) left(bits >> 1, depth - 1); else right(bits >> 1, depth - 1); __asm__ volatile(""); }
+__attribute__((noinline)) static void again(void) { for (int i = 0; i < 100000; i++) free(sink = malloc(32)); }
+int main(void) { for (unsigned i = 0; i < 60000; i++) left(i, 20); again(); return 0; }
+"""
+
+
+def test_every_call_without_its_stack_is_counted(record, report_json, scratch):
+    run = record([compile_c(scratch, "repeated", REPEATED)], "--budget", "4MiB")
+    others = sum(site["calls"] for site in report_json(run.path, "sites")["sites"] if is_other(site))
+    process = report_json(run.path)["processes"][0]
+    assert process["calls"] == 160_000 and others > 100_000
+    assert process["health"]["unsited_calls"] == others
+
+
 def test_readers_meanwhile_find_it_whole(build, clean_env, target, report_json):
     with folder_on_tmpfs() as folder:
         program = start(build, clean_env, folder, target, 10**9, 2)
