@@ -151,7 +151,8 @@ void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
 	uint64_t id = memory_append(LIVE_MARKS, 1, sizeof(struct live_mark));
 
 	if (id == UINT64_MAX) {
-		health_add(HEALTH_lost_details);
+		health_add(kind == LIVE_MARK_SNAPSHOT ? HEALTH_lost_snapshots
+						      : HEALTH_lost_details);
 		return;
 	}
 	struct live_mark *mark = (struct live_mark *)(void *)memory.region[LIVE_MARKS] + id;

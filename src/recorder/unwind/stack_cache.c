@@ -7,6 +7,7 @@
 enum {
 	RING_FIRST = 256 * 1024,
 	RING_OTHERS = 64 * 1024,
+	RING_LEAST = 8 * 1024,
 	SLOTS_WITH_CACHE = 64,
 	FIRST_WALKS = 32, /* that a thread makes without */
 	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
@@ -125,16 +126,20 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
  * of what they would touch. */
 static void make_late(struct slot *slot)
 {
-	uint32_t bytes = slot->id == 0 ? RING_FIRST : RING_OTHERS;
+	/* The program may have limited its address space since, and the recorder with it. */
+	uint64_t room = memory.head->region[LIVE_SCRATCH].bytes - memory_used(LIVE_SCRATCH);
+	uint64_t bytes = MIN((uint64_t)(slot->id == 0 ? RING_FIRST : RING_OTHERS), room / 4);
 	struct stack_cache *stack_cache;
 
-	if (++slot->walks != FIRST_WALKS || slot->id >= SLOTS_WITH_CACHE)
+	if (++slot->walks != FIRST_WALKS || slot->id >= SLOTS_WITH_CACHE || bytes < RING_LEAST ||
+	    sizeof *stack_cache + bytes > room)
 		return;
+	bytes &= ~(uint64_t)63;
 	stack_cache = memory_scratch(sizeof *stack_cache + bytes);
 	if (stack_cache == NULL)
 		return;
 	stack_cache->ring = (char *)(stack_cache + 1);
-	stack_cache->bytes = bytes;
+	stack_cache->bytes = (uint32_t)bytes;
 	stack_cache->used = sizeof(struct stack_cache_entry);
 	stack_cache->calls = slot->live->calls;
 	slot->stack_cache = stack_cache;
