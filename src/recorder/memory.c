@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mapped live profile and the opening of its regions.
  *
- * Owns: `memory`, and opened[], opened_bytes, used[] of the head. Invariant: [0, opened[r]) of region r is writable and
- * populated; opened[r] only grows. Two threads may open the same piece at the same time: mprotect and populate are
+ * Owns: `memory`, and opened[], opened_bytes, used[] of the head. Invariant: [0, opened[r]) of region r is writable, and in a
+ * file populated; opened[r] only grows. Two threads may open the same piece at the same time: mprotect and populate are
  * idempotent, and opened[] moves by compare-and-swap to the larger value, so no lock is held over a system call.
  *
  * MADV_POPULATE_WRITE (Linux 5.14) turns "no room" in a file's tmpfs into an error here, instead of SIGBUS at the first touch; of

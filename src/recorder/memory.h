@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "format/live/live.h"
 
-/* What a fork's child sets anew lies together: it copies each page that it writes to. */
+/* Most of what a fork's child sets anew, and what is small and near it: a child copies each page that it writes to. */
 #define PROCESS_STATE __attribute__((section("heapgauge_state")))
 
 /* Addresses inside the mapping, fixed while it is in use. Written at start-up and after fork, else read only. */

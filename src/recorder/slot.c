@@ -125,6 +125,7 @@ static bool scratch_allocate(struct slot *slot, uint32_t limit)
 	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
+	slot->cache_memory = stack_cache_memory(slot->id);
 	slot->tags = (struct slot_tags *)&tags_none; /* never written: nothing in it is found */
 	return true;
 }

@@ -44,9 +44,9 @@ struct slot {
 	uint32_t last_weight; /* of the last sample */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
-	struct stack_cache
-		*stack_cache; /* NULL: not yet, no memory, or so many slots that they go without */
-	uint32_t walks;	      /* that were made without one */
+	struct stack_cache *cache_memory; /* NULL: none, or so many slots that they go without */
+	struct stack_cache *stack_cache;  /* the same once it is used: after some walks */
+	uint32_t walks;			  /* that were made without it */
 	struct stack_cache *
 		quick; /* the stack_cache where a block belongs to its stack alone; NULL: there is more to it */
 	struct slot_tags *tags;

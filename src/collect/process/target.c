@@ -44,12 +44,18 @@ struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memor
 	return live_budget_default(procfs_free_memory(), group_free_bytes, own_bytes);
 }
 
+void target_read_cgroup(struct target *target)
+{
+	target->cgroup = cgroups_memory(target->cgroups, target->pid);
+	target->cgroup_is_read = true;
+}
+
 /* Memory that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
 static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t at_ns)
 {
 	struct live_budget budget;
 
-	target->cgroup = cgroups_memory(target->cgroups, target->pid);
+	target_read_cgroup(target);
 	budget = target_budget(fixed_bytes, &target->cgroup, target->totals.own_bytes);
 	live_profile_write_budget(&target->profile, budget.bytes, budget.limit_bytes);
 	/* The kernel's files are dear to read: seldom, while the recorder is far from its budget. */
@@ -258,7 +264,9 @@ static bool has_become_another(struct target *target)
 {
 	AUTO_FREE char *exe = target->pid ? procfs_exe(target->pid) : NULL;
 
-	if (!exe || !exe[0] || !target->known.exe || !target->known.exe[0])
+	/* A path that fills its place may go on. */
+	if (!exe || !exe[0] || !target->known.exe || !target->known.exe[0] ||
+	    strlen(target->known.exe) + 1 >= sizeof((struct live_own *)0)->exe)
 		return false;
 	cut_deleted(exe);
 	if (!target->seen_exe) {

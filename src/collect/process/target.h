@@ -59,9 +59,10 @@ struct target {
 	uint64_t next_budget_ns; /* since its start */
 	const struct cgroups *cgroups;
 	struct cgroup_memory cgroup; /* as last read */
-	uint64_t memory_bytes;	     /* of the machine */
-	uint64_t next_totals_ns;     /* since its start */
-	uint64_t stopped_ms;	     /* in which its clock stood still */
+	bool cgroup_is_read;
+	uint64_t memory_bytes;	 /* of the machine */
+	uint64_t next_totals_ns; /* since its start */
+	uint64_t stopped_ms;	 /* in which its clock stood still */
 	struct series series;
 	const struct triggers *conditions; /* NULL: none were checked yet */
 	struct trigger_state *triggers;	   /* by trigger; those that ask of stacks are a worker's */
@@ -93,6 +94,7 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 			  const struct cgroups *cgroups, struct error *error);
 /* The zero of its clock. */
 void target_start(struct target *target, uint64_t started_ns, uint64_t now_ns);
+void target_read_cgroup(struct target *target);
 /* The same of a process that handed its profile over. */
 struct target *target_take_over(struct live_profile *profile, pid_t pid, int pid_fd,
 				const struct collect_options *options,

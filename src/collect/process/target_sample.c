@@ -250,6 +250,8 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bo
 		.live_blocks = saturating_sub(totals->calls, totals->frees),
 		.rss_bytes = target->rss_bytes,
 	};
+	if (!target->cgroup_is_read)
+		target_read_cgroup(target);
 	target->sample.memory = (struct memory_row){
 		.at_ns = at_ns,
 		.live_bytes = live_bytes,

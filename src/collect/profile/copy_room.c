@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One mapping is kept. Invariant: all of it is zero.
+ * One mapping is kept. Invariant: all of it is zero, which holds because whoever copies notes the runs that may not be zero.
  */
 #include "collect/profile/copy_room.h"
 
@@ -57,36 +57,41 @@ char *copy_room_new(uint64_t bytes)
 /* False: it holds too much for that. */
 static bool zero(char *room, uint64_t bytes, struct copy_runs *runs)
 {
-	bool small = !runs->is_incomplete && runs->bytes <= ZEROED_MAX;
-
-	if (small) {
-		/* Of the head's front more is written than was copied. */
-		memset(room, 0, MIN(bytes, offsetof(struct live_header, top)));
-		for (unsigned i = 0; i < runs->count; i++)
-			memset(room + runs->run[i].at, 0, runs->run[i].bytes);
-	}
+	if (runs->is_incomplete || runs->bytes > ZEROED_MAX)
+		return false;
+	/* Of the head's front more is written than was copied. */
+	memset(room, 0, MIN(bytes, offsetof(struct live_header, top)));
+	for (unsigned i = 0; i < runs->count; i++)
+		memset(room + runs->run[i].at, 0, runs->run[i].bytes);
 	*runs = (struct copy_runs){ 0 };
-	return small;
+	return true;
 }
 
 int copy_room_empty(char *room, uint64_t bytes, struct copy_runs *runs)
 {
-	return zero(room, bytes, runs) ? 0 : madvise(room, bytes, MADV_DONTNEED);
+	if (zero(room, bytes, runs))
+		return 0;
+	if (madvise(room, bytes, MADV_DONTNEED) < 0)
+		return -1;
+	*runs = (struct copy_runs){ 0 };
+	return 0;
 }
 
 void copy_room_free(char *room, uint64_t bytes, struct copy_runs *runs)
 {
-	bool is_kept = false;
-
 	if (zero(room, bytes, runs)) {
+		/* Of two sizes, the next copy more likely has that of the last one. */
 		pthread_mutex_lock(&kept.lock);
-		is_kept = !kept.room;
-		if (is_kept) {
-			kept.room = room;
-			kept.bytes = bytes;
-		}
+		char *old = kept.room;
+		uint64_t old_bytes = kept.bytes;
+
+		kept.room = room;
+		kept.bytes = bytes;
+		room = old;
+		bytes = old_bytes;
 		pthread_mutex_unlock(&kept.lock);
 	}
-	if (!is_kept)
+	*runs = (struct copy_runs){ 0 };
+	if (room)
 		munmap(room, bytes);
 }

@@ -38,7 +38,7 @@ int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd);
 /* Whether it is of root, of ourselves, or of that user, as live_profile.user has it: for where there is no secret. */
 bool handover_is_from(int connection, uint32_t user);
 
-/* Whether so many descriptors are free: what is sent while they cannot is lost, so it is left in the queue. */
+/* Whether so many descriptors are free: what is sent while they are not is lost, so it is left in the queue. */
 enum { HANDOVER_NEEDED = 8 }; /* for a process, with some for who reads files meanwhile */
 bool handover_has_room(struct listener *listener, size_t needed);
 

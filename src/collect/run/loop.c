@@ -108,6 +108,8 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 		if (c->polls.at[first_target + i].revents)
 			c->source->end(c, c->targets.at[i], now_ns);
 	}
+	if (c->polls.at[POLL_SIGNALS].revents)
+		c->next_folder_ns = 0;
 	collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
 	collector_search_folder(c, now_ns);

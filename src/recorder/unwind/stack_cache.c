@@ -7,7 +7,6 @@
 enum {
 	RING_FIRST = 256 * 1024,
 	RING_OTHERS = 64 * 1024,
-	RING_LEAST = 8 * 1024,
 	SLOTS_WITH_CACHE = 64,
 	FIRST_WALKS = 32, /* that a thread makes without */
 	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
@@ -17,6 +16,18 @@ enum {
 
 _Static_assert(sizeof(struct stack_cache_entry) == 16 && sizeof(struct stack_cache_row) == 64,
 	       "aligned as their tables");
+
+static uint32_t ring_bytes(uint32_t slot)
+{
+	return slot == 0 ? RING_FIRST : RING_OTHERS;
+}
+
+struct stack_cache *stack_cache_memory(uint32_t slot)
+{
+	return slot < SLOTS_WITH_CACHE
+		       ? memory_scratch(sizeof(struct stack_cache) + ring_bytes(slot))
+		       : NULL;
+}
 
 void stack_cache_forget(struct slot *slot)
 {
@@ -122,24 +133,16 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
 
-/* Once, and not for a thread that allocates a few times: most processes of a shell script or a build do, and its pages are most
- * of what they would touch. */
-static void make_late(struct slot *slot)
+/* Not for a thread that allocates a few times: most processes of a shell script or a build do, and its pages are most of what they
+ * would touch. */
+static void begin_late(struct slot *slot)
 {
-	/* The program may have limited its address space since, and the recorder with it. */
-	uint64_t room = memory.head->region[LIVE_SCRATCH].bytes - memory_used(LIVE_SCRATCH);
-	uint64_t bytes = MIN((uint64_t)(slot->id == 0 ? RING_FIRST : RING_OTHERS), room / 4);
-	struct stack_cache *stack_cache;
+	struct stack_cache *stack_cache = slot->cache_memory;
 
-	if (++slot->walks != FIRST_WALKS || slot->id >= SLOTS_WITH_CACHE || bytes < RING_LEAST ||
-	    sizeof *stack_cache + bytes > room)
-		return;
-	bytes &= ~(uint64_t)63;
-	stack_cache = memory_scratch(sizeof *stack_cache + bytes);
-	if (stack_cache == NULL)
+	if (++slot->walks != FIRST_WALKS || stack_cache == NULL)
 		return;
 	stack_cache->ring = (char *)(stack_cache + 1);
-	stack_cache->bytes = (uint32_t)bytes;
+	stack_cache->bytes = ring_bytes(slot->id);
 	stack_cache->used = sizeof(struct stack_cache_entry);
 	stack_cache->calls = slot->live->calls;
 	slot->stack_cache = stack_cache;
@@ -155,7 +158,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 		(uint32_t)sizeof(struct stack_cache_entry) + (walk->count + walk->checks + 4) * 16;
 
 	if (stack_cache == NULL) {
-		make_late(slot);
+		begin_late(slot);
 		return;
 	}
 	stack_cache->missed++;

@@ -57,6 +57,11 @@ struct stack_cache {
 	bool is_touched; /* something was entered, or begun to be */
 };
 
+/* Memory for the cache of a slot, not touched; NULL: no memory, or so many slots that they go without. With the slot and not when the
+ * cache begins: a child that a signal handler forks inside a hook goes on in that hook with its parent's slot, and what its parent
+ * opens later is not open there. */
+struct stack_cache *stack_cache_memory(uint32_t slot);
+
 /* Forgets everything: a hook may have been left in the middle of stack_cache_add. */
 void stack_cache_forget(struct slot *slot);
 
