@@ -10,6 +10,7 @@ import time
 import pytest
 
 from compiled import compile_c, losses, wait_for
+from running import until_snapshot
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[3] / "include"
 
@@ -229,6 +230,7 @@ def test_snap_asks_the_collector(waiting, heapgauge, report_json):
     run = waiting()
     pid = str(run.program())
     subprocess.run([heapgauge, "snap", pid, "--name", "full"], check=True)
+    until_snapshot()
     assert run.step() == b"freed\n"
     subprocess.run([heapgauge, "snap", pid], check=True)
     path = run.finish()

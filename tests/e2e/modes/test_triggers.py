@@ -78,7 +78,8 @@ class Watched:
         self.program.stdin.write(words + "\n")
         self.program.stdin.flush()
         assert self.program.stdout.readline() == "done\n"
-        time.sleep(0.35)  # a turn of who only copies, and another
+        # A turn of who only copies, and another; on a busy machine both wait for a CPU.
+        time.sleep(0.35 if self.collector is self.program else 1)
 
     def hears(self, text):
         return wait_for(lambda: next((line for line in self.said if text in line), None), text)
