@@ -41,13 +41,6 @@ TEN(second, TO_THIRD)
 TEN(first, TO_SECOND)
 #define TO_FIRST first[path / 100 % 10]
 
-#define COMMON(name, next)                                                                         \
-	static NOINLINE void *name(size_t size, unsigned path)                                     \
-	{                                                                                          \
-		void *p = next(size, path);                                                        \
-		KEEP(p);                                                                           \
-		return p;                                                                          \
-	}
 COMMON(common7, TO_FIRST)
 COMMON(common6, common7)
 COMMON(common5, common6)

@@ -46,13 +46,6 @@ static NOINLINE void *fan_out(size_t size, unsigned path)
 	return p;
 }
 
-#define COMMON(name, next)                                                                         \
-	static NOINLINE void *name(size_t size, unsigned path)                                     \
-	{                                                                                          \
-		void *p = next(size, path);                                                        \
-		KEEP(p);                                                                           \
-		return p;                                                                          \
-	}
 COMMON(common11, fan_out)
 COMMON(common10, common11)
 COMMON(common9, common10)

@@ -57,4 +57,13 @@ static inline void truth_print(const char *workload, const struct truth *t)
 	if (n > 0 && write(2, line, (size_t)n) < 0)
 		return;
 }
+
+/* A frame that all call paths share. */
+#define COMMON(name, next)                                                                         \
+	static NOINLINE void *name(size_t size, unsigned path)                                     \
+	{                                                                                          \
+		void *p = next(size, path);                                                        \
+		KEEP(p);                                                                           \
+		return p;                                                                          \
+	}
 #endif

@@ -134,9 +134,8 @@ void memory_shrink(uint64_t limit_bytes)
  * all of it is populated. The block map and the slots are opened as they are needed. */
 static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t bytes)
 {
-	bool is_file = memory.head->own.kept == LIVE_KEPT_FILE;
-	uint64_t step = is_file ? MAX(opened / FILE_SLAB_PART, (uint64_t)FILE_SLAB_MIN)
-				: MAX(opened, (uint64_t)SLAB_MIN);
+	uint64_t step = memory_is_file() ? MAX(opened / FILE_SLAB_PART, (uint64_t)FILE_SLAB_MIN)
+					 : MAX(opened, (uint64_t)SLAB_MIN);
 	uint64_t end = MAX(bytes, opened + MIN(step, (uint64_t)SLAB_MAX));
 
 	if (region == LIVE_LEAVES || region == LIVE_AREAS || region == LIVE_SLOTS ||
@@ -189,8 +188,7 @@ static bool open_pages(enum live_region region, uint64_t from, uint64_t bytes, b
 		return false;
 	/* Only a file's pages can be refused. Small pieces of others come as they are touched: most of them never are, nor are those of
 	 * the threads' tables. */
-	return (memory.head->own.kept != LIVE_KEPT_FILE &&
-		(bytes < POPULATE_MIN || region == LIVE_SCRATCH)) ||
+	return (!memory_is_file() && (bytes < POPULATE_MIN || region == LIVE_SCRATCH)) ||
 	       sys_populate(at, bytes);
 }
 

@@ -27,6 +27,12 @@ struct memory {
 };
 extern HIDDEN struct memory memory;
 
+/* Whether it lies in a file, all of whose open pages are populated. */
+static inline bool memory_is_file(void)
+{
+	return memory.head->own.kept == LIVE_KEPT_FILE;
+}
+
 /* Whole pages. */
 static inline uint64_t memory_pages(uint64_t bytes)
 {

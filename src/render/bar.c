@@ -12,7 +12,7 @@ enum {
 	BAR_COLUMNS_MIN = 10,
 	BAR_COLUMNS_MAX = 60,
 	BESIDE_COLUMNS = 60, /* what is left for the other columns */
-	COURSE_COLUMNS = 32,
+	SERIES_COLUMNS = 32,
 };
 
 size_t bar_columns(const struct render_options *o)
@@ -43,28 +43,28 @@ void bar_append(struct buffer *out, struct result_share share, const struct rend
 }
 
 /* The largest of the numbers that fall into one column. */
-static int64_t most_of(struct result_numbers course, size_t column, size_t columns)
+static int64_t most_of(struct result_numbers series, size_t column, size_t columns)
 {
-	size_t from = course.count * column / columns;
-	size_t to = MAX(course.count * (column + 1) / columns, from + 1);
+	size_t from = series.count * column / columns;
+	size_t to = MAX(series.count * (column + 1) / columns, from + 1);
 	int64_t most = 0;
 
-	for (size_t i = from; i < MIN(to, course.count); i++)
-		most = MAX(most, course.at[i]);
+	for (size_t i = from; i < MIN(to, series.count); i++)
+		most = MAX(most, series.at[i]);
 	return most;
 }
 
-void course_append(struct buffer *out, struct result_numbers course, const struct render_options *o)
+void series_append(struct buffer *out, struct result_numbers series, const struct render_options *o)
 {
 	static const char *const heights[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 	static const char *const ascii[] = { " ", ".", ".", ".", "-", "-", "-", "#", "#" };
-	size_t columns = MIN((size_t)COURSE_COLUMNS, course.count);
+	size_t columns = MIN((size_t)SERIES_COLUMNS, series.count);
 	int64_t highest = 0;
 
-	for (size_t i = 0; i < course.count; i++)
-		highest = MAX(highest, course.at[i]);
+	for (size_t i = 0; i < series.count; i++)
+		highest = MAX(highest, series.at[i]);
 	for (size_t i = 0; i < columns && highest > 0; i++) {
-		int64_t most = most_of(course, i, columns);
+		int64_t most = most_of(series, i, columns);
 		size_t step = (size_t)((double)most / (double)highest * 8 + 0.5);
 
 		step = most > 0 ? MAX(step, (size_t)1) : 0;

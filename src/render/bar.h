@@ -12,8 +12,8 @@ size_t bar_columns(const struct render_options *options);
 void bar_append(struct buffer *out, struct result_share share,
 		const struct render_options *options);
 
-/* The largest of each part of a course as one of eight heights, or of three in ASCII; the largest of all is the highest. */
-void course_append(struct buffer *out, struct result_numbers course,
+/* The largest of each part of a series as one of eight heights, or of three in ASCII; the largest of all is the highest. */
+void series_append(struct buffer *out, struct result_numbers series,
 		   const struct render_options *options);
 
 #endif

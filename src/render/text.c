@@ -119,7 +119,7 @@ static void append_value(struct buffer *b, const struct result_value *v,
 		bar_append(b, v->share, o);
 		break;
 	case UNIT_SERIES:
-		course_append(b, v->numbers, o);
+		series_append(b, v->numbers, o);
 		break;
 	case UNIT_FRAMES:
 	case UNIT_SIZES:

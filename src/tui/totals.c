@@ -72,7 +72,7 @@ static void append_chart(const struct totals *t, enum chart chart, bool utf8, st
 	buffer_fill(out, ' ', TOTALS_POINTS - t->count);
 	size_t before = out->size;
 
-	course_append(out, (struct result_numbers){ values, t->count, NULL }, &options);
+	series_append(out, (struct result_numbers){ values, t->count, NULL }, &options);
 	if (out->size == before)
 		buffer_fill(out, ' ', t->count); /* all of it is nothing */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `history`: what the heaviest sites held at every snapshot, one course for each.
+ * The view `history`: what the heaviest sites held at every snapshot, one series for each.
  *
  * The moments are the snapshots, the peak and the end of all processes together; if there are more than a picture needs,
  * some of them evenly. At a moment a site holds what its process' last moment until then said; before the first and, where
@@ -22,7 +22,7 @@ enum history_column {
 	HISTORY_SITE,
 	HISTORY_COST,
 	HISTORY_MOST,
-	HISTORY_COURSE,
+	HISTORY_SERIES,
 	HISTORY_LABEL,
 	HISTORY_STACK,
 	HISTORY_COLUMNS,
@@ -158,14 +158,14 @@ static bool follow_all(struct maker *m)
 }
 
 /* How far each of a site's numbers may be off; NULL if nothing is an estimate, or out of memory. */
-static const float *course_errors(struct maker *m, const struct entry *e, const int64_t *course)
+static const float *series_errors(struct maker *m, const struct entry *e, const int64_t *series)
 {
 	float *errors = e->site->numbers.samples
 				? ARENA_ARRAY(&m->result->arena, float, m->moment_count)
 				: NULL;
 
 	for (size_t i = 0; errors && i < m->moment_count; i++)
-		errors[i] = value_part(UNIT_BYTES, course[i] > 0 ? (uint64_t)course[i] : 0,
+		errors[i] = value_part(UNIT_BYTES, series[i] > 0 ? (uint64_t)series[i] : 0,
 				       VARIANCE_BYTES, &e->site->numbers)
 				    .error;
 	return errors;
@@ -175,19 +175,19 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 {
 	struct maker *m = context;
 	const struct entry *e = &m->selection.entries[index];
-	const int64_t *course = &m->courses[index * m->moment_count];
+	const int64_t *series = &m->courses[index * m->moment_count];
 	int64_t most = 0;
 
 	for (size_t i = 0; i < m->moment_count; i++)
-		most = MAX(most, course[i]);
+		most = MAX(most, series[i]);
 	row[HISTORY_PROCESS] = value_id(e->process->pid);
 	row[HISTORY_SITE] = value_id(e->site->id.v);
 	row[HISTORY_COST] = selection_value(&m->selection, &e->m);
 	row[HISTORY_MOST] =
 		value_part(UNIT_BYTES, (uint64_t)most, VARIANCE_BYTES, &e->site->numbers);
-	row[HISTORY_COURSE] = (struct result_value){ .unit = UNIT_SERIES,
-						     .numbers = { course, m->moment_count,
-								  course_errors(m, e, course) } };
+	row[HISTORY_SERIES] = (struct result_value){ .unit = UNIT_SERIES,
+						     .numbers = { series, m->moment_count,
+								  series_errors(m, e, series) } };
 	row[HISTORY_LABEL] =
 		value_text(stack_label(m->result, m->locations, e->process, e->site->node));
 	return row[HISTORY_LABEL].text &&
@@ -204,7 +204,7 @@ static bool fill_table(struct maker *m)
 		[HISTORY_COST] = { cost_rows[s->cost].key, title_of(m->result, s->title),
 				   cost_unit(s->cost, s->change) },
 		[HISTORY_MOST] = { "max_snapshot_bytes", "MOST KEPT", UNIT_BYTES },
-		[HISTORY_COURSE] = { "history", "OVER TIME", UNIT_SERIES },
+		[HISTORY_SERIES] = { "history", "OVER TIME", UNIT_SERIES },
 		[HISTORY_LABEL] = { NULL, "FROM", UNIT_TEXT },
 		[HISTORY_STACK] = { "stack", NULL, UNIT_FRAMES },
 	};

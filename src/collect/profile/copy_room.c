@@ -34,11 +34,6 @@ void copy_runs_note(struct copy_runs *runs, uint64_t at, uint64_t bytes)
 		runs->is_incomplete = true;
 }
 
-void copy_runs_lose(struct copy_runs *runs)
-{
-	runs->is_incomplete = true;
-}
-
 char *copy_room_new(uint64_t bytes)
 {
 	char *room = NULL;
@@ -60,7 +55,7 @@ static bool zero(char *room, uint64_t bytes, struct copy_runs *runs)
 	if (runs->is_incomplete || runs->bytes > ZEROED_MAX)
 		return false;
 	/* Of the head's front more is written than was copied. */
-	memset(room, 0, MIN(bytes, offsetof(struct live_header, top)));
+	memset(room, 0, MIN(bytes, LIVE_FRONT_BYTES));
 	for (unsigned i = 0; i < runs->count; i++)
 		memset(room + runs->run[i].at, 0, runs->run[i].bytes);
 	*runs = (struct copy_runs){ 0 };

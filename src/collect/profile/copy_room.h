@@ -19,7 +19,6 @@ struct copy_runs {
 	uint64_t bytes;
 };
 void copy_runs_note(struct copy_runs *runs, uint64_t at, uint64_t bytes);
-void copy_runs_lose(struct copy_runs *runs);
 
 /* Zeroed. NULL, with errno: there is none. Any thread, as copy_room_free. */
 char *copy_room_new(uint64_t bytes);

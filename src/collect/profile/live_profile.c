@@ -39,7 +39,7 @@ static bool read_at(const struct live_profile *profile, uint64_t at, void *to, s
 
 static bool read_front(struct live_profile *profile)
 {
-	return profile->is_lent || read_at(profile, 0, profile->head, PROFILE_FRONT_BYTES);
+	return profile->is_lent || read_at(profile, 0, profile->head, LIVE_FRONT_BYTES);
 }
 
 bool live_profile_poll(struct live_profile *profile)

@@ -136,7 +136,7 @@ static int copy_data(struct profile_copy *c, int pagemap, uint64_t from, void *t
 {
 	if (c->fd >= 0)
 		return copy_file(c, from, to, bytes, data_bytes);
-	copy_runs_lose(&c->runs);
+	c->runs.is_incomplete = true;
 	if (pagemap >= 0)
 		return copy_present(c, pagemap, from, to, bytes, data_bytes);
 	*data_bytes += bytes;
@@ -150,7 +150,7 @@ static int copy(struct profile_copy *c, uint64_t from, void *to, uint64_t bytes)
 
 	if (c->fd >= 0)
 		return copy_file(c, from, to, bytes, &data);
-	copy_runs_lose(&c->runs);
+	c->runs.is_incomplete = true;
 	return copy_memory(c->pid, c->at + from, to, bytes);
 }
 
@@ -191,10 +191,9 @@ static struct live_header *head_of(const struct profile_copy *c)
 
 struct live_header *profile_front_new(void)
 {
-	struct live_header *front =
-		aligned_alloc(_Alignof(struct live_header), PROFILE_FRONT_BYTES);
+	struct live_header *front = aligned_alloc(_Alignof(struct live_header), LIVE_FRONT_BYTES);
 
-	return front ? memset(front, 0, PROFILE_FRONT_BYTES) : NULL;
+	return front ? memset(front, 0, LIVE_FRONT_BYTES) : NULL;
 }
 
 /* How large a region can be of which so much is there. */
@@ -483,7 +482,7 @@ static int open_file(struct profile_copy *c, const struct recorded *recorded)
 static int read_head(struct profile_copy *c, const struct recorded *recorded, uint64_t *ret_bytes,
 		     struct error *error)
 {
-	const uint64_t front = PROFILE_FRONT_BYTES;
+	const uint64_t front = LIVE_FRONT_BYTES;
 	AUTO_FREE struct live_header *head = profile_front_new();
 	int number = head ? copy(c, 0, head, front) : ENOMEM;
 	struct stat st;

@@ -8,7 +8,6 @@
 #define COLLECT_PROFILE_PROFILE_COPY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "collect/kernel/recorded_processes.h"
 #include "collect/profile/copy_room.h"
@@ -57,9 +56,8 @@ void profile_copy_release(struct profile_copy *copied);
 /* The copy alone; it can be taken again. */
 void profile_copy_release_memory(struct profile_copy *copied);
 
-/* Room for the head up to `top`, zeroed; what follows is nine tenths of it, and only a whole copy has that. */
+/* LIVE_FRONT_BYTES of a head, zeroed: only a whole copy has the rest. */
 struct live_header *profile_front_new(void);
-#define PROFILE_FRONT_BYTES offsetof(struct live_header, top)
 
 static inline const struct live_header *profile_copy_head(const struct profile_copy *copied)
 {

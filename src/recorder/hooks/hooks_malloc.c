@@ -46,7 +46,7 @@ EXPORT void *malloc(size_t size)
 	return countdown_passes(size) ? next.malloc(size) : malloc_recorded(size);
 }
 
-static NOINLINE void *calloc_seen(size_t count, size_t size)
+static NOINLINE void *calloc_recorded(size_t count, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
@@ -65,7 +65,7 @@ EXPORT void *calloc(size_t count, size_t size)
 
 	return !__builtin_mul_overflow(count, size, &bytes) && countdown_passes(bytes)
 		       ? next.calloc(count, size)
-		       : calloc_seen(count, size);
+		       : calloc_recorded(count, size);
 }
 
 /* Records the end of a block; true if the caller must leave the hook after it has forwarded. */
@@ -81,7 +81,7 @@ static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
 	return true;
 }
 
-static NOINLINE void free_seen(void *block)
+static NOINLINE void free_recorded(void *block)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
@@ -102,13 +102,13 @@ EXPORT void free(void *block)
 	if (sample_is_absent(block))
 		next.free(block);
 	else
-		free_seen(block);
+		free_recorded(block);
 }
 
 /* Of old: programs linked before glibc 2.26. */
 EXPORT void cfree(void *block)
 {
-	free_seen(block);
+	free_recorded(block);
 }
 
 /* Where nobody else defines a sized free: only a weak reference leads here, and means whatever free it would call. */
@@ -119,7 +119,7 @@ COLD static void free_of_program(void *block)
 	if (other != NULL)
 		other(block);
 	else
-		free_seen(block);
+		free_recorded(block);
 }
 
 EXPORT void free_sized(void *block, size_t size)

@@ -85,9 +85,9 @@ enum handover handover_send(int fd, const void *at, struct live_ticket ticket)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t bytes = 0;
 
+	/* strlen is another page of libc, which each fork's child would map. */
 	while (bytes < sizeof settings.collector && settings.collector[bytes])
 		bytes++;
-
 	if (bytes < 2 || settings.collector[0] != '@' || bytes >= sizeof address.sun_path)
 		return HANDOVER_NOBODY;
 	__builtin_memcpy(address.sun_path + 1, settings.collector + 1, bytes - 1);

@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct stack_cache_entry) == 16 && sizeof(struct stack_cac
 /* In a file all of it is populated at once. */
 static uint32_t ring_bytes(uint32_t slot)
 {
-	return slot == 0 && memory.head->own.kept != LIVE_KEPT_FILE ? RING_FIRST : RING_OTHERS;
+	return slot == 0 && !memory_is_file() ? RING_FIRST : RING_OTHERS;
 }
 
 struct stack_cache *stack_cache_memory(uint32_t slot)
