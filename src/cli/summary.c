@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The summary at the end of a run: the view `summary` of the file that was just written, and where it
- * is. Made from the file and not from what the collector knows, so that it shows what a later reader
- * will see.
+ * is. Made from the rows that were written, or from the file if these were too many to keep: a later reader sees the
+ * same (test_record.py).
  */
 #include "cli/summary.h"
 
 #include <sys/stat.h>
 
 #include "cli/open.h"
+#include "model/build.h"
 #include "serve/page.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
@@ -39,9 +40,10 @@ static int print_end(FILE *out, const char *path, struct error *error)
 	return 0;
 }
 
-int summary_print(FILE *out, const char *path, struct error *error)
+int summary_print(FILE *out, const char *path, struct recording *recording, struct error *error)
 {
-	struct profile *profile = recording_open(path, error);
+	struct profile *profile = recording->process_count > 0 ? profile_new(recording, error)
+							       : recording_open(path, error);
 
 	if (!profile)
 		return -1;
@@ -52,7 +54,7 @@ int summary_print(FILE *out, const char *path, struct error *error)
 		.view = analysis_find("summary"),
 		.renderer = renderer_find("text"),
 		.query = &query,
-		.names = { .use_symbols = true, .style = NAMES_SHORT },
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
 		.render = { .columns = terminal.columns_given ? terminal.columns : 0,
 			    .colours = terminal.colours,
 			    .utf8 = terminal.utf8,

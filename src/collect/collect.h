@@ -14,6 +14,7 @@
 #include "collect/kernel/ranks.h"
 #include "collect/process/triggers.h"
 #include "format/live/live_header.h"
+#include "format/recording/recording.h"
 #include "util/error.h"
 
 /* What the progress line shows: all living processes together. */
@@ -83,6 +84,7 @@ struct collect_options {
 	/* Called once, when the program has ended and these are waited for; NULL = never. */
 	void (*lives_on)(void *context, pid_t program, const struct collect_survivors *who);
 	void *context;
+	bool wants_recording; /* in the result too, unless it is large */
 };
 
 /* How the program that was started ended. */
@@ -96,9 +98,11 @@ enum collect_end {
 struct collect_result {
 	enum collect_end end;
 	int number;
-	bool recorded;		 /* else `reason` says why nothing was, and there is no file */
-	char *path;		 /* of the recording; NULL if none was written */
-	uint64_t lost_processes; /* that were recorded but could not be written */
+	bool recorded; /* else `reason` says why nothing was, and there is no file */
+	char *path;    /* of the recording; NULL if none was written */
+	struct recording
+		recording; /* what the file holds, if that was asked for; without a process: not known */
+	uint64_t lost_processes;	    /* that were recorded but could not be written */
 	struct collect_survivors survivors; /* recorded as they were at the end, and let go */
 	char reason[ERROR_MESSAGE_BYTES];
 };

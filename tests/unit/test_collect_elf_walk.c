@@ -1,10 +1,15 @@
 /* links: collect format util base */
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that no linker makes: their sections lie over each other, are very many, or have names without an end. */
+/* Files that no linker makes: their sections lie over each other, are very many, or have names without an end. And what is looked for
+ * in their contents. */
 #include "collect/binaries/elf_walk.h"
 
 #include <libelf.h>
 #include <string.h>
+
+#include "collect/binaries/allocator_signs.h"
+#include "collect/binaries/raw_mmap.h"
+#include "format/unseen.h"
 
 #include "unit.h"
 
@@ -111,6 +116,67 @@ static void what_is_no_elf_file_is_refused(void **state)
 	elf_walk_end(&walk);
 }
 
+static uint64_t words_in(struct span constants)
+{
+	uint64_t sure = 0;
+
+	return signs_of_words(constants, &sure);
+}
+
+/* At every distance from the beginning and from the end, since only some places are looked at. */
+static void words_are_found_wherever_they_stand(void **state)
+{
+	static const char word[] = "GHCRTS", libc[] = "\0libc.so.6", function[] = "\0malloc";
+	uint8_t text[64];
+
+	(void)state;
+	for (size_t at = 0; at <= sizeof text - (sizeof word - 1); at++) {
+		memset(text, 'x', sizeof text);
+		memcpy(text + at, word, sizeof word - 1);
+		assert_int_equal(words_in(span_of(text, sizeof text)), UNSEEN_BIT(ghc));
+		assert_int_equal(words_in(span_of(text, at + sizeof word - 1)), UNSEEN_BIT(ghc));
+		assert_int_equal(words_in(span_of(text, at + sizeof word - 2)), 0);
+	}
+	for (size_t at = 0; at + sizeof libc + sizeof function <= sizeof text; at++) {
+		memset(text, 'x', sizeof text);
+		memcpy(text + at, libc, sizeof libc);
+		assert_int_equal(words_in(span_of(text, sizeof text)), 0);
+		memcpy(text + at + sizeof libc, function, sizeof function);
+		assert_int_equal(words_in(span_of(text, sizeof text)), UNSEEN_BIT(dlsym_libc));
+		text[at + sizeof libc + sizeof function - 1] = 'x';
+		assert_int_equal(words_in(span_of(text, sizeof text)), 0);
+	}
+}
+
+static bool maps_itself(const uint8_t *bytes, size_t count)
+{
+	const struct code code = { .sections = { { span_of(bytes, count), 0x1000 } }, .count = 1 };
+	const struct elf_slots none = { 0 };
+
+	return raw_mmap_is_in(&code, &none);
+}
+
+/* mov $9, %eax; syscall: with up to 62 bytes between them. */
+static void the_instruction_is_found_near_its_number(void **state)
+{
+	static const uint8_t number[] = { 0xb8, 9, 0, 0, 0 }, call[] = { 0x0f, 0x05 };
+	uint8_t code[256];
+
+	(void)state;
+	for (size_t at = 0; at < 100; at++) {
+		for (size_t between = 0; between < 80; between++) {
+			size_t end = at + sizeof number + between;
+
+			memset(code, 0x90, sizeof code);
+			memcpy(code + at, number, sizeof number);
+			memcpy(code + end, call, sizeof call);
+			assert_int_equal(maps_itself(code, sizeof code), between <= 62);
+			assert_int_equal(maps_itself(code, end + sizeof call), between <= 62);
+			assert_false(maps_itself(code, end + 1));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +184,8 @@ int main(void)
 		cmocka_unit_test(as_many_sections_as_the_file_has_bytes_are_refused),
 		cmocka_unit_test(names_have_an_end),
 		cmocka_unit_test(what_is_no_elf_file_is_refused),
+		cmocka_unit_test(words_are_found_wherever_they_stand),
+		cmocka_unit_test(the_instruction_is_found_near_its_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

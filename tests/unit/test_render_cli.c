@@ -176,6 +176,7 @@ static void wrong_command_line_is_status_2_and_names_the_nearest(void **state)
 
 static void summary_says_where_it_was_written(void **state)
 {
+	struct recording unknown = { 0 };
 	struct error error = ERROR_INIT;
 	char *text = NULL;
 	size_t size;
@@ -183,14 +184,14 @@ static void summary_says_where_it_was_written(void **state)
 
 	(void)state;
 	write_recording("a.hg", 1, 0);
-	assert_int_equal(summary_print(out, "a.hg", &error), 0);
+	assert_int_equal(summary_print(out, "a.hg", &unknown, &error), 0);
 	fflush(out);
 	assert_int_equal(strncmp(text, "heapgauge: ./server", 19), 0);
 	assert_non_null(strstr(text, "wrote a.hg ("));
 	assert_non_null(strstr(text, "\n  ! 14 stacks"));
 	size_t before = size;
 
-	assert_int_equal(summary_print(out, "no-such.hg", &error), -1);
+	assert_int_equal(summary_print(out, "no-such.hg", &unknown, &error), -1);
 	fflush(out);
 	assert_int_equal(size, before);
 	assert_non_null(strstr(error.message, "no-such.hg"));

@@ -494,7 +494,7 @@ static int check_budgets(struct arguments *arguments, const char *path)
 	return check_recording(&check, &error);
 }
 
-static int report_result(struct arguments *arguments, const struct collect_result *result)
+static int report_result(struct arguments *arguments, struct collect_result *result)
 {
 	struct error error = ERROR_INIT;
 
@@ -505,7 +505,8 @@ static int report_result(struct arguments *arguments, const struct collect_resul
 	if (result->lost_processes > 0)
 		cli_error("%llu of the recorded processes could not be written to %s",
 			  (unsigned long long)result->lost_processes, result->path);
-	if (!arguments->quiet && summary_print(stderr, result->path, &error) < 0)
+	if (!arguments->quiet &&
+	    summary_print(stderr, result->path, &result->recording, &error) < 0)
 		cli_error("%s", error.message);
 	int checked = arguments->checks ? check_budgets(arguments, result->path) : 0;
 	int status = end_like(result);
@@ -573,6 +574,7 @@ static int run_started(struct arguments *arguments)
 		say_linked_in(collect->argv[0]);
 	collect->recorder = recorder;
 	collect->self = "/proc/self/exe";
+	collect->wants_recording = !arguments->quiet;
 	if (!arguments->quiet)
 		collect->lives_on = say_lives_on;
 	status = collect_run(collect, &result, &error);

@@ -4,7 +4,7 @@
  * that only it says: names of its environment variables and beginnings of its messages.
  *
  * Constants of a large library are tens of megabytes, and there are dozens of texts to look for: one pass finds the places
- * where any of them may begin. No state.
+ * where any of them may be. No state.
  */
 #include "collect/binaries/allocator_signs.h"
 
@@ -64,34 +64,48 @@ static const struct sign imports[] = {
 	{ UNSEEN_jvm, "JLI_Launch" },
 };
 
+/* Two texts that say something together. */
+enum { NAMES_LIBC = 62, NAMES_MALLOC = 63 };
+_Static_assert((int)UNSEEN_COUNT <= (int)NAMES_LIBC, "a bit for each");
+
+#define WORD(is, text, sure)                                                                       \
+	{                                                                                          \
+		is, sizeof(text) - 1, text, sure                                                   \
+	}
 static const struct word {
-	enum unseen is;
+	unsigned is;
+	size_t bytes;
 	const char *text;
 	bool sure;
 } words[] = {
-	{ UNSEEN_jemalloc, "<jemalloc>: ", false },
-	{ UNSEEN_rust_jemalloc, "_RJEM_MALLOC_CONF", false },
-	{ UNSEEN_arrow, "ARROW_DEFAULT_MEMORY_POOL", true },
-	{ UNSEEN_tcmalloc, "tcmalloc.pageheap_unmapped_bytes", false },
-	{ UNSEEN_mimalloc, "mimalloc: warning: ", false },
-	{ UNSEEN_scudo, "Scudo ERROR", false },
-	{ UNSEEN_ghc, "GHCRTS", false },
-	{ UNSEEN_sbcl, "SBCL_HOME", false },
-	{ UNSEEN_php, "USE_ZEND_ALLOC", false },
-	{ UNSEEN_luajit, "LuaJIT 2.", false },
-	{ UNSEEN_mono, "MONO_GC_PARAMS", false },
-	{ UNSEEN_boehm, "GC_INITIAL_HEAP_SIZE", false },
-	{ UNSEEN_cpython, "PYTHONMALLOC", false },
-	{ UNSEEN_ocaml, "OCAMLRUNPARAM", false },
-	{ UNSEEN_ruby, "RUBY_GC_HEAP_INIT_SLOTS", false },
+	WORD(UNSEEN_jemalloc, "<jemalloc>: ", false),
+	WORD(UNSEEN_rust_jemalloc, "_RJEM_MALLOC_CONF", false),
+	WORD(UNSEEN_arrow, "ARROW_DEFAULT_MEMORY_POOL", true),
+	WORD(UNSEEN_tcmalloc, "tcmalloc.pageheap_unmapped_bytes", false),
+	WORD(UNSEEN_mimalloc, "mimalloc: warning: ", false),
+	WORD(UNSEEN_scudo, "Scudo ERROR", false),
+	WORD(UNSEEN_ghc, "GHCRTS", false),
+	WORD(UNSEEN_sbcl, "SBCL_HOME", false),
+	WORD(UNSEEN_php, "USE_ZEND_ALLOC", false),
+	WORD(UNSEEN_luajit, "LuaJIT 2.", false),
+	WORD(UNSEEN_mono, "MONO_GC_PARAMS", false),
+	WORD(UNSEEN_boehm, "GC_INITIAL_HEAP_SIZE", false),
+	WORD(UNSEEN_cpython, "PYTHONMALLOC", false),
+	WORD(UNSEEN_ocaml, "OCAMLRUNPARAM", false),
+	WORD(UNSEEN_ruby, "RUBY_GC_HEAP_INIT_SLOTS", false),
+	WORD(NAMES_LIBC, "\0libc.so.6\0", false),
+	WORD(NAMES_MALLOC, "\0malloc\0", false),
 };
 
 static bool matches(const char *name, size_t length, const char *pattern)
 {
+	/* A symbol table has a hundred thousand names: most differ in the first byte. */
+	if (pattern[0] != '*' && pattern[0] != name[0])
+		return false;
 	size_t wanted = strlen(pattern);
 
 	if (pattern[0] == '*')
-		return length >= wanted - 1 &&
+		return length >= wanted - 1 && name[length - 1] == pattern[wanted - 1] &&
 		       strcmp(name + length - (wanted - 1), pattern + 1) == 0;
 	if (pattern[wanted - 1] == '*')
 		return strncmp(name, pattern, wanted - 1) == 0;
@@ -123,10 +137,15 @@ uint64_t signs_of_import(const char *name)
 	return first_of(name, imports, ARRAY_SIZE(imports));
 }
 
-/* The first two bytes of a text, as a number of a bit. */
-static unsigned pair_at(const uint8_t *at)
+/* Every third place is looked at, where four bytes of a word stand that begins there or up to two bytes before. */
+enum { STRIDE = 3, GRAM_BYTES = 4, WORD_MIN = STRIDE - 1 + GRAM_BYTES, GRAM_BITS = 16 };
+
+static unsigned gram_at(const uint8_t *at)
 {
-	return at[0] | (unsigned)at[1] << 8;
+	uint32_t gram;
+
+	memcpy(&gram, at, sizeof gram);
+	return gram * 0x9e3779b1u >> (32 - GRAM_BITS);
 }
 
 static uint64_t words_at(const uint8_t *at, size_t left, uint64_t *sure)
@@ -134,9 +153,7 @@ static uint64_t words_at(const uint8_t *at, size_t left, uint64_t *sure)
 	uint64_t found = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		size_t length = strlen(words[i].text);
-
-		if (length > left || memcmp(at, words[i].text, length) != 0)
+		if (words[i].bytes > left || memcmp(at, words[i].text, words[i].bytes) != 0)
 			continue;
 		found |= UINT64_C(1) << words[i].is;
 		*sure |= words[i].sure ? UINT64_C(1) << words[i].is : 0;
@@ -144,32 +161,28 @@ static uint64_t words_at(const uint8_t *at, size_t left, uint64_t *sure)
 	return found;
 }
 
-/* Both as whole texts: what a program needs to ask libc's handle for its malloc. */
-static bool names_libc_and_malloc(struct span constants)
-{
-	static const char libc[] = "\0libc.so.6", function[] = "\0malloc";
-
-	return constants.size > 0 && memmem(constants.data, constants.size, libc, sizeof libc) &&
-	       memmem(constants.data, constants.size, function, sizeof function);
-}
-
 uint64_t signs_of_words(struct span constants, uint64_t *sure)
 {
-	uint8_t begins[(1 << 16) / 8] = { 0 };
+	const uint64_t both = UINT64_C(1) << NAMES_LIBC | UINT64_C(1) << NAMES_MALLOC;
+	uint8_t grams[(1 << GRAM_BITS) / 8] = { 0 };
 	uint64_t found = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		unsigned pair = pair_at((const uint8_t *)words[i].text);
+	for (size_t i = 0; i < ARRAY_SIZE(words) * STRIDE; i++) {
+		const struct word *word = &words[i / STRIDE];
+		unsigned gram = gram_at((const uint8_t *)word->text + i % STRIDE);
 
-		begins[pair / 8] |= (uint8_t)(1u << pair % 8);
+		ASSERT(word->bytes >= WORD_MIN);
+		grams[gram / 8] |= (uint8_t)(1u << gram % 8);
 	}
-	for (size_t i = 0; i + 1 < constants.size; i++) {
-		unsigned pair = pair_at(constants.data + i);
+	for (size_t i = 0; i + GRAM_BYTES <= constants.size; i += STRIDE) {
+		unsigned gram = gram_at(constants.data + i);
 
-		if (begins[pair / 8] >> pair % 8 & 1)
-			found |= words_at(constants.data + i, constants.size - i, sure);
+		if (!(grams[gram / 8] >> gram % 8 & 1))
+			continue;
+		for (size_t back = 0; back < STRIDE && back <= i; back++)
+			found |= words_at(constants.data + i - back, constants.size - i + back,
+					  sure);
 	}
-	if (names_libc_and_malloc(constants))
-		found |= UNSEEN_BIT(dlsym_libc);
-	return found;
+	/* What a program needs to ask libc's handle for its malloc. */
+	return (found & ~both) | ((found & both) == both ? UNSEEN_BIT(dlsym_libc) : 0);
 }

@@ -71,14 +71,20 @@ static bool calls_slot(const struct code *code, const struct elf_slots *slots, s
 	return false;
 }
 
+/* By its second byte, which memchr finds: code is tens of megabytes. */
 static bool has_instruction(struct span bytes)
 {
-	const uint8_t *at = bytes.data, *end = at + bytes.size;
+	const uint8_t *begin = bytes.data, *at = begin, *end = at + bytes.size;
 
-	while ((at = memmem(at, (size_t)(end - at), mov_eax_9, MOV_BYTES)) != NULL) {
-		at += MOV_BYTES;
-		if (memmem(at, MIN((size_t)(end - at), (size_t)NEAR), system_call,
-			   sizeof system_call))
+	while ((at = memchr(at, system_call[1], (size_t)(end - at))) != NULL) {
+		const uint8_t *before = at++ - 1;
+
+		if (before < begin || *before != system_call[0])
+			continue;
+		size_t back = MIN((size_t)(before - begin),
+				  (size_t)MOV_BYTES + NEAR - sizeof system_call);
+
+		if (memmem(before - back, back, mov_eax_9, MOV_BYTES))
 			return true;
 	}
 	return false;
@@ -89,7 +95,11 @@ static bool has_call(const struct code *code, const struct elf_slots *slots,
 {
 	const uint8_t *begin = section->bytes.data, *at = begin, *end = at + section->bytes.size;
 
-	while ((at = memmem(at, (size_t)(end - at), mov_edi_9, MOV_BYTES)) != NULL) {
+	while ((at = memchr(at, mov_edi_9[0], (size_t)(end - at))) != NULL) {
+		if (end - at < MOV_BYTES || memcmp(at, mov_edi_9, MOV_BYTES) != 0) {
+			at++;
+			continue;
+		}
 		at += MOV_BYTES;
 		if (calls_slot(code, slots, span_of(at, MIN((size_t)(end - at), (size_t)NEAR)),
 			       section->address + (uint64_t)(at - begin)))

@@ -20,6 +20,7 @@
 #include "collect/run/worker.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/vector.h"
 
 struct encoder {
 	struct worker *worker;
@@ -29,12 +30,55 @@ struct encoder {
 	struct recording_writer *writer;
 	struct linked_in linked_in;
 	struct combined_peak together;
+	bool keeps_rows; /* until there are too many */
+	VECTOR(struct process_rows) rows;
+	uint64_t rows_bytes;
 	struct error error; /* the first */
 	char *kept_path;    /* NULL = nothing is kept */
 	int kept_fd;
 	size_t kept_bytes;
 	bool keeps_no_more; /* atomic: the loop says so */
 };
+
+/* Larger profiles are read back, if somebody wants to see them: their rows would take as much memory as the program may need. */
+#define ROWS_MAX_BYTES (UINT64_C(64) << 20)
+
+void encoder_keep_rows(struct encoder *encoder)
+{
+	encoder->keeps_rows = true;
+}
+
+static void release_rows(struct encoder *encoder)
+{
+	for (size_t i = 0; i < encoder->rows.count; i++)
+		process_rows_release(&encoder->rows.at[i]);
+	vector_release(&encoder->rows);
+	encoder->keeps_rows = false;
+}
+
+/* Takes the rows, or not. */
+static void keep_rows(struct encoder *encoder, struct process_rows *rows)
+{
+	encoder->rows_bytes += process_rows_bytes(rows);
+	if (!encoder->keeps_rows)
+		return;
+	if (encoder->rows_bytes > ROWS_MAX_BYTES || !vector_push(&encoder->rows, *rows))
+		release_rows(encoder);
+	else
+		*rows = (struct process_rows){ 0 };
+}
+
+void encoder_take(struct encoder *encoder, struct run_row *run, struct recording *ret)
+{
+	if (!encoder->keeps_rows)
+		return;
+	*ret = (struct recording){ .run = *run,
+				   .processes = encoder->rows.at,
+				   .process_count = encoder->rows.count };
+	*run = (struct run_row){ 0 };
+	encoder->rows.at = NULL;
+	encoder->rows.count = encoder->rows.capacity = 0;
+}
 
 uint64_t encoder_real_offset(const struct encoder *encoder)
 {
@@ -54,6 +98,7 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 		return error_set(error, "%s", reason.message);
 	encoder->processes++;
 	combined_peak_add(&encoder->together, &rows);
+	keep_rows(encoder, &rows);
 	return 0;
 }
 
@@ -174,6 +219,7 @@ void encoder_free(struct encoder *encoder)
 	recording_writer_free(encoder->writer);
 	linked_in_release(&encoder->linked_in);
 	combined_peak_release(&encoder->together);
+	release_rows(encoder);
 	if (encoder->kept_fd >= 0)
 		close(encoder->kept_fd);
 	free(encoder->kept_path);

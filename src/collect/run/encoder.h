@@ -33,6 +33,12 @@ void encoder_drop_kept(struct encoder *encoder);
  * error is set. */
 size_t encoder_finish(struct encoder *encoder, size_t *ret_lost, struct error *error);
 
+/* The rows of all processes are kept, as long as they are few, for encoder_take. Before anything is given. */
+void encoder_keep_rows(struct encoder *encoder);
+/* After encoder_write: what was written, with the run, which is taken; a reader of the file finds the same. Takes nothing and leaves
+ * *ret as it is if not all rows were kept. */
+void encoder_take(struct encoder *encoder, struct run_row *run, struct recording *ret);
+
 /* After encoder_finish: the recording. Sets the most that all processes held at one moment. */
 int encoder_write(struct encoder *encoder, struct run_row *run, struct buffer *ret,
 		  struct error *error);

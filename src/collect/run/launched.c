@@ -302,6 +302,8 @@ static int run(struct collector *c, struct error *error)
 	path = collector_path(c, o->argv[0], c->child);
 	if (path)
 		encoder_keep(c->encoder, path);
+	if (c->encoder && c->options->wants_recording)
+		encoder_keep_rows(c->encoder);
 	return collector_run(c, path, error);
 }
 
@@ -328,4 +330,5 @@ void collect_result_release(struct collect_result *result)
 	free(result->path);
 	result->path = NULL;
 	vector_release(&result->survivors);
+	recording_release(&result->recording);
 }

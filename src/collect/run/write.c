@@ -67,7 +67,10 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 	for (size_t i = 0; i < lost; i++)
 		process_log_miss(&c->process_log, MISSED_lost, NULL);
 	process_log_finish(&c->process_log, &run);
-	return encoder_write(c->encoder, &run, ret, error);
+	if (encoder_write(c->encoder, &run, ret, error) < 0)
+		return -1;
+	encoder_take(c->encoder, &run, &c->result->recording);
+	return 0;
 }
 
 int collector_write(struct collector *c, const char *path, struct error *error)

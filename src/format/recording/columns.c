@@ -27,7 +27,7 @@ enum column_mode {
 	COLUMN_SPARSE = 5, /* number of values that are not 0, the zeros before each, the values */
 };
 
-enum { TABLE_COLUMNS_MAX = 255, TRIED_VALUES = 1 << 15, FEW_BYTES = 64 };
+enum { TABLE_COLUMNS_MAX = 255, TRIED_VALUES = 1 << 12, FEW_BYTES = 64 };
 
 static uint64_t common_divisor(const uint64_t *values, size_t count)
 {
@@ -60,27 +60,6 @@ static uint64_t zigzag_between(uint64_t from, uint64_t to)
 	return zigzag_encode((int64_t)(to - from));
 }
 
-static void put_sparse(struct bytes *out, const uint64_t *values, size_t count)
-{
-	size_t filled = 0, zeros = 0;
-
-	for (size_t i = 0; i < count; i++)
-		filled += values[i] != 0;
-	bytes_put_varint(out, filled);
-	for (size_t i = 0; i < count; i++) {
-		if (values[i] == 0) {
-			zeros++;
-			continue;
-		}
-		bytes_put_varint(out, zeros);
-		zeros = 0;
-	}
-	for (size_t i = 0; i < count; i++) {
-		if (values[i] != 0)
-			bytes_put_varint(out, values[i]);
-	}
-}
-
 /* The same as varint_put, of which most numbers need one byte. */
 static uint8_t *put_number(uint8_t *out, uint64_t value)
 {
@@ -88,6 +67,32 @@ static uint8_t *put_number(uint8_t *out, uint64_t value)
 		*out++ = (uint8_t)(value | 0x80);
 	*out++ = (uint8_t)value;
 	return out;
+}
+
+static void put_sparse(struct bytes *out, const uint64_t *values, size_t count)
+{
+	size_t filled = 0, zeros = 0;
+
+	for (size_t i = 0; i < count; i++)
+		filled += values[i] != 0;
+	uint8_t *start = bytes_reserve(out, (1 + 2 * filled) * VARINT_MAX_BYTES), *at = start;
+
+	if (!start)
+		return;
+	at = put_number(at, filled);
+	for (size_t i = 0; i < count; i++) {
+		if (values[i] == 0) {
+			zeros++;
+			continue;
+		}
+		at = put_number(at, zeros);
+		zeros = 0;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (values[i] != 0)
+			at = put_number(at, values[i]);
+	}
+	out->size += (size_t)(at - start);
 }
 
 static void put_values(struct bytes *out, enum column_mode mode, const uint64_t *values,
@@ -168,7 +173,7 @@ static void column_put(struct bytes *out, uint64_t *values, size_t count)
 		bytes_put_u8(out, COLUMN_ZERO);
 		return;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && scale != 1; i++)
 		values[i] /= scale;
 	if (is_ramp(values, count)) {
 		bytes_put_u8(out, COLUMN_RAMP);
@@ -323,8 +328,66 @@ static struct field field_of(struct table_shape shape, size_t index)
 	return (struct field){ (uint16_t)(index * sizeof(uint64_t)), sizeof(uint64_t) };
 }
 
+/* Columns that are gathered or stored in one pass over the rows: a row is far from the next, and each pass fetches it again. */
+enum { GROUP = 4 };
+struct group {
+	struct field fields[GROUP];
+	uint64_t *values[GROUP];
+	size_t count;
+};
+
+static void gather(const struct group *group, size_t row_bytes, const uint8_t *row, size_t count)
+{
+	for (size_t i = 0; i < count; i++, row += row_bytes) {
+		for (size_t k = 0; k < group->count; k++) {
+			uint64_t value = 0;
+
+			copy_number(&value, row + group->fields[k].at, group->fields[k].bytes);
+			group->values[k][i] = value;
+		}
+	}
+}
+
+/* False: a number does not fit. What is zero is zero in the row, which is new. */
+static bool scatter(const struct group *group, size_t row_bytes, uint8_t *row, size_t count)
+{
+	for (size_t i = 0; i < count; i++, row += row_bytes) {
+		for (size_t k = 0; k < group->count; k++) {
+			const struct field field = group->fields[k];
+			uint64_t value = group->values[k][i];
+
+			if (value == 0)
+				continue;
+			if (field.bytes == 4 && value > UINT32_MAX)
+				return false;
+			copy_number(row + field.at, &value, field.bytes);
+		}
+	}
+	return true;
+}
+
+static void group_fields(struct group *group, struct table_shape shape, size_t first)
+{
+	group->count = MIN(shape.field_count - first, (size_t)GROUP);
+	for (size_t k = 0; k < group->count; k++) {
+		group->fields[k] = field_of(shape, first + k);
+		ASSERT(group->fields[k].bytes == 4 || group->fields[k].bytes == 8);
+	}
+}
+
+/* Memory for the values of a group, which the caller frees; NULL: none. */
+static uint64_t *group_begin(struct group *group, size_t count)
+{
+	uint64_t *values = reallocarray(NULL, count, GROUP * sizeof *values);
+
+	for (size_t k = 0; values && k < GROUP; k++)
+		group->values[k] = values + k * count;
+	return values;
+}
+
 void table_put(struct payload *out, struct table_shape shape, const void *rows, size_t count)
 {
+	struct group group;
 	uint64_t *values;
 
 	ASSERT(shape.field_count <= TABLE_COLUMNS_MAX);
@@ -333,42 +396,46 @@ void table_put(struct payload *out, struct table_shape shape, const void *rows, 
 	payload_cost(out, count, shape.row_bytes);
 	if (count == 0 || out->bytes.failed)
 		return;
-	values = columns_new(out, count, sizeof *values);
-	for (size_t f = 0; values && f < shape.field_count; f++) {
-		struct field field = field_of(shape, f);
-		const uint8_t *from = (const uint8_t *)rows + field.at;
-
-		ASSERT(field.bytes == 4 || field.bytes == 8);
-		for (size_t i = 0; i < count; i++, from += shape.row_bytes) {
-			values[i] = 0;
-			copy_number(&values[i], from, field.bytes);
-		}
-		column_put(&out->bytes, values, count);
+	values = group_begin(&group, count);
+	out->bytes.failed |= !values;
+	for (size_t f = 0; values && f < shape.field_count; f += GROUP) {
+		group_fields(&group, shape, f);
+		gather(&group, shape.row_bytes, rows, count);
+		for (size_t k = 0; k < group.count; k++)
+			column_put(&out->bytes, group.values[k], count);
 	}
 	free(values);
 }
 
-static void store_column(struct source *in, struct field field, size_t row_bytes, uint8_t *rows,
-			 const uint64_t *values, size_t count)
+static void flush(struct source *in, struct group *group, size_t row_bytes, uint8_t *rows,
+		  size_t count)
 {
-	uint8_t *to = rows + field.at;
+	if (!in->cursor.failed && !scatter(group, row_bytes, rows, count))
+		cursor_fail(&in->cursor);
+	group->count = 0;
+}
 
-	/* A row is far from the next: what is zero anyway is not touched. */
-	for (size_t i = 0; i < count; i++, to += row_bytes) {
-		if (values[i] == 0)
+/* The columns of a file, of which it may have more or fewer than we know. */
+static void get_columns(struct source *in, struct table_shape shape, size_t columns, uint8_t *rows,
+			struct group *group, size_t count)
+{
+	group->count = 0;
+	for (size_t f = 0; f < columns && !in->cursor.failed; f++) {
+		if (!column_get(&in->cursor, group->values[group->count], count) ||
+		    f >= shape.field_count)
 			continue;
-		if (field.bytes == 4 && values[i] > UINT32_MAX) {
-			cursor_fail(&in->cursor);
-			return;
-		}
-		copy_number(to, &values[i], field.bytes);
+		group->fields[group->count++] = field_of(shape, f);
+		if (group->count == GROUP)
+			flush(in, group, shape.row_bytes, rows, count);
 	}
+	flush(in, group, shape.row_bytes, rows, count);
 }
 
 void *table_get(struct source *in, struct table_shape shape, size_t *ret_count)
 {
 	uint64_t count = cursor_varint(&in->cursor);
 	uint64_t columns = cursor_varint(&in->cursor);
+	struct group group;
 	uint8_t *rows;
 	uint64_t *values;
 
@@ -378,14 +445,11 @@ void *table_get(struct source *in, struct table_shape shape, size_t *ret_count)
 	rows = source_alloc(in, count, shape.row_bytes);
 	if (!rows)
 		return NULL;
-	values = malloc(count * sizeof *values);
+	values = group_begin(&group, count);
 	if (!values)
 		cursor_fail(&in->cursor);
-	for (size_t f = 0; values && f < columns && !in->cursor.failed; f++) {
-		if (column_get(&in->cursor, values, count) && f < shape.field_count &&
-		    !in->cursor.failed)
-			store_column(in, field_of(shape, f), shape.row_bytes, rows, values, count);
-	}
+	else
+		get_columns(in, shape, columns, rows, &group, count);
 	free(values);
 	if (in->cursor.failed) {
 		free(rows);

@@ -9,6 +9,7 @@
  */
 #include "format/recording/recording.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,21 +213,58 @@ struct recording_writer {
 	uint64_t chunks;
 };
 
-static void put_process(struct recording_writer *writer, const struct process_rows *rows)
+/* The chunks of a process, each by itself: two threads take them in turn. */
+struct chunks_job {
+	const struct process_rows *rows;
+	uint32_t process;
+	size_t taken; /* atomic */
+	struct bytes chunks[ARRAY_SIZE(kinds)];
+};
+
+/* Only bundled recordings have names, and only some programs tags and marks. */
+static bool has_chunk(const struct process_rows *rows, enum chunk_type type)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+	return (type != CHUNK_NAMES || rows->name_count > 0) &&
+	       (type != CHUNK_TAGS || rows->tag_count > 0) &&
+	       (type != CHUNK_MARKS || rows->mark_count > 0) &&
+	       (type != CHUNK_UNSEEN || rows->unseen_count > 0);
+}
+
+static void *put_chunks(void *context)
+{
+	struct chunks_job *job = context;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&job->taken, 1, __ATOMIC_RELAXED)) < ARRAY_SIZE(kinds)) {
 		struct payload payload = { 0 };
 
-		/* Only bundled recordings have names, and only some programs tags and marks. */
-		if ((kinds[i].type == CHUNK_NAMES && rows->name_count == 0) ||
-		    (kinds[i].type == CHUNK_TAGS && rows->tag_count == 0) ||
-		    (kinds[i].type == CHUNK_MARKS && rows->mark_count == 0) ||
-		    (kinds[i].type == CHUNK_UNSEEN && rows->unseen_count == 0))
+		if (!has_chunk(job->rows, kinds[i].type))
 			continue;
-		kinds[i].put(&payload, rows);
-		put_chunk(&writer->out, kinds[i].type, writer->process_count, &payload);
+		kinds[i].put(&payload, job->rows);
+		put_chunk(&job->chunks[i], kinds[i].type, job->process, &payload);
 		bytes_release(&payload.bytes);
-		writer->chunks++;
+	}
+	return NULL;
+}
+
+#define ROWS_FOR_TWO_BYTES                                                                         \
+	(UINT64_C(1) << 20) /* less is encoded before a second thread has begun */
+
+static void put_process(struct recording_writer *writer, const struct process_rows *rows)
+{
+	struct chunks_job job = { .rows = rows, .process = writer->process_count };
+	pthread_t other;
+	bool two = process_rows_bytes(rows) >= ROWS_FOR_TWO_BYTES &&
+		   pthread_create(&other, NULL, put_chunks, &job) == 0;
+
+	put_chunks(&job);
+	if (two)
+		pthread_join(other, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		bytes_put(&writer->out, job.chunks[i].data, job.chunks[i].size);
+		writer->out.failed |= job.chunks[i].failed;
+		writer->chunks += has_chunk(rows, kinds[i].type);
+		bytes_release(&job.chunks[i]);
 	}
 	writer->process_count++;
 }

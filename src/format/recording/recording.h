@@ -22,6 +22,9 @@ struct recording {
 	struct recording_warnings warnings;
 };
 
+/* Bytes of the rows of a process, without texts. */
+uint64_t process_rows_bytes(const struct process_rows *rows);
+
 /* `message` (may be NULL) gets a reason in words on failure. All return 0, or -1 with `ret` untouched. */
 struct format_error {
 	char message[256];

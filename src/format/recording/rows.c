@@ -48,6 +48,19 @@ void process_rows_release(struct process_rows *rows)
 	*rows = (struct process_rows){ 0 };
 }
 
+uint64_t process_rows_bytes(const struct process_rows *rows)
+{
+	return rows->module_count * sizeof *rows->modules +
+	       rows->frame_count * sizeof *rows->frames + rows->node_count * sizeof *rows->nodes +
+	       rows->site_count * sizeof *rows->sites +
+	       rows->site_counters_count * sizeof *rows->site_counters +
+	       rows->bar_count * sizeof *rows->bars + rows->age_count * sizeof *rows->ages +
+	       rows->thread_count * sizeof *rows->threads +
+	       rows->series_count * sizeof *rows->series +
+	       rows->snapshot_site_count * sizeof *rows->snapshot_sites +
+	       rows->memory_count * sizeof *rows->memory;
+}
+
 void run_row_release(struct run_row *run)
 {
 	for (size_t i = 0; i < run->missed_count; i++)
