@@ -24,15 +24,18 @@ struct tables {
 	const uint32_t *sysv_hash; /* NULL: none */
 };
 
-/* ld.so has added where the object lies to an address here, unless it could not write to it: what is closer to the section
- * is meant. */
+/* ld.so has added where the object lies to an address here, unless it could not write to it. An address that was moved up is not below
+ * where the object lies. One that was moved down, of an object that was linked for a higher address, is closer to the section than
+ * moved twice. */
 const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry)
 {
-	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, moved = at + libc_bias(map);
+	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, bias = libc_bias(map);
+	uintptr_t moved = at + bias;
 	uintptr_t distance = at > here ? at - here : here - at;
 	uintptr_t moved_distance = moved > here ? moved - here : here - moved;
+	bool is_moved = (intptr_t)bias > 0 ? at >= bias : distance <= moved_distance;
 
-	return (const void *)(moved_distance < distance ? moved : at);
+	return (const void *)(is_moved ? at : moved);
 }
 
 static bool find_tables(const struct libc_object *map, struct tables *ret)

@@ -68,21 +68,41 @@ MODES = {"paths, sampled": "sample", "paths, dormant": "dormant"}  # else exact
 CLOCKS = {"paths, ten days old": 10 * 24 * 3600 * 1000}  # ms at which the clock stands; else it began just now
 
 
+def tool_command(output):
+    # The tool itself and not `valgrind`, which would be recorded too.
+    return [TOOL, "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={output}"]
+
+
+def environment(mode, clock_ms=0):
+    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
+    return env | {
+        "COST_MODE": mode,
+        "COST_CLOCK_MS": str(clock_ms),
+        "VALGRIND_LIB": str(TOOL.parent),
+        "VALGRIND_LAUNCHER": "/usr/bin/valgrind",
+    }
+
+
+def instructions_of(output):
+    return int(re.search(r"^summary: (\d+)", output.read_text(), re.M)[1])
+
+
 def count(argv, recorder, scratch, mode="exact", clock_ms=0):
     """(instructions, allocations recorded) of one run."""
     output = scratch / "counts"
-    # The tool itself and not `valgrind`, which would be recorded too.
-    tool = [TOOL, "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={output}"]
-    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
-    env |= {"COST_MODE": mode, "COST_CLOCK_MS": str(clock_ms), "VALGRIND_LIB": str(TOOL.parent), "VALGRIND_LAUNCHER": "/usr/bin/valgrind"}
     done = subprocess.run(
-        [*recorder, *tool, *argv], env=env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        [*recorder, *tool_command(output), *argv],
+        env=environment(mode, clock_ms),
+        cwd=scratch,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         sys.exit(f"cost.py: {' '.join(map(str, argv))} failed:\n{done.stdout[-500:]}{done.stderr[-1500:]}")
-    instructions = int(re.search(r"^summary: (\d+)", output.read_text(), re.M)[1])
     recorded = re.search(r"^calls (\d+) ", done.stdout, re.M)
-    return instructions, int(recorded[1]) if recorded else 0
+    return instructions_of(output), int(recorded[1]) if recorded else 0
 
 
 def measure(sizes, recorder, scratch, mode, clock_ms):

@@ -4,6 +4,7 @@
  * object chooses when it is asked for, data, a name of several objects, and one of none. */
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/compiler.h"
 #include "recorder/lookup.h"
@@ -77,6 +78,35 @@ static void a_failed_look_up_leaves_the_loaders_message_alone(void **state)
 	assert_null(dlerror());
 }
 
+/* An object of 3 MB with its tables at 0x1000 and its dynamic section at the end, wherever it lies: valgrind puts programs at
+ * 0x108000, which is less than they are long. */
+static void tables_are_found_wherever_the_object_lies(void **state)
+{
+	enum { TABLE = 0x1000, DYNAMIC = 3 << 20 };
+	static const uintptr_t biases[] = { 0x1000, 0x108000, 0x400000, 0x555555554000,
+					    0x7ffff7000000 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(biases); i++) {
+		struct libc_object object = { .map = { .l_addr = biases[i] } };
+		void *memory = mmap((void *)(biases[i] + DYNAMIC), 4096, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (memory == MAP_FAILED)
+			continue; /* something lies there */
+		Elf64_Dyn *entry = memory;
+
+		entry->d_un.d_ptr = biases[i] + TABLE;
+		assert_int_equal((uintptr_t)lookup_place(&object, entry), biases[i] + TABLE);
+		if (biases[i] > TABLE) { /* a section that cannot be written */
+			entry->d_un.d_ptr = TABLE;
+			assert_int_equal((uintptr_t)lookup_place(&object, entry),
+					 biases[i] + TABLE);
+		}
+		munmap(memory, 4096);
+	}
+}
+
 static void our_own_table_holds_what_we_export(void **state)
 {
 	uintptr_t start, bytes;
@@ -96,6 +126,7 @@ int main(void)
 		cmocka_unit_test(next_is_what_dlsym_finds_behind_us),
 		cmocka_unit_test(an_old_version_is_not_found),
 		cmocka_unit_test(a_failed_look_up_leaves_the_loaders_message_alone),
+		cmocka_unit_test(tables_are_found_wherever_the_object_lies),
 		cmocka_unit_test(our_own_table_holds_what_we_export),
 	};
 
