@@ -244,6 +244,60 @@ bool memory_open_of_parent(enum live_region region, uint64_t bytes)
 	       !sys_failed(sys_mprotect(memory.region[region], pages, PROT_READ | PROT_WRITE));
 }
 
+enum { PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS, ACCESS = PROT_READ | PROT_WRITE };
+
+struct memory_copy memory_copy_take(void)
+{
+	struct memory_copy copy = { .bytes = sizeof *memory.head };
+
+	for (int i = 0; i < LIVE_REGIONS; i++)
+		copy.bytes += copy.opened[i] = MIN(memory_opened(i), memory.kept_bytes[i]);
+	if (!sys_may(SYS_MEMORY | SYS_OTHERS))
+		return copy;
+	long at = sys_mmap(NULL, copy.bytes, ACCESS, PRIVATE, -1, 0);
+
+	if (sys_failed(at))
+		return copy;
+	copy.at = (char *)at;
+	__builtin_memcpy(copy.at, memory.head, sizeof *memory.head);
+	char *to = copy.at + sizeof *memory.head;
+
+	for (int i = 0; i < LIVE_REGIONS; to += copy.opened[i++])
+		__builtin_memcpy(to, memory.region[i], copy.opened[i]);
+	return copy;
+}
+
+/* Nothing of what is reserved stays shared: the interrupted hook may be about to use what it had opened, and so is the parent. A limit
+ * may allow only what is open to be replaced. */
+static void put_copy(char *at, uint64_t reserved, const char *from, uint64_t bytes)
+{
+	const int flags = PRIVATE | MAP_FIXED | MAP_NORESERVE;
+
+	if (reserved == 0 ||
+	    (sys_failed(sys_mmap(at, reserved, ACCESS, flags, -1, 0)) &&
+	     (bytes == 0 || sys_failed(sys_mmap(at, bytes, ACCESS, flags, -1, 0)))))
+		return;
+	__builtin_memcpy(at, from, bytes);
+}
+
+void memory_copy_use(const struct memory_copy *copy)
+{
+	const char *from = copy->at + sizeof *memory.head;
+
+	if (copy->at == NULL)
+		return;
+	for (int i = 0; i < LIVE_REGIONS; from += copy->opened[i++])
+		put_copy(memory.region[i], memory.kept_bytes[i], from, copy->opened[i]);
+	put_copy((char *)memory.head, sizeof *memory.head, copy->at, sizeof *memory.head);
+	memory.head->own.id = 0; /* nobody reads what it announces */
+}
+
+void memory_copy_drop(const struct memory_copy *copy)
+{
+	if (copy->at != NULL)
+		sys_munmap(copy->at, copy->bytes);
+}
+
 uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes)
 {
 	uint64_t *used = &memory.head->used[region];

@@ -63,6 +63,16 @@ bool memory_open_above_reserve(enum live_region region, uint64_t bytes);
  * do with them is not: without this, what the parent counts as used need not be readable here. */
 bool memory_open_of_parent(enum live_region region, uint64_t bytes);
 
+/* A copy of all that is open, for a fork's child that goes on in a hook of its parent: taken before the fork, put in the place of the
+ * parent's profile in the child, and dropped in both. at NULL: there was no memory for it, and the child goes on in the parent's. */
+struct memory_copy {
+	char *at;
+	uint64_t bytes, opened[LIVE_REGIONS];
+};
+struct memory_copy memory_copy_take(void);
+void memory_copy_use(const struct memory_copy *copy);
+void memory_copy_drop(const struct memory_copy *copy);
+
 /* Appends `count` entries of `entry_bytes` to a region: returns the first index, or UINT64_MAX. The entries are zero
  * and count as used from now on: a reader may see them before they are filled. Any thread. */
 uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes);

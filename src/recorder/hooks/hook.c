@@ -163,8 +163,8 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 	if (thread_state.guard != 0 && inside_hook(frame))
 		return NULL;
 	CHAOS_DELAY();
+	hook_guard((uintptr_t)frame); /* before the token is looked at, as in hook_enter */
 	if (thread_state.token != *fork_token) {
-		hook_guard((uintptr_t)frame);
 		slot = register_thread();
 		if (slot == NULL) {
 			hook_leave();

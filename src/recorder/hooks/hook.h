@@ -45,16 +45,21 @@ static ALWAYS_INLINE struct slot *hook_enter_or(const uintptr_t *frame,
 	struct thread_state *self = &thread_state;
 
 	__asm__("" : "+r"(self)); /* or the compiler asks for the address again at each use */
-	if (UNLIKELY((self->guard | (self->token ^ *fork_token)) != 0))
+	if (UNLIKELY(self->guard != 0))
 		return otherwise(frame);
+	/* The guard first: a child that a signal handler forks before this finds out that it is one, and after this it has a copy of the
+	 * profile (hooks_fork.c). */
+	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
+	if (UNLIKELY(self->token != *fork_token)) {
+		hook_guard(0);
+		return otherwise(frame);
+	}
 	struct slot *slot = self->slot;
 
 	if (slot == NULL) /* a thread with the token has one: callers need not check */
 		__builtin_unreachable();
 
 	RECORDER_CHECK(slot->owner == self);
-	__atomic_store_n(&self->guard, (uintptr_t)frame | GUARD_FORWARDING, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return slot;
 }
 

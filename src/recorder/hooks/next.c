@@ -68,6 +68,8 @@ static void look_up(struct next *found)
 	found->mremap = lookup_next("mremap");
 	found->sbrk = lookup_next("sbrk");
 	found->brk = lookup_next("brk");
+	found->fork = lookup_next("fork");
+	found->fork_alone = lookup_next("_Fork");
 	found->execve = lookup_next("execve");
 	found->execvpe = lookup_next("execvpe");
 	found->fexecve = lookup_next("fexecve");
@@ -98,6 +100,8 @@ static void unexport_others(void)
 		unexport("free_sized");
 	if (next.free_aligned_sized == NULL)
 		unexport("free_aligned_sized");
+	if (next.fork_alone == NULL)
+		unexport("_Fork");
 	if (next.execveat == NULL)
 		unexport("execveat");
 	operators_unexport();

@@ -41,6 +41,8 @@ struct next {
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	void *(*sbrk)(intptr_t);
 	int (*brk)(void *);
+	pid_t (*fork)(void);
+	pid_t (*fork_alone)(void); /* _Fork; NULL before glibc 2.34 */
 	int (*execve)(const char *, char *const *, char *const *);
 	int (*execvpe)(const char *, char *const *, char *const *);
 	int (*fexecve)(int, char *const *, char *const *);

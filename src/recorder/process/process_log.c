@@ -57,7 +57,7 @@ void process_log_retract(uint32_t number)
 
 struct live_ticket process_log_ticket(uint32_t number)
 {
-	return number != 0
+	return number != 0 && memory.head->own.id != 0
 		       ? (struct live_ticket){ .profile = memory.head->own.id, .serial = number }
 		       : (struct live_ticket){ 0 };
 }

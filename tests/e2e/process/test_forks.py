@@ -157,3 +157,87 @@ def test_a_child_that_a_signal_handler_forks_out_of_the_recorder_hurts_nobody(mo
     )
     run = record([program], "--mode", mode)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+# A handler forks out of the recorder again and again; the children wait a while in the handler, and then complete the call that was
+# interrupted, while their parent goes on and makes its tables larger. argv[1]: how many children at most.
+FORKS_WHILE_TABLES_GROW = r"""
+#include "interrupted.h"
+#include <sys/time.h>
+#include <sys/wait.h>
+static volatile int is_child, forks, most;
+static void on_alarm(int number, siginfo_t *info, void *context)
+{
+	int before = errno;
+	if (is_child || forks >= most || interrupted_where(context) != IN_RECORDER)
+		return;
+	pid_t child = fork();
+	if (child == 0) {
+		is_child = 1;
+		usleep(30000);
+		return;
+	}
+	forks++;
+	errno = before;
+}
+static NOINLINE long left(long path, int depth);
+static NOINLINE long right(long path, int depth);
+static long next(long path, int depth)
+{
+	if (depth == 0) {
+		void *volatile block = malloc(48);
+		(void)block;
+		if (is_child)
+			_exit(0);
+		return path;
+	}
+	return path & 1 ? right(path >> 1, depth - 1) : left(path >> 1, depth - 1);
+}
+static NOINLINE long left(long path, int depth)
+{
+	long found = next(path, depth);
+	__asm__ volatile("nop" : "+r"(found) : : "memory");
+	return found;
+}
+static NOINLINE long right(long path, int depth)
+{
+	long found = next(path, depth);
+	__asm__ volatile("nop\n\tnop" : "+r"(found) : : "memory");
+	return found;
+}
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_sigaction = on_alarm, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct itimerval every = { { 0, 300 }, { 0, 300 } }, never = { 0 };
+	int status, ended = 0;
+
+	most = atoi(argv[1]);
+	interrupted_init();
+	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+	setitimer(ITIMER_REAL, &every, NULL);
+	for (long i = 0; i < 200000; i++)
+		next(i % 100000, 20);
+	setitimer(ITIMER_REAL, &never, NULL);
+	for (; wait(&status) > 0; ended++)
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK(ended == forks);
+	return most > 0 && forks == 0 ? 77 : 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["exact", "sample"])
+def test_a_child_that_goes_on_inside_the_recorder_does_so_in_a_copy(mode, record, report_json, scratch):
+    """Children shared the tables of their parent: lookups in them never ended, and calls were counted twice."""
+    program = compile_c(
+        scratch, "grows", FORKS_WHILE_TABLES_GROW, "-D_GNU_SOURCE", f"-I{INCLUDE.parent / 'tests' / 'targets'}"
+    )
+    calls = {}
+    for children in ("0", "60"):
+        run = record([program, children], "--mode", mode)
+        if run.returncode == 77:
+            pytest.skip("no signal came inside the recorder")
+        assert (run.returncode, run.stderr) == (0, "")
+        process = report_json(run.path)["processes"][0]
+        calls[children] = (process["calls"], process["total_bytes"])
+    assert mode == "sample" or calls["60"] == calls["0"]
