@@ -14,8 +14,8 @@
 #include "util/cleanup.h"
 #include "util/json.h"
 
-/* Of some threads a number is known if no block went between them and others; or if what they hold was counted. */
-enum needs { ALWAYS_KNOWN, UNKNOWN_IF_CROSS_THREAD, UNKNOWN_IF_LIVE_IS };
+/* For some of the threads, a number may be unknown: if others freed their blocks, or if what they hold was not counted. */
+enum needs { ALWAYS_KNOWN, UNKNOWN_IF_CROSS_THREAD, UNKNOWN_IF_LIVE_UNKNOWN };
 
 #define NUMBER(member, variance) offsetof(struct site_numbers, member), VARIANCE_##variance
 
@@ -24,19 +24,19 @@ static const struct {
 	const char *name;
 	enum needs needs;
 	size_t offset;		 /* in struct site_numbers */
-	enum variance_rule rule; /* what it is a part of */
+	enum variance_rule rule; /* of its error */
 	bool is_cost;		 /* or it is one of the selection */
 	enum cost_id cost;
 } columns[] = {
 	{ "calls", ALWAYS_KNOWN, NUMBER(calls, CALLS) },
 	{ "total_bytes", ALWAYS_KNOWN, NUMBER(bytes, BYTES) },
-	{ "frees", UNKNOWN_IF_LIVE_IS, NUMBER(frees, FREES) },
-	{ "freed_bytes", UNKNOWN_IF_LIVE_IS, NUMBER(freed_bytes, FREED_BYTES) },
-	{ "live_bytes", UNKNOWN_IF_LIVE_IS, .is_cost = true,
+	{ "frees", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(frees, FREES) },
+	{ "freed_bytes", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(freed_bytes, FREED_BYTES) },
+	{ "live_bytes", UNKNOWN_IF_LIVE_UNKNOWN, .is_cost = true,
 	  .cost = COST_LIVE }, /* at the moment asked for */
-	{ "live_blocks", UNKNOWN_IF_LIVE_IS, .is_cost = true, .cost = COST_BLOCKS },
-	{ "not_freed_bytes", UNKNOWN_IF_LIVE_IS, NUMBER(live_bytes, LIVE_BYTES) },
-	{ "not_freed_blocks", UNKNOWN_IF_LIVE_IS, NUMBER(live_blocks, LIVE_BLOCKS) },
+	{ "live_blocks", UNKNOWN_IF_LIVE_UNKNOWN, .is_cost = true, .cost = COST_BLOCKS },
+	{ "not_freed_bytes", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(live_bytes, LIVE_BYTES) },
+	{ "not_freed_blocks", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(live_blocks, LIVE_BLOCKS) },
 	{ "peak_bytes", UNKNOWN_IF_CROSS_THREAD, NUMBER(peak_bytes, PEAK_BYTES) },
 	{ "peak_blocks", UNKNOWN_IF_CROSS_THREAD, NUMBER(peak_blocks, PEAK_BLOCKS) },
 	{ "max_bytes", ALWAYS_KNOWN, NUMBER(max_bytes, BYTES) },
@@ -70,9 +70,9 @@ static struct number number_at(const struct site *site, size_t column)
 	const struct measures *m = &site->entry->m;
 	uint64_t duration_ns = site->selection->duration_ns, part;
 	enum needs needs = columns[column].needs;
-	struct number number = { .known = needs == UNKNOWN_IF_CROSS_THREAD ? !n->passed
-					  : needs == UNKNOWN_IF_LIVE_IS	   ? !n->live_unknown
-									   : true };
+	struct number number = { .known = needs == UNKNOWN_IF_CROSS_THREAD   ? !n->passed
+					  : needs == UNKNOWN_IF_LIVE_UNKNOWN ? !n->live_unknown
+									     : true };
 
 	if (columns[column].is_cost) {
 		number.value = cost_of(columns[column].cost, m, duration_ns);

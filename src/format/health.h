@@ -13,7 +13,7 @@
 	X(unknown_frees, "frees of blocks that were not recorded")                                    \
 	X(repaired_blocks, "blocks whose free was not seen; their address was handed out again")      \
 	X(stacks_cut, "stacks deeper than the limit: the outermost frames are left out")              \
-	X(stacks_stopped, "stacks that end early: no unwind information")                             \
+	X(stacks_stopped, "stacks that end early: no usable unwind information")                      \
 	X(stacks_unreadable, "stacks that end early: their memory could not be read")                 \
 	X(untracked_blocks, "blocks without a map entry (memory budget): their free is not seen")     \
 	X(unsited_calls, "calls counted as [other] (memory budget or lock timeout)")                  \

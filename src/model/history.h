@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a profile knows of its course: the time series, the snapshots with what every
+ * What a profile knows over time: the time series, the snapshots with what every
  * site held at them, and where the memory was. Times are since the process' start.
  */
 #ifndef MODEL_HISTORY_H

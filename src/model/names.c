@@ -52,8 +52,8 @@ static bool make_marks(struct names *names)
 {
 	static const char *const words[MARK_COUNT] = {
 		[MARK_NONE] = "",
-		[MARK_CUT] = "[deeper frames cut]",
-		[MARK_STOPPED] = "[no unwind information]",
+		[MARK_CUT] = "[outer frames truncated]",
+		[MARK_STOPPED] = "[unwind stopped]",
 		[MARK_OTHER] = "[other: stack not kept]",
 		[MARK_NO_STACK] = "[stack not recorded: mode or size limit]",
 		[MARK_DAMAGED] = "[damaged frame]",

@@ -168,11 +168,10 @@ static void frames_without_names_show_their_place(void **state)
 		assert_string_equal(leaf->function, "libhttp.so.1+0x4000");
 		assert_string_equal(leaf->module, "/no/such/libhttp.so.1");
 		assert_null(leaf->file);
-		assert_string_equal(cut->function, "[deeper frames cut]");
+		assert_string_equal(cut->function, "[outer frames truncated]");
 		assert_string_equal(cut->module, "");
 		assert_string_equal(named_at(names, p, 8, 0, &arena)->function, "0xffff1234");
-		assert_string_equal(named_at(names, p, 8, 1, &arena)->function,
-				    "[no unwind information]");
+		assert_string_equal(named_at(names, p, 8, 1, &arena)->function, "[unwind stopped]");
 
 		struct profile_notes notes;
 

@@ -125,7 +125,7 @@ static void frames_of_processes_share_names(void **state)
 	assert_int_equal(names_frame(names, p, leaf_of(p, 6), &arena, &first), 0);
 	assert_string_equal(first.at[0].function, "libhttp.so.1+0x4000");
 	assert_int_equal(names_frame(names, p, leaf_of(p, 5), &arena, &first), 0);
-	assert_string_equal(first.at[0].function, "[deeper frames cut]");
+	assert_string_equal(first.at[0].function, "[outer frames truncated]");
 	assert_int_equal(names_frame(names, p, leaf_of(p, 8), &arena, &again), 0);
 	assert_string_equal(again.at[0].function, "0xffff1234");
 	/* Marks and bare addresses are both in no module. */

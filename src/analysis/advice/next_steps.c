@@ -78,10 +78,10 @@ static unsigned weigh_temporary(const struct facts *f)
 
 static void say_temporary(struct words *w, const struct facts *f)
 {
-	words_text(w, "who makes the temporary allocations of ");
+	words_text(w, "who makes ");
 	words_estimate(w, f->p->temporary_calls,
 		       estimate_variance(&f->p->sums, VARIANCE_CALLS, f->p->temporary_calls),
-		       " temporary", " temporaries");
+		       " temporary allocation", " temporary allocations");
 }
 
 /* Most of what the process takes is not what the program asked for. */

@@ -2,7 +2,7 @@
 /*
  * Trends of sites. Pure.
  *
- * A snapshot says only what changed, so that a site's course is a staircase: between two changes it
+ * A snapshot says only what changed, so that a site's series is a staircase: between two changes it
  * held what the first of them said. The pass over all snapshots keeps the current value of every
  * site, and floors only of those that change in the time that counts; the others are flat.
  *
@@ -134,7 +134,7 @@ struct trend trend_fit(const struct floor floors[TREND_PARTS])
 }
 
 /* A site that changes in the time that counts. */
-struct course {
+struct site_series {
 	uint64_t from_ns, to_ns;
 	size_t part; /* the last whose floor is known, perhaps not to its end */
 	struct site_live now;
@@ -144,11 +144,11 @@ struct course {
 
 struct pass {
 	struct trends *trends;
-	VECTOR(struct course) courses;
-	struct course heap;
+	VECTOR(struct site_series) series;
+	struct site_series heap;
 };
 
-static size_t part_of(const struct course *c, uint64_t at_ns)
+static size_t part_of(const struct site_series *c, uint64_t at_ns)
 {
 	uint64_t span = c->to_ns - c->from_ns;
 
@@ -159,7 +159,7 @@ static size_t part_of(const struct course *c, uint64_t at_ns)
 }
 
 /* What it holds now it also held in all parts up to this one. */
-static void hold(struct course *c, size_t part)
+static void hold(struct site_series *c, size_t part)
 {
 	for (; c->part <= part; c->part++)
 		if (c->now.bytes < c->floors[c->part].bytes) {
@@ -170,7 +170,8 @@ static void hold(struct course *c, size_t part)
 }
 
 /* Until the snapshot before it held what it holds now; from this one on, the new value. */
-static void change(struct course *c, uint64_t before_ns, uint64_t at_ns, struct site_live value)
+static void change(struct site_series *c, uint64_t before_ns, uint64_t at_ns,
+		   struct site_live value)
 {
 	size_t part = part_of(c, at_ns);
 
@@ -194,13 +195,13 @@ static uint64_t counts_from(const struct trends *t, uint64_t born_ns)
 	return MAX(t->from_ns, born_ns + (t->to_ns - born_ns) / 3);
 }
 
-static struct course course_from(const struct trends *t, const struct profile_site *site,
-				 struct site_live now)
+static struct site_series series_from(const struct trends *t, const struct profile_site *site,
+				      struct site_live now)
 {
-	struct course c = { .from_ns = counts_from(t, site ? site->born_ns : 0),
-			    .to_ns = t->to_ns,
-			    .now = now,
-			    .site = site };
+	struct site_series c = { .from_ns = counts_from(t, site ? site->born_ns : 0),
+				 .to_ns = t->to_ns,
+				 .now = now,
+				 .site = site };
 
 	for (size_t i = 0; i < TREND_PARTS; i++)
 		c.floors[i] = (struct floor){ c.from_ns + (c.to_ns - c.from_ns) / TREND_PARTS * i,
@@ -226,7 +227,7 @@ static size_t moments_from(const struct trends *t, uint64_t from_ns)
 
 /* Whether it rose by enough blocks: a few say nothing about the next one. A buffer that realloc makes larger and larger
  * is one block. */
-static bool has_enough_steps(const struct course *c)
+static bool has_enough_steps(const struct site_series *c)
 {
 	int64_t steps = c->floors[TREND_PARTS - 1].blocks - c->floors[0].blocks;
 
@@ -239,7 +240,7 @@ static bool has_enough_steps(const struct course *c)
 	return steps >= TREND_STEPS || n->reallocs.grown_calls >= TREND_STEPS;
 }
 
-static struct trend course_trend(const struct trends *t, struct course *c)
+static struct trend series_trend(const struct trends *t, struct site_series *c)
 {
 	struct trend trend = { .first = c->now.bytes, .last = c->now.bytes };
 	size_t moments = moments_from(t, c->from_ns);
@@ -298,12 +299,12 @@ static bool take_change(struct pass *pass, struct profile_change now, uint64_t b
 	if (!*number) {
 		const struct profile_site *site = site_of(t->process, now.site);
 
-		if (!vector_push(&pass->courses, course_from(t, site, *value)))
+		if (!vector_push(&pass->series, series_from(t, site, *value)))
 			return false;
-		*number = (uint32_t)pass->courses.count;
+		*number = (uint32_t)pass->series.count;
 	}
 	*value = now.live;
-	change(&pass->courses.at[*number - 1], before_ns, at_ns, *value);
+	change(&pass->series.at[*number - 1], before_ns, at_ns, *value);
 	return true;
 }
 
@@ -356,18 +357,18 @@ int trends_make(const struct profile_process *process, struct arena *arena, stru
 	if (!ret->values || !ret->number)
 		return -1;
 	choose_time(ret);
-	pass.heap = course_from(ret, NULL, (struct site_live){ 0 });
+	pass.heap = series_from(ret, NULL, (struct site_live){ 0 });
 	if (!run_pass(&pass))
 		goto done;
-	ret->changing = ARENA_ARRAY(arena, struct trend, pass.courses.count);
+	ret->changing = ARENA_ARRAY(arena, struct trend, pass.series.count);
 	if (!ret->changing)
 		goto done;
-	for (size_t i = 0; i < pass.courses.count; i++)
-		ret->changing[i] = course_trend(ret, &pass.courses.at[i]);
-	ret->heap = course_trend(ret, &pass.heap);
+	for (size_t i = 0; i < pass.series.count; i++)
+		ret->changing[i] = series_trend(ret, &pass.series.at[i]);
+	ret->heap = series_trend(ret, &pass.heap);
 	status = 0;
 done:
-	vector_release(&pass.courses);
+	vector_release(&pass.series);
 	return status;
 }
 

@@ -36,7 +36,7 @@ struct maker {
 	struct selection selection;
 	int64_t *moments; /* since the start of the recording */
 	size_t moment_count, rows;
-	int64_t *courses; /* rows x moments */
+	int64_t *values; /* rows x moments */
 };
 
 static int compare_times(const void *left, const void *right)
@@ -124,7 +124,7 @@ static void follow(struct maker *m, const struct profile_process *p, struct site
 		for (size_t row = 0; row < m->rows && !over; row++) {
 			const struct entry *e = &m->selection.entries[row];
 			const struct site_numbers *n = &e->site->numbers;
-			int64_t *cell = &m->courses[row * m->moment_count + i];
+			int64_t *cell = &m->values[row * m->moment_count + i];
 
 			if (e->process != p)
 				continue;
@@ -145,8 +145,8 @@ static bool follow_all(struct maker *m)
 	m->rows = MIN(m->selection.count, m->query->limit);
 	if (!checked_mul(m->rows, m->moment_count, &cells))
 		return false;
-	m->courses = ARENA_ARRAY(&m->result->arena, int64_t, cells);
-	for (size_t i = 0; m->courses && i < m->profile->process_count; i++) {
+	m->values = ARENA_ARRAY(&m->result->arena, int64_t, cells);
+	for (size_t i = 0; m->values && i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
 		AUTO_FREE struct site_live *live = calloc(profile_site_ids(p) + 1, sizeof *live);
 
@@ -154,7 +154,7 @@ static bool follow_all(struct maker *m)
 			return false;
 		follow(m, p, live);
 	}
-	return m->courses != NULL;
+	return m->values != NULL;
 }
 
 /* How far each of a site's numbers may be off; NULL if nothing is an estimate, or out of memory. */
@@ -175,7 +175,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 {
 	struct maker *m = context;
 	const struct entry *e = &m->selection.entries[index];
-	const int64_t *series = &m->courses[index * m->moment_count];
+	const int64_t *series = &m->values[index * m->moment_count];
 	int64_t most = 0;
 
 	for (size_t i = 0; i < m->moment_count; i++)

@@ -88,7 +88,7 @@ static int compare_events(const void *left, const void *right)
 }
 
 /* The live bytes of the process' first named snapshot, and of the last one so far. */
-struct course {
+struct baseline {
 	uint64_t first, last;
 	double first_variance, last_variance;
 	bool begun;
@@ -103,7 +103,7 @@ static struct result_value change_since(uint64_t before, double before_variance,
 }
 
 static void push_row(struct snaps *s, const struct moment_event *e, uint64_t number,
-		     struct course *course)
+		     struct baseline *baseline)
 {
 	struct result_value row[SNAP_COLUMNS] = {
 		[SNAP_NUMBER] = e->snapshot ? value_id(number) : value_unknown(),
@@ -128,18 +128,18 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 		row[SNAP_BLOCKS] = value_estimate(value_count(snap.live_blocks), variance.blocks);
 		if (snap.rss_bytes)
 			row[SNAP_RSS] = value_bytes(snap.rss_bytes);
-		if (course->begun) {
-			row[SNAP_CHANGE] = change_since(course->last, course->last_variance, &snap,
-							variance.bytes);
-			row[SNAP_SINCE_FIRST] = change_since(course->first, course->first_variance,
-							     &snap, variance.bytes);
+		if (baseline->begun) {
+			row[SNAP_CHANGE] = change_since(baseline->last, baseline->last_variance,
+							&snap, variance.bytes);
+			row[SNAP_SINCE_FIRST] = change_since(
+				baseline->first, baseline->first_variance, &snap, variance.bytes);
 		} else {
-			course->first = snap.live_bytes;
-			course->first_variance = variance.bytes;
+			baseline->first = snap.live_bytes;
+			baseline->first_variance = variance.bytes;
 		}
-		course->begun = true;
-		course->last = snap.live_bytes;
-		course->last_variance = variance.bytes;
+		baseline->begun = true;
+		baseline->last = snap.live_bytes;
+		baseline->last_variance = variance.bytes;
 	}
 	for (size_t i = 0; i < SNAP_COLUMNS; i++)
 		s->failed |= !vector_push(&s->values, row[i]);
@@ -147,10 +147,11 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 
 static bool fill_rows(struct snaps *s)
 {
-	AUTO_FREE struct course *courses = calloc(s->profile->process_count + 1, sizeof *courses);
+	AUTO_FREE struct baseline *baselines =
+		calloc(s->profile->process_count + 1, sizeof *baselines);
 	uint64_t number = 0;
 
-	if (!courses)
+	if (!baselines)
 		return false;
 	if (s->events.count)
 		qsort(s->events.at, s->events.count, sizeof *s->events.at, compare_events);
@@ -160,7 +161,7 @@ static bool fill_rows(struct snaps *s)
 
 		number += e->snapshot != 0;
 		if (e->name && s->wanted[process])
-			push_row(s, e, number, &courses[process]);
+			push_row(s, e, number, &baselines[process]);
 	}
 	return !s->failed;
 }

@@ -120,9 +120,9 @@ static void judge_file(struct doctor *doctor, const char *path, const struct elf
 	if (facts->has_unwind)
 		doctor_add(doctor, "stacks", DOCTOR_OK, NULL, "has unwind information");
 	else
-		doctor_add(
-			doctor, "stacks", DOCTOR_WARN, "build it with -fasynchronous-unwind-tables",
-			"no unwind information (.eh_frame_hdr): stacks through its code are cut");
+		doctor_add(doctor, "stacks", DOCTOR_WARN,
+			   "build it with -fasynchronous-unwind-tables",
+			   "no unwind information (.eh_frame_hdr): stacks end in its code");
 	judge_names(doctor, path, facts);
 	if (facts->build_id_bytes)
 		doctor_add(doctor, "build-id", DOCTOR_OK, NULL,

@@ -219,7 +219,9 @@ static void take_blocks(struct maker *maker, struct part *part, const bool *aren
 			saturating_add(maker->untouched_bytes,
 				       saturating_mul(range.end - range.start - bytes, weight));
 		if (range.end < m->end)
-			maker->slack_untouched_bytes += untouched_behind(maker, part, i);
+			maker->slack_untouched_bytes = saturating_add(
+				maker->slack_untouched_bytes,
+				saturating_mul(untouched_behind(maker, part, i), weight));
 		if (arenas && !arenas[range.start / ARENA_BYTES - m->start / ARENA_BYTES]) {
 			bytes = resident(maker, part, page_down(range.start),
 					 MIN(page_up(range.end), m->end));
