@@ -16,14 +16,6 @@
 
 #include "recorder/sys.h"
 
-struct tables {
-	const Elf64_Sym *symbols;
-	const char *names;
-	const uint16_t *versions;  /* NULL: none */
-	const uint32_t *gnu_hash;  /* NULL: none */
-	const uint32_t *sysv_hash; /* NULL: none */
-};
-
 /* ld.so has added where the object lies to an address here, unless it could not write to it. An address that was moved up is not below
  * where the object lies. One that was moved down, of an object that was linked for a higher address, is closer to the section than
  * moved twice. */
@@ -38,9 +30,9 @@ const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry)
 	return (const void *)(is_moved ? at : moved);
 }
 
-static bool find_tables(const struct libc_object *map, struct tables *ret)
+static bool find_tables(const struct libc_object *map, struct lookup_tables *ret)
 {
-	*ret = (struct tables){ 0 };
+	*ret = (struct lookup_tables){ 0 };
 	for (const Elf64_Dyn *entry = libc_dynamic(map); entry != NULL && entry->d_tag != DT_NULL;
 	     entry++) {
 		switch (entry->d_tag) {
@@ -76,7 +68,7 @@ static bool same(const char *a, const char *b)
 }
 
 /* Whether the symbol is a definition of the name that a look-up without a version finds. */
-static bool is_definition(const struct tables *tables, uint32_t i, const char *name)
+static bool is_definition(const struct lookup_tables *tables, uint32_t i, const char *name)
 {
 	enum { OLD_VERSION = 0x8000 }; /* only for programs that ask for it */
 	const Elf64_Sym *symbol = &tables->symbols[i];
@@ -97,7 +89,7 @@ static uint32_t hash_of(const char *name)
 	return value;
 }
 
-static const Elf64_Sym *by_gnu_hash(const struct tables *tables, const char *name)
+static const Elf64_Sym *by_gnu_hash(const struct lookup_tables *tables, const char *name)
 {
 	const uint32_t *table = tables->gnu_hash;
 	uint32_t buckets = table[0], first = table[1], bloom_words = table[2];
@@ -118,7 +110,7 @@ static const Elf64_Sym *by_gnu_hash(const struct tables *tables, const char *nam
 }
 
 /* An object with the old table only: its second word is the number of symbols. */
-static const Elf64_Sym *by_turn(const struct tables *tables, const char *name)
+static const Elf64_Sym *by_turn(const struct lookup_tables *tables, const char *name)
 {
 	for (uint32_t i = 0; i < tables->sysv_hash[1]; i++) {
 		if (is_definition(tables, i, name))
@@ -127,15 +119,18 @@ static const Elf64_Sym *by_turn(const struct tables *tables, const char *name)
 	return NULL;
 }
 
+static const Elf64_Sym *find(const struct lookup_tables *tables, const char *name)
+{
+	if (tables->gnu_hash != NULL)
+		return by_gnu_hash(tables, name);
+	return tables->sysv_hash != NULL ? by_turn(tables, name) : NULL;
+}
+
 const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name)
 {
-	struct tables tables;
+	struct lookup_tables tables;
 
-	if (!find_tables(map, &tables))
-		return NULL;
-	if (tables.gnu_hash != NULL)
-		return by_gnu_hash(&tables, name);
-	return tables.sysv_hash != NULL ? by_turn(&tables, name) : NULL;
+	return find_tables(map, &tables) ? find(&tables, name) : NULL;
 }
 
 static const char *file_name(const char *path)
@@ -151,7 +146,7 @@ static const char *file_name(const char *path)
 
 static const char *soname(const struct libc_object *map)
 {
-	struct tables tables;
+	struct lookup_tables tables;
 
 	for (const Elf64_Dyn *entry = libc_dynamic(map); entry->d_tag != DT_NULL; entry++) {
 		if (entry->d_tag == DT_SONAME && find_tables(map, &tables))
@@ -163,7 +158,7 @@ static const char *soname(const struct libc_object *map)
 /* Whether an object was loaded because another one names it. */
 static bool is_needed_by(const struct libc_object *map, const struct libc_object *by)
 {
-	struct tables tables;
+	struct lookup_tables tables;
 
 	if (!find_tables(by, &tables))
 		return false;
@@ -225,18 +220,24 @@ bool lookup_was_there_at_start(const struct libc_object *map)
 	return last == map;
 }
 
-/* Up to `end`, which is not searched; NULL: all. */
-static void *find_between(const struct libc_object *map, const struct libc_object *end,
-			  const char *name)
+/* To the next object with tables before `end`; NULL: the last one. The vdso is in the list, but not searched. */
+static bool advance(struct lookup_search *search, const struct libc_object *end)
 {
-	uintptr_t vdso = sys_auxiliary(AT_SYSINFO_EHDR); /* in the list, but not searched */
-	const Elf64_Sym *symbol = NULL;
-
-	for (; map != end; map = libc_next_object(map)) {
-		if ((vdso == 0 || libc_bias(map) != vdso) &&
-		    (symbol = lookup_in(map, name)) != NULL)
-			break;
+	for (; search->map != end; search->map = libc_next_object(search->map)) {
+		if ((search->vdso == 0 || libc_bias(search->map) != search->vdso) &&
+		    find_tables(search->map, &search->tables))
+			return true;
 	}
+	return false;
+}
+
+static struct lookup_search search_from(const struct libc_object *map)
+{
+	return (struct lookup_search){ .map = map, .vdso = sys_auxiliary(AT_SYSINFO_EHDR) };
+}
+
+static void *address_of(const struct libc_object *map, const Elf64_Sym *symbol)
+{
 	if (symbol == NULL || !lookup_was_there_at_start(map))
 		return NULL;
 	uintptr_t at = libc_bias(map) + symbol->st_value;
@@ -245,6 +246,39 @@ static void *find_between(const struct libc_object *map, const struct libc_objec
 	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		at = ((uintptr_t(*)(void))at)();
 	return (void *)at;
+}
+
+/* Up to `end`, which is not searched; NULL: all. */
+static void *find_between(const struct libc_object *map, const struct libc_object *end,
+			  const char *name)
+{
+	struct lookup_search search = search_from(map);
+
+	for (; advance(&search, end); search.map = libc_next_object(search.map)) {
+		const Elf64_Sym *symbol = find(&search.tables, name);
+
+		if (symbol != NULL)
+			return address_of(search.map, symbol);
+	}
+	return NULL;
+}
+
+struct lookup_search lookup_behind_us(void)
+{
+	return search_from(own_map());
+}
+
+bool lookup_next_object(struct lookup_search *search)
+{
+	if (search->map == NULL)
+		return false;
+	search->map = libc_next_object(search->map);
+	return advance(search, NULL);
+}
+
+void *lookup_here(const struct lookup_search *search, const char *name)
+{
+	return address_of(search->map, find(&search->tables, name));
 }
 
 void *lookup_first(const char *name)
@@ -284,7 +318,7 @@ const Elf64_Sym *lookup_own(const char *name)
 /* It lies in front of the names. */
 void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
-	struct tables tables = { 0 };
+	struct lookup_tables tables = { 0 };
 
 	find_tables(own_map(), &tables);
 	*ret_start = (uintptr_t)tables.symbols;

@@ -19,6 +19,23 @@ void *lookup_before(const char *name);
 /* The first one behind ours: what RTLD_NEXT means. */
 void *lookup_next(const char *name);
 
+/* The objects behind ours, one at a time, for many names: finding the tables of an object takes longer than a name in them. */
+struct lookup_tables {
+	const Elf64_Sym *symbols;
+	const char *names;
+	const uint16_t *versions;  /* NULL: none */
+	const uint32_t *gnu_hash;  /* NULL: none */
+	const uint32_t *sysv_hash; /* NULL: none */
+};
+struct lookup_search {
+	const struct libc_object *map;
+	struct lookup_tables tables;
+	uintptr_t vdso;
+};
+struct lookup_search lookup_behind_us(void);
+bool lookup_next_object(struct lookup_search *search); /* before the first name too */
+void *lookup_here(const struct lookup_search *search, const char *name);
+
 /* A function of the vdso, which is in the list and never searched; NULL: there is none. */
 void *lookup_vdso(const char *name);
 

@@ -46,44 +46,61 @@ static void look_before(struct next *found)
 	}
 }
 
+/* Names in place, so that ld.so has nothing to relocate. */
+static const struct wanted {
+	char name[20];
+	uint16_t at;
+} wanted[] = {
+	{ "syscall", offsetof(struct next, syscall) },
+	{ "confstr", offsetof(struct next, confstr) },
+	{ "malloc", offsetof(struct next, malloc) },
+	{ "free", offsetof(struct next, free) },
+	{ "calloc", offsetof(struct next, calloc) },
+	{ "realloc", offsetof(struct next, realloc) },
+	{ "posix_memalign", offsetof(struct next, posix_memalign) },
+	{ "aligned_alloc", offsetof(struct next, aligned_alloc) },
+	{ "memalign", offsetof(struct next, memalign) },
+	{ "valloc", offsetof(struct next, valloc) },
+	{ "pvalloc", offsetof(struct next, pvalloc) },
+	{ "malloc_usable_size", offsetof(struct next, malloc_usable_size) },
+	{ "free_sized", offsetof(struct next, free_sized) },
+	{ "free_aligned_sized", offsetof(struct next, free_aligned_sized) },
+	{ "mmap", offsetof(struct next, mmap) },
+	{ "munmap", offsetof(struct next, munmap) },
+	{ "mremap", offsetof(struct next, mremap) },
+	{ "sbrk", offsetof(struct next, sbrk) },
+	{ "brk", offsetof(struct next, brk) },
+	{ "fork", offsetof(struct next, fork) },
+	{ "_Fork", offsetof(struct next, fork_alone) },
+	{ "execve", offsetof(struct next, execve) },
+	{ "execvpe", offsetof(struct next, execvpe) },
+	{ "fexecve", offsetof(struct next, fexecve) },
+	{ "execveat", offsetof(struct next, execveat) },
+	{ "posix_spawn", offsetof(struct next, posix_spawn) },
+	{ "posix_spawnp", offsetof(struct next, posix_spawnp) },
+	{ "system", offsetof(struct next, system) },
+	{ "popen", offsetof(struct next, popen) },
+	{ "_exit", offsetof(struct next, exit_now) },
+	{ "quick_exit", offsetof(struct next, exit_quickly) },
+	{ "prctl", offsetof(struct next, prctl) },
+	{ "mlockall", offsetof(struct next, mlockall) },
+	{ "setrlimit", offsetof(struct next, setrlimit) },
+	{ "prlimit", offsetof(struct next, prlimit) },
+};
+
 static void look_up(struct next *found)
 {
-	found->syscall = lookup_next("syscall");
-	found->confstr = lookup_next("confstr");
-	found->malloc = lookup_next("malloc");
-	found->free = lookup_next("free");
-	found->calloc = lookup_next("calloc");
-	found->realloc = lookup_next("realloc");
-	found->posix_memalign = lookup_next("posix_memalign");
-	found->aligned_alloc = lookup_next("aligned_alloc");
-	found->memalign = lookup_next("memalign");
-	found->valloc = lookup_next("valloc");
-	found->pvalloc = lookup_next("pvalloc");
-	found->malloc_usable_size = lookup_next("malloc_usable_size");
+	struct lookup_search search = lookup_behind_us();
+
+	while (lookup_next_object(&search)) {
+		for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+			void **at = (void **)(void *)((char *)found + wanted[i].at);
+
+			if (*at == NULL)
+				*at = lookup_here(&search, wanted[i].name);
+		}
+	}
 	found->usable = found->malloc_usable_size;
-	found->free_sized = lookup_next("free_sized");
-	found->free_aligned_sized = lookup_next("free_aligned_sized");
-	found->mmap = lookup_next("mmap");
-	found->munmap = lookup_next("munmap");
-	found->mremap = lookup_next("mremap");
-	found->sbrk = lookup_next("sbrk");
-	found->brk = lookup_next("brk");
-	found->fork = lookup_next("fork");
-	found->fork_alone = lookup_next("_Fork");
-	found->execve = lookup_next("execve");
-	found->execvpe = lookup_next("execvpe");
-	found->fexecve = lookup_next("fexecve");
-	found->execveat = lookup_next("execveat");
-	found->posix_spawn = lookup_next("posix_spawn");
-	found->posix_spawnp = lookup_next("posix_spawnp");
-	found->system = lookup_next("system");
-	found->popen = lookup_next("popen");
-	found->exit_now = lookup_next("_exit");
-	found->exit_quickly = lookup_next("quick_exit");
-	found->prctl = lookup_next("prctl");
-	found->mlockall = lookup_next("mlockall");
-	found->setrlimit = lookup_next("setrlimit");
-	found->prlimit = lookup_next("prlimit");
 	look_before(found);
 	check_usable(found);
 }

@@ -56,8 +56,17 @@ COLD operator_fn *operators_instead(int number)
 
 void operators_look_up(void)
 {
+	struct lookup_search search = lookup_behind_us();
+	operator_fn *found[OPERATORS] = { NULL };
+
+	while (lookup_next_object(&search)) {
+		for (int i = 0; i < OPERATORS; i++) {
+			if (found[i] == NULL)
+				found[i] = (operator_fn *)lookup_here(&search, names[i]);
+		}
+	}
 	for (int i = 0; i < OPERATORS; i++) {
-		next_operator[i] = (operator_fn *)lookup_next(names[i]);
+		next_operator[i] = found[i];
 		operator_of_allocator[i] =
 			next_operator[i] == NULL ||
 			modules_same((void *)next_operator[i], (void *)next.malloc);

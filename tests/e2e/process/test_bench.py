@@ -23,3 +23,17 @@ def test_one_command(build, clean_env, scratch, workload):
     assert {"base", "heapgauge"} <= set(rows)
     for name in ("base", "heapgauge"):
         assert rows[name]["runs"] == 1 and rows[name]["failed_runs"] == 0 and rows[name]["output_mb"] > 0
+
+
+def test_growth(build, clean_env, scratch):
+    found = scratch / "growth.json"
+    subprocess.run(
+        [sys.executable, ROOT / "bench" / "growth.py", "--build", build, "--most", "10", "--reps", "1", "--json", found,
+         "--axis", "processes", "--axis", "seconds", "--plots", scratch],
+        env=clean_env, check=True, timeout=600,
+    )
+    growth = json.loads(found.read_text())
+    assert [row["count"] for row in growth["processes"]["rows"]] == [1, 10]
+    assert [row["count"] for row in growth["seconds"]["rows"]] == [1, 10]
+    assert all(row["file"] > 0 for axis in growth.values() for row in axis["rows"])
+    assert (scratch / "growth-processes.svg").read_text().startswith("<svg")

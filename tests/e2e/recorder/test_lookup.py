@@ -19,6 +19,15 @@ MAIN = r"""
 #include <string.h>
 #include "recorder/lookup.h"
 int near_one(void);
+static void *by_object(const char *name)
+{
+	struct lookup_search search = lookup_behind_us();
+	void *found = NULL;
+
+	while (found == NULL && lookup_next_object(&search))
+		found = lookup_here(&search, name);
+	return found;
+}
 int main(int count, char **words)
 {
 	/* Without PIC, this gives malloc an address in the executable. */
@@ -28,7 +37,8 @@ int main(int count, char **words)
 	if (strcmp(words[1], "-") != 0 && dlopen(words[1], RTLD_NOW) == NULL)
 		return 1;
 	for (int i = 2; i < count; i++)
-		printf("%s next %d first %d found %d\n", words[i], lookup_next(words[i]) == dlsym(RTLD_NEXT, words[i]),
+		printf("%s next %d first %d found %d\n", words[i],
+		       lookup_next(words[i]) == dlsym(RTLD_NEXT, words[i]) && by_object(words[i]) == dlsym(RTLD_NEXT, words[i]),
 		       lookup_first(words[i]) == dlsym(RTLD_DEFAULT, words[i]), lookup_next(words[i]) != NULL);
 	return 0;
 }
@@ -70,7 +80,7 @@ FOUND = {"near_one", "deep_one", "both", "weak_here", "guarded", "data", "chosen
 def recorder_names():
     """Everything that the recorder looks for."""
     text = (SOURCES / "recorder" / "hooks" / "next.c").read_text() + (SOURCES / "recorder" / "hooks" / "operators.h").read_text()
-    return re.findall(r'"(\w+)"\)', text)
+    return re.findall(r'"(\w+)"[),]', text)
 
 
 def gcc(*words):
