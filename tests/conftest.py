@@ -104,5 +104,6 @@ def pytest_runtest_teardown():
 
 
 def pytest_unconfigure():
-    """At its end Python waits for every thread."""
-    faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True)
+    """At its end Python waits for every thread. (A worker waits for the others, and pytest-xdist ends it.)"""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True)

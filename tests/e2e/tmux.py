@@ -44,11 +44,11 @@ class Tmux:
         self.run("resize-window", "-x", str(columns), "-y", str(rows))
 
     def until(self, done, what):
-        """The first screen that done(lines) likes."""
+        """The first screen that done(lines) likes and that is drawn to its end: half of a redraw was seen."""
         limit = time.monotonic() + WAIT_SECONDS
         while True:
             lines = self.screen()
-            if done(lines):
+            if done(lines) and lines == self.screen():
                 return lines
             shown = "\n".join(lines)
             assert time.monotonic() < limit, f"waited in vain for {what}; the screen shows:\n{shown}"
