@@ -12,16 +12,16 @@ logarithmic axes, from the first point at which the cost is twice that of the sm
 import argparse
 import json
 import math
-import os
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
-import time
+
+import bench
 
 HERE = pathlib.Path(__file__).resolve().parent
 DAY = 24 * 3600
+TIMEOUT_SECONDS = 1800
 AXES = {
     "processes": [1, 10, 30, 100, 300, 1000, 3000],
     "threads": [1, 4, 16, 64, 256, 1000],
@@ -29,34 +29,21 @@ AXES = {
     "live": [1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000],
     "seconds": [1, 10, 60, 600, 3600, 6 * 3600, DAY],
 }
-UNITS = {"cpu": "s of CPU", "wall": "s", "memory": "MB", "file": "kB"}
+UNITS = {"cpu": "s of CPU", "wall": "s", "rss": "MB", "file": "kB"}
 PLOT = {"left": 70, "top": 40, "width": 460, "height": 260}
-COLOURS = {"cpu": "#0072b2", "wall": "#d55e00", "memory": "#009e73", "file": "#cc79a7"}
+COLOURS = {"cpu": "#0072b2", "wall": "#d55e00", "rss": "#009e73", "file": "#cc79a7"}
 
 
-def run_once(argv, folder):
-    """Wall time, CPU of the whole tree and the most memory of one of its processes."""
-    start = time.monotonic()
-    child = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    errors = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = status
-    wall = time.monotonic() - start
-    if status != 0:
-        sys.exit(f"growth.py: {' '.join(map(str, argv))} failed: {errors.decode()[-500:]}")
-    return {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "memory": usage.ru_maxrss / 1024}
-
-
-def measure(argv, prefix, reps, folder):
-    bare, recorded = [], []
+def measure(argv, prefix, reps):
+    runs = {"bare": [], "recorded": []}
     for _ in range(reps):
-        bare.append(run_once(argv, folder))
-        recorded.append(run_once([*prefix, *argv], folder))
-    least = {key: (min(r[key] for r in bare), min(r[key] for r in recorded)) for key in bare[0]}
-    return {key: with_us - without for key, (without, with_us) in least.items()} | {
-        "bare": {key: value[0] for key, value in least.items()},
-        "file": (folder / "run.hg").stat().st_size / 1000,
-    }
+        for name, before in (("bare", []), ("recorded", prefix)):
+            runs[name].append(bench.run(argv, {}, before, {}, TIMEOUT_SECONDS))
+            if not runs[name][-1]["ok"]:
+                sys.exit(f"growth.py: {' '.join(map(str, argv))} failed")
+    bare, recorded = ({key: min(run[key] for run in of) for key in ("cpu", "wall", "rss")} for of in runs.values())
+    added = {key: recorded[key] - bare[key] for key in bare}
+    return added | {"bare": bare, "file": min(run["size"] for run in runs["recorded"]) / 1000}
 
 
 def free_bytes():
@@ -64,7 +51,7 @@ def free_bytes():
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
-def sweep(axis, args, program, folder):
+def sweep(axis, args, program):
     rows = []
     for count in AXES[axis]:
         if axis == "live" and count * 48 > free_bytes():
@@ -74,8 +61,8 @@ def sweep(axis, args, program, folder):
             done = subprocess.run([args.build / "made" / "make_day", str(count), "1000"], check=True, capture_output=True, text=True)
             row = {"file": int(done.stdout.split()[0]) / 1000}
         else:
-            prefix = [args.build / "heapgauge", "record", "-q", "-o", folder / "run.hg", "--"]
-            row = measure([program, axis, str(count)], prefix, args.reps, folder)
+            prefix = [f"{args.build}/heapgauge", "record", "-q", "-o", "{out}/run.hg", "--"]
+            row = measure([program, axis, str(count)], prefix, args.reps)
         rows.append(row | {"count": count})
         print(f"{axis:9} {count:>11,}: " + ", ".join(f"{row[k]:.3f} {UNITS[k]}" for k in UNITS if k in row), flush=True)
     return rows
@@ -142,15 +129,13 @@ def main():
     parser.add_argument("--plots", type=pathlib.Path, help="draw a plot for each axis into this folder")
     args = parser.parse_args()
     args.build = args.build.resolve()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     found = {}
     with tempfile.TemporaryDirectory(prefix="heapgauge-growth-") as name:
-        folder = pathlib.Path(name)
-        program = folder / "growth"
+        program = pathlib.Path(name) / "growth"
         subprocess.run(["gcc", "-O2", "-g", "-pthread", HERE / "growth.c", "-o", program], check=True)
         for axis in args.axis or AXES:
             AXES[axis] = [n for n in AXES[axis] if not args.most or n <= args.most]
-            rows = sweep(axis, args, program, folder)
+            rows = sweep(axis, args, program)
             slopes = {key: slope([(r["count"], r[key]) for r in rows]) for key in UNITS if key in rows[0]}
             print(f"{axis:9} slopes: " + ", ".join(f"{k} {'flat' if s is None else f'{s:.2f}'}" for k, s in slopes.items()), flush=True)
             found[axis] = {"rows": rows, "slopes": slopes}

@@ -11,17 +11,12 @@ import argparse
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def compiler():
-    cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True).stdout.strip()
-    multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
-    options = ["-quiet", "-fsyntax-only", "-O1", "-std=c++17", "-D_GNU_SOURCE", "-imultiarch", multiarch]
-    return [cc1plus, *options, str(ROOT / "bench" / "templates.cpp"), "-o", "/dev/null"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import bench  # noqa: E402
 
 
 def one(build, program, quiet, folder):
@@ -41,7 +36,7 @@ def main():
     args = parser.parse_args()
     builds = {"base": args.base, "heapgauge": args.build}
     builds = {name: build.resolve() for name, build in builds.items() if build}
-    program = args.program or compiler()
+    program = args.program or bench.workloads(pathlib.Path())["cc1plus"][0]
     found = {(name, quiet): [] for name in builds for quiet in (True, False)}
     with tempfile.TemporaryDirectory(prefix="heapgauge-end-") as folder:
         for _ in range(args.rounds):

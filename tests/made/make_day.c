@@ -16,25 +16,7 @@
 #include "base/compiler.h"
 #include "collect/profile/series.h"
 #include "format/recording/recording.h"
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static void *zeroed(size_t count, size_t bytes)
-{
-	void *memory = calloc(count, bytes);
-
-	if (!memory)
-		exit(1);
-	return memory;
-}
+#include "made.h"
 
 static void add_snapshot(struct snapshots *snapshots, uint64_t at_ns, size_t sites)
 {
@@ -128,10 +110,8 @@ int main(int argc, char **argv)
 
 	add_sites(&rows, sites);
 	live_through(strtoull(argv[1], NULL, 10) * 1000000000, sites, &rows);
-	if (recording_encode(&recording, &bytes, &length, &error) < 0) {
-		fprintf(stderr, "make_day: %s\n", error.message);
-		return 1;
-	}
+	if (recording_encode(&recording, &bytes, &length, &error) < 0)
+		die(error.message);
 	printf("%zu bytes: %zu points, %zu snapshots of %zu sites, %zu memory sheets\n", length,
 	       rows.series_count, rows.snapshot_count, rows.snapshot_site_count, rows.memory_count);
 	return 0;

@@ -20,33 +20,9 @@
 
 #include "base/compiler.h"
 #include "format/recording/recording.h"
+#include "made.h"
 
 enum { FRAMES = 50000, BRANCHES = 20000, DEPTH = 28, SECOND = 1000000000 };
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static void die(const char *what)
-{
-	fprintf(stderr, "make_recording: %s\n", what);
-	exit(1);
-}
-
-static void *zeroed(size_t count, size_t bytes)
-{
-	void *memory = calloc(count ? count : 1, bytes);
-
-	if (!memory)
-		die("out of memory");
-	return memory;
-}
 
 struct code {
 	uint64_t at, size;

@@ -59,9 +59,9 @@ static void release_rows(struct encoder *encoder)
 /* Takes the rows, or not. */
 static void keep_rows(struct encoder *encoder, struct process_rows *rows)
 {
-	encoder->rows_bytes += process_rows_bytes(rows);
 	if (!encoder->keeps_rows)
 		return;
+	encoder->rows_bytes += process_rows_bytes(rows);
 	if (encoder->rows_bytes > ROWS_MAX_BYTES || !vector_push(&encoder->rows, *rows))
 		release_rows(encoder);
 	else

@@ -302,7 +302,7 @@ static int run(struct collector *c, struct error *error)
 	path = collector_path(c, o->argv[0], c->child);
 	if (path)
 		encoder_keep(c->encoder, path);
-	if (c->encoder && c->options->wants_recording)
+	if (o->wants_recording)
 		encoder_keep_rows(c->encoder);
 	return collector_run(c, path, error);
 }

@@ -58,8 +58,8 @@ struct stack_cache {
 };
 
 /* Memory for the cache of a slot, not touched; NULL: no memory, or so many slots that they go without. With the slot and not when the
- * cache begins: a child that a signal handler forks inside a hook goes on in that hook with its parent's slot, and what its parent
- * opens later is not open there. */
+ * cache begins: a child that a signal handler makes by clone inside a hook goes on in that hook with its parent's slot, and what its
+ * parent opens later is not open there. (After fork it has a copy: hooks_fork.c.) */
 struct stack_cache *stack_cache_memory(uint32_t slot);
 
 /* Forgets everything: a hook may have been left in the middle of stack_cache_add. */
