@@ -33,6 +33,14 @@ class Recording:
     path: pathlib.Path
 
 
+# Files that take long because they wait: at the end of a run in parallel they would wait alone.
+FIRST = ("test_unseen.py", "test_page.py", "test_page_walk.py", "test_triggers.py", "test_adversary.py", "test_allocators.py")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in FIRST)
+
+
 @pytest.fixture(scope="session")
 def build():
     """The build folder under test."""

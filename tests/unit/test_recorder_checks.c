@@ -111,7 +111,7 @@ static void go_on(void)
 	api->turn(HG_SAMPLE);
 	hooked_free(hooked_malloc(100));
 	for (size_t i = 0; i < ROUNDS; i++) /* each is a new peak */
-		hooked_free(hooked_malloc((2 << 20) + (i << 14)));
+		hooked_free(hooked_malloc((2 << 20) + (i << 8)));
 	check_structures(thread_state.slot);
 }
 

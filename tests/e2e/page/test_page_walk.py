@@ -22,7 +22,7 @@ from serving import SECONDS, Server, page_env
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
-STEPS = 2000 if LONG else 200
+STEPS = 2000 if LONG else 120
 SECONDS_EACH = 5  # of a step, at most
 HEADINGS = {
     "start": "Start here", "flame": "Flame", "sites": "Sites", "tree": "Tree", "source": "Source", "time": "Time", "sizes": "Sizes",

@@ -37,9 +37,9 @@ def cpu_of(argv, env):
 
 
 CROWDS = [
-    pytest.param("exact", 60000, 512, id="512 threads"),
-    pytest.param("exact", 30000, 1000, id="1000 threads"),
-    pytest.param("sample", 30000, 1000, id="1000 threads, sampled"),
+    pytest.param("exact", 20000, 512, id="512 threads"),
+    pytest.param("exact", 10000, 1000, id="1000 threads"),
+    pytest.param("sample", 10000, 1000, id="1000 threads, sampled"),
 ]
 
 

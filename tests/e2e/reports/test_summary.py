@@ -9,8 +9,8 @@ PROGRAMS = [
     (["shown_family"], []),
     (["shown_course"], []),
     (["many_forks", "in-turn", "20"], []),
-    (["random_operations", "7", "20000"], []),
-    (["random_operations", "8", "20000"], ["--mode", "sample", "--interval", "1KiB"]),
+    (["random_operations", "7", "3000"], []),
+    (["random_operations", "8", "3000"], ["--mode", "sample", "--interval", "1KiB"]),
     (["new_stacks", "30000"], []),
     (["does_nothing"], []),
 ]

@@ -6,6 +6,7 @@ with a heap of their own. N3: what a fork's child has from its parent.
 Every program takes 16 MiB from malloc and 48 MiB by its own way, and holds both for a while.
 """
 
+import os
 import pathlib
 import re
 import shutil
@@ -342,7 +343,8 @@ def test_go_is_named(note_of, scratch):
         "func main() {\n\tkept := make([]byte, 48<<20)\n\tfor i := range kept { kept[i] = 1 }\n"
         "\tms, _ := strconv.Atoi(os.Getenv(\"HOLD_MS\"))\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\truntime.KeepAlive(kept)\n}\n"
     )
-    env = {"HOME": str(scratch), "PATH": "/usr/bin:/bin:/usr/local/go/bin", "GOCACHE": str(scratch / "cache"), "GO111MODULE": "off"}
+    # In the user's cache, where the runtime may be compiled already.
+    env = os.environ | {"PATH": "/usr/bin:/bin:/usr/local/go/bin", "GO111MODULE": "off"}
     built = subprocess.run([go, "build", "-o", scratch / "main", scratch / "main.go"], env=env, capture_output=True, text=True)
     if built.returncode != 0:
         pytest.skip(f"go cannot build here: {built.stderr}")

@@ -220,7 +220,8 @@ export const THREAD_VIEWS = {
 /** Of so many threads that some share counters. */
 export const CROWD_VIEWS = {
   async crowd(page, plan) {
-    await show(page, "threads");
+    // The last ones: they began when every counter had its thread.
+    await show(page, "threads?sort=-started_ns");
     const threads = await grid(page, "Threads");
     const notes = await texts(page, "main .toolbar .soft");
     const shared = await answered(page, `sites?thread=${plan.shared}`);
