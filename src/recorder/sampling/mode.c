@@ -144,10 +144,12 @@ static bool is_leased(void)
 	return __atomic_load_n(&memory.control->lease_until_ms, __ATOMIC_RELAXED) != 0;
 }
 
+/* Called for every block that has no stack: it writes only what is not so already, because all threads share these lines. */
 static void turn_exact(void)
 {
 	sample_no_filter();
-	if (!has_no_limits() || is_leased())
+	if (__atomic_load_n(&mode_exact, __ATOMIC_SEQ_CST) == LIVE_MODE_EXACT || !has_no_limits() ||
+	    is_leased())
 		return;
 	__atomic_store_n(&mode_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);
 	if (!has_no_limits()) /* another thread has limited them meanwhile */

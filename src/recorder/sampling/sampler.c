@@ -106,7 +106,8 @@ void sample_no_filter(void)
 	/* In a fork's child it mostly is so, and each page that is written to is copied. */
 	if (__atomic_load_n(&sample_filter[0], __ATOMIC_RELAXED) != UINT8_MAX)
 		__atomic_store_n(&sample_filter[0], UINT8_MAX, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&sample_mask, 0, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&sample_mask, __ATOMIC_RELAXED) != 0)
+		__atomic_store_n(&sample_mask, 0, __ATOMIC_SEQ_CST);
 }
 
 void sample_start(bool filters)
