@@ -3,8 +3,9 @@
  * Trends of sites. Pure.
  *
  * A snapshot says only what changed, so that a site's series is a staircase: between two changes it
- * held what the first of them said. The pass over all snapshots keeps the current value of every
- * site, and floors only of those that change in the time that counts; the others are flat.
+ * held what the first of them said. A pass over all snapshots keeps the current value of every
+ * site, and floors only of those that change in the time that counts; the others are flat. Floors take
+ * four times as much memory as the trend that they become: a pass is about BAND sites.
  *
  * The end of a process is left out: many programs free everything on their way out, and what they held
  * until then is the question. That is the last snapshot, and those before it, in the last eighth of the
@@ -19,7 +20,7 @@
 #include "base/compiler.h"
 #include "util/vector.h"
 
-enum { PAIRS = TREND_PARTS * (TREND_PARTS - 1) / 2 };
+enum { PAIRS = TREND_PARTS * (TREND_PARTS - 1) / 2, BAND = 1 << 18 };
 
 const char *trend_name(enum trend_verdict verdict)
 {
@@ -144,6 +145,7 @@ struct site_series {
 
 struct pass {
 	struct trends *trends;
+	uint32_t band; /* of the sites that it is about */
 	VECTOR(struct site_series) series;
 	struct site_series heap;
 };
@@ -263,7 +265,7 @@ struct trend trend_of_site(const struct trends *t, const struct profile_site *si
 	struct trend flat = { .from_ns = counts_from(t, site->born_ns), .to_ns = t->to_ns };
 
 	if (number)
-		return t->changing[number - 1];
+		return t->changing[site->id.v / BAND][number - 1];
 	flat.first = flat.last = t->values[site->id.v].bytes;
 	flat.moments = moments_from(t, flat.from_ns);
 	flat.verdict = flat.moments < TREND_MOMENTS ? TREND_UNKNOWN : TREND_BOUNDED;
@@ -299,6 +301,11 @@ static bool take_change(struct pass *pass, struct profile_change now, uint64_t b
 	if (!*number) {
 		const struct profile_site *site = site_of(t->process, now.site);
 
+		/* Too late for a verdict: as if it were flat. */
+		if (moments_from(t, counts_from(t, site ? site->born_ns : 0)) < TREND_MOMENTS) {
+			*value = now.live;
+			return true;
+		}
 		if (!vector_push(&pass->series, series_from(t, site, *value)))
 			return false;
 		*number = (uint32_t)pass->series.count;
@@ -316,9 +323,13 @@ static bool run_pass(struct pass *pass)
 	for (size_t i = 0; i < pass->trends->snapshots; i++) {
 		struct profile_snapshot s = profile_snapshot(p, i);
 
-		for (size_t j = 0; j < s.change_count; j++)
-			if (!take_change(pass, profile_change(p, i, j), before_ns, s.at_ns))
+		for (size_t j = 0; j < s.change_count; j++) {
+			struct profile_change now = profile_change(p, i, j);
+
+			if (now.site.v / BAND == pass->band &&
+			    !take_change(pass, now, before_ns, s.at_ns))
 				return false;
+		}
 		change(&pass->heap, before_ns, s.at_ns,
 		       (struct site_live){ (int64_t)s.live_bytes, (int64_t)s.live_blocks });
 		before_ns = s.at_ns;
@@ -345,31 +356,42 @@ static void choose_time(struct trends *t)
 	t->from_ns = t->to_ns / 3;
 }
 
-int trends_make(const struct profile_process *process, struct arena *arena, struct trends *ret)
+/* The trends of one band of sites, and with the first of the heap. */
+static int make_band(struct trends *t, struct arena *arena, uint32_t band)
 {
-	struct pass pass = { .trends = ret };
-	size_t sites = profile_site_ids(process);
+	struct pass pass = { .trends = t, .band = band };
 	int status = -1;
 
-	*ret = (struct trends){ .process = process,
-				.values = ARENA_ARRAY(arena, struct site_live, sites),
-				.number = ARENA_ARRAY(arena, uint32_t, sites) };
-	if (!ret->values || !ret->number)
-		return -1;
-	choose_time(ret);
-	pass.heap = series_from(ret, NULL, (struct site_live){ 0 });
+	pass.heap = series_from(t, NULL, (struct site_live){ 0 });
 	if (!run_pass(&pass))
 		goto done;
-	ret->changing = ARENA_ARRAY(arena, struct trend, pass.series.count);
-	if (!ret->changing)
+	t->changing[band] = ARENA_ARRAY(arena, struct trend, pass.series.count);
+	if (!t->changing[band])
 		goto done;
 	for (size_t i = 0; i < pass.series.count; i++)
-		ret->changing[i] = series_trend(ret, &pass.series.at[i]);
-	ret->heap = series_trend(ret, &pass.heap);
+		t->changing[band][i] = series_trend(t, &pass.series.at[i]);
+	t->heap = series_trend(t, &pass.heap);
 	status = 0;
 done:
 	vector_release(&pass.series);
 	return status;
+}
+
+int trends_make(const struct profile_process *process, struct arena *arena, struct trends *ret)
+{
+	size_t sites = profile_site_ids(process);
+
+	*ret = (struct trends){ .process = process,
+				.values = ARENA_ARRAY(arena, struct site_live, sites),
+				.number = ARENA_ARRAY(arena, uint32_t, sites),
+				.changing = ARENA_ARRAY(arena, struct trend *, sites / BAND + 1) };
+	if (!ret->values || !ret->number || !ret->changing)
+		return -1;
+	choose_time(ret);
+	for (uint32_t band = 0; band <= sites / BAND; band++)
+		if (make_band(ret, arena, band) < 0)
+			return -1;
+	return 0;
 }
 
 void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend)

@@ -46,7 +46,7 @@ struct floor {
 };
 struct trend trend_fit(const struct floor floors[TREND_PARTS]);
 
-/* Of all sites of a process, made in one pass over what the snapshots hold. In an arena. */
+/* Of all sites of a process, made in passes over what the snapshots hold. In an arena. */
 struct trends {
 	const struct profile_process *process;
 	size_t snapshots; /* that count */
@@ -54,8 +54,8 @@ struct trends {
 	struct trend heap; /* of all heap sites together */
 
 	struct site_live *values; /* by site id: what it held at last */
-	uint32_t *number; /* by site id: its index in `changing` + 1; 0: it did not change */
-	struct trend *changing;
+	uint32_t *number;	  /* by site id: its index in its band + 1; 0: it did not change */
+	struct trend **changing;  /* by band: of the sites that changed */
 };
 
 /* -1 if out of memory. */
