@@ -33,6 +33,8 @@ endif()
 
 include(CMakePackageConfigHelpers)
 set(package "${CMAKE_BINARY_DIR}/package")
+file(RELATIVE_PATH from_pkgconfig "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" from_pkgconfig "${from_pkgconfig}")
 configure_file(cmake/package/heapgauge.pc.in "${package}/heapgauge.pc" @ONLY)
 configure_package_config_file(cmake/package/heapgaugeConfig.cmake.in "${package}/heapgaugeConfig.cmake"
 	INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/heapgauge"

@@ -20,6 +20,8 @@ set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_SOURCE_DIR}/cmake/package/debian.cmake")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# `view` loads it when it begins (src/serve/http.h), so dpkg-shlibdeps does not see it. Debian 13 has renamed it.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libmicrohttpd12t64 | libmicrohttpd12")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "less")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 include(CPack)

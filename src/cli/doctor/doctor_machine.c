@@ -24,6 +24,8 @@
 #include "collect/binaries/preflight.h"
 #include "collect/kernel/procfs.h"
 #include "format/live/live.h"
+#include "serve/http.h"
+#include "serve/page.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/units.h"
@@ -244,6 +246,20 @@ static void judge_names(struct doctor *doctor)
 		   "named by /tmp/perf-PID.map, if the program writes one");
 }
 
+static void judge_page(struct doctor *doctor)
+{
+	struct error error = ERROR_INIT;
+
+	if (!page_is_built())
+		doctor_add(doctor, "view", DOCTOR_OK, NULL,
+			   "this heapgauge was built without the page");
+	else if (http_load(&error) < 0)
+		doctor_add(doctor, "view", DOCTOR_WARN, "install libmicrohttpd12", "%s",
+			   error.message);
+	else
+		doctor_add(doctor, "view", DOCTOR_OK, NULL, "the page can be served");
+}
+
 void doctor_machine(struct doctor *doctor)
 {
 	AUTO_FREE char *recorder = NULL;
@@ -261,4 +277,5 @@ void doctor_machine(struct doctor *doctor)
 	judge_cgroup(doctor);
 	judge_limits(doctor);
 	judge_names(doctor);
+	judge_page(doctor);
 }

@@ -48,6 +48,11 @@ def test_the_deb_works_unpacked(packages, scratch, clean_env):
     records(scratch / "root/usr/bin/heapgauge", scratch, clean_env)
     fields = subprocess.run(["dpkg-deb", "-f", package, "Depends"], capture_output=True, text=True).stdout
     assert "libc6" in fields and "libdw1" in fields
+    assert "libmicrohttpd12t64 | libmicrohttpd12" in fields, "T3: view loads it"
+    argv = ["pkg-config", "--variable=recorder", "heapgauge"]
+    env = clean_env | {"PKG_CONFIG_PATH": str(scratch / "root/usr/lib/pkgconfig")}
+    said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
+    assert pathlib.Path(said).samefile(scratch / "root/usr/lib/heapgauge/libheapgauge.so"), "T2: wherever it is unpacked"
 
 
 def test_the_tarball_works_unpacked(packages, scratch, clean_env):
@@ -63,11 +68,11 @@ def test_pkg_config_and_cmake_find_it(build, scratch, clean_env):
     env = clean_env | {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
     said = subprocess.run(["pkg-config", "--modversion", "heapgauge"], env=env, capture_output=True, text=True, check=True)
     assert f"project(heapgauge VERSION {said.stdout.strip()} " in (ROOT / "CMakeLists.txt").read_text()
-    argv = ["pkg-config", f"--define-variable=prefix={prefix}", "--variable=recorder", "heapgauge"]
+    argv = ["pkg-config", "--variable=recorder", "heapgauge"]
     recorder = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
     assert pathlib.Path(recorder).exists(), recorder
     for variable, needed in ("includedir", "heapgauge/heapgauge.hpp"), ("rust", "src/lib.rs"), ("fortran", ""):
-        argv = ["pkg-config", f"--define-variable=prefix={prefix}", f"--variable={variable}", "heapgauge"]
+        argv = ["pkg-config", f"--variable={variable}", "heapgauge"]
         said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
         assert (pathlib.Path(said) / needed).is_file(), said
     (scratch / "CMakeLists.txt").write_text(
@@ -85,7 +90,7 @@ def test_a_program_is_linked_with_the_recorder_as_the_page_says(build, scratch, 
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
     (scratch / "a.c").write_text('#include <string.h>\nint main(void) { return strdup("kept") == 0; }\n')
     env = clean_env | {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    argv = ["pkg-config", f"--define-variable=prefix={prefix}", "--variable=linked_in", "heapgauge"]
+    argv = ["pkg-config", "--variable=linked_in", "heapgauge"]
     flags = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.split()
     subprocess.run(["cc", scratch / "a.c", "-o", scratch / "by-pkg-config", *flags], check=True)
     (scratch / "CMakeLists.txt").write_text(
