@@ -42,13 +42,18 @@ static int print_end(FILE *out, const char *path, struct error *error)
 
 int summary_print(FILE *out, const char *path, struct recording *recording, struct error *error)
 {
-	struct profile *profile = recording->process_count > 0 ? profile_new(recording, error)
-							       : recording_open(path, error);
+	struct profile *profile;
 
+	if (recording->process_count > 0)
+		profile = profile_new(recording, error);
+	else if (path)
+		profile = recording_open(path, error);
+	else
+		return 0;
 	if (!profile)
 		return -1;
 	struct terminal terminal = terminal_of(fileno(out));
-	AUTO_FREE char *again = report_again(path, 0);
+	AUTO_FREE char *again = path ? report_again(path, 0) : NULL;
 	const struct query query = { .file = path, .again = again, .limit = SUMMARY_PROCESSES };
 	const struct show show = {
 		.view = analysis_find("summary"),
@@ -65,5 +70,5 @@ int summary_print(FILE *out, const char *path, struct recording *recording, stru
 	int status = show_profile(out, profile, &show, error);
 
 	profile_free(profile);
-	return status < 0 ? status : print_end(out, path, error);
+	return status < 0 || !path ? status : print_end(out, path, error);
 }

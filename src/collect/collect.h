@@ -99,9 +99,11 @@ struct collect_result {
 	enum collect_end end;
 	int number;
 	bool recorded; /* else `reason` says why nothing was, and there is no file */
-	char *path;    /* of the recording; NULL if none was written */
-	struct recording
-		recording; /* what the file holds, if that was asked for; without a process: not known */
+	char *path;    /* of the recording; NULL: there was no room for it anywhere */
+	/* Why it is not where it was to be; empty: it is. */
+	char not_written[ERROR_MESSAGE_BYTES];
+	/* What the file holds, if that was asked for or there is none; without a process: not known. */
+	struct recording recording;
 	uint64_t lost_processes;	    /* that were recorded but could not be written */
 	struct collect_survivors survivors; /* recorded as they were at the end, and let go */
 	char reason[ERROR_MESSAGE_BYTES];

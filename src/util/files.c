@@ -250,11 +250,11 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name, struct
 static int write_and_rename(int fd, const char *from, const char *to, struct span bytes,
 			    struct error *err)
 {
-	if (file_write_all(fd, bytes, from, err) < 0)
+	if (file_write_all(fd, bytes, to, err) < 0)
 		return -1;
 	/* Without it a power cut may leave the new name on an empty file. */
 	if (fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
-		return error_errno(err, "fsync %s", from);
+		return error_errno(err, "fsync %s", to);
 	if (rename(from, to) < 0)
 		return error_errno(err, "rename %s to %s", from, to);
 	return 0;
@@ -275,6 +275,30 @@ int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct e
 		unlink(temporary);
 		return -1;
 	}
+	return 0;
+}
+
+int file_write_new(const char *folder, const char *name, struct span bytes, char **ret_path,
+		   struct error *err)
+{
+	const char *dot = strrchr(name, '.'), *suffix = dot && dot != name ? dot : "";
+	AUTO_FREE char *path = NULL;
+
+	if (asprintf(&path, "%s/%.*s.XXXXXX%s", folder, (int)(strlen(name) - strlen(suffix)), name,
+		     suffix) < 0) {
+		path = NULL;
+		return error_set(err, "write to %s: out of memory", folder);
+	}
+	AUTO_CLOSE int fd = mkostemps(path, (int)strlen(suffix), O_CLOEXEC);
+
+	if (fd < 0)
+		return error_errno(err, "create %s", path);
+	if (file_write_all(fd, bytes, path, err) < 0 ||
+	    (fsync(fd) < 0 && error_errno(err, "fsync %s", path) < 0)) {
+		unlink(path);
+		return -1;
+	}
+	*ret_path = TAKE(path);
 	return 0;
 }
 

@@ -67,6 +67,10 @@ int file_read_all(int fd, size_t limit_bytes, const char *path, struct buffer *o
  */
 int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err);
 
+/* A file that was not there before, FOLDER/NAME with a random part before its suffix, for this user alone. *ret_path is the caller's. */
+int file_write_new(const char *folder, const char *name, struct span bytes, char **ret_path,
+		   struct error *err);
+
 /*
  * Whether anybody has the file open, or mapped, for writing: also who is in another pid namespace or hides its /proc. Asks for
  * a read lease, so it is only known to the file's owner and to root; false if it is not known.

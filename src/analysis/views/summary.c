@@ -48,7 +48,8 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 				p->rank ? arena_printf(&s->result->arena, "rank %u, ", p->rank - 1)
 					: "",
 				p->pid, process_end_text(&s->result->arena, p)));
-	words_add(&w, value_ns(p->duration_ns));
+	/* Since the run's start, as all other times. */
+	words_add(&w, value_ns(saturating_add(p->started_offset_ns, p->duration_ns)));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
 	if (p->interval)
 		words_say(&w, "one of {} on average, ", value_bytes(p->interval));

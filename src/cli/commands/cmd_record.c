@@ -494,6 +494,19 @@ static int check_budgets(struct arguments *arguments, const char *path)
 	return check_recording(&check, &error);
 }
 
+/* Last, so that nobody overlooks it. */
+static void say_written_elsewhere(const struct collect_result *result)
+{
+	if (result->path)
+		cli_error("%s. The recording is %s instead: move it where there is room",
+			  result->not_written, result->path);
+	else
+		cli_error(
+			"%s, and there is no room in TMPDIR, /var/tmp, /tmp, HOME or /dev/shm: the recording is lost, "
+			"make room or name another folder with -o",
+			result->not_written);
+}
+
 static int report_result(struct arguments *arguments, struct collect_result *result)
 {
 	struct error error = ERROR_INIT;
@@ -503,11 +516,15 @@ static int report_result(struct arguments *arguments, struct collect_result *res
 		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
 	}
 	if (result->lost_processes > 0)
-		cli_error("%llu of the recorded processes could not be written to %s",
-			  (unsigned long long)result->lost_processes, result->path);
+		cli_error("%llu of the recorded processes could not be read to their end",
+			  (unsigned long long)result->lost_processes);
 	if (!arguments->quiet &&
 	    summary_print(stderr, result->path, &result->recording, &error) < 0)
 		cli_error("%s", error.message);
+	if (result->not_written[0])
+		say_written_elsewhere(result);
+	if (!result->path)
+		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
 	int checked = arguments->checks ? check_budgets(arguments, result->path) : 0;
 	int status = end_like(result);
 

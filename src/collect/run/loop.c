@@ -314,9 +314,9 @@ int collector_run(struct collector *c, const char *path, struct error *error)
 		return error_set(error, "no memory left");
 	if (collector_write(c, path, error) < 0)
 		return -1;
-	encoder_drop_kept(c->encoder);
-	c->result->path = strdup(path);
-	return c->result->path ? 0 : error_set(error, "no memory left");
+	if (c->result->path)
+		encoder_drop_kept(c->encoder);
+	return 0;
 }
 
 void collector_release(struct collector *c)

@@ -73,13 +73,39 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 	return 0;
 }
 
+/* A full disk must not cost a run of hours: any folder with room will do. */
+static char *write_elsewhere(const char *path, struct span bytes)
+{
+	const char *const folders[] = { getenv("TMPDIR"), "/var/tmp", "/tmp", getenv("HOME"),
+					"/dev/shm" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		char *found;
+
+		if (folders[i] && folders[i][0] == '/' &&
+		    file_write_new(folders[i], path_base(path), bytes, &found, NULL) == 0)
+			return found;
+	}
+	return NULL;
+}
+
 int collector_write(struct collector *c, const char *path, struct error *error)
 {
 	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
+	struct collect_result *result = c->result;
+	struct error reason = ERROR_INIT;
 
 	if (encode(c, &bytes, error) < 0)
 		return -1;
-	return file_write_atomic(path, buffer_span(&bytes), FILE_MODE, error);
+	if (file_write_atomic(path, buffer_span(&bytes), FILE_MODE, &reason) == 0) {
+		result->path = strdup(path);
+		return result->path ? 0 : error_set(error, "no memory left");
+	}
+	snprintf(result->not_written, sizeof result->not_written, "%s", reason.message);
+	result->path = write_elsewhere(path, buffer_span(&bytes));
+	if (!result->path && result->recording.process_count == 0)
+		(void)recording_decode(bytes.data, bytes.size, &result->recording, NULL);
+	return 0;
 }
 
 int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
