@@ -20,6 +20,15 @@ endif()
 install(DIRECTORY bindings/rust bindings/fortran DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge"
 	PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE)
 
+# What it consists of, for machines.
+set(sbom "${CMAKE_BINARY_DIR}/heapgauge.spdx.json")
+set(sbom_script "${CMAKE_SOURCE_DIR}/cmake/package/sbom.cmake")
+add_custom_command(OUTPUT "${sbom}"
+	COMMAND "${CMAKE_COMMAND}" "-DVERSION=${PROJECT_VERSION}" "-DPACKAGES=${HEAPGAUGE_PAGE_PACKAGES}" "-DOUT=${sbom}" -P "${sbom_script}"
+	DEPENDS "${sbom_script}" heapgauge VERBATIM COMMENT "heapgauge.spdx.json")
+add_custom_target(heapgauge-sbom ALL DEPENDS "${sbom}")
+install(FILES "${sbom}" NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs/ DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
 

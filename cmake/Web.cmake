@@ -6,6 +6,7 @@
 option(HEAPGAUGE_WEB "Build the page that `heapgauge view` shows; needs node 20 and npm" ON)
 set(HEAPGAUGE_PAGE "" CACHE FILEPATH "A page that was built elsewhere, instead of building it")
 set(web "${CMAKE_SOURCE_DIR}/web")
+set(HEAPGAUGE_PAGE_PACKAGES "${CMAKE_BINARY_DIR}/page-packages.json") # what the page is made of, with licences
 
 if(HEAPGAUGE_WEB AND NOT HEAPGAUGE_PAGE AND NOT EXISTS "${web}/package-lock.json")
 	message(STATUS "There is no web/package-lock.json: building without the page")
@@ -40,11 +41,11 @@ function(heapgauge_build_page page)
 		DEPENDS "${web}/package.json" "${web}/package-lock.json"
 		COMMENT "Installing what the page is made of"
 		VERBATIM)
-	add_custom_command(OUTPUT "${page}"
+	add_custom_command(OUTPUT "${page}" "${HEAPGAUGE_PAGE_PACKAGES}"
 		COMMAND "${CMAKE_COMMAND}" -E rm -rf "${copy}/src"
 		COMMAND "${CMAKE_COMMAND}" -E copy_directory "${web}/src" "${copy}/src"
 		COMMAND "${CMAKE_COMMAND}" -E copy ${files} "${copy}"
-		COMMAND "${HEAPGAUGE_NODE}" "${copy}/build.mjs" "${page}"
+		COMMAND "${HEAPGAUGE_NODE}" "${copy}/build.mjs" "${page}" "${HEAPGAUGE_PAGE_PACKAGES}"
 		DEPENDS "${copy}/installed" ${files} ${sources}
 		COMMENT "Building the page"
 		VERBATIM)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// node build.mjs [OUT.html]: the page as one file that asks nobody for anything.
+// node build.mjs OUT.html [PACKAGES.json]: the page as one file that asks nobody for anything; and which packages are in it.
 //
 // Script and style stand in the file, and its own policy allows these two and no others by their hashes; a server may
 // allow them by a nonce as well (__HEAPGAUGE_NONCE__). The data goes where `null` stands in #heapgauge-data. The hash of
-// the sources is in the file, so that a page older than them can be told.
+// the sources is in the file, so that a page older than them can be told. So are the licences of the packages that it is made of:
+// a page that was saved is a copy of them.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -37,9 +38,29 @@ function inlineHash(text) {
 	return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
+/** The packages that some of the script or style comes from. */
+function packagesOf(inputs) {
+	const folders = Object.keys(inputs).map((path) => /^node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
+	return [...new Set(folders.filter(Boolean))].sort().map((folder) => {
+		const { name, version, license } = JSON.parse(readFileSync(join(HERE, folder, 'package.json'), 'utf8'));
+		const file = readdirSync(join(HERE, folder)).find((entry) => /^licen[sc]e/i.test(entry));
+		if (!file || !license) throw new Error(`${name} comes without a licence`);
+		return { name, version, license, text: readFileSync(join(HERE, folder, file), 'utf8').trim() };
+	});
+}
+
+function noticesOf(packages) {
+	const notices = packages.map(({ name, version, license, text }) => `${name} ${version} (${license})\n\n${text}`);
+	const all = `This page contains:\n\n${notices.join('\n\n----\n\n')}`;
+	if (/--!?>/.test(all)) throw new Error('a licence ends the comment that it stands in');
+	return all;
+}
+
 async function bundle() {
 	const { build } = await import('esbuild');
 	const made = await build({
+		absWorkingDir: HERE,
+		metafile: true,
 		entryPoints: [join(HERE, 'src/main.tsx')],
 		bundle: true,
 		minify: true,
@@ -49,15 +70,19 @@ async function bundle() {
 		target: ['chrome100', 'firefox100', 'safari15.4'],
 		jsx: 'automatic',
 		jsxImportSource: 'preact',
-		legalComments: 'none',
+		legalComments: 'none', // all of them are in the notices
 		logLevel: 'warning',
 	});
 	const textOf = (end) => made.outputFiles.find((file) => file.path.endsWith(end)).text.trim();
-	return { script: textOf('.js').replaceAll('</script', '<\\/script'), style: textOf('.css') };
+	return {
+		script: textOf('.js').replaceAll('</script', '<\\/script'),
+		style: textOf('.css'),
+		packages: packagesOf(made.metafile.inputs),
+	};
 }
 
 export async function makePage() {
-	const { script, style } = await bundle();
+	const { script, style, packages } = await bundle();
 	const policy = [
 		"default-src 'none'",
 		`script-src ${inlineHash(script)}`,
@@ -67,8 +92,18 @@ export async function makePage() {
 		"base-uri 'none'",
 		"form-action 'none'",
 	].join('; ');
-	const parts = { __HASH__: sourceHash(), __POLICY__: policy, __STYLE__: style, __SCRIPT__: script };
-	return readFileSync(join(HERE, 'src/page.html'), 'utf8').replace(/__(HASH|POLICY|STYLE|SCRIPT)__/g, (name) => parts[name]);
+	const parts = {
+		__HASH__: sourceHash(),
+		__POLICY__: policy,
+		__STYLE__: style,
+		__SCRIPT__: script,
+		__NOTICES__: noticesOf(packages),
+	};
+	const page = readFileSync(join(HERE, 'src/page.html'), 'utf8').replace(
+		/__(HASH|POLICY|STYLE|SCRIPT|NOTICES)__/g,
+		(name) => parts[name],
+	);
+	return { page, packages };
 }
 
 if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
@@ -77,12 +112,13 @@ if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.ur
 	} else {
 		const out = process.argv[2] || process.env.HEAPGAUGE_PAGE;
 		if (!out) {
-			console.error('usage: node build.mjs OUT.html | --hash');
+			console.error('usage: node build.mjs OUT.html [PACKAGES.json] | --hash');
 			process.exit(2);
 		}
-		const page = await makePage();
+		const { page, packages } = await makePage();
 		mkdirSync(dirname(resolve(out)), { recursive: true });
 		writeFileSync(out, page);
+		if (process.argv[3]) writeFileSync(process.argv[3], JSON.stringify(packages, null, '\t'));
 		console.log(`${out}: ${page.length} bytes`);
 	}
 }

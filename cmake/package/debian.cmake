@@ -17,6 +17,27 @@ endforeach()
 if(CPACK_GENERATOR STREQUAL "DEB")
 	# The whole license is in every Debian system.
 	file(REMOVE "${documents}/LICENSE")
+	# What is embedded: the page's packages, each with its own text.
+	set(embedded "")
+	if(EXISTS "${CPACK_HEAPGAUGE_PAGE_PACKAGES}")
+		file(READ "${CPACK_HEAPGAUGE_PAGE_PACKAGES}" packages)
+		string(JSON count LENGTH "${packages}")
+		math(EXPR last "${count} - 1")
+		foreach(i RANGE ${last})
+			foreach(field name license text)
+				string(JSON ${field} GET "${packages}" ${i} ${field})
+			endforeach()
+			string(REGEX MATCH "Copyright[^\n]*" holder "${text}")
+			string(REGEX REPLACE "\n[ \t]*\n" "\n.\n" text "${text}")
+			string(REPLACE "\n" "\n " text "${text}")
+			string(APPEND embedded "
+Files: web/node_modules/${name}/*
+Copyright: ${holder}
+License: ${license}-of-${name}
+ ${text}
+")
+		endforeach()
+	endif()
 	file(WRITE "${documents}/copyright"
 "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: heapgauge
@@ -28,6 +49,16 @@ License: Apache-2.0
  .
  On Debian systems the full text of the Apache License, version 2.0, can be found
  in /usr/share/common-licenses/Apache-2.0.
+${embedded}
+Files: libiberty/*
+Copyright: 1986-2023 Free Software Foundation, Inc.
+License: GPL-2+-with-linking-exception
+ The demanglers of libiberty are linked into the command. They are under the GNU
+ General Public License, version 2 or later, with an exception that permits to
+ link them into programs under any license.
+ .
+ On Debian systems the full text of the GNU General Public License, version 2, can
+ be found in /usr/share/common-licenses/GPL-2.
 ")
 	string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 	file(WRITE "${documents}/changelog"

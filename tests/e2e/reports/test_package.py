@@ -3,6 +3,7 @@
 
 The long form installs the .deb in a fresh Debian 12 and records a program there."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -41,13 +42,18 @@ def test_lintian_finds_no_error(packages):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_deb_works_unpacked(packages, scratch, clean_env):
+def test_the_deb_works_unpacked(packages, build, scratch, clean_env):
     (package,) = packages.glob("*.deb")
     subprocess.run(["dpkg-deb", "-x", package, scratch / "root"], check=True)
     assert (scratch / "root/usr/lib/heapgauge/libheapgauge.so").exists()
     records(scratch / "root/usr/bin/heapgauge", scratch, clean_env)
     fields = subprocess.run(["dpkg-deb", "-f", package, "Depends"], capture_output=True, text=True).stdout
     assert "libc6" in fields and "libdw1" in fields
+    copyright = (scratch / "root/usr/share/doc/heapgauge/copyright").read_text()
+    for one in json.loads((build / "page-packages.json").read_text()):
+        assert f"Files: web/node_modules/{one['name']}/*" in copyright
+    assert "THE SOFTWARE IS PROVIDED" in copyright and "GPL-2+-with-linking-exception" in copyright
+    assert {"NOTICE", "heapgauge.spdx.json"} <= {path.name for path in (scratch / "root/usr/share/doc/heapgauge").iterdir()}
     assert "libmicrohttpd12t64 | libmicrohttpd12" in fields, "T3: view loads it"
     argv = ["pkg-config", "--variable=recorder", "heapgauge"]
     env = clean_env | {"PKG_CONFIG_PATH": str(scratch / "root/usr/lib/pkgconfig")}
