@@ -101,10 +101,13 @@ s.settimeout(0.2)
 print("listens", flush=True)
 heard = b""
 connections = 0
-while not select.select([sys.stdin], [], [], 0)[0]:
+while True:
+    ends = select.select([sys.stdin], [], [], 0)[0]  # asked before: whoever came by then is heard
     try:
         c, _ = s.accept()
     except TimeoutError:
+        if ends:
+            break
         continue
     connections += 1
     heard += c.recv(1000)
