@@ -156,6 +156,7 @@ async function pause() {
   await show(page, "sites?cost=live&focus=main");
   await page.getByRole("button", { name: "Pause" }).click();
   await page.waitForTimeout(300);
+  await idle(page); // what was asked before is answered
   const words = [await stateText()];
   const rows = bytesOf(await grid(page, "Sites", 20), "tick");
   await page.waitForTimeout(2300);

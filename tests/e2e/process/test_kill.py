@@ -214,7 +214,7 @@ def test_a_killed_collector_leaves_who_had_ended_and_the_others_can_be_saved(hea
         assert [p["calls"] for p in report_json(unfinished)["processes"]] == [100] * 5
         assert not path.exists()
         second = subprocess.Popen([heapgauge, "record", "-q", "--pid", str(pid), "-o", scratch / "second.hg"], env=clean_env)
-        wait_for(lambda: f"/proc/{pid}/mem" in open_files(second.pid), "the second recording")
+        wait_for(lambda: f"/proc/{pid}/statm" in open_files(second.pid), "the second recording")
         run.stdin.close()
         assert second.wait(timeout=WAIT_SECONDS) == 0
         (saved,) = report_json(scratch / "second.hg")["processes"]
