@@ -19,25 +19,20 @@ if(CPACK_GENERATOR STREQUAL "DEB")
 	file(REMOVE "${documents}/LICENSE")
 	# What is embedded: the page's packages, each with its own text.
 	set(embedded "")
-	if(EXISTS "${CPACK_HEAPGAUGE_PAGE_PACKAGES}")
-		file(READ "${CPACK_HEAPGAUGE_PAGE_PACKAGES}" packages)
-		string(JSON count LENGTH "${packages}")
-		math(EXPR last "${count} - 1")
-		foreach(i RANGE ${last})
-			foreach(field name license text)
-				string(JSON ${field} GET "${packages}" ${i} ${field})
-			endforeach()
-			string(REGEX MATCH "Copyright[^\n]*" holder "${text}")
-			string(REGEX REPLACE "\n[ \t]*\n" "\n.\n" text "${text}")
-			string(REPLACE "\n" "\n " text "${text}")
-			string(APPEND embedded "
+	function(add_embedded name version license text)
+		string(REGEX MATCH "Copyright[^\n]*" holder "${text}")
+		string(REGEX REPLACE "\n[ \t]*\n" "\n.\n" text "${text}")
+		string(REPLACE "\n" "\n " text "${text}")
+		string(APPEND embedded "
 Files: web/node_modules/${name}/*
 Copyright: ${holder}
 License: ${license}-of-${name}
  ${text}
 ")
-		endforeach()
-	endif()
+		set(embedded "${embedded}" PARENT_SCOPE)
+	endfunction()
+	include("${CMAKE_CURRENT_LIST_DIR}/page_packages.cmake")
+	for_each_page_package("${CPACK_HEAPGAUGE_PAGE_PACKAGES}" add_embedded)
 	file(WRITE "${documents}/copyright"
 "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: heapgauge

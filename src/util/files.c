@@ -247,14 +247,21 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name, struct
 	return error_set(err, "write %s: too many temporary files beside it", path);
 }
 
-static int write_and_rename(int fd, const char *from, const char *to, struct span bytes,
-			    struct error *err)
+static int write_to_disk(int fd, struct span bytes, const char *path, struct error *err)
 {
-	if (file_write_all(fd, bytes, to, err) < 0)
+	if (file_write_all(fd, bytes, path, err) < 0)
 		return -1;
 	/* Without it a power cut may leave the new name on an empty file. */
 	if (fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
-		return error_errno(err, "fsync %s", to);
+		return error_errno(err, "fsync %s", path);
+	return 0;
+}
+
+static int write_and_rename(int fd, const char *from, const char *to, struct span bytes,
+			    struct error *err)
+{
+	if (write_to_disk(fd, bytes, to, err) < 0)
+		return -1;
 	if (rename(from, to) < 0)
 		return error_errno(err, "rename %s to %s", from, to);
 	return 0;
@@ -293,8 +300,7 @@ int file_write_new(const char *folder, const char *name, struct span bytes, char
 
 	if (fd < 0)
 		return error_errno(err, "create %s", path);
-	if (file_write_all(fd, bytes, path, err) < 0 ||
-	    (fsync(fd) < 0 && error_errno(err, "fsync %s", path) < 0)) {
+	if (write_to_disk(fd, bytes, path, err) < 0) {
 		unlink(path);
 		return -1;
 	}

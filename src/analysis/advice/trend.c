@@ -145,7 +145,8 @@ struct site_series {
 
 struct pass {
 	struct trends *trends;
-	uint32_t band; /* of the sites that it is about */
+	uint32_t band;	   /* of the sites that it is about */
+	bool has_verdicts; /* else there are too few snapshots for any */
 	VECTOR(struct site_series) series;
 	struct site_series heap;
 };
@@ -294,7 +295,7 @@ static bool take_change(struct pass *pass, struct profile_change now, uint64_t b
 	uint32_t *number = &t->number[now.site.v];
 	struct site_live *value = &t->values[now.site.v];
 
-	if (at_ns < t->from_ns) {
+	if (at_ns < t->from_ns || !pass->has_verdicts) {
 		*value = now.live;
 		return true;
 	}
@@ -356,10 +357,12 @@ static void choose_time(struct trends *t)
 	t->from_ns = t->to_ns / 3;
 }
 
-/* The trends of one band of sites, and with the first of the heap. */
+/* The trends of one band of sites, and of the heap, which is the same with each. */
 static int make_band(struct trends *t, struct arena *arena, uint32_t band)
 {
-	struct pass pass = { .trends = t, .band = band };
+	struct pass pass = { .trends = t,
+			     .band = band,
+			     .has_verdicts = moments_from(t, t->from_ns) >= TREND_MOMENTS };
 	int status = -1;
 
 	pass.heap = series_from(t, NULL, (struct site_live){ 0 });

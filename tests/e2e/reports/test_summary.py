@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The summary at the end of a run comes from the rows that were written: a reader of the file sees the same."""
 
+import os
 import subprocess
 
 import pytest
 
+OPERATIONS = "20000" if os.environ.get("HEAPGAUGE_LONG") == "1" else "3000"
 PROGRAMS = [
     (["shown_family"], []),
     (["shown_course"], []),
     (["many_forks", "in-turn", "20"], []),
-    (["random_operations", "7", "3000"], []),
-    (["random_operations", "8", "3000"], ["--mode", "sample", "--interval", "1KiB"]),
+    (["random_operations", "7", OPERATIONS], []),
+    (["random_operations", "8", OPERATIONS], ["--mode", "sample", "--interval", "1KiB"]),
     (["new_stacks", "30000"], []),
     (["does_nothing"], []),
 ]
