@@ -10,6 +10,7 @@ allocations that lie between the two sizes, is what a pair costs once the progra
 leaving one, `snapshot` a snapshot of 64 stacks, and under churn one of 1024. `true` is the start itself: all instructions that the recorder adds to a program that does nothing."""
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -89,7 +90,7 @@ def instructions_of(output):
 
 def count(argv, recorder, scratch, mode="exact", clock_ms=0):
     """(instructions, allocations recorded) of one run."""
-    output = scratch / "counts"
+    output = pathlib.Path(tempfile.mkstemp(prefix="counts-", dir=scratch)[1])
     done = subprocess.run(
         [*recorder, *tool_command(output), *argv],
         env=environment(mode, clock_ms),
@@ -105,7 +106,8 @@ def count(argv, recorder, scratch, mode="exact", clock_ms=0):
     return instructions_of(output), int(recorded[1]) if recorded else 0
 
 
-def measure(sizes, recorder, scratch, mode, clock_ms):
+def measure(name, sizes, recorder, scratch):
+    mode, clock_ms = MODES.get(name, "exact"), CLOCKS.get(name, 0)
     with_us = [count(argv, recorder, scratch, mode, clock_ms) for argv in sizes]
     without = [count(argv, [], scratch) for argv in sizes]
     added = [a[0] - b[0] for a, b in zip(with_us, without)]
@@ -139,10 +141,10 @@ def main():
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="heapgauge-cost-"))
     figures = recorded_figures() if args.check else {}
     worse = 0
-    for name, sizes in workloads(build, scratch).items():
-        if args.workload and name not in args.workload:
-            continue
-        cost = measure(sizes, recorder, scratch, MODES.get(name, "exact"), CLOCKS.get(name, 0))
+    chosen = {name: sizes for name, sizes in workloads(build, scratch).items() if not args.workload or name in args.workload}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # instructions do not depend on who runs beside
+        costs = pool.map(lambda name: measure(name, chosen[name], recorder, scratch), chosen)
+    for name, cost in zip(chosen, costs):
         line = f"| {name} | {cost:,.0f} |"
         if args.check:
             line += f"  recorded: {figures[name]:,}"
