@@ -39,6 +39,8 @@ enum {
 	/* Not all that is opened is touched: in a table, of its last piece; in the block map, of each leaf. */
 	TABLE_SLACK = 1 << 20,
 	LEAF_UNITS_MAX = 4,
+	/* Of the block map: what two threads made at once for the same place. One is left over, and lost if there was one already. */
+	SPARES_MAX = 64,
 	/* How much more it may have opened than it has touched, and than was not swapped out. */
 	UNTOUCHED_MAX = 128,
 	SWAPPED_MAX = 16,
@@ -202,10 +204,12 @@ static uint64_t most_of(enum live_region region, uint64_t data_bytes)
 	uint64_t pages = data_bytes / LIVE_PAGE;
 
 	switch (region) {
-	case LIVE_LEAVES: /* of each leaf at least a page was touched */
-		return (pages + 1) * LEAF_UNITS_MAX * LIVE_LEAF_UNIT;
+	case LIVE_LEAVES: /* of each leaf at least a page was touched, and so of the others */
+		return (pages + SPARES_MAX) * LEAF_UNITS_MAX * LIVE_LEAF_UNIT;
 	case LIVE_AREAS:
-		return (pages + 1) * sizeof(struct live_area);
+		return (pages + SPARES_MAX) * sizeof(struct live_area);
+	case LIVE_ERAS:
+		return (pages + SPARES_MAX) * LIVE_ERA_UNIT;
 	case LIVE_SAVED: /* a ring: its size is what places in it are counted by, and it is never large */
 		return UINT64_MAX;
 	default:
