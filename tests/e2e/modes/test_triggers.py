@@ -18,7 +18,7 @@ from running import collecting
 
 MIB = 1 << 20
 
-# Obeys: "g N" and "h N" take N MiB in blocks of 64 KiB, each from a stack of its own; "f" frees all; "t N" touches N MiB of a file
+# Obeys: "g N", "h N" and "k N" take N MiB in blocks of 64 KiB, each from a stack of its own; "f" frees all; "t N" touches N MiB of a file
 # again and again for two seconds.
 OBEYS = r"""
 #include <fcntl.h>
@@ -32,6 +32,7 @@ static char *kept[100000];
 static int count;
 __attribute__((noinline)) static void grow(int n) { for (; n > 0; n--) { kept[count] = malloc(65536); memset(kept[count++], 1, 65536); } }
 __attribute__((noinline)) static void hold(int n) { for (; n > 0; n--) { kept[count] = malloc(65536); memset(kept[count++], 1, 65536); } }
+__attribute__((noinline)) static void keep(int n) { for (; n > 0; n--) { kept[count] = malloc(65536); memset(kept[count++], 1, 65536); } }
 static void thrash(const char *path, size_t size)
 {
 	int fd = open(path, O_RDONLY);
@@ -55,6 +56,7 @@ int main(int argc, char **argv)
 		int n = atoi(line + 1);
 		if (line[0] == 'g') grow(n * 16);
 		if (line[0] == 'h') hold(n * 16);
+		if (line[0] == 'k') keep(n * 16);
 		if (line[0] == 't') thrash(argv[1], (size_t)n << 20);
 		if (line[0] == 'f') while (count) free(kept[--count]);
 		puts("done");
@@ -142,11 +144,12 @@ def test_what_one_stack_holds_and_how_it_grows(how, watch, report_json):
         run.do("g 32")
         run.do("h 16")
         run.do("h 16")  # the other one by as much, in two steps
+        # A collector that gets no CPU scans later: the steps are such that what it has not seen in between changes nothing.
         run.do("g 8")
-        run.do("g 24")  # 64: beyond 50, and grown by 32 since it was told of
+        run.do("g 32")  # 72: beyond 50, and grown by 32 or 40 since it was reported
         run.do("f")
-        run.do("h 40")
-        run.do("h 15")  # 55: beyond 50
+        run.do("k 40")
+        run.do("k 15")  # 55: beyond 50
     names = names_of(report_json, run.path)
     assert names.count("site>50MiB") == 2, names
     assert names.count("growth>29MiB/10min") == 4, names
