@@ -131,6 +131,7 @@ static int run_check(const struct check_command *c, const struct profile *profil
 					       .budget_count = c->budgets->list.count,
 					       .baseline = baseline,
 					       .tolerance = c->tolerance,
+					       .tolerance_bytes = c->tolerance_bytes,
 					       .query = &c->query };
 	struct names *names = names_new(&c->names);
 	struct locations *locations = names ? locations_new(names) : NULL;

@@ -24,13 +24,14 @@ void budgets_release(struct budgets *budgets);
 
 /*
  * Checks the recording and prints what was found. Returns the exit status: 0 all kept, 1 something is broken, 2 it
- * cannot be told.
+ * cannot be decided.
  */
 struct check_command {
 	char *sites; /* one regex of all that count; NULL: all stacks do */
 	const char *recording, *baseline, *junit; /* the last two may be NULL */
 	const char *format;			  /* "text", "json", "github" */
-	double tolerance;
+	double tolerance;			  /* see struct check_options */
+	int64_t tolerance_bytes;
 	struct budgets *budgets;
 	struct query query;
 	struct names_options names;

@@ -10,12 +10,17 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/printable.h"
 #include "util/units.h"
+
+enum {
+	KEPT_MAX = 20
+}; /* Of more rows that are kept, only their number: a suite of tests has hundreds of processes. */
 
 static void print_row(FILE *out, const struct check_row *row)
 {
@@ -57,13 +62,15 @@ void check_print_text(FILE *out, const struct check *check)
 		fprintf(out, "heapgauge: %zu budget%s broken\n", check->broken,
 			check->broken == 1 ? "" : "s");
 	else if (check->unknown)
-		fprintf(out, "heapgauge: %zu budget%s cannot be told\n", check->unknown,
+		fprintf(out, "heapgauge: %zu budget%s cannot be decided\n", check->unknown,
 			check->unknown == 1 ? "" : "s");
 	else
 		fprintf(out, "heapgauge: all %zu budget%s kept\n", kept, kept == 1 ? "" : "s");
 	for (size_t i = 0; i < check->rows.count; i++) {
 		const struct check_row *row = &check->rows.at[i];
 
+		if (row->verdict == CHECK_OK && kept > KEPT_MAX)
+			continue;
 		fputs(row->verdict == CHECK_OK ? "  ok  " : "  !   ", out);
 		print_row(out, row);
 		fputc('\n', out);
@@ -74,6 +81,8 @@ void check_print_text(FILE *out, const struct check *check)
 			fputc('\n', out);
 		}
 	}
+	if (kept > KEPT_MAX && kept < check->rows.count)
+		fprintf(out, "  ok  %zu others\n", kept);
 }
 
 /* The caller's (free); NULL if out of memory. */
@@ -90,19 +99,42 @@ static char *row_text(const struct check_row *row)
 	return text;
 }
 
-/* GitHub's commands end at a line's end, and % begins an escape. */
-static void print_escaped(FILE *out, const struct check_row *row)
+/* GitHub's commands end at a line's end, and % begins an escape; a property also ends at a comma or a colon. */
+static void print_escaped(FILE *out, const char *text, const char *special)
 {
-	AUTO_FREE char *text = row_text(row);
-
 	for (const char *c = text; c && *c; c++) {
-		if (*c == '%')
-			fputs("%25", out);
-		else if (*c == '\n')
-			fputs("%0A", out);
+		if (strchr(special, *c))
+			fprintf(out, "%%%02X", (unsigned char)*c);
 		else
 			fputc(*c, out);
 	}
+}
+
+/* The path as it is in the repository, which is what an annotation wants; NULL: the file is outside of it. */
+static const char *path_in_workspace(const char *path)
+{
+	const char *given = getenv("GITHUB_WORKSPACE");
+	AUTO_FREE char *workspace = given ? strdup(given) : getcwd(NULL, 0);
+	size_t length = workspace ? strlen(workspace) : 0;
+
+	if (path[0] != '/')
+		return path;
+	if (length == 0 || strncmp(path, workspace, length) != 0 || path[length] != '/')
+		return NULL;
+	return path + length + 1;
+}
+
+/* "file=src/tok.cc,line=77," if the stack that is responsible is known to that line. */
+static void print_location(FILE *out, const struct check_row *row)
+{
+	const char *file = row->responsible_count ? row->responsible[0].file : NULL;
+	const char *path = file ? path_in_workspace(file) : NULL;
+
+	if (!path)
+		return;
+	fputs("file=", out);
+	print_escaped(out, path, "%\r\n:,");
+	fprintf(out, ",line=%u,", row->responsible[0].line);
 }
 
 void check_print_github(FILE *out, const struct check *check)
@@ -112,9 +144,12 @@ void check_print_github(FILE *out, const struct check *check)
 
 		if (row->verdict == CHECK_OK)
 			continue;
-		fprintf(out, "::%s title=heapgauge::",
-			row->verdict == CHECK_BROKEN ? "error" : "warning");
-		print_escaped(out, row);
+		AUTO_FREE char *text = row_text(row);
+
+		fprintf(out, "::%s ", row->verdict == CHECK_BROKEN ? "error" : "warning");
+		print_location(out, row);
+		fputs("title=heapgauge::", out);
+		print_escaped(out, text, "%\r\n");
 		fputc('\n', out);
 	}
 	if (!check->broken && !check->unknown)
@@ -162,6 +197,9 @@ int check_print_json(FILE *out, const struct check *check)
 		for (size_t k = 0; k < row->responsible_count; k++) {
 			json_object(&j);
 			json_field_string(&j, "label", row->responsible[k].label);
+			json_field_string(&j, "file", row->responsible[k].file);
+			if (row->responsible[k].file)
+				json_field_u64(&j, "line", row->responsible[k].line);
 			json_field_i64(&j, "value", row->responsible[k].value);
 			json_end_object(&j);
 		}
@@ -214,6 +252,13 @@ void check_print_junit(FILE *out, const struct check *check)
 		fputs("  <testcase classname=\"", out);
 		print_xml(out, row->program);
 		fprintf(out, "\" name=\"%s\"", check_measures[row->measure].key);
+		if (row->responsible_count && row->responsible[0].file) {
+			const char *path = path_in_workspace(row->responsible[0].file);
+
+			fputs(" file=\"", out);
+			print_xml(out, path ? path : row->responsible[0].file);
+			fprintf(out, "\" line=\"%u\"", row->responsible[0].line);
+		}
 		if (row->verdict == CHECK_OK) {
 			fputs("/>\n", out);
 			continue;

@@ -7,7 +7,7 @@
 
 #include "analysis/advice/check.h"
 
-/* Prints what is broken or cannot be told, or that everything is kept. */
+/* Prints what is broken or cannot be decided, or that everything is kept. */
 void check_print_text(FILE *out, const struct check *check);
 /* Workflow commands: an annotation for each broken budget. */
 void check_print_github(FILE *out, const struct check *check);

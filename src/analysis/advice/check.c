@@ -55,6 +55,7 @@ struct judge {
 	struct locations *locations;
 	const struct check_options *options;
 	struct error *error;
+	const bool *chosen; /* of the processes, which are checked */
 };
 
 static const char *program_of(const struct profile_process *p)
@@ -189,11 +190,17 @@ static int blame(const struct judge *j, const struct profile_process *p,
 
 		if (value <= 0)
 			break;
-		const char *label = stack_label(&words, j->locations, e->process, e->site->node);
+		const struct location *owner = stack_owner(j->locations, e->process, e->site->node);
+		const char *label = location_label(&words, owner);
 
 		if (!label)
 			status = error_set(j->error, "out of memory");
 		row->responsible[row->responsible_count].label = label ? label : "?";
+		if (owner && owner->frame.file && owner->frame.line) {
+			row->responsible[row->responsible_count].file =
+				arena_printf(&words.arena, "%s", owner->frame.file);
+			row->responsible[row->responsible_count].line = owner->frame.line;
+		}
 		row->responsible[row->responsible_count++].value = value;
 	}
 	j->check->arena = words.arena;
@@ -267,12 +274,25 @@ static int judge_row(struct judge *j, const struct profile_process *p,
 	return push(j, row);
 }
 
-static const struct profile_process *same_program(const struct profile *profile,
-						  const struct profile_process *p)
+static bool is_same(const struct profile_process *a, const struct profile_process *b, bool command)
 {
-	for (size_t i = 0; profile && i < profile->process_count; i++)
-		if (strcmp(program_of(&profile->processes[i]), program_of(p)) == 0)
-			return &profile->processes[i];
+	return strcmp(program_of(a), program_of(b)) == 0 &&
+	       (!command || strcmp(a->command, b->command) == 0);
+}
+
+/* The one of the baseline that came as late among those of the same program, and if `command`, with the same command line. */
+static const struct profile_process *same_in_order(const struct judge *j, size_t index,
+						   bool command)
+{
+	const struct profile *old = j->options->baseline;
+	const struct profile_process *p = &j->profile->processes[index];
+	size_t before = 0;
+
+	for (size_t i = 0; i < index; i++)
+		before += is_same(&j->profile->processes[i], p, command);
+	for (size_t i = 0; i < old->process_count; i++)
+		if (is_same(&old->processes[i], p, command) && before-- == 0)
+			return &old->processes[i];
 	return NULL;
 }
 
@@ -290,6 +310,8 @@ static int judge_baseline(struct judge *j, const struct profile_process *p,
 	row.baseline = before.value;
 	row.limit_error = before.error * (1 + j->options->tolerance);
 	row.limit = (int64_t)floor((double)row.baseline * (1 + j->options->tolerance));
+	if (check_measures[which].unit == UNIT_BYTES)
+		row.limit += j->options->tolerance_bytes;
 	return judge_row(j, p, old, &row);
 }
 
@@ -315,7 +337,8 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 	for (size_t i = 0; i < j->profile->process_count; i++) {
 		const struct profile_process *p = &j->profile->processes[i];
 
-		if (budget->pattern && fnmatch(budget->pattern, program_of(p), 0) != 0)
+		if (!j->chosen[i] ||
+		    (budget->pattern && fnmatch(budget->pattern, program_of(p), 0) != 0))
 			continue;
 		/* What became another program by exec is that one's matter. */
 		if (p->end == PROFILE_BECAME && !budget->pattern)
@@ -333,13 +356,17 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 	return push(j, &row);
 }
 
+/* Of one that has no counterpart there is nothing to say. */
 static int judge_all_baselines(struct judge *j)
 {
 	static const enum check_measure compared[] = { CHECK_PEAK, CHECK_LEAKED, CHECK_CALLS };
 
 	for (size_t i = 0; i < j->profile->process_count; i++) {
 		const struct profile_process *p = &j->profile->processes[i];
-		const struct profile_process *old = same_program(j->options->baseline, p);
+		const struct profile_process *old = j->chosen[i] ? same_in_order(j, i, true) : NULL;
+
+		if (!old && j->chosen[i])
+			old = same_in_order(j, i, false);
 
 		for (size_t k = 0; old && k < ARRAY_SIZE(compared); k++)
 			if (judge_baseline(j, p, old, compared[k]) < 0)
@@ -373,8 +400,9 @@ int check_run(struct check *check, const struct profile *profile, struct locatio
 	struct judge j = { check, profile, locations, options, error };
 
 	*check = (struct check){ 0 };
-	if (expect_sites(&j) < 0)
-		return -1;
+	j.chosen = choose_processes(profile, options->query->filters.process, &check->arena, error);
+	if (!j.chosen || expect_sites(&j) < 0)
+		goto fail;
 	for (size_t i = 0; i < options->budget_count; i++)
 		if (judge_budget(&j, &options->budgets[i]) < 0)
 			goto fail;

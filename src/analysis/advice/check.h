@@ -45,6 +45,7 @@ struct check_options {
 	size_t budget_count;
 	const struct profile *baseline; /* NULL: none */
 	double tolerance;		/* 0.02: two per cent more than the baseline is fine */
+	int64_t tolerance_bytes;	/* and as many bytes more, of what is in bytes */
 	const struct query *query;	/* its filters say which stacks count */
 };
 
@@ -69,6 +70,8 @@ struct check_row {
 	/* BROKEN: the stacks that hold most, or that grew most since the baseline. */
 	struct {
 		const char *label;
+		const char *file; /* of its source; NULL: not known */
+		uint32_t line;
 		int64_t value;
 	} responsible[CHECK_RESPONSIBLE];
 	size_t responsible_count;

@@ -224,6 +224,17 @@ const char *location_label(struct result *result, const struct location *locatio
 	return arena_printf(&result->arena, "%.*s%s", bytes, text, cut);
 }
 
+const struct location *stack_owner(struct locations *locations,
+				   const struct profile_process *process, node_id node)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	struct location_chain stack;
+
+	if (locations_stack(locations, process, node, &scratch, &stack) < 0)
+		return NULL;
+	return locations_owner(stack);
+}
+
 const char *stack_label(struct result *result, struct locations *locations,
 			const struct profile_process *process, node_id node)
 {

@@ -81,7 +81,10 @@ bool stack_value(struct result *result, struct locations *locations,
 /* A location as "Cache::insert (cache.cc:88)"; in the arena; NULL if out of memory. */
 const char *location_label(struct result *result, const struct location *location);
 
-/* The label of the stack's owner: the frame that says most to a person. NULL if out of memory. */
+/* The stack's owner: the frame that says most to a person. NULL for the empty stack, or if out of memory. */
+const struct location *stack_owner(struct locations *locations,
+				   const struct profile_process *process, node_id node);
+/* Its label. NULL if out of memory. */
 const char *stack_label(struct result *result, struct locations *locations,
 			const struct profile_process *process, node_id node);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heapgauge check: does a recording keep its budgets? For CI: 0 yes, 1 no and these are the stacks to
- * blame, 2 it cannot be told.
+ * blame, 2 it cannot be decided.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "util/cleanup.h"
+#include "util/units.h"
 
 enum check_option {
 	OPT_FIRST_LIMIT,
@@ -20,6 +21,7 @@ enum check_option {
 	OPT_BUDGETS = OPT_AFTER_LIMITS,
 	OPT_BASELINE,
 	OPT_TOLERANCE,
+	OPT_PROCESS,
 	OPT_SITE,
 	OPT_SUPPRESSIONS,
 	OPT_JUNIT,
@@ -40,8 +42,10 @@ static const struct option_row option_rows[] = {
 			  "budgets by program name: [NAME] max-peak = 64MiB" },
 	[OPT_BASELINE] = { "baseline", 0, "FILE",
 			   "peak, bytes not freed and calls may not exceed those of the recording FILE" },
-	[OPT_TOLERANCE] = { "tolerance", 0, "PERCENT", "how far they may exceed the baseline",
+	[OPT_TOLERANCE] = { "tolerance", 0, "PERCENT[,SIZE]",
+			    "how far they may exceed the baseline: 2%, or 2%,4KiB for as many bytes more",
 			    .fallback = "0" },
+	[OPT_PROCESS] = { "process", 0, "PID|REGEX", "check only these processes" },
 	[OPT_SITE] = { "site", 0, "REGEX",
 		       "count only stacks with a matching function or file; may be repeated, any match counts" },
 	[OPT_SUPPRESSIONS] = { "suppressions", 0, "FILE",
@@ -57,12 +61,17 @@ static int take_tolerance(struct check_command *c, const char *value, struct err
 {
 	char *end;
 	double percent = strtod(value, &end);
+	uint64_t bytes = 0;
 
 	if (*end == '%')
 		end++;
-	if (end == value || *end || !isfinite(percent) || percent < 0)
+	if (end == value || (*end && *end != ',') || !isfinite(percent) || percent < 0)
 		return error_set(error, "--tolerance needs a percentage, not '%s'", value);
+	if (*end == ',' && (!units_parse_bytes(end + 1, &bytes) || bytes > INT64_MAX / 2))
+		return error_set(error, "--tolerance needs a size after the comma, not '%s'",
+				 end + 1);
 	c->tolerance = percent / 100;
+	c->tolerance_bytes = (int64_t)bytes;
 	return 0;
 }
 
@@ -103,6 +112,9 @@ static int take_option(void *state, int option, const char *value, struct error 
 		return 0;
 	case OPT_TOLERANCE:
 		return take_tolerance(c, value, error);
+	case OPT_PROCESS:
+		c->query.filters.process = value;
+		return 0;
 	case OPT_SITE:
 		return add_site(c, value, error);
 	case OPT_SUPPRESSIONS:

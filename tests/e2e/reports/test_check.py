@@ -117,3 +117,31 @@ def test_hello_world_leaks_nothing_and_one_byte_is_seen(language, check, record,
         status, answer, _ = check(run.path, "--max-leaked", "0")
         assert (status, answer["budgets"][0]["value"]) == ((1, 1) if text else (0, 0)), answer
     assert check(run.path, "--max-leaked", "0", "--suppressions", "none")[1]["budgets"][0]["value"] > 1
+
+
+def test_a_tolerance_in_bytes_and_the_source_line(check, record, scratch):
+    program = compile_c(scratch, "grows", GROWS)
+    before, after = (record([program, str(size)]).path for size in (100_000, 103_000))
+    status, said, _ = check(after, "--baseline", before, "--tolerance", "2%")
+    assert status == 1
+    (peak,) = [row for row in said["budgets"] if row["measure"] == "peak"]
+    assert peak["limit"] == int(105_000 * 1.02) and peak["value"] == 108_000
+    site = peak["responsible_sites"][0]
+    assert site["file"] == str(scratch / "grows.c") and site["line"] == 4 and site["label"] == "grow (grows.c:4)"
+    assert check(after, "--baseline", before, "--tolerance", "2%,4KiB")[0] == 0
+    for wrong in "2%,", "2%,much", "x", "-1%":
+        assert "--tolerance needs" in check(after, "--baseline", before, "--tolerance", wrong)[2]
+
+
+def test_a_process_is_compared_with_its_counterpart(check, record, scratch):
+    """Three of one program: each with the one that has its command line, and those of the same with the one that came as late."""
+    program = compile_c(scratch, "grows", GROWS)
+
+    def run(*sizes):
+        return record(["sh", "-c", "; ".join(f"{program} {size}" for size in sizes)]).path
+
+    assert check(run(1000, 900_000, 50_000), "--baseline", run(900_000, 50_000, 1000), "--process", "grows")[0] == 0
+    status, said, _ = check(run(1001, 900_000), "--baseline", run(1000, 900_000), "--process", "^[^ ]*grows 1001$")
+    assert status == 1 and {row["program"] for row in said["budgets"]} == {"grows"}
+    assert [row["baseline"] for row in said["budgets"] if row["measure"] == "peak"] == [6000]
+    assert "no process" in check(run(1000), "--max-peak", "1GiB", "--process", "nobody")[2]
