@@ -76,6 +76,12 @@ describe('layers', () => {
 		expect(layers[0]!.tops).toEqual([2, 10, 12]);
 		expect(layers[1]!.tops).toEqual([0, 7, 7]);
 		expect(layers[2]!.tops).toEqual([0, 4, 6]);
+		const freed = layersOf(history, [point(20, 12), point(30, 3), point(40, 0)]);
+		expect(freed.map((layer) => layer.tops)).toEqual([
+			[12, 3, 0],
+			[7, 3, 0],
+			[6, 3, 0],
+		]);
 	});
 });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heaviest sites as layers under the line of what is live. What a site held is known at snapshots and stays until
-// the next; what the layers do not explain is a layer of its own.
+// the next, but no layer is drawn above the line: what was freed since is not there. What the layers do not explain is a layer of its own.
 import { ownerLabel } from './frames';
 import type { HistoryResult, HistorySite, Point } from './types';
 
@@ -13,7 +13,7 @@ export interface Layer {
 	values: number[];
 	/** Standard errors of estimates, likewise. */
 	errors?: number[] | undefined;
-	/** The upper edge: this layer and all below it. */
+	/** The upper edge: this layer and all below it, and at most what is live. */
 	tops: number[];
 	site?: HistorySite;
 }
@@ -49,7 +49,7 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 			colour: LAYER_COLOURS[i % LAYER_COLOURS.length]!,
 			values,
 			errors: site.history_error && stepped(history.snapshot_at_ns, site.history_error, times),
-			tops: [...tops],
+			tops: tops.map((top, at) => Math.min(top, points[at]!.live_bytes)),
 			site,
 		};
 	});
@@ -60,7 +60,7 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 		hint: 'What the layers above do not hold',
 		colour: OTHER_COLOUR,
 		values: rest,
-		tops: rest.map((value, at) => value + tops[at]!),
+		tops: points.map((point) => point.live_bytes),
 	});
 	return layers.reverse();
 }
