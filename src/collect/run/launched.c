@@ -204,8 +204,8 @@ static void explain(const struct collector *c, char *reason, size_t room)
 	else
 		snprintf(
 			reason, room,
-			"%s never started the recorder. It may have replaced LD_PRELOAD, or run where the\n"
-			"  recorder's file cannot be read.",
+			"%s never started the recorder. It may have replaced LD_PRELOAD, or run where the "
+			"recorder's file cannot be read.",
 			c->options->argv[0]);
 }
 
