@@ -19,6 +19,11 @@ target_compile_options(hg-warnings INTERFACE
 target_compile_definitions(hg-warnings INTERFACE _GNU_SOURCE)
 target_include_directories(hg-warnings INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/include")
 
+# hg-same-anywhere: for what is installed. The folder of the sources or the build is in no file, so that all builds make the same.
+add_library(hg-same-anywhere INTERFACE)
+target_compile_options(hg-same-anywhere INTERFACE
+	"-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
+
 # hg-sanitize: for everything but the recorder and the programs it is tried on. The recorder runs below the
 # allocator of a process that is not ours, where a sanitizer's own hooks would meet ours.
 add_library(hg-sanitize INTERFACE)
@@ -48,7 +53,7 @@ function(heapgauge_library folder)
 	set_property(GLOBAL PROPERTY HG_SOURCES_${folder} "${sources}")
 
 	add_library(hg-${folder} STATIC ${sources})
-	target_link_libraries(hg-${folder} PRIVATE hg-warnings PUBLIC hg-sanitize)
+	target_link_libraries(hg-${folder} PRIVATE hg-warnings hg-same-anywhere PUBLIC hg-sanitize)
 	foreach(dep IN LISTS arg_DEPS)
 		target_link_libraries(hg-${folder} PUBLIC hg-${dep})
 	endforeach()

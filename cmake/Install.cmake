@@ -20,6 +20,9 @@ endif()
 install(DIRECTORY bindings/rust bindings/fortran DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge"
 	PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE)
 
+# What a job of CI calls: see ci/gitlab.yml and action.yml.
+install(PROGRAMS ci/judge DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge/ci")
+
 # What it consists of, for machines.
 set(sbom "${CMAKE_BINARY_DIR}/heapgauge.spdx.json")
 set(sbom_script "${CMAKE_SOURCE_DIR}/cmake/package/sbom.cmake")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Packages: `cpack --config build/release/CPackConfig.cmake` makes a .deb and a .tar.gz. What Debian wants beyond our own
-# files (copyright, its changelog, compressed manuals) is added while packing, by cmake/package/debian.cmake.
+# Packages: `cpack --config build/release/CPackConfig.cmake` makes a .deb and a .tar.gz, which carries the libraries that the
+# command needs. cmake/package/stage.cmake is run while packing, and adds what is in no installation: those, and what Debian wants.
 
 set(CPACK_GENERATOR "DEB;TGZ")
 set(CPACK_PACKAGE_NAME heapgauge)
@@ -16,7 +16,10 @@ set(CPACK_PACKAGE_FILE_NAME "heapgauge-${PROJECT_VERSION}-${CMAKE_SYSTEM_PROCESS
 set(CPACK_STRIP_FILES ON)
 set(CPACK_RESOURCE_FILE_LICENSE "${CMAKE_SOURCE_DIR}/LICENSE")
 set(CPACK_HEAPGAUGE_PAGE_PACKAGES "${HEAPGAUGE_PAGE_PACKAGES}")
-set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_SOURCE_DIR}/cmake/package/debian.cmake")
+set(CPACK_HEAPGAUGE_SOURCES "${CMAKE_SOURCE_DIR}")
+set(CPACK_HEAPGAUGE_COMMAND "${CMAKE_BINARY_DIR}/heapgauge")
+set(CPACK_HEAPGAUGE_MICROHTTPD "${HEAPGAUGE_MICROHTTPD}")
+set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_SOURCE_DIR}/cmake/package/stage.cmake")
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)

@@ -1,39 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by CPack on the files to be packed: what Debian's policy asks of a package.
-set(root "${CPACK_TEMPORARY_INSTALL_DIRECTORY}")
-if(EXISTS "${root}/usr/share")
-	set(share "${root}/usr/share")
-else()
-	set(share "${root}/share")
-endif()
+# What Debian's policy asks of a package beyond our own files; included by stage.cmake.
 set(documents "${share}/doc/heapgauge")
 
-file(GLOB manuals "${share}/man/man1/*.1")
-foreach(manual IN LISTS manuals)
-	execute_process(COMMAND gzip -9nf "${manual}" COMMAND_ERROR_IS_FATAL ANY)
-endforeach()
-
-if(CPACK_GENERATOR STREQUAL "DEB")
-	# The whole license is in every Debian system.
-	file(REMOVE "${documents}/LICENSE")
-	# What is embedded: the page's packages, each with its own text.
-	set(embedded "")
-	function(add_embedded name version license text)
-		string(REGEX MATCH "Copyright[^\n]*" holder "${text}")
-		string(REGEX REPLACE "\n[ \t]*\n" "\n.\n" text "${text}")
-		string(REPLACE "\n" "\n " text "${text}")
-		string(APPEND embedded "
+# The whole license is in every Debian system.
+file(REMOVE "${documents}/LICENSE")
+# What is embedded: the page's packages, each with its own text.
+set(embedded "")
+function(add_embedded name version license text)
+	string(REGEX MATCH "Copyright[^\n]*" holder "${text}")
+	string(REGEX REPLACE "\n[ \t]*\n" "\n.\n" text "${text}")
+	string(REPLACE "\n" "\n " text "${text}")
+	string(APPEND embedded "
 Files: web/node_modules/${name}/*
 Copyright: ${holder}
 License: ${license}-of-${name}
  ${text}
 ")
-		set(embedded "${embedded}" PARENT_SCOPE)
-	endfunction()
-	include("${CMAKE_CURRENT_LIST_DIR}/page_packages.cmake")
-	for_each_page_package("${CPACK_HEAPGAUGE_PAGE_PACKAGES}" add_embedded)
-	file(WRITE "${documents}/copyright"
+	set(embedded "${embedded}" PARENT_SCOPE)
+endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/page_packages.cmake")
+for_each_page_package("${CPACK_HEAPGAUGE_PAGE_PACKAGES}" add_embedded)
+file(WRITE "${documents}/copyright"
 "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: heapgauge
 
@@ -55,13 +43,12 @@ License: GPL-2+-with-linking-exception
  On Debian systems the full text of the GNU General Public License, version 2, can
  be found in /usr/share/common-licenses/GPL-2.
 ")
-	string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
-	file(WRITE "${documents}/changelog"
+string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
+file(WRITE "${documents}/changelog"
 "heapgauge (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
 
   * See CHANGELOG.md in this folder.
 
  -- ${CPACK_PACKAGE_CONTACT}  ${now}
 ")
-	execute_process(COMMAND gzip -9nf "${documents}/changelog" COMMAND_ERROR_IS_FATAL ANY)
-endif()
+execute_process(COMMAND gzip -9nf "${documents}/changelog" COMMAND_ERROR_IS_FATAL ANY)

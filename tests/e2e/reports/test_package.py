@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -17,13 +18,16 @@ LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 ROOT = pathlib.Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def packages(build, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("packages")
+def pack_into(folder, build):
     argv = ["cpack", "--config", build / "CPackConfig.cmake", "-B", folder]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def packages(build, tmp_path_factory):
+    return pack_into(tmp_path_factory.mktemp("packages"), build)
 
 
 def records(command, scratch, env):
@@ -61,11 +65,104 @@ def test_the_deb_works_unpacked(packages, build, scratch, clean_env):
     assert pathlib.Path(said).samefile(scratch / "root/usr/lib/heapgauge/libheapgauge.so"), "T2: wherever it is unpacked"
 
 
-def test_the_tarball_works_unpacked(packages, scratch, clean_env):
+@pytest.fixture
+def unpacked(packages, scratch):
     (archive,) = packages.glob("*.tar.gz")
     subprocess.run(["tar", "xzf", archive, "-C", scratch], check=True)
     (command,) = scratch.glob("*/bin/heapgauge")
-    records(command, scratch, clean_env)
+    return command.parents[1]
+
+
+def test_the_archive_carries_its_libraries(unpacked, scratch, clean_env):
+    records(unpacked / "bin/heapgauge", scratch, clean_env)
+    (page_library,) = (unpacked / "lib/heapgauge").glob("libmicrohttpd.so.*")
+    argv = ["ldd", unpacked / "bin/heapgauge"]
+    lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+    # A library finds those that it needs by the path of the command that loads it.
+    env = clean_env | {"LD_LIBRARY_PATH": str(page_library.parent)}
+    lines += subprocess.run(["ldd", page_library], env=env, capture_output=True, text=True, check=True).stdout.splitlines()
+    loaded = {line.split()[0]: line.split()[2] for line in lines if "=>" in line}
+    assert len(loaded) > 10
+    for name, path in loaded.items():
+        own = name.split(".")[0] not in ("libc", "libm")
+        assert pathlib.Path(path).is_relative_to(unpacked) == own, (name, path)
+        assert not own or "icense" in (unpacked / f"share/doc/heapgauge/licenses/{name}.txt").read_text()
+
+
+def system_of(unpacked, root):
+    """As cmake/package/Containerfile makes it: the archive, the C library, and nothing else."""
+    shutil.copytree(unpacked, root / "opt/heapgauge")
+    for name in "/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6":
+        (root / name[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(name, root / name[1:])
+    (root / "tmp").mkdir()
+    return root
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for chroot")
+def test_the_archive_is_a_container_image(unpacked, scratch, clean_env):
+    root = system_of(unpacked, scratch / "image")
+    size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+    assert size < 30e6
+    env = clean_env | {"PATH": "/opt/heapgauge/bin", "HOME": "/tmp", "XDG_CACHE_HOME": "/tmp"}
+    inside = ["/usr/bin/unshare", "--mount", "--pid", "--fork", "/bin/sh", "-c", f'/bin/mkdir -p {root}/proc; /bin/mount -t proc proc {root}/proc; exec /usr/sbin/chroot {root} "$@"', "-"]
+    command = "/opt/heapgauge/bin/heapgauge"
+    shutil.copy("/bin/true", root / "tmp")
+    argv = [*inside, command, "record", "-o", "/tmp/run.hg", "--", "/tmp/true"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and (root / "tmp/run.hg").exists(), done.stderr
+    done = subprocess.run([*inside, command, "doctor"], env=env, capture_output=True, text=True)
+    assert "ok    view" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(packages):
+    (archive,) = packages.glob("*.tar.gz")
+    argv = [ROOT / "cmake/package/wheel.py", archive, packages]
+    return pathlib.Path(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def test_pip_installs_the_wheel(wheel, scratch, clean_env):
+    subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True, capture_output=True)
+    argv = [scratch / "venv/bin/pip", "install", "--no-index", "--disable-pip-version-check", wheel]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    records(scratch / "venv/bin/heapgauge", scratch, clean_env)
+    done = subprocess.run([scratch / "venv/bin/pip", "show", "--files", "heapgauge"], capture_output=True, text=True, check=True)
+    assert "License" in done.stdout and "../../../bin/heapgauge" in done.stdout
+
+
+def test_the_tag_of_the_wheel_is_honest(wheel):
+    """auditwheel reads the files, and knows what each platform has."""
+    pytest.importorskip("auditwheel")
+    done = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0, done.stderr
+    assert f'constrains the platform tag to "{wheel.stem.split("-")[-1]}"' in said or wheel.stem.split("-")[-1] in said, said
+
+
+def test_two_packings_are_equal(build, packages, tmp_path):
+    """Two whole builds in different folders are the long form; here: no file names a folder, and no package the time."""
+    for name in "heapgauge", "libheapgauge.so", "libheapgauge.a":
+        data = (build / name).read_bytes()
+        assert str(ROOT).encode() not in data and str(build).encode() not in data, name
+    pack_into(tmp_path, build)
+    for package in packages.glob("heapgauge*"):
+        if package.suffix in (".deb", ".gz"):
+            assert package.read_bytes() == (tmp_path / package.name).read_bytes(), package.name
+
+
+@pytest.mark.skipif(not LONG, reason="builds twice: HEAPGAUGE_LONG=1")
+def test_two_builds_are_equal(tmp_path):
+    made = []
+    for name in "one", "another":
+        folder = tmp_path / name / ("deeper" if name == "another" else "")
+        subprocess.run(["git", "clone", "-q", ROOT, folder], check=True)
+        subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=OFF"], cwd=folder, check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", "--preset", "release"], cwd=folder, check=True, capture_output=True)
+        pack_into(tmp_path / f"{name}-packages", folder / "build/release")
+        made.append({path.name: path.read_bytes() for path in (tmp_path / f"{name}-packages").glob("heapgauge*.*")})
+    assert len(made[0]) == 2 and made[0] == made[1]
 
 
 def test_pkg_config_and_cmake_find_it(build, scratch, clean_env):
