@@ -34,6 +34,24 @@ shoot start "time" 'compare=compare?compare=1' threads 'handover=threads?tab=han
 files="compiler.hg"
 shoot flame 'pivot=flame?pivot=execute_one_pass%28opt_pass%2A%29' tree 'sites=sites?cost=total'
 
+# The tutorials', in one theme: docs/pictures.
+examples=$here/../../examples
+pictures=$here/../../docs/pictures
+mkdir -p "$pictures"
+cc -g -o leak "$examples/leak.c"
+cc -g -o peak "$examples/peak.c"
+cc -g -o cache "$examples/cache.c"
+c++ -g -O1 -o temporaries "$examples/temporaries.cpp"
+for name in leak peak temporaries cache; do
+	"$heapgauge" record -q -o "$name.hg" -- "./$name" >/dev/null
+done
+for picture in 'leak=flame?cost=leaked' 'peak=time' 'temporaries=flame?cost=temporary' 'cache=flame?cost=leaked'; do
+	name=${picture%%=*}
+	"$heapgauge" report "$name.hg" --format html -o "$name.html"
+	THEMES=light node "$here/shots.mjs" "file://$PWD/$name.html" tutorials "$picture"
+	node "$here/shrink.mjs" "tutorials/$name-light.png" "$pictures/$name.png"
+done
+
 for picture in shots/*.png; do
 	node "$here/shrink.mjs" "$picture" "$out/$(basename "$picture")"
 done

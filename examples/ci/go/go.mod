@@ -1,0 +1,3 @@
+module example/upper
+
+go 1.19
