@@ -3,7 +3,7 @@
 # The page of web/ becomes part of the command. It is built in a copy below the build folder, so that the source tree stays
 # as it is and two builds do not meet; -DHEAPGAUGE_WEB=OFF builds without it and without node.
 
-option(HEAPGAUGE_WEB "Build the page that `heapgauge view` shows; needs node 20 and npm" ON)
+option(HEAPGAUGE_WEB "Build the page that `heapgauge view` shows; needs node 18 and npm" ON)
 set(HEAPGAUGE_PAGE "" CACHE FILEPATH "A page that was built elsewhere, instead of building it")
 set(web "${CMAKE_SOURCE_DIR}/web")
 set(HEAPGAUGE_PAGE_PACKAGES "${CMAKE_BINARY_DIR}/page-packages.json") # what the page is made of, with licences
@@ -18,11 +18,11 @@ if(HEAPGAUGE_WEB AND NOT HEAPGAUGE_PAGE)
 	find_program(HEAPGAUGE_NODE node)
 	find_program(HEAPGAUGE_NPM npm)
 	if(NOT HEAPGAUGE_NODE OR NOT HEAPGAUGE_NPM)
-		message(FATAL_ERROR "The page needs node 20 or later and npm, and there is none. ${without}")
+		message(FATAL_ERROR "The page needs node 18 or later and npm, and there is none. ${without}")
 	endif()
 	execute_process(COMMAND "${HEAPGAUGE_NODE}" --version OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE)
-	if(NOT version MATCHES "^v([0-9]+)" OR CMAKE_MATCH_1 LESS 20)
-		message(FATAL_ERROR "The page needs node 20 or later, and ${HEAPGAUGE_NODE} is ${version}. ${without}")
+	if(NOT version MATCHES "^v([0-9]+)" OR CMAKE_MATCH_1 LESS 18)
+		message(FATAL_ERROR "The page needs node 18 or later, and ${HEAPGAUGE_NODE} is ${version}. ${without}")
 	endif()
 endif()
 
