@@ -28,7 +28,7 @@ static void start(struct made *made, uint64_t total)
 	made_start(made, head);
 }
 
-static void stop(struct made *made)
+static void end(struct made *made)
 {
 	munmap(made->head, made->head->total_bytes);
 }
@@ -112,7 +112,7 @@ static void site_counters_become_rows_and_heap_totals(void **state)
 	assert_int_equal(rows.site_counters[2].peak_blocks, -2);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 /* One record, 6 blocks of 64 bytes alive now, 9 when the epoch it was last saved in began. */
@@ -132,7 +132,7 @@ static struct process_rows with_peak(uint32_t state, uint32_t counters_epoch)
 	made.head->peak.peak_ms = 77;
 	made.head->peak.bound_bytes = 5;
 	rows = read_rows(&made);
-	stop(&made);
+	end(&made);
 	assert_int_equal(rows.process.peak_at_ns, 77000000);
 	assert_int_equal(rows.process.peak_bound_bytes, 0);
 	assert_int_equal(rows.process.peak_bytes, rows.site_counters[0].peak_bytes);
@@ -181,7 +181,7 @@ static void with_several_slots_the_bound_is_told(void **state)
 	rows = read_rows(&made);
 	assert_int_equal(rows.process.peak_bound_bytes, 12345);
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 /* The recorder's side of the rule, on a history of blocks, against the largest total that brute force sees. */
@@ -239,7 +239,7 @@ static void random_histories_give_the_peak_of_brute_force(void **state)
 					 at_peak[rows.site_counters[i].site - LIVE_SITE_FIRST]);
 		process_rows_release(&rows);
 	}
-	stop(&made);
+	end(&made);
 }
 
 static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
@@ -286,7 +286,7 @@ static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
 	assert_int_equal(rows.bars[rows.site_counters[2].sizes_at + 1].low, 1 << 20);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 static void lifetimes_and_reallocs_come_from_the_pool(void **state)
@@ -326,7 +326,7 @@ static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 	assert_int_equal(rows.site_counters[0].reallocs.moved_bytes, 99);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
@@ -386,7 +386,7 @@ static void a_thread_gets_what_its_slot_gained_while_it_owned_it(void **state)
 	assert_int_equal(rows.remote_frees[2].kind, LIVE_KIND_POOL);
 	assert_int_equal(rows.remote_frees[2].blocks, 1);
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 static void totals_are_the_sums_of_the_slots(void **state)
@@ -408,7 +408,7 @@ static void totals_are_the_sums_of_the_slots(void **state)
 	assert_int_equal(totals.own_bytes, 4096);
 	assert_int_equal(totals.slots, 2);
 	assert_int_equal(live_read_totals(made.head, 4096, &totals), -1);
-	stop(&made);
+	end(&made);
 }
 
 static void the_live_bytes_of_a_site_are_summed_over_its_slots(void **state)
@@ -428,7 +428,7 @@ static void the_live_bytes_of_a_site_are_summed_over_its_slots(void **state)
 	assert_int_equal(sites[site].blocks, 5);
 	assert_int_equal(sites[site].bytes, 80);
 	free(sites);
-	stop(&made);
+	end(&made);
 }
 
 static void blocks_of_the_map_have_an_age(void **state)
@@ -467,7 +467,7 @@ static void blocks_of_the_map_have_an_age(void **state)
 	assert_int_equal(rows.ages[2].bytes, 1 << 20);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 static void damage_is_kept_within_bounds(void **state)
@@ -514,7 +514,7 @@ static void damage_is_kept_within_bounds(void **state)
 	assert_int_equal(rows.thread_count,
 			 made.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread));
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 static void a_million_records_take_well_under_a_second(void **state)
@@ -541,7 +541,7 @@ static void a_million_records_take_well_under_a_second(void **state)
 	assert_int_equal(rows.process.calls, 2 * RECORDS);
 	assert_true(seconds < 10); /* sanitizers on a loaded machine; 0.2 s without */
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 /* H5: the stacks of all sites together are no longer than what was written allows. */
@@ -565,7 +565,7 @@ static void a_stack_without_end_is_cut(void **state)
 	assert_in_range(depth, 1, LIVE_DEPTH_MAX + 2);
 	assert_encodes(&rows);
 	process_rows_release(&rows);
-	stop(&made);
+	end(&made);
 }
 
 int main(void)

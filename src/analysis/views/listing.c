@@ -8,6 +8,7 @@
 #include "analysis/views/listing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/result/build.h"
 #include "analysis/result/process_rows.h"
@@ -87,6 +88,23 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 			error);
 }
 
+/* A service that was given a folder for its profile, and has none there, is known before it is killed. */
+static void note_unkept(struct listing *listing, const struct listed *one)
+{
+	const struct profile_process *process = &one->profile->processes[0];
+	const char *text;
+
+	for (size_t i = 0; i < process->health.count; i++) {
+		if (strcmp(process->health.at[i].name, "unkept") != 0)
+			continue;
+		text = arena_printf(&listing->result.arena, "%s (pid %d): %s", one->program,
+				    (int)one->pid, process->health.at[i].text);
+		if (text)
+			add_note(listing, 0, text);
+		listing->failed = listing->failed || !text;
+	}
+}
+
 int listing_add(struct listing *listing, const struct listed *one, struct error *error)
 {
 	struct result_value *row = vector_reserve(&listing->values, COLUMNS)
@@ -106,6 +124,8 @@ int listing_add(struct listing *listing, const struct listed *one, struct error 
 	if (one->profile && one->profile->process_count &&
 	    fill_numbers(listing, one, row, error) < 0)
 		return -1;
+	if (one->profile && one->profile->process_count)
+		note_unkept(listing, one);
 	if (one->problem)
 		add_note(listing, 0, one->problem);
 	listing->values.count += COLUMNS;

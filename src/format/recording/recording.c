@@ -273,11 +273,11 @@ struct recording_writer *recording_writer_new(void)
 {
 	struct recording_writer *writer = calloc(1, sizeof *writer);
 
-	const struct recording_head head = { .magic = RECORDING_MAGIC,
-					     .bytes = HEAD_BYTES,
-					     .major = RECORDING_MAJOR,
-					     .minor = RECORDING_MINOR };
+	struct recording_head head = { .bytes = HEAD_BYTES,
+				       .major = RECORDING_MAJOR,
+				       .minor = RECORDING_MINOR };
 
+	memcpy(head.magic, RECORDING_MAGIC, sizeof head.magic);
 	if (writer)
 		put_head(&writer->out, &head, sizeof head);
 	return writer;

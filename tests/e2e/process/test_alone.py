@@ -285,6 +285,14 @@ def expect_no_file(program, env, folder_path, report, run_options=None):
     assert not folder_path or not folder_path.is_dir() or files(folder_path) == []
 
 
+def test_who_has_no_file_is_listed_before_it_is_killed(build, heapgauge, scratch, clean_env):
+    """T7"""
+    env = preloaded(build, clean_env, scratch / "missing")
+    with keeping([compile_keeper(scratch)], env) as run:
+        said = subprocess.run([heapgauge, "list"], env=clean_env, capture_output=True, text=True, check=True).stdout
+        assert f"(pid {run.target}): profile not kept in HEAPGAUGE_DIR" in said
+
+
 @pytest.mark.parametrize("where", ["disk", "missing", "relative", "a file", "long", "empty name"])
 def test_a_folder_that_cannot_be_used(where, build, scratch, clean_env, report):
     program = compile_keeper(scratch)
