@@ -37,11 +37,17 @@ Files: libiberty/*
 Copyright: 1986-2023 Free Software Foundation, Inc.
 License: GPL-2+-with-linking-exception
  The demanglers of libiberty are linked into the command. They are under the GNU
- General Public License, version 2 or later, with an exception that permits to
- link them into programs under any license.
+ General Public License, version 2 or later, with an exception that permits
+ linking them into programs under any license.
  .
  On Debian systems the full text of the GNU General Public License, version 2, can
  be found in /usr/share/common-licenses/GPL-2.
+")
+file(WRITE "${share}/lintian/overrides/heapgauge"
+"# CPack calls ldconfig for any shared library; the recorder is loaded by its path, and the call changes nothing.
+heapgauge: maintscript-calls-ldconfig *
+# The .pc file finds the recorder from where it lies, and both are in /usr/lib, where the documents say they are.
+heapgauge: pkg-config-unavailable-for-cross-compilation *
 ")
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(WRITE "${documents}/changelog"

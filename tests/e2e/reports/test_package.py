@@ -39,10 +39,11 @@ def records(command, scratch, env):
     assert "main" in done.stdout or "ls+0x" in done.stdout, done.stderr
 
 
-def test_lintian_finds_no_error(packages):
+def test_lintian_finds_nothing(packages):
+    """But what the package's own overrides explain."""
     (package,) = packages.glob("*.deb")
-    done = subprocess.run(["lintian", "--fail-on", "error", package], capture_output=True, text=True, timeout=120)
-    assert not [line for line in done.stdout.splitlines() if line.startswith("E:")], done.stdout
+    done = subprocess.run(["lintian", "--pedantic", "--fail-on", "error", package], capture_output=True, text=True, timeout=120)
+    assert not [line for line in done.stdout.splitlines() if line[:2] in ("E:", "W:", "P:")], done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
 
 
