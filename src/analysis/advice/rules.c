@@ -399,10 +399,11 @@ static bool burst_holds(const struct advised *of, const struct tally *t, struct 
 static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_say(w, "{} of the peak, {}, is in {} blocks that live for {} on average",
+	words_say(w, "{} of the peak, {}, is in {}{} for {} on average",
 		  some_bytes(t, t->sums.peak_bytes),
 		  value_percent(t->sums.peak_bytes, t->process_peak_bytes),
 		  some_blocks(t, t->sums.peak_blocks),
+		  value_text(t->sums.peak_blocks == 1 ? " block that lives" : " blocks that live"),
 		  t->lifetime_ms < t->sums.frees
 			  ? value_text("less than 1 ms")
 			  : value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));

@@ -175,8 +175,12 @@ static void words_sheet(struct words *w, const struct profile_process *p)
 	words_time(w, p, m->at_ns);
 	if (m->at_ns < p->duration_ns)
 		words_say(w, ", {} before the end", value_ns(p->duration_ns - m->at_ns));
-	words_say(w, ": live heap {}, held by the allocator {}, recorder {}",
-		  value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums),
+	words_say(w, ": live heap {}",
+		  value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
+	/* Else a part would be larger than the whole: a reserve that nobody writes to. */
+	if (m->has_parts && m->untouched_bytes > m->live_bytes / 10)
+		words_say(w, ", of which {} was never written to", value_bytes(m->untouched_bytes));
+	words_say(w, ", held by the allocator {}, recorder {}",
 		  m->has_parts ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
 			       : value_text("unknown"),
 		  value_bytes(m->own_bytes));

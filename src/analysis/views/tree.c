@@ -113,10 +113,11 @@ static void push_hidden(struct grower *g, const struct heavy_node *n)
 {
 	struct result_value row[TREE_COLUMNS] = {
 		[TREE_DEPTH] = value_id(n->depth + 1),
-		[TREE_NAME] = value_text(arena_printf(
-			&g->result->arena,
-			n->folded_count == 1 ? "in %u place not shown" : "in %u places not shown",
-			n->folded_count)),
+		[TREE_NAME] = value_text(
+			arena_printf(&g->result->arena,
+				     n->folded_count == 1 ? "in %u place not shown (--threshold)"
+							  : "in %u places not shown (--threshold)",
+				     n->folded_count)),
 		[TREE_FUNCTION] = value_text(NULL),
 		[TREE_FILE] = value_text(NULL),
 		[TREE_LINE] = value_id(0),

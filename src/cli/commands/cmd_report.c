@@ -200,7 +200,9 @@ static int check(void *state, struct error *error)
 	const struct report *report = state;
 
 	if (report->pid && report->path)
-		return error_set(error, "either --pid or a recording, not both");
+		return error_set(error,
+				 "either --pid or a recording, not both; of a recording, --process "
+				 "chooses one");
 	return report->show.renderer->run ? 0 : check_page(report, error);
 }
 

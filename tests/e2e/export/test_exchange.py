@@ -129,7 +129,7 @@ def test_check_against_a_baseline(run, recordings):
     assert (rows["leaked"]["value"], rows["leaked"]["baseline"], rows["leaked"]["limit"]) == (5796, 1000, 1010)
     assert rows["leaked"]["responsible_sites"][0]["value"] == 4096
     assert rows["calls"]["verdict"] == "ok", "8 calls more of 1,000 are within one per cent"
-    assert run("check", new, "--baseline", old, "--format", "github", status=1).startswith("::error title=heapgauge::app")
+    assert run("check", new, "--baseline", old, "--format", "github", status=1).startswith("::error file=new/app.c,line=36,title=heapgauge::app")
 
 
 def test_record_and_check_in_one_step(heapgauge, clean_env, scratch, program):

