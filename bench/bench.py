@@ -57,6 +57,8 @@ TOOLS = {
                               "MALLOC_CONF": "prof:true,prof_final:true,lg_prof_sample:19,prof_prefix:{out}/je"}),
     "massif": (["valgrind", "--tool=massif", "--massif-out-file={out}/massif"], {}),
     "dhat": (["valgrind", "--tool=dhat", "--dhat-out-file={out}/dhat"], {}),
+    # Only for the workload python: it runs a script.
+    "memray": (["sh", "-c", 'exec "$1" -m memray run -q -f -o {out}/memray "$2" "$3"', "memray"], {}),
 }
 
 

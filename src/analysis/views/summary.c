@@ -55,7 +55,9 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 		words_say(&w, "one of {} on average, ", value_bytes(p->interval));
 	words_text(&w, !whole	   ? "but see ! below"
 		       : supported ? "nothing lost"
-				   : "no call lost, coverage unknown");
+		       : profile->process_count == 1
+			       ? "no call lost, coverage unknown"
+			       : "no call lost, coverage of some processes unknown");
 	sentences_add(&s->sentences, NULL, &w, NULL);
 }
 

@@ -11,11 +11,6 @@
 #include "recorder/lookup.h"
 #include "recorder/sampling/sampled_blocks.h"
 
-/* New in C23. */
-#if !__GLIBC_PREREQ(2, 43)
-void free_sized(void *block, size_t size);
-void free_aligned_sized(void *block, size_t alignment, size_t size);
-#endif
 void cfree(void *block);
 
 /* What the call by which operator new gets its block gave is left to the operator. If nothing: it may now throw and never come back, so its guard ends. */

@@ -84,4 +84,11 @@ static ALWAYS_INLINE uint64_t libc_header_size(const void *block)
 
 	return (((const uint64_t *)block)[-1] & ~(uint64_t)FLAGS) - sizeof(uint64_t);
 }
+
+/* New in C23. */
+#if !__GLIBC_PREREQ(2, 43)
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
+#endif
+
 #endif
