@@ -63,7 +63,18 @@ static const char *program_of(const struct profile_process *p)
 	return p->exe[0] ? path_base(p->exe) : "?";
 }
 
-static struct query question(const struct judge *j, enum check_measure measure, const char *process)
+/* The recording as if it held that process alone: a question about one of thousands looks at no other. */
+static struct profile alone(const struct profile *profile, const struct profile_process *p)
+{
+	struct profile one = *profile;
+
+	one.processes = p;
+	one.process_count = 1;
+	return one;
+}
+
+/* About one process. */
+static struct query question(const struct judge *j, enum check_measure measure)
 {
 	struct query q = *j->options->query;
 
@@ -72,7 +83,7 @@ static struct query question(const struct judge *j, enum check_measure measure, 
 	q.cost = questions[measure].cost;
 	q.at = (struct moment){ .kind = questions[measure].at };
 	q.minus = (struct moment){ 0 };
-	q.filters.process = process;
+	q.filters.process = NULL;
 	/* What libraries keep is part of any other measure. */
 	q.filters.builtin &= measure == CHECK_LEAKED || measure == CHECK_LEAKED_BLOCKS;
 	return q;
@@ -113,15 +124,14 @@ static int measure(const struct judge *j, const struct profile *profile,
 		   const struct profile_process *p, enum check_measure which, struct measured *ret,
 		   const char **ret_why)
 {
+	const struct profile one = alone(profile, p);
 	struct selection s;
-	char pid[16];
 
 	if (which == CHECK_GROWTH)
 		return growth_of(p, ret, ret_why, j->error);
-	snprintf(pid, sizeof pid, "%u", p->pid);
-	struct query q = question(j, which, pid);
+	struct query q = question(j, which);
 
-	if (selection_make(&s, profile, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, &one, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
 		return -1;
 	*ret = (struct measured){
 		.value = selection_cost(&s, &s.sum),
@@ -160,25 +170,22 @@ static int by_cost(const void *left, const void *right, void *context)
 static int blame(const struct judge *j, const struct profile_process *p,
 		 const struct profile_process *old, struct check_row *row)
 {
-	struct selection s;
-	char pid[16], old_pid[16];
-	const struct comparison against = { .before = &j->options->baseline,
+	const struct profile now = alone(j->profile, p);
+	const struct profile then = old ? alone(j->options->baseline, old) : now;
+	const struct comparison against = { .before = &(const struct profile *){ &then },
 					    .before_count = 1,
-					    .after = &j->profile,
-					    .after_count = 1,
-					    .before_process = old_pid,
-					    .after_process = pid };
+					    .after = &(const struct profile *){ &now },
+					    .after_count = 1 };
+	struct selection s;
 	/* A label is made as for a result: in an arena, which is the check's here. */
 	struct result words = { .arena = j->check->arena };
 
 	if (row->measure == CHECK_GROWTH)
 		return 0;
-	snprintf(pid, sizeof pid, "%u", p->pid);
-	snprintf(old_pid, sizeof old_pid, "%u", old ? old->pid : 0);
-	struct query q = question(j, row->measure, pid);
+	struct query q = question(j, row->measure);
 
 	q.against = old ? &against : NULL;
-	if (selection_make(&s, j->profile, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, &now, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
 		return -1;
 	if (s.count)
 		qsort_r(s.entries, s.count, sizeof *s.entries, by_cost, &s);
@@ -378,7 +385,7 @@ static int judge_all_baselines(struct judge *j)
 /* A filter that matches no stack of any process would keep every budget. */
 static int expect_sites(const struct judge *j)
 {
-	struct query q = question(j, CHECK_CALLS, NULL);
+	struct query q = question(j, CHECK_CALLS);
 	struct selection s;
 
 	if (q.filters.rules.count == 0)

@@ -194,16 +194,11 @@ static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
 	return true;
 }
 
-static int select_each(struct comparing *x, struct locations *locations, struct query alone,
+static int select_each(struct comparing *x, struct locations *locations, const struct query *alone,
 		       struct ask ask, struct error *error)
 {
 	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
-		const char *process =
-			i < x->c->before_count ? x->c->before_process : x->c->after_process;
-
-		if (process)
-			alone.filters.process = process;
-		if (selection_make(&x->parts[i], profile_of(x->c, i), locations, &alone, ask,
+		if (selection_make(&x->parts[i], profile_of(x->c, i), locations, alone, ask,
 				   error) < 0)
 			return -1;
 		x->part_count++;
@@ -230,7 +225,7 @@ static int select_parts(struct comparing *x, struct locations *locations, const 
 	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
 	if (!x->parts)
 		return error_set(error, "out of memory");
-	if (select_each(x, locations, alone, ask, error) < 0)
+	if (select_each(x, locations, &alone, ask, error) < 0)
 		return -1;
 	for (size_t i = 0; i < x->part_count; i++)
 		at_end += x->parts[i].end_for_peak;
@@ -238,7 +233,7 @@ static int select_parts(struct comparing *x, struct locations *locations, const 
 		return 0;
 	release_parts(x);
 	ask.at = MOMENT_END;
-	if (select_each(x, locations, alone, ask, error) < 0)
+	if (select_each(x, locations, &alone, ask, error) < 0)
 		return -1;
 	for (size_t i = 0; i < x->part_count; i++)
 		x->parts[i].end_for_peak = true;

@@ -16,8 +16,6 @@ struct comparison {
 	const struct profile *const *before, *const *after;
 	size_t before_count, after_count; /* at least one each */
 	uint64_t per; /* units of work in each run: numbers are per unit; 0: 1 */
-	const char *before_process,
-		*after_process; /* which of each, as --process; NULL: as the query says */
 };
 
 /* Of an entry, or of all: the cost in each run, first those before. */

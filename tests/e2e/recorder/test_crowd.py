@@ -36,11 +36,11 @@ def cpu_of(argv, env):
     return output, used
 
 
-TIMES = 3 if os.environ.get("HEAPGAUGE_LONG") == "1" else 1
+TIMES = 6 if os.environ.get("HEAPGAUGE_LONG") == "1" else 1
 CROWDS = [
-    pytest.param("exact", 20000 * TIMES, 512, id="512 threads"),
-    pytest.param("exact", 10000 * TIMES, 1000, id="1000 threads"),
-    pytest.param("sample", 10000 * TIMES, 1000, id="1000 threads, sampled"),
+    pytest.param("exact", 10000 * TIMES, 512, id="512 threads"),
+    pytest.param("exact", 5000 * TIMES, 1000, id="1000 threads"),
+    pytest.param("sample", 5000 * TIMES, 1000, id="1000 threads, sampled"),
 ]
 
 

@@ -148,7 +148,7 @@ def test_readers_meanwhile_find_it_whole(build, clean_env, target, report_json):
         try:
             while taken(file_of(folder, program.pid)) < BUDGET // 2:
                 time.sleep(0.01)
-            for _ in range(12 if LONG else 4):
+            for _ in range(12 if LONG else 2):
                 for source in (f"--pid={program.pid}", file_of(folder, program.pid)):
                     sites = [site for site in report_json(source, "sites")["sites"] if path_of(site) or is_other(site)]
                     calls.append(sums(sites)["calls"])

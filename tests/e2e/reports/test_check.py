@@ -28,6 +28,19 @@ static __attribute__((noinline)) void other(long n) { block = malloc(n); }
 int main(int argc, char **argv) { grow(atol(argv[1])); other(5000); }
 """
 
+BECOMES = r"""
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile block;
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 5000; i++)
+		block = malloc(10);
+	if (argc > 1)
+		execl(argv[1], argv[1], (char *)0);
+}
+"""
+
 
 @pytest.fixture
 def check(heapgauge, clean_env):
@@ -145,3 +158,13 @@ def test_a_process_is_compared_with_its_counterpart(check, record, scratch):
     assert status == 1 and {row["program"] for row in said["budgets"]} == {"grows"}
     assert [row["baseline"] for row in said["budgets"] if row["measure"] == "peak"] == [6000]
     assert "no process" in check(run(1000), "--max-peak", "1GiB", "--process", "nobody")[2]
+
+
+def test_one_that_became_another_program_is_not_counted_with_it(check, record, scratch):
+    """Both have the same process id."""
+    one = compile_c(scratch, "one", ONE)
+    run = record([compile_c(scratch, "becomes", BECOMES), str(one)])
+    status, said, _ = check(run.path, "--max-calls", "4999")
+    assert status == 0, said
+    (row,) = said["budgets"]
+    assert row["value"] < 4999

@@ -14,7 +14,7 @@ import pytest
 WAIT_SECONDS = 300
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 
-C_SOURCE = "".join(f"int f{i}(int a, int b) {{ int s = 0; for (int i = a; i < b; i++) s += i * {i}; return s; }}\n" for i in range(4000 if LONG else 1500))
+C_SOURCE = "".join(f"int f{i}(int a, int b) {{ int s = 0; for (int i = a; i < b; i++) s += i * {i}; return s; }}\n" for i in range(4000 if LONG else 300))
 CXX_SOURCE = (
     "#include <algorithm>\n#include <functional>\n#include <map>\n#include <regex>\n#include <string>\n#include <vector>\n"
     "int main() { std::map<std::string, std::vector<std::function<int(int)>>> m; std::regex r(\"a+\"); return (int)m.size(); }\n"
