@@ -460,6 +460,9 @@ static void a_control_group_bounds_the_budget_and_the_heaps_share(void **state)
 	assert_int_equal(target_budget(0, &half, 0).limit_bytes, 50 * MIB);
 	assert_int_equal(target_budget(0, &over, 0).bytes, 0);
 	assert_int_equal(target_budget(7 * MIB, &over, 0).bytes, 7 * MIB);
+	/* What the recorder has opened and not touched is not in the usage: still a tenth of the limit at most. */
+	assert_int_equal(target_budget(0, &half, half.limit_bytes).limit_bytes,
+			 half.limit_bytes / 10);
 }
 
 int main(void)

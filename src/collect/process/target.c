@@ -41,6 +41,8 @@ struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memor
 
 	if (fixed_bytes)
 		return (struct live_budget){ fixed_bytes, fixed_bytes };
+	if (cgroup->limit_bytes) /* what is not touched yet is not charged */
+		own_bytes = MIN(own_bytes, cgroup->usage_bytes);
 	return live_budget_default(procfs_free_memory(), group_free_bytes, own_bytes);
 }
 
