@@ -45,6 +45,10 @@
 	  "profile only in the process' own memory: what came after the last copy of it is missing")  \
 	X(unlogged_threads,                                                                           \
 	  "threads counted as the one before them in their slot: the log of threads is full")         \
+	X(python_unknown,                                                                             \
+	  "Python interpreters of an unknown version: stacks show their own functions only")          \
+	X(python_unread,                                                                              \
+	  "stacks without their Python functions: the interpreter's memory could not be read")        \
 	X(damaged_tables, "tables that say they hold more than is there: the profile is damaged")
 
 enum health_counter {

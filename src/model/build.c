@@ -18,6 +18,7 @@
 #include "model/estimates.h"
 #include "model/history.h"
 #include "model/missed.h"
+#include "model/fold.h"
 #include "model/same_sites.h"
 #include "model/site_sums.h"
 #include "model/threads.h"
@@ -330,8 +331,8 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	if (rows->memory_count)
 		p->memory = profile_memory_at(p, rows->memory_count - 1);
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
-	    same_sites_build(p, arena) < 0 || site_sums_build(p, arena) < 0 ||
-	    threads_build(p, arena) < 0)
+	    fold_build(p, arena) < 0 || same_sites_build(p, arena) < 0 ||
+	    site_sums_build(p, arena) < 0 || threads_build(p, arena) < 0)
 		return -1;
 	sum_sites(p);
 	p->mode = mode_of(p, rows->process.mode);

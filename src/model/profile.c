@@ -7,6 +7,8 @@
  */
 #include "model/profile.h"
 
+#include "model/fold.h"
+
 #include "base/compiler.h"
 #include "format/recording/rows.h"
 
@@ -80,13 +82,13 @@ ptrdiff_t profile_stack(const struct profile_process *p, node_id node, struct ar
 	const struct node_row *nodes = p->rows->nodes;
 	size_t count = 0, at = 0;
 
-	for (uint32_t n = node.v; n != 0; n = nodes[n].parent)
+	for (uint32_t n = node.v; n != 0; n = fold_node(p, nodes[n].parent))
 		count++;
 	struct profile_frame *frames = ARENA_ARRAY(arena, struct profile_frame, count);
 
 	if (!frames)
 		return -1;
-	for (uint32_t n = node.v; n != 0; n = nodes[n].parent)
+	for (uint32_t n = node.v; n != 0; n = fold_node(p, nodes[n].parent))
 		frames[at++] = profile_frame_at(p, (frame_id){ nodes[n].frame });
 	ASSERT(at == count);
 	*ret = frames;
@@ -100,6 +102,6 @@ struct profile_node profile_node(const struct profile_process *p, node_id node)
 	ASSERT(node.v < p->rows->node_count);
 	const struct node_row *row = &p->rows->nodes[node.v];
 
-	return (struct profile_node){ { row->parent },
+	return (struct profile_node){ { fold_node(p, row->parent) },
 				      profile_frame_at(p, (frame_id){ row->frame }) };
 }

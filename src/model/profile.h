@@ -198,6 +198,7 @@ struct profile_process {
 
 	const struct process_rows *rows; /* for the model's own functions */
 	const struct same_sites *same;	 /* NULL: no two rows are one site */
+	const uint32_t *fold;		 /* model/fold.h; NULL: every node is shown */
 	const uint32_t *counters_of; /* site id -> first in counters_order; one more at the end */
 	const uint32_t *counters_order; /* grouped by site, and there by the site of the rows */
 	const struct counters_live *counters_live; /* by row: model/threads.c */

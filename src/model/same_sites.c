@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the sites that differ by their sampling interval alone, and adds up what they held at the snapshots.
+ * Finds the sites that differ by their sampling interval alone, or by frames that are not shown, and adds up what they held at the snapshots.
  *
  * Most recordings have one interval, and then nothing is made. The rows are left as they are: they may be written again.
  *
@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "model/fold.h"
 #include "util/cleanup.h"
 
 struct key {
@@ -38,15 +39,16 @@ static bool has_intervals(const struct process_rows *rows)
 }
 
 /* Returns how many sites are part of another; -1 if out of memory. Site 0 is no site. */
-static ptrdiff_t find_same(const struct process_rows *rows, uint32_t *of)
+static ptrdiff_t find_same(const struct profile_process *p, uint32_t *of)
 {
+	const struct process_rows *rows = p->rows;
 	AUTO_FREE struct key *keys = calloc(rows->site_count + 1, sizeof *keys);
 	ptrdiff_t found = 0;
 
 	if (!keys)
 		return -1;
 	for (size_t i = 1; i < rows->site_count; i++)
-		keys[i] = (struct key){ rows->sites[i].node, rows->sites[i].tag,
+		keys[i] = (struct key){ fold_node(p, rows->sites[i].node), rows->sites[i].tag,
 					rows->sites[i].kind, (uint32_t)i };
 	qsort(keys + 1, rows->site_count - 1, sizeof *keys, compare_keys);
 	for (size_t i = 1; i < rows->site_count; i++) {
@@ -115,11 +117,11 @@ int same_sites_build(struct profile_process *p, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
 
-	if (!has_intervals(rows))
+	if (!p->fold && !has_intervals(rows))
 		return 0;
 	struct same_sites *same = ARENA_NEW(arena, struct same_sites);
 	uint32_t *of = ARENA_ARRAY(arena, uint32_t, rows->site_count);
-	ptrdiff_t found = same && of ? find_same(rows, of) : -1;
+	ptrdiff_t found = same && of ? find_same(p, of) : -1;
 
 	if (found <= 0)
 		return found < 0 ? -1 : 0;

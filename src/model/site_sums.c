@@ -16,6 +16,7 @@
 #include "base/compiler.h"
 #include "format/recording/rows.h"
 #include "model/estimates.h"
+#include "model/fold.h"
 #include "model/same_sites.h"
 #include "model/threads.h"
 
@@ -348,7 +349,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 
 		*site = (struct profile_site){
 			.id = { (uint32_t)i },
-			.node = { row->node },
+			.node = { fold_node(p, row->node) },
 			.tag = { row->tag },
 			.kind = kinds[row->kind],
 		};

@@ -50,10 +50,11 @@ static uint64_t found_in(const struct profile_process *p, const char *path)
 	return 0;
 }
 
-/* The file whose code called mmap; "": not known. */
+/* The file whose code called mmap; "": not known. That of the rows: an interpreter's own frames are not shown. */
 static const char *mapper_of(const struct profile_process *p, const struct profile_site *site)
 {
-	struct profile_frame frame = profile_node(p, site->node).frame;
+	node_id node = { p->rows->sites[site->id.v].node };
+	struct profile_frame frame = profile_node(p, node).frame;
 
 	return frame.mark == MARK_NONE && frame.module.v < p->module_count
 		       ? p->modules[frame.module.v].path

@@ -85,7 +85,7 @@ void memory_open_ahead(void)
 		{ LIVE_MODULES, 16 << 10 }, { LIVE_STRINGS, 32 << 10 },
 		{ LIVE_TAGS, 32 << 10 },    { LIVE_VISITS, 32 << 10 },
 		{ LIVE_SAMPLED, 64 << 10 }, { LIVE_LEAF_ERAS, 4 << 10 },
-		{ LIVE_ERAS, 3 << 20 },
+		{ LIVE_ERAS, 3 << 20 },	    { LIVE_CODES, 64 << 10 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ahead); i++)
@@ -117,7 +117,7 @@ void memory_shrink(uint64_t limit_bytes)
 		[LIVE_AREAS] = 2,     [LIVE_FRAMES] = 1,	[LIVE_SLOTS] = 1,
 		[LIVE_THREADS] = 1,   [LIVE_MODULES] = 1,	[LIVE_STRINGS] = 1,
 		[LIVE_TAGS] = 1,      [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1,
-		[LIVE_LEAF_ERAS] = 1, [LIVE_ERAS] = 7,
+		[LIVE_LEAF_ERAS] = 1, [LIVE_ERAS] = 7,		[LIVE_CODES] = 1,
 	};
 	const uint64_t kept_part = 16;
 

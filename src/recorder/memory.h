@@ -116,6 +116,16 @@ static ALWAYS_INLINE struct live_module *memory_module(uint32_t id)
 {
 	return (struct live_module *)(void *)memory.region[LIVE_MODULES] + id;
 }
+/* The address that a frame stands for; 0: none, it is of an interpreter. */
+static inline uintptr_t memory_frame_address(uint32_t id)
+{
+	uint64_t frame = *memory_frame(id);
+	uint32_t module = live_frame_module(frame);
+
+	if (module != 0 && memory_module(module)->kind != LIVE_MODULE_ELF)
+		return 0;
+	return live_frame_offset(frame) + (module != 0 ? memory_module(module)->bias : 0);
+}
 static ALWAYS_INLINE struct live_slot *memory_slot(uint32_t id)
 {
 	return (struct live_slot *)(void *)memory.region[LIVE_SLOTS] + id;
@@ -138,6 +148,10 @@ static ALWAYS_INLINE struct live_tag *memory_tag(uint32_t id)
 static ALWAYS_INLINE struct live_visits *memory_visits(uint32_t id)
 {
 	return (struct live_visits *)(void *)memory.region[LIVE_VISITS] + id;
+}
+static ALWAYS_INLINE struct live_code *memory_code(uint32_t id)
+{
+	return (struct live_code *)(void *)memory.region[LIVE_CODES] + id;
 }
 static ALWAYS_INLINE void *memory_pool(uint32_t unit)
 {

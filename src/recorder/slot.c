@@ -8,6 +8,8 @@
  * Invariant: a slot is its owner's from the swap of live_slot.tid on. */
 #include "recorder/slot.h"
 
+#include "recorder/python/stack.h"
+
 #include <errno.h>
 #include <sys/prctl.h>
 
@@ -183,6 +185,7 @@ static void forget_site_counters(struct slot *slot)
 	table_clear(&slot->site_counters);
 	stack_cache_forget(slot);
 	tags_forget_visits(slot);
+	python_forget(slot);
 }
 
 /* The counters of a thread that inherits a slot. */
@@ -230,7 +233,7 @@ COLD struct slot *slot_acquire(void)
 	slot->owner = &thread_state;
 	slot->last_block = NULL;
 	slot->cfi_nested_busy = false;
-	slot->quick = thread_state.tag == 0 ? slot->stack_cache : NULL;
+	slot->quick = thread_state.tag == 0 ? slot->quick_untagged : NULL;
 	tags_forget_scopes(slot);
 	slot->walk->stamp = 0;
 	stack_forget(slot);

@@ -49,6 +49,10 @@ struct slot {
 	uint32_t walks;			  /* that were made without it */
 	struct stack_cache *
 		quick; /* the stack_cache where a block belongs to its stack alone; NULL: there is more to it */
+	struct stack_cache *
+		quick_untagged; /* what `quick` is without a tag: NULL too where an interpreter has frames of its own */
+	struct python_area
+		*python; /* for the frames of an interpreter: python/stack.c; NULL: none yet */
 	struct slot_tags *tags;
 	struct lock *pool_lock;		  /* that this slot holds or waits for: pools.c */
 	struct scope_kept *scope;	  /* the innermost one that is kept */

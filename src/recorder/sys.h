@@ -65,7 +65,8 @@ enum sys_group {
 	SYS_THREADS = 4, /* what a thread's first call needs */
 	SYS_OTHERS = 8,	 /* programs that it starts, children, libraries, limits */
 	SYS_WAIT = 16,	 /* for a lock whose owner has no processor */
-	SYS_ALL = 31,
+	SYS_READ = 32,	 /* this process' own memory, where it may not be there */
+	SYS_ALL = 63,
 };
 extern unsigned sys_forbidden;
 

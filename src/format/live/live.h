@@ -27,7 +27,7 @@
 
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
-	LIVE_MAJOR = 6,
+	LIVE_MAJOR = 7,
 	LIVE_MINOR = 0,
 	LIVE_PAGE = 4096,
 };
@@ -52,6 +52,7 @@ enum live_region {
 	LIVE_LEAVES,	    /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
 	LIVE_LEAF_ERAS, /* uint32_t: of each unit of leaves, the number of its unit of eras + 1; 0 = none [entries] */
 	LIVE_ERAS, /* uint16_t: the upper bits of births, one for each word of a unit of leaves [units of LIVE_ERA_UNIT bytes] */
+	LIVE_CODES,   /* struct live_code [entries] */
 	LIVE_SCRATCH, /* the recorder's own tables: not for readers [bytes] */
 	LIVE_REGIONS,
 };
@@ -82,10 +83,25 @@ struct live_module {
 	uint32_t path_at, path_bytes;	 /* in LIVE_STRINGS */
 	uint8_t build_id[32];
 	uint32_t build_id_bytes;
-	uint32_t pad;
+	uint32_t kind;	 /* enum live_module_kind */
 	uint64_t own[4]; /* the recorder's: means nothing outside the target */
 };
 _Static_assert(sizeof(struct live_module) == 120, "on-disk size");
+
+enum live_module_kind {
+	LIVE_MODULE_ELF = 0,
+	LIVE_MODULE_PYTHON = 1, /* a source file: offsets of its frames are live_code_offset() */
+};
+
+/* doc: live_code */
+struct live_code {	 /* a Python function */
+	uint32_t module; /* its file */
+	uint32_t first_line;
+	uint32_t name_at, name_bytes;	/* in LIVE_STRINGS */
+	uint32_t lines_at, lines_bytes; /* in LIVE_STRINGS: CPython's table of locations */
+	uint64_t own[2];		/* the recorder's: means nothing outside the target */
+};
+_Static_assert(sizeof(struct live_code) == 40, "on-disk size");
 
 /* doc: live_node */
 struct live_node {

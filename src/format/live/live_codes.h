@@ -132,4 +132,19 @@ static inline int live_frame_exact(uint64_t frame)
 {
 	return (int)(frame >> 63);
 }
+
+/* The offset of a Python frame: bits 20..46 the code object, bits 0..19 the unit of its instruction. */
+enum { LIVE_CODE_IDS = 1 << 27, LIVE_CODE_UNITS = 1 << 20 };
+static inline uint64_t live_code_offset(uint32_t code, uint64_t unit)
+{
+	return (uint64_t)code << 20 | (unit < LIVE_CODE_UNITS ? unit : LIVE_CODE_UNITS - 1);
+}
+static inline uint32_t live_code_id(uint64_t offset)
+{
+	return (uint32_t)(offset >> 20);
+}
+static inline uint32_t live_code_unit(uint64_t offset)
+{
+	return (uint32_t)offset & (LIVE_CODE_UNITS - 1);
+}
 #endif

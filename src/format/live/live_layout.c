@@ -51,6 +51,7 @@ static const struct share {
 	[LIVE_LEAF_ERAS] = { sizeof(uint32_t), 15, KIB(4),
 			     GIB(1) }, /* for as many units as the whole has room for */
 	[LIVE_ERAS] = { LIVE_ERA_UNIT, 4, 16 * LIVE_ERA_UNIT, (uint64_t)LIVE_ERA_UNIT << 31 },
+	[LIVE_CODES] = { sizeof(struct live_code), 11, KIB(64), GIB(1) },
 	[LIVE_SCRATCH] = { 1, 3, MIB(2), GIB(16) },
 };
 

@@ -176,6 +176,8 @@ static void read_stacks(struct reading *reading)
 		nodes = 1;
 	read_modules(reading);
 	read_frames(reading, frames);
+	if (!reading->no_memory && live_read_python(&reading->view, reading->rows) < 0)
+		reading->no_memory = true;
 	read_nodes(reading, nodes, frames);
 	if (!reading->no_memory && live_read_tags(&reading->view, reading->rows) < 0)
 		reading->no_memory = true;

@@ -8,4 +8,9 @@
 
 int live_read_tags(const struct live_view *view, struct process_rows *rows);
 
+/* Names of Python frames. After modules and frames. */
+int live_read_python(const struct live_view *view, struct process_rows *rows);
+/* The line of a unit of code by CPython's table of locations; 0: it has none. */
+uint32_t live_python_line(const uint8_t *table, size_t bytes, uint32_t first_line, uint32_t unit);
+
 #endif

@@ -259,12 +259,10 @@ static void fill_site(struct hg_site_stats *ret, uint32_t id)
 	ret->frames = 0;
 	for (; node > LIVE_FRAME_NO_STACK && ret->frames < HG_SITE_FRAMES;
 	     node = memory_node(node)->parent) {
-		uint64_t frame = *memory_frame(memory_node(node)->frame);
-		uint32_t module = live_frame_module(frame);
+		uintptr_t address = memory_frame_address(memory_node(node)->frame);
 
-		ret->frame[ret->frames++] =
-			(const void *)(uintptr_t)(live_frame_offset(frame) +
-						  (module ? memory_module(module)->bias : 0));
+		if (address != 0)
+			ret->frame[ret->frames++] = (const void *)address;
 	}
 	for (uint32_t i = ret->frames; i < HG_SITE_FRAMES; i++)
 		ret->frame[i] = NULL;

@@ -394,7 +394,7 @@ NOINLINE void tags_settle(struct slot *slot, uintptr_t at)
 		slot->scope--;
 	}
 	if (thread_state.tag == 0)
-		slot->quick = slot->stack_cache;
+		slot->quick = slot->quick_untagged;
 }
 
 /* ---- contexts and labels ---- */
@@ -402,7 +402,7 @@ NOINLINE void tags_settle(struct slot *slot, uintptr_t at)
 static void give_tag(struct slot *slot, uint32_t tag)
 {
 	thread_state.tag = tag;
-	slot->quick = tag != 0 ? NULL : slot->stack_cache;
+	slot->quick = tag != 0 ? NULL : slot->quick_untagged;
 }
 
 NOINLINE uint32_t tags_context(void)

@@ -115,7 +115,7 @@ static ALWAYS_INLINE void tags_leave(struct thread_state *self, struct hg_scope 
 		return;
 	slot->scope = &slot->scopes[scope.kept / sizeof *slot->scopes];
 	if (scope.before == 0)
-		slot->quick = slot->stack_cache;
+		slot->quick = slot->quick_untagged;
 }
 
 /* The thread is in the tag from now on. */

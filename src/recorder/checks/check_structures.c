@@ -89,6 +89,21 @@ static uint64_t check_frames(void)
 	return frames;
 }
 
+static uint64_t check_codes(void)
+{
+	uint64_t codes = memory_used(LIVE_CODES), texts = memory_used(LIVE_STRINGS);
+
+	for (uint32_t i = 1; i < codes; i++) {
+		const struct live_code *code = memory_code(i);
+
+		RECORDER_CHECK(code->module != 0 && code->module < memory_used(LIVE_MODULES) &&
+			       memory_module(code->module)->kind == LIVE_MODULE_PYTHON);
+		RECORDER_CHECK((uint64_t)code->name_at + code->name_bytes <= texts);
+		RECORDER_CHECK((uint64_t)code->lines_at + code->lines_bytes <= texts);
+	}
+	return codes;
+}
+
 /* The stored walk: the stack as a chain of nodes from the root, with the words that it depends on in order. */
 void check_walk(const struct walk *walk)
 {
@@ -130,7 +145,8 @@ static uint64_t check_memo(const struct slot *slot)
 
 		RECORDER_CHECK(entry->key != 0);
 		RECORDER_CHECK(entry->bytes > sizeof *entry && entry->bytes % 16 == 0);
-		check_counters(slot, entry->counters);
+		if (entry->counters != 0) /* else frames of an interpreter belong to it */
+			check_counters(slot, entry->counters);
 		at += entry->bytes;
 	}
 	RECORDER_CHECK(at == stack_cache->used);
@@ -436,8 +452,8 @@ uint64_t check_structures(const struct slot *slot)
 	struct sums heap = { 0 }, maps = { 0 };
 
 	check_memory();
-	uint64_t entries = check_nodes() + check_sites() + check_frames() + check_tags() +
-			   check_visits() + check_slots(slot) + check_memo(slot) +
+	uint64_t entries = check_nodes() + check_sites() + check_frames() + check_codes() +
+			   check_tags() + check_visits() + check_slots(slot) + check_memo(slot) +
 			   check_site_counters(slot, &heap, &maps);
 
 	check_totals(slot, &heap, &maps);

@@ -87,11 +87,10 @@ static int frames_of(uint32_t counters, uint32_t *ret_mark)
 	int count = 0;
 
 	for (; node > LIVE_FRAME_NO_STACK && count < FRAMES_MAX; node = memory_node(node)->parent) {
-		uint64_t frame = *memory_frame(memory_node(node)->frame);
-		uint32_t module = live_frame_module(frame);
+		uintptr_t address = memory_frame_address(memory_node(node)->frame);
 
-		ours[count++] =
-			live_frame_offset(frame) + (module ? memory_module(module)->bias : 0);
+		if (address != 0)
+			ours[count++] = address;
 	}
 	*ret_mark = node;
 	return count;

@@ -336,6 +336,47 @@ uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 	return found == other && base != other ? sites_counters_of_tag(slot, other, tag) : found;
 }
 
+/* The node of a chain; known ones from the root on are kept in it. 0: no memory. Under the lock. */
+static uint32_t node_of_chain(struct site_chain *chain)
+{
+	uint32_t node = chain->known > 0 ? chain->node[chain->known - 1] : chain->mark;
+
+	while (chain->known < chain->count) {
+		node = node_child(node, chain->frame[chain->known]);
+		if (node == 0)
+			return 0;
+		chain->node[chain->known] = node;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a hook may be left here */
+		chain->known++;
+	}
+	return node;
+}
+
+COLD uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chain, uint64_t key,
+				      enum live_kind kind)
+{
+	struct live_site like = { .kind = kind };
+	uint32_t site = site_find_quickly(key);
+	bool shared, failed;
+
+	if (site == 0) {
+		uint64_t more = chain->count - chain->known + 64;
+
+		memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + more) *
+							      sizeof(struct live_node));
+		grow(slot, &nodes, more, memory_scratch_above_reserve);
+		if (take_with_room(slot, &shared, false)) {
+			site = site_of_others(key, shared, &failed);
+			if (site == 0 && !failed && (like.node = node_of_chain(chain)) != 0)
+				site = site_add(key, like);
+			if (CHECKED)
+				check_sites();
+			lock_give(&sites_lock);
+		}
+	}
+	return counters_of(slot, key, site, kind, false);
+}
+
 uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind)
 {
 	uint64_t key = sites_key(UINT64_C(0x756e61736b6564), kind);

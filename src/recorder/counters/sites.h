@@ -19,6 +19,16 @@ uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kind kin
 /* The slot's counters of a tag and of the stack that `base`, counters of the slot without a tag, are of. Never 0. */
 uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
 
+/* A stack with other frames than the walk has, root first. */
+struct site_chain {
+	uint32_t *frame, *node; /* node[i] is that of frames 0 to i ... */
+	uint32_t count, known;	/* ... if i is less than `known` */
+	uint32_t mark;		/* enum live_frame_mark at the root; 0 = a complete stack */
+};
+/* The slot's counters of it. Never 0. */
+uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chain, uint64_t key,
+				 enum live_kind kind);
+
 /* The slot's counters of the same stack and tag as `base`'s, for samples of an interval. 0: no memory. */
 uint32_t sites_counters_of_interval(struct slot *slot, uint32_t base, uint64_t interval);
 

@@ -7,25 +7,31 @@
 #include "recorder/clock.h"
 #include "recorder/counters/sites.h"
 #include "recorder/hooks/free.h"
+#include "recorder/python/interpreter.h"
+#include "recorder/python/stack.h"
 #include "recorder/sampling/cpu_limit.h"
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/unwind/walk.h"
 
-/* What the loader does is never remembered, so that all its calls are seen here. */
-static uint32_t walked(struct slot *slot, const uintptr_t *frame)
+/* Walks the stack of an allocation, and remembers it; what the loader does never, so that all its calls are seen here. Returns its
+ * hash. counters: of its site, made if need be; NULL: an interpreter may have frames on it. */
+static uint64_t walked(struct slot *slot, const uintptr_t *frame, uint32_t *counters)
 {
 	bool by_loader = modules_is_loader(frame[1]);
+	uint32_t id = 0;
 
 	clock_tick(slot);
 	if (by_loader)
 		modules_loader_allocates(slot);
-	uint32_t id = sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_HEAP);
+	uint64_t hash = walk_stack(slot, frame);
 
+	if (counters != NULL)
+		id = *counters = sites_counters(slot, hash, LIVE_KIND_HEAP);
 	if (CHECKED)
 		check_walk(slot->walk);
-	if (!by_loader && id != slot->counters_of_other[LIVE_KIND_HEAP])
+	if (!by_loader && (counters == NULL || id != slot->counters_of_other[LIVE_KIND_HEAP]))
 		stack_cache_add(slot, frame, id);
-	return id;
+	return hash;
 }
 
 /* The counters of the stack alone -> those of the stack and the thread's tag. */
@@ -36,13 +42,47 @@ static uint32_t tagged(struct slot *slot, uint32_t id, const uintptr_t *frame)
 	return thread_state.tag != 0 ? sites_counters_of_tag(slot, id, thread_state.tag) : id;
 }
 
+/* The counters of a stack that an interpreter may have frames on. */
+static uint32_t interpreted(struct slot *slot, const uintptr_t *frame)
+{
+	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
+	uint64_t native = LIKELY(entry != NULL) ? entry->hash : walked(slot, frame, NULL);
+
+	return python_counters(slot, native, LIVE_KIND_HEAP, frame);
+}
+
+static uint32_t not_interpreted(struct slot *slot, const uintptr_t *frame)
+{
+	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
+	uint32_t id;
+
+	if (entry != NULL)
+		return entry->counters;
+	walked(slot, frame, &id);
+	return id;
+}
+
 NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 {
-	if (LIKELY(slot->quick != NULL))
-		return walked(slot, frame);
-	uint32_t id = stack_cache_find(slot, slot->stack_cache, frame);
+	uint32_t id;
 
-	return tagged(slot, id != 0 ? id : walked(slot, frame), frame);
+	if (UNLIKELY(python_is_here())) {
+		slot->quick = slot->quick_untagged = NULL; /* if it has come since */
+		return tagged(slot, interpreted(slot, frame), frame);
+	}
+	if (UNLIKELY(slot->quick == NULL))
+		return tagged(slot, not_interpreted(slot, frame), frame);
+	walked(slot, frame, &id);
+	return id;
+}
+
+/* The counters of a mapping, or of a block from a pool: walked at each. */
+static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
+{
+	uint64_t hash = walk_stack(slot, frame);
+
+	return python_is_here() ? python_counters(slot, hash, kind, frame)
+				: sites_counters(slot, hash, kind);
 }
 
 NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
@@ -53,7 +93,7 @@ NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 		return 0;
 	uint32_t id = verdict == MODE_WITHOUT_STACK
 			      ? sites_counters_without_stack(slot, LIVE_KIND_MMAP)
-			      : sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_MMAP);
+			      : counters_of_kind(slot, frame, LIVE_KIND_MMAP);
 
 	return tagged(slot, id, frame);
 }
@@ -62,7 +102,7 @@ NOINLINE uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, ui
 				   bool stack)
 {
 	clock_tick(slot);
-	uint32_t id = stack ? sites_counters(slot, walk_stack(slot, frame), LIVE_KIND_POOL)
+	uint32_t id = stack ? counters_of_kind(slot, frame, LIVE_KIND_POOL)
 			    : sites_counters_without_stack(slot, LIVE_KIND_POOL);
 
 	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))

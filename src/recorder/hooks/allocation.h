@@ -40,12 +40,13 @@ uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t na
 /* The same, from the stack cache on a hit. */
 static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame)
 {
-	uint32_t remembered = stack_cache_find(slot, slot->quick, frame);
-	uint32_t id = LIKELY(remembered != 0) ? remembered : counters_of_walk(slot, frame);
+	const struct stack_cache_entry *remembered = stack_cache_find(slot, slot->quick, frame);
+	uint32_t id =
+		LIKELY(remembered != NULL) ? remembered->counters : counters_of_walk(slot, frame);
 
 	if (CHECKED)
 		check_counters(slot, id);
-	verify_stack(frame, id, remembered != 0);
+	verify_stack(frame, id, remembered != NULL);
 	return id;
 }
 

@@ -39,6 +39,7 @@ static const struct question questions[] = {
 	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAIT_PRIVATE, 1, ADDRESS } },
 	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAKE_PRIVATE, 1 } },
 	{ SYS_restart_syscall, SYS_WAIT, { 0 } }, /* the kernel's, where a stop cuts a wait short */
+	{ SYS_process_vm_readv, SYS_READ, { 1000, ADDRESS, 1, ADDRESS } },
 	/* a program that is read, a limit, a library */
 	{ SYS_newfstatat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, ADDRESS } },
 	{ SYS_openat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, SYS_READ_QUIETLY } },

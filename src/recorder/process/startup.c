@@ -21,6 +21,7 @@
 #include "recorder/api/pools.h"
 #include "recorder/process/profile.h"
 #include "recorder/unwind/rules.h"
+#include "recorder/python/codes.h"
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/process/settings.h"
 #include "recorder/process/process_log.h"
@@ -69,6 +70,7 @@ static void reset_all(void)
 	pools_reset();
 	labels_reset();
 	stats_reset();
+	python_codes_reset();
 }
 
 /* Makes an empty profile of the mapped memory. */
@@ -76,6 +78,7 @@ static bool init_profile(bool forked)
 {
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
+	python_first_thread();
 	clock_start();
 	mode_start();
 	cpu_limit_start();

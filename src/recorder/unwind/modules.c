@@ -11,6 +11,7 @@
 #include <elf.h>
 
 #include "recorder/lookup.h"
+#include "recorder/python/interpreter.h"
 #include "recorder/unwind/rules.h"
 #include "recorder/sys.h"
 
@@ -373,9 +374,26 @@ static uint32_t add(struct slot *slot, uintptr_t pc, const struct libc_found *ob
 
 	if (id != 0)
 		return id;
+	python_look_at(object->object);
 	memory_open(LIVE_MODULES, (memory_used(LIVE_MODULES) + 8) * sizeof module);
 	store_path(slot, &module, object);
 	return enter(slot, pc, object, &module, true);
+}
+
+uint32_t modules_add_file(struct slot *slot, uint32_t path_at, uint32_t path_bytes)
+{
+	const struct live_module file = { .kind = LIVE_MODULE_PYTHON,
+					  .mapped_ms = clock_ms(),
+					  .path_at = path_at,
+					  .path_bytes = path_bytes };
+	uint32_t id = 0;
+
+	memory_open(LIVE_MODULES, (memory_used(LIVE_MODULES) + 8) * sizeof file);
+	if (lock_take(&rules_lock, slot->id)) {
+		id = append(&file);
+		lock_give(&rules_lock);
+	}
+	return id;
 }
 
 static struct cfi_table unwind_table_of(uint32_t id)

@@ -59,6 +59,9 @@ struct module_found {
 	uint64_t bias;
 };
 /* Who owns pc. Takes the rules' lock for an object that is not in the log. */
+/* An entry for a source file of an interpreted language, whose path is in LIVE_STRINGS. 0: no memory, or no lock. */
+uint32_t modules_add_file(struct slot *slot, uint32_t path_at, uint32_t path_bytes);
+
 void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret);
 
 /* Whether an answer of modules_find still holds. Until the rules' lock is given back, if it is held. */

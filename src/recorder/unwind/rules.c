@@ -159,6 +159,11 @@ static uint32_t frame_of(uint32_t previous, uint64_t frame)
 	return (uint32_t)id;
 }
 
+uint32_t rules_add_frame(uint64_t frame)
+{
+	return frame_of(0, frame);
+}
+
 /* How to get from a pc to its caller. */
 struct way {
 	enum rule_kind kind;

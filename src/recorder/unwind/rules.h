@@ -60,6 +60,10 @@ void rules_reset(void);
 /* Computes and keeps the rule for a pc that the table does not hold. */
 uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact);
 
+/* The id of a frame that no return address stands for. LIVE_FRAME_OTHER: no memory, or no id left. Under rules_lock; memory is opened
+ * before it is taken. */
+uint32_t rules_add_frame(uint64_t frame);
+
 /* Whether there are rules of addresses without an object. */
 bool rules_have_orphans(void);
 

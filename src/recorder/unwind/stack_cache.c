@@ -4,6 +4,8 @@
  * Invariant: a place leads to a whole entry of the ring, the first of which is nobody's. */
 #include "recorder/unwind/stack_cache.h"
 
+#include "recorder/python/interpreter.h"
+
 enum {
 	RING_FIRST = 256 * 1024,
 	RING_OTHERS = 64 * 1024,
@@ -14,7 +16,7 @@ enum {
 	STAMP_SHIFT = 48, /* above any address */
 };
 
-_Static_assert(sizeof(struct stack_cache_entry) == 16 && sizeof(struct stack_cache_row) == 64,
+_Static_assert(sizeof(struct stack_cache_entry) == 32 && sizeof(struct stack_cache_row) == 64,
 	       "aligned as their tables");
 
 /* In a file all of it is populated at once. */
@@ -57,8 +59,8 @@ static void begin_again(struct slot *slot)
 	stack_cache_forget(slot);
 }
 
-NOINLINE uint32_t stack_cache_find_other(const struct stack_cache *stack_cache,
-					 struct stack_cache_row *row, uint64_t hash)
+NOINLINE const struct stack_cache_entry *stack_cache_find_other(
+	const struct stack_cache *stack_cache, struct stack_cache_row *row, uint64_t hash)
 {
 	uint64_t place = stack_cache_place(row, hash, row->at);
 
@@ -68,10 +70,10 @@ NOINLINE uint32_t stack_cache_find_other(const struct stack_cache *stack_cache,
 
 		if (entry->key == row->key && stack_cache_holds(entry)) {
 			row->last = offset;
-			return entry->counters;
+			return entry;
 		}
 	}
-	return 0;
+	return NULL;
 }
 
 /* The caller's row, in the place of another's if need be. */
@@ -147,8 +149,9 @@ static void begin_late(struct slot *slot)
 	stack_cache->used = sizeof(struct stack_cache_entry);
 	stack_cache->calls = slot->live->calls;
 	slot->stack_cache = stack_cache;
+	slot->quick_untagged = python_is_here() ? NULL : stack_cache;
 	if (thread_state.tag == 0)
-		slot->quick = stack_cache;
+		slot->quick = slot->quick_untagged;
 }
 
 NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters)
@@ -187,6 +190,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 
 	entry->key = row->key;
 	entry->counters = counters;
+	entry->hash = walk->info[walk->count - 1].hash;
 	fill(entry, walk, frame);
 
 	uint64_t hash = stack_cache_hash(at, frame[1]);

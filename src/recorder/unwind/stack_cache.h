@@ -38,7 +38,11 @@ struct stack_cache_row {
 struct stack_cache_entry {
 	uint64_t
 		key; /* place and stamp: what was read in another range may not be read again; 0 = no entry */
-	uint32_t counters, bytes;
+	uint32_t
+		counters; /* the site counters of the stack; 0: it has none of its own, but frames of an interpreter */
+	uint32_t bytes;
+	uint64_t hash; /* of the walk */
+	uint64_t pad;
 };
 
 struct stack_cache {
@@ -65,12 +69,12 @@ struct stack_cache *stack_cache_memory(uint32_t slot);
 /* Forgets everything: a hook may have been left in the middle of stack_cache_add. */
 void stack_cache_forget(struct slot *slot);
 
-/* Remembers the walk that slot->walk holds. The first ones of a thread are not: it has no cache yet. */
+/* Remembers the walk that slot->walk holds. The first ones of a thread are not: it has no cache yet. counters: as in the entry. */
 void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters);
 
-/* The site counters of another stack of the row than the last one; 0 = not known. */
-uint32_t stack_cache_find_other(const struct stack_cache *stack_cache, struct stack_cache_row *row,
-				uint64_t hash);
+/* Another stack of the row than the last one; NULL: not known. */
+const struct stack_cache_entry *stack_cache_find_other(const struct stack_cache *stack_cache,
+						       struct stack_cache_row *row, uint64_t hash);
 
 static ALWAYS_INLINE uint64_t stack_cache_hash(uintptr_t at, uintptr_t pc)
 {
@@ -128,29 +132,29 @@ static ALWAYS_INLINE bool stack_cache_holds(const struct stack_cache_entry *entr
 	return true;
 }
 
-/* The site counters of the stack above the hook's caller; 0 = not known. stack_cache: the slot's, or NULL. */
-static ALWAYS_INLINE uint32_t stack_cache_find(struct slot *slot, struct stack_cache *stack_cache,
-					       const uintptr_t *frame)
+/* The stack above the hook's caller; NULL: not known. stack_cache: the slot's, or NULL. */
+static ALWAYS_INLINE const struct stack_cache_entry *stack_cache_find(
+	struct slot *slot, struct stack_cache *stack_cache, const uintptr_t *frame)
 {
 	const struct stack_range *range = &slot->ranges->range[0];
 	uintptr_t at = (uintptr_t)(frame + 1);
 
 	if (UNLIKELY(stack_cache == NULL))
-		return 0;
+		return NULL;
 	uint64_t hash = stack_cache_hash(at, frame[1]);
 	struct stack_cache_row *row = stack_cache_row(stack_cache, hash, at, frame[1]);
 
 	if (UNLIKELY(row == NULL || stack_cache->generation !=
 					    __atomic_load_n(&modules_generation, __ATOMIC_RELAXED)))
-		return 0;
+		return NULL;
 	/* With the stamp of a range the place is in it. */
 	if (UNLIKELY((row->stamp != range->stamp || !stack_range_fresh(range)) &&
 		     row->stamp != stack_range_of(slot, at)->stamp))
-		return 0;
+		return NULL;
 	const struct stack_cache_entry *entry = stack_cache_entry(stack_cache, row->last);
 
 	if (LIKELY(entry->key == row->key && stack_cache_holds(entry)))
-		return entry->counters;
+		return entry;
 	return stack_cache_find_other(stack_cache, row, hash);
 }
 #endif

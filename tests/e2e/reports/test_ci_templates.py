@@ -22,7 +22,7 @@ TESTS = {
     "cargo": ("cargo test --offline --no-run", "cargo test --offline"),
     "go": ("go test -c -o upper.test", "./upper.test"),
 }
-BLAMED = {"ctest": "tokens.c:15", "pytest": "python3", "cargo": "lib.rs:8", "go": "upper"}
+BLAMED = {"ctest": "tokens.c:15", "pytest": "inventory.py", "cargo": "lib.rs:8", "go": "upper"}
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
 
 

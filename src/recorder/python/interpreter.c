@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the interpreter, and proving that its memory is laid out as the table says.
+ *
+ * Owns: python_here, set once and never again. Its code_type is set by whoever proves it first: all find the same.
+ * The proof: by reads that cannot fault, the whole chain of frames of a thread leads over objects of one type, which is called
+ * "code", each with its instruction inside, its name and file strings, its table of lines bytes. A release that moved one of
+ * these fails it, and its stacks stay native. */
+#include "recorder/python/interpreter.h"
+
+#include <sys/uio.h>
+
+#include "recorder/lookup.h"
+#include "recorder/memory.h"
+#include "recorder/sys.h"
+#include "recorder/unwind/modules.h"
+
+enum { ATTEMPTS = 16, FRAMES_PROVEN = 256 };
+
+struct python *python_here;
+static struct python found;
+static uintptr_t first_thread; /* its control block */
+
+static void *function_of(const struct libc_object *object, const char *name)
+{
+	const Elf64_Sym *symbol = lookup_in(object, name);
+
+	return symbol != NULL ? (void *)(libc_bias(object) + symbol->st_value) : NULL;
+}
+
+/* From 3.13 on the interpreter says so, at the start of its state. Its objects are laid out in another way. */
+static bool is_free_threaded(const struct libc_object *object)
+{
+	const uint64_t *state = function_of(object, "_PyRuntime");
+	static const char cookie[8] = { 'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y' };
+
+	return state != NULL && __builtin_memcmp(state, cookie, sizeof cookie) == 0 &&
+	       state[2] != 0;
+}
+
+COLD void python_look_at(const struct libc_object *object)
+{
+	const unsigned long *version = function_of(object, "Py_Version");
+	static bool taken;
+
+	if (version == NULL || __atomic_exchange_n(&taken, true, __ATOMIC_RELAXED))
+		return;
+	found.version = (uint32_t)(*version >> 16) - PYTHON_FIRST;
+	if (found.version < PYTHON_VERSIONS && !is_free_threaded(object))
+		found.layout = &python_layouts[found.version];
+	*(void **)&found.thread_state = function_of(object, "PyGILState_GetThisThreadState");
+	*(void **)&found.attached_state = function_of(object, "_PyThreadState_UncheckedGet");
+	if (found.attached_state == NULL)
+		*(void **)&found.attached_state = function_of(object, "PyThreadState_GetUnchecked");
+	if (found.layout == NULL || found.thread_state == NULL || found.attached_state == NULL) {
+		health_add(HEALTH_python_unknown);
+		return;
+	}
+	__atomic_store_n(&python_here, &found, __ATOMIC_RELEASE);
+	/* What slots remember has no Python frames. */
+	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
+}
+
+void python_first_thread(void)
+{
+	first_thread = libc_thread_block();
+}
+
+bool python_read_safely(uintptr_t from, void *to, size_t bytes)
+{
+	struct iovec here = { to, bytes }, there = { (void *)from, bytes };
+
+	return sys_may(SYS_READ) && sys_call6(SYS_process_vm_readv, memory.head->pid, (long)&here,
+					      1, (long)&there, 1, 0) == (long)bytes;
+}
+
+static uintptr_t read_word(uintptr_t at)
+{
+	uintptr_t word = 0;
+
+	return at % sizeof word == 0 && python_read_safely(at, &word, sizeof word) ? word : 0;
+}
+
+static bool is_of_type(uintptr_t object, const char *name, size_t bytes)
+{
+	char text[8] = { 0 };
+	uintptr_t at = read_word(read_word(object + PYTHON_TYPE) + PYTHON_TYPE_NAME);
+
+	return at != 0 && python_read_safely(at, text, bytes) &&
+	       __builtin_memcmp(text, name, bytes) == 0;
+}
+
+static bool is_text(const struct python_layout *l, uintptr_t object)
+{
+	uint64_t length = read_word(object + PYTHON_LENGTH);
+	uint32_t state;
+
+	return is_of_type(object, "str", sizeof "str") &&
+	       python_read_safely(object + PYTHON_STATE, &state, sizeof state) &&
+	       python_text(l, object, length, state).width != 0;
+}
+
+static bool code_is_proven(const struct python_layout *l, uintptr_t code, uintptr_t instruction)
+{
+	uintptr_t units = code + l->code_units - PYTHON_UNIT; /* before the first one, at first */
+	uintptr_t size = read_word(code + PYTHON_SIZE);
+
+	return is_of_type(code, "code", sizeof "code") && size != 0 && size < 1 << 28 &&
+	       instruction - units <= (size + 1) * PYTHON_UNIT &&
+	       is_text(l, read_word(code + l->code_file)) &&
+	       is_text(l, read_word(code + l->code_name)) &&
+	       is_of_type(read_word(code + l->code_lines), "bytes", sizeof "bytes");
+}
+
+/* The type of the code of all frames from this one on; 0: it is not proven. */
+static uintptr_t prove_frames(const struct python_layout *l, uintptr_t frame)
+{
+	uintptr_t type = 0;
+
+	for (int i = 0; i < FRAMES_PROVEN && frame != 0;
+	     i++, frame = read_word(frame + l->frame_previous)) {
+		uint8_t owner = 0;
+		uintptr_t code = read_word(frame + l->frame_code) & ~(uintptr_t)PYTHON_TAGS;
+
+		if (!python_read_safely(frame + l->frame_owner, &owner, 1) || owner > l->last_owner)
+			return 0;
+		if (owner >= l->entry_owner)
+			continue;
+		if (!code_is_proven(l, code, read_word(frame + l->frame_instruction)) ||
+		    (type != 0 && type != read_word(code + PYTHON_TYPE)))
+			return 0;
+		type = read_word(code + PYTHON_TYPE);
+	}
+	return type;
+}
+
+/* The first frames may not be whole yet, so that a proof is begun again a few times. */
+static COLD bool prove(uintptr_t state)
+{
+	const struct python_layout *l = found.layout;
+
+	if (__atomic_load_n(&found.attempts, __ATOMIC_RELAXED) >= ATTEMPTS)
+		return false;
+	uintptr_t frame = l->thread_loop != 0
+				  ? read_word(read_word(state + l->thread_loop) + l->loop_frame)
+				  : read_word(state + l->thread_frame);
+
+	if (read_word(state + l->thread_id) == libc_thread_block() && frame == 0)
+		return false; /* it runs no Python yet */
+	uintptr_t type =
+		read_word(state + l->thread_id) == libc_thread_block() ? prove_frames(l, frame) : 0;
+
+	if (type == 0 && __atomic_add_fetch(&found.attempts, 1, __ATOMIC_RELAXED) == ATTEMPTS)
+		health_add(HEALTH_python_unknown);
+	__atomic_store_n(&found.code_type, type, __ATOMIC_RELEASE);
+	return type != 0;
+}
+
+uintptr_t python_state(enum python_reading *ret)
+{
+	uintptr_t state = (uintptr_t)found.thread_state(), thread = libc_thread_block(), owner = 0;
+
+	if (state == 0)
+		return 0;
+	if (UNLIKELY(__atomic_load_n(&found.code_type, __ATOMIC_ACQUIRE) == 0) && !prove(state))
+		return 0;
+	*ret = LIKELY(thread == first_thread) || (uintptr_t)found.attached_state() == state
+		       ? PYTHON_PLAINLY
+		       : PYTHON_SAFELY;
+	return python_read(*ret, state + found.layout->thread_id, &owner, sizeof owner) &&
+			       owner == thread
+		       ? state
+		       : 0;
+}
