@@ -38,6 +38,9 @@ void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivo
 	unheard_count(&c->unheard, c->listener.name, now_ns);
 	for (size_t i = 0; i < c->unheard.found.count; i++) {
 		pid_t pid = c->unheard.found.at[i].pid;
+
+		if (c->unheard.found.at[i].doubtful)
+			continue;
 		AUTO_FREE char *exe = procfs_exe(pid);
 
 		add(ret, pid, exe);

@@ -4,7 +4,8 @@
  * end: the pids above our own, of which there are few.
  *
  * Invariant: a process that was found stays found until it has ended, or has seemed a stranger for a while; in
- * between it may be in the middle of an exec, where it maps and holds nothing.
+ * between it may be in the middle of an exec, where it maps and holds nothing. One that is found there may be a stranger:
+ * it counts for a moment only, and stays in the list so that it is not found again.
  */
 #include "collect/run/unheard_children.h"
 
@@ -23,6 +24,7 @@
 
 #define CHECK_NS (20 * NS_PER_MS)
 #define STRANGER_NS (1000 * NS_PER_MS)
+#define EXEC_NS (100 * NS_PER_MS)
 enum { SCANS_MAX = 8 };
 
 void unheard_release(struct unheard_children *unheard)
@@ -64,6 +66,15 @@ static bool has_socket(pid_t pid, const char *socket_name)
 	AUTO_FREE char *text = procfs_file(pid, "environ", &bytes);
 
 	return text && memmem(text, bytes, socket_name, strlen(socket_name)) != NULL;
+}
+
+/* Whether it may be in the middle of an exec: it has no environment, or not yet. */
+static bool has_no_environment(pid_t pid)
+{
+	size_t bytes = 0;
+	AUTO_FREE char *text = procfs_file(pid, "environ", &bytes);
+
+	return text && bytes == 0;
 }
 
 static bool is_dead(pid_t pid)
@@ -120,11 +131,17 @@ static void scan(struct unheard_children *unheard, const char *socket_name, uint
 	pid_t pid;
 
 	while ((pid = procfs_next(folder)) != 0) {
-		struct unheard_process one = { pid, now_ns };
+		struct unheard_process one = { .pid = pid, .until_ns = now_ns + STRANGER_NS };
 
-		if (is_younger(pid, last) && !is_found(unheard, pid) && !is_dead(pid) &&
-		    is_ours(unheard, pid, socket_name, now_ns))
-			(void)vector_push(&unheard->found, one);
+		if (!is_younger(pid, last) || is_found(unheard, pid) || is_dead(pid))
+			continue;
+		if (!is_ours(unheard, pid, socket_name, now_ns)) {
+			one.doubtful = has_no_environment(pid);
+			one.until_ns = now_ns + EXEC_NS;
+			if (!one.doubtful)
+				continue;
+		}
+		(void)vector_push(&unheard->found, one);
 	}
 }
 
@@ -138,11 +155,22 @@ static void forget(struct unheard_children *unheard, const char *socket_name, ui
 		if (is_dead(one.pid))
 			continue;
 		if (is_ours(unheard, one.pid, socket_name, now_ns))
-			one.seen_ns = now_ns;
-		if (now_ns - one.seen_ns < STRANGER_NS)
+			one = (struct unheard_process){ .pid = one.pid,
+							.until_ns = now_ns + STRANGER_NS };
+		if (one.doubtful || now_ns < one.until_ns)
 			unheard->found.at[kept++] = one;
 	}
 	unheard->found.count = kept;
+}
+
+/* Those that may still say hello. */
+static size_t count(const struct unheard_children *unheard, uint64_t now_ns)
+{
+	size_t some = 0;
+
+	for (size_t i = 0; i < unheard->found.count; i++)
+		some += now_ns < unheard->found.at[i].until_ns;
+	return some;
 }
 
 size_t unheard_count(struct unheard_children *unheard, const char *socket_name, uint64_t now_ns)
@@ -153,13 +181,13 @@ size_t unheard_count(struct unheard_children *unheard, const char *socket_name, 
 	if (unheard->since_ns == 0)
 		unheard->since_ns = now_ns;
 	if (unheard->checked_ns != 0 && now_ns - unheard->checked_ns < CHECK_NS)
-		return unheard->found.count;
+		return count(unheard, now_ns);
 	unheard->checked_ns = now_ns;
 	forget(unheard, socket_name, now_ns);
 	/* One that was seen may have forked and died meanwhile: again, until there was no new number. */
 	do {
 		last = last_pid();
 		scan(unheard, socket_name, now_ns, last);
-	} while (unheard->found.count == 0 && last != last_pid() && tries++ < SCANS_MAX);
-	return unheard->found.count;
+	} while (count(unheard, now_ns) == 0 && last != last_pid() && tries++ < SCANS_MAX);
+	return count(unheard, now_ns);
 }

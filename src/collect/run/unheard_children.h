@@ -7,6 +7,7 @@
 #ifndef COLLECT_RUN_UNHEARD_CHILDREN_H
 #define COLLECT_RUN_UNHEARD_CHILDREN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,7 +15,8 @@
 
 struct unheard_process {
 	pid_t pid;
-	uint64_t seen_ns; /* when it last seemed one of ours */
+	uint64_t until_ns; /* until when it may say hello */
+	bool doubtful; /* it never seemed one of ours: it had no environment, as in the middle of an exec */
 };
 
 struct unheard_children {
