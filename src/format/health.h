@@ -46,7 +46,7 @@
 	X(unlogged_threads,                                                                           \
 	  "threads counted as the one before them in their slot: the log of threads is full")         \
 	X(python_unknown,                                                                             \
-	  "Python interpreters of an unknown version: stacks show their own functions only")          \
+	  "Python interpreters that are not known, or were opened later: native stacks only")         \
 	X(python_unread,                                                                              \
 	  "stacks without their Python functions: the interpreter's memory could not be read")        \
 	X(damaged_tables, "tables that say they hold more than is there: the profile is damaged")

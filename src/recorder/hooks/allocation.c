@@ -42,13 +42,19 @@ static uint32_t tagged(struct slot *slot, uint32_t id, const uintptr_t *frame)
 	return thread_state.tag != 0 ? sites_counters_of_tag(slot, id, thread_state.tag) : id;
 }
 
+/* Whether the last walk was made by the full interpreter, as over every signal handler; such a one is never remembered. */
+static bool is_odd(const struct slot *slot)
+{
+	return slot->walk->stamp == 0;
+}
+
 /* The counters of a stack that an interpreter may have frames on. */
 static uint32_t interpreted(struct slot *slot, const uintptr_t *frame)
 {
 	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
 	uint64_t native = LIKELY(entry != NULL) ? entry->hash : walked(slot, frame, NULL);
 
-	return python_counters(slot, native, LIVE_KIND_HEAP, frame);
+	return python_counters(slot, native, LIVE_KIND_HEAP, entry == NULL && is_odd(slot), frame);
 }
 
 static uint32_t not_interpreted(struct slot *slot, const uintptr_t *frame)
@@ -81,7 +87,7 @@ static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum
 {
 	uint64_t hash = walk_stack(slot, frame);
 
-	return python_is_here() ? python_counters(slot, hash, kind, frame)
+	return python_is_here() ? python_counters(slot, hash, kind, is_odd(slot), frame)
 				: sites_counters(slot, hash, kind);
 }
 

@@ -14,43 +14,77 @@
 #include "recorder/sys.h"
 #include "recorder/unwind/modules.h"
 
-enum { ATTEMPTS = 16, FRAMES_PROVEN = 256 };
+enum { ATTEMPTS = 16, FRAMES_PROVEN = 256, RUNTIME_WORDS = 1 << 17 };
 
 struct python *python_here;
 static struct python found;
 static uintptr_t first_thread; /* its control block */
+static bool looked_at;	       /* an interpreter was found, whether it can be read or not */
+static struct {
+	uintptr_t at;
+	uint64_t words;
+} runtime;
 
-static void *function_of(const struct libc_object *object, const char *name)
+static void *symbol_of(const struct libc_object *object, const char *name)
 {
 	const Elf64_Sym *symbol = lookup_in(object, name);
 
 	return symbol != NULL ? (void *)(libc_bias(object) + symbol->st_value) : NULL;
 }
 
-/* From 3.13 on the interpreter says so, at the start of its state. Its objects are laid out in another way. */
-static bool is_free_threaded(const struct libc_object *object)
+/* The state of the interpreter as a whole. */
+static void find_runtime(const struct libc_object *object)
 {
-	const uint64_t *state = function_of(object, "_PyRuntime");
+	const Elf64_Sym *symbol = lookup_in(object, "_PyRuntime");
+
+	runtime.at = libc_bias(object) + symbol->st_value;
+	runtime.words = MIN(symbol->st_size / sizeof(uintptr_t), (uint64_t)RUNTIME_WORDS);
+}
+
+/* Whether the interpreter was begun by the process' first thread, which then is the one that ends it: it remembers which one it was. */
+static bool was_begun_by_first_thread(void)
+{
+	const uintptr_t *words = (const uintptr_t *)runtime.at;
+
+	for (uint64_t i = 0; i < runtime.words; i++) {
+		if (words[i] == first_thread)
+			return true;
+	}
+	return false;
+}
+
+/* From 3.13 on the interpreter says so, at the start of its state. Its objects are laid out in another way. */
+static bool is_free_threaded(void)
+{
+	const uint64_t *state = (const uint64_t *)runtime.at;
 	static const char cookie[8] = { 'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y' };
 
 	return state != NULL && __builtin_memcmp(state, cookie, sizeof cookie) == 0 &&
 	       state[2] != 0;
 }
 
+/* NULL: it is none that can be read. One that is opened later may be closed again, and with it what is called here. */
+static const struct python_layout *layout_of(const struct libc_object *object)
+{
+	const unsigned long *version = symbol_of(object, "Py_Version"); /* from 3.11 on */
+
+	if (version == NULL || is_free_threaded() || !lookup_was_there_at_start(object))
+		return NULL;
+	found.version = (uint32_t)(*version >> 16) - PYTHON_FIRST;
+	return found.version < PYTHON_VERSIONS ? &python_layouts[found.version] : NULL;
+}
+
 COLD void python_look_at(const struct libc_object *object)
 {
-	const unsigned long *version = function_of(object, "Py_Version");
-	static bool taken;
-
-	if (version == NULL || __atomic_exchange_n(&taken, true, __ATOMIC_RELAXED))
+	if (lookup_in(object, "_PyRuntime") == NULL ||
+	    __atomic_exchange_n(&looked_at, true, __ATOMIC_RELAXED))
 		return;
-	found.version = (uint32_t)(*version >> 16) - PYTHON_FIRST;
-	if (found.version < PYTHON_VERSIONS && !is_free_threaded(object))
-		found.layout = &python_layouts[found.version];
-	*(void **)&found.thread_state = function_of(object, "PyGILState_GetThisThreadState");
-	*(void **)&found.attached_state = function_of(object, "_PyThreadState_UncheckedGet");
+	find_runtime(object);
+	found.layout = layout_of(object);
+	*(void **)&found.thread_state = symbol_of(object, "PyGILState_GetThisThreadState");
+	*(void **)&found.attached_state = symbol_of(object, "_PyThreadState_UncheckedGet");
 	if (found.attached_state == NULL)
-		*(void **)&found.attached_state = function_of(object, "PyThreadState_GetUnchecked");
+		*(void **)&found.attached_state = symbol_of(object, "PyThreadState_GetUnchecked");
 	if (found.layout == NULL || found.thread_state == NULL || found.attached_state == NULL) {
 		health_add(HEALTH_python_unknown);
 		return;
@@ -63,6 +97,9 @@ COLD void python_look_at(const struct libc_object *object)
 void python_first_thread(void)
 {
 	first_thread = libc_thread_block();
+	if (looked_at &&
+	    python_here == NULL) /* the parent's profile says so, and this one should */
+		health_add(HEALTH_python_unknown);
 }
 
 bool python_read_safely(uintptr_t from, void *to, size_t bytes)
@@ -151,11 +188,12 @@ static COLD bool prove(uintptr_t state)
 
 	if (type == 0 && __atomic_add_fetch(&found.attempts, 1, __ATOMIC_RELAXED) == ATTEMPTS)
 		health_add(HEALTH_python_unknown);
+	found.first_ends_it = type != 0 && was_begun_by_first_thread();
 	__atomic_store_n(&found.code_type, type, __ATOMIC_RELEASE);
 	return type != 0;
 }
 
-uintptr_t python_state(enum python_reading *ret)
+uintptr_t python_state(bool interrupted, enum python_reading *ret)
 {
 	uintptr_t state = (uintptr_t)found.thread_state(), thread = libc_thread_block(), owner = 0;
 
@@ -163,9 +201,10 @@ uintptr_t python_state(enum python_reading *ret)
 		return 0;
 	if (UNLIKELY(__atomic_load_n(&found.code_type, __ATOMIC_ACQUIRE) == 0) && !prove(state))
 		return 0;
-	*ret = LIKELY(thread == first_thread) || (uintptr_t)found.attached_state() == state
-		       ? PYTHON_PLAINLY
-		       : PYTHON_SAFELY;
+	*ret = PYTHON_SAFELY;
+	if (LIKELY(!interrupted) && (LIKELY(thread == first_thread && found.first_ends_it) ||
+				     (uintptr_t)found.attached_state() == state))
+		*ret = PYTHON_PLAINLY;
 	return python_read(*ret, state + found.layout->thread_id, &owner, sizeof owner) &&
 			       owner == thread
 		       ? state

@@ -4,8 +4,8 @@
  * Nothing of it is called but the two functions that say which state the calling thread has, and whether it holds the GIL; nothing is
  * ever written. What is read is proven first (interpreter.c), and after that only where it cannot vanish: the frames of the calling
  * thread stay while it holds the GIL. Without the GIL the interpreter may be finalized by another thread, which frees them; so then
- * they are read by the kernel, which says "no" instead of a fault. The first thread is the one that finalizes: it reads as if it held
- * the GIL. */
+ * they are read by the kernel, which says "no" instead of a fault. The thread that finalizes reads as if it held the GIL. A signal
+ * handler may have interrupted the interpreter between two stores: what it allocates is read by the kernel too. */
 #ifndef RECORDER_PYTHON_INTERPRETER_H
 #define RECORDER_PYTHON_INTERPRETER_H
 
@@ -20,6 +20,7 @@ struct python {
 	uint32_t version;	       /* its number in python_layouts */
 	void *(*thread_state)(void);   /* of the calling thread, with the GIL or without */
 	void *(*attached_state)(void); /* the same while it holds the GIL; else NULL */
+	bool first_ends_it;	       /* it was begun, so it is finalized, by the first thread */
 	uintptr_t code_type;	       /* the type of all code objects; 0: nothing is proven yet */
 	uint32_t attempts;	       /* to prove it */
 };
@@ -39,8 +40,8 @@ void python_first_thread(void);
 /* How the calling thread's frames may be read. */
 enum python_reading { PYTHON_UNREADABLE, PYTHON_PLAINLY, PYTHON_SAFELY };
 
-/* The state of the calling thread, and how to read it. 0: it has none, or it is not to be read. */
-uintptr_t python_state(enum python_reading *ret);
+/* The state of the calling thread, and how to read it. 0: it has none, or it is not to be read. interrupted: by a signal handler. */
+uintptr_t python_state(bool interrupted, enum python_reading *ret);
 
 /* Copies from this process' own memory; false: some of it cannot be read. */
 bool python_read_safely(uintptr_t from, void *to, size_t bytes);

@@ -297,10 +297,10 @@ static void remember(struct recent *recent, uint64_t key, uint32_t counters)
 }
 
 NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_kind kind,
-				  const uintptr_t *frame)
+				  bool interrupted, const uintptr_t *frame)
 {
 	enum python_reading how = PYTHON_UNREADABLE;
-	uintptr_t state = python_state(&how);
+	uintptr_t state = python_state(interrupted, &how);
 	uint64_t hash = 0;
 
 	if (LIKELY(state != 0 && how == PYTHON_PLAINLY))

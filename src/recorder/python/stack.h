@@ -11,8 +11,9 @@
 
 #include "recorder/slot.h"
 
-/* The slot's counters of the stack that the hook with the record `frame` was called on; native: the hash of its native part. */
-uint32_t python_counters(struct slot *slot, uint64_t native, enum live_kind kind,
+/* The slot's counters of the stack that the hook with the record `frame` was called on; native: the hash of its native part;
+ * interrupted: a signal handler may be on it. */
+uint32_t python_counters(struct slot *slot, uint64_t native, enum live_kind kind, bool interrupted,
 			 const uintptr_t *frame);
 
 /* Another thread goes on with the slot: its counters are other ones. */
