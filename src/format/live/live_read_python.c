@@ -84,6 +84,8 @@ uint32_t live_python_line(const uint8_t *table, size_t bytes, uint32_t first_lin
 
 /* ---- names ---- */
 
+#define LINES_BYTES_MAX (UINT64_C(1) << 30) /* about two seconds */
+
 struct naming {
 	const struct live_view *view;
 	struct process_rows *rows;
@@ -92,7 +94,19 @@ struct naming {
 	const char *strings;
 	size_t code_count, string_bytes;
 	uint32_t *name_of_code, *file_of_module; /* places in the texts; 0 = not yet */
+	uint64_t
+		lines_left; /* bytes of tables of locations that may be gone through: each frame begins its own anew */
 };
+
+/* 0: not known, also if a profile that nobody made in earnest would take too long. */
+static uint32_t line_of(struct naming *n, const struct live_code *code, uint32_t unit)
+{
+	if (code->lines_bytes > n->lines_left)
+		return 0;
+	n->lines_left -= code->lines_bytes;
+	return live_python_line((const uint8_t *)n->strings + code->lines_at, code->lines_bytes,
+				code->first_line, unit);
+}
 
 /* A text's place in the texts; 0: there is none. */
 static uint32_t add_text(struct naming *n, uint32_t at, uint32_t bytes)
@@ -133,9 +147,7 @@ static void name_frame(struct naming *n, size_t frame)
 		.frame = (uint32_t)frame,
 		.function = n->name_of_code[id],
 		.file = n->file_of_module[module],
-		.line = live_python_line((const uint8_t *)n->strings + code.lines_at,
-					 code.lines_bytes, code.first_line,
-					 live_code_unit(live_frame_offset(word))),
+		.line = line_of(n, &code, live_code_unit(live_frame_offset(word))),
 	};
 }
 
@@ -146,6 +158,7 @@ int live_read_python(const struct live_view *view, struct process_rows *rows)
 			    .modules = live_view_at(view, LIVE_MODULES),
 			    .codes = live_view_at(view, LIVE_CODES),
 			    .strings = live_view_at(view, LIVE_STRINGS),
+			    .lines_left = LINES_BYTES_MAX,
 			    .code_count = live_view_used(view, LIVE_CODES),
 			    .string_bytes = live_view_used(view, LIVE_STRINGS) };
 

@@ -58,10 +58,10 @@ static uint32_t encode(uint32_t c, char to[4])
 
 enum use { COUNT, COMPARE, STORE };
 
-/* Goes through the text as UTF-8: counts its bytes, compares or stores them at `at`. *ret: how many. False: it differs, or cannot be
- * read. */
+/* Goes through the text as UTF-8: counts its bytes, compares or stores them at `at`, where there are `limit`. *ret: how many. False: it
+ * differs, is longer, or cannot be read. Without the GIL it may become another one between two calls. */
 static bool use_text(enum python_reading how, const struct python_text *text, enum use use,
-		     char *at, uint32_t *ret)
+		     char *at, uint32_t limit, uint32_t *ret)
 {
 	char piece[PIECE * 4], bytes[4];
 
@@ -73,6 +73,8 @@ static bool use_text(enum python_reading how, const struct python_text *text, en
 			return false;
 		uint32_t n = encode(character(piece, i % PIECE, text->width), bytes);
 
+		if (n > limit - *ret)
+			return false;
 		if (use == COMPARE && __builtin_memcmp(at + *ret, bytes, n) != 0)
 			return false;
 		if (use == STORE)
@@ -90,14 +92,14 @@ static char *string_at(uint32_t at)
 static bool store_text(enum python_reading how, const struct python_text *text, uint32_t *ret_at,
 		       uint32_t *ret_bytes)
 {
-	if (!use_text(how, text, COUNT, NULL, ret_bytes))
+	if (!use_text(how, text, COUNT, NULL, UINT32_MAX, ret_bytes))
 		return false;
 	uint64_t at = memory_append(LIVE_STRINGS, *ret_bytes, 1);
 
 	if (at == UINT64_MAX)
 		return false;
 	*ret_at = (uint32_t)at;
-	return use_text(how, text, STORE, string_at(*ret_at), ret_bytes);
+	return use_text(how, text, STORE, string_at(*ret_at), *ret_bytes, ret_bytes);
 }
 
 /* ---- code objects ---- */
@@ -108,14 +110,15 @@ static uint32_t file_of(struct slot *slot, enum python_reading how, uintptr_t ob
 	struct python_text text;
 	uint32_t bytes, at;
 
-	if (!find_text(how, object, &text) || !use_text(how, &text, COUNT, NULL, &bytes))
+	if (!find_text(how, object, &text) ||
+	    !use_text(how, &text, COUNT, NULL, UINT32_MAX, &bytes))
 		return 0;
 	for (uint32_t id = 1; id < memory_used(LIVE_MODULES); id++) {
 		const struct live_module *module = memory_module(id);
 		uint32_t same;
 
 		if (module->kind == LIVE_MODULE_PYTHON && module->path_bytes == bytes &&
-		    use_text(how, &text, COMPARE, string_at(module->path_at), &same))
+		    use_text(how, &text, COMPARE, string_at(module->path_at), bytes, &same))
 			return id;
 	}
 	return store_text(how, &text, &at, &bytes) ? modules_add_file(slot, at, bytes) : 0;
@@ -129,11 +132,7 @@ static void store_lines(enum python_reading how, uintptr_t object, struct live_c
 	    (at = memory_append(LIVE_STRINGS, size, 1)) == UINT64_MAX)
 		return;
 	code->lines_at = (uint32_t)at;
-	if (how == PYTHON_PLAINLY
-		    ? (__builtin_memcpy(string_at(code->lines_at),
-					(const void *)(object + PYTHON_BYTES), size),
-		       true)
-		    : python_read_safely(object + PYTHON_BYTES, string_at(code->lines_at), size))
+	if (python_read(how, object + PYTHON_BYTES, string_at(code->lines_at), size))
 		code->lines_bytes = (uint32_t)size;
 }
 

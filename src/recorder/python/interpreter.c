@@ -186,11 +186,14 @@ static COLD bool prove(uintptr_t state)
 	uintptr_t type =
 		read_word(state + l->thread_id) == libc_thread_block() ? prove_frames(l, frame) : 0;
 
-	if (type == 0 && __atomic_add_fetch(&found.attempts, 1, __ATOMIC_RELAXED) == ATTEMPTS)
-		health_add(HEALTH_python_unknown);
-	found.first_ends_it = type != 0 && was_begun_by_first_thread();
+	if (type == 0) {
+		if (__atomic_add_fetch(&found.attempts, 1, __ATOMIC_RELAXED) == ATTEMPTS)
+			health_add(HEALTH_python_unknown);
+		return false;
+	}
+	found.first_ends_it = was_begun_by_first_thread();
 	__atomic_store_n(&found.code_type, type, __ATOMIC_RELEASE);
-	return type != 0;
+	return true;
 }
 
 uintptr_t python_state(bool interrupted, enum python_reading *ret)
