@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "format/live/live_read.h"
+#include "format/live/live_read_parts.h"
 #include "live_made.h"
 
 #define TOTAL (256ull << 20)
@@ -568,6 +569,25 @@ static void a_stack_without_end_is_cut(void **state)
 	end(&made);
 }
 
+/* What CPython 3.11 makes of "def f(a):", a line, two empty ones, and a call over two lines; and what its co_lines() says of it. */
+static void the_line_of_an_instruction_is_the_interpreters(void **state)
+{
+	static const uint8_t table[] = { 128, 0,  216, 8,  9,	136, 65,  137, 5,  128, 65, 245,
+					 6,   0,  12,  13, 136, 81,  216, 13,  14, 241, 3,  1,
+					 12,  16, 244, 0,  1,	12,  16,  240, 0,  1,	5,  16 };
+	static const uint32_t lines[] = { 1, 2, 2, 2, 2, 2, 5, 5, 5, 5, 5,
+					  5, 5, 6, 5, 5, 5, 5, 5, 5, 5, 5 };
+
+	(void)state;
+	for (uint32_t unit = 0; unit < ARRAY_SIZE(lines); unit++)
+		assert_int_equal(live_python_line(table, sizeof table, 1, unit), lines[unit]);
+	assert_int_equal(live_python_line(table, sizeof table, 1, ARRAY_SIZE(lines)), 0);
+	/* Cut anywhere it ends, and says nothing of what is behind. */
+	for (size_t bytes = 0; bytes < sizeof table; bytes++)
+		assert_true(live_python_line(table, bytes, 1, 21) <= 6);
+	assert_int_equal(live_python_line(table, 0, 1, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,6 +605,7 @@ int main(void)
 		cmocka_unit_test(the_live_bytes_of_a_site_are_summed_over_its_slots),
 		cmocka_unit_test(blocks_of_the_map_have_an_age),
 		cmocka_unit_test(damage_is_kept_within_bounds),
+		cmocka_unit_test(the_line_of_an_instruction_is_the_interpreters),
 		cmocka_unit_test(a_million_records_take_well_under_a_second),
 	};
 
