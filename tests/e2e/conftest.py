@@ -15,10 +15,10 @@ import sys
 import pytest
 
 import recorder
+from compiled import WAIT_SECONDS
 from reading import with_frames
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TIMEOUT_SECONDS = 120
 # Some tests take fixtures of another room.
 sys.path += [str(path) for path in (ROOT / "tests" / "e2e").iterdir() if path.is_dir()]
 
@@ -90,7 +90,7 @@ def record(heapgauge, scratch, clean_env):
     """record(argv, *options, env={...}): runs argv under `heapgauge record -q -o FILE options --`."""
     runs = 0
 
-    def run(argv, *options, env=None, cwd=None, stdin=subprocess.DEVNULL, timeout=TIMEOUT_SECONDS):
+    def run(argv, *options, env=None, cwd=None, stdin=subprocess.DEVNULL, timeout=WAIT_SECONDS):
         nonlocal runs
         runs += 1
         path = scratch / f"run{runs}.hg"
@@ -126,7 +126,7 @@ def report_json(heapgauge, clean_env):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=TIMEOUT_SECONDS,
+            timeout=WAIT_SECONDS,
         )
         assert done.returncode == 0, f"report --view {view} failed: {done.stderr}"
         result = with_frames(json.loads(done.stdout))

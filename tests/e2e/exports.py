@@ -16,11 +16,10 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 from reading import with_frames
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TIMEOUT_SECONDS = 120
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 
 # Whatever a symbol may be called: separators and quotes of every format, a comment, a tag, and bytes that are no text.
@@ -69,7 +68,7 @@ def safe(text):
 
 def output_of(*argv, **options):
     """What the command prints; it must succeed."""
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, **options)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_SECONDS, **options)
     assert done.returncode == 0, f"{argv} failed: {done.stderr}"
     return done.stdout
 
@@ -169,7 +168,7 @@ def scene(heapgauge, build, tmp_path_factory):
             subprocess.run([build / "made" / "make_recording", path, name.split()[1], "10", target], check=True)
         else:
             argv = [heapgauge, "record", "-q", "-o", path, "--", *makers[name]()]
-            subprocess.run(argv, check=True, env=env, timeout=TIMEOUT_SECONDS)
+            subprocess.run(argv, check=True, env=env, timeout=WAIT_SECONDS)
         return Scene(heapgauge, path)
 
     return make

@@ -10,7 +10,8 @@ import subprocess
 import termios
 import time
 
-WAIT_SECONDS = 30
+from compiled import WAIT_SECONDS
+
 
 
 @dataclasses.dataclass

@@ -6,7 +6,8 @@ import shlex
 import subprocess
 import time
 
-WAIT_SECONDS = 30
+from compiled import WAIT_SECONDS
+
 
 
 class Tmux:

@@ -3,7 +3,7 @@
 // gives is printed as one JSON list. An error of the page is an error of the test.
 import { chromium } from 'playwright-core';
 
-const TIMEOUT_MS = 60000;
+const TIMEOUT_MS = 300000;
 
 export async function readFiles(read) {
 	const browser = await chromium.launch({

@@ -7,7 +7,7 @@ import { idle, launch, open } from "./page/browser.mjs";
 
 const plan = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const CLICK_MS = 2000;
-const SETTLE_MS = 10000;
+const SETTLE_MS = 120000;
 
 /** mulberry32: small, and the same everywhere. */
 function generator(seed) {

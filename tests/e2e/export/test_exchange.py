@@ -7,7 +7,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 
 # `keep` leaks COUNT blocks of SIZE bytes, `pass_on` frees what it allocates; LINES moves everything down.
 PROGRAM = """
@@ -33,7 +33,7 @@ def program(scratch):
 @pytest.fixture
 def run(heapgauge, clean_env, scratch):
     def call(*argv, status=0):
-        done = subprocess.run([heapgauge, *argv], env=clean_env, cwd=scratch, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([heapgauge, *argv], env=clean_env, cwd=scratch, capture_output=True, text=True, timeout=WAIT_SECONDS)
         assert done.returncode == status, (argv, done.stdout, done.stderr)
         return done.stdout
 
@@ -140,7 +140,7 @@ def test_record_and_check_in_one_step(heapgauge, clean_env, scratch, program):
     def step(text):
         budgets.write_text(text)
         argv = [heapgauge, "record", "-q", "-o", scratch / "suite.hg", "--check", budgets, "--", *command]
-        return subprocess.run(argv, env=clean_env, cwd=scratch, capture_output=True, text=True, timeout=60)
+        return subprocess.run(argv, env=clean_env, cwd=scratch, capture_output=True, text=True, timeout=WAIT_SECONDS)
 
     kept = step("[parse_test]\nmax-leaked = 1000\n[*_test]\nmax-leaked-blocks = 10\n")
     assert kept.returncode == 0, kept.stderr

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
 from exports import output_of, safe, scene, tool  # noqa: F401
 
 UNITS = {"B": 1, "K": 1000, "M": 1000**2}
@@ -82,7 +83,7 @@ def test_heaptrack_tells_inlined_functions_as_its_own_recordings_do(scene):
 def test_heaptrack_says_what_it_does_not_carry(heapgauge, scene):
     it = scene("plain")
     argv = [heapgauge, "export", it.path, "--format", "heaptrack", "-o", "/dev/null"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert "the peak and memory not freed are preserved, calls in between are not" in done.stderr
 
 

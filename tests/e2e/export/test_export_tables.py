@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
 from exports import ROOT, safe, scene  # noqa: F401
 
 CASES = [
@@ -87,7 +88,7 @@ def page(heapgauge, target, tmp_path_factory):
     try:
         for language, text in BLOCKS:
             if language == "sh":
-                done = subprocess.run(["bash", "-e", "-c", text], env=env, capture_output=True, text=True, timeout=120)
+                done = subprocess.run(["bash", "-e", "-c", text], env=env, capture_output=True, text=True, timeout=WAIT_SECONDS)
                 assert done.returncode == 0, done.stderr
             elif language == "sql":
                 answer = duckdb.sql(text)

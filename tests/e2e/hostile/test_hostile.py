@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 NOT_RECORDED = ("unregistered_calls", "early_calls", "reentrant_calls")
@@ -250,7 +250,7 @@ def both(record, clean_env, scratch):
                 done = record(argv, *options, cwd=folder)
             else:
                 done = subprocess.run(
-                    argv, env=clean_env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                    argv, env=clean_env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_SECONDS,
                     check=False,
                 )  # fmt: skip
             files = files_in(folder)
@@ -292,7 +292,7 @@ def is_exact(run, report_json):
 
 def notes_of(heapgauge, path):
     """What a person is told of losses, but for a busy machine's."""
-    done = subprocess.run([heapgauge, "report", path], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([heapgauge, "report", path], capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
     return [said for said in re.findall(r"^  ! (.*)$", done.stdout, re.M) if "tick of the clock" not in said]
 
 
@@ -332,7 +332,7 @@ def test_heapgauge_without_standard_streams_records(streams, heapgauge, hostile,
     path = scratch / "run.hg"
     done = subprocess.run(
         shell(f"exec {heapgauge} record -q -o {path} -- {hostile} file {streams}"),
-        cwd=scratch, env=clean_env, capture_output=True, text=True, timeout=60, check=False,
+        cwd=scratch, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
     done.path, done.stdout = path, (scratch / "result").read_text()
@@ -475,7 +475,7 @@ def test_target_of_another_user_is_recorded(heapgauge, build, hostile, clean_env
         done = subprocess.run(
             [folder / "heapgauge", "record", "-q", "-o", scratch / "run.hg", "--",
              "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", hostile],
-            env=clean_env, capture_output=True, text=True, timeout=60, check=False,
+            env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
         )  # fmt: skip
     finally:
         shutil.rmtree(folder)
@@ -491,10 +491,10 @@ def test_target_of_another_user_who_cannot_read_the_recorder_runs_as_ever(build,
     for name in ("heapgauge", "libheapgauge.so"):
         shutil.copy(build / name, private / name)
     argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", hostile]
-    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=60, check=False)
+    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
     done = subprocess.run(
         [private / "heapgauge", "record", "-q", "-o", scratch / "run.hg", "--", *argv],
-        env=clean_env, capture_output=True, text=True, timeout=60, check=False,
+        env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (bare.returncode, bare.stdout, bare.stderr)
 
@@ -572,7 +572,7 @@ def heapgauge_inside(prepare, heapgauge, options, argv, clean_env, cwd):
     command = " ".join(shlex.quote(str(word)) for word in [heapgauge, "record", "-q", *options, "--", *argv])
     return subprocess.run(
         in_namespace(f"{prepare}; set +e; {command}; code=$?; echo code $code >&2; exit $code"),
-        cwd=cwd, env=clean_env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        cwd=cwd, env=clean_env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from alone import folder_on_tmpfs, preloaded
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 from running import compile_keeper, keeping
 from terminal import Terminal
 from test_bundle import unpack
@@ -22,7 +22,6 @@ from test_names import JIT, SPLIT, build_scenes, dwz_together, run, strip_with_l
 ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not ROOT, reason="needs root: files of other users")
 STRANGER = 4321
-WAIT_SECONDS = 60  # that a reader may take on a busy machine; what waits at a pipe takes longer than any limit
 
 
 def pipe_instead(path):

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c, losses
+from compiled import WAIT_SECONDS, compile_c, losses
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 RUNS = 60 if LONG else 6
@@ -105,13 +105,13 @@ def program(request, tmp_path_factory):
 
 def answer(heapgauge, env, path, view):
     ask = [heapgauge, "report", path, "--view", view, "--format", "json"]
-    return json.loads(subprocess.run(ask, env=env, capture_output=True, check=True, timeout=300).stdout)
+    return json.loads(subprocess.run(ask, env=env, capture_output=True, check=True, timeout=WAIT_SECONDS).stdout)
 
 
 def recorded(heapgauge, env, path, program, *options):
     """The process and its sites."""
     command = [heapgauge, "record", "-q", "-o", path, *options, "--", *program]
-    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True, timeout=300)
+    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True, timeout=WAIT_SECONDS)
     process = answer(heapgauge, env, path, "processes")["processes"][0]
     assert losses(process) == {}
     return process, sites_of(answer(heapgauge, env, path, "sites"), process)

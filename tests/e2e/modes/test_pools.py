@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from alone import folder_on_tmpfs, preloaded
-from compiled import compile_c, losses
+from compiled import WAIT_SECONDS, compile_c, losses
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[3] / "include"
 KEYS = ("calls", "total_bytes", "frees", "live_bytes", "live_blocks", "max_bytes", "pools")
@@ -160,7 +160,7 @@ def test_pools_stay_right_when_stacks_find_no_memory(scratch, build, clean_env, 
     program = compile_c(scratch, "new_stacks", NEW_STACKS, f"-I{INCLUDE}")
     own = {"HEAPGAUGE_MODE": "sample", "HEAPGAUGE_INTERVAL": "64KiB", "HEAPGAUGE_BUDGET": "16MiB", "HEAPGAUGE_KEEP": "1"}
     with folder_on_tmpfs() as folder:
-        subprocess.run([program], env=preloaded(build, clean_env, folder, **own), check=True, timeout=60)
+        subprocess.run([program], env=preloaded(build, clean_env, folder, **own), check=True, timeout=WAIT_SECONDS)
         (live,) = pathlib.Path(folder).glob("*.live")
         pools = pools_of(report_json, live)
         process = report_json(live)["processes"][0]

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c, losses
+from compiled import WAIT_SECONDS, compile_c, losses
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[3] / "include"
 
@@ -281,7 +281,7 @@ def test_stopped_calls_are_not_counted(heapgauge, clean_env, report_json, scratc
     )
     program = compile_c(scratch, "stops", source, f"-I{INCLUDE}")
     path = scratch / "stops.hg"
-    subprocess.run([heapgauge, "record", "-q", "--mode", "sample", "-o", path, program], env=clean_env, check=True, timeout=60)
+    subprocess.run([heapgauge, "record", "-q", "--mode", "sample", "-o", path, program], env=clean_env, check=True, timeout=WAIT_SECONDS)
     (process,) = report_json(path)["processes"]
     assert counted(process) == (3000, 300000)
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from compiled import compile_c, losses, wait_for
+from compiled import WAIT_SECONDS, compile_c, losses, wait_for
 from running import until_snapshot
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[3] / "include"
@@ -191,7 +191,7 @@ def waiting(heapgauge, scratch, clean_env):
         def finish(self):
             while self.step():
                 pass
-            assert self.process.wait(timeout=60) == 0
+            assert self.process.wait(timeout=WAIT_SECONDS) == 0
             return self.path
 
     yield Run

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
 from serving import Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -24,7 +25,7 @@ def quiet_machine():
 def measure(heapgauge, env, folder, file):
     server = Server(heapgauge, file, "--no-open", env=env, cwd=folder)
     try:
-        done = subprocess.run(["node", ROOT / "tests" / "web" / "speed.mjs", server.url], capture_output=True, text=True, timeout=240)
+        done = subprocess.run(["node", ROOT / "tests" / "web" / "speed.mjs", server.url], capture_output=True, text=True, timeout=WAIT_SECONDS)
     finally:
         server.end()
     assert done.returncode == 0, done.stderr
@@ -43,7 +44,7 @@ def test_a_compiler_is_painted_within_a_second(heapgauge, record, clean_env, scr
 
 
 def test_a_million_stacks_are_no_trouble(heapgauge, build, clean_env, scratch):
-    subprocess.run([build / "made" / "make_recording", scratch / "big.hg", "1000000", "10"], check=True, timeout=120)
+    subprocess.run([build / "made" / "make_recording", scratch / "big.hg", "1000000", "10"], check=True, timeout=WAIT_SECONDS)
     seen = measure(heapgauge, clean_env, scratch, scratch / "big.hg")
     assert seen["numbers_ms"] < 5000
     assert seen["nodes"] >= 1000000

@@ -11,6 +11,8 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -42,7 +44,7 @@ def copy(build, tmp_path_factory):
 def run(folder, script, *arguments):
     return subprocess.run(
         ["node", folder / "node_modules" / script, *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=240, env={"PATH": "/usr/local/bin:/usr/bin:/bin", "NO_COLOR": "1"},
+        cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS, env={"PATH": "/usr/local/bin:/usr/bin:/bin", "NO_COLOR": "1"},
     )
 
 

@@ -250,12 +250,12 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_done(target, build, clean_e
 def test_a_target_is_recorded_as_it_says(name, target, build, clean_env, folder, scratch, report):
     program = target(name)
     env = clean_env | {"HEAPGAUGE_LONG": "0"}
-    bare = subprocess.run([program], env=env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    bare = subprocess.run([program], env=env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_SECONDS)
     env = preloaded(build, env, folder, HEAPGAUGE_KEEP="1")
     with subprocess.Popen(
         [program], env=env, cwd=scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
-        out, err = run.communicate(timeout=120)
+        out, err = run.communicate(timeout=WAIT_SECONDS)
     assert (run.returncode, err) == (bare.returncode, bare.stderr), out[-2000:]
     truth = parse(out)
     assert truth.output == parse(bare.stdout).output
@@ -430,8 +430,8 @@ def test_python_and_its_workers(build, clean_env, folder):
         "    print(subprocess.run(['echo', 'hello'], capture_output=True, text=True).stdout.strip())\n"
     )
     env = clean_env | {"PYTHONMALLOC": "malloc"}
-    bare = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=120)
-    run = subprocess.run([sys.executable, "-c", script], env=preloaded(build, env, folder), capture_output=True, text=True, timeout=120)
+    bare = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    run = subprocess.run([sys.executable, "-c", script], env=preloaded(build, env, folder), capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert (run.returncode, run.stdout, run.stderr) == (bare.returncode, bare.stdout, bare.stderr)
     # Workers are ended by a signal.
     assert len(files(folder)) <= 3
@@ -441,12 +441,12 @@ def test_a_damaged_file_is_refused_with_words(heapgauge, ender, build, clean_env
     subprocess.run([ender, "kill"], env=preloaded(build, clean_env, folder), check=False)
     (path,) = folder.iterdir()
     os.truncate(path, 300_000)
-    done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 1 and path.name in done.stderr and "shorter" in done.stderr
     with open(path, "r+b") as file:
         file.seek(16)
         file.write(b"\xff" * 400)
-    done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 1 and "damaged, or of another version" in done.stderr
 
 

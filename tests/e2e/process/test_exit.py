@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-WAIT_SECONDS = 60
+from compiled import WAIT_SECONDS
+
 
 
 @pytest.mark.parametrize("how", ["return", "exit", "_exit", "quick_exit"])
@@ -93,7 +94,7 @@ def test_signal_to_heapgauge_alone_reaches_the_target(heapgauge, target, clean_e
 def test_static_program_is_nothing_recorded_with_the_reason(record, scratch):
     source, program = scratch / "static.c", scratch / "static"
     source.write_text("#include <stdlib.h>\nint main(void) { void *volatile p = malloc(9); free(p); return 3; }\n")
-    subprocess.run(["gcc", "-static", source, "-o", program], check=True, timeout=60)
+    subprocess.run(["gcc", "-static", source, "-o", program], check=True, timeout=WAIT_SECONDS)
     run = record([program])
     assert run.returncode == 125
     assert "static" in run.stderr
@@ -111,7 +112,7 @@ def test_program_that_never_allocates_is_no_failure_of_the_recorder(record, repo
     """Nothing was allocated is not the same as nothing was recorded: the recorder did start."""
     source, program = scratch / "quiet.c", scratch / "quiet"
     source.write_text("int main(void) { return 6; }\n")
-    subprocess.run(["gcc", source, "-o", program], check=True, timeout=60)
+    subprocess.run(["gcc", source, "-o", program], check=True, timeout=WAIT_SECONDS)
     run = record([program])
     assert run.returncode == 6, run.stderr
     assert report_json(run.path)["processes"][0]["calls"] == 0
@@ -119,7 +120,7 @@ def test_program_that_never_allocates_is_no_failure_of_the_recorder(record, repo
 
 def test_default_name_of_a_recording(heapgauge, target, clean_env, scratch):
     done = subprocess.run(
-        [heapgauge, "record", "-q", "--", target("ends")], env=clean_env, cwd=scratch, timeout=60, check=False
+        [heapgauge, "record", "-q", "--", target("ends")], env=clean_env, cwd=scratch, timeout=WAIT_SECONDS, check=False
     )
     assert done.returncode == 0
     names = [pathlib.PurePath(p).name for p in scratch.glob("*.hg")]
@@ -136,7 +137,7 @@ def test_exec_in_the_same_process_is_a_profile_of_its_own(record, report_json, s
         'snprintf(next, sizeof next, "%d", n - 1);\n'
         "if (n > 1) execl(argv[0], argv[0], next, NULL);\nreturn 5; }\n"
     )
-    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True, timeout=60)
+    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True, timeout=WAIT_SECONDS)
     run = record([program])
     assert run.returncode == 5, run.stderr
     processes = report_json(run.path)["processes"]
@@ -155,7 +156,7 @@ def test_core_file_of_the_target_does_not_hold_our_memory(record, scratch):
         "#include <stdlib.h>\nint main(void) {\n"
         "for (int i = 0; i < 100000; i++) { void *volatile p = malloc(i % 500); if (i % 9) free(p); }\nabort(); }\n"
     )
-    subprocess.run(["gcc", "-O1", source, "-o", program], check=True, timeout=60)
+    subprocess.run(["gcc", "-O1", source, "-o", program], check=True, timeout=WAIT_SECONDS)
     sizes = []
     for folder, recorded in ((scratch / "bare", False), (scratch / "recorded", True)):
         folder.mkdir()
@@ -163,7 +164,7 @@ def test_core_file_of_the_target_does_not_hold_our_memory(record, scratch):
         if recorded:
             assert record(argv, cwd=folder).returncode == -signal.SIGABRT
         else:
-            status = subprocess.run(argv, cwd=folder, timeout=60, check=False).returncode
+            status = subprocess.run(argv, cwd=folder, timeout=WAIT_SECONDS, check=False).returncode
             if status == 77:
                 pytest.skip("core files are forbidden here")
         cores = list(folder.glob("core*"))

@@ -11,10 +11,9 @@ import time
 
 import pytest
 
-from compiled import compile_c, open_files, wait_for
+from compiled import WAIT_SECONDS, compile_c, open_files, wait_for
 
 MOMENTS = 50 if os.environ.get("HEAPGAUGE_LONG") == "1" else 20
-WAIT_SECONDS = 60
 
 
 def child_of(pid):

@@ -136,13 +136,13 @@ def test_a_process_of_somebody_else(keeper, heapgauge, scratch, clean_env):
 
 @pytest.mark.parametrize("word", ["0", "-5", "x", "99999999999"])
 def test_a_word_that_is_no_pid(word, heapgauge, clean_env):
-    done = subprocess.run([heapgauge, "report", f"--pid={word}"], env=clean_env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([heapgauge, "report", f"--pid={word}"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 2
     assert "pid" in done.stderr
 
 
 def test_a_pid_and_a_file_are_one_too_many(heapgauge, clean_env):
     done = subprocess.run(
-        [heapgauge, "report", "--pid", "1", "run.hg"], env=clean_env, capture_output=True, text=True, timeout=60
+        [heapgauge, "report", "--pid", "1", "run.hg"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     assert done.returncode == 2 and "not both" in done.stderr

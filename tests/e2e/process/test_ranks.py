@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 
 # Says whether the recorder is among its mappings, and whether it holds a profile.
 SOLVER = r"""
@@ -42,7 +42,7 @@ def solver(scratch):
 def record_here(heapgauge, argv, scratch, env, *options):
     """With the default name of the recording."""
     argv = [heapgauge, "record", *options, "--", *argv]
-    return subprocess.run(argv, env=env, cwd=scratch, capture_output=True, text=True, timeout=60)
+    return subprocess.run(argv, env=env, cwd=scratch, capture_output=True, text=True, timeout=WAIT_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_under_mpirun(solver, scratch, heapgauge, clean_env):
         pytest.skip("mpirun is not installed; the other tests set what it sets")
     env = clean_env | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1"}
     argv = [mpirun, "--oversubscribe", "-n", "4", heapgauge, "record", "-q", "--ranks", "1-2", "--", "sh", "-c", f"{solver}; exit 0"]
-    done = subprocess.run(argv, env=env, cwd=scratch, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(argv, env=env, cwd=scratch, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 0, done.stderr
     recorded = {int(line.split()[0]): line.split()[-1] for line in done.stdout.splitlines()}
     assert recorded == {0: "0", 1: "1", 2: "1", 3: "0"}

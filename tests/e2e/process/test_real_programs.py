@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c, losses, wait_for
+from compiled import WAIT_SECONDS, compile_c, losses, wait_for
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 GIT_ENV = {
@@ -48,7 +48,7 @@ def same(record, report_json, clean_env, scratch):
 
     Returns (bare output, recording's summary) after status, stdout, stderr and files were compared."""
 
-    def run(argv, make=None, env=None, stdin=None, but=(), order=True, timeout=120):
+    def run(argv, make=None, env=None, stdin=None, but=(), order=True, timeout=WAIT_SECONDS):
         folder, seen = scratch / "work", []
         for recorded in (False, True):
             folder.mkdir()
@@ -181,7 +181,7 @@ def free_port():
 
 def ask(port, lines):
     """The server's answers to the lines, by one connection."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS) as connection:
         answers = []
         for line in lines:
             connection.sendall(line.encode() + b"\n")
@@ -196,7 +196,7 @@ def ask(port, lines):
 
 def is_listening(port):
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS).close()
     except OSError:
         return False
     return True
@@ -215,7 +215,7 @@ def test_server_that_forks_for_each_client_and_never_execs_answers_the_same(heap
                 wait_for(lambda: is_listening(port), "the server to listen")
                 answers = [ask(port, ["abc" * i, "x" * (i * 13 % 900 + 1)]) for i in range(1, clients)]
                 process.send_signal(signal.SIGTERM)
-                output, errors = process.communicate(timeout=60)
+                output, errors = process.communicate(timeout=WAIT_SECONDS)
             finally:
                 process.kill()
         seen.append((answers, process.returncode, output, errors))
@@ -303,7 +303,7 @@ def sqlite_source(tmp_path_factory):
         pytest.fail("neither cargo nor npm is installed")
     else:
         pytest.skip("neither cargo nor npm is installed")
-    done = subprocess.run(fetch, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(fetch, cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
     found = [p for p in folder.rglob("sqlite3.c") if p.parent.name == "sqlite3"]
     assert found, done.stdout + done.stderr
     return found[0]
@@ -316,7 +316,7 @@ def test_clang_makes_the_same_object_of_sqlite(level, same, sqlite_source):
     bare, summary = same(
         ["clang", level, "-g", "-w", "-c", "sqlite3.c", "-o", "sqlite3.o"],
         lambda folder: shutil.copy(sqlite_source, folder / "sqlite3.c"),
-        timeout=1200 if LONG else 120,
+        timeout=1200 if LONG else WAIT_SECONDS,
     )
     assert set(bare[3]) == {"sqlite3.c", "sqlite3.o"}
     clang = max(summary["processes"], key=lambda p: p["calls"])

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
 from test_targets import compare, inconsistencies, parse
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
@@ -19,7 +20,7 @@ SEEDS = range(1, 17 if LONG else 4)
 @pytest.mark.parametrize("more", [[], ["nocfi"]], ids=["cfi", "nocfi"])
 def test_adversary_is_counted_and_unharmed(seed, more, target, record, report_json, clean_env):
     argv = [target("adversary"), str(COUNTED_ROUNDS), str(seed), *more]
-    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=120, check=False)
+    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
     assert bare.returncode == 0
     run = record(argv)
     assert run.returncode == 0, run.stderr

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from compiled import losses, wait_for
+from compiled import WAIT_SECONDS, losses, wait_for
 from test_targets import SOURCES, TARGETS, compare, inconsistencies, parse
 from test_truth import BENCH, split_sites
 
@@ -50,7 +50,7 @@ def with_allocator(request, folder):
             subprocess.run(
                 [*compiler, "-O2", "-g", "-pthread", f"-I{TARGETS}", source, "-o", program, *([library] if linked else [])],
                 check=True,
-                timeout=120,
+                timeout=WAIT_SECONDS,
             )
         return [program], {} if linked else {"LD_PRELOAD": str(library)}
 
@@ -58,7 +58,7 @@ def with_allocator(request, folder):
 
 
 def run_bare(argv, env):
-    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
 
 
 WORKLOADS = {
@@ -99,7 +99,7 @@ def test_two_million_blocks_of_another_allocator_fit_into_the_default_budget(all
     """With glibc's they take two thirds of it."""
     program = folder / "live-bare"
     if not program.exists():
-        subprocess.run(["gcc", "-O2", "-g", "-pthread", BENCH / "live.c", "-o", program], check=True, timeout=120)
+        subprocess.run(["gcc", "-O2", "-g", "-pthread", BENCH / "live.c", "-o", program], check=True, timeout=WAIT_SECONDS)
     run = record([program, "2000000"], env={"LD_PRELOAD": str(LIBRARIES / ALLOCATORS[allocator])})
     assert run.returncode == 0, run.stderr
     assert losses(report_json(run.path)["processes"][0]) == {}
@@ -217,7 +217,7 @@ class Redis:
     def talk(self, commands):
         """The bytes of all replies; the last command's reply ends with what PING after it gives."""
         text = b""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_SECONDS) as connection:
             for words in [*commands, ["echo", "the end"]]:
                 text += b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in words)
             connection.sendall(text)
@@ -231,16 +231,16 @@ class Redis:
     def benchmark(self, requests):
         subprocess.run(
             ["redis-benchmark", "-p", str(self.port), "-t", "set,lpush", "-n", str(requests), "-P", "16", "-q"],
-            stdout=subprocess.DEVNULL, check=True, timeout=120,
+            stdout=subprocess.DEVNULL, check=True, timeout=WAIT_SECONDS,
         )  # fmt: skip
 
     def shut_down(self):
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_SECONDS) as connection:
             connection.sendall(b"SHUTDOWN NOSAVE\r\n")
             connection.settimeout(30)
             while connection.recv(100):
                 pass
-        output, _ = self.process.communicate(timeout=60)
+        output, _ = self.process.communicate(timeout=WAIT_SECONDS)
         return self.process.returncode, output
 
 

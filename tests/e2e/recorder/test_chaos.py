@@ -11,12 +11,12 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
 from test_targets import inconsistencies, parse
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 FIRST, LAST = map(int, os.environ.get("HEAPGAUGE_CHAOS_SEEDS", "1-2000" if LONG else "1-50").split("-"))
 RUNS_PER_TEST = 10
-TIMEOUT_SECONDS = 60
 NOTHING_RECORDED = 125  # the command's own status
 
 # Short ones that between them come to every part of the recorder, and always allocate the same.
@@ -58,11 +58,11 @@ def run(build, target, record, report_json, clean_env, scratch):
         program = target(name)
         if name not in CALM:
             alone = subprocess.run(
-                [program], env=clean_env, cwd=scratch, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+                [program], env=clean_env, cwd=scratch, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False
             )
             CALM[name] = alone, report_json(record([program], env=checked).path)["processes"][0]
         env = checked | {"HEAPGAUGE_CHAOS": str(seed)}
-        return *CALM[name], record([program], *options, env=env, timeout=TIMEOUT_SECONDS)
+        return *CALM[name], record([program], *options, env=env, timeout=WAIT_SECONDS)
 
     return three
 

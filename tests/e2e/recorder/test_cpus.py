@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from alone import folder_on_tmpfs, preloaded
-from compiled import compile_c
-from test_targets import TIMEOUT_SECONDS, compare, inconsistencies, parse
+from compiled import WAIT_SECONDS, compile_c
+from test_targets import WAIT_SECONDS, compare, inconsistencies, parse
 
 MODELS = {
     "qemu64": "plain x86-64: no AVX, no XSAVE",
@@ -28,7 +28,7 @@ def run_on(scratch, clean_env):
         given = [word for name, value in variables.items() for word in ("-E", f"{name}={value}")]
         return subprocess.run(
             ["qemu-x86_64", "-cpu", model, *given, program],
-            env=clean_env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
+            env=clean_env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_SECONDS,
         )  # fmt: skip
 
     return run

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import recorder
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 from running import without
 
 # What a collector would hand over: a ticket, how to record, its socket; no folder, no ranks, no wrapped functions.
@@ -21,7 +21,7 @@ def run_preloaded(build, argv, env, **more):
         env=env | {"LD_PRELOAD": str(recorder.library(build))},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=WAIT_SECONDS,
         check=False,
         **more,
     )
@@ -68,7 +68,7 @@ def test_limits_of_the_program_do_not_end_it_nor_hide_it(option, value, target, 
     """`ulimit -OPTION VALUE` in a shell between heapgauge and the program, as a service manager would."""
     program = target("t_realloc_rules")
     argv = ["sh", "-c", f"ulimit -{option} {value}; exec {program}"]
-    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=False, timeout=60)
+    bare = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS)
     assert bare.returncode == 0, bare.stderr
     run = record(argv)
     assert run.returncode == 0, run.stderr
@@ -106,7 +106,7 @@ def test_unwritable_output_is_an_error_before_the_program_starts(heapgauge, targ
         env=clean_env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     assert done.returncode != 0
@@ -120,7 +120,7 @@ def test_full_disk_does_not_harm_the_program(heapgauge, target, clean_env):
         env=clean_env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     assert "ending by exit 3\n" == done.stdout
@@ -138,13 +138,13 @@ def test_target_in_a_new_root_is_recorded_or_said_why(heapgauge, clean_env, scra
         "for (int i = 0; i < 100000; i++) { void *volatile p = malloc(i % 3000); if (i % 9) free(p); }\n"
         "return 4; }\n"
     )
-    subprocess.run(["gcc", "-O0", source, "-o", program], check=True, timeout=60)
+    subprocess.run(["gcc", "-O0", source, "-o", program], check=True, timeout=WAIT_SECONDS)
     done = subprocess.run(
         [heapgauge, "record", "-q", "-o", scratch / "root.hg", "--", program],
         env=clean_env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     assert done.returncode == 4, done.stderr
@@ -167,7 +167,7 @@ def resident_kib(text):
 
 def test_locking_all_memory_does_not_fill_the_profile(target, record, clean_env):
     program = target("locks_memory")
-    bare = subprocess.run([program], env=clean_env, capture_output=True, text=True, timeout=60, check=True)
+    bare = subprocess.run([program], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
     run = record([program])
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[0] == bare.stdout.splitlines()[0]
@@ -176,7 +176,7 @@ def test_locking_all_memory_does_not_fill_the_profile(target, record, clean_env)
 
 def test_locking_all_memory_under_a_limit_works_as_ever(target, record, clean_env):
     program = target("locks_memory")
-    bare = subprocess.run([program, "limit"], env=clean_env, capture_output=True, text=True, timeout=60, check=True)
+    bare = subprocess.run([program, "limit"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
     run = record([program, "limit"])
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[0] == bare.stdout.splitlines()[0]

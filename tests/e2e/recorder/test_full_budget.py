@@ -16,7 +16,7 @@ import time
 import pytest
 
 from alone import file_of, folder_on_tmpfs, preloaded
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 from conftest import ROOT
 
 INCLUDE = ROOT / "include"
@@ -237,7 +237,7 @@ def test_a_filter_that_kills_is_never_met(scratch, build, clean_env):
     """R4: nothing that a full budget leads to asks the kernel for what the program has forbidden."""
     program = compile_c(scratch, "filtered", FILTERED, "-fno-optimize-sibling-calls")
     with folder_on_tmpfs() as folder:
-        done = subprocess.run([program], env=environment(build, clean_env, folder), capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program], env=environment(build, clean_env, folder), capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert (done.returncode, done.stdout) == (0, "fine")
 
 
@@ -260,7 +260,7 @@ def test_blocks_without_a_stack_stay_so(scratch, build, clean_env, report_json):
     """R8: blocks of mode tags appear under no stack, however full the budget is."""
     program = compile_c(scratch, "tags_afterwards", TAGS_AFTERWARDS, f"-I{INCLUDE}", "-fno-optimize-sibling-calls")
     with folder_on_tmpfs() as folder:
-        subprocess.run([program], env=environment(build, clean_env, folder, HEAPGAUGE_KEEP="1"), check=True, timeout=60)
+        subprocess.run([program], env=environment(build, clean_env, folder, HEAPGAUGE_KEEP="1"), check=True, timeout=WAIT_SECONDS)
         (path,) = folder.glob("*.live")
         sites = report_json(path, "sites")["sites"]
     (tagged,) = [site for site in sites if site["calls"] - site["frees"] >= 900]
@@ -294,6 +294,6 @@ def test_pools_of_a_child_end_in_order(scratch, build, clean_env, report_json):
     """R9: what a forked child takes from a pool and gives back is gone, also where the budget is full."""
     program = compile_c(scratch, "pool_in_a_child", POOL_IN_A_CHILD, f"-I{INCLUDE}", "-fno-optimize-sibling-calls")
     with folder_on_tmpfs() as folder:
-        subprocess.run([program], env=environment(build, clean_env, folder, HEAPGAUGE_KEEP="1"), check=True, timeout=60)
+        subprocess.run([program], env=environment(build, clean_env, folder, HEAPGAUGE_KEEP="1"), check=True, timeout=WAIT_SECONDS)
         pools = [site for path in folder.glob("*.live") for site in report_json(path, "sites", "--kind", "pool")["sites"]]
     assert sums(pools)["calls"] == 100 and live(pools) == (0, 0)

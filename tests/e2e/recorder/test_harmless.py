@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
+
 SQL = """
 create table t(a integer primary key, b text, c real);
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)
@@ -110,7 +112,7 @@ def test_program_does_the_same(name, record, report_json, clean_env, scratch):
                     capture_output=True,
                     text=True,
                     errors="replace",
-                    timeout=120,
+                    timeout=WAIT_SECONDS,
                     check=False,
                 )
         seen.append((run.returncode, run.stdout, run.stderr, files_in(folder)))
@@ -128,7 +130,7 @@ def test_program_does_the_same(name, record, report_json, clean_env, scratch):
 def test_the_recorder_takes_little_of_a_threads_stack(target, record, clean_env):
     """A thread of PTHREAD_STACK_MIN or a handler on a small alternate stack has hardly more to spare."""
     program, env = target("stack_depth"), {"LD_BIND_NOW": "1"}
-    alone = subprocess.run([program], env=clean_env | env, capture_output=True, text=True, check=True, timeout=60)
+    alone = subprocess.run([program], env=clean_env | env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
     run = record([program], env=env)
     assert run.returncode == 0, run.stderr
     more = {}

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from compiled import losses
+from compiled import WAIT_SECONDS, losses
 
 TEXT = """
 #include <stdlib.h>
@@ -76,7 +76,7 @@ def link(folder, compiler, text, *flags):
     source = folder / ("program.cc" if compiler.endswith("++") else "program.c")
     source.write_text(text)
     program = folder / "program"
-    subprocess.run([compiler, "-g", "-O1", "-w", source, *flags, "-o", program], check=True, timeout=120)
+    subprocess.run([compiler, "-g", "-O1", "-w", source, *flags, "-o", program], check=True, timeout=WAIT_SECONDS)
     return program
 
 
@@ -92,7 +92,7 @@ def run_alone(scratch, clean_env):
             env=clean_env | {"HEAPGAUGE_DIR": str(folder), "HEAPGAUGE_KEEP": "1"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=WAIT_SECONDS,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         (live,) = folder.glob("*.live")
@@ -173,7 +173,7 @@ def test_the_api_reaches_the_recorder_that_works(scratch, linked, record, run_al
 @pytest.mark.parametrize("flag", ["-static", "-static-pie"])
 def test_a_static_program_says_why_it_cannot(scratch, linked, clean_env, flag):
     program = link(scratch, "gcc", TEXT, flag, *linked)
-    done = subprocess.run([program], env=clean_env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 127
     assert done.stdout == ""
     assert "linked statically" in done.stderr and len(done.stderr.splitlines()) == 1

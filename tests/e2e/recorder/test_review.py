@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c, losses
+from compiled import WAIT_SECONDS, compile_c, losses
 
 TARGETS = pathlib.Path(__file__).resolve().parents[2] / "targets"
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -17,7 +17,7 @@ FAR = 256 << 20
 
 def run_bare(argv, clean_env, scratch, **more):
     return subprocess.run(
-        argv, env=clean_env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        argv, env=clean_env, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_SECONDS,
         check=False, **more,
     )
 
@@ -240,7 +240,7 @@ def tail_plugins(scratch):
         subprocess.run(
             ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-fno-exceptions", "-fno-rtti", "-nodefaultlibs", "-DRV_TAIL",
              f"-I{TARGETS}", TARGETS / "review" / f"lib_rv_operators_{kind}.cc", "-lc", "-o", plugins[kind]],
-            check=True, timeout=60,
+            check=True, timeout=WAIT_SECONDS,
         )  # fmt: skip
     return plugins
 
@@ -264,7 +264,7 @@ def test_plugin_gets_the_operators_of_a_library_that_it_needs(tail_plugins, reco
     subprocess.run(
         ["g++", "-O2", "-shared", "-fPIC", "-nodefaultlibs", scratch / "needs.cc", tail_plugins["pool"],
          f"-Wl,-rpath,{scratch}", "-lc", "-o", scratch / "needs.so"],
-        check=True, timeout=60,
+        check=True, timeout=WAIT_SECONDS,
     )  # fmt: skip
     host = compile_c(scratch, "host", PLUGIN_HOST)
     same_as_bare([host, scratch / "needs.so"], record, clean_env, scratch)
@@ -352,7 +352,7 @@ def test_operator_whose_helper_allocates_loses_no_block(record, report_json, cle
         ["g++", "-O2", "-g", "-w", "-shared", "-fPIC", scratch / "operators.cc", "-o", library],
         ["g++", "-O2", "-g", scratch / "taker.cc", library, f"-Wl,-rpath,{scratch}", "-o", program],
     ):
-        subprocess.run(argv, check=True, timeout=60)
+        subprocess.run(argv, check=True, timeout=WAIT_SECONDS)
     run = same_as_bare([program], record, clean_env, scratch)
     sites = report_json(run.path, "sites")["sites"]
     assert sum(size["count"] for s in sites for size in s["sizes"] if size["low_bytes"] == 321) == 100

@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
+
 BENCH = pathlib.Path(__file__).resolve().parents[4] / "shared" / "bench"
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 ROWS = 2_000_000 if LONG else 40_000
@@ -25,7 +27,7 @@ delete from t where a % 3 = 0;
 
 
 def output_of(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS).stdout.strip()
 
 
 def command(name, scratch):

@@ -12,14 +12,13 @@ import subprocess
 
 import pytest
 
-from compiled import losses
+from compiled import WAIT_SECONDS, losses
 
 TARGETS = pathlib.Path(__file__).resolve().parents[2] / "targets"
 SOURCES = {path.name: path for path in TARGETS.glob("*/*.c*")}
 NAMES = sorted(path.stem for path in SOURCES.values() if path.name.startswith("t_"))
 assert len(NAMES) > 50, "an empty list would pass"
 TRUTH_LINE = re.compile(r"^(EXPECT|HEALTH|HEALTH_MAYBE) ", re.M)
-TIMEOUT_SECONDS = 120
 
 # Word of an EXPECT line -> column of a site, where they differ.
 COLUMN = {
@@ -170,7 +169,7 @@ def test_target_is_recorded_as_it_says(name, target, record, report_json, clean_
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_SECONDS,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     assert bare.returncode == 0, f"bare: {bare.stdout[-2000:]}{bare.stderr}"

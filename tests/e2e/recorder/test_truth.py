@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
+
 BENCH = pathlib.Path(__file__).resolve().parents[4] / "shared" / "bench"
 SYSTEM_MODULE = re.compile(r"/(libc|ld-linux|libpthread)[^/]*\.so[^/]*$")
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
@@ -22,7 +24,7 @@ def workload(tmp_path_factory):
         program = folder / name
         if not program.exists():
             subprocess.run(
-                ["gcc", "-O2", "-g", "-pthread", BENCH / f"{name}.c", "-o", program], check=True, timeout=120
+                ["gcc", "-O2", "-g", "-pthread", BENCH / f"{name}.c", "-o", program], check=True, timeout=WAIT_SECONDS
             )
         return program
 

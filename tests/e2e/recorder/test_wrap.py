@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c, losses
+from compiled import WAIT_SECONDS, compile_c, losses
 
 LIBRARY = """
 #define _GNU_SOURCE
@@ -67,7 +67,7 @@ def library(folder, name="libmy", text=LIBRARY, *flags):
     subprocess.run(
         ["gcc", "-g", "-O1", "-w", "-shared", "-fPIC", "-Wl,--no-as-needed", *flags, folder / f"{name}.c", "-o", folder / f"{name}.so"],
         check=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
     return folder / f"{name}.so"
 
@@ -274,7 +274,7 @@ def test_a_program_that_records_itself(scratch, build, clean_env, report_json, h
     if how == "preloaded":
         env["LD_PRELOAD"] = str(build / "libheapgauge.so")
     try:
-        subprocess.run([program], env=env, check=True, timeout=60)
+        subprocess.run([program], env=env, check=True, timeout=WAIT_SECONDS)
         (live,) = folder.glob("*.live")
         assert numbers(pools_of(report_json, live)["mine"]) == TRUTH
     finally:
@@ -296,6 +296,6 @@ def test_a_program_that_records_itself(scratch, build, clean_env, report_json, h
 )
 def test_what_cannot_be_understood_is_refused(heapgauge, scratch, options, why):
     tail = [] if "--pid" in options else ["--", "true"]
-    done = subprocess.run([heapgauge, "record", *options, *tail], cwd=scratch, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([heapgauge, "record", *options, *tail], cwd=scratch, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode != 0
     assert why in done.stderr

@@ -7,12 +7,13 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
 from test_names import JIT, SOURCES, build_scenes, check_golden, compile_c, is_place, of_program, run
 
 
 def bundle(heapgauge, clean_env, *argv):
     return subprocess.run([str(heapgauge), "bundle", *map(str, argv)], env=clean_env, capture_output=True, text=True,
-                          timeout=120)
+                          timeout=WAIT_SECONDS)
 
 
 @pytest.fixture

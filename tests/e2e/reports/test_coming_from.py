@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from compiled import wait_for
+from compiled import WAIT_SECONDS, wait_for
 from serving import Server
 
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "coming-from.md").read_text()
@@ -93,7 +93,7 @@ def place(heapgauge, target, tmp_path_factory):
     wait_for(lambda: subprocess.run(ready, env=env, capture_output=True).returncode == 0, "its profile")
     yield folder, env, pid
     subprocess.run(["kill", pid], check=True)
-    running.wait(timeout=60)
+    running.wait(timeout=WAIT_SECONDS)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -105,7 +105,7 @@ def test_the_command_runs(place, line):
         assert server.get("/").status == 200
         assert server.end()[0] == 0
         return
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert "shows what there is" not in done.stderr, done.stderr
     allowed = (0, 1) if OWN_NAMES.search(line) or line.startswith("heapgauge check") else (0,)
     assert done.returncode in allowed, done.stderr

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
 from terminal import Terminal
 
 SHELLS = ["bash", "zsh", "fish"]
@@ -54,7 +55,7 @@ def ask_bash(generated, line, folder, env):
         "_heapgauge heapgauge; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
     done = subprocess.run(
-        ["bash", "--norc", "-c", script, "bash", *parts], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+        ["bash", "--norc", "-c", script, "bash", *parts], cwd=folder, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return [w.rstrip() for w in done.stdout.splitlines() if w]
@@ -63,7 +64,7 @@ def ask_bash(generated, line, folder, env):
 def ask_fish(generated, line, folder, env):
     script = f"source '{generated}/fish/heapgauge.fish'; complete -C '{line}'"
     done = subprocess.run(
-        ["fish", "--no-config", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+        ["fish", "--no-config", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return [w.split("\t")[0] for w in done.stdout.splitlines()]

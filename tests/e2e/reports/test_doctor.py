@@ -26,7 +26,7 @@ def doctor(heapgauge, clean_env, scratch):
     def run(*words, env=None, **more):
         done = subprocess.run(
             [heapgauge, "doctor", "--format", "json", *words], env=clean_env | (env or {}), cwd=scratch,
-            capture_output=True, text=True, timeout=60, **more,
+            capture_output=True, text=True, timeout=WAIT_SECONDS, **more,
         )
         assert done.returncode in (0, 1) and done.stderr == "", done.stderr
         said = json.loads(done.stdout)

@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
+
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "howto" / "ci.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
 SOURCE = """
@@ -44,7 +46,7 @@ def project(scratch, heapgauge, clean_env):
         subprocess.run("cmake -B build -DCMAKE_BUILD_TYPE=Debug && cmake --build build", shell=True, cwd=scratch, check=True, capture_output=True)
 
     def run(line):
-        return subprocess.run(line, shell=True, cwd=scratch, env=env, capture_output=True, text=True, timeout=120)
+        return subprocess.run(line, shell=True, cwd=scratch, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS)
 
     return prepare, run
 

@@ -166,5 +166,5 @@ def test_a_process_in_a_container_has_its_name_and_the_names_of_its_files(heapga
 
 
 def test_a_word_is_one_too_many(heapgauge, clean_env):
-    done = subprocess.run([heapgauge, "list", "x"], env=clean_env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([heapgauge, "list", "x"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 2 and "takes no 'x'" in done.stderr

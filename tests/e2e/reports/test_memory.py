@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c, wait_for
+from compiled import WAIT_SECONDS, compile_c, wait_for
 
 MIB = 1 << 20
 
@@ -75,7 +75,7 @@ def test_the_thread_that_keeps_the_clock_reads_nothing_that_takes_long(scratch, 
     log = scratch / "calls"
     subprocess.run(
         ["strace", "-f", "-qq", "-e", "trace=openat,ppoll", "-o", log, heapgauge, "record", "-q", "-o", scratch / "a.hg", program],
-        env=clean_env, check=True, timeout=60,
+        env=clean_env, check=True, timeout=WAIT_SECONDS,
     )  # fmt: skip
     calls = [line.split(maxsplit=1) for line in log.read_text().splitlines()]
     loop = {thread for thread, call in calls if call.startswith("ppoll(")}

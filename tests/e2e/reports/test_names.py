@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "names"
 
@@ -39,7 +39,7 @@ def plain(function):
 
 
 def run(*argv, **options):
-    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=WAIT_SECONDS, **options)
     assert done.returncode == 0, f"{' '.join(map(str, argv))}: {done.stderr}"
     return done.stdout
 

@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from compiled import wait_for
+from compiled import WAIT_SECONDS, wait_for
 from test_names import build_scenes, check_golden, dwz_together, is_place, of_program, run
 
 
@@ -35,12 +35,12 @@ class Server:
         )
 
     def metrics(self):
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=WAIT_SECONDS) as answer:
             return answer.read().decode()
 
     def has(self, build_id):
         try:
-            with urllib.request.urlopen(f"{self.url}/buildid/{build_id}/debuginfo", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.url}/buildid/{build_id}/debuginfo", timeout=WAIT_SECONDS) as answer:
                 return answer.status == 200
         except OSError:
             return False
@@ -162,7 +162,7 @@ def test_a_person_sees_that_something_is_fetched(heapgauge, server, served, aski
         asking_env["DEBUGINFOD_URLS"] = f"http://127.0.0.1:{slow.server_address[1]}"
         ours, terminal = pty.openpty()
         done = subprocess.run([heapgauge, "report", recording, "-v", "sites", "--debuginfod", "--no-cache"], env=asking_env,
-                              stdout=subprocess.PIPE, stderr=terminal, timeout=60)
+                              stdout=subprocess.PIPE, stderr=terminal, timeout=WAIT_SECONDS)
         os.close(terminal)
         said = os.read(ours, 65536).decode()
         os.close(ours)

@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from alone import folder_on_tmpfs
+from compiled import WAIT_SECONDS
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 ROOT = pathlib.Path(__file__).parents[3]
@@ -20,7 +21,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 def pack_into(folder, build):
     argv = ["cpack", "--config", build / "CPackConfig.cmake", "-B", folder]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -42,7 +43,7 @@ def records(command, scratch, env):
 def test_lintian_finds_nothing(packages):
     """But what the package's own overrides explain."""
     (package,) = packages.glob("*.deb")
-    done = subprocess.run(["lintian", "--pedantic", "--fail-on", "error", package], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["lintian", "--pedantic", "--fail-on", "error", package], capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert not [line for line in done.stdout.splitlines() if line[:2] in ("E:", "W:", "P:")], done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from compiled import WAIT_SECONDS
+
 OPERATIONS = "20000" if os.environ.get("HEAPGAUGE_LONG") == "1" else "3000"
 PROGRAMS = [
     (["shown_family"], []),
@@ -23,11 +25,11 @@ def test_a_reader_of_the_file_sees_what_the_summary_said(words, options, heapgau
     path = scratch / "run.hg"
     argv = [target(words[0]), *words[1:]]
     done = subprocess.run(
-        [heapgauge, "record", "-o", path, *options, "--", *argv], env=clean_env, capture_output=True, text=True, timeout=300
+        [heapgauge, "record", "-o", path, *options, "--", *argv], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     said = done.stderr[done.stderr.index("heapgauge: ") + len("heapgauge: ") : done.stderr.index("\n  wrote ")]
     read = subprocess.run(
-        [heapgauge, "report", path, "--view", "summary", "--limit", "8"], env=clean_env, capture_output=True, text=True, timeout=300
+        [heapgauge, "report", path, "--view", "summary", "--limit", "8"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS
     )
     assert read.returncode == 0, read.stderr
     assert said == read.stdout

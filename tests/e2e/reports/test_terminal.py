@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 from terminal import Terminal
 
 
@@ -29,7 +29,7 @@ def run(heapgauge, env, scratch):
 
     def go(*words, more=None, cwd=None):
         return subprocess.run(
-            [heapgauge, *words], env=env | (more or {}), cwd=cwd or scratch, capture_output=True, text=True, timeout=60
+            [heapgauge, *words], env=env | (more or {}), cwd=cwd or scratch, capture_output=True, text=True, timeout=WAIT_SECONDS
         )
 
     return go

@@ -11,7 +11,8 @@ import subprocess
 
 import pytest
 
-WAIT_SECONDS = 300
+from compiled import WAIT_SECONDS
+
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 
 C_SOURCE = "".join(f"int f{i}(int a, int b) {{ int s = 0; for (int i = a; i < b; i++) s += i * {i}; return s; }}\n" for i in range(4000 if LONG else 300))

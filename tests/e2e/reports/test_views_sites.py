@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 
 MS = 1_000_000
 
@@ -24,7 +24,7 @@ def recorded(heapgauge, target, tmp_path_factory):
             path = tmp_path_factory.mktemp("views") / f"{name}.hg"
             done = subprocess.run(
                 [heapgauge, "record", "-q", "-o", path, "--", target(name)],
-                check=True, capture_output=True, text=True, timeout=120,
+                check=True, capture_output=True, text=True, timeout=WAIT_SECONDS,
             )
             runs[name] = path, done.stdout
         return runs[name]
@@ -200,7 +200,7 @@ def test_text_json_and_csv_say_the_same(view, recorded, heapgauge, report_json):
     result = report_json(path, view)
     rows = result["sizes" if view == "sizes" else "threads" if view == "threads" else "sites"]
     done = subprocess.run([heapgauge, "report", path, "--view", view, "--format", "csv"],
-                          check=True, capture_output=True, text=True, timeout=60)
+                          check=True, capture_output=True, text=True, timeout=WAIT_SECONDS)
     table = list(csv.DictReader(io.StringIO(done.stdout)))
     assert len(table) == len(rows) > 0
     for line, row in zip(table, rows):
@@ -211,7 +211,7 @@ def test_text_json_and_csv_say_the_same(view, recorded, heapgauge, report_json):
             elif value is None:
                 assert line[key] == ""
     text = subprocess.run([heapgauge, "report", path, "--view", view, "--bytes", "--limit", "1000"],
-                          check=True, capture_output=True, text=True, timeout=60).stdout
+                          check=True, capture_output=True, text=True, timeout=WAIT_SECONDS).stdout
     column = {"sites": "peak_bytes", "leaks": "not_freed_bytes", "peak": "peak_bytes", "temporary": "temporary_calls",
               "lifetimes": "short_lived_frees", "reallocs": "copied_bytes", "sizes": "calls", "threads": "total_bytes"}[view]
     for row in rows:
@@ -226,7 +226,7 @@ def test_one_clock(record, heapgauge, clean_env, scratch):
 
     def said(view, pattern):
         argv = [heapgauge, "report", run.path, "--view", view]
-        text = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True, timeout=60).stdout
+        text = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS).stdout
         return re.search(pattern, text).group(1)
 
     at = said("summary", r"peak .* at ([\d.]+ m?s)")
