@@ -61,6 +61,7 @@ struct collect_options {
 	const char *recorder;	 /* path of libheapgauge.so, as recorder_find gives it */
 	const char *version;	 /* of heapgauge */
 	uint32_t depth_limit;	 /* frames kept; 1..LIVE_DEPTH_MAX */
+	bool python_domains;	 /* record the allocators of Python as pools */
 	uint32_t cpu_millionths; /* of its processor time that samples may take; 0 = not limited */
 	uint64_t budget_bytes;	 /* 0 = what live_budget.h says */
 	enum collect_children children;

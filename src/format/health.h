@@ -49,6 +49,8 @@
 	  "Python interpreters that are not known, or were opened later: native stacks only")         \
 	X(python_unread,                                                                              \
 	  "stacks without their Python functions: the interpreter's memory could not be read")        \
+	X(python_domains,                                                                             \
+	  "times that Python's allocators were exchanged by too many: from then on not recorded")     \
 	X(damaged_tables, "tables that say they hold more than is there: the profile is damaged")
 
 enum health_counter {

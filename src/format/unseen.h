@@ -40,7 +40,7 @@ enum unseen_class {
 	X(luajit, RUNTIME, "LuaJIT", "build it with -DLUAJIT_USE_SYSMALLOC")                       \
 	X(mono, RUNTIME, "Mono", "use mono --profile=log:heapshot")                                \
 	X(boehm, RUNTIME, "the Boehm collector", "set GC_PRINT_STATS=1 for its own numbers")       \
-	X(cpython, RUNTIME, "Python", "set PYTHONMALLOC=malloc")                                   \
+	X(cpython, RUNTIME, "Python", "use record --python domains, or set PYTHONMALLOC=malloc")   \
 	X(ocaml, RUNTIME, "OCaml", "use memtrace, or OCAMLRUNPARAM=v=0x400 for its own numbers")   \
 	X(ruby, RUNTIME, "Ruby", "use ObjectSpace.dump_all for its objects")                       \
 	X(dotnet, RUNTIME, ".NET", "use dotnet-gcdump or dotnet-trace")                            \

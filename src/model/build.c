@@ -12,9 +12,11 @@
 #include "model/build.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "format/live/live_own.h"
 #include "model/estimates.h"
 #include "model/history.h"
 #include "model/missed.h"
@@ -275,6 +277,9 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->frame_count = rows->frame_count;
 	p->node_count = MAX(rows->node_count, (size_t)1);
 	p->depth_limit = row->depth_limit;
+	for (size_t i = 1; i < rows->tag_count; i++)
+		p->has_python_pools |= rows->tags[i].pools && rows->tags[i].text &&
+				       strcmp(rows->tags[i].text, LIVE_PYTHON_OBJECTS) == 0;
 }
 
 /* A mode that was turned while the program ran leaves sites of several. What found no room for a site of its own says

@@ -188,7 +188,7 @@ struct profile_process {
 	uint64_t threads;	      /* over the whole life */
 	uint64_t stacks;	      /* distinct ones */
 	uint64_t depth_limit;
-
+	bool has_python_pools;		  /* the blocks of Python's own allocators are recorded */
 	const struct profile_site *sites; /* those with a call or a free; by id */
 	size_t site_count;
 	const struct profile_module *modules; /* [0] is none */

@@ -41,12 +41,18 @@ static uint64_t heaps(void)
 	return unseen_of_class(UNSEEN_ALLOCATOR) | unseen_of_class(UNSEEN_RUNTIME);
 }
 
+/* Heaps whose blocks are recorded, as pools. */
+static uint64_t recorded_heaps(const struct profile_process *p)
+{
+	return p->has_python_pools ? UNSEEN_BIT(cpython) : 0;
+}
+
 /* What was found in the file of a module; 0: nothing. */
 static uint64_t found_in(const struct profile_process *p, const char *path)
 {
 	for (size_t i = 0; i < p->rows->unseen_count; i++)
 		if (strcmp(p->rows->unseen[i].path, path) == 0)
-			return p->rows->unseen[i].found;
+			return p->rows->unseen[i].found & ~recorded_heaps(p);
 	return 0;
 }
 
@@ -303,7 +309,8 @@ static void add_file(struct search *s, const struct profile_process *p,
 {
 	uint64_t mapped = mapped_by_file(p, row->path);
 
-	for (uint64_t left = unseen_most_specific(row->found); left; left &= left - 1) {
+	for (uint64_t left = unseen_most_specific(row->found) & ~recorded_heaps(p); left;
+	     left &= left - 1) {
 		enum unseen is = (enum unseen)__builtin_ctzll(left);
 
 		if (is >= UNSEEN_COUNT)

@@ -87,8 +87,8 @@ struct thread_state {
 	struct slot *slot;
 	uintptr_t guard; /* frame of the hook that is running, with GUARD_* bits; 0 = none */
 	uint32_t calls_until_retry; /* before this thread tries to get a slot again */
-	uintptr_t wrapping; /* frame of the outermost wrapped call; 0 = none: hooks_wrap.c */
-	uint32_t tag;	    /* what the thread allocates belongs to; 0 = none: tags.h */
+	uintptr_t wrapping;	    /* frame of the outermost wrapped call; 0 = none: wrapped.c */
+	uint32_t tag;		    /* what the thread allocates belongs to; 0 = none: tags.h */
 	/* What the running operator new has taken from malloc, and nobody has recorded yet; NULL = nothing. */
 	void *taken;
 	uint64_t taken_bytes;

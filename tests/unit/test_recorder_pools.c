@@ -71,7 +71,7 @@ static uint64_t live_blocks(void)
 
 static void end(uint32_t slot, uint64_t pool, uintptr_t address)
 {
-	struct pool_block block = pools_take(&slots[slot], pool, address);
+	struct pool_block block = pools_take(&slots[slot], pool, address, false);
 
 	if (block.counters != 0)
 		pools_end_block(&slots[slot], pool, &block);
@@ -104,7 +104,7 @@ static void what_is_added_is_there_until_it_ends(void **state)
 				pools_add(&slots[step % 2], pool, address, model[i], NULL), 0);
 			live++;
 		} else if (!put) {
-			struct pool_block block = pools_take(&slots[0], pool, address);
+			struct pool_block block = pools_take(&slots[0], pool, address, false);
 
 			assert_int_equal(block.bytes, model[i]);
 			if (model[i] != 0)

@@ -69,6 +69,14 @@ static unsigned weigh_peak(const struct facts *f)
 	return f->p->peak_bytes ? 60 : 0;
 }
 
+static unsigned weigh_pools(const struct facts *f)
+{
+	for (size_t i = 0; i < f->p->site_count; i++)
+		if (f->p->sites[i].kind == PROFILE_POOL)
+			return 65;
+	return 0;
+}
+
 static unsigned weigh_temporary(const struct facts *f)
 {
 	unsigned share = percent(f->p->temporary_calls, f->p->calls);
@@ -133,6 +141,7 @@ static const struct {
 	{ "--view advice", weigh_advice, say_advice },
 	{ "--view growth", weigh_growth, say_growth },
 	{ "--view tree --cost peak", weigh_peak, NULL, "who holds the peak" },
+	{ "--view sites --kind pool", weigh_pools, NULL, "who holds blocks of pools" },
 	{ "--view leaks", weigh_leaks, say_leaks },
 	{ "--view temporary", weigh_temporary, say_temporary },
 	{ "--view memory", weigh_memory, say_memory },

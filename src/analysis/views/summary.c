@@ -15,6 +15,7 @@
 #include "analysis/advice/next_steps.h"
 #include "analysis/result/process_rows.h"
 #include "base/compiler.h"
+#include "model/tags.h"
 
 struct writer_state {
 	struct sentences sentences;
@@ -168,6 +169,31 @@ static void say_mapped(struct writer_state *s)
 	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
 
+static void say_pools(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct profile_tag most = { 0 };
+	uint64_t count = 0;
+	struct words w = { 0 };
+
+	for (uint32_t i = 1; i < profile_tag_count(p); i++) {
+		struct profile_tag tag = profile_tag(p, (tag_id){ i });
+
+		if (tag.pools == 0)
+			continue;
+		if (count++ == 0 || tag.most_bytes > most.most_bytes)
+			most = tag;
+	}
+	if (count == 0)
+		return;
+	words_say(&w, "{} at most in {}", value_bytes(most.most_bytes), value_text(most.name));
+	if (count > 1) {
+		words_text(&w, ", the largest of ");
+		words_count(&w, count, " pool", " pools");
+	}
+	sentences_add(&s->sentences, "pools", &w, NULL);
+}
+
 /* "32.5 MiB at 1.95 s, 50.0 ms before the end": of one sheet, as the parts that follow. */
 static void words_sheet(struct words *w, const struct profile_process *p)
 {
@@ -237,6 +263,7 @@ static bool say_all(struct result *result, struct locations *locations,
 	say_growth(&s);
 	say_churn(&s);
 	say_mapped(&s);
+	say_pools(&s);
 	say_rss(&s);
 	struct coverage coverage = coverage_of_process(profile, first);
 

@@ -44,6 +44,7 @@ enum {
 	OPT_WRITE_LIMIT,
 	OPT_WRAP,
 	OPT_WRAP_PREFIX,
+	OPT_PYTHON,
 	OPT_PID,
 };
 
@@ -67,6 +68,16 @@ static const struct mode_word {
 	{ "sample", "a sample of the blocks, at very low cost; numbers are estimates",
 	  LIVE_MODE_SAMPLE },
 	{ NULL, NULL, LIVE_MODE_EXACT },
+};
+static const struct python_word {
+	const char *name, *help;
+} python_words[] = {
+	{ "native", "what the interpreter takes from malloc and mmap, as with any program" },
+	{ "domains",
+	  "also every block of Python's own allocators, as the pools python.raw, python.mem and python.object" },
+	{ "malloc",
+	  "every block, from malloc: sets PYTHONMALLOC=malloc, so that the program uses memory differently" },
+	{ NULL, NULL },
 };
 static const char *const start_names[] = { "now", "dormant", NULL };
 
@@ -123,6 +134,9 @@ static const struct option_row rows[] = {
 	[OPT_WRAP_PREFIX] = { "wrap-prefix", 0, "PREFIX",
 			      "the same for PREFIXmalloc, PREFIXfree and so on; may be repeated",
 			      .group = "Custom allocators" },
+	[OPT_PYTHON] = { "python", 0, "WHICH", "which memory of Python programs to record",
+			 .choices = WORDS_WITH_HELP(python_words), .group = "Custom allocators",
+			 .fallback = "native" },
 	[OPT_PID] = { "pid", 'p', "PID",
 		      "record the running process PID, which must be recording itself, until Ctrl-C or its end",
 		      .scope = OPTION_TYPED_ONLY },
@@ -142,6 +156,7 @@ struct arguments {
 	struct budgets
 		budgets; /* read before the program runs: a mistake in them must not cost a run */
 	bool checks;
+	bool python_malloc;
 	struct wrap_option wraps;
 };
 
@@ -363,6 +378,10 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_WRAP_PREFIX:
 		collect->wraps = arguments->wraps.text;
 		return wrap_option_add(&arguments->wraps, value, option == OPT_WRAP_PREFIX, error);
+	case OPT_PYTHON:
+		collect->python_domains = strcmp(value, "domains") == 0;
+		arguments->python_malloc = strcmp(value, "malloc") == 0;
+		break;
 	case OPT_CHECK:
 		arguments->checks = true;
 		return budgets_read(&arguments->budgets, value, error);
@@ -403,6 +422,7 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 		{ OPT_WRAP, "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
 		{ OPT_WRAP_PREFIX,
 		  "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
+		{ OPT_PYTHON, "it was chosen when the process began: set HEAPGAUGE_PYTHON there" },
 		{ OPT_DEPTH, "it was chosen when the process began: set HEAPGAUGE_DEPTH there" },
 		{ OPT_BUDGET, "it was chosen when the process began: set HEAPGAUGE_BUDGET there" },
 	};
@@ -589,6 +609,10 @@ static int run_started(struct arguments *arguments)
 	}
 	if (!arguments->quiet)
 		say_linked_in(collect->argv[0]);
+	if (arguments->python_malloc && setenv("PYTHONMALLOC", "malloc", 1) < 0) {
+		cli_error("no memory left");
+		return CLI_NOTHING_RECORDED;
+	}
 	collect->recorder = recorder;
 	collect->self = "/proc/self/exe";
 	collect->wants_recording = !arguments->quiet;

@@ -247,6 +247,7 @@ static void fill_settings(struct collector *c)
 		.budget_limit_bytes = budget.limit_bytes,
 		.stack_least_bytes = options->stack_least_bytes,
 		.stack_most_bytes = options->stack_most_bytes,
+		.python_domains = options->python_domains,
 		/* A fork's child must be followed too where only programs are wanted: it may become one. */
 		.follow_fork = options->children != COLLECT_CHILDREN_NONE,
 		.follow_exec = options->children == COLLECT_CHILDREN_ALL ||

@@ -68,7 +68,7 @@ bool live_ticket_read(const char *from, struct live_ticket *ret)
 			&(s)->interval, &(s)->depth_limit, &(s)->cpu_millionths,                   \
 			&(s)->budget_bytes, &(s)->budget_limit_bytes, &(s)->stack_least_bytes,     \
 			&(s)->stack_most_bytes, &(s)->follow_fork, &(s)->follow_exec,              \
-			&(s)->exact_peak, &(s)->total_bytes                                        \
+			&(s)->exact_peak, &(s)->python_domains, &(s)->total_bytes                  \
 	}
 
 static char *write_text(char *to, const char *text, char end)

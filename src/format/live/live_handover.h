@@ -31,7 +31,8 @@ struct live_settings {
 	uint64_t budget_bytes, budget_limit_bytes; /* until the collector writes others */
 	uint64_t stack_least_bytes, stack_most_bytes;
 	uint64_t follow_fork, follow_exec, exact_peak;
-	uint64_t total_bytes; /* of the profile, at most; 0 = LIVE_TOTAL_DEFAULT */
+	uint64_t python_domains; /* the allocators of Python are recorded as pools */
+	uint64_t total_bytes;	 /* of the profile, at most; 0 = LIVE_TOTAL_DEFAULT */
 	char collector
 		[LIVE_SOCKET_BYTES]; /* its socket, "@PATH": the abstract socket, or else the file of that name */
 	char folder[LIVE_FOLDER_BYTES]; /* for profiles that cannot be sent; "" = there is none */

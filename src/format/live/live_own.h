@@ -58,6 +58,8 @@ static inline bool live_is_disabled(const char *value)
 #define LIVE_ENV_INTERVAL "HEAPGAUGE_INTERVAL"
 #define LIVE_ENV_DEPTH "HEAPGAUGE_DEPTH"
 #define LIVE_ENV_BUDGET "HEAPGAUGE_BUDGET"
-#define LIVE_ENV_WRAP "HEAPGAUGE_WRAP" /* format/wraps.h */
+#define LIVE_ENV_WRAP "HEAPGAUGE_WRAP"	    /* format/wraps.h */
+#define LIVE_ENV_PYTHON "HEAPGAUGE_PYTHON"  /* "domains": its allocators as pools */
+#define LIVE_PYTHON_OBJECTS "python.object" /* the pool of Python's objects */
 
 #endif

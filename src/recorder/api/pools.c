@@ -28,7 +28,9 @@ enum {
 	PAGE_POOLS = 64,
 	PAGES = 1 << 12,
 	TRIES = 3,
-	STEP = 8, /* places of an outgrown table that are emptied with each operation */
+	SPAN_SHIFT = 8,	    /* of addresses whose blocks are side by side */
+	SMALLEST_SHIFT = 4, /* of most blocks */
+	STEP = 8,	    /* places of an outgrown table that are emptied with each operation */
 };
 
 struct blocks_table {
@@ -118,10 +120,17 @@ static uint32_t table_used(const struct blocks_table *table)
 	return table != NULL ? table->used : 0;
 }
 
+/* Where an address belongs: blocks side by side are side by side in the table too, and so in the cache. */
+static uint64_t home_of(uintptr_t address)
+{
+	return hash_mix(address >> SPAN_SHIFT) +
+	       (address >> SMALLEST_SHIFT & ((1 << (SPAN_SHIFT - SMALLEST_SHIFT)) - 1));
+}
+
 /* The place of an address, or the empty one where it would be. */
 static struct pool_block *place_of(struct blocks_table *table, uintptr_t address)
 {
-	uint64_t mask = table_places(table) - 1, i = hash_mix(address);
+	uint64_t mask = table_places(table) - 1, i = home_of(address);
 
 	while (table->at[i & mask].address != 0 && table->at[i & mask].address != address)
 		i++;
@@ -133,7 +142,7 @@ static void table_erase(struct blocks_table *table, struct pool_block *place)
 	uint64_t mask = table_places(table) - 1, hole = (uint64_t)(place - table->at);
 
 	for (uint64_t i = (hole + 1) & mask; table->at[i].address != 0; i = (i + 1) & mask) {
-		uint64_t wanted = hash_mix(table->at[i].address);
+		uint64_t wanted = home_of(table->at[i].address);
 
 		/* Whoever is as far from where it belongs as the hole lies behind it may go there. */
 		if (((i - wanted) & mask) >= ((i - hole) & mask)) {
@@ -277,7 +286,7 @@ static uint64_t key_of_shard(const struct pool *pool, const struct shard *shard)
 
 static struct shard *shard_of(struct pool *pool, uintptr_t address)
 {
-	return &pool->shard[hash_mix(address) >> 62];
+	return &pool->shard[hash_mix(address >> SPAN_SHIFT) >> 62];
 }
 _Static_assert(SHARDS == 1 << 2, "what shard_of shifts by");
 
@@ -656,7 +665,8 @@ uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t
 	return add_block(slot, pool, address, bytes, frame, &weight);
 }
 
-struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t address)
+struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t address,
+			     bool may_be_unknown)
 {
 	struct pool *pool = pool_of(handle);
 	struct shard *shard = pool != NULL ? shard_of(pool, address) : NULL;
@@ -671,7 +681,7 @@ struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t addre
 		there = shard_erase(shard, address, &block);
 		give_lock_after(slot, shard);
 	}
-	if (!there && address != 0)
+	if (!there && address != 0 && !may_be_unknown)
 		record_unknown_free((const void *)address);
 	return block;
 }
@@ -743,7 +753,7 @@ void pool_resize(uint64_t pool, const void *old, const void *address, size_t byt
 	if (slot == NULL)
 		return;
 	if (old != NULL)
-		block = pools_take(slot, pool, (uintptr_t)old);
+		block = pools_take(slot, pool, (uintptr_t)old, false);
 	pools_moved(slot, pool, &block, (uintptr_t)address, bytes, frame);
 	hook_leave();
 }
@@ -754,7 +764,7 @@ void pool_free(uint64_t pool, const void *address)
 
 	if (slot == NULL)
 		return;
-	struct pool_block block = pools_take(slot, pool, (uintptr_t)address);
+	struct pool_block block = pools_take(slot, pool, (uintptr_t)address, false);
 
 	if (block.counters != 0)
 		pools_end_block(slot, pool, &block);

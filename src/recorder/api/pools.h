@@ -31,8 +31,9 @@ uint64_t pools_make(struct slot *slot, const char *name);
 /* The pool has given out a block; `frame` is the hook's. Returns its site counters, or 0: it is not recorded. */
 uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
 		   const uintptr_t *frame);
-/* Takes a block out of the pool without counting it: then it ends. */
-struct pool_block pools_take(struct slot *slot, uint64_t pool, uintptr_t address);
+/* Takes a block out of the pool without counting it: then it ends. may_be_unknown: it is no fault if it is not there. */
+struct pool_block pools_take(struct slot *slot, uint64_t pool, uintptr_t address,
+			     bool may_be_unknown);
 void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *block);
 /* The block that was taken out, and may have ended already (counters 0), is now at another place, or of another size. */
 void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old, uintptr_t address,

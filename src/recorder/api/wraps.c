@@ -13,6 +13,7 @@
 #include <elf.h>
 #include <sys/mman.h>
 
+#include "recorder/api/wrapped.h"
 #include "recorder/lookup.h"
 #include "recorder/memory.h"
 #include "recorder/unwind/modules.h"
@@ -30,19 +31,14 @@ static uint32_t item_count, target_count;
 static bool first_letter[256]; /* of the names */
 static struct {
 	char name[WRAPS_NAME_MAX + 1];
-	uint64_t pool;
+	struct wrapped_pool pool;
 	bool by_prefix;
 } groups[WRAPS_MAX];
 
 struct wrap_target wrap_targets[WRAP_TARGETS];
 const void *wrap_handlers[WRAP_TARGETS];
 
-const char *wraps_pool_name(uint32_t target)
-{
-	return groups[items[wrap_targets[target].item].group].name;
-}
-
-uint64_t *wraps_pool(uint32_t target)
+struct wrapped_pool *wraps_pool(uint32_t target)
 {
 	return &groups[items[wrap_targets[target].item].group].pool;
 }
@@ -59,6 +55,7 @@ void wraps_start(void)
 
 		item->group = MIN(item->what.group, (unsigned)WRAPS_MAX - 1);
 		groups[item->group].by_prefix = item->what.by_prefix;
+		groups[item->group].pool.name = groups[item->group].name;
 		__builtin_memcpy(groups[item->group].name, item->what.pool.at,
 				 MIN(item->what.pool.bytes, (size_t)WRAPS_NAME_MAX));
 		first_letter[(uint8_t)item->what.name.at[0]] = true;

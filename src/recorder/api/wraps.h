@@ -10,6 +10,8 @@
 #include "base/compiler.h"
 #include "format/wraps.h"
 
+struct wrapped_pool;
+
 enum { WRAP_TARGETS = 64 };
 
 /* A function that calls were turned away from; never changes once it is there. */
@@ -24,9 +26,7 @@ extern HIDDEN const void *wrap_handlers[WRAP_TARGETS];
 extern HIDDEN const char wrap_thunks[];
 extern HIDDEN const void *const wrap_handler_of[WRAP_SHAPES];
 
-/* The name of a target's pool, and where its handle is kept; 0 = not made yet. */
-const char *wraps_pool_name(uint32_t target);
-uint64_t *wraps_pool(uint32_t target);
+struct wrapped_pool *wraps_pool(uint32_t target);
 
 /* Reads which functions are requested; the recorder has just started. */
 void wraps_start(void);

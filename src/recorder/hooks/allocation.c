@@ -49,12 +49,12 @@ static bool is_odd(const struct slot *slot)
 }
 
 /* The counters of a stack that an interpreter may have frames on. */
-static uint32_t interpreted(struct slot *slot, const uintptr_t *frame)
+static uint32_t interpreted(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
 {
 	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
 	uint64_t native = LIKELY(entry != NULL) ? entry->hash : walked(slot, frame, NULL);
 
-	return python_counters(slot, native, LIVE_KIND_HEAP, entry == NULL && is_odd(slot), frame);
+	return python_counters(slot, native, kind, entry == NULL && is_odd(slot), frame);
 }
 
 static uint32_t not_interpreted(struct slot *slot, const uintptr_t *frame)
@@ -74,7 +74,7 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 
 	if (UNLIKELY(python_is_here())) {
 		slot->quick = slot->quick_untagged = NULL; /* if it has come since */
-		return tagged(slot, interpreted(slot, frame), frame);
+		return tagged(slot, interpreted(slot, frame, LIVE_KIND_HEAP), frame);
 	}
 	if (UNLIKELY(slot->quick == NULL))
 		return tagged(slot, not_interpreted(slot, frame), frame);
@@ -82,13 +82,11 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	return id;
 }
 
-/* The counters of a mapping, or of a block from a pool: walked at each. */
+/* The counters of a mapping, or of a block from a pool: walked at each. Python's own pools are as busy as malloc. */
 static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
 {
-	uint64_t hash = walk_stack(slot, frame);
-
-	return python_is_here() ? python_counters(slot, hash, kind, is_odd(slot), frame)
-				: sites_counters(slot, hash, kind);
+	return python_is_here() ? interpreted(slot, frame, kind)
+				: sites_counters(slot, walk_stack(slot, frame), kind);
 }
 
 NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)

@@ -1,92 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Wrapped functions: what calls of them come to, by way of wraps.c. Each goes on to the function that was meant and records
- * its block as one of a pool. What that function itself takes from malloc is recorded as always: no guard is held over the
- * call. Only the outermost of nested wrapped calls counts: a calloc that calls its own malloc gives out one block.
+ * its block as one of a pool (wrapped.h).
  *
- * Which function was meant comes as a fourth argument, which no shape has: the code in wrap_thunks puts it there. A block
- * leaves its pool before the call that may give it to another thread. */
+ * Which function was meant comes as a fourth argument, which no shape has: the code in wrap_thunks puts it there. */
 #include <string.h>
 
 #include "recorder/hooks/hook.h"
-#include "recorder/api/pools.h"
+#include "recorder/api/wrapped.h"
 #include "recorder/api/wraps.h"
-#include "recorder/unwind/walk.h"
 
 typedef size_t word; /* an argument that the shape does not have */
-
-/* Whether this is no call inside another wrapped one. One that was left by longjmp or an exception is over. */
-static bool begin(const uintptr_t *frame)
-{
-	struct thread_state *self = &thread_state;
-	uintptr_t outer = self->wrapping;
-	struct slot *slot = self->token == *fork_token ? self->slot : NULL;
-
-	if (outer != 0 && (uintptr_t)frame < outer && slot != NULL &&
-	    walk_is_running(slot, (uintptr_t)frame, outer))
-		return false;
-	self->wrapping = (uintptr_t)frame;
-	return true;
-}
-
-static void end(bool outermost)
-{
-	if (outermost)
-		thread_state.wrapping = 0;
-}
-
-static uint64_t pool_for(struct slot *slot, uint32_t target)
-{
-	uint64_t *place = wraps_pool(target), pool = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-
-	if (pool == 0) {
-		uint64_t made = pools_make(slot, wraps_pool_name(target));
-
-		if (__atomic_compare_exchange_n(place, &pool, made, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE))
-			pool = made;
-	}
-	return pool;
-}
-
-static void *took(uint32_t target, void *block, size_t bytes, const uintptr_t *frame)
-{
-	struct slot *slot = block != NULL ? pools_begin(frame) : NULL;
-
-	if (slot != NULL) {
-		pools_add(slot, pool_for(slot, target), (uintptr_t)block, bytes, frame);
-		hook_leave();
-	}
-	return block;
-}
-
-/* The block that is about to be given back; address 0: not known. */
-static struct pool_block gives(uint32_t target, const void *block, const uintptr_t *frame)
-{
-	struct slot *slot = block != NULL ? pools_begin(frame) : NULL;
-	struct pool_block old = { 0 };
-
-	if (slot == NULL)
-		return old;
-	uint64_t pool = pool_for(slot, target);
-
-	old = pools_take(slot, pool, (uintptr_t)block);
-	if (old.counters != 0)
-		pools_end_block(slot, pool, &old);
-	old.counters = 0; /* it has ended: what follows is about its place and size */
-	hook_leave();
-	return old;
-}
 
 static void *wrapped_malloc(size_t size, word u1, word u2, uint32_t target)
 {
 	void *(*function)(size_t, word, word) =
 		(void *(*)(size_t, word, word))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame);
+	bool outermost = wrapped_begin(frame);
 	void *block = function(size, u1, u2);
 
-	end(outermost);
-	return outermost ? took(target, block, size, frame) : block;
+	wrapped_end(outermost);
+	return outermost ? wrapped_took(wraps_pool(target), block, size, frame) : block;
 }
 
 static void *wrapped_calloc(size_t count, size_t size, word u, uint32_t target)
@@ -94,11 +28,11 @@ static void *wrapped_calloc(size_t count, size_t size, word u, uint32_t target)
 	void *(*function)(size_t, size_t, word) =
 		(void *(*)(size_t, size_t, word))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame);
+	bool outermost = wrapped_begin(frame);
 	void *block = function(count, size, u);
 
-	end(outermost);
-	return outermost ? took(target, block, count * size, frame) : block;
+	wrapped_end(outermost);
+	return outermost ? wrapped_took(wraps_pool(target), block, count * size, frame) : block;
 }
 
 static void *wrapped_aligned_alloc(size_t alignment, size_t size, word u, uint32_t target)
@@ -106,11 +40,11 @@ static void *wrapped_aligned_alloc(size_t alignment, size_t size, word u, uint32
 	void *(*function)(size_t, size_t, word) =
 		(void *(*)(size_t, size_t, word))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame);
+	bool outermost = wrapped_begin(frame);
 	void *block = function(alignment, size, u);
 
-	end(outermost);
-	return outermost ? took(target, block, size, frame) : block;
+	wrapped_end(outermost);
+	return outermost ? wrapped_took(wraps_pool(target), block, size, frame) : block;
 }
 
 static int wrapped_posix_memalign(void **ret, size_t alignment, size_t size, uint32_t target)
@@ -118,12 +52,12 @@ static int wrapped_posix_memalign(void **ret, size_t alignment, size_t size, uin
 	int (*function)(void **, size_t, size_t) =
 		(int (*)(void **, size_t, size_t))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame);
+	bool outermost = wrapped_begin(frame);
 	int status = function(ret, alignment, size);
 
-	end(outermost);
+	wrapped_end(outermost);
 	if (outermost && status == 0)
-		took(target, *ret, size, frame);
+		wrapped_took(wraps_pool(target), *ret, size, frame);
 	return status;
 }
 
@@ -132,11 +66,13 @@ static void *wrapped_strdup(const char *from, size_t most, word u, uint32_t targ
 	void *(*function)(const char *, size_t, word) =
 		(void *(*)(const char *, size_t, word))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame);
+	bool outermost = wrapped_begin(frame);
 	char *block = function(from, most, u);
 
-	end(outermost);
-	return outermost && block != NULL ? took(target, block, strlen(block) + 1, frame) : block;
+	wrapped_end(outermost);
+	return outermost && block != NULL
+		       ? wrapped_took(wraps_pool(target), block, strlen(block) + 1, frame)
+		       : block;
 }
 
 static void wrapped_free(void *block, word u1, word u2, uint32_t target)
@@ -144,34 +80,12 @@ static void wrapped_free(void *block, word u1, word u2, uint32_t target)
 	void (*function)(void *, word, word) =
 		(void (*)(void *, word, word))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame);
+	bool outermost = wrapped_begin(frame);
 
 	if (outermost)
-		gives(target, block, frame);
+		wrapped_gives(wraps_pool(target), block, frame);
 	function(block, u1, u2);
-	end(outermost);
-}
-
-/* After a realloc of any shape: if it failed, the block is still there. */
-static void *moved(uint32_t target, struct pool_block old, bool had_block, void *block, size_t size,
-		   const uintptr_t *frame)
-{
-	bool failed = block == NULL && (size != 0 || !had_block);
-
-	if (failed && old.address == 0)
-		return NULL;
-	struct slot *slot = failed || block != NULL ? pools_begin(frame) : NULL;
-
-	if (slot == NULL)
-		return block;
-	uint64_t pool = pool_for(slot, target);
-
-	if (failed)
-		pools_add(slot, pool, old.address, old.bytes, frame);
-	else
-		pools_moved(slot, pool, &old, (uintptr_t)block, size, frame);
-	hook_leave();
-	return block;
+	wrapped_end(outermost);
 }
 
 static void *wrapped_realloc(void *block, size_t size, word u, uint32_t target)
@@ -179,14 +93,15 @@ static void *wrapped_realloc(void *block, size_t size, word u, uint32_t target)
 	void *(*function)(void *, size_t, word) =
 		(void *(*)(void *, size_t, word))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame), had_block = block != NULL;
+	bool outermost = wrapped_begin(frame), had_block = block != NULL;
 	struct pool_block old = { 0 };
 
 	if (outermost)
-		old = gives(target, block, frame);
+		old = wrapped_gives(wraps_pool(target), block, frame);
 	block = function(block, size, u);
-	end(outermost);
-	return outermost ? moved(target, old, had_block, block, size, frame) : block;
+	wrapped_end(outermost);
+	return outermost ? wrapped_moved(wraps_pool(target), old, had_block, block, size, frame)
+			 : block;
 }
 
 static void *wrapped_reallocarray(void *block, size_t count, size_t size, uint32_t target)
@@ -194,14 +109,16 @@ static void *wrapped_reallocarray(void *block, size_t count, size_t size, uint32
 	void *(*function)(void *, size_t, size_t) =
 		(void *(*)(void *, size_t, size_t))(uintptr_t)wrap_targets[target].function;
 	const uintptr_t *frame = HOOK_FRAME();
-	bool outermost = begin(frame), had_block = block != NULL;
+	bool outermost = wrapped_begin(frame), had_block = block != NULL;
 	struct pool_block old = { 0 };
 
 	if (outermost)
-		old = gives(target, block, frame);
+		old = wrapped_gives(wraps_pool(target), block, frame);
 	block = function(block, count, size);
-	end(outermost);
-	return outermost ? moved(target, old, had_block, block, count * size, frame) : block;
+	wrapped_end(outermost);
+	return outermost ? wrapped_moved(wraps_pool(target), old, had_block, block, count * size,
+					 frame)
+			 : block;
 }
 
 const void *const wrap_handler_of[WRAP_SHAPES] = {

@@ -93,6 +93,7 @@ static void read_environment(void)
 		settings.interval = SAMPLE_INTERVAL_DEFAULT;
 	settings.depth_limit = depth >= 1 && depth <= LIVE_DEPTH_MAX ? depth : LIVE_DEPTH_DEFAULT;
 	settings.follow_fork = 1;
+	settings.python_domains = exec_variable(LIVE_ENV_PYTHON)[0] == 'd';
 	settings_keep = exec_variable(LIVE_ENV_KEEP)[0] == '1';
 	settings_unapplied = 0;
 	for (unsigned i = 0; i < ARRAY_SIZE(of_record); i++)

@@ -22,6 +22,7 @@
 #include "recorder/process/profile.h"
 #include "recorder/unwind/rules.h"
 #include "recorder/python/codes.h"
+#include "recorder/python/interpreter.h"
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/process/settings.h"
 #include "recorder/process/process_log.h"
@@ -79,6 +80,7 @@ static bool init_profile(bool forked)
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
 	python_first_thread();
+	python_visit = settings.python_domains ? python_domains_visit : NULL;
 	clock_start();
 	mode_start();
 	cpu_limit_start();

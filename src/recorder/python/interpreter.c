@@ -17,6 +17,7 @@
 enum { ATTEMPTS = 16, FRAMES_PROVEN = 256, RUNTIME_WORDS = 1 << 17 };
 
 struct python *python_here;
+void (*python_visit)(void);
 static struct python found;
 static uintptr_t first_thread; /* its control block */
 static bool looked_at;	       /* an interpreter was found, whether it can be read or not */
@@ -89,6 +90,8 @@ COLD void python_look_at(const struct libc_object *object)
 		health_add(HEALTH_python_unknown);
 		return;
 	}
+	*(void **)&found.get_allocator = symbol_of(object, "PyMem_GetAllocator");
+	*(void **)&found.set_allocator = symbol_of(object, "PyMem_SetAllocator");
 	__atomic_store_n(&python_here, &found, __ATOMIC_RELEASE);
 	/* What slots remember has no Python frames. */
 	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPython interpreter of this process, if it has one: where its threads have their frames.
  *
- * Nothing of it is called but the two functions that say which state the calling thread has, and whether it holds the GIL; nothing is
- * ever written. What is read is proven first (interpreter.c), and after that only where it cannot vanish: the frames of the calling
+ * Nothing of it is called but the two functions that say which state the calling thread has, and whether it holds the GIL, and, if its
+ * allocators are to be recorded, what exchanges them (hooks_python.c); nothing is written. What is read is proven first (interpreter.c), and after that only where it cannot vanish: the frames of the calling
  * thread stay while it holds the GIL. Without the GIL the interpreter may be finalized by another thread, which frees them; so then
  * they are read by the kernel, which says "no" instead of a fault. The thread that finalizes reads as if it held the GIL. A signal
  * handler may have interrupted the interpreter between two stores: what it allocates is read by the kernel too. */
@@ -15,16 +15,24 @@
 #include "recorder/libc/libc.h"
 #include "recorder/python/layout.h"
 
+struct python_allocator;
 struct python {
 	const struct python_layout *layout;
 	uint32_t version;	       /* its number in python_layouts */
 	void *(*thread_state)(void);   /* of the calling thread, with the GIL or without */
 	void *(*attached_state)(void); /* the same while it holds the GIL; else NULL */
-	bool first_ends_it;	       /* it was begun, so it is finalized, by the first thread */
-	uintptr_t code_type;	       /* the type of all code objects; 0: nothing is proven yet */
-	uint32_t attempts;	       /* to prove it */
+	/* PyMem_GetAllocator and PyMem_SetAllocator; NULL: it has none. */
+	void (*get_allocator)(int domain, struct python_allocator *ret);
+	void (*set_allocator)(int domain, const struct python_allocator *allocator);
+	bool first_ends_it;  /* it was begun, so it is finalized, by the first thread */
+	uintptr_t code_type; /* the type of all code objects; 0: nothing is proven yet */
+	uint32_t attempts;   /* to prove it */
 };
 extern HIDDEN struct python *python_here; /* NULL: there is none, or none that is known */
+
+/* Called inside a hook by a thread that holds the GIL and allocates in a Python function; NULL: nobody wants to know. */
+extern HIDDEN void (*python_visit)(void);
+void python_domains_visit(void); /* looks whether the allocators are recorded: hooks_python.c */
 
 static ALWAYS_INLINE bool python_is_here(void)
 {

@@ -303,6 +303,9 @@ NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_
 	uintptr_t state = python_state(interrupted, &how);
 	uint64_t hash = 0;
 
+	if (UNLIKELY(python_visit != NULL) && state != 0 && how == PYTHON_PLAINLY &&
+	    (uintptr_t)python_here->attached_state() == state)
+		python_visit();
 	if (LIKELY(state != 0 && how == PYTHON_PLAINLY))
 		hash = hash_plainly[python_here->version](state, slot->walk->limit);
 	else if (state != 0)

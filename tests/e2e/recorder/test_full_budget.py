@@ -28,8 +28,9 @@ BLOCK = 100_000
 # A new stack every second for thirty days.
 MONTH = 30 * 86400
 # What a full budget may count; the rest would mean that something was lost.
-# Lifetimes and sizes give way to records.
-EXPECTED = {"unsited_calls", "memory_failures", "lost_details", "clock_stopped_ms"}
+# Lifetimes and sizes give way to records. On a machine that is busy enough the owner of a lock may be without a processor for longer
+# than anybody waits; what that may cost is in the numbers, which are compared.
+EXPECTED = {"unsited_calls", "memory_failures", "lost_details", "clock_stopped_ms", "lock_timeouts"}
 
 
 def environment(build, env, folder, **more):
