@@ -123,9 +123,10 @@ def test_reallocs_are_estimates_too(record, report_json, scratch):
     )
     assert exact["calls"] == 12000
     for name in ("calls", "moved_calls", "grown_calls", "shrunk_calls", "old_bytes", "new_bytes"):
-        # A sum of weights w has the variance w * (w - 1) of each: its root is never above the estimate, however few samples carry it.
+        # A sum of weights w has the variance w * (w - 1) of each: its root is never above the sum, however few samples carry it. But
+        # the sum has whole weights, and one that is drawn down to 1 may have been nearly 2.
         # In 60 runs it was at most 0.63 of that, and the truth at most 3.9 errors away; a few small blocks weigh most.
-        assert 0 < sampled[name + "_error"] <= sampled[name]
+        assert 0 < sampled[name + "_error"] <= 2 * sampled[name]
         assert abs(sampled[name] - exact[name]) <= 8 * sampled[name + "_error"]
     # The smaller of the two sizes, of which one is not that which makes it a sample.
     assert abs(sampled["moved_bytes"] - exact["moved_bytes"]) <= 8 * max(sampled["old_bytes_error"], sampled["new_bytes_error"])
