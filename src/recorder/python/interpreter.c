@@ -14,7 +14,13 @@
 #include "recorder/sys.h"
 #include "recorder/unwind/modules.h"
 
-enum { ATTEMPTS = 16, FRAMES_PROVEN = 256, RUNTIME_WORDS = 1 << 17 };
+enum {
+	ATTEMPTS = 16,
+	FRAMES_PROVEN = 256,
+	RUNTIME_WORDS = 1 << 17,
+	EAGER = 1 << 12, /* looks for the first function; after that one in SELDOM */
+	SELDOM = 1 << 8,
+};
 
 struct python *python_here;
 void (*python_visit)(void);
@@ -151,49 +157,50 @@ static bool code_is_proven(const struct python_layout *l, uintptr_t code, uintpt
 	       is_of_type(read_word(code + l->code_lines), "bytes", sizeof "bytes");
 }
 
-/* The type of the code of all frames from this one on; 0: it is not proven. */
-static uintptr_t prove_frames(const struct python_layout *l, uintptr_t frame)
+/* The type of the code of all frames from this one on; 0: no function runs. False: something is not as the table says. */
+static bool prove_frames(const struct python_layout *l, uintptr_t frame, uintptr_t *ret_type)
 {
-	uintptr_t type = 0;
-
+	*ret_type = 0;
 	for (int i = 0; i < FRAMES_PROVEN && frame != 0;
 	     i++, frame = read_word(frame + l->frame_previous)) {
 		uint8_t owner = 0;
 		uintptr_t code = read_word(frame + l->frame_code) & ~(uintptr_t)PYTHON_TAGS;
 
 		if (!python_read_safely(frame + l->frame_owner, &owner, 1) || owner > l->last_owner)
-			return 0;
+			return false;
 		if (owner >= l->entry_owner)
 			continue;
 		if (!code_is_proven(l, code, read_word(frame + l->frame_instruction)) ||
-		    (type != 0 && type != read_word(code + PYTHON_TYPE)))
-			return 0;
-		type = read_word(code + PYTHON_TYPE);
+		    (*ret_type != 0 && *ret_type != read_word(code + PYTHON_TYPE)))
+			return false;
+		*ret_type = read_word(code + PYTHON_TYPE);
 	}
-	return type;
+	return true;
 }
 
 /* The first frames may not be whole yet, so that a proof is begun again a few times. */
 static COLD bool prove(uintptr_t state)
 {
 	const struct python_layout *l = found.layout;
+	uintptr_t type = 0;
 
-	if (__atomic_load_n(&found.attempts, __ATOMIC_RELAXED) >= ATTEMPTS)
+	uint32_t looks = __atomic_fetch_add(&found.looks, 1, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&found.attempts, __ATOMIC_RELAXED) >= ATTEMPTS ||
+	    (looks > EAGER && looks % SELDOM != 0))
 		return false;
 	uintptr_t frame = l->thread_loop != 0
 				  ? read_word(read_word(state + l->thread_loop) + l->loop_frame)
 				  : read_word(state + l->thread_frame);
 
-	if (read_word(state + l->thread_id) == libc_thread_block() && frame == 0)
-		return false; /* it runs no Python yet */
-	uintptr_t type =
-		read_word(state + l->thread_id) == libc_thread_block() ? prove_frames(l, frame) : 0;
-
-	if (type == 0) {
+	if (read_word(state + l->thread_id) != libc_thread_block() ||
+	    !prove_frames(l, frame, &type)) {
 		if (__atomic_add_fetch(&found.attempts, 1, __ATOMIC_RELAXED) == ATTEMPTS)
 			health_add(HEALTH_python_unknown);
 		return false;
 	}
+	if (type == 0)
+		return false; /* it runs no Python yet */
 	found.first_ends_it = was_begun_by_first_thread();
 	__atomic_store_n(&found.code_type, type, __ATOMIC_RELEASE);
 	return true;

@@ -24,9 +24,9 @@ struct python {
 	/* PyMem_GetAllocator and PyMem_SetAllocator; NULL: it has none. */
 	void (*get_allocator)(int domain, struct python_allocator *ret);
 	void (*set_allocator)(int domain, const struct python_allocator *allocator);
-	bool first_ends_it;  /* it was begun, so it is finalized, by the first thread */
-	uintptr_t code_type; /* the type of all code objects; 0: nothing is proven yet */
-	uint32_t attempts;   /* to prove it */
+	bool first_ends_it;	  /* it was begun, so it is finalized, by the first thread */
+	uintptr_t code_type;	  /* the type of all code objects; 0: nothing is proven yet */
+	uint32_t looks, attempts; /* for a function that runs; to prove the layout */
 };
 extern HIDDEN struct python *python_here; /* NULL: there is none, or none that is known */
 

@@ -58,7 +58,7 @@ static inline struct python_text python_text(const struct python_layout *l, uint
 }
 
 /* One row for each minor version, from 3.11 on. In a header, so that the walk has them as constants. */
-enum { PYTHON_FIRST = 0x030b, PYTHON_VERSIONS = 4 };
+enum { PYTHON_FIRST = 0x030b, PYTHON_VERSIONS = 5 };
 static const struct python_layout python_layouts[PYTHON_VERSIONS] = {
 	{
 		/* 3.11 */
@@ -112,6 +112,27 @@ static const struct python_layout python_layouts[PYTHON_VERSIONS] = {
 		.frame_owner = 74,
 		.entry_owner = 3,
 		.last_owner = 4,
+		.code_version = 92,
+		.code_first_line = 68,
+		.code_file = 112,
+		.code_name = 128,
+		.code_lines = 136,
+		.code_traceable = 192,
+		.code_units = 208,
+		.ascii_bytes = 40,
+		.compact_bytes = 56,
+		.text_kind = 2,
+	},
+	{
+		/* 3.15 */
+		.thread_id = 176,
+		.thread_frame = 72,
+		.frame_code = 0,
+		.frame_previous = 8,
+		.frame_instruction = 56,
+		.frame_owner = 74,
+		.entry_owner = 3,
+		.last_owner = 3,
 		.code_version = 92,
 		.code_first_line = 68,
 		.code_file = 112,

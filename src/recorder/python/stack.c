@@ -129,11 +129,9 @@ HASH_PLAINLY(0)
 HASH_PLAINLY(1)
 HASH_PLAINLY(2)
 HASH_PLAINLY(3)
+HASH_PLAINLY(4)
 static uint64_t (*const hash_plainly[PYTHON_VERSIONS])(uintptr_t, uint32_t) = {
-	hash_plainly_0,
-	hash_plainly_1,
-	hash_plainly_2,
-	hash_plainly_3,
+	hash_plainly_0, hash_plainly_1, hash_plainly_2, hash_plainly_3, hash_plainly_4,
 };
 
 /* Whether the function has not begun: traces do not show it. */
