@@ -96,7 +96,13 @@ static ALWAYS_INLINE bool innermost(const struct python_layout *l, enum python_r
 	       python_read(how, *ret_loop + l->loop_frame, ret_frame, sizeof *ret_frame);
 }
 
-/* Of all frames; 0: there are none, or they cannot be read. */
+static COLD uint64_t unread(void)
+{
+	health_add(HEALTH_python_unread);
+	return 0;
+}
+
+/* Of all frames; 0: there are none, or they cannot be read, which is counted. */
 static ALWAYS_INLINE uint64_t hash_frames(const struct python_layout *l, enum python_reading how,
 					  uintptr_t state, uint32_t limit)
 {
@@ -105,14 +111,14 @@ static ALWAYS_INLINE uint64_t hash_frames(const struct python_layout *l, enum py
 	struct seen seen;
 
 	if (!innermost(l, how, state, &at, &loop))
-		return 0;
+		return unread();
 	for (; at != 0 && limit > 0; limit--, at = seen.previous) {
 		if (!see(l, how, at, &seen))
-			return 0;
+			return unread();
 		if (is_entry_frame(l, &seen))
 			continue;
 		if (!python_version(l, how, seen.code, &version))
-			return 0;
+			return unread();
 		hash = (hash + seen.code + seen.instruction * 3 + version) *
 		       UINT64_C(0x9e3779b97f4a7c15);
 	}

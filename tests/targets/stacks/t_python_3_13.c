@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flags: -Wl,-E */
+#define VERSION 2
+#include "stacks/python_state.h"
