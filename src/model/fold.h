@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interpreter's own functions are no part of a Python program's stacks: where a stack has Python functions, the native
- * frames of the interpreter inside of them are left out, and sites that are then the same are one. The rows are left as they are.
+ * The interpreter's own functions are no part of a Python program's stacks: its native frames inside of Python functions, and those
+ * that lead to one, are left out, and sites that are then the same are one. So are the recorder's. The rows are left as they are.
  * Used by the model only.
  */
 #ifndef MODEL_FOLD_H

@@ -96,3 +96,16 @@ os.wait()
     sites = report_json(run.path, "sites", "--kind", "pool", "--limit", "100000", "--process", child)["sites"]
     assert sum(site["not_freed_blocks"] for site in sites) in range(5000, 5300)
     assert "unknown_frees" not in processes[1]["health"] and "unknown_frees" not in processes[0]["health"]
+
+
+def test_neither_the_interpreter_nor_the_recorder_is_on_the_stack(record, report_json, scratch):
+    script = scratch / "script.py"
+    script.write_text("def hold():\n    return [bytes(100_000) for _ in range(10)]\n\n\nx = hold()\n")
+    python = next(iter(interpreters().values()))
+    run = record([python, script], "--python", "domains")
+    assert run.returncode == 0, run.stderr
+    for kind in "heap", "pool":
+        sites = report_json(run.path, "sites", "--kind", kind, "--min-size", "100000", "--limit", "100")["sites"]
+        (site,) = [site for site in sites if site["calls"] == 10]
+        modules = {pathlib.Path(frame["module"]).name for frame in site["stack"]}
+        assert {"script.py"} < modules and not [name for name in modules if re.match(r"(lib)?(python|heapgauge)", name)], modules
