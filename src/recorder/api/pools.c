@@ -28,9 +28,7 @@ enum {
 	PAGE_POOLS = 64,
 	PAGES = 1 << 12,
 	TRIES = 3,
-	SPAN_SHIFT = 8,	    /* of addresses whose blocks are side by side */
-	SMALLEST_SHIFT = 4, /* of most blocks */
-	STEP = 8,	    /* places of an outgrown table that are emptied with each operation */
+	STEP = 8, /* places of an outgrown table that are emptied with each operation */
 };
 
 struct blocks_table {
@@ -120,17 +118,10 @@ static uint32_t table_used(const struct blocks_table *table)
 	return table != NULL ? table->used : 0;
 }
 
-/* Where an address belongs: blocks side by side are side by side in the table too, and so in the cache. */
-static uint64_t home_of(uintptr_t address)
-{
-	return hash_mix(address >> SPAN_SHIFT) +
-	       (address >> SMALLEST_SHIFT & ((1 << (SPAN_SHIFT - SMALLEST_SHIFT)) - 1));
-}
-
 /* The place of an address, or the empty one where it would be. */
 static struct pool_block *place_of(struct blocks_table *table, uintptr_t address)
 {
-	uint64_t mask = table_places(table) - 1, i = home_of(address);
+	uint64_t mask = table_places(table) - 1, i = hash_mix(address);
 
 	while (table->at[i & mask].address != 0 && table->at[i & mask].address != address)
 		i++;
@@ -142,7 +133,7 @@ static void table_erase(struct blocks_table *table, struct pool_block *place)
 	uint64_t mask = table_places(table) - 1, hole = (uint64_t)(place - table->at);
 
 	for (uint64_t i = (hole + 1) & mask; table->at[i].address != 0; i = (i + 1) & mask) {
-		uint64_t wanted = home_of(table->at[i].address);
+		uint64_t wanted = hash_mix(table->at[i].address);
 
 		/* Whoever is as far from where it belongs as the hole lies behind it may go there. */
 		if (((i - wanted) & mask) >= ((i - hole) & mask)) {
@@ -286,7 +277,7 @@ static uint64_t key_of_shard(const struct pool *pool, const struct shard *shard)
 
 static struct shard *shard_of(struct pool *pool, uintptr_t address)
 {
-	return &pool->shard[hash_mix(address >> SPAN_SHIFT) >> 62];
+	return &pool->shard[hash_mix(address) >> 62];
 }
 _Static_assert(SHARDS == 1 << 2, "what shard_of shifts by");
 

@@ -49,7 +49,8 @@ static bool is_odd(const struct slot *slot)
 }
 
 /* The counters of a stack that an interpreter may have frames on. */
-static uint32_t interpreted(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
+static ALWAYS_INLINE uint32_t interpreted(struct slot *slot, const uintptr_t *frame,
+					  enum live_kind kind)
 {
 	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
 	uint64_t native = LIKELY(entry != NULL) ? entry->hash : walked(slot, frame, NULL);
@@ -82,11 +83,17 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	return id;
 }
 
+static NOINLINE uint32_t interpreted_of_kind(struct slot *slot, const uintptr_t *frame,
+					     enum live_kind kind)
+{
+	return interpreted(slot, frame, kind);
+}
+
 /* The counters of a mapping, or of a block from a pool: walked at each. Python's own pools are as busy as malloc. */
 static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
 {
-	return python_is_here() ? interpreted(slot, frame, kind)
-				: sites_counters(slot, walk_stack(slot, frame), kind);
+	return UNLIKELY(python_is_here()) ? interpreted_of_kind(slot, frame, kind)
+					  : sites_counters(slot, walk_stack(slot, frame), kind);
 }
 
 NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
