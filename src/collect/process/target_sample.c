@@ -28,12 +28,14 @@ static void read_names(struct target *target)
 {
 	struct live_view view;
 	const struct live_slot *slots;
+	const struct live_thread *threads;
 	size_t slot_count, thread_count;
 
 	if (live_view_init(&view, target->profile.memory, target->profile.bytes))
 		return;
 	slots = live_view_at(&view, LIVE_SLOTS);
 	slot_count = live_view_used(&view, LIVE_SLOTS);
+	threads = live_view_at(&view, LIVE_THREADS);
 	thread_count = live_view_used(&view, LIVE_THREADS);
 	if (thread_count > target->names.count) {
 		size_t more = thread_count - target->names.count;
@@ -47,7 +49,8 @@ static void read_names(struct target *target)
 		uint32_t tid = LIVE_LOAD(slots[i].tid), thread = LIVE_LOAD(slots[i].thread);
 		char name[16];
 
-		if (tid != 0 && thread < target->names.count &&
+		/* A slot has its next thread before that one is in the log. */
+		if (tid != 0 && thread < thread_count && LIVE_LOAD(threads[thread].tid) == tid &&
 		    procfs_thread_name(target->pid, (pid_t)tid, name) > 0)
 			memcpy(target->names.at[thread].text, name, sizeof name);
 	}

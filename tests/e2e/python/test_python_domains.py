@@ -55,10 +55,13 @@ def test_blocks_are_those_of_tracemalloc(version, path, place, record, report_js
 
 
 def test_domains_explain_the_arenas(record, report_json, report_text):
-    script = "x = [object() for _ in range(400_000)]"
     python = next(iter(interpreters().values()))
     note = "keeps objects in a heap of its own; use record --python domains"
-    native = record([python, "-c", script])
+    for seconds in 1, 4, 16:  # until the memory has been looked at
+        script = f"import time; x = [object() for _ in range(400_000)]; time.sleep({seconds})"
+        native = record([python, "-c", script])
+        if note in report_text(native.path):
+            break
     assert native.returncode == 0 and note in report_text(native.path)
     domains = record([python, "-c", script], "--python", "domains")
     summary = report_text(domains.path)
