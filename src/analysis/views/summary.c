@@ -15,6 +15,7 @@
 #include "analysis/advice/next_steps.h"
 #include "analysis/result/process_rows.h"
 #include "base/compiler.h"
+#include "model/estimates.h"
 #include "model/tags.h"
 
 struct writer_state {
@@ -169,6 +170,18 @@ static void say_mapped(struct writer_state *s)
 	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
 
+/* All of a pool, for the error of what is said of it: with samples it is an estimate. */
+static struct site_numbers sum_pool(const struct profile_process *p, const char *name)
+{
+	struct site_numbers sum = { 0 };
+
+	for (size_t i = 0; i < p->site_count; i++)
+		if (p->sites[i].kind == PROFILE_POOL &&
+		    strcmp(profile_tag_pool(p, p->sites[i].tag), name) == 0)
+			estimates_add(&sum, &p->sites[i].numbers);
+	return sum;
+}
+
 static void say_pools(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
@@ -186,7 +199,11 @@ static void say_pools(struct writer_state *s)
 	}
 	if (count == 0)
 		return;
-	words_say(&w, "{} at most in {}", value_bytes(most.most_bytes), value_text(most.name));
+	struct site_numbers sum = sum_pool(p, most.name);
+
+	words_say(&w, "{} at most in {}",
+		  value_part(UNIT_BYTES, most.most_bytes, VARIANCE_BYTES, &sum),
+		  value_text(most.name));
 	if (count > 1) {
 		words_text(&w, ", the largest of ");
 		words_count(&w, count, " pool", " pools");
