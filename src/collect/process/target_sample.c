@@ -199,14 +199,6 @@ static void read_live(struct live_profile *reader, struct memory_row *row)
 	row->map_live_bytes = totals.map_live_bytes;
 }
 
-/* Not after it has begun to end: then no page is there any more, and where its memory was cannot be told. */
-static bool has_memory(pid_t pid)
-{
-	AUTO_CLOSE int statm = procfs_statm_open(pid);
-
-	return statm >= 0 && procfs_rss(statm) > 0;
-}
-
 static void read_memory(struct target *target, bool asked)
 {
 	/* What it costs is processor time: a busy machine lets it wait, which takes from nobody. */
@@ -225,7 +217,8 @@ static void read_memory(struct target *target, bool asked)
 	if (is_known)
 		read_live(&map.reader, &row);
 	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
-	if (!has_memory(target->pid))
+	/* It has begun to end: no page was there any more, and where its memory was cannot be told. */
+	if (procfs_rss(target->statm_fd) == 0)
 		return;
 	/* Without us it is about to end, or another program by now. */
 	if (row.own_bytes > 0)

@@ -57,6 +57,12 @@ static inline struct python_text python_text(const struct python_layout *l, uint
 	};
 }
 
+/* What no version since 3.12 has moved. */
+#define PYTHON_SINCE_3_12                                                                          \
+	.frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .entry_owner = 3,           \
+	.code_version = 92, .code_first_line = 68, .code_file = 112, .code_name = 128,             \
+	.code_lines = 136, .ascii_bytes = 40, .compact_bytes = 56, .text_kind = 2
+
 /* One row for each minor version, from 3.11 on. In a header, so that the walk has them as constants. */
 enum { PYTHON_FIRST = 0x030b, PYTHON_VERSIONS = 5 };
 static const struct python_layout python_layouts[PYTHON_VERSIONS] = {
@@ -73,76 +79,45 @@ static const struct python_layout python_layouts[PYTHON_VERSIONS] = {
 	},
 	{
 		/* 3.12 */
-		.thread_id = 136,	 .thread_loop = 56,  .loop_frame = 0,
-		.loop_previous = 8,	 .frame_code = 0,    .frame_previous = 8,
-		.frame_instruction = 56, .frame_owner = 70,  .entry_owner = 3,
-		.last_owner = 3,	 .code_version = 92, .code_first_line = 68,
-		.code_file = 112,	 .code_name = 128,   .code_lines = 136,
-		.code_traceable = 176,	 .code_units = 192,  .ascii_bytes = 40,
-		.compact_bytes = 56,	 .text_kind = 2,
+		PYTHON_SINCE_3_12,
+		.thread_id = 136,
+		.thread_loop = 56,
+		.loop_frame = 0,
+		.loop_previous = 8,
+		.frame_owner = 70,
+		.last_owner = 3,
+		.code_traceable = 176,
+		.code_units = 192,
 	},
 	{
 		/* 3.13 */
+		PYTHON_SINCE_3_12,
 		.thread_id = 152,
 		.thread_frame = 72,
-		.frame_code = 0,
-		.frame_previous = 8,
-		.frame_instruction = 56,
 		.frame_owner = 70,
-		.entry_owner = 3,
 		.last_owner = 3,
-		.code_version = 92,
-		.code_first_line = 68,
-		.code_file = 112,
-		.code_name = 128,
-		.code_lines = 136,
 		.code_traceable = 184,
 		.code_units = 200,
-		.ascii_bytes = 40,
-		.compact_bytes = 56,
-		.text_kind = 2,
 	},
 	{
 		/* 3.14 */
+		PYTHON_SINCE_3_12,
 		.thread_id = 152,
 		.thread_frame = 72,
-		.frame_code = 0,
-		.frame_previous = 8,
-		.frame_instruction = 56,
 		.frame_owner = 74,
-		.entry_owner = 3,
 		.last_owner = 4,
-		.code_version = 92,
-		.code_first_line = 68,
-		.code_file = 112,
-		.code_name = 128,
-		.code_lines = 136,
 		.code_traceable = 192,
 		.code_units = 208,
-		.ascii_bytes = 40,
-		.compact_bytes = 56,
-		.text_kind = 2,
 	},
 	{
 		/* 3.15 */
+		PYTHON_SINCE_3_12,
 		.thread_id = 176,
 		.thread_frame = 72,
-		.frame_code = 0,
-		.frame_previous = 8,
-		.frame_instruction = 56,
 		.frame_owner = 74,
-		.entry_owner = 3,
 		.last_owner = 3,
-		.code_version = 92,
-		.code_first_line = 68,
-		.code_file = 112,
-		.code_name = 128,
-		.code_lines = 136,
 		.code_traceable = 192,
 		.code_units = 208,
-		.ascii_bytes = 40,
-		.compact_bytes = 56,
-		.text_kind = 2,
 	},
 };
 #endif
